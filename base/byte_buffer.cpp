@@ -28,8 +28,9 @@ void ByteBuffer::resize(size_t size) {
       wanted *= 2;
     }
     if (bytes_) ASAN_UNPOISON_MEMORY_REGION(bytes_, capacity_);
-    void* const place = bytes_ ? ::mremap(bytes_, capacity_, wanted, MREMAP_MAYMOVE)
-                               : ::mmap(nullptr, wanted, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* const place =
+        bytes_ ? ::mremap(bytes_, capacity_, wanted, MREMAP_MAYMOVE)
+               : ::mmap(nullptr, wanted, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (place == MAP_FAILED) throw std::bad_alloc();
     bytes_ = static_cast<uint8_t*>(place);
     capacity_ = wanted;

@@ -13,11 +13,12 @@ namespace {
 class HostMemory final : public MemorySource {
  public:
   Result<MemoryBlock> allocate(size_t size_bytes, const char* label) override {
-    if (size_bytes == 0) return fail(ErrorCode::invalid_argument, std::string("host memory for ") + label + ": 0 bytes asked for");
+    if (size_bytes == 0)
+      return fail(ErrorCode::invalid_argument, std::string("host memory for ") + label + ": 0 bytes asked for");
     void* data = mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (data == MAP_FAILED)
-      return fail(ErrorCode::out_of_memory, "no host memory for " + std::string(label) + " (" + std::to_string(size_bytes) +
-                                                " bytes): " + std::strerror(errno));
+      return fail(ErrorCode::out_of_memory, "no host memory for " + std::string(label) + " (" +
+                                                std::to_string(size_bytes) + " bytes): " + std::strerror(errno));
     // Tables are read at random places: larger pages avoid most address translations. If the kernel refuses, only speed
     // is lost.
     if (size_bytes >= (size_t{4} << 20)) madvise(data, size_bytes, MADV_HUGEPAGE);

@@ -66,7 +66,8 @@ std::string memory_text(uint64_t bytes) {
   char text[32];
   const uint64_t tenths = (bytes * 10 + kMebibyte - 1) / kMebibyte;
   if (bytes < 10 * kMebibyte) std::snprintf(text, sizeof text, "%.1f MiB", double(tenths) / 10);
-  else std::snprintf(text, sizeof text, "%llu MiB", static_cast<unsigned long long>((bytes + kMebibyte - 1) / kMebibyte));
+  else
+    std::snprintf(text, sizeof text, "%llu MiB", static_cast<unsigned long long>((bytes + kMebibyte - 1) / kMebibyte));
   return text;
 }
 
@@ -84,12 +85,15 @@ uint64_t MemoryBudget::available_bytes() const {
 
 Error MemoryBudget::too_little(uint64_t bytes, const std::string& what) const {
   const uint64_t held = memory_in_use() + promised_.load(std::memory_order_relaxed);
-  return {ErrorCode::out_of_memory, what + " takes at least " + memory_text(bytes) + "; " + option_ + " is " + memory_text(limit_) + ", of which " + memory_text(held) + " are in use: give " + option_ + " " +
-                                        option_text(held + bytes) + " or more"};
+  return {ErrorCode::out_of_memory, what + " takes at least " + memory_text(bytes) + "; " + option_ + " is " +
+                                        memory_text(limit_) + ", of which " + memory_text(held) + " are in use: give " +
+                                        option_ + " " + option_text(held + bytes) + " or more"};
 }
 
 Error MemoryBudget::used_up(const std::string& what) const {
-  return {ErrorCode::out_of_memory, what + " takes more memory than there is for it: " + option_ + " is " + memory_text(limit_) + ", and with " + memory_text(memory_in_use()) + " in use it was stopped; give more, or make it coarser or smaller"};
+  return {ErrorCode::out_of_memory, what + " takes more memory than there is for it: " + option_ + " is " +
+                                        memory_text(limit_) + ", and with " + memory_text(memory_in_use()) +
+                                        " in use it was stopped; give more, or make it coarser or smaller"};
 }
 
 Result<MemoryBudget::Promise> MemoryBudget::promise(uint64_t bytes, const std::string& what) const {

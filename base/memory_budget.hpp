@@ -41,7 +41,8 @@ class MemoryBudget {
   class Promise {
    public:
     Promise() = default;
-    Promise(Promise&& other) noexcept : budget_(std::exchange(other.budget_, nullptr)), left_(std::exchange(other.left_, 0)) {}
+    Promise(Promise&& other) noexcept
+        : budget_(std::exchange(other.budget_, nullptr)), left_(std::exchange(other.left_, 0)) {}
     Promise& operator=(Promise&& other) noexcept {
       taken(left_);
       budget_ = std::exchange(other.budget_, nullptr);
@@ -65,7 +66,9 @@ class MemoryBudget {
   // Errors: out_of_memory (too_little) if `bytes` do not fit now.
   Result<Promise> promise(uint64_t bytes, const std::string& what) const;
   // The same with an optional budget: without one, everything fits.
-  static Result<Promise> promise(const MemoryBudget* budget, uint64_t bytes, const std::string& what) { return budget ? budget->promise(bytes, what) : Promise(); }
+  static Result<Promise> promise(const MemoryBudget* budget, uint64_t bytes, const std::string& what) {
+    return budget ? budget->promise(bytes, what) : Promise();
+  }
 
  private:
   uint64_t held() const;  // bytes in use plus bytes promised

@@ -15,7 +15,7 @@ struct MemoryBlock {
   void* data = nullptr;
   size_t size_bytes = 0;
   uint64_t device_address = 0;  // address in shaders, 0 if the block is not shared with them
-  void* owner = nullptr;  // the source's private data
+  void* owner = nullptr;        // the source's private data
 };
 
 class MemorySource {

@@ -39,7 +39,8 @@ struct Loop {
 
   void work() {
     // Relaxed: the counter only hands out pieces. The mutex orders the pieces' writes when a helper leaves.
-    for (size_t i = next.fetch_add(1, std::memory_order_relaxed); i < pieces; i = next.fetch_add(1, std::memory_order_relaxed))
+    for (size_t i = next.fetch_add(1, std::memory_order_relaxed); i < pieces;
+         i = next.fetch_add(1, std::memory_order_relaxed))
       body(i * grain, std::min(count, (i + 1) * grain));
   }
 };
@@ -92,10 +93,8 @@ class Pool {
     wake_.notify_all();
     for (std::thread& helper : helpers_) {
       // exit() called by a loop's body: this thread cannot wait for itself.
-      if (helper.get_id() == std::this_thread::get_id())
-        helper.detach();
-      else
-        helper.join();
+      if (helper.get_id() == std::this_thread::get_id()) helper.detach();
+      else helper.join();
     }
     helpers_.clear();
   }
@@ -132,7 +131,8 @@ class Pool {
       if (closed_) return;
       const uint64_t round = rounds_.load(std::memory_order_relaxed);
       lock.unlock();
-      for (uint32_t look = 0; look < kLooks && rounds_.load(std::memory_order_acquire) == round; ++look) pause_briefly();
+      for (uint32_t look = 0; look < kLooks && rounds_.load(std::memory_order_acquire) == round; ++look)
+        pause_briefly();
       lock.lock();
       ++asleep_;
       wake_.wait(lock, [&] { return rounds_.load(std::memory_order_relaxed) != round; });
@@ -191,10 +191,8 @@ void parallel_for(size_t count, size_t grain, const std::function<void(size_t, s
   const size_t pieces = (count + grain - 1) / grain;
   const uint32_t used = uint32_t(std::min<size_t>(threads, pieces));
   Loop loop{.body = body, .count = count, .grain = grain, .pieces = pieces, .wanted = used - 1};
-  if (used == 1 || ended.load(std::memory_order_relaxed))
-    loop.work();
-  else
-    pool().run(loop, threads);
+  if (used == 1 || ended.load(std::memory_order_relaxed)) loop.work();
+  else pool().run(loop, threads);
 }
 
 }  // namespace quarry

@@ -49,8 +49,8 @@ Result<fs::path> find_program(const char* name, const char* variable, const char
     const std::string text = place.lexically_normal().string();
     if (looked.find(text) == std::string::npos) looked += (looked.empty() ? "" : ", ") + text;
   }
-  return fail(ErrorCode::not_found, std::string("the program that ") + task + ", " + name + ", is not at " + looked + ". Reinstall Quarry, or set " + variable +
-                                        " to its path.");
+  return fail(ErrorCode::not_found, std::string("the program that ") + task + ", " + name + ", is not at " + looked +
+                                        ". Reinstall Quarry, or set " + variable + " to its path.");
 }
 
 }  // namespace quarry

@@ -12,17 +12,17 @@ namespace quarry {
 
 enum class ErrorCode : uint8_t {
   invalid_argument,  // the caller's error: reserved key, null pointer, wrong size
-  bad_usage,           // a program was started with wrong arguments
-  not_found,  // no such file, device or name
-  malformed_input,     // a file or message that breaks its format
-  out_of_bounds,  // a coordinate outside the valid range
-  full,  // a table or pool that may not grow further
-  out_of_memory,       // host or device memory
-  unsupported,         // a device or build that lacks something, or a feature of a format not read
-  io,  // the operating system refused
-  device,  // a call of a GPU driver or runtime failed
-  cancelled,  // the user cancelled
-  conflict,  // the file is in use, or was changed by someone else
+  bad_usage,         // a program was started with wrong arguments
+  not_found,         // no such file, device or name
+  malformed_input,   // a file or message that breaks its format
+  out_of_bounds,     // a coordinate outside the valid range
+  full,              // a table or pool that may not grow further
+  out_of_memory,     // host or device memory
+  unsupported,       // a device or build that lacks something, or a feature of a format not read
+  io,                // the operating system refused
+  device,            // a call of a GPU driver or runtime failed
+  cancelled,         // the user cancelled
+  conflict,          // the file is in use, or was changed by someone else
 };
 
 struct Error {
@@ -55,13 +55,13 @@ inline tl::unexpected<Error> fail(ErrorCode code, std::string message) {
 #define QRY_TRY_NAME(prefix, line) QRY_TRY_NAME_OF(prefix, line)
 #define QRY_TRY_NAME_OF(prefix, line) prefix##line
 
-#define QRY_TRY_AS(tried, ...)                                                                \
-  do {                                                                                        \
-    auto&& tried = (__VA_ARGS__);                                                             \
-    if (!tried) return tl::unexpected(std::forward<decltype(tried)>(tried).error());          \
+#define QRY_TRY_AS(tried, ...)                                                       \
+  do {                                                                               \
+    auto&& tried = (__VA_ARGS__);                                                    \
+    if (!tried) return tl::unexpected(std::forward<decltype(tried)>(tried).error()); \
   } while (false)
 
-#define QRY_TRY_ASSIGN_AS(tried, declaration, ...)                  \
-  auto tried = (__VA_ARGS__);                                       \
-  if (!tried) return tl::unexpected(std::move(tried).error());      \
+#define QRY_TRY_ASSIGN_AS(tried, declaration, ...)             \
+  auto tried = (__VA_ARGS__);                                  \
+  if (!tried) return tl::unexpected(std::move(tried).error()); \
   declaration = *std::move(tried)

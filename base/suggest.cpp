@@ -43,7 +43,8 @@ std::string nearest_name(std::string_view typed, const std::vector<std::string>&
     size_t distance = edit_distance(wanted, candidate);
     const size_t allowed = std::max<size_t>(2, wanted.size() / 3);
     // Shortened names ("gen" for "generate") count as one change, but only from three letters on.
-    if (wanted.size() >= 3 && (candidate.starts_with(wanted) || wanted.starts_with(candidate))) distance = std::min<size_t>(distance, 1);
+    if (wanted.size() >= 3 && (candidate.starts_with(wanted) || wanted.starts_with(candidate)))
+      distance = std::min<size_t>(distance, 1);
     // If every letter changes, the names are not alike.
     if (distance > allowed || distance >= std::max(wanted.size(), candidate.size())) continue;
     if (distance < best_distance) best = name, best_distance = distance;

@@ -34,7 +34,9 @@ namespace {
 
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
-double ms_since(Clock::time_point then) { return std::chrono::duration<double, std::milli>(Clock::now() - then).count(); }
+double ms_since(Clock::time_point then) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - then).count();
+}
 void rest(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
 
 [[noreturn]] void stop(const std::string& why) {
@@ -88,7 +90,8 @@ class UserScreen {
     if (!image) stop("the screen cannot be read");
     std::vector<uint32_t> all;
     for (unsigned row = 0; row < height; ++row)
-      for (unsigned column = 0; column < width; ++column) all.push_back(uint32_t(XGetPixel(image, int(column), int(row))) & 0xFFFFFF);
+      for (unsigned column = 0; column < width; ++column)
+        all.push_back(uint32_t(XGetPixel(image, int(column), int(row))) & 0xFFFFFF);
     XDestroyImage(image);
     return all;
   }
@@ -142,11 +145,16 @@ double grab_in(UserScreen& screen, int left, int right, int y) {
   return count > 0 ? sum / count : -1;
 }
 
-double at_share(std::vector<double> sorted, double share) { return sorted.empty() ? 0 : sorted[std::min(sorted.size() - 1, size_t(share * double(sorted.size())))]; }
+double at_share(std::vector<double> sorted, double share) {
+  return sorted.empty() ? 0 : sorted[std::min(sorted.size() - 1, size_t(share * double(sorted.size())))];
+}
 
 nlohmann::json spread(std::vector<double> values) {
   std::sort(values.begin(), values.end());
-  return {{"count", values.size()}, {"median", at_share(values, 0.5)}, {"p95", at_share(values, 0.95)}, {"worst", values.empty() ? 0 : values.back()}};
+  return {{"count", values.size()},
+          {"median", at_share(values, 0.5)},
+          {"p95", at_share(values, 0.95)},
+          {"worst", values.empty() ? 0 : values.back()}};
 }
 
 }  // namespace
@@ -158,14 +166,17 @@ int main(int count, char** words) {
   std::string json_file;
   for (int i = 1; i < count; ++i) {
     const std::string word = words[i];
-    const auto value = [&] { return i + 1 < count ? std::string(words[++i]) : (stop(word + " needs a value"), std::string()); };
+    const auto value = [&] {
+      return i + 1 < count ? std::string(words[++i]) : (stop(word + " needs a value"), std::string());
+    };
     if (word == "--quarry") program = value();
     else if (word == "--tries") tries = std::atoi(value().c_str());
     else if (word == "--drags") drags = std::atoi(value().c_str());
     else if (word == "--json") json_file = value();
     else if (word == "--validation") validation = true;
     else if (word == "--size") {
-      if (std::sscanf(value().c_str(), "%dx%d", &width, &height) != 2 || width < 1000 || height < 700) stop("--size WxH: at least 1000x700");
+      if (std::sscanf(value().c_str(), "%dx%d", &width, &height) != 2 || width < 1000 || height < 700)
+        stop("--size WxH: at least 1000x700");
     } else stop("unknown option " + word);
   }
 
@@ -173,14 +184,16 @@ int main(int count, char** words) {
   if (!mkdtemp(scratch.data())) stop("no folder for the world to be edited");
   const fs::path dir = scratch, world = dir / "spheres.quarry", log = dir / "log";
   {
-    Child generate([&] { execl(program.c_str(), "quarry", "generate", "spheres", "--size", "64", "-o", world.c_str(), nullptr); });
+    Child generate(
+        [&] { execl(program.c_str(), "quarry", "generate", "spheres", "--size", "64", "-o", world.c_str(), nullptr); });
     while (generate.runs()) rest(0.02);
   }
   if (!fs::exists(world)) stop(program.string() + " made no world");
 
   int ready[2];
   if (pipe(ready) != 0) stop("no pipe");
-  const std::string size = fmt::format("{}x{}", width, height), screen_size = size + "x24", fd = std::to_string(ready[1]);
+  const std::string size = fmt::format("{}x{}", width, height), screen_size = size + "x24",
+                    fd = std::to_string(ready[1]);
   Child server([&] {
     const int null = open("/dev/null", O_RDWR);
     dup2(null, 1), dup2(null, 2);
@@ -197,7 +210,8 @@ int main(int count, char** words) {
     setenv("XDG_STATE_HOME", (dir / "state").c_str(), 1);
     setenv("QUARRY_EDITOR_LOG", log.c_str(), 1);
     unsetenv("WAYLAND_DISPLAY");
-    execl(program.c_str(), "quarry", "edit", world.c_str(), "--size", size.c_str(), validation ? "--validation" : nullptr, nullptr);
+    execl(program.c_str(), "quarry", "edit", world.c_str(), "--size", size.c_str(),
+          validation ? "--validation" : nullptr, nullptr);
   });
   UserScreen screen(display);
   settle(screen, width, height, 2.5, 120);
@@ -245,7 +259,8 @@ int main(int count, char** words) {
     if (!editor.runs()) stop("the editor ended");
   }
   if (const char* picture = std::getenv("QRY_BENCH_PICTURE"))
-    if (std::system(fmt::format("import -display {} -window root {}", display, picture).c_str()) != 0) stop("no picture");
+    if (std::system(fmt::format("import -display {} -window root {}", display, picture).c_str()) != 0)
+      stop("no picture");
 
   std::vector<double> tiles, frames_waited, frames_drawn, coarse;
   std::ifstream lines(log);
@@ -255,7 +270,8 @@ int main(int count, char** words) {
     if (entry.contains("tile")) tiles.push_back(entry["tile"]["ms"]);
     if (entry.contains("frame")) {
       frames_waited.push_back(entry["frame"]["waited"]);
-      frames_drawn.push_back(double(entry["frame"]["heard"]) + double(entry["frame"]["prepared"]) + double(entry["frame"]["drawn"]));
+      frames_drawn.push_back(double(entry["frame"]["heard"]) + double(entry["frame"]["prepared"]) +
+                             double(entry["frame"]["drawn"]));
       if (entry["frame"]["rays"] > 0) coarse.push_back(entry["frame"]["ms"]);
     }
   }

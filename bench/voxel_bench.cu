@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "bench/render/scenes.hpp"
 #include "bench/hashgrid/timing.cuh"
-#include "hashgrid/pairs/cuda/find_warp.cuh"
+#include "bench/render/scenes.hpp"
 #include "hashgrid/cuda_stream.cuh"
+#include "hashgrid/pairs/cuda/find_warp.cuh"
 #include "voxel/bricks/voxel_list.hpp"
 #include "voxel/neighbours/bulk.hpp"
 
@@ -33,7 +33,8 @@ struct VoxelBricks {  // the data of a look-up
 
 // All lanes of a warp call it together; a lane with `ask` false has no look-up.
 __device__ inline uint32_t brick_in_warp(const VoxelBricks& b, Int3 p, bool ask) {
-  return hashgrid::kernels::find_by_warp(b.grid, ask ? qry_pack_brick(p.x >> 3, p.y >> 3, p.z >> 3) : kQryReservedKey).value;
+  return hashgrid::kernels::find_by_warp(b.grid, ask ? qry_pack_brick(p.x >> 3, p.y >> 3, p.z >> 3) : kQryReservedKey)
+      .value;
 }
 __device__ inline uint32_t material_of(const VoxelBricks& b, uint32_t brick, Int3 p) {
   return brick == kQryReservedValue ? 0u : __ldg(b.materials + uint64_t(brick) * 512 + voxel_index(p));
@@ -52,7 +53,8 @@ __device__ inline void add_up(uint32_t found, unsigned long long* sum) {
 
 constexpr uint32_t kEach = 4;  // voxels a thread, so that their reads are in flight together
 
-__global__ void __launch_bounds__(kThreads) look_up(VoxelBricks bricks, const Int3* positions, uint64_t count, unsigned long long* sum) {
+__global__ void __launch_bounds__(kThreads)
+    look_up(VoxelBricks bricks, const Int3* positions, uint64_t count, unsigned long long* sum) {
   const uint64_t first = uint64_t(blockIdx.x) * kThreads * kEach + threadIdx.x;
   Int3 p[kEach];
   uint32_t brick[kEach], found = 0;
@@ -70,7 +72,8 @@ __global__ void __launch_bounds__(kThreads) look_up(VoxelBricks bricks, const In
 
 // The voxel and its six neighbours. A neighbour in the same brick needs no second look-up. The bricks of the others are
 // found once a brick, by the grid's query for six neighbours, and read from `beside`: six arrays of one index a brick.
-__global__ void __launch_bounds__(kThreads) look_up_stencil(VoxelBricks bricks, const Int3* positions, uint64_t count, unsigned long long* sum) {
+__global__ void __launch_bounds__(kThreads)
+    look_up_stencil(VoxelBricks bricks, const Int3* positions, uint64_t count, unsigned long long* sum) {
   const uint64_t i = uint64_t(blockIdx.x) * kThreads + threadIdx.x;
   const Int3 p = i < count ? positions[i] : Int3{0, 0, 0};
   const uint32_t own = brick_in_warp(bricks, p, i < count);
@@ -89,12 +92,14 @@ __global__ void __launch_bounds__(kThreads) look_up_stencil(VoxelBricks bricks, 
 }
 
 // The sum that look_up_stencil must reach: seven independent look-ups a voxel. Not timed.
-__global__ void __launch_bounds__(kThreads) stencil_reference(VoxelBricks bricks, const Int3* positions, uint64_t count, unsigned long long* sum) {
+__global__ void __launch_bounds__(kThreads)
+    stencil_reference(VoxelBricks bricks, const Int3* positions, uint64_t count, unsigned long long* sum) {
   const uint64_t i = uint64_t(blockIdx.x) * kThreads + threadIdx.x;
   uint32_t found = 0;
   for (int n = -1; n < 6 && i < count; ++n) {
     const int step = n % 2 == 0 ? -1 : 1, axis = n < 0 ? 3 : n / 2;
-    const Int3 p{positions[i].x + (axis == 0 ? step : 0), positions[i].y + (axis == 1 ? step : 0), positions[i].z + (axis == 2 ? step : 0)};
+    const Int3 p{positions[i].x + (axis == 0 ? step : 0), positions[i].y + (axis == 1 ? step : 0),
+                 positions[i].z + (axis == 2 ? step : 0)};
     found += material_of(bricks, hashgrid::find(bricks.grid, qry_pack_brick(p.x >> 3, p.y >> 3, p.z >> 3)).value, p);
   }
   add_up(found, sum);
@@ -102,23 +107,26 @@ __global__ void __launch_bounds__(kThreads) stencil_reference(VoxelBricks bricks
 
 // A position as one word in scan order (x fastest), with its material in the low byte; and a word that sorts positions
 // into random order.
-__global__ void __launch_bounds__(kThreads) pack_voxels(const Int3* positions, const uint8_t* materials, uint64_t count, bool random, uint64_t* keys,
-                                                        uint64_t* words) {
+__global__ void __launch_bounds__(kThreads) pack_voxels(const Int3* positions, const uint8_t* materials, uint64_t count,
+                                                        bool random, uint64_t* keys, uint64_t* words) {
   const uint64_t i = uint64_t(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= count) return;
   const Int3 p = positions[i];
-  const uint64_t word = uint64_t(uint32_t(p.z + 8192)) << 36 | uint64_t(uint32_t(p.y + 8192)) << 22 | uint64_t(uint32_t(p.x + 8192)) << 8 | materials[i];
+  const uint64_t word = uint64_t(uint32_t(p.z + 8192)) << 36 | uint64_t(uint32_t(p.y + 8192)) << 22 |
+                        uint64_t(uint32_t(p.x + 8192)) << 8 | materials[i];
   uint64_t mixed = word * 0x9E3779B97F4A7C15ull;
   mixed ^= mixed >> 29;
   mixed *= 0xBF58476D1CE4E5B9ull;
   keys[i] = random ? mixed : word;
   words[i] = word;
 }
-__global__ void __launch_bounds__(kThreads) unpack_voxels(const uint64_t* words, uint64_t count, Int3* positions, uint8_t* materials) {
+__global__ void __launch_bounds__(kThreads)
+    unpack_voxels(const uint64_t* words, uint64_t count, Int3* positions, uint8_t* materials) {
   const uint64_t i = uint64_t(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= count) return;
   const uint64_t word = words[i];
-  positions[i] = {int32_t(word >> 8 & 0x3FFF) - 8192, int32_t(word >> 22 & 0x3FFF) - 8192, int32_t(word >> 36 & 0x3FFF) - 8192};
+  positions[i] = {int32_t(word >> 8 & 0x3FFF) - 8192, int32_t(word >> 22 & 0x3FFF) - 8192,
+                  int32_t(word >> 36 & 0x3FFF) - 8192};
   materials[i] = uint8_t(word);
 }
 
@@ -154,8 +162,8 @@ void measure(hashgrid::Executor& executor, cudaStream_t s, int scene, bool small
   std::printf("%s: %llu voxels, %u bricks\n", what.name, static_cast<unsigned long long>(count), world->brick_count());
   Int3* const at = device_array<Int3>(count);
   uint8_t* const of = device_array<uint8_t>(count);
-  uint64_t *const keys = device_array<uint64_t>(count), *const words = device_array<uint64_t>(count), *const keys_2 = device_array<uint64_t>(count),
-           *const words_2 = device_array<uint64_t>(count);
+  uint64_t *const keys = device_array<uint64_t>(count), *const words = device_array<uint64_t>(count),
+                  *const keys_2 = device_array<uint64_t>(count), *const words_2 = device_array<uint64_t>(count);
   auto* const sum = device_array<unsigned long long>(1);
   require(cudaMemcpy(at, positions.data(), count * sizeof(Int3), cudaMemcpyHostToDevice), "upload");
   require(cudaMemcpy(of, materials.data(), count, cudaMemcpyHostToDevice), "upload");
@@ -171,39 +179,53 @@ void measure(hashgrid::Executor& executor, cudaStream_t s, int scene, bool small
       launch_each("unpack voxels", count, s, unpack_voxels, words_2, count, at, of);
       require(cudaStreamSynchronize(s), "put in order");
     }
-    const double build = seconds_of([&] {
-      if (const auto built = builder.build({at, of, count}); !built) {
-        std::printf("  %s\n", built.error().message.c_str());
-        ++wrong;
-      }
-    }, {}, s);
+    const double build = seconds_of(
+        [&] {
+          if (const auto built = builder.build({at, of, count}); !built) {
+            std::printf("  %s\n", built.error().message.c_str());
+            ++wrong;
+          }
+        },
+        {}, s);
     const BrickArrays arrays = builder.bricks();
     bool same = arrays.brick_count == world->brick_count();
     std::vector<uint32_t> brick_keys(arrays.brick_count);
     std::vector<BrickMask> masks(arrays.brick_count);
     std::vector<BrickMaterials> stored(arrays.brick_count);
-    require(cudaMemcpy(brick_keys.data(), arrays.keys, brick_keys.size() * sizeof(uint32_t), cudaMemcpyDeviceToHost), "download");
-    require(cudaMemcpy(masks.data(), arrays.masks, masks.size() * sizeof(BrickMask), cudaMemcpyDeviceToHost), "download");
-    require(cudaMemcpy(stored.data(), arrays.materials, stored.size() * sizeof(BrickMaterials), cudaMemcpyDeviceToHost), "download");
+    require(cudaMemcpy(brick_keys.data(), arrays.keys, brick_keys.size() * sizeof(uint32_t), cudaMemcpyDeviceToHost),
+            "download");
+    require(cudaMemcpy(masks.data(), arrays.masks, masks.size() * sizeof(BrickMask), cudaMemcpyDeviceToHost),
+            "download");
+    require(cudaMemcpy(stored.data(), arrays.materials, stored.size() * sizeof(BrickMaterials), cudaMemcpyDeviceToHost),
+            "download");
     size_t next = 0;
     world->for_each_brick([&](Int3 where, const Brick& brick) {
-      same = same && next < masks.size() && brick_keys[next] == brick_key(where) && masks[next] == brick.mask && stored[next] == brick.materials;
+      same = same && next < masks.size() && brick_keys[next] == brick_key(where) && masks[next] == brick.mask &&
+             stored[next] == brick.materials;
       ++next;
     });
     if (!same) ++wrong;
     auto* const beside = device_array<uint32_t>(size_t(6) * arrays.brick_count);
-    const VoxelBricks bricks{builder.grid().view(), reinterpret_cast<const uint8_t*>(arrays.materials), beside, arrays.brick_count};
+    const VoxelBricks bricks{builder.grid().view(), reinterpret_cast<const uint8_t*>(arrays.materials), beside,
+                             arrays.brick_count};
     const auto ask_beside = [&] {
-      if (!find_neighbours(executor, bricks.grid, arrays.keys, arrays.brick_count, Neighbourhood::faces, beside)) ++wrong;
+      if (!find_neighbours(executor, bricks.grid, arrays.keys, arrays.brick_count, Neighbourhood::faces, beside))
+        ++wrong;
     };
     const auto timed = [&](auto kernel, uint32_t each, const auto& first, unsigned long long& result) {
-      const double seconds = seconds_of([&] { first(); launch_each("look up", (count + each - 1) / each, s, kernel, bricks, at, count, sum); },
-                                        [&] { cudaMemsetAsync(sum, 0, sizeof *sum, s); }, s);
+      const double seconds = seconds_of(
+          [&] {
+            first();
+            launch_each("look up", (count + each - 1) / each, s, kernel, bricks, at, count, sum);
+          },
+          [&] { cudaMemsetAsync(sum, 0, sizeof *sum, s); }, s);
       require(cudaMemcpy(&result, sum, sizeof result, cudaMemcpyDeviceToHost), "download");
       return seconds;
     };
     unsigned long long single_sum = 0, stencil_sum = 0;
-    const double single = timed(look_up, kEach, [] {}, single_sum), stencil = timed(look_up_stencil, 1, ask_beside, stencil_sum);
+    const double single = timed(
+                     look_up, kEach, [] {}, single_sum),
+                 stencil = timed(look_up_stencil, 1, ask_beside, stencil_sum);
     unsigned long long stencil_wanted = 0;
     require(cudaMemsetAsync(sum, 0, sizeof *sum, s), "clear the sum");
     launch_each("add up a stencil", count, s, stencil_reference, bricks, at, count, sum);
@@ -212,13 +234,14 @@ void measure(hashgrid::Executor& executor, cudaStream_t s, int scene, bool small
     const bool found_right = single_sum == material_sum && stencil_sum == stencil_wanted && stencil_sum > single_sum;
     if (!found_right) ++wrong;
     cudaFree(beside);
-    std::printf("  %-14s build %7.3f ms %6.2f G/s %s | look-up %6.1f G/s | 7-point stencil %6.1f G/s %s\n", orders[order], build * 1e3,
-                double(count) / build * 1e-9, same ? "right" : "WRONG", double(count) / single * 1e-9, 7 * double(count) / stencil * 1e-9,
-                found_right ? "right" : "WRONG");
+    std::printf("  %-14s build %7.3f ms %6.2f G/s %s | look-up %6.1f G/s | 7-point stencil %6.1f G/s %s\n",
+                orders[order], build * 1e3, double(count) / build * 1e-9, same ? "right" : "WRONG",
+                double(count) / single * 1e-9, 7 * double(count) / stencil * 1e-9, found_right ? "right" : "WRONG");
     std::fflush(stdout);
   }
-  for (void* data : {static_cast<void*>(at), static_cast<void*>(of), static_cast<void*>(keys), static_cast<void*>(words), static_cast<void*>(keys_2),
-                     static_cast<void*>(words_2), static_cast<void*>(sum), static_cast<void*>(scratch)})
+  for (void* data :
+       {static_cast<void*>(at), static_cast<void*>(of), static_cast<void*>(keys), static_cast<void*>(words),
+        static_cast<void*>(keys_2), static_cast<void*>(words_2), static_cast<void*>(sum), static_cast<void*>(scratch)})
     cudaFree(data);
 }
 

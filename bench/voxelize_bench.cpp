@@ -75,8 +75,8 @@ int main(int count, char** words) {
   start = std::chrono::steady_clock::now();
   const auto cuda = cuda_for_voxelize();
   fmt::print("CUDA: {} ({:.0f} ms to find out)\n", cuda ? "there" : cuda.error().message, seconds_since(start) * 1e3);
-  fmt::print("{:>6} {:>13} {:>12} {:>9} {:>10} {:>10} {:>10} {:>10}  {}\n", "N", "surface", "voxels", "bricks", "textures ms", "host ms", "cuda ms",
-             "scene ms", "same");
+  fmt::print("{:>6} {:>13} {:>12} {:>9} {:>10} {:>10} {:>10} {:>10}  {}\n", "N", "surface", "voxels", "bricks",
+             "textures ms", "host ms", "cuda ms", "scene ms", "same");
   for (const int32_t n : resolutions)
     for (const SurfaceVoxels surface : {SurfaceVoxels::cover, SurfaceVoxels::thin}) {
       VoxelizeOptions options;
@@ -105,8 +105,9 @@ int main(int count, char** words) {
       }
       options.executor = cuda ? VoxelizeExecutor::cuda : VoxelizeExecutor::host;
       const double scene = median_ms(3, [&] { return voxelize(*mesh, options); });
-      fmt::print("{:>6} {:>13} {:>12} {:>9} {:>10.1f} {:>10.2f} {:>10.2f} {:>10.1f}  {}\n", n, surface == SurfaceVoxels::thin ? "6-separating" : "26-separating",
-                 voxels, witness.bricks.size(), textures, host, on_cuda, scene, same);
+      fmt::print("{:>6} {:>13} {:>12} {:>9} {:>10.1f} {:>10.2f} {:>10.2f} {:>10.1f}  {}\n", n,
+                 surface == SurfaceVoxels::thin ? "6-separating" : "26-separating", voxels, witness.bricks.size(),
+                 textures, host, on_cuda, scene, same);
       std::fflush(stdout);
     }
   return 0;

@@ -21,7 +21,8 @@ class CudaMemory final : public MemorySource {
   explicit CudaMemory(const CudaDevice& device) : device_(device) {}
   Result<MemoryBlock> allocate(size_t size_bytes, const char* label) override {
     const DeviceScope scope(device_);
-    if (size_bytes == 0) return fail(ErrorCode::invalid_argument, std::string("CUDA memory for ") + label + ": 0 bytes asked for");
+    if (size_bytes == 0)
+      return fail(ErrorCode::invalid_argument, std::string("CUDA memory for ") + label + ": 0 bytes asked for");
     void* raw = nullptr;
     const std::string what = std::string("memory for ") + label + " (" + std::to_string(size_bytes) + " bytes)";
     QRY_TRY(check(cudaMalloc(&raw, size_bytes + kAlignment), what.c_str()));
@@ -48,14 +49,21 @@ class CudaMemory final : public MemorySource {
 class CudaExecutor final : public Executor {
  public:
   CudaExecutor(std::unique_ptr<gpu::DeviceStream> stream, uint32_t multiprocessors)
-      : stream_(std::move(stream)), multiprocessors_(multiprocessors), memory_(device()), pairs_(make_cuda_pairs(*stream_, multiprocessors)),
+      : stream_(std::move(stream)),
+        multiprocessors_(multiprocessors),
+        memory_(device()),
+        pairs_(make_cuda_pairs(*stream_, multiprocessors)),
         compact_(make_cuda_compact(*stream_, multiprocessors)) {}
 
   ExecutorKind kind() const override { return ExecutorKind::cuda; }
   uint32_t parallelism() const override { return multiprocessors_; }
   MemorySource& memory() override { return memory_; }
-  Result<void> upload(void* to, const void* from_host, size_t size_bytes) override { return copy(to, from_host, size_bytes, "upload"); }
-  Result<void> download(void* to_host, const void* from, size_t size_bytes) override { return copy(to_host, from, size_bytes, "download"); }
+  Result<void> upload(void* to, const void* from_host, size_t size_bytes) override {
+    return copy(to, from_host, size_bytes, "upload");
+  }
+  Result<void> download(void* to_host, const void* from, size_t size_bytes) override {
+    return copy(to_host, from, size_bytes, "download");
+  }
   BulkOperations<GridView>& pairs() override { return *pairs_; }
   BulkOperations<CompactView>& compact() override { return *compact_; }
 
@@ -79,10 +87,13 @@ class CudaExecutor final : public Executor {
 
 Result<std::unique_ptr<Executor>> make_executor(const Result<CudaDevice>& found) {
   if (!found && found.error().code != ErrorCode::not_found) return tl::unexpected(found.error());
-  if (!found) return fail(ErrorCode::not_found, "no CUDA device: " + found.error().message + "; install the NVIDIA driver, or use the host executor");
+  if (!found)
+    return fail(ErrorCode::not_found,
+                "no CUDA device: " + found.error().message + "; install the NVIDIA driver, or use the host executor");
   const DeviceScope scope(*found);
   int multiprocessors = 0;
-  QRY_TRY(check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, found->ordinal), "ask the device"));
+  QRY_TRY(check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, found->ordinal),
+                "ask the device"));
   if (!cuda_pairs_run_here())
     return fail(ErrorCode::unsupported, "CUDA device " + std::to_string(found->ordinal) +
                                             " is of an architecture this build has no code for; "
@@ -104,6 +115,8 @@ gpu::CudaDevice cuda_device_of(const Executor& executor) {
 }
 
 Result<std::unique_ptr<Executor>> make_cuda_executor() { return make_executor(gpu::first_device()); }
-Result<std::unique_ptr<Executor>> make_cuda_executor(const DeviceUuid& uuid) { return make_executor(gpu::device_with(uuid)); }
+Result<std::unique_ptr<Executor>> make_cuda_executor(const DeviceUuid& uuid) {
+  return make_executor(gpu::device_with(uuid));
+}
 
 }  // namespace quarry::hashgrid

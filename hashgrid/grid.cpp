@@ -68,18 +68,22 @@ struct Grid::State {
   }
 
   bool compact() const { return options.layout == Layout::compact; }
-  GridView pairs_view(const MemoryBlock& memory_of_it, uint32_t pages) const { return {static_cast<uint64_t*>(memory_of_it.data), pages, phase, uint32_t(options.locality)}; }
+  GridView pairs_view(const MemoryBlock& memory_of_it, uint32_t pages) const {
+    return {static_cast<uint64_t*>(memory_of_it.data), pages, phase, uint32_t(options.locality)};
+  }
   // Calls use(operations, a function from a block and its pages to a view), for the grid's layout.
   template <class Use>
   auto on_layout(const Use& use) const {
     if (compact())
-      return use(executor->compact(), [](const MemoryBlock& of, uint32_t pages) { return hashgrid::compact_view(of.data, pages); });
+      return use(executor->compact(),
+                 [](const MemoryBlock& of, uint32_t pages) { return hashgrid::compact_view(of.data, pages); });
     return use(executor->pairs(), [this](const MemoryBlock& of, uint32_t pages) { return pairs_view(of, pages); });
   }
   // Calls use(operations, view) for the current table.
   template <class Use>
   auto on_table(const Use& use) const {
-    return on_layout([&](auto& operations, const auto& view_of) { return use(operations, view_of(block, page_count)); });
+    return on_layout(
+        [&](auto& operations, const auto& view_of) { return use(operations, view_of(block, page_count)); });
   }
 
   // Everything started before has finished: slots that it freed may be reused.
@@ -96,10 +100,12 @@ struct Grid::State {
 
   Result<MemoryBlock> make_table(uint64_t pages) {
     if (pages > kMostPages)
-      return fail(ErrorCode::full, "hash grid: " + std::to_string(pages) + " pages asked for, more than 32-bit keys can fill");
+      return fail(ErrorCode::full,
+                  "hash grid: " + std::to_string(pages) + " pages asked for, more than 32-bit keys can fill");
     auto fresh = memory->allocate(size_t(pages) * kQryPageBytes, "hash grid");
     QRY_TRY(fresh);
-    const auto cleared = on_layout([&](auto& operations, const auto& view_of) { return operations.clear(view_of(*fresh, uint32_t(pages))); });
+    const auto cleared = on_layout(
+        [&](auto& operations, const auto& view_of) { return operations.clear(view_of(*fresh, uint32_t(pages))); });
     if (!cleared) {
       memory->release(*fresh);
       return tl::unexpected(cleared.error());
@@ -124,7 +130,8 @@ struct Grid::State {
       QRY_TRY(refused);
       if (*refused != 0) {
         if (may_have(pages * 2, size)) continue;
-        return fail(ErrorCode::full, "hash grid: the keys crowd into few pages; left at " + std::to_string(page_count) + " pages");
+        return fail(ErrorCode::full,
+                    "hash grid: the keys crowd into few pages; left at " + std::to_string(page_count) + " pages");
       }
       memory->release(block);
       block = fresh;
@@ -148,7 +155,8 @@ struct Grid::State {
     if (keys.size() < kLeastBatch || &executor->memory() != &host_memory_source()) return false;
     uint32_t sample[kSample];
     for (size_t i = 0; i < kSample; ++i) sample[i] = keys[keys.size() * i / kSample];
-    const auto there = on_table([&](auto& operations, const auto& view) { return operations.find(view, sample, kSample, nullptr, nullptr); });
+    const auto there = on_table(
+        [&](auto& operations, const auto& view) { return operations.find(view, sample, kSample, nullptr, nullptr); });
     return there && there->absent == 0;
   }
 
@@ -158,22 +166,24 @@ struct Grid::State {
     // Slots of erased keys may fill a sixteenth of the table beyond its load factor, so that sweeps stay rare even with
     // small batches.
     const double slots = double(page_count) * slots_per_page() * (options.max_load_factor + 1.0 / 16);
-    if (compact() && erased != 0 && double(size + erased + keys.size()) > slots)
-      QRY_TRY(sweep());
+    if (compact() && erased != 0 && double(size + erased + keys.size()) > slots) QRY_TRY(sweep());
     if (!options.may_grow || pages_for(size + keys.size()) <= page_count) return {};
     // Only absent keys will take slots. Counting them costs one look-up each, much less than a growth that a batch of
     // known keys does not need.
     uint64_t added = keys.size();
     if (size != 0) {
       if (pages_for(size) <= page_count && seem_known(keys)) return {};
-      QRY_TRY_ASSIGN(const auto there, on_table([&](auto& operations, const auto& view) { return operations.find(view, keys.data(), keys.size(), nullptr, nullptr); }));
+      QRY_TRY_ASSIGN(const auto there, on_table([&](auto& operations, const auto& view) {
+                       return operations.find(view, keys.data(), keys.size(), nullptr, nullptr);
+                     }));
       added = there.absent;
     }
     const uint64_t wanted = pages_for(size + added);
     if (wanted <= page_count) return {};
     // Growth does not depend on the batch alone: a series of small batches must not rehash each time. Small tables
     // double; large ones save memory.
-    auto grown = grow_to(std::max(wanted, page_count + uint64_t{page_count} / (page_count <= kPagesAlwaysAllowed ? 1 : 2)));
+    auto grown =
+        grow_to(std::max(wanted, page_count + uint64_t{page_count} / (page_count <= kPagesAlwaysAllowed ? 1 : 2)));
     // Without memory, or if keys crowd, the batch is tried in the existing table; keys without a place are reported.
     if (!grown && (grown.error().code == ErrorCode::out_of_memory || grown.error().code == ErrorCode::full)) return {};
     return grown;
@@ -183,8 +193,9 @@ struct Grid::State {
   // refused keys are placed by BulkOperations::insert_refused, then by growth. exclusive_operation(fresh) does the same
   // for a caller with exclusive use of the table.
   template <class Operation, class ExclusiveOperation>
-  Result<BulkReport> place_all(Span<const uint32_t> keys, const uint32_t* values, std::vector<uint64_t>* refused, const char* what,
-                               bool assigns, const Operation& operation, const ExclusiveOperation& exclusive_operation) {
+  Result<BulkReport> place_all(Span<const uint32_t> keys, const uint32_t* values, std::vector<uint64_t>* refused,
+                               const char* what, bool assigns, const Operation& operation,
+                               const ExclusiveOperation& exclusive_operation) {
     if (refused != nullptr) refused->clear();
     begin_change();
     QRY_TRY(make_room(keys));
@@ -214,7 +225,9 @@ struct Grid::State {
         QRY_TRY(operation(each));
         if (report->full != 0) {
           begin_change();
-          QRY_TRY_ASSIGN(auto moved, on_table([&](auto& operations, const auto& view) { return operations.insert_refused(view, keys.data(), values, keys.size(), each); }));
+          QRY_TRY_ASSIGN(auto moved, on_table([&](auto& operations, const auto& view) {
+                           return operations.insert_refused(view, keys.data(), values, keys.size(), each);
+                         }));
           erased = 0;
           // Duplicates of an inserted key get the table's value. The moves may also have left a place that
           // insert_refused() had given up on.
@@ -234,7 +247,8 @@ struct Grid::State {
       total.inserted += inserted + inserted_late;
       total.present -= std::min(total.present, inserted);
       total.assigned -= std::min(total.assigned, inserted);
-      const uint64_t duplicates = keys.size() - total.inserted - total.present - total.assigned - total.full - total.reserved;
+      const uint64_t duplicates =
+          keys.size() - total.inserted - total.present - total.assigned - total.full - total.reserved;
       (assigns ? total.assigned : total.present) += duplicates;  // of keys that were inserted late
       inserted = total.inserted;
       if (total.full == 0 && total.reserved == 0) return total;
@@ -263,13 +277,14 @@ struct Grid::State {
     }
   }
 
-  tl::unexpected<Error> refusal(const BulkReport& total, uint64_t count, const char* what, const std::string& why) const {
+  tl::unexpected<Error> refusal(const BulkReport& total, uint64_t count, const char* what,
+                                const std::string& why) const {
     const std::string head = std::string("hash grid ") + what + ": ", of = " of " + std::to_string(count);
     if (total.full != 0)
-      return fail(ErrorCode::full, head + std::to_string(total.full) + of + " keys found no place in " + std::to_string(page_count) + " pages (" +
-                                       why + "); all others are in");
-    return fail(ErrorCode::invalid_argument,
-                head + std::to_string(total.reserved) + of + " keys or values are the reserved 0xFFFFFFFF; all others are in");
+      return fail(ErrorCode::full, head + std::to_string(total.full) + of + " keys found no place in " +
+                                       std::to_string(page_count) + " pages (" + why + "); all others are in");
+    return fail(ErrorCode::invalid_argument, head + std::to_string(total.reserved) + of +
+                                                 " keys or values are the reserved 0xFFFFFFFF; all others are in");
   }
 };
 
@@ -280,10 +295,12 @@ Grid::~Grid() = default;
 
 Result<Grid> Grid::create(Executor& executor, const GridOptions& options, MemorySource* memory) {
   if (!(options.max_load_factor > 0.0 && options.max_load_factor <= 1.0))
-    return fail(ErrorCode::invalid_argument, "hash grid: max_load_factor must be in (0, 1], not " + std::to_string(options.max_load_factor));
+    return fail(ErrorCode::invalid_argument,
+                "hash grid: max_load_factor must be in (0, 1], not " + std::to_string(options.max_load_factor));
   if (options.layout == Layout::compact && options.locality != Locality::plain)
-    return fail(ErrorCode::invalid_argument, "hash grid: the compact layout has plain locality only; "
-                                                 "take the pairs layout for rows");
+    return fail(ErrorCode::invalid_argument,
+                "hash grid: the compact layout has plain locality only; "
+                "take the pairs layout for rows");
   auto state = std::make_unique<State>();
   state->executor = &executor;
   state->memory = memory != nullptr ? memory : &executor.memory();
@@ -317,46 +334,73 @@ uint64_t Grid::version() const { return state_->version; }
 namespace {
 Result<void> same_length(const char* what, size_t keys, size_t values) {
   if (keys == values) return {};
-  return fail(ErrorCode::invalid_argument,
-              std::string("hash grid ") + what + ": " + std::to_string(keys) + " keys but " + std::to_string(values) + " values");
+  return fail(ErrorCode::invalid_argument, std::string("hash grid ") + what + ": " + std::to_string(keys) +
+                                               " keys but " + std::to_string(values) + " values");
 }
 }  // namespace
 
-Result<BulkReport> Grid::insert(Span<const uint32_t> keys, Span<const uint32_t> values, std::vector<uint64_t>* refused) {
+Result<BulkReport> Grid::insert(Span<const uint32_t> keys, Span<const uint32_t> values,
+                                std::vector<uint64_t>* refused) {
   QRY_TRY(same_length("insert", keys.size(), values.size()));
-  return state_->place_all(keys, values.data(), refused, "insert", false, [&](Outcome* outcomes) {
-    return state_->on_table([&](auto& operations, const auto& view) { return operations.insert(view, keys.data(), values.data(), keys.size(), outcomes); });
-  }, [&](bool fresh) {
-    return state_->on_table([&](auto& operations, const auto& view) { return operations.insert_exclusive(view, keys.data(), values.data(), keys.size(), fresh); });
-  });
+  return state_->place_all(
+      keys, values.data(), refused, "insert", false,
+      [&](Outcome* outcomes) {
+        return state_->on_table([&](auto& operations, const auto& view) {
+          return operations.insert(view, keys.data(), values.data(), keys.size(), outcomes);
+        });
+      },
+      [&](bool fresh) {
+        return state_->on_table([&](auto& operations, const auto& view) {
+          return operations.insert_exclusive(view, keys.data(), values.data(), keys.size(), fresh);
+        });
+      });
 }
 
-Result<BulkReport> Grid::assign(Span<const uint32_t> keys, Span<const uint32_t> values, std::vector<uint64_t>* refused) {
+Result<BulkReport> Grid::assign(Span<const uint32_t> keys, Span<const uint32_t> values,
+                                std::vector<uint64_t>* refused) {
   QRY_TRY(same_length("assign", keys.size(), values.size()));
-  return state_->place_all(keys, values.data(), refused, "assign", true, [&](Outcome* outcomes) {
-    return state_->on_table([&](auto& operations, const auto& view) { return operations.assign(view, keys.data(), values.data(), keys.size(), outcomes); });
-  }, [&](bool) {
-    return state_->on_table([&](auto& operations, const auto& view) { return operations.assign_exclusive(view, keys.data(), values.data(), keys.size()); });
-  });
+  return state_->place_all(
+      keys, values.data(), refused, "assign", true,
+      [&](Outcome* outcomes) {
+        return state_->on_table([&](auto& operations, const auto& view) {
+          return operations.assign(view, keys.data(), values.data(), keys.size(), outcomes);
+        });
+      },
+      [&](bool) {
+        return state_->on_table([&](auto& operations, const auto& view) {
+          return operations.assign_exclusive(view, keys.data(), values.data(), keys.size());
+        });
+      });
 }
 
-Result<BulkReport> Grid::find_or_insert(Span<const uint32_t> keys, Span<uint32_t> values, std::vector<uint64_t>* refused) {
+Result<BulkReport> Grid::find_or_insert(Span<const uint32_t> keys, Span<uint32_t> values,
+                                        std::vector<uint64_t>* refused) {
   QRY_TRY(same_length("find_or_insert", keys.size(), values.size()));
-  return state_->place_all(keys, values.data(), refused, "find_or_insert", false, [&](Outcome* outcomes) {
-    return state_->on_table([&](auto& operations, const auto& view) { return operations.find_or_insert(view, keys.data(), values.data(), keys.size(), outcomes); });
-  }, [&](bool) {
-    return state_->on_table([&](auto& operations, const auto& view) { return operations.find_or_insert_exclusive(view, keys.data(), values.data(), keys.size()); });
-  });
+  return state_->place_all(
+      keys, values.data(), refused, "find_or_insert", false,
+      [&](Outcome* outcomes) {
+        return state_->on_table([&](auto& operations, const auto& view) {
+          return operations.find_or_insert(view, keys.data(), values.data(), keys.size(), outcomes);
+        });
+      },
+      [&](bool) {
+        return state_->on_table([&](auto& operations, const auto& view) {
+          return operations.find_or_insert_exclusive(view, keys.data(), values.data(), keys.size());
+        });
+      });
 }
 
 Result<BulkReport> Grid::find(Span<const uint32_t> keys, Span<uint32_t> values_out) const {
   QRY_TRY(same_length("find", keys.size(), values_out.size()));
-  return state_->on_table([&](auto& operations, const auto& view) { return operations.find(view, keys.data(), keys.size(), values_out.data(), nullptr); });
+  return state_->on_table([&](auto& operations, const auto& view) {
+    return operations.find(view, keys.data(), keys.size(), values_out.data(), nullptr);
+  });
 }
 
 Result<BulkReport> Grid::erase(Span<const uint32_t> keys) {
   state_->begin_change();
-  auto report = state_->on_table([&](auto& operations, const auto& view) { return operations.erase_exclusive(view, keys.data(), keys.size()); });
+  auto report = state_->on_table(
+      [&](auto& operations, const auto& view) { return operations.erase_exclusive(view, keys.data(), keys.size()); });
   if (report) {
     state_->size -= std::min(state_->size, report->erased);
     state_->erased += report->erased;
@@ -400,7 +444,8 @@ Result<Grid::Pairs> Grid::enumerate(bool ordered) const {
   const bool straight = &executor.memory() == &host_memory_source();
   for (uint64_t capacity = state_->size;;) {
     const auto list = [&](uint32_t* keys, uint32_t* values) {
-      return state_->on_table([&](auto& operations, const auto& view) { return operations.enumerate(view, keys, values, capacity); });
+      return state_->on_table(
+          [&](auto& operations, const auto& view) { return operations.enumerate(view, keys, values, capacity); });
     };
     if (straight) {
       pairs.keys.resize(capacity);
@@ -413,7 +458,8 @@ Result<Grid::Pairs> Grid::enumerate(bool ordered) const {
       pairs.values.resize(capacity);
       break;
     }
-    QRY_TRY_ASSIGN(auto scratch, Scratch::allocate(executor, size_t(capacity) * 2 * sizeof(uint32_t), "hash grid enumeration"));
+    QRY_TRY_ASSIGN(auto scratch,
+                   Scratch::allocate(executor, size_t(capacity) * 2 * sizeof(uint32_t), "hash grid enumeration"));
     uint32_t* keys = scratch.as<uint32_t>();
     QRY_TRY_ASSIGN(const auto count, list(keys, keys + capacity));
     if (count > capacity) {

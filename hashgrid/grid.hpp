@@ -26,10 +26,10 @@ enum class Locality : uint32_t { plain = kQryPlain, rows = kQryRows };
 enum class Layout : uint8_t { pairs, compact };
 
 struct GridOptions {
-  uint64_t capacity = 0;  // keys that fit at `max_load_factor` without growth; 0: one page
+  uint64_t capacity = 0;          // keys that fit at `max_load_factor` without growth; 0: one page
   double max_load_factor = 0.80;  // the next bulk insert beyond it grows the table first (by what the batch may need)
   Locality locality = Locality::plain;
-  bool may_grow = true;  // false: a full table refuses keys and reports them
+  bool may_grow = true;           // false: a full table refuses keys and reports them
   Layout layout = Layout::pairs;  // fixed for the grid's life; compact has plain locality only
 };
 
@@ -48,7 +48,7 @@ class Grid {
   ~Grid();
 
   Layout layout() const;
-  GridView view() const;  // of a pairs grid, with the current phase; valid until the next call that may grow
+  GridView view() const;             // of a pairs grid, with the current phase; valid until the next call that may grow
   CompactView compact_view() const;  // of a compact grid, valid as long; the view of the other layout is empty
   uint32_t page_count() const;
   const MemoryBlock& block() const;  // the memory that the view refers to
@@ -60,9 +60,12 @@ class Grid {
   // the call fails with `full`: the message has their number, `refused` (if given) gets their positions in the batch,
   // and all other keys are inserted. A reserved key or value fails with invalid_argument in the same way. The call
   // never waits and never loses a key.
-  Result<BulkReport> insert(Span<const uint32_t> keys, Span<const uint32_t> values, std::vector<uint64_t>* refused = nullptr);
-  Result<BulkReport> assign(Span<const uint32_t> keys, Span<const uint32_t> values, std::vector<uint64_t>* refused = nullptr);
-  Result<BulkReport> find_or_insert(Span<const uint32_t> keys, Span<uint32_t> values, std::vector<uint64_t>* refused = nullptr);
+  Result<BulkReport> insert(Span<const uint32_t> keys, Span<const uint32_t> values,
+                            std::vector<uint64_t>* refused = nullptr);
+  Result<BulkReport> assign(Span<const uint32_t> keys, Span<const uint32_t> values,
+                            std::vector<uint64_t>* refused = nullptr);
+  Result<BulkReport> find_or_insert(Span<const uint32_t> keys, Span<uint32_t> values,
+                                    std::vector<uint64_t>* refused = nullptr);
   Result<BulkReport> find(Span<const uint32_t> keys, Span<uint32_t> values_out) const;
   Result<BulkReport> erase(Span<const uint32_t> keys);
 
@@ -71,7 +74,9 @@ class Grid {
   Result<void> sweep();
   Result<Stats> stats() const;
   // All pairs, copied to host memory. Sorted by key if `ordered`.
-  struct Pairs { std::vector<uint32_t> keys, values; };
+  struct Pairs {
+    std::vector<uint32_t> keys, values;
+  };
   Result<Pairs> enumerate(bool ordered) const;
 
  private:

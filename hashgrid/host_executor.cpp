@@ -13,7 +13,8 @@ namespace {
 
 class HostExecutor final : public Executor {
  public:
-  explicit HostExecutor(uint32_t threads) : threads_(threads), pairs_(make_host_pairs(threads_)), compact_(make_host_compact(threads_)) {}
+  explicit HostExecutor(uint32_t threads)
+      : threads_(threads), pairs_(make_host_pairs(threads_)), compact_(make_host_compact(threads_)) {}
 
   ExecutorKind kind() const override { return ExecutorKind::host; }
   uint32_t parallelism() const override { return threads_; }
@@ -37,6 +38,8 @@ class HostExecutor final : public Executor {
 
 }  // namespace
 
-std::unique_ptr<Executor> make_host_executor(uint32_t threads) { return std::make_unique<HostExecutor>(threads == 0 ? thread_count() : threads); }
+std::unique_ptr<Executor> make_host_executor(uint32_t threads) {
+  return std::make_unique<HostExecutor>(threads == 0 ? thread_count() : threads);
+}
 
 }  // namespace quarry::hashgrid

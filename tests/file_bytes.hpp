@@ -21,12 +21,15 @@ Bytes read_whole(const std::filesystem::path& file) {
   in.read(reinterpret_cast<char*>(bytes.data()), std::streamsize(bytes.size()));
   return bytes;
 }
-inline std::vector<uint8_t> file_bytes(const std::filesystem::path& file) { return read_whole<std::vector<uint8_t>>(file); }
+inline std::vector<uint8_t> file_bytes(const std::filesystem::path& file) {
+  return read_whole<std::vector<uint8_t>>(file);
+}
 inline std::string file_text(const std::filesystem::path& file) { return read_whole<std::string>(file); }
 
 // Gives the file's name, for a command line.
 inline std::string write_bytes(const std::filesystem::path& file, const std::vector<uint8_t>& bytes) {
-  std::ofstream(file, std::ios::binary).write(reinterpret_cast<const char*>(bytes.data()), std::streamsize(bytes.size()));
+  std::ofstream(file, std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes.data()), std::streamsize(bytes.size()));
   return file.string();
 }
 

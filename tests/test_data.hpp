@@ -13,8 +13,8 @@ std::filesystem::path data_dir();
 std::filesystem::path asset(const std::string& name);
 // A fresh empty directory for this process and name, removed at exit.
 std::filesystem::path scratch_dir(const std::string& name);
-// Prints "SKIPPED: <why>" and counts it; the process prints the number of skips at its end. A test that needs a device or file that
-// is not there calls this and returns: never a silent pass.
+// Prints "SKIPPED: <why>" and counts it; the process prints the number of skips at its end. A test that needs a device
+// or file that is not there calls this and returns: never a silent pass.
 void skip(const std::string& why);
 
 }  // namespace quarry::test

@@ -16,13 +16,13 @@
 #include "app/batch/tasks.hpp"
 #include "app/console/output_file.hpp"
 #include "app/console/terminal.hpp"
+#include "voxel/io/files/names.hpp"
+#include "voxel/io/files/temporary_name.hpp"
 #include "voxel/io/meshes/write.hpp"
 #include "voxel/io/pictures/write.hpp"
 #include "voxel/io/quarry/reader.hpp"
-#include "voxel/io/quarry/writer.hpp"
-#include "voxel/io/files/temporary_name.hpp"
-#include "voxel/io/files/names.hpp"
 #include "voxel/io/quarry/visible_regions.hpp"
+#include "voxel/io/quarry/writer.hpp"
 #include "voxel/operations/whole_scene.hpp"
 #include "voxel/worlds/source_units.hpp"
 
@@ -49,7 +49,9 @@ void palette_loss(const Scene& scene, std::vector<io::ExportLoss>& losses) {
   uint64_t count = 0;
   std::from_chars(distinct->second.data(), distinct->second.data() + distinct->second.size(), count);
   if (count > 255)
-    losses.push_back({"palette", count - 255, fmt::format("{} colours became 255 (off by {} of 255 on average)", count, rms == scene.metadata.end() ? "?" : rms->second)});
+    losses.push_back({"palette", count - 255,
+                      fmt::format("{} colours became 255 (off by {} of 255 on average)", count,
+                                  rms == scene.metadata.end() ? "?" : rms->second)});
 }
 
 uint64_t size_of(const fs::path& file) {
@@ -65,14 +67,16 @@ uint64_t size_of(const fs::path& file) {
 
 Result<void> write(const Scene& scene, const io::Destination& to, PictureKind picture, const Progress& progress) {
   if (picture == PictureKind::top) return io::write_scene(scene, to, progress);
-  auto written = picture == PictureKind::height ? io::write_height_map(scene, to, progress) : io::write_slices(scene, to, progress);
+  auto written = picture == PictureKind::height ? io::write_height_map(scene, to, progress)
+                                                : io::write_slices(scene, to, progress);
   return written.map_error([&](const Error& e) { return Error{e.code, shown(to.file) + ": " + e.message}; });
 }
 
 // What is said and counted of one part's losses is put to those of the parts before it.
 void add_losses(std::vector<io::ExportLoss>& all, std::vector<io::ExportLoss> more, bool several) {
   for (io::ExportLoss& loss : more) {
-    const auto same = std::ranges::find_if(all, [&](const io::ExportLoss& l) { return std::string_view(l.kind) == loss.kind; });
+    const auto same =
+        std::ranges::find_if(all, [&](const io::ExportLoss& l) { return std::string_view(l.kind) == loss.kind; });
     if (same == all.end()) {
       all.push_back(std::move(loss));
     } else if (several) {
@@ -100,14 +104,16 @@ Result<Scene> coarser(const Scene& scene, bool mesh, int64_t level) {
   return half;
 }
 
-Result<void> check_free(const fs::path& file, const ConversionJob& job, const ConversionOptions& options, OutputNames& names, Conversion& done) {
+Result<void> check_free(const fs::path& file, const ConversionJob& job, const ConversionOptions& options,
+                        OutputNames& names, Conversion& done) {
   std::error_code error;
   QRY_TRY(check_output(file, options.overwrite && options.picture != PictureKind::slices));
   const fs::path sidecar = io::sidecar_of(file);
   for (const Input& input : job.inputs)
     if (fs::equivalent(input.file, file, error) || (!sidecar.empty() && fs::equivalent(input.file, sidecar, error)))
       return fail(ErrorCode::conflict, shown(input.file) + ": input and output are the same file");
-  if (!names.take(file, job)) return fail(ErrorCode::conflict, shown(file) + ": another input or part of this run has this name already");
+  if (!names.take(file, job))
+    return fail(ErrorCode::conflict, shown(file) + ": another input or part of this run has this name already");
   if (std::string sidecars = replaced_sidecars(file); !sidecars.empty()) done.warnings.push_back(std::move(sidecars));
   return {};
 }
@@ -117,7 +123,8 @@ Result<void> check_strict(const ConversionOptions& options, const Conversion& do
   if (!options.strict || (done.warnings.empty() && done.losses.empty())) return {};
   std::vector<std::string> all = done.warnings;
   for (const io::ExportLoss& loss : done.losses) all.push_back(loss.text);
-  return fail(ErrorCode::invalid_argument, fmt::format("--strict: not written, for it would lose: {}", fmt::join(all, "; ")));
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("--strict: not written, for it would lose: {}", fmt::join(all, "; ")));
 }
 
 // A name in the folder of `file` for a world on its way there; the file goes when this does.
@@ -142,7 +149,8 @@ class PassingWorld {
 
 // One input without steps. Its bricks are written as they come if the output is a world; else they go into one that
 // only lasts until the output has been made of it, layer by layer.
-Result<void> convert_regions(const ConversionJob& job, const ConversionOptions& options, OutputNames& names, const Progress& progress, Conversion& done) {
+Result<void> convert_regions(const ConversionJob& job, const ConversionOptions& options, OutputNames& names,
+                             const Progress& progress, Conversion& done) {
   QRY_TRY_ASSIGN(const auto file, job.file());
   QRY_TRY(check_free(file, job, options, names, done));
   const fs::path& input = job.inputs[0].file;
@@ -187,8 +195,7 @@ Result<void> convert_regions(const ConversionJob& job, const ConversionOptions& 
   };
   const auto read_all = io::read_scene_regions(input, read, sink);
   if (!read_all) return tl::unexpected<Error>(with_salvage_hint(input, read_all.error()));
-  if (writer)
-    QRY_TRY(writer->commit());
+  if (writer) QRY_TRY(writer->commit());
   done.regions = read_all->regions;
   if (!to_world) {
     writer.reset();
@@ -200,7 +207,8 @@ Result<void> convert_regions(const ConversionJob& job, const ConversionOptions& 
     bounds.reserve(volumes.size());
     for (const io::VolumeSummary& v : volumes) bounds.push_back(v.bounds);
     const auto visible = io::VisibleRegions::of(store, bounds, sink.available_bytes, progress);
-    const auto written = visible ? (*to)->write_regions(*visible, target, progress) : tl::unexpected<Error>(visible.error());
+    const auto written =
+        visible ? (*to)->write_regions(*visible, target, progress) : tl::unexpected<Error>(visible.error());
     if (!written) return fail(written.error().code, shown(visible ? file : input) + ": " + written.error().message);
     done.regions = std::max(done.regions, visible->read_regions());
   }
@@ -211,7 +219,8 @@ Result<void> convert_regions(const ConversionJob& job, const ConversionOptions& 
   return {};
 }
 
-Result<void> convert_parts(const ConversionJob& job, const ConversionOptions& options, OutputNames& names, const Progress& progress, Conversion& done) {
+Result<void> convert_parts(const ConversionJob& job, const ConversionOptions& options, OutputNames& names,
+                           const Progress& progress, Conversion& done) {
   const auto check_target = [&](const fs::path& target) { return check_free(target, job, options, names, done); };
   // Checked before the work, and by the writer once more after it.
   const bool splits = options.steps.splits();
@@ -233,19 +242,24 @@ Result<void> convert_parts(const ConversionJob& job, const ConversionOptions& op
     io::Salvage salvage;
     if (options.salvage) read.salvage = &salvage;
     auto scene = io::read_scene(input.file, read);
-    for (std::string& warning : warnings) done.warnings.push_back(job.inputs.size() > 1 ? shown(input.file) + ": " + warning : std::move(warning));
-    if (!scene) return tl::unexpected<Error>(options.salvage ? scene.error() : with_salvage_hint(input.file, scene.error()));
+    for (std::string& warning : warnings)
+      done.warnings.push_back(job.inputs.size() > 1 ? shown(input.file) + ": " + warning : std::move(warning));
+    if (!scene)
+      return tl::unexpected<Error>(options.salvage ? scene.error() : with_salvage_hint(input.file, scene.error()));
     std::vector<io::ExportLoss> lost;
-    for (const io::SalvageLoss& loss : salvage.losses()) lost.push_back({loss.kind, loss.count, fmt::format("{} {} (the file is damaged)", loss.count, loss.text)});
+    for (const io::SalvageLoss& loss : salvage.losses())
+      lost.push_back({loss.kind, loss.count, fmt::format("{} {} (the file is damaged)", loss.count, loss.text)});
     done.salvaged = done.salvaged || !lost.empty();
     add_losses(done.losses, std::move(lost), true);
-    if (const auto from = io::format_for_reading(input.file); from && !is_world(**from)) palette_loss(*scene, done.losses);
+    if (const auto from = io::format_for_reading(input.file); from && !is_world(**from))
+      palette_loss(*scene, done.losses);
     parts.push_back({"", std::move(*scene)});
   }
   SceneSteps::Losses step_losses;
   QRY_TRY_ASSIGN(auto changed, options.steps.apply(std::move(parts), step_losses, progress.cancel));
   for (const std::string& text : step_losses) done.losses.push_back({"palette", 1, text});
-  if (changed.empty()) return fail(ErrorCode::invalid_argument, "--split: there is no voxel in it, so there are no parts");
+  if (changed.empty())
+    return fail(ErrorCode::invalid_argument, "--split: there is no voxel in it, so there are no parts");
 
   std::vector<fs::path> files;
   std::set<std::string> part_names;
@@ -260,9 +274,10 @@ Result<void> convert_parts(const ConversionJob& job, const ConversionOptions& op
       QRY_TRY(check_target(file));
       files.push_back(file);
     }
-    for (int64_t level = 1; level <= options.lod_levels; ++level)
-      QRY_TRY(check_target(lod_file(files.back(), level)));
-    QRY_TRY_ASSIGN(const auto format, io::format_for_writing(options.picture == PictureKind::slices ? fs::path(files.back()) += ".png" : files.back()));
+    for (int64_t level = 1; level <= options.lod_levels; ++level) QRY_TRY(check_target(lod_file(files.back(), level)));
+    QRY_TRY_ASSIGN(const auto format,
+                   io::format_for_writing(options.picture == PictureKind::slices ? fs::path(files.back()) += ".png"
+                                                                                 : files.back()));
     add_losses(done.losses, io::export_losses(part.scene, *format), changed.size() > 1);
   }
   QRY_TRY(check_strict(options, done));
@@ -321,20 +336,25 @@ std::string why_whole(const ConversionJob& job, const ConversionOptions& options
   };
   const auto writes = [](const io::Format& format) { return is_world(format) || format.write_regions; };
   const auto reads = [](const io::Format& format) { return format.read_regions != nullptr; };
-  if (!writes(**to)) return fmt::format("{} files are written from the whole scene ({} are not)", (*to)->title, all(writes));
+  if (!writes(**to))
+    return fmt::format("{} files are written from the whole scene ({} are not)", (*to)->title, all(writes));
   const auto from = io::format_for_reading(job.inputs[0].file);
   if (!from) return from.error().message;
   if (!reads(**from)) return fmt::format("{} files are read as a whole ({} are not)", (*from)->title, all(reads));
   return {};
 }
 
-Result<void> convert(const ConversionJob& job, const ConversionOptions& options, OutputNames& names, const Progress& progress, Conversion& done) {
+Result<void> convert(const ConversionJob& job, const ConversionOptions& options, OutputNames& names,
+                     const Progress& progress, Conversion& done) {
   const auto start = std::chrono::steady_clock::now();
   Result<void> result;
   try {
-    result = options.in_regions ? convert_regions(job, options, names, progress, done) : convert_parts(job, options, names, progress, done);
+    result = options.in_regions ? convert_regions(job, options, names, progress, done)
+                                : convert_parts(job, options, names, progress, done);
   } catch (const std::bad_alloc&) {
-    result = fail(ErrorCode::out_of_memory, shown(job.inputs[0].file) + ": out of memory; try a smaller --resolution, or a part of it with --crop");
+    result =
+        fail(ErrorCode::out_of_memory,
+             shown(job.inputs[0].file) + ": out of memory; try a smaller --resolution, or a part of it with --crop");
   }
   done.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return result;

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "app/batch/scene_steps.hpp"
 #include "app/console/inputs.hpp"
 #include "app/console/load.hpp"
-#include "app/batch/scene_steps.hpp"
 #include "voxel/io/export_loss.hpp"
 #include "voxel/io/files/deferred_sync.hpp"
 
@@ -27,9 +27,9 @@ struct ConversionOptions {
   // Beside each output so many more, each half as fine as the one before: OUT_lod1, OUT_lod2 ...
   int64_t lod_levels = 0;
   bool salvage = false;  // read what is whole of damaged inputs
-  bool strict = false;  // a warning or a loss fails the job, before anything is written
+  bool strict = false;   // a warning or a loss fails the job, before anything is written
   PictureKind picture = PictureKind::top;
-  bool in_regions = false;    // convert region by region (only if why_whole() says nothing)
+  bool in_regions = false;  // convert region by region (only if why_whole() says nothing)
   // What this process and its children may hold; needed for that, else null is no limit.
   const MemoryBudget* budget = nullptr;
   io::DeferredSync* deferred_sync = nullptr;  // waits for the disk at the batch's end; null: each file does
@@ -52,9 +52,9 @@ struct Conversion {
   double seconds = 0;
   // Beside the inputs: files that reading opened or looked for, absolute.
   std::vector<std::filesystem::path> accessed_files;
-  std::vector<std::string> warnings;        // of readers: what was skipped or mended
-  std::vector<io::ExportLoss> losses;       // of salvage, of steps and of the format
-  bool salvaged = false;                    // an input was damaged, and something of it is missing
+  std::vector<std::string> warnings;   // of readers: what was skipped or mended
+  std::vector<io::ExportLoss> losses;  // of salvage, of steps and of the format
+  bool salvaged = false;               // an input was damaged, and something of it is missing
 };
 
 // Names that jobs of one batch have taken: no two parts of any of them go into one file.
@@ -78,6 +78,7 @@ std::string why_whole(const ConversionJob& job, const ConversionOptions& options
 // Any number of threads, different jobs. `progress` as everywhere. What was written before an error of a job with
 // several outputs stays written and is in `done`. Errors: those of readers, steps and writers; conflict (an output is
 // there already, or is an input); invalid_argument (strict: with what would be lost; a split that gives nothing).
-Result<void> convert(const ConversionJob& job, const ConversionOptions& options, OutputNames& names, const Progress& progress, Conversion& done);
+Result<void> convert(const ConversionJob& job, const ConversionOptions& options, OutputNames& names,
+                     const Progress& progress, Conversion& done);
 
 }  // namespace quarry::app

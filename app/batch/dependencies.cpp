@@ -57,7 +57,8 @@ bool add_dependency(const fs::path& file, int64_t since, const std::atomic<bool>
   std::vector<char> buffer(size_t{1} << 20);
   uint64_t total = 0;
   ssize_t got = 0;
-  while (!(cancel && cancel->load(std::memory_order_relaxed)) && ((got = ::read(fd, buffer.data(), buffer.size())) > 0 || (got < 0 && errno == EINTR))) {
+  while (!(cancel && cancel->load(std::memory_order_relaxed)) &&
+         ((got = ::read(fd, buffer.data(), buffer.size())) > 0 || (got < 0 && errno == EINTR))) {
     if (got < 0) continue;
     hash.add({buffer.data(), size_t(got)});
     total += uint64_t(got);
@@ -67,7 +68,8 @@ bool add_dependency(const fs::path& file, int64_t since, const std::atomic<bool>
   return got == 0;
 }
 
-std::string dependency_hash(const std::vector<std::string>& files, const fs::path& folder, int64_t since, const std::atomic<bool>* cancel) {
+std::string dependency_hash(const std::vector<std::string>& files, const fs::path& folder, int64_t since,
+                            const std::atomic<bool>* cancel) {
   DependencyHash hash;
   for (const std::string& name : files) {
     hash.add({name.data(), name.size()});
@@ -84,7 +86,8 @@ int64_t file_clock_now() {
   return in_nanoseconds(now);
 }
 
-Dependencies dependencies_now(const fs::path& folder, const std::vector<fs::path>& accessed_files, int64_t since, const std::atomic<bool>* cancel) {
+Dependencies dependencies_now(const fs::path& folder, const std::vector<fs::path>& accessed_files, int64_t since,
+                              const std::atomic<bool>* cancel) {
   Dependencies out;
   std::error_code ignored;
   const fs::path from = fs::absolute(folder, ignored).lexically_normal();
@@ -99,7 +102,8 @@ Dependencies dependencies_now(const fs::path& folder, const std::vector<fs::path
 }
 
 bool unchanged(const Dependencies& before, const fs::path& folder, const std::atomic<bool>* cancel) {
-  return !before.hash.empty() && before.files.size() <= kMostDependencies && dependency_hash(before.files, folder, INT64_MAX, cancel) == before.hash;
+  return !before.hash.empty() && before.files.size() <= kMostDependencies &&
+         dependency_hash(before.files, folder, INT64_MAX, cancel) == before.hash;
 }
 
 }  // namespace quarry::app

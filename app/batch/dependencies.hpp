@@ -24,7 +24,9 @@ int64_t file_clock_now();
 // What `accessed_files` (absolute) holds now. `since`: when reading began; of a file that was changed after that nobody
 // knows which content was read, so the hash is not known. Nor is it of more than 4096 files or 1 MiB of names, nor if
 // `cancel` (may be null) is set meanwhile.
-Dependencies dependencies_now(const std::filesystem::path& folder, const std::vector<std::filesystem::path>& accessed_files, int64_t since, const std::atomic<bool>* cancel);
+Dependencies dependencies_now(const std::filesystem::path& folder,
+                              const std::vector<std::filesystem::path>& accessed_files, int64_t since,
+                              const std::atomic<bool>* cancel);
 // Whether they hold the same now.
 bool unchanged(const Dependencies& before, const std::filesystem::path& folder, const std::atomic<bool>* cancel);
 

@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr uint64_t kLeast = uint64_t{1} << 20;
-constexpr double kBrickBytes = 650 * 1.3;  // in a scene, with what goes before it
+constexpr double kBrickBytes = 650 * 1.3;             // in a scene, with what goes before it
 constexpr uint64_t kCountedFrom = uint64_t{1} << 20;  // a world of so many bytes is asked how many bricks it has
 
 // What a format does not say of PLY; no other mesh begins as its files do.
@@ -38,7 +38,8 @@ InputNeed estimate_input(const fs::path& file, const LoadOptions& load) {
   const auto format = io::format_for_reading(file);
   if (!format) return {{1, 0}, 0};
   const io::FormatCost& cost = (*format)->cost;
-  double memory = bytes * cost.memory_per_byte, work = bytes * cost.work_per_byte, bricks = bytes * cost.bricks_per_byte;
+  double memory = bytes * cost.memory_per_byte, work = bytes * cost.work_per_byte,
+         bricks = bytes * cost.bricks_per_byte;
   if ((*format)->kind == io::FormatKind::world && size >= kCountedFrom) {
     if (const auto world = io::StoreReader::open(file)) {
       bricks = double(world->bricks());

@@ -4,8 +4,8 @@
 // limit (batch/tasks.hpp).
 #pragma once
 
-#include "app/batch/tasks.hpp"
 #include "app/batch/conversion.hpp"
+#include "app/batch/tasks.hpp"
 
 namespace quarry::app {
 

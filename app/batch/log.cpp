@@ -31,7 +31,8 @@ std::string subject(const ConversionJob& job) {
 void add_lost(json& out, const Conversion& done) {
   out["warnings"] = done.warnings;
   out["losses"] = json::array();
-  for (const io::ExportLoss& loss : done.losses) out["losses"].push_back({{"kind", loss.kind}, {"count", loss.count}, {"text", loss.text}});
+  for (const io::ExportLoss& loss : done.losses)
+    out["losses"].push_back({{"kind", loss.kind}, {"count", loss.count}, {"text", loss.text}});
 }
 std::string text_of(const json& event) { return event.dump(-1, ' ', false, json::error_handler_t::replace); }
 
@@ -63,7 +64,12 @@ std::string duration_text(double seconds) {
 }
 
 BatchLog::BatchLog(bool as_json, bool keep, std::vector<uint64_t> work)
-    : json_(as_json), keep_(keep), work_(std::move(work)), events_(keep ? work_.size() : 0), terminal_(isatty(STDERR_FILENO) != 0), start_(std::chrono::steady_clock::now()),
+    : json_(as_json),
+      keep_(keep),
+      work_(std::move(work)),
+      events_(keep ? work_.size() : 0),
+      terminal_(isatty(STDERR_FILENO) != 0),
+      start_(std::chrono::steady_clock::now()),
       last_(start_) {
   for (uint64_t& w : work_) work_all_ += w = std::max<uint64_t>(1, w);
 }
@@ -93,8 +99,11 @@ void BatchLog::draw() {
   if (now - last_ < (terminal_ ? std::chrono::milliseconds(100) : std::chrono::milliseconds(10000))) return;
   last_ = now;
   const double fraction = double(work_done_) / double(std::max<uint64_t>(1, work_all_));
-  const std::string left = work_done_ > 0 && seconds > 0.5 ? fmt::format(", {} left", duration_text(seconds / fraction * (1 - fraction))) : std::string();
-  const std::string text = fmt::format("{} of {} files, {:.1f} a second{}", ended_, work_.size(), double(ended_) / std::max(1e-3, seconds), left);
+  const std::string left = work_done_ > 0 && seconds > 0.5
+                               ? fmt::format(", {} left", duration_text(seconds / fraction * (1 - fraction)))
+                               : std::string();
+  const std::string text = fmt::format("{} of {} files, {:.1f} a second{}", ended_, work_.size(),
+                                       double(ended_) / std::max(1e-3, seconds), left);
   if (!terminal_) {
     fmt::print(stderr, "quarry: {}\n", text);
     return;
@@ -141,8 +150,12 @@ void BatchLog::finished(size_t job, const ConversionJob& what, const Conversion&
     say_warning(subject(what), "not kept: " + lost);
   }
   if (!json_)
-    line(fmt::format("{} -> {}: {} voxels, {}, {:.2f} s{}", subject(what), done.outputs.size() == 1 ? shown(done.outputs[0]) : fmt::format("{} files, {} first", done.outputs.size(), shown(done.outputs[0])),
-                     with_commas(done.voxels), bytes_text(done.bytes), done.seconds, done.regions > 0 ? fmt::format(", in {} regions", done.regions) : ""));
+    line(fmt::format("{} -> {}: {} voxels, {}, {:.2f} s{}", subject(what),
+                     done.outputs.size() == 1
+                         ? shown(done.outputs[0])
+                         : fmt::format("{} files, {} first", done.outputs.size(), shown(done.outputs[0])),
+                     with_commas(done.voxels), bytes_text(done.bytes), done.seconds,
+                     done.regions > 0 ? fmt::format(", in {} regions", done.regions) : ""));
   advance(job);
 }
 
@@ -160,7 +173,8 @@ void BatchLog::failed(size_t job, const ConversionJob& what, const Error& error,
   advance(job);
 }
 
-void BatchLog::skipped(size_t job, const ConversionJob& what, const std::filesystem::path& output, const std::string& why) {
+void BatchLog::skipped(size_t job, const ConversionJob& what, const std::filesystem::path& output,
+                       const std::string& why) {
   const std::scoped_lock lock(mutex_);
   json out = start_of("skipped", what);
   out.update({{"outputs", json::array({shown(output)})}, {"reason", why}});
@@ -168,12 +182,18 @@ void BatchLog::skipped(size_t job, const ConversionJob& what, const std::filesys
   advance(job);
 }
 
-void BatchLog::planned(const ConversionJob& what, const std::string& output, const BatchItem& estimate, const std::string& note) {
+void BatchLog::planned(const ConversionJob& what, const std::string& output, const BatchItem& estimate,
+                       const std::string& note) {
   json out = start_of("planned", what);
-  out.update({{"output", output}, {"memory_bytes", estimate.memory_bytes}, {"in_regions", estimate.saves_memory}, {"note", note}});
+  out.update({{"output", output},
+              {"memory_bytes", estimate.memory_bytes},
+              {"in_regions", estimate.saves_memory},
+              {"note", note}});
   event(what.values.index - 1, std::move(out));
   std::string message = note;
-  if (estimate.saves_memory) message += fmt::format("{}region by region: as a whole it may need {}", message.empty() ? "" : "; ", bytes_text(estimate.memory_bytes));
+  if (estimate.saves_memory)
+    message += fmt::format("{}region by region: as a whole it may need {}", message.empty() ? "" : "; ",
+                           bytes_text(estimate.memory_bytes));
   if (!json_) line(fmt::format("{} -> {}{}", subject(what), output, message.empty() ? "" : " (" + message + ")"));
 }
 
@@ -188,8 +208,9 @@ void BatchLog::summary(const BatchCounts& counts, const std::string& stopped, in
   const std::scoped_lock lock(mutex_);
   clear();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  summary_ = {{"event", "summary"}, {"inputs", counts.inputs}, {"converted", counts.converted}, {"failed", counts.failed}, {"skipped", counts.skipped},
-              {"not_started", counts.not_started}, {"seconds", seconds}, {"exit_code", exit_code}};
+  summary_ = {{"event", "summary"},      {"inputs", counts.inputs},   {"converted", counts.converted},
+              {"failed", counts.failed}, {"skipped", counts.skipped}, {"not_started", counts.not_started},
+              {"seconds", seconds},      {"exit_code", exit_code}};
   if (!stopped.empty()) summary_["stopped"] = stopped;
   summary_["failed_inputs"] = counts.failed_names;
   if (json_) line(text_of(summary_));
@@ -202,7 +223,8 @@ void BatchLog::summary(const BatchCounts& counts, const std::string& stopped, in
   if (!stopped.empty()) text += "; " + stopped;
   // What failed was said when it did; in a long batch that is far up.
   constexpr size_t kNamed = 20;
-  for (size_t i = 0; i < std::min(counts.failed_names.size(), kNamed); ++i) text += (i == 0 ? ". Failed: " : ", ") + counts.failed_names[i];
+  for (size_t i = 0; i < std::min(counts.failed_names.size(), kNamed); ++i)
+    text += (i == 0 ? ". Failed: " : ", ") + counts.failed_names[i];
   if (counts.failed_names.size() > kNamed) text += fmt::format(" and {} more", counts.failed_names.size() - kNamed);
   if (exit_code != kExitDone) say_error("", text);
   else if (!json_) line(text);

@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
-#include "app/batch/tasks.hpp"
 #include "app/batch/conversion.hpp"
+#include "app/batch/tasks.hpp"
 #include "app/console/terminal.hpp"
 
 namespace quarry::app {
@@ -42,7 +42,8 @@ class BatchLog {
   void finished(size_t job, const ConversionJob& what, const Conversion& done);
   void failed(size_t job, const ConversionJob& what, const Error& error, const Conversion& done);
   void skipped(size_t job, const ConversionJob& what, const std::filesystem::path& output, const std::string& why);
-  void planned(const ConversionJob& what, const std::string& output, const BatchItem& estimate, const std::string& note);
+  void planned(const ConversionJob& what, const std::string& output, const BatchItem& estimate,
+               const std::string& note);
   // How far the only job of a batch is.
   Progress progress_of_one(const std::string& subject, const std::atomic<bool>* cancel);
 

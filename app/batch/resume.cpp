@@ -37,7 +37,9 @@ class ContentHash {
     add(file.filename().string());
     std::ifstream in(file, std::ios::binary);
     std::error_code error;
-    if (!in || fs::is_directory(file, error)) return tl::unexpected(io::error_from_errno(file.string() + ": cannot open it", fs::exists(file, error) ? EACCES : ENOENT));
+    if (!in || fs::is_directory(file, error))
+      return tl::unexpected(
+          io::error_from_errno(file.string() + ": cannot open it", fs::exists(file, error) ? EACCES : ENOENT));
     std::vector<char> buffer(size_t{1} << 20);
     uint64_t total = 0;
     while (in.read(buffer.data(), std::streamsize(buffer.size())), in.gcount() > 0) {
@@ -61,7 +63,8 @@ class ContentHash {
 // What a line says of dependencies; false if it is of a version that did not know them.
 bool read_needs(const json& entry, Dependencies& needs) {
   const json found = entry.value("needs", json());
-  if (!found.is_object() || !found.value("files", json()).is_array() || !found.value("hash", json()).is_string()) return false;
+  if (!found.is_object() || !found.value("files", json()).is_array() || !found.value("hash", json()).is_string())
+    return false;
   for (const json& file : found["files"])
     if (file.is_string()) needs.files.push_back(file);
   needs.hash = found["hash"];
@@ -70,15 +73,16 @@ bool read_needs(const json& entry, Dependencies& needs) {
 
 }  // namespace
 
-Result<std::string> content_hash(const std::vector<Input>& inputs, const std::string& options, const std::atomic<bool>* cancel) {
+Result<std::string> content_hash(const std::vector<Input>& inputs, const std::string& options,
+                                 const std::atomic<bool>* cancel) {
   ContentHash hash;
   hash.add(options);
-  for (const Input& input : inputs)
-    QRY_TRY(hash.add_file(input.file, cancel));
+  for (const Input& input : inputs) QRY_TRY(hash.add_file(input.file, cancel));
   return hash.hex();
 }
 
-ResumeManifest::ResumeManifest(fs::path folder, const std::string& suffix) : folder_(folder.empty() ? fs::path(".") : std::move(folder)), file_(folder_ / (kName + suffix)) {
+ResumeManifest::ResumeManifest(fs::path folder, const std::string& suffix)
+    : folder_(folder.empty() ? fs::path(".") : std::move(folder)), file_(folder_ / (kName + suffix)) {
   std::error_code error;
   std::vector<fs::path> manifests;
   for (fs::directory_iterator it(folder_, error), end; !error && it != end; it.increment(error))
@@ -99,7 +103,9 @@ ResumeManifest::ResumeManifest(fs::path folder, const std::string& suffix) : fol
         open.clear();
         continue;
       }
-      if (!entry.is_object() || !entry.contains("job") || !entry["job"].is_string() || !entry.contains("hash") || !entry["hash"].is_string() || !entry.contains("outputs") || !entry["outputs"].is_array()) continue;
+      if (!entry.is_object() || !entry.contains("job") || !entry["job"].is_string() || !entry.contains("hash") ||
+          !entry["hash"].is_string() || !entry.contains("outputs") || !entry["outputs"].is_array())
+        continue;
       Entry read;
       read.hash = entry["hash"];
       if (!read_needs(entry, read.needs)) read.hash.clear();
@@ -111,7 +117,8 @@ ResumeManifest::ResumeManifest(fs::path folder, const std::string& suffix) : fol
         open.push_back(entry["job"]);
       }
       for (const json& output : entry["outputs"])
-        if (output.is_object() && output.value("file", json()).is_string() && output.value("bytes", json()).is_number_integer() && output.value("time", json()).is_number_integer())
+        if (output.is_object() && output.value("file", json()).is_string() &&
+            output.value("bytes", json()).is_number_integer() && output.value("time", json()).is_number_integer())
           read.outputs.push_back({output["file"], output["bytes"], output["time"], false});
       for (Output output : read.outputs) {
         output.unsure = !read.on_disk;
@@ -140,7 +147,8 @@ bool ResumeManifest::as_left(const Output& output) const {
 
 bool ResumeManifest::unchanged(const std::string& job, const std::string& hash) const {
   const auto it = entries_.find(job);
-  return it != entries_.end() && !hash.empty() && it->second.hash == hash && it->second.believed && !it->second.outputs.empty() &&
+  return it != entries_.end() && !hash.empty() && it->second.hash == hash && it->second.believed &&
+         !it->second.outputs.empty() &&
          std::ranges::all_of(it->second.outputs, [&](const Output& output) { return as_left(output); });
 }
 
@@ -149,7 +157,8 @@ bool ResumeManifest::wrote(const fs::path& file) const {
   if (it == files_.end()) return false;
   // A power cut leaves an empty file of what was not on disk yet.
   std::error_code error;
-  return as_left(it->second) || (it->second.unsure && fs::is_regular_file(file, error) && fs::file_size(file, error) == 0);
+  return as_left(it->second) ||
+         (it->second.unsure && fs::is_regular_file(file, error) && fs::file_size(file, error) == 0);
 }
 
 std::vector<fs::path> ResumeManifest::unsynced() const {
@@ -176,7 +185,8 @@ Dependencies ResumeManifest::dependencies(const std::string& job) const {
   return it == entries_.end() ? Dependencies() : it->second.needs;
 }
 
-Result<void> ResumeManifest::record(const std::string& job, const std::string& hash, const std::vector<fs::path>& outputs, const Dependencies& needs) {
+Result<void> ResumeManifest::record(const std::string& job, const std::string& hash,
+                                    const std::vector<fs::path>& outputs, const Dependencies& needs) {
   json entry{{"job", job}, {"hash", hash}, {"start", io::machine_start()}, {"outputs", json::array()}};
   entry["needs"] = {{"files", needs.files}, {"hash", needs.hash}};
   for (const fs::path& file : outputs) {
@@ -192,13 +202,16 @@ Result<void> ResumeManifest::settled(bool on_disk) {
   return append(json{{"settled", on_disk}, {"start", io::machine_start()}}.dump(), true);
 }
 
-fs::path ResumeManifest::file_in(const fs::path& folder, const std::string& suffix) { return folder / (kName + suffix); }
+fs::path ResumeManifest::file_in(const fs::path& folder, const std::string& suffix) {
+  return folder / (kName + suffix);
+}
 
 // A line of its own, in one write where the system does it in one, so that a kill leaves whole lines but for the last.
 Result<void> ResumeManifest::append(std::string line, bool sync) {
   const std::scoped_lock lock(mutex_);
   const auto refused = [&](int number) {
-    return tl::unexpected(io::error_from_errno(file_.string() + ": cannot be written, so --resume will not know what was done", number));
+    return tl::unexpected(
+        io::error_from_errno(file_.string() + ": cannot be written, so --resume will not know what was done", number));
   };
   const int fd = ::open(file_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0666);
   if (fd < 0) return refused(errno);
@@ -206,7 +219,8 @@ Result<void> ResumeManifest::append(std::string line, bool sync) {
   int number = ::fstat(fd, &info) == 0 ? 0 : errno;
   if (!number && !S_ISREG(info.st_mode)) {
     ::close(fd);
-    return fail(ErrorCode::io, file_.string() + ": is not a regular file, so --resume cannot remember what was done; take it away");
+    return fail(ErrorCode::io,
+                file_.string() + ": is not a regular file, so --resume cannot remember what was done; take it away");
   }
   // What a full disk or a kill cut off ends before this line.
   char last = '\n';

@@ -24,7 +24,8 @@ namespace quarry::app {
 
 // A checksum (XXH3, 128 bits, in hex) of `options`, and of the names and contents of the inputs. Errors: those of
 // opening; cancelled.
-Result<std::string> content_hash(const std::vector<Input>& inputs, const std::string& options, const std::atomic<bool>* cancel = nullptr);
+Result<std::string> content_hash(const std::vector<Input>& inputs, const std::string& options,
+                                 const std::atomic<bool>* cancel = nullptr);
 
 class ResumeManifest {
  public:
@@ -45,7 +46,8 @@ class ResumeManifest {
   // Outputs of earlier runs in this start of the machine that nobody has waited for: who settles must do it.
   std::vector<std::filesystem::path> unsynced() const;
   // Any thread. Errors: io.
-  Result<void> record(const std::string& job, const std::string& hash, const std::vector<std::filesystem::path>& outputs, const Dependencies& needs);
+  Result<void> record(const std::string& job, const std::string& hash,
+                      const std::vector<std::filesystem::path>& outputs, const Dependencies& needs);
   // At the end: all outputs recorded here are on disk, or may not be. On disk itself when it returns. Errors: io.
   Result<void> settled(bool on_disk);
   static std::filesystem::path file_in(const std::filesystem::path& folder, const std::string& suffix);

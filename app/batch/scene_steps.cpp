@@ -10,8 +10,8 @@
 #include <map>
 #include <optional>
 
-#include "voxel/worlds/source_units.hpp"
 #include "base/suggest.hpp"
+#include "voxel/worlds/source_units.hpp"
 
 namespace quarry::app {
 namespace {
@@ -54,7 +54,8 @@ Step each(Operation operation) {
 
 void say_palette(const PaletteError& error, Losses& losses) {
   if (error.after < error.before)
-    losses.push_back(fmt::format("{} materials became {} (off by {:.1f} of 255 on average, {:.0f} at worst)", error.before, error.after, error.rms, error.worst));
+    losses.push_back(fmt::format("{} materials became {} (off by {:.1f} of 255 on average, {:.0f} at worst)",
+                                 error.before, error.after, error.rms, error.worst));
 }
 
 tl::unexpected<Error> bad(const std::string& expected) { return fail(ErrorCode::bad_usage, expected); }
@@ -84,7 +85,8 @@ Result<Step> turn_step(const std::string& value) {
 }
 
 Result<Step> mirror_step(const std::string& value) {
-  if (value.size() != 1 || value[0] < 'x' || value[0] > 'z') return bad("write x, y or z: the coordinate that changes its sign");
+  if (value.size() != 1 || value[0] < 'x' || value[0] > 'z')
+    return bad("write x, y or z: the coordinate that changes its sign");
   Rotation mirror;
   mirror.sign[size_t(value[0] - 'x')] = -1;
   return each([mirror](const Scene& scene, Losses&) { return turn(scene, mirror); });
@@ -95,7 +97,8 @@ Result<Step> scale_step(const std::string& value) {
   const auto n = number_of(std::string_view(value).substr(down ? 2 : 0), 1, 64);
   if (!n) return bad("write N (each voxel becomes N voxels along each axis) or 1/N, N from 1 to 64");
   const auto factor = uint32_t(*n);
-  return each([down, factor](const Scene& scene, Losses&) { return down ? shrink(scene, factor) : enlarge(scene, factor); });
+  return each(
+      [down, factor](const Scene& scene, Losses&) { return down ? shrink(scene, factor) : enlarge(scene, factor); });
 }
 
 Result<Step> lod_step(const std::string& value) {
@@ -173,9 +176,14 @@ Result<Step> split_step(const std::string& value) {
     kind = SplitKind::regions;
     edge = int32_t(*n);
   } else {
-    const std::map<std::string, SplitKind> kinds{{"models", SplitKind::models}, {"instances", SplitKind::instances}, {"layers", SplitKind::layers}, {"colours", SplitKind::materials}, {"colors", SplitKind::materials}};
+    const std::map<std::string, SplitKind> kinds{{"models", SplitKind::models},
+                                                 {"instances", SplitKind::instances},
+                                                 {"layers", SplitKind::layers},
+                                                 {"colours", SplitKind::materials},
+                                                 {"colors", SplitKind::materials}};
     const auto it = kinds.find(value);
-    if (it == kinds.end()) return bad(fmt::format("write one of {}{}", fmt::join(kSplitNames, ", "), did_you_mean(value, kSplitNames)));
+    if (it == kinds.end())
+      return bad(fmt::format("write one of {}{}", fmt::join(kSplitNames, ", "), did_you_mean(value, kSplitNames)));
     kind = it->second;
   }
   return Step([kind, edge](Parts parts, Losses&) -> Result<Parts> {
@@ -199,19 +207,28 @@ struct Row {
   Effect effect;
 };
 constexpr Row kRows[] = {
-    {"--crop", "X0,Y0,Z0,X1,Y1,Z1", "Keep what lies in this box of voxels, both corners included, y up (info shows a .vox in its own axes, z up)", crop_step, Effect::changes},
+    {"--crop", "X0,Y0,Z0,X1,Y1,Z1",
+     "Keep what lies in this box of voxels, both corners included, y up (info shows a .vox in its own axes, z up)",
+     crop_step, Effect::changes},
     {"--turn", "TURN", "Turn about an axis by quarters: y90, x-90, z180", turn_step, Effect::changes},
     {"--mirror", "AXIS", "Mirror x, y or z about the origin", mirror_step, Effect::changes},
-    {"--scale", "N", "N: each voxel becomes a cube of N voxels an edge; 1/N: each cube of N an edge one voxel", scale_step, Effect::changes},
+    {"--scale", "N", "N: each voxel becomes a cube of N voxels an edge; 1/N: each cube of N an edge one voxel",
+     scale_step, Effect::changes},
     {"--lod", "LEVEL", "Halve the resolution LEVEL times", lod_step, Effect::changes},
-    {"--hollow", "N", "Take away what is deeper than N voxels below the surface of its model", hollow_step, Effect::changes},
-    {"--fill", "M", "Fill closed cavities of each model with material M, or auto for its commonest", fill_step, Effect::changes},
+    {"--hollow", "N", "Take away what is deeper than N voxels below the surface of its model", hollow_step,
+     Effect::changes},
+    {"--fill", "M", "Fill closed cavities of each model with material M, or auto for its commonest", fill_step,
+     Effect::changes},
     {"--materials", "N", "At most N materials; says how far off the colours are then", materials_step, Effect::changes},
     {"--merge", nullptr, "All inputs into one scene", merge_step, Effect::combines},
-    {"--union", nullptr, "All voxels of all inputs, as one model; the first input's where they meet", boolean_step<BooleanKind::union_of>, Effect::combines},
-    {"--intersection", nullptr, "The first input's voxels that are in all others too", boolean_step<BooleanKind::intersection>, Effect::combines},
-    {"--difference", nullptr, "The first input's voxels that are in none of the others", boolean_step<BooleanKind::difference>, Effect::combines},
-    {"--split", "KIND", "A file for each of: models, instances, layers, colours, regions:N (cubes of N voxels an edge)", split_step, Effect::splits},
+    {"--union", nullptr, "All voxels of all inputs, as one model; the first input's where they meet",
+     boolean_step<BooleanKind::union_of>, Effect::combines},
+    {"--intersection", nullptr, "The first input's voxels that are in all others too",
+     boolean_step<BooleanKind::intersection>, Effect::combines},
+    {"--difference", nullptr, "The first input's voxels that are in none of the others",
+     boolean_step<BooleanKind::difference>, Effect::combines},
+    {"--split", "KIND", "A file for each of: models, instances, layers, colours, regions:N (cubes of N voxels an edge)",
+     split_step, Effect::splits},
 };
 
 }  // namespace
@@ -224,9 +241,12 @@ std::optional<int> SceneSteps::check(const Arguments& arguments) {
   for (const OrderedOption& option : given_) {
     const Row& row = *std::ranges::find_if(kRows, [&](const Row& r) { return option.name == r.name; });
     auto step = row.make(option.value);
-    if (!step) return arguments.wrong(fmt::format("{} '{}': {}{}", option.name, option.value, step.error().message, step.error().message.ends_with('?') ? "" : "."));
+    if (!step)
+      return arguments.wrong(fmt::format("{} '{}': {}{}", option.name, option.value, step.error().message,
+                                         step.error().message.ends_with('?') ? "" : "."));
     steps_.push_back(std::move(*step));
-    if (row.effect == Effect::combines && combines_) return arguments.wrong(fmt::format("{}: the inputs have been made one already.", option.name));
+    if (row.effect == Effect::combines && combines_)
+      return arguments.wrong(fmt::format("{}: the inputs have been made one already.", option.name));
     combines_ = combines_ || row.effect == Effect::combines;
     splits_ = splits_ || row.effect == Effect::splits;
   }
@@ -239,7 +259,8 @@ std::string SceneSteps::text() const {
   return out;
 }
 
-Result<std::vector<ScenePart>> SceneSteps::apply(std::vector<ScenePart> parts, Losses& losses, const std::atomic<bool>* cancel) const {
+Result<std::vector<ScenePart>> SceneSteps::apply(std::vector<ScenePart> parts, Losses& losses,
+                                                 const std::atomic<bool>* cancel) const {
   for (size_t i = 0; i < steps_.size(); ++i) {
     if (cancel && cancel->load(std::memory_order_relaxed)) return fail(ErrorCode::cancelled, "stopped");
     auto done = steps_[i](std::move(parts), losses);

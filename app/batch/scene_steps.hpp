@@ -32,11 +32,12 @@ class SceneSteps {
   bool empty() const { return steps_.empty(); }
   bool combines() const { return combines_; }  // all inputs become one job
   bool splits() const { return splits_; }      // a job may have several outputs
-  std::string text() const;  // the options as given: the same text, the same steps
+  std::string text() const;                    // the options as given: the same text, the same steps
 
   // Names of parts are "" until a --split gives them some; those of a second one are put behind those of the first with
   // a '-'.
-  Result<std::vector<ScenePart>> apply(std::vector<ScenePart> parts, Losses& losses, const std::atomic<bool>* cancel) const;
+  Result<std::vector<ScenePart>> apply(std::vector<ScenePart> parts, Losses& losses,
+                                       const std::atomic<bool>* cancel) const;
 
  private:
   using Step = std::function<Result<std::vector<ScenePart>>(std::vector<ScenePart>, Losses&)>;

@@ -63,10 +63,10 @@ class Scheduler {
   struct Running {
     size_t item = 0;
     uint64_t memory = 0;
-    uint64_t number = 0;  // the how many-th to begin
-    bool alone = false;   // nothing else may run beside it
-    bool saving = false;  // in its way that takes less memory
-    bool company = false; // something else ran beside it, at one time or another
+    uint64_t number = 0;   // the how many-th to begin
+    bool alone = false;    // nothing else may run beside it
+    bool saving = false;   // in its way that takes less memory
+    bool company = false;  // something else ran beside it, at one time or another
     bool stopped_for_memory = false;
     uint64_t memory_seen = 0;
     std::atomic<bool> cancel{false};
@@ -86,7 +86,8 @@ class Scheduler {
     again = false;
     uint64_t reserved = base_memory_;
     for (const auto& other : running_) reserved += other->memory;
-    if (options_.memory_bytes > 0 && !running_.empty() && reserved + items_[item].memory_bytes > options_.memory_bytes) return false;
+    if (options_.memory_bytes > 0 && !running_.empty() && reserved + items_[item].memory_bytes > options_.memory_bytes)
+      return false;
     waiting_.pop_front();
     return true;
   }
@@ -111,7 +112,8 @@ class Scheduler {
       for (const auto& other : running_) other->company = true;
       running->cancel = cancelled();
       const uint64_t work = std::max<uint64_t>(1, items_[item].work);
-      const auto part = uint32_t(std::min<double>(free_threads_, std::max(1.0, std::round(options_.threads * double(work) / double(work_left_)))));
+      const auto part = uint32_t(std::min<double>(
+          free_threads_, std::max(1.0, std::round(options_.threads * double(work) / double(work_left_)))));
       const uint32_t threads = again ? free_threads_ : part;
       free_threads_ -= threads;
       running_.push_back(running);
@@ -126,16 +128,23 @@ class Scheduler {
       lock.lock();
       free_threads_ += threads;
       std::erase(running_, running);
-      const bool for_memory = !result && result.error().code == ErrorCode::cancelled && running->stopped_for_memory && !cancelled();
+      const bool for_memory =
+          !result && result.error().code == ErrorCode::cancelled && running->stopped_for_memory && !cancelled();
       // One that found too little room itself may find more alone, or has a way that takes less.
-      const bool too_large = !result && result.error().code == ErrorCode::out_of_memory && options_.memory_bytes > 0 && !cancelled();
-      if ((for_memory && !running->alone) || ((for_memory || too_large) && items_[item].can_save_memory && !running->saving) || (too_large && running->company)) {
+      const bool too_large =
+          !result && result.error().code == ErrorCode::out_of_memory && options_.memory_bytes > 0 && !cancelled();
+      if ((for_memory && !running->alone) ||
+          ((for_memory || too_large) && items_[item].can_save_memory && !running->saving) ||
+          (too_large && running->company)) {
         again_.push_back(item);
       } else {
         if (for_memory)
-          result = fail(ErrorCode::out_of_memory, fmt::format("needs more memory than there is for it: with {} in "
-              "use, of which {} before it began, it passed --memory {} and was stopped; "
-                                                              "raise --memory, or make it coarser or smaller", bytes_text(running->memory_seen), bytes_text(base_memory_), bytes_text(options_.memory_bytes)));
+          result = fail(ErrorCode::out_of_memory,
+                        fmt::format("needs more memory than there is for it: with {} in "
+                                    "use, of which {} before it began, it passed --memory {} and was stopped; "
+                                    "raise --memory, or make it coarser or smaller",
+                                    bytes_text(running->memory_seen), bytes_text(base_memory_),
+                                    bytes_text(options_.memory_bytes)));
         work_left_ -= work;
         lock.unlock();
         {
@@ -162,7 +171,8 @@ class Scheduler {
         continue;
       }
       // One that was stopped is given the time to end before a second one is.
-      if (running_.empty() || std::ranges::any_of(running_, [](const auto& r) { return r->stopped_for_memory; })) continue;
+      if (running_.empty() || std::ranges::any_of(running_, [](const auto& r) { return r->stopped_for_memory; }))
+        continue;
       malloc_trim(0);
       const uint64_t after = memory_in_use();
       if (after <= options_.memory_bytes) continue;
@@ -190,7 +200,8 @@ class Scheduler {
 
 }  // namespace
 
-void run_batch(std::span<const BatchItem> items, const BatchOptions& options, const RunItem& run, const ItemEnded& ended) {
+void run_batch(std::span<const BatchItem> items, const BatchOptions& options, const RunItem& run,
+               const ItemEnded& ended) {
   if (!items.empty()) Scheduler(items, options, run, ended).go();
 }
 

@@ -18,8 +18,8 @@
 #include <span>
 #include <string>
 
-#include "base/result.hpp"
 #include "base/memory_budget.hpp"
+#include "base/result.hpp"
 
 namespace quarry::app {
 
@@ -28,20 +28,20 @@ struct BatchItem {
   uint64_t memory_bytes = 0;  // estimated peak
   // It has a slower way that heeds a limit; an item that was stopped for its memory is begun again that way.
   bool can_save_memory = false;
-  bool saves_memory = false;     // begin it that way at once
+  bool saves_memory = false;  // begin it that way at once
 };
 
 struct BatchOptions {
-  uint32_t threads = 1;       // at most so many in all
-  uint64_t memory_bytes = 0;  // of this process and its children; 0: no limit
-  bool in_order = false;      // begin items in the order given, not the largest first
+  uint32_t threads = 1;                       // at most so many in all
+  uint64_t memory_bytes = 0;                  // of this process and its children; 0: no limit
+  bool in_order = false;                      // begin items in the order given, not the largest first
   const std::atomic<bool>* cancel = nullptr;  // begin nothing more, stop what runs
 };
 
 struct ItemContext {
-  uint32_t threads = 1;                 // the part of this item; also set as ThreadShare of the calling thread
+  uint32_t threads = 1;                       // the part of this item; also set as ThreadShare of the calling thread
   const std::atomic<bool>* cancel = nullptr;  // to be heeded: set by the batch's cancel and by the watch
-  bool save_memory = false;             // heed the batch's limit, if that takes longer
+  bool save_memory = false;                   // heed the batch's limit, if that takes longer
 };
 
 // `run` is called on several threads at once, once for each item, or again after an ErrorCode::cancelled that the watch
@@ -49,7 +49,8 @@ struct ItemContext {
 // nothing more (what runs is let finish). Items that were never begun are not told of. Returns when all is over.
 using RunItem = std::function<Result<void>(size_t item, const ItemContext& context)>;
 using ItemEnded = std::function<bool(size_t item, const Result<void>& result)>;
-void run_batch(std::span<const BatchItem> items, const BatchOptions& options, const RunItem& run, const ItemEnded& ended);
+void run_batch(std::span<const BatchItem> items, const BatchOptions& options, const RunItem& run,
+               const ItemEnded& ended);
 
 // What a batch may take if nothing is said: three quarters of what the machine, or this process's control group, has
 // free now.

@@ -16,9 +16,9 @@
 namespace quarry::app {
 
 struct BenchOptions {
-  uint64_t keys = 0;         // of "hashgrid": size; 0: its own sizes
-  std::string only;          // of "hashgrid": rows whose name has this in it
-  uint32_t repeats = 5;      // the median of these is reported, after one warm-up
+  uint64_t keys = 0;          // of "hashgrid": size; 0: its own sizes
+  std::string only;           // of "hashgrid": rows whose name has this in it
+  uint32_t repeats = 5;       // the median of these is reported, after one warm-up
   std::string scene, device;  // of "render": one scene instead of all; part of a device's name
   bool small = false;         // of "render": miniatures, for software drivers
   bool validation = false;    // of "render": with the validation layers

@@ -33,7 +33,8 @@ Result<OnDevice> bench_on_device([[maybe_unused]] const std::string& only, [[may
   if (code == 2) return fail(ErrorCode::cancelled, "interrupted");
   if (code != 0) return fail(ErrorCode::device, "CUDA gave a wrong answer: the measurement is void");
   OnDevice out{nlohmann::json::parse(json), ""};
-  out.text = fmt::format("{}; 10^9 operations a second unless another unit is given\n\n", out.record["machine"].get<std::string>());
+  out.text = fmt::format("{}; 10^9 operations a second unless another unit is given\n\n",
+                         out.record["machine"].get<std::string>());
   for (const auto& row : out.record["rows"]) {
     const std::string name = row["name"], ceiling = row["ceiling"];
     if (name.find(only) == std::string::npos && !name.starts_with("ceiling")) continue;
@@ -52,10 +53,12 @@ Result<OnDevice> bench_on_device([[maybe_unused]] const std::string& only, [[may
 
 Result<nlohmann::json> bench_hashgrid(const BenchOptions& options) {
   const std::vector<std::string> names = bench::hashgrid_host_rows();
-  if (std::ranges::none_of(names, [&](const std::string& name) { return name.find(options.only) != std::string::npos; })) {
+  if (std::ranges::none_of(names,
+                           [&](const std::string& name) { return name.find(options.only) != std::string::npos; })) {
     std::string known;
     for (const std::string& name : names) known += (known.empty() ? "'" : ", '") + name + "'";
-    return fail(ErrorCode::bad_usage, "no row of the benchmark has '" + options.only + "' in its name. Rows: " + known + ".");
+    return fail(ErrorCode::bad_usage,
+                "no row of the benchmark has '" + options.only + "' in its name. Rows: " + known + ".");
   }
   bench::HostBenchOptions bench_options;
   ProgressLine line("hashgrid");
@@ -65,7 +68,8 @@ Result<nlohmann::json> bench_hashgrid(const BenchOptions& options) {
   if (options.keys != 0) bench_options.sizes = {options.keys};
   QRY_TRY_ASSIGN(auto device, bench_on_device(options.only, bench_options.progress));
   QRY_TRY_ASSIGN(auto host, bench::bench_hashgrid_host(bench_options));
-  return nlohmann::json{{"table", device.text + bench::hashgrid_host_table(host)}, {"host", host}, {"cuda", device.record}};
+  return nlohmann::json{
+      {"table", device.text + bench::hashgrid_host_table(host)}, {"host", host}, {"cuda", device.record}};
 }
 
 }  // namespace quarry::app

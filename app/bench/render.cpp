@@ -29,7 +29,8 @@ Result<nlohmann::json> bench_render(const BenchOptions& options) {
       if (name == options.scene) bench_options.scenes.push_back(scene);
       known += (scene ? ", " : "") + name;
     }
-    if (bench_options.scenes.empty()) return fail(ErrorCode::bad_usage, "there is no scene '" + options.scene + "'. Scenes: " + known + ".");
+    if (bench_options.scenes.empty())
+      return fail(ErrorCode::bad_usage, "there is no scene '" + options.scene + "'. Scenes: " + known + ".");
   }
   auto result = bench::bench_render(bench_options);
   if (result) (*result)["table"] = bench::render_table(*result);

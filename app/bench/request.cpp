@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "app/console/arguments.hpp"
 #include "app/bench/benchmarks.hpp"
+#include "app/console/arguments.hpp"
 #include "base/suggest.hpp"
 
 namespace quarry::app {
@@ -37,7 +37,8 @@ tl::expected<BenchRequest, int> read_bench_request(const CommandArguments& words
                       "  quarry bench hashgrid --keys 16777216 --json\n"
                       "  quarry bench render --scene sponge\n");
   arguments.text("name", name, "NAME", "Which benchmark; see --list");
-  arguments.integer("--keys", keys, "N", "hashgrid: size in keys (65536, 1048576 and 16777216)", 1000, int64_t(1) << 28);
+  arguments.integer("--keys", keys, "N", "hashgrid: size in keys (65536, 1048576 and 16777216)", 1000,
+                    int64_t(1) << 28);
   arguments.integer("--repeats", repeats, "N", "The median of these is reported (5)", 1, 1000);
   arguments.text("--only", options.only, "TEXT", "hashgrid: rows whose name has this in it, as 'find' or 'V:' (all)");
   arguments.text("--scene", options.scene, "NAME", "render: terrain, sponge or sphere (all)");
@@ -55,7 +56,9 @@ tl::expected<BenchRequest, int> read_bench_request(const CommandArguments& words
   std::vector<std::string> known;
   for (const BenchRow& row : kBenches) known.emplace_back(row.name);
   const auto found = std::ranges::find(known, name);
-  if (found == known.end()) return tl::unexpected(arguments.wrong(fmt::format("there is no benchmark '{}'.{}", name, did_you_mean(name, known))));
+  if (found == known.end())
+    return tl::unexpected(
+        arguments.wrong(fmt::format("there is no benchmark '{}'.{}", name, did_you_mean(name, known))));
 
   request.bench = Bench(found - known.begin());
   options.keys = uint64_t(keys);

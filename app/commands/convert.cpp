@@ -9,12 +9,12 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "app/batch/tasks.hpp"
-#include "app/batch/log.hpp"
 #include "app/batch/conversion.hpp"
 #include "app/batch/job_estimate.hpp"
-#include "app/console/output_file.hpp"
+#include "app/batch/log.hpp"
 #include "app/batch/resume.hpp"
+#include "app/batch/tasks.hpp"
+#include "app/console/output_file.hpp"
 #include "app/console/terminal.hpp"
 #include "base/parallel.hpp"
 #include "base/suggest.hpp"
@@ -28,7 +28,8 @@ struct ConvertArguments {
   std::vector<std::string> inputs;
   std::string output, to, memory, shard, report, picture = "top";
   int64_t jobs = 0;
-  bool keep_going = false, overwrite = false, dry_run = false, resume = false, json = false, list = false, strict = false, slices = false;
+  bool keep_going = false, overwrite = false, dry_run = false, resume = false, json = false, list = false,
+       strict = false, slices = false;
   ConversionOptions options;
   uint64_t memory_bytes = 0;
   uint32_t shard_number = 0, shard_count = 1;  // number from 0
@@ -37,8 +38,8 @@ struct ConvertArguments {
 void list_formats() {
   for (const io::Format& format : io::formats()) {
     const bool here = format.absent == nullptr;
-    fmt::print("{:<10} {:<5} {:<5}  {:<32} .{}\n", format.name, here && format.read ? "read" : "", here && format.write ? "write" : "", format.title,
-               fmt::join(format.extensions, " ."));
+    fmt::print("{:<10} {:<5} {:<5}  {:<32} .{}\n", format.name, here && format.read ? "read" : "",
+               here && format.write ? "write" : "", format.title, fmt::join(format.extensions, " ."));
     if (!here) fmt::print("{:<24}{}\n", "", format.absent);
   }
 }
@@ -78,30 +79,45 @@ uint32_t shard_of(const Input& input, uint32_t count) {
 }
 
 void add_options(Arguments& arguments, ConvertArguments& parsed) {
-  arguments.texts("input", parsed.inputs, "IN...", "Files, directories, patterns ('models/**/*.vox'), @LIST with one of these a line");
-  arguments.text("-o,--output", parsed.output, "OUT", "File to write; with --to the directory; or a template: 'out/{dir}/{stem}.glb', also {ext} {index} {part}");
+  arguments.texts("input", parsed.inputs, "IN...",
+                  "Files, directories, patterns ('models/**/*.vox'), @LIST with one of these a line");
+  arguments.text(
+      "-o,--output", parsed.output, "OUT",
+      "File to write; with --to the directory; or a template: 'out/{dir}/{stem}.glb', also {ext} {index} {part}");
   arguments.text("--to", parsed.to, "FORMAT", "Format of the files written into the directory OUT");
   arguments.flag("--list-formats", parsed.list, "Show the formats there are");
   arguments.group("Reading");
   parsed.options.load.add_to(arguments);
-  arguments.flag("--salvage", parsed.options.salvage, "Damaged .vox and .quarry: read what is whole and say what is lost (with --strict: write nothing, exit code 3)");
+  arguments.flag(
+      "--salvage", parsed.options.salvage,
+      "Damaged .vox and .quarry: read what is whole and say what is lost (with --strict: write nothing, exit code 3)");
   arguments.group("Steps between reading and writing, done in the order given");
   parsed.options.steps.add_to(arguments);
   arguments.group("Writing");
-  arguments.integer("--lod-levels", parsed.options.lod_levels, "N", "Also write OUT_lod1 ... OUT_lodN, each half as fine as the one before (meshes keep their size)", 1, 12);
+  arguments.integer("--lod-levels", parsed.options.lod_levels, "N",
+                    "Also write OUT_lod1 ... OUT_lodN, each half as fine as the one before (meshes keep their size)", 1,
+                    12);
   arguments.flag("--overwrite", parsed.overwrite, "Replace outputs that are there");
-  arguments.flag("--strict", parsed.strict, "Fail, and write nothing, where a file would lose something or a reader had to skip or mend something");
-  arguments.choice("--picture", parsed.picture, "KIND", "PNG: top (colours from above) or height (a height map) (top)", {"top", "height"});
+  arguments.flag(
+      "--strict", parsed.strict,
+      "Fail, and write nothing, where a file would lose something or a reader had to skip or mend something");
+  arguments.choice("--picture", parsed.picture, "KIND", "PNG: top (colours from above) or height (a height map) (top)",
+                   {"top", "height"});
   arguments.flag("--slices", parsed.slices, "Write a folder OUT of PNG pictures, one a layer, the lowest first");
   arguments.group("Batches");
-  arguments.integer("-j,--jobs", parsed.jobs, "N", "Threads in all: small files side by side, large ones on several (all cores)", 1, 1024);
-  arguments.text("--memory", parsed.memory, "SIZE", "Memory for all of it, reading processes too, as 2G or 512M: "
+  arguments.integer("-j,--jobs", parsed.jobs, "N",
+                    "Threads in all: small files side by side, large ones on several (all cores)", 1, 1024);
+  arguments.text(
+      "--memory", parsed.memory, "SIZE",
+      "Memory for all of it, reading processes too, as 2G or 512M: "
       "files wait for one another, one too large is converted region by region, or refused (three quarters of what "
       "is free)");
   arguments.flag("--keep-going", parsed.keep_going, "Go on with the next input when one fails (exit code 3)");
-  arguments.flag("--resume", parsed.resume, "Skip inputs that were converted before, with these options, and "
-      "unchanged with all files that they use; .quarry-resume beside the outputs remembers");
-  arguments.text("--shard", parsed.shard, "I/N", "Only the I-th of N parts of the inputs (I from 1): each machine of a cluster its own");
+  arguments.flag("--resume", parsed.resume,
+                 "Skip inputs that were converted before, with these options, and "
+                 "unchanged with all files that they use; .quarry-resume beside the outputs remembers");
+  arguments.text("--shard", parsed.shard, "I/N",
+                 "Only the I-th of N parts of the inputs (I from 1): each machine of a cluster its own");
   arguments.flag("--dry-run", parsed.dry_run, "Say what would be written, and write nothing");
   arguments.flag("--json", parsed.json, "Print one JSON document a line: started, finished, failed, skipped, summary");
   arguments.text("--report", parsed.report, "FILE", "Write one JSON document about all files at the end");
@@ -125,20 +141,27 @@ class ConvertCommand {
     if (parsed_.inputs.empty()) return arguments_.wrong("no input file.");
     if (parsed_.output.empty()) return arguments_.wrong("-o is missing.");
     if (!parsed_.memory.empty() && !parse_bytes(parsed_.memory, parsed_.memory_bytes))
-      return arguments_.wrong(fmt::format("--memory '{}' is no size: write 512M, 2G or a number of bytes.", parsed_.memory));
+      return arguments_.wrong(
+          fmt::format("--memory '{}' is no size: write 512M, 2G or a number of bytes.", parsed_.memory));
     if (parsed_.memory_bytes == 0) parsed_.memory_bytes = default_memory_limit();
     if (!parsed_.shard.empty()) {
       if (!parse_shard(parsed_.shard, parsed_.shard_number, parsed_.shard_count))
         return arguments_.wrong(fmt::format("--shard '{}' is not I/N with I from 1 to N.", parsed_.shard));
       --parsed_.shard_number;
-      if (parsed_.options.steps.combines()) return arguments_.wrong("--shard gives each machine some of the inputs, but this command makes one scene of all.");
+      if (parsed_.options.steps.combines())
+        return arguments_.wrong(
+            "--shard gives each machine some of the inputs, but this command makes one scene of all.");
     }
     ConversionOptions& options = parsed_.options;
     options.overwrite = parsed_.overwrite;
     options.strict = parsed_.strict;
-    if (parsed_.slices && options.lod_levels > 0) return arguments_.wrong("--lod-levels and --slices do not go together.");
-    if (parsed_.slices && parsed_.picture != "top") return arguments_.wrong("--slices and --picture height are different pictures: choose one.");
-    options.picture = parsed_.slices ? PictureKind::slices : parsed_.picture == "height" ? PictureKind::height : PictureKind::top;
+    if (parsed_.slices && options.lod_levels > 0)
+      return arguments_.wrong("--lod-levels and --slices do not go together.");
+    if (parsed_.slices && parsed_.picture != "top")
+      return arguments_.wrong("--slices and --picture height are different pictures: choose one.");
+    options.picture = parsed_.slices                ? PictureKind::slices
+                      : parsed_.picture == "height" ? PictureKind::height
+                                                    : PictureKind::top;
     budget_ = std::make_unique<MemoryBudget>(parsed_.memory_bytes, "--memory");
     options.budget = budget_.get();
     return {};
@@ -154,10 +177,15 @@ class ConvertCommand {
       return {};
     }
     if (parsed_.to.empty()) {
-      if (!one && !is_template(output)) return arguments_.wrong("several inputs need -o DIRECTORY and --to FORMAT, or a template: -o 'out/{stem}.glb'.");
-      if (!is_template(output) && fs::is_directory(output, error)) return arguments_.wrong(fmt::format("'{}' is a directory: say --to FORMAT.", output));
-      if (const auto format = io::format_for_writing(output); !format) return arguments_.wrong(format.error().message + ".");
-      if (parsed_.options.picture == PictureKind::height && fs::path(output).extension() != ".png") return arguments_.wrong("--picture height needs an output that ends in .png.");
+      if (!one && !is_template(output))
+        return arguments_.wrong(
+            "several inputs need -o DIRECTORY and --to FORMAT, or a template: -o 'out/{stem}.glb'.");
+      if (!is_template(output) && fs::is_directory(output, error))
+        return arguments_.wrong(fmt::format("'{}' is a directory: say --to FORMAT.", output));
+      if (const auto format = io::format_for_writing(output); !format)
+        return arguments_.wrong(format.error().message + ".");
+      if (parsed_.options.picture == PictureKind::height && fs::path(output).extension() != ".png")
+        return arguments_.wrong("--picture height needs an output that ends in .png.");
       return {};
     }
     const std::string extension = parsed_.slices ? std::string() : extension_of_format(parsed_.to);
@@ -165,11 +193,15 @@ class ConvertCommand {
       std::vector<std::string> known;
       for (const io::Format& row : io::formats())
         if (row.write) known.insert(known.end(), row.extensions.begin(), row.extensions.end());
-      return arguments_.wrong(fmt::format("--to '{}' is none of: {}.{}", parsed_.to, fmt::join(known, ", "), did_you_mean(parsed_.to, known)));
+      return arguments_.wrong(fmt::format("--to '{}' is none of: {}.{}", parsed_.to, fmt::join(known, ", "),
+                                          did_you_mean(parsed_.to, known)));
     }
-    if (is_template(output)) return arguments_.wrong("-o is a template, so its ending says the format: leave --to away.");
-    if (parsed_.options.picture == PictureKind::height && extension != "png") return arguments_.wrong("--picture height needs --to png.");
-    output = (fs::path(without_placeholders(output)) / "{dir}" / "{stem}").string() + (extension.empty() ? "" : "." + extension);
+    if (is_template(output))
+      return arguments_.wrong("-o is a template, so its ending says the format: leave --to away.");
+    if (parsed_.options.picture == PictureKind::height && extension != "png")
+      return arguments_.wrong("--picture height needs --to png.");
+    output = (fs::path(without_placeholders(output)) / "{dir}" / "{stem}").string() +
+             (extension.empty() ? "" : "." + extension);
     return {};
   }
 
@@ -188,7 +220,8 @@ class ConvertCommand {
     if (parsed_.options.steps.combines()) {
       all.push_back({*inputs, output, {inputs->front().relative, 1, 1, ""}});
     } else {
-      for (size_t i = 0; i < inputs->size(); ++i) all.push_back({{(*inputs)[i]}, output, {(*inputs)[i].relative, i + 1, inputs->size(), ""}});
+      for (size_t i = 0; i < inputs->size(); ++i)
+        all.push_back({{(*inputs)[i]}, output, {(*inputs)[i].relative, i + 1, inputs->size(), ""}});
     }
     // Two inputs that would become one file are refused before anything is written: the second would silently replace
     // the first. So is an output that another job still has to read.
@@ -201,13 +234,16 @@ class ConvertCommand {
       const fs::path place = fs::absolute(*file).lexically_normal();
       const auto [at, fresh] = taken.try_emplace(place, &job);
       if (!fresh)
-        return arguments_.wrong(fmt::format("'{}' and '{}' would both become '{}'. A template tells them apart: {{dir}}, {{ext}} or {{index}} in -o.", shown(at->second->inputs[0].file),
-                                            shown(job.inputs[0].file), shown(*file)));
+        return arguments_.wrong(fmt::format(
+            "'{}' and '{}' would both become '{}'. A template tells them apart: {{dir}}, {{ext}} or {{index}} in -o.",
+            shown(at->second->inputs[0].file), shown(job.inputs[0].file), shown(*file)));
       if (const auto input = read.find(place); input != read.end() && input->second != &job)
-        return arguments_.wrong(fmt::format("'{}' would become '{}', which is an input too.", shown(job.inputs[0].file), shown(*file)));
+        return arguments_.wrong(
+            fmt::format("'{}' would become '{}', which is an input too.", shown(job.inputs[0].file), shown(*file)));
     }
     for (ConversionJob& job : all)
-      if (parsed_.shard_count == 1 || shard_of(job.inputs[0], parsed_.shard_count) == parsed_.shard_number) jobs_.push_back(std::move(job));
+      if (parsed_.shard_count == 1 || shard_of(job.inputs[0], parsed_.shard_count) == parsed_.shard_number)
+        jobs_.push_back(std::move(job));
     for (const ConversionJob& job : jobs_) estimates_.push_back(estimate(job, parsed_.options, parsed_.memory_bytes));
     makes_folders_ = is_template(output);
     root_ = fs::path(output.substr(0, output.find('{'))).parent_path();
@@ -218,25 +254,35 @@ class ConvertCommand {
   // Everything that the output's bytes depend on beside the inputs.
   std::string options_text() const {
     const ConversionOptions& o = parsed_.options;
-    return fmt::format("quarry {} {} {} picture={} salvage={} lod_levels={} to={}", QRY_VERSION, o.load.text(), o.steps.text(), int(o.picture), o.salvage, o.lod_levels, parsed_.output + " " + parsed_.to);
+    return fmt::format("quarry {} {} {} picture={} salvage={} lod_levels={} to={}", QRY_VERSION, o.load.text(),
+                       o.steps.text(), int(o.picture), o.salvage, o.lod_levels, parsed_.output + " " + parsed_.to);
   }
-  std::string manifest_suffix() const { return parsed_.shard_count > 1 ? fmt::format("-{}-of-{}", parsed_.shard_number + 1, parsed_.shard_count) : std::string(); }
+  std::string manifest_suffix() const {
+    return parsed_.shard_count > 1 ? fmt::format("-{}-of-{}", parsed_.shard_number + 1, parsed_.shard_count)
+                                   : std::string();
+  }
   // A job in the manifest: its output, or for a job of several the beginning of their names.
-  std::string job_name(const ConversionJob& job) const { return job.file()->lexically_proximate(root_.empty() ? fs::path(".") : root_).generic_string(); }
+  std::string job_name(const ConversionJob& job) const {
+    return job.file()->lexically_proximate(root_.empty() ? fs::path(".") : root_).generic_string();
+  }
 
   // What --memory can probably not hold, and regions cannot help; "" if it fits or they can. An estimate, so it is
   // tried all the same.
   std::string too_large(size_t job) const {
     const BatchItem& e = estimates_[job];
     if (e.can_save_memory || memory_in_use() + e.memory_bytes <= parsed_.memory_bytes) return {};
-    return fmt::format("by estimate it needs {} of memory, more than the {} of --memory, and it cannot be converted region by region: {}", bytes_text(e.memory_bytes),
-                       bytes_text(parsed_.memory_bytes), why_whole(jobs_[job], parsed_.options));
+    return fmt::format(
+        "by estimate it needs {} of memory, more than the {} of --memory, and it cannot be converted region by region: "
+        "{}",
+        bytes_text(e.memory_bytes), bytes_text(parsed_.memory_bytes), why_whole(jobs_[job], parsed_.options));
   }
 
   // The folder that a job's dependencies are named from.
   static fs::path folder_of(const ConversionJob& job) { return fs::absolute(job.inputs[0].file).parent_path(); }
-  bool is_unchanged(const ResumeManifest& manifest, const ConversionJob& job, const std::string& hash, const std::atomic<bool>* cancel) const {
-    return manifest.unchanged(job_name(job), hash) && unchanged(manifest.dependencies(job_name(job)), folder_of(job), cancel);
+  bool is_unchanged(const ResumeManifest& manifest, const ConversionJob& job, const std::string& hash,
+                    const std::atomic<bool>* cancel) const {
+    return manifest.unchanged(job_name(job), hash) &&
+           unchanged(manifest.dependencies(job_name(job)), folder_of(job), cancel);
   }
 
   int say_plan() {
@@ -252,8 +298,10 @@ class ConvertCommand {
       const auto hash = parsed_.resume ? content_hash(job.inputs, options_text()) : Result<std::string>("");
       const auto missing = std::ranges::find_if(job.inputs, [&](const Input& i) { return !fs::exists(i.file, error); });
       if (missing != job.inputs.end()) note = shown(missing->file) + " is not there: would fail", ++counts.failed;
-      else if (parsed_.resume && hash && is_unchanged(manifest, job, *hash, nullptr)) note = "unchanged: would be skipped", ++counts.skipped;
-      else if (there && !parsed_.overwrite && !(parsed_.resume && manifest.wrote(file))) note = "is there already: would fail without --overwrite", ++counts.failed;
+      else if (parsed_.resume && hash && is_unchanged(manifest, job, *hash, nullptr))
+        note = "unchanged: would be skipped", ++counts.skipped;
+      else if (there && !parsed_.overwrite && !(parsed_.resume && manifest.wrote(file)))
+        note = "is there already: would fail without --overwrite", ++counts.failed;
       else if (there) note = "would be replaced", ++counts.converted;
       else ++counts.converted;
       const auto at = size_t(&job - jobs_.data());
@@ -261,7 +309,8 @@ class ConvertCommand {
       log.planned(job, shown(file), estimates_[at], note);
     }
     if (!parsed_.json)
-      fmt::print("{} inputs: {} would be converted, {} skipped, {} would fail; nothing was written\n", counts.inputs, counts.converted, counts.skipped, counts.failed);
+      fmt::print("{} inputs: {} would be converted, {} skipped, {} would fail; nothing was written\n", counts.inputs,
+                 counts.converted, counts.skipped, counts.failed);
     return counts.failed == 0 ? kExitDone : kExitFailed;
   }
 
@@ -277,8 +326,13 @@ class ConvertCommand {
       return exit_code_of(free.error());
     }
     if (const uint64_t own = memory_in_use(); own >= parsed_.memory_bytes) {
-      say_error("", Error{ErrorCode::out_of_memory, fmt::format("--memory is {}, and the program itself holds {} before it reads anything: give --memory {}M or more",
-                                                                memory_text(parsed_.memory_bytes), memory_text(own), (own >> 20) + 20)});
+      say_error(
+          "",
+          Error{
+              ErrorCode::out_of_memory,
+              fmt::format(
+                  "--memory is {}, and the program itself holds {} before it reads anything: give --memory {}M or more",
+                  memory_text(parsed_.memory_bytes), memory_text(own), (own >> 20) + 20)});
       return kExitFailed;
     }
     std::vector<uint64_t> work;
@@ -292,8 +346,9 @@ class ConvertCommand {
       for (const fs::path& output : manifest->unsynced()) deferred_sync_.add(output);
     }
     if (manifest && manifest->has_old())
-      say_warning(shown(root_ / ".quarry-resume"), "was begun by Quarry 0.1.1 or older, which did not remember all "
-          "that an output depends on (textures, headers, logs): what it lists is converted once more");
+      say_warning(shown(root_ / ".quarry-resume"),
+                  "was begun by Quarry 0.1.1 or older, which did not remember all "
+                  "that an output depends on (textures, headers, logs): what it lists is converted once more");
     const std::string text = options_text();
     OutputNames names;
     std::vector<Conversion> done(jobs_.size());
@@ -319,7 +374,9 @@ class ConvertCommand {
           return {};
         }
         const auto before = manifest->outputs(job_name(job));
-        options.overwrite = options.overwrite || (!before.empty() && std::ranges::all_of(before, [&](const fs::path& f) { return manifest->wrote(f); }));
+        options.overwrite =
+            options.overwrite ||
+            (!before.empty() && std::ranges::all_of(before, [&](const fs::path& f) { return manifest->wrote(f); }));
       }
       log.started(job, context.threads, context.save_memory, begun[i]++ ? std::string() : too_large(i));
       if (makes_folders_ || !parsed_.to.empty())
@@ -329,7 +386,8 @@ class ConvertCommand {
       if (jobs_.size() == 1) progress = log.progress_of_one(shown(file), context.cancel);
       QRY_TRY(convert(job, options, names, progress, done[i]));
       if (!manifest) return {};
-      return manifest->record(job_name(job), hash, done[i].outputs, dependencies_now(folder_of(job), done[i].accessed_files, begin, context.cancel));
+      return manifest->record(job_name(job), hash, done[i].outputs,
+                              dependencies_now(folder_of(job), done[i].accessed_files, begin, context.cancel));
     };
     const auto ended = [&](size_t i, const Result<void>& result) {
       if (result && skipped[i]) {
@@ -346,7 +404,8 @@ class ConvertCommand {
         last_code = done[i].salvaged && parsed_.options.strict ? int(kExitSomeFailed) : exit_code_of(result.error());
         Error error = result.error();
         if (error.code == ErrorCode::out_of_memory)
-          if (const std::string whole = why_whole(jobs_[i], parsed_.options); !whole.empty()) error.message += "; it cannot be converted region by region: " + whole;
+          if (const std::string whole = why_whole(jobs_[i], parsed_.options); !whole.empty())
+            error.message += "; it cannot be converted region by region: " + whole;
         log.failed(i, jobs_[i], error, done[i]);
         return parsed_.keep_going;
       }
@@ -366,10 +425,14 @@ class ConvertCommand {
     counts.not_started = counts.inputs - counts.converted - counts.failed - counts.skipped;
     std::string stopped;
     int code = kExitDone;
-    if (interrupt_flag().load()) stopped = "interrupted; every file that is there is whole, and --resume goes on where this one ended", code = kExitCancelled;
+    if (interrupt_flag().load())
+      stopped = "interrupted; every file that is there is whole, and --resume goes on where this one ended",
+      code = kExitCancelled;
     else if (counts.failed > 0) {
       if (counts.not_started > 0) stopped = "stopped there (--keep-going goes on)";
-      code = jobs_.size() == 1 ? last_code : parsed_.keep_going && counts.converted + counts.skipped > 0 ? int(kExitSomeFailed) : int(kExitFailed);
+      code = jobs_.size() == 1                                             ? last_code
+             : parsed_.keep_going && counts.converted + counts.skipped > 0 ? int(kExitSomeFailed)
+                                                                           : int(kExitFailed);
     }
     if (!settled) {
       if (code == kExitDone) code = kExitFailed;
@@ -413,7 +476,7 @@ class ConvertCommand {
   std::vector<BatchItem> estimates_;
   bool makes_folders_ = false;  // those of a template
   io::DeferredSync deferred_sync_;
-  fs::path root_;               // of the outputs: where the manifest is
+  fs::path root_;  // of the outputs: where the manifest is
 };
 
 }  // namespace

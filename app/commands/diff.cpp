@@ -22,7 +22,9 @@ json box_json(const Box3& box) {
 }
 
 json diff_json(const std::string& a, const std::string& b, const SceneDiff& diff) {
-  json out{{"a", a}, {"b", b}, {"equal", diff.equal()}, {"voxels_a", diff.voxels_a}, {"voxels_b", diff.voxels_b}, {"same", diff.same}};
+  json out{
+      {"a", a},           {"b", b}, {"equal", diff.equal()}, {"voxels_a", diff.voxels_a}, {"voxels_b", diff.voxels_b},
+      {"same", diff.same}};
   const auto kind = [&](const char* name, const SceneDiff::Kind& k) {
     out[name] = k.voxels;
     out["bounds"][name] = box_json(k.bounds);
@@ -42,13 +44,14 @@ void print_text(const std::string& a, const std::string& b, const SceneDiff& dif
   fmt::print("{} and {} differ\n", a, b);
   const auto row = [](const char* name, const SceneDiff::Kind& k) {
     if (k.voxels == 0) return;
-    fmt::print("  {:<11} {:>14}  in {},{},{} to {},{},{}\n", name, with_commas(k.voxels), k.bounds.min.x, k.bounds.min.y, k.bounds.min.z, k.bounds.max.x,
-               k.bounds.max.y, k.bounds.max.z);
+    fmt::print("  {:<11} {:>14}  in {},{},{} to {},{},{}\n", name, with_commas(k.voxels), k.bounds.min.x,
+               k.bounds.min.y, k.bounds.min.z, k.bounds.max.x, k.bounds.max.y, k.bounds.max.z);
   };
   row("added", diff.added);
   row("removed", diff.removed);
   row("recoloured", diff.recoloured);
-  fmt::print("  {:<11} {:>14}  of {} and {}\n", "same", with_commas(diff.same), with_commas(diff.voxels_a), with_commas(diff.voxels_b));
+  fmt::print("  {:<11} {:>14}  of {} and {}\n", "same", with_commas(diff.same), with_commas(diff.voxels_a),
+             with_commas(diff.voxels_b));
 }
 
 }  // namespace
@@ -57,7 +60,9 @@ int run_diff(const CommandArguments& words) {
   std::string a, b;
   bool as_json = false, hidden = false, shape = false;
   LoadOptions load;
-  Arguments arguments("diff", "Compare two files voxel by voxel. Exit codes: 0 equal, 1 different, 2 wrong usage or a file that cannot be read.",
+  Arguments arguments("diff",
+                      "Compare two files voxel by voxel. Exit codes: 0 equal, 1 different, 2 wrong usage or a file "
+                      "that cannot be read.",
                       "  quarry diff castle.vox castle.quarry\n  quarry diff --json before.quarry after.quarry\n"
                       "  quarry diff --shape bunny.obj bunny.binvox\n");
   arguments.text("a", a, "A", "The file before", true);

@@ -12,9 +12,9 @@
 
 #include "app/console/arguments.hpp"
 #include "app/console/terminal.hpp"
+#include "base/parallel.hpp"
 #include "engine/sharing/buffer.hpp"
 #include "hashgrid/executor.hpp"
-#include "base/parallel.hpp"
 
 namespace quarry::app {
 namespace {
@@ -65,9 +65,10 @@ std::string machine_text() {
 
 void probe_cuda(Report& report) {
   if (!QRY_WITH_CUDA) {
-    report.lack("cuda", "this build has no CUDA: host threads build the hash grid, and Vulkan reads their memory. "
-        "Building with a CUDA toolkit "
-                        "(nvcc on the PATH) makes bulk work on large worlds faster; nothing else is lost.");
+    report.lack("cuda",
+                "this build has no CUDA: host threads build the hash grid, and Vulkan reads their memory. "
+                "Building with a CUDA toolkit "
+                "(nvcc on the PATH) makes bulk work on large worlds faster; nothing else is lost.");
     return;
   }
   const auto executor = hashgrid::make_cuda_executor();
@@ -76,8 +77,9 @@ void probe_cuda(Report& report) {
 }
 
 std::string device_text(const engine::DeviceInfo& info) {
-  return fmt::format("{} (Vulkan {}.{}, {}{})", info.name, VK_API_VERSION_MAJOR(info.api_version), VK_API_VERSION_MINOR(info.api_version),
-                     info.driver, info.type == VK_PHYSICAL_DEVICE_TYPE_CPU ? ", software" : "");
+  return fmt::format("{} (Vulkan {}.{}, {}{})", info.name, VK_API_VERSION_MAJOR(info.api_version),
+                     VK_API_VERSION_MINOR(info.api_version), info.driver,
+                     info.type == VK_PHYSICAL_DEVICE_TYPE_CPU ? ", software" : "");
 }
 
 bool has_validation_layer(const engine::Device& device) {
@@ -95,7 +97,8 @@ bool has_validation_layer(const engine::Device& device) {
 void probe_vulkan(Report& report) {
   const auto devices = engine::list_devices();
   if (!devices) {
-    report.fatal("vulkan", devices.error().message + ". Without it nothing can be rendered; convert, info and generate still work.");
+    report.fatal("vulkan", devices.error().message +
+                               ". Without it nothing can be rendered; convert, info and generate still work.");
     return;
   }
   size_t usable = 0;
@@ -104,12 +107,15 @@ void probe_vulkan(Report& report) {
       ++usable;
       report.ok("vulkan", device_text(info));
     } else {
-      report.lack("vulkan", fmt::format("{} is not usable: it lacks {}.", device_text(info), fmt::join(info.missing, ", ")));
+      report.lack("vulkan",
+                  fmt::format("{} is not usable: it lacks {}.", device_text(info), fmt::join(info.missing, ", ")));
     }
   }
   if (usable == 0) {
-    report.fatal("vulkan", "no usable Vulkan device: nothing can be rendered. Install a GPU's driver, or mesa-vulkan-drivers for software "
-                           "rendering; convert, info and generate still work.");
+    report.fatal(
+        "vulkan",
+        "no usable Vulkan device: nothing can be rendered. Install a GPU's driver, or mesa-vulkan-drivers for software "
+        "rendering; convert, info and generate still work.");
     return;
   }
   const auto device = engine::Device::create();
@@ -119,14 +125,18 @@ void probe_vulkan(Report& report) {
   }
   const engine::DeviceInfo& info = (*device)->info();
   if (info.type == VK_PHYSICAL_DEVICE_TYPE_CPU)
-    report.lack("device", fmt::format("{} is what `quarry render` uses: a picture takes seconds where a GPU takes milliseconds.", info.name));
+    report.lack("device",
+                fmt::format("{} is what `quarry render` uses: a picture takes seconds where a GPU takes milliseconds.",
+                            info.name));
   else report.ok("device", fmt::format("{} is what `quarry render` uses", info.name));
   const auto choice = engine::choose_sharing(**device);
   if (!choice) report.fatal("sharing", choice.error().message);
   else if (choice->mode == engine::SharingMode::staged)
-    report.lack("sharing", fmt::format("{}: {}; every edit is copied to the device.", engine::to_string(choice->mode), choice->reason));
+    report.lack("sharing", fmt::format("{}: {}; every edit is copied to the device.", engine::to_string(choice->mode),
+                                       choice->reason));
   else report.ok("sharing", fmt::format("{}: {}", engine::to_string(choice->mode), choice->reason));
-  if (has_validation_layer(**device)) report.ok("validation", "VK_LAYER_KHRONOS_validation is there for `--validation`");
+  if (has_validation_layer(**device))
+    report.ok("validation", "VK_LAYER_KHRONOS_validation is there for `--validation`");
   else report.lack("validation", "no validation layers: `--validation` is refused. Package vulkan-validationlayers.");
 }
 
@@ -135,8 +145,11 @@ void probe_display(Report& report) {
   const char* wayland = std::getenv("WAYLAND_DISPLAY");
   if (x11 && *x11) report.ok("display", fmt::format("X11 at {}", x11));
   else if (wayland && *wayland) report.ok("display", fmt::format("Wayland at {}", wayland));
-  else report.lack("display", "no display (DISPLAY and WAYLAND_DISPLAY are not set): `quarry edit` has no window to open. `xvfb-run quarry edit` "
-                              "gives it an invisible one; all other commands need none.");
+  else
+    report.lack("display",
+                "no display (DISPLAY and WAYLAND_DISPLAY are not set): `quarry edit` has no window to open. `xvfb-run "
+                "quarry edit` "
+                "gives it an invisible one; all other commands need none.");
 }
 
 void probe_mesh_reader(Report& report) {
@@ -153,15 +166,18 @@ void probe_mesh_reader(Report& report) {
       report.ok("meshes", "read by " + shown(place.lexically_normal()));
       return;
     }
-  report.lack("meshes", fmt::format("{} is not beside this program, nor in its libexec, nor where QUARRY_MESH_READER says: OBJ, glTF, PLY, STL and "
-                                    "other meshes cannot be read.", kName));
+  report.lack("meshes", fmt::format("{} is not beside this program, nor in its libexec, nor where QUARRY_MESH_READER "
+                                    "says: OBJ, glTF, PLY, STL and "
+                                    "other meshes cannot be read.",
+                                    kName));
 }
 
 }  // namespace
 
 int run_doctor(const CommandArguments& words) {
   bool as_json = false;
-  Arguments arguments("doctor", "Say what this machine has, and what each lack costs.", "  quarry doctor\n  quarry doctor --json\n");
+  Arguments arguments("doctor", "Say what this machine has, and what each lack costs.",
+                      "  quarry doctor\n  quarry doctor --json\n");
   arguments.flag("--json", as_json, "Print one JSON document");
   if (const auto code = arguments.parse(words)) return *code;
 
@@ -184,7 +200,9 @@ int run_doctor(const CommandArguments& words) {
     out.push_back({{"topic", finding.topic}, {"state", name_of(finding.state)}, {"text", finding.text}});
   }
   const int code = fatal ? kExitFailed : kExitDone;
-  if (as_json) fmt::print("{}\n", json{{"can_render", !fatal}, {"findings", out}}.dump(2, ' ', false, json::error_handler_t::replace));
+  if (as_json)
+    fmt::print("{}\n",
+               json{{"can_render", !fatal}, {"findings", out}}.dump(2, ' ', false, json::error_handler_t::replace));
   return code;
 }
 

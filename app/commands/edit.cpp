@@ -6,11 +6,11 @@
 
 #include "app/commands/sharing_option.hpp"
 #include "app/console/arguments.hpp"
+#include "app/console/load.hpp"
+#include "app/console/terminal.hpp"
 #include "app/editor/panels/editor.hpp"
 #include "app/editor/panels/script_runner.hpp"
 #include "app/editor/window/vulkan_prototypes.hpp"
-#include "app/console/load.hpp"
-#include "app/console/terminal.hpp"
 
 namespace quarry::app {
 namespace {
@@ -41,16 +41,14 @@ Result<void> run(Editor& editor, const EditArguments& parsed, ScriptRunner* scri
     } else {
       editor.window.poll();
     }
-    if (script)
-      QRY_TRY(script->before_frame(editor));
+    if (script) QRY_TRY(script->before_frame(editor));
     const bool last = parsed.frames > 0 ? frames + 1 >= parsed.frames : script && script->finished();
     const bool for_script = script && script->wants_screenshot(editor);
     const bool for_user = !for_script && !pictured && (last || editor.quit) && editor.settled();
     if (editor.quit && pictured && !for_script) return {};
     QRY_TRY(editor.frame(for_script || for_user));
     ++frames;
-    if (script)
-      QRY_TRY(script->after_frame(editor, for_script));
+    if (script) QRY_TRY(script->after_frame(editor, for_script));
     if (for_user) {
       QRY_TRY(write_screenshot(editor, parsed.screenshot));
       pictured = true;
@@ -83,7 +81,8 @@ int run_edit(const CommandArguments& words) {
   arguments.integer("--frames", parsed.frames, "N", "End after so many frames", 0, 1 << 30);
   arguments.text("--script", parsed.script, "FILE", "Carry out the commands in FILE (app/README.md lists them)");
   arguments.text("--screenshot", parsed.screenshot, "PNG", "Picture of the window at the end");
-  arguments.flag("--validation", parsed.validation, "Run under the Vulkan validation layers; their errors fail the command");
+  arguments.flag("--validation", parsed.validation,
+                 "Run under the Vulkan validation layers; their errors fail the command");
   if (const auto code = arguments.parse(words)) return *code;
   if (const auto code = parsed.sharing.check(arguments)) return *code;
   uint32_t width = 0, height = 0;
@@ -113,7 +112,8 @@ int run_edit(const CommandArguments& words) {
     };
   auto device = engine::Device::create(options);
   if (!device) return stop(device.error());
-  if (auto loaded = load_vulkan_prototypes((*device)->get_instance_proc_addr(), (*device)->instance()); !loaded) return stop(loaded.error());
+  if (auto loaded = load_vulkan_prototypes((*device)->get_instance_proc_addr(), (*device)->instance()); !loaded)
+    return stop(loaded.error());
 
   int code = kExitDone;
   {
@@ -127,7 +127,9 @@ int run_edit(const CommandArguments& words) {
     if (!editor.unattended) {
       std::vector<std::pair<std::filesystem::path, Error>> damaged;
       editor.questions.recoverable = recoverable_files(recovery_dir(), &damaged);
-      for (const auto& [file, error] : damaged) say_warning(shown(file), "unsaved work that was left here cannot be opened: " + with_salvage_hint(file, error).message);
+      for (const auto& [file, error] : damaged)
+        say_warning(shown(file),
+                    "unsaved work that was left here cannot be opened: " + with_salvage_hint(file, error).message);
       for (const RecoveryFile& file : editor.questions.recoverable)
         for (const std::string& warning : file.warnings) say_warning(shown(file.file), warning);
     }

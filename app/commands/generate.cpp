@@ -7,9 +7,9 @@
 #include "app/console/arguments.hpp"
 #include "app/console/output_file.hpp"
 #include "app/console/terminal.hpp"
+#include "base/suggest.hpp"
 #include "voxel/generate/scenes.hpp"
 #include "voxel/io/formats.hpp"
-#include "base/suggest.hpp"
 
 namespace quarry::app {
 
@@ -30,8 +30,8 @@ int run_generate(const CommandArguments& words) {
 
   if (list) {
     for (const Generator& generator : generators())
-      fmt::print("{:<10} {} (size {} to {}, {} if not given)\n", generator.name, generator.title, generator.min_size, generator.max_size,
-                 generator.default_size);
+      fmt::print("{:<10} {} (size {} to {}, {} if not given)\n", generator.name, generator.title, generator.min_size,
+                 generator.max_size, generator.default_size);
     return kExitDone;
   }
   if (name.empty()) return arguments.wrong("which scene? `quarry generate --list` shows them.");
@@ -44,7 +44,8 @@ int run_generate(const CommandArguments& words) {
   }
   if (!chosen) return arguments.wrong(fmt::format("there is no scene '{}'.{}", name, did_you_mean(name, known)));
   if (size != 0 && (size < chosen->min_size || size > chosen->max_size))
-    return arguments.wrong(fmt::format("--size {} is outside {} to {} of '{}'.", size, chosen->min_size, chosen->max_size, name));
+    return arguments.wrong(
+        fmt::format("--size {} is outside {} to {} of '{}'.", size, chosen->min_size, chosen->max_size, name));
   if (const auto format = io::format_for_writing(output); !format) return arguments.wrong(format.error().message + ".");
   if (const auto free = check_output(output, overwrite); !free) {
     say_error("", free.error());
@@ -55,7 +56,8 @@ int run_generate(const CommandArguments& words) {
   const auto start = std::chrono::steady_clock::now();
   ProgressLine line(output);
   const auto scene = generate(name, int32_t(size), uint32_t(seed), line.progress());
-  const Result<void> written = scene ? io::write_scene(*scene, {output, overwrite}, line.progress()) : tl::unexpected<Error>(scene.error());
+  const Result<void> written =
+      scene ? io::write_scene(*scene, {output, overwrite}, line.progress()) : tl::unexpected<Error>(scene.error());
   line.clear();
   if (!written) {
     say_error(output, written.error());

@@ -26,10 +26,18 @@ json grid_json(const hashgrid::Stats& stats) {
   size_t used = stats.depth_histogram.size();
   while (used > 1 && stats.depth_histogram[used - 1] == 0) --used;
   for (size_t i = 0; i < used; ++i) histogram.push_back(stats.depth_histogram[i]);
-  return {{"live", stats.live}, {"slots", stats.slots}, {"load_factor", stats.load_factor}, {"pages", stats.page_count},
-          {"overflow_live", stats.overflow_live}, {"bytes", stats.size_bytes},
-          {"probe_depth", {{"mean", stats.depth_mean}, {"p50", stats.depth_p50}, {"p99", stats.depth_p99}, {"max", stats.depth_max},
-                           {"histogram", histogram}}}};
+  return {{"live", stats.live},
+          {"slots", stats.slots},
+          {"load_factor", stats.load_factor},
+          {"pages", stats.page_count},
+          {"overflow_live", stats.overflow_live},
+          {"bytes", stats.size_bytes},
+          {"probe_depth",
+           {{"mean", stats.depth_mean},
+            {"p50", stats.depth_p50},
+            {"p99", stats.depth_p99},
+            {"max", stats.depth_max},
+            {"histogram", histogram}}}};
 }
 
 // What only a .vox has; the names are those of other readers' reports, so that they can be compared by a program.
@@ -58,7 +66,8 @@ void add_vox_facts(json& out, const Scene& scene) {
   out["model_voxels_total"] = voxels;
 }
 
-json scene_json(const std::string& file, const io::Format& format, const Scene& scene, const SceneFacts& facts, Axes axes) {
+json scene_json(const std::string& file, const io::Format& format, const Scene& scene, const SceneFacts& facts,
+                Axes axes) {
   json out;
   out["file"] = file;
   out["format"] = format.name;
@@ -87,26 +96,32 @@ json scene_json(const std::string& file, const io::Format& format, const Scene& 
 
 void print_text(const json& out) {
   const auto row = [](const char* name, const std::string& value) { fmt::print("  {:<14} {}\n", name, value); };
-  fmt::print("{} ({}, {})\n", out["file"].get<std::string>(), out["format"].get<std::string>(), out["axes"].get<std::string>());
-  row("voxels", fmt::format("{} visible, {} with hidden ones", with_commas(out["flat_visible"]), with_commas(out["flat_all"])));
-  row("models", fmt::format("{}, {} instances, {} layers, {} cameras", with_commas(out["models"]), with_commas(out["instances"]),
-                            with_commas(out["layers"]), with_commas(out["cameras"])));
+  fmt::print("{} ({}, {})\n", out["file"].get<std::string>(), out["format"].get<std::string>(),
+             out["axes"].get<std::string>());
+  row("voxels",
+      fmt::format("{} visible, {} with hidden ones", with_commas(out["flat_visible"]), with_commas(out["flat_all"])));
+  row("models", fmt::format("{}, {} instances, {} layers, {} cameras", with_commas(out["models"]),
+                            with_commas(out["instances"]), with_commas(out["layers"]), with_commas(out["cameras"])));
   if (!out["min"].is_null())
-    row("bounds", fmt::format("{},{},{} to {},{},{}", out["min"][0].get<int>(), out["min"][1].get<int>(), out["min"][2].get<int>(),
-                              out["max"][0].get<int>(), out["max"][1].get<int>(), out["max"][2].get<int>()));
+    row("bounds", fmt::format("{},{},{} to {},{},{}", out["min"][0].get<int>(), out["min"][1].get<int>(),
+                              out["min"][2].get<int>(), out["max"][0].get<int>(), out["max"][1].get<int>(),
+                              out["max"][2].get<int>()));
   row("colours", fmt::format("{} used", out["colors_used"].get<uint32_t>()));
-  row("checksums", fmt::format("positions {}, colours {}", out["pos_sum"].get<std::string>(), out["col_sum"].get<std::string>()));
+  row("checksums",
+      fmt::format("positions {}, colours {}", out["pos_sum"].get<std::string>(), out["col_sum"].get<std::string>()));
   const json& world = out["world"];
   row("bricks", fmt::format("{} of 8x8x8, {:.1f} voxels each, {:.2f} bytes a voxel", with_commas(world["bricks"]),
                             world["voxels_per_brick"].get<double>(), world["bytes_per_voxel"].get<double>()));
-  row("memory", fmt::format("{}; packed for reading {}, {:.2f} bytes a voxel", bytes_text(world["bytes"]), bytes_text(world["packed_bytes"]),
-                            world["packed_bytes_per_voxel"].get<double>()));
+  row("memory", fmt::format("{}; packed for reading {}, {:.2f} bytes a voxel", bytes_text(world["bytes"]),
+                            bytes_text(world["packed_bytes"]), world["packed_bytes_per_voxel"].get<double>()));
   const json& grid = out["grid"];
   const json& depth = grid["probe_depth"];
-  row("hash grid", fmt::format("{} keys in {} slots (load factor {:.3f}), {}", with_commas(grid["live"]), with_commas(grid["slots"]),
-                               grid["load_factor"].get<double>(), bytes_text(grid["bytes"])));
-  row("probe depth", fmt::format("mean {:.3f}, p50 {}, p99 {}, max {} sectors", depth["mean"].get<double>(), depth["p50"].get<uint32_t>(),
-                                 depth["p99"].get<uint32_t>(), depth["max"].get<uint32_t>()));
+  row("hash grid",
+      fmt::format("{} keys in {} slots (load factor {:.3f}), {}", with_commas(grid["live"]), with_commas(grid["slots"]),
+                  grid["load_factor"].get<double>(), bytes_text(grid["bytes"])));
+  row("probe depth",
+      fmt::format("mean {:.3f}, p50 {}, p99 {}, max {} sectors", depth["mean"].get<double>(),
+                  depth["p50"].get<uint32_t>(), depth["p99"].get<uint32_t>(), depth["max"].get<uint32_t>()));
 }
 
 }  // namespace
@@ -144,7 +159,9 @@ int run_info(const CommandArguments& words) {
   const auto bricks = double(std::max(1u, world.brick_count()));
   const auto voxels = double(std::max<uint64_t>(1, world.voxel_count()));
   out["bricks"] = world.brick_count();
-  out["world"] = {{"bricks", world.brick_count()}, {"voxels", world.voxel_count()}, {"bytes", world.size_bytes()},
+  out["world"] = {{"bricks", world.brick_count()},
+                  {"voxels", world.voxel_count()},
+                  {"bytes", world.size_bytes()},
                   {"voxels_per_brick", double(world.voxel_count()) / bricks},
                   {"bytes_per_voxel", double(world.size_bytes()) / voxels}};
   out["grid"] = grid_json(*stats);

@@ -27,7 +27,8 @@ constexpr Command kCommands[] = {
 };
 
 void print_help() {
-  fmt::print("Quarry {}: sparse voxels for graphics engines.\n\nUsage: quarry COMMAND [OPTIONS]\n\nCommands:\n", QRY_VERSION);
+  fmt::print("Quarry {}: sparse voxels for graphics engines.\n\nUsage: quarry COMMAND [OPTIONS]\n\nCommands:\n",
+             QRY_VERSION);
   for (const Command& command : kCommands) fmt::print("  {:<10} {}\n", command.name, command.title);
   fmt::print(
       "\nOptions:\n  --help     this text; `quarry COMMAND --help` has the options and examples of one command\n"
@@ -59,8 +60,8 @@ int dispatch(const std::vector<std::string>& words) {
     listen_for_interrupts();
     return command->run({words.begin() + 1, words.end()});
   }
-  fmt::print(stderr, "quarry: there is no {} '{}'.{}\nTry 'quarry --help'.\n", first.starts_with("-") ? "option" : "command", first,
-             did_you_mean(first, known));
+  fmt::print(stderr, "quarry: there is no {} '{}'.{}\nTry 'quarry --help'.\n",
+             first.starts_with("-") ? "option" : "command", first, did_you_mean(first, known));
   return kExitUsage;
 }
 

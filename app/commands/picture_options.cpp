@@ -34,7 +34,8 @@ bool parse_color(const std::string& text, float out[3]) {
   for (size_t i = 0; i < 3; ++i) {
     unsigned byte = 0;
     const char *first = text.data() + 1 + 2 * i, *last = first + 2;
-    if (const auto [end, error] = std::from_chars(first, last, byte, 16); error != std::errc() || end != last) return false;
+    if (const auto [end, error] = std::from_chars(first, last, byte, 16); error != std::errc() || end != last)
+      return false;
     out[i] = float(byte) / 255.0f;
   }
   return true;
@@ -50,10 +51,16 @@ glm::dvec3 turned(const glm::dvec3& point, const glm::dvec3& about, double angle
 
 void PictureOptions::add_to(Arguments& arguments) {
   arguments.text("--size", size_, "WxH", "Pixels (1280x720)");
-  arguments.text("--view", view_name, "NAME", fmt::format("{} (shaded)", fmt::join(engine::debug_view_names(), ", ")).c_str());
-  arguments.integer("--spp", spp_, "N", "Trace N light paths a pixel instead of quick shading: slower, right, and smooth from some hundred on", 1, 1 << 20);
+  arguments.text("--view", view_name, "NAME",
+                 fmt::format("{} (shaded)", fmt::join(engine::debug_view_names(), ", ")).c_str());
+  arguments.integer(
+      "--spp", spp_, "N",
+      "Trace N light paths a pixel instead of quick shading: slower, right, and smooth from some hundred on", 1,
+      1 << 20);
   arguments.integer("--bounces", bounces_, "N", "Paths: times that light may scatter (4)", 0, 256);
-  arguments.real("--clamp", limit_, "RADIANCE", "Paths: cut off what scattered light brings above this; fewer bright specks, a little too dark", 0, 1e9);
+  arguments.real("--clamp", limit_, "RADIANCE",
+                 "Paths: cut off what scattered light brings above this; fewer bright specks, a little too dark", 0,
+                 1e9);
   arguments.integer("--seed", seed_, "N", "Other noise (0)", 0, 1 << 30);
   arguments.text("--camera", camera_, "X,Y,Z", "Eye, in voxels, y up (a view of everything)");
   arguments.text("--target", target_, "X,Y,Z", "Point looked at (the middle)");
@@ -61,22 +68,26 @@ void PictureOptions::add_to(Arguments& arguments) {
   arguments.real("--fov", fov_, "DEGREES", "Vertical field of view (45)", 1, 170);
   arguments.real("--azimuth", azimuth_, "DEGREES", "Direction of the view of everything (35)", -3600, 3600);
   arguments.real("--elevation", elevation_, "DEGREES", "Height of the view of everything (22)", -89, 89);
-  arguments.real("--aperture", aperture_, "VOXELS", "Paths: radius of the lens; what is out of focus blurs (0)", 0, 1e4);
+  arguments.real("--aperture", aperture_, "VOXELS", "Paths: radius of the lens; what is out of focus blurs (0)", 0,
+                 1e4);
   arguments.real("--focus", focus_, "VOXELS", "Paths: distance that is sharp (the target's)", 0.01, 1e6);
   arguments.text("--sun", sun_, "AZIMUTH,ELEVATION", "Where the sun stands, in degrees; below -7 it is night");
   arguments.real("--sun-strength", sun_strength_, "FACTOR", "Brightness of the sun (3)", 0, 1e6);
   arguments.real("--sun-size", sun_size_, "DEGREES", "Width of the sun's disc: softness of shadows (1.4)", 0, 50);
   arguments.real("--sky-strength", sky_strength_, "FACTOR", "Brightness of the sky (1)", 0, 1e6);
   arguments.text("--sky", sky_, "#RRGGBB", "Even light of this colour from everywhere instead of a sky");
-  arguments.real("--fog", fog_, "VOXELS", "Distance at the world's foot over which fog takes most of the light (none)", 1, 1e6);
-  arguments.real("--fog-height", fog_height_, "VOXELS", "Height over which fog thins out (a third of the world's)", 1, 1e6);
+  arguments.real("--fog", fog_, "VOXELS", "Distance at the world's foot over which fog takes most of the light (none)",
+                 1, 1e6);
+  arguments.real("--fog-height", fog_height_, "VOXELS", "Height over which fog thins out (a third of the world's)", 1,
+                 1e6);
   arguments.text("--background", background_, "WHAT", "sky, none (transparent) or #RRGGBB (sky)");
   arguments.flag("--ground", ground_, "An unseen floor under the world catches its shadow");
   arguments.real("--exposure", exposure_, "FACTOR", "Brightness (1)", 0.001, 1000);
   arguments.text("--tone", tone_, "CURVE", "filmic, or linear: cut off at white (filmic)");
   arguments.text("--outline", outline_, "X,Y,Z,X,Y,Z", "Quick shading, views: the edges of a box from voxel to voxel");
   arguments.integer("--samples", samples_, "N", "Quick shading: samples a side of each pixel: 2 is 4 rays (2)", 1, 16);
-  arguments.integer("--ambient-rays", ambient_rays_, "N", "Quick shading: ambient occlusion rays a sample, 0 for none (4)", 0, 256);
+  arguments.integer("--ambient-rays", ambient_rays_, "N",
+                    "Quick shading: ambient occlusion rays a sample, 0 for none (4)", 0, 256);
   arguments.integer("--ambient-reach", ambient_reach_, "VOXELS", "Quick shading: their length (64)", 1, 4096);
   arguments.integer("--shadow-rays", shadow_rays_, "N", "Quick shading: shadow rays a sample, 0 for none (1)", 0, 64);
 }
@@ -86,34 +97,42 @@ std::optional<int> PictureOptions::check(const Arguments& arguments) {
   if (const auto code = arguments.check_name("--view", view_name, {names.begin(), names.end()})) return code;
   if (const auto code = arguments.check_name("--tone", tone_, {"filmic", "linear"})) return code;
   engine::RenderSettings& s = settings;
-  if (!parse_size(size_, s.width, s.height)) return arguments.wrong(fmt::format("--size '{}' is not WIDTHxHEIGHT, each from 1 to 16384.", size_));
+  if (!parse_size(size_, s.width, s.height))
+    return arguments.wrong(fmt::format("--size '{}' is not WIDTHxHEIGHT, each from 1 to 16384.", size_));
   glm::dvec3 point;
   if (!camera_.empty()) {
-    if (!parse_vector(camera_, glm::value_ptr(point))) return arguments.wrong(fmt::format("--camera '{}' is not X,Y,Z.", camera_));
+    if (!parse_vector(camera_, glm::value_ptr(point)))
+      return arguments.wrong(fmt::format("--camera '{}' is not X,Y,Z.", camera_));
     eye_ = point;
   }
   if (!target_.empty()) {
-    if (!parse_vector(target_, glm::value_ptr(point))) return arguments.wrong(fmt::format("--target '{}' is not X,Y,Z.", target_));
+    if (!parse_vector(target_, glm::value_ptr(point)))
+      return arguments.wrong(fmt::format("--target '{}' is not X,Y,Z.", target_));
     at_ = point;
   }
   if (!outline_.empty()) {
     // Two triples with a comma between them.
     size_t third = 0;
-    for (int comma = 0; comma < 3 && third != std::string::npos; ++comma) third = outline_.find(',', third + (comma > 0));
+    for (int comma = 0; comma < 3 && third != std::string::npos; ++comma)
+      third = outline_.find(',', third + (comma > 0));
     std::array<double, 3> a{}, b{};
-    const bool fine = third != std::string::npos && parse_vector(outline_.substr(0, third), a.data()) && parse_vector(outline_.substr(third + 1), b.data());
+    const bool fine = third != std::string::npos && parse_vector(outline_.substr(0, third), a.data()) &&
+                      parse_vector(outline_.substr(third + 1), b.data());
     const auto is_voxel = [](double v) { return std::abs(v) <= 1e6 && v == std::floor(v); };
     if (!fine || !std::all_of(a.begin(), a.end(), is_voxel) || !std::all_of(b.begin(), b.end(), is_voxel))
-      return arguments.wrong(fmt::format("--outline '{}' is not X,Y,Z,X,Y,Z: whole numbers, two corners of a box.", outline_));
+      return arguments.wrong(
+          fmt::format("--outline '{}' is not X,Y,Z,X,Y,Z: whole numbers, two corners of a box.", outline_));
     const auto least = [](double v, double w) { return int32_t(std::min(v, w)); };
     const auto most = [](double v, double w) { return int32_t(std::max(v, w)); };
     s.highlight = true;
-    s.highlight_box = {{least(a[0], b[0]), least(a[1], b[1]), least(a[2], b[2])}, {most(a[0], b[0]), most(a[1], b[1]), most(a[2], b[2])}};
+    s.highlight_box = {{least(a[0], b[0]), least(a[1], b[1]), least(a[2], b[2])},
+                       {most(a[0], b[0]), most(a[1], b[1]), most(a[2], b[2])}};
   }
   if (!sun_.empty()) {
     double azimuth = 0, elevation = 0;
     if (!parse_pair(sun_, azimuth, elevation) || std::abs(elevation) > 90)
-      return arguments.wrong(fmt::format("--sun '{}' is not AZIMUTH,ELEVATION in degrees, the elevation from -90 to 90.", sun_));
+      return arguments.wrong(
+          fmt::format("--sun '{}' is not AZIMUTH,ELEVATION in degrees, the elevation from -90 to 90.", sun_));
     const double a = azimuth * kRadians, e = elevation * kRadians;
     const glm::vec3 sun(std::cos(e) * std::sin(a), std::sin(e), std::cos(e) * std::cos(a));
     std::copy_n(glm::value_ptr(sun), 3, s.sun_direction);
@@ -125,16 +144,20 @@ std::optional<int> PictureOptions::check(const Arguments& arguments) {
   }
   if (background_ == "none") s.background = engine::Background::none;
   else if (background_ != "sky") {
-    if (!parse_color(background_, s.background_color)) return arguments.wrong(fmt::format("--background '{}' is none of: sky, none, #RRGGBB.", background_));
+    if (!parse_color(background_, s.background_color))
+      return arguments.wrong(fmt::format("--background '{}' is none of: sky, none, #RRGGBB.", background_));
     s.background = engine::Background::color;
   }
   s.view = *engine::debug_view_from_name(view_name);
   paths = uint32_t(spp_);
-  if (paths && s.view != engine::DebugView::shaded) return arguments.wrong(fmt::format("--view {} has no light to trace: leave --spp out.", view_name));
-  if (paths && s.highlight) return arguments.wrong("--outline is drawn by quick shading and the views: leave --spp out.");
+  if (paths && s.view != engine::DebugView::shaded)
+    return arguments.wrong(fmt::format("--view {} has no light to trace: leave --spp out.", view_name));
+  if (paths && s.highlight)
+    return arguments.wrong("--outline is drawn by quick shading and the views: leave --spp out.");
   if (!paths)
     for (const char* option : {"--bounces", "--aperture", "--focus", "--clamp"})
-      if (arguments.given(option)) return arguments.wrong(fmt::format("{} needs --spp: quick shading has no paths.", option));
+      if (arguments.given(option))
+        return arguments.wrong(fmt::format("{} needs --spp: quick shading has no paths.", option));
   s.samples = uint32_t(samples_);
   s.shadow_rays = uint32_t(shadow_rays_);
   s.ambient_rays = uint32_t(ambient_rays_);
@@ -154,7 +177,8 @@ std::optional<int> PictureOptions::check(const Arguments& arguments) {
   return {};
 }
 
-engine::View PictureOptions::view(const Scene& scene, const Box3& bounds, uint32_t frame, uint32_t frames, engine::RenderSettings& with) const {
+engine::View PictureOptions::view(const Scene& scene, const Box3& bounds, uint32_t frame, uint32_t frames,
+                                  engine::RenderSettings& with) const {
   const double aspect = double(settings.width) / settings.height;
   OrbitCamera orbit;
   orbit.azimuth = azimuth_;
@@ -172,7 +196,9 @@ engine::View PictureOptions::view(const Scene& scene, const Box3& bounds, uint32
     }
     orbit.azimuth = azimuth_;
     orbit.distance = farthest;
-    orbit.target = glm::dvec3(bounds.min.x + bounds.max.x + 1, bounds.min.y + bounds.max.y + 1, bounds.min.z + bounds.max.z + 1) / 2.0;
+    orbit.target =
+        glm::dvec3(bounds.min.x + bounds.max.x + 1, bounds.min.y + bounds.max.y + 1, bounds.min.z + bounds.max.z + 1) /
+        2.0;
   }
   glm::dvec3 eye = orbit.position(), at = orbit.target;
   if (scene_camera >= 0) {

@@ -22,14 +22,16 @@ struct PictureOptions {
   engine::RenderSettings settings;
   uint32_t paths = 0;  // a pixel; 0: quick shading
   // Frame `frame` of `frames` round the world. The scene's own camera must be one there is.
-  engine::View view(const Scene& scene, const Box3& bounds, uint32_t frame, uint32_t frames, engine::RenderSettings& with) const;
+  engine::View view(const Scene& scene, const Box3& bounds, uint32_t frame, uint32_t frames,
+                    engine::RenderSettings& with) const;
 
   std::string view_name = "shaded";
   int64_t scene_camera = -1;
 
  private:
   std::string size_ = "1280x720", camera_, target_, outline_, sun_, sky_, background_ = "sky", tone_ = "filmic";
-  double fov_ = 45, azimuth_ = 35, elevation_ = 22, exposure_ = 1, sun_strength_ = 3, sky_strength_ = 1, sun_size_ = 1.4, fog_ = 0, fog_height_ = 0;
+  double fov_ = 45, azimuth_ = 35, elevation_ = 22, exposure_ = 1, sun_strength_ = 3, sky_strength_ = 1,
+         sun_size_ = 1.4, fog_ = 0, fog_height_ = 0;
   double aperture_ = 0, focus_ = 0, limit_ = 0;
   int64_t spp_ = 0, bounces_ = 4, samples_ = 2, shadow_rays_ = 1, ambient_rays_ = 4, ambient_reach_ = 64, seed_ = 0;
   bool ground_ = false;

@@ -7,11 +7,11 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "app/commands/picture_options.hpp"
+#include "app/commands/sharing_option.hpp"
 #include "app/console/inputs.hpp"
 #include "app/console/load.hpp"
 #include "app/console/output_file.hpp"
-#include "app/commands/picture_options.hpp"
-#include "app/commands/sharing_option.hpp"
 #include "app/console/terminal.hpp"
 #include "engine/pictures/exr_file.hpp"
 #include "engine/pictures/path_tracer.hpp"
@@ -49,25 +49,31 @@ Result<std::vector<Job>> plan(const RenderArguments& parsed, const std::vector<I
   const std::string& out = parsed.output;
   std::error_code error;
   const bool picture = out.ends_with(".png") || out.ends_with(".exr");
-  const bool directory = !is_template(out) && (inputs.size() > 1 || frames > 1 || (!picture && (out.ends_with('/') || fs::is_directory(out, error))));
+  const bool directory = !is_template(out) && (inputs.size() > 1 || frames > 1 ||
+                                               (!picture && (out.ends_with('/') || fs::is_directory(out, error))));
   if (directory && picture)
     return fail(ErrorCode::bad_usage, fmt::format("-o '{}' is one picture, and {} would be made: name a directory, "
-        "or a template such as 'out/{{stem}}-{{part}}.png'.", out,
-                                                  inputs.size() * frames));
-  const std::string name = directory ? (fs::path(out) / (frames > 1 ? "{dir}/{stem}-{part}." : "{dir}/{stem}.")).string() + parsed.to : out;
-  if (!name.ends_with(".png") && !name.ends_with(".exr")) return fail(ErrorCode::bad_usage, fmt::format("-o '{}' does not end in .png or .exr.", out));
+                                                  "or a template such as 'out/{{stem}}-{{part}}.png'.",
+                                                  out, inputs.size() * frames));
+  const std::string name =
+      directory ? (fs::path(out) / (frames > 1 ? "{dir}/{stem}-{part}." : "{dir}/{stem}.")).string() + parsed.to : out;
+  if (!name.ends_with(".png") && !name.ends_with(".exr"))
+    return fail(ErrorCode::bad_usage, fmt::format("-o '{}' does not end in .png or .exr.", out));
   std::map<fs::path, std::string> taken;
   std::vector<Job> jobs;
   for (size_t i = 0; i < inputs.size(); ++i) {
     Job job{inputs[i].file, {}};
     for (size_t frame = 0; frame < frames; ++frame) {
-      TemplateValues values{inputs[i].relative, i + 1, inputs.size(), fmt::format("{:0{}}", frame + 1, std::to_string(frames).size())};
+      TemplateValues values{inputs[i].relative, i + 1, inputs.size(),
+                            fmt::format("{:0{}}", frame + 1, std::to_string(frames).size())};
       QRY_TRY_ASSIGN(auto file, is_template(name) ? fill_template(name, values) : Result<fs::path>(name));
       file = file.lexically_normal();
       const auto [at, fresh] = taken.try_emplace(file, shown(inputs[i].file));
       if (!fresh)
-        return fail(ErrorCode::bad_usage, fmt::format("'{}' and '{}' would both become '{}'.", at->second, shown(inputs[i].file), shown(file)));
-      if (is_exr(file) && !parsed.picture.paths) return fail(ErrorCode::bad_usage, "an .exr holds light as it was traced: say how many paths with --spp.");
+        return fail(ErrorCode::bad_usage, fmt::format("'{}' and '{}' would both become '{}'.", at->second,
+                                                      shown(inputs[i].file), shown(file)));
+      if (is_exr(file) && !parsed.picture.paths)
+        return fail(ErrorCode::bad_usage, "an .exr holds light as it was traced: say how many paths with --spp.");
       job.outputs.push_back(std::move(file));
     }
     jobs.push_back(std::move(job));
@@ -103,15 +109,15 @@ class Batch {
   // All pictures of one input; whole files only. Rows for --json go to `report`.
   Result<void> run(const Job& job, nlohmann::json& report) {
     for (const fs::path& output : job.outputs) {
-      if (output.has_parent_path())
-        QRY_TRY(deferred_sync_.make_folders(output.parent_path()));
+      if (output.has_parent_path()) QRY_TRY(deferred_sync_.make_folders(output.parent_path()));
       QRY_TRY(check_output(output, true));
     }
     QRY_TRY_ASSIGN(auto shared, engine::SharedWorld::create(*device_, parsed_.sharing.mode));
     QRY_TRY_ASSIGN(auto scene, load_scene(job.input, parsed_.load));
     const PictureOptions& picture = parsed_.picture;
     if (picture.scene_camera >= int64_t(scene.cameras.size()))
-      return fail(ErrorCode::bad_usage, fmt::format("--scene-camera {}: the file has {} cameras", picture.scene_camera, scene.cameras.size()));
+      return fail(ErrorCode::bad_usage, fmt::format("--scene-camera {}: the file has {} cameras", picture.scene_camera,
+                                                    scene.cameras.size()));
     ProgressLine line(shown(job.input));
     QRY_TRY_ASSIGN(auto document, Document::create(std::move(scene), shared->memory(), line.progress()));
     World& world = document.world();
@@ -128,22 +134,38 @@ class Batch {
       Progress progress = line.progress();
       if (frames > 1) {
         // One bar for the whole turn.
-        progress.report = [report = progress.report, frame, frames](std::string_view stage, double fraction) { report(stage, (frame + fraction) / frames); };
+        progress.report = [report = progress.report, frame, frames](std::string_view stage, double fraction) {
+          report(stage, (frame + fraction) / frames);
+        };
       }
       QRY_TRY(make(rendered, view, settings, output, progress));
       const double seconds = seconds_since(start);
       if (frames > 1) progress.say("rendering", 1);
-      report.push_back({{"input", shown(job.input)}, {"output", shown(output)}, {"ok", true}, {"width", settings.width}, {"height", settings.height},
-                        {"view", picture.view_name}, {"paths", picture.paths}, {"device", device_->info().name}, {"driver", device_->info().driver},
-                        {"sharing", engine::to_string(shared->mode())}, {"sharing_reason", shared->sharing_reason()}, {"voxels", world.voxel_count()},
-                        {"bricks", world.brick_count()}, {"world_bytes", world.size_bytes()}, {"packed", world.packed()}, {"seconds", seconds}, {"validation_errors", device_->validation_errors()}});
+      report.push_back({{"input", shown(job.input)},
+                        {"output", shown(output)},
+                        {"ok", true},
+                        {"width", settings.width},
+                        {"height", settings.height},
+                        {"view", picture.view_name},
+                        {"paths", picture.paths},
+                        {"device", device_->info().name},
+                        {"driver", device_->info().driver},
+                        {"sharing", engine::to_string(shared->mode())},
+                        {"sharing_reason", shared->sharing_reason()},
+                        {"voxels", world.voxel_count()},
+                        {"bricks", world.brick_count()},
+                        {"world_bytes", world.size_bytes()},
+                        {"packed", world.packed()},
+                        {"seconds", seconds},
+                        {"validation_errors", device_->validation_errors()}});
       if (parsed_.json) continue;
       line.clear();
-      fmt::print("{}: {}x{}, {} voxels in {} bricks, {:.3f} s\n", shown(output), settings.width, settings.height, with_commas(world.voxel_count()),
-                 with_commas(world.brick_count()), seconds);
+      fmt::print("{}: {}x{}, {} voxels in {} bricks, {:.3f} s\n", shown(output), settings.width, settings.height,
+                 with_commas(world.voxel_count()), with_commas(world.brick_count()), seconds);
     }
     if (!parsed_.json && !reported_) {
-      fmt::print("  device   {}\n  sharing  {}: {}\n", device_->info().name, engine::to_string(shared->mode()), shared->sharing_reason());
+      fmt::print("  device   {}\n  sharing  {}: {}\n", device_->info().name, engine::to_string(shared->mode()),
+                 shared->sharing_reason());
       reported_ = true;
     }
     return {};
@@ -156,15 +178,17 @@ class Batch {
  private:
   io::DeferredSync* together() { return several_ ? &deferred_sync_ : nullptr; }
 
-  Result<void> make(const engine::RenderedWorld& world, const engine::View& view, const engine::RenderSettings& settings, const fs::path& output,
-                    const Progress& progress) {
+  Result<void> make(const engine::RenderedWorld& world, const engine::View& view,
+                    const engine::RenderSettings& settings, const fs::path& output, const Progress& progress) {
     if (!tracer_) {
       QRY_TRY_ASSIGN(const auto picture, renderer_->render(world, view, settings));
       if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
       return engine::write_png(picture, {output, true, together()});
     }
-    QRY_TRY_ASSIGN(const auto traced, tracer_->render(world, view, settings, parsed_.picture.paths, is_exr(output) && parsed_.layers, progress));
-    return is_exr(output) ? engine::write_exr(traced, {output, true, together()}) : engine::write_png(traced.picture, {output, true, together()});
+    QRY_TRY_ASSIGN(const auto traced, tracer_->render(world, view, settings, parsed_.picture.paths,
+                                                      is_exr(output) && parsed_.layers, progress));
+    return is_exr(output) ? engine::write_exr(traced, {output, true, together()})
+                          : engine::write_png(traced.picture, {output, true, together()});
   }
 
   const RenderArguments& parsed_;
@@ -191,14 +215,16 @@ int run_render(const CommandArguments& words) {
   arguments.texts("input", parsed.inputs, "IN...", "Files, directories, patterns, @lists", true);
   arguments.text("-o,--output", parsed.output, "OUT",
                  "Picture (.png, .exr), directory, or template with {stem}, {dir}, {index}, {part}: the frame. One "
-                 "that is there is replaced", true);
+                 "that is there is replaced",
+                 true);
   arguments.text("--to", parsed.to, "FORMAT", "Format of the pictures in a directory: png or exr (png)");
   arguments.integer("--turntable", parsed.turntable, "N", "N frames once round the world", 1, 100000);
   parsed.picture.add_to(arguments);
   arguments.flag("--layers", parsed.layers, "EXR: depth, albedo and normals, too");
   arguments.text("--device", parsed.device, "NAME", "Part of the Vulkan device's name (best there is)");
   parsed.sharing.add_to(arguments);
-  arguments.flag("--validation", parsed.validation, "Run under the Vulkan validation layers; their errors fail the command");
+  arguments.flag("--validation", parsed.validation,
+                 "Run under the Vulkan validation layers; their errors fail the command");
   arguments.flag("--json", parsed.json, "Print one JSON document about what was done");
   parsed.load.add_to(arguments);
   if (const auto code = arguments.parse(words)) return *code;
@@ -210,13 +236,15 @@ int run_render(const CommandArguments& words) {
   if (!inputs) return failed("", inputs.error());
   const auto jobs = plan(parsed, *inputs);
   if (!jobs) {
-    if (jobs.error().code == ErrorCode::bad_usage || jobs.error().code == ErrorCode::invalid_argument) return arguments.wrong(jobs.error().message);
+    if (jobs.error().code == ErrorCode::bad_usage || jobs.error().code == ErrorCode::invalid_argument)
+      return arguments.wrong(jobs.error().message);
     return failed("", jobs.error());
   }
   for (const Job& job : *jobs)
     for (const fs::path& output : job.outputs)
       if (is_exr(output) && !engine::can_write_exr()) {
-        say_error(shown(output), "this build has no OpenEXR (Debian: libopenexr-dev, then configure again); write a .png");
+        say_error(shown(output),
+                  "this build has no OpenEXR (Debian: libopenexr-dev, then configure again); write a .png");
         return kExitFailed;
       }
 
@@ -236,7 +264,8 @@ int run_render(const CommandArguments& words) {
   }
   if (parsed.json) {
     const bool single = report.size() == 1;
-    if (!single || failures == 0) fmt::print("{}\n", (single ? report[0] : report).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    if (!single || failures == 0)
+      fmt::print("{}\n", (single ? report[0] : report).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   }
   if (const auto settled = batch.settle(); !settled) {
     say_error("", settled.error());

@@ -7,13 +7,18 @@
 namespace quarry::app {
 namespace {
 
-constexpr engine::SharingMode kModes[] = {engine::SharingMode::automatic, engine::SharingMode::zero_copy, engine::SharingMode::host_import, engine::SharingMode::staged};
+constexpr engine::SharingMode kModes[] = {engine::SharingMode::automatic, engine::SharingMode::zero_copy,
+                                          engine::SharingMode::host_import, engine::SharingMode::staged};
 
-const char* name_of(engine::SharingMode mode) { return mode == engine::SharingMode::automatic ? "auto" : engine::to_string(mode); }
+const char* name_of(engine::SharingMode mode) {
+  return mode == engine::SharingMode::automatic ? "auto" : engine::to_string(mode);
+}
 
 }  // namespace
 
-void SharingOption::add_to(Arguments& arguments) { arguments.text("--sharing", name_, "MODE", "auto, zero-copy, host-import or staged (auto)"); }
+void SharingOption::add_to(Arguments& arguments) {
+  arguments.text("--sharing", name_, "MODE", "auto, zero-copy, host-import or staged (auto)");
+}
 
 std::optional<int> SharingOption::check(const Arguments& arguments) {
   std::vector<std::string> names;

@@ -29,7 +29,9 @@ Result<void> judge(const std::string& file, io::ReadOptions options, ValidationR
   options.progress = line.progress();
   // What an editor would refuse is not sound: of a world file its history counts, too.
   std::vector<UndoRecord> history;
-  const auto scene = format->kind == io::FormatKind::world ? io::Store::read(file, options.progress, &history, nullptr, options.warnings) : io::read_scene(file, options);
+  const auto scene = format->kind == io::FormatKind::world
+                         ? io::Store::read(file, options.progress, &history, nullptr, options.warnings)
+                         : io::read_scene(file, options);
   line.clear();
   QRY_TRY(scene);
   QRY_TRY_ASSIGN(const auto bricks, flatten(*scene, false));
@@ -45,9 +47,11 @@ int run_validate(const CommandArguments& words) {
   std::vector<std::string> files;
   bool as_json = false, strict = false;
   LoadOptions load;
-  Arguments arguments("validate", "Read files whole and say what is wrong with them. Exit codes: 0 all sound, 1 none is, 3 some are not.",
-                      "  quarry validate world.quarry\n  quarry validate --json models/*.vox\n"
-                      "  quarry validate --strict castle.vox\n");
+  Arguments arguments(
+      "validate",
+      "Read files whole and say what is wrong with them. Exit codes: 0 all sound, 1 none is, 3 some are not.",
+      "  quarry validate world.quarry\n  quarry validate --json models/*.vox\n"
+      "  quarry validate --strict castle.vox\n");
   arguments.texts("file", files, "FILE...", "Files to check", true);
   arguments.flag("--json", as_json, "Print one JSON document");
   arguments.flag("--strict", strict, "A warning (something skipped or mended) is an error too");
@@ -63,7 +67,10 @@ int run_validate(const CommandArguments& words) {
     const auto judged = judge(file, options, result);
     const bool ok = judged && !(strict && !result.warnings.empty());
     sound += ok;
-    json entry{{"file", file}, {"format", result.format.empty() ? json() : json(result.format)}, {"ok", ok}, {"warnings", result.warnings}};
+    json entry{{"file", file},
+               {"format", result.format.empty() ? json() : json(result.format)},
+               {"ok", ok},
+               {"warnings", result.warnings}};
     if (judged) entry.update({{"volumes", result.volumes}, {"instances", result.instances}, {"voxels", result.voxels}});
     else entry["error"] = with_salvage_hint(file, judged.error()).message;
     report.push_back(std::move(entry));
@@ -72,8 +79,8 @@ int run_validate(const CommandArguments& words) {
       const int code = failed(file, judged.error());
       if (code == kExitCancelled) return code;
     } else if (!as_json) {
-      fmt::print("{}: {} ({}, {} voxels in {} volumes, {} instances)\n", file, ok ? "sound" : "has warnings", result.format, with_commas(result.voxels),
-                 with_commas(result.volumes), with_commas(result.instances));
+      fmt::print("{}: {} ({}, {} voxels in {} volumes, {} instances)\n", file, ok ? "sound" : "has warnings",
+                 result.format, with_commas(result.voxels), with_commas(result.volumes), with_commas(result.instances));
     }
   }
   if (as_json) fmt::print("{}\n", report.dump(2, ' ', false, json::error_handler_t::replace));

@@ -49,37 +49,64 @@ Arguments::~Arguments() = default;
 void Arguments::text(const char* names, std::string& target, const char* shown, const char* help, bool required) {
   state_->cli.add_option(names, target, help)->type_name(shown)->required(required)->group(state_->group);
 }
-void Arguments::texts(const char* names, std::vector<std::string>& target, const char* shown, const char* help, bool required) {
+void Arguments::texts(const char* names, std::vector<std::string>& target, const char* shown, const char* help,
+                      bool required) {
   state_->cli.add_option(names, target, help)->type_name(shown)->required(required)->group(state_->group);
 }
-void Arguments::integer(const char* names, int64_t& target, const char* shown, const char* help, int64_t lowest, int64_t highest) {
-  state_->cli.add_option(names, target, help)->type_name(shown)->group(state_->group)->check([lowest, highest](const std::string& value) -> std::string {
-    int64_t number = 0;
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-    if (error == std::errc() && end == value.data() + value.size() && number >= lowest && number <= highest) return {};
-    return fmt::format("'{}' is not a whole number from {} to {}", value, lowest, highest);
-  });
+void Arguments::integer(const char* names, int64_t& target, const char* shown, const char* help, int64_t lowest,
+                        int64_t highest) {
+  state_->cli.add_option(names, target, help)
+      ->type_name(shown)
+      ->group(state_->group)
+      ->check([lowest, highest](const std::string& value) -> std::string {
+        int64_t number = 0;
+        const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+        if (error == std::errc() && end == value.data() + value.size() && number >= lowest && number <= highest)
+          return {};
+        return fmt::format("'{}' is not a whole number from {} to {}", value, lowest, highest);
+      });
 }
-void Arguments::real(const char* names, double& target, const char* shown, const char* help, double lowest, double highest) {
-  state_->cli.add_option(names, target, help)->type_name(shown)->group(state_->group)->check([lowest, highest](const std::string& value) -> std::string {
-    double number = 0;
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-    if (error == std::errc() && end == value.data() + value.size() && std::isfinite(number) && number >= lowest && number <= highest) return {};
-    return fmt::format("'{}' is not a number from {} to {}", value, lowest, highest);
-  });
+void Arguments::real(const char* names, double& target, const char* shown, const char* help, double lowest,
+                     double highest) {
+  state_->cli.add_option(names, target, help)
+      ->type_name(shown)
+      ->group(state_->group)
+      ->check([lowest, highest](const std::string& value) -> std::string {
+        double number = 0;
+        const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+        if (error == std::errc() && end == value.data() + value.size() && std::isfinite(number) && number >= lowest &&
+            number <= highest)
+          return {};
+        return fmt::format("'{}' is not a number from {} to {}", value, lowest, highest);
+      });
 }
-void Arguments::flag(const char* names, bool& target, const char* help) { state_->cli.add_flag(names, target, help)->group(state_->group); }
-void Arguments::choice(const char* names, std::string& target, const char* shown, const char* help, std::vector<std::string> choices) {
+void Arguments::flag(const char* names, bool& target, const char* help) {
+  state_->cli.add_flag(names, target, help)->group(state_->group);
+}
+void Arguments::choice(const char* names, std::string& target, const char* shown, const char* help,
+                       std::vector<std::string> choices) {
   CLI::Option* option = state_->cli.add_option(names, target, help)->type_name(shown)->group(state_->group);
   state_->choices[option] = std::move(choices);
 }
 void Arguments::ordered(const char* name, std::vector<OrderedOption>& target, const char* shown, const char* help) {
   CLI::Option* option = nullptr;
   if (shown) {
-    option = state_->cli.add_option_function<std::string>(name, [&target, name](const std::string& value) { target.push_back({name, value}); }, help)->type_name(shown);
+    option = state_->cli
+                 .add_option_function<std::string>(
+                     name,
+                     [&target, name](const std::string& value) {
+                       target.push_back({name, value});
+                     },
+                     help)
+                 ->type_name(shown);
     option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   } else {
-    option = state_->cli.add_flag_function(name, [&target, name](int64_t) { target.push_back({name, ""}); }, help);
+    option = state_->cli.add_flag_function(
+        name,
+        [&target, name](int64_t) {
+          target.push_back({name, ""});
+        },
+        help);
   }
   option->trigger_on_parse()->group(state_->group);
 }
@@ -163,7 +190,8 @@ int Arguments::wrong(const std::string& message) const {
   return kExitUsage;
 }
 
-std::optional<int> Arguments::check_name(const char* option, const std::string& value, const std::vector<std::string>& allowed) const {
+std::optional<int> Arguments::check_name(const char* option, const std::string& value,
+                                         const std::vector<std::string>& allowed) const {
   const std::string why = not_among(value, allowed);
   if (why.empty()) return {};
   return wrong(fmt::format("{} {}", option, why));

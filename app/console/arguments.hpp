@@ -40,16 +40,19 @@ class Arguments {
   // `names` as CLI11 takes them: "-o,--output", "--size", or "input" for a positional one. `shown` stands for the value
   // in --help. Targets keep their value if the option is absent.
   void text(const char* names, std::string& target, const char* shown, const char* help, bool required = false);
-  void texts(const char* names, std::vector<std::string>& target, const char* shown, const char* help, bool required = false);
-  void integer(const char* names, int64_t& target, const char* shown, const char* help, int64_t lowest, int64_t highest);
+  void texts(const char* names, std::vector<std::string>& target, const char* shown, const char* help,
+             bool required = false);
+  void integer(const char* names, int64_t& target, const char* shown, const char* help, int64_t lowest,
+               int64_t highest);
   void real(const char* names, double& target, const char* shown, const char* help, double lowest, double highest);
   void flag(const char* names, bool& target, const char* help);
   // One of `choices`; any other value is refused with the nearest.
-  void choice(const char* names, std::string& target, const char* shown, const char* help, std::vector<std::string> choices);
+  void choice(const char* names, std::string& target, const char* shown, const char* help,
+              std::vector<std::string> choices);
   // An option that may come several times; what stood on the line is appended to `target`, in its order, also between
   // several such options with the same target. `shown` null: it takes no value.
   void ordered(const char* name, std::vector<OrderedOption>& target, const char* shown, const char* help);
-  void group(const char* title);  // heading in --help of the options that follow
+  void group(const char* title);       // heading in --help of the options that follow
   bool given(const char* name) const;  // after parse: was the option on the command line?
 
   // Nothing: go on. Else the exit code: help was printed (0) or the line is wrong (2; the reason and the nearest right
@@ -61,7 +64,8 @@ class Arguments {
   // What parse() would understand, without a command line.
   CommandText text_of() const;
   // `value` must be one of `allowed`; else prints the message with the nearest and returns kExitUsage.
-  std::optional<int> check_name(const char* option, const std::string& value, const std::vector<std::string>& allowed) const;
+  std::optional<int> check_name(const char* option, const std::string& value,
+                                const std::vector<std::string>& allowed) const;
 
  private:
   struct State;

@@ -14,10 +14,10 @@ namespace quarry::app {
 
 enum ExitCode : int {
   kExitDone = 0,
-  kExitFailed = 1,      // the message is on stderr
-  kExitUsage = 2,       // wrong command line
-  kExitSomeFailed = 3,  // some inputs of a batch failed, the rest are written
-  kExitCancelled = 130, // interrupted by the user, as shells report it
+  kExitFailed = 1,       // the message is on stderr
+  kExitUsage = 2,        // wrong command line
+  kExitSomeFailed = 3,   // some inputs of a batch failed, the rest are written
+  kExitCancelled = 130,  // interrupted by the user, as shells report it
 };
 
 using CommandArguments = std::vector<std::string>;

@@ -12,8 +12,8 @@
 #include <set>
 #include <string_view>
 
-#include "voxel/io/formats.hpp"
 #include "base/suggest.hpp"
+#include "voxel/io/formats.hpp"
 
 namespace quarry::app {
 namespace {
@@ -27,7 +27,8 @@ bool known_extension(const fs::path& file) {
   std::string extension = file.extension().string();
   if (extension.size() < 2) return false;
   extension.erase(0, 1);
-  std::ranges::transform(extension, extension.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; });
+  std::ranges::transform(extension, extension.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; });
   if (extension == "png") return false;
   return std::ranges::any_of(io::formats(), [&](const io::Format& format) {
     return format.read && std::ranges::find(format.extensions, extension) != format.extensions.end();
@@ -42,7 +43,8 @@ Error cannot_read(const fs::path& directory, const std::error_code& error) {
 Result<std::vector<fs::directory_entry>> entries_of(const fs::path& directory) {
   std::error_code error;
   std::vector<fs::directory_entry> out;
-  for (fs::directory_iterator it(directory.empty() ? fs::path(".") : directory, error), end; !error && it != end; it.increment(error))
+  for (fs::directory_iterator it(directory.empty() ? fs::path(".") : directory, error), end; !error && it != end;
+       it.increment(error))
     out.emplace_back(directory / it->path().filename());
   if (error) return tl::unexpected(cannot_read(directory, error));
   std::ranges::sort(out, {}, [](const fs::directory_entry& e) { return e.path().native(); });
@@ -79,8 +81,7 @@ Result<void> match_below(const fs::path& directory, std::span<const std::string>
     QRY_TRY(match_below(directory, pattern.subspan(1), out));
     QRY_TRY_ASSIGN(const auto entries, entries_of(directory));
     for (const fs::directory_entry& entry : entries)
-      if (walkable(entry) && !hidden(entry.path().filename()))
-        QRY_TRY(match_below(entry.path(), pattern, out));
+      if (walkable(entry) && !hidden(entry.path().filename())) QRY_TRY(match_below(entry.path(), pattern, out));
     return {};
   }
   const auto take = [&](const fs::path& found) -> Result<void> {
@@ -92,8 +93,7 @@ Result<void> match_below(const fs::path& directory, std::span<const std::string>
   if (!has_wildcard(name)) return fs::exists(directory / name, error) ? take(directory / name) : Result<void>();
   QRY_TRY_ASSIGN(const auto entries, entries_of(directory));
   for (const fs::directory_entry& entry : entries)
-    if (fnmatch(name.c_str(), entry.path().filename().c_str(), FNM_PERIOD) == 0)
-      QRY_TRY(take(entry.path()));
+    if (fnmatch(name.c_str(), entry.path().filename().c_str(), FNM_PERIOD) == 0) QRY_TRY(take(entry.path()));
   return {};
 }
 
@@ -101,12 +101,12 @@ Result<void> expand_pattern(const std::string& word, fs::path& base, std::vector
   std::vector<std::string> pattern;
   for (const fs::path& part : fs::path(word)) {
     if (pattern.empty() && !has_wildcard(part.native())) base /= part;
-    else if (part == "..") return fail(ErrorCode::invalid_argument, word + ": '..' behind a wildcard; write the pattern without it");
+    else if (part == "..")
+      return fail(ErrorCode::invalid_argument, word + ": '..' behind a wildcard; write the pattern without it");
     else if (!part.empty() && part != ".") pattern.push_back(part.string());
   }
   std::error_code error;
-  if (fs::is_directory(base.empty() ? fs::path(".") : base, error))
-    QRY_TRY(match_below(base, pattern, out));
+  if (fs::is_directory(base.empty() ? fs::path(".") : base, error)) QRY_TRY(match_below(base, pattern, out));
   // ** reaches some files by several ways.
   std::ranges::sort(out, {}, [](const fs::path& p) -> const std::string& { return p.native(); });
   out.erase(std::unique(out.begin(), out.end()), out.end());
@@ -118,7 +118,9 @@ Result<std::vector<std::string>> words_of_list(const std::string& name) {
   std::ifstream file;
   if (name != "-") {
     file.open(name);
-    if (!file) return fail(ErrorCode::not_found, "@" + name + ": there is no list " + name + " that can be read (a file with this name is ./@" + name + ")");
+    if (!file)
+      return fail(ErrorCode::not_found, "@" + name + ": there is no list " + name +
+                                            " that can be read (a file with this name is ./@" + name + ")");
   }
   std::istream& in = name == "-" ? std::cin : file;
   std::vector<std::string> words;
@@ -139,7 +141,10 @@ class Expansion {
     if (fs::is_directory(word, error)) {
       base = word;
       QRY_TRY(files_below(base, found));
-      if (found.empty()) return fail(ErrorCode::not_found, word + ": no file in this directory has a name that a reader knows; name files or patterns to take others");
+      if (found.empty())
+        return fail(
+            ErrorCode::not_found,
+            word + ": no file in this directory has a name that a reader knows; name files or patterns to take others");
     } else if (!fs::exists(word, error) && has_wildcard(word)) {
       QRY_TRY(expand_pattern(word, base, found));
     } else {
@@ -170,7 +175,8 @@ Result<std::vector<Input>> expand_inputs(std::span<const std::string> words) {
     }
     QRY_TRY_ASSIGN(const auto list, words_of_list(word.substr(1)));
     for (const std::string& name : list)
-      if (auto added = expansion.add(name); !added) return fail(added.error().code, word + ": " + added.error().message);
+      if (auto added = expansion.add(name); !added)
+        return fail(added.error().code, word + ": " + added.error().message);
   }
   return std::move(expansion.inputs);
 }
@@ -189,16 +195,20 @@ Result<fs::path> fill_template(const std::string& text, const TemplateValues& va
       continue;
     }
     const size_t end = text.find('}', i);
-    if (end == std::string::npos) return fail(ErrorCode::invalid_argument, fmt::format("'{}' has a {{ without a }}; write {{{{ for a brace", text));
+    if (end == std::string::npos)
+      return fail(ErrorCode::invalid_argument, fmt::format("'{}' has a {{ without a }}; write {{{{ for a brace", text));
     const std::string name = text.substr(i + 1, end - i - 1);
     if (name == "stem") out += values.relative.stem().string();
-    else if (name == "ext") out += values.relative.has_extension() ? values.relative.extension().string().substr(1) : std::string();
-    else if (name == "dir") out += values.relative.parent_path().empty() ? std::string(".") : values.relative.parent_path().string();
+    else if (name == "ext")
+      out += values.relative.has_extension() ? values.relative.extension().string().substr(1) : std::string();
+    else if (name == "dir")
+      out += values.relative.parent_path().empty() ? std::string(".") : values.relative.parent_path().string();
     else if (name == "index") out += fmt::format("{:0{}}", values.index, std::to_string(values.count).size());
     else if (name == "part") out += values.part;
     else
-      return fail(ErrorCode::invalid_argument, fmt::format("'{{{}}}' is none of {{{}}}.{}", name, fmt::join(kPlaceholders, "}, {"),
-                                                          did_you_mean(name, {std::begin(kPlaceholders), std::end(kPlaceholders)})));
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("'{{{}}}' is none of {{{}}}.{}", name, fmt::join(kPlaceholders, "}, {"),
+                              did_you_mean(name, {std::begin(kPlaceholders), std::end(kPlaceholders)})));
     i = end;
   }
   return fs::path(out).lexically_normal();

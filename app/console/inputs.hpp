@@ -14,7 +14,7 @@
 namespace quarry::app {
 
 struct Input {
-  std::filesystem::path file;      // as it is opened and shown
+  std::filesystem::path file;  // as it is opened and shown
   // Where it lies below the directory, or the pattern's part without wildcards, that found it; the bare name of a file
   // named as it is. Does not depend on where the tree is mounted: {dir} and --shard go by it.
   std::filesystem::path relative;
@@ -22,12 +22,17 @@ struct Input {
 
 // The inputs that `words` name, each once (what comes again is left out), in the order of the words; what one directory
 // or pattern gives is sorted by its path's bytes. A word is, in this order:
-//   @FILE        one word a line (not another @FILE); blank lines and lines that begin with # are none. @- is standard input.
-//   a name that is there, whatever characters are in it. A directory stands for the files in it and below it that a reader's extension
-//                fits, without hidden ones and without .png (beside models they are textures; name them, or use a pattern).
-//   a pattern    * ? [a-z] within a name, ** for any number of directories. Hidden names only match a written dot; links to
-//                directories are not walked below ** and below directories. A directory that matches stands for its files.
-//   any other    the name of a file that is not there: it is given all the same, so that a batch can count it among the failures.
+//   @FILE        one word a line (not another @FILE); blank lines and lines that begin with # are none. @- is standard
+//   input. a name that is there, whatever characters are in it. A directory stands for the files in it and below it
+//   that a reader's extension
+//                fits, without hidden ones and without .png (beside models they are textures; name them, or use a
+//                pattern).
+//   a pattern    * ? [a-z] within a name, ** for any number of directories. Hidden names only match a written dot;
+//   links to
+//                directories are not walked below ** and below directories. A directory that matches stands for its
+//                files.
+//   any other    the name of a file that is not there: it is given all the same, so that a batch can count it among the
+//   failures.
 // Errors: not_found (a list that is not there; a pattern or a directory that gives nothing), io (a directory that
 // cannot be read), invalid_argument (`..` behind a wildcard).
 Result<std::vector<Input>> expand_inputs(std::span<const std::string> words);

@@ -20,9 +20,12 @@ struct ValueName {
   const char* name;
   E value;
 };
-constexpr ValueName<SurfaceVoxels> kSurfaces[] = {{"26", SurfaceVoxels::cover}, {"6", SurfaceVoxels::thin}, {"none", SurfaceVoxels::none}};
-constexpr ValueName<FillRule> kFillRules[] = {{"none", FillRule::none}, {"parity", FillRule::parity}, {"winding", FillRule::winding}};
-constexpr ValueName<VoxelizeExecutor> kExecutors[] = {{"auto", VoxelizeExecutor::automatic}, {"host", VoxelizeExecutor::host}, {"cuda", VoxelizeExecutor::cuda}};
+constexpr ValueName<SurfaceVoxels> kSurfaces[] = {
+    {"26", SurfaceVoxels::cover}, {"6", SurfaceVoxels::thin}, {"none", SurfaceVoxels::none}};
+constexpr ValueName<FillRule> kFillRules[] = {
+    {"none", FillRule::none}, {"parity", FillRule::parity}, {"winding", FillRule::winding}};
+constexpr ValueName<VoxelizeExecutor> kExecutors[] = {
+    {"auto", VoxelizeExecutor::automatic}, {"host", VoxelizeExecutor::host}, {"cuda", VoxelizeExecutor::cuda}};
 
 template <class E, size_t N>
 std::vector<std::string> names_in(const ValueName<E> (&table)[N]) {
@@ -61,15 +64,23 @@ std::optional<Int3> parse_grid_size(std::string_view text) {
 
 void LoadOptions::add_to(Arguments& arguments) {
   arguments.integer("--resolution", resolution, "N", "Meshes, points: voxels along the longest edge (256)", 1, 8192);
-  arguments.real("--voxel-size", voxel_size, "S", "Meshes, points: edge of a voxel in the file's units, instead of --resolution", 1e-9, 1e9);
-  arguments.choice("--surface", surface_, "26|6|none", "Meshes: voxels of a surface: all that it touches (26-separating), a thin layer (6), or none but those inside",
-                   names_in(kSurfaces));
-  arguments.choice("--solid", solid_, "RULE", "Meshes: fill the inside, by parity or winding of the surfaces around it (none)", names_in(kFillRules));
-  arguments.choice("--executor", executor_, "WHO", "Meshes: voxelise on cuda, on the host, or auto: by the size of the job", names_in(kExecutors));
+  arguments.real("--voxel-size", voxel_size, "S",
+                 "Meshes, points: edge of a voxel in the file's units, instead of --resolution", 1e-9, 1e9);
+  arguments.choice(
+      "--surface", surface_, "26|6|none",
+      "Meshes: voxels of a surface: all that it touches (26-separating), a thin layer (6), or none but those inside",
+      names_in(kSurfaces));
+  arguments.choice("--solid", solid_, "RULE",
+                   "Meshes: fill the inside, by parity or winding of the surfaces around it (none)",
+                   names_in(kFillRules));
+  arguments.choice("--executor", executor_, "WHO",
+                   "Meshes: voxelise on cuda, on the host, or auto: by the size of the job", names_in(kExecutors));
   arguments.choice("--up", up, "AXIS", "Meshes, points: which axis is up, y or z (what the format says)", {"y", "z"});
-  arguments.integer("--memory-limit", memory_limit_mib, "MIB", "Meshes: memory for the reading process (1024)", 64, 1 << 20);
+  arguments.integer("--memory-limit", memory_limit_mib, "MIB", "Meshes: memory for the reading process (1024)", 64,
+                    1 << 20);
   arguments.real("--time-limit", time_limit_s, "SECONDS", "Meshes: time for the reading process (120)", 0.1, 86400);
-  arguments.integer("--map-height", map_height, "N", "Height maps: voxels from the lowest to the highest possible value (256)", 1, 8192);
+  arguments.integer("--map-height", map_height, "N",
+                    "Height maps: voxels from the lowest to the highest possible value (256)", 1, 8192);
   arguments.text("--color-map", color_map, "PNG", "Height maps: a picture with their colours");
   arguments.text("--raw-size", raw_size, "WxHxD", "Raw grids: voxels along x, y and z");
 }
@@ -78,8 +89,10 @@ std::optional<int> LoadOptions::check(const Arguments& arguments) {
   surface = value_in(kSurfaces, surface_);
   fill = value_in(kFillRules, solid_);
   executor = value_in(kExecutors, executor_);
-  if (surface == SurfaceVoxels::none && fill == FillRule::none) return arguments.wrong("--surface none needs --solid parity or --solid winding.");
-  if (!raw_size.empty() && !parse_grid_size(raw_size)) return arguments.wrong("--raw-size '" + raw_size + "' is no size: write 256x128x256, each from 1 to 16384.");
+  if (surface == SurfaceVoxels::none && fill == FillRule::none)
+    return arguments.wrong("--surface none needs --solid parity or --solid winding.");
+  if (!raw_size.empty() && !parse_grid_size(raw_size))
+    return arguments.wrong("--raw-size '" + raw_size + "' is no size: write 256x128x256, each from 1 to 16384.");
   return {};
 }
 
@@ -100,7 +113,9 @@ io::ReadOptions LoadOptions::read_options() const {
 }
 
 std::string LoadOptions::text() const {
-  return fmt::format("resolution={} voxel_size={} surface={} solid={} up={} map_height={} color_map={} raw_size={}", resolution, voxel_size, name_in(kSurfaces, surface), name_in(kFillRules, fill), up, map_height, color_map, raw_size);
+  return fmt::format("resolution={} voxel_size={} surface={} solid={} up={} map_height={} color_map={} raw_size={}",
+                     resolution, voxel_size, name_in(kSurfaces, surface), name_in(kFillRules, fill), up, map_height,
+                     color_map, raw_size);
 }
 
 Result<Scene> load_scene(const std::filesystem::path& file, const LoadOptions& options) {

@@ -16,7 +16,7 @@ namespace quarry::app {
 struct LoadOptions {
   int64_t resolution = 256;
   double voxel_size = 0;
-  SurfaceVoxels surface = SurfaceVoxels::cover;             // these three: valid after check()
+  SurfaceVoxels surface = SurfaceVoxels::cover;  // these three: valid after check()
   FillRule fill = FillRule::none;
   VoxelizeExecutor executor = VoxelizeExecutor::automatic;
   std::string up;
@@ -28,8 +28,8 @@ struct LoadOptions {
   void add_to(Arguments& arguments);
   // Understands what was said; the exit code if a value is wrong. After parse().
   std::optional<int> check(const Arguments& arguments);
-  io::ReadOptions read_options() const;                        // without threads, progress and warnings
-  std::string text() const;                                    // the same text, the same voxels of the same file
+  io::ReadOptions read_options() const;  // without threads, progress and warnings
+  std::string text() const;              // the same text, the same voxels of the same file
 
  private:
   std::string surface_ = "26", solid_ = "none", executor_ = "auto";

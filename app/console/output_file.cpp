@@ -14,12 +14,12 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "voxel/io/files/atomic_file.hpp"
 #include "voxel/io/files/bytes.hpp"
+#include "voxel/io/files/names.hpp"
+#include "voxel/io/files/temporary_name.hpp"
 #include "voxel/io/formats.hpp"
 #include "voxel/io/quarry/store.hpp"
-#include "voxel/io/files/temporary_name.hpp"
-#include "voxel/io/files/atomic_file.hpp"
-#include "voxel/io/files/names.hpp"
 
 namespace quarry::app {
 namespace fs = std::filesystem;
@@ -35,7 +35,8 @@ void remove_left_in(const fs::path& folder) {
   if (!seen.insert(fs::absolute(folder).lexically_normal()).second) return;
   std::vector<std::string> repaired;
   if (const size_t removed = io::remove_stale_temporaries(folder, &repaired); removed > 0)
-    fmt::print(stderr, "quarry: {}: removed {} unfinished file{} that a killed quarry had left there\n", folder.string(), removed, removed == 1 ? "" : "s");
+    fmt::print(stderr, "quarry: {}: removed {} unfinished file{} that a killed quarry had left there\n",
+               folder.string(), removed, removed == 1 ? "" : "s");
   for (const std::string& sentence : repaired) fmt::print(stderr, "quarry: {}: {}\n", folder.string(), sentence);
 }
 
@@ -46,7 +47,9 @@ struct FileIdentity {
   struct stat info {};
   explicit FileIdentity(const fs::path& file) { there = ::stat(file.c_str(), &info) == 0; }
   explicit FileIdentity(int fd) { there = ::fstat(fd, &info) == 0; }
-  bool same(const FileIdentity& other) const { return there && other.there && info.st_dev == other.info.st_dev && info.st_ino == other.info.st_ino; }
+  bool same(const FileIdentity& other) const {
+    return there && other.there && info.st_dev == other.info.st_dev && info.st_ino == other.info.st_ino;
+  }
 };
 
 // The same file by whatever names, or the same name of none.
@@ -54,7 +57,8 @@ bool same_file(const fs::path& a, const fs::path& b) {
   const FileIdentity first(a), second(b);
   if (first.there || second.there) return first.same(second);
   const auto to_a = io::find_target(a), to_b = io::find_target(b);
-  return to_a && to_b && to_a->filename() == to_b->filename() && FileIdentity(io::folder_of(*to_a)).same(FileIdentity(io::folder_of(*to_b)));
+  return to_a && to_b && to_a->filename() == to_b->filename() &&
+         FileIdentity(io::folder_of(*to_a)).same(FileIdentity(io::folder_of(*to_b)));
 }
 
 // What a report is written into without replacing it: a descriptor of this program, or what has to be opened. Neither:
@@ -80,7 +84,8 @@ bool is_report(const fs::path& file) {
   const auto all = io::read_file(file, kOldReportBytes);
   if (!all) return false;
   const nlohmann::json document = nlohmann::json::parse(*all, nullptr, false);
-  return document.is_object() && document.size() == 2 && document.contains("files") && document["files"].is_array() && document.contains("summary") && document["summary"].is_object() &&
+  return document.is_object() && document.size() == 2 && document.contains("files") && document["files"].is_array() &&
+         document.contains("summary") && document["summary"].is_object() &&
          document["summary"].value("event", nlohmann::json()) == "summary";
 }
 
@@ -88,10 +93,12 @@ bool is_report(const fs::path& file) {
 Result<void> check_report_file(const fs::path& report) {
   QRY_TRY_ASSIGN(const auto target, io::find_target(report));
   std::error_code error;
-  if (!fs::is_directory(io::folder_of(target), error)) return fail(ErrorCode::io, "there is no directory " + io::folder_of(target).string());
+  if (!fs::is_directory(io::folder_of(target), error))
+    return fail(ErrorCode::io, "there is no directory " + io::folder_of(target).string());
   if (fs::exists(target, error) && !is_report(target))
-    return fail(ErrorCode::conflict, "is there already and is no report of quarry's, so it is not replaced; give "
-        "--report another name, or take the file away");
+    return fail(ErrorCode::conflict,
+                "is there already and is no report of quarry's, so it is not replaced; give "
+                "--report another name, or take the file away");
   return {};
 }
 
@@ -103,15 +110,20 @@ void remove_left_behind(const fs::path& output) {
 
 Result<void> check_output(const fs::path& output, bool overwrite) {
   std::error_code error;
-  if (fs::is_directory(output, error)) return fail(ErrorCode::invalid_argument, output.string() + ": is a directory, not a file to write");
+  if (fs::is_directory(output, error))
+    return fail(ErrorCode::invalid_argument, output.string() + ": is a directory, not a file to write");
   const auto target = io::find_target(output);
   if (!target) return tl::unexpected<Error>(named(output, target.error()));
   const fs::path parent = io::folder_of(*target);
-  if (!fs::is_directory(parent, error)) return fail(ErrorCode::io, output.string() + ": there is no directory " + parent.string());
+  if (!fs::is_directory(parent, error))
+    return fail(ErrorCode::io, output.string() + ": there is no directory " + parent.string());
   remove_left_in(parent);
-  if (!overwrite && fs::exists(output, error)) return fail(ErrorCode::conflict, output.string() + ": is there already; give --overwrite to replace it");
+  if (!overwrite && fs::exists(output, error))
+    return fail(ErrorCode::conflict, output.string() + ": is there already; give --overwrite to replace it");
   if (const fs::path sidecar = io::sidecar_of(output); !sidecar.empty())
-    if (const auto free = io::find_target({sidecar, overwrite}); !free) return fail(free.error().code, fmt::format("{}: {}, which belongs to it: {}", output.string(), sidecar.string(), free.error().message));
+    if (const auto free = io::find_target({sidecar, overwrite}); !free)
+      return fail(free.error().code, fmt::format("{}: {}, which belongs to it: {}", output.string(), sidecar.string(),
+                                                 free.error().message));
   return {};
 }
 
@@ -119,14 +131,18 @@ std::string replaced_sidecars(const fs::path& output) {
   const auto format = io::format_for_writing(output);
   if (!format || (*format)->kind != io::FormatKind::world) return {};
   const std::string damage = io::Store::damaged_sidecars(output);
-  if (!damage.empty()) return fmt::format("replacing the world {} takes away edits beside it: {}", output.string(), damage);
+  if (!damage.empty())
+    return fmt::format("replacing the world {} takes away edits beside it: {}", output.string(), damage);
   const std::string kept = io::Store::foreign_sidecars(output);
   return kept.empty() ? kept : fmt::format("{}: {}", output.string(), kept);
 }
 
 Result<void> check_report(const fs::path& report, std::span<const fs::path> used) {
   for (const fs::path& file : used)
-    if (same_file(report, file)) return fail(ErrorCode::invalid_argument, fmt::format("{}: is {}, which this command reads or writes; give --report another name", report.string(), file.string()));
+    if (same_file(report, file))
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("{}: is {}, which this command reads or writes; give --report another name",
+                              report.string(), file.string()));
   const ReportStream stream = stream_of(report);
   if (stream.own >= 0 || stream.open) return {};
   remove_left_behind(report);
@@ -134,7 +150,9 @@ Result<void> check_report(const fs::path& report, std::span<const fs::path> used
 }
 
 Result<void> write_report(const fs::path& report, const std::string& text) {
-  const auto refused = [&](const std::string& what, int number) { return tl::unexpected<Error>(named(report, io::error_from_errno(what, number))); };
+  const auto refused = [&](const std::string& what, int number) {
+    return tl::unexpected<Error>(named(report, io::error_from_errno(what, number)));
+  };
   const ReportStream stream = stream_of(report);
   if (stream.own < 0 && !stream.open) {
     Result<void> done = check_report_file(report);

@@ -38,7 +38,8 @@ void on_interrupt(int) {
 std::string time_text(double seconds) {
   const auto s = int64_t(std::llround(seconds));
   if (s < 60) return fmt::format("{} s", s);
-  return s < 3600 ? fmt::format("{}:{:02}", s / 60, s % 60) : fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);
+  return s < 3600 ? fmt::format("{}:{:02}", s / 60, s % 60)
+                  : fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);
 }
 
 int terminal_columns() {
@@ -76,7 +77,11 @@ void listen_for_interrupts() {
 }
 
 ProgressLine::ProgressLine(std::string subject)
-    : subject_(std::move(subject)), terminal_(isatty(STDERR_FILENO) != 0), start_(std::chrono::steady_clock::now()), last_(start_), stage_start_(start_) {}
+    : subject_(std::move(subject)),
+      terminal_(isatty(STDERR_FILENO) != 0),
+      start_(std::chrono::steady_clock::now()),
+      last_(start_),
+      stage_start_(start_) {}
 ProgressLine::~ProgressLine() { clear(); }
 
 Progress ProgressLine::progress() {
@@ -102,7 +107,8 @@ void ProgressLine::show(std::string_view stage, double fraction) {
   last_ = now;
   // What is left, if the rest goes like what is done.
   const double spent = std::chrono::duration<double>(now - stage_start_).count();
-  const std::string left = spent > 2 && fraction > 0.01 && fraction < 1 ? ", " + time_text(spent / fraction * (1 - fraction)) + " left" : "";
+  const std::string left =
+      spent > 2 && fraction > 0.01 && fraction < 1 ? ", " + time_text(spent / fraction * (1 - fraction)) + " left" : "";
   if (!terminal_) {
     if (fraction < 0) fmt::print(stderr, "quarry: {}: {}\n", subject_, stage);
     else fmt::print(stderr, "quarry: {}: {}, {:.0f}%{}\n", subject_, stage, std::clamp(fraction, 0.0, 1.0) * 100, left);

@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <string>
 
-#include "base/result.hpp"
 #include "base/progress.hpp"
+#include "base/result.hpp"
 
 namespace quarry::app {
 

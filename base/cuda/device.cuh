@@ -9,8 +9,8 @@
 #include <cstring>
 #include <string>
 
-#include "base/cuda/error.cuh"
 #include "base/cuda/device_uuid.hpp"
+#include "base/cuda/error.cuh"
 
 namespace quarry::gpu {
 
@@ -134,20 +134,16 @@ class DeviceScope {
     // A context implies its device: the device is queried only for a thread without a context.
     if (context_ == nullptr && cudaGetDevice(&before_) != cudaSuccess) before_ = device;
     error_ = cudaSetDevice(device);  // sets the runtime's shared context, even if the device is current already
-    if (error_ == cudaSuccess)
-      PrimaryContexts::learn(device);
-    else
-      (void)cudaGetLastError();
+    if (error_ == cudaSuccess) PrimaryContexts::learn(device);
+    else (void)cudaGetLastError();
   }
   explicit DeviceScope(const CudaDevice& device) : DeviceScope(device.ordinal) {}
   DeviceScope(const DeviceScope&) = delete;
   DeviceScope& operator=(const DeviceScope&) = delete;
   ~DeviceScope() {
     if (!changes_) return;
-    if (context_ != nullptr)
-      context_calls().set(context_);
-    else if (before_ != now_)
-      cudaSetDevice(before_);
+    if (context_ != nullptr) context_calls().set(context_);
+    else if (before_ != now_) cudaSetDevice(before_);
   }
   cudaError_t error() const { return error_; }
   // Whether something had to be changed: another context than the device's own was current, or none.

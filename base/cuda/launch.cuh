@@ -27,7 +27,7 @@ using LabelledRange = nvtx3::scoped_range_in<NvtxDomain>;
 // The shape of a launch.
 struct LaunchShape {
   dim3 blocks;
-  dim3 threads;           // of a block
+  dim3 threads;             // of a block
   size_t shared_bytes = 0;  // dynamic shared memory of a block
 };
 
@@ -49,7 +49,8 @@ Result<void> launch(const char* label, const LaunchShape& shape, cudaStream_t st
                     std::type_identity_t<Parameters>... arguments) {
   const LabelledRange range(label);
   void* pointers[] = {const_cast<void*>(static_cast<const void*>(&arguments))..., nullptr};
-  cudaError_t error = cudaLaunchKernel(reinterpret_cast<const void*>(kernel), shape.blocks, shape.threads, pointers, shape.shared_bytes, stream);
+  cudaError_t error = cudaLaunchKernel(reinterpret_cast<const void*>(kernel), shape.blocks, shape.threads, pointers,
+                                       shape.shared_bytes, stream);
   if (error == cudaSuccess && launches_wait()) error = cudaStreamSynchronize(stream);
   return check(error, label);
 }

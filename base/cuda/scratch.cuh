@@ -24,14 +24,17 @@ class DeviceStream {
     QRY_TRY(check(scope.error(), "choosing the device"));
     int pools = 0;
     QRY_TRY(check(cudaDeviceGetAttribute(&pools, cudaDevAttrMemoryPoolsSupported, device.ordinal), "ask the device"));
-    if (pools == 0) return fail(ErrorCode::unsupported, "CUDA device " + std::to_string(device.ordinal) + " has no stream-ordered memory");
+    if (pools == 0)
+      return fail(ErrorCode::unsupported,
+                  "CUDA device " + std::to_string(device.ordinal) + " has no stream-ordered memory");
     std::unique_ptr<DeviceStream> made(new DeviceStream(device));
     cudaMemPoolProps properties{};
     properties.allocType = cudaMemAllocationTypePinned;
     properties.location.type = cudaMemLocationTypeDevice;
     properties.location.id = device.ordinal;
     QRY_TRY(check(cudaMemPoolCreate(&made->pool_, &properties), "make a memory pool"));
-    QRY_TRY(check(cudaMemPoolSetAttribute(made->pool_, cudaMemPoolAttrReleaseThreshold, &kept_bytes), "set up the memory pool"));
+    QRY_TRY(check(cudaMemPoolSetAttribute(made->pool_, cudaMemPoolAttrReleaseThreshold, &kept_bytes),
+                  "set up the memory pool"));
     QRY_TRY(check(cudaStreamCreateWithFlags(&made->stream_, cudaStreamNonBlocking), "make a stream"));
     return made;
   }
@@ -65,7 +68,8 @@ class Scratch {
   static Result<Scratch> allocate(const DeviceStream& stream, size_t size_bytes, const char* what = "scratch memory") {
     Scratch scratch;
     scratch.stream_ = stream.get();
-    QRY_TRY(check(cudaMallocFromPoolAsync(&scratch.data_, std::max<size_t>(size_bytes, 1), stream.pool(), stream.get()), what));
+    QRY_TRY(check(cudaMallocFromPoolAsync(&scratch.data_, std::max<size_t>(size_bytes, 1), stream.pool(), stream.get()),
+                  what));
     return scratch;
   }
   // The same, zeroed.

@@ -68,8 +68,9 @@ class Table {
     for (size_t i = 0; i < rows_.size(); ++i) {
       const Row& r = rows_[i];
       out << "    {\"name\": \"" << r.name << "\", \"rate\": " << r.rate << ", \"unit\": \"" << r.unit
-          << "\", \"of_ceiling\": " << (r.ceiling > 0 ? r.rate / r.ceiling : 0.0) << ", \"ceiling\": \"" << r.ceiling_name
-          << "\", \"wrong\": " << r.wrong << ", \"note\": \"" << r.note << "\"}" << (i + 1 < rows_.size() ? ",\n" : "\n");
+          << "\", \"of_ceiling\": " << (r.ceiling > 0 ? r.rate / r.ceiling : 0.0) << ", \"ceiling\": \""
+          << r.ceiling_name << "\", \"wrong\": " << r.wrong << ", \"note\": \"" << r.note << "\"}"
+          << (i + 1 < rows_.size() ? ",\n" : "\n");
     }
     out << "  ]\n}\n";
     return out.str();
@@ -120,8 +121,8 @@ __global__ void mark(const uint32_t* keys, uint32_t count, uint32_t* bits) {
   if (i < count) atomicOr(bits + keys[i] / 32, 1u << keys[i] % 32);
 }
 // Compares got[d * count + i] with the bits of all existing bricks: the order is implemented independently here.
-__global__ void check_neighbours(const uint32_t* bits, const uint32_t* keys, uint32_t count, bool all, const uint32_t* got,
-                                 unsigned long long* wrong) {
+__global__ void check_neighbours(const uint32_t* bits, const uint32_t* keys, uint32_t count, bool all,
+                                 const uint32_t* got, unsigned long long* wrong) {
   const uint32_t i = blockIdx.x * 256 + threadIdx.x;
   if (i >= count) return;
   for (uint32_t d = 0; d < (all ? 26u : 6u); ++d) {
@@ -141,8 +142,9 @@ __global__ void check_neighbours(const uint32_t* bits, const uint32_t* keys, uin
 
 // The simple table of the literature: linear probing over 64-bit slots, key and value in two steps. depth_sum, deepest:
 // slots probed after the first.
-__global__ void __launch_bounds__(256) insert_simple(uint64_t* slots, uint32_t mask, const uint32_t* keys, const uint32_t* values,
-                                                     uint32_t count, unsigned long long* depth_sum, uint32_t* deepest) {
+__global__ void __launch_bounds__(256)
+    insert_simple(uint64_t* slots, uint32_t mask, const uint32_t* keys, const uint32_t* values, uint32_t count,
+                  unsigned long long* depth_sum, uint32_t* deepest) {
   const uint32_t i = blockIdx.x * 256 + threadIdx.x;
   if (i >= count) return;
   const uint32_t key = keys[i], home = shuffled(key) & mask;
@@ -176,7 +178,8 @@ struct Arrays {
   unsigned long long* counter = device_array<unsigned long long>(1);
 };
 
-__global__ void __launch_bounds__(256) find_one_by_one(CompactView view, const uint32_t* keys, uint32_t count, uint32_t* out) {
+__global__ void __launch_bounds__(256)
+    find_one_by_one(CompactView view, const uint32_t* keys, uint32_t count, uint32_t* out) {
   const uint32_t i = blockIdx.x * 256 + threadIdx.x;
   if (i < count) out[i] = find(view, keys[i]).value;
 }
@@ -200,22 +203,27 @@ void compact_rows(Executor& cuda, const Arrays& a, Table& table, const Ceilings&
     const std::span<uint32_t> out(a.out, count);
     const auto clear = [&] { good(grid.clear()); };
     const auto fill = [&] { report = good(grid.insert(keys, values)); };
-    const auto wrong = [&](bool present) { return wrong_answers(present ? a.keys : a.absent, a.out, count, present, a.counter); };
+    const auto wrong = [&](bool present) {
+      return wrong_answers(present ? a.keys : a.absent, a.out, count, present, a.counter);
+    };
     double s = time(fill, clear);
     good(grid.find(keys, out));
     const Stats stats = good(grid.stats());
     table.add({"compact insert, bulk" + at, rate(count, s), "G/s", c.radix_16_bits, "two radix passes",
                wrong(true) + (grid.page_count() != l.pages) + (stats.live != count),
-               "depth mean " + fixed(stats.depth_mean, 3) + " max " + std::to_string(stats.depth_max) + ", " + std::to_string(stats.overflow_live) +
-                   " in the stash"});
+               "depth mean " + fixed(stats.depth_mean, 3) + " max " + std::to_string(stats.depth_max) + ", " +
+                   std::to_string(stats.overflow_live) + " in the stash"});
     s = time([&] { good(grid.find(keys, out)); }, nothing);
     table.add({"compact find, present" + at, rate(count, s), "G/s", c.read_8, "random reads", wrong(true), ""});
     s = time([&] { good(grid.find(absent, out)); }, nothing);
     table.add({"compact find, absent" + at, rate(count, s), "G/s", c.read_8, "random reads", wrong(false), ""});
     if (l.load == 0.9) {
       const CompactView view = grid.compact_view();
-      s = time([&] { launch_each("find, one thread a key", count, stream, find_one_by_one, view, a.keys, count, a.out); }, nothing);
-      table.add({"compact find, one thread a key" + at, rate(count, s), "G/s", c.read_8, "random reads", wrong(true), ""});
+      s = time(
+          [&] { launch_each("find, one thread a key", count, stream, find_one_by_one, view, a.keys, count, a.out); },
+          nothing);
+      table.add(
+          {"compact find, one thread a key" + at, rate(count, s), "G/s", c.read_8, "random reads", wrong(true), ""});
     }
     if (l.load == 0.5 || l.load == 0.9) {
       s = time([&] { report = good(grid.erase(keys.first(count / 2))); }, [&] { clear(), fill(); });
@@ -226,10 +234,13 @@ void compact_rows(Executor& cuda, const Arrays& a, Table& table, const Ceilings&
       const auto half_full = [&] { clear(), good(grid.insert(keys.first(half), values.first(half))); };
       s = time([&] { report = good(grid.insert(keys.last(half), values.last(half))); }, half_full);
       good(grid.find(keys, out));
-      table.add({"compact insert into a grid in use, to 0.5", rate(half, s), "G/s", c.radix_16_bits, "two radix passes", wrong(true), ""});
+      table.add({"compact insert into a grid in use, to 0.5", rate(half, s), "G/s", c.radix_16_bits, "two radix passes",
+                 wrong(true), ""});
       const CompactView view = grid.compact_view();
-      s = time([&] { report = good(cuda.compact().insert(view, a.keys + half, a.values + half, half, nullptr)); }, half_full);
-      table.add({"compact the same, one by one, concurrent", rate(half, s), "G/s", c.swap_8, "random CAS", half - report.inserted, ""});
+      s = time([&] { report = good(cuda.compact().insert(view, a.keys + half, a.values + half, half, nullptr)); },
+               half_full);
+      table.add({"compact the same, one by one, concurrent", rate(half, s), "G/s", c.swap_8, "random CAS",
+                 half - report.inserted, ""});
     }
     if (l.load == 0.8) {
       clear(), fill();
@@ -239,12 +250,15 @@ void compact_rows(Executor& cuda, const Arrays& a, Table& table, const Ceilings&
       table.add({"compact statistics (bytes read)", gb / s, "GB/s", c.copy_gb, "copy", 0, fixed(s * 1e6, 0) + " us"});
       uint64_t listed = 0;
       s = time([&] { listed = good(cuda.compact().enumerate(view, a.out, a.absent, a.count)); }, nothing);
-      table.add({"compact enumerate (bytes read twice and written)", (2 * gb + count * 8e-9) / s, "GB/s", c.copy_gb, "copy", listed != count, ""});
+      table.add({"compact enumerate (bytes read twice and written)", (2 * gb + count * 8e-9) / s, "GB/s", c.copy_gb,
+                 "copy", listed != count, ""});
       fill_uniform(a.absent, nullptr, a.count, a.count);
       s = time([&] { good(grid.sweep()); }, [&] { clear(), fill(), good(grid.erase(keys.first(count / 8))); });
       good(grid.find(keys.subspan(count / 8), out.subspan(count / 8)));
       table.add({"compact sweep, an eighth erased (read and written)", 2 * gb / s, "GB/s", c.copy_gb, "copy",
-                 wrong_answers(a.keys + count / 8, a.out + count / 8, count - count / 8, true, a.counter) + good(grid.stats()).freed, ""});
+                 wrong_answers(a.keys + count / 8, a.out + count / 8, count - count / 8, true, a.counter) +
+                     good(grid.stats()).freed,
+                 ""});
       s = time([&] { good(grid.sweep()); }, nothing);
       table.add({"compact sweep, nothing to do", 2 * gb / s, "GB/s", c.copy_gb, "copy", 0, ""});
       // Half the pages grow to the full number.
@@ -256,7 +270,8 @@ void compact_rows(Executor& cuda, const Arrays& a, Table& table, const Ceilings&
       s = time([&] { left = good(cuda.compact().rehash(small, large)); }, [&] { good(cuda.compact().clear(large)); });
       good(cuda.compact().find(large, a.keys, keys_in_few, a.out, nullptr));
       table.add({"compact grow x2 (bytes read and written)", gb * 1.5 / s, "GB/s", c.copy_gb, "copy",
-                 wrong_answers(a.keys, a.out, keys_in_few, true, a.counter) + left, fixed(rate(keys_in_few, s), 1) + " G keys/s"});
+                 wrong_answers(a.keys, a.out, keys_in_few, true, a.counter) + left,
+                 fixed(rate(keys_in_few, s), 1) + " G keys/s"});
     }
   }
 }
@@ -272,7 +287,8 @@ int bench_hashgrid_cuda(const CudaBenchOptions& options, std::string* json) try 
   require(cudaGetDeviceProperties(&device, cuda_device_of(cuda).ordinal), "ask the device");
   require(cudaDriverGetVersion(&driver), "ask the driver");
   if (options.print)
-    std::printf("%s, %d multiprocessors, CUDA driver %d.%d\n", device.name, device.multiProcessorCount, driver / 1000, driver % 1000 / 10);
+    std::printf("%s, %d multiprocessors, CUDA driver %d.%d\n", device.name, device.multiProcessorCount, driver / 1000,
+                driver % 1000 / 10);
 
   Arrays a;
   Table table(options.print, options.progress);
@@ -280,7 +296,9 @@ int bench_hashgrid_cuda(const CudaBenchOptions& options, std::string* json) try 
   fill_uniform(a.absent, nullptr, a.count, a.count);
   const Ceilings c = measure_ceilings(a.table, 1u << 28, a.keys, a.values, a.out, a.absent, a.count);
   fill_uniform(a.absent, nullptr, a.count, a.count);
-  const auto ceiling = [&](const char* name, double rate, const char* unit = "G/s") { table.add({name, rate, unit, 0, "", 0, ""}); };
+  const auto ceiling = [&](const char* name, double rate, const char* unit = "G/s") {
+    table.add({name, rate, unit, 0, "", 0, ""});
+  };
   ceiling("ceiling: random reads of 8 bytes", c.read_8);
   ceiling("ceiling: random sectors, two L2 loads", c.read_32);
   ceiling("ceiling: random compare-and-swap", c.swap_8);
@@ -295,7 +313,8 @@ int bench_hashgrid_cuda(const CudaBenchOptions& options, std::string* json) try 
   const auto rate = [](double count, double seconds) { return count / seconds * 1e-9; };
   BulkReport report;
   const auto finish = [&] {
-    *json = table.json(std::string("  \"machine\": \"") + device.name + "\",\n  \"cuda_driver\": " + std::to_string(driver) + ",\n");
+    *json = table.json(std::string("  \"machine\": \"") + device.name +
+                       "\",\n  \"cuda_driver\": " + std::to_string(driver) + ",\n");
     if (options.print) std::printf("%s\n", table.all_right() ? "all answers right" : "WRONG ANSWERS");
     return table.all_right() ? 0 : 1;
   };
@@ -312,42 +331,50 @@ int bench_hashgrid_cuda(const CudaBenchOptions& options, std::string* json) try 
     const auto clear = [&] { good(cuda.pairs().clear(view)); };
     const auto fill = [&] { report = good(cuda.pairs().insert_exclusive(view, a.keys, a.values, count, true)); };
     const auto refill = [&] { clear(), fill(); };
-    const auto look_wrong = [&](bool present) { return wrong_answers(present ? a.keys : a.absent, a.out, count, present, a.counter); };
+    const auto look_wrong = [&](bool present) {
+      return wrong_answers(present ? a.keys : a.absent, a.out, count, present, a.counter);
+    };
 
     double s = time(fill, clear);
     const uint64_t refused = report.full;
     good(cuda.pairs().find(view, a.keys, count, a.out, nullptr));
     const uint64_t lost = look_wrong(true);
     const Stats stats = good(cuda.pairs().stats(view));
-    table.add(
-        {"pairs insert, bulk" + at, rate(count, s), "G/s", c.radix_16_bits, "two radix passes", lost == refused ? 0 : lost,
-         "refused " + std::to_string(refused) + ", depth mean " + fixed(stats.depth_mean, 3) + " max " + std::to_string(stats.depth_max)});
+    table.add({"pairs insert, bulk" + at, rate(count, s), "G/s", c.radix_16_bits, "two radix passes",
+               lost == refused ? 0 : lost,
+               "refused " + std::to_string(refused) + ", depth mean " + fixed(stats.depth_mean, 3) + " max " +
+                   std::to_string(stats.depth_max)});
     s = time([&] { report = good(cuda.pairs().find(view, a.keys, count, a.out, nullptr)); }, nothing);
-    table.add(
-        {"pairs find, present" + at, rate(count, s), "G/s", c.read_8, "random reads", report.absent == refused ? 0 : look_wrong(true), ""});
+    table.add({"pairs find, present" + at, rate(count, s), "G/s", c.read_8, "random reads",
+               report.absent == refused ? 0 : look_wrong(true), ""});
     s = time([&] { report = good(cuda.pairs().find(view, a.absent, count, a.out, nullptr)); }, nothing);
     table.add({"pairs find, absent" + at, rate(count, s), "G/s", c.read_8, "random reads", look_wrong(false), ""});
     const GridView next{a.table, l.pages, 2};
     if (l.load == 0.5 || l.load == 0.9) {
       s = time([&] { report = good(cuda.pairs().erase(next, a.keys, count / 2, nullptr, nullptr)); }, refill);
-      table.add({"pairs erase half" + at, rate(count / 2, s), "G/s", c.swap_8, "random CAS", report.absent > refused, ""});
+      table.add(
+          {"pairs erase half" + at, rate(count / 2, s), "G/s", c.swap_8, "random CAS", report.absent > refused, ""});
     }
     if (l.load < 0.9) {
-      s = time([&] { report = good(cuda.pairs().insert(view, a.keys, a.values, count, reinterpret_cast<Outcome*>(a.out))); }, clear);
-      table.add(
-          {"pairs insert, one by one" + at, rate(count, s), "G/s", c.swap_8, "random CAS", report.inserted + report.full != count, ""});
+      s = time(
+          [&] { report = good(cuda.pairs().insert(view, a.keys, a.values, count, reinterpret_cast<Outcome*>(a.out))); },
+          clear);
+      table.add({"pairs insert, one by one" + at, rate(count, s), "G/s", c.swap_8, "random CAS",
+                 report.inserted + report.full != count, ""});
     }
     if (l.load == 0.5) {
       const uint32_t half = count / 2;
       const auto half_full = [&] { clear(), good(cuda.pairs().insert_exclusive(view, a.keys, a.values, half, true)); };
-      s = time([&] { report = good(cuda.pairs().insert_exclusive(next, a.keys + half, a.values + half, half, false)); }, half_full);
+      s = time([&] { report = good(cuda.pairs().insert_exclusive(next, a.keys + half, a.values + half, half, false)); },
+               half_full);
       good(cuda.pairs().find(view, a.keys, count, a.out, nullptr));
       table.add({"pairs insert into a grid in use, to 0.5", rate(half, s), "G/s", c.radix_16_bits, "two radix passes",
                  look_wrong(true) + report.full, ""});
-      s = time([&] { report = good(cuda.pairs().insert(next, a.keys + half, a.values + half, half, nullptr)); }, half_full);
+      s = time([&] { report = good(cuda.pairs().insert(next, a.keys + half, a.values + half, half, nullptr)); },
+               half_full);
       good(cuda.pairs().find(view, a.keys, count, a.out, nullptr));
-      table.add(
-          {"pairs the same, beside other operations", rate(half, s), "G/s", c.swap_8, "random CAS", look_wrong(true) + report.full, ""});
+      table.add({"pairs the same, beside other operations", rate(half, s), "G/s", c.swap_8, "random CAS",
+                 look_wrong(true) + report.full, ""});
     }
     if (l.load == 0.8) {
       refill();
@@ -371,7 +398,8 @@ int bench_hashgrid_cuda(const CudaBenchOptions& options, std::string* json) try 
       s = time([&] { left = good(cuda.pairs().rehash(small, large)); }, [&] { good(cuda.pairs().clear(large)); });
       good(cuda.pairs().find(large, a.keys, keys_in_few, a.out, nullptr));
       table.add({"grow x2 (bytes read and written)", gb * 1.5 / s, "GB/s", c.copy_gb, "copy",
-                 wrong_answers(a.keys, a.out, keys_in_few, true, a.counter) + left, fixed(rate(keys_in_few, s), 1) + " G keys/s"});
+                 wrong_answers(a.keys, a.out, keys_in_few, true, a.counter) + left,
+                 fixed(rate(keys_in_few, s), 1) + " G keys/s"});
     }
   }
 
@@ -382,23 +410,26 @@ int bench_hashgrid_cuda(const CudaBenchOptions& options, std::string* json) try 
     const uint32_t distinct = a.count / 4, pages = 16384;
     const GridView view{a.table, pages, 1};
     launch_each("make copies", a.count, nullptr, make_copies, a.keys, a.values, a.count, distinct);
-    const double s =
-        time([&] { report = good(cuda.pairs().insert_exclusive(view, a.keys, a.values, a.count, true)); }, [&] { good(cuda.pairs().clear(view)); });
+    const double s = time([&] { report = good(cuda.pairs().insert_exclusive(view, a.keys, a.values, a.count, true)); },
+                          [&] { good(cuda.pairs().clear(view)); });
     good(cuda.pairs().find(view, a.keys, a.count, a.out, nullptr));
     const Stats stats = good(cuda.pairs().stats(view));
     table.add({"pairs insert, 4 copies of each key", rate(a.count, s), "G/s", c.radix_16_bits, "two radix passes",
-               wrong_answers(a.keys, a.out, a.count, true, a.counter) + report.full + (stats.live != report.inserted), ""});
+               wrong_answers(a.keys, a.out, a.count, true, a.counter) + report.full + (stats.live != report.inserted),
+               ""});
   }
 
   {  // Churn: a window of keys slides on by 1/16 of the capacity, 1600 times, which inserts 100 capacities.
-    const uint32_t pages = 4096, slots = pages * kQrySlotsPerPage, live = uint32_t(slots * 0.7), step = slots / 16, rounds = 1600;
+    const uint32_t pages = 4096, slots = pages * kQrySlotsPerPage, live = uint32_t(slots * 0.7), step = slots / 16,
+                   rounds = 1600;
     GridView view{a.table, pages, 1};
     good(cuda.pairs().clear(view));
     fill_uniform(a.keys, a.values, a.count, 0);
     const uint32_t turn = (a.count / step - 16) * step;  // the keys recur long after they were erased
     const auto key_at = [&](uint64_t position) { return a.keys + position % turn; };
     const auto value_at = [&](uint64_t position) { return a.values + position % turn; };
-    uint64_t full = good(cuda.pairs().insert_exclusive(view, a.keys, a.values, live / step * step, true)).full, begin = 0;
+    uint64_t full = good(cuda.pairs().insert_exclusive(view, a.keys, a.values, live / step * step, true)).full,
+             begin = 0;
     double first = 0, last = 0;
     for (uint32_t r = 0; r < rounds; ++r) {
       const uint64_t end = begin + live / step * step;
@@ -429,7 +460,8 @@ int bench_hashgrid_cuda(const CudaBenchOptions& options, std::string* json) try 
     cub::DeviceRadixSort::SortPairs(nullptr, bytes, a.keys, sorted, a.values, sorted_values, count);
     void* temporary = nullptr;
     require(cudaMalloc(&temporary, bytes), "temporary memory of the radix sort");
-    double s = seconds_of([&] { cub::DeviceRadixSort::SortPairs(temporary, bytes, a.keys, sorted, a.values, sorted_values, count); });
+    double s = seconds_of(
+        [&] { cub::DeviceRadixSort::SortPairs(temporary, bytes, a.keys, sorted, a.values, sorted_values, count); });
     table.add({"baseline: radix sort of 2^26 pairs", rate(count, s), "G/s", 0, "", 0, ""});
     s = seconds_of([&] { thrust::lower_bound(thrust::device, sorted, sorted + count, a.keys, a.keys + count, a.out); });
     table.add({"baseline: binary search in them", rate(count, s), "G/s", c.read_8, "random reads", 0, ""});
@@ -451,28 +483,44 @@ int bench_hashgrid_cuda(const CudaBenchOptions& options, std::string* json) try 
     };
     uint32_t* const around = device_array<uint32_t>(size_t{26} * count);
     const auto neighbours_right = [&](bool all) {
-      return [&, all] { launch_each("check neighbours", count, nullptr, check_neighbours, bits, a.keys, count, all, around, a.counter); };
+      return [&, all] {
+        launch_each("check neighbours", count, nullptr, check_neighbours, bits, a.keys, count, all, around, a.counter);
+      };
     };
-    const auto values_right = [&] { launch_each("check values", count, nullptr, check_values, a.values, a.out, count, a.counter); };
+    const auto values_right = [&] {
+      launch_each("check values", count, nullptr, check_values, a.values, a.out, count, a.counter);
+    };
     for (const uint32_t locality : {kQryPlain, kQryRows}) {
       const GridView view{a.table, pages, 1, locality};
       const std::string how = locality == kQryPlain ? ", plain" : ", rows";
       const uint32_t* const keys = a.keys;
-      double s = time([&] { report = good(cuda.pairs().insert_exclusive(view, keys, a.values, count, true)); }, [&] { good(cuda.pairs().clear(view)); });
+      double s = time([&] { report = good(cuda.pairs().insert_exclusive(view, keys, a.values, count, true)); },
+                      [&] { good(cuda.pairs().clear(view)); });
       const Stats stats = good(cuda.pairs().stats(view));
-      table.add({"V: scan insert" + how, rate(count, s), "G/s", c.radix_16_bits, "two radix passes", report.inserted != count,
-                 std::to_string(count) + " bricks, depth mean " + fixed(stats.depth_mean, 3) + " max " + std::to_string(stats.depth_max)});
+      table.add({"V: scan insert" + how, rate(count, s), "G/s", c.radix_16_bits, "two radix passes",
+                 report.inserted != count,
+                 std::to_string(count) + " bricks, depth mean " + fixed(stats.depth_mean, 3) + " max " +
+                     std::to_string(stats.depth_max)});
       s = time([&] { report = good(cuda.pairs().find(view, keys, count, a.out, nullptr)); }, nothing);
       table.add({"V: self" + how, rate(count, s), "G/s", c.read_8, "random reads", counted(values_right), ""});
       s = time([&] { good(find_neighbours(cuda, view, keys, count, Neighbourhood::faces, around)); }, nothing);
-      table.add({"V: nbr6" + how, rate(6.0 * count, s), "G/s", c.read_8, "random reads", counted(neighbours_right(false)), "24 bytes written"});
+      table.add({"V: nbr6" + how, rate(6.0 * count, s), "G/s", c.read_8, "random reads",
+                 counted(neighbours_right(false)), "24 bytes written"});
       s = time([&] { launch_each("six finds", count, stream, six_finds, view, keys, count, around); }, nothing);
-      table.add({"V: nbr6 by six finds" + how, rate(6.0 * count, s), "G/s", c.read_8, "random reads", counted(neighbours_right(false)), ""});
+      table.add({"V: nbr6 by six finds" + how, rate(6.0 * count, s), "G/s", c.read_8, "random reads",
+                 counted(neighbours_right(false)), ""});
       s = time([&] { good(find_neighbours(cuda, view, keys, count, Neighbourhood::all, around)); }, nothing);
-      table.add({"V: nbr26" + how, rate(26.0 * count, s), "G/s", c.read_8, "random reads", counted(neighbours_right(true)), "104 bytes written"});
-      s = time([&] { report = good(cuda.pairs().erase({a.table, pages, 2, locality}, keys, count / 2, nullptr, nullptr)); },
-               [&] { good(cuda.pairs().clear(view)), good(cuda.pairs().insert_exclusive(view, keys, a.values, count, true)); });
-      table.add({"V: erase half in scan order" + how, rate(count / 2, s), "G/s", c.swap_8, "random CAS", report.absent, ""});
+      table.add({"V: nbr26" + how, rate(26.0 * count, s), "G/s", c.read_8, "random reads",
+                 counted(neighbours_right(true)), "104 bytes written"});
+      s = time(
+          [&] {
+            report = good(cuda.pairs().erase({a.table, pages, 2, locality}, keys, count / 2, nullptr, nullptr));
+          },
+          [&] {
+            good(cuda.pairs().clear(view)), good(cuda.pairs().insert_exclusive(view, keys, a.values, count, true));
+          });
+      table.add(
+          {"V: erase half in scan order" + how, rate(count / 2, s), "G/s", c.swap_8, "random CAS", report.absent, ""});
     }
     cudaFree(around);
     cudaFree(bits);
@@ -491,11 +539,12 @@ int bench_hashgrid_cuda(const CudaBenchOptions& options, std::string* json) try 
       const uint32_t count = uint32_t(load * slots);
       const GridView view{a.table, pages, 1};
       const double pairs =
-          time([&] { report = good(cuda.pairs().insert_exclusive(view, a.keys, a.values, count, true)); }, [&] { good(cuda.pairs().clear(view)); });
+          time([&] { report = good(cuda.pairs().insert_exclusive(view, a.keys, a.values, count, true)); },
+               [&] { good(cuda.pairs().clear(view)); });
       const Stats stats = good(cuda.pairs().stats(view));
       const CompactView compact = compact_view(a.table, pages);
-      const double built =
-          time([&] { good(cuda.compact().insert_exclusive(compact, a.keys, a.values, count, true)); }, [&] { good(cuda.compact().clear(compact)); });
+      const double built = time([&] { good(cuda.compact().insert_exclusive(compact, a.keys, a.values, count, true)); },
+                                [&] { good(cuda.compact().clear(compact)); });
       uint8_t* const depths = reinterpret_cast<uint8_t*>(a.absent);
       good(cuda.compact().find(compact, a.keys, count, a.out, depths));
       std::vector<uint8_t> each(count);
@@ -504,18 +553,23 @@ int bench_hashgrid_cuda(const CudaBenchOptions& options, std::string* json) try 
       uint32_t most = 0;
       for (const uint8_t d : each) sum += d, most = std::max<uint32_t>(most, d);
       const auto reset = [&] { cudaMemset(a.table, 0xFF, size_t{slots} * 8); };
-      const double simple =
-          seconds_of([&] { launch_each("insert, the simple table", count, nullptr, insert_simple, a.table, slots - 1, a.keys, a.values, count, nullptr, nullptr); }, reset);
+      const double simple = seconds_of(
+          [&] {
+            launch_each("insert, the simple table", count, nullptr, insert_simple, a.table, slots - 1, a.keys, a.values,
+                        count, nullptr, nullptr);
+          },
+          reset);
       reset();
       cudaMemset(depth_sum, 0, 8), cudaMemset(deepest, 0, 4);
-      launch_each("insert, the simple table", count, nullptr, insert_simple, a.table, slots - 1, a.keys, a.values, count, depth_sum, deepest);
+      launch_each("insert, the simple table", count, nullptr, insert_simple, a.table, slots - 1, a.keys, a.values,
+                  count, depth_sum, deepest);
       unsigned long long simple_sum = 0;
       uint32_t simple_max = 0;
       require(cudaMemcpy(&simple_sum, depth_sum, 8, cudaMemcpyDeviceToHost), "read depths");
       require(cudaMemcpy(&simple_max, deepest, 4, cudaMemcpyDeviceToHost), "read depths");
-      out << load << ',' << rate(count, pairs) << ',' << stats.depth_mean << ',' << stats.depth_max << ',' << report.full << ','
-          << rate(count, built) << ',' << sum / count << ',' << most << ',' << rate(count, simple) << ',' << double(simple_sum) / count
-          << ',' << simple_max << '\n';
+      out << load << ',' << rate(count, pairs) << ',' << stats.depth_mean << ',' << stats.depth_max << ','
+          << report.full << ',' << rate(count, built) << ',' << sum / count << ',' << most << ',' << rate(count, simple)
+          << ',' << double(simple_sum) / count << ',' << simple_max << '\n';
     }
   }
 

@@ -13,8 +13,8 @@ enum class Only : unsigned char { all, pairs, compact };
 struct CudaBenchOptions {
   bool print = true;       // each row as soon as it is measured
   std::string sweep_path;  // if not empty: also measures rate and depth against load factor, into this .csv file
-  Only only = Only::all;  // omits the rows of the other layout; compact: everything else too
-  Progress progress{};  // each row's name as soon as it is measured; the total number is not reported
+  Only only = Only::all;   // omits the rows of the other layout; compact: everything else too
+  Progress progress{};     // each row's name as soon as it is measured; the total number is not reported
 };
 
 // Measures everything on device 0, which needs 16 GiB; `json` gets the record. Returns 0, 1 if a result was wrong, or 2

@@ -12,10 +12,10 @@
 #include <map>
 #include <span>
 
+#include "base/parallel.hpp"
 #include "bench/hashgrid/host_ceilings.hpp"
 #include "bench/hashgrid/host_tables.hpp"
 #include "hashgrid/grid.hpp"
-#include "base/parallel.hpp"
 
 namespace quarry::bench {
 namespace {
@@ -44,14 +44,16 @@ Keys uniform_keys(uint64_t first, uint64_t count) {
 Keys terrain_bricks(uint64_t count) {
   const int width = std::clamp(int(std::lround(std::sqrt(double(count) / 3.3))), 4, 2047);
   const auto height = [](double x, double z) {
-    return int(130 + 70 * std::sin(x * .0041) * std::cos(z * .0037) + 14 * std::sin(x * .019 + z * .013) + 2 * std::sin(x * .083) * std::sin(z * .071));
+    return int(130 + 70 * std::sin(x * .0041) * std::cos(z * .0037) + 14 * std::sin(x * .019 + z * .013) +
+               2 * std::sin(x * .083) * std::sin(z * .071));
   };
   Keys keys;
   for (int z = 0; z < width; ++z)
     for (int x = 0; x < width; ++x) {
       const int top = height(x, z);
       const int around = std::min({height(x + 1, z), height(x - 1, z), height(x, z + 1), height(x, z - 1)});
-      for (int y = std::min(around, top) - 2; y <= top; ++y) keys.push_back(uint32_t(x) | uint32_t(y) << 11 | uint32_t(z) << 21);
+      for (int y = std::min(around, top) - 2; y <= top; ++y)
+        keys.push_back(uint32_t(x) | uint32_t(y) << 11 | uint32_t(z) << 21);
     }
   std::sort(keys.begin(), keys.end());
   return keys;
@@ -119,18 +121,30 @@ class Rounds {
   std::string wrong_;
 };
 
-constexpr Operation kUniform[] = {
-    {"U: build (create and insert)", Ceiling::copy}, {"U: insert", Ceiling::swaps}, {"U: find, present", Ceiling::reads},
-    {"U: find, absent", Ceiling::reads}, {"U: assign", Ceiling::swaps}, {"U: erase half", Ceiling::swaps},
-    {"U: find_or_insert, half new", Ceiling::swaps}, {"U: erase", Ceiling::swaps}, {"U: insert, in use", Ceiling::swaps},
-    {"U: enumerate", Ceiling::copy}, {"U: clear", Ceiling::copy}, {"U: insert, growing", Ceiling::swaps}};
-constexpr Operation kBricks[] = {{"V: scan insert", Ceiling::swaps}, {"V: self", Ceiling::reads}, {"V: nbr6", Ceiling::reads}};
+constexpr Operation kUniform[] = {{"U: build (create and insert)", Ceiling::copy},
+                                  {"U: insert", Ceiling::swaps},
+                                  {"U: find, present", Ceiling::reads},
+                                  {"U: find, absent", Ceiling::reads},
+                                  {"U: assign", Ceiling::swaps},
+                                  {"U: erase half", Ceiling::swaps},
+                                  {"U: find_or_insert, half new", Ceiling::swaps},
+                                  {"U: erase", Ceiling::swaps},
+                                  {"U: insert, in use", Ceiling::swaps},
+                                  {"U: enumerate", Ceiling::copy},
+                                  {"U: clear", Ceiling::copy},
+                                  {"U: insert, growing", Ceiling::swaps}};
+constexpr Operation kBricks[] = {
+    {"V: scan insert", Ceiling::swaps}, {"V: self", Ceiling::reads}, {"V: nbr6", Ceiling::reads}};
 constexpr uint64_t kGrowingBatches = 32;
 
 struct Uniform {
   Keys keys, values, asked, asked_values, absent, absent_values;
   explicit Uniform(uint64_t count)
-      : keys(uniform_keys(0, count)), values(values_of(keys)), asked(keys), absent(uniform_keys(count, count)), absent_values(count, kQryReservedValue) {
+      : keys(uniform_keys(0, count)),
+        values(values_of(keys)),
+        asked(keys),
+        absent(uniform_keys(count, count)),
+        absent_values(count, kQryReservedValue) {
     // Looked up in another order than inserted: a node-based table would find them consecutively.
     for (uint64_t i = count; i > 1; --i) std::swap(asked[i - 1], asked[(uint64_t{shuffled(uint32_t(i))} * i) >> 32]);
     asked_values = values_of(asked);
@@ -140,7 +154,8 @@ struct Uniform {
 Result<void> uniform_round(Rounds& rounds, HostTable& table, size_t c, bool keep, const Uniform& u, Keys& out) {
   const uint64_t count = u.keys.size(), half = count / 2;
   Result<void> made;
-  rounds.step(c, keep, kUniform[0].name, count, [&] { return (made = table.make(count)) && table.insert(u.keys, u.values) == count; });
+  rounds.step(c, keep, kUniform[0].name, count,
+              [&] { return (made = table.make(count)) && table.insert(u.keys, u.values) == count; });
   QRY_TRY(made);
   table.clear();
   rounds.step(c, keep, kUniform[1].name, count, [&] { return table.insert(u.keys, u.values) == count; });
@@ -167,7 +182,8 @@ Result<void> uniform_round(Rounds& rounds, HostTable& table, size_t c, bool keep
       uint64_t fresh = 0;
       for (uint64_t b = 0; b < kGrowingBatches; ++b) {
         const uint64_t first = count * b / kGrowingBatches, last = count * (b + 1) / kGrowingBatches;
-        fresh += table.insert(std::span(u.keys).subspan(first, last - first), std::span(u.values).subspan(first, last - first));
+        fresh += table.insert(std::span(u.keys).subspan(first, last - first),
+                              std::span(u.values).subspan(first, last - first));
       }
       return fresh == count;
     });
@@ -195,9 +211,11 @@ Result<void> brick_round(Rounds& rounds, HostTable& table, size_t c, bool keep, 
   const uint64_t count = v.keys.size();
   QRY_TRY(table.make(count));
   rounds.step(c, keep, kBricks[0].name, count, [&] { return table.insert(v.keys, v.values) == count; });
-  rounds.step(c, keep, kBricks[1].name, count, [&] { return table.find(v.keys, std::span(out).first(count)) == count; });
+  rounds.step(c, keep, kBricks[1].name, count,
+              [&] { return table.find(v.keys, std::span(out).first(count)) == count; });
   bool right = std::equal(v.values.begin(), v.values.end(), out.begin());
-  rounds.step(c, keep, kBricks[2].name, v.neighbours.size(), [&] { return table.find(v.neighbours, out) == v.neighbours_there && right; });
+  rounds.step(c, keep, kBricks[2].name, v.neighbours.size(),
+              [&] { return table.find(v.neighbours, out) == v.neighbours_there && right; });
   return table.make(0);
 }
 
@@ -207,8 +225,13 @@ json grid_facts(double load, const Keys& keys, const Keys& values) {
   if (!grid || !grid->insert(keys, values)) return {};
   const auto stats = grid->stats();
   if (!stats) return {};
-  return {{"keys", keys.size()}, {"wanted", load}, {"load_factor", stats->load_factor}, {"depth_mean", stats->depth_mean},
-          {"depth_p99", stats->depth_p99}, {"depth_max", stats->depth_max}, {"bytes_per_key", double(stats->size_bytes) / double(stats->live)}};
+  return {{"keys", keys.size()},
+          {"wanted", load},
+          {"load_factor", stats->load_factor},
+          {"depth_mean", stats->depth_mean},
+          {"depth_p99", stats->depth_p99},
+          {"depth_max", stats->depth_max},
+          {"bytes_per_key", double(stats->size_bytes) / double(stats->live)}};
 }
 
 }  // namespace
@@ -231,7 +254,8 @@ Result<json> bench_hashgrid_host(const HostBenchOptions& options) {
   for (const uint64_t size : options.sizes) {
     Rounds rounds(options, tables);
     const auto any = [&](std::span<const Operation> operations) {
-      return std::any_of(operations.begin(), operations.end(), [&](const Operation& o) { return rounds.wanted(o.name); });
+      return std::any_of(operations.begin(), operations.end(),
+                         [&](const Operation& o) { return rounds.wanted(o.name); });
     };
     std::vector<double> reads, swaps, copies;
     for (uint32_t round = 0; round <= options.rounds; ++round) {
@@ -255,13 +279,16 @@ Result<json> bench_hashgrid_host(const HostBenchOptions& options) {
     if (any(kUniform)) {
       const Uniform u(size);
       Keys out(size);
-      QRY_TRY(all_rounds(fmt::format("{} random keys on the host", size), [&](size_t c, bool keep) { return uniform_round(rounds, *tables[c].table, c, keep, u, out); }));
+      QRY_TRY(all_rounds(fmt::format("{} random keys on the host", size), [&](size_t c, bool keep) {
+        return uniform_round(rounds, *tables[c].table, c, keep, u, out);
+      }));
       for (const double load : options.loads) facts.push_back(grid_facts(load, u.keys, u.values));
     }
     if (any(kBricks)) {
       const Bricks v(size);
       Keys out(v.neighbours.size());
-      QRY_TRY(all_rounds(fmt::format("{} bricks of a terrain on the host", size), [&](size_t c, bool keep) { return brick_round(rounds, *tables[c].table, c, keep, v, out); }));
+      QRY_TRY(all_rounds(fmt::format("{} bricks of a terrain on the host", size),
+                         [&](size_t c, bool keep) { return brick_round(rounds, *tables[c].table, c, keep, v, out); }));
     }
 
     const auto add_rows = [&](std::span<const Operation> operations) {
@@ -272,7 +299,9 @@ Result<json> bench_hashgrid_host(const HostBenchOptions& options) {
           const std::vector<double>& ours = rates[g].million_per_s;
           const double rate = median(ours);
           // A copy moves 8 bytes read and 8 written for each key.
-          const double ceiling = operation.ceiling == Ceiling::reads ? read_8 : operation.ceiling == Ceiling::swaps ? swap_8 : copy_gb * 1e3 / 16;
+          const double ceiling = operation.ceiling == Ceiling::reads   ? read_8
+                                 : operation.ceiling == Ceiling::swaps ? swap_8
+                                                                       : copy_gb * 1e3 / 16;
           json ratios = json::object(), cpu_ratios = json::object();
           for (size_t c = grids; c < tables.size(); ++c) {
             std::vector<double> each, each_cpu;
@@ -283,11 +312,20 @@ Result<json> bench_hashgrid_host(const HostBenchOptions& options) {
             ratios[tables[c].name] = median(each);
             cpu_ratios[tables[c].name] = median(each_cpu);
           }
-          rows.push_back({{"what", operation.name}, {"keys", size}, {"load_factor", options.loads[g]}, {"million_per_s", rate},
-                          {"spread", *std::max_element(ours.begin(), ours.end()) / *std::min_element(ours.begin(), ours.end()) - 1},
-                          {"of_ceiling", rate / ceiling},
-                          {"ceiling", operation.ceiling == Ceiling::reads ? "random reads" : operation.ceiling == Ceiling::swaps ? "random CAS" : "copy"},
-                          {"ratios", ratios}, {"cpu_ns", median(rates[g].cpu_ns)}, {"cpu_ratios", cpu_ratios}});
+          rows.push_back(
+              {{"what", operation.name},
+               {"keys", size},
+               {"load_factor", options.loads[g]},
+               {"million_per_s", rate},
+               {"spread",
+                *std::max_element(ours.begin(), ours.end()) / *std::min_element(ours.begin(), ours.end()) - 1},
+               {"of_ceiling", rate / ceiling},
+               {"ceiling", operation.ceiling == Ceiling::reads   ? "random reads"
+                           : operation.ceiling == Ceiling::swaps ? "random CAS"
+                                                                 : "copy"},
+               {"ratios", ratios},
+               {"cpu_ns", median(rates[g].cpu_ns)},
+               {"cpu_ratios", cpu_ratios}});
         }
       }
     };
@@ -295,32 +333,48 @@ Result<json> bench_hashgrid_host(const HostBenchOptions& options) {
     add_rows(kBricks);
   }
   json names = json::array();
-  for (size_t c = grids; c < tables.size(); ++c) names.push_back({{"name", tables[c].name}, {"threads", tables[c].threads}});
-  return json{{"executor", "host"}, {"threads", thread_count()}, {"rounds", options.rounds}, {"rivals", names}, {"missing_rivals", missing},
-              {"ceilings", ceilings}, {"rows", rows}, {"grids", facts}};
+  for (size_t c = grids; c < tables.size(); ++c)
+    names.push_back({{"name", tables[c].name}, {"threads", tables[c].threads}});
+  return json{{"executor", "host"},
+              {"threads", thread_count()},
+              {"rounds", options.rounds},
+              {"rivals", names},
+              {"missing_rivals", missing},
+              {"ceilings", ceilings},
+              {"rows", rows},
+              {"grids", facts}};
 }
 
 std::string hashgrid_host_table(const json& result) {
-  std::string text = fmt::format("Host executor, {} threads; 10^6 keys a second, medians of {} rounds. "
-                                 "a / b: a times the rival's rate by the clock; by processor time, b keys where\n"
-                                 "the rival does one (undisturbed, as many threads as ours against one make "
-                                 "a of b times their number).\n",
-                                 result["threads"].get<uint32_t>(), result["rounds"].get<uint32_t>());
-  for (const json& name : result["missing_rivals"]) text += fmt::format("Not in this build: {}.\n", name.get<std::string>());
+  std::string text = fmt::format(
+      "Host executor, {} threads; 10^6 keys a second, medians of {} rounds. "
+      "a / b: a times the rival's rate by the clock; by processor time, b keys where\n"
+      "the rival does one (undisturbed, as many threads as ours against one make "
+      "a of b times their number).\n",
+      result["threads"].get<uint32_t>(), result["rounds"].get<uint32_t>());
+  for (const json& name : result["missing_rivals"])
+    text += fmt::format("Not in this build: {}.\n", name.get<std::string>());
   for (const json& c : result["ceilings"]) {
     const uint64_t keys = c["keys"];
-    text += fmt::format("\n{} keys. Ceilings in memory of that table's size: {:.0f} random 8-byte reads, "
-                        "{:.0f} random CAS, copy {:.1f} GB/s\n{:<30} {:>5} {:>9} {:>16} {:>7}",
-                        keys, c["read_8"].get<double>(), c["swap_8"].get<double>(), c["copy_gb"].get<double>(), "", "load", "10^6/s", "of ceiling", "cpu ns");
-    for (const json& baseline : result["rivals"]) text += fmt::format(" {:>28}", fmt::format("{} ({})", baseline["name"].get<std::string>(), baseline["threads"].get<int>()));
+    text += fmt::format(
+        "\n{} keys. Ceilings in memory of that table's size: {:.0f} random 8-byte reads, "
+        "{:.0f} random CAS, copy {:.1f} GB/s\n{:<30} {:>5} {:>9} {:>16} {:>7}",
+        keys, c["read_8"].get<double>(), c["swap_8"].get<double>(), c["copy_gb"].get<double>(), "", "load", "10^6/s",
+        "of ceiling", "cpu ns");
+    for (const json& baseline : result["rivals"])
+      text += fmt::format(" {:>28}",
+                          fmt::format("{} ({})", baseline["name"].get<std::string>(), baseline["threads"].get<int>()));
     text += '\n';
     for (const json& row : result["rows"]) {
       if (row["keys"].get<uint64_t>() != keys) continue;
-      text += fmt::format("{:<30} {:>5.2f} {:>9.1f} {:>4.2f} {:<11} {:>7.1f}", row["what"].get<std::string>(), row["load_factor"].get<double>(),
-                          row["million_per_s"].get<double>(), row["of_ceiling"].get<double>(), row["ceiling"].get<std::string>(), row["cpu_ns"].get<double>());
+      text +=
+          fmt::format("{:<30} {:>5.2f} {:>9.1f} {:>4.2f} {:<11} {:>7.1f}", row["what"].get<std::string>(),
+                      row["load_factor"].get<double>(), row["million_per_s"].get<double>(),
+                      row["of_ceiling"].get<double>(), row["ceiling"].get<std::string>(), row["cpu_ns"].get<double>());
       for (const json& baseline : result["rivals"]) {
         const std::string name = baseline["name"];
-        text += fmt::format(" {:>28}", fmt::format("{:.2f} / {:.2f}", row["ratios"][name].get<double>(), row["cpu_ratios"][name].get<double>()));
+        text += fmt::format(" {:>28}", fmt::format("{:.2f} / {:.2f}", row["ratios"][name].get<double>(),
+                                                   row["cpu_ratios"][name].get<double>()));
       }
       text += '\n';
     }

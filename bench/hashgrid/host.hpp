@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "base/result.hpp"
 #include "base/progress.hpp"
+#include "base/result.hpp"
 
 namespace quarry::bench {
 
@@ -20,7 +20,7 @@ struct HostBenchOptions {
   std::vector<uint64_t> sizes{1 << 16, 1 << 20, 1 << 24};  // keys
   std::vector<double> loads{0.5, 0.8, 0.9, 0.95};
   uint32_t rounds = 5;  // after one warm-up
-  std::string only;  // rows whose name contains this; empty: all
+  std::string only;     // rows whose name contains this; empty: all
   Progress progress{};
 };
 

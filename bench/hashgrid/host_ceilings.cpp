@@ -7,13 +7,12 @@
 #include <chrono>
 #include <cstring>
 
-#include "hashgrid/pairs/layout.h"
 #include "base/memory_source.hpp"
 #include "base/parallel.hpp"
+#include "hashgrid/pairs/layout.h"
 
 namespace quarry::bench {
 namespace {
-
 
 template <class Body>
 double seconds_of(size_t count, size_t grain, const Body& body) {

@@ -6,8 +6,8 @@
 #include <functional>
 #include <unordered_map>
 
-#include "hashgrid/grid.hpp"
 #include "base/parallel.hpp"
+#include "hashgrid/grid.hpp"
 
 #if QRY_BENCH_ABSL
 #include <absl/container/flat_hash_map.h>
@@ -30,9 +30,15 @@ class GridTable final : public HostTable {
     grid_ = std::make_unique<hashgrid::Grid>(std::move(made));
     return {};
   }
-  uint64_t insert(std::span<const uint32_t> keys, std::span<const uint32_t> values) override { return count(grid_->insert(keys, values), &R::inserted); }
-  uint64_t find(std::span<const uint32_t> keys, std::span<uint32_t> values_out) override { return count(grid_->find(keys, values_out), &R::present); }
-  uint64_t assign(std::span<const uint32_t> keys, std::span<const uint32_t> values) override { return count(grid_->assign(keys, values), &R::assigned); }
+  uint64_t insert(std::span<const uint32_t> keys, std::span<const uint32_t> values) override {
+    return count(grid_->insert(keys, values), &R::inserted);
+  }
+  uint64_t find(std::span<const uint32_t> keys, std::span<uint32_t> values_out) override {
+    return count(grid_->find(keys, values_out), &R::present);
+  }
+  uint64_t assign(std::span<const uint32_t> keys, std::span<const uint32_t> values) override {
+    return count(grid_->assign(keys, values), &R::assigned);
+  }
   uint64_t find_or_insert(std::span<const uint32_t> keys, std::span<uint32_t> values) override {
     return count(grid_->find_or_insert(keys, values), &R::inserted);
   }
@@ -165,12 +171,15 @@ class TbbTable final : public HostTable {
 
 }  // namespace
 
-BenchTable grid_table(double max_load_factor) { return {"grid", thread_count(), std::make_unique<GridTable>(max_load_factor)}; }
+BenchTable grid_table(double max_load_factor) {
+  return {"grid", thread_count(), std::make_unique<GridTable>(max_load_factor)};
+}
 
 std::vector<BenchTable> baselines([[maybe_unused]] std::vector<std::string>& missing) {
   std::vector<BenchTable> found;
 #if QRY_BENCH_ABSL
-  found.push_back({"absl::flat_hash_map", 1, std::make_unique<OneThreadTable<absl::flat_hash_map<uint32_t, uint32_t>>>()});
+  found.push_back(
+      {"absl::flat_hash_map", 1, std::make_unique<OneThreadTable<absl::flat_hash_map<uint32_t, uint32_t>>>()});
 #else
   missing.push_back("absl::flat_hash_map (package libabsl-dev)");
 #endif
@@ -179,7 +188,8 @@ std::vector<BenchTable> baselines([[maybe_unused]] std::vector<std::string>& mis
 #else
   missing.push_back("tbb::concurrent_hash_map (package libtbb-dev)");
 #endif
-  found.push_back({"std::unordered_map", 1, std::make_unique<OneThreadTable<std::unordered_map<uint32_t, uint32_t>>>()});
+  found.push_back(
+      {"std::unordered_map", 1, std::make_unique<OneThreadTable<std::unordered_map<uint32_t, uint32_t>>>()});
   return found;
 }
 

@@ -23,9 +23,9 @@ class HostTable {
   virtual uint64_t insert(std::span<const uint32_t> keys, std::span<const uint32_t> values) = 0;  // number new
   // values_out[i]: the value, or the reserved 0xFFFFFFFF. Returns the number of present keys.
   virtual uint64_t find(std::span<const uint32_t> keys, std::span<uint32_t> values_out) = 0;
-  virtual uint64_t assign(std::span<const uint32_t> keys, std::span<const uint32_t> values) = 0;  // number present
+  virtual uint64_t assign(std::span<const uint32_t> keys, std::span<const uint32_t> values) = 0;    // number present
   virtual uint64_t find_or_insert(std::span<const uint32_t> keys, std::span<uint32_t> values) = 0;  // number new
-  virtual uint64_t erase(std::span<const uint32_t> keys) = 0;  // number erased
+  virtual uint64_t erase(std::span<const uint32_t> keys) = 0;                                       // number erased
   // All pairs, into arrays that are empty before.
   virtual void enumerate(std::vector<uint32_t>& keys, std::vector<uint32_t>& values) = 0;
   virtual void clear() = 0;

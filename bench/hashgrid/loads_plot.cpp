@@ -32,12 +32,13 @@ Result<Columns> read_columns(const std::string& path) {
       char* end = nullptr;
       const double value = std::strtod(cell.c_str(), &end);
       if (column >= names.size() || end == cell.c_str())
-        return fail(ErrorCode::malformed_input, path + ": line " + std::to_string(number + 1) + ": '" + cell + "' is no number of a known column");
+        return fail(ErrorCode::malformed_input,
+                    path + ": line " + std::to_string(number + 1) + ": '" + cell + "' is no number of a known column");
       columns[names[column]].push_back(value);
     }
   }
-  for (const char* needed : {"load", "pairs_rate", "pairs_mean", "pairs_max", "pairs_refused", "compact_rate", "compact_mean", "compact_max",
-                             "simple_rate", "simple_mean", "simple_max"}) {
+  for (const char* needed : {"load", "pairs_rate", "pairs_mean", "pairs_max", "pairs_refused", "compact_rate",
+                             "compact_mean", "compact_max", "simple_rate", "simple_mean", "simple_max"}) {
     if (columns[needed].empty() || columns[needed].size() != columns["load"].size())
       return fail(ErrorCode::malformed_input, path + ": no full column '" + std::string(needed) + "'");
   }
@@ -73,18 +74,24 @@ constexpr Table kTables[] = {{"pairs", "#1f77b4"}, {"compact", "#2ca02c"}, {"sim
 
 // One panel: curves over the load factor, 0 to 1. y(value) -> 0..1 upwards.
 template <class Y>
-std::string curve(const std::vector<double>& loads, const std::vector<double>& values, double left, const char* colour, const char* dash, const Y& y) {
+std::string curve(const std::vector<double>& loads, const std::vector<double>& values, double left, const char* colour,
+                  const char* dash, const Y& y) {
   std::string points;
   for (size_t i = 0; i < loads.size(); ++i)
-    points += text_of("%.1f,%.1f ", left + loads[i] * kWidth, kTop + (1 - std::clamp(y(values[i]), 0.0, 1.0)) * kHeight);
-  return "<polyline fill=\"none\" stroke-width=\"2\" stroke=\"" + std::string(colour) + "\"" + dash + " points=\"" + points + "\"/>\n";
+    points +=
+        text_of("%.1f,%.1f ", left + loads[i] * kWidth, kTop + (1 - std::clamp(y(values[i]), 0.0, 1.0)) * kHeight);
+  return "<polyline fill=\"none\" stroke-width=\"2\" stroke=\"" + std::string(colour) + "\"" + dash + " points=\"" +
+         points + "\"/>\n";
 }
 
-std::string label(double x, double y, const std::string& text, const char* anchor = "middle", const char* colour = "#222") {
-  return text_of("<text x=\"%.1f\" y=\"%.1f\"", x, y) + " text-anchor=\"" + anchor + "\" fill=\"" + colour + "\">" + text + "</text>\n";
+std::string label(double x, double y, const std::string& text, const char* anchor = "middle",
+                  const char* colour = "#222") {
+  return text_of("<text x=\"%.1f\" y=\"%.1f\"", x, y) + " text-anchor=\"" + anchor + "\" fill=\"" + colour + "\">" +
+         text + "</text>\n";
 }
 std::string line(double x0, double y0, double x1, double y1) {
-  return text_of("<line stroke=\"#ddd\" x1=\"%.1f\" y1=\"%.1f\"", x0, y0) + text_of(" x2=\"%.1f\" y2=\"%.1f\"/>\n", x1, y1);
+  return text_of("<line stroke=\"#ddd\" x1=\"%.1f\" y1=\"%.1f\"", x0, y0) +
+         text_of(" x2=\"%.1f\" y2=\"%.1f\"/>\n", x1, y1);
 }
 
 std::string picture_of(Columns& c) {
@@ -94,7 +101,8 @@ std::string picture_of(Columns& c) {
       fastest = std::max(fastest, c[std::string(t.stem) + "_rate"][i]);
       deepest = std::max(deepest, c[std::string(t.stem) + "_max"][i]);
     }
-  const double top_rate = std::ceil(fastest / 10) * 10, decades = std::ceil(std::log10(deepest)) + 1, right = kLeft + kWidth + kGap;
+  const double top_rate = std::ceil(fastest / 10) * 10, decades = std::ceil(std::log10(deepest)) + 1,
+               right = kLeft + kWidth + kGap;
   const auto rate_y = [&](double v) { return v / top_rate; };
   const auto depth_y = [&](double v) { return (std::log10(std::max(v, 0.1)) + 1) / decades; };
   std::string svg = text_of(
@@ -115,15 +123,19 @@ std::string picture_of(Columns& c) {
     svg += line(right, kTop + (1 - depth_y(depth)) * kHeight, right + kWidth, kTop + (1 - depth_y(depth)) * kHeight);
     svg += label(right - 6, kTop + (1 - depth_y(depth)) * kHeight + 4, text_of("%g", depth), "end");
   }
-  svg += label(kLeft + kWidth / 2, 22, "Insert, 10^9 keys a second") + label(right + kWidth / 2, 22, "Probe depth: mean (line), most (dashes)");
-  svg += label(kLeft + kWidth / 2, kTop + kHeight + 38, "load factor") + label(right + kWidth / 2, kTop + kHeight + 38, "load factor");
+  svg += label(kLeft + kWidth / 2, 22, "Insert, 10^9 keys a second") +
+         label(right + kWidth / 2, 22, "Probe depth: mean (line), most (dashes)");
+  svg += label(kLeft + kWidth / 2, kTop + kHeight + 38, "load factor") +
+         label(right + kWidth / 2, kTop + kHeight + 38, "load factor");
   double x = kLeft;
   for (const Table& t : kTables) {
     const std::string stem = t.stem;
     svg += curve(c["load"], c[stem + "_rate"], kLeft, t.colour, "", rate_y);
     svg += curve(c["load"], c[stem + "_mean"], right, t.colour, "", depth_y);
     svg += curve(c["load"], c[stem + "_max"], right, t.colour, " stroke-dasharray=\"5 4\"", depth_y);
-    svg += label(x, kTop + kHeight + 66, stem == "simple" ? "simple (linear probing; slots beyond the first)" : stem + " (sectors read)", "start", t.colour);
+    svg += label(x, kTop + kHeight + 66,
+                 stem == "simple" ? "simple (linear probing; slots beyond the first)" : stem + " (sectors read)",
+                 "start", t.colour);
     x += 180;
   }
   return svg + "</svg>\n";

@@ -35,7 +35,11 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     if (word == "--help" || word == "-h") return std::fputs(kUsage, stdout), 0;
-    std::string* const into = word == "--json" ? &json_path : word == "--sweep" ? &sweep_path : word == "--plot" ? &plot_path : word == "--only" ? &only : nullptr;
+    std::string* const into = word == "--json"    ? &json_path
+                              : word == "--sweep" ? &sweep_path
+                              : word == "--plot"  ? &plot_path
+                              : word == "--only"  ? &only
+                                                  : nullptr;
     if (into == nullptr) return wrong("there is no option '" + word + "'");
     if (i + 1 == argc) return wrong(word + (into == &only ? " needs a layout" : " needs the name of a file"));
     *into = argv[++i];
@@ -47,7 +51,8 @@ int main(int argc, char** argv) {
   using quarry::bench::Only;
   const Only layout = only == "pairs" ? Only::pairs : only == "compact" ? Only::compact : Only::all;
   const int code = quarry::bench::bench_hashgrid_cuda({.print = true, .sweep_path = sweep_path, .only = layout}, &json);
-  if (!json_path.empty() && !(std::ofstream(json_path) << json)) return std::fprintf(stderr, "qry_bench_hashgrid: %s: cannot be written\n", json_path.c_str()), 1;
+  if (!json_path.empty() && !(std::ofstream(json_path) << json))
+    return std::fprintf(stderr, "qry_bench_hashgrid: %s: cannot be written\n", json_path.c_str()), 1;
   if (!sweep_path.empty() && plotted(sweep_path) != 0) return 1;
   return code;
 #else

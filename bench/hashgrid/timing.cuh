@@ -28,11 +28,13 @@ inline void require(const Result<void>& done) {
 // One thread for each of `count` elements, in blocks of `kThreads`; launch_blocks takes the number of blocks.
 constexpr uint32_t kThreads = 256;
 template <class... Parameters>
-void launch_blocks(const char* label, uint32_t blocks, cudaStream_t stream, void (*kernel)(Parameters...), std::type_identity_t<Parameters>... arguments) {
+void launch_blocks(const char* label, uint32_t blocks, cudaStream_t stream, void (*kernel)(Parameters...),
+                   std::type_identity_t<Parameters>... arguments) {
   require(gpu::launch(label, {blocks, kThreads}, stream, kernel, arguments...));
 }
 template <class... Parameters>
-void launch_each(const char* label, uint64_t count, cudaStream_t stream, void (*kernel)(Parameters...), std::type_identity_t<Parameters>... arguments) {
+void launch_each(const char* label, uint64_t count, cudaStream_t stream, void (*kernel)(Parameters...),
+                 std::type_identity_t<Parameters>... arguments) {
   launch_blocks(label, uint32_t((count + kThreads - 1) / kThreads), stream, kernel, arguments...);
 }
 

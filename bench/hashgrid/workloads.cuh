@@ -57,8 +57,8 @@ __global__ void make_bricks(uint32_t* keys, uint32_t* count) {
   const auto add = [&](int y) { keys[atomicAdd(count, 1u)] = uint32_t(x) | uint32_t(y) << 11 | uint32_t(z) << 21; };
   const float fx = float(x), fz = float(z);
   const int top = terrain_height(fx, fz);
-  const int around =
-      min(min(terrain_height(fx + 1, fz), terrain_height(fx - 1, fz)), min(terrain_height(fx, fz + 1), terrain_height(fx, fz - 1)));
+  const int around = min(min(terrain_height(fx + 1, fz), terrain_height(fx - 1, fz)),
+                         min(terrain_height(fx, fz + 1), terrain_height(fx, fz - 1)));
   for (int y = min(around, top) - 2; y <= top; ++y) add(y);
   const float dx = fx - 1024.f, dz = fz - 1024.f, flat = dx * dx + dz * dz;
   if (flat > 400.f * 400.f) return;
@@ -89,11 +89,13 @@ inline uint32_t make_scan(uint32_t* keys, uint32_t* values, uint32_t* unsorted) 
   return count;
 }
 
-__global__ void count_wrong(const uint32_t* keys, const uint32_t* got, uint32_t count, bool present, unsigned long long* wrong) {
+__global__ void count_wrong(const uint32_t* keys, const uint32_t* got, uint32_t count, bool present,
+                            unsigned long long* wrong) {
   const uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < count && got[i] != (present ? value_of(keys[i]) : kQryReservedValue)) atomicAdd(wrong, 1ull);
 }
-inline uint64_t wrong_answers(const uint32_t* keys, const uint32_t* got, uint32_t count, bool present, unsigned long long* scratch) {
+inline uint64_t wrong_answers(const uint32_t* keys, const uint32_t* got, uint32_t count, bool present,
+                              unsigned long long* scratch) {
   require(cudaMemset(scratch, 0, sizeof(*scratch)), "clear a counter");
   launch_each("check answers", count, nullptr, count_wrong, keys, got, count, present, scratch);
   unsigned long long wrong = 0;

@@ -9,7 +9,9 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/parallel.hpp"
 #include "bench/render/scenes.hpp"
+#include "bench/render/shaders/bench_rays.h"
 #include "bench_rays_spirv.h"
 #include "engine/render/beams.hpp"
 #include "engine/render/frame_settings.hpp"
@@ -18,8 +20,6 @@
 #include "engine/render/ray_setup.hpp"
 #include "engine/render/shadow_order.hpp"
 #include "engine/vulkan/loader.hpp"
-#include "base/parallel.hpp"
-#include "bench/render/shaders/bench_rays.h"
 #include "shaders/shared/constant_ids.h"
 #include "shaders/shared/frame.h"
 
@@ -30,7 +30,8 @@ using engine::BufferMemory;
 using engine::DeviceMemory;
 using engine::vk_check;
 
-static_assert(sizeof(QryBenchFrame) == 120 && offsetof(QryBenchFrame, origin) == 40 && offsetof(QryBenchFrame, width) == 112);
+static_assert(sizeof(QryBenchFrame) == 120 && offsetof(QryBenchFrame, origin) == 40 &&
+              offsetof(QryBenchFrame, width) == 112);
 static_assert(sizeof(QryBenchPush) == 128);
 
 struct Pass {
@@ -41,7 +42,7 @@ struct Pass {
   bool beams_first = false;  // beams and a barrier before it, in the same measurement
   uint32_t rays_a_thread = 1;
   float reach = 1e29f;
-  bool per_hit = false;  // rays counted: hits, else pixels
+  bool per_hit = false;     // rays counted: hits, else pixels
   bool by_columns = false;  // the order of shadows' workgroups
 };
 constexpr Pass kPasses[] = {
@@ -52,11 +53,27 @@ constexpr Pass kPasses[] = {
     {.name = "primary after beams", .pass = kQryBenchPrimary, .rows = 16, .from_beams = true},
     {.name = "primary with beams", .pass = kQryBenchPrimary, .rows = 16, .from_beams = true, .beams_first = true},
     {.name = "shadow by rows", .pass = kQryBenchShadow, .rows = engine::kShadowRows, .inside = true, .per_hit = true},
-    {.name = "shadow by columns", .pass = kQryBenchShadow, .rows = engine::kShadowColumnRows, .inside = true, .per_hit = true, .by_columns = true},
+    {.name = "shadow by columns",
+     .pass = kQryBenchShadow,
+     .rows = engine::kShadowColumnRows,
+     .inside = true,
+     .per_hit = true,
+     .by_columns = true},
     {.name = "ambient, 1 a thread", .pass = kQryBenchAmbient, .rows = 8, .inside = true, .per_hit = true},
     {.name = "ambient", .pass = kQryBenchAmbient, .rows = 4, .inside = true, .rays_a_thread = 4, .per_hit = true},
-    {.name = "ambient, 64 voxels", .pass = kQryBenchAmbient, .rows = 4, .inside = true, .rays_a_thread = 4, .reach = 64.0f, .per_hit = true},
-    {.name = "ambient, 64 voxels, 1 a thread", .pass = kQryBenchAmbient, .rows = 8, .inside = true, .reach = 64.0f, .per_hit = true},
+    {.name = "ambient, 64 voxels",
+     .pass = kQryBenchAmbient,
+     .rows = 4,
+     .inside = true,
+     .rays_a_thread = 4,
+     .reach = 64.0f,
+     .per_hit = true},
+    {.name = "ambient, 64 voxels, 1 a thread",
+     .pass = kQryBenchAmbient,
+     .rows = 8,
+     .inside = true,
+     .reach = 64.0f,
+     .per_hit = true},
     {.name = "shade", .pass = kQryBenchShade, .rows = 16},
 };
 constexpr size_t kPassCount = std::size(kPasses);
@@ -68,11 +85,12 @@ class Passes {
   static Result<std::unique_ptr<Passes>> create(engine::Device& device, uint32_t width, uint32_t height);
   ~Passes();
   // Microseconds of each pass, a median; what the last one leaves is in the buffers.
-  Result<void> measure(const engine::SharedWorld& world, engine::Device::TimelinePoint ready, const engine::View& view, uint32_t repeats, double (&median_us)[kPassCount]);
-  uint64_t hits() const;          // of the last measure()
+  Result<void> measure(const engine::SharedWorld& world, engine::Device::TimelinePoint ready, const engine::View& view,
+                       uint32_t repeats, double (&median_us)[kPassCount]);
+  uint64_t hits() const;  // of the last measure()
   std::vector<QryVisibility> visible() const;
   nlohmann::json statistics() const;  // of each pipeline, what the driver tells: registers, size
-  Result<uint64_t> differing();   // pixels in which rays that start at beams hit something else
+  Result<uint64_t> differing();       // pixels in which rays that start at beams hit something else
 
  private:
   explicit Passes(engine::Device& d) : device_(&d) {}
@@ -85,25 +103,53 @@ class Passes {
   VkQueryPool queries_ = VK_NULL_HANDLE;
   VkCommandBuffer commands_ = VK_NULL_HANDLE;  // that offscreen_ has begun
   std::unique_ptr<engine::Offscreen> offscreen_;
-  std::unique_ptr<DeviceMemory> frame_, near_frame_, visibility_, lit_, open_, picture_, beams_, visible_, visible_beams_;
+  std::unique_ptr<DeviceMemory> frame_, near_frame_, visibility_, lit_, open_, picture_, beams_, visible_,
+      visible_beams_;
 };
 
 Result<VkPipeline> Passes::make(const Pass& pass) {
   const auto& vk = device_->vk();
-  VkShaderModuleCreateInfo module_info{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO, nullptr, 0, sizeof k_bench_rays_spirv, k_bench_rays_spirv};
+  VkShaderModuleCreateInfo module_info{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO, nullptr, 0,
+                                       sizeof k_bench_rays_spirv, k_bench_rays_spirv};
   VkShaderModule module = VK_NULL_HANDLE;
-  QRY_TRY(vk_check(vk.vkCreateShaderModule(device_->handle(), &module_info, nullptr, &module), "vkCreateShaderModule", pass.name));
+  QRY_TRY(vk_check(vk.vkCreateShaderModule(device_->handle(), &module_info, nullptr, &module), "vkCreateShaderModule",
+                   pass.name));
   const bool beams = pass.pass == kQryBenchBeams;
   const uint32_t fused = device_->info().type != VK_PHYSICAL_DEVICE_TYPE_CPU;
-  const uint32_t values[11] = {0, pass.only_pyramid, pass.pass, pass.from_beams, pass.rays_a_thread, pass.inside, beams ? kQryBeamGroup : 8u, beams ? 1u : pass.rows, fused, device_->info().beam_lanes, pass.by_columns};
-  constexpr uint32_t kIds[11] = {QRY_ID_COUNT, QRY_ID_STOP_AT_BRICKS, QRY_ID_BENCH_PASS, QRY_ID_BENCH_FROM_BEAMS, QRY_ID_BENCH_RAYS_A_THREAD, QRY_ID_INSIDE,
-                                 QRY_ID_BENCH_GROUP_WIDTH, QRY_ID_BENCH_GROUP_ROWS, QRY_ID_FUSED, QRY_ID_BEAM_LANES, QRY_ID_BY_COLUMNS};
+  const uint32_t values[11] = {0,
+                               pass.only_pyramid,
+                               pass.pass,
+                               pass.from_beams,
+                               pass.rays_a_thread,
+                               pass.inside,
+                               beams ? kQryBeamGroup : 8u,
+                               beams ? 1u : pass.rows,
+                               fused,
+                               device_->info().beam_lanes,
+                               pass.by_columns};
+  constexpr uint32_t kIds[11] = {QRY_ID_COUNT,
+                                 QRY_ID_STOP_AT_BRICKS,
+                                 QRY_ID_BENCH_PASS,
+                                 QRY_ID_BENCH_FROM_BEAMS,
+                                 QRY_ID_BENCH_RAYS_A_THREAD,
+                                 QRY_ID_INSIDE,
+                                 QRY_ID_BENCH_GROUP_WIDTH,
+                                 QRY_ID_BENCH_GROUP_ROWS,
+                                 QRY_ID_FUSED,
+                                 QRY_ID_BEAM_LANES,
+                                 QRY_ID_BY_COLUMNS};
   VkSpecializationMapEntry entries[11];
   for (uint32_t i = 0; i < 11; ++i) entries[i] = {kIds[i], i * 4, 4};
   const VkSpecializationInfo constants{11, entries, sizeof values, values};
   VkComputePipelineCreateInfo info{};
   info.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO;
-  info.stage = {VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO, nullptr, 0, VK_SHADER_STAGE_COMPUTE_BIT, module, "main", &constants};
+  info.stage = {VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
+                nullptr,
+                0,
+                VK_SHADER_STAGE_COMPUTE_BIT,
+                module,
+                "main",
+                &constants};
   info.layout = layout_;
   if (device_->has_pipeline_statistics()) info.flags = VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR;
   VkPipeline pipeline = VK_NULL_HANDLE;
@@ -123,22 +169,30 @@ Result<std::unique_ptr<Passes>> Passes::create(engine::Device& device, uint32_t 
     std::unique_ptr<DeviceMemory>* memory;
     BufferMemory kind;
     uint64_t bytes;
-  } wanted[] = {{&self->frame_, BufferMemory::device_mapped, sizeof(QryBenchFrame)}, {&self->near_frame_, BufferMemory::device_mapped, sizeof(QryBenchFrame)},
-                {&self->visibility_, BufferMemory::device, pixels * sizeof(QryVisibility)}, {&self->lit_, BufferMemory::device, pixels * 4},
-                {&self->open_, BufferMemory::device, pixels * 16}, {&self->picture_, BufferMemory::device, pixels * 4},
+  } wanted[] = {{&self->frame_, BufferMemory::device_mapped, sizeof(QryBenchFrame)},
+                {&self->near_frame_, BufferMemory::device_mapped, sizeof(QryBenchFrame)},
+                {&self->visibility_, BufferMemory::device, pixels * sizeof(QryVisibility)},
+                {&self->lit_, BufferMemory::device, pixels * 4},
+                {&self->open_, BufferMemory::device, pixels * 16},
+                {&self->picture_, BufferMemory::device, pixels * 4},
                 {&self->beams_, BufferMemory::device, engine::beam_tiles(width, height) * 4},
-                {&self->visible_, BufferMemory::host_readback, pixels * sizeof(QryVisibility)}, {&self->visible_beams_, BufferMemory::host_readback, pixels * sizeof(QryVisibility)}};
+                {&self->visible_, BufferMemory::host_readback, pixels * sizeof(QryVisibility)},
+                {&self->visible_beams_, BufferMemory::host_readback, pixels * sizeof(QryVisibility)}};
   for (const auto& w : wanted) {
     QRY_TRY_ASSIGN(auto made, DeviceMemory::create(device, w.kind, w.bytes, "quarry bench"));
     *w.memory = std::move(made);
   }
   QRY_TRY_ASSIGN(auto offscreen, engine::Offscreen::create(device, "quarry bench"));
   self->offscreen_ = std::move(offscreen);
-  const VkQueryPoolCreateInfo queries{VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO, nullptr, 0, VK_QUERY_TYPE_TIMESTAMP, 2 * kPassCount, 0};
-  QRY_TRY(vk_check(vk.vkCreateQueryPool(device.handle(), &queries, nullptr, &self->queries_), "vkCreateQueryPool", "timestamps"));
+  const VkQueryPoolCreateInfo queries{
+      VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO, nullptr, 0, VK_QUERY_TYPE_TIMESTAMP, 2 * kPassCount, 0};
+  QRY_TRY(vk_check(vk.vkCreateQueryPool(device.handle(), &queries, nullptr, &self->queries_), "vkCreateQueryPool",
+                   "timestamps"));
   const VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof(QryBenchPush)};
-  const VkPipelineLayoutCreateInfo layout{VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO, nullptr, 0, 0, nullptr, 1, &range};
-  QRY_TRY(vk_check(vk.vkCreatePipelineLayout(device.handle(), &layout, nullptr, &self->layout_), "vkCreatePipelineLayout", "benchmark"));
+  const VkPipelineLayoutCreateInfo layout{
+      VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO, nullptr, 0, 0, nullptr, 1, &range};
+  QRY_TRY(vk_check(vk.vkCreatePipelineLayout(device.handle(), &layout, nullptr, &self->layout_),
+                   "vkCreatePipelineLayout", "benchmark"));
 
   Result<VkPipeline> made[kPassCount];
   parallel_for(kPassCount, 1, [&](size_t begin, size_t end) {
@@ -168,19 +222,23 @@ void Passes::record(uint32_t index) {
   vk.vkCmdPushConstants(commands_, layout_, VK_SHADER_STAGE_COMPUTE_BIT, offsetof(QryBenchPush, frame), 8, &frame);
   if (pass.beams_first) {
     record(kBeams);
-    const VkMemoryBarrier found{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, VK_ACCESS_SHADER_WRITE_BIT, VK_ACCESS_SHADER_READ_BIT};
-    vk.vkCmdPipelineBarrier(commands_, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, 0, 1, &found, 0, nullptr, 0, nullptr);
+    const VkMemoryBarrier found{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, VK_ACCESS_SHADER_WRITE_BIT,
+                                VK_ACCESS_SHADER_READ_BIT};
+    vk.vkCmdPipelineBarrier(commands_, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, 0, 1,
+                            &found, 0, nullptr, 0, nullptr);
   }
   vk.vkCmdBindPipeline(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, pipelines_[index]);
-  if (pass.pass == kQryBenchBeams) vk.vkCmdDispatch(commands_, engine::beam_groups(device_->info(), width_, height_), 1, 1);
+  if (pass.pass == kQryBenchBeams)
+    vk.vkCmdDispatch(commands_, engine::beam_groups(device_->info(), width_, height_), 1, 1);
   else {
     const uint32_t across = (width_ + 7) / 8, down = (height_ + pass.rows - 1) / pass.rows;
-    vk.vkCmdDispatch(commands_, pass.by_columns ? down : across, pass.by_columns ? across : down, pass.pass == kQryBenchAmbient ? 4 / pass.rays_a_thread : 1);
+    vk.vkCmdDispatch(commands_, pass.by_columns ? down : across, pass.by_columns ? across : down,
+                     pass.pass == kQryBenchAmbient ? 4 / pass.rays_a_thread : 1);
   }
 }
 
-Result<void> Passes::measure(const engine::SharedWorld& world, engine::Device::TimelinePoint ready, const engine::View& view, uint32_t repeats,
-                             double (&median_us)[kPassCount]) {
+Result<void> Passes::measure(const engine::SharedWorld& world, engine::Device::TimelinePoint ready,
+                             const engine::View& view, uint32_t repeats, double (&median_us)[kPassCount]) {
   const auto& vk = device_->vk();
   QryBenchFrame f{};
   f.visibility = visibility_->address();
@@ -205,7 +263,8 @@ Result<void> Passes::measure(const engine::SharedWorld& world, engine::Device::T
   std::vector<double> times[kPassCount];
   const QryBenchPush push{world.root(), 0, engine::direction_setup(f.sun), width_ * height_};
   constexpr VkAccessFlags kShader = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT;
-  const VkMemoryBarrier between{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, kShader | VK_ACCESS_TRANSFER_READ_BIT, kShader | VK_ACCESS_TRANSFER_READ_BIT};
+  const VkMemoryBarrier between{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, kShader | VK_ACCESS_TRANSFER_READ_BIT,
+                                kShader | VK_ACCESS_TRANSFER_READ_BIT};
   constexpr VkPipelineStageFlags kWork = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
   for (uint32_t round = 0; round < repeats + 2; ++round) {
     QRY_TRY_ASSIGN(auto begun, offscreen_->begin());
@@ -227,10 +286,12 @@ Result<void> Passes::measure(const engine::SharedWorld& world, engine::Device::T
     }
     QRY_TRY(offscreen_->submit_and_wait(ready));
     uint64_t ticks[2 * kPassCount];
-    QRY_TRY(vk_check(vk.vkGetQueryPoolResults(device_->handle(), queries_, 0, 2 * kPassCount, sizeof ticks, ticks, 8, VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT),
-                           "vkGetQueryPoolResults", "timestamps"));
+    QRY_TRY(vk_check(vk.vkGetQueryPoolResults(device_->handle(), queries_, 0, 2 * kPassCount, sizeof ticks, ticks, 8,
+                                              VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT),
+                     "vkGetQueryPoolResults", "timestamps"));
     if (round >= 2)
-      for (size_t i = 0; i < kPassCount; ++i) times[i].push_back(double(ticks[2 * i + 1] - ticks[2 * i]) * double(properties.limits.timestampPeriod) * 1e-3);
+      for (size_t i = 0; i < kPassCount; ++i)
+        times[i].push_back(double(ticks[2 * i + 1] - ticks[2 * i]) * double(properties.limits.timestampPeriod) * 1e-3);
   }
   for (size_t i = 0; i < kPassCount; ++i) {
     std::ranges::sort(times[i]);
@@ -253,14 +314,16 @@ std::vector<QryVisibility> Passes::visible() const {
 
 uint64_t Passes::hits() const {
   const auto* first = static_cast<const QryVisibility*>(visible_->mapped());
-  return uint64_t(std::count_if(first, first + uint64_t(width_) * height_, [](const QryVisibility& v) { return v.t >= 0; }));
+  return uint64_t(
+      std::count_if(first, first + uint64_t(width_) * height_, [](const QryVisibility& v) { return v.t >= 0; }));
 }
 
 Result<uint64_t> Passes::differing() {
   const auto* plain = static_cast<const QryVisibility*>(visible_->mapped());
   const auto* beams = static_cast<const QryVisibility*>(visible_beams_->mapped());
   uint64_t count = 0;
-  for (uint64_t i = 0; i < uint64_t(width_) * height_; ++i) count += plain[i].xy != beams[i].xy || plain[i].zm != beams[i].zm || (plain[i].t < 0) != (beams[i].t < 0);
+  for (uint64_t i = 0; i < uint64_t(width_) * height_; ++i)
+    count += plain[i].xy != beams[i].xy || plain[i].zm != beams[i].zm || (plain[i].t < 0) != (beams[i].t < 0);
   return count;
 }
 
@@ -278,7 +341,8 @@ double primary_as_drawn(const double (&us)[kPassCount], const QryWorldRoot& root
 }
 
 double shadow_as_drawn(const double (&us)[kPassCount], const QryWorldRoot& root, const engine::View& view) {
-  return engine::shadows_by_columns(root, view.origin) ? time_of(us, "shadow by columns") : time_of(us, "shadow by rows");
+  return engine::shadows_by_columns(root, view.origin) ? time_of(us, "shadow by columns")
+                                                       : time_of(us, "shadow by rows");
 }
 
 double whole_frame(const double (&us)[kPassCount], const QryWorldRoot& root, const engine::View& view) {
@@ -286,7 +350,9 @@ double whole_frame(const double (&us)[kPassCount], const QryWorldRoot& root, con
   return primary_as_drawn(us, root, view) + shadow_as_drawn(us, root, view) + ambient + time_of(us, "shade");
 }
 
-nlohmann::json row_of(uint64_t rays, double us) { return {{"rays", rays}, {"microseconds", us}, {"million_per_s", double(rays) / us}}; }
+nlohmann::json row_of(uint64_t rays, double us) {
+  return {{"rays", rays}, {"microseconds", us}, {"million_per_s", double(rays) / us}};
+}
 
 }  // namespace
 
@@ -295,13 +361,18 @@ Result<nlohmann::json> bench_render(const RenderBenchOptions& options) {
   device_options.prefer = options.device;
   device_options.validation = options.validation;
   device_options.pipeline_statistics = true;
-  device_options.log = [](int severity, const char* message) { if (severity > 0) fmt::print(stderr, "{}\n", message); };
+  device_options.log = [](int severity, const char* message) {
+    if (severity > 0) fmt::print(stderr, "{}\n", message);
+  };
   QRY_TRY_ASSIGN(auto device, engine::Device::create(device_options));
   if (!device->info().beam_lanes)
-    return fail(ErrorCode::unsupported, device->info().name + " has no arithmetic over subgroups in compute shaders, which beams need");
+    return fail(ErrorCode::unsupported,
+                device->info().name + " has no arithmetic over subgroups in compute shaders, which beams need");
   QRY_TRY_ASSIGN(auto passes, Passes::create(*device, options.width, options.height));
-  nlohmann::json result{{"device", device->info().name}, {"driver", device->info().driver}, {"width", options.width}, {"height", options.height},
-                        {"repeats", options.repeats}, {"full_size", options.full_size}, {"pipelines", passes->statistics()}, {"scenes", nlohmann::json::array()}};
+  nlohmann::json result{
+      {"device", device->info().name},     {"driver", device->info().driver},  {"width", options.width},
+      {"height", options.height},          {"repeats", options.repeats},       {"full_size", options.full_size},
+      {"pipelines", passes->statistics()}, {"scenes", nlohmann::json::array()}};
   for (const int scene : options.scenes) {
     const RenderScene& about = render_scene(scene);
     const int size = options.full_size ? about.full_size : about.small_size;
@@ -310,8 +381,9 @@ Result<nlohmann::json> bench_render(const RenderBenchOptions& options) {
     QRY_TRY(fill_scene(world, scene, size, [&] { return options.progress.cancelled(); }));
     QRY_TRY(world.shrink_to_fit());  // as worlds are that were read from files
     if (options.full_size && (world.voxel_count() != about.voxels || world.brick_count() != about.bricks))
-      return fail(ErrorCode::device, fmt::format("{}: {} voxels in {} bricks instead of {} in {}: the measurement is void", about.name, world.voxel_count(),
-                                                 world.brick_count(), about.voxels, about.bricks));
+      return fail(ErrorCode::device,
+                  fmt::format("{}: {} voxels in {} bricks instead of {} in {}: the measurement is void", about.name,
+                              world.voxel_count(), world.brick_count(), about.voxels, about.bricks));
     auto ready = shared->publish(world, Palette::standard());
     QRY_TRY(ready);
     const auto voxels = double(world.voxel_count());
@@ -330,10 +402,14 @@ Result<nlohmann::json> bench_render(const RenderBenchOptions& options) {
       // Directions are rounded differently by every driver, so a ray in 100,000 may pass on the other side of an edge.
       if (options.full_size && options.width == 1920 && options.height == 1080) {
         const uint64_t expected = about.hits[camera], off = hits > expected ? hits - expected : expected - hits;
-        if (off > 20) return fail(ErrorCode::device, fmt::format("{}, {}: {} hits instead of {}: the measurement is void", about.name, camera_name(camera), hits, expected));
+        if (off > 20)
+          return fail(ErrorCode::device, fmt::format("{}, {}: {} hits instead of {}: the measurement is void",
+                                                     about.name, camera_name(camera), hits, expected));
       }
       if (differing > pixels / 2000)
-        return fail(ErrorCode::device, fmt::format("{}, {}: {} pixels differ when rays start at beams: the measurement is void", about.name, camera_name(camera), differing));
+        return fail(ErrorCode::device,
+                    fmt::format("{}, {}: {} pixels differ when rays start at beams: the measurement is void",
+                                about.name, camera_name(camera), differing));
       nlohmann::json rows = nlohmann::json::object();
       for (size_t i = 0; i < kPassCount; ++i) {
         const uint64_t rays = (kPasses[i].per_hit ? hits : pixels) * (kPasses[i].pass == kQryBenchAmbient ? 4 : 1);
@@ -343,7 +419,8 @@ Result<nlohmann::json> bench_render(const RenderBenchOptions& options) {
       rows["shadow"] = row_of(hits, shadow_as_drawn(us, shared->root(), view));
       rows["whole frame"] = row_of(pixels + 5 * hits, whole_frame(us, shared->root(), view));
       visible[camera] = passes->visible();
-      cameras.push_back({{"camera", camera_name(camera)}, {"hits", hits}, {"differ_with_beams", differing}, {"passes", rows}});
+      cameras.push_back(
+          {{"camera", camera_name(camera)}, {"hits", hits}, {"differ_with_beams", differing}, {"passes", rows}});
     }
     // The same world packed: less memory, and not a pixel different.
     const auto start = std::chrono::steady_clock::now();
@@ -359,7 +436,9 @@ Result<nlohmann::json> bench_render(const RenderBenchOptions& options) {
       QRY_TRY(passes->measure(*shared, *ready, view, options.repeats, us));
       const std::vector<QryVisibility> packed = passes->visible();
       if (std::memcmp(packed.data(), visible[camera].data(), packed.size() * sizeof(QryVisibility)) != 0)
-        return fail(ErrorCode::device, fmt::format("{}, {}: the packed world is not seen as the editable one is: the measurement is void", about.name, camera_name(camera)));
+        return fail(ErrorCode::device,
+                    fmt::format("{}, {}: the packed world is not seen as the editable one is: the measurement is void",
+                                about.name, camera_name(camera)));
       const uint64_t pixels = uint64_t(options.width) * options.height;
       auto& rows = cameras[size_t(camera)]["passes"];
       rows["primary, packed"] = row_of(pixels, time_of(us, "primary"));
@@ -367,30 +446,43 @@ Result<nlohmann::json> bench_render(const RenderBenchOptions& options) {
       rows["whole frame, packed"] = row_of(pixels + 5 * passes->hits(), whole_frame(us, shared->root(), view));
     }
     result["sharing"] = engine::to_string(shared->mode());
-    result["scenes"].push_back({{"scene", about.name}, {"title", about.title}, {"size", size}, {"voxels", world.voxel_count()}, {"bricks", world.brick_count()},
-                                {"bytes_per_voxel", editable},
-                                {"device_bytes_per_voxel", editable_device}, {"packed_bytes_per_voxel", per_voxel(world.size_bytes())},
-                                {"packed_device_bytes_per_voxel", per_voxel(shared->device_bytes())}, {"pack_milliseconds", pack_ms},
-                                {"brick_bytes_per_voxel", double(world.brick_count()) * (sizeof(BrickMask) + sizeof(BrickMaterials)) / voxels}, {"cameras", cameras}});
+    result["scenes"].push_back(
+        {{"scene", about.name},
+         {"title", about.title},
+         {"size", size},
+         {"voxels", world.voxel_count()},
+         {"bricks", world.brick_count()},
+         {"bytes_per_voxel", editable},
+         {"device_bytes_per_voxel", editable_device},
+         {"packed_bytes_per_voxel", per_voxel(world.size_bytes())},
+         {"packed_device_bytes_per_voxel", per_voxel(shared->device_bytes())},
+         {"pack_milliseconds", pack_ms},
+         {"brick_bytes_per_voxel", double(world.brick_count()) * (sizeof(BrickMask) + sizeof(BrickMaterials)) / voxels},
+         {"cameras", cameras}});
   }
   result["validation_errors"] = device->validation_errors();
   return result;
 }
 
 std::string render_table(const nlohmann::json& result) {
-  std::string text = fmt::format("{} ({}), {}, {}x{}, median of {}; 10^6 rays a second\n", result["device"].get<std::string>(), result["driver"].get<std::string>(),
-                                 result["sharing"].get<std::string>(), result["width"].get<int>(), result["height"].get<int>(), result["repeats"].get<int>());
+  std::string text =
+      fmt::format("{} ({}), {}, {}x{}, median of {}; 10^6 rays a second\n", result["device"].get<std::string>(),
+                  result["driver"].get<std::string>(), result["sharing"].get<std::string>(), result["width"].get<int>(),
+                  result["height"].get<int>(), result["repeats"].get<int>());
   for (const auto& scene : result["scenes"]) {
-    text += fmt::format("\n{}: {} voxels in {} bricks, {:.3f} bytes a voxel ({:.3f} in bricks), {:.3f} packed in {:.0f} ms\n{:<28}", scene["title"].get<std::string>(), scene["voxels"].get<uint64_t>(),
-                        scene["bricks"].get<uint64_t>(), scene["bytes_per_voxel"].get<double>(), scene["brick_bytes_per_voxel"].get<double>(),
-                        scene["packed_bytes_per_voxel"].get<double>(), scene["pack_milliseconds"].get<double>(), "");
+    text += fmt::format(
+        "\n{}: {} voxels in {} bricks, {:.3f} bytes a voxel ({:.3f} in bricks), {:.3f} packed in {:.0f} ms\n{:<28}",
+        scene["title"].get<std::string>(), scene["voxels"].get<uint64_t>(), scene["bricks"].get<uint64_t>(),
+        scene["bytes_per_voxel"].get<double>(), scene["brick_bytes_per_voxel"].get<double>(),
+        scene["packed_bytes_per_voxel"].get<double>(), scene["pack_milliseconds"].get<double>(), "");
     const auto& cameras = scene["cameras"];
     for (const auto& camera : cameras) text += fmt::format("{:>12}", camera["camera"].get<std::string>());
     text += fmt::format("\n{:<28}", "hits");
     for (const auto& camera : cameras) text += fmt::format("{:>12}", camera["hits"].get<uint64_t>());
     for (const auto& [name, row] : cameras[0]["passes"].items()) {
       text += fmt::format("\n{:<28}", name);
-      for (const auto& camera : cameras) text += fmt::format("{:>12.0f}", camera["passes"][name]["million_per_s"].get<double>());
+      for (const auto& camera : cameras)
+        text += fmt::format("{:>12.0f}", camera["passes"][name]["million_per_s"].get<double>());
     }
     text += "\n";
   }

@@ -12,16 +12,16 @@
 #include <string>
 #include <vector>
 
-#include "base/result.hpp"
 #include "base/progress.hpp"
+#include "base/result.hpp"
 
 namespace quarry::bench {
 
 struct RenderBenchOptions {
   std::vector<int> scenes{0, 1, 2};
-  bool full_size = true;   // else miniatures, for software drivers
+  bool full_size = true;  // else miniatures, for software drivers
   uint32_t width = 1920, height = 1080, repeats = 20;
-  std::string device;      // part of a device's name
+  std::string device;  // part of a device's name
   bool validation = false;
   Progress progress{};
 };

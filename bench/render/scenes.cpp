@@ -26,7 +26,9 @@ uint32_t mixed(uint32_t x) {
   x = (x ^ (x >> 15)) * 0x846ca68bu;
   return x ^ (x >> 16);
 }
-uint32_t hashed(uint32_t a, uint32_t b, uint32_t c) { return mixed((a * 0x8da6b343u) ^ (b * 0xd8163841u) ^ (c * 0xcb1ab31fu) ^ 0x9e3779b9u); }
+uint32_t hashed(uint32_t a, uint32_t b, uint32_t c) {
+  return mixed((a * 0x8da6b343u) ^ (b * 0xd8163841u) ^ (c * 0xcb1ab31fu) ^ 0x9e3779b9u);
+}
 
 uint32_t smooth(uint32_t f) { return uint32_t((uint64_t(f) * f * (3ull * 65536 - 2ull * f)) >> 32); }
 uint32_t between(uint32_t a, uint32_t b, uint32_t f) { return (a * (65536 - f) + b * f) >> 16; }
@@ -47,11 +49,15 @@ uint32_t noise3(uint32_t x, uint32_t y, uint32_t z, uint32_t shift, uint32_t oct
   const auto at = [&](uint32_t dx, uint32_t dy, uint32_t dz) {
     return mixed(hashed(i.cell + dx, j.cell + dy, k.cell + dz) ^ (octave * 0x27d4eb2fu)) & 0xffffu;
   };
-  const auto layer = [&](uint32_t dz) { return between(between(at(0, 0, dz), at(1, 0, dz), i.in), between(at(0, 1, dz), at(1, 1, dz), i.in), j.in); };
+  const auto layer = [&](uint32_t dz) {
+    return between(between(at(0, 0, dz), at(1, 0, dz), i.in), between(at(0, 1, dz), at(1, 1, dz), i.in), j.in);
+  };
   return between(layer(0), layer(1), k.in);
 }
 
-uint8_t material_at(int x, int y, int z) { return uint8_t(1 + hashed(uint32_t(x >> 2), uint32_t(y >> 2), uint32_t(z >> 2)) % 255); }
+uint8_t material_at(int x, int y, int z) {
+  return uint8_t(1 + hashed(uint32_t(x >> 2), uint32_t(y >> 2), uint32_t(z >> 2)) % 255);
+}
 
 // ---- scenes
 
@@ -62,7 +68,8 @@ std::vector<uint16_t> terrain_heights(int edge) {
     for (size_t z = begin; z < end; ++z)
       for (size_t x = 0; x < size_t(edge); ++x) {
         uint32_t sum = 0;
-        for (uint32_t octave = 0; octave < 8; ++octave) sum += (noise2(uint32_t(x), uint32_t(z), 9 - octave, octave) * (32768u >> octave)) >> 16;
+        for (uint32_t octave = 0; octave < 8; ++octave)
+          sum += (noise2(uint32_t(x), uint32_t(z), 9 - octave, octave) * (32768u >> octave)) >> 16;
         const int stretched = std::clamp((int(sum) - 32640) * 2 + 32640, 0, 65279);
         heights[z * size_t(edge) + x] = uint16_t(8 + ((uint32_t(stretched) * 240) >> 16));
       }
@@ -109,20 +116,26 @@ struct Maker {
   // voxel.
   bool sphere(int x, int y, int z) const {
     const int dx = x - centre(), dy = y - centre(), dz = z - centre();
-    const uint32_t square = uint32_t(dx * dx + dy * dy + dz * dz), near_r = uint32_t(size - 14), far_r = uint32_t(size + 14);
+    const uint32_t square = uint32_t(dx * dx + dy * dy + dz * dz), near_r = uint32_t(size - 14),
+                   far_r = uint32_t(size + 14);
     if (square < near_r * near_r || square > far_r * far_r) return false;
-    const auto octave = [&](uint32_t shift, uint32_t number) { return int(noise3(uint32_t(x), uint32_t(y), uint32_t(z), shift, number) >> 8) - 128; };
+    const auto octave = [&](uint32_t shift, uint32_t number) {
+      return int(noise3(uint32_t(x), uint32_t(y), uint32_t(z), shift, number) >> 8) - 128;
+    };
     const uint32_t r = uint32_t(16 * size + octave(6, 11) + (octave(4, 12) >> 1));
     return square * 256 >= (r - 16) * (r - 16) && square * 256 < (r + 16) * (r + 16);
   }
-  bool solid(int x, int y, int z) const { return scene == 0 ? terrain(x, y, z) : scene == 1 ? sponge(x, y, z) : sphere(x, y, z); }
+  bool solid(int x, int y, int z) const {
+    return scene == 0 ? terrain(x, y, z) : scene == 1 ? sponge(x, y, z) : sphere(x, y, z);
+  }
 
   // False only where no voxel of the brick can be solid.
   bool may_hold(Int3 brick) const {
     if (scene == 0) {
       int top = 0, low = 1 << 20;
       for (int z = brick.z * 8; z < brick.z * 8 + 8; ++z)
-        for (int x = brick.x * 8; x < brick.x * 8 + 8; ++x) top = std::max(top, height(x, z)), low = std::min(low, lowest_about(x, z));
+        for (int x = brick.x * 8; x < brick.x * 8 + 8; ++x)
+          top = std::max(top, height(x, z)), low = std::min(low, lowest_about(x, z));
       return brick.y * 8 <= top && brick.y * 8 + 7 > low - 3;
     }
     if (scene == 1) return true;
@@ -183,10 +196,15 @@ Result<void> fill_scene(World& world, int scene, int size, const std::function<b
 }
 
 engine::View scene_view(int scene, int camera, int size, uint32_t width, uint32_t height) {
-  static constexpr double kPlaces[kSceneCount][kCameraCount][6] = {
-      {{1024.3, 700.7, -350.2, 1024.1, 40.3, 800.9}, {20.4, 262.6, 30.7, 1500.2, 120.3, 1600.1}, {1010.4, 190.3, 1000.6, 1100.2, 100.1, 1090.7}},
-      {{-180.3, 640.7, -260.9, 364.5, 330.1, 364.5}, {-200.7, 790.2, 300.3, 600.1, 660.4, 380.2}, {364.7, 365.3, 364.1, 600.3, 420.9, 500.7}},
-      {{-90.3, 1560.7, -190.9, 960.1, 960.3, 960.2}, {960.3, 1885.6, 460.2, 970.1, 1840.7, 1860.3}, {960.3, 961.7, 958.9, 1960.1, 1160.3, 1260.7}}};
+  static constexpr double kPlaces[kSceneCount][kCameraCount][6] = {{{1024.3, 700.7, -350.2, 1024.1, 40.3, 800.9},
+                                                                    {20.4, 262.6, 30.7, 1500.2, 120.3, 1600.1},
+                                                                    {1010.4, 190.3, 1000.6, 1100.2, 100.1, 1090.7}},
+                                                                   {{-180.3, 640.7, -260.9, 364.5, 330.1, 364.5},
+                                                                    {-200.7, 790.2, 300.3, 600.1, 660.4, 380.2},
+                                                                    {364.7, 365.3, 364.1, 600.3, 420.9, 500.7}},
+                                                                   {{-90.3, 1560.7, -190.9, 960.1, 960.3, 960.2},
+                                                                    {960.3, 1885.6, 460.2, 970.1, 1840.7, 1860.3},
+                                                                    {960.3, 961.7, 958.9, 1960.1, 1160.3, 1260.7}}};
   const double scale = double(size) / kScenes[scene].full_size, scale_y = scene == 0 ? 1.0 : scale;
   const double* at = kPlaces[scene][camera];
   const glm::dvec3 eye(at[0] * scale, at[1] * scale_y, at[2] * scale);

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <functional>
 
-#include "engine/render/camera.hpp"
 #include "base/result.hpp"
+#include "engine/render/camera.hpp"
 #include "voxel/worlds/world.hpp"
 
 namespace quarry::bench {
@@ -17,9 +17,9 @@ constexpr int kSceneCount = 3, kCameraCount = 3;
 struct RenderScene {
   const char* name;
   const char* title;
-  int full_size;           // terrain: edge; sponge: edge, a power of 3; sphere: radius
-  int small_size;          // the same picture in miniature, for machines without a GPU
-  uint64_t voxels, bricks; // at full size
+  int full_size;                // terrain: edge; sponge: edge, a power of 3; sphere: radius
+  int small_size;               // the same picture in miniature, for machines without a GPU
+  uint64_t voxels, bricks;      // at full size
   uint64_t hits[kCameraCount];  // primary rays of 1920x1080 that hit, at full size
 };
 const RenderScene& render_scene(int scene);

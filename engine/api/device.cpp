@@ -85,13 +85,15 @@ qry_result read_chain(const char* function, const void* next, std::initializer_l
   // Ends for a chain in a circle, too: its second round meets a structure that is there already.
   while (next) {
     const auto* link = static_cast<const qry_chain*>(next);
-    const auto match = std::find_if(accepted.begin(), accepted.end(), [&](const Accepted& a) { return a.stype == link->stype; });
+    const auto match =
+        std::find_if(accepted.begin(), accepted.end(), [&](const Accepted& a) { return a.stype == link->stype; });
     if (match == accepted.end())
-      return refuse(QRY_ERROR_UNKNOWN_STRUCT, "%s: does not accept a structure with stype %u (%s) in this chain", function, link->stype,
-                    stype_name(link->stype));
+      return refuse(QRY_ERROR_UNKNOWN_STRUCT, "%s: does not accept a structure with stype %u (%s) in this chain",
+                    function, link->stype, stype_name(link->stype));
     if (*match->found)
       return refuse(QRY_ERROR_DUPLICATE_STRUCT, "%s: %s is twice in one chain", function, stype_name(link->stype));
-    if (link->reserved != 0) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: %s: reserved must be 0", function, stype_name(link->stype));
+    if (link->reserved != 0)
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: %s: reserved must be 0", function, stype_name(link->stype));
     *match->found = next;
     next = link->next;
   }
@@ -118,8 +120,10 @@ qry_result create_device(ContextState& context) {
     if (device.error().code != ErrorCode::unsupported) return refuse(device.error());
     // `unsupported` is a missing layer too, where a device would do.
     const auto devices = engine::list_devices();
-    const bool one_would_do = devices && std::any_of(devices->begin(), devices->end(), [](const auto& d) { return d.missing.empty(); });
-    return refuse(one_would_do ? QRY_ERROR_UNSUPPORTED : QRY_ERROR_MISSING_FEATURE, "%s", device.error().message.c_str());
+    const bool one_would_do =
+        devices && std::any_of(devices->begin(), devices->end(), [](const auto& d) { return d.missing.empty(); });
+    return refuse(one_would_do ? QRY_ERROR_UNSUPPORTED : QRY_ERROR_MISSING_FEATURE, "%s",
+                  device.error().message.c_str());
   }
   context.device = std::move(*device);
   return QRY_OK;
@@ -130,16 +134,22 @@ qry_result adopt_device(ContextState& context, const qry_vulkan_device_info& giv
   const struct {
     bool there;
     const char* name;
-  } needed[] = {{given.get_instance_proc_addr != nullptr, "get_instance_proc_addr"}, {given.instance != nullptr, "instance"},
-                {given.physical_device != nullptr, "physical_device"},               {given.device != nullptr, "device"},
-                {given.queue != nullptr, "queue"},                                   {given.enabled_features != nullptr, "enabled_features"}};
+  } needed[] = {{given.get_instance_proc_addr != nullptr, "get_instance_proc_addr"},
+                {given.instance != nullptr, "instance"},
+                {given.physical_device != nullptr, "physical_device"},
+                {given.device != nullptr, "device"},
+                {given.queue != nullptr, "queue"},
+                {given.enabled_features != nullptr, "enabled_features"}};
   for (const auto& member : needed)
-    if (!member.there) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: qry_vulkan_device_info.%s is NULL", function, member.name);
+    if (!member.there)
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: qry_vulkan_device_info.%s is NULL", function, member.name);
   if (given.enabled_extension_count && !given.enabled_extensions)
-    return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: qry_vulkan_device_info.enabled_extensions is NULL, but its count is %u", function,
+    return refuse(QRY_ERROR_INVALID_ARGUMENT,
+                  "%s: qry_vulkan_device_info.enabled_extensions is NULL, but its count is %u", function,
                   given.enabled_extension_count);
   if (!given.lock_queue != !given.unlock_queue)
-    return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: qry_vulkan_device_info needs both lock_queue and unlock_queue, or neither", function);
+    return refuse(QRY_ERROR_INVALID_ARGUMENT,
+                  "%s: qry_vulkan_device_info needs both lock_queue and unlock_queue, or neither", function);
 
   engine::AdoptedDevice adopted;
   adopted.get_instance_proc_addr = given.get_instance_proc_addr;
@@ -150,7 +160,8 @@ qry_result adopt_device(ContextState& context, const qry_vulkan_device_info& giv
   adopted.queue_family = given.queue_family;
   for (uint32_t i = 0; i < given.enabled_extension_count; ++i) {
     if (!given.enabled_extensions[i])
-      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: qry_vulkan_device_info.enabled_extensions[%u] is NULL", function, i);
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: qry_vulkan_device_info.enabled_extensions[%u] is NULL", function,
+                    i);
     adopted.enabled_extensions.emplace_back(given.enabled_extensions[i]);
   }
   adopted.enabled_features = given.enabled_features;
@@ -160,8 +171,9 @@ qry_result adopt_device(ContextState& context, const qry_vulkan_device_info& giv
   }
   auto device = engine::Device::adopt(adopted);
   if (!device)
-    return device.error().code == ErrorCode::unsupported ? refuse(QRY_ERROR_MISSING_FEATURE, "%s", device.error().message.c_str())
-                                                         : refuse(device.error());
+    return device.error().code == ErrorCode::unsupported
+               ? refuse(QRY_ERROR_MISSING_FEATURE, "%s", device.error().message.c_str())
+               : refuse(device.error());
   context.device = std::move(*device);
   context.adopted = true;
   return QRY_OK;
@@ -174,7 +186,8 @@ void copy_text(char (&to)[256], const std::string& from) { std::snprintf(to, siz
 qry_result need_device(ContextState& context, const char* function) {
   if (context.device) return QRY_OK;
   if (context.device_when == QRY_DEVICE_NEVER)
-    return refuse(QRY_ERROR_UNSUPPORTED, "%s: this context was made with QRY_DEVICE_NEVER, and a device is needed", function);
+    return refuse(QRY_ERROR_UNSUPPORTED, "%s: this context was made with QRY_DEVICE_NEVER, and a device is needed",
+                  function);
   return create_device(context);
 }
 
@@ -231,13 +244,17 @@ qry_result qry_context_create(uint32_t abi_version, const qry_context_info* info
     const qry_context_info defaults = QRY_CONTEXT_INFO_INIT;
     if (!info) info = &defaults;
     const void* adopted = nullptr;
-    QRY_PASS_REFUSAL(check_struct(function, "info", info, QRY_STYPE_CONTEXT_INFO, {{QRY_STYPE_VULKAN_DEVICE_INFO, &adopted}}));
+    QRY_PASS_REFUSAL(
+        check_struct(function, "info", info, QRY_STYPE_CONTEXT_INFO, {{QRY_STYPE_VULKAN_DEVICE_INFO, &adopted}}));
     if (info->device > QRY_DEVICE_NEVER)
-      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: info->device is %u, expected a QRY_DEVICE_ number", function, info->device);
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: info->device is %u, expected a QRY_DEVICE_ number", function,
+                    info->device);
     if (info->sharing > QRY_SHARING_STAGED)
-      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: info->sharing is %u, expected a QRY_SHARING_ number", function, info->sharing);
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: info->sharing is %u, expected a QRY_SHARING_ number", function,
+                    info->sharing);
     if (info->validation > 1)
-      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: info->validation is %u, expected 0 or 1", function, info->validation);
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: info->validation is %u, expected 0 or 1", function,
+                    info->validation);
     if (adopted && (info->device != QRY_DEVICE_LAZY || info->prefer_device || info->validation))
       return refuse(QRY_ERROR_INVALID_ARGUMENT,
                     "%s: device, prefer_device and validation are about a device of our own; leave them as "

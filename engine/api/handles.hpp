@@ -16,10 +16,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/pictures/path_tracer.hpp"
-#include "engine/api/quarry.h"
-#include "engine/render/ray_marcher.hpp"
 #include "base/progress.hpp"
+#include "engine/api/quarry.h"
+#include "engine/pictures/path_tracer.hpp"
+#include "engine/render/ray_marcher.hpp"
 #include "voxel/worlds/document.hpp"
 
 namespace quarry::c_api {
@@ -89,8 +89,8 @@ qry_result check_struct(const char* function, const char* argument, const Struct
                         std::initializer_list<Accepted> accepted = {}) noexcept {
   if (!given) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: %s is NULL", function, argument);
   if (given->stype != wanted)
-    return refuse(QRY_ERROR_UNKNOWN_STRUCT, "%s: %s->stype is %u, expected %s (%u): initialise it with its _INIT macro", function, argument,
-                  given->stype, stype_name(wanted), wanted);
+    return refuse(QRY_ERROR_UNKNOWN_STRUCT, "%s: %s->stype is %u, expected %s (%u): initialise it with its _INIT macro",
+                  function, argument, given->stype, stype_name(wanted), wanted);
   if (given->reserved != 0) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: %s->reserved must be 0", function, argument);
   return read_chain(function, given->next, accepted);
 }
@@ -121,7 +121,7 @@ struct qry_world {
   std::shared_ptr<quarry::c_api::ContextState> context;
   // Only if the context limits threads; else the world has its own.
   std::unique_ptr<quarry::hashgrid::Executor> executor;
-  std::unique_ptr<quarry::engine::SharedWorld> shared;     // null: in plain host memory, no device yet
+  std::unique_ptr<quarry::engine::SharedWorld> shared;  // null: in plain host memory, no device yet
   std::optional<quarry::Document> document;
   uint32_t max_bricks = 0;
   uint64_t version = 0;
@@ -168,9 +168,11 @@ qry_result check_picture_size(const char* function, uint32_t width, uint32_t hei
 // The refusal of a member of `info`.
 qry_result bad(const char* function, const char* member, double value, const char* expected);
 engine::View view_of(const qry_camera& camera, uint32_t width, uint32_t height);
-qry_result check_sun(const char* function, const float (&direction)[3], float strength, float sky_strength, float exposure);
+qry_result check_sun(const char* function, const float (&direction)[3], float strength, float sky_strength,
+                     float exposure);
 // Rows in the caller's memory; `pitch` 0 becomes that of rows without gaps.
-qry_result check_rows(const char* function, uint32_t width, uint32_t height, uint32_t pixel_bytes, uint64_t size_bytes, uint64_t* pitch);
+qry_result check_rows(const char* function, uint32_t width, uint32_t height, uint32_t pixel_bytes, uint64_t size_bytes,
+                      uint64_t* pitch);
 void copy_rows(const void* from, void* to, uint32_t width, uint32_t height, uint32_t pixel_bytes, uint64_t pitch);
 // The members of the same name in qry_render_info and qry_paths_info.
 void put_size_and_sun(const auto& info, engine::RenderSettings& settings) {
@@ -182,7 +184,8 @@ void put_size_and_sun(const auto& info, engine::RenderSettings& settings) {
   settings.sky_strength = info.sky_strength;
 }
 // A picture's info with what is chained to it, as the renderer takes it.
-qry_result read_render_info(const char* function, const qry_render_info* info, engine::View& view, engine::RenderSettings& settings);
+qry_result read_render_info(const char* function, const qry_render_info* info, engine::View& view,
+                            engine::RenderSettings& settings);
 // `look` may be null: then nothing is set.
 qry_result apply_environment(const char* function, const qry_look_info* look, engine::RenderSettings& settings);
 

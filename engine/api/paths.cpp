@@ -22,14 +22,16 @@ bool same3(const float (&u)[3], const float (&v)[3]) { return std::equal(std::be
 
 // Same paths: everything but how their sum is shown.
 bool same_paths(const engine::RenderSettings& a, const engine::RenderSettings& b) {
-  return a.width == b.width && a.height == b.height && same3(a.sun_direction, b.sun_direction) && a.sun_strength == b.sun_strength &&
-         a.sky_strength == b.sky_strength && a.sun_radius == b.sun_radius && a.uniform_sky == b.uniform_sky && same3(a.sky_color, b.sky_color) &&
-         a.background == b.background && same3(a.background_color, b.background_color) && a.ground == b.ground &&
-         a.fog_distance == b.fog_distance && a.fog_height == b.fog_height && a.frame_seed == b.frame_seed && a.bounces == b.bounces &&
+  return a.width == b.width && a.height == b.height && same3(a.sun_direction, b.sun_direction) &&
+         a.sun_strength == b.sun_strength && a.sky_strength == b.sky_strength && a.sun_radius == b.sun_radius &&
+         a.uniform_sky == b.uniform_sky && same3(a.sky_color, b.sky_color) && a.background == b.background &&
+         same3(a.background_color, b.background_color) && a.ground == b.ground && a.fog_distance == b.fog_distance &&
+         a.fog_height == b.fog_height && a.frame_seed == b.frame_seed && a.bounces == b.bounces &&
          a.lens_radius == b.lens_radius && a.focus == b.focus && a.firefly_limit == b.firefly_limit;
 }
 
-qry_result settings_of(const char* function, const qry_paths_info& info, const qry_look_info* look, engine::RenderSettings& settings) {
+qry_result settings_of(const char* function, const qry_paths_info& info, const qry_look_info* look,
+                       engine::RenderSettings& settings) {
   QRY_PASS_REFUSAL(check_camera(function, info.camera));
   QRY_PASS_REFUSAL(check_picture_size(function, info.width, info.height));
   if (info.samples < 1 || info.samples > kMaxSamples) return bad(function, "samples", info.samples, "1..65536");
@@ -43,7 +45,8 @@ qry_result settings_of(const char* function, const qry_paths_info& info, const q
     float value;
   } lengths[] = {{"lens_radius", info.lens_radius}, {"focus", info.focus}, {"firefly_limit", info.firefly_limit}};
   for (const auto& length : lengths)
-    if (!(length.value >= 0) || !std::isfinite(length.value)) return bad(function, length.member, length.value, "0 or more");
+    if (!(length.value >= 0) || !std::isfinite(length.value))
+      return bad(function, length.member, length.value, "0 or more");
   QRY_PASS_REFUSAL(apply_environment(function, look, settings));
   put_size_and_sun(info, settings);
   settings.bounces = info.bounces;
@@ -79,12 +82,14 @@ void qry_paths_destroy(qry_paths** paths) {
 qry_result qry_world_trace_paths(qry_world* world, qry_paths* paths, const qry_paths_info* info) {
   const char* const function = "qry_world_trace_paths";
   return guarded(function, [&]() -> qry_result {
-    if (!world || !paths) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: %s is NULL", function, world ? "paths" : "world");
+    if (!world || !paths)
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: %s is NULL", function, world ? "paths" : "world");
     const void* look = nullptr;
     QRY_PASS_REFUSAL(check_struct(function, "info", info, QRY_STYPE_PATHS_INFO, {{QRY_STYPE_LOOK_INFO, &look}}));
     engine::RenderSettings settings;
     QRY_PASS_REFUSAL(settings_of(function, *info, static_cast<const qry_look_info*>(look), settings));
-    if (world->context != paths->context) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world and paths are of different contexts", function);
+    if (world->context != paths->context)
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world and paths are of different contexts", function);
     const engine::View view = view_of(info->camera, info->width, info->height);
     const bool layers = (info->flags & QRY_PATHS_LAYERS) != 0;
 
@@ -96,13 +101,14 @@ qry_result qry_world_trace_paths(qry_world* world, qry_paths* paths, const qry_p
       if (!tracer) return refuse(tracer.error());
       paths->tracer = std::move(*tracer);
     }
-    const bool same = !(info->flags & QRY_PATHS_RESTART) && paths->world == world->number && paths->world_version == world->version &&
-                      paths->layers == layers && paths->view == view && same_paths(paths->settings, settings);
+    const bool same = !(info->flags & QRY_PATHS_RESTART) && paths->world == world->number &&
+                      paths->world_version == world->version && paths->layers == layers && paths->view == view &&
+                      same_paths(paths->settings, settings);
     const uint32_t first = same ? paths->tracer->paths_done() : 0;
     paths->world = 0;  // an exception or an error on the way: the next call begins anew
     const ProgressCall call(info->progress, info->progress_user);
-    auto traced = paths->tracer->render(engine::rendered_world(*world->shared, *world->document), view, settings, info->samples, layers,
-                                        call.progress(), first);
+    auto traced = paths->tracer->render(engine::rendered_world(*world->shared, *world->document), view, settings,
+                                        info->samples, layers, call.progress(), first);
     if (!traced && traced.error().code != ErrorCode::cancelled) return refuse(traced.error());
     paths->world = world->number;
     paths->world_version = world->version;
@@ -133,16 +139,20 @@ qry_result qry_paths_get_state(const qry_paths* paths, qry_paths_state* state) {
   });
 }
 
-qry_result qry_paths_read(const qry_paths* paths, uint32_t layer, void* out, uint64_t size_bytes, uint64_t row_pitch_bytes) {
+qry_result qry_paths_read(const qry_paths* paths, uint32_t layer, void* out, uint64_t size_bytes,
+                          uint64_t row_pitch_bytes) {
   const char* const function = "qry_paths_read";
   return guarded(function, [&]() -> qry_result {
     if (!paths || !out) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: %s is NULL", function, paths ? "out" : "paths");
-    if (layer > QRY_LAYER_DEPTH) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: layer is %u, expected a QRY_LAYER_ number", function, layer);
+    if (layer > QRY_LAYER_DEPTH)
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: layer is %u, expected a QRY_LAYER_ number", function, layer);
     const engine::PathPicture& picture = paths->picture;
     if (paths->samples == 0)
-      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: there is no picture yet: call qry_world_trace_paths first", function);
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: there is no picture yet: call qry_world_trace_paths first",
+                    function);
     if (layer >= QRY_LAYER_ALBEDO && picture.depth.empty())
-      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: layer %u was not traced: call qry_world_trace_paths with QRY_PATHS_LAYERS", function, layer);
+      return refuse(QRY_ERROR_INVALID_ARGUMENT,
+                    "%s: layer %u was not traced: call qry_world_trace_paths with QRY_PATHS_LAYERS", function, layer);
     const struct {
       const void* data;
       uint32_t pixel_bytes;
@@ -151,7 +161,8 @@ qry_result qry_paths_read(const qry_paths* paths, uint32_t layer, void* out, uin
                   {picture.albedo.data(), 12},
                   {picture.normal.data(), 12},
                   {picture.depth.data(), 4}};
-    const uint32_t width = picture.picture.width, height = picture.picture.height, pixel_bytes = layers[layer].pixel_bytes;
+    const uint32_t width = picture.picture.width, height = picture.picture.height,
+                   pixel_bytes = layers[layer].pixel_bytes;
     uint64_t pitch = row_pitch_bytes;
     QRY_PASS_REFUSAL(check_rows(function, width, height, pixel_bytes, size_bytes, &pitch));
     copy_rows(layers[layer].data, out, width, height, pixel_bytes, pitch);

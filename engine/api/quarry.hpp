@@ -103,7 +103,8 @@ class Paths {
     if (asked != QRY_OK) return {asked, {}};
     std::vector<T> values(size_t(state.width) * state.height * channels);
     T none{};  // no picture: the call says so, but wants an address
-    const qry_result code = qry_paths_read(handle_, layer, values.empty() ? &none : values.data(), values.size() * sizeof(T), 0);
+    const qry_result code =
+        qry_paths_read(handle_, layer, values.empty() ? &none : values.data(), values.size() * sizeof(T), 0);
     return {code, std::move(values)};
   }
 
@@ -169,9 +170,11 @@ class World {
   Status pack() { return Status(qry_world_pack(handle_)); }
   Status unpack() { return Status(qry_world_unpack(handle_)); }
   Status trim() { return Status(qry_world_trim(handle_)); }
-  Result<qry_camera> fit_camera(double vertical_fov_degrees, double aspect, double azimuth_degrees, double elevation_degrees) {
+  Result<qry_camera> fit_camera(double vertical_fov_degrees, double aspect, double azimuth_degrees,
+                                double elevation_degrees) {
     qry_camera camera{};
-    const qry_result code = qry_world_fit_camera(handle_, vertical_fov_degrees, aspect, azimuth_degrees, elevation_degrees, &camera);
+    const qry_result code =
+        qry_world_fit_camera(handle_, vertical_fov_degrees, aspect, azimuth_degrees, elevation_degrees, &camera);
     return {code, camera};
   }
   // RGBA8, row 0 on top.
@@ -189,7 +192,9 @@ class World {
     return Status(qry_record_frame(recorder.get(), handle_, &render, &record));
   }
   Status frames_done(uint64_t safe_frame) { return Status(qry_world_frames_done(handle_, safe_frame)); }
-  Status trace_paths(Paths& paths, const qry_paths_info& info) { return Status(qry_world_trace_paths(handle_, paths.get(), &info)); }
+  Status trace_paths(Paths& paths, const qry_paths_info& info) {
+    return Status(qry_world_trace_paths(handle_, paths.get(), &info));
+  }
   Result<qry_hit> trace(const qry_ray& ray) {
     qry_hit hit{};
     const qry_result code = qry_world_trace(handle_, &ray, 1, &hit);

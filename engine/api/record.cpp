@@ -24,7 +24,8 @@ constexpr uint32_t kMaxSlots = 64;
 // Handles that are pointers or numbers, as the platform has it.
 template <class Handle>
 Handle vulkan_handle(uint64_t number) {
-  if constexpr (std::is_pointer_v<Handle>) return reinterpret_cast<Handle>(uintptr_t(number));  // NOLINT(performance-no-int-to-ptr): Vulkan's own form
+  if constexpr (std::is_pointer_v<Handle>)
+    return reinterpret_cast<Handle>(uintptr_t(number));  // NOLINT(performance-no-int-to-ptr): Vulkan's own form
   else return number;
 }
 uint64_t number_of(VkSemaphore semaphore) {
@@ -35,7 +36,10 @@ uint64_t number_of(VkSemaphore semaphore) {
 
 qry_result check_adopted(const ContextState& context, const char* function) {
   if (context.adopted) return QRY_OK;
-  return refuse(QRY_ERROR_UNSUPPORTED, "%s: the command buffers are yours, so the device must be: create the context with qry_vulkan_device_info", function);
+  return refuse(
+      QRY_ERROR_UNSUPPORTED,
+      "%s: the command buffers are yours, so the device must be: create the context with qry_vulkan_device_info",
+      function);
 }
 
 }  // namespace
@@ -77,7 +81,8 @@ qry_result qry_recorder_create(qry_context* context, const qry_recorder_info* in
     if (!info) info = &defaults;
     QRY_PASS_REFUSAL(check_struct(function, "info", info, QRY_STYPE_RECORDER_INFO));
     if (info->slots < 1 || info->slots > kMaxSlots || info->reserved2)
-      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: info->slots is %u, info->reserved2 %u: expected 1..%u and 0", function, info->slots, info->reserved2, kMaxSlots);
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: info->slots is %u, info->reserved2 %u: expected 1..%u and 0",
+                    function, info->slots, info->reserved2, kMaxSlots);
     QRY_PASS_REFUSAL(check_adopted(*context->state, function));
     auto fresh = std::make_unique<qry_recorder>();
     fresh->context = context->state;
@@ -97,34 +102,45 @@ void qry_recorder_destroy(qry_recorder** recorder) {
   *recorder = nullptr;
 }
 
-qry_result qry_record_frame(qry_recorder* recorder, qry_world* world, const qry_render_info* render, const qry_record_info* record) {
+qry_result qry_record_frame(qry_recorder* recorder, qry_world* world, const qry_render_info* render,
+                            const qry_record_info* record) {
   const char* const function = "qry_record_frame";
   return guarded(function, [&]() -> qry_result {
-    if (!recorder || !world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: %s is NULL", function, recorder ? "world" : "recorder");
+    if (!recorder || !world)
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: %s is NULL", function, recorder ? "world" : "recorder");
     engine::View view;
     engine::RenderSettings settings;
     QRY_PASS_REFUSAL(read_render_info(function, render, view, settings));
     QRY_PASS_REFUSAL(check_struct(function, "record", record, QRY_STYPE_RECORD_INFO));
     if (!record->command_buffer || !record->image_view)
-      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: record->%s is NULL", function, record->command_buffer ? "image_view" : "command_buffer");
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: record->%s is NULL", function,
+                    record->command_buffer ? "image_view" : "command_buffer");
     if (record->safe_frame >= record->frame || record->frame < recorder->last_frame)
-      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: record->frame is %llu, record->safe_frame %llu, and %llu was "
-                                                "recorded before: expected a frame above the safe one, and none below "
-                                                "that before",
-                    function, static_cast<unsigned long long>(record->frame), static_cast<unsigned long long>(record->safe_frame), static_cast<unsigned long long>(recorder->last_frame));
-    if (world->context != recorder->context) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: recorder and world are of different contexts", function);
+      return refuse(QRY_ERROR_INVALID_ARGUMENT,
+                    "%s: record->frame is %llu, record->safe_frame %llu, and %llu was "
+                    "recorded before: expected a frame above the safe one, and none below "
+                    "that before",
+                    function, static_cast<unsigned long long>(record->frame),
+                    static_cast<unsigned long long>(record->safe_frame),
+                    static_cast<unsigned long long>(recorder->last_frame));
+    if (world->context != recorder->context)
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: recorder and world are of different contexts", function);
     if (!world->shared || !world->shared->root_address())
-      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: the world was never published: call qry_world_publish first", function);
-    const auto slot = std::find_if(recorder->frames.begin(), recorder->frames.end(), [&](uint64_t frame) { return frame <= record->safe_frame; });
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: the world was never published: call qry_world_publish first",
+                    function);
+    const auto slot = std::find_if(recorder->frames.begin(), recorder->frames.end(),
+                                   [&](uint64_t frame) { return frame <= record->safe_frame; });
     if (slot == recorder->frames.end())
-      return refuse(QRY_ERROR_FULL, "%s: all %zu slots are in frames after the safe one, %llu: create the recorder "
-                                    "with more, or record fewer frames ahead", function,
-                    recorder->frames.size(), static_cast<unsigned long long>(record->safe_frame));
+      return refuse(QRY_ERROR_FULL,
+                    "%s: all %zu slots are in frames after the safe one, %llu: create the recorder "
+                    "with more, or record fewer frames ahead",
+                    function, recorder->frames.size(), static_cast<unsigned long long>(record->safe_frame));
     // The frame counts from here on, even if it is recorded in part only: the host may submit that part.
     *slot = recorder->last_frame = record->frame;
     world->shared->frame_completed(record->safe_frame);
     world->shared->frame_submitted(record->frame);
-    const auto recorded = recorder->renderer->record(record->command_buffer, *world->shared, view, settings, vulkan_handle<VkImageView>(record->image_view),
+    const auto recorded = recorder->renderer->record(record->command_buffer, *world->shared, view, settings,
+                                                     vulkan_handle<VkImageView>(record->image_view),
                                                      uint32_t(slot - recorder->frames.begin()));
     return recorded ? QRY_OK : refuse(recorded.error());
   });

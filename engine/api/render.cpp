@@ -27,55 +27,64 @@ qry_result bad(const char* function, const char* member, double value, const cha
 
 qry_result check_picture_size(const char* function, uint32_t width, uint32_t height) {
   if (width >= 1 && width <= kMaxEdge && height >= 1 && height <= kMaxEdge) return QRY_OK;
-  return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: a picture of %u x %u pixels; expected 1..%u each", function, width, height, kMaxEdge);
+  return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: a picture of %u x %u pixels; expected 1..%u each", function, width,
+                height, kMaxEdge);
 }
 
 qry_result check_camera(const char* function, const qry_camera& camera) {
   if (!all_finite(camera.position) || !all_finite(camera.target))
     return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: camera.position and camera.target must be finite", function);
   if (!(camera.vertical_fov_degrees > 0 && camera.vertical_fov_degrees < 180))
-    return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: camera.vertical_fov_degrees is %g, expected above 0 and below 180", function,
-                  camera.vertical_fov_degrees);
+    return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: camera.vertical_fov_degrees is %g, expected above 0 and below 180",
+                  function, camera.vertical_fov_degrees);
   if (std::equal(std::begin(camera.position), std::end(camera.position), std::begin(camera.target)))
     return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: camera.target is the same as camera.position", function);
   return QRY_OK;
 }
 
 engine::View view_of(const qry_camera& camera, uint32_t width, uint32_t height) {
-  return engine::look_at(glm::make_vec3(camera.position), glm::make_vec3(camera.target), camera.vertical_fov_degrees, width, height);
+  return engine::look_at(glm::make_vec3(camera.position), glm::make_vec3(camera.target), camera.vertical_fov_degrees,
+                         width, height);
 }
 
-qry_result check_sun(const char* function, const float (&direction)[3], float strength, float sky_strength, float exposure) {
+qry_result check_sun(const char* function, const float (&direction)[3], float strength, float sky_strength,
+                     float exposure) {
   if (!(exposure > 0) || !std::isfinite(exposure)) return bad(function, "exposure", exposure, "more than 0");
   if (!(strength >= 0) || !std::isfinite(strength)) return bad(function, "sun_strength", strength, "0 or more");
-  if (!(sky_strength >= 0) || !std::isfinite(sky_strength)) return bad(function, "sky_strength", sky_strength, "0 or more");
+  if (!(sky_strength >= 0) || !std::isfinite(sky_strength))
+    return bad(function, "sky_strength", sky_strength, "0 or more");
   const double sun = length(direction);
   if (!(sun > 0) || !std::isfinite(sun)) return bad(function, "sun_direction's length", sun, "more than 0");
   return QRY_OK;
 }
 
-qry_result check_rows(const char* function, uint32_t width, uint32_t height, uint32_t pixel_bytes, uint64_t size_bytes, uint64_t* pitch) {
+qry_result check_rows(const char* function, uint32_t width, uint32_t height, uint32_t pixel_bytes, uint64_t size_bytes,
+                      uint64_t* pitch) {
   const uint64_t row_bytes = uint64_t(width) * pixel_bytes;
   if (*pitch == 0) *pitch = row_bytes;
   if (*pitch < row_bytes || *pitch > uint64_t(1) << 40)
-    return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: row_pitch_bytes is %llu, but a row of %u pixels takes %llu (and at most 2^40)", function,
+    return refuse(QRY_ERROR_INVALID_ARGUMENT,
+                  "%s: row_pitch_bytes is %llu, but a row of %u pixels takes %llu (and at most 2^40)", function,
                   static_cast<unsigned long long>(*pitch), width, static_cast<unsigned long long>(row_bytes));
   const uint64_t needed = *pitch * (height - 1) + row_bytes;
   if (size_bytes < needed)
-    return refuse(QRY_ERROR_BUFFER_TOO_SMALL, "%s: size_bytes is %llu, but the picture of %u x %u pixels takes %llu", function,
-                  static_cast<unsigned long long>(size_bytes), width, height, static_cast<unsigned long long>(needed));
+    return refuse(QRY_ERROR_BUFFER_TOO_SMALL, "%s: size_bytes is %llu, but the picture of %u x %u pixels takes %llu",
+                  function, static_cast<unsigned long long>(size_bytes), width, height,
+                  static_cast<unsigned long long>(needed));
   return QRY_OK;
 }
 
 void copy_rows(const void* from, void* to, uint32_t width, uint32_t height, uint32_t pixel_bytes, uint64_t pitch) {
   const size_t row_bytes = size_t(width) * pixel_bytes;
-  for (size_t y = 0; y < height; ++y) std::memcpy(static_cast<char*>(to) + size_t(pitch) * y, static_cast<const char*>(from) + row_bytes * y, row_bytes);
+  for (size_t y = 0; y < height; ++y)
+    std::memcpy(static_cast<char*>(to) + size_t(pitch) * y, static_cast<const char*>(from) + row_bytes * y, row_bytes);
 }
 
 qry_result apply_environment(const char* function, const qry_look_info* look, engine::RenderSettings& settings) {
   if (!look) return QRY_OK;
   const auto wrong = [function](const char* member, double value, const char* expected) {
-    return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: qry_look_info.%s is %g, expected %s", function, member, value, expected);
+    return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: qry_look_info.%s is %g, expected %s", function, member, value,
+                  expected);
   };
   if (look->sky > QRY_SKY_UNIFORM) return wrong("sky", look->sky, "a QRY_SKY_ number");
   if (look->background > QRY_BACKGROUND_NONE) return wrong("background", look->background, "a QRY_BACKGROUND_ number");
@@ -87,8 +96,10 @@ qry_result apply_environment(const char* function, const qry_look_info* look, en
   for (const float c : look->background_color)
     if (!(c >= 0 && c <= 1)) return wrong("background_color", c, "0..1");
   if (!(look->sun_radius >= 0 && look->sun_radius <= 0.5f)) return wrong("sun_radius", look->sun_radius, "0..0.5");
-  if (!(look->fog_distance >= 0) || !std::isfinite(look->fog_distance)) return wrong("fog_distance", look->fog_distance, "0 or more");
-  if (!(look->fog_height >= 0) || !std::isfinite(look->fog_height)) return wrong("fog_height", look->fog_height, "0 or more");
+  if (!(look->fog_distance >= 0) || !std::isfinite(look->fog_distance))
+    return wrong("fog_distance", look->fog_distance, "0 or more");
+  if (!(look->fog_height >= 0) || !std::isfinite(look->fog_height))
+    return wrong("fog_height", look->fog_height, "0 or more");
   settings.uniform_sky = look->sky == QRY_SKY_UNIFORM;
   settings.background = engine::Background(look->background);
   settings.filmic = look->tone == QRY_TONE_FILMIC;
@@ -110,7 +121,8 @@ qry_result check_render_info(const char* function, const qry_render_info& info) 
   if (info.samples < 1 || info.samples > 8) return bad(function, "samples", info.samples, "1..8");
   if (info.shadow_rays > 64) return bad(function, "shadow_rays", info.shadow_rays, "0..64");
   if (info.ambient_rays > 64) return bad(function, "ambient_rays", info.ambient_rays, "0..64");
-  if (!(info.ambient_reach > 0) || !std::isfinite(info.ambient_reach)) return bad(function, "ambient_reach", info.ambient_reach, "more than 0");
+  if (!(info.ambient_reach > 0) || !std::isfinite(info.ambient_reach))
+    return bad(function, "ambient_reach", info.ambient_reach, "more than 0");
   return check_sun(function, info.sun_direction, info.sun_strength, info.sky_strength, info.exposure);
 }
 
@@ -128,9 +140,11 @@ qry_result need_renderer(qry_world& world, const char* function) {
 
 }  // namespace
 
-qry_result read_render_info(const char* function, const qry_render_info* info, engine::View& view, engine::RenderSettings& settings) {
+qry_result read_render_info(const char* function, const qry_render_info* info, engine::View& view,
+                            engine::RenderSettings& settings) {
   const void *look = nullptr, *outline = nullptr;
-  QRY_PASS_REFUSAL(check_struct(function, "info", info, QRY_STYPE_RENDER_INFO, {{QRY_STYPE_LOOK_INFO, &look}, {QRY_STYPE_OUTLINE_INFO, &outline}}));
+  QRY_PASS_REFUSAL(check_struct(function, "info", info, QRY_STYPE_RENDER_INFO,
+                                {{QRY_STYPE_LOOK_INFO, &look}, {QRY_STYPE_OUTLINE_INFO, &outline}}));
   QRY_PASS_REFUSAL(check_render_info(function, *info));
   QRY_PASS_REFUSAL(apply_environment(function, static_cast<const qry_look_info*>(look), settings));
   put_size_and_sun(*info, settings);
@@ -142,7 +156,8 @@ qry_result read_render_info(const char* function, const qry_render_info* info, e
   settings.frame_seed = info->frame_seed;
   if (const auto* box = static_cast<const qry_outline_info*>(outline)) {
     settings.highlight = true;
-    settings.highlight_box = {{box->min_xyz[0], box->min_xyz[1], box->min_xyz[2]}, {box->max_xyz[0], box->max_xyz[1], box->max_xyz[2]}};
+    settings.highlight_box = {{box->min_xyz[0], box->min_xyz[1], box->min_xyz[2]},
+                              {box->max_xyz[0], box->max_xyz[1], box->max_xyz[2]}};
   }
   view = view_of(info->camera, info->width, info->height);
   return QRY_OK;
@@ -154,14 +169,16 @@ qry_result qry_world_fit_camera(qry_world* world, double vertical_fov_degrees, d
                                 double elevation_degrees, qry_camera* camera) {
   const char* const function = "qry_world_fit_camera";
   return guarded(function, [&]() -> qry_result {
-    if (!world || !camera) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: %s is NULL", function, world ? "camera" : "world");
+    if (!world || !camera)
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: %s is NULL", function, world ? "camera" : "world");
     if (!(vertical_fov_degrees > 0 && vertical_fov_degrees < 180))
-      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: vertical_fov_degrees is %g, expected above 0 and below 180", function,
-                    vertical_fov_degrees);
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: vertical_fov_degrees is %g, expected above 0 and below 180",
+                    function, vertical_fov_degrees);
     if (!(aspect > 0) || !std::isfinite(aspect))
       return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: aspect is %g, expected above 0", function, aspect);
     if (!std::isfinite(azimuth_degrees) || !(elevation_degrees >= -89 && elevation_degrees <= 89))
-      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: azimuth_degrees %g, elevation_degrees %g: expected -89..89 for the second", function,
+      return refuse(QRY_ERROR_INVALID_ARGUMENT,
+                    "%s: azimuth_degrees %g, elevation_degrees %g: expected -89..89 for the second", function,
                     azimuth_degrees, elevation_degrees);
     const Box3 bounds = world->document->world().bounds();
     glm::dvec3 position, target;
@@ -173,7 +190,8 @@ qry_result qry_world_fit_camera(qry_world* world, double vertical_fov_degrees, d
   });
 }
 
-qry_result qry_world_render(qry_world* world, const qry_render_info* info, void* rgba, uint64_t size_bytes, uint64_t row_pitch_bytes) {
+qry_result qry_world_render(qry_world* world, const qry_render_info* info, void* rgba, uint64_t size_bytes,
+                            uint64_t row_pitch_bytes) {
   const char* const function = "qry_world_render";
   return guarded(function, [&]() -> qry_result {
     if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
@@ -186,7 +204,8 @@ qry_result qry_world_render(qry_world* world, const qry_render_info* info, void*
 
     const std::lock_guard lock(world->context->mutex);
     QRY_PASS_REFUSAL(need_renderer(*world, function));
-    auto picture = world->context->renderer->render(engine::rendered_world(*world->shared, *world->document), view, settings);
+    auto picture =
+        world->context->renderer->render(engine::rendered_world(*world->shared, *world->document), view, settings);
     if (!picture) return refuse(picture.error());
     copy_rows(picture->rgba.data(), rgba, info->width, info->height, 4, pitch);
     return QRY_OK;
@@ -198,7 +217,8 @@ qry_result qry_world_trace(qry_world* world, const qry_ray* rays, uint64_t count
   return guarded(function, [&]() -> qry_result {
     if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
     if (count == 0) return QRY_OK;
-    if (!rays || !hits) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: %s is NULL, but count is not 0", function, rays ? "hits" : "rays");
+    if (!rays || !hits)
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: %s is NULL, but count is not 0", function, rays ? "hits" : "rays");
     std::vector<float> origins, directions;
     origins.reserve(size_t(count) * 3);
     directions.reserve(size_t(count) * 3);
@@ -206,7 +226,8 @@ qry_result qry_world_trace(qry_world* world, const qry_ray* rays, uint64_t count
       const qry_ray& ray = rays[i];
       const double norm = length(ray.direction);
       if (!(norm > 0) || !std::isfinite(norm) || !std::isfinite(length(ray.origin)))
-        return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: rays[%llu]: the origin must be finite, the direction finite and not 0", function,
+        return refuse(QRY_ERROR_INVALID_ARGUMENT,
+                      "%s: rays[%llu]: the origin must be finite, the direction finite and not 0", function,
                       static_cast<unsigned long long>(i));
       for (int axis = 0; axis < 3; ++axis) {
         origins.push_back(ray.origin[axis]);
@@ -215,12 +236,15 @@ qry_result qry_world_trace(qry_world* world, const qry_ray* rays, uint64_t count
     }
     const std::lock_guard lock(world->context->mutex);
     QRY_PASS_REFUSAL(need_renderer(*world, function));
-    const auto found = world->context->renderer->trace(engine::rendered_world(*world->shared, *world->document), origins, directions);
+    const auto found =
+        world->context->renderer->trace(engine::rendered_world(*world->shared, *world->document), origins, directions);
     if (!found) return refuse(found.error());
     for (size_t i = 0; i < size_t(count); ++i) {
       const engine::Hit& from = (*found)[i];
       hits[i] = from.t < 0 ? qry_hit{-1.0f, {0, 0, 0}, 0, 0, 0, 0}
-                           : qry_hit{from.t, {from.voxel.x, from.voxel.y, from.voxel.z}, from.face, from.material, from.steps, from.probe_depth};
+                           : qry_hit{from.t,     {from.voxel.x, from.voxel.y, from.voxel.z},
+                                     from.face,  from.material,
+                                     from.steps, from.probe_depth};
     }
     return QRY_OK;
   });
@@ -229,10 +253,12 @@ qry_result qry_world_trace(qry_world* world, const qry_ray* rays, uint64_t count
 qry_result qry_camera_ray(const qry_camera* camera, uint32_t width, uint32_t height, double x, double y, qry_ray* ray) {
   const char* const function = "qry_camera_ray";
   return guarded(function, [&]() -> qry_result {
-    if (!camera || !ray) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: %s is NULL", function, camera ? "ray" : "camera");
+    if (!camera || !ray)
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: %s is NULL", function, camera ? "ray" : "camera");
     QRY_PASS_REFUSAL(check_camera(function, *camera));
     QRY_PASS_REFUSAL(check_picture_size(function, width, height));
-    if (!std::isfinite(x) || !std::isfinite(y)) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: x and y must be finite", function);
+    if (!std::isfinite(x) || !std::isfinite(y))
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: x and y must be finite", function);
     const engine::View view = view_of(*camera, width, height);
     const glm::vec3 direction(engine::direction_through(view, 2 * x / width - 1, 1 - 2 * y / height));
     std::copy_n(glm::value_ptr(view.origin), 3, ray->origin);

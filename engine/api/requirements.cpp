@@ -26,33 +26,41 @@ struct Feature {
 
 constexpr VkStructureType kNone = VK_STRUCTURE_TYPE_MAX_ENUM;
 const Feature kFeatures[] = {
-    {"shaderInt64", "VkPhysicalDeviceFeatures",
+    {"shaderInt64",
+     "VkPhysicalDeviceFeatures",
      {{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
        offsetof(VkPhysicalDeviceFeatures2, features) + offsetof(VkPhysicalDeviceFeatures, shaderInt64)},
       {kNone, 0}}},
-    {"timelineSemaphore", "VkPhysicalDeviceVulkan12Features",
-     {{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES, offsetof(VkPhysicalDeviceVulkan12Features, timelineSemaphore)},
+    {"timelineSemaphore",
+     "VkPhysicalDeviceVulkan12Features",
+     {{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
+       offsetof(VkPhysicalDeviceVulkan12Features, timelineSemaphore)},
       {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES,
        offsetof(VkPhysicalDeviceTimelineSemaphoreFeatures, timelineSemaphore)}}},
-    {"bufferDeviceAddress", "VkPhysicalDeviceVulkan12Features",
-     {{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES, offsetof(VkPhysicalDeviceVulkan12Features, bufferDeviceAddress)},
+    {"bufferDeviceAddress",
+     "VkPhysicalDeviceVulkan12Features",
+     {{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
+       offsetof(VkPhysicalDeviceVulkan12Features, bufferDeviceAddress)},
       {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES,
        offsetof(VkPhysicalDeviceBufferDeviceAddressFeatures, bufferDeviceAddress)}}},
-    {"scalarBlockLayout", "VkPhysicalDeviceVulkan12Features",
-     {{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES, offsetof(VkPhysicalDeviceVulkan12Features, scalarBlockLayout)},
+    {"scalarBlockLayout",
+     "VkPhysicalDeviceVulkan12Features",
+     {{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
+       offsetof(VkPhysicalDeviceVulkan12Features, scalarBlockLayout)},
       {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SCALAR_BLOCK_LAYOUT_FEATURES,
        offsetof(VkPhysicalDeviceScalarBlockLayoutFeatures, scalarBlockLayout)}}},
 };
 constexpr uint32_t kFeatureCount = sizeof kFeatures / sizeof kFeatures[0];
 
 const char* const kFeatureNames[] = {kFeatures[0].name, kFeatures[1].name, kFeatures[2].name, kFeatures[3].name};
-const char* const kFeatureStructs[] = {kFeatures[0].structure, kFeatures[1].structure, kFeatures[2].structure, kFeatures[3].structure};
+const char* const kFeatureStructs[] = {kFeatures[0].structure, kFeatures[1].structure, kFeatures[2].structure,
+                                       kFeatures[3].structure};
 static_assert(sizeof kFeatureNames == sizeof(char*) * kFeatureCount && sizeof kFeatureStructs == sizeof kFeatureNames);
 
 const char* const kOptionalExtensions[] = {
-    "VK_EXT_external_memory_host",       // sharing mode host-import: shaders read the world in host memory, no copies
-    "VK_KHR_external_memory_fd",         // sharing mode zero-copy, with CUDA
-    "VK_KHR_external_semaphore_fd",      // the same: hand-over without the host waiting
+    "VK_EXT_external_memory_host",   // sharing mode host-import: shaders read the world in host memory, no copies
+    "VK_KHR_external_memory_fd",     // sharing mode zero-copy, with CUDA
+    "VK_KHR_external_semaphore_fd",  // the same: hand-over without the host waiting
 };
 
 const qry_requirements kRequirements = {
@@ -87,15 +95,18 @@ qry_result qry_enable_required_features(VkPhysicalDeviceFeatures2* chain) {
   return guarded(function, [&]() -> qry_result {
     if (!chain) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: chain is NULL", function);
     if (chain->sType != VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2)
-      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: chain->sType is not VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2", function);
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: chain->sType is not VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2",
+                    function);
     VkBool32* places[kFeatureCount];
     std::string missing;
     for (uint32_t i = 0; i < kFeatureCount; ++i) {
       places[i] = find_place(chain, kFeatures[i]);
-      if (!places[i]) missing += std::string(missing.empty() ? "" : ", ") + kFeatures[i].name + " (" + kFeatures[i].structure + ")";
+      if (!places[i])
+        missing += std::string(missing.empty() ? "" : ", ") + kFeatures[i].name + " (" + kFeatures[i].structure + ")";
     }
     if (!missing.empty())
-      return refuse(QRY_ERROR_MISSING_FEATURE, "%s: no structure of the chain has a place for %s: add what is in brackets", function,
+      return refuse(QRY_ERROR_MISSING_FEATURE,
+                    "%s: no structure of the chain has a place for %s: add what is in brackets", function,
                     missing.c_str());
     for (VkBool32* place : places) *place = VK_TRUE;
     return QRY_OK;

@@ -8,8 +8,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "engine/api/handles.hpp"
 #include "base/parallel.hpp"
+#include "engine/api/handles.hpp"
 
 using namespace quarry;
 using namespace quarry::c_api;
@@ -19,7 +19,8 @@ namespace {
 
 struct Int3Hash {
   size_t operator()(const Int3& c) const {
-    const uint64_t h = (uint64_t(uint32_t(c.x)) * 0x9E3779B97F4A7C15u) ^ (uint64_t(uint32_t(c.y)) * 0xC2B2AE3D27D4EB4Fu) ^
+    const uint64_t h = (uint64_t(uint32_t(c.x)) * 0x9E3779B97F4A7C15u) ^
+                       (uint64_t(uint32_t(c.y)) * 0xC2B2AE3D27D4EB4Fu) ^
                        (uint64_t(uint32_t(c.z)) * 0x165667B19E3779F9u);
     return size_t(h ^ (h >> 32));
   }
@@ -143,14 +144,15 @@ struct Region {
   WideBox box;
   uint64_t size[3];
 };
-qry_result check_region(const char* function, const int32_t* min, const int32_t* max, const void* materials, uint64_t size_bytes,
-                        Region* region) {
+qry_result check_region(const char* function, const int32_t* min, const int32_t* max, const void* materials,
+                        uint64_t size_bytes, Region* region) {
   if (!min || !max || !materials)
     return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: %s is NULL", function, !min ? "min" : !max ? "max" : "materials");
   uint64_t voxels = 1;
   for (int i = 0; i < 3; ++i) {
     if (max[i] < min[i])
-      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: max[%d] = %d is below min[%d] = %d", function, i, max[i], i, min[i]);
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: max[%d] = %d is below min[%d] = %d", function, i, max[i], i,
+                    min[i]);
     region->box.min[i] = min[i];
     region->box.max[i] = max[i];
     region->size[i] = uint64_t(int64_t(max[i]) - min[i] + 1);
@@ -159,7 +161,8 @@ qry_result check_region(const char* function, const int32_t* min, const int32_t*
     voxels *= region->size[i];
   }
   if (size_bytes < voxels)
-    return refuse(QRY_ERROR_BUFFER_TOO_SMALL, "%s: size_bytes is %llu, but the box of %llu x %llu x %llu voxels takes %llu", function,
+    return refuse(QRY_ERROR_BUFFER_TOO_SMALL,
+                  "%s: size_bytes is %llu, but the box of %llu x %llu x %llu voxels takes %llu", function,
                   static_cast<unsigned long long>(size_bytes), static_cast<unsigned long long>(region->size[0]),
                   static_cast<unsigned long long>(region->size[1]), static_cast<unsigned long long>(region->size[2]),
                   static_cast<unsigned long long>(voxels));
@@ -183,7 +186,8 @@ void for_bricks_of(const WideBox& box, Visit&& visit) {
 
 size_t region_index(const Region& region, Int3 voxel) {
   return size_t(voxel.x - region.box.min[0]) +
-         size_t(region.size[0]) * (size_t(voxel.y - region.box.min[1]) + size_t(region.size[1]) * size_t(voxel.z - region.box.min[2]));
+         size_t(region.size[0]) *
+             (size_t(voxel.y - region.box.min[1]) + size_t(region.size[1]) * size_t(voxel.z - region.box.min[2]));
 }
 
 bool in_unit(float v) { return v >= 0 && v <= 1; }
@@ -191,21 +195,23 @@ bool in_unit(float v) { return v >= 0 && v <= 1; }
 qry_result check_range(const char* function, uint32_t first, uint32_t count, const void* materials) {
   if (!materials) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: materials is NULL", function);
   if (first < 1 || first > 255 || count > 256 - first)
-    return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: first %u and count %u leave the palette, 1..255", function, first, count);
+    return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: first %u and count %u leave the palette, 1..255", function, first,
+                  count);
   return QRY_OK;
 }
 
 }  // namespace
 }  // namespace quarry::c_api
 
-qry_result qry_world_set_voxels(qry_world* world, uint32_t volume, const int32_t* xyz, const uint8_t* materials, uint64_t count,
-                                uint64_t* changed) {
+qry_result qry_world_set_voxels(qry_world* world, uint32_t volume, const int32_t* xyz, const uint8_t* materials,
+                                uint64_t count, uint64_t* changed) {
   const char* const function = "qry_world_set_voxels";
   return guarded(function, [&]() -> qry_result {
     if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
     QRY_PASS_REFUSAL(check_volume(*world, volume, function));
     if (count && (!xyz || !materials))
-      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: %s is NULL, but count is not 0", function, xyz ? "materials" : "xyz");
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: %s is NULL, but count is not 0", function,
+                    xyz ? "materials" : "xyz");
     const Scene& scene = world->document->scene();
     const auto voxel_box = [xyz](uint64_t i) {
       return WideBox{{xyz[3 * i], xyz[3 * i + 1], xyz[3 * i + 2]}, {xyz[3 * i], xyz[3 * i + 1], xyz[3 * i + 2]}};
@@ -223,7 +229,8 @@ qry_result qry_world_set_voxels(qry_world* world, uint32_t volume, const int32_t
       if (!shown_inside_world(scene, volume, all, &offender))
         for (uint64_t i = 0; i < count; ++i)
           if (!shown_inside_world(scene, volume, voxel_box(i), &offender))
-            return refuse(QRY_ERROR_OUT_OF_BOUNDS, "%s: voxel (%d, %d, %d), number %llu of the array, lies outside the world%s: %s", function,
+            return refuse(QRY_ERROR_OUT_OF_BOUNDS,
+                          "%s: voxel (%d, %d, %d), number %llu of the array, lies outside the world%s: %s", function,
                           xyz[3 * i], xyz[3 * i + 1], xyz[3 * i + 2], static_cast<unsigned long long>(i),
                           shown_as(*offender).c_str(), kWorldExtent);
     }
@@ -241,7 +248,8 @@ qry_result qry_world_get_voxels(const qry_world* world, const int32_t* xyz, uint
   return guarded(function, [&]() -> qry_result {
     if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
     if (count && (!xyz || !materials))
-      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: %s is NULL, but count is not 0", function, xyz ? "materials" : "xyz");
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: %s is NULL, but count is not 0", function,
+                    xyz ? "materials" : "xyz");
     const World& voxels = world->document->world();
     parallel_for(
         size_t(count), 1 << 16,
@@ -253,8 +261,8 @@ qry_result qry_world_get_voxels(const qry_world* world, const int32_t* xyz, uint
   });
 }
 
-qry_result qry_world_write_region(qry_world* world, uint32_t volume, const int32_t min[3], const int32_t max[3], const uint8_t* materials,
-                                  uint64_t size_bytes, uint64_t* changed) {
+qry_result qry_world_write_region(qry_world* world, uint32_t volume, const int32_t min[3], const int32_t max[3],
+                                  const uint8_t* materials, uint64_t size_bytes, uint64_t* changed) {
   const char* const function = "qry_world_write_region";
   return guarded(function, [&]() -> qry_result {
     if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
@@ -264,14 +272,16 @@ qry_result qry_world_write_region(qry_world* world, uint32_t volume, const int32
     const Scene& scene = world->document->scene();
     const Instance* offender = nullptr;
     if (!shown_inside_world(scene, volume, region.box, &offender))
-      return refuse(QRY_ERROR_OUT_OF_BOUNDS, "%s: the box (%d, %d, %d) .. (%d, %d, %d) reaches outside the world%s: %s", function, min[0],
-                    min[1], min[2], max[0], max[1], max[2], shown_as(*offender).c_str(), kWorldExtent);
+      return refuse(QRY_ERROR_OUT_OF_BOUNDS, "%s: the box (%d, %d, %d) .. (%d, %d, %d) reaches outside the world%s: %s",
+                    function, min[0], min[1], min[2], max[0], max[1], max[2], shown_as(*offender).c_str(),
+                    kWorldExtent);
     BrickBatch batch(scene.volumes[volume].bricks);
     for_bricks_of(region.box, [&](Int3 brick, Int3 low, Int3 high) {
       Brick& value = batch.at(brick);
       for (int32_t z = low.z; z <= high.z; ++z)
         for (int32_t y = low.y; y <= high.y; ++y)
-          for (int32_t x = low.x; x <= high.x; ++x) value.set(voxel_index({x, y, z}), materials[region_index(region, {x, y, z})]);
+          for (int32_t x = low.x; x <= high.x; ++x)
+            value.set(voxel_index({x, y, z}), materials[region_index(region, {x, y, z})]);
     });
     return write_batch(*world, volume, batch, "write region", changed);
   });
@@ -298,7 +308,8 @@ qry_result qry_world_read_region(const qry_world* world, const int32_t min[3], c
       if (!brick_in_world(brick) || !voxels.find_brick(brick, &value)) return;
       for (int32_t z = from.z; z <= to.z; ++z)
         for (int32_t y = from.y; y <= to.y; ++y)
-          for (int32_t x = from.x; x <= to.x; ++x) materials[region_index(region, {x, y, z})] = value.get(voxel_index({x, y, z}));
+          for (int32_t x = from.x; x <= to.x; ++x)
+            materials[region_index(region, {x, y, z})] = value.get(voxel_index({x, y, z}));
     });
     return QRY_OK;
   });
@@ -307,8 +318,10 @@ qry_result qry_world_read_region(const qry_world* world, const int32_t min[3], c
 qry_result qry_world_list_bricks(const qry_world* world, int32_t* brick_xyz, uint64_t* count) {
   const char* const function = "qry_world_list_bricks";
   return guarded(function, [&]() -> qry_result {
-    if (!world || !count) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: %s is NULL", function, world ? "count" : "world");
-    if (*count && !brick_xyz) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: brick_xyz is NULL, but *count is not 0", function);
+    if (!world || !count)
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: %s is NULL", function, world ? "count" : "world");
+    if (*count && !brick_xyz)
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: brick_xyz is NULL, but *count is not 0", function);
     const uint64_t room = *count;
     uint64_t found = 0;
     world->document->world().for_each_brick([&](Int3 brick, const Brick&) {
@@ -320,8 +333,8 @@ qry_result qry_world_list_bricks(const qry_world* world, int32_t* brick_xyz, uin
     });
     *count = found;
     if (found > room)
-      return refuse(QRY_INCOMPLETE, "%s: room for %llu bricks, but there are %llu", function, static_cast<unsigned long long>(room),
-                    static_cast<unsigned long long>(found));
+      return refuse(QRY_INCOMPLETE, "%s: room for %llu bricks, but there are %llu", function,
+                    static_cast<unsigned long long>(room), static_cast<unsigned long long>(found));
     return QRY_OK;
   });
 }
@@ -334,13 +347,15 @@ qry_result qry_world_edit(qry_world* world, const qry_edit* edit, uint64_t* chan
     QRY_PASS_REFUSAL(check_volume(*world, edit->volume, function));
     if (edit->reserved2 != 0) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: edit->reserved2 must be 0", function);
     if (edit->shape > QRY_SHAPE_LINE)
-      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: edit->shape is %u, expected a QRY_SHAPE_ number", function, edit->shape);
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: edit->shape is %u, expected a QRY_SHAPE_ number", function,
+                    edit->shape);
     if (edit->mode > QRY_MODE_FILL)
-      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: edit->mode is %u, expected a QRY_MODE_ number", function, edit->mode);
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: edit->mode is %u, expected a QRY_MODE_ number", function,
+                    edit->mode);
     const bool empty_allowed = edit->mode == QRY_MODE_REPLACE || edit->mode == QRY_MODE_REMOVE;
     if (edit->material > 255 || (edit->material == 0 && !empty_allowed))
-      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: edit->material is %u, expected %d..255 in this mode", function, edit->material,
-                    empty_allowed ? 0 : 1);
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: edit->material is %u, expected %d..255 in this mode", function,
+                    edit->material, empty_allowed ? 0 : 1);
     if (edit->mode == QRY_MODE_REPLACE && (edit->from < 1 || edit->from > 255))
       return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: edit->from is %u, expected 1..255", function, edit->from);
     if (edit->shape != QRY_SHAPE_BOX && !(edit->radius >= 0 && edit->radius <= 4096))
@@ -389,8 +404,13 @@ qry_result qry_world_get_materials(const qry_world* world, uint32_t first, uint3
     const Palette& palette = world->document->scene().palette;
     for (uint32_t i = 0; i < count; ++i) {
       const Material& from = palette.materials[first + i];
-      materials[i] = qry_material{{from.r, from.g, from.b, from.a}, from.roughness, from.metalness, from.emission, from.transparency,
-                                  from.ior, {0, 0}};
+      materials[i] = qry_material{{from.r, from.g, from.b, from.a},
+                                  from.roughness,
+                                  from.metalness,
+                                  from.emission,
+                                  from.transparency,
+                                  from.ior,
+                                  {0, 0}};
     }
     return QRY_OK;
   });
@@ -404,8 +424,9 @@ qry_result qry_world_set_materials(qry_world* world, uint32_t first, uint32_t co
     Palette palette = world->document->scene().palette;
     for (uint32_t i = 0; i < count; ++i) {
       const qry_material& from = materials[i];
-      if (!in_unit(from.roughness) || !in_unit(from.metalness) || !in_unit(from.transparency) || !(from.emission >= 0) ||
-          !std::isfinite(from.emission) || !(from.ior >= 1) || !std::isfinite(from.ior) || from.reserved[0] != 0 || from.reserved[1] != 0)
+      if (!in_unit(from.roughness) || !in_unit(from.metalness) || !in_unit(from.transparency) ||
+          !(from.emission >= 0) || !std::isfinite(from.emission) || !(from.ior >= 1) || !std::isfinite(from.ior) ||
+          from.reserved[0] != 0 || from.reserved[1] != 0)
         return refuse(QRY_ERROR_INVALID_ARGUMENT,
                       "%s: materials[%u]: expected roughness, metalness and transparency in 0..1, emission 0 or more, "
                       "ior 1 or more, reserved 0",

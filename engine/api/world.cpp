@@ -22,8 +22,7 @@ namespace quarry::c_api {
 
 qry_result place_world(qry_world& world, bool device_needed, WorldMemory* memory, const char* function) {
   ContextState& context = *world.context;
-  if (device_needed)
-    QRY_PASS_REFUSAL(need_device(context, function));
+  if (device_needed) QRY_PASS_REFUSAL(need_device(context, function));
   if (context.device) {
     auto shared = engine::SharedWorld::create(*context.device, context.sharing);
     if (!shared) return refuse(shared.error());
@@ -60,8 +59,8 @@ qry_result share_world(qry_world& world, const char* function) {
 namespace {
 
 // A new handle with nothing in it yet, its memory chosen.
-qry_result begin_world(qry_context* context, uint32_t max_bricks, const char* function, std::unique_ptr<qry_world>* world,
-                       WorldMemory* memory) {
+qry_result begin_world(qry_context* context, uint32_t max_bricks, const char* function,
+                       std::unique_ptr<qry_world>* world, WorldMemory* memory) {
   auto fresh = std::make_unique<qry_world>();
   fresh->context = context->state;
   fresh->max_bricks = max_bricks;
@@ -98,7 +97,8 @@ Result<Opened> read_file(const qry_open_info& info, const ContextState& context)
   Opened opened;
   QRY_TRY_ASSIGN(auto format, io::format_for_reading(file));
   if (format->kind == io::FormatKind::world && !(info.flags & QRY_OPEN_FLATTEN)) {
-    QRY_TRY_ASSIGN(auto scene, io::Store::read(file, call.progress(), &opened.history, &opened.history_position, &warnings));
+    QRY_TRY_ASSIGN(auto scene,
+                   io::Store::read(file, call.progress(), &opened.history, &opened.history_position, &warnings));
     opened.scene = std::move(scene);
   } else {
     io::ReadOptions options;
@@ -122,20 +122,25 @@ Result<Opened> read_file(const qry_open_info& info, const ContextState& context)
 }
 
 qry_result check_open_info(const qry_open_info& info, const char* function) {
-  if (!info.path || !*info.path) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: info->path is %s", function, info.path ? "empty" : "NULL");
+  if (!info.path || !*info.path)
+    return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: info->path is %s", function, info.path ? "empty" : "NULL");
   if (const uint32_t unknown = info.flags & ~uint32_t(QRY_OPEN_FLATTEN | QRY_OPEN_PACK))
     return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: info->flags has unknown bits 0x%x", function, unknown);
   if (info.resolution < 1 || info.resolution > 8192)
-    return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: info->resolution is %d, expected 1..8192", function, info.resolution);
+    return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: info->resolution is %d, expected 1..8192", function,
+                  info.resolution);
   if (!(info.voxel_size >= 0) || !std::isfinite(info.voxel_size))
-    return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: info->voxel_size is %g, expected 0 or more", function, info.voxel_size);
+    return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: info->voxel_size is %g, expected 0 or more", function,
+                  info.voxel_size);
   if (!(info.reader_time_s > 0) || info.reader_memory_bytes == 0)
-    return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: info->reader_time_s and info->reader_memory_bytes must be above 0", function);
+    return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: info->reader_time_s and info->reader_memory_bytes must be above 0",
+                  function);
   return QRY_OK;
 }
 
 qry_result check_world_info(const qry_world_info& info, const char* function) {
-  if (info.reserved2 != 0) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: qry_world_info.reserved2 must be 0", function);
+  if (info.reserved2 != 0)
+    return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: qry_world_info.reserved2 must be 0", function);
   return QRY_OK;
 }
 
@@ -173,8 +178,7 @@ qry_result qry_world_open(qry_context* context, const qry_open_info* info, qry_w
     QRY_PASS_REFUSAL(check_struct(function, "info", info, QRY_STYPE_OPEN_INFO, {{QRY_STYPE_WORLD_INFO, &limits}}));
     QRY_PASS_REFUSAL(check_open_info(*info, function));
     const auto* world_info = static_cast<const qry_world_info*>(limits);
-    if (world_info)
-      QRY_PASS_REFUSAL(check_world_info(*world_info, function));
+    if (world_info) QRY_PASS_REFUSAL(check_world_info(*world_info, function));
     auto opened = read_file(*info, *context->state);
     if (!opened) return refuse(opened.error());
     std::unique_ptr<qry_world> world;
@@ -182,9 +186,11 @@ qry_result qry_world_open(qry_context* context, const qry_open_info* info, qry_w
     QRY_PASS_REFUSAL(begin_world(context, world_info ? world_info->max_bricks : 0, function, &world, &memory));
     const ProgressCall call(info->progress, info->progress_user);
     auto document = Document::create(std::move(opened->scene), memory, call.progress());
-    if (!document) return refuse(result_of(document.error().code), "%s: %s", info->path, document.error().message.c_str());
+    if (!document)
+      return refuse(result_of(document.error().code), "%s: %s", info->path, document.error().message.c_str());
     if (info->flags & QRY_OPEN_PACK)
-      if (auto ok = document->world().pack(); !ok) return refuse(result_of(ok.error().code), "%s: %s", info->path, ok.error().message.c_str());
+      if (auto ok = document->world().pack(); !ok)
+        return refuse(result_of(ok.error().code), "%s: %s", info->path, ok.error().message.c_str());
     document->restore_history(std::move(opened->history), opened->history_position);
     world->document.emplace(std::move(*document));
     *out = world.release();
@@ -206,7 +212,8 @@ qry_result qry_world_save(qry_world* world, const qry_save_info* info) {
     if (!info->path || !*info->path)
       return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: info->path is %s", function, info->path ? "empty" : "NULL");
     const ProgressCall call(info->progress, info->progress_user);
-    if (auto saved = io::write_scene(world->document->scene(), info->path, call.progress()); !saved) return refuse(saved.error());
+    if (auto saved = io::write_scene(world->document->scene(), info->path, call.progress()); !saved)
+      return refuse(saved.error());
     return QRY_OK;
   });
 }
@@ -226,7 +233,8 @@ qry_result qry_world_get_state(qry_world* world, qry_world_state* state) {
     state->history_position = world->document->step_position();
     state->volume_count = uint32_t(world->document->scene().volumes.size());
     state->instance_count = uint32_t(world->document->scene().instances.size());
-    const int32_t min[3] = {bounds.min.x, bounds.min.y, bounds.min.z}, max[3] = {bounds.max.x, bounds.max.y, bounds.max.z};
+    const int32_t min[3] = {bounds.min.x, bounds.min.y, bounds.min.z},
+                  max[3] = {bounds.max.x, bounds.max.y, bounds.max.z};
     std::memcpy(state->min, min, sizeof min);
     std::memcpy(state->max, max, sizeof max);
     return QRY_OK;
@@ -241,7 +249,8 @@ qry_result qry_world_get_grid_stats(const qry_world* world, qry_grid_stats* stat
     const auto found = world->document->world().stats();
     if (!found) return refuse(found.error());
     const hashgrid::Stats& s = *found;
-    static_assert(sizeof stats->depth_histogram == sizeof s.depth_histogram && sizeof stats->bucket_fill == sizeof s.bucket_fill);
+    static_assert(sizeof stats->depth_histogram == sizeof s.depth_histogram &&
+                  sizeof stats->bucket_fill == sizeof s.bucket_fill);
     stats->live = s.live;
     stats->slots = s.slots;
     stats->freed = s.freed;

@@ -8,9 +8,9 @@
 #include <cstring>
 #include <vector>
 
-#include "engine/cuda/interop.hpp"
 #include "base/cuda/device.cuh"
 #include "base/cuda/launch.cuh"
+#include "engine/cuda/interop.hpp"
 
 namespace quarry::engine {
 namespace {
@@ -39,14 +39,17 @@ class ImportedMemory final : public CudaImportedMemory {
 
 // One block for each region; words of 16 bytes where both ends allow.
 constexpr int kScatterThreads = 128;
-__global__ void __launch_bounds__(kScatterThreads) scatter_kernel(const char* __restrict__ payload, const CudaCopyRegion* __restrict__ regions) {
+__global__ void __launch_bounds__(kScatterThreads)
+    scatter_kernel(const char* __restrict__ payload, const CudaCopyRegion* __restrict__ regions) {
   const CudaCopyRegion region = regions[blockIdx.x];
   const char* from = payload + region.from_bytes;
   char* to = reinterpret_cast<char*>(region.to);
   if (((region.to | region.from_bytes | region.size_bytes) & 15u) == 0) {
-    for (uint32_t i = threadIdx.x; i < region.size_bytes / 16; i += kScatterThreads) reinterpret_cast<uint4*>(to)[i] = reinterpret_cast<const uint4*>(from)[i];
+    for (uint32_t i = threadIdx.x; i < region.size_bytes / 16; i += kScatterThreads)
+      reinterpret_cast<uint4*>(to)[i] = reinterpret_cast<const uint4*>(from)[i];
   } else {
-    for (uint32_t i = threadIdx.x; i < region.size_bytes / 4; i += kScatterThreads) reinterpret_cast<uint32_t*>(to)[i] = reinterpret_cast<const uint32_t*>(from)[i];
+    for (uint32_t i = threadIdx.x; i < region.size_bytes / 4; i += kScatterThreads)
+      reinterpret_cast<uint32_t*>(to)[i] = reinterpret_cast<const uint32_t*>(from)[i];
   }
 }
 
@@ -69,7 +72,9 @@ class Scatter final : public CudaScatter {
   Result<void> open(int queue_fd, int ready_fd) {
     const DeviceScope scope(device_);
     Result<void> outcome = check(scope.error(), "cudaSetDevice", "sharing");
-    if (outcome) outcome = check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags", "sharing");
+    if (outcome)
+      outcome =
+          check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags", "sharing");
     // Small updates, one for each frame under way, shall never meet an allocation: those wait for the stream on some
     // drivers.
     slots_.reserve(kSmallSlots + kLargeSlots);
@@ -80,7 +85,8 @@ class Scatter final : public CudaScatter {
       cudaExternalSemaphoreHandleDesc desc{};
       desc.type = cudaExternalSemaphoreHandleTypeTimelineSemaphoreFd;
       desc.handle.fd = fd;
-      if (outcome) outcome = check(cudaImportExternalSemaphore(semaphore, &desc), "cudaImportExternalSemaphore", purpose);
+      if (outcome)
+        outcome = check(cudaImportExternalSemaphore(semaphore, &desc), "cudaImportExternalSemaphore", purpose);
       if (!outcome) close(fd);
     };
     take(queue_fd, &queue_, "the queue's timeline");
@@ -93,12 +99,14 @@ class Scatter final : public CudaScatter {
     QRY_TRY(check(scope.error(), "cudaSetDevice", "an update"));
     cudaExternalSemaphoreWaitParams params{};
     params.params.fence.value = queue_value;
-    return check(cudaWaitExternalSemaphoresAsync(&queue_, &params, 1, stream_), "cudaWaitExternalSemaphoresAsync", "the frames under way");
+    return check(cudaWaitExternalSemaphoresAsync(&queue_, &params, 1, stream_), "cudaWaitExternalSemaphoresAsync",
+                 "the frames under way");
   }
 
   Result<Staging> stage(size_t payload_bytes, size_t region_count) override {
     if (payload_bytes > kPayloadBytes || region_count > kRegions)
-      return fail(ErrorCode::invalid_argument, "an update of " + std::to_string(payload_bytes) + " bytes in " + std::to_string(region_count) + " pieces is too large for one part");
+      return fail(ErrorCode::invalid_argument, "an update of " + std::to_string(payload_bytes) + " bytes in " +
+                                                   std::to_string(region_count) + " pieces is too large for one part");
     const DeviceScope scope(device_);
     QRY_TRY(check(scope.error(), "cudaSetDevice", "an update"));
     const bool large = payload_bytes > kSmallBytes || region_count > kSmallRegions;
@@ -121,7 +129,8 @@ class Scatter final : public CudaScatter {
   Result<void> run(size_t region_count) override {
     Slot& slot = *staged_;
     const DeviceScope scope(device_);
-    QRY_TRY(gpu::launch("scatter an update", {unsigned(region_count), kScatterThreads}, stream_, scatter_kernel, static_cast<const char*>(slot.payload), slot.regions));
+    QRY_TRY(gpu::launch("scatter an update", {unsigned(region_count), kScatterThreads}, stream_, scatter_kernel,
+                        static_cast<const char*>(slot.payload), slot.regions));
     return check(cudaEventRecord(slot.done, stream_), "cudaEventRecord", "an update");
   }
 
@@ -130,7 +139,8 @@ class Scatter final : public CudaScatter {
     QRY_TRY(check(scope.error(), "cudaSetDevice", "an update"));
     cudaExternalSemaphoreSignalParams params{};
     params.params.fence.value = ready_value;
-    return check(cudaSignalExternalSemaphoresAsync(&ready_, &params, 1, stream_), "cudaSignalExternalSemaphoresAsync", "an update");
+    return check(cudaSignalExternalSemaphoresAsync(&ready_, &params, 1, stream_), "cudaSignalExternalSemaphoresAsync",
+                 "an update");
   }
 
  private:
@@ -154,9 +164,13 @@ class Scatter final : public CudaScatter {
     Slot& slot = slots_.back();
     slot.large = payload_bytes > kSmallBytes;
     void* regions = nullptr;
-    Result<void> outcome = check(cudaEventCreateWithFlags(&slot.done, cudaEventDisableTiming), "cudaEventCreateWithFlags", "an update");
-    if (outcome) outcome = check(cudaHostAlloc(&slot.payload, payload_bytes, cudaHostAllocDefault), "cudaHostAlloc", "an update");
-    if (outcome) outcome = check(cudaHostAlloc(&regions, region_count * sizeof(CudaCopyRegion), cudaHostAllocDefault), "cudaHostAlloc", "an update");
+    Result<void> outcome =
+        check(cudaEventCreateWithFlags(&slot.done, cudaEventDisableTiming), "cudaEventCreateWithFlags", "an update");
+    if (outcome)
+      outcome = check(cudaHostAlloc(&slot.payload, payload_bytes, cudaHostAllocDefault), "cudaHostAlloc", "an update");
+    if (outcome)
+      outcome = check(cudaHostAlloc(&regions, region_count * sizeof(CudaCopyRegion), cudaHostAllocDefault),
+                      "cudaHostAlloc", "an update");
     slot.regions = static_cast<CudaCopyRegion*>(regions);
     if (outcome) return &slot;
     if (slot.payload) cudaFreeHost(slot.payload);
@@ -186,7 +200,8 @@ int cuda_device_with_uuid(const std::array<uint8_t, 16>& uuid, std::string* why)
   return -1;
 }
 
-Result<std::unique_ptr<CudaImportedMemory>> cuda_import_memory(int cuda_device, int fd, size_t allocation_bytes, size_t size_bytes, bool dedicated) {
+Result<std::unique_ptr<CudaImportedMemory>> cuda_import_memory(int cuda_device, int fd, size_t allocation_bytes,
+                                                               size_t size_bytes, bool dedicated) {
   auto imported = std::make_unique<ImportedMemory>(cuda_device);
   cudaExternalMemoryHandleDesc desc{};
   desc.type = cudaExternalMemoryHandleTypeOpaqueFd;
@@ -195,14 +210,16 @@ Result<std::unique_ptr<CudaImportedMemory>> cuda_import_memory(int cuda_device, 
   desc.flags = dedicated ? cudaExternalMemoryDedicated : 0;
   const DeviceScope scope(cuda_device);
   Result<void> outcome = check(scope.error(), "cudaSetDevice", "shared memory");
-  if (outcome) outcome = check(cudaImportExternalMemory(&imported->memory_, &desc), "cudaImportExternalMemory", "shared memory");
+  if (outcome)
+    outcome = check(cudaImportExternalMemory(&imported->memory_, &desc), "cudaImportExternalMemory", "shared memory");
   if (!outcome) {
     close(fd);
     return tl::unexpected(outcome.error());
   }
   cudaExternalMemoryBufferDesc buffer{};
   buffer.size = size_bytes;
-  QRY_TRY(check(cudaExternalMemoryGetMappedBuffer(&imported->data_, imported->memory_, &buffer), "cudaExternalMemoryGetMappedBuffer", "shared memory"));
+  QRY_TRY(check(cudaExternalMemoryGetMappedBuffer(&imported->data_, imported->memory_, &buffer),
+                "cudaExternalMemoryGetMappedBuffer", "shared memory"));
   return std::unique_ptr<CudaImportedMemory>(std::move(imported));
 }
 
@@ -211,14 +228,16 @@ Result<void> cuda_clear(int cuda_device, void* data, size_t size_bytes) {
   QRY_TRY(check(scope.error(), "cudaSetDevice", "shared memory"));
   // A stream of its own: the others may be waiting for frames.
   cudaStream_t stream = nullptr;
-  QRY_TRY(check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags", "shared memory"));
+  QRY_TRY(
+      check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags", "shared memory"));
   Result<void> outcome = check(cudaMemsetAsync(data, 0, size_bytes, stream), "cudaMemsetAsync", "shared memory");
   if (outcome) outcome = check(cudaStreamSynchronize(stream), "cudaStreamSynchronize", "shared memory");
   cudaStreamDestroy(stream);
   return outcome;
 }
 
-Result<std::unique_ptr<CudaScatter>> make_cuda_scatter(int cuda_device, int queue_semaphore_fd, int ready_semaphore_fd) {
+Result<std::unique_ptr<CudaScatter>> make_cuda_scatter(int cuda_device, int queue_semaphore_fd,
+                                                       int ready_semaphore_fd) {
   auto scatter = std::make_unique<Scatter>(cuda_device);
   QRY_TRY(scatter->open(queue_semaphore_fd, ready_semaphore_fd));
   return std::unique_ptr<CudaScatter>(std::move(scatter));

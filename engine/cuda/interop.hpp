@@ -27,7 +27,8 @@ class CudaImportedMemory {
 };
 // Takes the fd over in any case. `allocation_bytes` is VkMemoryAllocateInfo::allocationSize, `size_bytes` the buffer's
 // size.
-Result<std::unique_ptr<CudaImportedMemory>> cuda_import_memory(int cuda_device, int fd, size_t allocation_bytes, size_t size_bytes, bool dedicated);
+Result<std::unique_ptr<CudaImportedMemory>> cuda_import_memory(int cuda_device, int fd, size_t allocation_bytes,
+                                                               size_t size_bytes, bool dedicated);
 // Zeroes memory and returns when it is zero. Waits for nothing else that CUDA has to do.
 Result<void> cuda_clear(int cuda_device, void* data, size_t size_bytes);
 
@@ -50,7 +51,10 @@ class CudaScatter {
   // filled before run(). Three small ones and eight large ones can be under way; who stages more than that blocks until
   // the first of them has been read.
   static constexpr size_t kPayloadBytes = 16u << 20, kRegions = 1u << 16;
-  struct Staging { void* payload; CudaCopyRegion* regions; };
+  struct Staging {
+    void* payload;
+    CudaCopyRegion* regions;
+  };
   virtual Result<Staging> stage(size_t payload_bytes, size_t region_count) = 0;
   // Scatters what was staged.
   virtual Result<void> run(size_t region_count) = 0;

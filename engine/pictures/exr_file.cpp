@@ -46,7 +46,8 @@ Result<void> write_exr(const PathPicture& picture, const io::Destination& to) {
   const std::filesystem::path& file = to.file;
   const size_t width = picture.picture.width, height = picture.picture.height, pixels = width * height;
   if (!pixels || picture.radiance.size() != pixels * 4)
-    return fail(ErrorCode::invalid_argument, "'" + file.string() + "': the picture's radiance is not " + std::to_string(width) + "x" + std::to_string(height));
+    return fail(ErrorCode::invalid_argument, "'" + file.string() + "': the picture's radiance is not " +
+                                                 std::to_string(width) + "x" + std::to_string(height));
   auto whole = io::AtomicFile::create(to);
   if (!whole) return fail(whole.error().code, "cannot write '" + file.string() + "': " + whole.error().message);
   std::string why;
@@ -82,7 +83,8 @@ Result<void> write_exr(const PathPicture& picture, const io::Destination& to) {
   }
   // The system's reason, where there is one, says more than the library's.
   if (why.empty() || whole->sink().error())
-    if (const auto placed = whole->commit(); !placed) return fail(placed.error().code, "cannot write '" + file.string() + "': " + placed.error().message);
+    if (const auto placed = whole->commit(); !placed)
+      return fail(placed.error().code, "cannot write '" + file.string() + "': " + placed.error().message);
   if (!why.empty()) return fail(ErrorCode::io, "cannot write '" + file.string() + "': " + why);
   return {};
 }
@@ -92,7 +94,9 @@ Result<void> write_exr(const PathPicture& picture, const io::Destination& to) {
 bool can_write_exr() { return false; }
 
 Result<void> write_exr(const PathPicture&, const io::Destination& to) {
-  return fail(ErrorCode::unsupported, "cannot write '" + to.file.string() + "': this build has no OpenEXR (Debian: libopenexr-dev, then configure again); write a .png");
+  return fail(ErrorCode::unsupported,
+              "cannot write '" + to.file.string() +
+                  "': this build has no OpenEXR (Debian: libopenexr-dev, then configure again); write a .png");
 }
 
 #endif

@@ -9,20 +9,21 @@
 #include <cstring>
 #include <limits>
 
-#include "engine/sharing/light_tree.hpp"
 #include "engine/render/frame_settings.hpp"
 #include "engine/render/offscreen.hpp"
+#include "engine/sharing/light_tree.hpp"
+#include "engine/vulkan/loader.hpp"
 #include "engine/vulkan/pipeline_cache.hpp"
 #include "engine/vulkan/upload.hpp"
-#include "engine/vulkan/loader.hpp"
 #include "path_resolve_spirv.h"
 #include "path_spirv.h"
 #include "shaders/shared/path.h"
 
 namespace quarry::engine {
 
-static_assert(offsetof(QryPathFrame, origin) == 32 && offsetof(QryPathFrame, width) == 80 && offsetof(QryPathFrame, environment) == 100 &&
-                  sizeof(QryPathFrame) == 248 && sizeof(QryPathPush) == 24,
+static_assert(offsetof(QryPathFrame, origin) == 32 && offsetof(QryPathFrame, width) == 80 &&
+                  offsetof(QryPathFrame, environment) == 100 && sizeof(QryPathFrame) == 248 &&
+                  sizeof(QryPathPush) == 24,
               "the path frame's layout in C++ is not GLSL's scalar layout");
 
 namespace {
@@ -54,7 +55,7 @@ struct PathTracer::State {
   // The value at which their copy is done.
   std::vector<std::pair<uint64_t, std::shared_ptr<DeviceMemory>>> on_their_way;
   VkSemaphore copies = VK_NULL_HANDLE;  // that counts them; upload's
-  std::unique_ptr<Upload> upload;  // goes first: its end waits for the copies
+  std::unique_ptr<Upload> upload;       // goes first: its end waits for the copies
 
   ~State() {
     const VulkanFunctions& vk = device->vk();
@@ -71,8 +72,9 @@ struct PathTracer::State {
     return {};
   }
   void show(VkCommandBuffer commands, const Tile& tile, uint32_t frame_index, uint32_t steps, VkImageView target);
-  Result<void> record(VkCommandBuffer commands, SharedWorld& world, const View& view, const RenderSettings& settings, uint32_t first_step, uint32_t steps,
-                      bool with_layers, VkImageView target, uint32_t frame_index, const std::optional<Tile>& tile);
+  Result<void> record(VkCommandBuffer commands, SharedWorld& world, const View& view, const RenderSettings& settings,
+                      uint32_t first_step, uint32_t steps, bool with_layers, VkImageView target, uint32_t frame_index,
+                      const std::optional<Tile>& tile);
 };
 
 Result<void> PathTracer::State::set_up() {
@@ -81,25 +83,31 @@ Result<void> PathTracer::State::set_up() {
   targets = std::move(made_targets);
   const VkDescriptorSetLayout target_layout = targets->layout();
   VkPushConstantRange push{VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof(QryPathPush)};
-  VkPipelineLayoutCreateInfo layout_info{VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO, nullptr, 0, 1, &target_layout, 1, &push};
-  QRY_TRY(vk_check(vk.vkCreatePipelineLayout(device->handle(), &layout_info, nullptr, &layout), "vkCreatePipelineLayout", "paths"));
+  VkPipelineLayoutCreateInfo layout_info{
+      VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO, nullptr, 0, 1, &target_layout, 1, &push};
+  QRY_TRY(vk_check(vk.vkCreatePipelineLayout(device->handle(), &layout_info, nullptr, &layout),
+                   "vkCreatePipelineLayout", "paths"));
   QRY_TRY_ASSIGN(auto cache, PipelineCache::open(*device));
   QRY_TRY_ASSIGN(auto made_path, cache->make(layout, k_path_spirv, sizeof k_path_spirv, "path", {.tiled = true}));
   path = made_path;
-  QRY_TRY_ASSIGN(auto made_resolve, cache->make(layout, k_path_resolve_spirv, sizeof k_path_resolve_spirv, "path_resolve", {.tiled = true}));
+  QRY_TRY_ASSIGN(auto made_resolve, cache->make(layout, k_path_resolve_spirv, sizeof k_path_resolve_spirv,
+                                                "path_resolve", {.tiled = true}));
   resolve = made_resolve;
   cache->store();
   for (Frame& frame : frames)
-    QRY_TRY(ensure_memory(*device, frame.parameters, BufferMemory::device_mapped, sizeof(QryPathFrame), "quarry path frame"));
+    QRY_TRY(ensure_memory(*device, frame.parameters, BufferMemory::device_mapped, sizeof(QryPathFrame),
+                          "quarry path frame"));
   QRY_TRY_ASSIGN(auto made_offscreen, Offscreen::create(*device, "quarry path tracer"));
   offscreen = std::move(made_offscreen);
   return {};
 }
 
-void PathTracer::State::show(VkCommandBuffer commands, const Tile& tile, uint32_t frame_index, uint32_t steps, VkImageView target) {
+void PathTracer::State::show(VkCommandBuffer commands, const Tile& tile, uint32_t frame_index, uint32_t steps,
+                             VkImageView target) {
   const VulkanFunctions& vk = device->vk();
   compute_barrier(vk, commands);
-  const QryPathPush push{frames[frame_index].parameters->address(), 0, steps, packed(tile.x, tile.y), packed(tile.x + tile.width, tile.y + tile.height)};
+  const QryPathPush push{frames[frame_index].parameters->address(), 0, steps, packed(tile.x, tile.y),
+                         packed(tile.x + tile.width, tile.y + tile.height)};
   targets->bind(commands, layout, frame_index, target);
   vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, resolve);
   vk.vkCmdPushConstants(commands, layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof push, &push);
@@ -107,24 +115,28 @@ void PathTracer::State::show(VkCommandBuffer commands, const Tile& tile, uint32_
 }
 
 // `target` null: nothing is shown yet.
-Result<void> PathTracer::State::record(VkCommandBuffer commands, SharedWorld& world, const View& view, const RenderSettings& settings, uint32_t first_step,
-                                       uint32_t steps, bool with_layers, VkImageView target, uint32_t frame_index, const std::optional<Tile>& tile) {
+Result<void> PathTracer::State::record(VkCommandBuffer commands, SharedWorld& world, const View& view,
+                                       const RenderSettings& settings, uint32_t first_step, uint32_t steps,
+                                       bool with_layers, VkImageView target, uint32_t frame_index,
+                                       const std::optional<Tile>& tile) {
   QRY_TRY(check_frame(settings, world, frame_index));
   const bool whole = steps % kStepsAPath == 0 && first_step % kStepsAPath == 0;
   if (!steps || (!whole && steps != 1) || (uint64_t(first_step) + steps) / kStepsAPath > kMaxPaths)
-    return fail(ErrorCode::invalid_argument, std::to_string(steps) + " steps after " + std::to_string(first_step) + ": must be 1, or whole paths of 16, and at most 2^24 paths");
+    return fail(ErrorCode::invalid_argument, std::to_string(steps) + " steps after " + std::to_string(first_step) +
+                                                 ": must be 1, or whole paths of 16, and at most 2^24 paths");
   const Tile whole_picture{0, 0, settings.width, settings.height}, own = tile.value_or(whole_picture);
   QRY_TRY(check_tile(settings, own));
   const auto at_block = [](uint32_t place, uint32_t end) { return place % kBlock == 0 || place == end; };
-  if (!at_block(own.x, 0) || !at_block(own.y, 0) || !at_block(own.x + own.width, settings.width) || !at_block(own.y + own.height, settings.height))
+  if (!at_block(own.x, 0) || !at_block(own.y, 0) || !at_block(own.x + own.width, settings.width) ||
+      !at_block(own.y + own.height, settings.height))
     return fail(ErrorCode::invalid_argument, "a tile of light paths whose corners are not at multiples of 4 pixels");
   const uint64_t pixels = uint64_t(settings.width) * settings.height;
   QRY_TRY(grow(sums, pixels * kPixelBytes, "quarry path sums"));
-  if (with_layers)
-    QRY_TRY(grow(layers, pixels * 2 * kPixelBytes, "quarry path layers"));
+  if (with_layers) QRY_TRY(grow(layers, pixels * 2 * kPixelBytes, "quarry path layers"));
   Frame& frame = frames[frame_index];
   frame.sums = sums;
-  const bool samples_lights = settings.light_tree && world.lights().up_to_date() && world.lights().version() == lights_version;
+  const bool samples_lights =
+      settings.light_tree && world.lights().up_to_date() && world.lights().version() == lights_version;
   frame.lights = samples_lights ? lights : nullptr;
 
   QryPathFrame f{};
@@ -143,9 +155,11 @@ Result<void> PathTracer::State::record(VkCommandBuffer commands, SharedWorld& wo
 
   const VulkanFunctions& vk = device->vk();
   compute_barrier(vk, commands);  // the frame before still adds to the sums, or shows them
-  const QryPathPush push{frame.parameters->address(), first_step, steps, whole ? packed(own.x, own.y) : packed(own.x / kBlock, own.y / kBlock),
+  const QryPathPush push{frame.parameters->address(), first_step, steps,
+                         whole ? packed(own.x, own.y) : packed(own.x / kBlock, own.y / kBlock),
                          packed(own.x + own.width, own.y + own.height)};
-  const uint32_t across = whole ? own.width : (own.width + kBlock - 1) / kBlock, down = whole ? own.height : (own.height + kBlock - 1) / kBlock;
+  const uint32_t across = whole ? own.width : (own.width + kBlock - 1) / kBlock,
+                 down = whole ? own.height : (own.height + kBlock - 1) / kBlock;
   vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, path);
   vk.vkCmdPushConstants(commands, layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof push, &push);
   vk.vkCmdDispatch(commands, (across + 7) / 8, (down + 3) / 4, 1);
@@ -173,7 +187,8 @@ Result<void> PathTracer::prepare(const RenderedWorld& world) {
   }
   uint64_t reached = 0;
   if (!s.on_their_way.empty())
-    QRY_TRY(vk_check(s.device->vk().vkGetSemaphoreCounterValue(s.device->handle(), s.copies, &reached), "vkGetSemaphoreCounterValue", "lights"));
+    QRY_TRY(vk_check(s.device->vk().vkGetSemaphoreCounterValue(s.device->handle(), s.copies, &reached),
+                     "vkGetSemaphoreCounterValue", "lights"));
   std::erase_if(s.on_their_way, [&](const auto& copy) { return copy.first <= reached; });
   s.lights.reset();
   s.lights_version = 0;
@@ -189,27 +204,31 @@ Result<void> PathTracer::prepare(const RenderedWorld& world) {
   return {};
 }
 
-Result<void> PathTracer::record(VkCommandBuffer commands, SharedWorld& world, const View& view, const RenderSettings& settings, uint32_t first_step, uint32_t steps,
-                                VkImageView target, uint32_t frame, const std::optional<Tile>& tile) {
+Result<void> PathTracer::record(VkCommandBuffer commands, SharedWorld& world, const View& view,
+                                const RenderSettings& settings, uint32_t first_step, uint32_t steps, VkImageView target,
+                                uint32_t frame, const std::optional<Tile>& tile) {
   return state_->record(commands, world, view, settings, first_step, steps, false, target, frame, tile);
 }
 
 uint32_t PathTracer::paths_done() const { return state_->paths; }
 
-Result<PathPicture> PathTracer::render(const RenderedWorld& world, const View& view, const RenderSettings& settings, uint32_t paths,
-                                       bool layers, const Progress& progress, uint32_t first_path) {
+Result<PathPicture> PathTracer::render(const RenderedWorld& world, const View& view, const RenderSettings& settings,
+                                       uint32_t paths, bool layers, const Progress& progress, uint32_t first_path) {
   QRY_TRY(check_settings(settings));
   if (!paths || paths > kMaxPaths || first_path > kMaxPaths - paths)
-    return fail(ErrorCode::invalid_argument, std::to_string(uint64_t(first_path) + paths) + " paths a pixel: must be 1 to " + std::to_string(kMaxPaths));
+    return fail(ErrorCode::invalid_argument, std::to_string(uint64_t(first_path) + paths) +
+                                                 " paths a pixel: must be 1 to " + std::to_string(kMaxPaths));
   State& s = *state_;
   if (first_path != 0 && first_path != s.paths)
-    return fail(ErrorCode::invalid_argument, "path " + std::to_string(first_path) + " does not follow the " + std::to_string(s.paths) + " that are done");
+    return fail(ErrorCode::invalid_argument, "path " + std::to_string(first_path) + " does not follow the " +
+                                                 std::to_string(s.paths) + " that are done");
   const VulkanFunctions& vk = s.device->vk();
   QRY_TRY_ASSIGN(auto ready, world.publish());
-  if (settings.light_tree)
-    QRY_TRY(prepare(world));
-  const uint64_t pixels = uint64_t(settings.width) * settings.height, sums_bytes = pixels * kPixelBytes, layers_bytes = layers ? 2 * sums_bytes : 0;
-  QRY_TRY(ensure_memory(*s.device, s.back, BufferMemory::host_readback, sums_bytes + layers_bytes, "quarry path pixels"));
+  if (settings.light_tree) QRY_TRY(prepare(world));
+  const uint64_t pixels = uint64_t(settings.width) * settings.height, sums_bytes = pixels * kPixelBytes,
+                 layers_bytes = layers ? 2 * sums_bytes : 0;
+  QRY_TRY(
+      ensure_memory(*s.device, s.back, BufferMemory::host_readback, sums_bytes + layers_bytes, "quarry path pixels"));
 
   constexpr double kWantedSeconds = 0.25;
   // llvmpipe (22.3 at least) ends all loops of an invocation after 65,535 rounds together, and says nothing; with 1024
@@ -218,7 +237,9 @@ Result<PathPicture> PathTracer::render(const RenderedWorld& world, const View& v
   const uint32_t wanted = first_path + paths;
   s.paths = first_path;
   for (uint32_t done = first_path, at_once = 1; done < wanted;) {
-    if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped after " + std::to_string(done) + " of " + std::to_string(wanted) + " paths a pixel");
+    if (progress.cancelled())
+      return fail(ErrorCode::cancelled,
+                  "stopped after " + std::to_string(done) + " of " + std::to_string(wanted) + " paths a pixel");
     const uint32_t count = std::min(at_once, wanted - done);
     const bool last = done + count == wanted;
     QRY_TRY_ASSIGN(auto commands, s.offscreen->begin());
@@ -227,11 +248,14 @@ Result<PathPicture> PathTracer::render(const RenderedWorld& world, const View& v
       QRY_TRY_ASSIGN(auto image, s.offscreen->begin_image(settings.width, settings.height));
       target = image;
     }
-    QRY_TRY(s.record(commands, world.shared, view, settings, done * kStepsAPath, count * kStepsAPath, layers, target, kOwnFrame, {}));
+    QRY_TRY(s.record(commands, world.shared, view, settings, done * kStepsAPath, count * kStepsAPath, layers, target,
+                     kOwnFrame, {}));
     if (last) {
       QRY_TRY(s.offscreen->read_image());
-      VkMemoryBarrier barrier{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, VK_ACCESS_SHADER_WRITE_BIT, VK_ACCESS_TRANSFER_READ_BIT};
-      vk.vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT, 0, 1, &barrier, 0, nullptr, 0, nullptr);
+      VkMemoryBarrier barrier{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, VK_ACCESS_SHADER_WRITE_BIT,
+                              VK_ACCESS_TRANSFER_READ_BIT};
+      vk.vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT, 0, 1,
+                              &barrier, 0, nullptr, 0, nullptr);
       const VkBufferCopy sums_copy{0, 0, sums_bytes}, layers_copy{0, sums_bytes, layers_bytes};
       vk.vkCmdCopyBuffer(commands, s.sums->buffer(), s.back->buffer(), 1, &sums_copy);
       if (layers) vk.vkCmdCopyBuffer(commands, s.layers->buffer(), s.back->buffer(), 1, &layers_copy);

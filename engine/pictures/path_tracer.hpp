@@ -13,8 +13,8 @@
 #include <memory>
 #include <vector>
 
-#include "engine/render/ray_marcher.hpp"
 #include "base/progress.hpp"
+#include "engine/render/ray_marcher.hpp"
 
 namespace quarry::engine {
 
@@ -47,15 +47,16 @@ class PathTracer {
   // `frame` counts frames in flight, 0..3. Never waits. `tile`: these steps of its pixels alone, which it alone shows
   // in `target`; both its corners must be at multiples of four pixels or at the picture's end. A step is done when each
   // of its pixels was in one tile of it; the sums are the same then.
-  Result<void> record(VkCommandBuffer commands, SharedWorld& world, const View& view, const RenderSettings& settings, uint32_t first_step, uint32_t steps,
-                      VkImageView target, uint32_t frame, const std::optional<Tile>& tile = {});
+  Result<void> record(VkCommandBuffer commands, SharedWorld& world, const View& view, const RenderSettings& settings,
+                      uint32_t first_step, uint32_t steps, VkImageView target, uint32_t frame,
+                      const std::optional<Tile>& tile = {});
 
   // Blocking: `paths` paths a pixel, in submissions of about a quarter of a second, reporting after each. `layers`:
   // albedo, normal and depth, too. The same input gives the same bytes on one driver. Errors: cancelled; else as
   // Renderer::render. One thread at a time. first_path not 0: goes on with the picture of the call before, which left
   // so many paths_done(); everything else given must be the same.
-  Result<PathPicture> render(const RenderedWorld& world, const View& view, const RenderSettings& settings, uint32_t paths,
-                             bool layers, const Progress& progress = {}, uint32_t first_path = 0);
+  Result<PathPicture> render(const RenderedWorld& world, const View& view, const RenderSettings& settings,
+                             uint32_t paths, bool layers, const Progress& progress = {}, uint32_t first_path = 0);
   // Paths a pixel that render() has gathered, those of a cancelled call included; 0 after other errors.
   uint32_t paths_done() const;
 

@@ -16,7 +16,8 @@ constexpr glm::dvec3 kUp(0, 1, 0);
 
 }  // namespace
 
-View look_at(const glm::dvec3& position, const glm::dvec3& target, double vertical_fov_degrees, uint32_t width, uint32_t height) {
+View look_at(const glm::dvec3& position, const glm::dvec3& target, double vertical_fov_degrees, uint32_t width,
+             uint32_t height) {
   glm::dvec3 forward = target - position;
   const double distance = glm::length(forward);
   forward = distance > 1e-12 ? forward * (1 / distance) : glm::dvec3(0, 0, -1);
@@ -35,18 +36,21 @@ glm::dvec3 direction_through(const View& view, double a, double b) {
   return direction / glm::length(direction);
 }
 
-void fit_camera(const Box3& bounds, double vertical_fov_degrees, double aspect, double azimuth_degrees, double elevation_degrees,
-                glm::dvec3& position, glm::dvec3& target) {
+void fit_camera(const Box3& bounds, double vertical_fov_degrees, double aspect, double azimuth_degrees,
+                double elevation_degrees, glm::dvec3& position, glm::dvec3& target) {
   const bool empty = bounds.empty();
   const glm::dvec3 lo = empty ? glm::dvec3(-8) : glm::dvec3(bounds.min.x, bounds.min.y, bounds.min.z);
   const glm::dvec3 hi = empty ? glm::dvec3(8) : glm::dvec3(bounds.max.x + 1.0, bounds.max.y + 1.0, bounds.max.z + 1.0);
-  const double azimuth = azimuth_degrees * kPi / 180, elevation = std::clamp(elevation_degrees, -89.9, 89.9) * kPi / 180;
+  const double azimuth = azimuth_degrees * kPi / 180,
+               elevation = std::clamp(elevation_degrees, -89.9, 89.9) * kPi / 180;
   // From the target towards the camera; azimuth 0 looks along -z.
-  const glm::dvec3 back(std::cos(elevation) * std::sin(azimuth), std::sin(elevation), std::cos(elevation) * std::cos(azimuth));
+  const glm::dvec3 back(std::cos(elevation) * std::sin(azimuth), std::sin(elevation),
+                        std::cos(elevation) * std::cos(azimuth));
   glm::dvec3 right = glm::cross(-back, kUp);
   right *= 1 / glm::length(right);
   const glm::dvec3 up = glm::cross(right, -back);
-  const double tan_v = std::tan(std::clamp(vertical_fov_degrees, 0.01, 179.0) * kPi / 360), tan_h = tan_v * std::max(aspect, 1e-3);
+  const double tan_v = std::tan(std::clamp(vertical_fov_degrees, 0.01, 179.0) * kPi / 360),
+               tan_h = tan_v * std::max(aspect, 1e-3);
   // A corner (x, y to the right and up, z towards the camera) is inside the picture of a camera at (cx, cy, cz) looking
   // along -z if |x - cx| <= tan_h * (cz - z) and |y - cy| <= tan_v * (cz - z). The four tightest of these say how near
   // cz may come and where cx and cy then are: the box fills the picture's width or height, and lies in its middle on

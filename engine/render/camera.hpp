@@ -16,11 +16,12 @@ struct View {
   friend bool operator==(const View&, const View&) = default;
 };
 
-View look_at(const glm::dvec3& position, const glm::dvec3& target, double vertical_fov_degrees, uint32_t width, uint32_t height);
+View look_at(const glm::dvec3& position, const glm::dvec3& target, double vertical_fov_degrees, uint32_t width,
+             uint32_t height);
 // The unit direction from the eye through a place of the picture.
 glm::dvec3 direction_through(const View& view, double a, double b);
 // A pleasant three-quarter view of the whole box.
-void fit_camera(const Box3& bounds, double vertical_fov_degrees, double aspect, double azimuth_degrees, double elevation_degrees,
-                glm::dvec3& position, glm::dvec3& target);
+void fit_camera(const Box3& bounds, double vertical_fov_degrees, double aspect, double azimuth_degrees,
+                double elevation_degrees, glm::dvec3& position, glm::dvec3& target);
 
 }  // namespace quarry::engine

@@ -4,13 +4,14 @@
 #include <array>
 #include <string>
 
-#include "engine/render/ray_marcher.hpp"
 #include "base/suggest.hpp"
+#include "engine/render/ray_marcher.hpp"
 
 namespace quarry::engine {
 namespace {
 
-constexpr std::array<const char*, 9> kNames = {"shaded", "albedo", "normals", "depth", "bricks", "probe_depth", "steps", "material", "load"};
+constexpr std::array<const char*, 9> kNames = {"shaded",      "albedo", "normals",  "depth", "bricks",
+                                               "probe_depth", "steps",  "material", "load"};
 
 }  // namespace
 
@@ -21,7 +22,8 @@ Result<DebugView> debug_view_from_name(std::string_view name) {
     if (name == kNames[i]) return DebugView(i);
   std::string all;
   for (const char* n : kNames) all += std::string(all.empty() ? "" : ", ") + n;
-  return fail(ErrorCode::bad_usage, "there is no view '" + std::string(name) + "'." + did_you_mean(name, {kNames.begin(), kNames.end()}) + " There are: " + all);
+  return fail(ErrorCode::bad_usage, "there is no view '" + std::string(name) + "'." +
+                                        did_you_mean(name, {kNames.begin(), kNames.end()}) + " There are: " + all);
 }
 
 }  // namespace quarry::engine

@@ -10,7 +10,9 @@
 
 namespace quarry::engine {
 
-static_assert(offsetof(QryEnvironment, sky) == 24 && offsetof(QryEnvironment, background) == 40 && offsetof(QryEnvironment, fog_density) == 64 && offsetof(QryEnvironment, sun_color) == 92 && sizeof(QryEnvironment) == 148,
+static_assert(offsetof(QryEnvironment, sky) == 24 && offsetof(QryEnvironment, background) == 40 &&
+                  offsetof(QryEnvironment, fog_density) == 64 && offsetof(QryEnvironment, sun_color) == 92 &&
+                  sizeof(QryEnvironment) == 148,
               "the look's layout in C++ is not GLSL's scalar layout");
 
 namespace {
@@ -23,9 +25,11 @@ float to_linear(float srgb) { return srgb <= 0.04045f ? srgb / 12.92f : std::pow
 void put_sky(float sun_height, QryEnvironment& environment) {
   // A low sun's light comes a longer way through air: less blue.
   constexpr float kThickness[3] = {0.06f, 0.18f, 0.42f}, kRed[3] = {1.0f, 0.46f, 0.18f};
-  constexpr float kNight[3] = {0.012f, 0.018f, 0.045f}, kDay[3] = {0.08f, 0.30f, 1.05f}, kDusk[3] = {0.03f, 0.06f, 0.20f};
+  constexpr float kNight[3] = {0.012f, 0.018f, 0.045f}, kDay[3] = {0.08f, 0.30f, 1.05f},
+                  kDusk[3] = {0.03f, 0.06f, 0.20f};
   constexpr float kNightHorizon[3] = {0.035f, 0.045f, 0.09f}, kDayHorizon[3] = {0.60f, 0.92f, 1.40f};
-  const float day = glm::smoothstep(-0.15f, 0.25f, sun_height), evening = std::exp(-18 * sun_height * sun_height) * glm::smoothstep(-0.3f, -0.02f, sun_height);
+  const float day = glm::smoothstep(-0.15f, 0.25f, sun_height),
+              evening = std::exp(-18 * sun_height * sun_height) * glm::smoothstep(-0.3f, -0.02f, sun_height);
   const float shown = 1.15f * glm::smoothstep(-0.12f, 0.08f, sun_height), height = std::clamp(sun_height, 0.0f, 1.0f);
   const float red = 0.12f + 0.88f * glm::smoothstep(-0.25f, 0.03f, sun_height);
   environment.day = day;
@@ -42,32 +46,47 @@ void put_sky(float sun_height, QryEnvironment& environment) {
 
 Result<void> check_settings(const RenderSettings& s) {
   if (!s.width || !s.height || s.width > kMaxEdge || s.height > kMaxEdge)
-    return fail(ErrorCode::invalid_argument, "a picture of " + std::to_string(s.width) + "x" + std::to_string(s.height) + ": each side must be 1 to 16384 pixels");
+    return fail(ErrorCode::invalid_argument, "a picture of " + std::to_string(s.width) + "x" +
+                                                 std::to_string(s.height) + ": each side must be 1 to 16384 pixels");
   if (!s.samples || s.samples > kMaxSamples)
-    return fail(ErrorCode::invalid_argument, std::to_string(s.samples) + " samples a side of a pixel: must be 1 to " + std::to_string(kMaxSamples));
+    return fail(ErrorCode::invalid_argument,
+                std::to_string(s.samples) + " samples a side of a pixel: must be 1 to " + std::to_string(kMaxSamples));
   if (s.shadow_rays > kMaxRays || s.ambient_rays > kMaxRays)
-    return fail(ErrorCode::invalid_argument, "more than " + std::to_string(kMaxRays) + " shadow or ambient rays a pixel");
-  if (s.bounces > kMaxBounces) return fail(ErrorCode::invalid_argument, std::to_string(s.bounces) + " bounces: at most " + std::to_string(kMaxBounces));
-  if (size_t(s.view) >= debug_view_names().size()) return fail(ErrorCode::invalid_argument, "unknown debug view " + std::to_string(uint32_t(s.view)));
-  for (const float value : {s.exposure, s.sun_strength, s.sky_strength, s.sun_radius, s.fog_distance, s.fog_height, s.lens_radius, s.focus, s.firefly_limit})
-    if (!(value >= 0) || std::isinf(value)) return fail(ErrorCode::invalid_argument, "a strength, distance or radius of the picture is negative or no number");
+    return fail(ErrorCode::invalid_argument,
+                "more than " + std::to_string(kMaxRays) + " shadow or ambient rays a pixel");
+  if (s.bounces > kMaxBounces)
+    return fail(ErrorCode::invalid_argument,
+                std::to_string(s.bounces) + " bounces: at most " + std::to_string(kMaxBounces));
+  if (size_t(s.view) >= debug_view_names().size())
+    return fail(ErrorCode::invalid_argument, "unknown debug view " + std::to_string(uint32_t(s.view)));
+  for (const float value : {s.exposure, s.sun_strength, s.sky_strength, s.sun_radius, s.fog_distance, s.fog_height,
+                            s.lens_radius, s.focus, s.firefly_limit})
+    if (!(value >= 0) || std::isinf(value))
+      return fail(ErrorCode::invalid_argument,
+                  "a strength, distance or radius of the picture is negative or no number");
   return {};
 }
 
-Result<void> check_frame(const RenderSettings& settings, const SharedWorld& world, uint32_t frame_index, uint32_t frames) {
+Result<void> check_frame(const RenderSettings& settings, const SharedWorld& world, uint32_t frame_index,
+                         uint32_t frames) {
   QRY_TRY(check_settings(settings));
   if (frame_index > frames)
-    return fail(ErrorCode::invalid_argument, "frame " + std::to_string(frame_index) + ": frames in flight are counted 0 to " + std::to_string(frames - 1));
-  if (!world.root_address()) return fail(ErrorCode::invalid_argument, "nothing was published yet: call SharedWorld::publish before recording a frame");
+    return fail(ErrorCode::invalid_argument, "frame " + std::to_string(frame_index) +
+                                                 ": frames in flight are counted 0 to " + std::to_string(frames - 1));
+  if (!world.root_address())
+    return fail(ErrorCode::invalid_argument,
+                "nothing was published yet: call SharedWorld::publish before recording a frame");
   return {};
 }
 
 Result<void> check_tile(const RenderSettings& settings, const Tile& tile) {
-  if (tile.width && tile.height && tile.x < settings.width && tile.y < settings.height && tile.width <= settings.width - tile.x &&
-      tile.height <= settings.height - tile.y)
+  if (tile.width && tile.height && tile.x < settings.width && tile.y < settings.height &&
+      tile.width <= settings.width - tile.x && tile.height <= settings.height - tile.y)
     return {};
-  return fail(ErrorCode::invalid_argument, "a tile of " + std::to_string(tile.width) + "x" + std::to_string(tile.height) + " pixels at " + std::to_string(tile.x) + ", " +
-                                               std::to_string(tile.y) + ": no part of a picture of " + std::to_string(settings.width) + "x" + std::to_string(settings.height));
+  return fail(ErrorCode::invalid_argument, "a tile of " + std::to_string(tile.width) + "x" +
+                                               std::to_string(tile.height) + " pixels at " + std::to_string(tile.x) +
+                                               ", " + std::to_string(tile.y) + ": no part of a picture of " +
+                                               std::to_string(settings.width) + "x" + std::to_string(settings.height));
 }
 
 QryEnvironment environment_of(const RenderSettings& s, const QryWorldRoot& root) {
@@ -80,8 +99,11 @@ QryEnvironment environment_of(const RenderSettings& s, const QryWorldRoot& root)
   environment.sky_strength = s.sky_strength;
   environment.sky = s.uniform_sky ? kQrySkyUniform : kQrySkyDay;
   std::copy_n(s.sky_color, 3, environment.sky_color);
-  environment.background = s.background == Background::sky ? kQryBackgroundSky : s.background == Background::color ? kQryBackgroundColor : kQryBackgroundNone;
-  for (int i = 0; i < 3; ++i) environment.background_color[i] = to_linear(std::clamp(s.background_color[i], 0.0f, 1.0f));
+  environment.background = s.background == Background::sky     ? kQryBackgroundSky
+                           : s.background == Background::color ? kQryBackgroundColor
+                                                               : kQryBackgroundNone;
+  for (int i = 0; i < 3; ++i)
+    environment.background_color[i] = to_linear(std::clamp(s.background_color[i], 0.0f, 1.0f));
   const float low = root.box_low[1] + float(kQryBoxMargin), high = root.box_high[1] - float(kQryBoxMargin);
   const bool empty = !(low < high);
   const float floor = empty ? 0.0f : low, height = empty ? 1.0f : high - low;

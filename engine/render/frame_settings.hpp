@@ -14,7 +14,8 @@ namespace quarry::engine {
 Result<void> check_settings(const RenderSettings& settings);
 constexpr uint32_t kFrames = 4, kOwnFrame = kFrames;  // frames in flight of record(), and the one of render()
 // Says why a frame of these settings cannot be recorded now.
-Result<void> check_frame(const RenderSettings& settings, const SharedWorld& world, uint32_t frame_index, uint32_t frames = kFrames);
+Result<void> check_frame(const RenderSettings& settings, const SharedWorld& world, uint32_t frame_index,
+                         uint32_t frames = kFrames);
 
 // Says why that is no tile of such a picture.
 Result<void> check_tile(const RenderSettings& settings, const Tile& tile);

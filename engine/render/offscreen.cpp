@@ -24,21 +24,24 @@ Result<VkImageView> Offscreen::begin_image(uint32_t width, uint32_t height) {
     QRY_TRY_ASSIGN(auto made, TargetImage::create(*device_, width, height));
     image_ = std::move(made);
   }
-  image_barrier(device_->vk(), commands_->handle(), image_->image(), VK_IMAGE_LAYOUT_UNDEFINED, VK_IMAGE_LAYOUT_GENERAL, VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT, 0,
-                VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_WRITE_BIT);
+  image_barrier(device_->vk(), commands_->handle(), image_->image(), VK_IMAGE_LAYOUT_UNDEFINED, VK_IMAGE_LAYOUT_GENERAL,
+                VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT, 0, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_WRITE_BIT);
   return image_->view();
 }
 
 Result<void> Offscreen::read_image() {
   const VulkanFunctions& vk = device_->vk();
   const VkCommandBuffer commands = commands_->handle();
-  QRY_TRY(ensure_memory(*device_, pixels_, BufferMemory::host_readback, uint64_t(image_->width()) * image_->height() * 4, "quarry pixels"));
-  image_barrier(vk, commands, image_->image(), VK_IMAGE_LAYOUT_GENERAL, VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
-                VK_ACCESS_SHADER_WRITE_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_READ_BIT);
+  QRY_TRY(ensure_memory(*device_, pixels_, BufferMemory::host_readback,
+                        uint64_t(image_->width()) * image_->height() * 4, "quarry pixels"));
+  image_barrier(vk, commands, image_->image(), VK_IMAGE_LAYOUT_GENERAL, VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL,
+                VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_WRITE_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT,
+                VK_ACCESS_TRANSFER_READ_BIT);
   VkBufferImageCopy copy{};
   copy.imageSubresource = {VK_IMAGE_ASPECT_COLOR_BIT, 0, 0, 1};
   copy.imageExtent = {image_->width(), image_->height(), 1};
-  vk.vkCmdCopyImageToBuffer(commands, image_->image(), VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, pixels_->buffer(), 1, &copy);
+  vk.vkCmdCopyImageToBuffer(commands, image_->image(), VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, pixels_->buffer(), 1,
+                            &copy);
   host_read_barrier(vk, commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT);
   return {};
 }
@@ -65,7 +68,8 @@ Result<void> Offscreen::submit_and_wait(Device::TimelinePoint ready) {
 
 Picture Offscreen::picture() const {
   const auto* first = static_cast<const uint8_t*>(pixels_->mapped());
-  return {image_->width(), image_->height(), std::vector<uint8_t>(first, first + uint64_t(image_->width()) * image_->height() * 4)};
+  return {image_->width(), image_->height(),
+          std::vector<uint8_t>(first, first + uint64_t(image_->width()) * image_->height() * 4)};
 }
 
 }  // namespace quarry::engine

@@ -5,9 +5,9 @@
 
 #include <memory>
 
+#include "engine/render/ray_marcher.hpp"
 #include "engine/vulkan/commands.hpp"
 #include "engine/vulkan/device_memory.hpp"
-#include "engine/render/ray_marcher.hpp"
 #include "engine/vulkan/target_image.hpp"
 #include "engine/vulkan/timeline.hpp"
 

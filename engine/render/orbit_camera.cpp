@@ -18,7 +18,8 @@ constexpr double kNearest = 0.5, kFarthest = 40000;  // voxels; the world's diag
 
 glm::dvec3 OrbitCamera::position() const {
   const double a = azimuth * kRadians, e = elevation * kRadians;
-  return target + glm::dvec3(distance * std::cos(e) * std::sin(a), distance * std::sin(e), distance * std::cos(e) * std::cos(a));
+  return target +
+         glm::dvec3(distance * std::cos(e) * std::sin(a), distance * std::sin(e), distance * std::cos(e) * std::cos(a));
 }
 
 void OrbitCamera::orbit(double dx, double dy) {
@@ -31,7 +32,8 @@ void OrbitCamera::pan(double dx, double dy, double height) {
   // One pixel at the target's distance, in voxels: what is under the mouse stays under it.
   const double scale = 2 * distance * std::tan(vertical_fov * kRadians / 2) / std::max(1.0, height);
   const double a = azimuth * kRadians, e = elevation * kRadians;
-  const glm::dvec3 right(std::cos(a), 0, -std::sin(a)), up(-std::sin(e) * std::sin(a), std::cos(e), -std::sin(e) * std::cos(a));
+  const glm::dvec3 right(std::cos(a), 0, -std::sin(a)),
+      up(-std::sin(e) * std::sin(a), std::cos(e), -std::sin(e) * std::cos(a));
   target += (-dx * right + dy * up) * scale;
 }
 
@@ -66,7 +68,8 @@ std::optional<ScreenPoint> OrbitCamera::project(const glm::dvec3& point, uint32_
   const glm::dvec3 relative = point - glm::dvec3(v.origin), right(v.right), up(v.up);
   const double depth = glm::dot(glm::dvec3(v.forward), relative);
   if (depth < 1e-3) return {};
-  const double a = glm::dot(right, relative) / glm::dot(right, right) / depth, b = glm::dot(up, relative) / glm::dot(up, up) / depth;
+  const double a = glm::dot(right, relative) / glm::dot(right, right) / depth,
+               b = glm::dot(up, relative) / glm::dot(up, up) / depth;
   return ScreenPoint{(a + 1) / 2 * width - 0.5, (1 - b) / 2 * height - 0.5, depth};
 }
 

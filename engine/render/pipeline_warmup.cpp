@@ -15,7 +15,8 @@ namespace {
 
 // Each pass over a picture of no pixels, from the last to the first. What fails is left to the device that draws, and
 // said there.
-void compile(const std::string& device_name, const std::vector<Pass>& passes, uint32_t width, uint32_t height, const std::atomic<bool>& stop) {
+void compile(const std::string& device_name, const std::vector<Pass>& passes, uint32_t width, uint32_t height,
+             const std::atomic<bool>& stop) {
   DeviceOptions options;
   options.prefer = device_name;
   const auto device = Device::create(options);
@@ -24,7 +25,8 @@ void compile(const std::string& device_name, const std::vector<Pass>& passes, ui
   if (!targets) return;
   const auto pipelines = Pipelines::create(**device, (*targets)->layout());
   const auto offscreen = Offscreen::create(**device, "quarry compiling");
-  const auto parameters = DeviceMemory::create(**device, BufferMemory::host_upload, sizeof(QryFrame), "quarry empty frame");
+  const auto parameters =
+      DeviceMemory::create(**device, BufferMemory::host_upload, sizeof(QryFrame), "quarry empty frame");
   if (!pipelines || !offscreen || !parameters) return;
   std::memset((*parameters)->mapped(), 0, (*parameters)->size_bytes());
   const VulkanFunctions& vk = (*device)->vk();
@@ -49,7 +51,9 @@ void compile(const std::string& device_name, const std::vector<Pass>& passes, ui
 }  // namespace
 
 PipelineWarmup::PipelineWarmup(std::string device_name, std::vector<Pass> passes, uint32_t width, uint32_t height)
-    : thread_([this, name = std::move(device_name), passes = std::move(passes), width, height] { compile(name, passes, width, height, stop_); }) {}
+    : thread_([this, name = std::move(device_name), passes = std::move(passes), width, height] {
+        compile(name, passes, width, height, stop_);
+      }) {}
 
 PipelineWarmup::~PipelineWarmup() {
   stop_ = true;

@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "ambient_spirv.h"
+#include "base/parallel.hpp"
 #include "beams_spirv.h"
 #include "debug_views_spirv.h"
 #include "engine/render/shadow_order.hpp"
 #include "engine/vulkan/loader.hpp"
-#include "base/parallel.hpp"
 #include "march_spirv.h"
 #include "page_load_factor_spirv.h"
 #include "reflection_spirv.h"
@@ -30,20 +30,23 @@ struct Source {
 };
 
 // In the order of Pass.
-const Source kSources[] = {{k_beams_spirv, "beams", {}},
-                           {k_march_spirv, "march", {}},
-                           {k_march_spirv, "march, counted", {.counts = true}},
-                           {k_shadow_spirv, "shadow by rows", {.inside = true, .rows = kShadowRows}},
-                           {k_shadow_spirv, "shadow by rows, one way", {.inside = true, .one_direction = true, .rows = kShadowRows}},
-                           {k_shadow_spirv, "shadow by columns", {.inside = true, .by_columns = true, .rows = kShadowColumnRows}},
-                           {k_shadow_spirv, "shadow by columns, one way", {.inside = true, .one_direction = true, .by_columns = true, .rows = kShadowColumnRows}},
-                           {k_ambient_spirv, "ambient", {.inside = true}},
-                           {k_refraction_spirv, "behind", {.inside = true, .skips_material = true}},
-                           {k_reflection_spirv, "mirror", {.inside = true}},
-                           {k_shade_spirv, "shade", {}},
-                           {k_debug_views_spirv, "views", {}},
-                           {k_page_load_factor_spirv, "page_load", {}},
-                           {k_trace_spirv, "trace", {.counts = true}}};
+const Source kSources[] = {
+    {k_beams_spirv, "beams", {}},
+    {k_march_spirv, "march", {}},
+    {k_march_spirv, "march, counted", {.counts = true}},
+    {k_shadow_spirv, "shadow by rows", {.inside = true, .rows = kShadowRows}},
+    {k_shadow_spirv, "shadow by rows, one way", {.inside = true, .one_direction = true, .rows = kShadowRows}},
+    {k_shadow_spirv, "shadow by columns", {.inside = true, .by_columns = true, .rows = kShadowColumnRows}},
+    {k_shadow_spirv,
+     "shadow by columns, one way",
+     {.inside = true, .one_direction = true, .by_columns = true, .rows = kShadowColumnRows}},
+    {k_ambient_spirv, "ambient", {.inside = true}},
+    {k_refraction_spirv, "behind", {.inside = true, .skips_material = true}},
+    {k_reflection_spirv, "mirror", {.inside = true}},
+    {k_shade_spirv, "shade", {}},
+    {k_debug_views_spirv, "views", {}},
+    {k_page_load_factor_spirv, "page_load", {}},
+    {k_trace_spirv, "trace", {.counts = true}}};
 static_assert(std::size(kSources) == kPasses);
 
 }  // namespace
@@ -52,12 +55,17 @@ Result<std::unique_ptr<Pipelines>> Pipelines::create(Device& device, VkDescripto
   std::unique_ptr<Pipelines> self(new Pipelines(device));
   const VulkanFunctions& vk = device.vk();
   self->tiled_ = tiled || device.info().type == VK_PHYSICAL_DEVICE_TYPE_CPU;
-  VkPushConstantRange frame_push{VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof(QryFramePush)}, list_push{VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof(QryTracePush)};
+  VkPushConstantRange frame_push{VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof(QryFramePush)},
+      list_push{VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof(QryTracePush)};
   static_assert(sizeof(QryTracePush) <= 128);
-  VkPipelineLayoutCreateInfo frame_info{VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO, nullptr, 0, 1, &target_layout, 1, &frame_push};
-  VkPipelineLayoutCreateInfo list_info{VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO, nullptr, 0, 0, nullptr, 1, &list_push};
-  QRY_TRY(vk_check(vk.vkCreatePipelineLayout(device.handle(), &frame_info, nullptr, &self->frame_layout), "vkCreatePipelineLayout", "frames"));
-  QRY_TRY(vk_check(vk.vkCreatePipelineLayout(device.handle(), &list_info, nullptr, &self->list_layout), "vkCreatePipelineLayout", "lists"));
+  VkPipelineLayoutCreateInfo frame_info{
+      VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO, nullptr, 0, 1, &target_layout, 1, &frame_push};
+  VkPipelineLayoutCreateInfo list_info{
+      VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO, nullptr, 0, 0, nullptr, 1, &list_push};
+  QRY_TRY(vk_check(vk.vkCreatePipelineLayout(device.handle(), &frame_info, nullptr, &self->frame_layout),
+                   "vkCreatePipelineLayout", "frames"));
+  QRY_TRY(vk_check(vk.vkCreatePipelineLayout(device.handle(), &list_info, nullptr, &self->list_layout),
+                   "vkCreatePipelineLayout", "lists"));
   QRY_TRY_ASSIGN(auto cache, PipelineCache::open(device));
   self->cache_ = std::move(cache);
   self->first_start_ = self->cache_->begins();

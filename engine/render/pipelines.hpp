@@ -13,7 +13,22 @@
 namespace quarry::engine {
 
 // A shader and its constants. `beams` there is none where the device has no beam_lanes.
-enum class Pass : uint8_t { beams, march, march_counted, shadow_rows, shadow_rows_one_direction, shadow_columns, shadow_columns_one_direction, ambient, refraction, reflection, shade, debug_views, page_load_factor, trace };
+enum class Pass : uint8_t {
+  beams,
+  march,
+  march_counted,
+  shadow_rows,
+  shadow_rows_one_direction,
+  shadow_columns,
+  shadow_columns_one_direction,
+  ambient,
+  refraction,
+  reflection,
+  shade,
+  debug_views,
+  page_load_factor,
+  trace
+};
 constexpr size_t kPasses = size_t(Pass::trace) + 1;
 
 class Pipelines {
@@ -22,7 +37,8 @@ class Pipelines {
   // here, so that no frame has to wait for one; a software driver's when a picture first needs them, since it compiles
   // at the first dispatch whatever was made before. `tiled`: for tiles of pictures, which a software driver's always
   // are, since it would compile both for nothing.
-  static Result<std::unique_ptr<Pipelines>> create(Device& device, VkDescriptorSetLayout target_layout, bool tiled = false);
+  static Result<std::unique_ptr<Pipelines>> create(Device& device, VkDescriptorSetLayout target_layout,
+                                                   bool tiled = false);
   ~Pipelines();
   Pipelines(const Pipelines&) = delete;
   Pipelines& operator=(const Pipelines&) = delete;
@@ -31,7 +47,7 @@ class Pipelines {
   Result<void> need(std::span<const Pass> passes);
   Result<void> need(std::initializer_list<Pass> passes) { return need(std::span(passes.begin(), passes.size())); }
   bool tiled() const { return tiled_; }
-  bool first_start() const { return first_start_; }  // no pipelines of this driver were on disk
+  bool first_start() const { return first_start_; }                       // no pipelines of this driver were on disk
   VkPipeline operator[](Pass pass) const { return made_[size_t(pass)]; }  // after need()
 
   VkPipelineLayout frame_layout = VK_NULL_HANDLE;  // set 0 = a target; QryFramePush

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <optional>
 
+#include "base/parallel.hpp"
 #include "engine/render/beams.hpp"
 #include "engine/render/frame_settings.hpp"
 #include "engine/render/offscreen.hpp"
@@ -17,15 +18,16 @@
 #include "engine/render/ray_setup.hpp"
 #include "engine/render/shadow_order.hpp"
 #include "engine/vulkan/loader.hpp"
-#include "base/parallel.hpp"
 #include "shaders/shared/frame.h"
 
 namespace quarry::engine {
 
-static_assert(offsetof(QryFrame, origin) == 56 && offsetof(QryFrame, width) == 104 && offsetof(QryFrame, environment) == 136 &&
-                  offsetof(QryFrame, highlight_max) == 300 && sizeof(QryFrame) == 312,
+static_assert(offsetof(QryFrame, origin) == 56 && offsetof(QryFrame, width) == 104 &&
+                  offsetof(QryFrame, environment) == 136 && offsetof(QryFrame, highlight_max) == 300 &&
+                  sizeof(QryFrame) == 312,
               "the frame's layout in C++ is not GLSL's scalar layout");
-static_assert(sizeof(QryVisibility) == 16 && sizeof(QryRay) == 24 && sizeof(QryRayHit) == 32 && offsetof(QryFramePush, sample_index) == 88 &&
+static_assert(sizeof(QryVisibility) == 16 && sizeof(QryRay) == 24 && sizeof(QryRayHit) == 32 &&
+              offsetof(QryFramePush, sample_index) == 88 &&
               // No device has less room for push constants.
               offsetof(QryFramePush, tile_from) == 120 && sizeof(QryFramePush) <= 128);
 
@@ -39,11 +41,13 @@ struct FramePlan {
   std::vector<Pass> passes;
 };
 
-FramePlan plan_of(const DeviceInfo& device, const SharedWorld& world, const View& view, const RenderSettings& settings) {
+FramePlan plan_of(const DeviceInfo& device, const SharedWorld& world, const View& view,
+                  const RenderSettings& settings) {
   FramePlan plan{};
   plan.shaded = settings.view == DebugView::shaded;
   // Labels of bricks and materials show the world's shape by how open it is; numbers of steps stay as they are.
-  const bool labels = settings.view == DebugView::bricks || settings.view == DebugView::probe_depth || settings.view == DebugView::material || settings.view == DebugView::load;
+  const bool labels = settings.view == DebugView::bricks || settings.view == DebugView::probe_depth ||
+                      settings.view == DebugView::material || settings.view == DebugView::load;
   plan.lit = plan.shaded || (labels && settings.ambient_rays > 0 && settings.ambient_reach > 0);
   plan.refraction = plan.shaded && world.has_transmissive();
   plan.reflection = plan.shaded && world.has_reflective();
@@ -52,15 +56,24 @@ FramePlan plan_of(const DeviceInfo& device, const SharedWorld& world, const View
   plan.march = counted ? Pass::march_counted : Pass::march;
   // Software drivers have an order of their own (shaders/library/dispatch_pixel.glsl), and the smaller workgroups.
   plan.shadow_columns = device.type != VK_PHYSICAL_DEVICE_TYPE_CPU && shadows_by_columns(world.root(), view.origin);
-  const bool small = plan.shadow_columns || device.type == VK_PHYSICAL_DEVICE_TYPE_CPU, one_direction = settings.shadow_rays == 1;
-  plan.shadow = small ? (one_direction ? Pass::shadow_columns_one_direction : Pass::shadow_columns) : (one_direction ? Pass::shadow_rows_one_direction : Pass::shadow_rows);
+  const bool small = plan.shadow_columns || device.type == VK_PHYSICAL_DEVICE_TYPE_CPU,
+             one_direction = settings.shadow_rays == 1;
+  plan.shadow = small ? (one_direction ? Pass::shadow_columns_one_direction : Pass::shadow_columns)
+                      : (one_direction ? Pass::shadow_rows_one_direction : Pass::shadow_rows);
   plan.shadow_rows = small ? kShadowColumnRows : kShadowRows;
   // Where steps are shown, they are those from the eye. A software driver compiles beams for longer than they save in
   // the few pictures it makes.
   const bool may_beam = !counted && settings.beams != Beams::never && device.beam_lanes && world.root().brick_count > 0;
-  plan.beams = may_beam && (settings.beams == Beams::always || (device.type != VK_PHYSICAL_DEVICE_TYPE_CPU && beams_pay(world.root(), view.origin)));
-  for (const auto& [wanted, pass] : {std::pair{plan.loads, Pass::page_load_factor}, {plan.beams, Pass::beams}, {true, plan.march}, {plan.shaded, plan.shadow},
-                                     {plan.lit, Pass::ambient}, {plan.refraction, Pass::refraction}, {plan.reflection, Pass::reflection}, {plan.shaded, Pass::shade},
+  plan.beams = may_beam && (settings.beams == Beams::always ||
+                            (device.type != VK_PHYSICAL_DEVICE_TYPE_CPU && beams_pay(world.root(), view.origin)));
+  for (const auto& [wanted, pass] : {std::pair{plan.loads, Pass::page_load_factor},
+                                     {plan.beams, Pass::beams},
+                                     {true, plan.march},
+                                     {plan.shaded, plan.shadow},
+                                     {plan.lit, Pass::ambient},
+                                     {plan.refraction, Pass::refraction},
+                                     {plan.reflection, Pass::reflection},
+                                     {plan.shaded, Pass::shade},
                                      {!plan.shaded, Pass::debug_views}})
     if (wanted) plan.passes.push_back(pass);
   return plan;
@@ -85,14 +98,16 @@ struct Renderer::State {
   // The latter once a tile was asked for; a software driver's are all for tiles.
   std::unique_ptr<Pipelines> pipelines, tiled_pipelines;
   struct Frame {
-    std::unique_ptr<DeviceMemory> parameters, visibility, beams, refraction, reflection, light, accumulation, page_loads;
+    std::unique_ptr<DeviceMemory> parameters, visibility, beams, refraction, reflection, light, accumulation,
+        page_loads;
   };
   std::vector<Frame> frames;  // those in flight, and the one of render()
   uint32_t own_frame() const { return uint32_t(frames.size()) - 1; }
   std::unique_ptr<Offscreen> offscreen;
   std::unique_ptr<DeviceMemory> list_in, list_out;
 
-  Result<void> ensure(std::unique_ptr<DeviceMemory>& memory, BufferMemory kind, uint64_t size_bytes, const char* label) {
+  Result<void> ensure(std::unique_ptr<DeviceMemory>& memory, BufferMemory kind, uint64_t size_bytes,
+                      const char* label) {
     return ensure_memory(*device, memory, kind, size_bytes, label);
   }
 
@@ -143,7 +158,8 @@ Result<std::unique_ptr<Renderer>> Renderer::create(Device& device, uint32_t fram
   return std::unique_ptr<Renderer>(new Renderer(std::move(state)));
 }
 
-Result<void> Renderer::record(VkCommandBuffer commands, SharedWorld& world, const View& view, const RenderSettings& settings, VkImageView target, uint32_t frame_index,
+Result<void> Renderer::record(VkCommandBuffer commands, SharedWorld& world, const View& view,
+                              const RenderSettings& settings, VkImageView target, uint32_t frame_index,
                               const std::optional<Tile>& tile) {
   State& s = *state_;
   QRY_TRY(check_frame(settings, world, frame_index, s.own_frame()));
@@ -157,18 +173,17 @@ Result<void> Renderer::record(VkCommandBuffer commands, SharedWorld& world, cons
   QRY_TRY(s.ensure(frame.visibility, BufferMemory::device, pixels * sizeof(QryVisibility), "quarry visibility"));
   const FramePlan plan = plan_of(s.device->info(), world, view, settings);
   QRY_TRY(with.need(plan.passes));
-  if (plan.lit)
-    QRY_TRY(s.ensure(frame.light, BufferMemory::device, pixels * 16, "quarry light"));
+  if (plan.lit) QRY_TRY(s.ensure(frame.light, BufferMemory::device, pixels * 16, "quarry light"));
   if (plan.refraction)
     QRY_TRY(s.ensure(frame.refraction, BufferMemory::device, pixels * sizeof(QryVisibility), "quarry behind"));
   if (plan.reflection)
     QRY_TRY(s.ensure(frame.reflection, BufferMemory::device, pixels * sizeof(QryVisibility), "quarry mirror"));
   QRY_TRY(s.ensure(frame.accumulation, BufferMemory::device, samples > 1 ? pixels * 16 : 16, "quarry accumulation"));
   if (plan.beams)
-    QRY_TRY(s.ensure(frame.beams, BufferMemory::device, beam_tiles(settings.width, settings.height) * 4, "quarry beams"));
+    QRY_TRY(
+        s.ensure(frame.beams, BufferMemory::device, beam_tiles(settings.width, settings.height) * 4, "quarry beams"));
   const uint32_t pages = std::max(world.root().grid_pages, 1u);
-  if (plan.loads)
-    QRY_TRY(s.ensure(frame.page_loads, BufferMemory::device, uint64_t(pages) * 4, "quarry page loads"));
+  if (plan.loads) QRY_TRY(s.ensure(frame.page_loads, BufferMemory::device, uint64_t(pages) * 4, "quarry page loads"));
 
   QryFrame f{};
   f.visibility = frame.visibility->address();
@@ -191,7 +206,8 @@ Result<void> Renderer::record(VkCommandBuffer commands, SharedWorld& world, cons
   if (settings.highlight && !settings.highlight_box.empty()) {
     const Box3& box = settings.highlight_box;
     f.highlight = 1;
-    const float low[3] = {float(box.min.x), float(box.min.y), float(box.min.z)}, high[3] = {float(box.max.x) + 1, float(box.max.y) + 1, float(box.max.z) + 1};
+    const float low[3] = {float(box.min.x), float(box.min.y), float(box.min.z)},
+                high[3] = {float(box.max.x) + 1, float(box.max.y) + 1, float(box.max.z) + 1};
     std::copy_n(low, 3, f.highlight_min);
     std::copy_n(high, 3, f.highlight_max);
   }
@@ -213,7 +229,9 @@ Result<void> Renderer::record(VkCommandBuffer commands, SharedWorld& world, cons
   const auto pass = [&](const char* name, Pass what, const Tile& over, uint32_t rows, bool by_columns = false) {
     const uint32_t across = (over.width + 7) / 8, down = (over.height + rows - 1) / rows;
     const uint32_t ends[] = {over.x | over.y << 16, (over.x + over.width) | (over.y + over.height) << 16};
-    if (with.tiled()) vk.vkCmdPushConstants(commands, with.frame_layout, VK_SHADER_STAGE_COMPUTE_BIT, offsetof(QryFramePush, tile_from), sizeof ends, ends);
+    if (with.tiled())
+      vk.vkCmdPushConstants(commands, with.frame_layout, VK_SHADER_STAGE_COMPUTE_BIT, offsetof(QryFramePush, tile_from),
+                            sizeof ends, ends);
     groups(name, what, by_columns ? down : across, by_columns ? across : down);
   };
   // The mean of light about a pixel reads its neighbours, so a tile finds those out as well.
@@ -253,7 +271,8 @@ Result<Picture> Renderer::render(const RenderedWorld& world, const View& view, c
   QRY_TRY_ASSIGN(auto ready, world.publish());
   std::optional<PipelineWarmup> warmup;
   const DeviceInfo& device = state_->device->info();
-  if (device.type == VK_PHYSICAL_DEVICE_TYPE_CPU && state_->device->owned() && state_->pipelines->first_start() && thread_count() > 1)
+  if (device.type == VK_PHYSICAL_DEVICE_TYPE_CPU && state_->device->owned() && state_->pipelines->first_start() &&
+      thread_count() > 1)
     if (FramePlan plan = plan_of(device, world.shared, view, settings); !(*state_->pipelines)[plan.march])
       warmup.emplace(device.name, std::move(plan.passes), settings.width, settings.height);
   QRY_TRY_ASSIGN(auto commands, offscreen.begin());
@@ -264,9 +283,11 @@ Result<Picture> Renderer::render(const RenderedWorld& world, const View& view, c
   return offscreen.picture();
 }
 
-Result<std::vector<Hit>> Renderer::trace(const RenderedWorld& world, std::span<const float> origins, std::span<const float> directions) {
+Result<std::vector<Hit>> Renderer::trace(const RenderedWorld& world, std::span<const float> origins,
+                                         std::span<const float> directions) {
   if (origins.size() != directions.size() || origins.size() % 3)
-    return fail(ErrorCode::invalid_argument, "rays need 3 floats of origin and 3 of direction each; got " + std::to_string(origins.size()) + " and " +
+    return fail(ErrorCode::invalid_argument, "rays need 3 floats of origin and 3 of direction each; got " +
+                                                 std::to_string(origins.size()) + " and " +
                                                  std::to_string(directions.size()));
   QRY_TRY_ASSIGN(auto ready, world.publish());
   std::vector<Hit> hits;

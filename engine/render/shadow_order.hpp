@@ -14,7 +14,9 @@ namespace quarry::engine {
 // From outside, a world ends within the picture or falls off to its sides, so columns end with short rays and with none
 // at all, while the rows at its foot have those that graze it. From inside, walls are all around, and the rows end with
 // what is near.
-inline bool shadows_by_columns(const QryWorldRoot& root, const glm::vec3& origin) { return !inside_tight_box(root, origin); }
+inline bool shadows_by_columns(const QryWorldRoot& root, const glm::vec3& origin) {
+  return !inside_tight_box(root, origin);
+}
 // A workgroup is 8 x so many pixels, in the one order and in the other.
 constexpr uint32_t kShadowRows = 32, kShadowColumnRows = 16;
 

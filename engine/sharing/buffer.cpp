@@ -28,26 +28,34 @@ Result<SharingChoice> choose_sharing(const Device& device, SharingMode wanted) {
   std::string no_zero_copy;
   if (device.cuda_device() < 0) no_zero_copy = device.cuda_reason();
   else if (!info.external_memory_fd) no_zero_copy = info.name + " cannot export memory (VK_KHR_external_memory_fd)";
-  else if (!info.external_semaphore_fd) no_zero_copy = info.name + " cannot export timeline semaphores (VK_KHR_external_semaphore_fd)";
-  const std::string no_import = info.external_memory_host ? "" : info.name + " cannot import host memory (VK_EXT_external_memory_host)";
+  else if (!info.external_semaphore_fd)
+    no_zero_copy = info.name + " cannot export timeline semaphores (VK_KHR_external_semaphore_fd)";
+  const std::string no_import =
+      info.external_memory_host ? "" : info.name + " cannot import host memory (VK_EXT_external_memory_host)";
   // Through a bus, rays would read the host's memory word by word.
-  const bool beside_host = info.type == VK_PHYSICAL_DEVICE_TYPE_CPU || info.type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
+  const bool beside_host =
+      info.type == VK_PHYSICAL_DEVICE_TYPE_CPU || info.type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
   switch (wanted) {
     case SharingMode::zero_copy:
-      if (!no_zero_copy.empty()) return fail(ErrorCode::unsupported, "zero-copy sharing is not possible: " + no_zero_copy);
-      return SharingChoice{wanted, "zero-copy was asked for: CUDA device " + std::to_string(device.cuda_device()) + " writes memory exported by " + info.name};
+      if (!no_zero_copy.empty())
+        return fail(ErrorCode::unsupported, "zero-copy sharing is not possible: " + no_zero_copy);
+      return SharingChoice{wanted, "zero-copy was asked for: CUDA device " + std::to_string(device.cuda_device()) +
+                                       " writes memory exported by " + info.name};
     case SharingMode::host_import:
       if (!no_import.empty()) return fail(ErrorCode::unsupported, "host-import sharing is not possible: " + no_import);
       return SharingChoice{wanted, "host-import was asked for: " + info.name + " reads the host's memory in place"};
-    case SharingMode::staged:
-      return SharingChoice{wanted, "staged was asked for: changes are copied to " + info.name};
+    case SharingMode::staged: return SharingChoice{wanted, "staged was asked for: changes are copied to " + info.name};
     case SharingMode::automatic: break;
   }
   if (no_zero_copy.empty())
-    return SharingChoice{SharingMode::zero_copy, "CUDA device " + std::to_string(device.cuda_device()) + " is " + info.name + " and writes memory exported by Vulkan"};
+    return SharingChoice{SharingMode::zero_copy, "CUDA device " + std::to_string(device.cuda_device()) + " is " +
+                                                     info.name + " and writes memory exported by Vulkan"};
   if (no_import.empty() && beside_host)
-    return SharingChoice{SharingMode::host_import, info.name + " reads the host's memory in place; no zero-copy because " + no_zero_copy};
-  return SharingChoice{SharingMode::staged, "changes are copied; no zero-copy because " + no_zero_copy + "; no host-import because " + (no_import.empty() ? info.name + " has memory of its own" : no_import)};
+    return SharingChoice{SharingMode::host_import,
+                         info.name + " reads the host's memory in place; no zero-copy because " + no_zero_copy};
+  return SharingChoice{SharingMode::staged, "changes are copied; no zero-copy because " + no_zero_copy +
+                                                "; no host-import because " +
+                                                (no_import.empty() ? info.name + " has memory of its own" : no_import)};
 }
 
 struct SharedBuffer::State {
@@ -70,7 +78,8 @@ struct SharedBuffer::State {
 SharedBuffer::SharedBuffer(std::unique_ptr<State> state) : state_(std::move(state)) {}
 SharedBuffer::~SharedBuffer() = default;
 
-Result<std::unique_ptr<SharedBuffer>> SharedBuffer::create(Device& device, SharingMode mode, size_t size_bytes, const char* label) {
+Result<std::unique_ptr<SharedBuffer>> SharedBuffer::create(Device& device, SharingMode mode, size_t size_bytes,
+                                                           const char* label) {
   if (!size_bytes) return fail(ErrorCode::invalid_argument, std::string("shared buffer '") + label + "' of 0 bytes");
   QRY_TRY_ASSIGN(auto choice, choose_sharing(device, mode));
   auto state = std::make_unique<State>();
@@ -82,23 +91,28 @@ Result<std::unique_ptr<SharedBuffer>> SharedBuffer::create(Device& device, Shari
     memory = DeviceMemory::create(device, BufferMemory::exported, size_bytes, label);
     QRY_TRY(memory);
     QRY_TRY_ASSIGN(auto exported, (*memory)->export_fd());
-    QRY_TRY_ASSIGN(auto cuda, cuda_import_memory(device.cuda_device(), exported.fd, exported.allocation_bytes, size_bytes, exported.dedicated));
+    QRY_TRY_ASSIGN(auto cuda, cuda_import_memory(device.cuda_device(), exported.fd, exported.allocation_bytes,
+                                                 size_bytes, exported.dedicated));
     s.cuda = std::move(cuda);
     s.memory = std::move(*memory);
     QRY_TRY(cuda_clear(device.cuda_device(), s.cuda->data(), size_bytes));
     return std::unique_ptr<SharedBuffer>(new SharedBuffer(std::move(state)));
   }
-  const size_t alignment = std::max<size_t>(device.info().min_imported_host_pointer_alignment, size_t(sysconf(_SC_PAGESIZE)));
+  const size_t alignment =
+      std::max<size_t>(device.info().min_imported_host_pointer_alignment, size_t(sysconf(_SC_PAGESIZE)));
   s.host_bytes = (size_bytes + alignment - 1) / alignment * alignment;
   // mmap aligns to pages; an import alignment above that (none seen) would need a larger mapping cut to fit.
   if (alignment > size_t(sysconf(_SC_PAGESIZE)) && s.mode == SharingMode::host_import)
-    return fail(ErrorCode::unsupported, device.info().name + " imports host memory only at multiples of " + std::to_string(alignment) + " bytes: use staged sharing");
+    return fail(ErrorCode::unsupported, device.info().name + " imports host memory only at multiples of " +
+                                            std::to_string(alignment) + " bytes: use staged sharing");
   void* host = mmap(nullptr, s.host_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (host == MAP_FAILED)
-    return fail(ErrorCode::out_of_memory, std::string("no host memory for shared buffer '") + label + "' of " + std::to_string(size_bytes) + " bytes: " + std::strerror(errno));
+    return fail(ErrorCode::out_of_memory, std::string("no host memory for shared buffer '") + label + "' of " +
+                                              std::to_string(size_bytes) + " bytes: " + std::strerror(errno));
   s.host = host;
-  memory = s.mode == SharingMode::host_import ? DeviceMemory::create(device, BufferMemory::host_pointer, s.host_bytes, label, s.host)
-                                              : DeviceMemory::create(device, BufferMemory::device, s.host_bytes, label);
+  memory = s.mode == SharingMode::host_import
+               ? DeviceMemory::create(device, BufferMemory::host_pointer, s.host_bytes, label, s.host)
+               : DeviceMemory::create(device, BufferMemory::device, s.host_bytes, label);
   QRY_TRY(memory);
   s.memory = std::move(*memory);
   return std::unique_ptr<SharedBuffer>(new SharedBuffer(std::move(state)));

@@ -12,8 +12,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "engine/vulkan/device.hpp"
 #include "base/result.hpp"
+#include "engine/vulkan/device.hpp"
 
 namespace quarry::engine {
 
@@ -21,22 +21,27 @@ enum class SharingMode : uint8_t { automatic, zero_copy, host_import, staged };
 const char* to_string(SharingMode mode);
 
 // What `automatic` becomes on this device, and in one sentence why.
-struct SharingChoice { SharingMode mode; std::string reason; };
+struct SharingChoice {
+  SharingMode mode;
+  std::string reason;
+};
 Result<SharingChoice> choose_sharing(const Device& device, SharingMode wanted = SharingMode::automatic);
 
 class SharedBuffer {
  public:
-  static Result<std::unique_ptr<SharedBuffer>> create(Device& device, SharingMode mode, size_t size_bytes, const char* label);
+  static Result<std::unique_ptr<SharedBuffer>> create(Device& device, SharingMode mode, size_t size_bytes,
+                                                      const char* label);
   ~SharedBuffer();
   SharingMode mode() const;
   size_t size_bytes() const;
   VkBuffer buffer() const;
-  uint64_t device_address() const;   // in shaders
-  void* host() const;                // host_import and staged; null for zero_copy
-  void* cuda() const;                // zero_copy: CUDA device pointer; else null
+  uint64_t device_address() const;  // in shaders
+  void* host() const;               // host_import and staged; null for zero_copy
+  void* cuda() const;               // zero_copy: CUDA device pointer; else null
   // zero_copy: whether the Vulkan queue owns the buffer, and not CUDA, which has every new one. Kept by who hands over.
   bool on_queue() const;
   void set_on_queue(bool on_queue);
+
  private:
   struct State;
   explicit SharedBuffer(std::unique_ptr<State> state);

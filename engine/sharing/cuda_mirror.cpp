@@ -101,8 +101,7 @@ Result<void> CudaMirror::State::scatter_regions(const std::vector<CopyRegion>& c
     const uint64_t to = reinterpret_cast<uint64_t>(block_of(copy).data) + copy.offset_bytes;
     for (uint64_t done = 0; done < copy.size_bytes; done += kRegionBytes) {
       const uint64_t size = std::min(kRegionBytes, copy.size_bytes - done);
-      if (bytes + size > CudaScatter::kPayloadBytes || parts.size() == CudaScatter::kRegions)
-        QRY_TRY(flush());
+      if (bytes + size > CudaScatter::kPayloadBytes || parts.size() == CudaScatter::kRegions) QRY_TRY(flush());
       parts.push_back({to + done, static_cast<const char*>(copy.from) + done, uint32_t(size)});
       bytes += size;
     }
@@ -113,7 +112,9 @@ Result<void> CudaMirror::State::scatter_regions(const std::vector<CopyRegion>& c
 Result<Device::TimelinePoint> CudaMirror::update(const World& world, WorldChanges changes) {
   State& s = *state_;
   const size_t grid_bytes = size_t(world.grid().view().page_count) * kQryPageBytes;
-  if (!changes.everything && !changes.whole_grid && !changes.whole_pyramid && changes.keys.empty() && changes.level2.empty()) return s.newest;
+  if (!changes.everything && !changes.whole_grid && !changes.whole_pyramid && changes.keys.empty() &&
+      changes.level2.empty())
+    return s.newest;
   if (changes.everything) {  // not what the world that is there grew into: no more than it needs
     s.masks.emplace(*s.memory, sizeof(BrickMask), kBricksPerSlab, "masks (CUDA)");
     s.materials.emplace(*s.memory, sizeof(BrickMaterials), kBricksPerSlab, "materials (CUDA)");

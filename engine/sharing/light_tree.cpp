@@ -17,8 +17,9 @@
 
 namespace quarry::engine {
 
-static_assert(sizeof(QryLights) == 1048 && offsetof(QryLights, powers) == 24 && sizeof(QryLightNode) == 32 && offsetof(QryLightNode, link) == 28 &&
-                  sizeof(QryLightCell) == 56 && offsetof(QryLightCell, ends) == 28 && sizeof(QryLightFace) == 8,
+static_assert(sizeof(QryLights) == 1048 && offsetof(QryLights, powers) == 24 && sizeof(QryLightNode) == 32 &&
+                  offsetof(QryLightNode, link) == 28 && sizeof(QryLightCell) == 56 &&
+                  offsetof(QryLightCell, ends) == 28 && sizeof(QryLightFace) == 8,
               "the light tree's layout in C++ is not GLSL's scalar layout");
 
 namespace {
@@ -27,7 +28,9 @@ constexpr size_t kMostChanges = size_t(1) << 20;  // keys noted; more, and looki
 constexpr size_t kNodesAt = 1056;                 // behind QryLights, aligned for 16-byte reads
 constexpr size_t kTaskBricks = 512, kTasksAtOnce = 16;
 
-float to_linear(uint8_t srgb) { return srgb <= 10 ? float(srgb) / 255.0f / 12.92f : std::pow((float(srgb) / 255.0f + 0.055f) / 1.055f, 2.4f); }
+float to_linear(uint8_t srgb) {
+  return srgb <= 10 ? float(srgb) / 255.0f / 12.92f : std::pow((float(srgb) / 255.0f + 0.055f) / 1.055f, 2.4f);
+}
 
 std::array<float, 256> powers_of(const Palette& palette) {
   std::array<float, 256> powers{};
@@ -45,7 +48,9 @@ uint64_t spread(uint64_t v) {  // bit i to bit 3*i, 12 bits
   v = (v | v << 4) & 0x0C30C30C30C3ull;
   return (v | v << 2) & 0x249249249249ull;
 }
-uint64_t morton_of(Int3 cell) { return spread(uint64_t(cell.x)) | spread(uint64_t(cell.y)) << 1 | spread(uint64_t(cell.z)) << 2; }
+uint64_t morton_of(Int3 cell) {
+  return spread(uint64_t(cell.x)) | spread(uint64_t(cell.y)) << 1 | spread(uint64_t(cell.z)) << 2;
+}
 
 float total(const std::array<float, 6>& powers) { return std::accumulate(powers.begin(), powers.end(), 0.0f); }
 
@@ -67,7 +72,8 @@ Extent united(const Extent& a, const Extent& b) {
 
 QryLightNode packed(const Extent& e, uint32_t link) {
   QryLightNode node{};
-  const uint32_t bounds[6] = {uint32_t(e.low[0]), uint32_t(e.low[1]), uint32_t(e.low[2]), uint32_t(e.high[0]), uint32_t(e.high[1]), uint32_t(e.high[2])};
+  const uint32_t bounds[6] = {uint32_t(e.low[0]),  uint32_t(e.low[1]),  uint32_t(e.low[2]),
+                              uint32_t(e.high[0]), uint32_t(e.high[1]), uint32_t(e.high[2])};
   node.power = *std::max_element(e.powers.begin(), e.powers.end());
   for (size_t i = 0; i < 3; ++i) {
     node.bounds[i] = bounds[2 * i] | bounds[2 * i + 1] << 16;
@@ -80,7 +86,9 @@ QryLightNode packed(const Extent& e, uint32_t link) {
   return node;
 }
 
-uint32_t key_of_cell(Int3 cell) { return uint32_t(cell.x >> 1) | uint32_t(cell.y >> 1) << 11 | uint32_t(cell.z >> 1) << 21; }
+uint32_t key_of_cell(Int3 cell) {
+  return uint32_t(cell.x >> 1) | uint32_t(cell.y >> 1) << 11 | uint32_t(cell.z >> 1) << 21;
+}
 
 }  // namespace
 
@@ -126,7 +134,8 @@ void LightTree::scan_brick(const World& world, Int3 at, Found& out) const {
       cell.ends[direction] = uint16_t(out.faces.size() - cell.first);
     }
     if (out.faces.size() == cell.first) continue;
-    cell.at = {(at.x + 1024) * 2 + int32_t(octant & 1), (at.y + 512) * 2 + int32_t(octant >> 1 & 1), (at.z + 1024) * 2 + int32_t(octant >> 2)};
+    cell.at = {(at.x + 1024) * 2 + int32_t(octant & 1), (at.y + 512) * 2 + int32_t(octant >> 1 & 1),
+               (at.z + 1024) * 2 + int32_t(octant >> 2)};
     cell.morton = morton_of(cell.at);
     out.cells.push_back(cell);
   }
@@ -203,7 +212,9 @@ void LightTree::update(const World& world, const Palette& palette) {
     std::sort(keys.begin(), keys.end());
     keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
     found = scan(world, keys);
-    const auto scanned = [&](const Cell& cell) { return std::binary_search(keys.begin(), keys.end(), key_of_cell(cell.at)); };
+    const auto scanned = [&](const Cell& cell) {
+      return std::binary_search(keys.begin(), keys.end(), key_of_cell(cell.at));
+    };
     if (found.cells.empty() && std::none_of(cells_.begin(), cells_.end(), scanned)) return;
     for (Cell cell : cells_) {
       if (scanned(cell)) continue;
@@ -230,12 +241,14 @@ void LightTree::update(const World& world, const Palette& palette) {
 
 uint64_t LightTree::image_bytes() const {
   if (cells_.empty()) return 0;
-  return kNodesAt + (2 * cells_.size() - 1) * sizeof(QryLightNode) + cells_.size() * sizeof(QryLightCell) + faces_.size() * sizeof(QryLightFace);
+  return kNodesAt + (2 * cells_.size() - 1) * sizeof(QryLightNode) + cells_.size() * sizeof(QryLightCell) +
+         faces_.size() * sizeof(QryLightFace);
 }
 
 std::vector<uint8_t> LightTree::image(uint64_t address) const {
   if (cells_.empty()) return {};
-  const size_t node_count = 2 * cells_.size() - 1, cells_at = kNodesAt + node_count * sizeof(QryLightNode), faces_at = cells_at + cells_.size() * sizeof(QryLightCell);
+  const size_t node_count = 2 * cells_.size() - 1, cells_at = kNodesAt + node_count * sizeof(QryLightNode),
+               faces_at = cells_at + cells_.size() * sizeof(QryLightCell);
   std::vector<uint8_t> image(image_bytes());
   QryLights lights{address + kNodesAt, address + cells_at, address + faces_at, {}};
   std::copy(powers_.begin(), powers_.end(), lights.powers);
@@ -257,7 +270,8 @@ std::vector<uint8_t> LightTree::image(uint64_t address) const {
       continue;
     }
     const uint32_t bit = uint32_t(std::bit_width(cells_[begin].morton ^ cells_[end - 1].morton)) - 1;
-    const auto part = std::partition_point(cells_.begin() + ptrdiff_t(begin), cells_.begin() + ptrdiff_t(end), [bit](const Cell& c) { return (c.morton >> bit & 1u) == 0; });
+    const auto part = std::partition_point(cells_.begin() + ptrdiff_t(begin), cells_.begin() + ptrdiff_t(end),
+                                           [bit](const Cell& c) { return (c.morton >> bit & 1u) == 0; });
     const size_t middle = size_t(part - cells_.begin());
     ranges[i].link = uint32_t(ranges.size()) | bit << 26;
     ranges.push_back({begin, middle, 0});
@@ -278,7 +292,8 @@ std::vector<uint8_t> LightTree::image(uint64_t address) const {
       for (uint32_t face = 0, direction = 0; face < cell.ends[5]; ++face) {
         while (face >= cell.ends[direction]) ++direction;
         const uint32_t place = faces_[cell.first + face].place;
-        const std::array<int32_t, 3> voxel{cell.at.x * 4 + int32_t(place & 3), cell.at.y * 4 + int32_t(place >> 2 & 3), cell.at.z * 4 + int32_t(place >> 4 & 3)};
+        const std::array<int32_t, 3> voxel{cell.at.x * 4 + int32_t(place & 3), cell.at.y * 4 + int32_t(place >> 2 & 3),
+                                           cell.at.z * 4 + int32_t(place >> 4 & 3)};
         for (uint32_t axis = 0; axis < 3; ++axis) {
           const bool flat = axis == direction / 2;
           const int32_t low = voxel[axis] + (flat && direction % 2 ? 1 : 0);

@@ -7,8 +7,8 @@
 #include <mutex>
 #include <vector>
 
-#include "engine/vulkan/timeline.hpp"
 #include "engine/vulkan/functions.hpp"
+#include "engine/vulkan/timeline.hpp"
 
 namespace quarry::engine {
 
@@ -33,7 +33,8 @@ struct SharedMemorySource::State {
   bool reached(const Device::TimelinePoint& point) const {
     if (!point.semaphore) return true;
     uint64_t now = 0;
-    return device->vk().vkGetSemaphoreCounterValue(device->handle(), point.semaphore, &now) == VK_SUCCESS && now >= point.value;
+    return device->vk().vkGetSemaphoreCounterValue(device->handle(), point.semaphore, &now) == VK_SUCCESS &&
+           now >= point.value;
   }
   // CUDA frees memory only when all its streams are done, and one may be waiting for a frame: in zero_copy everything
   // stays while an update is under way.
@@ -66,7 +67,8 @@ Result<MemoryBlock> SharedMemorySource::allocate(size_t size_bytes, const char* 
 
 void SharedMemorySource::release(const MemoryBlock& block) noexcept {
   const std::lock_guard lock(state_->mutex);
-  auto it = std::find_if(state_->live.begin(), state_->live.end(), [&](const auto& b) { return b.get() == block.owner; });
+  auto it =
+      std::find_if(state_->live.begin(), state_->live.end(), [&](const auto& b) { return b.get() == block.owner; });
   if (it == state_->live.end()) return;  // an empty block
   state_->retired.push_back({std::move(*it), state_->submitted, state_->copies});
   state_->live.erase(it);

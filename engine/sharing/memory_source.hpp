@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "engine/sharing/buffer.hpp"
 #include "base/memory_source.hpp"
+#include "engine/sharing/buffer.hpp"
 
 namespace quarry::engine {
 
@@ -20,12 +20,13 @@ class SharedMemorySource : public MemorySource {
   ~SharedMemorySource() override;
   Result<MemoryBlock> allocate(size_t size_bytes, const char* label) override;
   void release(const MemoryBlock& block) noexcept override;
-  void wait_for_readers() noexcept override;  // host_import: blocks until the frames submitted so far are done
-  void frame_submitted(uint64_t value);  // timeline value that the newest submitted frame will signal
-  void frame_completed(uint64_t value);  // destroys what no frame can read any more
+  void wait_for_readers() noexcept override;           // host_import: blocks until the frames submitted so far are done
+  void frame_submitted(uint64_t value);                // timeline value that the newest submitted frame will signal
+  void frame_completed(uint64_t value);                // destroys what no frame can read any more
   void copies_submitted(Device::TimelinePoint point);  // what is released from now on outlives these copies too
   SharingMode mode() const;
   uint64_t size_bytes() const;
+
  private:
   struct State;
   std::unique_ptr<State> state_;

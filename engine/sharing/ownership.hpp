@@ -41,8 +41,8 @@ class OwnershipTransfer {
     uint64_t value = 0;  // free again when done_ has reached it
   };
   Result<Batch*> free_batch();
-  Result<void> submit(const std::vector<VkBufferMemoryBarrier>& barriers, VkPipelineStageFlags from, VkPipelineStageFlags to, Device::TimelinePoint wait,
-                      std::vector<Device::TimelinePoint> signal);
+  Result<void> submit(const std::vector<VkBufferMemoryBarrier>& barriers, VkPipelineStageFlags from,
+                      VkPipelineStageFlags to, Device::TimelinePoint wait, std::vector<Device::TimelinePoint> signal);
   Device* device_;
   // What leaves the process is for CUDA alone: the validation layer takes nothing for done that only an exported
   // semaphore says is.

@@ -8,19 +8,21 @@
 #include "engine/sharing/light_tree.hpp"
 #include "engine/sharing/memory_source.hpp"
 #include "engine/sharing/world.hpp"
-#include "engine/vulkan/upload.hpp"
 #include "engine/sharing/world_changes.hpp"
+#include "engine/vulkan/upload.hpp"
 #include "shaders/shared/world_root.h"
 #include "voxel/worlds/document.hpp"
 
 namespace quarry::engine {
 
-static_assert(sizeof(QryWorldRoot) == 88 && offsetof(QryWorldRoot, palette) == 32 && offsetof(QryWorldRoot, grid_pages) == 40 &&
-                  offsetof(QryWorldRoot, box_low) == 56 && offsetof(QryWorldRoot, packed) == 80,
+static_assert(sizeof(QryWorldRoot) == 88 && offsetof(QryWorldRoot, palette) == 32 &&
+                  offsetof(QryWorldRoot, grid_pages) == 40 && offsetof(QryWorldRoot, box_low) == 56 &&
+                  offsetof(QryWorldRoot, packed) == 80,
               "the root's layout in C++ is not GLSL's scalar layout");
 static_assert((1u << kQryBrickSlabShift) == kBricksPerSlab && sizeof(OccupancyNode) == 16 && kLevel3Nodes == 1u << 14);
 static_assert(-int32_t(kQryVoxelBiasXZ) == kWorldMin.x && -int32_t(kQryVoxelBiasY) == kWorldMin.y);
-static_assert(sizeof(BrickMask) == 64 && sizeof(BrickMaterials) == 512 && sizeof(Material) == 32 && sizeof(Palette::materials) == 8192);
+static_assert(sizeof(BrickMask) == 64 && sizeof(BrickMaterials) == 512 && sizeof(Material) == 32 &&
+              sizeof(Palette::materials) == 8192);
 
 namespace {
 
@@ -39,7 +41,8 @@ class RootRing {
     for (auto& s : slots_)
       if (s.get() != current_ && s->last_frame <= completed && s->memory->size_bytes() >= image.size()) slot = s.get();
     if (!slot) {
-      QRY_TRY_ASSIGN(auto memory, DeviceMemory::create(device, BufferMemory::device_mapped, std::max<size_t>(image.size() * 2, 16384), "quarry world root"));
+      QRY_TRY_ASSIGN(auto memory, DeviceMemory::create(device, BufferMemory::device_mapped,
+                                                       std::max<size_t>(image.size() * 2, 16384), "quarry world root"));
       slots_.push_back(std::make_unique<Slot>());
       slot = slots_.back().get();
       slot->memory = std::move(memory);
@@ -48,7 +51,8 @@ class RootRing {
     // Addresses inside the buffer itself become absolute here.
     QryWorldRoot root;
     std::memcpy(&root, slot->image.data(), sizeof root);
-    for (uint64_t* address : {&root.mask_slabs, &root.material_slabs, &root.palette}) *address += slot->memory->address();
+    for (uint64_t* address : {&root.mask_slabs, &root.material_slabs, &root.palette})
+      *address += slot->memory->address();
     auto* bytes = static_cast<uint8_t*>(slot->memory->mapped());  // slow to read
     std::memcpy(bytes, &root, sizeof root);
     std::memcpy(bytes + sizeof root, slot->image.data() + sizeof root, slot->image.size() - sizeof root);
@@ -73,7 +77,8 @@ class RootRing {
   Slot* current_ = nullptr;
 };
 
-std::vector<uint8_t> root_image(QryWorldRoot root, const Palette& palette, const SlabArray& masks, const SlabArray& materials) {
+std::vector<uint8_t> root_image(QryWorldRoot root, const Palette& palette, const SlabArray& masks,
+                                const SlabArray& materials) {
   const std::vector<MemoryBlock>* tables[2] = {&masks.slabs(), &materials.slabs()};
   uint64_t* addresses[2] = {&root.mask_slabs, &root.material_slabs};
   std::vector<uint8_t> image(kTablesAt + (tables[0]->size() + tables[1]->size()) * 8);
@@ -91,7 +96,9 @@ std::vector<uint8_t> root_image(QryWorldRoot root, const Palette& palette, const
   return image;
 }
 
-Box3 voxels_of(Int3 brick) { return {{brick.x * 8, brick.y * 8, brick.z * 8}, {brick.x * 8 + 7, brick.y * 8 + 7, brick.z * 8 + 7}}; }
+Box3 voxels_of(Int3 brick) {
+  return {{brick.x * 8, brick.y * 8, brick.z * 8}, {brick.x * 8 + 7, brick.y * 8 + 7, brick.z * 8 + 7}};
+}
 
 // Where rays start: the tight box of all voxels, or, where too many bricks lie on its faces to look at them after an
 // edit, that of all bricks. Depends on the world alone, not on the edits that led to it, so that equal worlds give
@@ -100,15 +107,18 @@ Box3 box_of(const World& world) {
   constexpr size_t kMostBricks = size_t(1) << 16;
   std::vector<Int3> outermost;
   const Box3 bricks = world.pyramid().brick_bounds(&outermost);
-  if (bricks.empty() || outermost.size() > kMostBricks) return bricks.empty() ? bricks : Box3{voxels_of(bricks.min).min, voxels_of(bricks.max).max};
+  if (bricks.empty() || outermost.size() > kMostBricks)
+    return bricks.empty() ? bricks : Box3{voxels_of(bricks.min).min, voxels_of(bricks.max).max};
   Box3 box;
-  for (const Int3 at : outermost) box = united(box, voxel_bounds(at, world.pool().mask(*world.pyramid().find_brick(at))));
+  for (const Int3 at : outermost)
+    box = united(box, voxel_bounds(at, world.pool().mask(*world.pyramid().find_brick(at))));
   return box;
 }
 // Whether a change of this brick can change that box.
 bool bounds_box(const Box3& box, Int3 at) {
   const Int3 low = brick_of(box.min), high = brick_of(box.max);
-  return box.empty() || at.x <= low.x || at.x >= high.x || at.y <= low.y || at.y >= high.y || at.z <= low.z || at.z >= high.z;
+  return box.empty() || at.x <= low.x || at.x >= high.x || at.y <= low.y || at.y >= high.y || at.z <= low.z ||
+         at.z >= high.z;
 }
 
 }  // namespace
@@ -117,8 +127,8 @@ struct SharedWorld::State {
   Device* device = nullptr;
   SharingChoice choice;
   std::unique_ptr<SharedMemorySource> memory;
-  std::unique_ptr<Upload> upload;     // staged
-  std::unique_ptr<CudaMirror> mirror; // zero_copy
+  std::unique_ptr<Upload> upload;      // staged
+  std::unique_ptr<CudaMirror> mirror;  // zero_copy
   RootRing roots;
   uint64_t submitted = 0, completed = 0;
   bool transmissive = false, reflective = false;
@@ -145,7 +155,8 @@ Result<void> SharedWorld::State::upload_changes(const World& world, const WorldC
       case WorldPart::pyramid: block = &world.pyramid().block(); break;
     }
     const auto* buffer = static_cast<const SharedBuffer*>(block->owner);
-    copies.push_back({buffer->buffer(), block->device_address - buffer->device_address() + region.offset_bytes, region.size_bytes, region.from});
+    copies.push_back({buffer->buffer(), block->device_address - buffer->device_address() + region.offset_bytes,
+                      region.size_bytes, region.from});
   }
   QRY_TRY_ASSIGN(auto point, upload->submit(copies));
   ready = point;
@@ -182,7 +193,8 @@ Result<Device::TimelinePoint> SharedWorld::publish(World& world, const Palette& 
   State& s = *state_;
   const bool host_side = s.choice.mode != SharingMode::zero_copy;
   if (host_side && (world.grid().block().device_address == 0 || world.pyramid().block().device_address == 0))
-    return fail(ErrorCode::invalid_argument, "this world was not created with SharedWorld::memory(), so " + s.device->info().name + " cannot read it");
+    return fail(ErrorCode::invalid_argument, "this world was not created with SharedWorld::memory(), so " +
+                                                 s.device->info().name + " cannot read it");
 
   WorldChanges changes;
   changes.keys = world.take_dirty_keys();
@@ -192,12 +204,15 @@ Result<Device::TimelinePoint> SharedWorld::publish(World& world, const Palette& 
   changes.whole_grid = world.grid().block().data != s.grid_seen || world.grid().view().page_count != s.grid_pages_seen;
   s.lights.note(changes);
   s.world_seen = 0;  // if anything below fails, the next call starts afresh: the dirty lists are taken
-  if (changes.everything || std::ranges::any_of(changes.keys, [&](uint32_t key) { return bounds_box(s.box, brick_from_key(key)); })) s.box = box_of(world);
+  if (changes.everything ||
+      std::ranges::any_of(changes.keys, [&](uint32_t key) { return bounds_box(s.box, brick_from_key(key)); }))
+    s.box = box_of(world);
 
   QryWorldRoot root{};
   std::vector<uint8_t> image;
   if (host_side) {
-    if (s.upload && (changes.everything || changes.whole_grid || changes.whole_pyramid || !changes.keys.empty() || !changes.level2.empty()))
+    if (s.upload && (changes.everything || changes.whole_grid || changes.whole_pyramid || !changes.keys.empty() ||
+                     !changes.level2.empty()))
       QRY_TRY(s.upload_changes(world, changes));
     root.grid_words = world.grid().block().device_address;
   } else {
@@ -213,13 +228,15 @@ Result<Device::TimelinePoint> SharedWorld::publish(World& world, const Palette& 
   root.brick_capacity = uint32_t(std::min<uint64_t>(bricks, kQryReservedValue));
   const MemoryBlock& pyramid = host_side ? world.pyramid().block() : s.mirror->pyramid();
   if (pyramid.size_bytes > uint64_t(1) << 32)  // shaders reach its nodes by 32-bit offsets
-    return fail(ErrorCode::unsupported, "the occupancy pyramid has " + std::to_string(pyramid.size_bytes >> 20) + " MiB, and what is drawn may have 4096 at most");
+    return fail(ErrorCode::unsupported, "the occupancy pyramid has " + std::to_string(pyramid.size_bytes >> 20) +
+                                            " MiB, and what is drawn may have 4096 at most");
   root.pyramid = pyramid.device_address;
   // A run that starts below it ends in the block.
   root.node_capacity = uint32_t(pyramid.size_bytes / kGranuleBytes) - 64;
   root.brick_count = world.brick_count();
   root.grid_pages = world.grid().view().page_count;
-  const Int3 low = s.box.empty() ? kWorldMin : s.box.min, beyond = s.box.empty() ? kWorldMin : s.box.max + Int3{1, 1, 1};
+  const Int3 low = s.box.empty() ? kWorldMin : s.box.min,
+             beyond = s.box.empty() ? kWorldMin : s.box.max + Int3{1, 1, 1};
   const int32_t lows[3] = {low.x, low.y, low.z}, highs[3] = {beyond.x, beyond.y, beyond.z};
   for (int i = 0; i < 3; ++i) {
     root.box_low[i] = float(lows[i] - int32_t(kQryBoxMargin));
@@ -259,6 +276,8 @@ const LightTree& SharedWorld::update_lights(const World& world, const Palette& p
 const LightTree& SharedWorld::lights() const { return state_->lights; }
 uint64_t SharedWorld::device_bytes() const { return state_->memory->size_bytes(); }
 
-RenderedWorld rendered_world(SharedWorld& shared, Document& document) { return {shared, document.world(), document.scene().palette}; }
+RenderedWorld rendered_world(SharedWorld& shared, Document& document) {
+  return {shared, document.world(), document.scene().palette};
+}
 
 }  // namespace quarry::engine

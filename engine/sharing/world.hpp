@@ -7,8 +7,8 @@
 #include <memory>
 #include <string>
 
-#include "engine/vulkan/device.hpp"
 #include "engine/sharing/buffer.hpp"
+#include "engine/vulkan/device.hpp"
 #include "voxel/worlds/palette.hpp"
 #include "voxel/worlds/world.hpp"
 
@@ -40,16 +40,17 @@ class SharedWorld {
   void frame_completed(uint64_t value);
   SharingMode mode() const;
   const std::string& sharing_reason() const;
-  uint64_t root_address() const;     // device address of the root structure of shaders/library/world.glsl
+  uint64_t root_address() const;  // device address of the root structure of shaders/library/world.glsl
   // The same structure, for push constants; lives as long as what root_address() points to.
   const QryWorldRoot& root() const;
-  bool has_transmissive() const;     // of the palette last published: a material lets light through
-  bool has_reflective() const;       // ... is smooth
+  bool has_transmissive() const;  // of the palette last published: a material lets light through
+  bool has_reflective() const;    // ... is smooth
   // The world's emissive faces, brought up to date with what was published last; the world and palette must be those.
   // One thread at a time.
   const LightTree& update_lights(const World& world, const Palette& palette);
-  const LightTree& lights() const;   // as they were then
+  const LightTree& lights() const;  // as they were then
   uint64_t device_bytes() const;
+
  private:
   struct State;
   explicit SharedWorld(std::unique_ptr<State> state);

@@ -20,7 +20,8 @@ class Collector {
     if (!size) return;
     if (!copies_.empty()) {
       CopyRegion& last = copies_.back();
-      if (last.part == part && last.slab == slab && last.offset_bytes + last.size_bytes == offset && static_cast<const char*>(last.from) + last.size_bytes == from) {
+      if (last.part == part && last.slab == slab && last.offset_bytes + last.size_bytes == offset &&
+          static_cast<const char*>(last.from) + last.size_bytes == from) {
         last.size_bytes += size;
         return;
       }
@@ -36,7 +37,8 @@ class Collector {
       const uint64_t in_slab = first & (per_slab - 1), here = std::min(count, per_slab - in_slab);
       const uint64_t there = array.slabs()[first >> array.slab_shift()].size_bytes / element_bytes;
       if (in_slab < there)
-        add(part, uint32_t(first >> array.slab_shift()), in_slab * element_bytes, array.at(first), std::min(here, there - in_slab) * element_bytes);
+        add(part, uint32_t(first >> array.slab_shift()), in_slab * element_bytes, array.at(first),
+            std::min(here, there - in_slab) * element_bytes);
       first += here;
       count -= here;
     }
@@ -56,10 +58,12 @@ void add_grid_pages(Collector& out, const hashgrid::GridView& grid, const std::v
   for (uint32_t key : keys) pages.push_back(qry_page(qry_stored_key(key, grid.locality), grid.page_count));
   std::sort(pages.begin(), pages.end());
   pages.erase(std::unique(pages.begin(), pages.end()), pages.end());
-  constexpr uint64_t kStashAt = kQryPageBytes / kQrySectorsPerPage * kQryStashFirstSector, kStashBytes = kQryPageBytes - kStashAt;
+  constexpr uint64_t kStashAt = kQryPageBytes / kQrySectorsPerPage * kQryStashFirstSector,
+                     kStashBytes = kQryPageBytes - kStashAt;
   static_assert(kQryStashFirstSector + kQryStashSectors == kQrySectorsPerPage);
   const auto add = [&](uint32_t page, uint64_t from, uint64_t size) {
-    out.add(WorldPart::grid, 0, uint64_t(page) * kQryPageBytes + from, reinterpret_cast<const char*>(grid.words + uint64_t(page) * kQryPageWords) + from, size);
+    out.add(WorldPart::grid, 0, uint64_t(page) * kQryPageBytes + from,
+            reinterpret_cast<const char*>(grid.words + uint64_t(page) * kQryPageWords) + from, size);
   };
   for (size_t i = 0; i < pages.size();) {
     const QryStashGroup group = qry_stash_group(pages[i], grid.page_count);
@@ -79,7 +83,8 @@ std::vector<CopyRegion> collect_copy_regions(const World& world, const WorldChan
   const BrickPool& pool = world.pool();
   const OccupancyPyramid& pyramid = world.pyramid();
 
-  if (changes.everything || changes.whole_grid) out.add(WorldPart::grid, 0, 0, grid.words, uint64_t(grid.page_count) * kQryPageBytes);
+  if (changes.everything || changes.whole_grid)
+    out.add(WorldPart::grid, 0, 0, grid.words, uint64_t(grid.page_count) * kQryPageBytes);
   else add_grid_pages(out, grid, changes.keys);
 
   if (changes.everything) {
@@ -105,7 +110,8 @@ std::vector<CopyRegion> collect_copy_regions(const World& world, const WorldChan
   const OccupancyNode* nodes = pyramid.nodes();
   std::vector<std::pair<uint64_t, uint64_t>> ranges;  // bytes: where, how many
   const auto add_run = [&](const OccupancyNode& node, uint64_t child_bytes) {
-    if (node.mask) ranges.emplace_back(uint64_t(node.child) * kGranuleBytes, uint64_t(std::popcount(node.mask)) * child_bytes);
+    if (node.mask)
+      ranges.emplace_back(uint64_t(node.child) * kGranuleBytes, uint64_t(std::popcount(node.mask)) * child_bytes);
   };
   uint32_t last_cell = kLevel3Nodes;
   for (const uint32_t level2 : changes.level2) {
@@ -119,11 +125,13 @@ std::vector<CopyRegion> collect_copy_regions(const World& world, const WorldChan
     if (!(level3.mask >> bit & 1u)) continue;
     const OccupancyNode& node = nodes[level3.child + child_number(level3.mask, bit)];
     add_run(node, sizeof(OccupancyNode));
-    for (int level1 = 0; level1 < std::popcount(node.mask); ++level1) add_run(nodes[node.child + uint32_t(level1)], sizeof(uint32_t));
+    for (int level1 = 0; level1 < std::popcount(node.mask); ++level1)
+      add_run(nodes[node.child + uint32_t(level1)], sizeof(uint32_t));
   }
   std::sort(ranges.begin(), ranges.end());
   ranges.erase(std::unique(ranges.begin(), ranges.end()), ranges.end());
-  for (const auto& [at, bytes] : ranges) out.add(WorldPart::pyramid, 0, at, reinterpret_cast<const char*>(nodes) + at, bytes);
+  for (const auto& [at, bytes] : ranges)
+    out.add(WorldPart::pyramid, 0, at, reinterpret_cast<const char*>(nodes) + at, bytes);
   return out.take();
 }
 

@@ -22,11 +22,11 @@ struct CopyRegion {
 };
 
 struct WorldChanges {
-  bool everything = false;         // the copy has nothing yet
-  bool whole_grid = false;         // the grid's table is a new one
-  bool whole_pyramid = false;      // so is the pyramid's block
-  std::vector<uint32_t> keys;      // World::take_dirty_keys
-  std::vector<uint32_t> level2;    // World::take_dirty_level2
+  bool everything = false;       // the copy has nothing yet
+  bool whole_grid = false;       // the grid's table is a new one
+  bool whole_pyramid = false;    // so is the pyramid's block
+  std::vector<uint32_t> keys;    // World::take_dirty_keys
+  std::vector<uint32_t> level2;  // World::take_dirty_level2
 };
 
 // Regions that lie side by side in both places are joined.

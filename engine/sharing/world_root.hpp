@@ -10,7 +10,8 @@ namespace quarry::engine {
 inline bool inside_tight_box(const QryWorldRoot& root, const auto& place) {
   bool inside = true;
   for (int i = 0; i < 3; ++i)
-    inside = inside && place[i] >= root.box_low[i] + float(kQryBoxMargin) && place[i] <= root.box_high[i] - float(kQryBoxMargin);
+    inside = inside && place[i] >= root.box_low[i] + float(kQryBoxMargin) &&
+             place[i] <= root.box_high[i] - float(kQryBoxMargin);
   return inside;
 }
 

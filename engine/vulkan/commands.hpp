@@ -35,9 +35,11 @@ class Commands {
 // Compute writes before, compute reads and writes after; holds for earlier submissions on the queue, too.
 void compute_barrier(const VulkanFunctions& vk, VkCommandBuffer commands);
 // Writes of that stage before, the host's reads after the submission.
-void host_read_barrier(const VulkanFunctions& vk, VkCommandBuffer commands, VkPipelineStageFlags from_stage, VkAccessFlags from_access);
+void host_read_barrier(const VulkanFunctions& vk, VkCommandBuffer commands, VkPipelineStageFlags from_stage,
+                       VkAccessFlags from_access);
 // The whole of a colour image of one level and layer.
-void image_barrier(const VulkanFunctions& vk, VkCommandBuffer commands, VkImage image, VkImageLayout from, VkImageLayout to, VkPipelineStageFlags from_stage,
-                   VkAccessFlags from_access, VkPipelineStageFlags to_stage, VkAccessFlags to_access);
+void image_barrier(const VulkanFunctions& vk, VkCommandBuffer commands, VkImage image, VkImageLayout from,
+                   VkImageLayout to, VkPipelineStageFlags from_stage, VkAccessFlags from_access,
+                   VkPipelineStageFlags to_stage, VkAccessFlags to_access);
 
 }  // namespace quarry::engine

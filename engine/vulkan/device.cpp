@@ -48,14 +48,17 @@ std::string lower(std::string text) {
   return text;
 }
 
-bool has_name(const std::vector<std::string>& names, const char* name) { return std::find(names.begin(), names.end(), name) != names.end(); }
+bool has_name(const std::vector<std::string>& names, const char* name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
 
 struct Instance {
   VkInstance handle = VK_NULL_HANDLE;
   bool debug_utils = false;
 };
 
-Result<Instance> make_instance(VulkanFunctions& vk, PFN_vkGetInstanceProcAddr get, const std::vector<const char*>& wanted, bool validation) {
+Result<Instance> make_instance(VulkanFunctions& vk, PFN_vkGetInstanceProcAddr get,
+                               const std::vector<const char*>& wanted, bool validation) {
   uint32_t count = 0;
   vk.vkEnumerateInstanceExtensionProperties(nullptr, &count, nullptr);
   std::vector<VkExtensionProperties> properties(count);
@@ -64,13 +67,15 @@ Result<Instance> make_instance(VulkanFunctions& vk, PFN_vkGetInstanceProcAddr ge
   present.reserve(properties.size());
   for (const auto& p : properties) present.emplace_back(p.extensionName);
   for (const char* name : wanted)
-    if (!has_name(present, name)) return fail(ErrorCode::unsupported, std::string("the Vulkan loader lacks the instance extension ") + name);
+    if (!has_name(present, name))
+      return fail(ErrorCode::unsupported, std::string("the Vulkan loader lacks the instance extension ") + name);
 
   Instance instance;
   std::vector<const char*> extensions = wanted, layers;
   if (has_name(present, VK_EXT_DEBUG_UTILS_EXTENSION_NAME)) {
     instance.debug_utils = true;
-    if (std::none_of(extensions.begin(), extensions.end(), [](const char* e) { return !std::strcmp(e, VK_EXT_DEBUG_UTILS_EXTENSION_NAME); }))
+    if (std::none_of(extensions.begin(), extensions.end(),
+                     [](const char* e) { return !std::strcmp(e, VK_EXT_DEBUG_UTILS_EXTENSION_NAME); }))
       extensions.push_back(VK_EXT_DEBUG_UTILS_EXTENSION_NAME);
   }
   const VkValidationFeatureEnableEXT enables[] = {VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT};
@@ -84,9 +89,11 @@ Result<Instance> make_instance(VulkanFunctions& vk, PFN_vkGetInstanceProcAddr ge
     vk.vkEnumerateInstanceLayerProperties(&layer_count, nullptr);
     std::vector<VkLayerProperties> available(layer_count);
     vk.vkEnumerateInstanceLayerProperties(&layer_count, available.data());
-    if (std::none_of(available.begin(), available.end(), [&](const auto& l) { return !std::strcmp(l.layerName, kLayer); }))
-      return fail(ErrorCode::unsupported, "validation was asked for, but VK_LAYER_KHRONOS_validation is not installed: install the Debian "
-                                          "package vulkan-validationlayers");
+    if (std::none_of(available.begin(), available.end(),
+                     [&](const auto& l) { return !std::strcmp(l.layerName, kLayer); }))
+      return fail(ErrorCode::unsupported,
+                  "validation was asked for, but VK_LAYER_KHRONOS_validation is not installed: install the Debian "
+                  "package vulkan-validationlayers");
     layers.push_back(kLayer);
   }
   VkApplicationInfo application{};
@@ -104,9 +111,10 @@ Result<Instance> make_instance(VulkanFunctions& vk, PFN_vkGetInstanceProcAddr ge
   info.ppEnabledExtensionNames = extensions.data();
   const VkResult result = vk.vkCreateInstance(&info, nullptr, &instance.handle);
   if (result == VK_ERROR_INCOMPATIBLE_DRIVER)
-    return fail(ErrorCode::not_found, "no Vulkan driver on this machine: install your GPU's driver, or the Debian "
-                                      "package mesa-vulkan-drivers for the "
-                                      "software driver");
+    return fail(ErrorCode::not_found,
+                "no Vulkan driver on this machine: install your GPU's driver, or the Debian "
+                "package mesa-vulkan-drivers for the "
+                "software driver");
   QRY_TRY(vk_check(result, "vkCreateInstance", "Vulkan 1.2"));
   QRY_TRY(load_instance_functions(get, instance.handle, vk));
   return instance;
@@ -119,7 +127,8 @@ Result<std::vector<VkPhysicalDevice>> physical_devices(const VulkanFunctions& vk
   if (counted == VK_ERROR_INITIALIZATION_FAILED) return std::vector<VkPhysicalDevice>();
   QRY_TRY(vk_check(counted, "vkEnumeratePhysicalDevices", "counting devices"));
   std::vector<VkPhysicalDevice> devices(count);
-  QRY_TRY(vk_check(vk.vkEnumeratePhysicalDevices(instance, &count, devices.data()), "vkEnumeratePhysicalDevices", "listing devices"));
+  QRY_TRY(vk_check(vk.vkEnumeratePhysicalDevices(instance, &count, devices.data()), "vkEnumeratePhysicalDevices",
+                   "listing devices"));
   devices.resize(count);
   return devices;
 }
@@ -182,10 +191,11 @@ Result<std::unique_ptr<Device>> Device::create(const DeviceOptions& options) {
   if (options.validation && instance.debug_utils && s.vk.vkCreateDebugUtilsMessengerEXT) {
     VkDebugUtilsMessengerCreateInfoEXT info{};
     info.sType = VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT;
-    info.messageSeverity = VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT;
+    info.messageSeverity =
+        VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT;
     info.messageType = VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_TYPE_PERFORMANCE_BIT_EXT;
-    info.pfnUserCallback = [](VkDebugUtilsMessageSeverityFlagBitsEXT severity, VkDebugUtilsMessageTypeFlagsEXT, const VkDebugUtilsMessengerCallbackDataEXT* data,
-                              void* user) -> VkBool32 {
+    info.pfnUserCallback = [](VkDebugUtilsMessageSeverityFlagBitsEXT severity, VkDebugUtilsMessageTypeFlagsEXT,
+                              const VkDebugUtilsMessengerCallbackDataEXT* data, void* user) -> VkBool32 {
       auto* self = static_cast<State*>(user);
       const bool error = severity >= VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT;
       const bool hazard = data->pMessageIdName && std::strstr(data->pMessageIdName, "SYNC-HAZARD") != nullptr;
@@ -194,7 +204,8 @@ Result<std::unique_ptr<Device>> Device::create(const DeviceOptions& options) {
       return VK_FALSE;
     };
     info.pUserData = &s;
-    QRY_TRY(vk_check(s.vk.vkCreateDebugUtilsMessengerEXT(s.instance, &info, nullptr, &s.messenger), "vkCreateDebugUtilsMessengerEXT", "validation"));
+    QRY_TRY(vk_check(s.vk.vkCreateDebugUtilsMessengerEXT(s.instance, &info, nullptr, &s.messenger),
+                     "vkCreateDebugUtilsMessengerEXT", "validation"));
   }
 
   QRY_TRY_ASSIGN(auto devices, physical_devices(s.vk, s.instance));
@@ -217,8 +228,12 @@ Result<std::unique_ptr<Device>> Device::create(const DeviceOptions& options) {
   }
   if (!s.physical_device) {
     if (!refused.empty()) return fail(ErrorCode::unsupported, "no usable Vulkan device: " + joined(refused));
-    if (names.empty()) return fail(ErrorCode::not_found, "no Vulkan device on this machine: install the Debian package mesa-vulkan-drivers for the software driver");
-    return fail(ErrorCode::not_found, "no Vulkan device's name contains '" + options.prefer + "'; there are: " + joined(names));
+    if (names.empty())
+      return fail(
+          ErrorCode::not_found,
+          "no Vulkan device on this machine: install the Debian package mesa-vulkan-drivers for the software driver");
+    return fail(ErrorCode::not_found,
+                "no Vulkan device's name contains '" + options.prefer + "'; there are: " + joined(names));
   }
 
   s.queue_family = pick_queue_family(s.vk, s.physical_device);
@@ -231,10 +246,11 @@ Result<std::unique_ptr<Device>> Device::create(const DeviceOptions& options) {
       return fail(ErrorCode::unsupported, s.info.name + " lacks VK_KHR_swapchain, which a window needs");
     extensions.push_back(VK_KHR_SWAPCHAIN_EXTENSION_NAME);
   }
-  s.pipeline_statistics = options.pipeline_statistics && has_name(device_extensions(s.vk, s.physical_device), VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME);
+  s.pipeline_statistics = options.pipeline_statistics && has_name(device_extensions(s.vk, s.physical_device),
+                                                                  VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME);
   if (s.pipeline_statistics) extensions.push_back(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME);
-  VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR executable_features{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR, nullptr,
-                                                                              VK_TRUE};
+  VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR executable_features{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR, nullptr, VK_TRUE};
   VkPhysicalDeviceVulkan12Features features12{};
   features12.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES;
   features12.timelineSemaphore = features12.bufferDeviceAddress = features12.scalarBlockLayout = VK_TRUE;
@@ -264,10 +280,14 @@ Result<std::unique_ptr<Device>> Device::create(const DeviceOptions& options) {
 }
 
 Result<std::unique_ptr<Device>> Device::adopt(const AdoptedDevice& adopted) {
-  if (!adopted.get_instance_proc_addr || !adopted.instance || !adopted.physical_device || !adopted.device || !adopted.queue)
+  if (!adopted.get_instance_proc_addr || !adopted.instance || !adopted.physical_device || !adopted.device ||
+      !adopted.queue)
     return fail(ErrorCode::invalid_argument, std::string("adopting a Vulkan device needs its ") +
-                                                 (!adopted.get_instance_proc_addr ? "vkGetInstanceProcAddr" : !adopted.instance ? "VkInstance"
-                                                  : !adopted.physical_device ? "VkPhysicalDevice" : !adopted.device ? "VkDevice" : "VkQueue"));
+                                                 (!adopted.get_instance_proc_addr ? "vkGetInstanceProcAddr"
+                                                  : !adopted.instance             ? "VkInstance"
+                                                  : !adopted.physical_device      ? "VkPhysicalDevice"
+                                                  : !adopted.device               ? "VkDevice"
+                                                                                  : "VkQueue"));
   auto state = std::make_unique<State>();
   State& s = *state;
   s.get = adopted.get_instance_proc_addr;
@@ -304,7 +324,9 @@ uint32_t Device::queue_family() const { return state_->queue_family; }
 PFN_vkGetInstanceProcAddr Device::get_instance_proc_addr() const { return state_->get; }
 int Device::cuda_device() const { return state_->cuda_device; }
 const std::string& Device::cuda_reason() const { return state_->cuda_reason; }
-bool Device::has_pipeline_statistics() const { return state_->pipeline_statistics && vk().vkGetPipelineExecutableStatisticsKHR; }
+bool Device::has_pipeline_statistics() const {
+  return state_->pipeline_statistics && vk().vkGetPipelineExecutableStatisticsKHR;
+}
 
 std::vector<std::pair<std::string, std::string>> Device::pipeline_statistics(VkPipeline pipeline) const {
   std::vector<std::pair<std::string, std::string>> out;
@@ -312,13 +334,20 @@ std::vector<std::pair<std::string, std::string>> Device::pipeline_statistics(VkP
   const VkPipelineExecutableInfoKHR which{VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_INFO_KHR, nullptr, pipeline, 0};
   uint32_t count = 0;
   if (vk().vkGetPipelineExecutableStatisticsKHR(handle(), &which, &count, nullptr) < VK_SUCCESS) return out;
-  std::vector<VkPipelineExecutableStatisticKHR> found(count, {VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_STATISTIC_KHR, nullptr, {}, {}, {}, {}});
+  std::vector<VkPipelineExecutableStatisticKHR> found(
+      count, {VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_STATISTIC_KHR, nullptr, {}, {}, {}, {}});
   if (vk().vkGetPipelineExecutableStatisticsKHR(handle(), &which, &count, found.data()) < VK_SUCCESS) return out;
   for (const auto& s : found) {
     switch (s.format) {
-      case VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_BOOL32_KHR: out.emplace_back(s.name, s.value.b32 ? "yes" : "no"); break;
-      case VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_INT64_KHR: out.emplace_back(s.name, std::to_string(s.value.i64)); break;
-      case VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_UINT64_KHR: out.emplace_back(s.name, std::to_string(s.value.u64)); break;
+      case VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_BOOL32_KHR:
+        out.emplace_back(s.name, s.value.b32 ? "yes" : "no");
+        break;
+      case VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_INT64_KHR:
+        out.emplace_back(s.name, std::to_string(s.value.i64));
+        break;
+      case VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_UINT64_KHR:
+        out.emplace_back(s.name, std::to_string(s.value.u64));
+        break;
       default: out.emplace_back(s.name, std::to_string(s.value.f64)); break;
     }
   }
@@ -339,7 +368,8 @@ void Device::unlock_queue() {
   state_->queue_mutex.unlock();
 }
 
-Result<void> Device::submit(VkCommandBuffer commands, const std::vector<TimelinePoint>& wait, const std::vector<TimelinePoint>& signal) {
+Result<void> Device::submit(VkCommandBuffer commands, const std::vector<TimelinePoint>& wait,
+                            const std::vector<TimelinePoint>& signal) {
   std::vector<VkSemaphore> wait_semaphores, signal_semaphores;
   std::vector<uint64_t> wait_values, signal_values;
   for (const TimelinePoint& p : wait)
@@ -379,8 +409,8 @@ Result<uint32_t> Device::memory_type(uint32_t type_bits, VkMemoryPropertyFlags w
   state_->vk.vkGetPhysicalDeviceMemoryProperties(state_->physical_device, &properties);
   for (uint32_t i = 0; i < properties.memoryTypeCount; ++i)
     if ((type_bits >> i & 1u) && (properties.memoryTypes[i].propertyFlags & wanted) == wanted) return i;
-  return fail(ErrorCode::unsupported, state_->info.name + " has no memory type with property flags " + std::to_string(wanted) + " among type bits " +
-                                          std::to_string(type_bits));
+  return fail(ErrorCode::unsupported, state_->info.name + " has no memory type with property flags " +
+                                          std::to_string(wanted) + " among type bits " + std::to_string(type_bits));
 }
 
 void Device::set_name(VkObjectType type, uint64_t handle, const char* name) const {

@@ -78,8 +78,12 @@ class Device {
   uint32_t queue_family() const;
   PFN_vkGetInstanceProcAddr get_instance_proc_addr() const;
   // vkQueueSubmit under the queue lock; waits and signals timeline semaphores. Never waits itself.
-  struct TimelinePoint { VkSemaphore semaphore; uint64_t value; };
-  Result<void> submit(VkCommandBuffer commands, const std::vector<TimelinePoint>& wait, const std::vector<TimelinePoint>& signal);
+  struct TimelinePoint {
+    VkSemaphore semaphore;
+    uint64_t value;
+  };
+  Result<void> submit(VkCommandBuffer commands, const std::vector<TimelinePoint>& wait,
+                      const std::vector<TimelinePoint>& signal);
   void lock_queue();
   void unlock_queue();
   int cuda_device() const;  // ordinal of the CUDA device with our UUID, -1 if none or no CUDA in this build

@@ -13,20 +13,21 @@ namespace quarry::engine {
 
 // How the memory is come by.
 enum class BufferMemory : uint8_t {
-  device,         // device-local
-  host_upload,    // host-visible and coherent, mapped: the host writes, the device reads
+  device,       // device-local
+  host_upload,  // host-visible and coherent, mapped: the host writes, the device reads
   // The same, but device-local where there is such a type: small things that every thread of a pass reads.
   device_mapped,
   // host-visible, coherent, cached where there is such a type, mapped: the device writes, the host reads.
   host_readback,
-  host_pointer,   // the caller's page-aligned host memory, imported (VK_EXT_external_memory_host)
-  exported,       // device-local, exportable as an opaque fd
+  host_pointer,  // the caller's page-aligned host memory, imported (VK_EXT_external_memory_host)
+  exported,      // device-local, exportable as an opaque fd
 };
 
 class DeviceMemory {
  public:
   // `imported` only for host_pointer: aligned to and size a multiple of min_imported_host_pointer_alignment.
-  static Result<std::unique_ptr<DeviceMemory>> create(Device& device, BufferMemory kind, size_t size_bytes, const char* label, void* imported = nullptr);
+  static Result<std::unique_ptr<DeviceMemory>> create(Device& device, BufferMemory kind, size_t size_bytes,
+                                                      const char* label, void* imported = nullptr);
   ~DeviceMemory();
   DeviceMemory(const DeviceMemory&) = delete;
   DeviceMemory& operator=(const DeviceMemory&) = delete;
@@ -36,7 +37,11 @@ class DeviceMemory {
   void* mapped() const { return mapped_; }
   size_t size_bytes() const { return size_bytes_; }
   // For `exported`: a new fd (the caller's) and what an importer must know.
-  struct Export { int fd; size_t allocation_bytes; bool dedicated; };
+  struct Export {
+    int fd;
+    size_t allocation_bytes;
+    bool dedicated;
+  };
   Result<Export> export_fd() const;
 
  private:
@@ -51,6 +56,7 @@ class DeviceMemory {
 };
 
 // Makes `memory` at least so large; what it held is lost.
-Result<void> ensure_memory(Device& device, std::unique_ptr<DeviceMemory>& memory, BufferMemory kind, uint64_t size_bytes, const char* label);
+Result<void> ensure_memory(Device& device, std::unique_ptr<DeviceMemory>& memory, BufferMemory kind,
+                           uint64_t size_bytes, const char* label);
 
 }  // namespace quarry::engine

@@ -9,6 +9,7 @@
 
 namespace quarry::engine {
 
+// clang-format off
 #define QRY_VK_GLOBAL_FUNCTIONS(X) \
   X(vkCreateInstance) X(vkEnumerateInstanceExtensionProperties) X(vkEnumerateInstanceLayerProperties)
 
@@ -46,6 +47,7 @@ namespace quarry::engine {
   X(vkGetMemoryFdKHR) X(vkGetSemaphoreFdKHR) X(vkGetMemoryHostPointerPropertiesEXT)                                  \
   X(vkSetDebugUtilsObjectNameEXT) X(vkCmdBeginDebugUtilsLabelEXT) X(vkCmdEndDebugUtilsLabelEXT)                  \
   X(vkGetPipelineExecutableStatisticsKHR)
+// clang-format on
 
 struct VulkanFunctions {
 #define QRY_DECLARE(name) PFN_##name name = nullptr;

@@ -11,16 +11,19 @@ Result<PFN_vkGetInstanceProcAddr> system_vulkan_loader() {
   void* library = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     const char* why = dlerror();
-    return fail(ErrorCode::not_found, std::string("no Vulkan loader on this machine (") + (why ? why : "libvulkan.so.1") +
+    return fail(ErrorCode::not_found, std::string("no Vulkan loader on this machine (") +
+                                          (why ? why : "libvulkan.so.1") +
                                           "): install the Debian packages libvulkan1 and mesa-vulkan-drivers");
   }
   auto get = reinterpret_cast<PFN_vkGetInstanceProcAddr>(dlsym(library, "vkGetInstanceProcAddr"));
-  if (!get) return fail(ErrorCode::not_found, "libvulkan.so.1 has no vkGetInstanceProcAddr: reinstall the Debian package libvulkan1");
+  if (!get)
+    return fail(ErrorCode::not_found,
+                "libvulkan.so.1 has no vkGetInstanceProcAddr: reinstall the Debian package libvulkan1");
   return get;
 }
 
 Result<void> load_global_functions(PFN_vkGetInstanceProcAddr get, VulkanFunctions& vk) {
-#define QRY_LOAD(name)                                          \
+#define QRY_LOAD(name)                                         \
   vk.name = reinterpret_cast<PFN_##name>(get(nullptr, #name)); \
   if (!vk.name) return fail(ErrorCode::device, "the Vulkan loader has no " #name ": it is older than Vulkan 1.2");
   QRY_VK_GLOBAL_FUNCTIONS(QRY_LOAD)
@@ -44,7 +47,10 @@ Result<void> load_instance_functions(PFN_vkGetInstanceProcAddr get, VkInstance i
 Result<void> load_device_functions(VkDevice device, VulkanFunctions& vk) {
 #define QRY_LOAD(name)                                                           \
   vk.name = reinterpret_cast<PFN_##name>(vk.vkGetDeviceProcAddr(device, #name)); \
-  if (!vk.name) return fail(ErrorCode::device, "the Vulkan device has no " #name ": it must be created for Vulkan 1.2");
+  if (!vk.name)                                                                  \
+    return fail(ErrorCode::device, "the Vulkan device has no " #name             \
+                                   ": it must be created for Vulkan "            \
+                                   "1.2");
   QRY_VK_DEVICE_FUNCTIONS(QRY_LOAD)
 #undef QRY_LOAD
 #define QRY_LOAD(name) vk.name = reinterpret_cast<PFN_##name>(vk.vkGetDeviceProcAddr(device, #name));
@@ -78,8 +84,9 @@ const char* vk_result_name(VkResult result) {
 Result<void> vk_check(VkResult result, const char* call, const std::string& purpose) {
   if (result >= VK_SUCCESS) return {};
   const bool memory = result == VK_ERROR_OUT_OF_HOST_MEMORY || result == VK_ERROR_OUT_OF_DEVICE_MEMORY;
-  return fail(memory ? ErrorCode::out_of_memory : ErrorCode::device,
-              std::string(call) + " failed for " + purpose + ": " + vk_result_name(result) + " (" + std::to_string(int(result)) + ")");
+  return fail(memory ? ErrorCode::out_of_memory : ErrorCode::device, std::string(call) + " failed for " + purpose +
+                                                                         ": " + vk_result_name(result) + " (" +
+                                                                         std::to_string(int(result)) + ")");
 }
 
 }  // namespace quarry::engine

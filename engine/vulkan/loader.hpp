@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "engine/vulkan/functions.hpp"
 #include "base/result.hpp"
+#include "engine/vulkan/functions.hpp"
 
 namespace quarry::engine {
 

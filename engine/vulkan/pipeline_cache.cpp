@@ -40,7 +40,9 @@ std::filesystem::path pipeline_cache_file(const DeviceInfo& info) {
     name += hex;
   }
   char driver[20];
-  std::snprintf(driver, sizeof driver, "-%016llx", static_cast<unsigned long long>(checksum(reinterpret_cast<const uint8_t*>(info.driver.data()), info.driver.size())));
+  std::snprintf(driver, sizeof driver, "-%016llx",
+                static_cast<unsigned long long>(
+                    checksum(reinterpret_cast<const uint8_t*>(info.driver.data()), info.driver.size())));
   return base / "quarry" / (name + driver + ".pipelines");
 }
 
@@ -48,11 +50,13 @@ std::vector<uint8_t> load_pipeline_cache(const std::filesystem::path& file) {
   std::ifstream in(file, std::ios::binary);
   char magic[8];
   uint64_t size = 0, sum = 0;
-  if (!in.read(magic, 8) || std::memcmp(magic, kMagic, 8) != 0 || !in.read(reinterpret_cast<char*>(&size), 8) || !in.read(reinterpret_cast<char*>(&sum), 8) ||
-      size > (64u << 20))
+  if (!in.read(magic, 8) || std::memcmp(magic, kMagic, 8) != 0 || !in.read(reinterpret_cast<char*>(&size), 8) ||
+      !in.read(reinterpret_cast<char*>(&sum), 8) || size > (64u << 20))
     return {};
   std::vector<uint8_t> data(size);
-  if (!in.read(reinterpret_cast<char*>(data.data()), std::streamsize(size)) || checksum(data.data(), data.size()) != sum) return {};
+  if (!in.read(reinterpret_cast<char*>(data.data()), std::streamsize(size)) ||
+      checksum(data.data(), data.size()) != sum)
+    return {};
   return data;
 }
 
@@ -61,7 +65,8 @@ void store_pipeline_cache(const std::filesystem::path& file, const std::vector<u
   std::filesystem::create_directories(file.parent_path(), failed);
   if (failed) return;
   std::filesystem::path part = file;
-  part += "." + std::to_string(getpid()) + "-" + std::to_string(std::hash<std::thread::id>()(std::this_thread::get_id()));
+  part +=
+      "." + std::to_string(getpid()) + "-" + std::to_string(std::hash<std::thread::id>()(std::this_thread::get_id()));
   {
     std::ofstream out(part, std::ios::binary);
     const uint64_t size = data.size(), sum = checksum(data.data(), data.size());
@@ -79,8 +84,10 @@ Result<std::unique_ptr<PipelineCache>> PipelineCache::open(Device& device) {
   std::unique_ptr<PipelineCache> self(new PipelineCache(device));
   self->file_ = pipeline_cache_file(device.info());
   if (!self->file_.empty()) self->stored_ = load_pipeline_cache(self->file_);
-  VkPipelineCacheCreateInfo info{VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO, nullptr, 0, self->stored_.size(), self->stored_.data()};
-  QRY_TRY(vk_check(device.vk().vkCreatePipelineCache(device.handle(), &info, nullptr, &self->cache_), "vkCreatePipelineCache", device.info().name));
+  VkPipelineCacheCreateInfo info{VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO, nullptr, 0, self->stored_.size(),
+                                 self->stored_.data()};
+  QRY_TRY(vk_check(device.vk().vkCreatePipelineCache(device.handle(), &info, nullptr, &self->cache_),
+                   "vkCreatePipelineCache", device.info().name));
   return self;
 }
 
@@ -88,12 +95,14 @@ PipelineCache::~PipelineCache() {
   if (cache_) device_->vk().vkDestroyPipelineCache(device_->handle(), cache_, nullptr);
 }
 
-Result<VkPipeline> PipelineCache::make(VkPipelineLayout layout, const uint32_t* code, size_t bytes, const char* name, const Constants& constants) {
+Result<VkPipeline> PipelineCache::make(VkPipelineLayout layout, const uint32_t* code, size_t bytes, const char* name,
+                                       const Constants& constants) {
   Device& device = *device_;
   const VulkanFunctions& vk = device.vk();
   VkShaderModuleCreateInfo module_info{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO, nullptr, 0, bytes, code};
   VkShaderModule module = VK_NULL_HANDLE;
-  QRY_TRY(vk_check(vk.vkCreateShaderModule(device.handle(), &module_info, nullptr, &module), "vkCreateShaderModule", name));
+  QRY_TRY(
+      vk_check(vk.vkCreateShaderModule(device.handle(), &module_info, nullptr, &module), "vkCreateShaderModule", name));
   VkComputePipelineCreateInfo info{};
   info.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO;
   info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
@@ -135,7 +144,8 @@ Result<VkPipeline> PipelineCache::make(VkPipelineLayout layout, const uint32_t* 
 void PipelineCache::store() {
   const VulkanFunctions& vk = device_->vk();
   size_t size = 0;
-  if (file_.empty() || vk.vkGetPipelineCacheData(device_->handle(), cache_, &size, nullptr) != VK_SUCCESS || !size) return;
+  if (file_.empty() || vk.vkGetPipelineCacheData(device_->handle(), cache_, &size, nullptr) != VK_SUCCESS || !size)
+    return;
   std::vector<uint8_t> data(size);
   if (vk.vkGetPipelineCacheData(device_->handle(), cache_, &size, data.data()) != VK_SUCCESS) return;
   data.resize(size);

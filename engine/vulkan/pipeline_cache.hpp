@@ -22,11 +22,13 @@ class PipelineCache {
   // Of shaders/library/traverse.glsl, of dispatch_pixel.glsl tiled, and of shadow.comp.glsl one_direction, by_columns
   // and the rows of its workgroups; a shader without them ignores them.
   struct Constants {
-    bool counts = false, inside = false, skips_material = false, one_direction = false, by_columns = false, tiled = false;
+    bool counts = false, inside = false, skips_material = false, one_direction = false, by_columns = false,
+         tiled = false;
     uint32_t rows = 16;
   };
   // The pipeline is the caller's. Any number of threads.
-  Result<VkPipeline> make(VkPipelineLayout layout, const uint32_t* code, size_t bytes, const char* name, const Constants& constants);
+  Result<VkPipeline> make(VkPipelineLayout layout, const uint32_t* code, size_t bytes, const char* name,
+                          const Constants& constants);
   // What was made since open(), if anything was; a file that cannot be written costs time at the next start, nothing
   // else. One thread at a time.
   void store();

@@ -24,15 +24,18 @@ Result<std::unique_ptr<TargetImage>> TargetImage::create(Device& device, uint32_
   vk.vkGetImageMemoryRequirements(device.handle(), self->image_, &requirements);
   QRY_TRY_ASSIGN(auto type, device.memory_type(requirements.memoryTypeBits, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT));
   VkMemoryAllocateInfo allocate{VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, nullptr, requirements.size, type};
-  auto ok = vk_check(vk.vkAllocateMemory(device.handle(), &allocate, nullptr, &self->memory_), "vkAllocateMemory", purpose);
-  if (ok) ok = vk_check(vk.vkBindImageMemory(device.handle(), self->image_, self->memory_, 0), "vkBindImageMemory", purpose);
+  auto ok =
+      vk_check(vk.vkAllocateMemory(device.handle(), &allocate, nullptr, &self->memory_), "vkAllocateMemory", purpose);
+  if (ok)
+    ok = vk_check(vk.vkBindImageMemory(device.handle(), self->image_, self->memory_, 0), "vkBindImageMemory", purpose);
   VkImageViewCreateInfo view{};
   view.sType = VK_STRUCTURE_TYPE_IMAGE_VIEW_CREATE_INFO;
   view.image = self->image_;
   view.viewType = VK_IMAGE_VIEW_TYPE_2D;
   view.format = info.format;
   view.subresourceRange = {VK_IMAGE_ASPECT_COLOR_BIT, 0, 1, 0, 1};
-  if (ok) ok = vk_check(vk.vkCreateImageView(device.handle(), &view, nullptr, &self->view_), "vkCreateImageView", purpose);
+  if (ok)
+    ok = vk_check(vk.vkCreateImageView(device.handle(), &view, nullptr, &self->view_), "vkCreateImageView", purpose);
   QRY_TRY(ok);
   return self;
 }
@@ -48,18 +51,27 @@ Result<std::unique_ptr<TargetSets>> TargetSets::create(Device& device, uint32_t 
   std::unique_ptr<TargetSets> self(new TargetSets(device));
   const VulkanFunctions& vk = device.vk();
   constexpr const char* kPurpose = "pictures";
-  const VkDescriptorSetLayoutBinding bindings[] = {{0, VK_DESCRIPTOR_TYPE_STORAGE_IMAGE, 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr},
-                                                   {1, VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER, 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr}};
+  const VkDescriptorSetLayoutBinding bindings[] = {
+      {0, VK_DESCRIPTOR_TYPE_STORAGE_IMAGE, 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr},
+      {1, VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER, 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr}};
   const uint32_t count = parameters ? 2 : 1;
-  VkDescriptorSetLayoutCreateInfo layout{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO, nullptr, 0, count, bindings};
-  auto ok = vk_check(vk.vkCreateDescriptorSetLayout(device.handle(), &layout, nullptr, &self->layout_), "vkCreateDescriptorSetLayout", kPurpose);
-  const VkDescriptorPoolSize sizes[] = {{VK_DESCRIPTOR_TYPE_STORAGE_IMAGE, frames}, {VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER, frames}};
+  VkDescriptorSetLayoutCreateInfo layout{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO, nullptr, 0, count,
+                                         bindings};
+  auto ok = vk_check(vk.vkCreateDescriptorSetLayout(device.handle(), &layout, nullptr, &self->layout_),
+                     "vkCreateDescriptorSetLayout", kPurpose);
+  const VkDescriptorPoolSize sizes[] = {{VK_DESCRIPTOR_TYPE_STORAGE_IMAGE, frames},
+                                        {VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER, frames}};
   VkDescriptorPoolCreateInfo pool{VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO, nullptr, 0, frames, count, sizes};
-  if (ok) ok = vk_check(vk.vkCreateDescriptorPool(device.handle(), &pool, nullptr, &self->pool_), "vkCreateDescriptorPool", kPurpose);
+  if (ok)
+    ok = vk_check(vk.vkCreateDescriptorPool(device.handle(), &pool, nullptr, &self->pool_), "vkCreateDescriptorPool",
+                  kPurpose);
   const std::vector<VkDescriptorSetLayout> layouts(frames, self->layout_);
   self->sets_.resize(frames);
-  VkDescriptorSetAllocateInfo info{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO, nullptr, self->pool_, frames, layouts.data()};
-  if (ok) ok = vk_check(vk.vkAllocateDescriptorSets(device.handle(), &info, self->sets_.data()), "vkAllocateDescriptorSets", kPurpose);
+  VkDescriptorSetAllocateInfo info{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO, nullptr, self->pool_, frames,
+                                   layouts.data()};
+  if (ok)
+    ok = vk_check(vk.vkAllocateDescriptorSets(device.handle(), &info, self->sets_.data()), "vkAllocateDescriptorSets",
+                  kPurpose);
   QRY_TRY(ok);
   return self;
 }
@@ -70,7 +82,8 @@ TargetSets::~TargetSets() {
   if (layout_) vk.vkDestroyDescriptorSetLayout(device_->handle(), layout_, nullptr);
 }
 
-void TargetSets::bind(VkCommandBuffer commands, VkPipelineLayout pipelines, uint32_t frame, VkImageView target, const DeviceMemory* parameters) {
+void TargetSets::bind(VkCommandBuffer commands, VkPipelineLayout pipelines, uint32_t frame, VkImageView target,
+                      const DeviceMemory* parameters) {
   const VulkanFunctions& vk = device_->vk();
   VkDescriptorImageInfo image{VK_NULL_HANDLE, target, VK_IMAGE_LAYOUT_GENERAL};
   VkDescriptorBufferInfo block{parameters ? parameters->buffer() : VK_NULL_HANDLE, 0, VK_WHOLE_SIZE};

@@ -47,7 +47,8 @@ class TargetSets {
   VkDescriptorSetLayout layout() const { return layout_; }
   // Lets the frame's set point to `target` (in layout GENERAL when the commands run) and `parameters`, where there is a
   // binding for them, and records that it is set 0. The frame's work before must be done.
-  void bind(VkCommandBuffer commands, VkPipelineLayout pipelines, uint32_t frame, VkImageView target, const DeviceMemory* parameters = nullptr);
+  void bind(VkCommandBuffer commands, VkPipelineLayout pipelines, uint32_t frame, VkImageView target,
+            const DeviceMemory* parameters = nullptr);
 
  private:
   explicit TargetSets(Device& device) : device_(&device) {}

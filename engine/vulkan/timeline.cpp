@@ -9,10 +9,13 @@ namespace quarry::engine {
 
 Result<std::unique_ptr<Timeline>> Timeline::create(Device& device, const char* label, bool exported) {
   std::unique_ptr<Timeline> self(new Timeline(device));
-  VkExportSemaphoreCreateInfo export_info{VK_STRUCTURE_TYPE_EXPORT_SEMAPHORE_CREATE_INFO, nullptr, VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT};
-  VkSemaphoreTypeCreateInfo type{VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO, exported ? &export_info : nullptr, VK_SEMAPHORE_TYPE_TIMELINE, 0};
+  VkExportSemaphoreCreateInfo export_info{VK_STRUCTURE_TYPE_EXPORT_SEMAPHORE_CREATE_INFO, nullptr,
+                                          VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT};
+  VkSemaphoreTypeCreateInfo type{VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO, exported ? &export_info : nullptr,
+                                 VK_SEMAPHORE_TYPE_TIMELINE, 0};
   VkSemaphoreCreateInfo info{VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, &type, 0};
-  QRY_TRY(vk_check(device.vk().vkCreateSemaphore(device.handle(), &info, nullptr, &self->semaphore_), "vkCreateSemaphore", label));
+  QRY_TRY(vk_check(device.vk().vkCreateSemaphore(device.handle(), &info, nullptr, &self->semaphore_),
+                   "vkCreateSemaphore", label));
   device.set_name(VK_OBJECT_TYPE_SEMAPHORE, reinterpret_cast<uint64_t>(self->semaphore_), label);
   return self;
 }
@@ -33,13 +36,15 @@ Timeline::~Timeline() {
 
 Result<uint64_t> Timeline::reached() const {
   uint64_t value = 0;
-  QRY_TRY(vk_check(device_->vk().vkGetSemaphoreCounterValue(device_->handle(), semaphore_, &value), "vkGetSemaphoreCounterValue", "a timeline"));
+  QRY_TRY(vk_check(device_->vk().vkGetSemaphoreCounterValue(device_->handle(), semaphore_, &value),
+                   "vkGetSemaphoreCounterValue", "a timeline"));
   return value;
 }
 
 Result<void> Timeline::wait(uint64_t value) const {
   VkSemaphoreWaitInfo info{VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO, nullptr, 0, 1, &semaphore_, &value};
-  return vk_check(device_->vk().vkWaitSemaphores(device_->handle(), &info, UINT64_MAX), "vkWaitSemaphores", device_->info().name);
+  return vk_check(device_->vk().vkWaitSemaphores(device_->handle(), &info, UINT64_MAX), "vkWaitSemaphores",
+                  device_->info().name);
 }
 
 Result<bool> Timeline::wait(uint64_t value, uint64_t most_ns) const {
@@ -51,9 +56,11 @@ Result<bool> Timeline::wait(uint64_t value, uint64_t most_ns) const {
 }
 
 Result<int> Timeline::export_fd() const {
-  VkSemaphoreGetFdInfoKHR info{VK_STRUCTURE_TYPE_SEMAPHORE_GET_FD_INFO_KHR, nullptr, semaphore_, VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT};
+  VkSemaphoreGetFdInfoKHR info{VK_STRUCTURE_TYPE_SEMAPHORE_GET_FD_INFO_KHR, nullptr, semaphore_,
+                               VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT};
   int fd = -1;
-  QRY_TRY(vk_check(device_->vk().vkGetSemaphoreFdKHR(device_->handle(), &info, &fd), "vkGetSemaphoreFdKHR", "sharing with CUDA"));
+  QRY_TRY(vk_check(device_->vk().vkGetSemaphoreFdKHR(device_->handle(), &info, &fd), "vkGetSemaphoreFdKHR",
+                   "sharing with CUDA"));
   return fd;
 }
 

@@ -18,13 +18,13 @@ class Timeline {
   Timeline& operator=(const Timeline&) = delete;
 
   VkSemaphore handle() const { return semaphore_; }
-  uint64_t last() const { return last_; }   // the newest value that something will signal
-  uint64_t next() { return ++last_; }       // the value that the caller now must have signalled
+  uint64_t last() const { return last_; }  // the newest value that something will signal
+  uint64_t next() { return ++last_; }      // the value that the caller now must have signalled
   Device::TimelinePoint point() const { return {semaphore_, last_}; }
-  Result<uint64_t> reached() const;         // asks the device; never waits
-  Result<void> wait(uint64_t value) const;  // blocks this host thread
+  Result<uint64_t> reached() const;                           // asks the device; never waits
+  Result<void> wait(uint64_t value) const;                    // blocks this host thread
   Result<bool> wait(uint64_t value, uint64_t most_ns) const;  // for so long at most; false: not yet
-  Result<int> export_fd() const;            // a new fd, the caller's
+  Result<int> export_fd() const;                              // a new fd, the caller's
 
  private:
   explicit Timeline(Device& device) : device_(&device) {}

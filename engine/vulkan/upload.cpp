@@ -31,7 +31,8 @@ Result<Upload::Batch*> Upload::free_batch(uint64_t size_bytes) {
   for (auto& candidate : batches_) {
     if (candidate->value > reached) continue;
     if (room(*candidate) > std::max(kKeptBytes, size_bytes)) candidate->memory.reset();
-    if (!batch || (room(*batch) < size_bytes ? room(*candidate) > room(*batch) : room(*candidate) >= size_bytes && room(*candidate) < room(*batch)))
+    if (!batch || (room(*batch) < size_bytes ? room(*candidate) > room(*batch)
+                                             : room(*candidate) >= size_bytes && room(*candidate) < room(*batch)))
       batch = candidate.get();
   }
   if (!batch) {
@@ -42,7 +43,8 @@ Result<Upload::Batch*> Upload::free_batch(uint64_t size_bytes) {
     batch = batches_.back().get();
   }
   if (!batch->memory || batch->memory->size_bytes() < size_bytes) {
-    QRY_TRY_ASSIGN(auto memory, DeviceMemory::create(*device_, BufferMemory::host_upload, std::max<uint64_t>(size_bytes, 1u << 16), "quarry upload"));
+    QRY_TRY_ASSIGN(auto memory, DeviceMemory::create(*device_, BufferMemory::host_upload,
+                                                     std::max<uint64_t>(size_bytes, 1u << 16), "quarry upload"));
     batch->memory = std::move(memory);
   }
   return batch;
@@ -58,9 +60,10 @@ Result<Device::TimelinePoint> Upload::submit(const std::vector<Copy>& copies) {
   QRY_TRY_ASSIGN(auto begun, b.commands->begin());
   const VkCommandBuffer commands = begun;
   // Frames submitted before may still read what is about to be written, and earlier copies may write the same bytes.
-  VkMemoryBarrier before{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT, VK_ACCESS_TRANSFER_WRITE_BIT};
-  vk.vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT, 0, 1, &before, 0,
-                          nullptr, 0, nullptr);
+  VkMemoryBarrier before{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr,
+                         VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT, VK_ACCESS_TRANSFER_WRITE_BIT};
+  vk.vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT,
+                          VK_PIPELINE_STAGE_TRANSFER_BIT, 0, 1, &before, 0, nullptr, 0, nullptr);
   uint64_t at = 0;
   std::vector<VkBufferCopy> regions;
   for (size_t i = 0; i < copies.size(); ++i) {
@@ -72,8 +75,10 @@ Result<Device::TimelinePoint> Upload::submit(const std::vector<Copy>& copies) {
       regions.clear();
     }
   }
-  VkMemoryBarrier after{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, VK_ACCESS_TRANSFER_WRITE_BIT, VK_ACCESS_SHADER_READ_BIT};
-  vk.vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, 0, 1, &after, 0, nullptr, 0, nullptr);
+  VkMemoryBarrier after{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, VK_ACCESS_TRANSFER_WRITE_BIT,
+                        VK_ACCESS_SHADER_READ_BIT};
+  vk.vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, 0, 1, &after,
+                          0, nullptr, 0, nullptr);
   QRY_TRY(b.commands->end());
   b.value = timeline_->last() + 1;
   QRY_TRY(device_->submit(commands, {}, {{timeline_->handle(), b.value}}));

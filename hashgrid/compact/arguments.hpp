@@ -10,7 +10,8 @@ namespace quarry::hashgrid::detail {
 inline Result<void> check_view(const CompactView& view) {
   QRY_TRY(check_memory(view.words, view.page_count));
   if (view.layout.table.pages + view.layout.stash.pages != view.page_count)
-    return fail(ErrorCode::invalid_argument, "hash grid: the view's layout is not that of its pages; make it by compact_view()");
+    return fail(ErrorCode::invalid_argument,
+                "hash grid: the view's layout is not that of its pages; make it by compact_view()");
   return {};
 }
 

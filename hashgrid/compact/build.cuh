@@ -17,7 +17,8 @@ constexpr uint32_t kCompactPageWords = kQryPageBytes / 4;
 // The 16-byte half `i` of an empty page.
 __device__ inline uint4 empty_compact_half(uint32_t i, uint32_t tag_words) {
   if (i % 2 != 0) return make_uint4(kQryCompactNoValue, kQryCompactNoValue, kQryCompactNoValue, kQryCompactNoValue);
-  return make_uint4(kQryCompactEmptyTags, kQryCompactEmptyTags, tag_words > 2 ? kQryCompactEmptyTags : kQryCompactNoValue,
+  return make_uint4(kQryCompactEmptyTags, kQryCompactEmptyTags,
+                    tag_words > 2 ? kQryCompactEmptyTags : kQryCompactNoValue,
                     tag_words > 3 ? kQryCompactEmptyTags : kQryCompactNoValue);
 }
 
@@ -27,8 +28,8 @@ __device__ inline void write_compact_page(uint32_t* in_table, const uint32_t* pa
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
   __syncthreads();
   if (threadIdx.x == 0) {
-    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(in_table), "r"(uint32_t(__cvta_generic_to_shared(page))),
-                 "r"(kQryPageBytes)
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(in_table),
+                 "r"(uint32_t(__cvta_generic_to_shared(page))), "r"(kQryPageBytes)
                  : "memory");
     asm volatile("cp.async.bulk.commit_group;" ::: "memory");
     asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
@@ -96,7 +97,8 @@ __global__ void __launch_bounds__(kCompactThreads) merge_compact(CompactView vie
   const uint2* const list = pages.lists + size_t{blockIdx.x} * pages.room;
   uint32_t* const in_table = view.words + size_t{blockIdx.x} * kCompactPageWords;
   for (uint32_t i = threadIdx.x; i < kQryPageBytes / 16; i += kCompactThreads)
-    reinterpret_cast<uint4*>(page)[i] = kFresh ? empty_compact_half(i, Format::kTagWords) : __ldcs(reinterpret_cast<const uint4*>(in_table) + i);
+    reinterpret_cast<uint4*>(page)[i] =
+        kFresh ? empty_compact_half(i, Format::kTagWords) : __ldcs(reinterpret_cast<const uint4*>(in_table) + i);
   if (threadIdx.x == 0) present = 0;
   __syncthreads();
 
@@ -104,7 +106,8 @@ __global__ void __launch_bounds__(kCompactThreads) merge_compact(CompactView vie
     uint2 held[kCompactHeld];
 #pragma unroll
     for (uint32_t j = 0; j < kCompactHeld; ++j)
-      if (base + j * kCompactThreads + threadIdx.x < size) held[j] = __ldcs(list + base + j * kCompactThreads + threadIdx.x);
+      if (base + j * kCompactThreads + threadIdx.x < size)
+        held[j] = __ldcs(list + base + j * kCompactThreads + threadIdx.x);
 #pragma unroll
     for (uint32_t j = 0; j < kCompactHeld; ++j) {
       if (base + j * kCompactThreads + threadIdx.x >= size) continue;
@@ -150,16 +153,16 @@ __global__ void __launch_bounds__(kCompactThreads) merge_compact(CompactView vie
 __device__ inline void place_in_stash(const CompactView& to, uint32_t mixed, uint32_t value, Atomic64* refused) {
   detail::CompactEntry entry;
   bool after_bit = true;
-  if (to.layout.stash.pages != 0) detail::claim<detail::CompactFormat<1>>(to, to.layout.stash, qry_mix(mixed), entry, after_bit);
-  if (entry.value != nullptr)
-    *entry.value = value;
-  else
-    atomicAdd(refused, Atomic64{1});
+  if (to.layout.stash.pages != 0)
+    detail::claim<detail::CompactFormat<1>>(to, to.layout.stash, qry_mix(mixed), entry, after_bit);
+  if (entry.value != nullptr) *entry.value = value;
+  else atomicAdd(refused, Atomic64{1});
 }
 
 // For the few pairs whose home had no slot left: the next sectors, then the stash.
 template <class Format>
-__device__ __noinline__ void place_further(uint32_t* page, uint32_t* taken, const CompactView& to, uint32_t mixed, uint32_t value, Atomic64* refused) {
+__device__ __noinline__ void place_further(uint32_t* page, uint32_t* taken, const CompactView& to, uint32_t mixed,
+                                           uint32_t value, Atomic64* refused) {
   const QryCompactPart& part = to.layout.table;
   const QryCompactPlace place = qry_compact_place(mixed, part);
   atomicOr(page + place.home % kQrySectorsPerPage * detail::kSectorWords, kQryCompactOverflow);
@@ -183,7 +186,8 @@ __device__ __noinline__ void place_further(uint32_t* page, uint32_t* taken, cons
 // duplicates is needed: a sector hands out its slots by a counter.
 template <class Format>
 __global__ void __launch_bounds__(kCompactThreads, 4)
-    rehash_compact(CompactView from, detail::CompactInverse inverse, const __grid_constant__ CompactView to, Atomic64* refused) {
+    rehash_compact(CompactView from, detail::CompactInverse inverse, const __grid_constant__ CompactView to,
+                   Atomic64* refused) {
   extern __shared__ __align__(128) uint32_t page[];
   __shared__ uint32_t first_home, last_home;         // in `from`, of the page's keys
   uint32_t* const taken = page + kCompactPageWords;  // of each sector
@@ -230,7 +234,8 @@ __global__ void __launch_bounds__(kCompactThreads, 4)
             if (place.home / kQrySectorsPerPage != blockIdx.x) continue;
             const uint32_t home = place.home % kQrySectorsPerPage, slot = atomicAdd(taken + home, 1u);
             if (slot < Format::kEntries) {
-              atomicXor(page + home * detail::kSectorWords + slot / Format::kFields, Format::change(slot % Format::kFields, place.tag));
+              atomicXor(page + home * detail::kSectorWords + slot / Format::kFields,
+                        Format::change(slot % Format::kFields, place.tag));
               page[home * detail::kSectorWords + Format::kTagWords + slot] = value;
             } else {
               place_further<Format>(page, taken, to, mixed, value, refused);
@@ -246,7 +251,8 @@ __global__ void __launch_bounds__(kCompactThreads, 4)
 
 // Moves the pairs of a stash, one thread a sector: to another table, or (to = from) back to the table where it has
 // room.
-__global__ void __launch_bounds__(kCompactThreads) empty_stash(CompactView from, detail::CompactInverse inverse, CompactView to, bool same, Atomic64* refused) {
+__global__ void __launch_bounds__(kCompactThreads)
+    empty_stash(CompactView from, detail::CompactInverse inverse, CompactView to, bool same, Atomic64* refused) {
   using Wide = detail::CompactFormat<1>;
   const QryCompactPart& stash = from.layout.stash;
   const uint32_t sector = blockIdx.x * kCompactThreads + threadIdx.x;
@@ -255,7 +261,8 @@ __global__ void __launch_bounds__(kCompactThreads) empty_stash(CompactView from,
   for (uint32_t slot = 0; slot < Wide::kEntries; ++slot) {
     const uint32_t tag = words[slot] & Wide::kNoTag, value = words[Wide::kTagWords + slot];
     if (tag == Wide::kNoTag || value == kQryCompactNoValue) continue;
-    uint32_t* const place = detail::claimed_entry_of(to, detail::compact_key(from.layout, true, inverse, sector, tag).mixed).value;
+    uint32_t* const place =
+        detail::claimed_entry_of(to, detail::compact_key(from.layout, true, inverse, sector, tag).mixed).value;
     if (place == words + Wide::kTagWords + slot) continue;
     if (place == nullptr) {
       atomicAdd(refused, Atomic64{1});

@@ -24,70 +24,92 @@ using kernels::kCompactThreads;
 
 class CudaCompact final : public BulkOperations<CompactView> {
  public:
-  CudaCompact(const gpu::DeviceStream& stream, uint32_t multiprocessors) : stream_(stream), multiprocessors_(multiprocessors) {}
+  CudaCompact(const gpu::DeviceStream& stream, uint32_t multiprocessors)
+      : stream_(stream), multiprocessors_(multiprocessors) {}
 
   Result<void> clear(const CompactView& view) override {
     QRY_TRY(detail::check_view(view));
     const DeviceScope scope(stream_.device());
-    QRY_TRY(launch("clear a compact table", {multiprocessors_ * kernels::kPageBlocks, kCompactThreads}, stream_.get(), kernels::clear_compact, view));
+    QRY_TRY(launch("clear a compact table", {multiprocessors_ * kernels::kPageBlocks, kCompactThreads}, stream_.get(),
+                   kernels::clear_compact, view));
     return finish("clear a compact table");
   }
 
-  Result<BulkReport> insert(const CompactView& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) override {
+  Result<BulkReport> insert(const CompactView& view, const uint32_t* keys, const uint32_t* values, size_t count,
+                            Outcome* outcomes) override {
     QRY_TRY(detail::check_batch(view, keys, values, count));
-    return for_keys(kernels::InsertKey<CompactView>{view, keys, values}, count, outcomes, "insert into a compact table");
+    return for_keys(kernels::InsertKey<CompactView>{view, keys, values}, count, outcomes,
+                    "insert into a compact table");
   }
-  Result<BulkReport> assign(const CompactView& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) override {
+  Result<BulkReport> assign(const CompactView& view, const uint32_t* keys, const uint32_t* values, size_t count,
+                            Outcome* outcomes) override {
     QRY_TRY(detail::check_batch(view, keys, values, count));
     return for_keys(kernels::AssignKey<CompactView>{view, keys, values}, count, outcomes, "assign in a compact table");
   }
-  Result<BulkReport> find_or_insert(const CompactView& view, const uint32_t* keys, uint32_t* values, size_t count, Outcome* outcomes) override {
+  Result<BulkReport> find_or_insert(const CompactView& view, const uint32_t* keys, uint32_t* values, size_t count,
+                                    Outcome* outcomes) override {
     QRY_TRY(detail::check_batch(view, keys, values, count));
-    return for_keys(kernels::FindOrInsertKey<CompactView>{view, keys, values}, count, outcomes, "find or insert in a compact table");
+    return for_keys(kernels::FindOrInsertKey<CompactView>{view, keys, values}, count, outcomes,
+                    "find or insert in a compact table");
   }
-  Result<BulkReport> find(const CompactView& view, const uint32_t* keys, size_t count, uint32_t* values_out, uint8_t* depths_out) override {
+  Result<BulkReport> find(const CompactView& view, const uint32_t* keys, size_t count, uint32_t* values_out,
+                          uint8_t* depths_out) override {
     QRY_TRY(detail::check_batch(view, keys, keys, count));
     if (count == 0) return BulkReport{};
     const DeviceScope scope(stream_.device());
     auto report = counted("find in a compact table", [&](const char* doing, Atomic64* totals) {
       return detail::with_format(view.layout.table.fields, [&](auto format) {
-        return launch(doing, {blocks(count), kCompactThreads}, stream_.get(), kernels::find_compact<decltype(format)>, view, keys, count, values_out, depths_out,
-                      totals + size_t(Outcome::present), totals + size_t(Outcome::reserved));
+        return launch(doing, {blocks(count), kCompactThreads}, stream_.get(), kernels::find_compact<decltype(format)>,
+                      view, keys, count, values_out, depths_out, totals + size_t(Outcome::present),
+                      totals + size_t(Outcome::reserved));
       });
     });
     if (report) report->absent = count - report->present - report->reserved;
     return report;
   }
-  Result<BulkReport> erase(const CompactView& view, const uint32_t* keys, size_t count, uint32_t* old_values, Outcome* outcomes) override {
+  Result<BulkReport> erase(const CompactView& view, const uint32_t* keys, size_t count, uint32_t* old_values,
+                           Outcome* outcomes) override {
     QRY_TRY(detail::check_batch(view, keys, keys, count));
-    if (old_values == nullptr && outcomes == nullptr && worth_lists(view, count, BulkTuning::kLeastKeysPerWindow) && count <= BulkTuning::kMostBatch) {
+    if (old_values == nullptr && outcomes == nullptr && worth_lists(view, count, BulkTuning::kLeastKeysPerWindow) &&
+        count <= BulkTuning::kMostBatch) {
       const DeviceScope scope(stream_.device());
-      const auto got = with_page_lists(stream_, view.layout.table.pages, kernels::SplitForm::mixed, keys, keys, uint32_t(count), [&](const PageLists& pages) {
-        return launch("erase in compact pages", {view.layout.table.pages, kernels::kCompactWindowThreads}, stream_.get(), kernels::erase_in_compact_pages, view,
-                      pages);
-      });
+      const auto got = with_page_lists(stream_, view.layout.table.pages, kernels::SplitForm::mixed, keys, keys,
+                                       uint32_t(count), [&](const PageLists& pages) {
+                                         return launch("erase in compact pages",
+                                                       {view.layout.table.pages, kernels::kCompactWindowThreads},
+                                                       stream_.get(), kernels::erase_in_compact_pages, view, pages);
+                                       });
       if (got && got->overflowed == 0)
-        return BulkReport{.erased = count - got->reserved - got->refused, .absent = got->refused, .reserved = got->reserved};
+        return BulkReport{
+            .erased = count - got->reserved - got->refused, .absent = got->refused, .reserved = got->reserved};
       // Unlike key by key, it needs scratch memory, and lists of keys that are spread evenly.
       if (!got && got.error().code != ErrorCode::out_of_memory) return tl::unexpected(got.error());
     }
-    return for_keys(kernels::EraseKey<CompactView>{view, keys, old_values}, count, outcomes, "erase from a compact table");
+    return for_keys(kernels::EraseKey<CompactView>{view, keys, old_values}, count, outcomes,
+                    "erase from a compact table");
   }
 
-  Result<BulkReport> insert_exclusive(const CompactView& view, const uint32_t* keys, const uint32_t* values, size_t count, bool fresh) override {
+  Result<BulkReport> insert_exclusive(const CompactView& view, const uint32_t* keys, const uint32_t* values,
+                                      size_t count, bool fresh) override {
     QRY_TRY(detail::check_batch(view, keys, values, count));
-    if (!worth_lists(view, count, fresh ? BulkTuning::kLeastKeysPerFreshPage : BulkTuning::kLeastKeysPerPage)) return insert(view, keys, values, count, nullptr);
+    if (!worth_lists(view, count, fresh ? BulkTuning::kLeastKeysPerFreshPage : BulkTuning::kLeastKeysPerPage))
+      return insert(view, keys, values, count, nullptr);
     const DeviceScope scope(stream_.device());
     BulkReport report;
     for (size_t begin = 0; begin < count; begin += BulkTuning::kMostBatch) {
       const uint32_t batch = uint32_t(std::min(BulkTuning::kMostBatch, count - begin));
-      const auto got = with_page_lists(stream_, view.layout.table.pages, kernels::SplitForm::mixed, keys + begin, values + begin, batch, [&](const PageLists& pages) {
-        return detail::with_format(view.layout.table.fields, [&](auto format) {
-          const auto kernel = fresh && begin == 0 ? kernels::merge_compact<decltype(format), true> : kernels::merge_compact<decltype(format), false>;
-          return launch("merge into compact pages", {view.layout.table.pages, kCompactThreads, kQryPageBytes}, stream_.get(), kernel, view, pages);
-        });
-      });
-      if (!got && got.error().code == ErrorCode::out_of_memory && begin == 0) return insert(view, keys, values, count, nullptr);
+      const auto got = with_page_lists(
+          stream_, view.layout.table.pages, kernels::SplitForm::mixed, keys + begin, values + begin, batch,
+          [&](const PageLists& pages) {
+            return detail::with_format(view.layout.table.fields, [&](auto format) {
+              const auto kernel = fresh && begin == 0 ? kernels::merge_compact<decltype(format), true>
+                                                      : kernels::merge_compact<decltype(format), false>;
+              return launch("merge into compact pages", {view.layout.table.pages, kCompactThreads, kQryPageBytes},
+                            stream_.get(), kernel, view, pages);
+            });
+          });
+      if (!got && got.error().code == ErrorCode::out_of_memory && begin == 0)
+        return insert(view, keys, values, count, nullptr);
       QRY_TRY(got);
       if (got->overflowed != 0) {  // more equal keys than a list has room for
         report.full += batch;
@@ -101,15 +123,18 @@ class CudaCompact final : public BulkOperations<CompactView> {
     return report;
   }
 
-  Result<BulkReport> insert_refused(const CompactView& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) override {
+  Result<BulkReport> insert_refused(const CompactView& view, const uint32_t* keys, const uint32_t* values, size_t count,
+                                    Outcome* outcomes) override {
     QRY_TRY(detail::check_batch(view, keys, values, count));
     if (count == 0) return BulkReport{};
     const DeviceScope scope(stream_.device());
     QRY_TRY(sweep(view));
     // The outcomes of other keys are counted too, before and after: the difference is the report on the refused keys.
     QRY_TRY_ASSIGN(const Scratch before, Scratch::allocate(stream_, count, "memory for outcomes"));
-    QRY_TRY_ASSIGN(const BulkReport was, for_keys(kernels::SameOutcome{outcomes}, count, before.as<Outcome>(), "count outcomes"));
-    QRY_TRY_ASSIGN(const BulkReport now, for_keys(kernels::InsertRefused{view, keys, values, before.as<Outcome>()}, count, outcomes, "insert refused keys"));
+    QRY_TRY_ASSIGN(const BulkReport was,
+                   for_keys(kernels::SameOutcome{outcomes}, count, before.as<Outcome>(), "count outcomes"));
+    QRY_TRY_ASSIGN(const BulkReport now, for_keys(kernels::InsertRefused{view, keys, values, before.as<Outcome>()},
+                                                  count, outcomes, "insert refused keys"));
     return BulkReport{.inserted = now.inserted - was.inserted, .present = now.present - was.present, .full = now.full};
   }
 
@@ -119,16 +144,21 @@ class CudaCompact final : public BulkOperations<CompactView> {
     // One more than pages: the last prefix sum is the number of pairs.
     const size_t sums = size_t{view.page_count} + 1;
     constexpr const char* kDoing = "enumerate a compact table";
-    QRY_TRY_ASSIGN(const Scratch counts, Scratch::zeroed(stream_, sums * 2 * sizeof(uint64_t), "memory for counts of pages"));
+    QRY_TRY_ASSIGN(const Scratch counts,
+                   Scratch::zeroed(stream_, sums * 2 * sizeof(uint64_t), "memory for counts of pages"));
     uint64_t *const per_page = counts.as<uint64_t>(), *const begins = per_page + sums;
     const gpu::LaunchShape over_pages{page_blocks(view.page_count), kCompactThreads};
     QRY_TRY(launch(kDoing, over_pages, stream_.get(), kernels::count_compact, view, per_page));
     QRY_TRY(with_temporary(stream_, kDoing, [&](void* temporary, size_t& size_bytes) {
       return cub::DeviceScan::ExclusiveSum(temporary, size_bytes, per_page, begins, int(sums), stream_.get());
     }));
-    if (capacity != 0) QRY_TRY(launch(kDoing, over_pages, stream_.get(), kernels::write_compact, view, of_table(view), of_stash(view), begins, keys, values, capacity));
+    if (capacity != 0)
+      QRY_TRY(launch(kDoing, over_pages, stream_.get(), kernels::write_compact, view, of_table(view), of_stash(view),
+                     begins, keys, values, capacity));
     uint64_t total = 0;
-    QRY_TRY(check(cudaMemcpyAsync(&total, begins + view.page_count, sizeof(total), cudaMemcpyDeviceToHost, stream_.get()), kDoing));
+    QRY_TRY(
+        check(cudaMemcpyAsync(&total, begins + view.page_count, sizeof(total), cudaMemcpyDeviceToHost, stream_.get()),
+              kDoing));
     QRY_TRY(finish(kDoing));
     return total;
   }
@@ -140,11 +170,12 @@ class CudaCompact final : public BulkOperations<CompactView> {
     return counting_refused("rehash a compact table", [&](const char* doing, Atomic64* refused) -> Result<void> {
       QRY_TRY(detail::with_format(to.layout.table.fields, [&](auto format) {
         constexpr uint32_t kSharedBytes = kQryPageBytes + kQrySectorsPerPage * 4;
-        return launch(doing, {to.layout.table.pages, kCompactThreads, kSharedBytes}, stream_.get(), kernels::rehash_compact<decltype(format)>, from, of_table(from),
-                      to, refused);
+        return launch(doing, {to.layout.table.pages, kCompactThreads, kSharedBytes}, stream_.get(),
+                      kernels::rehash_compact<decltype(format)>, from, of_table(from), to, refused);
       }));
       if (from.layout.stash.pages == 0) return {};
-      return launch(doing, {stash_blocks(from), kCompactThreads}, stream_.get(), kernels::empty_stash, from, of_stash(from), to, false, refused);
+      return launch(doing, {stash_blocks(from), kCompactThreads}, stream_.get(), kernels::empty_stash, from,
+                    of_stash(from), to, false, refused);
     });
   }
 
@@ -154,12 +185,14 @@ class CudaCompact final : public BulkOperations<CompactView> {
     const QryCompactPart &table = view.layout.table, &stash = view.layout.stash;
     QRY_TRY(counting_refused("sweep a compact table", [&](const char* doing, Atomic64* count) -> Result<void> {
       QRY_TRY(detail::with_format(table.fields, [&](auto format) {
-        return launch(doing, {table.pages, kCompactThreads, kQryPageBytes}, stream_.get(), kernels::sweep_compact<decltype(format)>, view, table, of_table(view));
+        return launch(doing, {table.pages, kCompactThreads, kQryPageBytes}, stream_.get(),
+                      kernels::sweep_compact<decltype(format)>, view, table, of_table(view));
       }));
       if (stash.pages == 0) return {};
-      QRY_TRY(launch(doing, {stash_blocks(view), kCompactThreads}, stream_.get(), kernels::empty_stash, view, of_stash(view), view, true, count));
-      return launch(doing, {stash.pages, kCompactThreads, kQryPageBytes}, stream_.get(), kernels::sweep_compact<detail::CompactFormat<1>>, view, stash,
-                    of_stash(view));
+      QRY_TRY(launch(doing, {stash_blocks(view), kCompactThreads}, stream_.get(), kernels::empty_stash, view,
+                     of_stash(view), view, true, count));
+      return launch(doing, {stash.pages, kCompactThreads, kQryPageBytes}, stream_.get(),
+                    kernels::sweep_compact<detail::CompactFormat<1>>, view, stash, of_stash(view));
     }));
     return {};
   }
@@ -170,8 +203,8 @@ class CudaCompact final : public BulkOperations<CompactView> {
     constexpr const char* kDoing = "statistics of a compact table";
     QRY_TRY_ASSIGN(const Scratch sums, Scratch::zeroed(stream_, sizeof(kernels::StatsSums), kDoing));
     kernels::StatsSums got{};
-    QRY_TRY(launch(kDoing, {page_blocks(view.page_count), kCompactThreads}, stream_.get(), kernels::sum_compact_stats, view, of_stash(view),
-                   sums.as<kernels::StatsSums>()));
+    QRY_TRY(launch(kDoing, {page_blocks(view.page_count), kCompactThreads}, stream_.get(), kernels::sum_compact_stats,
+                   view, of_stash(view), sums.as<kernels::StatsSums>()));
     QRY_TRY(check(cudaMemcpyAsync(&got, sums.as<void>(), sizeof(got), cudaMemcpyDeviceToHost, stream_.get()), kDoing));
     QRY_TRY(finish(kDoing));
     Stats stats = kernels::stats_of(got);
@@ -186,10 +219,13 @@ class CudaCompact final : public BulkOperations<CompactView> {
     return count >= BulkTuning::kLeastBatch && count / view.layout.table.pages >= least_per_page;
   }
   uint32_t blocks(size_t count) const {
-    return uint32_t(std::min<size_t>((count + kCompactThreads - 1) / kCompactThreads, size_t{multiprocessors_} * kernels::kKeyBlocks));
+    return uint32_t(std::min<size_t>((count + kCompactThreads - 1) / kCompactThreads,
+                                     size_t{multiprocessors_} * kernels::kKeyBlocks));
   }
   uint32_t page_blocks(uint32_t pages) const { return std::min(pages, multiprocessors_ * kernels::kPageBlocks); }
-  static uint32_t stash_blocks(const CompactView& view) { return view.layout.stash.pages * (kQrySectorsPerPage / kCompactThreads); }
+  static uint32_t stash_blocks(const CompactView& view) {
+    return view.layout.stash.pages * (kQrySectorsPerPage / kCompactThreads);
+  }
 
   Result<void> finish(const char* doing) const { return check(cudaStreamSynchronize(stream_.get()), doing); }
 
@@ -218,7 +254,8 @@ class CudaCompact final : public BulkOperations<CompactView> {
     if (count == 0) return BulkReport{};
     const DeviceScope scope(stream_.device());
     return counted(of_what, [&](const char* doing, Atomic64* totals) {
-      return launch(doing, {blocks(count), kernels::kKeyThreads}, stream_.get(), kernels::for_each_key<Operation>, operation, count, outcomes, totals);
+      return launch(doing, {blocks(count), kernels::kKeyThreads}, stream_.get(), kernels::for_each_key<Operation>,
+                    operation, count, outcomes, totals);
     });
   }
 
@@ -228,7 +265,8 @@ class CudaCompact final : public BulkOperations<CompactView> {
 
 }  // namespace
 
-std::unique_ptr<BulkOperations<CompactView>> make_cuda_compact(const gpu::DeviceStream& stream, uint32_t multiprocessors) {
+std::unique_ptr<BulkOperations<CompactView>> make_cuda_compact(const gpu::DeviceStream& stream,
+                                                               uint32_t multiprocessors) {
   return std::make_unique<CudaCompact>(stream, multiprocessors);
 }
 

@@ -11,6 +11,7 @@
 namespace quarry::hashgrid {
 
 // `stream` must outlive the result.
-std::unique_ptr<BulkOperations<CompactView>> make_cuda_compact(const gpu::DeviceStream& stream, uint32_t multiprocessors);
+std::unique_ptr<BulkOperations<CompactView>> make_cuda_compact(const gpu::DeviceStream& stream,
+                                                               uint32_t multiprocessors);
 
 }  // namespace quarry::hashgrid

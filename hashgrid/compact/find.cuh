@@ -24,7 +24,8 @@ __device__ inline Found find_by_warp(const CompactView& view, uint32_t key) {
   bool looking = key != kQryReservedKey;
   Found found{kQryReservedValue, 0, false};
   uint32_t tag = place.tag;
-  for (uint32_t distance = 0; __any_sync(0xFFFFFFFFu, looking && distance < part.reach && tag < Format::kNoTag); ++distance, tag += part.remainders) {
+  for (uint32_t distance = 0; __any_sync(0xFFFFFFFFu, looking && distance < part.reach && tag < Format::kNoTag);
+       ++distance, tag += part.remainders) {
     const bool reads = looking && distance < part.reach && tag < Format::kNoTag;
     const uint32_t mine = reads ? qry_compact_sector(place.home, distance) : kNoSector;
     const uint32_t other = __shfl_xor_sync(0xFFFFFFFFu, mine, 1);
@@ -36,11 +37,13 @@ __device__ inline Found find_by_warp(const CompactView& view, uint32_t key) {
     if (of_even != kNoSector) a = half_of(of_even);
     if (of_odd != kNoSector) b = half_of(of_odd);
     const ulonglong2 give = odd ? a : b;
-    const ulonglong2 got = make_ulonglong2(__shfl_xor_sync(0xFFFFFFFFu, give.x, 1), __shfl_xor_sync(0xFFFFFFFFu, give.y, 1));
+    const ulonglong2 got =
+        make_ulonglong2(__shfl_xor_sync(0xFFFFFFFFu, give.x, 1), __shfl_xor_sync(0xFFFFFFFFu, give.y, 1));
     if (!reads) continue;
     const ulonglong2 low_half = odd ? got : a, high_half = odd ? b : got;
-    const uint32_t words[8] = {detail::low(low_half.x),  detail::high(low_half.x),  detail::low(low_half.y),  detail::high(low_half.y),
-                               detail::low(high_half.x), detail::high(high_half.x), detail::low(high_half.y), detail::high(high_half.y)};
+    const uint32_t words[8] = {detail::low(low_half.x),  detail::high(low_half.x), detail::low(low_half.y),
+                               detail::high(low_half.y), detail::low(high_half.x), detail::high(high_half.x),
+                               detail::low(high_half.y), detail::high(high_half.y)};
     ++found.sectors;
     uint32_t any = 0;
 #pragma unroll
@@ -49,7 +52,8 @@ __device__ inline Found find_by_warp(const CompactView& view, uint32_t key) {
       any |= matches;
 #pragma unroll
       for (uint32_t field = 0; field < Format::kFields; ++field)
-        if (w * Format::kFields + field < Format::kEntries && (matches >> (field * Format::kBits + Format::kBits - 1) & 1u) != 0)
+        if (w * Format::kFields + field < Format::kEntries &&
+            (matches >> (field * Format::kBits + Format::kBits - 1) & 1u) != 0)
           found.value = words[Format::kTagWords + w * Format::kFields + field];
     }
     looking = any == 0 && (words[0] & kQryCompactOverflow) != 0;

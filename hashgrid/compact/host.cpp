@@ -6,15 +6,15 @@
 #include <atomic>
 #include <vector>
 
+#include "base/parallel.hpp"
 #include "hashgrid/compact/arguments.hpp"
 #include "hashgrid/compact/passes.hpp"
-#include "base/parallel.hpp"
 
 namespace quarry::hashgrid {
 namespace {
 
 constexpr size_t kCompactKeysPerTask = 4096;  // that a thread takes at a time
-constexpr size_t kCompactKeysPerGroup = 16;    // as many cache misses as a core keeps in flight
+constexpr size_t kCompactKeysPerGroup = 16;   // as many cache misses as a core keeps in flight
 constexpr uint32_t kPageWords = kQryPageBytes / 4;
 
 // One page, and the part of the table that contains it.
@@ -35,8 +35,9 @@ Page page_of(const CompactView& view, uint32_t page) {
 template <class Format, class Use>
 void for_page_entries(const Page& page, const Use& use) {
   for (uint32_t s = 0; s < kQrySectorsPerPage; ++s)
-    detail::for_entries<Format>(page.words + s * detail::kSectorWords,
-                                [&](uint32_t slot, uint32_t tag, uint32_t value) { use(page.first_sector + s, slot, tag, value); });
+    detail::for_entries<Format>(
+        page.words + s * detail::kSectorWords,
+        [&](uint32_t slot, uint32_t tag, uint32_t value) { use(page.first_sector + s, slot, tag, value); });
 }
 
 // Calls use(mixed key, value, depth) for the live pairs of a page, in memory order.
@@ -57,7 +58,9 @@ void for_pairs(const CompactView& view, uint32_t index, const Use& use) {
 // only move closer, so none can be left without a place.
 template <class Format>
 void sweep_page(const Page& page) {
-  const auto sector_words = [&](uint32_t sector) { return page.words + sector % kQrySectorsPerPage * detail::kSectorWords; };
+  const auto sector_words = [&](uint32_t sector) {
+    return page.words + sector % kQrySectorsPerPage * detail::kSectorWords;
+  };
   const detail::CompactInverse inverse(*page.part);
   uint8_t taken[kQrySectorsPerPage];
   const auto pack = [&](uint32_t s) {
@@ -78,13 +81,15 @@ void sweep_page(const Page& page) {
         for (uint32_t d = 0; d < at.distance; ++d) {
           uint8_t& room = taken[(at.place.home + d) % kQrySectorsPerPage];
           if (room == Format::kEntries) continue;
-          detail::put_entry<Format>(sector_words(at.place.home + d), room++, at.place.tag + d * page.part->remainders, value);
+          detail::put_entry<Format>(sector_words(at.place.home + d), room++, at.place.tag + d * page.part->remainders,
+                                    value);
           gone |= 1u << slot;
           return;
         }
       });
       if (gone == 0) continue;
-      for (; gone != 0; gone &= gone - 1) sector_words(s)[Format::kTagWords + detail::lowest_bit(gone)] = kQryCompactNoValue;
+      for (; gone != 0; gone &= gone - 1)
+        sector_words(s)[Format::kTagWords + detail::lowest_bit(gone)] = kQryCompactNoValue;
       pack(s);
       moved = true;
     }
@@ -104,22 +109,30 @@ class HostCompact final : public BulkOperations<CompactView> {
     for_pages(view, [&](uint32_t index) {
       const Page page = page_of(view, index);
       detail::with_format(page.part->fields, [&](auto format) {
-        for (uint32_t s = 0; s < kQrySectorsPerPage; ++s) detail::clear_sector<decltype(format)>(page.words + s * detail::kSectorWords);
+        for (uint32_t s = 0; s < kQrySectorsPerPage; ++s)
+          detail::clear_sector<decltype(format)>(page.words + s * detail::kSectorWords);
       });
     });
     return {};
   }
 
-  Result<BulkReport> insert(const CompactView& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) override {
-    return for_keys(view, keys, values, count, outcomes, [&](size_t i) { return hashgrid::insert(view, keys[i], values[i]); });
+  Result<BulkReport> insert(const CompactView& view, const uint32_t* keys, const uint32_t* values, size_t count,
+                            Outcome* outcomes) override {
+    return for_keys(view, keys, values, count, outcomes,
+                    [&](size_t i) { return hashgrid::insert(view, keys[i], values[i]); });
   }
-  Result<BulkReport> assign(const CompactView& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) override {
-    return for_keys(view, keys, values, count, outcomes, [&](size_t i) { return hashgrid::assign(view, keys[i], values[i]); });
+  Result<BulkReport> assign(const CompactView& view, const uint32_t* keys, const uint32_t* values, size_t count,
+                            Outcome* outcomes) override {
+    return for_keys(view, keys, values, count, outcomes,
+                    [&](size_t i) { return hashgrid::assign(view, keys[i], values[i]); });
   }
-  Result<BulkReport> find_or_insert(const CompactView& view, const uint32_t* keys, uint32_t* values, size_t count, Outcome* outcomes) override {
-    return for_keys(view, keys, values, count, outcomes, [&](size_t i) { return hashgrid::find_or_insert(view, keys[i], values + i); });
+  Result<BulkReport> find_or_insert(const CompactView& view, const uint32_t* keys, uint32_t* values, size_t count,
+                                    Outcome* outcomes) override {
+    return for_keys(view, keys, values, count, outcomes,
+                    [&](size_t i) { return hashgrid::find_or_insert(view, keys[i], values + i); });
   }
-  Result<BulkReport> find(const CompactView& view, const uint32_t* keys, size_t count, uint32_t* values_out, uint8_t* depths_out) override {
+  Result<BulkReport> find(const CompactView& view, const uint32_t* keys, size_t count, uint32_t* values_out,
+                          uint8_t* depths_out) override {
     return for_keys(view, keys, keys, count, nullptr, [&](size_t i) {
       const Found found = hashgrid::find(view, keys[i]);
       if (values_out != nullptr) values_out[i] = found.value;
@@ -127,7 +140,8 @@ class HostCompact final : public BulkOperations<CompactView> {
       return found.hit ? Outcome::present : keys[i] == kQryReservedKey ? Outcome::reserved : Outcome::absent;
     });
   }
-  Result<BulkReport> erase(const CompactView& view, const uint32_t* keys, size_t count, uint32_t* old_values, Outcome* outcomes) override {
+  Result<BulkReport> erase(const CompactView& view, const uint32_t* keys, size_t count, uint32_t* old_values,
+                           Outcome* outcomes) override {
     return for_keys(view, keys, keys, count, outcomes, [&](size_t i) {
       uint32_t old = kQryReservedValue;
       const Outcome outcome = hashgrid::erase(view, keys[i], &old);
@@ -136,7 +150,8 @@ class HostCompact final : public BulkOperations<CompactView> {
     });
   }
 
-  Result<BulkReport> insert_refused(const CompactView& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) override {
+  Result<BulkReport> insert_refused(const CompactView& view, const uint32_t* keys, const uint32_t* values, size_t count,
+                                    Outcome* outcomes) override {
     QRY_TRY(sweep(view));
     BulkReport report;
     for (size_t i = 0; i < count; ++i) {
@@ -154,7 +169,9 @@ class HostCompact final : public BulkOperations<CompactView> {
     for_pages(view, [&](uint32_t index) {
       const Page page = page_of(view, index);
       detail::with_format(page.part->fields, [&](auto format) {
-        for_page_entries<decltype(format)>(page, [&](uint32_t, uint32_t, uint32_t, uint32_t value) { begins[index + 1] += value != kQryCompactNoValue; });
+        for_page_entries<decltype(format)>(page, [&](uint32_t, uint32_t, uint32_t, uint32_t value) {
+          begins[index + 1] += value != kQryCompactNoValue;
+        });
       });
     });
     for (uint32_t page = 0; page < view.page_count; ++page) begins[page + 1] += begins[page];
@@ -178,10 +195,8 @@ class HostCompact final : public BulkOperations<CompactView> {
     for_pages(from, [&](uint32_t index) {
       for_pairs(from, index, [&](uint32_t mixed, uint32_t value, uint32_t) {
         uint32_t* const place = detail::claimed_entry_of(to, mixed).value;
-        if (place != nullptr)
-          *place = value;
-        else
-          refused.fetch_add(1, std::memory_order_relaxed);
+        if (place != nullptr) *place = value;
+        else refused.fetch_add(1, std::memory_order_relaxed);
       });
     });
     return refused.load();
@@ -194,18 +209,24 @@ class HostCompact final : public BulkOperations<CompactView> {
       detail::with_format(page.part->fields, [&](auto format) { sweep_page<decltype(format)>(page); });
     };
     const QryCompactPart &table = view.layout.table, &stash = view.layout.stash;
-    parallel_for(table.pages, 8, [&](size_t begin, size_t end) {
-      for (size_t page = begin; page < end; ++page) sweep_one(uint32_t(page));
-    }, threads_);
+    parallel_for(
+        table.pages, 8,
+        [&](size_t begin, size_t end) {
+          for (size_t page = begin; page < end; ++page) sweep_one(uint32_t(page));
+        },
+        threads_);
     // From the stash back to the table where it has room now. claimed_entry_of() marks the full sectors that the other
     // entries are behind.
     for (uint32_t p = 0; p < stash.pages; ++p) {
       const Page page = page_of(view, stash.first_page + p);
       const detail::CompactInverse inverse(stash);
-      for_page_entries<detail::CompactFormat<1>>(page, [&](uint32_t sector, uint32_t slot, uint32_t tag, uint32_t value) {
+      for_page_entries<detail::CompactFormat<1>>(page, [&](uint32_t sector, uint32_t slot, uint32_t tag,
+                                                           uint32_t value) {
         if (value == kQryCompactNoValue) return;
-        uint32_t* const here = detail::compact_sector_words(view, stash, sector) + detail::CompactFormat<1>::kTagWords + slot;
-        uint32_t* const place = detail::claimed_entry_of(view, detail::compact_key(view.layout, true, inverse, sector, tag).mixed).value;
+        uint32_t* const here =
+            detail::compact_sector_words(view, stash, sector) + detail::CompactFormat<1>::kTagWords + slot;
+        uint32_t* const place =
+            detail::claimed_entry_of(view, detail::compact_key(view.layout, true, inverse, sector, tag).mixed).value;
         if (place == here) return;
         *here = kQryCompactNoValue;
         *place = value;
@@ -219,11 +240,15 @@ class HostCompact final : public BulkOperations<CompactView> {
     QRY_TRY(detail::check_view(view));
     constexpr uint32_t kPagesPerTask = 64;
     std::vector<Stats> pieces((view.page_count + kPagesPerTask - 1) / kPagesPerTask);
-    parallel_for(pieces.size(), 1, [&](size_t begin, size_t end) {
-      for (size_t piece = begin; piece < end; ++piece)
-        for (size_t page = piece * kPagesPerTask; page < std::min<size_t>(view.page_count, (piece + 1) * kPagesPerTask); ++page)
-          add_page_stats(pieces[piece], view, uint32_t(page));
-    }, threads_);
+    parallel_for(
+        pieces.size(), 1,
+        [&](size_t begin, size_t end) {
+          for (size_t piece = begin; piece < end; ++piece)
+            for (size_t page = piece * kPagesPerTask;
+                 page < std::min<size_t>(view.page_count, (piece + 1) * kPagesPerTask); ++page)
+              add_page_stats(pieces[piece], view, uint32_t(page));
+        },
+        threads_);
     Stats sum;
     for (const Stats& piece : pieces) add(sum, piece);
     detail::finish_compact_stats(sum, view.page_count);
@@ -242,14 +267,16 @@ class HostCompact final : public BulkOperations<CompactView> {
     detail::with_format(page.part->fields, [&](auto format) {
       for (uint32_t s = 0; s < kQrySectorsPerPage; ++s) {
         uint32_t fill = 0;
-        detail::for_entries<decltype(format)>(copy + s * detail::kSectorWords, [&](uint32_t, uint32_t tag, uint32_t value) {
-          stats.freed += value == kQryCompactNoValue;
-          if (value == kQryCompactNoValue) return;
-          ++fill;
-          const uint32_t depth = page.stashed ? detail::compact_key(view.layout, true, inverse, page.first_sector + s, tag).depth
-                                              : tag / page.part->remainders + 1;
-          ++stats.depth_histogram[std::min(depth, kDepthBins) - 1];
-        });
+        detail::for_entries<decltype(format)>(
+            copy + s * detail::kSectorWords, [&](uint32_t, uint32_t tag, uint32_t value) {
+              stats.freed += value == kQryCompactNoValue;
+              if (value == kQryCompactNoValue) return;
+              ++fill;
+              const uint32_t depth =
+                  page.stashed ? detail::compact_key(view.layout, true, inverse, page.first_sector + s, tag).depth
+                               : tag / page.part->remainders + 1;
+              ++stats.depth_histogram[std::min(depth, kDepthBins) - 1];
+            });
         live += fill;
         ++stats.bucket_fill[std::min<uint32_t>(fill, 4)];
         stats.spilled_buckets += copy[s * detail::kSectorWords] >> 31;
@@ -262,30 +289,37 @@ class HostCompact final : public BulkOperations<CompactView> {
 
   template <class Body>
   void for_pages(const CompactView& view, const Body& body) const {
-    parallel_for(view.page_count, 8, [&](size_t begin, size_t end) {
-      for (size_t page = begin; page < end; ++page) body(uint32_t(page));
-    }, threads_);
+    parallel_for(
+        view.page_count, 8,
+        [&](size_t begin, size_t end) {
+          for (size_t page = begin; page < end; ++page) body(uint32_t(page));
+        },
+        threads_);
   }
 
   template <class Operation>
-  Result<BulkReport> for_keys(const CompactView& view, const uint32_t* keys, const uint32_t* inputs, size_t count, Outcome* outcomes,
-                              const Operation& operation) const {
+  Result<BulkReport> for_keys(const CompactView& view, const uint32_t* keys, const uint32_t* inputs, size_t count,
+                              Outcome* outcomes, const Operation& operation) const {
     QRY_TRY(detail::check_batch(view, keys, inputs, count));
     std::vector<BulkReport> reports((count + kCompactKeysPerTask - 1) / kCompactKeysPerTask);
-    parallel_for(count, kCompactKeysPerTask, [&](size_t begin, size_t end) {
-      BulkReport report;
-      for (size_t group = begin; group < end; group += kCompactKeysPerGroup) {
-        const size_t last = std::min(group + kCompactKeysPerGroup, end);
-        for (size_t i = group; i < last; ++i)
-          __builtin_prefetch(detail::compact_sector_words(view, view.layout.table, qry_compact_place(qry_mix(keys[i]), view.layout.table).home));
-        for (size_t i = group; i < last; ++i) {
-          const Outcome outcome = operation(i);
-          if (outcomes != nullptr) outcomes[i] = outcome;
-          add(report, outcome);
-        }
-      }
-      reports[begin / kCompactKeysPerTask] = report;
-    }, threads_);
+    parallel_for(
+        count, kCompactKeysPerTask,
+        [&](size_t begin, size_t end) {
+          BulkReport report;
+          for (size_t group = begin; group < end; group += kCompactKeysPerGroup) {
+            const size_t last = std::min(group + kCompactKeysPerGroup, end);
+            for (size_t i = group; i < last; ++i)
+              __builtin_prefetch(detail::compact_sector_words(
+                  view, view.layout.table, qry_compact_place(qry_mix(keys[i]), view.layout.table).home));
+            for (size_t i = group; i < last; ++i) {
+              const Outcome outcome = operation(i);
+              if (outcomes != nullptr) outcomes[i] = outcome;
+              add(report, outcome);
+            }
+          }
+          reports[begin / kCompactKeysPerTask] = report;
+        },
+        threads_);
     BulkReport sum;
     for (const BulkReport& one : reports) add(sum, one);
     return sum;
@@ -296,6 +330,8 @@ class HostCompact final : public BulkOperations<CompactView> {
 
 }  // namespace
 
-std::unique_ptr<BulkOperations<CompactView>> make_host_compact(uint32_t threads) { return std::make_unique<HostCompact>(threads); }
+std::unique_ptr<BulkOperations<CompactView>> make_host_compact(uint32_t threads) {
+  return std::make_unique<HostCompact>(threads);
+}
 
 }  // namespace quarry::hashgrid

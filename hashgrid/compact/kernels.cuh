@@ -13,9 +13,11 @@ namespace quarry::hashgrid::kernels {
 constexpr uint32_t kSectorsPerThread = kQrySectorsPerPage / kCompactThreads;
 
 __global__ void __launch_bounds__(kCompactThreads) clear_compact(CompactView view) {
-  const size_t halves = size_t{view.page_count} * (kQryPageBytes / 16), of_table = size_t{view.layout.table.pages} * (kQryPageBytes / 16);
+  const size_t halves = size_t{view.page_count} * (kQryPageBytes / 16),
+               of_table = size_t{view.layout.table.pages} * (kQryPageBytes / 16);
   const uint32_t tag_words = qry_compact_tag_words(view.layout.table.fields);
-  for (size_t i = size_t{blockIdx.x} * kCompactThreads + threadIdx.x; i < halves; i += size_t{gridDim.x} * kCompactThreads)
+  for (size_t i = size_t{blockIdx.x} * kCompactThreads + threadIdx.x; i < halves;
+       i += size_t{gridDim.x} * kCompactThreads)
     reinterpret_cast<uint4*>(view.words)[i] = empty_compact_half(uint32_t(i % 2), i < of_table ? tag_words : 4);
 }
 
@@ -27,7 +29,8 @@ __global__ void __launch_bounds__(kCompactThreads) clear_compact(CompactView vie
 // listed entry at a time. A move leaves a hole, which other entries may fill; sectors with holes are compacted again at
 // the end. While entries move, tags and values are only touched by atomics.
 template <class Format>
-__global__ void __launch_bounds__(kCompactThreads, 5) sweep_compact(CompactView view, QryCompactPart part, detail::CompactInverse inverse) {
+__global__ void __launch_bounds__(kCompactThreads, 5)
+    sweep_compact(CompactView view, QryCompactPart part, detail::CompactInverse inverse) {
   constexpr uint32_t kHalves = kQryPageBytes / 16 / kCompactThreads;  // 16 bytes each, of a thread
   constexpr uint16_t kAtHome = 0xFFFFu;
   extern __shared__ __align__(128) uint32_t page[];
@@ -36,14 +39,17 @@ __global__ void __launch_bounds__(kCompactThreads, 5) sweep_compact(CompactView 
   __shared__ uint32_t listed, left[kQrySectorsPerPage / 32];
   uint32_t* const in_table = view.words + (size_t{part.first_page} + blockIdx.x) * kCompactPageWords;
   const auto words_of = [&](uint32_t sector) { return page + sector % kQrySectorsPerPage * detail::kSectorWords; };
-  const auto load = [&](uint32_t (&words)[detail::kSectorWords], uint32_t sector) {
-    const uint4 a = reinterpret_cast<const uint4*>(words_of(sector))[0], b = reinterpret_cast<const uint4*>(words_of(sector))[1];
-    words[0] = a.x, words[1] = a.y, words[2] = a.z, words[3] = a.w, words[4] = b.x, words[5] = b.y, words[6] = b.z, words[7] = b.w;
+  const auto load = [&](uint32_t(&words)[detail::kSectorWords], uint32_t sector) {
+    const uint4 a = reinterpret_cast<const uint4*>(words_of(sector))[0],
+                b = reinterpret_cast<const uint4*>(words_of(sector))[1];
+    words[0] = a.x, words[1] = a.y, words[2] = a.z, words[3] = a.w, words[4] = b.x, words[5] = b.y, words[6] = b.z,
+    words[7] = b.w;
   };
 
   uint4 halves[kHalves];
 #pragma unroll
-  for (uint32_t k = 0; k < kHalves; ++k) halves[k] = __ldcs(reinterpret_cast<const uint4*>(in_table) + threadIdx.x + k * kCompactThreads);
+  for (uint32_t k = 0; k < kHalves; ++k)
+    halves[k] = __ldcs(reinterpret_cast<const uint4*>(in_table) + threadIdx.x + k * kCompactThreads);
 #pragma unroll
   for (uint32_t k = 0; k < kHalves; ++k) reinterpret_cast<uint4*>(page)[threadIdx.x + k * kCompactThreads] = halves[k];
   if (threadIdx.x == 0) listed = 0;
@@ -70,7 +76,8 @@ __global__ void __launch_bounds__(kCompactThreads, 5) sweep_compact(CompactView 
       changed |= words[w] != before[w];
       const uint32_t far = Format::at_least(words[w], part.remainders);
 #pragma unroll
-      for (uint32_t f = 0; f < Format::kFields; ++f) slots |= (far >> (f * Format::kBits + Format::kBits - 1) & 1u) << (w * Format::kFields + f);
+      for (uint32_t f = 0; f < Format::kFields; ++f)
+        slots |= (far >> (f * Format::kBits + Format::kBits - 1) & 1u) << (w * Format::kFields + f);
     }
     slots &= (1u << count) - 1u;
     if (slots == 0) continue;
@@ -85,7 +92,8 @@ __global__ void __launch_bounds__(kCompactThreads, 5) sweep_compact(CompactView 
     for (uint32_t i = threadIdx.x; i < listed_here; i += kCompactThreads) {
       if (behind[i] == kAtHome) continue;
       const uint32_t sector = behind[i] / 8u, slot = behind[i] % 8u;
-      const uint32_t tag = Format::tag_at(atomicOr(words_of(sector) + slot / Format::kFields, 0u), slot % Format::kFields);
+      const uint32_t tag =
+          Format::tag_at(atomicOr(words_of(sector) + slot / Format::kFields, 0u), slot % Format::kFields);
       use(behind[i], sector, slot, inverse.home_of_entry(sector, tag, part));
     }
   };
@@ -95,8 +103,10 @@ __global__ void __launch_bounds__(kCompactThreads, 5) sweep_compact(CompactView 
       for (uint32_t d = 0; d < at.distance; ++d) {
         uint32_t room = 0;
         const uint32_t nearer = (at.place.home + d) % kQrySectorsPerPage;
-        if (claim_in_shared<Format>(words_of(nearer), at.place.tag + d * part.remainders, room) != Claim::claimed) continue;
-        atomicExch(words_of(nearer) + Format::kTagWords + room, atomicExch(words_of(sector) + Format::kTagWords + slot, kQryCompactNoValue));
+        if (claim_in_shared<Format>(words_of(nearer), at.place.tag + d * part.remainders, room) != Claim::claimed)
+          continue;
+        atomicExch(words_of(nearer) + Format::kTagWords + room,
+                   atomicExch(words_of(sector) + Format::kTagWords + slot, kQryCompactNoValue));
         __threadfence_block();  // the value is visible before the slot can be claimed
         atomicOr(words_of(sector) + slot / Format::kFields, Format::kNoTag << slot % Format::kFields * Format::kBits);
         atomicOr(&left[sector / 32], 1u << sector % 32);
@@ -127,7 +137,8 @@ __global__ void __launch_bounds__(kCompactThreads, 5) sweep_compact(CompactView 
 
 // A sector at device scope: other threads may write it.
 __device__ inline void load_sector(uint32_t (&words)[detail::kSectorWords], const uint32_t* sector) {
-  const ulonglong2 a = load_two_words(reinterpret_cast<const uint64_t*>(sector)), b = load_two_words(reinterpret_cast<const uint64_t*>(sector) + 2);
+  const ulonglong2 a = load_two_words(reinterpret_cast<const uint64_t*>(sector)),
+                   b = load_two_words(reinterpret_cast<const uint64_t*>(sector) + 2);
   words[0] = detail::low(a.x), words[1] = detail::high(a.x), words[2] = detail::low(a.y), words[3] = detail::high(a.y);
   words[4] = detail::low(b.x), words[5] = detail::high(b.x), words[6] = detail::low(b.y), words[7] = detail::high(b.y);
 }
@@ -156,16 +167,17 @@ __global__ void __launch_bounds__(kCompactThreads) count_compact(CompactView vie
     if (threadIdx.x == 0) sum = 0;
     __syncthreads();
     const uint32_t* const page = view.words + size_t{p} * kCompactPageWords;
-    const uint32_t live = detail::with_format_on_device(compact_page(view, p).stashed ? 1 : view.layout.table.fields, [&](auto format) {
-      uint32_t here = 0;
+    const uint32_t live =
+        detail::with_format_on_device(compact_page(view, p).stashed ? 1 : view.layout.table.fields, [&](auto format) {
+          uint32_t here = 0;
 #pragma unroll
-      for (uint32_t k = 0; k < kSectorsPerThread; ++k) {
-        uint32_t words[detail::kSectorWords];
-        load_sector(words, page + (threadIdx.x + k * kCompactThreads) * detail::kSectorWords);
-        here += live_in<decltype(format)>(words);
-      }
-      return here;
-    });
+          for (uint32_t k = 0; k < kSectorsPerThread; ++k) {
+            uint32_t words[detail::kSectorWords];
+            load_sector(words, page + (threadIdx.x + k * kCompactThreads) * detail::kSectorWords);
+            here += live_in<decltype(format)>(words);
+          }
+          return here;
+        });
     const uint32_t of_warp = __reduce_add_sync(0xFFFFFFFFu, live);
     if (threadIdx.x % 32 == 0) atomicAdd(&sum, of_warp);
     __syncthreads();
@@ -176,8 +188,9 @@ __global__ void __launch_bounds__(kCompactThreads) count_compact(CompactView vie
 
 // Second pass: writes the pairs of each page, in memory order, from begins[page] on: 256 sectors at a time, gathered in
 // shared memory.
-__global__ void __launch_bounds__(kCompactThreads) write_compact(CompactView view, detail::CompactInverse of_table, detail::CompactInverse of_stash,
-                                                                 const uint64_t* begins, uint32_t* keys, uint32_t* values, uint64_t capacity) {
+__global__ void __launch_bounds__(kCompactThreads)
+    write_compact(CompactView view, detail::CompactInverse of_table, detail::CompactInverse of_stash,
+                  const uint64_t* begins, uint32_t* keys, uint32_t* values, uint64_t capacity) {
   constexpr uint32_t kWarps = kCompactThreads / 32;
   __shared__ uint2 row[kCompactThreads * 6];
   __shared__ uint32_t of_warp[kWarps];
@@ -191,7 +204,8 @@ __global__ void __launch_bounds__(kCompactThreads) write_compact(CompactView vie
       uint32_t words[kSectorsPerThread][detail::kSectorWords];
 #pragma unroll
       for (uint32_t k = 0; k < kSectorsPerThread; ++k)
-        load_sector(words[k], view.words + size_t{p} * kCompactPageWords + (threadIdx.x + k * kCompactThreads) * detail::kSectorWords);
+        load_sector(words[k], view.words + size_t{p} * kCompactPageWords +
+                                  (threadIdx.x + k * kCompactThreads) * detail::kSectorWords);
 #pragma unroll
       for (uint32_t k = 0; k < kSectorsPerThread; ++k) {
         const uint32_t live = live_in<Format>(words[k]);
@@ -212,7 +226,8 @@ __global__ void __launch_bounds__(kCompactThreads) write_compact(CompactView vie
         const uint32_t sector = here.first_sector + threadIdx.x + k * kCompactThreads;
         detail::for_entries<Format>(words[k], [&](uint32_t, uint32_t tag, uint32_t value) {
           if (value == kQryCompactNoValue) return;
-          row[at++] = make_uint2(qry_unmix(detail::compact_key(view.layout, here.stashed, inverse, sector, tag).mixed), value);
+          row[at++] =
+              make_uint2(qry_unmix(detail::compact_key(view.layout, here.stashed, inverse, sector, tag).mixed), value);
         });
         __syncthreads();
         for (uint32_t i = threadIdx.x; i < total && begin + i < capacity; i += kCompactThreads) {
@@ -226,7 +241,8 @@ __global__ void __launch_bounds__(kCompactThreads) write_compact(CompactView vie
   }
 }
 
-__global__ void __launch_bounds__(kCompactThreads) sum_compact_stats(CompactView view, detail::CompactInverse of_stash, StatsSums* sums) {
+__global__ void __launch_bounds__(kCompactThreads)
+    sum_compact_stats(CompactView view, detail::CompactInverse of_stash, StatsSums* sums) {
   __shared__ uint32_t depths[kDepthBins], fill[5], page_live, fullest, freed_all, passed_all;
   __shared__ AtomicWord live_all, stashed_all;
   if (threadIdx.x < kDepthBins) depths[threadIdx.x] = 0;
@@ -243,7 +259,8 @@ __global__ void __launch_bounds__(kCompactThreads) sum_compact_stats(CompactView
       uint32_t words[kSectorsPerThread][detail::kSectorWords];
 #pragma unroll
       for (uint32_t k = 0; k < kSectorsPerThread; ++k)
-        load_sector(words[k], view.words + size_t{p} * kCompactPageWords + (threadIdx.x + k * kCompactThreads) * detail::kSectorWords);
+        load_sector(words[k], view.words + size_t{p} * kCompactPageWords +
+                                  (threadIdx.x + k * kCompactThreads) * detail::kSectorWords);
 #pragma unroll
       for (uint32_t k = 0; k < kSectorsPerThread; ++k) {
         uint32_t in_sector = 0;
@@ -259,9 +276,10 @@ __global__ void __launch_bounds__(kCompactThreads) sum_compact_stats(CompactView
           }
           uint32_t depth;
           if (here.stashed)
-            depth = detail::compact_key(view.layout, true, of_stash, here.first_sector + threadIdx.x + k * kCompactThreads, tag).depth;
-          else
-            depth = tag / part.remainders + 1;
+            depth = detail::compact_key(view.layout, true, of_stash,
+                                        here.first_sector + threadIdx.x + k * kCompactThreads, tag)
+                        .depth;
+          else depth = tag / part.remainders + 1;
           atomicAdd(&depths[min(depth, kDepthBins) - 1], 1u);
         });
         live += in_sector;
@@ -287,7 +305,8 @@ __global__ void __launch_bounds__(kCompactThreads) sum_compact_stats(CompactView
   atomicAdd(&freed_all, freed);
   atomicAdd(&passed_all, passed);
   __syncthreads();
-  if (threadIdx.x < kDepthBins && depths[threadIdx.x] != 0) atomicAdd(&sums->depth_histogram[threadIdx.x], AtomicWord{depths[threadIdx.x]});
+  if (threadIdx.x < kDepthBins && depths[threadIdx.x] != 0)
+    atomicAdd(&sums->depth_histogram[threadIdx.x], AtomicWord{depths[threadIdx.x]});
   if (threadIdx.x < 5) atomicAdd(&sums->bucket_fill[threadIdx.x], AtomicWord{fill[threadIdx.x]});
   if (threadIdx.x == 0) {
     atomicAdd(&sums->live, live_all);
@@ -300,10 +319,12 @@ __global__ void __launch_bounds__(kCompactThreads) sum_compact_stats(CompactView
 
 // values[i]: the table's value, or the reserved value. Either output may be null.
 template <class Format>
-__global__ void __launch_bounds__(kCompactThreads) find_compact(CompactView view, const uint32_t* keys, size_t count, uint32_t* values,
-                                                                uint8_t* depths, Atomic64* hits, Atomic64* reserved) {
+__global__ void __launch_bounds__(kCompactThreads)
+    find_compact(CompactView view, const uint32_t* keys, size_t count, uint32_t* values, uint8_t* depths,
+                 Atomic64* hits, Atomic64* reserved) {
   uint32_t hit_count = 0, reserved_count = 0;
-  for (size_t base = size_t{blockIdx.x} * kCompactThreads + threadIdx.x / 32 * 32; base < count; base += size_t{gridDim.x} * kCompactThreads) {
+  for (size_t base = size_t{blockIdx.x} * kCompactThreads + threadIdx.x / 32 * 32; base < count;
+       base += size_t{gridDim.x} * kCompactThreads) {
     const size_t i = base + threadIdx.x % 32;
     const uint32_t key = i < count ? __ldcs(keys + i) : kQryReservedKey;
     const Found found = find_by_warp<Format>(view, key);
@@ -327,14 +348,16 @@ __global__ void __launch_bounds__(kCompactWindowThreads) erase_in_compact_pages(
   const uint2* const list = pages.lists + size_t{blockIdx.x} * pages.room;
 #if __CUDA_ARCH__ >= 900
   if (threadIdx.x == 0 && size != 0)
-    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(__cvta_generic_to_global(view.words + size_t{blockIdx.x} * kCompactPageWords)),
+    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(
+                     __cvta_generic_to_global(view.words + size_t{blockIdx.x} * kCompactPageWords)),
                  "r"(kQryPageBytes)
                  : "memory");
 #endif
   uint32_t absent = 0;
   for (uint32_t i = threadIdx.x; i < size; i += kCompactWindowThreads) {
     const detail::CompactEntry entry = detail::entry_of(view, __ldcs(list + i).x);
-    absent += entry.value == nullptr || detail::CompactWords::exchange(entry.value, kQryCompactNoValue) == kQryCompactNoValue;
+    absent +=
+        entry.value == nullptr || detail::CompactWords::exchange(entry.value, kQryCompactNoValue) == kQryCompactNoValue;
   }
   absent = __reduce_add_sync(0xFFFFFFFFu, absent);
   if (threadIdx.x % 32 == 0 && absent != 0) atomicAdd(&pages.totals->refused, Atomic64{absent});
@@ -346,7 +369,9 @@ struct InsertRefused {
   const uint32_t* keys;
   const uint32_t* values;
   const Outcome* outcomes;
-  __device__ Outcome operator()(size_t i) const { return outcomes[i] == Outcome::full ? insert(view, keys[i], values[i]) : outcomes[i]; }
+  __device__ Outcome operator()(size_t i) const {
+    return outcomes[i] == Outcome::full ? insert(view, keys[i], values[i]) : outcomes[i];
+  }
 };
 
 struct SameOutcome {

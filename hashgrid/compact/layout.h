@@ -32,10 +32,10 @@
 QRY_CONST kQryCompactEmptyTags = 0x7FFFFFFFu;  // a word of tags, in every format
 QRY_CONST kQryCompactOverflow = 0x80000000u;
 QRY_CONST kQryCompactNoValue = 0xFFFFFFFFu;  // kQryReservedValue: no entry, or an erased key's
-QRY_CONST kQryCompactPagesOfFive = 1024u;  // from this many pages on: five entries a sector, tags for 7 sectors
+QRY_CONST kQryCompactPagesOfFive = 1024u;    // from this many pages on: five entries a sector, tags for 7 sectors
 QRY_CONST kQryCompactPagesOfSix = 12288u;  // six entries; tags for 2 sectors, nearly always 3; for 6 from 25,000 pages
 QRY_CONST kQryCompactPagesPerStashPage = 128u;
-QRY_CONST kQryCompactReachOfFour = 256u;       // holds every key at 0.9; a full table refuses in bounded time
+QRY_CONST kQryCompactReachOfFour = 256u;  // holds every key at 0.9; a full table refuses in bounded time
 QRY_CONST kQryCompactReachOfFive = 16u;
 QRY_CONST kQryCompactReachOfSix = 6u;  // and two of the stash: no key is deeper than eight sectors
 
@@ -43,9 +43,9 @@ QRY_CONST kQryCompactReachOfSix = 6u;  // and two of the stash: no key is deeper
 struct QryCompactPart {
   QRY_U32 first_page;
   QRY_U32 pages;
-  QRY_U32 fields;  // tags in a word
+  QRY_U32 fields;      // tags in a word
   QRY_U32 remainders;  // mixed keys of a sector
-  QRY_U32 reach;  // sectors that a key may be in
+  QRY_U32 reach;       // sectors that a key may be in
 };
 
 struct QryCompact {
@@ -73,7 +73,10 @@ QRY_FN QryCompactPart qry_compact_part(QRY_U32 first_page, QRY_U32 pages, QRY_U3
 QRY_FN QryCompact qry_compact(QRY_U32 pages) {
   const QRY_U32 stash = pages < kQryCompactPagesOfFive ? 0u : pages / kQryCompactPagesPerStashPage;
   QryCompact parts;
-  parts.table = qry_compact_part(0u, pages - stash, pages < kQryCompactPagesOfFive ? 1u : pages < kQryCompactPagesOfSix ? 2u : 3u);
+  parts.table = qry_compact_part(0u, pages - stash,
+                                 pages < kQryCompactPagesOfFive  ? 1u
+                                 : pages < kQryCompactPagesOfSix ? 2u
+                                                                 : 3u);
   parts.stash = qry_compact_part(pages - stash, stash, 1u);
   return parts;
 }

@@ -41,7 +41,8 @@ class CompactInverse {
   // The mixed key (in the stash: the key's mix, mixed once more) at a place: the first whose product with the number of
   // sectors is not below that of the place. The quotients are slightly too small, in total by less than one.
   QRY_HD uint32_t mixed(QryCompactPlace wanted, const QryCompactPart& part) const {
-    const uint32_t guess = uint32_t((wanted.home * mixes_per_sector_ + wanted.tag * mixes_per_remainder_ + 0xFFFFFFFFu) >> 32);
+    const uint32_t guess =
+        uint32_t((wanted.home * mixes_per_sector_ + wanted.tag * mixes_per_remainder_ + 0xFFFFFFFFu) >> 32);
     const QryCompactPlace at = qry_compact_place(guess, part);
     return at.home == wanted.home && at.tag == wanted.tag ? guess : guess + 1;
   }
@@ -62,7 +63,8 @@ struct CompactKey {
   uint32_t mixed;
   uint32_t depth;
 };
-QRY_HD inline CompactKey compact_key(const QryCompact& layout, bool stashed, const CompactInverse& inverse, uint32_t sector, uint32_t tag) {
+QRY_HD inline CompactKey compact_key(const QryCompact& layout, bool stashed, const CompactInverse& inverse,
+                                     uint32_t sector, uint32_t tag) {
   const QryCompactPart& part = stashed ? layout.stash : layout.table;
   const CompactHome home = inverse.home_of_entry(sector, tag, part);
   const uint32_t mixed = inverse.mixed(home.place, part);
@@ -89,7 +91,8 @@ QRY_HD inline uint32_t entries_in(const uint32_t* sector) {
 }
 template <class Format>
 QRY_HD inline void clear_sector(uint32_t* sector) {
-  for (uint32_t w = 0; w < kSectorWords; ++w) sector[w] = w < Format::kTagWords ? kQryCompactEmptyTags : kQryCompactNoValue;
+  for (uint32_t w = 0; w < kSectorWords; ++w)
+    sector[w] = w < Format::kTagWords ? kQryCompactEmptyTags : kQryCompactNoValue;
 }
 template <class Format>
 QRY_HD inline void put_entry(uint32_t* sector, uint32_t slot, uint32_t tag, uint32_t value) {
@@ -104,7 +107,8 @@ QRY_HD inline uint32_t close_holes(uint32_t* sector, uint32_t (&words)[kSectorWo
 #if defined(__CUDA_ARCH__)
 #pragma unroll
 #endif
-  for (uint32_t i = 0; i < Format::kEntries; ++i) live |= uint32_t{words[Format::kTagWords + i] != kQryCompactNoValue} << i;
+  for (uint32_t i = 0; i < Format::kEntries; ++i)
+    live |= uint32_t{words[Format::kTagWords + i] != kQryCompactNoValue} << i;
   const uint32_t count = bits_in(live);
   uint32_t before[Format::kTagWords];
   for (uint32_t w = 0; w < Format::kTagWords; ++w) before[w] = words[w];
@@ -117,7 +121,8 @@ QRY_HD inline uint32_t close_holes(uint32_t* sector, uint32_t (&words)[kSectorWo
     for (uint32_t w = 0; w < Format::kTagWords; ++w)
       if (w == last / Format::kFields) tag = Format::tag_at(words[w], last % Format::kFields);
     for (uint32_t w = 0; w < Format::kTagWords; ++w)
-      if (w == hole / Format::kFields) words[w] ^= (Format::tag_at(words[w], hole % Format::kFields) ^ tag) << hole % Format::kFields * Format::kBits;
+      if (w == hole / Format::kFields)
+        words[w] ^= (Format::tag_at(words[w], hole % Format::kFields) ^ tag) << hole % Format::kFields * Format::kBits;
   }
   for (uint32_t w = 0; w < Format::kTagWords; ++w) {
     const uint32_t stay = count < w * Format::kFields ? 0 : count - w * Format::kFields;

@@ -39,12 +39,14 @@ namespace quarry::hashgrid {
 // A trivially copyable reference to a table in memory that this thread or kernel can dereference.
 struct CompactView {
   uint32_t* words = nullptr;  // pages of kQryPageBytes, 32-byte aligned
-  uint32_t page_count = 0;  // in all, including the stash
+  uint32_t page_count = 0;    // in all, including the stash
   QryCompact layout = {};
 };
 
 // pages in [1, 2^21].
-inline CompactView compact_view(void* memory, uint32_t pages) { return {static_cast<uint32_t*>(memory), pages, qry_compact(pages)}; }
+inline CompactView compact_view(void* memory, uint32_t pages) {
+  return {static_cast<uint32_t*>(memory), pages, qry_compact(pages)};
+}
 
 QRY_HD inline Found find(const CompactView& view, uint32_t key);
 QRY_HD inline Outcome insert(const CompactView& view, uint32_t key, uint32_t value);
@@ -80,7 +82,10 @@ QRY_HD inline uint32_t bits_in(uint32_t bits) {
 template <uint32_t kTagsPerWord>
 struct CompactFormat {
   static constexpr uint32_t kFields = kTagsPerWord;
-  static constexpr uint32_t kTagWords = 5 - kFields, kEntries = 3 + kFields, kBits = kFields == 1 ? 31 : kFields == 2 ? 15 : 10;
+  static constexpr uint32_t kTagWords = 5 - kFields, kEntries = 3 + kFields,
+                            kBits = kFields == 1   ? 31
+                                    : kFields == 2 ? 15
+                                                   : 10;
   static constexpr uint32_t kNoTag = (1u << kBits) - 1;
   // Bit 0 of each tag.
   static constexpr uint32_t kEach = kFields == 1 ? 1u : kFields == 2 ? 1u | 1u << 15 : 1u | 1u << 10 | 1u << 20;
@@ -132,9 +137,11 @@ __device__ inline decltype(auto) with_format_on_device(uint32_t fields, const Us
 struct CompactWords {
   using Ref = AtomicRef<uint32_t>;
 #if defined(__CUDA_ARCH__)
-  static constexpr auto kLoad = cuda::memory_order_relaxed, kSwap = cuda::memory_order_relaxed, kAfterBit = cuda::memory_order_release;
+  static constexpr auto kLoad = cuda::memory_order_relaxed, kSwap = cuda::memory_order_relaxed,
+                        kAfterBit = cuda::memory_order_release;
 #else
-  static constexpr auto kLoad = std::memory_order_acquire, kSwap = std::memory_order_acq_rel, kAfterBit = std::memory_order_acq_rel;
+  static constexpr auto kLoad = std::memory_order_acquire, kSwap = std::memory_order_acq_rel,
+                        kAfterBit = std::memory_order_acq_rel;
 #endif
   QRY_HD static uint32_t load(const uint32_t* word) { return Ref(*const_cast<uint32_t*>(word)).load(kLoad); }
   QRY_HD static bool swap(uint32_t* word, uint32_t& expected, uint32_t desired, bool after_bit = false) {
@@ -149,7 +156,10 @@ struct CompactWords {
   QRY_HD static void load_tags(uint32_t (&tags)[kCount], const uint32_t* sector) {
 #if defined(__CUDA_ARCH__)
     uint64_t two, more;  // each of the words is read atomically
-    asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(two), "=l"(more) : "l"(__cvta_generic_to_global(sector)) : "memory");
+    asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];"
+                 : "=l"(two), "=l"(more)
+                 : "l"(__cvta_generic_to_global(sector))
+                 : "memory");
     for (uint32_t w = 0; w < kCount; ++w) tags[w] = uint32_t((w < 2 ? two : more) >> (w % 2 * 32));
 #else
     for (uint32_t w = 0; w < kCount; ++w) tags[w] = load(sector + w);
@@ -171,7 +181,8 @@ struct CompactEntry {
 };
 
 template <class Format>
-QRY_HD inline ProbeEnd find_entry(const CompactView& view, const QryCompactPart& part, uint32_t mixed, CompactEntry& entry) {
+QRY_HD inline ProbeEnd find_entry(const CompactView& view, const QryCompactPart& part, uint32_t mixed,
+                                  CompactEntry& entry) {
   const QryCompactPlace place = qry_compact_place(mixed, part);
   uint32_t tag = place.tag;
   for (uint32_t distance = 0; distance < part.reach && tag < Format::kNoTag; ++distance, tag += part.remainders) {
@@ -191,7 +202,8 @@ QRY_HD inline ProbeEnd find_entry(const CompactView& view, const QryCompactPart&
 
 // Claims a slot if the key has none. ProbeEnd::overflow: no room in this part.
 template <class Format>
-QRY_HD inline ProbeEnd claim(const CompactView& view, const QryCompactPart& part, uint32_t mixed, CompactEntry& entry, bool& after_bit) {
+QRY_HD inline ProbeEnd claim(const CompactView& view, const QryCompactPart& part, uint32_t mixed, CompactEntry& entry,
+                             bool& after_bit) {
   const QryCompactPlace place = qry_compact_place(mixed, part);
   uint32_t tag = place.tag;
   for (uint32_t distance = 0; distance < part.reach && tag < Format::kNoTag; ++distance, tag += part.remainders) {
@@ -205,7 +217,8 @@ QRY_HD inline ProbeEnd claim(const CompactView& view, const QryCompactPart& part
         if (slot >= Format::kEntries) break;
         const uint32_t w = slot / Format::kFields;
         uint32_t expected = tags[w];
-        if (!CompactWords::swap(words + w, expected, expected ^ Format::change(slot % Format::kFields, tag), after_bit)) {
+        if (!CompactWords::swap(words + w, expected, expected ^ Format::change(slot % Format::kFields, tag),
+                                after_bit)) {
           CompactWords::load_tags(tags, words);
           continue;
         }
@@ -264,13 +277,16 @@ QRY_HD inline Outcome find_or_insert(const CompactView& view, uint32_t key, uint
   return Outcome::present;
 }
 
-QRY_HD inline Outcome insert(const CompactView& view, uint32_t key, uint32_t value) { return find_or_insert(view, key, &value); }
+QRY_HD inline Outcome insert(const CompactView& view, uint32_t key, uint32_t value) {
+  return find_or_insert(view, key, &value);
+}
 
 QRY_HD inline Outcome assign(const CompactView& view, uint32_t key, uint32_t value) {
   if (key == kQryReservedKey || value == kQryReservedValue) return Outcome::reserved;
   const detail::CompactEntry entry = detail::claimed_entry_of(view, qry_mix(key));
   if (entry.value == nullptr) return Outcome::full;
-  return detail::CompactWords::exchange(entry.value, value) == kQryCompactNoValue ? Outcome::inserted : Outcome::assigned;
+  return detail::CompactWords::exchange(entry.value, value) == kQryCompactNoValue ? Outcome::inserted
+                                                                                  : Outcome::assigned;
 }
 
 QRY_HD inline Outcome erase(const CompactView& view, uint32_t key, uint32_t* old) {

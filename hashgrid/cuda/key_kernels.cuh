@@ -57,7 +57,8 @@ struct EraseKey {
 // Runs operation(i) for every i and counts the outcomes: in registers, then in the block, then by one atomic per block
 // and outcome.
 template <class Operation>
-__global__ void __launch_bounds__(kKeyThreads) for_each_key(Operation operation, size_t count, Outcome* outcomes, unsigned long long* totals) {
+__global__ void __launch_bounds__(kKeyThreads)
+    for_each_key(Operation operation, size_t count, Outcome* outcomes, unsigned long long* totals) {
   __shared__ uint32_t block_counts[kOutcomes];
   if (threadIdx.x < kOutcomes) block_counts[threadIdx.x] = 0;
   __syncthreads();
@@ -75,7 +76,8 @@ __global__ void __launch_bounds__(kKeyThreads) for_each_key(Operation operation,
     if (threadIdx.x % 32 == 0 && sum != 0) atomicAdd(&block_counts[o], sum);
   }
   __syncthreads();
-  if (threadIdx.x < kOutcomes && block_counts[threadIdx.x] != 0) atomicAdd(totals + threadIdx.x, (unsigned long long)block_counts[threadIdx.x]);
+  if (threadIdx.x < kOutcomes && block_counts[threadIdx.x] != 0)
+    atomicAdd(totals + threadIdx.x, (unsigned long long)block_counts[threadIdx.x]);
 }
 
 }  // namespace quarry::hashgrid::kernels

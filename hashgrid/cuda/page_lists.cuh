@@ -12,13 +12,14 @@
 namespace quarry::hashgrid {
 
 constexpr uint32_t kRangesAtMost = 256;  // of the first pass: see the head of split.cuh
-constexpr uint32_t kMostRoom = 14335;  // of a page's list: longer ones, mostly duplicates, take one block too long
+constexpr uint32_t kMostRoom = 14335;    // of a page's list: longer ones, mostly duplicates, take one block too long
 
 template <bool kFirst>
 inline Result<void> split_pass(cudaStream_t stream, const kernels::SplitPass& pass, dim3 grid) {
   const size_t shared_bytes = kernels::split_shared_bytes(pass.ranges);
   QRY_TRY(gpu::allow_shared_bytes("bulk call", kernels::split_pairs<kFirst>, shared_bytes));
-  return gpu::launch("split by page", {grid, kernels::kSplitThreads, shared_bytes}, stream, kernels::split_pairs<kFirst>, pass);
+  return gpu::launch("split by page", {grid, kernels::kSplitThreads, shared_bytes}, stream,
+                     kernels::split_pairs<kFirst>, pass);
 }
 
 inline uint32_t split_tiles(uint32_t count) { return (count + kernels::kSplitTile - 1) / kernels::kSplitTile; }
@@ -27,19 +28,23 @@ inline uint32_t split_tiles(uint32_t count) { return (count + kernels::kSplitTil
 // reads the totals. totals->overflowed: some list was too short (or batch or device do not qualify) and the lists are
 // invalid; `work`'s kernel must check it and then do nothing.
 template <class Work>
-Result<kernels::MergeTotals> with_page_lists(const gpu::DeviceStream& device_stream, uint32_t page_count, kernels::SplitForm form, const uint32_t* keys,
-                                             const uint32_t* values, uint32_t count, const Work& work) {
+Result<kernels::MergeTotals> with_page_lists(const gpu::DeviceStream& device_stream, uint32_t page_count,
+                                             kernels::SplitForm form, const uint32_t* keys, const uint32_t* values,
+                                             uint32_t count, const Work& work) {
   const cudaStream_t stream = device_stream.get();
   // Roughly as many pages in a range as ranges.
   uint32_t shift = 0;
-  while ((page_count - 1) >> shift >= kRangesAtMost || (shift != 0 && (page_count - 1) >> shift >= 2u << shift)) ++shift;
+  while ((page_count - 1) >> shift >= kRangesAtMost || (shift != 0 && (page_count - 1) >> shift >= 2u << shift))
+    ++shift;
   const uint32_t ranges = ((page_count - 1) >> shift) + 1;
   const uint32_t range_room = kernels::list_room(uint64_t{count} << shift, std::max(page_count, 1u << shift));
   const uint32_t page_room = kernels::list_room(count, page_count);
   kernels::MergeTotals got{};
   // Devices before Ampere have too little shared memory for a tile: there keys are processed one by one.
   int shared_bytes = 0;
-  QRY_TRY(gpu::check(cudaDeviceGetAttribute(&shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device_stream.device().ordinal), "ask the device"));
+  QRY_TRY(gpu::check(
+      cudaDeviceGetAttribute(&shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device_stream.device().ordinal),
+      "ask the device"));
   constexpr size_t kStaticSharedBytes = 128;
   const size_t needed = kernels::split_shared_bytes(std::max(ranges, 1u << shift)) + kStaticSharedBytes;
   if (page_room > kMostRoom || needed > size_t(shared_bytes)) {
@@ -50,8 +55,11 @@ Result<kernels::MergeTotals> with_page_lists(const gpu::DeviceStream& device_str
   const size_t counters_bytes = sizeof(kernels::MergeTotals) + (size_t{ranges} + page_count) * sizeof(uint32_t);
   constexpr const char* kMemory = "scratch memory for a bulk call";
   QRY_TRY_ASSIGN(const gpu::Scratch counters, gpu::Scratch::zeroed(device_stream, counters_bytes, kMemory));
-  QRY_TRY_ASSIGN(const gpu::Scratch range_lists, gpu::Scratch::allocate(device_stream, shift == 0 ? 16 : size_t{ranges} * range_room * sizeof(uint2), kMemory));
-  QRY_TRY_ASSIGN(const gpu::Scratch page_lists, gpu::Scratch::allocate(device_stream, size_t{page_count} * page_room * sizeof(uint2), kMemory));
+  QRY_TRY_ASSIGN(
+      const gpu::Scratch range_lists,
+      gpu::Scratch::allocate(device_stream, shift == 0 ? 16 : size_t{ranges} * range_room * sizeof(uint2), kMemory));
+  QRY_TRY_ASSIGN(const gpu::Scratch page_lists,
+                 gpu::Scratch::allocate(device_stream, size_t{page_count} * page_room * sizeof(uint2), kMemory));
   auto* const totals = counters.as<kernels::MergeTotals>();
   auto* const range_sizes = reinterpret_cast<uint32_t*>(totals + 1);
   uint32_t* const page_sizes = range_sizes + ranges;

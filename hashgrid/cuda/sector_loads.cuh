@@ -9,7 +9,10 @@ namespace quarry::hashgrid::kernels {
 
 __device__ inline ulonglong2 load_two_words(const uint64_t* first) {
   ulonglong2 two;
-  asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(two.x), "=l"(two.y) : "l"(__cvta_generic_to_global(first)) : "memory");
+  asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];"
+               : "=l"(two.x), "=l"(two.y)
+               : "l"(__cvta_generic_to_global(first))
+               : "memory");
   return two;
 }
 

@@ -52,7 +52,9 @@ struct SplitPass {
   MergeTotals* totals;
 };
 
-inline size_t split_shared_bytes(uint32_t ranges) { return kSplitTile * sizeof(uint2) + size_t{ranges} * 2 * sizeof(uint32_t); }
+inline size_t split_shared_bytes(uint32_t ranges) {
+  return kSplitTile * sizeof(uint2) + size_t{ranges} * 2 * sizeof(uint32_t);
+}
 
 // kFirst: from the batch to ranges of pages. Otherwise block row y splits list y of the first pass by page.
 template <bool kFirst>
@@ -82,7 +84,8 @@ __global__ void __launch_bounds__(kSplitThreads, 2) split_pairs(SplitPass pass) 
   uint2 pair[kSplitPerThread];
   uint32_t place[kSplitPerThread];  // range, and rank in it
   if constexpr (kFirst) {
-    const bool aligned = ((reinterpret_cast<uintptr_t>(pass.keys) | reinterpret_cast<uintptr_t>(pass.values)) & 15u) == 0;
+    const bool aligned =
+        ((reinterpret_cast<uintptr_t>(pass.keys) | reinterpret_cast<uintptr_t>(pass.values)) & 15u) == 0;
     if (count == kSplitTile && aligned) {
 #pragma unroll
       for (uint32_t j = 0; j < kSplitPerThread; j += 4) {

@@ -9,7 +9,8 @@ namespace quarry::hashgrid::detail {
 
 inline Result<void> check_view(const GridView& view) {
   QRY_TRY(check_memory(view.words, view.page_count));
-  if (view.phase == kQryPhaseNever) return fail(ErrorCode::invalid_argument, "hash grid: phase 0xFFFFFFFF means never used; begin at 0");
+  if (view.phase == kQryPhaseNever)
+    return fail(ErrorCode::invalid_argument, "hash grid: phase 0xFFFFFFFF means never used; begin at 0");
   return {};
 }
 

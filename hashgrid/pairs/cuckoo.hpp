@@ -17,8 +17,8 @@ constexpr uint16_t kDeadEnd = 0xFFFF;
 // Search memory for one page; reset() before another page. Buckets are numbered from the page's first bucket.
 struct CuckooScratch {
   uint16_t arrived_from[kQryBucketsPerPage];  // the word whose key would move into this bucket
-  uint16_t queue[kQryBucketsPerPage];  // sectors to search
-  uint16_t seen[kQryBucketsPerPage];  // the last search that visited this bucket, or kDeadEnd
+  uint16_t queue[kQryBucketsPerPage];         // sectors to search
+  uint16_t seen[kQryBucketsPerPage];          // the last search that visited this bucket, or kDeadEnd
   uint16_t search;
 
   QRY_HD void reset() {
@@ -43,7 +43,8 @@ QRY_HD inline void note_place(uint64_t* page, const QryProbeSequence& probes, ui
 }
 QRY_HD inline bool place_in_stash(uint64_t* page, const GridView& view, const QryProbeSequence& probes, uint64_t pair) {
   if (claim_in_stash<SharedWords>(view, probes, pair).slot == nullptr) return false;
-  page[qry_state_word(probes.home_sector)] |= uint64_t{kQryBucketSpilled | kQryBucketToStash} << qry_state_shift(probes.home_sector);
+  page[qry_state_word(probes.home_sector)] |= uint64_t{kQryBucketSpilled | kQryBucketToStash}
+                                              << qry_state_shift(probes.home_sector);
   return true;
 }
 
@@ -52,7 +53,8 @@ QRY_HD inline bool place_in_stash(uint64_t* page, const GridView& view, const Qr
 // holds. A failed search has visited only full buckets whose keys cannot leave that set. Keys are only added here, so
 // these buckets are dead ends for every later search. So all failing searches of a page together visit each bucket
 // once: a full page costs little more than one search.
-QRY_HD inline uint32_t make_room(uint64_t* page, const QryProbeSequence& probes, uint32_t page_count, CuckooScratch& scratch) {
+QRY_HD inline uint32_t make_room(uint64_t* page, const QryProbeSequence& probes, uint32_t page_count,
+                                 CuckooScratch& scratch) {
   if (++scratch.search == kDeadEnd) scratch.reset(), scratch.search = 1;
   uint32_t head = 0, tail = 0;
   const uint32_t starts[2] = {probes.home_sector, probes.second_sector};
@@ -110,7 +112,8 @@ QRY_HD inline void bring_back(uint64_t* page, const GridView& view, uint64_t* sl
 // For an absent key whose two buckets are full and that no moves help: puts it into the stash. If its stash sectors are
 // full, a key of its two buckets moves to the stash instead. `page` is the key's page, in the table or a copy; the
 // caller owns it.
-QRY_HD inline Outcome place_behind(uint64_t* page, const GridView& view, const QryProbeSequence& probes, uint64_t pair) {
+QRY_HD inline Outcome place_behind(uint64_t* page, const GridView& view, const QryProbeSequence& probes,
+                                   uint64_t pair) {
   if (place_in_stash(page, view, probes, pair)) return Outcome::inserted;
   for (uint32_t i = 0; i < 2 * kQrySlotsPerSector; ++i) {
     const uint32_t sector = i < kQrySlotsPerSector ? probes.home_sector : probes.second_sector;
@@ -124,7 +127,8 @@ QRY_HD inline Outcome place_behind(uint64_t* page, const GridView& view, const Q
 }
 
 // insert with moves, for a key known to be absent: the two buckets, then a path of moves, then the stash.
-QRY_HD inline Outcome place_absent(uint64_t* page, const GridView& view, const QryProbeSequence& probes, uint64_t pair, CuckooScratch& scratch) {
+QRY_HD inline Outcome place_absent(uint64_t* page, const GridView& view, const QryProbeSequence& probes, uint64_t pair,
+                                   CuckooScratch& scratch) {
   const uint32_t index = make_room(page, probes, view.page_count, scratch);
   if (index == kNoSlot) return place_behind(page, view, probes, pair);
   page[index] = pair;

@@ -9,7 +9,7 @@ namespace quarry::hashgrid::detail {
 
 struct InSector {
   uint32_t value;  // the reserved value: the key is not in this sector
-  bool beyond;  // in that case: the key may be further on
+  bool beyond;     // in that case: the key may be further on
 };
 QRY_HD inline InSector probe_bucket(const Bucket& bucket, uint32_t stored) {
   uint32_t value = kQryReservedValue;

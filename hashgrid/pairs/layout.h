@@ -35,21 +35,21 @@
 #include "hashgrid/table/page.h"
 
 QRY_CONST kQryPageWords = 4096u;         // 64-bit words
-QRY_CONST kQryOwnWords = 4000u;  // of these, states and buckets: written for keys of this page only
+QRY_CONST kQryOwnWords = 4000u;          // of these, states and buckets: written for keys of this page only
 QRY_CONST kQryStateSectors = 8u;         // sectors 0..7: bucket states
 QRY_CONST kQryBucketsPerPage = 992u;     // sectors 8..999
 QRY_CONST kQryLinesPerPage = 248u;       // of four buckets, 128 bytes, aligned to 128
 QRY_CONST kQryStashFirstSector = 1000u;  // sectors 1000..1023: part of the stash
 QRY_CONST kQryStashSectors = 24u;
-QRY_CONST kQryStashTries = 6u;           // sectors of the stash that a key may be in
-QRY_CONST kQryGroupPages = 64u;  // pages that share a stash: with 32, the fullest group refuses too early
+QRY_CONST kQryStashTries = 6u;       // sectors of the stash that a key may be in
+QRY_CONST kQryGroupPages = 64u;      // pages that share a stash: with 32, the fullest group refuses too early
 QRY_CONST kQrySlotsPerPage = 4064u;  // buckets and stash; a load factor is keys over this
 
 // A phase in a freed slot's high word. Never-used slots carry kQryPhaseNever, which no phase may equal.
 QRY_CONST kQryPhaseNever = 0xFFFFFFFFu;
 
 // Bits of a bucket's state. A bit, once set, stays set until the page is rebuilt or swept.
-QRY_CONST kQryBucketSpilled = 1u;   // some key whose home this is went on to its second bucket
+QRY_CONST kQryBucketSpilled = 1u;  // some key whose home this is went on to its second bucket
 QRY_CONST kQryBucketToStash = 2u;  // likewise, to the stash
 
 #include "hashgrid/table/key_hash.h"  // after the constants above: glslang numbers constants in the order it meets them
@@ -60,7 +60,7 @@ struct QryProbeSequence {
   QRY_U32 home_sector;    // first bucket
   QRY_U32 second_sector;  // second bucket, never equal to the first
   QRY_U32 home_slot;      // 0..3: the slot of a sector that is tried first; the others follow, wrapping round
-  QRY_U32 draw;  // random bits for qry_stash_sector()
+  QRY_U32 draw;           // random bits for qry_stash_sector()
 };
 
 // Eight stored keys that differ only in their last three bits are a row. A row has a home line and a next line, each of
@@ -85,7 +85,8 @@ QRY_FN QryProbeSequence qry_probe_sequence(QRY_U32 stored, QRY_U32 page_count) {
   const QRY_U32 home = qry_home_bucket(stored, page_count);
   // 1..247 lines further on, so never the home line.
   const QRY_U32 line = (home >> 2) + 1u + QRY_U32((QRY_U64(second) * QRY_U64(kQryLinesPerPage - 1u)) >> 32);
-  const QRY_U32 next = 4u * (line < kQryLinesPerPage ? line : line - kQryLinesPerPage) + (((stored >> 1) ^ (stored >> 5)) & 3u);
+  const QRY_U32 next =
+      4u * (line < kQryLinesPerPage ? line : line - kQryLinesPerPage) + (((stored >> 1) ^ (stored >> 5)) & 3u);
   QryProbeSequence probes;
   probes.page = qry_page(stored, page_count);
   probes.home_sector = kQryStateSectors + home;
@@ -100,7 +101,9 @@ struct QryStashGroup {
   QRY_U32 first;
   QRY_U32 count;
 };
-QRY_FN QRY_U32 qry_stash_group_count(QRY_U32 page_count) { return page_count < kQryGroupPages ? 1u : page_count / kQryGroupPages; }
+QRY_FN QRY_U32 qry_stash_group_count(QRY_U32 page_count) {
+  return page_count < kQryGroupPages ? 1u : page_count / kQryGroupPages;
+}
 QRY_FN QryStashGroup qry_stash_group(QRY_U32 page, QRY_U32 page_count) {
   const QRY_U32 last = qry_stash_group_count(page_count) - 1u;
   const QRY_U32 index = page / kQryGroupPages < last ? page / kQryGroupPages : last;

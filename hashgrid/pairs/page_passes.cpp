@@ -18,7 +18,9 @@ void add_page_stats(Stats& stats, const uint64_t* words, uint32_t page, uint32_t
         continue;
       }
       ++fill;
-      ++stats.depth_histogram[depth_at(qry_probe_sequence(low(word), page_count), page * kQrySectorsPerPage + sector, page_count) - 1];
+      ++stats.depth_histogram[depth_at(qry_probe_sequence(low(word), page_count), page * kQrySectorsPerPage + sector,
+                                       page_count) -
+                              1];
     }
     live += fill;
     if (sector >= kQryStashFirstSector) {
@@ -58,7 +60,8 @@ void sweep_page(const GridView& view, uint32_t page_index) {
     for (uint32_t index = kFirstSlotWord; index < kQryOwnWords; ++index) {
       if (is_empty(page[index])) continue;
       const QryProbeSequence probes = qry_probe_sequence(low(page[index]), view.page_count);
-      const uint32_t to = index / kQrySlotsPerSector == probes.home_sector ? kNoSlot : room_in(page, probes.home_sector, probes);
+      const uint32_t to =
+          index / kQrySlotsPerSector == probes.home_sector ? kNoSlot : room_in(page, probes.home_sector, probes);
       if (to == kNoSlot) continue;
       page[to] = page[index];
       page[index] = kNeverUsed;

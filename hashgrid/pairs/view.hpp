@@ -31,9 +31,9 @@ namespace quarry::hashgrid {
 
 // A trivially copyable reference to a table in memory that this thread or kernel can dereference. Owns nothing.
 struct GridView {
-  uint64_t* words = nullptr;  // page_count * kQryPageWords words, 32-byte aligned
-  uint32_t page_count = 0;    // > 0
-  uint32_t phase = 0;  // see the contract; never kQryPhaseNever
+  uint64_t* words = nullptr;      // page_count * kQryPageWords words, 32-byte aligned
+  uint32_t page_count = 0;        // > 0
+  uint32_t phase = 0;             // see the contract; never kQryPhaseNever
   uint32_t locality = kQryPlain;  // how keys are stored (table/key_hash.h): the same for all views of one table
 };
 

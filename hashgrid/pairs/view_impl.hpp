@@ -72,23 +72,38 @@ struct PrivateWords {
 struct SharedWords {
   using Ref = AtomicRef<uint64_t>;
 #if defined(__CUDA_ARCH__)
-  __device__ static uint64_t load(const uint64_t* word) { return Ref(*const_cast<uint64_t*>(word)).load(cuda::memory_order_relaxed); }
+  __device__ static uint64_t load(const uint64_t* word) {
+    return Ref(*const_cast<uint64_t*>(word)).load(cuda::memory_order_relaxed);
+  }
   // Two 16-byte loads; each of the four words is read atomically.
   __device__ static Bucket load_bucket(const uint64_t* first) {
     Bucket b;
-    asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(b.slot[0]), "=l"(b.slot[1]) : "l"(__cvta_generic_to_global(first)) : "memory");
-    asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(b.slot[2]), "=l"(b.slot[3]) : "l"(__cvta_generic_to_global(first + 2)) : "memory");
+    asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];"
+                 : "=l"(b.slot[0]), "=l"(b.slot[1])
+                 : "l"(__cvta_generic_to_global(first))
+                 : "memory");
+    asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];"
+                 : "=l"(b.slot[2]), "=l"(b.slot[3])
+                 : "l"(__cvta_generic_to_global(first + 2))
+                 : "memory");
     return b;
   }
   __device__ static bool exchange(uint64_t* word, uint64_t& expected, uint64_t desired, bool after_bit) {
     const Ref ref(*word);
-    return after_bit ? ref.compare_exchange_strong(expected, desired, cuda::memory_order_release, cuda::memory_order_relaxed)
-                     : ref.compare_exchange_strong(expected, desired, cuda::memory_order_relaxed, cuda::memory_order_relaxed);
+    return after_bit
+               ? ref.compare_exchange_strong(expected, desired, cuda::memory_order_release, cuda::memory_order_relaxed)
+               : ref.compare_exchange_strong(expected, desired, cuda::memory_order_relaxed, cuda::memory_order_relaxed);
   }
-  __device__ static void set_bits(uint64_t* word, uint64_t bits) { Ref(*word).fetch_or(bits, cuda::memory_order_relaxed); }
+  __device__ static void set_bits(uint64_t* word, uint64_t bits) {
+    Ref(*word).fetch_or(bits, cuda::memory_order_relaxed);
+  }
 #else
-  static uint64_t load(const uint64_t* word) { return Ref(*const_cast<uint64_t*>(word)).load(std::memory_order_acquire); }
-  static Bucket load_bucket(const uint64_t* first) { return {{load(first), load(first + 1), load(first + 2), load(first + 3)}}; }
+  static uint64_t load(const uint64_t* word) {
+    return Ref(*const_cast<uint64_t*>(word)).load(std::memory_order_acquire);
+  }
+  static Bucket load_bucket(const uint64_t* first) {
+    return {{load(first), load(first + 1), load(first + 2), load(first + 3)}};
+  }
   static bool exchange(uint64_t* word, uint64_t& expected, uint64_t desired, bool) {
     return Ref(*word).compare_exchange_strong(expected, desired, std::memory_order_acq_rel, std::memory_order_acquire);
   }
@@ -113,10 +128,13 @@ QRY_HD inline bool ensure_state(uint64_t* page, uint32_t sector, uint32_t bits) 
 QRY_HD inline uint32_t bucket_word(uint32_t sector, const QryProbeSequence& probes, uint32_t n) {
   return sector * kQrySlotsPerSector + ((probes.home_slot + n) & 3u);
 }
-QRY_HD inline uint64_t* page_of(const GridView& view, const QryProbeSequence& probes) { return view.words + size_t{probes.page} * kQryPageWords; }
+QRY_HD inline uint64_t* page_of(const GridView& view, const QryProbeSequence& probes) {
+  return view.words + size_t{probes.page} * kQryPageWords;
+}
 
 // The first slot of the n-th stash sector of a key.
-QRY_HD inline uint64_t* stash_words(const GridView& view, const QryProbeSequence& probes, const QryStashGroup& group, uint32_t n) {
+QRY_HD inline uint64_t* stash_words(const GridView& view, const QryProbeSequence& probes, const QryStashGroup& group,
+                                    uint32_t n) {
   return view.words + size_t{qry_stash_sector(probes, group, n)} * kQrySlotsPerSector;
 }
 
@@ -145,7 +163,8 @@ QRY_HD inline Located locate_in_stash(const GridView& view, const QryProbeSequen
 // Searches the sequence after the home bucket, which has neither the key nor a never-used slot.
 // `page` is the key's page, in the table or a copy.
 template <class Words, class StashWords = Words>
-QRY_HD inline Located locate_beyond_home(uint64_t* page, const GridView& view, const QryProbeSequence& probes, uint32_t key) {
+QRY_HD inline Located locate_beyond_home(uint64_t* page, const GridView& view, const QryProbeSequence& probes,
+                                         uint32_t key) {
   const uint32_t state = bucket_state<Words>(page, probes.home_sector);
   if ((state & kQryBucketSpilled) == 0) return {nullptr, 1, 0};
   uint64_t* const first = page + probes.second_sector * kQrySlotsPerSector;
@@ -190,7 +209,8 @@ QRY_HD inline Outcome put(const GridView& view, const QryProbeSequence& probes, 
       for (uint32_t n = 0; n < kQrySlotsPerSector; ++n) {
         const uint32_t slot = (probes.home_slot + n) & 3u;
         // No run-time index: it would push the bucket out of registers on a GPU.
-        const uint64_t word = slot < 2 ? (slot == 0 ? bucket.slot[0] : bucket.slot[1]) : (slot == 2 ? bucket.slot[2] : bucket.slot[3]);
+        const uint64_t word =
+            slot < 2 ? (slot == 0 ? bucket.slot[0] : bucket.slot[1]) : (slot == 2 ? bucket.slot[2] : bucket.slot[3]);
         if (low(word) == key) {
           hit = first + slot;
           hit_word = word;

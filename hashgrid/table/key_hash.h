@@ -30,8 +30,8 @@ QRY_FN QRY_U32 qry_unmix(QRY_U32 x) {
 // Locality: how a key becomes the content of its slot (the *stored* key), chosen when a grid is created. Both ways are
 // bijections that map the reserved key to itself. The place of a key depends on its stored form alone, so whole-page
 // operations need not know the locality.
-QRY_CONST kQryPlain = 0u;        // every key by itself
-QRY_CONST kQryRows = 1u;  // the keys 8n .. 8n+7, a row, share a 128-byte line: for keys looked up in order
+QRY_CONST kQryPlain = 0u;  // every key by itself
+QRY_CONST kQryRows = 1u;   // the keys 8n .. 8n+7, a row, share a 128-byte line: for keys looked up in order
 
 QRY_CONST kQryMixOfReserved = 0x6768824au;  // qry_mix(kQryReservedKey)
 QRY_CONST kQryRowMixOfLast = 0x17101cb1u;   // qry_mix_row(0x1FFFFFFF)

@@ -51,36 +51,47 @@ class BulkOperations {
   // Marks all pages empty and never used. Cost: one streaming write of the table.
   virtual Result<void> clear(const View& view) = 0;
 
-  virtual Result<BulkReport> insert(const View& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) = 0;
+  virtual Result<BulkReport> insert(const View& view, const uint32_t* keys, const uint32_t* values, size_t count,
+                                    Outcome* outcomes) = 0;
   // insert for a caller with exclusive use of the table: it may stream whole pages instead of visiting each key's
   // place. `fresh`: the table has not been written since it was cleared. `full` of the report: keys to retry with
   // `insert`; those that it refuses too have no place.
-  virtual Result<BulkReport> insert_exclusive(const View& view, const uint32_t* keys, const uint32_t* values, size_t count, bool fresh) {
+  virtual Result<BulkReport> insert_exclusive(const View& view, const uint32_t* keys, const uint32_t* values,
+                                              size_t count, bool fresh) {
     (void)fresh;
     return insert(view, keys, values, count, nullptr);
   }
   // assign, find_or_insert and erase for a caller that is the table's only writer. As with insert_exclusive, the table
   // may be changed page by page: so assign_exclusive and find_or_insert_exclusive allow no readers either,
   // erase_exclusive does. `full` as above.
-  virtual Result<BulkReport> assign_exclusive(const View& view, const uint32_t* keys, const uint32_t* values, size_t count) {
+  virtual Result<BulkReport> assign_exclusive(const View& view, const uint32_t* keys, const uint32_t* values,
+                                              size_t count) {
     return assign(view, keys, values, count, nullptr);
   }
-  virtual Result<BulkReport> find_or_insert_exclusive(const View& view, const uint32_t* keys, uint32_t* values, size_t count) {
+  virtual Result<BulkReport> find_or_insert_exclusive(const View& view, const uint32_t* keys, uint32_t* values,
+                                                      size_t count) {
     return find_or_insert(view, keys, values, count, nullptr);
   }
-  virtual Result<BulkReport> erase_exclusive(const View& view, const uint32_t* keys, size_t count) { return erase(view, keys, count, nullptr, nullptr); }
-  virtual Result<BulkReport> assign(const View& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) = 0;
+  virtual Result<BulkReport> erase_exclusive(const View& view, const uint32_t* keys, size_t count) {
+    return erase(view, keys, count, nullptr, nullptr);
+  }
+  virtual Result<BulkReport> assign(const View& view, const uint32_t* keys, const uint32_t* values, size_t count,
+                                    Outcome* outcomes) = 0;
   // values[i]: in, the value to insert if absent; out, the table's value.
-  virtual Result<BulkReport> find_or_insert(const View& view, const uint32_t* keys, uint32_t* values, size_t count, Outcome* outcomes) = 0;
+  virtual Result<BulkReport> find_or_insert(const View& view, const uint32_t* keys, uint32_t* values, size_t count,
+                                            Outcome* outcomes) = 0;
   // values_out[i] = kQryReservedValue for an absent key.
-  virtual Result<BulkReport> find(const View& view, const uint32_t* keys, size_t count, uint32_t* values_out, uint8_t* depths_out) = 0;
-  virtual Result<BulkReport> erase(const View& view, const uint32_t* keys, size_t count, uint32_t* old_values, Outcome* outcomes) = 0;
+  virtual Result<BulkReport> find(const View& view, const uint32_t* keys, size_t count, uint32_t* values_out,
+                                  uint8_t* depths_out) = 0;
+  virtual Result<BulkReport> erase(const View& view, const uint32_t* keys, size_t count, uint32_t* old_values,
+                                   Outcome* outcomes) = 0;
 
   // Places the keys of a batch that `outcomes` marks `full`. Pairs: other keys of their pages are moved out of the way
   // (cuckoo moves), or to the stash, which works up to a load factor of about 0.96; the view carries a new phase.
   // Compact: a sweep, which frees what was reserved for erased keys. Their outcomes become `inserted`, `present` (a
   // duplicate in the batch) or stay `full`; the report counts only them. No concurrent use.
-  virtual Result<BulkReport> insert_refused(const View& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) = 0;
+  virtual Result<BulkReport> insert_refused(const View& view, const uint32_t* keys, const uint32_t* values,
+                                            size_t count, Outcome* outcomes) = 0;
 
   // Writes all pairs, page by page; within a page in memory order. Capacity in pairs. Returns the number of pairs in
   // the table; if it exceeds `capacity`, only `capacity` were written. Not to be run beside writers.

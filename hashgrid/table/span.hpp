@@ -19,7 +19,8 @@ class Span {
   template <size_t kSize>
   constexpr Span(T (&array)[kSize]) : data_(array), size_(kSize) {}
   template <class Range, class Element = std::remove_pointer_t<decltype(std::declval<Range&>().data())>,
-            class = std::enable_if_t<std::is_convertible_v<Element (*)[], T (*)[]>>, class = decltype(std::declval<Range&>().size())>
+            class = std::enable_if_t<std::is_convertible_v<Element (*)[], T (*)[]>>,
+            class = decltype(std::declval<Range&>().size())>
   constexpr Span(Range&& range) : data_(range.data()), size_(range.size()) {}
 
   constexpr T* data() const { return data_; }

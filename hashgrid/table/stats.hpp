@@ -12,16 +12,16 @@ namespace quarry::hashgrid {
 constexpr uint32_t kDepthBins = 32;  // the last bin holds everything deeper
 
 struct Stats {
-  uint64_t live = 0;            // keys present
-  uint64_t slots = 0;           // pairs: page_count * kQrySlotsPerPage; compact: slots of 8 bytes in as much memory
-  uint64_t freed = 0;  // empty slots that once held a key (compact: slots reserved for an erased key)
-  uint64_t overflow_live = 0;   // keys in the stash
-  uint64_t spilled_buckets = 0; // buckets whose "spilled" bit is set (compact: sectors whose overflow bit is set)
+  uint64_t live = 0;             // keys present
+  uint64_t slots = 0;            // pairs: page_count * kQrySlotsPerPage; compact: slots of 8 bytes in as much memory
+  uint64_t freed = 0;            // empty slots that once held a key (compact: slots reserved for an erased key)
+  uint64_t overflow_live = 0;    // keys in the stash
+  uint64_t spilled_buckets = 0;  // buckets whose "spilled" bit is set (compact: sectors whose overflow bit is set)
   uint64_t size_bytes = 0;
   uint32_t page_count = 0;
   uint32_t fullest_page_live = 0;
-  uint64_t version = 0;         // rises with every change made through the owner
-  double load_factor = 0;       // live / slots
+  uint64_t version = 0;    // rises with every change made through the owner
+  double load_factor = 0;  // live / slots
   // Probe depth of a present key = 32-byte sectors of slots read to find it. Bin d counts keys of depth d+1.
   std::array<uint64_t, kDepthBins> depth_histogram{};
   std::array<uint64_t, 5> bucket_fill{};  // buckets of 0..4 keys (compact: the last counts sectors of four and more)

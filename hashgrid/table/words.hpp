@@ -28,7 +28,8 @@ class AtomicRef {
   explicit AtomicRef(Word& word) : word_(&word) {}
   Word load(std::memory_order order) const { return __atomic_load_n(word_, int(order)); }
   Word exchange(Word desired, std::memory_order order) const { return __atomic_exchange_n(word_, desired, int(order)); }
-  bool compare_exchange_strong(Word& expected, Word desired, std::memory_order success, std::memory_order failure) const {
+  bool compare_exchange_strong(Word& expected, Word desired, std::memory_order success,
+                               std::memory_order failure) const {
     return __atomic_compare_exchange_n(word_, &expected, desired, false, int(success), int(failure));
   }
   Word fetch_or(Word bits, std::memory_order order) const { return __atomic_fetch_or(word_, bits, int(order)); }

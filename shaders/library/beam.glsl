@@ -27,7 +27,8 @@ layout(constant_id = QRY_ID_BEAM_LANES) const uint kQryBeamLanes = 32u;
 // Children that a thread looks at: its number, that + kQryBeamLanes, ...
 const uint kQryBeamOwn = 64u / kQryBeamLanes;
 
-const uint kQryBeamVisits = 16u;  // nodes of levels 1 and 2 at most; then the nearest that is left to look at is the answer
+const uint kQryBeamVisits =
+    16u;  // nodes of levels 1 and 2 at most; then the nearest that is left to look at is the answer
 const uint kQryBeamNone = 0xFFFFFFFFu;
 const float kQryBeamNothing = 1e30;
 
@@ -61,7 +62,9 @@ uint qry_beam_lane_child(uint i) { return gl_SubgroupInvocationID | (i * kQryBea
 void qry_beam_visit(const QryBeam beam, uvec2 mask, vec3 corner, float size, out QryBeamKeys keys) {
   for (uint i = 0u; i < kQryBeamOwn; ++i) {
     const uint child = qry_beam_lane_child(i);
-    keys.own[i] = ((child < 32u ? mask.x : mask.y) & (1u << (child & 31u))) != 0u ? qry_beam_key(beam, child, corner, size) : kQryBeamNone;
+    keys.own[i] = ((child < 32u ? mask.x : mask.y) & (1u << (child & 31u))) != 0u
+                      ? qry_beam_key(beam, child, corner, size)
+                      : kQryBeamNone;
   }
 }
 
@@ -107,7 +110,8 @@ uint qry_beam_block(const QryWorldRoot root, const QryBeam beam, vec3 block, uin
         const uint next1 = subgroupMin(qry_beam_own_nearest(level1));
         if (next1 >= best) break;
         if (visits >= kQryBeamVisits) {  // whatever is left begins no nearer than this, so nothing more is looked at
-          best = min(best, subgroupMin(min(qry_beam_own_nearest(cells), min(qry_beam_own_nearest(level2), qry_beam_own_nearest(level1)))));
+          best = min(best, subgroupMin(min(qry_beam_own_nearest(cells),
+                                           min(qry_beam_own_nearest(level2), qry_beam_own_nearest(level1)))));
           break;
         }
         qry_beam_done(level1, next1);
@@ -124,7 +128,8 @@ uint qry_beam_block(const QryWorldRoot root, const QryBeam beam, vec3 block, uin
 // t*d of the tile meets a set voxel at t below it. kQryBeamNothing: none meets any.
 float qry_beam(const QryWorldRoot root, vec3 o, vec3 low, vec3 high) {
   const bvec3 rising = greaterThanEqual(low + high, vec3(0.0));
-  const vec3 fastest = 1.0 / max(mix(-low, high, rising), vec3(1e-20)), slowest_direction = mix(-high, low, rising), slowest = 1.0 / max(slowest_direction, vec3(1e-20));
+  const vec3 fastest = 1.0 / max(mix(-low, high, rising), vec3(1e-20)), slowest_direction = mix(-high, low, rising),
+             slowest = 1.0 / max(slowest_direction, vec3(1e-20));
   // More than floats' error at this distance.
   const vec3 away = abs(o);
   const float margin = 0.05 + (max(away.x, max(away.y, away.z)) + float(kVoxelExtent.x)) * (1.0 / 1048576.0);
@@ -160,7 +165,9 @@ float qry_beam(const QryWorldRoot root, vec3 o, vec3 low, vec3 high) {
         for (uint i = 0u; i < kQryBeamOwn; ++i) {
           const uint child = qry_beam_lane_child(i);
           const ivec3 at = ivec3(corner) + (ivec3(qry_beam_child(child)) << 11);
-          blocks.own[i] = any(greaterThan(at, last)) || any(lessThan(at + 2047, first)) ? kQryBeamNone : qry_beam_key(beam, child, corner, 2048.0);
+          blocks.own[i] = any(greaterThan(at, last)) || any(lessThan(at + 2047, first))
+                              ? kQryBeamNone
+                              : qry_beam_key(beam, child, corner, 2048.0);
         }
         part = part.x < high_part.x ? ivec2(part.x + 1, part.y) : ivec2(low_part.x, part.y + 1);
         continue;
@@ -184,7 +191,8 @@ float qry_tile_beam(const QryWorldRoot root, uint tile, vec3 o, vec3 forward, ve
   // Subgroups that lack threads cannot look at every child.
   if (gl_NumSubgroups * kQryBeamLanes != kQryBeamGroup) return 0.0;
   const uint across = qry_tiles_across(picture.x);
-  const vec2 size = vec2(kQryBeamTileWide, kQryBeamTileHigh), corner = vec2(tile % across, tile / across) * size, scale = vec2(2.0, -2.0) / vec2(picture);
+  const vec2 size = vec2(kQryBeamTileWide, kQryBeamTileHigh), corner = vec2(tile % across, tile / across) * size,
+             scale = vec2(2.0, -2.0) / vec2(picture);
   vec3 low = vec3(1e30), high = vec3(-1e30);
   for (uint i = 0u; i < 4u; ++i) {
     const vec2 at = fma(corner + size * vec2(i & 1u, i >> 1), scale, vec2(-1.0, 1.0));

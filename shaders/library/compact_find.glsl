@@ -21,7 +21,8 @@ bool qry_compact_find_in(uint64_t grid_words, QryCompactPart part, uint mixed, i
   value = kQryReservedValue;
   const QryCompactPlace place = qry_compact_place(mixed, part);
   uint tag = place.tag;
-  for (uint distance = 0u; distance < part.reach && tag < qry_compact_no_tag(part.fields); ++distance, tag += part.remainders) {
+  for (uint distance = 0u; distance < part.reach && tag < qry_compact_no_tag(part.fields);
+       ++distance, tag += part.remainders) {
     const uint sector = part.first_page * kQrySectorsPerPage + qry_compact_sector(place.home, distance);
     QryCompactHalves halves = QryCompactHalves(grid_words + uint64_t(sector) * 32ul);
     const uvec4 low = halves.at[0], high = halves.at[1];  // both loads under way together

@@ -22,6 +22,8 @@ layout(constant_id = QRY_ID_TILED) const bool kQryTiled = false;
 
 uvec2 qry_packed_pixel(uint packed) { return uvec2(packed & 0xFFFFu, packed >> 16); }
 uvec2 qry_tile_corner(uint from) { return kQryTiled ? qry_packed_pixel(from) : uvec2(0u); }
-bool qry_beyond(uvec2 pixel, uvec2 picture, uint to) { return any(greaterThanEqual(pixel, kQryTiled ? qry_packed_pixel(to) : picture)); }
+bool qry_beyond(uvec2 pixel, uvec2 picture, uint to) {
+  return any(greaterThanEqual(pixel, kQryTiled ? qry_packed_pixel(to) : picture));
+}
 
 #endif

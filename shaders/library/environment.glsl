@@ -16,11 +16,13 @@ vec3 qry_sun_light(const QryEnvironment environment) {
 }
 // As reflections and refractions show it, without the sun's disc.
 vec3 qry_environment(const QryEnvironment environment, vec3 d) {
-  return environment.sky_strength * (environment.sky == kQrySkyUniform ? qry_array3(environment.sky_color) : qry_sky_diffuse(environment, d));
+  return environment.sky_strength *
+         (environment.sky == kQrySkyUniform ? qry_array3(environment.sky_color) : qry_sky_diffuse(environment, d));
 }
 // As light on a surface.
 vec3 qry_environment_light(const QryEnvironment environment, vec3 d) {
-  return environment.sky_strength * (environment.sky == kQrySkyUniform ? qry_array3(environment.sky_color) : qry_sky_light(environment, d));
+  return environment.sky_strength *
+         (environment.sky == kQrySkyUniform ? qry_array3(environment.sky_color) : qry_sky_light(environment, d));
 }
 // As the eye sees it.
 vec3 qry_backdrop(const QryEnvironment environment, vec3 d) {
@@ -46,7 +48,9 @@ float qry_fog_until(const QryEnvironment environment, vec3 o, vec3 d, float t) {
     to = min(to, above / -d.y);
   }
   if (to <= from) return 0.0;
-  const float k = d.y / environment.fog_height, start = environment.fog_density * exp(-(above + from * d.y) / environment.fog_height), path_length = to - from;
+  const float k = d.y / environment.fog_height,
+              start = environment.fog_density * exp(-(above + from * d.y) / environment.fog_height),
+              path_length = to - from;
   return abs(k * path_length) < 1e-4 ? start * path_length : start * (1.0 - exp(-k * path_length)) / k;
 }
 // Where along the ray that depth is reached; 1e30 beyond the fog's end.
@@ -57,7 +61,8 @@ float qry_fog_reach(const QryEnvironment environment, vec3 o, vec3 d, float dept
     if (d.y <= 0.0) return 1e30;
     from = -above / d.y;
   }
-  const float k = d.y / environment.fog_height, start = environment.fog_density * exp(-(above + from * d.y) / environment.fog_height);
+  const float k = d.y / environment.fog_height,
+              start = environment.fog_density * exp(-(above + from * d.y) / environment.fog_height);
   const float share = 1.0 - depth * k / start;
   if (share <= 0.0) return 1e30;
   const float path_length = abs(k) < 1e-7 ? depth / start : -log(share) / k;

@@ -6,7 +6,8 @@
 
 #include "shaders/library/dispatch_pixel.glsl"
 
-layout(set = 0, binding = 1, scalar) uniform QryFrameBlock { QryFrame frame; } given;
+layout(set = 0, binding = 1, scalar) uniform QryFrameBlock { QryFrame frame; }
+given;
 layout(buffer_reference, scalar, buffer_reference_align = 4) buffer QryVisibilityRef { QryVisibility at[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 4) buffer QryBeamRef { float at[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 4) buffer QryColorRef { vec4 at[]; };
@@ -20,10 +21,13 @@ vec3 qry_pixel_ray(const QryFrame frame, uvec2 pixel, uint sample_index) {
   const vec2 inside = (vec2(sample_index % side, sample_index / side) + 0.5) / float(side);
   const vec2 at = vec2(pixel) + inside;
   const float a = fma(2.0 / float(frame.width), at.x, -1.0), b = fma(-2.0 / float(frame.height), at.y, 1.0);
-  return vec3(fma(a, frame.right[0], fma(b, frame.up[0], frame.forward[0])), fma(a, frame.right[1], fma(b, frame.up[1], frame.forward[1])),
+  return vec3(fma(a, frame.right[0], fma(b, frame.up[0], frame.forward[0])),
+              fma(a, frame.right[1], fma(b, frame.up[1], frame.forward[1])),
               fma(a, frame.right[2], fma(b, frame.up[2], frame.forward[2])));
 }
-vec3 qry_pixel_direction(const QryFrame frame, uvec2 pixel, uint sample_index) { return normalize(qry_pixel_ray(frame, pixel, sample_index)); }
+vec3 qry_pixel_direction(const QryFrame frame, uvec2 pixel, uint sample_index) {
+  return normalize(qry_pixel_ray(frame, pixel, sample_index));
+}
 
 // A visibility record, put together and taken apart.
 QryVisibility qry_visibility(const QryHit hit, uint material) {

@@ -26,7 +26,8 @@ uint qry_grid_find_local(uint64_t grid_words, uint page_count, uint locality, ui
   // The whole sector at once: two loads under way together.
   QryGridPairs pairs = QryGridPairs(uint64_t(page) + uint64_t(probes.home_sector * kQrySlotsPerSector * kQrySlotBytes));
   const u64vec2 low = pairs.at[0], high = pairs.at[1];
-  const uvec2 a = unpackUint2x32(low.x), b = unpackUint2x32(low.y), c = unpackUint2x32(high.x), d = unpackUint2x32(high.y);
+  const uvec2 a = unpackUint2x32(low.x), b = unpackUint2x32(low.y), c = unpackUint2x32(high.x),
+              d = unpackUint2x32(high.y);
   if (a.x == stored) return a.y;
   if (b.x == stored) return b.y;
   if (c.x == stored) return c.y;
@@ -44,7 +45,8 @@ uint qry_grid_find_local(uint64_t grid_words, uint page_count, uint locality, ui
   if ((state & kQryBucketToStash) == 0u) return kQryReservedValue;
   const QryStashGroup group = qry_stash_group(probes.page, page_count);
   for (uint n = 0u; n < kQryStashTries; ++n) {
-    QryGridWords sector = QryGridWords(grid_words + uint64_t(qry_stash_sector(probes, group, n)) * uint64_t(kQrySlotsPerSector * kQrySlotBytes));
+    QryGridWords sector = QryGridWords(grid_words + uint64_t(qry_stash_sector(probes, group, n)) *
+                                                        uint64_t(kQrySlotsPerSector * kQrySlotBytes));
     sectors = 3u + n;
     bool never = false;
     for (uint i = 0u; i < kQrySlotsPerSector; ++i) {

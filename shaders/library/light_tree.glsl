@@ -13,7 +13,7 @@ layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer Qr
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer QryLightCells { QryLightCell at[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer QryLightFaces { QryLightFace at[]; };
 
-const uint kQryNoFace = 6u;  // the point is in the air
+const uint kQryNoFace = 6u;        // the point is in the air
 const uint kQryLightLevels = 40u;  // more than there are bits in a cell's number
 
 // The point whose light is looked for, and the face it lies on.
@@ -44,24 +44,28 @@ float qry_light_importance(uint64_t nodes, uint index, const QryShadingPoint sha
   const float inverse_square = 1.0 / max(dot(v, v), dot(half_size, half_size)), inverse_distance = sqrt(inverse_square);
   vec3 downward, upward;
   qry_facing(v, half_size, inverse_distance, downward, upward);
-  float power = dot(downward, vec3(b.x & 0xFFFFu, b.y & 0xFFFFu, b.z & 0xFFFFu)) + dot(upward, vec3(b.x >> 16, b.y >> 16, b.z >> 16));
+  float power = dot(downward, vec3(b.x & 0xFFFFu, b.y & 0xFFFFu, b.z & 0xFFFFu)) +
+                dot(upward, vec3(b.x >> 16, b.y >> 16, b.z >> 16));
   if (shading_point.face != kQryNoFace) {
     const uint axis = shading_point.face >> 1;
-    power *= clamp((((shading_point.face & 1u) != 0u ? -v[axis] : v[axis]) + half_size[axis]) * inverse_distance, 0.0, 1.0);
+    power *=
+        clamp((((shading_point.face & 1u) != 0u ? -v[axis] : v[axis]) + half_size[axis]) * inverse_distance, 0.0, 1.0);
   }
   return uintBitsToFloat(a.w) * power * inverse_square;
 }
 
 // From the root to a cell: by the bits of `voxel` if it is given, else by u. False: nothing there can send light to the
 // point.
-bool qry_light_cell(uint64_t nodes, const QryShadingPoint shading_point, bool given, ivec3 voxel, inout float u, out uint cell, out float probability) {
+bool qry_light_cell(uint64_t nodes, const QryShadingPoint shading_point, bool given, ivec3 voxel, inout float u,
+                    out uint cell, out float probability) {
   probability = 1.0;
   uint index = 0u;
   for (uint level = 0u; level < kQryLightLevels; ++level) {
     const uint link = QryLightNodes(nodes).at[2u * index + 1u].w, bit = link >> 26;
     cell = link & kQryLightIndex;
     if (bit == kQryLightLeaf) return true;
-    const float first = qry_light_importance(nodes, cell, shading_point), second = qry_light_importance(nodes, cell + 1u, shading_point), both = first + second;
+    const float first = qry_light_importance(nodes, cell, shading_point),
+                second = qry_light_importance(nodes, cell + 1u, shading_point), both = first + second;
     if (!(both > 0.0)) return false;
     const float share = first / both;
     const bool to_second = given ? ((uint(voxel[bit % 3u]) >> (bit / 3u + kQryLightCellShift)) & 1u) != 0u : u >= share;
@@ -83,7 +87,9 @@ void qry_light_directions(const QryLightCell cell, const QryShadingPoint shading
   }
 }
 
-uint qry_light_end(const QryLightCell cell, uint direction) { return (cell.ends[direction >> 1] >> (16u * (direction & 1u))) & 0xFFFFu; }
+uint qry_light_end(const QryLightCell cell, uint direction) {
+  return (cell.ends[direction >> 1] >> (16u * (direction & 1u))) & 0xFFFFu;
+}
 
 QryLightSample qry_sample_light_tree(uint64_t address, const QryShadingPoint shading_point, vec2 u) {
   QryLightSample sampled = QryLightSample(ivec3(0), 0u, 0u, 0.0);
@@ -115,7 +121,8 @@ QryLightSample qry_sample_light_tree(uint64_t address, const QryShadingPoint sha
   sampled.voxel = ivec3(cell.x, cell.y, cell.z) * 4 + ivec3(place & 3u, (place >> 2) & 3u, (place >> 4) & 3u);
   sampled.face = direction;
   sampled.material = place >> 8;
-  sampled.probability = probability * shares[direction] / sum * at.lights.powers[sampled.material] / cell.powers[direction];
+  sampled.probability =
+      probability * shares[direction] / sum * at.lights.powers[sampled.material] / cell.powers[direction];
   return sampled;
 }
 
@@ -135,7 +142,8 @@ float qry_light_pdf(uint64_t address, const QryShadingPoint shading_point, ivec3
 
 // Draws a point on an emissive face: the direction to it, its density over directions, its power and the face. False:
 // none that sees the shading point.
-bool qry_sample_light(uint64_t address, const QryShadingPoint shading_point, vec2 u, vec2 place, out vec3 d, out float density, out float power, out ivec3 voxel, out uint face) {
+bool qry_sample_light(uint64_t address, const QryShadingPoint shading_point, vec2 u, vec2 place, out vec3 d,
+                      out float density, out float power, out ivec3 voxel, out uint face) {
   const QryLightSample sampled = qry_sample_light_tree(address, shading_point, u);
   const uint axis = sampled.face >> 1;
   vec3 within = vec3(place, place.x);

@@ -33,7 +33,7 @@ struct QrySurface {
   vec3 albedo;  // linear
   float alpha;  // GGX
   float metalness;
-  float coat;   // share of light that the dielectric coat reflects, seen from here
+  float coat;  // share of light that the dielectric coat reflects, seen from here
 };
 
 QrySurface qry_surface(QryMaterial m, float cos_view, float roughest) {

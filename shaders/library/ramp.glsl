@@ -5,8 +5,9 @@
 
 // 0..1: black-blue, blue, teal, green, yellow, orange, red, nearly white. Rises in lightness, so it reads in grey too.
 vec3 qry_ramp(float x) {
-  const vec3 stops[8] = vec3[8](vec3(0.05, 0.03, 0.20), vec3(0.12, 0.20, 0.62), vec3(0.05, 0.46, 0.63), vec3(0.12, 0.62, 0.38), vec3(0.56, 0.75, 0.18),
-                                vec3(0.95, 0.78, 0.15), vec3(0.97, 0.45, 0.15), vec3(1.0, 0.92, 0.88));
+  const vec3 stops[8] =
+      vec3[8](vec3(0.05, 0.03, 0.20), vec3(0.12, 0.20, 0.62), vec3(0.05, 0.46, 0.63), vec3(0.12, 0.62, 0.38),
+              vec3(0.56, 0.75, 0.18), vec3(0.95, 0.78, 0.15), vec3(0.97, 0.45, 0.15), vec3(1.0, 0.92, 0.88));
   const float at = clamp(x, 0.0, 1.0) * 7.0;
   const int i = min(int(at), 6);
   return mix(stops[i], stops[i + 1], at - float(i));

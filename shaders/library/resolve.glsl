@@ -22,14 +22,14 @@ vec3 ambient_about(const QryFrame frame, uvec2 pixel, QryVisibility visible, flo
   vec3 sum = vec3(0.0);
   float count = 0.0;
   [[dont_unroll]] for (int y = -2; y < 2; ++y)  // the software driver takes twice as long to compile sixteen copies
-    for (int x = -2; x < 2; ++x) {
-      const ivec2 there = clamp(ivec2(pixel) + ivec2(x, y), ivec2(0), size - 1);
-      const uint at = uint(there.y * size.x + there.x);
-      const QryVisibility other = QryVisibilityRef(frame.visibility).at[at];
-      if (!visible_hit(other) || visible_face(other) != face || abs(visible_voxel(other)[axis] - plane) > near) continue;
-      sum += QryColorRef(frame.light).at[at].rgb;
-      count += 1.0;
-    }
+      for (int x = -2; x < 2; ++x) {
+    const ivec2 there = clamp(ivec2(pixel) + ivec2(x, y), ivec2(0), size - 1);
+    const uint at = uint(there.y * size.x + there.x);
+    const QryVisibility other = QryVisibilityRef(frame.visibility).at[at];
+    if (!visible_hit(other) || visible_face(other) != face || abs(visible_voxel(other)[axis] - plane) > near) continue;
+    sum += QryColorRef(frame.light).at[at].rgb;
+    count += 1.0;
+  }
   return sum / max(count, 1.0);
 }
 
@@ -47,7 +47,8 @@ bool outline(vec3 o, vec3 d, vec3 low, vec3 high, float pixel_angle, out float t
       const vec3 p = o + t * d;
       const float width = max(0.03, 0.8 * t * pixel_angle / max(abs(d[axis]), 0.2));
       if (p[u] < low[u] - width || p[u] > high[u] + width || p[v] < low[v] - width || p[v] > high[v] + width) continue;
-      const float near_u = min(abs(p[u] - low[u]), abs(p[u] - high[u])), near_v = min(abs(p[v] - low[v]), abs(p[v] - high[v]));
+      const float near_u = min(abs(p[u] - low[u]), abs(p[u] - high[u])),
+                  near_v = min(abs(p[v] - low[v]), abs(p[v] - high[v]));
       if (min(near_u, near_v) > width) continue;
       t_line = t;
       met = true;
@@ -58,7 +59,8 @@ bool outline(vec3 o, vec3 d, vec3 low, vec3 high, float pixel_angle, out float t
 
 // Lays the highlighted box over one sample's colour (linear, 0..1) and adds the sample to the pixel; the last one
 // writes the picture.
-void add_sample(const QryFrame frame, uvec2 pixel, uint at, QryVisibility visible, vec3 o, vec3 d, vec3 color, float cover) {
+void add_sample(const QryFrame frame, uvec2 pixel, uint at, QryVisibility visible, vec3 o, vec3 d, vec3 color,
+                float cover) {
   if (frame.highlight != 0u) {
     float t_line;
     if (outline(o, d, qry_vec3(frame.highlight_min), qry_vec3(frame.highlight_max), pixel_angle_of(frame), t_line)) {

@@ -29,7 +29,8 @@ vec2 qry_sample(uint index, uint pixel_seed, uint pair) {
   y ^= (y & 0xF0F0F0F0u) >> 4;
   y ^= (y & 0xCCCCCCCCu) >> 2;
   y ^= (y & 0xAAAAAAAAu) >> 1;
-  const uvec2 bits = uvec2(qry_scrambled(bitfieldReverse(shuffled), seed ^ 0xA511E9B3u), qry_scrambled(bitfieldReverse(y), seed ^ 0x63D83595u));
+  const uvec2 bits = uvec2(qry_scrambled(bitfieldReverse(shuffled), seed ^ 0xA511E9B3u),
+                           qry_scrambled(bitfieldReverse(y), seed ^ 0x63D83595u));
   return vec2(bits >> 8) / 16777216.0;
 }
 
@@ -51,7 +52,9 @@ vec3 qry_cosine_about(vec3 n, vec2 u) {
 }
 
 // Even within `radius` radians (small) of d.
-vec3 qry_cone_about(vec3 d, float radius, vec2 u) { return normalize(qry_frame_about(d) * vec3(radius * qry_disc(u), 1.0)); }
+vec3 qry_cone_about(vec3 d, float radius, vec2 u) {
+  return normalize(qry_frame_about(d) * vec3(radius * qry_disc(u), 1.0));
+}
 
 // Offset in pixels, distributed as the tent filter of radius 1.
 vec2 qry_tent(vec2 u) { return mix(1.0 - sqrt(2.0 - 2.0 * u), sqrt(2.0 * u) - 1.0, lessThan(u, vec2(0.5))); }

@@ -14,8 +14,9 @@ layout(constant_id = QRY_ID_BY_COLUMNS) const bool kQryByColumns = false;
 
 uvec2 qry_shadow_pixel(uvec2 group_size) {
   const uint turn = gl_WorkGroupID.y, middle = gl_NumWorkGroups.y >> 1;
-  const uvec2 group = kQryByColumns ? uvec2((turn & 1u) != 0u ? middle - 1u - (turn >> 1) : middle + (turn >> 1), gl_WorkGroupID.x)
-                                    : uvec2(gl_WorkGroupID.x, turn < middle ? middle - 1u - turn : turn);
+  const uvec2 group =
+      kQryByColumns ? uvec2((turn & 1u) != 0u ? middle - 1u - (turn >> 1) : middle + (turn >> 1), gl_WorkGroupID.x)
+                    : uvec2(gl_WorkGroupID.x, turn < middle ? middle - 1u - turn : turn);
   return group * group_size + gl_LocalInvocationID.xy;
 }
 

@@ -41,7 +41,8 @@ vec3 point_inside(vec3 point, vec3 normal) { return point - normal * (1.0 / 32.0
 
 // Where light is looked for: the surface that is visible, or the floor that catches shadows. False: neither. `face` 3
 // is the floor's.
-bool shading_point(const QryFrame frame, uvec2 pixel, uint sample_index, QryVisibility visible, out vec3 point, out uint face) {
+bool shading_point(const QryFrame frame, uvec2 pixel, uint sample_index, QryVisibility visible, out vec3 point,
+                   out uint face) {
   const vec3 o = qry_vec3(frame.origin), d = qry_pixel_direction(frame, pixel, sample_index);
   face = 3u;
   point = o;
@@ -61,7 +62,8 @@ bool shading_point(const QryFrame frame, uvec2 pixel, uint sample_index, QryVisi
 vec2 pixel_noise(const QryFrame frame, uvec2 pixel, uint sample_index) {
   const uint b0 = (pixel.x >> 1) & 1u, b1 = ((pixel.y >> 1) & 1u) ^ b0, b2 = pixel.x & 1u, b3 = (pixel.y & 1u) ^ b2;
   const uint rank = b0 | (b1 << 1) | (b2 << 2) | (b3 << 3);
-  return fract((float(rank + 16u * ((frame.seed * 16u + sample_index) & 63u)) + 0.5) * vec2(0.7548776662, 0.5698402910));
+  return fract((float(rank + 16u * ((frame.seed * 16u + sample_index) & 63u)) + 0.5) *
+               vec2(0.7548776662, 0.5698402910));
 }
 
 #endif

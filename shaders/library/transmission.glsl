@@ -26,25 +26,27 @@ vec3 qry_interface_tint(vec3 albedo) { return pow(max(albedo, vec3(0.01)), vec3(
 vec3 qry_absorption(vec3 albedo, float path_length) { return pow(max(albedo, vec3(0.01)), vec3(0.06 * path_length)); }
 
 struct QryTransmissionPath {
-  bool ends;          // else it was given up
+  bool ends;  // else it was given up
   float path_length;
-  vec3 point;         // where it ends, on the face of the material's last voxel
-  vec3 d;             // there, still inside
-  bool reflected;     // it was, at least once
-  uint axis;          // of the face
-  uint material;      // beyond; 0: air
-  ivec3 voxel;        // beyond
-  uint brick;         // beyond; kQryReservedValue: none
+  vec3 point;      // where it ends, on the face of the material's last voxel
+  vec3 d;          // there, still inside
+  bool reflected;  // it was, at least once
+  uint axis;       // of the face
+  uint material;   // beyond; 0: air
+  ivec3 voxel;     // beyond
+  uint brick;      // beyond; kQryReservedValue: none
 };
 
 // From the point p inside a voxel of material `same` along d to where another material begins, or air that the light
 // gets out to: the number `random` in 0..1 decides that. Above 1: straight on, whatever the faces reflect.
-QryTransmissionPath qry_trace_transmission(const QryWorldRoot root, vec3 p, vec3 d, uint same, float index, float random) {
+QryTransmissionPath qry_trace_transmission(const QryWorldRoot root, vec3 p, vec3 d, uint same, float index,
+                                           float random) {
   QryTransmissionPath w;
   w.ends = w.reflected = false;
   w.material = same;
   const vec3 size = max(abs(d), vec3(1e-12)), inv = 1.0 / size;
-  const vec3 reflectance = vec3(qry_dielectric(size.x, 1.0 / index), qry_dielectric(size.y, 1.0 / index), qry_dielectric(size.z, 1.0 / index));
+  const vec3 reflectance = vec3(qry_dielectric(size.x, 1.0 / index), qry_dielectric(size.y, 1.0 / index),
+                                qry_dielectric(size.z, 1.0 / index));
   bvec3 rising = greaterThanEqual(d, vec3(0.0));
   ivec3 v = ivec3(floor(p)) + kVoxelBias;
   vec3 next = mix(p - floor(p), 1.0 - (p - floor(p)), rising) * inv;

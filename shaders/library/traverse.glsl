@@ -42,7 +42,7 @@ layout(constant_id = QRY_ID_STOP_AT_BRICKS) const bool kQryStopAtBricks = false;
 
 // Rays start inside the bounds of what is set, at t = 0.
 layout(constant_id = QRY_ID_INSIDE) const bool kQryInside = false;
-layout(constant_id = QRY_ID_SKIPS_MATERIAL) const bool kQrySkipsMaterial = false;       // `skip_material` is heeded
+layout(constant_id = QRY_ID_SKIPS_MATERIAL) const bool kQrySkipsMaterial = false;  // `skip_material` is heeded
 // fma() rounds once: every GPU's does, software drivers' may not.
 layout(constant_id = QRY_ID_FUSED) const bool kQryFused = false;
 
@@ -60,13 +60,13 @@ const float kQryNotStepped = -1.0, kQryNewOrigin = -2.0;
 const int kQryMirrorOffset = 2048;
 // Rays that start inside (shadows, light from around, refractions and reflections) have steps of the origin twice as
 // long, and units with them.
-const uint kQryFraction = kQryInside ? 12u : 13u;   // bits of a place below its cell
-const uint kQryVoxel = 1u << kQryFraction;          // one voxel in the bits of a place
+const uint kQryFraction = kQryInside ? 12u : 13u;  // bits of a place below its cell
+const uint kQryVoxel = 1u << kQryFraction;         // one voxel in the bits of a place
 const float kQryUnit = kQryInside ? 1.0 / 4096.0 : 1.0 / 8192.0;
-const float kQryLocalOrigin = kQryInside ? 2048.0 : 1024.0;    // the local origin as a place
+const float kQryLocalOrigin = kQryInside ? 2048.0 : 1024.0;  // the local origin as a place
 const uint kQryOriginShift = 22u - kQryFraction;
 const float kQryOriginStep = kQryInside ? 1024.0 : 512.0;  // local origins are multiples of this: 2^kQryOriginShift
-const float kQryOriginMargin = 8.0;   // at least so far behind a ray when it moves, but for rounding
+const float kQryOriginMargin = 8.0;  // at least so far behind a ray when it moves, but for rounding
 // There the origin moves: the largest cube around any place before ends 8 farther.
 const float kQryOriginEnd = kQryInside ? 4088.0 : 2040.0;
 // Of the origin at the middle of the world.
@@ -102,7 +102,8 @@ struct QryRaySetup {
 bvec3 qry_negative_axes(uint flip) { return bvec3((flip & 1u) != 0u, (flip & 4u) != 0u, (flip & 16u) != 0u); }
 
 QryRaySetup qry_ray_setup(const QryWorldRoot root, vec3 d) {
-  const vec3 box_low = vec3(root.box_low[0], root.box_low[1], root.box_low[2]), box_high = vec3(root.box_high[0], root.box_high[1], root.box_high[2]);
+  const vec3 box_low = vec3(root.box_low[0], root.box_low[1], root.box_low[2]),
+             box_high = vec3(root.box_high[0], root.box_high[1], root.box_high[2]);
   QryRaySetup setup;
   setup.negative = lessThan(d, vec3(0.0));
   setup.a = max(abs(d), vec3(kQryMinDirection));
@@ -111,13 +112,15 @@ QryRaySetup qry_ray_setup(const QryWorldRoot root, vec3 d) {
   setup.high = mix(box_high, -box_low, setup.negative);
   // The number by way of floats, which hold it: a compiler that sees through it keeps its three parts in registers
   // beside it.
-  setup.flip = uint((setup.negative.x ? float(kQryFlipX) : 0.0) + (setup.negative.y ? float(kQryFlipY) : 0.0) + (setup.negative.z ? float(kQryFlipZ) : 0.0));
+  setup.flip = uint((setup.negative.x ? float(kQryFlipX) : 0.0) + (setup.negative.y ? float(kQryFlipY) : 0.0) +
+                    (setup.negative.z ? float(kQryFlipZ) : 0.0));
   return setup;
 }
 
 // The same where the host has found it for all rays.
 QryRaySetup qry_ray_setup_of(const QryWorldRoot root, const QryDirectionSetup direction) {
-  const vec3 box_low = vec3(root.box_low[0], root.box_low[1], root.box_low[2]), box_high = vec3(root.box_high[0], root.box_high[1], root.box_high[2]);
+  const vec3 box_low = vec3(root.box_low[0], root.box_low[1], root.box_low[2]),
+             box_high = vec3(root.box_high[0], root.box_high[1], root.box_high[2]);
   QryRaySetup setup;
   setup.negative = qry_negative_axes(direction.flip);
   setup.a = vec3(direction.a[0], direction.a[1], direction.a[2]);
@@ -132,20 +135,23 @@ QryRaySetup qry_ray_setup_of(const QryWorldRoot root, const QryDirectionSetup di
 struct QryDdaState {
   uvec3 level3, level2, level1;  // pyramid nodes
   uvec2 octant;
-  uint64_t masks;       // of the brick
-  uint origin;          // its mirrored cell >> kQryOriginShift: x | y << 8 | z << 16
+  uint64_t masks;  // of the brick
+  uint origin;     // its mirrored cell >> kQryOriginShift: x | y << 8 | z << 16
 };
 
 // Bit of the cell of 2^shift voxels in its node's or octant's mask; bits above the sixth are rubbish.
 uint qry_index(uvec3 v, uint shift, uint flip) {
-  const uint x = v.x >> (kQryFraction + shift), y = v.y >> (kQryFraction - 2u + shift), z = v.z >> (kQryFraction - 4u + shift);
+  const uint x = v.x >> (kQryFraction + shift), y = v.y >> (kQryFraction - 2u + shift),
+             z = v.z >> (kQryFraction - 4u + shift);
   return bitfieldInsert(z, bitfieldInsert(y, x, 0, 2), 0, 4) ^ flip;
 }
 // The aligned 2x2x2 block of a mask that `index` is in, as bits 0, 1, 4, 5, 16, 17, 20 and 21.
 uint qry_block(uvec2 mask, uint index) { return uint(packUint2x32(mask) >> (index & 42u)); }
 bool qry_has(uint block, uint index) { return (block & (1u << (index & 21u))) != 0u; }
 // Bits below the size of the empty cube of `voxels`, or twice that, around a cell whose bit is not set.
-uint qry_empty(uint block, uint index, uint voxels) { return ((block & 0x00330033u) != 0u ? voxels : 2u * voxels) * kQryVoxel - 1u; }
+uint qry_empty(uint block, uint index, uint voxels) {
+  return ((block & 0x00330033u) != 0u ? voxels : 2u * voxels) * kQryVoxel - 1u;
+}
 
 // Reads what is new at the place v, `changed` being the bits in which it differs from the one before.
 // 0: v is a set voxel; else the bits below the size of an empty aligned cube around it.
@@ -156,7 +162,8 @@ uint qry_descend(const QryWorldRoot root, uint flip, uvec3 v, uint changed, inou
         if (changed >= 128u * kQryVoxel) {
           if (changed >= 512u * kQryVoxel) {
             const uvec3 origin = uvec3(dda.origin, dda.origin >> 8, dda.origin >> 16) & 255u;
-            const uvec3 cell = ((origin << (kQryOriginShift - 9u)) + ((v >> (kQryFraction + 9u)) & ((2u << (kQryOriginShift - 9u)) - 1u)) - 4u);
+            const uvec3 cell = ((origin << (kQryOriginShift - 9u)) +
+                                ((v >> (kQryFraction + 9u)) & ((2u << (kQryOriginShift - 9u)) - 1u)) - 4u);
             // Beyond the world, whose extent is a multiple.
             if (cell.x >= 32u || cell.y >= 16u || cell.z >= 32u) return 512u * kQryVoxel - 1u;
             dda.level3 = qry_node(root, (cell.x | (cell.y << 5) | (cell.z << 9)) ^ ((flip >> 6) & 16383u));
@@ -175,7 +182,9 @@ uint qry_descend(const QryWorldRoot root, uint flip, uvec3 v, uint changed, inou
       if (kQryStopAtBricks) return 0u;
       dda.masks = qry_mask_address(root, qry_level1_brick(root, dda.level1, index));
     }
-    const uint octant = (((v.x >> (kQryFraction + 2u)) & 1u) | ((v.y >> (kQryFraction + 1u)) & 2u) | ((v.z >> kQryFraction) & 4u)) ^ (flip >> 20);
+    const uint octant =
+        (((v.x >> (kQryFraction + 2u)) & 1u) | ((v.y >> (kQryFraction + 1u)) & 2u) | ((v.z >> kQryFraction) & 4u)) ^
+        (flip >> 20);
     dda.octant = QryWords(dda.masks).at[octant];
     if ((dda.octant.x | dda.octant.y) == 0u) return 4u * kQryVoxel - 1u;
   }
@@ -185,7 +194,9 @@ uint qry_descend(const QryWorldRoot root, uint flip, uvec3 v, uint changed, inou
 
 // The mirrored cell of v.
 ivec3 qry_mirrored_cell(uint origin, uvec3 v) {
-  return ivec3(((uvec3(origin, origin >> 8, origin >> 16) & 255u) << kQryOriginShift) + ((v >> kQryFraction) & ((2u << kQryOriginShift) - 1u))) - kQryMirrorOffset;
+  return ivec3(((uvec3(origin, origin >> 8, origin >> 16) & 255u) << kQryOriginShift) +
+               ((v >> kQryFraction) & ((2u << kQryOriginShift) - 1u))) -
+         kQryMirrorOffset;
 }
 
 // eye + t*a - corner, right to the last bit. The corner is a multiple of 512.
@@ -212,8 +223,8 @@ struct QryRayState {
   float base;         // the distance at which that was
   // How far it has gone since; or kQryNotStepped, or kQryNewOrigin - axis of the plane by which it came into its cell.
   float s;
-  float end;          // where, in s, the origin moves or the ray ends
-  uint changed;       // the bits in which v differs from the cell before
+  float end;     // where, in s, the origin moves or the ray ends
+  uint changed;  // the bits in which v differs from the cell before
 };
 
 float qry_origin_end(const QryRaySetup setup, const QryRayState ray) {
@@ -222,7 +233,8 @@ float qry_origin_end(const QryRaySetup setup, const QryRayState ray) {
 }
 
 // Puts the ray from o, t in [t_min, t_max], to its start. False: it meets nothing.
-bool qry_ray_begin(const QryWorldRoot root, vec3 o, const QryRaySetup setup, float t_min, float t_max, out QryRayState ray, out QryDdaState dda) {
+bool qry_ray_begin(const QryWorldRoot root, vec3 o, const QryRaySetup setup, float t_min, float t_max,
+                   out QryRayState ray, out QryDdaState dda) {
   ray.eye = mix(o, -o, setup.negative);
   ray.s = kQryNotStepped;
   ray.changed = kQryStart;
@@ -242,8 +254,10 @@ bool qry_ray_begin(const QryWorldRoot root, vec3 o, const QryRaySetup setup, flo
   if (kQryInside && min(room.x, min(room.y, room.z)) < 2.0 - 1.0 / 128.0) return false;
 
   const vec3 about = kQryInside ? ray.eye : fma(vec3(ray.start), setup.a, ray.eye);
-  const vec3 number = floor(fma(about, vec3(1.0 / kQryOriginStep), vec3(-kQryOriginMargin / kQryOriginStep))), corner = kQryOriginStep * number;
-  dda.origin = uint(int(fma(number.z, 65536.0, fma(number.y, 256.0, number.x)) + dot(qry_origin_numbers(), vec3(1.0, 256.0, 65536.0))));
+  const vec3 number = floor(fma(about, vec3(1.0 / kQryOriginStep), vec3(-kQryOriginMargin / kQryOriginStep))),
+             corner = kQryOriginStep * number;
+  dda.origin = uint(int(fma(number.z, 65536.0, fma(number.y, 256.0, number.x)) +
+                        dot(qry_origin_numbers(), vec3(1.0, 256.0, 65536.0))));
   ray.at = (kQryInside ? ray.eye - corner : qry_from_corner(ray.eye, setup.a, ray.start, corner)) + kQryLocalOrigin;
   if (!kQryInside && ray.start == 0.0) {  // in the cell that holds o, to the last bit; below its upper planes
     const vec3 cell = floor(o), cell_low = mix(cell, -1.0 - cell, setup.negative) - corner + kQryLocalOrigin;
@@ -275,7 +289,8 @@ uint qry_brick(const QryWorldRoot root, const QryRaySetup setup, const QryRaySta
 
 // Goes from cell to cell to the first set voxel from o, t in [t_min, t_max]. False: there is none. Voxels of
 // `skip_material` count as empty where kQrySkipsMaterial.
-bool qry_dda(const QryWorldRoot root, vec3 o, const QryRaySetup setup, float t_min, float t_max, uint skip_material, out QryRayState ray, out QryDdaState dda, inout uint steps) {
+bool qry_dda(const QryWorldRoot root, vec3 o, const QryRaySetup setup, float t_min, float t_max, uint skip_material,
+             out QryRayState ray, out QryDdaState dda, inout uint steps) {
   if (!qry_ray_begin(root, o, setup, t_min, t_max, ray, dda)) return false;
   if (kQryCount && ray.s > 0.0) ++steps;  // the one to the tight box
   bool found = false;
@@ -296,16 +311,20 @@ bool qry_dda(const QryWorldRoot root, vec3 o, const QryRaySetup setup, float t_m
     ray.s = min(to_plane.x, min(to_plane.y, to_plane.z));
     const bool by_x = to_plane.x == ray.s, by_y = !by_x && to_plane.y == ray.s;
     const bvec3 by = bvec3(by_x, by_y, !by_x && !by_y);
-    const uvec3 next = floatBitsToUint(mix(min(max(fma(vec3(ray.s), setup.a, ray.at), uintBitsToFloat(ray.v)), uintBitsToFloat(high)), plane, by));
+    const uvec3 next = floatBitsToUint(
+        mix(min(max(fma(vec3(ray.s), setup.a, ray.at), uintBitsToFloat(ray.v)), uintBitsToFloat(high)), plane, by));
     if (!(ray.s < ray.end)) {
       ray.base += ray.s;
       if (!(ray.base <= ray.stop)) break;
       // The next origin: one farther on each axis on which the ray is that far. Its place from there is found anew.
-      const bvec3 far = greaterThanEqual(uintBitsToFloat(next), vec3(kQryLocalOrigin + kQryOriginStep + kQryOriginMargin));
+      const bvec3 far =
+          greaterThanEqual(uintBitsToFloat(next), vec3(kQryLocalOrigin + kQryOriginStep + kQryOriginMargin));
       ray.v = floatBitsToUint(uintBitsToFloat(next) - mix(vec3(0.0), vec3(kQryOriginStep), far));
       dda.origin += (far.x ? 1u : 0u) + (far.y ? 256u : 0u) + (far.z ? 65536u : 0u);
-      const vec3 corner = kQryOriginStep * (vec3(uvec3(dda.origin, dda.origin >> 8, dda.origin >> 16) & 255u) - qry_origin_numbers());
-      ray.at = min(qry_from_corner(ray.eye, setup.a, ray.base, corner) + kQryLocalOrigin, uintBitsToFloat(ray.v | (kQryVoxel - 1u)));
+      const vec3 corner =
+          kQryOriginStep * (vec3(uvec3(dda.origin, dda.origin >> 8, dda.origin >> 16) & 255u) - qry_origin_numbers());
+      ray.at = min(qry_from_corner(ray.eye, setup.a, ray.base, corner) + kQryLocalOrigin,
+                   uintBitsToFloat(ray.v | (kQryVoxel - 1u)));
       ray.end = qry_origin_end(setup, ray);
       ray.changed = kQryStart;
       ray.s = kQryNewOrigin - (by.x ? 0.0 : by.y ? 1.0 : 2.0);
@@ -346,12 +365,20 @@ QryHit qry_traverse(const QryWorldRoot root, vec3 o, vec3 d, float t_min, float 
   // It was entered through the plane stepped to last: the one whose distance, computed as it was then, is s.
   const vec3 stepped = (uintBitsToFloat(ray.v & ~(kQryVoxel - 1u)) - ray.at) * setup.inv;
   uint axis = stepped.x == ray.s ? 0u : stepped.y == ray.s ? 1u : 2u;
-  if (ray.s == kQryNotStepped) axis = setup.a.x >= setup.a.y && setup.a.x >= setup.a.z ? 0u : setup.a.y >= setup.a.z ? 1u : 2u;
+  if (ray.s == kQryNotStepped)
+    axis = setup.a.x >= setup.a.y && setup.a.x >= setup.a.z ? 0u : setup.a.y >= setup.a.z ? 1u : 2u;
   else if (ray.s < 0.0) axis = uint(kQryNewOrigin - ray.s);
   hit.face = 2u * axis + ((setup.flip >> (2u * axis)) & 1u);
   // The distance of that plane, once more and exactly: what the difference loses is kept.
-  const float plane = float(axis == 0u ? mirrored.x - kVoxelBias.x : axis == 1u ? mirrored.y - kVoxelBias.y : mirrored.z - kVoxelBias.z);
-  const float eye = axis == 0u ? ray.eye.x : axis == 1u ? ray.eye.y : ray.eye.z, inv = axis == 0u ? setup.inv.x : axis == 1u ? setup.inv.y : setup.inv.z;
+  const float plane = float(axis == 0u   ? mirrored.x - kVoxelBias.x
+                            : axis == 1u ? mirrored.y - kVoxelBias.y
+                                         : mirrored.z - kVoxelBias.z);
+  const float eye = axis == 0u   ? ray.eye.x
+                    : axis == 1u ? ray.eye.y
+                                 : ray.eye.z,
+              inv = axis == 0u   ? setup.inv.x
+                    : axis == 1u ? setup.inv.y
+                                 : setup.inv.z;
   precise float gap = plane - eye;
   precise float part = gap - plane;
   precise float lost = (plane - (gap - part)) - (eye + part);

@@ -69,15 +69,19 @@ uint qry_child_number(uvec2 mask, uint index) {
 
 // A node's child whose bit is set. A host thread may be writing while this frame is drawn: what is read may then be of
 // another version, but lies in the block of memory that this root knows, as do the bricks below.
-uvec3 qry_child(const QryWorldRoot root, uvec3 node, uint index) { return qry_node(root, min(node.z, root.node_capacity) + qry_child_number(node.xy, index)); }
+uvec3 qry_child(const QryWorldRoot root, uvec3 node, uint index) {
+  return qry_node(root, min(node.z, root.node_capacity) + qry_child_number(node.xy, index));
+}
 
 // Pool index of a level-1 node's brick whose bit is set.
 uint qry_level1_brick(const QryWorldRoot root, uvec3 level1, uint index) {
-  return min(QryUints(root.pyramid).at[min(level1.z, root.node_capacity) * 4u + qry_child_number(level1.xy, index)], root.brick_capacity - 1u);
+  return min(QryUints(root.pyramid).at[min(level1.z, root.node_capacity) * 4u + qry_child_number(level1.xy, index)],
+             root.brick_capacity - 1u);
 }
 
 uint64_t qry_mask_address(const QryWorldRoot root, uint brick) {
-  return QryAddresses(root.mask_slabs).at[brick >> kQryBrickSlabShift] + uint64_t((brick & ((1u << kQryBrickSlabShift) - 1u)) * 64u);
+  return QryAddresses(root.mask_slabs).at[brick >> kQryBrickSlabShift] +
+         uint64_t((brick & ((1u << kQryBrickSlabShift) - 1u)) * 64u);
 }
 
 uint qry_octant(ivec3 v) { return uint(((v.x >> 2) & 1) | (((v.y >> 2) & 1) << 1) | (((v.z >> 2) & 1) << 2)); }
@@ -90,7 +94,8 @@ uint qry_packed_word(const QryWorldRoot root, uint index) {
 
 // Material 1..255 of a set voxel of the brick; 0 if it is not set.
 uint qry_material(const QryWorldRoot root, uint brick, ivec3 v) {
-  const uint octant = qry_octant(v), bit = uint((v.x & 3) | ((v.y & 3) << 2) | ((v.z & 3) << 4)), index = octant * 64u + bit;
+  const uint octant = qry_octant(v), bit = uint((v.x & 3) | ((v.y & 3) << 2) | ((v.z & 3) << 4)),
+             index = octant * 64u + bit;
   if (root.packed != 0u) {
     QryWords masks = QryWords(qry_mask_address(root, brick));
     const uvec2 own = masks.at[octant];

@@ -43,6 +43,9 @@ void main() {
       ambient += (share * qry_environment_light(environment, sky_from) + own) / float(rays);
     }
   }
-  if (rays == 0u) ambient = only_open ? vec3(1.0) : mix(vec3(0.35) * environment.sky_strength, qry_environment_light(environment, normalize(normal + vec3(0.0, 0.35, 0.0))), 0.7);
+  if (rays == 0u)
+    ambient = only_open ? vec3(1.0)
+                        : mix(vec3(0.35) * environment.sky_strength,
+                              qry_environment_light(environment, normalize(normal + vec3(0.0, 0.35, 0.0))), 0.7);
   QryColorRef(frame.light).at[at].rgb = ambient;
 }

@@ -8,7 +8,8 @@
 
 layout(local_size_x = kQryBeamGroup) in;
 
-layout(set = 0, binding = 1, scalar) uniform QryFrameBlock { QryFrame frame; } given;
+layout(set = 0, binding = 1, scalar) uniform QryFrameBlock { QryFrame frame; }
+given;
 layout(buffer_reference, scalar, buffer_reference_align = 4) buffer QryBeamRef { float at[]; };
 layout(push_constant, scalar) uniform QryPush { QryFramePush push; };
 
@@ -20,7 +21,8 @@ void main() {
   const uint tiles = qry_tiles_across(frame.width) * qry_tiles_down(frame.height);
   const uint tile = qry_dispatch_tile();
   if (tile < tiles) {
-    const float depth = qry_tile_beam(root, tile, of(frame.origin), of(frame.forward), of(frame.right), of(frame.up), uvec2(frame.width, frame.height));
+    const float depth = qry_tile_beam(root, tile, of(frame.origin), of(frame.forward), of(frame.right), of(frame.up),
+                                      uvec2(frame.width, frame.height));
     if (gl_SubgroupInvocationID == 0u) QryBeamRef(frame.beams).at[tile] = depth;
   }
 }

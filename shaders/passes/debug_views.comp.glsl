@@ -9,7 +9,8 @@
 #include "shaders/library/ramp.glsl"
 
 // engine::DebugView
-const uint kAlbedo = 1u, kNormals = 2u, kDepth = 3u, kBricks = 4u, kProbeDepth = 5u, kSteps = 6u, kMaterial = 7u, kLoad = 8u;
+const uint kAlbedo = 1u, kNormals = 2u, kDepth = 3u, kBricks = 4u, kProbeDepth = 5u, kSteps = 6u, kMaterial = 7u,
+           kLoad = 8u;
 
 // How dark the border of a brick's face is drawn: lines a quarter of a voxel wide, and none where that is far below a
 // pixel.
@@ -32,7 +33,9 @@ void main() {
   } else if (visible_hit(visible) && frame.view == kNormals) {
     color = qry_from_srgb(0.5 + 0.5 * qry_face_normal(face));
   } else if (visible_hit(visible) && frame.view == kDepth) {
-    const vec3 size = vec3(root.box_high[0] - root.box_low[0], root.box_high[1] - root.box_low[1], root.box_high[2] - root.box_low[2]) - 2.0 * float(kQryBoxMargin);
+    const vec3 size = vec3(root.box_high[0] - root.box_low[0], root.box_high[1] - root.box_low[1],
+                           root.box_high[2] - root.box_low[2]) -
+                      2.0 * float(kQryBoxMargin);
     color = vec3(exp(-1.6 * visible.t / max(length(size), 1.0)));
   } else if (visible_hit(visible) || frame.view == kSteps) {
     // Numbers and labels. Some shape is left, and with light (ambient.comp.glsl) corners are darker; borders of bricks
@@ -44,7 +47,9 @@ void main() {
       lines = border(o + visible.t * d, face >> 1, visible.t * pixel_angle);
     }
     float number = float(visible.cost & 0xFFFFu) / 64.0;  // steps
-    if (frame.view == kLoad) number = float(QryUints(frame.page_loads).at[qry_grid_page(root.grid_pages, qry_key_of(voxel))]) / float(kQrySlotsPerPage);
+    if (frame.view == kLoad)
+      number = float(QryUints(frame.page_loads).at[qry_grid_page(root.grid_pages, qry_key_of(voxel))]) /
+               float(kQrySlotsPerPage);
     if (frame.view == kBricks) color = qry_label_color(qry_key_of(voxel)) * (1.0 - 0.65 * lines);
     else if (frame.view == kMaterial) color = qry_label_color(material);
     else if (frame.view == kProbeDepth) color = qry_depth_color(visible.cost >> 16) * (1.0 - 0.25 * lines);

@@ -19,8 +19,10 @@ void main() {
   float t_min = 0.0;
   if (frame.beams != 0ul) {
     const uvec2 tile = pixel / uvec2(kQryBeamTileWide, kQryBeamTileHigh);
-    t_min = QryBeamRef(frame.beams).at[tile.y * ((frame.width + kQryBeamTileWide - 1u) / kQryBeamTileWide) + tile.x] * length(ray);
+    t_min = QryBeamRef(frame.beams).at[tile.y * ((frame.width + kQryBeamTileWide - 1u) / kQryBeamTileWide) + tile.x] *
+            length(ray);
   }
   const QryHit hit = qry_traverse(root, qry_vec3(frame.origin), normalize(ray), t_min, 1e29, 0u);
-  QryVisibilityRef(frame.visibility).at[pixel.y * frame.width + pixel.x] = qry_visibility(hit, hit.t >= 0.0 ? qry_material(root, hit.brick, hit.voxel) : 0u);
+  QryVisibilityRef(frame.visibility).at[pixel.y * frame.width + pixel.x] =
+      qry_visibility(hit, hit.t >= 0.0 ? qry_material(root, hit.brick, hit.voxel) : 0u);
 }

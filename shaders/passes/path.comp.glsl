@@ -28,9 +28,9 @@ layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Qry
 layout(buffer_reference, scalar, buffer_reference_align = 16) buffer QrySums { vec4 at[]; };
 layout(push_constant, scalar) uniform QryPush { QryPathPush push; };
 
-const float kReflectiveAlpha = 0.02;  // surfaces smoother than this reflect sun and lights instead of sampling them
-const float kRoughTransmission = 0.05;   // roughness above which refractions blur
-const float kFaint = 0.1;           // what a light sends, times the exposure, that is always worth a ray
+const float kReflectiveAlpha = 0.02;    // surfaces smoother than this reflect sun and lights instead of sampling them
+const float kRoughTransmission = 0.05;  // roughness above which refractions blur
+const float kFaint = 0.1;               // what a light sends, times the exposure, that is always worth a ray
 const uint kPathRay = 0u, kSunRay = 1u, kLightRay = 2u;  // what the ray under way is for
 
 struct QryPathResult {
@@ -58,14 +58,16 @@ bool qry_light_worth_sampling(inout vec3 light_share, float power, float random)
 
 // Density of the directions that qry_facet()'s facets reflect to.
 float qry_reflected_pdf(const QrySurface s, vec3 n, vec3 v, vec3 l) {
-  const float nv = max(dot(n, v), 1e-3), nh = max(dot(n, normalize(v + l)), 0.0), a2 = s.alpha * s.alpha, q = nh * nh * (a2 - 1.0) + 1.0;
+  const float nv = max(dot(n, v), 1e-3), nh = max(dot(n, normalize(v + l)), 0.0), a2 = s.alpha * s.alpha,
+              q = nh * nh * (a2 - 1.0) + 1.0;
   return a2 / (kPi * q * q) * qry_ggx_side(s.alpha, nv) / (4.0 * nv);
 }
 
 // H. C. Henyey and J. L. Greenstein, "Diffuse Radiation in the Galaxy", 1941: fog scatters mostly onwards.
 const float kOnwards = 0.45;
 float qry_phase(float cosine) {
-  return (1.0 - kOnwards * kOnwards) / (4.0 * kPi * pow(max(1.0 + kOnwards * kOnwards - 2.0 * kOnwards * cosine, 1e-4), 1.5));
+  return (1.0 - kOnwards * kOnwards) /
+         (4.0 * kPi * pow(max(1.0 + kOnwards * kOnwards - 2.0 * kOnwards * cosine, 1e-4), 1.5));
 }
 
 QryPathResult qry_path(const QryWorldRoot root, const QryPathFrame frame, uvec2 pixel, uint index) {
@@ -94,13 +96,13 @@ QryPathResult qry_path(const QryWorldRoot root, const QryPathFrame frame, uvec2 
   result.albedo = vec4(0.0);
   result.normal = vec4(0.0);
   vec3 light = vec3(0.0), share = vec3(1.0);
-  bool from_eye = true;        // only reflection and refraction so far: what is met is seen, not light on something
-  bool straight = true;        // not even a reflection so far
-  bool shows_disc = true;      // the sun's disc counts where the ray gets away
+  bool from_eye = true;    // only reflection and refraction so far: what is met is seen, not light on something
+  bool straight = true;    // not even a reflection so far
+  bool shows_disc = true;  // the sun's disc counts where the ray gets away
   // After a diffuse bounce reflections are taken as rougher: sharp caustics are not worth their noise.
   float roughest = 0.0;
   uint scattered = 0u;
-  uint medium = 0u;            // the material that the ray is in; 0: air
+  uint medium = 0u;  // the material that the ray is in; 0: air
 
   // What a point where light is scattered samples, and the path's own ray on from there: traced in turn.
   bool turns = false, goes_on = true, sun_waits = false, light_waits = false;
@@ -116,7 +118,8 @@ QryPathResult qry_path(const QryWorldRoot root, const QryPathFrame frame, uvec2 
   uint floor_state = 0u;
   float floor_open = 0.0;
   vec3 floor_color = vec3(0.0);
-  const float sky_on_floor = dot(qry_environment_light(environment, normalize(vec3(0.3, 0.9, 0.3))), vec3(0.3, 0.5, 0.2));
+  const float sky_on_floor =
+      dot(qry_environment_light(environment, normalize(vec3(0.3, 0.9, 0.3))), vec3(0.3, 0.5, 0.2));
   const float sun_on_floor = has_sun ? max(sun.y, 0.0) * dot(sun_light, vec3(0.3, 0.5, 0.2)) : 0.0;
 
   const uint most_rays = 6u * frame.bounces + 32u;
@@ -141,7 +144,8 @@ QryPathResult qry_path(const QryWorldRoot root, const QryPathFrame frame, uvec2 
     if (in_medium) {
       const QryMaterial medium_material = QryPalette(root.palette).at[medium];
       const float ior = qry_refraction(medium_material);
-      const QryTransmissionPath w = qry_trace_transmission(root, o, d, medium, ior, ray_kind == kPathRay ? qry_sample(index, seed, pair++).x : 2.0);
+      const QryTransmissionPath w = qry_trace_transmission(
+          root, o, d, medium, ior, ray_kind == kPathRay ? qry_sample(index, seed, pair++).x : 2.0);
       const vec3 kept = qry_absorption(qry_from_srgb(unpackUnorm4x8(medium_material.rgba).rgb), w.path_length);
       if (ray_kind == kPathRay) {
         share *= kept;
@@ -167,7 +171,8 @@ QryPathResult qry_path(const QryWorldRoot root, const QryPathFrame frame, uvec2 
           const vec3 smooth_d = refract(d, -outwards, ior);
           d = smooth_d;
           if (medium_material.roughness > kRoughTransmission) {
-            d = qry_cone_about(smooth_d, medium_material.roughness * medium_material.roughness, qry_sample(index, seed, pair++));
+            d = qry_cone_about(smooth_d, medium_material.roughness * medium_material.roughness,
+                               qry_sample(index, seed, pair++));
             if (dot(d, outwards) < 0.01) d = smooth_d;
           }
         } else if (next_medium != 0u) {
@@ -183,7 +188,8 @@ QryPathResult qry_path(const QryWorldRoot root, const QryPathFrame frame, uvec2 
     if (ray_kind == kLightRay) {
       if (material != 0u && hit.voxel == light_voxel && hit.face == light_face) {
         const QryMaterial m = QryPalette(root.palette).at[material];
-        light += light_share * min(qry_from_srgb(unpackUnorm4x8(m.rgba).rgb) * m.emission, vec3(most)) * exp(-qry_fog_until(environment, o, d, hit.t));
+        light += light_share * min(qry_from_srgb(unpackUnorm4x8(m.rgba).rgb) * m.emission, vec3(most)) *
+                 exp(-qry_fog_until(environment, o, d, hit.t));
       }
       turns = true;
       continue;
@@ -196,7 +202,8 @@ QryPathResult qry_path(const QryWorldRoot root, const QryPathFrame frame, uvec2 
           // A pane: what its two faces reflect to and fro in it gets out in the end.
           const vec3 n_in = qry_face_normal(hit.face);
           const float back = qry_dielectric(abs(dot(d, n_in)), in_medium ? 1.0 : qry_refraction(m));
-          sun_share *= m.transparency * (1.0 - back) / (1.0 + back) * qry_interface_tint(qry_from_srgb(unpackUnorm4x8(m.rgba).rgb));
+          sun_share *= m.transparency * (1.0 - back) / (1.0 + back) *
+                       qry_interface_tint(qry_from_srgb(unpackUnorm4x8(m.rgba).rgb));
           o = qry_point_on(o, d, hit.t, hit.voxel, hit.face) - n_in / 32.0;
           medium = material;
           continue;
@@ -230,7 +237,8 @@ QryPathResult qry_path(const QryWorldRoot root, const QryPathFrame frame, uvec2 
         ++scattered;
         next_o = o + min(qry_fog_reach(environment, o, d, depth), t_end) * d;
         const vec2 u = qry_sample(index, seed, pair++);
-        const float s = (1.0 - kOnwards * kOnwards) / (1.0 - kOnwards + 2.0 * kOnwards * u.x), cosine = (1.0 + kOnwards * kOnwards - s * s) / (2.0 * kOnwards);
+        const float s = (1.0 - kOnwards * kOnwards) / (1.0 - kOnwards + 2.0 * kOnwards * u.x),
+                    cosine = (1.0 + kOnwards * kOnwards - s * s) / (2.0 * kOnwards);
         const float side = sqrt(max(0.0, 1.0 - cosine * cosine));
         next_d = normalize(qry_frame_about(d) * vec3(side * cos(2.0 * kPi * u.y), side * sin(2.0 * kPi * u.y), cosine));
         next_medium = 0u;
@@ -244,10 +252,12 @@ QryPathResult qry_path(const QryWorldRoot root, const QryPathFrame frame, uvec2 
         if (frame.lights != 0ul) {
           own_pdf = qry_phase(dot(d, next_d));
           float density, power;
-          if (qry_sample_light(frame.lights, shading_point, qry_sample(index, seed, pair++), qry_sample(index, seed, pair++), light_d, density, power, light_voxel, light_face)) {
+          if (qry_sample_light(frame.lights, shading_point, qry_sample(index, seed, pair++),
+                               qry_sample(index, seed, pair++), light_d, density, power, light_voxel, light_face)) {
             const float onto = qry_phase(dot(d, light_d));
             light_share = share * onto / density * qry_weight(density, onto);
-            light_waits = qry_light_worth_sampling(light_share, power * environment.exposure, qry_sample(index, seed, pair++).x);
+            light_waits =
+                qry_light_worth_sampling(light_share, power * environment.exposure, qry_sample(index, seed, pair++).x);
           }
         }
         from_eye = straight = shows_disc = false;
@@ -285,7 +295,10 @@ QryPathResult qry_path(const QryWorldRoot root, const QryPathFrame frame, uvec2 
       } else {
         vec3 beyond;
         if (from_eye && straight) beyond = qry_backdrop(environment, d);
-        else if (shows_disc) beyond = qry_environment(environment, d) + (environment.sky == kQrySkyUniform ? vec3(0.0) : qry_sky(environment, d) - qry_sky_diffuse(environment, d));
+        else if (shows_disc)
+          beyond = qry_environment(environment, d) + (environment.sky == kQrySkyUniform
+                                                          ? vec3(0.0)
+                                                          : qry_sky(environment, d) - qry_sky_diffuse(environment, d));
         else if (from_eye) beyond = qry_environment(environment, d);
         else beyond = qry_environment_light(environment, d);
         light += share * (scattered > 0u ? min(beyond, vec3(most)) : beyond);
@@ -305,7 +318,9 @@ QryPathResult qry_path(const QryWorldRoot root, const QryPathFrame frame, uvec2 
     if (m.emission > 0.0) {
       vec3 emission = s.albedo * m.emission;
       if (scattered > 0u) emission = min(emission, vec3(most));
-      if (own_pdf > 0.0) emission *= qry_weight(own_pdf, qry_light_pdf(frame.lights, shading_point, hit.voxel, hit.face, material) * hit.t * hit.t / cos_view);
+      if (own_pdf > 0.0)
+        emission *= qry_weight(own_pdf, qry_light_pdf(frame.lights, shading_point, hit.voxel, hit.face, material) *
+                                            hit.t * hit.t / cos_view);
       light += share * emission;
     }
     own_pdf = 0.0;
@@ -313,7 +328,8 @@ QryPathResult qry_path(const QryWorldRoot root, const QryPathFrame frame, uvec2 
     const vec2 choice = qry_sample(index, seed, pair++), turn = qry_sample(index, seed, pair++);
     float random = choice.x;
     if (m.transparency > 0.0) {
-      const float here = medium != 0u ? qry_refraction(QryPalette(root.palette).at[medium]) : 1.0, ratio = qry_refraction(m) / here;
+      const float here = medium != 0u ? qry_refraction(QryPalette(root.palette).at[medium]) : 1.0,
+                  ratio = qry_refraction(m) / here;
       const vec3 facet = m.roughness > kRoughTransmission ? qry_facet(normal, v, s.alpha, turn) : normal;
       const float back = qry_dielectric(cos_view, ratio);
       if (random < back) {
@@ -361,19 +377,22 @@ QryPathResult qry_path(const QryWorldRoot root, const QryPathFrame frame, uvec2 
     if (!goes_on) continue;
     ++scattered;
     // Mirror or diffuse, by how much each of them sends on.
-    const float from_reflection = mix(s.coat, max(s.albedo.r, max(s.albedo.g, s.albedo.b)), s.metalness), from_inside = max(diffuse.r, max(diffuse.g, diffuse.b));
+    const float from_reflection = mix(s.coat, max(s.albedo.r, max(s.albedo.g, s.albedo.b)), s.metalness),
+                from_inside = max(diffuse.r, max(diffuse.g, diffuse.b));
     const float to_reflection = from_reflection / max(from_reflection + from_inside, 1e-6);
     // Then a light, as long as the path itself may still find it.
     const bool samples_light = frame.lights != 0ul && medium == 0u;
     if (samples_light) {
       shading_point = QryShadingPoint(p, hit.face);
       float density, power;
-      if (qry_sample_light(frame.lights, shading_point, qry_sample(index, seed, pair++), qry_sample(index, seed, pair++), light_d, density, power, light_voxel, light_face)) {
+      if (qry_sample_light(frame.lights, shading_point, qry_sample(index, seed, pair++),
+                           qry_sample(index, seed, pair++), light_d, density, power, light_voxel, light_face)) {
         const float facing = dot(light_d, normal);
         if (facing > 0.0) {
           vec3 sent = diffuse * (facing / kPi) * qry_weight(density, (1.0 - to_reflection) * facing / kPi);
           if (s.alpha >= kReflectiveAlpha)
-            sent += qry_reflected_light(s, normal, v, light_d) * qry_weight(density, to_reflection * qry_reflected_pdf(s, normal, v, light_d));
+            sent += qry_reflected_light(s, normal, v, light_d) *
+                    qry_weight(density, to_reflection * qry_reflected_pdf(s, normal, v, light_d));
           light_share = share * sent / density;
           light_waits = qry_light_worth_sampling(light_share, power * environment.exposure, choice.y);
         }
@@ -385,9 +404,11 @@ QryPathResult qry_path(const QryWorldRoot root, const QryPathFrame frame, uvec2 
       next_d = reflect(-v, h);
       const float nl = dot(next_d, normal);
       const vec3 metal = s.albedo + (1.0 - s.albedo) * pow(clamp(1.0 - dot(v, h), 0.0, 1.0), 5.0);
-      share *= ((1.0 - s.metalness) * s.coat + s.metalness * metal) / to_reflection * qry_ggx_side(s.alpha, max(nl, 1e-3));
+      share *=
+          ((1.0 - s.metalness) * s.coat + s.metalness * metal) / to_reflection * qry_ggx_side(s.alpha, max(nl, 1e-3));
       if (nl <= 0.0) goes_on = false;
-      if (samples_light && s.alpha >= kReflectiveAlpha) own_pdf = to_reflection * qry_reflected_pdf(s, normal, v, next_d);
+      if (samples_light && s.alpha >= kReflectiveAlpha)
+        own_pdf = to_reflection * qry_reflected_pdf(s, normal, v, next_d);
       straight = false;
       shows_disc = s.alpha < kReflectiveAlpha;
     } else {
@@ -408,7 +429,8 @@ QryPathResult qry_path(const QryWorldRoot root, const QryPathFrame frame, uvec2 
   if (floor_state != 0u) {
     // Not by division where nothing is in the way: GPUs may round x / x below 1, and a floor without a shadow must stay
     // clear.
-    const float all = sky_on_floor + sun_on_floor, open = all > 0.0 && floor_open >= all ? 1.0 : clamp(floor_open / max(all, 1e-6), 0.0, 1.0);
+    const float all = sky_on_floor + sun_on_floor,
+                open = all > 0.0 && floor_open >= all ? 1.0 : clamp(floor_open / max(all, 1e-6), 0.0, 1.0);
     if (environment.background == kQryBackgroundSky) light += floor_color * open;
     else result.light.a = max(1.0 - open * dot(floor_color, vec3(1.0 / 3.0)), 0.0);
   }

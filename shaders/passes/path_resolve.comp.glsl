@@ -35,6 +35,7 @@ void main() {
   const vec4 sum = QrySums(frame.sums).at[from.y * frame.width + from.x] / float(max(paths_of(from), 1u));
   const QryEnvironment environment = frame.environment;
   vec4 color = vec4(qry_displayed(environment, sum.rgb / max(sum.a, 1e-4)), clamp(sum.a, 0.0, 1.0));
-  if (environment.background == kQryBackgroundColor) color = vec4(mix(qry_array3(environment.background_color), color.rgb, color.a), 1.0);
+  if (environment.background == kQryBackgroundColor)
+    color = vec4(mix(qry_array3(environment.background_color), color.rgb, color.a), 1.0);
   imageStore(target, ivec2(pixel), vec4(qry_to_srgb(clamp(color.rgb, 0.0, 1.0)), color.a));
 }

@@ -17,5 +17,6 @@ void main() {
   const vec3 d = qry_pixel_direction(frame, pixel, push.sample_index);
   const vec3 o = qry_point_on(qry_vec3(frame.origin), d, visible.t, visible_voxel(visible), visible_face(visible));
   const QryHit hit = qry_traverse(root, o, reflect(d, qry_face_normal(visible_face(visible))), 0.0, 1e29, 0u);
-  QryVisibilityRef(frame.reflection).at[at] = qry_visibility(hit, hit.t >= 0.0 ? qry_material(root, hit.brick, hit.voxel) : 0u);
+  QryVisibilityRef(frame.reflection).at[at] =
+      qry_visibility(hit, hit.t >= 0.0 ? qry_material(root, hit.brick, hit.voxel) : 0u);
 }

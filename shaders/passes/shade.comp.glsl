@@ -9,11 +9,13 @@
 
 // What a surface met beyond the first one sends: nothing more is traced there, so its light is a guess.
 vec3 light_beyond(const QryEnvironment environment, const Surface s, vec3 sun) {
-  return s.albedo * (qry_sun_light(environment) * max(dot(s.normal, sun), 0.0) * 0.7 + qry_environment_light(environment, s.normal) * 0.5 + s.emission);
+  return s.albedo * (qry_sun_light(environment) * max(dot(s.normal, sun), 0.0) * 0.7 +
+                     qry_environment_light(environment, s.normal) * 0.5 + s.emission);
 }
 
 // Light that leaves the surface towards the eye, where `ambient` comes from all around and `lit` of the sun is seen.
-vec3 light_of(const QryEnvironment environment, const Surface s, vec3 d, vec3 sun, vec3 ambient, float lit, bool knows_reflection, vec3 reflected_light) {
+vec3 light_of(const QryEnvironment environment, const Surface s, vec3 d, vec3 sun, vec3 ambient, float lit,
+              bool knows_reflection, vec3 reflected_light) {
   const float facing_sun = max(dot(s.normal, sun), 0.0);
   const vec3 sun_light = qry_sun_light(environment);
   const vec3 diffuse = s.albedo * (1.0 - s.metalness) * (ambient + sun_light * facing_sun * lit);
@@ -26,7 +28,8 @@ vec3 light_of(const QryEnvironment environment, const Surface s, vec3 d, vec3 su
   const vec3 blurred = normalize(mix(reflected, s.normal, s.roughness * s.roughness * 0.6));
   vec3 specular = fresnel * (knows_reflection ? reflected_light : qry_environment(environment, blurred) * openness);
   const float power = 2.0 / max(pow(max(s.roughness, 0.08), 4.0), 1e-4) - 2.0;
-  specular += fresnel * sun_light * lit * facing_sun * min((power + 8.0) / (8.0 * kPi), 40.0) * pow(max(dot(s.normal, half_way), 0.0), max(power, 0.0)) * gloss;
+  specular += fresnel * sun_light * lit * facing_sun * min((power + 8.0) / (8.0 * kPi), 40.0) *
+              pow(max(dot(s.normal, half_way), 0.0), max(power, 0.0)) * gloss;
   return diffuse + specular * mix(gloss, 1.0, s.metalness) + s.albedo * s.emission;
 }
 
@@ -38,7 +41,8 @@ void main() {
   const QryEnvironment environment = frame.environment;
   const uint at = pixel.y * frame.width + pixel.x;
   const QryVisibility visible = QryVisibilityRef(frame.visibility).at[at];
-  const vec3 o = qry_vec3(frame.origin), d = qry_pixel_direction(frame, pixel, push.sample_index), sun = qry_array3(environment.sun_direction);
+  const vec3 o = qry_vec3(frame.origin), d = qry_pixel_direction(frame, pixel, push.sample_index),
+             sun = qry_array3(environment.sun_direction);
   const bool hit = visible_hit(visible);
   const ivec3 voxel = visible_voxel(visible);
   const uint face = visible_face(visible), material = visible_material(visible);
@@ -51,7 +55,8 @@ void main() {
     uint ignored;
     if (environment.ground != 0u && shading_point(frame, pixel, push.sample_index, visible, on_floor, ignored)) {
       const vec4 reaching = QryColorRef(frame.light).at[at];
-      const float from_sky = dot(qry_environment_light(environment, normalize(vec3(0.3, 0.9, 0.3))), vec3(0.3, 0.5, 0.2));
+      const float from_sky =
+          dot(qry_environment_light(environment, normalize(vec3(0.3, 0.9, 0.3))), vec3(0.3, 0.5, 0.2));
       const float from_sun = max(sun.y, 0.0) * dot(qry_sun_light(environment), vec3(0.3, 0.5, 0.2));
       open = (from_sky * reaching.r + from_sun * reaching.a) / max(from_sky + from_sun, 1e-6);
     }
@@ -64,9 +69,14 @@ void main() {
     vec3 reflected = qry_environment(environment, reflected_direction);
     if (is_smooth) {
       const QryVisibility met = QryVisibilityRef(frame.reflection).at[at];
-      if (visible_hit(met)) reflected = light_beyond(environment, surface_of(root, s.point, reflected_direction, met.t, visible_voxel(met), visible_face(met), visible_material(met)), sun);
+      if (visible_hit(met))
+        reflected = light_beyond(environment,
+                                 surface_of(root, s.point, reflected_direction, met.t, visible_voxel(met),
+                                            visible_face(met), visible_material(met)),
+                                 sun);
     }
-    light = light_of(environment, s, d, sun, ambient_about(frame, pixel, visible, pixel_angle_of(frame)), QryColorRef(frame.light).at[at].a, is_smooth, reflected);
+    light = light_of(environment, s, d, sun, ambient_about(frame, pixel, visible, pixel_angle_of(frame)),
+                     QryColorRef(frame.light).at[at].a, is_smooth, reflected);
     if (frame.refraction != 0ul && is_transmissive(s.transparency)) {
       // Straight through everything of this material to what is behind, tinted on the way; the sky reflected in the
       // surface.
@@ -75,7 +85,8 @@ void main() {
       vec3 through = qry_environment(environment, d);
       float depth_inside = 24.0;
       if (visible_hit(refraction)) {
-        const Surface b = surface_of(root, inside, d, refraction.t, visible_voxel(refraction), visible_face(refraction), visible_material(refraction));
+        const Surface b = surface_of(root, inside, d, refraction.t, visible_voxel(refraction), visible_face(refraction),
+                                     visible_material(refraction));
         through = light_beyond(environment, b, sun);
         depth_inside = refraction.t;
       }

@@ -27,14 +27,19 @@ void main() {
       // The sun is a disc: several rays soften its shadow.
       QryRaySetup setup;
       if (kOneDirection) setup = qry_ray_setup_of(root, push.to_sun);
-      else setup = qry_ray_setup(root, qry_cone_about(sun, frame.environment.sun_radius, fract(noise + float(i) * vec2(0.7548777, 0.5698403))));
+      else
+        setup = qry_ray_setup(root, qry_cone_about(sun, frame.environment.sun_radius,
+                                                   fract(noise + float(i) * vec2(0.7548777, 0.5698403))));
       QryRayState ray;
       QryDdaState dda;
       uint steps = 0u;
       float free = 1.0;
       if (qry_dda(root, o, setup, 0.0, 1e29, 0u, ray, dda, steps)) {
         free = 0.0;  // which voxel it is matters only where some transmit light
-        if (frame.refraction != 0ul) free = 0.85 * QryPalette(root.palette).at[qry_material(root, qry_brick(root, setup, ray, dda), qry_voxel(setup, ray, dda))].transparency;
+        if (frame.refraction != 0ul)
+          free = 0.85 * QryPalette(root.palette)
+                            .at[qry_material(root, qry_brick(root, setup, ray, dda), qry_voxel(setup, ray, dda))]
+                            .transparency;
       }
       lit += free / float(rays);
     }

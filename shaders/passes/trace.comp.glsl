@@ -17,7 +17,8 @@ void main() {
   if (i >= push.count) return;
   const QryWorldRoot root = QryRootRef(push.root).root;
   const QryRay ray = QryRays(push.rays).at[i];
-  const QryHit hit = qry_traverse(root, vec3(ray.origin[0], ray.origin[1], ray.origin[2]), vec3(ray.direction[0], ray.direction[1], ray.direction[2]), 0.0, 1e29, 0u);
+  const QryHit hit = qry_traverse(root, vec3(ray.origin[0], ray.origin[1], ray.origin[2]),
+                                  vec3(ray.direction[0], ray.direction[1], ray.direction[2]), 0.0, 1e29, 0u);
   QryRayHit result;
   result.t = hit.t;
   const ivec3 voxel = hit.t >= 0.0 ? hit.voxel - kVoxelBias : ivec3(0);

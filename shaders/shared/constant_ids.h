@@ -5,23 +5,23 @@
 #ifndef QRY_CONSTANT_IDS_H
 #define QRY_CONSTANT_IDS_H
 
-#define QRY_ID_COUNT               0   // traverse.glsl
-#define QRY_ID_STOP_AT_BRICKS      1   // traverse.glsl
-#define QRY_ID_INSIDE              5   // traverse.glsl
-#define QRY_ID_FUSED               6   // traverse.glsl
-#define QRY_ID_SKIPS_MATERIAL      7   // traverse.glsl
-#define QRY_ID_BEAM_LANES          8   // beam.glsl
-#define QRY_ID_ONE_DIRECTION       9   // shadow.comp.glsl
-#define QRY_ID_SLANTED             10  // dispatch_pixel.glsl
-#define QRY_ID_BY_COLUMNS          11  // shadow_dispatch.glsl
-#define QRY_ID_ROWS                12  // shadow.comp.glsl: the workgroup's rows
-#define QRY_ID_TILED               13  // dispatch_pixel.glsl
+#define QRY_ID_COUNT 0           // traverse.glsl
+#define QRY_ID_STOP_AT_BRICKS 1  // traverse.glsl
+#define QRY_ID_INSIDE 5          // traverse.glsl
+#define QRY_ID_FUSED 6           // traverse.glsl
+#define QRY_ID_SKIPS_MATERIAL 7  // traverse.glsl
+#define QRY_ID_BEAM_LANES 8      // beam.glsl
+#define QRY_ID_ONE_DIRECTION 9   // shadow.comp.glsl
+#define QRY_ID_SLANTED 10        // dispatch_pixel.glsl
+#define QRY_ID_BY_COLUMNS 11     // shadow_dispatch.glsl
+#define QRY_ID_ROWS 12           // shadow.comp.glsl: the workgroup's rows
+#define QRY_ID_TILED 13          // dispatch_pixel.glsl
 
 // Of bench_rays.comp.glsl alone, which has neither rows nor tiles.
-#define QRY_ID_BENCH_PASS          2
-#define QRY_ID_BENCH_FROM_BEAMS    3
+#define QRY_ID_BENCH_PASS 2
+#define QRY_ID_BENCH_FROM_BEAMS 3
 #define QRY_ID_BENCH_RAYS_A_THREAD 4
-#define QRY_ID_BENCH_GROUP_WIDTH   12
-#define QRY_ID_BENCH_GROUP_ROWS    13
+#define QRY_ID_BENCH_GROUP_WIDTH 12
+#define QRY_ID_BENCH_GROUP_ROWS 13
 
 #endif

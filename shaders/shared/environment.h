@@ -9,27 +9,27 @@
 struct QryEnvironment {
   QRY_F32 sun_direction[3];  // unit, towards the sun
   QRY_F32 sun_strength;
-  QRY_F32 sun_radius;        // of its disc, radians
+  QRY_F32 sun_radius;  // of its disc, radians
   QRY_F32 sky_strength;
-  QRY_U32 sky;               // kQrySkyDay...
-  QRY_F32 sky_color[3];      // linear; of kQrySkyUniform
-  QRY_U32 background;        // kQryBackgroundSky...
+  QRY_U32 sky;                  // kQrySkyDay...
+  QRY_F32 sky_color[3];         // linear; of kQrySkyUniform
+  QRY_U32 background;           // kQryBackgroundSky...
   QRY_F32 background_color[3];  // display-linear: shown as it is, whatever the exposure
-  QRY_U32 ground;            // 1: an unseen floor at ground_y catches shadows
+  QRY_U32 ground;               // 1: an unseen floor at ground_y catches shadows
   QRY_F32 ground_y;
-  QRY_F32 fog_density;       // at fog_base, per voxel; 0: no fog
-  QRY_F32 fog_height;        // voxels over which it thins out to 1/e
-  QRY_F32 fog_base;          // no fog below
+  QRY_F32 fog_density;  // at fog_base, per voxel; 0: no fog
+  QRY_F32 fog_height;   // voxels over which it thins out to 1/e
+  QRY_F32 fog_base;     // no fog below
   QRY_F32 exposure;
-  QRY_U32 tone;              // kQryToneFilmic...
-  QRY_F32 lens_radius;       // voxels; 0: everything is sharp
-  QRY_F32 focus;             // distance along the view's direction that is sharp
+  QRY_U32 tone;         // kQryToneFilmic...
+  QRY_F32 lens_radius;  // voxels; 0: everything is sharp
+  QRY_F32 focus;        // distance along the view's direction that is sharp
   // What the sun's height makes of the sky, the same for every pixel (engine/render/frame_settings.cpp).
   QRY_F32 sun_color[3];
-  QRY_F32 day;               // 0 night .. 1 day
-  QRY_F32 evening;           // how red the horizon towards the sun is
+  QRY_F32 day;      // 0 night .. 1 day
+  QRY_F32 evening;  // how red the horizon towards the sun is
   QRY_F32 zenith[3];
-  QRY_F32 horizon[3];        // away from the evening's red
+  QRY_F32 horizon[3];  // away from the evening's red
   QRY_F32 red[3];
 };
 

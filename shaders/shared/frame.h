@@ -10,15 +10,15 @@
 // One frame: everything that stays the same over its passes. In host-visible memory, one for each frame in flight, and
 // bound as a uniform block: a software driver reads what lies behind an address once for every thread.
 struct QryFrame {
-  QRY_U64 visibility;    // width*height QryVisibility
+  QRY_U64 visibility;  // width*height QryVisibility
   // width*height QryVisibility: what transparent voxels show, written only there; 0: the palette has none.
   QRY_U64 refraction;
   // width*height QryVisibility: what smooth surfaces reflect, written only there; 0: the palette has none.
   QRY_U64 reflection;
-  QRY_U64 light;         // width*height vec4: light from all around, and how much of the sun is seen
+  QRY_U64 light;  // width*height vec4: light from all around, and how much of the sun is seen
   // width*height vec4: tone-mapped colour, by coverage, and coverage, summed over sub-pixel samples.
   QRY_U64 accumulation;
-  QRY_U64 page_loads;    // an uint a page of the grid: slots in use; only for the view that shows them
+  QRY_U64 page_loads;  // an uint a page of the grid: slots in use; only for the view that shows them
   // A float a tile, row by row: how far it sees nothing (beam.glsl), in lengths of forward + a*right + b*up; 0: rays
   // start at the eye.
   QRY_U64 beams;
@@ -28,7 +28,7 @@ struct QryFrame {
   QRY_F32 up[3];
   QRY_U32 width;
   QRY_U32 height;
-  QRY_U32 view;          // engine::DebugView
+  QRY_U32 view;  // engine::DebugView
   QRY_U32 samples_a_side;
   QRY_U32 shadow_rays;
   QRY_U32 ambient_rays;
@@ -47,8 +47,8 @@ QRY_CONST kQryBeamGroup = 128u;  // threads of a workgroup of beams, whose subgr
 // What a primary ray hit, 16 bytes. t < 0: nothing.
 struct QryVisibility {
   QRY_F32 t;
-  QRY_U32 xy;  // biased voxel x | y << 14 | face << 27
-  QRY_U32 zm;  // biased voxel z | material << 14
+  QRY_U32 xy;    // biased voxel x | y << 14 | face << 27
+  QRY_U32 zm;    // biased voxel z | material << 14
   QRY_U32 cost;  // steps | sectors read for the hit brick << 16
 };
 

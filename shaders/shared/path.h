@@ -19,7 +19,7 @@ struct QryPathFrame {
   QRY_U32 height;
   QRY_U32 bounces;  // times a path may scatter
   QRY_U32 seed;
-  QRY_F32 clamp;    // brightest light that a scattered ray may bring; 0: no limit
+  QRY_F32 clamp;  // brightest light that a scattered ray may bring; 0: no limit
   QryEnvironment environment;
 };
 

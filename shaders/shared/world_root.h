@@ -32,7 +32,7 @@ struct QryWorldRoot {
   QRY_U32 grid_pages;
   // Bricks in the slabs of the table: an index at or above it is of a newer world than this root.
   QRY_U32 brick_capacity;
-  QRY_U32 node_capacity;   // the same for granules of the pyramid's arena
+  QRY_U32 node_capacity;  // the same for granules of the pyramid's arena
   QRY_U32 brick_count;
   // Where rays start, world coordinates, whole numbers: the corners of a box that holds every set voxel, kQryBoxMargin
   // farther out. Nothing set: no more than the margins.

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fault_shim.c - preloaded into a program and its children: counts the calls that change what stands below a folder, and makes one of them
- * fail, stop half-way, or be the process's last. What, which and where: fault_shim.h.
+/* fault_shim.c - preloaded into a program and its children: counts the calls that change what stands below a folder,
+ * and makes one of them fail, stop half-way, or be the process's last. What, which and where: fault_shim.h.
  *
- * Only the folder counts, so drivers' caches, pipes and terminals go their way. A call that fails does what the kernel would: an error that
- * closing reports for bytes that no fsync has brought to disk takes half of the file with it, for that is what such an error says. */
+ * Only the folder counts, so drivers' caches, pipes and terminals go their way. A call that fails does what the kernel
+ * would: an error that closing reports for bytes that no fsync has brought to disk takes half of the file with it, for
+ * that is what such an error says. */
 #define _GNU_SOURCE
 #undef _FORTIFY_SOURCE
 
@@ -31,9 +32,9 @@ static unsigned char unsynced[4096]; /* by descriptor */
 static int met;                      /* this process has been at the meeting */
 
 /* The next definition of the same name: libc's, or a sanitizer's before it. */
-#define NEXT(name)                                \
-  static __typeof__(&name) next;                  \
-  do {                                            \
+#define NEXT(name)                                       \
+  static __typeof__(&name) next;                         \
+  do {                                                   \
     if (!next) *(void**)&next = dlsym(RTLD_NEXT, #name); \
   } while (0)
 
@@ -55,7 +56,8 @@ __attribute__((constructor)) static void map_state(void) {
 
 static const char* below(const char* path) {
   const size_t length = state ? strlen(state->folder) : 0;
-  if (length == 0 || strncmp(path, state->folder, length) != 0 || (path[length] != '/' && path[length] != 0)) return NULL;
+  if (length == 0 || strncmp(path, state->folder, length) != 0 || (path[length] != '/' && path[length] != 0))
+    return NULL;
   return path[length] == '/' ? path + length + 1 : path + length;
 }
 
@@ -114,7 +116,8 @@ static void die(void) {
 }
 
 static int takes_space(enum fault_call call) {
-  return call == FAULT_WRITE || call == FAULT_PWRITE || call == FAULT_FWRITE || call == FAULT_SENDFILE || call == FAULT_COPY_FILE_RANGE || call == FAULT_FALLOCATE;
+  return call == FAULT_WRITE || call == FAULT_PWRITE || call == FAULT_FWRITE || call == FAULT_SENDFILE ||
+         call == FAULT_COPY_FILE_RANGE || call == FAULT_FALLOCATE;
 }
 
 static int unsupported_error(enum fault_call call) {
@@ -161,7 +164,8 @@ static int meet(enum fault_call call, const char* name, int fd, size_t* bytes) {
     record->call = (uint8_t)call;
     record->hit = (uint8_t)action;
     record->unsynced = (uint8_t)is_unsynced(fd);
-    memcpy(record->name, length < FAULT_NAME_BYTES ? name : name + length - FAULT_NAME_BYTES + 1, (length < FAULT_NAME_BYTES ? length : FAULT_NAME_BYTES - 1) + 1);
+    memcpy(record->name, length < FAULT_NAME_BYTES ? name : name + length - FAULT_NAME_BYTES + 1,
+           (length < FAULT_NAME_BYTES ? length : FAULT_NAME_BYTES - 1) + 1);
   }
   if (action != FAULT_NOTHING) __atomic_add_fetch(&state->hits, 1, __ATOMIC_SEQ_CST);
   if (action == FAULT_KILL_BEFORE) die();
@@ -170,11 +174,11 @@ static int meet(enum fault_call call, const char* name, int fd, size_t* bytes) {
 }
 
 /* Does a call that was let through. */
-#define DO(call)                \
-  do {                          \
-    __auto_type done = (call);  \
-    if (kill_after) die();      \
-    return done;                \
+#define DO(call)               \
+  do {                         \
+    __auto_type done = (call); \
+    if (kill_after) die();     \
+    return done;               \
   } while (0)
 
 #define FAIL_WITH(error) \
@@ -184,16 +188,16 @@ static int meet(enum fault_call call, const char* name, int fd, size_t* bytes) {
   } while (0)
 
 /* For calls with a descriptor that writes: the body of each. `bytes` may shrink. */
-#define WRITING(call, fd, bytes, run)                             \
-  do {                                                            \
-    char buffer[PATH_MAX];                                        \
-    const char* name = name_of_fd(fd, buffer);                    \
-    if (name) {                                                   \
-      const int error = meet(call, name, fd, &(bytes));           \
-      if (error) FAIL_WITH(error);                                \
-      set_unsynced(fd, 1);                                        \
-    }                                                             \
-    DO(run);                                                      \
+#define WRITING(call, fd, bytes, run)                   \
+  do {                                                  \
+    char buffer[PATH_MAX];                              \
+    const char* name = name_of_fd(fd, buffer);          \
+    if (name) {                                         \
+      const int error = meet(call, name, fd, &(bytes)); \
+      if (error) FAIL_WITH(error);                      \
+      set_unsynced(fd, 1);                              \
+    }                                                   \
+    DO(run);                                            \
   } while (0)
 
 ssize_t write(int fd, const void* data, size_t size) {
@@ -276,16 +280,16 @@ int fallocate64(int fd, int mode, off64_t at, off64_t size) {
 }
 
 /* These two give their error instead of setting it. */
-#define ALLOCATING(fd, run)                                       \
-  do {                                                            \
-    char buffer[PATH_MAX];                                        \
-    size_t none = 0;                                              \
-    const char* name = name_of_fd(fd, buffer);                    \
-    if (name) {                                                   \
-      const int error = meet(FAULT_FALLOCATE, name, fd, &none);   \
-      if (error) return error;                                    \
-    }                                                             \
-    DO(run);                                                      \
+#define ALLOCATING(fd, run)                                     \
+  do {                                                          \
+    char buffer[PATH_MAX];                                      \
+    size_t none = 0;                                            \
+    const char* name = name_of_fd(fd, buffer);                  \
+    if (name) {                                                 \
+      const int error = meet(FAULT_FALLOCATE, name, fd, &none); \
+      if (error) return error;                                  \
+    }                                                           \
+    DO(run);                                                    \
   } while (0)
 
 int posix_fallocate(int fd, off_t at, off_t size) {
@@ -298,17 +302,17 @@ int posix_fallocate64(int fd, off64_t at, off64_t size) {
   ALLOCATING(fd, next(fd, at, size));
 }
 
-#define SYNCING(call, fd, run)                                    \
-  do {                                                            \
-    char buffer[PATH_MAX];                                        \
-    size_t none = 0;                                              \
-    const char* name = name_of_fd(fd, buffer);                    \
-    if (name) {                                                   \
-      const int error = meet(call, name, fd, &none);              \
-      if (error) FAIL_WITH(error);                                \
-      set_unsynced(fd, 0);                                        \
-    }                                                             \
-    DO(run);                                                      \
+#define SYNCING(call, fd, run)                       \
+  do {                                               \
+    char buffer[PATH_MAX];                           \
+    size_t none = 0;                                 \
+    const char* name = name_of_fd(fd, buffer);       \
+    if (name) {                                      \
+      const int error = meet(call, name, fd, &none); \
+      if (error) FAIL_WITH(error);                   \
+      set_unsynced(fd, 0);                           \
+    }                                                \
+    DO(run);                                         \
   } while (0)
 
 int fsync(int fd) {
@@ -430,18 +434,18 @@ static void wait_for_others(const char* path) {
 }
 
 /* A counted call names its target in a folder. */
-#define NAMING(call, folder, target, run)                         \
-  do {                                                            \
-    char buffer[PATH_MAX];                                        \
-    size_t none = 0;                                              \
-    const char* name = name_of_path(folder, target, buffer);      \
-    if (name) {                                                   \
-      int error;                                                  \
-      wait_for_others(buffer);                                    \
-      error = meet(call, name, -1, &none);                        \
-      if (error) FAIL_WITH(error);                                \
-    }                                                             \
-    DO(run);                                                      \
+#define NAMING(call, folder, target, run)                    \
+  do {                                                       \
+    char buffer[PATH_MAX];                                   \
+    size_t none = 0;                                         \
+    const char* name = name_of_path(folder, target, buffer); \
+    if (name) {                                              \
+      int error;                                             \
+      wait_for_others(buffer);                               \
+      error = meet(call, name, -1, &none);                   \
+      if (error) FAIL_WITH(error);                           \
+    }                                                        \
+    DO(run);                                                 \
   } while (0)
 
 int truncate(const char* file, off_t size) {

@@ -20,8 +20,11 @@ namespace quarry::test {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr const char* kCalls[FAULT_CALLS] = {"write", "pwrite", "fwrite", "fflush", "fclose", "sendfile", "copy_file_range", "ftruncate", "fallocate", "fsync", "syncfs", "close", "rename", "renameat2", "link"};
-constexpr const char* kActions[FAULT_ACTIONS] = {"nothing", "no space", "full", "I/O error", "interrupted", "short", "unsupported", "killed before", "killed after"};
+constexpr const char* kCalls[FAULT_CALLS] = {"write",    "pwrite",          "fwrite",    "fflush",    "fclose",
+                                             "sendfile", "copy_file_range", "ftruncate", "fallocate", "fsync",
+                                             "syncfs",   "close",           "rename",    "renameat2", "link"};
+constexpr const char* kActions[FAULT_ACTIONS] = {
+    "nothing", "no space", "full", "I/O error", "interrupted", "short", "unsupported", "killed before", "killed after"};
 
 }  // namespace
 
@@ -31,15 +34,19 @@ const char* name_of(fault_action action) { return kActions[action]; }
 std::vector<fault_action> actions_for(fault_call call) {
   switch (call) {
     case FAULT_WRITE:
-    case FAULT_PWRITE: return {FAULT_NO_SPACE, FAULT_FULL, FAULT_IO_ERROR, FAULT_INTERRUPTED, FAULT_SHORT, FAULT_KILL_BEFORE, FAULT_KILL_AFTER};
+    case FAULT_PWRITE:
+      return {FAULT_NO_SPACE, FAULT_FULL,        FAULT_IO_ERROR,  FAULT_INTERRUPTED,
+              FAULT_SHORT,    FAULT_KILL_BEFORE, FAULT_KILL_AFTER};
     case FAULT_SENDFILE:
     case FAULT_COPY_FILE_RANGE:
-      return {FAULT_NO_SPACE, FAULT_FULL, FAULT_IO_ERROR, FAULT_INTERRUPTED, FAULT_SHORT, FAULT_UNSUPPORTED, FAULT_KILL_BEFORE, FAULT_KILL_AFTER};
+      return {FAULT_NO_SPACE, FAULT_FULL,        FAULT_IO_ERROR,    FAULT_INTERRUPTED,
+              FAULT_SHORT,    FAULT_UNSUPPORTED, FAULT_KILL_BEFORE, FAULT_KILL_AFTER};
     case FAULT_FWRITE:
     case FAULT_FFLUSH:
     case FAULT_FCLOSE:
     case FAULT_CLOSE: return {FAULT_NO_SPACE, FAULT_IO_ERROR, FAULT_KILL_BEFORE, FAULT_KILL_AFTER};
-    case FAULT_FTRUNCATE: return {FAULT_NO_SPACE, FAULT_IO_ERROR, FAULT_INTERRUPTED, FAULT_KILL_BEFORE, FAULT_KILL_AFTER};
+    case FAULT_FTRUNCATE:
+      return {FAULT_NO_SPACE, FAULT_IO_ERROR, FAULT_INTERRUPTED, FAULT_KILL_BEFORE, FAULT_KILL_AFTER};
     case FAULT_FALLOCATE: return {FAULT_NO_SPACE, FAULT_UNSUPPORTED, FAULT_KILL_BEFORE, FAULT_KILL_AFTER};
     case FAULT_FSYNC:
     case FAULT_SYNCFS: return {FAULT_NO_SPACE, FAULT_IO_ERROR, FAULT_INTERRUPTED, FAULT_KILL_BEFORE, FAULT_KILL_AFTER};
@@ -78,10 +85,12 @@ void Faults::meet(const fs::path& file, uint32_t expected) {
 
 std::map<std::string, std::string> Faults::environment() const {
   // One thread, so that calls have the same numbers in each run.
-  std::map<std::string, std::string> all{{"LD_PRELOAD", QRY_FAULT_SHIM}, {"QUARRY_FAULTS", file_.string()}, {"QUARRY_THREADS", "1"}};
+  std::map<std::string, std::string> all{
+      {"LD_PRELOAD", QRY_FAULT_SHIM}, {"QUARRY_FAULTS", file_.string()}, {"QUARRY_THREADS", "1"}};
   // AddressSanitizer wants to be first; after the shim it works as well, for the shim hands every call on to it.
   const char* options = std::getenv("ASAN_OPTIONS");
-  all["ASAN_OPTIONS"] = std::string(options && *options ? std::string(options) + ":" : std::string()) + "verify_asan_link_order=0";
+  all["ASAN_OPTIONS"] =
+      std::string(options && *options ? std::string(options) + ":" : std::string()) + "verify_asan_link_order=0";
   return all;
 }
 
@@ -97,7 +106,8 @@ std::string no_faults_here() {
   fs::create_directory(dir / "out");
   Faults faults(dir / "state");
   faults.begin(dir / "out");
-  const Outcome made = run_quarry({"generate", "menger", "--size", "3", "-o", (dir / "out" / "m.vox").string()}, faults.environment());
+  const Outcome made =
+      run_quarry({"generate", "menger", "--size", "3", "-o", (dir / "out" / "m.vox").string()}, faults.environment());
   if (made.code != 0) return "the program does not run under the shim: " + made.err;
   return faults.state().count > 0 ? "" : "the shim is not called";
 #endif
@@ -141,7 +151,8 @@ nlohmann::json without_times(nlohmann::json value) {
 
 bool same_world_bytes(const std::string& a, const std::string& b) {
   static std::atomic<int> number{0};
-  const fs::path dir = fs::temp_directory_path() / ("quarry-test-" + std::to_string(::getpid()) + "-same-" + std::to_string(number++));
+  const fs::path dir =
+      fs::temp_directory_path() / ("quarry-test-" + std::to_string(::getpid()) + "-same-" + std::to_string(number++));
   fs::create_directory(dir);
   std::ofstream(dir / "a.quarry", std::ios::binary) << a;
   std::ofstream(dir / "b.quarry", std::ios::binary) << b;
@@ -155,8 +166,10 @@ bool same_world_bytes(const std::string& a, const std::string& b) {
 bool same_world(const fs::path& a, const fs::path& b) {
   std::vector<UndoRecord> history_a, history_b;
   size_t position_a = 0, position_b = 0;
-  const auto scene_a = io::Store::read(a, {}, &history_a, &position_a), scene_b = io::Store::read(b, {}, &history_b, &position_b);
-  return scene_a && scene_b && same_scene(*scene_a, *scene_b).empty() && same_history(history_a, history_b).empty() && position_a == position_b;
+  const auto scene_a = io::Store::read(a, {}, &history_a, &position_a),
+             scene_b = io::Store::read(b, {}, &history_b, &position_b);
+  return scene_a && scene_b && same_scene(*scene_a, *scene_b).empty() && same_history(history_a, history_b).empty() &&
+         position_a == position_b;
 }
 
 bool same_file(const std::string& name, const std::string& a, const std::string& b) {
@@ -167,7 +180,8 @@ bool same_file(const std::string& name, const std::string& a, const std::string&
     return !left.is_discarded() && without_times(left) == without_times(right);
   }
   // Bytes 21 to 56 of an OpenVDB file: a number that each file has for itself, as text.
-  if (name.ends_with(".vdb")) return a.size() == b.size() && a.size() > 57 && a.substr(0, 21) == b.substr(0, 21) && a.substr(57) == b.substr(57);
+  if (name.ends_with(".vdb"))
+    return a.size() == b.size() && a.size() > 57 && a.substr(0, 21) == b.substr(0, 21) && a.substr(57) == b.substr(57);
   return false;
 }
 

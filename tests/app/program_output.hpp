@@ -21,7 +21,9 @@ inline std::vector<nlohmann::json> events(const std::string& out) {
   return list;
 }
 
-inline nlohmann::json info(const std::filesystem::path& file) { return nlohmann::json::parse(run_quarry({"info", "--json", file.string()}).out); }
+inline nlohmann::json info(const std::filesystem::path& file) {
+  return nlohmann::json::parse(run_quarry({"info", "--json", file.string()}).out);
+}
 
 // A small scene made by the program itself.
 inline std::filesystem::path small_world(const std::filesystem::path& file) {

@@ -115,7 +115,8 @@ Outcome Process::finish(double seconds) {
 
 std::filesystem::path quarry_program() { return QRY_QUARRY_PROGRAM; }
 
-Outcome run_quarry(const std::vector<std::string>& words, const std::map<std::string, std::string>& environment, double seconds) {
+Outcome run_quarry(const std::vector<std::string>& words, const std::map<std::string, std::string>& environment,
+                   double seconds) {
   std::vector<std::string> all{quarry_program().string()};
   all.insert(all.end(), words.begin(), words.end());
   return Process(all, environment).finish(seconds);
@@ -124,14 +125,16 @@ Outcome run_quarry(const std::vector<std::string>& words, const std::map<std::st
 InvisibleDisplay::InvisibleDisplay(int width, int height) {
   int ready[2];
   if (pipe(ready) != 0) return;
-  const std::string screen = std::to_string(width) + "x" + std::to_string(height) + "x24", fd = std::to_string(ready[1]);
+  const std::string screen = std::to_string(width) + "x" + std::to_string(height) + "x24",
+                    fd = std::to_string(ready[1]);
   pid_ = fork();
   if (pid_ == 0) {
     close(ready[0]);
     const int null = open("/dev/null", O_RDWR);
     dup2(null, 1);
     dup2(null, 2);
-    execlp("Xvfb", "Xvfb", "-displayfd", fd.c_str(), "-screen", "0", screen.c_str(), "-nolisten", "tcp", static_cast<char*>(nullptr));
+    execlp("Xvfb", "Xvfb", "-displayfd", fd.c_str(), "-screen", "0", screen.c_str(), "-nolisten", "tcp",
+           static_cast<char*>(nullptr));
     _exit(127);
   }
   close(ready[1]);

@@ -12,7 +12,7 @@
 namespace quarry::test {
 
 struct Outcome {
-  int code = -1;          // exit code; 128 + number for a signal
+  int code = -1;           // exit code; 128 + number for a signal
   bool timed_out = false;  // and was killed
   std::string out, err;
 };
@@ -40,7 +40,8 @@ class Process {
 
 // The built program. Variables with the value "" are removed from its environment.
 std::filesystem::path quarry_program();
-Outcome run_quarry(const std::vector<std::string>& words, const std::map<std::string, std::string>& environment = {}, double seconds = 120);
+Outcome run_quarry(const std::vector<std::string>& words, const std::map<std::string, std::string>& environment = {},
+                   double seconds = 120);
 
 // Xvfb on a free display; empty name() where there is none installed.
 class InvisibleDisplay {

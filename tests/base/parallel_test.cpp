@@ -41,7 +41,8 @@ TEST_CASE("parallel_for: visits every index once, in pieces no longer than asked
     for (const size_t grain : {1u, 3u, 64u, 5000u})
       for (const uint32_t threads : {1u, 2u, 3u, 8u}) {
         Visits visits(count);
-        parallel_for(count, grain, [&](size_t begin, size_t end) { visits.add(begin, end, grain); }, threads);
+        parallel_for(
+            count, grain, [&](size_t begin, size_t end) { visits.add(begin, end, grain); }, threads);
         CHECK(visits.each_once());
       }
 }
@@ -49,9 +50,12 @@ TEST_CASE("parallel_for: visits every index once, in pieces no longer than asked
 TEST_CASE("parallel_for: what its pieces wrote is there when it returns, loop after loop") {
   std::vector<uint64_t> values(4096, 0);
   for (uint64_t round = 1; round <= 300; ++round) {
-    parallel_for(values.size(), 64, [&](size_t begin, size_t end) {
-      for (size_t i = begin; i < end; ++i) values[i] += i ^ round;
-    }, 4);
+    parallel_for(
+        values.size(), 64,
+        [&](size_t begin, size_t end) {
+          for (size_t i = begin; i < end; ++i) values[i] += i ^ round;
+        },
+        4);
     size_t wrong = 0;
     for (size_t i = 0; i < values.size(); ++i) wrong += values[i] != (i ^ round);
     REQUIRE(wrong == 0);
@@ -67,9 +71,17 @@ TEST_CASE("parallel_for: loops inside loops, from several threads at once, all e
     std::vector<std::jthread> callers;
     for (int caller = 0; caller < 4; ++caller)
       callers.emplace_back([&, caller] {
-        parallel_for(kOuter, 1, [&](size_t outer, size_t) {
-          parallel_for(kInner, 2, [&](size_t begin, size_t end) { each[size_t(caller)]->add(outer * kInner + begin, outer * kInner + end, 2); }, 3);
-        }, 3);
+        parallel_for(
+            kOuter, 1,
+            [&](size_t outer, size_t) {
+              parallel_for(
+                  kInner, 2,
+                  [&](size_t begin, size_t end) {
+                    each[size_t(caller)]->add(outer * kInner + begin, outer * kInner + end, 2);
+                  },
+                  3);
+            },
+            3);
       });
   }
   for (const auto& one : each) CHECK(one->each_once());
@@ -81,15 +93,18 @@ TEST_CASE("parallel_for: gets the threads it asks for, and the next loops get th
   for (int loop = 0; loop < 20; ++loop) {
     std::atomic<uint32_t> inside{0};
     // Each piece waits until all three are running, which proves three threads.
-    parallel_for(3, 1, [&](size_t, size_t) {
-      {
-        const std::lock_guard lock(mutex);
-        seen.insert(std::this_thread::get_id());
-      }
-      inside.fetch_add(1);
-      const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-      while (inside.load() < 3 && std::chrono::steady_clock::now() < until) std::this_thread::yield();
-    }, 3);
+    parallel_for(
+        3, 1,
+        [&](size_t, size_t) {
+          {
+            const std::lock_guard lock(mutex);
+            seen.insert(std::this_thread::get_id());
+          }
+          inside.fetch_add(1);
+          const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+          while (inside.load() < 3 && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+        },
+        3);
     REQUIRE(inside.load() == 3);
   }
   // The caller and the pool's threads. Other loops may have grown the pool to the number of processors, or to the
@@ -111,19 +126,29 @@ TEST_CASE("parallel_for: a child process loops with threads of its own") {
 #if defined(__SANITIZE_THREAD__)
   skip("ThreadSanitizer lets no child of a process with threads start others");
 #else
-  parallel_for(64, 1, [](size_t, size_t) {}, 4);  // this process has its helpers, asleep or about to sleep
+  parallel_for(
+      64, 1, [](size_t, size_t) {}, 4);  // this process has its helpers, asleep or about to sleep
   for (int round = 0; round < 20; ++round) {
     const pid_t child = fork();
     REQUIRE(child >= 0);
     if (child == 0) {
       alarm(20);  // a child that waits for missing threads ends as a failure
       Visits visits(1000);
-      for (int loop = 0; loop < 3; ++loop) parallel_for(1000, 10, [&](size_t begin, size_t end) { if (loop == 0) visits.add(begin, end, 10); }, 4);
+      for (int loop = 0; loop < 3; ++loop)
+        parallel_for(
+            1000, 10,
+            [&](size_t begin, size_t end) {
+              if (loop == 0) visits.add(begin, end, 10);
+            },
+            4);
       std::atomic<uint32_t> inside{0};
-      parallel_for(2, 1, [&](size_t, size_t) {
-        inside.fetch_add(1);
-        while (inside.load() < 2) std::this_thread::yield();
-      }, 2);
+      parallel_for(
+          2, 1,
+          [&](size_t, size_t) {
+            inside.fetch_add(1);
+            while (inside.load() < 2) std::this_thread::yield();
+          },
+          2);
       _exit(visits.each_once() ? 0 : 1);
     }
     int status = 0;
@@ -131,7 +156,8 @@ TEST_CASE("parallel_for: a child process loops with threads of its own") {
     REQUIRE(WIFEXITED(status));
     REQUIRE(WEXITSTATUS(status) == 0);
     Visits visits(100);
-    parallel_for(100, 1, [&](size_t begin, size_t end) { visits.add(begin, end, 1); }, 4);
+    parallel_for(
+        100, 1, [&](size_t begin, size_t end) { visits.add(begin, end, 1); }, 4);
     REQUIRE(visits.each_once());
   }
 #endif

@@ -17,7 +17,8 @@ extern "C" const char* __lsan_default_options() { return "print_suppressions=0";
 
 namespace {
 const bool held = [] {
-  for (const char* library : {"libvulkan.so.1", "libvulkan_lvp.so", "libVkLayer_khronos_validation.so", "libVkLayer_MESA_device_select.so", "libGLX_nvidia.so.0"})
+  for (const char* library : {"libvulkan.so.1", "libvulkan_lvp.so", "libVkLayer_khronos_validation.so",
+                              "libVkLayer_MESA_device_select.so", "libGLX_nvidia.so.0"})
     (void)dlopen(library, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   return true;
 }();

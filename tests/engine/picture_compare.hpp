@@ -7,10 +7,10 @@
 namespace quarry::test {
 
 struct PictureDifference {
-  uint64_t differing = 0;   // pixels with any channel that differs
-  uint32_t largest = 0;     // of any channel
-  double mean = 0;          // absolute, over all channels
-  uint64_t far = 0;         // pixels with a channel more than 24 away
+  uint64_t differing = 0;  // pixels with any channel that differs
+  uint32_t largest = 0;    // of any channel
+  double mean = 0;         // absolute, over all channels
+  uint64_t far = 0;        // pixels with a channel more than 24 away
 };
 // Pictures of different sizes differ in every pixel.
 PictureDifference compare_pictures(const engine::Picture& a, const engine::Picture& b);

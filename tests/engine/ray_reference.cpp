@@ -12,7 +12,8 @@ ReferenceHit trace_reference(const World& world, const Box3& bounds, const float
   ReferenceHit out;
   if (bounds.empty()) return out;
   const double o[3] = {origin[0], origin[1], origin[2]}, d[3] = {direction[0], direction[1], direction[2]};
-  const int32_t low[3] = {bounds.min.x, bounds.min.y, bounds.min.z}, high[3] = {bounds.max.x, bounds.max.y, bounds.max.z};
+  const int32_t low[3] = {bounds.min.x, bounds.min.y, bounds.min.z},
+                high[3] = {bounds.max.x, bounds.max.y, bounds.max.z};
   // Into the bounds, one voxel before them so that rounding here cannot hide a voxel at their faces.
   double start = 0, end = 1e300;
   for (int i = 0; i < 3; ++i) {

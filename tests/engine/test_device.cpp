@@ -19,7 +19,9 @@ struct Shared {
 
   Shared() {
     engine::DeviceOptions options;
-    options.log = [](int severity, const char* message) { std::printf("vulkan %s: %s\n", severity == 2 ? "ERROR" : "warning", message); };
+    options.log = [](int severity, const char* message) {
+      std::printf("vulkan %s: %s\n", severity == 2 ? "ERROR" : "warning", message);
+    };
     options.validation = true;
     auto made = engine::Device::create(options);
     validates = made.has_value();

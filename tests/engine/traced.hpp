@@ -36,7 +36,9 @@ inline Material lamp(float emission, uint8_t grey = 255) {
   m.emission = emission;
   return m;
 }
-inline double linear(uint8_t srgb) { return srgb <= 10 ? srgb / 255.0 / 12.92 : std::pow((srgb / 255.0 + 0.055) / 1.055, 2.4); }
+inline double linear(uint8_t srgb) {
+  return srgb <= 10 ? srgb / 255.0 / 12.92 : std::pow((srgb / 255.0 + 0.055) / 1.055, 2.4);
+}
 
 // No sun, the same light from everywhere.
 inline engine::RenderSettings furnace(uint32_t width, uint32_t height) {
@@ -55,7 +57,8 @@ struct Traced {
     REQUIRE(made);
     tracer = std::move(*made);
   }
-  engine::PathPicture operator()(SceneWorld& world, const engine::View& view, const engine::RenderSettings& settings, uint32_t paths, bool layers = false) const {
+  engine::PathPicture operator()(SceneWorld& world, const engine::View& view, const engine::RenderSettings& settings,
+                                 uint32_t paths, bool layers = false) const {
     auto made = tracer->render(world.rendered(), view, settings, paths, layers);
     REQUIRE(made);
     return std::move(*made);
@@ -74,7 +77,8 @@ inline engine::View down_at(double x, double y, double z, double fov, uint32_t w
 
 inline double mean_of(const engine::PathPicture& picture) {
   double sum = 0;
-  for (size_t i = 0; i < picture.radiance.size(); i += 4) sum += (double(picture.radiance[i]) + picture.radiance[i + 1] + picture.radiance[i + 2]) / 3;
+  for (size_t i = 0; i < picture.radiance.size(); i += 4)
+    sum += (double(picture.radiance[i]) + picture.radiance[i + 1] + picture.radiance[i + 2]) / 3;
   const size_t pixels = picture.radiance.size() / 4;
   return sum / double(pixels);
 }

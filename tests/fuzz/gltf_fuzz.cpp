@@ -23,6 +23,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   (void)mesh_reader::gltf_version(file);
   const auto mesh = mesh_reader::read_gltf(file, size % 2 == 1, outside, warnings, {1000, 1 << 16, 1 << 18});
   // What it gives must pass the check of those who take it, and an error must have words unless it is about memory.
-  if (mesh ? !check_mesh(*mesh) : mesh.error().message.empty() && mesh.error().code != ErrorCode::out_of_memory) std::abort();
+  if (mesh ? !check_mesh(*mesh) : mesh.error().message.empty() && mesh.error().code != ErrorCode::out_of_memory)
+    std::abort();
   return 0;
 }

@@ -42,7 +42,8 @@ Bytes made(std::span<const uint8_t> in) {
   Bytes png{0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
   chunk(png, "IHDR", {0, 0, 0, in[0], 0, 0, 0, in[1], in[2], in[3], 0, 0, in[4]});
   const auto rows = in.subspan(5);
-  if (in[3] == 3) chunk(png, "PLTE", Bytes(rows.begin(), rows.begin() + int64_t(std::min<size_t>(rows.size() / 3, 256)) * 3));
+  if (in[3] == 3)
+    chunk(png, "PLTE", Bytes(rows.begin(), rows.begin() + int64_t(std::min<size_t>(rows.size() / 3, 256)) * 3));
   Bytes packed(compressBound(uLong(rows.size())));
   uLongf length = uLongf(packed.size());
   compress2(packed.data(), &length, rows.data(), uLong(rows.size()), 1);
@@ -59,5 +60,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Bytes png = data[0] & 1 ? made({data + 1, size - 1}) : Bytes(data + 1, data + size);
   put_checksums_right(png);
   std::vector<std::string> warnings;
-  return quarry::test::check_answer(quarry::io::parse_heightmap(png, data[0] & 2 ? png : Bytes(), {32, 1u << 22}, &warnings));
+  return quarry::test::check_answer(
+      quarry::io::parse_heightmap(png, data[0] & 2 ? png : Bytes(), {32, 1u << 22}, &warnings));
 }

@@ -9,20 +9,20 @@
 #include <filesystem>
 
 #include "tests/file_bytes.hpp"
-#include "tests/voxel/io/grids/binvox_seeds.hpp"
 #include "tests/voxel/foreign/gltf_seeds.hpp"
+#include "tests/voxel/foreign/ply_builder.hpp"
+#include "tests/voxel/io/grids/binvox_seeds.hpp"
 #include "tests/voxel/io/grids/qb_seeds.hpp"
 #include "tests/voxel/io/grids/qbcl_seeds.hpp"
-#include "tests/voxel/io/pictures/heightmap_seeds.hpp"
-#include "tests/voxel/io/minecraft/schematic_seeds.hpp"
-#include "tests/voxel/foreign/ply_builder.hpp"
-#include "tests/voxel/io/points/cloud_seeds.hpp"
 #include "tests/voxel/io/grids/raw_seeds.hpp"
+#include "tests/voxel/io/minecraft/schematic_seeds.hpp"
+#include "tests/voxel/io/pictures/heightmap_seeds.hpp"
+#include "tests/voxel/io/points/cloud_seeds.hpp"
 #include "tests/voxel/io/quarry/store_edits.hpp"
 #include "tests/voxel/io/vox/file_builder.hpp"
-#include "voxel/io/quarry/store.hpp"
-#include "voxel/foreign/pipe/voxel_stream.hpp"
 #include "voxel/foreign/pipe/mesh_stream.hpp"
+#include "voxel/foreign/pipe/voxel_stream.hpp"
+#include "voxel/io/quarry/store.hpp"
 
 using namespace quarry;
 using test::file_bytes, test::VoxBuilder, test::write_bytes;
@@ -36,17 +36,29 @@ void vox_files(const fs::path& dir) {
   write_bytes(dir / "old-animation.vox", dot().model(1, 1, 1, {}).chunk("PACK", {2, 0, 0, 0}).bytes());
   VoxBuilder::Bytes matt;
   for (const int64_t v : {9, 1, 0x3f000000, 127, 0, 0, 0, 0, 0, 0, 0}) VoxBuilder::put(matt, v);
-  write_bytes(dir / "materials.vox", dot().palette({{1, 2, 3, 4}}).dict_chunk("MATL", 1, {{"_type", "_metal"}, {"_metal", "0.5"}, {"_rough", "0.1"}}).dict_chunk("MATL", 2, {{"_type", "_glass"}, {"_alpha", "0.5"}, {"_ri", "1.3"}})
-                                    .dict_chunk("MATL", 3, {{"_type", "_emit"}, {"_emit", "0.9"}, {"_flux", "2"}}).chunk("MATT", matt).chunk("IMAP", VoxBuilder::Bytes(256, 7)).bytes());
+  write_bytes(dir / "materials.vox",
+              dot()
+                  .palette({{1, 2, 3, 4}})
+                  .dict_chunk("MATL", 1, {{"_type", "_metal"}, {"_metal", "0.5"}, {"_rough", "0.1"}})
+                  .dict_chunk("MATL", 2, {{"_type", "_glass"}, {"_alpha", "0.5"}, {"_ri", "1.3"}})
+                  .dict_chunk("MATL", 3, {{"_type", "_emit"}, {"_emit", "0.9"}, {"_flux", "2"}})
+                  .chunk("MATT", matt)
+                  .chunk("IMAP", VoxBuilder::Bytes(256, 7))
+                  .bytes());
   VoxBuilder graph = dot().model(1, 1, 1, {{0, 0, 0, 9}});
   graph.transform(0, 1, {{}}, {{"_name", "root"}}).group(1, {2, 4, 2}, {{"_hidden", "1"}});
-  graph.transform(2, 3, {{{"_r", "40"}, {"_t", "-5 3 2"}, {"_f", "0"}}, {{"_f", "7"}}}, {{"_name", "first"}}, 0).shape(3, {{0, {{"_f", "0"}}}, {1, {{"_f", "4"}}}});
+  graph.transform(2, 3, {{{"_r", "40"}, {"_t", "-5 3 2"}, {"_f", "0"}}, {{"_f", "7"}}}, {{"_name", "first"}}, 0)
+      .shape(3, {{0, {{"_f", "0"}}}, {1, {{"_f", "4"}}}});
   graph.transform(4, 5, {{{"_t", "1 0 0"}}}, {{"_hidden", "1"}}, 1).shape(5, {{1, {}}});
-  graph.dict_chunk("LAYR", 0, {{"_name", "zero"}}).dict_chunk("LAYR", 1, {{"_hidden", "1"}}).dict_chunk("rCAM", 0, {{"_focus", "0 1 2"}, {"_angle", "30 45 0"}, {"_radius", "9"}, {"_fov", "45"}});
+  graph.dict_chunk("LAYR", 0, {{"_name", "zero"}})
+      .dict_chunk("LAYR", 1, {{"_hidden", "1"}})
+      .dict_chunk("rCAM", 0, {{"_focus", "0 1 2"}, {"_angle", "30 45 0"}, {"_radius", "9"}, {"_fov", "45"}});
   write_bytes(dir / "graph.vox", graph.chunk("rOBJ", {0, 0, 0, 0}).chunk("NOTE", {1}).bytes());
 }
 
-bool run(sqlite3* db, const std::string& sql) { return sqlite3_exec(db, sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK; }
+bool run(sqlite3* db, const std::string& sql) {
+  return sqlite3_exec(db, sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK;
+}
 
 // Databases as edits leave them, in pages of 512 bytes: what fuzzers try most must be small.
 bool store_files(const fs::path& dir) {
@@ -59,7 +71,8 @@ bool store_files(const fs::path& dir) {
   sqlite3* db = nullptr;
   const auto shrink = [&] {
     fs::remove(small);
-    const bool done = sqlite3_open(file.c_str(), &db) == SQLITE_OK && run(db, "PRAGMA page_size=512; VACUUM INTO '" + small.string() + "'");
+    const bool done = sqlite3_open(file.c_str(), &db) == SQLITE_OK &&
+                      run(db, "PRAGMA page_size=512; VACUUM INTO '" + small.string() + "'");
     sqlite3_close(db);
     return done;
   };
@@ -97,9 +110,14 @@ bool store_files(const fs::path& dir) {
   add("steps", 0, file_bytes(small));
   // With what lies beside it in the middle of a change: first in SQLite's rollback journal, then in its log.
   for (const char* mode : {"delete", "wal"}) {
-    if (sqlite3_open(small.c_str(), &db) != SQLITE_OK || !run(db, std::string("PRAGMA journal_mode=") + mode + "; PRAGMA wal_autocheckpoint=0; PRAGMA cache_size=2; PRAGMA cache_spill=2")) return false;
+    if (sqlite3_open(small.c_str(), &db) != SQLITE_OK ||
+        !run(db, std::string("PRAGMA journal_mode=") + mode +
+                     "; PRAGMA wal_autocheckpoint=0; PRAGMA cache_size=2; PRAGMA cache_spill=2"))
+      return false;
     const bool wal = mode[0] == 'w';
-    if (!run(db, wal ? "DELETE FROM chunks WHERE volume = 0 AND x < 0; UPDATE palette SET name = 'x' WHERE id = 3" : "BEGIN; DELETE FROM chunks WHERE volume = 0; UPDATE palette SET name = 'y'")) return false;
+    if (!run(db, wal ? "DELETE FROM chunks WHERE volume = 0 AND x < 0; UPDATE palette SET name = 'x' WHERE id = 3"
+                     : "BEGIN; DELETE FROM chunks WHERE volume = 0; UPDATE palette SET name = 'y'"))
+      return false;
     std::vector<uint8_t> bytes = file_bytes(small);
     const std::vector<uint8_t> sidecar = file_bytes(small.string() + (wal ? "-wal" : "-journal"));
     bytes.insert(bytes.end(), sidecar.begin(), sidecar.end());
@@ -197,8 +215,9 @@ Files kind(uint8_t which, Files files) {
 void picture_files(const fs::path& dir) {
   seeds(dir, kind(0, test::heightmap_seeds()));
   // A picture that says it is 839 million pixels wide.
-  seeds(dir, kind(0, {{"wide", {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n', 0, 0, 0, 13, 'I', 'H', 'D', 'R', 0x32, 0, 0, 0x49, 0x44, 0x41, 0x54, 2, 8, 6, 0, 0, 0, 0, 0, 0, 0,
-                                0, 0, 0, 0, 'I', 'D', 'A', 'T', 0, 0, 0, 0}}}));
+  seeds(dir, kind(0, {{"wide", {0x89, 'P',  'N', 'G', '\r', '\n', 0x1a, '\n', 0,   0,   0,   13, 'I', 'H', 'D',
+                                'R',  0x32, 0,   0,   0x49, 0x44, 0x41, 0x54, 2,   8,   6,   0,  0,   0,   0,
+                                0,    0,    0,   0,   0,    0,    0,    'I',  'D', 'A', 'T', 0,  0,   0,   0}}}));
   // Width, height, bits, colour type, interlaced; then rows, each after the number of its filter.
   seeds(dir, kind(1, {{"rows-grey", {3, 2, 8, 0, 0, 0, 1, 2, 3, 1, 4, 5, 6}},
                       {"rows-palette", {4, 2, 8, 3, 0, 0, 1, 2, 3, 0, 2, 3, 2, 1, 0}},
@@ -219,7 +238,8 @@ void compressed_gltf_files(const fs::path& dir) {
     std::vector<uint32_t> filtered(positions.size());
     meshopt_encodeFilterExp(filtered.data(), 8, 12, 15, positions.data());
     test::Gltf g = test::gltf_box();
-    const auto pack = [&](size_t view, const std::vector<uint8_t>& bytes, const char* mode, size_t count, size_t stride) {
+    const auto pack = [&](size_t view, const std::vector<uint8_t>& bytes, const char* mode, size_t count,
+                          size_t stride) {
       const size_t packed = g.view(bytes);
       test::GltfJson how = g.json["bufferViews"][packed];
       g.json["bufferViews"].erase(packed);
@@ -227,8 +247,11 @@ void compressed_gltf_files(const fs::path& dir) {
       if (stride == 12) how["filter"] = filter;
       g.json["bufferViews"][view]["extensions"]["EXT_meshopt_compression"] = how;
     };
-    std::vector<uint8_t> vertices(meshopt_encodeVertexBufferBound(8, 12)), indices(meshopt_encodeIndexBufferBound(36, 8));
-    vertices.resize(meshopt_encodeVertexBuffer(vertices.data(), vertices.size(), filter[0] == 'N' ? static_cast<const void*>(positions.data()) : filtered.data(), 8, 12));
+    std::vector<uint8_t> vertices(meshopt_encodeVertexBufferBound(8, 12)),
+        indices(meshopt_encodeIndexBufferBound(36, 8));
+    vertices.resize(meshopt_encodeVertexBuffer(
+        vertices.data(), vertices.size(),
+        filter[0] == 'N' ? static_cast<const void*>(positions.data()) : filtered.data(), 8, 12));
     indices.resize(meshopt_encodeIndexBuffer(indices.data(), indices.size(), triangles.data(), 36));
     pack(0, vertices, "ATTRIBUTES", 8, 12);
     pack(1, indices, "TRIANGLES", 36, 2);
@@ -252,7 +275,8 @@ void compressed_gltf_files(const fs::path& dir) {
     if (!mesh || !encoder.EncodeMeshToBuffer(*mesh, &packed).ok()) continue;
     test::Gltf g = test::gltf_box();
     const auto* bytes = reinterpret_cast<const uint8_t*>(packed.data());
-    g.json["meshes"][0]["primitives"][0]["extensions"]["KHR_draco_mesh_compression"] = {{"bufferView", g.view({bytes, bytes + packed.size()})}, {"attributes", {{"POSITION", 0}}}};
+    g.json["meshes"][0]["primitives"][0]["extensions"]["KHR_draco_mesh_compression"] = {
+        {"bufferView", g.view({bytes, bytes + packed.size()})}, {"attributes", {{"POSITION", 0}}}};
     write_bytes(dir / ("draco-" + std::to_string(method) + ".glb"), g.glb());
   }
 }
@@ -267,13 +291,19 @@ void raw_files(const fs::path& dir) {
 }
 
 void text_files(const fs::path& dir) {
-  const auto text = [&](const char* name, uint8_t which, const std::string& words) { seeds(dir, kind(which, {{name, {words.begin(), words.end()}}})); };
-  text("script", 0, "# a comment\nsphere add 1 2.5 -3 4 7\nbox remove 0 0 0 5 5 5 1\nline paint 1 1 1 9 9 9 2 3\n"
-      "undo\ncamera 30 45\ntype two words\nquit\n");
+  const auto text = [&](const char* name, uint8_t which, const std::string& words) {
+    seeds(dir, kind(which, {{name, {words.begin(), words.end()}}}));
+  };
+  text("script", 0,
+       "# a comment\nsphere add 1 2.5 -3 4 7\nbox remove 0 0 0 5 5 5 1\nline paint 1 1 1 9 9 9 2 3\n"
+       "undo\ncamera 30 45\ntype two words\nquit\n");
   text("list", 1, "# inputs\n\nhouse_vox\r\nhouse_vox\n two words \n");
-  text("resume needs", 2, "{\"job\":\"a\",\"hash\":\"b\",\"needs\":{\"files\":[\"t.png\"],\"hash\":\"c\"},\"outputs\":[{\"file\":\"c.glb\",\"bytes\":12,\"time\":-3}]}\n");
-  text("resume", 2, "{\"job\":\"a\",\"hash\":\"b\",\"outputs\":[{\"file\":\"c.glb\",\"bytes\":12,\"time\":-3}]}\n"
-      "{\"job\":\"a\",\"hash\"");
+  text("resume needs", 2,
+       "{\"job\":\"a\",\"hash\":\"b\",\"needs\":{\"files\":[\"t.png\"],\"hash\":\"c\"},\"outputs\":[{\"file\":\"c."
+       "glb\",\"bytes\":12,\"time\":-3}]}\n");
+  text("resume", 2,
+       "{\"job\":\"a\",\"hash\":\"b\",\"outputs\":[{\"file\":\"c.glb\",\"bytes\":12,\"time\":-3}]}\n"
+       "{\"job\":\"a\",\"hash\"");
   text("template", 3, "out/{dir}/{{{stem}}}-{index}{part}.{ext}");
   text("head", 4, "ply\nformat ascii 1.0\n");
 }

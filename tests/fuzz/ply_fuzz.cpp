@@ -11,6 +11,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   mesh_reader::ReferencedFiles files(file);
   io::BufferedReader pieces({data, size});
   const auto mesh = mesh_reader::parse_ply(pieces, file, size % 2 == 0, warnings, files);
-  if (mesh ? !check_mesh(*mesh) : mesh.error().message.empty() && mesh.error().code != ErrorCode::out_of_memory) std::abort();
+  if (mesh ? !check_mesh(*mesh) : mesh.error().message.empty() && mesh.error().code != ErrorCode::out_of_memory)
+    std::abort();
   return 0;
 }

@@ -13,6 +13,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   switch (data[0] % 3) {
     case 0: return test::check_answer(io::parse_nrrd(rest, {}));
     case 1: return test::check_answer(io::parse_nrrd(rest.first(rest.size() / 2), rest.subspan(rest.size() / 2)));
-    default: return test::check_answer(io::parse_raw(rest.subspan(3), {int8_t(rest[0]), int8_t(rest[1]), int8_t(rest[2])}, &warnings));
+    default:
+      return test::check_answer(
+          io::parse_raw(rest.subspan(3), {int8_t(rest[0]), int8_t(rest[1]), int8_t(rest[2])}, &warnings));
   }
 }

@@ -57,11 +57,14 @@ void make_right(std::vector<uint8_t>& sidecar, size_t page) {
 void salvage(std::span<const uint8_t> bytes, size_t sidecar_bytes, bool right) {
   const auto database = bytes.first(bytes.size() - std::min(bytes.size(), sidecar_bytes));
   std::vector<uint8_t> sidecar(bytes.begin() + int64_t(database.size()), bytes.end());
-  if (right && database.size() >= 100) make_right(sidecar, std::max<size_t>(512, size_t(database[16]) << 8 | database[17]));
+  if (right && database.size() >= 100)
+    make_right(sidecar, std::max<size_t>(512, size_t(database[16]) << 8 | database[17]));
   const bool journal = !sidecar.empty() && sidecar[0] == 0xd9;
   io::Salvage salvage;
   std::vector<std::string> warnings;
-  const auto scene = salvage_database(database, {journal ? std::span<const uint8_t>() : sidecar, journal ? sidecar : std::span<const uint8_t>()}, kMemoryLimit, salvage, &warnings);
+  const auto scene = salvage_database(
+      database, {journal ? std::span<const uint8_t>() : sidecar, journal ? sidecar : std::span<const uint8_t>()},
+      kMemoryLimit, salvage, &warnings);
   if (!scene && scene.error().message.empty()) std::abort();
   if (!scene) return;
   for (const Instance& i : scene->instances)
@@ -74,7 +77,9 @@ void read_database(const uint8_t* data, size_t size) {
   auto* copy = static_cast<unsigned char*>(sqlite3_malloc64(size ? size : 1));
   std::memcpy(copy, data, size);
   // The database in memory takes the copy over, whatever it says about it.
-  if (sqlite3_deserialize(db->handle(), "main", copy, int64_t(size), int64_t(size), SQLITE_DESERIALIZE_FREEONCLOSE | SQLITE_DESERIALIZE_READONLY) != SQLITE_OK) return;
+  if (sqlite3_deserialize(db->handle(), "main", copy, int64_t(size), int64_t(size),
+                          SQLITE_DESERIALIZE_FREEONCLOSE | SQLITE_DESERIALIZE_READONLY) != SQLITE_OK)
+    return;
   std::vector<UndoRecord> history;
   size_t position = 0;
   const auto scene = read_world(*db, kMemoryLimit, {}, &history, &position);
@@ -122,7 +127,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     default:  // a frame that is not zstd's, or lies about its length
       (void)decode_chunk({rest, length}, count, 1, {0, 0, 0}, &bricks);
       (void)decode_part({rest, length}, count, 1, &changes);
-      if (std::vector<MaterialChange> materials; decode_materials({rest, length}, count, 1, &materials) && materials.size() != 1) std::abort();
+      if (std::vector<MaterialChange> materials;
+          decode_materials({rest, length}, count, 1, &materials) && materials.size() != 1)
+        std::abort();
   }
   return 0;
 }

@@ -7,8 +7,8 @@
 #include <cstring>
 #include <vector>
 
-#include "voxel/foreign/pipe/voxel_stream.hpp"
 #include "voxel/foreign/pipe/mesh_stream.hpp"
+#include "voxel/foreign/pipe/voxel_stream.hpp"
 
 using namespace quarry;
 

@@ -9,9 +9,9 @@
 #include <filesystem>
 #include <fstream>
 
-#include "app/editor/session/script.hpp"
-#include "app/console/inputs.hpp"
 #include "app/batch/resume.hpp"
+#include "app/console/inputs.hpp"
+#include "app/editor/session/script.hpp"
 #include "voxel/io/formats.hpp"
 
 using namespace quarry;

@@ -16,8 +16,8 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "voxel/io/vox/read.hpp"
 #include "voxel/io/vox/chunks.hpp"
+#include "voxel/io/vox/read.hpp"
 
 using namespace quarry;
 
@@ -73,7 +73,9 @@ class Steps {
 // A file with a path that is in no folder.
 class FileInMemory {
  public:
-  FileInMemory() : fd_(::memfd_create("vox", MFD_CLOEXEC)), path_("/proc/self/fd/" + std::to_string(fd_)) { require(fd_ >= 0); }
+  FileInMemory() : fd_(::memfd_create("vox", MFD_CLOEXEC)), path_("/proc/self/fd/" + std::to_string(fd_)) {
+    require(fd_ >= 0);
+  }
   FileInMemory(const FileInMemory&) = delete;
   FileInMemory& operator=(const FileInMemory&) = delete;
   ~FileInMemory() { ::close(fd_); }
@@ -92,7 +94,7 @@ class FileInMemory {
 struct Parts {
   std::optional<Scene> scene;
   uint64_t regions = 0;
-  std::function<void()> begun;           // may be null
+  std::function<void()> begun;      // may be null
   uint64_t refused = ~uint64_t(0);  // the region that is not taken
 
   RegionSink sink() {
@@ -118,7 +120,8 @@ struct Parts {
 bool same_camera(const Camera& a, const Camera& b) {
   const auto bits = [](const Camera& c) {
     std::array<uint64_t, 7> out{};
-    for (size_t i = 0; i < 3; ++i) out[i] = std::bit_cast<uint64_t>(c.position[i]), out[3 + i] = std::bit_cast<uint64_t>(c.target[i]);
+    for (size_t i = 0; i < 3; ++i)
+      out[i] = std::bit_cast<uint64_t>(c.position[i]), out[3 + i] = std::bit_cast<uint64_t>(c.target[i]);
     out[6] = std::bit_cast<uint64_t>(c.vertical_fov_degrees);
     return out;
   };
@@ -126,14 +129,17 @@ bool same_camera(const Camera& a, const Camera& b) {
 }
 
 bool same_instance(const Instance& a, const Instance& b) {
-  return a.volume == b.volume && a.rotation == b.rotation && a.offset == b.offset && a.layer == b.layer && a.hidden == b.hidden && a.name == b.name && a.group_path == b.group_path;
+  return a.volume == b.volume && a.rotation == b.rotation && a.offset == b.offset && a.layer == b.layer &&
+         a.hidden == b.hidden && a.name == b.name && a.group_path == b.group_path;
 }
 
 void require_same(const Scene& a, const Scene& b) {
-  require(std::equal(a.volumes.begin(), a.volumes.end(), b.volumes.begin(), b.volumes.end(),
-                     [](const Volume& v, const Volume& w) { return v.name == w.name && v.size == w.size && v.bricks == w.bricks; }));
+  require(std::equal(
+      a.volumes.begin(), a.volumes.end(), b.volumes.begin(), b.volumes.end(),
+      [](const Volume& v, const Volume& w) { return v.name == w.name && v.size == w.size && v.bricks == w.bricks; }));
   require(std::equal(a.instances.begin(), a.instances.end(), b.instances.begin(), b.instances.end(), same_instance));
-  require(std::equal(a.layers.begin(), a.layers.end(), b.layers.begin(), b.layers.end(), [](const Layer& l, const Layer& m) { return l.name == m.name && l.hidden == m.hidden; }));
+  require(std::equal(a.layers.begin(), a.layers.end(), b.layers.begin(), b.layers.end(),
+                     [](const Layer& l, const Layer& m) { return l.name == m.name && l.hidden == m.hidden; }));
   require(std::equal(a.cameras.begin(), a.cameras.end(), b.cameras.begin(), b.cameras.end(), same_camera));
   require(a.palette == b.palette && a.overlap == b.overlap && a.metadata == b.metadata);
   uint64_t placed = 0;
@@ -142,8 +148,10 @@ void require_same(const Scene& a, const Scene& b) {
   const auto facts = scene_facts(a, Axes::z_up), others = scene_facts(b, Axes::z_up);
   require(facts.has_value() == others.has_value());
   if (!facts) return require(facts.error().message == others.error().message);
-  require(facts->placed == placed && others->placed == placed && facts->flat_all == others->flat_all && facts->flat_visible == others->flat_visible);
-  require(facts->colors_used == others->colors_used && facts->bounds == others->bounds && facts->pos_sum == others->pos_sum && facts->col_sum == others->col_sum);
+  require(facts->placed == placed && others->placed == placed && facts->flat_all == others->flat_all &&
+          facts->flat_visible == others->flat_visible);
+  require(facts->colors_used == others->colors_used && facts->bounds == others->bounds &&
+          facts->pos_sum == others->pos_sum && facts->col_sum == others->col_sum);
 }
 
 // A reading that something comes between: a hash of the input says what and where.
@@ -164,11 +172,14 @@ void disturb(const FileInMemory& file, std::span<const uint8_t> bytes, uint64_t 
       std::vector<uint8_t> other(bytes.begin(), bytes.end());
       if (number & 1) {
         // Models of one voxel, up to the end: more than there were.
-        constexpr std::string_view kModel("SIZE\x0c\0\0\0\0\0\0\0\1\0\0\0\1\0\0\0\1\0\0\0XYZI\x08\0\0\0\0\0\0\0\1\0\0\0\0\0\0\1", 44);
-        for (size_t at = 20; at + kModel.size() <= other.size(); at += kModel.size()) std::copy(kModel.begin(), kModel.end(), other.begin() + std::ptrdiff_t(at));
+        constexpr std::string_view kModel(
+            "SIZE\x0c\0\0\0\0\0\0\0\1\0\0\0\1\0\0\0\1\0\0\0XYZI\x08\0\0\0\0\0\0\0\1\0\0\0\0\0\0\1", 44);
+        for (size_t at = 20; at + kModel.size() <= other.size(); at += kModel.size())
+          std::copy(kModel.begin(), kModel.end(), other.begin() + std::ptrdiff_t(at));
       } else {
         other[part] = uint8_t(choice >> 48);
-        std::rotate(other.begin() + std::ptrdiff_t(part), other.begin() + std::ptrdiff_t(part + (other.size() - part) / 2), other.end());
+        std::rotate(other.begin() + std::ptrdiff_t(part),
+                    other.begin() + std::ptrdiff_t(part + (other.size() - part) / 2), other.end());
       }
       file.set(other);
     };
@@ -194,9 +205,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto whole = io::parse_vox(bytes, &warnings_whole);
   Parts parts;
   const auto done = io::read_vox_regions(file.path(), kLongest, &warnings, {}, parts.sink());
-  require(warnings == warnings_whole && done.has_value() == whole.has_value() && parts.scene.has_value() == whole.has_value());
+  require(warnings == warnings_whole && done.has_value() == whole.has_value() &&
+          parts.scene.has_value() == whole.has_value());
   if (!whole) {
-    require(done.error().code == whole.error().code && done.error().message == whole.error().message && !done.error().message.empty());
+    require(done.error().code == whole.error().code && done.error().message == whole.error().message &&
+            !done.error().message.empty());
     return 0;
   }
   require(done->regions == parts.regions);

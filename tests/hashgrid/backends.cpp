@@ -72,7 +72,8 @@ Recount recount(const std::vector<uint64_t>& words, const GridView& view) {
       count.keys.push_back(qry_key_of_stored(key, view.locality));
       count.values.push_back(uint32_t(w[index] >> 32));
       const auto blame_key = [&](const char* what) {
-        blame(what + (" (key " + std::to_string(key) + ", page " + std::to_string(page) + ", word " + std::to_string(index) + ")"));
+        blame(what + (" (key " + std::to_string(key) + ", page " + std::to_string(page) + ", word " +
+                      std::to_string(index) + ")"));
       };
       if (w[index] >> 32 == 0xFFFFFFFFu) blame_key("a key with the reserved value");
       if (!seen.insert(key)) blame_key("a key stands in two slots");
@@ -98,7 +99,8 @@ Recount recount(const std::vector<uint64_t>& words, const GridView& view) {
         const uint32_t may_be_in = qry_stash_sector(probes, pages, n);
         if (may_be_in == page * 1024 + sector) break;
         for (uint32_t i = 0; i < 4; ++i)
-          if (words[size_t{may_be_in} * 4 + i] == ~uint64_t{0}) blame_key("a never-used slot before a key in the stash");
+          if (words[size_t{may_be_in} * 4 + i] == ~uint64_t{0})
+            blame_key("a never-used slot before a key in the stash");
       }
     }
     for (uint32_t sector = 8; sector < 1024; ++sector) {
@@ -112,7 +114,8 @@ Recount recount(const std::vector<uint64_t>& words, const GridView& view) {
       count.spilled_buckets += state(sector) & 1u;
       for (uint32_t i = 0; i < 4; ++i)
         if (state(sector) != 0 && w[sector * 4 + i] == ~uint64_t{0})
-          blame("a never-used slot in bucket " + std::to_string(sector) + " of page " + std::to_string(page) + ", which keys went past");
+          blame("a never-used slot in bucket " + std::to_string(sector) + " of page " + std::to_string(page) +
+                ", which keys went past");
     }
     count.fullest_page_live = std::max(count.fullest_page_live, in_page);
   }
@@ -147,12 +150,16 @@ Recount recount(const std::vector<uint64_t>& words, const CompactView& view) {
       if (word(sector, 0) >> 31 == 0) blame("a sector that a key went past without a mark", sector);
     }
   };
-  const auto fields_of = [&](uint32_t page) { return page >= view.layout.table.pages || view.page_count < 1024 ? 1u : view.page_count < 12288 ? 2u : 3u; };
-  for (uint64_t sector = 0; sector < full.size(); ++sector) full[sector] = is_full(sector, fields_of(uint32_t(sector / 1024)));
+  const auto fields_of = [&](uint32_t page) {
+    return page >= view.layout.table.pages || view.page_count < 1024 ? 1u : view.page_count < 12288 ? 2u : 3u;
+  };
+  for (uint64_t sector = 0; sector < full.size(); ++sector)
+    full[sector] = is_full(sector, fields_of(uint32_t(sector / 1024)));
   for (uint32_t page = 0; page < view.page_count; ++page) {
     const bool stashed = page >= view.layout.table.pages;
     const uint32_t fields = fields_of(page), tag_words = 5 - fields;
-    const uint64_t first_page = stashed ? view.layout.table.pages : 0, sectors = (stashed ? view.layout.stash.pages : view.layout.table.pages) * 1024ull;
+    const uint64_t first_page = stashed ? view.layout.table.pages : 0,
+                   sectors = (stashed ? view.layout.stash.pages : view.layout.table.pages) * 1024ull;
     const uint64_t remainders = ((uint64_t{1} << 32) + sectors - 1) / sectors;
     const uint32_t bits = fields == 1 ? 31 : fields == 2 ? 15 : 10;
     uint64_t in_page = 0;
@@ -176,14 +183,17 @@ Recount recount(const std::vector<uint64_t>& words, const CompactView& view) {
         uint64_t mixed = first + remainder;
         const auto remainder_of = [&](uint64_t m) { return ((m * sectors & 0xFFFFFFFFu) * remainders) >> 32; };
         if (mixed > 0xFFFFFFFFu || mixed * sectors >> 32 != home || remainder_of(mixed) != remainder) --mixed;
-        if (mixed * sectors >> 32 != home || remainder_of(mixed) != remainder) blame("a tag that no key of its home has", sector);
+        if (mixed * sectors >> 32 != home || remainder_of(mixed) != remainder)
+          blame("a tag that no key of its home has", sector);
         pass(first_page * 1024, home, uint32_t(distance));
         uint32_t table_mixed = uint32_t(mixed);
         if (stashed) {  // then every sector of the table that it may be in was full
           table_mixed = qry_unmix(table_mixed);
-          const uint64_t of_table = view.layout.table.pages * 1024ull, of_remainders = ((uint64_t{1} << 32) + of_table - 1) / of_table;
+          const uint64_t of_table = view.layout.table.pages * 1024ull,
+                         of_remainders = ((uint64_t{1} << 32) + of_table - 1) / of_table;
           const uint64_t product = table_mixed * of_table, rest = ((product & 0xFFFFFFFFu) * of_remainders) >> 32;
-          const uint32_t table_fields = view.page_count < 12288 ? 2 : 3, reach = table_fields == 2 ? 16 : 6, no_tag = table_fields == 2 ? 32767 : 1023;
+          const uint32_t table_fields = view.page_count < 12288 ? 2 : 3, reach = table_fields == 2 ? 16 : 6,
+                         no_tag = table_fields == 2 ? 32767 : 1023;
           uint32_t may = 0;
           while (may < reach && rest + may * of_remainders < no_tag) ++may;
           pass(0, product >> 32, may);
@@ -210,22 +220,27 @@ template <class On, class IsWanted>
 std::vector<uint32_t> keys_from(const On& on, uint64_t first, uint64_t last, size_t count, const IsWanted& is_wanted) {
   std::vector<uint32_t> keys;
   for (uint64_t position = first; keys.size() < count && position < last; ++position)
-    if (on.key_at(uint32_t(position)) != kQryReservedKey && is_wanted(uint32_t(position))) keys.push_back(on.key_at(uint32_t(position)));
+    if (on.key_at(uint32_t(position)) != kQryReservedKey && is_wanted(uint32_t(position)))
+      keys.push_back(on.key_at(uint32_t(position)));
   REQUIRE(keys.size() == count);
   return keys;
 }
-std::vector<uint32_t> keys_of_bucket(const On<GridView>& on, uint32_t page, uint32_t bucket, uint32_t page_count, size_t count) {
+std::vector<uint32_t> keys_of_bucket(const On<GridView>& on, uint32_t page, uint32_t bucket, uint32_t page_count,
+                                     size_t count) {
   // The stored keys of a page are a range, and so are those of a line of four buckets in it: step finely through the
   // range and keep what fits.
-  const uint64_t first = ((uint64_t{page} << 32) + page_count - 1) / page_count, size = (uint64_t{1} << 32) / page_count;
+  const uint64_t first = ((uint64_t{page} << 32) + page_count - 1) / page_count,
+                 size = (uint64_t{1} << 32) / page_count;
   return keys_from(on, (first + size * (bucket / 4) / 248) & ~uint64_t{7}, first + size, count, [&](uint32_t stored) {
     const QryProbeSequence probes = qry_probe_sequence(stored, page_count);
     return probes.page == page && probes.home_sector == kQryStateSectors + bucket;
   });
 }
-std::vector<uint32_t> keys_of_bucket(const On<CompactView>& on, uint32_t page, uint32_t bucket, uint32_t page_count, size_t count) {
+std::vector<uint32_t> keys_of_bucket(const On<CompactView>& on, uint32_t page, uint32_t bucket, uint32_t page_count,
+                                     size_t count) {
   const uint64_t sectors = qry_compact(page_count).table.pages * 1024ull, home = page * 1024ull + bucket;
-  return keys_from(on, ((home << 32) + sectors - 1) / sectors, uint64_t{1} << 32, count, [&](uint32_t mixed) { return mixed * sectors >> 32 == home; });
+  return keys_from(on, ((home << 32) + sectors - 1) / sectors, uint64_t{1} << 32, count,
+                   [&](uint32_t mixed) { return mixed * sectors >> 32 == home; });
 }
 
 std::vector<uint32_t> some_keys(uint32_t seed, size_t count) {

@@ -38,10 +38,8 @@ class On {
   uint32_t parallelism() const { return executor_.parallelism(); }
   MemorySource& memory() const { return executor_.memory(); }
   BulkOperations<View>& operations() const {
-    if constexpr (std::is_same_v<View, CompactView>)
-      return executor_.compact();
-    else
-      return executor_.pairs();
+    if constexpr (std::is_same_v<View, CompactView>) return executor_.compact();
+    else return executor_.pairs();
   }
   Result<Grid> create_grid(GridOptions options, MemorySource* memory = nullptr) const {
     options.layout = compact ? Layout::compact : Layout::pairs;
@@ -50,7 +48,9 @@ class On {
   }
   static constexpr bool compact = std::is_same_v<View, CompactView>;
   // The key at a position of the table's key order: neighbours there share page and home bucket.
-  uint32_t key_at(uint32_t position) const { return compact ? qry_unmix(position) : qry_key_of_stored(position, uint32_t(test_locality())); }
+  uint32_t key_at(uint32_t position) const {
+    return compact ? qry_unmix(position) : qry_key_of_stored(position, uint32_t(test_locality()));
+  }
   uint32_t page_of(uint32_t key, uint32_t page_count) const {
     if (compact) return qry_compact_place(qry_mix(key), qry_compact(page_count).table).home / kQrySectorsPerPage;
     return qry_page(qry_stored_key(key, uint32_t(test_locality())), page_count);
@@ -127,7 +127,8 @@ std::vector<uint64_t> words_of(Executor& executor, const View& view) {
   return words;
 }
 inline std::string fault_in(Executor& executor, const Grid& grid) {
-  if (grid.layout() == Layout::compact) return recount(words_of(executor, grid.compact_view()), grid.compact_view()).fault;
+  if (grid.layout() == Layout::compact)
+    return recount(words_of(executor, grid.compact_view()), grid.compact_view()).fault;
   return recount(words_of(executor, grid.view()), grid.view()).fault;
 }
 
@@ -136,10 +137,8 @@ template <class View = GridView>
 class Table {
  public:
   Table(const On<View>& on, uint32_t page_count) : on_(on), words_(on, size_t{page_count} * kQryPageWords) {
-    if constexpr (On<View>::compact)
-      view_ = compact_view(words_.data(), page_count);
-    else
-      view_ = {words_.data(), page_count, 0, uint32_t(test_locality())};
+    if constexpr (On<View>::compact) view_ = compact_view(words_.data(), page_count);
+    else view_ = {words_.data(), page_count, 0, uint32_t(test_locality())};
     REQUIRE(on.operations().clear(view_).has_value());
   }
   Table(Executor& executor, uint32_t page_count) : Table(On<View>(executor), page_count) {}
@@ -152,17 +151,23 @@ class Table {
 
   using Keys = std::vector<uint32_t>;
   BulkReport insert(const Keys& keys, const Keys& values, std::vector<Outcome>* outcomes = nullptr) {
-    return change(keys, values, outcomes, nullptr, [&](auto& o, auto* k, auto* v, auto* each) { return o.insert(view_, k, v, keys.size(), each); });
+    return change(keys, values, outcomes, nullptr,
+                  [&](auto& o, auto* k, auto* v, auto* each) { return o.insert(view_, k, v, keys.size(), each); });
   }
   BulkReport assign(const Keys& keys, const Keys& values, std::vector<Outcome>* outcomes = nullptr) {
-    return change(keys, values, outcomes, nullptr, [&](auto& o, auto* k, auto* v, auto* each) { return o.assign(view_, k, v, keys.size(), each); });
+    return change(keys, values, outcomes, nullptr,
+                  [&](auto& o, auto* k, auto* v, auto* each) { return o.assign(view_, k, v, keys.size(), each); });
   }
   BulkReport find_or_insert(const Keys& keys, Keys& values, std::vector<Outcome>* outcomes = nullptr) {
     const Keys given = values;
-    return change(keys, given, outcomes, &values, [&](auto& o, auto* k, auto* v, auto* each) { return o.find_or_insert(view_, k, v, keys.size(), each); });
+    return change(keys, given, outcomes, &values, [&](auto& o, auto* k, auto* v, auto* each) {
+      return o.find_or_insert(view_, k, v, keys.size(), each);
+    });
   }
   BulkReport erase(const Keys& keys, std::vector<Outcome>* outcomes = nullptr, Keys* old = nullptr) {
-    return change(keys, keys, outcomes, old, [&](auto& o, auto* k, auto* v, auto* each) { return o.erase(view_, k, keys.size(), old != nullptr ? v : nullptr, each); });
+    return change(keys, keys, outcomes, old, [&](auto& o, auto* k, auto* v, auto* each) {
+      return o.erase(view_, k, keys.size(), old != nullptr ? v : nullptr, each);
+    });
   }
   Keys find(const Keys& keys, std::vector<uint8_t>* depths = nullptr) {
     const Array<uint32_t> k(on_, keys), v(on_, keys.size());
@@ -177,7 +182,8 @@ class Table {
 
  private:
   template <class Operation>
-  BulkReport change(const Keys& keys, const Keys& values, std::vector<Outcome>* outcomes, Keys* values_out, const Operation& operation) {
+  BulkReport change(const Keys& keys, const Keys& values, std::vector<Outcome>* outcomes, Keys* values_out,
+                    const Operation& operation) {
     const Array<uint32_t> k(on_, keys), v(on_, values);
     const Array<Outcome> o(on_, keys.size());
     // Without outcomes to write, a large batch may be processed page by page.
@@ -192,14 +198,15 @@ class Table {
   Array<uint64_t> words_;
   View view_{};
 };
-Table(Executor&, uint32_t) -> Table<GridView>;
+Table(Executor&, uint32_t)->Table<GridView>;
 
 // The keys met so far: a flat set, because a test under a sanitizer inserts millions of them.
 class KeySet {
  public:
   bool insert(uint32_t key) {  // returns whether it is new; not for the reserved key
     if (++count_ * 2 > slots_.size()) {
-      const std::vector<uint32_t> old = std::exchange(slots_, std::vector<uint32_t>(std::max<size_t>(1024, slots_.size() * 4), kQryReservedKey));
+      const std::vector<uint32_t> old =
+          std::exchange(slots_, std::vector<uint32_t>(std::max<size_t>(1024, slots_.size() * 4), kQryReservedKey));
       for (const uint32_t each : old)
         if (each != kQryReservedKey) slots_[place_of(each)] = each;
     }
@@ -221,13 +228,16 @@ class KeySet {
 };
 
 // `count` different keys whose home is bucket `bucket` (pairs: 0..991, compact: 0..1023) of `page`; needs few pages.
-std::vector<uint32_t> keys_of_bucket(const On<GridView>& on, uint32_t page, uint32_t bucket, uint32_t page_count, size_t count);
-std::vector<uint32_t> keys_of_bucket(const On<CompactView>& on, uint32_t page, uint32_t bucket, uint32_t page_count, size_t count);
+std::vector<uint32_t> keys_of_bucket(const On<GridView>& on, uint32_t page, uint32_t bucket, uint32_t page_count,
+                                     size_t count);
+std::vector<uint32_t> keys_of_bucket(const On<CompactView>& on, uint32_t page, uint32_t bucket, uint32_t page_count,
+                                     size_t count);
 // `count` different keys of one page, spread over it.
 template <class View>
 std::vector<uint32_t> keys_of_page(const On<View>& on, uint32_t page, uint32_t page_count, size_t count) {
   std::vector<uint32_t> keys;
-  const uint64_t first = ((uint64_t{page} << 32) + page_count - 1) / page_count, size = (uint64_t{1} << 32) / page_count;
+  const uint64_t first = ((uint64_t{page} << 32) + page_count - 1) / page_count,
+                 size = (uint64_t{1} << 32) / page_count;
   std::mt19937 random(page + 17);
   KeySet seen;
   while (keys.size() < count) {
@@ -239,7 +249,9 @@ std::vector<uint32_t> keys_of_page(const On<View>& on, uint32_t page, uint32_t p
 // `count` different keys anywhere, the same for the same seed.
 std::vector<uint32_t> some_keys(uint32_t seed, size_t count);
 // A value that belongs to the key: by construction no other key's value has the same upper 24 bits.
-constexpr uint32_t value_of(uint32_t key, uint32_t tag = 0) { return ((key * 0x9E3779B1u) & 0x7FFFFF00u) | (tag & 0xFFu); }
+constexpr uint32_t value_of(uint32_t key, uint32_t tag = 0) {
+  return ((key * 0x9E3779B1u) & 0x7FFFFF00u) | (tag & 0xFFu);
+}
 std::vector<uint32_t> values_of(const std::vector<uint32_t>& keys, uint32_t tag = 0);
 
 }  // namespace quarry::hashgrid::test

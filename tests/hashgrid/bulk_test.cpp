@@ -20,8 +20,8 @@ size_t scaled(const On<View>& executor, size_t of_cuda) {
 }
 
 template <class View>
-BulkReport insert_exclusive(const On<View>& executor, const View& view, const std::vector<uint32_t>& keys, const std::vector<uint32_t>& values,
-                        bool fresh) {
+BulkReport insert_exclusive(const On<View>& executor, const View& view, const std::vector<uint32_t>& keys,
+                            const std::vector<uint32_t>& values, bool fresh) {
   const Array<uint32_t> k(executor, keys), v(executor, values);
   const auto report = executor.operations().insert_exclusive(view, k.data(), v.data(), keys.size(), fresh);
   REQUIRE(report.has_value());
@@ -73,7 +73,7 @@ TEST_CASE("large batch: at a load of 0.95 every key is in without growth, in at 
           "[quick]") {
   on_each_executor([](Executor& executor) {
     if (executor.parallelism() == 8) return;  // 1 and 2 threads cover it
-    const uint32_t pages = 96;  // a group of 64 and 32 more: one group of 96
+    const uint32_t pages = 96;                // a group of 64 and 32 more: one group of 96
     Table table(executor, pages);
     const std::vector<uint32_t> keys = some_keys(95, size_t(0.95 * 4096 * pages)), values = values_of(keys);
     const BulkReport report = insert_exclusive(On<GridView>(executor), table.view(), keys, values, true);
@@ -133,7 +133,8 @@ TEST_CASE("large batch: of keys of one page its group's stash takes what the pag
     // The same key erased and inserted again: the freed slot waits for the next phase, the key does not.
     table.next_phase();
     REQUIRE(table.erase(keys).erased == keys.size());
-    REQUIRE(table.insert(keys, values_of(keys, 1)).inserted + executor.pairs().stats(table.view())->freed >= keys.size());
+    REQUIRE(table.insert(keys, values_of(keys, 1)).inserted + executor.pairs().stats(table.view())->freed >=
+            keys.size());
     REQUIRE(table.fault() == "");
     table.next_phase();
     table.insert(keys, values_of(keys, 1));
@@ -171,10 +172,8 @@ TEST_CASE("large batches: insert, assign and erase do what they say to keys new,
         size_t wrong = 0, missing = 0;
         for (size_t i = 0; i < batch.size(); ++i) {
           const auto before = known.find(batch[i]);
-          if (before == known.end() && found[i] == kQryReservedValue)
-            ++missing;
-          else
-            wrong += found[i] != (before == known.end() ? value_of(batch[i], 2) : before->second);
+          if (before == known.end() && found[i] == kQryReservedValue) ++missing;
+          else wrong += found[i] != (before == known.end() ? value_of(batch[i], 2) : before->second);
           if (found[i] != kQryReservedValue) known[batch[i]] = found[i];
         }
         REQUIRE(wrong == 0);
@@ -215,8 +214,9 @@ TEST_CASE("large batches: inserts, assigns and erases of the same keys by severa
         std::vector<std::jthread> callers;
         for (size_t t = 0; t < reports.size(); ++t)
           callers.emplace_back([&, t] {
-            const auto report = t == 0   ? executor.pairs().insert(table.view(), k.data(), v.data(), keys.size(), nullptr)
-                                : t == 1 ? executor.pairs().assign(table.view(), k.data(), v.data(), keys.size(), nullptr)
+            const auto report = t == 0 ? executor.pairs().insert(table.view(), k.data(), v.data(), keys.size(), nullptr)
+                                : t == 1
+                                    ? executor.pairs().assign(table.view(), k.data(), v.data(), keys.size(), nullptr)
                                 : t == 2 ? executor.pairs().erase(table.view(), k.data(), keys.size(), nullptr, nullptr)
                                          : executor.pairs().find(table.view(), k.data(), keys.size(), nullptr, nullptr);
             if (report) reports[t] = *report;
@@ -225,7 +225,8 @@ TEST_CASE("large batches: inserts, assigns and erases of the same keys by severa
       const auto before = executor.pairs().stats(table.view());
       int64_t balance = 0;
       for (const BulkReport& report : reports) {
-        REQUIRE(report.inserted + report.present + report.assigned + report.erased + report.absent + report.full == keys.size());
+        REQUIRE(report.inserted + report.present + report.assigned + report.erased + report.absent + report.full ==
+                keys.size());
         balance += int64_t(report.inserted) - int64_t(report.erased);
       }
       REQUIRE(int64_t(before->live) == balance);
@@ -276,7 +277,8 @@ TEST_CASE("large batch: into a table in use old keys keep their values, freed sl
       // No present key may be lost, whatever was refused.
       size_t lost = 0;
       const std::vector<uint32_t> after = table.find(kept);
-      for (size_t i = 0; i < kept.size(); ++i) lost += kept_values[i] != kQryReservedValue && after[i] != kept_values[i];
+      for (size_t i = 0; i < kept.size(); ++i)
+        lost += kept_values[i] != kQryReservedValue && after[i] != kept_values[i];
       REQUIRE(lost == 0);
     }
   });
@@ -312,7 +314,8 @@ TEST_CASE("large batch: copies leave each key once, with one copy's value; reser
       const std::vector<uint32_t> found = table.find(asked);
       size_t wrong = 0;
       for (size_t i = 0; i < asked.size(); ++i)
-        wrong += found[i] == kQryReservedValue ? report.full == 0 : (found[i] & ~0xFFu) != known[asked[i]] || (found[i] & 0xFFu) >= 7;
+        wrong += found[i] == kQryReservedValue ? report.full == 0
+                                               : (found[i] & ~0xFFu) != known[asked[i]] || (found[i] & 0xFFu) >= 7;
       REQUIRE(wrong == 0);
       REQUIRE(table.fault() == "");
     }
@@ -345,7 +348,7 @@ TEST_CASE("large batch: keys that crowd into one page are refused or placed, nev
           "[quick]") {
   on_each_layout([](const auto& executor) {
     const uint32_t pages = 300;
-    for (const uint32_t page : {17u, pages - 1}) {  // no scratch memory follows the last page's list
+    for (const uint32_t page : {17u, pages - 1}) {              // no scratch memory follows the last page's list
       if (executor.parallelism() == 8 && page == 17) continue;  // 1 and 2 threads cover it
       Table table(executor, pages);
       std::vector<uint32_t> keys = keys_of_page(executor, page, pages, 1500);

@@ -23,7 +23,8 @@ void check_comparison() {
     for (uint32_t i = 0; i < Format::kFields; ++i) word |= tag[i] << i * Format::kBits;
     for (const uint32_t wanted : {tag[0], tag[1], tag[2], uint32_t(Format::kNoTag)}) {
       uint32_t expected = 0;
-      for (uint32_t i = 0; i < Format::kFields; ++i) expected |= uint32_t{tag[i] == wanted} << (i * Format::kBits + Format::kBits - 1);
+      for (uint32_t i = 0; i < Format::kFields; ++i)
+        expected |= uint32_t{tag[i] == wanted} << (i * Format::kBits + Format::kBits - 1);
       if (Format::matches(word, wanted) != expected) FAIL("word " << word << ", wanted " << wanted);
     }
   }
@@ -36,7 +37,8 @@ TEST_CASE("compact: word-parallel comparison finds exactly the equal tags, in ev
 }
 
 TEST_CASE("compact: sector, tag and distance tell every key from every other, and give it back") {
-  for (const uint32_t pages : {1u, 2u, 3u, 1000u, 1023u, 1024u, 1025u, 12287u, 12288u, 16384u, 32768u, 100003u, 1u << 21}) {
+  for (const uint32_t pages :
+       {1u, 2u, 3u, 1000u, 1023u, 1024u, 1025u, 12287u, 12288u, 16384u, 32768u, 100003u, 1u << 21}) {
     INFO(pages << " pages");
     const QryCompact layout = qry_compact(pages);
     REQUIRE(layout.table.pages + layout.stash.pages == pages);
@@ -50,9 +52,10 @@ TEST_CASE("compact: sector, tag and distance tell every key from every other, an
       const uint64_t sectors = part.pages * 1024ull;
       size_t wrong = 0;
       for (const uint64_t sector : {uint64_t{0}, uint64_t{1}, sectors / 3, sectors / 2 + 7, sectors - 2, sectors - 1}) {
-        const uint64_t first = ((sector << 32) + sectors - 1) / sectors, end = std::min(uint64_t{1} << 32, (((sector + 1) << 32) + sectors - 1) / sectors);
+        const uint64_t first = ((sector << 32) + sectors - 1) / sectors,
+                       end = std::min(uint64_t{1} << 32, (((sector + 1) << 32) + sectors - 1) / sectors);
         uint64_t last_tag = ~uint64_t{0};
-        for (uint64_t mixed = first; mixed < end; mixed += end - mixed > 5000 ? 97 : 1) {
+        for (uint64_t mixed = first; mixed<end; mixed += end - mixed> 5000 ? 97 : 1) {
           const QryCompactPlace place = qry_compact_place(uint32_t(mixed), part);
           wrong += place.home != sector || place.tag >= part.remainders || place.tag == last_tag;
           last_tag = place.tag;
@@ -60,7 +63,8 @@ TEST_CASE("compact: sector, tag and distance tell every key from every other, an
           for (uint32_t d = 0; d < detail::compact_distances(place.tag, part); d += d < 3 ? 1 : 100) {
             const uint32_t tag = place.tag + d * part.remainders;
             const detail::CompactHome back = inverse.home_of_entry(qry_compact_sector(place.home, d), tag, part);
-            wrong += tag >= qry_compact_no_tag(part.fields) || back.place.home != place.home || back.place.tag != place.tag || back.distance != d;
+            wrong += tag >= qry_compact_no_tag(part.fields) || back.place.home != place.home ||
+                     back.place.tag != place.tag || back.distance != d;
           }
         }
       }
@@ -72,13 +76,15 @@ TEST_CASE("compact: sector, tag and distance tell every key from every other, an
 std::vector<uint32_t> keys_of_sector(uint32_t page_count, uint32_t sector, size_t most) {
   const uint64_t sectors = qry_compact(page_count).table.pages * 1024ull;
   std::vector<uint32_t> keys;
-  for (uint64_t mixed = ((uint64_t{sector} << 32) + sectors - 1) / sectors; mixed * sectors >> 32 == sector && keys.size() < most; ++mixed)
+  for (uint64_t mixed = ((uint64_t{sector} << 32) + sectors - 1) / sectors;
+       mixed * sectors >> 32 == sector && keys.size() < most; ++mixed)
     if (qry_unmix(uint32_t(mixed)) != kQryReservedKey) keys.push_back(qry_unmix(uint32_t(mixed)));
   return keys;
 }
 
 // Checks a grid of any format: it holds the model's pairs, by find, by enumeration and by the count.
-void require_holds(Executor& executor, Grid& grid, const std::vector<uint32_t>& keys, const std::vector<uint32_t>& values) {
+void require_holds(Executor& executor, Grid& grid, const std::vector<uint32_t>& keys,
+                   const std::vector<uint32_t>& values) {
   const Array<uint32_t> k(executor, keys), out(executor, keys.size());
   REQUIRE(grid.find(k.span(), out.span())->present == keys.size());
   REQUIRE(out.get() == values);

@@ -11,7 +11,9 @@
 namespace quarry::hashgrid::test {
 namespace {
 
-uint64_t count_of(const std::vector<Outcome>& outcomes, Outcome wanted) { return uint64_t(std::count(outcomes.begin(), outcomes.end(), wanted)); }
+uint64_t count_of(const std::vector<Outcome>& outcomes, Outcome wanted) {
+  return uint64_t(std::count(outcomes.begin(), outcomes.end(), wanted));
+}
 
 TEST_CASE("contract: a full table refuses, says which keys, keeps all others, and does not hang",
           "[quick][one-caller]") {
@@ -35,7 +37,8 @@ TEST_CASE("contract: a full table refuses, says which keys, keeps all others, an
     table.next_phase();
     std::vector<Outcome> second;
     REQUIRE(table.insert(keys, values_of(keys), &second).full == report.full);
-    for (size_t i = 0; i < keys.size(); ++i) wrong += second[i] != (outcomes[i] == Outcome::full ? Outcome::full : Outcome::present);
+    for (size_t i = 0; i < keys.size(); ++i)
+      wrong += second[i] != (outcomes[i] == Outcome::full ? Outcome::full : Outcome::present);
     REQUIRE(wrong == 0);
     REQUIRE(table.assign(keys, values_of(keys, 7)).assigned == report.inserted);
     REQUIRE(table.erase(keys).erased == report.inserted);
@@ -63,7 +66,8 @@ TEST_CASE("contract: a grid that may not grow says what it refuses and holds the
     const std::set<uint64_t> gone(refused.begin(), refused.end());
     const std::vector<uint32_t> found = out.get();
     size_t wrong = 0;
-    for (uint64_t i = 0; i < keys.size(); ++i) wrong += found[i] != (gone.contains(i) ? kQryReservedValue : value_of(keys[i]));
+    for (uint64_t i = 0; i < keys.size(); ++i)
+      wrong += found[i] != (gone.contains(i) ? kQryReservedValue : value_of(keys[i]));
     REQUIRE(wrong == 0);
 
     auto free = executor.create_grid({});
@@ -80,8 +84,7 @@ TEST_CASE("contract: keys that crowd into one bucket are refused with a reason i
     // Neighbours in mixed order share page and home bucket at every reasonable size; a page and the stash of its group
     // hold at most 10,000.
     std::vector<uint32_t> keys;
-    for (uint32_t mixed = 1000000; keys.size() < 11000; ++mixed)
-      keys.push_back(executor.key_at(mixed));
+    for (uint32_t mixed = 1000000; keys.size() < 11000; ++mixed) keys.push_back(executor.key_at(mixed));
     const Array<uint32_t> k(executor, keys), v(executor, values_of(keys)), out(executor, keys.size());
     auto grid = executor.create_grid({});
     REQUIRE(grid.has_value());
@@ -98,7 +101,9 @@ TEST_CASE("contract: keys that crowd into one bucket are refused with a reason i
     // reported.
     const uint64_t crowd = grid->size();
     std::vector<uint32_t> others = some_keys(73, size_t{grid->page_count()} * 4200);
-    std::erase_if(others, [crowded = std::set<uint32_t>(keys.begin(), keys.end())](uint32_t key) { return crowded.contains(key); });
+    std::erase_if(others, [crowded = std::set<uint32_t>(keys.begin(), keys.end())](uint32_t key) {
+      return crowded.contains(key);
+    });
     const Array<uint32_t> o(executor, others), ov(executor, values_of(others)), found(executor, others.size());
     const auto more = grid->insert(o.span(), ov.span(), &refused);
     REQUIRE(more.has_value() == refused.empty());
@@ -189,19 +194,22 @@ TEST_CASE("contract: the reserved key and value are refused, each with its outco
     const BulkReport report = table.insert({5, kQryReservedKey, 6, 7}, {50, 51, kQryReservedValue, 70}, &outcomes);
     REQUIRE(report.inserted == 2);
     REQUIRE(report.reserved == 2);
-    REQUIRE(outcomes == std::vector<Outcome>{Outcome::inserted, Outcome::reserved, Outcome::reserved, Outcome::inserted});
+    REQUIRE(outcomes ==
+            std::vector<Outcome>{Outcome::inserted, Outcome::reserved, Outcome::reserved, Outcome::inserted});
     REQUIRE(table.assign({kQryReservedKey, 5}, {1, kQryReservedValue}).reserved == 2);
     std::vector<uint32_t> values{1, kQryReservedValue};
     REQUIRE(table.find_or_insert({kQryReservedKey, 8}, values).reserved == 2);
     REQUIRE(table.erase({kQryReservedKey, 9}, &outcomes).reserved == 1);
     REQUIRE(outcomes[1] == Outcome::absent);
     std::vector<uint8_t> depths;
-    REQUIRE(table.find({5, kQryReservedKey, 6, 7, 8}, &depths) == std::vector<uint32_t>{50, kQryReservedValue, kQryReservedValue, 70, kQryReservedValue});
+    REQUIRE(table.find({5, kQryReservedKey, 6, 7, 8}, &depths) ==
+            std::vector<uint32_t>{50, kQryReservedValue, kQryReservedValue, 70, kQryReservedValue});
     REQUIRE(depths == std::vector<uint8_t>{1, 0, 1, 1, 1});
 
     auto grid = executor.create_grid({});
     REQUIRE(grid.has_value());
-    const Array<uint32_t> k(executor, std::vector<uint32_t>{1, kQryReservedKey, 3}), v(executor, std::vector<uint32_t>{10, 20, 30});
+    const Array<uint32_t> k(executor, std::vector<uint32_t>{1, kQryReservedKey, 3}),
+        v(executor, std::vector<uint32_t>{10, 20, 30});
     std::vector<uint64_t> refused;
     const auto answer = grid->insert(k.span(), v.span(), &refused);
     REQUIRE_FALSE(answer.has_value());
@@ -239,7 +247,9 @@ TEST_CASE("contract: a slot freed in a phase is not reused in it, and is in the 
   on_each_executor([](Executor& executor) {
     Table table(executor, 1);
     const std::vector<uint32_t> keys = keys_of_bucket(On<GridView>(executor), 0, 100, 1, 600);
-    const auto part = [&](size_t from, size_t count) { return std::vector<uint32_t>(keys.begin() + ptrdiff_t(from), keys.begin() + ptrdiff_t(from + count)); };
+    const auto part = [&](size_t from, size_t count) {
+      return std::vector<uint32_t>(keys.begin() + ptrdiff_t(from), keys.begin() + ptrdiff_t(from + count));
+    };
     REQUIRE(table.insert(part(0, 4), values_of(part(0, 4))).inserted == 4);
     std::vector<uint8_t> depths;
     table.find(part(0, 4), &depths);
@@ -253,7 +263,9 @@ TEST_CASE("contract: a slot freed in a phase is not reused in it, and is in the 
     REQUIRE(table.insert(part(6, 2), values_of(part(6, 2))).inserted == 2);
     table.find(part(6, 2), &depths);
     REQUIRE(depths == std::vector<uint8_t>{1, 1});
-    REQUIRE(table.find(part(0, 8)) == std::vector<uint32_t>{kQryReservedValue, kQryReservedValue, kQryReservedValue, kQryReservedValue, value_of(keys[4]), value_of(keys[5]), value_of(keys[6]), value_of(keys[7])});
+    REQUIRE(table.find(part(0, 8)) == std::vector<uint32_t>{kQryReservedValue, kQryReservedValue, kQryReservedValue,
+                                                            kQryReservedValue, value_of(keys[4]), value_of(keys[5]),
+                                                            value_of(keys[6]), value_of(keys[7])});
     // A key that is further on is not inserted a second time into a slot that was freed before it.
     REQUIRE(table.insert(part(4, 2), values_of(part(4, 2), 9)).present == 2);
     REQUIRE(table.assign(part(4, 1), values_of(part(4, 1), 9)).assigned == 1);
@@ -267,7 +279,8 @@ TEST_CASE("contract: a slot freed in a phase is not reused in it, and is in the 
       table.erase(some);
     }
     REQUIRE(table.fault() == "");
-    REQUIRE(table.find(part(4, 4)) == std::vector<uint32_t>{value_of(keys[4], 9), value_of(keys[5]), value_of(keys[6]), value_of(keys[7])});
+    REQUIRE(table.find(part(4, 4)) ==
+            std::vector<uint32_t>{value_of(keys[4], 9), value_of(keys[5]), value_of(keys[6]), value_of(keys[7])});
   });
 }
 
@@ -303,8 +316,10 @@ TEST_CASE("contract: wrong arguments are refused with a message, not a crash") {
     REQUIRE(Grid::create(executor, {.max_load_factor = 0}).error().code == ErrorCode::invalid_argument);
     REQUIRE(Grid::create(executor, {.max_load_factor = 1.5}).error().code == ErrorCode::invalid_argument);
     REQUIRE(executor.pairs().clear({}).error().code == ErrorCode::invalid_argument);
-    REQUIRE(executor.pairs().find({grid->view().words, 1, 0}, nullptr, 3, nullptr, nullptr).error().code == ErrorCode::invalid_argument);
-    REQUIRE(executor.pairs().clear({grid->view().words, 1, kQryPhaseNever}).error().code == ErrorCode::invalid_argument);
+    REQUIRE(executor.pairs().find({grid->view().words, 1, 0}, nullptr, 3, nullptr, nullptr).error().code ==
+            ErrorCode::invalid_argument);
+    REQUIRE(executor.pairs().clear({grid->view().words, 1, kQryPhaseNever}).error().code ==
+            ErrorCode::invalid_argument);
   });
 #if !defined(QRY_HAVE_CUDA)
   REQUIRE(make_cuda_executor().error().code == ErrorCode::unsupported);

@@ -2,8 +2,8 @@
 // cuda_host_state.cu - a process's CUDA state, read and compared.
 #include "tests/hashgrid/cuda_host_state.hpp"
 
-#include "hashgrid/cuda_stream.cuh"
 #include "base/cuda/launch.cuh"
+#include "hashgrid/cuda_stream.cuh"
 
 namespace quarry::hashgrid::test {
 namespace {
@@ -32,7 +32,8 @@ HostState host_state() {
     cudaDeviceGetDefaultMemPool(&pool, device);
     cudaDeviceGetMemPool(&usual, device);
     cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &kept_bytes);
-    state.pools += std::to_string(device) + (pool == usual ? ": default, keeps " : ": another, keeps ") + std::to_string(kept_bytes) + "; ";
+    state.pools += std::to_string(device) + (pool == usual ? ": default, keeps " : ": another, keeps ") +
+                   std::to_string(kept_bytes) + "; ";
   }
   return state;
 }
@@ -42,7 +43,9 @@ HostContext::HostContext(int device) {
   const auto find = driver_call<CUresult (*)(CUdevice*, int)>("cuDeviceGet");
   CUdevice found{};
   CUcontext context = nullptr;
-  if (make != nullptr && find != nullptr && find(&found, device) == CUDA_SUCCESS && make(&context, 0, found) == CUDA_SUCCESS) context_ = context;
+  if (make != nullptr && find != nullptr && find(&found, device) == CUDA_SUCCESS &&
+      make(&context, 0, found) == CUDA_SUCCESS)
+    context_ = context;
 }
 HostContext::~HostContext() {
   const auto destroy = driver_call<CUresult (*)(CUcontext)>("cuCtxDestroy");

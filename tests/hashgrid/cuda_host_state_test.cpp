@@ -23,7 +23,8 @@ std::unique_ptr<Executor> cuda_or_skip() {
 // Creates a table, inserts a batch, looks it up, reads statistics: this allocates every kind of memory.
 void use(Executor& executor) {
   constexpr uint32_t kPages = 4, kKeys = 5000;
-  const auto table = executor.memory().allocate(size_t{kPages} * kQryPageBytes, "table"), memory = executor.memory().allocate(size_t{kKeys} * 8, "keys");
+  const auto table = executor.memory().allocate(size_t{kPages} * kQryPageBytes, "table"),
+             memory = executor.memory().allocate(size_t{kKeys} * 8, "keys");
   REQUIRE(table);
   REQUIRE(memory);
   std::vector<uint32_t> keys(size_t{kKeys} * 2);

@@ -49,7 +49,8 @@ TEST_CASE("grid: lives in the memory it is given, grows through it, and gives ev
         REQUIRE(grid->insert(k.span().subspan(at, 5000), v.span().subspan(at, 5000)).has_value());
         REQUIRE(grid->size() == at + 5000);
         REQUIRE(memory.live_bytes == size_t{grid->page_count()} * kQryPageBytes);
-        const void* const seen = executor.compact ? static_cast<const void*>(grid->compact_view().words) : grid->view().words;
+        const void* const seen =
+            executor.compact ? static_cast<const void*>(grid->compact_view().words) : grid->view().words;
         REQUIRE(grid->block().data == seen);
         REQUIRE(grid->find(k.span().first(at + 5000), out.span().first(at + 5000))->present == at + 5000);
       }
@@ -118,7 +119,9 @@ TEST_CASE("grid: growth under churn keeps every pair, and keys that are there al
     // Churn at a steady size: slots freed by erases are reused, so the table keeps its size.
     for (int round = 0; round < 60; ++round) {
       REQUIRE(grid->erase(k.span().subspan(size_t(round) % 9 * 1000, 1000))->erased == 1000);
-      REQUIRE(grid->insert(k.span().subspan(size_t(round) % 9 * 1000, 1000), v.span().subspan(size_t(round) % 9 * 1000, 1000))->inserted == 1000);
+      REQUIRE(grid->insert(k.span().subspan(size_t(round) % 9 * 1000, 1000),
+                           v.span().subspan(size_t(round) % 9 * 1000, 1000))
+                  ->inserted == 1000);
     }
     REQUIRE(grid->page_count() == pages);
     REQUIRE(grid->stats()->live == keys.size());

@@ -43,7 +43,8 @@ void run_history(const On<View>& executor, uint32_t seed, size_t universe_size, 
   universe[0] = 0;  // a key like any other
   universe[1] = 0xFFFFFFFEu;
   Map map;
-  auto made = executor.create_grid({.capacity = random() % 3000, .max_load_factor = 0.5 + 0.4 * double(random() % 100) / 100});
+  auto made =
+      executor.create_grid({.capacity = random() % 3000, .max_load_factor = 0.5 + 0.4 * double(random() % 100) / 100});
   REQUIRE(made.has_value());
   Grid grid = std::move(*made);
   for (int step = 0; step < steps; ++step) {
@@ -129,10 +130,8 @@ TEST_CASE("history: the same batches leave the same pairs on every executor and 
     for (int step = 0; step < 12; ++step) {
       const std::vector<uint32_t> keys = batch_of(random, universe, 9000);
       const Array<uint32_t> k(executor, keys), v(executor, values_of(keys, uint32_t(step)));
-      if (step % 3 == 2)
-        REQUIRE(grid->erase(k.span()).has_value());
-      else
-        REQUIRE(grid->assign(k.span(), v.span()).has_value());
+      if (step % 3 == 2) REQUIRE(grid->erase(k.span()).has_value());
+      else REQUIRE(grid->assign(k.span(), v.span()).has_value());
     }
     auto pairs = grid->enumerate(true);
     REQUIRE(pairs.has_value());

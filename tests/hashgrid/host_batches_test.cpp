@@ -40,7 +40,8 @@ std::vector<uint64_t> bytes_after_history(uint32_t threads, uint32_t seed, Local
     BulkReport expected;
     switch (random() % 4) {
       case 0: {
-        for (size_t i = 0; i < keys.size(); ++i) ++(map.emplace(keys[i], values[i]).second ? expected.inserted : expected.present);
+        for (size_t i = 0; i < keys.size(); ++i)
+          ++(map.emplace(keys[i], values[i]).second ? expected.inserted : expected.present);
         const auto report = grid->insert(keys, values);
         REQUIRE(report.has_value());
         REQUIRE(report->inserted == expected.inserted);
@@ -48,7 +49,8 @@ std::vector<uint64_t> bytes_after_history(uint32_t threads, uint32_t seed, Local
         break;
       }
       case 1: {
-        for (size_t i = 0; i < keys.size(); ++i) ++(map.insert_or_assign(keys[i], values[i]).second ? expected.inserted : expected.assigned);
+        for (size_t i = 0; i < keys.size(); ++i)
+          ++(map.insert_or_assign(keys[i], values[i]).second ? expected.inserted : expected.assigned);
         const auto report = grid->assign(keys, values);
         REQUIRE(report.has_value());
         REQUIRE(report->inserted == expected.inserted);
@@ -133,7 +135,8 @@ TEST_CASE("host batches: reserved keys and values are refused, by number, and al
 TEST_CASE("host batches: bulk look-ups answer as look-ups of one key do, with as many sectors read", "[quick]") {
   for (const Locality locality : {Locality::plain, Locality::rows}) {
     const auto executor = make_host_executor(2);
-    auto grid = Grid::create(*executor, {.capacity = 7600, .max_load_factor = 0.95, .locality = locality, .may_grow = false});
+    auto grid =
+        Grid::create(*executor, {.capacity = 7600, .max_load_factor = 0.95, .locality = locality, .may_grow = false});
     REQUIRE(grid.has_value());
     const Keys keys = some_keys(11, 7950);  // the buckets of two pages have 7936 slots
     (void)grid->insert(keys, values_of(keys));

@@ -124,10 +124,12 @@ TEST_CASE("passes: a sweep keeps every pair, forgets freed slots, and makes dept
 
 TEST_CASE("passes: a rehash to any page count keeps every pair, and says how many found no place", "[quick][pages]") {
   on_each_layout([](const auto& executor) {
-    for (const auto& [from_pages, to_pages] : std::vector<std::pair<uint32_t, uint32_t>>{{1, 2}, {2, 3}, {3, 2}, {7, 5}, {5, 50}, {8, 16}, {13, 13}}) {
+    for (const auto& [from_pages, to_pages] :
+         std::vector<std::pair<uint32_t, uint32_t>>{{1, 2}, {2, 3}, {3, 2}, {7, 5}, {5, 50}, {8, 16}, {13, 13}}) {
       INFO(from_pages << " pages to " << to_pages);
       Table from(executor, from_pages);
-      const std::vector<uint32_t> keys = fill_roughly(from, 60 + from_pages, size_t{std::min(from_pages, to_pages)} * 3500);
+      const std::vector<uint32_t> keys =
+          fill_roughly(from, 60 + from_pages, size_t{std::min(from_pages, to_pages)} * 3500);
       Table to(executor, to_pages);
       const auto refused = executor.operations().rehash(from.view(), to.view());
       REQUIRE(refused.has_value());

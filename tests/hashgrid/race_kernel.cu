@@ -13,7 +13,8 @@ constexpr uint32_t kThreads = 128;
 template <class View>
 __global__ void __launch_bounds__(kThreads) race(View view, RacePlan plan, RaceEvent* events) {
   const uint32_t thread = blockIdx.x * kThreads + threadIdx.x;
-  for (uint32_t step = 0; step < plan.steps; ++step) events[size_t{thread} * plan.steps + step] = race_step(view, plan, thread, step);
+  for (uint32_t step = 0; step < plan.steps; ++step)
+    events[size_t{thread} * plan.steps + step] = race_step(view, plan, thread, step);
 }
 
 template <class View>
@@ -28,7 +29,8 @@ std::vector<RaceEvent> run_race(const View& view, const RacePlan& plan, uint32_t
       error = cudaErrorLaunchFailure;
     }
   }
-  if (error == cudaSuccess) error = cudaMemcpy(events.data(), device_events, events.size() * sizeof(RaceEvent), cudaMemcpyDeviceToHost);
+  if (error == cudaSuccess)
+    error = cudaMemcpy(events.data(), device_events, events.size() * sizeof(RaceEvent), cudaMemcpyDeviceToHost);
   cudaFree(device_events);
   if (error != cudaSuccess) {
     std::printf("race kernel: %s\n", cudaGetErrorString(error));
@@ -39,7 +41,11 @@ std::vector<RaceEvent> run_race(const View& view, const RacePlan& plan, uint32_t
 
 }  // namespace
 
-std::vector<RaceEvent> race_on_cuda(const GridView& view, const RacePlan& plan, uint32_t threads) { return run_race(view, plan, threads); }
-std::vector<RaceEvent> race_on_cuda(const CompactView& view, const RacePlan& plan, uint32_t threads) { return run_race(view, plan, threads); }
+std::vector<RaceEvent> race_on_cuda(const GridView& view, const RacePlan& plan, uint32_t threads) {
+  return run_race(view, plan, threads);
+}
+std::vector<RaceEvent> race_on_cuda(const CompactView& view, const RacePlan& plan, uint32_t threads) {
+  return run_race(view, plan, threads);
+}
 
 }  // namespace quarry::hashgrid::test

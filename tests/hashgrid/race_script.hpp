@@ -13,7 +13,7 @@ enum class Op : uint8_t { insert, assign, find, find_or_insert, erase };
 struct RaceEvent {
   uint32_t key_index;
   uint32_t given;  // value passed in
-  uint32_t got;  // value returned by find, find_or_insert, erase
+  uint32_t got;    // value returned by find, find_or_insert, erase
   Op op;
   Outcome outcome;  // find: present or absent
 };
@@ -28,7 +28,9 @@ struct RacePlan {
 };
 
 // Same as value_of() of backends.hpp: the upper bits belong to the key, the lowest eight identify the writer.
-QRY_HD inline uint32_t race_value(uint32_t key, uint32_t tag) { return ((key * 0x9E3779B1u) & 0x7FFFFF00u) | (tag & 0xFFu); }
+QRY_HD inline uint32_t race_value(uint32_t key, uint32_t tag) {
+  return ((key * 0x9E3779B1u) & 0x7FFFFF00u) | (tag & 0xFFu);
+}
 
 template <class View>
 QRY_HD inline RaceEvent race_step(const View& view, const RacePlan& plan, uint32_t thread, uint32_t step) {

@@ -25,10 +25,10 @@ uint32_t header_sum_of_stypes(void) {
   return device.stype + world.stype + open.stype + save.stype + edit.stype + state.stype + stats.stype + render.stype;
 }
 
-qry_vulkan_device_info header_adopt(PFN_vkGetInstanceProcAddr get, VkInstance instance, VkPhysicalDevice physical, VkDevice device, VkQueue queue,
-                                    const VkPhysicalDeviceFeatures2* features);
-qry_vulkan_device_info header_adopt(PFN_vkGetInstanceProcAddr get, VkInstance instance, VkPhysicalDevice physical, VkDevice device, VkQueue queue,
-                                    const VkPhysicalDeviceFeatures2* features) {
+qry_vulkan_device_info header_adopt(PFN_vkGetInstanceProcAddr get, VkInstance instance, VkPhysicalDevice physical,
+                                    VkDevice device, VkQueue queue, const VkPhysicalDeviceFeatures2* features);
+qry_vulkan_device_info header_adopt(PFN_vkGetInstanceProcAddr get, VkInstance instance, VkPhysicalDevice physical,
+                                    VkDevice device, VkQueue queue, const VkPhysicalDeviceFeatures2* features) {
   qry_vulkan_device_info info = QRY_VULKAN_DEVICE_INFO_INIT;
   info.get_instance_proc_addr = get;
   info.instance = instance;

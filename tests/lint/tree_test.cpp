@@ -23,7 +23,8 @@ struct SourceFile {
 };
 
 const fs::path kRoot = QRY_SOURCE_DIR;
-const std::vector<std::string> kFloors = {"app", "assets", "base", "bench", "cmake", "docs", "engine", "hashgrid", "shaders", "tests", "voxel"};
+const std::vector<std::string> kFloors = {"app",    "assets",   "base",    "bench", "cmake", "docs",
+                                          "engine", "hashgrid", "shaders", "tests", "voxel"};
 const std::set<std::string> kSourceKinds = {".h", ".hpp", ".cuh", ".c", ".cpp", ".cu", ".glsl"};
 
 std::string read(const fs::path& file) {
@@ -39,13 +40,16 @@ const std::vector<SourceFile>& sources() {
     for (const std::string& floor : kFloors) {
       if (!fs::exists(kRoot / floor)) continue;
       for (const auto& entry : fs::recursive_directory_iterator(kRoot / floor)) {
-        if (!entry.is_regular_file() || (entry.path().extension() != ".md" && !kSourceKinds.count(entry.path().extension().string()))) continue;
+        if (!entry.is_regular_file() ||
+            (entry.path().extension() != ".md" && !kSourceKinds.count(entry.path().extension().string())))
+          continue;
         const fs::path path = fs::relative(entry.path(), kRoot);
         found.push_back({path.generic_string(), floor, path.parent_path().generic_string(), read(entry.path())});
       }
     }
     for (const auto& entry : fs::directory_iterator(kRoot))
-      if (entry.path().extension() == ".md") found.push_back({entry.path().filename().string(), "", "", read(entry.path())});
+      if (entry.path().extension() == ".md")
+        found.push_back({entry.path().filename().string(), "", "", read(entry.path())});
     std::sort(found.begin(), found.end(), [](const SourceFile& a, const SourceFile& b) { return a.path < b.path; });
     return found;
   }();
@@ -59,7 +63,8 @@ bool ends_with(const std::string& text, const std::string& tail) {
 std::vector<std::string> includes(const std::string& text) {
   static const std::regex pattern(R"re(^[ \t]*#[ \t]*include[ \t]*[<"]([^>"]+)[>"])re", std::regex::multiline);
   std::vector<std::string> found;
-  for (auto it = std::sregex_iterator(text.begin(), text.end(), pattern); it != std::sregex_iterator(); ++it) found.push_back((*it)[1]);
+  for (auto it = std::sregex_iterator(text.begin(), text.end(), pattern); it != std::sregex_iterator(); ++it)
+    found.push_back((*it)[1]);
   return found;
 }
 bool is_source(const SourceFile& file) { return kSourceKinds.count(fs::path(file.path).extension().string()) == 1; }
@@ -154,8 +159,10 @@ TEST_CASE("lint: only engine and app see Vulkan, only app sees windows, only .cu
     const bool cuda_file = ends_with(file.path, ".cu") || ends_with(file.path, ".cuh");
     for (const std::string& include : includes(file.text)) {
       INFO(file.path << " includes " << include);
-      if (include.rfind("vulkan/", 0) == 0) CHECK((file.floor == "engine" || file.floor == "app" || file.floor == "tests"));
-      if (include.rfind("GLFW/", 0) == 0 || include.rfind("imgui", 0) == 0) CHECK((file.floor == "app" || file.path.rfind("tests/app/", 0) == 0));
+      if (include.rfind("vulkan/", 0) == 0)
+        CHECK((file.floor == "engine" || file.floor == "app" || file.floor == "tests"));
+      if (include.rfind("GLFW/", 0) == 0 || include.rfind("imgui", 0) == 0)
+        CHECK((file.floor == "app" || file.path.rfind("tests/app/", 0) == 0));
       // words.hpp includes <cuda/atomic> behind __CUDACC__: it is the one text that both compilers read.
       if (include.rfind("cuda", 0) == 0 && !cuda_file) CHECK(file.path == "hashgrid/table/words.hpp");
     }
@@ -171,7 +178,9 @@ TEST_CASE("lint: no file is called utils, common, helper or manager") {
 }
 
 // Without what must come first: the version of a shader.
-std::string opening(const std::string& text) { return text.rfind("#version ", 0) == 0 ? text.substr(text.find('\n') + 1) : text; }
+std::string opening(const std::string& text) {
+  return text.rfind("#version ", 0) == 0 ? text.substr(text.find('\n') + 1) : text;
+}
 
 TEST_CASE("lint: every header and source opens with a comment that says what it is, and headers are guarded") {
   for (const SourceFile& file : sources()) {
@@ -182,7 +191,8 @@ TEST_CASE("lint: every header and source opens with a comment that says what it 
     const bool stars = start.rfind("/* SPDX-License-Identifier: Apache-2.0 */\n/* " + name + " - ", 0) == 0;
     CHECK((slashes || stars));
     const bool header = ends_with(file.path, ".h") || ends_with(file.path, ".hpp") || ends_with(file.path, ".cuh");
-    if (header) CHECK((file.text.find("#pragma once") != std::string::npos || file.text.find("#ifndef") != std::string::npos));
+    if (header)
+      CHECK((file.text.find("#pragma once") != std::string::npos || file.text.find("#ifndef") != std::string::npos));
   }
 }
 
@@ -191,7 +201,8 @@ TEST_CASE("lint: every CMake file and script names its licence first") {
   for (const std::string& floor : kFloors) {
     if (!fs::exists(kRoot / floor)) continue;
     for (const auto& entry : fs::recursive_directory_iterator(kRoot / floor))
-      if (entry.path().filename() == "CMakeLists.txt" || entry.path().extension() == ".cmake") files.push_back(entry.path());
+      if (entry.path().filename() == "CMakeLists.txt" || entry.path().extension() == ".cmake")
+        files.push_back(entry.path());
   }
   for (const fs::path& file : files) {
     INFO(file);
@@ -208,8 +219,8 @@ TEST_CASE("lint: every top-level folder has a README of at most 40 lines, hashgr
     INFO(readme);
     REQUIRE(fs::exists(readme));
     const std::string text = read(readme);
-    // hashgrid's also draws the memory byte by byte, argues why it is lock-free, and names papers and trials: who changes one line of it needs
-    // them in one place.
+    // hashgrid's also draws the memory byte by byte, argues why it is lock-free, and names papers and trials: who
+    // changes one line of it needs them in one place.
     CHECK(std::count(text.begin(), text.end(), '\n') <= (floor == "hashgrid" ? 140 : 40));
     CHECK(text.size() > 200);
   }

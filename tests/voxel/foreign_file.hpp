@@ -66,20 +66,23 @@ inline std::vector<Bytes> contents(const std::vector<std::pair<std::string, Byte
 }
 
 // Every cut is an error that begins with `begin`, tried at up to `most` places spread over the file.
-inline void check_cuts(const Bytes& whole, const Parse& parse, const std::string& begin = "byte ", size_t most = 20000) {
+inline void check_cuts(const Bytes& whole, const Parse& parse, const std::string& begin = "byte ",
+                       size_t most = 20000) {
   REQUIRE(parse(whole, nullptr));
   const size_t step = std::max<size_t>(1, whole.size() / most);
   for (size_t n = 0; n < whole.size(); n += step) {
     const Bytes cut(whole.begin(), whole.begin() + int64_t(n));  // an allocation of its own: sanitizers see its end
     const auto scene = parse(cut, nullptr);
-    if (scene || scene.error().message.rfind(begin, 0) != 0) FAIL("cut after byte " << n << ": " << (scene ? "read" : scene.error().message));
+    if (scene || scene.error().message.rfind(begin, 0) != 0)
+      FAIL("cut after byte " << n << ": " << (scene ? "read" : scene.error().message));
   }
 }
 
 // Some of the mutated files are read and some are not: `least` of each.
 inline void check_mutations(const std::vector<Bytes>& seeds, const Parse& parse, int rounds, int least = 100) {
   std::mt19937 random(20240611);
-  constexpr uint32_t kNasty[] = {0, 1, 2, 0x7f, 0x80, 0xff, 0x100, 0x7fffffff, 0x80000000, 0xffffffff, 0x10000, 0x40000000, 0xfffffffe};
+  constexpr uint32_t kNasty[] = {0,          1,          2,          0x7f,    0x80,       0xff,      0x100,
+                                 0x7fffffff, 0x80000000, 0xffffffff, 0x10000, 0x40000000, 0xfffffffe};
   int good = 0;
   for (int round = 0; round < rounds; ++round) {
     Bytes bytes = seeds[random() % seeds.size()];
@@ -92,7 +95,8 @@ inline void check_mutations(const std::vector<Bytes>& seeds, const Parse& parse,
           if (at + 4 <= bytes.size()) std::memcpy(&bytes[at], &kNasty[random() % std::size(kNasty)], 4);
           break;
         default: {
-          const size_t from = random() % bytes.size(), count = std::min<size_t>(random() % 64, bytes.size() - std::max(at, from));
+          const size_t from = random() % bytes.size(),
+                       count = std::min<size_t>(random() % 64, bytes.size() - std::max(at, from));
           std::memmove(&bytes[at], &bytes[from], count);
         }
       }

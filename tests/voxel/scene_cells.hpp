@@ -30,7 +30,8 @@ inline std::vector<Cells> placed(const Scene& s) {
   std::vector<Cells> out;
   for (const Instance& i : s.instances) {
     out.emplace_back();
-    for (const auto& [at, m] : cells_of(s.volumes[i.volume].bricks)) out.back()[i.rotation.apply_to_cell(at) + i.offset] = m;
+    for (const auto& [at, m] : cells_of(s.volumes[i.volume].bricks))
+      out.back()[i.rotation.apply_to_cell(at) + i.offset] = m;
   }
   return out;
 }
@@ -50,10 +51,18 @@ inline Scene random_scene(uint32_t seed, int materials = 5) {
   s.volumes.resize(3);
   for (Volume& v : s.volumes) {
     v.name.assign(1, char('a' + (&v - s.volumes.data())));
-    for (int i = 0; i < 700; ++i) v.bricks.set({int32_t(random() % 20) - 7, int32_t(random() % 14) - 3, int32_t(random() % 17) - 9}, uint8_t(1 + random() % uint32_t(materials)));
+    for (int i = 0; i < 700; ++i)
+      v.bricks.set({int32_t(random() % 20) - 7, int32_t(random() % 14) - 3, int32_t(random() % 17) - 9},
+                   uint8_t(1 + random() % uint32_t(materials)));
   }
   for (int i = 0; i < 6; ++i)
-    s.instances.push_back({uint32_t(i % 3), some_rotation(random), {int32_t(random() % 31) - 15, int32_t(random() % 31) - 15, int32_t(random() % 31) - 15}, i == 4 ? 1 : 0, i == 5, std::string(1, char('k' + i)), "g"});
+    s.instances.push_back({uint32_t(i % 3),
+                           some_rotation(random),
+                           {int32_t(random() % 31) - 15, int32_t(random() % 31) - 15, int32_t(random() % 31) - 15},
+                           i == 4 ? 1 : 0,
+                           i == 5,
+                           std::string(1, char('k' + i)),
+                           "g"});
   s.cameras.push_back({"c", {1, 2, 3}, {4, 5, 6}, 50});
   return s;
 }

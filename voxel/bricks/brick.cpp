@@ -27,7 +27,8 @@ Box3 voxel_bounds(Int3 brick, const BrickMask& mask) {
   if (!used[0]) return {};
   const auto low = [&](int axis) { return std::countr_zero(used[axis]); };
   const auto high = [&](int axis) { return 31 - std::countl_zero(used[axis]); };
-  return {{brick.x * 8 + low(0), brick.y * 8 + low(1), brick.z * 8 + low(2)}, {brick.x * 8 + high(0), brick.y * 8 + high(1), brick.z * 8 + high(2)}};
+  return {{brick.x * 8 + low(0), brick.y * 8 + low(1), brick.z * 8 + low(2)},
+          {brick.x * 8 + high(0), brick.y * 8 + high(1), brick.z * 8 + high(2)}};
 }
 
 }  // namespace quarry

@@ -36,7 +36,8 @@ struct Brick {
   // Material 0 removes the voxel.
   void set(uint32_t index, uint8_t material) {
     const uint64_t bit = uint64_t(1) << (index & 63u);
-    if (material) mask[index >> 6] |= bit; else mask[index >> 6] &= ~bit;
+    if (material) mask[index >> 6] |= bit;
+    else mask[index >> 6] &= ~bit;
     materials[index] = material;
   }
   friend bool operator==(const Brick&, const Brick&) = default;

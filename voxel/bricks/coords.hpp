@@ -38,7 +38,8 @@ constexpr uint32_t kVoxelsPerBrick = 512;
 inline Int3 brick_of(Int3 voxel) { return {voxel.x >> 3, voxel.y >> 3, voxel.z >> 3}; }
 // True if the brick has a key.
 inline bool brick_in_world(Int3 b) {
-  return b.x >= -1024 && b.x < 1024 && b.y >= -512 && b.y < 512 && b.z >= -1024 && b.z < 1024 && !(b.x == 1023 && b.y == 511 && b.z == 1023);
+  return b.x >= -1024 && b.x < 1024 && b.y >= -512 && b.y < 512 && b.z >= -1024 && b.z < 1024 &&
+         !(b.x == 1023 && b.y == 511 && b.z == 1023);
 }
 inline bool voxel_in_world(Int3 v) { return brick_in_world(brick_of(v)); }
 inline uint32_t brick_key(Int3 b) { return qry_pack_brick(b.x, b.y, b.z); }
@@ -53,7 +54,8 @@ constexpr uint32_t octant_of(Int3 v) { return ((v.x >> 2) & 1u) | (((v.y >> 2) &
 constexpr uint32_t bit_of(Int3 v) { return (v.x & 3u) | ((v.y & 3u) << 2) | ((v.z & 3u) << 4); }
 constexpr uint32_t voxel_index(Int3 v) { return octant_of(v) * 64u + bit_of(v); }
 constexpr Int3 voxel_from_index(uint32_t i) {  // 0..7 on each axis
-  return {int32_t((i & 3u) | ((i >> 6 & 1u) << 2)), int32_t((i >> 2 & 3u) | ((i >> 7 & 1u) << 2)), int32_t((i >> 4 & 3u) | ((i >> 8 & 1u) << 2))};
+  return {int32_t((i & 3u) | ((i >> 6 & 1u) << 2)), int32_t((i >> 2 & 3u) | ((i >> 7 & 1u) << 2)),
+          int32_t((i >> 4 & 3u) | ((i >> 8 & 1u) << 2))};
 }
 
 // A rotation by multiples of 90 degrees, with or without mirroring: a signed permutation matrix. Row r has `sign[r]` in

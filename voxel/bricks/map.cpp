@@ -31,7 +31,8 @@ void BrickMap::clear() {
 }
 
 BrickMap::Place BrickMap::locate(Int3 brick) const {
-  const auto above = std::upper_bound(leaves_.begin(), leaves_.end(), brick, [](Int3 b, const LeafRef& ref) { return b < ref.first; });
+  const auto above =
+      std::upper_bound(leaves_.begin(), leaves_.end(), brick, [](Int3 b, const LeafRef& ref) { return b < ref.first; });
   if (above == leaves_.begin()) return {};
   const size_t index = size_t(above - leaves_.begin()) - 1;
   const Leaf& leaf = *leaves_[index].leaf;
@@ -154,7 +155,8 @@ bool BrickMap::append(BrickMap&& later) {
     const Leaf& last = *leaves_.back().leaf;
     if (!(last.at[last.count - 1] < later.leaves_.front().first)) return false;
   }
-  leaves_.insert(leaves_.end(), std::make_move_iterator(later.leaves_.begin()), std::make_move_iterator(later.leaves_.end()));
+  leaves_.insert(leaves_.end(), std::make_move_iterator(later.leaves_.begin()),
+                 std::make_move_iterator(later.leaves_.end()));
   size_ += later.size_;
   later.clear();
   return true;
@@ -211,7 +213,8 @@ Box3 BrickMap::bounds() const {
   for (const LeafRef& ref : leaves_) {
     for (uint32_t i = 0; i < ref.leaf->count; ++i) {
       const Int3 at = ref.leaf->at[i];
-      if (at.x == outer.min.x || at.y == outer.min.y || at.z == outer.min.z || at.x == outer.max.x || at.y == outer.max.y || at.z == outer.max.z)
+      if (at.x == outer.min.x || at.y == outer.min.y || at.z == outer.min.z || at.x == outer.max.x ||
+          at.y == outer.max.y || at.z == outer.max.z)
         box = united(box, voxel_bounds(at, ref.leaf->nodes[i]->value.second.mask));
     }
   }
@@ -224,7 +227,8 @@ bool operator==(const BrickMap& a, const BrickMap& b) {
 
 BrickMap::const_iterator BrickMap::Bricks::lower_bound(Int3 brick) const {
   const Place place = map_->locate(brick);
-  if (place.leaf < map_->leaves_.size() && place.slot == map_->leaves_[place.leaf].leaf->count) return {map_, place.leaf + 1, 0};
+  if (place.leaf < map_->leaves_.size() && place.slot == map_->leaves_[place.leaf].leaf->count)
+    return {map_, place.leaf + 1, 0};
   return {map_, place.leaf, place.slot};
 }
 

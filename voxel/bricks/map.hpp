@@ -32,14 +32,16 @@ class BrickMap {
 
   BrickMap() = default;
   BrickMap(const BrickMap& other) : leaves_(other.leaves_), size_(other.size_) {}
-  BrickMap(BrickMap&& other) noexcept : leaves_(std::move(other.leaves_)), size_(std::exchange(other.size_, 0)) { other.clear(); }
+  BrickMap(BrickMap&& other) noexcept : leaves_(std::move(other.leaves_)), size_(std::exchange(other.size_, 0)) {
+    other.clear();
+  }
   BrickMap& operator=(const BrickMap& other);
   BrickMap& operator=(BrickMap&& other) noexcept;
   ~BrickMap() = default;
 
-  uint8_t get(Int3 voxel) const;            // 0 if empty
+  uint8_t get(Int3 voxel) const;           // 0 if empty
   void set(Int3 voxel, uint8_t material);  // 0 removes; a brick that becomes empty is removed
-  const Brick* find(Int3 brick) const;      // null if absent; valid until the next change of this map
+  const Brick* find(Int3 brick) const;     // null if absent; valid until the next change of this map
   // Replaces a whole brick; an empty one removes it. Bricks put in rising order make the densest leaves.
   void put(Int3 brick, const Brick& value);
   // Moves the bricks of `later` to the end of this map, for a map made in parts by several threads. All must come after
@@ -48,8 +50,8 @@ class BrickMap {
   // All bricks in rising order of their coordinates (x, then y, then z): size(), begin(), end(), find(), lower_bound().
   Bricks bricks() const;
   uint64_t voxel_count() const;
-  Box3 bounds() const;                      // tight, in voxels; empty box if there are no voxels
-  Box3 brick_bounds() const;                // in bricks
+  Box3 bounds() const;        // tight, in voxels; empty box if there are no voxels
+  Box3 brick_bounds() const;  // in bricks
   bool empty() const { return size_ == 0; }
   void clear();
   friend bool operator==(const BrickMap& a, const BrickMap& b);

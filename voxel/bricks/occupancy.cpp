@@ -79,7 +79,8 @@ std::vector<uint32_t> OccupancyPyramid::take_dirty_level2() {
 
 void OccupancyPyramid::reserve_changes(size_t keys) {
   const size_t level2_nodes = std::min<size_t>(dirty_level2_.size() + keys, kLevel2Nodes);
-  if (dirty_level2_.capacity() < level2_nodes) dirty_level2_.reserve(std::max(level2_nodes, std::min<size_t>(2 * dirty_level2_.capacity(), kLevel2Nodes)));
+  if (dirty_level2_.capacity() < level2_nodes)
+    dirty_level2_.reserve(std::max(level2_nodes, std::min<size_t>(2 * dirty_level2_.capacity(), kLevel2Nodes)));
 }
 
 // Makes the block large enough for one more key. It grows by a quarter, so the unused part stays smaller than that of
@@ -93,8 +94,7 @@ Result<void> OccupancyPyramid::ensure_room() {
 
 Result<void> OccupancyPyramid::shrink_to_fit(bool edits_to_come) {
   const uint64_t spare = edits_to_come ? kSpareGranules + (next_ - kLevel3Nodes) / 64 : 64;
-  if (const uint64_t granules = next_ + spare; granules * kGranuleBytes < block_.size_bytes)
-    QRY_TRY(move_to(granules));
+  if (const uint64_t granules = next_ + spare; granules * kGranuleBytes < block_.size_bytes) QRY_TRY(move_to(granules));
   id_ = next_number();
   return {};
 }
@@ -154,7 +154,8 @@ void OccupancyPyramid::remove_child(OccupancyNode& node, uint32_t bit, size_t ch
 }
 
 Result<void> OccupancyPyramid::add(std::span<const uint32_t> keys, std::span<const uint32_t> bricks) {
-  if (keys.size() != bricks.size()) return fail(ErrorCode::invalid_argument, "the occupancy pyramid: as many brick indices as keys are needed");
+  if (keys.size() != bricks.size())
+    return fail(ErrorCode::invalid_argument, "the occupancy pyramid: as many brick indices as keys are needed");
   reserve_changes(keys.size());
   struct Before {
     uint32_t key;
@@ -172,10 +173,12 @@ Result<void> OccupancyPyramid::add(std::span<const uint32_t> keys, std::span<con
     }
     const PyramidPlace at = pyramid_place(brick_from_key(keys[i]));
     OccupancyNode& level3 = own()[at.level3];
-    auto* level2 = level3.mask & bit_mask(at.level3_bit) ? own() + level3.child + child_number(level3.mask, at.level3_bit)
-                                                         : static_cast<OccupancyNode*>(insert_child(level3, at.level3_bit, sizeof(OccupancyNode)));
-    auto* level1 = level2->mask & bit_mask(at.level2_bit) ? own() + level2->child + child_number(level2->mask, at.level2_bit)
-                                                         : static_cast<OccupancyNode*>(insert_child(*level2, at.level2_bit, sizeof(OccupancyNode)));
+    auto* level2 = level3.mask & bit_mask(at.level3_bit)
+                       ? own() + level3.child + child_number(level3.mask, at.level3_bit)
+                       : static_cast<OccupancyNode*>(insert_child(level3, at.level3_bit, sizeof(OccupancyNode)));
+    auto* level1 = level2->mask & bit_mask(at.level2_bit)
+                       ? own() + level2->child + child_number(level2->mask, at.level2_bit)
+                       : static_cast<OccupancyNode*>(insert_child(*level2, at.level2_bit, sizeof(OccupancyNode)));
     uint32_t* index;
     if (level1->mask & bit_mask(at.level1_bit)) {
       index = reinterpret_cast<uint32_t*>(own() + level1->child) + child_number(level1->mask, at.level1_bit);
@@ -230,7 +233,8 @@ Box3 OccupancyPyramid::brick_bounds(std::vector<Int3>* outermost) const {
     }
     // The outermost children are in the outermost nodes.
     std::erase_if(next, [&](const Place& p) {
-      return p.at.x != box.min.x && p.at.x != box.max.x && p.at.y != box.min.y && p.at.y != box.max.y && p.at.z != box.min.z && p.at.z != box.max.z;
+      return p.at.x != box.min.x && p.at.x != box.max.x && p.at.y != box.min.y && p.at.y != box.max.y &&
+             p.at.z != box.min.z && p.at.z != box.max.z;
     });
     level.swap(next);
   }
@@ -253,7 +257,8 @@ void OccupancyPyramid::clear() {
     if (node.mask == 0) continue;  // an empty world's pages stay untouched
     for (uint64_t left = node.mask; left; left &= left - 1) {
       const auto bit = uint32_t(std::countr_zero(left));
-      mark_dirty(((cell & 31u) << 2 | (bit & 3u)) | ((cell >> 5 & 15u) << 2 | (bit >> 2 & 3u)) << 7 | ((cell >> 9) << 2 | bit >> 4) << 13);
+      mark_dirty(((cell & 31u) << 2 | (bit & 3u)) | ((cell >> 5 & 15u) << 2 | (bit >> 2 & 3u)) << 7 |
+                 ((cell >> 9) << 2 | bit >> 4) << 13);
     }
     node = {};
   }
@@ -297,7 +302,8 @@ std::vector<uint32_t> OccupancyPyramid::keys() const {
     each(level3.mask, cell & 31u, cell >> 5 & 15u, cell >> 9, [&](uint32_t i, uint32_t x3, uint32_t y3, uint32_t z3) {
       const OccupancyNode& level2 = nodes()[level3.child + i];
       each(level2.mask, x3, y3, z3, [&](uint32_t j, uint32_t x2, uint32_t y2, uint32_t z2) {
-        each(nodes()[level2.child + j].mask, x2, y2, z2, [&](uint32_t, uint32_t x, uint32_t y, uint32_t z) { keys.push_back(x | y << 11 | z << 21); });
+        each(nodes()[level2.child + j].mask, x2, y2, z2,
+             [&](uint32_t, uint32_t x, uint32_t y, uint32_t z) { keys.push_back(x | y << 11 | z << 21); });
       });
     });
   }

@@ -35,7 +35,7 @@
 namespace quarry {
 
 struct OccupancyNode {
-  uint64_t mask;  // the existing children
+  uint64_t mask;   // the existing children
   uint32_t child;  // granule where their run starts; meaningless while mask is 0
   uint32_t room;   // granules of that run; 0 while mask is 0
 };
@@ -75,7 +75,9 @@ class OccupancyPyramid {
   // The arena. nodes()[0 .. kLevel3Nodes) are level 3; a node's children start at nodes()[child], the indices of one of
   // level 1 at table(level1).
   const OccupancyNode* nodes() const { return static_cast<const OccupancyNode*>(block_.data); }
-  const uint32_t* table(const OccupancyNode& level1) const { return reinterpret_cast<const uint32_t*>(nodes() + level1.child); }
+  const uint32_t* table(const OccupancyNode& level1) const {
+    return reinterpret_cast<const uint32_t*>(nodes() + level1.child);
+  }
   const MemoryBlock& block() const { return block_; }
   uint64_t id() const { return id_; }  // unique among the pyramids of this process; new after shrink_to_fit()
   uint64_t block_id() const { return block_id_; }  // unique among all blocks of all pyramids
@@ -83,8 +85,8 @@ class OccupancyPyramid {
   uint64_t used_bytes() const { return uint64_t(next_) * kGranuleBytes; }
   uint64_t size_bytes() const { return block_.size_bytes; }
 
-  // Numbers of level-2 nodes that changed since the last call, sorted. A mirror on a GPU copies each with its level-3 node, that node's
-  // run, its own run and its children's tables.
+  // Numbers of level-2 nodes that changed since the last call, sorted. A mirror on a GPU copies each with its level-3
+  // node, that node's run, its own run and its children's tables.
   std::vector<uint32_t> take_dirty_level2();
 
  private:
@@ -105,8 +107,8 @@ class OccupancyPyramid {
   MemorySource* memory_;
   MemoryBlock block_;
   uint64_t id_ = 0, block_id_ = 0;
-  uint32_t next_ = kLevel3Nodes;  // granules in use or in a list of free runs
-  std::array<uint32_t, kRooms.size()> free_runs_{};    // heads of lists through the runs' first words; 0: none
+  uint32_t next_ = kLevel3Nodes;                     // granules in use or in a list of free runs
+  std::array<uint32_t, kRooms.size()> free_runs_{};  // heads of lists through the runs' first words; 0: none
   std::vector<uint32_t> dirty_level2_;
   std::vector<uint8_t> level2_is_dirty_;
 };
@@ -123,8 +125,12 @@ inline PyramidPlace pyramid_place(Int3 brick) {
   const auto bit = [&](uint32_t shift) { return (x >> shift & 3u) | (y >> shift & 3u) << 2 | (z >> shift & 3u) << 4; };
   return {(x >> 6) | (y >> 6) << 5 | (z >> 6) << 9, bit(4), bit(2), bit(0), (x >> 4) | (y >> 4) << 7 | (z >> 4) << 13};
 }
-inline uint32_t level3_of_level2(uint32_t level2) { return (level2 >> 2 & 31u) | (level2 >> 9 & 15u) << 5 | (level2 >> 15) << 9; }
-inline uint32_t bit_of_level2(uint32_t level2) { return (level2 & 3u) | (level2 >> 7 & 3u) << 2 | (level2 >> 13 & 3u) << 4; }
+inline uint32_t level3_of_level2(uint32_t level2) {
+  return (level2 >> 2 & 31u) | (level2 >> 9 & 15u) << 5 | (level2 >> 15) << 9;
+}
+inline uint32_t bit_of_level2(uint32_t level2) {
+  return (level2 & 3u) | (level2 >> 7 & 3u) << 2 | (level2 >> 13 & 3u) << 4;
+}
 
 // The number of set bits of `mask` below `bit`: a child's number in its run.
 uint32_t child_number(uint64_t mask, uint32_t bit);

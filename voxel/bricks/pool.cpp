@@ -29,10 +29,12 @@ BrickPool::BrickPool(MemorySource& memory, uint32_t max_bricks)
 Result<std::vector<uint32_t>> BrickPool::allocate(size_t count) {
   const uint64_t fresh = count > free_.size() ? count - free_.size() : 0;
   // Indices fill the existing slabs, then continue at the next slab: masks and materials end alike.
-  const uint64_t end = materials_.capacity(), begin = materials_.grows_at(), more = fresh - std::min(fresh, end - high_water_);
+  const uint64_t end = materials_.capacity(), begin = materials_.grows_at(),
+                 more = fresh - std::min(fresh, end - high_water_);
   if (live_ + uint64_t(count) > max_bricks_ || begin + more >= kQryReservedValue)
-    return fail(ErrorCode::full, "brick pool: " + std::to_string(count) + " bricks asked for, " + std::to_string(live_) + " of at most " +
-                                     std::to_string(max_bricks_) + " are in use; remove voxels or allow more bricks");
+    return fail(ErrorCode::full, "brick pool: " + std::to_string(count) + " bricks asked for, " +
+                                     std::to_string(live_) + " of at most " + std::to_string(max_bricks_) +
+                                     " are in use; remove voxels or allow more bricks");
   if (more) {
     masks_.trim(end);  // an exception may have ended an earlier attempt
     auto ok = masks_.grow(more);
@@ -45,7 +47,8 @@ Result<std::vector<uint32_t>> BrickPool::allocate(size_t count) {
   }
   std::vector<uint32_t> indices(count);
   // Room for every existing index, so that free() needs no memory: freeing bricks must not fail.
-  if (const size_t most = live_ + free_.size() + size_t(fresh); free_.capacity() < most) free_.reserve(std::max(most, 2 * free_.capacity()));
+  if (const size_t most = live_ + free_.size() + size_t(fresh); free_.capacity() < most)
+    free_.reserve(std::max(most, 2 * free_.capacity()));
   for (uint32_t& index : indices) {
     if (free_.empty()) {
       if (high_water_ == end) high_water_ = uint32_t(begin);
@@ -92,7 +95,8 @@ Result<BrickPool> BrickPool::pack(MemorySource& memory, const BrickPool& from, s
     starts[i] = uint32_t(words);
     words += (set_voxels(from.mask(indices[i])) + 3) / 4;
   }
-  if (words > 0xFFFFFFFFu) return fail(ErrorCode::full, "brick pool: more than 16 GiB of materials cannot be packed; keep the world as it is");
+  if (words > 0xFFFFFFFFu)
+    return fail(ErrorCode::full, "brick pool: more than 16 GiB of materials cannot be packed; keep the world as it is");
   QRY_TRY(pool.masks_.shrink_to_fit(count));
   QRY_TRY(pool.materials_.shrink_to_fit((words * 4 + sizeof(BrickMaterials) - 1) / sizeof(BrickMaterials)));
   parallel_for(count, 256, [&](size_t begin, size_t end) {
@@ -139,7 +143,8 @@ Brick BrickPool::get(uint32_t index) const {
   uint32_t n = 0;
   for (uint32_t w = 0; w < 8; ++w)
     for (uint64_t left = brick.mask[w]; left; left &= left - 1, ++n)
-      brick.materials[w * 64 + uint32_t(std::countr_zero(left))] = reinterpret_cast<const uint8_t*>(word(start + n / 4))[n & 3u];
+      brick.materials[w * 64 + uint32_t(std::countr_zero(left))] =
+          reinterpret_cast<const uint8_t*>(word(start + n / 4))[n & 3u];
   return brick;
 }
 

@@ -48,7 +48,10 @@ class BrickPool {
   void trim();
 
   BrickMaterials& materials(uint32_t index) { return *static_cast<BrickMaterials*>(materials_.at(index)); }
-  void put(uint32_t index, const Brick& brick) { mask(index) = brick.mask; materials(index) = brick.materials; }
+  void put(uint32_t index, const Brick& brick) {
+    mask(index) = brick.mask;
+    materials(index) = brick.materials;
+  }
 
   BrickMask& mask(uint32_t index) { return *static_cast<BrickMask*>(masks_.at(index)); }
   const BrickMask& mask(uint32_t index) const { return *static_cast<const BrickMask*>(masks_.at(index)); }
@@ -56,7 +59,7 @@ class BrickPool {
   Brick get(uint32_t index) const;
 
   uint32_t live() const { return live_; }
-  size_t free_count() const { return free_.size(); }  // freed indices
+  size_t free_count() const { return free_.size(); }   // freed indices
   uint32_t high_water() const { return high_water_; }  // all indices ever used are below it
   uint64_t size_bytes() const { return masks_.size_bytes() + materials_.size_bytes(); }
   const SlabArray& mask_slabs() const { return masks_; }
@@ -66,7 +69,9 @@ class BrickPool {
 
  private:
   static constexpr uint32_t kWordsPerSlab = kBricksPerSlab * (sizeof(BrickMaterials) / 4);
-  uint32_t* word(uint64_t index) const { return static_cast<uint32_t*>(materials_.slabs()[index / kWordsPerSlab].data) + index % kWordsPerSlab; }
+  uint32_t* word(uint64_t index) const {
+    return static_cast<uint32_t*>(materials_.slabs()[index / kWordsPerSlab].data) + index % kWordsPerSlab;
+  }
 
   SlabArray masks_, materials_;
   std::vector<uint32_t> free_;  // a min-heap

@@ -11,17 +11,27 @@
 namespace quarry {
 namespace {
 
-constexpr uint64_t kBlockBytes = 64u << 20;  // the limit of an allocation of several slabs
+constexpr uint64_t kBlockBytes = 64u << 20;           // the limit of an allocation of several slabs
 constexpr uint32_t kMostSlabs = 32, kLeastShare = 8;  // growth: at most this many slabs, at least this fraction of one
 
 }  // namespace
 
 SlabArray::SlabArray(MemorySource& memory, size_t element_bytes, uint32_t elements_per_slab, const char* label)
-    : memory_(&memory), element_bytes_(element_bytes), shift_(uint32_t(std::countr_zero(elements_per_slab))), mask_(elements_per_slab - 1), label_(label) {}
+    : memory_(&memory),
+      element_bytes_(element_bytes),
+      shift_(uint32_t(std::countr_zero(elements_per_slab))),
+      mask_(elements_per_slab - 1),
+      label_(label) {}
 
 SlabArray::SlabArray(SlabArray&& other) noexcept
-    : memory_(other.memory_), element_bytes_(other.element_bytes_), shift_(other.shift_), mask_(other.mask_), label_(other.label_),
-      capacity_(std::exchange(other.capacity_, 0)), slabs_(std::exchange(other.slabs_, {})), blocks_(std::exchange(other.blocks_, {})) {}
+    : memory_(other.memory_),
+      element_bytes_(other.element_bytes_),
+      shift_(other.shift_),
+      mask_(other.mask_),
+      label_(other.label_),
+      capacity_(std::exchange(other.capacity_, 0)),
+      slabs_(std::exchange(other.slabs_, {})),
+      blocks_(std::exchange(other.blocks_, {})) {}
 
 SlabArray& SlabArray::operator=(SlabArray&& other) noexcept {
   if (this == &other) return *this;
@@ -67,17 +77,16 @@ Result<void> SlabArray::add(uint64_t elements) {
 Result<void> SlabArray::grow(uint64_t count) {
   const uint64_t per_slab = mask_ + 1, most = std::max<uint64_t>(kBlockBytes / element_bytes_ >> shift_, 1) << shift_;
   // Large arrays add several slabs at once, to stay within a driver's limit on the number of allocations.
-  const uint64_t step = std::clamp(std::bit_floor(capacity_ / 64), std::max<uint64_t>(per_slab / kLeastShare, 1), per_slab * kMostSlabs);
+  const uint64_t step =
+      std::clamp(std::bit_floor(capacity_ / 64), std::max<uint64_t>(per_slab / kLeastShare, 1), per_slab * kMostSlabs);
   const uint64_t end = grows_at() + (count + step - 1) / step * step;
-  while (capacity_ < end)
-    QRY_TRY(add(std::min(end - grows_at(), most)));
+  while (capacity_ < end) QRY_TRY(add(std::min(end - grows_at(), most)));
   return {};
 }
 
 Result<void> SlabArray::shrink_to_fit(uint64_t count) {
   const uint64_t most = std::max<uint64_t>(kBlockBytes / element_bytes_ >> shift_, 1) << shift_;
-  while (capacity_ < count)
-    QRY_TRY(add(std::min(count - capacity_, most)));
+  while (capacity_ < count) QRY_TRY(add(std::min(count - capacity_, most)));
   return {};
 }
 

@@ -21,7 +21,8 @@ namespace quarry {
 
 class SlabArray {
  public:
-  SlabArray(MemorySource& memory, size_t element_bytes, uint32_t elements_per_slab /* power of two */, const char* label);
+  SlabArray(MemorySource& memory, size_t element_bytes, uint32_t elements_per_slab /* power of two */,
+            const char* label);
   SlabArray(SlabArray&&) noexcept;
   SlabArray& operator=(SlabArray&&) noexcept;
   ~SlabArray();

@@ -30,7 +30,8 @@ Result<void> make_room(MemorySource& memory, MemoryBlock& block, size_t size_byt
   return {};
 }
 
-Result<uint32_t> list_keys_on_host(hashgrid::Executor& executor, const VoxelList& list, MemoryBlock& keys, ListFaults& faults) {
+Result<uint32_t> list_keys_on_host(hashgrid::Executor& executor, const VoxelList& list, MemoryBlock& keys,
+                                   ListFaults& faults) {
   std::vector<std::vector<uint32_t>> found((list.count + kPiece - 1) / kPiece);
   std::atomic<uint64_t> outside{0}, without{0};
   std::atomic<bool> no_memory{false};
@@ -75,7 +76,8 @@ Result<uint32_t> list_keys_on_host(hashgrid::Executor& executor, const VoxelList
   }
 }
 
-Result<void> fill_on_host(const VoxelList& list, const hashgrid::GridView& grid, BrickMask* masks, BrickMaterials* materials, uint32_t bricks) {
+Result<void> fill_on_host(const VoxelList& list, const hashgrid::GridView& grid, BrickMask* masks,
+                          BrickMaterials* materials, uint32_t bricks) {
   parallel_for(bricks, 1024, [&](size_t begin, size_t end) {
     std::memset(static_cast<void*>(masks + begin), 0, (end - begin) * sizeof(BrickMask));
     std::memset(static_cast<void*>(materials + begin), 0, (end - begin) * sizeof(BrickMaterials));
@@ -131,14 +133,16 @@ struct VoxelListBuilder::State {
 
   Result<void> build(const VoxelList& list) {
     ListFaults faults;
-    QRY_TRY_ASSIGN(const auto found, cuda ? list_keys_on_cuda(executor, list, keys, sorted, faults) : list_keys_on_host(executor, list, keys, faults));
+    QRY_TRY_ASSIGN(const auto found, cuda ? list_keys_on_cuda(executor, list, keys, sorted, faults)
+                                          : list_keys_on_host(executor, list, keys, faults));
     if (faults.outside)
       return fail(ErrorCode::out_of_bounds, std::to_string(faults.outside) + " of " + std::to_string(list.count) +
                                                 " voxels of the list lie outside the world "
                                                 "(x and z in [-8192, 8191], y in [-4096, 4095])");
     if (faults.without_material)
-      return fail(ErrorCode::invalid_argument, std::to_string(faults.without_material) + " of " + std::to_string(list.count) +
-                                                   " voxels of the list have material 0, which means no voxel; leave them out");
+      return fail(ErrorCode::invalid_argument,
+                  std::to_string(faults.without_material) + " of " + std::to_string(list.count) +
+                      " voxels of the list have material 0, which means no voxel; leave them out");
     const uint32_t count = found;
     QRY_TRY(number(count));
     if (!grid) {
@@ -150,13 +154,15 @@ struct VoxelListBuilder::State {
       QRY_TRY(grid->clear());
     }
     if (count > 0) {
-      const auto in = grid->insert({static_cast<const uint32_t*>(keys.data), count}, {static_cast<const uint32_t*>(indices.data), count});
+      const auto in = grid->insert({static_cast<const uint32_t*>(keys.data), count},
+                                   {static_cast<const uint32_t*>(indices.data), count});
       QRY_TRY(in);
       QRY_TRY(make_room(executor.memory(), masks, size_t(count) * sizeof(BrickMask), "brick masks"));
       QRY_TRY(make_room(executor.memory(), materials, size_t(count) * sizeof(BrickMaterials), "brick materials"));
       auto* const m = static_cast<BrickMask*>(masks.data);
       auto* const c = static_cast<BrickMaterials*>(materials.data);
-      const auto filled = cuda ? fill_on_cuda(executor, sorted, m, c, count) : fill_on_host(list, grid->view(), m, c, count);
+      const auto filled =
+          cuda ? fill_on_cuda(executor, sorted, m, c, count) : fill_on_host(list, grid->view(), m, c, count);
       QRY_TRY(filled);
     }
     bricks = count;
@@ -165,8 +171,14 @@ struct VoxelListBuilder::State {
 };
 
 VoxelListBuilder::VoxelListBuilder(hashgrid::Executor& executor)
-    : state_(new State{.executor = executor, .cuda = executor.kind() == hashgrid::ExecutorKind::cuda, .grid = {}, .keys = {}, .indices = {},
-                       .masks = {}, .materials = {}, .sorted = {}}) {}
+    : state_(new State{.executor = executor,
+                       .cuda = executor.kind() == hashgrid::ExecutorKind::cuda,
+                       .grid = {},
+                       .keys = {},
+                       .indices = {},
+                       .masks = {},
+                       .materials = {},
+                       .sorted = {}}) {}
 VoxelListBuilder::VoxelListBuilder(VoxelListBuilder&&) noexcept = default;
 VoxelListBuilder& VoxelListBuilder::operator=(VoxelListBuilder&&) noexcept = default;
 VoxelListBuilder::~VoxelListBuilder() = default;
@@ -175,12 +187,14 @@ Result<void> VoxelListBuilder::build(const VoxelList& list) {
   state_->bricks = 0;
   if (list.count > 0 && !list.positions) return fail(ErrorCode::invalid_argument, "a list of voxels without positions");
   if (list.count > uint64_t(1) << 31)
-    return fail(ErrorCode::invalid_argument, "a list of " + std::to_string(list.count) + " voxels is longer than 2^31; build it in parts");
+    return fail(ErrorCode::invalid_argument,
+                "a list of " + std::to_string(list.count) + " voxels is longer than 2^31; build it in parts");
   return state_->build(list);
 }
 
 BrickArrays VoxelListBuilder::bricks() const {
-  return {state_->bricks, static_cast<const uint32_t*>(state_->keys.data), static_cast<const BrickMask*>(state_->masks.data),
+  return {state_->bricks, static_cast<const uint32_t*>(state_->keys.data),
+          static_cast<const BrickMask*>(state_->masks.data),
           static_cast<const BrickMaterials*>(state_->materials.data)};
 }
 const hashgrid::Grid& VoxelListBuilder::grid() const { return *state_->grid; }

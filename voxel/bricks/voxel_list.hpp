@@ -30,7 +30,7 @@ struct VoxelList {
 // Arrays of `brick_count` elements in the executor's memory, in the order of rising keys.
 struct BrickArrays {
   uint32_t brick_count = 0;
-  const uint32_t* keys = nullptr;             // brick_key()
+  const uint32_t* keys = nullptr;  // brick_key()
   const BrickMask* masks = nullptr;
   const BrickMaterials* materials = nullptr;
 };

@@ -22,18 +22,22 @@ struct Box {
 };
 
 __device__ inline uint32_t grid_key(const Box& box, uint32_t key) {
-  const uint32_t x = key & ((1u << box.bits[0]) - 1u), y = key >> box.bits[0] & ((1u << box.bits[1]) - 1u), z = key >> (box.bits[0] + box.bits[1]);
+  const uint32_t x = key & ((1u << box.bits[0]) - 1u), y = key >> box.bits[0] & ((1u << box.bits[1]) - 1u),
+                 z = key >> (box.bits[0] + box.bits[1]);
   return (x + box.low[0]) | (y + box.low[1]) << 11 | (z + box.low[2]) << 21;
 }
 
-__global__ void __launch_bounds__(kThreads) survey_voxels(const Int3* positions, const uint8_t* materials, uint64_t count, Survey* survey) {
+__global__ void __launch_bounds__(kThreads)
+    survey_voxels(const Int3* positions, const uint8_t* materials, uint64_t count, Survey* survey) {
   uint32_t low[3] = {~0u, ~0u, ~0u}, high[3] = {0, 0, 0};
   uint32_t outside = 0, without = 0;
   for (uint64_t i = uint64_t(blockIdx.x) * kThreads + threadIdx.x; i < count; i += uint64_t(gridDim.x) * kThreads) {
     const Int3 p = positions[i];
-    const uint32_t at[3] = {uint32_t(p.x >> 3) + kQryBiasXZ, uint32_t(p.y >> 3) + kQryBiasY, uint32_t(p.z >> 3) + kQryBiasXZ};
+    const uint32_t at[3] = {uint32_t(p.x >> 3) + kQryBiasXZ, uint32_t(p.y >> 3) + kQryBiasY,
+                            uint32_t(p.z >> 3) + kQryBiasXZ};
     if (materials != nullptr && materials[i] == 0) ++without;
-    if (at[0] >= 2 * kQryBiasXZ || at[1] >= 2 * kQryBiasY || at[2] >= 2 * kQryBiasXZ || (at[0] | at[1] << 11 | at[2] << 21) == kQryReservedKey) {
+    if (at[0] >= 2 * kQryBiasXZ || at[1] >= 2 * kQryBiasY || at[2] >= 2 * kQryBiasXZ ||
+        (at[0] | at[1] << 11 | at[2] << 21) == kQryReservedKey) {
       ++outside;
       continue;
     }
@@ -58,8 +62,8 @@ __global__ void __launch_bounds__(kThreads) survey_voxels(const Int3* positions,
 }
 
 // The key of each voxel's brick in the box, and the voxel's number in the brick with its material.
-__global__ void __launch_bounds__(kThreads) key_voxels(const Int3* positions, const uint8_t* materials, uint64_t count, Box box, uint32_t* keys,
-                                                       uint32_t* voxels) {
+__global__ void __launch_bounds__(kThreads) key_voxels(const Int3* positions, const uint8_t* materials, uint64_t count,
+                                                       Box box, uint32_t* keys, uint32_t* voxels) {
   const uint64_t i = uint64_t(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= count) return;
   const Int3 p = positions[i];
@@ -74,14 +78,16 @@ struct BeginsBrick {
   __device__ bool operator()(uint32_t i) const { return i == 0 || keys[i] != keys[i - 1]; }
 };
 
-__global__ void __launch_bounds__(kThreads) name_bricks(const uint32_t* sorted, const uint32_t* starts, uint32_t bricks, Box box, uint32_t* keys) {
+__global__ void __launch_bounds__(kThreads)
+    name_bricks(const uint32_t* sorted, const uint32_t* starts, uint32_t bricks, Box box, uint32_t* keys) {
   const uint32_t i = blockIdx.x * kThreads + threadIdx.x;
   if (i < bricks) keys[i] = grid_key(box, sorted[starts[i]]);
 }
 
 // One warp a brick. Of a position that occurs more than once the greatest material stays.
-__global__ void __launch_bounds__(kThreads) put_bricks_together(const uint32_t* voxels, const uint32_t* starts, uint32_t bricks, uint32_t count,
-                                                                uint32_t* masks, uint32_t* materials) {
+__global__ void __launch_bounds__(kThreads)
+    put_bricks_together(const uint32_t* voxels, const uint32_t* starts, uint32_t bricks, uint32_t count,
+                        uint32_t* masks, uint32_t* materials) {
   __shared__ __align__(16) uint32_t stage[kWarps][kVoxelsPerBrick];
   const uint32_t lane = threadIdx.x & 31u, brick = blockIdx.x * kWarps + threadIdx.x / 32;
   if (brick >= bricks) return;
@@ -98,7 +104,8 @@ __global__ void __launch_bounds__(kThreads) put_bricks_together(const uint32_t* 
   for (uint32_t k = 0; k < kVoxelsPerBrick / 128; ++k) {
     const uint4 m = four[k * 32 + lane];
     materials[size_t(brick) * (kVoxelsPerBrick / 4) + k * 32 + lane] = m.x | m.y << 8 | m.z << 16 | m.w << 24;
-    const uint32_t bits = uint32_t(m.x != 0) | uint32_t(m.y != 0) << 1 | uint32_t(m.z != 0) << 2 | uint32_t(m.w != 0) << 3;
+    const uint32_t bits =
+        uint32_t(m.x != 0) | uint32_t(m.y != 0) << 1 | uint32_t(m.z != 0) << 2 | uint32_t(m.w != 0) << 3;
     const uint32_t half_word = __reduce_or_sync(0xFFu << (lane & 24u), bits << (4 * (lane & 7u)));
     if ((lane & 7u) == 0) masks[size_t(brick) * (kVoxelsPerBrick / 32) + k * 4 + lane / 8] = half_word;
   }

@@ -5,11 +5,17 @@
 
 namespace quarry::voxel_list_detail {
 namespace {
-tl::unexpected<Error> no_cuda() { return fail(ErrorCode::unsupported, "this build of Quarry has no CUDA: use the host executor"); }
+tl::unexpected<Error> no_cuda() {
+  return fail(ErrorCode::unsupported, "this build of Quarry has no CUDA: use the host executor");
+}
 }  // namespace
 
-Result<uint32_t> list_keys_on_cuda(hashgrid::Executor&, const VoxelList&, MemoryBlock&, SortedVoxels&, ListFaults&) { return no_cuda(); }
+Result<uint32_t> list_keys_on_cuda(hashgrid::Executor&, const VoxelList&, MemoryBlock&, SortedVoxels&, ListFaults&) {
+  return no_cuda();
+}
 Result<void> count_up_on_cuda(hashgrid::Executor&, uint32_t*, uint32_t) { return no_cuda(); }
-Result<void> fill_on_cuda(hashgrid::Executor&, const SortedVoxels&, BrickMask*, BrickMaterials*, uint32_t) { return no_cuda(); }
+Result<void> fill_on_cuda(hashgrid::Executor&, const SortedVoxels&, BrickMask*, BrickMaterials*, uint32_t) {
+  return no_cuda();
+}
 
 }  // namespace quarry::voxel_list_detail

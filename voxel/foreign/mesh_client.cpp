@@ -9,7 +9,8 @@ namespace quarry {
 namespace {
 namespace fs = std::filesystem;
 
-constexpr ReaderProgram kReader{"quarry-mesh-reader", "QUARRY_MESH_READER", "the mesh reader", "reads meshes", "the mesh library", "mesh"};
+constexpr ReaderProgram kReader{"quarry-mesh-reader", "QUARRY_MESH_READER", "the mesh reader",
+                                "reads meshes",       "the mesh library",   "mesh"};
 
 }  // namespace
 
@@ -24,16 +25,20 @@ Result<Mesh> read_mesh(const fs::path& file, const io::ReadOptions& options) {
   constexpr uint64_t kLeastProgramBytes = uint64_t(16) << 20;
   std::error_code no_size;
   const uint64_t least = kLeastProgramBytes + fs::file_size(file, no_size) / 4;
-  if (options.budget && options.budget->available_bytes() < least) return about(options.budget->too_little(least, "reading it, in a process of its own,"));
+  if (options.budget && options.budget->available_bytes() < least)
+    return about(options.budget->too_little(least, "reading it, in a process of its own,"));
 
-  auto answer = run_reader(kReader, {"--up", options.up.empty() ? "auto" : options.up, "--", fs::absolute(file).string()}, options);
+  auto answer = run_reader(
+      kReader, {"--up", options.up.empty() ? "auto" : options.up, "--", fs::absolute(file).string()}, options);
   if (!answer) return about(answer.error());
   std::vector<std::string> warnings;
   auto mesh = parse_mesh_stream(std::move(answer->stream), &warnings, options.accessed_files);
   if (options.warnings)
     for (const std::string& warning : warnings) options.warnings->push_back(file.filename().string() + ": " + warning);
-  if (!mesh && mesh.error().code == ErrorCode::out_of_memory && options.budget && answer->memory_limit_bytes < options.memory_limit_bytes)
-    return about(options.budget->used_up("reading it, in a process of its own for which " + memory_text(answer->memory_limit_bytes) + " are left,"));
+  if (!mesh && mesh.error().code == ErrorCode::out_of_memory && options.budget &&
+      answer->memory_limit_bytes < options.memory_limit_bytes)
+    return about(options.budget->used_up("reading it, in a process of its own for which " +
+                                         memory_text(answer->memory_limit_bytes) + " are left,"));
   if (!mesh) return about(answer->end ? *answer->end : mesh.error());
   return mesh;
 }

@@ -55,7 +55,8 @@ struct Pipe {
 };
 Result<Pipe> new_pipe(const ReaderProgram& program) {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return fail(ErrorCode::io, std::string("cannot make a pipe to ") + program.role + ": " + std::strerror(errno));
+  if (::pipe2(ends, O_CLOEXEC) != 0)
+    return fail(ErrorCode::io, std::string("cannot make a pipe to ") + program.role + ": " + std::strerror(errno));
   return Pipe{Fd(ends[0]), Fd(ends[1])};
 }
 // For its standard input: a socket, since a write to a pipe that nobody reads would kill the host program by SIGPIPE.
@@ -114,7 +115,8 @@ class Child {
   pid_t pid_;
 };
 
-Result<pid_t> spawn(const fs::path& reader, const std::vector<std::string>& arguments, int in_fd, int out_fd, int err_fd) {
+Result<pid_t> spawn(const fs::path& reader, const std::vector<std::string>& arguments, int in_fd, int out_fd,
+                    int err_fd) {
   std::vector<char*> argv;
   argv.reserve(arguments.size() + 1);
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
@@ -142,7 +144,9 @@ Result<pid_t> spawn(const fs::path& reader, const std::vector<std::string>& argu
   return pid;
 }
 
-void append_to(std::vector<uint8_t>& into, std::span<const uint8_t> bytes) { into.insert(into.end(), bytes.begin(), bytes.end()); }
+void append_to(std::vector<uint8_t>& into, std::span<const uint8_t> bytes) {
+  into.insert(into.end(), bytes.begin(), bytes.end());
+}
 void append_to(ByteBuffer& into, std::span<const uint8_t> bytes) { into.append(bytes); }
 
 // Reads what is there. False at the end of the stream.
@@ -189,7 +193,8 @@ struct Run {
 // Of what is left when the stream comes.
 constexpr uint64_t kStreamSpareBytes = uint64_t(2) << 20, kStreamLookBytes = uint64_t(1) << 20;
 
-Result<Run> run(const ReaderProgram& program, const fs::path& path, const std::vector<std::string>& arguments, const io::ReadOptions& options, const ByteSource& input) {
+Result<Run> run(const ReaderProgram& program, const fs::path& path, const std::vector<std::string>& arguments,
+                const io::ReadOptions& options, const ByteSource& input) {
   QRY_TRY_ASSIGN(auto out, new_pipe(program));
   QRY_TRY_ASSIGN(auto err, new_pipe(program));
   Pipe in;
@@ -202,7 +207,9 @@ Result<Run> run(const ReaderProgram& program, const fs::path& path, const std::v
   run.memory_limit_bytes = options.memory_limit_bytes;
   if (options.budget) {
     const uint64_t available_bytes = options.budget->available_bytes();
-    if (available_bytes < program.own_bytes) return tl::unexpected(options.budget->too_little(program.own_bytes, std::string("reading it in ") + program.role + "'s process"));
+    if (available_bytes < program.own_bytes)
+      return tl::unexpected(
+          options.budget->too_little(program.own_bytes, std::string("reading it in ") + program.role + "'s process"));
     run.memory_limit_bytes = std::min(run.memory_limit_bytes, available_bytes);
   }
   std::vector<std::string> all{path.string(), "--memory", std::to_string(run.memory_limit_bytes), "--cpu-seconds",
@@ -216,11 +223,12 @@ Result<Run> run(const ReaderProgram& program, const fs::path& path, const std::v
 
   uint64_t looked_at = 0;  // bytes of the stream
   std::span<const uint8_t> piece;
-  const auto deadline =
-      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(std::min(time_limit, 1e8)));
+  const auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                           std::chrono::duration<double>(std::min(time_limit, 1e8)));
   bool too_much = false, ignored = false;
   while (out.read.open() || err.read.open()) {
-    if (options.progress.cancelled()) return fail(ErrorCode::cancelled, std::string("cancelled while ") + program.role + " was at work");
+    if (options.progress.cancelled())
+      return fail(ErrorCode::cancelled, std::string("cancelled while ") + program.role + " was at work");
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
     if (left <= 0)
       return fail(ErrorCode::io, "it took longer than the limit of " + seconds_text(options.time_limit_s) +
@@ -236,10 +244,12 @@ Result<Run> run(const ReaderProgram& program, const fs::path& path, const std::v
     if (options.budget && run.stream.size() - looked_at >= kStreamLookBytes) {
       looked_at = run.stream.size();
       if (options.budget->available_bytes() < kStreamLookBytes + kStreamSpareBytes)
-        return tl::unexpected(options.budget->used_up("the " + std::string(program.subject) + ", beside " + program.role + "'s process,"));
+        return tl::unexpected(options.budget->used_up("the " + std::string(program.subject) + ", beside " +
+                                                      program.role + "'s process,"));
     }
     if (too_much)
-      return fail(ErrorCode::out_of_memory, std::string("the ") + program.subject + " is larger than the limit of " + std::to_string(options.memory_limit_bytes >> 20) +
+      return fail(ErrorCode::out_of_memory, std::string("the ") + program.subject + " is larger than the limit of " +
+                                                std::to_string(options.memory_limit_bytes >> 20) +
                                                 " MiB; raise the memory limit or use a smaller one.");
   }
   run.status = child.wait();
@@ -254,23 +264,27 @@ Error death(const ReaderProgram& program, const Run& run, const io::ReadOptions&
                                  " s of processor time and was stopped; the file may be malformed, or raise the time "
                                  "limit."};
     if (number == SIGKILL || number == SIGTERM)
-      return {ErrorCode::io, std::string(program.role) + " was killed from outside (signal " + signal_name(number) + "); the machine may have run out of memory."};
+      return {ErrorCode::io, std::string(program.role) + " was killed from outside (signal " + signal_name(number) +
+                                 "); the machine may have run out of memory."};
     return {ErrorCode::malformed_input, std::string(program.library) + " crashed (signal " + signal_name(number) +
                                             ") while reading it; the file is probably malformed. Try re-exporting it."};
   }
   const std::string message = last_line(run.complaints);
-  return {ErrorCode::io, std::string(program.role) + " ended with exit code " + std::to_string(WEXITSTATUS(run.status)) + " and no " + program.subject +
+  return {ErrorCode::io, std::string(program.role) + " ended with exit code " +
+                             std::to_string(WEXITSTATUS(run.status)) + " and no " + program.subject +
                              (message.empty() ? "." : ": " + message)};
 }
 
 }  // namespace
 
-Result<ReaderAnswer> run_reader(const ReaderProgram& program, const std::vector<std::string>& arguments, const io::ReadOptions& options, const ByteSource& input) {
+Result<ReaderAnswer> run_reader(const ReaderProgram& program, const std::vector<std::string>& arguments,
+                                const io::ReadOptions& options, const ByteSource& input) {
   QRY_TRY_ASSIGN(const auto path, find_program(program.name, program.variable, program.task));
   QRY_TRY_ASSIGN(auto done, run(program, path, arguments, options, input));
   // A reader that died may have sent half a stream: only a clean end counts.
   const bool exited = WIFEXITED(done.status);
-  if (!exited || (WEXITSTATUS(done.status) != 0 && done.stream.empty())) return tl::unexpected(death(program, done, options));
+  if (!exited || (WEXITSTATUS(done.status) != 0 && done.stream.empty()))
+    return tl::unexpected(death(program, done, options));
   ReaderAnswer answer;
   if (WEXITSTATUS(done.status) > 1) answer.end = death(program, done, options);
   answer.stream = std::move(done.stream);
@@ -284,7 +298,8 @@ Result<void> check_readable(const fs::path& file) {
   if (status.type() == fs::file_type::not_found) return fail(ErrorCode::not_found, "there is no such file.");
   if (error) return fail(ErrorCode::io, error.message());
   if (status.type() != fs::file_type::regular) return fail(ErrorCode::invalid_argument, "it is not a regular file.");
-  if (::access(file.c_str(), R_OK) != 0) return fail(ErrorCode::io, std::string("it cannot be read: ") + std::strerror(errno));
+  if (::access(file.c_str(), R_OK) != 0)
+    return fail(ErrorCode::io, std::string("it cannot be read: ") + std::strerror(errno));
   if (fs::file_size(file, error) == 0 && !error) return fail(ErrorCode::malformed_input, "the file is empty.");
   return {};
 }

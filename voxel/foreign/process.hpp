@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "base/result.hpp"
 #include "base/byte_buffer.hpp"
+#include "base/result.hpp"
 #include "voxel/io/streams/format.hpp"
 
 namespace quarry {
@@ -45,7 +45,8 @@ using ByteSource = std::function<std::span<const uint8_t>()>;
 // stream what the program leaves of it: while the stream comes, both are looked at together. Errors: not_found (no such
 // program), malformed_input (the library crashed), out_of_memory (no room for the program, a stream longer than the
 // memory limit or than there is room for), io (time limit, pipes, killed from outside), cancelled.
-Result<ReaderAnswer> run_reader(const ReaderProgram& program, const std::vector<std::string>& arguments, const io::ReadOptions& options, const ByteSource& input = {});
+Result<ReaderAnswer> run_reader(const ReaderProgram& program, const std::vector<std::string>& arguments,
+                                const io::ReadOptions& options, const ByteSource& input = {});
 
 // That `file` is there, a regular file, readable and not empty. The message lacks the file's name.
 Result<void> check_readable(const std::filesystem::path& file);

@@ -33,7 +33,8 @@ Brick Slab::brick(int32_t by, int32_t bz) const {
   return out;
 }
 
-Result<Scene> paint_scene(const char* name, Int3 size, uint32_t seed, const Palette& palette, const std::function<void(Slab&)>& paint, const Progress& progress) {
+Result<Scene> paint_scene(const char* name, Int3 size, uint32_t seed, const Palette& palette,
+                          const std::function<void(Slab&)>& paint, const Progress& progress) {
   const Int3 bricks{(size.x + 7) / 8, (size.y + 7) / 8, (size.z + 7) / 8}, moved{-(size.x / 16), 0, -(size.z / 16)};
   std::vector<std::vector<std::pair<Int3, Brick>>> done(size_t(bricks.x));
   std::atomic<bool> out_of_memory{false};
@@ -54,10 +55,12 @@ Result<Scene> paint_scene(const char* name, Int3 size, uint32_t seed, const Pale
     }
     const int32_t now = finished.fetch_add(1, std::memory_order_relaxed) + 1;
     if (progress.report)
-      if (const std::unique_lock lock(reporting, std::try_to_lock); lock) progress.say("generate", double(now) / bricks.x);
+      if (const std::unique_lock lock(reporting, std::try_to_lock); lock)
+        progress.say("generate", double(now) / bricks.x);
   });
   if (progress.cancelled()) return fail(ErrorCode::cancelled, "cancelled while generating");
-  if (out_of_memory) return fail(ErrorCode::out_of_memory, "not enough memory to generate a scene of this size; use a smaller one");
+  if (out_of_memory)
+    return fail(ErrorCode::out_of_memory, "not enough memory to generate a scene of this size; use a smaller one");
   Scene scene;
   scene.palette = palette;
   Volume& volume = scene.volumes.emplace_back();
@@ -75,7 +78,8 @@ Result<Scene> paint_scene(const char* name, Int3 size, uint32_t seed, const Pale
   return scene;
 }
 
-Camera camera_at(const std::string& name, std::array<double, 3> position, std::array<double, 3> target, double fov_degrees) {
+Camera camera_at(const std::string& name, std::array<double, 3> position, std::array<double, 3> target,
+                 double fov_degrees) {
   Camera camera;
   camera.name = name;
   std::copy(position.begin(), position.end(), camera.position);
@@ -117,7 +121,8 @@ constexpr int64_t kApart = 0x5A3D7;
 
 int32_t fractal_noise(int64_t x, int64_t z, int octaves, uint64_t seed) {
   int64_t sum = 0;
-  for (int o = 0; o < octaves; ++o) sum += noise((x << o) + kApart * o, (z << o) + kApart * 2 * o, seed + uint64_t(o) * 1013) >> o;
+  for (int o = 0; o < octaves; ++o)
+    sum += noise((x << o) + kApart * o, (z << o) + kApart * 2 * o, seed + uint64_t(o) * 1013) >> o;
   return int32_t(sum);
 }
 
@@ -125,7 +130,9 @@ int32_t ridged_noise(int64_t x, int64_t z, int octaves, uint64_t seed) {
   int64_t sum = 0, weight = 65536, total = 0;
   for (int o = 0; o < octaves; ++o) {
     const int64_t ridge = std::max<int64_t>(
-        0, 65536 - std::abs(int64_t(noise((x << o) + kApart * o, (z << o) + kApart * 2 * o, seed + uint64_t(o) * 7919)) * 3 / 2));
+        0,
+        65536 - std::abs(int64_t(noise((x << o) + kApart * o, (z << o) + kApart * 2 * o, seed + uint64_t(o) * 7919)) *
+                         3 / 2));
     sum += (ridge * weight >> 16) >> o;
     total += 65536 >> o;
     // Fine ridges only on coarse ones.
@@ -160,7 +167,8 @@ uint8_t Paints::add_glass(const char* name, uint32_t rgb, float transparency, fl
   return paint;
 }
 
-uint8_t Paints::ramp(const char* name, uint32_t from, uint32_t to, int32_t count, float roughness, float metalness, float emission) {
+uint8_t Paints::ramp(const char* name, uint32_t from, uint32_t to, int32_t count, float roughness, float metalness,
+                     float emission) {
   uint8_t first = 0;
   for (int32_t i = 0; i < count; ++i) {
     uint32_t rgb = 0;

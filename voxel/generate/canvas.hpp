@@ -20,26 +20,33 @@ namespace quarry::generate_detail {
 class Slab {
  public:
   Slab(Int3 size, int32_t x0)
-      : size_(size), x0_(x0), width_(uint32_t(std::min(8, size.x - x0))), cells_(size_t(8) * size_t(size.y) * size_t(size.z)) {}
+      : size_(size),
+        x0_(x0),
+        width_(uint32_t(std::min(8, size.x - x0))),
+        cells_(size_t(8) * size_t(size.y) * size_t(size.z)) {}
   int32_t x0() const { return x0_; }
   // Whether some x of [low, high] is in this slab.
   bool meets(int32_t low, int32_t high) const { return low < x0_ + 8 && high >= x0_; }
   void set(int32_t x, int32_t y, int32_t z, uint8_t material) {
-    if (uint32_t(x - x0_) < width_ && uint32_t(y) < uint32_t(size_.y) && uint32_t(z) < uint32_t(size_.z)) cells_[at(x, y, z)] = material;
+    if (uint32_t(x - x0_) < width_ && uint32_t(y) < uint32_t(size_.y) && uint32_t(z) < uint32_t(size_.z))
+      cells_[at(x, y, z)] = material;
   }
   void set_if_empty(int32_t x, int32_t y, int32_t z, uint8_t material) {
     if (get(x, y, z) == 0) set(x, y, z, material);
   }
   uint8_t get(int32_t x, int32_t y, int32_t z) const {
-    return uint32_t(x - x0_) < width_ && uint32_t(y) < uint32_t(size_.y) && uint32_t(z) < uint32_t(size_.z) ? cells_[at(x, y, z)]
-                                                                                                            : uint8_t(0);
+    return uint32_t(x - x0_) < width_ && uint32_t(y) < uint32_t(size_.y) && uint32_t(z) < uint32_t(size_.z)
+               ? cells_[at(x, y, z)]
+               : uint8_t(0);
   }
   // Fills `w` x `h` x `d` voxels, beginning at (x, y, z).
   void box(int32_t x, int32_t y, int32_t z, int32_t w, int32_t h, int32_t d, uint8_t material);
   Brick brick(int32_t by, int32_t bz) const;
 
  private:
-  size_t at(int32_t x, int32_t y, int32_t z) const { return (size_t(y) * size_t(size_.z) + size_t(z)) * 8 + size_t(x - x0_); }
+  size_t at(int32_t x, int32_t y, int32_t z) const {
+    return (size_t(y) * size_t(size_.z) + size_t(z)) * 8 + size_t(x - x0_);
+  }
   Int3 size_;
   int32_t x0_;
   uint32_t width_;  // 8, or less at the far side
@@ -49,8 +56,10 @@ class Slab {
 // A scene of one volume: `size` voxels painted slab by slab, then moved by whole bricks so that x and z are nearly
 // centred on 0. `paint` is called from several threads at once, each time with a different slab. Errors: cancelled,
 // out_of_memory.
-Result<Scene> paint_scene(const char* name, Int3 size, uint32_t seed, const Palette& palette, const std::function<void(Slab&)>& paint, const Progress& progress);
-Camera camera_at(const std::string& name, std::array<double, 3> position, std::array<double, 3> target, double fov_degrees);
+Result<Scene> paint_scene(const char* name, Int3 size, uint32_t seed, const Palette& palette,
+                          const std::function<void(Slab&)>& paint, const Progress& progress);
+Camera camera_at(const std::string& name, std::array<double, 3> position, std::array<double, 3> target,
+                 double fov_degrees);
 
 inline uint64_t mixed(uint64_t h) {  // the splitmix64 finaliser
   h += 0x9e3779b97f4a7c15ull;
@@ -80,8 +89,8 @@ class Paints {
   uint8_t add(const char* name, uint32_t rgb, float roughness = 0.9f, float metalness = 0, float emission = 0);
   uint8_t add_glass(const char* name, uint32_t rgb, float transparency, float ior);
   // `count` shades from one colour to another. Returns the first one's index; the others follow.
-  uint8_t ramp(const char* name, uint32_t from_rgb, uint32_t to_rgb, int32_t count, float roughness = 0.9f, float metalness = 0,
-               float emission = 0);
+  uint8_t ramp(const char* name, uint32_t from_rgb, uint32_t to_rgb, int32_t count, float roughness = 0.9f,
+               float metalness = 0, float emission = 0);
   const Palette& palette() const { return palette_; }
 
  private:

@@ -10,7 +10,7 @@ namespace quarry::generate_detail {
 namespace {
 
 constexpr int32_t kPitch = 72, kRoad = 20, kBlock = kPitch - kRoad;  // a block with its pavement
-constexpr int32_t kPavement = 5;                                    // of each side of a block
+constexpr int32_t kPavement = 5;                                     // of each side of a block
 // Y of the roads' top layer; the pavement is one higher.
 constexpr int32_t kGround = 4;
 constexpr int32_t kTall = 288;
@@ -44,7 +44,8 @@ struct CityColours {
   uint8_t awning[4] = {paints.add("red awning", 0xB23A32, 0.8f), paints.add("green awning", 0x2F6B4F, 0.8f),
                        paints.add("blue awning", 0x2E5C93, 0.8f), paints.add("yellow awning", 0xD9A036, 0.8f)};
   uint8_t neon[4] = {paints.add("pink neon", 0xFF3D9A, 0.5f, 0, 9.0f), paints.add("cyan neon", 0x2FE6FF, 0.5f, 0, 9.0f),
-                     paints.add("green neon", 0x5CFF7A, 0.5f, 0, 8.0f), paints.add("orange neon", 0xFF8A2B, 0.5f, 0, 9.0f)};
+                     paints.add("green neon", 0x5CFF7A, 0.5f, 0, 8.0f),
+                     paints.add("orange neon", 0xFF8A2B, 0.5f, 0, 9.0f)};
   uint8_t roof = paints.ramp("roof felt", 0x4B4A4C, 0x66646A, 3, 0.95f);
   uint8_t tile = paints.ramp("roof tile", 0x7C3B2C, 0x9C5540, 3, 0.85f);
   uint8_t metal = paints.add("ventilator", 0xA7ADB3, 0.4f, 0.7f);
@@ -118,7 +119,8 @@ class City {
     const int32_t x = block_start(i), z = block_start(j);
     // 1000 in the middle of the city, 0 in its corners.
     const int64_t mid = (blocks_ - 1) * 500, di = i * 1000 - mid, dj = j * 1000 - mid;
-    const auto centre = int32_t(std::max<int64_t>(0, 1000 - (di * di + dj * dj) * 1000 / std::max<int64_t>(1, 2 * mid * mid + 500000)));
+    const auto centre =
+        int32_t(std::max<int64_t>(0, 1000 - (di * di + dj * dj) * 1000 / std::max<int64_t>(1, 2 * mid * mid + 500000)));
     const bool middle = blocks_ >= 3 && i == blocks_ / 2 && j == (blocks_ + 1) / 2;
     if (middle || (mixed(hash) % 100 < 13 && centre < 850)) {
       parks_.push_back({x, z, hash});
@@ -128,7 +130,8 @@ class City {
     // 0: one lot, 1: two, 2: four.
     const int32_t split = centre > 800 ? pick(mixed(hash + 1), 2) : 1 + pick(mixed(hash + 1), 2);
     const bool along_x = mixed(hash + 2) % 2 == 0;
-    const int32_t nx = split == 2 || (split == 1 && along_x) ? 2 : 1, nz = split == 2 || (split == 1 && !along_x) ? 2 : 1;
+    const int32_t nx = split == 2 || (split == 1 && along_x) ? 2 : 1,
+                  nz = split == 2 || (split == 1 && !along_x) ? 2 : 1;
     for (int32_t b = 0; b < nz; ++b)
       for (int32_t a = 0; a < nx; ++a) {
         const uint64_t each = hashed(hash, a, b);
@@ -203,7 +206,8 @@ class City {
         if (corner || y % 5 == 0) return frame;
         if (t % 4 == 0) return y % 5 == 4 ? frame : green ? c_.teal : c_.glass;
         return lit(y / 5, t / 4, 16,
-                   green ? uint8_t(c_.teal + 1 + (t / 4 + y / 5) % 2) : uint8_t(c_.glass + 1 + hashed(lot.hash, y / 5, t / 4) % 3));
+                   green ? uint8_t(c_.teal + 1 + (t / 4 + y / 5) % 2)
+                         : uint8_t(c_.glass + 1 + hashed(lot.hash, y / 5, t / 4) % 3));
       }
       case Style::setback: {
         const auto wall = uint8_t(lot.hash % 2 ? c_.sand + lot.hash % 3 : c_.concrete + 1 + lot.hash % 3);
@@ -228,7 +232,8 @@ class City {
   }
 
   // Four walls and a roof.
-  void paint_tier(Slab& slab, const Lot& lot, int32_t x, int32_t z, int32_t w, int32_t d, int32_t y, int32_t h, uint64_t tier) const {
+  void paint_tier(Slab& slab, const Lot& lot, int32_t x, int32_t z, int32_t w, int32_t d, int32_t y, int32_t h,
+                  uint64_t tier) const {
     for (int32_t j = 0; j < h; ++j) {
       for (int32_t i = 0; i < w; ++i) {
         slab.set(x + i, y + j, z, wall_paint(lot, i, w, j, 0, tier));
@@ -268,7 +273,8 @@ class City {
       for (int32_t i = 1; i < w - 1; ++i)
         if (i % 9 != 0)
           for (int32_t out = 1; out <= 2; ++out)
-            for (const int32_t k : {z - out, z + d - 1 + out}) slab.set(x + i, y + 6 - out / 2, k, (i / 2) % 2 ? awning : c_.trim);
+            for (const int32_t k : {z - out, z + d - 1 + out})
+              slab.set(x + i, y + 6 - out / 2, k, (i / 2) % 2 ? awning : c_.trim);
     }
     y += 7;
     left -= 7;
@@ -296,7 +302,8 @@ class City {
       const int32_t from = kGround + 14, rows = 14 + pick(mixed(lot.hash), 16);
       for (int32_t j = 0; j < rows; ++j)
         for (int32_t k = 0; k < 3; ++k)
-          if (k == 1 || j % 4 != 3) slab.set(lot.x + lot.w, from + j, lot.z + lot.d - 6 + k, k == 1 || j % 4 == 1 ? neon : c_.pole);
+          if (k == 1 || j % 4 != 3)
+            slab.set(lot.x + lot.w, from + j, lot.z + lot.d - 6 + k, k == 1 || j % 4 == 1 ? neon : c_.pole);
     }
   }
 
@@ -314,13 +321,15 @@ class City {
     if (garden) {
       slab.box(x + 2, y, z + 2, w - 4, 1, d - 4, uint8_t(c_.grass + 1));
       for (int32_t i = 0; i < 3; ++i)
-        paint_tree(slab, x + 4 + pick(hashed(hash, i), std::max(1, w - 8)), y + 1, z + 4 + pick(hashed(hash, i, 1), std::max(1, d - 8)), 6,
-                   hashed(hash, i, 2));
+        paint_tree(slab, x + 4 + pick(hashed(hash, i), std::max(1, w - 8)), y + 1,
+                   z + 4 + pick(hashed(hash, i, 1), std::max(1, d - 8)), 6, hashed(hash, i, 2));
     }
     for (int32_t i = 0; i < 4; ++i) {  // ventilators
       const uint64_t each = hashed(hash, i, 7);
       const int32_t vx = x + 2 + pick(each, std::max(1, w - 7)), vz = z + 2 + pick(mixed(each), std::max(1, d - 7));
-      if (!garden) slab.box(vx, y, vz, 3 + int32_t(each % 2), 2 + int32_t(each % 3), 3, i % 2 ? c_.metal : uint8_t(c_.concrete + 2));
+      if (!garden)
+        slab.box(vx, y, vz, 3 + int32_t(each % 2), 2 + int32_t(each % 3), 3,
+                 i % 2 ? c_.metal : uint8_t(c_.concrete + 2));
     }
     if (lot.style == Style::brick) {  // a water tank on legs
       const int32_t tx = x + w / 2, tz = z + d / 2;
@@ -355,7 +364,8 @@ class City {
           const uint64_t each = hashed(hash, i, j, k);
           if (i * i + j * j + k * k > r * r - pick(each, r + 1)) continue;
           const int32_t tone = std::clamp(2 + j * 3 / std::max(1, r) + int32_t(each % 2), 0, 4);
-          slab.set(x + i, y + height * 7 / 10 + j, z + k, pink ? uint8_t(c_.blossom + std::min(2, tone / 2)) : uint8_t(c_.leaf + tone));
+          slab.set(x + i, y + height * 7 / 10 + j, z + k,
+                   pink ? uint8_t(c_.blossom + std::min(2, tone / 2)) : uint8_t(c_.leaf + tone));
         }
   }
 
@@ -441,13 +451,15 @@ class City {
               const uint64_t hash = hashed(seed_ + 60, r * 64 + b, lane * 2 + slot, along_z);
               if (hash % 100 >= 46) continue;
               const int32_t along = from + 3 + slot * 26 + pick(mixed(hash), 4), across = road + (lane == 0 ? 3 : 12);
-              paint_car(slab, along_z ? across : along, along_z ? along : across, along_z, along_z == (lane == 1), mixed(hash + 1));
+              paint_car(slab, along_z ? across : along, along_z ? along : across, along_z, along_z == (lane == 1),
+                        mixed(hash + 1));
             }
           // Lamps and trees on both pavements, in turn.
           for (int32_t i = 0; i < 3; ++i)
             for (int32_t side = 0; side < 2; ++side) {
               if ((side == 0 && r == 0) || (side == 1 && r == blocks_)) continue;  // the pavement belongs to a block
-              const int32_t along = from + 8 + i * 18, edge = side == 0 ? road - 2 : road + kRoad + 1, out = side == 0 ? 1 : -1;
+              const int32_t along = from + 8 + i * 18, edge = side == 0 ? road - 2 : road + kRoad + 1,
+                            out = side == 0 ? 1 : -1;
               if ((i + side) % 2 == 0)
                 paint_lamp(slab, along_z ? edge : along, along_z ? along : edge, along_z ? out : 0, along_z ? 0 : out);
               else
@@ -471,7 +483,8 @@ class City {
 Result<Scene> city(int32_t size, uint32_t seed, const Progress& progress) {
   const City made(size, seed);
   const int32_t shift = size / 16 * 8;
-  auto scene = paint_scene("city", made.size(), seed, made.palette(), [&](Slab& slab) { made.paint(slab); }, progress);
+  auto scene = paint_scene(
+      "city", made.size(), seed, made.palette(), [&](Slab& slab) { made.paint(slab); }, progress);
   QRY_TRY(scene);
   const double s = size;
   scene->cameras.push_back(camera_at("skyline", {s * 0.78, s * 0.56, s * 0.92}, {0, 50, 0}, 36));

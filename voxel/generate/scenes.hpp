@@ -12,9 +12,9 @@
 namespace quarry {
 
 struct Generator {
-  const char* name;         // "terrain"
-  const char* title;        // one line for --help
-  int32_t default_size;     // edge in voxels
+  const char* name;      // "terrain"
+  const char* title;     // one line for --help
+  int32_t default_size;  // edge in voxels
   int32_t min_size, max_size;
 };
 std::span<const Generator> generators();

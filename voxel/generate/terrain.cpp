@@ -57,7 +57,11 @@ struct Place {
 class Terrain {
  public:
   Terrain(int32_t size, uint32_t seed)
-      : s_(size), seed_(mixed(seed)), tall_((size / 2 + 7) / 8 * 8), water_(len(44)), heights_(size_t(size) * size_t(size)) {
+      : s_(size),
+        seed_(mixed(seed)),
+        tall_((size / 2 + 7) / 8 * 8),
+        water_(len(44)),
+        heights_(size_t(size) * size_t(size)) {
     parallel_for(size_t(s_), 8, [&](size_t begin, size_t end) {
       for (size_t z = begin; z < end; ++z)
         for (int32_t x = 0; x < s_; ++x) heights_[z * size_t(s_) + size_t(x)] = height_at(x, int32_t(z));
@@ -124,7 +128,8 @@ class Terrain {
   uint8_t surface(int32_t x, int32_t z, int32_t h) const {
     const int32_t steep = slope(x, z), line = snow_line(x, z);
     if (h < water_) return shade(c_.bed, 3, x, 0, z);
-    if (h <= water_ + len(2) + int32_t(field(x, z, 24, 2, 9) * len(3) >> 16) && steep <= 6) return shade(c_.sand, 3, x, 0, z);
+    if (h <= water_ + len(2) + int32_t(field(x, z, 24, 2, 9) * len(3) >> 16) && steep <= 6)
+      return shade(c_.sand, 3, x, 0, z);
     if (h > line && steep <= (h > line + len(24) ? 13 : 8)) return shade(c_.snow, 4, x, 0, z);
     if (steep > 6 || h > line - len(10)) return rock_at(x, h, z);
     if (h > line - len(34) || steep > 5) return shade(c_.scree, 3, x, 0, z);
@@ -190,7 +195,8 @@ class Terrain {
     for (int32_t reach = 4; reach <= 9 && cabins_.size() < 6; ++reach)
       for (int32_t i = 0; i < 900 && cabins_.size() < 6; ++i) {
         const uint64_t hash = hashed(seed_ + 30, i, reach);
-        const int32_t x = s_ * 22 / 100 + pick(hash, s_ * 70 / 100), z = s_ * 45 / 100 + pick(mixed(hash), s_ * 48 / 100);
+        const int32_t x = s_ * 22 / 100 + pick(hash, s_ * 70 / 100),
+                      z = s_ * 45 / 100 + pick(mixed(hash), s_ * 48 / 100);
         const int32_t h = height(x, z);
         if (h > water_ + len(20) || !flat_land(x, z, len(11), reach)) continue;
         bool apart = true;
@@ -234,7 +240,10 @@ class Terrain {
       for (int32_t i = 0; i < s_ / cell; ++i) {
         const uint64_t hash = hashed(seed_ + 50, i, j);
         const int32_t x = i * cell + pick(hash, cell), z = j * cell + pick(mixed(hash), cell), h = height(x, z);
-        if (mixed(hash + 1) % 100 < (h < water_ + len(4) ? 12u : h > len(90) ? 30u : 9u) && h > water_ - len(5) && !near_cabin(x, z))
+        if (mixed(hash + 1) % 100 < (h < water_ + len(4) ? 12u
+                                     : h > len(90)       ? 30u
+                                                         : 9u) &&
+            h > water_ - len(5) && !near_cabin(x, z))
           boulders_.push_back({x, h, z});
       }
   }
@@ -258,7 +267,7 @@ class Terrain {
       for (int32_t y = 0; y < h * 3 / 4; ++y) slab.set(t.x, t.y + y, t.z, shade(c_.trunk, 2, 0, y, 0));
       const int32_t base = h / 6, skirt = std::max(3, h / 5);
       for (int32_t y = base; y <= h; ++y) {
-        const int32_t whole = (h - y) * h * 10 / (h * 27);                   // the cone
+        const int32_t whole = (h - y) * h * 10 / (h * 27);  // the cone
         const int32_t in_skirt = skirt - 1 - (y - base) % skirt;
         const int32_t r10 = whole * 10 * 7 / 10 + in_skirt * 10 * whole / std::max(1, skirt * 2) + 6;
         const int32_t r = r10 / 10 + 1;
@@ -267,7 +276,8 @@ class Terrain {
             if ((x * x + z * z) * 100 > r10 * r10 || (x == 0 && z == 0 && y < h * 3 / 4)) continue;
             const uint64_t hash = hashed(t.hash, x, y, z);
             if (hash % 9 == 0 && (x * x + z * z) * 100 > r10 * r10 / 2) continue;  // ragged
-            uint8_t paint = uint8_t(c_.fir + std::min(5, in_skirt == 0 ? 1 + int32_t(hash % 2) : 2 + pick(hash, 3) + int32_t(t.hash % 2)));
+            uint8_t paint = uint8_t(
+                c_.fir + std::min(5, in_skirt == 0 ? 1 + int32_t(hash % 2) : 2 + pick(hash, 3) + int32_t(t.hash % 2)));
             if (in_skirt == skirt - 1) paint = uint8_t(c_.fir + int32_t(hash % 2));
             if (t.kind == 4 && in_skirt <= 1) paint = uint8_t(c_.frost + pick(hash, 3));
             slab.set(t.x + x, t.y + y, t.z + z, paint);
@@ -283,7 +293,8 @@ class Terrain {
     const uint8_t first = t.kind == 2 ? c_.autumn : c_.leaf;
     for (int32_t ball = 0; ball < 5; ++ball) {
       const uint64_t hash = hashed(t.hash, ball);
-      const int32_t r = std::max(2, h * (ball == 0 ? 32 : 20 + pick(hash, 6)) / 100), out = ball == 0 ? 0 : h * 22 / 100;
+      const int32_t r = std::max(2, h * (ball == 0 ? 32 : 20 + pick(hash, 6)) / 100),
+                    out = ball == 0 ? 0 : h * 22 / 100;
       const int32_t ox = pick(mixed(hash + 1), 2 * out + 1) - out, oz = pick(mixed(hash + 2), 2 * out + 1) - out;
       const int32_t oy = h * 68 / 100 + (ball == 0 ? 0 : pick(mixed(hash + 3), h / 4 + 1) - h / 8);
       for (int32_t y = -r; y <= r; ++y)
@@ -394,7 +405,8 @@ class Terrain {
 
 Result<Scene> terrain(int32_t size, uint32_t seed, const Progress& progress) {
   const Terrain made(size, seed);
-  auto scene = paint_scene("terrain", made.size(), seed, made.palette(), [&](Slab& slab) { made.paint(slab); }, progress);
+  auto scene = paint_scene(
+      "terrain", made.size(), seed, made.palette(), [&](Slab& slab) { made.paint(slab); }, progress);
   QRY_TRY(scene);
   const double s = size;
   scene->cameras.push_back(camera_at("valley", {s * 0.60, s * 0.48, s * 0.95}, {s * -0.03, s * 0.10, s * -0.03}, 37));

@@ -8,7 +8,9 @@
 namespace quarry::io {
 namespace {
 
-std::string counted(uint64_t n, const char* one, const char* many) { return std::to_string(n) + " " + (n == 1 ? one : many); }
+std::string counted(uint64_t n, const char* one, const char* many) {
+  return std::to_string(n) + " " + (n == 1 ? one : many);
+}
 
 }  // namespace
 
@@ -26,10 +28,12 @@ std::vector<ExportLoss> export_losses(const Scene& scene, const Format& format) 
   return export_losses(scene, volumes, format);
 }
 
-std::vector<ExportLoss> export_losses(const Scene& scene, const std::vector<VolumeSummary>& volumes, const Format& format) {
+std::vector<ExportLoss> export_losses(const Scene& scene, const std::vector<VolumeSummary>& volumes,
+                                      const Format& format) {
   const auto lacks = [&](uint32_t what) { return (format.keeps & what) == 0; };
   std::vector<ExportLoss> out;
-  const auto add = [&](const char* kind, uint64_t count, const char* one, const char* many, const std::string& more = {}) {
+  const auto add = [&](const char* kind, uint64_t count, const char* one, const char* many,
+                       const std::string& more = {}) {
     if (count > 0) out.push_back({kind, count, counted(count, one, many) + more});
   };
 
@@ -44,7 +48,8 @@ std::vector<ExportLoss> export_losses(const Scene& scene, const std::vector<Volu
     else if (++hidden; lacks(kKeepsScene)) hidden_voxels += voxels;
   }
   if (lacks(kKeepsScene)) {
-    add("hidden_instances", hidden, "hidden instance", "hidden instances", " (" + counted(hidden_voxels, "voxel", "voxels") + ")");
+    add("hidden_instances", hidden, "hidden instance", "hidden instances",
+        " (" + counted(hidden_voxels, "voxel", "voxels") + ")");
     uint64_t unplaced = 0;
     for (size_t v = 0; v < scene.volumes.size(); ++v) unplaced += !placed[v] && volumes[v].voxels > 0;
     add("unplaced_models", unplaced, "model that nothing places", "models that nothing places");
@@ -58,7 +63,10 @@ std::vector<ExportLoss> export_losses(const Scene& scene, const std::vector<Volu
     add("names", names, "name of a model or instance", "names of models and instances");
   }
   if (lacks(kKeepsLayers))
-    add("layers", uint64_t(std::count_if(scene.layers.begin(), scene.layers.end(), [](const Layer& l) { return !l.name.empty(); })), "named layer", "named layers");
+    add("layers",
+        uint64_t(
+            std::count_if(scene.layers.begin(), scene.layers.end(), [](const Layer& l) { return !l.name.empty(); })),
+        "named layer", "named layers");
   if (lacks(kKeepsCameras)) add("cameras", scene.cameras.size(), "camera", "cameras");
 
   constexpr uint32_t kOfVoxels = kKeepsColours | kKeepsSurfaces | kKeepsMaterialNames;
@@ -78,7 +86,9 @@ std::vector<ExportLoss> export_losses(const Scene& scene, const std::vector<Volu
     names += !scene.palette.names[m].empty();
   }
   if (lacks(kKeepsColours)) add("colours", colours, "colour", "colours");
-  if (lacks(kKeepsSurfaces)) add("surfaces", surfaces, "material's roughness, metalness, emission or transparency", "materials' roughness, metalness, emission or transparency");
+  if (lacks(kKeepsSurfaces))
+    add("surfaces", surfaces, "material's roughness, metalness, emission or transparency",
+        "materials' roughness, metalness, emission or transparency");
   if (lacks(kKeepsMaterialNames)) add("material_names", names, "name of a material", "names of materials");
   return out;
 }

@@ -5,19 +5,19 @@
 #include <algorithm>
 #include <new>
 
-#include "voxel/io/grids/binvox.hpp"
+#include "base/suggest.hpp"
 #include "voxel/io/files/bytes.hpp"
 #include "voxel/io/files/names.hpp"
-#include "voxel/io/pictures/heightmap.hpp"
-#include "voxel/io/minecraft/schematic.hpp"
-#include "voxel/io/points/cloud.hpp"
+#include "voxel/io/grids/binvox.hpp"
 #include "voxel/io/grids/qb.hpp"
 #include "voxel/io/grids/raw.hpp"
-#include "voxel/io/quarry/reader.hpp"
 #include "voxel/io/grids/vdb.hpp"
 #include "voxel/io/meshes/formats.hpp"
+#include "voxel/io/minecraft/schematic.hpp"
+#include "voxel/io/pictures/heightmap.hpp"
+#include "voxel/io/points/cloud.hpp"
+#include "voxel/io/quarry/reader.hpp"
 #include "voxel/io/vox/read.hpp"
-#include "base/suggest.hpp"
 
 namespace quarry::io {
 namespace {
@@ -26,7 +26,8 @@ constexpr size_t kHeadBytes = 64;
 
 // In the order in which they are listed, and tried on a file's first bytes. The meshes come after them.
 constexpr const Format* kOwnFormats[] = {
-    &kQuarryFormat, &kVoxFormat, &kBinvoxFormat, &kRawFormat, &kQbFormat, &kQbclFormat, &kHeightmapFormat, &kMinecraftFormat, &kLasFormat, &kXyzFormat, &kVdbFormat, &kNvdbFormat,
+    &kQuarryFormat,    &kVoxFormat,       &kBinvoxFormat, &kRawFormat, &kQbFormat,  &kQbclFormat,
+    &kHeightmapFormat, &kMinecraftFormat, &kLasFormat,    &kXyzFormat, &kVdbFormat, &kNvdbFormat,
 };
 
 // "did you mean .vox?", or the list of what there is.
@@ -41,11 +42,13 @@ std::string advice(const std::string& extension, bool writing) {
     }
   }
   const std::string nearest = nearest_name(extension, known);
-  return nearest.empty() ? std::string(writing ? "can be written: " : "can be read: ") + all : "did you mean ." + nearest + "?";
+  return nearest.empty() ? std::string(writing ? "can be written: " : "can be read: ") + all
+                         : "did you mean ." + nearest + "?";
 }
 
 std::string unknown_extension(const std::string& extension) {
-  return extension.empty() ? std::string("the name has no extension that says which format it is; ") : "unknown format '." + extension + "'; ";
+  return extension.empty() ? std::string("the name has no extension that says which format it is; ")
+                           : "unknown format '." + extension + "'; ";
 }
 
 const Format* by_extension(const std::string& extension) {
@@ -88,16 +91,20 @@ std::span<const Format> formats() {
 
 Result<const Format*> format_for_reading(const std::filesystem::path& file) {
   auto format = find_for_reading(file);
-  if (format && !(*format)->read) format = fail(ErrorCode::unsupported, std::string((*format)->title) + " files can be written, but not read");
+  if (format && !(*format)->read)
+    format = fail(ErrorCode::unsupported, std::string((*format)->title) + " files can be written, but not read");
   return format.map_error([&](Error e) { return named(file, std::move(e)); });
 }
 
 Result<const Format*> format_for_writing(const std::filesystem::path& file) {
   const std::string extension = extension_of(file);
   const Format* format = by_extension(extension);
-  if (!format) return tl::unexpected(named(file, {ErrorCode::unsupported, unknown_extension(extension) + advice(extension, true)}));
+  if (!format)
+    return tl::unexpected(
+        named(file, {ErrorCode::unsupported, unknown_extension(extension) + advice(extension, true)}));
   if (!format->write)
-    return tl::unexpected(named(file, {ErrorCode::unsupported, std::string(format->title) + " files (." + extension + ") are not written; " + advice("", true)}));
+    return tl::unexpected(named(file, {ErrorCode::unsupported, std::string(format->title) + " files (." + extension +
+                                                                   ") are not written; " + advice("", true)}));
   return format;
 }
 
@@ -114,9 +121,11 @@ Result<Scene> read_scene(const std::filesystem::path& file, const ReadOptions& o
   }
 }
 
-Result<RegionsDone> read_scene_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) {
+Result<RegionsDone> read_scene_regions(const std::filesystem::path& file, const ReadOptions& options,
+                                       const RegionSink& sink) {
   QRY_TRY_ASSIGN(const auto format, format_for_reading(file));
-  if (!format->read_regions) return fail(ErrorCode::unsupported, file.string() + ": " + format->title + " files are not read region by region");
+  if (!format->read_regions)
+    return fail(ErrorCode::unsupported, file.string() + ": " + format->title + " files are not read region by region");
   RegionSink named_sink = sink;
   named_sink.begin = [&](const Scene& scene) {
     Scene with_source = scene;  // no bricks: small
@@ -125,9 +134,12 @@ Result<RegionsDone> read_scene_regions(const std::filesystem::path& file, const 
     return sink.begin(with_source);
   };
   try {
-    return format->read_regions(file, options, named_sink).map_error([&](Error e) { return named(file, std::move(e)); });
+    return format->read_regions(file, options, named_sink).map_error([&](Error e) {
+      return named(file, std::move(e));
+    });
   } catch (const std::bad_alloc&) {
-    return tl::unexpected(named(file, {ErrorCode::out_of_memory, "not enough memory to read it, even region by region"}));
+    return tl::unexpected(
+        named(file, {ErrorCode::out_of_memory, "not enough memory to read it, even region by region"}));
   }
 }
 

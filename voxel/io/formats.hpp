@@ -18,7 +18,8 @@ Result<const Format*> format_for_writing(const std::filesystem::path& file);
 Result<Scene> read_scene(const std::filesystem::path& file, const ReadOptions& options = {});
 // The same scene region by region. Errors: unsupported (the format has no such reader), those of the reader and of the
 // sink.
-Result<RegionsDone> read_scene_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink);
+Result<RegionsDone> read_scene_regions(const std::filesystem::path& file, const ReadOptions& options,
+                                       const RegionSink& sink);
 // The file appears whole or not at all (atomic_file.hpp).
 Result<void> write_scene(const Scene& scene, const Destination& to, const Progress& progress = {});
 

@@ -26,8 +26,12 @@ struct CachedWords {
   }
   __device__ static hashgrid::detail::Bucket load_bucket(const uint64_t* first) {
     hashgrid::detail::Bucket b;
-    asm volatile("ld.global.ca.v2.u64 {%0, %1}, [%2];" : "=l"(b.slot[0]), "=l"(b.slot[1]) : "l"(__cvta_generic_to_global(first)));
-    asm volatile("ld.global.ca.v2.u64 {%0, %1}, [%2];" : "=l"(b.slot[2]), "=l"(b.slot[3]) : "l"(__cvta_generic_to_global(first + 2)));
+    asm volatile("ld.global.ca.v2.u64 {%0, %1}, [%2];"
+                 : "=l"(b.slot[0]), "=l"(b.slot[1])
+                 : "l"(__cvta_generic_to_global(first)));
+    asm volatile("ld.global.ca.v2.u64 {%0, %1}, [%2];"
+                 : "=l"(b.slot[2]), "=l"(b.slot[3])
+                 : "l"(__cvta_generic_to_global(first + 2)));
     return b;
   }
 };
@@ -35,7 +39,8 @@ struct CachedWords {
 // values[direction * count + i]: the grid's value for the neighbour of bricks[i] in that direction (one_brick.hpp), or
 // the reserved value.
 template <Neighbourhood kWhich, bool kRows>
-__global__ void __launch_bounds__(kAroundThreads, kWhich == Neighbourhood::faces ? 12 : 8) find_around(hashgrid::GridView view, const uint32_t* bricks, size_t count, uint32_t* values) {
+__global__ void __launch_bounds__(kAroundThreads, kWhich == Neighbourhood::faces ? 12 : 8)
+    find_around(hashgrid::GridView view, const uint32_t* bricks, size_t count, uint32_t* values) {
   constexpr uint32_t kLocality = kRows ? kQryRows : kQryPlain;
   __shared__ uint16_t later[kAroundThreads * uint32_t(kWhich)];
   __shared__ uint32_t listed;
@@ -43,9 +48,11 @@ __global__ void __launch_bounds__(kAroundThreads, kWhich == Neighbourhood::faces
   if (threadIdx.x == 0) listed = 0;
   const uint32_t brick = i < count ? bricks[i] : 0;
   __syncthreads();
-  uint32_t wait = neighbour_detail::look_around<CachedWords, kWhich>(view, kLocality, brick, [&](uint32_t direction, uint32_t value) {
-    if (i < count) __stcs(values + direction * count + i, value);
-  });
+  uint32_t wait = neighbour_detail::look_around<CachedWords, kWhich>(view, kLocality, brick,
+                                                                     [&](uint32_t direction, uint32_t value) {
+                                                                       if (i < count)
+                                                                         __stcs(values + direction * count + i, value);
+                                                                     });
   if (i >= count) wait = 0;
   uint32_t at = hashgrid::kernels::list_places(&listed, __popc(wait));
   for (; wait != 0; wait &= wait - 1) later[at++] = uint16_t((__ffs(int(wait)) - 1) * kAroundThreads + threadIdx.x);
@@ -61,14 +68,15 @@ __global__ void __launch_bounds__(kAroundThreads, kWhich == Neighbourhood::faces
 
 }  // namespace
 
-Result<void> find_on_cuda(const hashgrid::Executor& executor, const hashgrid::GridView& view, const uint32_t* bricks, size_t count, Neighbourhood which,
-                          uint32_t* values_out) {
+Result<void> find_on_cuda(const hashgrid::Executor& executor, const hashgrid::GridView& view, const uint32_t* bricks,
+                          size_t count, Neighbourhood which, uint32_t* values_out) {
   if (count == 0) return {};
   const gpu::DeviceScope scope(hashgrid::cuda_device_of(executor));
   const cudaStream_t stream = hashgrid::cuda_stream_of(executor);
   const bool rows = view.locality == kQryRows;
-  const auto kernel = which == Neighbourhood::faces ? (rows ? find_around<Neighbourhood::faces, true> : find_around<Neighbourhood::faces, false>)
-                                                    : (rows ? find_around<Neighbourhood::all, true> : find_around<Neighbourhood::all, false>);
+  const auto kernel = which == Neighbourhood::faces
+                          ? (rows ? find_around<Neighbourhood::faces, true> : find_around<Neighbourhood::faces, false>)
+                          : (rows ? find_around<Neighbourhood::all, true> : find_around<Neighbourhood::all, false>);
   const uint32_t grid = uint32_t((count + kAroundThreads - 1) / kAroundThreads);
   QRY_TRY(gpu::launch("find_neighbours", {grid, kAroundThreads}, stream, kernel, view, bricks, count, values_out));
   return gpu::check(cudaStreamSynchronize(stream), "find_neighbours");

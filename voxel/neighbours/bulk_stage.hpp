@@ -7,7 +7,7 @@
 namespace quarry::neighbour_detail {
 
 // The arguments were checked before.
-Result<void> find_on_cuda(const hashgrid::Executor& executor, const hashgrid::GridView& view, const uint32_t* bricks, size_t count, Neighbourhood which,
-                          uint32_t* values_out);
+Result<void> find_on_cuda(const hashgrid::Executor& executor, const hashgrid::GridView& view, const uint32_t* bricks,
+                          size_t count, Neighbourhood which, uint32_t* values_out);
 
 }  // namespace quarry::neighbour_detail

@@ -4,7 +4,8 @@
 
 namespace quarry::neighbour_detail {
 
-Result<void> find_on_cuda(const hashgrid::Executor&, const hashgrid::GridView&, const uint32_t*, size_t, Neighbourhood, uint32_t*) {
+Result<void> find_on_cuda(const hashgrid::Executor&, const hashgrid::GridView&, const uint32_t*, size_t, Neighbourhood,
+                          uint32_t*) {
   return fail(ErrorCode::unsupported, "this build of Quarry has no CUDA: use the host executor");
 }
 

@@ -26,7 +26,8 @@ enum class Neighbourhood : uint32_t { faces = 6, all = 26 };
 
 // The key of the brick at an offset of dx, dy, dz, each -1, 0 or 1; the reserved key beyond the edges of the world.
 QRY_HD inline uint32_t neighbour_key(uint32_t brick, int dx, int dy, int dz) {
-  const uint32_t x = (brick & 2047u) + uint32_t(dx), y = (brick >> 11 & 1023u) + uint32_t(dy), z = (brick >> 21) + uint32_t(dz);
+  const uint32_t x = (brick & 2047u) + uint32_t(dx), y = (brick >> 11 & 1023u) + uint32_t(dy),
+                 z = (brick >> 21) + uint32_t(dz);
   return x > 2047u || y > 1023u || z > 2047u ? kQryReservedKey : x | y << 11 | z << 21;
 }
 
@@ -84,9 +85,11 @@ QRY_HD inline uint32_t look_around(const GridView& view, uint32_t locality, uint
     QRY_UNROLL
     for (uint32_t line = 0; line < 9; ++line) {
       const int dy = int(line % 3) - 1, dz = int(line / 3) - 1;
-      const uint32_t left = neighbour_key(brick, -1, dy, dz), middle = neighbour_key(brick, 0, dy, dz), right = neighbour_key(brick, 1, dy, dz);
+      const uint32_t left = neighbour_key(brick, -1, dy, dz), middle = neighbour_key(brick, 0, dy, dz),
+                     right = neighbour_key(brick, 1, dy, dz);
       const uint32_t direction = line * 3 - (line > 4 ? 1 : 0);  // of `left`
-      const Home home_beside = home_of(view, odd ? left : right, locality), home_apart = home_of(view, odd ? right : left, locality);
+      const Home home_beside = home_of(view, odd ? left : right, locality),
+                 home_apart = home_of(view, odd ? right : left, locality);
       const hashgrid::detail::Bucket bucket = Words::load_bucket(home_beside.words);
       const InSector beside = probe_bucket(bucket, home_beside.stored);
       if (line != 4) {
@@ -108,12 +111,14 @@ QRY_HD inline uint32_t look_around(const GridView& view, uint32_t locality, uint
 
 template <class Words, Neighbourhood kWhich>
 QRY_HD inline void find_neighbours_of(const GridView& view, uint32_t brick, uint32_t (&values)[uint32_t(kWhich)]) {
-  const uint32_t beyond = look_around<Words, kWhich>(view, view.locality, brick, [&](uint32_t direction, uint32_t value) { values[direction] = value; });
+  const uint32_t beyond = look_around<Words, kWhich>(
+      view, view.locality, brick, [&](uint32_t direction, uint32_t value) { values[direction] = value; });
   QRY_UNROLL
   for (uint32_t direction = 0; direction < uint32_t(kWhich); ++direction) {
     if ((beyond >> direction & 1u) == 0) continue;
     const NeighbourStep step = step_of<kWhich>(direction);
-    values[direction] = value_beyond<Words>(view, qry_stored_key(neighbour_key(brick, step.x, step.y, step.z), view.locality));
+    values[direction] =
+        value_beyond<Words>(view, qry_stored_key(neighbour_key(brick, step.x, step.y, step.z), view.locality));
   }
 }
 

@@ -11,8 +11,8 @@ namespace quarry {
 namespace {
 
 bool looks_alike(const Material& a, const Material& b) {
-  return a.r == b.r && a.g == b.g && a.b == b.b && a.a == b.a && a.roughness == b.roughness && a.metalness == b.metalness && a.emission == b.emission &&
-         a.transparency == b.transparency && a.ior == b.ior;
+  return a.r == b.r && a.g == b.g && a.b == b.b && a.a == b.a && a.roughness == b.roughness &&
+         a.metalness == b.metalness && a.emission == b.emission && a.transparency == b.transparency && a.ior == b.ior;
 }
 
 void count(SceneDiff::Kind& kind, Int3 at, const BrickMask& voxels) {
@@ -27,7 +27,9 @@ void count(SceneDiff::Kind& kind, Int3 at, const BrickMask& voxels) {
 
 Result<SceneDiff> diff_scenes(const Scene& a, const Scene& b, const SceneDiffOptions& options) {
   const auto flat = [&](const Scene& scene, const char* which) {
-    return flatten(scene, options.visible_only).map_error([&](const Error& e) { return Error{e.code, std::string(which) + " scene: " + e.message}; });
+    return flatten(scene, options.visible_only).map_error([&](const Error& e) {
+      return Error{e.code, std::string(which) + " scene: " + e.message};
+    });
   };
   QRY_TRY_ASSIGN(const auto first, flat(a, "the first"));
   QRY_TRY_ASSIGN(const auto second, flat(b, "the second"));
@@ -35,7 +37,8 @@ Result<SceneDiff> diff_scenes(const Scene& a, const Scene& b, const SceneDiffOpt
   // alike[m * 256 + n]: material m of `a` looks like n of `b`.
   const auto alike = std::make_unique<std::array<bool, 65536>>();
   for (size_t m = 0; m < 256; ++m)
-    for (size_t n = 0; n < 256; ++n) (*alike)[m * 256 + n] = options.shape_only || looks_alike(a.palette.materials[m], b.palette.materials[n]);
+    for (size_t n = 0; n < 256; ++n)
+      (*alike)[m * 256 + n] = options.shape_only || looks_alike(a.palette.materials[m], b.palette.materials[n]);
 
   SceneDiff out;
   for (const auto& [at, brick] : first.bricks()) {

@@ -16,8 +16,8 @@ struct SceneDiff {
     Box3 bounds;  // of these voxels, world axes
   };
   uint64_t voxels_a = 0, voxels_b = 0, same = 0;
-  Kind added;       // in b only
-  Kind removed;     // in a only
+  Kind added;    // in b only
+  Kind removed;  // in a only
   // In both, with materials that differ in colour, roughness, metalness, emission, transparency or refraction.
   Kind recoloured;
 
@@ -26,8 +26,8 @@ struct SceneDiff {
 };
 
 struct SceneDiffOptions {
-  bool visible_only = true;    // false: hidden instances and layers count too
-  bool shape_only = false;  // materials are ignored
+  bool visible_only = true;  // false: hidden instances and layers count too
+  bool shape_only = false;   // materials are ignored
 };
 
 // Errors: those of flatten().

@@ -16,8 +16,15 @@ namespace {
 constexpr size_t kAxes = 9;
 using MaterialPoint = std::array<double, kAxes>;
 MaterialPoint point_of(const Material& m) {
-  return {double(m.r), double(m.g), double(m.b), double(m.a), 64.0 * double(m.roughness), 255.0 * double(m.metalness), 255.0 * std::log2(1 + std::max(0.0, double(m.emission))),
-          255.0 * double(m.transparency), 64.0 * double(m.ior)};
+  return {double(m.r),
+          double(m.g),
+          double(m.b),
+          double(m.a),
+          64.0 * double(m.roughness),
+          255.0 * double(m.metalness),
+          255.0 * std::log2(1 + std::max(0.0, double(m.emission))),
+          255.0 * double(m.transparency),
+          64.0 * double(m.ior)};
 }
 Material material_of(const MaterialPoint& l, const Material& like) {
   const auto byte = [](double v) { return uint8_t(std::clamp(std::lround(v), 0l, 255l)); };
@@ -51,7 +58,8 @@ void find_nearest(std::vector<Cluster>& clusters, size_t i) {
   clusters[i].cost = std::numeric_limits<double>::infinity();
   for (size_t j = i + 1; j < clusters.size(); ++j)
     if (clusters[j].alive)
-      if (const double cost = cost_of(clusters[i], clusters[j]); cost < clusters[i].cost) clusters[i].cost = cost, clusters[i].nearest = uint32_t(j);
+      if (const double cost = cost_of(clusters[i], clusters[j]); cost < clusters[i].cost)
+        clusters[i].cost = cost, clusters[i].nearest = uint32_t(j);
 }
 
 }  // namespace
@@ -59,8 +67,9 @@ void find_nearest(std::vector<Cluster>& clusters, size_t i) {
 Result<void> check(const Scene& scene) {
   for (size_t i = 0; i < scene.instances.size(); ++i)
     if (scene.instances[i].volume >= scene.volumes.size())
-      return fail(ErrorCode::invalid_argument, "instance " + std::to_string(i) + " shows volume " + std::to_string(scene.instances[i].volume) + ", but the scene has only " +
-                                                   std::to_string(scene.volumes.size()));
+      return fail(ErrorCode::invalid_argument, "instance " + std::to_string(i) + " shows volume " +
+                                                   std::to_string(scene.instances[i].volume) +
+                                                   ", but the scene has only " + std::to_string(scene.volumes.size()));
   return {};
 }
 
@@ -78,7 +87,8 @@ BrickMap remapped(const BrickMap& bricks, const MaterialTable& table) {
 }
 
 void forget_file_tables(Scene& scene) {
-  for (const char* key : {"vox.material_dicts", "vox.layer_dicts", "vox.camera_dicts", "vox.index_map", "vox.rgba_256", "vox.groups", "palette_distinct", "palette_rms_error"})
+  for (const char* key : {"vox.material_dicts", "vox.layer_dicts", "vox.camera_dicts", "vox.index_map", "vox.rgba_256",
+                          "vox.groups", "palette_distinct", "palette_rms_error"})
     scene.metadata.erase(key);
 }
 
@@ -117,7 +127,8 @@ QuantisedMaterials quantise_materials(const std::vector<WeightedMaterial>& input
       if (!clusters[i].alive || i == best) continue;
       if (clusters[i].nearest == gone || clusters[i].nearest == best) find_nearest(clusters, i);
       else if (i < best)
-        if (const double changed = cost_of(clusters[i], a); changed < clusters[i].cost) clusters[i].cost = changed, clusters[i].nearest = uint32_t(best);
+        if (const double changed = cost_of(clusters[i], a); changed < clusters[i].cost)
+          clusters[i].cost = changed, clusters[i].nearest = uint32_t(best);
     }
     find_nearest(clusters, best);
   }
@@ -165,7 +176,8 @@ std::array<uint64_t, 256> material_counts(const Scene& scene) {
 
 Result<Scene> quantise(const Scene& scene, uint32_t count, PaletteError* error) {
   QRY_TRY(check(scene));
-  if (count < 1 || count > 255) return fail(ErrorCode::invalid_argument, "a palette of " + std::to_string(count) + " materials; expected 1 to 255");
+  if (count < 1 || count > 255)
+    return fail(ErrorCode::invalid_argument, "a palette of " + std::to_string(count) + " materials; expected 1 to 255");
   const auto counts = material_counts(scene);
   std::vector<WeightedMaterial> inputs;
   std::vector<uint8_t> index;
@@ -239,7 +251,8 @@ Result<Scene> merge(std::span<const Scene* const> scenes, PaletteError* error) {
   for (size_t s = 0; s < scenes.size(); ++s) {
     const Scene& scene = *scenes[s];
     MaterialTable table{};
-    for (size_t m = 1; m < 256; ++m) table[m] = input_of[s][m] == kUnused ? uint8_t(m) : slot[q.cluster[input_of[s][m]]];
+    for (size_t m = 1; m < 256; ++m)
+      table[m] = input_of[s][m] == kUnused ? uint8_t(m) : slot[q.cluster[input_of[s][m]]];
     const auto volumes = uint32_t(out.volumes.size());
     const auto layers = int32_t(out.layers.size());
     for (const Volume& v : scene.volumes) out.volumes.push_back({v.name, remapped(v.bricks, table), v.size});

@@ -29,7 +29,8 @@ Box3 box_in_volume(const Instance& instance, const Box3& box) {
 }
 
 bool inside(Int3 v, const Box3& box) {
-  return v.x >= box.min.x && v.x <= box.max.x && v.y >= box.min.y && v.y <= box.max.y && v.z >= box.min.z && v.z <= box.max.z;
+  return v.x >= box.min.x && v.x <= box.max.x && v.y >= box.min.y && v.y <= box.max.y && v.z >= box.min.z &&
+         v.z <= box.max.z;
 }
 
 BrickMap cut(const BrickMap& bricks, const Box3& box) {
@@ -44,7 +45,8 @@ BrickMap cut(const BrickMap& bricks, const Box3& box) {
     }
     Brick kept;
     for (uint32_t i = 0; i < kVoxelsPerBrick; ++i)
-      if (const uint8_t m = brick.get(i); m && inside(Int3{at.x * 8, at.y * 8, at.z * 8} + voxel_from_index(i), box)) kept.set(i, m);
+      if (const uint8_t m = brick.get(i); m && inside(Int3{at.x * 8, at.y * 8, at.z * 8} + voxel_from_index(i), box))
+        kept.set(i, m);
     if (!kept.empty()) out.put(at, kept);
   }
   return out;
@@ -90,7 +92,9 @@ BrickMap filtered(const BrickMap& a, const BrickMap& b, bool in_b) {
 
 Result<Scene> turn(const Scene& scene, const Rotation& rotation) {
   QRY_TRY(check(scene));
-  if (!rotation.valid()) return fail(ErrorCode::invalid_argument, "the rotation is not one of the 48: each axis must be there once, each sign be 1 or -1");
+  if (!rotation.valid())
+    return fail(ErrorCode::invalid_argument,
+                "the rotation is not one of the 48: each axis must be there once, each sign be 1 or -1");
   Scene out = scene;
   for (size_t n = 0; n < out.instances.size(); ++n) {
     Instance& i = out.instances[n];
@@ -99,7 +103,8 @@ Result<Scene> turn(const Scene& scene, const Rotation& rotation) {
     std::array<int32_t, 3> to{};
     for (size_t row = 0; row < 3; ++row) {
       const int64_t v = rotation.sign[row] * from[rotation.axis[row]];
-      if (v > INT32_MAX) return fail(ErrorCode::out_of_bounds, "instance " + std::to_string(n) + " would be moved beyond 32 bits");
+      if (v > INT32_MAX)
+        return fail(ErrorCode::out_of_bounds, "instance " + std::to_string(n) + " would be moved beyond 32 bits");
       to[row] = int32_t(v);
     }
     i.offset = {to[0], to[1], to[2]};

@@ -27,7 +27,9 @@ BrickMap enlarged(const BrickMap& bricks, int32_t n) {
             Brick image;
             for (uint32_t i = 0; i < kVoxelsPerBrick; ++i) {
               const Int3 local = voxel_from_index(i);
-              if (const uint8_t m = brick->get(voxel_index({(x * 8 + local.x) / n, (y * 8 + local.y) / n, (z * 8 + local.z) / n}))) image.set(i, m);
+              if (const uint8_t m =
+                      brick->get(voxel_index({(x * 8 + local.x) / n, (y * 8 + local.y) / n, (z * 8 + local.z) / n})))
+                image.set(i, m);
             }
             if (!image.empty()) out.put({at.x * n + x, at.y * n + y, at.z * n + z}, image);
           }
@@ -74,7 +76,9 @@ BrickMap shrunk(const BrickMap& bricks, Int3 phase, int64_t n, uint32_t threshol
   };
   for (const auto& [at, brick] : bricks.bricks()) {
     std::array<Int3, 8> cells;  // where the brick's corner and the next on its diagonal are mapped to
-    for (int64_t i = 0; i < 8; ++i) cells[size_t(i)] = {floor_div(int64_t(at.x) * 8 + i + phase.x), floor_div(int64_t(at.y) * 8 + i + phase.y), floor_div(int64_t(at.z) * 8 + i + phase.z)};
+    for (int64_t i = 0; i < 8; ++i)
+      cells[size_t(i)] = {floor_div(int64_t(at.x) * 8 + i + phase.x), floor_div(int64_t(at.y) * 8 + i + phase.y),
+                          floor_div(int64_t(at.z) * 8 + i + phase.z)};
     // Bricks come with rising x: everything before this one's slab is complete.
     while (!coarse.empty() && coarse.begin()->first.x < cells[0].x >> 3) {
       finish(coarse.begin()->first, coarse.begin()->second);
@@ -96,7 +100,9 @@ BrickMap shrunk(const BrickMap& bricks, Int3 phase, int64_t n, uint32_t threshol
 }
 
 Result<void> check_factor(uint32_t n) {
-  if (n < 1 || n > kMaxFactor) return fail(ErrorCode::invalid_argument, "a factor of " + std::to_string(n) + "; expected 1 to " + std::to_string(kMaxFactor));
+  if (n < 1 || n > kMaxFactor)
+    return fail(ErrorCode::invalid_argument,
+                "a factor of " + std::to_string(n) + "; expected 1 to " + std::to_string(kMaxFactor));
   return {};
 }
 
@@ -118,18 +124,23 @@ Result<Scene> enlarge(const Scene& scene, uint32_t n) {
   Scene out = scene;
   if (n == 1) return out;
   const auto factor = int32_t(n);
-  const auto fits = [&](Int3 v) { return std::max({std::abs(int64_t(v.x)), std::abs(int64_t(v.y)), std::abs(int64_t(v.z))}) * factor <= INT32_MAX - 8 * factor; };
+  const auto fits = [&](Int3 v) {
+    return std::max({std::abs(int64_t(v.x)), std::abs(int64_t(v.y)), std::abs(int64_t(v.z))}) * factor <=
+           INT32_MAX - 8 * factor;
+  };
   for (size_t v = 0; v < out.volumes.size(); ++v) {
     Volume& volume = out.volumes[v];
     const Box3 box = volume.bricks.bounds();
-    if (!volume.bricks.empty() && (!fits(box.min) || !fits(box.max))) return fail(ErrorCode::out_of_bounds, "volume " + std::to_string(v) + " would reach beyond 32 bits");
+    if (!volume.bricks.empty() && (!fits(box.min) || !fits(box.max)))
+      return fail(ErrorCode::out_of_bounds, "volume " + std::to_string(v) + " would reach beyond 32 bits");
     volume.bricks = enlarged(volume.bricks, factor);
     if (fits(volume.size)) volume.size = {volume.size.x * factor, volume.size.y * factor, volume.size.z * factor};
     else volume.size = {};
   }
   for (size_t i = 0; i < out.instances.size(); ++i) {
     Int3& o = out.instances[i].offset;
-    if (!fits(o)) return fail(ErrorCode::out_of_bounds, "instance " + std::to_string(i) + " would be moved beyond 32 bits");
+    if (!fits(o))
+      return fail(ErrorCode::out_of_bounds, "instance " + std::to_string(i) + " would be moved beyond 32 bits");
     o = {o.x * factor, o.y * factor, o.z * factor};
   }
   for (Camera& c : out.cameras)
@@ -143,7 +154,8 @@ Result<Scene> shrink(const Scene& scene, uint32_t n, uint32_t threshold) {
   QRY_TRY(check(scene));
   QRY_TRY(check_factor(n));
   if (threshold < 1 || threshold > n * n * n)
-    return fail(ErrorCode::invalid_argument, "a threshold of " + std::to_string(threshold) + " of " + std::to_string(n * n * n) + " voxels; expected 1 to all of them");
+    return fail(ErrorCode::invalid_argument, "a threshold of " + std::to_string(threshold) + " of " +
+                                                 std::to_string(n * n * n) + " voxels; expected 1 to all of them");
   Scene out = scene;
   if (n == 1) return out;
   out.volumes.clear();
@@ -166,8 +178,12 @@ Result<Scene> shrink(const Scene& scene, uint32_t n, uint32_t threshold) {
     const auto [it, fresh] = made.try_emplace({i.volume, p}, uint32_t(out.volumes.size()));
     if (fresh) {
       const Volume& from = scene.volumes[i.volume];
-      const auto part = [&](int32_t size, int32_t by) { return size > 0 ? int32_t((int64_t(size) + by + edge - 1) / edge) : size; };
-      out.volumes.push_back({from.name, shrunk(from.bricks, p, edge, threshold), {part(from.size.x, p.x), part(from.size.y, p.y), part(from.size.z, p.z)}});
+      const auto part = [&](int32_t size, int32_t by) {
+        return size > 0 ? int32_t((int64_t(size) + by + edge - 1) / edge) : size;
+      };
+      out.volumes.push_back({from.name,
+                             shrunk(from.bricks, p, edge, threshold),
+                             {part(from.size.x, p.x), part(from.size.y, p.y), part(from.size.z, p.z)}});
     }
     i.volume = it->second;
   }

@@ -12,7 +12,9 @@ namespace {
 
 constexpr size_t kMaxParts = size_t(1) << 16;
 
-Error too_many() { return {ErrorCode::unsupported, "it would be split into more than 65,536 parts; take larger regions"}; }
+Error too_many() {
+  return {ErrorCode::unsupported, "it would be split into more than 65,536 parts; take larger regions"};
+}
 
 // The instances selected by `chosen`, with their volumes.
 template <class Chosen>
@@ -83,7 +85,8 @@ Result<void> split_regions(const Scene& scene, int32_t edge, Parts& parts) {
   for (const Instance& instance : scene.instances)
     for (const auto& [at, brick] : scene.volumes[instance.volume].bricks.bricks()) {
       const Box3 box = voxel_bounds(at, brick.mask);
-      const Int3 a = instance.rotation.apply_to_cell(box.min) + instance.offset, b = instance.rotation.apply_to_cell(box.max) + instance.offset;
+      const Int3 a = instance.rotation.apply_to_cell(box.min) + instance.offset,
+                 b = instance.rotation.apply_to_cell(box.max) + instance.offset;
       const Int3 low{floor_div(std::min(a.x, b.x)), floor_div(std::min(a.y, b.y)), floor_div(std::min(a.z, b.z))};
       const Int3 high{floor_div(std::max(a.x, b.x)), floor_div(std::max(a.y, b.y)), floor_div(std::max(a.z, b.z))};
       for (int32_t x = low.x; x <= high.x; ++x)
@@ -94,9 +97,11 @@ Result<void> split_regions(const Scene& scene, int32_t edge, Parts& parts) {
   for (const Int3 c : cubes) {
     const int64_t low[3] = {int64_t(c.x) * edge, int64_t(c.y) * edge, int64_t(c.z) * edge};
     const auto cell = [](int64_t v) { return int32_t(std::clamp<int64_t>(v, INT32_MIN, INT32_MAX)); };
-    const Box3 box{{cell(low[0]), cell(low[1]), cell(low[2])}, {cell(low[0] + edge - 1), cell(low[1] + edge - 1), cell(low[2] + edge - 1)}};
+    const Box3 box{{cell(low[0]), cell(low[1]), cell(low[2])},
+                   {cell(low[0] + edge - 1), cell(low[1] + edge - 1), cell(low[2] + edge - 1)}};
     QRY_TRY_ASSIGN(auto part, crop(scene, box));
-    if (!part.instances.empty()) parts.add({}, std::to_string(c.x) + "_" + std::to_string(c.y) + "_" + std::to_string(c.z), std::move(part));
+    if (!part.instances.empty())
+      parts.add({}, std::to_string(c.x) + "_" + std::to_string(c.y) + "_" + std::to_string(c.z), std::move(part));
   }
   return {};
 }
@@ -105,8 +110,11 @@ Result<void> split_regions(const Scene& scene, int32_t edge, Parts& parts) {
 
 Result<std::vector<ScenePart>> split(const Scene& scene, SplitKind kind, int32_t edge) {
   QRY_TRY(check(scene));
-  if (kind == SplitKind::regions && edge < 1) return fail(ErrorCode::invalid_argument, "regions with an edge of " + std::to_string(edge) + " voxels; expected at least 1");
-  if (scene.instances.size() > kMaxParts && (kind == SplitKind::models || kind == SplitKind::instances)) return tl::unexpected(too_many());
+  if (kind == SplitKind::regions && edge < 1)
+    return fail(ErrorCode::invalid_argument,
+                "regions with an edge of " + std::to_string(edge) + " voxels; expected at least 1");
+  if (scene.instances.size() > kMaxParts && (kind == SplitKind::models || kind == SplitKind::instances))
+    return tl::unexpected(too_many());
   Parts parts;
   const auto has_voxels = [&](size_t i) { return !scene.volumes[scene.instances[i].volume].bricks.empty(); };
   switch (kind) {
@@ -130,7 +138,9 @@ Result<std::vector<ScenePart>> split(const Scene& scene, SplitKind kind, int32_t
     }
     case SplitKind::instances:
       for (size_t i = 0; i < scene.instances.size(); ++i)
-        if (has_voxels(i)) parts.add(scene.instances[i].name, numbered("instance", i), with_instances(scene, [i](size_t n) { return n == i; }));
+        if (has_voxels(i))
+          parts.add(scene.instances[i].name, numbered("instance", i),
+                    with_instances(scene, [i](size_t n) { return n == i; }));
       break;
     case SplitKind::layers: {
       constexpr int32_t kNone = INT32_MAX;  // after all others
@@ -140,14 +150,13 @@ Result<std::vector<ScenePart>> split(const Scene& scene, SplitKind kind, int32_t
         if (has_voxels(i)) layers.insert(layer_of(i));
       for (const int32_t layer : layers) {
         const std::string name = size_t(layer) < scene.layers.size() ? scene.layers[size_t(layer)].name : std::string();
-        parts.add(name, layer == kNone ? "no-layer" : numbered("layer", size_t(layer)), with_instances(scene, [&](size_t i) { return has_voxels(i) && layer_of(i) == layer; }));
+        parts.add(name, layer == kNone ? "no-layer" : numbered("layer", size_t(layer)),
+                  with_instances(scene, [&](size_t i) { return has_voxels(i) && layer_of(i) == layer; }));
       }
       break;
     }
     case SplitKind::materials: split_materials(scene, parts); break;
-    case SplitKind::regions:
-      QRY_TRY(split_regions(scene, edge, parts));
-      break;
+    case SplitKind::regions: QRY_TRY(split_regions(scene, edge, parts)); break;
   }
   return std::move(parts.list);
 }

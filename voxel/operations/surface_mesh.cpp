@@ -21,7 +21,8 @@ class Corners {
   explicit Corners(const std::vector<Rectangle>& rectangles) {
     all_.reserve(4 * rectangles.size());
     for (const Rectangle& r : rectangles)
-      for (const auto& [u, v] : {std::pair{r.u0, r.v0}, std::pair{r.u1, r.v0}, std::pair{r.u1, r.v1}, std::pair{r.u0, r.v1}}) {
+      for (const auto& [u, v] :
+           {std::pair{r.u0, r.v0}, std::pair{r.u1, r.v0}, std::pair{r.u1, r.v1}, std::pair{r.u0, r.v1}}) {
         const Coords c = corner_at(r, u, v);
         all_.push_back(pack(c[0], c[1], c[2]));
       }
@@ -51,11 +52,14 @@ class Corners {
     const uint64_t first = pack(a, b, from[axis]), last = pack(a, b, end);
     const auto along = [](uint64_t key) { return int32_t(key & 0x1fffffu) - kBias; };
     if (axis == 2) {  // all corners are already in the order of lines along z
-      for (auto it = std::lower_bound(all_.begin(), all_.end(), first); it != all_.end() && *it <= last; ++it) out.push_back({along(*it), uint32_t(it - all_.begin())});
+      for (auto it = std::lower_bound(all_.begin(), all_.end(), first); it != all_.end() && *it <= last; ++it)
+        out.push_back({along(*it), uint32_t(it - all_.begin())});
       return;
     }
     const auto& line = lines_[axis];
-    for (auto it = std::lower_bound(line.begin(), line.end(), first, [](const Entry& e, uint64_t key) { return e.key < key; }); it != line.end() && it->key <= last; ++it)
+    for (auto it =
+             std::lower_bound(line.begin(), line.end(), first, [](const Entry&e, uint64_t key) { return e.key < key; });
+         it != line.end() && it->key <= last; ++it)
       out.push_back({along(it->key), it->index});
   }
 
@@ -92,19 +96,24 @@ Result<SurfaceMesh> surface_mesh(const BrickMap& bricks, const Palette& palette,
   const std::vector<BrickLayer> layers = layers_of(bricks);
   std::vector<std::vector<Rectangle>> of_layer(layers.size());
   std::atomic<uint64_t> faces{0};
-  parallel_for(layers.size(), 1, [&](size_t begin, size_t end) {
-    Slices slices;
-    for (size_t l = begin; l < end && !options.progress.cancelled(); ++l) {
-      const BrickLayer& layer = layers[l];
-      for (FaceKeys& s : slices) s.clear();
-      Coords step{};
-      step[layer.axis] = 1;
-      const Int3 ahead{step[0], step[1], step[2]};
-      for (const auto* brick : layer.bricks) finder.find(layer.axis, brick->first, brick->second, bricks.find(brick->first - ahead), bricks.find(brick->first + ahead), slices);
-      for (const FaceKeys& s : slices) faces.fetch_add(s.size(), std::memory_order_relaxed);
-      merge_slices(slices, layer.axis, layer.along, of_layer[l]);
-    }
-  }, options.threads);
+  parallel_for(
+      layers.size(), 1,
+      [&](size_t begin, size_t end) {
+        Slices slices;
+        for (size_t l = begin; l < end && !options.progress.cancelled(); ++l) {
+          const BrickLayer& layer = layers[l];
+          for (FaceKeys& s : slices) s.clear();
+          Coords step{};
+          step[layer.axis] = 1;
+          const Int3 ahead{step[0], step[1], step[2]};
+          for (const auto* brick : layer.bricks)
+            finder.find(layer.axis, brick->first, brick->second, bricks.find(brick->first - ahead),
+                        bricks.find(brick->first + ahead), slices);
+          for (const FaceKeys& s : slices) faces.fetch_add(s.size(), std::memory_order_relaxed);
+          merge_slices(slices, layer.axis, layer.along, of_layer[l]);
+        }
+      },
+      options.threads);
   if (options.progress.cancelled()) return stopped();
 
   // By material, in the order of the layers.
@@ -123,7 +132,9 @@ Result<SurfaceMesh> surface_mesh(const BrickMap& bricks, const Palette& palette,
   mesh.faces = faces;
   mesh.rectangles = rectangles.size();
   Corners corners(rectangles);
-  if (corners.size() > UINT32_MAX) return fail(ErrorCode::unsupported, "the surface has more than 2^32 vertices; make it coarser or cut it into pieces");
+  if (corners.size() > UINT32_MAX)
+    return fail(ErrorCode::unsupported,
+                "the surface has more than 2^32 vertices; make it coarser or cut it into pieces");
   corners.make_lines();
   mesh.positions.resize(corners.size());
   for (size_t i = 0; i < corners.size(); ++i) mesh.positions[i] = corners.position(i);
@@ -131,11 +142,15 @@ Result<SurfaceMesh> surface_mesh(const BrickMap& bricks, const Palette& palette,
     const size_t count = first[m + 1] - first[m];
     if (count == 0) continue;
     std::vector<std::vector<uint32_t>> pieces((count + kGrain - 1) / kGrain);
-    parallel_for(pieces.size(), 1, [&](size_t begin, size_t end) {
-      Triangulation triangulation(corners);
-      for (size_t p = begin; p < end && !options.progress.cancelled(); ++p)
-        for (size_t i = p * kGrain; i < std::min(count, (p + 1) * kGrain); ++i) triangulation.add(rectangles[first[m] + i], pieces[p]);
-    }, options.threads);
+    parallel_for(
+        pieces.size(), 1,
+        [&](size_t begin, size_t end) {
+          Triangulation triangulation(corners);
+          for (size_t p = begin; p < end && !options.progress.cancelled(); ++p)
+            for (size_t i = p * kGrain; i < std::min(count, (p + 1) * kGrain); ++i)
+              triangulation.add(rectangles[first[m] + i], pieces[p]);
+        },
+        options.threads);
     if (options.progress.cancelled()) return stopped();
     SurfaceMesh::Part part;
     part.material = uint8_t(m);

@@ -16,8 +16,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "voxel/worlds/palette.hpp"
 #include "base/progress.hpp"
+#include "voxel/worlds/palette.hpp"
 #include "voxel/worlds/scene.hpp"
 
 namespace quarry {
@@ -43,6 +43,7 @@ struct SurfaceMeshOptions {
 // Bricks must be inside the world (as flatten() returns them). The mesh does not depend on the number of threads.
 // Memory: 8 bytes a face of one layer of bricks for each thread, 24 a rectangle, some 80 a vertex. Errors: cancelled,
 // unsupported (2^32 vertices).
-Result<SurfaceMesh> surface_mesh(const BrickMap& bricks, const Palette& palette, const SurfaceMeshOptions& options = {});
+Result<SurfaceMesh> surface_mesh(const BrickMap& bricks, const Palette& palette,
+                                 const SurfaceMeshOptions& options = {});
 
 }  // namespace quarry

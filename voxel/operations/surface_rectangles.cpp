@@ -8,7 +8,9 @@
 namespace quarry::surface_detail {
 namespace {
 
-uint64_t face_key(int32_t u, int32_t v, uint8_t material) { return uint64_t(v + kBias) << 32 | uint64_t(u + kBias) << 8 | material; }
+uint64_t face_key(int32_t u, int32_t v, uint8_t material) {
+  return uint64_t(v + kBias) << 32 | uint64_t(u + kBias) << 8 | material;
+}
 
 // The voxels of one kind in a brick, and in the bricks before and after it along an axis.
 struct MaskTriple {
@@ -39,7 +41,8 @@ void add_faces(uint32_t axis, Int3 at, const Brick& brick, const MaskTriple& mas
       for (uint64_t left = (*masks.here)[w] & ~neighbours(masks, axis, w, up); left; left &= left - 1) {
         const uint32_t index = w * 64 + uint32_t(std::countr_zero(left));
         const Coords local = coords_of(voxel_from_index(index));
-        slices[2 * size_t(local[axis]) + up].push_back(face_key(base[u_axis] + local[u_axis], base[v_axis] + local[v_axis], brick.materials[index]));
+        slices[2 * size_t(local[axis]) + up].push_back(
+            face_key(base[u_axis] + local[u_axis], base[v_axis] + local[v_axis], brick.materials[index]));
       }
   }
 }
@@ -59,15 +62,18 @@ FaceFinder::FaceFinder(const Palette& palette) {
   }
 }
 
-void FaceFinder::find(uint32_t axis, Int3 at, const Brick& brick, const Brick* before, const Brick* next, Slices& slices) const {
+void FaceFinder::find(uint32_t axis, Int3 at, const Brick& brick, const Brick* before, const Brick* next,
+                      Slices& slices) const {
   static constexpr BrickMask kNone{};
   if (!any_clear_) {
     add_faces(axis, at, brick, {&brick.mask, before ? &before->mask : &kNone, next ? &next->mask : &kNone}, slices);
     return;
   }
-  const BrickMask clear_here = clear_voxels(&brick), clear_before = clear_voxels(before), clear_next = clear_voxels(next);
+  const BrickMask clear_here = clear_voxels(&brick), clear_before = clear_voxels(before),
+                  clear_next = clear_voxels(next);
   add_faces(axis, at, brick, {&clear_here, &clear_before, &clear_next}, slices);
-  const BrickMask here = others(&brick, clear_here), back = others(before, clear_before), front = others(next, clear_next);
+  const BrickMask here = others(&brick, clear_here), back = others(before, clear_before),
+                  front = others(next, clear_next);
   add_faces(axis, at, brick, {&here, &back, &front}, slices);
 }
 
@@ -126,10 +132,14 @@ void merge_slices(Slices& slices, uint32_t axis, int32_t along, std::vector<Rect
 }
 
 void add_layers(std::vector<const BrickMap::value_type*> bricks, uint32_t axis, std::vector<BrickLayer>& layers) {
-  if (axis > 0) std::stable_sort(bricks.begin(), bricks.end(), [&](const auto* a, const auto* b) { return coords_of(a->first)[axis] < coords_of(b->first)[axis]; });
+  if (axis > 0)
+    std::stable_sort(bricks.begin(), bricks.end(), [&](const auto* a, const auto* b) {
+      return coords_of(a->first)[axis] < coords_of(b->first)[axis];
+    });
   for (const auto* brick : bricks) {
     const int32_t along = coords_of(brick->first)[axis];
-    if (layers.empty() || layers.back().axis != axis || layers.back().along != along) layers.push_back({axis, along, {}});
+    if (layers.empty() || layers.back().axis != axis || layers.back().along != along)
+      layers.push_back({axis, along, {}});
     layers.back().bricks.push_back(brick);
   }
 }

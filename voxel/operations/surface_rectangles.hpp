@@ -16,7 +16,7 @@ namespace quarry::surface_detail {
 using Coords = std::array<int32_t, 3>;
 
 constexpr int32_t kBias = 1 << 20;  // makes coordinates positive; far beyond the world
-constexpr size_t kGrain = 4096;  // rectangles made into triangles at a time
+constexpr size_t kGrain = 4096;     // rectangles made into triangles at a time
 
 // A face rectangle: across `axis` at plane w, [u0, u1) x [v0, v1) on the next two axes. `up`: seen from the positive
 // side.
@@ -62,8 +62,12 @@ inline int32_t plane_of_slice(int32_t along, int32_t slice) { return along * 8 +
 void merge_slices(Slices& slices, uint32_t axis, int32_t along, std::vector<Rectangle>& out);
 
 // Corners packed into 63 bits, so that they sort by the first coordinate, then the second, then the third.
-inline uint64_t pack(int32_t a, int32_t b, int32_t c) { return uint64_t(a + kBias) << 42 | uint64_t(b + kBias) << 21 | uint64_t(c + kBias); }
-inline Coords unpack(uint64_t p) { return {int32_t(p >> 42) - kBias, int32_t(p >> 21 & 0x1fffffu) - kBias, int32_t(p & 0x1fffffu) - kBias}; }
+inline uint64_t pack(int32_t a, int32_t b, int32_t c) {
+  return uint64_t(a + kBias) << 42 | uint64_t(b + kBias) << 21 | uint64_t(c + kBias);
+}
+inline Coords unpack(uint64_t p) {
+  return {int32_t(p >> 42) - kBias, int32_t(p >> 21 & 0x1fffffu) - kBias, int32_t(p & 0x1fffffu) - kBias};
+}
 
 inline Coords corner_at(const Rectangle& r, int32_t u, int32_t v) {
   Coords c{};

@@ -11,7 +11,8 @@ using namespace operations_detail;
 namespace {
 
 constexpr uint64_t kMaxFillBricks = uint64_t(1) << 30;
-constexpr std::array<Int3, 6> kFaces{Int3{-1, 0, 0}, Int3{1, 0, 0}, Int3{0, -1, 0}, Int3{0, 1, 0}, Int3{0, 0, -1}, Int3{0, 0, 1}};
+constexpr std::array<Int3, 6> kFaces{Int3{-1, 0, 0}, Int3{1, 0, 0},  Int3{0, -1, 0},
+                                     Int3{0, 1, 0},  Int3{0, 0, -1}, Int3{0, 0, 1}};
 
 bool full(const BrickMask& m, Int3 local) {
   const uint32_t i = voxel_index(local);
@@ -66,7 +67,8 @@ BrickMap hollowed(const BrickMap& bricks, uint32_t thickness) {
 // The empty voxels that the outside reaches, brick by brick. A brick without voxels is reached whole or not at all.
 class Flood {
  public:
-  Flood(const BrickMap& bricks, const Box3& box) : bricks_(bricks), box_(box), size_(box.max - box.min + Int3{1, 1, 1}) {
+  Flood(const BrickMap& bricks, const Box3& box)
+      : bricks_(bricks), box_(box), size_(box.max - box.min + Int3{1, 1, 1}) {
     state_.resize(size_t(size_.x) * size_t(size_.y) * size_t(size_.z));
   }
   void run() {
@@ -81,7 +83,8 @@ class Flood {
       if (state_[index(at)] == kQueued) state_[index(at)] = kMixed;
       const auto it = reached_.find(at);
       for (size_t f = 0; f < 6; ++f)
-        if (const Int3 next = at + kFaces[f]; inside(next)) reach(next, f ^ 1u, it == reached_.end() ? nullptr : &it->second);
+        if (const Int3 next = at + kFaces[f]; inside(next))
+          reach(next, f ^ 1u, it == reached_.end() ? nullptr : &it->second);
     }
   }
   // The brick's voxels that the outside reaches: they stay empty.
@@ -94,7 +97,10 @@ class Flood {
  private:
   static constexpr uint8_t kWhole = 1, kMixed = 2, kQueued = 3;  // 0: not seen yet
 
-  bool inside(Int3 b) const { return b.x >= box_.min.x && b.x <= box_.max.x && b.y >= box_.min.y && b.y <= box_.max.y && b.z >= box_.min.z && b.z <= box_.max.z; }
+  bool inside(Int3 b) const {
+    return b.x >= box_.min.x && b.x <= box_.max.x && b.y >= box_.min.y && b.y <= box_.max.y && b.z >= box_.min.z &&
+           b.z <= box_.max.z;
+  }
   size_t index(Int3 b) const {
     const Int3 d = b - box_.min;
     return (size_t(d.x) * size_t(size_.y) + size_t(d.y)) * size_t(size_.z) + size_t(d.z);
@@ -132,7 +138,8 @@ class Flood {
       mask[i >> 6] |= bit;
       more = true;
       for (const Int3 step : kFaces)
-        if (const Int3 n = v + step; n.x >= 0 && n.y >= 0 && n.z >= 0 && n.x <= 7 && n.y <= 7 && n.z <= 7) seeds.push_back(n);
+        if (const Int3 n = v + step; n.x >= 0 && n.y >= 0 && n.z >= 0 && n.x <= 7 && n.y <= 7 && n.z <= 7)
+          seeds.push_back(n);
     }
     if (more && state != kQueued) {
       state = kQueued;
@@ -173,10 +180,13 @@ Result<Scene> fill(const Scene& scene, uint8_t material) {
     if (bricks.empty()) continue;
     const Box3 box = bricks.brick_bounds();
     uint64_t count = 1;
-    for (const int64_t edge : {int64_t(box.max.x) - box.min.x + 1, int64_t(box.max.y) - box.min.y + 1, int64_t(box.max.z) - box.min.z + 1})
+    for (const int64_t edge :
+         {int64_t(box.max.x) - box.min.x + 1, int64_t(box.max.y) - box.min.y + 1, int64_t(box.max.z) - box.min.z + 1})
       count = count > kMaxFillBricks ? count : count * uint64_t(edge);
     if (count > kMaxFillBricks)
-      return fail(ErrorCode::unsupported, "volume " + std::to_string(n) + " spreads over more than 2^30 bricks, too far to look for cavities; crop it first");
+      return fail(ErrorCode::unsupported,
+                  "volume " + std::to_string(n) +
+                      " spreads over more than 2^30 bricks, too far to look for cavities; crop it first");
     Flood flood(bricks, box);
     flood.run();
     const uint8_t with = material ? material : commonest(bricks);

@@ -69,7 +69,7 @@ enum class SplitKind : uint8_t {
   // Each placed volume with voxels, once, at its own origin and without an instance's rotation.
   models,
   instances,  // each instance with voxels, in its place
-  layers,  // the instances of each layer that has some with voxels; last, those without a layer
+  layers,     // the instances of each layer that has some with voxels; last, those without a layer
   materials,  // the voxels of each material in use, in their place
   regions,    // the content of each cube of edge^3 world cells that has voxels; cube (0,0,0) begins at the origin
 };

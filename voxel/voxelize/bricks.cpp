@@ -36,7 +36,8 @@ Brick BlockWalk::take() {
   out.mask = block.bricks[brick_].second;
   for (uint32_t word = 0; word < 8; ++word)
     for (uint64_t bits = out.mask[word]; bits; bits &= bits - 1)
-      out.materials[word * 64 + uint32_t(std::countr_zero(bits))] = block.materials.empty() ? uint8_t(1) : block.materials[voxel_++];
+      out.materials[word * 64 + uint32_t(std::countr_zero(bits))] =
+          block.materials.empty() ? uint8_t(1) : block.materials[voxel_++];
   ++brick_;
   skip_empty();
   return out;
@@ -117,13 +118,19 @@ Scene scene_without_bricks(const VoxelizeJob& job, const Palette& palette, size_
   scene.metadata["palette_distinct"] = std::to_string(distinct);
   std::snprintf(text, sizeof text, "%.3f", rms_error);
   scene.metadata["palette_rms_error"] = text;
-  scene.metadata["voxelize_surface"] = job.thin() ? "6-separating" : job.options.surface == SurfaceVoxels::cover ? "26-separating" : "none";
-  scene.metadata["voxelize_fill"] = job.options.fill == FillRule::none ? "none" : job.options.fill == FillRule::parity ? "parity" : "winding";
+  scene.metadata["voxelize_surface"] = job.thin()                                    ? "6-separating"
+                                       : job.options.surface == SurfaceVoxels::cover ? "26-separating"
+                                                                                     : "none";
+  scene.metadata["voxelize_fill"] = job.options.fill == FillRule::none     ? "none"
+                                    : job.options.fill == FillRule::parity ? "parity"
+                                                                           : "winding";
   return scene;
 }
 
 Error too_thin() {
-  return {ErrorCode::invalid_argument, "the mesh is too thin for any voxel of this kind at this resolution; use a higher one, or 26-separating voxels"};
+  return {
+      ErrorCode::invalid_argument,
+      "the mesh is too thin for any voxel of this kind at this resolution; use a higher one, or 26-separating voxels"};
 }
 
 }  // namespace quarry::voxelize_detail

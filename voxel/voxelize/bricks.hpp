@@ -6,9 +6,9 @@
 #include <array>
 #include <vector>
 
-#include "voxel/worlds/scene.hpp"
 #include "voxel/voxelize/fill.hpp"
 #include "voxel/voxelize/stage.hpp"
+#include "voxel/worlds/scene.hpp"
 
 namespace quarry::voxelize_detail {
 
@@ -19,7 +19,9 @@ Error too_thin();
 // Walks the bricks of blocks [from, to), giving the memory of each block back when it is past it.
 class BlockWalk {
  public:
-  BlockWalk(std::vector<SurfaceBlock>& blocks, size_t from, size_t to) : blocks_(blocks), block_(from), end_(to) { skip_empty(); }
+  BlockWalk(std::vector<SurfaceBlock>& blocks, size_t from, size_t to) : blocks_(blocks), block_(from), end_(to) {
+    skip_empty();
+  }
   bool done() const { return block_ == end_; }
   Int3 where() const { return blocks_[block_].bricks[brick_].first; }
   Brick take();

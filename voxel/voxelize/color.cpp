@@ -45,14 +45,17 @@ MaterialView view_of(const MeshMaterial& m, uint64_t uv_set_size) {
   return v;
 }
 
-bool textured(const MeshMaterial& m) { return m.base_color_image >= 0 || m.metal_rough_image >= 0 || m.emission_image >= 0; }
+bool textured(const MeshMaterial& m) {
+  return m.base_color_image >= 0 || m.metal_rough_image >= 0 || m.emission_image >= 0;
+}
 
 // Fills `smaller` and the view's offsets: each level the mean of 2 x 2 texels of the one before.
 void halve(const Image& image, TextureView& view, std::vector<uint16_t>& smaller, uint32_t threads) {
   const SrgbTables& table = srgb_tables();
   size_t size = 0;
   view.levels = 1;
-  for (uint32_t w = view.width, h = view.height; view.levels < uint32_t(kMaxLevels) && (w > 1 || h > 1); ++view.levels) {
+  for (uint32_t w = view.width, h = view.height; view.levels < uint32_t(kMaxLevels) && (w > 1 || h > 1);
+       ++view.levels) {
     w = std::max(1u, w / 2);
     h = std::max(1u, h / 2);
     view.offset[view.levels] = size;
@@ -69,13 +72,18 @@ void halve(const Image& image, TextureView& view, std::vector<uint16_t>& smaller
       if (from) return from[at];
       return c < 3 && view.srgb ? table.to_linear[image.rgba[at]] : image.rgba[at] * 257u;
     };
-    parallel_for(height, std::max<size_t>(1, (size_t(1) << 16) / width), [&](size_t begin, size_t end) {
-      for (auto y = uint32_t(begin); y < end; ++y)
-        for (uint32_t x = 0; x < width; ++x)
-          for (size_t c = 0; c < 4; ++c)
-            to[(size_t(y) * width + x) * 4 + c] = uint16_t(
-                (read(2 * x, 2 * y, c) + read(2 * x + 1, 2 * y, c) + read(2 * x, 2 * y + 1, c) + read(2 * x + 1, 2 * y + 1, c) + 2) / 4);
-    }, threads);
+    parallel_for(
+        height, std::max<size_t>(1, (size_t(1) << 16) / width),
+        [&](size_t begin, size_t end) {
+          for (auto y = uint32_t(begin); y < end; ++y)
+            for (uint32_t x = 0; x < width; ++x)
+              for (size_t c = 0; c < 4; ++c)
+                to[(size_t(y) * width + x) * 4 + c] =
+                    uint16_t((read(2 * x, 2 * y, c) + read(2 * x + 1, 2 * y, c) + read(2 * x, 2 * y + 1, c) +
+                              read(2 * x + 1, 2 * y + 1, c) + 2) /
+                             4);
+        },
+        threads);
     from_width = width;
     from_height = height;
   }
@@ -94,7 +102,8 @@ float emission_of_byte(uint32_t byte) {
   return 64.0f * root * root;
 }
 
-Surface::Surface(const Mesh& mesh, uint32_t threads) : mesh_(mesh), textures_(mesh.images.size()), smaller_(mesh.images.size()) {
+Surface::Surface(const Mesh& mesh, uint32_t threads)
+    : mesh_(mesh), textures_(mesh.images.size()), smaller_(mesh.images.size()) {
   for (const MeshMaterial& m : mesh.materials) materials_.push_back(view_of(m, mesh.vertex_count() * 2));
   uniform_ = mesh.colors.empty();
   std::vector<bool> used(mesh.materials.size()), read(mesh.images.size());
@@ -108,8 +117,9 @@ Surface::Surface(const Mesh& mesh, uint32_t threads) : mesh_(mesh), textures_(me
     if (m.metal_rough_image >= 0) textures_[size_t(m.metal_rough_image)].srgb = false;
     if (textured(m)) uniform_ = false;
     if (!first) first = &m;
-    uniform_ = uniform_ && std::equal(m.base_color, m.base_color + 4, first->base_color) && m.roughness == first->roughness &&
-               m.metalness == first->metalness && std::equal(m.emission, m.emission + 3, first->emission);
+    uniform_ = uniform_ && std::equal(m.base_color, m.base_color + 4, first->base_color) &&
+               m.roughness == first->roughness && m.metalness == first->metalness &&
+               std::equal(m.emission, m.emission + 3, first->emission);
   }
   for (size_t i = 0; i < mesh.images.size(); ++i) {
     if (!read[i]) continue;

@@ -35,8 +35,8 @@ class Surface {
   const Mesh& mesh_;
   bool uniform_ = false;
   std::vector<MaterialView> materials_;
-  std::vector<TextureView> textures_;            // by image
-  std::vector<std::vector<uint16_t>> smaller_;   // by image: levels 1, 2, ... one after the other
+  std::vector<TextureView> textures_;           // by image
+  std::vector<std::vector<uint16_t>> smaller_;  // by image: levels 1, 2, ... one after the other
   SurfaceView view_{};
 };
 

@@ -2,15 +2,16 @@
 // cuda.cu - the surface's voxels on a CUDA device: the same voxels and colours as on the host, bit for bit.
 //
 //   vertices --snap--> triangles --cells of 512, 64, 8 bricks--> (brick, triangle) pairs --radix sort--> bricks
-//      pairs -> a mask each -> masks of bricks -> a packed material a voxel -> sorted, distinct -> palette (host) -> a material a voxel
+//      pairs -> a mask each -> masks of bricks -> a packed material a voxel -> sorted, distinct -> palette (host) -> a
+//      material a voxel
 //
 // Memory on the device: 88 bytes a pair, 140 a brick, and where there are colours 17 a voxel: it grows with the surface
 // and the triangles. One stream and one context a process; a job has them to itself. Nothing here waits but for its own
 // stream.
+#include <thrust/iterator/counting_iterator.h>
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
 #include <cub/device/device_select.cuh>
-#include <thrust/iterator/counting_iterator.h>
 
 #include <atomic>
 #include <bit>
@@ -48,7 +49,8 @@ struct Device {
       usable = fail(ErrorCode::not_found, "no CUDA device to voxelise on: " + first.error().message + "; use the host");
       return;
     }
-    auto made = first.and_then([](const gpu::CudaDevice& device) { return gpu::DeviceStream::create(device, kKeptBytes); });
+    auto made =
+        first.and_then([](const gpu::CudaDevice& device) { return gpu::DeviceStream::create(device, kKeptBytes); });
     if (made) stream = std::move(*made);
     else usable = tl::unexpected(made.error());
   }
@@ -105,7 +107,8 @@ class DeviceSurface {
     srgb_ = Array<SrgbTables>(s, &srgb_tables(), 1);
     if (!mesh.uvs.empty()) uvs_ = Array<float>(s, mesh.uvs.data(), mesh.uvs.size());
     if (!mesh.colors.empty()) colors_ = Array<uint8_t>(s, mesh.colors.data(), mesh.colors.size());
-    view_ = {positions, uvs_.get(), colors_.get(), indices, triangle_material_.get(), materials_.get(), textures_.get(), srgb_.get()};
+    view_ = {positions,        uvs_.get(),      colors_.get(), indices, triangle_material_.get(),
+             materials_.get(), textures_.get(), srgb_.get()};
   }
   const SurfaceView& view() const { return view_; }
 
@@ -157,11 +160,13 @@ class CudaSurface {
   }
   // A thread for each of `threads`.
   template <class... Parameters>
-  void launch(const char* doing, uint64_t threads, void (*kernel)(Parameters...), std::type_identity_t<Parameters>... arguments) const {
+  void launch(const char* doing, uint64_t threads, void (*kernel)(Parameters...),
+              std::type_identity_t<Parameters>... arguments) const {
     launch_blocks(doing, blocks_for(threads), kernel, arguments...);
   }
   template <class... Parameters>
-  void launch_blocks(const char* doing, uint32_t blocks, void (*kernel)(Parameters...), std::type_identity_t<Parameters>... arguments) const {
+  void launch_blocks(const char* doing, uint32_t blocks, void (*kernel)(Parameters...),
+                     std::type_identity_t<Parameters>... arguments) const {
     need(gpu::launch(doing, {blocks, kernels::kThreads}, s_, kernel, arguments...));
   }
   void wait(const char* doing) const { need(cudaStreamSynchronize(s_), doing); }
@@ -172,14 +177,19 @@ class CudaSurface {
     indices_ = Array<uint32_t>(stream_, mesh.indices.data(), mesh.indices.size());
     vertices_ = array<int32_t>(mesh.positions.size());
     const VoxelFrame& f = job_.frame;
-    const kernels::VertexFrame frame{{f.origin[0], f.origin[1], f.origin[2]}, f.scale, {f.dims.x, f.dims.y, f.dims.z}, {f.shift.x, f.shift.y, f.shift.z}};
-    launch("snapping vertices", mesh.vertex_count(), kernels::snap_vertices, positions_.get(), uint32_t(mesh.vertex_count()), frame, vertices_.get());
+    const kernels::VertexFrame frame{{f.origin[0], f.origin[1], f.origin[2]},
+                                     f.scale,
+                                     {f.dims.x, f.dims.y, f.dims.z},
+                                     {f.shift.x, f.shift.y, f.shift.z}};
+    launch("snapping vertices", mesh.vertex_count(), kernels::snap_vertices, positions_.get(),
+           uint32_t(mesh.vertex_count()), frame, vertices_.get());
     mesh_ = {vertices_.get(), indices_.get()};
   }
 
   void find_pairs() {
     const auto triangles = uint32_t(job_.mesh.triangle_count());
-    uint64_t capacity[kernels::kLevels] = {std::max<uint64_t>(uint64_t(1) << 20, uint64_t(triangles) * 8), 1 << 16, 1 << 14, 1 << 14};
+    uint64_t capacity[kernels::kLevels] = {std::max<uint64_t>(uint64_t(1) << 20, uint64_t(triangles) * 8), 1 << 16,
+                                           1 << 14, 1 << 14};
     for (;;) {
       Array<unsigned long long> counts = array<unsigned long long>(kernels::kLevels);
       need(cudaMemsetAsync(counts.get(), 0, sizeof(unsigned long long) * kernels::kLevels, s_), "clearing counters");
@@ -190,9 +200,11 @@ class CudaSurface {
         lists[level] = {cells[level].get(), counts.get() + level, capacity[level]};
       }
       for (int level = kernels::kLevels - 1; level >= 0; --level) {
-        launch("finding cells of triangles", triangles, kernels::cells_of_triangles, mesh_, triangles, level, lists[level]);
+        launch("finding cells of triangles", triangles, kernels::cells_of_triangles, mesh_, triangles, level,
+               lists[level]);
         if (level + 1 < kernels::kLevels)
-          launch_blocks("finding cells of cells", kernels::kCellBlocks, kernels::cells_of_cells, mesh_, level, lists[level + 1], lists[level]);
+          launch_blocks("finding cells of cells", kernels::kCellBlocks, kernels::cells_of_cells, mesh_, level,
+                        lists[level + 1], lists[level]);
       }
       unsigned long long found[kernels::kLevels];
       counts.download(found, kernels::kLevels);
@@ -202,7 +214,8 @@ class CudaSurface {
         fits = fits && found[level] <= capacity[level];
         capacity[level] = std::max<uint64_t>(capacity[level], found[level]);
       }
-      if (found[0] >= uint64_t(1) << 31) throw Failure{{ErrorCode::full, "more than 2^31 pairs of brick and triangle; voxelise on the host"}};
+      if (found[0] >= uint64_t(1) << 31)
+        throw Failure{{ErrorCode::full, "more than 2^31 pairs of brick and triangle; voxelise on the host"}};
       if (!fits) continue;
       pair_count_ = uint32_t(found[0]);
       pairs_ = sorted(cells[0].get(), pair_count_, kTriangleBits, kPairBits);
@@ -235,13 +248,14 @@ class CudaSurface {
   void find_bricks() {
     starts_ = runs(pairs_.get(), pair_count_, kTriangleBits, bricks_);
     pair_masks_ = array<uint64_t>(size_t(pair_count_) * 8);
-    launch("voxelising pairs", pair_count_, kernels::masks_of_pairs, mesh_, pairs_.get(), pair_count_, job_.thin(), pair_masks_.get());
+    launch("voxelising pairs", pair_count_, kernels::masks_of_pairs, mesh_, pairs_.get(), pair_count_, job_.thin(),
+           pair_masks_.get());
     masks_ = array<uint64_t>(size_t(bricks_) * 8);
     shared_ = array<uint64_t>(size_t(bricks_) * 8);
     keys_ = array<uint32_t>(bricks_);
     voxel_counts_ = array<uint32_t>(bricks_);
-    launch("joining masks", uint64_t(bricks_) * 8, kernels::masks_of_bricks, pairs_.get(), starts_.get(), bricks_, pair_count_, pair_masks_.get(), masks_.get(),
-           shared_.get(), keys_.get(), voxel_counts_.get());
+    launch("joining masks", uint64_t(bricks_) * 8, kernels::masks_of_bricks, pairs_.get(), starts_.get(), bricks_,
+           pair_count_, pair_masks_.get(), masks_.get(), shared_.get(), keys_.get(), voxel_counts_.get());
   }
 
   void find_packed_materials() {
@@ -250,18 +264,22 @@ class CudaSurface {
       return cub::DeviceScan::ExclusiveSum(temporary, bytes, voxel_counts_.get(), offsets.get(), bricks_, s_);
     }));
     uint32_t before_last = 0, last = 0;
-    need(cudaMemcpyAsync(&before_last, offsets.get() + bricks_ - 1, sizeof before_last, cudaMemcpyDeviceToHost, s_), "counting voxels");
-    need(cudaMemcpyAsync(&last, voxel_counts_.get() + bricks_ - 1, sizeof last, cudaMemcpyDeviceToHost, s_), "counting voxels");
+    need(cudaMemcpyAsync(&before_last, offsets.get() + bricks_ - 1, sizeof before_last, cudaMemcpyDeviceToHost, s_),
+         "counting voxels");
+    need(cudaMemcpyAsync(&last, voxel_counts_.get() + bricks_ - 1, sizeof last, cudaMemcpyDeviceToHost, s_),
+         "counting voxels");
     const DeviceSurface surface(stream_, job_.surface, indices_.get(), positions_.get());
     wait("counting voxels");
     voxels_ = before_last + last;
     const auto triangles = uint32_t(job_.mesh.triangle_count());
     const Array<uint8_t> levels = array<uint8_t>(triangles);
-    launch("choosing texture levels", triangles, kernels::texture_levels, surface.view(), triangles, job_.frame.scale, levels.get());
+    launch("choosing texture levels", triangles, kernels::texture_levels, surface.view(), triangles, job_.frame.scale,
+           levels.get());
     packed_ = array<PackedMaterial>(voxels_);
     if (voxels_ == 0) return;
-    const kernels::ColorJob job{surface.view(), mesh_,         levels.get(),  pairs_.get(), pair_masks_.get(), starts_.get(),
-                                offsets.get(),  masks_.get(), shared_.get(), bricks_,      pair_count_};
+    const kernels::ColorJob job{surface.view(),    mesh_,         levels.get(),  pairs_.get(),
+                                pair_masks_.get(), starts_.get(), offsets.get(), masks_.get(),
+                                shared_.get(),     bricks_,       pair_count_};
     launch("colouring voxels", voxels_, kernels::packed_materials_of_voxels, job, voxels_, packed_.get());
     wait("colouring voxels");  // `surface` and `levels` are this call's, and so are the mesh's copies
     pair_masks_ = {};
@@ -271,7 +289,9 @@ class CudaSurface {
   void find_materials(SurfaceResult& out) {
     if (voxels_ == 0) return;
     Array<PackedMaterial> copy = array<PackedMaterial>(voxels_);
-    need(cudaMemcpyAsync(copy.get(), packed_.get(), size_t(voxels_) * sizeof(PackedMaterial), cudaMemcpyDeviceToDevice, s_), "copying looks");
+    need(cudaMemcpyAsync(copy.get(), packed_.get(), size_t(voxels_) * sizeof(PackedMaterial), cudaMemcpyDeviceToDevice,
+                         s_),
+         "copying looks");
     constexpr int kMaterialBits = 56;
     const Array<PackedMaterial> rising = sorted(copy.get(), voxels_, 0, kMaterialBits);
     uint32_t count = 0;
@@ -290,12 +310,16 @@ class CudaSurface {
     out.rms_error = quantised.rms_error;
     out.distinct = count;
     std::vector<uint8_t> index_of(count);
-    parallel_for(count, 4096, [&](size_t begin, size_t end) {
-      for (size_t i = begin; i < end; ++i) index_of[i] = quantised.of(packed[i]);
-    }, job_.threads);
+    parallel_for(
+        count, 4096,
+        [&](size_t begin, size_t end) {
+          for (size_t i = begin; i < end; ++i) index_of[i] = quantised.of(packed[i]);
+        },
+        job_.threads);
     const Array<uint8_t> materials(stream_, index_of.data(), count);
     materials_ = array<uint8_t>(voxels_);
-    launch("choosing materials", voxels_, kernels::materials_of_voxels, packed_.get(), voxels_, distinct.get(), materials.get(), count, materials_.get());
+    launch("choosing materials", voxels_, kernels::materials_of_voxels, packed_.get(), voxels_, distinct.get(),
+           materials.get(), count, materials_.get());
     wait("choosing materials");
   }
 
@@ -304,7 +328,8 @@ class CudaSurface {
     std::vector<BrickMask> masks(bricks_);
     std::vector<uint8_t> materials(job_.surface.uniform() ? 0 : voxels_);
     keys_.download(keys.data(), bricks_);
-    need(cudaMemcpyAsync(masks.data(), masks_.get(), masks.size() * sizeof(BrickMask), cudaMemcpyDeviceToHost, s_), "copying the voxels back");
+    need(cudaMemcpyAsync(masks.data(), masks_.get(), masks.size() * sizeof(BrickMask), cudaMemcpyDeviceToHost, s_),
+         "copying the voxels back");
     if (!materials.empty()) materials_.download(materials.data(), materials.size());
     wait("copying the voxels back");
     constexpr size_t kBricksPerBlock = 1024;
@@ -313,10 +338,13 @@ class CudaSurface {
       uint32_t set = 0;
       for (const uint64_t word : masks[b]) set += uint32_t(std::popcount(word));
       if (set == 0) continue;
-      if (out.blocks.empty() || out.blocks.back().bricks.size() == kBricksPerBlock) out.blocks.emplace_back().bricks.reserve(kBricksPerBlock);
+      if (out.blocks.empty() || out.blocks.back().bricks.size() == kBricksPerBlock)
+        out.blocks.emplace_back().bricks.reserve(kBricksPerBlock);
       SurfaceBlock& block = out.blocks.back();
       block.bricks.emplace_back(brick_of_pair(Pair(keys[b]) << kTriangleBits), masks[b]);
-      if (!materials.empty()) block.materials.insert(block.materials.end(), materials.begin() + ptrdiff_t(voxel), materials.begin() + ptrdiff_t(voxel + set));
+      if (!materials.empty())
+        block.materials.insert(block.materials.end(), materials.begin() + ptrdiff_t(voxel),
+                               materials.begin() + ptrdiff_t(voxel + set));
       voxel += set;
     }
   }

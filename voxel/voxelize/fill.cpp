@@ -19,7 +19,9 @@ constexpr size_t kFillTrianglesPerTask = 2048;
 //   x: x >> 3 | y | z | x & 7 | down       y: x | z | y | down       z: x | y | z | down
 using Crossing = uint64_t;
 Crossing crossing_of(int axis, const uint32_t at[3], bool down) {
-  if (axis == 0) return uint64_t(at[0] >> 3) << 34 | uint64_t(at[1]) << 19 | uint64_t(at[2]) << 4 | (at[0] & 7u) << 1 | uint64_t(down);
+  if (axis == 0)
+    return uint64_t(at[0] >> 3) << 34 | uint64_t(at[1]) << 19 | uint64_t(at[2]) << 4 | (at[0] & 7u) << 1 |
+           uint64_t(down);
   return uint64_t(at[0]) << 31 | uint64_t(axis == 1 ? at[2] : at[1]) << 16 | uint64_t(at[axis]) << 1 | uint64_t(down);
 }
 int direction(Crossing c) { return c & 1 ? -1 : 1; }
@@ -73,8 +75,8 @@ struct InsideLayers::State {
   VoxelizeJob& job;
   const FixedMesh& mesh;
   FillRule rule;
-  int32_t base[3];     // of local coordinates, in voxels; whole bricks
-  int32_t bricks[3];   // of the bounds
+  int32_t base[3];                                 // of local coordinates, in voxels; whole bricks
+  int32_t bricks[3];                               // of the bounds
   std::array<std::vector<Crossing>, 3> crossings;  // of the layers that are loaded
   std::array<size_t, 3> cursor{};
   // Whether any line of this axis has no vote; those along y and z of the layers that are loaded.
@@ -140,7 +142,8 @@ struct InsideLayers::State {
   void load(const uint32_t* triangles, size_t count, int32_t layers) {
     const int32_t first = base[0] / 8 + loaded;
     loaded += layers;
-    std::vector<std::array<std::vector<Crossing>, 3>> found((count + kFillTrianglesPerTask - 1) / kFillTrianglesPerTask);
+    std::vector<std::array<std::vector<Crossing>, 3>> found((count + kFillTrianglesPerTask - 1) /
+                                                            kFillTrianglesPerTask);
     job.in_parallel(0.94, 0.95, count, kFillTrianglesPerTask, [&](size_t begin, size_t end) {
       auto& out = found[begin / kFillTrianglesPerTask];
       for (size_t i = begin; i < end; ++i) {
@@ -278,7 +281,8 @@ struct InsideLayers::State {
             n_[a] = ~yes[a][at + x] & ~silent;
           }
           // Two or three for; or one for and none against.
-          words[x] = (y_[0] & y_[1]) | (y_[0] & y_[2]) | (y_[1] & y_[2]) | ((y_[0] | y_[1] | y_[2]) & ~(n_[0] | n_[1] | n_[2]));
+          words[x] = (y_[0] & y_[1]) | (y_[0] & y_[2]) | (y_[1] & y_[2]) |
+                     ((y_[0] | y_[1] | y_[2]) & ~(n_[0] | n_[1] | n_[2]));
           any |= words[x];
           full &= words[x];
         }
@@ -298,8 +302,19 @@ BrickMask InsideLayer::mask(uint32_t number) const {
   return number == kFull ? full : masks[number];
 }
 
-InsideLayers::InsideLayers(VoxelizeJob& job, const FixedMesh& mesh, FillRule rule) : state_(new State{.job = job, .mesh = mesh, .rule = rule, .base = {}, .bricks = {},
-      .crossings = {}, .later = {}, .count_x = {}, .open_x = {}, .now_x = {}, .yes = {}, .none = {}}) {
+InsideLayers::InsideLayers(VoxelizeJob& job, const FixedMesh& mesh, FillRule rule)
+    : state_(new State{.job = job,
+                       .mesh = mesh,
+                       .rule = rule,
+                       .base = {},
+                       .bricks = {},
+                       .crossings = {},
+                       .later = {},
+                       .count_x = {},
+                       .open_x = {},
+                       .now_x = {},
+                       .yes = {},
+                       .none = {}}) {
   const Box3 all = all_bricks(job);
   const int32_t low[3] = {all.min.x, all.min.y, all.min.z}, high[3] = {all.max.x, all.max.y, all.max.z};
   for (int k = 0; k < 3; ++k) {
@@ -313,7 +328,9 @@ InsideLayers::~InsideLayers() = default;
 int32_t InsideLayers::first() const { return state_->base[0] / 8; }
 int32_t InsideLayers::count() const { return state_->bricks[0]; }
 
-void InsideLayers::load(const uint32_t* triangles, size_t triangle_count, int32_t layers) { state_->load(triangles, triangle_count, layers); }
+void InsideLayers::load(const uint32_t* triangles, size_t triangle_count, int32_t layers) {
+  state_->load(triangles, triangle_count, layers);
+}
 
 InsideLayer InsideLayers::next() {
   state_->vote_x();

@@ -14,7 +14,8 @@ constexpr size_t kTrianglesPerTask = 2048, kBricksPerTask = 128;
 
 class HostSurface {
  public:
-  HostSurface(VoxelizeJob& job, const FixedMesh& mesh, const SurfaceRegion& region) : job_(job), view_(job.surface.view()), mesh_(mesh), region_(region) {}
+  HostSurface(VoxelizeJob& job, const FixedMesh& mesh, const SurfaceRegion& region)
+      : job_(job), view_(job.surface.view()), mesh_(mesh), region_(region) {}
 
   RegionSurface run() {
     collect_pairs();
@@ -45,7 +46,9 @@ class HostSurface {
           range.hi[k] = std::min(range.hi[k], high[k]);
           any = any && range.lo[k] <= range.hi[k];
         }
-        if (any) visit_cells(f, kBrickShift, range, [&](int32_t x, int32_t y, int32_t z) { out.push_back(pair_of(x, y, z, t)); });
+        if (any)
+          visit_cells(f, kBrickShift, range,
+                      [&](int32_t x, int32_t y, int32_t z) { out.push_back(pair_of(x, y, z, t)); });
       }
     });
     size_t total = 0;
@@ -94,8 +97,8 @@ class HostSurface {
     if (!job_.surface.uniform()) color_brick(b, brick, masks, all, shared, block.packed);
   }
 
-  void color_brick(size_t b, Int3 brick, const std::vector<BrickMask>& masks, const BrickMask& all, const BrickMask& shared,
-                   std::vector<PackedMaterial>& packed) const {
+  void color_brick(size_t b, Int3 brick, const std::vector<BrickMask>& masks, const BrickMask& all,
+                   const BrickMask& shared, std::vector<PackedMaterial>& packed) const {
     std::array<SurfaceColorSum, kVoxelsPerBrick> sums{};
     for (size_t i = starts_[b]; i < starts_[b + 1]; ++i) {
       const uint32_t t = triangle_of_pair(pairs_[i]);
@@ -143,11 +146,13 @@ class HostSurface {
 FixedMesh fixed_mesh(VoxelizeJob& job) {
   FixedMesh out{job.mesh.indices.data(), std::vector<int32_t>(job.mesh.positions.size())};
   const VoxelFrame& frame = job.frame;
-  const int32_t dims[3] = {frame.dims.x, frame.dims.y, frame.dims.z}, shift[3] = {frame.shift.x, frame.shift.y, frame.shift.z};
+  const int32_t dims[3] = {frame.dims.x, frame.dims.y, frame.dims.z},
+                shift[3] = {frame.shift.x, frame.shift.y, frame.shift.z};
   job.in_parallel(0, 0.02, job.mesh.vertex_count(), 1 << 16, [&](size_t begin, size_t end) {
     for (size_t i = begin; i < end; ++i)
       for (size_t k = 0; k < 3; ++k)
-        out.vertices[i * 3 + k] = snapped(job.mesh.positions[i * 3 + k], frame.origin[k], frame.scale, dims[k], shift[k]);
+        out.vertices[i * 3 + k] =
+            snapped(job.mesh.positions[i * 3 + k], frame.origin[k], frame.scale, dims[k], shift[k]);
   });
   return out;
 }
@@ -157,7 +162,9 @@ Box3 all_bricks(const VoxelizeJob& job) {
   return {brick_of(first), brick_of(last)};
 }
 
-RegionSurface surface_in_region(VoxelizeJob& job, const FixedMesh& mesh, const SurfaceRegion& region) { return HostSurface(job, mesh, region).run(); }
+RegionSurface surface_in_region(VoxelizeJob& job, const FixedMesh& mesh, const SurfaceRegion& region) {
+  return HostSurface(job, mesh, region).run();
+}
 
 Palette uniform_palette(const VoxelizeJob& job) {
   const SurfaceView& view = job.surface.view();

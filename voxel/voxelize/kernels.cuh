@@ -23,11 +23,13 @@ struct VertexFrame {
   int32_t dims[3], shift[3];
 };
 
-__global__ void __launch_bounds__(kThreads) snap_vertices(const float* positions, uint32_t count, VertexFrame frame, int32_t* out) {
+__global__ void __launch_bounds__(kThreads)
+    snap_vertices(const float* positions, uint32_t count, VertexFrame frame, int32_t* out) {
   const uint32_t i = thread_index();
   if (i >= count) return;
   for (int k = 0; k < 3; ++k)
-    out[uint64_t(i) * 3 + k] = snapped(positions[uint64_t(i) * 3 + k], frame.origin[k], frame.scale, frame.dims[k], frame.shift[k]);
+    out[uint64_t(i) * 3 + k] =
+        snapped(positions[uint64_t(i) * 3 + k], frame.origin[k], frame.scale, frame.dims[k], frame.shift[k]);
 }
 
 struct MeshView {
@@ -53,7 +55,8 @@ struct CellList {
 
 // Appends the cells of `range` (none if `active` is false) of edge 2^shift that the triangle touches. The whole warp
 // must come here.
-__device__ inline void append_cells(bool active, const FixedTriangle& t, uint32_t triangle, int shift, const CellRange& range, const CellList& out) {
+__device__ inline void append_cells(bool active, const FixedTriangle& t, uint32_t triangle, int shift,
+                                    const CellRange& range, const CellList& out) {
   BlockRows rows;
   uint32_t mine = 0;
   if (active) {
@@ -108,7 +111,8 @@ __global__ void __launch_bounds__(kThreads) cells_of_cells(MeshView mesh, int le
     const Int3 at = brick_of_pair(cell);
     const int32_t first[3] = {at.x * 8, at.y * 8, at.z * 8};
     const FixedTriangle f = mesh.triangle(t);
-    append_cells(active, f, t, kBrickShift + 3 * level, clipped_to_block(cells_of(f, kBrickShift + 3 * level), first), out);
+    append_cells(active, f, t, kBrickShift + 3 * level, clipped_to_block(cells_of(f, kBrickShift + 3 * level), first),
+                 out);
   }
 }
 
@@ -119,7 +123,8 @@ struct RunBegins {
   __device__ bool operator()(uint32_t i) const { return i == 0 || words[i] >> shift != words[i - 1] >> shift; }
 };
 
-__global__ void __launch_bounds__(kThreads) masks_of_pairs(MeshView mesh, const Pair* pairs, uint32_t count, bool thin, uint64_t* masks) {
+__global__ void __launch_bounds__(kThreads)
+    masks_of_pairs(MeshView mesh, const Pair* pairs, uint32_t count, bool thin, uint64_t* masks) {
   const uint32_t i = thread_index();
   if (i >= count) return;
   const FixedTriangle f = mesh.triangle(triangle_of_pair(pairs[i]));
@@ -134,9 +139,9 @@ __global__ void __launch_bounds__(kThreads) masks_of_pairs(MeshView mesh, const 
 }
 
 // One thread a word. `shared`: voxels that more than one triangle sets.
-__global__ void __launch_bounds__(kThreads) masks_of_bricks(const Pair* pairs, const uint32_t* starts, uint32_t bricks, uint32_t pair_count,
-                                                            const uint64_t* pair_masks, uint64_t* masks, uint64_t* shared, uint32_t* keys,
-                                                            uint32_t* voxels) {
+__global__ void __launch_bounds__(kThreads)
+    masks_of_bricks(const Pair* pairs, const uint32_t* starts, uint32_t bricks, uint32_t pair_count,
+                    const uint64_t* pair_masks, uint64_t* masks, uint64_t* shared, uint32_t* keys, uint32_t* voxels) {
   const uint32_t b = thread_index() / 8, word = thread_index() % 8;
   uint64_t all = 0, twice = 0;
   if (b < bricks) {
@@ -157,7 +162,8 @@ __global__ void __launch_bounds__(kThreads) masks_of_bricks(const Pair* pairs, c
   }
 }
 
-__global__ void __launch_bounds__(kThreads) texture_levels(SurfaceView surface, uint32_t count, double scale, uint8_t* levels) {
+__global__ void __launch_bounds__(kThreads)
+    texture_levels(SurfaceView surface, uint32_t count, double scale, uint8_t* levels) {
   const uint32_t t = thread_index();
   if (t < count) levels[t] = uint8_t(level_for(surface, t, scale));
 }
@@ -165,25 +171,27 @@ __global__ void __launch_bounds__(kThreads) texture_levels(SurfaceView surface, 
 struct ColorJob {
   SurfaceView surface;
   MeshView mesh;
-  const uint8_t* levels;      // by triangle
+  const uint8_t* levels;  // by triangle
   const Pair* pairs;
   const uint64_t* pair_masks;
-  const uint32_t* starts;     // by brick
-  const uint32_t* offsets;    // by brick: voxels before it
-  const uint64_t* masks;      // by brick, 8 words
+  const uint32_t* starts;   // by brick
+  const uint32_t* offsets;  // by brick: voxels before it
+  const uint64_t* masks;    // by brick, 8 words
   const uint64_t* shared;
   uint32_t bricks, pair_count;
 };
 
 // One thread a voxel, in the order of bricks and of the masks' bits.
-__global__ void __launch_bounds__(kThreads) packed_materials_of_voxels(ColorJob job, uint32_t voxels, PackedMaterial* packed) {
+__global__ void __launch_bounds__(kThreads)
+    packed_materials_of_voxels(ColorJob job, uint32_t voxels, PackedMaterial* packed) {
   const uint32_t v = thread_index();
   if (v >= voxels) return;
   // The last brick that begins at or before v. (One without voxels begins where the next one does.)
   uint32_t low = 0, high = job.bricks;
   while (high - low > 1) {
     const uint32_t middle = (low + high) / 2;
-    if (job.offsets[middle] <= v) low = middle; else high = middle;
+    if (job.offsets[middle] <= v) low = middle;
+    else high = middle;
   }
   const uint32_t b = low;
   uint32_t word = 0, rest = v - job.offsets[b];
@@ -214,20 +222,23 @@ __global__ void __launch_bounds__(kThreads) packed_materials_of_voxels(ColorJob 
 }
 
 // Packed materials to indices: `distinct` rises, materials[i] belongs to distinct[i]; each voxel's is there.
-__global__ void __launch_bounds__(kThreads) materials_of_voxels(const PackedMaterial* packed, uint32_t voxels, const PackedMaterial* distinct,
-                                                                const uint8_t* materials, uint32_t count, uint8_t* out) {
+__global__ void __launch_bounds__(kThreads)
+    materials_of_voxels(const PackedMaterial* packed, uint32_t voxels, const PackedMaterial* distinct,
+                        const uint8_t* materials, uint32_t count, uint8_t* out) {
   const uint32_t v = thread_index();
   if (v >= voxels) return;
   const PackedMaterial own = packed[v];
   uint32_t low = 0, high = count;
   while (high - low > 1) {
     const uint32_t middle = (low + high) / 2;
-    if (distinct[middle] <= own) low = middle; else high = middle;
+    if (distinct[middle] <= own) low = middle;
+    else high = middle;
   }
   out[v] = materials[low];
 }
 
-__global__ void __launch_bounds__(kThreads) gather_words(const uint64_t* words, const uint32_t* positions, uint32_t count, uint64_t* out) {
+__global__ void __launch_bounds__(kThreads)
+    gather_words(const uint64_t* words, const uint32_t* positions, uint32_t count, uint64_t* out) {
   const uint32_t i = thread_index();
   if (i < count) out[i] = words[positions[i]];
 }

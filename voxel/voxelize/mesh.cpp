@@ -22,7 +22,8 @@ Result<void> check_mesh(const Mesh& mesh) {
   if (mesh.triangle_material.size() != triangles) return bad("the length of triangle_material");
   if (mesh.materials.empty()) return bad("it has no material");
   for (const uint32_t index : mesh.indices)
-    if (index >= vertices) return bad("index " + std::to_string(index) + " of " + std::to_string(vertices) + " vertices");
+    if (index >= vertices)
+      return bad("index " + std::to_string(index) + " of " + std::to_string(vertices) + " vertices");
   for (const uint32_t material : mesh.triangle_material)
     if (material >= mesh.materials.size()) return bad("a triangle's material");
   for (const float value : mesh.positions)
@@ -31,10 +32,12 @@ Result<void> check_mesh(const Mesh& mesh) {
     if (image.width == 0 || image.height == 0 || image.rgba.size() != uint64_t(image.width) * image.height * 4)
       return bad("an image's size");
   for (const MeshMaterial& m : mesh.materials) {
-    if (!image_index_valid(m.base_color_image, mesh.images.size()) || !image_index_valid(m.metal_rough_image, mesh.images.size()) ||
+    if (!image_index_valid(m.base_color_image, mesh.images.size()) ||
+        !image_index_valid(m.metal_rough_image, mesh.images.size()) ||
         !image_index_valid(m.emission_image, mesh.images.size()))
       return bad("a material's image");
-    if ((m.base_color_image >= 0 && m.base_color_place.uv_set >= mesh.uv_sets()) || (m.metal_rough_image >= 0 && m.metal_rough_place.uv_set >= mesh.uv_sets()) ||
+    if ((m.base_color_image >= 0 && m.base_color_place.uv_set >= mesh.uv_sets()) ||
+        (m.metal_rough_image >= 0 && m.metal_rough_place.uv_set >= mesh.uv_sets()) ||
         (m.emission_image >= 0 && m.emission_place.uv_set >= mesh.uv_sets()))
       return bad("a texture without texture coordinates");
   }

@@ -30,17 +30,17 @@ struct MeshMaterial {
   std::string name;
   float base_color[4] = {1, 1, 1, 1};  // linear factor
   float roughness = 0.9f, metalness = 0, emission[3] = {0, 0, 0};
-  int32_t base_color_image = -1;       // index into images
-  int32_t metal_rough_image = -1;      // green multiplies roughness, blue multiplies metalness (glTF)
-  int32_t emission_image = -1;         // multiplies emission
+  int32_t base_color_image = -1;   // index into images
+  int32_t metal_rough_image = -1;  // green multiplies roughness, blue multiplies metalness (glTF)
+  int32_t emission_image = -1;     // multiplies emission
   ImagePlace base_color_place, metal_rough_place, emission_place;
 };
 
 struct Mesh {
-  std::vector<float> positions;    // 3 per vertex, transforms of the file's node tree applied, y up
-  std::vector<float> uvs;          // 2 per vertex, set after set, or empty; v = 0 at the top row of the image
-  std::vector<uint8_t> colors;     // 4 per vertex (sRGB) or empty
-  std::vector<uint32_t> indices;   // 3 per triangle
+  std::vector<float> positions;             // 3 per vertex, transforms of the file's node tree applied, y up
+  std::vector<float> uvs;                   // 2 per vertex, set after set, or empty; v = 0 at the top row of the image
+  std::vector<uint8_t> colors;              // 4 per vertex (sRGB) or empty
+  std::vector<uint32_t> indices;            // 3 per triangle
   std::vector<uint32_t> triangle_material;  // 1 per triangle
   std::vector<MeshMaterial> materials;      // at least one
   std::vector<Image> images;

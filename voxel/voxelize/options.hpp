@@ -12,7 +12,7 @@ enum class FillRule : uint8_t { none, parity, winding };
 enum class VoxelizeExecutor : uint8_t {
   automatic,  // CUDA where there is a device with room and the job is large enough to be worth it, else the host
   host,
-  cuda,       // an error where there is none
+  cuda,  // an error where there is none
 };
 
 }  // namespace quarry

@@ -68,7 +68,8 @@ struct BlockRows {
 
 // A shadow on the plane of axes (a, b): shadow[j] bit i = the cell (lo[a] + i, lo[b] + j) is not separated from the
 // triangle by any of the three edge axes that lie in that plane.
-QRY_HD inline void cast_shadow(const int64_t v[3][3], int a, int b, int count_a, int count_b, int64_t size, uint8_t shadow[8]) {
+QRY_HD inline void cast_shadow(const int64_t v[3][3], int a, int b, int count_a, int count_b, int64_t size,
+                               uint8_t shadow[8]) {
   for (int j = 0; j < count_b; ++j) shadow[j] = uint8_t((1u << count_a) - 1);
   for (int e = 0; e < 3; ++e) {
     const int64_t* p = v[e];
@@ -120,7 +121,8 @@ QRY_HD inline void cut_by_plane(const int64_t v[3][3], const int count[3], int64
   Wide step[3], from = d, to = d;
   for (int k = 0; k < 3; ++k) {
     step[k] = Wide(n[k]) * size;
-    if (step[k] > 0) from -= step[k]; else to -= step[k];
+    if (step[k] > 0) from -= step[k];
+    else to -= step[k];
   }
   Wide base_z = 0;
   for (int z = 0; z < count[2]; ++z, base_z += step[2]) {
@@ -165,7 +167,8 @@ QRY_HD inline void overlap_block(const FixedTriangle& t, int shift, const CellRa
 // be hit exactly. `closed`: an edge belongs to the triangle. Else it belongs to one of the two triangles that share it:
 // to the one that the line meets after a push by an infinitely small step along a and an infinitely smaller one along
 // b, so that a closed surface is met an even number of times.
-QRY_HD inline void columns_through(const int64_t v[3][3], int a, int b, int count_a, int count_b, bool closed, uint8_t columns[8]) {
+QRY_HD inline void columns_through(const int64_t v[3][3], int a, int b, int count_a, int count_b, bool closed,
+                                   uint8_t columns[8]) {
   for (int j = 0; j < count_b; ++j) columns[j] = uint8_t((1u << count_a) - 1);
   for (int e = 0; e < 3; ++e) {
     const int64_t* p = v[e];

@@ -66,11 +66,13 @@ Point mean_of(const std::array<int64_t, kAxes>& sum, int64_t count) {
 std::vector<Point> median_cut(std::vector<Entry>& entries) {
   std::vector<Box> boxes{measured(entries, 0, entries.size())};
   while (boxes.size() < kMaterials) {
-    const auto widest = std::max_element(boxes.begin(), boxes.end(), [](const Box& a, const Box& b) { return a.spread < b.spread; });
+    const auto widest =
+        std::max_element(boxes.begin(), boxes.end(), [](const Box& a, const Box& b) { return a.spread < b.spread; });
     if (widest->spread <= 0) break;
     const Box box = *widest;
     const auto first = entries.begin() + std::ptrdiff_t(box.begin), last = entries.begin() + std::ptrdiff_t(box.end);
-    const auto middle = std::stable_partition(first, last, [&](const Entry& e) { return e.point[box.axis] <= box.mean; });
+    const auto middle =
+        std::stable_partition(first, last, [&](const Entry& e) { return e.point[box.axis] <= box.mean; });
     const auto cut = size_t(middle - entries.begin());
     if (cut == box.begin || cut == box.end) {
       widest->spread = 0;
@@ -109,9 +111,12 @@ size_t nearest(const std::vector<Point>& centres, const Point& p) {
 
 void refine(std::vector<Point>& centres, const std::vector<Entry>& entries, uint32_t threads) {
   std::vector<uint8_t> owner(entries.size());
-  parallel_for(entries.size(), 1024, [&](size_t begin, size_t end) {
-    for (size_t i = begin; i < end; ++i) owner[i] = uint8_t(nearest(centres, entries[i].point));
-  }, threads);
+  parallel_for(
+      entries.size(), 1024,
+      [&](size_t begin, size_t end) {
+        for (size_t i = begin; i < end; ++i) owner[i] = uint8_t(nearest(centres, entries[i].point));
+      },
+      threads);
   std::vector<std::array<int64_t, kAxes>> sums(centres.size());
   std::vector<int64_t> counts(centres.size());
   for (size_t i = 0; i < entries.size(); ++i) {
@@ -166,7 +171,8 @@ Material material_of(PackedMaterial packed) {
 }
 
 Quantised quantise(std::vector<MaterialCount> materials, uint32_t threads) {
-  std::sort(materials.begin(), materials.end(), [](const MaterialCount& a, const MaterialCount& b) { return a.material < b.material; });
+  std::sort(materials.begin(), materials.end(),
+            [](const MaterialCount& a, const MaterialCount& b) { return a.material < b.material; });
   Quantised out;
   if (materials.size() <= kMaterials) {
     for (size_t i = 0; i < materials.size(); ++i) {
@@ -184,18 +190,23 @@ Quantised quantise(std::vector<MaterialCount> materials, uint32_t threads) {
   centres.erase(std::unique(centres.begin(), centres.end()), centres.end());
   for (size_t i = 0; i < centres.size(); ++i) {
     PackedMaterial packed = 0;
-    for (size_t k = 0; k < kAxes; ++k) packed |= uint64_t(std::clamp((centres[i][k] + kWeight[k] / 2) / kWeight[k], 0, 255)) << (8 * k);
+    for (size_t k = 0; k < kAxes; ++k)
+      packed |= uint64_t(std::clamp((centres[i][k] + kWeight[k] / 2) / kWeight[k], 0, 255)) << (8 * k);
     out.palette.materials[i + 1] = material_of(packed);
   }
   std::vector<uint8_t> owner(entries.size());
-  parallel_for(entries.size(), 256, [&](size_t begin, size_t end) {
-    for (size_t i = begin; i < end; ++i) owner[i] = uint8_t(1 + nearest(centres, entries[i].point));
-  }, threads);
+  parallel_for(
+      entries.size(), 256,
+      [&](size_t begin, size_t end) {
+        for (size_t i = begin; i < end; ++i) owner[i] = uint8_t(1 + nearest(centres, entries[i].point));
+      },
+      threads);
   for (size_t i = 0; i < entries.size(); ++i) out.index.emplace(keys[i], owner[i]);
   double squares = 0, count = 0;
   for (size_t i = 0; i < materials.size(); ++i) {
     const Material& m = out.palette.materials[out.of(materials[i].material)];
-    const double dr = double(m.r) - byte_of(materials[i].material, 0), dg = double(m.g) - byte_of(materials[i].material, 1),
+    const double dr = double(m.r) - byte_of(materials[i].material, 0),
+                 dg = double(m.g) - byte_of(materials[i].material, 1),
                  db = double(m.b) - byte_of(materials[i].material, 2);
     squares += double(materials[i].count) * (dr * dr + dg * dg + db * db);
     count += 3 * double(materials[i].count);

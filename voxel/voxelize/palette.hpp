@@ -8,8 +8,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "voxel/worlds/palette.hpp"
 #include "voxel/voxelize/color.hpp"
+#include "voxel/worlds/palette.hpp"
 
 namespace quarry::voxelize_detail {
 
@@ -20,10 +20,10 @@ struct MaterialCount {
 
 struct Quantised {
   Palette palette;
-  uint64_t mask = ~uint64_t(0);                   // packed materials that agree in these bits have the same index
-  std::unordered_map<uint64_t, uint8_t> index;    // masked packed material -> index, 1..255
+  uint64_t mask = ~uint64_t(0);                 // packed materials that agree in these bits have the same index
+  std::unordered_map<uint64_t, uint8_t> index;  // masked packed material -> index, 1..255
   uint8_t of(PackedMaterial packed) const { return index.at(packed & mask); }
-  double rms_error = 0;                           // over all voxels, of one sRGB channel in bytes; 0: exact
+  double rms_error = 0;  // over all voxels, of one sRGB channel in bytes; 0: exact
 };
 
 // `materials`: distinct, in any order.

@@ -66,7 +66,10 @@ class Regions {
   static Int3 chunk(Int3 brick) { return {brick.x >> 3, brick.y >> 3, brick.z >> 3}; }
   bool solid() const { return job_.options.fill != FillRule::none; }
   bool coloured() const { return !job_.surface.uniform(); }
-  size_t chunk_number(Int3 c) const { return (size_t(c.x - first_.x) * size_t(size_.y) + size_t(c.y - first_.y)) * size_t(size_.z) + size_t(c.z - first_.z); }
+  size_t chunk_number(Int3 c) const {
+    return (size_t(c.x - first_.x) * size_t(size_.y) + size_t(c.y - first_.y)) * size_t(size_.z) +
+           size_t(c.z - first_.z);
+  }
   void window(double from, double to, size_t region) {
     const double step = (to - from) / double(regions_.size());
     job_.set_window(from + step * double(region), from + step * double(region + 1));
@@ -121,7 +124,9 @@ class Regions {
       regions_.push_back({{low.x * 8, low.y * 8, low.z * 8}, {high.x * 8 + 7, high.y * 8 + 7, high.z * 8 + 7}});
     };
     const auto too_large = [&](uint64_t least, const std::string& what) {
-      return fail(ErrorCode::out_of_memory, "even region by region this needs " + mib(uint64_t(double(least) / kPlanned)) + " for " + what + ", and " + mib(available_bytes) +
+      return fail(ErrorCode::out_of_memory, "even region by region this needs " +
+                                                mib(uint64_t(double(least) / kPlanned)) + " for " + what + ", and " +
+                                                mib(available_bytes) +
                                                 " are left of the memory it may take; allow more, or use a lower "
                                                 "resolution");
     };
@@ -280,7 +285,8 @@ class Regions {
       blocks[p].packed.resize(spilled_[region].lengths[p].second);
       const std::span bricks(blocks[p].bricks);
       const std::span packed(blocks[p].packed);
-      if (!waiting_->read_all(at, bricks) || !waiting_->read_all(at + bricks.size_bytes(), packed)) return tl::unexpected(waiting_->good().error());
+      if (!waiting_->read_all(at, bricks) || !waiting_->read_all(at + bricks.size_bytes(), packed))
+        return tl::unexpected(waiting_->good().error());
       at += bricks.size_bytes() + packed.size_bytes();
     }
     return blocks;
@@ -322,12 +328,12 @@ class Regions {
 
   VoxelizeJob& job_;
   const RegionSink& sink_;
-  const Box3 all_;        // bricks
-  Int3 first_, size_;     // chunks
+  const Box3 all_;     // bricks
+  Int3 first_, size_;  // chunks
   FixedMesh mesh_{};
-  std::vector<ChunkSpan> spans_;    // by triangle
-  std::vector<uint32_t> pairs_;     // by chunk; until it is planned
-  std::vector<Box3> regions_;       // of bricks
+  std::vector<ChunkSpan> spans_;  // by triangle
+  std::vector<uint32_t> pairs_;   // by chunk; until it is planned
+  std::vector<Box3> regions_;     // of bricks
   std::optional<InsideLayers> inside_;
   std::vector<InsideLayer> layers_;
   int32_t slab_from_ = -1, slab_to_ = -1;
@@ -339,7 +345,7 @@ class Regions {
     uint64_t at;
     std::vector<std::pair<size_t, size_t>> lengths;  // bricks and packed materials of each block
   };
-  std::vector<SpilledRegion> spilled_;  // by region
+  std::vector<SpilledRegion> spilled_;             // by region
   std::optional<std::vector<SurfaceBlock>> kept_;  // the only region's surface, from the pass for the palette
   Palette palette_;
   size_t distinct_ = 1;
@@ -356,7 +362,8 @@ Result<RegionsDone> voxelize_in_regions(const Mesh& mesh, const VoxelizeOptions&
     VoxelizeJob job(mesh, options, frame);
     return Regions(job, sink).run();
   } catch (const std::bad_alloc&) {
-    return fail(ErrorCode::out_of_memory, "not enough memory to voxelise at this resolution, even region by region; use a lower one");
+    return fail(ErrorCode::out_of_memory,
+                "not enough memory to voxelise at this resolution, even region by region; use a lower one");
   }
 }
 

@@ -9,8 +9,8 @@
 // winding of lines along x carried from slab to slab -> bricks, handed on and forgotten.
 #pragma once
 
-#include "voxel/worlds/region_sink.hpp"
 #include "voxel/voxelize/triangles.hpp"
+#include "voxel/worlds/region_sink.hpp"
 
 namespace quarry {
 

@@ -12,10 +12,10 @@
 
 #include "base/parallel.hpp"
 #include "voxel/bricks/brick.hpp"
-#include "voxel/voxelize/triangles.hpp"
 #include "voxel/voxelize/color.hpp"
 #include "voxel/voxelize/overlap.hpp"
 #include "voxel/voxelize/palette.hpp"
+#include "voxel/voxelize/triangles.hpp"
 
 namespace quarry::voxelize_detail {
 
@@ -32,7 +32,8 @@ QRY_HD inline Pair pair_of(int32_t x, int32_t y, int32_t z, uint32_t triangle) {
 }
 QRY_HD inline uint32_t triangle_of_pair(Pair p) { return uint32_t(p) & ((1u << kTriangleBits) - 1); }
 QRY_HD inline Int3 brick_of_pair(Pair p) {
-  return {int32_t(p >> (kTriangleBits + 21)) - 1024, int32_t(p >> (kTriangleBits + 11) & 1023), int32_t(p >> kTriangleBits & 2047) - 1024};
+  return {int32_t(p >> (kTriangleBits + 21)) - 1024, int32_t(p >> (kTriangleBits + 11) & 1023),
+          int32_t(p >> kTriangleBits & 2047) - 1024};
 }
 
 // Position to fixed point on one axis: an odd multiple of 2^-16 voxel inside [0, dim), then shifted.
@@ -90,27 +91,34 @@ class VoxelizeJob {
   template <class Body>
   void in_parallel(double from, double to, size_t count, size_t grain, Body&& body) {
     std::atomic<size_t> done{0};
-    parallel_for(count, grain, [&](size_t begin, size_t end) {
-      if (out_of_memory_.load(std::memory_order_relaxed) || options.progress.cancelled()) return;
-      try {
-        body(begin, end);
-      } catch (const std::bad_alloc&) {
-        out_of_memory_.store(true, std::memory_order_relaxed);
-      }
-      const size_t now = done.fetch_add(end - begin, std::memory_order_relaxed) + (end - begin);
-      if (options.progress.report)
-        if (const std::unique_lock lock(report_mutex_, std::try_to_lock); lock) say(from + (to - from) * double(now) / double(count));
-    }, threads);
+    parallel_for(
+        count, grain,
+        [&](size_t begin, size_t end) {
+          if (out_of_memory_.load(std::memory_order_relaxed) || options.progress.cancelled()) return;
+          try {
+            body(begin, end);
+          } catch (const std::bad_alloc&) {
+            out_of_memory_.store(true, std::memory_order_relaxed);
+          }
+          const size_t now = done.fetch_add(end - begin, std::memory_order_relaxed) + (end - begin);
+          if (options.progress.report)
+            if (const std::unique_lock lock(report_mutex_, std::try_to_lock); lock)
+              say(from + (to - from) * double(now) / double(count));
+        },
+        threads);
   }
   // How far it is, in a part of the whole that a run region by region has chosen.
-  void say(double fraction) const { options.progress.say("voxelise", window_from_ + (window_to_ - window_from_) * fraction); }
+  void say(double fraction) const {
+    options.progress.say("voxelise", window_from_ + (window_to_ - window_from_) * fraction);
+  }
   void set_window(double from, double to) {
     window_from_ = from;
     window_to_ = to;
   }
   Result<void> going() const {
     if (options.progress.cancelled()) return fail(ErrorCode::cancelled, "cancelled while voxelising");
-    if (out_of_memory_) return fail(ErrorCode::out_of_memory, "not enough memory to voxelise at this resolution; use a lower one");
+    if (out_of_memory_)
+      return fail(ErrorCode::out_of_memory, "not enough memory to voxelise at this resolution; use a lower one");
     return {};
   }
 
@@ -146,7 +154,7 @@ struct SurfaceBlock {
 struct SurfaceResult {
   std::vector<SurfaceBlock> blocks;
   Palette palette;
-  size_t distinct = 1;      // materials before quantisation
+  size_t distinct = 1;  // materials before quantisation
   double rms_error = 0;
 };
 
@@ -157,8 +165,8 @@ struct SurfaceRegion {
   size_t triangle_count = 0;
 };
 struct RegionSurface {
-  std::vector<SurfaceBlock> blocks;             // with `packed`
-  std::vector<std::vector<MaterialCount>> counts;   // of the materials, by block, rising; empty if uniform
+  std::vector<SurfaceBlock> blocks;                // with `packed`
+  std::vector<std::vector<MaterialCount>> counts;  // of the materials, by block, rising; empty if uniform
 };
 // The box of all bricks of the job.
 Box3 all_bricks(const VoxelizeJob& job);

@@ -22,13 +22,14 @@ constexpr int kMaxLevels = 12;
 
 // The colour and material of a surface at a point, linear: 16 bits for colours and glow, 8 for the rest.
 struct SurfaceColor {
-  uint32_t r = 0, g = 0, b = 0;        // 0..65535
-  uint32_t a = 255, rough = 255, metal = 0;  // 0..255
+  uint32_t r = 0, g = 0, b = 0;                 // 0..65535
+  uint32_t a = 255, rough = 255, metal = 0;     // 0..255
   uint32_t glow_r = 0, glow_g = 0, glow_b = 0;  // 1/1024 of radiance, up to 64
 };
 
 // The same as the palette knows it: sRGB bytes and one emission strength, in one word that can be sorted and counted.
-//   r | g << 8 | b << 16 | a << 24 | rough << 32 | metal << 40 | emission << 48      emission e: strength 64 (e / 255)^2
+//   r | g << 8 | b << 16 | a << 24 | rough << 32 | metal << 40 | emission << 48      emission e: strength 64 (e /
+//   255)^2
 using PackedMaterial = uint64_t;
 
 struct SrgbTables {
@@ -39,10 +40,10 @@ struct SrgbTables {
 // An image with smaller copies of itself, each half as wide and high as the one before (at least 1).
 struct TextureView {
   uint32_t width = 0, height = 0, levels = 0;
-  bool srgb = true;                      // colours (else plain numbers)
-  const uint8_t* full = nullptr;         // level 0: RGBA bytes of the file
-  const uint16_t* smaller = nullptr;     // levels 1, 2, ...: linear RGBA
-  uint64_t offset[kMaxLevels] = {};      // of each level in `smaller`
+  bool srgb = true;                   // colours (else plain numbers)
+  const uint8_t* full = nullptr;      // level 0: RGBA bytes of the file
+  const uint16_t* smaller = nullptr;  // levels 1, 2, ...: linear RGBA
+  uint64_t offset[kMaxLevels] = {};   // of each level in `smaller`
 };
 
 struct PlaceView {
@@ -72,7 +73,9 @@ struct SurfaceView {
 QRY_HD inline double dot(const double a[3], const double b[3]) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
 QRY_HD inline double larger(double a, double b) { return a < b ? b : a; }
 // Into [low, high]; what is no number becomes `low`.
-QRY_HD inline double within(double value, double low, double high) { return !(value > low) ? low : value > high ? high : value; }
+QRY_HD inline double within(double value, double low, double high) {
+  return !(value > low) ? low : value > high ? high : value;
+}
 // NOLINTNEXTLINE(bugprone-incorrect-roundings): the same in kernels
 QRY_HD inline uint32_t to_16(double linear) { return uint32_t(within(linear, 0.0, 1.0) * 65535 + 0.5); }
 // NOLINTNEXTLINE(bugprone-incorrect-roundings): the same in kernels
@@ -84,7 +87,8 @@ QRY_HD inline uint8_t to_srgb(const SrgbTables& table, uint32_t value) {
   uint32_t low = 0, high = 255;  // the first byte whose upper end is not below the value
   while (low < high) {
     const uint32_t middle = (low + high) / 2;
-    if (table.upper[middle] < value) low = middle + 1; else high = middle;
+    if (table.upper[middle] < value) low = middle + 1;
+    else high = middle;
   }
   return uint8_t(low);
 }
@@ -126,8 +130,8 @@ QRY_HD inline PackedMaterial pack(const SrgbTables& table, const SurfaceColor& c
     }
   }
   const auto emission = uint64_t(std::floor(std::sqrt(within(strength, 0.0, 64.0) / 64.0) * 255 + 0.5));
-  return uint64_t(to_srgb(table, l.r)) | uint64_t(to_srgb(table, l.g)) << 8 | uint64_t(to_srgb(table, l.b)) << 16 | uint64_t(l.a) << 24 |
-         uint64_t(l.rough) << 32 | uint64_t(l.metal) << 40 | emission << 48;
+  return uint64_t(to_srgb(table, l.r)) | uint64_t(to_srgb(table, l.g)) << 8 | uint64_t(to_srgb(table, l.b)) << 16 |
+         uint64_t(l.a) << 24 | uint64_t(l.rough) << 32 | uint64_t(l.metal) << 40 | emission << 48;
 }
 
 // Wraps a texel coordinate.
@@ -144,7 +148,8 @@ QRY_HD inline uint32_t wrapped(int64_t i, uint32_t size, Wrap wrap) {
 }
 
 // Bilinear, in 1/256 texel steps; 16 bits a channel.
-QRY_HD inline void sample(const TextureView& t, const SrgbTables& table, const PlaceView& place, double u, double v, int level, uint32_t out[4]) {
+QRY_HD inline void sample(const TextureView& t, const SrgbTables& table, const PlaceView& place, double u, double v,
+                          int level, uint32_t out[4]) {
   const uint32_t l = uint32_t(level) < t.levels ? uint32_t(level) : t.levels - 1;
   const uint32_t width = t.width >> l ? t.width >> l : 1, height = t.height >> l ? t.height >> l : 1;
   // Far outside [0, 1] the texture repeats or is clamped, and a double has no digits left to matter.
@@ -153,14 +158,15 @@ QRY_HD inline void sample(const TextureView& t, const SrgbTables& table, const P
   const auto y = int64_t(std::floor(within(v, -limit, limit) * height * 256.0)) - 128;
   const uint32_t xs[2] = {wrapped(x >> 8, width, place.wrap_u), wrapped((x >> 8) + 1, width, place.wrap_u)};
   const uint32_t ys[2] = {wrapped(y >> 8, height, place.wrap_v), wrapped((y >> 8) + 1, height, place.wrap_v)};
-  const uint32_t fx[2] = {256 - uint32_t(x & 255), uint32_t(x & 255)}, fy[2] = {256 - uint32_t(y & 255), uint32_t(y & 255)};
+  const uint32_t fx[2] = {256 - uint32_t(x & 255), uint32_t(x & 255)},
+                 fy[2] = {256 - uint32_t(y & 255), uint32_t(y & 255)};
   uint64_t sum[4] = {0, 0, 0, 0};
   for (int j = 0; j < 2; ++j)
     for (int i = 0; i < 2; ++i) {
       const uint64_t at = (uint64_t(ys[j]) * width + xs[i]) * 4;
       const uint64_t weight = uint64_t(fx[i]) * fy[j];
       for (int c = 0; c < 4; ++c)
-        sum[c] += weight * (l > 0                ? t.smaller[t.offset[l] + at + uint64_t(c)]
+        sum[c] += weight * (l > 0             ? t.smaller[t.offset[l] + at + uint64_t(c)]
                             : c < 3 && t.srgb ? table.to_linear[t.full[at + uint64_t(c)]]
                                               : t.full[at + uint64_t(c)] * 257u);
     }
@@ -185,8 +191,10 @@ QRY_HD inline int level_for(const SurfaceView& s, uint32_t triangle, double scal
       u[k] = uvs[uint64_t(corner[k]) * 2];
       v[k] = uvs[uint64_t(corner[k]) * 2 + 1];
     }
-    const double across = ((u[1] - u[0]) * (v[2] - v[0]) - (u[2] - u[0]) * (v[1] - v[0])) * (place.m[0] * place.m[4] - place.m[1] * place.m[3]);
-    texels = larger(texels, (across < 0 ? -across : across) * double(s.textures[images[i]].width) * double(s.textures[images[i]].height));
+    const double across = ((u[1] - u[0]) * (v[2] - v[0]) - (u[2] - u[0]) * (v[1] - v[0])) *
+                          (place.m[0] * place.m[4] - place.m[1] * place.m[3]);
+    texels = larger(texels, (across < 0 ? -across : across) * double(s.textures[images[i]].width) *
+                                double(s.textures[images[i]].height));
   }
   double p[3][3];
   for (int k = 0; k < 3; ++k)
@@ -202,7 +210,8 @@ QRY_HD inline int level_for(const SurfaceView& s, uint32_t triangle, double scal
 }
 
 // An image at a point of a triangle given by its barycentric coordinates.
-QRY_HD inline void sample_at(const SurfaceView& s, int32_t image, const PlaceView& place, const uint32_t* corner, const double w[3], int level, uint32_t texel[4]) {
+QRY_HD inline void sample_at(const SurfaceView& s, int32_t image, const PlaceView& place, const uint32_t* corner,
+                             const double w[3], int level, uint32_t texel[4]) {
   const float* const uvs = s.uvs + place.uvs;
   double u = 0, v = 0;
   for (int k = 0; k < 3; ++k) {
@@ -210,7 +219,8 @@ QRY_HD inline void sample_at(const SurfaceView& s, int32_t image, const PlaceVie
     v += w[k] * uvs[uint64_t(corner[k]) * 2 + 1];
   }
   if (!std::isfinite(u) || !std::isfinite(v)) u = v = 0;
-  sample(s.textures[image], *s.srgb, place, place.m[0] * u + place.m[1] * v + place.m[2], place.m[3] * u + place.m[4] * v + place.m[5], level, texel);
+  sample(s.textures[image], *s.srgb, place, place.m[0] * u + place.m[1] * v + place.m[2],
+         place.m[3] * u + place.m[4] * v + place.m[5], level, texel);
 }
 
 // The surface colour at a point of a triangle given by its barycentric coordinates.
@@ -243,7 +253,7 @@ QRY_HD inline SurfaceColor surface_color_at(const SurfaceView& s, uint32_t trian
     sample_at(s, m.emission_image, m.emission_place, corner, w, level, texel);
     for (int c = 0; c < 3; ++c) glow[c] *= texel[c] / 65535.0;
   }
-  return {to_16(color[0]), to_16(color[1]), to_16(color[2]), to_8(color[3]), to_8(rough),
+  return {to_16(color[0]), to_16(color[1]),  to_16(color[2]),  to_8(color[3]),  to_8(rough),
           to_8(metal),     to_glow(glow[0]), to_glow(glow[1]), to_glow(glow[2])};
 }
 

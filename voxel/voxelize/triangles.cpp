@@ -27,8 +27,10 @@ double work_of(const VoxelizeJob& job) {
   for (size_t t = 0; t < job.mesh.triangle_count(); ++t) {
     double p[3][3];
     for (size_t i = 0; i < 3; ++i)
-      for (size_t k = 0; k < 3; ++k) p[i][k] = double(job.mesh.positions[size_t(job.mesh.indices[t * 3 + i]) * 3 + k]) * job.frame.scale;
-    const double a[3] = {p[1][0] - p[0][0], p[1][1] - p[0][1], p[1][2] - p[0][2]}, b[3] = {p[2][0] - p[0][0], p[2][1] - p[0][1], p[2][2] - p[0][2]};
+      for (size_t k = 0; k < 3; ++k)
+        p[i][k] = double(job.mesh.positions[size_t(job.mesh.indices[t * 3 + i]) * 3 + k]) * job.frame.scale;
+    const double a[3] = {p[1][0] - p[0][0], p[1][1] - p[0][1], p[1][2] - p[0][2]},
+                 b[3] = {p[2][0] - p[0][0], p[2][1] - p[0][1], p[2][2] - p[0][2]};
     const double n[3] = {a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]};
     squares += std::sqrt(dot(n, n));
   }
@@ -41,8 +43,8 @@ Result<SurfaceResult> surface_of(VoxelizeJob& job) {
     QRY_TRY(cuda_for_voxelize());
     return surface_on_cuda(job);
   }
-  if (wanted == VoxelizeExecutor::automatic && work_of(job) >= job.threads * (cuda_has_started() ? kWorthCuda : kWorthStarting) &&
-      cuda_for_voxelize()) {
+  if (wanted == VoxelizeExecutor::automatic &&
+      work_of(job) >= job.threads * (cuda_has_started() ? kWorthCuda : kWorthStarting) && cuda_for_voxelize()) {
     // A device that is full or fails costs time, not the result.
     auto made = surface_on_cuda(job);
     if (made || made.error().code == ErrorCode::cancelled) return made;
@@ -54,7 +56,8 @@ Result<void> build_solid(VoxelizeJob& job, SurfaceResult& surface, BrickMap& bri
   const FixedMesh mesh = fixed_mesh(job);
   InsideLayers layers(job, mesh, job.options.fill);
   layers.load(nullptr, job.mesh.triangle_count(), layers.count());
-  SolidBuilder builder(surface.blocks, job.options.surface != SurfaceVoxels::none, most_frequent(surface.blocks), bricks);
+  SolidBuilder builder(surface.blocks, job.options.surface != SurfaceVoxels::none, most_frequent(surface.blocks),
+                       bricks);
   for (int32_t layer = 0; layer < layers.count(); ++layer) {
     QRY_TRY(job.going());
     job.options.progress.say("voxelise", 0.96 + 0.04 * layer / layers.count());
@@ -69,7 +72,8 @@ Result<Scene> scene_of(VoxelizeJob& job) {
   job.options.progress.say("voxelise", 0.94);
   Scene scene = scene_without_bricks(job, surface.palette, surface.distinct, surface.rms_error);
   BrickMap& bricks = scene.volumes[0].bricks;
-  const auto built = job.options.fill == FillRule::none ? build_shell(job, surface.blocks, bricks) : build_solid(job, surface, bricks);
+  const auto built =
+      job.options.fill == FillRule::none ? build_shell(job, surface.blocks, bricks) : build_solid(job, surface, bricks);
   QRY_TRY(built);
   if (bricks.empty()) return tl::unexpected(too_thin());
   job.options.progress.say("voxelise", 1);
@@ -93,13 +97,16 @@ Result<VoxelFrame> voxel_frame(const Mesh& mesh, const VoxelizeOptions& options)
   }
   double margin = 0;
   const double longest = std::max({high[0] - low[0], high[1] - low[1], high[2] - low[2]});
-  if (!(longest > 0)) return fail(ErrorCode::invalid_argument, "the mesh has no extent: all its triangles lie in one point");
+  if (!(longest > 0))
+    return fail(ErrorCode::invalid_argument, "the mesh has no extent: all its triangles lie in one point");
   if (options.voxel_size > 0) {
-    if (!std::isfinite(options.voxel_size)) return fail(ErrorCode::invalid_argument, "the voxel size must be a finite number");
+    if (!std::isfinite(options.voxel_size))
+      return fail(ErrorCode::invalid_argument, "the voxel size must be a finite number");
     frame.scale = 1 / options.voxel_size;
   } else {
     if (options.resolution < 1)
-      return fail(ErrorCode::invalid_argument, "the resolution must be at least 1, not " + std::to_string(options.resolution));
+      return fail(ErrorCode::invalid_argument,
+                  "the resolution must be at least 1, not " + std::to_string(options.resolution));
     margin = kMargin;
     frame.scale = (options.resolution - 2 * margin) / longest;
   }
@@ -137,7 +144,9 @@ void prepare_voxelize(const VoxelizeOptions& options) {
 Result<VoxelFrame> voxelize_detail::checked_frame(const Mesh& mesh, const VoxelizeOptions& options) {
   QRY_TRY(check_mesh(mesh));
   if (options.surface == SurfaceVoxels::none && options.fill == FillRule::none)
-    return fail(ErrorCode::invalid_argument, "voxelising neither the surface nor what is inside it leaves nothing; choose a fill rule, parity or winding");
+    return fail(
+        ErrorCode::invalid_argument,
+        "voxelising neither the surface nor what is inside it leaves nothing; choose a fill rule, parity or winding");
   return voxel_frame(mesh, options);
 }
 

@@ -10,10 +10,13 @@
 // all is decided in integers. Where a resolution is given, a quarter of a voxel is left free on each side of the
 // bounds, so that their faces are well inside the first and the last layer. A voxel is set if and only if a closed
 // triangle shares a point with
-//   cover, 26-separating   its closed cube ("any touch", conservative): no path over faces, edges or corners leaks through a closed mesh.
-//                          A mesh's face that lies exactly between two layers of voxels belongs to the upper one (greater coordinate),
-//                          except on the far side of the bounds, where it belongs to the last layer inside.
-//   thin, 6-separating     one of the three closed segments that join the centres of its opposite faces (triangles seen edge-on along
+//   cover, 26-separating   its closed cube ("any touch", conservative): no path over faces, edges or corners leaks
+//   through a closed mesh.
+//                          A mesh's face that lies exactly between two layers of voxels belongs to the upper one
+//                          (greater coordinate), except on the far side of the bounds, where it belongs to the last
+//                          layer inside.
+//   thin, 6-separating     one of the three closed segments that join the centres of its opposite faces (triangles seen
+//   edge-on along
 //                          a segment do not count for it): no path over faces leaks through a closed mesh.
 // Solid adds the voxels whose centre is inside. Inside is voted on: the lines through the centre along x, y and z each
 // say whether the crossings below it are odd in number (parity), or do not cancel when counted by direction (winding).
@@ -25,10 +28,10 @@
 // voxel's centre; textures are filtered to the voxel's size. Sums are integers: no order of triangles matters.
 #pragma once
 
-#include "voxel/voxelize/mesh.hpp"
 #include "base/progress.hpp"
-#include "voxel/worlds/scene.hpp"
+#include "voxel/voxelize/mesh.hpp"
 #include "voxel/voxelize/options.hpp"
+#include "voxel/worlds/scene.hpp"
 
 namespace quarry {
 

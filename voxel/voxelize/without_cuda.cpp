@@ -5,7 +5,8 @@
 namespace quarry::voxelize_detail {
 
 Result<void> cuda_for_voxelize() {
-  return fail(ErrorCode::unsupported, "this build of Quarry voxelises on the host only: configure with a CUDA toolkit (nvcc) installed");
+  return fail(ErrorCode::unsupported,
+              "this build of Quarry voxelises on the host only: configure with a CUDA toolkit (nvcc) installed");
 }
 bool cuda_has_started() { return false; }
 Result<SurfaceResult> surface_on_cuda(VoxelizeJob&) { return tl::unexpected(cuda_for_voxelize().error()); }

@@ -16,15 +16,17 @@
 namespace quarry {
 namespace {
 
-constexpr size_t kBatchBricks = 1u << 16;  // between two reports to Progress while a world is built
-constexpr int32_t kMostBrick = (1 << 28) - 1;      // beyond it a brick's voxels have no 32-bit coordinates
+constexpr size_t kBatchBricks = 1u << 16;      // between two reports to Progress while a world is built
+constexpr int32_t kMostBrick = (1 << 28) - 1;  // beyond it a brick's voxels have no 32-bit coordinates
 
 bool has_voxel_coordinates(Int3 b) {
   const auto fits = [](int32_t c) { return c >= -kMostBrick - 1 && c <= kMostBrick; };
   return fits(b.x) && fits(b.y) && fits(b.z);
 }
 
-std::string brick_text(Int3 b) { return "brick (" + std::to_string(b.x) + ", " + std::to_string(b.y) + ", " + std::to_string(b.z) + ")"; }
+std::string brick_text(Int3 b) {
+  return "brick (" + std::to_string(b.x) + ", " + std::to_string(b.y) + ", " + std::to_string(b.z) + ")";
+}
 
 uint32_t differing_voxels(const Brick& a, const Brick& b) {
   uint32_t count = 0;
@@ -43,12 +45,13 @@ struct Document::State {
   UndoRecord nothing;  // the record of an edit that changed nothing
   uint64_t version = 0;
 
-  State(Scene its_scene, World its_world) : scene(std::move(its_scene)), flattener(scene, true), world(std::move(its_world)) {}
+  State(Scene its_scene, World its_world)
+      : scene(std::move(its_scene)), flattener(scene, true), world(std::move(its_world)) {}
 
   Result<void> check_volume(uint32_t volume) const {
     if (volume < scene.volumes.size()) return {};
-    return fail(ErrorCode::invalid_argument,
-                "there is no volume " + std::to_string(volume) + "; the scene has " + std::to_string(scene.volumes.size()));
+    return fail(ErrorCode::invalid_argument, "there is no volume " + std::to_string(volume) + "; the scene has " +
+                                                 std::to_string(scene.volumes.size()));
   }
 
   // Restores volumes and palette unless the change is committed, also after running out of memory.
@@ -112,7 +115,9 @@ struct Document::State {
     if (auto ok = commit(records, forward); !ok || !persist) return ok;
     auto persisted = persist(records);
     if (!persisted)
-      if (auto back = commit(records, !forward); !back) return fail(back.error().code, persisted.error().message + "; and it could not be taken back: " + back.error().message);
+      if (auto back = commit(records, !forward); !back)
+        return fail(back.error().code,
+                    persisted.error().message + "; and it could not be taken back: " + back.error().message);
     return persisted;
   }
 
@@ -175,7 +180,8 @@ const std::vector<UndoRecord>& Document::history() const { return state_->histor
 size_t Document::history_position() const { return state_->position; }
 uint64_t Document::version() const { return state_->version; }
 
-Result<const UndoRecord*> Document::apply(uint32_t volume, const Edit& edit, uint32_t threads, bool continues, const Persist& persist) {
+Result<const UndoRecord*> Document::apply(uint32_t volume, const Edit& edit, uint32_t threads, bool continues,
+                                          const Persist& persist) {
   QRY_TRY(state_->check_volume(volume));
   QRY_TRY_ASSIGN(const auto bounds, edit_bounds(edit));
   if (edit.material != 0 && (edit.mode == Mode::add || edit.mode == Mode::fill)) {
@@ -188,7 +194,8 @@ Result<const UndoRecord*> Document::apply(uint32_t volume, const Edit& edit, uin
   return state_->enter(std::move(record), persist);
 }
 
-Result<const UndoRecord*> Document::write(uint32_t volume, std::span<const World::BrickWrite> writes, std::string label) {
+Result<const UndoRecord*> Document::write(uint32_t volume, std::span<const World::BrickWrite> writes,
+                                          std::string label) {
   QRY_TRY(state_->check_volume(volume));
   std::vector<uint32_t> order(writes.size());
   std::iota(order.begin(), order.end(), 0u);
@@ -198,8 +205,11 @@ Result<const UndoRecord*> Document::write(uint32_t volume, std::span<const World
   record.label = std::move(label);
   for (size_t i = 0; i < order.size(); ++i) {
     const World::BrickWrite& write = writes[order[i]];
-    if (!has_voxel_coordinates(write.brick)) return fail(ErrorCode::out_of_bounds, brick_text(write.brick) + " lies beyond the range of 32-bit voxel coordinates");
-    if (i > 0 && writes[order[i - 1]].brick == write.brick) return fail(ErrorCode::invalid_argument, brick_text(write.brick) + " is in the batch more than once");
+    if (!has_voxel_coordinates(write.brick))
+      return fail(ErrorCode::out_of_bounds,
+                  brick_text(write.brick) + " lies beyond the range of 32-bit voxel coordinates");
+    if (i > 0 && writes[order[i - 1]].brick == write.brick)
+      return fail(ErrorCode::invalid_argument, brick_text(write.brick) + " is in the batch more than once");
     const Brick* const there = state_->scene.volumes[volume].bricks.find(write.brick);
     const Brick before = there ? *there : Brick{};
     if (before == write.value) continue;
@@ -234,10 +244,12 @@ Result<std::span<const UndoRecord>> Document::redo(const Persist& persist) {
 }
 
 size_t Document::step_count() const {
-  return size_t(std::count_if(state_->history.begin(), state_->history.end(), [](const UndoRecord& record) { return !record.continues; }));
+  return size_t(std::count_if(state_->history.begin(), state_->history.end(),
+                              [](const UndoRecord& record) { return !record.continues; }));
 }
 size_t Document::step_position() const {
-  return size_t(std::count_if(state_->history.begin(), state_->history.begin() + std::ptrdiff_t(state_->position), [](const UndoRecord& record) { return !record.continues; }));
+  return size_t(std::count_if(state_->history.begin(), state_->history.begin() + std::ptrdiff_t(state_->position),
+                              [](const UndoRecord& record) { return !record.continues; }));
 }
 
 void Document::restore_history(std::vector<UndoRecord> records, size_t position) {

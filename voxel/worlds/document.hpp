@@ -43,7 +43,8 @@ class Document {
   // flattened and checked against the world's bounds. `continues`: the record joins the step of the previous one, if
   // there is one. Errors: invalid_argument (no such volume, radius), out_of_bounds (a flattened voxel would leave the
   // world), full, out_of_memory.
-  Result<const UndoRecord*> apply(uint32_t volume, const Edit& edit, uint32_t threads = 0, bool continues = false, const Persist& persist = {});
+  Result<const UndoRecord*> apply(uint32_t volume, const Edit& edit, uint32_t threads = 0, bool continues = false,
+                                  const Persist& persist = {});
   // Writes whole bricks in the volume's axes, as one entry of the history (stamps, imports, the C API's bulk set).
   // Errors: as apply, and invalid_argument for a duplicate coordinate.
   Result<const UndoRecord*> write(uint32_t volume, std::span<const World::BrickWrite> writes, std::string label);
@@ -59,8 +60,8 @@ class Document {
   const std::vector<UndoRecord>& history() const;
   size_t history_position() const;
   void restore_history(std::vector<UndoRecord> records, size_t position);
-  size_t step_count() const;  // steps of the history
-  size_t step_position() const;  // applied steps; a step that is applied in part counts
+  size_t step_count() const;                 // steps of the history
+  size_t step_position() const;              // applied steps; a step that is applied in part counts
   void set_palette(const Palette& palette);  // no history entry: for palettes that are only shown
   uint64_t version() const;
 

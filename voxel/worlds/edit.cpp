@@ -68,7 +68,8 @@ std::string palette_label(const std::vector<MaterialChange>& changes) {
   number("transparency", a.transparency, b.transparency);
   number("refraction", a.ior, b.ior);
   if (c.name_before != c.name_after) note("name", "", "");
-  return "material " + std::to_string(c.index) + ": " + (names.empty() ? "changed" : names) + (count == 1 ? values : "");
+  return "material " + std::to_string(c.index) + ": " + (names.empty() ? "changed" : names) +
+         (count == 1 ? values : "");
 }
 
 // Changes the voxels of `shape` in `brick`; returns how many differ afterwards.
@@ -103,7 +104,8 @@ Result<std::vector<Int3>> candidates(const BrickMap& bricks, const Edit& edit, c
   if (creates) return shape.bricks(kMostBricksPerEdit);
   // Only existing bricks can change: iterate over the shape or the volume, whichever has fewer bricks.
   const Int3 first = brick_of(shape.bounds().min), last = brick_of(shape.bounds().max);
-  const double box_bricks = (double(last.x) - first.x + 1) * (double(last.y) - first.y + 1) * (double(last.z) - first.z + 1);
+  const double box_bricks =
+      (double(last.x) - first.x + 1) * (double(last.y) - first.y + 1) * (double(last.z) - first.z + 1);
   std::vector<Int3> found;
   if (box_bricks < double(bricks.bricks().size())) {
     QRY_TRY_ASSIGN(auto all, shape.bricks(size_t(box_bricks)));

@@ -14,15 +14,15 @@
 namespace quarry {
 
 enum class Shape : uint8_t {
-  box,      // all voxels of [a, b], corners in any order
-  sphere,   // voxels whose centre is within `radius` of the centre of voxel a
+  box,     // all voxels of [a, b], corners in any order
+  sphere,  // voxels whose centre is within `radius` of the centre of voxel a
   // Voxels whose centre is within `radius` of the segment from a's to b's centre (a capsule); radius 0: the 6-connected
   // line.
   line,
 };
 enum class Mode : uint8_t {
   add,      // empty voxels become `material`; set ones stay
-  remove,  // set voxels are removed
+  remove,   // set voxels are removed
   paint,    // set voxels become `material`; empty ones stay
   replace,  // set voxels whose material is `from` become `material` (0: removed)
   fill,     // all voxels become `material`
@@ -34,7 +34,7 @@ struct Edit {
   Shape shape = Shape::box;
   Mode mode = Mode::add;
   Int3 a, b;
-  double radius = 0;       // in voxels, 0..kMostEditRadius
+  double radius = 0;  // in voxels, 0..kMostEditRadius
   uint8_t material = 1;
   uint8_t from = 0;
 };

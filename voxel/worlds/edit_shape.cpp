@@ -41,7 +41,8 @@ BrickMask mask_where(Int3 brick, const Inside& inside) {
   for (uint32_t z = 0; z < 8; ++z)
     for (uint32_t y = 0; y < 8; ++y) {
       uint64_t row = 0;
-      for (uint32_t x = 0; x < 8; ++x) row |= uint64_t(inside(int64_t(brick.x) * 8 + x, int64_t(brick.y) * 8 + y, int64_t(brick.z) * 8 + z)) << x;
+      for (uint32_t x = 0; x < 8; ++x)
+        row |= uint64_t(inside(int64_t(brick.x) * 8 + x, int64_t(brick.y) * 8 + y, int64_t(brick.z) * 8 + z)) << x;
       const uint32_t octant = (y >> 2) << 1 | (z >> 2) << 2, shift = (y & 3u) << 2 | (z & 3u) << 4;
       mask[octant] |= (row & 15u) << shift;
       mask[octant + 1] |= (row >> 4) << shift;
@@ -56,15 +57,21 @@ BrickMask all_ones() {
 }
 
 // Distance from `at` to the nearest and to the farthest of the cells [low, low + edge).
-int64_t nearest(int64_t at, int64_t low, int64_t edge) { return at < low ? low - at : at >= low + edge ? at - (low + edge - 1) : 0; }
-int64_t farthest(int64_t at, int64_t low, int64_t edge) { return std::max(std::abs(at - low), std::abs(low + edge - 1 - at)); }
+int64_t nearest(int64_t at, int64_t low, int64_t edge) {
+  return at < low ? low - at : at >= low + edge ? at - (low + edge - 1) : 0;
+}
+int64_t farthest(int64_t at, int64_t low, int64_t edge) {
+  return std::max(std::abs(at - low), std::abs(low + edge - 1 - at));
+}
 
 }  // namespace
 
 Result<EditShape> EditShape::create(const Edit& edit) {
   const bool round = edit.shape != Shape::box;
   if (round && !(edit.radius >= 0 && edit.radius <= kMostEditRadius))
-    return fail(ErrorCode::invalid_argument, "edit: the radius must be between 0 and " + std::to_string(kMostEditRadius) + " voxels, not " + std::to_string(edit.radius));
+    return fail(ErrorCode::invalid_argument, "edit: the radius must be between 0 and " +
+                                                 std::to_string(kMostEditRadius) + " voxels, not " +
+                                                 std::to_string(edit.radius));
   EditShape shape;
   shape.shape_ = edit.shape;
   shape.a_ = edit.a;
@@ -82,12 +89,15 @@ Result<EditShape> EditShape::create(const Edit& edit) {
       return fail(ErrorCode::out_of_bounds, "edit: the shape reaches beyond the range of 32-bit voxel coordinates");
     if (edit.shape != Shape::line) continue;
     if (std::abs(b[i] - a[i]) > kLongestLine)
-      return fail(ErrorCode::invalid_argument, "edit: a line may span at most 32768 voxels along each axis, not " + std::to_string(std::abs(b[i] - a[i])));
+      return fail(ErrorCode::invalid_argument, "edit: a line may span at most 32768 voxels along each axis, not " +
+                                                   std::to_string(std::abs(b[i] - a[i])));
     shape.segment2_ += square(b[i] - a[i]);
   }
-  shape.bounds_ = {{int32_t(low[0]), int32_t(low[1]), int32_t(low[2])}, {int32_t(high[0]), int32_t(high[1]), int32_t(high[2])}};
+  shape.bounds_ = {{int32_t(low[0]), int32_t(low[1]), int32_t(low[2])},
+                   {int32_t(high[0]), int32_t(high[1]), int32_t(high[2])}};
   if (edit.shape == Shape::line) {
-    if (edit.radius > 0) shape.cross2_ = floor_of_square_times(edit.radius, uint64_t(shape.segment2_)); else shape.walk_line(edit.a, edit.b);
+    if (edit.radius > 0) shape.cross2_ = floor_of_square_times(edit.radius, uint64_t(shape.segment2_));
+    else shape.walk_line(edit.a, edit.b);
   }
   return shape;
 }
@@ -137,13 +147,18 @@ BrickMask EditShape::mask(Int3 brick) const {
     const Box3 own{{brick.x * 8, brick.y * 8, brick.z * 8}, {brick.x * 8 + 7, brick.y * 8 + 7, brick.z * 8 + 7}};
     if (intersected(bounds_, own) == own) return all_ones();
     return mask_where(brick, [&](int64_t x, int64_t y, int64_t z) {
-      return x >= bounds_.min.x && x <= bounds_.max.x && y >= bounds_.min.y && y <= bounds_.max.y && z >= bounds_.min.z && z <= bounds_.max.z;
+      return x >= bounds_.min.x && x <= bounds_.max.x && y >= bounds_.min.y && y <= bounds_.max.y &&
+             z >= bounds_.min.z && z <= bounds_.max.z;
     });
   }
   if (!meets_cube(brick.x, brick.y, brick.z, 0)) return {};
   if (shape_ == Shape::sphere) {
-    if (square(farthest(a_.x, low[0], 8)) + square(farthest(a_.y, low[1], 8)) + square(farthest(a_.z, low[2], 8)) <= radius2_) return all_ones();
-    return mask_where(brick, [&](int64_t x, int64_t y, int64_t z) { return square(x - a_.x) + square(y - a_.y) + square(z - a_.z) <= radius2_; });
+    if (square(farthest(a_.x, low[0], 8)) + square(farthest(a_.y, low[1], 8)) + square(farthest(a_.z, low[2], 8)) <=
+        radius2_)
+      return all_ones();
+    return mask_where(brick, [&](int64_t x, int64_t y, int64_t z) {
+      return square(x - a_.x) + square(y - a_.y) + square(z - a_.z) <= radius2_;
+    });
   }
   if (radius_ <= 0) {
     const auto found = thin_line_.find(brick);
@@ -160,12 +175,15 @@ BrickMask EditShape::mask(Int3 brick) const {
 // The cube of 2^level bricks along each axis that begins at the given brick.
 bool EditShape::meets_cube(int64_t brick_x, int64_t brick_y, int64_t brick_z, uint32_t level) const {
   const int64_t low[3] = {brick_x * 8, brick_y * 8, brick_z * 8}, edge = int64_t(8) << level;
-  const int64_t from[3] = {bounds_.min.x, bounds_.min.y, bounds_.min.z}, to[3] = {bounds_.max.x, bounds_.max.y, bounds_.max.z};
+  const int64_t from[3] = {bounds_.min.x, bounds_.min.y, bounds_.min.z},
+                to[3] = {bounds_.max.x, bounds_.max.y, bounds_.max.z};
   for (size_t i = 0; i < 3; ++i)
     if (low[i] > to[i] || low[i] + edge <= from[i]) return false;
   if (shape_ == Shape::box) return true;
   if (shape_ == Shape::sphere)
-    return square(nearest(a_.x, low[0], edge)) + square(nearest(a_.y, low[1], edge)) + square(nearest(a_.z, low[2], edge)) <= radius2_;
+    return square(nearest(a_.x, low[0], edge)) + square(nearest(a_.y, low[1], edge)) +
+               square(nearest(a_.z, low[2], edge)) <=
+           radius2_;
   // Compares a ball around the cube's cells with the segment. One voxel of margin covers rounding, and the thin line,
   // which deviates from its segment by less than that.
   const double half = double(edge - 1) / 2;
@@ -183,7 +201,8 @@ bool EditShape::meets_cube(int64_t brick_x, int64_t brick_y, int64_t brick_z, ui
   return distance2 <= near_enough * near_enough;
 }
 
-bool EditShape::collect(int64_t brick_x, int64_t brick_y, int64_t brick_z, uint32_t level, size_t most, std::vector<Int3>& out) const {
+bool EditShape::collect(int64_t brick_x, int64_t brick_y, int64_t brick_z, uint32_t level, size_t most,
+                        std::vector<Int3>& out) const {
   if (!meets_cube(brick_x, brick_y, brick_z, level)) return true;
   if (level == 0) {
     out.push_back({int32_t(brick_x), int32_t(brick_y), int32_t(brick_z)});
@@ -191,7 +210,9 @@ bool EditShape::collect(int64_t brick_x, int64_t brick_y, int64_t brick_z, uint3
   }
   const int64_t half = int64_t(1) << (level - 1);
   for (uint32_t child = 0; child < 8; ++child)
-    if (!collect(brick_x + (child & 1u) * half, brick_y + (child >> 1 & 1u) * half, brick_z + (child >> 2) * half, level - 1, most, out)) return false;
+    if (!collect(brick_x + (child & 1u) * half, brick_y + (child >> 1 & 1u) * half, brick_z + (child >> 2) * half,
+                 level - 1, most, out))
+      return false;
   return true;
 }
 
@@ -203,14 +224,16 @@ Result<std::vector<Int3>> EditShape::bricks(size_t most) const {
     for (const auto& [at, mask] : thin_line_) found.push_back(at);
   } else {
     const Int3 first = brick_of(bounds_.min), last = brick_of(bounds_.max);
-    const int64_t longest = std::max({int64_t(last.x) - first.x, int64_t(last.y) - first.y, int64_t(last.z) - first.z}) + 1;
+    const int64_t longest =
+        std::max({int64_t(last.x) - first.x, int64_t(last.y) - first.y, int64_t(last.z) - first.z}) + 1;
     uint32_t level = 0;
     while ((int64_t(1) << level) < longest) ++level;
     fits = collect(first.x, first.y, first.z, level, most, found);
     std::sort(found.begin(), found.end());
   }
   if (!fits)
-    return fail(ErrorCode::full, "edit: the shape covers more than " + std::to_string(most) + " bricks of 8 x 8 x 8 voxels; make it smaller or split it");
+    return fail(ErrorCode::full, "edit: the shape covers more than " + std::to_string(most) +
+                                     " bricks of 8 x 8 x 8 voxels; make it smaller or split it");
   return found;
 }
 

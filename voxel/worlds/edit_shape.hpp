@@ -26,7 +26,8 @@ class EditShape {
  private:
   EditShape() = default;
   bool meets_cube(int64_t brick_x, int64_t brick_y, int64_t brick_z, uint32_t level) const;
-  bool collect(int64_t brick_x, int64_t brick_y, int64_t brick_z, uint32_t level, size_t most, std::vector<Int3>& out) const;
+  bool collect(int64_t brick_x, int64_t brick_y, int64_t brick_z, uint32_t level, size_t most,
+               std::vector<Int3>& out) const;
   bool in_capsule(int64_t x, int64_t y, int64_t z) const;
   void walk_line(Int3 from, Int3 to);
 
@@ -34,9 +35,9 @@ class EditShape {
   Box3 bounds_;
   Int3 a_, b_;
   double radius_ = 0;
-  int64_t radius2_ = 0;  // floor(radius^2): the limit of an integer squared distance
-  int64_t segment2_ = 0;       // |b - a|^2
-  int64_t cross2_ = 0;  // floor(radius^2 * |b - a|^2): the limit of |v x (b - a)|^2
+  int64_t radius2_ = 0;                  // floor(radius^2): the limit of an integer squared distance
+  int64_t segment2_ = 0;                 // |b - a|^2
+  int64_t cross2_ = 0;                   // floor(radius^2 * |b - a|^2): the limit of |v x (b - a)|^2
   std::map<Int3, BrickMask> thin_line_;  // radius 0: the line's voxels, brick by brick
 };
 

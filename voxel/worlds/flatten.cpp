@@ -30,13 +30,18 @@ bool in_world(const std::array<int64_t, 3>& b) {
 }
 
 // A world brick's coordinate as 32 bits whose order is the order of Int3.
-uint32_t ordered_key(const std::array<int64_t, 3>& b) { return uint32_t(b[0] + 1024) << 21 | uint32_t(b[1] + 512) << 11 | uint32_t(b[2] + 1024); }
-Int3 brick_of_ordered_key(uint32_t key) { return {int32_t(key >> 21) - 1024, int32_t(key >> 11 & 1023u) - 512, int32_t(key & 2047u) - 1024}; }
+uint32_t ordered_key(const std::array<int64_t, 3>& b) {
+  return uint32_t(b[0] + 1024) << 21 | uint32_t(b[1] + 512) << 11 | uint32_t(b[2] + 1024);
+}
+Int3 brick_of_ordered_key(uint32_t key) {
+  return {int32_t(key >> 21) - 1024, int32_t(key >> 11 & 1023u) - 512, int32_t(key & 2047u) - 1024};
+}
 
 // Copies the voxels of `source` that fall into `part`, where `target` is still empty.
 void place_brick(const BrickRemap& remap, uint32_t part, const Brick& source, Brick& target) {
   if (remap.aligned) {
-    for (size_t i = 0; i < kVoxelsPerBrick; ++i) target.materials[i] = target.materials[i] ? target.materials[i] : source.materials[i];
+    for (size_t i = 0; i < kVoxelsPerBrick; ++i)
+      target.materials[i] = target.materials[i] ? target.materials[i] : source.materials[i];
     for (size_t w = 0; w < 8; ++w) target.mask[w] |= source.mask[w];
     return;
   }
@@ -86,7 +91,8 @@ Flattener::Flattener(const Scene& scene, bool visible_only) : scene_(&scene) {
     const Rotation& r = instance.rotation;
     uint32_t alike = 0;
     for (uint32_t row = 0; row < 3; ++row)
-      alike = alike << 6 | uint32_t(r.axis[row]) << 4 | uint32_t(r.sign[row] < 0) << 3 | uint32_t(component(instance.offset, row) & 7);
+      alike = alike << 6 | uint32_t(r.axis[row]) << 4 | uint32_t(r.sign[row] < 0) << 3 |
+              uint32_t(component(instance.offset, row) & 7);
     std::unique_ptr<BrickRemap>& remap = remaps_[alike];
     if (!remap) remap = std::make_unique<BrickRemap>(make_brick_remap(r, instance.offset));
     uint32_t parts = 0;
@@ -98,14 +104,17 @@ Flattener::Flattener(const Scene& scene, bool visible_only) : scene_(&scene) {
   for (const Volume& volume : scene.volumes) volume_bricks_.push_back(volume.bricks.brick_bounds());
 }
 
-void Flattener::volume_has(uint32_t volume, Int3 brick) { volume_bricks_[volume] = united(volume_bricks_[volume], {brick, brick}); }
+void Flattener::volume_has(uint32_t volume, Int3 brick) {
+  volume_bricks_[volume] = united(volume_bricks_[volume], {brick, brick});
+}
 
 Error Flattener::outside(const Placed& placed) const {
   const Instance& instance = scene_->instances[placed.instance];
   const std::string& name = instance.name.empty() ? scene_->volumes[placed.volume].name : instance.name;
   return {ErrorCode::out_of_bounds,
-          "instance " + std::to_string(placed.instance) + (name.empty() ? "" : " (\"" + name + "\")") + " at offset (" + std::to_string(instance.offset.x) +
-              ", " + std::to_string(instance.offset.y) + ", " + std::to_string(instance.offset.z) +
+          "instance " + std::to_string(placed.instance) + (name.empty() ? "" : " (\"" + name + "\")") + " at offset (" +
+              std::to_string(instance.offset.x) + ", " + std::to_string(instance.offset.y) + ", " +
+              std::to_string(instance.offset.z) +
               ") has voxels outside the world, which is x and z in [-8192, 8191], y in [-4096, 4095]; move it or "
               "make it smaller"};
 }
@@ -123,7 +132,8 @@ std::array<int64_t, 3> Flattener::target_of(const Placed& placed, Int3 source) {
 bool Flattener::source_of(const Placed& placed, Int3 world_brick, uint32_t part, Int3* source) {
   int64_t found[3];
   for (uint32_t row = 0; row < 3; ++row) {
-    const int64_t along = int64_t(component(world_brick, row)) - part_bit(part, row) - (component(placed.offset, row) >> 3);
+    const int64_t along =
+        int64_t(component(world_brick, row)) - part_bit(part, row) - (component(placed.offset, row) >> 3);
     found[placed.rotation.axis[row]] = placed.rotation.sign[row] > 0 ? along : -1 - along;
   }
   for (const int64_t c : found)
@@ -148,7 +158,8 @@ Result<BrickMap> Flattener::all(uint32_t threads) const {
       const std::array<int64_t, 3> base = target_of(placed, source);
       for (uint32_t part = 0; part < 8; ++part) {
         if (!(placed.parts >> part & 1u) || !meets(brick.mask, placed.remap->window[part])) continue;
-        const std::array<int64_t, 3> target{base[0] + part_bit(part, 0), base[1] + part_bit(part, 1), base[2] + part_bit(part, 2)};
+        const std::array<int64_t, 3> target{base[0] + part_bit(part, 0), base[1] + part_bit(part, 1),
+                                            base[2] + part_bit(part, 2)};
         if (!in_world(target)) return tl::unexpected(outside(placed));
         contributions.push_back({uint64_t(ordered_key(target)) << 32 | uint64_t(rank) << 3 | part, &brick});
       }
@@ -156,7 +167,8 @@ Result<BrickMap> Flattener::all(uint32_t threads) const {
   }
   // Two contributions of one instance to one brick never fill the same cell, so their relative order does not matter.
   const auto earlier = [](const Contribution& a, const Contribution& b) { return a.order < b.order; };
-  if (!std::is_sorted(contributions.begin(), contributions.end(), earlier)) std::sort(contributions.begin(), contributions.end(), earlier);
+  if (!std::is_sorted(contributions.begin(), contributions.end(), earlier))
+    std::sort(contributions.begin(), contributions.end(), earlier);
 
   std::vector<size_t> firsts;  // where each world brick's contributions begin, and the end
   for (size_t i = 0; i < contributions.size(); ++i)
@@ -176,8 +188,11 @@ Result<BrickMap> Flattener::all(uint32_t threads) const {
             size_t c = firsts[done + i];
             const size_t stop = firsts[done + i + 1];
             const auto remap_of = [&](const Contribution& from) { return placed_[uint32_t(from.order) >> 3].remap; };
-            if (remap_of(contributions[c])->aligned) target = *contributions[c++].source; else target = Brick{};
-            for (; c < stop; ++c) place_brick(*remap_of(contributions[c]), uint32_t(contributions[c].order & 7u), *contributions[c].source, target);
+            if (remap_of(contributions[c])->aligned) target = *contributions[c++].source;
+            else target = Brick{};
+            for (; c < stop; ++c)
+              place_brick(*remap_of(contributions[c]), uint32_t(contributions[c].order & 7u), *contributions[c].source,
+                          target);
           }
         },
         threads);
@@ -197,7 +212,8 @@ std::vector<Flattener::Candidate> Flattener::candidates(const Box3& world_bricks
     for (uint32_t row = 0; row < 3; ++row) {
       candidate.min[row] = std::min(a[row], b[row]);
       candidate.max[row] = std::max(a[row], b[row]) + ((component(placed.offset, row) & 7) != 0);
-      reaches = reaches && candidate.min[row] <= component(world_bricks.max, row) && candidate.max[row] >= component(world_bricks.min, row);
+      reaches = reaches && candidate.min[row] <= component(world_bricks.max, row) &&
+                candidate.max[row] >= component(world_bricks.min, row);
     }
     if (reaches) found.push_back(candidate);
   }
@@ -209,7 +225,8 @@ void Flattener::place_all(const std::vector<Candidate>& from, Int3 world_brick, 
   for (const Candidate& candidate : from) {
     bool reaches = true;
     for (uint32_t row = 0; row < 3; ++row)
-      reaches = reaches && component(world_brick, row) >= candidate.min[row] && component(world_brick, row) <= candidate.max[row];
+      reaches = reaches && component(world_brick, row) >= candidate.min[row] &&
+                component(world_brick, row) <= candidate.max[row];
     if (!reaches) continue;
     const Placed& placed = *candidate.placed;
     const BrickMap& bricks = scene_->volumes[placed.volume].bricks;
@@ -245,7 +262,8 @@ Result<void> Flattener::touched(uint32_t volume, Int3 source, const BrickMask& m
     const std::array<int64_t, 3> base = target_of(placed, source);
     for (uint32_t part = 0; part < 8; ++part) {
       if (!(placed.parts >> part & 1u) || !meets(mask, placed.remap->window[part])) continue;
-      const std::array<int64_t, 3> target{base[0] + part_bit(part, 0), base[1] + part_bit(part, 1), base[2] + part_bit(part, 2)};
+      const std::array<int64_t, 3> target{base[0] + part_bit(part, 0), base[1] + part_bit(part, 1),
+                                          base[2] + part_bit(part, 2)};
       if (!in_world(target)) return tl::unexpected(outside(placed));
       touched.push_back({int32_t(target[0]), int32_t(target[1]), int32_t(target[2])});
     }
@@ -257,10 +275,12 @@ Result<void> Flattener::check_box(uint32_t volume, const Box3& box) const {
   for (const Placed& placed : placed_) {
     if (placed.volume != volume) continue;
     for (uint32_t row = 0; row < 3; ++row) {
-      const int64_t a = component(box.min, placed.rotation.axis[row]), b = component(box.max, placed.rotation.axis[row]);
+      const int64_t a = component(box.min, placed.rotation.axis[row]),
+                    b = component(box.max, placed.rotation.axis[row]);
       const bool up = placed.rotation.sign[row] > 0;
       const int64_t offset = component(placed.offset, row);
-      if ((up ? a : -1 - b) + offset < component(kWorldMin, row) || (up ? b : -1 - a) + offset > component(kWorldMax, row))
+      if ((up ? a : -1 - b) + offset < component(kWorldMin, row) ||
+          (up ? b : -1 - a) + offset > component(kWorldMax, row))
         return tl::unexpected(outside(placed));
     }
   }

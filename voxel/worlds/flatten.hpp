@@ -21,9 +21,9 @@
 namespace quarry {
 
 struct BrickRemap {
-  bool aligned = false;                  // identity, and everything in part 0
-  std::array<uint16_t, 512> place{};     // source voxel index -> part << 9 | voxel index in that part
-  std::array<BrickMask, 8> window{};     // the source voxels that fall into each part
+  bool aligned = false;               // identity, and everything in part 0
+  std::array<uint16_t, 512> place{};  // source voxel index -> part << 9 | voxel index in that part
+  std::array<BrickMask, 8> window{};  // the source voxels that fall into each part
 };
 BrickRemap make_brick_remap(const Rotation& rotation, Int3 offset);
 

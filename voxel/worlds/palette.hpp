@@ -11,11 +11,11 @@ namespace quarry {
 // 32 bytes as shaders see it (std430); colours are also kept as the file's sRGB bytes, so that writing loses nothing.
 struct Material {
   uint8_t r = 255, g = 255, b = 255, a = 255;  // sRGB, straight alpha: the exact bytes of the source
-  float roughness = 0.9f;   // 0..1
-  float metalness = 0.0f;   // 0..1
-  float emission = 0.0f;    // radiance in units of the colour; 0: none
-  float transparency = 0.0f;  // 0 opaque .. 1 clear (glass)
-  float ior = 1.5f;         // index of refraction
+  float roughness = 0.9f;                      // 0..1
+  float metalness = 0.0f;                      // 0..1
+  float emission = 0.0f;                       // radiance in units of the colour; 0: none
+  float transparency = 0.0f;                   // 0 opaque .. 1 clear (glass)
+  float ior = 1.5f;                            // index of refraction
   float reserved[2] = {0, 0};
   friend bool operator==(const Material&, const Material&) = default;
 };

@@ -17,8 +17,9 @@ namespace {
 Result<void> check_volumes(const Scene& scene) {
   for (size_t i = 0; i < scene.instances.size(); ++i) {
     if (scene.instances[i].volume >= scene.volumes.size())
-      return fail(ErrorCode::invalid_argument, "instance " + std::to_string(i) + " shows volume " + std::to_string(scene.instances[i].volume) +
-                                                   ", but the scene has only " + std::to_string(scene.volumes.size()) + " volumes");
+      return fail(ErrorCode::invalid_argument,
+                  "instance " + std::to_string(i) + " shows volume " + std::to_string(scene.instances[i].volume) +
+                      ", but the scene has only " + std::to_string(scene.volumes.size()) + " volumes");
   }
   return {};
 }
@@ -35,7 +36,8 @@ uint64_t mixed(uint64_t h) {
 }  // namespace
 
 bool Scene::instance_visible(const Instance& instance) const {
-  const bool layer_hidden = instance.layer >= 0 && size_t(instance.layer) < layers.size() && layers[size_t(instance.layer)].hidden;
+  const bool layer_hidden =
+      instance.layer >= 0 && size_t(instance.layer) < layers.size() && layers[size_t(instance.layer)].hidden;
   return !instance.hidden && !layer_hidden;
 }
 
@@ -44,7 +46,9 @@ Result<BrickMap> flatten(const Scene& scene, bool visible_only) {
   return Flattener(scene, visible_only).all();
 }
 
-Brick flatten_brick(const Scene& scene, Int3 brick, bool visible_only) { return Flattener(scene, visible_only).brick(brick); }
+Brick flatten_brick(const Scene& scene, Int3 brick, bool visible_only) {
+  return Flattener(scene, visible_only).brick(brick);
+}
 
 Result<SceneFacts> scene_facts(const Scene& scene, Axes axes) {
   QRY_TRY_ASSIGN(const auto all, flatten(scene, false));
@@ -69,7 +73,8 @@ Result<SceneFacts> scene_facts(const Scene& scene, Axes axes) {
 
   facts.flat_all = all.voxel_count();
   facts.flat_visible = facts.flat_all;
-  if (std::any_of(scene.instances.begin(), scene.instances.end(), [&](const Instance& i) { return !scene.instance_visible(i); })) {
+  if (std::any_of(scene.instances.begin(), scene.instances.end(),
+                  [&](const Instance& i) { return !scene.instance_visible(i); })) {
     QRY_TRY_ASSIGN(const auto visible, flatten(scene, true));
     facts.flat_visible = visible.voxel_count();
   }
@@ -97,7 +102,8 @@ Result<SceneFacts> scene_facts(const Scene& scene, Axes axes) {
       std::array<uint64_t, 64> columns;
       for (uint32_t x = 0; x < 8; ++x) {
         const uint64_t first = mixed(uint64_t(uint32_t(at.x * 8 + int32_t(x))) + 0x9e3779b97f4a7c15u);
-        for (int32_t s = 0; s < 8; ++s) columns[x + 8 * uint32_t(s)] = mixed(first + uint32_t(z_up ? -1 - (at.z * 8 + s) : at.y * 8 + s));
+        for (int32_t s = 0; s < 8; ++s)
+          columns[x + 8 * uint32_t(s)] = mixed(first + uint32_t(z_up ? -1 - (at.z * 8 + s) : at.y * 8 + s));
       }
       for (uint32_t w = 0; w < 8; ++w) {
         for (uint64_t left = brick.mask[w]; left; left &= left - 1) {

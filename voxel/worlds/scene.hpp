@@ -30,10 +30,10 @@ struct Instance {
   uint32_t volume = 0;
   Rotation rotation;
   Int3 offset;
-  int32_t layer = -1;         // index into layers, -1: none
+  int32_t layer = -1;   // index into layers, -1: none
   bool hidden = false;  // by itself or by a group above it
   std::string name;
-  std::string group_path;     // names of the groups above it, '/'-separated, outermost first
+  std::string group_path;  // names of the groups above it, '/'-separated, outermost first
 };
 
 struct Camera {
@@ -69,11 +69,11 @@ Brick flatten_brick(const Scene& scene, Int3 brick, bool visible_only);
 // distinct cells; col_sum = sum of m(ph + rgba). Coordinates are in the requested axes.
 struct SceneFacts {
   uint64_t volumes = 0, instances = 0;
-  uint64_t placed = 0;        // voxels over all instances
+  uint64_t placed = 0;                      // voxels over all instances
   uint64_t flat_all = 0, flat_visible = 0;  // distinct cells, with and without hidden ones
-  uint32_t colors_used = 0;   // distinct palette indices among placed voxels
-  Box3 bounds;                // of flat_all
-  uint64_t pos_sum = 0, col_sum = 0;  // of flat_all
+  uint32_t colors_used = 0;                 // distinct palette indices among placed voxels
+  Box3 bounds;                              // of flat_all
+  uint64_t pos_sum = 0, col_sum = 0;        // of flat_all
 };
 enum class Axes : uint8_t { y_up, z_up };  // z_up: world (x,y,z) = file (x, z, -1-y): MagicaVoxel's own axes
 Result<SceneFacts> scene_facts(const Scene& scene, Axes axes);

@@ -36,7 +36,9 @@ uint32_t count_of(const BrickMask& mask) {
   return count;
 }
 
-std::string name_of(Int3 brick) { return "(" + std::to_string(brick.x) + ", " + std::to_string(brick.y) + ", " + std::to_string(brick.z) + ")"; }
+std::string name_of(Int3 brick) {
+  return "(" + std::to_string(brick.x) + ", " + std::to_string(brick.y) + ", " + std::to_string(brick.z) + ")";
+}
 
 }  // namespace
 
@@ -55,8 +57,12 @@ struct World::State {
   mutable Box3 bounds;
   mutable uint64_t bounds_version = 0;
 
-  State(std::unique_ptr<hashgrid::Executor> its_executor, hashgrid::Grid its_grid, BrickPool its_pool, OccupancyPyramid its_pyramid)
-      : own_executor(std::move(its_executor)), grid(std::move(its_grid)), pool(std::move(its_pool)), pyramid(std::move(its_pyramid)) {}
+  State(std::unique_ptr<hashgrid::Executor> its_executor, hashgrid::Grid its_grid, BrickPool its_pool,
+        OccupancyPyramid its_pyramid)
+      : own_executor(std::move(its_executor)),
+        grid(std::move(its_grid)),
+        pool(std::move(its_pool)),
+        pyramid(std::move(its_pyramid)) {}
 
   void note_dirty(std::span<const uint32_t> keys) {
     dirty_keys.insert(dirty_keys.end(), keys.begin(), keys.end());
@@ -85,13 +91,16 @@ struct World::State {
   Result<hashgrid::Grid> grid_of(const std::vector<uint32_t>& keys, const std::vector<uint32_t>& indices, bool full) {
     for (const double load : kPackedLoads) {
       if (!full) break;
-      auto fresh = hashgrid::Grid::create(*executor, {.capacity = keys.size(), .max_load_factor = load, .may_grow = false}, source);
+      auto fresh = hashgrid::Grid::create(
+          *executor, {.capacity = keys.size(), .max_load_factor = load, .may_grow = false}, source);
       QRY_TRY(fresh);
       auto placed = fresh->insert(keys, indices);
       if (placed) return fresh;
       if (placed.error().code != ErrorCode::full) return tl::unexpected(placed.error());
     }
-    auto fresh = hashgrid::Grid::create(*executor, {.capacity = uint64_t(double(keys.size()) * kFullest / kFitted), .max_load_factor = kFullest}, source);
+    auto fresh = hashgrid::Grid::create(
+        *executor, {.capacity = uint64_t(double(keys.size()) * kFullest / kFitted), .max_load_factor = kFullest},
+        source);
     QRY_TRY(fresh);
     QRY_TRY(fresh->insert(keys, indices));
     return fresh;
@@ -182,7 +191,8 @@ struct World::State {
     for (size_t i = 0; i < count; ++i) {
       const Int3 brick = at(i).brick;
       if (!brick_in_world(brick))
-        return fail(ErrorCode::out_of_bounds, "brick " + name_of(brick) + " lies outside the world's x and z in [-1024, 1023], y in [-512, 511]");
+        return fail(ErrorCode::out_of_bounds,
+                    "brick " + name_of(brick) + " lies outside the world's x and z in [-1024, 1023], y in [-512, 511]");
       keys[i] = brick_key(brick);
     }
     // If they are not strictly rising already:
@@ -190,13 +200,14 @@ struct World::State {
       std::vector<uint32_t> sorted = keys;
       std::sort(sorted.begin(), sorted.end());
       if (const auto twice = std::adjacent_find(sorted.begin(), sorted.end()); twice != sorted.end())
-        return fail(ErrorCode::invalid_argument, "brick " + name_of(brick_from_key(*twice)) + " is in the batch more than once");
+        return fail(ErrorCode::invalid_argument,
+                    "brick " + name_of(brick_from_key(*twice)) + " is in the batch more than once");
     }
 
     QRY_TRY(unpack());
     std::vector<uint32_t> indices(count);
     QRY_TRY(grid.find(keys, indices));
-    std::vector<size_t> added;  // positions of new bricks
+    std::vector<size_t> added;                     // positions of new bricks
     std::vector<uint32_t> removed_keys, reusable;  // removed bricks and their indices
     for (size_t i = 0; i < count; ++i) {
       const bool empty = at(i).value->empty();
@@ -212,7 +223,8 @@ struct World::State {
     std::vector<uint32_t> added_keys(added.size()), added_indices(added.size());
     for (size_t i = 0; i < added.size(); ++i) added_keys[i] = keys[added[i]];
     pyramid.reserve_changes(count);
-    if (dirty_keys.capacity() < dirty_keys.size() + count) dirty_keys.reserve(std::max(dirty_keys.size() + count, 2 * dirty_keys.capacity()));
+    if (dirty_keys.capacity() < dirty_keys.size() + count)
+      dirty_keys.reserve(std::max(dirty_keys.size() + count, 2 * dirty_keys.capacity()));
     std::atomic<int64_t> change{0};
     const std::function<void(size_t, size_t)> put_bricks = [&](size_t begin, size_t end) {
       int64_t voxels_more = 0;
@@ -227,7 +239,8 @@ struct World::State {
 
     source->wait_for_readers();
     QRY_TRY_ASSIGN(auto allocated, pool.allocate(added.size() - reused));
-    for (size_t i = 0; i < added.size(); ++i) added_indices[i] = indices[added[i]] = i < reused ? reusable[i] : allocated[i - reused];
+    for (size_t i = 0; i < added.size(); ++i)
+      added_indices[i] = indices[added[i]] = i < reused ? reusable[i] : allocated[i - reused];
     Rollback rollback{*this, allocated, added_keys};
     if (!added.empty()) {
       QRY_TRY(pyramid.add(added_keys, added_indices));
@@ -268,12 +281,14 @@ Result<World> World::create(const WorldMemory& memory) {
     executor = own.get();
   }
   if (executor->kind() != hashgrid::ExecutorKind::host)
-    return fail(ErrorCode::unsupported, std::string("a world works with a host executor, not \"") + to_string(executor->kind()) +
+    return fail(ErrorCode::unsupported, std::string("a world works with a host executor, not \"") +
+                                            to_string(executor->kind()) +
                                             "\": give it none and mirror it to the device");
   MemorySource& source = memory.memory ? *memory.memory : host_memory_source();
   QRY_TRY_ASSIGN(auto grid, hashgrid::Grid::create(*executor, {}, &source));
   QRY_TRY_ASSIGN(auto pyramid, OccupancyPyramid::create(source));
-  auto state = std::make_unique<State>(std::move(own), std::move(grid), BrickPool(source, memory.max_bricks), std::move(pyramid));
+  auto state = std::make_unique<State>(std::move(own), std::move(grid), BrickPool(source, memory.max_bricks),
+                                       std::move(pyramid));
   state->executor = executor;
   state->source = &source;
   state->max_bricks = memory.max_bricks;
@@ -324,18 +339,22 @@ bool World::find_brick(Int3 brick, Brick* out) const {
 uint64_t World::version() const { return state_->version; }
 uint64_t World::voxel_count() const { return state_->voxels; }
 uint32_t World::brick_count() const { return state_->pool.live(); }
-uint64_t World::size_bytes() const { return state_->grid.block().size_bytes + state_->pool.size_bytes() + state_->pyramid.size_bytes(); }
+uint64_t World::size_bytes() const {
+  return state_->grid.block().size_bytes + state_->pool.size_bytes() + state_->pyramid.size_bytes();
+}
 uint64_t World::packed_bytes() const {
   const State& s = *state_;
   if (s.pool.packed()) return size_bytes();
   uint64_t bricks = 0, words = 0;
   for (const MemoryBlock& slab : s.pool.mask_slabs().slabs())
-    for (const BrickMask& mask : std::span(static_cast<const BrickMask*>(slab.data), slab.size_bytes / sizeof(BrickMask))) {
+    for (const BrickMask& mask :
+         std::span(static_cast<const BrickMask*>(slab.data), slab.size_bytes / sizeof(BrickMask))) {
       const uint32_t voxels = count_of(mask);  // 0: an index without a brick
       bricks += voxels != 0;
       words += (voxels + 3) / 4;
     }
-  const uint64_t materials = ((words + bricks) * 4 + sizeof(BrickMaterials) - 1) / sizeof(BrickMaterials) * sizeof(BrickMaterials);
+  const uint64_t materials =
+      ((words + bricks) * 4 + sizeof(BrickMaterials) - 1) / sizeof(BrickMaterials) * sizeof(BrickMaterials);
   const auto pages = uint64_t(double(bricks) / (kPackedLoads[0] * kQrySlotsPerPage)) + 1;
   return pages * kQryPageBytes + bricks * sizeof(BrickMask) + materials + s.pyramid.used_bytes() + 64 * kGranuleBytes;
 }
@@ -360,7 +379,8 @@ Box3 World::bounds() const {
   // No brick is empty: only the outermost ones can hold an extreme voxel.
   for (const uint32_t key : keys) {
     const Int3 at = brick_from_key(key);
-    if (at.x == bricks.min.x || at.y == bricks.min.y || at.z == bricks.min.z || at.x == bricks.max.x || at.y == bricks.max.y || at.z == bricks.max.z)
+    if (at.x == bricks.min.x || at.y == bricks.min.y || at.z == bricks.min.z || at.x == bricks.max.x ||
+        at.y == bricks.max.y || at.z == bricks.max.z)
       box = united(box, voxel_bounds(at, state_->pool.mask(hashgrid::find(state_->grid.view(), key).value)));
   }
   state_->bounds = box;

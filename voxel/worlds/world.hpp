@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "hashgrid/grid.hpp"
-#include "voxel/bricks/pool.hpp"
 #include "voxel/bricks/occupancy.hpp"
+#include "voxel/bricks/pool.hpp"
 
 namespace quarry {
 
@@ -39,10 +39,16 @@ class World {
   // on failure (out_of_bounds, full, out_of_memory, invalid_argument for a duplicate coordinate) the world is as
   // before. One thread at a time. New bricks reuse the indices of removed ones, so a batch fits whenever the resulting
   // world fits.
-  struct BrickWrite { Int3 brick; Brick value; };
+  struct BrickWrite {
+    Int3 brick;
+    Brick value;
+  };
   Result<void> write(std::span<const BrickWrite> writes);
   // The same without copying: the bricks are read in place.
-  struct BrickRef { Int3 brick; const Brick* value; };
+  struct BrickRef {
+    Int3 brick;
+    const Brick* value;
+  };
   Result<void> write(std::span<const BrickRef> writes);
   Result<void> clear();
 
@@ -61,11 +67,11 @@ class World {
   // (out_of_memory) the world is as before. One thread at a time, without concurrent readers.
   Result<void> shrink_to_fit();
 
-  uint64_t version() const;          // rises with every successful write
+  uint64_t version() const;  // rises with every successful write
   uint64_t voxel_count() const;
   uint32_t brick_count() const;
-  Box3 bounds() const;  // tight in voxels; costs a pass over the bricks' masks after a change
-  uint64_t size_bytes() const;       // grid + pool + pyramid
+  Box3 bounds() const;          // tight in voxels; costs a pass over the bricks' masks after a change
+  uint64_t size_bytes() const;  // grid + pool + pyramid
   // The size_bytes() of the packed world; if it is not packed, accurate to a few pages of the grid. A pass over the
   // masks.
   uint64_t packed_bytes() const;

@@ -93,8 +93,12 @@ void perform(Editor& editor, Action action) {
     case Action::shape_box: editor.brush.shape = BrushShape::box; break;
     case Action::shape_line: editor.brush.shape = BrushShape::line; break;
     // In steps of one where one is seen, of an eighth above, so that the largest is not a thousand presses away.
-    case Action::radius_up: editor.brush.radius = std::min(editor.brush.radius + std::max(1, editor.brush.radius / 8), kLargestBrush); break;
-    case Action::radius_down: editor.brush.radius = std::max(editor.brush.radius - std::max(1, editor.brush.radius / 9), 0); break;
+    case Action::radius_up:
+      editor.brush.radius = std::min(editor.brush.radius + std::max(1, editor.brush.radius / 8), kLargestBrush);
+      break;
+    case Action::radius_down:
+      editor.brush.radius = std::max(editor.brush.radius - std::max(1, editor.brush.radius / 9), 0);
+      break;
     case Action::cancel:
       editor.viewport.cancel_stroke();
       editor.help_shown = false;

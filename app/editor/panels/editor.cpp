@@ -9,11 +9,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "app/editor/panels/actions.hpp"
-#include "app/editor/panels/frame.hpp"
 #include "app/console/load.hpp"
 #include "app/console/output_file.hpp"
 #include "app/console/terminal.hpp"
+#include "app/editor/panels/actions.hpp"
+#include "app/editor/panels/frame.hpp"
 #include "voxel/io/export_loss.hpp"
 
 namespace quarry::app {
@@ -21,36 +21,37 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr double kStillSeconds = 0.12;    // after this long without a change the picture is made whole
-constexpr double kBudgetMs = 40;          // for a whole picture that a frame waits for
-constexpr double kMovingMs = 30;          // for a picture while something moves
-constexpr double kTileMs = 25;            // for a tile, which input may have to wait for
+constexpr double kStillSeconds = 0.12;  // after this long without a change the picture is made whole
+constexpr double kBudgetMs = 40;        // for a whole picture that a frame waits for
+constexpr double kMovingMs = 30;        // for a picture while something moves
+constexpr double kTileMs = 25;          // for a tile, which input may have to wait for
 constexpr double kTileWaitSeconds = 0.002;
-constexpr double kShownSeconds = 0.1;     // how long only tiles come before the window shows them
-constexpr double kInputSeconds = 0.03;     // for input before a frame
+constexpr double kShownSeconds = 0.1;   // how long only tiles come before the window shows them
+constexpr double kInputSeconds = 0.03;  // for input before a frame
 constexpr double kStatisticsSeconds = 0.1;
 
 double seconds_since(Clock::time_point then) { return std::chrono::duration<double>(Clock::now() - then).count(); }
 
 }  // namespace
 
-Editor::Editor(Window& window_in, engine::Device& device_in, engine::SharingMode sharing_in, std::filesystem::path recovery)
+Editor::Editor(Window& window_in, engine::Device& device_in, engine::SharingMode sharing_in,
+               std::filesystem::path recovery)
     : window(window_in),
       device(device_in),
       sharing(sharing_in),
-      session(
-          WorldPlace{[this]() -> Result<WorldMemory> {
-                       QRY_TRY_ASSIGN(auto made, engine::SharedWorld::create(device, sharing));
-                       prepared = std::move(made);
-                       return prepared->memory();
-                     },
-                     [this](bool used) {
-                       std::shared_ptr<engine::SharedWorld> gone = used ? std::exchange(shared, std::move(prepared)) : std::move(prepared);
-                       prepared.reset();
-                       // Frames in flight may still march through it.
-                       if (gone && used && presenter) presenter->retire([gone]() mutable { gone.reset(); });
-                     }},
-          std::move(recovery)) {
+      session(WorldPlace{[this]() -> Result<WorldMemory> {
+                           QRY_TRY_ASSIGN(auto made, engine::SharedWorld::create(device, sharing));
+                           prepared = std::move(made);
+                           return prepared->memory();
+                         },
+                         [this](bool used) {
+                           std::shared_ptr<engine::SharedWorld> gone =
+                               used ? std::exchange(shared, std::move(prepared)) : std::move(prepared);
+                           prepared.reset();
+                           // Frames in flight may still march through it.
+                           if (gone && used && presenter) presenter->retire([gone]() mutable { gone.reset(); });
+                         }},
+              std::move(recovery)) {
   last_frame_ = resolution.changed = Clock::now();
 }
 
@@ -90,7 +91,8 @@ bool Editor::open(const std::filesystem::path& file) {
   ProgressLine line(file.string());
   io::ReadOptions options;
   options.progress = line.progress();
-  const bool opened = messages.report(session.open(file, options).map_error([&](Error e) { return with_salvage_hint(file, std::move(e)); }));
+  const bool opened = messages.report(
+      session.open(file, options).map_error([&](Error e) { return with_salvage_hint(file, std::move(e)); }));
   line.clear();
   if (!opened) return false;
   accepted_losses_ = {};
@@ -99,7 +101,9 @@ bool Editor::open(const std::filesystem::path& file) {
   statistics = {};
   const std::string notice = session.take_notice();
   if (!notice.empty()) say_warning(file.string(), notice);
-  messages.say(notice.empty() ? fmt::format("{}: {} voxels", file.filename().string(), with_commas(session.world().voxel_count())) : notice);
+  messages.say(notice.empty()
+                   ? fmt::format("{}: {} voxels", file.filename().string(), with_commas(session.world().voxel_count()))
+                   : notice);
   return true;
 }
 
@@ -116,7 +120,9 @@ bool Editor::save() {
     return false;
   }
   if (unattended && meant->changed_on_disk)
-    return messages.report(fail(ErrorCode::conflict, fmt::format("{} was changed by another program since it was opened here", session.file().string())));
+    return messages.report(
+        fail(ErrorCode::conflict,
+             fmt::format("{} was changed by another program since it was opened here", session.file().string())));
   const bool accepted = meant->losses.empty() || accepted_losses_ == std::pair(session.file(), meant->losses);
   if (!unattended && (meant->changed_on_disk || !accepted)) {
     questions.save_question = *meant;
@@ -134,12 +140,14 @@ bool Editor::save_as(const std::filesystem::path& file) {
   // What the format has no place for is said, before the document may be gone.
   std::string lost;
   if (const auto format = io::format_for_writing(file))
-    for (const io::ExportLoss& loss : io::export_losses(session.scene(), **format)) lost += (lost.empty() ? "" : ", ") + loss.text;
+    for (const io::ExportLoss& loss : io::export_losses(session.scene(), **format))
+      lost += (lost.empty() ? "" : ", ") + loss.text;
   const std::string sidecars = replaced_sidecars(file);
   if (!messages.report(session.save_as(file))) return false;
   if (!sidecars.empty()) say_warning(file.string(), sidecars);
   if (!lost.empty()) say_warning(file.string(), "not in it, for there is no place for it in such files: " + lost);
-  messages.say(fmt::format("Saved as {}{}{}", file.string(), lost.empty() ? "" : "; not in it: " + lost, sidecars.empty() ? "" : "; " + sidecars));
+  messages.say(fmt::format("Saved as {}{}{}", file.string(), lost.empty() ? "" : "; not in it: " + lost,
+                           sidecars.empty() ? "" : "; " + sidecars));
   if (questions.after_saving && !session.unsaved()) {
     const auto next = std::exchange(questions.after_saving, {});
     next();
@@ -174,10 +182,13 @@ bool Editor::modal() const {
 void Editor::handle_keys(const std::vector<InputEvent>& events, bool asked) {
   for (const InputEvent& event : events) {
     if (event.type == InputEvent::Type::close) perform(*this, Action::quit);
-    if (event.type == InputEvent::Type::drop && !event.file.empty() && !asked && !modal()) ask_before_leaving([this, file = event.file] { open(file); });
-    if (event.type != InputEvent::Type::key || !event.down || ImGui::GetIO().WantTextInput || asked || modal()) continue;
+    if (event.type == InputEvent::Type::drop && !event.file.empty() && !asked && !modal())
+      ask_before_leaving([this, file = event.file] { open(file); });
+    if (event.type != InputEvent::Type::key || !event.down || ImGui::GetIO().WantTextInput || asked || modal())
+      continue;
     const Shortcut* row = shortcut_of({event.code, event.modifiers & 7});
-    const bool may_repeat = row && (row->action == Action::undo || row->action == Action::redo || row->action == Action::radius_up || row->action == Action::radius_down);
+    const bool may_repeat = row && (row->action == Action::undo || row->action == Action::redo ||
+                                    row->action == Action::radius_up || row->action == Action::radius_down);
     if (row && (!event.repeat || may_repeat)) perform(*this, row->action);
   }
 }
@@ -195,9 +206,12 @@ void Editor::take_statistics() {
   statistics.taken = Clock::now();
 }
 
-bool Editor::converging() const { return convergence.wanted > 0 && settings.view == engine::DebugView::shaded && !convergence.done(); }
+bool Editor::converging() const {
+  return convergence.wanted > 0 && settings.view == engine::DebugView::shaded && !convergence.done();
+}
 bool Editor::settled() const {
-  return resolution.whole && !refinement_ && !converging() && window.events().empty() && statistics.world_version == session.world().version();
+  return resolution.whole && !refinement_ && !converging() && window.events().empty() &&
+         statistics.world_version == session.world().version();
 }
 double Editor::seconds_since_frame() const { return seconds_since(last_frame_); }
 
@@ -205,7 +219,8 @@ double Editor::idle_seconds() const {
   if (frames_to_draw_ > 0 || refinement_) return 0;  // next_tile() waits for the tile under way
   if (!resolution.whole) return unattended ? 0 : std::max(0.0, kStillSeconds - seconds_since(resolution.changed));
   if (converging()) return 0;
-  if (statistics.world_version != session.world().version()) return std::max(0.0, kStatisticsSeconds - seconds_since(statistics.taken));
+  if (statistics.world_version != session.world().version())
+    return std::max(0.0, kStatisticsSeconds - seconds_since(statistics.taken));
   return 0.25;
 }
 
@@ -214,20 +229,21 @@ bool Editor::due() const { return idle_seconds() <= 0 || seconds_since_frame() >
 
 PixelRect Editor::scene_pixels() const {
   const ImVec2 ratio = ImGui::GetIO().DisplayFramebufferScale;
-  return {int(std::lround(viewport.x * ratio.x)), int(std::lround(viewport.y * ratio.y)), int(std::lround(viewport.width * ratio.x)),
-          int(std::lround(viewport.height * ratio.y))};
+  return {int(std::lround(viewport.x * ratio.x)), int(std::lround(viewport.y * ratio.y)),
+          int(std::lround(viewport.width * ratio.x)), int(std::lround(viewport.height * ratio.y))};
 }
 
 Editor::PictureKey Editor::key_of(const PixelRect& pixels) const {
-  return {camera, session.world().version(), session.document().version(), settings.view, pixels.width, pixels.height,
-          settings.exposure, settings.sun_strength, settings.sky_strength, shared.get()};
+  return {camera,        session.world().version(), session.document().version(), settings.view,         pixels.width,
+          pixels.height, settings.exposure,         settings.sun_strength,        settings.sky_strength, shared.get()};
 }
 
 Result<std::optional<FrameRequest::Scene>> Editor::next_picture(const PixelRect& pixels) {
   QRY_TRY_ASSIGN(const auto point, engine::rendered_world(*shared, session.document()).publish());
   const PictureKey key = key_of(pixels);
   const bool measured = std::exchange(measured_, presenter->pictures_done()) != presenter->pictures_done();
-  if (measured && presenter->picture_steps() > 0) convergence.step_ms = presenter->picture_ms() / presenter->picture_steps();
+  if (measured && presenter->picture_steps() > 0)
+    convergence.step_ms = presenter->picture_ms() / presenter->picture_steps();
   else if (measured && presenter->picture_rays() > 0)
     take_cost(presenter->picture_ms() * pixels.width * pixels.height / presenter->picture_rays());
   FrameRequest::Scene scene;
@@ -284,7 +300,8 @@ void Editor::refine(FrameRequest::Scene scene, double guessed_ms) {
   const bool over = x >= 0 && y >= 0 && x < width && y < height;
   now.tiles.begin(scene.settings.width, scene.settings.height, over ? x : width / 2, over ? y : height / 2);
   TileCost& cost = scene.tracer ? path_cost_ : picture_cost_;
-  if (!scene.tracer || cost.ms_a_pixel() <= 0) cost.guess(guessed_ms / (width * height * scene.settings.samples * scene.settings.samples));
+  if (!scene.tracer || cost.ms_a_pixel() <= 0)
+    cost.guess(guessed_ms / (width * height * scene.settings.samples * scene.settings.samples));
   now.scene = scene;
   refinement_ = std::move(now);
 }
@@ -292,7 +309,9 @@ void Editor::refine(FrameRequest::Scene scene, double guessed_ms) {
 double Editor::first_cost() const { return software() ? 1000 : 1; }
 
 // Believed up to four times what was thought until now: a software driver compiles within the first picture.
-void Editor::take_cost(double ms) { resolution.full_ms = std::min(ms, 4 * (resolution.full_ms > 0 ? resolution.full_ms : first_cost())); }
+void Editor::take_cost(double ms) {
+  resolution.full_ms = std::min(ms, 4 * (resolution.full_ms > 0 ? resolution.full_ms : first_cost()));
+}
 
 Result<void> Editor::next_tile() {
   Refinement& now = *refinement_;
@@ -304,7 +323,8 @@ Result<void> Editor::next_tile() {
   if (now.rays > 0) {
     cost.measured(presenter->tile_ms(), now.rays);
     now.ms += std::max(0.0, presenter->tile_ms());
-    log_.tile(*now.scene.tile, now.scene.settings.width, now.scene.settings.height, now.scene.steps, presenter->tile_ms());
+    log_.tile(*now.scene.tile, now.scene.settings.width, now.scene.settings.height, now.scene.steps,
+              presenter->tile_ms());
     now.rays = 0;
   }
   auto tile = now.tiles.next(cost.pixels_in(kTileMs) / rays_a_pixel);
@@ -339,8 +359,7 @@ Result<std::optional<FrameRequest::Scene>> Editor::next_paths(FrameRequest::Scen
     }
     tracer = std::move(*made);
   }
-  if (convergence.steps == 0)
-    QRY_TRY(tracer->prepare(engine::rendered_world(*shared, session.document())));
+  if (convergence.steps == 0) QRY_TRY(tracer->prepare(engine::rendered_world(*shared, session.document())));
   const double path_ms = convergence.step_ms > 0 ? convergence.step_ms * kAPath : software() ? 16000 : 20;
   uint32_t steps = 1;
   if (convergence.steps % kAPath == 0 && path_ms <= kBudgetMs)
@@ -368,7 +387,8 @@ void Editor::process_input(double seconds) {
     const bool asked = modal();  // a key that answers a question does nothing else
     draw_panels(*this);
     // A slider whose panel was hidden under the mouse cannot say that it was let go.
-    if (session.previews_palette() && !ImGui::IsAnyItemActive()) messages.report(session.set_palette(Palette(session.scene().palette)));
+    if (session.previews_palette() && !ImGui::IsAnyItemActive())
+      messages.report(session.set_palette(Palette(session.scene().palette)));
     handle_keys(events, asked);
     viewport.handle(events, modal());
     if (events.empty() || seconds_since(begun) > kInputSeconds) return;
@@ -378,7 +398,9 @@ void Editor::process_input(double seconds) {
 }
 
 Result<void> Editor::frame(bool screenshot) {
-  if (refinement_ && !screenshot && window.events().empty() && seconds_since(shown_) < tiles_alone_ && drawn_ && *drawn_ == key_of(scene_pixels())) return next_tile();
+  if (refinement_ && !screenshot && window.events().empty() && seconds_since(shown_) < tiles_alone_ && drawn_ &&
+      *drawn_ == key_of(scene_pixels()))
+    return next_tile();
   const double seconds = std::min(seconds_since(last_frame_), 0.5);
   last_frame_ = Clock::now();
   // Of frames that follow each other, not of waiting.
@@ -416,7 +438,9 @@ Result<void> Editor::frame(bool screenshot) {
     request.scene = scene;
     if (request.scene) frames_to_draw_ = std::max(frames_to_draw_, 2);
   }
-  const double readied = lap(), rays = request.scene && !request.scene->tracer ? double(request.scene->settings.width) * request.scene->settings.height : 0;
+  const double readied = lap(), rays = request.scene && !request.scene->tracer
+                                           ? double(request.scene->settings.width) * request.scene->settings.height
+                                           : 0;
   QRY_TRY_ASSIGN(const auto shown, presenter->draw(request, uint32_t(width), uint32_t(height)));
   const double drawn = lap();
   log_.frame(waited, input, readied, drawn, rays, presenter->picture_ms());

@@ -10,20 +10,20 @@
 #include <string>
 #include <vector>
 
-#include "engine/render/orbit_camera.hpp"
 #include "app/editor/panels/file_dialog.hpp"
 #include "app/editor/panels/messages.hpp"
 #include "app/editor/panels/questions.hpp"
 #include "app/editor/panels/refinement.hpp"
 #include "app/editor/panels/statistics.hpp"
+#include "app/editor/panels/viewport.hpp"
+#include "app/editor/session/document_session.hpp"
+#include "app/editor/session/recovery.hpp"
+#include "app/editor/session/tiling.hpp"
+#include "app/editor/session/tools.hpp"
 #include "app/editor/window/frame_log.hpp"
 #include "app/editor/window/imgui_layer.hpp"
 #include "app/editor/window/presenter.hpp"
-#include "app/editor/session/recovery.hpp"
-#include "app/editor/session/document_session.hpp"
-#include "app/editor/session/tiling.hpp"
-#include "app/editor/session/tools.hpp"
-#include "app/editor/panels/viewport.hpp"
+#include "engine/render/orbit_camera.hpp"
 #include "engine/render/ray_marcher.hpp"
 
 namespace quarry::app {
@@ -69,11 +69,11 @@ struct Editor {
   // One frame, or only the next tile of a picture under way, as long as there is nothing to hear and the window was
   // shown a short while ago. `screenshot`: a frame, and the window's picture is kept for Presenter::take_screenshot.
   Result<void> frame(bool screenshot);
-  bool settled() const;  // nothing is left to draw: no events wait, the picture is whole
-  double idle_seconds() const;         // how long the next frame may wait for an event
+  bool settled() const;         // nothing is left to draw: no events wait, the picture is whole
+  double idle_seconds() const;  // how long the next frame may wait for an event
   double seconds_since_frame() const;
 
-  bool due() const;                    // a frame should come though nothing has happened
+  bool due() const;  // a frame should come though nothing has happened
 
   void redraw() { drawn_.reset(); }  // the next frame makes the picture anew
 

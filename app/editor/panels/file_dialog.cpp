@@ -20,7 +20,8 @@ bool readable(const fs::path& file) {
   if (extension.empty()) return false;
   std::ranges::transform(extension, extension.begin(), [](unsigned char c) { return char(std::tolower(c)); });
   for (const io::Format& format : io::formats())
-    if (format.read && std::ranges::find(format.extensions, extension.substr(1)) != format.extensions.end()) return true;
+    if (format.read && std::ranges::find(format.extensions, extension.substr(1)) != format.extensions.end())
+      return true;
   return false;
 }
 
@@ -59,7 +60,9 @@ void FileDialog::list() {
     entries_.push_back(std::move(entry));
   }
   if (error) problem_ = directory_.string() + ": " + error.message();
-  std::ranges::sort(entries_, [](const Entry& a, const Entry& b) { return a.directory != b.directory ? a.directory : a.name < b.name; });
+  std::ranges::sort(entries_, [](const Entry& a, const Entry& b) {
+    return a.directory != b.directory ? a.directory : a.name < b.name;
+  });
 }
 
 void FileDialog::accept(const FileDialogAnswers& answers) {
@@ -129,7 +132,9 @@ void FileDialog::draw(const FileDialogAnswers& answers) {
   if (ImGui::InputText("##name", &name_, ImGuiInputTextFlags_EnterReturnsTrue)) accept(answers);
   if (ImGui::IsItemEdited()) confirm_overwrite_ = false;
   if (!problem_.empty()) ImGui::TextColored({0.94f, 0.48f, 0.48f, 1}, "%s", problem_.c_str());
-  else ImGui::TextDisabled("%s", kind_ == Kind::open ? "Worlds, .vox and meshes" : "The ending names the format: .quarry keeps everything");
+  else
+    ImGui::TextDisabled("%s", kind_ == Kind::open ? "Worlds, .vox and meshes"
+                                                  : "The ending names the format: .quarry keeps everything");
   if (ImGui::Button(kind_ == Kind::open ? "Open" : "Save", {em * 7, 0})) accept(answers);
   ImGui::SameLine();
   if (ImGui::Button("Cancel", {em * 7, 0}) || !keep) {

@@ -7,15 +7,16 @@
 
 #include <algorithm>
 
+#include "app/console/terminal.hpp"
 #include "app/editor/panels/actions.hpp"
 #include "app/editor/panels/editor.hpp"
-#include "app/console/terminal.hpp"
 
 namespace quarry::app {
 namespace {
 
-constexpr ImGuiWindowFlags kFixed = ImGuiWindowFlags_NoTitleBar | ImGuiWindowFlags_NoResize | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoCollapse |
-                                    ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoBringToFrontOnFocus;
+constexpr ImGuiWindowFlags kFixed = ImGuiWindowFlags_NoTitleBar | ImGuiWindowFlags_NoResize | ImGuiWindowFlags_NoMove |
+                                    ImGuiWindowFlags_NoCollapse | ImGuiWindowFlags_NoSavedSettings |
+                                    ImGuiWindowFlags_NoBringToFrontOnFocus;
 
 // What the menu shows as chosen. The debug view is chosen in it.
 struct MenuShown {
@@ -74,8 +75,8 @@ float draw_menu(Session& session, const MenuShown& shown, const Perform& act) {
 
 std::string hint(const Brush& brush) {
   const bool spans = brush.shape == BrushShape::box || brush.shape == BrushShape::line;
-  return fmt::format("Left: {} {}{}   Right: turn   Middle: move   Wheel: zoom   Ctrl+left: take the material", mode_name(brush.mode),
-                     brush_shape_name(brush.shape), spans ? " (drag)" : "");
+  return fmt::format("Left: {} {}{}   Right: turn   Middle: move   Wheel: zoom   Ctrl+left: take the material",
+                     mode_name(brush.mode), brush_shape_name(brush.shape), spans ? " (drag)" : "");
 }
 
 // Where the status line is, and how large its window's content is drawn.
@@ -83,7 +84,8 @@ struct StatusPlace {
   float left, top, width, height, scale;
 };
 
-void draw_status(const StatusPlace& place, const Messages& messages, const Brush& brush, const std::optional<Pick>& hover, const Palette& palette) {
+void draw_status(const StatusPlace& place, const Messages& messages, const Brush& brush,
+                 const std::optional<Pick>& hover, const Palette& palette) {
   ImGui::SetNextWindowPos({place.left, place.top});
   ImGui::SetNextWindowSize({place.width, place.height});
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {10 * place.scale, 3 * place.scale});
@@ -92,7 +94,8 @@ void draw_status(const StatusPlace& place, const Messages& messages, const Brush
   ImGui::Begin("status", nullptr, kFixed | ImGuiWindowFlags_NoScrollbar);
   const double age = std::chrono::duration<double>(std::chrono::steady_clock::now() - messages.since).count();
   if (!messages.text.empty() && (age < 6 || (messages.is_error && age < 30)))
-    ImGui::TextColored(ImGui::ColorConvertU32ToFloat4(messages.is_error ? colors::kError : colors::kText), "%s", messages.text.c_str());
+    ImGui::TextColored(ImGui::ColorConvertU32ToFloat4(messages.is_error ? colors::kError : colors::kText), "%s",
+                       messages.text.c_str());
   else ImGui::TextDisabled("%s", hint(brush).c_str());
   if (const auto& at = hover) {
     std::string text = fmt::format("{}, {}, {}", at->voxel.x, at->voxel.y, at->voxel.z);
@@ -101,7 +104,8 @@ void draw_status(const StatusPlace& place, const Messages& messages, const Brush
       const std::string& name = palette.names[at->material];
       text = fmt::format("{} {}   {}", name.empty() ? "material" : name, at->material, text);
     }
-    ImGui::SameLine(std::max(ImGui::GetCursorPosX(), place.width - ImGui::CalcTextSize(text.c_str()).x - 12 * place.scale));
+    ImGui::SameLine(
+        std::max(ImGui::GetCursorPosX(), place.width - ImGui::CalcTextSize(text.c_str()).x - 12 * place.scale));
     ImGui::TextUnformatted(text.c_str());
   }
   ImGui::End();
@@ -115,7 +119,8 @@ void modal(const char* title, bool wanted, Body body) {
   if (!wanted) return;
   if (!ImGui::IsPopupOpen(title)) ImGui::OpenPopup(title);
   ImGui::SetNextWindowPos(ImGui::GetMainViewport()->GetCenter(), ImGuiCond_Appearing, {0.5f, 0.5f});
-  if (!ImGui::BeginPopupModal(title, nullptr, ImGuiWindowFlags_AlwaysAutoResize | ImGuiWindowFlags_NoSavedSettings)) return;
+  if (!ImGui::BeginPopupModal(title, nullptr, ImGuiWindowFlags_AlwaysAutoResize | ImGuiWindowFlags_NoSavedSettings))
+    return;
   if (body()) ImGui::CloseCurrentPopup();
   ImGui::EndPopup();
 }
@@ -130,7 +135,10 @@ struct Answers {
 void draw_questions(Questions& questions, Session& session, FileDialog& dialog, const Answers& answers) {
   const float wide = ImGui::GetFontSize() * 8;
   // Enter is the first button of a question that has one for it, Escape the last.
-  const auto entered = [] { return ImGui::IsKeyPressed(ImGui::GetKeyIndex(ImGuiKey_Enter), false) || ImGui::IsKeyPressed(ImGui::GetKeyIndex(ImGuiKey_KeyPadEnter), false); };
+  const auto entered = [] {
+    return ImGui::IsKeyPressed(ImGui::GetKeyIndex(ImGuiKey_Enter), false) ||
+           ImGui::IsKeyPressed(ImGui::GetKeyIndex(ImGuiKey_KeyPadEnter), false);
+  };
   const auto escaped = [] { return ImGui::IsKeyPressed(ImGui::GetKeyIndex(ImGuiKey_Escape), false); };
   modal("Not saved", questions.after_saving && !questions.save_question && !dialog.shown(), [&] {
     ImGui::Text("'%s' has changes that are in no file of yours yet.", session.title().c_str());
@@ -165,7 +173,9 @@ void draw_questions(Questions& questions, Session& session, FileDialog& dialog, 
     const std::string name = session.file().filename().string();
     ImGui::PushTextWrapPos(wide * 5);
     if (questions.save_question->changed_on_disk)
-      ImGui::TextWrapped("'%s' was changed by another program since it was opened here. Saving replaces what that program wrote.", name.c_str());
+      ImGui::TextWrapped(
+          "'%s' was changed by another program since it was opened here. Saving replaces what that program wrote.",
+          name.c_str());
     if (!questions.save_question->losses.empty()) {
       ImGui::TextWrapped("Not all of this document will be in '%s':", name.c_str());
       constexpr size_t kShown = 12;
@@ -173,7 +183,8 @@ void draw_questions(Questions& questions, Session& session, FileDialog& dialog, 
         ImGui::Bullet();
         ImGui::TextWrapped("%s", questions.save_question->losses[i].c_str());
       }
-      if (questions.save_question->losses.size() > kShown) ImGui::TextDisabled("and %zu more", questions.save_question->losses.size() - kShown);
+      if (questions.save_question->losses.size() > kShown)
+        ImGui::TextDisabled("and %zu more", questions.save_question->losses.size() - kShown);
     }
     ImGui::PopTextWrapPos();
     ImGui::Spacing();
@@ -195,44 +206,47 @@ void draw_questions(Questions& questions, Session& session, FileDialog& dialog, 
     }
     return false;
   });
-  modal("Unsaved work was found", !questions.recoverable.empty() && !questions.after_saving && !questions.save_question && !dialog.shown(), [&] {
-    ImGui::TextUnformatted("Quarry ended before these were saved. Every edit is still there.");
-    ImGui::Spacing();
-    for (size_t i = 0; i < questions.recoverable.size(); ++i) {
-      ImGui::PushID(int(i));
-      const RecoveryFile& file = questions.recoverable[i];
-      ImGui::AlignTextToFramePadding();
-      ImGui::Text("%s (%s)", file.title.c_str(), bytes_text(file.bytes).c_str());
-      ImGui::SameLine(wide * 2.2f);
-      const bool recover = ImGui::Button("Recover");
-      ImGui::SameLine();
-      const bool remove = ImGui::Button("Remove");
-      ImGui::PopID();
-      if (recover) {
-        if (answers.recover(file.file)) {
-          questions.recoverable.clear();
-          return true;
-        }
-        questions.recoverable.erase(questions.recoverable.begin() + std::ptrdiff_t(i));
-        break;
-      }
-      if (remove) {
-        std::error_code ignored;
-        std::filesystem::remove(file.file, ignored);
-        questions.recoverable.erase(questions.recoverable.begin() + std::ptrdiff_t(i));
-        break;
-      }
-    }
-    ImGui::Spacing();
-    if (ImGui::Button("Not now", {wide, 0}) || escaped()) questions.recoverable.clear();
-    return questions.recoverable.empty();
-  });
+  modal("Unsaved work was found",
+        !questions.recoverable.empty() && !questions.after_saving && !questions.save_question && !dialog.shown(), [&] {
+          ImGui::TextUnformatted("Quarry ended before these were saved. Every edit is still there.");
+          ImGui::Spacing();
+          for (size_t i = 0; i < questions.recoverable.size(); ++i) {
+            ImGui::PushID(int(i));
+            const RecoveryFile& file = questions.recoverable[i];
+            ImGui::AlignTextToFramePadding();
+            ImGui::Text("%s (%s)", file.title.c_str(), bytes_text(file.bytes).c_str());
+            ImGui::SameLine(wide * 2.2f);
+            const bool recover = ImGui::Button("Recover");
+            ImGui::SameLine();
+            const bool remove = ImGui::Button("Remove");
+            ImGui::PopID();
+            if (recover) {
+              if (answers.recover(file.file)) {
+                questions.recoverable.clear();
+                return true;
+              }
+              questions.recoverable.erase(questions.recoverable.begin() + std::ptrdiff_t(i));
+              break;
+            }
+            if (remove) {
+              std::error_code ignored;
+              std::filesystem::remove(file.file, ignored);
+              questions.recoverable.erase(questions.recoverable.begin() + std::ptrdiff_t(i));
+              break;
+            }
+          }
+          ImGui::Spacing();
+          if (ImGui::Button("Not now", {wide, 0}) || escaped()) questions.recoverable.clear();
+          return questions.recoverable.empty();
+        });
 }
 
 void draw_help(bool& wanted) {
   if (!wanted) return;
   ImGui::SetNextWindowPos(ImGui::GetMainViewport()->GetCenter(), ImGuiCond_Appearing, {0.5f, 0.5f});
-  if (ImGui::Begin("Keys and mouse", &wanted, ImGuiWindowFlags_AlwaysAutoResize | ImGuiWindowFlags_NoCollapse | ImGuiWindowFlags_NoSavedSettings)) {
+  if (ImGui::Begin(
+          "Keys and mouse", &wanted,
+          ImGuiWindowFlags_AlwaysAutoResize | ImGuiWindowFlags_NoCollapse | ImGuiWindowFlags_NoSavedSettings)) {
     const auto row = [](const char* what, const std::string& how) {
       ImGui::TableNextRow();
       ImGui::TableNextColumn();
@@ -268,7 +282,8 @@ void panel_heading(const char* text) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   if (ImGui::GetCursorPosY() > ImGui::GetStyle().WindowPadding.y + 1) {
     const float gap = ImGui::GetFontSize() * 0.35f;
-    ImGui::GetWindowDrawList()->AddLine({at.x, at.y + gap}, {at.x + ImGui::GetContentRegionAvail().x, at.y + gap}, ImGui::GetColorU32(ImGuiCol_Separator));
+    ImGui::GetWindowDrawList()->AddLine({at.x, at.y + gap}, {at.x + ImGui::GetContentRegionAvail().x, at.y + gap},
+                                        ImGui::GetColorU32(ImGuiCol_Separator));
     ImGui::Dummy({0, gap * 1.6f});
   }
   ImGui::PushStyleColor(ImGuiCol_Text, ImGui::ColorConvertU32ToFloat4(colors::kTextDim));
@@ -290,26 +305,32 @@ void draw_panels(Editor& editor) {
   const ImVec2 window = ImGui::GetIO().DisplaySize;
   const float em = ImGui::GetFontSize();
   const Perform act = [&editor](Action action) { perform(editor, action); };
-  const float menu = draw_menu(editor.session, {editor.settings.view, editor.convergence.wanted > 0, editor.panels_shown}, act);
+  const float menu =
+      draw_menu(editor.session, {editor.settings.view, editor.convergence.wanted > 0, editor.panels_shown}, act);
   const float status = em + 9 * editor.imgui->scale();
   // In a narrow window the panels keep their width and the viewport what is left, but never less than a third.
-  const float left = editor.panels_shown ? std::min(em * 16, window.x / 3) : 0, right = editor.panels_shown ? std::min(em * 19, window.x / 3) : 0;
+  const float left = editor.panels_shown ? std::min(em * 16, window.x / 3) : 0,
+              right = editor.panels_shown ? std::min(em * 19, window.x / 3) : 0;
   const float height = std::max(1.0f, window.y - menu - status);
   if (editor.panels_shown) {
     draw_side("tools", 0, menu, left, height, [&] { draw_tools(editor.brush, editor.session, editor.messages, act); });
     draw_side("facts", window.x - right, menu, right, height, [&] {
-      draw_statistics({editor.statistics, editor.resolution, editor.convergence, *editor.presenter, *editor.shared, editor.device, editor.frame_ms, editor.settings.view});
+      draw_statistics({editor.statistics, editor.resolution, editor.convergence, *editor.presenter, *editor.shared,
+                       editor.device, editor.frame_ms, editor.settings.view});
       draw_scene(editor.session, editor.messages);
     });
   }
-  draw_status({0, window.y - status, window.x, status, editor.imgui->scale()}, editor.messages, editor.brush, editor.viewport.hover, editor.session.scene().palette);
+  draw_status({0, window.y - status, window.x, status, editor.imgui->scale()}, editor.messages, editor.brush,
+              editor.viewport.hover, editor.session.scene().palette);
   editor.viewport.x = left;
   editor.viewport.y = menu;
   editor.viewport.width = std::max(1.0f, window.x - left - right);
   editor.viewport.height = height;
   draw_help(editor.help_shown);
   // An error was said in the status line; the dialog says it, too.
-  const auto result_of = [&editor](bool done) { return done ? Result<void>() : fail(ErrorCode::io, editor.messages.text); };
+  const auto result_of = [&editor](bool done) {
+    return done ? Result<void>() : fail(ErrorCode::io, editor.messages.text);
+  };
   editor.dialog.draw({.open = [&](const std::filesystem::path& file) { return result_of(editor.open(file)); },
                       .save_as = [&](const std::filesystem::path& file) { return result_of(editor.save_as(file)); },
                       .cancelled = [&] { editor.questions.after_saving = {}; }});

@@ -5,10 +5,10 @@
 
 #include <algorithm>
 
+#include "app/console/terminal.hpp"
 #include "app/editor/panels/frame.hpp"
 #include "app/editor/panels/messages.hpp"
 #include "app/editor/session/document_session.hpp"
-#include "app/console/terminal.hpp"
 
 namespace quarry::app {
 namespace {
@@ -38,7 +38,8 @@ std::string instance_title(const Scene& scene, uint32_t index) {
   const Instance& instance = scene.instances[index];
   const std::string& volume = scene.volumes[instance.volume].name;
   if (!instance.name.empty()) return instance.name;
-  return volume.empty() ? fmt::format("instance {}", index) : fmt::format("{}{}", volume, scene.instances.size() > 1 ? fmt::format(" #{}", index) : "");
+  return volume.empty() ? fmt::format("instance {}", index)
+                        : fmt::format("{}{}", volume, scene.instances.size() > 1 ? fmt::format(" #{}", index) : "");
 }
 
 }  // namespace
@@ -51,7 +52,8 @@ void draw_scene(Session& session, Messages& messages) {
     list_box("layers", session.scene().layers.size(), 5, [&](uint32_t i) {
       const Layer& layer = session.scene().layers[i];
       bool visible = !layer.hidden;
-      if (ImGui::Checkbox(layer.name.empty() ? fmt::format("layer {}", i).c_str() : layer.name.c_str(), &visible)) layer_change = {i, !visible};
+      if (ImGui::Checkbox(layer.name.empty() ? fmt::format("layer {}", i).c_str() : layer.name.c_str(), &visible))
+        layer_change = {i, !visible};
     });
   }
   panel_heading("INSTANCES");
@@ -62,7 +64,8 @@ void draw_scene(Session& session, Messages& messages) {
     ImGui::AlignTextToFramePadding();
     const std::string title = instance_title(session.scene(), i);
     if (ImGui::Selectable(title.c_str(), session.active_instance() == i)) session.set_active_instance(i);
-    if (ImGui::IsItemHovered() && !session.scene().instances[i].group_path.empty()) ImGui::SetTooltip("%s", session.scene().instances[i].group_path.c_str());
+    if (ImGui::IsItemHovered() && !session.scene().instances[i].group_path.empty())
+      ImGui::SetTooltip("%s", session.scene().instances[i].group_path.c_str());
   });
   if (layer_change) messages.report(session.set_layer_hidden(layer_change->first, layer_change->second));
   if (instance_change) messages.report(session.set_instance_hidden(instance_change->first, instance_change->second));
@@ -78,12 +81,15 @@ void draw_scene(Session& session, Messages& messages) {
     if (at > 0) {
       const Session::Step& step = steps[at - 1];
       label = step.label;
-      if (step.voxels > 0) label += fmt::format("  {}{}", with_commas(step.voxels), step.records > 1 ? fmt::format("  ({} parts)", step.records) : "");
+      if (step.voxels > 0)
+        label += fmt::format("  {}{}", with_commas(step.voxels),
+                             step.records > 1 ? fmt::format("  ({} parts)", step.records) : "");
     }
     if (at > position) ImGui::PushStyleColor(ImGuiCol_Text, ImGui::GetStyle().Colors[ImGuiCol_TextDisabled]);
     ImGui::AlignTextToFramePadding();
     if (ImGui::Selectable(label.c_str(), at == position)) go = at;
-    if (ImGui::IsItemHovered() && ImGui::CalcTextSize(label.c_str()).x > ImGui::GetItemRectSize().x) ImGui::SetTooltip("%s", label.c_str());
+    if (ImGui::IsItemHovered() && ImGui::CalcTextSize(label.c_str()).x > ImGui::GetItemRectSize().x)
+      ImGui::SetTooltip("%s", label.c_str());
     if (at > position) ImGui::PopStyleColor();
   });
   if (go) messages.report(session.go_to_step(*go));

@@ -12,8 +12,8 @@
 #include <cstdio>
 
 #include "app/editor/panels/actions.hpp"
-#include "engine/pictures/png_file.hpp"
 #include "base/suggest.hpp"
+#include "engine/pictures/png_file.hpp"
 
 namespace quarry::app {
 namespace {
@@ -93,7 +93,9 @@ Result<void> ScriptRunner::start(Editor& editor, const ScriptCommand& command) {
     editor.brush.mode = mode;
     editor.brush.shape = *shape;
     if (!n.empty()) {
-      if (!(n[0] >= 0 && n[0] <= kLargestBrush) || n[0] != whole(n[0])) return fail(ErrorCode::bad_usage, fmt::format("{} is no radius: a whole number from 0 to {}", n[0], kLargestBrush));
+      if (!(n[0] >= 0 && n[0] <= kLargestBrush) || n[0] != whole(n[0]))
+        return fail(ErrorCode::bad_usage,
+                    fmt::format("{} is no radius: a whole number from 0 to {}", n[0], kLargestBrush));
       editor.brush.radius = whole(n[0]);
     }
     return {};
@@ -131,7 +133,8 @@ Result<void> ScriptRunner::start(Editor& editor, const ScriptCommand& command) {
     push_move(editor, n[0], n[1]);
     push_button(editor, button, true);
     constexpr int kSteps = 8;
-    for (int i = 1; i <= kSteps; ++i) push_move(editor, n[0] + (n[2] - n[0]) * i / kSteps, n[1] + (n[3] - n[1]) * i / kSteps);
+    for (int i = 1; i <= kSteps; ++i)
+      push_move(editor, n[0] + (n[2] - n[0]) * i / kSteps, n[1] + (n[3] - n[1]) * i / kSteps);
     push_button(editor, button, false);
   }
   if (verb == "scroll") {
@@ -160,7 +163,8 @@ Result<void> ScriptRunner::start(Editor& editor, const ScriptCommand& command) {
   if (verb == "new") editor.start_new();
   if (verb == "open" && !editor.open(word(1))) return fail(ErrorCode::io, editor.messages.text);
   if (verb == "save") {
-    if (word(1).empty() && editor.session.file().empty()) return fail(ErrorCode::bad_usage, "this document has no file yet: save FILE");
+    if (word(1).empty() && editor.session.file().empty())
+      return fail(ErrorCode::bad_usage, "this document has no file yet: save FILE");
     if (!(word(1).empty() ? editor.save() : editor.save_as(word(1)))) return fail(ErrorCode::io, editor.messages.text);
   }
   if (verb == "ask") {
@@ -176,14 +180,17 @@ Result<void> ScriptRunner::start(Editor& editor, const ScriptCommand& command) {
   return {};
 }
 
-bool ScriptRunner::done(const Editor& editor) const { return editor.window.events().empty() && screenshot_.empty() && frames_left_ <= 0; }
+bool ScriptRunner::done(const Editor& editor) const {
+  return editor.window.events().empty() && screenshot_.empty() && frames_left_ <= 0;
+}
 
 Result<void> ScriptRunner::before_frame(Editor& editor) {
   if (running_ || next_ >= commands_.size()) return {};
   const ScriptCommand& command = commands_[next_++];
   running_ = true;
   if (auto started = start(editor, command); !started)
-    return fail(started.error().code, fmt::format("line {}: `{}`: {}", command.line, command.text, started.error().message));
+    return fail(started.error().code,
+                fmt::format("line {}: `{}`: {}", command.line, command.text, started.error().message));
   if (command.words[0] == "quit") running_ = false;
   return {};
 }
@@ -202,7 +209,9 @@ Result<void> ScriptRunner::after_frame(Editor& editor, bool took_screenshot) {
   if (!done(editor)) return {};
   running_ = false;
   // A refused edit shows as a message in the window; a script must not go on as if nothing had happened.
-  if (editor.messages.is_error) return fail(ErrorCode::invalid_argument, fmt::format("line {}: `{}`: {}", command.line, command.text, editor.messages.text));
+  if (editor.messages.is_error)
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("line {}: `{}`: {}", command.line, command.text, editor.messages.text));
   fmt::print("ok {}: {}\n", command.line, command.text);
   std::fflush(stdout);
   return {};

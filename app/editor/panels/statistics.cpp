@@ -7,9 +7,9 @@
 
 #include <algorithm>
 
+#include "app/console/terminal.hpp"
 #include "app/editor/panels/frame.hpp"
 #include "app/editor/window/imgui_layer.hpp"
-#include "app/console/terminal.hpp"
 
 namespace quarry::app {
 namespace {
@@ -51,13 +51,17 @@ void draw_histogram(const hashgrid::Stats& grid) {
     const float base = at.y + height - 2;
     if (share > 0) {
       list.AddRectFilled({left, base - tall}, {right, base}, i == 0 ? colors::kBar : colors::kAccent, 2);
-      const std::string text = share >= 0.0995 ? fmt::format("{:.0f}%", share * 100) : share >= 0.001 ? fmt::format("{:.1f}%", share * 100) : "<.1%";
+      const std::string text = share >= 0.0995  ? fmt::format("{:.0f}%", share * 100)
+                               : share >= 0.001 ? fmt::format("{:.1f}%", share * 100)
+                                                : "<.1%";
       const ImVec2 size = ImGui::CalcTextSize(text.c_str());
       const float small = 0.82f;
-      list.AddText(ImGui::GetFont(), em * small, {(left + right - size.x * small) / 2, base - tall - em * 0.95f}, colors::kText, text.c_str());
+      list.AddText(ImGui::GetFont(), em * small, {(left + right - size.x * small) / 2, base - tall - em * 0.95f},
+                   colors::kText, text.c_str());
     }
     const std::string name = i + 1 == kBars ? fmt::format("{}+", i + 1) : fmt::format("{}", i + 1);
-    list.AddText({(left + right - ImGui::CalcTextSize(name.c_str()).x) / 2, at.y + height + 1}, colors::kTextDim, name.c_str());
+    list.AddText({(left + right - ImGui::CalcTextSize(name.c_str()).x) / 2, at.y + height + 1}, colors::kTextDim,
+                 name.c_str());
   }
 }
 
@@ -71,7 +75,8 @@ void draw_statistics(const StatisticsPanel& shown) {
   row("Slots", fmt::format("{} in {} pages", with_commas(grid.slots), grid.page_count));
   ImGui::TextDisabled("Load factor");
   ImGui::SameLine(ImGui::GetFontSize() * 6.5f);
-  ImGui::ProgressBar(float(grid.load_factor), {-1, ImGui::GetFontSize() * 1.15f}, fmt::format("{:.3f}", grid.load_factor).c_str());
+  ImGui::ProgressBar(float(grid.load_factor), {-1, ImGui::GetFontSize() * 1.15f},
+                     fmt::format("{:.3f}", grid.load_factor).c_str());
   row("In the stash", with_commas(grid.overflow_live), "Keys in the stash: they found no place in their two buckets.");
   row("Memory", bytes_text(grid.size_bytes));
   ImGui::Spacing();
@@ -87,12 +92,18 @@ void draw_statistics(const StatisticsPanel& shown) {
   if (now.device_bytes) row("On the device", bytes_text(now.device_bytes));
 
   panel_heading("RENDERER");
-  const double tiles = shown.resolution.tiles_ms, picture = shown.resolution.whole && tiles > 0 ? tiles : shown.presenter.picture_ms();
-  row("Picture", picture > 0 ? fmt::format("{:.2f} ms{}", picture, shown.resolution.scale < 1 ? fmt::format(" at {:.0f}%", shown.resolution.scale * 100) : "") : "-",
+  const double tiles = shown.resolution.tiles_ms,
+               picture = shown.resolution.whole && tiles > 0 ? tiles : shown.presenter.picture_ms();
+  row("Picture",
+      picture > 0
+          ? fmt::format("{:.2f} ms{}", picture,
+                        shown.resolution.scale < 1 ? fmt::format(" at {:.0f}%", shown.resolution.scale * 100) : "")
+          : "-",
       "GPU time of the newest picture. While something moves fewer pixels are marched if a whole picture takes too "
       "long.");
   if (shown.convergence.wanted > 0)
-    row("Light paths", fmt::format("{} of {} a pixel", shown.convergence.paths(), shown.convergence.wanted), "They add up while nothing moves.");
+    row("Light paths", fmt::format("{} of {} a pixel", shown.convergence.paths(), shown.convergence.wanted),
+        "They add up while nothing moves.");
   row("Frame", shown.frame_ms > 0 ? fmt::format("{:.1f} ms", shown.frame_ms) : "-");
   const std::string& reason = shown.shared.sharing_reason();
   row("Sharing", engine::to_string(shown.shared.mode()), reason.c_str());

@@ -37,7 +37,8 @@ void draw_brush(Brush& brush, const Perform& perform) {
   choose("Line", Action::shape_line, brush.shape == BrushShape::line, false);
   ImGui::SetNextItemWidth(-1);
   ImGui::BeginDisabled(brush.shape == BrushShape::box);
-  ImGui::SliderInt("##radius", &brush.radius, 0, kLargestBrush, brush.radius == 0 ? "one voxel" : "radius %d", ImGuiSliderFlags_Logarithmic | ImGuiSliderFlags_AlwaysClamp);
+  ImGui::SliderInt("##radius", &brush.radius, 0, kLargestBrush, brush.radius == 0 ? "one voxel" : "radius %d",
+                   ImGuiSliderFlags_Logarithmic | ImGuiSliderFlags_AlwaysClamp);
   ImGui::EndDisabled();
 }
 
@@ -55,11 +56,13 @@ void draw_palette(Brush& brush, const Palette& palette) {
   };
   for (int i = 1; i < 256; ++i) {
     const ImVec2 at = corner(i);
-    list.AddRectFilled({at.x + 1, at.y + 1}, {at.x + cell - 1, at.y + cell - 1}, swatch_color(palette.materials[size_t(i)]), 2);
+    list.AddRectFilled({at.x + 1, at.y + 1}, {at.x + cell - 1, at.y + cell - 1},
+                       swatch_color(palette.materials[size_t(i)]), 2);
   }
   if (ImGui::IsItemHovered()) {
     const ImVec2 mouse = ImGui::GetIO().MousePos;
-    const int column = std::clamp(int((mouse.x - origin.x) / cell), 0, kColumns - 1), row = std::clamp(int((mouse.y - origin.y) / cell), 0, kRows - 1);
+    const int column = std::clamp(int((mouse.x - origin.x) / cell), 0, kColumns - 1),
+              row = std::clamp(int((mouse.y - origin.y) / cell), 0, kRows - 1);
     const int index = row * kColumns + column;
     if (index > 0) {
       const Material& material = palette.materials[size_t(index)];
@@ -69,7 +72,8 @@ void draw_palette(Brush& brush, const Palette& palette) {
     }
   }
   const ImVec2 chosen = corner(brush.material);
-  list.AddRect({chosen.x - 1, chosen.y - 1}, {chosen.x + cell + 1, chosen.y + cell + 1}, IM_COL32(0, 0, 0, 255), 3, 0, 3);
+  list.AddRect({chosen.x - 1, chosen.y - 1}, {chosen.x + cell + 1, chosen.y + cell + 1}, IM_COL32(0, 0, 0, 255), 3, 0,
+               3);
   list.AddRect({chosen.x, chosen.y}, {chosen.x + cell, chosen.y + cell}, IM_COL32(255, 255, 255, 255), 3, 0, 1.5f);
 }
 
@@ -79,7 +83,8 @@ void draw_material(const Brush& brush, Session& session, Messages& messages) {
   const size_t index = brush.material;
   Palette palette = session.scene().palette;
   Material& material = palette.materials[index];
-  panel_heading(fmt::format("MATERIAL {}{}{}", index, palette.names[index].empty() ? "" : "  ", palette.names[index]).c_str());
+  panel_heading(
+      fmt::format("MATERIAL {}{}{}", index, palette.names[index].empty() ? "" : "  ", palette.names[index]).c_str());
   bool changed = false, finished = false;
   const auto note = [&](bool now) {
     changed |= now;
@@ -102,7 +107,8 @@ void draw_material(const Brush& brush, Session& session, Messages& messages) {
   row("Metal");
   note(ImGui::SliderFloat("##metal", &material.metalness, 0, 1, "%.2f", ImGuiSliderFlags_AlwaysClamp));
   row("Glow");
-  note(ImGui::SliderFloat("##glow", &material.emission, 0, 16, "%.2f", ImGuiSliderFlags_AlwaysClamp | ImGuiSliderFlags_Logarithmic));
+  note(ImGui::SliderFloat("##glow", &material.emission, 0, 16, "%.2f",
+                          ImGuiSliderFlags_AlwaysClamp | ImGuiSliderFlags_Logarithmic));
   row("Clear");
   note(ImGui::SliderFloat("##clear", &material.transparency, 0, 1, "%.2f", ImGuiSliderFlags_AlwaysClamp));
   if (changed) session.preview_palette(palette);

@@ -35,7 +35,8 @@ bool Viewport::inside(double mouse_x, double mouse_y) const {
 }
 
 Ray Viewport::ray_at(double mouse_x, double mouse_y) const {
-  return camera_.ray(mouse_x - x - 0.5, mouse_y - y - 0.5, uint32_t(std::max(1.0, width)), uint32_t(std::max(1.0, height)));
+  return camera_.ray(mouse_x - x - 0.5, mouse_y - y - 0.5, uint32_t(std::max(1.0, width)),
+                     uint32_t(std::max(1.0, height)));
 }
 
 void Viewport::forget() {
@@ -76,8 +77,7 @@ void Viewport::handle(const std::vector<InputEvent>& events, bool modal) {
           camera_.zoom(std::pow(0.87, event.y), hit ? &point : nullptr);
         }
         break;
-      default:
-        break;
+      default: break;
     }
   }
   look();
@@ -95,8 +95,10 @@ void Viewport::look() {
 
 void Viewport::press(const InputEvent& event) {
   drag_button_ = event.code;
-  const bool alt = (event.modifiers & GLFW_MOD_ALT) != 0, shift = (event.modifiers & GLFW_MOD_SHIFT) != 0, ctrl = (event.modifiers & GLFW_MOD_CONTROL) != 0;
-  if (event.code == GLFW_MOUSE_BUTTON_MIDDLE || (event.code == GLFW_MOUSE_BUTTON_RIGHT && shift) || (event.code == GLFW_MOUSE_BUTTON_LEFT && alt && shift)) {
+  const bool alt = (event.modifiers & GLFW_MOD_ALT) != 0, shift = (event.modifiers & GLFW_MOD_SHIFT) != 0,
+             ctrl = (event.modifiers & GLFW_MOD_CONTROL) != 0;
+  if (event.code == GLFW_MOUSE_BUTTON_MIDDLE || (event.code == GLFW_MOUSE_BUTTON_RIGHT && shift) ||
+      (event.code == GLFW_MOUSE_BUTTON_LEFT && alt && shift)) {
     drag_ = Drag::pan;
     return;
   }
@@ -186,7 +188,8 @@ void Viewport::draw_overlay(float scale) const {
 
   // The edges of a box, those behind it in another colour.
   const auto outline = [&](const Box3& box, unsigned color, unsigned far_color, float thickness) {
-    const glm::dvec3 low(box.min.x, box.min.y, box.min.z), top(box.max.x + 1.0, box.max.y + 1.0, box.max.z + 1.0), eye = camera_.position();
+    const glm::dvec3 low(box.min.x, box.min.y, box.min.z), top(box.max.x + 1.0, box.max.y + 1.0, box.max.z + 1.0),
+        eye = camera_.position();
     for (int axis = 0; axis < 3; ++axis) {
       const int u = (axis + 1) % 3, v = (axis + 2) % 3;
       for (int corner = 0; corner < 4; ++corner) {
@@ -208,7 +211,8 @@ void Viewport::draw_overlay(float scale) const {
 
   // What the brush would touch.
   if (hover || (stroke_ && drag_ == Drag::stroke)) {
-    const Edit edit = stroke_ ? stroke_->preview() : brush_edit(brush_, brush_voxel(brush_, *hover), brush_voxel(brush_, *hover));
+    const Edit edit =
+        stroke_ ? stroke_->preview() : brush_edit(brush_, brush_voxel(brush_, *hover), brush_voxel(brush_, *hover));
     const unsigned color = mode_color(brush_.mode);
     outline(touched_box(edit), color, with_alpha(color, 0x50), line);
     // A ball is shown as a ball.
@@ -236,7 +240,8 @@ void Viewport::draw_overlay(float scale) const {
   const char* names[3] = {"x", "y", "z"};
   const double right_length = glm::length(glm::dvec3(view.right)), up_length = glm::length(glm::dvec3(view.up));
   for (int axis = 0; axis < 3; ++axis) {
-    const ImVec2 tip{origin.x + reach * float(view.right[axis] / right_length), origin.y - reach * float(view.up[axis] / up_length)};
+    const ImVec2 tip{origin.x + reach * float(view.right[axis] / right_length),
+                     origin.y - reach * float(view.up[axis] / up_length)};
     list.AddLine(origin, tip, axis_colors[axis], 2 * scale);
     list.AddText({tip.x + 3, tip.y - ImGui::GetFontSize() * 0.6f}, axis_colors[axis], names[axis]);
   }

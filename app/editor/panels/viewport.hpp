@@ -6,9 +6,9 @@
 #include <optional>
 #include <vector>
 
-#include "app/editor/window/presenter.hpp"
 #include "app/editor/session/tools.hpp"
 #include "app/editor/window/glfw_window.hpp"
+#include "app/editor/window/presenter.hpp"
 #include "engine/render/orbit_camera.hpp"
 
 namespace quarry::app {
@@ -19,7 +19,8 @@ class Session;
 class Viewport {
  public:
   // What a stroke edits and with what, and from where one looks. All outlive the viewport.
-  Viewport(Session& session, OrbitCamera& camera, Brush& brush, Messages& messages) : session_(session), camera_(camera), brush_(brush), messages_(messages) {}
+  Viewport(Session& session, OrbitCamera& camera, Brush& brush, Messages& messages)
+      : session_(session), camera_(camera), brush_(brush), messages_(messages) {}
 
   // In window coordinates.
   double x = 0, y = 0, width = 1, height = 1;

@@ -8,8 +8,8 @@
 
 #include <algorithm>
 
-#include "app/editor/session/recovery.hpp"
 #include "app/console/output_file.hpp"
+#include "app/editor/session/recovery.hpp"
 #include "voxel/io/export_loss.hpp"
 
 namespace quarry::app {
@@ -100,7 +100,9 @@ Result<void> Session::open(const fs::path& file, const io::ReadOptions& options)
 }
 
 void Session::take_warnings(const std::vector<std::string>& warnings) {
-  if (!warnings.empty()) notice_ = warnings.size() == 1 ? warnings[0] : fmt::format("{} (and {} more warnings)", warnings[0], warnings.size() - 1);
+  if (!warnings.empty())
+    notice_ =
+        warnings.size() == 1 ? warnings[0] : fmt::format("{} (and {} more warnings)", warnings[0], warnings.size() - 1);
 }
 
 Result<void> Session::recover(const fs::path& file) {
@@ -139,7 +141,9 @@ std::optional<uint32_t> Session::instance_at(Int3 voxel) const {
   for (uint32_t i = 0; i < scene.instances.size(); ++i) {
     const Instance& instance = scene.instances[i];
     if (!scene.instance_visible(instance)) continue;
-    if (scene.volumes[instance.volume].bricks.get(instance.rotation.inverse().apply_to_cell(voxel - instance.offset)) == 0) continue;
+    if (scene.volumes[instance.volume].bricks.get(instance.rotation.inverse().apply_to_cell(voxel - instance.offset)) ==
+        0)
+      continue;
     found = i;
     if (scene.overlap == OverlapRule::first_instance_wins) break;
   }
@@ -153,14 +157,17 @@ void Session::set_active_instance(uint32_t instance) {
 
 Box3 Session::active_box() const {
   const std::pair key{document_->version(), active_instance_};
-  if (active_box_ && std::get<0>(*active_box_) == key.first && std::get<1>(*active_box_) == key.second) return std::get<2>(*active_box_);
+  if (active_box_ && std::get<0>(*active_box_) == key.first && std::get<1>(*active_box_) == key.second)
+    return std::get<2>(*active_box_);
   const Scene& scene = document_->scene();
   const Instance& instance = scene.instances[active_instance_];
   Box3 box;
   if (scene.instance_visible(instance)) box = scene.volumes[instance.volume].bricks.bounds();
   if (!box.empty()) {
-    const Int3 a = instance.rotation.apply_to_cell(box.min) + instance.offset, b = instance.rotation.apply_to_cell(box.max) + instance.offset;
-    box = {{std::min(a.x, b.x), std::min(a.y, b.y), std::min(a.z, b.z)}, {std::max(a.x, b.x), std::max(a.y, b.y), std::max(a.z, b.z)}};
+    const Int3 a = instance.rotation.apply_to_cell(box.min) + instance.offset,
+               b = instance.rotation.apply_to_cell(box.max) + instance.offset;
+    box = {{std::min(a.x, b.x), std::min(a.y, b.y), std::min(a.z, b.z)},
+           {std::max(a.x, b.x), std::max(a.y, b.y), std::max(a.z, b.z)}};
   }
   active_box_.emplace(key.first, key.second, box);
   return box;
@@ -179,7 +186,8 @@ Edit Session::in_volume_axes(const Edit& edit, const Instance& instance) const {
 Result<void> Session::keep_safe() {
   if (store_ || recovery_.empty()) return {};
   QRY_TRY_ASSIGN(auto file, new_recovery_file(recovery_, title_));
-  QRY_TRY(io::Store::save_with_history(document_->scene(), document_->history(), document_->history_position(), {file, false}));
+  QRY_TRY(io::Store::save_with_history(document_->scene(), document_->history(), document_->history_position(),
+                                       {file, false}));
   QRY_TRY_ASSIGN(auto store, io::Store::open(file));
   store_ = std::move(store);
   store_path_ = file;
@@ -189,7 +197,8 @@ Result<void> Session::keep_safe() {
 // What is not on disk must not look done: the document takes a change back whose commit fails.
 Document::Persist Session::commit_with(Result<void> (io::Store::*commit)(const Scene&, std::span<const UndoRecord>)) {
   if (!store_) return {};
-  return [this, commit](std::span<const UndoRecord> records) { return ((*store_).*commit)(document_->scene(), records); };
+  return
+      [this, commit](std::span<const UndoRecord> records) { return ((*store_).*commit)(document_->scene(), records); };
 }
 
 Result<uint64_t> Session::apply(const Edit& edit) {
@@ -197,9 +206,12 @@ Result<uint64_t> Session::apply(const Edit& edit) {
   const Scene& scene = document_->scene();
   const Instance& instance = scene.instances[active_instance_];
   if (!scene.instance_visible(instance))
-    return fail(ErrorCode::invalid_argument, fmt::format("'{}' is hidden: show it or choose another instance", instance.name));
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("'{}' is hidden: show it or choose another instance", instance.name));
   QRY_TRY(keep_safe());
-  QRY_TRY_ASSIGN(const auto record, document_->apply(instance.volume, in_volume_axes(edit, instance), 0, in_stroke_ && stroke_has_edit_, commit_with(&io::Store::commit_edit)));
+  QRY_TRY_ASSIGN(const auto record,
+                 document_->apply(instance.volume, in_volume_axes(edit, instance), 0, in_stroke_ && stroke_has_edit_,
+                                  commit_with(&io::Store::commit_edit)));
   if (record->changes.empty()) return 0;
   stroke_has_edit_ = true;
   changed_ = true;
@@ -217,7 +229,8 @@ Result<void> Session::step(bool back) {
   stroke_has_edit_ = false;  // what a stroke goes on with is a step of its own
   if (back ? !document_->can_undo() : !document_->can_redo()) return {};
   QRY_TRY(keep_safe());
-  const auto done = back ? document_->undo(commit_with(&io::Store::commit_undo)) : document_->redo(commit_with(&io::Store::commit_redo));
+  const auto done = back ? document_->undo(commit_with(&io::Store::commit_undo))
+                         : document_->redo(commit_with(&io::Store::commit_redo));
   QRY_TRY(done);
   changed_ = true;
   return {};
@@ -227,10 +240,8 @@ Result<void> Session::undo() { return step(true); }
 Result<void> Session::redo() { return step(false); }
 
 Result<void> Session::go_to_step(size_t position) {
-  while (step_position() > position)
-    QRY_TRY(undo());
-  while (step_position() < position && document_->can_redo())
-    QRY_TRY(redo());
+  while (step_position() > position) QRY_TRY(undo());
+  while (step_position() < position && document_->can_redo()) QRY_TRY(redo());
   return {};
 }
 
@@ -261,12 +272,10 @@ Result<void> Session::reflatten(Scene scene) {
   std::vector<UndoRecord> history = document_->history();
   const Scene before = document_->scene();
   const size_t position = document_->history_position();
-  if (store_)
-    QRY_TRY(store_->commit_visibility(scene));
+  if (store_) QRY_TRY(store_->commit_visibility(scene));
   if (auto done = adopt(std::move(scene), std::move(history), position); !done) {
     // What cannot be shown must not be in the file either.
-    if (store_)
-      QRY_TRY(store_->commit_visibility(before));
+    if (store_) QRY_TRY(store_->commit_visibility(before));
     return done;
   }
   changed_ = true;
@@ -302,16 +311,21 @@ std::string Session::title() const { return title_; }
 const fs::path& Session::store_file() const { return store_path_; }
 
 Result<Session::WriteBack> Session::write_back() const {
-  if (file_.empty()) return fail(ErrorCode::not_found, fmt::format("'{}' has no file yet: save it under a name", title_));
+  if (file_.empty())
+    return fail(ErrorCode::not_found, fmt::format("'{}' has no file yet: save it under a name", title_));
   const std::string name = file_.filename().string();
   if (world_file_) return WriteBack{};
   const auto writer = io::format_for_writing(file_);
   if (!writer || !origin_ || *writer != origin_->format)
-    return fail(ErrorCode::unsupported, fmt::format("{}: {} files are not written: save it under another name", name, origin_ ? origin_->format->title : "such"));
+    return fail(ErrorCode::unsupported, fmt::format("{}: {} files are not written: save it under another name", name,
+                                                    origin_ ? origin_->format->title : "such"));
   if (!(*writer)->returns)
-    return fail(ErrorCode::unsupported, fmt::format("{}: what was read from it is not all that is in it, so it is not written back ({}): save under another name", name, (*writer)->title));
+    return fail(ErrorCode::unsupported, fmt::format("{}: what was read from it is not all that is in it, so it is not "
+                                                    "written back ({}): save under another name",
+                                                    name, (*writer)->title));
   WriteBack meant;
-  for (io::ExportLoss& loss : io::export_losses(document_->scene(), **writer)) meant.losses.push_back(std::move(loss.text));
+  for (io::ExportLoss& loss : io::export_losses(document_->scene(), **writer))
+    meant.losses.push_back(std::move(loss.text));
   for (const std::string& sentence : origin_->left_out) meant.losses.push_back("not read: " + sentence);
   const auto now = look_at(file_);
   meant.changed_on_disk = now && !now->same_file(*origin_);
@@ -346,7 +360,9 @@ Result<void> Session::save_as(const fs::path& file, const Progress& progress) {
     QRY_TRY_ASSIGN(auto again, io::Store::open(from));
     store_ = std::move(again);
     QRY_TRY(copied);
-  } else QRY_TRY(io::Store::save_with_history(document_->scene(), document_->history(), document_->history_position(), file, progress));
+  } else
+    QRY_TRY(io::Store::save_with_history(document_->scene(), document_->history(), document_->history_position(), file,
+                                         progress));
   QRY_TRY_ASSIGN(auto store, io::Store::open(file));
   close(false);
   store_ = std::move(store);

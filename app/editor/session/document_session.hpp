@@ -85,15 +85,15 @@ class Session {
     uint64_t voxels = 0;
     size_t records = 0;  // of Document's history
   };
-  std::vector<Step> steps() const;   // strokes and changes of the palette, oldest first
-  size_t step_position() const;      // steps()[0 .. position) are applied
+  std::vector<Step> steps() const;  // strokes and changes of the palette, oldest first
+  size_t step_position() const;     // steps()[0 .. position) are applied
   Result<void> go_to_step(size_t position);
 
   const std::filesystem::path& file() const { return file_; }  // what was opened or saved; empty for a new document
-  bool is_world_file() const { return world_file_; }            // edits go straight into file()
+  bool is_world_file() const { return world_file_; }           // edits go straight into file()
   bool unsaved() const { return !world_file_ && changed_; }
   std::string title() const;
-  const std::filesystem::path& store_file() const;              // where acknowledged edits are; empty before the first
+  const std::filesystem::path& store_file() const;  // where acknowledged edits are; empty before the first
   // Writes a copy by the format registry; after that nothing is unsaved, whatever the format. Saving as .quarry also
   // moves the session to that file, history included; so does saving a document that has no world file in a format that
   // gives back what it is given (Format::returns).

@@ -47,7 +47,8 @@ Int3 face_normal(const Walk& walk, int axis) {
 }
 
 // Walks the voxels of one brick between the parameters at which the ray enters and leaves it.
-std::optional<Pick> pick_in_brick(const Ray& ray, Int3 brick, const Brick& value, double enter, double leave, int entry_axis) {
+std::optional<Pick> pick_in_brick(const Ray& ray, Int3 brick, const Brick& value, double enter, double leave,
+                                  int entry_axis) {
   const int32_t low[3] = {brick.x * kBrickEdge, brick.y * kBrickEdge, brick.z * kBrickEdge};
   int32_t first[3];
   for (int i = 0; i < 3; ++i) {
@@ -61,7 +62,8 @@ std::optional<Pick> pick_in_brick(const Ray& ray, Int3 brick, const Brick& value
   for (int steps = 0; steps < 3 * kBrickEdge && walk.t <= leave; ++steps) {
     const Int3 voxel{walk.cell[0], walk.cell[1], walk.cell[2]};
     if (brick_of(voxel) != brick) return {};
-    if (const uint8_t material = value.get(voxel_index(voxel))) return Pick{voxel, face_normal(walk, walk.axis), walk.t, material, false};
+    if (const uint8_t material = value.get(voxel_index(voxel)))
+      return Pick{voxel, face_normal(walk, walk.axis), walk.t, material, false};
     walk.advance();
   }
   return {};
@@ -87,8 +89,7 @@ std::optional<Pick> pick_voxel(const World& world, const Ray& ray, double reach)
   }
   if (enter > leave) return {};
   int32_t first[3];
-  for (int i = 0; i < 3; ++i)
-    first[i] = int32_t(std::floor((ray.origin[i] + ray.direction[i] * enter) / kBrickEdge));
+  for (int i = 0; i < 3; ++i) first[i] = int32_t(std::floor((ray.origin[i] + ray.direction[i] * enter) / kBrickEdge));
   Walk walk(ray, kBrickEdge, enter, first);
   Brick value;
   while (walk.t <= leave) {

@@ -27,7 +27,9 @@ fs::path recovery_dir() {
 Result<fs::path> new_recovery_file(const fs::path& dir, const std::string& title) {
   std::error_code error;
   fs::create_directories(dir, error);
-  if (error) return fail(ErrorCode::io, fmt::format("{}: the directory for unsaved work cannot be made: {}", dir.string(), error.message()));
+  if (error)
+    return fail(ErrorCode::io,
+                fmt::format("{}: the directory for unsaved work cannot be made: {}", dir.string(), error.message()));
   std::string name;
   for (const char c : title) name += std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' ? c : '_';
   if (name.size() > 64) name.resize(64);
@@ -38,7 +40,8 @@ Result<fs::path> new_recovery_file(const fs::path& dir, const std::string& title
   localtime_r(&now, &local);
   std::strftime(when, sizeof when, "%Y%m%d-%H%M%S", &local);
   for (int attempt = 0;; ++attempt) {
-    const fs::path file = dir / fmt::format("{}.{}.{}{}.quarry", name, when, getpid(), attempt ? fmt::format("-{}", attempt) : "");
+    const fs::path file =
+        dir / fmt::format("{}.{}.{}{}.quarry", name, when, getpid(), attempt ? fmt::format("-{}", attempt) : "");
     if (!fs::exists(file, error)) return file;
   }
 }

@@ -26,6 +26,7 @@ std::filesystem::path recovery_dir();
 // A name in `dir` that no file has: title, time and process number. Makes the directory.
 Result<std::filesystem::path> new_recovery_file(const std::filesystem::path& dir, const std::string& title);
 // Files that no running editor has open, newest first. `damaged` gets why each of the others cannot be opened.
-std::vector<RecoveryFile> recoverable_files(const std::filesystem::path& dir, std::vector<std::pair<std::filesystem::path, Error>>* damaged = nullptr);
+std::vector<RecoveryFile> recoverable_files(const std::filesystem::path& dir,
+                                            std::vector<std::pair<std::filesystem::path, Error>>* damaged = nullptr);
 
 }  // namespace quarry::app

@@ -9,7 +9,6 @@
 #include <fstream>
 #include <sstream>
 
-
 namespace quarry::app {
 namespace {
 
@@ -32,7 +31,8 @@ std::vector<Argument> arguments_of(const ScriptVerb& verb) {
 Result<double> number_of(const std::string& word) {
   double value = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-  if (error != std::errc() || end != word.data() + word.size()) return fail(ErrorCode::bad_usage, fmt::format("'{}' is not a number", word));
+  if (error != std::errc() || end != word.data() + word.size())
+    return fail(ErrorCode::bad_usage, fmt::format("'{}' is not a number", word));
   return value;
 }
 
@@ -102,10 +102,11 @@ Result<std::vector<ScriptCommand>> parse_script(const std::string& text, const s
     for (const ScriptVerb& row : script_verbs())
       if (command.words[0] == row.name) verb = &row;
     if (!verb)
-      return fail(ErrorCode::bad_usage,
-                  fmt::format("{}: line {}: there is no command '{}'.{}", name, number, command.words[0], did_you_mean(command.words[0], known)));
+      return fail(ErrorCode::bad_usage, fmt::format("{}: line {}: there is no command '{}'.{}", name, number,
+                                                    command.words[0], did_you_mean(command.words[0], known)));
     if (auto right = check(*verb, command); !right)
-      return fail(ErrorCode::bad_usage, fmt::format("{}: line {}: `{}`: {}", name, number, command.text, right.error().message));
+      return fail(ErrorCode::bad_usage,
+                  fmt::format("{}: line {}: `{}`: {}", name, number, command.text, right.error().message));
     commands.push_back(std::move(command));
   }
   return commands;

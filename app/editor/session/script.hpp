@@ -13,9 +13,9 @@ namespace quarry::app {
 
 struct ScriptCommand {
   size_t line = 0;
-  std::string text;                 // as written
-  std::vector<std::string> words;   // words[0] is the verb
-  std::vector<double> numbers;      // numeric arguments, in order
+  std::string text;                // as written
+  std::vector<std::string> words;  // words[0] is the verb
+  std::vector<double> numbers;     // numeric arguments, in order
 };
 
 struct ScriptVerb {

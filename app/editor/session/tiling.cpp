@@ -20,7 +20,8 @@ void Tiling::begin(uint32_t width, uint32_t height, double x, double y) {
     const double dx = (column + 0.5) * kBlock - x, dy = (row + 0.5) * kBlock - y;
     return dx * dx + dy * dy;
   };
-  std::stable_sort(by_distance_.begin(), by_distance_.end(), [&](uint32_t a, uint32_t b) { return distance(a) > distance(b); });
+  std::stable_sort(by_distance_.begin(), by_distance_.end(),
+                   [&](uint32_t a, uint32_t b) { return distance(a) > distance(b); });
 }
 
 std::optional<engine::Tile> Tiling::next(double most_pixels) {
@@ -28,7 +29,8 @@ std::optional<engine::Tile> Tiling::next(double most_pixels) {
   if (by_distance_.empty()) return std::nullopt;
   const auto most = uint32_t(std::clamp(most_pixels / (double(kBlock) * kBlock), 1.0, double(across_) * down_));
   // From the nearest block grow a side at a time, the shorter way first, over blocks that are left.
-  uint32_t left = by_distance_.back() % across_, top = by_distance_.back() / across_, right = left + 1, bottom = top + 1;
+  uint32_t left = by_distance_.back() % across_, top = by_distance_.back() / across_, right = left + 1,
+           bottom = top + 1;
   const auto free = [&](uint32_t x0, uint32_t y0, uint32_t x1, uint32_t y1) {
     for (uint32_t y = y0; y < y1; ++y)
       for (uint32_t x = x0; x < x1; ++x)

@@ -25,7 +25,7 @@ class Tiling {
  private:
   bool is_left(uint32_t across, uint32_t down) const { return left_in_[down * across_ + across] != 0; }
   uint32_t width_ = 0, height_ = 0, across_ = 0, down_ = 0, left_ = 0;
-  std::vector<uint8_t> left_in_;      // 1: its turn is to come
+  std::vector<uint8_t> left_in_;  // 1: its turn is to come
   // Blocks, the nearest last; those that had their turn are taken off when they are met.
   std::vector<uint32_t> by_distance_;
 };
@@ -35,7 +35,9 @@ class Tiling {
 // mean of the picture so far.
 class TileCost {
  public:
-  void guess(double ms_a_pixel) { ms_a_pixel_ = kCautious * ms_a_pixel, ms_ = pixels_ = 0; }  // from a coarser picture of the whole
+  void guess(double ms_a_pixel) {
+    ms_a_pixel_ = kCautious * ms_a_pixel, ms_ = pixels_ = 0;
+  }  // from a coarser picture of the whole
   void measured(double ms, double pixels);
   double pixels_in(double ms) const { return ms_a_pixel_ > 0 ? ms / ms_a_pixel_ : 0; }
   double ms_a_pixel() const { return ms_a_pixel_; }

@@ -34,7 +34,9 @@ std::optional<BrushShape> brush_shape_from_name(std::string_view name) {
   return {};
 }
 
-Int3 brush_voxel(const Brush& brush, const Pick& pick) { return works_in_front(brush.mode) ? pick.voxel + pick.normal : pick.voxel; }
+Int3 brush_voxel(const Brush& brush, const Pick& pick) {
+  return works_in_front(brush.mode) ? pick.voxel + pick.normal : pick.voxel;
+}
 
 Edit brush_edit(const Brush& brush, Int3 a, Int3 b) {
   Edit edit;
@@ -45,9 +47,7 @@ Edit brush_edit(const Brush& brush, Int3 a, Int3 b) {
   edit.b = b;
   edit.radius = brush.radius;
   switch (brush.shape) {
-    case BrushShape::sphere:
-      edit.shape = a == b ? Shape::sphere : Shape::line;
-      break;
+    case BrushShape::sphere: edit.shape = a == b ? Shape::sphere : Shape::line; break;
     case BrushShape::cube:
     case BrushShape::box: {
       edit.shape = Shape::box;
@@ -57,9 +57,7 @@ Edit brush_edit(const Brush& brush, Int3 a, Int3 b) {
       edit.b = grown({std::max(a.x, b.x), std::max(a.y, b.y), std::max(a.z, b.z)}, by);
       break;
     }
-    case BrushShape::line:
-      edit.shape = Shape::line;
-      break;
+    case BrushShape::line: edit.shape = Shape::line; break;
   }
   return edit;
 }
@@ -116,7 +114,9 @@ std::vector<Edit> Stroke::move(const World& world, const Ray& ray) {
   const int steps = std::max(1, (longest + brush_.radius) / std::max(1, brush_.radius));
   std::vector<Edit> edits;
   for (int i = 1; i <= steps; ++i) {
-    const auto between = [&](int32_t start, int32_t length) { return start + int32_t(std::lround(double(length) * i / steps)); };
+    const auto between = [&](int32_t start, int32_t length) {
+      return start + int32_t(std::lround(double(length) * i / steps));
+    };
     const Int3 at{between(from.x, way.x), between(from.y, way.y), between(from.z, way.z)};
     edits.push_back(brush_edit(brush_, at, at));
   }

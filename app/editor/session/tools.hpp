@@ -22,9 +22,9 @@ constexpr int kLargestBrush = kMostEditRadius;
 struct Brush {
   Mode mode = Mode::add;
   BrushShape shape = BrushShape::sphere;
-  int radius = 3;         // voxels; 0: one voxel
+  int radius = 3;  // voxels; 0: one voxel
   uint8_t material = 1;
-  uint8_t from = 0;       // replace: which material goes; 0: that of the voxel where the stroke began
+  uint8_t from = 0;  // replace: which material goes; 0: that of the voxel where the stroke began
 };
 
 const char* mode_name(Mode mode);

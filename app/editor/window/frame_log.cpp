@@ -12,19 +12,27 @@ FrameLog::FrameLog() {
   if (const char* name = std::getenv("QUARRY_EDITOR_LOG"); name && *name) file_.reset(std::fopen(name, "w"));
 }
 
-double FrameLog::now() const { return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begun_).count(); }
+double FrameLog::now() const {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begun_).count();
+}
 
 void FrameLog::frame(double waited, double input, double prepared, double drawn, double rays, double ms) {
   if (!file_) return;
-  fmt::print(file_.get(), R"({{"at": {:.1f}, "frame": {{"waited": {:.2f}, "heard": {:.2f}, "prepared": {:.2f}, "drawn": {:.2f}, "rays": {:.0f}, "ms": {:.2f}}}}})" "\n", now(), waited,
-             input, prepared, drawn, rays, ms);
+  fmt::print(file_.get(),
+             R"({{"at": {:.1f}, "frame": {{"waited": {:.2f}, "heard": {:.2f}, "prepared": {:.2f}, "drawn": {:.2f}, )"
+             R"("rays": {:.0f}, "ms": {:.2f}}}}})"
+             "\n",
+             now(), waited, input, prepared, drawn, rays, ms);
   std::fflush(file_.get());
 }
 
 void FrameLog::tile(const engine::Tile& tile, uint32_t width, uint32_t height, uint32_t steps, double ms) {
   if (!file_) return;
-  fmt::print(file_.get(), R"({{"at": {:.1f}, "tile": {{"x": {}, "y": {}, "width": {}, "height": {}, "of": [{}, {}], "steps": {}, "ms": {:.2f}}}}})" "\n", now(), tile.x, tile.y,
-             tile.width, tile.height, width, height, steps, ms);
+  fmt::print(file_.get(),
+             R"({{"at": {:.1f}, "tile": {{"x": {}, "y": {}, "width": {}, "height": {}, "of": [{}, {}], )"
+             R"("steps": {}, "ms": {:.2f}}}}})"
+             "\n",
+             now(), tile.x, tile.y, tile.width, tile.height, width, height, steps, ms);
   std::fflush(file_.get());
 }
 

@@ -19,10 +19,10 @@ struct NamedKey {
   int key;
 };
 constexpr NamedKey kNamedKeys[] = {
-    {"escape", GLFW_KEY_ESCAPE}, {"enter", GLFW_KEY_ENTER},   {"tab", GLFW_KEY_TAB},     {"backspace", GLFW_KEY_BACKSPACE},
-    {"delete", GLFW_KEY_DELETE}, {"space", GLFW_KEY_SPACE},   {"left", GLFW_KEY_LEFT},   {"right", GLFW_KEY_RIGHT},
-    {"up", GLFW_KEY_UP},         {"down", GLFW_KEY_DOWN},     {"home", GLFW_KEY_HOME},   {"end", GLFW_KEY_END},
-    {"f1", GLFW_KEY_F1},         {"f2", GLFW_KEY_F2},         {"f5", GLFW_KEY_F5},       {"f11", GLFW_KEY_F11},
+    {"escape", GLFW_KEY_ESCAPE}, {"enter", GLFW_KEY_ENTER}, {"tab", GLFW_KEY_TAB},   {"backspace", GLFW_KEY_BACKSPACE},
+    {"delete", GLFW_KEY_DELETE}, {"space", GLFW_KEY_SPACE}, {"left", GLFW_KEY_LEFT}, {"right", GLFW_KEY_RIGHT},
+    {"up", GLFW_KEY_UP},         {"down", GLFW_KEY_DOWN},   {"home", GLFW_KEY_HOME}, {"end", GLFW_KEY_END},
+    {"f1", GLFW_KEY_F1},         {"f2", GLFW_KEY_F2},       {"f5", GLFW_KEY_F5},     {"f11", GLFW_KEY_F11},
 };
 
 std::string last_glfw_error() {
@@ -42,8 +42,9 @@ Result<std::unique_ptr<Window>> Window::create(int width, int height, const std:
                 "desktop, or under Xvfb: "
                 "xvfb-run -s '-screen 0 1280x800x24' quarry edit ...");
   if (!glfwInit())
-    return fail(ErrorCode::not_found, fmt::format("the display {} cannot be used: {}. Check DISPLAY, or use Xvfb: xvfb-run quarry edit ...",
-                                                  x11 ? x11 : wayland, last_glfw_error()));
+    return fail(ErrorCode::not_found,
+                fmt::format("the display {} cannot be used: {}. Check DISPLAY, or use Xvfb: xvfb-run quarry edit ...",
+                            x11 ? x11 : wayland, last_glfw_error()));
   glfwWindowHint(GLFW_CLIENT_API, GLFW_NO_API);
   glfwWindowHint(GLFW_SCALE_TO_MONITOR, GLFW_TRUE);
   GLFWwindow* handle = glfwCreateWindow(width, height, title.c_str(), nullptr, nullptr);
@@ -79,7 +80,8 @@ Window::Window(GLFWwindow* window) : window_(window) {
   glfwSetKeyCallback(window, [](GLFWwindow* w, int key, int, int action, int modifiers) {
     InputEvent event;
     event.type = InputEvent::Type::key;
-    event.code = key, event.down = action != GLFW_RELEASE, event.repeat = action == GLFW_REPEAT, event.modifiers = modifiers;
+    event.code = key, event.down = action != GLFW_RELEASE, event.repeat = action == GLFW_REPEAT,
+    event.modifiers = modifiers;
     if (!of(w).ignore_user_ && key >= 0) of(w).push(event);
   });
   glfwSetCharCallback(window, [](GLFWwindow* w, unsigned code) {
@@ -108,7 +110,7 @@ Window::Window(GLFWwindow* window) : window_(window) {
     event.type = InputEvent::Type::close;
     of(w).push(event);
   });
-  const int shapes[] = {GLFW_ARROW_CURSOR, GLFW_IBEAM_CURSOR, GLFW_ARROW_CURSOR, GLFW_VRESIZE_CURSOR,
+  const int shapes[] = {GLFW_ARROW_CURSOR,   GLFW_IBEAM_CURSOR, GLFW_ARROW_CURSOR, GLFW_VRESIZE_CURSOR,
                         GLFW_HRESIZE_CURSOR, GLFW_ARROW_CURSOR, GLFW_ARROW_CURSOR, GLFW_HAND_CURSOR};
   for (const int shape : shapes) cursors_.push_back(glfwCreateStandardCursor(shape));
 }
@@ -129,7 +131,9 @@ std::vector<const char*> Window::instance_extensions() {
 Result<VkSurfaceKHR> Window::create_surface(VkInstance instance) {
   VkSurfaceKHR surface = VK_NULL_HANDLE;
   const VkResult result = glfwCreateWindowSurface(instance, window_, nullptr, &surface);
-  if (result != VK_SUCCESS) return fail(ErrorCode::device, fmt::format("Vulkan cannot draw into this window (VkResult {}): {}", int(result), last_glfw_error()));
+  if (result != VK_SUCCESS)
+    return fail(ErrorCode::device,
+                fmt::format("Vulkan cannot draw into this window (VkResult {}): {}", int(result), last_glfw_error()));
   return surface;
 }
 

@@ -19,12 +19,12 @@ namespace quarry::app {
 struct InputEvent {
   enum class Type : uint8_t { move, button, scroll, key, text, drop, close, redraw };
   Type type = Type::move;
-  double x = 0, y = 0;      // move: place in window coordinates; scroll: steps
-  int code = 0;             // button: 0 left, 1 right, 2 middle; key: GLFW's key; text: Unicode
-  bool down = false;        // button, key
-  bool repeat = false;      // key
-  int modifiers = 0;        // GLFW's bits
-  std::string file;         // drop
+  double x = 0, y = 0;  // move: place in window coordinates; scroll: steps
+  int code = 0;         // button: 0 left, 1 right, 2 middle; key: GLFW's key; text: Unicode
+  bool down = false;    // button, key
+  bool repeat = false;  // key
+  int modifiers = 0;    // GLFW's bits
+  std::string file;     // drop
 };
 
 class Window {
@@ -47,7 +47,7 @@ class Window {
   void framebuffer_size(int& width, int& height) const;  // pixels
   float content_scale() const;                           // 1 at 96 dots per inch
   void set_title(const std::string& title);
-  void set_cursor(int imgui_cursor);                     // ImGuiMouseCursor_
+  void set_cursor(int imgui_cursor);  // ImGuiMouseCursor_
   std::string clipboard() const;
   void set_clipboard(const char* text);
   void push(InputEvent event);

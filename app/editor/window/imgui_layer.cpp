@@ -14,9 +14,12 @@ namespace {
 
 // Letters: the first of these that is there; else Dear ImGui's own bitmap font, which is legible but not beautiful.
 constexpr const char* kFonts[] = {
-    "/usr/share/fonts/truetype/inter/Inter-Regular.ttf", "/usr/share/fonts/truetype/noto/NotoSans-Regular.ttf",
-    "/usr/share/fonts/opentype/cantarell/Cantarell-VF.otf", "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf",
-    "/usr/share/fonts/truetype/liberation/LiberationSans-Regular.ttf", "/usr/share/fonts/truetype/freefont/FreeSans.ttf",
+    "/usr/share/fonts/truetype/inter/Inter-Regular.ttf",
+    "/usr/share/fonts/truetype/noto/NotoSans-Regular.ttf",
+    "/usr/share/fonts/opentype/cantarell/Cantarell-VF.otf",
+    "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf",
+    "/usr/share/fonts/truetype/liberation/LiberationSans-Regular.ttf",
+    "/usr/share/fonts/truetype/freefont/FreeSans.ttf",
 };
 
 void load_font(float scale) {
@@ -31,7 +34,9 @@ void load_font(float scale) {
   candidates.insert(candidates.end(), std::begin(kFonts), std::end(kFonts));
   std::error_code error;
   for (const std::string& file : candidates)
-    if (std::filesystem::is_regular_file(file, error) && io.Fonts->AddFontFromFileTTF(file.c_str(), std::round(14.0f * scale), &config, ranges)) return;
+    if (std::filesystem::is_regular_file(file, error) &&
+        io.Fonts->AddFontFromFileTTF(file.c_str(), std::round(14.0f * scale), &config, ranges))
+      return;
   ImFontConfig plain;
   plain.SizePixels = std::round(13.0f * scale);
   io.Fonts->AddFontDefault(&plain);
@@ -105,16 +110,34 @@ ImGuiLayer::ImGuiLayer(Window& window, float scale) : window_(window), scale_(sc
   io.BackendFlags |= ImGuiBackendFlags_HasMouseCursors;
   io.ConfigWindowsMoveFromTitleBarOnly = true;
   const std::pair<ImGuiKey_, int> keys[] = {
-      {ImGuiKey_Tab, GLFW_KEY_TAB},       {ImGuiKey_LeftArrow, GLFW_KEY_LEFT}, {ImGuiKey_RightArrow, GLFW_KEY_RIGHT}, {ImGuiKey_UpArrow, GLFW_KEY_UP},
-      {ImGuiKey_DownArrow, GLFW_KEY_DOWN}, {ImGuiKey_PageUp, GLFW_KEY_PAGE_UP}, {ImGuiKey_PageDown, GLFW_KEY_PAGE_DOWN}, {ImGuiKey_Home, GLFW_KEY_HOME},
-      {ImGuiKey_End, GLFW_KEY_END},       {ImGuiKey_Insert, GLFW_KEY_INSERT},  {ImGuiKey_Delete, GLFW_KEY_DELETE},    {ImGuiKey_Backspace, GLFW_KEY_BACKSPACE},
-      {ImGuiKey_Space, GLFW_KEY_SPACE},   {ImGuiKey_Enter, GLFW_KEY_ENTER},    {ImGuiKey_Escape, GLFW_KEY_ESCAPE},    {ImGuiKey_KeyPadEnter, GLFW_KEY_KP_ENTER},
-      {ImGuiKey_A, GLFW_KEY_A},           {ImGuiKey_C, GLFW_KEY_C},            {ImGuiKey_V, GLFW_KEY_V},              {ImGuiKey_X, GLFW_KEY_X},
-      {ImGuiKey_Y, GLFW_KEY_Y},           {ImGuiKey_Z, GLFW_KEY_Z},
+      {ImGuiKey_Tab, GLFW_KEY_TAB},
+      {ImGuiKey_LeftArrow, GLFW_KEY_LEFT},
+      {ImGuiKey_RightArrow, GLFW_KEY_RIGHT},
+      {ImGuiKey_UpArrow, GLFW_KEY_UP},
+      {ImGuiKey_DownArrow, GLFW_KEY_DOWN},
+      {ImGuiKey_PageUp, GLFW_KEY_PAGE_UP},
+      {ImGuiKey_PageDown, GLFW_KEY_PAGE_DOWN},
+      {ImGuiKey_Home, GLFW_KEY_HOME},
+      {ImGuiKey_End, GLFW_KEY_END},
+      {ImGuiKey_Insert, GLFW_KEY_INSERT},
+      {ImGuiKey_Delete, GLFW_KEY_DELETE},
+      {ImGuiKey_Backspace, GLFW_KEY_BACKSPACE},
+      {ImGuiKey_Space, GLFW_KEY_SPACE},
+      {ImGuiKey_Enter, GLFW_KEY_ENTER},
+      {ImGuiKey_Escape, GLFW_KEY_ESCAPE},
+      {ImGuiKey_KeyPadEnter, GLFW_KEY_KP_ENTER},
+      {ImGuiKey_A, GLFW_KEY_A},
+      {ImGuiKey_C, GLFW_KEY_C},
+      {ImGuiKey_V, GLFW_KEY_V},
+      {ImGuiKey_X, GLFW_KEY_X},
+      {ImGuiKey_Y, GLFW_KEY_Y},
+      {ImGuiKey_Z, GLFW_KEY_Z},
   };
   for (const auto& [imgui_key, key] : keys) io.KeyMap[imgui_key] = key;
   io.ClipboardUserData = this;
-  io.SetClipboardTextFn = [](void* self, const char* text) { static_cast<ImGuiLayer*>(self)->window_.set_clipboard(text); };
+  io.SetClipboardTextFn = [](void* self, const char* text) {
+    static_cast<ImGuiLayer*>(self)->window_.set_clipboard(text);
+  };
   io.GetClipboardTextFn = [](void* data) {
     auto* self = static_cast<ImGuiLayer*>(data);
     self->clipboard_ = self->window_.clipboard();

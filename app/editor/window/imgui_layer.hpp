@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "app/editor/window/input_queue.hpp"
 #include "app/editor/window/glfw_window.hpp"
+#include "app/editor/window/input_queue.hpp"
 
 namespace quarry::app {
 
@@ -30,7 +30,7 @@ class ImGuiLayer {
 
 // Colours used outside Dear ImGui's own widgets, 0xAABBGGRR.
 namespace colors {
-constexpr unsigned kAccent = 0xFFD9A86E;      // a calm blue
+constexpr unsigned kAccent = 0xFFD9A86E;  // a calm blue
 constexpr unsigned kAccentDim = 0x80D9A86E;
 constexpr unsigned kRemove = 0xFF6A6AE0;
 constexpr unsigned kPaint = 0xFF7FC8A0;

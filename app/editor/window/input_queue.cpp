@@ -27,9 +27,7 @@ void InputState::give(ImGuiIO& io, std::vector<InputEvent>& piece) {
   };
   for (InputEvent& event : piece) {
     switch (event.type) {
-      case Type::move:
-        mouse_x_ = event.x, mouse_y_ = event.y;
-        break;
+      case Type::move: mouse_x_ = event.x, mouse_y_ = event.y; break;
       case Type::button:
         io.MouseDown[event.code] = event.down;
         event.x = mouse_x_, event.y = mouse_y_;
@@ -44,13 +42,10 @@ void InputState::give(ImGuiIO& io, std::vector<InputEvent>& piece) {
         io.KeyShift = held(event, GLFW_KEY_LEFT_SHIFT, GLFW_KEY_RIGHT_SHIFT, GLFW_MOD_SHIFT);
         io.KeyAlt = held(event, GLFW_KEY_LEFT_ALT, GLFW_KEY_RIGHT_ALT, GLFW_MOD_ALT);
         break;
-      case Type::text:
-        io.AddInputCharacter(unsigned(event.code));
-        break;
+      case Type::text: io.AddInputCharacter(unsigned(event.code)); break;
       case Type::drop:
       case Type::close:
-      case Type::redraw:
-        break;
+      case Type::redraw: break;
     }
   }
   io.MousePos = {float(mouse_x_), float(mouse_y_)};

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // input_queue.hpp - what the user did, cut into pieces that one frame of Dear ImGui can tell apart.
 //
-//   window's events --take_piece--> one kind of thing --give--> Dear ImGui (a frame of it) -> keys, viewport -> the next piece ...
+//   window's events --take_piece--> one kind of thing --give--> Dear ImGui (a frame of it) -> keys, viewport -> the
+//   next piece ...
 //
 // Dear ImGui 1.86 is told one place of the mouse and one state of every button and key a frame, and asks for nothing in
 // between: of a press, a way and a release within one frame it sees the last place alone, with the button up, and a

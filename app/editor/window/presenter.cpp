@@ -13,8 +13,8 @@
 #include "app/editor/window/vulkan_prototypes.hpp"
 
 namespace quarry::app {
-Result<std::unique_ptr<Presenter>> Presenter::create(engine::Device& device, engine::Renderer& renderer, VkSurfaceKHR surface, uint32_t width,
-                                                     uint32_t height) {
+Result<std::unique_ptr<Presenter>> Presenter::create(engine::Device& device, engine::Renderer& renderer,
+                                                     VkSurfaceKHR surface, uint32_t width, uint32_t height) {
   std::unique_ptr<Presenter> presenter(new Presenter(device, renderer, surface));
   QRY_TRY(presenter->set_up(width, height));
   return presenter;
@@ -27,7 +27,9 @@ Result<void> Presenter::set_up(uint32_t width, uint32_t height) {
   const VkDevice handle = device_.handle();
   VkBool32 shows = VK_FALSE;
   vkGetPhysicalDeviceSurfaceSupportKHR(device_.physical_device(), device_.queue_family(), surface_, &shows);
-  if (!shows) return fail(ErrorCode::unsupported, device_.info().name + " cannot show pictures in this window; choose another with --device");
+  if (!shows)
+    return fail(ErrorCode::unsupported,
+                device_.info().name + " cannot show pictures in this window; choose another with --device");
   QRY_TRY_ASSIGN(auto format, choose_surface_format(device_.physical_device(), surface_));
   format_ = format;
 
@@ -47,10 +49,10 @@ Result<void> Presenter::set_up(uint32_t width, uint32_t height) {
   subpass.colorAttachmentCount = 1;
   subpass.pColorAttachments = &reference;
   const VkSubpassDependency dependencies[] = {
-      {VK_SUBPASS_EXTERNAL, 0, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_COLOR_ATTACHMENT_OUTPUT_BIT, VK_ACCESS_TRANSFER_WRITE_BIT,
-       VK_ACCESS_COLOR_ATTACHMENT_READ_BIT | VK_ACCESS_COLOR_ATTACHMENT_WRITE_BIT, 0},
-      {0, VK_SUBPASS_EXTERNAL, VK_PIPELINE_STAGE_COLOR_ATTACHMENT_OUTPUT_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_COLOR_ATTACHMENT_WRITE_BIT,
-       VK_ACCESS_TRANSFER_READ_BIT, 0}};
+      {VK_SUBPASS_EXTERNAL, 0, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_COLOR_ATTACHMENT_OUTPUT_BIT,
+       VK_ACCESS_TRANSFER_WRITE_BIT, VK_ACCESS_COLOR_ATTACHMENT_READ_BIT | VK_ACCESS_COLOR_ATTACHMENT_WRITE_BIT, 0},
+      {0, VK_SUBPASS_EXTERNAL, VK_PIPELINE_STAGE_COLOR_ATTACHMENT_OUTPUT_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT,
+       VK_ACCESS_COLOR_ATTACHMENT_WRITE_BIT, VK_ACCESS_TRANSFER_READ_BIT, 0}};
   auto pass = of_type<VkRenderPassCreateInfo>(VK_STRUCTURE_TYPE_RENDER_PASS_CREATE_INFO);
   pass.attachmentCount = 1;
   pass.pAttachments = &color;
@@ -90,7 +92,12 @@ Result<void> Presenter::set_up(uint32_t width, uint32_t height) {
 
 Result<void> Presenter::set_up_panels() {
   const VkDescriptorPoolSize size{VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER, 8};
-  const VkDescriptorPoolCreateInfo pool{VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO, nullptr, VK_DESCRIPTOR_POOL_CREATE_FREE_DESCRIPTOR_SET_BIT, 8, 1, &size};
+  const VkDescriptorPoolCreateInfo pool{VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO,
+                                        nullptr,
+                                        VK_DESCRIPTOR_POOL_CREATE_FREE_DESCRIPTOR_SET_BIT,
+                                        8,
+                                        1,
+                                        &size};
   QRY_TRY(checked(vkCreateDescriptorPool(device_.handle(), &pool, nullptr, &descriptors_), "vkCreateDescriptorPool"));
   ImGui_ImplVulkan_InitInfo info{};
   info.Instance = device_.instance();
@@ -102,12 +109,14 @@ Result<void> Presenter::set_up_panels() {
   info.MinImageCount = 2;
   info.ImageCount = kFrames;  // the backend keeps as many vertex buffers: one per frame in flight
   info.MSAASamples = VK_SAMPLE_COUNT_1_BIT;
-  if (!ImGui_ImplVulkan_Init(&info, render_pass_)) return fail(ErrorCode::device, "Dear ImGui's Vulkan backend could not be set up");
+  if (!ImGui_ImplVulkan_Init(&info, render_pass_))
+    return fail(ErrorCode::device, "Dear ImGui's Vulkan backend could not be set up");
   panels_ready_ = true;
   // The letters go to the device once, before the first frame.
   Slot& slot = slots_[0];
   QRY_TRY_ASSIGN(auto commands, slot.commands->begin());
-  if (!ImGui_ImplVulkan_CreateFontsTexture(commands)) return fail(ErrorCode::device, "the letters' texture could not be made");
+  if (!ImGui_ImplVulkan_CreateFontsTexture(commands))
+    return fail(ErrorCode::device, "the letters' texture could not be made");
   QRY_TRY(slot.commands->end());
   slot.value = timeline_->next();
   QRY_TRY(device_.submit(commands, {}, {{timeline_->handle(), slot.value}}));
@@ -139,7 +148,8 @@ Presenter::~Presenter() {
 }
 
 Result<void> Presenter::remake_swapchain(uint32_t width, uint32_t height) {
-  QRY_TRY_ASSIGN(auto made, create_swapchain(device_, surface_, format_, render_pass_, width, height, swapchain_.handle));
+  QRY_TRY_ASSIGN(auto made,
+                 create_swapchain(device_, surface_, format_, render_pass_, width, height, swapchain_.handle));
   if (swapchain_.handle) {
     // A presented image may be shown a little longer than its frame takes; a few frames more are surely enough, and
     // then those to be done.
@@ -163,7 +173,8 @@ Result<void> Presenter::begin() {
   QRY_TRY(wait_for(software ? before.value : slot.value));
   for (uint32_t i = 0; i < kFrames; ++i)  // those that are done, the oldest first
     if (const auto at = uint32_t((frames_ + i) % kFrames); slots_[at].value <= completed())
-      if (const double ms = read_times(slots_[at], at); ms > 0) picture_ms_ = ms, picture_steps_ = slots_[at].steps, picture_rays_ = slots_[at].rays, ++pictures_done_;
+      if (const double ms = read_times(slots_[at], at); ms > 0)
+        picture_ms_ = ms, picture_steps_ = slots_[at].steps, picture_rays_ = slots_[at].rays, ++pictures_done_;
   const uint64_t done_value = completed();
   std::erase_if(retired_, [&](auto& entry) {
     if (entry.first > done_value) return false;
@@ -183,7 +194,9 @@ double Presenter::read_times(Slot& slot, uint32_t slot_index) {
   if (!times_ || !slot.has_times) return 0;
   slot.has_times = false;
   uint64_t ticks[2]{};
-  if (vkGetQueryPoolResults(device_.handle(), times_, slot_index * 2, 2, sizeof ticks, ticks, sizeof ticks[0], VK_QUERY_RESULT_64_BIT) != VK_SUCCESS) return 0;
+  if (vkGetQueryPoolResults(device_.handle(), times_, slot_index * 2, 2, sizeof ticks, ticks, sizeof ticks[0],
+                            VK_QUERY_RESULT_64_BIT) != VK_SUCCESS)
+    return 0;
   return double(ticks[1] - ticks[0]) * nanoseconds_per_tick_ * 1e-6;
 }
 
@@ -212,20 +225,21 @@ Result<bool> Presenter::draw(const FrameRequest& request, uint32_t window_width,
 
   Slot& slot = slots_[slot_index()];
   uint32_t image = 0;
-  const VkResult acquired = vkAcquireNextImageKHR(device_.handle(), swapchain_.handle, UINT64_MAX, slot.acquired, VK_NULL_HANDLE, &image);
+  const VkResult acquired =
+      vkAcquireNextImageKHR(device_.handle(), swapchain_.handle, UINT64_MAX, slot.acquired, VK_NULL_HANDLE, &image);
   if (acquired == VK_ERROR_OUT_OF_DATE_KHR) {
     stale_ = true;
     return false;
   }
   if (acquired == VK_SUBOPTIMAL_KHR) stale_ = true;
   else QRY_TRY(checked(acquired, "vkAcquireNextImageKHR"));
-  if (request.screenshot)
-    QRY_TRY(prepare_screenshot());
+  if (request.screenshot) QRY_TRY(prepare_screenshot());
   QRY_TRY(record(slot, slot_index(), image, request));
 
   slot.value = submitted() + 1;
   std::vector<VkSemaphore> wait{slot.acquired};
-  std::vector<VkPipelineStageFlags> stages{VK_PIPELINE_STAGE_TRANSFER_BIT | VK_PIPELINE_STAGE_COLOR_ATTACHMENT_OUTPUT_BIT};
+  std::vector<VkPipelineStageFlags> stages{VK_PIPELINE_STAGE_TRANSFER_BIT |
+                                           VK_PIPELINE_STAGE_COLOR_ATTACHMENT_OUTPUT_BIT};
   std::vector<uint64_t> wait_values{0};
   if (request.scene && request.scene->wait.value > 0) {
     wait.push_back(request.scene->wait.semaphore);
@@ -269,31 +283,38 @@ Result<bool> Presenter::draw(const FrameRequest& request, uint32_t window_width,
 }
 
 // Between two timestamps.
-Result<void> Presenter::record_scene(VkCommandBuffer commands, Slot& slot, uint32_t slot_index, const FrameRequest::Scene& wanted, engine::TargetImage* target) {
+Result<void> Presenter::record_scene(VkCommandBuffer commands, Slot& slot, uint32_t slot_index,
+                                     const FrameRequest::Scene& wanted, engine::TargetImage* target) {
   if (times_) {
     vkCmdResetQueryPool(commands, times_, slot_index * 2, 2);
     vkCmdWriteTimestamp(commands, VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT, times_, slot_index * 2);
   }
   const VkImageView view = target ? target->view() : VK_NULL_HANDLE;
-  auto done = wanted.tracer ? wanted.tracer->record(commands, *wanted.world, wanted.view, wanted.settings, wanted.first_step, wanted.steps, view, slot_index, wanted.tile)
-                            : renderer_.record(commands, *wanted.world, wanted.view, wanted.settings, view, slot_index, wanted.tile);
+  auto done = wanted.tracer ? wanted.tracer->record(commands, *wanted.world, wanted.view, wanted.settings,
+                                                    wanted.first_step, wanted.steps, view, slot_index, wanted.tile)
+                            : renderer_.record(commands, *wanted.world, wanted.view, wanted.settings, view, slot_index,
+                                               wanted.tile);
   QRY_TRY(done);
   if (times_) vkCmdWriteTimestamp(commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, times_, slot_index * 2 + 1);
   slot.has_times = times_ != VK_NULL_HANDLE;
   slot.steps = wanted.tracer ? wanted.steps : 0;
-  slot.rays = wanted.tracer ? 0 : double(wanted.settings.width) * wanted.settings.height * wanted.settings.samples * wanted.settings.samples;
+  slot.rays = wanted.tracer ? 0
+                            : double(wanted.settings.width) * wanted.settings.height * wanted.settings.samples *
+                                  wanted.settings.samples;
   return {};
 }
 
 // The whole of `from`, stretched over these pixels of `to`. Both are in their layouts for copies.
-void Presenter::blit(VkCommandBuffer commands, const engine::TargetImage& from, VkImage to, int x, int y, int right, int bottom) {
+void Presenter::blit(VkCommandBuffer commands, const engine::TargetImage& from, VkImage to, int x, int y, int right,
+                     int bottom) {
   VkImageBlit blit{};
   blit.srcSubresource = blit.dstSubresource = {VK_IMAGE_ASPECT_COLOR_BIT, 0, 0, 1};
   blit.srcOffsets[1] = {int32_t(from.width()), int32_t(from.height()), 1};
   blit.dstOffsets[0] = {x, y, 0};
   blit.dstOffsets[1] = {right, bottom, 1};
   const bool stretched = from.width() != uint32_t(right - x) || from.height() != uint32_t(bottom - y);
-  vkCmdBlitImage(commands, from.image(), VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, to, VK_IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL, 1, &blit, stretched ? VK_FILTER_LINEAR : VK_FILTER_NEAREST);
+  vkCmdBlitImage(commands, from.image(), VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, to, VK_IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL,
+                 1, &blit, stretched ? VK_FILTER_LINEAR : VK_FILTER_NEAREST);
 }
 
 Result<bool> Presenter::tile_done(double seconds) {
@@ -318,9 +339,12 @@ Result<void> Presenter::draw_tile(const FrameRequest::Scene& scene) {
     // it.
     const bool kept = shown_ == target;
     if (kept) {
-      engine::image_barrier(device_.vk(), commands, target->image(), VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, VK_IMAGE_LAYOUT_GENERAL, kTransfer, 0, kCompute, VK_ACCESS_SHADER_WRITE_BIT);
+      engine::image_barrier(device_.vk(), commands, target->image(), VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL,
+                            VK_IMAGE_LAYOUT_GENERAL, kTransfer, 0, kCompute, VK_ACCESS_SHADER_WRITE_BIT);
     } else {
-      engine::image_barrier(device_.vk(), commands, target->image(), VK_IMAGE_LAYOUT_UNDEFINED, VK_IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL, kTransfer, 0, kTransfer, VK_ACCESS_TRANSFER_WRITE_BIT);
+      engine::image_barrier(device_.vk(), commands, target->image(), VK_IMAGE_LAYOUT_UNDEFINED,
+                            VK_IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL, kTransfer, 0, kTransfer,
+                            VK_ACCESS_TRANSFER_WRITE_BIT);
       if (shown_) {
         blit(commands, *shown_, target->image(), 0, 0, int(target->width()), int(target->height()));
       } else {
@@ -328,13 +352,15 @@ Result<void> Presenter::draw_tile(const FrameRequest::Scene& scene) {
         const VkImageSubresourceRange whole{VK_IMAGE_ASPECT_COLOR_BIT, 0, 1, 0, 1};
         vkCmdClearColorImage(commands, target->image(), VK_IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL, &dark, 1, &whole);
       }
-      engine::image_barrier(device_.vk(), commands, target->image(), VK_IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL, VK_IMAGE_LAYOUT_GENERAL, kTransfer, VK_ACCESS_TRANSFER_WRITE_BIT, kCompute,
+      engine::image_barrier(device_.vk(), commands, target->image(), VK_IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL,
+                            VK_IMAGE_LAYOUT_GENERAL, kTransfer, VK_ACCESS_TRANSFER_WRITE_BIT, kCompute,
                             VK_ACCESS_SHADER_WRITE_BIT);
     }
   }
   QRY_TRY(record_scene(commands, slot, kTileFrame, scene, target));
   if (target) {
-    engine::image_barrier(device_.vk(), commands, target->image(), VK_IMAGE_LAYOUT_GENERAL, VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, kCompute, VK_ACCESS_SHADER_WRITE_BIT, kTransfer,
+    engine::image_barrier(device_.vk(), commands, target->image(), VK_IMAGE_LAYOUT_GENERAL,
+                          VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, kCompute, VK_ACCESS_SHADER_WRITE_BIT, kTransfer,
                           VK_ACCESS_TRANSFER_READ_BIT);
     shown_ = target;
   }
@@ -360,27 +386,32 @@ Result<void> Presenter::record(Slot& slot, uint32_t slot_index, uint32_t image_i
       scene = target;
       // All frames are on one queue, so this barrier also keeps the picture from being overwritten while an earlier
       // frame copies it.
-      engine::image_barrier(device_.vk(), commands, scene->image(), VK_IMAGE_LAYOUT_UNDEFINED, VK_IMAGE_LAYOUT_GENERAL, kTransfer, 0, kCompute, VK_ACCESS_SHADER_WRITE_BIT);
+      engine::image_barrier(device_.vk(), commands, scene->image(), VK_IMAGE_LAYOUT_UNDEFINED, VK_IMAGE_LAYOUT_GENERAL,
+                            kTransfer, 0, kCompute, VK_ACCESS_SHADER_WRITE_BIT);
     }
     QRY_TRY(record_scene(commands, slot, slot_index, wanted, scene));
     if (scene) {
-      engine::image_barrier(device_.vk(), commands, scene->image(), VK_IMAGE_LAYOUT_GENERAL, VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, kCompute, VK_ACCESS_SHADER_WRITE_BIT, kTransfer,
-                    VK_ACCESS_TRANSFER_READ_BIT);
+      engine::image_barrier(device_.vk(), commands, scene->image(), VK_IMAGE_LAYOUT_GENERAL,
+                            VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, kCompute, VK_ACCESS_SHADER_WRITE_BIT, kTransfer,
+                            VK_ACCESS_TRANSFER_READ_BIT);
       shown_ = scene;
     }
   }
 
   const VkImage screen = swapchain_.images[image_index];
-  engine::image_barrier(device_.vk(), commands, screen, VK_IMAGE_LAYOUT_UNDEFINED, VK_IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL, kTransfer, 0, kTransfer, VK_ACCESS_TRANSFER_WRITE_BIT);
+  engine::image_barrier(device_.vk(), commands, screen, VK_IMAGE_LAYOUT_UNDEFINED, VK_IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL,
+                        kTransfer, 0, kTransfer, VK_ACCESS_TRANSFER_WRITE_BIT);
   VkClearColorValue background{};
   std::copy_n(request.background, 4, background.float32);
   const VkImageSubresourceRange whole{VK_IMAGE_ASPECT_COLOR_BIT, 0, 1, 0, 1};
   vkCmdClearColorImage(commands, screen, VK_IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL, &background, 1, &whole);
   const PixelRect& at = request.viewport;
-  const int right = std::min(at.x + at.width, int(swapchain_.width)), bottom = std::min(at.y + at.height, int(swapchain_.height));
+  const int right = std::min(at.x + at.width, int(swapchain_.width)),
+            bottom = std::min(at.y + at.height, int(swapchain_.height));
   if (shown_ && right > at.x && bottom > at.y && at.x >= 0 && at.y >= 0) {
-    engine::image_barrier(device_.vk(), commands, screen, VK_IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL, VK_IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL, kTransfer, VK_ACCESS_TRANSFER_WRITE_BIT, kTransfer,
-                  VK_ACCESS_TRANSFER_WRITE_BIT);
+    engine::image_barrier(device_.vk(), commands, screen, VK_IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL,
+                          VK_IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL, kTransfer, VK_ACCESS_TRANSFER_WRITE_BIT, kTransfer,
+                          VK_ACCESS_TRANSFER_WRITE_BIT);
     blit(commands, *shown_, screen, at.x, at.y, right, bottom);
   }
 
@@ -396,10 +427,12 @@ Result<void> Presenter::record(Slot& slot, uint32_t slot_index, uint32_t image_i
 }
 
 Result<void> Presenter::prepare_screenshot() {
-  if (!swapchain_.readable) return fail(ErrorCode::unsupported, "this window's images cannot be read back, so there is no screenshot");
+  if (!swapchain_.readable)
+    return fail(ErrorCode::unsupported, "this window's images cannot be read back, so there is no screenshot");
   QRY_TRY(wait_for(screenshot_.value));
   const uint64_t bytes = uint64_t(swapchain_.width) * swapchain_.height * 4;
-  QRY_TRY(engine::ensure_memory(device_, screenshot_.pixels, engine::BufferMemory::host_readback, bytes, "quarry screenshot"));
+  QRY_TRY(engine::ensure_memory(device_, screenshot_.pixels, engine::BufferMemory::host_readback, bytes,
+                                "quarry screenshot"));
   screenshot_.width = swapchain_.width;
   screenshot_.height = swapchain_.height;
   screenshot_.bgra = format_.format == VK_FORMAT_B8G8R8A8_UNORM;
@@ -408,14 +441,18 @@ Result<void> Presenter::prepare_screenshot() {
 }
 
 void Presenter::copy_screen(VkCommandBuffer commands, VkImage image) {
-  engine::image_barrier(device_.vk(), commands, image, VK_IMAGE_LAYOUT_PRESENT_SRC_KHR, VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, VK_PIPELINE_STAGE_COLOR_ATTACHMENT_OUTPUT_BIT,
-                VK_ACCESS_COLOR_ATTACHMENT_WRITE_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_READ_BIT);
+  engine::image_barrier(device_.vk(), commands, image, VK_IMAGE_LAYOUT_PRESENT_SRC_KHR,
+                        VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, VK_PIPELINE_STAGE_COLOR_ATTACHMENT_OUTPUT_BIT,
+                        VK_ACCESS_COLOR_ATTACHMENT_WRITE_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT,
+                        VK_ACCESS_TRANSFER_READ_BIT);
   VkBufferImageCopy region{};
   region.imageSubresource = {VK_IMAGE_ASPECT_COLOR_BIT, 0, 0, 1};
   region.imageExtent = {screenshot_.width, screenshot_.height, 1};
-  vkCmdCopyImageToBuffer(commands, image, VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, screenshot_.pixels->buffer(), 1, &region);
-  engine::image_barrier(device_.vk(), commands, image, VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, VK_IMAGE_LAYOUT_PRESENT_SRC_KHR, VK_PIPELINE_STAGE_TRANSFER_BIT, 0,
-                VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, 0);
+  vkCmdCopyImageToBuffer(commands, image, VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, screenshot_.pixels->buffer(), 1,
+                         &region);
+  engine::image_barrier(device_.vk(), commands, image, VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL,
+                        VK_IMAGE_LAYOUT_PRESENT_SRC_KHR, VK_PIPELINE_STAGE_TRANSFER_BIT, 0,
+                        VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, 0);
   engine::host_read_barrier(device_.vk(), commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT);
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // presenter.hpp - one frame of the editor on the GPU: the ray-marched picture, the panels over it, onto the screen.
 //
-//   SharedWorld --Renderer::record--> scene image (RGBA8, storage) --blit--> swapchain image --Dear ImGui's render pass--> present
+//   SharedWorld --Renderer::record--> scene image (RGBA8, storage) --blit--> swapchain image --Dear ImGui's render
+//   pass--> present
 //
 // Up to three frames are in flight, on a software device one, since there a second one would only let input wait for
 // longer. The only waits are for the frame before these (a timeline semaphore) and for the next image of the window;
@@ -20,9 +21,9 @@
 #include <vector>
 
 #include "app/editor/window/swapchain.hpp"
+#include "engine/pictures/path_tracer.hpp"
 #include "engine/vulkan/commands.hpp"
 #include "engine/vulkan/device_memory.hpp"
-#include "engine/pictures/path_tracer.hpp"
 #include "engine/vulkan/target_image.hpp"
 #include "engine/vulkan/timeline.hpp"
 
@@ -60,8 +61,8 @@ struct FrameRequest {
 class Presenter {
  public:
   // Takes the surface. Sets Dear ImGui's Vulkan backend up; a context must exist.
-  static Result<std::unique_ptr<Presenter>> create(engine::Device& device, engine::Renderer& renderer, VkSurfaceKHR surface, uint32_t width,
-                                                   uint32_t height);
+  static Result<std::unique_ptr<Presenter>> create(engine::Device& device, engine::Renderer& renderer,
+                                                   VkSurfaceKHR surface, uint32_t width, uint32_t height);
   ~Presenter();
 
   // Waits until a frame may be begun, destroys what is no longer read. Before Dear ImGui's NewFrame.
@@ -74,8 +75,8 @@ class Presenter {
   // Records, submits and presents. False: the window has no size now or changed it; nothing was shown.
   Result<bool> draw(const FrameRequest& request, uint32_t window_width, uint32_t window_height);
   uint64_t submitted() const { return timeline_->last(); }  // timeline value of the newest frame
-  uint64_t completed() const;                        // of the newest one that is done
-  Result<void> wait_for(uint64_t value);             // of frames, not of the device
+  uint64_t completed() const;                               // of the newest one that is done
+  Result<void> wait_for(uint64_t value);                    // of frames, not of the device
   // `destroy` runs when no frame submitted until now is in flight any more.
   void retire(std::function<void()> destroy);
   // The window as the last frame with `screenshot` showed it. Waits for that frame.
@@ -87,7 +88,7 @@ class Presenter {
   uint32_t picture_steps() const { return picture_steps_; }
   // GPU time of the newest tile that is done; as picture_ms().
   double tile_ms() const { return tile_ms_; }
-  double picture_rays() const { return picture_rays_; }      // from the eye, in that picture; 0: light paths
+  double picture_rays() const { return picture_rays_; }  // from the eye, in that picture; 0: light paths
   uint32_t screen_width() const { return swapchain_.width; }
   uint32_t screen_height() const { return swapchain_.height; }
 
@@ -98,7 +99,7 @@ class Presenter {
   struct Slot {
     std::unique_ptr<engine::Commands> commands;
     VkSemaphore acquired = VK_NULL_HANDLE;
-    uint64_t value = 0;         // timeline value that this slot's frame signals
+    uint64_t value = 0;  // timeline value that this slot's frame signals
     bool has_times = false;
     uint32_t steps = 0;
     double rays = 0;
@@ -110,7 +111,8 @@ class Presenter {
   Result<engine::TargetImage*> scene_image(uint32_t width, uint32_t height);
   uint32_t slot_index() const { return uint32_t(frames_ % kFrames); }
   Result<void> record(Slot& slot, uint32_t slot_index, uint32_t image_index, const FrameRequest& request);
-  Result<void> record_scene(VkCommandBuffer commands, Slot& slot, uint32_t slot_index, const FrameRequest::Scene& wanted, engine::TargetImage* target);
+  Result<void> record_scene(VkCommandBuffer commands, Slot& slot, uint32_t slot_index,
+                            const FrameRequest::Scene& wanted, engine::TargetImage* target);
   void blit(VkCommandBuffer commands, const engine::TargetImage& from, VkImage to, int x, int y, int right, int bottom);
   void copy_screen(VkCommandBuffer commands, VkImage image);
   Result<void> prepare_screenshot();

@@ -13,7 +13,8 @@ namespace quarry::app {
 Result<void> checked(VkResult result, const char* call) {
   if (result == VK_SUCCESS) return {};
   const bool memory = result == VK_ERROR_OUT_OF_HOST_MEMORY || result == VK_ERROR_OUT_OF_DEVICE_MEMORY;
-  return fail(memory ? ErrorCode::out_of_memory : ErrorCode::device, fmt::format("{} failed (VkResult {})", call, int(result)));
+  return fail(memory ? ErrorCode::out_of_memory : ErrorCode::device,
+              fmt::format("{} failed (VkResult {})", call, int(result)));
 }
 
 Result<VkSurfaceFormatKHR> choose_surface_format(VkPhysicalDevice device, VkSurfaceKHR surface) {
@@ -27,11 +28,11 @@ Result<VkSurfaceFormatKHR> choose_surface_format(VkPhysicalDevice device, VkSurf
   return fail(ErrorCode::unsupported, "the window offers no 8-bit RGBA format");
 }
 
-Result<Swapchain> create_swapchain(const engine::Device& device, VkSurfaceKHR surface, VkSurfaceFormatKHR format, VkRenderPass render_pass,
-                                   uint32_t width, uint32_t height, VkSwapchainKHR old) {
+Result<Swapchain> create_swapchain(const engine::Device& device, VkSurfaceKHR surface, VkSurfaceFormatKHR format,
+                                   VkRenderPass render_pass, uint32_t width, uint32_t height, VkSwapchainKHR old) {
   VkSurfaceCapabilitiesKHR capabilities{};
   QRY_TRY(checked(vkGetPhysicalDeviceSurfaceCapabilitiesKHR(device.physical_device(), surface, &capabilities),
-                          "vkGetPhysicalDeviceSurfaceCapabilitiesKHR"));
+                  "vkGetPhysicalDeviceSurfaceCapabilitiesKHR"));
   if (!(capabilities.supportedUsageFlags & VK_IMAGE_USAGE_TRANSFER_DST_BIT))
     return fail(ErrorCode::unsupported, "the window's images cannot be copied into");
   Swapchain made;
@@ -57,8 +58,9 @@ Result<Swapchain> create_swapchain(const engine::Device& device, VkSurfaceKHR su
                     (made.readable ? VkImageUsageFlags(VK_IMAGE_USAGE_TRANSFER_SRC_BIT) : 0u);
   info.imageSharingMode = VK_SHARING_MODE_EXCLUSIVE;
   info.preTransform = capabilities.currentTransform;
-  info.compositeAlpha = capabilities.supportedCompositeAlpha & VK_COMPOSITE_ALPHA_OPAQUE_BIT_KHR ? VK_COMPOSITE_ALPHA_OPAQUE_BIT_KHR
-                                                                                                : VK_COMPOSITE_ALPHA_INHERIT_BIT_KHR;
+  info.compositeAlpha = capabilities.supportedCompositeAlpha & VK_COMPOSITE_ALPHA_OPAQUE_BIT_KHR
+                            ? VK_COMPOSITE_ALPHA_OPAQUE_BIT_KHR
+                            : VK_COMPOSITE_ALPHA_INHERIT_BIT_KHR;
   info.presentMode = VK_PRESENT_MODE_FIFO_KHR;  // the one mode that is always there; the editor draws on demand
   info.clipped = VK_TRUE;
   info.oldSwapchain = old;
@@ -83,8 +85,11 @@ Result<Swapchain> create_swapchain(const engine::Device& device, VkSurfaceKHR su
     frame.width = made.width, frame.height = made.height, frame.layers = 1;
     const VkSemaphoreCreateInfo semaphore{VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, nullptr, 0};
     auto done = checked(vkCreateImageView(device.handle(), &view, nullptr, &made.views[i]), "vkCreateImageView");
-    if (done) done = checked(vkCreateFramebuffer(device.handle(), &frame, nullptr, &made.framebuffers[i]), "vkCreateFramebuffer");
-    if (done) done = checked(vkCreateSemaphore(device.handle(), &semaphore, nullptr, &made.drawn[i]), "vkCreateSemaphore");
+    if (done)
+      done =
+          checked(vkCreateFramebuffer(device.handle(), &frame, nullptr, &made.framebuffers[i]), "vkCreateFramebuffer");
+    if (done)
+      done = checked(vkCreateSemaphore(device.handle(), &semaphore, nullptr, &made.drawn[i]), "vkCreateSemaphore");
     if (!done) {
       destroy_swapchain(device.handle(), made);
       return tl::unexpected<Error>(done.error());

@@ -26,8 +26,8 @@ struct Swapchain {
 Result<VkSurfaceFormatKHR> choose_surface_format(VkPhysicalDevice device, VkSurfaceKHR surface);
 // `old` (may be null) is retired by this; it must still be destroyed. Width and height are a wish: the surface's own
 // size wins.
-Result<Swapchain> create_swapchain(const engine::Device& device, VkSurfaceKHR surface, VkSurfaceFormatKHR format, VkRenderPass render_pass,
-                                   uint32_t width, uint32_t height, VkSwapchainKHR old);
+Result<Swapchain> create_swapchain(const engine::Device& device, VkSurfaceKHR surface, VkSurfaceFormatKHR format,
+                                   VkRenderPass render_pass, uint32_t width, uint32_t height, VkSwapchainKHR old);
 void destroy_swapchain(VkDevice device, Swapchain& swapchain);
 
 // A Vulkan structure with its type set and all else zero.

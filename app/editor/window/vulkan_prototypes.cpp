@@ -28,8 +28,11 @@ Result<void> load_vulkan_prototypes(PFN_vkGetInstanceProcAddr get_instance_proc_
 #define QRY_LOAD(name) name = reinterpret_cast<PFN_##name>(lookup(#name));
   QRY_EDITOR_VULKAN_FUNCTIONS(QRY_LOAD)
 #undef QRY_LOAD
-  ImGui_ImplVulkan_LoadFunctions([](const char* name, void* user) { return (*static_cast<Lookup*>(user))(name); }, &lookup);
-  if (lookup.missing) return fail(ErrorCode::unsupported, std::string("the Vulkan loader lacks ") + lookup.missing + ", which a window needs");
+  ImGui_ImplVulkan_LoadFunctions([](const char* name, void* user) { return (*static_cast<Lookup*>(user))(name); },
+                                 &lookup);
+  if (lookup.missing)
+    return fail(ErrorCode::unsupported,
+                std::string("the Vulkan loader lacks ") + lookup.missing + ", which a window needs");
   return {};
 }
 

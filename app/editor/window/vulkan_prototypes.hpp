@@ -13,14 +13,22 @@
 
 namespace quarry::app {
 
+// clang-format off
 #define QRY_EDITOR_VULKAN_FUNCTIONS(X) \
-  X(vkAcquireNextImageKHR) X(vkCmdBeginRenderPass) X(vkCmdBlitImage) X(vkCmdClearColorImage) X(vkCmdCopyImageToBuffer) X(vkCmdEndRenderPass) \
-  X(vkCmdResetQueryPool) X(vkCmdWriteTimestamp) X(vkCreateDescriptorPool) X(vkCreateFramebuffer) X(vkCreateImageView) X(vkCreateQueryPool) \
-  X(vkCreateRenderPass) X(vkCreateSemaphore) X(vkCreateSwapchainKHR) X(vkDestroyDescriptorPool) X(vkDestroyFramebuffer) X(vkDestroyImageView) \
-  X(vkDestroyQueryPool) X(vkDestroyRenderPass) X(vkDestroySemaphore) X(vkDestroySurfaceKHR) X(vkDestroySwapchainKHR) X(vkDeviceWaitIdle) \
-  X(vkGetPhysicalDeviceProperties) X(vkGetPhysicalDeviceQueueFamilyProperties) X(vkGetPhysicalDeviceSurfaceCapabilitiesKHR) \
-  X(vkGetPhysicalDeviceSurfaceFormatsKHR) X(vkGetPhysicalDeviceSurfaceSupportKHR) X(vkGetQueryPoolResults) X(vkGetSwapchainImagesKHR) \
+  X(vkAcquireNextImageKHR) X(vkCmdBeginRenderPass) X(vkCmdBlitImage) X(vkCmdClearColorImage) \
+  X(vkCmdCopyImageToBuffer) X(vkCmdEndRenderPass) \
+  X(vkCmdResetQueryPool) X(vkCmdWriteTimestamp) X(vkCreateDescriptorPool) X(vkCreateFramebuffer) \
+  X(vkCreateImageView) X(vkCreateQueryPool) \
+  X(vkCreateRenderPass) X(vkCreateSemaphore) X(vkCreateSwapchainKHR) X(vkDestroyDescriptorPool) \
+  X(vkDestroyFramebuffer) X(vkDestroyImageView) \
+  X(vkDestroyQueryPool) X(vkDestroyRenderPass) X(vkDestroySemaphore) X(vkDestroySurfaceKHR) \
+  X(vkDestroySwapchainKHR) X(vkDeviceWaitIdle) \
+  X(vkGetPhysicalDeviceProperties) X(vkGetPhysicalDeviceQueueFamilyProperties) \
+  X(vkGetPhysicalDeviceSurfaceCapabilitiesKHR) \
+  X(vkGetPhysicalDeviceSurfaceFormatsKHR) X(vkGetPhysicalDeviceSurfaceSupportKHR) X(vkGetQueryPoolResults) \
+  X(vkGetSwapchainImagesKHR) \
   X(vkQueuePresentKHR) X(vkQueueSubmit)
+// clang-format on
 
 #define QRY_DECLARE(name) inline PFN_##name name = nullptr;
 QRY_EDITOR_VULKAN_FUNCTIONS(QRY_DECLARE)

@@ -73,7 +73,8 @@ void main() {
     const uint tiles = qry_tiles_across(f.width) * qry_tiles_down(f.height);
     const uint tile = qry_dispatch_tile();
     if (tile < tiles) {
-      const float depth = qry_tile_beam(push.root, tile, of(f.origin), of(f.forward), of(f.right), of(f.up), uvec2(f.width, f.height));
+      const float depth =
+          qry_tile_beam(push.root, tile, of(f.origin), of(f.forward), of(f.right), of(f.up), uvec2(f.width, f.height));
       if (gl_SubgroupInvocationID == 0u) QryFloats(f.beams).at[tile] = depth;
     }
     return;
@@ -84,12 +85,17 @@ void main() {
   const uint pixel = at.y * f.width + at.x;
   if (kPass == kQryBenchMakeRays) {
     const vec3 d = pixel_direction(f, vec2(at) + 0.5);
-    QryVisibilityRef(f.visibility).at[pixel] = uvec4(floatBitsToUint(d.x), floatBitsToUint(d.y), floatBitsToUint(d.z), 0u);
+    QryVisibilityRef(f.visibility).at[pixel] =
+        uvec4(floatBitsToUint(d.x), floatBitsToUint(d.y), floatBitsToUint(d.z), 0u);
     return;
   }
   if (kPass == kQryBenchPrimary) {
     const vec3 ray = pixel_ray(f, vec2(at) + 0.5), d = unit(ray);
-    const float t_min = kFromBeams ? QryFloats(f.beams).at[(at.y / kQryBeamTileHigh) * qry_tiles_across(f.width) + at.x / kQryBeamTileWide] / one_over_length(ray) : 0.0;
+    const float t_min =
+        kFromBeams
+            ? QryFloats(f.beams).at[(at.y / kQryBeamTileHigh) * qry_tiles_across(f.width) + at.x / kQryBeamTileWide] /
+                  one_over_length(ray)
+            : 0.0;
     const QryHit hit = qry_traverse(push.root, of(f.origin), d, t_min, 1e29, 0u);
     uvec4 visible = uvec4(floatBitsToUint(hit.t), 0u, 0u, min(hit.steps, 0xFFFFu) | (min(hit.sectors, 0xFFFFu) << 16));
     if (hit.t >= 0.0) {
@@ -110,7 +116,8 @@ void main() {
       const uint count = f.width * f.height;
       float open = 0.0;
       for (uint i = 0u; i < 4u; ++i) open += QryFloats(f.open).at[i * count + pixel];
-      color = albedo * (0.25 * open * vec3(0.45, 0.55, 0.7) + QryFloats(f.lit).at[pixel] * max(dot(normal_of(face), of(f.sun)), 0.0) * vec3(0.9, 0.8, 0.65));
+      color = albedo * (0.25 * open * vec3(0.45, 0.55, 0.7) +
+                        QryFloats(f.lit).at[pixel] * max(dot(normal_of(face), of(f.sun)), 0.0) * vec3(0.9, 0.8, 0.65));
     }
     QryPixels(f.picture).at[pixel] = packUnorm4x8(vec4(sqrt(clamp(color, 0.0, 1.0)), 1.0));
     return;
@@ -134,7 +141,8 @@ void main() {
   } else {
     for (uint i = 0u; i < kRaysAThread; ++i) {
       const uint ray = gl_GlobalInvocationID.z * kRaysAThread + i;
-      const bool occluded = qry_occluded(push.root, o, qry_ray_setup(push.root, ambient_direction(pixel, ray, face)), f.reach);
+      const bool occluded =
+          qry_occluded(push.root, o, qry_ray_setup(push.root, ambient_direction(pixel, ray, face)), f.reach);
       QryFloats(late.frame.open).at[ray * push.pixels + pixel] = occluded ? 0.0 : 1.0;
     }
   }

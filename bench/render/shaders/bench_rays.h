@@ -17,7 +17,7 @@ struct QryBenchFrame {
   QRY_F32 right[3];
   QRY_F32 up[3];
   QRY_F32 sun[3];
-  QRY_F32 reach;  // of ambient rays
+  QRY_F32 reach;          // of ambient rays
   QRY_F32 pixel_step[2];  // 2 / width, -2 / height
   QRY_U32 width;
   QRY_U32 height;

@@ -7,12 +7,13 @@
 
 namespace quarry::hashgrid::kernels {
 
-
 // values[i]: the table's value, or the reserved value. Either output may be null. hits: added to.
-__global__ void __launch_bounds__(kFindThreads) find_keys(GridView view, const uint32_t* keys, size_t count, uint32_t* values,
-                                                          uint8_t* depths, unsigned long long* hits, unsigned long long* refused) {
+__global__ void __launch_bounds__(kFindThreads)
+    find_keys(GridView view, const uint32_t* keys, size_t count, uint32_t* values, uint8_t* depths,
+              unsigned long long* hits, unsigned long long* refused) {
   uint32_t hit_count = 0, refused_count = 0;
-  for (size_t base = size_t{blockIdx.x} * kFindThreads + threadIdx.x / 32 * 32; base < count; base += size_t{gridDim.x} * kFindThreads) {
+  for (size_t base = size_t{blockIdx.x} * kFindThreads + threadIdx.x / 32 * 32; base < count;
+       base += size_t{gridDim.x} * kFindThreads) {
     const size_t i = base + threadIdx.x % 32;
     const uint32_t key = i < count ? __ldcs(keys + i) : kQryReservedKey;
     const Found found = find_by_warp(view, key);

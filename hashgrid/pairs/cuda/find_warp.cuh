@@ -26,7 +26,8 @@ __device__ inline Found find_by_warp(const GridView& view, uint32_t key) {
   // needs no sector; its partner may need one. Returns the value, or the reserved one, and whether the sector has a
   // never-used slot.
   const auto probe = [&](const uint64_t* mine, bool wanted) {
-    const auto other = reinterpret_cast<const uint64_t*>(__shfl_xor_sync(0xFFFFFFFFu, reinterpret_cast<unsigned long long>(mine), 1));
+    const auto other =
+        reinterpret_cast<const uint64_t*>(__shfl_xor_sync(0xFFFFFFFFu, reinterpret_cast<unsigned long long>(mine), 1));
     const bool other_wanted = __shfl_xor_sync(0xFFFFFFFFu, wanted, 1);
     ulonglong2 a = make_ulonglong2(0, 0), b = make_ulonglong2(0, 0);
     if (odd ? other_wanted : wanted) a = load_two_words((odd ? other : mine) + (odd ? 2 : 0));
@@ -37,8 +38,11 @@ __device__ inline Found find_by_warp(const GridView& view, uint32_t key) {
       if (detail::low(two.y) == looked_for) value = detail::high(two.y);
       return value;
     };
-    const auto never_in = [](const ulonglong2& two) { return uint32_t{two.x == detail::kNeverUsed || two.y == detail::kNeverUsed}; };
-    const uint32_t value_a = value_in(a, odd ? other_stored : stored), value_b = value_in(b, odd ? stored : other_stored);
+    const auto never_in = [](const ulonglong2& two) {
+      return uint32_t{two.x == detail::kNeverUsed || two.y == detail::kNeverUsed};
+    };
+    const uint32_t value_a = value_in(a, odd ? other_stored : stored),
+                   value_b = value_in(b, odd ? stored : other_stored);
     const uint32_t never_a = never_in(a), never_b = never_in(b);
     const uint32_t got = __shfl_xor_sync(0xFFFFFFFFu, odd ? value_a : value_b, 1);
     const uint32_t got_never = __shfl_xor_sync(0xFFFFFFFFu, odd ? never_a : never_b, 1);

@@ -23,8 +23,8 @@ bool worth_merging(uint32_t page_count, size_t count, bool fresh);
 // stream. No concurrent use of the table. Memory traffic per key: 40 bytes, and of the table one write (and one read,
 // unless `fresh`). Scratch memory: about 20 bytes a key from the stream's pool. Errors: device, out_of_memory (the
 // table is unchanged).
-Result<BulkReport> bulk_merge(const gpu::DeviceStream& stream, const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count,
-                              bool fresh);
+Result<BulkReport> bulk_merge(const gpu::DeviceStream& stream, const GridView& view, const uint32_t* keys,
+                              const uint32_t* values, size_t count, bool fresh);
 
 // Whether a batch is dense enough to go page by page although every key is processed by itself.
 bool worth_windows(uint32_t page_count, size_t count);
@@ -33,11 +33,13 @@ bool worth_windows(uint32_t page_count, size_t count);
 // own compare-and-swap. Of duplicates in the batch, one is inserted; any of them may be the last one assigned. Waits
 // for the stream. Memory traffic per key: 40 bytes for the split, a sector read and written. Returns nothing if too
 // many keys are equal for a page's list. Errors: device, out_of_memory. In both cases the table is unchanged.
-Result<std::optional<BulkReport>> bulk_upsert(const gpu::DeviceStream& stream, const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, bool assigns);
+Result<std::optional<BulkReport>> bulk_upsert(const gpu::DeviceStream& stream, const GridView& view,
+                                              const uint32_t* keys, const uint32_t* values, size_t count, bool assigns);
 
 // Erases the batch in the order of pages, each page fetched into the L2 cache before its keys are looked up: twice as
 // fast as in the batch's order. Each key is erased by its own compare-and-swap, so it may run beside the same
 // operations as erase. Waits for the stream. Empty result and errors as for bulk_upsert.
-Result<std::optional<BulkReport>> bulk_erase(const gpu::DeviceStream& stream, const GridView& view, const uint32_t* keys, size_t count);
+Result<std::optional<BulkReport>> bulk_erase(const gpu::DeviceStream& stream, const GridView& view,
+                                             const uint32_t* keys, size_t count);
 
 }  // namespace quarry::hashgrid

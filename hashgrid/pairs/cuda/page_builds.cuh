@@ -34,19 +34,19 @@ using Atomic64 = unsigned long long;
 struct MergePage {
   uint64_t words[kQryOwnWords];
   uint32_t taken[kQryBucketsPerPage];  // claims on each bucket; 4 or more: full
-  uint64_t walkers[kWalkers];  // pairs; later, keys that their walks put into the stash, with slot numbers
+  uint64_t walkers[kWalkers];          // pairs; later, keys that their walks put into the stash, with slot numbers
   uint32_t listed, walker_count, next_walker, stash_tickets, present, refused, live, leaving;
 };
 
-__device__ inline uint32_t bucket_of(uint32_t stored, uint32_t page_count) { return qry_home_bucket(stored, page_count); }
+__device__ inline uint32_t bucket_of(uint32_t stored, uint32_t page_count) {
+  return qry_home_bucket(stored, page_count);
+}
 // The slot of a bucket's n-th claim. Rotated from bucket to bucket, so that a warp's stores spread over the banks.
 __device__ inline uint32_t claimed_slot(uint32_t bucket, uint32_t n) { return (n + (bucket >> 2)) & 3u; }
 __device__ inline uint64_t* bucket_words(MergePage& page, uint32_t bucket) {
   return page.words + (kQryStateSectors + bucket) * kQrySlotsPerSector;
 }
-__device__ inline uint32_t claim(MergePage& page, uint32_t bucket) {
-  return atomicAdd(&page.taken[bucket], 1u);
-}
+__device__ inline uint32_t claim(MergePage& page, uint32_t bucket) { return atomicAdd(&page.taken[bucket], 1u); }
 __device__ inline uint32_t state_of(const MergePage& page, uint32_t sector) {
   return uint32_t(page.words[qry_state_word(sector)] >> qry_state_shift(sector)) & 3u;
 }
@@ -76,7 +76,8 @@ __device__ inline uint32_t stash_number(const GridView& view, const uint64_t* sl
   return uint32_t(word / kQryPageWords) * kPageStashSlots + uint32_t(word % kQryPageWords) - kQryOwnWords;
 }
 __device__ inline Atomic64* stash_slot_of(const GridView& view, uint32_t number) {
-  return reinterpret_cast<Atomic64*>(view.words + size_t{number / kPageStashSlots} * kQryPageWords + kQryOwnWords + number % kPageStashSlots);
+  return reinterpret_cast<Atomic64*>(view.words + size_t{number / kPageStashSlots} * kQryPageWords + kQryOwnWords +
+                                     number % kPageStashSlots);
 }
 
 // Packs live pairs to the front of the bucket in the order of claims, without duplicates; freed slots become `gap`.
@@ -96,7 +97,8 @@ __device__ inline uint32_t pack_bucket(uint64_t* first, uint32_t bucket, uint64_
 // Whether two slots of a bucket hold the same key.
 __device__ inline bool has_copies(const uint64_t* first) {
   const FourWords f = four_words(first);
-  const uint32_t a = detail::low(f.word[0]), b = detail::low(f.word[1]), c = detail::low(f.word[2]), d = detail::low(f.word[3]);
+  const uint32_t a = detail::low(f.word[0]), b = detail::low(f.word[1]), c = detail::low(f.word[2]),
+                 d = detail::low(f.word[3]);
   return ((a == b || a == c || a == d) && a != kQryReservedKey) || ((b == c || b == d) && b != kQryReservedKey) ||
          (c == d && c != kQryReservedKey);
 }
@@ -104,8 +106,8 @@ __device__ inline bool has_copies(const uint64_t* first) {
 // kFresh: the table is known to be empty and never used; its content is not read. Otherwise `gap_phase` stamps slots
 // that are freed.
 template <uint32_t kThreads, uint32_t kHeld, uint32_t kBlocks, bool kFresh>
-__global__ void __launch_bounds__(kThreads, kBlocks) merge_pages(GridView view, uint32_t gap_phase, uint2* lists, uint32_t room,
-                                                                 uint32_t* sizes, MergeTotals* totals) {
+__global__ void __launch_bounds__(kThreads, kBlocks)
+    merge_pages(GridView view, uint32_t gap_phase, uint2* lists, uint32_t room, uint32_t* sizes, MergeTotals* totals) {
   extern __shared__ __align__(128) unsigned char shared_bytes[];
   MergePage& page = *reinterpret_cast<MergePage*>(shared_bytes);
   if (totals->overflowed != 0) return;
@@ -124,13 +126,16 @@ __global__ void __launch_bounds__(kThreads, kBlocks) merge_pages(GridView view, 
     if (j * kThreads + thread < size) held[j] = __ldcs(list + j * kThreads + thread);
   if (kFresh) {
     for (uint32_t i = thread; i < kQryOwnWords / 2; i += kThreads)
-      in_shared[i] = i < detail::kFirstSlotWord / 2 ? make_ulonglong2(0, 0) : make_ulonglong2(detail::kNeverUsed, detail::kNeverUsed);
+      in_shared[i] = i < detail::kFirstSlotWord / 2 ? make_ulonglong2(0, 0)
+                                                    : make_ulonglong2(detail::kNeverUsed, detail::kNeverUsed);
     for (uint32_t i = thread; i < kQryBucketsPerPage; i += kThreads) page.taken[i] = 0;
   } else {
 #pragma unroll 8
     for (uint32_t i = thread; i < kQryOwnWords / 2; i += kThreads) in_shared[i] = __ldcs(in_table + i);
   }
-  if (thread == 0) page.listed = page.walker_count = page.next_walker = page.stash_tickets = page.present = page.refused = page.live = page.leaving = 0;
+  if (thread == 0)
+    page.listed = page.walker_count = page.next_walker = page.stash_tickets = page.present = page.refused = page.live =
+        page.leaving = 0;
   __syncthreads();
 
   // A bucket that keys have overflowed must not have a never-used slot: (I) of view_impl.hpp.
@@ -169,7 +174,8 @@ __global__ void __launch_bounds__(kThreads, kBlocks) merge_pages(GridView view, 
         if (!has && state != 0) {
           const QryProbeSequence probes = qry_probe_sequence(held[j].x, page_count);
           has = slots_with(page.words + probes.second_sector * kQrySlotsPerSector, key) != 0 ||
-                ((state & kQryBucketToStash) != 0 && detail::locate_in_stash<detail::SharedWords>(view, probes, key).slot != nullptr);
+                ((state & kQryBucketToStash) != 0 &&
+                 detail::locate_in_stash<detail::SharedWords>(view, probes, key).slot != nullptr);
         }
         known |= uint32_t{has} << j;
       }
@@ -183,8 +189,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks) merge_pages(GridView view, 
       const uint32_t n = claim(page, bucket);
       if (n < kQrySlotsPerSector)
         bucket_words(page, bucket)[claimed_slot(bucket, n)] = detail::pair_word(held[j].x, held[j].y);
-      else
-        list[atomicAdd(&page.listed, 1u)] = held[j];
+      else list[atomicAdd(&page.listed, 1u)] = held[j];
     }
   }
   __syncthreads();
@@ -192,7 +197,8 @@ __global__ void __launch_bounds__(kThreads, kBlocks) merge_pages(GridView view, 
   for (uint32_t bucket = thread; bucket < kQryBucketsPerPage; bucket += kThreads) {
     uint64_t* const first = bucket_words(page, bucket);
     if (!has_copies(first)) continue;
-    const uint32_t before = min(page.taken[bucket], kQrySlotsPerSector), now = pack_bucket(first, bucket, gap_in(bucket));
+    const uint32_t before = min(page.taken[bucket], kQrySlotsPerSector),
+                   now = pack_bucket(first, bucket, gap_in(bucket));
     page.taken[bucket] = now;
     atomicAdd(&page.present, before - now);
   }
@@ -230,10 +236,8 @@ __global__ void __launch_bounds__(kThreads, kBlocks) merge_pages(GridView view, 
         bucket_words(page, bucket)[claimed_slot(bucket, n)] = word;
       } else {
         const uint32_t walker = atomicAdd(&page.walker_count, 1u);
-        if (walker < kWalkers)
-          page.walkers[walker] = word;
-        else
-          atomicAdd(&page.refused, 1u);
+        if (walker < kWalkers) page.walkers[walker] = word;
+        else atomicAdd(&page.refused, 1u);
       }
     }
     __syncthreads();
@@ -268,7 +272,8 @@ __global__ void __launch_bounds__(kThreads, kBlocks) merge_pages(GridView view, 
         const QryProbeSequence probes = qry_probe_sequence(detail::low(hand), page_count);
         if (for_stash != 0 && atomicAdd(&page.stash_tickets, 1u) < for_stash && into_stash(probes)) continue;
         random = random * 1664525u + 1013904223u;
-        bucket = (random >> 28 & 1u) != 0 ? probes.home_sector - kQryStateSectors : probes.second_sector - kQryStateSectors;
+        bucket =
+            (random >> 28 & 1u) != 0 ? probes.home_sector - kQryStateSectors : probes.second_sector - kQryStateSectors;
         steps = 0;
       }
       const uint32_t n = claim(page, bucket);
@@ -358,8 +363,9 @@ __global__ void __launch_bounds__(kThreads, kBlocks) merge_pages(GridView view, 
 }
 
 // The end of merge_pages, for the whole table: frees the stash slots that it listed.
-__global__ void __launch_bounds__(kLeaveThreads) leave_stash(GridView view, uint32_t gap_phase, const uint2* lists, uint32_t room, const uint32_t* sizes,
-                                                             const MergeTotals* totals) {
+__global__ void __launch_bounds__(kLeaveThreads)
+    leave_stash(GridView view, uint32_t gap_phase, const uint2* lists, uint32_t room, const uint32_t* sizes,
+                const MergeTotals* totals) {
   if (totals->overflowed != 0) return;
   constexpr uint32_t kLanes = kLeaveThreads / kLeavePages;
   const uint32_t page = blockIdx.x * kLeavePages + threadIdx.x / kLanes;

@@ -5,35 +5,41 @@
 // thread: compute-sanitizer's racecheck must find nothing.
 #pragma once
 
-#include "hashgrid/pairs/cuckoo.hpp"
 #include "hashgrid/cuda/stats_sums.cuh"
 #include "hashgrid/cuda/tuning.cuh"
+#include "hashgrid/pairs/cuckoo.hpp"
 
 namespace quarry::hashgrid::kernels {
 
 constexpr uint32_t kWarpsPerBlock = kPageThreads / 32;
 constexpr uint32_t kWordsPerThread = kQryPageWords / kPageThreads;
 
-__device__ inline uint64_t fresh_word(uint32_t index) { return index < detail::kFirstSlotWord ? 0 : detail::kNeverUsed; }
+__device__ inline uint64_t fresh_word(uint32_t index) {
+  return index < detail::kFirstSlotWord ? 0 : detail::kNeverUsed;
+}
 
 __device__ inline bool claim_shared(uint64_t* word, uint64_t desired) {
-  return atomicCAS(reinterpret_cast<AtomicWord*>(word), AtomicWord{detail::kNeverUsed}, AtomicWord{desired}) == detail::kNeverUsed;
+  return atomicCAS(reinterpret_cast<AtomicWord*>(word), AtomicWord{detail::kNeverUsed}, AtomicWord{desired}) ==
+         detail::kNeverUsed;
 }
 
 __global__ void __launch_bounds__(kPageThreads) clear_pages(uint64_t* words, uint32_t page_count) {
   for (uint32_t page = blockIdx.x; page < page_count; page += gridDim.x) {
     ulonglong2* out = reinterpret_cast<ulonglong2*>(words + size_t{page} * kQryPageWords);
-    for (uint32_t i = threadIdx.x; i < kQryPageWords / 2; i += kPageThreads) out[i] = make_ulonglong2(fresh_word(2 * i), fresh_word(2 * i + 1));
+    for (uint32_t i = threadIdx.x; i < kQryPageWords / 2; i += kPageThreads)
+      out[i] = make_ulonglong2(fresh_word(2 * i), fresh_word(2 * i + 1));
   }
 }
 
 // Enumeration, first pass: pairs in each page.
-__global__ void __launch_bounds__(kPageThreads) count_pairs(const uint64_t* words, uint32_t page_count, uint64_t* counts) {
+__global__ void __launch_bounds__(kPageThreads)
+    count_pairs(const uint64_t* words, uint32_t page_count, uint64_t* counts) {
   __shared__ uint32_t warp_counts[kWarpsPerBlock];
   for (uint32_t page = blockIdx.x; page < page_count; page += gridDim.x) {
     const uint64_t* w = words + size_t{page} * kQryPageWords;
     uint32_t live = 0;
-    for (uint32_t i = threadIdx.x; i < kQryPageWords; i += kPageThreads) live += i >= detail::kFirstSlotWord && !detail::is_empty(w[i]);
+    for (uint32_t i = threadIdx.x; i < kQryPageWords; i += kPageThreads)
+      live += i >= detail::kFirstSlotWord && !detail::is_empty(w[i]);
     for (uint32_t step = 16; step != 0; step /= 2) live += __shfl_down_sync(0xFFFFFFFFu, live, step);
     if (threadIdx.x % 32 == 0) warp_counts[threadIdx.x / 32] = live;
     __syncthreads();
@@ -47,8 +53,9 @@ __global__ void __launch_bounds__(kPageThreads) count_pairs(const uint64_t* word
 }
 
 // Second pass: writes the pairs of each page, in memory order, from begins[page] on.
-__global__ void __launch_bounds__(kPageThreads) write_pairs(const uint64_t* words, uint32_t page_count, uint32_t locality, const uint64_t* begins, uint32_t* keys,
-                                                            uint32_t* values, uint64_t capacity) {
+__global__ void __launch_bounds__(kPageThreads)
+    write_pairs(const uint64_t* words, uint32_t page_count, uint32_t locality, const uint64_t* begins, uint32_t* keys,
+                uint32_t* values, uint64_t capacity) {
   __shared__ uint32_t ranks[kWordsPerThread * kWarpsPerBlock];  // pairs before each warp's row of 32 words
   const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   for (uint32_t page = blockIdx.x; page < page_count; page += gridDim.x) {
@@ -117,11 +124,10 @@ __global__ void __launch_bounds__(kPageThreads) sum_stats(const uint64_t* words,
           continue;
         }
         ++here;
-        const uint32_t depth = detail::depth_at(qry_probe_sequence(detail::low(word), page_count), page * kQrySectorsPerPage + sector, page_count);
-        if (depth == 1)
-          ++first_sector;
-        else
-          atomicAdd(&depths[min(depth, kDepthBins) - 1], 1u);
+        const uint32_t depth = detail::depth_at(qry_probe_sequence(detail::low(word), page_count),
+                                                page * kQrySectorsPerPage + sector, page_count);
+        if (depth == 1) ++first_sector;
+        else atomicAdd(&depths[min(depth, kDepthBins) - 1], 1u);
       }
       live += here;
       if (sector >= kQryStashFirstSector) {
@@ -149,7 +155,8 @@ __global__ void __launch_bounds__(kPageThreads) sum_stats(const uint64_t* words,
   atomicAdd(&area_all, area);
   atomicAdd(&spilled_all, spilled);
   __syncthreads();
-  if (threadIdx.x < kDepthBins && depths[threadIdx.x] != 0) atomicAdd(&sums->depth_histogram[threadIdx.x], AtomicWord{depths[threadIdx.x]});
+  if (threadIdx.x < kDepthBins && depths[threadIdx.x] != 0)
+    atomicAdd(&sums->depth_histogram[threadIdx.x], AtomicWord{depths[threadIdx.x]});
   if (threadIdx.x <= kQrySlotsPerSector) atomicAdd(&sums->bucket_fill[threadIdx.x], AtomicWord{fill[threadIdx.x]});
   if (threadIdx.x == 0) {
     atomicAdd(&sums->live, live_all);
@@ -192,7 +199,8 @@ __global__ void __launch_bounds__(kPageThreads, 5) sweep_pages(uint64_t* words, 
     for (uint32_t r = 0; r < kRounds; ++r)
       if (r * kPageThreads + threadIdx.x < kVectors) held[r] = __ldcs(in_table + r * kPageThreads + threadIdx.x);
     if (threadIdx.x == 0) away_count = 0;
-    const bool in_stash = __syncthreads_or(threadIdx.x < detail::kFirstSlotWord / 2 && ((held[0].x | held[0].y) & 0xAAAAAAAAAAAAAAAAu) != 0) != 0;
+    const bool in_stash = __syncthreads_or(threadIdx.x < detail::kFirstSlotWord / 2 &&
+                                           ((held[0].x | held[0].y) & 0xAAAAAAAAAAAAAAAAu) != 0) != 0;
     uint32_t mine = 0;
 #pragma unroll
     for (uint32_t r = 0; r < kRounds; ++r) {
@@ -204,7 +212,9 @@ __global__ void __launch_bounds__(kPageThreads, 5) sweep_pages(uint64_t* words, 
         mine |= uint32_t{i / 2 != home} << bit;
         return AtomicWord{word};
       };
-      in_shared[i] = i < detail::kFirstSlotWord / 2 ? make_ulonglong2(0, 0) : make_ulonglong2(note(held[r].x, 2 * r), note(held[r].y, 2 * r + 1));
+      in_shared[i] = i < detail::kFirstSlotWord / 2
+                         ? make_ulonglong2(0, 0)
+                         : make_ulonglong2(note(held[r].x, 2 * r), note(held[r].y, 2 * r + 1));
     }
     if (mine != 0) {
       uint32_t at = atomicAdd(&away_count, uint32_t(__popc(mine)));
@@ -244,7 +254,8 @@ __global__ void __launch_bounds__(kPageThreads, 5) sweep_pages(uint64_t* words, 
       moved = __syncthreads_or(moved);
     }
     for (uint32_t e = threadIdx.x; e < count; e += kPageThreads)
-      if (away[e] != 0) mark_overflow(page, qry_probe_sequence(detail::low(page[away[e]]), page_count).home_sector, kQryBucketSpilled);
+      if (away[e] != 0)
+        mark_overflow(page, qry_probe_sequence(detail::low(page[away[e]]), page_count).home_sector, kQryBucketSpilled);
     __syncthreads();
     if (in_stash) {  // the page's keys in the stash: no other block touches their slots
       const QryStashGroup group = qry_stash_group(p, page_count);
@@ -260,17 +271,16 @@ __global__ void __launch_bounds__(kPageThreads, 5) sweep_pages(uint64_t* words, 
           bits = kQryBucketSpilled;
           placed = claim_in_bucket(page, probes.second_sector, probes, word);
         }
-        if (placed)
-          atomicExch(reinterpret_cast<AtomicWord*>(slot), AtomicWord{detail::kNeverUsed});
-        else
-          bits |= kQryBucketToStash;
+        if (placed) atomicExch(reinterpret_cast<AtomicWord*>(slot), AtomicWord{detail::kNeverUsed});
+        else bits |= kQryBucketToStash;
         if (bits != 0) mark_overflow(page, probes.home_sector, bits);
       }
       __syncthreads();
     }
 #pragma unroll
     for (uint32_t r = 0; r < kRounds; ++r)
-      if (r * kPageThreads + threadIdx.x < kVectors) __stcs(in_table + r * kPageThreads + threadIdx.x, in_shared[r * kPageThreads + threadIdx.x]);
+      if (r * kPageThreads + threadIdx.x < kVectors)
+        __stcs(in_table + r * kPageThreads + threadIdx.x, in_shared[r * kPageThreads + threadIdx.x]);
     __syncthreads();
   }
 }
@@ -301,7 +311,9 @@ __global__ void __launch_bounds__(kPageThreads) sweep_stashes(uint64_t* words, u
 #pragma unroll
         for (uint32_t s = 0; s < kQrySlotsPerSector; ++s) {
           uint64_t expected = detail::kNeverUsed;
-          if (done || sector.slot[s] != detail::kNeverUsed || !detail::SharedWords::exchange(first + s, expected, word, false)) continue;
+          if (done || sector.slot[s] != detail::kNeverUsed ||
+              !detail::SharedWords::exchange(first + s, expected, word, false))
+            continue;
           atomicExch(reinterpret_cast<AtomicWord*>(slot), AtomicWord{detail::kNeverUsed});
           done = true;
         }
@@ -356,10 +368,8 @@ __global__ void __launch_bounds__(kPageThreads) rehash_pages(GridView from, Grid
         return;
       }
       const uint32_t at = atomicAdd(&leftover_count, 1u);
-      if (at < kLeftoverWords)
-        leftover[at] = word;
-      else if (!move_to_stash(page, to, word))
-        atomicAdd(refused, AtomicWord{1});
+      if (at < kLeftoverWords) leftover[at] = word;
+      else if (!move_to_stash(page, to, word)) atomicAdd(refused, AtomicWord{1});
     };
     const detail::PageRange range = detail::source_pages(p, to.page_count, from.page_count);
     uint32_t gathered = kQryReservedKey;  // first page of the group whose stash was read last
@@ -370,14 +380,13 @@ __global__ void __launch_bounds__(kPageThreads) rehash_pages(GridView from, Grid
         uint64_t ahead[kRehashAhead];  // all loads of a round are issued before the first word is used
 #pragma unroll
         for (uint32_t j = 0; j < kRehashAhead; ++j)
-          if (first + j * kPageThreads + threadIdx.x < kQryOwnWords) ahead[j] = __ldcs(w + first + j * kPageThreads + threadIdx.x);
+          if (first + j * kPageThreads + threadIdx.x < kQryOwnWords)
+            ahead[j] = __ldcs(w + first + j * kPageThreads + threadIdx.x);
 #pragma unroll
         for (uint32_t j = 0; j < kRehashAhead; ++j) {
           const uint32_t index = first + j * kPageThreads + threadIdx.x;
-          if (index < detail::kFirstSlotWord)
-            in_stash = (ahead[j] & 0xAAAAAAAAAAAAAAAAu) != 0;
-          else if (index < kQryOwnWords && !detail::is_empty(ahead[j]))
-            move(ahead[j]);
+          if (index < detail::kFirstSlotWord) in_stash = (ahead[j] & 0xAAAAAAAAAAAAAAAAu) != 0;
+          else if (index < kQryOwnWords && !detail::is_empty(ahead[j])) move(ahead[j]);
         }
       }
       const QryStashGroup group = qry_stash_group(source, from.page_count);
@@ -391,22 +400,22 @@ __global__ void __launch_bounds__(kPageThreads) rehash_pages(GridView from, Grid
     __syncthreads();
     bool left = false;
     for (uint32_t i = threadIdx.x; i < min(leftover_count, kLeftoverWords); i += kPageThreads) {
-      if (move_to_stash(page, to, leftover[i]))
-        leftover[i] = detail::kNeverUsed;
-      else
-        left = true;
+      if (move_to_stash(page, to, leftover[i])) leftover[i] = detail::kNeverUsed;
+      else left = true;
     }
     if (__syncthreads_or(left) && threadIdx.x == 0) {
       shared.scratch.reset();
       for (uint32_t i = 0; i < min(leftover_count, kLeftoverWords); ++i) {
         if (detail::is_empty(leftover[i])) continue;
         const QryProbeSequence probes = qry_probe_sequence(detail::low(leftover[i]), to.page_count);
-        if (detail::place_absent(page, to, probes, leftover[i], shared.scratch) == Outcome::full) atomicAdd(refused, AtomicWord{1});
+        if (detail::place_absent(page, to, probes, leftover[i], shared.scratch) == Outcome::full)
+          atomicAdd(refused, AtomicWord{1});
       }
     }
     __syncthreads();
     ulonglong2* out = reinterpret_cast<ulonglong2*>(to.words + size_t{p} * kQryPageWords);
-    for (uint32_t i = threadIdx.x; i < kQryOwnWords / 2; i += kPageThreads) __stcs(out + i, reinterpret_cast<const ulonglong2*>(page)[i]);
+    for (uint32_t i = threadIdx.x; i < kQryOwnWords / 2; i += kPageThreads)
+      __stcs(out + i, reinterpret_cast<const ulonglong2*>(page)[i]);
     __syncthreads();
   }
 }
@@ -418,9 +427,9 @@ constexpr uint32_t kBroughtBack = 512;  // most keys of the page that are brough
 // Refused keys sorted by page: group g has positions[begins[g]] .. positions[begins[g] + sizes[g] - 1], all of page
 // pages[g]. One thread of a block places them, in the order of the batch, until the page is full; all threads then only
 // look up the rest. Before that, the page's keys in the stash are brought back as far as moves allow.
-__global__ void __launch_bounds__(kPageThreads) cuckoo_pages(GridView view, const uint32_t* keys, const uint32_t* values, Outcome* outcomes,
-                                                             const uint32_t* pages, const uint64_t* begins, const uint64_t* sizes,
-                                                             const uint64_t* positions, uint64_t group_count) {
+__global__ void __launch_bounds__(kPageThreads)
+    cuckoo_pages(GridView view, const uint32_t* keys, const uint32_t* values, Outcome* outcomes, const uint32_t* pages,
+                 const uint64_t* begins, const uint64_t* sizes, const uint64_t* positions, uint64_t group_count) {
   __shared__ alignas(16) uint64_t page[kQryOwnWords];
   __shared__ detail::CuckooScratch scratch;
   __shared__ uint64_t placed;  // keys of the group that are done
@@ -444,11 +453,13 @@ __global__ void __launch_bounds__(kPageThreads) cuckoo_pages(GridView view, cons
     __syncthreads();
     if (threadIdx.x == 0) {
       scratch.reset();
-      for (uint32_t i = 0; i < min(in_stash_count, kBroughtBack); ++i) detail::bring_back(page, view, in_stash[i], scratch);
+      for (uint32_t i = 0; i < min(in_stash_count, kBroughtBack); ++i)
+        detail::bring_back(page, view, in_stash[i], scratch);
       uint64_t n = 0;
       for (uint32_t misses = 0; n < sizes[group] && misses < kCuckooMisses; ++n) {
         const uint64_t i = positions[begins[group] + n];
-        outcomes[i] = detail::place_by_cuckoo(page, view, detail::pair_word(qry_stored_key(keys[i], view.locality), values[i]), scratch);
+        outcomes[i] = detail::place_by_cuckoo(
+            page, view, detail::pair_word(qry_stored_key(keys[i], view.locality), values[i]), scratch);
         misses = outcomes[i] == Outcome::full ? misses + 1 : 0;
       }
       placed = n;
@@ -457,8 +468,8 @@ __global__ void __launch_bounds__(kPageThreads) cuckoo_pages(GridView view, cons
     for (uint64_t n = placed + threadIdx.x; n < sizes[group]; n += kPageThreads) {
       const uint64_t i = positions[begins[group] + n];
       const uint32_t stored = qry_stored_key(keys[i], view.locality);
-      const detail::Located at =
-          detail::locate<detail::PrivateWords, detail::SharedWords>(page, view, qry_probe_sequence(stored, view.page_count), stored);
+      const detail::Located at = detail::locate<detail::PrivateWords, detail::SharedWords>(
+          page, view, qry_probe_sequence(stored, view.page_count), stored);
       outcomes[i] = at.slot == nullptr ? Outcome::full : Outcome::present;
     }
     __syncthreads();
@@ -473,15 +484,18 @@ struct IsFull {
   __device__ bool operator()(uint64_t i) const { return outcomes[i] == Outcome::full; }
 };
 
-__global__ void __launch_bounds__(kSimpleThreads) pages_of_positions(const uint32_t* keys, const uint64_t* positions, uint64_t count,
-                                                                     uint32_t page_count, uint32_t locality, uint32_t* pages) {
-  for (uint64_t i = uint64_t{blockIdx.x} * kSimpleThreads + threadIdx.x; i < count; i += uint64_t{gridDim.x} * kSimpleThreads)
+__global__ void __launch_bounds__(kSimpleThreads)
+    pages_of_positions(const uint32_t* keys, const uint64_t* positions, uint64_t count, uint32_t page_count,
+                       uint32_t locality, uint32_t* pages) {
+  for (uint64_t i = uint64_t{blockIdx.x} * kSimpleThreads + threadIdx.x; i < count;
+       i += uint64_t{gridDim.x} * kSimpleThreads)
     pages[i] = qry_page(qry_stored_key(keys[positions[i]], locality), page_count);
 }
 
-__global__ void __launch_bounds__(kSimpleThreads) count_outcomes_at(const Outcome* outcomes, const uint64_t* positions, uint64_t count,
-                                                                    unsigned long long* totals) {
-  for (uint64_t i = uint64_t{blockIdx.x} * kSimpleThreads + threadIdx.x; i < count; i += uint64_t{gridDim.x} * kSimpleThreads)
+__global__ void __launch_bounds__(kSimpleThreads)
+    count_outcomes_at(const Outcome* outcomes, const uint64_t* positions, uint64_t count, unsigned long long* totals) {
+  for (uint64_t i = uint64_t{blockIdx.x} * kSimpleThreads + threadIdx.x; i < count;
+       i += uint64_t{gridDim.x} * kSimpleThreads)
     atomicAdd(totals + uint32_t(outcomes[positions[i]]), 1ull);
 }
 

@@ -21,7 +21,8 @@ namespace kernels {
 // Fetches a page into the L2 cache; does not wait.
 __device__ inline void fetch_page(const uint64_t* words) {
 #if __CUDA_ARCH__ >= 900
-  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(__cvta_generic_to_global(words)), "r"(kQryPageBytes) : "memory");
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(__cvta_generic_to_global(words)), "r"(kQryPageBytes)
+               : "memory");
 #endif
 }
 
@@ -29,7 +30,8 @@ __device__ inline void fetch_page(const uint64_t* words) {
 enum class BucketOutcome : uint32_t { inserted, present, full, undecided };
 
 // Tries one bucket. `after_bit`: a state bit was just set for this key.
-__device__ inline BucketOutcome put_into(uint64_t* first, const QryProbeSequence& probes, uint32_t stored, uint32_t value, uint32_t phase, bool after_bit) {
+__device__ inline BucketOutcome put_into(uint64_t* first, const QryProbeSequence& probes, uint32_t stored,
+                                         uint32_t value, uint32_t phase, bool after_bit) {
   const detail::Bucket bucket = detail::SharedWords::load_bucket(first);
   uint32_t never = 0, empty = 0, claimable = 0;
   bool there = false;
@@ -48,7 +50,9 @@ __device__ inline BucketOutcome put_into(uint64_t* first, const QryProbeSequence
   const uint32_t slot = (probes.home_slot + uint32_t(__ffs(int(turned))) - 1) & 3u;
   uint64_t expected = detail::kNeverUsed;
   if ((never >> slot & 1u) == 0) return BucketOutcome::undecided;  // a freed slot comes first: its word is different
-  return detail::SharedWords::exchange(first + slot, expected, detail::pair_word(stored, value), after_bit) ? BucketOutcome::inserted : BucketOutcome::undecided;
+  return detail::SharedWords::exchange(first + slot, expected, detail::pair_word(stored, value), after_bit)
+             ? BucketOutcome::inserted
+             : BucketOutcome::undecided;
 }
 
 template <detail::IfPresent kIfPresent>
@@ -74,11 +78,10 @@ __global__ void __launch_bounds__(kPutThreads, kPutBlocks) put_mostly(GridView v
     for (uint32_t k = 0; k < kPutHeld; ++k) {
       if (base + k * kPutThreads + threadIdx.x >= size) continue;
       const QryProbeSequence probes = qry_probe_sequence(pair[k].x, view.page_count);
-      const BucketOutcome outcome = put_into(page + probes.home_sector * kQrySlotsPerSector, probes, pair[k].x, pair[k].y, view.phase, false);
-      if (outcome == BucketOutcome::present && kIfPresent == detail::IfPresent::keep)
-        ++present;
-      else if (outcome != BucketOutcome::inserted)
-        list[atomicAdd(&full_homes, 1u)] = pair[k];
+      const BucketOutcome outcome =
+          put_into(page + probes.home_sector * kQrySlotsPerSector, probes, pair[k].x, pair[k].y, view.phase, false);
+      if (outcome == BucketOutcome::present && kIfPresent == detail::IfPresent::keep) ++present;
+      else if (outcome != BucketOutcome::inserted) list[atomicAdd(&full_homes, 1u)] = pair[k];
     }
   }
   __syncthreads();
@@ -90,17 +93,17 @@ __global__ void __launch_bounds__(kPutThreads, kPutBlocks) put_mostly(GridView v
     __syncthreads();
     if (!mine) continue;
     const QryProbeSequence probes = qry_probe_sequence(pair.x, view.page_count);
-    BucketOutcome outcome = put_into(page + probes.home_sector * kQrySlotsPerSector, probes, pair.x, pair.y, view.phase, false);
+    BucketOutcome outcome =
+        put_into(page + probes.home_sector * kQrySlotsPerSector, probes, pair.x, pair.y, view.phase, false);
     if (outcome == BucketOutcome::full) {
       const bool set_bit = detail::ensure_state<detail::SharedWords>(page, probes.home_sector, kQryBucketSpilled);
       outcome = BucketOutcome::undecided;
       if ((detail::bucket_state<detail::SharedWords>(page, probes.home_sector) & kQryBucketToStash) == 0)
-        outcome = put_into(page + probes.second_sector * kQrySlotsPerSector, probes, pair.x, pair.y, view.phase, set_bit);
+        outcome =
+            put_into(page + probes.second_sector * kQrySlotsPerSector, probes, pair.x, pair.y, view.phase, set_bit);
     }
-    if (outcome == BucketOutcome::present && kIfPresent == detail::IfPresent::keep)
-      ++present;
-    else if (outcome != BucketOutcome::inserted)
-      list[atomicAdd(&rest, 1u)] = pair;
+    if (outcome == BucketOutcome::present && kIfPresent == detail::IfPresent::keep) ++present;
+    else if (outcome != BucketOutcome::inserted) list[atomicAdd(&rest, 1u)] = pair;
   }
   __syncthreads();
   if (threadIdx.x == 0) pages.sizes[blockIdx.x] = rest;
@@ -120,7 +123,8 @@ __global__ void __launch_bounds__(kRestThreads) put_rest(GridView view, PageList
   for (uint32_t i = threadIdx.x % kLanes; i < pages.sizes[page]; i += kLanes) {
     const uint2 pair = list[i];
     uint32_t value = pair.y;
-    const Outcome outcome = detail::put<detail::SharedWords, kIfPresent>(view, qry_probe_sequence(pair.x, view.page_count), pair.x, value);
+    const Outcome outcome =
+        detail::put<detail::SharedWords, kIfPresent>(view, qry_probe_sequence(pair.x, view.page_count), pair.x, value);
     present += outcome == Outcome::present || outcome == Outcome::assigned;
     refused += outcome == Outcome::full;
   }
@@ -137,7 +141,8 @@ __global__ void __launch_bounds__(kWindowThreads) erase_in_pages(GridView view, 
   uint32_t absent = 0;
   for (uint32_t i = threadIdx.x; i < size; i += kWindowThreads) {
     const uint32_t stored = __ldcs(list + i).x;
-    absent += detail::take<detail::SharedWords>(view, qry_probe_sequence(stored, view.page_count), stored, nullptr) == Outcome::absent;
+    absent += detail::take<detail::SharedWords>(view, qry_probe_sequence(stored, view.page_count), stored, nullptr) ==
+              Outcome::absent;
   }
   absent = __reduce_add_sync(0xFFFFFFFFu, absent);
   if (threadIdx.x % 32 == 0 && absent != 0) atomicAdd(&pages.totals->refused, (unsigned long long)absent);

@@ -15,8 +15,9 @@ namespace quarry::hashgrid::kernels {
 constexpr uint32_t kRowThreads = 128, kRowKeys = 4;  // faster than 256, 512 and 1024 threads of 1 to 8 keys
 
 // values[i], depths[i]: as in find_keys() of find_kernels.cuh. A block takes kRowThreads * kRowKeys keys.
-__global__ void __launch_bounds__(kRowThreads, 12) find_in_rows(GridView view, const uint32_t* keys, size_t count, uint32_t* values, uint8_t* depths,
-                                                                  unsigned long long* hits, unsigned long long* refused) {
+__global__ void __launch_bounds__(kRowThreads, 12)
+    find_in_rows(GridView view, const uint32_t* keys, size_t count, uint32_t* values, uint8_t* depths,
+                 unsigned long long* hits, unsigned long long* refused) {
   __shared__ uint16_t later[kRowThreads * kRowKeys];
   __shared__ uint32_t listed, hits_here, refused_here;
   const size_t base = size_t{blockIdx.x} * (kRowThreads * kRowKeys);
@@ -50,7 +51,8 @@ __global__ void __launch_bounds__(kRowThreads, 12) find_in_rows(GridView view, c
     const size_t i = base + later[n];
     const uint32_t stored = qry_stored_key(keys[i], kQryRows);
     const QryProbeSequence probes = qry_probe_sequence(stored, view.page_count);
-    const detail::Located found = detail::locate_beyond_home<detail::SharedWords>(detail::page_of(view, probes), view, probes, stored);
+    const detail::Located found =
+        detail::locate_beyond_home<detail::SharedWords>(detail::page_of(view, probes), view, probes, stored);
     const uint32_t value = found.slot == nullptr ? kQryReservedValue : detail::high(found.word);
     hit_count += value != kQryReservedValue;
     if (values != nullptr) values[i] = value;

@@ -30,18 +30,22 @@ namespace {
     for (size_t i = 0; i < count; ++i) stored[i] = qry_stored_key(keys[i], kQryRows);
   return reserved != 0;
 }
-[[gnu::always_inline]] inline void home_buckets_of(const uint32_t* stored, size_t count, uint32_t page_count, uint32_t* sectors) {
+[[gnu::always_inline]] inline void home_buckets_of(const uint32_t* stored, size_t count, uint32_t page_count,
+                                                   uint32_t* sectors) {
   for (size_t i = 0; i < count; ++i)
-    sectors[i] = qry_page(stored[i], page_count) * kQrySectorsPerPage + kQryStateSectors + qry_home_bucket(stored[i], page_count);
+    sectors[i] = qry_page(stored[i], page_count) * kQrySectorsPerPage + kQryStateSectors +
+                 qry_home_bucket(stored[i], page_count);
 }
-[[gnu::always_inline]] inline void second_buckets_of(const uint32_t* stored, size_t count, uint32_t page_count, uint32_t* sectors) {
+[[gnu::always_inline]] inline void second_buckets_of(const uint32_t* stored, size_t count, uint32_t page_count,
+                                                     uint32_t* sectors) {
   for (size_t i = 0; i < count; ++i) {
     const QryProbeSequence probes = qry_probe_sequence(stored[i], page_count);
     sectors[i] = probes.page * kQrySectorsPerPage + probes.second_sector;
   }
 }
 
-[[gnu::always_inline]] inline void others_of(const uint64_t* page, uint32_t page_count, uint16_t* others, uint8_t* room) {
+[[gnu::always_inline]] inline void others_of(const uint64_t* page, uint32_t page_count, uint16_t* others,
+                                             uint8_t* room) {
   for (uint32_t i = kFirstSlotWord; i < kQryOwnWords; ++i) {
     const QryProbeSequence probes = qry_probe_sequence(low(page[i]), page_count);
     const bool at_home = probes.home_sector == i / kQrySlotsPerSector;
@@ -49,11 +53,13 @@ namespace {
   }
   for (uint32_t sector = kQryStateSectors; sector < kQryStashFirstSector; ++sector) {
     uint32_t empty = 0;
-    for (uint32_t slot = 0; slot < kQrySlotsPerSector; ++slot) empty += is_empty(page[sector * kQrySlotsPerSector + slot]);
+    for (uint32_t slot = 0; slot < kQrySlotsPerSector; ++slot)
+      empty += is_empty(page[sector * kQrySlotsPerSector + slot]);
     room[sector] = uint8_t(empty);
   }
 }
-[[gnu::always_inline]] inline size_t list_of(const uint64_t* words, size_t count, uint32_t locality, uint32_t* keys, uint32_t* values) {
+[[gnu::always_inline]] inline size_t list_of(const uint64_t* words, size_t count, uint32_t locality, uint32_t* keys,
+                                             uint32_t* values) {
   size_t live = 0;
   for (size_t i = 0; i < count; ++i) {
     keys[live] = low(words[i]);
@@ -72,8 +78,9 @@ namespace {
   return live;
 }
 
-[[gnu::always_inline]] inline size_t filter_of(const uint32_t* keys, size_t count, const GridView& view, uint32_t first_page, uint32_t pages,
-                                              uint32_t first_tag, uint32_t* stored, uint32_t* tags, bool* refused) {
+[[gnu::always_inline]] inline size_t filter_of(const uint32_t* keys, size_t count, const GridView& view,
+                                               uint32_t first_page, uint32_t pages, uint32_t first_tag,
+                                               uint32_t* stored, uint32_t* tags, bool* refused) {
   uint32_t all[kKeysPerBlock];
   *refused = store_of(keys, count, view.locality, all) || *refused;
   uint32_t page[kKeysPerBlock];
@@ -87,20 +94,29 @@ namespace {
   return own;
 }
 
-size_t filter_plain(const uint32_t* keys, size_t count, const GridView& view, uint32_t first_page, uint32_t pages, uint32_t first_tag, uint32_t* stored,
-                   uint32_t* tags, bool* refused) {
+size_t filter_plain(const uint32_t* keys, size_t count, const GridView& view, uint32_t first_page, uint32_t pages,
+                    uint32_t first_tag, uint32_t* stored, uint32_t* tags, bool* refused) {
   return filter_of(keys, count, view, first_page, pages, first_tag, stored, tags, refused);
 }
-void others_plain(const uint64_t* page, uint32_t page_count, uint16_t* others, uint8_t* room) { others_of(page, page_count, others, room); }
+void others_plain(const uint64_t* page, uint32_t page_count, uint16_t* others, uint8_t* room) {
+  others_of(page, page_count, others, room);
+}
 size_t list_plain(const uint64_t* words, size_t count, uint32_t locality, uint32_t* keys, uint32_t* values) {
   return list_of(words, count, locality, keys, values);
 }
 size_t live_plain(const uint64_t* words, size_t count) { return live_of(words, count); }
-bool store_plain(const uint32_t* keys, size_t count, uint32_t locality, uint32_t* stored) { return store_of(keys, count, locality, stored); }
-void home_buckets_plain(const uint32_t* stored, size_t count, uint32_t page_count, uint32_t* sectors) { home_buckets_of(stored, count, page_count, sectors); }
-void second_buckets_plain(const uint32_t* stored, size_t count, uint32_t page_count, uint32_t* sectors) { second_buckets_of(stored, count, page_count, sectors); }
+bool store_plain(const uint32_t* keys, size_t count, uint32_t locality, uint32_t* stored) {
+  return store_of(keys, count, locality, stored);
+}
+void home_buckets_plain(const uint32_t* stored, size_t count, uint32_t page_count, uint32_t* sectors) {
+  home_buckets_of(stored, count, page_count, sectors);
+}
+void second_buckets_plain(const uint32_t* stored, size_t count, uint32_t page_count, uint32_t* sectors) {
+  second_buckets_of(stored, count, page_count, sectors);
+}
 
-void buckets_plain(const uint64_t* words, const uint32_t* stored, const uint32_t* sectors, size_t count, uint8_t* seen, uint32_t* values) {
+void buckets_plain(const uint64_t* words, const uint32_t* stored, const uint32_t* sectors, size_t count, uint8_t* seen,
+                   uint32_t* values) {
   for (size_t i = 0; i < count; ++i) {
     const Bucket bucket = SharedWords::load_bucket(words + size_t{sectors[i]} * kQrySlotsPerSector);
     uint32_t saw = 0, value = kQryReservedValue;
@@ -129,14 +145,15 @@ struct Picks {
 };
 constexpr Picks kPicks;
 
-size_t find_plain(const uint64_t* words, const uint32_t* stored, const uint32_t* sectors, size_t count, uint32_t* values, uint8_t* masks,
-                  uint8_t* open) {
+size_t find_plain(const uint64_t* words, const uint32_t* stored, const uint32_t* sectors, size_t count,
+                  uint32_t* values, uint8_t* masks, uint8_t* open) {
   size_t opens = 0;
   for (size_t i = 0; i < count; ++i) {
     const Bucket bucket = SharedWords::load_bucket(words + size_t{sectors[i]} * kQrySlotsPerSector);
     uint32_t mask = 0;
     for (uint32_t slot = 0; slot < kQrySlotsPerSector; ++slot)
-      mask |= uint32_t{low(bucket.slot[slot]) == stored[i]} << 2 * slot | uint32_t{high(bucket.slot[slot]) == kQryReservedValue} << (2 * slot + 1);
+      mask |= uint32_t{low(bucket.slot[slot]) == stored[i]} << 2 * slot |
+              uint32_t{high(bucket.slot[slot]) == kQryReservedValue} << (2 * slot + 1);
     values[i] = high(bucket.slot[kPicks.dword[mask] / 2]);
     masks[i] = uint8_t(mask);
     open[opens] = uint8_t(i);
@@ -145,7 +162,8 @@ size_t find_plain(const uint64_t* words, const uint32_t* stored, const uint32_t*
   return opens;
 }
 
-PlacedInGroup place_plain(uint64_t* words, const uint64_t* pairs, const uint32_t* sectors, size_t count, uint8_t* open) {
+PlacedInGroup place_plain(uint64_t* words, const uint64_t* pairs, const uint32_t* sectors, size_t count,
+                          uint8_t* open) {
   PlacedInGroup placed{};
   for (size_t i = 0; i < count; ++i) {
     uint64_t* const bucket = words + size_t{sectors[i]} * kQrySlotsPerSector;
@@ -167,9 +185,15 @@ PlacedInGroup place_plain(uint64_t* words, const uint64_t* pairs, const uint32_t
 
 #if QRY_HOST_AVX2
 #define QRY_AVX2 __attribute__((target("avx2")))
-QRY_AVX2 bool store_avx2(const uint32_t* keys, size_t count, uint32_t locality, uint32_t* stored) { return store_of(keys, count, locality, stored); }
-QRY_AVX2 void home_buckets_avx2(const uint32_t* stored, size_t count, uint32_t page_count, uint32_t* sectors) { home_buckets_of(stored, count, page_count, sectors); }
-QRY_AVX2 void second_buckets_avx2(const uint32_t* stored, size_t count, uint32_t page_count, uint32_t* sectors) { second_buckets_of(stored, count, page_count, sectors); }
+QRY_AVX2 bool store_avx2(const uint32_t* keys, size_t count, uint32_t locality, uint32_t* stored) {
+  return store_of(keys, count, locality, stored);
+}
+QRY_AVX2 void home_buckets_avx2(const uint32_t* stored, size_t count, uint32_t page_count, uint32_t* sectors) {
+  home_buckets_of(stored, count, page_count, sectors);
+}
+QRY_AVX2 void second_buckets_avx2(const uint32_t* stored, size_t count, uint32_t page_count, uint32_t* sectors) {
+  second_buckets_of(stored, count, page_count, sectors);
+}
 
 // Reads a bucket once. The compiler repeats a plain load for each comparison. A key inserted between the two would then
 // match neither as present nor as an empty slot: the next slot would be claimed for it a second time.
@@ -179,8 +203,8 @@ QRY_AVX2 inline __m256i load_once(const uint64_t* slots) {
   return bucket;
 }
 
-QRY_AVX2 void buckets_avx2(const uint64_t* words, const uint32_t* stored, const uint32_t* sectors, size_t count, uint8_t* seen,
-                                                uint32_t* values) {
+QRY_AVX2 void buckets_avx2(const uint64_t* words, const uint32_t* stored, const uint32_t* sectors, size_t count,
+                           uint8_t* seen, uint32_t* values) {
   const __m256i ones = _mm256_set1_epi32(-1);
   for (size_t i = 0; i < count; ++i) {
     const uint64_t* const slots = words + size_t{sectors[i]} * kQrySlotsPerSector;
@@ -197,14 +221,15 @@ QRY_AVX2 void buckets_avx2(const uint64_t* words, const uint32_t* stored, const 
     const uint64_t word = SharedWords::load(slots + (slot & 3u));
     const bool there = low(word) == stored[i];
     values[i] = there ? high(word) : kQryReservedValue;
-    seen[i] = uint8_t(empty << 4 | ((empty & all_ones) != 0 ? kFoundNeverUsed : 0u) | (there ? kFoundKey | (slot & 3u) : 0u));
+    seen[i] =
+        uint8_t(empty << 4 | ((empty & all_ones) != 0 ? kFoundNeverUsed : 0u) | (there ? kFoundKey | (slot & 3u) : 0u));
   }
 }
 
 // One comparison for both halves of the four slots: the key in the low ones, all ones in the high ones. A never-used
 // slot is all ones; no key has that value, and no erase leaves it.
-QRY_AVX2 size_t find_avx2(const uint64_t* words, const uint32_t* stored, const uint32_t* sectors, size_t count, uint32_t* values, uint8_t* masks,
-                          uint8_t* open) {
+QRY_AVX2 size_t find_avx2(const uint64_t* words, const uint32_t* stored, const uint32_t* sectors, size_t count,
+                          uint32_t* values, uint8_t* masks, uint8_t* open) {
   const __m256i high_ones = _mm256_set1_epi64x(int64_t(0xFFFFFFFF00000000));
   size_t opens = 0;
   for (size_t i = 0; i < count; ++i) {
@@ -220,7 +245,8 @@ QRY_AVX2 size_t find_avx2(const uint64_t* words, const uint32_t* stored, const u
   return opens;
 }
 
-QRY_AVX2 PlacedInGroup place_avx2(uint64_t* words, const uint64_t* pairs, const uint32_t* sectors, size_t count, uint8_t* open) {
+QRY_AVX2 PlacedInGroup place_avx2(uint64_t* words, const uint64_t* pairs, const uint32_t* sectors, size_t count,
+                                  uint8_t* open) {
   const __m256i high_ones = _mm256_set1_epi64x(int64_t(0xFFFFFFFF00000000));
   PlacedInGroup placed{};
   uint64_t nowhere = 0;
@@ -240,8 +266,8 @@ QRY_AVX2 PlacedInGroup place_avx2(uint64_t* words, const uint64_t* pairs, const 
   return placed;
 }
 
-QRY_AVX2 size_t filter_avx2(const uint32_t* keys, size_t count, const GridView& view, uint32_t first_page, uint32_t pages, uint32_t first_tag,
-                           uint32_t* stored, uint32_t* tags, bool* refused) {
+QRY_AVX2 size_t filter_avx2(const uint32_t* keys, size_t count, const GridView& view, uint32_t first_page,
+                            uint32_t pages, uint32_t first_tag, uint32_t* stored, uint32_t* tags, bool* refused) {
   return filter_of(keys, count, view, first_page, pages, first_tag, stored, tags, refused);
 }
 QRY_AVX2 void others_avx2(const uint64_t* page, uint32_t page_count, uint16_t* others, uint8_t* room) {
@@ -259,12 +285,28 @@ const BucketKernels& bucket_kernels() {
   static const BucketKernels chosen = [] {
 #if QRY_HOST_AVX2
     if (__builtin_cpu_supports("avx2")) {
-      return BucketKernels{.store = store_avx2, .home_buckets = home_buckets_avx2, .second_buckets = second_buckets_avx2, .find = find_avx2, .buckets = buckets_avx2,
-                       .place = place_avx2, .others = others_avx2, .filter = filter_avx2, .list = list_avx2, .live = live_avx2};
+      return BucketKernels{.store = store_avx2,
+                           .home_buckets = home_buckets_avx2,
+                           .second_buckets = second_buckets_avx2,
+                           .find = find_avx2,
+                           .buckets = buckets_avx2,
+                           .place = place_avx2,
+                           .others = others_avx2,
+                           .filter = filter_avx2,
+                           .list = list_avx2,
+                           .live = live_avx2};
     }
 #endif
-    return BucketKernels{.store = store_plain, .home_buckets = home_buckets_plain, .second_buckets = second_buckets_plain, .find = find_plain, .buckets = buckets_plain,
-                     .place = place_plain, .others = others_plain, .filter = filter_plain, .list = list_plain, .live = live_plain};
+    return BucketKernels{.store = store_plain,
+                         .home_buckets = home_buckets_plain,
+                         .second_buckets = second_buckets_plain,
+                         .find = find_plain,
+                         .buckets = buckets_plain,
+                         .place = place_plain,
+                         .others = others_plain,
+                         .filter = filter_plain,
+                         .list = list_plain,
+                         .live = live_plain};
   }();
   return chosen;
 }

@@ -41,9 +41,11 @@ struct BucketKernels {
   // never-used slot n. values[i]: the sector's value for the key, or the reserved value; undefined if masks[i] is 0.
   // Keys with masks[i] = 0 are neither in their sector nor ruled out by it: they are listed in `open`, and their number
   // is returned. Each slot is read whole and once; a sector's four are not read at one instant. count <= kKeysPerBlock.
-  size_t (*find)(const uint64_t* words, const uint32_t* stored, const uint32_t* sectors, size_t count, uint32_t* values, uint8_t* masks, uint8_t* open);
+  size_t (*find)(const uint64_t* words, const uint32_t* stored, const uint32_t* sectors, size_t count, uint32_t* values,
+                 uint8_t* masks, uint8_t* open);
   // For writers: seen[i] as above, values[i] the sector's value or the reserved value. count <= kKeysPerGroup.
-  void (*buckets)(const uint64_t* words, const uint32_t* stored, const uint32_t* sectors, size_t count, uint8_t* seen, uint32_t* values);
+  void (*buckets)(const uint64_t* words, const uint32_t* stored, const uint32_t* sectors, size_t count, uint8_t* seen,
+                  uint32_t* values);
   // For a page that the caller owns; pairs in rising order of the array, none with a reserved key. Pair i goes into the
   // first never-used slot of sector sectors[i], unless its key is there. Pairs whose sector has neither are listed in
   // `open`. count <= kKeysPerBlock.
@@ -54,8 +56,8 @@ struct BucketKernels {
   // Selects from a batch's keys, `first_tag` and following, those whose page is one of `pages` from `first_page` on:
   // their stored keys and their numbers, in order. Room for `count` in both arrays. *refused becomes true if the
   // reserved key is among them. count <= kKeysPerBlock.
-  size_t (*filter)(const uint32_t* keys, size_t count, const GridView& view, uint32_t first_page, uint32_t pages, uint32_t first_tag, uint32_t* stored,
-                  uint32_t* tags, bool* refused);
+  size_t (*filter)(const uint32_t* keys, size_t count, const GridView& view, uint32_t first_page, uint32_t pages,
+                   uint32_t first_tag, uint32_t* stored, uint32_t* tags, bool* refused);
   // The original keys and the values of the slots among these words that hold one. Returns their number. Room for
   // `count` in both arrays.
   size_t (*list)(const uint64_t* words, size_t count, uint32_t locality, uint32_t* keys, uint32_t* values);

@@ -88,7 +88,7 @@ class PageCuckoo {
   uint16_t others_[kQryPageWords];
   // By sector.
   uint8_t room_[kQrySectorsPerPage];           // empty slots
-  uint16_t seen_[kQrySectorsPerPage];  // the last search that visited it, or kDeadEnd
+  uint16_t seen_[kQrySectorsPerPage];          // the last search that visited it, or kDeadEnd
   uint16_t arrived_from_[kQrySectorsPerPage];  // the word whose key would move here
   uint16_t queue_[kQrySectorsPerPage];
 };

@@ -43,7 +43,8 @@ struct Block {
   template <bool kWrites>
   static void fetch(const GridView& view, const uint32_t* sectors, size_t count) {
     if (view.page_count <= kPagesInCache) return;
-    for (size_t j = 0; j < count; ++j) __builtin_prefetch(view.words + size_t{sectors[j]} * kQrySlotsPerSector, kWrites);
+    for (size_t j = 0; j < count; ++j)
+      __builtin_prefetch(view.words + size_t{sectors[j]} * kQrySlotsPerSector, kWrites);
   }
   template <bool kWrites>
   void prepare(const GridView& view, const BucketKernels& kernels) {

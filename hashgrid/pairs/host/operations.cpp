@@ -9,13 +9,13 @@
 #include <bit>
 #include <cstring>
 
+#include "base/parallel.hpp"
 #include "hashgrid/pairs/arguments.hpp"
 #include "hashgrid/pairs/cuckoo.hpp"
 #include "hashgrid/pairs/host/bucket_kernels.hpp"
 #include "hashgrid/pairs/host/find.hpp"
 #include "hashgrid/pairs/host/pages.hpp"
 #include "hashgrid/pairs/host/partitioned.hpp"
-#include "base/parallel.hpp"
 
 namespace quarry::hashgrid {
 namespace {
@@ -37,21 +37,25 @@ class HostPairs final : public BulkOperations<GridView> {
     return {};
   }
 
-  Result<BulkReport> insert(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) override {
+  Result<BulkReport> insert(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count,
+                            Outcome* outcomes) override {
     return put_all<detail::IfPresent::keep>(view, keys, values, count, outcomes, [](size_t, uint32_t) {});
   }
-  Result<BulkReport> insert_exclusive(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, bool) override {
+  Result<BulkReport> insert_exclusive(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count,
+                                      bool) override {
     QRY_TRY(detail::check_batch(view, keys, values, count));
     if (const auto report = detail::insert_by_windows(view, keys, values, count, threads_)) return *report;
     return insert(view, keys, values, count, nullptr);
   }
-  Result<BulkReport> assign_exclusive(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count) override {
+  Result<BulkReport> assign_exclusive(const GridView& view, const uint32_t* keys, const uint32_t* values,
+                                      size_t count) override {
     QRY_TRY(detail::check_batch(view, keys, values, count));
     if (!may_own(count)) return assign(view, keys, values, count, nullptr);
     // `values` is only read: Present::assign.
     return put_partitioned(view, keys, const_cast<uint32_t*>(values), count, detail::Present::assign);
   }
-  Result<BulkReport> find_or_insert_exclusive(const GridView& view, const uint32_t* keys, uint32_t* values, size_t count) override {
+  Result<BulkReport> find_or_insert_exclusive(const GridView& view, const uint32_t* keys, uint32_t* values,
+                                              size_t count) override {
     QRY_TRY(detail::check_batch(view, keys, values, count));
     if (!may_own(count)) return find_or_insert(view, keys, values, count, nullptr);
     return put_partitioned(view, keys, values, count, detail::Present::tell);
@@ -61,33 +65,42 @@ class HostPairs final : public BulkOperations<GridView> {
     if (!may_own(count)) return erase(view, keys, count, nullptr, nullptr);
     return detail::erase_partitioned(view, keys, count, threads_);
   }
-  Result<BulkReport> assign(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) override {
+  Result<BulkReport> assign(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count,
+                            Outcome* outcomes) override {
     return put_all<detail::IfPresent::replace>(view, keys, values, count, outcomes, [](size_t, uint32_t) {});
   }
-  Result<BulkReport> find_or_insert(const GridView& view, const uint32_t* keys, uint32_t* values, size_t count, Outcome* outcomes) override {
-    return put_all<detail::IfPresent::keep>(view, keys, values, count, outcomes, [values](size_t i, uint32_t held) { values[i] = held; });
+  Result<BulkReport> find_or_insert(const GridView& view, const uint32_t* keys, uint32_t* values, size_t count,
+                                    Outcome* outcomes) override {
+    return put_all<detail::IfPresent::keep>(view, keys, values, count, outcomes,
+                                            [values](size_t i, uint32_t held) { values[i] = held; });
   }
-  Result<BulkReport> find(const GridView& view, const uint32_t* keys, size_t count, uint32_t* values_out, uint8_t* depths_out) override {
+  Result<BulkReport> find(const GridView& view, const uint32_t* keys, size_t count, uint32_t* values_out,
+                          uint8_t* depths_out) override {
     return for_pieces(view, keys, keys, count, [&](size_t begin, size_t end, BulkReport& report) {
       size_t next = begin, first = begin;
-      detail::for_blocks<false>(view, [&](detail::Block& block) {
-        block.count = std::min(detail::kKeysPerBlock, end - next);
-        block.some_refused = detail::bucket_kernels().store(keys + next, block.count, view.locality, block.stored);
-        next += block.count;
-      }, [&](const detail::Block& block) {
-        uint32_t absent = 0;
-        for (size_t i = 0; i < block.count; ++i) absent += block.values[i] == kQryReservedValue;
-        report.absent += absent;
-        if (block.some_refused) report.reserved += uint64_t(std::count(block.stored, block.stored + block.count, kQryReservedKey));
-        if (values_out != nullptr) std::memcpy(values_out + first, block.values, block.count * sizeof(uint32_t));
-        if (depths_out != nullptr) std::memcpy(depths_out + first, block.depths, block.count);
-        first += block.count;
-      });
+      detail::for_blocks<false>(
+          view,
+          [&](detail::Block& block) {
+            block.count = std::min(detail::kKeysPerBlock, end - next);
+            block.some_refused = detail::bucket_kernels().store(keys + next, block.count, view.locality, block.stored);
+            next += block.count;
+          },
+          [&](const detail::Block& block) {
+            uint32_t absent = 0;
+            for (size_t i = 0; i < block.count; ++i) absent += block.values[i] == kQryReservedValue;
+            report.absent += absent;
+            if (block.some_refused)
+              report.reserved += uint64_t(std::count(block.stored, block.stored + block.count, kQryReservedKey));
+            if (values_out != nullptr) std::memcpy(values_out + first, block.values, block.count * sizeof(uint32_t));
+            if (depths_out != nullptr) std::memcpy(depths_out + first, block.depths, block.count);
+            first += block.count;
+          });
       report.present = end - begin - report.absent;
       report.absent -= report.reserved;
     });
   }
-  Result<BulkReport> erase(const GridView& view, const uint32_t* keys, size_t count, uint32_t* old_values, Outcome* outcomes) override {
+  Result<BulkReport> erase(const GridView& view, const uint32_t* keys, size_t count, uint32_t* old_values,
+                           Outcome* outcomes) override {
     return for_each_group(view, keys, keys, count, [&](const Group& group, BulkReport& report) {
       const auto answer = [&](size_t j, Outcome outcome, uint32_t old) {
         if (old_values != nullptr) old_values[group.first + j] = old;
@@ -101,7 +114,8 @@ class HostPairs final : public BulkOperations<GridView> {
         uint64_t word = detail::pair_word(key, group.values[j]);
         if (key == kQryReservedKey) {
           answer(j, Outcome::reserved, kQryReservedValue);
-        } else if ((seen & detail::kFoundKey) != 0 && SharedWords::exchange(group.bucket(j) + (seen & 3u), word, detail::freed_word(view.phase), false)) {
+        } else if ((seen & detail::kFoundKey) != 0 &&
+                   SharedWords::exchange(group.bucket(j) + (seen & 3u), word, detail::freed_word(view.phase), false)) {
           answer(j, Outcome::erased, detail::high(word));
         } else if ((seen & (detail::kFoundNeverUsed | detail::kFoundKey)) == detail::kFoundNeverUsed) {
           answer(j, Outcome::absent, kQryReservedValue);
@@ -120,7 +134,8 @@ class HostPairs final : public BulkOperations<GridView> {
     });
   }
 
-  Result<BulkReport> insert_refused(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) override {
+  Result<BulkReport> insert_refused(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count,
+                                    Outcome* outcomes) override {
     QRY_TRY(check_view(view));
     struct Waiting {
       uint32_t page;
@@ -128,29 +143,37 @@ class HostPairs final : public BulkOperations<GridView> {
     };
     std::vector<Waiting> waiting;
     for (size_t i = 0; i < count; ++i)
-      if (outcomes[i] == Outcome::full) waiting.push_back({qry_page(qry_stored_key(keys[i], view.locality), view.page_count), i});
-    std::sort(waiting.begin(), waiting.end(), [](const Waiting& a, const Waiting& b) { return a.page != b.page ? a.page < b.page : a.position < b.position; });
+      if (outcomes[i] == Outcome::full)
+        waiting.push_back({qry_page(qry_stored_key(keys[i], view.locality), view.page_count), i});
+    std::sort(waiting.begin(), waiting.end(), [](const Waiting& a, const Waiting& b) {
+      return a.page != b.page ? a.page < b.page : a.position < b.position;
+    });
     std::vector<size_t> groups;  // where each page's keys begin
     for (size_t i = 0; i < waiting.size(); ++i)
       if (i == 0 || waiting[i].page != waiting[i - 1].page) groups.push_back(i);
     groups.push_back(waiting.size());
-    parallel_for(groups.size() - 1, 1, [&](size_t begin, size_t end) {
-      detail::CuckooScratch scratch;
-      for (size_t group = begin; group < end; ++group) {
-        scratch.reset();
-        const uint32_t page_index = waiting[groups[group]].page;
-        uint64_t* page = page_words(view, page_index);
-        if (detail::any_in_stash(page))
-          detail::for_stash(view, qry_stash_group(page_index, view.page_count), [&](uint64_t* slot) {
-            const uint64_t word = SharedWords::load(slot);
-            if (!detail::is_empty(word) && qry_page(detail::low(word), view.page_count) == page_index) detail::bring_back(page, view, slot, scratch);
-          });
-        for (size_t w = groups[group]; w < groups[group + 1]; ++w) {
-          const uint64_t i = waiting[w].position;
-          outcomes[i] = detail::place_by_cuckoo(page, view, detail::pair_word(qry_stored_key(keys[i], view.locality), values[i]), scratch);
-        }
-      }
-    }, threads_);
+    parallel_for(
+        groups.size() - 1, 1,
+        [&](size_t begin, size_t end) {
+          detail::CuckooScratch scratch;
+          for (size_t group = begin; group < end; ++group) {
+            scratch.reset();
+            const uint32_t page_index = waiting[groups[group]].page;
+            uint64_t* page = page_words(view, page_index);
+            if (detail::any_in_stash(page))
+              detail::for_stash(view, qry_stash_group(page_index, view.page_count), [&](uint64_t* slot) {
+                const uint64_t word = SharedWords::load(slot);
+                if (!detail::is_empty(word) && qry_page(detail::low(word), view.page_count) == page_index)
+                  detail::bring_back(page, view, slot, scratch);
+              });
+            for (size_t w = groups[group]; w < groups[group + 1]; ++w) {
+              const uint64_t i = waiting[w].position;
+              outcomes[i] = detail::place_by_cuckoo(
+                  page, view, detail::pair_word(qry_stored_key(keys[i], view.locality), values[i]), scratch);
+            }
+          }
+        },
+        threads_);
     BulkReport report;
     for (const Waiting& w : waiting) add(report, outcomes[w.position]);
     return report;
@@ -162,12 +185,15 @@ class HostPairs final : public BulkOperations<GridView> {
     const detail::BucketKernels& kernels = detail::bucket_kernels();
     constexpr uint32_t kSlotWords = kQryPageWords - detail::kFirstSlotWord;
     std::vector<uint64_t> begins(size_t{view.page_count} + 1, 0);
-    for_pages(view.page_count, [&](uint32_t page) { begins[page + 1] = kernels.live(page_words(view, page) + detail::kFirstSlotWord, kSlotWords); });
+    for_pages(view.page_count, [&](uint32_t page) {
+      begins[page + 1] = kernels.live(page_words(view, page) + detail::kFirstSlotWord, kSlotWords);
+    });
     for (uint32_t page = 0; page < view.page_count; ++page) begins[page + 1] += begins[page];
     for_pages(view.page_count, [&](uint32_t page) {
       if (begins[page] >= capacity) return;
       uint32_t page_keys[kSlotWords], page_values[kSlotWords];
-      const size_t found = kernels.list(page_words(view, page) + detail::kFirstSlotWord, kSlotWords, view.locality, page_keys, page_values);
+      const size_t found = kernels.list(page_words(view, page) + detail::kFirstSlotWord, kSlotWords, view.locality,
+                                        page_keys, page_values);
       const size_t count = size_t(std::min<uint64_t>(found, capacity - begins[page]));
       if (keys != nullptr) std::copy_n(page_keys, count, keys + begins[page]);
       if (values != nullptr) std::copy_n(page_values, count, values + begins[page]);
@@ -192,17 +218,21 @@ class HostPairs final : public BulkOperations<GridView> {
     QRY_TRY(check_view(view));
     constexpr uint32_t kPagesPerTask = 64;
     std::vector<Stats> pieces((view.page_count + kPagesPerTask - 1) / kPagesPerTask);
-    parallel_for(pieces.size(), 1, [&](size_t begin, size_t end) {
-      for (size_t piece = begin; piece < end; ++piece) {
-        const uint32_t last = uint32_t(std::min<size_t>(view.page_count, (piece + 1) * kPagesPerTask));
-        for (uint32_t page = uint32_t(piece * kPagesPerTask); page < last; ++page) {
-          uint64_t copy[kQryPageWords];
-          const uint64_t* words = page_words(view, page);
-          for (uint32_t i = 0; i < kQryPageWords; ++i) copy[i] = SharedWords::load(words + i);  // others may be writing
-          detail::add_page_stats(pieces[piece], copy, page, view.page_count);
-        }
-      }
-    }, threads_);
+    parallel_for(
+        pieces.size(), 1,
+        [&](size_t begin, size_t end) {
+          for (size_t piece = begin; piece < end; ++piece) {
+            const uint32_t last = uint32_t(std::min<size_t>(view.page_count, (piece + 1) * kPagesPerTask));
+            for (uint32_t page = uint32_t(piece * kPagesPerTask); page < last; ++page) {
+              uint64_t copy[kQryPageWords];
+              const uint64_t* words = page_words(view, page);
+              for (uint32_t i = 0; i < kQryPageWords; ++i)
+                copy[i] = SharedWords::load(words + i);  // others may be writing
+              detail::add_page_stats(pieces[piece], copy, page, view.page_count);
+            }
+          }
+        },
+        threads_);
     Stats sum;
     for (const Stats& piece : pieces) add(sum, piece);
     detail::finish_stats(sum, view.page_count, kQrySlotsPerPage);
@@ -213,20 +243,24 @@ class HostPairs final : public BulkOperations<GridView> {
   bool may_own(size_t count) const { return threads_ <= detail::kMostOwners && count <= 0xFFFFFFFFu; }
 
   // Present keys first, then the new ones, as a batch of their own.
-  Result<BulkReport> put_partitioned(const GridView& view, const uint32_t* keys, uint32_t* values, size_t count, detail::Present what) {
+  Result<BulkReport> put_partitioned(const GridView& view, const uint32_t* keys, uint32_t* values, size_t count,
+                                     detail::Present what) {
     std::vector<uint32_t> absent;
     BulkReport report = detail::visit_partitioned(view, keys, values, count, what, threads_, absent);
     if (absent.empty()) return report;
     std::vector<uint32_t> new_keys(absent.size()), new_values(absent.size());
     for (size_t i = 0; i < absent.size(); ++i) new_keys[i] = keys[absent[i]], new_values[i] = values[absent[i]];
-    QRY_TRY_ASSIGN(const auto inserted, insert_exclusive(view, new_keys.data(), new_values.data(), absent.size(), false));
+    QRY_TRY_ASSIGN(const auto inserted,
+                   insert_exclusive(view, new_keys.data(), new_values.data(), absent.size(), false));
     report.inserted += inserted.inserted;
     report.full += inserted.full;
     if (inserted.present == 0) return report;
     // Duplicates of a new key: a second visit, now that the first copy is inserted.
     std::vector<uint32_t> refused;
-    const BulkReport again = detail::visit_partitioned(view, new_keys.data(), new_values.data(), absent.size(), what, threads_, refused);
-    (what == detail::Present::assign ? report.assigned : report.present) += again.assigned + again.present - inserted.inserted;
+    const BulkReport again =
+        detail::visit_partitioned(view, new_keys.data(), new_values.data(), absent.size(), what, threads_, refused);
+    (what == detail::Present::assign ? report.assigned : report.present) +=
+        again.assigned + again.present - inserted.inserted;
     for (size_t i = 0; i < absent.size() && what == detail::Present::tell; ++i) values[absent[i]] = new_values[i];
     return report;
   }
@@ -235,9 +269,12 @@ class HostPairs final : public BulkOperations<GridView> {
 
   template <class Body>
   void for_pages(uint32_t page_count, const Body& body) const {
-    parallel_for(page_count, 8, [&](size_t begin, size_t end) {
-      for (size_t page = begin; page < end; ++page) body(uint32_t(page));
-    }, threads_);
+    parallel_for(
+        page_count, 8,
+        [&](size_t begin, size_t end) {
+          for (size_t page = begin; page < end; ++page) body(uint32_t(page));
+        },
+        threads_);
   }
 
   // Keys of a batch from number `first` on, with the content of their home buckets.
@@ -272,14 +309,18 @@ class HostPairs final : public BulkOperations<GridView> {
 
   // Runs work(begin, end, report) for pieces of a batch, on all threads.
   template <class Work>
-  Result<BulkReport> for_pieces(const GridView& view, const uint32_t* keys, const uint32_t* inputs, size_t count, const Work& work) const {
+  Result<BulkReport> for_pieces(const GridView& view, const uint32_t* keys, const uint32_t* inputs, size_t count,
+                                const Work& work) const {
     QRY_TRY(detail::check_batch(view, keys, inputs, count));
     std::vector<BulkReport> reports((count + kKeysPerTask - 1) / kKeysPerTask);
-    parallel_for(count, kKeysPerTask, [&](size_t begin, size_t end) {
-      BulkReport report;
-      work(begin, end, report);
-      reports[begin / kKeysPerTask] = report;
-    }, threads_);
+    parallel_for(
+        count, kKeysPerTask,
+        [&](size_t begin, size_t end) {
+          BulkReport report;
+          work(begin, end, report);
+          reports[begin / kKeysPerTask] = report;
+        },
+        threads_);
     BulkReport sum;
     for (const BulkReport& one : reports) add(sum, one);
     return sum;
@@ -287,7 +328,8 @@ class HostPairs final : public BulkOperations<GridView> {
 
   // Runs operation(group) for keys [begin, end), in order, and prefetches the home buckets of the next group meanwhile.
   template <class Operation>
-  static void for_groups(const GridView& view, const uint32_t* keys, size_t begin, size_t end, const Operation& operation) {
+  static void for_groups(const GridView& view, const uint32_t* keys, size_t begin, size_t end,
+                         const Operation& operation) {
     const detail::BucketKernels& kernels = detail::bucket_kernels();
     Group groups[2] = {Group(view), Group(view)};
     const auto prepare = [&](Group& group, size_t first) {
@@ -310,7 +352,8 @@ class HostPairs final : public BulkOperations<GridView> {
   }
 
   template <class Operation>
-  Result<BulkReport> for_each_group(const GridView& view, const uint32_t* keys, const uint32_t* inputs, size_t count, const Operation& operation) const {
+  Result<BulkReport> for_each_group(const GridView& view, const uint32_t* keys, const uint32_t* inputs, size_t count,
+                                    const Operation& operation) const {
     return for_pieces(view, keys, inputs, count, [&](size_t begin, size_t end, BulkReport& report) {
       for_groups(view, keys, begin, end, [&](const Group& group) { operation(group, report); });
     });
@@ -318,10 +361,13 @@ class HostPairs final : public BulkOperations<GridView> {
 
   // The common case of an insert: the home bucket did not hold the key, and no key went past it. So the first claimable
   // slot of the key's sequence is in it. False: all of put() must decide.
-  static bool claim_at_home(uint64_t* page, const QryProbeSequence& probes, uint32_t seen, uint64_t pair, uint32_t phase) {
+  static bool claim_at_home(uint64_t* page, const QryProbeSequence& probes, uint32_t seen, uint64_t pair,
+                            uint32_t phase) {
     if ((seen & detail::kFoundKey) != 0) return false;
     const uint32_t empties = seen >> 4;
-    if ((seen & detail::kFoundNeverUsed) == 0 && (empties == 0 || detail::bucket_state<SharedWords>(page, probes.home_sector) != 0)) return false;
+    if ((seen & detail::kFoundNeverUsed) == 0 &&
+        (empties == 0 || detail::bucket_state<SharedWords>(page, probes.home_sector) != 0))
+      return false;
     // The first empty slot in the key's order. The slots before it held keys: they cannot have become claimable in this
     // phase.
     const uint32_t turned = (empties | empties << 4) >> probes.home_slot;
@@ -332,8 +378,8 @@ class HostPairs final : public BulkOperations<GridView> {
 
   // insert, assign and find_or_insert: calls note(i, the table's value for the key) unless the key is refused.
   template <detail::IfPresent kIfPresent, class Note>
-  Result<BulkReport> put_all(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes,
-                             const Note& note) const {
+  Result<BulkReport> put_all(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count,
+                             Outcome* outcomes, const Note& note) const {
     return for_each_group(view, keys, values, count, [&](const Group& group, BulkReport& report) {
       for (size_t j = 0; j < group.count; ++j) {
         const size_t i = group.first + j;
@@ -347,7 +393,8 @@ class HostPairs final : public BulkOperations<GridView> {
             value = group.values[j];
             outcome = Outcome::present;
           } else if (kIfPresent == detail::IfPresent::replace && there &&
-                     SharedWords::exchange(group.bucket(j) + (group.seen[j] & 3u), word, detail::pair_word(key, value), false)) {
+                     SharedWords::exchange(group.bucket(j) + (group.seen[j] & 3u), word, detail::pair_word(key, value),
+                                           false)) {
             outcome = Outcome::assigned;
           } else {
             const QryProbeSequence probes = qry_probe_sequence(group.stored[j], view.page_count);
@@ -369,6 +416,8 @@ class HostPairs final : public BulkOperations<GridView> {
 
 }  // namespace
 
-std::unique_ptr<BulkOperations<GridView>> make_host_pairs(uint32_t threads) { return std::make_unique<HostPairs>(threads); }
+std::unique_ptr<BulkOperations<GridView>> make_host_pairs(uint32_t threads) {
+  return std::make_unique<HostPairs>(threads);
+}
 
 }  // namespace quarry::hashgrid

@@ -8,19 +8,19 @@
 #include <new>
 #include <vector>
 
-#include "hashgrid/pairs/host/bucket_kernels.hpp"
-#include "hashgrid/pairs/host/cuckoo.hpp"
 #include "base/memory_source.hpp"
 #include "base/parallel.hpp"
+#include "hashgrid/pairs/host/bucket_kernels.hpp"
+#include "hashgrid/pairs/host/cuckoo.hpp"
 
 namespace quarry::hashgrid::detail {
 namespace {
 
-constexpr uint32_t kWindowPages = 8;  // 256 KiB: a quarter of an L2 cache, besides streamed keys
-constexpr uint32_t kFewWindows = 32;  // fewer are unevenly shared among threads
+constexpr uint32_t kWindowPages = 8;     // 256 KiB: a quarter of an L2 cache, besides streamed keys
+constexpr uint32_t kFewWindows = 32;     // fewer are unevenly shared among threads
 constexpr uint32_t kMostWindows = 1024;  // more streams than a core's caches and TLB keep open
 constexpr size_t kPageKeysToShare = size_t{1} << 11;
-constexpr size_t kManyMoves = 60;  // in one page, for which it pays to compute the other places of all its keys
+constexpr size_t kManyMoves = 60;     // in one page, for which it pays to compute the other places of all its keys
 constexpr size_t kManyPerPage = 256;  // keys of a batch, for which it pays to scan the page first
 constexpr size_t kKeysPerChunk = size_t{1} << 14;  // split at a time: 96 KiB, in the second-level cache
 
@@ -39,7 +39,8 @@ class Words {
   explicit Words(size_t count) {
     constexpr size_t kLarge = size_t{8} << 20;
     if (count * sizeof(uint64_t) >= kLarge) {
-      if (const auto block = host_memory_source().allocate(count * sizeof(uint64_t), "hash grid split")) block_ = *block;
+      if (const auto block = host_memory_source().allocate(count * sizeof(uint64_t), "hash grid split"))
+        block_ = *block;
       data_ = static_cast<uint64_t*>(block_.data);
     } else {
       small_.reset(new (std::nothrow) uint64_t[count]);
@@ -92,7 +93,8 @@ class WindowWriter {
       const size_t in_block = std::min(kKeysPerBlock, count - block);
       for (size_t j = 0; j < in_block; ++j) keys[j] = low(pairs[block + j]);
       kernels_.home_buckets(keys, in_block, view_.page_count, sectors[which]);
-      for (size_t j = 0; j < in_block; ++j) __builtin_prefetch(view_.words + size_t{sectors[which][j]} * kQrySlotsPerSector, 1);
+      for (size_t j = 0; j < in_block; ++j)
+        __builtin_prefetch(view_.words + size_t{sectors[which][j]} * kQrySlotsPerSector, 1);
     };
     uint32_t which = 0;
     if (count != 0) prepare(0, which);
@@ -138,10 +140,12 @@ class WindowWriter {
   // Places the waiting pairs by moves in these pages. Call it after all their pairs were added. State bits stay valid
   // but not always exact: a key that moved home leaves its bit behind, as an erase would.
   void finish() {
-    for (size_t block = 0; block < later_.size(); block += kKeysPerBlock) add(later_.data() + block, std::min(kKeysPerBlock, later_.size() - block));
+    for (size_t block = 0; block < later_.size(); block += kKeysPerBlock)
+      add(later_.data() + block, std::min(kKeysPerBlock, later_.size() - block));
     later_.clear();
     if (waiting_.empty()) return;
-    std::stable_sort(waiting_.begin(), waiting_.end(), [](const Waiting& a, const Waiting& b) { return a.page < b.page; });
+    std::stable_sort(waiting_.begin(), waiting_.end(),
+                     [](const Waiting& a, const Waiting& b) { return a.page < b.page; });
     const auto moves = std::make_unique<PageCuckoo>();
     const auto scratch = std::make_unique<CuckooScratch>();
     for (size_t i = 0; i < waiting_.size();) {
@@ -151,10 +155,8 @@ class WindowWriter {
       size_t end = i;
       while (end < waiting_.size() && waiting_[end].page == number) ++end;
       const bool many = end - i >= kManyMoves;
-      if (many)
-        moves->begin(page, view_.page_count);
-      else
-        scratch->reset();
+      if (many) moves->begin(page, view_.page_count);
+      else scratch->reset();
       for (; i < waiting_.size() && waiting_[i].page == number; ++i) {
         const uint64_t pair = waiting_[i].pair;
         const QryProbeSequence probes = qry_probe_sequence(low(pair), view_.page_count);
@@ -264,7 +266,8 @@ BulkReport place_left(const GridView& view, const std::vector<std::vector<uint64
 
 }  // namespace
 
-std::optional<BulkReport> insert_by_windows(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, uint32_t threads) {
+std::optional<BulkReport> insert_by_windows(const GridView& view, const uint32_t* keys, const uint32_t* values,
+                                            size_t count, uint32_t threads) {
   // A small batch is not worth sharing or sorting.
   const bool small = count < kPageKeysToShare;
   if (small) threads = 1;
@@ -277,44 +280,53 @@ std::optional<BulkReport> insert_by_windows(const GridView& view, const uint32_t
   // begins. The column past the last window takes refused pairs.
   const size_t columns = size_t{windows} + 1;
   std::vector<uint32_t> begins(chunks * (columns + 1), 0);
-  parallel_for(chunks, 1, [&](size_t first_chunk, size_t last_chunk) {
-    const std::unique_ptr<uint32_t[]> stored(new uint32_t[std::min(count, kKeysPerChunk)]);
-    const std::unique_ptr<uint16_t[]> window(new uint16_t[std::min(count, kKeysPerChunk)]);
-    std::vector<uint32_t> cursors(columns + 1);
-    for (size_t chunk = first_chunk; chunk < last_chunk; ++chunk) {
-      const size_t first = chunk * kKeysPerChunk, in_chunk = std::min(count, first + kKeysPerChunk) - first;
-      bool some_refused = bucket_kernels().store(keys + first, in_chunk, view.locality, stored.get());
-      for (size_t i = 0; i < in_chunk; ++i) {
-        window[i] = uint16_t(qry_page(stored[i], view.page_count) >> shift);
-        some_refused = some_refused || values[first + i] == kQryReservedValue;
-      }
-      for (size_t i = 0; i < in_chunk && some_refused; ++i)
-        if (keys[first + i] == kQryReservedKey || values[first + i] == kQryReservedValue) window[i] = uint16_t(windows);
-      uint32_t* const row = begins.data() + chunk * (columns + 1);
-      for (size_t i = 0; i < in_chunk; ++i) ++row[window[i] + 1];
-      row[0] = uint32_t(first);
-      for (size_t column = 0; column < columns; ++column) row[column + 1] += row[column];
-      std::copy_n(row, columns + 1, cursors.begin());
-      for (size_t i = 0; i < in_chunk; ++i) pairs.data()[cursors[window[i]]++] = pair_word(stored[i], values[first + i]);
-    }
-  }, threads);
+  parallel_for(
+      chunks, 1,
+      [&](size_t first_chunk, size_t last_chunk) {
+        const std::unique_ptr<uint32_t[]> stored(new uint32_t[std::min(count, kKeysPerChunk)]);
+        const std::unique_ptr<uint16_t[]> window(new uint16_t[std::min(count, kKeysPerChunk)]);
+        std::vector<uint32_t> cursors(columns + 1);
+        for (size_t chunk = first_chunk; chunk < last_chunk; ++chunk) {
+          const size_t first = chunk * kKeysPerChunk, in_chunk = std::min(count, first + kKeysPerChunk) - first;
+          bool some_refused = bucket_kernels().store(keys + first, in_chunk, view.locality, stored.get());
+          for (size_t i = 0; i < in_chunk; ++i) {
+            window[i] = uint16_t(qry_page(stored[i], view.page_count) >> shift);
+            some_refused = some_refused || values[first + i] == kQryReservedValue;
+          }
+          for (size_t i = 0; i < in_chunk && some_refused; ++i)
+            if (keys[first + i] == kQryReservedKey || values[first + i] == kQryReservedValue)
+              window[i] = uint16_t(windows);
+          uint32_t* const row = begins.data() + chunk * (columns + 1);
+          for (size_t i = 0; i < in_chunk; ++i) ++row[window[i] + 1];
+          row[0] = uint32_t(first);
+          for (size_t column = 0; column < columns; ++column) row[column + 1] += row[column];
+          std::copy_n(row, columns + 1, cursors.begin());
+          for (size_t i = 0; i < in_chunk; ++i)
+            pairs.data()[cursors[window[i]]++] = pair_word(stored[i], values[first + i]);
+        }
+      },
+      threads);
 
   std::vector<BulkReport> reports(windows);
   std::vector<std::vector<uint64_t>> left(windows);
-  parallel_for(windows, 1, [&](size_t first, size_t last) {
-    for (size_t window = first; window < last; ++window) {
-      WindowWriter writer(view);
-      const auto first_page = uint32_t(window << shift), last_page = std::min(view.page_count, first_page + (1u << shift));
-      if (count / view.page_count >= kManyPerPage) writer.renew(first_page, last_page);
-      for (size_t chunk = 0; chunk < chunks; ++chunk) {
-        const uint32_t* const row = begins.data() + chunk * (columns + 1) + window;
-        writer.add(pairs.data() + row[0], row[1] - row[0]);
-      }
-      writer.finish();
-      reports[window] = writer.report();
-      left[window] = writer.take_left();
-    }
-  }, threads);
+  parallel_for(
+      windows, 1,
+      [&](size_t first, size_t last) {
+        for (size_t window = first; window < last; ++window) {
+          WindowWriter writer(view);
+          const auto first_page = uint32_t(window << shift),
+                     last_page = std::min(view.page_count, first_page + (1u << shift));
+          if (count / view.page_count >= kManyPerPage) writer.renew(first_page, last_page);
+          for (size_t chunk = 0; chunk < chunks; ++chunk) {
+            const uint32_t* const row = begins.data() + chunk * (columns + 1) + window;
+            writer.add(pairs.data() + row[0], row[1] - row[0]);
+          }
+          writer.finish();
+          reports[window] = writer.report();
+          left[window] = writer.take_left();
+        }
+      },
+      threads);
   BulkReport report = place_left(view, left);
   for (const BulkReport& one : reports) add(report, one);
   for (size_t chunk = 0; chunk < chunks; ++chunk) {
@@ -329,38 +341,41 @@ uint64_t rehash_by_windows(const GridView& from, const GridView& to, uint32_t th
   // page.
   const uint32_t row_pages = std::clamp(to.page_count / 16, 1u, 2 * kWindowPages);
   std::vector<std::vector<uint64_t>> left((to.page_count + row_pages - 1) / row_pages);
-  parallel_for(to.page_count, row_pages, [&](size_t begin, size_t end) {
-    WindowWriter writer(to);
-    writer.begin_new(uint32_t(end - begin));
-    const uint32_t first = source_pages(uint32_t(begin), to.page_count, from.page_count).first;
-    const uint32_t last = source_pages(uint32_t(end - 1), to.page_count, from.page_count).last;
-    uint64_t mine[kQrySlotsPerPage + 1];
-    uint32_t gathered = kQryReservedKey;  // first page of the group whose stash was read last
-    for (uint32_t source = first; source <= last; ++source) {
-      const uint64_t* words = from.words + size_t{source} * kQryPageWords;
-      const bool whole = source != first && source != last;
-      size_t count = 0;
-      for (uint32_t i = kFirstSlotWord; i < kQryOwnWords; ++i) {
-        mine[count] = words[i];
-        if (whole) {
-          count += !is_empty(words[i]);
-        } else {
-          const uint32_t page = qry_page(low(words[i]), to.page_count);
-          count += !is_empty(words[i]) && page >= begin && page < end;
+  parallel_for(
+      to.page_count, row_pages,
+      [&](size_t begin, size_t end) {
+        WindowWriter writer(to);
+        writer.begin_new(uint32_t(end - begin));
+        const uint32_t first = source_pages(uint32_t(begin), to.page_count, from.page_count).first;
+        const uint32_t last = source_pages(uint32_t(end - 1), to.page_count, from.page_count).last;
+        uint64_t mine[kQrySlotsPerPage + 1];
+        uint32_t gathered = kQryReservedKey;  // first page of the group whose stash was read last
+        for (uint32_t source = first; source <= last; ++source) {
+          const uint64_t* words = from.words + size_t{source} * kQryPageWords;
+          const bool whole = source != first && source != last;
+          size_t count = 0;
+          for (uint32_t i = kFirstSlotWord; i < kQryOwnWords; ++i) {
+            mine[count] = words[i];
+            if (whole) {
+              count += !is_empty(words[i]);
+            } else {
+              const uint32_t page = qry_page(low(words[i]), to.page_count);
+              count += !is_empty(words[i]) && page >= begin && page < end;
+            }
+          }
+          writer.add_new(mine, count, uint32_t(begin));
+          const QryStashGroup group = qry_stash_group(source, from.page_count);
+          if (group.first == gathered || !any_in_stash(words)) continue;
+          gathered = group.first;
+          for_stash(from, group, [&](const uint64_t* slot) {
+            const uint32_t page = qry_page(low(*slot), to.page_count);
+            if (!is_empty(*slot) && page >= begin && page < end) writer.add_new(slot, 1, uint32_t(begin));
+          });
         }
-      }
-      writer.add_new(mine, count, uint32_t(begin));
-      const QryStashGroup group = qry_stash_group(source, from.page_count);
-      if (group.first == gathered || !any_in_stash(words)) continue;
-      gathered = group.first;
-      for_stash(from, group, [&](const uint64_t* slot) {
-        const uint32_t page = qry_page(low(*slot), to.page_count);
-        if (!is_empty(*slot) && page >= begin && page < end) writer.add_new(slot, 1, uint32_t(begin));
-      });
-    }
-    writer.finish();
-    left[begin / row_pages] = writer.take_left();
-  }, threads);
+        writer.finish();
+        left[begin / row_pages] = writer.take_left();
+      },
+      threads);
   return place_left(to, left).full;
 }
 

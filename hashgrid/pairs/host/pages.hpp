@@ -23,7 +23,8 @@ namespace quarry::hashgrid::detail {
 // insert for a caller with exclusive use of the table. Of duplicates the first stays. Keys without a free place are
 // placed by cuckoo moves: `full` of the report counts only keys that no move can help. Returns nothing without memory
 // for the split (8 bytes a key).
-std::optional<BulkReport> insert_by_windows(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, uint32_t threads);
+std::optional<BulkReport> insert_by_windows(const GridView& view, const uint32_t* keys, const uint32_t* values,
+                                            size_t count, uint32_t threads);
 
 // Moves every pair of `from` into the cleared table `to`; returns how many found no place. Reads a page of `from` at
 // most twice.

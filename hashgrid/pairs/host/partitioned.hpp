@@ -26,7 +26,7 @@ BulkReport erase_partitioned(const GridView& view, const uint32_t* keys, size_t 
 enum class Present : uint8_t { assign, tell };
 // values[i] is read (assign), or written for present keys (tell). `absent`, empty before, gets the positions of absent
 // keys, rising. The report counts assigned or present keys, and refused ones.
-BulkReport visit_partitioned(const GridView& view, const uint32_t* keys, uint32_t* values, size_t count, Present what, uint32_t threads,
-                       std::vector<uint32_t>& absent);
+BulkReport visit_partitioned(const GridView& view, const uint32_t* keys, uint32_t* values, size_t count, Present what,
+                             uint32_t threads, std::vector<uint32_t>& absent);
 
 }  // namespace quarry::hashgrid::detail

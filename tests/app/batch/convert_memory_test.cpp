@@ -6,8 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <atomic>
+#include <catch2/catch.hpp>
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -44,7 +44,9 @@ json event(const Outcome& outcome, const std::string& name) {
     if (e["event"] == name) return e;
   return {};
 }
-size_t files_in(const fs::path& dir) { return size_t(std::distance(fs::directory_iterator(dir), fs::directory_iterator())); }
+size_t files_in(const fs::path& dir) {
+  return size_t(std::distance(fs::directory_iterator(dir), fs::directory_iterator()));
+}
 
 // A closed wavy ball, one look.
 std::string wavy_ball(const fs::path& file) {
@@ -53,12 +55,14 @@ std::string wavy_ball(const fs::path& file) {
   for (int j = 0; j <= kRings; ++j)
     for (int i = 0; i < 2 * kRings; ++i) {
       const double a = M_PI * j / kRings, b = M_PI * i / kRings, r = 1 + 0.2 * std::sin(5 * a) * std::cos(4 * b);
-      out << "v " << r * std::sin(a) * std::cos(b) << ' ' << 0.4 * r * std::cos(a) << ' ' << r * std::sin(a) * std::sin(b) << '\n';
+      out << "v " << r * std::sin(a) * std::cos(b) << ' ' << 0.4 * r * std::cos(a) << ' '
+          << r * std::sin(a) * std::sin(b) << '\n';
     }
   const auto at = [](int i, int j) { return 1 + j * 2 * kRings + i % (2 * kRings); };
   for (int j = 0; j < kRings; ++j)
     for (int i = 0; i < 2 * kRings; ++i)
-      out << "f " << at(i, j) << ' ' << at(i, j + 1) << ' ' << at(i + 1, j) << "\nf " << at(i + 1, j) << ' ' << at(i, j + 1) << ' ' << at(i + 1, j + 1) << '\n';
+      out << "f " << at(i, j) << ' ' << at(i, j + 1) << ' ' << at(i + 1, j) << "\nf " << at(i + 1, j) << ' '
+          << at(i, j + 1) << ' ' << at(i + 1, j + 1) << '\n';
   return file.string();
 }
 
@@ -84,10 +88,12 @@ uint64_t peak_of(const std::vector<std::string>& words, int& code) {
 
 }  // namespace
 
-TEST_CASE("convert: a mesh that does not fit --memory is converted region by region, to the same bytes, and that is said") {
+TEST_CASE(
+    "convert: a mesh that does not fit --memory is converted region by region, to the same bytes, and that is said") {
   const fs::path dir = scratch_dir("convert-regions");
   const std::string ball = wavy_ball(dir / "ball.obj");
-  for (const std::vector<std::string>& kind : {std::vector<std::string>{"--resolution", "700"}, {"--resolution", "300", "--solid", "parity", "--surface", "6"}}) {
+  for (const std::vector<std::string>& kind : {std::vector<std::string>{"--resolution", "700"},
+                                               {"--resolution", "300", "--solid", "parity", "--surface", "6"}}) {
     const std::string memory = kSanitized ? "600M" : "48M";
     const auto words = [&](const std::string& out, std::vector<std::string> more) {
       std::vector<std::string> all{"convert", ball, "-o", (dir / out).string(), "--overwrite", "--executor", "host"};
@@ -127,7 +133,8 @@ TEST_CASE("convert: worlds, grids and meshes are made region by region, of meshe
   const fs::path dir = scratch_dir("convert-grids");
   const std::string ball = wavy_ball(dir / "ball.obj"), world = (dir / "world.quarry").string();
   const auto made = [&](const std::string& from, const std::string& out, const char* memory) {
-    const Outcome outcome = run_quarry({"convert", from, "-o", (dir / out).string(), "--resolution", "640", "--executor", "host", "--memory", memory, "--json"});
+    const Outcome outcome = run_quarry({"convert", from, "-o", (dir / out).string(), "--resolution", "640",
+                                        "--executor", "host", "--memory", memory, "--json"});
     INFO(outcome.err);
     CHECK(outcome.code == 0);
     return event(outcome, "finished");
@@ -136,14 +143,18 @@ TEST_CASE("convert: worlds, grids and meshes are made region by region, of meshe
   for (const std::string& from : {ball, world})
     for (const std::string extension : {"quarry", "nrrd", "binvox", "glb"}) {
       INFO(from << " to " << extension);
-      const json whole = made(from, "whole." + extension, "8G"), parts = made(from, "parts." + extension, from == ball ? "44M" : extension == "glb" ? "28M" : "19M");
+      const json whole = made(from, "whole." + extension, "8G"), parts = made(from, "parts." + extension,
+                                                                              from == ball         ? "44M"
+                                                                              : extension == "glb" ? "28M"
+                                                                                                   : "19M");
       CHECK(whole["regions"] == 0);
       CHECK(parts["regions"] > 1);
       CHECK(parts["voxels"] == whole["voxels"]);
       CHECK(parts["losses"] == whole["losses"]);
       // A mesh has the file's name in it, of which both have five letters.
       std::string one = bytes_of(dir / ("parts." + extension)), other = bytes_of(dir / ("whole." + extension));
-      for (size_t at = 0; extension == "glb" && (at = one.find("\"parts\"", at)) != std::string::npos && at < 4096;) one.replace(at, 7, "\"whole\"");
+      for (size_t at = 0; extension == "glb" && (at = one.find("\"parts\"", at)) != std::string::npos && at < 4096;)
+        one.replace(at, 7, "\"whole\"");
       CHECK((one == other));
       fs::remove(dir / ("parts." + extension));
       fs::remove(dir / ("whole." + extension));
@@ -155,7 +166,9 @@ TEST_CASE("convert: the peak of a conversion region by region stays below --memo
   if (kSanitized) return skip("what a process holds says nothing under a sanitizer");
   const fs::path dir = scratch_dir("convert-peak");
   const std::string ball = wavy_ball(dir / "ball.obj");
-  const std::vector<std::string> words{"convert", ball, "-o", (dir / "out.quarry").string(), "--overwrite", "--executor", "host", "--resolution", "1800"};
+  const std::vector<std::string> words{"convert",     ball,         "-o",   (dir / "out.quarry").string(),
+                                       "--overwrite", "--executor", "host", "--resolution",
+                                       "1800"};
   int code = 0;
   std::vector<std::string> whole = words, parts = words;
   for (const char* word : {"--memory", "8G"}) whole.emplace_back(word);
@@ -175,7 +188,8 @@ TEST_CASE("convert: what cannot be converted region by region says why when it d
   const fs::path dir = scratch_dir("convert-whole");
   const std::string ball = wavy_ball(dir / "ball.obj");
   const auto failed = [&](const std::string& out, const std::vector<std::string>& more, const std::string& why) {
-    std::vector<std::string> words{"convert", ball, "-o", (dir / out).string(), "--executor", "host", "--resolution", "2000", "--memory", "40M"};
+    std::vector<std::string> words{"convert", ball,           "-o",   (dir / out).string(), "--executor",
+                                   "host",    "--resolution", "2000", "--memory",           "40M"};
     words.insert(words.end(), more.begin(), more.end());
     const Outcome outcome = run_quarry(words);
     INFO(outcome.err);
@@ -189,7 +203,8 @@ TEST_CASE("convert: what cannot be converted region by region says why when it d
   failed("b.quarry", {"--lod-levels", "2"}, "--lod-levels needs the whole scene");
   failed("c.vox", {}, "MagicaVoxel scene files are written from the whole scene");
   // A region of one chunk is the least there is.
-  const Outcome least = run_quarry({"convert", ball, "-o", (dir / "d.quarry").string(), "--resolution", "2000", "--memory", "9M"});
+  const Outcome least =
+      run_quarry({"convert", ball, "-o", (dir / "d.quarry").string(), "--resolution", "2000", "--memory", "9M"});
   CHECK(least.code == 1);
   CHECK(has(least.err, "MiB"));
   CHECK(files_in(dir) == 1);
@@ -199,7 +214,8 @@ TEST_CASE("convert: stopped in the middle of its regions it leaves nothing; kill
   const fs::path dir = scratch_dir("convert-stopped");
   const std::string ball = wavy_ball(dir / "ball.obj");
   for (const char* extension : {"quarry", "binvox"}) {
-    Process process({quarry_program().string(), "convert", ball, "-o", (dir / "out").string() + "." + extension, "--resolution", "6000", "--executor", "host", "--memory", kSanitized ? "800M" : "90M", "--json"});
+    Process process({quarry_program().string(), "convert", ball, "-o", (dir / "out").string() + "." + extension,
+                     "--resolution", "6000", "--executor", "host", "--memory", kSanitized ? "800M" : "90M", "--json"});
     REQUIRE(process.started());
     REQUIRE(process.wait_for_output("started", 60));
     // Until it has begun to write; the name of what is on its way does not matter.

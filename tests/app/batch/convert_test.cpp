@@ -11,8 +11,8 @@
 #include <set>
 
 #include "app/batch/tasks.hpp"
-#include "engine/pictures/png_file.hpp"
 #include "base/parallel.hpp"
+#include "engine/pictures/png_file.hpp"
 #include "tests/app/program_output.hpp"
 #include "tests/file_bytes.hpp"
 #include "tests/voxel/io/vox/file_builder.hpp"
@@ -29,7 +29,8 @@ namespace {
 std::vector<uint8_t> model(uint8_t seed, uint8_t edge = 8) {
   std::vector<VoxBuilder::Voxel> voxels;
   for (uint8_t x = 0; x < edge; ++x)
-    for (uint8_t z = 0; z <= x; ++z) voxels.push_back({x, uint8_t((x + seed) % edge), z, uint8_t(1 + (x + seed) % 200)});
+    for (uint8_t z = 0; z <= x; ++z)
+      voxels.push_back({x, uint8_t((x + seed) % edge), z, uint8_t(1 + (x + seed) % 200)});
   return VoxBuilder().model(edge, edge, edge, voxels).bytes();
 }
 std::set<std::string> names_below(const fs::path& dir) {
@@ -53,24 +54,29 @@ TEST_CASE("convert: with 3 bad files of 20 the other 17 are written, the 3 are n
   }
   for (const char* threads : {"1", "4"}) {
     const fs::path out = dir / (std::string("out") + threads);
-    const Outcome outcome = run_quarry({"convert", (dir / "in").string(), "-o", out.string(), "--to", "glb", "--keep-going", "-j", threads});
+    const Outcome outcome = run_quarry(
+        {"convert", (dir / "in").string(), "-o", out.string(), "--to", "glb", "--keep-going", "-j", threads});
     INFO(outcome.err);
     CHECK(outcome.code == 3);
     CHECK(names_below(out).size() == 17);
-    for (const char* bad : {"104.vox", "111.vox", "117.vox"}) CHECK(has(outcome.err, std::string("quarry: ") + (dir / "in" / bad).string() + ": "));
+    for (const char* bad : {"104.vox", "111.vox", "117.vox"})
+      CHECK(has(outcome.err, std::string("quarry: ") + (dir / "in" / bad).string() + ": "));
     CHECK(has(outcome.err, "3 of 20 inputs failed"));
     CHECK_FALSE(has(outcome.err, "--salvage"));  // nothing is left in these
     CHECK(has(outcome.err, "Failed: "));
   }
   // The same files whatever the number of threads.
-  for (const std::string& name : names_below(dir / "out1")) CHECK(file_text(dir / "out1" / name) == file_text(dir / "out4" / name));
-  const Outcome stopped = run_quarry({"convert", (dir / "in").string(), "-o", (dir / "stopped").string(), "--to", "glb", "-j", "1"});
+  for (const std::string& name : names_below(dir / "out1"))
+    CHECK(file_text(dir / "out1" / name) == file_text(dir / "out4" / name));
+  const Outcome stopped =
+      run_quarry({"convert", (dir / "in").string(), "-o", (dir / "stopped").string(), "--to", "glb", "-j", "1"});
   CHECK(stopped.code == 1);
   CHECK(names_below(dir / "stopped").size() == 4);
   CHECK(has(stopped.err, "15 not begun"));
 }
 
-TEST_CASE("convert: directories, patterns and templates give a mirrored tree, and clashes are refused before "
+TEST_CASE(
+    "convert: directories, patterns and templates give a mirrored tree, and clashes are refused before "
     "anything is written") {
   const fs::path dir = scratch_dir("convert-names");
   fs::create_directories(dir / "in" / "red");
@@ -78,14 +84,17 @@ TEST_CASE("convert: directories, patterns and templates give a mirrored tree, an
   for (const char* name : {"red/a.vox", "blue/a.vox", "b.vox"}) write_bytes(dir / "in" / name, model(1));
   REQUIRE(run_quarry({"convert", (dir / "in").string(), "-o", (dir / "tree").string(), "--to", "quarry"}).code == 0);
   CHECK(names_below(dir / "tree") == std::set<std::string>{"b.quarry", "blue/a.quarry", "red/a.quarry"});
-  REQUIRE(run_quarry({"convert", (dir / "in/**/*.vox").string(), "-o", (dir / "flat/{index}_{stem}_{ext}.glb").string()}).code == 0);
+  REQUIRE(
+      run_quarry({"convert", (dir / "in/**/*.vox").string(), "-o", (dir / "flat/{index}_{stem}_{ext}.glb").string()})
+          .code == 0);
   CHECK(names_below(dir / "flat") == std::set<std::string>{"1_b_vox.glb", "2_a_vox.glb", "3_a_vox.glb"});
   const Outcome clash = run_quarry({"convert", (dir / "in").string(), "-o", (dir / "clash/{stem}.glb").string()});
   CHECK(clash.code == 2);
   CHECK(has(clash.err, "would both become"));
   CHECK_FALSE(fs::exists(dir / "clash"));
   write_bytes(dir / "in" / "b.quarry", {});
-  const Outcome input = run_quarry({"convert", (dir / "in" / "b.vox").string(), (dir / "in" / "b.quarry").string(), "-o", (dir / "in/{stem}.quarry").string()});
+  const Outcome input = run_quarry({"convert", (dir / "in" / "b.vox").string(), (dir / "in" / "b.quarry").string(),
+                                    "-o", (dir / "in/{stem}.quarry").string()});
   CHECK(input.code == 2);
   const Outcome unknown = run_quarry({"convert", (dir / "in").string(), "-o", (dir / "x/{stm}.glb").string()});
   CHECK(unknown.code == 2);
@@ -99,7 +108,9 @@ TEST_CASE("convert: --json gives one event a line, --report the same as one docu
   fs::create_directory(dir / "in");
   for (int i = 0; i < 3; ++i) write_bytes(dir / "in" / (std::to_string(i) + ".vox"), model(uint8_t(i)));
   std::ofstream(dir / "in" / "bad.vox") << "VOX ";
-  const std::vector<std::string> words{"convert", (dir / "in").string(), "-o", (dir / "out").string(), "--to", "ply", "--keep-going", "--json", "--report", (dir / "report.json").string()};
+  const std::vector<std::string> words{
+      "convert",  (dir / "in").string(),         "-o", (dir / "out").string(), "--to", "ply", "--keep-going", "--json",
+      "--report", (dir / "report.json").string()};
   std::vector<std::string> dry = words;
   dry.push_back("--dry-run");
   const Outcome planned = run_quarry(dry);
@@ -131,7 +142,12 @@ TEST_CASE("convert: --resume skips what is unchanged, and only that") {
   std::ofstream(dir / "in" / "t.obj") << "mtllib t.mtl\nusemtl m\nv 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n";
   std::ofstream(dir / "in" / "t.mtl") << "newmtl m\nKd 1 0 0\n";
   const auto run = [&](const std::vector<std::string>& more = {}) {
-    std::vector<std::string> words{"convert", (dir / "in").string(), "-o", (dir / "out").string(), "--to", "quarry", "--resume", "--keep-going", "--resolution", "8", "--json"};
+    std::vector<std::string> words{"convert",      (dir / "in").string(),
+                                   "-o",           (dir / "out").string(),
+                                   "--to",         "quarry",
+                                   "--resume",     "--keep-going",
+                                   "--resolution", "8",
+                                   "--json"};
     words.insert(words.end(), more.begin(), more.end());
     const Outcome outcome = run_quarry(words);
     const json last = events(outcome.out).back();
@@ -140,20 +156,21 @@ TEST_CASE("convert: --resume skips what is unchanged, and only that") {
   using Counts = std::array<int, 3>;
   CHECK(run() == Counts{5, 0, 0});
   CHECK(run() == Counts{0, 5, 0});
-  const Outcome planned = run_quarry({"convert", (dir / "in").string(), "-o", (dir / "out").string(), "--to", "quarry", "--resume", "--resolution", "8", "--dry-run"});
+  const Outcome planned = run_quarry({"convert", (dir / "in").string(), "-o", (dir / "out").string(), "--to", "quarry",
+                                      "--resume", "--resolution", "8", "--dry-run"});
   CHECK(planned.code == 0);
   CHECK(has(planned.out, "0 would be converted, 5 skipped"));
-  write_bytes(dir / "in" / "2.vox", model(77));                       // another content
+  write_bytes(dir / "in" / "2.vox", model(77));  // another content
   CHECK(run() == Counts{1, 4, 0});
   std::ofstream(dir / "in" / "t.mtl") << "newmtl m\nKd 0 1 0\n";  // a file that an input names
   CHECK(run() == Counts{1, 4, 0});
-  fs::remove(dir / "out" / "1.quarry");                        // an output that is gone
+  fs::remove(dir / "out" / "1.quarry");  // an output that is gone
   CHECK(run() == Counts{1, 4, 0});
   std::ofstream(dir / "out" / "3.quarry") << "somebody's own work";  // not ours any more: never replaced unasked
   CHECK(run() == Counts{0, 4, 1});
   CHECK(file_text(dir / "out" / "3.quarry") == "somebody's own work");
   CHECK(run({"--overwrite"}) == Counts{1, 4, 0});
-  CHECK(run({"--mirror", "x"}) == Counts{5, 0, 0});            // other options
+  CHECK(run({"--mirror", "x"}) == Counts{5, 0, 0});  // other options
   // A manifest that was cut short by a kill, and one that is rubbish.
   std::ofstream(dir / "out" / ".quarry-resume", std::ios::app) << "{\"job\":\"0.qua";
   CHECK(run({"--mirror", "x"}) == Counts{0, 5, 0});
@@ -163,8 +180,10 @@ TEST_CASE("convert: Ctrl+C in a batch leaves whole files only, and --resume does
   const fs::path dir = scratch_dir("convert-interrupt");
   fs::create_directory(dir / "in");
   for (int i = 0; i < 60; ++i) write_bytes(dir / "in" / (std::to_string(100 + i) + ".vox"), model(uint8_t(i), 120));
-  const std::vector<std::string> words{"convert", (dir / "in").string(), "-o", (dir / "out").string(), "--to", "quarry", "--resume", "--json"};
-  const Outcome whole = run_quarry({"convert", (dir / "in").string(), "-o", (dir / "whole").string(), "--to", "quarry"});
+  const std::vector<std::string> words{
+      "convert", (dir / "in").string(), "-o", (dir / "out").string(), "--to", "quarry", "--resume", "--json"};
+  const Outcome whole =
+      run_quarry({"convert", (dir / "in").string(), "-o", (dir / "whole").string(), "--to", "quarry"});
   REQUIRE(whole.code == 0);
   std::vector<std::string> program = words;
   program.insert(program.begin(), quarry_program().string());
@@ -188,9 +207,11 @@ TEST_CASE("convert: Ctrl+C in a batch leaves whole files only, and --resume does
 TEST_CASE("convert: the shards of a batch are disjoint, make the whole, and go by names alone") {
   const fs::path dir = scratch_dir("convert-shard");
   fs::create_directories(dir / "in" / "sub");
-  for (int i = 0; i < 30; ++i) write_bytes(dir / "in" / (i % 2 ? "sub" : ".") / (std::to_string(i) + ".vox"), model(uint8_t(i)));
+  for (int i = 0; i < 30; ++i)
+    write_bytes(dir / "in" / (i % 2 ? "sub" : ".") / (std::to_string(i) + ".vox"), model(uint8_t(i)));
   const auto shard = [&](const fs::path& in, int i, int n) {
-    const Outcome outcome = run_quarry({"convert", in.string(), "-o", (dir / "out").string(), "--to", "ply", "--dry-run", "--json", "--shard", std::to_string(i) + "/" + std::to_string(n)});
+    const Outcome outcome = run_quarry({"convert", in.string(), "-o", (dir / "out").string(), "--to", "ply",
+                                        "--dry-run", "--json", "--shard", std::to_string(i) + "/" + std::to_string(n)});
     REQUIRE(outcome.code == 0);
     std::set<std::string> out;
     for (const json& e : events(outcome.out)) out.insert(e["output"].get<std::string>());
@@ -210,10 +231,13 @@ TEST_CASE("convert: the shards of a batch are disjoint, make the whole, and go b
   fs::rename(dir / "in", dir / "elsewhere");
   CHECK(shard(dir / "elsewhere", 2, 4) == before);
   for (const char* wrong : {"0/4", "5/4", "1", "a/b", "1/0"})
-    CHECK(run_quarry({"convert", (dir / "elsewhere").string(), "-o", (dir / "out").string(), "--to", "ply", "--shard", wrong}).code == 2);
+    CHECK(run_quarry(
+              {"convert", (dir / "elsewhere").string(), "-o", (dir / "out").string(), "--to", "ply", "--shard", wrong})
+              .code == 2);
 }
 
-TEST_CASE("run_batch: the watch stops what uses too much memory, lets it try again alone, and then says so with numbers") {
+TEST_CASE(
+    "run_batch: the watch stops what uses too much memory, lets it try again alone, and then says so with numbers") {
   // Items that really fill memory: two of 160 MiB fit one after the other but not at once; one of 400 MiB never fits.
   constexpr uint64_t kMiB = uint64_t{1} << 20;
   app::BatchOptions options;
@@ -225,7 +249,8 @@ TEST_CASE("run_batch: the watch stops what uses too much memory, lets it try aga
   const auto run = [&](size_t i, const app::ItemContext& context) -> Result<void> {
     ++begun[i];
     // Straight from the system, and back to it at once: a sanitizer's allocator would keep what an item freed.
-    char* const held = static_cast<char*>(mmap(nullptr, mib[i] * kMiB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    char* const held =
+        static_cast<char*>(mmap(nullptr, mib[i] * kMiB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     if (held == MAP_FAILED) return fail(ErrorCode::out_of_memory, "no memory to test with");
     bool stopped = false;
     for (uint64_t m = 0; m < mib[i] && !stopped; ++m) {
@@ -256,18 +281,22 @@ TEST_CASE("run_batch: no more than the threads asked for, the largest first, and
   options.threads = 3;
   std::atomic<uint32_t> threads{0}, most{0}, too_many{0};
   std::vector<size_t> order;
-  run_batch(items, options, [&](size_t, const app::ItemContext& context) -> Result<void> {
-    const uint32_t now = threads += context.threads;
-    if (thread_count() > context.threads) ++too_many;
-    uint32_t seen = most;
-    while (now > seen && !most.compare_exchange_weak(seen, now)) {}
-    usleep(500);
-    threads -= context.threads;
-    return {};
-  }, [&](size_t i, const Result<void>&) {
-    order.push_back(i);
-    return true;
-  });
+  run_batch(
+      items, options,
+      [&](size_t, const app::ItemContext& context) -> Result<void> {
+        const uint32_t now = threads += context.threads;
+        if (thread_count() > context.threads) ++too_many;
+        uint32_t seen = most;
+        while (now > seen && !most.compare_exchange_weak(seen, now)) {
+        }
+        usleep(500);
+        threads -= context.threads;
+        return {};
+      },
+      [&](size_t i, const Result<void>&) {
+        order.push_back(i);
+        return true;
+      });
   CHECK(order.size() == 40);
   CHECK(order.front() >= 36);
   CHECK(most <= 3);
@@ -275,14 +304,21 @@ TEST_CASE("run_batch: no more than the threads asked for, the largest first, and
   size_t reported = 0;
   options.in_order = true;
   options.threads = 1;
-  run_batch(items, options, [&](size_t i, const app::ItemContext&) -> Result<void> { return i == 5 ? fail(ErrorCode::io, "x") : Result<void>(); }, [&](size_t, const Result<void>& result) {
-    ++reported;
-    return result.has_value();
-  });
+  run_batch(
+      items, options,
+      [&](size_t i, const app::ItemContext&) -> Result<void> {
+        return i == 5 ? fail(ErrorCode::io, "x") : Result<void>();
+      },
+      [&](size_t, const Result<void>& result) {
+        ++reported;
+        return result.has_value();
+      });
   CHECK(reported == 6);
   std::atomic<bool> cancel{true};
   options.cancel = &cancel;
-  run_batch(items, options, [&](size_t, const app::ItemContext&) -> Result<void> { return {}; }, [&](size_t, const Result<void>&) { return ++reported, true; });
+  run_batch(
+      items, options, [&](size_t, const app::ItemContext&) -> Result<void> { return {}; },
+      [&](size_t, const Result<void>&) { return ++reported, true; });
   CHECK(reported == 6);
 }
 
@@ -293,25 +329,32 @@ TEST_CASE("convert: --memory makes jobs wait, and one that cannot fit fails by i
 #if defined(__SANITIZE_ADDRESS__)
   // The program alone takes 150 MiB there; and what a job freed is to be free for the next.
   const std::string memory = "300";
-  const std::map<std::string, std::string> environment{{"ASAN_OPTIONS", "quarantine_size_mb=1:allocator_release_to_os_interval_ms=0"}};
+  const std::map<std::string, std::string> environment{
+      {"ASAN_OPTIONS", "quarantine_size_mb=1:allocator_release_to_os_interval_ms=0"}};
 #else
   const std::string memory = "48";
   const std::map<std::string, std::string> environment;
 #endif
   // A step: not region by region.
-  const Outcome outcome = run_quarry({"convert", (dir / "*.vox").string(), (dir / "large.quarry").string(), "-o", (dir / "out").string(), "--to", "ply", "--mirror", "x", "--keep-going", "--memory", memory + "M", "--json"}, environment);
+  const Outcome outcome =
+      run_quarry({"convert", (dir / "*.vox").string(), (dir / "large.quarry").string(), "-o", (dir / "out").string(),
+                  "--to", "ply", "--mirror", "x", "--keep-going", "--memory", memory + "M", "--json"},
+                 environment);
   INFO(outcome.err);
   CHECK(outcome.code == 3);
   CHECK(names_below(dir / "out") == std::set<std::string>{"0.ply", "1.ply", "2.ply", "3.ply"});
   // Refused before it is read, or, where what it takes is not known beforehand, stopped; with the number either way.
-  CHECK((has(outcome.err, "large.quarry: reading it takes at least") || has(outcome.err, "large.quarry: needs more memory")));
+  CHECK((has(outcome.err, "large.quarry: reading it takes at least") ||
+         has(outcome.err, "large.quarry: needs more memory")));
   CHECK((has(outcome.err, "--memory is " + memory + " MiB") || has(outcome.err, "--memory " + memory + ".0 MiB")));
-  CHECK(run_quarry({"convert", (dir / "0.vox").string(), "-o", (dir / "x.ply").string(), "--memory", "much"}).code == 2);
+  CHECK(run_quarry({"convert", (dir / "0.vox").string(), "-o", (dir / "x.ply").string(), "--memory", "much"}).code ==
+        2);
 }
 
 TEST_CASE("convert: steps are done in the order of the command line") {
   const fs::path dir = scratch_dir("convert-steps");
-  const std::string a = write_bytes(dir / "a.vox", VoxBuilder().model(4, 4, 4, {{0, 0, 0, 1}, {1, 0, 0, 2}, {3, 3, 3, 3}}).bytes());
+  const std::string a =
+      write_bytes(dir / "a.vox", VoxBuilder().model(4, 4, 4, {{0, 0, 0, 1}, {1, 0, 0, 2}, {3, 3, 3, 3}}).bytes());
   const auto bounds = [&](std::vector<std::string> steps) {
     std::vector<std::string> words{"convert", a, "-o", (dir / "out.quarry").string(), "--overwrite"};
     words.insert(words.end(), steps.begin(), steps.end());
@@ -334,8 +377,16 @@ TEST_CASE("convert: steps are done in the order of the command line") {
   CHECK(bounds({"--scale", "4", "--lod", "2"}) == bounds({}));
   CHECK(bounds({"--scale", "4", "--hollow", "1"})[2] == 3 * 64 - 2 * 8 - 16 + 0);
   CHECK(bounds({"--scale", "4", "--hollow", "1", "--fill", "auto"})[2] == 192);
-  for (const std::vector<std::string>& wrong : std::vector<std::vector<std::string>>{{"--crop", "1,2,3"}, {"--turn", "y45"}, {"--mirror", "w"}, {"--scale", "0"}, {"--lod", "x"}, {"--hollow", "0"}, {"--fill", "300"},
-                                                {"--materials", "0"}, {"--split", "modls"}, {"--merge", "--union"}}) {
+  for (const std::vector<std::string>& wrong : std::vector<std::vector<std::string>>{{"--crop", "1,2,3"},
+                                                                                     {"--turn", "y45"},
+                                                                                     {"--mirror", "w"},
+                                                                                     {"--scale", "0"},
+                                                                                     {"--lod", "x"},
+                                                                                     {"--hollow", "0"},
+                                                                                     {"--fill", "300"},
+                                                                                     {"--materials", "0"},
+                                                                                     {"--split", "modls"},
+                                                                                     {"--merge", "--union"}}) {
     std::vector<std::string> words{"convert", a, "-o", (dir / "wrong.quarry").string()};
     words.insert(words.end(), wrong.begin(), wrong.end());
     const Outcome outcome = run_quarry(words);
@@ -347,7 +398,8 @@ TEST_CASE("convert: steps are done in the order of the command line") {
 
 TEST_CASE("convert: inputs are merged, joined, intersected and taken from one another; a scene is split into files") {
   const fs::path dir = scratch_dir("convert-sets");
-  const std::string a = write_bytes(dir / "a.vox", VoxBuilder().model(4, 4, 4, {{0, 0, 0, 1}, {1, 0, 0, 2}, {3, 3, 3, 3}}).bytes());
+  const std::string a =
+      write_bytes(dir / "a.vox", VoxBuilder().model(4, 4, 4, {{0, 0, 0, 1}, {1, 0, 0, 2}, {3, 3, 3, 3}}).bytes());
   const std::string b = write_bytes(dir / "b.vox", VoxBuilder().model(4, 4, 4, {{1, 0, 0, 9}, {2, 2, 2, 4}}).bytes());
   const auto voxels = [&](const char* step) {
     const Outcome outcome = run_quarry({"convert", a, b, step, "-o", (dir / "out.quarry").string(), "--overwrite"});
@@ -364,7 +416,9 @@ TEST_CASE("convert: inputs are merged, joined, intersected and taken from one an
   REQUIRE(run_quarry({"convert", a, "-o", (dir / "parts/{stem}_{part}.vox").string(), "--split", "colours"}).code == 0);
   CHECK(names_below(dir / "parts") == std::set<std::string>{"a_colour-1.vox", "a_colour-2.vox", "a_colour-3.vox"});
   CHECK(info(dir / "parts" / "a_colour-2.vox")["voxels"] == 1);
-  REQUIRE(run_quarry({"convert", a, b, "-o", (dir / "regions").string(), "--to", "quarry", "--merge", "--split", "regions:2"}).code == 0);
+  REQUIRE(run_quarry(
+              {"convert", a, b, "-o", (dir / "regions").string(), "--to", "quarry", "--merge", "--split", "regions:2"})
+              .code == 0);
   CHECK(names_below(dir / "regions") == std::set<std::string>{"a--1_-1_0.quarry", "a-0_0_-1.quarry"});
   // Parts that are there already are not replaced.
   CHECK(run_quarry({"convert", a, "-o", (dir / "parts/{stem}_{part}.vox").string(), "--split", "colours"}).code == 1);
@@ -372,9 +426,16 @@ TEST_CASE("convert: inputs are merged, joined, intersected and taken from one an
 
 TEST_CASE("convert: what the output cannot hold is counted and said, and --strict refuses it") {
   const fs::path dir = scratch_dir("convert-loss");
-  const std::string a = write_bytes(dir / "a.vox", VoxBuilder(200).model(2, 2, 2, {{0, 0, 0, 1}}).model(2, 2, 2, {{0, 0, 0, 2}, {1, 0, 0, 2}})
-                                                .transform(0, 1, {{}}).group(1, {2, 4}).transform(2, 3, {{{"_t", "10 0 0"}}}, {{"_name", "door"}}).shape(3, {{0, {}}})
-                                                .transform(4, 5, {{}}, {{"_hidden", "1"}}).shape(5, {{1, {}}}).bytes());
+  const std::string a = write_bytes(dir / "a.vox", VoxBuilder(200)
+                                                       .model(2, 2, 2, {{0, 0, 0, 1}})
+                                                       .model(2, 2, 2, {{0, 0, 0, 2}, {1, 0, 0, 2}})
+                                                       .transform(0, 1, {{}})
+                                                       .group(1, {2, 4})
+                                                       .transform(2, 3, {{{"_t", "10 0 0"}}}, {{"_name", "door"}})
+                                                       .shape(3, {{0, {}}})
+                                                       .transform(4, 5, {{}}, {{"_hidden", "1"}})
+                                                       .shape(5, {{1, {}}})
+                                                       .bytes());
   const Outcome lossy = run_quarry({"convert", a, "-o", (dir / "a.ply").string(), "--json"});
   INFO(lossy.err);
   REQUIRE(lossy.code == 0);
@@ -399,7 +460,9 @@ TEST_CASE("convert: a .png is the view from above or a height map that reads bac
   const fs::path in = dir / "hill.quarry";
   REQUIRE(run_quarry({"generate", "terrain", "--size", "64", "-o", in.string()}).code == 0);
   const json world = info(in);
-  const auto edge = [&](int axis) { return world["max"][axis].get<uint32_t>() - world["min"][axis].get<uint32_t>() + 1; };
+  const auto edge = [&](int axis) {
+    return world["max"][axis].get<uint32_t>() - world["min"][axis].get<uint32_t>() + 1;
+  };
   REQUIRE(run_quarry({"convert", in.string(), "-o", (dir / "top.png").string()}).code == 0);
   const auto top = engine::read_png(dir / "top.png");
   REQUIRE(top);
@@ -454,12 +517,15 @@ TEST_CASE("convert: the size of a voxel and the place in the source's units go w
   CHECK(info(dir / "half.quarry")["metadata"]["voxel_size"] == "1");
 }
 
-TEST_CASE("convert: --salvage alone reads damaged files, says what is lost, and with --strict writes nothing and exits with 3") {
+TEST_CASE(
+    "convert: --salvage alone reads damaged files, says what is lost, and with --strict writes nothing and exits with "
+    "3") {
   const fs::path dir = scratch_dir("convert_salvage");
   auto bytes = VoxBuilder().model(4, 4, 4, {{0, 0, 0, 1}, {1, 2, 3, 9}}).model(4, 4, 4, {{3, 3, 3, 5}}).bytes();
   bytes.resize(bytes.size() - 2);
   const std::string file = write_bytes(dir / "cut.vox", bytes), out = (dir / "out.quarry").string();
-  for (const std::vector<std::string>& words : {std::vector<std::string>{"convert", file, "-o", out}, {"info", file}, {"validate", file}}) {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"convert", file, "-o", out}, {"info", file}, {"validate", file}}) {
     const auto refused = run_quarry(words);
     CHECK(refused.code == 1);
     CHECK(has(refused.err, "quarry convert --salvage"));
@@ -481,7 +547,8 @@ TEST_CASE("convert: --salvage alone reads damaged files, says what is lost, and 
   CHECK(info(out).at("models") == 2);
 }
 
-TEST_CASE("convert: a world with a damaged log of edits fails everywhere with the way out, --salvage reads it, and "
+TEST_CASE(
+    "convert: a world with a damaged log of edits fails everywhere with the way out, --salvage reads it, and "
     "no command changes either file") {
   const fs::path dir = scratch_dir("convert_log");
   const fs::path live = dir / "live.quarry", file = dir / "world.quarry", log = dir / "world.quarry-wal";
@@ -505,7 +572,11 @@ TEST_CASE("convert: a world with a damaged log of edits fails everywhere with th
   write_bytes(log, bytes);
   const auto database = file_bytes(file);
   const std::string out = (dir / "out.glb").string();
-  for (const std::vector<std::string>& words : {std::vector<std::string>{"info", file}, {"validate", file}, {"diff", file, live}, {"convert", file, "-o", out}, {"render", file, "-o", (dir / "p.png").string()}}) {
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"info", file},
+                                                {"validate", file},
+                                                {"diff", file, live},
+                                                {"convert", file, "-o", out},
+                                                {"render", file, "-o", (dir / "p.png").string()}}) {
     const auto refused = run_quarry(words);
     INFO(words[0] << ": " << refused.err);
     CHECK(refused.code == (words[0] == "diff" ? 2 : 1));
@@ -523,14 +594,18 @@ TEST_CASE("convert: a world with a damaged log of edits fails everywhere with th
   fs::copy_file(log, copy_log);
   const auto strict = run_quarry({"convert", live, "-o", copy, "--overwrite", "--strict"});
   CHECK(strict.code == 1);
-  CHECK(has(strict.err, "takes away edits beside it: the log of the last edits beside it, copy.quarry-wal, is damaged"));
+  CHECK(
+      has(strict.err, "takes away edits beside it: the log of the last edits beside it, copy.quarry-wal, is damaged"));
   CHECK(file_bytes(copy_log) == bytes);
-  for (const std::vector<std::string>& words : {std::vector<std::string>{"convert", live, "-o", copy, "--overwrite"}, {"generate", "spheres", "--size", "32", "-o", copy, "--overwrite"}}) {
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"convert", live, "-o", copy, "--overwrite"},
+                                                {"generate", "spheres", "--size", "32", "-o", copy, "--overwrite"}}) {
     fs::copy_file(file, copy, fs::copy_options::overwrite_existing);
     fs::copy_file(log, copy_log, fs::copy_options::overwrite_existing);
     const auto replaced = run_quarry(words);
     CHECK(replaced.code == 0);
-    CHECK(has(replaced.err, "warning: replacing the world " + copy.string() + " takes away edits beside it: the log of the last edits beside it, copy.quarry-wal, is damaged"));
+    CHECK(has(replaced.err,
+              "warning: replacing the world " + copy.string() +
+                  " takes away edits beside it: the log of the last edits beside it, copy.quarry-wal, is damaged"));
     CHECK(!fs::exists(copy_log));
     CHECK(run_quarry({"validate", "--strict", copy}).code == 0);
     const auto quiet = run_quarry({"convert", live, "-o", copy, "--overwrite"});
@@ -572,8 +647,11 @@ TEST_CASE("convert: --lod-levels writes coarser files beside the whole, meshes i
     for (uint8_t y = 0; y < 16; ++y)
       for (uint8_t z = 0; z < 8; ++z) voxels.push_back({x, y, z, 7});
   const std::string file = write_bytes(dir / "box.vox", VoxBuilder().model(16, 16, 8, voxels).bytes());
-  for (const char* to : {"obj", "vox"}) REQUIRE(run_quarry({"convert", file, "-o", (dir / "out").string(), "--to", to, "--lod-levels", "2"}).code == 0);
-  CHECK(names_below(dir / "out") == std::set<std::string>{"box.mtl", "box.obj", "box.vox", "box_lod1.mtl", "box_lod1.obj", "box_lod1.vox", "box_lod2.mtl", "box_lod2.obj", "box_lod2.vox"});
+  for (const char* to : {"obj", "vox"})
+    REQUIRE(run_quarry({"convert", file, "-o", (dir / "out").string(), "--to", to, "--lod-levels", "2"}).code == 0);
+  CHECK(names_below(dir / "out") == std::set<std::string>{"box.mtl", "box.obj", "box.vox", "box_lod1.mtl",
+                                                          "box_lod1.obj", "box_lod1.vox", "box_lod2.mtl",
+                                                          "box_lod2.obj", "box_lod2.vox"});
   const auto bounds = [&](const char* name) {
     std::array<double, 6> box{1e9, 1e9, 1e9, -1e9, -1e9, -1e9};
     std::ifstream in(dir / "out" / name);

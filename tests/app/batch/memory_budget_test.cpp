@@ -17,11 +17,11 @@
 #include <random>
 #include <sstream>
 
+#include "base/memory_budget.hpp"
 #include "tests/app/sanitized.hpp"
 #include "tests/app/spawn.hpp"
 #include "tests/test_data.hpp"
 #include "voxel/io/files/bytes.hpp"
-#include "base/memory_budget.hpp"
 
 using namespace quarry;
 using namespace quarry::test;
@@ -78,7 +78,8 @@ Measured converted(const fs::path& dir, std::vector<std::string> words) {
   bool begun = false;  // before that it is a copy of this process
   while (waitpid(child, &status, WNOHANG) == 0) {
     std::error_code error;
-    begun = begun || fs::read_symlink("/proc/" + std::to_string(child) + "/exe", error) == fs::canonical(quarry_program());
+    begun =
+        begun || fs::read_symlink("/proc/" + std::to_string(child) + "/exe", error) == fs::canonical(quarry_program());
     if (begun) m.peak = std::max(m.peak, held_by(child));
     usleep(1000);
   }
@@ -106,7 +107,8 @@ void raw_file(const fs::path& file) {
   const std::string layer(size_t(kRawEdge) * kRawEdge, 5);
   file_of_holes(file, "", uint64_t(kRawEdge) * kRawEdge * kRawEdge);
   std::fstream out(file, std::ios::binary | std::ios::in | std::ios::out);
-  for (int z = 0; z < kRawEdge; z += 40) out.seekp(std::streamoff(z) * kRawEdge * kRawEdge).write(layer.data(), std::streamsize(layer.size()));
+  for (int z = 0; z < kRawEdge; z += 40)
+    out.seekp(std::streamoff(z) * kRawEdge * kRawEdge).write(layer.data(), std::streamsize(layer.size()));
 }
 
 void qb_file(const fs::path& file) {
@@ -119,7 +121,9 @@ void qb_file(const fs::path& file) {
   std::string layer;
   for (uint32_t i = 0; i < kEdge * kEdge; ++i) put(layer, 0xff000000u | (i / 16 % 200) << 8 | i % 5);
   std::fstream out(file, std::ios::binary | std::ios::in | std::ios::out);
-  for (uint32_t z = 0; z < kEdge; z += 24) out.seekp(std::streamoff(head.size() + uint64_t(z) * kEdge * kEdge * 4)).write(layer.data(), std::streamsize(layer.size()));
+  for (uint32_t z = 0; z < kEdge; z += 24)
+    out.seekp(std::streamoff(head.size() + uint64_t(z) * kEdge * kEdge * 4))
+        .write(layer.data(), std::streamsize(layer.size()));
 }
 
 void binvox_file(const fs::path& file) {
@@ -195,13 +199,15 @@ void las_file(const fs::path& file) {
 void xyz_file(const fs::path& file) {
   std::string block;
   for (int i = 0; block.size() < 2 * kMiB; ++i)
-    block += std::to_string(i % 977) + " " + std::to_string(i % 331) + " " + std::to_string(i % 97) + "\n# " + std::string(400, 'x') + "\n";
+    block += std::to_string(i % 977) + " " + std::to_string(i % 331) + " " + std::to_string(i % 97) + "\n# " +
+             std::string(400, 'x') + "\n";
   std::ofstream out(file, std::ios::binary);
   for (uint64_t size = 0; size < kFileBytes; size += block.size()) out << block;
 }
 
 std::string ply_head(uint64_t vertices, const std::string& more) {
-  return "ply\nformat binary_little_endian 1.0\nelement vertex " + std::to_string(vertices) + "\nproperty float x\nproperty float y\nproperty float z\n" + more + "end_header\n";
+  return "ply\nformat binary_little_endian 1.0\nelement vertex " + std::to_string(vertices) +
+         "\nproperty float x\nproperty float y\nproperty float z\n" + more + "end_header\n";
 }
 
 // Points with a colour each: more than there is room to sort.
@@ -221,7 +227,8 @@ void points_file(const fs::path& file, uint64_t points) {
 // A wavy sheet of n x n vertices.
 void sheet_ply(const fs::path& file, uint32_t n) {
   std::ofstream out(file, std::ios::binary);
-  out << ply_head(uint64_t(n) * n, "element face " + std::to_string(2 * (n - 1) * (n - 1)) + "\nproperty list uchar int vertex_indices\n");
+  out << ply_head(uint64_t(n) * n, "element face " + std::to_string(2 * (n - 1) * (n - 1)) +
+                                       "\nproperty list uchar int vertex_indices\n");
   std::string row;
   for (uint32_t y = 0; y < n; ++y, out << row, row.clear())
     for (uint32_t x = 0; x < n; ++x)
@@ -282,10 +289,14 @@ std::string packed_zeros(uint64_t size, int window) {
 void png_file(const fs::path& file, uint32_t edge) {
   const auto chunk = [](const std::string& kind, const std::string& body) {
     const std::string both = kind + body;
-    return big_endian(uint32_t(body.size())) + both + big_endian(uint32_t(crc32(0, reinterpret_cast<const Bytef*>(both.data()), uInt(both.size()))));
+    return big_endian(uint32_t(body.size())) + both +
+           big_endian(uint32_t(crc32(0, reinterpret_cast<const Bytef*>(both.data()), uInt(both.size()))));
   };
-  std::ofstream(file, std::ios::binary) << "\x89PNG\r\n\x1a\n" << chunk("IHDR", big_endian(edge) + big_endian(edge) + std::string("\x08\0\0\0\0", 5))
-                                         << chunk("IDAT", packed_zeros((uint64_t(edge) + 1) * edge, 15)) << chunk("IEND", "");
+  std::ofstream(file, std::ios::binary) << "\x89PNG\r\n\x1a\n"
+                                        << chunk("IHDR",
+                                                 big_endian(edge) + big_endian(edge) + std::string("\x08\0\0\0\0", 5))
+                                        << chunk("IDAT", packed_zeros((uint64_t(edge) + 1) * edge, 15))
+                                        << chunk("IEND", "");
 }
 
 // A reader's file, four times as large as the budget, or what becomes four times as large.
@@ -298,27 +309,45 @@ struct Case {
 
 }  // namespace
 
-TEST_CASE("convert: of a file four times as large as --memory, whatever its format, the process and its children "
+TEST_CASE(
+    "convert: of a file four times as large as --memory, whatever its format, the process and its children "
     "never hold more than --memory") {
   if (kSanitized) return skip("what a process holds says nothing under a sanitizer");
   const fs::path dir = scratch_dir("budget-readers");
   const Case cases[] = {
       {"a.vox", vox_file, {}, true},
-      {"a.raw", raw_file, {"--raw-size", std::to_string(kRawEdge) + "x" + std::to_string(kRawEdge) + "x" + std::to_string(kRawEdge)}, true},
+      {"a.raw",
+       raw_file,
+       {"--raw-size", std::to_string(kRawEdge) + "x" + std::to_string(kRawEdge) + "x" + std::to_string(kRawEdge)},
+       true},
       {"a.qb", qb_file, {}, true},
       {"a.binvox", binvox_file, {}, true},
       {"a.las", las_file, {}, true},
       {"a.xyz", xyz_file, {"--resolution", "100"}, true},
-      {"points.ply", [](const fs::path& f) { points_file(f, std::getenv("QUARRY_LONG") ? kFileBytes / 15 : 2'400'000); }, {"--resolution", "200"}, true},
+      {"points.ply",
+       [](const fs::path& f) { points_file(f, std::getenv("QUARRY_LONG") ? kFileBytes / 15 : 2'400'000); },
+       {"--resolution", "200"},
+       true},
       {"a.qbcl", [](const fs::path& f) { file_of_holes(f, qbcl_head(kFileBytes), kFileBytes + qbcl_head(0).size()); }},
       {"large.png", [](const fs::path& f) { file_of_holes(f, "\x89PNG\r\n\x1a\n", kFileBytes); }},
       {"wide.png", [](const fs::path& f) { png_file(f, 9000); }},
       {"a.schem", [](const fs::path& f) { file_of_holes(f, "\x0a", kFileBytes); }},
       {"a.litematic", [](const fs::path& f) { std::ofstream(f, std::ios::binary) << packed_zeros(kFileBytes, 31); }},
       {"mesh.ply", [](const fs::path& f) { sheet_ply(f, 1700); }},
-      {"large.obj", [](const fs::path& f) { file_of_holes(f, "v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n#", kFileBytes, "\n"); }},
-      {"a.stl", [](const fs::path& f) { std::string head(80, ' '); put(head, uint32_t(kFileBytes / 50)); file_of_holes(f, head, 84 + kFileBytes / 50 * 50); }},
-      {"a.glb", [](const fs::path& f) { std::string head = "glTF"; for (const uint32_t v : {2u, uint32_t(kFileBytes), 4u, 0x4E4F534Au}) put(head, v); file_of_holes(f, head + "{}  ", kFileBytes); }},
+      {"large.obj",
+       [](const fs::path& f) { file_of_holes(f, "v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n#", kFileBytes, "\n"); }},
+      {"a.stl",
+       [](const fs::path& f) {
+         std::string head(80, ' ');
+         put(head, uint32_t(kFileBytes / 50));
+         file_of_holes(f, head, 84 + kFileBytes / 50 * 50);
+       }},
+      {"a.glb",
+       [](const fs::path& f) {
+         std::string head = "glTF";
+         for (const uint32_t v : {2u, uint32_t(kFileBytes), 4u, 0x4E4F534Au}) put(head, v);
+         file_of_holes(f, head + "{}  ", kFileBytes);
+       }},
       // What fits by its size, and not by what becomes of it in the two processes.
       {"middle.ply", [](const fs::path& f) { sheet_ply(f, 700); }},
       {"middle.obj", [](const fs::path& f) { sheet_obj(f, 400); }},
@@ -350,19 +379,25 @@ TEST_CASE("convert: worlds and volumes that do not fit --memory stay below it, c
   const fs::path dir = scratch_dir("budget-worlds");
   const std::string edge = std::to_string(kRawEdge);
   raw_file(dir / "a.raw");
-  REQUIRE(run_quarry({"convert", (dir / "a.raw").string(), "-o", (dir / "a.quarry").string(), "--raw-size", edge + "x" + edge + "x" + edge}).code == 0);
-  const Measured same = converted(dir, {(dir / "a.quarry").string(), "-o", (dir / "b.quarry").string(), "--memory", "40M"});
+  REQUIRE(run_quarry({"convert", (dir / "a.raw").string(), "-o", (dir / "a.quarry").string(), "--raw-size",
+                      edge + "x" + edge + "x" + edge})
+              .code == 0);
+  const Measured same =
+      converted(dir, {(dir / "a.quarry").string(), "-o", (dir / "b.quarry").string(), "--memory", "40M"});
   INFO(same.message);
   CHECK(same.code == 0);
   CHECK(same.peak < kBudget);
   // A .vox file is made of the whole scene.
-  const Measured whole = converted(dir, {(dir / "a.quarry").string(), "-o", (dir / "b.vox").string(), "--memory", "40M"});
+  const Measured whole =
+      converted(dir, {(dir / "a.quarry").string(), "-o", (dir / "b.vox").string(), "--memory", "40M"});
   INFO(whole.message);
   CHECK(whole.code == 1);
   CHECK(whole.message.find("takes at least") != std::string::npos);
   CHECK(whole.peak < kBudget);
-  if (run_quarry({"convert", (dir / "a.quarry").string(), "-o", (dir / "a.vdb").string(), "--memory", "4G"}).code != 0) return skip(".vdb under a budget: this build has no OpenVDB");
-  const Measured volume = converted(dir, {(dir / "a.vdb").string(), "-o", (dir / "c.quarry").string(), "--memory", "40M"});
+  if (run_quarry({"convert", (dir / "a.quarry").string(), "-o", (dir / "a.vdb").string(), "--memory", "4G"}).code != 0)
+    return skip(".vdb under a budget: this build has no OpenVDB");
+  const Measured volume =
+      converted(dir, {(dir / "a.vdb").string(), "-o", (dir / "c.quarry").string(), "--memory", "40M"});
   INFO(volume.message);
   CHECK(volume.code == 1);
   CHECK(volume.peak < kBudget);
@@ -371,7 +406,8 @@ TEST_CASE("convert: worlds and volumes that do not fit --memory stay below it, c
 TEST_CASE("convert: a file that --memory cannot hold is refused before it is read, with the number that would do") {
   const fs::path dir = scratch_dir("budget-refused");
   file_of_holes(dir / "b.schem", "\x0a", 1500 * kMiB);
-  const Outcome refused = run_quarry({"convert", (dir / "b.schem").string(), "-o", (dir / "b.quarry").string(), "--memory", "900M"});
+  const Outcome refused =
+      run_quarry({"convert", (dir / "b.schem").string(), "-o", (dir / "b.quarry").string(), "--memory", "900M"});
   INFO(refused.err);
   CHECK(refused.code == 1);
   CHECK(refused.err.find("reading it takes at least 1500 MiB; --memory is 900 MiB") != std::string::npos);
@@ -385,7 +421,8 @@ TEST_CASE("convert: a file that --memory cannot hold is refused before it is rea
 TEST_CASE("convert: a --memory that is less than the program itself takes is said to be so, before anything is read") {
   const fs::path dir = scratch_dir("budget-least");
   sheet_ply(dir / "a.ply", 4);
-  const Outcome outcome = run_quarry({"convert", (dir / "a.ply").string(), "-o", (dir / "a.quarry").string(), "--memory", "4M"});
+  const Outcome outcome =
+      run_quarry({"convert", (dir / "a.ply").string(), "-o", (dir / "a.quarry").string(), "--memory", "4M"});
   CHECK(outcome.code == 1);
   CHECK(outcome.err.find("the program itself holds") != std::string::npos);
 }
@@ -400,7 +437,9 @@ TEST_CASE("convert: point clouds, grids and matrices are read region by region t
   const std::string edge = std::to_string(kRawEdge);
   for (const char* name : {"points.ply", "grid.raw", "body.qb", "flat.png"}) {
     const auto made = [&](const char* memory, const char* out) {
-      const Outcome outcome = run_quarry({"convert", (dir / name).string(), "-o", (dir / out).string(), "--memory", memory, "--json", "--resolution", "300", "--raw-size", edge + "x" + edge + "x" + edge});
+      const Outcome outcome =
+          run_quarry({"convert", (dir / name).string(), "-o", (dir / out).string(), "--memory", memory, "--json",
+                      "--resolution", "300", "--raw-size", edge + "x" + edge + "x" + edge});
       INFO(name << ": " << outcome.err);
       CHECK(outcome.code == 0);
       return outcome.out;
@@ -419,7 +458,9 @@ TEST_CASE("convert: a job that finds no room beside others is begun again alone"
   const fs::path dir = scratch_dir("budget-alone");
   fs::create_directory(dir / "in");
   for (const char* name : {"a", "b", "c", "d"}) sheet_ply(dir / "in" / (name + std::string(".ply")), 300);
-  const Measured m = converted(dir, {(dir / "in").string(), "-o", (dir / "out").string(), "--to", "quarry", "--keep-going", "-j", "4", "--memory", "60M", "--resolution", "64", "--executor", "host"});
+  const Measured m =
+      converted(dir, {(dir / "in").string(), "-o", (dir / "out").string(), "--to", "quarry", "--keep-going", "-j", "4",
+                      "--memory", "60M", "--resolution", "64", "--executor", "host"});
   INFO(m.message);
   CHECK(m.code == 0);
   CHECK(m.peak < 66 * kMiB);  // two that begin at once are seen together only when they have begun

@@ -41,7 +41,8 @@ TEST_CASE("quarry: what is not known is refused with the nearest right name and 
       {{}, ""},
       {{"rendr"}, "quarry: there is no command 'rendr'. Did you mean 'render'?"},
       {{"--versoin"}, "quarry: there is no option '--versoin'. Did you mean '--version'?"},
-      {{"render", "a.vox", "-o", "a.png", "--sise", "3x3"}, "quarry render: there is no option '--sise'. Did you mean '--size'?"},
+      {{"render", "a.vox", "-o", "a.png", "--sise", "3x3"},
+       "quarry render: there is no option '--sise'. Did you mean '--size'?"},
       {{"render", "a.vox", "-o", "a.png", "--view", "normal"}, "Did you mean 'normals'?"},
       {{"render", "a.vox", "-o", "a.png", "--sharing", "zerocopy"}, "Did you mean 'zero-copy'?"},
       {{"render", "a.vox", "-o", "a.png", "--size", "0x4"}, "--size '0x4' is not WIDTHxHEIGHT"},
@@ -143,7 +144,8 @@ TEST_CASE("convert: a batch writes the rest of its inputs with --keep-going, and
   const Outcome stopped = batch(dir / "stopped", {"-j", "1"});
   CHECK(stopped.code == 1);
   CHECK(names_in(dir / "stopped").size() == 1);
-  const Outcome none = run_quarry({"convert", inputs[1], (dir / "absent.vox").string(), "-o", (dir / "none").string(), "--to", "quarry", "--keep-going"});
+  const Outcome none = run_quarry({"convert", inputs[1], (dir / "absent.vox").string(), "-o", (dir / "none").string(),
+                                   "--to", "quarry", "--keep-going"});
   CHECK(none.code == 1);
 }
 
@@ -152,7 +154,8 @@ TEST_CASE("convert: the same input gives the same bytes, whatever the number of 
   std::string first;
   for (const char* threads : {"1", "2", "5"}) {
     const fs::path out = dir / (std::string("t") + threads + ".quarry");
-    const Outcome made = run_quarry({"generate", "spheres", "--size", "64", "-o", out.string()}, {{"QUARRY_THREADS", threads}});
+    const Outcome made =
+        run_quarry({"generate", "spheres", "--size", "64", "-o", out.string()}, {{"QUARRY_THREADS", threads}});
     REQUIRE(made.code == 0);
     if (first.empty()) first = file_text(out);
     CHECK(file_text(out) == first);
@@ -185,7 +188,8 @@ TEST_CASE("info: tells of a .vox what independent readers tell, in the file's ow
     }
     // The world made of it holds the same voxels and colours.
     const json kept = json::parse(run_quarry({"info", "--json", (dir / files[name].stem()).string() + ".quarry"}).out);
-    for (const char* key : {"placed", "flat_all", "flat_visible", "colors_used", "instances"}) CHECK(kept[key] == expected[key]);
+    for (const char* key : {"placed", "flat_all", "flat_visible", "colors_used", "instances"})
+      CHECK(kept[key] == expected[key]);
     CHECK(kept["axes"] == "y-up");
     CHECK(kept["format"] == "quarry");
     CHECK(kept["grid"]["live"] == kept["bricks"]);
@@ -225,7 +229,8 @@ TEST_CASE("render: makes a picture of the asked size with the world in it") {
   if (!can_render()) return;
   const fs::path dir = scratch_dir("cli-render");
   const fs::path world = small_world(dir / "small.quarry");
-  const Outcome outcome = run_quarry({"render", world.string(), "-o", (dir / "p.png").string(), "--size", "160x100", "--samples", "1", "--json"});
+  const Outcome outcome = run_quarry(
+      {"render", world.string(), "-o", (dir / "p.png").string(), "--size", "160x100", "--samples", "1", "--json"});
   INFO(outcome.err);
   REQUIRE(outcome.code == 0);
   const json reported = json::parse(outcome.out);
@@ -238,10 +243,12 @@ TEST_CASE("render: makes a picture of the asked size with the world in it") {
   CHECK(picture->height == 100);
   std::map<uint32_t, int> colours;
   for (size_t i = 0; i < picture->rgba.size(); i += 4)
-    ++colours[uint32_t(picture->rgba[i] >> 3) << 16 | uint32_t(picture->rgba[i + 1] >> 3) << 8 | uint32_t(picture->rgba[i + 2] >> 3)];
+    ++colours[uint32_t(picture->rgba[i] >> 3) << 16 | uint32_t(picture->rgba[i + 1] >> 3) << 8 |
+              uint32_t(picture->rgba[i + 2] >> 3)];
   CHECK(colours.size() > 40);
   // A picture is made again without being asked; a directory is not overwritten.
-  CHECK(run_quarry({"render", world.string(), "-o", (dir / "p.png").string(), "--size", "32x32", "--view", "normals"}).code == 0);
+  CHECK(run_quarry({"render", world.string(), "-o", (dir / "p.png").string(), "--size", "32x32", "--view", "normals"})
+            .code == 0);
   CHECK(engine::read_png(dir / "p.png")->width == 32);
   fs::create_directory(dir / "d.png");
   CHECK(run_quarry({"render", world.string(), "-o", (dir / "d.png").string()}).code == 1);
@@ -270,7 +277,8 @@ TEST_CASE("doctor: says what there is as sentences and as JSON") {
   const Outcome hidden = run_quarry({"doctor", "--json"}, {{"DISPLAY", ""}, {"WAYLAND_DISPLAY", ""}});
   CHECK(has(hidden.out, "xvfb-run"));
   // Without any Vulkan driver nothing can be rendered, and that is what 1 means.
-  const Outcome bare = run_quarry({"doctor"}, {{"VK_ICD_FILENAMES", "/nonexistent.json"}, {"VK_DRIVER_FILES", "/nonexistent.json"}});
+  const Outcome bare =
+      run_quarry({"doctor"}, {{"VK_ICD_FILENAMES", "/nonexistent.json"}, {"VK_DRIVER_FILES", "/nonexistent.json"}});
   CHECK(bare.code == 1);
   CHECK(has(bare.out, "STOP"));
 }
@@ -323,8 +331,9 @@ TEST_CASE("bench: without the program that measures, help and list are there, an
   const Outcome outcome = run_quarry({"bench", "render", "--small"}, without);
   CHECK(outcome.code == 1);
   CHECK(outcome.out.empty());
-  CHECK(outcome.err == "quarry: bench: the program that measures, quarry-bench, is not at /nonexistent/quarry-bench. "
-      "Reinstall Quarry, or set QUARRY_BENCH to its path.\n");
+  CHECK(outcome.err ==
+        "quarry: bench: the program that measures, quarry-bench, is not at /nonexistent/quarry-bench. "
+        "Reinstall Quarry, or set QUARRY_BENCH to its path.\n");
 }
 
 TEST_CASE("quarry: Ctrl+C ends a long command with 130 and without a partial file") {

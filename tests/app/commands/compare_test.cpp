@@ -13,8 +13,10 @@ using nlohmann::json;
 
 TEST_CASE("quarry diff: 0 for equal, 1 for different, 2 for wrong usage and unreadable files") {
   const fs::path dir = scratch_dir("diff");
-  const std::string a = write_bytes(dir / "a.vox", VoxBuilder().model(4, 4, 4, {{0, 0, 0, 1}, {1, 0, 0, 2}, {3, 3, 3, 3}}).bytes());
-  const std::string b = write_bytes(dir / "b.vox", VoxBuilder().model(4, 4, 4, {{0, 0, 0, 1}, {1, 0, 0, 5}, {0, 3, 0, 3}, {0, 3, 1, 3}}).bytes());
+  const std::string a =
+      write_bytes(dir / "a.vox", VoxBuilder().model(4, 4, 4, {{0, 0, 0, 1}, {1, 0, 0, 2}, {3, 3, 3, 3}}).bytes());
+  const std::string b = write_bytes(
+      dir / "b.vox", VoxBuilder().model(4, 4, 4, {{0, 0, 0, 1}, {1, 0, 0, 5}, {0, 3, 0, 3}, {0, 3, 1, 3}}).bytes());
   const std::string world = (dir / "a.quarry").string();
   REQUIRE(run_quarry({"convert", a, "-o", world}).code == 0);
 
@@ -44,8 +46,12 @@ TEST_CASE("quarry diff: 0 for equal, 1 for different, 2 for wrong usage and unre
   CHECK(report["bounds"]["recoloured"] == json({{"min", {-1, -2, 1}}, {"max", {-1, -2, 1}}}));
   CHECK(run_quarry({"diff", "--shape", a, b}).code == 1);
 
-  for (const std::vector<std::string>& words :
-       {std::vector<std::string>{"diff", a}, {"diff"}, {"diff", a, b, a}, {"diff", "--jsno", a, b}, {"diff", a, (dir / "none.vox").string()}, {"diff", write_bytes(dir / "cut.vox", {'V', 'O', 'X', ' '}), a}}) {
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"diff", a},
+                                                {"diff"},
+                                                {"diff", a, b, a},
+                                                {"diff", "--jsno", a, b},
+                                                {"diff", a, (dir / "none.vox").string()},
+                                                {"diff", write_bytes(dir / "cut.vox", {'V', 'O', 'X', ' '}), a}}) {
     const Outcome outcome = run_quarry(words);
     CHECK(outcome.code == 2);
     CHECK_FALSE(outcome.err.empty());
@@ -56,10 +62,14 @@ TEST_CASE("quarry diff: 0 for equal, 1 for different, 2 for wrong usage and unre
 TEST_CASE("quarry validate: 0 for sound files, 1 for none, 3 for some, each bad one with its message") {
   const fs::path dir = scratch_dir("validate");
   const std::string good = write_bytes(dir / "good.vox", VoxBuilder().model(1, 1, 1, {{0, 0, 0, 1}}).bytes());
-  const std::string odd = write_bytes(dir / "odd.vox", VoxBuilder().model(1, 1, 1, {{0, 0, 0, 1}, {7, 0, 0, 1}}).bytes());
+  const std::string odd =
+      write_bytes(dir / "odd.vox", VoxBuilder().model(1, 1, 1, {{0, 0, 0, 1}, {7, 0, 0, 1}}).bytes());
   const std::string bad = write_bytes(dir / "bad.vox", {'V', 'O', 'X', ' ', 150, 0, 0, 0});
-  const std::string far =
-      write_bytes(dir / "far.vox", VoxBuilder(200).model(1, 1, 1, {{0, 0, 0, 1}}).transform(0, 1, {{{"_t", "1000000 0 0"}}}).shape(1, {{0, {}}}).bytes());
+  const std::string far = write_bytes(dir / "far.vox", VoxBuilder(200)
+                                                           .model(1, 1, 1, {{0, 0, 0, 1}})
+                                                           .transform(0, 1, {{{"_t", "1000000 0 0"}}})
+                                                           .shape(1, {{0, {}}})
+                                                           .bytes());
   CHECK(run_quarry({"validate", good}).code == 0);
   CHECK(run_quarry({"validate", good, odd}).code == 0);
   const Outcome strict = run_quarry({"validate", "--strict", good, odd});

@@ -34,7 +34,10 @@ Outcome run(const std::vector<std::string>& words) { return Process(words).finis
 
 // What bash offers for the last of these words.
 std::string offered(const fs::path& script, const std::string& words, int index) {
-  return run({"bash", "-c", "source '" + script.string() + "'; COMP_WORDS=(" + words + "); COMP_CWORD=" + std::to_string(index) + "; _quarry; echo \"${COMPREPLY[*]}\""}).out;
+  return run({"bash", "-c",
+              "source '" + script.string() + "'; COMP_WORDS=(" + words + "); COMP_CWORD=" + std::to_string(index) +
+                  "; _quarry; echo \"${COMPREPLY[*]}\""})
+      .out;
 }
 
 }  // namespace
@@ -59,7 +62,8 @@ TEST_CASE("completion: every option of every command is in every script") {
   for (const char* shell : {"bash", "zsh", "fish"}) {
     const Outcome made = run_quarry({"completion", shell});
     REQUIRE(made.code == 0);
-    for (const char* command : {"convert", "render", "edit", "info", "diff", "validate", "generate", "bench", "doctor"}) {
+    for (const char* command :
+         {"convert", "render", "edit", "info", "diff", "validate", "generate", "bench", "doctor"}) {
       const std::string help = run_quarry({command, "--help"}).out;
       CHECK(has(made.out, command));
       size_t options = 0;
@@ -90,7 +94,9 @@ TEST_CASE("completion: zsh and fish take theirs") {
     CHECK(syntax.err.empty());
   }
   if (!installed("fish")) return;
-  const Outcome offered_by_fish = run({"fish", "--no-config", "-c", "source '" + script_of(dir, "fish").string() + "'; complete -C 'quarry convert --res'"});
+  const Outcome offered_by_fish =
+      run({"fish", "--no-config", "-c",
+           "source '" + script_of(dir, "fish").string() + "'; complete -C 'quarry convert --res'"});
   INFO(offered_by_fish.err);
   CHECK(has(offered_by_fish.out, "--resolution"));
   CHECK(has(offered_by_fish.out, "--resume"));
@@ -101,7 +107,8 @@ TEST_CASE("man: the page is troff without faults, and has every command") {
   const Outcome made = run_quarry({"man"});
   REQUIRE(made.code == 0);
   std::ofstream(file) << made.out;
-  for (const char* part : {".TH QUARRY 1", ".SH CONVERT", ".SH RENDER", ".SH EXIT STATUS", "\\-\\-keep\\-going"}) CHECK(has(made.out, part));
+  for (const char* part : {".TH QUARRY 1", ".SH CONVERT", ".SH RENDER", ".SH EXIT STATUS", "\\-\\-keep\\-going"})
+    CHECK(has(made.out, part));
   bool looked = false;
   if (installed("groff")) {
     const Outcome outcome = run({"groff", "-man", "-Tutf8", "-ww", file.string()});

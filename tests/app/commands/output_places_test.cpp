@@ -132,7 +132,8 @@ std::vector<std::string> as_nobody(const fs::path& readable) {
 
 }  // namespace
 
-TEST_CASE("output: a device, a FIFO and a socket are refused for every format, at once and with --overwrite, and "
+TEST_CASE(
+    "output: a device, a FIFO and a socket are refused for every format, at once and with --overwrite, and "
     "stay what they are") {
   const fs::path dir = scratch_dir("places-kinds");
   const fs::path in = scene_in(dir), null = device(dir, "null", 3), full = device(dir, "full", 7);
@@ -144,7 +145,9 @@ TEST_CASE("output: a device, a FIFO and a socket are refused for every format, a
     REQUIRE(::mkfifo((out / ("fifo." + extension)).c_str(), 0666) == 0);
     make_socket(out / ("socket." + extension));
     const auto before = names_in(out);
-    for (const char* name : {"null", "full", "fifo", "socket"}) check_refused(convert(in, out / (std::string(name) + "." + extension)), out / (std::string(name) + "." + extension), {"not a regular file"});
+    for (const char* name : {"null", "full", "fifo", "socket"})
+      check_refused(convert(in, out / (std::string(name) + "." + extension)),
+                    out / (std::string(name) + "." + extension), {"not a regular file"});
     CHECK(names_in(out) == before);
     CHECK(kind_of(null) == S_IFCHR);
     CHECK(kind_of(full) == S_IFCHR);
@@ -154,7 +157,9 @@ TEST_CASE("output: a device, a FIFO and a socket are refused for every format, a
   }
   const fs::path out = empty_folder(dir / "out");
   REQUIRE(::mkfifo((out / "fifo.vox").c_str(), 0666) == 0);
-  check_refused(run_quarry({"generate", "menger", "--size", "9", "-o", (out / "fifo.vox").string(), "--overwrite"}, {}, 30), out / "fifo.vox", {"not a regular file"});
+  check_refused(
+      run_quarry({"generate", "menger", "--size", "9", "-o", (out / "fifo.vox").string(), "--overwrite"}, {}, 30),
+      out / "fifo.vox", {"not a regular file"});
   CHECK(kind_of(out / "fifo.vox") == S_IFIFO);
 }
 
@@ -182,7 +187,9 @@ TEST_CASE("output: a picture is not put in the place of a device or a FIFO") {
   fs::create_symlink(null, out / "null.png");
   REQUIRE(::mkfifo((out / "fifo.png").c_str(), 0666) == 0);
   for (const char* name : {"null.png", "fifo.png"})
-    check_refused(run_quarry({"render", in.string(), "-o", (out / name).string(), "--size", "16x16", "--samples", "1"}, {}, 60), out / name, {"not a regular file"});
+    check_refused(
+        run_quarry({"render", in.string(), "-o", (out / name).string(), "--size", "16x16", "--samples", "1"}, {}, 60),
+        out / name, {"not a regular file"});
   CHECK(kind_of(out / "null.png") == S_IFLNK);
   CHECK(kind_of(null) == S_IFCHR);
   CHECK(names_in(out).size() == 2);
@@ -204,7 +211,8 @@ TEST_CASE("output: a report may go into a device, whose error is heard, and repl
   fs::copy_file(dir / "o.vox", dir / "other.vox");
   for (const char* name : {"precious.txt", "other.vox", "in9.quarry", "o.vox"}) {
     const std::string before = file_text(dir / name);
-    check_refused(convert(in, dir / "o.vox", {"--overwrite", "--report", (dir / name).string()}), dir / name, {"report"});
+    check_refused(convert(in, dir / "o.vox", {"--overwrite", "--report", (dir / name).string()}), dir / name,
+                  {"report"});
     CHECK(file_text(dir / name) == before);
   }
   fs::create_symlink("r.json", dir / "link.json");  // to nothing yet
@@ -213,10 +221,12 @@ TEST_CASE("output: a report may go into a device, whose error is heard, and repl
   CHECK(json::parse(file_text(dir / "r.json"))["summary"]["converted"] == 1);
   CHECK(convert(in, dir / "o.vox", {"--overwrite", "--report", (dir / "r.json").string()}).code == 0);
   fs::create_symlink("loop.json", dir / "loop.json");
-  check_refused(convert(in, dir / "o.vox", {"--overwrite", "--report", (dir / "loop.json").string()}), dir / "loop.json", {"circle", "symbolic links"});
+  check_refused(convert(in, dir / "o.vox", {"--overwrite", "--report", (dir / "loop.json").string()}),
+                dir / "loop.json", {"circle", "symbolic links"});
 }
 
-TEST_CASE("output: links are followed for every format, also to nothing, and stay; one that leads in a circle is refused") {
+TEST_CASE(
+    "output: links are followed for every format, also to nothing, and stay; one that leads in a circle is refused") {
   const fs::path dir = scratch_dir("places-links");
   const fs::path in = scene_in(dir);
   for (const std::string& extension : extensions()) {
@@ -252,7 +262,8 @@ TEST_CASE("output: links are followed for every format, also to nothing, and sta
   }
 }
 
-TEST_CASE("output: a name of 255 bytes is written in every format, of any letters, or refused with nothing left behind") {
+TEST_CASE(
+    "output: a name of 255 bytes is written in every format, of any letters, or refused with nothing left behind") {
   const fs::path dir = scratch_dir("places-names");
   const fs::path in = scene_in(dir);
   for (const std::string& extension : extensions())
@@ -264,7 +275,8 @@ TEST_CASE("output: a name of 255 bytes is written in every format, of any letter
       name += "." + extension;
       REQUIRE(name.size() == 255);
       for (const char* more : {"", "--overwrite"}) {
-        const Outcome made = convert(in, out / name, *more ? std::vector<std::string>{more} : std::vector<std::string>{});
+        const Outcome made =
+            convert(in, out / name, *more ? std::vector<std::string>{more} : std::vector<std::string>{});
         INFO(extension << ", letters of " << letter.size() << " bytes: " << made.err);
         if (extension == "raw") {  // its header's name would have 256
           CHECK(made.code == 1);
@@ -279,22 +291,30 @@ TEST_CASE("output: a name of 255 bytes is written in every format, of any letter
     }
 }
 
-TEST_CASE("output: a file larger than ulimit -f allows is a message and no signal, for every format, and what was there stays") {
+TEST_CASE(
+    "output: a file larger than ulimit -f allows is a message and no signal, for every format, and what was there "
+    "stays") {
   if (!can_run({"prlimit", "--version"})) return skip("no prlimit to set a limit of a file's size");
   const fs::path dir = scratch_dir("places-limit");
   const fs::path in = scene_in(dir, "27");
   for (const std::string& extension : extensions()) {
     const fs::path out = empty_folder(dir / "out"), file = out / ("o." + extension);
     for (const bool old : {false, true}) {
-      std::vector<std::string> before = old ? std::vector<std::string>{file.filename().string()} : std::vector<std::string>{};
+      std::vector<std::string> before =
+          old ? std::vector<std::string>{file.filename().string()} : std::vector<std::string>{};
       if (old) std::ofstream(file) << "old";
-      const Outcome outcome = Process({"prlimit", "--fsize=64", quarry_program().string(), "convert", in.string(), "-o", file.string(), "--overwrite"}).finish(30);
+      const Outcome outcome = Process({"prlimit", "--fsize=64", quarry_program().string(), "convert", in.string(), "-o",
+                                       file.string(), "--overwrite"})
+                                  .finish(30);
       check_refused(outcome, file, {"File too large", "disk I/O error"});
       CHECK(names_in(out) == before);
       if (old) CHECK(file_text(file) == "old");
     }
   }
-  const Outcome report = Process({"prlimit", "--fsize=64", quarry_program().string(), "convert", (dir / "absent.vox").string(), "-o", (dir / "o.vox").string(), "--report", (dir / "r.json").string()}).finish(30);
+  const Outcome report =
+      Process({"prlimit", "--fsize=64", quarry_program().string(), "convert", (dir / "absent.vox").string(), "-o",
+               (dir / "o.vox").string(), "--report", (dir / "r.json").string()})
+          .finish(30);
   CHECK(report.code == 1);
   CHECK(has(report.err, "File too large"));
   CHECK_FALSE(fs::exists(dir / "r.json"));
@@ -305,14 +325,16 @@ TEST_CASE("output: a folder that may not be written to is refused with its reaso
   const fs::path in = scene_in(dir), out = empty_folder(dir / "out");
   fs::permissions(in, fs::perms::others_read, fs::perm_options::add);
   const std::vector<std::string> words = as_nobody(dir);
-  if (words == std::vector<std::string>{"cannot"}) return skip("root may write everywhere, and the program cannot be run as somebody else here");
+  if (words == std::vector<std::string>{"cannot"})
+    return skip("root may write everywhere, and the program cannot be run as somebody else here");
   for (const std::string& extension : extensions()) std::ofstream(out / ("old." + extension)) << "old";
   const auto before = names_in(out);
   fs::permissions(out, fs::perms(0555));
   for (const std::string& extension : extensions())
     for (const char* stem : {"old.", "new."}) {
       std::vector<std::string> all = words;
-      all.insert(all.end(), {quarry_program().string(), "convert", in.string(), "-o", (out / (stem + extension)).string(), "--overwrite"});
+      all.insert(all.end(), {quarry_program().string(), "convert", in.string(), "-o",
+                             (out / (stem + extension)).string(), "--overwrite"});
       check_refused(Process(all).finish(30), out / (stem + extension), {"Permission denied"});
     }
   CHECK(names_in(out) == before);
@@ -343,5 +365,7 @@ TEST_CASE("output: on a file system that is full or read-only every format says 
   }
   const Mounted closed(dir / "closed", "size=64k,ro");
   if (closed.ok())
-    for (const std::string& extension : extensions()) check_refused(convert(in, dir / "closed" / ("o." + extension)), dir / "closed" / ("o." + extension), {"Read-only file system"});
+    for (const std::string& extension : extensions())
+      check_refused(convert(in, dir / "closed" / ("o." + extension)), dir / "closed" / ("o." + extension),
+                    {"Read-only file system"});
 }

@@ -73,7 +73,10 @@ TEST_CASE("quarry convert: a binary PLY whose data begins with any blank or line
   // As the same number in text.
   std::vector<PlyBuilder::Row> vertices = box_vertices();
   vertices[0][0] = {-1.0000012};
-  write_bytes(dir / "text.ply", PlyBuilder().element("vertex", xyz_floats(), vertices).element("face", {"list uchar int vertex_indices"}, ply_box_triangles()).bytes(PlyForm::ascii));
+  write_bytes(dir / "text.ply", PlyBuilder()
+                                    .element("vertex", xyz_floats(), vertices)
+                                    .element("face", {"list uchar int vertex_indices"}, ply_box_triangles())
+                                    .bytes(PlyForm::ascii));
   CHECK(voxels_of_mesh(dir / "text.ply") == 388);
   // Big-endian: a number near zero in place of -1, with 0x0A and with 0x00 in front.
   std::vector<uint8_t> big = box().bytes(PlyForm::big);
@@ -86,10 +89,14 @@ TEST_CASE("quarry convert: a binary PLY whose data begins with any blank or line
   }
 }
 
-TEST_CASE("quarry convert: a PLY with its faces before its vertices, or with lines that end in a return alone, is read") {
+TEST_CASE(
+    "quarry convert: a PLY with its faces before its vertices, or with lines that end in a return alone, is read") {
   const fs::path dir = scratch_dir("defects-order");
   for (const PlyForm form : {PlyForm::ascii, PlyForm::little, PlyForm::big}) {
-    write_bytes(dir / "first.ply", PlyBuilder().element("face", {"list uchar int vertex_indices"}, ply_box_triangles()).element("vertex", xyz_floats(), box_vertices()).bytes(form));
+    write_bytes(dir / "first.ply", PlyBuilder()
+                                       .element("face", {"list uchar int vertex_indices"}, ply_box_triangles())
+                                       .element("vertex", xyz_floats(), box_vertices())
+                                       .bytes(form));
     CHECK(voxels_of_mesh(dir / "first.ply") == 426);
     write_bytes(dir / "returns.ply", box().bytes(form, "\r"));
     CHECK(voxels_of_mesh(dir / "returns.ply") == 426);
@@ -99,8 +106,13 @@ TEST_CASE("quarry convert: a PLY with its faces before its vertices, or with lin
 TEST_CASE("quarry convert: a face's colours reach the voxels") {
   const fs::path dir = scratch_dir("defects-face-colours");
   std::vector<PlyBuilder::Row> faces = ply_box_triangles();
-  for (size_t i = 0; i < faces.size(); ++i) faces[i].insert(faces[i].end(), {{i < 2 ? 255.0 : 0.0}, {0}, {i < 2 ? 0.0 : 255.0}});
-  write_bytes(dir / "c.ply", PlyBuilder().element("vertex", xyz_floats(), box_vertices()).element("face", {"list uchar int vertex_indices", "uchar red", "uchar green", "uchar blue"}, faces).bytes(PlyForm::little));
+  for (size_t i = 0; i < faces.size(); ++i)
+    faces[i].insert(faces[i].end(), {{i < 2 ? 255.0 : 0.0}, {0}, {i < 2 ? 0.0 : 255.0}});
+  write_bytes(dir / "c.ply",
+              PlyBuilder()
+                  .element("vertex", xyz_floats(), box_vertices())
+                  .element("face", {"list uchar int vertex_indices", "uchar red", "uchar green", "uchar blue"}, faces)
+                  .bytes(PlyForm::little));
   CHECK(voxels_of_mesh(dir / "c.ply") == 426);
   CHECK(info(dir / "out.quarry")["colors_used"].get<int>() >= 2);
 }
@@ -118,32 +130,41 @@ TEST_CASE("quarry convert: a damaged PLY mesh is one error that names the byte")
 }
 
 // A count of 4000 over 24 numbers was read from whatever lay behind them: other voxels in each run.
-TEST_CASE("quarry convert: a COLLADA file whose numbers do not fit its arrays is an error that names element and number") {
+TEST_CASE(
+    "quarry convert: a COLLADA file whose numbers do not fit its arrays is an error that names element and number") {
   const fs::path dir = scratch_dir("defects-dae");
   const auto dae = [&](const std::string& accessor, const std::string& last) {
-    std::ofstream(dir / "a.dae") << "<?xml version=\"1.0\"?><COLLADA "
-        "xmlns=\"http://www.collada.org/2005/11/COLLADASchema\" version=\"1.4.1\"><library_geometries><geometry "
-        "id=\"g\"><mesh><source id=\"s\">"
-                                    "<float_array id=\"a\" count=\"12\">0 0 0 1 0 0 0 1 0 0 0 "
-                                    "1</float_array><technique_common><accessor source=\"#a\" " + accessor +
-                                        "><param name=\"X\" type=\"float\"/><param name=\"Y\" type=\"float\"/><param "
-                                        "name=\"Z\" type=\"float\"/></accessor></technique_common></source>"
-                                        "<vertices id=\"v\"><input semantic=\"POSITION\" "
-                                        "source=\"#s\"/></vertices><triangles count=\"4\"><input semantic=\"VERTEX\" "
-                                        "source=\"#v\" offset=\"0\"/><p>0 1 2 0 2 3 0 3 1 1 3 " + last +
-                                        
-                                        "</p></triangles></mesh></geometry></library_geometries><library_visual_scenes><visual_scene "
-                                        "id=\"vs\"><node><instance_geometry "
-                                        "url=\"#g\"/></node></visual_scene></library_visual_scenes>"
-                                        "<scene><instance_visual_scene url=\"#vs\"/></scene></COLLADA>";
+    std::ofstream(dir / "a.dae")
+        << "<?xml version=\"1.0\"?><COLLADA "
+           "xmlns=\"http://www.collada.org/2005/11/COLLADASchema\" version=\"1.4.1\"><library_geometries><geometry "
+           "id=\"g\"><mesh><source id=\"s\">"
+           "<float_array id=\"a\" count=\"12\">0 0 0 1 0 0 0 1 0 0 0 "
+           "1</float_array><technique_common><accessor source=\"#a\" " +
+               accessor +
+               "><param name=\"X\" type=\"float\"/><param name=\"Y\" type=\"float\"/><param "
+               "name=\"Z\" type=\"float\"/></accessor></technique_common></source>"
+               "<vertices id=\"v\"><input semantic=\"POSITION\" "
+               "source=\"#s\"/></vertices><triangles count=\"4\"><input semantic=\"VERTEX\" "
+               "source=\"#v\" offset=\"0\"/><p>0 1 2 0 2 3 0 3 1 1 3 " +
+               last +
+
+               "</p></triangles></mesh></geometry></library_geometries><library_visual_scenes><visual_scene "
+               "id=\"vs\"><node><instance_geometry "
+               "url=\"#g\"/></node></visual_scene></library_visual_scenes>"
+               "<scene><instance_visual_scene url=\"#vs\"/></scene></COLLADA>";
     return convert(dir / "a.dae", dir / "a.quarry", {"--resolution", "16"});
   };
   const Outcome good = dae("count=\"4\" stride=\"3\"", "2");
   INFO(good.err);
   CHECK(good.code == 0);
   fs::remove(dir / "a.quarry");
-  for (const auto& [accessor, last, message] : {std::tuple<std::string, std::string, std::string>{"count=\"4000\" stride=\"3\"", "19", "<accessor> of 's': it needs 12000 numbers"}, {"count=\"4\" stride=\"3\"", "-3", "found '-3'"},
-                                             {"count=\"4\" stride=\"1000\"", "2", "it needs 3003 numbers"}, {"count=\"4\" stride=\"2\"", "2", "its stride is 2"}, {"count=\"4\" stride=\"3\"", "500", "index 11 is 500"}}) {
+  for (const auto& [accessor, last, message] :
+       {std::tuple<std::string, std::string, std::string>{"count=\"4000\" stride=\"3\"", "19",
+                                                          "<accessor> of 's': it needs 12000 numbers"},
+        {"count=\"4\" stride=\"3\"", "-3", "found '-3'"},
+        {"count=\"4\" stride=\"1000\"", "2", "it needs 3003 numbers"},
+        {"count=\"4\" stride=\"2\"", "2", "its stride is 2"},
+        {"count=\"4\" stride=\"3\"", "500", "index 11 is 500"}}) {
     const Outcome bad = dae(accessor, last);
     CHECK(bad.code == 1);
     CHECK(has(bad.err, (dir / "a.dae").string() + ": byte "));
@@ -157,17 +178,22 @@ TEST_CASE("quarry convert: COLLADA that another program exported is read as what
   const fs::path dir = scratch_dir("defects-exported");
   std::ofstream obj(dir / "box.obj");
   for (const auto& v : box_vertices()) obj << "v " << v[0][0] << " " << v[1][0] << " " << v[2][0] << "\n";
-  for (const auto& t : ply_box_triangles()) obj << "f " << t[0][0] + 1 << " " << t[0][1] + 1 << " " << t[0][2] + 1 << "\n";
+  for (const auto& t : ply_box_triangles())
+    obj << "f " << t[0][0] + 1 << " " << t[0][1] + 1 << " " << t[0][2] + 1 << "\n";
   obj.close();
-  REQUIRE(std::system(("assimp export '" + (dir / "box.obj").string() + "' '" + (dir / "box.dae").string() + "' >/dev/null 2>&1").c_str()) == 0);
+  REQUIRE(std::system(("assimp export '" + (dir / "box.obj").string() + "' '" + (dir / "box.dae").string() +
+                       "' >/dev/null 2>&1")
+                          .c_str()) == 0);
   CHECK(voxels_of_mesh(dir / "box.dae") == 426);
 }
 
 // 6 of 34 real .qb files were refused for the version that they name.
 TEST_CASE("quarry convert: a .qb of another version is read, with a warning where nobody knows that version") {
   const fs::path dir = scratch_dir("defects-qb");
-  std::vector<uint8_t> bytes = QbBuilder().matrix("body", {2, 2, 2}, {0, 0, 0}, std::vector<uint32_t>(8, 0xff0000ff)).bytes();
-  for (const auto& [version, known] : {std::pair<std::array<uint8_t, 4>, bool>{{3, 1, 2, 0}, true}, {{1, 0, 0, 0}, false}, {{2, 0, 0, 0}, false}}) {
+  std::vector<uint8_t> bytes =
+      QbBuilder().matrix("body", {2, 2, 2}, {0, 0, 0}, std::vector<uint32_t>(8, 0xff0000ff)).bytes();
+  for (const auto& [version, known] :
+       {std::pair<std::array<uint8_t, 4>, bool>{{3, 1, 2, 0}, true}, {{1, 0, 0, 0}, false}, {{2, 0, 0, 0}, false}}) {
     std::copy(version.begin(), version.end(), bytes.begin());
     write_bytes(dir / "a.qb", bytes);
     const Outcome outcome = convert(dir / "a.qb", dir / "a.quarry");
@@ -178,7 +204,8 @@ TEST_CASE("quarry convert: a .qb of another version is read, with a warning wher
 }
 
 // It was empty to look at, and could not become a mesh.
-TEST_CASE("quarry convert: of a .vox of several models without a scene graph the first is seen, and the others are kept") {
+TEST_CASE(
+    "quarry convert: of a .vox of several models without a scene graph the first is seen, and the others are kept") {
   const fs::path dir = scratch_dir("defects-pack");
   const auto voxels = [](int n) {
     std::vector<VoxBuilder::Voxel> list;
@@ -188,7 +215,8 @@ TEST_CASE("quarry convert: of a .vox of several models without a scene graph the
   for (const bool packed : {true, false}) {
     VoxBuilder file(150);
     if (packed) file.chunk("PACK", {3, 0, 0, 0});
-    write_bytes(dir / "three.vox", file.model(8, 8, 8, voxels(5)).model(8, 8, 8, voxels(6)).model(8, 8, 8, voxels(7)).bytes());
+    write_bytes(dir / "three.vox",
+                file.model(8, 8, 8, voxels(5)).model(8, 8, 8, voxels(6)).model(8, 8, 8, voxels(7)).bytes());
     write_bytes(dir / "one.vox", VoxBuilder(150).model(8, 8, 8, voxels(5)).bytes());
     const Outcome outcome = convert(dir / "three.vox", dir / "three.quarry");
     REQUIRE(outcome.code == 0);
@@ -216,9 +244,16 @@ TEST_CASE("quarry: -- ends the options of every command, so that a name may begi
   write_bytes(dir / "-dash.vox", VoxBuilder(150).model(2, 2, 2, {{0, 0, 0, 1}}).bytes());
   const fs::path before = fs::current_path();
   fs::current_path(dir);
-  const std::vector<std::vector<std::string>> lines{{"convert", "-o", "d.quarry", "--", "-dash.vox"}, {"convert", "-o", "-out.quarry", "--", "-dash.vox"}, {"info", "--", "-dash.vox"},
-                                                    {"info", "--json", "--", "-dash.vox"}, {"validate", "--", "-dash.vox"}, {"diff", "--", "-dash.vox", "d.quarry"}, {"generate", "-o", "g.quarry", "--size", "32", "--", "spheres"},
-                                                    {"doctor", "--"}, {"bench", "--list", "--"}, {"completion", "--", "bash"}};
+  const std::vector<std::vector<std::string>> lines{{"convert", "-o", "d.quarry", "--", "-dash.vox"},
+                                                    {"convert", "-o", "-out.quarry", "--", "-dash.vox"},
+                                                    {"info", "--", "-dash.vox"},
+                                                    {"info", "--json", "--", "-dash.vox"},
+                                                    {"validate", "--", "-dash.vox"},
+                                                    {"diff", "--", "-dash.vox", "d.quarry"},
+                                                    {"generate", "-o", "g.quarry", "--size", "32", "--", "spheres"},
+                                                    {"doctor", "--"},
+                                                    {"bench", "--list", "--"},
+                                                    {"completion", "--", "bash"}};
   for (const auto& words : lines) {
     const Outcome outcome = run_quarry(words);
     INFO(words[0] << ": " << outcome.err);
@@ -227,7 +262,9 @@ TEST_CASE("quarry: -- ends the options of every command, so that a name may begi
   CHECK(fs::exists(dir / "d.quarry"));
   CHECK(fs::exists(dir / "-out.quarry"));
   // Behind it nothing is an option, and too many names are still too many.
-  const Outcome missing = run_quarry({"convert", "--", "-dash.vox", "-o", "x.quarry"}), many = run_quarry({"info", "--", "-dash.vox", "--json"}), render = run_quarry({"render", "--", "-no such.vox"});
+  const Outcome missing = run_quarry({"convert", "--", "-dash.vox", "-o", "x.quarry"}),
+                many = run_quarry({"info", "--", "-dash.vox", "--json"}),
+                render = run_quarry({"render", "--", "-no such.vox"});
   CHECK(missing.code != 0);
   CHECK_FALSE(fs::exists(dir / "x.quarry"));
   CHECK(many.code == 2);

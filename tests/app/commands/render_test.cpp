@@ -65,7 +65,8 @@ TEST_CASE("render: several inputs become a picture each, and one that fails cost
   const fs::path dir = scratch_dir("render-batch"), out = dir / "out";
   const std::string one = small_world(dir / "one.quarry").string(), two = small_world(dir / "two.vox").string();
   std::ofstream(dir / "broken.vox") << "no voxels";
-  const Outcome outcome = render({one, (dir / "broken.vox").string(), two, "-o", out.string(), "--samples", "1", "--json"});
+  const Outcome outcome =
+      render({one, (dir / "broken.vox").string(), two, "-o", out.string(), "--samples", "1", "--json"});
   INFO(outcome.err);
   CHECK(outcome.code == 3);
   CHECK(has(outcome.err, "1 of 3 inputs failed"));
@@ -87,17 +88,22 @@ TEST_CASE("render: a turntable is a frame for each angle: a quarter of it is the
   if (!can_render()) return;
   const fs::path dir = scratch_dir("render-turn"), out = dir / "turn";
   const std::string world = small_world(dir / "w.quarry").string();
-  const Outcome outcome = render({world, "-o", out.string(), "--turntable", "4", "--camera", "80,60,0", "--target", "0,10,0", "--view", "normals", "--samples", "1"});
+  const Outcome outcome = render({world, "-o", out.string(), "--turntable", "4", "--camera", "80,60,0", "--target",
+                                  "0,10,0", "--view", "normals", "--samples", "1"});
   INFO(outcome.err);
   REQUIRE(outcome.code == 0);
   CHECK(names_in(out) == std::vector<std::string>{"w-1.png", "w-2.png", "w-3.png", "w-4.png"});
   const char* eyes[] = {"80,60,0", "0,60,-80", "-80,60,0", "0,60,80"};
   for (int i = 0; i < 4; ++i) {
-    REQUIRE(render({world, "-o", (dir / "one.png").string(), "--camera", eyes[i], "--target", "0,10,0", "--view", "normals", "--samples", "1"}).code == 0);
-    const auto turned = engine::read_png(out / ("w-" + std::to_string(i + 1) + ".png")), expected = engine::read_png(dir / "one.png");
+    REQUIRE(render({world, "-o", (dir / "one.png").string(), "--camera", eyes[i], "--target", "0,10,0", "--view",
+                    "normals", "--samples", "1"})
+                .code == 0);
+    const auto turned = engine::read_png(out / ("w-" + std::to_string(i + 1) + ".png")),
+               expected = engine::read_png(dir / "one.png");
     REQUIRE((turned && expected));
     size_t differing = 0;
-    for (size_t p = 0; p < expected->rgba.size(); p += 4) differing += !std::equal(&expected->rgba[p], &expected->rgba[p] + 4, &turned->rgba[p]);
+    for (size_t p = 0; p < expected->rgba.size(); p += 4)
+      differing += !std::equal(&expected->rgba[p], &expected->rgba[p] + 4, &turned->rgba[p]);
     INFO(i);
     CHECK(differing < expected->rgba.size() / 4 / 50);  // the angle's rounding moves single pixels at edges
   }
@@ -118,15 +124,19 @@ TEST_CASE("render: traced paths give the same bytes each time, and other bytes w
   CHECK(first.size() > 1000);
   CHECK(trace("b.png", {}) == first);
   CHECK(trace("c.png", {"--seed", "7"}) != first);
-  CHECK(trace("d.png", {"--sun", "100,5", "--fog", "100", "--aperture", "2", "--ground", "--background", "none"}) != first);
+  CHECK(trace("d.png", {"--sun", "100,5", "--fog", "100", "--aperture", "2", "--ground", "--background", "none"}) !=
+        first);
 }
 
-TEST_CASE("render: a transparent background has an alpha of 0, the world one of 255, and the ground's shadow lies between") {
+TEST_CASE(
+    "render: a transparent background has an alpha of 0, the world one of 255, and the ground's shadow lies between") {
   if (!can_render()) return;
   const fs::path dir = scratch_dir("render-alpha");
   const std::string world = small_world(dir / "w.quarry").string();
   for (const char* spp : {"", "8"}) {
-    std::vector<std::string> words{world, "-o", (dir / "p.png").string(), "--background", "none", "--ground", "--elevation", "35", "--samples", "1"};
+    std::vector<std::string> words{
+        world,       "-o", (dir / "p.png").string(), "--background", "none", "--ground", "--elevation", "35",
+        "--samples", "1"};
     if (*spp) words.insert(words.end(), {"--spp", spp});
     const Outcome outcome = render(words);
     INFO(outcome.err);
@@ -134,7 +144,8 @@ TEST_CASE("render: a transparent background has an alpha of 0, the world one of 
     const auto picture = engine::read_png(dir / "p.png");
     REQUIRE(picture);
     size_t clear = 0, whole = 0, between = 0;
-    for (size_t i = 3; i < picture->rgba.size(); i += 4) ++(picture->rgba[i] < 8 ? clear : picture->rgba[i] == 255 ? whole : between);
+    for (size_t i = 3; i < picture->rgba.size(); i += 4)
+      ++(picture->rgba[i] < 8 ? clear : picture->rgba[i] == 255 ? whole : between);
     CHECK(clear > 100);
     CHECK(whole > 400);
     CHECK(between > 20);
@@ -181,7 +192,8 @@ TEST_CASE("render: an EXR picture has the light, and with --layers depth, albedo
   REQUIRE(outcome.code == 0);
   const std::string bytes = file_text(out);
   CHECK(bytes.starts_with("\x76\x2f\x31\x01"));
-  for (const char* channel : {"albedo.R", "normal.Z", "Z"}) CHECK(has(bytes.substr(0, 1000), std::string(channel) + '\0'));
+  for (const char* channel : {"albedo.R", "normal.Z", "Z"})
+    CHECK(has(bytes.substr(0, 1000), std::string(channel) + '\0'));
   CHECK(names_in(dir) == std::vector<std::string>{"p.exr", "w.quarry"});
 }
 
@@ -190,7 +202,8 @@ TEST_CASE("render: Ctrl+C ends a long picture with 130 and leaves no file") {
   const fs::path dir = scratch_dir("render-cancel"), out = dir / "out";
   const std::string world = small_world(dir / "w.quarry").string();
   fs::create_directory(out);
-  Process process({quarry_program().string(), "render", world, small_world(dir / "v.quarry").string(), "-o", out.string(), "--size", "128x96", "--spp", "1000000"});
+  Process process({quarry_program().string(), "render", world, small_world(dir / "v.quarry").string(), "-o",
+                   out.string(), "--size", "128x96", "--spp", "1000000"});
   REQUIRE(process.started());
   process.wait_for_output("nothing is printed yet", 2.5);  // long enough to be tracing
   process.signal(SIGINT);

@@ -54,22 +54,23 @@ size_t turns_of([[maybe_unused]] bool driver) {
 }
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) text.replace(at, from.size(), to);
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+    text.replace(at, from.size(), to);
   return text;
 }
 
 // "@" stands for the folder of the run in words and in what files say of it.
 struct Case {
   std::string name;
-  std::vector<std::string> words;       // after the program
+  std::vector<std::string> words;  // after the program
   // What makes the old files, in the same places; empty: only a new output is tried.
   std::vector<std::string> old_words;
-  bool slow = false;                    // another program or a driver has to start: fewer calls are taken
-  std::string program = {};             // "": quarry
+  bool slow = false;         // another program or a driver has to start: fewer calls are taken
+  std::string program = {};  // "": quarry
   // Of a set of files the one that must not be old beside new ones; "": each file for itself.
   std::string main = {};
   std::string overwrite = "--overwrite";  // what the run after a kill needs to replace what is there
-  bool driver = false;                  // each run starts a driver of the device, which takes longer than all others
+  bool driver = false;                    // each run starts a driver of the device, which takes longer than all others
   // The new world is opened for editing when it has its name: log and journal are part of it.
   bool edits = false;
 };
@@ -81,7 +82,8 @@ std::vector<std::string> filled(const std::vector<std::string>& words, const fs:
 }
 
 // The run has a folder of its own; what it writes is below "out" in it.
-Outcome run_case(const Case& one, std::vector<std::string> words, const fs::path& run, const std::map<std::string, std::string>& environment) {
+Outcome run_case(const Case& one, std::vector<std::string> words, const fs::path& run,
+                 const std::map<std::string, std::string>& environment) {
   words = filled(words, run);
   words.insert(words.begin(), one.program.empty() ? quarry_program().string() : one.program);
   return Process(words, environment).finish(60);
@@ -116,21 +118,28 @@ std::vector<uint32_t> chosen_calls(const std::vector<fault_record>& calls, size_
   std::vector<uint32_t> out;
   for (const auto& [kind, numbers] : kinds) {
     const size_t take = std::min(most, numbers.size());
-    for (size_t i = 0; i < take; ++i) out.push_back(numbers[take == 1 ? numbers.size() - 1 : i * (numbers.size() - 1) / (take - 1)]);
+    for (size_t i = 0; i < take; ++i)
+      out.push_back(numbers[take == 1 ? numbers.size() - 1 : i * (numbers.size() - 1) / (take - 1)]);
   }
   return out;
 }
 
-bool hard_error(fault_action action) { return action == FAULT_NO_SPACE || action == FAULT_FULL || action == FAULT_IO_ERROR; }
+bool hard_error(fault_action action) {
+  return action == FAULT_NO_SPACE || action == FAULT_FULL || action == FAULT_IO_ERROR;
+}
 bool killing(fault_action action) { return action == FAULT_KILL_BEFORE || action == FAULT_KILL_AFTER; }
 
 bool gives_name(fault_call call) { return call == FAULT_RENAME || call == FAULT_RENAMEAT2 || call == FAULT_LINK; }
 
 // Whether the error may be passed over: nothing that the file holds hangs on it.
-bool harmless(fault_call call, bool unsynced) { return ((call == FAULT_CLOSE || call == FAULT_FCLOSE) && !unsynced) || call == FAULT_FALLOCATE; }
+bool harmless(fault_call call, bool unsynced) {
+  return ((call == FAULT_CLOSE || call == FAULT_FCLOSE) && !unsynced) || call == FAULT_FALLOCATE;
+}
 
 bool names_reason(const std::string& err, fault_action action) {
-  const auto any = [&](std::initializer_list<const char*> parts) { return std::ranges::any_of(parts, [&](const char* part) { return has(err, part); }); };
+  const auto any = [&](std::initializer_list<const char*> parts) {
+    return std::ranges::any_of(parts, [&](const char* part) { return has(err, part); });
+  };
   if (any({"were written"})) return true;  // shorter than it should be: nobody said why
   if (action == FAULT_IO_ERROR) return any({"Input/output error", "disk I/O error"});
   return any({"No space left", "disk is full", "disk I/O error"});
@@ -139,9 +148,11 @@ bool names_reason(const std::string& err, fault_action action) {
 class Sweep {
  public:
   explicit Sweep(const std::string& name) : dir_(scratch_dir(name)) {
-    for (size_t i = 0; i < workers(); ++i) faults_.push_back(std::make_unique<Faults>(dir_ / ("state" + std::to_string(i))));
+    for (size_t i = 0; i < workers(); ++i)
+      faults_.push_back(std::make_unique<Faults>(dir_ / ("state" + std::to_string(i))));
     // What is written now, and what an older run has written: two different scenes.
-    for (const auto& [file, scene, size] : {std::tuple("new.quarry", "spheres", "32"), std::tuple("old.quarry", "menger", "9")})
+    for (const auto& [file, scene, size] :
+         {std::tuple("new.quarry", "spheres", "32"), std::tuple("old.quarry", "menger", "9")})
       REQUIRE(run_quarry({"generate", scene, "--size", size, "-o", (dir_ / file).string()}).code == 0);
   }
   std::string newer() const { return (dir_ / "new.quarry").string(); }
@@ -155,7 +166,9 @@ class Sweep {
       if (!cases[i].old_words.empty()) variants.emplace_back(i, true);
     }
     std::vector<Reference> references(variants.size());
-    in_parallel(variants.size(), [&](size_t worker, size_t i) { references[i] = undisturbed(worker, cases[variants[i].first], variants[i].second); });
+    in_parallel(variants.size(), [&](size_t worker, size_t i) {
+      references[i] = undisturbed(worker, cases[variants[i].first], variants[i].second);
+    });
     std::vector<Injection> injections;
     for (size_t i = 0; i < references.size(); ++i) {
       const std::vector<fault_record>& calls = references[i].calls;
@@ -163,16 +176,24 @@ class Sweep {
       for (const uint32_t at : chosen_calls(calls, long_run() ? SIZE_MAX : slow ? 2 : 4)) {
         const fault_record& call = calls[at - 1];
         // Where there was no file before, only how it gets its name is another matter.
-        if (slow && !variants[i].second && !cases[variants[i].first].old_words.empty() && !gives_name(fault_call(call.call))) continue;
-        const auto named = std::find_if(calls.begin() + at, calls.end(), [](const fault_record& later) { return gives_name(fault_call(later.call)); });
-        const bool editing = cases[variants[i].first].edits && named == calls.end() && !gives_name(fault_call(call.call));
+        if (slow && !variants[i].second && !cases[variants[i].first].old_words.empty() &&
+            !gives_name(fault_call(call.call)))
+          continue;
+        const auto named = std::find_if(calls.begin() + at, calls.end(),
+                                        [](const fault_record& later) { return gives_name(fault_call(later.call)); });
+        const bool editing =
+            cases[variants[i].first].edits && named == calls.end() && !gives_name(fault_call(call.call));
         const std::vector<fault_action> actions = actions_for(fault_call(call.call));
         const size_t turns = turns_of(cases[variants[i].first].driver);
         for (size_t a = 0; a < actions.size(); ++a)
-          if ((a + at + i) % turns == 0) injections.push_back({i, at, fault_call(call.call), actions[a], call.unsynced != 0, editing});
+          if ((a + at + i) % turns == 0)
+            injections.push_back({i, at, fault_call(call.call), actions[a], call.unsynced != 0, editing});
       }
     }
-    in_parallel(injections.size(), [&](size_t worker, size_t i) { attempt(worker, cases[variants[injections[i].reference].first], references[injections[i].reference], injections[i]); });
+    in_parallel(injections.size(), [&](size_t worker, size_t i) {
+      attempt(worker, cases[variants[injections[i].reference].first], references[injections[i].reference],
+              injections[i]);
+    });
     size_t tried = injections.size();
     std::ostringstream message;
     message << "combinations of output, call and fault: " << tried << ", of " << variants.size() << " undisturbed runs";
@@ -231,7 +252,8 @@ class Sweep {
   }
 
   // "": all is as it must be.
-  std::string wrong(const Case& one, const Reference& reference, const Injection& injection, const Outcome& outcome, const fs::path& run, bool main_killed, bool* left, std::string* mixed) const {
+  std::string wrong(const Case& one, const Reference& reference, const Injection& injection, const Outcome& outcome,
+                    const fs::path& run, bool main_killed, bool* left, std::string* mixed) const {
     const Tree found = outputs(run);
     const bool killed = killing(injection.action);
     if (outcome.timed_out) return "it hangs";
@@ -241,7 +263,8 @@ class Sweep {
     for (const auto* tree : {&reference.old_files, &reference.new_files, &found})
       for (const auto& [name, bytes] : *tree) names.insert(name);
     for (const std::string& name : names) {
-      const auto now = found.find(name), old_one = reference.old_files.find(name), new_one = reference.new_files.find(name);
+      const auto now = found.find(name), old_one = reference.old_files.find(name),
+                 new_one = reference.new_files.find(name);
       if (now != found.end() && is_temporary(name)) {
         *left = true;
         if (!killed) return "it left " + name + " behind";
@@ -249,10 +272,14 @@ class Sweep {
       }
       if (one.edits && (name.ends_with("-journal") || name.ends_with("-wal") || name.ends_with("-shm"))) continue;
       const bool there = now != found.end();
-      bool is_new = there ? new_one != reference.new_files.end() && same_file(name, now->second, new_one->second) : new_one == reference.new_files.end();
-      const bool is_old = there ? old_one != reference.old_files.end() && now->second == old_one->second : old_one == reference.old_files.end();
-      if (!is_new && !is_old && there && one.edits && name.ends_with(".quarry")) is_new = same_world(run / "out" / name, reference.whole_world);
-      if (!is_new && !is_old) any_other = true, other = name + (there ? " (" + std::to_string(now->second.size()) + " bytes)" : " (gone)");
+      bool is_new = there ? new_one != reference.new_files.end() && same_file(name, now->second, new_one->second)
+                          : new_one == reference.new_files.end();
+      const bool is_old = there ? old_one != reference.old_files.end() && now->second == old_one->second
+                                : old_one == reference.old_files.end();
+      if (!is_new && !is_old && there && one.edits && name.ends_with(".quarry"))
+        is_new = same_world(run / "out" / name, reference.whole_world);
+      if (!is_new && !is_old)
+        any_other = true, other = name + (there ? " (" + std::to_string(now->second.size()) + " bytes)" : " (gone)");
       all_new = all_new && is_new;
       if (is_new && !is_old && name != one.main) any_new = true, *mixed = name;
       if (name == one.main && !is_new) main_old = true;
@@ -260,14 +287,17 @@ class Sweep {
     if (any_other) return "neither old nor new: " + other;
     if (one.main.empty() || !any_new || !main_old) mixed->clear();
     if (outcome.code == 0 && !all_new) return "exit code 0, but the new file is not there";
-    if (main_killed) return outcome.code == 128 + SIGKILL ? "" : "it was killed, but ended with " + std::to_string(outcome.code);
+    if (main_killed)
+      return outcome.code == 128 + SIGKILL ? "" : "it was killed, but ended with " + std::to_string(outcome.code);
     if (outcome.code >= 128) return "it died by signal " + std::to_string(outcome.code - 128);
-    if (!one.main.empty() && outcome.code != 0 && !killed && any_new && main_old) return "a new sidecar stands beside the old " + one.main;
+    if (!one.main.empty() && outcome.code != 0 && !killed && any_new && main_old)
+      return "a new sidecar stands beside the old " + one.main;
     if (outcome.code != 0 && !has(outcome.err, "quarry: ")) return "it fails without a sentence";
     // All of it is in its place; what closing could not fold in, the next opening does.
     if (injection.editing) return "";
     if (hard_error(injection.action)) {
-      if (outcome.code == 0 && !harmless(injection.call, injection.unsynced)) return "the error was passed over: exit code 0";
+      if (outcome.code == 0 && !harmless(injection.call, injection.unsynced))
+        return "the error was passed over: exit code 0";
       if (outcome.code != 0 && !names_reason(outcome.err, injection.action)) return "the reason is not in what it says";
     }
     if (killed && outcome.code == 0) return "a killed child, but exit code 0";
@@ -294,22 +324,28 @@ class Sweep {
       main_killed = killing(injection.action) && calls[injection.at - 1].process == main_process(reference, calls);
       why = wrong(one, reference, injection, outcome, run, main_killed, &left, &mixed);
     }
-    std::string text = one.name + (overwrites ? ", over an old one" : "") + ": call " + std::to_string(injection.at) + ", " + name_of(injection.call) + " of " + reference.calls[injection.at - 1].name + ", " +
+    std::string text = one.name + (overwrites ? ", over an old one" : "") + ": call " + std::to_string(injection.at) +
+                       ", " + name_of(injection.call) + " of " + reference.calls[injection.at - 1].name + ", " +
                        name_of(injection.action) + ": ";
-    if (!why.empty()) return failed(text + why + "; exit code " + std::to_string(outcome.code) + ", it says: " + outcome.err);
+    if (!why.empty())
+      return failed(text + why + "; exit code " + std::to_string(outcome.code) + ", it says: " + outcome.err);
     if (!killing(injection.action)) return;
     // Who comes next puts it right: it takes away what was left, says so, and writes its file.
     std::vector<std::string> words = one.words;
     if (!one.overwrite.empty()) words.push_back(one.overwrite);
     const Outcome again = run_case(one, words, run, {{"QUARRY_THREADS", "1"}});
     if (again.code != 0) return failed(text + "the next run fails: " + again.err);
-    if (left && one.program.empty() && !has(again.err, "killed quarry")) return failed(text + "the next run does not say what it removed: " + again.err);
-    if (!mixed.empty() && one.program.empty() && !has(again.err, mixed)) return failed(text + "the next run does not name " + mixed + ", which was newer than " + one.main + ": " + again.err);
+    if (left && one.program.empty() && !has(again.err, "killed quarry"))
+      return failed(text + "the next run does not say what it removed: " + again.err);
+    if (!mixed.empty() && one.program.empty() && !has(again.err, mixed))
+      return failed(text + "the next run does not name " + mixed + ", which was newer than " + one.main + ": " +
+                    again.err);
     const Tree now = outputs(run);
     for (const auto& [name, bytes] : now)
       if (is_temporary(name)) return failed(text + "the next run leaves " + name);
     for (const auto& [name, bytes] : reference.new_files)
-      if (!now.count(name) || !same_file(name, now.at(name), bytes)) return failed(text + "the next run's " + name + " is not the new one");
+      if (!now.count(name) || !same_file(name, now.at(name), bytes))
+        return failed(text + "the next run's " + name + " is not the new one");
   }
 
   // The program itself is the process of the last counted call of a whole run: children only write, it renames.
@@ -355,13 +391,15 @@ std::vector<std::string> convert(const std::string& from, const std::string& to,
 
 }  // namespace
 
-TEST_CASE("outputs: whatever call fails or is the last, a file of every format is the old one or the new one, and "
+TEST_CASE(
+    "outputs: whatever call fails or is the last, a file of every format is the old one or the new one, and "
     "exit code 0 means the new") {
   if (!can_fault()) return;
   Sweep sweep("whole-formats");
   std::vector<Case> cases;
   const std::map<std::string, std::string> mains{{"obj", "o.obj"}, {"raw", "o.raw"}};
-  for (const char* extension : {"quarry", "vox", "obj", "ply", "glb", "gltf", "png", "binvox", "raw", "nrrd", "vdb", "nvdb"}) {
+  for (const char* extension :
+       {"quarry", "vox", "obj", "ply", "glb", "gltf", "png", "binvox", "raw", "nrrd", "vdb", "nvdb"}) {
     if (!can_write(extension)) continue;
     const std::string out = std::string("@/out/o.") + extension;
     Case one{extension, convert(sweep.newer(), out), convert(sweep.older(), out)};
@@ -378,16 +416,22 @@ TEST_CASE("outputs: whatever call fails or is the last, a file of every format i
   sweep.run(cases);
 }
 
-TEST_CASE("outputs: a report, levels of detail, a folder of pictures, a generated scene and each file of a batch are "
+TEST_CASE(
+    "outputs: a report, levels of detail, a folder of pictures, a generated scene and each file of a batch are "
     "whole or not there") {
   if (!can_fault()) return;
   Sweep sweep("whole-others");
   std::vector<Case> cases;
-  cases.push_back({"report", convert(sweep.newer(), "@/o.vox", {"--report", "@/out/r.json", "--overwrite"}), convert(sweep.older(), "@/o.vox", {"--report", "@/out/r.json", "--overwrite"})});
+  cases.push_back({"report", convert(sweep.newer(), "@/o.vox", {"--report", "@/out/r.json", "--overwrite"}),
+                   convert(sweep.older(), "@/o.vox", {"--report", "@/out/r.json", "--overwrite"})});
   cases.back().overwrite = "";
-  cases.push_back({"lod", convert(sweep.newer(), "@/out/o.glb", {"--lod-levels", "2"}), convert(sweep.older(), "@/out/o.glb", {"--lod-levels", "2"})});
-  cases.push_back({"height map", convert(sweep.newer(), "@/out/o.png", {"--picture", "height"}), convert(sweep.older(), "@/out/o.png", {"--picture", "height"})});
-  cases.push_back({"generate", {"generate", "menger", "--size", "27", "-o", "@/out/o.obj"}, {"generate", "menger", "--size", "9", "-o", "@/out/o.obj"}});
+  cases.push_back({"lod", convert(sweep.newer(), "@/out/o.glb", {"--lod-levels", "2"}),
+                   convert(sweep.older(), "@/out/o.glb", {"--lod-levels", "2"})});
+  cases.push_back({"height map", convert(sweep.newer(), "@/out/o.png", {"--picture", "height"}),
+                   convert(sweep.older(), "@/out/o.png", {"--picture", "height"})});
+  cases.push_back({"generate",
+                   {"generate", "menger", "--size", "27", "-o", "@/out/o.obj"},
+                   {"generate", "menger", "--size", "9", "-o", "@/out/o.obj"}});
   cases.back().main = "o.obj";
   // Few new files are brought to disk one by one at a batch's end, many all at once.
   std::vector<std::string> inputs;
@@ -395,10 +439,12 @@ TEST_CASE("outputs: a report, levels of detail, a folder of pictures, a generate
     inputs.push_back((sweep.dir() / (std::string(from) + ".quarry")).string());
     fs::copy_file(sweep.newer(), inputs.back());
   }
-  for (const auto& [format, count] : {std::pair("vox", size_t(3)), std::pair("quarry", size_t(2)), std::pair("glb", inputs.size())}) {
+  for (const auto& [format, count] :
+       {std::pair("vox", size_t(3)), std::pair("quarry", size_t(2)), std::pair("glb", inputs.size())}) {
     std::vector<std::string> words{"convert", "-o", "@/out", "--to", format, "-j", "1"};
     words.insert(words.end(), inputs.begin(), inputs.begin() + long(count));
-    cases.push_back({fmt::format("batch of {} to .{}", count, format), words, convert(sweep.older(), std::string("@/out/b.") + format)});
+    cases.push_back({fmt::format("batch of {} to .{}", count, format), words,
+                     convert(sweep.older(), std::string("@/out/b.") + format)});
   }
   sweep.run(cases);
 }
@@ -412,8 +458,10 @@ TEST_CASE("outputs: a rendered picture is the old one or the new one") {
     words.insert(words.end(), more.begin(), more.end());
     return words;
   };
-  cases.push_back({"render .png", render(sweep.newer(), "p.png", {"--samples", "1"}), render(sweep.older(), "p.png", {"--samples", "1"}), true});
-  if (run_quarry({"render", sweep.newer(), "-o", (sweep.dir() / "p.exr").string(), "--size", "16x16", "--spp", "1"}).code == 0)
+  cases.push_back({"render .png", render(sweep.newer(), "p.png", {"--samples", "1"}),
+                   render(sweep.older(), "p.png", {"--samples", "1"}), true});
+  if (run_quarry({"render", sweep.newer(), "-o", (sweep.dir() / "p.exr").string(), "--size", "16x16", "--spp", "1"})
+          .code == 0)
     cases.push_back({"render .exr", render(sweep.newer(), "p.exr", {"--spp", "1"}), {}, true});
   else skip("this build does not write .exr");
   for (Case& one : cases) {
@@ -434,7 +482,8 @@ TEST_CASE("outputs: what the editor saves under a name is whole or not there, an
   };
   REQUIRE(run_quarry(convert(sweep.newer(), (sweep.dir() / "new.vox").string())).code == 0);
   REQUIRE(run_quarry(convert(sweep.older(), (sweep.dir() / "old.vox").string())).code == 0);
-  const std::string open = "open:" + (sweep.dir() / "new.vox").string(), open_old = "open:" + (sweep.dir() / "old.vox").string();
+  const std::string open = "open:" + (sweep.dir() / "new.vox").string(),
+                    open_old = "open:" + (sweep.dir() / "old.vox").string();
   // Edits are in a world file by then, which is copied with its history; a scene without edits is written anew.
   for (const char* extension : {"quarry", "vox", "obj"}) {
     const std::string save = std::string("save:@/out/o.") + extension;
@@ -492,11 +541,14 @@ void check_injections(size_t injections, size_t calls, std::vector<std::string>&
 
 // Runs the steps once for each call and what can happen to it. `prepare` fills the folder "out" of a run; `wrong` looks
 // at it afterwards.
-void sweep_edits(const std::string& name, const std::vector<std::string>& steps, const std::function<void(const fs::path& run)>& prepare,
-                 const std::function<std::string(const fs::path& run, const Outcome&, fault_action, const std::vector<Scene>& states)>& wrong) {
+void sweep_edits(const std::string& name, const std::vector<std::string>& steps,
+                 const std::function<void(const fs::path& run)>& prepare,
+                 const std::function<std::string(const fs::path& run, const Outcome&, fault_action,
+                                                 const std::vector<Scene>& states)>& wrong) {
   const fs::path dir = scratch_dir(name);
   std::vector<std::unique_ptr<Faults>> faults;
-  for (size_t i = 0; i < workers(); ++i) faults.push_back(std::make_unique<Faults>(dir / ("state" + std::to_string(i))));
+  for (size_t i = 0; i < workers(); ++i)
+    faults.push_back(std::make_unique<Faults>(dir / ("state" + std::to_string(i))));
   const auto fresh = [&](size_t worker) {
     fs::path run = dir / ("run" + std::to_string(worker));
     fs::remove_all(run);
@@ -504,7 +556,8 @@ void sweep_edits(const std::string& name, const std::vector<std::string>& steps,
     prepare(run);
     return run;
   };
-  const auto act = [&](const fs::path& run, const std::vector<std::string>& list, const std::map<std::string, std::string>& environment) {
+  const auto act = [&](const fs::path& run, const std::vector<std::string>& list,
+                       const std::map<std::string, std::string>& environment) {
     std::vector<std::string> words = filled(list, run);
     words.insert(words.begin(), QRY_SESSION_STEPS);
     return Process(words, environment).finish(60);
@@ -538,13 +591,16 @@ void sweep_edits(const std::string& name, const std::vector<std::string>& steps,
     std::string why;
     if (faults[worker]->state().hits == 0 && injection.action != FAULT_SHORT) why = "the call was not made again";
     else if (outcome.timed_out) why = "it hangs";
-    else if (killing(injection.action) != (outcome.code == 128 + SIGKILL) || (!killing(injection.action) && outcome.code >= 128)) why = "it ended by a signal or did not";
+    else if (killing(injection.action) != (outcome.code == 128 + SIGKILL) ||
+             (!killing(injection.action) && outcome.code >= 128))
+      why = "it ended by a signal or did not";
     else if (outcome.code == 1 && !has(outcome.err, "quarry: ")) why = "it fails without a sentence";
     else why = wrong(here, outcome, injection.action, states);
     if (why.empty()) return;
     const std::scoped_lock lock(mutex);
-    failures.push_back(fmt::format("{}: call {}, {} of {}, {}: {}; exit code {}, it says: {}{}", name, injection.at, name_of(injection.call), calls[injection.at - 1].name, name_of(injection.action), why, outcome.code,
-                                   outcome.out, outcome.err));
+    failures.push_back(fmt::format("{}: call {}, {} of {}, {}: {}; exit code {}, it says: {}{}", name, injection.at,
+                                   name_of(injection.call), calls[injection.at - 1].name, name_of(injection.action),
+                                   why, outcome.code, outcome.out, outcome.err));
   });
   check_injections(injections.size(), calls.size(), failures);
   CHECK(injections.size() * turns_of(false) > 60);
@@ -561,28 +617,34 @@ std::string right_number(int found, const Outcome& outcome) {
 
 }  // namespace
 
-TEST_CASE("outputs: an edit that the editor acknowledged is in the world file, whatever call of the next fails or is "
+TEST_CASE(
+    "outputs: an edit that the editor acknowledged is in the world file, whatever call of the next fails or is "
     "the last, and the file can be edited on") {
   if (!can_fault()) return;
   const fs::path base = scratch_dir("whole-edited-base");
   REQUIRE(run_quarry({"generate", "menger", "--size", "9", "-o", (base / "w.quarry").string()}).code == 0);
   const auto prepare = [&](const fs::path& run) { fs::copy_file(base / "w.quarry", run / "out" / "w.quarry"); };
-  sweep_edits("whole-edited", {"@/recovery", "open:@/out/w.quarry", "ball:1", "ball:2", "ball:3"}, prepare,
-              [&](const fs::path& run, const Outcome& outcome, fault_action, const std::vector<Scene>& states) -> std::string {
-                const fs::path world = run / "out" / "w.quarry";
-                const int found = balls_in(world, states);
-                if (std::string why = right_number(found, outcome); !why.empty()) return why;
-                const Outcome again = Process({QRY_SESSION_STEPS, (run / "recovery").string(), "open:" + world.string(), "ball:3"}).finish(60);
-                if (again.code != 0) return "it cannot be edited on: " + again.err;
-                return names_in(run / "out").size() == 1 ? "" : "beside it lies something when it is closed";
-              });
+  sweep_edits(
+      "whole-edited", {"@/recovery", "open:@/out/w.quarry", "ball:1", "ball:2", "ball:3"}, prepare,
+      [&](const fs::path& run, const Outcome& outcome, fault_action, const std::vector<Scene>& states) -> std::string {
+        const fs::path world = run / "out" / "w.quarry";
+        const int found = balls_in(world, states);
+        if (std::string why = right_number(found, outcome); !why.empty()) return why;
+        const Outcome again =
+            Process({QRY_SESSION_STEPS, (run / "recovery").string(), "open:" + world.string(), "ball:3"}).finish(60);
+        if (again.code != 0) return "it cannot be edited on: " + again.err;
+        return names_in(run / "out").size() == 1 ? "" : "beside it lies something when it is closed";
+      });
 }
 
-TEST_CASE("outputs: an edit of a scene that has no world file yet is in its recovery file, whatever call fails or is the last") {
+TEST_CASE(
+    "outputs: an edit of a scene that has no world file yet is in its recovery file, whatever call fails or is the "
+    "last") {
   if (!can_fault()) return;
   const auto nothing = [](const fs::path&) {};
   sweep_edits("whole-recovered", {"@/out", "new", "ball:1", "ball:2", "ball:3"}, nothing,
-              [](const fs::path& run, const Outcome& outcome, fault_action action, const std::vector<Scene>& states) -> std::string {
+              [](const fs::path& run, const Outcome& outcome, fault_action action,
+                 const std::vector<Scene>& states) -> std::string {
                 std::vector<std::string> worlds;
                 for (const std::string& name : names_in(run / "out")) {
                   if (name.ends_with(".quarry")) worlds.push_back(name);
@@ -590,25 +652,34 @@ TEST_CASE("outputs: an edit of a scene that has no world file yet is in its reco
                 }
                 const int reported = acknowledged_balls(outcome);
                 if (worlds.size() > 1) return "there are several recovery files";
-                if (worlds.empty()) return reported == 0 ? "" : fmt::format("{} edits were acknowledged, but there is no recovery file", reported);
+                if (worlds.empty())
+                  return reported == 0
+                             ? ""
+                             : fmt::format("{} edits were acknowledged, but there is no recovery file", reported);
                 return right_number(balls_in(run / "out" / worlds[0], states), outcome);
               });
 }
 
-TEST_CASE("outputs: of two programs that write one new file at the same time one does, and the other says that it is "
+TEST_CASE(
+    "outputs: of two programs that write one new file at the same time one does, and the other says that it is "
     "there already") {
   if (!can_fault()) return;
   const fs::path dir = scratch_dir("whole-two");
-  for (const auto& [file, scene, size] : {std::tuple("first.quarry", "spheres", "32"), std::tuple("second.quarry", "menger", "9")})
+  for (const auto& [file, scene, size] :
+       {std::tuple("first.quarry", "spheres", "32"), std::tuple("second.quarry", "menger", "9")})
     REQUIRE(run_quarry({"generate", scene, "--size", size, "-o", (dir / file).string()}).code == 0);
   // Pictures are made again without being asked: not here.
   std::vector<std::pair<std::string, std::array<std::vector<std::string>, 2>>> pairs;
-  for (const char* extension : {"quarry", "vox", "obj", "ply", "glb", "gltf", "png", "binvox", "raw", "nrrd", "vdb", "nvdb"}) {
+  for (const char* extension :
+       {"quarry", "vox", "obj", "ply", "glb", "gltf", "png", "binvox", "raw", "nrrd", "vdb", "nvdb"}) {
     if (!can_write(extension)) continue;
     const std::string out = std::string("@/out/o.") + extension;
-    pairs.push_back({extension, {convert((dir / "first.quarry").string(), out), convert((dir / "second.quarry").string(), out)}});
+    pairs.push_back(
+        {extension, {convert((dir / "first.quarry").string(), out), convert((dir / "second.quarry").string(), out)}});
   }
-  pairs.push_back({"vox", {std::vector<std::string>{"generate", "menger", "--size", "9", "-o", "@/out/o.vox"}, {"generate", "menger", "--size", "27", "-o", "@/out/o.vox"}}});
+  pairs.push_back({"vox",
+                   {std::vector<std::string>{"generate", "menger", "--size", "9", "-o", "@/out/o.vox"},
+                    {"generate", "menger", "--size", "27", "-o", "@/out/o.vox"}}});
   std::mutex mutex;
   std::vector<std::string> failures;
   in_parallel(pairs.size(), [&](size_t, size_t i) {
@@ -616,7 +687,10 @@ TEST_CASE("outputs: of two programs that write one new file at the same time one
     const Case plain{extension, {}, {}};
     const fs::path run = dir / ("run" + std::to_string(i));
     // Of two files the sidecar gets its name first.
-    const fs::path file = run / "out" / (extension == "obj" ? "o.mtl" : extension == "raw" ? "o.nhdr" : "o." + extension);
+    const fs::path file = run / "out" /
+                          (extension == "obj"   ? "o.mtl"
+                           : extension == "raw" ? "o.nhdr"
+                                                : "o." + extension);
     Tree alone[2];
     for (size_t k = 0; k < 2; ++k) {
       fs::remove_all(run);
@@ -641,18 +715,21 @@ TEST_CASE("outputs: of two programs that write one new file at the same time one
     }
     std::string why;
     if (faults.state().missed || faults.state().arrived != 2) why = "they did not meet";
-    else if (outcomes[0].code + outcomes[1].code != 1 || outcomes[0].code < 0 || outcomes[1].code < 0) why = fmt::format("exit codes {} and {}", outcomes[0].code, outcomes[1].code);
+    else if (outcomes[0].code + outcomes[1].code != 1 || outcomes[0].code < 0 || outcomes[1].code < 0)
+      why = fmt::format("exit codes {} and {}", outcomes[0].code, outcomes[1].code);
     else {
       const size_t winner = outcomes[0].code == 0 ? 0 : 1;
       if (!has(outcomes[1 - winner].err, "is there already")) why = "the other does not say that it is there already";
       const Tree found = outputs(run);
       for (const auto& [name, bytes] : found)
-        if (!alone[winner].count(name) || !same_file(name, bytes, alone[winner].at(name))) why = name + " is not the winner's";
+        if (!alone[winner].count(name) || !same_file(name, bytes, alone[winner].at(name)))
+          why = name + " is not the winner's";
       if (found.size() != alone[winner].size()) why = "there are other files than the winner's";
     }
     if (why.empty()) return;
     const std::scoped_lock lock(mutex);
-    failures.push_back("two writers of ." + extension + ": " + why + "; they say: " + outcomes[0].err + " | " + outcomes[1].err);
+    failures.push_back("two writers of ." + extension + ": " + why + "; they say: " + outcomes[0].err + " | " +
+                       outcomes[1].err);
   });
   for (const std::string& failure : failures) std::printf("WRONG: %s\n", failure.c_str());
   std::fflush(stdout);
@@ -660,13 +737,17 @@ TEST_CASE("outputs: of two programs that write one new file at the same time one
   WARN("pairs of writers that met: " << pairs.size());
 }
 
-TEST_CASE("outputs: a batch that was killed between a file and its line of --resume, or whose line could not be "
+TEST_CASE(
+    "outputs: a batch that was killed between a file and its line of --resume, or whose line could not be "
     "written, goes on and loses nothing") {
   if (!can_fault()) return;
   const fs::path dir = scratch_dir("whole-resume");
-  for (const char* name : {"a.quarry", "b.quarry"}) REQUIRE(run_quarry({"generate", "menger", "--size", "9", "-o", (dir / name).string()}).code == 0);
+  for (const char* name : {"a.quarry", "b.quarry"})
+    REQUIRE(run_quarry({"generate", "menger", "--size", "9", "-o", (dir / name).string()}).code == 0);
   const Case plain{"resume", {}, {}};
-  const std::vector<std::string> words{"convert", (dir / "a.quarry").string(), (dir / "b.quarry").string(), "-o", "@/out", "--to", "vox", "-j", "1", "--resume"};
+  const std::vector<std::string> words{
+      "convert", (dir / "a.quarry").string(), (dir / "b.quarry").string(), "-o", "@/out", "--to", "vox", "-j", "1",
+      "--resume"};
   const auto fresh = [&](size_t worker) {
     fs::path run = dir / ("run" + std::to_string(worker));
     fs::remove_all(run);
@@ -674,7 +755,8 @@ TEST_CASE("outputs: a batch that was killed between a file and its line of --res
     return run;
   };
   std::vector<std::unique_ptr<Faults>> faults;
-  for (size_t i = 0; i < workers(); ++i) faults.push_back(std::make_unique<Faults>(dir / ("state" + std::to_string(i))));
+  for (size_t i = 0; i < workers(); ++i)
+    faults.push_back(std::make_unique<Faults>(dir / ("state" + std::to_string(i))));
   fs::path run = fresh(0);
   faults[0]->begin(run / "out");
   REQUIRE(run_case(plain, words, run, faults[0]->environment()).code == 0);
@@ -700,8 +782,11 @@ TEST_CASE("outputs: a batch that was killed between a file and its line of --res
     };
     if (faults[worker]->state().hits == 0 && injection.action != FAULT_SHORT) why = "the call was not made again";
     look(outcome.code == 0);
-    if (why.empty() && hard_error(injection.action) && outcome.code == 0 && !harmless(injection.call, calls[injection.at - 1].unsynced)) why = "the error was passed over";
-    if (why.empty() && (injection.action == FAULT_SHORT || injection.action == FAULT_INTERRUPTED) && outcome.code != 0) why = "it must go on";
+    if (why.empty() && hard_error(injection.action) && outcome.code == 0 &&
+        !harmless(injection.call, calls[injection.at - 1].unsynced))
+      why = "the error was passed over";
+    if (why.empty() && (injection.action == FAULT_SHORT || injection.action == FAULT_INTERRUPTED) && outcome.code != 0)
+      why = "it must go on";
     // With or without a line for what is there: --overwrite says that it may be replaced, and twice is the same as
     // once.
     for (int time = 0; time < 2 && why.empty(); ++time) {
@@ -710,11 +795,15 @@ TEST_CASE("outputs: a batch that was killed between a file and its line of --res
       const Outcome again = run_case(plain, more, here, {{"QUARRY_THREADS", "1"}});
       if (again.code != 0) why = fmt::format("run {} after it: exit code {}: {}", time + 1, again.code, again.err);
       else look(true);
-      if (time == 1 && why.empty() && !has(again.out, "2 unchanged") && !has(again.err, "2 unchanged") && !has(again.out + again.err, "unchanged")) why = "the second run knows nothing of the first: " + again.out + again.err;
+      if (time == 1 && why.empty() && !has(again.out, "2 unchanged") && !has(again.err, "2 unchanged") &&
+          !has(again.out + again.err, "unchanged"))
+        why = "the second run knows nothing of the first: " + again.out + again.err;
     }
     if (why.empty()) return;
     const std::scoped_lock lock(mutex);
-    failures.push_back(fmt::format("resume: call {}, {} of {}, {}: {}; exit code {}, it says: {}", injection.at, name_of(injection.call), calls[injection.at - 1].name, name_of(injection.action), why, outcome.code, outcome.err));
+    failures.push_back(fmt::format("resume: call {}, {} of {}, {}: {}; exit code {}, it says: {}", injection.at,
+                                   name_of(injection.call), calls[injection.at - 1].name, name_of(injection.action),
+                                   why, outcome.code, outcome.err));
   });
   check_injections(injections.size(), calls.size(), failures);
 }

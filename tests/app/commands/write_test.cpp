@@ -71,7 +71,8 @@ bool make_socket(const fs::path& file) {
 
 }  // namespace
 
-TEST_CASE("write: a device, FIFO or socket is never replaced, by no format, with --overwrite or through a link, and "
+TEST_CASE(
+    "write: a device, FIFO or socket is never replaced, by no format, with --overwrite or through a link, and "
     "before any work") {
   const fs::path dir = scratch_dir("write-devices");
   const fs::path model = make_model(dir / "a.vox");
@@ -98,7 +99,8 @@ TEST_CASE("write: a device, FIFO or socket is never replaced, by no format, with
         CHECK(mode_of(file) == before);
       }
     }
-  const Outcome generated = run_quarry({"generate", "menger", "--size", "9", "-o", (dir / "fifo.vox").string(), "--overwrite"});
+  const Outcome generated =
+      run_quarry({"generate", "menger", "--size", "9", "-o", (dir / "fifo.vox").string(), "--overwrite"});
   CHECK(generated.code == 1);
   CHECK(S_ISFIFO(mode_of(dir / "fifo.vox")));
   // What is written beside it is no file, either.
@@ -131,7 +133,8 @@ TEST_CASE("write: a link stays and its target is replaced, or made where there i
     fs::create_symlink(fs::path("near") / ".." / "far" / target.filename(), link);
     for (const bool there : {false, true}) {
       const ino_t before = inode_of(target);
-      const Outcome outcome = convert(model, link, there ? std::vector<std::string>{"--overwrite"} : std::vector<std::string>{});
+      const Outcome outcome =
+          convert(model, link, there ? std::vector<std::string>{"--overwrite"} : std::vector<std::string>{});
       INFO(extension << ": " << outcome.err);
       CHECK(outcome.code == 0);
       CHECK(fs::is_symlink(link));
@@ -172,7 +175,9 @@ TEST_CASE("write: what is overwritten keeps its mode to the bit, and a new file 
   }
 }
 
-TEST_CASE("write: names as long as the file system takes them can be written, in every format, and nothing is left beside them") {
+TEST_CASE(
+    "write: names as long as the file system takes them can be written, in every format, and nothing is left beside "
+    "them") {
   const fs::path dir = scratch_dir("write-long");
   const fs::path model = make_model(dir / "a.vox");
   for (const std::string& extension : all_extensions()) {
@@ -227,7 +232,8 @@ TEST_CASE("write: of two that write one name at once, one writes it and the othe
       fs::create_directory(folder);
       const fs::path file = folder / ("t." + extension);
       const std::string program = quarry_program().string();
-      Process first({program, "convert", one.string(), "-o", file.string()}), second({program, "convert", other.string(), "-o", file.string()});
+      Process first({program, "convert", one.string(), "-o", file.string()}),
+          second({program, "convert", other.string(), "-o", file.string()});
       const Outcome a = first.finish(60), b = second.finish(60);
       INFO(extension << "\n" << a.err << b.err);
       CHECK(a.code + b.code == 1);
@@ -265,7 +271,8 @@ TEST_CASE("write: a report replaces a report or an empty file, and nothing else"
   for (const char* name : {"notes.txt", "other.json"})
     for (const bool overwrite : {false, true}) {
       const std::string before = file_text(dir / name);
-      const Outcome outcome = with_report(dir / name, dir / "5.vox", overwrite ? std::vector<std::string>{"--overwrite"} : std::vector<std::string>{});
+      const Outcome outcome = with_report(
+          dir / name, dir / "5.vox", overwrite ? std::vector<std::string>{"--overwrite"} : std::vector<std::string>{});
       INFO(outcome.err);
       CHECK(outcome.code == 1);
       CHECK(has(outcome.err, "no report"));
@@ -277,7 +284,8 @@ TEST_CASE("write: a report replaces a report or an empty file, and nothing else"
   fs::create_symlink("a.vox", dir / "soft.json");
   fs::create_symlink("6.obj", dir / "dangling.json");
   const std::vector<uint8_t> before = file_bytes(model);
-  for (const fs::path& report : {model, dir / "." / "a.vox", dir / "hard.json", dir / "soft.json", dir / "6.obj", dir / "6.mtl", dir / "dangling.json"}) {
+  for (const fs::path& report : {model, dir / "." / "a.vox", dir / "hard.json", dir / "soft.json", dir / "6.obj",
+                                 dir / "6.mtl", dir / "dangling.json"}) {
     const Outcome outcome = with_report(report, dir / "6.obj");
     INFO(report << ": " << outcome.err);
     CHECK(outcome.code == 1);
@@ -286,7 +294,8 @@ TEST_CASE("write: a report replaces a report or an empty file, and nothing else"
   }
 }
 
-TEST_CASE("write: a report goes into a device, a FIFO that is read and the program's own streams, which stay what they are") {
+TEST_CASE(
+    "write: a report goes into a device, a FIFO that is read and the program's own streams, which stay what they are") {
   const fs::path dir = scratch_dir("write-report-stream");
   const fs::path model = make_model(dir / "a.vox");
   const Outcome spoken = convert(model, dir / "1.vox", {"--report", "/dev/stderr"});
@@ -366,7 +375,8 @@ TEST_CASE("write: --resume believes what was on disk, and what was not only unti
   const fs::path dir = scratch_dir("write-resume");
   fs::create_directory(dir / "in");
   for (uint8_t i = 0; i < 3; ++i) make_model(dir / "in" / ("m" + std::to_string(i) + ".vox"), uint8_t(4 + i));
-  const std::vector<std::string> words{"convert", (dir / "in").string(), "-o", (dir / "out").string(), "--to", "ply", "--resume"};
+  const std::vector<std::string> words{"convert", (dir / "in").string(), "-o", (dir / "out").string(), "--to", "ply",
+                                       "--resume"};
   REQUIRE(run_quarry(words).code == 0);
   const fs::path manifest = dir / "out" / ".quarry-resume";
   const auto last_line = [](const std::string& text) { return text.rfind('\n', text.size() - 2) + 1; };
@@ -405,7 +415,8 @@ TEST_CASE("write: --resume believes what was on disk, and what was not only unti
   CHECK(json::parse(repaired.substr(last_line(repaired)))["settled"] == true);
 }
 
-TEST_CASE("write: a pair of which a killed program had replaced only the sidecar is named by the next run, and put right") {
+TEST_CASE(
+    "write: a pair of which a killed program had replaced only the sidecar is named by the next run, and put right") {
   const fs::path dir = scratch_dir("write-pair");
   const fs::path model = make_model(dir / "a.vox");
   REQUIRE(convert(model, dir / "o.obj").code == 0);
@@ -424,8 +435,8 @@ TEST_CASE("write: a pair of which a killed program had replaced only the sidecar
     std::ofstream(dir / "o.mtl") << "# Quarry materials\nnewmtl newer\n";
     const auto field = [](const std::string& text) { return text + std::string(1, '\0'); };
     std::ofstream(dir / (".o.obj.set-" + boot + "-1-2"), std::ios::binary)
-        << field("quarry companion mark 1") + field((dir / "o.mtl").string()) + field(keeper.string()) + field((dir / "o.obj").string()) + field(std::to_string(inode_of(dir / "o.mtl"))) +
-               field("1");
+        << field("quarry companion mark 1") + field((dir / "o.mtl").string()) + field(keeper.string()) +
+               field((dir / "o.obj").string()) + field(std::to_string(inode_of(dir / "o.mtl"))) + field("1");
   };
   leave_mark(true);
   const Outcome next = convert(model, dir / "next.vox");

@@ -4,9 +4,9 @@
 
 #include <unistd.h>
 
+#include <glob.h>
 #include <catch2/catch.hpp>
 #include <fstream>
-#include <glob.h>
 
 #include "tests/test_data.hpp"
 
@@ -24,7 +24,9 @@ void touch(const fs::path& file) {
 // A tree with what is easily got wrong: hidden names, names with wildcards in them, other files, links.
 fs::path tree() {
   fs::path dir = test::scratch_dir("inputs");
-  for (const char* name : {"b.vox", "a.vox", "c.obj", "c.mtl", "notes.txt", "wall.png", ".hidden.vox", "sub/d.VOX", "sub/deep/e.ply", "sub/deep/f.vox", ".git/g.vox", "odd[1].vox", "odd1.vox"}) touch(dir / name);
+  for (const char* name : {"b.vox", "a.vox", "c.obj", "c.mtl", "notes.txt", "wall.png", ".hidden.vox", "sub/d.VOX",
+                           "sub/deep/e.ply", "sub/deep/f.vox", ".git/g.vox", "odd[1].vox", "odd1.vox"})
+    touch(dir / name);
   fs::create_directory_symlink(dir, dir / "sub" / "loop");
   return dir;
 }
@@ -46,9 +48,11 @@ std::string list_word(const fs::path& list) { return std::string("@").append(lis
 
 }  // namespace
 
-TEST_CASE("inputs: a directory stands for the files below it that can be read, sorted, without hidden ones and pictures") {
+TEST_CASE(
+    "inputs: a directory stands for the files below it that can be read, sorted, without hidden ones and pictures") {
   const fs::path dir = tree();
-  CHECK(names(dir, {"."}) == Names{"a.vox", "b.vox", "c.obj", "odd1.vox", "odd[1].vox", "sub/d.VOX", "sub/deep/e.ply", "sub/deep/f.vox"});
+  CHECK(names(dir, {"."}) ==
+        Names{"a.vox", "b.vox", "c.obj", "odd1.vox", "odd[1].vox", "sub/d.VOX", "sub/deep/e.ply", "sub/deep/f.vox"});
   CHECK(names(dir, {"sub/deep"}) == Names{"e.ply", "f.vox"});
   fs::create_directory(dir / "none");
   CHECK(names(dir, {"none"})[0].find("no file in this directory") != std::string::npos);
@@ -56,7 +60,8 @@ TEST_CASE("inputs: a directory stands for the files below it that can be read, s
 
 TEST_CASE("inputs: a pattern matches what a shell's glob() matches, and ** any depth") {
   const fs::path dir = tree();
-  for (const char* pattern : {"*.vox", "?.vox", "[ab].vox", "[!a].vox", ".*.vox", "sub/*/*.vox", "s*/d*/[ef].*", "*.png", "odd[[]1].vox"}) {
+  for (const char* pattern :
+       {"*.vox", "?.vox", "[ab].vox", "[!a].vox", ".*.vox", "sub/*/*.vox", "s*/d*/[ef].*", "*.png", "odd[[]1].vox"}) {
     glob_t found{};
     REQUIRE(glob((dir / pattern).c_str(), GLOB_NOSORT, nullptr, &found) == 0);
     std::vector<std::string> want;
@@ -92,7 +97,10 @@ TEST_CASE("inputs: what is there is taken by its name, what is not is given on, 
 
 TEST_CASE("inputs: a list has one word a line, of the same kinds as on the command line") {
   const fs::path dir = tree();
-  std::ofstream(dir / "list.txt") << "# chosen\n" << (dir / "b.vox").string() << "\r\n\n" << (dir / "sub" / "**" / "*.vox").string() << "\n" << (dir / "gone.vox").string() << "\n";
+  std::ofstream(dir / "list.txt") << "# chosen\n"
+                                  << (dir / "b.vox").string() << "\r\n\n"
+                                  << (dir / "sub" / "**" / "*.vox").string() << "\n"
+                                  << (dir / "gone.vox").string() << "\n";
   const auto found = expand_inputs(std::vector<std::string>{list_word(dir / "list.txt")});
   REQUIRE(found);
   REQUIRE(found->size() == 3);

@@ -15,7 +15,8 @@ int main(int count, char** values) {
   if (count < 3) return 2;
   app::Session session({}, values[1]);
   for (int i = 2; i < count; ++i) {
-    const std::string step = values[i], verb = step.substr(0, step.find(':')), rest = step.size() > verb.size() ? step.substr(verb.size() + 1) : "";
+    const std::string step = values[i], verb = step.substr(0, step.find(':')),
+                      rest = step.size() > verb.size() ? step.substr(verb.size() + 1) : "";
     Result<void> done = fail(ErrorCode::bad_usage, "there is no step '" + step + "'");
     if (verb == "open") done = session.open(rest);
     else if (verb == "new") done = session.start_new();

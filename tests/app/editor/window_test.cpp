@@ -43,7 +43,9 @@ bool can_open_window() {
 
 struct Place {
   fs::path dir, world, recovery;
-  std::map<std::string, std::string> environment() const { return {{"DISPLAY", display()}, {"WAYLAND_DISPLAY", ""}, {"XDG_STATE_HOME", (dir / "state").string()}}; }
+  std::map<std::string, std::string> environment() const {
+    return {{"DISPLAY", display()}, {"WAYLAND_DISPLAY", ""}, {"XDG_STATE_HOME", (dir / "state").string()}};
+  }
 };
 
 Place place_for(const std::string& name) {
@@ -61,10 +63,12 @@ fs::path script_file(const Place& place, const std::string& text) {
   return file;
 }
 
-std::vector<std::string> edit_words(const Place& place, const std::string& script, const std::vector<std::string>& more = {}) {
+std::vector<std::string> edit_words(const Place& place, const std::string& script,
+                                    const std::vector<std::string>& more = {}) {
   std::vector<std::string> words{"edit"};
   if (std::find(more.begin(), more.end(), "--new") == more.end()) words.push_back(place.world.string());
-  words.insert(words.end(), {"--size", std::to_string(kWidth) + "x" + std::to_string(kHeight), "--script", script_file(place, script).string()});
+  words.insert(words.end(), {"--size", std::to_string(kWidth) + "x" + std::to_string(kHeight), "--script",
+                             script_file(place, script).string()});
   for (const std::string& word : more)
     if (word != "--new") words.push_back(word);
   return words;
@@ -105,7 +109,10 @@ size_t different(const engine::Picture& a, const engine::Picture& b, const Regio
   for (auto y = uint32_t(region.y0 * a.height); y < uint32_t(region.y1 * a.height); ++y)
     for (auto x = uint32_t(region.x0 * a.width); x < uint32_t(region.x1 * a.width); ++x) {
       const size_t at = (size_t(y) * a.width + x) * 4;
-      if (std::abs(a.rgba[at] - b.rgba[at]) + std::abs(a.rgba[at + 1] - b.rgba[at + 1]) + std::abs(a.rgba[at + 2] - b.rgba[at + 2]) > 24) ++count;
+      if (std::abs(a.rgba[at] - b.rgba[at]) + std::abs(a.rgba[at + 1] - b.rgba[at + 1]) +
+              std::abs(a.rgba[at + 2] - b.rgba[at + 2]) >
+          24)
+        ++count;
     }
   return count;
 }
@@ -130,8 +137,9 @@ TEST_CASE("editor: shows the world, the tools and the statistics, and all change
   if (!can_open_window()) return;
   const Place place = place_for("editor-picture");
   const fs::path before = place.dir / "before.png", after = place.dir / "after.png", undone = place.dir / "undone.png";
-  const Outcome outcome = run_script(place, "screenshot " + before.string() + "\nsphere add 0 16 0 14 3\nscreenshot " + after.string() + "\nkey ctrl+z\nscreenshot " +
-                                                undone.string() + "\nquit\n");
+  const Outcome outcome =
+      run_script(place, "screenshot " + before.string() + "\nsphere add 0 16 0 14 3\nscreenshot " + after.string() +
+                            "\nkey ctrl+z\nscreenshot " + undone.string() + "\nquit\n");
   INFO(outcome.err);
   REQUIRE(outcome.code == 0);
   CHECK(outcome.err.empty());
@@ -167,9 +175,10 @@ TEST_CASE("editor: dragging draws one stroke, the right button turns the view an
   if (!can_open_window()) return;
   const Place place = place_for("editor-drag");
   const fs::path before = place.dir / "before.png", after = place.dir / "after.png";
-  const Outcome outcome = run_script(place, "screenshot " + before.string() + "\ndrag 400 300 560 340 right\nscreenshot " + after.string() +
-                                                "\ntool paint sphere 2\nmaterial 5\ndrag 420 360 520 380\n"
-                                                "key ctrl+z\nquit\n");
+  const Outcome outcome =
+      run_script(place, "screenshot " + before.string() + "\ndrag 400 300 560 340 right\nscreenshot " + after.string() +
+                            "\ntool paint sphere 2\nmaterial 5\ndrag 420 360 520 380\n"
+                            "key ctrl+z\nquit\n");
   INFO(outcome.err);
   REQUIRE(outcome.code == 0);
   const auto a = engine::read_png(before), b = engine::read_png(after);
@@ -184,8 +193,8 @@ TEST_CASE("editor: debug views are chosen by key and by script") {
   if (!can_open_window()) return;
   const Place place = place_for("editor-views");
   const fs::path shaded = place.dir / "shaded.png", probes = place.dir / "probes.png", next = place.dir / "next.png";
-  const Outcome outcome = run_script(
-      place, "screenshot " + shaded.string() + "\nview probe_depth\nscreenshot " + probes.string() + "\nkey v\nscreenshot " + next.string() + "\nquit\n");
+  const Outcome outcome = run_script(place, "screenshot " + shaded.string() + "\nview probe_depth\nscreenshot " +
+                                                probes.string() + "\nkey v\nscreenshot " + next.string() + "\nquit\n");
   INFO(outcome.err);
   REQUIRE(outcome.code == 0);
   const auto a = engine::read_png(shaded), b = engine::read_png(probes), c = engine::read_png(next);
@@ -197,12 +206,15 @@ TEST_CASE("editor: debug views are chosen by key and by script") {
 TEST_CASE("editor: light paths add up while nothing moves, begin anew after an edit, and are the same the next time") {
   if (!can_open_window()) return;
   const Place place = place_for("editor-paths");
-  const fs::path quick = place.dir / "quick.png", traced = place.dir / "traced.png", edited = place.dir / "edited.png", undone = place.dir / "undone.png";
-  const Outcome outcome = run_script(place, "screenshot " + quick.string() + "\npaths 3\nscreenshot " + traced.string() + "\nsphere add 0 16 0 9 3\nscreenshot " +
+  const fs::path quick = place.dir / "quick.png", traced = place.dir / "traced.png", edited = place.dir / "edited.png",
+                 undone = place.dir / "undone.png";
+  const Outcome outcome = run_script(place, "screenshot " + quick.string() + "\npaths 3\nscreenshot " +
+                                                traced.string() + "\nsphere add 0 16 0 9 3\nscreenshot " +
                                                 edited.string() + "\nundo\nscreenshot " + undone.string() + "\nquit\n");
   INFO(outcome.err);
   REQUIRE(outcome.code == 0);
-  const auto a = engine::read_png(quick), b = engine::read_png(traced), c = engine::read_png(edited), d = engine::read_png(undone);
+  const auto a = engine::read_png(quick), b = engine::read_png(traced), c = engine::read_png(edited),
+             d = engine::read_png(undone);
   REQUIRE((a && b && c && d));
   CHECK(different(*a, *b, kScene) > 5000);
   CHECK(different(*b, *c, kScene) > 1000);
@@ -220,7 +232,9 @@ TEST_CASE("editor: a slider that is pressed, drawn and let go of at once ends wh
     REQUIRE(scene);
     return scene->palette.materials[3].roughness;
   };
-  const float pressed = roughness("material 3\ndrag 150 540 150 540\n"), drawn = roughness("material 3\ndrag 150 540 190 540\n"), back = roughness("material 3\ndrag 150 540 130 540\n");
+  const float pressed = roughness("material 3\ndrag 150 540 150 540\n"),
+              drawn = roughness("material 3\ndrag 150 540 190 540\n"),
+              back = roughness("material 3\ndrag 150 540 130 540\n");
   CHECK(pressed > 0.2f);
   CHECK(drawn > pressed + 0.1f);
   CHECK(back < pressed - 0.05f);
@@ -255,7 +269,8 @@ Submissions submissions_in(const fs::path& log) {
 
 }  // namespace
 
-TEST_CASE("editor: tiles of a picture that is dropped leave nothing in the next one, and no submission is much of a "
+TEST_CASE(
+    "editor: tiles of a picture that is dropped leave nothing in the next one, and no submission is much of a "
     "slow picture") {
   if (!can_open_window()) return;
   const Place place = place_for("editor-tiles");
@@ -263,13 +278,17 @@ TEST_CASE("editor: tiles of a picture that is dropped leave nothing in the next 
   const auto run = [&](const std::string& script, const fs::path& picture) {
     auto environment = place.environment();
     environment["QUARRY_EDITOR_LOG"] = log.string();
-    const Outcome outcome = run_quarry(edit_words(place, script + "move 4 4\nwait 4\ncamera 140 30\nframe\nscreenshot " + picture.string() + "\nquit\n"), environment, 240);
+    const Outcome outcome =
+        run_quarry(edit_words(place, script + "move 4 4\nwait 4\ncamera 140 30\nframe\nscreenshot " + picture.string() +
+                                         "\nquit\n"),
+                   environment, 240);
     INFO(outcome.err);
     REQUIRE(outcome.code == 0);
   };
   // Dropped at the first tiles, in the middle, by an edit and its undo, by the mouse, and with light paths on the way.
   run("camera 20 10\nwait 3\ncamera 70 50\nwait 30\nsphere add 0 16 0 9 3\nwait 12\nundo\nwait 25\n"
-      "drag 400 300 470 330 right\nwait 9\npaths 40\nwait 200\npaths 0\n", changed);
+      "drag 400 300 470 330 right\nwait 9\npaths 40\nwait 200\npaths 0\n",
+      changed);
   const Submissions last = submissions_in(log);
   run("", fresh);
   const auto a = engine::read_png(changed), b = engine::read_png(fresh);
@@ -278,7 +297,8 @@ TEST_CASE("editor: tiles of a picture that is dropped leave nothing in the next 
   size_t unlike = 0;
   for (auto y = uint32_t(kScene.y0 * a->height); y < uint32_t(kScene.y1 * a->height); ++y)
     for (auto x = uint32_t(kScene.x0 * a->width); x < uint32_t(kScene.x1 * a->width); ++x)
-      unlike += !std::equal(&a->rgba[(size_t(y) * a->width + x) * 4], &a->rgba[(size_t(y) * a->width + x) * 4] + 3, &b->rgba[(size_t(y) * b->width + x) * 4]);
+      unlike += !std::equal(&a->rgba[(size_t(y) * a->width + x) * 4], &a->rgba[(size_t(y) * a->width + x) * 4] + 3,
+                            &b->rgba[(size_t(y) * b->width + x) * 4]);
   CHECK(unlike == 0);
 
   if (last.tiles.empty()) return skip("this device draws the picture within one frame");
@@ -297,11 +317,14 @@ TEST_CASE("editor: tiles of a picture that is dropped leave nothing in the next 
 TEST_CASE("editor: the validation layers have nothing to say") {
   if (!can_open_window()) return;
   const Place place = place_for("editor-validation");
-  const Outcome outcome = run_script(place, "paths 1\nwait 3\nsphere add 0 16 0 9 3\nwait 20\n"
-      "drag 400 300 500 330 right\nwait 9\nview normals\nundo\nwait 5\nview shaded\nscreenshot " +
-                                                (place.dir / "v.png").string() + "\nquit\n",
-                                     {"--validation"});
-  if (outcome.code == 1 && outcome.err.find("validation layer") != std::string::npos && outcome.err.find("report") == std::string::npos)
+  const Outcome outcome =
+      run_script(place,
+                 "paths 1\nwait 3\nsphere add 0 16 0 9 3\nwait 20\n"
+                 "drag 400 300 500 330 right\nwait 9\nview normals\nundo\nwait 5\nview shaded\nscreenshot " +
+                     (place.dir / "v.png").string() + "\nquit\n",
+                 {"--validation"});
+  if (outcome.code == 1 && outcome.err.find("validation layer") != std::string::npos &&
+      outcome.err.find("report") == std::string::npos)
     return skip("no validation layers: " + outcome.err);
   CHECK(outcome.code == 0);
   CHECK(outcome.err.empty());
@@ -313,9 +336,11 @@ TEST_CASE("editor: kill -9 in the middle of edits loses none that was acknowledg
     for (const int edits_before_kill : {1, 9}) {
       const Place place = place_for("editor-kill");
       std::string script;
-      for (int i = 0; i < 400; ++i) script += "sphere add " + std::to_string(i * 9 - 1500) + " 60 0 3 " + std::to_string(1 + i % 200) + "\n";
+      for (int i = 0; i < 400; ++i)
+        script += "sphere add " + std::to_string(i * 9 - 1500) + " 60 0 3 " + std::to_string(1 + i % 200) + "\n";
       std::vector<std::string> words{quarry_program().string()};
-      const auto more = edit_words(place, script, new_document ? std::vector<std::string>{"--new"} : std::vector<std::string>{});
+      const auto more =
+          edit_words(place, script, new_document ? std::vector<std::string>{"--new"} : std::vector<std::string>{});
       words.insert(words.end(), more.begin(), more.end());
       Process editor(words, place.environment());
       REQUIRE(editor.wait_for_output("ok " + std::to_string(edits_before_kill) + ":", 120));
@@ -323,7 +348,8 @@ TEST_CASE("editor: kill -9 in the middle of edits loses none that was acknowledg
       const Outcome outcome = editor.finish(30);
       CHECK(outcome.code == 128 + SIGKILL);
       size_t acknowledged = 0;
-      for (size_t at = outcome.out.find("ok "); at != std::string::npos; at = outcome.out.find("ok ", at + 1)) ++acknowledged;
+      for (size_t at = outcome.out.find("ok "); at != std::string::npos; at = outcome.out.find("ok ", at + 1))
+        ++acknowledged;
       CHECK(acknowledged >= size_t(edits_before_kill));
       fs::path file = place.world;
       if (new_document) {
@@ -350,7 +376,9 @@ TEST_CASE("editor: --frames and --screenshot end by themselves") {
   if (!can_open_window()) return;
   const Place place = place_for("editor-frames");
   const fs::path picture = place.dir / "f.png";
-  const Outcome outcome = run_quarry({"edit", place.world.string(), "--size", "800x500", "--frames", "4", "--screenshot", picture.string()}, place.environment());
+  const Outcome outcome =
+      run_quarry({"edit", place.world.string(), "--size", "800x500", "--frames", "4", "--screenshot", picture.string()},
+                 place.environment());
   INFO(outcome.err);
   CHECK(outcome.code == 0);
   CHECK(engine::read_png(picture));
@@ -371,11 +399,15 @@ uint64_t voxels_of(const fs::path& file) {
 }
 
 size_t recovery_files(const Place& place) {
-  return fs::exists(place.recovery) ? size_t(std::distance(fs::directory_iterator(place.recovery), fs::directory_iterator())) : 0;
+  return fs::exists(place.recovery)
+             ? size_t(std::distance(fs::directory_iterator(place.recovery), fs::directory_iterator()))
+             : 0;
 }
 
 Outcome run_script_on(const Place& place, const fs::path& file, const std::string& script) {
-  return run_quarry({"edit", file.string(), "--size", std::to_string(kWidth) + "x" + std::to_string(kHeight), "--script", script_file(place, script).string()}, place.environment(), 240);
+  return run_quarry({"edit", file.string(), "--size", std::to_string(kWidth) + "x" + std::to_string(kHeight),
+                     "--script", script_file(place, script).string()},
+                    place.environment(), 240);
 }
 
 }  // namespace
@@ -391,8 +423,10 @@ TEST_CASE("editor: a document saved in any format is saved: nothing asks again, 
   CHECK(voxels_of(vox) == before + 8);
   CHECK(recovery_files(place) == 0);
   // As a user does it: quit, be asked, choose a name, and the window closes.
-  const Outcome asked = run_script_on(place, vox, "ask\nbox add 0 70 0 1 71 1 3\nkey ctrl+shift+s\nwait 4\nkey ctrl+a\ntype " + other.string() +
-                                                      "\nkey enter\nwait 4\nkey ctrl+q\nwait 4\nscreenshot " + never.string() + "\nquit\n");
+  const Outcome asked =
+      run_script_on(place, vox,
+                    "ask\nbox add 0 70 0 1 71 1 3\nkey ctrl+shift+s\nwait 4\nkey ctrl+a\ntype " + other.string() +
+                        "\nkey enter\nwait 4\nkey ctrl+q\nwait 4\nscreenshot " + never.string() + "\nquit\n");
   INFO(asked.err);
   CHECK(asked.code == 0);
   CHECK_FALSE(fs::exists(never));
@@ -400,8 +434,10 @@ TEST_CASE("editor: a document saved in any format is saved: nothing asks again, 
   CHECK(voxels_of(vox) == before + 8);
   CHECK(recovery_files(place) == 0);
   // The question's own way to save goes on with what waited for it.
-  const Outcome quit = run_script_on(place, place.world, "ask\nnew\nbox add 0 0 0 1 1 1 3\nkey ctrl+q\nwait 4\nkey enter\nwait 4\nkey ctrl+a\ntype " + (place.dir / "new.vox").string() +
-                                                             "\nkey enter\nwait 4\nscreenshot " + never.string() + "\nquit\n");
+  const Outcome quit = run_script_on(
+      place, place.world,
+      "ask\nnew\nbox add 0 0 0 1 1 1 3\nkey ctrl+q\nwait 4\nkey enter\nwait 4\nkey ctrl+a\ntype " +
+          (place.dir / "new.vox").string() + "\nkey enter\nwait 4\nscreenshot " + never.string() + "\nquit\n");
   INFO(quit.err);
   CHECK(quit.code == 0);
   CHECK_FALSE(fs::exists(never));
@@ -409,13 +445,17 @@ TEST_CASE("editor: a document saved in any format is saved: nothing asks again, 
   CHECK(recovery_files(place) == 0);
 }
 
-TEST_CASE("editor: Ctrl+S writes back the .vox that was opened, and asks for another name where that would not be "
+TEST_CASE(
+    "editor: Ctrl+S writes back the .vox that was opened, and asks for another name where that would not be "
     "what was opened") {
   if (!can_open_window()) return;
   const Place place = place_for("editor-write-back");
   const fs::path vox = as_vox(place), mesh = place.dir / "cube.obj", never = place.dir / "never.png";
   const uint64_t before = voxels_of(vox);
-  const Outcome outcome = run_script_on(place, vox, "ask\nbox add 0 60 0 1 61 1 3\nkey ctrl+s\nwait 4\nkey ctrl+q\nwait 4\nscreenshot " + never.string() + "\nquit\n");
+  const Outcome outcome =
+      run_script_on(place, vox,
+                    "ask\nbox add 0 60 0 1 61 1 3\nkey ctrl+s\nwait 4\nkey ctrl+q\nwait 4\nscreenshot " +
+                        never.string() + "\nquit\n");
   INFO(outcome.err);
   CHECK(outcome.code == 0);
   CHECK_FALSE(fs::exists(never));
@@ -424,7 +464,10 @@ TEST_CASE("editor: Ctrl+S writes back the .vox that was opened, and asks for ano
   CHECK(recovery_files(place) == 0);
   std::ofstream(mesh) << "v 0 0 0\nv 9 0 0\nv 0 9 0\nv 0 0 9\nf 1 2 3\nf 1 2 4\nf 1 3 4\nf 2 3 4\n";
   const auto bytes = file_bytes(mesh);
-  const Outcome meshed = run_script_on(place, mesh, "ask\nsphere add 300 0 0 2 3\nkey ctrl+s\nwait 4\nkey enter\nwait 4\nkey ctrl+q\nwait 4\nscreenshot " + never.string() + "\nquit\n");
+  const Outcome meshed = run_script_on(
+      place, mesh,
+      "ask\nsphere add 300 0 0 2 3\nkey ctrl+s\nwait 4\nkey enter\nwait 4\nkey ctrl+q\nwait 4\nscreenshot " +
+          never.string() + "\nquit\n");
   INFO(meshed.err);
   CHECK(meshed.code == 0);
   CHECK_FALSE(fs::exists(never));
@@ -449,7 +492,10 @@ TEST_CASE("editor: what a .vox cannot hold is said before it is written, and Esc
   REQUIRE(io::write_scene(scene, thing));
   const auto bytes = file_bytes(thing);
   // Painted, it has colours, and a .binvox has none.
-  const Outcome outcome = run_script_on(place, thing, "ask\nbox fill 0 0 0 3 0 0 40\nscreenshot " + plain.string() + "\nkey ctrl+s\nwait 4\nscreenshot " + asked.string() + "\nkey escape\nwait 4\nquit\n");
+  const Outcome outcome =
+      run_script_on(place, thing,
+                    "ask\nbox fill 0 0 0 3 0 0 40\nscreenshot " + plain.string() + "\nkey ctrl+s\nwait 4\nscreenshot " +
+                        asked.string() + "\nkey escape\nwait 4\nquit\n");
   INFO(outcome.err);
   REQUIRE(outcome.code == 0);
   CHECK((file_bytes(thing) == bytes));
@@ -510,12 +556,15 @@ TEST_CASE("editor: an open question has all keys, the mouse and the wheel to its
   fs::create_directories(place.recovery);
   REQUIRE(io::Store::save(*io::read_scene(place.world), place.recovery / "lost.20260101-000000.1.quarry"));
   const fs::path before = place.dir / "before.png", after = place.dir / "after.png";
-  const std::string keys = "key tab\nkey 3\nkey ctrl+z\nkey ctrl+z\nkey 9\nkey v\nkey ctrl+n\nclick 300 100\n"
+  const std::string keys =
+      "key tab\nkey 3\nkey ctrl+z\nkey ctrl+z\nkey 9\nkey v\nkey ctrl+n\nclick 300 100\n"
       "drag 300 100 350 110\ndrag 300 100 400 120 right\nscroll 5\nmove 300 100\nwait 4\n";
   // Unsaved work was found; the dialog for a file.
   for (const std::string question : {"", "key escape\nwait 4\nkey ctrl+o\nwait 4\n"}) {
     INFO(question);
-    const Outcome outcome = run_script(place, "ask\nwait 4\n" + question + "move 300 100\nwait 4\nscreenshot " + before.string() + "\n" + keys + "screenshot " + after.string() + "\nquit\n");
+    const Outcome outcome =
+        run_script(place, "ask\nwait 4\n" + question + "move 300 100\nwait 4\nscreenshot " + before.string() + "\n" +
+                              keys + "screenshot " + after.string() + "\nquit\n");
     INFO(outcome.err);
     REQUIRE(outcome.code == 0);
     const auto a = engine::read_png(before), b = engine::read_png(after);
@@ -534,7 +583,8 @@ TEST_CASE("editor: an open question has all keys, the mouse and the wheel to its
 TEST_CASE("editor: a brush is as large as an edit may be, and one beyond that is refused") {
   if (!can_open_window()) return;
   const Place place = place_for("editor-brush");
-  const Outcome outcome = run_script(place, "box fill -300 0 0 300 0 0 5\ntool remove sphere 500\nclick 480 360\nquit\n");
+  const Outcome outcome =
+      run_script(place, "box fill -300 0 0 300 0 0 5\ntool remove sphere 500\nclick 480 360\nquit\n");
   INFO(outcome.err);
   REQUIRE(outcome.code == 0);
   CHECK(kept_in(place.world).position == 2);

@@ -36,7 +36,8 @@ fs::path with_suffix(const fs::path& file, const char* suffix) { return file.str
 struct Killed {
   fs::path dir, backup, larger;
   std::vector<uint8_t> log;
-  explicit Killed(const std::string& name) : dir(scratch_dir(name)), backup(dir / "backup.quarry"), larger(dir / "larger.quarry") {
+  explicit Killed(const std::string& name)
+      : dir(scratch_dir(name)), backup(dir / "backup.quarry"), larger(dir / "larger.quarry") {
     const fs::path live = dir / "live.quarry";
     REQUIRE(run_quarry({"generate", "spheres", "--size", "32", "-o", backup.string()}).code == 0);
     REQUIRE(run_quarry({"generate", "terrain", "--size", "64", "-o", larger.string()}).code == 0);
@@ -69,30 +70,42 @@ TEST_CASE("world journal: no command applies a log of another state, all say so,
     const fs::path file = killed.restored(folder, world);
     const auto before = all_files(file.parent_path());
     const std::string plain = run_quarry({"info", world, "--json"}).out, name = (out / folder).string();
-    std::vector<std::vector<std::string>> commands{{"info", file}, {"validate", file}, {"diff", file, world}, {"convert", file, "-o", name + ".vox"}, {"convert", file, "-o", name + ".quarry"},
-                                                   {"convert", "--salvage", file, "-o", name + "-saved.quarry"}, {"convert", file, "-o", name + "-regions.quarry", "--memory", kRegionsMemory}};
+    std::vector<std::vector<std::string>> commands{
+        {"info", file},
+        {"validate", file},
+        {"diff", file, world},
+        {"convert", file, "-o", name + ".vox"},
+        {"convert", file, "-o", name + ".quarry"},
+        {"convert", "--salvage", file, "-o", name + "-saved.quarry"},
+        {"convert", file, "-o", name + "-regions.quarry", "--memory", kRegionsMemory}};
     if (can_render()) commands.push_back({"render", file, "-o", name + ".png", "--size", "64x64"});
     for (const auto& words : commands) {
       const Outcome outcome = run_quarry(words);
       INFO(words[0] << ": " << outcome.err);
       CHECK(outcome.code == 0);
-      CHECK(has(outcome.err, "the log beside it was not applied: it is of another state of this world, or of another world"));
+      CHECK(has(outcome.err,
+                "the log beside it was not applied: it is of another state of this world, or of another world"));
       CHECK(has(outcome.err, "the file was closed since it was last edited"));
       CHECK((all_files(file.parent_path()) == before));
     }
     CHECK(info(file).at("flat_visible") == info(world).at("flat_visible"));
-    for (const char* made : {".quarry", "-saved.quarry", "-regions.quarry"}) CHECK(run_quarry({"diff", name + made, world}).code == 0);
+    for (const char* made : {".quarry", "-saved.quarry", "-regions.quarry"})
+      CHECK(run_quarry({"diff", name + made, world}).code == 0);
     CHECK(run_quarry({"validate", "--strict", file}).code == 1);
     CHECK((all_files(file.parent_path()) == before));
   }
 }
 
-TEST_CASE("world journal: a world that is made where a log lies without a file keeps that log under another name and says which") {
+TEST_CASE(
+    "world journal: a world that is made where a log lies without a file keeps that log under another name and says "
+    "which") {
   const Killed killed("program_journal_orphan");
   const fs::path dir = killed.dir / "place", file = dir / "w.quarry";
   fs::create_directory(dir);
   int number = 0;
-  for (const std::vector<std::string>& words : {std::vector<std::string>{"generate", "spheres", "--size", "32", "-o", file}, {"convert", killed.larger, "-o", file}}) {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"generate", "spheres", "--size", "32", "-o", file},
+        {"convert", killed.larger, "-o", file}}) {
     fs::remove(file);
     write_bytes(with_suffix(file, "-wal"), killed.log);
     const std::string quarantined = "w.quarry-wal.of-another-state-" + std::to_string(++number);
@@ -112,16 +125,19 @@ TEST_CASE("world journal: a world that is made where a log lies without a file k
   CHECK((file_bytes(dir / "w.quarry-wal.of-another-state-3") == killed.log));
 }
 
-TEST_CASE("world journal: the editor opens a backup that was restored beside a killed editor's log as the backup, "
+TEST_CASE(
+    "world journal: the editor opens a backup that was restored beside a killed editor's log as the backup, "
     "says so, and refuses a damaged one without a byte changed") {
   const InvisibleDisplay display(640, 480);
   if (display.name().empty()) return skip("no Xvfb for the editor's window");
   if (!can_render()) return;
   const Killed killed("program_journal_edit");
-  const std::map<std::string, std::string> environment{{"DISPLAY", display.name()}, {"WAYLAND_DISPLAY", ""}, {"XDG_STATE_HOME", (killed.dir / "state").string()}};
+  const std::map<std::string, std::string> environment{
+      {"DISPLAY", display.name()}, {"WAYLAND_DISPLAY", ""}, {"XDG_STATE_HOME", (killed.dir / "state").string()}};
   const auto edit = [&](const fs::path& file, const std::string& script) {
     std::ofstream(killed.dir / "script.txt") << script;
-    return std::vector<std::string>{"edit", file.string(), "--size", "640x480", "--script", (killed.dir / "script.txt").string()};
+    return std::vector<std::string>{"edit",    file.string(), "--size",
+                                    "640x480", "--script",    (killed.dir / "script.txt").string()};
   };
   // A real editor, killed after two edits.
   const fs::path world = killed.dir / "world.quarry";

@@ -155,11 +155,13 @@ TEST_CASE("c_api: the required features are switched on in a host's chain, those
         needed.required_feature_count);
 
   SECTION("also where each has a structure of its own") {
-    VkPhysicalDeviceScalarBlockLayoutFeatures scalar{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SCALAR_BLOCK_LAYOUT_FEATURES, nullptr, VK_FALSE};
+    VkPhysicalDeviceScalarBlockLayoutFeatures scalar{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SCALAR_BLOCK_LAYOUT_FEATURES,
+                                                     nullptr, VK_FALSE};
     VkPhysicalDeviceBufferDeviceAddressFeatures address{};
     address.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES;
     address.pNext = &scalar;
-    VkPhysicalDeviceTimelineSemaphoreFeatures timeline{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES, &address, VK_FALSE};
+    VkPhysicalDeviceTimelineSemaphoreFeatures timeline{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES,
+                                                       &address, VK_FALSE};
     VkPhysicalDeviceFeatures2 single{};
     single.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
     single.pNext = &timeline;
@@ -224,7 +226,8 @@ TEST_CASE("c_api: a host's device description with a part missing is refused by 
   refused([](auto& i) { i.reserved = 1; }, "reserved");
 }
 
-TEST_CASE("c_api: a host's device renders, its queue is locked around every submission, and it still works afterwards") {
+TEST_CASE(
+    "c_api: a host's device renders, its queue is locked around every submission, and it still works afterwards") {
   Host host;
   if (no_device(host)) return;
   std::vector<const char*> extensions;

@@ -16,12 +16,14 @@ void check_at(const char* file, int line, int good, const char* what) {
   printf("%s:%d: FAILED: %s   (last error: %s)\n", file, line, what, qry_last_error());
 }
 
-void check_result_at(const char* file, int line, qry_result got, qry_result wanted, const char* message_part, const char* what) {
+void check_result_at(const char* file, int line, qry_result got, qry_result wanted, const char* message_part,
+                     const char* what) {
   ++g_checks;
   if (got == wanted && (!message_part || strstr(qry_last_error(), message_part))) return;
   ++g_failures;
   printf("%s:%d: FAILED: %s\n  gave %s, expected %s%s%s\n  last error: %s\n", file, line, what, qry_result_name(got),
-         qry_result_name(wanted), message_part ? " with a message that has " : "", message_part ? message_part : "", qry_last_error());
+         qry_result_name(wanted), message_part ? " with a message that has " : "", message_part ? message_part : "",
+         qry_last_error());
 }
 
 int failures_so_far(void) { return g_failures; }

@@ -8,7 +8,8 @@
 #include <stddef.h>
 
 void check_at(const char* file, int line, int good, const char* what);
-void check_result_at(const char* file, int line, qry_result got, qry_result wanted, const char* message_part, const char* what);
+void check_result_at(const char* file, int line, qry_result got, qry_result wanted, const char* message_part,
+                     const char* what);
 #define CHECK(condition) check_at(__FILE__, __LINE__, (condition) != 0, #condition)
 #define OK(call) check_result_at(__FILE__, __LINE__, (call), QRY_OK, NULL, #call)
 /* The call must give this code, and a message that has this part (NULL: any). */

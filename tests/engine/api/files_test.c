@@ -24,9 +24,10 @@ static void check_same_voxels(qry_world* a, qry_world* b) {
 }
 /* Version 150, MAIN { SIZE 2 x 1 x 3, XYZI of three voxels }. */
 static const uint8_t k_scene_vox[] = {
-    'V', 'O', 'X', ' ', 150, 0, 0, 0, 'M', 'A', 'I', 'N', 0, 0, 0, 0, 52, 0, 0, 0, /* header */
-    'S', 'I', 'Z', 'E', 12, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0, /* 24 bytes */
-    'X', 'Y', 'Z', 'I', 16, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 5, 1, 0, 0, 6, 0, 0, 2, 7}; /* 28 bytes */
+    'V', 'O', 'X', ' ', 150, 0, 0, 0, 'M', 'A', 'I', 'N', 0, 0, 0, 0, 52, 0, 0, 0,             /* header */
+    'S', 'I', 'Z', 'E', 12,  0, 0, 0, 0,   0,   0,   0,   2, 0, 0, 0, 1,  0, 0, 0, 3, 0, 0, 0, /* 24 bytes */
+    'X', 'Y', 'Z', 'I', 16,  0, 0, 0, 0,   0,   0,   0,   3, 0, 0, 0, 0,  0, 0, 5, 1, 0, 0, 6,
+    0,   0,   2,   7}; /* 28 bytes */
 
 static void a_world_is_saved_and_opened_again(qry_context* context) {
   qry_world* world = new_world(context);
@@ -76,7 +77,8 @@ static void a_world_is_saved_and_opened_again(qry_context* context) {
   if (again) {
     const qry_world_state opened = state_of(again);
     CHECK(opened.voxel_count == 3 && opened.volume_count == 1 && opened.instance_count == 1);
-    CHECK(opened.max[0] - opened.min[0] == 1 && opened.max[1] - opened.min[1] == 2 && opened.max[2] - opened.min[2] == 0);
+    CHECK(opened.max[0] - opened.min[0] == 1 && opened.max[1] - opened.min[1] == 2 &&
+          opened.max[2] - opened.min[2] == 0);
     CHECK(voxel_at(again, opened.min[0], opened.min[1], opened.min[2]) != 0);
     CHECK(voxel_at(again, opened.min[0], opened.max[1], opened.min[2]) != 0);
     CHECK(voxel_at(again, opened.max[0], opened.max[1], opened.min[2]) == 0);

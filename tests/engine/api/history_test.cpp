@@ -7,8 +7,9 @@
 
 #include "tests/test_data.hpp"
 
-TEST_CASE("c_api: undo and redo go by the steps of a world file: a stroke whole, and a change of a material with its "
-          "version") {
+TEST_CASE(
+    "c_api: undo and redo go by the steps of a world file: a stroke whole, and a change of a material with its "
+    "version") {
   qry_context_info info = QRY_CONTEXT_INFO_INIT;
   info.device = QRY_DEVICE_NEVER;
   auto context = qry::Context::create(info);

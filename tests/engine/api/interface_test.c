@@ -14,12 +14,15 @@ static void every_result_has_its_own_name(void) {
     ++named;
     CHECK(strncmp(qry_result_name(a), "QRY_", 4) == 0);
     CHECK((a < 0) == (strncmp(qry_result_name(a), "QRY_ERROR_", 10) == 0));
-    for (b = -40; b < a; ++b) CHECK(strcmp(qry_result_name(a), qry_result_name(b)) != 0 || strcmp(qry_result_name(b), "QRY_UNKNOWN_RESULT") == 0);
+    for (b = -40; b < a; ++b)
+      CHECK(strcmp(qry_result_name(a), qry_result_name(b)) != 0 ||
+            strcmp(qry_result_name(b), "QRY_UNKNOWN_RESULT") == 0);
   }
   CHECK(named == 3 + 17);
   CHECK(strcmp(qry_result_name(QRY_ERROR_FULL), "QRY_ERROR_FULL") == 0);
   CHECK(qry_abi_version() == QRY_ABI_VERSION);
-  CHECK(qry_version() == (((uint32_t)QRY_VERSION_MAJOR << 22) | ((uint32_t)QRY_VERSION_MINOR << 12) | (uint32_t)QRY_VERSION_PATCH));
+  CHECK(qry_version() ==
+        (((uint32_t)QRY_VERSION_MAJOR << 22) | ((uint32_t)QRY_VERSION_MINOR << 12) | (uint32_t)QRY_VERSION_PATCH));
 }
 
 static void a_context_refuses_what_it_does_not_understand(void) {
@@ -59,11 +62,13 @@ static void a_context_refuses_what_it_does_not_understand(void) {
   REFUSED(qry_context_create(QRY_ABI_VERSION, &info, &context), QRY_ERROR_UNKNOWN_STRUCT, "1879048193");
   info.next = &adopted;
   adopted.next = &second;
-  REFUSED(qry_context_create(QRY_ABI_VERSION, &info, &context), QRY_ERROR_DUPLICATE_STRUCT, "QRY_STYPE_VULKAN_DEVICE_INFO");
+  REFUSED(qry_context_create(QRY_ABI_VERSION, &info, &context), QRY_ERROR_DUPLICATE_STRUCT,
+          "QRY_STYPE_VULKAN_DEVICE_INFO");
   adopted.next = &adopted; /* a circle ends too */
   REFUSED(qry_context_create(QRY_ABI_VERSION, &info, &context), QRY_ERROR_DUPLICATE_STRUCT, "twice");
   adopted.next = NULL;
-  REFUSED(qry_context_create(QRY_ABI_VERSION, &info, &context), QRY_ERROR_INVALID_ARGUMENT, "get_instance_proc_addr is NULL");
+  REFUSED(qry_context_create(QRY_ABI_VERSION, &info, &context), QRY_ERROR_INVALID_ARGUMENT,
+          "get_instance_proc_addr is NULL");
   info.prefer_device = "some GPU";
   REFUSED(qry_context_create(QRY_ABI_VERSION, &info, &context), QRY_ERROR_INVALID_ARGUMENT, "prefer_device");
   CHECK(context == NULL);

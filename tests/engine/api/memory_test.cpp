@@ -42,8 +42,12 @@ void* operator new(std::size_t size) { return take(size); }
 void* operator new[](std::size_t size) { return take(size); }
 void* operator new(std::size_t size, std::align_val_t alignment) { return take_aligned(size, alignment); }
 void* operator new[](std::size_t size, std::align_val_t alignment) { return take_aligned(size, alignment); }
-void* operator new(std::size_t size, const std::nothrow_t&) noexcept { return refuse_this_one() ? nullptr : std::malloc(size ? size : 1); }
-void* operator new[](std::size_t size, const std::nothrow_t&) noexcept { return refuse_this_one() ? nullptr : std::malloc(size ? size : 1); }
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  return refuse_this_one() ? nullptr : std::malloc(size ? size : 1);
+}
+void* operator new[](std::size_t size, const std::nothrow_t&) noexcept {
+  return refuse_this_one() ? nullptr : std::malloc(size ? size : 1);
+}
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete[](void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
@@ -71,8 +75,9 @@ struct Snapshot {
   uint64_t voxel_count = 0, brick_count = 0, history = 0, position = 0, grid_live = 0;
   qry_material material{};
   friend bool operator==(const Snapshot& a, const Snapshot& b) {
-    return a.voxels == b.voxels && a.voxel_count == b.voxel_count && a.brick_count == b.brick_count && a.history == b.history &&
-           a.position == b.position && a.grid_live == b.grid_live && a.material.emission == b.material.emission;
+    return a.voxels == b.voxels && a.voxel_count == b.voxel_count && a.brick_count == b.brick_count &&
+           a.history == b.history && a.position == b.position && a.grid_live == b.grid_live &&
+           a.material.emission == b.material.emission;
   }
 };
 Snapshot snapshot(qry_world* world) {
@@ -120,11 +125,13 @@ int exhaust_memory(Call&& call, Unchanged&& unchanged) {
 
 TEST_CASE("c_api: a context or world that cannot get its memory is not made") {
   qry_context* context = nullptr;
-  CHECK(exhaust_memory([&] { return qry_context_create(QRY_ABI_VERSION, nullptr, &context); }, [&] { REQUIRE(context == nullptr); }) > 0);
+  CHECK(exhaust_memory([&] { return qry_context_create(QRY_ABI_VERSION, nullptr, &context); },
+                       [&] { REQUIRE(context == nullptr); }) > 0);
   qry_context_destroy(&context);
   context = one_thread_context();
   qry_world* world = nullptr;
-  CHECK(exhaust_memory([&] { return qry_world_create(context, nullptr, &world); }, [&] { REQUIRE(world == nullptr); }) > 0);
+  CHECK(exhaust_memory([&] { return qry_world_create(context, nullptr, &world); }, [&] { REQUIRE(world == nullptr); }) >
+        0);
   qry_world_destroy(&world);
   qry_context_destroy(&context);
 }
@@ -172,8 +179,9 @@ TEST_CASE("c_api: a writing call that runs out of memory at any allocation leave
   qry_context_destroy(&context);
 }
 
-TEST_CASE("c_api: packing, unpacking and trimming that run out of memory at any allocation leave the world and its "
-          "form as they were") {
+TEST_CASE(
+    "c_api: packing, unpacking and trimming that run out of memory at any allocation leave the world and its "
+    "form as they were") {
   qry_context* context = one_thread_context();
   qry_world* world = nullptr;
   REQUIRE(qry_world_create(context, nullptr, &world) == QRY_OK);
@@ -202,7 +210,8 @@ TEST_CASE("c_api: packing, unpacking and trimming that run out of memory at any 
   qry_context_destroy(&context);
 }
 
-TEST_CASE("c_api: reading, saving and opening that run out of memory at any allocation leave no half file and no handle") {
+TEST_CASE(
+    "c_api: reading, saving and opening that run out of memory at any allocation leave no half file and no handle") {
   const std::filesystem::path folder = quarry::test::scratch_dir("c_api_memory");
   qry_context* context = one_thread_context();
   qry_world* world = nullptr;
@@ -223,14 +232,16 @@ TEST_CASE("c_api: reading, saving and opening that run out of memory at any allo
   const std::string path = (folder / "saved.quarry").string();
   qry_save_info save = QRY_SAVE_INFO_INIT;
   save.path = path.c_str();
-  CHECK(exhaust_memory([&] { return qry_world_save(world, &save); }, [&] { REQUIRE_FALSE(std::filesystem::exists(path)); }) > 0);
+  CHECK(exhaust_memory([&] { return qry_world_save(world, &save); },
+                       [&] { REQUIRE_FALSE(std::filesystem::exists(path)); }) > 0);
   CHECK(std::distance(std::filesystem::directory_iterator(folder), {}) == 1);
   qry_open_info open = QRY_OPEN_INFO_INIT;
   open.path = path.c_str();
   qry_world* opened = nullptr;
   for (const uint32_t flags : {0u, uint32_t(QRY_OPEN_FLATTEN)}) {
     open.flags = flags;
-    CHECK(exhaust_memory([&] { return qry_world_open(context, &open, &opened); }, [&] { REQUIRE(opened == nullptr); }) > 0);
+    CHECK(exhaust_memory([&] { return qry_world_open(context, &open, &opened); }, [&] { REQUIRE(opened == nullptr); }) >
+          0);
     REQUIRE(opened != nullptr);
     state = QRY_WORLD_STATE_INIT;
     REQUIRE(qry_world_get_state(opened, &state) == QRY_OK);

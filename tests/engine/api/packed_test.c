@@ -10,7 +10,9 @@ static qry_memory_state memory_of(const qry_world* world) {
   return memory;
 }
 
-static uint64_t rendered_bytes(const qry_memory_state* m) { return m->grid_bytes + m->mask_bytes + m->material_bytes + m->pyramid_bytes; }
+static uint64_t rendered_bytes(const qry_memory_state* m) {
+  return m->grid_bytes + m->mask_bytes + m->material_bytes + m->pyramid_bytes;
+}
 
 /* Slabs with holes: bricks that are not full. */
 static void fill_slabs(qry_world* world) {
@@ -41,7 +43,8 @@ static void a_packed_world_is_the_same_and_smaller(qry_context* context) {
   CHECK(editable.device_bytes == 0);
   OK(qry_world_pack(world));
   packed = memory_of(world);
-  CHECK(packed.packed == 1 && packed.packed_bytes == rendered_bytes(&packed) && rendered_bytes(&packed) == state_of(world).size_bytes);
+  CHECK(packed.packed == 1 && packed.packed_bytes == rendered_bytes(&packed) &&
+        rendered_bytes(&packed) == state_of(world).size_bytes);
   CHECK(packed.packed_bytes * 2 < rendered_bytes(&editable));
   CHECK(editable.packed_bytes < packed.packed_bytes + packed.packed_bytes / 100 + 131072);
   CHECK(packed.packed_bytes < editable.packed_bytes + editable.packed_bytes / 100 + 131072);

@@ -34,11 +34,11 @@ static void wrong_use_is_refused_before_it_needs_a_device(qry_context* context) 
   REFUSED(qry_world_trace_paths(world, NULL, &good), QRY_ERROR_INVALID_ARGUMENT, "paths is NULL");
   REFUSED(qry_world_trace_paths(world, paths, NULL), QRY_ERROR_INVALID_ARGUMENT, "info is NULL");
   REFUSED(qry_world_trace_paths(world, none, &good), QRY_ERROR_INVALID_ARGUMENT, "different contexts");
-#define WITH(member, value, part)                                                                  \
-  do {                                                                                             \
-    qry_paths_info bad = good;                                                                     \
-    bad.member = (value);                                                                          \
-    REFUSED(qry_world_trace_paths(world, paths, &bad), QRY_ERROR_INVALID_ARGUMENT, part);          \
+#define WITH(member, value, part)                                                         \
+  do {                                                                                    \
+    qry_paths_info bad = good;                                                            \
+    bad.member = (value);                                                                 \
+    REFUSED(qry_world_trace_paths(world, paths, &bad), QRY_ERROR_INVALID_ARGUMENT, part); \
   } while (0)
   WITH(width, 16385, "16385 x 32");
   WITH(height, 0, "32 x 0");
@@ -60,15 +60,15 @@ static void wrong_use_is_refused_before_it_needs_a_device(qry_context* context) 
   REFUSED(qry_world_trace_paths(world, paths, &good), QRY_ERROR_UNKNOWN_STRUCT, "QRY_STYPE_PATHS_INFO");
   good.stype = QRY_STYPE_PATHS_INFO;
   good.next = &look;
-#define WITH(member, value, part)                                                                  \
-  do {                                                                                             \
-    const qry_look_info before = look;                                                             \
-    look.member = (value);                                                                         \
-    REFUSED(qry_world_trace_paths(world, paths, &good), QRY_ERROR_INVALID_ARGUMENT, part);         \
-    render.next = &look;                                                                           \
-    render.width = render.height = kEdge;                                                          \
+#define WITH(member, value, part)                                                                      \
+  do {                                                                                                 \
+    const qry_look_info before = look;                                                                 \
+    look.member = (value);                                                                             \
+    REFUSED(qry_world_trace_paths(world, paths, &good), QRY_ERROR_INVALID_ARGUMENT, part);             \
+    render.next = &look;                                                                               \
+    render.width = render.height = kEdge;                                                              \
     REFUSED(qry_world_render(world, &render, rgba, sizeof rgba, 0), QRY_ERROR_INVALID_ARGUMENT, part); \
-    look = before;                                                                                 \
+    look = before;                                                                                     \
   } while (0)
   WITH(sky, 2, "qry_look_info.sky is 2");
   WITH(background, 3, "qry_look_info.background is 3");
@@ -131,7 +131,8 @@ static void pictures_gather_and_begin_anew(qry_context* context) {
   for (i = 0; i < 4; ++i) {
     OK(qry_world_trace_paths(world, b, &info));
     state = state_of_paths(b);
-    CHECK(state.samples == 2u * (unsigned)(i + 1) && state.traced == state.samples && state.width == kEdge && state.height == kEdge);
+    CHECK(state.samples == 2u * (unsigned)(i + 1) && state.traced == state.samples && state.width == kEdge &&
+          state.height == kEdge);
     CHECK(state.world_version == state_of(world).version && state.has_layers == 0);
     OK(qry_paths_read(b, QRY_LAYER_COLOR, parts, sizeof parts, 0));
     CHECK((memcmp(whole, parts, sizeof whole) == 0) == (i == 3));
@@ -244,10 +245,13 @@ static void layers_say_what_is_seen(qry_context* context) {
   memset(wide, 0xA5, sizeof wide);
   OK(qry_paths_read(paths, QRY_LAYER_NORMAL, wide, sizeof wide - 20, kRow));
   for (i = 0; i < kEdge; ++i) {
-    CHECK(memcmp(wide + i * kRow, normal + i * kEdge * 3, kEdge * 12) == 0); /* NOLINT(bugprone-suspicious-memory-comparison) */
+    CHECK(memcmp(wide + i * kRow, normal + i * kEdge * 3, kEdge * 12) ==
+          0); /* NOLINT(bugprone-suspicious-memory-comparison) */
     CHECK(wide[i * kRow + kEdge * 12] == 0xA5 && wide[(i + 1) * kRow - 1] == 0xA5);
   }
-  for (i = 0; i < kPixels; ++i) OK(qry_camera_ray(&info.camera, kEdge, kEdge, i % kEdge + 0.5, i / kEdge + 0.5, &rays[i])); /* NOLINT(bugprone-integer-division) */
+  for (i = 0; i < kPixels; ++i)
+    OK(qry_camera_ray(&info.camera, kEdge, kEdge, i % kEdge + 0.5, i / kEdge + 0.5,
+                      &rays[i])); /* NOLINT(bugprone-integer-division) */
   OK(qry_world_trace(world, rays, kPixels, hits));
   for (i = 0; i < kPixels; ++i) {
     if (isinf(depth[i])) { /* no path met anything: neither does the ray through the middle */
@@ -262,7 +266,8 @@ static void layers_say_what_is_seen(qry_context* context) {
     CHECK(rgba[4 * i + 3] == 255);
     near += fabsf(depth[i] - hits[i].t) < 3;
     {
-      const double length = sqrtf(normal[3 * i] * normal[3 * i] + normal[3 * i + 1] * normal[3 * i + 1] + normal[3 * i + 2] * normal[3 * i + 2]);
+      const double length = sqrtf(normal[3 * i] * normal[3 * i] + normal[3 * i + 1] * normal[3 * i + 1] +
+                                  normal[3 * i + 2] * normal[3 * i + 2]);
       CHECK(length <= 1.001);
       covered += length > 0.99 && normal[3 * i + hits[i].face / 2] * (hits[i].face & 1 ? 1 : -1) > 0.99;
     }
@@ -282,11 +287,13 @@ static void layers_say_what_is_seen(qry_context* context) {
   look.background_color[1] = 0;
   OK(qry_world_render(world, &render, rgba, sizeof rgba, 0));
   for (i = 0; i < kPixels; ++i)
-    if (hits[i].t < 0) CHECK(rgba[4 * i] == 255 && rgba[4 * i + 1] == 0 && rgba[4 * i + 2] == 255 && rgba[4 * i + 3] == 255);
+    if (hits[i].t < 0)
+      CHECK(rgba[4 * i] == 255 && rgba[4 * i + 1] == 0 && rgba[4 * i + 2] == 255 && rgba[4 * i + 3] == 255);
 
   info.flags = 0;
   OK(qry_world_trace_paths(world, paths, &info));
-  REFUSED(qry_paths_read(paths, QRY_LAYER_ALBEDO, albedo, sizeof albedo, 0), QRY_ERROR_INVALID_ARGUMENT, "QRY_PATHS_LAYERS");
+  REFUSED(qry_paths_read(paths, QRY_LAYER_ALBEDO, albedo, sizeof albedo, 0), QRY_ERROR_INVALID_ARGUMENT,
+          "QRY_PATHS_LAYERS");
   qry_world_destroy(&world);
   qry_paths_destroy(&paths);
 }

@@ -16,7 +16,8 @@ static void cameras_and_their_rays_agree(qry_context* context) {
   int i;
   fill_example(world);
   OK(qry_world_fit_camera(world, 40, 1.5, 0, 0, &camera));
-  CHECK(fabs(camera.target[0] - 16) < 1e-9 && camera.position[2] > 32 && fabs(camera.position[1] - camera.target[1]) < 1e-6);
+  CHECK(fabs(camera.target[0] - 16) < 1e-9 && camera.position[2] > 32 &&
+        fabs(camera.position[1] - camera.target[1]) < 1e-6);
   OK(qry_world_fit_camera(world, 40, 1.5, 90, 0, &camera));
   CHECK(camera.position[0] > 32 && fabs(camera.position[2] - camera.target[2]) < 1e-6);
   OK(qry_world_fit_camera(world, 40, 1.5, 30, 25, &camera));
@@ -26,12 +27,17 @@ static void cameras_and_their_rays_agree(qry_context* context) {
     to_target[i] = camera.target[i] - camera.position[i];
     length += to_target[i] * to_target[i];
   }
-  for (i = 0; i < 3; ++i) CHECK(fabs(ray.direction[i] - to_target[i] / sqrt(length)) < 1e-5 && fabs(ray.origin[i] - camera.position[i]) < 1e-3);
+  for (i = 0; i < 3; ++i)
+    CHECK(fabs(ray.direction[i] - to_target[i] / sqrt(length)) < 1e-5 &&
+          fabs(ray.origin[i] - camera.position[i]) < 1e-3);
   OK(qry_camera_ray(&camera, 300, 200, 150, 0, &ray)); /* the upper border is half the angle above */
-  CHECK(fabs(acos((ray.direction[0] * to_target[0] + ray.direction[1] * to_target[1] + ray.direction[2] * to_target[2]) / sqrt(length)) -
-             20.0 * 3.14159265358979 / 180) < 1e-4);
+  CHECK(
+      fabs(acos((ray.direction[0] * to_target[0] + ray.direction[1] * to_target[1] + ray.direction[2] * to_target[2]) /
+                sqrt(length)) -
+           20.0 * 3.14159265358979 / 180) < 1e-4);
   CHECK(ray.direction[1] > to_target[1] / sqrt(length));
-  REFUSED(qry_world_fit_camera(world, 180, 1, 0, 0, &camera), QRY_ERROR_INVALID_ARGUMENT, "vertical_fov_degrees is 180");
+  REFUSED(qry_world_fit_camera(world, 180, 1, 0, 0, &camera), QRY_ERROR_INVALID_ARGUMENT,
+          "vertical_fov_degrees is 180");
   REFUSED(qry_world_fit_camera(world, 45, 0, 0, 0, &camera), QRY_ERROR_INVALID_ARGUMENT, "aspect is 0");
   REFUSED(qry_world_fit_camera(world, 45, 1, 0, 90, &camera), QRY_ERROR_INVALID_ARGUMENT, "elevation_degrees 90");
   REFUSED(qry_world_fit_camera(world, 45, 1, 0, 0, NULL), QRY_ERROR_INVALID_ARGUMENT, "camera is NULL");
@@ -51,11 +57,11 @@ static void rendering_refuses_bad_numbers_before_it_needs_a_device(void) {
   qry_hit hits[2];
   static uint8_t rgba[16 * 16 * 4];
   good.width = good.height = 16;
-#define WITH(member, value, part)                                                                                \
-  do {                                                                                                           \
-    qry_render_info bad = good;                                                                                  \
-    bad.member = (value);                                                                                        \
-    REFUSED(qry_world_render(world, &bad, rgba, sizeof rgba, 0), QRY_ERROR_INVALID_ARGUMENT, part);              \
+#define WITH(member, value, part)                                                                   \
+  do {                                                                                              \
+    qry_render_info bad = good;                                                                     \
+    bad.member = (value);                                                                           \
+    REFUSED(qry_world_render(world, &bad, rgba, sizeof rgba, 0), QRY_ERROR_INVALID_ARGUMENT, part); \
   } while (0)
   WITH(width, 0, "0 x 16");
   WITH(height, 16385, "16 x 16385");
@@ -156,14 +162,18 @@ static void pictures_and_rays_show_the_world(void) {
     static qry_ray rays[kEdge * kEdge];
     static qry_hit hits[kEdge * kEdge];
     size_t hit_count = 0, agree = 0;
-    for (i = 0; i < kEdge * kEdge; ++i) OK(qry_camera_ray(&render.camera, kEdge, kEdge, (double)(i % kEdge) + 0.5, (double)(i / kEdge) + 0.5, &rays[i])); /* NOLINT(bugprone-integer-division) */
+    for (i = 0; i < kEdge * kEdge; ++i)
+      OK(qry_camera_ray(&render.camera, kEdge, kEdge, (double)(i % kEdge) + 0.5, (double)(i / kEdge) + 0.5,
+                        &rays[i])); /* NOLINT(bugprone-integer-division) */
     OK(qry_world_trace(world, rays, kEdge * kEdge, hits));
     for (i = 0; i < kEdge * kEdge; ++i) {
       const int shown = !is_sky(first + 4 * i, empty + 4 * i);
       different += (size_t)shown;
       hit_count += hits[i].t >= 0;
       agree += shown == (hits[i].t >= 0);
-      if (hits[i].t >= 0) CHECK(voxel_at(world, hits[i].voxel[0], hits[i].voxel[1], hits[i].voxel[2]) == hits[i].material && hits[i].material > 0);
+      if (hits[i].t >= 0)
+        CHECK(voxel_at(world, hits[i].voxel[0], hits[i].voxel[1], hits[i].voxel[2]) == hits[i].material &&
+              hits[i].material > 0);
     }
     CHECK(hit_count > kEdge * kEdge / 10 && hit_count < kEdge * kEdge);
     CHECK(agree >= kEdge * kEdge - kEdge); /* a voxel may by chance have the sky's colour, and rays may graze */
@@ -182,7 +192,8 @@ static void pictures_and_rays_show_the_world(void) {
     for (i = 0; i < kEdge * kEdge; ++i) lines += memcmp(first + 4 * i, second + 4 * i, 4) != 0;
     CHECK(lines > kEdge / 2 && lines < kEdge * kEdge / 2);
     outline.next = &outline;
-    REFUSED(qry_world_render(world, &render, second, sizeof second, 0), QRY_ERROR_DUPLICATE_STRUCT, "QRY_STYPE_OUTLINE_INFO");
+    REFUSED(qry_world_render(world, &render, second, sizeof second, 0), QRY_ERROR_DUPLICATE_STRUCT,
+            "QRY_STYPE_OUTLINE_INFO");
     render.next = NULL;
   }
 

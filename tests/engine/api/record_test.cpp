@@ -19,6 +19,7 @@ namespace {
 constexpr uint32_t kWidth = 96, kHeight = 64, kInFlight = 3, kFrames = 9;
 constexpr VkDeviceSize kPictureBytes = VkDeviceSize(kWidth) * kHeight * 4;
 
+// clang-format off
 #define HOST_FUNCTIONS(X)                                                                                      \
   X(vkDestroyInstance) X(vkEnumeratePhysicalDevices) X(vkGetPhysicalDeviceQueueFamilyProperties)               \
   X(vkGetPhysicalDeviceMemoryProperties)                                                                       \
@@ -31,13 +32,15 @@ constexpr VkDeviceSize kPictureBytes = VkDeviceSize(kWidth) * kHeight * 4;
   X(vkBindBufferMemory) X(vkAllocateMemory) X(vkFreeMemory) X(vkMapMemory) X(vkCmdPipelineBarrier)             \
   X(vkCmdClearColorImage) X(vkCmdFillBuffer)                                                                   \
   X(vkCmdCopyImageToBuffer) X(vkQueueSubmit) X(vkCreateSemaphore) X(vkDestroySemaphore) X(vkWaitSemaphores)
+// clang-format on
 
 struct Messages {
   uint32_t count = 0;
   std::string first;
 };
 
-VKAPI_ATTR VkBool32 VKAPI_CALL heard(VkDebugUtilsMessageSeverityFlagBitsEXT, VkDebugUtilsMessageTypeFlagsEXT, const VkDebugUtilsMessengerCallbackDataEXT* data, void* user) {
+VKAPI_ATTR VkBool32 VKAPI_CALL heard(VkDebugUtilsMessageSeverityFlagBitsEXT, VkDebugUtilsMessageTypeFlagsEXT,
+                                     const VkDebugUtilsMessengerCallbackDataEXT* data, void* user) {
   auto* messages = static_cast<Messages*>(user);
   if (!messages->count++) messages->first = data->pMessage;
   return VK_FALSE;
@@ -61,17 +64,20 @@ class Engine {
     library_ = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!library_) return false;
     get_ = reinterpret_cast<PFN_vkGetInstanceProcAddr>(dlsym(library_, "vkGetInstanceProcAddr"));
-    const VkApplicationInfo app{VK_STRUCTURE_TYPE_APPLICATION_INFO, nullptr, "engine", 1, nullptr, 0, VK_API_VERSION_1_2};
+    const VkApplicationInfo app{
+        VK_STRUCTURE_TYPE_APPLICATION_INFO, nullptr, "engine", 1, nullptr, 0, VK_API_VERSION_1_2};
     const char* const layer = "VK_LAYER_KHRONOS_validation";
     const char* const utils = VK_EXT_DEBUG_UTILS_EXTENSION_NAME;
     const VkValidationFeatureEnableEXT synchronisation = VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT;
     VkDebugUtilsMessengerCreateInfoEXT messenger{};
     messenger.sType = VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT;
-    messenger.messageSeverity = VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT;
+    messenger.messageSeverity =
+        VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT;
     messenger.messageType = VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT;
     messenger.pfnUserCallback = heard;
     messenger.pUserData = &messages;
-    VkValidationFeaturesEXT validation{VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT, nullptr, 1, &synchronisation, 0, nullptr};
+    VkValidationFeaturesEXT validation{
+        VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT, nullptr, 1, &synchronisation, 0, nullptr};
     VkInstanceCreateInfo info{VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO, &validation, 0, &app, 1, &layer, 1, &utils};
     const auto create_instance = reinterpret_cast<PFN_vkCreateInstance>(get_(VK_NULL_HANDLE, "vkCreateInstance"));
 // The layer is not instrumented, so what it does under its own locks is taken for races.
@@ -87,7 +93,8 @@ class Engine {
     HOST_FUNCTIONS(HOST_LOAD)
 #undef HOST_LOAD
     if (validates)
-      reinterpret_cast<PFN_vkCreateDebugUtilsMessengerEXT>(get_(instance_, "vkCreateDebugUtilsMessengerEXT"))(instance_, &messenger, nullptr, &messenger_);
+      reinterpret_cast<PFN_vkCreateDebugUtilsMessengerEXT>(get_(instance_, "vkCreateDebugUtilsMessengerEXT"))(
+          instance_, &messenger, nullptr, &messenger_);
     uint32_t count = 1;
     vkEnumeratePhysicalDevices(instance_, &count, &physical_);
     return count && create_device(with_extensions) && create_slots();
@@ -106,7 +113,9 @@ class Engine {
       vkDestroyCommandPool(device_, pool_, nullptr);
       vkDestroyDevice(device_, nullptr);
     }
-    if (messenger_) reinterpret_cast<PFN_vkDestroyDebugUtilsMessengerEXT>(get_(instance_, "vkDestroyDebugUtilsMessengerEXT"))(instance_, messenger_, nullptr);
+    if (messenger_)
+      reinterpret_cast<PFN_vkDestroyDebugUtilsMessengerEXT>(get_(instance_, "vkDestroyDebugUtilsMessengerEXT"))(
+          instance_, messenger_, nullptr);
     if (instance_) vkDestroyInstance(instance_, nullptr);
   }
 
@@ -127,33 +136,43 @@ class Engine {
   // The engine's own part of a frame before ours: clears the image, and hands it over as quarry.h wants it.
   void begin(Slot& slot, uint64_t frame) {
     slot.frame = frame;
-    const VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO, nullptr, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT, nullptr};
+    const VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO, nullptr,
+                                         VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT, nullptr};
     REQUIRE(vkBeginCommandBuffer(slot.commands, &begin) == VK_SUCCESS);
-    barrier(slot, VK_IMAGE_LAYOUT_UNDEFINED, VK_IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL, VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT, 0, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT);
+    barrier(slot, VK_IMAGE_LAYOUT_UNDEFINED, VK_IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL, VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT, 0,
+            VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT);
     const VkClearColorValue pink{{1, 0, 1, 1}};
     const VkImageSubresourceRange whole{VK_IMAGE_ASPECT_COLOR_BIT, 0, 1, 0, 1};
     vkCmdClearColorImage(slot.commands, slot.image, VK_IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL, &pink, 1, &whole);
     vkCmdFillBuffer(slot.commands, slot.pixels, kPictureBytes, 16, uint32_t(frame));
-    barrier(slot, VK_IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL, VK_IMAGE_LAYOUT_GENERAL, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
-            VK_ACCESS_SHADER_WRITE_BIT);
+    barrier(slot, VK_IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL, VK_IMAGE_LAYOUT_GENERAL, VK_PIPELINE_STAGE_TRANSFER_BIT,
+            VK_ACCESS_TRANSFER_WRITE_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_WRITE_BIT);
   }
   // And after: takes the picture back, and submits.
   void end(Slot& slot, const qry_published& published) {
-    barrier(slot, VK_IMAGE_LAYOUT_GENERAL, VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_WRITE_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT,
-            VK_ACCESS_TRANSFER_READ_BIT);
+    barrier(slot, VK_IMAGE_LAYOUT_GENERAL, VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+            VK_ACCESS_SHADER_WRITE_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_READ_BIT);
     VkBufferImageCopy copy{};
     copy.imageSubresource = {VK_IMAGE_ASPECT_COLOR_BIT, 0, 0, 1};
     copy.imageExtent = {kWidth, kHeight, 1};
     vkCmdCopyImageToBuffer(slot.commands, slot.image, VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, slot.pixels, 1, &copy);
-    const VkMemoryBarrier to_host{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, VK_ACCESS_TRANSFER_WRITE_BIT, VK_ACCESS_HOST_READ_BIT};
-    vkCmdPipelineBarrier(slot.commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &to_host, 0, nullptr, 0, nullptr);
+    const VkMemoryBarrier to_host{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, VK_ACCESS_TRANSFER_WRITE_BIT,
+                                  VK_ACCESS_HOST_READ_BIT};
+    vkCmdPipelineBarrier(slot.commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &to_host, 0,
+                         nullptr, 0, nullptr);
     REQUIRE(vkEndCommandBuffer(slot.commands) == VK_SUCCESS);
     VkSemaphore wait = VK_NULL_HANDLE;
     static_assert(sizeof(VkSemaphore) == sizeof published.semaphore);
     std::memcpy(&wait, &published.semaphore, sizeof(VkSemaphore));
-    const VkTimelineSemaphoreSubmitInfo values{VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO, nullptr, published.value ? 1u : 0u, &published.value, 1, &slot.frame};
+    const VkTimelineSemaphoreSubmitInfo values{VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO,
+                                               nullptr,
+                                               published.value ? 1u : 0u,
+                                               &published.value,
+                                               1,
+                                               &slot.frame};
     const VkPipelineStageFlags stage = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
-    const VkSubmitInfo submit{VK_STRUCTURE_TYPE_SUBMIT_INFO, &values, published.value ? 1u : 0u, &wait, &stage, 1, &slot.commands, 1, &done_};
+    const VkSubmitInfo submit{
+        VK_STRUCTURE_TYPE_SUBMIT_INFO, &values, published.value ? 1u : 0u, &wait, &stage, 1, &slot.commands, 1, &done_};
     REQUIRE(vkQueueSubmit(queue_, 1, &submit, VK_NULL_HANDLE) == VK_SUCCESS);
   }
   void wait_for(uint64_t frame) {
@@ -179,14 +198,17 @@ class Engine {
     const qry_requirements& needed = *qry_get_requirements();
     for (uint32_t i = 0; with_extensions && i < needed.optional_extension_count; ++i)
       for (const auto& extension : there)
-        if (!std::strcmp(extension.extensionName, needed.optional_extensions[i])) extensions_.push_back(needed.optional_extensions[i]);
+        if (!std::strcmp(extension.extensionName, needed.optional_extensions[i]))
+          extensions_.push_back(needed.optional_extensions[i]);
     features12_.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES;
     features_.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
     features_.pNext = &features12_;
     if (qry_enable_required_features(&features_) != QRY_OK) return false;
     const float priority = 1;
     const VkDeviceQueueCreateInfo queue{VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO, nullptr, 0, family_, 1, &priority};
-    const VkDeviceCreateInfo info{VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, &features_, 0, 1, &queue, 0, nullptr, uint32_t(extensions_.size()), extensions_.data(), nullptr};
+    const VkDeviceCreateInfo info{
+        VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, &features_,         0,      1, &queue, 0, nullptr,
+        uint32_t(extensions_.size()),         extensions_.data(), nullptr};
     if (vkCreateDevice(physical_, &info, nullptr, &device_) != VK_SUCCESS) return false;
     vkGetDeviceQueue(device_, family_, 0, &queue_);
     return true;
@@ -195,20 +217,27 @@ class Engine {
     VkPhysicalDeviceMemoryProperties types{};
     vkGetPhysicalDeviceMemoryProperties(physical_, &types);
     uint32_t type = 0;
-    while (type < types.memoryTypeCount && (!(needed.memoryTypeBits >> type & 1u) || (types.memoryTypes[type].propertyFlags & wanted) != wanted)) ++type;
+    while (type < types.memoryTypeCount &&
+           (!(needed.memoryTypeBits >> type & 1u) || (types.memoryTypes[type].propertyFlags & wanted) != wanted))
+      ++type;
     const VkMemoryAllocateInfo info{VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, nullptr, needed.size, type};
     VkDeviceMemory memory = VK_NULL_HANDLE;
     REQUIRE(vkAllocateMemory(device_, &info, nullptr, &memory) == VK_SUCCESS);
     return memory;
   }
   bool create_slots() {
-    const VkSemaphoreTypeCreateInfo type{VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO, nullptr, VK_SEMAPHORE_TYPE_TIMELINE, 0};
+    const VkSemaphoreTypeCreateInfo type{VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO, nullptr,
+                                         VK_SEMAPHORE_TYPE_TIMELINE, 0};
     const VkSemaphoreCreateInfo semaphore{VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, &type, 0};
-    const VkCommandPoolCreateInfo pool{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO, nullptr, VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT, family_};
-    if (vkCreateSemaphore(device_, &semaphore, nullptr, &done_) != VK_SUCCESS || vkCreateCommandPool(device_, &pool, nullptr, &pool_) != VK_SUCCESS) return false;
+    const VkCommandPoolCreateInfo pool{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO, nullptr,
+                                       VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT, family_};
+    if (vkCreateSemaphore(device_, &semaphore, nullptr, &done_) != VK_SUCCESS ||
+        vkCreateCommandPool(device_, &pool, nullptr, &pool_) != VK_SUCCESS)
+      return false;
     slots.resize(kInFlight);
     for (Slot& slot : slots) {
-      const VkCommandBufferAllocateInfo commands{VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO, nullptr, pool_, VK_COMMAND_BUFFER_LEVEL_PRIMARY, 1};
+      const VkCommandBufferAllocateInfo commands{VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO, nullptr, pool_,
+                                                 VK_COMMAND_BUFFER_LEVEL_PRIMARY, 1};
       REQUIRE(vkAllocateCommandBuffers(device_, &commands, &slot.commands) == VK_SUCCESS);
       VkImageCreateInfo image{};
       image.sType = VK_STRUCTURE_TYPE_IMAGE_CREATE_INFO;
@@ -223,9 +252,18 @@ class Engine {
       vkGetImageMemoryRequirements(device_, slot.image, &needed);
       slot.image_memory = allocate(needed, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT);
       REQUIRE(vkBindImageMemory(device_, slot.image, slot.image_memory, 0) == VK_SUCCESS);
-      const VkImageViewCreateInfo view{VK_STRUCTURE_TYPE_IMAGE_VIEW_CREATE_INFO, nullptr, 0, slot.image, VK_IMAGE_VIEW_TYPE_2D, image.format, {}, {VK_IMAGE_ASPECT_COLOR_BIT, 0, 1, 0, 1}};
+      const VkImageViewCreateInfo view{
+          VK_STRUCTURE_TYPE_IMAGE_VIEW_CREATE_INFO, nullptr, 0, slot.image, VK_IMAGE_VIEW_TYPE_2D, image.format, {},
+          {VK_IMAGE_ASPECT_COLOR_BIT, 0, 1, 0, 1}};
       REQUIRE(vkCreateImageView(device_, &view, nullptr, &slot.view) == VK_SUCCESS);
-      const VkBufferCreateInfo buffer{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO, nullptr, 0, kPictureBytes + 16, VK_BUFFER_USAGE_TRANSFER_DST_BIT, VK_SHARING_MODE_EXCLUSIVE, 0, nullptr};
+      const VkBufferCreateInfo buffer{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
+                                      nullptr,
+                                      0,
+                                      kPictureBytes + 16,
+                                      VK_BUFFER_USAGE_TRANSFER_DST_BIT,
+                                      VK_SHARING_MODE_EXCLUSIVE,
+                                      0,
+                                      nullptr};
       REQUIRE(vkCreateBuffer(device_, &buffer, nullptr, &slot.pixels) == VK_SUCCESS);
       vkGetBufferMemoryRequirements(device_, slot.pixels, &needed);
       slot.pixels_memory = allocate(needed, VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT);
@@ -236,8 +274,17 @@ class Engine {
     }
     return true;
   }
-  void barrier(const Slot& slot, VkImageLayout from, VkImageLayout to, VkPipelineStageFlags from_stage, VkAccessFlags from_access, VkPipelineStageFlags to_stage, VkAccessFlags to_access) {
-    const VkImageMemoryBarrier image{VK_STRUCTURE_TYPE_IMAGE_MEMORY_BARRIER, nullptr, from_access, to_access, from, to, VK_QUEUE_FAMILY_IGNORED, VK_QUEUE_FAMILY_IGNORED, slot.image,
+  void barrier(const Slot& slot, VkImageLayout from, VkImageLayout to, VkPipelineStageFlags from_stage,
+               VkAccessFlags from_access, VkPipelineStageFlags to_stage, VkAccessFlags to_access) {
+    const VkImageMemoryBarrier image{VK_STRUCTURE_TYPE_IMAGE_MEMORY_BARRIER,
+                                     nullptr,
+                                     from_access,
+                                     to_access,
+                                     from,
+                                     to,
+                                     VK_QUEUE_FAMILY_IGNORED,
+                                     VK_QUEUE_FAMILY_IGNORED,
+                                     slot.image,
                                      {VK_IMAGE_ASPECT_COLOR_BIT, 0, 1, 0, 1}};
     vkCmdPipelineBarrier(slot.commands, from_stage, to_stage, 0, 0, nullptr, 0, nullptr, 1, &image);
   }
@@ -294,14 +341,17 @@ qry_render_info picture_of(uint64_t frame) {
 
 }  // namespace
 
-TEST_CASE("c_api: frames recorded into an engine's command buffer are the pictures that rendering gives, and nothing "
-          "waits or complains") {
+TEST_CASE(
+    "c_api: frames recorded into an engine's command buffer are the pictures that rendering gives, and nothing "
+    "waits or complains") {
   const bool with_extensions = GENERATE(false, true);
   const uint32_t sharing = with_extensions ? QRY_SHARING_AUTOMATIC : QRY_SHARING_STAGED;
   Engine engine;
   if (!engine.create(with_extensions)) return quarry::test::skip("no Vulkan device for a host engine to create");
-  if (!engine.validates) quarry::test::skip("the Vulkan validation layer is not installed (Debian package "
-                                            "vulkan-validationlayers), or this is ThreadSanitizer's build");
+  if (!engine.validates)
+    quarry::test::skip(
+        "the Vulkan validation layer is not installed (Debian package "
+        "vulkan-validationlayers), or this is ThreadSanitizer's build");
 
   std::vector<std::vector<uint8_t>> expected(kFrames + 1, std::vector<uint8_t>(size_t(kPictureBytes)));
   {

@@ -52,8 +52,9 @@ qry::Context context_without_device() {
 
 }  // namespace
 
-TEST_CASE("c_api: contexts on different threads, and worlds of one context on different threads, do not disturb each "
-          "other") {
+TEST_CASE(
+    "c_api: contexts on different threads, and worlds of one context on different threads, do not disturb each "
+    "other") {
   std::vector<uint8_t> alone;
   {
     qry::Context context = context_without_device();
@@ -105,9 +106,10 @@ TEST_CASE("c_api: many threads read one world at once") {
       const std::string file = (folder / ("world" + std::to_string(t) + ".quarry")).string();
       qry_save_info save = QRY_SAVE_INFO_INIT;
       save.path = file.c_str();
-      good[t] = qry_world_read_region(world->get(), min, max, voxels.data(), voxels.size()) == QRY_OK && voxels == expected &&
-                qry_world_get_grid_stats(world->get(), &stats) == QRY_OK && qry_world_get_voxels(world->get(), xyz, &voxel, 1) == QRY_OK &&
-                voxel != 0 && qry_world_get_materials(world->get(), 1, 1, &material) == QRY_OK &&
+      good[t] = qry_world_read_region(world->get(), min, max, voxels.data(), voxels.size()) == QRY_OK &&
+                voxels == expected && qry_world_get_grid_stats(world->get(), &stats) == QRY_OK &&
+                qry_world_get_voxels(world->get(), xyz, &voxel, 1) == QRY_OK && voxel != 0 &&
+                qry_world_get_materials(world->get(), 1, 1, &material) == QRY_OK &&
                 qry_world_list_bricks(world->get(), nullptr, &bricks) == QRY_INCOMPLETE && bricks == stats.live &&
                 qry_world_save(world->get(), &save) == QRY_OK;
     });
@@ -191,12 +193,14 @@ TEST_CASE("c_api: worlds of one context render on two threads at once, each its 
   CHECK(second == blue);
 }
 
-TEST_CASE("c_api: paths of two worlds are traced on two threads at once, a pack and an edit between them, and many "
-          "threads read one picture") {
+TEST_CASE(
+    "c_api: paths of two worlds are traced on two threads at once, a pack and an edit between them, and many "
+    "threads read one picture") {
   auto context = qry::Context::create();
   INFO(context.message());
   REQUIRE(context.ok());
-  if (const auto device = context->device(); device.code() == QRY_ERROR_NOT_FOUND || device.code() == QRY_ERROR_MISSING_FEATURE) {
+  if (const auto device = context->device();
+      device.code() == QRY_ERROR_NOT_FOUND || device.code() == QRY_ERROR_MISSING_FEATURE) {
     quarry::test::skip(device.message());
     return;
   }
@@ -210,9 +214,11 @@ TEST_CASE("c_api: paths of two worlds are traced on two threads at once, a pack 
     auto camera = world->fit_camera(45, 1, 20, 30);
     if (!camera.ok()) return false;
     info.camera = *camera;
-    if (!world->trace_paths(paths, info).ok() || !world->pack().ok() || !world->trace_paths(paths, info).ok()) return false;
+    if (!world->trace_paths(paths, info).ok() || !world->pack().ok() || !world->trace_paths(paths, info).ok())
+      return false;
     if (paths.state()->samples != 6) return false;
-    return world->edit(sphere(4, 6, material, QRY_MODE_FILL)).ok() && world->trace_paths(paths, info).ok() && paths.state()->samples == 3;
+    return world->edit(sphere(4, 6, material, QRY_MODE_FILL)).ok() && world->trace_paths(paths, info).ok() &&
+           paths.state()->samples == 3;
   };
   std::vector<qry::Paths> paths;
   for (int i = 0; i < 4; ++i) {
@@ -239,7 +245,10 @@ TEST_CASE("c_api: paths of two worlds are traced on two threads at once, a pack 
   std::vector<int> same(4, 0);
   std::vector<std::thread> readers;
   for (size_t t = 0; t < same.size(); ++t)
-    readers.emplace_back([&, t] { same[t] = *paths[0].radiance() == *red && paths[0].color()->size() == 24 * 24 * 4 && paths[0].state()->samples == 3; });
+    readers.emplace_back([&, t] {
+      same[t] =
+          *paths[0].radiance() == *red && paths[0].color()->size() == 24 * 24 * 4 && paths[0].state()->samples == 3;
+    });
   for (std::thread& reader : readers) reader.join();
   CHECK(same == std::vector<int>(4, 1));
 }

@@ -50,7 +50,10 @@ static void voxels_set_in_bulk_are_read_back(qry_context* context) {
     int seen = 0, i;
     for (i = 0; i < 3; ++i) {
       const int32_t* b = bricks + 3 * i;
-      seen |= (b[0] == 0 && b[1] == 0 && b[2] == 0) ? 1 : (b[0] == -1 && b[1] == -1 && b[2] == -1) ? 2 : (b[0] == 1023 && b[1] == 0 && b[2] == -1024) ? 4 : 8;
+      seen |= (b[0] == 0 && b[1] == 0 && b[2] == 0)          ? 1
+              : (b[0] == -1 && b[1] == -1 && b[2] == -1)     ? 2
+              : (b[0] == 1023 && b[1] == 0 && b[2] == -1024) ? 4
+                                                             : 8;
     }
     CHECK(seen == 7);
   }
@@ -81,11 +84,14 @@ static void writing_outside_the_world_changes_nothing_and_names_the_voxel(qry_co
   static uint8_t region[12 * 16 * 12];
   qry_edit edit = QRY_EDIT_INIT;
   qry_world* world = new_world(context);
-  REFUSED(qry_world_set_voxels(world, 0, far_out, ones, 2, NULL), QRY_ERROR_OUT_OF_BOUNDS, "(2, 4096, 3), number 1 of the array");
-  REFUSED(qry_world_set_voxels(world, 0, limits, ones, 2, NULL), QRY_ERROR_OUT_OF_BOUNDS, "(2147483647, 0, 0), number 0");
+  REFUSED(qry_world_set_voxels(world, 0, far_out, ones, 2, NULL), QRY_ERROR_OUT_OF_BOUNDS,
+          "(2, 4096, 3), number 1 of the array");
+  REFUSED(qry_world_set_voxels(world, 0, limits, ones, 2, NULL), QRY_ERROR_OUT_OF_BOUNDS,
+          "(2147483647, 0, 0), number 0");
   REFUSED(qry_world_set_voxels(world, 0, corner, ones, 1, NULL), QRY_ERROR_OUT_OF_BOUNDS, "(8184, 4088, 8184)");
   memset(region, 1, sizeof region);
-  REFUSED(qry_world_write_region(world, 0, corner_min, corner_max, region, sizeof region, NULL), QRY_ERROR_OUT_OF_BOUNDS, "(8180, 4080, 8180)");
+  REFUSED(qry_world_write_region(world, 0, corner_min, corner_max, region, sizeof region, NULL),
+          QRY_ERROR_OUT_OF_BOUNDS, "(8180, 4080, 8180)");
   edit.shape = QRY_SHAPE_SPHERE;
   edit.a[0] = 8190;
   edit.radius = 5;
@@ -165,7 +171,8 @@ static void apply_to_model(model* m, const qry_edit* edit) {
           const int32_t p[3] = {x, y, z};
           inside = 1;
           for (i = 0; i < 3; ++i) {
-            const int32_t low = edit->a[i] < edit->b[i] ? edit->a[i] : edit->b[i], high = edit->a[i] < edit->b[i] ? edit->b[i] : edit->a[i];
+            const int32_t low = edit->a[i] < edit->b[i] ? edit->a[i] : edit->b[i],
+                          high = edit->a[i] < edit->b[i] ? edit->b[i] : edit->a[i];
             inside = inside && p[i] >= low && p[i] <= high;
           }
         } else {
@@ -274,11 +281,11 @@ static void edits_with_bad_numbers_are_refused(qry_context* context) {
   edit.stype = 0;
   REFUSED(qry_world_edit(world, &edit, NULL), QRY_ERROR_UNKNOWN_STRUCT, "QRY_STYPE_EDIT");
   REFUSED(qry_world_edit(world, NULL, NULL), QRY_ERROR_INVALID_ARGUMENT, "edit is NULL");
-#define WITH(member, value, part)                                            \
-  do {                                                                       \
-    qry_edit bad = QRY_EDIT_INIT;                                            \
-    bad.shape = QRY_SHAPE_SPHERE;                                            \
-    bad.member = (value);                                                    \
+#define WITH(member, value, part)                                                 \
+  do {                                                                            \
+    qry_edit bad = QRY_EDIT_INIT;                                                 \
+    bad.shape = QRY_SHAPE_SPHERE;                                                 \
+    bad.member = (value);                                                         \
     REFUSED(qry_world_edit(world, &bad, NULL), QRY_ERROR_INVALID_ARGUMENT, part); \
   } while (0)
   WITH(shape, 99, "edit->shape is 99");

@@ -4,8 +4,8 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "engine/sharing/light_tree.hpp"
 #include "engine/render/offscreen.hpp"
+#include "engine/sharing/light_tree.hpp"
 #include "tests/engine/test_device.hpp"
 #include "tests/engine/traced.hpp"
 
@@ -21,9 +21,11 @@ double light_of_cube(Vec point, Int3 voxel) {
   const Vec up{0, 1, 0};
   double sum = form_factor(point, up, {{x, y, z}, {x + 1, y, z}, {x + 1, y, z + 1}, {x, y, z + 1}});
   for (const double side : {x, x + 1})
-    if (side == x ? point[0] < x : point[0] > x + 1) sum += form_factor(point, up, {{side, y, z}, {side, y + 1, z}, {side, y + 1, z + 1}, {side, y, z + 1}});
+    if (side == x ? point[0] < x : point[0] > x + 1)
+      sum += form_factor(point, up, {{side, y, z}, {side, y + 1, z}, {side, y + 1, z + 1}, {side, y, z + 1}});
   for (const double side : {z, z + 1})
-    if (side == z ? point[2] < z : point[2] > z + 1) sum += form_factor(point, up, {{x, y, side}, {x + 1, y, side}, {x + 1, y + 1, side}, {x, y + 1, side}});
+    if (side == z ? point[2] < z : point[2] > z + 1)
+      sum += form_factor(point, up, {{x, y, side}, {x + 1, y, side}, {x + 1, y + 1, side}, {x, y + 1, side}});
   return sum;
 }
 
@@ -78,7 +80,8 @@ TEST_CASE("lights: small lamps light a floor as Lambert's formula says, and do a
   const auto check = [&](const char* when) {
     const Vec point{0.5, 1, 0.5};
     double expected = 0;
-    for (const auto& [voxel, material] : lamps) expected += linear(188) * double(world.palette.materials[material].emission) * light_of_cube(point, voxel);
+    for (const auto& [voxel, material] : lamps)
+      expected += linear(188) * double(world.palette.materials[material].emission) * light_of_cube(point, voxel);
     INFO(when);
     CHECK(mean_of(trace(world, down_at(0.5, 1, 0.5, 0.05, 8, 8), settings, 128)) == Approx(expected).epsilon(0.015));
   };
@@ -115,7 +118,8 @@ TEST_CASE("lights: whether they are asked for or found by chance, a picture conv
     settings.light_tree = true;
     const PathPicture asked = trace(world, view, settings, 1024);
     const double noise = rmse(chance, again), difference = rmse(chance, asked);
-    INFO("fog " << fog << ": by chance " << mean_of(chance) << " and " << mean_of(again) << ", differing by " << noise << "; asked " << mean_of(asked) << ", by " << difference);
+    INFO("fog " << fog << ": by chance " << mean_of(chance) << " and " << mean_of(again) << ", differing by " << noise
+                << "; asked " << mean_of(asked) << ", by " << difference);
     CHECK(mean_of(asked) == Approx((mean_of(chance) + mean_of(again)) / 2).epsilon(0.012));
     CHECK(difference < 1.1 * noise);
   }
@@ -127,7 +131,8 @@ TEST_CASE("lights: asked for, small lamps bring a quarter of the error with as m
   const Traced trace(*device);
   SceneWorld world(*device);
   fill_box(world, {0, 0, 0}, {63, 0, 63}, 1);
-  for (int32_t i = 0; i < 16; ++i) fill_box(world, {8 + 16 * (i % 4), 14, 8 + 16 * (i / 4)}, {8 + 16 * (i % 4), 14, 8 + 16 * (i / 4)}, 2);
+  for (int32_t i = 0; i < 16; ++i)
+    fill_box(world, {8 + 16 * (i % 4), 14, 8 + 16 * (i / 4)}, {8 + 16 * (i % 4), 14, 8 + 16 * (i / 4)}, 2);
   world.palette.materials[1] = diffuse_white(200);
   world.palette.materials[2] = lamp(30);
   RenderSettings settings = furnace(24, 24);

@@ -5,8 +5,8 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "engine/render/offscreen.hpp"
 #include "engine/pictures/path_tracer.hpp"
+#include "engine/render/offscreen.hpp"
 #include "tests/engine/test_device.hpp"
 #include "tests/engine/traced.hpp"
 
@@ -30,12 +30,14 @@ TEST_CASE("paths: in a furnace a white box cannot be told from the walls, chalk 
     world.palette.materials[1] = material;
     RenderSettings settings = furnace(24, 16);
     settings.sky_strength = 0.7f;
-    INFO("roughness " << material.roughness << ", metalness " << material.metalness << ", transparency " << material.transparency);
+    INFO("roughness " << material.roughness << ", metalness " << material.metalness << ", transparency "
+                      << material.transparency);
     CHECK(worst_of(trace(world, fitted(world, 24, 16), settings, 64), 0.7) < 0.004);
   }
 }
 
-TEST_CASE("paths: in a furnace no material sends out more light than falls on it, whatever its roughness and metalness") {
+TEST_CASE(
+    "paths: in a furnace no material sends out more light than falls on it, whatever its roughness and metalness") {
   Device* device = test::test_device();
   if (!device) return;
   const Traced trace(*device);
@@ -115,15 +117,16 @@ TEST_CASE("paths: a glowing wall lights a floor as Lambert's formula says") {
   }
 }
 
-TEST_CASE("paths: the sun on a floor is its strength times the cosine, in a block's shadow nothing, behind glass what "
-          "it lets through") {
+TEST_CASE(
+    "paths: the sun on a floor is its strength times the cosine, in a block's shadow nothing, behind glass what "
+    "it lets through") {
   Device* device = test::test_device();
   if (!device) return;
   const Traced trace(*device);
   SceneWorld world(*device);
   fill_box(world, {0, 0, 0}, {95, 0, 31}, 1);
-  fill_box(world, {4, 12, 4}, {27, 12, 27}, 2);     // an awning of glass
-  fill_box(world, {68, 12, 4}, {91, 12, 27}, 1);    // and an opaque one
+  fill_box(world, {4, 12, 4}, {27, 12, 27}, 2);   // an awning of glass
+  fill_box(world, {68, 12, 4}, {91, 12, 27}, 1);  // and an opaque one
   world.palette.materials[1] = diffuse_white(188);
   world.palette.materials[2] = diffuse_white();
   world.palette.materials[2].transparency = 0.75f;
@@ -142,7 +145,8 @@ TEST_CASE("paths: the sun on a floor is its strength times the cosine, in a bloc
   CHECK(at(48) == Approx(open).epsilon(0.003));
   CHECK(at(80) == Approx(0).margin(1e-6));
   // A. Fresnel's formulae; what a pane's two faces throw back and forth gets out in the end.
-  const double inside = std::sqrt(1 - 0.36 / 2.25), across = (0.8 - 1.5 * inside) / (0.8 + 1.5 * inside), along = (1.5 * 0.8 - inside) / (1.5 * 0.8 + inside);
+  const double inside = std::sqrt(1 - 0.36 / 2.25), across = (0.8 - 1.5 * inside) / (0.8 + 1.5 * inside),
+               along = (1.5 * 0.8 - inside) / (1.5 * 0.8 + inside);
   const double back = (across * across + along * along) / 2;
   CHECK(at(16) == Approx(open * 0.75 * (1 - back) / (1 + back)).epsilon(0.003));
 }
@@ -168,7 +172,8 @@ TEST_CASE("paths: sixteen times the paths have a quarter of the error, or less")
   const auto error = [&](uint32_t paths) {
     const PathPicture picture = trace(world, view, settings, paths);
     double sum = 0;
-    for (size_t i = 0; i < picture.radiance.size(); ++i) sum += std::pow(double(picture.radiance[i]) - double(reference.radiance[i]), 2);
+    for (size_t i = 0; i < picture.radiance.size(); ++i)
+      sum += std::pow(double(picture.radiance[i]) - double(reference.radiance[i]), 2);
     return std::sqrt(sum / double(picture.radiance.size()));
   };
   const double few = error(8), many = error(128);

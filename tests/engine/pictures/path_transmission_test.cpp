@@ -24,7 +24,8 @@ Material glass(float ior, float roughness = 0) {
 // Share that a border throws back of light that comes through air at this cosine. A. Fresnel, 1823.
 double thrown_back(double cosine, double ior) {
   const double inside = std::sqrt(1 - (1 - cosine * cosine) / (ior * ior));
-  const double across = (cosine - ior * inside) / (cosine + ior * inside), along = (ior * cosine - inside) / (ior * cosine + inside);
+  const double across = (cosine - ior * inside) / (cosine + ior * inside),
+               along = (ior * cosine - inside) / (ior * cosine + inside);
   return (across * across + along * along) / 2;
 }
 
@@ -38,9 +39,7 @@ void ball(SceneWorld& world, int32_t radius, uint8_t material) {
 }
 
 // A view so narrow that it is one ray, along `d` through `at`.
-View ray(Vec at, Vec d, double from) {
-  return look_at(at - from * d, at, 0.02, 4, 4);
-}
+View ray(Vec at, Vec d, double from) { return look_at(at - from * d, at, 0.02, 4, 4); }
 
 }  // namespace
 
@@ -73,7 +72,8 @@ TEST_CASE("transmission: in a furnace a clear ball cannot be told from the walls
   world.palette.materials[1] = glass(1.5f);
   world.palette.materials[1].g = 120;
   const PathPicture tinted = trace(world, view, settings, 16);
-  for (size_t i = 0; i < tinted.radiance.size(); i += 4) REQUIRE(tinted.radiance[i + 1] <= tinted.radiance[i] * 1.0001f);
+  for (size_t i = 0; i < tinted.radiance.size(); i += 4)
+    REQUIRE(tinted.radiance[i + 1] <= tinted.radiance[i] * 1.0001f);
 }
 
 TEST_CASE("transmission: a slab moves what lies behind it aside as Snell's law says") {
@@ -86,7 +86,8 @@ TEST_CASE("transmission: a slab moves what lies behind it aside as Snell's law s
     SceneWorld world(*device);
     fill_box(world, {-60, 20, -12}, {60, 20 + kThick - 1, 12}, 1);
     // Straight on, the ray through (0.5, 44) would come down at x = 44.5: bent, it comes down earlier.
-    const double inside = slope / double(ior), shift = kThick * (1 - inside / std::sqrt(1 - inside * inside)), x = 44.5 - shift;
+    const double inside = slope / double(ior), shift = kThick * (1 - inside / std::sqrt(1 - inside * inside)),
+                 x = 44.5 - shift;
     const auto column = int32_t(std::floor(x));
     fill_box(world, {-80, -1, -12}, {80, -1, 12}, 3);
     fill_box(world, {column, -1, -12}, {column, -1, 12}, 2);
@@ -104,16 +105,17 @@ TEST_CASE("transmission: a slab moves what lies behind it aside as Snell's law s
   }
 }
 
-TEST_CASE("transmission: light that came in by the top cannot leave by a side, and a slab swallows as much as its "
-          "thickness says") {
+TEST_CASE(
+    "transmission: light that came in by the top cannot leave by a side, and a slab swallows as much as its "
+    "thickness says") {
   Device* device = test_device();
   if (!device) return;
   const Traced trace(*device);
   {
     SceneWorld world(*device);
     fill_box(world, {0, 2, 0}, {15, 30, 15}, 1);
-    fill_box(world, {-60, 0, -60}, {90, 0, 90}, 2);   // a floor that glows
-    fill_box(world, {18, 1, -30}, {18, 30, 45}, 3);   // and a wall that glows more, as high as the glass
+    fill_box(world, {-60, 0, -60}, {90, 0, 90}, 2);  // a floor that glows
+    fill_box(world, {18, 1, -30}, {18, 30, 45}, 3);  // and a wall that glows more, as high as the glass
     world.palette.materials[1] = glass(1.5f);
     world.palette.materials[2] = lamp(1);
     world.palette.materials[3] = lamp(100);
@@ -135,8 +137,11 @@ TEST_CASE("transmission: light that came in by the top cannot leave by a side, a
     RenderSettings settings = furnace(4, 4);
     settings.sky_strength = 0;
     settings.bounces = 0;
-    const double back = 0.04, inside = std::pow(linear(90), 0.06 * thick), expected = (1 - back) * (1 - back) * std::pow(linear(90), 0.1) * inside / (1 - back * back * inside * inside);
+    const double back = 0.04, inside = std::pow(linear(90), 0.06 * thick),
+                 expected =
+                     (1 - back) * (1 - back) * std::pow(linear(90), 0.1) * inside / (1 - back * back * inside * inside);
     INFO(thick << " voxels thick");
-    CHECK(mean_of(trace(world, ray({0.3, 10.0 + thick, 0.4}, {0, -1, 0}, 30), settings, 2048)) == Approx(expected).epsilon(0.02));
+    CHECK(mean_of(trace(world, ray({0.3, 10.0 + thick, 0.4}, {0, -1, 0}, 30), settings, 2048)) ==
+          Approx(expected).epsilon(0.02));
   }
 }

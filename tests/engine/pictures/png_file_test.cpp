@@ -4,8 +4,8 @@
 #include <cmath>
 #include <fstream>
 
-#include "engine/render/camera.hpp"
 #include "engine/pictures/png_file.hpp"
+#include "engine/render/camera.hpp"
 #include "tests/test_data.hpp"
 
 using namespace quarry;
@@ -60,7 +60,8 @@ TEST_CASE("camera: look_at gives a right-handed frame and fit_camera puts every 
       glm::dvec3 position, target;
       fit_camera(bounds, 40, 16.0 / 9, azimuth, elevation, position, target);
       const View v = look_at(position, target, 40, 1600, 900);
-      const double right = std::hypot(v.right[0], std::hypot(v.right[1], v.right[2])), up = std::hypot(v.up[0], std::hypot(v.up[1], v.up[2]));
+      const double right = std::hypot(v.right[0], std::hypot(v.right[1], v.right[2])),
+                   up = std::hypot(v.up[0], std::hypot(v.up[1], v.up[2]));
       CHECK(right / up == Approx(16.0 / 9).epsilon(1e-5));
       CHECK(up == Approx(std::tan(20 * 3.14159265358979 / 180)).epsilon(1e-5));
       CHECK(v.up[1] >= 0);

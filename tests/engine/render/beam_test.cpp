@@ -100,7 +100,8 @@ TEST_CASE("beams: rays that start there hit what rays from the eye hit, in every
     for (int i = 0; i < 300; ++i) {
       const auto within = [&](int most) { return int(random() % uint32_t(2 * most)) - most; };
       const Int3 at{within(reach), within(std::min(reach, 4000)), within(reach)};
-      for (int k = 0; k < 64; ++k) voxels.push_back({{at.x + (k & 3), at.y + (k >> 2 & 3), at.z + (k >> 4)}, uint8_t(1 + i % 200)});
+      for (int k = 0; k < 64; ++k)
+        voxels.push_back({{at.x + (k & 3), at.y + (k >> 2 & 3), at.z + (k >> 4)}, uint8_t(1 + i % 200)});
     }
     SceneWorld world(*device);
     REQUIRE(world.set(voxels));

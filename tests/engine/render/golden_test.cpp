@@ -52,16 +52,17 @@ void things(const test::Put& put) {
 
 Palette things_palette() {
   Palette palette = Palette::standard();
-  const auto set = [&](int i, uint8_t r, uint8_t g, uint8_t b, float roughness, float metalness, float emission, float transparency) {
+  const auto set = [&](int i, uint8_t r, uint8_t g, uint8_t b, float roughness, float metalness, float emission,
+                       float transparency) {
     palette.materials[size_t(i)] = {r, g, b, 255, roughness, metalness, emission, transparency, 1.5f, {0, 0}};
   };
   set(1, 205, 190, 150, 0.95f, 0, 0, 0);
   set(2, 120, 100, 82, 0.95f, 0, 0, 0);
-  set(3, 255, 200, 90, 0.3f, 1, 0, 0);       // gold
+  set(3, 255, 200, 90, 0.3f, 1, 0, 0);        // gold
   set(4, 190, 235, 220, 0.05f, 0, 0, 0.85f);  // glass
-  set(5, 200, 55, 45, 0.4f, 0, 0, 0);        // lacquer
-  set(6, 255, 180, 80, 0.9f, 0, 5, 0);       // lamp
-  set(7, 228, 230, 236, 0.15f, 1, 0, 0);     // steel
+  set(5, 200, 55, 45, 0.4f, 0, 0, 0);         // lacquer
+  set(6, 255, 180, 80, 0.9f, 0, 5, 0);        // lamp
+  set(7, 228, 230, 236, 0.15f, 1, 0, 0);      // steel
   set(8, 236, 238, 242, 0.9f, 0, 0, 0);
   return palette;
 }
@@ -91,7 +92,8 @@ TEST_CASE("golden: each scene and view looks as it did when a person found it ri
   Device* device = test::test_device();
   if (!device) return;
   const bool write = std::getenv("QUARRY_GOLDEN_WRITE") != nullptr;
-  if (!write && !fs::exists(golden_dir())) return test::skip("no golden pictures at " + golden_dir().string() + ": set QUARRY_GOLDEN_DIR");
+  if (!write && !fs::exists(golden_dir()))
+    return test::skip("no golden pictures at " + golden_dir().string() + ": set QUARRY_GOLDEN_DIR");
   auto renderer = Renderer::create(*device);
   REQUIRE(renderer);
   for (const Golden& golden : kGolden) {
@@ -128,9 +130,10 @@ TEST_CASE("golden: each scene and view looks as it did when a person found it ri
     if (!same) {
       const fs::path dir = fs::temp_directory_path();
       (void)write_png(*picture, dir / (std::string("quarry-golden-") + golden.name + "-got.png"));
-      (void)write_png(test::difference_picture(*expected, *picture), dir / (std::string("quarry-golden-") + golden.name + "-difference.png"));
-      std::printf("golden %s: mean difference %.3f, %llu pixels far off; see %s/quarry-golden-%s-*.png\n", golden.name, d.mean, static_cast<unsigned long long>(d.far),
-                  dir.c_str(), golden.name);
+      (void)write_png(test::difference_picture(*expected, *picture),
+                      dir / (std::string("quarry-golden-") + golden.name + "-difference.png"));
+      std::printf("golden %s: mean difference %.3f, %llu pixels far off; see %s/quarry-golden-%s-*.png\n", golden.name,
+                  d.mean, static_cast<unsigned long long>(d.far), dir.c_str(), golden.name);
     }
     CHECK(same);
   }
@@ -203,8 +206,11 @@ TEST_CASE("golden: the load view shows each pixel in the colour of how full its 
     REQUIRE(picture);
     // shaders/library/ramp.glsl between its first two or its fourth and fifth colours; the face is shown at 0.72 + 0.28
     // * 0.84/|(0.35, 0.84, 0.42)|.
-    const float stops[8][3] = {{0.05f, 0.03f, 0.20f}, {0.12f, 0.20f, 0.62f}, {0.05f, 0.46f, 0.63f}, {0.12f, 0.62f, 0.38f}, {0.56f, 0.75f, 0.18f}, {0.95f, 0.78f, 0.15f}, {0.97f, 0.45f, 0.15f}, {1, 0.92f, 0.88f}};
-    const double place = double(bricks) / 4064 * 7, part = place - int(place), shape = 0.72 + 0.28 * 0.84 / std::sqrt(0.35 * 0.35 + 0.84 * 0.84 + 0.42 * 0.42);
+    const float stops[8][3] = {{0.05f, 0.03f, 0.20f}, {0.12f, 0.20f, 0.62f}, {0.05f, 0.46f, 0.63f},
+                               {0.12f, 0.62f, 0.38f}, {0.56f, 0.75f, 0.18f}, {0.95f, 0.78f, 0.15f},
+                               {0.97f, 0.45f, 0.15f}, {1, 0.92f, 0.88f}};
+    const double place = double(bricks) / 4064 * 7, part = place - int(place),
+                 shape = 0.72 + 0.28 * 0.84 / std::sqrt(0.35 * 0.35 + 0.84 * 0.84 + 0.42 * 0.42);
     for (size_t c = 0; c < 3; ++c) {
       const double ramp = stops[int(place)][c] * (1 - part) + stops[int(place) + 1][c] * part;
       const double light = (ramp <= 0.04045 ? ramp / 12.92 : std::pow((ramp + 0.055) / 1.055, 2.4)) * shape;
@@ -215,8 +221,9 @@ TEST_CASE("golden: the load view shows each pixel in the colour of how full its 
   }
 }
 
-TEST_CASE("golden: views of labels show the world's shape: the foot of a wall is darker than the open floor, unless no "
-          "rays are asked for") {
+TEST_CASE(
+    "golden: views of labels show the world's shape: the foot of a wall is darker than the open floor, unless no "
+    "rays are asked for") {
   Device* device = test::test_device();
   if (!device) return;
   auto renderer = Renderer::create(*device);

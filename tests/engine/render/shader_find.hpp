@@ -21,7 +21,9 @@ template <class Push>
 class ShaderFind {
  public:
   ShaderFind(engine::Device& device, std::span<const uint32_t> spirv)
-      : device_(device), offscreen_(*engine::Offscreen::create(device, "shader find")), start_(*engine::Timeline::create(device, "shader find")) {
+      : device_(device),
+        offscreen_(*engine::Offscreen::create(device, "shader find")),
+        start_(*engine::Timeline::create(device, "shader find")) {
     const engine::VulkanFunctions& vk = device.vk();
     const VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof(Push)};
     VkPipelineLayoutCreateInfo info{};
@@ -44,7 +46,8 @@ class ShaderFind {
 
   // Value and sectors read, of each key. `push`: all but the addresses of keys and answers, and the count. `ready`:
   // what to wait for.
-  std::vector<uint32_t> operator()(Push push, const std::vector<uint32_t>& keys, std::optional<engine::Device::TimelinePoint> ready = {}) {
+  std::vector<uint32_t> operator()(Push push, const std::vector<uint32_t>& keys,
+                                   std::optional<engine::Device::TimelinePoint> ready = {}) {
     auto in = engine::DeviceMemory::create(device_, engine::BufferMemory::host_upload, keys.size() * 4, "keys");
     auto out = engine::DeviceMemory::create(device_, engine::BufferMemory::host_readback, keys.size() * 8, "found");
     REQUIRE(in);

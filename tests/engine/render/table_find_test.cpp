@@ -19,7 +19,8 @@ using namespace engine;
 
 // The shader's answers beside the host's: how many keys are there, and most sectors read for one.
 template <class Table>
-std::pair<size_t, uint32_t> check_alike(const Table& table, const std::vector<uint32_t>& keys, const std::vector<uint32_t>& found) {
+std::pair<size_t, uint32_t> check_alike(const Table& table, const std::vector<uint32_t>& keys,
+                                        const std::vector<uint32_t>& found) {
   size_t unlike = 0, hits = 0;
   uint32_t deepest = 0;
   for (size_t i = 0; i < keys.size(); ++i) {
@@ -32,15 +33,17 @@ std::pair<size_t, uint32_t> check_alike(const Table& table, const std::vector<ui
   return {hits, deepest};
 }
 
-TEST_CASE("compact_find: GLSL and host answer alike, value and sectors read, in every format, for present, absent, "
-          "erased and stashed keys") {
+TEST_CASE(
+    "compact_find: GLSL and host answer alike, value and sectors read, in every format, for present, absent, "
+    "erased and stashed keys") {
   Device* device = test_device();
   if (!device) return;
   ShaderFind<QryCompactFindPush> find_in_shader(*device, k_compact_find_spirv);
   const auto executor = hashgrid::make_host_executor(2);
   for (const uint32_t pages : {1u, 3u, 1024u, 12288u}) {
     INFO(pages << " pages");
-    auto memory = DeviceMemory::create(*device, BufferMemory::host_upload, size_t{pages} * kQryPageBytes, "compact table");
+    auto memory =
+        DeviceMemory::create(*device, BufferMemory::host_upload, size_t{pages} * kQryPageBytes, "compact table");
     REQUIRE(memory);
     const hashgrid::CompactView table = hashgrid::compact_view((*memory)->mapped(), pages);
     REQUIRE(executor->compact().clear(table));
@@ -50,7 +53,8 @@ TEST_CASE("compact_find: GLSL and host answer alike, value and sectors read, in 
     // Neighbours in mixed order: full sectors, and in the larger tables the stash; some of them round a page's end.
     const uint64_t sectors = table.layout.table.pages * 1024ull;
     for (const uint64_t sector : {uint64_t{1022}, sectors / 2})
-      for (uint32_t i = 0; i < 300; ++i) keys.push_back(qry_unmix(uint32_t(((sector << 32) + sectors - 1) / sectors + i)));
+      for (uint32_t i = 0; i < 300; ++i)
+        keys.push_back(qry_unmix(uint32_t(((sector << 32) + sectors - 1) / sectors + i)));
     std::vector<uint32_t> values;
     for (const uint32_t key : keys) values.push_back(key * 0x9E3779B1u >> 1);
     REQUIRE(executor->compact().insert(table, keys.data(), values.data(), keys.size(), nullptr));
@@ -65,8 +69,9 @@ TEST_CASE("compact_find: GLSL and host answer alike, value and sectors read, in 
   }
 }
 
-TEST_CASE("grid_find: GLSL and host answer alike, value and sectors read, for plain keys and for rows, in homes, "
-          "second buckets and the stash") {
+TEST_CASE(
+    "grid_find: GLSL and host answer alike, value and sectors read, for plain keys and for rows, in homes, "
+    "second buckets and the stash") {
   Device* device = test_device();
   if (!device) return;
   ShaderFind<QryPairsFindPush> find_in_shader(*device, k_pairs_find_spirv);
@@ -74,9 +79,11 @@ TEST_CASE("grid_find: GLSL and host answer alike, value and sectors read, for pl
   for (const uint32_t locality : {kQryPlain, kQryRows})
     for (const uint32_t pages : {1u, 3u, 70u}) {
       INFO(pages << " pages, " << (locality == kQryRows ? "rows" : "plain"));
-      auto memory = DeviceMemory::create(*device, BufferMemory::host_upload, size_t{pages} * kQryPageBytes, "table of pairs");
+      auto memory =
+          DeviceMemory::create(*device, BufferMemory::host_upload, size_t{pages} * kQryPageBytes, "table of pairs");
       REQUIRE(memory);
-      const hashgrid::GridView first{static_cast<uint64_t*>((*memory)->mapped()), pages, 1, locality}, table{first.words, pages, 2, locality};
+      const hashgrid::GridView first{static_cast<uint64_t*>((*memory)->mapped()), pages, 1, locality},
+          table{first.words, pages, 2, locality};
       REQUIRE(executor->pairs().clear(first));
       // Rows of bricks with gaps, and keys by themselves: as many as the pages hold, and the first page as full as it
       // gets.

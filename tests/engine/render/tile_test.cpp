@@ -6,8 +6,8 @@
 #include <functional>
 #include <random>
 
-#include "engine/render/offscreen.hpp"
 #include "engine/pictures/path_tracer.hpp"
+#include "engine/render/offscreen.hpp"
 #include "tests/engine/scene_world.hpp"
 #include "tests/engine/test_device.hpp"
 
@@ -21,7 +21,8 @@ namespace {
 void tiled_things(const test::Put& put) {
   for (int z = 0; z < 72; ++z)
     for (int x = 0; x < 72; ++x)
-      for (int y = 0; y < 2 + (x * x / 97 + z * z / 61) % 5; ++y) put({x, y, z}, uint8_t(((x / 8 + z / 8) & 1) ? 1 : 2));
+      for (int y = 0; y < 2 + (x * x / 97 + z * z / 61) % 5; ++y)
+        put({x, y, z}, uint8_t(((x / 8 + z / 8) & 1) ? 1 : 2));
   for (int z = 10; z < 60; ++z)
     for (int y = 6; y < 30; ++y)
       for (int x = 8; x < 12; ++x) put({x + 14 * ((z / 10) % 4), y, z}, uint8_t(3 + (z / 10) % 4));
@@ -29,7 +30,8 @@ void tiled_things(const test::Put& put) {
 
 Palette tiled_palette() {
   Palette palette = Palette::standard();
-  const auto set = [&](size_t i, uint8_t r, uint8_t g, uint8_t b, float roughness, float metalness, float emission, float transparency) {
+  const auto set = [&](size_t i, uint8_t r, uint8_t g, uint8_t b, float roughness, float metalness, float emission,
+                       float transparency) {
     palette.materials[i] = {r, g, b, 255, roughness, metalness, emission, transparency, 1.5f, {0, 0}};
   };
   set(1, 205, 190, 150, 0.95f, 0, 0, 0);
@@ -49,13 +51,15 @@ std::vector<Tile> cuts_of(uint32_t width, uint32_t height, uint32_t grain, std::
     open.pop_back();
     const bool wide = t.width >= t.height;
     const uint32_t side = wide ? t.width : t.height;
-    if (side <= 2 * grain || uint64_t(t.width) * t.height < 400 || (uint64_t(t.width) * t.height < 4000 && random() % 3 == 0)) {
+    if (side <= 2 * grain || uint64_t(t.width) * t.height < 400 ||
+        (uint64_t(t.width) * t.height < 4000 && random() % 3 == 0)) {
       done.push_back(t);
       continue;
     }
     const uint32_t cut = grain * uint32_t(1 + random() % ((side - 1) / grain));
     open.push_back(wide ? Tile{t.x, t.y, cut, t.height} : Tile{t.x, t.y, t.width, cut});
-    open.push_back(wide ? Tile{t.x + cut, t.y, t.width - cut, t.height} : Tile{t.x, t.y + cut, t.width, t.height - cut});
+    open.push_back(wide ? Tile{t.x + cut, t.y, t.width - cut, t.height}
+                        : Tile{t.x, t.y + cut, t.width, t.height - cut});
   }
   std::shuffle(done.begin(), done.end(), random);
   return done;
@@ -66,20 +70,24 @@ Result<Picture> in_tiles(Device& device, uint32_t width, uint32_t height, const 
                          const std::function<Result<void>(VkCommandBuffer, VkImageView, const Tile&)>& record) {
   QRY_TRY_ASSIGN(auto offscreen, Offscreen::create(device, "a picture in tiles"));
   QRY_TRY_ASSIGN(auto image, TargetImage::create(device, width, height));
-  QRY_TRY_ASSIGN(auto pixels, DeviceMemory::create(device, BufferMemory::host_readback, uint64_t(width) * height * 4, "a picture in tiles"));
+  QRY_TRY_ASSIGN(auto pixels, DeviceMemory::create(device, BufferMemory::host_readback, uint64_t(width) * height * 4,
+                                                   "a picture in tiles"));
   const VulkanFunctions& vk = device.vk();
   for (size_t i = 0; i < tiles.size(); ++i) {
     QRY_TRY_ASSIGN(auto commands, offscreen->begin());
-    image_barrier(vk, commands, image->image(), i ? VK_IMAGE_LAYOUT_GENERAL : VK_IMAGE_LAYOUT_UNDEFINED, VK_IMAGE_LAYOUT_GENERAL, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
-                  VK_ACCESS_SHADER_WRITE_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_WRITE_BIT);
+    image_barrier(vk, commands, image->image(), i ? VK_IMAGE_LAYOUT_GENERAL : VK_IMAGE_LAYOUT_UNDEFINED,
+                  VK_IMAGE_LAYOUT_GENERAL, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_WRITE_BIT,
+                  VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_WRITE_BIT);
     QRY_TRY(record(commands, image->view(), tiles[i]));
     if (i + 1 == tiles.size()) {
-      image_barrier(vk, commands, image->image(), VK_IMAGE_LAYOUT_GENERAL, VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
-                    VK_ACCESS_SHADER_WRITE_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_READ_BIT);
+      image_barrier(vk, commands, image->image(), VK_IMAGE_LAYOUT_GENERAL, VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL,
+                    VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_WRITE_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT,
+                    VK_ACCESS_TRANSFER_READ_BIT);
       VkBufferImageCopy copy{};
       copy.imageSubresource = {VK_IMAGE_ASPECT_COLOR_BIT, 0, 0, 1};
       copy.imageExtent = {width, height, 1};
-      vk.vkCmdCopyImageToBuffer(commands, image->image(), VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, pixels->buffer(), 1, &copy);
+      vk.vkCmdCopyImageToBuffer(commands, image->image(), VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, pixels->buffer(), 1,
+                                &copy);
       host_read_barrier(vk, commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT);
     }
     QRY_TRY(offscreen->submit_and_wait({}));
@@ -94,7 +102,8 @@ Result<Picture> in_tiles(Device& device, uint32_t width, uint32_t height, const 
 
 size_t unlike(const Picture& a, const Picture& b) {
   size_t count = a.rgba.size() == b.rgba.size() ? 0 : 1;
-  for (size_t i = 0; i < std::min(a.rgba.size(), b.rgba.size()); i += 4) count += std::memcmp(&a.rgba[i], &b.rgba[i], 4) != 0;
+  for (size_t i = 0; i < std::min(a.rgba.size(), b.rgba.size()); i += 4)
+    count += std::memcmp(&a.rgba[i], &b.rgba[i], 4) != 0;
   return count;
 }
 
@@ -112,8 +121,12 @@ struct Case {
 const Case kCases[] = {
     {"shaded", [](RenderSettings&) {}},
     {"shaded, four rays a pixel", [](RenderSettings& s) { s.samples = 2; }},
-    {"shaded, outline, soft shadows", [](RenderSettings& s) { s.highlight = true, s.highlight_box = {{20, 2, 20}, {40, 20, 44}}, s.shadow_rays = 3; }},
-    {"shaded, ground, no background", [](RenderSettings& s) { s.ground = true, s.background = Background::none, s.samples = 2; }},
+    {"shaded, outline, soft shadows",
+     [](RenderSettings& s) {
+       s.highlight = true, s.highlight_box = {{20, 2, 20}, {40, 20, 44}}, s.shadow_rays = 3;
+     }},
+    {"shaded, ground, no background",
+     [](RenderSettings& s) { s.ground = true, s.background = Background::none, s.samples = 2; }},
     {"shaded, fog, no ambient rays", [](RenderSettings& s) { s.fog_distance = 90, s.ambient_rays = 0; }},
     {"shaded, from beams", [](RenderSettings& s) { s.beams = Beams::always; }},
     {"albedo", [](RenderSettings& s) { s.view = DebugView::albedo; }},
@@ -151,9 +164,11 @@ TEST_CASE("tiles: a picture made of them is the picture made at once, bit for bi
       REQUIRE(whole);
       const std::vector<Tile> tiles = cuts_of(settings.width, settings.height, 1, random);
       REQUIRE(tiles.size() > 2);
-      const auto pieces = in_tiles(*device, settings.width, settings.height, tiles, [&](VkCommandBuffer commands, VkImageView target, const Tile& tile) {
-        return (*renderer)->record(commands, world.shared(), view, settings, target, 0, tile);
-      });
+      const auto pieces =
+          in_tiles(*device, settings.width, settings.height, tiles,
+                   [&](VkCommandBuffer commands, VkImageView target, const Tile& tile) {
+                     return (*renderer)->record(commands, world.shared(), view, settings, target, 0, tile);
+                   });
       REQUIRE(pieces);
       CHECK(unlike(*whole, *pieces) == 0);
     }
@@ -170,15 +185,17 @@ TEST_CASE("tiles: what lies outside the tile is left as it is") {
   RenderSettings settings;
   settings.width = 96;
   settings.height = 64;
-  const View view = view_from(world.world(), settings.width, settings.height), other = look_at({-90, 70, -80}, {36, 8, 36}, 50, 96, 64);
+  const View view = view_from(world.world(), settings.width, settings.height),
+             other = look_at({-90, 70, -80}, {36, 8, 36}, 50, 96, 64);
   const auto before = (*renderer)->render(world.rendered(), view, settings);
   const auto after = (*renderer)->render(world.rendered(), other, settings);
   REQUIRE((before && after));
   const Tile tile{21, 13, 37, 29};
   // The whole first, then one tile from elsewhere.
-  const auto mixed = in_tiles(*device, 96, 64, {{0, 0, 96, 64}, tile}, [&](VkCommandBuffer commands, VkImageView target, const Tile& t) {
-    return (*renderer)->record(commands, world.shared(), t == tile ? other : view, settings, target, 0, t);
-  });
+  const auto mixed = in_tiles(
+      *device, 96, 64, {{0, 0, 96, 64}, tile}, [&](VkCommandBuffer commands, VkImageView target, const Tile& t) {
+        return (*renderer)->record(commands, world.shared(), t == tile ? other : view, settings, target, 0, t);
+      });
   REQUIRE(mixed);
   size_t wrong = 0;
   for (uint32_t y = 0; y < 64; ++y)
@@ -215,16 +232,19 @@ TEST_CASE("tiles: light paths in tiles are the light paths of the whole picture,
       std::vector<Tile> all;
       std::vector<uint32_t> first, count;
       const auto add = [&](uint32_t first_step, uint32_t steps) {
-        for (const Tile& tile : tiled ? cuts_of(settings.width, settings.height, 4, random) : std::vector<Tile>{{0, 0, settings.width, settings.height}})
+        for (const Tile& tile : tiled ? cuts_of(settings.width, settings.height, 4, random)
+                                      : std::vector<Tile>{{0, 0, settings.width, settings.height}})
           all.push_back(tile), first.push_back(first_step), count.push_back(steps);
       };
       for (uint32_t step = 0; step < single; ++step) add(step, 1);
       if (single % path == 0) add(single, path);
       size_t at = 0;
-      return in_tiles(*device, settings.width, settings.height, all, [&](VkCommandBuffer commands, VkImageView target, const Tile& tile) {
-        const size_t now = at++;
-        return (*tracer)->record(commands, world.shared(), view, settings, first[now], count[now], target, 0, tiled ? std::optional(tile) : std::nullopt);
-      });
+      return in_tiles(*device, settings.width, settings.height, all,
+                      [&](VkCommandBuffer commands, VkImageView target, const Tile& tile) {
+                        const size_t now = at++;
+                        return (*tracer)->record(commands, world.shared(), view, settings, first[now], count[now],
+                                                 target, 0, tiled ? std::optional(tile) : std::nullopt);
+                      });
     };
     const auto whole = picture(false), pieces = picture(true);
     REQUIRE(whole);
@@ -234,7 +254,8 @@ TEST_CASE("tiles: light paths in tiles are the light paths of the whole picture,
   }
 }
 
-TEST_CASE("tiles: one that is no part of the picture is refused, and so is one of light paths that cuts a block of pixels") {
+TEST_CASE(
+    "tiles: one that is no part of the picture is refused, and so is one of light paths that cuts a block of pixels") {
   Device* device = test::test_device();
   if (!device) return;
   auto renderer = Renderer::create(*device);
@@ -247,7 +268,8 @@ TEST_CASE("tiles: one that is no part of the picture is refused, and so is one o
   settings.height = 48;
   const View view = view_from(world.world(), 64, 48);
   REQUIRE(world.rendered().publish());
-  for (const Tile& tile : {Tile{0, 0, 65, 1}, Tile{0, 0, 0, 4}, Tile{64, 0, 1, 1}, Tile{60, 40, 4, 9}, Tile{8, 8, ~0u, 8}}) {
+  for (const Tile& tile :
+       {Tile{0, 0, 65, 1}, Tile{0, 0, 0, 4}, Tile{64, 0, 1, 1}, Tile{60, 40, 4, 9}, Tile{8, 8, ~0u, 8}}) {
     const auto refused = (*renderer)->record(VK_NULL_HANDLE, world.shared(), view, settings, VK_NULL_HANDLE, 0, tile);
     REQUIRE(!refused);
     CHECK(refused.error().code == ErrorCode::invalid_argument);

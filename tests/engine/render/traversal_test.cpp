@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // traversal_test.cpp - the ray-marcher against a voxel-by-voxel traversal in double precision: the same voxel, the same
 // depth, for every kind of world and ray.
-#include <catch2/catch.hpp>
 #include <algorithm>
+#include <catch2/catch.hpp>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <random>
 
-#include "engine/render/ray_marcher.hpp"
 #include "base/parallel.hpp"
+#include "engine/render/ray_marcher.hpp"
 #include "hashgrid/pairs/view.hpp"
 #include "tests/engine/ray_reference.hpp"
 #include "tests/engine/scene_world.hpp"
@@ -42,7 +42,8 @@ Rays random_rays(const World& world, const Box3& bounds, size_t count, uint32_t 
   std::normal_distribution<double> normal;
   Rays rays;
   const double low[3] = {double(bounds.min.x), double(bounds.min.y), double(bounds.min.z)};
-  const double size[3] = {double(bounds.max.x) + 1 - low[0], double(bounds.max.y) + 1 - low[1], double(bounds.max.z) + 1 - low[2]};
+  const double size[3] = {double(bounds.max.x) + 1 - low[0], double(bounds.max.y) + 1 - low[1],
+                          double(bounds.max.z) + 1 - low[2]};
   const double reach = std::max({size[0], size[1], size[2]});
   while (rays.size() < count) {
     const size_t kind = rays.size() % 8;
@@ -86,25 +87,33 @@ struct Comparison {
 Comparison compare(const World& world, const Box3& bounds, const Rays& rays, const std::vector<Hit>& hits) {
   std::vector<test::ReferenceHit> expected(rays.size());
   parallel_for(rays.size(), 256, [&](size_t begin, size_t end) {
-    for (size_t i = begin; i < end; ++i) expected[i] = test::trace_reference(world, bounds, &rays.origins[i * 3], &rays.directions[i * 3]);
+    for (size_t i = begin; i < end; ++i)
+      expected[i] = test::trace_reference(world, bounds, &rays.origins[i * 3], &rays.directions[i * 3]);
   });
   Comparison out;
   for (size_t i = 0; i < rays.size(); ++i) {
     const auto& e = expected[i];
     const Hit& h = hits[i];
     out.hits += e.hit;
-    const bool same = e.hit == (h.t >= 0) && (!e.hit || (e.voxel == h.voxel && std::abs(e.t - h.t) < 1e-3 + 1e-6 * e.t && world.get(e.voxel) == h.material));
+    const bool same =
+        e.hit == (h.t >= 0) &&
+        (!e.hit || (e.voxel == h.voxel && std::abs(e.t - h.t) < 1e-3 + 1e-6 * e.t && world.get(e.voxel) == h.material));
     if (same) continue;
     if (e.edge_distance < 1e-3) {
       ++out.near_edge;
       continue;
     }
     if (!out.wrong++) {
-      const auto text = [](Int3 v) { return std::to_string(v.x) + "," + std::to_string(v.y) + "," + std::to_string(v.z); };
+      const auto text = [](Int3 v) {
+        return std::to_string(v.x) + "," + std::to_string(v.y) + "," + std::to_string(v.z);
+      };
       char rays_text[200];
-      std::snprintf(rays_text, sizeof rays_text, "ray %zu o=(%.9g %.9g %.9g) d=(%.9g %.9g %.9g) edge %.3g", i, double(rays.origins[i * 3]), double(rays.origins[i * 3 + 1]),
-                    double(rays.origins[i * 3 + 2]), double(rays.directions[i * 3]), double(rays.directions[i * 3 + 1]), double(rays.directions[i * 3 + 2]), e.edge_distance);
-      out.first_wrong = std::string(rays_text) + ": expected " + (e.hit ? text(e.voxel) + " at " + std::to_string(e.t) : "nothing") + ", got " +
+      std::snprintf(rays_text, sizeof rays_text, "ray %zu o=(%.9g %.9g %.9g) d=(%.9g %.9g %.9g) edge %.3g", i,
+                    double(rays.origins[i * 3]), double(rays.origins[i * 3 + 1]), double(rays.origins[i * 3 + 2]),
+                    double(rays.directions[i * 3]), double(rays.directions[i * 3 + 1]),
+                    double(rays.directions[i * 3 + 2]), e.edge_distance);
+      out.first_wrong = std::string(rays_text) + ": expected " +
+                        (e.hit ? text(e.voxel) + " at " + std::to_string(e.t) : "nothing") + ", got " +
                         (h.t >= 0 ? text(h.voxel) + " at " + std::to_string(h.t) : "nothing");
     }
   }
@@ -141,9 +150,11 @@ TEST_CASE("traverse: 20 kinds of world x random rays give the voxel and depth of
     const Comparison c = compare(scene.world(), bounds, rays, *hits);
     const auto compared = std::chrono::steady_clock::now();
     INFO(c.first_wrong);
-    std::printf("%-24s %7zu rays %7llu hits %4llu differ at an edge %4llu wrong; traced in %.2f s, walked in %.2f s\n", kind.name, rays.size(),
-                static_cast<unsigned long long>(c.hits), static_cast<unsigned long long>(c.near_edge), static_cast<unsigned long long>(c.wrong),
-                std::chrono::duration<double>(traced - start).count(), std::chrono::duration<double>(compared - traced).count());
+    std::printf("%-24s %7zu rays %7llu hits %4llu differ at an edge %4llu wrong; traced in %.2f s, walked in %.2f s\n",
+                kind.name, rays.size(), static_cast<unsigned long long>(c.hits),
+                static_cast<unsigned long long>(c.near_edge), static_cast<unsigned long long>(c.wrong),
+                std::chrono::duration<double>(traced - start).count(),
+                std::chrono::duration<double>(compared - traced).count());
     std::fflush(stdout);
     CHECK(c.wrong == 0);
     CHECK(c.near_edge <= 1 + rays.size() / 2000);
@@ -170,15 +181,15 @@ TEST_CASE("traverse: a ray along a face belongs to the voxel on its upper side, 
     expected.push_back(voxel);
     depth.push_back(t);
   };
-  expect(-5, 0, 0, 1, 0, 0, {0, 0, 0}, 5);          // along an edge of the grid
-  expect(-5, 1, 0.5, 1, 0, 0, {0, 1, 0}, 5);        // along the face between y 0 and 1
-  expect(7, 0, 0.5, -1, 0, 0, {1, 0, 0}, 5);        // backwards
+  expect(-5, 0, 0, 1, 0, 0, {0, 0, 0}, 5);    // along an edge of the grid
+  expect(-5, 1, 0.5, 1, 0, 0, {0, 1, 0}, 5);  // along the face between y 0 and 1
+  expect(7, 0, 0.5, -1, 0, 0, {1, 0, 0}, 5);  // backwards
   expect(0, -3, 0, 0, 1, 0, {0, 0, 0}, 3);
   expect(0.5, 6, 0, 0, -1, 0, {0, 1, 0}, 4);
   expect(0, 0, 9, 0, 0, -1, {0, 0, 1}, 7);
-  expect(0.5, 0.5, 0.5, 0, 0, 1, {0, 0, 0}, 0);     // from inside
-  expect(1, 0.5, 0.5, 1, 0, 0, {1, 0, 0}, 0);       // from a face
-  expect(0, 0, 0, -1, -1, -1, {0, 0, 0}, 0);        // from a corner, outwards: the corner is the voxel's
+  expect(0.5, 0.5, 0.5, 0, 0, 1, {0, 0, 0}, 0);  // from inside
+  expect(1, 0.5, 0.5, 1, 0, 0, {1, 0, 0}, 0);    // from a face
+  expect(0, 0, 0, -1, -1, -1, {0, 0, 0}, 0);     // from a corner, outwards: the corner is the voxel's
   auto hits = (*renderer)->trace(scene.rendered(), rays.origins, rays.directions);
   REQUIRE(hits);
   for (size_t i = 0; i < expected.size(); ++i) {
@@ -201,7 +212,8 @@ TEST_CASE("traverse: rays that cannot hit end, whatever their numbers") {
   REQUIRE(scene.set({{{3, 3, 3}, 1}, {{-8192, -4096, -8192}, 2}, {{8191, 4095, 8183}, 3}}));
   const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
   const std::vector<float> origins = {0, 0, 0, nan, 0, 0, inf, 0, 0, 0, 0, 0, 0, 0, 0, 1e30f, 0, 0, 3.5f, 3.5f, 3.5f};
-  const std::vector<float> directions = {0, 0, 0, 1, 0, 0, -1, 0, 0, nan, 1, 0, 1e-30f, -1e-30f, 1e-38f, -1, 0, 0, 0, 0, 0};
+  const std::vector<float> directions = {0, 0,      0,       1,      0,  0, -1, 0, 0, nan, 1,
+                                         0, 1e-30f, -1e-30f, 1e-38f, -1, 0, 0,  0, 0, 0};
   auto hits = (*renderer)->trace(scene.rendered(), origins, directions);
   REQUIRE(hits);
   for (size_t i = 0; i + 1 < hits->size(); ++i) CHECK((*hits)[i].t < 0);
@@ -241,18 +253,30 @@ TEST_CASE("traverse: more than 128 MiB of materials read right on both sides of 
   auto hits = (*renderer)->trace(scene.rendered(), rays.origins, rays.directions);
   REQUIRE(hits);
   size_t wrong = 0;
-  for (size_t i = 0; i < expected.size(); ++i) wrong += (*hits)[i].voxel != expected[i] || (*hits)[i].material != scene.world().get(expected[i]);
+  for (size_t i = 0; i < expected.size(); ++i)
+    wrong += (*hits)[i].voxel != expected[i] || (*hits)[i].material != scene.world().get(expected[i]);
   CHECK(wrong == 0);
 }
 
-TEST_CASE("traverse: rays that share one direction to the sun meet what rays that each find their own ray setup do, in "
-          "every octant") {
+TEST_CASE(
+    "traverse: rays that share one direction to the sun meet what rays that each find their own ray setup do, in "
+    "every octant") {
   Device* device = test::test_device();
   if (!device) return;
   auto renderer = Renderer::create(*device);
   REQUIRE(renderer);
-  constexpr float kSuns[][3] = {{-0.43f, 0.77f, -0.37f}, {0.43f, 0.77f, -0.37f}, {-0.43f, 0.77f, 0.37f},   {0.43f, 0.2f, 0.37f}, {-0.43f, -0.77f, -0.37f}, {0.43f, -0.77f, -0.1f},
-                                {-0.43f, -0.3f, 0.37f},  {0.43f, -0.77f, 0.37f}, {0, 1, 0}, {0, -1, 0}, {-1, 0, 0}, {0, 0.6f, 0.8f}};
+  constexpr float kSuns[][3] = {{-0.43f, 0.77f, -0.37f},
+                                {0.43f, 0.77f, -0.37f},
+                                {-0.43f, 0.77f, 0.37f},
+                                {0.43f, 0.2f, 0.37f},
+                                {-0.43f, -0.77f, -0.37f},
+                                {0.43f, -0.77f, -0.1f},
+                                {-0.43f, -0.3f, 0.37f},
+                                {0.43f, -0.77f, 0.37f},
+                                {0, 1, 0},
+                                {0, -1, 0},
+                                {-1, 0, 0},
+                                {0, 0.6f, 0.8f}};
   RenderSettings settings;
   settings.width = 192;
   settings.height = 128;
@@ -264,7 +288,8 @@ TEST_CASE("traverse: rays that share one direction to the sun meet what rays tha
     SceneWorld scene(*device);
     REQUIRE(scene.fill(test::scene_kind(name)));
     const Box3 bounds = scene.world().bounds();
-    const double low[3] = {double(bounds.min.x), double(bounds.min.y), double(bounds.min.z)}, high[3] = {bounds.max.x + 1.0, bounds.max.y + 1.0, bounds.max.z + 1.0};
+    const double low[3] = {double(bounds.min.x), double(bounds.min.y), double(bounds.min.z)},
+                 high[3] = {bounds.max.x + 1.0, bounds.max.y + 1.0, bounds.max.z + 1.0};
     size_t lit = 0, dark = 0;
     for (const float(&sun)[3] : kSuns) {
       INFO(name << ", sun at " << sun[0] << ", " << sun[1] << ", " << sun[2]);
@@ -286,7 +311,9 @@ TEST_CASE("traverse: rays that share one direction to the sun meet what rays tha
       }
       size_t differing = 0;
       for (size_t i = 0; i < pictures[0].size(); i += 4) {
-        const auto same = [&](const std::vector<uint8_t>& a, const std::vector<uint8_t>& b) { return std::equal(&a[i], &a[i] + 4, &b[i]); };
+        const auto same = [&](const std::vector<uint8_t>& a, const std::vector<uint8_t>& b) {
+          return std::equal(&a[i], &a[i] + 4, &b[i]);
+        };
         differing += !same(pictures[1], pictures[2]);
         (same(pictures[1], pictures[0]) ? lit : dark) += 1;
       }

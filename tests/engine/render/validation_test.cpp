@@ -9,6 +9,7 @@
 TEST_CASE("validation: core and synchronisation validation had nothing to say about all tests above") {
   quarry::engine::Device* device = quarry::test::test_device();
   if (!device) return;
-  if (!quarry::test::test_device_validates()) return quarry::test::skip("the Vulkan validation layer is not installed (Debian package vulkan-validationlayers)");
+  if (!quarry::test::test_device_validates())
+    return quarry::test::skip("the Vulkan validation layer is not installed (Debian package vulkan-validationlayers)");
   CHECK(device->validation_errors() == 0);
 }

@@ -21,6 +21,7 @@ void main() {
   const uint i = gl_GlobalInvocationID.x;
   if (i >= push.count) return;
   uint sectors;
-  const uint value = qry_grid_find_local(push.grid_words, push.page_count, push.locality, QryKeys(push.keys).at[i], sectors);
+  const uint value =
+      qry_grid_find_local(push.grid_words, push.page_count, push.locality, QryKeys(push.keys).at[i], sectors);
   QryFound(push.found).at[i] = uvec2(value, sectors);
 }

@@ -47,7 +47,8 @@ void take_cell(const Image& image, uint32_t index, std::vector<Face>& out) {
       const auto face = image.at<QryLightFace>(image.lights.faces, cell.first + i);
       sum += image.lights.powers[face.place >> 8];
       REQUIRE(face.cumulative == sum);
-      const Int3 voxel{int32_t(cell.x * 4 + (face.place & 3)), int32_t(cell.y * 4 + (face.place >> 2 & 3)), int32_t(cell.z * 4 + (face.place >> 4 & 3))};
+      const Int3 voxel{int32_t(cell.x * 4 + (face.place & 3)), int32_t(cell.y * 4 + (face.place >> 2 & 3)),
+                       int32_t(cell.z * 4 + (face.place >> 4 & 3))};
       out.emplace_back(voxel + kWorldMin, direction, face.place >> 8);
     }
     REQUIRE(cell.powers[direction] == sum);
@@ -154,7 +155,8 @@ struct Lit {
   }
 };
 
-std::map<Int3, uint8_t> random_block(std::mt19937& random, Int3 low, int32_t edge, std::initializer_list<uint8_t> materials) {
+std::map<Int3, uint8_t> random_block(std::mt19937& random, Int3 low, int32_t edge,
+                                     std::initializer_list<uint8_t> materials) {
   std::map<Int3, uint8_t> voxels;
   for (int32_t z = 0; z < edge; ++z)
     for (int32_t y = 0; y < edge; ++y)
@@ -169,7 +171,7 @@ TEST_CASE("light tree: every emissive face that touches air is in it, once") {
   Lit lit;
   // Air, stone and an emissive one, across bricks and the origin.
   lit.put(random_block(random, {-13, -9, -11}, 21, {0, 0, 1, 3, 4, 5}));
-  lit.put(random_block(random, {500, 100, -700}, 12, {3}));                  // solid: its surface alone
+  lit.put(random_block(random, {500, 100, -700}, 12, {3}));  // solid: its surface alone
   // The world's borders.
   lit.put({{kWorldMin, 3}, {{kWorldMax.x, kWorldMax.y, 0}, 4}, {{0, kWorldMax.y, kWorldMin.z}, 3}});
   CHECK(lit.tree.face_count() == 0);
@@ -187,12 +189,16 @@ TEST_CASE("light tree: after edits it is byte for byte what a new one would be")
   lit.tree.update(lit.world, lit.palette);
   uint64_t version = lit.tree.version();
   for (int round = 0; round < 40; ++round) {
-    const auto somewhere = [&] { return Int3{int32_t(random() % 40) - 16, int32_t(random() % 32) - 4, int32_t(random() % 40) - 16}; };
+    const auto somewhere = [&] {
+      return Int3{int32_t(random() % 40) - 16, int32_t(random() % 32) - 4, int32_t(random() % 40) - 16};
+    };
     switch (round % 4) {
-      case 0: lit.put({{somewhere(), 3}}); break;                                   // a lamp more
+      case 0:
+        lit.put({{somewhere(), 3}});
+        break;  // a lamp more
       // What was hidden may come to light, in the next brick too.
       case 1: lit.put({{somewhere(), 0}, {somewhere(), 0}}); break;
-      case 2: lit.put(random_block(random, somewhere(), 8, {1})); break;            // buried
+      case 2: lit.put(random_block(random, somewhere(), 8, {1})); break;  // buried
       default: lit.put(random_block(random, somewhere(), 9, {0, 0, 4, 3})); break;
     }
     if (round % 3 == 1) continue;  // two edits at once
@@ -232,7 +238,8 @@ TEST_CASE("light tree: beyond its limit the strongest cells are kept, and edits 
   CHECK(lit.tree.face_count() <= kLimit);
   CHECK(lit.tree.face_count() > kLimit - 64 * 6);
   const std::vector<Face> kept = faces_of(lit.tree);
-  CHECK(size_t(std::count_if(kept.begin(), kept.end(), [](const Face& f) { return std::get<2>(f) == 3; })) == strong * 6);
+  CHECK(size_t(std::count_if(kept.begin(), kept.end(), [](const Face& f) { return std::get<2>(f) == 3; })) ==
+        strong * 6);
   lit.tree.update(lit.world, lit.palette);  // nothing has changed
   // Most lamps go: the faint ones that were left out come in.
   std::map<Int3, uint8_t> away;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // modes_test.cpp - one world through every sharing mode: the same picture, also after edits, growth and removal. And
 // the look-up in GLSL against the host's.
-#include <catch2/catch.hpp>
 #include <algorithm>
+#include <catch2/catch.hpp>
 #include <random>
 
 #include "engine/render/ray_marcher.hpp"
 #include "find_spirv.h"
 #include "hashgrid/pairs/view.hpp"
 #include "tests/engine/picture_compare.hpp"
-#include "tests/engine/scene_world.hpp"
 #include "tests/engine/render/shader_find.hpp"
+#include "tests/engine/scene_world.hpp"
 #include "tests/engine/test_device.hpp"
 #include "tests/test_data.hpp"
 
@@ -35,7 +35,8 @@ std::vector<std::vector<std::pair<Int3, uint8_t>>> edits() {
       for (int x = 90; x < 156; ++x) all[2].push_back({{x, y, z}, 0});
   for (int z = 0; z < 18; ++z)  // 18^3 new bricks: the table grows
     for (int y = 0; y < 18; ++y)
-      for (int x = 0; x < 18; ++x) all[3].push_back({{200 + x * 8, y * 8, -100 + z * 8}, uint8_t(1 + (x + y + z) % 255)});
+      for (int x = 0; x < 18; ++x)
+        all[3].push_back({{200 + x * 8, y * 8, -100 + z * 8}, uint8_t(1 + (x + y + z) % 255)});
   return all;
 }
 
@@ -121,8 +122,10 @@ TEST_CASE("sharing: a world in other memory is refused where the device cannot r
   CHECK(point.error().message.find("SharedWorld::memory()") != std::string::npos);
 }
 
-TEST_CASE("grid_find: GLSL and host answer alike, value and sectors read, for present, absent and erased keys in "
-          "crowded pages", "[cuda]") {
+TEST_CASE(
+    "grid_find: GLSL and host answer alike, value and sectors read, for present, absent and erased keys in "
+    "crowded pages",
+    "[cuda]") {
   Device* device = test::test_device();
   if (!device) return;
   test::ShaderFind<QryFindPush> find_in_shader(*device, k_find_spirv);

@@ -28,7 +28,8 @@ std::array<float, 6> box_of(SceneWorld& world) {
 
 constexpr uint32_t kWidth = 128, kHeight = 72;
 
-std::vector<uint8_t> picture(Renderer& renderer, SceneWorld& world, const View& view, DebugView what = DebugView::shaded) {
+std::vector<uint8_t> picture(Renderer& renderer, SceneWorld& world, const View& view,
+                             DebugView what = DebugView::shaded) {
   RenderSettings settings;
   settings.width = kWidth;
   settings.height = kHeight;
@@ -40,7 +41,9 @@ std::vector<uint8_t> picture(Renderer& renderer, SceneWorld& world, const View& 
 
 }  // namespace
 
-TEST_CASE("packed world: every kind of world looks the same to the byte, shaded and by material, packed, and turned back", "[cuda]") {
+TEST_CASE(
+    "packed world: every kind of world looks the same to the byte, shaded and by material, packed, and turned back",
+    "[cuda]") {
   Device* device = test::test_device();
   if (!device) return;
   auto renderer = Renderer::create(*device);
@@ -64,8 +67,10 @@ TEST_CASE("packed world: every kind of world looks the same to the byte, shaded 
   }
 }
 
-TEST_CASE("packed world: in every sharing mode an edit of a packed world is seen, and the device holds less while it "
-          "is packed", "[cuda]") {
+TEST_CASE(
+    "packed world: in every sharing mode an edit of a packed world is seen, and the device holds less while it "
+    "is packed",
+    "[cuda]") {
   Device* device = test::test_device();
   if (!device) return;
   auto renderer = Renderer::create(*device);
@@ -84,7 +89,7 @@ TEST_CASE("packed world: in every sharing mode an edit of a packed world is seen
       std::vector<uint8_t> now = picture_of(packed);
       CHECK((now == picture_of(editable)));
       CHECK((now != last));
-      CHECK((box_of(packed) == box_of(editable)));  // rays start at them: whatever the edits were
+      CHECK((box_of(packed) == box_of(editable)));         // rays start at them: whatever the edits were
       packed.shared().frame_completed(uint64_t(1) << 40);  // nothing is under way
       editable.shared().frame_completed(uint64_t(1) << 40);
       CHECK((picture_of(packed) == now));
@@ -93,7 +98,8 @@ TEST_CASE("packed world: in every sharing mode an edit of a packed world is seen
       std::vector<std::pair<Int3, uint8_t>> edit;
       for (int y = 0; y < 60; ++y)
         for (int z = 0; z < 12; ++z)
-          for (int x = 0; x < 12; ++x) edit.push_back({{20 + x + 30 * round, y, 40 + z}, uint8_t(round == 1 ? 0 : 33 + round)});
+          for (int x = 0; x < 12; ++x)
+            edit.push_back({{20 + x + 30 * round, y, 40 + z}, uint8_t(round == 1 ? 0 : 33 + round)});
       edit.push_back({{-300, 200, 3}, uint8_t(round == 0 ? 9 : 0)});  // the world becomes larger, and smaller again
       REQUIRE(packed.set(edit));
       REQUIRE(editable.set(edit));
@@ -102,8 +108,10 @@ TEST_CASE("packed world: in every sharing mode an edit of a packed world is seen
   }
 }
 
-TEST_CASE("fitted world: in every sharing mode it looks as before, before and after edits, and the device holds what "
-          "the world does", "[cuda]") {
+TEST_CASE(
+    "fitted world: in every sharing mode it looks as before, before and after edits, and the device holds what "
+    "the world does",
+    "[cuda]") {
   Device* device = test::test_device();
   if (!device) return;
   auto renderer = Renderer::create(*device);
@@ -130,7 +138,8 @@ TEST_CASE("fitted world: in every sharing mode it looks as before, before and af
       std::vector<std::pair<Int3, uint8_t>> edit;  // adds bricks, and changes some that lie in the last slab
       for (int y = 0; y < 60; ++y)
         for (int z = 0; z < 24; ++z)
-          for (int x = 0; x < 12; ++x) edit.push_back({{20 + x + 30 * round, y, 40 + z}, uint8_t(round == 1 ? 0 : 33 + round)});
+          for (int x = 0; x < 12; ++x)
+            edit.push_back({{20 + x + 30 * round, y, 40 + z}, uint8_t(round == 1 ? 0 : 33 + round)});
       REQUIRE(fitted.set(edit));
       REQUIRE(other.set(edit));
       CHECK((picture_of(fitted) == picture_of(other)));

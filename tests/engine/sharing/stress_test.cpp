@@ -6,9 +6,9 @@
 // A picture looks at a board of bricks. Every version gives some bricks another material or takes them away, and
 // every version has a palette of its own in which a colour says version and material: a pixel tells what its frame has
 // read.
-#include <catch2/catch.hpp>
 #include <array>
 #include <atomic>
+#include <catch2/catch.hpp>
 #include <chrono>
 #include <cmath>
 #include <condition_variable>
@@ -21,12 +21,12 @@
 
 #include "engine/render/offscreen.hpp"
 #include "engine/render/ray_marcher.hpp"
-#include "engine/vulkan/timeline.hpp"
 #include "engine/vulkan/functions.hpp"
+#include "engine/vulkan/timeline.hpp"
 #include "find_spirv.h"
 #include "hashgrid/pairs/view.hpp"
-#include "tests/engine/scene_world.hpp"
 #include "tests/engine/render/shader_find.hpp"
+#include "tests/engine/scene_world.hpp"
 #include "tests/engine/test_device.hpp"
 #include "tests/test_data.hpp"
 
@@ -47,7 +47,8 @@ constexpr uint32_t kSlower = 1;
 
 View board_view() {
   const double middle = kSide * 4.0;
-  return look_at({middle, middle, -kDistance}, {middle, middle, 0}, 2 * std::atan(middle / kDistance) * 180 / 3.14159265358979323846, kSide, kSide);
+  return look_at({middle, middle, -kDistance}, {middle, middle, 0},
+                 2 * std::atan(middle / kDistance) * 180 / 3.14159265358979323846, kSide, kSide);
 }
 
 // A world and what is known of it: edits are made from here, and pictures told from here.
@@ -65,7 +66,8 @@ class Board {
       writes.push_back({{int(i % kSide), int(i / kSide), 0}, brick_of_material(cells_[i])});
     }
     // Off the picture and far apart, so that table, pool and pyramid all grow; a third of them go again later.
-    for (uint32_t i = 0; i < more; ++i) writes.push_back({far_brick(grown_ + i), brick_of_material(uint8_t(1 + i % 255))});
+    for (uint32_t i = 0; i < more; ++i)
+      writes.push_back({far_brick(grown_ + i), brick_of_material(uint8_t(1 + i % 255))});
     for (uint32_t i = 0; i < std::min(more, 2000u) && grown_ > 2000; i += 3) {
       const uint32_t old = grown_ - 2000 + i;
       writes.push_back({far_brick(old), Brick{}});
@@ -87,7 +89,8 @@ class Board {
         float d[3];
         for (int i = 0; i < 3; ++i) d[i] = view_.forward[i] + a * view_.right[i] + b * view_.up[i];
         const float t = -view_.origin[2] / d[2];
-        const uint32_t cell_x = uint32_t(std::floor((view_.origin[0] + t * d[0]) / 8)), cell_y = uint32_t(std::floor((view_.origin[1] + t * d[1]) / 8));
+        const uint32_t cell_x = uint32_t(std::floor((view_.origin[0] + t * d[0]) / 8)),
+                       cell_y = uint32_t(std::floor((view_.origin[1] + t * d[1]) / 8));
         REQUIRE(cell_x < kSide);
         REQUIRE(cell_y < kSide);
         const uint8_t material = cells_[cell_y * kSide + cell_x];
@@ -112,8 +115,12 @@ class Board {
     for (uint32_t i = 0; material && i < 512; ++i) brick.set(i, material);
     return brick;
   }
-  static Int3 far_brick(uint32_t i) { return {200 + 16 * int(i % 32) + int(i >> 15), -480 + 16 * int(i / 32 % 32), 16 * int(i / 1024 % 32)}; }
-  static uint32_t color_of(uint32_t version, uint8_t material) { return material | (version & 255u) << 8 | (version >> 8 & 255u) << 16 | 0xFF000000u; }
+  static Int3 far_brick(uint32_t i) {
+    return {200 + 16 * int(i % 32) + int(i >> 15), -480 + 16 * int(i / 32 % 32), 16 * int(i / 1024 % 32)};
+  }
+  static uint32_t color_of(uint32_t version, uint8_t material) {
+    return material | (version & 255u) << 8 | (version >> 8 & 255u) << 16 | 0xFF000000u;
+  }
 
   View view_;
   std::mt19937 random_{11};
@@ -123,7 +130,8 @@ class Board {
 
 // How many bricks look otherwise, and the first of them. Of bricks larger than a pixel the middle is judged: their
 // sides show at the edges.
-uint32_t count_wrong(const Picture& seen, const std::vector<uint32_t>& expected, uint32_t pixels_a_brick, uint32_t* first, uint32_t* first_color) {
+uint32_t count_wrong(const Picture& seen, const std::vector<uint32_t>& expected, uint32_t pixels_a_brick,
+                     uint32_t* first, uint32_t* first_color) {
   const uint32_t from = pixels_a_brick / 4, to = pixels_a_brick - from;
   uint32_t wrong = 0;
   for (uint32_t brick = 0; brick < kSide * kSide; ++brick) {
@@ -132,7 +140,11 @@ uint32_t count_wrong(const Picture& seen, const std::vector<uint32_t>& expected,
     for (uint32_t y = from; y < to; ++y)
       for (uint32_t x = from; x < to; ++x) {
         uint32_t color;
-        std::memcpy(&color, &seen.rgba[(size_t(brick / kSide * pixels_a_brick + y) * seen.width + brick % kSide * pixels_a_brick + x) * 4], 4);
+        std::memcpy(
+            &color,
+            &seen.rgba[(size_t(brick / kSide * pixels_a_brick + y) * seen.width + brick % kSide * pixels_a_brick + x) *
+                       4],
+            4);
         if (color != expected[brick]) same = false, other = color;
       }
     if (!same && !wrong++) *first = brick, *first_color = other;
@@ -151,8 +163,10 @@ uint32_t missed_color(Renderer& renderer, Board& board) {
 
 }  // namespace
 
-TEST_CASE("hand-over: with three frames under way, while bricks come and go and tables grow, every frame shows its own "
-          "version, whole", "[cuda]") {
+TEST_CASE(
+    "hand-over: with three frames under way, while bricks come and go and tables grow, every frame shows its own "
+    "version, whole",
+    "[cuda]") {
   Device* device = test::test_device();
   if (!device) return;
   auto renderer = Renderer::create(*device);
@@ -187,9 +201,11 @@ TEST_CASE("hand-over: with three frames under way, while bricks come and go and 
       const uint32_t bad = count_wrong(slot.offscreen->picture(), slot.expected, pixels_a_brick, &brick, &color);
       if (!bad || wrong++ >= 3) return;
       const uint32_t should = slot.expected[brick];
-      std::printf("%s, frame %u: %u of %u bricks are wrong; number %u shows version %u, material %u, not version %u, "
-                  "material %u\n", to_string(mode),
-                  unsigned(slot.frame), bad, kSide * kSide, brick, color >> 8 & 0xFFFFu, color & 255u, should >> 8 & 0xFFFFu, should & 255u);
+      std::printf(
+          "%s, frame %u: %u of %u bricks are wrong; number %u shows version %u, material %u, not version %u, "
+          "material %u\n",
+          to_string(mode), unsigned(slot.frame), bad, kSide * kSide, brick, color >> 8 & 0xFFFFu, color & 255u,
+          should >> 8 & 0xFFFFu, should & 255u);
     };
     const uint32_t pages = board.scene.world().grid().view().page_count;
     uint32_t swaps = 0;
@@ -223,9 +239,11 @@ TEST_CASE("hand-over: with three frames under way, while bricks come and go and 
     board.scene.shared().frame_completed(frames);
     // No table that was outgrown is left.
     CHECK(board.scene.shared().device_bytes() <= board.scene.world().size_bytes());
-    std::printf("%s: %u frames in %.1f s, %u edits met a frame under way, table swapped %u times, publish() took %.0f "
-                "us on average\n", to_string(mode), frames,
-                std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), still_running, swaps, publish_s / frames * 1e6);
+    std::printf(
+        "%s: %u frames in %.1f s, %u edits met a frame under way, table swapped %u times, publish() took %.0f "
+        "us on average\n",
+        to_string(mode), frames, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(),
+        still_running, swaps, publish_s / frames * 1e6);
     CHECK(wrong == 0);
     // And the table, whole: every brick is found where the world has it, with as many reads.
     const hashgrid::GridView grid = board.scene.world().grid().view();
@@ -247,7 +265,8 @@ TEST_CASE("hand-over: with three frames under way, while bricks come and go and 
   }
 }
 
-TEST_CASE("hand-over: publish returns while a frame that was submitted before it cannot end, whatever was edited", "[cuda]") {
+TEST_CASE("hand-over: publish returns while a frame that was submitted before it cannot end, whatever was edited",
+          "[cuda]") {
   Device* device = test::test_device();
   if (!device) return;
   auto renderer = Renderer::create(*device);
@@ -256,7 +275,8 @@ TEST_CASE("hand-over: publish returns while a frame that was submitted before it
     INFO(to_string(mode));
     Board board(*device, mode);
     const uint32_t missed = missed_color(**renderer, board);
-    const auto signal = reinterpret_cast<PFN_vkSignalSemaphore>(device->vk().vkGetDeviceProcAddr(device->handle(), "vkSignalSemaphore"));
+    const auto signal = reinterpret_cast<PFN_vkSignalSemaphore>(
+        device->vk().vkGetDeviceProcAddr(device->handle(), "vkSignalSemaphore"));
     REQUIRE(signal);
     auto gate = Timeline::create(*device, "gate"), frame_done = Timeline::create(*device, "frame");
     REQUIRE(gate);
@@ -305,7 +325,8 @@ TEST_CASE("hand-over: publish returns while a frame that was submitted before it
       if (!late) CHECK(open());
       REQUIRE(point);
       CHECK_FALSE(late);
-      std::printf("%s: beside a frame that does not end, publish() took %.2f ms at most\n", to_string(mode), slowest * 1e3);
+      std::printf("%s: beside a frame that does not end, publish() took %.2f ms at most\n", to_string(mode),
+                  slowest * 1e3);
       REQUIRE((*frame_done)->wait(done));
       board.scene.shared().frame_completed(done);
       auto picture = (*renderer)->render(board.scene.rendered(), board.view(), board.settings());

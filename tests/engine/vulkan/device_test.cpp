@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // device_test.cpp - what a device must have, how a lack is said, and memory that both sides see.
-#include <catch2/catch.hpp>
 #include <algorithm>
+#include <catch2/catch.hpp>
 #include <cstring>
 
 #include "engine/sharing/memory_source.hpp"
@@ -77,8 +77,9 @@ TEST_CASE("device: a host device created without a required feature is refused b
   CHECK((made.error().message.find("shaderInt64") != std::string::npos) == (adopted.enabled_features == nullptr));
 }
 
-TEST_CASE("device: an adopted device uses the host's lock around every submission and only extensions that the host "
-          "enabled") {
+TEST_CASE(
+    "device: an adopted device uses the host's lock around every submission and only extensions that the host "
+    "enabled") {
   Device* device = test::test_device();
   if (!device) return;
   Features on;
@@ -110,7 +111,8 @@ TEST_CASE("device: adopting without a queue says so") {
   CHECK(made.error().message.find("VkQueue") != std::string::npos);
 }
 
-TEST_CASE("choose_sharing: a mode that cannot be had is refused with the reason, automatic says what it became and why") {
+TEST_CASE(
+    "choose_sharing: a mode that cannot be had is refused with the reason, automatic says what it became and why") {
   Device* device = test::test_device();
   if (!device) return;
   auto automatic = choose_sharing(*device);

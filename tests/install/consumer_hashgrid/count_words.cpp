@@ -25,7 +25,8 @@ int main() {
   if (!inserted || inserted->inserted != keys.size()) return std::fprintf(stderr, "not all keys are in\n"), 1;
   std::array<uint32_t, 2> asked{keys[7], 12345}, found{};
   const auto report = words->find(asked, found);
-  if (!report || report->present != 1 || found[0] != 7 || found[1] != kQryReservedValue) return std::fprintf(stderr, "wrong answer\n"), 1;
+  if (!report || report->present != 1 || found[0] != 7 || found[1] != kQryReservedValue)
+    return std::fprintf(stderr, "wrong answer\n"), 1;
 
   // One by one, any number of threads at once.
   const grid::GridView view = words->view();

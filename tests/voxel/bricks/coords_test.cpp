@@ -34,7 +34,8 @@ std::vector<Rotation> all_rotations() {
 
 Matrix matrix_of(const Rotation& r) {
   Matrix m{};
-  for (size_t row = 0; row < 3; ++row) m[row][r.axis[row]] = int(r.sign[row]);  // NOLINT(bugprone-signed-char-misuse): a number, -1 or 1
+  for (size_t row = 0; row < 3; ++row)
+    m[row][r.axis[row]] = int(r.sign[row]);  // NOLINT(bugprone-signed-char-misuse): a number, -1 or 1
   return m;
 }
 
@@ -72,7 +73,8 @@ TEST_CASE("coords: brick coordinates survive packing, and only the corner brick 
 
 TEST_CASE("coords: a brick's key unpacks to the brick, at every corner and in between") {
   std::mt19937 random(1);
-  std::vector<Int3> bricks = {{-1024, -512, -1024}, {1023, 511, 1022}, {1022, 511, 1023}, {1023, 510, 1023}, {0, 0, 0}, {-1, -1, -1}};
+  std::vector<Int3> bricks = {{-1024, -512, -1024}, {1023, 511, 1022}, {1022, 511, 1023},
+                              {1023, 510, 1023},    {0, 0, 0},         {-1, -1, -1}};
   for (int i = 0; i < 1000; ++i) {
     const Int3 v = random_voxel(random, 8191);
     bricks.push_back({v.x >> 3, v.y >> 4, v.z >> 3});
@@ -86,7 +88,8 @@ TEST_CASE("coords: a brick's key unpacks to the brick, at every corner and in be
 
 TEST_CASE("coords: the reserved corner brick and everything beyond the faces is outside the world") {
   REQUIRE(brick_key({1023, 511, 1023}) == kQryReservedKey);
-  for (const Int3 b : {Int3{1023, 511, 1023}, {1024, 0, 0}, {-1025, 0, 0}, {0, 512, 0}, {0, -513, 0}, {0, 0, 1024}, {0, 0, -1025}})
+  for (const Int3 b :
+       {Int3{1023, 511, 1023}, {1024, 0, 0}, {-1025, 0, 0}, {0, 512, 0}, {0, -513, 0}, {0, 0, 1024}, {0, 0, -1025}})
     REQUIRE_FALSE(brick_in_world(b));
   REQUIRE(voxel_in_world(kWorldMin));
   REQUIRE_FALSE(voxel_in_world(kWorldMax));
@@ -142,7 +145,8 @@ TEST_CASE("coords: a rotated cell is the cell around the rotated centre") {
       REQUIRE(r.apply_to_cell(cell) == Int3{expected[0], expected[1], expected[2]});
       REQUIRE(r.inverse().apply_to_cell(r.apply_to_cell(cell)) == cell);
       const Int3 v = r.apply_to_vector(cell);
-      REQUIRE(v == Int3{m[0][0] * cell.x + m[0][1] * cell.y + m[0][2] * cell.z, m[1][0] * cell.x + m[1][1] * cell.y + m[1][2] * cell.z,
+      REQUIRE(v == Int3{m[0][0] * cell.x + m[0][1] * cell.y + m[0][2] * cell.z,
+                        m[1][0] * cell.x + m[1][1] * cell.y + m[1][2] * cell.z,
                         m[2][0] * cell.x + m[2][1] * cell.y + m[2][2] * cell.z});
     }
   }

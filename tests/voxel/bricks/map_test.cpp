@@ -32,7 +32,8 @@ void require_same(const BrickMap& map, const Model& model) {
       ++voxels;
       const Int3 v = voxel_from_index(i) + Int3{at.x * 8, at.y * 8, at.z * 8};
       const auto found = model.find(v);
-      if (found == model.end() || found->second != brick.materials[i]) FAIL("voxel differs at " << v.x << ' ' << v.y << ' ' << v.z);
+      if (found == model.end() || found->second != brick.materials[i])
+        FAIL("voxel differs at " << v.x << ' ' << v.y << ' ' << v.z);
       bounds = united(bounds, {v, v});
     }
   }
@@ -54,7 +55,8 @@ struct History {
       const Int3 v = voxel();
       const auto m = uint8_t(material(random));
       map.set(v, m);
-      if (m) model[v] = m; else model.erase(v);
+      if (m) model[v] = m;
+      else model.erase(v);
       return;
     }
     const Int3 at = brick_of(voxel());
@@ -64,7 +66,8 @@ struct History {
     map.put(at, brick);
     for (uint32_t i = 0; i < kVoxelsPerBrick; ++i) {
       const Int3 v = voxel_from_index(i) + Int3{at.x * 8, at.y * 8, at.z * 8};
-      if (brick.get(i)) model[v] = brick.get(i); else model.erase(v);
+      if (brick.get(i)) model[v] = brick.get(i);
+      else model.erase(v);
     }
   }
 };
@@ -157,7 +160,8 @@ TEST_CASE("brick_map: bricks are found by coordinate and by the first not less, 
 
 TEST_CASE("brick_map: far coordinates work, and equal contents compare equal whatever the history") {
   BrickMap a, b;
-  const std::vector<Int3> voxels = {{2147483647, -2147483647 - 1, 0}, {-2147483647 - 1, 2147483647, 5}, {0, 0, 0}, {8, 0, 0}, {-1, -1, -1}};
+  const std::vector<Int3> voxels = {
+      {2147483647, -2147483647 - 1, 0}, {-2147483647 - 1, 2147483647, 5}, {0, 0, 0}, {8, 0, 0}, {-1, -1, -1}};
   for (const Int3 v : voxels) a.set(v, 3);
   for (auto it = voxels.rbegin(); it != voxels.rend(); ++it) {
     b.set(*it, 200);

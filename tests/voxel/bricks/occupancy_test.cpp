@@ -24,9 +24,12 @@ using Bricks = std::map<uint32_t, uint32_t>;  // key -> pool index
 // From the header's text alone: the cell of `edge` voxels that holds the brick, by plain division.
 std::array<uint32_t, 3> cell_of(uint32_t key, uint32_t edge) {
   const Int3 brick = brick_from_key(key);
-  return {uint32_t(brick.x * 8 - kWorldMin.x) / edge, uint32_t(brick.y * 8 - kWorldMin.y) / edge, uint32_t(brick.z * 8 - kWorldMin.z) / edge};
+  return {uint32_t(brick.x * 8 - kWorldMin.x) / edge, uint32_t(brick.y * 8 - kWorldMin.y) / edge,
+          uint32_t(brick.z * 8 - kWorldMin.z) / edge};
 }
-uint32_t bit_in(const std::array<uint32_t, 3>& child) { return child[0] % 4 + 4 * (child[1] % 4) + 16 * (child[2] % 4); }
+uint32_t bit_in(const std::array<uint32_t, 3>& child) {
+  return child[0] % 4 + 4 * (child[1] % 4) + 16 * (child[2] % 4);
+}
 
 // The index of a brick, read from an arena in the way of a shader: masks and counted bits.
 std::optional<uint32_t> read_arena(const OccupancyNode* nodes, uint32_t key) {
@@ -48,12 +51,18 @@ void require_same(const OccupancyPyramid& pyramid, const Bricks& bricks) {
   for (const auto& [key, index] : bricks) box = united(box, {brick_from_key(key), brick_from_key(key)});
   std::vector<Int3> outermost;
   REQUIRE(pyramid.brick_bounds(&outermost) == box);
-  const auto touches = [&](Int3 b) { return b.x == box.min.x || b.x == box.max.x || b.y == box.min.y || b.y == box.max.y || b.z == box.min.z || b.z == box.max.z; };
-  const auto faces = std::count_if(bricks.begin(), bricks.end(), [&](const auto& brick) { return touches(brick_from_key(brick.first)); });
+  const auto touches = [&](Int3 b) {
+    return b.x == box.min.x || b.x == box.max.x || b.y == box.min.y || b.y == box.max.y || b.z == box.min.z ||
+           b.z == box.max.z;
+  };
+  const auto faces = std::count_if(bricks.begin(), bricks.end(),
+                                   [&](const auto& brick) { return touches(brick_from_key(brick.first)); });
   REQUIRE(outermost.size() == size_t(faces));
-  REQUIRE(std::all_of(outermost.begin(), outermost.end(), [&](Int3 b) { return touches(b) && bricks.count(brick_key(b)); }));
+  REQUIRE(std::all_of(outermost.begin(), outermost.end(),
+                      [&](Int3 b) { return touches(b) && bricks.count(brick_key(b)); }));
   for (const auto& [key, index] : bricks)
-    if (read_arena(pyramid.nodes(), key) != index || pyramid.find_brick(brick_from_key(key)) != index) FAIL("brick " << key << " is not where it should be");
+    if (read_arena(pyramid.nodes(), key) != index || pyramid.find_brick(brick_from_key(key)) != index)
+      FAIL("brick " << key << " is not where it should be");
   // There is nothing else, and no two runs overlap.
   std::vector<std::pair<uint64_t, uint64_t>> runs{{0, kLevel3Nodes}};
   uint64_t found = 0;
@@ -90,7 +99,9 @@ void require_same(const OccupancyPyramid& pyramid, const Bricks& bricks) {
 std::vector<uint32_t> random_keys(std::mt19937& random, size_t count, bool clustered) {
   std::vector<uint32_t> keys;
   while (keys.size() < count) {
-    const uint32_t key = clustered ? brick_key({int(random() % 60) - 30, int(random() % 60) - 30, int(random() % 60) - 30}) : uint32_t(random());
+    const uint32_t key = clustered
+                             ? brick_key({int(random() % 60) - 30, int(random() % 60) - 30, int(random() % 60) - 30})
+                             : uint32_t(random());
     if (key != kQryReservedKey) keys.push_back(key);
   }
   return keys;
@@ -134,7 +145,8 @@ TEST_CASE("occupancy: after random additions and removals every brick is found, 
     for (const uint32_t key : removed) bricks.erase(key);
     require_same(*pyramid, bricks);
   }
-  for (const uint32_t key : random_keys(random, 2000, true)) REQUIRE(pyramid->has_brick(brick_from_key(key)) == (bricks.count(key) == 1));
+  for (const uint32_t key : random_keys(random, 2000, true))
+    REQUIRE(pyramid->has_brick(brick_from_key(key)) == (bricks.count(key) == 1));
   REQUIRE_FALSE(pyramid->has_brick({1024, 0, 0}));
   REQUIRE_FALSE(pyramid->has_brick({1023, 511, 1023}));
 
@@ -191,7 +203,9 @@ TEST_CASE("occupancy: a mirror that copies the dirty nodes alone finds the same 
   std::set<uint32_t> ever;
   std::vector<OccupancyNode> mirror;
   uint64_t block = 0;
-  const auto copy = [&](uint32_t first, size_t bytes) { std::memcpy(mirror.data() + first, pyramid->nodes() + first, bytes); };
+  const auto copy = [&](uint32_t first, size_t bytes) {
+    std::memcpy(mirror.data() + first, pyramid->nodes() + first, bytes);
+  };
   for (int round = 0; round < 30; ++round) {
     const auto keys = random_keys(random, 200, round % 2 == 0), indices = random_indices(random, 200);
     if (round == 11) {
@@ -230,7 +244,8 @@ TEST_CASE("occupancy: a mirror that copies the dirty nodes alone finds the same 
     uint32_t missed = 0;
     for (const uint32_t key : ever) {
       const auto at = bricks.find(key);
-      missed += read_arena(mirror.data(), key) != (at == bricks.end() ? std::optional<uint32_t>{} : std::optional<uint32_t>{at->second});
+      missed += read_arena(mirror.data(), key) !=
+                (at == bricks.end() ? std::optional<uint32_t>{} : std::optional<uint32_t>{at->second});
     }
     REQUIRE(missed == 0);
   }
@@ -253,7 +268,7 @@ TEST_CASE("occupancy: memory refused leaves every brick as it was, and all of it
     REQUIRE(pyramid->add(some, some_indices));
     std::mt19937 random(9);
     auto many = random_keys(random, 20000, false);
-    many.front() = some.front();  // present, with another index
+    many.front() = some.front();                              // present, with another index
     const auto many_indices = random_indices(random, 20000);  // more than the first block holds
     memory.refuse_after = 0;
     const auto refused = pyramid->add(many, many_indices);

@@ -118,7 +118,8 @@ TEST_CASE("brick_pool: growth over slabs moves nothing, and memory refused leave
   REQUIRE(memory.blocks() == 0);
 }
 
-TEST_CASE("brick_pool: trim gives back what lies behind the last index, keeps every brick and index, and growth goes "
+TEST_CASE(
+    "brick_pool: trim gives back what lies behind the last index, keeps every brick and index, and growth goes "
     "on with the next slab") {
   test::LimitedMemory memory;
   {
@@ -149,7 +150,8 @@ TEST_CASE("brick_pool: trim gives back what lies behind the last index, keeps ev
   CHECK(memory.blocks() == 0);
 }
 
-TEST_CASE("brick_pool: allocating, freeing and cutting, with memory refused now and then, keeps every brick where "
+TEST_CASE(
+    "brick_pool: allocating, freeing and cutting, with memory refused now and then, keeps every brick where "
     "its index says") {
   test::LimitedMemory memory;
   {
@@ -164,7 +166,10 @@ TEST_CASE("brick_pool: allocating, freeing and cutting, with memory refused now 
         pool.trim();
       } else if (what == 1) {
         for (auto it = live.begin(); it != live.end();) {
-          if (random() % 16) { ++it; continue; }
+          if (random() % 16) {
+            ++it;
+            continue;
+          }
           pool.free(*it);
           it = live.erase(it);
         }

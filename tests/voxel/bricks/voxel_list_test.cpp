@@ -36,7 +36,8 @@ class Uploaded {
   Uploaded(hashgrid::Executor& executor, const List& list) : executor_(executor) {
     positions_ = put(list.positions.data(), list.positions.size() * sizeof(Int3));
     if (!list.materials.empty()) materials_ = put(list.materials.data(), list.materials.size());
-    view_ = {static_cast<const Int3*>(positions_.data), static_cast<const uint8_t*>(materials_.data), list.positions.size()};
+    view_ = {static_cast<const Int3*>(positions_.data), static_cast<const uint8_t*>(materials_.data),
+             list.positions.size()};
   }
   ~Uploaded() {
     for (const MemoryBlock& block : {positions_, materials_})

@@ -30,7 +30,9 @@ class Gltf {
   using Rows = std::vector<std::vector<double>>;
 
   Gltf() {
-    json = GltfJson::parse(R"({"asset":{"version":"2.0"},"scene":0,"scenes":[{"nodes":[0]}],"nodes":[{"mesh":0}],"meshes":[],"accessors":[],"bufferViews":[]})");
+    json = GltfJson::parse(
+        R"({"asset":{"version":"2.0"},"scene":0,"scenes":[{"nodes":[0]}],"nodes":[{"mesh":0}],"meshes":[],)"
+        R"("accessors":[],"bufferViews":[]})");
   }
   GltfJson json;
   GltfBytes bytes;
@@ -54,7 +56,10 @@ class Gltf {
       for (const double value : row) put(data, type, value);
       data.resize((data.size() + stride - 1) / stride * stride);
     }
-    const GltfJson a{{"bufferView", view(data, stride == size ? 0 : stride)}, {"componentType", code_of(type)}, {"count", rows.size()}, {"type", kind(columns)}};
+    const GltfJson a{{"bufferView", view(data, stride == size ? 0 : stride)},
+                     {"componentType", code_of(type)},
+                     {"count", rows.size()},
+                     {"type", kind(columns)}};
     json["accessors"].push_back(a);
     if (normalized) json["accessors"].back()["normalized"] = true;
     return json["accessors"].size() - 1;
@@ -66,7 +71,8 @@ class Gltf {
   }
 
   GltfJson& primitive(const GltfJson& attributes, const std::vector<uint32_t>& indices, char type = 'H') {
-    json["meshes"].push_back({{"primitives", GltfJson::array({{{"attributes", attributes}, {"indices", column(indices, type)}}})}});
+    json["meshes"].push_back(
+        {{"primitives", GltfJson::array({{{"attributes", attributes}, {"indices", column(indices, type)}}})}});
     return json["meshes"].back()["primitives"][0];
   }
 
@@ -77,7 +83,8 @@ class Gltf {
 
   GltfBytes glb() {
     json["buffers"] = GltfJson::array({{{"byteLength", bytes.size()}}});
-    if (!other_buffers.empty()) json["buffers"].insert(json["buffers"].end(), other_buffers.begin(), other_buffers.end());
+    if (!other_buffers.empty())
+      json["buffers"].insert(json["buffers"].end(), other_buffers.begin(), other_buffers.end());
     return container(json.dump(), bytes);
   }
   // `uri`: of the buffer; empty: it is inside, as base64.
@@ -92,7 +99,8 @@ class Gltf {
     text.resize((text.size() + 3) / 4 * 4, ' ');
     binary.resize((binary.size() + 3) / 4 * 4);
     GltfBytes out{'g', 'l', 'T', 'F'};
-    for (const size_t n : {size_t(2), 28 + text.size() + binary.size(), text.size(), size_t(0x4E4F534A)}) put_number(out, uint32_t(n));
+    for (const size_t n : {size_t(2), 28 + text.size() + binary.size(), text.size(), size_t(0x4E4F534A)})
+      put_number(out, uint32_t(n));
     out.insert(out.end(), text.begin(), text.end());
     for (const size_t n : {binary.size(), size_t(0x004E4942)}) put_number(out, uint32_t(n));
     out.insert(out.end(), binary.begin(), binary.end());
@@ -103,14 +111,24 @@ class Gltf {
     std::string out = "data:" + type + ";base64,";
     for (size_t i = 0; i < from.size(); i += 3) {
       const size_t have = std::min<size_t>(3, from.size() - i);
-      const uint32_t bits = uint32_t(from[i]) << 16 | uint32_t(have > 1 ? from[i + 1] : 0) << 8 | uint32_t(have > 2 ? from[i + 2] : 0);
+      const uint32_t bits =
+          uint32_t(from[i]) << 16 | uint32_t(have > 1 ? from[i + 1] : 0) << 8 | uint32_t(have > 2 ? from[i + 2] : 0);
       for (size_t k = 0; k < 4; ++k) out += k > have ? '=' : kDigits[bits >> (18 - 6 * k) & 63];
     }
     return out;
   }
   static size_t size_of(char type) { return type == 'b' || type == 'B' ? 1 : type == 'h' || type == 'H' ? 2 : 4; }
-  static int code_of(char type) { return type == 'b' ? 5120 : type == 'B' ? 5121 : type == 'h' ? 5122 : type == 'H' ? 5123 : type == 'I' ? 5125 : 5126; }
-  static const char* kind(size_t columns) { return columns == 1 ? "SCALAR" : columns == 2 ? "VEC2" : columns == 3 ? "VEC3" : "VEC4"; }
+  static int code_of(char type) {
+    return type == 'b'   ? 5120
+           : type == 'B' ? 5121
+           : type == 'h' ? 5122
+           : type == 'H' ? 5123
+           : type == 'I' ? 5125
+                         : 5126;
+  }
+  static const char* kind(size_t columns) {
+    return columns == 1 ? "SCALAR" : columns == 2 ? "VEC2" : columns == 3 ? "VEC3" : "VEC4";
+  }
   static void put(GltfBytes& out, char type, double value) {
     switch (type) {
       case 'b': return put_number(out, int8_t(value));
@@ -133,7 +151,8 @@ inline Gltf::Rows box_corners() {
 }
 inline std::vector<uint32_t> box_triangles() {
   std::vector<uint32_t> out;
-  for (const auto& q : std::vector<std::array<uint32_t, 4>>{{0, 2, 3, 1}, {4, 5, 7, 6}, {0, 1, 5, 4}, {2, 6, 7, 3}, {0, 4, 6, 2}, {1, 3, 7, 5}})
+  for (const auto& q : std::vector<std::array<uint32_t, 4>>{
+           {0, 2, 3, 1}, {4, 5, 7, 6}, {0, 1, 5, 4}, {2, 6, 7, 3}, {0, 4, 6, 2}, {1, 3, 7, 5}})
     for (const size_t k : {0, 1, 2, 0, 2, 3}) out.push_back(q[k]);
   return out;
 }
@@ -142,7 +161,8 @@ inline Gltf::Rows each(Gltf::Rows rows, double scale, double plus = 0) {
     for (double& value : row) value = std::round(value * scale) + plus;
   return rows;
 }
-inline Gltf gltf_box(const Gltf::Rows& rows = box_corners(), char type = 'f', bool normalized = false, size_t stride = 0) {
+inline Gltf gltf_box(const Gltf::Rows& rows = box_corners(), char type = 'f', bool normalized = false,
+                     size_t stride = 0) {
   Gltf g;
   if (type != 'f') g.require("KHR_mesh_quantization");
   g.primitive({{"POSITION", g.accessor(rows, type, normalized, stride)}}, box_triangles());
@@ -188,7 +208,8 @@ inline Gltf gltf_square(char type = 'f', double scale = 1, const Gltf::Rows& uv 
   const size_t at = g.accessor({{0, 0, 0}, {1, 0, 0}, {1, 1, 0}, {0, 1, 0}}, 'f');
   const size_t coordinates = g.accessor(type == 'f' ? uv : each(uv, scale), type, type != 'f');
   g.primitive({{"POSITION", at}, {"TEXCOORD_0", coordinates}}, {0, 1, 2, 0, 2, 3})["material"] = 0;
-  g.json["materials"] = GltfJson::parse(R"([{"pbrMetallicRoughness":{"baseColorTexture":{"index":0},"metallicFactor":0}}])");
+  g.json["materials"] =
+      GltfJson::parse(R"([{"pbrMetallicRoughness":{"baseColorTexture":{"index":0},"metallicFactor":0}}])");
   g.json["textures"] = GltfJson::parse(R"([{"source":0,"sampler":0}])");
   g.json["samplers"] = GltfJson::parse(R"([{"magFilter":9728,"minFilter":9728,"wrapS":33071,"wrapT":33071}])");
   g.json["images"] = GltfJson::array({{{"bufferView", g.view(small_png())}, {"mimeType", "image/png"}}});
@@ -205,11 +226,15 @@ inline std::vector<std::pair<std::string, GltfBytes>> gltf_seeds() {
   out.emplace_back("quantised.glb", gltf_box(each(box_corners(), 32767), 'h', true).glb());
   out.emplace_back("square.glb", gltf_square('B', 255).glb());
   Gltf sparse = gltf_box();
-  sparse.json["accessors"][0]["sparse"] = {{"count", 1}, {"indices", {{"bufferView", sparse.view({7})}, {"componentType", 5121}}}, {"values", {{"bufferView", 0}}}};
+  sparse.json["accessors"][0]["sparse"] = {{"count", 1},
+                                           {"indices", {{"bufferView", sparse.view({7})}, {"componentType", 5121}}},
+                                           {"values", {{"bufferView", 0}}}};
   out.emplace_back("sparse.glb", sparse.glb());
   Gltf instances = gltf_box();
   instances.require("EXT_mesh_gpu_instancing");
-  instances.json["nodes"][0]["extensions"]["EXT_mesh_gpu_instancing"]["attributes"] = {{"TRANSLATION", instances.accessor({{0, 0, 0}, {0, 0, 4}}, 'f')}, {"ROTATION", instances.accessor({{0, 0, 0, 127}, {127, 0, 0, 0}}, 'b', true)}};
+  instances.json["nodes"][0]["extensions"]["EXT_mesh_gpu_instancing"]["attributes"] = {
+      {"TRANSLATION", instances.accessor({{0, 0, 0}, {0, 0, 4}}, 'f')},
+      {"ROTATION", instances.accessor({{0, 0, 0, 127}, {127, 0, 0, 0}}, 'b', true)}};
   out.emplace_back("instances.glb", instances.glb());
   Gltf rich = gltf_square();
   auto& p = rich.json["meshes"][0]["primitives"][0];
@@ -217,14 +242,19 @@ inline std::vector<std::pair<std::string, GltfBytes>> gltf_seeds() {
   p["attributes"]["TEXCOORD_1"] = p["attributes"]["TEXCOORD_0"];
   p["targets"] = GltfJson::array({{{"POSITION", p["attributes"]["POSITION"]}}});
   p["mode"] = 6;
-  rich.json["nodes"] = GltfJson::parse(R"([{"mesh":0,"weights":[0.5],"rotation":[0,0,1,0],"scale":[1,2,1],"children":[1]},{"matrix":[1,0,0,0,0,1,0,0,0,0,1,0,5,0,0,1],"mesh":0,"extensions":{"KHR_node_visibility":{"visible":true}}}])");
+  rich.json["nodes"] = GltfJson::parse(
+      R"([{"mesh":0,"weights":[0.5],"rotation":[0,0,1,0],"scale":[1,2,1],"children":[1]},{"matrix":[1,0,)"
+      R"(0,0,0,1,0,0,0,0,1,0,5,0,0,1],"mesh":0,"extensions":{"KHR_node_visibility":{"visible":true}}}])");
   auto& m = rich.json["materials"][0];
   m["pbrMetallicRoughness"]["metallicRoughnessTexture"] = {{"index", 0}, {"texCoord", 1}};
-  m["pbrMetallicRoughness"]["baseColorTexture"]["extensions"]["KHR_texture_transform"] = {{"offset", {.1, .2}}, {"rotation", 1}, {"scale", {2, 3}}, {"texCoord", 0}};
+  m["pbrMetallicRoughness"]["baseColorTexture"]["extensions"]["KHR_texture_transform"] = {
+      {"offset", {.1, .2}}, {"rotation", 1}, {"scale", {2, 3}}, {"texCoord", 0}};
   m["emissiveFactor"] = {1, 1, 1};
   m["emissiveTexture"] = {{"index", 0}};
   m["extensions"]["KHR_materials_emissive_strength"]["emissiveStrength"] = 3;
-  rich.json["materials"].push_back({{"extensions", {{"KHR_materials_pbrSpecularGlossiness", {{"diffuseFactor", {1, 0, 0, 1}}, {"diffuseTexture", {{"index", 0}}}}}}}});
+  rich.json["materials"].push_back({{"extensions",
+                                     {{"KHR_materials_pbrSpecularGlossiness",
+                                       {{"diffuseFactor", {1, 0, 0, 1}}, {"diffuseTexture", {{"index", 0}}}}}}}});
   out.emplace_back("rich.glb", rich.glb());
   return out;
 }

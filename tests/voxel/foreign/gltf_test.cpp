@@ -27,8 +27,12 @@ class Files {
  public:
   explicit Files(const std::string& name) : dir_(test::scratch_dir("gltf-" + name)) {}
   fs::path glb(Gltf g) { return put("g" + std::to_string(++count_) + ".glb", g.glb()); }
-  fs::path put(const std::string& name, const std::vector<uint8_t>& bytes) { return test::write_bytes(dir_ / name, bytes); }
-  fs::path put(const std::string& name, const std::string& text) { return put(name, std::vector<uint8_t>(text.begin(), text.end())); }
+  fs::path put(const std::string& name, const std::vector<uint8_t>& bytes) {
+    return test::write_bytes(dir_ / name, bytes);
+  }
+  fs::path put(const std::string& name, const std::string& text) {
+    return put(name, std::vector<uint8_t>(text.begin(), text.end()));
+  }
   const fs::path& dir() const { return dir_; }
 
  private:
@@ -144,8 +148,14 @@ TEST_CASE("gltf: strides, sparse changes, missing and short indices, strips and 
     for (const int value : {255, 0, 0, 255}) both.push_back(uint8_t(value));
   }
   const size_t at = mixed.view(both, 16);
-  mixed.json["accessors"] = GltfJson::array({{{"bufferView", at}, {"componentType", 5126}, {"count", 8}, {"type", "VEC3"}},
-                                             {{"bufferView", at}, {"byteOffset", 12}, {"componentType", 5121}, {"normalized", true}, {"count", 8}, {"type", "VEC4"}}});
+  mixed.json["accessors"] =
+      GltfJson::array({{{"bufferView", at}, {"componentType", 5126}, {"count", 8}, {"type", "VEC3"}},
+                       {{"bufferView", at},
+                        {"byteOffset", 12},
+                        {"componentType", 5121},
+                        {"normalized", true},
+                        {"count", 8},
+                        {"type", "VEC4"}}});
   mixed.primitive({{"POSITION", 0}, {"COLOR_0", 1}}, box_triangles());
   check_box(files.glb(mixed));
 
@@ -159,7 +169,9 @@ TEST_CASE("gltf: strides, sparse changes, missing and short indices, strips and 
       return view;
     };
     const GltfJson indices = add(g.column(which, type)), numbers = add(g.accessor(values, 'f'));
-    g.json["accessors"][0]["sparse"] = {{"count", which.size()}, {"indices", {{"bufferView", indices}, {"componentType", Gltf::code_of(type)}}}, {"values", {{"bufferView", numbers}}}};
+    g.json["accessors"][0]["sparse"] = {{"count", which.size()},
+                                        {"indices", {{"bufferView", indices}, {"componentType", Gltf::code_of(type)}}},
+                                        {"values", {{"bufferView", numbers}}}};
   };
   replace(sparse, {7}, 'H', {box_corners()[7]});
   check_box(files.glb(sparse));
@@ -176,7 +188,8 @@ TEST_CASE("gltf: strides, sparse changes, missing and short indices, strips and 
     GltfJson primitives = GltfJson::array();
     for (const auto& s : sides) {
       const std::vector<uint32_t> strip{s[0], s[1], s[3], s[2]}, fan{s[0], s[1], s[2], s[3]};
-      primitives.push_back({{"attributes", {{"POSITION", position}}}, {"mode", mode}, {"indices", g.column(mode == 5 ? strip : fan)}});
+      primitives.push_back(
+          {{"attributes", {{"POSITION", position}}}, {"mode", mode}, {"indices", g.column(mode == 5 ? strip : fan)}});
     }
     // Lines are passed over, and that is said.
     primitives.push_back({{"attributes", {{"POSITION", position}}}, {"mode", 1}});
@@ -202,7 +215,9 @@ TEST_CASE("gltf: the triangles of strips and fans keep their outside") {
   CHECK(r.mesh->triangle_count() == 5);
   for (size_t t = 0; t < r.mesh->triangle_count(); ++t) {
     const auto corner = [&](size_t k, size_t c) { return r.mesh->positions[r.mesh->indices[t * 3 + k] * 3 + c]; };
-    CHECK((corner(1, 0) - corner(0, 0)) * (corner(2, 1) - corner(0, 1)) - (corner(2, 0) - corner(0, 0)) * (corner(1, 1) - corner(0, 1)) > 0);
+    CHECK((corner(1, 0) - corner(0, 0)) * (corner(2, 1) - corner(0, 1)) -
+              (corner(2, 0) - corner(0, 0)) * (corner(1, 1) - corner(0, 1)) >
+          0);
   }
 }
 
@@ -215,7 +230,8 @@ TEST_CASE("gltf: vertex colours of three components are opaque, whatever their n
       std::vector<double> red{full, 0, 0, full};
       red.resize(columns);
       const size_t position = g.accessor(box_corners(), 'f');
-      g.primitive({{"POSITION", position}, {"COLOR_0", g.accessor(Gltf::Rows(8, red), type, type != 'f')}}, box_triangles());
+      g.primitive({{"POSITION", position}, {"COLOR_0", g.accessor(Gltf::Rows(8, red), type, type != 'f')}},
+                  box_triangles());
       const fs::path file = files.glb(g);
       const Read r = read(file);
       REQUIRE(r.mesh);
@@ -235,7 +251,8 @@ TEST_CASE("gltf: normalised texture coordinates are those of the same file in fl
   check_equal(files.glb(gltf_square('H', 65535)), plain);
   // As gltfpack writes them: half the range, and the other half in the texture's transform.
   Gltf half = gltf_square('H', 32767.5);
-  half.json["materials"][0]["pbrMetallicRoughness"]["baseColorTexture"]["extensions"]["KHR_texture_transform"]["scale"] = {2, 2};
+  half.json["materials"][0]["pbrMetallicRoughness"]["baseColorTexture"]["extensions"]["KHR_texture_transform"]
+           ["scale"] = {2, 2};
   CHECK(color_at(files.glb(half), -8, 15) == 0xff0000);
   CHECK(color_at(files.glb(half), 7, 0) == 0xffff00);
 }
@@ -244,8 +261,10 @@ TEST_CASE("gltf: a texture's transform is about the origin: scaled, turned, then
   Files files("transform");
   const auto with = [&](const GltfJson& transform, const GltfJson& more = GltfJson::object()) {
     Gltf g = gltf_square();
-    g.json["materials"][0]["pbrMetallicRoughness"]["baseColorTexture"]["extensions"]["KHR_texture_transform"] = transform;
-    for (const auto& [key, value] : more.items()) g.json["materials"][0]["pbrMetallicRoughness"]["baseColorTexture"][key] = value;
+    g.json["materials"][0]["pbrMetallicRoughness"]["baseColorTexture"]["extensions"]["KHR_texture_transform"] =
+        transform;
+    for (const auto& [key, value] : more.items())
+      g.json["materials"][0]["pbrMetallicRoughness"]["baseColorTexture"][key] = value;
     return files.glb(g);
   };
   // u and v in 0 to 0.5: the picture's upper left quarter, so red in the upper left and half of the four colours in the
@@ -288,7 +307,8 @@ TEST_CASE("gltf: each texture of a material has its own coordinates, transform a
   auto& m = g.json["materials"][0];
   m["emissiveFactor"] = {1, 1, 1};
   m["emissiveTexture"] = {{"index", 1}, {"texCoord", 1}};
-  m["pbrMetallicRoughness"]["metallicRoughnessTexture"] = {{"index", 1}, {"extensions", {{"KHR_texture_transform", {{"scale", {0, 0}}, {"offset", {.25, .75}}}}}}};
+  m["pbrMetallicRoughness"]["metallicRoughnessTexture"] = {
+      {"index", 1}, {"extensions", {{"KHR_texture_transform", {{"scale", {0, 0}}, {"offset", {.25, .75}}}}}}};
   m["pbrMetallicRoughness"]["metallicFactor"] = 1;
   g.json["textures"].push_back({{"source", 0}});
   const fs::path file = files.glb(g);
@@ -355,7 +375,13 @@ TEST_CASE("gltf: names of files are percent-decoded, and names that are not enco
   check_equal(files.put("utf8.gltf", g.text("d%C3%A4ta.bin")), inside);
   check_equal(files.put("raw.gltf", g.text("my data.bin")), inside);
   check_equal(files.put("percent.gltf", g.text("100%25.bin")), inside);
-  check_equal(files.put("base64.gltf", [&] { auto all = g; all.json["images"][0]["uri"] = Gltf::data_uri("image/png", test::small_png()); return all.text(); }()), inside);
+  check_equal(files.put("base64.gltf",
+                        [&] {
+                          auto all = g;
+                          all.json["images"][0]["uri"] = Gltf::data_uri("image/png", test::small_png());
+                          return all.text();
+                        }()),
+              inside);
   std::vector<std::string> accessed;
   {
     io::ReadOptions options;
@@ -365,12 +391,15 @@ TEST_CASE("gltf: names of files are percent-decoded, and names that are not enco
     for (const fs::path& p : accessed_files) accessed.push_back(p.filename().string());
   }
   CHECK(accessed == std::vector<std::string>{"my pic.png", "my data.bin"});
-  check_refused(files.put("none.gltf", g.text("not%20there.bin")), "buffers[0].uri \"not%20there.bin\": there is no such file beside the mesh");
+  check_refused(files.put("none.gltf", g.text("not%20there.bin")),
+                "buffers[0].uri \"not%20there.bin\": there is no such file beside the mesh");
   files.put("short.bin", test::GltfBytes(10));
-  check_refused(files.put("short.gltf", g.text("short.bin")), "buffers[0].byteLength " + std::to_string(g.bytes.size()) + ": short.bin holds 10 bytes");
+  check_refused(files.put("short.gltf", g.text("short.bin")),
+                "buffers[0].byteLength " + std::to_string(g.bytes.size()) + ": short.bin holds 10 bytes");
 }
 
-TEST_CASE("gltf: an extension that is required and not known is refused by its name, one that changes nothing here is not") {
+TEST_CASE(
+    "gltf: an extension that is required and not known is refused by its name, one that changes nothing here is not") {
   Files files("required");
   const auto with = [&](const std::string& name) {
     Gltf g = gltf_box();
@@ -379,7 +408,9 @@ TEST_CASE("gltf: an extension that is required and not known is refused by its n
   };
   check_refused(with("XYZ_nobody_knows"), "it requires the extension XYZ_nobody_knows");
   check_refused(with("KHR_texture_basisu"), "it requires the extension KHR_texture_basisu");
-  for (const char* name : {"KHR_materials_clearcoat", "KHR_lights_punctual", "KHR_materials_variants", "KHR_materials_unlit"}) check_box(with(name));
+  for (const char* name :
+       {"KHR_materials_clearcoat", "KHR_lights_punctual", "KHR_materials_variants", "KHR_materials_unlit"})
+    check_box(with(name));
   Gltf used = gltf_box();
   used.json["extensionsUsed"] = {"XYZ_nobody_knows"};
   check_box(files.glb(used));
@@ -395,7 +426,8 @@ TEST_CASE("gltf: morph targets move the vertices by the weights of the mesh, or 
   Files files("morph");
   Gltf g = gltf_box();
   auto& mesh = g.json["meshes"][0];
-  mesh["primitives"][0]["targets"] = GltfJson::array({{{"POSITION", g.accessor(box_corners(), 'f')}}, {{"POSITION", g.accessor(Gltf::Rows(8, {0, 0, 7}), 'f')}}});
+  mesh["primitives"][0]["targets"] = GltfJson::array(
+      {{{"POSITION", g.accessor(box_corners(), 'f')}}, {{"POSITION", g.accessor(Gltf::Rows(8, {0, 0, 7}), 'f')}}});
   const auto width = [&] {
     const Read r = read(files.glb(g));
     REQUIRE(r.mesh);
@@ -438,9 +470,11 @@ TEST_CASE("gltf: nodes that are no tree are refused by their places, and a deep 
     g.json["nodes"] = GltfJson::parse(nodes);
     return files.glb(g);
   };
-  check_refused(with(R"([{"children":[1]},{"children":[0],"mesh":0}])"), "its nodes refer to themselves, so the scene has no end: nodes[1].children names nodes[0]");
+  check_refused(with(R"([{"children":[1]},{"children":[0],"mesh":0}])"),
+                "its nodes refer to themselves, so the scene has no end: nodes[1].children names nodes[0]");
   check_refused(with(R"([{"children":[0],"mesh":0}])"), "its nodes refer to themselves");
-  check_refused(with(R"([{"children":[1,2]},{"children":[2]},{"mesh":0}])"), "nodes[2] is named twice, by nodes[1] and by nodes[0]");
+  check_refused(with(R"([{"children":[1,2]},{"children":[2]},{"mesh":0}])"),
+                "nodes[2] is named twice, by nodes[1] and by nodes[0]");
   check_refused(with(R"([{"children":[9]}])"), "nodes[0].children 9: there is 1 node.");
   Gltf deep = gltf_box();
   deep.json["nodes"] = GltfJson::array();
@@ -456,23 +490,34 @@ TEST_CASE("gltf: a number out of place is named with its place") {
     change(g.json);
     check_refused(files.glb(g), words);
   };
-  refused([](GltfJson& j) { j["accessors"][0]["bufferView"] = 7; }, "accessors[0].bufferView 7: there are 2 buffer views.");
+  refused([](GltfJson& j) { j["accessors"][0]["bufferView"] = 7; },
+          "accessors[0].bufferView 7: there are 2 buffer views.");
   refused([](GltfJson& j) { j["nodes"][0]["mesh"] = 3; }, "nodes[0].mesh 3: there is 1 mesh.");
-  refused([](GltfJson& j) { j["meshes"][0]["primitives"][0]["material"] = 0; }, "meshes[0].primitives[0].material 0: there are no materials.");
+  refused([](GltfJson& j) { j["meshes"][0]["primitives"][0]["material"] = 0; },
+          "meshes[0].primitives[0].material 0: there are no materials.");
   refused([](GltfJson& j) { j["accessors"][0]["count"] = 9; }, "accessors[0]: 9 elements of 12 bytes");
-  refused([](GltfJson& j) { j["accessors"][0]["count"] = uint64_t(1) << 63; }, "accessors[0]: 9223372036854775808 elements");
+  refused([](GltfJson& j) { j["accessors"][0]["count"] = uint64_t(1) << 63; },
+          "accessors[0]: 9223372036854775808 elements");
   refused([](GltfJson& j) { j["accessors"][0]["count"] = -1; }, "accessors[0].count is not a whole number");
   refused([](GltfJson& j) { j["accessors"][0]["byteOffset"] = uint64_t(0) - 4; }, "accessors[0]: 8 elements");
-  refused([](GltfJson& j) { j["bufferViews"][0]["byteStride"] = 8; }, "bufferViews[0].byteStride 8: an element of accessors[0] has 12 bytes.");
-  refused([](GltfJson& j) { j["bufferViews"][0]["byteLength"] = uint64_t(0) - 1; }, "bufferViews[0]: bytes 0 to 0 + 18446744073709551615 of a buffer of");
+  refused([](GltfJson& j) { j["bufferViews"][0]["byteStride"] = 8; },
+          "bufferViews[0].byteStride 8: an element of accessors[0] has 12 bytes.");
+  refused([](GltfJson& j) { j["bufferViews"][0]["byteLength"] = uint64_t(0) - 1; },
+          "bufferViews[0]: bytes 0 to 0 + 18446744073709551615 of a buffer of");
   refused([](GltfJson& j) { j["bufferViews"][0]["buffer"] = 1; }, "bufferViews[0].buffer 1: there is 1 buffer.");
   refused([](GltfJson& j) { j["accessors"][0]["componentType"] = 5124; }, "accessors[0].componentType 5124");
   refused([](GltfJson& j) { j["accessors"][0]["type"] = "MAT4"; }, "accessors[0].type \"MAT4\"");
-  refused([](GltfJson& j) { j["accessors"][1]["componentType"] = 5122; }, "meshes[0].primitives[0].indices needs single unsigned integers");
+  refused([](GltfJson& j) { j["accessors"][1]["componentType"] = 5122; },
+          "meshes[0].primitives[0].indices needs single unsigned integers");
   refused([](GltfJson& j) { j["meshes"][0]["primitives"][0]["mode"] = 7; }, "meshes[0].primitives[0].mode 7");
-  refused([](GltfJson& j) { j["accessors"][0].erase("bufferView"), j["accessors"][0]["count"] = 3000000000u; }, "accessors[0].count 3000000000: it has no buffer view");
+  refused([](GltfJson& j) { j["accessors"][0].erase("bufferView"), j["accessors"][0]["count"] = 3000000000u; },
+          "accessors[0].count 3000000000: it has no buffer view");
   refused([](GltfJson& j) { j.erase("asset"); }, "no asset.version");
-  refused([](GltfJson& j) { j["nodes"][0]["translation"] = {1, 2}; }, "nodes[0].translation is not an array of 3 numbers");
+  refused(
+      [](GltfJson& j) {
+        j["nodes"][0]["translation"] = {1, 2};
+      },
+      "nodes[0].translation is not an array of 3 numbers");
   refused([](GltfJson& j) { j["scene"] = 4; }, "scene 4: there is 1 scene.");
 }
 
@@ -519,14 +564,17 @@ TEST_CASE("gltf: material factors, gloss and the strength of glow arrive") {
   const MeshMaterial usual = material("{}");
   CHECK(usual.roughness == 1);
   CHECK(usual.metalness == 1);
-  const MeshMaterial factors = material(R"({"name":"m","pbrMetallicRoughness":{"baseColorFactor":[0.5,0.25,1,0.5],"metallicFactor":0.25,"roughnessFactor":0.75},"emissiveFactor":[1,0.5,0],
+  const MeshMaterial factors = material(R"({"name":"m","pbrMetallicRoughness":{"baseColorFactor":[0.5,0.25,1,0.5],)"
+                                        R"("metallicFactor":0.25,"roughnessFactor":0.75},"emissiveFactor":[1,0.5,0],
     "extensions":{"KHR_materials_emissive_strength":{"emissiveStrength":4}}})");
   CHECK(factors.name == "m");
   CHECK(std::vector<float>(factors.base_color, factors.base_color + 4) == std::vector<float>{.5f, .25f, 1, .5f});
   CHECK(std::vector<float>(factors.emission, factors.emission + 3) == std::vector<float>{4, 2, 0});
   CHECK(factors.roughness == .75f);
   CHECK(factors.metalness == .25f);
-  const MeshMaterial gloss = material(R"({"extensions":{"KHR_materials_pbrSpecularGlossiness":{"diffuseFactor":[0,1,0,1],"glossinessFactor":0.75,"diffuseTexture":{"index":0}}}})");
+  const MeshMaterial gloss =
+      material(R"({"extensions":{"KHR_materials_pbrSpecularGlossiness":{"diffuseFactor":[0,1,0,1],)"
+               R"("glossinessFactor":0.75,"diffuseTexture":{"index":0}}}})");
   CHECK(gloss.base_color[1] == 1);
   CHECK(gloss.base_color[0] == 0);
   CHECK(gloss.roughness == .25f);
@@ -579,7 +627,8 @@ TEST_CASE("gltf: files that Debian's tools compressed with Draco and meshopt are
       for (const char* how : {"-c -noq", "-cc -noq", "-c -vp 16 -vt 16", "-cc -vp 16 -vt 16", "-cf -noq"}) {
         if (!whole_numbers && std::string(how).find("-noq") == std::string::npos) continue;
         INFO(how);
-        const fs::path packed = files.dir() / (source.stem().string() + std::to_string(std::hash<std::string>{}(how)) + ".glb");
+        const fs::path packed =
+            files.dir() / (source.stem().string() + std::to_string(std::hash<std::string>{}(how)) + ".glb");
         REQUIRE(run(std::string("gltfpack ") + how + in + "'" + packed.string() + "'"));
         check_equal(packed, source);
       }

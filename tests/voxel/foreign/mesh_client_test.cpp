@@ -77,12 +77,15 @@ std::vector<uint8_t> stream_of(const Mesh& mesh) {
 TEST_CASE("mesh: every well-formed mesh of the shared data is read with its known vertices and faces") {
   const fs::path data = test::data_dir();
   if (data.empty()) return test::skip("no test data");
-  struct Known { const char* file; size_t vertices, triangles, images; };
-  for (const Known k :
-       {Known{"mesh/20mm-xyz-cube.stl", 780, 260, 0}, Known{"mesh/BoxTextured.ply", 24, 12, 0}, Known{"mesh/ballA.off", 1900, 3796, 0},
-        Known{"mesh/bunny.ply", 8171, 16301, 0}, Known{"mesh/dragon_vrip_res4.ply", 5205, 11102, 0}, Known{"mesh/spot.obj", 17568, 5856, 1},
-        Known{"mesh/stanford-bunny.obj", 208353, 69451, 0}, Known{"gltf/BoxTextured.glb", 24, 12, 1},
-        Known{"gltf/DamagedHelmet.glb", 14556, 15452, 3}, Known{"gltf/Duck.glb", 2399, 4212, 1}}) {
+  struct Known {
+    const char* file;
+    size_t vertices, triangles, images;
+  };
+  for (const Known k : {Known{"mesh/20mm-xyz-cube.stl", 780, 260, 0}, Known{"mesh/BoxTextured.ply", 24, 12, 0},
+                        Known{"mesh/ballA.off", 1900, 3796, 0}, Known{"mesh/bunny.ply", 8171, 16301, 0},
+                        Known{"mesh/dragon_vrip_res4.ply", 5205, 11102, 0}, Known{"mesh/spot.obj", 17568, 5856, 1},
+                        Known{"mesh/stanford-bunny.obj", 208353, 69451, 0}, Known{"gltf/BoxTextured.glb", 24, 12, 1},
+                        Known{"gltf/DamagedHelmet.glb", 14556, 15452, 3}, Known{"gltf/Duck.glb", 2399, 4212, 1}}) {
     std::vector<std::string> warnings;
     io::ReadOptions options;
     options.warnings = &warnings;
@@ -202,7 +205,9 @@ TEST_CASE("mesh: a reader that hangs is stopped at the time limit, and one that 
   const fs::path dir = test::scratch_dir("mesh-hang");
   write_file(dir / "a.obj", "v 0 0 0\n");
   // However slow the machine is: the process must be gone, and of itself it would not be.
-  const Env env("QUARRY_MESH_READER", write_script(dir / "reader", "echo $$ > " + (dir / "started").string() + "; exec sleep 100000").string());
+  const Env env(
+      "QUARRY_MESH_READER",
+      write_script(dir / "reader", "echo $$ > " + (dir / "started").string() + "; exec sleep 100000").string());
   const auto was_stopped = [&] {
     pid_t pid = 0;
     // Stopped before its first line: then there is nobody to look for.
@@ -292,7 +297,8 @@ TEST_CASE("mesh stream: what is written is read back the same") {
 
 TEST_CASE("mesh stream: no truncation and no changed byte is taken for a mesh, and none crashes") {
   const auto bytes = stream_of(small_mesh());
-  for (size_t length = 0; length < bytes.size(); ++length) CHECK_FALSE(parse_mesh_stream({bytes.data(), length}, nullptr));
+  for (size_t length = 0; length < bytes.size(); ++length)
+    CHECK_FALSE(parse_mesh_stream({bytes.data(), length}, nullptr));
   for (size_t at = 0; at < bytes.size(); ++at)
     for (const uint8_t flip : {uint8_t(1), uint8_t(0x80)}) {
       auto changed = bytes;
@@ -320,6 +326,11 @@ TEST_CASE("mesh stream: indices, materials, images and lengths out of range are 
   refused([](Mesh& m) { m.images[0].width = 3; }, "an image's size");
   refused([](Mesh& m) { m.uvs.pop_back(); }, "TEXC");
   refused([](Mesh& m) { m.uvs.clear(); }, "texture coordinates");
-  refused([](Mesh& m) { m.indices.clear(); m.triangle_material.clear(); }, "no triangles");
+  refused(
+      [](Mesh& m) {
+        m.indices.clear();
+        m.triangle_material.clear();
+      },
+      "no triangles");
   refused([](Mesh& m) { m.materials.clear(); }, "material");
 }

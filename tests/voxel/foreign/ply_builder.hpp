@@ -20,7 +20,8 @@ class PlyBuilder {
   using Row = std::vector<std::vector<double>>;
 
   // `properties`: "float x", "list uchar int vertex_indices".
-  PlyBuilder& element(const std::string& name, const std::vector<std::string>& properties, const std::vector<Row>& rows) {
+  PlyBuilder& element(const std::string& name, const std::vector<std::string>& properties,
+                      const std::vector<Row>& rows) {
     elements_.push_back({name, properties, rows});
     return *this;
   }
@@ -29,7 +30,11 @@ class PlyBuilder {
     return *this;
   }
   std::vector<uint8_t> bytes(PlyForm form, const std::string& line_end = "\n") const {
-    std::string header = std::string("ply\nformat ") + (form == PlyForm::ascii ? "ascii" : form == PlyForm::little ? "binary_little_endian" : "binary_big_endian") + " 1.0\n" + comments_;
+    std::string header = std::string("ply\nformat ") +
+                         (form == PlyForm::ascii    ? "ascii"
+                          : form == PlyForm::little ? "binary_little_endian"
+                                                    : "binary_big_endian") +
+                         " 1.0\n" + comments_;
     for (const Element& e : elements_) {
       header += "element " + e.name + " " + std::to_string(e.rows.size()) + "\n";
       for (const std::string& p : e.properties) header += "property " + p + "\n";
@@ -99,10 +104,13 @@ class PlyBuilder {
 // Eight corners of a box 2 x 1 x 0.5 about the origin, and its sides.
 inline std::vector<PlyBuilder::Row> box_vertices(double scale = 1) {
   std::vector<PlyBuilder::Row> rows;
-  for (int i = 0; i < 8; ++i) rows.push_back({{(i & 1 ? 1 : -1) * scale}, {(i & 2 ? 0.5 : -0.5) * scale}, {(i & 4 ? 0.25 : -0.25) * scale}});
+  for (int i = 0; i < 8; ++i)
+    rows.push_back({{(i & 1 ? 1 : -1) * scale}, {(i & 2 ? 0.5 : -0.5) * scale}, {(i & 4 ? 0.25 : -0.25) * scale}});
   return rows;
 }
-inline std::vector<std::vector<double>> box_quads() { return {{0, 2, 3, 1}, {4, 5, 7, 6}, {0, 1, 5, 4}, {2, 6, 7, 3}, {0, 4, 6, 2}, {1, 3, 7, 5}}; }
+inline std::vector<std::vector<double>> box_quads() {
+  return {{0, 2, 3, 1}, {4, 5, 7, 6}, {0, 1, 5, 4}, {2, 6, 7, 3}, {0, 4, 6, 2}, {1, 3, 7, 5}};
+}
 inline std::vector<PlyBuilder::Row> ply_box_triangles() {
   std::vector<PlyBuilder::Row> rows;
   for (const auto& q : box_quads()) rows.push_back({{q[0], q[1], q[2]}}), rows.push_back({{q[0], q[2], q[3]}});
@@ -115,21 +123,55 @@ inline const std::vector<std::string>& xyz_floats() {
 
 inline std::vector<std::pair<std::string, std::vector<uint8_t>>> ply_seeds() {
   std::vector<PlyBuilder::Row> rich;
-  for (int i = 0; i < 8; ++i) rich.push_back({{double(i)}, {i & 1 ? 1.0 : 0.0}, {i & 2 ? 1.0 : 0.0}, {i & 4 ? 1.0 : 0.0}, {255}, {65535}, {0.5}, {0.25}, {0.75}});
-  const std::vector<std::string> rich_properties{"list uchar short skipped", "double x", "float y", "short z", "uchar red", "ushort green", "float blue", "float s", "float t"};
+  for (int i = 0; i < 8; ++i)
+    rich.push_back({{double(i)},
+                    {i & 1 ? 1.0 : 0.0},
+                    {i & 2 ? 1.0 : 0.0},
+                    {i & 4 ? 1.0 : 0.0},
+                    {255},
+                    {65535},
+                    {0.5},
+                    {0.25},
+                    {0.75}});
+  const std::vector<std::string> rich_properties{"list uchar short skipped",
+                                                 "double x",
+                                                 "float y",
+                                                 "short z",
+                                                 "uchar red",
+                                                 "ushort green",
+                                                 "float blue",
+                                                 "float s",
+                                                 "float t"};
   rich[0][0] = {1, 2, 3};
   rich[1][0] = {};
   std::vector<PlyBuilder::Row> coloured;
   for (const auto& t : ply_box_triangles()) coloured.push_back({t[0], {0, 0, 1, 0, 1, 1}, {1}, {255}, {0}, {9}});
   coloured[3][1] = {};
   PlyBuilder plain, many, faces, strips;
-  plain.element("vertex", xyz_floats(), box_vertices()).element("face", {"list uchar int vertex_indices"}, ply_box_triangles());
-  many.comment("TextureFile none.png").element("vertex", rich_properties, rich).element("edge", {"int vertex1", "int vertex2"}, {{{0}, {1}}}).element("face", {"list int ushort vertex_index"}, {{{0, 1, 3, 2}}, {{0, 1, 3, 7, 5}}, {{4, 99, 1}}});
-  faces.element("face", {"list uchar uint vertex_indices", "list uchar float texcoord", "int texnumber", "uchar red", "uchar green", "uchar blue"}, coloured).element("vertex", xyz_floats(), box_vertices());
-  strips.element("vertex", xyz_floats(), box_vertices()).element("material", {"uchar diffuse_red", "uchar diffuse_green", "uchar diffuse_blue", "float specular_power"}, {{{255}, {1}, {2}, {0.5}}}).element("tristrips", {"list int int vertex_indices"}, {{{0, 2, 1, 3, -1, 4, 5, 6, 7, 7, 0}}});
+  plain.element("vertex", xyz_floats(), box_vertices())
+      .element("face", {"list uchar int vertex_indices"}, ply_box_triangles());
+  many.comment("TextureFile none.png")
+      .element("vertex", rich_properties, rich)
+      .element("edge", {"int vertex1", "int vertex2"}, {{{0}, {1}}})
+      .element("face", {"list int ushort vertex_index"}, {{{0, 1, 3, 2}}, {{0, 1, 3, 7, 5}}, {{4, 99, 1}}});
+  faces
+      .element("face",
+               {"list uchar uint vertex_indices", "list uchar float texcoord", "int texnumber", "uchar red",
+                "uchar green", "uchar blue"},
+               coloured)
+      .element("vertex", xyz_floats(), box_vertices());
+  strips.element("vertex", xyz_floats(), box_vertices())
+      .element("material", {"uchar diffuse_red", "uchar diffuse_green", "uchar diffuse_blue", "float specular_power"},
+               {{{255}, {1}, {2}, {0.5}}})
+      .element("tristrips", {"list int int vertex_indices"}, {{{0, 2, 1, 3, -1, 4, 5, 6, 7, 7, 0}}});
   std::vector<std::pair<std::string, std::vector<uint8_t>>> seeds;
-  for (const auto& [name, file] : {std::pair<std::string, const PlyBuilder*>{"plain", &plain}, {"many", &many}, {"faces", &faces}, {"strips", &strips}})
-    for (const auto& [ending, form] : {std::pair<std::string, PlyForm>{"ascii", PlyForm::ascii}, {"little", PlyForm::little}, {"big", PlyForm::big}}) seeds.emplace_back(name + "-" + ending + ".ply", file->bytes(form));
+  for (const auto& [name, file] : {std::pair<std::string, const PlyBuilder*>{"plain", &plain},
+                                   {"many", &many},
+                                   {"faces", &faces},
+                                   {"strips", &strips}})
+    for (const auto& [ending, form] :
+         {std::pair<std::string, PlyForm>{"ascii", PlyForm::ascii}, {"little", PlyForm::little}, {"big", PlyForm::big}})
+      seeds.emplace_back(name + "-" + ending + ".ply", file->bytes(form));
   return seeds;
 }
 

@@ -48,12 +48,18 @@ Scene made(const char* name, int32_t size, uint32_t seed = 1) {
 }  // namespace
 
 TEST_CASE("generate: each scene is the same as the day it was made", "[one-caller]") {
-  struct Golden { const char* name; int32_t size; uint64_t voxels, sum; };
-  for (const Golden g : {Golden{"terrain", 512, 19809670, 0xa13a490d70e6ec99}, Golden{"terrain", 96, 129640, 0x66b727998bf7583e},
-                         Golden{"city", 456, 1857363, 0x5ed5db20f4c9140d}, Golden{"menger", 243, 3200000, 0x10edb15f9a99b054},
-                         Golden{"spheres", 128, 232588, 0x2f9e2bbf3548ac40}}) {
+  struct Golden {
+    const char* name;
+    int32_t size;
+    uint64_t voxels, sum;
+  };
+  for (const Golden g :
+       {Golden{"terrain", 512, 19809670, 0xa13a490d70e6ec99}, Golden{"terrain", 96, 129640, 0x66b727998bf7583e},
+        Golden{"city", 456, 1857363, 0x5ed5db20f4c9140d}, Golden{"menger", 243, 3200000, 0x10edb15f9a99b054},
+        Golden{"spheres", 128, 232588, 0x2f9e2bbf3548ac40}}) {
     const Scene scene = made(g.name, g.size);
-    INFO(g.name << " " << g.size << ": " << scene.volumes[0].bricks.voxel_count() << " voxels, 0x" << std::hex << fingerprint(scene));
+    INFO(g.name << " " << g.size << ": " << scene.volumes[0].bricks.voxel_count() << " voxels, 0x" << std::hex
+                << fingerprint(scene));
     CHECK(scene.volumes[0].bricks.voxel_count() == g.voxels);
     CHECK(fingerprint(scene) == g.sum);
   }
@@ -107,7 +113,8 @@ TEST_CASE("generate: the Menger sponge of level n has 20^n voxels and its holes 
   for (int32_t x = box.min.x; x <= box.max.x; ++x) CHECK(scene.volumes[0].bricks.get({x, 13, box.min.z + 13}) == 0);
 }
 
-TEST_CASE("generate: the terrain has water, sand, snow, trees and cabins; the city lit windows, lamps and cars", "[one-caller]") {
+TEST_CASE("generate: the terrain has water, sand, snow, trees and cabins; the city lit windows, lamps and cars",
+          "[one-caller]") {
   const auto names_in = [](const Scene& scene) {
     std::set<std::string> names;
     for (const auto& [where, brick] : scene.volumes[0].bricks.bricks())
@@ -120,7 +127,8 @@ TEST_CASE("generate: the terrain has water, sand, snow, trees and cabins; the ci
     INFO(wanted);
     CHECK(land.count(wanted) == 1);
   }
-  for (const char* wanted : {"warm window", "cool window", "street lamp", "headlight", "asphalt", "lawn", "pond", "dark glass"}) {
+  for (const char* wanted :
+       {"warm window", "cool window", "street lamp", "headlight", "asphalt", "lawn", "pond", "dark glass"}) {
     INFO(wanted);
     CHECK(town.count(wanted) == 1);
   }

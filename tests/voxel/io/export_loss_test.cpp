@@ -37,7 +37,8 @@ TEST_CASE("export_losses: each kind is counted where the format has no place for
   s.palette.names[1] = "gold";
   CHECK(losses(s, "a.quarry").empty());
   CHECK(losses(s, "a.vox").empty());
-  const Counts scene{{"hidden_instances", 2}, {"unplaced_models", 1}, {"instances", 4}, {"names", 10}, {"layers", 2}, {"cameras", 1}};
+  const Counts scene{{"hidden_instances", 2}, {"unplaced_models", 1}, {"instances", 4},
+                     {"names", 10},           {"layers", 2},          {"cameras", 1}};
   Counts mesh = losses(s, "a.glb");
   CHECK(mesh == scene);
   CHECK(losses(s, "a.obj") == scene);

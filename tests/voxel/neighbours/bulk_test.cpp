@@ -29,7 +29,8 @@ std::vector<Delta> all() {
 }
 
 uint32_t expected(const World& world, uint32_t brick, const Delta& delta) {
-  const auto at = world.find(place(qry_brick_x(brick) + delta.x, qry_brick_y(brick) + delta.y, qry_brick_z(brick) + delta.z));
+  const auto at =
+      world.find(place(qry_brick_x(brick) + delta.x, qry_brick_y(brick) + delta.y, qry_brick_z(brick) + delta.z));
   return at == world.end() ? kQryReservedValue : at->second;
 }
 
@@ -122,7 +123,8 @@ TEST_CASE("neighbours: the functions for one brick answer as the bulk calls do")
       for (size_t d = 0; d < 26; ++d) wrong += near26[d] != all26[d * bricks.size() + i];
     }
     REQUIRE(wrong == 0);
-    REQUIRE(find_neighbours(*executor, *grid, bricks, Neighbourhood::all, six).error().code == ErrorCode::invalid_argument);
+    REQUIRE(find_neighbours(*executor, *grid, bricks, Neighbourhood::all, six).error().code ==
+            ErrorCode::invalid_argument);
   }
 }
 

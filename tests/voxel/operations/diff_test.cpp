@@ -14,7 +14,9 @@ Scene scattered(uint32_t seed, int count) {
   std::mt19937 random(seed);
   Scene s;
   s.volumes.resize(1);
-  for (int i = 0; i < count; ++i) s.volumes[0].bricks.set({int32_t(random() % 21) - 9, int32_t(random() % 20) - 5, int32_t(random() % 22)}, uint8_t(1 + random() % 4));
+  for (int i = 0; i < count; ++i)
+    s.volumes[0].bricks.set({int32_t(random() % 21) - 9, int32_t(random() % 20) - 5, int32_t(random() % 22)},
+                            uint8_t(1 + random() % 4));
   s.instances.resize(1);
   return s;
 }
@@ -65,7 +67,9 @@ TEST_CASE("scene diff: what counts is the look, not the palette's number nor how
   b.palette.names[201] = "another name";
   for (const auto& [at, brick] : a.volumes[0].bricks.bricks())
     for (uint32_t i = 0; i < kVoxelsPerBrick; ++i)
-      if (brick.materials[i]) b.volumes[0].bricks.set(Int3{at.x * 8, at.y * 8, at.z * 8} + voxel_from_index(i) - Int3{5, 6, 7}, uint8_t(200 + brick.materials[i]));
+      if (brick.materials[i])
+        b.volumes[0].bricks.set(Int3{at.x * 8, at.y * 8, at.z * 8} + voxel_from_index(i) - Int3{5, 6, 7},
+                                uint8_t(200 + brick.materials[i]));
   b.instances.resize(1);
   b.instances[0].offset = {5, 6, 7};
   CHECK(diff_scenes(a, b)->equal());

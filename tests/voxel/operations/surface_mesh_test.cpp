@@ -22,7 +22,9 @@ Palette test_palette() {
   return p;
 }
 
-int kind_of(const Palette& p, uint8_t material) { return material == 0 ? 0 : p.materials[material].transparency > 0 ? 2 : 1; }
+int kind_of(const Palette& p, uint8_t material) {
+  return material == 0 ? 0 : p.materials[material].transparency > 0 ? 2 : 1;
+}
 
 struct Vec {
   int64_t x, y, z;
@@ -121,7 +123,9 @@ TEST_CASE("surface mesh: no voxels, no surface") {
   CHECK(mesh.parts.empty());
 }
 
-TEST_CASE("surface mesh: random voxels of every density and of clear and opaque materials are covered exactly once and closed") {
+TEST_CASE(
+    "surface mesh: random voxels of every density and of clear and opaque materials are covered exactly once and "
+    "closed") {
   const Palette palette = test_palette();
   std::mt19937 random(17);
   for (const int per_mille : {5, 100, 500, 900, 1000})
@@ -131,7 +135,8 @@ TEST_CASE("surface mesh: random voxels of every density and of clear and opaque 
       for (int32_t x = 0; x < 19; ++x)
         for (int32_t y = 0; y < 17; ++y)
           for (int32_t z = 0; z < 21; ++z)
-            if (int(random() % 1000) < per_mille) bricks.set(low + Int3{x, y, z}, uint8_t(1 + random() % uint32_t(materials)));
+            if (int(random() % 1000) < per_mille)
+              bricks.set(low + Int3{x, y, z}, uint8_t(1 + random() % uint32_t(materials)));
       INFO(per_mille << " of 1000, " << materials << " materials");
       CHECK(judged(made(bricks, palette), bricks, palette) == "");
     }
@@ -152,7 +157,8 @@ TEST_CASE("surface mesh: every face's middle lies in one triangle of its own mat
   const Palette palette = test_palette();
   std::mt19937 random(5);
   BrickMap bricks;
-  for (int i = 0; i < 900; ++i) bricks.set({int32_t(random() % 12), int32_t(random() % 12), int32_t(random() % 12)}, uint8_t(1 + random() % 3));
+  for (int i = 0; i < 900; ++i)
+    bricks.set({int32_t(random() % 12), int32_t(random() % 12), int32_t(random() % 12)}, uint8_t(1 + random() % 3));
   const SurfaceMesh mesh = made(bricks, palette);
   int faces = 0;
   for (int32_t x = 0; x < 12; ++x)
@@ -170,7 +176,8 @@ TEST_CASE("surface mesh: every face's middle lies in one triangle of its own mat
             int found = 0;
             for (const SurfaceMesh::Part& part : mesh.parts)
               for (size_t t = 0; t < part.indices.size(); t += 3) {
-                const Int3 c[3] = {mesh.positions[part.indices[t]], mesh.positions[part.indices[t + 1]], mesh.positions[part.indices[t + 2]]};
+                const Int3 c[3] = {mesh.positions[part.indices[t]], mesh.positions[part.indices[t + 1]],
+                                   mesh.positions[part.indices[t + 2]]};
                 const Vec n = cross(vec(c[0], c[1]), vec(c[0], c[2]));
                 const int64_t along[3] = {n.x, n.y, n.z};
                 const int64_t plane[3] = {c[0].x, c[0].y, c[0].z};

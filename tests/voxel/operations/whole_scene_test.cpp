@@ -7,8 +7,8 @@
 #include <random>
 #include <set>
 
-#include "tests/voxel/scene_cells.hpp"
 #include "tests/voxel/io/quarry/store_edits.hpp"
+#include "tests/voxel/scene_cells.hpp"
 
 using namespace quarry;
 using namespace quarry::test;
@@ -30,7 +30,9 @@ TEST_CASE("crop: of every instance what lies in the box stays, with its place, n
     for (size_t i = 0; i < before.size(); ++i) {
       Cells kept;
       for (const auto& [at, m] : before[i])
-        if (at.x >= box.min.x && at.x <= box.max.x && at.y >= box.min.y && at.y <= box.max.y && at.z >= box.min.z && at.z <= box.max.z) kept[at] = m;
+        if (at.x >= box.min.x && at.x <= box.max.x && at.y >= box.min.y && at.y <= box.max.y && at.z >= box.min.z &&
+            at.z <= box.max.z)
+          kept[at] = m;
       if (!kept.empty()) want.emplace_back(s.instances[i].name, kept);
     }
     for (size_t i = 0; i < after.size(); ++i) got.emplace_back(done->instances[i].name, after[i]);
@@ -76,7 +78,8 @@ TEST_CASE("turn: every cell's middle is carried by the matrix, and four quarter 
 
 TEST_CASE("merge: all voxels of all scenes in their colours, order and layers") {
   Scene a = random_scene(1), b = random_scene(2, 200), c = random_scene(3);
-  for (size_t m = 1; m < 256; ++m) b.palette.materials[m] = {uint8_t(m), uint8_t(m * 7), uint8_t(255 - m), 255, 0.5f, 0, 0, 0, 1.5f, {0, 0}};
+  for (size_t m = 1; m < 256; ++m)
+    b.palette.materials[m] = {uint8_t(m), uint8_t(m * 7), uint8_t(255 - m), 255, 0.5f, 0, 0, 0, 1.5f, {0, 0}};
   b.palette.materials[3] = a.palette.materials[2];
   b.overlap = OverlapRule::last_instance_wins;
   const Scene* list[] = {&a, &b, &c};
@@ -95,7 +98,8 @@ TEST_CASE("merge: all voxels of all scenes in their colours, order and layers") 
     int wrong = 0;
     for (size_t i = 0; i < 6; ++i) {
       REQUIRE(before[i].size() == after[s * 6 + i].size());
-      for (const auto& [at, m] : before[i]) wrong += !(list[s]->palette.materials[m] == done->palette.materials[after[s * 6 + i].at(at)]);
+      for (const auto& [at, m] : before[i])
+        wrong += !(list[s]->palette.materials[m] == done->palette.materials[after[s * 6 + i].at(at)]);
     }
     CHECK(wrong == 0);
   }
@@ -167,11 +171,13 @@ Cells blob(uint32_t seed, Int3 low) {
   std::mt19937 random(seed);
   Cells out;
   for (int n = 0; n < 6; ++n) {
-    const double c[3] = {double(random() % 24), double(random() % 24), double(random() % 24)}, r = 3 + double(random() % 6);
+    const double c[3] = {double(random() % 24), double(random() % 24), double(random() % 24)},
+                 r = 3 + double(random() % 6);
     for (int32_t x = 0; x < 24; ++x)
       for (int32_t y = 0; y < 24; ++y)
         for (int32_t z = 0; z < 24; ++z)
-          if ((x - c[0]) * (x - c[0]) + (y - c[1]) * (y - c[1]) + (z - c[2]) * (z - c[2]) < r * r) out[low + Int3{x, y, z}] = uint8_t(1 + (x + y) % 3);
+          if ((x - c[0]) * (x - c[0]) + (y - c[1]) * (y - c[1]) + (z - c[2]) * (z - c[2]) < r * r)
+            out[low + Int3{x, y, z}] = uint8_t(1 + (x + y) % 3);
   }
   return out;
 }
@@ -193,7 +199,9 @@ TEST_CASE("hollow: what is deeper than the shell goes, nothing else") {
       for (uint32_t i = 0; i < thickness; ++i) {
         Cells next;
         for (const auto& [at, m] : deep)
-          if (std::all_of(std::begin(kSix), std::end(kSix), [&, here = at](Int3 d) { return deep.count(here + d) == 1; })) next[at] = m;
+          if (std::all_of(std::begin(kSix), std::end(kSix),
+                          [&, here = at](Int3 d) { return deep.count(here + d) == 1; }))
+            next[at] = m;
         deep = next;
       }
       Cells want;
@@ -216,7 +224,9 @@ TEST_CASE("fill: cavities that the outside does not reach through faces are fill
     while (!todo.empty()) {
       const Int3 at = todo.back();
       todo.pop_back();
-      if (at.x < -13 || at.y < 3 || at.z < -5 || at.x > 14 || at.y > 30 || at.z > 22 || cells.count(at) || !outside.insert(at).second) continue;
+      if (at.x < -13 || at.y < 3 || at.z < -5 || at.x > 14 || at.y > 30 || at.z > 22 || cells.count(at) ||
+          !outside.insert(at).second)
+        continue;
       for (const Int3 d : kSix) todo.push_back(at + d);
     }
     for (const uint8_t material : {uint8_t(77), uint8_t(0)}) {
@@ -264,12 +274,14 @@ TEST_CASE("boolean: union, intersection and difference of what is visible, in th
       const Cells got = flat(*done);
       std::map<Int3, Material> want;
       for (const auto& [at, m] : in_a)
-        if (kind == BooleanKind::union_of || (kind == BooleanKind::intersection) == (in_b.count(at) == 1)) want[at] = a.palette.materials[m];
+        if (kind == BooleanKind::union_of || (kind == BooleanKind::intersection) == (in_b.count(at) == 1))
+          want[at] = a.palette.materials[m];
       if (kind == BooleanKind::union_of)
         for (const auto& [at, m] : in_b) want.emplace(at, b.palette.materials[m]);
       REQUIRE(got.size() == want.size());
       int wrong = 0;
-      for (const auto& [at, material] : want) wrong += !got.count(at) || !(done->palette.materials[got.at(at)] == material);
+      for (const auto& [at, material] : want)
+        wrong += !got.count(at) || !(done->palette.materials[got.at(at)] == material);
       CHECK(wrong == 0);
     }
   }

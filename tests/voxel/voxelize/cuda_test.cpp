@@ -63,7 +63,8 @@ Mesh soup(uint32_t seed, size_t triangles, float size, bool coloured) {
   for (size_t t = 0; t < triangles; ++t) {
     const float x = place(random), y = place(random), z = place(random);
     for (int i = 0; i < 3; ++i) {
-      for (const float c : {x, y, z}) m.positions.push_back(t % 7 == 6 && i == 2 ? m.positions[m.positions.size() - 3] : c + step(random));
+      for (const float c : {x, y, z})
+        m.positions.push_back(t % 7 == 6 && i == 2 ? m.positions[m.positions.size() - 3] : c + step(random));
       if (!coloured) continue;
       for (int k = 0; k < 2; ++k) m.uvs.push_back(t % 50 == 0 ? uv(random) * 1e7f : uv(random));
       for (int k = 0; k < 4; ++k) m.colors.push_back(uint8_t(random()));
@@ -93,9 +94,9 @@ Mesh soup(uint32_t seed, size_t triangles, float size, bool coloured) {
 
 TEST_CASE("voxelize cuda: triangle soups from specks to the whole world's size are the same voxels as on the host") {
   if (no_device()) return;
-  check_all(soup(1, 4000, 0.002f, false), 100);   // many triangles in a voxel
+  check_all(soup(1, 4000, 0.002f, false), 100);  // many triangles in a voxel
   check_all(soup(2, 3000, 0.03f, false), 300);
-  check_all(soup(3, 60, 0.5f, false), 700);       // cells of 8 and 64 bricks
+  check_all(soup(3, 60, 0.5f, false), 700);  // cells of 8 and 64 bricks
   // Cells of 512 bricks, 128-bit products, more cells than there is room for at first.
   check_all(soup(4, 3, 0.9f, false), 3000);
 }
@@ -111,7 +112,10 @@ TEST_CASE("voxelize cuda: real meshes are the same as on the host") {
   if (no_device()) return;
   const auto data = test::data_dir();
   if (data.empty()) return test::skip("no test data");
-  for (const auto& [file, n] : {std::pair{"mesh/spot.obj", 400}, {"gltf/DamagedHelmet.glb", 256}, {"mesh/stanford-bunny.obj", 600}, {"gltf/Duck.glb", 200}}) {
+  for (const auto& [file, n] : {std::pair{"mesh/spot.obj", 400},
+                                {"gltf/DamagedHelmet.glb", 256},
+                                {"mesh/stanford-bunny.obj", 600},
+                                {"gltf/Duck.glb", 200}}) {
     const auto mesh = read_mesh(data / file, {});
     if (!mesh && mesh.error().code == ErrorCode::not_found) continue;
     REQUIRE(mesh);
@@ -152,7 +156,8 @@ TEST_CASE("voxelize cuda: a job that is cancelled says so, and asking for a devi
   o.progress.cancel = &cancel;
   const auto stopped = voxelize(mesh, o);
   REQUIRE_FALSE(stopped);
-  CHECK((stopped.error().code == ErrorCode::cancelled || stopped.error().code == ErrorCode::not_found || stopped.error().code == ErrorCode::unsupported));
+  CHECK((stopped.error().code == ErrorCode::cancelled || stopped.error().code == ErrorCode::not_found ||
+         stopped.error().code == ErrorCode::unsupported));
   o.progress.cancel = nullptr;
   o.executor = VoxelizeExecutor::automatic;  // never an error where only the device is missing
   CHECK(voxelize(mesh, o));

@@ -28,12 +28,14 @@ struct FixedPointTriangle {
 
 // The mesh as the header says it is snapped, in voxel coordinates of the scene.
 std::vector<FixedPointTriangle> fixed_point_triangles(const Mesh& mesh, const VoxelFrame& frame) {
-  const int32_t dims[3] = {frame.dims.x, frame.dims.y, frame.dims.z}, shift[3] = {frame.shift.x, frame.shift.y, frame.shift.z};
+  const int32_t dims[3] = {frame.dims.x, frame.dims.y, frame.dims.z},
+                shift[3] = {frame.shift.x, frame.shift.y, frame.shift.z};
   std::vector<FixedPointTriangle> out(mesh.triangle_count());
   for (size_t t = 0; t < out.size(); ++t) {
     for (size_t i = 0; i < 3; ++i)
       for (size_t k = 0; k < 3; ++k) {
-        const double voxels = (double(mesh.positions[size_t(mesh.indices[t * 3 + i]) * 3 + k]) - frame.origin[k]) * frame.scale;
+        const double voxels =
+            (double(mesh.positions[size_t(mesh.indices[t * 3 + i]) * 3 + k]) - frame.origin[k]) * frame.scale;
         const int64_t odd = 2 * int64_t(std::floor(voxels * 32768)) + 1;
         out[t].corners[i][k] = std::clamp<int64_t>(odd, 1, dims[k] * kOne - 1) + shift[k] * kOne;
       }
@@ -46,8 +48,8 @@ std::vector<FixedPointTriangle> fixed_point_triangles(const Mesh& mesh, const Vo
 // Whether the triangle's bounds and the cell, both closed, share a point: without one the triangle and the cell share
 // none.
 bool bounds_meet(const FixedPointTriangle& t, const Int3& cell) {
-  return t.low[0] <= (cell.x + 1) * kOne && t.high[0] >= cell.x * kOne && t.low[1] <= (cell.y + 1) * kOne && t.high[1] >= cell.y * kOne &&
-         t.low[2] <= (cell.z + 1) * kOne && t.high[2] >= cell.z * kOne;
+  return t.low[0] <= (cell.x + 1) * kOne && t.high[0] >= cell.x * kOne && t.low[1] <= (cell.y + 1) * kOne &&
+         t.high[1] >= cell.y * kOne && t.low[2] <= (cell.z + 1) * kOne && t.high[2] >= cell.z * kOne;
 }
 
 // A closed segment and a closed box share a point: the parameters at which it is between each pair of faces overlap.
@@ -60,7 +62,8 @@ bool segment_meets_box(const Point& a, const Point& b, const Point& lo, const Po
       if (a[k] < lo[k] || a[k] > hi[k]) return false;
       continue;
     }
-    const int64_t enter = d > 0 ? lo[k] - a[k] : a[k] - hi[k], leave = d > 0 ? hi[k] - a[k] : a[k] - lo[k], of = std::abs(d);
+    const int64_t enter = d > 0 ? lo[k] - a[k] : a[k] - hi[k], leave = d > 0 ? hi[k] - a[k] : a[k] - lo[k],
+                  of = std::abs(d);
     if (Wide(enter) * from_of > from * of) from = enter, from_of = of;
     if (Wide(leave) * to_of < to * of) to = leave, to_of = of;
   }
@@ -74,7 +77,8 @@ int orientation(const Point& a, const Point& b, const Point& c, const Point& d) 
     m[1][k] = c[k] - a[k];
     m[2][k] = d[k] - a[k];
   }
-  const Wide det = m[0][0] * (m[1][1] * m[2][2] - m[1][2] * m[2][1]) - m[0][1] * (m[1][0] * m[2][2] - m[1][2] * m[2][0]) +
+  const Wide det = m[0][0] * (m[1][1] * m[2][2] - m[1][2] * m[2][1]) -
+                   m[0][1] * (m[1][0] * m[2][2] - m[1][2] * m[2][0]) +
                    m[0][2] * (m[1][0] * m[2][1] - m[1][1] * m[2][0]);
   return det > 0 ? 1 : det < 0 ? -1 : 0;
 }
@@ -119,7 +123,8 @@ bool triangle_meets_crosshair(const std::array<Point, 3>& t, const Int3& cell) {
 
 bool sets(const FixedPointTriangle& t, const Int3& cell, SurfaceVoxels surface) {
   if (!bounds_meet(t, cell)) return false;
-  return surface == SurfaceVoxels::thin ? triangle_meets_crosshair(t.corners, cell) : triangle_meets_cell(t.corners, cell);
+  return surface == SurfaceVoxels::thin ? triangle_meets_crosshair(t.corners, cell)
+                                        : triangle_meets_cell(t.corners, cell);
 }
 
 VoxelizeOptions wanted(int32_t n, SurfaceVoxels surface = SurfaceVoxels::cover) {
@@ -142,14 +147,17 @@ void check_random_cells(const Mesh& mesh, const VoxelizeOptions& options, size_t
   for (size_t i = 0; i < cells; ++i) {
     // A point of a random triangle, moved by up to a voxel and a half.
     const auto& t = triangles[random() % triangles.size()].corners;
-    const double a = std::uniform_real_distribution<double>(0, 1)(random), b = std::uniform_real_distribution<double>(0, 1 - a)(random);
+    const double a = std::uniform_real_distribution<double>(0, 1)(random),
+                 b = std::uniform_real_distribution<double>(0, 1 - a)(random);
     int32_t at[3];
     for (size_t k = 0; k < 3; ++k) {
       const double p = double(t[0][k]) * (1 - a - b) + double(t[1][k]) * a + double(t[2][k]) * b;
       at[k] = int32_t(std::floor(p / kOne + std::uniform_real_distribution<double>(-1.5, 1.5)(random)));
     }
     const Int3 cell{at[0], at[1], at[2]};
-    const bool expected = std::any_of(triangles.begin(), triangles.end(), [&](const FixedPointTriangle& other) { return sets(other, cell, options.surface); });
+    const bool expected = std::any_of(triangles.begin(), triangles.end(), [&](const FixedPointTriangle& other) {
+      return sets(other, cell, options.surface);
+    });
     const bool is = bricks.get(cell) != 0;
     set += is;
     missing += expected && !is;
@@ -191,7 +199,8 @@ Mesh ring(int around, int across) {
   const auto at = [&](int i, int j) { return uint32_t((i % around) * across + j % across); };
   for (int i = 0; i < around; ++i)
     for (int j = 0; j < across; ++j)
-      for (const uint32_t v : {at(i, j), at(i, j + 1), at(i + 1, j), at(i + 1, j), at(i, j + 1), at(i + 1, j + 1)}) m.indices.push_back(v);
+      for (const uint32_t v : {at(i, j), at(i, j + 1), at(i + 1, j), at(i + 1, j), at(i, j + 1), at(i + 1, j + 1)})
+        m.indices.push_back(v);
   m.triangle_material.assign(m.indices.size() / 3, 0);
   return m;
 }
@@ -201,7 +210,9 @@ Mesh ring(int around, int across) {
 size_t kept_dry(const BrickMap& bricks, int steps) {
   const Box3 box = bricks.bounds();
   const Int3 low = box.min - Int3{1, 1, 1}, size = box.max - box.min + Int3{3, 3, 3};  // with a layer of air around
-  const auto index = [&](const Int3& at) { return (size_t(at.z - low.z) * size_t(size.y) + size_t(at.y - low.y)) * size_t(size.x) + size_t(at.x - low.x); };
+  const auto index = [&](const Int3& at) {
+    return (size_t(at.z - low.z) * size_t(size.y) + size_t(at.y - low.y)) * size_t(size.x) + size_t(at.x - low.x);
+  };
   enum : uint8_t { dry, wet, solid };
   std::vector<uint8_t> cells(size_t(size.x) * size_t(size.y) * size_t(size.z), dry);
   for (int32_t z = box.min.z; z <= box.max.z; ++z)
@@ -218,7 +229,8 @@ size_t kept_dry(const BrickMap& bricks, int steps) {
         for (int32_t x = -1; x <= 1; ++x) {
           if (steps == 6 && std::abs(x) + std::abs(y) + std::abs(z) != 1) continue;
           const Int3 next = at + Int3{x, y, z};
-          if (next.x < low.x || next.y < low.y || next.z < low.z || next.x >= low.x + size.x || next.y >= low.y + size.y || next.z >= low.z + size.z)
+          if (next.x < low.x || next.y < low.y || next.z < low.z || next.x >= low.x + size.x ||
+              next.y >= low.y + size.y || next.z >= low.z + size.z)
             continue;
           uint8_t& cell = cells[index(next)];
           if (cell != dry) continue;
@@ -231,11 +243,12 @@ size_t kept_dry(const BrickMap& bricks, int steps) {
 
 }  // namespace
 
-TEST_CASE("voxelize exact: random cells of triangle soups agree with rationals and determinants, small triangles and large") {
+TEST_CASE(
+    "voxelize exact: random cells of triangle soups agree with rationals and determinants, small triangles and large") {
   for (const SurfaceVoxels surface : {SurfaceVoxels::cover, SurfaceVoxels::thin}) {
     check_random_cells(soup(1, 300, 0.05f), wanted(120, surface), 3000, 2);
-    check_random_cells(soup(3, 20, 0.8f), wanted(200, surface), 3000, 4);   // hundreds of voxels long
-    check_random_cells(soup(5, 8, 0.9f), wanted(2500, surface), 1000, 6);   // beyond 64-bit products
+    check_random_cells(soup(3, 20, 0.8f), wanted(200, surface), 3000, 4);  // hundreds of voxels long
+    check_random_cells(soup(5, 8, 0.9f), wanted(2500, surface), 1000, 6);  // beyond 64-bit products
   }
 }
 
@@ -266,7 +279,8 @@ TEST_CASE("voxelize exact: corners on voxel faces, centres and edges are decided
       for (int32_t y = 0; y < 24; ++y)
         for (int32_t x = 0; x < 24; ++x) {
           const Int3 cell = Int3{x, y, z} + frame->shift;
-          const bool expected = std::any_of(triangles.begin(), triangles.end(), [&](const FixedPointTriangle& t) { return sets(t, cell, surface); });
+          const bool expected = std::any_of(triangles.begin(), triangles.end(),
+                                            [&](const FixedPointTriangle& t) { return sets(t, cell, surface); });
           wrong += expected != (scene->volumes[0].bricks.get(cell) != 0);
         }
     CHECK(wrong == 0);

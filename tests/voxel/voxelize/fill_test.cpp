@@ -8,8 +8,8 @@
 #include <random>
 
 #include "tests/test_data.hpp"
-#include "voxel/io/formats.hpp"
 #include "voxel/foreign/mesh_client.hpp"
+#include "voxel/io/formats.hpp"
 #include "voxel/voxelize/triangles.hpp"
 
 using namespace quarry;
@@ -21,7 +21,8 @@ void add_box(Mesh& m, const float lo[3], const float hi[3], bool outwards = true
   for (int i = 0; i < 8; ++i)
     for (int k = 0; k < 3; ++k) m.positions.push_back(i >> k & 1 ? hi[k] : lo[k]);
   // Two triangles a face, counter-clockwise from outside: x low, x high, y low, y high, z low, z high.
-  for (const uint32_t v : {0, 4, 6, 0, 6, 2, 1, 3, 7, 1, 7, 5, 0, 1, 5, 0, 5, 4, 2, 6, 7, 2, 7, 3, 0, 2, 3, 0, 3, 1, 4, 5, 7, 4, 7, 6})
+  for (const uint32_t v :
+       {0, 4, 6, 0, 6, 2, 1, 3, 7, 1, 7, 5, 0, 1, 5, 0, 5, 4, 2, 6, 7, 2, 7, 3, 0, 2, 3, 0, 3, 1, 4, 5, 7, 4, 7, 6})
     m.indices.push_back(first + v);
   if (!outwards)
     for (size_t i = m.indices.size() - 36; i < m.indices.size(); i += 3) std::swap(m.indices[i], m.indices[i + 1]);
@@ -39,7 +40,8 @@ void remove_triangle(Mesh& m, size_t t) {
   m.triangle_material.pop_back();
 }
 
-VoxelizeOptions solid(FillRule rule, double voxel_size, SurfaceVoxels surface = SurfaceVoxels::none, uint32_t threads = 0) {
+VoxelizeOptions solid(FillRule rule, double voxel_size, SurfaceVoxels surface = SurfaceVoxels::none,
+                      uint32_t threads = 0) {
   VoxelizeOptions o;
   o.voxel_size = voxel_size;
   o.fill = rule;
@@ -59,13 +61,16 @@ long double winding_at(const Mesh& mesh, const long double p[3]) {
   for (size_t t = 0; t < mesh.triangle_count(); ++t) {
     long double r[3][3], length[3];
     for (size_t i = 0; i < 3; ++i) {
-      for (size_t k = 0; k < 3; ++k) r[i][k] = (long double)mesh.positions[size_t(mesh.indices[t * 3 + i]) * 3 + k] - p[k];
+      for (size_t k = 0; k < 3; ++k)
+        r[i][k] = (long double)mesh.positions[size_t(mesh.indices[t * 3 + i]) * 3 + k] - p[k];
       length[i] = std::sqrt(r[i][0] * r[i][0] + r[i][1] * r[i][1] + r[i][2] * r[i][2]);
     }
     const auto dot = [&](int i, int j) { return r[i][0] * r[j][0] + r[i][1] * r[j][1] + r[i][2] * r[j][2]; };
-    const long double det = r[0][0] * (r[1][1] * r[2][2] - r[1][2] * r[2][1]) - r[0][1] * (r[1][0] * r[2][2] - r[1][2] * r[2][0]) +
+    const long double det = r[0][0] * (r[1][1] * r[2][2] - r[1][2] * r[2][1]) -
+                            r[0][1] * (r[1][0] * r[2][2] - r[1][2] * r[2][0]) +
                             r[0][2] * (r[1][0] * r[2][1] - r[1][1] * r[2][0]);
-    sum += 2 * std::atan2(det, length[0] * length[1] * length[2] + dot(0, 1) * length[2] + dot(0, 2) * length[1] + dot(1, 2) * length[0]);
+    sum += 2 * std::atan2(det, length[0] * length[1] * length[2] + dot(0, 1) * length[2] + dot(0, 2) * length[1] +
+                                   dot(1, 2) * length[0]);
   }
   return sum / (4 * M_PIl);
 }
@@ -78,7 +83,8 @@ TEST_CASE("voxelize fill: a cube is full, alone and with its surface") {
   for (const FillRule rule : kRules)
     for (const int n : {1, 7, 8, 9, 40}) {
       CHECK(count(voxelize(cube(float(n)), solid(rule, 1))) == uint64_t(n) * uint64_t(n) * uint64_t(n));
-      CHECK(count(voxelize(cube(float(n)), solid(rule, 1, SurfaceVoxels::cover))) == uint64_t(n) * uint64_t(n) * uint64_t(n));
+      CHECK(count(voxelize(cube(float(n)), solid(rule, 1, SurfaceVoxels::cover))) ==
+            uint64_t(n) * uint64_t(n) * uint64_t(n));
     }
 }
 
@@ -98,8 +104,10 @@ TEST_CASE("voxelize fill: inside is where the solid angle says so, at random vox
   std::mt19937 random(3);
   size_t inside = 0, wrong = 0, unclear = 0;
   for (int i = 0; i < 1500; ++i) {
-    const Int3 at{int32_t(random() % uint32_t(frame->dims.x)), int32_t(random() % uint32_t(frame->dims.y)), int32_t(random() % uint32_t(frame->dims.z))};
-    const long double p[3] = {(at.x + 0.5L) / frame->scale + frame->origin[0], (at.y + 0.5L) / frame->scale + frame->origin[1],
+    const Int3 at{int32_t(random() % uint32_t(frame->dims.x)), int32_t(random() % uint32_t(frame->dims.y)),
+                  int32_t(random() % uint32_t(frame->dims.z))};
+    const long double p[3] = {(at.x + 0.5L) / frame->scale + frame->origin[0],
+                              (at.y + 0.5L) / frame->scale + frame->origin[1],
                               (at.z + 0.5L) / frame->scale + frame->origin[2]};
     const long double turns = winding_at(*mesh, p);
     if (std::abs(turns - std::round(turns)) > 0.01) {  // the centre is all but on the surface
@@ -146,7 +154,8 @@ TEST_CASE("voxelize fill: a hole is outvoted, wherever it is") {
   }
 }
 
-TEST_CASE("voxelize fill: overlapping bodies are one by winding and hollow where they overlap by parity; a cavity is "
+TEST_CASE(
+    "voxelize fill: overlapping bodies are one by winding and hollow where they overlap by parity; a cavity is "
     "hollow by both") {
   Mesh m = cube(20);
   const float lo[3] = {10, 10, 10}, hi[3] = {30, 30, 30};
@@ -201,7 +210,8 @@ TEST_CASE("voxelize fill: solid is the surface and what is inside, the same what
   }
 }
 
-TEST_CASE("voxelize fill: voxels written as a mesh and read back at the same grid are the same voxels", "[one-caller]") {
+TEST_CASE("voxelize fill: voxels written as a mesh and read back at the same grid are the same voxels",
+          "[one-caller]") {
   const auto data = test::data_dir();
   if (data.empty()) return test::skip("no test data");
   const auto mesh = read_mesh(data / "mesh/stanford-bunny.obj", {});
@@ -210,7 +220,8 @@ TEST_CASE("voxelize fill: voxels written as a mesh and read back at the same gri
   o.resolution = 100;
   const auto first = voxelize(*mesh, o);
   REQUIRE(first);
-  const auto dir = std::filesystem::temp_directory_path() / ("voxelize_fill_test_" + std::to_string(std::random_device()()));
+  const auto dir =
+      std::filesystem::temp_directory_path() / ("voxelize_fill_test_" + std::to_string(std::random_device()()));
   std::filesystem::create_directories(dir);
   for (const char* name : {"again.obj", "again.ply", "again.glb"}) {
     // Hollow, so the surface has an inner side too.

@@ -10,8 +10,8 @@
 #include <set>
 
 #include "tests/test_data.hpp"
-#include "voxel/io/formats.hpp"
 #include "voxel/foreign/mesh_client.hpp"
+#include "voxel/io/formats.hpp"
 
 using namespace quarry;
 
@@ -26,7 +26,8 @@ Mesh ball(int rings, bool coloured, bool hole = false) {
   for (int j = 0; j <= rings; ++j)
     for (int i = 0; i <= 2 * rings; ++i) {
       const double a = M_PI * j / rings, b = M_PI * i / rings;
-      for (const double v : {1.7 * std::sin(a) * std::cos(b), std::cos(a), std::sin(a) * std::sin(b)}) m.positions.push_back(float(v));
+      for (const double v : {1.7 * std::sin(a) * std::cos(b), std::cos(a), std::sin(a) * std::sin(b)})
+        m.positions.push_back(float(v));
       if (coloured)
         for (const int c : {i * 7, j * 11, (i + j) * 5, 255}) m.colors.push_back(uint8_t(c));
     }
@@ -34,7 +35,8 @@ Mesh ball(int rings, bool coloured, bool hole = false) {
   for (int j = 0; j < rings; ++j)
     for (int i = 0; i < 2 * rings; ++i)
       if (!hole || j != rings / 3)
-        for (const uint32_t v : {at(i, j), at(i, j + 1), at(i + 1, j), at(i + 1, j), at(i, j + 1), at(i + 1, j + 1)}) m.indices.push_back(v);
+        for (const uint32_t v : {at(i, j), at(i, j + 1), at(i + 1, j), at(i + 1, j), at(i, j + 1), at(i + 1, j + 1)})
+          m.indices.push_back(v);
   m.triangle_material.assign(m.indices.size() / 3, 0);
   return m;
 }
@@ -55,7 +57,8 @@ Mesh plate() {
   m.materials.resize(1);
   for (int i = 0; i < 8; ++i)
     for (const float v : {float(i & 1) * 0.002f, float(i >> 1 & 1), float(i >> 2 & 1)}) m.positions.push_back(v);
-  m.indices = {0, 1, 2, 1, 3, 2, 4, 6, 5, 5, 6, 7, 0, 4, 1, 1, 4, 5, 2, 3, 6, 3, 7, 6, 0, 2, 4, 2, 6, 4, 1, 5, 3, 3, 5, 7};
+  m.indices = {0, 1, 2, 1, 3, 2, 4, 6, 5, 5, 6, 7, 0, 4, 1, 1, 4, 5,
+               2, 3, 6, 3, 7, 6, 0, 2, 4, 2, 6, 4, 1, 5, 3, 3, 5, 7};
   m.triangle_material.assign(12, 0);
   return m;
 }
@@ -102,7 +105,8 @@ void same_as_at_once(const Mesh& mesh, const VoxelizeOptions& options, uint64_t 
   const auto parts = in_regions(mesh, options, available_bytes);
   if (!parts) FAIL(parts.error().message);
   REQUIRE(whole);
-  INFO("room " << available_bytes / kMiB << " MiB, resolution " << options.resolution << ", regions " << parts->done.regions << ", fill " << int(options.fill) << ", surface " << int(options.surface));
+  INFO("room " << available_bytes / kMiB << " MiB, resolution " << options.resolution << ", regions "
+               << parts->done.regions << ", fill " << int(options.fill) << ", surface " << int(options.surface));
   CHECK(parts->done.regions >= least_regions);
   CHECK(parts->scene.palette == whole->palette);
   CHECK(parts->scene.metadata == whole->metadata);
@@ -111,7 +115,8 @@ void same_as_at_once(const Mesh& mesh, const VoxelizeOptions& options, uint64_t 
   CHECK(parts->scene.volumes[0].bricks == whole->volumes[0].bricks);
 }
 
-VoxelizeOptions options_of(int32_t resolution, FillRule fill = FillRule::none, SurfaceVoxels surface = SurfaceVoxels::cover) {
+VoxelizeOptions options_of(int32_t resolution, FillRule fill = FillRule::none,
+                           SurfaceVoxels surface = SurfaceVoxels::cover) {
   VoxelizeOptions o;
   o.resolution = resolution;
   o.fill = fill;
@@ -133,7 +138,9 @@ TEST_CASE("voxelize_in_regions: a surface is the same in one region, some and ma
   }
 }
 
-TEST_CASE("voxelize_in_regions: what is inside is the same by both rules, with and without a surface, closed or with a hole", "[one-caller]") {
+TEST_CASE(
+    "voxelize_in_regions: what is inside is the same by both rules, with and without a surface, closed or with a hole",
+    "[one-caller]") {
   for (const bool hole : {false, true})
     for (const bool coloured : {false, true}) {
       const Mesh mesh = ball(24, coloured, hole);
@@ -148,7 +155,8 @@ TEST_CASE("voxelize_in_regions: what is inside is the same by both rules, with a
     }
 }
 
-TEST_CASE("voxelize_in_regions: long triangles over every seam, and walls that fill one slab, are the same", "[one-caller]") {
+TEST_CASE("voxelize_in_regions: long triangles over every seam, and walls that fill one slab, are the same",
+          "[one-caller]") {
   for (uint32_t seed = 1; seed <= 4; ++seed) {
     same_as_at_once(soup(seed, 12), options_of(260), 2 * kMiB, 2);
     same_as_at_once(soup(seed, 12), options_of(230, FillRule::winding), 20 * kMiB, 2);
@@ -170,8 +178,12 @@ TEST_CASE("voxelize_in_regions: the same for every number of threads") {
 TEST_CASE("voxelize_in_regions: real meshes, one with a texture, are the same", "[one-caller]") {
   const auto dir = test::data_dir() / "mesh";
   if (!std::filesystem::exists(dir / "spot.obj")) return test::skip("no meshes in the test data");
-  for (const auto& [name, resolution, fill, available_bytes] : {std::tuple{"spot.obj", 300, FillRule::none, 6 * kMiB}, {"spot.obj", 200, FillRule::parity, 24 * kMiB}, {"stanford-bunny.obj", 400, FillRule::none, 4 * kMiB},
-                                                     {"stanford-bunny.obj", 200, FillRule::winding, 20 * kMiB}, {"20mm-xyz-cube.stl", 200, FillRule::parity, 16 * kMiB}}) {
+  for (const auto& [name, resolution, fill, available_bytes] :
+       {std::tuple{"spot.obj", 300, FillRule::none, 6 * kMiB},
+        {"spot.obj", 200, FillRule::parity, 24 * kMiB},
+        {"stanford-bunny.obj", 400, FillRule::none, 4 * kMiB},
+        {"stanford-bunny.obj", 200, FillRule::winding, 20 * kMiB},
+        {"20mm-xyz-cube.stl", 200, FillRule::parity, 16 * kMiB}}) {
     INFO(name);
     const auto mesh = read_mesh(dir / name, {});
     if (!mesh) FAIL(mesh.error().message);
@@ -179,7 +191,9 @@ TEST_CASE("voxelize_in_regions: real meshes, one with a texture, are the same", 
   }
 }
 
-TEST_CASE("voxelize_in_regions: too little room is said with numbers, an error of the sink ends it, and it stops when told to") {
+TEST_CASE(
+    "voxelize_in_regions: too little room is said with numbers, an error of the sink ends it, and it stops when told "
+    "to") {
   const Mesh mesh = ball(30, true);
   const auto small = in_regions(mesh, options_of(300), 100);
   REQUIRE(!small);
@@ -191,7 +205,9 @@ TEST_CASE("voxelize_in_regions: too little room is said with numbers, an error o
   RegionSink sink;
   sink.available_bytes = [] { return 3 * kMiB; };
   sink.begin = [](const Scene&) -> Result<void> { return {}; };
-  sink.take = [&](uint32_t, BrickMap&&) -> Result<void> { return ++taken == 2 ? fail(ErrorCode::io, "the disk is full") : Result<void>(); };
+  sink.take = [&](uint32_t, BrickMap&&) -> Result<void> {
+    return ++taken == 2 ? fail(ErrorCode::io, "the disk is full") : Result<void>();
+  };
   const auto full = voxelize_in_regions(mesh, options_of(300), sink);
   REQUIRE(!full);
   CHECK(full.error().message == "the disk is full");

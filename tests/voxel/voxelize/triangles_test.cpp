@@ -13,10 +13,10 @@
 #include <set>
 
 #include "tests/test_data.hpp"
-#include "voxel/voxelize/overlap.hpp"
-#include "voxel/voxelize/palette.hpp"
 #include "voxel/foreign/mesh_client.hpp"
 #include "voxel/io/meshes/formats.hpp"
+#include "voxel/voxelize/overlap.hpp"
+#include "voxel/voxelize/palette.hpp"
 
 using namespace quarry;
 
@@ -31,20 +31,23 @@ Mesh with_material(std::vector<float> positions, std::vector<uint32_t> indices) 
   return m;
 }
 Mesh box(float x, float y, float z) {
-  return with_material({0, 0, 0, x, 0, 0, 0, y, 0, x, y, 0, 0, 0, z, x, 0, z, 0, y, z, x, y, z},
-                       {0, 1, 2, 1, 3, 2, 4, 6, 5, 5, 6, 7, 0, 4, 1, 1, 4, 5, 2, 3, 6, 3, 7, 6, 0, 2, 4, 2, 6, 4, 1, 5, 3, 3, 5, 7});
+  return with_material(
+      {0, 0, 0, x, 0, 0, 0, y, 0, x, y, 0, 0, 0, z, x, 0, z, 0, y, z, x, y, z},
+      {0, 1, 2, 1, 3, 2, 4, 6, 5, 5, 6, 7, 0, 4, 1, 1, 4, 5, 2, 3, 6, 3, 7, 6, 0, 2, 4, 2, 6, 4, 1, 5, 3, 3, 5, 7});
 }
 Mesh ball(float radius, int rings) {
   Mesh m = with_material({}, {});
   for (int j = 0; j <= rings; ++j)
     for (int i = 0; i <= 2 * rings; ++i) {
       const double a = M_PI * j / rings, b = M_PI * i / rings;
-      for (const double v : {std::sin(a) * std::cos(b), std::cos(a), std::sin(a) * std::sin(b)}) m.positions.push_back(float(v * radius));
+      for (const double v : {std::sin(a) * std::cos(b), std::cos(a), std::sin(a) * std::sin(b)})
+        m.positions.push_back(float(v * radius));
     }
   const auto at = [&](int i, int j) { return uint32_t(j * (2 * rings + 1) + i); };
   for (int j = 0; j < rings; ++j)
     for (int i = 0; i < 2 * rings; ++i)
-      for (const uint32_t v : {at(i, j), at(i, j + 1), at(i + 1, j), at(i + 1, j), at(i, j + 1), at(i + 1, j + 1)}) m.indices.push_back(v);
+      for (const uint32_t v : {at(i, j), at(i, j + 1), at(i + 1, j), at(i + 1, j), at(i, j + 1), at(i + 1, j + 1)})
+        m.indices.push_back(v);
   m.triangle_material.assign(m.indices.size() / 3, 0);
   return m;
 }
@@ -99,7 +102,8 @@ void check_against_clipping(const Mesh& mesh, int32_t n) {
     int32_t lo[3], hi[3];
     for (size_t k = 0; k < 3; ++k) {
       for (size_t i = 0; i < 3; ++i)
-        q[i][k] = ((long double)mesh.positions[mesh.indices[t * 3 + i] * 3 + k] - frame->origin[k]) * frame->scale + shift[k];
+        q[i][k] =
+            ((long double)mesh.positions[mesh.indices[t * 3 + i] * 3 + k] - frame->origin[k]) * frame->scale + shift[k];
       lo[k] = int32_t(std::floor(std::min({q[0][k], q[1][k], q[2][k]}) - hair));
       hi[k] = int32_t(std::floor(std::max({q[0][k], q[1][k], q[2][k]}) + hair));
     }
@@ -144,11 +148,13 @@ TEST_CASE("voxelize: a plane is one layer, a tilted one covers the cells that it
   REQUIRE(layer);
   CHECK(voxels(layer).voxel_count() == 64 * 64);
   // Height from 0.25 to 15.75 over 64 cells of x: worked out cell by cell for the line of each column.
-  const Mesh slope = with_material({0, 0.25f, 0, 64, 15.75f, 0, 0, 0.25f, 8, 64, 15.75f, 8, 0, 0, 0, 0, 0, 8}, {0, 1, 2, 1, 3, 2, 0, 4, 5});
+  const Mesh slope = with_material({0, 0.25f, 0, 64, 15.75f, 0, 0, 0.25f, 8, 64, 15.75f, 8, 0, 0, 0, 0, 0, 8},
+                                   {0, 1, 2, 1, 3, 2, 0, 4, 5});
   const auto ramp = voxelize(slope, of_size(1));
   REQUIRE(ramp);
   uint64_t expected = 0;
-  for (int x = 0; x < 64; ++x) expected += uint64_t(std::floor(0.25 + 15.5 * (x + 1) / 64) - std::floor(0.25 + 15.5 * x / 64) + 1) * 8;
+  for (int x = 0; x < 64; ++x)
+    expected += uint64_t(std::floor(0.25 + 15.5 * (x + 1) / 64) - std::floor(0.25 + 15.5 * x / 64) + 1) * 8;
   CHECK(voxels(ramp).voxel_count() == expected);
 }
 
@@ -189,9 +195,10 @@ TEST_CASE("voxelize: agrees with clipping in long double, triangle by triangle",
   }
   check_against_clipping(soup, 57);
   // Slivers, segments and points: a triangle with no area still touches cells.
-  check_against_clipping(with_material({0, 0, 0, 1, 0.7f, 0.3f, 0.5f, 0.35f, 0.15f, 0.2f, 0.9f, 0.1f, 0.2f, 0.9f, 0.1f, 0.2f, 0.9f, 0.1f},
-                                       {0, 1, 2, 3, 4, 5, 0, 1, 5}),
-                         40);
+  check_against_clipping(
+      with_material({0, 0, 0, 1, 0.7f, 0.3f, 0.5f, 0.35f, 0.15f, 0.2f, 0.9f, 0.1f, 0.2f, 0.9f, 0.1f, 0.2f, 0.9f, 0.1f},
+                    {0, 1, 2, 3, 4, 5, 0, 1, 5}),
+      40);
   check_against_clipping(ball(1, 9), 33);
   const auto data = test::data_dir();
   if (data.empty()) return test::skip("no test data");
@@ -217,7 +224,9 @@ TEST_CASE("voxelize: the exact test takes every triangle size: small, beyond 16 
     FixedTriangle big = t;
     for (auto& vertex : big.v)
       for (int32_t& c : vertex) c *= 1 << 11;
-    visit_cells(big, kFractionBits + 11, cells_of(big, kFractionBits + 11), [&](int x, int y, int z) { wide.insert({x, y, z}); });
+    visit_cells(big, kFractionBits + 11, cells_of(big, kFractionBits + 11), [&](int x, int y, int z) {
+      wide.insert({x, y, z});
+    });
     REQUIRE(narrow == wide);
   }
   Mesh huge = with_material({0, 0, 0, 1, 0.01f, 0, 0, 0, 1}, {0, 1, 2});
@@ -231,7 +240,10 @@ TEST_CASE("voxelize: the bunny has the known number of voxels") {
   if (data.empty()) return test::skip("no test data");
   const auto mesh = read_mesh(data / "mesh/stanford-bunny.obj", {});
   REQUIRE(mesh);
-  struct Known { int32_t n; double count; };
+  struct Known {
+    int32_t n;
+    double count;
+  };
   for (const Known k : {Known{128, 55707}, Known{256, 223585}, Known{512, 896366}}) {
     const auto scene = voxelize(*mesh, at_resolution(k.n));
     REQUIRE(scene);
@@ -305,11 +317,14 @@ TEST_CASE("voxelize: spot's colours are those of its texture at random points of
     const uint8_t index = voxels(scene).get(voxel);
     REQUIRE(index != 0);
     // Pictures repeat.
-    const auto texel_of = [](double at, uint32_t size) { return std::min(size - 1, uint32_t((at - std::floor(at)) * size)); };
+    const auto texel_of = [](double at, uint32_t size) {
+      return std::min(size - 1, uint32_t((at - std::floor(at)) * size));
+    };
     const uint32_t x = texel_of(u, image.width), y = texel_of(v, image.height);
     const uint8_t* texel = &image.rgba[(size_t(y) * image.width + x) * 4];
     const Material& m = scene->palette.materials[index];
-    const int far = std::max({std::abs(int(texel[0]) - m.r), std::abs(int(texel[1]) - m.g), std::abs(int(texel[2]) - m.b)});
+    const int far =
+        std::max({std::abs(int(texel[0]) - m.r), std::abs(int(texel[1]) - m.g), std::abs(int(texel[2]) - m.b)});
     close += far <= 12;
     squares += far * far;
   }
@@ -362,7 +377,8 @@ TEST_CASE("voxelize: the palette is exact up to 255 looks and near the best beyo
   std::sort(materials.begin(), materials.end(), [](auto a, auto b) { return a.material < b.material; });
   const Quantised exact = quantise(materials, 2);
   CHECK(exact.rms_error == 0);
-  for (const MaterialCount& l : materials) CHECK(exact.palette.materials[exact.of(l.material)] == material_of(l.material));
+  for (const MaterialCount& l : materials)
+    CHECK(exact.palette.materials[exact.of(l.material)] == material_of(l.material));
   // A cube of 16^3 colours: 255 cells of it have an error near that of a lattice, 255 / 16 / sqrt(12) * (4096 /
   // 255)^(1/3) / 2.
   materials.clear();
@@ -408,8 +424,8 @@ TEST_CASE("voxelize: far and tiny meshes keep their shape") {
 TEST_CASE("mesh formats: every mesh of the shared data becomes a scene named after its file") {
   const auto data = test::data_dir();
   if (data.empty()) return test::skip("no test data");
-  for (const char* name : {"mesh/20mm-xyz-cube.stl", "mesh/BoxTextured.ply", "mesh/ballA.off", "mesh/dragon_vrip_res4.ply", "mesh/spot.obj",
-                           "gltf/BoxTextured.glb", "gltf/Duck.glb"}) {
+  for (const char* name : {"mesh/20mm-xyz-cube.stl", "mesh/BoxTextured.ply", "mesh/ballA.off",
+                           "mesh/dragon_vrip_res4.ply", "mesh/spot.obj", "gltf/BoxTextured.glb", "gltf/Duck.glb"}) {
     const std::filesystem::path file = data / name;
     const std::string extension = file.extension().string().substr(1);
     const io::Format* format = nullptr;

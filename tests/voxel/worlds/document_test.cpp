@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // document_test.cpp - Document under random histories of edits, writes, undo and redo. After every step the world must
 // equal the flattened scene, and the volumes a model of single voxels.
-#include <catch2/catch.hpp>
 #include <atomic>
+#include <catch2/catch.hpp>
 #include <map>
 #include <random>
 
@@ -32,7 +32,9 @@ Scene small_scene(std::mt19937& random) {
   Scene scene;
   scene.volumes.resize(2);
   for (Volume& volume : scene.volumes)
-    for (int n = 0; n < 2000; ++n) volume.bricks.set({int(random() % 40) - 20, int(random() % 40) - 20, int(random() % 40) - 20}, uint8_t(1 + random() % 5));
+    for (int n = 0; n < 2000; ++n)
+      volume.bricks.set({int(random() % 40) - 20, int(random() % 40) - 20, int(random() % 40) - 20},
+                        uint8_t(1 + random() % 5));
   scene.instances.resize(5);
   scene.instances[1].volume = 1;
   scene.instances[1].offset = {16, -8, 24};
@@ -72,7 +74,9 @@ Volumes volumes_of(const Document& document) {
 
 }  // namespace
 
-TEST_CASE("document: through random edits, undo and redo the world is the scene flattened, and every state comes back exactly") {
+TEST_CASE(
+    "document: through random edits, undo and redo the world is the scene flattened, and every state comes back "
+    "exactly") {
   for (uint32_t seed = 0; seed < 3; ++seed) {
     std::mt19937 random(seed);
     Document document = make(small_scene(random));
@@ -137,7 +141,8 @@ TEST_CASE("document: the same edits give the same volumes, world and pool indice
     REQUIRE(its_pairs);
     REQUIRE((its_pairs->keys == pairs->keys));
     REQUIRE((its_pairs->values == pairs->values));
-    for (const uint32_t index : pairs->values) REQUIRE((many.world().pool().get(index) == one.world().pool().get(index)));
+    for (const uint32_t index : pairs->values)
+      REQUIRE((many.world().pool().get(index) == one.world().pool().get(index)));
   }
 }
 
@@ -301,7 +306,8 @@ TEST_CASE("document: a step of several records is undone and redone whole, and e
   for (int step = 0; step < 8; ++step) {
     const size_t before = document.history().size();
     // Both volumes, and overlapping places, so that the order of the records matters.
-    for (int part = 0; part < 4; ++part) REQUIRE(document.apply(uint32_t(part % 2), random_edit(random, 6), 0, document.history().size() > before));
+    for (int part = 0; part < 4; ++part)
+      REQUIRE(document.apply(uint32_t(part % 2), random_edit(random, 6), 0, document.history().size() > before));
     if (document.history().size() == before) continue;
     lengths.push_back(document.history().size() - before);
     bounds.push_back(volumes_of(document));
@@ -326,7 +332,8 @@ TEST_CASE("document: a step of several records is undone and redone whole, and e
   REQUIRE_FALSE(document.can_redo());
 }
 
-TEST_CASE("document: a change that cannot be kept elsewhere leaves scene, world and history as they were, with all "
+TEST_CASE(
+    "document: a change that cannot be kept elsewhere leaves scene, world and history as they were, with all "
     "that could be redone") {
   std::mt19937 random(9);
   Document document = make(small_scene(random));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // edit_test.cpp - edit shapes and modes against naive membership tests in long arithmetic, voxel by voxel.
-#include <catch2/catch.hpp>
 #include <algorithm>
+#include <catch2/catch.hpp>
 #include <cmath>
 #include <map>
 #include <random>
@@ -18,12 +18,13 @@ namespace {
 bool inside(const Edit& e, Int3 v) {
   const auto sq = [](long double d) { return d * d; };
   if (e.shape == Shape::box) {
-    return v.x >= std::min(e.a.x, e.b.x) && v.x <= std::max(e.a.x, e.b.x) && v.y >= std::min(e.a.y, e.b.y) && v.y <= std::max(e.a.y, e.b.y) &&
-           v.z >= std::min(e.a.z, e.b.z) && v.z <= std::max(e.a.z, e.b.z);
+    return v.x >= std::min(e.a.x, e.b.x) && v.x <= std::max(e.a.x, e.b.x) && v.y >= std::min(e.a.y, e.b.y) &&
+           v.y <= std::max(e.a.y, e.b.y) && v.z >= std::min(e.a.z, e.b.z) && v.z <= std::max(e.a.z, e.b.z);
   }
   const long double p[3] = {(long double)v.x - e.a.x, (long double)v.y - e.a.y, (long double)v.z - e.a.z};
   long double d[3] = {0, 0, 0};
-  if (e.shape == Shape::line) d[0] = (long double)e.b.x - e.a.x, d[1] = (long double)e.b.y - e.a.y, d[2] = (long double)e.b.z - e.a.z;
+  if (e.shape == Shape::line)
+    d[0] = (long double)e.b.x - e.a.x, d[1] = (long double)e.b.y - e.a.y, d[2] = (long double)e.b.z - e.a.z;
   const long double length2 = sq(d[0]) + sq(d[1]) + sq(d[2]);
   long double t = length2 > 0 ? (p[0] * d[0] + p[1] * d[1] + p[2] * d[2]) / length2 : 0;
   t = std::clamp(t, 0.0L, 1.0L);
@@ -59,7 +60,8 @@ Int3 random_voxel(std::mt19937& random, int reach) {
 
 // Random edits over a shared small region, so that modes meet all kinds of voxels.
 Edit random_edit(std::mt19937& random, int reach) {
-  Edit edit = make(Shape(random() % 3), random_voxel(random, reach), random_voxel(random, reach), double(random() % 40) / 4);
+  Edit edit =
+      make(Shape(random() % 3), random_voxel(random, reach), random_voxel(random, reach), double(random() % 40) / 4);
   edit.mode = Mode(random() % 5);
   edit.material = uint8_t(random() % 5);
   edit.from = uint8_t(random() % 5);
@@ -74,12 +76,14 @@ BrickMap random_bricks(std::mt19937& random, int reach) {
 
 }  // namespace
 
-TEST_CASE("edit: boxes, spheres and lines hold the voxels whose centres are inside, and their bounds are tight", "[one-caller]") {
+TEST_CASE("edit: boxes, spheres and lines hold the voxels whose centres are inside, and their bounds are tight",
+          "[one-caller]") {
   std::mt19937 random(1);
   for (int round = 0; round < 60; ++round) {
     const double radius = round % 3 == 0 ? double(random() % 12) : std::sqrt(double(random() % 120) + 0.5);
     const Shape shape = Shape(round % 3);
-    const Edit edit = make(shape, random_voxel(random, 20), random_voxel(random, 20), shape == Shape::line ? std::max(radius, 0.5) : radius);
+    const Edit edit = make(shape, random_voxel(random, 20), random_voxel(random, 20),
+                           shape == Shape::line ? std::max(radius, 0.5) : radius);
     const auto bounds = edit_bounds(edit);
     REQUIRE(bounds);
     const std::set<Int3> cells = cells_of(edit, {{-6, -6, -6}, {5, 5, 5}});
@@ -119,12 +123,17 @@ TEST_CASE("edit: a radius that is the exact distance to a voxel takes it, the ne
     }
   }
   // Beside a diagonal segment: v = (1,-1,0) is sqrt(2) from the line along (1,1,0).
-  const auto has = [](double r) { return (edit_mask(make(Shape::line, {-50, -50, 0}, {60, 60, 0}, r), {0, -1, 0})[octant_of({1, -1, 0})] >> bit_of({1, -1, 0}) & 1u) != 0; };
+  const auto has = [](double r) {
+    return (edit_mask(make(Shape::line, {-50, -50, 0}, {60, 60, 0}, r), {0, -1, 0})[octant_of({1, -1, 0})] >>
+                bit_of({1, -1, 0}) &
+            1u) != 0;
+  };
   REQUIRE(has(std::nextafter(std::sqrt(2.0), 2.0)));
   REQUIRE_FALSE(has(std::nextafter(std::sqrt(2.0), 1.0)));
 }
 
-TEST_CASE("edit: a line of radius 0 is 6-connected from end to end, as short as can be, along its segment", "[one-caller]") {
+TEST_CASE("edit: a line of radius 0 is 6-connected from end to end, as short as can be, along its segment",
+          "[one-caller]") {
   std::mt19937 random(2);
   for (int round = 0; round < 200; ++round) {
     const Edit edit = make(Shape::line, random_voxel(random, 40), random_voxel(random, 40), 0);
@@ -164,7 +173,8 @@ TEST_CASE("edit: every mode changes exactly the voxels that it names, and says h
     const Edit edit = random_edit(random, 16);
     BrickMap expected = before;
     uint64_t changed = 0;
-    const std::set<Int3> line = edit.shape == Shape::line && edit.radius == 0 ? cells_of(edit, {{-4, -4, -4}, {3, 3, 3}}) : std::set<Int3>{};
+    const std::set<Int3> line =
+        edit.shape == Shape::line && edit.radius == 0 ? cells_of(edit, {{-4, -4, -4}, {3, 3, 3}}) : std::set<Int3>{};
     for (int x = -32; x < 32; ++x)
       for (int y = -32; y < 32; ++y)
         for (int z = -32; z < 32; ++z) {
@@ -240,7 +250,9 @@ TEST_CASE("edit: a long diagonal line visits only bricks near it") {
   REQUIRE(record);
   REQUIRE(record->changes.size() < 12000);
   // Its direction has no common factors, so the number of voxels approximates its volume.
-  REQUIRE(double(record->voxels_changed) == Approx(3.14159265 * 1.5 * 1.5 * std::sqrt(16000.0 * 16000.0 + 7993.0 * 7993.0 + 15991.0 * 15991.0)).epsilon(0.01));
+  REQUIRE(double(record->voxels_changed) ==
+          Approx(3.14159265 * 1.5 * 1.5 * std::sqrt(16000.0 * 16000.0 + 7993.0 * 7993.0 + 15991.0 * 15991.0))
+              .epsilon(0.01));
 }
 
 TEST_CASE("edit: what cannot be is refused with the reason") {
@@ -257,5 +269,6 @@ TEST_CASE("edit: what cannot be is refused with the reason") {
   REQUIRE(code(make(Shape::line, {-20000, 0, 0}, {20000, 0, 0}, 1)) == ErrorCode::invalid_argument);
   REQUIRE(code(make(Shape::sphere, {2147483647, 0, 0}, {}, 1)) == ErrorCode::out_of_bounds);
   REQUIRE(code(make(Shape::box, {-4000, -4000, -4000}, {4000, 4000, 4000}, 0)) == ErrorCode::full);
-  REQUIRE(plan_edit(map, make(Shape::box, {2147483647, 2147483647, 2147483647}, {2147483647, 2147483647, 2147483647}, 0)));
+  REQUIRE(
+      plan_edit(map, make(Shape::box, {2147483647, 2147483647, 2147483647}, {2147483647, 2147483647, 2147483647}, 0)));
 }

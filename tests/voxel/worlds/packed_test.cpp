@@ -36,7 +36,9 @@ Model all_kinds() {
     const int n = int(voxels);
     model[{n % 23 - 11, n / 23 - 9, (n * 7) % 31 - 15}] = brick_with(voxels, random);
   }
-  for (const Int3 corner : {Int3{-1024, -512, -1024}, Int3{1023, -512, -1024}, Int3{-1024, 511, 1023}, Int3{1022, 511, 1023}}) model[corner] = brick_with(3, random);
+  for (const Int3 corner :
+       {Int3{-1024, -512, -1024}, Int3{1023, -512, -1024}, Int3{-1024, 511, 1023}, Int3{1022, 511, 1023}})
+    model[corner] = brick_with(3, random);
   Brick board;
   for (uint32_t i = 0; i < 512; ++i) {
     const Int3 v = voxel_from_index(i);
@@ -52,7 +54,8 @@ void require_same(const World& world, const Model& model) {
   world.for_each_brick([&](Int3 at, const Brick& brick) {
     ++seen;
     const auto found = model.find(at);
-    if (found == model.end() || !(found->second == brick)) FAIL("for_each_brick " << at.x << ' ' << at.y << ' ' << at.z);
+    if (found == model.end() || !(found->second == brick))
+      FAIL("for_each_brick " << at.x << ' ' << at.y << ' ' << at.z);
   });
   REQUIRE(seen == model.size());
   for (const auto& [at, brick] : model) {
@@ -60,7 +63,8 @@ void require_same(const World& world, const Model& model) {
     Brick found;
     if (!world.find_brick(at, &found) || !(found == brick)) FAIL("find_brick " << at.x << ' ' << at.y << ' ' << at.z);
     for (uint32_t i = 0; i < kVoxelsPerBrick; ++i)
-      if (world.get(voxel_from_index(i) + Int3{at.x * 8, at.y * 8, at.z * 8}) != brick.get(i)) FAIL("voxel " << i << " of " << at.x << ' ' << at.y << ' ' << at.z);
+      if (world.get(voxel_from_index(i) + Int3{at.x * 8, at.y * 8, at.z * 8}) != brick.get(i))
+        FAIL("voxel " << i << " of " << at.x << ' ' << at.y << ' ' << at.z);
   }
   REQUIRE(world.voxel_count() == voxels);
   REQUIRE(world.brick_count() == model.size());
@@ -91,7 +95,9 @@ bool one_more_edit_works(World& world, Model model) {
 std::vector<uint8_t> bytes_of(const World& world) {
   std::vector<uint8_t> bytes;
   for (const SlabArray* array : {&world.pool().mask_slabs(), &world.pool().material_slabs()})
-    for (const MemoryBlock& slab : array->slabs()) bytes.insert(bytes.end(), static_cast<const uint8_t*>(slab.data), static_cast<const uint8_t*>(slab.data) + slab.size_bytes);
+    for (const MemoryBlock& slab : array->slabs())
+      bytes.insert(bytes.end(), static_cast<const uint8_t*>(slab.data),
+                   static_cast<const uint8_t*>(slab.data) + slab.size_bytes);
   return bytes;
 }
 
@@ -99,7 +105,14 @@ std::vector<uint8_t> bytes_of(const World& world) {
 
 TEST_CASE("packed: a packed world has the same voxels, bricks, bounds and version as before") {
   test::LimitedMemory memory;
-  for (const Model& model : {Model{}, Model{{{0, 0, 0}, [] { Brick b; b.set(9, 200); return b; }()}}, all_kinds()}) {
+  for (const Model& model : {Model{},
+                             Model{{{0, 0, 0},
+                                    [] {
+                                      Brick b;
+                                      b.set(9, 200);
+                                      return b;
+                                    }()}},
+                             all_kinds()}) {
     World world = world_of(model, memory);
     const Box3 bounds = world.bounds();
     const uint64_t version = world.version();
@@ -131,11 +144,14 @@ TEST_CASE("packed: an edit turns the world back first, and it can be packed agai
   for (int round = 0; round < 6; ++round) {
     REQUIRE(world.pack());
     Model batch;
-    for (int i = 0; i < 40; ++i) batch[{int(random() % 30) - 15, int(random() % 30) - 15, int(random() % 30) - 15}] = i % 3 ? brick_with(1 + uint32_t(random() % 512), random) : Brick{};
+    for (int i = 0; i < 40; ++i)
+      batch[{int(random() % 30) - 15, int(random() % 30) - 15, int(random() % 30) - 15}] =
+          i % 3 ? brick_with(1 + uint32_t(random() % 512), random) : Brick{};
     REQUIRE(world.write(writes_of(batch)));
     REQUIRE_FALSE(world.packed());
     for (const auto& [at, brick] : batch)
-      if (brick.empty()) model.erase(at); else model[at] = brick;
+      if (brick.empty()) model.erase(at);
+      else model[at] = brick;
     require_same(world, model);
   }
   REQUIRE(world.pack());
@@ -150,7 +166,8 @@ TEST_CASE("packed: memory is what masks, materials, offsets and a full grid come
   uint64_t voxels = 0;
   for (int z = 0; z < 36; ++z)
     for (int y = 0; y < 8; ++y)
-      for (int x = 0; x < 36; ++x) voxels += (model[{x, y, z}] = brick_with(60 + uint32_t(random() % 100), random)).count();
+      for (int x = 0; x < 36; ++x)
+        voxels += (model[{x, y, z}] = brick_with(60 + uint32_t(random() % 100), random)).count();
   World world = world_of(model, memory);
   const uint64_t foretold = world.packed_bytes();
   REQUIRE(world.pack());
@@ -177,13 +194,15 @@ TEST_CASE("packed: the bytes are the same whatever the order of edits and the nu
   std::vector<World::BrickWrite> writes = writes_of(model);
   std::mt19937 random(3);
   std::shuffle(writes.begin(), writes.end(), random);
-  for (size_t i = 0; i < writes.size(); i += 50) REQUIRE(other.write(std::span(writes).subspan(i, std::min<size_t>(50, writes.size() - i))));
+  for (size_t i = 0; i < writes.size(); i += 50)
+    REQUIRE(other.write(std::span(writes).subspan(i, std::min<size_t>(50, writes.size() - i))));
   REQUIRE(one.pack());
   const char* const before = std::getenv("QUARRY_THREADS");
   const std::string saved = before ? before : "";
   setenv("QUARRY_THREADS", "1", 1);
   REQUIRE(other.pack());
-  if (before) setenv("QUARRY_THREADS", saved.c_str(), 1); else unsetenv("QUARRY_THREADS");
+  if (before) setenv("QUARRY_THREADS", saved.c_str(), 1);
+  else unsetenv("QUARRY_THREADS");
   CHECK((bytes_of(one) == bytes_of(other)));
   const auto pairs = one.grid().enumerate(true), its_pairs = other.grid().enumerate(true);
   REQUIRE(pairs);
@@ -242,7 +261,8 @@ TEST_CASE("packed: a document edits, undoes and redoes on a packed world as on a
   CHECK(document->world().get({30, 0, 0}) == 9);
 }
 
-TEST_CASE("shrink_to_fit: a world under edit comes down to its bricks and 18 bytes for each, and small edits make it "
+TEST_CASE(
+    "shrink_to_fit: a world under edit comes down to its bricks and 18 bytes for each, and small edits make it "
     "little larger") {
   test::LimitedMemory memory;
   std::mt19937 random(5);
@@ -253,7 +273,8 @@ TEST_CASE("shrink_to_fit: a world under edit comes down to its bricks and 18 byt
   World world = world_of(Model{}, memory);
   {
     const std::vector<World::BrickWrite> writes = writes_of(model);
-    for (size_t i = 0; i < writes.size(); i += 1000) REQUIRE(world.write(std::span(writes).subspan(i, std::min<size_t>(1000, writes.size() - i))));
+    for (size_t i = 0; i < writes.size(); i += 1000)
+      REQUIRE(world.write(std::span(writes).subspan(i, std::min<size_t>(1000, writes.size() - i))));
   }
   const Box3 bounds = world.bounds();
   const uint64_t version = world.version(), id = world.pyramid().id(), bricks = model.size();
@@ -319,7 +340,10 @@ TEST_CASE("shrink_to_fit: when memory ends on the way, the world is as before") 
     if (sparse) {
       std::vector<World::BrickWrite> gone;
       for (auto it = model.begin(); it != model.end();) {
-        if (it->second.count() % 2) { ++it; continue; }
+        if (it->second.count() % 2) {
+          ++it;
+          continue;
+        }
         gone.push_back({it->first, {}});
         it = model.erase(it);
       }

@@ -38,7 +38,8 @@ Scene random_scene(uint32_t seed, size_t volumes, size_t instances) {
     for (int z = 0; z < 9; ++z)
       for (int y = 0; y < 10; ++y)
         for (int x = 0; x < 11; ++x) volume.bricks.set(corner + Int3{x, y, z}, uint8_t(random() % 256));
-    for (int n = 0; n < 100; ++n) volume.bricks.set({int(random() % 60) - 30, int(random() % 60) - 30, int(random() % 60) - 30}, uint8_t(random()));
+    for (int n = 0; n < 100; ++n)
+      volume.bricks.set({int(random() % 60) - 30, int(random() % 60) - 30, int(random() % 60) - 30}, uint8_t(random()));
     scene.volumes.push_back(std::move(volume));
   }
   for (size_t i = 0; i < instances; ++i) {
@@ -64,8 +65,10 @@ Model brute_force(const Scene& scene, bool visible_only) {
     for (const auto& [at, brick] : scene.volumes[instance.volume].bricks.bricks()) {
       for (uint32_t i = 0; i < kVoxelsPerBrick; ++i) {
         if (!brick.get(i)) continue;
-        const Int3 cell = instance.rotation.apply_to_cell(voxel_from_index(i) + Int3{at.x * 8, at.y * 8, at.z * 8}) + instance.offset;
-        if (scene.overlap == OverlapRule::last_instance_wins) cells[cell] = brick.get(i); else cells.emplace(cell, brick.get(i));
+        const Int3 cell =
+            instance.rotation.apply_to_cell(voxel_from_index(i) + Int3{at.x * 8, at.y * 8, at.z * 8}) + instance.offset;
+        if (scene.overlap == OverlapRule::last_instance_wins) cells[cell] = brick.get(i);
+        else cells.emplace(cell, brick.get(i));
       }
     }
   }
@@ -148,10 +151,18 @@ TEST_CASE("scene: voxels at the world's last cells are flattened, one further is
     bool fits;
   };
   const Case cases[] = {
-      {{0, 0, 0}, {-8192, -4096, -8192}, true}, {{0, 0, 0}, {8183, 4095, 8191}, true},   {{0, 0, 0}, {8191, 4087, 8191}, true},
-      {{0, 0, 0}, {8184, 4088, 8184}, false},   {{0, 0, 0}, {8192, 0, 0}, false},        {{0, 0, 0}, {0, 4096, 0}, false},
-      {{0, 0, 0}, {0, 0, -8193}, false},        {{1, 0, 0}, {8191, 0, 0}, false},        {{7, 0, 0}, {8184, 0, 0}, true},
-      {{2147483647, 0, 0}, {2147483647, 0, 0}, false}, {{-2147483647 - 1, 0, 0}, {2147483647, 0, 0}, true}, {{-2147483647 - 1, 0, 0}, {-5, 0, 0}, false},
+      {{0, 0, 0}, {-8192, -4096, -8192}, true},
+      {{0, 0, 0}, {8183, 4095, 8191}, true},
+      {{0, 0, 0}, {8191, 4087, 8191}, true},
+      {{0, 0, 0}, {8184, 4088, 8184}, false},
+      {{0, 0, 0}, {8192, 0, 0}, false},
+      {{0, 0, 0}, {0, 4096, 0}, false},
+      {{0, 0, 0}, {0, 0, -8193}, false},
+      {{1, 0, 0}, {8191, 0, 0}, false},
+      {{7, 0, 0}, {8184, 0, 0}, true},
+      {{2147483647, 0, 0}, {2147483647, 0, 0}, false},
+      {{-2147483647 - 1, 0, 0}, {2147483647, 0, 0}, true},
+      {{-2147483647 - 1, 0, 0}, {-5, 0, 0}, false},
   };
   for (const Case& c : cases) {
     const auto flat = flatten(one_voxel(c.voxel, c.offset), true);

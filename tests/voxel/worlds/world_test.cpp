@@ -37,7 +37,8 @@ std::vector<World::BrickWrite> random_batch(std::mt19937& random, size_t count, 
 
 void write_to(Model& model, std::span<const World::BrickWrite> writes) {
   for (const auto& write : writes)
-    if (write.value.empty()) model.erase(write.brick); else model[write.brick] = write.value;
+    if (write.value.empty()) model.erase(write.brick);
+    else model[write.brick] = write.value;
 }
 
 void require_same(const World& world, const Model& model) {
@@ -226,7 +227,8 @@ TEST_CASE("world: a mirror fed by the dirty keys alone equals the world") {
       if (i) REQUIRE(keys[i - 1] < keys[i]);
       const Int3 at = brick_from_key(keys[i]);
       Brick brick;
-      if (world.find_brick(at, &brick)) mirror[at] = brick; else mirror.erase(at);
+      if (world.find_brick(at, &brick)) mirror[at] = brick;
+      else mirror.erase(at);
     }
     REQUIRE((mirror == model));
   }

@@ -62,11 +62,13 @@ double load_number(Component component, const uint8_t* at) {
 }
 
 // `count` elements of `size` bytes, `stride` apart, from `offset` on.
-const uint8_t* within(std::span<const uint8_t> bytes, uint64_t offset, uint64_t count, uint64_t stride, uint64_t size, const std::string& where) {
+const uint8_t* within(std::span<const uint8_t> bytes, uint64_t offset, uint64_t count, uint64_t stride, uint64_t size,
+                      const std::string& where) {
   if (count == 0) return nullptr;
   if (offset > bytes.size() || size > bytes.size() - offset || count - 1 > (bytes.size() - offset - size) / stride)
-    gltf_fault(where + ": " + std::to_string(count) + " elements of " + std::to_string(size) + " bytes, " + std::to_string(stride) + " apart, from byte " +
-               std::to_string(offset) + " on, are more than its buffer view of " + std::to_string(bytes.size()) + " bytes holds.");
+    gltf_fault(where + ": " + std::to_string(count) + " elements of " + std::to_string(size) + " bytes, " +
+               std::to_string(stride) + " apart, from byte " + std::to_string(offset) +
+               " on, are more than its buffer view of " + std::to_string(bytes.size()) + " bytes holds.");
   return bytes.data() + offset;
 }
 
@@ -95,13 +97,15 @@ GltfAccessor::GltfAccessor(GltfDocument& document, uint64_t index, const std::st
   if (const auto view_index = whole_number(object, "bufferView", where)) {
     const GltfDocument::View view = document.view(*view_index, where + ".bufferView");
     if (view.stride != 0 && view.stride < size)
-      gltf_fault(place("bufferViews", *view_index) + ".byteStride " + std::to_string(view.stride) + ": an element of " + where + " has " + std::to_string(size) + " bytes.");
+      gltf_fault(place("bufferViews", *view_index) + ".byteStride " + std::to_string(view.stride) + ": an element of " +
+                 where + " has " + std::to_string(size) + " bytes.");
     if (view.stride != 0) stride_ = view.stride;
     data_ = within(view.bytes, whole_number(object, "byteOffset", 0, where), count_, stride_, size, where);
   }
   if (const Json* const sparse = member(object, "sparse")) take_sparse(document, *sparse, where + ".sparse");
   if (!data_ && count_ > std::max(kFreeElements, document.known_bytes()))
-    gltf_fault(where + ".count " + std::to_string(count_) + ": it has no buffer view, and the file has " + std::to_string(document.known_bytes()) + " bytes in all.");
+    gltf_fault(where + ".count " + std::to_string(count_) + ": it has no buffer view, and the file has " +
+               std::to_string(document.known_bytes()) + " bytes in all.");
 }
 
 GltfAccessor::GltfAccessor(std::shared_ptr<const std::vector<float>> values, uint32_t components)
@@ -114,24 +118,29 @@ GltfAccessor::GltfAccessor(std::shared_ptr<const std::vector<float>> values, uin
 void GltfAccessor::take_sparse(GltfDocument& document, const Json& sparse, const std::string& where) {
   const uint64_t count = whole_number(sparse, "count", 0, where);
   if (count == 0) return;
-  if (count > count_) gltf_fault(where + ".count " + std::to_string(count) + ": the accessor has " + std::to_string(count_) + " elements.");
+  if (count > count_)
+    gltf_fault(where + ".count " + std::to_string(count) + ": the accessor has " + std::to_string(count_) +
+               " elements.");
   const Json* const at = member(sparse, "indices");
   const Json* const values = member(sparse, "values");
   if (!at || !values) gltf_fault(where + " has no indices or no values.");
   const auto bytes_of = [&](const Json& part, const std::string& name, uint64_t size) {
     const auto view = whole_number(part, "bufferView", name);
     if (!view) gltf_fault(name + " names no bufferView.");
-    return within(document.view(*view, name + ".bufferView").bytes, whole_number(part, "byteOffset", 0, name), count, size, size, name);
+    return within(document.view(*view, name + ".bufferView").bytes, whole_number(part, "byteOffset", 0, name), count,
+                  size, size, name);
   };
   const Component kind = component_of(whole_number(*at, "componentType", 0, where + ".indices"), where + ".indices");
-  if (kind != Component::u8 && kind != Component::u16 && kind != Component::u32) gltf_fault(where + ".indices.componentType is not one of unsigned integers.");
+  if (kind != Component::u8 && kind != Component::u16 && kind != Component::u32)
+    gltf_fault(where + ".indices.componentType is not one of unsigned integers.");
   const uint8_t* const place_of = bytes_of(*at, where + ".indices", size_of(kind));
   sparse_values_ = bytes_of(*values, where + ".values", size_of(component_) * components_);
   auto places = std::make_shared<std::vector<uint64_t>>(count);
   for (uint64_t i = 0; i < count; ++i) {
     const auto value = uint64_t(load_number(kind, place_of + i * size_of(kind)));
     if (value >= count_ || (i > 0 && value <= (*places)[i - 1]))
-      gltf_fault(where + ".indices: number " + std::to_string(i) + " is " + std::to_string(value) + "; they must rise, below " + std::to_string(count_) + ".");
+      gltf_fault(where + ".indices: number " + std::to_string(i) + " is " + std::to_string(value) +
+                 "; they must rise, below " + std::to_string(count_) + ".");
     (*places)[i] = value;
   }
   sparse_at_ = std::move(places);
@@ -140,7 +149,8 @@ void GltfAccessor::take_sparse(GltfDocument& document, const Json& sparse, const
 const uint8_t* GltfAccessor::element(uint64_t i) const {
   if (sparse_at_) {
     const auto found = std::lower_bound(sparse_at_->begin(), sparse_at_->end(), i);
-    if (found != sparse_at_->end() && *found == i) return sparse_values_ + uint64_t(found - sparse_at_->begin()) * size_of(component_) * components_;
+    if (found != sparse_at_->end() && *found == i)
+      return sparse_values_ + uint64_t(found - sparse_at_->begin()) * size_of(component_) * components_;
   }
   return data_ ? data_ + i * stride_ : nullptr;
 }

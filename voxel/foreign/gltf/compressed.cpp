@@ -14,25 +14,34 @@ namespace {
 auto refuse(const std::string& what) { return fail(ErrorCode::malformed_input, what); }
 
 // The first byte names the codec and its version: 0xa0 vertices, 0xe0 triangles, 0xd0 indices, + version.
-bool of_version(std::span<const uint8_t> bytes, uint8_t codec, uint8_t newest) { return !bytes.empty() && (bytes[0] & 0xf0) == codec && (bytes[0] & 0x0f) <= newest; }
+bool of_version(std::span<const uint8_t> bytes, uint8_t codec, uint8_t newest) {
+  return !bytes.empty() && (bytes[0] & 0xf0) == codec && (bytes[0] & 0x0f) <= newest;
+}
 
 Result<void> check_stream(std::span<const uint8_t> bytes, const MeshoptStream& s) {
   const bool vertices = s.mode == "ATTRIBUTES", triangles = s.mode == "TRIANGLES";
-  if (!vertices && !triangles && s.mode != "INDICES") return fail(ErrorCode::unsupported, "the mode \"" + s.mode + "\" is not known.");
+  if (!vertices && !triangles && s.mode != "INDICES")
+    return fail(ErrorCode::unsupported, "the mode \"" + s.mode + "\" is not known.");
   const bool filtered = !s.filter.empty() && s.filter != "NONE";
-  if (vertices ? s.stride == 0 || s.stride > 256 || s.stride % 4 != 0 : s.stride != 2 && s.stride != 4) return refuse("byteStride " + std::to_string(s.stride) + " does not go with the mode " + s.mode + ".");
+  if (vertices ? s.stride == 0 || s.stride > 256 || s.stride % 4 != 0 : s.stride != 2 && s.stride != 4)
+    return refuse("byteStride " + std::to_string(s.stride) + " does not go with the mode " + s.mode + ".");
   if (triangles && s.count % 3 != 0) return refuse("count " + std::to_string(s.count) + " is not a multiple of 3.");
   if (filtered && !vertices) return refuse("the filter " + s.filter + " does not go with the mode " + s.mode + ".");
   if (s.filter == "OCTAHEDRAL" ? s.stride != 4 && s.stride != 8 : s.filter == "QUATERNION" ? s.stride != 8 : false)
     return refuse("byteStride " + std::to_string(s.stride) + " does not go with the filter " + s.filter + ".");
-  if (filtered && s.filter != "OCTAHEDRAL" && s.filter != "QUATERNION" && s.filter != "EXPONENTIAL") return fail(ErrorCode::unsupported, "the filter \"" + s.filter + "\" is not known.");
+  if (filtered && s.filter != "OCTAHEDRAL" && s.filter != "QUATERNION" && s.filter != "EXPONENTIAL")
+    return fail(ErrorCode::unsupported, "the filter \"" + s.filter + "\" is not known.");
   // 256 equal bytes of vertices take 4 bytes, a triangle or an index at least 1: more cannot be in there.
   const uint64_t per_byte = vertices ? 64 * 256 : 3;
   if (s.count > per_byte * (bytes.size() + 1) || (vertices && s.count * s.stride > 64 * (bytes.size() + 256)))
-    return refuse("count " + std::to_string(s.count) + " is more than " + std::to_string(bytes.size()) + " bytes can hold.");
+    return refuse("count " + std::to_string(s.count) + " is more than " + std::to_string(bytes.size()) +
+                  " bytes can hold.");
   const uint8_t codec = vertices ? 0xa0 : triangles ? 0xe0 : 0xd0, newest = vertices ? 0 : 1;
   if (!of_version(bytes, codec, newest)) {
-    if (!bytes.empty() && (bytes[0] & 0xf0) == codec) return fail(ErrorCode::unsupported, "it is compressed by version " + std::to_string(bytes[0] & 0x0f) + " of the codec; versions up to " + std::to_string(newest) + " are known.");
+    if (!bytes.empty() && (bytes[0] & 0xf0) == codec)
+      return fail(ErrorCode::unsupported, "it is compressed by version " + std::to_string(bytes[0] & 0x0f) +
+                                              " of the codec; versions up to " + std::to_string(newest) +
+                                              " are known.");
     return refuse("its bytes are not those of the mode " + s.mode + ".");
   }
   return {};
@@ -52,14 +61,17 @@ std::string said_by(const draco::Status& status) {
 }
 
 // Of every point, as numbers; those that Draco knows as normalised come out so.
-Result<DracoAttribute> values_of(const draco::Mesh& mesh, const draco::PointAttribute& attribute, const std::string& name) {
+Result<DracoAttribute> values_of(const draco::Mesh& mesh, const draco::PointAttribute& attribute,
+                                 const std::string& name) {
   const int components = attribute.num_components();
   if (components < 1 || components > 4) return refuse(name + " has " + std::to_string(components) + " components.");
-  DracoAttribute out{name, uint32_t(components), attribute.normalized() || attribute.data_type() == draco::DT_FLOAT32, {}};
+  DracoAttribute out{
+      name, uint32_t(components), attribute.normalized() || attribute.data_type() == draco::DT_FLOAT32, {}};
   out.values.resize(size_t(mesh.num_points()) * size_t(components));
   for (uint32_t i = 0; i < mesh.num_points(); ++i) {
     const draco::AttributeValueIndex at = attribute.mapped_index(draco::PointIndex(i));
-    if (at.value() >= attribute.size() || !attribute.ConvertValue<float>(at, int8_t(components), out.values.data() + size_t(i) * size_t(components)))
+    if (at.value() >= attribute.size() ||
+        !attribute.ConvertValue<float>(at, int8_t(components), out.values.data() + size_t(i) * size_t(components)))
       return refuse(name + ": vertex " + std::to_string(i) + " has no value.");
   }
   return out;
@@ -82,12 +94,16 @@ Result<DracoMesh> decode(std::span<const uint8_t> bytes, std::span<const std::pa
   for (uint32_t f = 0; f < mesh->num_faces(); ++f)
     for (int k = 0; k < 3; ++k) {
       const uint32_t vertex = mesh->face(draco::FaceIndex(f))[size_t(k)].value();
-      if (vertex >= out.vertices) return refuse("Draco: a face refers to vertex " + std::to_string(vertex) + " of " + std::to_string(out.vertices) + ".");
+      if (vertex >= out.vertices)
+        return refuse("Draco: a face refers to vertex " + std::to_string(vertex) + " of " +
+                      std::to_string(out.vertices) + ".");
       out.indices.push_back(vertex);
     }
   for (const auto& [name, id] : wanted) {
-    const draco::PointAttribute* const attribute = id > UINT32_MAX ? nullptr : mesh->GetAttributeByUniqueId(uint32_t(id));
-    if (!attribute) return refuse("attributes." + name + " " + std::to_string(id) + ": the compressed mesh has no such attribute.");
+    const draco::PointAttribute* const attribute =
+        id > UINT32_MAX ? nullptr : mesh->GetAttributeByUniqueId(uint32_t(id));
+    if (!attribute)
+      return refuse("attributes." + name + " " + std::to_string(id) + ": the compressed mesh has no such attribute.");
     QRY_TRY_ASSIGN(auto values, values_of(*mesh, *attribute, name));
     out.attributes.push_back(std::move(values));
   }
@@ -100,15 +116,17 @@ Result<std::vector<uint8_t>> decode_meshopt(std::span<const uint8_t> bytes, cons
   QRY_TRY(check_stream(bytes, s));
   std::vector<uint8_t> out(s.count * s.stride);
   if (s.count == 0) return out;
-  const int result = s.mode == "ATTRIBUTES" ? meshopt_decodeVertexBuffer(out.data(), s.count, s.stride, bytes.data(), bytes.size())
-                     : s.mode == "TRIANGLES" ? meshopt_decodeIndexBuffer(out.data(), s.count, s.stride, bytes.data(), bytes.size())
-                                             : meshopt_decodeIndexSequence(out.data(), s.count, s.stride, bytes.data(), bytes.size());
+  const int result =
+      s.mode == "ATTRIBUTES"  ? meshopt_decodeVertexBuffer(out.data(), s.count, s.stride, bytes.data(), bytes.size())
+      : s.mode == "TRIANGLES" ? meshopt_decodeIndexBuffer(out.data(), s.count, s.stride, bytes.data(), bytes.size())
+                              : meshopt_decodeIndexSequence(out.data(), s.count, s.stride, bytes.data(), bytes.size());
   if (result != 0) return refuse("its compressed bytes are damaged (" + std::to_string(result) + ").");
   unfilter(out, s);
   return out;
 }
 
-Result<DracoMesh> decode_draco(std::span<const uint8_t> bytes, std::span<const std::pair<std::string, uint64_t>> wanted) {
+Result<DracoMesh> decode_draco(std::span<const uint8_t> bytes,
+                               std::span<const std::pair<std::string, uint64_t>> wanted) {
   try {
     return decode(bytes, wanted);
   } catch (const std::bad_alloc&) {

@@ -24,9 +24,9 @@ struct MeshoptStream {
 Result<std::vector<uint8_t>> decode_meshopt(std::span<const uint8_t> bytes, const MeshoptStream& stream);
 
 struct DracoAttribute {
-  std::string name;          // "POSITION"
+  std::string name;  // "POSITION"
   uint32_t components = 0;
-  bool normalized = false;   // the numbers are of [0, 1] or [-1, 1] already
+  bool normalized = false;  // the numbers are of [0, 1] or [-1, 1] already
   std::vector<float> values;
 };
 struct DracoMesh {
@@ -35,6 +35,7 @@ struct DracoMesh {
   std::vector<DracoAttribute> attributes;
 };
 // `wanted` are names and Draco's unique ids. Errors: malformed_input, out_of_memory.
-Result<DracoMesh> decode_draco(std::span<const uint8_t> bytes, std::span<const std::pair<std::string, uint64_t>> wanted);
+Result<DracoMesh> decode_draco(std::span<const uint8_t> bytes,
+                               std::span<const std::pair<std::string, uint64_t>> wanted);
 
 }  // namespace quarry::mesh_reader

@@ -17,7 +17,8 @@ constexpr uint32_t kJsonChunk = 0x4E4F534A, kBinaryChunk = 0x004E4942;
 constexpr size_t kDeepest = 128;  // the deepest that a file of use goes is some 10
 
 uint32_t little(std::span<const uint8_t> bytes, size_t at) {
-  return uint32_t(bytes[at]) | uint32_t(bytes[at + 1]) << 8 | uint32_t(bytes[at + 2]) << 16 | uint32_t(bytes[at + 3]) << 24;
+  return uint32_t(bytes[at]) | uint32_t(bytes[at + 1]) << 8 | uint32_t(bytes[at + 2]) << 16 |
+         uint32_t(bytes[at + 3]) << 24;
 }
 bool is_glb(std::span<const uint8_t> file) { return file.size() >= 4 && std::memcmp(file.data(), "glTF", 4) == 0; }
 
@@ -34,7 +35,9 @@ void check_depth(std::string_view text) {
     } else if (c == '"') {
       quoted = true;
     } else if (c == '{' || c == '[') {
-      if (++depth > kDeepest) gltf_fault("its JSON is nested deeper than " + std::to_string(kDeepest) + " levels, at byte " + std::to_string(i) + ".");
+      if (++depth > kDeepest)
+        gltf_fault("its JSON is nested deeper than " + std::to_string(kDeepest) + " levels, at byte " +
+                   std::to_string(i) + ".");
     } else if ((c == '}' || c == ']') && depth > 0) {
       --depth;
     }
@@ -49,7 +52,8 @@ Json parse(std::string_view text) {
     // "[json.exception.parse_error.101] parse error at line 1, column 2: ..."
     const std::string_view message = e.what();
     const size_t end = message.find("] ");
-    gltf_fault("its JSON is broken: " + std::string(message.substr(end == message.npos ? 0 : end + 2).substr(0, 200)) + ".");
+    gltf_fault("its JSON is broken: " + std::string(message.substr(end == message.npos ? 0 : end + 2).substr(0, 200)) +
+               ".");
   }
 }
 
@@ -61,16 +65,21 @@ struct Chunks {
 // 12 bytes of header, then chunks: length, kind, bytes. The first is JSON, the second may be binary; others are passed
 // over.
 Chunks chunks_of(std::span<const uint8_t> file) {
-  if (file.size() < 20) gltf_fault("it ends within its header: a .glb has at least 20 bytes, this has " + std::to_string(file.size()) + ".");
+  if (file.size() < 20)
+    gltf_fault("it ends within its header: a .glb has at least 20 bytes, this has " + std::to_string(file.size()) +
+               ".");
   const uint64_t length = little(file, 8);
-  if (length > file.size()) gltf_fault("it is cut short: its header says " + std::to_string(length) + " bytes, and there are " + std::to_string(file.size()) + ".");
+  if (length > file.size())
+    gltf_fault("it is cut short: its header says " + std::to_string(length) + " bytes, and there are " +
+               std::to_string(file.size()) + ".");
   if (length < 20) gltf_fault("its header says that it is " + std::to_string(length) + " bytes long.");
   Chunks found;
   bool first = true;
   for (uint64_t at = 12; at + 8 <= length;) {
     const uint64_t size = little(file, at), kind = little(file, at + 4);
     if (size > length - at - 8)
-      gltf_fault("the chunk at byte " + std::to_string(at) + " says " + std::to_string(size) + " bytes, and " + std::to_string(length - at - 8) + " follow.");
+      gltf_fault("the chunk at byte " + std::to_string(at) + " says " + std::to_string(size) + " bytes, and " +
+                 std::to_string(length - at - 8) + " follow.");
     const auto bytes = file.subspan(at + 8, size);
     if (first && kind != kJsonChunk) gltf_fault("its first chunk is not JSON.");
     if (first) found.json = {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -83,7 +92,9 @@ Chunks chunks_of(std::span<const uint8_t> file) {
   return found;
 }
 
-std::string_view text_of(std::span<const uint8_t> file) { return {reinterpret_cast<const char*>(file.data()), file.size()}; }
+std::string_view text_of(std::span<const uint8_t> file) {
+  return {reinterpret_cast<const char*>(file.data()), file.size()};
+}
 
 int base64_digit(char c) {
   if (c >= 'A' && c <= 'Z') return c - 'A';
@@ -152,7 +163,9 @@ std::optional<uint64_t> whole_number(const Json& object, const char* key, const 
   if (!value) return std::nullopt;
   return as_whole(*value, where + "." + key);
 }
-uint64_t whole_number(const Json& object, const char* key, uint64_t otherwise, const std::string& where) { return whole_number(object, key, where).value_or(otherwise); }
+uint64_t whole_number(const Json& object, const char* key, uint64_t otherwise, const std::string& where) {
+  return whole_number(object, key, where).value_or(otherwise);
+}
 double number(const Json& object, const char* key, double otherwise, const std::string& where) {
   const Json* const value = member(object, key);
   return value ? as_number(*value, where + "." + key) : otherwise;
@@ -168,7 +181,8 @@ std::string text(const Json& object, const char* key) {
 bool numbers(const Json& object, const char* key, std::span<double> out, const std::string& where) {
   const Json* const value = member(object, key);
   if (!value) return false;
-  if (!value->is_array() || value->size() != out.size()) gltf_fault(where + "." + key + " is not an array of " + std::to_string(out.size()) + " numbers.");
+  if (!value->is_array() || value->size() != out.size())
+    gltf_fault(where + "." + key + " is not an array of " + std::to_string(out.size()) + " numbers.");
   for (size_t i = 0; i < out.size(); ++i) out[i] = as_number((*value)[i], where + "." + key);
   return true;
 }
@@ -181,7 +195,8 @@ std::vector<uint64_t> indices(const Json& object, const char* key, const std::st
   return out;
 }
 
-GltfDocument::GltfDocument(std::vector<uint8_t> file, const GltfOutside& outside) : outside_(outside), file_(std::move(file)) {
+GltfDocument::GltfDocument(std::vector<uint8_t> file, const GltfOutside& outside)
+    : outside_(outside), file_(std::move(file)) {
   known_bytes_ = file_.size();
   std::string_view json = text_of(file_);
   if (is_glb(file_)) {
@@ -206,9 +221,14 @@ const Json& GltfDocument::item(const char* list, uint64_t index, const std::stri
   if (index >= there) {
     // "bufferViews" as words: "there are 5 buffer views".
     std::string words;
-    for (const char* c = list; *c; ++c) words += *c >= 'A' && *c <= 'Z' ? std::string(" ") + char(*c - 'A' + 'a') : std::string(1, *c);
+    for (const char* c = list; *c; ++c)
+      words += *c >= 'A' && *c <= 'Z' ? std::string(" ") + char(*c - 'A' + 'a') : std::string(1, *c);
     if (there == 1) words = words == "meshes" ? "mesh" : words.substr(0, words.size() - 1);
-    gltf_fault(who + " " + std::to_string(index) + ": there " + (there == 1 ? "is 1 " : there == 0 ? "are no " : "are " + std::to_string(there) + " ") + words + ".");
+    gltf_fault(who + " " + std::to_string(index) + ": there " +
+               (there == 1   ? "is 1 "
+                : there == 0 ? "are no "
+                             : "are " + std::to_string(there) + " ") +
+               words + ".");
   }
   const Json& found = (*member(json_, list))[size_t(index)];
   if (!found.is_object()) gltf_fault(place(list, index) + " is not an object.");
@@ -220,7 +240,9 @@ std::span<const uint8_t> GltfDocument::buffer(uint64_t index, const std::string&
   const std::string where = place("buffers", index);
   const uint64_t length = whole_number(object, "byteLength", 0, where);
   const auto checked = [&](std::span<const uint8_t> bytes, const std::string& holder) {
-    if (bytes.size() < length) gltf_fault(where + ".byteLength " + std::to_string(length) + ": " + holder + " holds " + std::to_string(bytes.size()) + " bytes.");
+    if (bytes.size() < length)
+      gltf_fault(where + ".byteLength " + std::to_string(length) + ": " + holder + " holds " +
+                 std::to_string(bytes.size()) + " bytes.");
     return bytes.first(length);
   };
   if (const auto known = buffers_.find(index); known != buffers_.end()) return checked(known->second, "it");
@@ -243,14 +265,16 @@ std::span<const uint8_t> GltfDocument::part_of_buffer(const Json& object, const 
   const auto index = whole_number(object, "buffer", where);
   if (!index) gltf_fault(where + " names no buffer.");
   const auto bytes = buffer(*index, where + ".buffer");
-  const uint64_t offset = whole_number(object, "byteOffset", 0, where), length = whole_number(object, "byteLength", 0, where);
+  const uint64_t offset = whole_number(object, "byteOffset", 0, where),
+                 length = whole_number(object, "byteLength", 0, where);
   if (offset > bytes.size() || length > bytes.size() - offset)
-    gltf_fault(where + ": bytes " + std::to_string(offset) + " to " + std::to_string(offset) + " + " + std::to_string(length) + " of a buffer of " +
-               std::to_string(bytes.size()) + ".");
+    gltf_fault(where + ": bytes " + std::to_string(offset) + " to " + std::to_string(offset) + " + " +
+               std::to_string(length) + " of a buffer of " + std::to_string(bytes.size()) + ".");
   return bytes.subspan(offset, length);
 }
 
-GltfDocument::View GltfDocument::compressed_view(const Json& packed, const Json& view, const std::string& where, std::vector<uint8_t>& out) {
+GltfDocument::View GltfDocument::compressed_view(const Json& packed, const Json& view, const std::string& where,
+                                                 std::vector<uint8_t>& out) {
   const auto bytes = part_of_buffer(packed, where);
   MeshoptStream stream;
   stream.count = whole_number(packed, "count", 0, where);
@@ -270,7 +294,8 @@ GltfDocument::View GltfDocument::view(uint64_t index, const std::string& who) {
   for (const char* name : {"EXT_meshopt_compression", "KHR_meshopt_compression"})
     if (const Json* const packed = extension(object, name)) {
       if (const auto known = decoded_views_.find(index); known != decoded_views_.end())
-        return {known->second, whole_number(object, "byteStride", whole_number(*packed, "byteStride", 0, where), where)};
+        return {known->second,
+                whole_number(object, "byteStride", whole_number(*packed, "byteStride", 0, where), where)};
       std::vector<uint8_t> out;
       const View decoded = compressed_view(*packed, object, where + ".extensions." + name, out);
       // A vector that moves keeps its bytes where they are.
@@ -280,7 +305,8 @@ GltfDocument::View GltfDocument::view(uint64_t index, const std::string& who) {
   return {part_of_buffer(object, where), whole_number(object, "byteStride", 0, where)};
 }
 
-std::optional<std::vector<uint8_t>> GltfDocument::image_bytes(const Json& image, const std::string& where, std::string& why) {
+std::optional<std::vector<uint8_t>> GltfDocument::image_bytes(const Json& image, const std::string& where,
+                                                              std::string& why) {
   if (const auto index = whole_number(image, "bufferView", where)) {
     const auto bytes = view(*index, where + ".bufferView").bytes;
     return std::vector<uint8_t>(bytes.begin(), bytes.end());

@@ -53,13 +53,15 @@ int32_t GltfMaterials::image(uint64_t index, bool numbers, const std::string& wh
     mesh_.images.push_back(std::move(*decoded));
   } else {
     std::string name = text(source, "uri");
-    if (name.empty() || name.compare(0, 5, "data:") == 0) name = text(source, "name").empty() ? where : text(source, "name");
+    if (name.empty() || name.compare(0, 5, "data:") == 0)
+      name = text(source, "name").empty() ? where : text(source, "name");
     warn("texture '" + name + "' is left out: " + why);
   }
   return image_of_[{index, numbers}] = at;
 }
 
-GltfMaterials::Texture GltfMaterials::texture(const Json& owner, const char* key, bool numbers, const std::string& where) {
+GltfMaterials::Texture GltfMaterials::texture(const Json& owner, const char* key, bool numbers,
+                                              const std::string& where) {
   const Json* const info = member(owner, key);
   Texture out;
   if (!info) return out;
@@ -73,7 +75,9 @@ GltfMaterials::Texture GltfMaterials::texture(const Json& owner, const char* key
   } else {
     const Json* const all = member(named, "extensions");
     const bool other = all && all->is_object() && !all->empty();
-    warn("texture " + here + " is left out: " + (other ? "its picture is of " + all->begin().key() + ", which is not read, and there is no other" : "it names no image"));
+    warn("texture " + here + " is left out: " +
+         (other ? "its picture is of " + all->begin().key() + ", which is not read, and there is no other"
+                : "it names no image"));
   }
   out.coordinates = whole_number(*info, "texCoord", 0, here);
   if (const Json* const how = extension(*info, "KHR_texture_transform")) {
@@ -89,7 +93,8 @@ GltfMaterials::Texture GltfMaterials::texture(const Json& owner, const char* key
   return out;
 }
 
-void GltfMaterials::use(const Texture& texture, int32_t& image, ImagePlace& place, std::vector<uint64_t>& uv_sets) const {
+void GltfMaterials::use(const Texture& texture, int32_t& image, ImagePlace& place,
+                        std::vector<uint64_t>& uv_sets) const {
   image = texture.image;
   place = texture.place;
   if (image < 0) return;

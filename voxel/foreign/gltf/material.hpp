@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "voxel/voxelize/mesh.hpp"
 #include "voxel/foreign/gltf/document.hpp"
+#include "voxel/voxelize/mesh.hpp"
 
 namespace quarry::mesh_reader {
 

@@ -8,9 +8,9 @@
 #include <optional>
 #include <utility>
 
-#include "voxel/foreign/pipe/vertex_color.hpp"
 #include "voxel/foreign/gltf/accessor.hpp"
 #include "voxel/foreign/gltf/compressed.hpp"
+#include "voxel/foreign/pipe/vertex_color.hpp"
 
 namespace quarry::mesh_reader {
 namespace {
@@ -64,7 +64,9 @@ class Attributes {
     const auto index = all ? whole_number(*all, attribute.name.c_str(), where_ + ".attributes") : std::nullopt;
     if (index && !attribute.normalized) {
       const Json& object = document_.item("accessors", *index, where_ + ".attributes." + attribute.name);
-      const double divisor = boolean(object, "normalized") ? largest_of_type(whole_number(object, "componentType", 0, place("accessors", *index))) : 1;
+      const double divisor = boolean(object, "normalized")
+                                 ? largest_of_type(whole_number(object, "componentType", 0, place("accessors", *index)))
+                                 : 1;
       for (float& value : attribute.values) value = divisor == 1 ? value : std::max(float(value / divisor), -1.0f);
     }
     kept.second = std::make_shared<const std::vector<float>>(std::move(attribute.values));
@@ -103,7 +105,9 @@ std::array<uint64_t, 3> corners(uint64_t mode, uint64_t t) {
 }
 
 // Triangles of numbers of the primitive's vertices, those that are in range.
-std::vector<uint32_t> triangles_of(uint64_t mode, uint64_t length, uint64_t vertices, const std::function<uint32_t(uint64_t)>& index, const GltfWanted& wanted, uint64_t& bad) {
+std::vector<uint32_t> triangles_of(uint64_t mode, uint64_t length, uint64_t vertices,
+                                   const std::function<uint32_t(uint64_t)>& index, const GltfWanted& wanted,
+                                   uint64_t& bad) {
   const uint64_t triangles = mode == kTriangles ? length / 3 : length < 3 ? 0 : length - 2;
   if (triangles > wanted.most_triangles) throw GltfFault{{ErrorCode::out_of_memory, ""}};
   std::vector<uint32_t> out;
@@ -165,7 +169,8 @@ std::vector<uint8_t> colors_of(const GltfAccessor& from, std::span<const uint32_
 
 bool has_triangles(const Json& primitive, const std::string& where) { return mode_of(primitive, where) >= kTriangles; }
 
-GltfPart read_primitive(GltfDocument& document, const Json& primitive, const std::string& where, const GltfWanted& wanted) {
+GltfPart read_primitive(GltfDocument& document, const Json& primitive, const std::string& where,
+                        const GltfWanted& wanted) {
   GltfPart part;
   Attributes attributes(document, primitive, where, wanted);
   const auto position = attributes.find("POSITION");
@@ -176,26 +181,34 @@ GltfPart read_primitive(GltfDocument& document, const Json& primitive, const std
 
   if (attributes.draco()) {
     const auto& list = attributes.draco()->indices;
-    part.indices = triangles_of(kTriangles, list.size(), vertices, [&](uint64_t i) { return list[i]; }, wanted, part.bad_indices);
+    part.indices = triangles_of(
+        kTriangles, list.size(), vertices, [&](uint64_t i) { return list[i]; }, wanted, part.bad_indices);
   } else if (const auto index = whole_number(primitive, "indices", where)) {
     const GltfAccessor list(document, *index, where + ".indices");
-    const bool whole = list.component() == Component::u8 || list.component() == Component::u16 || list.component() == Component::u32;
-    if (!whole || list.components() != 1) gltf_fault(place("accessors", *index) + ": " + where + ".indices needs single unsigned integers.");
-    part.indices = triangles_of(mode, list.count(), vertices, [&](uint64_t i) { return list.read_index(i); }, wanted, part.bad_indices);
+    const bool whole =
+        list.component() == Component::u8 || list.component() == Component::u16 || list.component() == Component::u32;
+    if (!whole || list.components() != 1)
+      gltf_fault(place("accessors", *index) + ": " + where + ".indices needs single unsigned integers.");
+    part.indices = triangles_of(
+        mode, list.count(), vertices, [&](uint64_t i) { return list.read_index(i); }, wanted, part.bad_indices);
   } else {
-    part.indices = triangles_of(mode, vertices, vertices, [](uint64_t i) { return uint32_t(i); }, wanted, part.bad_indices);
+    part.indices = triangles_of(
+        mode, vertices, vertices, [](uint64_t i) { return uint32_t(i); }, wanted, part.bad_indices);
   }
   const std::vector<uint32_t> used = keep_used(part.indices, vertices);
   part.positions = floats_of(*position, used);
 
   // An attribute that is not as long as the positions, or of a kind that it cannot be, is no reason to lose the shape.
-  const auto fits = [&](const std::optional<GltfAccessor>& attribute, const std::string& name, uint32_t least, uint32_t most) {
+  const auto fits = [&](const std::optional<GltfAccessor>& attribute, const std::string& name, uint32_t least,
+                        uint32_t most) {
     if (!attribute) return false;
-    const bool good = attribute->count() >= vertices && attribute->components() >= least && attribute->components() <= most;
+    const bool good =
+        attribute->count() >= vertices && attribute->components() >= least && attribute->components() <= most;
     if (!good) wanted.warn(where + ".attributes." + name + " is left out: it does not go with the positions");
     return good;
   };
-  if (const auto color = attributes.find("COLOR_0"); fits(color, "COLOR_0", 3, 4)) part.colors = colors_of(*color, used);
+  if (const auto color = attributes.find("COLOR_0"); fits(color, "COLOR_0", 3, 4))
+    part.colors = colors_of(*color, used);
   for (const uint64_t n : wanted.uv_sets) {
     std::string name = "TEXCOORD_" + std::to_string(n);
     auto uv = attributes.find(name);
@@ -210,7 +223,8 @@ GltfPart read_primitive(GltfDocument& document, const Json& primitive, const std
         const auto index = whole_number((*targets)[i], "POSITION", name);
         if (!index) continue;
         const GltfAccessor moves(document, *index, name + ".POSITION");
-        if (moves.components() != 3 || moves.count() < vertices) gltf_fault(name + ".POSITION is not as long as the positions, or not of VEC3.");
+        if (moves.components() != 3 || moves.count() < vertices)
+          gltf_fault(name + ".POSITION is not as long as the positions, or not of VEC3.");
         part.targets.back() = floats_of(moves, used);
       }
   return part;

@@ -31,6 +31,7 @@ struct GltfWanted {
 // Whether a primitive is made of triangles; points and lines are not.
 bool has_triangles(const Json& primitive, const std::string& where);
 // Throws GltfFault.
-GltfPart read_primitive(GltfDocument& document, const Json& primitive, const std::string& where, const GltfWanted& wanted);
+GltfPart read_primitive(GltfDocument& document, const Json& primitive, const std::string& where,
+                        const GltfWanted& wanted);
 
 }  // namespace quarry::mesh_reader

@@ -19,18 +19,23 @@ namespace {
 // Extensions that a file may require. Those that are read, and those without which shapes, places and colours are the
 // same.
 constexpr std::string_view kKnownExtensions[] = {
-    "KHR_mesh_quantization", "KHR_texture_transform", "KHR_draco_mesh_compression", "EXT_meshopt_compression", "KHR_meshopt_compression",
-    "EXT_mesh_gpu_instancing", "KHR_node_visibility", "KHR_materials_emissive_strength", "KHR_materials_pbrSpecularGlossiness", "KHR_materials_unlit",
+    "KHR_mesh_quantization", "KHR_texture_transform", "KHR_draco_mesh_compression", "EXT_meshopt_compression",
+    "KHR_meshopt_compression", "EXT_mesh_gpu_instancing", "KHR_node_visibility", "KHR_materials_emissive_strength",
+    "KHR_materials_pbrSpecularGlossiness", "KHR_materials_unlit",
     // How a surface reflects and lets light through beyond base colour, metalness and roughness.
-    "KHR_materials_anisotropy", "KHR_materials_clearcoat", "KHR_materials_diffuse_transmission", "KHR_materials_dispersion", "KHR_materials_ior",
-    "KHR_materials_iridescence", "KHR_materials_sheen", "KHR_materials_specular", "KHR_materials_transmission", "KHR_materials_volume",
+    "KHR_materials_anisotropy", "KHR_materials_clearcoat", "KHR_materials_diffuse_transmission",
+    "KHR_materials_dispersion", "KHR_materials_ior", "KHR_materials_iridescence", "KHR_materials_sheen",
+    "KHR_materials_specular", "KHR_materials_transmission", "KHR_materials_volume",
     "KHR_materials_variants",  // the material without a variant is the one that the file shows first
     // What is no part of the surface.
-    "KHR_lights_punctual", "EXT_lights_ies", "EXT_lights_image_based", "KHR_animation_pointer", "KHR_audio_emitter", "KHR_physics_rigid_bodies", "KHR_implicit_shapes",
-    "KHR_node_hoverability", "KHR_node_selectability", "KHR_interactivity", "KHR_xmp", "KHR_xmp_json_ld", "EXT_mesh_features", "EXT_instance_features", "EXT_structural_metadata",
-    "FB_geometry_metadata", "AGI_articulations", "AGI_stk_metadata", "CESIUM_primitive_outline", "MSFT_lod"};
+    "KHR_lights_punctual", "EXT_lights_ies", "EXT_lights_image_based", "KHR_animation_pointer", "KHR_audio_emitter",
+    "KHR_physics_rigid_bodies", "KHR_implicit_shapes", "KHR_node_hoverability", "KHR_node_selectability",
+    "KHR_interactivity", "KHR_xmp", "KHR_xmp_json_ld", "EXT_mesh_features", "EXT_instance_features",
+    "EXT_structural_metadata", "FB_geometry_metadata", "AGI_articulations", "AGI_stk_metadata",
+    "CESIUM_primitive_outline", "MSFT_lod"};
 // Pictures of a kind that is not decoded here.
-constexpr std::string_view kPictureExtensions[] = {"KHR_texture_basisu", "EXT_texture_webp", "EXT_texture_avif", "MSFT_texture_dds"};
+constexpr std::string_view kPictureExtensions[] = {"KHR_texture_basisu", "EXT_texture_webp", "EXT_texture_avif",
+                                                   "MSFT_texture_dds"};
 
 template <size_t N>
 bool among(const std::string& name, const std::string_view (&names)[N]) {
@@ -41,11 +46,20 @@ bool among(const std::string& name, const std::string_view (&names)[N]) {
 glm::dmat4x3 matrix_of(const double t[3], const double q[4], const double s[3]) {
   const double length = std::sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]);
   const bool usable = std::isfinite(length) && length > 0;
-  const double x = usable ? q[0] / length : 0, y = usable ? q[1] / length : 0, z = usable ? q[2] / length : 0, w = usable ? q[3] / length : 1;
-  return {s[0] * (1 - 2 * (y * y + z * z)), s[0] * 2 * (x * y + z * w), s[0] * 2 * (x * z - y * w),
-          s[1] * 2 * (x * y - z * w), s[1] * (1 - 2 * (x * x + z * z)), s[1] * 2 * (y * z + x * w),
-          s[2] * 2 * (x * z + y * w), s[2] * 2 * (y * z - x * w), s[2] * (1 - 2 * (x * x + y * y)),
-          t[0], t[1], t[2]};
+  const double x = usable ? q[0] / length : 0, y = usable ? q[1] / length : 0, z = usable ? q[2] / length : 0,
+               w = usable ? q[3] / length : 1;
+  return {s[0] * (1 - 2 * (y * y + z * z)),
+          s[0] * 2 * (x * y + z * w),
+          s[0] * 2 * (x * z - y * w),
+          s[1] * 2 * (x * y - z * w),
+          s[1] * (1 - 2 * (x * x + z * z)),
+          s[1] * 2 * (y * z + x * w),
+          s[2] * 2 * (x * z + y * w),
+          s[2] * 2 * (y * z - x * w),
+          s[2] * (1 - 2 * (x * x + y * y)),
+          t[0],
+          t[1],
+          t[2]};
 }
 
 glm::dmat4x3 local_matrix(const Json& node, const std::string& where) {
@@ -69,8 +83,12 @@ std::vector<double> weights_of(const Json& holder, const std::string& where) {
 
 class GltfScene {
  public:
-  GltfScene(std::vector<uint8_t> file, bool z_up, const GltfOutside& outside, std::vector<std::string>& warnings, const GltfLimits& limits)
-      : document_(std::move(file), outside), materials_(document_, outside, mesh_, warnings), warnings_(warnings), limits_(limits) {
+  GltfScene(std::vector<uint8_t> file, bool z_up, const GltfOutside& outside, std::vector<std::string>& warnings,
+            const GltfLimits& limits)
+      : document_(std::move(file), outside),
+        materials_(document_, outside, mesh_, warnings),
+        warnings_(warnings),
+        limits_(limits) {
     if (z_up) root_ = kZUp;
   }
 
@@ -103,15 +121,19 @@ class GltfScene {
     if (version.empty()) gltf_fault("it is not glTF: it has no asset.version.");
     const auto refused = [](const std::string& what) { throw GltfFault{{ErrorCode::unsupported, what}}; };
     if (version.rfind("2.", 0) != 0) refused("it is glTF " + version.substr(0, 20) + "; versions 1 and 2 are read.");
-    if (!least.empty() && least != "2.0") refused("it needs a reader of glTF " + least.substr(0, 20) + "; this one knows 2.0.");
+    if (!least.empty() && least != "2.0")
+      refused("it needs a reader of glTF " + least.substr(0, 20) + "; this one knows 2.0.");
     const Json* const required = member(document_.json(), "extensionsRequired");
     if (!required) return;
     if (!required->is_array()) gltf_fault("extensionsRequired is not an array.");
     for (const Json& name : *required) {
       if (!name.is_string()) gltf_fault("extensionsRequired holds what is not a string.");
       const auto& wanted = name.get_ref<const std::string&>();
-      if (among(wanted, kPictureExtensions)) refused("it requires the extension " + wanted + ", whose pictures cannot be read here; export it with PNG or JPEG.");
-      if (!among(wanted, kKnownExtensions)) refused("it requires the extension " + wanted + ", which is not known here.");
+      if (among(wanted, kPictureExtensions))
+        refused("it requires the extension " + wanted +
+                ", whose pictures cannot be read here; export it with PNG or JPEG.");
+      if (!among(wanted, kKnownExtensions))
+        refused("it requires the extension " + wanted + ", which is not known here.");
     }
   }
 
@@ -150,13 +172,18 @@ class GltfScene {
       const std::string where = place("nodes", item.node);
       if (parent_of[item.node] != kUnseen) {
         for (uint64_t up = item.parent; up != kNone; up = parent_of[up])
-          if (up == item.node) gltf_fault("its nodes refer to themselves, so the scene has no end: " + who + " names " + where + ", which is above it.");
+          if (up == item.node)
+            gltf_fault("its nodes refer to themselves, so the scene has no end: " + who + " names " + where +
+                       ", which is above it.");
         const uint64_t first = parent_of[item.node];
-        gltf_fault(where + " is named twice, by " + (first == kNone ? "the scene" : place("nodes", first)) + " and by " + (item.parent == kNone ? "the scene" : place("nodes", item.parent)) +
+        gltf_fault(where + " is named twice, by " + (first == kNone ? "the scene" : place("nodes", first)) +
+                   " and by " + (item.parent == kNone ? "the scene" : place("nodes", item.parent)) +
                    ": nodes must form a tree.");
       }
       parent_of[item.node] = item.parent;
-      if (const Json* const shown = extension(node, "KHR_node_visibility"); shown && member(*shown, "visible") && !boolean(*shown, "visible")) continue;
+      if (const Json* const shown = extension(node, "KHR_node_visibility");
+          shown && member(*shown, "visible") && !boolean(*shown, "visible"))
+        continue;
       const glm::dmat4x3 here = product(item.to_world, local_matrix(node, where));
       if (const auto mesh = whole_number(node, "mesh", where)) place_mesh(node, item.node, *mesh, here);
       const auto children = indices(node, "children", where);
@@ -165,7 +192,9 @@ class GltfScene {
     }
   }
 
-  void too_many_nodes() const { gltf_fault("it has more than " + std::to_string(limits_.nodes) + " nodes and instances."); }
+  void too_many_nodes() const {
+    gltf_fault("it has more than " + std::to_string(limits_.nodes) + " nodes and instances.");
+  }
 
   void place_mesh(const Json& node, uint64_t index, uint64_t mesh, const glm::dmat4x3& here) {
     const std::string where = place("nodes", index);
@@ -184,8 +213,10 @@ class GltfScene {
       const auto at = whole_number(*attributes, name, there);
       if (!at) return std::nullopt;
       GltfAccessor found(document_, *at, there + "." + name);
-      if (found.components() != components) gltf_fault(there + "." + name + " is not of VEC" + std::to_string(components) + ".");
-      if (count && *count != found.count()) gltf_fault(there + ": " + std::to_string(*count) + " and " + std::to_string(found.count()) + " instances.");
+      if (found.components() != components)
+        gltf_fault(there + "." + name + " is not of VEC" + std::to_string(components) + ".");
+      if (count && *count != found.count())
+        gltf_fault(there + ": " + std::to_string(*count) + " and " + std::to_string(found.count()) + " instances.");
       count = found.count();
       return found;
     };
@@ -210,7 +241,8 @@ class GltfScene {
     size_t targets = 0;
     const std::vector<double> usual = weights_of(mesh, where);
     for (const Placement& at : placements_[index]) {
-      weights.push_back(at.node ? weights_of(document_.item("nodes", *at.node, where), place("nodes", *at.node)) : usual);
+      weights.push_back(at.node ? weights_of(document_.item("nodes", *at.node, where), place("nodes", *at.node))
+                                : usual);
       targets = std::max(targets, weights.back().size());
     }
     for (size_t i = 0; i < primitives->size(); ++i) {
@@ -222,9 +254,13 @@ class GltfScene {
       }
       const uint32_t material = materials_.of(whole_number(primitive, "material", here), here + ".material");
       const uint64_t most = limits_.triangles - mesh_.triangle_count();
-      GltfPart part = read_primitive(document_, primitive, here, {materials_.uv_sets(material), targets, most, [this](const std::string& words) { warn(words); }});
+      GltfPart part = read_primitive(
+          document_, primitive, here,
+          {materials_.uv_sets(material), targets, most, [this](const std::string& words) { warn(words); }});
       const uint64_t copies = placements_[index].size();
-      if (part.indices.size() / 3 * copies > most || part.positions.size() / 3 * copies > limits_.vertices - mesh_.vertex_count()) throw GltfFault{{ErrorCode::out_of_memory, ""}};
+      if (part.indices.size() / 3 * copies > most ||
+          part.positions.size() / 3 * copies > limits_.vertices - mesh_.vertex_count())
+        throw GltfFault{{ErrorCode::out_of_memory, ""}};
       bad_indices_ += part.bad_indices;
       reserve(part, copies);
       for (size_t p = 0; p < copies; ++p) append(part, material, placements_[index][p].to_world, weights[p]);
@@ -249,8 +285,7 @@ class GltfScene {
     for (size_t v = 0; v < count; ++v) {
       glm::dvec3 p = glm::make_vec3(&part.positions[v * 3]);
       for (size_t t = 0; t < std::min(weights.size(), part.targets.size()); ++t)
-        if (!part.targets[t].empty())
-          p += weights[t] * glm::dvec3(glm::make_vec3(&part.targets[t][v * 3]));
+        if (!part.targets[t].empty()) p += weights[t] * glm::dvec3(glm::make_vec3(&part.targets[t][v * 3]));
       const glm::vec3 out(m * glm::dvec4(p, 1));
       finite_[v] = std::isfinite(out.x) && std::isfinite(out.y) && std::isfinite(out.z);
       for (int r = 0; r < 3; ++r) mesh_.positions.push_back(finite_[v] ? out[r] : 0);
@@ -286,8 +321,10 @@ class GltfScene {
       if (bad_indices_ > 0) gltf_fault("it has no faces: every one refers to a vertex that is not there.");
       gltf_fault("it has no faces; Quarry reads surfaces, not points or lines, from meshes.");
     }
-    if (not_finite_ > 0) warn(std::to_string(not_finite_) + " triangles with an infinite or undefined position are left out");
-    if (bad_indices_ > 0) warn(std::to_string(bad_indices_) + " faces that refer to vertices that are not there are left out");
+    if (not_finite_ > 0)
+      warn(std::to_string(not_finite_) + " triangles with an infinite or undefined position are left out");
+    if (bad_indices_ > 0)
+      warn(std::to_string(bad_indices_) + " faces that refer to vertices that are not there are left out");
     if (not_surfaces_ > 0) warn(std::to_string(not_surfaces_) + " primitives of points or lines are left out");
     if (!mesh_.colors.empty()) mesh_.colors.resize(mesh_.vertex_count() * 4, 255);
   }
@@ -305,7 +342,8 @@ class GltfScene {
     const size_t each = mesh_.vertex_count() * 2;
     mesh_.uvs = std::move(uvs_[0]);
     mesh_.uvs.resize(each * sets);
-    for (size_t set = 1; set < uvs_.size(); ++set) std::copy(uvs_[set].begin(), uvs_[set].end(), mesh_.uvs.begin() + int64_t(each * set));
+    for (size_t set = 1; set < uvs_.size(); ++set)
+      std::copy(uvs_[set].begin(), uvs_[set].end(), mesh_.uvs.begin() + int64_t(each * set));
   }
 
   GltfDocument document_;
@@ -323,7 +361,8 @@ class GltfScene {
 
 }  // namespace
 
-Result<Mesh> read_gltf(std::vector<uint8_t> file, bool z_up, const GltfOutside& outside, std::vector<std::string>& warnings, const GltfLimits& limits) {
+Result<Mesh> read_gltf(std::vector<uint8_t> file, bool z_up, const GltfOutside& outside,
+                       std::vector<std::string>& warnings, const GltfLimits& limits) {
   try {
     return GltfScene(std::move(file), z_up, outside, warnings, limits).read();
   } catch (const GltfFault& fault) {

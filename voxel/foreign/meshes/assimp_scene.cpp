@@ -14,13 +14,13 @@
 #include <cmath>
 #include <cstring>
 
-#include "voxel/foreign/meshes/readers.hpp"
-#include "voxel/foreign/pipe/vertex_color.hpp"
 #include "voxel/foreign/gltf/affine.hpp"
 #include "voxel/foreign/gltf/reader.hpp"
 #include "voxel/foreign/meshes/collada.hpp"
 #include "voxel/foreign/meshes/ply.hpp"
+#include "voxel/foreign/meshes/readers.hpp"
 #include "voxel/foreign/meshes/textures.hpp"
+#include "voxel/foreign/pipe/vertex_color.hpp"
 
 namespace quarry::mesh_reader {
 namespace {
@@ -64,7 +64,8 @@ class SceneReader {
     importer.SetIOHandler(new NotingFiles(files_));  // its own from here on
     importer.SetPropertyInteger(AI_CONFIG_PP_SBP_REMOVE, aiPrimitiveType_POINT | aiPrimitiveType_LINE);
     importer.SetPropertyBool(AI_CONFIG_IMPORT_NO_SKELETON_MESHES, true);
-    scene_ = importer.ReadFile(file_.string(), aiProcess_Triangulate | aiProcess_SortByPType | aiProcess_TransformUVCoords);
+    scene_ =
+        importer.ReadFile(file_.string(), aiProcess_Triangulate | aiProcess_SortByPType | aiProcess_TransformUVCoords);
     if (!scene_) return failed(importer.GetErrorString());
     if (!scene_->mRootNode) return fail(ErrorCode::malformed_input, "it holds no scene.");
     gather_materials();
@@ -81,9 +82,11 @@ class SceneReader {
   Result<Mesh> failed(std::string message) const {
     if (message.find("bad_alloc") != std::string::npos || message.find("allocation failed") != std::string::npos)
       return fail(ErrorCode::out_of_memory, "");
-    if (message.find("has no faces") != std::string::npos) return fail(ErrorCode::malformed_input, "it has no faces (" + message + ").");
+    if (message.find("has no faces") != std::string::npos)
+      return fail(ErrorCode::malformed_input, "it has no faces (" + message + ").");
     if (message.find("recursive reference") != std::string::npos)
-      return fail(ErrorCode::malformed_input, "its nodes refer to themselves, so the scene has no end (" + message + ").");
+      return fail(ErrorCode::malformed_input,
+                  "its nodes refer to themselves, so the scene has no end (" + message + ").");
     if (message.empty()) message = "no reason given";
     while (!message.empty() && message.back() == '.') message.pop_back();
     return fail(ErrorCode::malformed_input, "the mesh library cannot read it: " + message + ".");
@@ -101,7 +104,8 @@ class SceneReader {
         return textures_.keep(name, std::move(image), why);
       }
       const uint64_t pixels = uint64_t(embedded->mWidth) * embedded->mHeight;
-      if (embedded->mWidth == 0 || pixels > (uint64_t(1) << 27)) return textures_.keep(name, std::nullopt, "its size is not usable");
+      if (embedded->mWidth == 0 || pixels > (uint64_t(1) << 27))
+        return textures_.keep(name, std::nullopt, "its size is not usable");
       Image image{embedded->mWidth, embedded->mHeight, {}};
       image.rgba.reserve(pixels * 4);
       for (uint64_t i = 0; i < pixels; ++i) {
@@ -128,9 +132,12 @@ class SceneReader {
           material.GetTexture(type, 0, &path, nullptr, &uv, nullptr, nullptr, modes) != aiReturn_SUCCESS)
         continue;
       const auto wrap = [](aiTextureMapMode mode) {
-        return mode == aiTextureMapMode_Mirror ? Wrap::mirror : mode == aiTextureMapMode_Wrap ? Wrap::repeat : Wrap::clamp;
+        return mode == aiTextureMapMode_Mirror ? Wrap::mirror
+               : mode == aiTextureMapMode_Wrap ? Wrap::repeat
+                                               : Wrap::clamp;
       };
-      return {true, image_index(path.C_Str()), uv < AI_MAX_NUMBER_OF_TEXTURECOORDS ? uv : 0, wrap(modes[0]), wrap(modes[1])};
+      return {true, image_index(path.C_Str()), uv < AI_MAX_NUMBER_OF_TEXTURECOORDS ? uv : 0, wrap(modes[0]),
+              wrap(modes[1])};
     }
     return {};
   }
@@ -146,10 +153,12 @@ class SceneReader {
       m.base_color_place.wrap_u = m.metal_rough_place.wrap_u = m.emission_place.wrap_u = base.wrap_u;
       m.base_color_place.wrap_v = m.metal_rough_place.wrap_v = m.emission_place.wrap_v = base.wrap_v;
       aiColor4D color(1, 1, 1, 1);
-      if (source.Get(AI_MATKEY_BASE_COLOR, color) == aiReturn_SUCCESS || source.Get(AI_MATKEY_COLOR_DIFFUSE, color) == aiReturn_SUCCESS) {
+      if (source.Get(AI_MATKEY_BASE_COLOR, color) == aiReturn_SUCCESS ||
+          source.Get(AI_MATKEY_COLOR_DIFFUSE, color) == aiReturn_SUCCESS) {
         // Formats older than glTF mean colours as they are shown; black under a texture is what exporters write for
         // "only the texture".
-        if (!linear_colors_) color = aiColor4D(srgb_to_linear(color.r), srgb_to_linear(color.g), srgb_to_linear(color.b), color.a);
+        if (!linear_colors_)
+          color = aiColor4D(srgb_to_linear(color.r), srgb_to_linear(color.g), srgb_to_linear(color.b), color.a);
         if (!linear_colors_ && base.named && color.r + color.g + color.b == 0) color = aiColor4D(1, 1, 1, color.a);
         const float values[4] = {color.r, color.g, color.b, color.a};
         std::copy(values, values + 4, m.base_color);
@@ -190,9 +199,11 @@ class SceneReader {
     while (!stack.empty()) {
       const Item item = stack.back();
       stack.pop_back();
-      if (++nodes > kMaxNodes) return fail(ErrorCode::malformed_input, "it has more than " + std::to_string(kMaxNodes) + " nodes.");
+      if (++nodes > kMaxNodes)
+        return fail(ErrorCode::malformed_input, "it has more than " + std::to_string(kMaxNodes) + " nodes.");
       const aiMatrix4x4& t = item.node->mTransformation;
-      const glm::dmat4x3 here = product(item.to_world, {t.a1, t.b1, t.c1, t.a2, t.b2, t.c2, t.a3, t.b3, t.c3, t.a4, t.b4, t.c4});
+      const glm::dmat4x3 here =
+          product(item.to_world, {t.a1, t.b1, t.c1, t.a2, t.b2, t.c2, t.a3, t.b3, t.c3, t.a4, t.b4, t.c4});
       for (unsigned i = 0; i < item.node->mNumMeshes; ++i) {
         if (item.node->mMeshes[i] >= scene_->mNumMeshes)
           return fail(ErrorCode::malformed_input, "a node refers to a mesh that is not there.");
@@ -206,12 +217,16 @@ class SceneReader {
         if (item.node->mChildren[i]) stack.push_back({item.node->mChildren[i], here});
     }
     if (mesh_.indices.empty()) {
-      if (not_finite_ > 0) return fail(ErrorCode::malformed_input, "every triangle has an infinite or undefined position.");
+      if (not_finite_ > 0)
+        return fail(ErrorCode::malformed_input, "every triangle has an infinite or undefined position.");
       if (bad_indices_ > 0) return fail(ErrorCode::malformed_input, "every face refers to a vertex that is not there.");
-      return fail(ErrorCode::malformed_input, "it has no faces; Quarry reads surfaces, not points or lines, from meshes.");
+      return fail(ErrorCode::malformed_input,
+                  "it has no faces; Quarry reads surfaces, not points or lines, from meshes.");
     }
-    if (not_finite_ > 0) warn(std::to_string(not_finite_) + " triangles with an infinite or undefined position are left out");
-    if (bad_indices_ > 0) warn(std::to_string(bad_indices_) + " faces that refer to vertices that are not there are left out");
+    if (not_finite_ > 0)
+      warn(std::to_string(not_finite_) + " triangles with an infinite or undefined position are left out");
+    if (bad_indices_ > 0)
+      warn(std::to_string(bad_indices_) + " faces that refer to vertices that are not there are left out");
     return {};
   }
 
@@ -242,7 +257,8 @@ class SceneReader {
       mesh_.colors.resize(first * 4, 255);
       for (size_t v = 0; v < count; ++v) {
         const aiColor4D c = colors ? colors[v] : aiColor4D(1, 1, 1, 1);
-        for (const float value : {c.r, c.g, c.b}) mesh_.colors.push_back(linear_colors_ ? linear_to_srgb_byte(value) : to_byte(value));
+        for (const float value : {c.r, c.g, c.b})
+          mesh_.colors.push_back(linear_colors_ ? linear_to_srgb_byte(value) : to_byte(value));
         mesh_.colors.push_back(to_byte(c.a));
       }
       // Where a format gives colours by vertex, the grey that Assimp makes up as its material's must not darken them.
@@ -271,16 +287,16 @@ class SceneReader {
   const aiScene* scene_ = nullptr;
   Mesh mesh_;
   MeshTextures textures_;
-  std::vector<unsigned> uv_channel_;           // of each material
+  std::vector<unsigned> uv_channel_;  // of each material
   uint64_t not_finite_ = 0, bad_indices_ = 0;
 };
 
 }  // namespace
 
-Result<Mesh> read_file(const fs::path& file, const std::string& up, std::vector<std::string>& warnings, ReferencedFiles& files) {
+Result<Mesh> read_file(const fs::path& file, const std::string& up, std::vector<std::string>& warnings,
+                       ReferencedFiles& files) {
   if (auto gltf = read_gltf_file(file, up == "z", warnings, files)) return std::move(*gltf);
-  if (lower_extension(file) == ".dae")
-    QRY_TRY(check_collada(file));
+  if (lower_extension(file) == ".dae") QRY_TRY(check_collada(file));
   if (is_ply(file)) return read_ply(file, up == "z", warnings, files);
   return SceneReader(file, up, warnings, files).read();
 }

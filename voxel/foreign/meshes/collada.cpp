@@ -41,7 +41,8 @@ class XmlWords {
 std::optional<uint64_t> xml_number(std::string_view word) {
   uint64_t value = 0;
   const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-  if (word.empty() || error != std::errc{} || stop != word.data() + word.size() || value > kMaxColladaNumber) return std::nullopt;
+  if (word.empty() || error != std::errc{} || stop != word.data() + word.size() || value > kMaxColladaNumber)
+    return std::nullopt;
   return value;
 }
 
@@ -55,7 +56,8 @@ std::string in_quotes(std::string_view text) {
 // "<accessor> of 's'", with the name of what it is in where it has none itself.
 std::string name_of_element(const xml_node& node) {
   for (xml_node n = node; n; n = n.parent())
-    if (const char* id = n.attribute("id").value(); *id) return "<" + std::string(node.name()) + ">" + (n == node ? " " : " of ") + in_quotes(id);
+    if (const char* id = n.attribute("id").value(); *id)
+      return "<" + std::string(node.name()) + ">" + (n == node ? " " : " of ") + in_quotes(id);
   return "<" + std::string(node.name()) + ">";
 }
 
@@ -72,14 +74,19 @@ struct ColladaAccessor {
   ColladaArray array;
 };
 
-bool is_collada_array(std::string_view name) { return name == "float_array" || name == "int_array" || name == "bool_array" || name == "Name_array" || name == "IDREF_array"; }
+bool is_collada_array(std::string_view name) {
+  return name == "float_array" || name == "int_array" || name == "bool_array" || name == "Name_array" ||
+         name == "IDREF_array";
+}
 
 struct ColladaPrimitive {
   const char* name;
   uint64_t vertices;  // of each; 0: as many as its list has
   uint64_t least;     // of a list
 };
-constexpr ColladaPrimitive kColladaPrimitives[] = {{"triangles", 3, 0}, {"polylist", 0, 0}, {"polygons", 0, 3}, {"trifans", 0, 3}, {"tristrips", 0, 3}, {"lines", 0, 0}, {"linestrips", 0, 2}};
+constexpr ColladaPrimitive kColladaPrimitives[] = {{"triangles", 3, 0}, {"polylist", 0, 0},  {"polygons", 0, 3},
+                                                   {"trifans", 0, 3},   {"tristrips", 0, 3}, {"lines", 0, 0},
+                                                   {"linestrips", 0, 2}};
 
 class ColladaChecker {
  public:
@@ -89,7 +96,9 @@ class ColladaChecker {
     for (xml_node node = root.first_child(); node;) {
       QRY_TRY(enter(node));
       if (node.first_child()) {
-        if (++depth > kColladaMaxDepth) return fail(ErrorCode::unsupported, where(node) + "elements stand in one another more than " + std::to_string(kColladaMaxDepth) + " deep");
+        if (++depth > kColladaMaxDepth)
+          return fail(ErrorCode::unsupported, where(node) + "elements stand in one another more than " +
+                                                  std::to_string(kColladaMaxDepth) + " deep");
         node = node.first_child();
         continue;
       }
@@ -103,8 +112,12 @@ class ColladaChecker {
   }
 
  private:
-  static std::string where(const xml_node& node) { return node.offset_debug() >= 0 ? io::at_byte(size_t(node.offset_debug())) : std::string(); }
-  static tl::unexpected<Error> bad(const xml_node& node, const std::string& what) { return fail(ErrorCode::malformed_input, where(node) + name_of_element(node) + ": " + what); }
+  static std::string where(const xml_node& node) {
+    return node.offset_debug() >= 0 ? io::at_byte(size_t(node.offset_debug())) : std::string();
+  }
+  static tl::unexpected<Error> bad(const xml_node& node, const std::string& what) {
+    return fail(ErrorCode::malformed_input, where(node) + name_of_element(node) + ": " + what);
+  }
 
   // A whole number of an attribute, or `otherwise` where there is none.
   static Result<uint64_t> number(const xml_node& node, const char* attribute, uint64_t otherwise) {
@@ -113,7 +126,9 @@ class ColladaChecker {
     while (!text.empty() && is_xml_blank(text.front())) text.remove_prefix(1);
     while (!text.empty() && is_xml_blank(text.back())) text.remove_suffix(1);
     const auto value = xml_number(text);
-    if (!value) return bad(node, std::string("expected a whole number from 0 to 2147483647 as ") + attribute + ", found " + in_quotes(text));
+    if (!value)
+      return bad(node, std::string("expected a whole number from 0 to 2147483647 as ") + attribute + ", found " +
+                           in_quotes(text));
     return *value;
   }
 
@@ -143,7 +158,8 @@ class ColladaChecker {
     QRY_TRY_ASSIGN(const auto count, number(node, "count", 0));
     uint64_t there = 0;
     for (XmlWords words(node); there < count && !words.next().empty();) ++there;
-    if (there < count) return bad(node, "the count says " + std::to_string(count) + ", but there are only " + std::to_string(there));
+    if (there < count)
+      return bad(node, "the count says " + std::to_string(count) + ", but there are only " + std::to_string(there));
     const std::string_view name = node.name();
     array_[node.attribute("id").value()] = {count, name == "Name_array" || name == "IDREF_array"};
     return {};
@@ -153,9 +169,11 @@ class ColladaChecker {
     const auto count = number(node, "count", 0), offset = number(node, "offset", 0), stride = number(node, "stride", 1);
     for (const auto* n : {&count, &offset, &stride}) QRY_TRY(*n);
     uint64_t width = 0;
-    for (const xml_node param : node.children("param")) width += std::string_view(param.attribute("type").value()) == "float4x4" ? 16 : 1;
+    for (const xml_node param : node.children("param"))
+      width += std::string_view(param.attribute("type").value()) == "float4x4" ? 16 : 1;
     if (*count > 0 && width > std::max<uint64_t>(1, *stride))
-      return bad(node, "its stride is " + std::to_string(*stride) + ", but its parameters take " + std::to_string(width) + " numbers");
+      return bad(node, "its stride is " + std::to_string(*stride) + ", but its parameters take " +
+                           std::to_string(width) + " numbers");
     std::string_view source = node.attribute("source").value();
     if (source.substr(0, 1) == "#") source.remove_prefix(1);
     const auto numbers = array_.find(std::string(source));
@@ -163,8 +181,9 @@ class ColladaChecker {
     if (*count > 0 && numbers != array_.end()) {
       const uint64_t needed = *offset + (*count - 1) * *stride + std::max<uint64_t>(1, width);
       if (needed > numbers->second.count)
-        return bad(node, "it needs " + std::to_string(needed) + " numbers (offset " + std::to_string(*offset) + ", count " + std::to_string(*count) + ", stride " + std::to_string(*stride) + "), but array " +
-                             in_quotes(source) + " has " + std::to_string(numbers->second.count));
+        return bad(node, "it needs " + std::to_string(needed) + " numbers (offset " + std::to_string(*offset) +
+                             ", count " + std::to_string(*count) + ", stride " + std::to_string(*stride) +
+                             "), but array " + in_quotes(source) + " has " + std::to_string(numbers->second.count));
     }
     // Known by the source that it is in.
     xml_node in = node.parent();
@@ -178,7 +197,9 @@ class ColladaChecker {
     uint64_t least = UINT64_MAX;
     for (const ColladaInput& in : inputs) {
       const auto known = accessor_.find(in.source);
-      if (known == accessor_.end()) return bad(node, "its input " + in_quotes(in.semantic) + " names source " + in_quotes(in.source) + ", which is not before it");
+      if (known == accessor_.end())
+        return bad(node, "its input " + in_quotes(in.semantic) + " names source " + in_quotes(in.source) +
+                             ", which is not before it");
       if (known->second.array.words) return words_for_numbers(node, in);
       least = std::min(least, known->second.count);
       if (in.semantic == "POSITION") positions_[geometry_of(node)] = known->second.count;
@@ -188,7 +209,8 @@ class ColladaChecker {
   }
 
   static tl::unexpected<Error> words_for_numbers(const xml_node& node, const ColladaInput& in) {
-    return bad(node, "its input " + in_quotes(in.semantic) + " names source " + in_quotes(in.source) + ", which holds words where numbers are expected");
+    return bad(node, "its input " + in_quotes(in.semantic) + " names source " + in_quotes(in.source) +
+                         ", which holds words where numbers are expected");
   }
 
   static std::string geometry_of(const xml_node& node) {
@@ -206,23 +228,31 @@ class ColladaChecker {
       if (known->second.array.words && in.semantic != "JOINT") return words_for_numbers(node, in);
       return known->second.count;
     }
-    return bad(node, "its input " + in_quotes(in.semantic) + " names source " + in_quotes(in.source) + ", which is not before it");
+    return bad(node, "its input " + in_quotes(in.semantic) + " names source " + in_quotes(in.source) +
+                         ", which is not before it");
   }
 
   // Groups of indices, one for each offset: how many groups there are, each index checked against its offset's limit.
   // `free`: an offset where -1 may stand.
-  static Result<uint64_t> groups(const xml_node& node, const std::vector<uint64_t>& limits, std::optional<size_t> free = {}) {
+  static Result<uint64_t> groups(const xml_node& node, const std::vector<uint64_t>& limits,
+                                 std::optional<size_t> free = {}) {
     uint64_t n = 0;
     XmlWords words(node);
     for (std::string_view word = words.next(); !word.empty(); word = words.next(), ++n) {
       const size_t offset = size_t(n % limits.size());
       const auto index = xml_number(word);
       if (!index && word == "-1" && free == offset) continue;
-      if (!index) return bad(node, "expected a whole number from 0 on as index " + std::to_string(n) + ", found " + in_quotes(word));
+      if (!index)
+        return bad(node,
+                   "expected a whole number from 0 on as index " + std::to_string(n) + ", found " + in_quotes(word));
       if (*index >= limits[offset])
-        return bad(node, "index " + std::to_string(n) + " is " + std::to_string(*index) + ", but what it refers to (offset " + std::to_string(offset) + ") has only " + std::to_string(limits[offset]));
+        return bad(node, "index " + std::to_string(n) + " is " + std::to_string(*index) +
+                             ", but what it refers to (offset " + std::to_string(offset) + ") has only " +
+                             std::to_string(limits[offset]));
     }
-    if (n % limits.size() != 0) return bad(node, std::to_string(n) + " indices are no multiple of the " + std::to_string(limits.size()) + " that each vertex has");
+    if (n % limits.size() != 0)
+      return bad(node, std::to_string(n) + " indices are no multiple of the " + std::to_string(limits.size()) +
+                           " that each vertex has");
     return n / limits.size();
   }
 
@@ -230,7 +260,8 @@ class ColladaChecker {
   Result<std::vector<uint64_t>> limits_of(const xml_node& node, const std::vector<ColladaInput>& inputs) const {
     uint64_t offsets = 1;
     for (const ColladaInput& in : inputs) offsets = std::max(offsets, in.offset + 1);
-    if (offsets > 256) return bad(node, "an input's offset is " + std::to_string(offsets - 1) + "; at most 255 is read");
+    if (offsets > 256)
+      return bad(node, "an input's offset is " + std::to_string(offsets - 1) + "; at most 255 is read");
     std::vector<uint64_t> limits(size_t(offsets), kMaxColladaNumber + 1);
     for (const ColladaInput& in : inputs) {
       QRY_TRY_ASSIGN(const auto limit, limit_of(node, in));
@@ -245,9 +276,12 @@ class ColladaChecker {
     XmlWords words(vcount);
     for (uint64_t i = 0; i < count; ++i) {
       const std::string_view word = words.next();
-      if (word.empty()) return bad(vcount, "expected " + std::to_string(count) + " numbers, found " + std::to_string(i));
+      if (word.empty())
+        return bad(vcount, "expected " + std::to_string(count) + " numbers, found " + std::to_string(i));
       const auto n = xml_number(word);
-      if (!n) return bad(vcount, "expected a whole number from 0 on as number " + std::to_string(i) + ", found " + in_quotes(word));
+      if (!n)
+        return bad(vcount,
+                   "expected a whole number from 0 on as number " + std::to_string(i) + ", found " + in_quotes(word));
       sum += *n;
     }
     return sum;
@@ -269,8 +303,11 @@ class ColladaChecker {
     }
     for (const xml_node& p : lists) {
       QRY_TRY_ASSIGN(const auto got, groups(p, limits));
-      if (wanted && got != *wanted) return bad(p, "expected " + std::to_string(*wanted) + " vertices of " + std::to_string(limits.size()) + " indices each, found " + std::to_string(got));
-      if (got < kind.least) return bad(p, "expected at least " + std::to_string(kind.least) + " vertices, found " + std::to_string(got));
+      if (wanted && got != *wanted)
+        return bad(p, "expected " + std::to_string(*wanted) + " vertices of " + std::to_string(limits.size()) +
+                          " indices each, found " + std::to_string(got));
+      if (got < kind.least)
+        return bad(p, "expected at least " + std::to_string(kind.least) + " vertices, found " + std::to_string(got));
     }
     return {};
   }
@@ -302,12 +339,15 @@ class ColladaChecker {
         wanted = sum;
       }
       QRY_TRY_ASSIGN(const auto got, groups(node.child("v"), limits, joints));
-      if (got != wanted) return bad(node, "expected " + std::to_string(wanted) + " influences of " + std::to_string(limits.size()) + " indices each in <v>, found " + std::to_string(got));
+      if (got != wanted)
+        return bad(node, "expected " + std::to_string(wanted) + " influences of " + std::to_string(limits.size()) +
+                             " indices each in <v>, found " + std::to_string(got));
       QRY_TRY(bind_matrices(node.parent().child("joints")));
       std::string_view geometry = node.parent().attribute("source").value();
       if (geometry.substr(0, 1) == "#") geometry.remove_prefix(1);
       if (const auto known = positions_.find(std::string(geometry)); known != positions_.end() && count < known->second)
-        return bad(node, "it has weights of " + std::to_string(count) + " vertices, but geometry " + in_quotes(geometry) + " has " + std::to_string(known->second));
+        return bad(node, "it has weights of " + std::to_string(count) + " vertices, but geometry " +
+                             in_quotes(geometry) + " has " + std::to_string(known->second));
     }
     return {};
   }
@@ -318,17 +358,21 @@ class ColladaChecker {
     uint64_t joints = 0, matrices = UINT64_MAX;
     for (const ColladaInput& in : inputs) {
       const auto known = accessor_.find(in.source);
-      if (known == accessor_.end()) return bad(node, "its input " + in_quotes(in.semantic) + " names source " + in_quotes(in.source) + ", which is not there");
+      if (known == accessor_.end())
+        return bad(node, "its input " + in_quotes(in.semantic) + " names source " + in_quotes(in.source) +
+                             ", which is not there");
       if (in.semantic == "JOINT") joints = known->second.array.count;
       if (in.semantic == "INV_BIND_MATRIX") matrices = known->second.count;
     }
-    if (joints > matrices) return bad(node, "there are " + std::to_string(joints) + " joints, but only " + std::to_string(matrices) + " matrices");
+    if (joints > matrices)
+      return bad(node,
+                 "there are " + std::to_string(joints) + " joints, but only " + std::to_string(matrices) + " matrices");
     return {};
   }
 
   std::unordered_map<std::string, ColladaArray> array_;
   std::unordered_map<std::string, uint64_t> vertices_, positions_;  // positions: by the geometry
-  std::unordered_map<std::string, ColladaAccessor> accessor_;                      // by the source
+  std::unordered_map<std::string, ColladaAccessor> accessor_;       // by the source
   std::vector<xml_node> skins_;
 };
 
@@ -338,7 +382,9 @@ Result<void> check_collada(std::vector<uint8_t>& bytes) {
   pugi::xml_document document;
   const pugi::xml_parse_result parsed = document.load_buffer_inplace(bytes.data(), bytes.size());
   if (parsed.status == pugi::status_out_of_memory) return fail(ErrorCode::out_of_memory, "");
-  if (!parsed) return fail(ErrorCode::malformed_input, io::at_byte(size_t(std::max<ptrdiff_t>(0, parsed.offset))) + "it is no XML: " + parsed.description());
+  if (!parsed)
+    return fail(ErrorCode::malformed_input,
+                io::at_byte(size_t(std::max<ptrdiff_t>(0, parsed.offset))) + "it is no XML: " + parsed.description());
   return ColladaChecker().check(document);
 }
 

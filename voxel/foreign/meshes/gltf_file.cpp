@@ -2,8 +2,8 @@
 // gltf_file.cpp - glTF files on disk: which files are, and what they name beside them.
 #include <fstream>
 
-#include "voxel/foreign/meshes/readers.hpp"
 #include "voxel/foreign/gltf/reader.hpp"
+#include "voxel/foreign/meshes/readers.hpp"
 
 namespace quarry::mesh_reader {
 namespace fs = std::filesystem;
@@ -35,7 +35,8 @@ bool is_gltf(const fs::path& file) {
 
 }  // namespace
 
-std::optional<Result<Mesh>> read_gltf_file(const fs::path& file, bool z_up, std::vector<std::string>& warnings, ReferencedFiles& files) {
+std::optional<Result<Mesh>> read_gltf_file(const fs::path& file, bool z_up, std::vector<std::string>& warnings,
+                                           ReferencedFiles& files) {
   if (!is_gltf(file)) return std::nullopt;
   std::string why;
   auto bytes = bytes_of(file, UINT64_MAX, why);

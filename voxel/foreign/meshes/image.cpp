@@ -20,7 +20,7 @@
 
 namespace quarry::mesh_reader {
 namespace {
-constexpr uint64_t kMaxPixels = uint64_t(1) << 27;      // 512 MiB of RGBA
+constexpr uint64_t kMaxPixels = uint64_t(1) << 27;  // 512 MiB of RGBA
 constexpr uint64_t kMaxFileBytes = uint64_t(1) << 29;
 }  // namespace
 

@@ -55,9 +55,11 @@ int main(int argc, char** argv) {
     mesh = fail(ErrorCode::malformed_input, std::string("the mesh library gave up: ") + e.what());
   }
   if (!mesh && mesh.error().code == ErrorCode::out_of_memory)
-    mesh = fail(ErrorCode::out_of_memory, "reading it needs more memory than the limit of " + std::to_string(memory_bytes >> 20) +
+    mesh = fail(ErrorCode::out_of_memory, "reading it needs more memory than the limit of " +
+                                              std::to_string(memory_bytes >> 20) +
                                               " MiB; raise the memory limit or use a smaller mesh.");
-  const bool sent = mesh ? write_mesh_stream(std::move(*mesh), warnings, files.accessed_files(), sink) : write_error_stream(mesh.error(), warnings, files.accessed_files(), sink);
+  const bool sent = mesh ? write_mesh_stream(std::move(*mesh), warnings, files.accessed_files(), sink)
+                         : write_error_stream(mesh.error(), warnings, files.accessed_files(), sink);
   // No destructors: nothing is left to save, and a damaged heap must not spoil a mesh that is already out.
   _exit(!sent ? 2 : mesh ? 0 : 1);
 }

@@ -10,11 +10,11 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "voxel/foreign/meshes/polygon.hpp"
+#include "voxel/foreign/meshes/textures.hpp"
 #include "voxel/io/files/byte_reader.hpp"
 #include "voxel/io/files/bytes.hpp"
 #include "voxel/io/ply/body.hpp"
-#include "voxel/foreign/meshes/polygon.hpp"
-#include "voxel/foreign/meshes/textures.hpp"
 
 namespace quarry::mesh_reader {
 namespace {
@@ -30,7 +30,8 @@ constexpr size_t kMaxPlyMaterials = 4096;
 struct PlyColor {
   std::array<int, 4> at{-1, -1, -1, -1};
   explicit PlyColor(const PlyElement& e)
-      : at{e.find({"red", "diffuse_red", "r"}), e.find({"green", "diffuse_green", "g"}), e.find({"blue", "diffuse_blue", "b"}), e.find({"alpha", "diffuse_alpha"})} {}
+      : at{e.find({"red", "diffuse_red", "r"}), e.find({"green", "diffuse_green", "g"}),
+           e.find({"blue", "diffuse_blue", "b"}), e.find({"alpha", "diffuse_alpha"})} {}
   bool there() const { return at[0] >= 0 && at[1] >= 0 && at[2] >= 0; }
   std::array<uint8_t, 4> of(const PlyElement& e, const std::vector<double>& row) const {
     std::array<uint8_t, 4> rgba{255, 255, 255, 255};
@@ -55,12 +56,15 @@ struct PlyCornerKey {
   PlyCorner corner;
   // Bit by bit, so that a NaN equals itself.
   // NOLINTNEXTLINE(bugprone-suspicious-memory-comparison)
-  bool operator==(const PlyCornerKey& b) const { return vertex == b.vertex && std::memcmp(&corner, &b.corner, sizeof corner) == 0; }
+  bool operator==(const PlyCornerKey& b) const {
+    return vertex == b.vertex && std::memcmp(&corner, &b.corner, sizeof corner) == 0;
+  }
 };
 struct PlyCornerHash {
   size_t operator()(const PlyCornerKey& k) const {
     uint64_t h = k.vertex;
-    for (const uint32_t part : {std::bit_cast<uint32_t>(k.corner.uv[0]), std::bit_cast<uint32_t>(k.corner.uv[1]), std::bit_cast<uint32_t>(k.corner.rgba)}) {
+    for (const uint32_t part : {std::bit_cast<uint32_t>(k.corner.uv[0]), std::bit_cast<uint32_t>(k.corner.uv[1]),
+                                std::bit_cast<uint32_t>(k.corner.rgba)}) {
       h = (h ^ part) * 0x9E3779B97F4A7C15ull;
       h ^= h >> 29;
     }
@@ -70,7 +74,8 @@ struct PlyCornerHash {
 
 class PlyReader {
  public:
-  PlyReader(io::BufferedReader& bytes, const fs::path& file, bool z_up, std::vector<std::string>& warnings, ReferencedFiles& files)
+  PlyReader(io::BufferedReader& bytes, const fs::path& file, bool z_up, std::vector<std::string>& warnings,
+            ReferencedFiles& files)
       : bytes_(bytes), z_up_(z_up), textures_(file, mesh_, warnings, files) {}
 
   Result<Mesh> read() {
@@ -81,8 +86,7 @@ class PlyReader {
     QRY_TRY(look_at_elements());
     QRY_TRY(walk(false));
     // Faces that stood before what they refer to.
-    if (faces_waited_)
-      QRY_TRY(walk(true));
+    if (faces_waited_) QRY_TRY(walk(true));
     QRY_TRY(anything_left());
     if (mesh_.materials.empty()) mesh_.materials.emplace_back();
     if (mesh_.triangle_material.empty()) mesh_.triangle_material.resize(mesh_.triangle_count());
@@ -96,13 +100,17 @@ class PlyReader {
   }
 
  private:
-  static tl::unexpected<Error> bad(size_t at, const std::string& what) { return fail(ErrorCode::malformed_input, io::at_byte(at) + what); }
+  static tl::unexpected<Error> bad(size_t at, const std::string& what) {
+    return fail(ErrorCode::malformed_input, io::at_byte(at) + what);
+  }
 
   // Everything that can be known before the body is read.
   Result<void> look_at_elements() {
     vertices_ = header_.find("vertex");
     if (!vertices_ || vertices_->count == 0) return bad(header_.body_at, "expected vertices, found none");
-    if (header_.faces() == 0) return fail(ErrorCode::malformed_input, "it has no faces; Quarry reads surfaces, not points or lines, from meshes.");
+    if (header_.faces() == 0)
+      return fail(ErrorCode::malformed_input,
+                  "it has no faces; Quarry reads surfaces, not points or lines, from meshes.");
     QRY_TRY(io::check_ply_counts(header_, bytes_.size()));
     if (vertices_->count > kMaxPlyVertices) return fail(ErrorCode::out_of_memory, "");
     position_ = {vertices_->find({"x"}), vertices_->find({"y"}), vertices_->find({"z"})};
@@ -167,7 +175,8 @@ class PlyReader {
     if (color.there()) mesh_.colors.reserve(e.count * 4);
     for (uint64_t i = 0; i < e.count; ++i) {
       if (!body.read(e, i, row.data())) return tl::unexpected(body.error());
-      const float x = float(row[size_t(position_[0])]), y = float(row[size_t(position_[1])]), z = float(row[size_t(position_[2])]);
+      const float x = float(row[size_t(position_[0])]), y = float(row[size_t(position_[1])]),
+                  z = float(row[size_t(position_[2])]);
       const bool finite = std::isfinite(x) && std::isfinite(y) && std::isfinite(z);
       finite_.push_back(finite);
       const std::array<float, 3> place = z_up_ ? std::array<float, 3>{x, z, -y} : std::array<float, 3>{x, y, z};
@@ -186,7 +195,9 @@ class PlyReader {
     std::vector<double> row(e.properties.size());
     for (uint64_t i = 0; i < e.count; ++i) {
       if (!body.read(e, i, row.data())) return tl::unexpected(body.error());
-      if (mesh_.materials.size() == kMaxPlyMaterials) return fail(ErrorCode::unsupported, io::at_byte(e.at) + "the file has more than " + std::to_string(kMaxPlyMaterials) + " materials");
+      if (mesh_.materials.size() == kMaxPlyMaterials)
+        return fail(ErrorCode::unsupported,
+                    io::at_byte(e.at) + "the file has more than " + std::to_string(kMaxPlyMaterials) + " materials");
       MeshMaterial m;
       if (color.there()) {
         const auto rgba = color.of(e, row);
@@ -194,7 +205,8 @@ class PlyReader {
         m.base_color[3] = float(rgba[3]) / 255;
       }
       // Blinn-Phong exponent to roughness.
-      if (shininess >= 0 && row[size_t(shininess)] > 0) m.roughness = float(std::sqrt(2 / (row[size_t(shininess)] * 15 + 2)));
+      if (shininess >= 0 && row[size_t(shininess)] > 0)
+        m.roughness = float(std::sqrt(2 / (row[size_t(shininess)] * 15 + 2)));
       mesh_.materials.push_back(std::move(m));
     }
     return {};
@@ -226,9 +238,13 @@ class PlyReader {
       const uint64_t at = bytes_.at();
       if (!body.read(e, i, row.data(), item)) return tl::unexpected(body.error());
       if (corners.size() > kMaxPlyCorners)
-        return fail(ErrorCode::unsupported, io::at_byte(at) + "face " + std::to_string(i) + " has " + std::to_string(uint64_t(row[indices])) + " corners; at most " + std::to_string(kMaxPlyCorners) + " are read");
+        return fail(ErrorCode::unsupported, io::at_byte(at) + "face " + std::to_string(i) + " has " +
+                                                std::to_string(uint64_t(row[indices])) + " corners; at most " +
+                                                std::to_string(kMaxPlyCorners) + " are read");
       face_corner_.rgba = face_colors_ ? color.of(e, row) : PlyCorner{}.rgba;
-      material_ = material_index >= 0 ? row[size_t(material_index)] : texture_number >= 0 && header_.texture_files.size() > 1 ? row[size_t(texture_number)] : 0;
+      material_ = material_index >= 0                                       ? row[size_t(material_index)]
+                  : texture_number >= 0 && header_.texture_files.size() > 1 ? row[size_t(texture_number)]
+                                                                            : 0;
       QRY_TRY(take_face(corners, coordinates));
     }
     if (made_uvs && !some_coordinates_) mesh_.uvs.clear();
@@ -254,7 +270,9 @@ class PlyReader {
       local_ = {0, 1, 2};
     } else {
       places_.clear();
-      for (const uint32_t v : face_) places_.push_back({finite_[v] ? mesh_.positions[v * 3] : NAN, mesh_.positions[v * 3 + 1], mesh_.positions[v * 3 + 2]});
+      for (const uint32_t v : face_)
+        places_.push_back(
+            {finite_[v] ? mesh_.positions[v * 3] : NAN, mesh_.positions[v * 3 + 1], mesh_.positions[v * 3 + 2]});
       triangulate(places_, local_);
     }
     for (size_t t = 0; t < local_.size(); t += 3) {
@@ -299,10 +317,14 @@ class PlyReader {
     size_t indices = 0;
     const int named = e.find({"vertex_indices", "vertex_index"}, true);
     if (named >= 0) indices = size_t(named);
-    else while (!e.properties[indices].length) ++indices;
+    else
+      while (!e.properties[indices].length) ++indices;
     const PlyType type = e.properties[indices].type;
     // -1 in a type without a sign.
-    const double highest = type == PlyType::u8 ? 255.0 : type == PlyType::u16 ? 65535.0 : type == PlyType::u32 ? 4294967295.0 : -1.0;
+    const double highest = type == PlyType::u8    ? 255.0
+                           : type == PlyType::u16 ? 65535.0
+                           : type == PlyType::u32 ? 4294967295.0
+                                                  : -1.0;
     const double count = double(vertices_->count);
     double before[2] = {-1, -1};
     bool turned = false;
@@ -349,13 +371,20 @@ class PlyReader {
 
   Result<void> anything_left() {
     if (mesh_.indices.empty()) {
-      if (not_finite_ > 0) return fail(ErrorCode::malformed_input, "every triangle has an infinite or undefined position.");
+      if (not_finite_ > 0)
+        return fail(ErrorCode::malformed_input, "every triangle has an infinite or undefined position.");
       if (bad_indices_ > 0) return fail(ErrorCode::malformed_input, "every face refers to a vertex that is not there.");
-      return fail(ErrorCode::malformed_input, "it has no faces; Quarry reads surfaces, not points or lines, from meshes.");
+      return fail(ErrorCode::malformed_input,
+                  "it has no faces; Quarry reads surfaces, not points or lines, from meshes.");
     }
-    if (not_finite_ > 0) textures_.warn(std::to_string(not_finite_) + " triangles with an infinite or undefined position are left out");
-    if (bad_indices_ > 0) textures_.warn(std::to_string(bad_indices_) + " faces that refer to vertices that are not there are left out");
-    if (bad_coordinates_ > 0) textures_.warn(std::to_string(bad_coordinates_) + " faces have another number of texture coordinates than of corners; these coordinates are left out");
+    if (not_finite_ > 0)
+      textures_.warn(std::to_string(not_finite_) + " triangles with an infinite or undefined position are left out");
+    if (bad_indices_ > 0)
+      textures_.warn(std::to_string(bad_indices_) + " faces that refer to vertices that are not there are left out");
+    if (bad_coordinates_ > 0)
+      textures_.warn(
+          std::to_string(bad_coordinates_) +
+          " faces have another number of texture coordinates than of corners; these coordinates are left out");
     return {};
   }
 
@@ -379,7 +408,9 @@ class PlyReader {
     const float x = float(u), y = 1 - float(v);
     return std::isfinite(x) && std::isfinite(y) ? std::array<float, 2>{x, y} : std::array<float, 2>{0, 0};
   }
-  static void put_uv(std::vector<float>& uvs, const std::array<float, 2>& uv) { uvs.insert(uvs.end(), uv.begin(), uv.end()); }
+  static void put_uv(std::vector<float>& uvs, const std::array<float, 2>& uv) {
+    uvs.insert(uvs.end(), uv.begin(), uv.end());
+  }
 
   io::BufferedReader& bytes_;
   bool z_up_ = false, faces_waited_ = false;
@@ -405,10 +436,12 @@ class PlyReader {
 
 bool is_ply(const fs::path& file) {
   const auto head = io::read_file_head(file, 4);
-  return head && head->size() == 4 && std::memcmp(head->data(), "ply", 3) == 0 && ((*head)[3] == '\n' || (*head)[3] == '\r');
+  return head && head->size() == 4 && std::memcmp(head->data(), "ply", 3) == 0 &&
+         ((*head)[3] == '\n' || (*head)[3] == '\r');
 }
 
-Result<Mesh> parse_ply(io::BufferedReader& bytes, const fs::path& file, bool z_up, std::vector<std::string>& warnings, ReferencedFiles& files) {
+Result<Mesh> parse_ply(io::BufferedReader& bytes, const fs::path& file, bool z_up, std::vector<std::string>& warnings,
+                       ReferencedFiles& files) {
   return PlyReader(bytes, file, z_up, warnings, files).read();
 }
 

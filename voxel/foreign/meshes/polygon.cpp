@@ -15,7 +15,9 @@ namespace {
 using CornerPlace = std::array<float, 3>;
 using FlatPoint = glm::dvec2;
 
-glm::dvec3 way_between(const CornerPlace& a, const CornerPlace& b) { return glm::dvec3(b[0], b[1], b[2]) - glm::dvec3(a[0], a[1], a[2]); }
+glm::dvec3 way_between(const CornerPlace& a, const CornerPlace& b) {
+  return glm::dvec3(b[0], b[1], b[2]) - glm::dvec3(a[0], a[1], a[2]);
+}
 
 double angle_between(const glm::dvec3& a, const glm::dvec3& b) {
   const double lengths = std::sqrt(glm::dot(a, a) * glm::dot(b, b));
@@ -27,19 +29,25 @@ double angle_between(const glm::dvec3& a, const glm::dvec3& b) {
 uint32_t first_of_four(std::span<const CornerPlace> p) {
   for (uint32_t i = 0; i < 4; ++i) {
     const glm::dvec3 across = way_between(p[i], p[(i + 2) % 4]);
-    if (angle_between(way_between(p[i], p[(i + 1) % 4]), across) + angle_between(way_between(p[i], p[(i + 3) % 4]), across) > 3.14159266) return i;
+    if (angle_between(way_between(p[i], p[(i + 1) % 4]), across) +
+            angle_between(way_between(p[i], p[(i + 3) % 4]), across) >
+        3.14159266)
+      return i;
   }
   return 0;
 }
 
 // Twice the signed area of a, b, c: above zero if they run counter-clockwise.
-double twice_area(const FlatPoint& a, const FlatPoint& b, const FlatPoint& c) { return (b.x - a.x) * (c.y - a.y) - (b.y - a.y) * (c.x - a.x); }
+double twice_area(const FlatPoint& a, const FlatPoint& b, const FlatPoint& c) {
+  return (b.x - a.x) * (c.y - a.y) - (b.y - a.y) * (c.x - a.x);
+}
 
 // The places along the axis that is nearest to the mean normal (Newell's), turned so that they run counter-clockwise;
 // empty: they have no area.
 std::vector<FlatPoint> in_plane(std::span<const CornerPlace> p) {
   glm::dvec3 normal{};
-  for (size_t i = 0; i < p.size(); ++i) normal += glm::cross(way_between(p[0], p[i]), way_between(p[0], p[(i + 1) % p.size()]));
+  for (size_t i = 0; i < p.size(); ++i)
+    normal += glm::cross(way_between(p[0], p[i]), way_between(p[0], p[(i + 1) % p.size()]));
   int axis = 0;
   for (int k = 1; k < 3; ++k)
     if (std::abs(normal[k]) > std::abs(normal[axis])) axis = k;
@@ -52,13 +60,16 @@ std::vector<FlatPoint> in_plane(std::span<const CornerPlace> p) {
 
 class EarClipper {
  public:
-  explicit EarClipper(const std::vector<FlatPoint>& points) : points_(points), next_(points.size()), before_(points.size()) {
+  explicit EarClipper(const std::vector<FlatPoint>& points)
+      : points_(points), next_(points.size()), before_(points.size()) {
     const uint32_t n = uint32_t(points.size());
     for (uint32_t i = 0; i < n; ++i) next_[i] = (i + 1) % n, before_[i] = (i + n - 1) % n;
     for (uint32_t i = 0; i < n; ++i)
       if (turn(i) <= 0) reflex_.push_back(i);
   }
-  bool convex() const { return std::none_of(reflex_.begin(), reflex_.end(), [&](uint32_t i) { return turn(i) < 0; }); }
+  bool convex() const {
+    return std::none_of(reflex_.begin(), reflex_.end(), [&](uint32_t i) { return turn(i) < 0; });
+  }
 
   void cut(std::vector<uint32_t>& triangles) {
     uint32_t at = 0;
@@ -70,7 +81,8 @@ class EarClipper {
       next_[before_[ear]] = next_[ear];
       before_[next_[ear]] = before_[ear];
       at = next_[ear];
-      std::erase_if(reflex_, [&](uint32_t i) { return i == ear || ((i == before_[ear] || i == next_[ear]) && turn(i) > 0); });
+      std::erase_if(reflex_,
+                    [&](uint32_t i) { return i == ear || ((i == before_[ear] || i == next_[ear]) && turn(i) > 0); });
     }
   }
 
@@ -82,7 +94,8 @@ class EarClipper {
     // Only reflex corners can lie inside.
     return std::none_of(reflex_.begin(), reflex_.end(), [&](uint32_t d) {
       const FlatPoint& p = points_[d];
-      return p != a && p != b && p != c && twice_area(a, b, p) >= 0 && twice_area(b, c, p) >= 0 && twice_area(c, a, p) >= 0;
+      return p != a && p != b && p != c && twice_area(a, b, p) >= 0 && twice_area(b, c, p) >= 0 &&
+             twice_area(c, a, p) >= 0;
     });
   }
 
@@ -97,7 +110,9 @@ void triangulate(std::span<const CornerPlace> p, std::vector<uint32_t>& triangle
   uint32_t first = 0;
   if (n == 4) {
     first = first_of_four(p);
-  } else if (n > 4 && std::all_of(p.begin(), p.end(), [](const CornerPlace& a) { return std::isfinite(a[0]) && std::isfinite(a[1]) && std::isfinite(a[2]); })) {
+  } else if (n > 4 && std::all_of(p.begin(), p.end(), [](const CornerPlace& a) {
+               return std::isfinite(a[0]) && std::isfinite(a[1]) && std::isfinite(a[2]);
+             })) {
     const std::vector<FlatPoint> flat = in_plane(p);
     EarClipper ears(flat);
     if (!ears.convex()) return ears.cut(triangles);

@@ -25,8 +25,8 @@ struct MaterialRecord {
 static_assert(sizeof(MaterialRecord) == 156);
 
 Error bad_stream(const std::string& what) {
-  return {ErrorCode::malformed_input,
-          "the mesh reader sent something that is not a mesh (" + what + "); is quarry-mesh-reader of the same version?"};
+  return {ErrorCode::malformed_input, "the mesh reader sent something that is not a mesh (" + what +
+                                          "); is quarry-mesh-reader of the same version?"};
 }
 
 // Gives back the stream's memory of what was looked at; without a store it stays.
@@ -40,9 +40,11 @@ struct Dropped {
 };
 
 template <class T>
-Result<void> take_array(std::span<const uint8_t> payload, size_t per_element, std::vector<T>& out, const char* tag, const Dropped& dropped) {
+Result<void> take_array(std::span<const uint8_t> payload, size_t per_element, std::vector<T>& out, const char* tag,
+                        const Dropped& dropped) {
   if (!out.empty()) return tl::unexpected(bad_stream(std::string("two sections ") + tag));
-  if (payload.size() % (sizeof(T) * per_element) != 0) return tl::unexpected(bad_stream(std::string("length of section ") + tag));
+  if (payload.size() % (sizeof(T) * per_element) != 0)
+    return tl::unexpected(bad_stream(std::string("length of section ") + tag));
   // Addresses only: memory is taken piece by piece, as the stream's is given back.
   out.reserve(payload.size() / sizeof(T));
   constexpr size_t kPiece = size_t(1) << 20;
@@ -68,14 +70,16 @@ Result<ImagePlace> place_of(const PlaceRecord& r) {
   return place;
 }
 
-
 Result<void> take_material(std::span<const uint8_t> payload, Mesh& mesh) {
-  if (payload.size() < sizeof(MaterialRecord) || mesh.materials.size() >= kMaxMaterials) return tl::unexpected(bad_stream("a material"));
+  if (payload.size() < sizeof(MaterialRecord) || mesh.materials.size() >= kMaxMaterials)
+    return tl::unexpected(bad_stream("a material"));
   MaterialRecord r;
   std::memcpy(&r, payload.data(), sizeof r);
   MeshMaterial m;
   m.name = clean_text(payload.subspan(sizeof r));
-  const auto finite = [](float value, float low, float high) { return std::isfinite(value) ? std::min(std::max(value, low), high) : low; };
+  const auto finite = [](float value, float low, float high) {
+    return std::isfinite(value) ? std::min(std::max(value, low), high) : low;
+  };
   for (int i = 0; i < 4; ++i) m.base_color[i] = finite(r.base_color[i], 0, i == 3 ? 1.0f : 64.0f);
   for (int i = 0; i < 3; ++i) m.emission[i] = finite(r.emission[i], 0, 65504.0f);
   m.roughness = finite(r.roughness, 0, 1);
@@ -97,7 +101,8 @@ Result<void> take_image(std::span<const uint8_t> payload, Mesh& mesh, const Drop
   if (payload.size() < sizeof size || mesh.images.size() >= kMaxImages) return tl::unexpected(bad_stream("an image"));
   std::memcpy(size, payload.data(), sizeof size);
   payload = payload.subspan(sizeof size);
-  if (size[0] == 0 || size[1] == 0 || uint64_t(size[0]) * size[1] > payload.size() || uint64_t(size[0]) * size[1] * 4 != payload.size())
+  if (size[0] == 0 || size[1] == 0 || uint64_t(size[0]) * size[1] > payload.size() ||
+      uint64_t(size[0]) * size[1] * 4 != payload.size())
     return tl::unexpected(bad_stream("an image's size"));
   mesh.images.push_back({size[0], size[1], {}});
   return take_array(payload, 4, mesh.images.back().rgba, "IMAG", dropped);
@@ -109,14 +114,16 @@ void put_accessed_files(SectionWriter& out, const AccessedFiles& accessed_files)
 
 Result<void> take_accessed_files(std::span<const uint8_t> payload, AccessedFiles* accessed_files, size_t& taken) {
   const std::string path(payload.begin(), payload.end());
-  if (++taken > kMaxAskedFor || path.empty() || path[0] != '/' || path.find('\0') != std::string::npos) return tl::unexpected(bad_stream("the name of a file"));
+  if (++taken > kMaxAskedFor || path.empty() || path[0] != '/' || path.find('\0') != std::string::npos)
+    return tl::unexpected(bad_stream("the name of a file"));
   if (accessed_files) accessed_files->emplace_back(path);
   return {};
 }
 
 // `sent` is called with each array that went out.
 template <class AMesh, class Sent>
-bool write_mesh(AMesh& mesh, const std::vector<std::string>& warnings, const AccessedFiles& accessed_files, const ByteSink& sink, const Sent& sent) {
+bool write_mesh(AMesh& mesh, const std::vector<std::string>& warnings, const AccessedFiles& accessed_files,
+                const ByteSink& sink, const Sent& sent) {
   const auto put = [&sent](SectionWriter& out, const char* tag, auto& values) {
     out.section(tag, {bytes_of(values)});
     sent(values);
@@ -125,9 +132,15 @@ bool write_mesh(AMesh& mesh, const std::vector<std::string>& warnings, const Acc
   out.warnings(warnings);
   put_accessed_files(out, accessed_files);
   for (const MeshMaterial& m : mesh.materials) {
-    const MaterialRecord r{{m.base_color[0], m.base_color[1], m.base_color[2], m.base_color[3]}, m.roughness, m.metalness,
-                           {m.emission[0], m.emission[1], m.emission[2]}, m.base_color_image, m.metal_rough_image, m.emission_image,
-                           {record_of(m.base_color_place), record_of(m.metal_rough_place), record_of(m.emission_place)}};
+    const MaterialRecord r{
+        {m.base_color[0], m.base_color[1], m.base_color[2], m.base_color[3]},
+        m.roughness,
+        m.metalness,
+        {m.emission[0], m.emission[1], m.emission[2]},
+        m.base_color_image,
+        m.metal_rough_image,
+        m.emission_image,
+        {record_of(m.base_color_place), record_of(m.metal_rough_place), record_of(m.emission_place)}};
     out.section("MATL", {bytes_of(r), text_bytes(m.name)});
   }
   for (auto& image : mesh.images) {
@@ -144,16 +157,20 @@ bool write_mesh(AMesh& mesh, const std::vector<std::string>& warnings, const Acc
 
 }  // namespace
 
-bool write_mesh_stream(const Mesh& mesh, const std::vector<std::string>& warnings, const AccessedFiles& accessed_files, const ByteSink& sink) {
+bool write_mesh_stream(const Mesh& mesh, const std::vector<std::string>& warnings, const AccessedFiles& accessed_files,
+                       const ByteSink& sink) {
   return write_mesh(mesh, warnings, accessed_files, sink, [](const auto&) {});
 }
 
-bool write_mesh_stream(Mesh&& mesh, const std::vector<std::string>& warnings, const AccessedFiles& accessed_files, const ByteSink& sink) {
+bool write_mesh_stream(Mesh&& mesh, const std::vector<std::string>& warnings, const AccessedFiles& accessed_files,
+                       const ByteSink& sink) {
   Mesh taken = std::move(mesh);
-  return write_mesh(taken, warnings, accessed_files, sink, [](auto& sent) { std::decay_t<decltype(sent)>().swap(sent); });
+  return write_mesh(taken, warnings, accessed_files, sink,
+                    [](auto& sent) { std::decay_t<decltype(sent)>().swap(sent); });
 }
 
-bool write_error_stream(const Error& error, const std::vector<std::string>& warnings, const AccessedFiles& accessed_files, const ByteSink& sink) {
+bool write_error_stream(const Error& error, const std::vector<std::string>& warnings,
+                        const AccessedFiles& accessed_files, const ByteSink& sink) {
   SectionWriter out(kMagic, sink);
   out.warnings(warnings);
   put_accessed_files(out, accessed_files);
@@ -161,7 +178,8 @@ bool write_error_stream(const Error& error, const std::vector<std::string>& warn
   return out.finish();
 }
 
-static Result<Mesh> parse_mesh_sections(std::span<const uint8_t> bytes, std::vector<std::string>* warnings, AccessedFiles* accessed_files, const Dropped& dropped) {
+static Result<Mesh> parse_mesh_sections(std::span<const uint8_t> bytes, std::vector<std::string>* warnings,
+                                        AccessedFiles* accessed_files, const Dropped& dropped) {
   Mesh mesh;
   size_t names = 0;
   const auto take = [&](std::string_view tag, std::span<const uint8_t> payload) -> Result<void> {
@@ -180,7 +198,10 @@ static Result<Mesh> parse_mesh_sections(std::span<const uint8_t> bytes, std::vec
   return mesh;
 }
 
-Result<Mesh> parse_mesh_stream(std::span<const uint8_t> bytes, std::vector<std::string>* warnings, AccessedFiles* accessed_files) { return parse_mesh_sections(bytes, warnings, accessed_files, {}); }
+Result<Mesh> parse_mesh_stream(std::span<const uint8_t> bytes, std::vector<std::string>* warnings,
+                               AccessedFiles* accessed_files) {
+  return parse_mesh_sections(bytes, warnings, accessed_files, {});
+}
 
 Result<Mesh> parse_mesh_stream(ByteBuffer&& bytes, std::vector<std::string>* warnings, AccessedFiles* accessed_files) {
   ByteBuffer taken = std::move(bytes);

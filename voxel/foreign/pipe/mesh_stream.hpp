@@ -15,22 +15,27 @@
 #include <vector>
 
 #include "base/byte_buffer.hpp"
-#include "voxel/voxelize/mesh.hpp"
 #include "voxel/foreign/pipe/section_stream.hpp"
+#include "voxel/voxelize/mesh.hpp"
 
 namespace quarry {
 
 using AccessedFiles = std::vector<std::filesystem::path>;
-bool write_mesh_stream(const Mesh& mesh, const std::vector<std::string>& warnings, const AccessedFiles& accessed_files, const ByteSink& sink);
-bool write_error_stream(const Error& error, const std::vector<std::string>& warnings, const AccessedFiles& accessed_files, const ByteSink& sink);
+bool write_mesh_stream(const Mesh& mesh, const std::vector<std::string>& warnings, const AccessedFiles& accessed_files,
+                       const ByteSink& sink);
+bool write_error_stream(const Error& error, const std::vector<std::string>& warnings,
+                        const AccessedFiles& accessed_files, const ByteSink& sink);
 
 // The same, giving back each part's memory as it is sent: the other side's copy grows meanwhile.
-bool write_mesh_stream(Mesh&& mesh, const std::vector<std::string>& warnings, const AccessedFiles& accessed_files, const ByteSink& sink);
+bool write_mesh_stream(Mesh&& mesh, const std::vector<std::string>& warnings, const AccessedFiles& accessed_files,
+                       const ByteSink& sink);
 
 // The mesh, checked (check_mesh), or the error that the stream carries. A malformed or truncated stream is
 // malformed_input. What was asked for is appended to `accessed_files`, if given, of a stream that carries an error too.
-Result<Mesh> parse_mesh_stream(std::span<const uint8_t> bytes, std::vector<std::string>* warnings, AccessedFiles* accessed_files = nullptr);
+Result<Mesh> parse_mesh_stream(std::span<const uint8_t> bytes, std::vector<std::string>* warnings,
+                               AccessedFiles* accessed_files = nullptr);
 // The same, giving back the stream's memory as the mesh takes its place: never both are there whole.
-Result<Mesh> parse_mesh_stream(ByteBuffer&& bytes, std::vector<std::string>* warnings, AccessedFiles* accessed_files = nullptr);
+Result<Mesh> parse_mesh_stream(ByteBuffer&& bytes, std::vector<std::string>* warnings,
+                               AccessedFiles* accessed_files = nullptr);
 
 }  // namespace quarry

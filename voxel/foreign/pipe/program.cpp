@@ -88,7 +88,8 @@ bool parse_number(const char* text, uint64_t& value) {
 
 ByteSink take_standard_output(const char* program) {
   if (isatty(STDOUT_FILENO)) {
-    std::cerr << program << ": standard output is a terminal; this program writes binary data for other programs of Quarry.\n";
+    std::cerr << program
+              << ": standard output is a terminal; this program writes binary data for other programs of Quarry.\n";
     return {};
   }
   std::signal(SIGPIPE, SIG_IGN);

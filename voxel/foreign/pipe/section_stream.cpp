@@ -48,7 +48,8 @@ std::string clean_text(std::span<const uint8_t> bytes) {
   return text;
 }
 
-SectionWriter::SectionWriter(std::string_view magic, const ByteSink& sink) : sink_(sink), hash_(std::make_unique<Hash>()) {
+SectionWriter::SectionWriter(std::string_view magic, const ByteSink& sink)
+    : sink_(sink), hash_(std::make_unique<Hash>()) {
   ok_ = hash_->state != nullptr;
   send(magic.data(), magic.size());
 }
@@ -74,7 +75,9 @@ void SectionWriter::warnings(const std::vector<std::string>& sentences) {
   for (size_t i = 0; i < sentences.size() && i < kMaxWarnings; ++i) section("WARN", {text_bytes(sentences[i])});
 }
 
-void SectionWriter::failure(const Error& error) { section("FAIL", {bytes_of(uint32_t(error.code)), text_bytes(error.message)}); }
+void SectionWriter::failure(const Error& error) {
+  section("FAIL", {bytes_of(uint32_t(error.code)), text_bytes(error.message)});
+}
 
 bool SectionWriter::finish() {
   if (!ok_) return false;
@@ -89,7 +92,8 @@ bool SectionWriter::finish() {
 
 Result<void> SectionReader::read(std::span<const uint8_t> bytes, std::vector<std::string>* warnings) const {
   const auto broken = [&](const char* what) { return tl::unexpected(bad(what)); };
-  if (bytes.size() < magic.size() || std::memcmp(bytes.data(), magic.data(), magic.size()) != 0) return broken("wrong magic");
+  if (bytes.size() < magic.size() || std::memcmp(bytes.data(), magic.data(), magic.size()) != 0)
+    return broken("wrong magic");
   bytes = bytes.subspan(magic.size());
   SectionWriter::Hash hash;
   if (!hash.state) return fail(ErrorCode::out_of_memory, "no memory to read what another process sent");

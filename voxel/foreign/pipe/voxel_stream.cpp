@@ -37,7 +37,9 @@ bool sound(const GridRecord& r) {
 
 }  // namespace
 
-void VoxelStreamWriter::metadata(const std::string& key, const std::string& text) { out_.section("META", {text_bytes(key), bytes_of(uint8_t(0)), text_bytes(text)}); }
+void VoxelStreamWriter::metadata(const std::string& key, const std::string& text) {
+  out_.section("META", {text_bytes(key), bytes_of(uint8_t(0)), text_bytes(text)});
+}
 
 void VoxelStreamWriter::grid(const StreamGrid& grid) {
   flush();
@@ -62,9 +64,11 @@ bool VoxelStreamWriter::finish() {
   return out_.finish();
 }
 
-Result<void> parse_voxel_stream(std::span<const uint8_t> bytes, const char* sender, const VoxelStreamEvents& events, std::vector<std::string>* warnings) {
+Result<void> parse_voxel_stream(std::span<const uint8_t> bytes, const char* sender, const VoxelStreamEvents& events,
+                                std::vector<std::string>* warnings) {
   const auto bad = [&](const std::string& what) {
-    return Error{ErrorCode::malformed_input, std::string(sender) + " sent something that is not a stream of voxels (" + what + "); is it of the same version?"};
+    return Error{ErrorCode::malformed_input, std::string(sender) + " sent something that is not a stream of voxels (" +
+                                                 what + "); is it of the same version?"};
   };
   size_t grids = 0, metadata = 0;
   uint32_t value_bytes = 0;
@@ -89,7 +93,8 @@ Result<void> parse_voxel_stream(std::span<const uint8_t> bytes, const char* send
       StreamGrid grid;
       if (payload.size() < sizeof grid.record || ++grids > kMaxGrids) return tl::unexpected(bad("a grid"));
       std::memcpy(&grid.record, payload.data(), sizeof grid.record);
-      if (!sound(grid.record) || !two_texts(payload.subspan(sizeof grid.record), &grid.name, &grid.type)) return tl::unexpected(bad("a grid's record"));
+      if (!sound(grid.record) || !two_texts(payload.subspan(sizeof grid.record), &grid.name, &grid.type))
+        return tl::unexpected(bad("a grid's record"));
       value_bytes = grid.record.value_bytes;
       return events.grid(grid);
     }
@@ -103,7 +108,8 @@ Result<void> parse_voxel_stream(std::span<const uint8_t> bytes, const char* send
       for (const uint64_t word : head.mask) voxels += size_t(std::popcount(word));
       for (const int32_t v : {head.x, head.y, head.z})
         if (v < -kMaxBrick || v > kMaxBrick) return tl::unexpected(bad("a brick's place"));
-      if (head.zero || voxels == 0 || payload.size() < voxels * value_bytes) return tl::unexpected(bad("a brick's voxels"));
+      if (head.zero || voxels == 0 || payload.size() < voxels * value_bytes)
+        return tl::unexpected(bad("a brick's voxels"));
       QRY_TRY(events.brick({head.x, head.y, head.z}, head.mask, payload.first(voxels * value_bytes)));
       payload = payload.subspan(voxels * value_bytes);
     }

@@ -6,7 +6,8 @@
 //   META key, 0, text                      of the file
 //   PALE 256 materials of 32 bytes         before the grids, to the program that writes
 //   GRID GridRecord, name, 0, type         the BRKS until the next GRID are its
-//   BRKS repeated: i32 x, y, z of the brick | 8 x u64 mask | for each voxel in mask order its value (GridRecord::value_bytes)
+//   BRKS repeated: i32 x, y, z of the brick | 8 x u64 mask | for each voxel in mask order its value
+//   (GridRecord::value_bytes)
 // A value is nothing, one byte of material, or r, g, b, a. Cells are the file's own indices; the brick of cell c is c
 // >> 3.
 #pragma once
@@ -14,8 +15,8 @@
 #include <functional>
 
 #include "voxel/bricks/brick.hpp"
-#include "voxel/worlds/palette.hpp"
 #include "voxel/foreign/pipe/section_stream.hpp"
+#include "voxel/worlds/palette.hpp"
 
 namespace quarry::io {
 
@@ -25,10 +26,10 @@ constexpr const char* kWrittenBytes = "written_bytes";
 struct GridRecord {
   enum Kind : uint32_t { level_set, fog, mask };
   uint32_t kind = mask;
-  uint32_t value_bytes = 0;         // 0, 1 or 4
-  uint64_t active_voxels = 0;      // as the library counts them
+  uint32_t value_bytes = 0;    // 0, 1 or 4
+  uint64_t active_voxels = 0;  // as the library counts them
   double voxel_size[3] = {1, 1, 1};
-  double origin[3] = {0, 0, 0};    // world position of cell (0, 0, 0)
+  double origin[3] = {0, 0, 0};  // world position of cell (0, 0, 0)
 };
 static_assert(sizeof(GridRecord) == 64);
 
@@ -66,6 +67,7 @@ struct VoxelStreamEvents {
 };
 // Errors: that of the stream or of an event; malformed_input, naming `sender`, if it is not a whole stream. Checks
 // record and lengths; brick coordinates are within 2^24 either way.
-Result<void> parse_voxel_stream(std::span<const uint8_t> bytes, const char* sender, const VoxelStreamEvents& events, std::vector<std::string>* warnings);
+Result<void> parse_voxel_stream(std::span<const uint8_t> bytes, const char* sender, const VoxelStreamEvents& events,
+                                std::vector<std::string>* warnings);
 
 }  // namespace quarry::io

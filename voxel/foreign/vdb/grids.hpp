@@ -22,7 +22,8 @@ namespace quarry::vdb {
 
 // Exceptions of the libraries pass through. `max_bricks` bounds what tiles are broken into. Errors: malformed_input,
 // unsupported.
-Result<void> read_file(const std::filesystem::path& file, uint64_t max_bricks, io::VoxelStreamWriter& out, std::vector<std::string>& warnings);
+Result<void> read_file(const std::filesystem::path& file, uint64_t max_bricks, io::VoxelStreamWriter& out,
+                       std::vector<std::string>& warnings);
 // `stream`: one grid with materials. Writes into `file`, which is there (the client renames it), as NanoVDB if `nano`.
 // Gives how long it is then. Errors: io, with the system's reason.
 Result<uint64_t> write_file(std::span<const uint8_t> stream, const std::filesystem::path& file, bool nano);

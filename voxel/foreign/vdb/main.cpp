@@ -3,7 +3,8 @@
 // way round.
 //
 //   quarry-vdb [--memory BYTES] [--cpu-seconds N] [--] read FILE
-//   quarry-vdb [--memory BYTES] [--cpu-seconds N] [--] write|write-nano FILE    (a stream on standard input; the answer has no grids, but the file's length)
+//   quarry-vdb [--memory BYTES] [--cpu-seconds N] [--] write|write-nano FILE    (a stream on standard input; the answer
+//   has no grids, but the file's length)
 // Exit code 0: done; 1: an error was written; 2: wrong usage or nobody listens.
 #include <unistd.h>
 
@@ -64,14 +65,18 @@ int main(int argc, char** argv) {
     openvdb::initialize();
     const uint64_t memory = limits.memory_bytes ? limits.memory_bytes : uint64_t(1) << 40;
     if (rest[0] == "read") done = vdb::read_file(rest[1], memory / kBytesPerBrick, out, warnings);
-    else if (const auto bytes = vdb::write_file(standard_input(), rest[1], rest[0] == "write-nano")) out.metadata(io::kWrittenBytes, std::to_string(*bytes));
+    else if (const auto bytes = vdb::write_file(standard_input(), rest[1], rest[0] == "write-nano"))
+      out.metadata(io::kWrittenBytes, std::to_string(*bytes));
     else done = tl::unexpected(bytes.error());
   } catch (const std::bad_alloc&) {
-    done = fail(ErrorCode::out_of_memory, "it needs more memory than the limit of " + std::to_string(limits.memory_bytes >> 20) + " MiB; raise the memory limit or resample it coarser");
+    done = fail(ErrorCode::out_of_memory, "it needs more memory than the limit of " +
+                                              std::to_string(limits.memory_bytes >> 20) +
+                                              " MiB; raise the memory limit or resample it coarser");
   } catch (const openvdb::IoError& e) {
     done = fail(limits.writes_file ? ErrorCode::io : ErrorCode::malformed_input, e.what());
   } catch (const std::exception& e) {
-    done = fail(limits.writes_file ? ErrorCode::io : ErrorCode::malformed_input, std::string("the volume library gave up: ") + e.what());
+    done = fail(limits.writes_file ? ErrorCode::io : ErrorCode::malformed_input,
+                std::string("the volume library gave up: ") + e.what());
   }
   out.warnings(warnings);
   if (!done) out.failure(done.error());

@@ -28,11 +28,12 @@ std::vector<openvdb::GridBase::Ptr> read_nano(const std::filesystem::path& file,
     const auto* head = handle.gridMetaData();
     if (!head || !head->isValid()) throw std::runtime_error("a grid without a sound head");
     openvdb::GridBase::Ptr grid;
-    if (take<float>(handle, &grid) || take<nanovdb::Fp8>(handle, &grid) || take<nanovdb::Fp16>(handle, &grid) || take<nanovdb::FpN>(handle, &grid) ||
-        take<int32_t>(handle, &grid) || take<nanovdb::Vec3f>(handle, &grid)) {
+    if (take<float>(handle, &grid) || take<nanovdb::Fp8>(handle, &grid) || take<nanovdb::Fp16>(handle, &grid) ||
+        take<nanovdb::FpN>(handle, &grid) || take<int32_t>(handle, &grid) || take<nanovdb::Vec3f>(handle, &grid)) {
       grids.push_back(grid);
     } else {
-      warnings.push_back(std::string("grid '") + head->shortGridName() + "' of type " + nanovdb::toStr(head->gridType()) +
+      warnings.push_back(std::string("grid '") + head->shortGridName() + "' of type " +
+                         nanovdb::toStr(head->gridType()) +
                          " was not read; NanoVDB grids are read as float, Fp8, Fp16, FpN, Int32 and Vec3f");
     }
   }

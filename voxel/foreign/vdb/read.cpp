@@ -24,7 +24,8 @@ std::string lower(std::string text) {
 
 bool names_color(const std::string& name) {
   const std::string n = lower(name);
-  return n == "cd" || n == "cs" || n == "color" || n == "colour" || n == "rgb" || n == "albedo" || n == "diffuse" || n == "diffusecolor";
+  return n == "cd" || n == "cs" || n == "color" || n == "colour" || n == "rgb" || n == "albedo" || n == "diffuse" ||
+         n == "diffusecolor";
 }
 
 // IEC 61966-2-1.
@@ -54,7 +55,8 @@ constexpr uint32_t index_of(uint32_t offset) {
 
 class Grids {
  public:
-  Grids(const ColorGrids& color_grids, uint64_t max_bricks, io::VoxelStreamWriter& out) : color_grids_(color_grids), max_bricks_(max_bricks), out_(out) {
+  Grids(const ColorGrids& color_grids, uint64_t max_bricks, io::VoxelStreamWriter& out)
+      : color_grids_(color_grids), max_bricks_(max_bricks), out_(out) {
     if (color_grids.color) color_.emplace(color_grids.color->tree());
     if (color_grids.material) material_.emplace(color_grids.material->tree());
   }
@@ -91,7 +93,8 @@ class Grids {
       if (!piece.leaf) mask.fill(~uint64_t(0));
       else
         for (uint32_t offset = 0; offset < Leaf::SIZE; ++offset)
-          if (inside(half, piece.leaf->getValue(offset), piece.leaf->isValueOn(offset))) mask[index_of(offset) >> 6] |= uint64_t(1) << (index_of(offset) & 63);
+          if (inside(half, piece.leaf->getValue(offset), piece.leaf->isValueOn(offset)))
+            mask[index_of(offset) >> 6] |= uint64_t(1) << (index_of(offset) & 63);
       if (std::all_of(mask.begin(), mask.end(), [](uint64_t word) { return word == 0; })) continue;
       ++bricks_;
       take_values(piece.origin, mask);
@@ -103,8 +106,8 @@ class Grids {
  private:
   Result<void> too_many(const io::StreamGrid& head) const {
     return fail(ErrorCode::out_of_memory, "grid '" + head.name + "' fills more than " + std::to_string(max_bricks_) +
-                                            " bricks of 8 x 8 x 8 voxels, all that the memory limit allows; raise "
-                                            "the limit or resample it coarser");
+                                              " bricks of 8 x 8 x 8 voxels, all that the memory limit allows; raise "
+                                              "the limit or resample it coarser");
   }
   void take_values(Coord origin, const BrickMask& mask) {
     bytes_.clear();
@@ -112,7 +115,9 @@ class Grids {
     for (uint32_t octant = 0; octant < 8; ++octant)
       for (uint64_t word = mask[octant]; word; word &= word - 1) {
         const uint32_t bit = uint32_t(std::countr_zero(word));
-        const Coord cell = origin + Coord(int((bit & 3) | (octant & 1) << 2), int((bit >> 2 & 3) | (octant >> 1 & 1) << 2), int((bit >> 4) | (octant >> 2) << 2));
+        const Coord cell =
+            origin + Coord(int((bit & 3) | (octant & 1) << 2), int((bit >> 2 & 3) | (octant >> 1 & 1) << 2),
+                           int((bit >> 4) | (octant >> 2) << 2));
         if (material_) {
           bytes_.push_back(uint8_t(std::clamp(material_->getValue(cell), 1, 255)));
         } else {
@@ -144,28 +149,35 @@ bool with_shape(const GridBase& grid, const F& f) {
   return true;
 }
 
-Result<io::StreamGrid> head_of(const GridBase& grid, const std::string& name, const ColorGrids& color_grids, std::vector<std::string>& warnings) {
+Result<io::StreamGrid> head_of(const GridBase& grid, const std::string& name, const ColorGrids& color_grids,
+                               std::vector<std::string>& warnings) {
   io::StreamGrid head;
   head.name = name;
   head.type = grid.type();
   const bool numbers = grid.isType<openvdb::FloatGrid>() || grid.isType<openvdb::DoubleGrid>();
-  head.record.kind = numbers && grid.getGridClass() == openvdb::GRID_LEVEL_SET ? io::GridRecord::level_set : numbers ? io::GridRecord::fog : io::GridRecord::mask;
+  head.record.kind = numbers && grid.getGridClass() == openvdb::GRID_LEVEL_SET ? io::GridRecord::level_set
+                     : numbers                                                 ? io::GridRecord::fog
+                                                                               : io::GridRecord::mask;
   head.record.value_bytes = color_grids.material ? 1 : color_grids.color ? 4 : 0;
   head.record.active_voxels = grid.activeVoxelCount();
   const openvdb::Vec3d zero = grid.indexToWorld(openvdb::Vec3d(0, 0, 0)), size = grid.voxelSize();
   for (int i = 0; i < 3; ++i) {
     head.record.voxel_size[i] = size[i];
     head.record.origin[i] = zero[i];
-    if (!std::isfinite(size[i]) || size[i] <= 0 || !std::isfinite(zero[i])) return fail(ErrorCode::malformed_input, "the transform of grid '" + name + "' is not finite");
+    if (!std::isfinite(size[i]) || size[i] <= 0 || !std::isfinite(zero[i]))
+      return fail(ErrorCode::malformed_input, "the transform of grid '" + name + "' is not finite");
   }
-  if (!grid.transform().isLinear()) warnings.push_back("grid '" + name + "' is not on straight axes (a frustum); its cells are taken as they are");
-  else if (!grid.hasUniformVoxels()) warnings.push_back("the voxels of grid '" + name + "' are not cubes; its cells are taken as they are");
+  if (!grid.transform().isLinear())
+    warnings.push_back("grid '" + name + "' is not on straight axes (a frustum); its cells are taken as they are");
+  else if (!grid.hasUniformVoxels())
+    warnings.push_back("the voxels of grid '" + name + "' are not cubes; its cells are taken as they are");
   return head;
 }
 
 }  // namespace
 
-Result<void> read_file(const std::filesystem::path& file, uint64_t max_bricks, io::VoxelStreamWriter& out, std::vector<std::string>& warnings) {
+Result<void> read_file(const std::filesystem::path& file, uint64_t max_bricks, io::VoxelStreamWriter& out,
+                       std::vector<std::string>& warnings) {
   std::string extension = lower(file.extension().string());
   std::vector<std::pair<std::string, GridBase::Ptr>> grids;
   openvdb::MetaMap::Ptr metadata(new openvdb::MetaMap);
@@ -180,20 +192,24 @@ Result<void> read_file(const std::filesystem::path& file, uint64_t max_bricks, i
       const GridBase::ConstPtr head = in.readGridMetadata(name.gridName());
       const bool color = head->isType<openvdb::Vec3SGrid>() && names_color(head->getName());
       if (!color && !with_shape(*head, [](const auto&) {})) {
-        warnings.push_back("grid '" + name.gridName() + "' of type " + head->type() + " was not read; voxels are made of numbers and masks, and coloured by Cd or color");
+        warnings.push_back("grid '" + name.gridName() + "' of type " + head->type() +
+                           " was not read; voxels are made of numbers and masks, and coloured by Cd or color");
         continue;
       }
       grids.emplace_back(name.gridName(), in.readGrid(name.gridName()));
     }
     in.close();
   }
-  if (grids.empty()) return fail(ErrorCode::unsupported, "the file has no grid that voxels can be made of (numbers or masks)");
+  if (grids.empty())
+    return fail(ErrorCode::unsupported, "the file has no grid that voxels can be made of (numbers or masks)");
 
   ColorGrids color_grids;
   const auto materials = metadata->getMetadata<openvdb::StringMetadata>(kMaterials);
   for (const auto& [name, grid] : grids) {
-    if (grid->isType<openvdb::Vec3SGrid>() && names_color(name) && !color_grids.color) color_grids.color = openvdb::gridConstPtrCast<openvdb::Vec3SGrid>(grid);
-    if (materials && grid->isType<openvdb::Int32Grid>() && name == kMaterial) color_grids.material = openvdb::gridConstPtrCast<openvdb::Int32Grid>(grid);
+    if (grid->isType<openvdb::Vec3SGrid>() && names_color(name) && !color_grids.color)
+      color_grids.color = openvdb::gridConstPtrCast<openvdb::Vec3SGrid>(grid);
+    if (materials && grid->isType<openvdb::Int32Grid>() && name == kMaterial)
+      color_grids.material = openvdb::gridConstPtrCast<openvdb::Int32Grid>(grid);
   }
   if (color_grids.material) out.metadata(kMaterials, materials->value());
   for (auto item = metadata->beginMeta(); item != metadata->endMeta(); ++item)
@@ -213,7 +229,9 @@ Result<void> read_file(const std::filesystem::path& file, uint64_t max_bricks, i
     QRY_TRY(done);
     sent += shape;
   }
-  if (sent == 0) return fail(ErrorCode::unsupported, "the file has colours only; a grid of numbers or a mask must say where voxels are");
+  if (sent == 0)
+    return fail(ErrorCode::unsupported,
+                "the file has colours only; a grid of numbers or a mask must say where voxels are");
   return {};
 }
 

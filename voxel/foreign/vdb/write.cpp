@@ -8,8 +8,8 @@
 #include <cstring>
 #include <ostream>
 
-#include "voxel/io/files/sink.hpp"
 #include "voxel/foreign/vdb/grids.hpp"
+#include "voxel/io/files/sink.hpp"
 
 namespace quarry::vdb {
 namespace {
@@ -23,7 +23,9 @@ float linear(uint8_t srgb) {
 // stream of ours, for it never asks whether its own could be written.
 class SeekableArchive : public openvdb::io::Archive {
  public:
-  void write(std::ostream& out, const openvdb::GridPtrVec& grids, const openvdb::MetaMap& metadata) const { Archive::write(out, grids, true, metadata); }
+  void write(std::ostream& out, const openvdb::GridPtrVec& grids, const openvdb::MetaMap& metadata) const {
+    Archive::write(out, grids, true, metadata);
+  }
 };
 
 }  // namespace
@@ -42,14 +44,20 @@ Result<uint64_t> write_file(std::span<const uint8_t> stream, const std::filesyst
   std::array<openvdb::Vec3s, 256> colors{};
 
   io::VoxelStreamEvents events;
-  events.metadata = [&](const std::string& key, const std::string& text) { metadata.insertMeta(key, openvdb::StringMetadata(text)); };
+  events.metadata = [&](const std::string& key, const std::string& text) {
+    metadata.insertMeta(key, openvdb::StringMetadata(text));
+  };
   events.palette = [&](std::span<const Material, 256> materials) {
-    for (size_t i = 0; i < 256; ++i) colors[i] = {linear(materials[i].r), linear(materials[i].g), linear(materials[i].b)};
+    for (size_t i = 0; i < 256; ++i)
+      colors[i] = {linear(materials[i].r), linear(materials[i].g), linear(materials[i].b)};
   };
   events.grid = [&](const io::StreamGrid& grid) -> Result<void> {
-    const openvdb::math::Transform::Ptr transform = openvdb::math::Transform::createLinearTransform(grid.record.voxel_size[0]);
+    const openvdb::math::Transform::Ptr transform =
+        openvdb::math::Transform::createLinearTransform(grid.record.voxel_size[0]);
     transform->postTranslate(openvdb::Vec3d(grid.record.origin[0], grid.record.origin[1], grid.record.origin[2]));
-    for (const openvdb::GridBase::Ptr& g : {openvdb::GridBase::Ptr(density), openvdb::GridBase::Ptr(color), openvdb::GridBase::Ptr(material)}) g->setTransform(transform->copy());
+    for (const openvdb::GridBase::Ptr& g :
+         {openvdb::GridBase::Ptr(density), openvdb::GridBase::Ptr(color), openvdb::GridBase::Ptr(material)})
+      g->setTransform(transform->copy());
     return {};
   };
   events.brick = [&](Int3 brick, const BrickMask& mask, std::span<const uint8_t> values) -> Result<void> {

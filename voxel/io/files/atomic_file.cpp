@@ -12,10 +12,10 @@
 #include <cstring>
 #include <string>
 
-#include "voxel/io/files/sidecar_marker.hpp"
 #include "voxel/io/files/bytes.hpp"
-#include "voxel/io/files/temporary_name.hpp"
 #include "voxel/io/files/names.hpp"
+#include "voxel/io/files/sidecar_marker.hpp"
+#include "voxel/io/files/temporary_name.hpp"
 
 namespace quarry::io {
 namespace {
@@ -26,8 +26,12 @@ constexpr char kThere[] = "it is there already; give --overwrite to replace it";
 
 Error no_file(mode_t mode) {
   if (S_ISDIR(mode)) return {ErrorCode::io, "it is a folder; expected the name of a file"};
-  const char* kind = S_ISCHR(mode) || S_ISBLK(mode) ? "a device" : S_ISFIFO(mode) ? "a FIFO (a named pipe)" : S_ISSOCK(mode) ? "a socket" : "something else";
-  return {ErrorCode::io, std::string("it is ") + kind + ", not a regular file, and would be gone if it were replaced; name a file"};
+  const char* kind = S_ISCHR(mode) || S_ISBLK(mode) ? "a device"
+                     : S_ISFIFO(mode)               ? "a FIFO (a named pipe)"
+                     : S_ISSOCK(mode)               ? "a socket"
+                                                    : "something else";
+  return {ErrorCode::io,
+          std::string("it is ") + kind + ", not a regular file, and would be gone if it were replaced; name a file"};
 }
 
 // Without replacing anything; 0 or an errno, EEXIST if something is there.
@@ -68,7 +72,8 @@ Result<fs::path> find_target(const Destination& to) {
   for (int links = 0; ::lstat(at.c_str(), &info) == 0 && S_ISLNK(info.st_mode); ++links) {
     std::error_code error;
     const fs::path next = fs::read_symlink(at, error);
-    if (error || links == kMaxLinks) return tl::unexpected(error_from_errno("cannot follow the link " + at.string(), error ? error.value() : ELOOP));
+    if (error || links == kMaxLinks)
+      return tl::unexpected(error_from_errno("cannot follow the link " + at.string(), error ? error.value() : ELOOP));
     // ".." is left to the system, which knows where a folder's link leads.
     at = next.is_absolute() ? next : at.parent_path() / next;
   }
@@ -87,7 +92,8 @@ Result<AtomicFile> AtomicFile::create(const Destination& to) {
   out.sink_ = FileSink(out.fd_);
   if (out.replaces_) {
     struct stat own {};
-    const bool same_owner = ::fstat(out.fd_, &own) == 0 && ((own.st_uid == old.st_uid && own.st_gid == old.st_gid) || ::fchown(out.fd_, old.st_uid, old.st_gid) == 0 ||
+    const bool same_owner = ::fstat(out.fd_, &own) == 0 && ((own.st_uid == old.st_uid && own.st_gid == old.st_gid) ||
+                                                            ::fchown(out.fd_, old.st_uid, old.st_gid) == 0 ||
                                                             (own.st_uid == old.st_uid && own.st_gid == old.st_gid));
     // The umask may have taken bits away. Where that is refused (FAT), the file is good all the same. Nobody becomes
     // another user by our file.
@@ -98,8 +104,14 @@ Result<AtomicFile> AtomicFile::create(const Destination& to) {
 }
 
 AtomicFile::AtomicFile(AtomicFile&& other) noexcept
-    : to_(std::move(other.to_)), target_(std::move(other.target_)), temporary_(std::move(other.temporary_)), replaces_(other.replaces_), settled_(other.settled_),
-      fd_(std::exchange(other.fd_, -1)), by_name_(other.by_name_), sink_(std::move(other.sink_)) {
+    : to_(std::move(other.to_)),
+      target_(std::move(other.target_)),
+      temporary_(std::move(other.temporary_)),
+      replaces_(other.replaces_),
+      settled_(other.settled_),
+      fd_(std::exchange(other.fd_, -1)),
+      by_name_(other.by_name_),
+      sink_(std::move(other.sink_)) {
   other.temporary_.clear();
 }
 
@@ -130,7 +142,9 @@ Result<void> AtomicFile::settle() {
   struct stat info {};
   if (!number && ::fstat(fd_, &info) != 0) number = errno;
   if (!number && by_name_ && uint64_t(info.st_size) != *by_name_)
-    return fail(ErrorCode::io, "cannot write it: it should be " + std::to_string(*by_name_) + " bytes long, but " + std::to_string(info.st_size) + " were written: the disk is full, or there was a disk I/O error");
+    return fail(ErrorCode::io, "cannot write it: it should be " + std::to_string(*by_name_) + " bytes long, but " +
+                                   std::to_string(info.st_size) +
+                                   " were written: the disk is full, or there was a disk I/O error");
   if (!number && waits()) number = sync_file(fd_);
   if (!number) {
     // Some file systems (NFS) report a lack of space at closing. The duplicate keeps the lock: with a temporary name,
@@ -148,7 +162,8 @@ Result<void> AtomicFile::settle() {
 Result<void> AtomicFile::place() {
   struct stat now {};
   const bool there = ::lstat(target_.c_str(), &now) == 0;
-  if (there && S_ISLNK(now.st_mode)) return fail(ErrorCode::conflict, "another program has made a link of it meanwhile; try again");
+  if (there && S_ISLNK(now.st_mode))
+    return fail(ErrorCode::conflict, "another program has made a link of it meanwhile; try again");
   if (there && !S_ISREG(now.st_mode)) return tl::unexpected(no_file(now.st_mode));
   int number = EEXIST;
   if (!there || !to_.replace) number = rename_where_nothing_is(temporary_, target_);
@@ -170,11 +185,13 @@ Result<void> AtomicFile::sync_folder() {
     return {};
   }
   if (const int number = io::sync_folder(folder_of(target_), fd_))
-    return tl::unexpected(error_from_errno("the new file is in its place, but it could not be brought to disk that it is; its folder", number));
+    return tl::unexpected(error_from_errno(
+        "the new file is in its place, but it could not be brought to disk that it is; its folder", number));
   return {};
 }
 
-Result<void> AtomicFile::commit(const std::function<Result<void>()>& before, const std::function<Result<void>()>& after) {
+Result<void> AtomicFile::commit(const std::function<Result<void>()>& before,
+                                const std::function<Result<void>()>& after) {
   auto done = settle();
   if (done && before) done = before();
   if (done) done = place();
@@ -186,13 +203,16 @@ Result<void> AtomicFile::commit(const std::function<Result<void>()>& before, con
 
 Result<void> AtomicFile::commit_after(AtomicFile& sidecar) {
   const auto named = [&](Result<void> result) {
-    return result.map_error([&](const Error& e) { return Error{e.code, sidecar.target_.filename().string() + ", which belongs to it: " + e.message}; });
+    return result.map_error([&](const Error& e) {
+      return Error{e.code, sidecar.target_.filename().string() + ", which belongs to it: " + e.message};
+    });
   };
   auto done = named(sidecar.settle());
   if (done) done = settle();
   if (done) {
     SidecarMarker mark;
-    done = mark.begin({sidecar.temporary_, sidecar.target_, temporary_, target_}, to_.replace, waits() || sidecar.waits());
+    done =
+        mark.begin({sidecar.temporary_, sidecar.target_, temporary_, target_}, to_.replace, waits() || sidecar.waits());
     if (done) done = named(sidecar.place());
     if (done) done = place();
     if (!done) {

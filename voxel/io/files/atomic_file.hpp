@@ -20,8 +20,8 @@
 #include <utility>
 
 #include "base/result.hpp"
-#include "voxel/io/files/sink.hpp"
 #include "voxel/io/files/deferred_sync.hpp"
+#include "voxel/io/files/sink.hpp"
 
 namespace quarry::io {
 
@@ -34,8 +34,9 @@ struct Destination {
   DeferredSync* later = nullptr;
 
   template <class T>
-    requires std::convertible_to<T, std::filesystem::path>
-  Destination(T&& name, bool may_replace = true, DeferredSync* deferred_sync = nullptr)  // NOLINT: implicit as from string to path
+  requires std::convertible_to<T, std::filesystem::path> Destination(
+      T&& name, bool may_replace = true,
+      DeferredSync* deferred_sync = nullptr)  // NOLINT: implicit as from string to path
       : file(std::forward<T>(name)), replace(may_replace), later(deferred_sync) {}
   // The same for another file.
   Destination with(std::filesystem::path other) const { return {std::move(other), replace, later}; }
@@ -80,7 +81,8 @@ class AtomicFile {
   // permission; the target has become something else), conflict (another file has appeared, and must not be replaced),
   // that of an earlier call. An error that says so comes after the new file has its name: its folder could not be
   // brought to disk.
-  Result<void> commit(const std::function<Result<void>()>& before = {}, const std::function<Result<void>()>& after = {});
+  Result<void> commit(const std::function<Result<void>()>& before = {},
+                      const std::function<Result<void>()>& after = {});
   // Both are made whole; then the sidecar, without which this one is not understood, gets its name, then this one. If
   // this one cannot, what was in the sidecar's place comes back. Killed between the two it leaves a mark, by which
   // remove_stale_temporaries() does the same.

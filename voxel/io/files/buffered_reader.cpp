@@ -26,7 +26,9 @@ Result<BufferedReader> BufferedReader::open(const std::filesystem::path& file, u
   if (::fstat(out.fd_, &info) != 0) return tl::unexpected(error_from_errno("cannot ask for its size", errno));
   if (!S_ISREG(info.st_mode)) return fail(ErrorCode::io, "it is not a regular file");
   out.size_ = uint64_t(info.st_size);
-  if (out.size_ > limit) return fail(ErrorCode::unsupported, "it is " + std::to_string(out.size_) + " bytes long; at most " + std::to_string(limit) + " are read");
+  if (out.size_ > limit)
+    return fail(ErrorCode::unsupported,
+                "it is " + std::to_string(out.size_) + " bytes long; at most " + std::to_string(limit) + " are read");
   return out;
 }
 
@@ -35,7 +37,10 @@ BufferedReader::~BufferedReader() {
 }
 
 std::span<const uint8_t> BufferedReader::refilled(size_t count) {
-  const auto there = [&] { return at_ >= window_at_ && at_ - window_at_ < window_.size() ? window_.subspan(size_t(at_ - window_at_)) : std::span<const uint8_t>(); };
+  const auto there = [&] {
+    return at_ >= window_at_ && at_ - window_at_ < window_.size() ? window_.subspan(size_t(at_ - window_at_))
+                                                                  : std::span<const uint8_t>();
+  };
   if (fd_ < 0 || error_) return there();
   const std::span<const uint8_t> kept = there();
   const size_t wanted = size_t(std::min<uint64_t>(std::max(count, kFilePieceBytes), left()));

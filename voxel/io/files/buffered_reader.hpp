@@ -24,7 +24,13 @@ class BufferedReader {
   // MiB at least.
   static Result<BufferedReader> open(const std::filesystem::path& file, uint64_t limit);
   BufferedReader(BufferedReader&& other) noexcept
-      : fd_(std::exchange(other.fd_, -1)), size_(other.size_), window_at_(other.window_at_), at_(other.at_), buffer_(std::move(other.buffer_)), window_(std::exchange(other.window_, {})), error_(std::move(other.error_)) {}
+      : fd_(std::exchange(other.fd_, -1)),
+        size_(other.size_),
+        window_at_(other.window_at_),
+        at_(other.at_),
+        buffer_(std::move(other.buffer_)),
+        window_(std::exchange(other.window_, {})),
+        error_(std::move(other.error_)) {}
   BufferedReader(const BufferedReader&) = delete;
   BufferedReader& operator=(const BufferedReader&) = delete;
   ~BufferedReader();

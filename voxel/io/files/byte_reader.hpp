@@ -21,9 +21,11 @@ inline std::string at_byte(size_t offset) { return "byte " + std::to_string(offs
 
 class ByteReader {
  public:
-  explicit ByteReader(std::span<const uint8_t> bytes, size_t at = 0) : bytes_(bytes), at_(at < bytes.size() ? at : bytes.size()), there_to_(bytes.size()) {}
+  explicit ByteReader(std::span<const uint8_t> bytes, size_t at = 0)
+      : bytes_(bytes), at_(at < bytes.size() ? at : bytes.size()), there_to_(bytes.size()) {}
   // Of a file that comes as it is read: what bytes() and text() give stays until the next read.
-  explicit ByteReader(ByteView& window, size_t at = 0) : bytes_(window.all()), at_(at < bytes_.size() ? at : bytes_.size()), window_(&window) {}
+  explicit ByteReader(ByteView& window, size_t at = 0)
+      : bytes_(window.all()), at_(at < bytes_.size() ? at : bytes_.size()), window_(&window) {}
 
   bool ok() const { return !error_; }
   const Error& error() const { return *error_; }
@@ -52,7 +54,8 @@ class ByteReader {
   const uint8_t* bytes(size_t count, const char* what) {
     if (error_) return nullptr;
     if (count > left()) {
-      fail_at(at_, std::string("expected ") + what + " (" + std::to_string(count) + " bytes), but the data ends at byte " + std::to_string(bytes_.size()));
+      fail_at(at_, std::string("expected ") + what + " (" + std::to_string(count) +
+                       " bytes), but the data ends at byte " + std::to_string(bytes_.size()));
       return nullptr;
     }
     if (at_ + count > there_to_) {

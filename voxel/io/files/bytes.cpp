@@ -91,16 +91,19 @@ Result<std::vector<uint8_t>> read_file(const std::filesystem::path& file, uint64
   File f;
   QRY_TRY_ASSIGN(const auto size, open_file(file, &f));
   if (size > limit)
-    return fail(ErrorCode::unsupported, "it is " + std::to_string(size) + " bytes long; at most " + std::to_string(limit) + " are read");
+    return fail(ErrorCode::unsupported,
+                "it is " + std::to_string(size) + " bytes long; at most " + std::to_string(limit) + " are read");
   return read_up_to(f, size);
 }
 
-Result<std::vector<uint8_t>> read_input(const std::filesystem::path& file, uint64_t limit, const Progress& progress, const MemoryBudget* budget, uint64_t becomes) {
+Result<std::vector<uint8_t>> read_input(const std::filesystem::path& file, uint64_t limit, const Progress& progress,
+                                        const MemoryBudget* budget, uint64_t becomes) {
   progress.say("read", -1);
   File f;
   QRY_TRY_ASSIGN(const auto size, open_file(file, &f));
   if (size > limit)
-    return fail(ErrorCode::unsupported, "it is " + std::to_string(size) + " bytes long; at most " + std::to_string(limit) + " are read");
+    return fail(ErrorCode::unsupported,
+                "it is " + std::to_string(size) + " bytes long; at most " + std::to_string(limit) + " are read");
   QRY_TRY_ASSIGN(auto promise, MemoryBudget::promise(budget, size + becomes, "reading it"));
   return read_pieces(f, size, [&](size_t piece) {
     promise.taken(piece);
@@ -129,7 +132,9 @@ Result<void> ByteView::move(size_t begin, size_t end) {
 Result<LazyFile> LazyFile::open(const std::filesystem::path& file, uint64_t limit) {
   File f;
   QRY_TRY_ASSIGN(const auto size, open_file(file, &f));
-  if (size > limit) return fail(ErrorCode::unsupported, "it is " + std::to_string(size) + " bytes long; at most " + std::to_string(limit) + " are read");
+  if (size > limit)
+    return fail(ErrorCode::unsupported,
+                "it is " + std::to_string(size) + " bytes long; at most " + std::to_string(limit) + " are read");
   LazyFile out;
   out.fd_ = std::exchange(f.fd, -1);
   out.size_ = size_t(size);

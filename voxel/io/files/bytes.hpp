@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/result.hpp"
 #include "base/memory_budget.hpp"
 #include "base/progress.hpp"
+#include "base/result.hpp"
 
 namespace quarry::io {
 
@@ -23,13 +23,15 @@ Result<std::vector<uint8_t>> read_file(const std::filesystem::path& file, uint64
 // The same as a format reader's first step, which `progress` is told and between two pieces asked whether to go on.
 // `becomes`: what it takes at least beside its bytes before these can go. Also: cancelled; out_of_memory before
 // anything is read, if both do not fit `budget` (may be null).
-Result<std::vector<uint8_t>> read_input(const std::filesystem::path& file, uint64_t limit, const Progress& progress, const MemoryBudget* budget, uint64_t becomes = 0);
+Result<std::vector<uint8_t>> read_input(const std::filesystem::path& file, uint64_t limit, const Progress& progress,
+                                        const MemoryBudget* budget, uint64_t becomes = 0);
 // A file's bytes at their places in memory, of which only those are there that were asked for. One thread.
 class LazyFile {
  public:
   // Errors: those of read_file. Nothing is read.
   static Result<LazyFile> open(const std::filesystem::path& file, uint64_t limit);
-  LazyFile(LazyFile&& other) noexcept : bytes_(std::exchange(other.bytes_, nullptr)), size_(other.size_), fd_(std::exchange(other.fd_, -1)) {}
+  LazyFile(LazyFile&& other) noexcept
+      : bytes_(std::exchange(other.bytes_, nullptr)), size_(other.size_), fd_(std::exchange(other.fd_, -1)) {}
   LazyFile(const LazyFile&) = delete;
   LazyFile& operator=(const LazyFile&) = delete;
   ~LazyFile();
@@ -58,8 +60,7 @@ class ByteView {
   // Bytes [begin, end), which must be within size(). Those before `begin` may go. Errors: io (it became shorter
   // meanwhile), cancelled.
   Result<std::span<const uint8_t>> look(size_t begin, size_t end) {
-    if (begin < from_ || end > to_)
-      QRY_TRY(move(begin, end));
+    if (begin < from_ || end > to_) QRY_TRY(move(begin, end));
     return all_.subspan(begin, end - begin);
   }
   size_t there_to() const { return to_; }

@@ -44,7 +44,11 @@ int ask_file(const fs::path& file) {
   const int fd = open_quietly(file);
   if (fd < 0) return errno == ENOENT || errno == EACCES ? 0 : errno;  // somebody has moved it since
   int failed;
-  do failed = ::sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER) == 0 ? 0 : errno;
+  do
+    failed = ::sync_file_range(fd, 0, 0,
+                               SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER) == 0
+                 ? 0
+                 : errno;
   while (failed == EINTR);
   if (failed != EIO && failed != ENOSPC && failed != EDQUOT) failed = 0;  // this file system cannot be asked
   ::close(fd);
@@ -69,7 +73,8 @@ Result<void> not_on_disk(const fs::path& folder, const std::vector<fs::path>& fi
   std::string names;
   for (size_t i = 0; i < std::min(files.size(), kNamed); ++i) names += (i ? ", " : "") + files[i].filename().string();
   if (files.size() > kNamed) names += " and " + std::to_string(files.size() - kNamed) + " more";
-  return fail(ErrorCode::io, folder.string() + ": what was written there could not be brought to disk: " + std::strerror(number) + (names.empty() ? "" : "; convert again: " + names));
+  return fail(ErrorCode::io, folder.string() + ": what was written there could not be brought to disk: " +
+                                 std::strerror(number) + (names.empty() ? "" : "; convert again: " + names));
 }
 
 }  // namespace
@@ -84,7 +89,8 @@ int sync_folder(const fs::path& folder, int fd) {
   const int opened = open_quietly(folder, O_DIRECTORY);
   int failed = opened < 0 ? errno : sync_file(opened);
   if (opened >= 0) ::close(opened);
-  if ((failed == EACCES || failed == EINVAL || failed == ENOSYS || failed == ENOTSUP) && fd >= 0) failed = sync_whole(fd);
+  if ((failed == EACCES || failed == EINVAL || failed == ENOSYS || failed == ENOTSUP) && fd >= 0)
+    failed = sync_whole(fd);
   return failed;
 }
 
@@ -151,7 +157,8 @@ Result<void> DeferredSync::settle() {
     std::vector<fs::path> lost;
     int number = 0;
     for (const fs::path& file : files)
-      if (const int failed = synced != whole.end() ? ask_file(file) : sync_one(file)) number = failed, lost.push_back(file);
+      if (const int failed = synced != whole.end() ? ask_file(file) : sync_one(file))
+        number = failed, lost.push_back(file);
     if (number) note(folder, lost, number);
     else if (synced == whole.end()) folders_.insert(folder);
   }

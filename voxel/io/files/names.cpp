@@ -8,7 +8,9 @@
 
 namespace quarry::io {
 
-std::filesystem::path folder_of(const std::filesystem::path& file) { return file.has_parent_path() ? file.parent_path() : std::filesystem::path("."); }
+std::filesystem::path folder_of(const std::filesystem::path& file) {
+  return file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
+}
 
 std::string extension_of(const std::filesystem::path& file) {
   std::string e = file.extension().string();

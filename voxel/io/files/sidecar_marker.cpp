@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "voxel/io/files/bytes.hpp"
-#include "voxel/io/files/sink.hpp"
 #include "voxel/io/files/deferred_sync.hpp"
+#include "voxel/io/files/sink.hpp"
 #include "voxel/io/files/temporary_name.hpp"
 
 namespace quarry::io {
@@ -26,7 +26,9 @@ constexpr std::string_view kHead = "quarry companion mark 1";
 constexpr size_t kMaxBytes = 1 << 16;
 
 // What systems say that give no second names, or not this file's.
-bool no_links(int number) { return number == EPERM || number == ENOTSUP || number == ENOSYS || number == EMLINK || number == EINVAL; }
+bool no_links(int number) {
+  return number == EPERM || number == ENOTSUP || number == ENOSYS || number == EMLINK || number == EINVAL;
+}
 
 uint64_t number_of(const fs::path& file) {
   struct stat info {};
@@ -37,7 +39,9 @@ uint64_t number_of(const fs::path& file) {
 
 std::string SidecarMarker::Fields::text() const {
   std::string out(kHead);
-  for (const std::string& field : {sidecar.string(), kept.string(), file.string(), std::to_string(sidecar_number), std::to_string(file_number)}) (out += '\0') += field;
+  for (const std::string& field :
+       {sidecar.string(), kept.string(), file.string(), std::to_string(sidecar_number), std::to_string(file_number)})
+    (out += '\0') += field;
   return out += '\0';
 }
 
@@ -50,7 +54,8 @@ std::optional<SidecarMarker::Fields> SidecarMarker::Fields::read(const fs::path&
     else texts.emplace_back();
   if (texts.size() != 7 || texts[0] != kHead) return {};
   Fields fields{texts[1], texts[2], texts[3], 0, 0};
-  for (const auto& [text, number] : {std::pair(&texts[4], &fields.sidecar_number), std::pair(&texts[5], &fields.file_number)})
+  for (const auto& [text, number] :
+       {std::pair(&texts[4], &fields.sidecar_number), std::pair(&texts[5], &fields.file_number)})
     if (std::from_chars(text->data(), text->data() + text->size(), *number).ec != std::errc()) return {};
   return fields;
 }
@@ -73,8 +78,8 @@ Result<void> SidecarMarker::begin(const SidecarPair& pair, bool replaces, bool o
   mark_ = std::move(made.path);
   fd_ = made.fd;
   // The second name is no temporary one that others may remove: only who reads the mark does.
-  fields_ = {fs::absolute(pair.sidecar), fs::absolute(temporary_name(pair.sidecar, "kept")), fs::absolute(pair.file), number_of(pair.sidecar_temporary),
-             number_of(pair.file_temporary)};
+  fields_ = {fs::absolute(pair.sidecar), fs::absolute(temporary_name(pair.sidecar, "kept")), fs::absolute(pair.file),
+             number_of(pair.sidecar_temporary), number_of(pair.file_temporary)};
   FileSink sink(fd_);
   sink.put(fields_.text());
   int number = sink.settle();
@@ -83,7 +88,8 @@ Result<void> SidecarMarker::begin(const SidecarPair& pair, bool replaces, bool o
   if (!number && on_disk) number = sync_folder(folder, fd_);
   const fs::path &sidecar = fields_.sidecar, &kept = fields_.kept;
   // Where there are no second names (FAT), the old one gives its first away for a moment.
-  if (!number && replaces && ::link(sidecar.c_str(), kept.c_str()) != 0 && errno != ENOENT) number = no_links(errno) && ::rename(sidecar.c_str(), kept.c_str()) == 0 ? 0 : errno;
+  if (!number && replaces && ::link(sidecar.c_str(), kept.c_str()) != 0 && errno != ENOENT)
+    number = no_links(errno) && ::rename(sidecar.c_str(), kept.c_str()) == 0 ? 0 : errno;
   if (!number) return {};
   const fs::path mark = mark_;
   end();
@@ -99,7 +105,10 @@ void SidecarMarker::end() {
 Result<void> SidecarMarker::rollback() {
   if (mark_.empty()) return {};
   if (const int number = fields_.put_back())
-    return tl::unexpected(error_from_errno(fields_.sidecar.string() + " is the new one, and the one before it could not be put back; the next run tries again", number));
+    return tl::unexpected(
+        error_from_errno(fields_.sidecar.string() +
+                             " is the new one, and the one before it could not be put back; the next run tries again",
+                         number));
   ::unlink(mark_.c_str());
   mark_.clear();
   return {};
@@ -114,10 +123,15 @@ std::string SidecarMarker::repair(const fs::path& mark) {
     if (both) {
       ::unlink(fields->kept.c_str());
     } else if (const int number = fields->put_back()) {
-      return error_from_errno(sidecar + " is of a newer writing than " + file + ": a killed quarry had replaced it; convert again, for it cannot be put back", number).message;
+      return error_from_errno(sidecar + " is of a newer writing than " + file +
+                                  ": a killed quarry had replaced it; convert again, for it cannot be put back",
+                              number)
+          .message;
     } else if (new_sidecar) {
-      message = kept ? sidecar + " was of a newer writing than " + file + ": a killed quarry had replaced it; the one before is back; convert again"
-                  : sidecar + " was there without its " + file + ": a killed quarry had not come to that; it is removed; convert again";
+      message = kept ? sidecar + " was of a newer writing than " + file +
+                           ": a killed quarry had replaced it; the one before is back; convert again"
+                     : sidecar + " was there without its " + file +
+                           ": a killed quarry had not come to that; it is removed; convert again";
     }
   }
   ::unlink(mark.c_str());

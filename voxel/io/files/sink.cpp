@@ -70,8 +70,11 @@ std::streamsize SinkStreambuf::xsputn(const char* text, std::streamsize count) {
   return sink_.error() ? 0 : count;
 }
 
-SinkStreambuf::pos_type SinkStreambuf::seekoff(off_type offset, std::ios_base::seekdir from, std::ios_base::openmode which) {
-  const auto base = off_type(from == std::ios_base::beg ? 0 : from == std::ios_base::cur ? sink_.position() : sink_.size());
+SinkStreambuf::pos_type SinkStreambuf::seekoff(off_type offset, std::ios_base::seekdir from,
+                                               std::ios_base::openmode which) {
+  const auto base = off_type(from == std::ios_base::beg   ? 0
+                             : from == std::ios_base::cur ? sink_.position()
+                                                          : sink_.size());
   return seekpos(pos_type(base + offset), which);
 }
 

@@ -28,11 +28,15 @@ class Spill {
   uint64_t size() const { return flushed_ + buffer_.size(); }
   void append(std::span<const uint8_t> bytes);
   template <class T>
-  void append_all(std::span<const T> values) { append({reinterpret_cast<const uint8_t*>(values.data()), values.size_bytes()}); }
+  void append_all(std::span<const T> values) {
+    append({reinterpret_cast<const uint8_t*>(values.data()), values.size_bytes()});
+  }
   // False after a failure.
   bool read(uint64_t at, std::span<uint8_t> out);
   template <class T>
-  bool read_all(uint64_t at, std::span<T> values) { return read(at, {reinterpret_cast<uint8_t*>(values.data()), values.size_bytes()}); }
+  bool read_all(uint64_t at, std::span<T> values) {
+    return read(at, {reinterpret_cast<uint8_t*>(values.data()), values.size_bytes()});
+  }
   Result<void> good() const { return error_ ? Result<void>(tl::unexpected<Error>(*error_)) : Result<void>(); }
 
  private:
@@ -105,7 +109,8 @@ class SpilledSort {
 
   void sort_buffer() {
     std::sort(buffer_.begin(), buffer_.end());
-    buffer_.erase(std::unique(buffer_.begin(), buffer_.end(), [](const T& a, const T& b) { return !(a < b); }), buffer_.end());
+    buffer_.erase(std::unique(buffer_.begin(), buffer_.end(), [](const T& a, const T& b) { return !(a < b); }),
+                  buffer_.end());
   }
   void flush() {
     sort_buffer();

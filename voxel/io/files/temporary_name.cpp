@@ -17,8 +17,8 @@
 #include <string_view>
 #include <vector>
 
-#include "voxel/io/files/sidecar_marker.hpp"
 #include "voxel/io/files/bytes.hpp"
+#include "voxel/io/files/sidecar_marker.hpp"
 
 namespace quarry::io {
 namespace fs = std::filesystem;
@@ -50,7 +50,8 @@ namespace {
 enum class Owner : uint8_t { nobody_of_ours, here, elsewhere };
 
 enum class Kind : uint8_t { whole, passing, mark };
-constexpr std::pair<std::string_view, Kind> kKinds[] = {{".new-", Kind::whole}, {".regions-", Kind::passing}, {".set-", Kind::mark}};
+constexpr std::pair<std::string_view, Kind> kKinds[] = {
+    {".new-", Kind::whole}, {".regions-", Kind::passing}, {".set-", Kind::mark}};
 
 // Whose a name is, and what for.
 Owner owner_of(std::string_view name, Kind* what) {
@@ -59,12 +60,16 @@ Owner owner_of(std::string_view name, Kind* what) {
     const size_t at = name.rfind(kind);
     if (at == std::string_view::npos || at == 0) continue;
     std::string_view rest = name.substr(at + kind.size());
-    if (rest.size() <= kMachineDigits || rest[kMachineDigits] != '-' || rest.substr(0, kMachineDigits).find_first_not_of("0123456789abcdef") != std::string_view::npos) continue;
+    if (rest.size() <= kMachineDigits || rest[kMachineDigits] != '-' ||
+        rest.substr(0, kMachineDigits).find_first_not_of("0123456789abcdef") != std::string_view::npos)
+      continue;
     const std::string_view who = rest.substr(0, kMachineDigits);
     rest.remove_prefix(kMachineDigits + 1);
     const size_t dash = rest.find('-');
     if (dash == 0 || dash == std::string_view::npos || dash + 1 == rest.size()) continue;
-    if (rest.substr(0, dash).find_first_not_of("0123456789") != std::string_view::npos || rest.substr(dash + 1).find_first_not_of("0123456789") != std::string_view::npos) continue;
+    if (rest.substr(0, dash).find_first_not_of("0123456789") != std::string_view::npos ||
+        rest.substr(dash + 1).find_first_not_of("0123456789") != std::string_view::npos)
+      continue;
     *what = meaning;
     return who == machine_start() ? Owner::here : Owner::elsewhere;
   }
@@ -83,9 +88,12 @@ bool remove_if_stale(const fs::path& path, Owner owner, Kind kind, std::vector<s
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0) return false;
   struct stat info {};
-  const bool known = ::fstat(fd, &info) == 0 && (S_ISREG(info.st_mode) || S_ISDIR(info.st_mode)) && info.st_uid == ::geteuid();
+  const bool known =
+      ::fstat(fd, &info) == 0 && (S_ISREG(info.st_mode) || S_ISDIR(info.st_mode)) && info.st_uid == ::geteuid();
   const time_t still = std::time(nullptr) - info.st_mtim.tv_sec;
-  bool stale = known && still >= (owner == Owner::elsewhere ? kElsewhereSeconds : kind == Kind::passing ? kPassingSeconds : 0);
+  bool stale = known && still >= (owner == Owner::elsewhere ? kElsewhereSeconds
+                                  : kind == Kind::passing   ? kPassingSeconds
+                                                            : 0);
   stale = stale && ::flock(fd, LOCK_EX | LOCK_NB) == 0;
   std::error_code error;
   if (stale && kind == Kind::mark) {
@@ -111,11 +119,13 @@ fs::path temporary_name(const fs::path& file, const char* kind) {
   static std::atomic<uint32_t> counter{0};
   const fs::path folder = file.parent_path();
   const std::string name = file.filename().string();
-  const std::string tail = std::string(".") + kind + "-" + machine_start() + "-" + std::to_string(::getpid()) + "-" + std::to_string(counter++);
+  const std::string tail = std::string(".") + kind + "-" + machine_start() + "-" + std::to_string(::getpid()) + "-" +
+                           std::to_string(counter++);
   size_t most = kMaxName;
   // Only asked where it may matter. FAT counts letters, and says more than it takes.
   if (name.size() + tail.size() + 1 > kAnyName)
-    if (const long limit = ::pathconf(folder.empty() ? "." : folder.c_str(), _PC_NAME_MAX); limit > 0) most = std::min(most, size_t(limit));
+    if (const long limit = ::pathconf(folder.empty() ? "." : folder.c_str(), _PC_NAME_MAX); limit > 0)
+      most = std::min(most, size_t(limit));
   const size_t rest = tail.size() + 1;
   return folder / ("." + std::string(prefix(name, most > rest ? most - rest : 0)) + tail);
 }
@@ -125,7 +135,9 @@ Result<TemporaryHandle> make_temporary_file(const fs::path& file, mode_t mode, c
     TemporaryHandle made{temporary_name(file, kind)};
     do made.fd = ::open(made.path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     while (made.fd < 0 && errno == EINTR);
-    if (made.fd < 0 && errno != EEXIST) return tl::unexpected(error_from_errno("cannot make a new file in " + fs::absolute(file).parent_path().string(), errno));
+    if (made.fd < 0 && errno != EEXIST)
+      return tl::unexpected(
+          error_from_errno("cannot make a new file in " + fs::absolute(file).parent_path().string(), errno));
     if (made.fd < 0) continue;
     if (lock_own(made.fd)) return made;
     ::close(made.fd);
@@ -138,7 +150,8 @@ Result<TemporaryHandle> make_temporary_folder(const fs::path& folder) {
     TemporaryHandle made{temporary_name(folder)};
     if (::mkdir(made.path.c_str(), 0777) != 0) {
       if (errno == EEXIST) continue;
-      return tl::unexpected(error_from_errno("cannot make a folder in " + fs::absolute(folder).parent_path().string(), errno));
+      return tl::unexpected(
+          error_from_errno("cannot make a folder in " + fs::absolute(folder).parent_path().string(), errno));
     }
     made.fd = ::open(made.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (made.fd >= 0 && lock_own(made.fd)) return made;

@@ -29,7 +29,8 @@ Result<std::string_view> next_line(ByteView& bytes, size_t* at) {
   const std::string_view rest(reinterpret_cast<const char*>(there.data()), there.size());
   const size_t end = rest.find('\n');
   if (end == std::string_view::npos)
-    return fail(ErrorCode::malformed_input, at_byte(*at) + "expected a line of the header (up to one that says 'data'), found no end of line");
+    return fail(ErrorCode::malformed_input,
+                at_byte(*at) + "expected a line of the header (up to one that says 'data'), found no end of line");
   *at += end + 1;
   return rest.substr(0, end);
 }
@@ -59,11 +60,15 @@ Result<Scene> parse_binvox(std::span<const uint8_t> bytes, std::vector<std::stri
 
 Result<Scene> parse_binvox(ByteView& bytes, std::vector<std::string>* warnings, const BrickLimits& limits) {
   size_t at = 0;
-  if (bytes.size() == 0) return fail(ErrorCode::malformed_input, at_byte(0) + "expected '#binvox 1', the beginning of a binvox file (the file is empty)");
+  if (bytes.size() == 0)
+    return fail(ErrorCode::malformed_input,
+                at_byte(0) + "expected '#binvox 1', the beginning of a binvox file (the file is empty)");
   const auto first = next_line(bytes, &at);
-  if (!first || first->substr(0, 7) != "#binvox") return fail(ErrorCode::malformed_input, at_byte(0) + "expected '#binvox 1', the beginning of a binvox file");
+  if (!first || first->substr(0, 7) != "#binvox")
+    return fail(ErrorCode::malformed_input, at_byte(0) + "expected '#binvox 1', the beginning of a binvox file");
   if (const std::string_view version = trimmed(first->substr(7)); version != "1")
-    return fail(ErrorCode::unsupported, at_byte(8) + "expected version 1 of the format, found '" + printable(version) + "'");
+    return fail(ErrorCode::unsupported,
+                at_byte(8) + "expected version 1 of the format, found '" + printable(version) + "'");
 
   Scene scene;
   int32_t edges[3] = {0, 0, 0};  // x, z, y: the header's order
@@ -77,48 +82,62 @@ Result<Scene> parse_binvox(ByteView& bytes, std::vector<std::string>* warnings, 
     if (word == "data") break;
     if (word == "dim") {
       dim_at = line_at;
-      if (!three_edges(value, edges)) return fail(ErrorCode::malformed_input, at_byte(line_at) + "expected 'dim' and three whole numbers, found '" + printable(text) + "'");
+      if (!three_edges(value, edges))
+        return fail(ErrorCode::malformed_input,
+                    at_byte(line_at) + "expected 'dim' and three whole numbers, found '" + printable(text) + "'");
     } else if (word == "translate" || word == "scale") {
       scene.metadata["binvox." + std::string(word)] = printable(value);
     } else if (!text.empty() && text.front() != '#') {
-      add_warning(warnings, at_byte(line_at) + "the header's line '" + printable(text) + "' is not known; it was skipped");
+      add_warning(warnings,
+                  at_byte(line_at) + "the header's line '" + printable(text) + "' is not known; it was skipped");
     }
   }
-  if (dim_at == 0) return fail(ErrorCode::malformed_input, at_byte(at) + "expected a line 'dim' with the three edges before 'data', found none");
+  if (dim_at == 0)
+    return fail(ErrorCode::malformed_input,
+                at_byte(at) + "expected a line 'dim' with the three edges before 'data', found none");
   if (std::any_of(edges, edges + 3, [](int32_t e) { return e < 1; }))
     return fail(ErrorCode::malformed_input, at_byte(dim_at) + "expected edges of at least 1 voxel");
   if (std::any_of(edges, edges + 3, [](int32_t e) { return e > kBinvoxMaxEdge; }))
-    return fail(ErrorCode::unsupported, at_byte(dim_at) + "an edge is longer than the world's " + std::to_string(kBinvoxMaxEdge) + " voxels");
+    return fail(ErrorCode::unsupported,
+                at_byte(dim_at) + "an edge is longer than the world's " + std::to_string(kBinvoxMaxEdge) + " voxels");
 
   const int64_t size_x = edges[0], size_z = edges[1], size_y = edges[2];
   const uint64_t total = uint64_t(size_x) * uint64_t(size_y) * uint64_t(size_z);
   const uint64_t runs = (bytes.size() - at) / 2;
   if (total > runs * 255)
-    return fail(ErrorCode::malformed_input, at_byte(at) + "expected runs for " + std::to_string(total) + " voxels, but the file's last " + std::to_string(bytes.size() - at) +
-                                                " bytes can hold " + std::to_string(runs * 255) + " at most; it is cut short or damaged");
+    return fail(ErrorCode::malformed_input, at_byte(at) + "expected runs for " + std::to_string(total) +
+                                                " voxels, but the file's last " + std::to_string(bytes.size() - at) +
+                                                " bytes can hold " + std::to_string(runs * 255) +
+                                                " at most; it is cut short or damaged");
   BrickBudget budget(bytes.size(), limits);
   VolumeBuilder volume(budget);
   int64_t x = 0, y = 0, z = 0;
   uint64_t done = 0;
   while (done < total) {
     if (bytes.size() - at < 2)
-      return fail(ErrorCode::malformed_input, at_byte(at) + "expected a run (2 bytes) of the " + std::to_string(total - done) + " voxels that are missing, but the file ends");
+      return fail(ErrorCode::malformed_input, at_byte(at) + "expected a run (2 bytes) of the " +
+                                                  std::to_string(total - done) +
+                                                  " voxels that are missing, but the file ends");
     QRY_TRY_ASSIGN(const auto run, bytes.look(at, at + 2));
     const uint8_t value = run[0], count = run[1];
     if (count > total - done)
-      return fail(ErrorCode::malformed_input, at_byte(at) + "a run of " + std::to_string(count) + " voxels is longer than the " + std::to_string(total - done) + " that are missing");
+      return fail(ErrorCode::malformed_input, at_byte(at) + "a run of " + std::to_string(count) +
+                                                  " voxels is longer than the " + std::to_string(total - done) +
+                                                  " that are missing");
     at += 2;
     done += count;
     for (int left = count; left > 0;) {
       const int64_t step = std::min<int64_t>(left, size_y - y);
       for (int64_t i = 0; value && i < step; ++i)
-        if (!volume.set({int32_t(x), int32_t(y + i), int32_t(z)}, value)) return tl::unexpected(budget.error(at_byte(at - 2)));
+        if (!volume.set({int32_t(x), int32_t(y + i), int32_t(z)}, value))
+          return tl::unexpected(budget.error(at_byte(at - 2)));
       left -= int(step);
       if ((y += step) == size_y) y = 0, ++z;
       if (z == size_z) z = 0, ++x;
     }
   }
-  if (at < bytes.size()) add_warning(warnings, at_byte(at) + std::to_string(bytes.size() - at) + " bytes after the last run were not read");
+  if (at < bytes.size())
+    add_warning(warnings, at_byte(at) + std::to_string(bytes.size() - at) + " bytes after the last run were not read");
   add_single_volume(scene, "binvox", volume.take(), {int32_t(size_x), int32_t(size_y), int32_t(size_z)});
   return scene;
 }
@@ -130,11 +149,14 @@ Result<Scene> read_binvox(const std::filesystem::path& file, const ReadOptions& 
   return named_after(file, parse_binvox(window, options.warnings, {options.budget, nullptr}));
 }
 
-Result<RegionsDone> read_binvox_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) {
+Result<RegionsDone> read_binvox_regions(const std::filesystem::path& file, const ReadOptions& options,
+                                        const RegionSink& sink) {
   options.progress.say("read", -1);
   QRY_TRY_ASSIGN(auto bytes, LazyFile::open(file, kMaxBinvoxBytes));
   ByteView window(bytes, options.progress);
-  return read_with_spilling(options, sink, [&](const BrickLimits& limits) { return named_after(file, parse_binvox(window, options.warnings, limits)); });
+  return read_with_spilling(options, sink, [&](const BrickLimits& limits) {
+    return named_after(file, parse_binvox(window, options.warnings, limits));
+  });
 }
 
 constinit const Format kBinvoxFormat{

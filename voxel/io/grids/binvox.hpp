@@ -24,7 +24,8 @@ constexpr int32_t kBinvoxMaxEdge = 16384;  // the world's longest
 Result<Scene> parse_binvox(std::span<const uint8_t> bytes, std::vector<std::string>* warnings = nullptr);
 Result<Scene> parse_binvox(ByteView& file, std::vector<std::string>* warnings, const BrickLimits& limits);
 Result<Scene> read_binvox(const std::filesystem::path& file, const ReadOptions& options);
-Result<RegionsDone> read_binvox_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink);
+Result<RegionsDone> read_binvox_regions(const std::filesystem::path& file, const ReadOptions& options,
+                                        const RegionSink& sink);
 
 // The row of the table of formats.
 extern const Format kBinvoxFormat;

@@ -36,7 +36,8 @@ bool flag(ByteReader& in, const char* what) {
 
 QbHeader read_header(ByteReader& in) {
   QbHeader h;
-  if (const uint8_t* version = in.bytes(4, "a version number, the beginning of a Qubicle file")) std::copy_n(version, 4, h.version.begin());
+  if (const uint8_t* version = in.bytes(4, "a version number, the beginning of a Qubicle file"))
+    std::copy_n(version, 4, h.version.begin());
   h.bgra = flag(in, "the colour format");
   h.right_handed = flag(in, "the orientation of the z axis");
   h.compressed = flag(in, "the compression");
@@ -44,7 +45,8 @@ QbHeader read_header(ByteReader& in) {
   const size_t at = in.at();
   h.matrices = in.u32("the number of matrices");
   if (h.matrices > in.left() / kLeastMatrixBytes)
-    in.fail_at(at, "the file says " + std::to_string(h.matrices) + " matrices, but has bytes for " + std::to_string(in.left() / kLeastMatrixBytes) + " at most");
+    in.fail_at(at, "the file says " + std::to_string(h.matrices) + " matrices, but has bytes for " +
+                       std::to_string(in.left() / kLeastMatrixBytes) + " at most");
   return h;
 }
 
@@ -56,15 +58,19 @@ Matrix read_matrix(ByteReader& in, const QbHeader& h) {
   static_cast<QbExtent&>(m) = read_qb_extent(in);
   const uint64_t words = h.compressed ? m.size[2] : uint64_t(m.size[0]) * m.size[1] * m.size[2];  // at least
   if (in.ok() && words > in.left() / 4)
-    in.fail_at(at, "a matrix of " + std::to_string(m.size[0]) + " x " + std::to_string(m.size[1]) + " x " + std::to_string(m.size[2]) + " voxels needs " +
-                       std::to_string(words * 4) + " bytes at least, but only " + std::to_string(in.left()) + " are left; the file is cut short or damaged");
+    in.fail_at(at, "a matrix of " + std::to_string(m.size[0]) + " x " + std::to_string(m.size[1]) + " x " +
+                       std::to_string(m.size[2]) + " voxels needs " + std::to_string(words * 4) +
+                       " bytes at least, but only " + std::to_string(in.left()) +
+                       " are left; the file is cut short or damaged");
   return m;
 }
 
 // The specification knows 1.1.0.0 alone; files of other programs say others (3.1.2.0 is a common one) and have the same
 // layout, which the flags behind the version bear out: what they say is believed, a version that nobody has been seen
 // to write is mentioned.
-bool known_version(const std::array<uint8_t, 4>& v) { return (v[0] == 1 && v[1] == 1) || v == std::array<uint8_t, 4>{3, 1, 2, 0}; }
+bool known_version(const std::array<uint8_t, 4>& v) {
+  return (v[0] == 1 && v[1] == 1) || v == std::array<uint8_t, 4>{3, 1, 2, 0};
+}
 
 // Calls run(first place in slice z, count, colour, z) for each run of voxels that are there. `run` answers false to
 // stop.
@@ -73,7 +79,8 @@ void walk_voxels(ByteReader& in, const QbHeader& h, const Matrix& m, const Run& 
   const uint64_t slice = uint64_t(m.size[0]) * m.size[1];
   const auto colour_of = [&](uint32_t word) {
     const uint32_t a = h.masks ? 255 : word >> 24;  // a mask says which sides show, nothing of transparency
-    return h.bgra ? rgba_of(word >> 16 & 255, word >> 8 & 255, word & 255, a) : rgba_of(word & 255, word >> 8 & 255, word >> 16 & 255, a);
+    return h.bgra ? rgba_of(word >> 16 & 255, word >> 8 & 255, word & 255, a)
+                  : rgba_of(word & 255, word >> 8 & 255, word >> 16 & 255, a);
   };
   for (uint32_t z = 0; z < m.size[2] && in.ok(); ++z) {
     uint64_t place = 0;
@@ -82,7 +89,8 @@ void walk_voxels(ByteReader& in, const QbHeader& h, const Matrix& m, const Run& 
       uint32_t word = in.u32("a voxel's colour"), count = 1;
       if (h.compressed && word == kSliceEnds) {
         if (place != slice && in.ok())
-          in.fail_at(at, "slice " + std::to_string(z) + " of matrix '" + m.name + "' ends after " + std::to_string(place) + " voxels; expected " + std::to_string(slice));
+          in.fail_at(at, "slice " + std::to_string(z) + " of matrix '" + m.name + "' ends after " +
+                             std::to_string(place) + " voxels; expected " + std::to_string(slice));
         break;
       }
       if (h.compressed && word == kRunFollows) {
@@ -91,7 +99,8 @@ void walk_voxels(ByteReader& in, const QbHeader& h, const Matrix& m, const Run& 
       }
       if (!in.ok()) return;
       if (count > slice - place)
-        return in.fail_at(at, "a run of " + std::to_string(count) + " voxels is longer than the " + std::to_string(slice - place) + " that are left in slice " + std::to_string(z));
+        return in.fail_at(at, "a run of " + std::to_string(count) + " voxels is longer than the " +
+                                  std::to_string(slice - place) + " that are left in slice " + std::to_string(z));
       if (word >> 24 && count && !run(place, count, colour_of(word), z)) return;
       place += count;
     }
@@ -105,12 +114,15 @@ QbExtent read_qb_extent(ByteReader& in) {
   const size_t at = in.at();
   for (uint32_t& edge : m.size) edge = in.u32("a matrix's size");
   if (std::any_of(m.size.begin(), m.size.end(), [](uint32_t edge) { return edge > kQbMaxEdge; }))
-    in.fail_at(at, "expected a size of at most " + std::to_string(kQbMaxEdge) + " on each axis, found " + std::to_string(m.size[0]) + " x " + std::to_string(m.size[1]) +
-                       " x " + std::to_string(m.size[2]));
+    in.fail_at(at, "expected a size of at most " + std::to_string(kQbMaxEdge) + " on each axis, found " +
+                       std::to_string(m.size[0]) + " x " + std::to_string(m.size[1]) + " x " +
+                       std::to_string(m.size[2]));
   const size_t position_at = in.at();
   for (int32_t& p : m.position) p = in.i32("a matrix's position");
-  if (std::any_of(m.position.begin(), m.position.end(), [](int32_t p) { return p < -kQbMaxPosition || p > kQbMaxPosition; }))
-    in.fail_at(position_at, "a matrix's position is farther than " + std::to_string(kQbMaxPosition) + " voxels from the origin");
+  if (std::any_of(m.position.begin(), m.position.end(),
+                  [](int32_t p) { return p < -kQbMaxPosition || p > kQbMaxPosition; }))
+    in.fail_at(position_at,
+               "a matrix's position is farther than " + std::to_string(kQbMaxPosition) + " voxels from the origin");
   return m;
 }
 
@@ -138,11 +150,15 @@ Result<Scene> parse_qb(ByteView& bytes, std::vector<std::string>* warnings, cons
     if (!budget.holds(voxels)) return tl::unexpected(budget.error(at_byte(at)));
   }
   QRY_TRY(check.good());
-  if (h.matrices == 0) return fail(ErrorCode::malformed_input, at_byte(20) + "expected at least one matrix, found none");
+  if (h.matrices == 0)
+    return fail(ErrorCode::malformed_input, at_byte(20) + "expected at least one matrix, found none");
   if (const auto& v = h.version; !known_version(v))
-    add_warning(warnings, at_byte(0) + "version " + std::to_string(v[0]) + "." + std::to_string(v[1]) + "." + std::to_string(v[2]) + "." + std::to_string(v[3]) +
+    add_warning(warnings, at_byte(0) + "version " + std::to_string(v[0]) + "." + std::to_string(v[1]) + "." +
+                              std::to_string(v[2]) + "." + std::to_string(v[3]) +
                               " of the Qubicle format is not known; it was read as 1.1.0.0");
-  if (check.left()) add_warning(warnings, at_byte(check.at()) + std::to_string(check.left()) + " bytes after the last matrix were not read");
+  if (check.left())
+    add_warning(warnings,
+                at_byte(check.at()) + std::to_string(check.left()) + " bytes after the last matrix were not read");
 
   Scene scene;
   scene.overlap = OverlapRule::last_instance_wins;
@@ -157,7 +173,8 @@ Result<Scene> parse_qb(ByteView& bytes, std::vector<std::string>* warnings, cons
     walk_voxels(in, h, m, [&](uint64_t place, uint32_t count, uint32_t colour, uint32_t z) {
       const uint8_t material = colours.material(colour, &changed);
       const int32_t flipped = int32_t(h.right_handed ? z : m.size[2] - 1 - z);
-      for (uint64_t p = place; enough && p < place + count; ++p) enough = volume.set({int32_t(p % m.size[0]), int32_t(p / m.size[0]), flipped}, material);
+      for (uint64_t p = place; enough && p < place + count; ++p)
+        enough = volume.set({int32_t(p % m.size[0]), int32_t(p / m.size[0]), flipped}, material);
       return enough;
     });
     if (!enough) return tl::unexpected(budget.error(at_byte(at)));
@@ -166,9 +183,11 @@ Result<Scene> parse_qb(ByteView& bytes, std::vector<std::string>* warnings, cons
     Instance instance;
     instance.volume = i;
     instance.name = m.name;
-    instance.offset = {m.position[0], m.position[1], h.right_handed ? m.position[2] : -(m.position[2] + int32_t(m.size[2]))};
+    instance.offset = {m.position[0], m.position[1],
+                       h.right_handed ? m.position[2] : -(m.position[2] + int32_t(m.size[2]))};
     scene.instances.push_back(std::move(instance));
-    scene.volumes.push_back({std::move(m.name), volume.take(), {int32_t(m.size[0]), int32_t(m.size[1]), int32_t(m.size[2])}});
+    scene.volumes.push_back(
+        {std::move(m.name), volume.take(), {int32_t(m.size[0]), int32_t(m.size[1]), int32_t(m.size[2])}});
   }
   scene.metadata["qb.z_axis"] = h.right_handed ? "right-handed" : "left-handed";
   return scene;
@@ -188,11 +207,13 @@ Result<Scene> read_qb(const std::filesystem::path& file, const ReadOptions& opti
   return parse_qb(window, options.warnings, {options.budget, nullptr});
 }
 
-Result<RegionsDone> read_qb_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) {
+Result<RegionsDone> read_qb_regions(const std::filesystem::path& file, const ReadOptions& options,
+                                    const RegionSink& sink) {
   options.progress.say("read", -1);
   QRY_TRY_ASSIGN(auto bytes, LazyFile::open(file, kMaxQbBytes));
   ByteView window(bytes, options.progress);
-  return read_with_spilling(options, sink, [&](const BrickLimits& limits) { return parse_qb(window, options.warnings, limits); });
+  return read_with_spilling(options, sink,
+                            [&](const BrickLimits& limits) { return parse_qb(window, options.warnings, limits); });
 }
 
 constinit const Format kQbFormat{

@@ -20,8 +20,8 @@ namespace quarry::io {
 
 class ByteReader;
 
-constexpr uint32_t kQbMaxEdge = 16384;         // of a matrix: the world's longest
-constexpr int32_t kQbMaxPosition = 1 << 24;    // either way
+constexpr uint32_t kQbMaxEdge = 16384;       // of a matrix: the world's longest
+constexpr int32_t kQbMaxPosition = 1 << 24;  // either way
 
 // What both formats begin a matrix's cells with.
 struct QbExtent {
@@ -36,13 +36,17 @@ QbExtent read_qb_extent(ByteReader& in);
 Result<Scene> parse_qb(std::span<const uint8_t> bytes, std::vector<std::string>* warnings = nullptr);
 Result<Scene> parse_qb(ByteView& file, std::vector<std::string>* warnings, const BrickLimits& limits);
 Result<Scene> read_qb(const std::filesystem::path& file, const ReadOptions& options);
-Result<RegionsDone> read_qb_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink);
+Result<RegionsDone> read_qb_regions(const std::filesystem::path& file, const ReadOptions& options,
+                                    const RegionSink& sink);
 // The same for a project, errors too; groups become paths, hidden nodes hidden instances. `memory_limit_bytes` bounds
 // an inflated matrix.
-Result<Scene> parse_qbcl(std::span<const uint8_t> bytes, uint64_t memory_limit_bytes, std::vector<std::string>* warnings = nullptr);
-Result<Scene> parse_qbcl(ByteView& file, uint64_t memory_limit_bytes, std::vector<std::string>* warnings, const BrickLimits& limits);
+Result<Scene> parse_qbcl(std::span<const uint8_t> bytes, uint64_t memory_limit_bytes,
+                         std::vector<std::string>* warnings = nullptr);
+Result<Scene> parse_qbcl(ByteView& file, uint64_t memory_limit_bytes, std::vector<std::string>* warnings,
+                         const BrickLimits& limits);
 Result<Scene> read_qbcl(const std::filesystem::path& file, const ReadOptions& options);
-Result<RegionsDone> read_qbcl_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink);
+Result<RegionsDone> read_qbcl_regions(const std::filesystem::path& file, const ReadOptions& options,
+                                      const RegionSink& sink);
 // .qb has no magic number; its six first fields are small numbers that no other known format begins with.
 bool looks_like_qb(std::span<const uint8_t> head);
 

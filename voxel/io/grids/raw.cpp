@@ -22,7 +22,9 @@ constexpr double kMaxOrigin = 1 << 24;
 Result<void> check_size(Int3 size) {
   for (const int32_t edge : {size.x, size.y, size.z}) {
     if (edge < 1) return fail(ErrorCode::invalid_argument, "a grid's size must be at least 1 voxel on each axis");
-    if (edge > kRawMaxEdge) return fail(ErrorCode::unsupported, "an edge of " + std::to_string(edge) + " voxels is longer than the world's " + std::to_string(kRawMaxEdge));
+    if (edge > kRawMaxEdge)
+      return fail(ErrorCode::unsupported, "an edge of " + std::to_string(edge) + " voxels is longer than the world's " +
+                                              std::to_string(kRawMaxEdge));
   }
   return {};
 }
@@ -42,7 +44,8 @@ Result<void> walk_rows(ByteView& bytes, size_t at, size_t step, Int3 size, const
 
 // material(a voxel's first byte) for each cell; 0 is none.
 template <class Material>
-Result<BrickMap> fill(ByteView& bytes, size_t at, size_t step, Int3 size, const BrickLimits& limits, const Material& material) {
+Result<BrickMap> fill(ByteView& bytes, size_t at, size_t step, Int3 size, const BrickLimits& limits,
+                      const Material& material) {
   BrickBudget budget(bytes.size() - at, limits);
   VolumeBuilder volume(budget);
   bool enough = true;
@@ -56,7 +59,9 @@ Result<BrickMap> fill(ByteView& bytes, size_t at, size_t step, Int3 size, const 
   return volume.take();
 }
 
-std::string edges_text(Int3 s) { return std::to_string(s.x) + " x " + std::to_string(s.y) + " x " + std::to_string(s.z); }
+std::string edges_text(Int3 s) {
+  return std::to_string(s.x) + " x " + std::to_string(s.y) + " x " + std::to_string(s.z);
+}
 
 // Three numbers, in whatever stands around and between them: "4 5 6", "(0.5,1.5,-2.5)".
 bool three_numbers(std::string_view text, double out[3]) {
@@ -108,18 +113,28 @@ std::string_view data_file_of(std::string_view header) {
 
 // A header of its own: the file that it names must lie beside it, so that a header from elsewhere cannot have other
 // files read.
-Result<Scene> read_detached(const std::filesystem::path& header_file, const ByteView& whole, std::span<const uint8_t> header, std::string_view name, const ReadOptions& options, const BrickLimits& limits) {
-  if (whole.size() > kMaxHeaderBytes) return fail(ErrorCode::unsupported, "expected a header of at most 1 MiB, for its voxels are in a file of their own");
-  if (name == "LIST" || name.starts_with("LIST ") || name.find('%') != std::string_view::npos) return fail(ErrorCode::unsupported, "voxels in several files are not read; expected one 'data file'");
-  if (name.size() > 255 || name.find('/') != std::string_view::npos || name.find('\\') != std::string_view::npos || name.find('\0') != std::string_view::npos || name == "." || name == "..")
-    return fail(ErrorCode::unsupported, "its voxels are in '" + std::string(name.substr(0, 255)) + "'; expected the name of a file in the header's own folder");
+Result<Scene> read_detached(const std::filesystem::path& header_file, const ByteView& whole,
+                            std::span<const uint8_t> header, std::string_view name, const ReadOptions& options,
+                            const BrickLimits& limits) {
+  if (whole.size() > kMaxHeaderBytes)
+    return fail(ErrorCode::unsupported,
+                "expected a header of at most 1 MiB, for its voxels are in a file of their own");
+  if (name == "LIST" || name.starts_with("LIST ") || name.find('%') != std::string_view::npos)
+    return fail(ErrorCode::unsupported, "voxels in several files are not read; expected one 'data file'");
+  if (name.size() > 255 || name.find('/') != std::string_view::npos || name.find('\\') != std::string_view::npos ||
+      name.find('\0') != std::string_view::npos || name == "." || name == "..")
+    return fail(ErrorCode::unsupported, "its voxels are in '" + std::string(name.substr(0, 255)) +
+                                            "'; expected the name of a file in the header's own folder");
   const auto file = header_file.parent_path() / std::string(name);
   std::error_code ignored;
-  if (std::filesystem::is_symlink(file, ignored)) return fail(ErrorCode::unsupported, "its voxels are in " + file.string() + ", which is a link; expected a file in the header's own folder");
+  if (std::filesystem::is_symlink(file, ignored))
+    return fail(ErrorCode::unsupported,
+                "its voxels are in " + file.string() + ", which is a link; expected a file in the header's own folder");
   options.note_access(file);
   auto data = LazyFile::open(file, kMaxRawBytes);
   if (!data) return fail(data.error().code, "its voxels in " + file.string() + ": " + data.error().message);
-  if (data->span().empty()) return fail(ErrorCode::malformed_input, "its voxels in " + file.string() + ": the file is empty");
+  if (data->span().empty())
+    return fail(ErrorCode::malformed_input, "its voxels in " + file.string() + ": the file is empty");
   ByteView window(*data, options.progress);
   return parse_nrrd(header, window, true, limits);
 }
@@ -128,21 +143,24 @@ Result<Scene> read_raw_with(const std::filesystem::path& file, const ReadOptions
   options.progress.say("read", -1);
   QRY_TRY_ASSIGN(auto bytes, LazyFile::open(file, kMaxRawBytes));
   ByteView window(bytes, options.progress);
-  if (options.raw_size != Int3{}) return named_after(file, parse_raw(window, options.raw_size, options.warnings, limits));
+  if (options.raw_size != Int3{})
+    return named_after(file, parse_raw(window, options.raw_size, options.warnings, limits));
   QRY_TRY_ASSIGN(const auto first, window.look(0, std::min(window.size(), kMaxHeaderBytes)));
   const std::vector<uint8_t> head(first.begin(), first.end());
   const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
   if (text.starts_with("NRRD000")) {
     const std::string_view data_file = data_file_of(text);
-    return named_after(file, data_file.empty() ? parse_nrrd(head, window, false, limits) : read_detached(file, window, head, data_file, options, limits));
+    return named_after(file, data_file.empty() ? parse_nrrd(head, window, false, limits)
+                                               : read_detached(file, window, head, data_file, options, limits));
   }
   auto header_file = file;
   header_file.replace_extension(".nhdr");
   options.note_access(header_file);
   std::error_code ignored;
   if (!std::filesystem::exists(header_file, ignored) || head.empty())
-    return fail(ErrorCode::invalid_argument, "a raw grid does not say how large it is: give its size as "
-        "WIDTHxHEIGHTxDEPTH (--raw-size), or put an .nhdr of the same name beside it");
+    return fail(ErrorCode::invalid_argument,
+                "a raw grid does not say how large it is: give its size as "
+                "WIDTHxHEIGHTxDEPTH (--raw-size), or put an .nhdr of the same name beside it");
   const auto header = read_file(header_file, kMaxHeaderBytes);
   if (!header) return fail(header.error().code, "its header " + header_file.string() + ": " + header.error().message);
   return named_after(file, parse_nrrd(*header, window, true, limits));
@@ -159,8 +177,10 @@ Result<Scene> parse_raw(ByteView& bytes, Int3 size, std::vector<std::string>* wa
   QRY_TRY(check_size(size));
   const uint64_t total = uint64_t(size.x) * uint64_t(size.y) * uint64_t(size.z);
   if (bytes.size() != total && bytes.size() != total * 4)
-    return fail(ErrorCode::malformed_input, at_byte(std::min<uint64_t>(bytes.size(), total * 4)) + "a grid of " + edges_text(size) + " voxels has " + std::to_string(total) + " bytes (materials) or " +
-                                                std::to_string(total * 4) + " (r, g, b, a), but the file has " + std::to_string(bytes.size()));
+    return fail(ErrorCode::malformed_input, at_byte(std::min<uint64_t>(bytes.size(), total * 4)) + "a grid of " +
+                                                edges_text(size) + " voxels has " + std::to_string(total) +
+                                                " bytes (materials) or " + std::to_string(total * 4) +
+                                                " (r, g, b, a), but the file has " + std::to_string(bytes.size()));
   Scene scene;
   Result<BrickMap> bricks;
   if (bytes.size() == total) {
@@ -176,7 +196,9 @@ Result<Scene> parse_raw(ByteView& bytes, Int3 size, std::vector<std::string>* wa
     QRY_TRY(colours.good());
     colours.finish(scene, warnings);
     bool changed = false;  // meanwhile: a colour that was not there before
-    bricks = fill(bytes, 0, 4, size, limits, [&](const uint8_t* p) { return p[3] ? colours.material(rgba_of(p[0], p[1], p[2], p[3]), &changed) : uint8_t(0); });
+    bricks = fill(bytes, 0, 4, size, limits, [&](const uint8_t* p) {
+      return p[3] ? colours.material(rgba_of(p[0], p[1], p[2], p[3]), &changed) : uint8_t(0);
+    });
     if (changed) return fail(ErrorCode::conflict, "it was changed while it was read");
   }
   QRY_TRY(bricks);
@@ -191,7 +213,9 @@ Result<Scene> parse_nrrd(std::span<const uint8_t> header, std::span<const uint8_
 
 Result<Scene> parse_nrrd(std::span<const uint8_t> header, ByteView& grid, bool detached, const BrickLimits& limits) {
   const std::string_view text(reinterpret_cast<const char*>(header.data()), header.size());
-  const auto bad = [](size_t at, const std::string& what) { return fail(ErrorCode::malformed_input, at_byte(at) + what); };
+  const auto bad = [](size_t at, const std::string& what) {
+    return fail(ErrorCode::malformed_input, at_byte(at) + what);
+  };
   if (text.substr(0, 7) != "NRRD000") return bad(0, "expected 'NRRD000', the beginning of an NRRD header");
   double sizes[3] = {0, 0, 0}, origin[3] = {0, 0, 0};
   bool has_origin = false, has_type = false, has_encoding = false;
@@ -200,7 +224,8 @@ Result<Scene> parse_nrrd(std::span<const uint8_t> header, ByteView& grid, bool d
   size_t at = 0;
   for (;;) {
     const size_t end = std::min(text.find('\n', at), text.size());
-    if (end == text.size() && !detached) return bad(at, "expected an empty line, the end of the NRRD header, but the data ends");
+    if (end == text.size() && !detached)
+      return bad(at, "expected an empty line, the end of the NRRD header, but the data ends");
     std::string_view line = text.substr(at, end - at);
     if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
     const size_t line_at = at;
@@ -214,19 +239,25 @@ Result<Scene> parse_nrrd(std::span<const uint8_t> header, ByteView& grid, bool d
       while (!value.empty() && value.front() == ' ') value.remove_prefix(1);
       if (key == "type") {
         has_type = value == "uint8" || value == "uchar" || value == "unsigned char" || value == "uint8_t";
-        if (!has_type) return fail(ErrorCode::unsupported, at_byte(line_at) + "expected type uint8; other types of NRRD are not read");
+        if (!has_type)
+          return fail(ErrorCode::unsupported,
+                      at_byte(line_at) + "expected type uint8; other types of NRRD are not read");
       } else if (key == "encoding") {
         has_encoding = value == "raw";
-        if (!has_encoding) return fail(ErrorCode::unsupported, at_byte(line_at) + "expected encoding raw; other encodings of NRRD are not read");
+        if (!has_encoding)
+          return fail(ErrorCode::unsupported,
+                      at_byte(line_at) + "expected encoding raw; other encodings of NRRD are not read");
       } else if (key == "dimension" && value != "3") {
         return fail(ErrorCode::unsupported, at_byte(line_at) + "expected dimension 3");
       } else if ((key == "byte skip" || key == "line skip") && value != "0") {
         return fail(ErrorCode::unsupported, at_byte(line_at) + "skips are not read");
       } else if (key == "sizes") {
-        if (!three_numbers(value, sizes) || std::any_of(sizes, sizes + 3, [](double s) { return !(s >= 1 && s <= kRawMaxEdge) || s != std::floor(s); }))
+        if (!three_numbers(value, sizes) ||
+            std::any_of(sizes, sizes + 3, [](double s) { return !(s >= 1 && s <= kRawMaxEdge) || s != std::floor(s); }))
           return bad(line_at, "expected three whole numbers from 1 to " + std::to_string(kRawMaxEdge) + " as sizes");
       } else if (key == "space origin") {
-        has_origin = three_numbers(value, origin) && std::all_of(origin, origin + 3, [](double o) { return std::abs(o) <= kMaxOrigin; });
+        has_origin = three_numbers(value, origin) &&
+                     std::all_of(origin, origin + 3, [](double o) { return std::abs(o) <= kMaxOrigin; });
         if (!has_origin) return bad(line_at, "expected three numbers within 2^24 as the origin");
       } else if (key == "quarry_voxel_size" || key == "quarry_origin") {
         units.metadata[std::string(key.substr(std::string_view("quarry_").size()))] = value;
@@ -236,11 +267,14 @@ Result<Scene> parse_nrrd(std::span<const uint8_t> header, ByteView& grid, bool d
     }
     if (over || end == text.size()) break;
   }
-  if (!has_type || !has_encoding || sizes[0] == 0) return bad(at, "expected the fields type, encoding and sizes in the NRRD header");
+  if (!has_type || !has_encoding || sizes[0] == 0)
+    return bad(at, "expected the fields type, encoding and sizes in the NRRD header");
   const size_t begin = detached ? 0 : at;
   const Int3 size{int32_t(sizes[0]), int32_t(sizes[1]), int32_t(sizes[2])};
   const uint64_t total = uint64_t(size.x) * uint64_t(size.y) * uint64_t(size.z);
-  if (grid.size() - begin != total) return bad(begin, "expected " + std::to_string(total) + " bytes for " + edges_text(size) + " voxels, found " + std::to_string(grid.size() - begin));
+  if (grid.size() - begin != total)
+    return bad(begin, "expected " + std::to_string(total) + " bytes for " + edges_text(size) + " voxels, found " +
+                          std::to_string(grid.size() - begin));
   QRY_TRY_ASSIGN(auto bricks, fill(grid, begin, 1, size, limits, [](const uint8_t* p) { return *p; }));
   Scene scene;
   scene.palette = palette;
@@ -252,10 +286,14 @@ Result<Scene> parse_nrrd(std::span<const uint8_t> header, ByteView& grid, bool d
   return scene;
 }
 
-Result<Scene> read_raw(const std::filesystem::path& file, const ReadOptions& options) { return read_raw_with(file, options, {options.budget, nullptr}); }
+Result<Scene> read_raw(const std::filesystem::path& file, const ReadOptions& options) {
+  return read_raw_with(file, options, {options.budget, nullptr});
+}
 
-Result<RegionsDone> read_raw_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) {
-  return read_with_spilling(options, sink, [&](const BrickLimits& limits) { return read_raw_with(file, options, limits); });
+Result<RegionsDone> read_raw_regions(const std::filesystem::path& file, const ReadOptions& options,
+                                     const RegionSink& sink) {
+  return read_with_spilling(options, sink,
+                            [&](const BrickLimits& limits) { return read_raw_with(file, options, limits); });
 }
 
 constinit const Format kRawFormat{

@@ -31,7 +31,8 @@ Result<Scene> parse_nrrd(std::span<const uint8_t> header, ByteView& grid, bool d
 // By ReadOptions::raw_size if it is set; else by the header in front of the bytes, or in the .nhdr of the same stem. A
 // header of its own (.nhdr) is read with the one data file that it names, in its own folder.
 Result<Scene> read_raw(const std::filesystem::path& file, const ReadOptions& options);
-Result<RegionsDone> read_raw_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink);
+Result<RegionsDone> read_raw_regions(const std::filesystem::path& file, const ReadOptions& options,
+                                     const RegionSink& sink);
 
 // The row of the table of formats.
 extern const Format kRawFormat;

@@ -10,24 +10,26 @@
 #include <cstdio>
 #include <optional>
 
+#include "voxel/foreign/pipe/voxel_stream.hpp"
+#include "voxel/foreign/process.hpp"
+#include "voxel/io/files/atomic_file.hpp"
 #include "voxel/io/files/bytes.hpp"
 #include "voxel/io/streams/volume_builder.hpp"
-#include "voxel/foreign/pipe/voxel_stream.hpp"
-#include "voxel/io/files/atomic_file.hpp"
-#include "voxel/foreign/process.hpp"
 
 namespace quarry::io {
 
 #if defined(QRY_OPENVDB)
 constexpr const char* kVdbAbsent = nullptr;
 #else
-constexpr const char* kVdbAbsent = "this build has no OpenVDB; install libopenvdb-dev, libnanovdb-dev and libboost-dev and configure again";
+constexpr const char* kVdbAbsent =
+    "this build has no OpenVDB; install libopenvdb-dev, libnanovdb-dev and libboost-dev and configure again";
 #endif
 
 namespace {
 namespace fs = std::filesystem;
 
-constexpr ReaderProgram kProgram{"quarry-vdb", "QUARRY_VDB", "the volume reader", "reads and writes volumes", "the volume library", "volume", uint64_t(44) << 20};
+constexpr ReaderProgram kProgram{"quarry-vdb",         "QUARRY_VDB", "the volume reader", "reads and writes volumes",
+                                 "the volume library", "volume",     uint64_t(44) << 20};
 constexpr uint8_t kPlain = 1;  // the material of grids without colours
 
 std::string number(double v) {
@@ -73,13 +75,17 @@ bool read_materials(const std::string& text, Palette* palette) {
     double v[5] = {};
     int used = 0;
     const std::string line = text.substr(at, end - at);
-    if (std::sscanf(line.c_str(), "%u %u %u %u %u %lf %lf %lf %lf %lf%n", &i, &r, &g, &b, &a, &v[0], &v[1], &v[2], &v[3], &v[4], &used) != 10 || i == 0 || i > 255 ||
-        std::max({r, g, b, a}) > 255 || !std::all_of(v, v + 5, [](double x) { return std::isfinite(x) && x >= 0 && x <= 1e6; }))
+    if (std::sscanf(line.c_str(), "%u %u %u %u %u %lf %lf %lf %lf %lf%n", &i, &r, &g, &b, &a, &v[0], &v[1], &v[2],
+                    &v[3], &v[4], &used) != 10 ||
+        i == 0 || i > 255 || std::max({r, g, b, a}) > 255 ||
+        !std::all_of(v, v + 5, [](double x) { return std::isfinite(x) && x >= 0 && x <= 1e6; }))
       return false;
-    palette->materials[i] = {uint8_t(r), uint8_t(g), uint8_t(b), uint8_t(a), float(v[0]), float(v[1]), float(v[2]), float(v[3]), float(v[4])};
+    palette->materials[i] = {uint8_t(r),  uint8_t(g),  uint8_t(b),  uint8_t(a), float(v[0]),
+                             float(v[1]), float(v[2]), float(v[3]), float(v[4])};
     std::string& name = palette->names[i] = size_t(used) + 1 < line.size() ? line.substr(size_t(used) + 1) : "";
     for (size_t c = 0; (c = name.find('%', c)) != std::string::npos; ++c)
-      if (const std::string code = name.substr(c, 3); code == "%3b" || code == "%25") name.replace(c, 3, 1, code == "%3b" ? ';' : '%');
+      if (const std::string code = name.substr(c, 3); code == "%3b" || code == "%25")
+        name.replace(c, 3, 1, code == "%3b" ? ';' : '%');
     at = end + 1;
   }
   return true;
@@ -90,11 +96,16 @@ struct ReadGrid {
   BrickMap bricks;
 };
 
-const char* kind_name(uint32_t kind) { return kind == GridRecord::level_set ? "level set" : kind == GridRecord::fog ? "fog volume" : "mask"; }
+const char* kind_name(uint32_t kind) {
+  return kind == GridRecord::level_set ? "level set" : kind == GridRecord::fog ? "fog volume" : "mask";
+}
 
 // Each grid's cell (0,0,0) in cells of the first grid.
 Int3 place_of(const GridRecord& grid, const GridRecord& first) {
-  const auto along = [&](int i) { return int32_t(std::clamp(std::round((grid.origin[i] - first.origin[i]) / first.voxel_size[i]), -double(1 << 24), double(1 << 24))); };
+  const auto along = [&](int i) {
+    return int32_t(std::clamp(std::round((grid.origin[i] - first.origin[i]) / first.voxel_size[i]), -double(1 << 24),
+                              double(1 << 24)));
+  };
   return {along(0), along(1), along(2)};
 }
 
@@ -109,8 +120,9 @@ Result<Int3> shift_into_world(const Box3& box) {
   for (int i = 0; i < 3; ++i) {
     if (min[i] >= low[i] && max[i] <= high[i]) continue;
     if (max[i] - min[i] > high[i] - low[i])
-      return fail(ErrorCode::out_of_bounds, "its voxels span " + std::to_string(max[i] - min[i] + 1) + " along " + "xyz"[i] + ", and a world has " +
-                                                std::to_string(high[i] - low[i] + 1) + "; resample it coarser");
+      return fail(ErrorCode::out_of_bounds, "its voxels span " + std::to_string(max[i] - min[i] + 1) + " along " +
+                                                "xyz"[i] + ", and a world has " + std::to_string(high[i] - low[i] + 1) +
+                                                "; resample it coarser");
     *out[i] = int32_t(-(min[i] + (max[i] - min[i] + 1) / 2));
   }
   return shift;
@@ -143,20 +155,26 @@ Result<Scene> read_vdb(const fs::path& file, const ReadOptions& options) {
   };
   count.brick = [&](Int3, const BrickMask&, std::span<const uint8_t> values) -> Result<void> {
     if (value_bytes == 4)
-      for (size_t i = 0; i < values.size(); i += 4) colors.count(rgba_of(values[i], values[i + 1], values[i + 2], values[i + 3]));
+      for (size_t i = 0; i < values.size(); i += 4)
+        colors.count(rgba_of(values[i], values[i + 1], values[i + 2], values[i + 3]));
     return colors.good();
   };
   std::vector<std::string> warnings;
   // What the program says that came to the limit that the budget left it, the budget says.
   const auto stopped = [&](const Error& e) {
-    const bool by_budget = options.budget && answer.memory_limit_bytes < options.memory_limit_bytes && e.code == ErrorCode::out_of_memory;
-    return by_budget ? options.budget->used_up("reading it, in a process of its own for which " + memory_text(answer.memory_limit_bytes) + " are left,") : e;
+    const bool by_budget =
+        options.budget && answer.memory_limit_bytes < options.memory_limit_bytes && e.code == ErrorCode::out_of_memory;
+    return by_budget ? options.budget->used_up("reading it, in a process of its own for which " +
+                                               memory_text(answer.memory_limit_bytes) + " are left,")
+                     : e;
   };
-  if (auto parsed = parse_voxel_stream(answer.stream, kProgram.role, count, &warnings); !parsed && !answer.end) return tl::unexpected(stopped(parsed.error()));
+  if (auto parsed = parse_voxel_stream(answer.stream, kProgram.role, count, &warnings); !parsed && !answer.end)
+    return tl::unexpected(stopped(parsed.error()));
   else if (!parsed) return tl::unexpected(answer.end ? *answer.end : parsed.error());
   if (options.progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
   for (std::string& w : warnings) add_warning(options.warnings, std::move(w));
-  if (own_materials && !read_materials(sent_materials, &scene.palette)) return fail(ErrorCode::malformed_input, "its metadata 'quarry_materials' is not what Quarry writes");
+  if (own_materials && !read_materials(sent_materials, &scene.palette))
+    return fail(ErrorCode::malformed_input, "its metadata 'quarry_materials' is not what Quarry writes");
   if (any_color) colors.finish(scene, options.warnings);
   else if (!own_materials) scene.palette = Palette::standard();
 
@@ -174,7 +192,9 @@ Result<Scene> read_vdb(const fs::path& file, const ReadOptions& options) {
     for (uint32_t octant = 0; octant < 8; ++octant)
       for (uint64_t word = mask[octant]; word; word &= word - 1, ++n) {
         const uint8_t* value = values.data() + n * bytes;
-        const uint8_t material = bytes == 0 ? kPlain : bytes == 1 ? std::max<uint8_t>(value[0], 1) : colors.material(rgba_of(value[0], value[1], value[2], value[3]));
+        const uint8_t material = bytes == 0   ? kPlain
+                                 : bytes == 1 ? std::max<uint8_t>(value[0], 1)
+                                              : colors.material(rgba_of(value[0], value[1], value[2], value[3]));
         brick.materials[octant * 64 + uint32_t(std::countr_zero(word))] = material;
       }
     if (!budget.take(1)) return tl::unexpected(budget.error(""));
@@ -188,9 +208,12 @@ Result<Scene> read_vdb(const fs::path& file, const ReadOptions& options) {
   Box3 box;
   for (ReadGrid& grid : grids) {
     const GridRecord& r = grid.head.record;
-    scene.metadata["vdb.grids"] += grid.head.name + ": " + kind_name(r.kind) + ", " + grid.head.type + ", " + std::to_string(r.active_voxels) + " active voxels, voxel size " + number(r.voxel_size[0]) + "\n";
+    scene.metadata["vdb.grids"] += grid.head.name + ": " + kind_name(r.kind) + ", " + grid.head.type + ", " +
+                                   std::to_string(r.active_voxels) + " active voxels, voxel size " +
+                                   number(r.voxel_size[0]) + "\n";
     if (std::abs(r.voxel_size[0] - grids[0].head.record.voxel_size[0]) > 1e-6 * r.voxel_size[0])
-      add_warning(options.warnings, "grid '" + grid.head.name + "' has voxels of another size than '" + grids[0].head.name + "'; its cells are taken one to one");
+      add_warning(options.warnings, "grid '" + grid.head.name + "' has voxels of another size than '" +
+                                        grids[0].head.name + "'; its cells are taken one to one");
     Instance instance;
     instance.volume = uint32_t(scene.volumes.size());
     instance.name = grid.head.name;
@@ -200,7 +223,8 @@ Result<Scene> read_vdb(const fs::path& file, const ReadOptions& options) {
     const Box3 own = grid.bricks.bounds();
     if (!own.empty()) {
       const Int3 a = turned(own.min, z_up) + instance.offset, b = turned(own.max, z_up) + instance.offset;
-      box = united(box, {{std::min(a.x, b.x), std::min(a.y, b.y), std::min(a.z, b.z)}, {std::max(a.x, b.x), std::max(a.y, b.y), std::max(a.z, b.z)}});
+      box = united(box, {{std::min(a.x, b.x), std::min(a.y, b.y), std::min(a.z, b.z)},
+                         {std::max(a.x, b.x), std::max(a.y, b.y), std::max(a.z, b.z)}});
     }
     scene.instances.push_back(std::move(instance));
     scene.volumes.push_back({grid.head.name, std::move(grid.bricks), {}});
@@ -208,10 +232,13 @@ Result<Scene> read_vdb(const fs::path& file, const ReadOptions& options) {
   if (box.empty()) return fail(ErrorCode::malformed_input, "its grids have no voxel inside");
   QRY_TRY_ASSIGN(const auto shift, shift_into_world(box));
   for (Instance& instance : scene.instances) instance.offset = instance.offset + shift;
-  if (shift != Int3{}) scene.metadata["vdb.shift"] = std::to_string(shift.x) + " " + std::to_string(shift.y) + " " + std::to_string(shift.z);
+  if (shift != Int3{})
+    scene.metadata["vdb.shift"] =
+        std::to_string(shift.x) + " " + std::to_string(shift.y) + " " + std::to_string(shift.z);
   const GridRecord& first = grids[0].head.record;
   scene.metadata["voxel_size"] = number(first.voxel_size[0]);
-  scene.metadata["vdb.origin"] = number(first.origin[0]) + " " + number(first.origin[1]) + " " + number(first.origin[2]);
+  scene.metadata["vdb.origin"] =
+      number(first.origin[0]) + " " + number(first.origin[1]) + " " + number(first.origin[2]);
   return scene;
 }
 
@@ -219,7 +246,8 @@ Result<void> write_vdb(const Scene& scene, const Destination& to, const Progress
   if (kVdbAbsent) return fail(ErrorCode::unsupported, kVdbAbsent);
   progress.say("flatten", -1);
   QRY_TRY_ASSIGN(const auto bricks, flatten(scene, true));
-  if (bricks.empty()) return fail(ErrorCode::invalid_argument, "the scene has no visible voxel, so there is no grid to write");
+  if (bricks.empty())
+    return fail(ErrorCode::invalid_argument, "the scene has no visible voxel, so there is no grid to write");
   QRY_TRY_ASSIGN(auto out, AtomicFile::create(to));
 
   // The stream is made while it is sent: `pending` holds the piece on its way.
@@ -237,7 +265,8 @@ Result<void> write_vdb(const Scene& scene, const Destination& to, const Progress
   const double size = metadata_number(scene, "voxel_size", 0, 1);
   for (size_t i = 0; i < 3; ++i) {
     head.record.voxel_size[i] = size > 0 ? size : 1;
-    head.record.origin[i] = metadata_number(scene, "vdb.origin", i, 0) - metadata_number(scene, "vdb.shift", i, 0) * head.record.voxel_size[i];
+    head.record.origin[i] = metadata_number(scene, "vdb.origin", i, 0) -
+                            metadata_number(scene, "vdb.shift", i, 0) * head.record.voxel_size[i];
   }
   stream.grid(head);
   const auto list = bricks.bricks();
@@ -255,7 +284,8 @@ Result<void> write_vdb(const Scene& scene, const Destination& to, const Progress
       const auto& [at, brick] = *next;
       size_t n = 0;
       for (uint32_t octant = 0; octant < 8; ++octant)
-        for (uint64_t word = brick.mask[octant]; word; word &= word - 1) values[n++] = brick.materials[octant * 64 + uint32_t(std::countr_zero(word))];
+        for (uint64_t word = brick.mask[octant]; word; word &= word - 1)
+          values[n++] = brick.materials[octant * 64 + uint32_t(std::countr_zero(word))];
       stream.brick(at, brick.mask, {values.data(), n});
       ++next;
       if (++done % 4096 == 0) progress.say("write", double(done) / double(list.size()));
@@ -269,21 +299,27 @@ Result<void> write_vdb(const Scene& scene, const Destination& to, const Progress
   limits.time_limit_s = 0;
   limits.progress = progress;
   std::string extension = to.file.extension().string();
-  std::transform(extension.begin(), extension.end(), extension.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; });
-  QRY_TRY_ASSIGN(const auto answer, run_reader(kProgram, {"--", extension == ".nvdb" ? "write-nano" : "write", fs::absolute(out.temporary()).string()}, limits, source));
+  std::transform(extension.begin(), extension.end(), extension.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; });
+  QRY_TRY_ASSIGN(const auto answer, run_reader(kProgram,
+                                               {"--", extension == ".nvdb" ? "write-nano" : "write",
+                                                fs::absolute(out.temporary()).string()},
+                                               limits, source));
   uint64_t bytes = 0;
   VoxelStreamEvents events;
   events.metadata = [&](const std::string& key, const std::string& text) {
     if (key == kWrittenBytes) std::from_chars(text.data(), text.data() + text.size(), bytes);
   };
-  if (auto parsed = parse_voxel_stream(answer.stream, kProgram.role, events, nullptr); !parsed) return tl::unexpected(answer.end ? *answer.end : parsed.error());
+  if (auto parsed = parse_voxel_stream(answer.stream, kProgram.role, events, nullptr); !parsed)
+    return tl::unexpected(answer.end ? *answer.end : parsed.error());
   out.written_by_name(bytes);
   return out.commit();
 }
 
 namespace {
 // Written: measured on a surface of 56,000 bricks.
-constexpr FormatCost kVdbCost{.memory_per_byte = 20, .bricks_per_byte = 1 / 500.0, .work_per_byte = 0.1, .memory_per_written_brick = 11500};
+constexpr FormatCost kVdbCost{
+    .memory_per_byte = 20, .bricks_per_byte = 1 / 500.0, .work_per_byte = 0.1, .memory_per_written_brick = 11500};
 }  // namespace
 
 constinit const Format kVdbFormat{

@@ -9,12 +9,12 @@
 #include <string>
 #include <vector>
 
+#include "base/control_characters.hpp"
+#include "voxel/io/files/atomic_file.hpp"
 #include "voxel/io/files/bytes.hpp"
 #include "voxel/io/files/names.hpp"
-#include "voxel/io/streams/format.hpp"
-#include "base/control_characters.hpp"
 #include "voxel/io/quarry/visible_regions.hpp"
-#include "voxel/io/files/atomic_file.hpp"
+#include "voxel/io/streams/format.hpp"
 #include "voxel/worlds/source_units.hpp"
 
 namespace quarry::io {
@@ -24,13 +24,20 @@ namespace fs = std::filesystem;
 constexpr uint64_t kMaxGridBytes = uint64_t(1) << 36;
 constexpr std::string_view kHeaderMark = "NRRD0004\n# Quarry\n";
 
-Error no_grid() { return {ErrorCode::invalid_argument, "the scene has no visible voxel, so there is no grid to write"}; }
-
-Error too_large(const std::string& edges) {
-  return {ErrorCode::unsupported, "a grid of " + edges + " voxels would take more than 64 GiB; crop the scene, make it coarser, or write a sparse format (.quarry)"};
+Error no_grid() {
+  return {ErrorCode::invalid_argument, "the scene has no visible voxel, so there is no grid to write"};
 }
 
-std::string edges_text(Int3 e, const char* between) { return std::to_string(e.x) + between + std::to_string(e.y) + between + std::to_string(e.z); }
+Error too_large(const std::string& edges) {
+  return {
+      ErrorCode::unsupported,
+      "a grid of " + edges +
+          " voxels would take more than 64 GiB; crop the scene, make it coarser, or write a sparse format (.quarry)"};
+}
+
+std::string edges_text(Int3 e, const char* between) {
+  return std::to_string(e.x) + between + std::to_string(e.y) + between + std::to_string(e.z);
+}
 
 // Pairs of value and count.
 class Runs {
@@ -81,7 +88,8 @@ Result<void> write_binvox_regions(const VisibleRegions& voxels, const Destinatio
   if (box.empty()) return tl::unexpected(no_grid());
   const Int3 size = box.max - box.min + Int3{1, 1, 1};
   const auto edge = uint64_t(std::max({size.x, size.y, size.z}));
-  if (edge * edge * edge / 255 * 2 > kMaxGridBytes) return tl::unexpected(too_large(edges_text({int32_t(edge), int32_t(edge), int32_t(edge)}, " x ")));
+  if (edge * edge * edge / 255 * 2 > kMaxGridBytes)
+    return tl::unexpected(too_large(edges_text({int32_t(edge), int32_t(edge), int32_t(edge)}, " x ")));
   QRY_TRY_ASSIGN(auto out, AtomicFile::create(to));
   const std::string e = std::to_string(edge);
   // The format's own units: those of the scene's source where they are known, else voxels.
@@ -89,7 +97,8 @@ Result<void> write_binvox_regions(const VisibleRegions& voxels, const Destinatio
   SourceUnits corner = units;
   const int32_t low[3] = {box.min.x, box.min.y, box.min.z};
   for (size_t k = 0; k < 3; ++k) corner.origin[k] += low[k] * units.voxel_size;
-  out.put("#binvox 1\ndim " + e + " " + e + " " + e + "\ntranslate " + origin_text(corner) + "\nscale " + shortest_text(double(edge) * units.voxel_size) + "\ndata\n");
+  out.put("#binvox 1\ndim " + e + " " + e + " " + e + "\ntranslate " + origin_text(corner) + "\nscale " +
+          shortest_text(double(edge) * units.voxel_size) + "\ndata\n");
 
   Runs runs(out);
   uint64_t done = 0;  // voxels, of which y counts fastest, then z, then x
@@ -112,7 +121,8 @@ Result<void> write_binvox_regions(const VisibleRegions& voxels, const Destinatio
           for (uint32_t octant = uint32_t(dx) >> 2; octant < 8; octant += 2)
             for (uint64_t left = brick.mask[octant] & 0x1111111111111111u << (dx & 3); left; left &= left - 1) {
               const Int3 v = voxel_from_index(octant * 64 + uint32_t(std::countr_zero(left)));
-              slice.push_back((uint64_t(x) * edge + uint64_t(int64_t(at.z) * 8 + v.z - box.min.z)) * edge + uint64_t(int64_t(at.y) * 8 + v.y - box.min.y));
+              slice.push_back((uint64_t(x) * edge + uint64_t(int64_t(at.z) * 8 + v.z - box.min.z)) * edge +
+                              uint64_t(int64_t(at.y) * 8 + v.y - box.min.y));
             }
         }
         std::sort(slice.begin(), slice.end());
@@ -142,27 +152,36 @@ Result<void> write_raw_regions(const VisibleRegions& voxels, const Destination& 
 
   const fs::path& file = to.file;
   std::string extension = file.extension().string();
-  std::transform(extension.begin(), extension.end(), extension.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; });
+  std::transform(extension.begin(), extension.end(), extension.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; });
   const bool attached = extension == ".nrrd";
   const fs::path header_file = sidecar_of(file);
   std::error_code ignored;
   // NRRD has no way to write such a name in its line.
   if (!attached && std::ranges::any_of(file.filename().string(), is_control))
-    return fail(ErrorCode::invalid_argument, "its header cannot name a file with a line end or another control "
-        "character in its name; choose another name, or write .nrrd");
+    return fail(ErrorCode::invalid_argument,
+                "its header cannot name a file with a line end or another control "
+                "character in its name; choose another name, or write .nrrd");
   if (!attached && to.replace && fs::is_regular_file(header_file, ignored)) {
     const auto head = read_file_head(header_file, kHeaderMark.size());
     if (!head || !std::equal(head->begin(), head->end(), kHeaderMark.begin(), kHeaderMark.end()))
-      return fail(ErrorCode::conflict, "its header belongs into " + header_file.string() + ", which is there and is not of Quarry's making; choose another name");
+      return fail(ErrorCode::conflict, "its header belongs into " + header_file.string() +
+                                           ", which is there and is not of Quarry's making; choose another name");
   }
   // The origin is the middle of the first voxel, as NRRD counts.
   const auto middle = [](int32_t v) { return std::to_string(v) + ".5"; };
-  const auto centre = [&](int32_t v) { return v >= 0 ? middle(v) : v == -1 ? std::string("-0.5") : "-" + middle(-1 - v); };
-  std::string header = std::string(kHeaderMark) + "content: palette indices, 0 is empty; y is up\ntype: uint8\ndimension: 3\nsizes: " + edges_text(size, " ") +
-                       "\nspace dimension: 3\nspace directions: (1,0,0) (0,1,0) (0,0,1)\nspace origin: (" + centre(box.min.x) + "," + centre(box.min.y) + "," + centre(box.min.z) +
-                       ")\nkinds: domain domain domain\nencoding: raw\n";
+  const auto centre = [&](int32_t v) {
+    return v >= 0 ? middle(v) : v == -1 ? std::string("-0.5") : "-" + middle(-1 - v);
+  };
+  std::string header =
+      std::string(kHeaderMark) +
+      "content: palette indices, 0 is empty; y is up\ntype: uint8\ndimension: 3\nsizes: " + edges_text(size, " ") +
+      "\nspace dimension: 3\nspace directions: (1,0,0) (0,1,0) (0,0,1)\nspace origin: (" + centre(box.min.x) + "," +
+      centre(box.min.y) + "," + centre(box.min.z) + ")\nkinds: domain domain domain\nencoding: raw\n";
   if (!attached) header += "data file: " + file.filename().string() + "\n";
-  if (const auto units = source_units(scene)) header += "quarry_voxel_size:=" + shortest_text(units->voxel_size) + "\nquarry_origin:=" + origin_text(*units) + "\n";
+  if (const auto units = source_units(scene))
+    header +=
+        "quarry_voxel_size:=" + shortest_text(units->voxel_size) + "\nquarry_origin:=" + origin_text(*units) + "\n";
   header += "quarry_palette:=" + palette_text(scene.palette) + "\n";
 
   QRY_TRY_ASSIGN(auto out, AtomicFile::create(to));
@@ -171,7 +190,9 @@ Result<void> write_raw_regions(const VisibleRegions& voxels, const Destination& 
     out.put(header + "\n");
   } else {
     auto made = AtomicFile::create(to.with(header_file));
-    if (!made) return fail(made.error().code, header_file.filename().string() + ", which belongs to it: " + made.error().message);
+    if (!made)
+      return fail(made.error().code,
+                  header_file.filename().string() + ", which belongs to it: " + made.error().message);
     sidecar.emplace(std::move(*made));
     sidecar->put(header);
   }
@@ -195,7 +216,8 @@ Result<void> write_raw_regions(const VisibleRegions& voxels, const Destination& 
           for (uint64_t left = brick.mask[octant] & uint64_t(0xffff) << (z & 3) * 16; left; left &= left - 1) {
             const uint32_t i = octant * 64 + uint32_t(std::countr_zero(left));
             const Int3 v = voxel_from_index(i);
-            slice[uint64_t(at.y * 8 + v.y - box.min.y) * row + uint64_t(at.x * 8 + v.x - box.min.x)] = brick.materials[i];
+            slice[uint64_t(at.y * 8 + v.y - box.min.y) * row + uint64_t(at.x * 8 + v.x - box.min.x)] =
+                brick.materials[i];
           }
       }
       out.put(slice);

@@ -5,9 +5,9 @@
 
 #include <filesystem>
 
+#include "base/progress.hpp"
 #include "base/result.hpp"
 #include "voxel/io/files/atomic_file.hpp"
-#include "base/progress.hpp"
 #include "voxel/worlds/scene.hpp"
 
 namespace quarry::io {

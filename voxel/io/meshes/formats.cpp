@@ -7,13 +7,13 @@
 #include <string_view>
 #include <thread>
 
+#include "voxel/foreign/mesh_client.hpp"
 #include "voxel/io/files/bytes.hpp"
-#include "voxel/io/streams/format.hpp"
 #include "voxel/io/meshes/write.hpp"
 #include "voxel/io/points/cloud.hpp"
-#include "voxel/foreign/mesh_client.hpp"
-#include "voxel/voxelize/triangles.hpp"
+#include "voxel/io/streams/format.hpp"
 #include "voxel/voxelize/regions.hpp"
+#include "voxel/voxelize/triangles.hpp"
 
 namespace quarry::io {
 namespace {
@@ -52,7 +52,8 @@ Result<Scene> read(const std::filesystem::path& file, const ReadOptions& options
   return scene;
 }
 
-Result<RegionsDone> read_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) {
+Result<RegionsDone> read_regions(const std::filesystem::path& file, const ReadOptions& options,
+                                 const RegionSink& sink) {
   options.progress.say("read mesh", -1);
   QRY_TRY_ASSIGN(const auto mesh, read_mesh(file, options));
   RegionSink with_source = sink;
@@ -70,9 +71,12 @@ bool is_point_cloud(const std::filesystem::path& file) {
   const auto head = read_file_head(file, kHeaderBytes);
   return head && ply_is_points(*head);
 }
-Result<Scene> read_ply(const std::filesystem::path& file, const ReadOptions& options) { return is_point_cloud(file) ? read_ply_points(file, options) : read(file, options); }
+Result<Scene> read_ply(const std::filesystem::path& file, const ReadOptions& options) {
+  return is_point_cloud(file) ? read_ply_points(file, options) : read(file, options);
+}
 
-Result<RegionsDone> read_ply_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) {
+Result<RegionsDone> read_ply_regions(const std::filesystem::path& file, const ReadOptions& options,
+                                     const RegionSink& sink) {
   return is_point_cloud(file) ? read_ply_points_regions(file, options, sink) : read_regions(file, options, sink);
 }
 

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "voxel/io/meshes/write.hpp"
-#include "voxel/io/meshes/surface_source.hpp"
 #include "voxel/io/files/atomic_file.hpp"
+#include "voxel/io/meshes/surface_source.hpp"
+#include "voxel/io/meshes/write.hpp"
 #include "voxel/worlds/source_units.hpp"
 
 namespace quarry::io {
@@ -27,7 +27,9 @@ std::string json_text(std::string_view s) {
     } else {
       // Whole UTF-8 sequences go through; names that are none must not spoil the document.
       const size_t more = c >= 0xf0 && c < 0xf5 ? 3 : c >= 0xe0 && c < 0xf0 ? 2 : c >= 0xc2 && c < 0xe0 ? 1 : 0;
-      const bool whole = more > 0 && i + more < s.size() && std::all_of(s.begin() + int64_t(i) + 1, s.begin() + int64_t(i + more) + 1, [](char d) { return (uint8_t(d) & 0xc0) == 0x80; });
+      const bool whole = more > 0 && i + more < s.size() &&
+                         std::all_of(s.begin() + int64_t(i) + 1, s.begin() + int64_t(i + more) + 1,
+                                     [](char d) { return (uint8_t(d) & 0xc0) == 0x80; });
       if (whole) out += s.substr(i, more + 1), i += more;
       else out += '?';
     }
@@ -48,8 +50,10 @@ struct Extensions {
 std::string material_json(const Palette& palette, uint8_t index, Extensions& used) {
   const Material& m = palette.materials[index];
   const auto c = linear_color(m);
-  std::string out = "{\"name\":" + json_text(material_name(palette, index)) + ",\"pbrMetallicRoughness\":{\"baseColorFactor\":" +
-                    json_numbers({c[0], c[1], c[2], 1 - m.transparency}) + ",\"metallicFactor\":" + number_text(m.metalness) + ",\"roughnessFactor\":" + number_text(m.roughness) + "}";
+  std::string out =
+      "{\"name\":" + json_text(material_name(palette, index)) +
+      ",\"pbrMetallicRoughness\":{\"baseColorFactor\":" + json_numbers({c[0], c[1], c[2], 1 - m.transparency}) +
+      ",\"metallicFactor\":" + number_text(m.metalness) + ",\"roughnessFactor\":" + number_text(m.roughness) + "}";
   std::string extensions;
   if (m.emission > 0) {
     const float below_one = std::min(m.emission, 1.0f);
@@ -71,7 +75,7 @@ std::string material_json(const Palette& palette, uint8_t index, Extensions& use
 // Where one part's vertices and indices lie, as accessors see them.
 struct Primitive {
   uint64_t position_bytes = 0, index_bytes = 0;  // then padded to 4
-  bool wide = false;  // indices of 32 bits
+  bool wide = false;                             // indices of 32 bits
   uint64_t bytes() const { return (position_bytes + index_bytes + 3) & ~uint64_t(3); }
 };
 
@@ -117,7 +121,8 @@ class DataSink {
   char last_ = 0;
 };
 
-Result<void> put_primitive(const SurfaceSource& surface, size_t part, const Primitive& primitive, const VertexNumbers& numbers, DataSink& out) {
+Result<void> put_primitive(const SurfaceSource& surface, size_t part, const Primitive& primitive,
+                           const VertexNumbers& numbers, DataSink& out) {
   QRY_TRY(numbers.positions(surface, [&](Int3 p) {
     const float xyz[3] = {float(p.x), float(p.y), float(p.z)};
     out.put(xyz, sizeof xyz);
@@ -135,9 +140,11 @@ Result<void> put_primitive(const SurfaceSource& surface, size_t part, const Prim
   return listed;
 }
 
-Result<void> write_gltf_surface(const Scene& scene, const SurfaceSource& surface, const Destination& to, const Progress& progress) {
+Result<void> write_gltf_surface(const Scene& scene, const SurfaceSource& surface, const Destination& to,
+                                const Progress& progress) {
   std::string extension = to.file.extension().string();
-  std::transform(extension.begin(), extension.end(), extension.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; });
+  std::transform(extension.begin(), extension.end(), extension.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; });
   const bool binary = extension == ".glb";
   const auto parts = surface.parts();
 
@@ -152,18 +159,27 @@ Result<void> write_gltf_surface(const Scene& scene, const SurfaceSource& surface
     primitives.push_back(primitive_of(numbers.count(), parts[i].indices));
     const Primitive& p = primitives.back();
     const Box3& box = parts[i].bounds;
-    const std::string comma = i ? "," : "", position_view = std::to_string(2 * i), index_view = std::to_string(2 * i + 1);
+    const std::string comma = i ? "," : "", position_view = std::to_string(2 * i),
+                      index_view = std::to_string(2 * i + 1);
     materials += comma;
     materials += material_json(scene.palette, parts[i].material, extensions);
-    primitive_list += comma + "{\"attributes\":{\"POSITION\":" + position_view + "},\"indices\":" + index_view + ",\"material\":" + std::to_string(i) + "}";
-    views += comma + "{\"buffer\":0,\"byteOffset\":" + std::to_string(bytes) + ",\"byteLength\":" + std::to_string(p.position_bytes) + ",\"target\":34962},{\"buffer\":0,\"byteOffset\":" +
-             std::to_string(bytes + p.position_bytes) + ",\"byteLength\":" + std::to_string(p.index_bytes) + ",\"target\":34963}";
-    accessors += comma + "{\"bufferView\":" + position_view + ",\"componentType\":5126,\"count\":" + std::to_string(numbers.count()) + ",\"type\":\"VEC3\",\"min\":" +
-                 json_numbers({float(box.min.x), float(box.min.y), float(box.min.z)}) + ",\"max\":" + json_numbers({float(box.max.x), float(box.max.y), float(box.max.z)}) + "},{\"bufferView\":" + index_view +
-                 ",\"componentType\":" + (p.wide ? "5125" : "5123") + ",\"count\":" + std::to_string(parts[i].indices) + ",\"type\":\"SCALAR\"}";
+    primitive_list += comma + "{\"attributes\":{\"POSITION\":" + position_view + "},\"indices\":" + index_view +
+                      ",\"material\":" + std::to_string(i) + "}";
+    views += comma + "{\"buffer\":0,\"byteOffset\":" + std::to_string(bytes) +
+             ",\"byteLength\":" + std::to_string(p.position_bytes) +
+             ",\"target\":34962},{\"buffer\":0,\"byteOffset\":" + std::to_string(bytes + p.position_bytes) +
+             ",\"byteLength\":" + std::to_string(p.index_bytes) + ",\"target\":34963}";
+    accessors += comma + "{\"bufferView\":" + position_view +
+                 ",\"componentType\":5126,\"count\":" + std::to_string(numbers.count()) +
+                 ",\"type\":\"VEC3\",\"min\":" + json_numbers({float(box.min.x), float(box.min.y), float(box.min.z)}) +
+                 ",\"max\":" + json_numbers({float(box.max.x), float(box.max.y), float(box.max.z)}) +
+                 "},{\"bufferView\":" + index_view + ",\"componentType\":" + (p.wide ? "5125" : "5123") +
+                 ",\"count\":" + std::to_string(parts[i].indices) + ",\"type\":\"SCALAR\"}";
     bytes += p.bytes();
   }
-  if (bytes > UINT32_MAX - (1u << 24)) return fail(ErrorCode::unsupported, "its data would be " + std::to_string(bytes) + " bytes; a .glb file holds 4 GiB. Make it coarser or cut it into pieces");
+  if (bytes > UINT32_MAX - (1u << 24))
+    return fail(ErrorCode::unsupported, "its data would be " + std::to_string(bytes) +
+                                            " bytes; a .glb file holds 4 GiB. Make it coarser or cut it into pieces");
 
   std::string used;
   if (extensions.emissive_strength) used += "\"KHR_materials_emissive_strength\"";
@@ -171,12 +187,14 @@ Result<void> write_gltf_surface(const Scene& scene, const SurfaceSource& surface
   const std::string name = json_text(to.file.stem().string());
   std::string extras;
   if (const auto units = source_units(scene))
-    extras = ",\"extras\":{\"voxel_size\":" + shortest_text(units->voxel_size) + ",\"origin\":[" + shortest_text(units->origin[0]) + "," + shortest_text(units->origin[1]) + "," +
+    extras = ",\"extras\":{\"voxel_size\":" + shortest_text(units->voxel_size) + ",\"origin\":[" +
+             shortest_text(units->origin[0]) + "," + shortest_text(units->origin[1]) + "," +
              shortest_text(units->origin[2]) + "]}";
   std::string json = "{\"asset\":{\"version\":\"2.0\",\"generator\":\"Quarry\"},";
   if (!used.empty()) json += "\"extensionsUsed\":[" + used + "],";
-  json += "\"scene\":0,\"scenes\":[{\"nodes\":[0]}],\"nodes\":[{\"name\":" + name + ",\"mesh\":0" + extras + "}],\"meshes\":[{\"name\":" + name + ",\"primitives\":[" + primitive_list +
-          "]}],\"materials\":[" + materials + "],\"accessors\":[" + accessors + "],\"bufferViews\":[" + views + "],\"buffers\":[{";
+  json += "\"scene\":0,\"scenes\":[{\"nodes\":[0]}],\"nodes\":[{\"name\":" + name + ",\"mesh\":0" + extras +
+          "}],\"meshes\":[{\"name\":" + name + ",\"primitives\":[" + primitive_list + "]}],\"materials\":[" +
+          materials + "],\"accessors\":[" + accessors + "],\"bufferViews\":[" + views + "],\"buffers\":[{";
   const std::string length = "\"byteLength\":" + std::to_string(bytes) + "}]}";
   if (binary) json += length;
 
@@ -197,8 +215,7 @@ Result<void> write_gltf_surface(const Scene& scene, const SurfaceSource& surface
   DataSink data(out, binary);
   for (size_t i = 0; i < parts.size(); ++i) {
     if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped; nothing was written");
-    if (parts.size() > 1)
-      QRY_TRY(numbers.use(surface, i));
+    if (parts.size() > 1) QRY_TRY(numbers.use(surface, i));
     QRY_TRY(put_primitive(surface, i, primitives[i], numbers, data));
     progress.say("write", double(i + 1) / double(parts.size()));
   }

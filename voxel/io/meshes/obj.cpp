@@ -5,12 +5,12 @@
 #include <array>
 #include <charconv>
 
+#include "base/control_characters.hpp"
+#include "voxel/io/files/atomic_file.hpp"
 #include "voxel/io/files/bytes.hpp"
 #include "voxel/io/files/names.hpp"
-#include "voxel/io/meshes/write.hpp"
-#include "base/control_characters.hpp"
 #include "voxel/io/meshes/surface_source.hpp"
-#include "voxel/io/files/atomic_file.hpp"
+#include "voxel/io/meshes/write.hpp"
 
 namespace quarry::io {
 namespace {
@@ -29,10 +29,12 @@ std::string obj_name(const Palette& palette, uint8_t material) {
 std::string material_text(const Palette& palette, uint8_t material) {
   const Material& m = palette.materials[material];
   const auto shown = [](uint8_t v) { return number_text(float(v) / 255); };
-  std::string out = "newmtl " + obj_name(palette, material) + "\nKd " + shown(m.r) + " " + shown(m.g) + " " + shown(m.b) + "\n";
+  std::string out =
+      "newmtl " + obj_name(palette, material) + "\nKd " + shown(m.r) + " " + shown(m.g) + " " + shown(m.b) + "\n";
   if (m.emission > 0) {
     const auto light = linear_color(m);
-    out += "Ke " + number_text(light[0] * m.emission) + " " + number_text(light[1] * m.emission) + " " + number_text(light[2] * m.emission) + "\n";
+    out += "Ke " + number_text(light[0] * m.emission) + " " + number_text(light[1] * m.emission) + " " +
+           number_text(light[2] * m.emission) + "\n";
   }
   out += "Ni " + number_text(m.ior) + "\nd " + number_text(1 - m.transparency) + "\n";
   // The physically based extension of Exocortex, which Blender and Assimp know.
@@ -45,7 +47,9 @@ class Text {
   ~Text() { flush(); }
   void letter(char c) { text_[size_++] = c; }
   template <class T>
-  void number(T v) { size_ = size_t(std::to_chars(text_ + size_, text_ + sizeof text_, v).ptr - text_); }
+  void number(T v) {
+    size_ = size_t(std::to_chars(text_ + size_, text_ + sizeof text_, v).ptr - text_);
+  }
   void line_end() {
     letter('\n');
     if (size_ > sizeof text_ - 256) flush();
@@ -61,23 +65,29 @@ class Text {
   size_t size_ = 0;
 };
 
-Result<void> write_obj_surface(const Scene& scene, const SurfaceSource& surface, const Destination& to, const Progress& progress) {
+Result<void> write_obj_surface(const Scene& scene, const SurfaceSource& surface, const Destination& to,
+                               const Progress& progress) {
   const fs::path mtl = sidecar_of(to.file);
   std::error_code ignored;
   if (to.replace && fs::is_regular_file(mtl, ignored)) {
     const auto head = read_file_head(mtl, kFirstLine.size());
     if (!head || !std::equal(head->begin(), head->end(), kFirstLine.begin(), kFirstLine.end()))
-      return fail(ErrorCode::conflict, "its materials belong into " + mtl.string() + ", which is there and is not of Quarry's making; choose another name");
+      return fail(ErrorCode::conflict, "its materials belong into " + mtl.string() +
+                                           ", which is there and is not of Quarry's making; choose another name");
   }
   auto materials = AtomicFile::create(to.with(mtl));
-  if (!materials) return fail(materials.error().code, mtl.filename().string() + ", which belongs to it: " + materials.error().message);
+  if (!materials)
+    return fail(materials.error().code,
+                mtl.filename().string() + ", which belongs to it: " + materials.error().message);
   materials->put(kFirstLine);
   for (const SurfaceSource::Part& part : surface.parts()) materials->put(material_text(scene.palette, part.material));
 
   QRY_TRY_ASSIGN(auto out, AtomicFile::create(to));
   // Blanks in the name of a library end it for some readers; they are written as they are, as most exporters do.
   const std::string units = units_comment(scene);
-  out.put("# Quarry, one unit is one voxel, y up\n" + (units.empty() ? units : "# " + units + "\n") + "mtllib " + mtl.filename().string() + "\no " + (to.file.stem().empty() ? "scene" : replace_control_characters(to.file.stem().string())) + "\n");
+  out.put("# Quarry, one unit is one voxel, y up\n" + (units.empty() ? units : "# " + units + "\n") + "mtllib " +
+          mtl.filename().string() + "\no " +
+          (to.file.stem().empty() ? "scene" : replace_control_characters(to.file.stem().string())) + "\n");
   {
     Text text(out);
     std::array<Int3, 4096> some;

@@ -10,11 +10,11 @@
 #include <tuple>
 
 #include "base/parallel.hpp"
-#include "voxel/worlds/flatten.hpp"
-#include "voxel/io/meshes/write.hpp"
 #include "voxel/io/files/spill.hpp"
+#include "voxel/io/meshes/write.hpp"
 #include "voxel/operations/surface_mesh.hpp"
 #include "voxel/operations/surface_rectangles.hpp"
+#include "voxel/worlds/flatten.hpp"
 
 namespace quarry::io {
 namespace {
@@ -22,11 +22,13 @@ namespace fs = std::filesystem;
 using namespace surface_detail;
 
 constexpr size_t kPositionsAtOnce = 4096;
-constexpr size_t kIndicesAtOnce = 4096;       // of a material, before they go to disk
-constexpr int32_t kLayersAtOnce = 8;          // found by several threads before their rectangles go to disk
+constexpr size_t kIndicesAtOnce = 4096;  // of a material, before they go to disk
+constexpr int32_t kLayersAtOnce = 8;     // found by several threads before their rectangles go to disk
 constexpr size_t kRectanglesAtOnce = 1 << 15;
 
-tl::unexpected<Error> nothing_visible() { return fail(ErrorCode::invalid_argument, "the scene has no visible voxel, so there is no surface to write"); }
+tl::unexpected<Error> nothing_visible() {
+  return fail(ErrorCode::invalid_argument, "the scene has no visible voxel, so there is no surface to write");
+}
 tl::unexpected<Error> stopped() { return fail(ErrorCode::cancelled, "stopped"); }
 
 // How many units a voxel is long in the file.
@@ -35,7 +37,9 @@ Result<int32_t> scale_of(const Scene& scene) {
   if (it == scene.metadata.end()) return 1;
   int32_t scale = 1;
   std::from_chars(it->second.data(), it->second.data() + it->second.size(), scale);
-  if (scale < 1 || scale > kMaxMeshScale) return fail(ErrorCode::invalid_argument, "the scene's metadata say '" + it->second + "' as mesh_scale, expected 1 to 65536");
+  if (scale < 1 || scale > kMaxMeshScale)
+    return fail(ErrorCode::invalid_argument,
+                "the scene's metadata say '" + it->second + "' as mesh_scale, expected 1 to 65536");
   return scale;
 }
 
@@ -85,7 +89,8 @@ class SurfaceOnDisk final : public SurfaceSource {
     std::array<uint64_t, kPositionsAtOnce> packed;
     while (!out.empty()) {
       const size_t some = std::min(out.size(), packed.size());
-      if (!corners->read_all(first * sizeof(uint64_t), std::span<uint64_t>(packed.data(), some))) return corners->good();
+      if (!corners->read_all(first * sizeof(uint64_t), std::span<uint64_t>(packed.data(), some)))
+        return corners->good();
       for (size_t i = 0; i < some; ++i) {
         const Coords c = unpack(packed[i]);
         out[i] = scaled({c[0], c[1], c[2]}, scale);
@@ -131,7 +136,9 @@ class PlaneCorners {
     by_u_.push_back({key(u - low_u_, v - low_v_), index});
     by_v_.push_back({key(v - low_v_, u - low_u_), index});
   }
-  void finish() { std::sort(by_v_.begin(), by_v_.end(), [](const Entry& a, const Entry& b) { return a.key < b.key; }); }
+  void finish() {
+    std::sort(by_v_.begin(), by_v_.end(), [](const Entry& a, const Entry& b) { return a.key < b.key; });
+  }
   void between(Coords from, size_t axis, int32_t end, std::vector<CornerOnLine>& out) const {
     out.clear();
     const int32_t u = from[(axis_ + 1) % 3] - low_u_, v = from[(axis_ + 2) % 3] - low_v_;
@@ -139,7 +146,9 @@ class PlaneCorners {
     const std::vector<Entry>& list = along_u ? by_v_ : by_u_;
     const int32_t low = along_u ? low_u_ : low_v_;
     const uint32_t first = along_u ? key(v, u) : key(u, v), last = along_u ? key(v, end - low) : key(u, end - low);
-    for (auto it = std::lower_bound(list.begin(), list.end(), first, [](const Entry& e, uint32_t k) { return e.key < k; }); it != list.end() && it->key <= last; ++it)
+    for (auto it =
+             std::lower_bound(list.begin(), list.end(), first, [](const Entry&e, uint32_t k) { return e.key < k; });
+         it != list.end() && it->key <= last; ++it)
       out.push_back({int32_t(it->key & 0xffffu) + low, it->index});
   }
 
@@ -167,7 +176,11 @@ struct SortedRectangle : Rectangle {
 class SurfaceBuilder {
  public:
   SurfaceBuilder(const VisibleRegions& voxels, const fs::path& file, const Progress& progress)
-      : voxels_(voxels), file_(file), progress_(progress), finder_(voxels.scene().palette), sort_bytes_(std::clamp<uint64_t>(voxels.available_bytes() / 24, 1 << 20, 64 << 20)) {}
+      : voxels_(voxels),
+        file_(file),
+        progress_(progress),
+        finder_(voxels.scene().palette),
+        sort_bytes_(std::clamp<uint64_t>(voxels.available_bytes() / 24, 1 << 20, 64 << 20)) {}
 
   Result<std::unique_ptr<SurfaceSource>> make() {
     auto out = std::make_unique<SurfaceOnDisk>();
@@ -184,8 +197,7 @@ class SurfaceBuilder {
     std::array<std::optional<SpilledSort<NumberedCorner>>, 3> by_axis;
     for (size_t axis = 1; axis < 3; ++axis) by_axis[axis].emplace(*sorted_again_, sort_bytes_);
     QRY_TRY(number_corners(by_axis, *out));
-    for (uint32_t axis = 0; axis < 3; ++axis)
-      QRY_TRY(triangulate(axis, by_axis[axis], *out));
+    for (uint32_t axis = 0; axis < 3; ++axis) QRY_TRY(triangulate(axis, by_axis[axis], *out));
     finish(*out);
     QRY_TRY(out->triangles->good());
     return std::unique_ptr<SurfaceSource>(std::move(out));
@@ -218,8 +230,8 @@ class SurfaceBuilder {
       if (axis == shortest) continue;
       const bool sweeps = (axis + 1) % 3 == shortest;
       open_.assign(sweeps ? size_t(high[shortest] - low[shortest] + 1) : 0, {});
-      BrickMap kept;                          // the last two layers read
-      int32_t next = low[axis];               // the first layer whose faces are not found
+      BrickMap kept;             // the last two layers read
+      int32_t next = low[axis];  // the first layer whose faces are not found
       for (int32_t from = low[axis]; from <= high[axis];) {
         BrickMap read;
         int32_t to = high[axis];
@@ -230,12 +242,12 @@ class SurfaceBuilder {
           read = std::move(some);
           if (from == low[axis] && to == high[axis]) all = std::move(read);
         }
-        const Window window{axis, from, to, all ? &*all : &read, &kept};  // NOLINT(bugprone-use-after-move): moved to `all`
+        const Window window{axis, from, to, all ? &*all : &read,
+                            &kept};  // NOLINT(bugprone-use-after-move): moved to `all`
         // The faces of the last layer need the one behind it.
         const int32_t ready = to == high[axis] ? to : to - 1;
         QRY_TRY(layers(window, axis, next, ready, low));
-        if (sweeps)
-          QRY_TRY(layers(window, shortest, from, to, low));
+        if (sweeps) QRY_TRY(layers(window, shortest, from, to, low));
         say(0.5 * (slabs_done + double(to - low[axis] + 1) / double(high[axis] - low[axis] + 1)) / 2);
         next = std::max(next, ready + 1);
         if (to < high[axis]) kept = last_two(window);
@@ -256,7 +268,8 @@ class SurfaceBuilder {
     found_ += found.size();
     for (const Rectangle& r : found) {
       by_plane_[r.axis]->add(SortedRectangle{r});
-      for (const auto& [u, v] : {std::pair{r.u0, r.v0}, std::pair{r.u1, r.v0}, std::pair{r.u1, r.v1}, std::pair{r.u0, r.v1}}) {
+      for (const auto& [u, v] :
+           {std::pair{r.u0, r.v0}, std::pair{r.u1, r.v0}, std::pair{r.u1, r.v1}, std::pair{r.u0, r.v1}}) {
         const Coords c = corner_at(r, u, v);
         corners_->add(pack(c[0], c[1], c[2]));
       }
@@ -301,18 +314,20 @@ class SurfaceBuilder {
         for (size_t l = begin; l < end && !progress_.cancelled(); ++l) {
           const BrickLayer& layer = layers[done + l];
           for (FaceKeys& s : slices) s.clear();
-          for (const auto* brick : layer.bricks) finder_.find(axis, brick->first, brick->second, window.find(brick->first - ahead), window.find(brick->first + ahead), slices);
+          for (const auto* brick : layer.bricks)
+            finder_.find(axis, brick->first, brick->second, window.find(brick->first - ahead),
+                         window.find(brick->first + ahead), slices);
           if (axis == window.axis) {
             merge_slices(slices, axis, layer.along, found[l]);
             continue;
           }
           auto& open = open_[size_t(layer.along - low[axis])];
-          for (int32_t s = 0; s < 16; ++s) open[size_t(s)].add(slices[size_t(s)], axis, s & 1, plane_of_slice(layer.along, s), found[l]);
+          for (int32_t s = 0; s < 16; ++s)
+            open[size_t(s)].add(slices[size_t(s)], axis, s & 1, plane_of_slice(layer.along, s), found[l]);
         }
       });
       if (progress_.cancelled()) return stopped();
-      for (size_t l = 0; l < count; ++l)
-        QRY_TRY(add(found[l]));
+      for (size_t l = 0; l < count; ++l) QRY_TRY(add(found[l]));
     }
     return {};
   }
@@ -322,19 +337,22 @@ class SurfaceBuilder {
   Result<void> number_corners(std::array<std::optional<SpilledSort<NumberedCorner>>, 3>& by_axis, SurfaceOnDisk& out) {
     const Box3 bounds = voxels_.bounds();
     low_ = coords_of(bounds.min);
-    for (size_t axis = 0; axis < 3; ++axis) in_plane_[axis].resize(size_t(coords_of(bounds.max)[axis] - low_[axis]) + 2);
+    for (size_t axis = 0; axis < 3; ++axis)
+      in_plane_[axis].resize(size_t(coords_of(bounds.max)[axis] - low_[axis]) + 2);
     uint64_t key = 0;
     for (; corners_->next(key); ++out.count) {
       if ((out.count & 0xffff) == 0 && progress_.cancelled()) return stopped();
       const Coords c = unpack(key);
       out.corners->append_all(std::span<const uint64_t>(&key, 1));
       for (size_t axis = 0; axis < 3; ++axis) ++in_plane_[axis][size_t(c[axis] - low_[axis])];
-      for (size_t axis = 1; axis < 3; ++axis) by_axis[axis]->add({pack(c[axis], c[(axis + 1) % 3], c[(axis + 2) % 3]), out.count});
+      for (size_t axis = 1; axis < 3; ++axis)
+        by_axis[axis]->add({pack(c[axis], c[(axis + 1) % 3], c[(axis + 2) % 3]), out.count});
     }
     for (size_t axis = 1; axis < 3; ++axis) by_axis[axis]->finish();
-    for (const Spill* spill : {unsorted_.get(), out.corners.get(), sorted_again_.get()})
-      QRY_TRY(spill->good());
-    if (out.count > UINT32_MAX) return fail(ErrorCode::unsupported, "the surface has more than 2^32 vertices; make it coarser or cut it into pieces");
+    for (const Spill* spill : {unsorted_.get(), out.corners.get(), sorted_again_.get()}) QRY_TRY(spill->good());
+    if (out.count > UINT32_MAX)
+      return fail(ErrorCode::unsupported,
+                  "the surface has more than 2^32 vertices; make it coarser or cut it into pieces");
     corners_.reset();
     unsorted_.reset();
     return {};
@@ -343,7 +361,10 @@ class SurfaceBuilder {
   // Corners in the order of planes across an axis: w, u, v and number.
   class CornerStream {
    public:
-    CornerStream(std::optional<SpilledSort<NumberedCorner>>& sorted, SurfaceOnDisk& surface) : sorted_(sorted), surface_(surface) { more_ = next(); }
+    CornerStream(std::optional<SpilledSort<NumberedCorner>>& sorted, SurfaceOnDisk& surface)
+        : sorted_(sorted), surface_(surface) {
+      more_ = next();
+    }
     // Those of plane w, to be asked for with rising w, into what has begun.
     void plane(int32_t w, PlaneCorners& out) {
       while (more_ && at_[0] < w) more_ = next();
@@ -362,7 +383,8 @@ class SurfaceBuilder {
       }
       if (read_ == some_.size()) {
         some_.resize(size_t(std::min<uint64_t>(kPositionsAtOnce, surface_.count - from_)));
-        if (some_.empty() || !surface_.corners->read_all(from_ * sizeof(uint64_t), std::span<uint64_t>(some_))) return false;
+        if (some_.empty() || !surface_.corners->read_all(from_ * sizeof(uint64_t), std::span<uint64_t>(some_)))
+          return false;
         from_ += some_.size();
         read_ = 0;
       }
@@ -388,7 +410,7 @@ class SurfaceBuilder {
     std::vector<PlaneCorners> planes;
     std::vector<uint32_t> plane_of;  // of each rectangle
     SortedRectangle next{};
-    size_t used = 0;                 // planes; the last one is w
+    size_t used = 0;  // planes; the last one is w
     int32_t w = 0;
     for (bool more = source.next(next); more;) {
       if (progress_.cancelled()) return stopped();
@@ -411,12 +433,12 @@ class SurfaceBuilder {
     }
     by_plane_[axis].reset();
     sorted.reset();
-    for (const Spill* spill : {rectangles_.get(), sorted_again_.get(), out.corners.get()})
-      QRY_TRY(spill->good());
+    for (const Spill* spill : {rectangles_.get(), sorted_again_.get(), out.corners.get()}) QRY_TRY(spill->good());
     return {};
   }
 
-  Result<void> make_triangles(const std::vector<Rectangle>& rectangles, const std::vector<uint32_t>& plane_of, const std::vector<PlaneCorners>& planes, SurfaceOnDisk& out) {
+  Result<void> make_triangles(const std::vector<Rectangle>& rectangles, const std::vector<uint32_t>& plane_of,
+                              const std::vector<PlaneCorners>& planes, SurfaceOnDisk& out) {
     constexpr size_t kPiecesAtOnce = 64;
     struct Piece {
       std::vector<uint32_t> indices, ends;  // ends: where each rectangle's end
@@ -442,7 +464,8 @@ class SurfaceBuilder {
       for (size_t p = 0; p < count; ++p) {
         uint32_t from = 0;
         for (size_t i = 0; i < pieces[p].ends.size(); ++i) {
-          add_triangles(rectangles[done + p * kGrain + i], std::span<const uint32_t>(pieces[p].indices).subspan(from, pieces[p].ends[i] - from), out);
+          add_triangles(rectangles[done + p * kGrain + i],
+                        std::span<const uint32_t>(pieces[p].indices).subspan(from, pieces[p].ends[i] - from), out);
           from = pieces[p].ends[i];
         }
       }
@@ -482,7 +505,7 @@ class SurfaceBuilder {
   std::vector<std::array<RowMerger, 16>> open_;  // by layer along the shortest axis
   uint64_t found_ = 0, made_ = 0;                // rectangles
   Coords low_{};
-  std::array<std::vector<uint32_t>, 3> in_plane_;  // corners, by axis and plane from low_ on
+  std::array<std::vector<uint32_t>, 3> in_plane_;   // corners, by axis and plane from low_ on
   std::array<std::vector<uint32_t>, 256> pending_;  // by material: indices on their way to disk
   std::array<uint64_t, 256> counts_{};
   std::array<Box3, 256> bounds_{};
@@ -496,7 +519,8 @@ Result<std::unique_ptr<SurfaceSource>> surface_of(const Scene& scene, const Prog
   return std::unique_ptr<SurfaceSource>(std::make_unique<SurfaceInMemory>(std::move(mesh), scale));
 }
 
-Result<std::unique_ptr<SurfaceSource>> surface_of(const VisibleRegions& voxels, const fs::path& file, const Progress& progress) {
+Result<std::unique_ptr<SurfaceSource>> surface_of(const VisibleRegions& voxels, const fs::path& file,
+                                                  const Progress& progress) {
   return SurfaceBuilder(voxels, file, progress).make();
 }
 
@@ -518,8 +542,12 @@ Result<void> VertexNumbers::positions(const SurfaceSource& surface, const std::f
   constexpr size_t kWords = kPositionsAtOnce / 64;
   for (size_t w = 0; w < used_.size(); w += kWords) {
     const size_t end = std::min(used_.size(), w + kWords);
-    if (std::all_of(used_.begin() + std::ptrdiff_t(w), used_.begin() + std::ptrdiff_t(end), [](uint64_t bits) { return bits == 0; })) continue;
-    QRY_TRY(surface.positions(w * 64, std::span<Int3>(some.data(), size_t(std::min<uint64_t>(kPositionsAtOnce, surface.vertices() - w * 64)))));
+    if (std::all_of(used_.begin() + std::ptrdiff_t(w), used_.begin() + std::ptrdiff_t(end),
+                    [](uint64_t bits) { return bits == 0; }))
+      continue;
+    QRY_TRY(surface.positions(
+        w * 64,
+        std::span<Int3>(some.data(), size_t(std::min<uint64_t>(kPositionsAtOnce, surface.vertices() - w * 64)))));
     for (size_t i = w; i < end; ++i)
       for (uint64_t left = used_[i]; left; left &= left - 1) take(some[(i - w) * 64 + size_t(std::countr_zero(left))]);
   }

@@ -12,9 +12,9 @@
 #include <span>
 #include <vector>
 
+#include "base/progress.hpp"
 #include "base/result.hpp"
 #include "voxel/io/quarry/visible_regions.hpp"
-#include "base/progress.hpp"
 
 namespace quarry::io {
 
@@ -27,7 +27,7 @@ class SurfaceSource {
     Box3 bounds;  // of its vertices
   };
   virtual ~SurfaceSource() = default;
-  virtual uint64_t vertices() const = 0;  // at most 2^32, rising
+  virtual uint64_t vertices() const = 0;            // at most 2^32, rising
   virtual std::span<const Part> parts() const = 0;  // rising material; none is empty
   // out.size() vertices from `first` on.
   virtual Result<void> positions(uint64_t first, std::span<Int3> out) const = 0;
@@ -41,7 +41,8 @@ Result<std::unique_ptr<SurfaceSource>> surface_of(const Scene& scene, const Prog
 // Some layers at a time. Memory beside theirs: a sixth of the room for sorting, and 16 bytes a vertex of the plane that
 // has most. Disk, beside `file` and without a name: 24 bytes a rectangle, some 80 a vertex, 4 an index. Errors: also
 // out_of_memory, io.
-Result<std::unique_ptr<SurfaceSource>> surface_of(const VisibleRegions& voxels, const std::filesystem::path& file, const Progress& progress);
+Result<std::unique_ptr<SurfaceSource>> surface_of(const VisibleRegions& voxels, const std::filesystem::path& file,
+                                                  const Progress& progress);
 
 // The vertices that one part uses, numbered from 0 in their order. A fifth of a byte for each vertex of all.
 class VertexNumbers {
@@ -50,7 +51,9 @@ class VertexNumbers {
   // Errors: those of the source.
   Result<void> use(const SurfaceSource& surface, size_t part);
   uint64_t count() const { return count_; }
-  uint32_t of(uint32_t vertex) const { return before_[vertex >> 6] + uint32_t(std::popcount(used_[vertex >> 6] & ((uint64_t(1) << (vertex & 63)) - 1))); }
+  uint32_t of(uint32_t vertex) const {
+    return before_[vertex >> 6] + uint32_t(std::popcount(used_[vertex >> 6] & ((uint64_t(1) << (vertex & 63)) - 1)));
+  }
   // Their positions in order.
   Result<void> positions(const SurfaceSource& surface, const std::function<void(Int3)>& take) const;
 

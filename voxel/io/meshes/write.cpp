@@ -12,7 +12,8 @@ namespace quarry::io {
 Result<SurfaceMesh> visible_surface(const Scene& scene, const Progress& progress) {
   progress.say("flatten", -1);
   QRY_TRY_ASSIGN(const auto bricks, flatten(scene, true));
-  if (bricks.empty()) return fail(ErrorCode::invalid_argument, "the scene has no visible voxel, so there is no surface to write");
+  if (bricks.empty())
+    return fail(ErrorCode::invalid_argument, "the scene has no visible voxel, so there is no surface to write");
   SurfaceMeshOptions options;
   options.progress = progress;
   return surface_mesh(bricks, scene.palette, options);

@@ -35,7 +35,8 @@ size_t element_size(NbtType array) { return array == NbtType::bytes ? 1 : array 
 NbtType read_type(ByteReader& in, const char* what) {
   const size_t at = in.at();
   const uint8_t type = in.u8(what);
-  if (type > uint8_t(NbtType::longs)) in.fail_at(at, std::string("expected ") + what + " (0 to 12), found " + std::to_string(type));
+  if (type > uint8_t(NbtType::longs))
+    in.fail_at(at, std::string("expected ") + what + " (0 to 12), found " + std::to_string(type));
   return in.ok() ? NbtType(type) : NbtType::end;
 }
 
@@ -49,7 +50,8 @@ uint32_t read_count(ByteReader& in, size_t least, const char* what) {
   const size_t at = in.at();
   const auto count = int32_t(in.u32_big(what));
   if (count < 0 || size_t(count) > in.left() / least) {
-    in.fail_at(at, std::string(what) + " says " + std::to_string(count) + ", more than the " + std::to_string(in.left()) + " bytes that follow can hold");
+    in.fail_at(at, std::string(what) + " says " + std::to_string(count) + ", more than the " +
+                       std::to_string(in.left()) + " bytes that follow can hold");
     return 0;
   }
   return uint32_t(count);
@@ -71,7 +73,8 @@ void skip_payload(ByteReader& in, NbtType type) {
       read_name(in, "a text");
     } else if (type == NbtType::list) {
       const NbtType element = read_type(in, "the type of a list's elements");
-      const uint32_t count = read_count(in, element == NbtType::end ? size_t(1) << 32 : least_size(element), "the length of a list");
+      const uint32_t count =
+          read_count(in, element == NbtType::end ? size_t(1) << 32 : least_size(element), "the length of a list");
       if (const size_t size = fixed_size(element)) in.skip(count * size, "the elements of a list");
       else if (count) open.push_back({true, element, count});
     } else if (type == NbtType::compound) {
@@ -110,7 +113,8 @@ Result<Nbt> Nbt::check(std::span<const uint8_t> bytes) {
   ByteReader in(bytes);
   const NbtType type = read_type(in, "a compound tag, the beginning of an NBT file");
   if (in.ok() && type != NbtType::compound)
-    in.fail_at(0, "expected a compound tag (10), the beginning of an NBT file, found tag type " + std::to_string(int(type)));
+    in.fail_at(
+        0, "expected a compound tag (10), the beginning of an NBT file, found tag type " + std::to_string(int(type)));
   Nbt nbt;
   nbt.bytes_ = bytes;
   nbt.root_ = {type, read_name(in, "the name of the outermost tag"), 0};

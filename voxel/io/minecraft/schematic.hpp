@@ -17,17 +17,19 @@
 
 namespace quarry::io {
 
-constexpr int64_t kMinecraftMaxEdge = 16384;            // of a region: the world's longest
-constexpr int64_t kMinecraftMaxPosition = 1 << 24;      // either way
+constexpr int64_t kMinecraftMaxEdge = 16384;        // of a region: the world's longest
+constexpr int64_t kMinecraftMaxPosition = 1 << 24;  // either way
 constexpr int64_t kMinecraftMaxPaletteId = (1 << 20) - 1;
 
 // Either kind: what is inside says which. `memory_limit_bytes` bounds the inflated file. Errors: malformed_input with
 // the byte (of the inflated data, once it is inflated) and what was expected; unsupported past a limit or
 // BrickBudget's.
 // Memory: at most 640 MiB + 60 times the inflated bytes; these are at most 1032 times the file's, and within the limit.
-Result<Scene> parse_minecraft(std::span<const uint8_t> bytes, uint64_t memory_limit_bytes, std::vector<std::string>* warnings = nullptr);
+Result<Scene> parse_minecraft(std::span<const uint8_t> bytes, uint64_t memory_limit_bytes,
+                              std::vector<std::string>* warnings = nullptr);
 Result<Scene> read_minecraft(const std::filesystem::path& file, const ReadOptions& options);
-Result<RegionsDone> read_minecraft_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink);
+Result<RegionsDone> read_minecraft_regions(const std::filesystem::path& file, const ReadOptions& options,
+                                           const RegionSink& sink);
 
 // The row of the table of formats.
 extern const Format kMinecraftFormat;

@@ -36,7 +36,8 @@ int32_t top_of(const PngImage& image, HeightFrom from, const uint16_t* p, int64_
   if (clear) return -1;
   int64_t value = p[0];
   if (from == HeightFrom::alpha) value = p[3];
-  if (from == HeightFrom::luminance) value = (299 * int64_t(p[0]) + 587 * int64_t(p[1]) + 114 * int64_t(p[2]) + 500) / 1000;
+  if (from == HeightFrom::luminance)
+    value = (299 * int64_t(p[0]) + 587 * int64_t(p[1]) + 114 * int64_t(p[2]) + 500) / 1000;
   return int32_t(value * height >> image.bits);
 }
 
@@ -51,18 +52,24 @@ Result<Scene> read_heightmap_with(const std::filesystem::path& file, const ReadO
   if (!options.color_map.empty()) {
     options.note_access(options.color_map);
     auto read = read_input(options.color_map, kMaxPictureBytes, options.progress, options.budget);
-    if (!read) return fail(read.error().code, "the colour map " + options.color_map.string() + ": " + read.error().message);
-    if (read->empty()) return fail(ErrorCode::malformed_input, "the colour map " + options.color_map.string() + " is empty");
+    if (!read)
+      return fail(read.error().code, "the colour map " + options.color_map.string() + ": " + read.error().message);
+    if (read->empty())
+      return fail(ErrorCode::malformed_input, "the colour map " + options.color_map.string() + " is empty");
     colours = std::move(*read);
   }
-  return named_after(file, parse_heightmap(bytes, colours, {options.height, options.memory_limit_bytes, options.budget, spill}, options.warnings));
+  return named_after(
+      file, parse_heightmap(bytes, colours, {options.height, options.memory_limit_bytes, options.budget, spill},
+                            options.warnings));
 }
 
 }  // namespace
 
-Result<Scene> parse_heightmap(std::span<const uint8_t> png, std::span<const uint8_t> color_map, const HeightmapOptions& options, std::vector<std::string>* warnings) {
+Result<Scene> parse_heightmap(std::span<const uint8_t> png, std::span<const uint8_t> color_map,
+                              const HeightmapOptions& options, std::vector<std::string>* warnings) {
   if (options.height < 1 || options.height > kWorldMax.y - kWorldMin.y + 1)
-    return fail(ErrorCode::invalid_argument, "the height of a height map must be 1 to 8192 voxels, not " + std::to_string(options.height));
+    return fail(ErrorCode::invalid_argument,
+                "the height of a height map must be 1 to 8192 voxels, not " + std::to_string(options.height));
   QRY_TRY_ASSIGN(const auto map, decode_png(png, options.memory_limit_bytes, warnings, options.budget));
   PngImage colours;
   if (!color_map.empty()) {
@@ -73,7 +80,8 @@ Result<Scene> parse_heightmap(std::span<const uint8_t> png, std::span<const uint
   const HeightFrom from = height_source(map);
   const auto colour_at = [&](uint32_t x, uint32_t z) {
     if (colours.width == 0) return colour_of(map, map.at(x, z));
-    return colour_of(colours, colours.at(uint32_t(uint64_t(x) * colours.width / map.width), uint32_t(uint64_t(z) * colours.height / map.height)));
+    return colour_of(colours, colours.at(uint32_t(uint64_t(x) * colours.width / map.width),
+                                         uint32_t(uint64_t(z) * colours.height / map.height)));
   };
 
   const uint64_t pixels = uint64_t(map.width) * map.height;
@@ -88,7 +96,8 @@ Result<Scene> parse_heightmap(std::span<const uint8_t> png, std::span<const uint
     }
   const auto too_many = [&] {
     Error e = budget.error("");
-    if (e.code == ErrorCode::unsupported) e.message += ", or ask for a smaller height than " + std::to_string(options.height);
+    if (e.code == ErrorCode::unsupported)
+      e.message += ", or ask for a smaller height than " + std::to_string(options.height);
     return tl::unexpected(std::move(e));
   };
   if (!budget.holds(voxels)) return too_many();
@@ -114,20 +123,27 @@ Result<Scene> parse_heightmap(std::span<const uint8_t> png, std::span<const uint
       for (int32_t by = 0; by <= top; by += 8) {
         Brick brick;
         for (int32_t i = 0; i < 64; ++i)
-          for (int32_t y = by; y <= std::min(by + 7, tops[size_t(i)]); ++y) brick.set(voxel_index({i & 7, y & 7, i >> 3}), materials[size_t(i)]);
+          for (int32_t y = by; y <= std::min(by + 7, tops[size_t(i)]); ++y)
+            brick.set(voxel_index({i & 7, y & 7, i >> 3}), materials[size_t(i)]);
         if (!bricks.put({int32_t(bx >> 3), by >> 3, int32_t(bz >> 3)}, brick)) return too_many();
       }
     }
-  scene.metadata["heightmap.from"] = from == HeightFrom::grey ? "grey" : from == HeightFrom::alpha ? "alpha" : "luminance";
+  scene.metadata["heightmap.from"] = from == HeightFrom::grey    ? "grey"
+                                     : from == HeightFrom::alpha ? "alpha"
+                                                                 : "luminance";
   scene.metadata["heightmap.height"] = std::to_string(options.height);
   add_single_volume(scene, "terrain", bricks.take(), {int32_t(map.width), highest + 1, int32_t(map.height)});
   return scene;
 }
 
-Result<Scene> read_heightmap(const std::filesystem::path& file, const ReadOptions& options) { return read_heightmap_with(file, options, nullptr); }
+Result<Scene> read_heightmap(const std::filesystem::path& file, const ReadOptions& options) {
+  return read_heightmap_with(file, options, nullptr);
+}
 
-Result<RegionsDone> read_heightmap_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) {
-  return read_with_spilling(options, sink, [&](const BrickLimits& limits) { return read_heightmap_with(file, options, limits.spill); });
+Result<RegionsDone> read_heightmap_regions(const std::filesystem::path& file, const ReadOptions& options,
+                                           const RegionSink& sink) {
+  return read_with_spilling(
+      options, sink, [&](const BrickLimits& limits) { return read_heightmap_with(file, options, limits.spill); });
 }
 
 constinit const Format kHeightmapFormat{

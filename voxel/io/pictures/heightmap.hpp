@@ -6,7 +6,8 @@
 // Where the height is:
 //   grey picture (or R = G = B everywhere)   the grey; a pixel with alpha 0 has no column
 //   coloured, with shades of alpha           the alpha, 0 for no column; the colour is the column's
-//   other coloured                           the luminance (Rec. 601), alpha 0 for no column; the colour is the column's
+//   other coloured                           the luminance (Rec. 601), alpha 0 for no column; the colour is the
+//   column's
 // Colours: the pixel's own, or those of a second picture laid over the whole map (nearest pixel).
 #pragma once
 
@@ -28,16 +29,18 @@ struct HeightmapOptions {
   // 1..8192.
   int32_t height = 256;
   uint64_t memory_limit_bytes = uint64_t(1) << 30;  // of the decoded pictures
-  const MemoryBudget* budget = nullptr;  // for them and the bricks; may be null
-  SpilledBricks* spill = nullptr;          // where bricks go that do not fit it; may be null
+  const MemoryBudget* budget = nullptr;             // for them and the bricks; may be null
+  SpilledBricks* spill = nullptr;                   // where bricks go that do not fit it; may be null
 };
 
 // `color_map`: bytes of a PNG, or empty. Errors: malformed_input with the byte offset, unsupported past a limit.
 // Memory: at most 640 MiB + 40 times the decoded picture (4 bytes a pixel), and the decoded pictures.
-Result<Scene> parse_heightmap(std::span<const uint8_t> png, std::span<const uint8_t> color_map, const HeightmapOptions& options, std::vector<std::string>* warnings = nullptr);
+Result<Scene> parse_heightmap(std::span<const uint8_t> png, std::span<const uint8_t> color_map,
+                              const HeightmapOptions& options, std::vector<std::string>* warnings = nullptr);
 // With ReadOptions::height and ReadOptions::color_map.
 Result<Scene> read_heightmap(const std::filesystem::path& file, const ReadOptions& options);
-Result<RegionsDone> read_heightmap_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink);
+Result<RegionsDone> read_heightmap_regions(const std::filesystem::path& file, const ReadOptions& options,
+                                           const RegionSink& sink);
 
 // The row of the table of formats.
 extern const Format kHeightmapFormat;

@@ -76,8 +76,10 @@ void flush_nothing(png_structp) {}
 
 bool write_rows(png_structp png, png_infop info, const PngPixels& pixels) {
   if (setjmp(png_jmpbuf(png))) return false;
-  constexpr int kTypes[5] = {0, PNG_COLOR_TYPE_GRAY, PNG_COLOR_TYPE_GRAY_ALPHA, PNG_COLOR_TYPE_RGB, PNG_COLOR_TYPE_RGB_ALPHA};
-  png_set_IHDR(png, info, pixels.width, pixels.height, int(pixels.bits), kTypes[pixels.channels], PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+  constexpr int kTypes[5] = {0, PNG_COLOR_TYPE_GRAY, PNG_COLOR_TYPE_GRAY_ALPHA, PNG_COLOR_TYPE_RGB,
+                             PNG_COLOR_TYPE_RGB_ALPHA};
+  png_set_IHDR(png, info, pixels.width, pixels.height, int(pixels.bits), kTypes[pixels.channels], PNG_INTERLACE_NONE,
+               PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
   if (pixels.srgb) png_set_sRGB(png, info, PNG_sRGB_INTENT_PERCEPTUAL);
   png_write_info(png, info);
   const size_t row_bytes = pixels.bytes.size() / pixels.height;
@@ -101,9 +103,11 @@ Result<void> write_png(const PngPixels& pixels, AtomicFile& to) {
   return fail(ErrorCode::io, messages.message[0] ? messages.message : "not enough memory to make a PNG file");
 }
 
-Result<PngImage> decode_png(std::span<const uint8_t> bytes, uint64_t memory_limit_bytes, std::vector<std::string>* warnings, const MemoryBudget* budget) {
+Result<PngImage> decode_png(std::span<const uint8_t> bytes, uint64_t memory_limit_bytes,
+                            std::vector<std::string>* warnings, const MemoryBudget* budget) {
   if (bytes.size() < 8 || png_sig_cmp(bytes.data(), 0, 8) != 0)
-    return fail(ErrorCode::malformed_input, at_byte(0) + "expected the beginning of a PNG picture (8 bytes)" + (bytes.empty() ? " (the file is empty)" : ""));
+    return fail(ErrorCode::malformed_input, at_byte(0) + "expected the beginning of a PNG picture (8 bytes)" +
+                                                (bytes.empty() ? " (the file is empty)" : ""));
   Source source{bytes.data(), bytes.size()};
   struct Reader {
     png_structp png = nullptr;
@@ -115,18 +119,25 @@ Result<PngImage> decode_png(std::span<const uint8_t> bytes, uint64_t memory_limi
   if (!reader.info) return fail(ErrorCode::out_of_memory, "no memory to read a PNG picture");
   png_set_read_fn(reader.png, &source, read_bytes);
 
-  const auto failed = [&] { return fail(ErrorCode::malformed_input, at_byte(source.at) + "expected a whole PNG picture: " + source.message); };
+  const auto failed = [&] {
+    return fail(ErrorCode::malformed_input, at_byte(source.at) + "expected a whole PNG picture: " + source.message);
+  };
   PngImage image;
   if (!read_header(reader.png, reader.info, &image)) return failed();
   if (image.width > kPngMaxEdge || image.height > kPngMaxEdge)
-    return fail(ErrorCode::unsupported, at_byte(16) + "the picture has " + std::to_string(image.width) + " x " + std::to_string(image.height) + " pixels; at most " +
+    return fail(ErrorCode::unsupported, at_byte(16) + "the picture has " + std::to_string(image.width) + " x " +
+                                            std::to_string(image.height) + " pixels; at most " +
                                             std::to_string(kPngMaxEdge) + " along an edge are read");
   const size_t row_bytes = size_t(image.width) * image.channels * (image.bits / 8);
   const uint64_t needed = uint64_t(image.width) * image.channels * image.height * 2 + row_bytes;
   if (needed > memory_limit_bytes)
-    return fail(ErrorCode::unsupported, at_byte(16) + "the picture of " + std::to_string(image.width) + " x " + std::to_string(image.height) + " pixels needs " +
-                                            std::to_string(needed >> 20) + " MiB, more than the limit of " + std::to_string(memory_limit_bytes >> 20) + " MiB; raise it or make the picture smaller");
-  const auto promise = MemoryBudget::promise(budget, needed, "the picture of " + std::to_string(image.width) + " x " + std::to_string(image.height) + " pixels: decoding it");
+    return fail(ErrorCode::unsupported,
+                at_byte(16) + "the picture of " + std::to_string(image.width) + " x " + std::to_string(image.height) +
+                    " pixels needs " + std::to_string(needed >> 20) + " MiB, more than the limit of " +
+                    std::to_string(memory_limit_bytes >> 20) + " MiB; raise it or make the picture smaller");
+  const auto promise = MemoryBudget::promise(
+      budget, needed,
+      "the picture of " + std::to_string(image.width) + " x " + std::to_string(image.height) + " pixels: decoding it");
   QRY_TRY(promise);
   image.samples.resize(size_t(image.width) * image.channels * image.height);
   // Rows of bytes are read into the upper half of their row of samples, and widened in place from the front.
@@ -142,7 +153,9 @@ Result<PngImage> decode_png(std::span<const uint8_t> bytes, uint64_t memory_limi
         std::memcpy(base + y * stride + 2 * i, &sample, 2);
       }
   if (source.warning[0]) add_warning(warnings, std::string("the PNG picture is odd: ") + source.warning);
-  if (source.at < source.size) add_warning(warnings, at_byte(source.at) + std::to_string(source.size - source.at) + " bytes after the picture were not read");
+  if (source.at < source.size)
+    add_warning(warnings, at_byte(source.at) + std::to_string(source.size - source.at) +
+                              " bytes after the picture were not read");
   return image;
 }
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "base/result.hpp"
 #include "base/memory_budget.hpp"
+#include "base/result.hpp"
 #include "voxel/io/files/atomic_file.hpp"
 
 namespace quarry::io {
@@ -28,7 +28,8 @@ struct PngImage {
 // Errors: malformed_input with the byte at which libpng gave up; unsupported for edges above the limit, or more bytes
 // of samples than `memory_limit_bytes`. Memory: the samples, and libpng's row buffers (chunks beside the picture are
 // not kept). out_of_memory for more than `budget` (may be null) has room for.
-Result<PngImage> decode_png(std::span<const uint8_t> bytes, uint64_t memory_limit_bytes, std::vector<std::string>* warnings, const MemoryBudget* budget = nullptr);
+Result<PngImage> decode_png(std::span<const uint8_t> bytes, uint64_t memory_limit_bytes,
+                            std::vector<std::string>* warnings, const MemoryBudget* budget = nullptr);
 
 // Pixels to write, row by row from the top, bytes in the order of the file: of 16 bits the high byte first.
 struct PngPixels {

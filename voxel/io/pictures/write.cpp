@@ -10,10 +10,10 @@
 #include <cerrno>
 #include <cstdio>
 
-#include "voxel/io/files/bytes.hpp"
-#include "voxel/io/pictures/png.hpp"
-#include "voxel/io/files/temporary_name.hpp"
 #include "voxel/io/files/atomic_file.hpp"
+#include "voxel/io/files/bytes.hpp"
+#include "voxel/io/files/temporary_name.hpp"
+#include "voxel/io/pictures/png.hpp"
 
 namespace quarry::io {
 namespace {
@@ -28,18 +28,22 @@ struct Visible {
 Result<Visible> visible_box(const Scene& scene, const Progress& progress) {
   progress.say("flatten", -1);
   QRY_TRY_ASSIGN(auto bricks, flatten(scene, true));
-  if (bricks.empty()) return fail(ErrorCode::invalid_argument, "the scene has no visible voxel, so there is nothing to picture");
+  if (bricks.empty())
+    return fail(ErrorCode::invalid_argument, "the scene has no visible voxel, so there is nothing to picture");
   const Box3 box = bricks.bounds();
   const Int3 size = box.max - box.min;
   return Visible{std::move(bricks), box, uint32_t(size.x) + 1, uint32_t(size.z) + 1, uint32_t(size.y) + 1};
 }
 
 // The bytes of a picture with nothing in it, each pixel four: RGBA, or grey and alpha of 16 bits.
-std::vector<uint8_t> empty_picture(const Visible& visible) { return std::vector<uint8_t>(size_t(visible.width) * visible.height * 4); }
+std::vector<uint8_t> empty_picture(const Visible& visible) {
+  return std::vector<uint8_t>(size_t(visible.width) * visible.height * 4);
+}
 
 Result<void> write_picture(const PngPixels& pixels, const Destination& to, const Progress& progress) {
   QRY_TRY_ASSIGN(auto out, AtomicFile::create(to));
-  if (const auto made = write_png(pixels, out); !made) return fail(ErrorCode::out_of_memory, "libpng cannot make the file: " + made.error().message);
+  if (const auto made = write_png(pixels, out); !made)
+    return fail(ErrorCode::out_of_memory, "libpng cannot make the file: " + made.error().message);
   if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped; nothing was written");
   return out.commit();
 }
@@ -63,7 +67,8 @@ void for_each_top(const Visible& visible, Take take) {
         for (int32_t y = 7; y >= 0; --y) {
           const uint8_t m = brick.get(voxel_index({x, y, z}));
           if (!m) continue;
-          Top& top = tops[size_t(at.z * 8 + z - visible.box.min.z) * visible.width + size_t(at.x * 8 + x - visible.box.min.x)];
+          Top& top =
+              tops[size_t(at.z * 8 + z - visible.box.min.z) * visible.width + size_t(at.x * 8 + x - visible.box.min.x)];
           if (const int32_t layer = at.y * 8 + y - visible.box.min.y; layer > top.layer) top = {layer, m};
           break;
         }
@@ -76,7 +81,9 @@ void for_each_top(const Visible& visible, Take take) {
 Result<void> write_top_view(const Scene& scene, const Destination& to, const Progress& progress) {
   QRY_TRY_ASSIGN(const auto visible, visible_box(scene, progress));
   auto rgba = empty_picture(visible);
-  for_each_top(visible, [&](size_t pixel, uint32_t, uint8_t material) { put_colour(rgba, pixel, scene.palette.materials[material]); });
+  for_each_top(visible, [&](size_t pixel, uint32_t, uint8_t material) {
+    put_colour(rgba, pixel, scene.palette.materials[material]);
+  });
   return write_picture({visible.width, visible.height, 4, 8, rgba}, to, progress);
 }
 
@@ -97,7 +104,8 @@ Result<void> write_height_map(const Scene& scene, const Destination& to, const P
 Result<void> write_slices(const Scene& scene, const Destination& to, const Progress& progress) {
   std::error_code error;
   const fs::path& folder = to.file;
-  if (fs::exists(fs::symlink_status(folder, error))) return fail(ErrorCode::conflict, "it is there already; take it away or name another folder");
+  if (fs::exists(fs::symlink_status(folder, error)))
+    return fail(ErrorCode::conflict, "it is there already; take it away or name another folder");
   QRY_TRY_ASSIGN(const auto visible, visible_box(scene, progress));
   const fs::path parent = folder.has_parent_path() ? folder.parent_path() : fs::path(".");
   QRY_TRY_ASSIGN(const auto made, make_temporary_folder(parent / folder.filename()));
@@ -114,7 +122,8 @@ Result<void> write_slices(const Scene& scene, const Destination& to, const Progr
   };
   std::vector<const BrickMap::value_type*> by_layer;
   for (const auto& brick : visible.bricks.bricks()) by_layer.push_back(&brick);
-  std::stable_sort(by_layer.begin(), by_layer.end(), [](const auto* a, const auto* b) { return a->first.y < b->first.y; });
+  std::stable_sort(by_layer.begin(), by_layer.end(),
+                   [](const auto* a, const auto* b) { return a->first.y < b->first.y; });
   auto first = by_layer.begin();
   for (int32_t y = visible.box.min.y; y <= visible.box.max.y; ++y) {
     auto rgba = empty_picture(visible);
@@ -124,12 +133,18 @@ Result<void> write_slices(const Scene& scene, const Destination& to, const Progr
       for (int32_t z = 0; z < 8; ++z)
         for (int32_t x = 0; x < 8; ++x)
           if (const uint8_t m = brick.get(voxel_index({x, y & 7, z})))
-            put_colour(rgba, size_t(at.z * 8 + z - visible.box.min.z) * visible.width + size_t(at.x * 8 + x - visible.box.min.x), scene.palette.materials[m]);
+            put_colour(
+                rgba,
+                size_t(at.z * 8 + z - visible.box.min.z) * visible.width + size_t(at.x * 8 + x - visible.box.min.x),
+                scene.palette.materials[m]);
     }
     char name[16];
     const int32_t layer = y - visible.box.min.y;
     std::snprintf(name, sizeof name, "%04d.png", layer);
-    if (auto written = write_picture({visible.width, visible.height, 4, 8, rgba}, {temporary / name, false, &together}, progress); !written) return give_up(written.error());
+    if (auto written =
+            write_picture({visible.width, visible.height, 4, 8, rgba}, {temporary / name, false, &together}, progress);
+        !written)
+      return give_up(written.error());
     pictures.push_back(folder / name);
     progress.say("write", double(layer + 1) / double(visible.layers));
   }
@@ -137,14 +152,18 @@ Result<void> write_slices(const Scene& scene, const Destination& to, const Progr
     if (auto settled = together.settle(); !settled) return give_up(settled.error());
   // Where the system cannot rename without replacing, it replaces nothing but an empty folder.
   int number = ::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, folder.c_str(), RENAME_NOREPLACE) == 0 ? 0 : errno;
-  if (number == EINVAL || number == ENOSYS || number == ENOTSUP) number = ::rename(temporary.c_str(), folder.c_str()) == 0 ? 0 : errno;
-  if (number == EEXIST || number == ENOTEMPTY || number == ENOTDIR) return give_up({ErrorCode::conflict, "it is there already; take it away or name another folder"});
+  if (number == EINVAL || number == ENOSYS || number == ENOTSUP)
+    number = ::rename(temporary.c_str(), folder.c_str()) == 0 ? 0 : errno;
+  if (number == EEXIST || number == ENOTEMPTY || number == ENOTDIR)
+    return give_up({ErrorCode::conflict, "it is there already; take it away or name another folder"});
   if (number) return give_up(error_from_errno("cannot put the new folder in its place", number));
   if (to.later)
     for (const fs::path& picture : pictures) to.later->add(picture);
   number = to.later ? 0 : sync_folder(parent, made.fd);
   ::close(made.fd);
-  if (number) return tl::unexpected(error_from_errno("the new folder is in its place, but it could not be brought to disk that it is", number));
+  if (number)
+    return tl::unexpected(
+        error_from_errno("the new folder is in its place, but it could not be brought to disk that it is", number));
   return {};
 }
 

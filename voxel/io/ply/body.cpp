@@ -45,7 +45,8 @@ bool is_line_end(uint8_t c) { return c == '\n' || c == '\r'; }
 // A number that is too small for a double, or too large.
 double beyond_range(std::string_view text) {
   const size_t exponent = text.find_first_of("eE"), digit = text.find_first_not_of('-');
-  const bool small = exponent != std::string_view::npos ? text.substr(exponent + 1, 1) == "-" : text.substr(digit, 1) == "0" || text.substr(digit, 1) == ".";
+  const bool small = exponent != std::string_view::npos ? text.substr(exponent + 1, 1) == "-"
+                                                        : text.substr(digit, 1) == "0" || text.substr(digit, 1) == ".";
   return small ? 0 : std::numeric_limits<double>::infinity();
 }
 
@@ -57,10 +58,13 @@ bool PlyBody::fail_with(std::string what) {
 }
 
 bool PlyBody::length_fits(double length, uint64_t least_bytes_each, const PlyProperty& property) {
-  if (!(length >= 0) || length != std::floor(length)) return fail_with("its list " + shown_name(property.name) + " has a length that is no number of items");
+  if (!(length >= 0) || length != std::floor(length))
+    return fail_with("its list " + shown_name(property.name) + " has a length that is no number of items");
   const uint64_t most = (bytes_.left() + (header_.encoding == PlyEncoding::ascii ? 1 : 0)) / least_bytes_each;
   if (length > double(most))
-    return fail_with("its list " + shown_name(property.name) + " has " + std::to_string(uint64_t(std::min(length, 1e18))) + " items, but there are bytes for only " + std::to_string(most));
+    return fail_with("its list " + shown_name(property.name) + " has " +
+                     std::to_string(uint64_t(std::min(length, 1e18))) + " items, but there are bytes for only " +
+                     std::to_string(most));
   return true;
 }
 
@@ -104,7 +108,8 @@ bool PlyBody::binary_items(const PlyProperty& property, size_t index, uint64_t l
     const auto here = bytes_.peek(each);
     const uint64_t now = std::min<uint64_t>(length - done, here.size() / each);
     if (now == 0) return false;
-    for (uint64_t i = 0; i < now; ++i) item(index, done + i, ply_value(here.data() + i * each, property.type, header_.encoding == PlyEncoding::big));
+    for (uint64_t i = 0; i < now; ++i)
+      item(index, done + i, ply_value(here.data() + i * each, property.type, header_.encoding == PlyEncoding::big));
     bytes_.take(now * each);
     done += now;
   }
@@ -139,7 +144,9 @@ bool PlyBody::read_binary(const PlyElement& element, double* values, const Item&
     const PlyProperty& property = element.properties[p];
     if (!binary_number(property.length ? *property.length : property.type, values[p])) return false;
     if (!property.length) continue;
-    if (!length_fits(values[p], size_of(property.type), property) || !binary_items(property, p, uint64_t(values[p]), item)) return false;
+    if (!length_fits(values[p], size_of(property.type), property) ||
+        !binary_items(property, p, uint64_t(values[p]), item))
+      return false;
   }
   return true;
 }
@@ -147,10 +154,16 @@ bool PlyBody::read_binary(const PlyElement& element, double* values, const Item&
 bool PlyBody::read(const PlyElement& element, uint64_t number, double* values, const Item& item) {
   const uint64_t at = bytes_.at();
   const bool text = header_.encoding == PlyEncoding::ascii;
-  if (element.properties.empty() || (text ? read_text(element, values, item) : read_binary(element, values, item))) return true;
-  std::string what = "expected " + std::string(element.name == "vertex" || element.name == "face" ? element.name : "element " + shown_name(element.name)) + " " + std::to_string(number);
+  if (element.properties.empty() || (text ? read_text(element, values, item) : read_binary(element, values, item)))
+    return true;
+  std::string what =
+      "expected " +
+      std::string(element.name == "vertex" || element.name == "face" ? element.name
+                                                                     : "element " + shown_name(element.name)) +
+      " " + std::to_string(number);
   if (!message_.empty()) what += "; " + message_;
-  else if (text && !element.has_lists()) what += ", a line of " + std::to_string(element.properties.size()) + " numbers";
+  else if (text && !element.has_lists())
+    what += ", a line of " + std::to_string(element.properties.size()) + " numbers";
   else what += bytes_.left() == 0 || !text ? ", but the data ends" : ", numbers";
   error_ = {ErrorCode::malformed_input, at_byte(at) + what};
   message_.clear();
@@ -162,7 +175,8 @@ bool PlyBody::skip(const PlyElement& element) {
   if (header_.encoding != PlyEncoding::ascii && !element.has_lists()) {
     const uint64_t each = element.least_bytes(header_.encoding);
     if (element.count > bytes_.left() / each) {
-      error_ = {ErrorCode::malformed_input, at_byte(bytes_.at()) + "expected " + std::to_string(element.count) + " of element " + shown_name(element.name) + ", but the data ends"};
+      error_ = {ErrorCode::malformed_input, at_byte(bytes_.at()) + "expected " + std::to_string(element.count) +
+                                                " of element " + shown_name(element.name) + ", but the data ends"};
       return false;
     }
     bytes_.take(element.count * each);

@@ -46,7 +46,7 @@ class PlyBody {
   Error error_;
   // Of the element that is being read: what is wrong with it, if that is more than "not there".
   std::string message_;
-  std::vector<double> row_;    // for skip
+  std::vector<double> row_;  // for skip
 };
 
 }  // namespace quarry::io

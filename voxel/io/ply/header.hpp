@@ -29,8 +29,8 @@ constexpr size_t size_of(PlyType type) {
 
 struct PlyProperty {
   std::string name;
-  PlyType type = PlyType::f32;            // of a list: of its items
-  std::optional<PlyType> length;          // given: it is a list, and this the type of its length
+  PlyType type = PlyType::f32;    // of a list: of its items
+  std::optional<PlyType> length;  // given: it is a list, and this the type of its length
 };
 
 struct PlyElement {

@@ -26,7 +26,8 @@ struct Sample {
 
 uint64_t key_of(Int3 cell) {
   const Int3 b = brick_of(cell);
-  return uint64_t(b.x) << 31 | uint64_t(b.y) << 20 | uint64_t(b.z) << 9 | voxel_index({cell.x & 7, cell.y & 7, cell.z & 7});
+  return uint64_t(b.x) << 31 | uint64_t(b.y) << 20 | uint64_t(b.z) << 9 |
+         voxel_index({cell.x & 7, cell.y & 7, cell.z & 7});
 }
 
 // The same for regions: chunk x, y, z (8 bits each), brick in it (3 bits each), voxel in that: 42 bits.
@@ -38,7 +39,9 @@ uint64_t chunk_key_of(Int3 cell) {
   return interleaved(6, 255, 8) << 18 | interleaved(3, 7, 3) << 9 | voxel_index({cell.x & 7, cell.y & 7, cell.z & 7});
 }
 Int3 brick_of_chunk_key(uint64_t key) {
-  const auto at = [&](int chunk_bit, int brick_bit) { return int32_t((key >> chunk_bit & 255) << 3 | (key >> brick_bit & 7)); };
+  const auto at = [&](int chunk_bit, int brick_bit) {
+    return int32_t((key >> chunk_bit & 255) << 3 | (key >> brick_bit & 7));
+  };
   return {at(34, 15), at(26, 12), at(18, 9)};
 }
 
@@ -56,7 +59,9 @@ struct WaitingCell {
   uint32_t rgba, zero;
 };
 
-std::array<double, 3> in_world_axes(const double p[3], bool z_up) { return z_up ? std::array<double, 3>{p[0], p[2], -p[1]} : std::array<double, 3>{p[0], p[1], p[2]}; }
+std::array<double, 3> in_world_axes(const double p[3], bool z_up) {
+  return z_up ? std::array<double, 3>{p[0], p[2], -p[1]} : std::array<double, 3>{p[0], p[1], p[2]};
+}
 
 // The mean colour of a voxel's points, rounded; sums of whole numbers, so that no order matters.
 struct ColorSum {
@@ -102,21 +107,30 @@ class PointFrame {
       return true;
     });
     QRY_TRY(walked);
-    if (outside == cloud.points) return fail(ErrorCode::malformed_input, "byte 0: expected at least one point with finite coordinates, found none of " + std::to_string(cloud.points));
-    if (outside) add_warning(options.warnings, std::to_string(outside) + " points have coordinates that are no numbers, or beyond 1e15, and were left out");
+    if (outside == cloud.points)
+      return fail(
+          ErrorCode::malformed_input,
+          "byte 0: expected at least one point with finite coordinates, found none of " + std::to_string(cloud.points));
+    if (outside)
+      add_warning(
+          options.warnings,
+          std::to_string(outside) + " points have coordinates that are no numbers, or beyond 1e15, and were left out");
     f.inside_ = cloud.points - outside;
     const double longest = std::max({high[0] - f.low_[0], high[1] - f.low_[1], high[2] - f.low_[2]});
     f.edge_ = options.voxel_size;
     if (f.edge_ <= 0) {
       if (options.resolution < 1 || options.resolution > kPointsMaxEdge)
-        return fail(ErrorCode::invalid_argument, "the resolution must be 1 to " + std::to_string(kPointsMaxEdge) + ", not " + std::to_string(options.resolution));
+        return fail(ErrorCode::invalid_argument, "the resolution must be 1 to " + std::to_string(kPointsMaxEdge) +
+                                                     ", not " + std::to_string(options.resolution));
       f.edge_ = longest > 0 ? longest / options.resolution : 1;
       if (f.edge_ <= 0) f.edge_ = longest;  // so small that the division gave nothing
     }
     f.most_ = options.voxel_size > 0 ? kPointsMaxEdge : options.resolution;
-    if (!(longest / f.edge_ < kPointsMaxEdge + 1.0) || (options.voxel_size > 0 && std::floor(longest / f.edge_) >= kPointsMaxEdge))
-      return fail(ErrorCode::invalid_argument, "voxels of " + number_text(f.edge_) + " would be more than " + std::to_string(kPointsMaxEdge) + " along the longest edge of " + number_text(longest) +
-                                                   "; use larger ones");
+    if (!(longest / f.edge_ < kPointsMaxEdge + 1.0) ||
+        (options.voxel_size > 0 && std::floor(longest / f.edge_) >= kPointsMaxEdge))
+      return fail(ErrorCode::invalid_argument, "voxels of " + number_text(f.edge_) + " would be more than " +
+                                                   std::to_string(kPointsMaxEdge) + " along the longest edge of " +
+                                                   number_text(longest) + "; use larger ones");
     return f;
   }
 
@@ -131,7 +145,8 @@ class PointFrame {
       const auto w = in_world_axes(p, z_up_);
       int32_t c[3];
       // The far side belongs to the last voxel.
-      for (size_t a = 0; a < 3; ++a) c[a] = int32_t(std::clamp(std::floor((w[a] - low_[a]) / edge_), 0.0, double(most_ - 1)));
+      for (size_t a = 0; a < 3; ++a)
+        c[a] = int32_t(std::clamp(std::floor((w[a] - low_[a]) / edge_), 0.0, double(most_ - 1)));
       size_ = {std::max(size_.x, c[0] + 1), std::max(size_.y, c[1] + 1), std::max(size_.z, c[2] + 1)};
       return bool(take(Int3{c[0], c[1], c[2]}, rgba));
     });
@@ -163,7 +178,8 @@ constexpr uint64_t kPointBrickBytes = 700, kPointBricksPerChunk = 512;
 
 Result<Scene> voxelize_points(const PointCloud& cloud, const ReadOptions& options) {
   QRY_TRY_ASSIGN(auto frame, PointFrame::of(cloud, options));
-  QRY_TRY_ASSIGN(auto promise, MemoryBudget::promise(options.budget, frame.inside() * sizeof(Sample), "sorting its " + std::to_string(frame.inside()) + " points"));
+  QRY_TRY_ASSIGN(auto promise, MemoryBudget::promise(options.budget, frame.inside() * sizeof(Sample),
+                                                     "sorting its " + std::to_string(frame.inside()) + " points"));
   std::vector<Sample> samples;
   samples.reserve(frame.inside());
   const auto walked = frame.walk(cloud, [&](Int3 cell, uint32_t rgba) {
@@ -193,7 +209,8 @@ Result<Scene> voxelize_points(const PointCloud& cloud, const ReadOptions& option
   for (size_t i = 0; i < cells;) {
     const uint64_t place = samples[i].key >> 9;
     Brick brick;
-    for (; i < cells && samples[i].key >> 9 == place; ++i) brick.set(uint32_t(samples[i].key & 511), colours.material(samples[i].rgba));
+    for (; i < cells && samples[i].key >> 9 == place; ++i)
+      brick.set(uint32_t(samples[i].key & 511), colours.material(samples[i].rgba));
     if (!budget.take(1)) return tl::unexpected(budget.error(""));
     bricks.put({int32_t(place >> 22), int32_t(place >> 11 & 2047), int32_t(place & 2047)}, brick);
   }
@@ -201,7 +218,8 @@ Result<Scene> voxelize_points(const PointCloud& cloud, const ReadOptions& option
   return scene;
 }
 
-Result<RegionsDone> voxelize_points_in_regions(const PointCloud& cloud, const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) {
+Result<RegionsDone> voxelize_points_in_regions(const PointCloud& cloud, const std::filesystem::path& file,
+                                               const ReadOptions& options, const RegionSink& sink) {
   QRY_TRY_ASSIGN(auto frame, PointFrame::of(cloud, options));
   auto points_wait = Spill::create(sink.beside), cells_wait = Spill::create(sink.beside);
   if (!points_wait || !cells_wait) return tl::unexpected((points_wait ? cells_wait : points_wait).error());
@@ -209,7 +227,8 @@ Result<RegionsDone> voxelize_points_in_regions(const PointCloud& cloud, const st
   uint64_t cells = 0;
   {
     const uint64_t all = frame.inside() * sizeof(WaitingSample);
-    SpilledSort<WaitingSample> sorted(**points_wait, std::min<uint64_t>(all, uint64_t(double(sink.available_bytes()) * kPointSortShare)));
+    SpilledSort<WaitingSample> sorted(
+        **points_wait, std::min<uint64_t>(all, uint64_t(double(sink.available_bytes()) * kPointSortShare)));
     uint64_t number = 0;
     const auto walked = frame.walk(cloud, [&](Int3 cell, uint32_t rgba) {
       sorted.add({chunk_key_of(cell) << 22 | number >> 32, rgba, uint32_t(number)});
@@ -245,7 +264,8 @@ Result<RegionsDone> voxelize_points_in_regions(const PointCloud& cloud, const st
   scene = std::move(*named_after(file, std::move(scene)));
   QRY_TRY(sink.begin(scene));
 
-  const auto most = std::max<uint64_t>(1, uint64_t(double(sink.available_bytes()) * kPointRegionShare) / kPointBrickBytes);
+  const auto most =
+      std::max<uint64_t>(1, uint64_t(double(sink.available_bytes()) * kPointRegionShare) / kPointBrickBytes);
   BrickBudget budget(cloud.file_bytes);
   RegionsDone done;
   BrickMap region;
@@ -274,28 +294,29 @@ Result<RegionsDone> voxelize_points_in_regions(const PointCloud& cloud, const st
   std::vector<WaitingCell> some;
   for (uint64_t at = 0; at < cells; at += some.size()) {
     some.resize(size_t(std::min<uint64_t>(cells - at, 8192)));
-    if (!(*cells_wait)->read_all(at * sizeof(WaitingCell), std::span(some))) return tl::unexpected((*cells_wait)->good().error());
+    if (!(*cells_wait)->read_all(at * sizeof(WaitingCell), std::span(some)))
+      return tl::unexpected((*cells_wait)->good().error());
     for (const WaitingCell& cell : some) {
-      if (place != cell.key >> 9)
-        QRY_TRY(close(cell.key >> 9));
+      if (place != cell.key >> 9) QRY_TRY(close(cell.key >> 9));
       brick.set(uint32_t(cell.key & 511), colours.material(cell.rgba));
     }
     options.progress.say("regions", double(at) / double(cells));
   }
-  if (place)
-    QRY_TRY(close(*place));
+  if (place) QRY_TRY(close(*place));
   QRY_TRY(hand_over());
   return done;
 }
 
-Result<Scene> read_cloud(const std::filesystem::path& file, uint64_t limit, const ReadOptions& options, CloudOfBytes cloud_of) {
+Result<Scene> read_cloud(const std::filesystem::path& file, uint64_t limit, const ReadOptions& options,
+                         CloudOfBytes cloud_of) {
   options.progress.say("read", -1);
   QRY_TRY_ASSIGN(auto bytes, BufferedReader::open(file, limit));
   QRY_TRY_ASSIGN(const auto cloud, cloud_of(bytes, options));
   return named_after(file, voxelize_points(cloud, options));
 }
 
-Result<RegionsDone> read_cloud_regions(const std::filesystem::path& file, uint64_t limit, const ReadOptions& options, const RegionSink& sink, CloudOfBytes cloud_of) {
+Result<RegionsDone> read_cloud_regions(const std::filesystem::path& file, uint64_t limit, const ReadOptions& options,
+                                       const RegionSink& sink, CloudOfBytes cloud_of) {
   options.progress.say("read", -1);
   QRY_TRY_ASSIGN(auto bytes, BufferedReader::open(file, limit));
   QRY_TRY_ASSIGN(const auto cloud, cloud_of(bytes, options));

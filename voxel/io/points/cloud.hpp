@@ -34,9 +34,12 @@ Result<Scene> parse_ply_points(std::span<const uint8_t> bytes, const ReadOptions
 Result<Scene> read_las(const std::filesystem::path& file, const ReadOptions& options);
 Result<Scene> read_xyz(const std::filesystem::path& file, const ReadOptions& options);
 Result<Scene> read_ply_points(const std::filesystem::path& file, const ReadOptions& options);
-Result<RegionsDone> read_las_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink);
-Result<RegionsDone> read_xyz_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink);
-Result<RegionsDone> read_ply_points_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink);
+Result<RegionsDone> read_las_regions(const std::filesystem::path& file, const ReadOptions& options,
+                                     const RegionSink& sink);
+Result<RegionsDone> read_xyz_regions(const std::filesystem::path& file, const ReadOptions& options,
+                                     const RegionSink& sink);
+Result<RegionsDone> read_ply_points_regions(const std::filesystem::path& file, const ReadOptions& options,
+                                            const RegionSink& sink);
 // True if the beginning of a PLY file holds its whole header, and that says that there are vertices but no faces or
 // strips.
 bool ply_is_points(std::span<const uint8_t> head);
@@ -47,18 +50,21 @@ struct PointCloud {
   // Gives every point, the same each time it is called (twice: bounds, then cells). Errors: the file's.
   std::function<Result<void>(const PointVisitor&)> walk;
   uint64_t points = 0;
-  bool z_up = false;         // the points' axes
-  uint64_t file_bytes = 0;   // they pay for bricks
-  std::string color;         // "rgb", "intensity" or "none"
+  bool z_up = false;        // the points' axes
+  uint64_t file_bytes = 0;  // they pay for bricks
+  std::string color;        // "rgb", "intensity" or "none"
 };
 // What the readers above share.
 Result<Scene> voxelize_points(const PointCloud& cloud, const ReadOptions& options);
-Result<RegionsDone> voxelize_points_in_regions(const PointCloud& cloud, const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink);
+Result<RegionsDone> voxelize_points_in_regions(const PointCloud& cloud, const std::filesystem::path& file,
+                                               const ReadOptions& options, const RegionSink& sink);
 
 // A reader's file as a cloud: all of its bytes were looked at and are sound.
 using CloudOfBytes = Result<PointCloud> (*)(BufferedReader& bytes, const ReadOptions& options);
-Result<Scene> read_cloud(const std::filesystem::path& file, uint64_t limit, const ReadOptions& options, CloudOfBytes cloud_of);
-Result<RegionsDone> read_cloud_regions(const std::filesystem::path& file, uint64_t limit, const ReadOptions& options, const RegionSink& sink, CloudOfBytes cloud_of);
+Result<Scene> read_cloud(const std::filesystem::path& file, uint64_t limit, const ReadOptions& options,
+                         CloudOfBytes cloud_of);
+Result<RegionsDone> read_cloud_regions(const std::filesystem::path& file, uint64_t limit, const ReadOptions& options,
+                                       const RegionSink& sink, CloudOfBytes cloud_of);
 
 // The rows of the table of formats.
 extern const Format kLasFormat, kXyzFormat;

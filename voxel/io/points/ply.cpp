@@ -15,18 +15,23 @@ namespace {
 constexpr uint64_t kMaxPlyBytes = uint64_t(1) << 37;
 
 Result<PointCloud> ply_cloud(BufferedReader& bytes, const ReadOptions& options) {
-  const auto header = read_ply_header(bytes.peek(kPlyHeaderBytes).first(size_t(std::min<uint64_t>(bytes.size(), kPlyHeaderBytes))));
+  const auto header =
+      read_ply_header(bytes.peek(kPlyHeaderBytes).first(size_t(std::min<uint64_t>(bytes.size(), kPlyHeaderBytes))));
   QRY_TRY(bytes.good());
   QRY_TRY(header);
   // Kept with the walk, which begins at the vertices each time.
   const auto shared = std::make_shared<const PlyHeader>(*header);
   const PlyHeader& h = *shared;
-  const auto bad = [](size_t at, const std::string& what) { return fail(ErrorCode::malformed_input, at_byte(at) + what); };
+  const auto bad = [](size_t at, const std::string& what) {
+    return fail(ErrorCode::malformed_input, at_byte(at) + what);
+  };
   const PlyElement* vertices = h.find("vertex");
   if (!vertices || vertices->count == 0) return bad(h.body_at, "expected at least one vertex, found none");
   const int position[3] = {vertices->find({"x"}), vertices->find({"y"}), vertices->find({"z"})};
-  const int color[3] = {vertices->find({"red", "diffuse_red"}), vertices->find({"green", "diffuse_green"}), vertices->find({"blue", "diffuse_blue"})};
-  if (std::any_of(position, position + 3, [](int p) { return p < 0; })) return bad(vertices->at, "expected the properties x, y and z of the vertices");
+  const int color[3] = {vertices->find({"red", "diffuse_red"}), vertices->find({"green", "diffuse_green"}),
+                        vertices->find({"blue", "diffuse_blue"})};
+  if (std::any_of(position, position + 3, [](int p) { return p < 0; }))
+    return bad(vertices->at, "expected the properties x, y and z of the vertices");
   const bool coloured = std::all_of(color, color + 3, [](int c) { return c >= 0; });
   QRY_TRY(check_ply_counts(h, bytes.size()));
 
@@ -38,7 +43,8 @@ Result<PointCloud> ply_cloud(BufferedReader& bytes, const ReadOptions& options) 
   // Seen to be whole before anything is made of it.
   if (!body.skip(*vertices)) return tl::unexpected(body.error());
   PointCloud cloud;
-  cloud.walk = [=, &bytes, progress = &options.progress, x = position[0], y = position[1], z = position[2], r = color[0], g = color[1], b = color[2]](const PointVisitor& visit) -> Result<void> {
+  cloud.walk = [=, &bytes, progress = &options.progress, x = position[0], y = position[1], z = position[2],
+                r = color[0], g = color[1], b = color[2]](const PointVisitor& visit) -> Result<void> {
     const PlyElement& element = *shared->find("vertex");
     PlyBody again(*shared, bytes);
     std::vector<double> row(element.properties.size());
@@ -46,7 +52,9 @@ Result<PointCloud> ply_cloud(BufferedReader& bytes, const ReadOptions& options) 
     for (uint64_t i = 0; i < element.count; ++i) {
       if (!again.read(element, i, row.data())) return tl::unexpected(again.error());  // it was changed meanwhile
       const double at[3] = {row[size_t(x)], row[size_t(y)], row[size_t(z)]};
-      const auto channel = [&](int c) -> uint32_t { return coloured ? ply_channel(row[size_t(c)], element.properties[size_t(c)].type) : 200; };
+      const auto channel = [&](int c) -> uint32_t {
+        return coloured ? ply_channel(row[size_t(c)], element.properties[size_t(c)].type) : 200;
+      };
       if (!visit(at, rgba_of(channel(r), channel(g), channel(b)))) return {};
       if (i % 65536 == 0 && progress->cancelled()) return fail(ErrorCode::cancelled, "stopped");
     }
@@ -73,8 +81,11 @@ Result<Scene> parse_ply_points(std::span<const uint8_t> bytes, const ReadOptions
   return voxelize_points(cloud, options);
 }
 
-Result<Scene> read_ply_points(const std::filesystem::path& file, const ReadOptions& options) { return read_cloud(file, kMaxPlyBytes, options, ply_cloud); }
-Result<RegionsDone> read_ply_points_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) {
+Result<Scene> read_ply_points(const std::filesystem::path& file, const ReadOptions& options) {
+  return read_cloud(file, kMaxPlyBytes, options, ply_cloud);
+}
+Result<RegionsDone> read_ply_points_regions(const std::filesystem::path& file, const ReadOptions& options,
+                                            const RegionSink& sink) {
   return read_cloud_regions(file, kMaxPlyBytes, options, sink, ply_cloud);
 }
 

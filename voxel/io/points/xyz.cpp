@@ -47,13 +47,17 @@ Result<void> walk_lines(BufferedReader& bytes, const Progress& progress, const V
       text = {reinterpret_cast<const char*>(piece.data()), piece.size()};
       end = text.find('\n');
       if (end == std::string_view::npos && text.size() == bytes.left()) end = text.size();
-      if (end == std::string_view::npos && text.size() > kLongestLine) return fail(ErrorCode::malformed_input, at_byte(size_t(at)) + "expected lines of text, found one of more than 1 MiB");
+      if (end == std::string_view::npos && text.size() > kLongestLine)
+        return fail(ErrorCode::malformed_input,
+                    at_byte(size_t(at)) + "expected lines of text, found one of more than 1 MiB");
     }
     std::string_view line = text.substr(0, end);
     bytes.take(end + 1);
     while (!line.empty() && separates(line.front())) line.remove_prefix(1);
     double numbers[kColumns];
-    if (!line.empty() && line.front() != '#' && line.substr(0, 2) != "//" && !visit(numbers, numbers_of(line, numbers), size_t(at))) return {};
+    if (!line.empty() && line.front() != '#' && line.substr(0, 2) != "//" &&
+        !visit(numbers, numbers_of(line, numbers), size_t(at)))
+      return {};
     if (lines % 65536 == 0 && progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
   }
   return {};
@@ -69,7 +73,9 @@ Result<PointCloud> xyz_cloud(BufferedReader& bytes, const ReadOptions& options) 
       return true;
     }
     if (count < 3) {
-      error = Error{ErrorCode::malformed_input, at_byte(at) + "expected a line of x, y and z, or of x, y, z, red, green and blue (line " + std::to_string(lines) + " that is no comment)"};
+      error = Error{ErrorCode::malformed_input,
+                    at_byte(at) + "expected a line of x, y and z, or of x, y, z, red, green and blue (line " +
+                        std::to_string(lines) + " that is no comment)"};
       return false;
     }
     coloured = coloured && count >= 6 && std::all_of(n + 3, n + 6, [](double c) { return c >= 0 && c <= 255; });
@@ -78,14 +84,18 @@ Result<PointCloud> xyz_cloud(BufferedReader& bytes, const ReadOptions& options) 
   });
   QRY_TRY(walked);
   if (error) return tl::unexpected(*error);
-  if (points == 0) return fail(ErrorCode::malformed_input, at_byte(0) + "expected lines of x, y and z, found no point" + (bytes.size() == 0 ? " (the file is empty)" : ""));
+  if (points == 0)
+    return fail(ErrorCode::malformed_input, at_byte(0) + "expected lines of x, y and z, found no point" +
+                                                (bytes.size() == 0 ? " (the file is empty)" : ""));
   PointCloud cloud;
   cloud.walk = [=, &bytes, progress = &options.progress](const PointVisitor& visit) -> Result<void> {
     bool first = skip_first, changed = false;
     auto again = walk_lines(bytes, *progress, [&](const double n[kColumns], int count, size_t) {
       if (std::exchange(first, false)) return true;
-      changed = count < 3 || (coloured && (count < 6 || !std::all_of(n + 3, n + 6, [](double c) { return c >= 0 && c <= 255; })));
-      return !changed && visit(n, coloured ? rgba_of(uint32_t(n[3]), uint32_t(n[4]), uint32_t(n[5])) : rgba_of(200, 200, 200));
+      changed = count < 3 ||
+                (coloured && (count < 6 || !std::all_of(n + 3, n + 6, [](double c) { return c >= 0 && c <= 255; })));
+      return !changed &&
+             visit(n, coloured ? rgba_of(uint32_t(n[3]), uint32_t(n[4]), uint32_t(n[5])) : rgba_of(200, 200, 200));
     });
     if (again && changed) return fail(ErrorCode::conflict, "it was changed while it was read");
     return again;
@@ -105,8 +115,13 @@ Result<Scene> parse_xyz(std::span<const uint8_t> bytes, const ReadOptions& optio
   return voxelize_points(cloud, options);
 }
 
-Result<Scene> read_xyz(const std::filesystem::path& file, const ReadOptions& options) { return read_cloud(file, kMaxXyzBytes, options, xyz_cloud); }
-Result<RegionsDone> read_xyz_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) { return read_cloud_regions(file, kMaxXyzBytes, options, sink, xyz_cloud); }
+Result<Scene> read_xyz(const std::filesystem::path& file, const ReadOptions& options) {
+  return read_cloud(file, kMaxXyzBytes, options, xyz_cloud);
+}
+Result<RegionsDone> read_xyz_regions(const std::filesystem::path& file, const ReadOptions& options,
+                                     const RegionSink& sink) {
+  return read_cloud_regions(file, kMaxXyzBytes, options, sink, xyz_cloud);
+}
 
 constinit const Format kXyzFormat{
     .name = "xyz",

@@ -15,7 +15,8 @@
 namespace quarry::io {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "the file's numbers are little-endian and are copied as they are");
+static_assert(std::endian::native == std::endian::little,
+              "the file's numbers are little-endian and are copied as they are");
 
 constexpr int kZstdLevel = 3;
 
@@ -32,7 +33,8 @@ uint8_t* put_brick(uint8_t* to, const Brick& brick) {
   std::memcpy(to, &brick.mask, sizeof brick.mask);
   to += sizeof brick.mask;
   for (uint32_t w = 0; w < 8; ++w)
-    for (uint64_t bits = brick.mask[w]; bits; bits &= bits - 1) *to++ = brick.materials[w * 64 + uint32_t(std::countr_zero(bits))];
+    for (uint64_t bits = brick.mask[w]; bits; bits &= bits - 1)
+      *to++ = brick.materials[w * 64 + uint32_t(std::countr_zero(bits))];
   return to;
 }
 void put_brick(std::vector<uint8_t>& out, const Brick& brick) {
@@ -43,7 +45,8 @@ void put_brick(std::vector<uint8_t>& out, const Brick& brick) {
 
 void put_material(std::vector<uint8_t>& out, const Material& m, const std::string& name) {
   for (const uint8_t c : {m.r, m.g, m.b, m.a}) put(out, c);
-  for (const float v : {m.roughness, m.metalness, m.emission, m.transparency, m.ior, m.reserved[0], m.reserved[1]}) put(out, v);
+  for (const float v : {m.roughness, m.metalness, m.emission, m.transparency, m.ior, m.reserved[0], m.reserved[1]})
+    put(out, v);
   put(out, uint32_t(name.size()));
   out.insert(out.end(), name.begin(), name.end());
 }
@@ -74,7 +77,8 @@ class Reader {
     uint32_t length = 0;
     for (uint8_t* c : {&out->r, &out->g, &out->b, &out->a})
       if (!get(c)) return false;
-    for (float* v : {&out->roughness, &out->metalness, &out->emission, &out->transparency, &out->ior, &out->reserved[0], &out->reserved[1]})
+    for (float* v : {&out->roughness, &out->metalness, &out->emission, &out->transparency, &out->ior, &out->reserved[0],
+                     &out->reserved[1]})
       if (!get(v) || std::isnan(*v)) return false;
     if (!get(&length) || bytes_.size() - at_ < length) return false;
     name->assign(reinterpret_cast<const char*>(bytes_.data()) + at_, length);
@@ -101,7 +105,8 @@ Result<std::vector<uint8_t>> compress(std::span<const uint8_t> plain) {
   thread_local const Compressor compressor;
   if (!compressor.context) return fail(ErrorCode::out_of_memory, "cannot compress: no memory for the tables");
   std::vector<uint8_t> out(ZSTD_compressBound(plain.size()));
-  const size_t n = ZSTD_compressCCtx(compressor.context, out.data(), out.size(), plain.data(), plain.size(), kZstdLevel);
+  const size_t n =
+      ZSTD_compressCCtx(compressor.context, out.data(), out.size(), plain.data(), plain.size(), kZstdLevel);
   if (ZSTD_isError(n)) return fail(ErrorCode::out_of_memory, std::string("cannot compress: ") + ZSTD_getErrorName(n));
   out.resize(n);
   out.shrink_to_fit();
@@ -110,23 +115,32 @@ Result<std::vector<uint8_t>> compress(std::span<const uint8_t> plain) {
 
 Result<std::vector<uint8_t>> decompress(std::span<const uint8_t> data, uint32_t plain_bytes) {
   if (ZSTD_getFrameContentSize(data.data(), data.size()) != plain_bytes)
-    return fail(ErrorCode::malformed_input, "the compressed bytes do not say " + std::to_string(plain_bytes) + " as their length");
+    return fail(ErrorCode::malformed_input,
+                "the compressed bytes do not say " + std::to_string(plain_bytes) + " as their length");
   std::vector<uint8_t> out(plain_bytes);
   const size_t n = ZSTD_decompress(out.data(), out.size(), data.data(), data.size());
   if (ZSTD_isError(n) || n != plain_bytes)
-    return fail(ErrorCode::malformed_input, std::string("cannot decompress: ") + (ZSTD_isError(n) ? ZSTD_getErrorName(n) : "wrong length"));
+    return fail(ErrorCode::malformed_input,
+                std::string("cannot decompress: ") + (ZSTD_isError(n) ? ZSTD_getErrorName(n) : "wrong length"));
   return out;
 }
 
 }  // namespace
 
-uint64_t chunk_checksum(std::span<const uint8_t> data, uint32_t volume, Int3 chunk, uint32_t plain_bytes, uint32_t count) {
+uint64_t chunk_checksum(std::span<const uint8_t> data, uint32_t volume, Int3 chunk, uint32_t plain_bytes,
+                        uint32_t count) {
   const int64_t row[6] = {volume, chunk.x, chunk.y, chunk.z, plain_bytes, count};
   return XXH3_64bits_withSeed(data.data(), data.size(), XXH3_64bits(row, sizeof row));
 }
 uint64_t part_checksum(std::span<const uint8_t> data, const RecordHead& head, uint32_t plain_bytes, uint32_t count) {
   FieldSum row;
-  row.add(head.record).add(int64_t(head.part)).add(head.volume).add(head.label).add(int64_t(head.voxels)).add(int64_t(plain_bytes)).add(int64_t(count));
+  row.add(head.record)
+      .add(int64_t(head.part))
+      .add(head.volume)
+      .add(head.label)
+      .add(int64_t(head.voxels))
+      .add(int64_t(plain_bytes))
+      .add(int64_t(count));
   return XXH3_64bits_withSeed(data.data(), data.size(), row.value());
 }
 
@@ -168,27 +182,33 @@ Result<Blob> encode_chunk(const BrickMap& bricks, Int3 chunk, uint32_t volume) {
   return blob;
 }
 
-Result<void> decode_chunk(std::span<const uint8_t> data, uint32_t plain_bytes, uint32_t count, Int3 chunk, BrickMap* into) {
+Result<void> decode_chunk(std::span<const uint8_t> data, uint32_t plain_bytes, uint32_t count, Int3 chunk,
+                          BrickMap* into) {
   QRY_TRY_ASSIGN(const auto plain, decompress(data, plain_bytes));
   Reader in(plain);
   uint16_t n = 0;
-  if (!in.get(&n) || n != count || n == 0) return fail(ErrorCode::malformed_input, "expected " + std::to_string(std::max(1u, count)) + " bricks");
+  if (!in.get(&n) || n != count || n == 0)
+    return fail(ErrorCode::malformed_input, "expected " + std::to_string(std::max(1u, count)) + " bricks");
   // Put in the order of coordinates, x slowest, which is what the map takes best.
   std::array<const Brick*, kChunkBricks> found{};
   std::vector<Brick> bricks(n);
   int32_t last = -1;
   for (Brick& brick : bricks) {
     uint16_t i = 0;
-    if (!in.get(&i) || i >= kChunkBricks || int32_t(i) <= last) return fail(ErrorCode::malformed_input, "expected the numbers of its bricks to rise");
+    if (!in.get(&i) || i >= kChunkBricks || int32_t(i) <= last)
+      return fail(ErrorCode::malformed_input, "expected the numbers of its bricks to rise");
     last = i;
-    if (!in.get_brick(&brick) || brick.empty()) return fail(ErrorCode::malformed_input, "brick " + std::to_string(i) + " is cut short, empty, or has a voxel without material");
+    if (!in.get_brick(&brick) || brick.empty())
+      return fail(ErrorCode::malformed_input,
+                  "brick " + std::to_string(i) + " is cut short, empty, or has a voxel without material");
     found[i] = &brick;
   }
   if (!in.at_end()) return fail(ErrorCode::malformed_input, "there are bytes after the last brick");
   for (int32_t x = 0; x < 8; ++x)
     for (int32_t y = 0; y < 8; ++y)
       for (int32_t z = 0; z < 8; ++z)
-        if (const Brick* brick = found[size_t(x | y << 3 | z << 6)]) into->put({chunk.x * 8 + x, chunk.y * 8 + y, chunk.z * 8 + z}, *brick);
+        if (const Brick* brick = found[size_t(x | y << 3 | z << 6)])
+          into->put({chunk.x * 8 + x, chunk.y * 8 + y, chunk.z * 8 + z}, *brick);
   return {};
 }
 
@@ -216,20 +236,25 @@ Result<Blob> encode_materials(std::span<const MaterialChange> changes, const Rec
     put_material(plain, c.before, c.name_before);
     put_material(plain, c.after, c.name_after);
   }
-  if (plain.size() > kPartBytesMax) return fail(ErrorCode::invalid_argument, "the names of the materials are too long for the history");
+  if (plain.size() > kPartBytesMax)
+    return fail(ErrorCode::invalid_argument, "the names of the materials are too long for the history");
   return part_blob(plain, changes.size(), head);
 }
 
-Result<void> decode_materials(std::span<const uint8_t> data, uint32_t plain_bytes, uint32_t count, std::vector<MaterialChange>* out) {
+Result<void> decode_materials(std::span<const uint8_t> data, uint32_t plain_bytes, uint32_t count,
+                              std::vector<MaterialChange>* out) {
   QRY_TRY_ASSIGN(const auto plain, decompress(data, plain_bytes));
   Reader in(plain);
   uint32_t n = 0;
-  if (!in.get(&n) || n != count || n == 0 || n > 256) return fail(ErrorCode::malformed_input, "expected " + std::to_string(count) + " changes of materials");
+  if (!in.get(&n) || n != count || n == 0 || n > 256)
+    return fail(ErrorCode::malformed_input, "expected " + std::to_string(count) + " changes of materials");
   for (uint32_t i = 0; i < n; ++i) {
     MaterialChange c;
     if (!in.get(&c.index) || !in.get_material(&c.before, &c.name_before) || !in.get_material(&c.after, &c.name_after))
-      return fail(ErrorCode::malformed_input, "material " + std::to_string(i) + " is cut short or has a value that is not a number");
-    if (!out->empty() && out->back().index >= c.index) return fail(ErrorCode::malformed_input, "expected the numbers of the materials to rise");
+      return fail(ErrorCode::malformed_input,
+                  "material " + std::to_string(i) + " is cut short or has a value that is not a number");
+    if (!out->empty() && out->back().index >= c.index)
+      return fail(ErrorCode::malformed_input, "expected the numbers of the materials to rise");
     out->push_back(std::move(c));
   }
   if (!in.at_end()) return fail(ErrorCode::malformed_input, "there are bytes after the last material");
@@ -247,17 +272,23 @@ Result<Blob> encode_part(std::span<const BrickChange> changes, const RecordHead&
   return part_blob(plain, changes.size(), head);
 }
 
-Result<void> decode_part(std::span<const uint8_t> data, uint32_t plain_bytes, uint32_t count, std::vector<BrickChange>* append) {
+Result<void> decode_part(std::span<const uint8_t> data, uint32_t plain_bytes, uint32_t count,
+                         std::vector<BrickChange>* append) {
   QRY_TRY_ASSIGN(const auto plain, decompress(data, plain_bytes));
   Reader in(plain);
   uint32_t n = 0;
-  if (!in.get(&n) || n != count) return fail(ErrorCode::malformed_input, "expected " + std::to_string(count) + " changes");
+  if (!in.get(&n) || n != count)
+    return fail(ErrorCode::malformed_input, "expected " + std::to_string(count) + " changes");
   for (uint32_t i = 0; i < n; ++i) {
     BrickChange c;
-    if (!in.get(&c.brick.x) || !in.get(&c.brick.y) || !in.get(&c.brick.z) || !in.get_brick(&c.before) || !in.get_brick(&c.after))
-      return fail(ErrorCode::malformed_input, "change " + std::to_string(i) + " is cut short or has a voxel without material");
-    if (!brick_storable(c.brick)) return fail(ErrorCode::malformed_input, "change " + std::to_string(i) + " lies outside all coordinates");
-    if (!append->empty() && append->back().brick >= c.brick) return fail(ErrorCode::malformed_input, "expected the bricks of the changes to rise");
+    if (!in.get(&c.brick.x) || !in.get(&c.brick.y) || !in.get(&c.brick.z) || !in.get_brick(&c.before) ||
+        !in.get_brick(&c.after))
+      return fail(ErrorCode::malformed_input,
+                  "change " + std::to_string(i) + " is cut short or has a voxel without material");
+    if (!brick_storable(c.brick))
+      return fail(ErrorCode::malformed_input, "change " + std::to_string(i) + " lies outside all coordinates");
+    if (!append->empty() && append->back().brick >= c.brick)
+      return fail(ErrorCode::malformed_input, "expected the bricks of the changes to rise");
     append->push_back(c);
   }
   if (!in.at_end()) return fail(ErrorCode::malformed_input, "there are bytes after the last change");

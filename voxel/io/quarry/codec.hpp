@@ -37,15 +37,17 @@ inline Int3 chunk_of(Int3 brick) { return {brick.x >> 3, brick.y >> 3, brick.z >
 struct Blob {
   std::vector<uint8_t> data;  // compressed
   uint32_t plain_bytes = 0;
-  uint32_t count = 0;         // bricks or changes
+  uint32_t count = 0;  // bricks or changes
   uint64_t checksum = 0;
 };
 
 // The chunk of `bricks`; count 0 if there is no brick in it. Errors: out_of_memory.
 Result<Blob> encode_chunk(const BrickMap& bricks, Int3 chunk, uint32_t volume);
 // Puts the chunk's bricks into `into`. Errors: malformed_input (without saying which chunk).
-Result<void> decode_chunk(std::span<const uint8_t> data, uint32_t plain_bytes, uint32_t count, Int3 chunk, BrickMap* into);
-uint64_t chunk_checksum(std::span<const uint8_t> data, uint32_t volume, Int3 chunk, uint32_t plain_bytes, uint32_t count);
+Result<void> decode_chunk(std::span<const uint8_t> data, uint32_t plain_bytes, uint32_t count, Int3 chunk,
+                          BrickMap* into);
+uint64_t chunk_checksum(std::span<const uint8_t> data, uint32_t volume, Int3 chunk, uint32_t plain_bytes,
+                        uint32_t count);
 
 constexpr int64_t kPaletteVolume = -1;  // what a record of the palette has as its volume
 
@@ -58,11 +60,13 @@ struct RecordHead {
   uint64_t voxels = 0;
 };
 Result<Blob> encode_part(std::span<const BrickChange> changes, const RecordHead& head);
-Result<void> decode_part(std::span<const uint8_t> data, uint32_t plain_bytes, uint32_t count, std::vector<BrickChange>* append);
+Result<void> decode_part(std::span<const uint8_t> data, uint32_t plain_bytes, uint32_t count,
+                         std::vector<BrickChange>* append);
 // The same for changes of the palette, which always fit into one part. Errors: invalid_argument (the names are too
 // long), out_of_memory; malformed_input.
 Result<Blob> encode_materials(std::span<const MaterialChange> changes, const RecordHead& head);
-Result<void> decode_materials(std::span<const uint8_t> data, uint32_t plain_bytes, uint32_t count, std::vector<MaterialChange>* out);
+Result<void> decode_materials(std::span<const uint8_t> data, uint32_t plain_bytes, uint32_t count,
+                              std::vector<MaterialChange>* out);
 uint64_t part_checksum(std::span<const uint8_t> data, const RecordHead& head, uint32_t plain_bytes, uint32_t count);
 
 // A checksum over fields, in the order given; texts and lists are told apart from their neighbours by their lengths.

@@ -20,7 +20,11 @@ uint64_t scene_sum(const Scene& scene) {
   for (const Layer& l : scene.layers) sum.add(l.name).add(int64_t(l.hidden));
   sum.add(int64_t(scene.instances.size()));
   for (const Instance& i : scene.instances) {
-    sum.add(int64_t(i.volume)).add(pack_rotation(i.rotation)).add(int64_t(i.offset.x)).add(int64_t(i.offset.y)).add(int64_t(i.offset.z));
+    sum.add(int64_t(i.volume))
+        .add(pack_rotation(i.rotation))
+        .add(int64_t(i.offset.x))
+        .add(int64_t(i.offset.y))
+        .add(int64_t(i.offset.z));
     sum.add(int64_t(i.layer)).add(int64_t(i.hidden)).add(i.name).add(i.group_path);
   }
   sum.add(int64_t(scene.cameras.size()));
@@ -29,7 +33,8 @@ uint64_t scene_sum(const Scene& scene) {
     for (int a = 0; a < 3; ++a) sum.add(c.position[a]).add(c.target[a]);
   }
   sum.add(int64_t(scene.volumes.size()));
-  for (const Volume& v : scene.volumes) sum.add(v.name).add(int64_t(v.size.x)).add(int64_t(v.size.y)).add(int64_t(v.size.z));
+  for (const Volume& v : scene.volumes)
+    sum.add(v.name).add(int64_t(v.size.x)).add(int64_t(v.size.y)).add(int64_t(v.size.z));
   return sum.add(int64_t(scene.overlap == OverlapRule::last_instance_wins)).value();
 }
 
@@ -38,7 +43,8 @@ uint64_t palette_sum(const Palette& palette) {
   for (size_t i = 0; i < 256; ++i) {
     const Material& m = palette.materials[i];
     sum.add(pack_rgba(m)).add(palette.names[i]);
-    for (const float v : {m.roughness, m.metalness, m.emission, m.transparency, m.ior, m.reserved[0], m.reserved[1]}) sum.add(double(v));
+    for (const float v : {m.roughness, m.metalness, m.emission, m.transparency, m.ior, m.reserved[0], m.reserved[1]})
+      sum.add(double(v));
   }
   return sum.value();
 }
@@ -49,11 +55,14 @@ uint64_t volumes_sum(const StoreHead& head) {
   return sum.value();
 }
 
-uint64_t history_state_sum(const StoreHead& head) { return FieldSum().add(head.position).add(head.length).add(int64_t(head.history_sum)).value(); }
+uint64_t history_state_sum(const StoreHead& head) {
+  return FieldSum().add(head.position).add(head.length).add(int64_t(head.history_sum)).value();
+}
 
 int64_t pack_rotation(const Rotation& r) {
   int64_t packed = 0;
-  for (int row = 0; row < 3; ++row) packed |= int64_t(r.axis[size_t(row)] & 3) << (2 * row) | int64_t(r.sign[size_t(row)] < 0) << (6 + row);
+  for (int row = 0; row < 3; ++row)
+    packed |= int64_t(r.axis[size_t(row)] & 3) << (2 * row) | int64_t(r.sign[size_t(row)] < 0) << (6 + row);
   return packed;
 }
 
@@ -66,6 +75,8 @@ Rotation unpack_rotation(int64_t packed) {
   return r;
 }
 
-int64_t pack_rgba(const Material& m) { return int64_t(uint32_t(m.r) | uint32_t(m.g) << 8 | uint32_t(m.b) << 16 | uint32_t(m.a) << 24); }
+int64_t pack_rgba(const Material& m) {
+  return int64_t(uint32_t(m.r) | uint32_t(m.g) << 8 | uint32_t(m.b) << 16 | uint32_t(m.a) << 24);
+}
 
 }  // namespace quarry::io

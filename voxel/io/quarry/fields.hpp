@@ -8,19 +8,21 @@
 namespace quarry::io {
 
 // Keys of the table `state`.
-constexpr const char* kOverlapKey = "overlap";                // 0: the first instance wins, 1: the last
+constexpr const char* kOverlapKey = "overlap";  // 0: the first instance wins, 1: the last
 constexpr const char* kPositionKey = "history_position";
 constexpr const char* kLengthKey = "history_length";
-constexpr const char* kHistoryKey = "history_sum";            // of the journal's checksums
-constexpr const char* kHistorySumKey = "check_history";       // over the three before
+constexpr const char* kHistoryKey = "history_sum";       // of the journal's checksums
+constexpr const char* kHistorySumKey = "check_history";  // over the three before
 // Over meta, layers, instances, cameras, names and sizes of volumes, overlap.
 constexpr const char* kSceneSumKey = "check_scene";
 constexpr const char* kPaletteSumKey = "check_palette";
-constexpr const char* kVolumesSumKey = "check_volumes";       // over the chunk counts and sums of all volumes
+constexpr const char* kVolumesSumKey = "check_volumes";  // over the chunk counts and sums of all volumes
 // And kLogNumberKey (sqlite/journals.hpp), in files that were opened for editing.
 
 // What is wrong with a table, as an error.
-inline Result<void> damaged(const std::string& what) { return fail(ErrorCode::malformed_input, what + "; the file is damaged"); }
+inline Result<void> damaged(const std::string& what) {
+  return fail(ErrorCode::malformed_input, what + "; the file is damaged");
+}
 
 uint64_t scene_sum(const Scene& scene);
 uint64_t palette_sum(const Palette& palette);

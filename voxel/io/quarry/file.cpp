@@ -47,8 +47,11 @@ Result<void> check_header(const LockedFile& file) {
   uint8_t head[100] = {};
   const ssize_t n = ::pread(file.fd, head, sizeof head, 0);
   if (n < 0) return tl::unexpected(error_from_errno("cannot read it", errno));
-  if (n < 100) return fail(ErrorCode::malformed_input, "it is " + std::to_string(n) + " bytes long; expected the 100 bytes with which a Quarry world begins");
-  if (std::memcmp(head, "SQLite format 3", 16) != 0) return fail(ErrorCode::malformed_input, "byte 0: expected 'SQLite format 3', with which a Quarry world begins");
+  if (n < 100)
+    return fail(ErrorCode::malformed_input,
+                "it is " + std::to_string(n) + " bytes long; expected the 100 bytes with which a Quarry world begins");
+  if (std::memcmp(head, "SQLite format 3", 16) != 0)
+    return fail(ErrorCode::malformed_input, "byte 0: expected 'SQLite format 3', with which a Quarry world begins");
   return {};
 }
 
@@ -56,7 +59,8 @@ uint64_t physical_memory() {
   const long pages = ::sysconf(_SC_PHYS_PAGES), size = ::sysconf(_SC_PAGESIZE);
   uint64_t bytes = pages > 0 && size > 0 ? uint64_t(pages) * uint64_t(size) : UINT64_MAX;
   rlimit limit{};
-  if (::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) bytes = std::min<uint64_t>(bytes, limit.rlim_cur);
+  if (::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+    bytes = std::min<uint64_t>(bytes, limit.rlim_cur);
   return bytes;
 }
 

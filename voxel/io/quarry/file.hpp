@@ -13,8 +13,8 @@
 #include <utility>
 
 #include "base/result.hpp"
-#include "voxel/io/sqlite/db.hpp"
 #include "voxel/io/files/atomic_file.hpp"
+#include "voxel/io/sqlite/db.hpp"
 
 namespace quarry::io {
 

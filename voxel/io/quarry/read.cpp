@@ -20,8 +20,10 @@ Result<std::map<std::string, int64_t>> read_state(Db& db) {
     return {};
   });
   QRY_TRY(r);
-  for (const char* key : {kOverlapKey, kPositionKey, kLengthKey, kHistoryKey, kHistorySumKey, kSceneSumKey, kPaletteSumKey, kVolumesSumKey})
-    if (!state.count(key)) return fail(ErrorCode::malformed_input, "table state has no row '" + std::string(key) + "'; the file is damaged");
+  for (const char* key : {kOverlapKey, kPositionKey, kLengthKey, kHistoryKey, kHistorySumKey, kSceneSumKey,
+                          kPaletteSumKey, kVolumesSumKey})
+    if (!state.count(key))
+      return fail(ErrorCode::malformed_input, "table state has no row '" + std::string(key) + "'; the file is damaged");
   return state;
 }
 
@@ -29,15 +31,18 @@ Result<std::map<std::string, int64_t>> read_state(Db& db) {
 int64_t next_id(Statement& s, size_t expected) { return s.integer(0, "id", int64_t(expected), int64_t(expected)); }
 
 Result<void> read_volumes(Db& db, Scene* scene, StoreHead* head) {
-  return for_rows(db, "SELECT id, name, size_x, size_y, size_z, chunks, bricks, chunk_sum FROM volumes ORDER BY id", "volumes", [&](Statement& s) -> Result<void> {
-    next_id(s, head->volumes.size());
-    Volume v;
-    v.name = s.text(1, "name");
-    v.size = {s.int32(2, "size_x"), s.int32(3, "size_y"), s.int32(4, "size_z")};
-    head->volumes.push_back({s.integer(5, "chunks", 0, INT64_MAX), s.integer(6, "bricks", 0, int64_t(1) << 40), uint64_t(s.integer(7, "chunk_sum"))});
-    if (scene) scene->volumes.push_back(std::move(v));
-    return {};
-  });
+  return for_rows(
+      db, "SELECT id, name, size_x, size_y, size_z, chunks, bricks, chunk_sum FROM volumes ORDER BY id", "volumes",
+      [&](Statement& s) -> Result<void> {
+        next_id(s, head->volumes.size());
+        Volume v;
+        v.name = s.text(1, "name");
+        v.size = {s.int32(2, "size_x"), s.int32(3, "size_y"), s.int32(4, "size_z")};
+        head->volumes.push_back({s.integer(5, "chunks", 0, INT64_MAX), s.integer(6, "bricks", 0, int64_t(1) << 40),
+                                 uint64_t(s.integer(7, "chunk_sum"))});
+        if (scene) scene->volumes.push_back(std::move(v));
+        return {};
+      });
 }
 
 Result<void> read_small_tables(Db& db, Scene* scene) {
@@ -54,20 +59,22 @@ Result<void> read_small_tables(Db& db, Scene* scene) {
     scene->layers.push_back(std::move(l));
     return {};
   }));
-  QRY_TRY(for_rows(db, "SELECT id, volume, rotation, x, y, z, layer, hidden, name, group_path FROM instances ORDER BY id", "instances", [&](Statement& s) -> Result<void> {
-    next_id(s, scene->instances.size());
-    Instance n;
-    n.volume = uint32_t(s.integer(1, "volume", 0, int64_t(scene->volumes.size()) - 1));
-    n.rotation = unpack_rotation(s.integer(2, "rotation", 0, 511));
-    if (!n.rotation.valid()) s.fail_row("rotation", "expected one of the 48");
-    n.offset = {s.int32(3, "x"), s.int32(4, "y"), s.int32(5, "z")};
-    n.layer = s.int32(6, "layer", -1, int32_t(std::min<size_t>(scene->layers.size(), INT32_MAX)) - 1);
-    n.hidden = s.integer(7, "hidden", 0, 1) != 0;
-    n.name = s.text(8, "name");
-    n.group_path = s.text(9, "group_path");
-    scene->instances.push_back(std::move(n));
-    return {};
-  }));
+  QRY_TRY(for_rows(db,
+                   "SELECT id, volume, rotation, x, y, z, layer, hidden, name, group_path FROM instances ORDER BY id",
+                   "instances", [&](Statement& s) -> Result<void> {
+                     next_id(s, scene->instances.size());
+                     Instance n;
+                     n.volume = uint32_t(s.integer(1, "volume", 0, int64_t(scene->volumes.size()) - 1));
+                     n.rotation = unpack_rotation(s.integer(2, "rotation", 0, 511));
+                     if (!n.rotation.valid()) s.fail_row("rotation", "expected one of the 48");
+                     n.offset = {s.int32(3, "x"), s.int32(4, "y"), s.int32(5, "z")};
+                     n.layer = s.int32(6, "layer", -1, int32_t(std::min<size_t>(scene->layers.size(), INT32_MAX)) - 1);
+                     n.hidden = s.integer(7, "hidden", 0, 1) != 0;
+                     n.name = s.text(8, "name");
+                     n.group_path = s.text(9, "group_path");
+                     scene->instances.push_back(std::move(n));
+                     return {};
+                   }));
   return for_rows(db, "SELECT * FROM cameras ORDER BY id", "cameras", [&](Statement& s) -> Result<void> {
     next_id(s, scene->cameras.size());
     Camera c;
@@ -92,7 +99,8 @@ Result<void> read_palette(Db& db, Palette* palette) {
     const uint32_t rgba = uint32_t(s.integer(2, "rgba", 0, UINT32_MAX));
     m.r = uint8_t(rgba), m.g = uint8_t(rgba >> 8), m.b = uint8_t(rgba >> 16), m.a = uint8_t(rgba >> 24);
     int column = 3;
-    for (float* v : {&m.roughness, &m.metalness, &m.emission, &m.transparency, &m.ior, &m.reserved[0], &m.reserved[1]}) *v = float(s.real(column++, "value"));
+    for (float* v : {&m.roughness, &m.metalness, &m.emission, &m.transparency, &m.ior, &m.reserved[0], &m.reserved[1]})
+      *v = float(s.real(column++, "value"));
     return {};
   });
   if (r && rows != 256) return damaged("table palette has " + std::to_string(rows) + " rows, expected 256");
@@ -106,10 +114,12 @@ struct ChunkRow {
   uint64_t checksum = 0;
   std::span<const uint8_t> data;  // until the next row
   std::string name() const {
-    return "table chunks, volume " + std::to_string(volume) + ", chunk (" + std::to_string(chunk.x) + ", " + std::to_string(chunk.y) + ", " + std::to_string(chunk.z) + ")";
+    return "table chunks, volume " + std::to_string(volume) + ", chunk (" + std::to_string(chunk.x) + ", " +
+           std::to_string(chunk.y) + ", " + std::to_string(chunk.z) + ")";
   }
   Result<void> put_into(BrickMap* bricks_of) const {
-    if (auto ok = decode_chunk(data, bytes, bricks, chunk, bricks_of); !ok) return damaged(name() + ": " + ok.error().message);
+    if (auto ok = decode_chunk(data, bytes, bricks, chunk, bricks_of); !ok)
+      return damaged(name() + ": " + ok.error().message);
     return {};
   }
 };
@@ -118,14 +128,16 @@ constexpr const char* kChunkColumns = "SELECT volume, x, y, z, bricks, bytes, ch
 Result<ChunkRow> chunk_row(Statement& s, size_t volumes) {
   ChunkRow row;
   row.volume = uint32_t(s.integer(0, "volume", 0, int64_t(volumes) - 1));
-  row.chunk = {s.int32(1, "x", -kMaxChunkCoordinate, kMaxChunkCoordinate - 1), s.int32(2, "y", -kMaxChunkCoordinate, kMaxChunkCoordinate - 1),
+  row.chunk = {s.int32(1, "x", -kMaxChunkCoordinate, kMaxChunkCoordinate - 1),
+               s.int32(2, "y", -kMaxChunkCoordinate, kMaxChunkCoordinate - 1),
                s.int32(3, "z", -kMaxChunkCoordinate, kMaxChunkCoordinate - 1)};
   row.bricks = uint32_t(s.integer(4, "bricks", 1, kChunkBricks));
   row.bytes = uint32_t(s.integer(5, "bytes", 0, kChunkBytesMax));
   row.checksum = uint64_t(s.integer(6, "checksum"));
   row.data = s.blob(7, "data", 2 * kChunkBytesMax);
   QRY_TRY(s.row_check());
-  if (chunk_checksum(row.data, row.volume, row.chunk, row.bytes, row.bricks) != row.checksum) return tl::unexpected(damaged(row.name() + ": the checksum is wrong").error());
+  if (chunk_checksum(row.data, row.volume, row.chunk, row.bytes, row.bricks) != row.checksum)
+    return tl::unexpected(damaged(row.name() + ": the checksum is wrong").error());
   return row;
 }
 
@@ -133,7 +145,9 @@ Result<StoreHead> head_from(Db& db, const std::map<std::string, int64_t>& state,
   StoreHead head;
   for (const char* table : {"volumes", "layers", "instances", "cameras"}) {
     QRY_TRY_ASSIGN(const auto rows, db.integer(("SELECT count(*) FROM " + std::string(table)).c_str(), table));
-    if (rows > kMaxRows) return fail(ErrorCode::malformed_input, "table " + std::string(table) + " has " + std::to_string(rows) + " rows, expected at most " + std::to_string(kMaxRows));
+    if (rows > kMaxRows)
+      return fail(ErrorCode::malformed_input, "table " + std::string(table) + " has " + std::to_string(rows) +
+                                                  " rows, expected at most " + std::to_string(kMaxRows));
   }
   QRY_TRY_ASSIGN(const auto version, db.integer("PRAGMA user_version", "read the database's header"));
   head.version = version;
@@ -141,9 +155,11 @@ Result<StoreHead> head_from(Db& db, const std::map<std::string, int64_t>& state,
   head.position = state.at(kPositionKey);
   head.length = state.at(kLengthKey);
   head.history_sum = uint64_t(state.at(kHistoryKey));
-  if (volumes_sum(head) != uint64_t(state.at(kVolumesSumKey))) return fail(ErrorCode::malformed_input, "table volumes: the checksum is wrong; the file is damaged");
+  if (volumes_sum(head) != uint64_t(state.at(kVolumesSumKey)))
+    return fail(ErrorCode::malformed_input, "table volumes: the checksum is wrong; the file is damaged");
   if (history_state_sum(head) != uint64_t(state.at(kHistorySumKey)) || head.position < 0 || head.position > head.length)
-    return fail(ErrorCode::malformed_input, "table state: the checksum of the history's place is wrong; the file is damaged");
+    return fail(ErrorCode::malformed_input,
+                "table state: the checksum of the history's place is wrong; the file is damaged");
   return head;
 }
 
@@ -154,24 +170,27 @@ Result<void> read_all_chunks(Db& db, const StoreHead& head, const Progress& prog
   ThrottledReport report(progress, "read");
   int64_t total = 1, done = 0;
   for (const StoreHead::Volume& v : head.volumes) total += v.bricks;
-  auto r = for_rows(db, (std::string(kChunkColumns) + "ORDER BY volume, x, y, z").c_str(), "chunks", [&](Statement& s) -> Result<void> {
-    if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
-    QRY_TRY_ASSIGN(const auto row, chunk_row(s, seen.size()));
-    StoreHead::Volume& v = seen[row.volume];
-    v.bricks += row.bricks;
-    if (v.bricks > head.volumes[row.volume].bricks) return damaged(row.name() + ": there are more bricks than the volume has");
-    QRY_TRY_ASSIGN(const auto into, target(row.volume, row.bricks));
-    QRY_TRY(row.put_into(into));
-    ++v.chunks;
-    v.sum += row.checksum;
-    report.at(double(done += row.bricks) / double(total));
-    return {};
-  });
+  auto r = for_rows(db, (std::string(kChunkColumns) + "ORDER BY volume, x, y, z").c_str(), "chunks",
+                    [&](Statement& s) -> Result<void> {
+                      if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
+                      QRY_TRY_ASSIGN(const auto row, chunk_row(s, seen.size()));
+                      StoreHead::Volume& v = seen[row.volume];
+                      v.bricks += row.bricks;
+                      if (v.bricks > head.volumes[row.volume].bricks)
+                        return damaged(row.name() + ": there are more bricks than the volume has");
+                      QRY_TRY_ASSIGN(const auto into, target(row.volume, row.bricks));
+                      QRY_TRY(row.put_into(into));
+                      ++v.chunks;
+                      v.sum += row.checksum;
+                      report.at(double(done += row.bricks) / double(total));
+                      return {};
+                    });
   QRY_TRY(r);
   for (size_t i = 0; i < seen.size(); ++i) {
     const StoreHead::Volume &a = seen[i], &b = head.volumes[i];
     if (a.chunks != b.chunks || a.sum != b.sum || a.bricks != b.bricks)
-      return damaged("volume " + std::to_string(i) + " has " + std::to_string(a.chunks) + " chunks with " + std::to_string(a.bricks) + " bricks, expected " + std::to_string(b.chunks) + " with " +
+      return damaged("volume " + std::to_string(i) + " has " + std::to_string(a.chunks) + " chunks with " +
+                     std::to_string(a.bricks) + " bricks, expected " + std::to_string(b.chunks) + " with " +
                      std::to_string(b.bricks));
   }
   return {};
@@ -179,15 +198,24 @@ Result<void> read_all_chunks(Db& db, const StoreHead& head, const Progress& prog
 
 namespace {
 
-constexpr const char* kInBox = "WHERE volume = ?1 AND x BETWEEN ?2 AND ?3 AND y BETWEEN ?4 AND ?5 AND z BETWEEN ?6 AND ?7";
+constexpr const char* kInBox =
+    "WHERE volume = ?1 AND x BETWEEN ?2 AND ?3 AND y BETWEEN ?4 AND ?5 AND z BETWEEN ?6 AND ?7";
 void bind_box(Statement& s, uint32_t volume, const Box3& box) {
-  s.bind(1, int64_t(volume)).bind(2, int64_t(box.min.x)).bind(3, int64_t(box.max.x)).bind(4, int64_t(box.min.y)).bind(5, int64_t(box.max.y)).bind(6, int64_t(box.min.z)).bind(7, int64_t(box.max.z));
+  s.bind(1, int64_t(volume))
+      .bind(2, int64_t(box.min.x))
+      .bind(3, int64_t(box.max.x))
+      .bind(4, int64_t(box.min.y))
+      .bind(5, int64_t(box.max.y))
+      .bind(6, int64_t(box.min.z))
+      .bind(7, int64_t(box.max.z));
 }
 
 }  // namespace
 
 Result<uint64_t> count_chunk_bricks(Db& db, uint32_t volume, const Box3& chunks) {
-  QRY_TRY_ASSIGN(auto s, Statement::prepare(db, (std::string("SELECT coalesce(sum(bricks), 0) FROM chunks ") + kInBox).c_str(), "chunks"));
+  QRY_TRY_ASSIGN(
+      auto s,
+      Statement::prepare(db, (std::string("SELECT coalesce(sum(bricks), 0) FROM chunks ") + kInBox).c_str(), "chunks"));
   bind_box(s, volume, chunks);
   QRY_TRY_ASSIGN(const auto row, s.step());
   const int64_t bricks = row ? s.integer(0, "bricks", 0, int64_t(1) << 40) : 0;
@@ -195,8 +223,11 @@ Result<uint64_t> count_chunk_bricks(Db& db, uint32_t volume, const Box3& chunks)
   return uint64_t(bricks);
 }
 
-Result<void> read_some_chunks(Db& db, const StoreHead& head, uint32_t volume, const Box3& chunks, const Progress& progress, BrickMap& into) {
-  QRY_TRY_ASSIGN(auto s, Statement::prepare(db, (std::string(kChunkColumns) + kInBox + " ORDER BY volume, x, y, z").c_str(), "chunks"));
+Result<void> read_some_chunks(Db& db, const StoreHead& head, uint32_t volume, const Box3& chunks,
+                              const Progress& progress, BrickMap& into) {
+  QRY_TRY_ASSIGN(
+      auto s,
+      Statement::prepare(db, (std::string(kChunkColumns) + kInBox + " ORDER BY volume, x, y, z").c_str(), "chunks"));
   bind_box(s, volume, chunks);
   for (;;) {
     if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
@@ -217,13 +248,17 @@ Result<Scene> read_without_chunks(Db& db, StoreHead* head) {
   Scene scene;
   QRY_TRY_ASSIGN(auto got, head_from(db, state, &scene));
   const int64_t overlap = state.at(kOverlapKey);
-  if (overlap != 0 && overlap != 1) return fail(ErrorCode::malformed_input, "table state, overlap: expected 0 or 1, found " + std::to_string(overlap));
+  if (overlap != 0 && overlap != 1)
+    return fail(ErrorCode::malformed_input, "table state, overlap: expected 0 or 1, found " + std::to_string(overlap));
   scene.overlap = overlap ? OverlapRule::last_instance_wins : OverlapRule::first_instance_wins;
   QRY_TRY(read_small_tables(db, &scene));
   if (scene_sum(scene) != uint64_t(state.at(kSceneSumKey)))
-    return fail(ErrorCode::malformed_input, "tables meta, volumes, layers, instances, cameras: the checksum over them is wrong; the file is damaged");
+    return fail(
+        ErrorCode::malformed_input,
+        "tables meta, volumes, layers, instances, cameras: the checksum over them is wrong; the file is damaged");
   QRY_TRY(read_palette(db, &scene.palette));
-  if (palette_sum(scene.palette) != uint64_t(state.at(kPaletteSumKey))) return fail(ErrorCode::malformed_input, "table palette: the checksum is wrong; the file is damaged");
+  if (palette_sum(scene.palette) != uint64_t(state.at(kPaletteSumKey)))
+    return fail(ErrorCode::malformed_input, "table palette: the checksum is wrong; the file is damaged");
   *head = std::move(got);
   return scene;
 }
@@ -234,59 +269,74 @@ Result<Scene> read_tables(Db& db, uint64_t memory_limit, const Progress& progres
   uint64_t bricks = 0;
   for (const StoreHead::Volume& v : head->volumes) bricks += uint64_t(v.bricks);
   if (bricks > memory_limit / kBrickMemoryBytes)
-    return fail(ErrorCode::out_of_memory, "its " + std::to_string(bricks) + " bricks need " + std::to_string(bricks * kBrickMemoryBytes >> 20) + " MiB of memory; there are " + std::to_string(memory_limit >> 20));
+    return fail(ErrorCode::out_of_memory, "its " + std::to_string(bricks) + " bricks need " +
+                                              std::to_string(bricks * kBrickMemoryBytes >> 20) +
+                                              " MiB of memory; there are " + std::to_string(memory_limit >> 20));
   const auto target = [&](uint32_t volume, uint32_t) -> Result<BrickMap*> { return &scene->volumes[volume].bricks; };
   QRY_TRY(read_all_chunks(db, *head, progress, target));
   return scene;
 }
 
-Result<std::vector<UndoRecord>> read_history(Db& db, const StoreHead& head, uint64_t memory_limit, const Progress& progress) {
+Result<std::vector<UndoRecord>> read_history(Db& db, const StoreHead& head, uint64_t memory_limit,
+                                             const Progress& progress) {
   std::vector<UndoRecord> records;
   RecordHead part;
   uint64_t sum = 0, changes = 0;
-  auto r = for_rows(db, "SELECT record, part, volume, label, voxels, changes, bytes, checksum, data FROM journal ORDER BY record, part", "journal", [&](Statement& s) -> Result<void> {
-    if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
-    RecordHead next;
-    next.record = s.integer(0, "record", 1, head.length);
-    next.part = uint32_t(s.integer(1, "part", 0, UINT32_MAX));
-    next.volume = s.integer(2, "volume", head.version > kPlainHistory ? kPaletteVolume : 0, int64_t(head.volumes.size()) - 1);
-    next.label = s.text(3, "label");
-    next.voxels = uint64_t(s.integer(4, "voxels", 0, INT64_MAX));
-    const uint32_t count = uint32_t(s.integer(5, "changes", 0, kPartChanges));
-    const uint32_t bytes = uint32_t(s.integer(6, "bytes", 0, kPartBytesMax));
-    const uint64_t checksum = uint64_t(s.integer(7, "checksum"));
-    const std::span<const uint8_t> data = s.blob(8, "data", 2 * kPartBytesMax);
-    QRY_TRY(s.row_check());
-    const std::string name = "table journal, record " + std::to_string(next.record) + ", part " + std::to_string(next.part);
-    if (part_checksum(data, next, bytes, count) != checksum) return damaged(name + ": the checksum is wrong");
-    const bool continues = next.part == 1 && next.record > 1 && head.version > kPlainHistory;
-    const bool starts = next.record == part.record + 1 && (next.part == 0 || continues);
-    const bool goes_on = next.part > 0 && next.record == part.record && next.part == part.part + 1 && next.volume == part.volume && next.label == part.label && next.voxels == part.voxels;
-    if (!starts && !goes_on) return damaged(name + " does not follow the one before it");
-    const bool of_palette = next.volume == kPaletteVolume;
-    if (of_palette && goes_on) return damaged(name + ": a change of the palette has one part");
-    changes += of_palette ? bytes / sizeof(BrickChange) + 1 : count;
-    if (changes > memory_limit / sizeof(BrickChange)) return fail(ErrorCode::out_of_memory, "its history of edits needs more than " + std::to_string(memory_limit >> 20) + " MiB of memory");
-    if (starts) {
-      records.emplace_back();
-      records.back().volume = of_palette ? 0 : uint32_t(next.volume);
-      records.back().continues = continues;
-      records.back().label = next.label;
-      records.back().voxels_changed = next.voxels;
-    }
-    const auto decoded = of_palette ? decode_materials(data, bytes, count, &records.back().materials) : decode_part(data, bytes, count, &records.back().changes);
-    if (!decoded) return damaged(name + ": " + decoded.error().message);
-    sum += checksum;
-    part = std::move(next);
-    return {};
-  });
+  auto r = for_rows(
+      db,
+      "SELECT record, part, volume, label, voxels, changes, bytes, checksum, data FROM journal ORDER BY record, part",
+      "journal", [&](Statement& s) -> Result<void> {
+        if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
+        RecordHead next;
+        next.record = s.integer(0, "record", 1, head.length);
+        next.part = uint32_t(s.integer(1, "part", 0, UINT32_MAX));
+        next.volume =
+            s.integer(2, "volume", head.version > kPlainHistory ? kPaletteVolume : 0, int64_t(head.volumes.size()) - 1);
+        next.label = s.text(3, "label");
+        next.voxels = uint64_t(s.integer(4, "voxels", 0, INT64_MAX));
+        const uint32_t count = uint32_t(s.integer(5, "changes", 0, kPartChanges));
+        const uint32_t bytes = uint32_t(s.integer(6, "bytes", 0, kPartBytesMax));
+        const uint64_t checksum = uint64_t(s.integer(7, "checksum"));
+        const std::span<const uint8_t> data = s.blob(8, "data", 2 * kPartBytesMax);
+        QRY_TRY(s.row_check());
+        const std::string name =
+            "table journal, record " + std::to_string(next.record) + ", part " + std::to_string(next.part);
+        if (part_checksum(data, next, bytes, count) != checksum) return damaged(name + ": the checksum is wrong");
+        const bool continues = next.part == 1 && next.record > 1 && head.version > kPlainHistory;
+        const bool starts = next.record == part.record + 1 && (next.part == 0 || continues);
+        const bool goes_on = next.part > 0 && next.record == part.record && next.part == part.part + 1 &&
+                             next.volume == part.volume && next.label == part.label && next.voxels == part.voxels;
+        if (!starts && !goes_on) return damaged(name + " does not follow the one before it");
+        const bool of_palette = next.volume == kPaletteVolume;
+        if (of_palette && goes_on) return damaged(name + ": a change of the palette has one part");
+        changes += of_palette ? bytes / sizeof(BrickChange) + 1 : count;
+        if (changes > memory_limit / sizeof(BrickChange))
+          return fail(ErrorCode::out_of_memory,
+                      "its history of edits needs more than " + std::to_string(memory_limit >> 20) + " MiB of memory");
+        if (starts) {
+          records.emplace_back();
+          records.back().volume = of_palette ? 0 : uint32_t(next.volume);
+          records.back().continues = continues;
+          records.back().label = next.label;
+          records.back().voxels_changed = next.voxels;
+        }
+        const auto decoded = of_palette ? decode_materials(data, bytes, count, &records.back().materials)
+                                        : decode_part(data, bytes, count, &records.back().changes);
+        if (!decoded) return damaged(name + ": " + decoded.error().message);
+        sum += checksum;
+        part = std::move(next);
+        return {};
+      });
   QRY_TRY(r);
   if (int64_t(records.size()) != head.length || sum != head.history_sum)
-    return fail(ErrorCode::malformed_input, "table journal has " + std::to_string(records.size()) + " records, expected " + std::to_string(head.length) + " with another checksum; the file is damaged");
+    return fail(ErrorCode::malformed_input, "table journal has " + std::to_string(records.size()) +
+                                                " records, expected " + std::to_string(head.length) +
+                                                " with another checksum; the file is damaged");
   return records;
 }
 
-Result<Scene> read_world(Db& db, uint64_t memory_limit, const Progress& progress, std::vector<UndoRecord>* history, size_t* history_position) {
+Result<Scene> read_world(Db& db, uint64_t memory_limit, const Progress& progress, std::vector<UndoRecord>* history,
+                         size_t* history_position) {
   QRY_TRY(check_schema(db));
   // One transaction, so that all tables are of one instant.
   QRY_TRY(db.run("BEGIN", "begin reading"));
@@ -303,13 +353,17 @@ Result<Scene> read_world(Db& db, uint64_t memory_limit, const Progress& progress
 }
 
 Result<bool> record_is(Db& db, int64_t number, const UndoRecord& record) {
-  QRY_TRY_ASSIGN(auto s, Statement::prepare(db, "SELECT volume, label, voxels, (SELECT sum(changes) FROM journal "
-      "WHERE record = ?1) FROM journal WHERE record = ?1 AND part = ?2", "journal"));
+  QRY_TRY_ASSIGN(auto s, Statement::prepare(db,
+                                            "SELECT volume, label, voxels, (SELECT sum(changes) FROM journal "
+                                            "WHERE record = ?1) FROM journal WHERE record = ?1 AND part = ?2",
+                                            "journal"));
   QRY_TRY_ASSIGN(const auto row, s.bind(1, number).bind(2, int64_t(record.continues)).step());
   if (!row) return false;
   const int64_t volume = record.of_palette() ? kPaletteVolume : int64_t(record.volume);
-  const bool same = s.integer(0, "volume") == volume && s.text(1, "label") == record.label && s.integer(2, "voxels") == int64_t(record.voxels_changed) &&
-                    s.integer(3, "changes") == int64_t(record.of_palette() ? record.materials.size() : record.changes.size());
+  const bool same =
+      s.integer(0, "volume") == volume && s.text(1, "label") == record.label &&
+      s.integer(2, "voxels") == int64_t(record.voxels_changed) &&
+      s.integer(3, "changes") == int64_t(record.of_palette() ? record.materials.size() : record.changes.size());
   QRY_TRY(s.row_check());
   return same;
 }

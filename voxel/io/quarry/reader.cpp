@@ -8,8 +8,8 @@
 
 #include <algorithm>
 
-#include "voxel/io/quarry/sidecars.hpp"
 #include "voxel/io/quarry/salvage.hpp"
+#include "voxel/io/quarry/sidecars.hpp"
 #include "voxel/io/quarry/store.hpp"
 #include "voxel/io/quarry/tables.hpp"
 #include "voxel/io/streams/format.hpp"
@@ -47,7 +47,8 @@ struct StoreReader::State {
 
   Result<RegionsDone> all(const RegionSink& sink, const Progress& progress) {
     QRY_TRY(sink.begin(scene));
-    const auto most = std::max<uint64_t>(1, uint64_t(double(sink.available_bytes()) * kPlannedShare) / kBrickMemoryBytes);
+    const auto most =
+        std::max<uint64_t>(1, uint64_t(double(sink.available_bytes()) * kPlannedShare) / kBrickMemoryBytes);
     RegionsDone done;
     BrickMap region;
     uint32_t at = 0;
@@ -57,8 +58,7 @@ struct StoreReader::State {
       return sink.take(at, std::exchange(region, {}));
     };
     const auto target = [&](uint32_t volume, uint32_t bricks) -> Result<BrickMap*> {
-      if (volume != at || region.bricks().size() + bricks > most)
-        QRY_TRY(hand_over());
+      if (volume != at || region.bricks().size() + bricks > most) QRY_TRY(hand_over());
       at = volume;
       return &region;
     };
@@ -99,7 +99,8 @@ Result<uint64_t> StoreReader::count_bricks(uint32_t volume, const Box3& chunks) 
 }
 
 Result<void> StoreReader::read(uint32_t volume, const Box3& chunks, BrickMap& into, const Progress& progress) {
-  return guarded(state_->file, [&] { return read_some_chunks(state_->db, state_->head, volume, chunks, progress, into); });
+  return guarded(state_->file,
+                 [&] { return read_some_chunks(state_->db, state_->head, volume, chunks, progress, into); });
 }
 
 namespace {
@@ -120,7 +121,8 @@ Result<Scene> read_quarry(const fs::path& file, const ReadOptions& options) {
     else if (const auto store = StoreReader::open(file)) bricks = store->bricks();
     QRY_TRY(options.budget->promise(bricks * kBrickMemoryBytes, "reading it"));
   }
-  return options.salvage ? salvage_store(file, *options.salvage, options.warnings, options.progress) : Store::read(file, options.progress, nullptr, nullptr, options.warnings);
+  return options.salvage ? salvage_store(file, *options.salvage, options.warnings, options.progress)
+                         : Store::read(file, options.progress, nullptr, nullptr, options.warnings);
 }
 
 Result<RegionsDone> read_quarry_regions(const fs::path& file, const ReadOptions& options, const RegionSink& sink) {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "base/result.hpp"
 #include "base/progress.hpp"
+#include "base/result.hpp"
 #include "voxel/worlds/region_sink.hpp"
 #include "voxel/worlds/scene.hpp"
 

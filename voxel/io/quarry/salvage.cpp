@@ -19,7 +19,10 @@ constexpr uint64_t kLeastRowBytes = 16;  // ids beyond one for so many bytes of 
 class StoreSalvage {
  public:
   StoreSalvage(uint64_t file_bytes, uint64_t memory_limit, Salvage& salvage, std::vector<std::string>* warnings)
-      : max_id_(int64_t(file_bytes / kLeastRowBytes)), memory_limit_(memory_limit), salvage_(salvage), warnings_(warnings) {}
+      : max_id_(int64_t(file_bytes / kLeastRowBytes)),
+        memory_limit_(memory_limit),
+        salvage_(salvage),
+        warnings_(warnings) {}
 
   Result<Scene> run(const DatabasePages& pages, const Progress& progress);
 
@@ -41,12 +44,18 @@ class StoreSalvage {
     if (row.values.size() != kinds.size()) return false;
     for (size_t i = 0; i < kinds.size(); ++i) {
       const Kind k = row.values[i].kind;
-      const bool same = kinds[i] == 'i' ? k == Kind::integer : kinds[i] == 't' ? k == Kind::text : kinds[i] == 'b' ? k == Kind::blob : kinds[i] == 'n' ? k == Kind::integer || k == Kind::real : k == Kind::null;
+      const bool same = kinds[i] == 'i'   ? k == Kind::integer
+                        : kinds[i] == 't' ? k == Kind::text
+                        : kinds[i] == 'b' ? k == Kind::blob
+                        : kinds[i] == 'n' ? k == Kind::integer || k == Kind::real
+                                          : k == Kind::null;
       if (!same) return false;
     }
     return true;
   }
-  static std::string text(const PageValue& v) { return {reinterpret_cast<const char*>(v.bytes.data()), v.bytes.size()}; }
+  static std::string text(const PageValue& v) {
+    return {reinterpret_cast<const char*>(v.bytes.data()), v.bytes.size()};
+  }
   static double number(const PageValue& v) { return v.kind == Kind::real ? v.real : double(v.integer); }
   static bool fits_int32(const PageValue& v) { return v.integer >= INT32_MIN && v.integer <= INT32_MAX; }
   bool id_ok(int64_t id) const { return id >= 0 && id < max_id_; }
@@ -56,7 +65,8 @@ class StoreSalvage {
     int64_t next = 0;
     for (auto& [id, row] : rows) {
       salvage_.count_loss(kind, uint64_t(id - next), what);
-      if (id > next) warn(std::to_string(id - next) + " of the " + what + " are lost, from number " + std::to_string(next) + " on");
+      if (id > next)
+        warn(std::to_string(id - next) + " of the " + what + " are lost, from number " + std::to_string(next) + " on");
       put(id, std::move(row));
       next = id + 1;
     }
@@ -87,9 +97,12 @@ class StoreSalvage {
 
 void StoreSalvage::take_chunk(const PageRow& row) {
   const auto& v = row.values;
-  const auto coordinate = [](const PageValue& c) { return c.integer >= -kMaxChunkCoordinate && c.integer < kMaxChunkCoordinate; };
-  if (!id_ok(v[0].integer) || !coordinate(v[1]) || !coordinate(v[2]) || !coordinate(v[3]) || v[4].integer < 1 || v[4].integer > kChunkBricks || v[5].integer < 0 ||
-      v[5].integer > kChunkBytesMax || v[7].bytes.size() > 2 * kChunkBytesMax) {
+  const auto coordinate = [](const PageValue& c) {
+    return c.integer >= -kMaxChunkCoordinate && c.integer < kMaxChunkCoordinate;
+  };
+  if (!id_ok(v[0].integer) || !coordinate(v[1]) || !coordinate(v[2]) || !coordinate(v[3]) || v[4].integer < 1 ||
+      v[4].integer > kChunkBricks || v[5].integer < 0 || v[5].integer > kChunkBytesMax ||
+      v[7].bytes.size() > 2 * kChunkBytesMax) {
     ++bad_chunks_;
     warn("page " + std::to_string(row.page) + ": a chunk with numbers that no chunk has; it is lost");
     return;
@@ -97,12 +110,14 @@ void StoreSalvage::take_chunk(const PageRow& row) {
   const Int3 chunk{int32_t(v[1].integer), int32_t(v[2].integer), int32_t(v[3].integer)};
   const auto volume = uint32_t(v[0].integer), bricks = uint32_t(v[4].integer), bytes = uint32_t(v[5].integer);
   const auto checksum = uint64_t(v[6].integer);
-  const std::string name = "volume " + std::to_string(volume) + ", chunk (" + std::to_string(chunk.x) + ", " + std::to_string(chunk.y) + ", " + std::to_string(chunk.z) + ")";
+  const std::string name = "volume " + std::to_string(volume) + ", chunk (" + std::to_string(chunk.x) + ", " +
+                           std::to_string(chunk.y) + ", " + std::to_string(chunk.z) + ")";
   const auto key = std::tuple(v[0].integer, chunk.x, chunk.y, chunk.z);
   if (chunk_checksum(v[7].bytes, volume, chunk, bytes, bricks) != checksum) {
     ++bad_chunks_;
-    warn(name + ": the checksum is wrong; its voxels, 64 on each axis from (" + std::to_string(int64_t(chunk.x) * 64) + ", " + std::to_string(int64_t(chunk.y) * 64) + ", " +
-         std::to_string(int64_t(chunk.z) * 64) + ") on, are lost");
+    warn(name + ": the checksum is wrong; its voxels, 64 on each axis from (" + std::to_string(int64_t(chunk.x) * 64) +
+         ", " + std::to_string(int64_t(chunk.y) * 64) + ", " + std::to_string(int64_t(chunk.z) * 64) +
+         ") on, are lost");
     return;
   }
   if (chunks_.count(key)) {
@@ -129,7 +144,8 @@ void StoreSalvage::take_instance(const PageRow& row) {
   const auto& v = row.values;
   Instance n;
   n.rotation = unpack_rotation(v[2].integer & 511);
-  if (!id_ok(v[1].integer) || v[2].integer != pack_rotation(n.rotation) || !n.rotation.valid() || !fits_int32(v[3]) || !fits_int32(v[4]) || !fits_int32(v[5]) || !fits_int32(v[6])) {
+  if (!id_ok(v[1].integer) || v[2].integer != pack_rotation(n.rotation) || !n.rotation.valid() || !fits_int32(v[3]) ||
+      !fits_int32(v[4]) || !fits_int32(v[5]) || !fits_int32(v[6])) {
     salvage_.count_loss("instances", 1, "instances");
     warn("page " + std::to_string(row.page) + ": an instance with numbers that none has; it is lost");
     return;
@@ -163,7 +179,8 @@ void StoreSalvage::take_material(const PageRow& row) {
   const auto rgba = uint32_t(v[2].integer);
   m.r = uint8_t(rgba), m.g = uint8_t(rgba >> 8), m.b = uint8_t(rgba >> 16), m.a = uint8_t(rgba >> 24);
   size_t column = 3;
-  for (float* f : {&m.roughness, &m.metalness, &m.emission, &m.transparency, &m.ior, &m.reserved[0], &m.reserved[1]}) *f = float(number(v[column++]));
+  for (float* f : {&m.roughness, &m.metalness, &m.emission, &m.transparency, &m.ior, &m.reserved[0], &m.reserved[1]})
+    *f = float(number(v[column++]));
 }
 
 void StoreSalvage::take(const PageRow& row) {
@@ -203,15 +220,19 @@ void StoreSalvage::check_chunks() {
     const StoreHead::Volume& wanted = row->second.head;
     if (wanted.chunks > found.chunks) {
       lost += uint64_t(wanted.chunks - found.chunks);
-      warn("volume " + std::to_string(i) + " ('" + scene_.volumes[i].name.substr(0, 60) + "'): " + std::to_string(wanted.chunks - found.chunks) + " of its " + std::to_string(wanted.chunks) +
-           " chunks are lost, with " + std::to_string(wanted.bricks - std::min(wanted.bricks, found.bricks)) + " of " + std::to_string(wanted.bricks) + " bricks");
+      warn("volume " + std::to_string(i) + " ('" + scene_.volumes[i].name.substr(0, 60) +
+           "'): " + std::to_string(wanted.chunks - found.chunks) + " of its " + std::to_string(wanted.chunks) +
+           " chunks are lost, with " + std::to_string(wanted.bricks - std::min(wanted.bricks, found.bricks)) + " of " +
+           std::to_string(wanted.bricks) + " bricks");
     } else if (wanted.chunks < found.chunks || wanted.sum != found.sum) {
       other = true;
-      warn("volume " + std::to_string(i) + " ('" + scene_.volumes[i].name.substr(0, 60) + "'): its chunks are whole, but not those that it should have; some may be of an older state");
+      warn("volume " + std::to_string(i) + " ('" + scene_.volumes[i].name.substr(0, 60) +
+           "'): its chunks are whole, but not those that it should have; some may be of an older state");
     }
   }
   salvage_.count_loss("chunks", lost > 0 ? lost : bad_chunks_, "chunks of bricks");
-  if (other || twice_) salvage_.count_loss("uncertain_chunks", std::max<uint64_t>(1, twice_), "chunks that may be of an older state");
+  if (other || twice_)
+    salvage_.count_loss("uncertain_chunks", std::max<uint64_t>(1, twice_), "chunks that may be of an older state");
 }
 
 // The common case is one volume at the origin; of more nobody knows where they were.
@@ -230,7 +251,8 @@ void StoreSalvage::put_together() {
     const auto it = state_.find(key);
     return it != state_.end() && uint64_t(it->second) == sum;
   };
-  const int64_t count = std::max(volumes_.empty() ? 0 : volumes_.rbegin()->first + 1, bricks_.empty() ? 0 : bricks_.rbegin()->first + 1);
+  const int64_t count =
+      std::max(volumes_.empty() ? 0 : volumes_.rbegin()->first + 1, bricks_.empty() ? 0 : bricks_.rbegin()->first + 1);
   scene_.volumes.resize(size_t(count));
   for (int64_t i = 0; i < count; ++i) {
     Volume& v = scene_.volumes[size_t(i)];
@@ -259,7 +281,8 @@ void StoreSalvage::put_together() {
     scene_.instances.push_back(std::move(n));
   });
   in_order(cameras_, "cameras", "cameras", [&](int64_t, Camera&& c) { scene_.cameras.push_back(std::move(c)); });
-  if (const auto it = state_.find(kOverlapKey); it != state_.end() && it->second == 1) scene_.overlap = OverlapRule::last_instance_wins;
+  if (const auto it = state_.find(kOverlapKey); it != state_.end() && it->second == 1)
+    scene_.overlap = OverlapRule::last_instance_wins;
   if (!wanted_sum(kSceneSumKey, scene_sum(scene_))) {
     salvage_.count_loss("scene_rows", 1, "checksum over metadata, layers, instances, cameras and names");
     warn("tables meta, volumes, layers, instances, cameras: rows are missing or changed; what is there was read");
@@ -267,14 +290,17 @@ void StoreSalvage::put_together() {
   }
   if (!wanted_sum(kPaletteSumKey, palette_sum(scene_.palette))) {
     salvage_.count_loss("materials", std::max<uint64_t>(1, 256 - materials_.size()), "materials of the palette");
-    warn("table palette: " + std::to_string(materials_.size()) + " of 256 materials were read; the others are the standard palette's");
+    warn("table palette: " + std::to_string(materials_.size()) +
+         " of 256 materials were read; the others are the standard palette's");
   }
   check_chunks();
 }
 
 Result<Scene> StoreSalvage::run(const DatabasePages& pages, const Progress& progress) {
   scene_.palette = Palette::standard();
-  if (!pages.readable()) return fail(ErrorCode::malformed_input, "it is shorter than the 100 bytes with which a Quarry world begins; nothing of it is left");
+  if (!pages.readable())
+    return fail(ErrorCode::malformed_input,
+                "it is shorter than the 100 bytes with which a Quarry world begins; nothing of it is left");
   ThrottledReport report(progress, "salvage");
   bool stopped = false;
   const uint64_t broken = pages.for_rows([&](const PageRow& row) {
@@ -284,15 +310,21 @@ Result<Scene> StoreSalvage::run(const DatabasePages& pages, const Progress& prog
     return !stopped && !too_large_;
   });
   if (stopped) return fail(ErrorCode::cancelled, "stopped");
-  if (too_large_) return fail(ErrorCode::out_of_memory, "its bricks need more than the " + std::to_string(memory_limit_ >> 20) + " MiB of memory that there are");
-  if (chunks_.empty() && volumes_.empty()) return fail(ErrorCode::malformed_input, "no volume and no chunk of a Quarry world is left in it");
-  for (const auto& [journal, kind, what] : {std::tuple(&pages.journal(), "journal_pages", "pages of the unfinished edit's journal"), std::tuple(&pages.log(), "log_pages", "pages of the log of the last edits")}) {
+  if (too_large_)
+    return fail(ErrorCode::out_of_memory, "its bricks need more than the " + std::to_string(memory_limit_ >> 20) +
+                                              " MiB of memory that there are");
+  if (chunks_.empty() && volumes_.empty())
+    return fail(ErrorCode::malformed_input, "no volume and no chunk of a Quarry world is left in it");
+  for (const auto& [journal, kind, what] :
+       {std::tuple(&pages.journal(), "journal_pages", "pages of the unfinished edit's journal"),
+        std::tuple(&pages.log(), "log_pages", "pages of the log of the last edits")}) {
     salvage_.count_loss(kind, journal->damaged, what);
     for (const std::string& sentence : journal->messages) warn(sentence);
   }
   if (pages.missing_pages()) {
     salvage_.count_loss("pages_cut_off", pages.missing_pages(), "pages after the file's end");
-    warn("the file ends after page " + std::to_string(pages.pages()) + "; it says that " + std::to_string(pages.missing_pages()) + " pages follow");
+    warn("the file ends after page " + std::to_string(pages.pages()) + "; it says that " +
+         std::to_string(pages.missing_pages()) + " pages follow");
   }
   if (broken) {
     salvage_.count_loss("rows", broken, "rows of the database");
@@ -303,15 +335,18 @@ Result<Scene> StoreSalvage::run(const DatabasePages& pages, const Progress& prog
     warn("the list of free pages is damaged; rows that were deleted may be among what was read");
   }
   put_together();
-  if (warnings_ && warning_count_ > kMaxWarnings) warnings_->push_back("there is more of this kind; only the first " + std::to_string(kMaxWarnings) + " are listed");
+  if (warnings_ && warning_count_ > kMaxWarnings)
+    warnings_->push_back("there is more of this kind; only the first " + std::to_string(kMaxWarnings) + " are listed");
   return std::move(scene_);
 }
 
 }  // namespace
 
-Result<Scene> salvage_database(std::span<const uint8_t> database, const DatabaseJournals& journals, uint64_t memory_limit, Salvage& salvage,
-                               std::vector<std::string>* warnings, const Progress& progress) {
-  return StoreSalvage(database.size() + journals.log.size() + journals.journal.size(), memory_limit, salvage, warnings).run(DatabasePages(database, journals), progress);
+Result<Scene> salvage_database(std::span<const uint8_t> database, const DatabaseJournals& journals,
+                               uint64_t memory_limit, Salvage& salvage, std::vector<std::string>* warnings,
+                               const Progress& progress) {
+  return StoreSalvage(database.size() + journals.log.size() + journals.journal.size(), memory_limit, salvage, warnings)
+      .run(DatabasePages(database, journals), progress);
 }
 
 }  // namespace quarry::io

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "base/result.hpp"
-#include "voxel/io/streams/salvage.hpp"
-#include "voxel/io/sqlite/pages.hpp"
 #include "base/progress.hpp"
+#include "base/result.hpp"
+#include "voxel/io/sqlite/pages.hpp"
+#include "voxel/io/streams/salvage.hpp"
 #include "voxel/worlds/scene.hpp"
 
 namespace quarry::io {
@@ -22,10 +22,12 @@ namespace quarry::io {
 // checksum is right. What of the two was not used is said. `warnings` may be null. Errors: not_found, io, conflict
 // (somebody edits it), out_of_memory, malformed_input (nothing is left of it). Memory: the file's bytes once, and the
 // scene.
-Result<Scene> salvage_store(const std::filesystem::path& file, Salvage& salvage, std::vector<std::string>* warnings, const Progress& progress = {});
+Result<Scene> salvage_store(const std::filesystem::path& file, Salvage& salvage, std::vector<std::string>* warnings,
+                            const Progress& progress = {});
 
 // The same from bytes of the database and of the two beside it.
-Result<Scene> salvage_database(std::span<const uint8_t> database, const DatabaseJournals& journals, uint64_t memory_limit, Salvage& salvage,
-                               std::vector<std::string>* warnings, const Progress& progress = {});
+Result<Scene> salvage_database(std::span<const uint8_t> database, const DatabaseJournals& journals,
+                               uint64_t memory_limit, Salvage& salvage, std::vector<std::string>* warnings,
+                               const Progress& progress = {});
 
 }  // namespace quarry::io

@@ -50,24 +50,32 @@ constexpr std::array<Table, 9> kTables{{
 }  // namespace
 
 Result<void> create_schema(Db& db) {
-  const std::string ids = "PRAGMA application_id=" + std::to_string(kApplicationId) + "; PRAGMA user_version=" + std::to_string(kPlainHistory);
+  const std::string ids = "PRAGMA application_id=" + std::to_string(kApplicationId) +
+                          "; PRAGMA user_version=" + std::to_string(kPlainHistory);
   QRY_TRY(db.run(ids.c_str(), "mark the new database"));
-  for (const Table& t : kTables)
-    QRY_TRY(db.run(t.sql, "make the tables"));
+  for (const Table& t : kTables) QRY_TRY(db.run(t.sql, "make the tables"));
   return {};
 }
 
 Result<void> check_schema(Db& db) {
   QRY_TRY_ASSIGN(const auto id, db.integer("PRAGMA application_id", "read the database's header"));
-  if (id != kApplicationId) return fail(ErrorCode::malformed_input, "it is an SQLite database, but not a Quarry world (its application id is " + std::to_string(id) + ")");
+  if (id != kApplicationId)
+    return fail(ErrorCode::malformed_input,
+                "it is an SQLite database, but not a Quarry world (its application id is " + std::to_string(id) + ")");
   QRY_TRY_ASSIGN(const auto version, db.integer("PRAGMA user_version", "read the database's header"));
   if (version > kSchemaVersion)
-    return fail(ErrorCode::unsupported, "it was written by a newer Quarry (world file version " + std::to_string(version) + ", this program reads up to " +
+    return fail(ErrorCode::unsupported, "it was written by a newer Quarry (world file version " +
+                                            std::to_string(version) + ", this program reads up to " +
                                             std::to_string(kSchemaVersion) + "); use that one");
-  if (version < 1) return fail(ErrorCode::malformed_input, "its world file version is " + std::to_string(version) + ", expected 1 to " + std::to_string(kSchemaVersion));
+  if (version < 1)
+    return fail(ErrorCode::malformed_input, "its world file version is " + std::to_string(version) +
+                                                ", expected 1 to " + std::to_string(kSchemaVersion));
   std::map<std::string, std::string, std::less<>> wanted;
   for (const Table& t : kTables) wanted.emplace(t.name, t.sql);
-  QRY_TRY_ASSIGN(auto rows, Statement::prepare(db, "SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'", "sqlite_schema"));
+  QRY_TRY_ASSIGN(
+      auto rows,
+      Statement::prepare(db, "SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'",
+                         "sqlite_schema"));
   for (;;) {
     QRY_TRY_ASSIGN(const auto row, rows.step());
     if (!row) break;
@@ -75,8 +83,10 @@ Result<void> check_schema(Db& db) {
     QRY_TRY(rows.row_check());
     const auto it = wanted.find(name);
     if (type != "table" || it == wanted.end())
-      return fail(ErrorCode::malformed_input, "the database has a " + type.substr(0, 20) + " '" + name.substr(0, 60) + "', which no Quarry world has");
-    if (sql != it->second) return fail(ErrorCode::malformed_input, "table " + name + " is not made as in a Quarry world");
+      return fail(ErrorCode::malformed_input, "the database has a " + type.substr(0, 20) + " '" + name.substr(0, 60) +
+                                                  "', which no Quarry world has");
+    if (sql != it->second)
+      return fail(ErrorCode::malformed_input, "table " + name + " is not made as in a Quarry world");
     wanted.erase(it);
   }
   if (!wanted.empty()) return fail(ErrorCode::malformed_input, "table " + wanted.begin()->first + " is missing");

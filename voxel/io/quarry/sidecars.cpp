@@ -19,7 +19,8 @@ namespace quarry::io {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr char kWhatToDo[] = ". Opening the world for editing sets it aside under another name; to have its edits, "
+constexpr char kWhatToDo[] =
+    ". Opening the world for editing sets it aside under another name; to have its edits, "
     "put it beside the very file that it was written for";
 
 constexpr char kQuarantineSuffix[] = ".of-another-state-";
@@ -41,13 +42,16 @@ Error damaged_journal(const fs::path& path, const char* what, const std::string&
 }
 
 std::string missing_log(const fs::path& log) {
-  return "it was left open for editing, and the log of the last edits, " + name_of(log) + ", is not beside it: edits may be missing. Copies need both files";
+  return "it was left open for editing, and the log of the last edits, " + name_of(log) +
+         ", is not beside it: edits may be missing. Copies need both files";
 }
 
 // All or none of the file's page.
 std::vector<uint8_t> page_of(int fd, uint32_t page_bytes, uint32_t number) {
   std::vector<uint8_t> page(page_bytes);
-  if (number == 0 || ::pread(fd, page.data(), page.size(), off_t(uint64_t(number - 1) * page_bytes)) != ssize_t(page.size())) page.clear();
+  if (number == 0 ||
+      ::pread(fd, page.data(), page.size(), off_t(uint64_t(number - 1) * page_bytes)) != ssize_t(page.size()))
+    page.clear();
   return page;
 }
 
@@ -65,7 +69,8 @@ bool holds_pages(const fs::path& path) {
 
 }  // namespace
 
-Result<DatabaseView> view_with_journals(const LockedFile& locked, const fs::path& file, std::vector<std::string>* warnings) {
+Result<DatabaseView> view_with_journals(const LockedFile& locked, const fs::path& file,
+                                        std::vector<std::string>* warnings) {
   const auto warn = [&](std::string sentence) {
     if (warnings) warnings->push_back(std::move(sentence));
   };
@@ -74,33 +79,41 @@ Result<DatabaseView> view_with_journals(const LockedFile& locked, const fs::path
   if (::fstat(locked.fd, &info) != 0) return tl::unexpected(error_from_errno("cannot ask for its size", errno));
   view.bytes = uint64_t(info.st_size);
   std::vector<uint8_t> first(100);
-  if (::pread(locked.fd, first.data(), first.size(), 0) != ssize_t(first.size())) return fail(ErrorCode::io, "cannot read its header");
+  if (::pread(locked.fd, first.data(), first.size(), 0) != ssize_t(first.size()))
+    return fail(ErrorCode::io, "cannot read its header");
   view.page_bytes = database_page_bytes(first);
   if (view.page_bytes == 0) view.page_bytes = 4096;
   const fs::path log_file = sidecar_path(file, "-wal"), journal_file = sidecar_path(file, "-journal");
   std::error_code ignored;
   const bool log_there = fs::exists(log_file, ignored);
   if (log_there || fs::exists(journal_file, ignored)) {
-    if (locked_by_sqlite(locked.fd)) return fail(ErrorCode::conflict, "it is open in another program; close it there first");
+    if (locked_by_sqlite(locked.fd))
+      return fail(ErrorCode::conflict, "it is open in another program; close it there first");
     for (const auto& [bytes, path] : {std::pair(&view.log, &log_file), std::pair(&view.journal, &journal_file)}) {
       if (!fs::exists(*path, ignored)) continue;
       auto read = read_file(*path, physical_memory());
-      if (!read) return fail(read.error().code, name_of(*path) + " beside it, which may belong to it: " + read.error().message);
+      if (!read)
+        return fail(read.error().code, name_of(*path) + " beside it, which may belong to it: " + read.error().message);
       *bytes = std::move(*read);
     }
   }
   first.resize(size_t(std::min<uint64_t>(view.page_bytes, view.bytes)));
-  if (::pread(locked.fd, first.data(), first.size(), 0) != ssize_t(first.size())) return fail(ErrorCode::io, "cannot read its first page");
-  view.pages = JournalPages(first, view.page_bytes, uint32_t(view.bytes / view.page_bytes), UINT32_MAX - 1, {view.log, view.journal}, JournalPages::BehindDamage::stop,
-                              [&](uint32_t number) { return page_of(locked.fd, view.page_bytes, number); });
+  if (::pread(locked.fd, first.data(), first.size(), 0) != ssize_t(first.size()))
+    return fail(ErrorCode::io, "cannot read its first page");
+  view.pages = JournalPages(first, view.page_bytes, uint32_t(view.bytes / view.page_bytes), UINT32_MAX - 1,
+                            {view.log, view.journal}, JournalPages::BehindDamage::stop,
+                            [&](uint32_t number) { return page_of(locked.fd, view.page_bytes, number); });
   const JournalUse &journal = view.pages.journal(), &log = view.pages.log();
-  if ((!log_there || log.foreign) && !view.pages.closed())
-    warn(missing_log(log_file));
+  if ((!log_there || log.foreign) && !view.pages.closed()) warn(missing_log(log_file));
   if (!journal.broken.empty())
-    return tl::unexpected(damaged_journal(journal_file, "the journal of an edit that was not finished,", journal.broken + "; the world may be half as before that edit and half as after it"));
+    return tl::unexpected(
+        damaged_journal(journal_file, "the journal of an edit that was not finished,",
+                        journal.broken + "; the world may be half as before that edit and half as after it"));
   std::string broken = log.broken;
   if (broken.empty() && log.headless && !log.nothing_new) broken = "its header (byte 0) is";
-  if (!broken.empty()) return tl::unexpected(damaged_journal(log_file, "the log of the last edits", broken + "; read without these edits, the world would be of an older state"));
+  if (!broken.empty())
+    return tl::unexpected(damaged_journal(log_file, "the log of the last edits",
+                                          broken + "; read without these edits, the world would be of an older state"));
   if (!log.unfinished.empty() && !log.headless)
     warn(name_of(log_file) + ", the log of the last edits, ends in an edit that is not whole, from " + log.unfinished +
          " on: it was being written when its program or the machine stopped, or it was damaged or cut short since. "
@@ -136,15 +149,19 @@ Result<OpenedView> open_with_journals(const LockedFile& locked, const fs::path& 
     known = known || !use->unsure;
   }
   if (known)
-    return fail(ErrorCode::malformed_input, "with " + names + ", which lies beside it and belongs to it, it is damaged: " + agrees.error().message + ". Either one was damaged, or the two were copied at different instants");
+    return fail(ErrorCode::malformed_input,
+                "with " + names + ", which lies beside it and belongs to it, it is damaged: " + agrees.error().message +
+                    ". Either one was damaged, or the two were copied at different instants");
   QRY_TRY_ASSIGN(auto other, open_view(locked.fd, std::move(alone)));
   if (!check_tables(other, CheckBlobs::no)) return tl::unexpected(agrees.error());
   opened.db = std::move(other);
   opened.warnings.clear();
   for (const auto& [use, path] : {std::pair(&log, &log_file), std::pair(&journal, &journal_file)})
     if (use->used > 0)
-      opened.foreign.push_back({*path, name_of(*path) + ": it was not applied: it is of another state of this world, "
-          "or of another world (with it the world's checksums are wrong, without it they are right)"});
+      opened.foreign.push_back(
+          {*path, name_of(*path) +
+                      ": it was not applied: it is of another state of this world, "
+                      "or of another world (with it the world's checksums are wrong, without it they are right)"});
   if (log.used > 0 && !closed) opened.warnings.push_back(missing_log(log_file));
   return opened;
 }
@@ -163,7 +180,8 @@ Result<void> check_single_file(const LockedFile& locked, const fs::path& file) {
   QRY_TRY(check_header(locked));
   QRY_TRY_ASSIGN(const auto view, view_with_journals(locked, file, nullptr));
   if (view.pages.pages().empty()) return {};
-  return fail(ErrorCode::io, "its last edits are in " + name_of(sidecar_path(file, view.pages.log().used > 0 ? "-wal" : "-journal")) +
+  return fail(ErrorCode::io, "its last edits are in " +
+                                 name_of(sidecar_path(file, view.pages.log().used > 0 ? "-wal" : "-journal")) +
                                  " beside it and could not be folded in, so that a copy would be without them; make "
                                  "room where it lies, and try again");
 }
@@ -189,8 +207,10 @@ Result<void> Quarantine::put(const fs::path& path) {
     // Not over what has come there meanwhile.
     if (::renameat2(AT_FDCWD, path.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) != 0) {
       if (errno == EEXIST) continue;
-      if (errno != EINVAL && errno != ENOSYS) return tl::unexpected(error_from_errno("cannot set " + name_of(path) + " aside as " + name_of(to), errno));
-      if (::rename(path.c_str(), to.c_str()) != 0) return tl::unexpected(error_from_errno("cannot set " + name_of(path) + " aside as " + name_of(to), errno));
+      if (errno != EINVAL && errno != ENOSYS)
+        return tl::unexpected(error_from_errno("cannot set " + name_of(path) + " aside as " + name_of(to), errno));
+      if (::rename(path.c_str(), to.c_str()) != 0)
+        return tl::unexpected(error_from_errno("cannot set " + name_of(path) + " aside as " + name_of(to), errno));
     }
     names_.emplace_back(path, std::move(to));
     return {};
@@ -201,12 +221,14 @@ Result<void> Quarantine::commit() {
   const auto names = std::exchange(names_, {});
   if (names.empty()) return {};
   const fs::path folder = fs::absolute(names.front().first).parent_path();
-  if (const int number = sync_folder(folder)) return tl::unexpected(error_from_errno("cannot bring " + folder.string() + " to disk", number));
+  if (const int number = sync_folder(folder))
+    return tl::unexpected(error_from_errno("cannot bring " + folder.string() + " to disk", number));
   return {};
 }
 
 SidecarFiles::SidecarFiles(const fs::path& file, bool there) {
-  const fs::path log_file = sidecar_path(file, "-wal"), journal_file = sidecar_path(file, "-journal"), index = sidecar_path(file, "-shm");
+  const fs::path log_file = sidecar_path(file, "-wal"), journal_file = sidecar_path(file, "-journal"),
+                 index = sidecar_path(file, "-shm");
   std::error_code ignored;
   for (const fs::path& path : {log_file, journal_file, index})
     if (fs::exists(fs::symlink_status(path, ignored))) gone_.push_back(path);
@@ -218,7 +240,8 @@ SidecarFiles::SidecarFiles(const fs::path& file, bool there) {
     if (const auto locked = lock_file(file, O_RDONLY, LOCK_SH); locked && check_header(*locked)) {
       const auto view = view_with_journals(*locked, file, nullptr);
       const bool damaged = !view && view.error().code == ErrorCode::malformed_input;
-      log_kept = log && !damaged && (!view || view->pages.log().foreign || (view->pages.log().used > 0 && view->pages.log().unsure));
+      log_kept = log && !damaged &&
+                 (!view || view->pages.log().foreign || (view->pages.log().used > 0 && view->pages.log().unsure));
       journal_kept = journal && !damaged && (!view || view->pages.journal().foreign);
     }
   }
@@ -231,8 +254,7 @@ SidecarFiles::SidecarFiles(const fs::path& file, bool there) {
 
 Result<void> SidecarFiles::clear() {
   Quarantine quarantine;
-  for (const fs::path& path : kept_)
-    QRY_TRY(quarantine.put(path));
+  for (const fs::path& path : kept_) QRY_TRY(quarantine.put(path));
   for (const fs::path& path : gone_) ::unlink(path.c_str());
   return quarantine.commit();
 }
@@ -240,7 +262,8 @@ Result<void> SidecarFiles::clear() {
 std::string SidecarFiles::message() const {
   std::string all;
   for (const fs::path& path : kept_)
-    all += (all.empty() ? "" : "; ") + name_of(path) + ", which lies there and is not of " + "the file that is replaced or made, is kept under the name " + name_of(quarantine_name(path));
+    all += (all.empty() ? "" : "; ") + name_of(path) + ", which lies there and is not of " +
+           "the file that is replaced or made, is kept under the name " + name_of(quarantine_name(path));
   return all;
 }
 

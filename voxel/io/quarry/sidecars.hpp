@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "voxel/io/sqlite/view.hpp"
 #include "voxel/io/quarry/file.hpp"
+#include "voxel/io/sqlite/view.hpp"
 
 namespace quarry::io {
 
@@ -18,7 +18,8 @@ namespace quarry::io {
 // `journal()` as foreign, and does not count. Errors: malformed_input (what is this file's is damaged, so that edits
 // would be missing), conflict (a program that is not ours has it open), io. Warnings: an edit at the log's end that is
 // not whole, a log that is missing.
-Result<DatabaseView> view_with_journals(const LockedFile& locked, const std::filesystem::path& file, std::vector<std::string>* warnings);
+Result<DatabaseView> view_with_journals(const LockedFile& locked, const std::filesystem::path& file,
+                                        std::vector<std::string>* warnings);
 
 // That, opened for reading. Where neither name nor number says whose something is, the checksums of the world with it
 // and without it decide. Neither the file nor what is beside it is changed.
@@ -32,7 +33,8 @@ struct OpenedView {
   std::vector<std::string> warnings;  // the others
 };
 Result<OpenedView> open_with_journals(const LockedFile& locked, const std::filesystem::path& file);
-Result<Db> open_for_reading(const LockedFile& locked, const std::filesystem::path& file, std::vector<std::string>* warnings);
+Result<Db> open_for_reading(const LockedFile& locked, const std::filesystem::path& file,
+                            std::vector<std::string>* warnings);
 
 // Whether the file alone is the world, so that it may be copied: nothing that belongs to it lies beside it. Errors: io
 // (something does), and those above.

@@ -21,8 +21,8 @@
 
 #include "voxel/io/files/bytes.hpp"
 #include "voxel/io/quarry/file.hpp"
-#include "voxel/io/quarry/sidecars.hpp"
 #include "voxel/io/quarry/salvage.hpp"
+#include "voxel/io/quarry/sidecars.hpp"
 #include "voxel/io/quarry/tables.hpp"
 #include "voxel/io/quarry/writer.hpp"
 
@@ -87,15 +87,25 @@ struct Store::State {
 
   Result<void> check_call(const Scene& scene, const UndoRecord& record) const {
     if (scene.volumes.size() != head.volumes.size() || (record.volume >= head.volumes.size() && !record.of_palette()))
-      return fail(ErrorCode::invalid_argument, "the scene has " + std::to_string(scene.volumes.size()) + " volumes and the edit is of volume " + std::to_string(record.volume) + ", but the file has " +
+      return fail(ErrorCode::invalid_argument, "the scene has " + std::to_string(scene.volumes.size()) +
+                                                   " volumes and the edit is of volume " +
+                                                   std::to_string(record.volume) + ", but the file has " +
                                                    std::to_string(head.volumes.size()) + "; save the scene as a whole");
     for (const BrickChange& c : record.changes)
-      if (!brick_storable(c.brick)) return fail(ErrorCode::invalid_argument, "the edit has a brick outside all coordinates");
-    if (std::adjacent_find(record.changes.begin(), record.changes.end(), [](const BrickChange& a, const BrickChange& b) { return a.brick >= b.brick; }) != record.changes.end())
-      return fail(ErrorCode::invalid_argument, "the changes of the edit are not in the order of their bricks, each once");
-    if (record.of_palette() && !record.changes.empty()) return fail(ErrorCode::invalid_argument, "the edit is of voxels and of the palette at once");
-    if (std::adjacent_find(record.materials.begin(), record.materials.end(), [](const MaterialChange& a, const MaterialChange& b) { return a.index >= b.index; }) != record.materials.end())
-      return fail(ErrorCode::invalid_argument, "the changes of the edit are not in the order of their materials, each once");
+      if (!brick_storable(c.brick))
+        return fail(ErrorCode::invalid_argument, "the edit has a brick outside all coordinates");
+    if (std::adjacent_find(record.changes.begin(), record.changes.end(),
+                           [](const BrickChange& a, const BrickChange& b) { return a.brick >= b.brick; }) !=
+        record.changes.end())
+      return fail(ErrorCode::invalid_argument,
+                  "the changes of the edit are not in the order of their bricks, each once");
+    if (record.of_palette() && !record.changes.empty())
+      return fail(ErrorCode::invalid_argument, "the edit is of voxels and of the palette at once");
+    if (std::adjacent_find(record.materials.begin(), record.materials.end(),
+                           [](const MaterialChange& a, const MaterialChange& b) { return a.index >= b.index; }) !=
+        record.materials.end())
+      return fail(ErrorCode::invalid_argument,
+                  "the changes of the edit are not in the order of their materials, each once");
     return {};
   }
 
@@ -112,8 +122,7 @@ struct Store::State {
     }
     for (const auto& [volume, chunk] : chunks)
       QRY_TRY(write_chunk(db, scene.volumes[volume].bricks, chunk, volume, next));
-    if (palette)
-      QRY_TRY(write_palette(db, scene.palette));
+    if (palette) QRY_TRY(write_palette(db, scene.palette));
     return write_head(db, *next, volumes);
   }
 
@@ -121,12 +130,14 @@ struct Store::State {
   Result<void> move_in_history(const Scene& scene, std::span<const UndoRecord> records, bool back) {
     const auto count = int64_t(records.size());
     const int64_t first = back ? head.position - count + 1 : head.position + 1;
-    for (const UndoRecord& record : records)
-      QRY_TRY(check_call(scene, record));
-    if (count == 0 || first < 1 || first + count - 1 > head.length) return fail(ErrorCode::invalid_argument, "the file's history has no such edit");
+    for (const UndoRecord& record : records) QRY_TRY(check_call(scene, record));
+    if (count == 0 || first < 1 || first + count - 1 > head.length)
+      return fail(ErrorCode::invalid_argument, "the file's history has no such edit");
     for (int64_t i = 0; i < count; ++i) {
       QRY_TRY_ASSIGN(const auto same, record_is(db, first + i, records[size_t(i)]));
-      if (!same) return fail(ErrorCode::conflict, "edit " + std::to_string(first + i) + " of the file's history is another one; save the scene as a whole");
+      if (!same)
+        return fail(ErrorCode::conflict, "edit " + std::to_string(first + i) +
+                                             " of the file's history is another one; save the scene as a whole");
     }
     return transact([&](StoreHead& next) {
       next.position = back ? first - 1 : first + count - 1;
@@ -148,7 +159,8 @@ Store::~Store() = default;
 
 std::string Store::damaged_sidecars(const fs::path& file) {
   std::error_code ignored;
-  if (!fs::exists(sidecar_path(file, "-wal"), ignored) && !fs::exists(sidecar_path(file, "-journal"), ignored)) return {};
+  if (!fs::exists(sidecar_path(file, "-wal"), ignored) && !fs::exists(sidecar_path(file, "-journal"), ignored))
+    return {};
   try {
     const auto locked = lock_file(file, O_RDONLY, LOCK_SH);
     if (!locked) return {};  // who replaces it hears why not
@@ -225,24 +237,29 @@ Result<Opened> open_for_editing(const fs::path& file) {
   std::vector<std::string> warnings;
   for (const OpenedView::Foreign& f : view.foreign) {
     QRY_TRY(quarantine.put(f.path));
-    warnings.push_back(f.sentence + ". It was set aside and is called " + quarantine.names().back().second.filename().string() + " now");
+    warnings.push_back(f.sentence + ". It was set aside and is called " +
+                       quarantine.names().back().second.filename().string() + " now");
   }
   if (!view.foreign.empty())  // the index of a log, which only other programs write
     QRY_TRY(quarantine.put(sidecar_path(file, "-shm")));
   warnings.insert(warnings.end(), view.warnings.begin(), view.warnings.end());
   QRY_TRY_ASSIGN(auto db, Db::open(file.string(), SQLITE_OPEN_READWRITE));
   // Extra is full in WAL mode, and in rollback mode (where WAL is not to be had) syncs the folder too.
-  QRY_TRY(db.run("PRAGMA locking_mode=EXCLUSIVE; PRAGMA temp_store=MEMORY; PRAGMA synchronous=EXTRA", "set up the database"));
+  QRY_TRY(db.run("PRAGMA locking_mode=EXCLUSIVE; PRAGMA temp_store=MEMORY; PRAGMA synchronous=EXTRA",
+                 "set up the database"));
   // What belongs to the file comes into it; then its number is another one, in the file itself; then a new log may be.
   QRY_TRY_ASSIGN(const auto single, set_journal_mode(db, "PRAGMA journal_mode=DELETE"));
-  if (single != "delete") return fail(ErrorCode::io, "what is beside it could not be folded in: the database stays in the mode '" + single + "'");
+  if (single != "delete")
+    return fail(ErrorCode::io,
+                "what is beside it could not be folded in: the database stays in the mode '" + single + "'");
   QRY_TRY(write_log_number(db));
   QRY_TRY(set_journal_mode(db, "PRAGMA journal_mode=WAL"));
   QRY_TRY(quarantine.commit());
   return Opened{std::move(locked), std::move(db), std::move(*head), std::move(warnings)};
 }
 
-Result<Scene> read_whole(const fs::path& file, const Progress& progress, std::vector<UndoRecord>* history, size_t* history_position, std::vector<std::string>* warnings) {
+Result<Scene> read_whole(const fs::path& file, const Progress& progress, std::vector<UndoRecord>* history,
+                         size_t* history_position, std::vector<std::string>* warnings) {
   QRY_TRY_ASSIGN(const auto locked, lock_file(file, O_RDONLY, LOCK_SH));
   QRY_TRY(check_header(locked));
   QRY_TRY_ASSIGN(auto db, open_for_reading(locked, file, warnings));
@@ -264,18 +281,22 @@ Result<void> copy_bytes(int from, AtomicFile& to) {
     if (to.sink().error()) return {};  // commit() says why
     at += uint64_t(n);
   }
-  if (to.size() != uint64_t(info.st_size)) return fail(ErrorCode::io, "it was " + std::to_string(info.st_size) + " bytes long, and became " + std::to_string(to.size()) + " while it was copied");
+  if (to.size() != uint64_t(info.st_size))
+    return fail(ErrorCode::io, "it was " + std::to_string(info.st_size) + " bytes long, and became " +
+                                   std::to_string(to.size()) + " while it was copied");
   return {};
 }
 
 }  // namespace
 
-Result<void> Store::save(const Scene& scene, const Destination& to, const Progress& progress) { return save_with_history(scene, {}, 0, to, progress); }
+Result<void> Store::save(const Scene& scene, const Destination& to, const Progress& progress) {
+  return save_with_history(scene, {}, 0, to, progress);
+}
 
-Result<void> Store::save_with_history(const Scene& scene, std::span<const UndoRecord> records, size_t position, const Destination& to, const Progress& progress) {
+Result<void> Store::save_with_history(const Scene& scene, std::span<const UndoRecord> records, size_t position,
+                                      const Destination& to, const Progress& progress) {
   QRY_TRY_ASSIGN(auto writer, StoreWriter::create(scene, to, progress));
-  for (uint32_t i = 0; i < scene.volumes.size(); ++i)
-    QRY_TRY(writer.append(i, scene.volumes[i].bricks));
+  for (uint32_t i = 0; i < scene.volumes.size(); ++i) QRY_TRY(writer.append(i, scene.volumes[i].bricks));
   QRY_TRY(writer.append_history(records, position));
   return writer.commit();
 }
@@ -284,10 +305,12 @@ Result<void> Store::copy(const fs::path& from, const Destination& to) {
   return guarded(to.file, [&]() -> Result<void> {
     const auto locked = lock_file(from, O_RDONLY, LOCK_SH);
     if (!locked) return fail(locked.error().code, from.string() + ": " + locked.error().message);
-    if (auto single = check_single_file(*locked, from); !single) return fail(single.error().code, from.string() + ": " + single.error().message);
+    if (auto single = check_single_file(*locked, from); !single)
+      return fail(single.error().code, from.string() + ": " + single.error().message);
     QRY_TRY_ASSIGN(const auto old, lock_replaced(to));
     QRY_TRY_ASSIGN(auto world, AtomicFile::create(to));
-    if (auto r = copy_bytes(locked->fd, world); !r) return fail(r.error().code, from.string() + ": " + r.error().message);
+    if (auto r = copy_bytes(locked->fd, world); !r)
+      return fail(r.error().code, from.string() + ": " + r.error().message);
     return put_in_place(world, old);
   });
 }
@@ -306,15 +329,18 @@ Result<Store> Store::open(const fs::path& file) {
   });
 }
 
-Result<Scene> Store::read(const fs::path& file, const Progress& progress, std::vector<UndoRecord>* history, size_t* history_position, std::vector<std::string>* warnings) {
+Result<Scene> Store::read(const fs::path& file, const Progress& progress, std::vector<UndoRecord>* history,
+                          size_t* history_position, std::vector<std::string>* warnings) {
   return guarded(file, [&] { return read_whole(file, progress, history, history_position, warnings); });
 }
 
 Result<Scene> Store::read_scene(const Progress& progress, std::vector<UndoRecord>* history, size_t* history_position) {
-  return guarded(path(), [&] { return read_world(state_->db, physical_memory(), progress, history, history_position); });
+  return guarded(path(),
+                 [&] { return read_world(state_->db, physical_memory(), progress, history, history_position); });
 }
 
-Result<Scene> salvage_store(const fs::path& file, Salvage& salvage, std::vector<std::string>* warnings, const Progress& progress) {
+Result<Scene> salvage_store(const fs::path& file, Salvage& salvage, std::vector<std::string>* warnings,
+                            const Progress& progress) {
   return guarded(file, [&]() -> Result<Scene> {
     const auto locked = lock_file(file, O_RDONLY, LOCK_SH);
     QRY_TRY(locked);
@@ -327,23 +353,26 @@ Result<Scene> salvage_store(const fs::path& file, Salvage& salvage, std::vector<
       if (warnings) warnings->push_back(std::string(what) + " beside it was not read: " + bytes.error().message);
       return {};
     };
-    const auto log = read_sidecar("-wal", "the log of the last edits"), journal = read_sidecar("-journal", "the journal of an unfinished edit");
+    const auto log = read_sidecar("-wal", "the log of the last edits"),
+               journal = read_sidecar("-journal", "the journal of an unfinished edit");
     return salvage_database(database, {log, journal}, physical_memory(), salvage, warnings, progress);
   });
 }
 
 Result<void> Store::commit_edit(const Scene& scene, std::span<const UndoRecord> records) {
-  for (const UndoRecord& record : records)
-    QRY_TRY(state_->check_call(scene, record));
+  for (const UndoRecord& record : records) QRY_TRY(state_->check_call(scene, record));
   return state_->transact([&](StoreHead& next) -> Result<void> {
-    for (const UndoRecord& record : records)
-      QRY_TRY(write_record(state_->db, record, &next));
+    for (const UndoRecord& record : records) QRY_TRY(write_record(state_->db, record, &next));
     return state_->write_touched(scene, records, &next);
   });
 }
 
-Result<void> Store::commit_undo(const Scene& scene, std::span<const UndoRecord> records) { return state_->move_in_history(scene, records, true); }
-Result<void> Store::commit_redo(const Scene& scene, std::span<const UndoRecord> records) { return state_->move_in_history(scene, records, false); }
+Result<void> Store::commit_undo(const Scene& scene, std::span<const UndoRecord> records) {
+  return state_->move_in_history(scene, records, true);
+}
+Result<void> Store::commit_redo(const Scene& scene, std::span<const UndoRecord> records) {
+  return state_->move_in_history(scene, records, false);
+}
 
 Result<void> Store::commit_palette(const Palette& palette) {
   return state_->transact([&](StoreHead&) { return write_palette(state_->db, palette); });

@@ -11,11 +11,11 @@
 #include <string>
 #include <vector>
 
+#include "base/progress.hpp"
 #include "base/result.hpp"
 #include "voxel/io/files/atomic_file.hpp"
-#include "base/progress.hpp"
-#include "voxel/worlds/scene.hpp"
 #include "voxel/worlds/document.hpp"
+#include "voxel/worlds/scene.hpp"
 
 namespace quarry::io {
 
@@ -27,7 +27,8 @@ class Store {
   // instance of no volume).
   static Result<void> save(const Scene& scene, const Destination& to, const Progress& progress = {});
   // With a history: records[0 .. position) are applied in the scene, the rest can be redone.
-  static Result<void> save_with_history(const Scene& scene, std::span<const UndoRecord> records, size_t position, const Destination& to, const Progress& progress = {});
+  static Result<void> save_with_history(const Scene& scene, std::span<const UndoRecord> records, size_t position,
+                                        const Destination& to, const Progress& progress = {});
   // Puts a copy of a world that nobody edits, with its history, where `to` is: on disk, whole or not at all, and with
   // nothing left beside it of what was there. Errors: conflict, not_found, io.
   static Result<void> copy(const std::filesystem::path& from, const Destination& to);
@@ -45,7 +46,8 @@ class Store {
   // Reads everything, checking every checksum, with what a killed editor left beside the file; nothing is changed.
   // `history` (may be null) gets the journal and its position. `warnings`: what of those sidecars may be missing
   // (quarry/file.hpp), a sentence each.
-  static Result<Scene> read(const std::filesystem::path& file, const Progress& progress = {}, std::vector<UndoRecord>* history = nullptr, size_t* history_position = nullptr,
+  static Result<Scene> read(const std::filesystem::path& file, const Progress& progress = {},
+                            std::vector<UndoRecord>* history = nullptr, size_t* history_position = nullptr,
                             std::vector<std::string>* warnings = nullptr);
   Store(Store&&) noexcept;
   Store& operator=(Store&&) noexcept;
@@ -61,9 +63,15 @@ class Store {
   Result<void> commit_edit(const Scene& scene, std::span<const UndoRecord> records);
   Result<void> commit_undo(const Scene& scene, std::span<const UndoRecord> records);
   Result<void> commit_redo(const Scene& scene, std::span<const UndoRecord> records);
-  Result<void> commit_edit(const Scene& scene, const UndoRecord& record) { return commit_edit(scene, std::span(&record, 1)); }
-  Result<void> commit_undo(const Scene& scene, const UndoRecord& record) { return commit_undo(scene, std::span(&record, 1)); }
-  Result<void> commit_redo(const Scene& scene, const UndoRecord& record) { return commit_redo(scene, std::span(&record, 1)); }
+  Result<void> commit_edit(const Scene& scene, const UndoRecord& record) {
+    return commit_edit(scene, std::span(&record, 1));
+  }
+  Result<void> commit_undo(const Scene& scene, const UndoRecord& record) {
+    return commit_undo(scene, std::span(&record, 1));
+  }
+  Result<void> commit_redo(const Scene& scene, const UndoRecord& record) {
+    return commit_redo(scene, std::span(&record, 1));
+  }
   Result<void> commit_palette(const Palette& palette);  // not in the history: see Document::change_palette for what is
   // Which layers and instances are hidden. `scene` is the file's own but for that. Not in the history: nothing is lost
   // by hiding.

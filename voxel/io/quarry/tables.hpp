@@ -12,9 +12,9 @@
 #include <span>
 #include <vector>
 
-#include "voxel/io/sqlite/db.hpp"
-#include "voxel/io/quarry/codec.hpp"
 #include "base/progress.hpp"
+#include "voxel/io/quarry/codec.hpp"
+#include "voxel/io/sqlite/db.hpp"
 #include "voxel/worlds/scene.hpp"
 
 namespace quarry::io {
@@ -61,7 +61,8 @@ class TableWriter {
   explicit TableWriter(Db& db) : db_(db) {}
   Result<void> begin(const Scene& scene);
   // See StoreWriter::append. `written` is called after each chunk.
-  Result<void> append(uint32_t volume, const BrickMap& bricks, const Progress& progress, const std::function<void()>& written);
+  Result<void> append(uint32_t volume, const BrickMap& bricks, const Progress& progress,
+                      const std::function<void()>& written);
   Result<void> history(std::span<const UndoRecord> records, size_t position);
   Result<void> end();
   uint64_t bricks() const { return bricks_; }
@@ -72,9 +73,9 @@ class TableWriter {
   Db& db_;
   std::vector<Volume> volumes_;  // names and sizes
   StoreHead head_;
-  uint32_t begun_ = 0;           // volumes that have their row; the last one is at hand
+  uint32_t begun_ = 0;  // volumes that have their row; the last one is at hand
   uint64_t bricks_ = 0;
-  std::optional<Int3> last_;     // chunk of the volume at hand
+  std::optional<Int3> last_;  // chunk of the volume at hand
 };
 
 // `memory_limit`: refuse a world whose bricks would take more bytes than that (out_of_memory). `head` is not null.
@@ -87,7 +88,8 @@ using ChunkTarget = std::function<Result<BrickMap*>(uint32_t volume, uint32_t br
 Result<void> read_all_chunks(Db& db, const StoreHead& head, const Progress& progress, const ChunkTarget& target);
 // Of a box of chunks, both corners included: how many bricks there are, as the rows say; and those.
 Result<uint64_t> count_chunk_bricks(Db& db, uint32_t volume, const Box3& chunks);
-Result<void> read_some_chunks(Db& db, const StoreHead& head, uint32_t volume, const Box3& chunks, const Progress& progress, BrickMap& into);
+Result<void> read_some_chunks(Db& db, const StoreHead& head, uint32_t volume, const Box3& chunks,
+                              const Progress& progress, BrickMap& into);
 // Whether all tables agree with each other: schema, checksums, counts; with the blobs, whose bytes are not
 // decompressed, or by their rows alone.
 enum class CheckBlobs : uint8_t { no, yes };
@@ -109,9 +111,11 @@ Result<void> write_head(Db& db, const StoreHead& head, const std::set<uint32_t>&
 // Drops the records after the head's position and appends one. Errors: invalid_argument (the first one continues a
 // step).
 Result<void> write_record(Db& db, const UndoRecord& record, StoreHead* head);
-Result<std::vector<UndoRecord>> read_history(Db& db, const StoreHead& head, uint64_t memory_limit, const Progress& progress);
+Result<std::vector<UndoRecord>> read_history(Db& db, const StoreHead& head, uint64_t memory_limit,
+                                             const Progress& progress);
 // Schema, scene and, unless `history` is null, history: all that a reader does with an open database.
-Result<Scene> read_world(Db& db, uint64_t memory_limit, const Progress& progress, std::vector<UndoRecord>* history, size_t* history_position);
+Result<Scene> read_world(Db& db, uint64_t memory_limit, const Progress& progress, std::vector<UndoRecord>* history,
+                         size_t* history_position);
 // True if record number `number` (from 1) of the history has this one's kind, label, volume and counts.
 Result<bool> record_is(Db& db, int64_t number, const UndoRecord& record);
 

@@ -17,7 +17,8 @@ bool inside(const Box3& inner, const Box3& outer) { return intersected(inner, ou
 
 // The box of cells that an instance carries `cells` to.
 Box3 placed(const Instance& instance, const Box3& cells) {
-  const Int3 a = instance.rotation.apply_to_cell(cells.min) + instance.offset, b = instance.rotation.apply_to_cell(cells.max) + instance.offset;
+  const Int3 a = instance.rotation.apply_to_cell(cells.min) + instance.offset,
+             b = instance.rotation.apply_to_cell(cells.max) + instance.offset;
   return united({a, a}, {b, b});
 }
 
@@ -33,7 +34,8 @@ Result<VisibleRegions> VisibleRegions::of(const Scene& scene, const Progress& pr
   return out;
 }
 
-Result<VisibleRegions> VisibleRegions::of(StoreReader& store, const std::vector<Box3>& bounds, const std::function<uint64_t()>& available_bytes, const Progress& progress) {
+Result<VisibleRegions> VisibleRegions::of(StoreReader& store, const std::vector<Box3>& bounds,
+                                          const std::function<uint64_t()>& available_bytes, const Progress& progress) {
   VisibleRegions out;
   out.scene_ = &store.scene();
   out.store_ = &store;
@@ -44,7 +46,9 @@ Result<VisibleRegions> VisibleRegions::of(StoreReader& store, const std::vector<
     const Instance& instance = out.scene_->instances[i];
     if (!out.scene_->instance_visible(instance) || bounds[instance.volume].empty()) continue;
     const Box3 box = placed(instance, bounds[instance.volume]);
-    if (!inside(box, {kWorldMin, kWorldMax})) return fail(ErrorCode::out_of_bounds, "instance " + std::to_string(i) + " ('" + instance.name + "') reaches outside the world");
+    if (!inside(box, {kWorldMin, kWorldMax}))
+      return fail(ErrorCode::out_of_bounds,
+                  "instance " + std::to_string(i) + " ('" + instance.name + "') reaches outside the world");
     out.bounds_ = united(out.bounds_, box);
   }
   return out;
@@ -63,7 +67,8 @@ std::vector<VisibleRegions::Piece> VisibleRegions::pieces_of(size_t axis, int32_
     const Rotation back = instance.rotation.inverse();
     const Int3 a = back.apply_to_cell(here.min - instance.offset), b = back.apply_to_cell(here.max - instance.offset);
     const Box3 cells = united({a, a}, {b, b});
-    const Box3 chunks{{cells.min.x >> 6, cells.min.y >> 6, cells.min.z >> 6}, {cells.max.x >> 6, cells.max.y >> 6, cells.max.z >> 6}};
+    const Box3 chunks{{cells.min.x >> 6, cells.min.y >> 6, cells.min.z >> 6},
+                      {cells.max.x >> 6, cells.max.y >> 6, cells.max.z >> 6}};
     std::vector<size_t>& known = of_volume[instance.volume];
     if (std::ranges::any_of(known, [&](size_t p) { return inside(chunks, pieces[p].chunks); })) continue;
     known.push_back(pieces.size());
@@ -92,8 +97,11 @@ Result<int32_t> VisibleRegions::last_layer(size_t axis, int32_t first) const {
     if (least <= most) fits = last;
   }
   if (fits < first)
-    return fail(ErrorCode::out_of_memory, "even layer by layer this needs " + std::to_string((uint64_t(double(least * kBrickBytes) / kPlanned) >> 20) + 1) + " MiB, and " +
-                                              std::to_string(available_bytes >> 20) + " MiB are left of the memory it may take; allow more, or crop it");
+    return fail(ErrorCode::out_of_memory,
+                "even layer by layer this needs " +
+                    std::to_string((uint64_t(double(least * kBrickBytes) / kPlanned) >> 20) + 1) + " MiB, and " +
+                    std::to_string(available_bytes >> 20) +
+                    " MiB are left of the memory it may take; allow more, or crop it");
   return fits;
 }
 

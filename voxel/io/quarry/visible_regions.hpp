@@ -8,9 +8,9 @@
 #include <functional>
 #include <vector>
 
+#include "base/progress.hpp"
 #include "base/result.hpp"
 #include "voxel/io/quarry/reader.hpp"
-#include "base/progress.hpp"
 #include "voxel/worlds/scene.hpp"
 
 namespace quarry::io {
@@ -22,7 +22,8 @@ class VisibleRegions {
   // Of a world file. `bounds`: of each volume's voxels. `available_bytes`: how many bytes may be taken beside what the
   // process holds. The references must live as long. Errors: out_of_bounds (a visible instance reaches outside the
   // world).
-  static Result<VisibleRegions> of(StoreReader& store, const std::vector<Box3>& bounds, const std::function<uint64_t()>& available_bytes, const Progress& progress);
+  static Result<VisibleRegions> of(StoreReader& store, const std::vector<Box3>& bounds,
+                                   const std::function<uint64_t()>& available_bytes, const Progress& progress);
 
   const Scene& scene() const { return *scene_; }  // perhaps without bricks
   Box3 bounds() const { return bounds_; }         // of the visible voxels; empty if there are none
@@ -45,7 +46,7 @@ class VisibleRegions {
   const Scene* scene_ = nullptr;
   Progress progress_;
   Box3 bounds_;
-  BrickMap whole_;               // of a scene in memory
+  BrickMap whole_;  // of a scene in memory
   StoreReader* store_ = nullptr;
   std::vector<Box3> volume_bounds_;
   std::function<uint64_t()> available_bytes_;

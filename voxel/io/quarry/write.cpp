@@ -14,15 +14,18 @@
 
 #include "base/parallel.hpp"
 #include "voxel/io/files/bytes.hpp"
-#include "voxel/io/sqlite/journals.hpp"
 #include "voxel/io/quarry/fields.hpp"
 #include "voxel/io/quarry/tables.hpp"
+#include "voxel/io/sqlite/journals.hpp"
 
 namespace quarry::io {
 namespace {
 
 Result<void> write_state(Db& db, const char* key, int64_t value) {
-  QRY_TRY_ASSIGN(auto s, Statement::prepare(db, "INSERT INTO state (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = ?2", "state"));
+  QRY_TRY_ASSIGN(
+      auto s,
+      Statement::prepare(
+          db, "INSERT INTO state (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = ?2", "state"));
   return s.bind(1, std::string_view(key)).bind(2, value).execute();
 }
 
@@ -32,14 +35,16 @@ Result<void> check_palette(const Palette& palette) {
   for (size_t i = 0; i < 256; ++i) {
     const Material& m = palette.materials[i];
     for (const float v : {m.roughness, m.metalness, m.emission, m.transparency, m.ior, m.reserved[0], m.reserved[1]})
-      if (std::isnan(v)) return tl::unexpected(unsavable("material " + std::to_string(i) + " has a value that is not a number; it"));
+      if (std::isnan(v))
+        return tl::unexpected(unsavable("material " + std::to_string(i) + " has a value that is not a number; it"));
   }
   return {};
 }
 
 Result<void> check_bricks(const std::string& volume, const BrickMap& bricks) {
   const Box3 box = bricks.brick_bounds();
-  if (!bricks.empty() && !(brick_storable(box.min) && brick_storable(box.max))) return tl::unexpected(unsavable("volume '" + volume + "' has a brick outside all coordinates; it"));
+  if (!bricks.empty() && !(brick_storable(box.min) && brick_storable(box.max)))
+    return tl::unexpected(unsavable("volume '" + volume + "' has a brick outside all coordinates; it"));
   return {};
 }
 
@@ -48,15 +53,16 @@ Result<void> check_scene(const Scene& scene) {
   const auto bad = [](const std::string& what) { return tl::unexpected(unsavable(what)); };
   QRY_TRY(check_palette(scene.palette));
   for (const Camera& c : scene.cameras)
-    for (const double v : {c.position[0], c.position[1], c.position[2], c.target[0], c.target[1], c.target[2], c.vertical_fov_degrees})
+    for (const double v :
+         {c.position[0], c.position[1], c.position[2], c.target[0], c.target[1], c.target[2], c.vertical_fov_degrees})
       if (std::isnan(v)) return bad("camera '" + c.name + "' has a value that is not a number; it");
   for (size_t i = 0; i < scene.instances.size(); ++i) {
     const Instance& instance = scene.instances[i];
-    if (instance.volume >= scene.volumes.size() || instance.layer < -1 || instance.layer >= int64_t(scene.layers.size()) || !instance.rotation.valid())
+    if (instance.volume >= scene.volumes.size() || instance.layer < -1 ||
+        instance.layer >= int64_t(scene.layers.size()) || !instance.rotation.valid())
       return bad("instance " + std::to_string(i) + " names a volume, layer or rotation that is not there; it");
   }
-  for (const Volume& v : scene.volumes)
-    QRY_TRY(check_bricks(v.name, v.bricks));
+  for (const Volume& v : scene.volumes) QRY_TRY(check_bricks(v.name, v.bricks));
   return {};
 }
 
@@ -71,7 +77,8 @@ std::vector<Int3> chunks_of(const BrickMap& map) {
 }
 
 // Compresses chunks on `threads` threads into `out`, which has a place for each.
-void encode_chunks(const BrickMap& bricks, std::span<const Int3> chunks, uint32_t volume, uint32_t threads, const Progress& progress, std::vector<Result<Blob>>& out) {
+void encode_chunks(const BrickMap& bricks, std::span<const Int3> chunks, uint32_t volume, uint32_t threads,
+                   const Progress& progress, std::vector<Result<Blob>>& out) {
   parallel_for(
       chunks.size(), 8,
       [&](size_t begin, size_t end) {
@@ -88,19 +95,31 @@ void encode_chunks(const BrickMap& bricks, std::span<const Int3> chunks, uint32_
 
 Result<void> write_volume_row(Db& db, uint32_t id, const Volume& v) {
   QRY_TRY_ASSIGN(auto s, Statement::prepare(db, "INSERT INTO volumes VALUES (?, ?, ?, ?, ?, 0, 0, 0)", "volumes"));
-  return s.bind(1, int64_t(id)).bind(2, std::string_view(v.name)).bind(3, int64_t(v.size.x)).bind(4, int64_t(v.size.y)).bind(5, int64_t(v.size.z)).execute();
+  return s.bind(1, int64_t(id))
+      .bind(2, std::string_view(v.name))
+      .bind(3, int64_t(v.size.x))
+      .bind(4, int64_t(v.size.y))
+      .bind(5, int64_t(v.size.z))
+      .execute();
 }
 
-Result<void> write_volumes_sum(Db& db, const StoreHead& head) { return write_state(db, kVolumesSumKey, int64_t(volumes_sum(head))); }
+Result<void> write_volumes_sum(Db& db, const StoreHead& head) {
+  return write_state(db, kVolumesSumKey, int64_t(volumes_sum(head)));
+}
 
 Result<void> write_history_state(Db& db, const StoreHead& head) {
-  for (const auto& [key, value] : {std::pair{kPositionKey, head.position}, {kLengthKey, head.length}, {kHistoryKey, int64_t(head.history_sum)}, {kHistorySumKey, int64_t(history_state_sum(head))}})
+  for (const auto& [key, value] : {std::pair{kPositionKey, head.position},
+                                   {kLengthKey, head.length},
+                                   {kHistoryKey, int64_t(head.history_sum)},
+                                   {kHistorySumKey, int64_t(history_state_sum(head))}})
     QRY_TRY(write_state(db, key, value));
   return {};
 }
 
 Result<void> write_volume_head(Db& db, const StoreHead& head, uint32_t volume) {
-  QRY_TRY_ASSIGN(auto s, Statement::prepare(db, "UPDATE volumes SET chunks = ?1, bricks = ?2, chunk_sum = ?3 WHERE id = ?4", "volumes"));
+  QRY_TRY_ASSIGN(
+      auto s,
+      Statement::prepare(db, "UPDATE volumes SET chunks = ?1, bricks = ?2, chunk_sum = ?3 WHERE id = ?4", "volumes"));
   const StoreHead::Volume& v = head.volumes[volume];
   return s.bind(1, v.chunks).bind(2, v.bricks).bind(3, int64_t(v.sum)).bind(4, int64_t(volume)).execute();
 }
@@ -109,21 +128,35 @@ Result<void> write_small_tables(Db& db, const Scene& scene) {
   {
     QRY_TRY_ASSIGN(auto s, Statement::prepare(db, "INSERT INTO meta VALUES (?, ?)", "meta"));
     for (const auto& [key, value] : scene.metadata) {
-      if (key.size() + value.size() > kMaxValueBytes / 2) return fail(ErrorCode::invalid_argument, "the metadata '" + key.substr(0, 60) + "' is too long to be saved");
+      if (key.size() + value.size() > kMaxValueBytes / 2)
+        return fail(ErrorCode::invalid_argument, "the metadata '" + key.substr(0, 60) + "' is too long to be saved");
       QRY_TRY(s.bind(1, std::string_view(key)).bind(2, std::string_view(value)).execute());
     }
   }
   {
     QRY_TRY_ASSIGN(auto s, Statement::prepare(db, "INSERT INTO layers VALUES (?, ?, ?)", "layers"));
     for (size_t i = 0; i < scene.layers.size(); ++i)
-      QRY_TRY(s.bind(1, int64_t(i)).bind(2, std::string_view(scene.layers[i].name)).bind(3, int64_t(scene.layers[i].hidden)).execute());
+      QRY_TRY(s.bind(1, int64_t(i))
+                  .bind(2, std::string_view(scene.layers[i].name))
+                  .bind(3, int64_t(scene.layers[i].hidden))
+                  .execute());
   }
   {
-    QRY_TRY_ASSIGN(auto s, Statement::prepare(db, "INSERT INTO instances VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", "instances"));
+    QRY_TRY_ASSIGN(auto s,
+                   Statement::prepare(db, "INSERT INTO instances VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", "instances"));
     for (size_t i = 0; i < scene.instances.size(); ++i) {
       const Instance& n = scene.instances[i];
-      s.bind(1, int64_t(i)).bind(2, int64_t(n.volume)).bind(3, pack_rotation(n.rotation)).bind(4, int64_t(n.offset.x)).bind(5, int64_t(n.offset.y)).bind(6, int64_t(n.offset.z));
-      QRY_TRY(s.bind(7, int64_t(n.layer)).bind(8, int64_t(n.hidden)).bind(9, std::string_view(n.name)).bind(10, std::string_view(n.group_path)).execute());
+      s.bind(1, int64_t(i))
+          .bind(2, int64_t(n.volume))
+          .bind(3, pack_rotation(n.rotation))
+          .bind(4, int64_t(n.offset.x))
+          .bind(5, int64_t(n.offset.y))
+          .bind(6, int64_t(n.offset.z));
+      QRY_TRY(s.bind(7, int64_t(n.layer))
+                  .bind(8, int64_t(n.hidden))
+                  .bind(9, std::string_view(n.name))
+                  .bind(10, std::string_view(n.group_path))
+                  .execute());
     }
   }
   {
@@ -150,14 +183,20 @@ Result<void> insert_chunk(Statement& insert, const Blob& blob, Int3 chunk, uint3
   v.bricks += blob.count;
   v.sum += blob.checksum;
   bind_place(insert, chunk, volume);
-  return insert.bind(5, int64_t(blob.count)).bind(6, int64_t(blob.plain_bytes)).bind(7, int64_t(blob.checksum)).bind(8, std::span<const uint8_t>(blob.data)).execute();
+  return insert.bind(5, int64_t(blob.count))
+      .bind(6, int64_t(blob.plain_bytes))
+      .bind(7, int64_t(blob.checksum))
+      .bind(8, std::span<const uint8_t>(blob.data))
+      .execute();
 }
 
 // Chunks that the file has not got yet. The same rows in the same order whatever the threads: some are compressed on
 // all of them while those before are written.
-Result<void> write_new_chunks(Db& db, const BrickMap& bricks, std::span<const Int3> chunks, uint32_t volume, StoreHead* head, const Progress& progress, const std::function<void()>& written) {
+Result<void> write_new_chunks(Db& db, const BrickMap& bricks, std::span<const Int3> chunks, uint32_t volume,
+                              StoreHead* head, const Progress& progress, const std::function<void()>& written) {
   constexpr size_t kAtOnce = 256;
-  QRY_TRY_ASSIGN(auto insert, Statement::prepare(db, "INSERT INTO chunks VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)", "chunks"));
+  QRY_TRY_ASSIGN(auto insert,
+                 Statement::prepare(db, "INSERT INTO chunks VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)", "chunks"));
   const uint32_t threads = thread_count();
   const auto part = [&](size_t first) { return chunks.subspan(first, std::min(kAtOnce, chunks.size() - first)); };
   std::vector<Result<Blob>> now, next(part(0).size());
@@ -193,17 +232,27 @@ Result<void> write_new_chunks(Db& db, const BrickMap& bricks, std::span<const In
 Result<void> write_log_number(Db& db) {
   int64_t number = 0;
   // SQLite's are the same in a forked process.
-  if (::getrandom(&number, sizeof number, 0) != ssize_t(sizeof number)) return tl::unexpected(error_from_errno("cannot get a random number", errno));
+  if (::getrandom(&number, sizeof number, 0) != ssize_t(sizeof number))
+    return tl::unexpected(error_from_errno("cannot get a random number", errno));
   return write_state(db, kLogNumberKey.data(), number);
 }
 
 Result<void> write_palette(Db& db, const Palette& palette) {
   QRY_TRY(check_palette(palette));
-  QRY_TRY_ASSIGN(auto s, Statement::prepare(db, "INSERT OR REPLACE INTO palette VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", "palette"));
+  QRY_TRY_ASSIGN(auto s, Statement::prepare(db, "INSERT OR REPLACE INTO palette VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                                            "palette"));
   for (size_t i = 0; i < 256; ++i) {
     const Material& m = palette.materials[i];
-    s.bind(1, int64_t(i)).bind(2, std::string_view(palette.names[i])).bind(3, pack_rgba(m)).bind(4, double(m.roughness)).bind(5, double(m.metalness));
-    s.bind(6, double(m.emission)).bind(7, double(m.transparency)).bind(8, double(m.ior)).bind(9, double(m.reserved[0])).bind(10, double(m.reserved[1]));
+    s.bind(1, int64_t(i))
+        .bind(2, std::string_view(palette.names[i]))
+        .bind(3, pack_rgba(m))
+        .bind(4, double(m.roughness))
+        .bind(5, double(m.metalness));
+    s.bind(6, double(m.emission))
+        .bind(7, double(m.transparency))
+        .bind(8, double(m.ior))
+        .bind(9, double(m.reserved[0]))
+        .bind(10, double(m.reserved[1]));
     QRY_TRY(s.execute());
   }
   return write_state(db, kPaletteSumKey, int64_t(palette_sum(palette)));
@@ -212,18 +261,22 @@ Result<void> write_palette(Db& db, const Palette& palette) {
 Result<void> write_visibility(Db& db, const Scene& scene) {
   const auto update = [&](const char* sql, const char* table, size_t count, const auto& hidden) -> Result<void> {
     QRY_TRY_ASSIGN(auto s, Statement::prepare(db, sql, table));
-    for (size_t i = 0; i < count; ++i)
-      QRY_TRY(s.bind(1, int64_t(i)).bind(2, int64_t(hidden(i))).execute());
+    for (size_t i = 0; i < count; ++i) QRY_TRY(s.bind(1, int64_t(i)).bind(2, int64_t(hidden(i))).execute());
     return {};
   };
-  QRY_TRY(update("UPDATE layers SET hidden = ?2 WHERE id = ?1", "layers", scene.layers.size(), [&](size_t i) { return scene.layers[i].hidden; }));
-  QRY_TRY(update("UPDATE instances SET hidden = ?2 WHERE id = ?1", "instances", scene.instances.size(), [&](size_t i) { return scene.instances[i].hidden; }));
+  QRY_TRY(update("UPDATE layers SET hidden = ?2 WHERE id = ?1", "layers", scene.layers.size(),
+                 [&](size_t i) { return scene.layers[i].hidden; }));
+  QRY_TRY(update("UPDATE instances SET hidden = ?2 WHERE id = ?1", "instances", scene.instances.size(),
+                 [&](size_t i) { return scene.instances[i].hidden; }));
   return write_state(db, kSceneSumKey, int64_t(scene_sum(scene)));
 }
 
 Result<void> write_chunk(Db& db, const BrickMap& bricks, Int3 chunk, uint32_t volume, StoreHead* head) {
   QRY_TRY_ASSIGN(const auto blob, encode_chunk(bricks, chunk, volume));
-  QRY_TRY_ASSIGN(auto old, Statement::prepare(db, "SELECT bricks, checksum FROM chunks WHERE volume = ?1 AND x = ?2 AND y = ?3 AND z = ?4", "chunks"));
+  QRY_TRY_ASSIGN(
+      auto old,
+      Statement::prepare(db, "SELECT bricks, checksum FROM chunks WHERE volume = ?1 AND x = ?2 AND y = ?3 AND z = ?4",
+                         "chunks"));
   bind_place(old, chunk, volume);
   QRY_TRY_ASSIGN(const auto there, old.step());
   if (there) {
@@ -236,21 +289,22 @@ Result<void> write_chunk(Db& db, const BrickMap& bricks, Int3 chunk, uint32_t vo
   old.reset();
   if (!blob.count) {
     if (!there) return {};
-    QRY_TRY_ASSIGN(auto s, Statement::prepare(db, "DELETE FROM chunks WHERE volume = ?1 AND x = ?2 AND y = ?3 AND z = ?4", "chunks"));
+    QRY_TRY_ASSIGN(auto s, Statement::prepare(
+                               db, "DELETE FROM chunks WHERE volume = ?1 AND x = ?2 AND y = ?3 AND z = ?4", "chunks"));
     bind_place(s, chunk, volume);
     return s.execute();
   }
-  QRY_TRY_ASSIGN(auto s, Statement::prepare(db,
-                              "INSERT INTO chunks VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (volume, x, y, "
-                              "z) DO UPDATE SET bricks = ?5, bytes = ?6, "
-                              "checksum = ?7, data = ?8",
-                              "chunks"));
+  QRY_TRY_ASSIGN(auto s, Statement::prepare(
+                             db,
+                             "INSERT INTO chunks VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (volume, x, y, "
+                             "z) DO UPDATE SET bricks = ?5, bytes = ?6, "
+                             "checksum = ?7, data = ?8",
+                             "chunks"));
   return insert_chunk(s, blob, chunk, volume, head);
 }
 
 Result<void> write_head(Db& db, const StoreHead& head, const std::set<uint32_t>& changed_volumes) {
-  for (const uint32_t volume : changed_volumes)
-    QRY_TRY(write_volume_head(db, head, volume));
+  for (const uint32_t volume : changed_volumes) QRY_TRY(write_volume_head(db, head, volume));
   QRY_TRY(write_volumes_sum(db, head));
   return write_history_state(db, head);
 }
@@ -267,8 +321,7 @@ Result<void> TableWriter::begin(const Scene& scene) {
 // Ends the volume at hand and begins those up to number `volume`; those between are empty.
 Result<void> TableWriter::go_to(uint32_t volume) {
   while (begun_ <= volume) {
-    if (begun_ > 0)
-      QRY_TRY(write_volume_head(db_, head_, begun_ - 1));
+    if (begun_ > 0) QRY_TRY(write_volume_head(db_, head_, begun_ - 1));
     if (begun_ == volumes_.size()) return {};
     QRY_TRY(write_volume_row(db_, begun_, volumes_[begun_]));
     ++begun_;
@@ -277,13 +330,16 @@ Result<void> TableWriter::go_to(uint32_t volume) {
   return {};
 }
 
-Result<void> TableWriter::append(uint32_t volume, const BrickMap& bricks, const Progress& progress, const std::function<void()>& written) {
-  if (volume >= volumes_.size() || volume + 1 < begun_) return fail(ErrorCode::invalid_argument, "bricks of volume " + std::to_string(volume) + " came out of order");
+Result<void> TableWriter::append(uint32_t volume, const BrickMap& bricks, const Progress& progress,
+                                 const std::function<void()>& written) {
+  if (volume >= volumes_.size() || volume + 1 < begun_)
+    return fail(ErrorCode::invalid_argument, "bricks of volume " + std::to_string(volume) + " came out of order");
   QRY_TRY(check_bricks(volumes_[volume].name, bricks));
   QRY_TRY(go_to(volume));
   const std::vector<Int3> chunks = chunks_of(bricks);
   if (chunks.empty()) return {};
-  if (last_ && !(*last_ < chunks.front())) return fail(ErrorCode::invalid_argument, "chunks of volume " + std::to_string(volume) + " came out of order");
+  if (last_ && !(*last_ < chunks.front()))
+    return fail(ErrorCode::invalid_argument, "chunks of volume " + std::to_string(volume) + " came out of order");
   last_ = chunks.back();
   const uint64_t before = bricks_ - uint64_t(head_.volumes[volume].bricks);
   return write_new_chunks(db_, bricks, chunks, volume, &head_, progress, [&] {
@@ -293,21 +349,20 @@ Result<void> TableWriter::append(uint32_t volume, const BrickMap& bricks, const 
 }
 
 Result<void> TableWriter::history(std::span<const UndoRecord> records, size_t position) {
-  for (const UndoRecord& record : records)
-    QRY_TRY(write_record(db_, record, &head_));
+  for (const UndoRecord& record : records) QRY_TRY(write_record(db_, record, &head_));
   head_.position = int64_t(std::min(position, records.size()));
   return {};
 }
 
 Result<void> TableWriter::end() {
-  if (!volumes_.empty())
-    QRY_TRY(go_to(uint32_t(volumes_.size())));
+  if (!volumes_.empty()) QRY_TRY(go_to(uint32_t(volumes_.size())));
   QRY_TRY(write_volumes_sum(db_, head_));
   return write_history_state(db_, head_);
 }
 
 Result<void> write_record(Db& db, const UndoRecord& record, StoreHead* head) {
-  if (record.continues && head->position == 0) return fail(ErrorCode::invalid_argument, "the first edit of a history continues no step");
+  if (record.continues && head->position == 0)
+    return fail(ErrorCode::invalid_argument, "the first edit of a history continues no step");
   if ((record.continues || record.of_palette()) && head->version == kPlainHistory) {
     QRY_TRY(db.run(("PRAGMA user_version=" + std::to_string(kSchemaVersion)).c_str(), "mark the file's version"));
     head->version = kSchemaVersion;
@@ -325,13 +380,22 @@ Result<void> write_record(Db& db, const UndoRecord& record, StoreHead* head) {
   QRY_TRY(drop.bind(1, head->position).execute());
 
   QRY_TRY_ASSIGN(auto s, Statement::prepare(db, "INSERT INTO journal VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", "journal"));
-  RecordHead part{head->position + 1, record.continues ? 1u : 0u, record.of_palette() ? kPaletteVolume : int64_t(record.volume), record.label, record.voxels_changed};
+  RecordHead part{head->position + 1, record.continues ? 1u : 0u,
+                  record.of_palette() ? kPaletteVolume : int64_t(record.volume), record.label, record.voxels_changed};
   std::span<const BrickChange> rest = record.changes;
   do {  // a record without changes is a row, too
     const auto some = rest.first(std::min<size_t>(rest.size(), kPartChanges));
-    QRY_TRY_ASSIGN(const auto blob, record.of_palette() ? encode_materials(record.materials, part) : encode_part(some, part));
-    s.bind(1, part.record).bind(2, int64_t(part.part)).bind(3, part.volume).bind(4, std::string_view(part.label)).bind(5, int64_t(part.voxels));
-    s.bind(6, int64_t(blob.count)).bind(7, int64_t(blob.plain_bytes)).bind(8, int64_t(blob.checksum)).bind(9, std::span<const uint8_t>(blob.data));
+    QRY_TRY_ASSIGN(const auto blob,
+                   record.of_palette() ? encode_materials(record.materials, part) : encode_part(some, part));
+    s.bind(1, part.record)
+        .bind(2, int64_t(part.part))
+        .bind(3, part.volume)
+        .bind(4, std::string_view(part.label))
+        .bind(5, int64_t(part.voxels));
+    s.bind(6, int64_t(blob.count))
+        .bind(7, int64_t(blob.plain_bytes))
+        .bind(8, int64_t(blob.checksum))
+        .bind(9, std::span<const uint8_t>(blob.data));
     QRY_TRY(s.execute());
     head->history_sum += blob.checksum;
     rest = rest.subspan(some.size());

@@ -42,7 +42,8 @@ struct StoreWriter::State {
     db = std::move(*opened);
     // No journal beside it (a new file has nothing to put in one; OFF is not to be had in SQLite's defensive mode) and
     // no fsync while writing: nobody sees the file before it is whole and synced.
-    for (const char* pragma : {"PRAGMA journal_mode=MEMORY", "PRAGMA synchronous=OFF", "PRAGMA locking_mode=EXCLUSIVE", "PRAGMA temp_store=MEMORY", "BEGIN EXCLUSIVE"})
+    for (const char* pragma : {"PRAGMA journal_mode=MEMORY", "PRAGMA synchronous=OFF", "PRAGMA locking_mode=EXCLUSIVE",
+                               "PRAGMA temp_store=MEMORY", "BEGIN EXCLUSIVE"})
       QRY_TRY(db.run(pragma, "start the new file"));
     QRY_TRY(create_schema(db));
     for (const Volume& v : scene.volumes) expected += v.bricks.bricks().size();
@@ -63,7 +64,8 @@ struct StoreWriter::State {
 
   // As long as the file must be.
   Result<uint64_t> database_bytes() {
-    const auto pages = db.integer("PRAGMA page_count", "count the new file's pages"), bytes = db.integer("PRAGMA page_size", "count the new file's pages");
+    const auto pages = db.integer("PRAGMA page_count", "count the new file's pages"),
+               bytes = db.integer("PRAGMA page_size", "count the new file's pages");
     if (!pages || !bytes) return tl::unexpected((pages ? bytes : pages).error());
     return uint64_t(*pages) * uint64_t(*bytes);
   }

@@ -7,10 +7,10 @@
 #include <memory>
 #include <span>
 
+#include "base/progress.hpp"
 #include "base/result.hpp"
 #include "voxel/io/files/atomic_file.hpp"
 #include "voxel/worlds/edit.hpp"
-#include "base/progress.hpp"
 #include "voxel/worlds/scene.hpp"
 
 namespace quarry::io {

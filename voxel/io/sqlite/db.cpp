@@ -2,7 +2,6 @@
 // db.cpp - calls of SQLite with defensive settings; a row's first wrong column is kept as the error.
 #include "voxel/io/sqlite/db.hpp"
 
-
 namespace quarry::io {
 
 Result<Db> Db::open(const std::string& name, int flags, const char* vfs) {
@@ -10,10 +9,16 @@ Result<Db> Db::open(const std::string& name, int flags, const char* vfs) {
   const int code = sqlite3_open_v2(name.c_str(), &raw, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE, vfs);
   Db db;
   db.db_.reset(raw);
-  if (code != SQLITE_OK) return tl::unexpected(raw ? db.error("open the database") : Error{ErrorCode::out_of_memory, "no memory for a database connection"});
+  if (code != SQLITE_OK)
+    return tl::unexpected(raw ? db.error("open the database")
+                              : Error{ErrorCode::out_of_memory, "no memory for a database connection"});
   sqlite3_extended_result_codes(raw, 1);
-  for (const auto& [option, value] : {std::pair{SQLITE_DBCONFIG_DEFENSIVE, 1}, {SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0}, {SQLITE_DBCONFIG_ENABLE_TRIGGER, 0},
-                                      {SQLITE_DBCONFIG_ENABLE_VIEW, 0}, {SQLITE_DBCONFIG_DQS_DML, 0}, {SQLITE_DBCONFIG_DQS_DDL, 0},
+  for (const auto& [option, value] : {std::pair{SQLITE_DBCONFIG_DEFENSIVE, 1},
+                                      {SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0},
+                                      {SQLITE_DBCONFIG_ENABLE_TRIGGER, 0},
+                                      {SQLITE_DBCONFIG_ENABLE_VIEW, 0},
+                                      {SQLITE_DBCONFIG_DQS_DML, 0},
+                                      {SQLITE_DBCONFIG_DQS_DDL, 0},
                                       {SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0}})
     sqlite3_db_config(raw, option, value, nullptr);
   sqlite3_limit(raw, SQLITE_LIMIT_LENGTH, int(kMaxValueBytes));
@@ -28,7 +33,8 @@ Result<Db> Db::open(const std::string& name, int flags, const char* vfs) {
 }
 
 Error Db::error_for(int code, const std::string& what) const {
-  const std::string message = "cannot " + what + ": " + sqlite3_errmsg(db_.get()) + " (SQLite " + std::to_string(code) + ")";
+  const std::string message =
+      "cannot " + what + ": " + sqlite3_errmsg(db_.get()) + " (SQLite " + std::to_string(code) + ")";
   switch (code & 0xff) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED: return {ErrorCode::conflict, "it is open in another program; close it there first"};
@@ -62,7 +68,8 @@ Result<int64_t> Db::integer(const char* sql, const char* what) {
 
 Result<Statement> Statement::prepare(Db& db, const char* sql, const char* table) {
   sqlite3_stmt* raw = nullptr;
-  if (sqlite3_prepare_v2(db.handle(), sql, -1, &raw, nullptr) != SQLITE_OK) return tl::unexpected(db.error(std::string("use table ") + table));
+  if (sqlite3_prepare_v2(db.handle(), sql, -1, &raw, nullptr) != SQLITE_OK)
+    return tl::unexpected(db.error(std::string("use table ") + table));
   Statement s;
   s.statement_.reset(raw);
   s.db_ = &db;
@@ -80,13 +87,15 @@ Statement& Statement::bind(int parameter, double value) {
 }
 Statement& Statement::bind(int parameter, std::string_view text) {
   const char* data = text.data() ? text.data() : "";
-  if (bind_code_ == SQLITE_OK) bind_code_ = sqlite3_bind_text64(statement_.get(), parameter, data, text.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
+  if (bind_code_ == SQLITE_OK)
+    bind_code_ = sqlite3_bind_text64(statement_.get(), parameter, data, text.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
   return *this;
 }
 Statement& Statement::bind(int parameter, std::span<const uint8_t> blob) {
   const uint8_t nothing = 0;
   if (bind_code_ == SQLITE_OK)
-    bind_code_ = sqlite3_bind_blob64(statement_.get(), parameter, blob.empty() ? &nothing : blob.data(), blob.size(), blob.empty() ? SQLITE_TRANSIENT : SQLITE_STATIC);
+    bind_code_ = sqlite3_bind_blob64(statement_.get(), parameter, blob.empty() ? &nothing : blob.data(), blob.size(),
+                                     blob.empty() ? SQLITE_TRANSIENT : SQLITE_STATIC);
   return *this;
 }
 
@@ -169,7 +178,8 @@ std::span<const uint8_t> Statement::blob(int column, const char* name, size_t ma
 }
 
 void Statement::fail_row(const char* name, const std::string& why) {
-  if (row_error_.empty()) row_error_ = "table " + std::string(table_) + ", row " + std::to_string(row_) + ", " + name + ": " + why;
+  if (row_error_.empty())
+    row_error_ = "table " + std::string(table_) + ", row " + std::to_string(row_) + ", " + name + ": " + why;
 }
 
 Result<void> Statement::row_check() const {

@@ -56,7 +56,9 @@ class Statement {
 
   // The current row. The first value that is not as it must be makes `row_error` say so; the reads then give zeros.
   int64_t integer(int column, const char* name, int64_t min = INT64_MIN, int64_t max = INT64_MAX);
-  int32_t int32(int column, const char* name, int32_t min = INT32_MIN, int32_t max = INT32_MAX) { return int32_t(integer(column, name, min, max)); }
+  int32_t int32(int column, const char* name, int32_t min = INT32_MIN, int32_t max = INT32_MAX) {
+    return int32_t(integer(column, name, min, max));
+  }
   double real(int column, const char* name);
   std::string text(int column, const char* name);
   std::span<const uint8_t> blob(int column, const char* name, size_t max_bytes);  // valid until the next step

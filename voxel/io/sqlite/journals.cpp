@@ -33,7 +33,9 @@ struct LogSum {
       s1 += b + s0;
     }
   }
-  bool is(std::span<const uint8_t> bytes, size_t at) const { return s0 == big(bytes, at, 4) && s1 == big(bytes, at + 4, 4); }
+  bool is(std::span<const uint8_t> bytes, size_t at) const {
+    return s0 == big(bytes, at, 4) && s1 == big(bytes, at + 4, 4);
+  }
   void set(std::span<const uint8_t> bytes, size_t at) { s0 = big(bytes, at, 4), s1 = big(bytes, at + 4, 4); }
 };
 
@@ -66,13 +68,15 @@ uint32_t database_page_bytes(std::span<const uint8_t> header) {
   return bytes >= 512 && std::has_single_bit(bytes) ? bytes : 0;
 }
 
-JournalPages::JournalPages(std::span<const uint8_t> first_page, uint32_t page_bytes, uint32_t pages_in_file, uint32_t most_pages, const DatabaseJournals& journals, BehindDamage behind,
-                               const PageOfFile& page_of_file)
+JournalPages::JournalPages(std::span<const uint8_t> first_page, uint32_t page_bytes, uint32_t pages_in_file,
+                           uint32_t most_pages, const DatabaseJournals& journals, BehindDamage behind,
+                           const PageOfFile& page_of_file)
     : database_first_(first_page), page_bytes_(page_bytes), count_(pages_in_file), most_pages_(most_pages) {
   undo_unfinished(journals.journal);
   before_log_ = first().empty() || count_ == 0 ? 0 : big(first(), 28, 4);
   const auto header = first().empty() ? database_first_ : first();
-  closed_ = std::memcmp(header.data(), kDatabaseMagic, sizeof kDatabaseMagic) == 0 && header[18] == 1 && header[19] == 1;
+  closed_ =
+      std::memcmp(header.data(), kDatabaseMagic, sizeof kDatabaseMagic) == 0 && header[18] == 1 && header[19] == 1;
   take_log(journals.log, behind, page_of_file);
 }
 
@@ -85,9 +89,12 @@ std::span<const uint8_t> JournalPages::first() const {
 // that SQLite had not yet counted in a header are of pages that it had not yet changed: they mend damage, and undo
 // nothing.
 void JournalPages::undo_unfinished(std::span<const uint8_t> journal) {
-  const auto not_used = [&](const std::string& why) { journal_.messages.push_back("the journal beside it was not used: " + why); };
+  const auto not_used = [&](const std::string& why) {
+    journal_.messages.push_back("the journal beside it was not used: " + why);
+  };
   const auto starts_at = [&](uint64_t at) {
-    return journal.size() >= kJournalHeaderBytes && at <= journal.size() - kJournalHeaderBytes && std::memcmp(journal.data() + at, kJournalMagic, sizeof kJournalMagic) == 0;
+    return journal.size() >= kJournalHeaderBytes && at <= journal.size() - kJournalHeaderBytes &&
+           std::memcmp(journal.data() + at, kJournalMagic, sizeof kJournalMagic) == 0;
   };
   const size_t record_bytes = size_t(page_bytes_) + 8;
   if (!starts_at(0)) {
@@ -151,10 +158,14 @@ void JournalPages::undo_unfinished(std::span<const uint8_t> journal) {
   // Pages behind the size before are the change's own. The size is in page 1, too: a damaged one must not cut pages
   // off.
   count_ = std::max(count_, pages_before);
-  const bool counted = !first().empty() && std::memcmp(first().data(), kDatabaseMagic, sizeof kDatabaseMagic) == 0 && big(first(), 24, 4) == big(first(), 92, 4);
+  const bool counted = !first().empty() && std::memcmp(first().data(), kDatabaseMagic, sizeof kDatabaseMagic) == 0 &&
+                       big(first(), 24, 4) == big(first(), 92, 4);
   count_ = std::min(std::max(pages_before, counted ? big(first(), 28, 4) : 0), most_pages_);
-  journal_.messages.push_back("an edit was not finished; the journal beside it undid it: " + std::to_string(journal_.used) + " pages are as they were before" +
-                          (damaged ? ", of " + std::to_string(damaged) + " more the journal is damaged: these are as the edit left them" : ""));
+  journal_.messages.push_back(
+      "an edit was not finished; the journal beside it undid it: " + std::to_string(journal_.used) +
+      " pages are as they were before" +
+      (damaged ? ", of " + std::to_string(damaged) + " more the journal is damaged: these are as the edit left them"
+               : ""));
 }
 
 std::string JournalPages::why_foreign(const LogSigns& signs, bool nothing_new, const PageOfFile& page_of_file) {
@@ -170,10 +181,13 @@ std::string JournalPages::why_foreign(const LogSigns& signs, bool nothing_new, c
     if (number && signs.numbers.count(*number)) return {};
     // A page without the number is of a file that was not opened since there are numbers. One that is damaged says
     // nothing.
-    if (number || (!signs.numbers.empty() && integer_of_key(own, kLogNumberNeighbour))) return "it does not have the number that the file got when it was opened for editing";
+    if (number || (!signs.numbers.empty() && integer_of_key(own, kLogNumberNeighbour)))
+      return "it does not have the number that the file got when it was opened for editing";
   }
   const uint32_t count = big(header, 24, 4);
-  if (signs.whole && signs.numbers.empty() && signs.first_count && *signs.first_count != count + 1 && !signs.counts.count(count)) return "it follows another count of changes than the file's";
+  if (signs.whole && signs.numbers.empty() && signs.first_count && *signs.first_count != count + 1 &&
+      !signs.counts.count(count))
+    return "it follows another count of changes than the file's";
   log_.unsure = true;
   return {};
 }
@@ -186,12 +200,14 @@ void JournalPages::take_log(std::span<const uint8_t> log, BehindDamage behind, c
   const auto foreign = [&](const std::string& why) {
     log_ = {};
     log_.foreign = true;
-    log_.messages.push_back("the log beside it was not applied: it is of another state of this world, or of another world (" + why + ")");
+    log_.messages.push_back(
+        "the log beside it was not applied: it is of another state of this world, or of another world (" + why + ")");
   };
   if (log.size() < kLogHeaderBytes + frame_bytes) {
     if (log.size() <= kLogHeaderBytes) return;
     if (closed_) return foreign(kClosed);
-    log_.messages.push_back("the log beside it was not used: its " + std::to_string(log.size()) + " bytes are less than one page");
+    log_.messages.push_back("the log beside it was not used: its " + std::to_string(log.size()) +
+                            " bytes are less than one page");
     log_.unfinished = place(kLogHeaderBytes);
     return;
   }
@@ -199,7 +215,9 @@ void JournalPages::take_log(std::span<const uint8_t> log, BehindDamage behind, c
   sum.big_endian = big(log, 0, 4) == kLogMagic;
   sum.add(log.first(24));
   const bool header_whole = (big(log, 0, 4) | 1) == kLogMagic && sum.is(log, 24);
-  if (header_whole && big(log, 8, 4) != page_bytes_) return foreign("its pages have " + std::to_string(big(log, 8, 4)) + " bytes, the file's " + std::to_string(page_bytes_));
+  if (header_whole && big(log, 8, 4) != page_bytes_)
+    return foreign("its pages have " + std::to_string(big(log, 8, 4)) + " bytes, the file's " +
+                   std::to_string(page_bytes_));
   log_.headless = !header_whole;
   if (!header_whole) sum.big_endian = false;  // every machine that Quarry runs on
   const auto salts = header_whole ? log.subspan(16, 8) : log.subspan(kLogHeaderBytes + 8, 8);
@@ -243,13 +261,17 @@ void JournalPages::take_log(std::span<const uint8_t> log, BehindDamage behind, c
   }
   log_.damaged += doubtful_own;  // the others are of an older log, which this one is written over
   if (closed_ || !header_whole)
-    log_.nothing_new = (taken.empty() || pages_after == count_) && std::all_of(taken.begin(), taken.end(), [&](const auto& page) {
-      const auto undone = pages_.find(page.first);
-      const std::vector<uint8_t> own = undone == pages_.end() ? page_of_file(page.first) : std::vector<uint8_t>(undone->second.begin(), undone->second.end());
-      return std::equal(own.begin(), own.end(), page.second.begin(), page.second.end());
-    });
+    log_.nothing_new =
+        (taken.empty() || pages_after == count_) && std::all_of(taken.begin(), taken.end(), [&](const auto& page) {
+          const auto undone = pages_.find(page.first);
+          const std::vector<uint8_t> own = undone == pages_.end()
+                                               ? page_of_file(page.first)
+                                               : std::vector<uint8_t>(undone->second.begin(), undone->second.end());
+          return std::equal(own.begin(), own.end(), page.second.begin(), page.second.end());
+        });
   signs.whole = header_whole && log_.damaged == 0;
-  if (const std::string why = why_foreign(signs, log_.nothing_new && !taken.empty(), page_of_file); !why.empty()) return foreign(why);
+  if (const std::string why = why_foreign(signs, log_.nothing_new && !taken.empty(), page_of_file); !why.empty())
+    return foreign(why);
   for (const auto& [number, bytes] : taken) pages_[number] = bytes;
   if (log_.used > 0) count_ = pages_after;
   if (later_edits) log_.broken = "its page at " + place(first_wrong) + " is damaged, and pages of later edits follow";
@@ -257,11 +279,15 @@ void JournalPages::take_log(std::span<const uint8_t> log, BehindDamage behind, c
   const bool cut_in_page = doubtful == doubtful_own && log.size() - at >= 16 && own_at(at);
   const bool wrong_in_it = first_wrong > 0 && (ended_behind || doubtful_own > 0);
   if (!pending.empty() || wrong_in_it || cut_in_page) log_.unfinished = place(last_end);
-  if (!header_whole) log_.messages.push_back("the header of the log beside it is damaged; its pages were judged by their own checksums");
+  if (!header_whole)
+    log_.messages.push_back("the header of the log beside it is damaged; its pages were judged by their own checksums");
   if (log_.damaged > 0)
-    log_.messages.push_back("the log of the last edits beside it: " + std::to_string(log_.used) + " pages were read, " + std::to_string(log_.damaged) +
-                        " are damaged; what was on them is of an older state, or lost");
-  if (!pending.empty()) log_.messages.push_back("the log beside it ends in an edit that was not finished; its " + std::to_string(pending.size()) + " pages were not used");
+    log_.messages.push_back("the log of the last edits beside it: " + std::to_string(log_.used) + " pages were read, " +
+                            std::to_string(log_.damaged) +
+                            " are damaged; what was on them is of an older state, or lost");
+  if (!pending.empty())
+    log_.messages.push_back("the log beside it ends in an edit that was not finished; its " +
+                            std::to_string(pending.size()) + " pages were not used");
 }
 
 }  // namespace quarry::io

@@ -46,17 +46,17 @@ using PageOfFile = std::function<std::vector<uint8_t>(uint32_t number)>;
 
 // What of a log or journal counted. Pages may be counted again each time that they were written.
 struct JournalUse {
-  uint64_t used = 0;              // pages taken instead of the database's
-  uint64_t damaged = 0;           // pages that should have been, but whose checksums are wrong
+  uint64_t used = 0;     // pages taken instead of the database's
+  uint64_t damaged = 0;  // pages that should have been, but whose checksums are wrong
   // What was done and what was not, in whole sentences; empty: there was nothing in it.
   std::vector<std::string> messages;
-  std::string broken;             // why what it holds cannot be had whole; empty: it can, or nobody can tell
-  std::string unfinished;         // log: where it ends in an edit that is not whole; empty: it does not
-  bool foreign = false;           // of another database or state; not used
+  std::string broken;      // why what it holds cannot be had whole; empty: it can, or nobody can tell
+  std::string unfinished;  // log: where it ends in an edit that is not whole; empty: it does not
+  bool foreign = false;    // of another database or state; not used
   // It was used, but neither it nor the database says whose it is: the contents must decide.
   bool unsure = false;
-  bool nothing_new = false;       // log: looked for only if it should not count; all that it has, the database has
-  bool headless = false;          // log: its header is damaged, so SQLite would not read it
+  bool nothing_new = false;  // log: looked for only if it should not count; all that it has, the database has
+  bool headless = false;     // log: its header is damaged, so SQLite would not read it
 };
 
 class JournalPages {
@@ -65,11 +65,11 @@ class JournalPages {
   JournalPages() = default;
   // `first`: the database's first page, or as much of it as there is (at least 100 bytes). The bytes beside must
   // outlive this; no page number above `most_pages` is believed. `page_of_file` is called during construction only.
-  JournalPages(std::span<const uint8_t> first, uint32_t page_bytes, uint32_t pages_in_file, uint32_t most_pages, const DatabaseJournals& journals, BehindDamage behind,
-                 const PageOfFile& page_of_file);
+  JournalPages(std::span<const uint8_t> first, uint32_t page_bytes, uint32_t pages_in_file, uint32_t most_pages,
+               const DatabaseJournals& journals, BehindDamage behind, const PageOfFile& page_of_file);
 
   const std::map<uint32_t, std::span<const uint8_t>>& pages() const { return pages_; }
-  uint32_t count() const { return count_; }              // pages of the database as it is with them
+  uint32_t count() const { return count_; }                    // pages of the database as it is with them
   uint32_t counted_before_log() const { return before_log_; }  // what page 1 says of that, before the log
   const JournalUse& log() const { return log_; }
   const JournalUse& journal() const { return journal_; }

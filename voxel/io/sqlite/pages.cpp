@@ -66,7 +66,8 @@ bool record_values(std::span<const uint8_t> record, std::vector<PageValue>* valu
   while (at < types.size()) {
     uint64_t type = 0;
     values->emplace_back();
-    if (values->size() > kMostColumns || !varint(types, &at, &type) || !value(record, &data, type, &values->back())) return false;
+    if (values->size() > kMostColumns || !varint(types, &at, &type) || !value(record, &data, type, &values->back()))
+      return false;
   }
   return data == record.size();
 }
@@ -101,17 +102,19 @@ DatabasePages::DatabasePages(std::span<const uint8_t> database, const DatabaseJo
   if (page_bytes_ == 0 || database[20] > 32) page_bytes_ = usable_ = 4096;
   const auto in_file = uint32_t(std::min<uint64_t>(database.size() / page_bytes_, UINT32_MAX - 1));
   const auto most = uint32_t(std::min<uint64_t>(given_bytes_ / page_bytes_, UINT32_MAX - 1));
-  journals_ = JournalPages(database.first(std::min<size_t>(database.size(), page_bytes_)), page_bytes_, in_file, most, journals, JournalPages::BehindDamage::go_on,
-                              [&](uint32_t number) -> std::vector<uint8_t> {
-                                const uint64_t at = uint64_t(number - 1) * page_bytes_;
-                                if (number == 0 || at + page_bytes_ > database.size()) return {};
-                                return {database.begin() + std::ptrdiff_t(at), database.begin() + std::ptrdiff_t(at + page_bytes_)};
-                              });
+  journals_ = JournalPages(
+      database.first(std::min<size_t>(database.size(), page_bytes_)), page_bytes_, in_file, most, journals,
+      JournalPages::BehindDamage::go_on, [&](uint32_t number) -> std::vector<uint8_t> {
+        const uint64_t at = uint64_t(number - 1) * page_bytes_;
+        if (number == 0 || at + page_bytes_ > database.size()) return {};
+        return {database.begin() + std::ptrdiff_t(at), database.begin() + std::ptrdiff_t(at + page_bytes_)};
+      });
   const uint32_t counted = journals_.count();
   const uint32_t wanted = log().used > 0 ? counted : journals_.counted_before_log();
   count_ = std::min(counted, most);
   uint64_t there = std::min(wanted, in_file);
-  for (auto it = journals_.pages().upper_bound(in_file); it != journals_.pages().end() && it->first <= wanted; ++it) ++there;
+  for (auto it = journals_.pages().upper_bound(in_file); it != journals_.pages().end() && it->first <= wanted; ++it)
+    ++there;
   missing_ = uint32_t(wanted - there);
   free_.resize(size_t(count_) + 1);
   read_free_list();
@@ -142,14 +145,16 @@ void DatabasePages::read_free_list() {
     --left;
     const uint32_t leaves = big(list, 4, 4);
     for (uint32_t i = 0; i < leaves && 8 + size_t(i) * 4 + 4 <= usable_ && left > 0; ++i, --left)
-      if (const uint32_t number = big(list, 8 + size_t(i) * 4, 4); number != 0 && number <= count_) free_[number] = true;
+      if (const uint32_t number = big(list, 8 + size_t(i) * 4, 4); number != 0 && number <= count_)
+        free_[number] = true;
       else free_list_whole_ = false;
     trunk = big(list, 0, 4);
   }
   if (left != 0) free_list_whole_ = false;
 }
 
-bool DatabasePages::cell(std::span<const uint8_t> page_data, size_t at, bool leaf, PageRow* row, std::vector<uint8_t>* payload, uint64_t* budget) const {
+bool DatabasePages::cell(std::span<const uint8_t> page_data, size_t at, bool leaf, PageRow* row,
+                         std::vector<uint8_t>* payload, uint64_t* budget) const {
   const auto bytes = page_data.first(usable_);
   if (row->of_index && !leaf) at += 4;  // the child page's number
   uint64_t length = 0, rowid = 0;
@@ -202,7 +207,8 @@ uint64_t DatabasePages::for_rows(const std::function<bool(const PageRow&)>& each
     row.page = number;
     for (uint32_t i = 0; i < cells; ++i) {
       row.rowid = 0;
-      if (!cell(bytes, big(bytes, pointers + size_t(i) * 2, 2), kind != kIndexInterior, &row, &payload, &budget)) ++broken;
+      if (!cell(bytes, big(bytes, pointers + size_t(i) * 2, 2), kind != kIndexInterior, &row, &payload, &budget))
+        ++broken;
       else if (!each(row)) return broken;
     }
   }

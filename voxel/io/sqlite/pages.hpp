@@ -58,7 +58,8 @@ class DatabasePages {
  private:
   std::span<const uint8_t> page(uint32_t number) const;  // empty if it is not there
   void read_free_list();
-  bool cell(std::span<const uint8_t> page, size_t at, bool leaf, PageRow* row, std::vector<uint8_t>* payload, uint64_t* budget) const;
+  bool cell(std::span<const uint8_t> page, size_t at, bool leaf, PageRow* row, std::vector<uint8_t>* payload,
+            uint64_t* budget) const;
 
   std::span<const uint8_t> database_;
   uint64_t given_bytes_ = 0;

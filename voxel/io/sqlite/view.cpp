@@ -79,7 +79,9 @@ const sqlite3_io_methods kMethods = {
       delete reinterpret_cast<ViewFile*>(file)->source;
       return SQLITE_OK;
     },
-    [](sqlite3_file* file, void* to, int count, sqlite3_int64 at) { return source_of(file).read(static_cast<uint8_t*>(to), size_t(count), uint64_t(at)); },
+    [](sqlite3_file* file, void* to, int count, sqlite3_int64 at) {
+      return source_of(file).read(static_cast<uint8_t*>(to), size_t(count), uint64_t(at));
+    },
     refuse_write,
     refuse_size,
     nothing_to_do,  // sync
@@ -96,7 +98,12 @@ const sqlite3_io_methods kMethods = {
     [](sqlite3_file*, int, void*) { return SQLITE_NOTFOUND; },
     [](sqlite3_file*) { return 4096; },
     [](sqlite3_file*) { return SQLITE_IOCAP_IMMUTABLE; },
-    nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
+    nullptr,
+    nullptr,
+    nullptr,
+    nullptr,
+    nullptr,
+    nullptr,
 };
 
 int open_file(sqlite3_vfs*, const char*, sqlite3_file* file, int flags, int* out_flags) {

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "voxel/io/sqlite/journals.hpp"
 #include "voxel/io/sqlite/db.hpp"
+#include "voxel/io/sqlite/journals.hpp"
 
 namespace quarry::io {
 

@@ -23,24 +23,24 @@
 
 namespace quarry::io {
 
-class ByteView;  // file_bytes.hpp: the bytes of a file as they come
+class ByteView;      // file_bytes.hpp: the bytes of a file as they come
 struct BrickLimits;  // volume_builder.hpp: where bricks go
 
 struct ReadOptions {
-  int32_t resolution = 256;      // meshes: voxels along the longest edge of the bounds
-  double voxel_size = 0;         // meshes: edge of a voxel in the file's units; wins over `resolution` if > 0
-  SurfaceVoxels surface = SurfaceVoxels::cover;  // meshes: which voxels a surface sets, and
-  FillRule fill = FillRule::none;                // whether and how what is inside is added, and
+  int32_t resolution = 256;  // meshes: voxels along the longest edge of the bounds
+  double voxel_size = 0;     // meshes: edge of a voxel in the file's units; wins over `resolution` if > 0
+  SurfaceVoxels surface = SurfaceVoxels::cover;             // meshes: which voxels a surface sets, and
+  FillRule fill = FillRule::none;                           // whether and how what is inside is added, and
   VoxelizeExecutor executor = VoxelizeExecutor::automatic;  // who does it: voxelize/triangles.hpp
-  std::string up = "";           // meshes: "y", "z" or "" for what the format says
+  std::string up = "";                                      // meshes: "y", "z" or "" for what the format says
   // Of one reading process, one decoded picture, one inflated file; less where `budget` has less room.
   uint64_t memory_limit_bytes = uint64_t(1) << 30;
   // Of the whole command, its children included; what does not fit is refused before it is read. Null: no limit.
   const MemoryBudget* budget = nullptr;
-  double time_limit_s = 120;     // of the mesh reading process
-  int32_t height = 256;          // height maps: voxels from the lowest to the highest possible value
+  double time_limit_s = 120;        // of the mesh reading process
+  int32_t height = 256;             // height maps: voxels from the lowest to the highest possible value
   std::filesystem::path color_map;  // height maps: a PNG with their colours; empty: the map's own
-  Int3 raw_size{};               // raw grids: voxels along x, y, z; {0,0,0}: as an NRRD header says
+  Int3 raw_size{};                  // raw grids: voxels along x, y, z; {0,0,0}: as an NRRD header says
   uint32_t threads = 0;
   Progress progress;
   // Files beside the input that reading opened or looked for, absolute; also of a file that is refused.
@@ -60,12 +60,12 @@ struct ReadOptions {
 
 // What of a Scene a written file can hold (export_loss.hpp counts the rest).
 enum Keeps : uint32_t {
-  kKeepsScene = 1,          // volumes and instances as such, also hidden and unplaced ones
-  kKeepsNames = 2,          // of volumes and instances
+  kKeepsScene = 1,  // volumes and instances as such, also hidden and unplaced ones
+  kKeepsNames = 2,  // of volumes and instances
   kKeepsLayers = 4,
   kKeepsCameras = 8,
   kKeepsColours = 16,
-  kKeepsSurfaces = 32,      // roughness, metalness, emission, transparency of materials
+  kKeepsSurfaces = 32,  // roughness, metalness, emission, transparency of materials
   kKeepsMaterialNames = 64,
   kKeepsAll = 127,
 };
@@ -80,7 +80,7 @@ enum class FormatKind : uint8_t {
   volume,   // densities, from which voxels are made
   picture,  // a height map
   points,
-  mesh,     // surfaces; perhaps points alone (ply_is_points)
+  mesh,  // surfaces; perhaps points alone (ply_is_points)
 };
 
 // What reading and writing take, for each byte of the file or brick of the scene. Estimates: they only decide what runs
@@ -104,30 +104,32 @@ struct Extensions {
 
 // A row of the table of formats. It stands beside the format's reader, which its header declares.
 struct Format {
-  const char* name;              // "vox"
-  const char* title;             // "MagicaVoxel scene"
+  const char* name;   // "vox"
+  const char* title;  // "MagicaVoxel scene"
   FormatKind kind;
   Extensions extensions;
   // How its first 64 bytes are told from other formats': what they begin with, or `sniff` where that is not enough.
   // Neither: by extension only.
   std::string_view magic = {};
   bool (*sniff)(std::span<const uint8_t> head) = nullptr;
-  bool weak_magic = false;       // other formats' files may begin so too: an extension that is known says more
+  bool weak_magic = false;  // other formats' files may begin so too: an extension that is known says more
   Result<Scene> (*read)(const std::filesystem::path& file, const ReadOptions& options) = nullptr;  // null: not readable
   // Reads the same scene region by region, in as much memory as the sink says there is. Null: only as a whole.
-  Result<RegionsDone> (*read_regions)(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) = nullptr;
+  Result<RegionsDone> (*read_regions)(const std::filesystem::path& file, const ReadOptions& options,
+                                      const RegionSink& sink) = nullptr;
   // Null: not writable. Leaves the whole new file or what was there before (atomic_file.hpp).
   Result<void> (*write)(const Scene& scene, const Destination& to, const Progress& progress) = nullptr;
   // Writes the same file from a scene of which only some layers are in memory at once (visible_regions.hpp). Null: only
   // from a whole one.
-  Result<void> (*write_regions)(const VisibleRegions& voxels, const Destination& to, const Progress& progress) = nullptr;
-  uint32_t keeps = 0;            // Keeps, of what is written
-  bool salvages = false;         // the reader heeds ReadOptions::salvage
+  Result<void> (*write_regions)(const VisibleRegions& voxels, const Destination& to,
+                                const Progress& progress) = nullptr;
+  uint32_t keeps = 0;     // Keeps, of what is written
+  bool salvages = false;  // the reader heeds ReadOptions::salvage
   // Reading leaves nothing out unsaid, and what is written is read as the same voxels at the same place: an editor may
   // save into the file that it opened. Not what is made into voxels first (meshes, points, densities).
   bool returns = false;
-  bool has_vox_facts = false;    // a scene read from it answers vox_facts() (vox/read.hpp)
-  bool z_up = false;             // what is told of a file's sizes is told in its own axes, of which the third is up
+  bool has_vox_facts = false;  // a scene read from it answers vox_facts() (vox/read.hpp)
+  bool z_up = false;           // what is told of a file's sizes is told in its own axes, of which the third is up
   FormatCost cost = {};
   // Why this build can neither read nor write it, and what to do; null: it can do what it can.
   const char* absent = nullptr;
@@ -136,7 +138,9 @@ struct Format {
 // Whether a file's first bytes are such a file's.
 inline bool recognises(const Format& format, std::span<const uint8_t> head) {
   if (format.sniff) return format.sniff(head);
-  return !format.magic.empty() && head.size() >= format.magic.size() && std::equal(format.magic.begin(), format.magic.end(), head.begin(), [](char c, uint8_t byte) { return uint8_t(c) == byte; });
+  return !format.magic.empty() && head.size() >= format.magic.size() &&
+         std::equal(format.magic.begin(), format.magic.end(), head.begin(),
+                    [](char c, uint8_t byte) { return uint8_t(c) == byte; });
 }
 
 }  // namespace quarry::io

@@ -34,12 +34,15 @@ Result<ByteBuffer> inflated(std::span<const uint8_t> bytes, uint64_t limit, cons
   for (;;) {
     if (out_at == out.size()) {
       if (out.size() >= limit)
-        return fail(ErrorCode::unsupported, at_byte(in_at) + "it decompresses to more than " + std::to_string(limit >> 20) + " MiB; raise the memory limit");
+        return fail(ErrorCode::unsupported, at_byte(in_at) + "it decompresses to more than " +
+                                                std::to_string(limit >> 20) + " MiB; raise the memory limit");
       constexpr uint64_t kPiece = uint64_t(1) << 20, kLeft = uint64_t(4) << 20;
-      if (memory && memory->available_bytes() < kPiece + kLeft) return tl::unexpected(memory->used_up("decompressing it"));
+      if (memory && memory->available_bytes() < kPiece + kLeft)
+        return tl::unexpected(memory->used_up("decompressing it"));
       out.resize(std::min<uint64_t>(limit, out.size() + kPiece));
     }
-    const auto give = uInt(std::min<size_t>(bytes.size() - in_at, 1u << 30)), take = uInt(std::min<size_t>(out.size() - out_at, 1u << 30));
+    const auto give = uInt(std::min<size_t>(bytes.size() - in_at, 1u << 30)),
+               take = uInt(std::min<size_t>(out.size() - out_at, 1u << 30));
     stream.z.next_in = const_cast<Bytef*>(bytes.data() + in_at);
     stream.z.avail_in = give;
     stream.z.next_out = out.data() + out_at;
@@ -50,8 +53,10 @@ Result<ByteBuffer> inflated(std::span<const uint8_t> bytes, uint64_t limit, cons
     if (status == Z_STREAM_END) break;
     if (status == Z_MEM_ERROR) return fail(ErrorCode::out_of_memory, "no memory to decompress it");
     if (status != Z_OK && status != Z_BUF_ERROR)
-      return fail(ErrorCode::malformed_input, at_byte(in_at) + "the compressed data is damaged: " + (stream.z.msg ? stream.z.msg : "it needs a dictionary"));
-    if (in_at == bytes.size() && stream.z.avail_out > 0) return fail(ErrorCode::malformed_input, at_byte(in_at) + "the file ends in the middle of its compressed data");
+      return fail(ErrorCode::malformed_input, at_byte(in_at) + "the compressed data is damaged: " +
+                                                  (stream.z.msg ? stream.z.msg : "it needs a dictionary"));
+    if (in_at == bytes.size() && stream.z.avail_out > 0)
+      return fail(ErrorCode::malformed_input, at_byte(in_at) + "the file ends in the middle of its compressed data");
   }
   out.resize(out_at);
   return out;

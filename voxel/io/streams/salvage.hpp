@@ -13,16 +13,17 @@
 namespace quarry::io {
 
 struct SalvageLoss {
-  const char* kind;    // "damaged_chunks", for programs
+  const char* kind;  // "damaged_chunks", for programs
   uint64_t count = 0;
-  std::string text;    // "chunks of bricks", for people: follows the count
+  std::string text;  // "chunks of bricks", for people: follows the count
 };
 
 class Salvage {
  public:
   void count_loss(const char* kind, uint64_t count, const char* text) {
     if (count == 0) return;
-    const auto same = std::find_if(losses_.begin(), losses_.end(), [&](const SalvageLoss& l) { return std::string_view(l.kind) == kind; });
+    const auto same = std::find_if(losses_.begin(), losses_.end(),
+                                   [&](const SalvageLoss& l) { return std::string_view(l.kind) == kind; });
     if (same == losses_.end()) losses_.push_back({kind, count, text});
     else same->count += count;
   }

@@ -11,8 +11,8 @@
 namespace quarry::io {
 namespace {
 
-constexpr double kSpilledShare = 0.5;     // of the sink's room, for a region's bricks; the rest is for writing them
-constexpr uint64_t kSpilledBrickBytes = 700;     // in a map
+constexpr double kSpilledShare = 0.5;         // of the sink's room, for a region's bricks; the rest is for writing them
+constexpr uint64_t kSpilledBrickBytes = 700;  // in a map
 constexpr size_t kSpilledHeadBytes = size_t(8) << 20;  // bytes of all runs' heads together
 constexpr uint64_t kSpilledChunkBricks = 512;
 
@@ -36,7 +36,8 @@ bool SpilledBricks::add(size_t volume, BrickMap&& bricks) {
   std::vector<const BrickMap::value_type*> order;
   order.reserve(taken.bricks().size());
   for (const auto& entry : taken.bricks()) order.push_back(&entry);
-  std::sort(order.begin(), order.end(), [](const auto* a, const auto* b) { return chunk_order(a->first) < chunk_order(b->first); });
+  std::sort(order.begin(), order.end(),
+            [](const auto* a, const auto* b) { return chunk_order(a->first) < chunk_order(b->first); });
   runs_.push_back({volume, spill_->size(), order.size()});
   for (const auto* entry : order) {
     const Record record{entry->first, 0, entry->second};
@@ -74,7 +75,8 @@ Result<RegionsDone> SpilledBricks::hand_over(const RegionSink& sink, const Progr
     for (size_t r = begin; r < end; ++r)
       if (refill(runs_[r], block)) heap.push_back(r);
     std::make_heap(heap.begin(), heap.end(), later);
-    const auto most = std::max<uint64_t>(1, uint64_t(double(sink.available_bytes()) * kSpilledShare) / kSpilledBrickBytes);
+    const auto most =
+        std::max<uint64_t>(1, uint64_t(double(sink.available_bytes()) * kSpilledShare) / kSpilledBrickBytes);
     BrickMap region;
     const auto hand = [&]() -> Result<void> {
       if (region.empty()) return {};
@@ -107,8 +109,7 @@ Result<RegionsDone> SpilledBricks::hand_over(const RegionSink& sink, const Progr
         if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
         progress.say("regions", double(handed) / double(all));
         // Chunks are whole: one more may come.
-        if (region.bricks().size() + kSpilledChunkBricks > most)
-          QRY_TRY(hand());
+        if (region.bricks().size() + kSpilledChunkBricks > most) QRY_TRY(hand());
       }
       open = next;
     }
@@ -120,7 +121,8 @@ Result<RegionsDone> SpilledBricks::hand_over(const RegionSink& sink, const Progr
   return done;
 }
 
-Result<RegionsDone> read_with_spilling(const ReadOptions& options, const RegionSink& sink, const std::function<Result<Scene>(const BrickLimits& limits)>& parse) {
+Result<RegionsDone> read_with_spilling(const ReadOptions& options, const RegionSink& sink,
+                                       const std::function<Result<Scene>(const BrickLimits& limits)>& parse) {
   SpilledBricks spill(sink.beside);
   const auto scene = parse({options.budget, &spill});
   QRY_TRY(spill.good());

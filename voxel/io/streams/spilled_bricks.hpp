@@ -11,9 +11,9 @@
 #include <optional>
 #include <vector>
 
+#include "base/progress.hpp"
 #include "base/result.hpp"
 #include "voxel/io/files/spill.hpp"
-#include "base/progress.hpp"
 #include "voxel/worlds/region_sink.hpp"
 #include "voxel/worlds/scene.hpp"
 
@@ -56,6 +56,7 @@ struct ReadOptions;
 // A file whose reader makes bricks in an order of its own, region by region: `parse` makes the scene, its bricks go
 // aside where it is told to put them, and are handed over when it is done. Errors: parse's, the sink's, those of
 // waiting on disk.
-Result<RegionsDone> read_with_spilling(const ReadOptions& options, const RegionSink& sink, const std::function<Result<Scene>(const BrickLimits& limits)>& parse);
+Result<RegionsDone> read_with_spilling(const ReadOptions& options, const RegionSink& sink,
+                                       const std::function<Result<Scene>(const BrickLimits& limits)>& parse);
 
 }  // namespace quarry::io

@@ -23,7 +23,8 @@ void ColorTable::finish(Scene& scene, std::vector<std::string>* warnings) {
   scene.metadata["palette_distinct"] = std::to_string(counts_.size());
   scene.metadata["palette_rms_error"] = error;
   if (counts_.size() > 255)
-    add_warning(warnings, std::to_string(counts_.size()) + " colours became 255 materials; a channel is off by " + error + " of 255 on average (root mean square)");
+    add_warning(warnings, std::to_string(counts_.size()) + " colours became 255 materials; a channel is off by " +
+                              error + " of 255 on average (root mean square)");
   counts_.clear();
 }
 
@@ -53,7 +54,8 @@ Int3 fitting_offset(Int3 size) {
 void add_warning(std::vector<std::string>* warnings, std::string sentence) {
   constexpr size_t kMost = 50;
   if (!warnings || warnings->size() > kMost) return;
-  if (warnings->size() == kMost) sentence = "there is more to warn of; only the first " + std::to_string(kMost) + " are listed";
+  if (warnings->size() == kMost)
+    sentence = "there is more to warn of; only the first " + std::to_string(kMost) + " are listed";
   warnings->push_back(std::move(sentence));
 }
 

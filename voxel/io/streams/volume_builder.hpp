@@ -11,9 +11,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/memory_budget.hpp"
 #include "base/result.hpp"
 #include "voxel/io/streams/spilled_bricks.hpp"
-#include "base/memory_budget.hpp"
 #include "voxel/worlds/scene.hpp"
 
 namespace quarry::io {
@@ -29,7 +29,8 @@ struct BrickLimits {
 // bytes more. And no file takes more memory than there is: looked at each time that half of what was left may be gone.
 class BrickBudget {
  public:
-  explicit BrickBudget(uint64_t file_bytes, const BrickLimits& limits = {}) : limit_((uint64_t(1) << 20) + file_bytes / 16), limits_(limits) {}
+  explicit BrickBudget(uint64_t file_bytes, const BrickLimits& limits = {})
+      : limit_((uint64_t(1) << 20) + file_bytes / 16), limits_(limits) {}
   // False if that is more than the file, or memory, may have.
   bool take(uint64_t bricks) {
     taken_ += bricks;
@@ -56,7 +57,9 @@ class BrickBudget {
   // The message, which says what to do; `where` is the beginning of the sentence, as "byte 12: ".
   Error error(const std::string& where) const {
     if (short_) return limits_.memory->used_up("making voxels of it");
-    return {ErrorCode::unsupported, where + "it fills more than " + std::to_string(limit_) + " bricks of 8 x 8 x 8 voxels, the most that a file of its length may; split it into smaller ones"};
+    return {ErrorCode::unsupported,
+            where + "it fills more than " + std::to_string(limit_) +
+                " bricks of 8 x 8 x 8 voxels, the most that a file of its length may; split it into smaller ones"};
   }
 
  private:
@@ -134,7 +137,8 @@ class ColorTable {
     // The palette is made of a sorted copy, with a table of what becomes which.
     constexpr uint64_t kStep = 1u << 16, kBytes = 100;
     look_at_ = counts_.size() + kStep;
-    if (memory_->available_bytes() < (counts_.size() + kStep) * kBytes) error_ = memory_->used_up("counting its colours (" + std::to_string(counts_.size()) + " so far)");
+    if (memory_->available_bytes() < (counts_.size() + kStep) * kBytes)
+      error_ = memory_->used_up("counting its colours (" + std::to_string(counts_.size()) + " so far)");
   }
   const MemoryBudget* memory_;
   uint64_t look_at_ = 1u << 16;
@@ -143,7 +147,9 @@ class ColorTable {
   std::unordered_map<uint32_t, uint8_t> materials_;
 };
 
-constexpr uint32_t rgba_of(uint32_t r, uint32_t g, uint32_t b, uint32_t a = 255) { return r | g << 8 | b << 16 | a << 24; }
+constexpr uint32_t rgba_of(uint32_t r, uint32_t g, uint32_t b, uint32_t a = 255) {
+  return r | g << 8 | b << 16 | a << 24;
+}
 
 // A volume [0, size) stays where it is on each axis on which it fits the world from 0 on, and is centred on the others.
 Int3 fitting_offset(Int3 size);

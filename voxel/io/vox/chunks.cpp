@@ -49,7 +49,8 @@ std::optional<Rotation> rotation_from_text(std::string_view text) {
 
 class ChunkReader {
  public:
-  ChunkReader(std::span<const uint8_t> bytes, Warnings& warnings, Salvage* salvage, Stream* stream) : bytes_(bytes), warnings_(warnings), salvage_(salvage), stream_(stream) {}
+  ChunkReader(std::span<const uint8_t> bytes, Warnings& warnings, Salvage* salvage, Stream* stream)
+      : bytes_(bytes), warnings_(warnings), salvage_(salvage), stream_(stream) {}
   Result<File> read();
   Result<File> read_past_damage();
 
@@ -64,7 +65,10 @@ class ChunkReader {
   void lost_model(size_t offset, const std::string& why);
   void repaired(size_t at);
   bool fields_fill(size_t at, size_t content);
-  std::array<size_t, 5> counts() const { return {file_.nodes.size(), file_.layers.size(), file_.materials.size(), file_.cameras.size(), file_.old_materials.size()}; }
+  std::array<size_t, 5> counts() const {
+    return {file_.nodes.size(), file_.layers.size(), file_.materials.size(), file_.cameras.size(),
+            file_.old_materials.size()};
+  }
   void back_to(const std::array<size_t, 5>& before);
   void fill_gaps();
   Result<void> size(Cursor& in);
@@ -84,13 +88,13 @@ class ChunkReader {
   Salvage* salvage_;
   Stream* stream_;
   File file_;
-  size_t unread_ = 0;         // bytes of the last chunk that its fields did not take
+  size_t unread_ = 0;  // bytes of the last chunk that its fields did not take
   size_t models_read_ = 0;
   struct Gap {
-    size_t models, bytes;     // models before it, its length
+    size_t models, bytes;  // models before it, its length
   };
   size_t chunks_lost_ = 0;
-  std::vector<Gap> gaps_;     // salvage: places where chunks may be missing, unknown which
+  std::vector<Gap> gaps_;  // salvage: places where chunks may be missing, unknown which
   std::optional<std::array<int32_t, 3>> pending_size_;
   std::optional<uint32_t> packed_models_;
   uint64_t bricks_ = 0;
@@ -98,17 +102,22 @@ class ChunkReader {
 
 Result<void> ChunkReader::header(size_t* begin, size_t* end) {
   if (bytes_.size() < 8 || std::memcmp(bytes_.data(), "VOX ", 4) != 0)
-    return fail(ErrorCode::malformed_input, at_byte(0) + "expected 'VOX ' and a version number, the beginning of a MagicaVoxel file" +
-                                                (bytes_.empty() ? " (the file is empty)" : ""));
+    return fail(ErrorCode::malformed_input,
+                at_byte(0) + "expected 'VOX ' and a version number, the beginning of a MagicaVoxel file" +
+                    (bytes_.empty() ? " (the file is empty)" : ""));
   file_.version = u32_at(4);
   if (bytes_.size() < 20)
-    return fail(ErrorCode::malformed_input, at_byte(8) + "expected the MAIN chunk (12 bytes), but the file ends at byte " + std::to_string(bytes_.size()));
+    return fail(
+        ErrorCode::malformed_input,
+        at_byte(8) + "expected the MAIN chunk (12 bytes), but the file ends at byte " + std::to_string(bytes_.size()));
   if (std::memcmp(bytes_.data() + 8, "MAIN", 4) != 0)
-    return fail(ErrorCode::malformed_input, at_byte(8) + "expected the MAIN chunk, found " + printable(bytes_.data() + 8));
+    return fail(ErrorCode::malformed_input,
+                at_byte(8) + "expected the MAIN chunk, found " + printable(bytes_.data() + 8));
   const uint64_t content = u32_at(12), children = u32_at(16), left = bytes_.size() - 20;
   if (content > left || children > left - content)
-    return fail(ErrorCode::malformed_input, at_byte(12) + "the MAIN chunk says " + std::to_string(content + children) + " bytes follow, but only " +
-                                                std::to_string(left) + " do; the file is cut short or damaged");
+    return fail(ErrorCode::malformed_input, at_byte(12) + "the MAIN chunk says " + std::to_string(content + children) +
+                                                " bytes follow, but only " + std::to_string(left) +
+                                                " do; the file is cut short or damaged");
   *begin = 20 + content;
   *end = *begin + children;
   if (*end < bytes_.size()) {
@@ -123,27 +132,34 @@ Result<void> ChunkReader::header(size_t* begin, size_t* end) {
 }
 
 Result<File> ChunkReader::read() {
-  const auto load = [&](size_t begin, size_t end) { return stream_ ? stream_->load(begin, std::min(end, bytes_.size())) : Result<void>(); };
+  const auto load = [&](size_t begin, size_t end) {
+    return stream_ ? stream_->load(begin, std::min(end, bytes_.size())) : Result<void>();
+  };
   size_t at = 0, end = 0;
   QRY_TRY(load(0, 20));
   QRY_TRY(header(&at, &end));
   while (at < end) {
     if (end - at < 12)
-      return fail(ErrorCode::malformed_input, at_byte(at) + "expected a chunk's header (12 bytes), but only " + std::to_string(end - at) + " bytes are left");
+      return fail(ErrorCode::malformed_input, at_byte(at) + "expected a chunk's header (12 bytes), but only " +
+                                                  std::to_string(end - at) + " bytes are left");
     QRY_TRY(load(at, at + 12));
     const uint8_t* id = bytes_.data() + at;
     const uint64_t content = u32_at(at + 4), children = u32_at(at + 8), left = end - at - 12;
     if (content > left || children > left - content)
-      return fail(ErrorCode::malformed_input, at_byte(at + 4) + "chunk " + printable(id) + " says that it is " + std::to_string(content + children) +
-                                                  " bytes long, but only " + std::to_string(left) + " are left");
+      return fail(ErrorCode::malformed_input, at_byte(at + 4) + "chunk " + printable(id) + " says that it is " +
+                                                  std::to_string(content + children) + " bytes long, but only " +
+                                                  std::to_string(left) + " are left");
     QRY_TRY(load(at + 12, at + 12 + content));
     QRY_TRY(chunk(id, at + 12, at + 12 + content));
     at += 12 + content + children;
   }
   if (pending_size_) warnings_.add("the last SIZE chunk has no XYZI chunk; it was left out");
-  if (file_.models.empty()) return fail(ErrorCode::malformed_input, at_byte(end) + "expected at least one model (SIZE and XYZI chunks) before the end, found none");
+  if (file_.models.empty())
+    return fail(ErrorCode::malformed_input,
+                at_byte(end) + "expected at least one model (SIZE and XYZI chunks) before the end, found none");
   if (packed_models_ && *packed_models_ != file_.models.size())
-    warnings_.add("the PACK chunk says " + std::to_string(*packed_models_) + " models, but there are " + std::to_string(file_.models.size()));
+    warnings_.add("the PACK chunk says " + std::to_string(*packed_models_) + " models, but there are " +
+                  std::to_string(file_.models.size()));
   return std::move(file_);
 }
 
@@ -152,7 +168,8 @@ Result<File> ChunkReader::read() {
 
 bool ChunkReader::known_at(size_t at) const {
   if (bytes_.size() < 12 || at > bytes_.size() - 12) return false;
-  constexpr std::string_view kNames = "SIZE XYZI PACK nTRN nGRP nSHP LAYR RGBA IMAP MATL rCAM MATT rOBJ NOTE META rLIT rAIR rLEN POST rDIS ";
+  constexpr std::string_view kNames =
+      "SIZE XYZI PACK nTRN nGRP nSHP LAYR RGBA IMAP MATL rCAM MATT rOBJ NOTE META rLIT rAIR rLEN POST rDIS ";
   const std::string_view name(reinterpret_cast<const char*>(bytes_.data() + at), 4);
   const size_t found = kNames.find(name);
   return found != std::string_view::npos && found % 5 == 0;
@@ -189,19 +206,22 @@ size_t ChunkReader::first_chunk() {
   file_.version = begins ? u32_at(4) : 150;
   if (!begins || bytes_.size() < 20 || std::memcmp(bytes_.data() + 8, "MAIN", 4) != 0) {
     salvage_->count_loss("header", 1, "header of the file");
-    warnings_.add(at_byte(0) + "the file does not begin as a MagicaVoxel file; its version was taken as " + std::to_string(file_.version));
+    warnings_.add(at_byte(0) + "the file does not begin as a MagicaVoxel file; its version was taken as " +
+                  std::to_string(file_.version));
     file_.damaged = true;
     return next_known(0);
   }
   const uint64_t content = u32_at(12), promised = content + u32_at(16), left = bytes_.size() - 20;
   if (promised > left) {
     salvage_->count_loss("bytes_cut_off", promised - left, "bytes after the file's end");
-    warnings_.add(at_byte(bytes_.size()) + "the file ends here; it says that " + std::to_string(promised - left) + " bytes follow");
+    warnings_.add(at_byte(bytes_.size()) + "the file ends here; it says that " + std::to_string(promised - left) +
+                  " bytes follow");
     file_.damaged = true;
   }
   if (promised < left && promised != content) {
     salvage_->count_loss("main_length", 1, "length of the MAIN chunk");
-    warnings_.add(at_byte(12) + "the MAIN chunk says " + std::to_string(promised) + " bytes follow, but " + std::to_string(left) + " do; all were read");
+    warnings_.add(at_byte(12) + "the MAIN chunk says " + std::to_string(promised) + " bytes follow, but " +
+                  std::to_string(left) + " do; all were read");
   }
   return content < left && plausible(20 + content) ? 20 + content : 20;
 }
@@ -254,7 +274,8 @@ Result<void> ChunkReader::salvaged_chunk(size_t at, size_t end, bool bounded) {
 
 void ChunkReader::repaired(size_t at) {
   salvage_->count_loss("mended_chunks", 1, "chunks' lengths");
-  warnings_.add(at_byte(at + 4) + "the length of chunk " + printable(bytes_.data() + at) + " is wrong; it was read as what is in it says");
+  warnings_.add(at_byte(at + 4) + "the length of chunk " + printable(bytes_.data() + at) +
+                " is wrong; it was read as what is in it says");
   file_.damaged = true;
 }
 
@@ -279,7 +300,8 @@ void ChunkReader::fill_gaps() {
     return;
   }
   salvage_->count_loss("models", missing, "models");
-  warnings_.add(std::to_string(missing) + " models from number " + std::to_string(gaps_[0].models) + " on are lost; they are empty here");
+  warnings_.add(std::to_string(missing) + " models from number " + std::to_string(gaps_[0].models) +
+                " on are lost; they are empty here");
   file_.models.insert(file_.models.begin() + std::ptrdiff_t(gaps_[0].models), missing, Volume{});
 }
 
@@ -290,7 +312,8 @@ Result<File> ChunkReader::read_past_damage() {
     uint64_t length = left < 12 ? 0 : uint64_t(u32_at(at + 4)) + u32_at(at + 8);
     const bool voxels = left >= 16 && std::memcmp(bytes_.data() + at, "XYZI", 4) == 0;
     size_t content = left < 12 ? 0 : u32_at(at + 4);
-    bool bounded = left >= 12 && length <= left - 12 && (plausible(at + 12 + length) ? plausible(at) : known_at(at) && fields_fill(at, content));
+    bool bounded = left >= 12 && length <= left - 12 &&
+                   (plausible(at + 12 + length) ? plausible(at) : known_at(at) && fields_fill(at, content));
     if (!bounded && voxels) {  // its voxels' number says its length, too
       length = 4 + uint64_t(u32_at(at + 12)) * 4;
       content = size_t(length);
@@ -363,8 +386,10 @@ Result<void> ChunkReader::chunk(const uint8_t* id, size_t begin, size_t end) {
     old_material(in);
   } else if (name == "MAIN") {
     return fail(ErrorCode::malformed_input, at_byte(offset) + "a second MAIN chunk inside the first");
-  } else if (name != "rOBJ" && name != "NOTE" && name != "META" && name != "rLIT" && name != "rAIR" && name != "rLEN" && name != "POST" && name != "rDIS") {
-    warnings_.add(at_byte(offset) + "chunk " + printable(id) + " is not known; its " + std::to_string(end - begin) + " bytes were skipped");
+  } else if (name != "rOBJ" && name != "NOTE" && name != "META" && name != "rLIT" && name != "rAIR" && name != "rLEN" &&
+             name != "POST" && name != "rDIS") {
+    warnings_.add(at_byte(offset) + "chunk " + printable(id) + " is not known; its " + std::to_string(end - begin) +
+                  " bytes were skipped");
   }
   QRY_TRY(in.good());
   unread_ = in.left();
@@ -377,10 +402,13 @@ Result<void> ChunkReader::size(Cursor& in) {
   for (int32_t& edge : s) edge = in.i32("the model's size");
   if (!in.ok()) return {};
   if (std::any_of(s.begin(), s.end(), [](int32_t edge) { return edge < 0 || edge > kVoxMaxModelEdge; }))
-    return fail(ErrorCode::malformed_input, at_byte(at) + "expected a model size of at most " + std::to_string(kVoxMaxModelEdge) + " on each axis, found " +
-                                                std::to_string(s[0]) + " x " + std::to_string(s[1]) + " x " + std::to_string(s[2]));
+    return fail(ErrorCode::malformed_input, at_byte(at) + "expected a model size of at most " +
+                                                std::to_string(kVoxMaxModelEdge) + " on each axis, found " +
+                                                std::to_string(s[0]) + " x " + std::to_string(s[1]) + " x " +
+                                                std::to_string(s[2]));
   if (pending_size_ && salvage_) lost_model(at - 12, "the voxels of model ");
-  else if (pending_size_) warnings_.add(at_byte(at) + "the SIZE chunk before this one has no XYZI chunk; it was left out");
+  else if (pending_size_)
+    warnings_.add(at_byte(at) + "the SIZE chunk before this one has no XYZI chunk; it was left out");
   pending_size_ = s;
   return {};
 }
@@ -392,22 +420,28 @@ Result<void> ChunkReader::voxels(Cursor& in) {
     in.bytes(in.left(), "voxels");
     return {};
   }
-  if (!pending_size_) return fail(ErrorCode::malformed_input, at_byte(at - 12) + "expected a SIZE chunk before this XYZI chunk");
+  if (!pending_size_)
+    return fail(ErrorCode::malformed_input, at_byte(at - 12) + "expected a SIZE chunk before this XYZI chunk");
   const std::array<int32_t, 3> s = *pending_size_;
   pending_size_.reset();
   uint32_t count = in.left() < 4 && salvage_ ? ~0u : in.u32("the number of voxels");
   if (!in.ok()) return {};
   if (count > in.left() / 4 && salvage_) {
     salvage_->count_loss("damaged_models", 1, "models with voxels missing");
-    warnings_.add(at_byte(at) + "model " + std::to_string(file_.models.size()) + (count == ~0u ? std::string(" does not say how many voxels it has") : " says that it has " + std::to_string(count) + " voxels") +
+    warnings_.add(at_byte(at) + "model " + std::to_string(file_.models.size()) +
+                  (count == ~0u ? std::string(" does not say how many voxels it has")
+                                : " says that it has " + std::to_string(count) + " voxels") +
                   "; the " + std::to_string(in.left() / 4) + " that are there were read");
     file_.damaged = true;
     count = uint32_t(in.left() / 4);
   }
   if (count > in.left() / 4)
-    return fail(ErrorCode::malformed_input, at_byte(at) + "the XYZI chunk says " + std::to_string(count) + " voxels, but holds bytes for only " + std::to_string(in.left() / 4));
+    return fail(ErrorCode::malformed_input, at_byte(at) + "the XYZI chunk says " + std::to_string(count) +
+                                                " voxels, but holds bytes for only " + std::to_string(in.left() / 4));
   const uint8_t* p = in.bytes(size_t(count) * 4, "voxels");
-  if (in.left()) warnings_.add(at_byte(in.at()) + std::to_string(in.left()) + " bytes after the last voxel of the XYZI chunk were not read");
+  if (in.left())
+    warnings_.add(at_byte(in.at()) + std::to_string(in.left()) +
+                  " bytes after the last voxel of the XYZI chunk were not read");
 
   Volume model;
   model.size = {s[0], s[2], s[1]};
@@ -431,7 +465,8 @@ Result<void> ChunkReader::voxels(Cursor& in) {
     if (slot == ~0u) {
       slot = uint32_t(bricks.size());
       if (++bricks_ > kFreeBricks + bytes_.size() / kBytesPerBrick)
-        return fail(ErrorCode::unsupported, at_byte(at) + "the file's voxels are spread over more than " + std::to_string(bricks_ - 1) +
+        return fail(ErrorCode::unsupported, at_byte(at) + "the file's voxels are spread over more than " +
+                                                std::to_string(bricks_ - 1) +
                                                 " bricks of 8^3 (five more counted for each model), more than a file "
                                                 "of its length can need");
       bricks.emplace_back();
@@ -439,14 +474,17 @@ Result<void> ChunkReader::voxels(Cursor& in) {
     bricks[slot].set(voxel_index(cell), p[3]);
   }
   if (outside)
-    warnings_.add(at_byte(at) + std::to_string(outside) + " voxels of model " + std::to_string(file_.models.size()) + " lie outside its size and were left out");
+    warnings_.add(at_byte(at) + std::to_string(outside) + " voxels of model " + std::to_string(file_.models.size()) +
+                  " lie outside its size and were left out");
   if (colourless)
-    warnings_.add(at_byte(at) + std::to_string(colourless) + " voxels of model " + std::to_string(file_.models.size()) + " have colour 0, which means empty");
+    warnings_.add(at_byte(at) + std::to_string(colourless) + " voxels of model " + std::to_string(file_.models.size()) +
+                  " have colour 0, which means empty");
   size_t entry = 0;
   for (int32_t x = 0; x < extent.x && count; ++x)
     for (int32_t y = 0; y < extent.y; ++y)
       for (int32_t z = 0; z < extent.z; ++z, ++entry)
-        if (table[entry] != ~0u && !bricks[table[entry]].empty()) model.bricks.put({x, y, z + first_z}, bricks[table[entry]]);
+        if (table[entry] != ~0u && !bricks[table[entry]].empty())
+          model.bricks.put({x, y, z + first_z}, bricks[table[entry]]);
   if (stream_) {
     // What it was made of must not stand beside what is made of it.
     std::vector<Brick>().swap(bricks);
@@ -472,7 +510,8 @@ void ChunkReader::transform(Cursor& in, size_t offset) {
   in.i32("a reserved number");
   n.layer = in.i32("the layer's number");
   const uint32_t frames = in.u32("the number of frames");
-  if (in.ok() && frames > in.left() / 4) in.fail_at(in.at() - 4, "the transform says " + std::to_string(frames) + " frames, more than its bytes can hold");
+  if (in.ok() && frames > in.left() / 4)
+    in.fail_at(in.at() - 4, "the transform says " + std::to_string(frames) + " frames, more than its bytes can hold");
   n.animated = frames > 1;
   // Frame 0, or the first after it: the frames' numbers rise, but nothing says that they are sorted.
   std::optional<int32_t> best;
@@ -486,10 +525,13 @@ void ChunkReader::transform(Cursor& in, size_t offset) {
     n.translation = {};
     if (const std::string_view r = value_of(frame, "_r"); !r.empty()) {
       if (const auto rotation = rotation_from_text(r)) n.rotation = *rotation;
-      else warnings_.add(at_byte(frame_at) + "rotation '" + std::string(r.substr(0, 20)) + "' of node " + std::to_string(n.id) + " is none of the 48; no rotation was taken");
+      else
+        warnings_.add(at_byte(frame_at) + "rotation '" + std::string(r.substr(0, 20)) + "' of node " +
+                      std::to_string(n.id) + " is none of the 48; no rotation was taken");
     }
     if (const std::string_view t = value_of(frame, "_t"); !t.empty() && !parse_ints(t, &n.translation))
-      in.fail_at(frame_at, "expected a translation of three whole numbers, found '" + std::string(t.substr(0, 60)) + "'");
+      in.fail_at(frame_at,
+                 "expected a translation of three whole numbers, found '" + std::string(t.substr(0, 60)) + "'");
   }
   if (in.ok()) file_.nodes.push_back(std::move(n));
 }
@@ -503,7 +545,9 @@ void ChunkReader::group(Cursor& in, size_t offset) {
   n.name = value_of(attributes, "_name");
   n.hidden = value_of(attributes, "_hidden") == "1";
   const uint32_t count = in.u32("the number of children");
-  if (in.ok() && count > in.left() / 4) in.fail_at(in.at() - 4, "the group says " + std::to_string(count) + " children, but has bytes for " + std::to_string(in.left() / 4));
+  if (in.ok() && count > in.left() / 4)
+    in.fail_at(in.at() - 4, "the group says " + std::to_string(count) + " children, but has bytes for " +
+                                std::to_string(in.left() / 4));
   if (!in.ok()) return;
   n.children.resize(count);
   for (int32_t& child : n.children) child = in.i32("a child's number");
@@ -517,7 +561,8 @@ void ChunkReader::shape(Cursor& in, size_t offset) {
   n.id = in.i32("the node's number");
   n.hidden = value_of(in.dict("the node's attributes"), "_hidden") == "1";
   const uint32_t models = in.u32("the number of models");
-  if (in.ok() && models > in.left() / 8) in.fail_at(in.at() - 4, "the shape says " + std::to_string(models) + " models, more than its bytes can hold");
+  if (in.ok() && models > in.left() / 8)
+    in.fail_at(in.at() - 4, "the shape says " + std::to_string(models) + " models, more than its bytes can hold");
   n.animated = models > 1;
   std::optional<int32_t> best;
   for (uint32_t m = 0; m < models && in.ok(); ++m) {
@@ -548,7 +593,8 @@ void ChunkReader::old_material(Cursor& in) {
 void Warnings::add(std::string sentence) {
   if (!out_) return;
   if (++count_ <= kMaxWarnings) out_->push_back(std::move(sentence));
-  else if (count_ == kMaxWarnings + 1) out_->push_back("there is more of this kind; only the first " + std::to_string(kMaxWarnings) + " are listed");
+  else if (count_ == kMaxWarnings + 1)
+    out_->push_back("there is more of this kind; only the first " + std::to_string(kMaxWarnings) + " are listed");
 }
 
 std::string_view value_of(const Dict& dict, std::string_view key) {
@@ -565,7 +611,8 @@ void Cursor::fail_at(size_t offset, const std::string& what) {
 const uint8_t* Cursor::bytes(size_t count, const char* what) {
   if (error_) return nullptr;
   if (count > left()) {
-    fail_at(at_, "expected " + std::string(what) + " in the " + chunk_ + " chunk, but only " + std::to_string(left()) + " bytes of it are left");
+    fail_at(at_, "expected " + std::string(what) + " in the " + chunk_ + " chunk, but only " + std::to_string(left()) +
+                     " bytes of it are left");
     return nullptr;
   }
   at_ += count;
@@ -585,7 +632,8 @@ std::string_view Cursor::text(const char* what) {
   const uint32_t length = u32(what);
   if (!ok()) return {};
   if (length > left()) {
-    fail_at(begin, std::string(what) + " in the " + chunk_ + " chunk says that it is " + std::to_string(length) + " bytes long, but only " + std::to_string(left()) + " are left");
+    fail_at(begin, std::string(what) + " in the " + chunk_ + " chunk says that it is " + std::to_string(length) +
+                       " bytes long, but only " + std::to_string(left()) + " are left");
     return {};
   }
   return {reinterpret_cast<const char*>(bytes(length, what)), length};
@@ -595,7 +643,8 @@ Dict Cursor::dict(const char* what) {
   const size_t begin = at_;
   const uint32_t count = u32(what);
   if (ok() && count > left() / 8)
-    fail_at(begin, std::string(what) + " in the " + chunk_ + " chunk say that there are " + std::to_string(count) + ", more than its " + std::to_string(left()) + " bytes can hold");
+    fail_at(begin, std::string(what) + " in the " + chunk_ + " chunk say that there are " + std::to_string(count) +
+                       ", more than its " + std::to_string(left()) + " bytes can hold");
   Dict dict;
   for (uint32_t i = 0; i < count && ok(); ++i) {
     const std::string_view key = text("an attribute's name");

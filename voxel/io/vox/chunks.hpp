@@ -37,7 +37,8 @@ std::string_view value_of(const Dict& dict, std::string_view key);        // "" 
 // wrong and where.
 class Cursor {
  public:
-  Cursor(std::span<const uint8_t> file, size_t begin, size_t end, const char* chunk) : file_(file), at_(begin), end_(end), chunk_(chunk) {}
+  Cursor(std::span<const uint8_t> file, size_t begin, size_t end, const char* chunk)
+      : file_(file), at_(begin), end_(end), chunk_(chunk) {}
   bool ok() const { return !error_; }
   size_t at() const { return at_; }
   size_t left() const { return end_ - at_; }
@@ -63,13 +64,13 @@ enum class NodeKind : uint8_t { transform, group, shape };
 struct Node {
   NodeKind kind{};
   bool hidden = false;
-  bool animated = false;       // more than one frame
+  bool animated = false;  // more than one frame
   int32_t id = 0;
-  int32_t layer = -1;          // transform: layer id
-  int32_t target = -1;         // transform: child node id; shape: model of frame 0, -1: none
-  Rotation rotation;           // transform: file axes
+  int32_t layer = -1;   // transform: layer id
+  int32_t target = -1;  // transform: child node id; shape: model of frame 0, -1: none
+  Rotation rotation;    // transform: file axes
   std::array<int32_t, 3> translation{};
-  size_t offset = 0;           // of the chunk, for messages
+  size_t offset = 0;  // of the chunk, for messages
   std::string_view name;
   std::vector<int32_t> children;  // group
 };
@@ -112,14 +113,15 @@ struct File {
   const uint8_t* rgba = nullptr;       // 256 x 4 bytes or null
   const uint8_t* index_map = nullptr;  // 256 bytes or null
   // Of salvage:
-  bool damaged = false;                  // something was mended or left out
+  bool damaged = false;  // something was mended or left out
   // From this one on, which model a shape means is not known: how many are missing before it is not.
   size_t certain_models = size_t(-1);
 };
 
 // `salvage` (may be null) as for parse_vox; `stream` (may be null): models go there and are left without bricks;
 // without salvage only.
-Result<File> read_chunks(std::span<const uint8_t> bytes, Warnings& warnings, Salvage* salvage, Stream* stream = nullptr);
+Result<File> read_chunks(std::span<const uint8_t> bytes, Warnings& warnings, Salvage* salvage,
+                         Stream* stream = nullptr);
 
 // Walks the graph from its root, in file order, without recursion. Layers are given as indices into scene.layers. With
 // `salvage` what is wrong is left out, and nodes of a damaged file that have lost their parents stand where their own

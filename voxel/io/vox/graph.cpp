@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "voxel/io/vox/read.hpp"
 #include "voxel/io/vox/chunks.hpp"
+#include "voxel/io/vox/read.hpp"
 
 namespace quarry::io::vox {
 namespace {
@@ -40,7 +40,8 @@ class Walk {
   Result<void> place(const Frame& at);
   Result<Frame> transformed(const Frame& from, const Node& node) const;
   tl::unexpected<Error> too_many_names(const Node& n) const {
-    return fail(ErrorCode::unsupported, where(n) + ": the names of the instances and of the groups around them take more than 64 MiB");
+    return fail(ErrorCode::unsupported,
+                where(n) + ": the names of the instances and of the groups around them take more than 64 MiB");
   }
   // A damaged piece of the graph: an error, or with salvage left out and counted.
   Result<void> broken(std::string what) {
@@ -49,7 +50,9 @@ class Walk {
     warnings_.add(std::move(what) + "; it was left out");
     return {};
   }
-  std::string where(const Node& n) const { return "byte " + std::to_string(n.offset) + ": node " + std::to_string(n.id); }
+  std::string where(const Node& n) const {
+    return "byte " + std::to_string(n.offset) + ": node " + std::to_string(n.id);
+  }
 
   const File& file_;
   Warnings& warnings_;
@@ -73,7 +76,8 @@ Instance make_instance(const Rotation& rotation, const std::array<int64_t, 3>& t
   // The pivot in the volume's axes: kUpright * pivot, moved by the volume's shift of (0, 0, size_y). `size` is (x, z,
   // y) of the file.
   const Int3 pivot = kUpright.apply_to_vector({size.x / 2, size.z / 2, size.y / 2}) + Int3{0, 0, size.z};
-  out.offset = kUpright.apply_to_vector({int32_t(t[0]), int32_t(t[1]), int32_t(t[2])}) - out.rotation.apply_to_vector(pivot);
+  out.offset =
+      kUpright.apply_to_vector({int32_t(t[0]), int32_t(t[1]), int32_t(t[2])}) - out.rotation.apply_to_vector(pivot);
   return out;
 }
 
@@ -89,17 +93,17 @@ Result<void> Walk::index_nodes() {
   visited_.resize(file_.nodes.size());
   const auto mark = [&](const Node& from, int32_t id) -> Result<void> {
     const auto it = node_of_id_.find(id);
-    if (it == node_of_id_.end()) return broken(where(from) + " names child " + std::to_string(id) + ", which is not in the file");
+    if (it == node_of_id_.end())
+      return broken(where(from) + " names child " + std::to_string(id) + ", which is not in the file");
     is_child_[it->second] = 1;
     return {};
   };
   for (const Node& n : file_.nodes) {
-    if (n.kind == NodeKind::transform)
-      QRY_TRY(mark(n, n.target));
-    for (int32_t child : n.children)
-      QRY_TRY(mark(n, child));
+    if (n.kind == NodeKind::transform) QRY_TRY(mark(n, n.target));
+    for (int32_t child : n.children) QRY_TRY(mark(n, child));
     if (n.kind == NodeKind::shape && n.target >= int64_t(file_.models.size()))
-      QRY_TRY(broken(where(n) + " shows model " + std::to_string(n.target) + ", but there are only " + std::to_string(file_.models.size())));
+      QRY_TRY(broken(where(n) + " shows model " + std::to_string(n.target) + ", but there are only " +
+                     std::to_string(file_.models.size())));
   }
   return {};
 }
@@ -110,7 +114,8 @@ Result<Frame> Walk::transformed(const Frame& from, const Node& node) const {
   for (size_t row = 0; row < 3; ++row) {
     to.translation[row] += int64_t(from.rotation.sign[row]) * t[from.rotation.axis[row]];
     if (to.translation[row] < -kMaxTranslation || to.translation[row] > kMaxTranslation)
-      return fail(ErrorCode::malformed_input, where(node) + " moves what is below it to " + std::to_string(to.translation[row]) + ", expected at most " +
+      return fail(ErrorCode::malformed_input, where(node) + " moves what is below it to " +
+                                                  std::to_string(to.translation[row]) + ", expected at most " +
                                                   std::to_string(kMaxTranslation) + " voxels from the origin");
   }
   to.rotation = from.rotation * node.rotation;
@@ -125,14 +130,17 @@ Result<void> Walk::place(const Frame& at) {
   if (shape.target < 0) return {};
   if (size_t(shape.target) >= file_.models.size()) return {};  // salvage: index_nodes has said so
   if (size_t(shape.target) >= file_.certain_models)
-    return broken(where(shape) + " shows model " + std::to_string(shape.target) + ", and which that is cannot be known: models before it are lost");
+    return broken(where(shape) + " shows model " + std::to_string(shape.target) +
+                  ", and which that is cannot be known: models before it are lost");
   if (instances_.size() >= kVoxMaxInstances)
-    return fail(ErrorCode::unsupported, where(shape) + " would be instance " + std::to_string(instances_.size() + 1) + "; at most " + std::to_string(kVoxMaxInstances) + " are read");
+    return fail(ErrorCode::unsupported, where(shape) + " would be instance " + std::to_string(instances_.size() + 1) +
+                                            "; at most " + std::to_string(kVoxMaxInstances) + " are read");
   const uint32_t model = uint32_t(shape.target);
   placed_ += model_voxels_[model];
   name_bytes_ += path_.size() + at.name.size();
   if (placed_ > kVoxMaxPlacedVoxels)
-    return fail(ErrorCode::unsupported, where(shape) + ": the instances up to here place more than " + std::to_string(kVoxMaxPlacedVoxels) + " voxels");
+    return fail(ErrorCode::unsupported, where(shape) + ": the instances up to here place more than " +
+                                            std::to_string(kVoxMaxPlacedVoxels) + " voxels");
   if (name_bytes_ > kVoxMaxNameBytes) return too_many_names(shape);
   Instance instance = make_instance(at.rotation, at.translation, model, file_.models[model].size);
   instance.layer = at.layer;
@@ -149,7 +157,9 @@ Result<void> Walk::enter(const Frame& from, int32_t child) {
   const uint32_t index = found->second;
   const Node& node = file_.nodes[index];
   if (on_path_[index]) return broken(where(node) + " is below itself: the scene graph has a cycle");
-  if (++steps_ > kMaxSteps) return fail(ErrorCode::unsupported, where(node) + ": the scene graph has more than " + std::to_string(kMaxSteps) + " nodes when shared ones are counted each time");
+  if (++steps_ > kMaxSteps)
+    return fail(ErrorCode::unsupported, where(node) + ": the scene graph has more than " + std::to_string(kMaxSteps) +
+                                            " nodes when shared ones are counted each time");
   Frame to = from;
   if (node.kind == NodeKind::transform) {
     auto moved = transformed(from, node);
@@ -197,8 +207,7 @@ Result<void> Walk::walk_from(uint32_t root) {
       QRY_TRY(enter(from, child));
       continue;
     }
-    if (node.kind == NodeKind::shape)
-      QRY_TRY(place(top));
+    if (node.kind == NodeKind::shape) QRY_TRY(place(top));
     on_path_[size_t(&node - file_.nodes.data())] = 0;
     path_.resize(top.path_length);
     stack_.pop_back();
@@ -218,7 +227,9 @@ Result<std::vector<Instance>> Walk::run() {
     const bool placed = models == 1 || !file_.damaged;
     if (placed) instances_.push_back(make_instance({}, {}, 0, file_.models[0].size));
     if (models > 1)
-      warnings_.add("the file has " + std::to_string(models) + " models and no scene graph" + (placed ? " (an old animation); the first one is placed, the others are read, but not placed" : "; its models are read, but none is placed"));
+      warnings_.add("the file has " + std::to_string(models) + " models and no scene graph" +
+                    (placed ? " (an old animation); the first one is placed, the others are read, but not placed"
+                            : "; its models are read, but none is placed"));
     return std::move(instances_);
   }
   if (const auto zero = node_of_id_.find(0); zero != node_of_id_.end()) {
@@ -241,16 +252,22 @@ Result<std::vector<Instance>> Walk::run() {
       ++orphans;
       QRY_TRY(walk_from(i));
     }
-    if (orphans) warnings_.add(std::to_string(orphans) + " nodes have lost the node above them; what is below them stands where their own transforms put it");
+    if (orphans)
+      warnings_.add(
+          std::to_string(orphans) +
+          " nodes have lost the node above them; what is below them stands where their own transforms put it");
     if (orphans) salvage_->count_loss("parents", orphans, "nodes without what is above them");
   }
   if (const auto unseen = std::count(visited_.begin(), visited_.end(), 0))
-    warnings_.add(std::to_string(unseen) + " nodes of the scene graph cannot be reached from its root and were left out");
+    warnings_.add(std::to_string(unseen) +
+                  " nodes of the scene graph cannot be reached from its root and were left out");
   return std::move(instances_);
 }
 
 }  // namespace
 
-Result<std::vector<Instance>> place_instances(const File& file, Warnings& warnings, Salvage* salvage) { return Walk(file, warnings, salvage).run(); }
+Result<std::vector<Instance>> place_instances(const File& file, Warnings& warnings, Salvage* salvage) {
+  return Walk(file, warnings, salvage).run();
+}
 
 }  // namespace quarry::io::vox

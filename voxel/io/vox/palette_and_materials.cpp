@@ -57,11 +57,15 @@ void apply(const Dict& d, Material& m) {
     m.roughness = unit(number(d, "_rough", 0.1f));
   }
   if (type == "_glass" || type == "_blend") {
-    m.transparency = unit(has(d, "_alpha") ? number(d, "_alpha", 0.5f) : number(d, "_trans", type == "_glass" && has(d, "_weight") ? weight : 0.5f));
+    m.transparency =
+        unit(has(d, "_alpha") ? number(d, "_alpha", 0.5f)
+                              : number(d, "_trans", type == "_glass" && has(d, "_weight") ? weight : 0.5f));
     m.roughness = unit(number(d, "_rough", 0.0f));
   }
   // `_flux` is the power step 0..4 beside the slider `_emit`.
-  if (type == "_emit") m.emission = std::clamp(number(d, "_emit", weight), 0.0f, 100.0f) * (1 + std::clamp(number(d, "_flux", 0), 0.0f, 100.0f));
+  if (type == "_emit")
+    m.emission =
+        std::clamp(number(d, "_emit", weight), 0.0f, 100.0f) * (1 + std::clamp(number(d, "_flux", 0), 0.0f, 100.0f));
   // Our writer's keys for what the kinds of material cannot say together (vox/write_dicts.cpp).
   m.roughness = unit(number(d, "_quarry_rough", m.roughness));
   m.metalness = unit(number(d, "_quarry_metal", m.metalness));
@@ -69,7 +73,9 @@ void apply(const Dict& d, Material& m) {
 }
 
 void apply(const OldMaterial& o, Material& m) {
-  const auto property = [&](size_t i, float otherwise) { return o.properties[i] && std::isfinite(*o.properties[i]) ? *o.properties[i] : otherwise; };
+  const auto property = [&](size_t i, float otherwise) {
+    return o.properties[i] && std::isfinite(*o.properties[i]) ? *o.properties[i] : otherwise;
+  };
   const float weight = std::isfinite(o.weight) ? unit(o.weight) : 1;
   if (o.type >= 1 && o.type <= 2) m.roughness = unit(property(1, o.type == 1 ? 0.1f : 0.0f));
   if (o.type == 1) m.metalness = weight;
@@ -82,7 +88,9 @@ template <class T, class Parse>
 bool parse_three(std::string_view text, std::array<T, 3>* out, Parse parse) {
   const char* at = text.data();
   const char* const end = at + text.size();
-  const auto skip_blanks = [&] { while (at != end && (*at == ' ' || *at == '\t')) ++at; };
+  const auto skip_blanks = [&] {
+    while (at != end && (*at == ' ' || *at == '\t')) ++at;
+  };
   for (T& v : *out) {
     skip_blanks();
     const auto [next, err] = parse(at, end, v);
@@ -109,7 +117,8 @@ bool parse_ints(std::string_view text, std::array<int32_t, 3>* out) {
 }
 
 bool parse_floats(std::string_view text, std::array<float, 3>* out) {
-  if (!parse_three(text, out, [](const char* a, const char* b, float& v) { return std::from_chars(a, b, v); })) return false;
+  if (!parse_three(text, out, [](const char* a, const char* b, float& v) { return std::from_chars(a, b, v); }))
+    return false;
   return std::all_of(out->begin(), out->end(), [](float v) { return std::isfinite(v); });
 }
 
@@ -118,7 +127,9 @@ std::string dict_text(const Dict& dict) {
   std::string out;
   const auto append = [&](std::string_view s) {
     for (const char c : s) {
-      if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '-' || c == '_') out += c;
+      if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '-' ||
+          c == '_')
+        out += c;
       else (out += '%') += {kHex[uint8_t(c) >> 4], kHex[uint8_t(c) & 15]};
     }
   };
@@ -150,7 +161,8 @@ Palette make_palette(const File& file, uint32_t* nondiffuse) {
     *nondiffuse += !type.empty() && type != "_diffuse";
     if (c.id < 1 || c.id > 255) continue;  // 0 and 256 belong to no voxel
     apply(c.dict, palette.materials[size_t(c.id)]);
-    if (const std::string_view name = value_of(c.dict, "_quarry_name"); !name.empty()) palette.names[size_t(c.id)] = name;
+    if (const std::string_view name = value_of(c.dict, "_quarry_name"); !name.empty())
+      palette.names[size_t(c.id)] = name;
   }
   return palette;
 }

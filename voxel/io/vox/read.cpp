@@ -54,7 +54,8 @@ Result<Scene> scene_of(vox::File& file, vox::Warnings& warn, Salvage* salvage) {
   name_volumes(scene);
 
   const auto count_nodes = [&](vox::NodeKind kind, bool animated_only) {
-    return std::count_if(file.nodes.begin(), file.nodes.end(), [&](const vox::Node& n) { return n.kind == kind && (n.animated || !animated_only); });
+    return std::count_if(file.nodes.begin(), file.nodes.end(),
+                         [&](const vox::Node& n) { return n.kind == kind && (n.animated || !animated_only); });
   };
   auto& meta = scene.metadata;
   meta["source_format"] = "vox";
@@ -63,12 +64,14 @@ Result<Scene> scene_of(vox::File& file, vox::Warnings& warn, Salvage* salvage) {
   meta["vox.layers"] = std::to_string(std::max<size_t>(1, file.layers.size()));
   meta["vox.cameras"] = std::to_string(file.cameras.size());
   meta["vox.nondiffuse_mats"] = std::to_string(nondiffuse);
-  if (file.nodes.empty() && scene.volumes.size() > 1 && !scene.instances.empty()) meta["vox.frames"] = std::to_string(scene.volumes.size());
+  if (file.nodes.empty() && scene.volumes.size() > 1 && !scene.instances.empty())
+    meta["vox.frames"] = std::to_string(scene.volumes.size());
   const auto moving = count_nodes(vox::NodeKind::transform, true), changing = count_nodes(vox::NodeKind::shape, true);
   meta["vox.anim_transform"] = std::to_string(moving);
   meta["vox.anim_model"] = std::to_string(changing);
   if (moving + changing > 0)
-    warn.add("it is animated: " + std::to_string(moving) + " transforms and " + std::to_string(changing) + " shapes have more than one frame; frame 0, or the first after it, was read, the others are lost");
+    warn.add("it is animated: " + std::to_string(moving) + " transforms and " + std::to_string(changing) +
+             " shapes have more than one frame; frame 0, or the first after it, was read, the others are lost");
   if (!layers_text.empty()) meta["vox.layer_dicts"] = layers_text;
   if (!file.materials.empty()) meta["vox.material_dicts"] = numbered_dicts(file.materials);
   if (!file.cameras.empty()) meta["vox.camera_dicts"] = numbered_dicts(file.cameras);
@@ -80,7 +83,8 @@ Result<Scene> scene_of(vox::File& file, vox::Warnings& warn, Salvage* salvage) {
 class VoxStream final : public vox::Stream {
  public:
   using Take = std::function<Result<void>(size_t, BrickMap&&)>;
-  VoxStream(LazyFile& bytes, const Progress& progress, Take take) : bytes_(bytes), progress_(progress), take_(std::move(take)) {}
+  VoxStream(LazyFile& bytes, const Progress& progress, Take take)
+      : bytes_(bytes), progress_(progress), take_(std::move(take)) {}
   Result<void> load(size_t begin, size_t end) override {
     if (progress_.cancelled()) return fail(ErrorCode::cancelled, "stopped");
     return bytes_.load(begin, end);
@@ -102,7 +106,9 @@ Result<Scene> parse_vox(std::span<const uint8_t> bytes, std::vector<std::string>
   return scene_of(file, warn, salvage);
 }
 
-Result<RegionsDone> read_vox_regions(const std::filesystem::path& path, uint64_t limit, std::vector<std::string>* warnings, const Progress& progress, const RegionSink& sink) {
+Result<RegionsDone> read_vox_regions(const std::filesystem::path& path, uint64_t limit,
+                                     std::vector<std::string>* warnings, const Progress& progress,
+                                     const RegionSink& sink) {
   QRY_TRY_ASSIGN(auto bytes, LazyFile::open(path, limit));
   size_t models = 0;
   {
@@ -133,7 +139,8 @@ bool vox_facts(const Scene& scene, VoxFacts* out) {
   if (source == scene.metadata.end() || source->second != "vox") return false;
   const auto number = [&](const char* key) {
     uint32_t v = 0;
-    if (const auto it = scene.metadata.find(key); it != scene.metadata.end()) std::from_chars(it->second.data(), it->second.data() + it->second.size(), v);
+    if (const auto it = scene.metadata.find(key); it != scene.metadata.end())
+      std::from_chars(it->second.data(), it->second.data() + it->second.size(), v);
     return v;
   };
   VoxFacts facts;
@@ -167,7 +174,8 @@ Result<Scene> read_vox(const std::filesystem::path& file, const ReadOptions& opt
   return parse_vox(bytes, options.warnings, options.salvage);
 }
 
-Result<RegionsDone> read_vox_in_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) {
+Result<RegionsDone> read_vox_in_regions(const std::filesystem::path& file, const ReadOptions& options,
+                                        const RegionSink& sink) {
   return read_vox_regions(file, kMaxVoxFileBytes, options.warnings, options.progress, sink);
 }
 

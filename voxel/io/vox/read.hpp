@@ -20,9 +20,9 @@
 #include <string>
 #include <vector>
 
+#include "base/progress.hpp"
 #include "base/result.hpp"
 #include "voxel/io/streams/salvage.hpp"
-#include "base/progress.hpp"
 #include "voxel/worlds/region_sink.hpp"
 #include "voxel/worlds/scene.hpp"
 
@@ -33,8 +33,8 @@ struct Format;  // streams/format.hpp
 // Limits against files that are small but describe something huge. All are far above what MagicaVoxel writes.
 // A voxel's coordinate is one byte, so cells above 255 stay empty.
 constexpr int32_t kVoxMaxModelEdge = 2048;
-constexpr uint32_t kVoxMaxInstances = 1u << 20;         // shared nodes expanded
-constexpr uint64_t kVoxMaxPlacedVoxels = 1ull << 30;    // voxels over all instances
+constexpr uint32_t kVoxMaxInstances = 1u << 20;       // shared nodes expanded
+constexpr uint64_t kVoxMaxPlacedVoxels = 1ull << 30;  // voxels over all instances
 // Names of instances and of the groups above them, over all instances.
 constexpr uint64_t kVoxMaxNameBytes = 64ull << 20;
 
@@ -43,11 +43,14 @@ constexpr uint64_t kVoxMaxNameBytes = 64ull << 20;
 // given. With `salvage`, models, nodes and other chunks that are whole are read from a damaged file, and voxels of a
 // model that is cut short; a model that is lost is empty, so that all others keep their numbers. Errors then: nothing
 // is left, or a limit.
-Result<Scene> parse_vox(std::span<const uint8_t> bytes, std::vector<std::string>* warnings = nullptr, Salvage* salvage = nullptr);
+Result<Scene> parse_vox(std::span<const uint8_t> bytes, std::vector<std::string>* warnings = nullptr,
+                        Salvage* salvage = nullptr);
 // The same scene of a file that need not fit memory, model by model: it is read twice, once for the scene graph, which
 // comes behind the models. Memory: the file's bytes without its voxels, and the largest model's. Errors also: conflict
 // (it was changed meanwhile), those of the sink.
-Result<RegionsDone> read_vox_regions(const std::filesystem::path& file, uint64_t limit, std::vector<std::string>* warnings, const Progress& progress, const RegionSink& sink);
+Result<RegionsDone> read_vox_regions(const std::filesystem::path& file, uint64_t limit,
+                                     std::vector<std::string>* warnings, const Progress& progress,
+                                     const RegionSink& sink);
 
 // What a .vox file says that a Scene does not hold as such. parse_vox leaves it in the scene's metadata, as decimal
 // numbers under "vox.<field>"; the .quarry file keeps it with the rest.

@@ -9,9 +9,9 @@
 #include <set>
 #include <string>
 
+#include "voxel/io/files/atomic_file.hpp"
 #include "voxel/io/vox/read.hpp"
 #include "voxel/io/vox/write_dicts.hpp"
-#include "voxel/io/files/atomic_file.hpp"
 
 namespace quarry::io {
 namespace {
@@ -20,13 +20,15 @@ using vox::NumberedDict;
 using vox::OwnedDict;
 using Long3 = std::array<int64_t, 3>;
 
-constexpr int64_t kMaxTranslation = 1 << 24;  // what the reader takes
+constexpr int64_t kMaxTranslation = 1 << 24;         // what the reader takes
 constexpr Rotation kUpright{{0, 2, 1}, {1, 1, -1}};  // world axes from the file's, as in vox/graph.cpp
 constexpr int32_t kEdgeBricks = kVoxModelEdge / kBrickEdge;
 
 Long3 wide(Int3 v) { return {v.x, v.y, v.z}; }
 Long3 sum(const Long3& a, const Long3& b) { return {a[0] + b[0], a[1] + b[1], a[2] + b[2]}; }
-Long3 turned(const Rotation& r, const Long3& v) { return {r.sign[0] * v[r.axis[0]], r.sign[1] * v[r.axis[1]], r.sign[2] * v[r.axis[2]]}; }
+Long3 turned(const Rotation& r, const Long3& v) {
+  return {r.sign[0] * v[r.axis[0]], r.sign[1] * v[r.axis[1]], r.sign[2] * v[r.axis[2]]};
+}
 std::string int_text(int64_t v) { return std::to_string(v); }
 
 // A model of the file: the cells [origin, origin + size) of a volume.
@@ -55,8 +57,10 @@ std::vector<Piece> pieces_of(const Scene& scene, uint32_t volume) {
     return out;
   }
   const Long3 low = wide(bounds.min), high = wide(bounds.max);
-  const bool inside = low[0] >= 0 && low[1] >= 0 && low[2] >= 0 && high[0] < v.size.x && high[1] < v.size.y && high[2] < v.size.z;
-  const bool one = high[0] - low[0] < kVoxModelEdge && high[1] - low[1] < kVoxModelEdge && high[2] - low[2] < kVoxModelEdge;
+  const bool inside =
+      low[0] >= 0 && low[1] >= 0 && low[2] >= 0 && high[0] < v.size.x && high[1] < v.size.y && high[2] < v.size.z;
+  const bool one =
+      high[0] - low[0] < kVoxModelEdge && high[1] - low[1] < kVoxModelEdge && high[2] - low[2] < kVoxModelEdge;
   if ((declared_fits() && inside) || one) {
     Piece p{volume, {}, v.size, 0, {}};
     if (!(declared_fits() && inside)) {
@@ -75,7 +79,8 @@ std::vector<Piece> pieces_of(const Scene& scene, uint32_t volume) {
   };
   std::map<Long3, Tile> tiles;
   for (const auto& brick : v.bricks.bricks()) {
-    const Long3 at{(int64_t(brick.first.x) - first.x) / kEdgeBricks, (int64_t(brick.first.y) - first.y) / kEdgeBricks, (int64_t(brick.first.z) - first.z) / kEdgeBricks};
+    const Long3 at{(int64_t(brick.first.x) - first.x) / kEdgeBricks, (int64_t(brick.first.y) - first.y) / kEdgeBricks,
+                   (int64_t(brick.first.z) - first.z) / kEdgeBricks};
     Tile& tile = tiles[at];
     tile.piece.bricks.push_back(&brick);
     tile.piece.voxels += brick.second.count();
@@ -167,12 +172,16 @@ Result<Branch> Writer::leaf(const Instance& instance, size_t index, uint32_t mod
   b.rotation = kUpright.inverse() * instance.rotation * kUpright;
   if (instance.layer >= 0 && size_t(instance.layer) < layers_.size()) b.layer = layers_[size_t(instance.layer)].id;
   // The reader's make_instance backwards: its pivot in the volume's axes, moved by where the piece begins.
-  const Long3 pivot = sum(turned(kUpright, {piece.size.x / 2, piece.size.z / 2, piece.size.y / 2}), {0, 0, piece.size.z});
-  b.translation = turned(kUpright.inverse(), sum(wide(instance.offset), turned(instance.rotation, sum(piece.origin, pivot))));
+  const Long3 pivot =
+      sum(turned(kUpright, {piece.size.x / 2, piece.size.z / 2, piece.size.y / 2}), {0, 0, piece.size.z});
+  b.translation =
+      turned(kUpright.inverse(), sum(wide(instance.offset), turned(instance.rotation, sum(piece.origin, pivot))));
   for (const int64_t t : b.translation)
     if (t < -kMaxTranslation || t > kMaxTranslation)
-      return fail(ErrorCode::out_of_bounds, "instance " + std::to_string(index) + (instance.name.empty() ? "" : " '" + instance.name + "'") + " lies " + std::to_string(t) +
-                                                " voxels from the origin; a .vox file takes at most " + std::to_string(kMaxTranslation));
+      return fail(ErrorCode::out_of_bounds,
+                  "instance " + std::to_string(index) + (instance.name.empty() ? "" : " '" + instance.name + "'") +
+                      " lies " + std::to_string(t) + " voxels from the origin; a .vox file takes at most " +
+                      std::to_string(kMaxTranslation));
   return b;
 }
 
@@ -195,8 +204,12 @@ std::string_view Writer::root_name() const {
   const auto count = scene_.metadata.find("vox.groups");
   if (count == scene_.metadata.end() || count->second != std::to_string(groups.size()) || groups.empty()) return {};
   const std::string_view first = *groups.begin();  // a prefix comes before what it begins
-  const auto below = [&](std::string_view g) { return g.substr(0, first.size()) == first && (g.size() == first.size() || g[first.size()] == '/'); };
-  return !first.empty() && first.front() != '#' && std::all_of(groups.begin(), groups.end(), below) ? first : std::string_view();
+  const auto below = [&](std::string_view g) {
+    return g.substr(0, first.size()) == first && (g.size() == first.size() || g[first.size()] == '/');
+  };
+  return !first.empty() && first.front() != '#' && std::all_of(groups.begin(), groups.end(), below)
+             ? first
+             : std::string_view();
 }
 
 // Groups from the paths. Instances keep their order, which decides overlaps: a group that other instances interrupt is
@@ -234,7 +247,8 @@ Result<void> Writer::plan_tree() {
       tree_[parent].children.push_back(tree_.size() - 1);
     }
     if (tree_.size() > kVoxMaxInstances)
-      return fail(ErrorCode::unsupported, "the scene would have more than " + std::to_string(kVoxMaxInstances) + " nodes, more than readers of .vox take");
+      return fail(ErrorCode::unsupported, "the scene would have more than " + std::to_string(kVoxMaxInstances) +
+                                              " nodes, more than readers of .vox take");
   }
   return {};
 }
@@ -242,8 +256,9 @@ Result<void> Writer::plan_tree() {
 Result<void> Writer::plan() {
   for (size_t i = 0; i < scene_.instances.size(); ++i)
     if (scene_.instances[i].volume >= scene_.volumes.size())
-      return fail(ErrorCode::invalid_argument, "instance " + std::to_string(i) + " shows volume " + std::to_string(scene_.instances[i].volume) + ", but the scene has only " +
-                                                   std::to_string(scene_.volumes.size()));
+      return fail(ErrorCode::invalid_argument, "instance " + std::to_string(i) + " shows volume " +
+                                                   std::to_string(scene_.instances[i].volume) +
+                                                   ", but the scene has only " + std::to_string(scene_.volumes.size()));
   for (uint32_t v = 0; v < scene_.volumes.size(); ++v) {
     first_piece_.push_back(uint32_t(pieces_.size()));
     for (Piece& piece : pieces_of(scene_, v)) pieces_.push_back(std::move(piece));
@@ -256,16 +271,20 @@ Result<void> Writer::plan() {
   for (const Piece& p : pieces_) bytes += 40 + 4 * p.voxels;
   // A node takes a hundred bytes and its name; with the rest of the file that is far below the gigabyte left free here.
   if (bytes > uint64_t(3) << 30)
-    return fail(ErrorCode::unsupported, "its voxels would take " + std::to_string(bytes) + " bytes; a .vox file holds 4 GiB, of which 3 are used for models");
+    return fail(ErrorCode::unsupported, "its voxels would take " + std::to_string(bytes) +
+                                            " bytes; a .vox file holds 4 GiB, of which 3 are used for models");
   return {};
 }
 
 // What an old animation is read as (vox/graph.cpp), and nothing else: it goes back without a scene graph, too.
 bool Writer::are_frames() const {
   const auto count = scene_.metadata.find("vox.frames");
-  if (count == scene_.metadata.end() || count->second != std::to_string(pieces_.size()) || pieces_.size() != scene_.volumes.size() || pieces_.size() < 2 || tree_.size() != 2) return false;
+  if (count == scene_.metadata.end() || count->second != std::to_string(pieces_.size()) ||
+      pieces_.size() != scene_.volumes.size() || pieces_.size() < 2 || tree_.size() != 2)
+    return false;
   const Branch& first = tree_[1];
-  return tree_[0].name.empty() && scene_.instances[0].group_path.empty() && first.model == 0 && first.layer < 0 && !first.hidden && first.rotation.identity() && first.translation == Long3{} && first.name.empty();
+  return tree_[0].name.empty() && scene_.instances[0].group_path.empty() && first.model == 0 && first.layer < 0 &&
+         !first.hidden && first.rotation.identity() && first.translation == Long3{} && first.name.empty();
 }
 
 void Writer::put_model(AtomicFile& out, const Piece& piece) {
@@ -277,7 +296,8 @@ void Writer::put_model(AtomicFile& out, const Piece& piece) {
   std::vector<uint8_t> voxels;
   for (const auto* entry : piece.bricks) {
     const auto& [at, brick] = *entry;
-    const Long3 corner{int64_t(at.x) * 8 - piece.origin[0], int64_t(at.y) * 8 - piece.origin[1], int64_t(at.z) * 8 - piece.origin[2]};
+    const Long3 corner{int64_t(at.x) * 8 - piece.origin[0], int64_t(at.y) * 8 - piece.origin[1],
+                       int64_t(at.z) * 8 - piece.origin[2]};
     voxels.clear();
     for (uint32_t w = 0; w < 8; ++w)
       for (uint64_t left = brick.mask[w]; left; left &= left - 1) {
@@ -291,7 +311,8 @@ void Writer::put_model(AtomicFile& out, const Piece& piece) {
 }
 
 uint32_t rotation_byte(const Rotation& r) {
-  return uint32_t(r.axis[0]) | uint32_t(r.axis[1]) << 2 | uint32_t(r.sign[0] < 0) << 4 | uint32_t(r.sign[1] < 0) << 5 | uint32_t(r.sign[2] < 0) << 6;
+  return uint32_t(r.axis[0]) | uint32_t(r.axis[1]) << 2 | uint32_t(r.sign[0] < 0) << 4 | uint32_t(r.sign[1] < 0) << 5 |
+         uint32_t(r.sign[2] < 0) << 6;
 }
 
 // Numbers count nodes in the order in which MagicaVoxel numbers them: a transform, what is below it, then the next
@@ -314,11 +335,13 @@ void Writer::put_tree(AtomicFile& out) {
     OwnedDict attributes, frame;
     // "#12" is the reader's name for a nameless group 12: such a group stays nameless where the number comes out the
     // same.
-    if (!branch.name.empty() && !(branch.model < 0 && branch.name == "#" + int_text(below))) attributes.emplace_back("_name", branch.name);
+    if (!branch.name.empty() && !(branch.model < 0 && branch.name == "#" + int_text(below)))
+      attributes.emplace_back("_name", branch.name);
     if (branch.hidden) attributes.emplace_back("_hidden", "1");
     if (!branch.rotation.identity()) frame.emplace_back("_r", int_text(rotation_byte(branch.rotation)));
     if (branch.translation != Long3{})
-      frame.emplace_back("_t", int_text(branch.translation[0]) + " " + int_text(branch.translation[1]) + " " + int_text(branch.translation[2]));
+      frame.emplace_back("_t", int_text(branch.translation[0]) + " " + int_text(branch.translation[1]) + " " +
+                                   int_text(branch.translation[2]));
     ChunkBytes().i32(id[b]).dict(attributes).i32(below).i32(-1).i32(branch.layer).u32(1).dict(frame).put(out, "nTRN");
     ChunkBytes node;
     node.i32(below).dict({});
@@ -364,7 +387,9 @@ Result<void> Writer::write(AtomicFile& out) {
   put_palette(out);
   for (const NumberedDict& d : vox::camera_dicts(scene_)) ChunkBytes().i32(d.id).dict(d.dict).put(out, "rCAM");
   const uint64_t bytes = out.size() - begin;
-  if (bytes > UINT32_MAX) return fail(ErrorCode::unsupported, "it would be " + std::to_string(bytes) + " bytes long; a .vox file holds at most 4 GiB");
+  if (bytes > UINT32_MAX)
+    return fail(ErrorCode::unsupported,
+                "it would be " + std::to_string(bytes) + " bytes long; a .vox file holds at most 4 GiB");
   out.patch_u32(16, uint32_t(bytes));
   return {};
 }

@@ -83,7 +83,8 @@ std::string number_text(T v) {
 }
 
 bool same_surface(const Material& a, const Material& b) {
-  return a.roughness == b.roughness && a.metalness == b.metalness && a.emission == b.emission && a.transparency == b.transparency && a.ior == b.ior;
+  return a.roughness == b.roughness && a.metalness == b.metalness && a.emission == b.emission &&
+         a.transparency == b.transparency && a.ior == b.ior;
 }
 
 // MagicaVoxel's kinds of material cannot say everything that ours can. The nearest kind is what other programs see;
@@ -92,7 +93,11 @@ OwnedDict make_material(const Material& m, const std::string& name) {
   constexpr Material kDefault;
   OwnedDict dict;
   const bool emits = m.emission > 0, metal = m.metalness > 0, clear = m.transparency > 0;
-  dict.emplace_back("_type", emits ? "_emit" : metal && clear ? "_blend" : metal ? "_metal" : clear ? "_glass" : "_diffuse");
+  dict.emplace_back("_type", emits            ? "_emit"
+                             : metal && clear ? "_blend"
+                             : metal          ? "_metal"
+                             : clear          ? "_glass"
+                                              : "_diffuse");
   if (emits) {
     // Radiance = _emit * (1 + _flux); powers of two keep the product exact.
     float power = 1;
@@ -103,18 +108,21 @@ OwnedDict make_material(const Material& m, const std::string& name) {
   if (metal) dict.emplace_back(emits ? "_quarry_metal" : "_metal", number_text(m.metalness));
   if (clear) dict.emplace_back(emits ? "_quarry_alpha" : "_alpha", number_text(m.transparency));
   const bool rough_said = !emits && (metal || clear);
-  if (rough_said || m.roughness != kDefault.roughness) dict.emplace_back(rough_said ? "_rough" : "_quarry_rough", number_text(m.roughness));
+  if (rough_said || m.roughness != kDefault.roughness)
+    dict.emplace_back(rough_said ? "_rough" : "_quarry_rough", number_text(m.roughness));
   if (m.ior != kDefault.ior) dict.emplace_back("_ri", number_text(m.ior));
   if (!name.empty()) dict.emplace_back("_quarry_name", name);
   return dict;
 }
 
 bool same_camera(const Camera& a, const Camera& b) {
-  return a.name == b.name && a.vertical_fov_degrees == b.vertical_fov_degrees && std::equal(a.position, a.position + 3, b.position) &&
-         std::equal(a.target, a.target + 3, b.target);
+  return a.name == b.name && a.vertical_fov_degrees == b.vertical_fov_degrees &&
+         std::equal(a.position, a.position + 3, b.position) && std::equal(a.target, a.target + 3, b.target);
 }
 
-std::string three(double x, double y, double z) { return number_text(float(x)) + " " + number_text(float(y)) + " " + number_text(float(z)); }
+std::string three(double x, double y, double z) {
+  return number_text(float(x)) + " " + number_text(float(y)) + " " + number_text(float(z));
+}
 
 NumberedDict make_camera_dict(const Camera& c, int32_t id) {
   // The reader's way back: focus is the target in the file's axes, angles turn the view from +y.
@@ -123,7 +131,9 @@ NumberedDict make_camera_dict(const Camera& c, int32_t id) {
   const double degrees = 180 / std::numbers::pi;
   const double pitch = std::atan2(-forward[2], std::hypot(forward[0], forward[1])) * degrees;
   const double yaw = std::atan2(-forward[0], forward[1]) * degrees;
-  NumberedDict out{id, {{"_mode", "pers"}, {"_focus", three(c.target[0], -c.target[2], c.target[1])}, {"_angle", three(pitch, yaw, 0)}}};
+  NumberedDict out{
+      id,
+      {{"_mode", "pers"}, {"_focus", three(c.target[0], -c.target[2], c.target[1])}, {"_angle", three(pitch, yaw, 0)}}};
   out.dict.emplace_back("_radius", number_text(float(radius)));
   out.dict.emplace_back("_fov", number_text(float(c.vertical_fov_degrees)));
   if (c.name != "camera " + std::to_string(id)) out.dict.emplace_back("_name", c.name);
@@ -143,8 +153,10 @@ std::vector<NumberedDict> layer_dicts(const Scene& scene) {
   for (size_t i = 0; i < out.size(); ++i) {
     const Layer& layer = scene.layers[i];
     const std::string_view name = value_of(view_of(out[i].dict), "_name");
-    if ((name.empty() ? "layer " + std::to_string(out[i].id) : std::string(name)) != layer.name) set_value(out[i].dict, "_name", layer.name);
-    if ((value_of(view_of(out[i].dict), "_hidden") == "1") != layer.hidden) set_value(out[i].dict, "_hidden", layer.hidden ? "1" : "0");
+    if ((name.empty() ? "layer " + std::to_string(out[i].id) : std::string(name)) != layer.name)
+      set_value(out[i].dict, "_name", layer.name);
+    if ((value_of(view_of(out[i].dict), "_hidden") == "1") != layer.hidden)
+      set_value(out[i].dict, "_hidden", layer.hidden ? "1" : "0");
   }
   return out;
 }
@@ -157,7 +169,8 @@ std::vector<NumberedDict> material_dicts(const Scene& scene) {
   const Palette read_back = make_palette(file, &ignored);
   std::array<bool, 256> holds{};
   for (size_t i = 1; i < 256; ++i)
-    holds[i] = same_surface(read_back.materials[i], scene.palette.materials[i]) && read_back.names[i] == scene.palette.names[i];
+    holds[i] = same_surface(read_back.materials[i], scene.palette.materials[i]) &&
+               read_back.names[i] == scene.palette.names[i];
   std::vector<NumberedDict> out;
   for (const NumberedDict& d : kept)  // ids outside the palette belong to no voxel and stay what they are
     if (d.id < 1 || d.id > 255 || holds[size_t(d.id)]) out.push_back(d);

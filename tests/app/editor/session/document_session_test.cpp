@@ -83,13 +83,15 @@ TEST_CASE("session: each edit of a world file is in the file when the call retur
     const fs::path copy = dir / "copy.quarry";
     fs::copy_file(file, copy, fs::copy_options::overwrite_existing);
     for (const char* suffix : {"-wal", "-journal", "-shm"})
-      if (fs::exists(file.string() + suffix)) fs::copy_file(file.string() + suffix, copy.string() + suffix, fs::copy_options::overwrite_existing);
+      if (fs::exists(file.string() + suffix))
+        fs::copy_file(file.string() + suffix, copy.string() + suffix, fs::copy_options::overwrite_existing);
     CHECK(facts_of(copy).pos_sum == facts_of(session).pos_sum);
     CHECK(facts_of(copy).col_sum == facts_of(session).col_sum);
   }
 }
 
-TEST_CASE("session: saving over a world whose editor was killed leaves nothing of that editor's log, and a damaged "
+TEST_CASE(
+    "session: saving over a world whose editor was killed leaves nothing of that editor's log, and a damaged "
     "log is not opened") {
   const fs::path dir = test::scratch_dir("session-over-crashed");
   const fs::path file = saved_world(dir), crashed = dir / "crashed.quarry", log = dir / "crashed.quarry-wal";
@@ -112,7 +114,8 @@ TEST_CASE("session: saving over a world whose editor was killed leaves nothing o
     CHECK((test::file_bytes(dir / "hurt.quarry-wal") == bytes));
     // As unsaved work it is not offered as an older state, but said.
     std::vector<std::pair<fs::path, Error>> damaged;
-    for (const RecoveryFile& offered : recoverable_files(dir, &damaged)) CHECK(offered.file.filename() != "hurt.quarry");
+    for (const RecoveryFile& offered : recoverable_files(dir, &damaged))
+      CHECK(offered.file.filename() != "hurt.quarry");
     REQUIRE(damaged.size() == 1);
     CHECK(damaged[0].first.filename() == "hurt.quarry");
   }
@@ -386,7 +389,9 @@ TEST_CASE("session: an undo in the middle of a stroke ends the step, not the str
   CHECK(session.steps()[0].records == 3);
 }
 
-TEST_CASE("session: a change of a material is a step with undo and redo, also after a restart, and what was only shown is none") {
+TEST_CASE(
+    "session: a change of a material is a step with undo and redo, also after a restart, and what was only shown is "
+    "none") {
   const fs::path dir = test::scratch_dir("session-palette-steps");
   const fs::path file = saved_world(dir);
   float first = 0;
@@ -434,7 +439,8 @@ TEST_CASE("session: a change of a material is a step with undo and redo, also af
   CHECK(kept->palette.materials[7].roughness == first);
 }
 
-TEST_CASE("session: a change that the full disk refuses leaves no step, and what could be redone stays; the same of "
+TEST_CASE(
+    "session: a change that the full disk refuses leaves no step, and what could be redone stays; the same of "
     "undo, redo and materials") {
   const fs::path dir = test::scratch_dir("session-full-disk");
   const fs::path file = saved_world(dir);
@@ -447,10 +453,11 @@ TEST_CASE("session: a change that the full disk refuses leaves no step, and what
   REQUIRE(session.undo());
   const auto state = [&] {
     std::string text;
-    for (const Session::Step& step : session.steps()) text += step.label + " " + std::to_string(step.voxels) + " " + std::to_string(step.records) + "; ";
+    for (const Session::Step& step : session.steps())
+      text += step.label + " " + std::to_string(step.voxels) + " " + std::to_string(step.records) + "; ";
     const SceneFacts facts = facts_of(session);
-    return text + std::to_string(session.step_position()) + " " + std::to_string(facts.pos_sum) + " " + std::to_string(facts.col_sum) + " " +
-           std::to_string(session.scene().palette.materials[7].roughness);
+    return text + std::to_string(session.step_position()) + " " + std::to_string(facts.pos_sum) + " " +
+           std::to_string(facts.col_sum) + " " + std::to_string(session.scene().palette.materials[7].roughness);
   };
   const std::string before = state();
   Palette palette = session.scene().palette;
@@ -499,7 +506,9 @@ TEST_CASE("session: a change that the full disk refuses leaves no step, and what
   CHECK(state() == last);
 }
 
-TEST_CASE("session: saving in any format settles the question, and work done after it is kept safe anew with its whole history") {
+TEST_CASE(
+    "session: saving in any format settles the question, and work done after it is kept safe anew with its whole "
+    "history") {
   for (const char* name : {"saved.vox", "saved.glb", "saved.binvox"}) {
     INFO(name);
     const fs::path dir = test::scratch_dir("session-settled"), recovery = dir / "recovery";

@@ -45,7 +45,8 @@ InputEvent scroll(double steps) {
 }
 
 bool same(const InputEvent& a, const InputEvent& b) {
-  return a.type == b.type && a.x == b.x && a.y == b.y && a.code == b.code && a.down == b.down && a.modifiers == b.modifiers && a.file == b.file;
+  return a.type == b.type && a.x == b.x && a.y == b.y && a.code == b.code && a.down == b.down &&
+         a.modifiers == b.modifiers && a.file == b.file;
 }
 
 // A small panel of its own, without a screen.
@@ -89,7 +90,8 @@ class Panel {
     scrolled = ImGui::GetScrollY();
     ImGui::EndChild();
     ImGui::End();
-    for (const int code : {GLFW_KEY_F1, GLFW_KEY_BACKSPACE}) pressed += ImGui::IsKeyPressed(code, false), released += ImGui::IsKeyReleased(code);
+    for (const int code : {GLFW_KEY_F1, GLFW_KEY_BACKSPACE})
+      pressed += ImGui::IsKeyPressed(code, false), released += ImGui::IsKeyReleased(code);
     ctrl = io.KeyCtrl;
     ImGui::EndFrame();
   }
@@ -117,7 +119,8 @@ std::deque<InputEvent> at(double x, double y, std::deque<InputEvent> more = {}) 
 
 TEST_CASE("editor input: a press, a way and a release that come at once draw the slider along") {
   Panel slow, quick;
-  const std::deque<InputEvent> drag{move(120, 30), button(true), move(100, 30), move(150, 31), move(180, 29), button(false)};
+  const std::deque<InputEvent> drag{move(120, 30), button(true),  move(100, 30),
+                                    move(150, 31), move(180, 29), button(false)};
   for (const InputEvent& event : drag) slow.frame({event});
   quick.all(drag);
   CHECK(slow.slider > 0.7f);
@@ -141,11 +144,14 @@ TEST_CASE("editor input: a key that is pressed and let go of at once is seen to 
 
 TEST_CASE("editor input: letters and keys keep their order") {
   Panel panel;
-  panel.all(at(60, 118, {button(true), button(false), text('a'), text('b'), key(GLFW_KEY_BACKSPACE, true), text('c'), key(GLFW_KEY_BACKSPACE, false), text('d')}));
+  panel.all(at(60, 118,
+               {button(true), button(false), text('a'), text('b'), key(GLFW_KEY_BACKSPACE, true), text('c'),
+                key(GLFW_KEY_BACKSPACE, false), text('d')}));
   CHECK(std::string(panel.words) == "acd");
 }
 
-TEST_CASE("editor input: a letter typed with a key is there when the key is let go of before the next frame, and "
+TEST_CASE(
+    "editor input: a letter typed with a key is there when the key is let go of before the next frame, and "
     "Ctrl is held as long as it is down") {
   Panel panel;
   panel.all({key(GLFW_KEY_LEFT_CONTROL, true)});
@@ -186,7 +192,8 @@ TEST_CASE("editor input: no event is lost or changes places, and a piece holds o
         REQUIRE(next < events.size());
         REQUIRE(same(event, events[next++]));
         CHECK(event.type == piece.front().type);
-        presses += event.type == Type::button || event.type == Type::key || event.type == Type::scroll || event.type == Type::drop || event.type == Type::close;
+        presses += event.type == Type::button || event.type == Type::key || event.type == Type::scroll ||
+                   event.type == Type::drop || event.type == Type::close;
       }
       CHECK(presses <= 1);
       // And moves and letters do not wait for each other.

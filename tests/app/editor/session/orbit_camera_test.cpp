@@ -59,13 +59,15 @@ TEST_CASE("camera: zooming towards a point keeps its place on the screen") {
 }
 
 TEST_CASE("camera: framing brings all corners of a box into view, whatever its shape and the window's") {
-  for (const Box3& box : {Box3{{0, 0, 0}, {0, 0, 0}}, Box3{{-500, 0, -3}, {500, 20, 3}}, Box3{{100, 100, 100}, {110, 900, 110}}})
+  for (const Box3& box :
+       {Box3{{0, 0, 0}, {0, 0, 0}}, Box3{{-500, 0, -3}, {500, 20, 3}}, Box3{{100, 100, 100}, {110, 900, 110}}})
     for (const double aspect : {0.4, 1.0, 2.5}) {
       OrbitCamera camera;
       camera.frame(box, aspect);
       const uint32_t height = 500, width = uint32_t(height * aspect);
       for (int corner = 0; corner < 8; ++corner) {
-        const glm::dvec3 point(corner & 1 ? box.max.x + 1.0 : box.min.x, corner & 2 ? box.max.y + 1.0 : box.min.y, corner & 4 ? box.max.z + 1.0 : box.min.z);
+        const glm::dvec3 point(corner & 1 ? box.max.x + 1.0 : box.min.x, corner & 2 ? box.max.y + 1.0 : box.min.y,
+                               corner & 4 ? box.max.z + 1.0 : box.min.z);
         const auto at = camera.project(point, width, height);
         REQUIRE(at);
         CHECK((at->x >= -1 && at->x <= width + 1 && at->y >= -1 && at->y <= height + 1));

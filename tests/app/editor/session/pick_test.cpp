@@ -39,7 +39,9 @@ double nearest_by_slabs(const std::vector<Int3>& voxels, const Ray& ray, Int3* f
   return best;
 }
 
-Ray ray_from(double x, double y, double z, double dx, double dy, double dz) { return {{x, y, z}, glm::normalize(glm::dvec3(dx, dy, dz))}; }
+Ray ray_from(double x, double y, double z, double dx, double dy, double dz) {
+  return {{x, y, z}, glm::normalize(glm::dvec3(dx, dy, dz))};
+}
 
 }  // namespace
 
@@ -74,8 +76,9 @@ TEST_CASE("pick: names the face that the ray enters through") {
     Ray ray;
     Int3 normal;
   } cases[] = {
-      {ray_from(-5, 0.5, 0.5, 1, 0, 0), {-1, 0, 0}}, {ray_from(5, 0.5, 0.5, -1, 0, 0), {1, 0, 0}},  {ray_from(0.5, 9, 0.5, 0, -1, 0), {0, 1, 0}},
-      {ray_from(0.5, -9, 0.5, 0, 1, 0), {0, -1, 0}}, {ray_from(0.5, 0.5, 9, 0, 0, -1), {0, 0, 1}}, {ray_from(0.5, 0.5, -9, 0, 0, 1), {0, 0, -1}},
+      {ray_from(-5, 0.5, 0.5, 1, 0, 0), {-1, 0, 0}}, {ray_from(5, 0.5, 0.5, -1, 0, 0), {1, 0, 0}},
+      {ray_from(0.5, 9, 0.5, 0, -1, 0), {0, 1, 0}},  {ray_from(0.5, -9, 0.5, 0, 1, 0), {0, -1, 0}},
+      {ray_from(0.5, 0.5, 9, 0, 0, -1), {0, 0, 1}},  {ray_from(0.5, 0.5, -9, 0, 0, 1), {0, 0, -1}},
   };
   for (const auto& one : cases) {
     const auto hit = pick_voxel(document.world(), one.ray);
@@ -85,7 +88,8 @@ TEST_CASE("pick: names the face that the ray enters through") {
   }
 }
 
-TEST_CASE("pick: an empty world answers with the ground where the ray meets y = 0, and with nothing above the horizon") {
+TEST_CASE(
+    "pick: an empty world answers with the ground where the ray meets y = 0, and with nothing above the horizon") {
   const Document document = document_of({});
   const auto hit = pick_or_ground(document.world(), ray_from(0.5, 10, 0.5, 1, -1, 0));
   REQUIRE(hit);

@@ -8,7 +8,8 @@ using namespace quarry;
 using namespace quarry::app;
 
 TEST_CASE("script: reads commands with their line, words and numbers, and skips comments") {
-  const auto commands = parse_script("# a tour\n\nsphere add 1 -2 3 4.5 9   # a ball\nundo\nscreenshot out.png\n", "tour");
+  const auto commands =
+      parse_script("# a tour\n\nsphere add 1 -2 3 4.5 9   # a ball\nundo\nscreenshot out.png\n", "tour");
   REQUIRE(commands);
   REQUIRE(commands->size() == 3);
   CHECK((*commands)[0].line == 3);
@@ -37,6 +38,8 @@ TEST_CASE("script: a mistake anywhere is found before anything is carried out, w
 }
 
 TEST_CASE("script: optional arguments may be left out") {
-  CHECK(parse_script("tool add sphere\ntool add cube 4\ncamera 30 20\ncamera 30 20 100\nsave\nsave x.quarry\n"
-      "drag 1 2 3 4\ndrag 1 2 3 4 right", "t"));
+  CHECK(
+      parse_script("tool add sphere\ntool add cube 4\ncamera 30 20\ncamera 30 20 100\nsave\nsave x.quarry\n"
+                   "drag 1 2 3 4\ndrag 1 2 3 4 right",
+                   "t"));
 }

@@ -22,10 +22,12 @@ TEST_CASE("tiling: every pixel is in exactly one tile, whatever the sizes, and n
       const double most = round % 3 == 0 ? 0 : double(random() % 60000);
       const auto tile = tiling.next(most);
       if (!tile) break;
-      REQUIRE((tile->width > 0 && tile->height > 0 && tile->x + tile->width <= width && tile->y + tile->height <= height));
+      REQUIRE(
+          (tile->width > 0 && tile->height > 0 && tile->x + tile->width <= width && tile->y + tile->height <= height));
       CHECK(double(tile->width) * tile->height <= std::max(most, kABlock));
       // Light paths are followed in blocks of 4 x 4 pixels.
-      CHECK((tile->x % 4 == 0 && tile->y % 4 == 0 && (tile->width % 4 == 0 || tile->x + tile->width == width) && (tile->height % 4 == 0 || tile->y + tile->height == height)));
+      CHECK((tile->x % 4 == 0 && tile->y % 4 == 0 && (tile->width % 4 == 0 || tile->x + tile->width == width) &&
+             (tile->height % 4 == 0 || tile->y + tile->height == height)));
       for (uint32_t y = tile->y; y < tile->y + tile->height; ++y)
         for (uint32_t x = tile->x; x < tile->x + tile->width; ++x) ++seen[size_t(y) * width + x];
     }
@@ -56,6 +58,6 @@ TEST_CASE("tiling: a cost that was guessed too low is believed at once, one too 
   CHECK(cost.pixels_in(20) < 2500);
   for (int i = 0; i < 20; ++i) cost.measured(1, 5000);
   CHECK(cost.pixels_in(20) == Approx(20 * 110000 / 71.0));  // the mean
-  cost.measured(-1, 5000);  // a device without a clock
+  cost.measured(-1, 5000);                                  // a device without a clock
   CHECK(cost.pixels_in(20) == Approx(20 * 110000 / 71.0));
 }

@@ -126,7 +126,8 @@ TEST_CASE("tools: box and line do nothing until the release, then one edit from 
 }
 
 TEST_CASE("tools: every mode and shape is found by its name") {
-  for (const Mode mode : {Mode::add, Mode::remove, Mode::paint, Mode::replace, Mode::fill}) CHECK(mode_from_name(mode_name(mode)) == mode);
+  for (const Mode mode : {Mode::add, Mode::remove, Mode::paint, Mode::replace, Mode::fill})
+    CHECK(mode_from_name(mode_name(mode)) == mode);
   for (const BrushShape shape : {BrushShape::sphere, BrushShape::cube, BrushShape::box, BrushShape::line})
     CHECK(brush_shape_from_name(brush_shape_name(shape)) == shape);
   CHECK_FALSE(mode_from_name("erase"));

@@ -12,8 +12,8 @@
 
 #include "tests/file_bytes.hpp"
 #include "tests/test_data.hpp"
-#include "voxel/io/quarry/store.hpp"
 #include "voxel/io/files/temporary_name.hpp"
+#include "voxel/io/quarry/store.hpp"
 
 using namespace quarry;
 using io::AtomicFile;
@@ -69,7 +69,9 @@ TEST_CASE("atomic file: bytes come in any order, over earlier ones and behind th
   CHECK(names_in(dir) == std::vector<std::string>{"a"});
 }
 
-TEST_CASE("atomic file: what cannot be written whole leaves what was there, nothing beside it, and says the system's reason") {
+TEST_CASE(
+    "atomic file: what cannot be written whole leaves what was there, nothing beside it, and says the system's "
+    "reason") {
   const fs::path dir = test::scratch_dir("whole_full");
   with_text(dir / "a", "old");
   for (const size_t bytes : {size_t(5000), size_t(3) << 20}) {
@@ -179,7 +181,8 @@ TEST_CASE("atomic file: a copy of a world that cannot be written whole leaves th
   const fs::path dir = test::scratch_dir("whole_copy");
   Scene scene;
   scene.volumes.resize(1);
-  for (int32_t i = 0; i < 3000; ++i) scene.volumes[0].bricks.set({i * 7 % 500, i % 90, i * 13 % 400}, uint8_t(1 + i % 200));
+  for (int32_t i = 0; i < 3000; ++i)
+    scene.volumes[0].bricks.set({i * 7 % 500, i % 90, i * 13 % 400}, uint8_t(1 + i % 200));
   scene.instances.resize(1);
   REQUIRE(io::Store::save(scene, dir / "from.quarry"));
   scene.volumes[0].bricks.set({0, 100, 0}, 5);
@@ -205,7 +208,8 @@ TEST_CASE("atomic file: temporary names are as long as the file system takes, en
   for (size_t cut = 0; cut < 3; ++cut)
     for (const char* kind : {"new", "regions", "set", "kept"}) {
       const fs::path file = dir / (std::string(cut, 'x') + name.substr(0, name.size() - (cut ? 3 : 0)));
-      const std::string a = io::temporary_name(file, kind).filename().string(), b = io::temporary_name(file, kind).filename().string();
+      const std::string a = io::temporary_name(file, kind).filename().string(),
+                        b = io::temporary_name(file, kind).filename().string();
       CHECK(a != b);
       CHECK(a.size() <= 255);
       CHECK(a.size() > 250);

@@ -13,8 +13,8 @@
 #include "tests/file_bytes.hpp"
 #include "tests/test_data.hpp"
 #include "tests/voxel/io/quarry/store_edits.hpp"
-#include "voxel/io/quarry/writer.hpp"
 #include "voxel/io/files/atomic_file.hpp"
+#include "voxel/io/quarry/writer.hpp"
 
 using namespace quarry;
 using test::names_in;
@@ -64,11 +64,20 @@ TEST_CASE("temporary names: what a killed writer leaves is removed by the next, 
 
 TEST_CASE("temporary names: only names of ours go, and another machine's only after a day") {
   const fs::path dir = test::scratch_dir("temporary_names");
-  const std::string ours = io::temporary_name(dir / "w.vox").filename().string(), tail = ours.substr(ours.rfind(".new-"));
+  const std::string ours = io::temporary_name(dir / "w.vox").filename().string(),
+                    tail = ours.substr(ours.rfind(".new-"));
   REQUIRE(tail.size() > 14);
   const std::string other = tail[5] == '0' ? "1" : "0";
   const std::string elsewhere = ".w.vox.new-" + other + tail.substr(6);
-  const std::vector<std::string> kept = {"w.vox", "w.vox" + tail, ".hidden", ".w.vox.new-12-3", ".w.vox.new-" + std::string(8, 'g') + "-1-2", ours + ".mine", ours + "-", tail, elsewhere,
+  const std::vector<std::string> kept = {"w.vox",
+                                         "w.vox" + tail,
+                                         ".hidden",
+                                         ".w.vox.new-12-3",
+                                         ".w.vox.new-" + std::string(8, 'g') + "-1-2",
+                                         ours + ".mine",
+                                         ours + "-",
+                                         tail,
+                                         elsewhere,
                                          io::temporary_name(dir / "w.vox", "regions").filename().string()};
   for (const std::string& name : kept) test::write_bytes(dir / name, {1});
   test::write_bytes(dir / ours, {1});

@@ -4,8 +4,8 @@
 #include "voxel/io/grids/binvox.hpp"
 
 #include "tests/test_data.hpp"
-#include "tests/voxel/io/grids/binvox_seeds.hpp"
 #include "tests/voxel/foreign_file.hpp"
+#include "tests/voxel/io/grids/binvox_seeds.hpp"
 #include "voxel/io/formats.hpp"
 
 using namespace quarry;
@@ -27,7 +27,8 @@ std::string message_of(const Bytes& bytes) {
 TEST_CASE("binvox: real files have the known counts, each voxel where the runs say") {
   const fs::path data = test::data_dir();
   if (data.empty()) return test::skip("no .binvox files");
-  for (const auto& [name, voxels] : {std::pair<const char*, uint64_t>{"8a85.binvox", 14382}, {"chair_model.binvox", 1932}}) {
+  for (const auto& [name, voxels] :
+       {std::pair<const char*, uint64_t>{"8a85.binvox", 14382}, {"chair_model.binvox", 1932}}) {
     INFO(name);
     const Bytes bytes = test::file_bytes(data / "other" / name);
     const auto scene = io::read_scene(data / "other" / name);
@@ -41,7 +42,8 @@ TEST_CASE("binvox: real files have the known counts, each voxel where the runs s
     int32_t n = 0;
     bool same = true;
     for (; at + 1 < bytes.size(); at += 2)
-      for (int i = 0; i < bytes[at + 1]; ++i, ++n) same = same && scene->volumes[0].bricks.get({n / 1024, n % 32, n / 32 % 32}) == bytes[at];
+      for (int i = 0; i < bytes[at + 1]; ++i, ++n)
+        same = same && scene->volumes[0].bricks.get({n / 1024, n % 32, n / 32 % 32}) == bytes[at];
     CHECK(n == 32768);
     CHECK(same);
   }
@@ -49,7 +51,8 @@ TEST_CASE("binvox: real files have the known counts, each voxel where the runs s
 
 TEST_CASE("binvox: y runs fastest, then z, then x; a value is a material") {
   // dim: x = 2, z = 3, y = 4. Voxel number 13 is x 1, z 0, y 1; number 23 the last.
-  const auto scene = parse_binvox(binvox_file("#binvox 1\ndim 2 3 4\ntranslate -1 0.5 2\nscale 3.5\ndata\n", {0, 13, 9, 1, 0, 9, 255, 1}));
+  const auto scene = parse_binvox(
+      binvox_file("#binvox 1\ndim 2 3 4\ntranslate -1 0.5 2\nscale 3.5\ndata\n", {0, 13, 9, 1, 0, 9, 255, 1}));
   REQUIRE(scene);
   const BrickMap& bricks = scene->volumes[0].bricks;
   CHECK(bricks.voxel_count() == 2);
@@ -62,7 +65,8 @@ TEST_CASE("binvox: y runs fastest, then z, then x; a value is a material") {
 }
 
 TEST_CASE("binvox: every error names the byte and what was expected there") {
-  const auto says = [](const std::string& header, const Bytes& runs, const std::string& begin, const std::string& part) {
+  const auto says = [](const std::string& header, const Bytes& runs, const std::string& begin,
+                       const std::string& part) {
     const std::string message = message_of(binvox_file(header, runs));
     CHECK_THAT(message, Catch::StartsWith(begin));
     CHECK_THAT(message, Catch::Contains(part));
@@ -104,11 +108,13 @@ TEST_CASE("binvox: a world's longest edge is placed so that it fits") {
 
 TEST_CASE("binvox: cut after any byte, a file is an error that says so") {
   for (const auto& [name, bytes] : test::binvox_seeds()) test::check_cuts(bytes, parse);
-  if (const fs::path data = test::data_dir(); !data.empty()) test::check_cuts(test::file_bytes(data / "other/8a85.binvox"), parse, "byte ", 1000);
+  if (const fs::path data = test::data_dir(); !data.empty())
+    test::check_cuts(test::file_bytes(data / "other/8a85.binvox"), parse, "byte ", 1000);
 }
 
 TEST_CASE("binvox: thousands of seeded mutations end in a whole scene or a clean error") {
   std::vector<Bytes> seeds = test::contents(test::binvox_seeds());
-  if (const fs::path data = test::data_dir(); !data.empty()) seeds.push_back(test::file_bytes(data / "other/chair_model.binvox"));
+  if (const fs::path data = test::data_dir(); !data.empty())
+    seeds.push_back(test::file_bytes(data / "other/chair_model.binvox"));
   test::check_mutations(seeds, parse, 4000);
 }

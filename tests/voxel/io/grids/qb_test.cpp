@@ -26,7 +26,9 @@ std::array<int, 4> colour_at(const Scene& scene, size_t volume, Int3 cell) {
   return {material.r, material.g, material.b, material.a};
 }
 
-void says(const Bytes& bytes, const std::string& begin, const std::string& part) { test::check_refused(parse(bytes, nullptr), begin, part); }
+void says(const Bytes& bytes, const std::string& begin, const std::string& part) {
+  test::check_refused(parse(bytes, nullptr), begin, part);
+}
 }  // namespace
 
 TEST_CASE("qb: the real file has the known matrices and voxels, each with its colour and place") {
@@ -53,7 +55,8 @@ TEST_CASE("qb: the real file has the known matrices and voxels, each with its co
   std::map<std::array<int32_t, 3>, uint32_t> cells;
   for (int m = 0; m < 17; ++m) {
     at += 1 + b[at];
-    const int32_t sx = int32_t(word()), sy = int32_t(word()), sz = int32_t(word()), px = int32_t(word()), py = int32_t(word()), pz = int32_t(word());
+    const int32_t sx = int32_t(word()), sy = int32_t(word()), sz = int32_t(word()), px = int32_t(word()),
+                  py = int32_t(word()), pz = int32_t(word());
     for (int32_t z = 0; z < sz; ++z)
       for (int32_t n = 0;;) {
         REQUIRE(at + 4 <= b.size());
@@ -74,7 +77,8 @@ TEST_CASE("qb: the real file has the known matrices and voxels, each with its co
   size_t wrong = 0;
   for (const auto& [c, colour] : cells) {
     const Material& m = scene->palette.materials[flat->get({c[0], c[1], c[2]})];
-    wrong += (uint32_t(m.r) | uint32_t(m.g) << 8 | uint32_t(m.b) << 16) != colour || m.a != 255 || m.roughness != Material{}.roughness;
+    wrong += (uint32_t(m.r) | uint32_t(m.g) << 8 | uint32_t(m.b) << 16) != colour || m.a != 255 ||
+             m.roughness != Material{}.roughness;
   }
   CHECK(wrong == 0);
 }
@@ -108,9 +112,16 @@ TEST_CASE("qb: x runs fastest, then y, then z; a left-handed file's z is mirrore
 }
 
 TEST_CASE("qb: runs give what the same voxels give one by one, and a later matrix wins an overlap") {
-  const auto plain = parse_qb(QbBuilder(0, 1, 0, 0, 2).matrix("a", {3, 2, 2}, {0, 0, 0}, {0xff000005, 0xff000005, 0xff000005, 0xff000005, 0, 0xff000007, 0, 0, 0, 0, 0, 0})
-                                  .matrix("b", {1, 1, 1}, {0, 0, 0}, {0xff000009}).bytes());
-  const auto runs = parse_qb(QbBuilder(0, 1, 1, 0, 2).matrix("a", {3, 2, 2}, {0, 0, 0}, {2, 4, 0xff000005, 0, 0xff000007, 6, 2, 6, 0, 6}).matrix("b", {1, 1, 1}, {0, 0, 0}, {0xff000009, 6}).bytes());
+  const auto plain =
+      parse_qb(QbBuilder(0, 1, 0, 0, 2)
+                   .matrix("a", {3, 2, 2}, {0, 0, 0},
+                           {0xff000005, 0xff000005, 0xff000005, 0xff000005, 0, 0xff000007, 0, 0, 0, 0, 0, 0})
+                   .matrix("b", {1, 1, 1}, {0, 0, 0}, {0xff000009})
+                   .bytes());
+  const auto runs = parse_qb(QbBuilder(0, 1, 1, 0, 2)
+                                 .matrix("a", {3, 2, 2}, {0, 0, 0}, {2, 4, 0xff000005, 0, 0xff000007, 6, 2, 6, 0, 6})
+                                 .matrix("b", {1, 1, 1}, {0, 0, 0}, {0xff000009, 6})
+                                 .bytes());
   REQUIRE(plain);
   REQUIRE(runs);
   for (size_t v = 0; v < 2; ++v) CHECK(plain->volumes[v].bricks == runs->volumes[v].bricks);
@@ -123,7 +134,8 @@ TEST_CASE("qb: runs give what the same voxels give one by one, and a later matri
 
 TEST_CASE("qb: more than 255 colours become the nearest 255, with a warning that says how near") {
   std::vector<uint32_t> words;
-  for (uint32_t i = 0; i < 4096; ++i) words.push_back(0xff000000 | (i & 15) * 17 | (i >> 4 & 15) * 17 << 8 | (i >> 8) * 17 << 16);
+  for (uint32_t i = 0; i < 4096; ++i)
+    words.push_back(0xff000000 | (i & 15) * 17 | (i >> 4 & 15) * 17 << 8 | (i >> 8) * 17 << 16);
   std::vector<std::string> warnings;
   const auto scene = parse_qb(QbBuilder().matrix("m", {64, 64, 1}, {0, 0, 0}, words).bytes(), &warnings);
   REQUIRE(scene);
@@ -132,7 +144,9 @@ TEST_CASE("qb: more than 255 colours become the nearest 255, with a warning that
   CHECK_THAT(warnings[0], Catch::StartsWith("4096 colours became 255 materials"));
   for (uint32_t i = 0; i < 4096; i += 97) {
     const auto c = colour_at(*scene, 0, {int32_t(i % 64), int32_t(i / 64), 0});
-    CHECK(std::abs(c[0] - int(i & 15) * 17) + std::abs(c[1] - int(i >> 4 & 15) * 17) + std::abs(c[2] - int(i >> 8) * 17) < 120);
+    CHECK(std::abs(c[0] - int(i & 15) * 17) + std::abs(c[1] - int(i >> 4 & 15) * 17) +
+              std::abs(c[2] - int(i >> 8) * 17) <
+          120);
   }
 }
 
@@ -156,8 +170,10 @@ TEST_CASE("qb: every error names the byte and what was expected there") {
   says(QbBuilder().matrix("m", {1, 1, 16385}, {0, 0, 0}, {1}).bytes(), "byte 26: ", "16384");
   says(QbBuilder().matrix("m", {1, 1, 1}, {0, 1 << 25, 0}, {1}).bytes(), "byte 38: ", "position");
   says(QbBuilder().matrix("m", {100, 100, 100}, {0, 0, 0}, {1}).bytes(), "byte 26: ", "4000000 bytes");
-  says(QbBuilder(0, 1, 1).matrix("m", {2, 2, 1}, {0, 0, 0}, {2, 5, 0xff000001, 6}).bytes(), "byte 50: ", "longer than the 4");
-  says(QbBuilder(0, 1, 1).matrix("m", {2, 2, 1}, {0, 0, 0}, {2, 3, 0xff000001, 6}).bytes(), "byte 62: ", "after 3 voxels");
+  says(QbBuilder(0, 1, 1).matrix("m", {2, 2, 1}, {0, 0, 0}, {2, 5, 0xff000001, 6}).bytes(),
+       "byte 50: ", "longer than the 4");
+  says(QbBuilder(0, 1, 1).matrix("m", {2, 2, 1}, {0, 0, 0}, {2, 3, 0xff000001, 6}).bytes(),
+       "byte 62: ", "after 3 voxels");
   std::vector<std::string> warnings;
   CHECK(parse_qb(QbBuilder().matrix("m", {1, 1, 1}, {0, 0, 0}, {0xff000001, 7}).bytes(), &warnings));
   CHECK(warnings.size() == 1);
@@ -166,8 +182,18 @@ TEST_CASE("qb: every error names the byte and what was expected there") {
 // 6 of 34 real files say 3.1.2.0 and were refused up to version 0.1.1, as everything but 1.1 was.
 TEST_CASE("qb: a file of any version is read, and a version that no program is known to write is said") {
   const Bytes good = QbBuilder().matrix("m", {1, 1, 2}, {0, 0, 0}, {0xff0000ff, 0xff00ff00}).bytes();
-  for (const auto& [version, known] : {std::pair<std::array<uint8_t, 4>, bool>{{1, 1, 0, 0}, true}, {{3, 1, 2, 0}, true}, {{1, 1, 1, 0}, true}, {{1, 1, 0, 1}, true}, {{1, 0, 0, 0}, false},
-                                       {{1, 2, 0, 0}, false}, {{1, 3, 0, 0}, false}, {{2, 0, 0, 0}, false}, {{0, 0, 1, 1}, false}, {{0, 1, 1, 0}, false}, {{0, 0, 0, 0}, false}, {{255, 255, 255, 255}, false}}) {
+  for (const auto& [version, known] : {std::pair<std::array<uint8_t, 4>, bool>{{1, 1, 0, 0}, true},
+                                       {{3, 1, 2, 0}, true},
+                                       {{1, 1, 1, 0}, true},
+                                       {{1, 1, 0, 1}, true},
+                                       {{1, 0, 0, 0}, false},
+                                       {{1, 2, 0, 0}, false},
+                                       {{1, 3, 0, 0}, false},
+                                       {{2, 0, 0, 0}, false},
+                                       {{0, 0, 1, 1}, false},
+                                       {{0, 1, 1, 0}, false},
+                                       {{0, 0, 0, 0}, false},
+                                       {{255, 255, 255, 255}, false}}) {
     Bytes b = good;
     std::copy(version.begin(), version.end(), b.begin());
     std::vector<std::string> warnings;
@@ -175,18 +201,23 @@ TEST_CASE("qb: a file of any version is read, and a version that no program is k
     REQUIRE(scene);
     CHECK(test::voxels_of(*scene) == 2);
     REQUIRE(warnings.size() == (known ? 0 : 1));
-    if (!known) CHECK_THAT(warnings[0], Catch::StartsWith("byte 0: version " + std::to_string(version[0]) + "." + std::to_string(version[1]) + ".") && Catch::Contains("read as 1.1.0.0"));
+    if (!known)
+      CHECK_THAT(warnings[0], Catch::StartsWith("byte 0: version " + std::to_string(version[0]) + "." +
+                                                std::to_string(version[1]) + ".") &&
+                                  Catch::Contains("read as 1.1.0.0"));
     CHECK(io::looks_like_qb(b) == known);  // of others the name says that they are
   }
 }
 
 TEST_CASE("qb: cut after any byte, a file is an error that says so") {
   for (const auto& [name, bytes] : test::qb_seeds()) test::check_cuts(bytes, parse);
-  if (const fs::path data = test::data_dir(); !data.empty()) test::check_cuts(test::file_bytes(data / "other/chr_knight.qb"), parse, "byte ", 1000);
+  if (const fs::path data = test::data_dir(); !data.empty())
+    test::check_cuts(test::file_bytes(data / "other/chr_knight.qb"), parse, "byte ", 1000);
 }
 
 TEST_CASE("qb: thousands of seeded mutations end in a whole scene or a clean error") {
   std::vector<Bytes> seeds = test::contents(test::qb_seeds());
-  if (const fs::path data = test::data_dir(); !data.empty()) seeds.push_back(test::file_bytes(data / "other/chr_knight.qb"));
+  if (const fs::path data = test::data_dir(); !data.empty())
+    seeds.push_back(test::file_bytes(data / "other/chr_knight.qb"));
   test::check_mutations(seeds, parse, 3000);
 }

@@ -15,7 +15,8 @@ namespace quarry::test {
 // Nodes are written in the order of the calls; the caller keeps count of children.
 class QbclBuilder {
  public:
-  using Columns = std::vector<std::vector<uint32_t>>;  // for each x, then z: words as they stand (r lowest, the mask highest)
+  using Columns =
+      std::vector<std::vector<uint32_t>>;  // for each x, then z: words as they stand (r lowest, the mask highest)
 
   explicit QbclBuilder(uint32_t version = 2, uint32_t width = 1, uint32_t height = 1) {
     bytes_ = {'Q', 'B', 'C', 'L'};
@@ -29,11 +30,13 @@ class QbclBuilder {
     bytes_.insert(bytes_.end(), 36, 0);
     return put(children);
   }
-  QbclBuilder& matrix(const std::string& name, std::array<uint32_t, 3> size, std::array<int32_t, 3> position, const Columns& columns, bool visible = true) {
+  QbclBuilder& matrix(const std::string& name, std::array<uint32_t, 3> size, std::array<int32_t, 3> position,
+                      const Columns& columns, bool visible = true) {
     node(0, name, visible);
     return voxels(size, position, columns);
   }
-  QbclBuilder& compound(const std::string& name, std::array<uint32_t, 3> size, std::array<int32_t, 3> position, const Columns& columns, uint32_t children) {
+  QbclBuilder& compound(const std::string& name, std::array<uint32_t, 3> size, std::array<int32_t, 3> position,
+                        const Columns& columns, uint32_t children) {
     node(2, name, true);
     return voxels(size, position, columns).put(children);
   }
@@ -76,9 +79,22 @@ class QbclBuilder {
 
 inline std::vector<std::pair<std::string, std::vector<uint8_t>>> qbcl_seeds() {
   return {
-      {"plain.qbcl", QbclBuilder().model("m", 1).matrix("dot", {1, 3, 2}, {-1, 2, -3}, {{0xff0000ff, 0, 0xff00ff00}, {0xff123456}}).bytes()},
-      {"runs.qbcl", QbclBuilder(2, 0, 0).model("", 2).matrix("runs", {1, 9, 1}, {0, 0, 0}, {{0x02000005, 0xff302010, 0x02000003, 0, 0xff010203}}, false).matrix("", {1, 1, 1}, {5, 5, 5}, {{}}).bytes()},
-      {"tree.qbcl", QbclBuilder().model("root", 2).model("empty", 0, false).compound("c", {2, 1, 1}, {10, 0, 0}, {{0xff000001}, {0xff000002}}, 1).matrix("child", {1, 1, 1}, {1, 0, 0}, {{0xff000002}}).bytes()},
+      {"plain.qbcl", QbclBuilder()
+                         .model("m", 1)
+                         .matrix("dot", {1, 3, 2}, {-1, 2, -3}, {{0xff0000ff, 0, 0xff00ff00}, {0xff123456}})
+                         .bytes()},
+      {"runs.qbcl",
+       QbclBuilder(2, 0, 0)
+           .model("", 2)
+           .matrix("runs", {1, 9, 1}, {0, 0, 0}, {{0x02000005, 0xff302010, 0x02000003, 0, 0xff010203}}, false)
+           .matrix("", {1, 1, 1}, {5, 5, 5}, {{}})
+           .bytes()},
+      {"tree.qbcl", QbclBuilder()
+                        .model("root", 2)
+                        .model("empty", 0, false)
+                        .compound("c", {2, 1, 1}, {10, 0, 0}, {{0xff000001}, {0xff000002}}, 1)
+                        .matrix("child", {1, 1, 1}, {1, 0, 0}, {{0xff000002}})
+                        .bytes()},
   };
 }
 

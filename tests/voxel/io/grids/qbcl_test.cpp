@@ -4,9 +4,9 @@
 #include "tests/test_data.hpp"
 #include "tests/voxel/foreign_file.hpp"
 #include "tests/voxel/io/grids/qbcl_seeds.hpp"
-#include "voxel/worlds/flatten.hpp"
-#include "voxel/io/grids/qb.hpp"
 #include "voxel/io/formats.hpp"
+#include "voxel/io/grids/qb.hpp"
+#include "voxel/worlds/flatten.hpp"
 
 using namespace quarry;
 using test::Bytes;
@@ -15,7 +15,9 @@ namespace fs = std::filesystem;
 
 namespace {
 constexpr uint64_t kMemory = uint64_t(64) << 20;
-Result<Scene> parse(const Bytes& bytes, std::vector<std::string>* warnings) { return io::parse_qbcl(bytes, kMemory, warnings); }
+Result<Scene> parse(const Bytes& bytes, std::vector<std::string>* warnings) {
+  return io::parse_qbcl(bytes, kMemory, warnings);
+}
 
 int red_at(const Scene& scene, Int3 cell) {
   const auto flat = flatten(scene, true);
@@ -24,13 +26,17 @@ int red_at(const Scene& scene, Int3 cell) {
   return m ? scene.palette.materials[m].r : -1;
 }
 
-void says(const Bytes& bytes, const std::string& begin, const std::string& part) { test::check_refused(parse(bytes, nullptr), begin, part); }
+void says(const Bytes& bytes, const std::string& begin, const std::string& part) {
+  test::check_refused(parse(bytes, nullptr), begin, part);
+}
 }  // namespace
 
-TEST_CASE("qbcl: the real project has the known models and voxels, and its figure is that of the .qb file, voxel by voxel") {
+TEST_CASE(
+    "qbcl: the real project has the known models and voxels, and its figure is that of the .qb file, voxel by voxel") {
   const fs::path data = test::data_dir();
   if (data.empty()) return test::skip("no .qbcl file");
-  const auto scene = io::read_scene(data / "other/chr_knight.qbcl"), knight = io::read_scene(data / "other/chr_knight.qb");
+  const auto scene = io::read_scene(data / "other/chr_knight.qbcl"),
+             knight = io::read_scene(data / "other/chr_knight.qb");
   REQUIRE(scene);
   REQUIRE(knight);
   CHECK(scene->metadata.at("source_format") == "qbcl");
@@ -47,16 +53,20 @@ TEST_CASE("qbcl: the real project has the known models and voxels, and its figur
       const Int3 size = scene->volumes[s].size;
       for (int32_t z = 0; z < size.z; ++z)
         for (int32_t y = 0; y < size.y; ++y)
-          for (int32_t x = 0; x < size.x; ++x) different += (scene->volumes[s].bricks.get({x, y, z}) != 0) != (knight->volumes[k].bricks.get({x, y, z}) != 0);
+          for (int32_t x = 0; x < size.x; ++x)
+            different +=
+                (scene->volumes[s].bricks.get({x, y, z}) != 0) != (knight->volumes[k].bricks.get({x, y, z}) != 0);
       CHECK(different == 0);
     }
   CHECK(compared == 17);
   // The second figure is a compound: its own matrix is its children merged.
-  const auto whole = std::find_if(scene->volumes.begin(), scene->volumes.end(), [](const Volume& v) { return v.name == "Compound"; });
+  const auto whole =
+      std::find_if(scene->volumes.begin(), scene->volumes.end(), [](const Volume& v) { return v.name == "Compound"; });
   REQUIRE(whole != scene->volumes.end());
   Scene parts = *scene, compound = *scene;
   for (size_t i = 0; i < scene->instances.size(); ++i) {
-    const bool child = scene->instances[i].group_path == "Model/Compound", itself = scene->instances[i].volume == size_t(whole - scene->volumes.begin());
+    const bool child = scene->instances[i].group_path == "Model/Compound",
+               itself = scene->instances[i].volume == size_t(whole - scene->volumes.begin());
     parts.instances[i].hidden = !child;
     compound.instances[i].hidden = !itself;
   }
@@ -68,7 +78,8 @@ TEST_CASE("qbcl: the real project has the known models and voxels, and its figur
 }
 
 TEST_CASE("qbcl: columns run along y for each x, then z; z is mirrored; runs are what single voxels are") {
-  const QbclBuilder::Columns columns{{0xff000001, 0, 0xff000002}, {0x02000003, 0xff000003}, {}, {0x02000002, 0, 0xff000004}};
+  const QbclBuilder::Columns columns{
+      {0xff000001, 0, 0xff000002}, {0x02000003, 0xff000003}, {}, {0x02000002, 0, 0xff000004}};
   const auto scene = parse(QbclBuilder().matrix("m", {2, 3, 2}, {10, 20, 30}, columns).bytes(), nullptr);
   REQUIRE(scene);
   CHECK(test::voxels_of(*scene) == 6);
@@ -79,8 +90,14 @@ TEST_CASE("qbcl: columns run along y for each x, then z; z is mirrored; runs are
 }
 
 TEST_CASE("qbcl: groups become paths, hidden nodes hide what is in them, a compound moves its children") {
-  const auto scene = parse(QbclBuilder().model("root", 2).model("off", 1, false).matrix("unseen", {1, 1, 1}, {0, 0, 0}, {{0xff000009}})
-                               .compound("c", {1, 1, 1}, {10, 0, 0}, {{0xff000001}}, 1).matrix("child", {1, 1, 1}, {1, 2, 3}, {{0xff000002}}).bytes(), nullptr);
+  const auto scene = parse(QbclBuilder()
+                               .model("root", 2)
+                               .model("off", 1, false)
+                               .matrix("unseen", {1, 1, 1}, {0, 0, 0}, {{0xff000009}})
+                               .compound("c", {1, 1, 1}, {10, 0, 0}, {{0xff000001}}, 1)
+                               .matrix("child", {1, 1, 1}, {1, 2, 3}, {{0xff000002}})
+                               .bytes(),
+                           nullptr);
   REQUIRE(scene);
   REQUIRE(scene->instances.size() == 3);
   CHECK(scene->instances[0].hidden);
@@ -101,9 +118,12 @@ TEST_CASE("qbcl: every error names the byte and what was expected there") {
   says(QbclBuilder().model("m", 1000).bytes(), "byte 135: ", "1000 children");
   says(QbclBuilder().matrix("m", {1, 16385, 1}, {0, 0, 0}, {{}}).bytes(), "byte 99: ", "16384");
   says(QbclBuilder().matrix("m", {1, 1, 1}, {0, 1 << 25, 0}, {{}}).bytes(), "byte 111: ", "position");
-  says(QbclBuilder().matrix("m", {1, 2, 1}, {0, 0, 0}, {{0x02000003, 0xff000001}}).bytes(), "the voxels of matrix 'm', byte 2: ", "3 voxels");
-  says(QbclBuilder().matrix("m", {1, 2, 1}, {0, 0, 0}, {{0x02000001}}).bytes(), "the voxels of matrix 'm', byte 2: ", "without a voxel");
-  says(QbclBuilder().matrix("m", {1, 1, 2}, {0, 0, 0}, {{}}).bytes(), "the voxels of matrix 'm', byte 2: ", "length of a column");
+  says(QbclBuilder().matrix("m", {1, 2, 1}, {0, 0, 0}, {{0x02000003, 0xff000001}}).bytes(),
+       "the voxels of matrix 'm', byte 2: ", "3 voxels");
+  says(QbclBuilder().matrix("m", {1, 2, 1}, {0, 0, 0}, {{0x02000001}}).bytes(),
+       "the voxels of matrix 'm', byte 2: ", "without a voxel");
+  says(QbclBuilder().matrix("m", {1, 1, 2}, {0, 0, 0}, {{}}).bytes(),
+       "the voxels of matrix 'm', byte 2: ", "length of a column");
 }
 
 TEST_CASE("qbcl: nodes nested without end and matrices that claim the world are refused, not believed") {
@@ -118,7 +138,8 @@ TEST_CASE("qbcl: nodes nested without end and matrices that claim the world are 
 
 TEST_CASE("qbcl: cut after any byte, a project is an error that says so") {
   for (const auto& [name, bytes] : test::qbcl_seeds()) test::check_cuts(bytes, parse);
-  if (const fs::path data = test::data_dir(); !data.empty()) test::check_cuts(test::file_bytes(data / "other/chr_knight.qbcl"), parse, "byte ", 500);
+  if (const fs::path data = test::data_dir(); !data.empty())
+    test::check_cuts(test::file_bytes(data / "other/chr_knight.qbcl"), parse, "byte ", 500);
 }
 
 TEST_CASE("qbcl: thousands of seeded mutations end in a whole scene or a clean error") {

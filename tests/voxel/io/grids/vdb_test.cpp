@@ -8,8 +8,8 @@
 
 #include "tests/test_data.hpp"
 #include "tests/voxel/foreign_file.hpp"
-#include "voxel/generate/scenes.hpp"
 #include "voxel/foreign/pipe/voxel_stream.hpp"
+#include "voxel/generate/scenes.hpp"
 #include "voxel/io/formats.hpp"
 
 using namespace quarry;
@@ -114,7 +114,8 @@ TEST_CASE("vdb: a stream between the processes gives what was sent; cut or chang
 TEST_CASE("vdb: a build without OpenVDB says so, and what to install") {
   const auto formats = io::formats();
   for (const char* name : {"vdb", "nvdb"}) {
-    const auto row = std::find_if(formats.begin(), formats.end(), [&](const io::Format& f) { return std::string(f.name) == name; });
+    const auto row =
+        std::find_if(formats.begin(), formats.end(), [&](const io::Format& f) { return std::string(f.name) == name; });
     REQUIRE(row != formats.end());
     CHECK((row->absent == nullptr) == (io::kVdbAbsent == nullptr));
   }
@@ -125,11 +126,14 @@ TEST_CASE("vdb: a build without OpenVDB says so, and what to install") {
   CHECK_THAT(io::write_vdb(colored_scene(), file, {}).error().message, Catch::Contains("libopenvdb-dev"));
 }
 
-TEST_CASE("vdb: the real files have the grids, active voxels and voxel sizes that are known, and a sphere is a sphere") {
+TEST_CASE(
+    "vdb: the real files have the grids, active voxels and voxel sizes that are known, and a sphere is a sphere") {
   const fs::path data = test::data_dir();
   if (data.empty()) return test::skip("no .vdb files");
   if (io::kVdbAbsent) return test::skip(io::kVdbAbsent);
-  const auto fog = io::read_scene(data / "vdb/bunny_fog128.vdb"), half = io::read_scene(data / "vdb/bunny_ls64_half_zip.vdb"), two = io::read_scene(data / "vdb/two_grids.vdb");
+  const auto fog = io::read_scene(data / "vdb/bunny_fog128.vdb"),
+             half = io::read_scene(data / "vdb/bunny_ls64_half_zip.vdb"),
+             two = io::read_scene(data / "vdb/two_grids.vdb");
   INFO(message_of(fog) << message_of(half) << message_of(two));
   REQUIRE(fog);
   REQUIRE(half);
@@ -139,8 +143,9 @@ TEST_CASE("vdb: the real files have the grids, active voxels and voxel sizes tha
   CHECK(fog->volumes[0].bricks.bounds() == Box3{{-69, 27, -48}, {44, 146, 44}});
   CHECK_THAT(half->metadata.at("vdb.grids"), Catch::Contains("level set") && Catch::Contains("47636 active voxels"));
   CHECK(test::voxels_of(*half) > 5000);  // the surface of a mesh with holes
-  CHECK_THAT(two->metadata.at("vdb.grids"), Catch::Contains("cube: level set") && Catch::Contains("11966 active voxels") && Catch::Contains("sphere: level set") &&
-                                                Catch::Contains("30254 active voxels"));
+  CHECK_THAT(two->metadata.at("vdb.grids"),
+             Catch::Contains("cube: level set") && Catch::Contains("11966 active voxels") &&
+                 Catch::Contains("sphere: level set") && Catch::Contains("30254 active voxels"));
   REQUIRE(two->volumes.size() == 2);
   // The cube and the sphere about the origin, radius as the surface cells say, must be solid and symmetric.
   const BrickMap& sphere = two->volumes[1].bricks;
@@ -161,7 +166,8 @@ TEST_CASE("vdb: the real files have the grids, active voxels and voxel sizes tha
   CHECK(cube.voxel_count() == edge * edge * edge);
 }
 
-TEST_CASE("vdb: what is written is read back voxel by voxel with its materials, and OpenVDB's tools count the same voxels") {
+TEST_CASE(
+    "vdb: what is written is read back voxel by voxel with its materials, and OpenVDB's tools count the same voxels") {
   if (io::kVdbAbsent) return test::skip(io::kVdbAbsent);
   const fs::path dir = test::scratch_dir("vdb-round");
   const Scene scene = colored_scene();
@@ -190,7 +196,8 @@ TEST_CASE("vdb: what is written is read back voxel by voxel with its materials, 
     REQUIRE(other);
     for (uint32_t i = 0; i < kVoxelsPerBrick; ++i) {
       const Material &m = scene.palette.materials[brick.get(i)], &n = nano->palette.materials[other->get(i)];
-      different += (brick.get(i) == 0) != (other->get(i) == 0) || (brick.get(i) && (m.r != n.r || m.g != n.g || m.b != n.b));
+      different +=
+          (brick.get(i) == 0) != (other->get(i) == 0) || (brick.get(i) && (m.r != n.r || m.g != n.g || m.b != n.b));
     }
   }
   CHECK(different == 0);
@@ -201,7 +208,8 @@ TEST_CASE("vdb: what is written is read back voxel by voxel with its materials, 
   list.erase(std::remove(list.begin(), list.end(), ','), list.end());
   CHECK_THAT(list, Catch::Contains("density") && Catch::Contains("Cd") && Catch::Contains("material"));
   size_t found = 0;
-  for (size_t at = list.find("active voxels:"); at != std::string::npos; at = list.find("active voxels:", at + 1)) found += list.find(count, at) < at + 60;
+  for (size_t at = list.find("active voxels:"); at != std::string::npos; at = list.find("active voxels:", at + 1))
+    found += list.find(count, at) < at + 60;
   CHECK(found >= 3);
 }
 

@@ -23,7 +23,9 @@ Scene scattered(Int3 low, Int3 span, int count, uint32_t seed) {
   Scene s;
   s.volumes.resize(1);
   for (int i = 0; i < count; ++i)
-    s.volumes[0].bricks.set(low + Int3{int32_t(random() % uint32_t(span.x)), int32_t(random() % uint32_t(span.y)), int32_t(random() % uint32_t(span.z))}, uint8_t(1 + random() % 255));
+    s.volumes[0].bricks.set(low + Int3{int32_t(random() % uint32_t(span.x)), int32_t(random() % uint32_t(span.y)),
+                                       int32_t(random() % uint32_t(span.z))},
+                            uint8_t(1 + random() % 255));
   s.instances.resize(2);
   s.instances[1].offset = {1000, 0, 0};
   s.instances[1].hidden = true;
@@ -61,8 +63,9 @@ Binvox decode(const std::string& bytes) {
 TEST_CASE("binvox: every visible voxel is at its place in the cube, and nothing else") {
   const fs::path dir = test::scratch_dir("binvox-write");
   int n = 0;
-  for (const auto& [low, span, count] : {std::tuple{Int3{0, 0, 0}, Int3{1, 1, 1}, 1}, std::tuple{Int3{-13, 7, 100}, Int3{30, 9, 17}, 900}, std::tuple{Int3{-8, -8, -8}, Int3{16, 16, 16}, 40000},
-                                         std::tuple{Int3{0, 0, 0}, Int3{3, 70, 2}, 5}}) {
+  for (const auto& [low, span, count] :
+       {std::tuple{Int3{0, 0, 0}, Int3{1, 1, 1}, 1}, std::tuple{Int3{-13, 7, 100}, Int3{30, 9, 17}, 900},
+        std::tuple{Int3{-8, -8, -8}, Int3{16, 16, 16}, 40000}, std::tuple{Int3{0, 0, 0}, Int3{3, 70, 2}, 5}}) {
     const Scene s = scattered(low, span, count, uint32_t(++n));
     REQUIRE(io::write_scene(s, dir / "a.binvox"));
     const Binvox b = decode(file_text(dir / "a.binvox"));
@@ -97,7 +100,8 @@ TEST_CASE("raw: bytes in the order that the header says, with the header beside 
   REQUIRE(io::write_scene(s, dir / "a.raw"));  // our own header is replaced
   REQUIRE(io::write_scene(s, dir / "b.NRRD"));
   CHECK_FALSE(fs::exists(dir / "b.nhdr"));
-  const std::string header = file_text(dir / "a.nhdr"), raw = file_text(dir / "a.raw"), both = file_text(dir / "b.NRRD");
+  const std::string header = file_text(dir / "a.nhdr"), raw = file_text(dir / "a.raw"),
+                    both = file_text(dir / "b.NRRD");
   const Box3 box = s.volumes[0].bricks.bounds();
   const Int3 size = box.max - box.min + Int3{1, 1, 1};
   REQUIRE(raw.size() == size_t(size.x) * size_t(size.y) * size_t(size.z));
@@ -115,7 +119,8 @@ TEST_CASE("raw: bytes in the order that the header says, with the header beside 
   for (int32_t z = 0; z < size.z; ++z)
     for (int32_t y = 0; y < size.y; ++y)
       for (int32_t x = 0; x < size.x; ++x)
-        wrong += s.volumes[0].bricks.get(box.min + Int3{x, y, z}) != uint8_t(raw[size_t((z * size.y + y) * size.x + x)]);
+        wrong +=
+            s.volumes[0].bricks.get(box.min + Int3{x, y, z}) != uint8_t(raw[size_t((z * size.y + y) * size.x + x)]);
   CHECK(wrong == 0);
   const std::string hex = header.substr(header.find("quarry_palette:=") + 16, 2048);
   const Material& m = s.palette.materials[245];

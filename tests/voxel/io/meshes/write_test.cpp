@@ -12,9 +12,9 @@
 
 #include "tests/file_bytes.hpp"
 #include "tests/test_data.hpp"
+#include "voxel/foreign/mesh_client.hpp"
 #include "voxel/generate/scenes.hpp"
 #include "voxel/io/formats.hpp"
-#include "voxel/foreign/mesh_client.hpp"
 #include "voxel/voxelize/triangles.hpp"
 
 using namespace quarry;
@@ -131,7 +131,8 @@ TEST_CASE("mesh files: Debian's assimp tells of them what is in them") {
     REQUIRE(own);
     size_t vertices = 0;  // each once for every colour
     Int3 low = own->positions[0], high = low;
-    for (const SurfaceMesh::Part& part : own->parts) vertices += std::set<uint32_t>(part.indices.begin(), part.indices.end()).size();
+    for (const SurfaceMesh::Part& part : own->parts)
+      vertices += std::set<uint32_t>(part.indices.begin(), part.indices.end()).size();
     for (const Int3 p : own->positions) {
       low = {std::min(low.x, p.x), std::min(low.y, p.y), std::min(low.z, p.z)};
       high = {std::max(high.x, p.x), std::max(high.y, p.y), std::max(high.z, p.z)};
@@ -195,7 +196,8 @@ TEST_CASE("mesh files: voxelised again, a box is the same box") {
   }
 }
 
-TEST_CASE("mesh files: what was voxelised and written as a surface is the same voxels when its inside is voxelised again") {
+TEST_CASE(
+    "mesh files: what was voxelised and written as a surface is the same voxels when its inside is voxelised again") {
   const fs::path dir = test::scratch_dir("mesh-write-inside"), data = test::data_dir();
   std::vector<std::pair<std::string, Scene>> scenes;
   for (const auto& [name, size] : {std::pair("terrain", 64), {"menger", 27}, {"spheres", 64}}) {
@@ -330,7 +332,8 @@ TEST_CASE("mesh files: hidden voxels are left out, and without any visible one t
     const auto done = io::write_scene(s, dir / name);
     REQUIRE_FALSE(done);
     CHECK(done.error().code == ErrorCode::invalid_argument);
-    CHECK_THAT(done.error().message, Catch::StartsWith((dir / name).string() + ": ") && Catch::Contains("no visible voxel"));
+    CHECK_THAT(done.error().message,
+               Catch::StartsWith((dir / name).string() + ": ") && Catch::Contains("no visible voxel"));
     CHECK_FALSE(fs::exists(dir / name));
   }
   CHECK_FALSE(fs::exists(dir / "b.mtl"));

@@ -10,9 +10,9 @@
 #include "tests/test_data.hpp"
 #include "tests/voxel/foreign_file.hpp"
 #include "tests/voxel/io/minecraft/schematic_seeds.hpp"
+#include "voxel/io/formats.hpp"
 #include "voxel/io/minecraft/blocks.hpp"
 #include "voxel/io/minecraft/nbt.hpp"
-#include "voxel/io/formats.hpp"
 #include "voxel/io/streams/inflate.hpp"
 
 using namespace quarry;
@@ -23,9 +23,13 @@ namespace fs = std::filesystem;
 
 namespace {
 constexpr uint64_t kLimit = 64 << 20;
-Result<Scene> parse(const Bytes& bytes, std::vector<std::string>* warnings) { return parse_minecraft(bytes, kLimit, warnings); }
+Result<Scene> parse(const Bytes& bytes, std::vector<std::string>* warnings) {
+  return parse_minecraft(bytes, kLimit, warnings);
+}
 
-std::string block_at(const Scene& scene, size_t volume, Int3 cell) { return scene.palette.names[scene.volumes.at(volume).bricks.get(cell)]; }
+std::string block_at(const Scene& scene, size_t volume, Int3 cell) {
+  return scene.palette.names[scene.volumes.at(volume).bricks.get(cell)];
+}
 
 Bytes gzipped(const Bytes& plain) {
   z_stream z{};
@@ -117,7 +121,12 @@ TEST_CASE("minecraft: regions of a litematic lie where they say, a negative size
 TEST_CASE("minecraft: blocks that straddle two longs are put together") {
   // 33 states take 6 bits: block 10 has bits 60 to 65.
   NbtBuilder b;
-  b.open("").open("Regions").open("r").xyz("Position", {0, 0, 0}).xyz("Size", {12, 1, 1}).list("BlockStatePalette", 10, 33);
+  b.open("")
+      .open("Regions")
+      .open("r")
+      .xyz("Position", {0, 0, 0})
+      .xyz("Size", {12, 1, 1})
+      .list("BlockStatePalette", 10, 33);
   for (int i = 0; i < 33; ++i) b.text("Name", i ? "mod:block" + std::to_string(i) : "minecraft:air").close();
   std::vector<uint64_t> words(2);
   const auto put = [&](uint64_t cell, uint64_t v) {
@@ -150,7 +159,9 @@ TEST_CASE("minecraft: blocks have sensible colours, unknown ones the same on eve
   const Material unknown = m("mod:qqq");
   CHECK(unknown == m("mod:qqq[a=b]"));
   CHECK_FALSE(unknown == m("mod:qqx"));
-  for (const char* air : {"minecraft:air", "minecraft:cave_air", "air", "minecraft:void_air", "minecraft:structure_void"}) CHECK(io::block_is_empty(air));
+  for (const char* air :
+       {"minecraft:air", "minecraft:cave_air", "air", "minecraft:void_air", "minecraft:structure_void"})
+    CHECK(io::block_is_empty(air));
   CHECK_FALSE(io::block_is_empty("minecraft:stairs"));
   CHECK(io::block_name("minecraft:a[b=c]") == "minecraft:a");
 }
@@ -159,10 +170,15 @@ TEST_CASE("minecraft: more than 255 states share materials by name, and no block
   const auto build = [](int names, int states) {
     NbtBuilder b;
     Bytes data;
-    b.open("Schematic").i32("Version", 2).i16("Width", names * states).i16("Height", 1).i16("Length", 1).open("Palette");
+    b.open("Schematic")
+        .i32("Version", 2)
+        .i16("Width", names * states)
+        .i16("Height", 1)
+        .i16("Length", 1)
+        .open("Palette");
     for (int i = 0; i < names * states; ++i) {
       b.i32("m:b" + std::to_string(i / states) + "[s=" + std::to_string(i % states) + "]", i);
-      for (int v = i; ; v >>= 7) {
+      for (int v = i;; v >>= 7) {
         data.push_back(uint8_t((v & 127) | (v > 127 ? 128 : 0)));
         if (v <= 127) break;
       }
@@ -187,7 +203,17 @@ TEST_CASE("minecraft: more than 255 states share materials by name, and no block
 TEST_CASE("minecraft: every error names the byte and what was expected there") {
   const auto schem = [](const char* width_name, int64_t width, int64_t version, const Bytes& data, int64_t id = 1) {
     NbtBuilder b;
-    return b.open("Schematic").i32("Version", version).i16(width_name, width).i16("Height", 1).i16("Length", 1).open("Palette").i32("minecraft:stone", id).close().bytes("BlockData", data).close().done();
+    return b.open("Schematic")
+        .i32("Version", version)
+        .i16(width_name, width)
+        .i16("Height", 1)
+        .i16("Length", 1)
+        .open("Palette")
+        .i32("minecraft:stone", id)
+        .close()
+        .bytes("BlockData", data)
+        .close()
+        .done();
   };
   REQUIRE(parse_minecraft(schem("Width", 2, 2, {1, 1}), kLimit));
   says({}, "empty");
@@ -229,7 +255,8 @@ TEST_CASE("minecraft: deep, long and bomb-like files are refused without their m
 TEST_CASE("minecraft: cut after any byte, a file is an error that says so") {
   for (const auto& [name, bytes] : test::minecraft_seeds()) test::check_cuts(bytes, parse);
   test::check_cuts(gzipped(test::litematic_file()), parse);
-  if (const fs::path data = test::data_dir(); !data.empty()) test::check_cuts(test::file_bytes(data / "other/smallhouse1.schem"), parse, "byte ", 500);
+  if (const fs::path data = test::data_dir(); !data.empty())
+    test::check_cuts(test::file_bytes(data / "other/smallhouse1.schem"), parse, "byte ", 500);
 }
 
 TEST_CASE("minecraft: thousands of seeded mutations end in a whole scene or a clean error") {

@@ -12,7 +12,8 @@ namespace quarry::test {
 
 // `color_type` as PNG has it: 0 grey, 2 RGB, 4 grey and alpha, 6 RGBA. `samples`: the rows' bytes, 16-bit samples high
 // byte first.
-inline std::vector<uint8_t> png_file(uint32_t width, uint32_t height, uint8_t bits, uint8_t color_type, const std::vector<uint8_t>& samples) {
+inline std::vector<uint8_t> png_file(uint32_t width, uint32_t height, uint8_t bits, uint8_t color_type,
+                                     const std::vector<uint8_t>& samples) {
   std::vector<uint8_t> out{0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
   const auto put32 = [](std::vector<uint8_t>& to, uint32_t v) {
     for (int shift = 24; shift >= 0; shift -= 8) to.push_back(uint8_t(v >> shift));
@@ -40,7 +41,13 @@ inline std::vector<uint8_t> png_file(uint32_t width, uint32_t height, uint8_t bi
     rows.push_back(0);  // no filter
     rows.insert(rows.end(), samples.begin() + int64_t(y * row), samples.begin() + int64_t((y + 1) * row));
   }
-  std::vector<uint8_t> zlib{0x78, 0x01, 0x01, uint8_t(rows.size()), uint8_t(rows.size() >> 8), uint8_t(~rows.size()), uint8_t(~rows.size() >> 8)};
+  std::vector<uint8_t> zlib{0x78,
+                            0x01,
+                            0x01,
+                            uint8_t(rows.size()),
+                            uint8_t(rows.size() >> 8),
+                            uint8_t(~rows.size()),
+                            uint8_t(~rows.size() >> 8)};
   uint32_t a = 1, b = 0;
   for (const uint8_t byte : rows) {
     zlib.push_back(byte);

@@ -19,7 +19,9 @@ using test::png_file;
 namespace fs = std::filesystem;
 
 namespace {
-Result<Scene> parse(const Bytes& bytes, std::vector<std::string>* warnings) { return parse_heightmap(bytes, {}, {64, 1 << 24}, warnings); }
+Result<Scene> parse(const Bytes& bytes, std::vector<std::string>* warnings) {
+  return parse_heightmap(bytes, {}, {64, 1 << 24}, warnings);
+}
 
 // The highest voxel of a column, -1: none; false in `solid` if there is a hole below it.
 int32_t top(const Scene& scene, int32_t x, int32_t z, bool* solid = nullptr) {
@@ -38,7 +40,9 @@ std::array<int, 3> colour(const Scene& scene, Int3 cell) {
 TEST_CASE("heightmap: real pictures give each pixel's column, as libpng's other interface decodes them") {
   const fs::path data = test::data_dir();
   if (data.empty()) return test::skip("no height maps");
-  for (const auto& [name, from] : {std::pair<std::string, std::string>{"test-heightmap.png", "luminance"}, {"test-heightmap-dm.png", "grey"}, {"test-colored-heightmap.png", "alpha"}}) {
+  for (const auto& [name, from] : {std::pair<std::string, std::string>{"test-heightmap.png", "luminance"},
+                                   {"test-heightmap-dm.png", "grey"},
+                                   {"test-colored-heightmap.png", "alpha"}}) {
     INFO(name);
     const fs::path file = data / "other" / name;
     png_image image{};
@@ -110,7 +114,8 @@ TEST_CASE("heightmap: a colour map is laid over the whole map, from a file of it
   const auto scene = parse_heightmap(map, colours, {});
   REQUIRE(scene);
   for (int32_t x = 0; x < 4; ++x)
-    for (int32_t z = 0; z < 2; ++z) CHECK(colour(*scene, {x, 9, z}) == (x < 2 ? std::array<int, 3>{255, 0, 0} : std::array<int, 3>{0, 0, 255}));
+    for (int32_t z = 0; z < 2; ++z)
+      CHECK(colour(*scene, {x, 9, z}) == (x < 2 ? std::array<int, 3>{255, 0, 0} : std::array<int, 3>{0, 0, 255}));
 
   const fs::path dir = test::scratch_dir("heightmap");
   test::write_bytes(dir / "map.png", map);
@@ -143,11 +148,13 @@ TEST_CASE("heightmap: a picture that claims to be huge is refused before memory 
 
 TEST_CASE("heightmap: cut after any byte, a file is an error that says so") {
   for (const auto& [name, bytes] : test::heightmap_seeds()) test::check_cuts(bytes, parse);
-  if (const fs::path data = test::data_dir(); !data.empty()) test::check_cuts(test::file_bytes(data / "other/test-heightmap.png"), parse);
+  if (const fs::path data = test::data_dir(); !data.empty())
+    test::check_cuts(test::file_bytes(data / "other/test-heightmap.png"), parse);
 }
 
 TEST_CASE("heightmap: thousands of seeded mutations end in a whole scene or a clean error") {
   std::vector<Bytes> seeds = test::contents(test::heightmap_seeds());
-  if (const fs::path data = test::data_dir(); !data.empty()) seeds.push_back(test::file_bytes(data / "other/test-colored-heightmap.png"));
+  if (const fs::path data = test::data_dir(); !data.empty())
+    seeds.push_back(test::file_bytes(data / "other/test-colored-heightmap.png"));
   test::check_mutations(seeds, parse, 3000, 10);  // checksums catch most
 }

@@ -63,16 +63,20 @@ inline std::vector<uint8_t> ply_binary(bool big) {
   }
   return out;
 }
-inline std::vector<uint8_t> ply_text() { return text_file(ply_header("ascii", 2) + "0 0 0 10 20 30\n3.0 1 2e0 11 20 30\n"); }
+inline std::vector<uint8_t> ply_text() {
+  return text_file(ply_header("ascii", 2) + "0 0 0 10 20 30\n3.0 1 2e0 11 20 30\n");
+}
 
 inline std::vector<std::pair<std::string, std::vector<uint8_t>>> points_seeds() {
-  const std::vector<LasPoint> points{{{0, 0, 0}, 10, {65535, 0, 0}}, {{20, 40, 60}, 200, {0, 0x8000, 255}}, {{21, 40, 60}, 30, {0, 0, 65535}}};
+  const std::vector<LasPoint> points{
+      {{0, 0, 0}, 10, {65535, 0, 0}}, {{20, 40, 60}, 200, {0, 0x8000, 255}}, {{21, 40, 60}, 30, {0, 0, 65535}}};
   std::vector<std::pair<std::string, std::vector<uint8_t>>> seeds;
   const auto add = [&](const std::string& name, uint8_t which, std::vector<uint8_t> bytes) {
     bytes.insert(bytes.begin(), which);
     seeds.push_back({name, std::move(bytes)});
   };
-  for (const int format : {0, 1, 2, 3, 6, 7, 8}) add("format" + std::to_string(format) + ".las", 0, las_file(format, points, format >= 6 ? 4 : 2));
+  for (const int format : {0, 1, 2, 3, 6, 7, 8})
+    add("format" + std::to_string(format) + ".las", 0, las_file(format, points, format >= 6 ? 4 : 2));
   add("plain.xyz", 1, text_file("# a comment\n1 2 3\n1.5e1,-2;3\n"));
   add("coloured.xyz", 1, text_file("x y z r g b\n0 0 0 255 0 0\r\n9 0.25 -7 1 2 3\n"));
   add("text.ply", 2, ply_text());

@@ -29,7 +29,9 @@ std::array<int, 3> colour(const Scene& scene, Int3 cell) {
   if (!m) return {-1, -1, -1};
   return {scene.palette.materials[m].r, scene.palette.materials[m].g, scene.palette.materials[m].b};
 }
-void says(const Result<Scene>& scene, const std::string& part, const std::string& begin = "byte ") { test::check_refused(scene, begin, part); }
+void says(const Result<Scene>& scene, const std::string& part, const std::string& begin = "byte ") {
+  test::check_refused(scene, begin, part);
+}
 }  // namespace
 
 TEST_CASE("points: the real LAS fills the voxels that its records fall into, at either kind of size") {
@@ -47,7 +49,8 @@ TEST_CASE("points: the real LAS fills the voxels that its records fall into, at 
   REQUIRE((b.size() - first) / 34 == 110000);
   int32_t low[3] = {INT32_MAX, INT32_MAX, INT32_MAX}, high[3] = {INT32_MIN, INT32_MIN, INT32_MIN};
   for (size_t i = 0; i < 110000; ++i)
-    for (size_t a = 0; a < 3; ++a) low[a] = std::min(low[a], i32(first + i * 34 + 4 * a)), high[a] = std::max(high[a], i32(first + i * 34 + 4 * a));
+    for (size_t a = 0; a < 3; ++a)
+      low[a] = std::min(low[a], i32(first + i * 34 + 4 * a)), high[a] = std::max(high[a], i32(first + i * 34 + 4 * a));
   CHECK(low[0] == 63600176);  // the known bounds, in hundredths
   CHECK(high[0] == 63717922);
 
@@ -80,7 +83,8 @@ TEST_CASE("points: the real LAS fills the voxels that its records fall into, at 
 
 TEST_CASE("points: every LAS point format gives places, and colours or intensities; z is up") {
   // Scale 0.5: the points are 0, 0, 0 and 1, 2, 3 and, in the same voxel, 1.5, 2, 3 from the lowest corner.
-  const std::vector<test::LasPoint> points{{{0, 0, 0}, 50, {0x1000, 0x2000, 0x3000}}, {{2, 4, 6}, 100, {0xff00, 0, 0}}, {{3, 4, 6}, 200, {0, 0xff00, 0}}};
+  const std::vector<test::LasPoint> points{
+      {{0, 0, 0}, 50, {0x1000, 0x2000, 0x3000}}, {{2, 4, 6}, 100, {0xff00, 0, 0}}, {{3, 4, 6}, 200, {0, 0xff00, 0}}};
   for (const int format : {0, 1, 2, 3, 6, 7, 8}) {
     INFO(format);
     const auto scene = io::parse_las(las_file(format, points, format >= 6 ? 4 : 2), sized(1));
@@ -135,22 +139,30 @@ TEST_CASE("points: PLY without faces is a cloud in all three encodings; with fac
   REQUIRE(read);
   CHECK(read->volumes[0].name == "cloud");
   CHECK(test::voxels_of(*read) == 2);
-  if (const fs::path data = test::data_dir(); !data.empty()) CHECK_FALSE(io::ply_is_points(test::file_bytes(data / "mesh/bunny.ply")));
+  if (const fs::path data = test::data_dir(); !data.empty())
+    CHECK_FALSE(io::ply_is_points(test::file_bytes(data / "mesh/bunny.ply")));
   else test::skip("no .ply mesh");
 
   says(io::parse_ply_points(text_file("plx\n"), {}), "'ply'", "byte 0: ");
   says(io::parse_ply_points(text_file("ply\nelement vertex 1\nend_header\n"), {}), "'format'");
-  says(io::parse_ply_points(text_file("ply\nformat ascii 1.0\nelement vertex 1\nproperty float x\nend_header\n1\n"), {}), "x, y and z");
+  says(
+      io::parse_ply_points(text_file("ply\nformat ascii 1.0\nelement vertex 1\nproperty float x\nend_header\n1\n"), {}),
+      "x, y and z");
   says(io::parse_ply_points(text_file(test::ply_header("ascii", 1) + "1 2 3 4 five 6\n"), {}), "vertex 0");
-  says(io::parse_ply_points(text_file(test::ply_header("binary_little_endian", 2000000000) + "123"), {}), "2000000000 vertices");
-  says(io::parse_ply_points(text_file("ply\nformat ascii 1.0\nelement vertex 1\nproperty list uchar int x\nend_header\n1\n"), {}), "x, y and z");
+  says(io::parse_ply_points(text_file(test::ply_header("binary_little_endian", 2000000000) + "123"), {}),
+       "2000000000 vertices");
+  says(io::parse_ply_points(
+           text_file("ply\nformat ascii 1.0\nelement vertex 1\nproperty list uchar int x\nend_header\n1\n"), {}),
+       "x, y and z");
 }
 
 // Up to version 0.1.1 both were refused.
 TEST_CASE("points: PLY vertices are found behind other elements and between their own lists, with any line end") {
   const std::string xyz = "property float x\nproperty float y\nproperty float z\n";
-  const std::string file = "ply\nformat ascii 1.0\nelement camera 2\nproperty list uchar int i\nproperty int j\n"
-      "element vertex 2\nproperty list uchar int near\n" + xyz + "end_header\n3 1 2 3 4\n0 5\n2 7 8 0 0 0\n0 3 1 2\n";
+  const std::string file =
+      "ply\nformat ascii 1.0\nelement camera 2\nproperty list uchar int i\nproperty int j\n"
+      "element vertex 2\nproperty list uchar int near\n" +
+      xyz + "end_header\n3 1 2 3 4\n0 5\n2 7 8 0 0 0\n0 3 1 2\n";
   for (const char* line_end : {"\n", "\r\n", "\r"}) {
     std::string text;
     for (const char c : file) c == '\n' ? text += line_end : text += c;
@@ -159,7 +171,8 @@ TEST_CASE("points: PLY vertices are found behind other elements and between thei
     REQUIRE(scene);
     CHECK(scene->volumes[0].size == Int3{4, 2, 3});
   }
-  Bytes strips = text_file("ply\nformat ascii 1.0\nelement vertex 3\n" + xyz + "element tristrips 1\nproperty list int int vertex_indices\nend_header\n");
+  Bytes strips = text_file("ply\nformat ascii 1.0\nelement vertex 3\n" + xyz +
+                           "element tristrips 1\nproperty list int int vertex_indices\nend_header\n");
   CHECK_FALSE(io::ply_is_points(strips));
 }
 
@@ -191,9 +204,12 @@ TEST_CASE("points: damaged LAS files are errors that name the byte") {
 }
 
 TEST_CASE("points: cut after any byte, LAS and binary PLY are errors that say so") {
-  test::check_cuts(las_file(3, {{{1, 2, 3}, 4, {5, 6, 7}}, {{4, 2, 3}, 4, {5, 6, 7}}}), [](const Bytes& b, auto*) { return io::parse_las(b, {}); });
-  test::check_cuts(las_file(7, {{{1, 2, 3}, 4, {5, 6, 7}}}, 4), [](const Bytes& b, auto*) { return io::parse_las(b, {}); });
-  for (const bool big : {false, true}) test::check_cuts(test::ply_binary(big), [](const Bytes& b, auto*) { return io::parse_ply_points(b, {}); });
+  test::check_cuts(las_file(3, {{{1, 2, 3}, 4, {5, 6, 7}}, {{4, 2, 3}, 4, {5, 6, 7}}}),
+                   [](const Bytes& b, auto*) { return io::parse_las(b, {}); });
+  test::check_cuts(las_file(7, {{{1, 2, 3}, 4, {5, 6, 7}}}, 4),
+                   [](const Bytes& b, auto*) { return io::parse_las(b, {}); });
+  for (const bool big : {false, true})
+    test::check_cuts(test::ply_binary(big), [](const Bytes& b, auto*) { return io::parse_ply_points(b, {}); });
 }
 
 TEST_CASE("points: thousands of seeded mutations end in a whole scene or a clean error") {
@@ -202,7 +218,9 @@ TEST_CASE("points: thousands of seeded mutations end in a whole scene or a clean
     io::ReadOptions options;
     options.warnings = warnings;
     const std::span<const uint8_t> rest = std::span(b).subspan(1);
-    return b[0] == 0 ? io::parse_las(rest, options) : b[0] == 1 ? io::parse_xyz(rest, options) : io::parse_ply_points(rest, options);
+    return b[0] == 0   ? io::parse_las(rest, options)
+           : b[0] == 1 ? io::parse_xyz(rest, options)
+                       : io::parse_ply_points(rest, options);
   };
   test::check_mutations(seeds, parse, 4000);
 }

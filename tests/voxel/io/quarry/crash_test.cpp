@@ -20,7 +20,8 @@ namespace fs = std::filesystem;
 namespace {
 
 // The child: plays the scenario from where it stands and reports each step that the store acknowledged.
-[[noreturn]] void edit_and_report(const fs::path& file, EditScenario scenario, const std::function<void(int32_t)>& report) {
+[[noreturn]] void edit_and_report(const fs::path& file, EditScenario scenario,
+                                  const std::function<void(int32_t)>& report) {
   auto store = Store::open(file);
   if (!store) _exit(2);
   for (;;) {
@@ -41,8 +42,9 @@ TEST_CASE("crash: after kill -9 at any instant, all acknowledged edits are there
   for (int round = 0; round < 60; ++round) {
     INFO("round " << round);
     const int32_t wait_for = scenario.steps() + int32_t(random() % 4);
-    const int32_t reported = test::last_step_before_kill(scenario.steps(), wait_for, 12000, random,
-                                                         [&](const auto& report) { edit_and_report(file, scenario, report); });
+    const int32_t reported =
+        test::last_step_before_kill(scenario.steps(), wait_for, 12000, random,
+                                    [&](const auto& report) { edit_and_report(file, scenario, report); });
     killed_with_log += fs::exists(file.string() + "-wal");
 
     std::vector<UndoRecord> history;
@@ -60,7 +62,8 @@ TEST_CASE("crash: after kill -9 at any instant, all acknowledged edits are there
     acknowledged_in_all += reported - scenario.steps();
     while (scenario.steps() < reported) REQUIRE(scenario.next(nullptr));
     // One more step may be on disk: committed, but killed before it could be reported.
-    if (test::same_scene(scenario.scene(), *scene) != "" || position != scenario.position() || test::same_history(scenario.history(), history) != "") {
+    if (test::same_scene(scenario.scene(), *scene) != "" || position != scenario.position() ||
+        test::same_history(scenario.history(), history) != "") {
       REQUIRE(scenario.next(nullptr));
       ++unacknowledged_but_there;
     }
@@ -68,7 +71,8 @@ TEST_CASE("crash: after kill -9 at any instant, all acknowledged edits are there
     REQUIRE(test::same_history(scenario.history(), history) == "");
     REQUIRE(position == scenario.position());
   }
-  INFO("acknowledged " << acknowledged_in_all << ", with a log left " << killed_with_log << ", committed but not reported " << unacknowledged_but_there);
+  INFO("acknowledged " << acknowledged_in_all << ", with a log left " << killed_with_log
+                       << ", committed but not reported " << unacknowledged_but_there);
   CHECK(acknowledged_in_all > 60);
   CHECK(killed_with_log > 20);
 }
@@ -79,7 +83,8 @@ TEST_CASE("crash: saving over a file whose editor was killed leaves the saved sc
   EditScenario scenario;
   REQUIRE(Store::save(scenario.scene(), file));
   std::mt19937 random(1);
-  REQUIRE(test::last_step_before_kill(0, 5, 1, random, [&](const auto& report) { edit_and_report(file, scenario, report); }) >= 5);
+  REQUIRE(test::last_step_before_kill(0, 5, 1, random,
+                                      [&](const auto& report) { edit_and_report(file, scenario, report); }) >= 5);
   REQUIRE(fs::exists(file.string() + "-wal"));
   Scene other = test::busy_scene();
   REQUIRE(Store::save(other, file));

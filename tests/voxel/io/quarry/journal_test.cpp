@@ -16,9 +16,9 @@
 #include "tests/test_data.hpp"
 #include "tests/voxel/io/quarry/killed_child.hpp"
 #include "tests/voxel/io/quarry/store_edits.hpp"
-#include "voxel/io/quarry/store.hpp"
 #include "voxel/io/quarry/reader.hpp"
 #include "voxel/io/quarry/salvage.hpp"
+#include "voxel/io/quarry/store.hpp"
 
 using namespace quarry;
 using io::Store;
@@ -59,7 +59,9 @@ class Edited {
     BrickMap wanted = scene_.volumes[0].bricks;
     const Int3 at{int32_t(random_() % 40) * 8, int32_t(random_() % 40) * 8, int32_t(random_() % 40) * 8};
     for (int32_t b = 0; b < bricks; ++b)
-      for (int32_t i = 0; i < 512; ++i) wanted.set({at.x + b % 8 * 8 + (i & 7), at.y + b / 8 % 8 * 8 + (i >> 3 & 7), at.z + b / 64 * 8 + (i >> 6)}, uint8_t(1 + random_() % 255));
+      for (int32_t i = 0; i < 512; ++i)
+        wanted.set({at.x + b % 8 * 8 + (i & 7), at.y + b / 8 % 8 * 8 + (i >> 3 & 7), at.z + b / 64 * 8 + (i >> 6)},
+                   uint8_t(1 + random_() % 255));
     const UndoRecord record = test::make_record(scene_, 0, wanted, "fill");
     test::apply_record(&scene_, record, true);
     REQUIRE(store_->commit_edit(scene_, record));
@@ -80,7 +82,8 @@ class Edited {
 };
 
 bool says(const Names& warnings, const std::string& words) {
-  return std::any_of(warnings.begin(), warnings.end(), [&](const std::string& w) { return w.find(words) != std::string::npos; });
+  return std::any_of(warnings.begin(), warnings.end(),
+                     [&](const std::string& w) { return w.find(words) != std::string::npos; });
 }
 
 // A folder with the file `w.quarry` and things beside it.
@@ -100,7 +103,8 @@ struct Folder {
 
   // Reading gives `own`, with a warning of these words, in every way that there is, and changes nothing; opening for
   // editing sets the log or journal aside as it is, says so, and goes on with `own`.
-  void check_foreign(const Bytes& database, const Bytes& sidecar, const Scene& own, const char* words, const char* suffix = "-wal") const {
+  void check_foreign(const Bytes& database, const Bytes& sidecar, const Scene& own, const char* words,
+                     const char* suffix = "-wal") const {
     put(database, sidecar, suffix);
     const auto before = all();
     Names warnings;
@@ -166,7 +170,8 @@ struct Folder {
   }
 };
 
-constexpr char kClosed[] = "the file was closed since it was last edited", kNumber[] = "the number that the file got when it was opened for editing";
+constexpr char kClosed[] = "the file was closed since it was last edited",
+               kNumber[] = "the number that the file got when it was opened for editing";
 
 }  // namespace
 
@@ -221,7 +226,8 @@ TEST_CASE("world journal: another world copied to a name beside which a log lies
   }
 }
 
-TEST_CASE("world journal: a copy that was made of the file alone while the world was open does not take a log of a "
+TEST_CASE(
+    "world journal: a copy that was made of the file alone while the world was open does not take a log of a "
     "later opening or a later fold") {
   const fs::path dir = test::scratch_dir("journal_open_copy");
   Edited world(dir / "live.quarry", 1);
@@ -254,7 +260,8 @@ TEST_CASE("world journal: a copy that was made of the file alone while the world
   folder.check_own(after.file, after.log, after.scene);
 }
 
-TEST_CASE("world journal: the file and the log of one instant are the world, at every edit of a session in which the "
+TEST_CASE(
+    "world journal: the file and the log of one instant are the world, at every edit of a session in which the "
     "log is folded in again and again") {
   const fs::path dir = test::scratch_dir("journal_folds");
   Edited world(dir / "live.quarry", 1);
@@ -289,7 +296,8 @@ TEST_CASE("world journal: the file and the log of one instant are the world, at 
   CHECK(folds == 3);
 }
 
-TEST_CASE("world journal: a file of which a part is from before the log was folded in and a part from after is "
+TEST_CASE(
+    "world journal: a file of which a part is from before the log was folded in and a part from after is "
     "refused, and stays as it is") {
   const fs::path dir = test::scratch_dir("journal_half");
   Edited world(dir / "live.quarry", 1);
@@ -318,7 +326,8 @@ TEST_CASE("world journal: a file of which a part is from before the log was fold
       const auto read = Store::read(folder.file);
       if (read) {
         // Where nothing of the other part is used, it is one of the states that were.
-        CHECK(std::any_of(&states[0], &states[4], [&](const Snapshot* state) { return same_scene(state->scene, *read) == ""; }));
+        CHECK(std::any_of(&states[0], &states[4],
+                          [&](const Snapshot* state) { return same_scene(state->scene, *read) == ""; }));
       } else {
         ++refused;
         CHECK(read.error().code == ErrorCode::malformed_input);
@@ -330,7 +339,9 @@ TEST_CASE("world journal: a file of which a part is from before the log was fold
   CHECK(refused > 4);
 }
 
-TEST_CASE("world journal: a damaged world beside a log of another state is refused without a byte changed, and the log is named") {
+TEST_CASE(
+    "world journal: a damaged world beside a log of another state is refused without a byte changed, and the log is "
+    "named") {
   const fs::path dir = test::scratch_dir("journal_damaged");
   Edited world(dir / "live.quarry", 1);
   for (int i = 0; i < 2; ++i) {
@@ -456,7 +467,9 @@ TEST_CASE("world journal: worlds of version 0.1 keep what their killed editor le
       if (db) sqlite3_exec(db, "PRAGMA journal_mode=DELETE", nullptr, nullptr, nullptr);
       sqlite3_close(std::exchange(db, nullptr));
     }
-    void run(const std::string& text) { REQUIRE(sqlite3_exec(db, text.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK); }
+    void run(const std::string& text) {
+      REQUIRE(sqlite3_exec(db, text.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK);
+    }
   };
   const fs::path file = old_world("live.quarry", 1);
   const Bytes fresh = file_bytes(file);
@@ -467,9 +480,12 @@ TEST_CASE("world journal: worlds of version 0.1 keep what their killed editor le
   hidden.instances[0].hidden = true;
   const fs::path model = dir / "model.quarry";
   REQUIRE(Store::save(hidden, model));
-  const auto edit = "ATTACH '" + model.string() + "' AS m; BEGIN; UPDATE instances SET hidden = 1; UPDATE state SET "
+  const auto edit =
+      "ATTACH '" + model.string() +
+      "' AS m; BEGIN; UPDATE instances SET hidden = 1; UPDATE state SET "
       "value = (SELECT value FROM m.state WHERE key = 'check_scene') WHERE key = 'check_scene'; COMMIT; DETACH m";
-  const std::string grow = "BEGIN; CREATE TABLE grown (x); INSERT INTO grown VALUES (zeroblob(90000)); DROP TABLE grown; COMMIT";
+  const std::string grow =
+      "BEGIN; CREATE TABLE grown (x); INSERT INTO grown VALUES (zeroblob(90000)); DROP TABLE grown; COMMIT";
   Bytes open, open_log, open_grown_log;
   {
     Live live(file);
@@ -512,8 +528,9 @@ TEST_CASE("world journal: worlds of version 0.1 keep what their killed editor le
   Bytes shown_log;
   {
     Live live(file);
-    live.run("ATTACH '" + model.string() + "' AS m; BEGIN; UPDATE instances SET hidden = 0; UPDATE state SET value = "
-        "(SELECT value FROM m.state WHERE key = 'check_scene') WHERE key = 'check_scene'; COMMIT; DETACH m");
+    live.run("ATTACH '" + model.string() +
+             "' AS m; BEGIN; UPDATE instances SET hidden = 0; UPDATE state SET value = "
+             "(SELECT value FROM m.state WHERE key = 'check_scene') WHERE key = 'check_scene'; COMMIT; DETACH m");
     shown_log = file_bytes(with_suffix(file, "-wal"));
   }
   folder.check_foreign(file_bytes(again), shown_log, hidden, kNumber);
@@ -525,11 +542,16 @@ TEST_CASE("world journal: a log of another page size is of another file, and is 
   world.open();
   sqlite3* db = nullptr;
   REQUIRE(sqlite3_open(strange.c_str(), &db) == SQLITE_OK);
-  REQUIRE(sqlite3_exec(db, "PRAGMA page_size=1024; PRAGMA journal_mode=WAL; CREATE TABLE t (x); INSERT INTO t VALUES (zeroblob(20000))", nullptr, nullptr, nullptr) == SQLITE_OK);
+  REQUIRE(
+      sqlite3_exec(
+          db,
+          "PRAGMA page_size=1024; PRAGMA journal_mode=WAL; CREATE TABLE t (x); INSERT INTO t VALUES (zeroblob(20000))",
+          nullptr, nullptr, nullptr) == SQLITE_OK);
   const Bytes log = file_bytes(with_suffix(strange, "-wal"));
   sqlite3_close(db);
   REQUIRE(log.size() > 20000);
-  Folder("journal_page_size_restored").check_foreign(world.now().file, log, world.scene(), "its pages have 1024 bytes, the file's 4096");
+  Folder("journal_page_size_restored")
+      .check_foreign(world.now().file, log, world.scene(), "its pages have 1024 bytes, the file's 4096");
 }
 
 TEST_CASE("world journal: a journal of another world is set aside, and no page of it is put into this one") {
@@ -541,10 +563,12 @@ TEST_CASE("world journal: a journal of another world is set aside, and no page o
   const Bytes database = file_bytes(b), unchanged = file_bytes(a);
   sqlite3* db = nullptr;
   REQUIRE(sqlite3_open(a.c_str(), &db) == SQLITE_OK);
-  REQUIRE(sqlite3_exec(db, "PRAGMA cache_size=1; PRAGMA cache_spill=1; BEGIN; UPDATE palette SET name = 'x'; UPDATE "
-      "state SET value = value + 1; UPDATE meta SET value = 'y'; CREATE TABLE t (x); INSERT INTO t VALUES "
-      "(zeroblob(100000))",
-                       nullptr, nullptr, nullptr) == SQLITE_OK);
+  REQUIRE(
+      sqlite3_exec(db,
+                   "PRAGMA cache_size=1; PRAGMA cache_spill=1; BEGIN; UPDATE palette SET name = 'x'; UPDATE "
+                   "state SET value = value + 1; UPDATE meta SET value = 'y'; CREATE TABLE t (x); INSERT INTO t VALUES "
+                   "(zeroblob(100000))",
+                   nullptr, nullptr, nullptr) == SQLITE_OK);
   const Bytes half = file_bytes(a), journal = file_bytes(with_suffix(a, "-journal"));
   REQUIRE(sqlite3_exec(db, "ROLLBACK", nullptr, nullptr, nullptr) == SQLITE_OK);
   sqlite3_close(db);
@@ -564,7 +588,8 @@ TEST_CASE("world journal: a journal of another world is set aside, and no page o
   CHECK(names_in(folder.dir) == Names{"w.quarry"});
 }
 
-TEST_CASE("world journal: where nothing can be written, opening for editing fails, a log of another state has its "
+TEST_CASE(
+    "world journal: where nothing can be written, opening for editing fails, a log of another state has its "
     "name again, and the file's own log keeps all edits") {
   const fs::path dir = test::scratch_dir("journal_full");
   Edited world(dir / "live.quarry", 1);
@@ -627,7 +652,9 @@ TEST_CASE("world journal: salvage leaves a log of another state out, and says so
   CHECK(says(warnings, kNumber));
 }
 
-TEST_CASE("world journal: kill -9 at any instant of a session that folds its log in again and again loses no acknowledged edit") {
+TEST_CASE(
+    "world journal: kill -9 at any instant of a session that folds its log in again and again loses no acknowledged "
+    "edit") {
   const fs::path dir = test::scratch_dir("journal_kill"), file = dir / "w.quarry";
   std::mt19937 random(4711);
   int folded = 0, with_log = 0;
@@ -653,7 +680,8 @@ TEST_CASE("world journal: kill -9 at any instant of a session that folds its log
     const auto scene = Store::read(file, {}, nullptr, nullptr, &warnings);
     INFO((scene ? "" : scene.error().message));
     REQUIRE(scene);
-    for (const std::string& warning : warnings) CHECK_THAT(warning, Catch::Contains("ends in an edit that is not whole"));
+    for (const std::string& warning : warnings)
+      CHECK_THAT(warning, Catch::Contains("ends in an edit that is not whole"));
     auto store = Store::open(file);
     REQUIRE(store);
     CHECK(same_scene(*scene, *store->read_scene({}, nullptr, nullptr)) == "");

@@ -17,8 +17,8 @@
 #include "tests/file_bytes.hpp"
 #include "tests/test_data.hpp"
 #include "tests/voxel/io/quarry/store_edits.hpp"
-#include "voxel/io/quarry/store.hpp"
 #include "voxel/io/quarry/salvage.hpp"
+#include "voxel/io/quarry/store.hpp"
 
 using namespace quarry;
 using io::Store;
@@ -36,7 +36,10 @@ fs::path sidecar_path(const fs::path& file, const char* suffix) { return file.st
 // A database and what is beside it.
 struct Files {
   Bytes database, log, journal;
-  explicit Files(const fs::path& file) : database(file_bytes(file)), log(file_bytes(sidecar_path(file, "-wal"))), journal(file_bytes(sidecar_path(file, "-journal"))) {}
+  explicit Files(const fs::path& file)
+      : database(file_bytes(file)),
+        log(file_bytes(sidecar_path(file, "-wal"))),
+        journal(file_bytes(sidecar_path(file, "-journal"))) {}
 };
 
 struct Saved {
@@ -44,7 +47,8 @@ struct Saved {
   io::Salvage salvage;
   std::vector<std::string> warnings;
   bool says(const char* words) const {
-    return std::any_of(warnings.begin(), warnings.end(), [&](const std::string& w) { return w.find(words) != std::string::npos; });
+    return std::any_of(warnings.begin(), warnings.end(),
+                       [&](const std::string& w) { return w.find(words) != std::string::npos; });
   }
 };
 Saved save(const Files& files) {
@@ -59,7 +63,8 @@ Chunks chunks_of(const Scene& scene) {
   Chunks chunks;
   for (size_t v = 0; v < scene.volumes.size(); ++v)
     for (const auto& [at, brick] : scene.volumes[v].bricks.bricks()) {
-      uint64_t& sum = chunks.try_emplace({v, Int3{at.x >> 3, at.y >> 3, at.z >> 3}}, 14695981039346656037u).first->second;
+      uint64_t& sum =
+          chunks.try_emplace({v, Int3{at.x >> 3, at.y >> 3, at.z >> 3}}, 14695981039346656037u).first->second;
       const auto mix = [&](uint64_t value) { sum = (sum ^ value) * 1099511628211u; };
       mix(uint64_t(at.x & 7) | uint64_t(at.y & 7) << 3 | uint64_t(at.z & 7) << 6);
       for (const uint64_t word : brick.mask) mix(word);
@@ -81,7 +86,9 @@ void damage(Bytes& bytes, size_t at, size_t length, std::mt19937& random) {
 Scene wide_scene(uint32_t seed) {
   Scene s = test::busy_scene();
   std::mt19937 random(seed);
-  for (int i = 0; i < 30000; ++i) s.volumes[0].bricks.set({int32_t(random() % 600) - 300, int32_t(random() % 20), int32_t(random() % 600) - 300}, uint8_t(1 + random() % 255));
+  for (int i = 0; i < 30000; ++i)
+    s.volumes[0].bricks.set({int32_t(random() % 600) - 300, int32_t(random() % 20), int32_t(random() % 600) - 300},
+                            uint8_t(1 + random() % 255));
   return s;
 }
 
@@ -90,13 +97,15 @@ Scene wide_scene(uint32_t seed) {
 [[noreturn]] void turn_for_ever(const fs::path& file, const fs::path& a, const fs::path& b, int pipe) {
   sqlite3* db = nullptr;
   if (sqlite3_open(file.c_str(), &db) != SQLITE_OK) _exit(2);
-  const std::string start = "PRAGMA journal_mode=DELETE; PRAGMA cache_size=10; PRAGMA cache_spill=10; ATTACH '" + a.string() + "' AS a; ATTACH '" + b.string() + "' AS b";
+  const std::string start = "PRAGMA journal_mode=DELETE; PRAGMA cache_size=10; PRAGMA cache_spill=10; ATTACH '" +
+                            a.string() + "' AS a; ATTACH '" + b.string() + "' AS b";
   if (sqlite3_exec(db, start.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) _exit(3);
   for (int turn = 0;; ++turn) {
     const std::string from = turn % 2 ? "a." : "b.";
     // Not IMMEDIATE: that would make it a change of all three databases, with a journal above the journals.
     std::string sql = "BEGIN; ";
-    for (const std::string table : {"chunks", "state", "volumes", "palette", "meta"}) sql += "DELETE FROM main." + table + "; INSERT INTO main." + table + " SELECT * FROM " + from + table + "; ";
+    for (const std::string table : {"chunks", "state", "volumes", "palette", "meta"})
+      sql += "DELETE FROM main." + table + "; INSERT INTO main." + table + " SELECT * FROM " + from + table + "; ";
     if (sqlite3_exec(db, (sql + "COMMIT").c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) _exit(4);
     if (::write(pipe, &turn, sizeof turn) != sizeof turn) _exit(5);
   }
@@ -124,8 +133,11 @@ void kill_while_turning(const fs::path& file, const fs::path& a, const fs::path&
 
 }  // namespace
 
-TEST_CASE("store salvage: an edit cut short by kill -9 is undone from its journal, and damage on top costs only what was on it") {
-  const fs::path dir = test::scratch_dir("salvage_killed"), a = dir / "a.quarry", b = dir / "b.quarry", file = dir / "w.quarry", whole = dir / "whole.quarry";
+TEST_CASE(
+    "store salvage: an edit cut short by kill -9 is undone from its journal, and damage on top costs only what was on "
+    "it") {
+  const fs::path dir = test::scratch_dir("salvage_killed"), a = dir / "a.quarry", b = dir / "b.quarry",
+                 file = dir / "w.quarry", whole = dir / "whole.quarry";
   const Scene scene_a = wide_scene(1), scene_b = wide_scene(2);
   REQUIRE(Store::save(scene_a, a));
   REQUIRE(Store::save(scene_b, b));
@@ -141,7 +153,8 @@ TEST_CASE("store salvage: an edit cut short by kill -9 is undone from its journa
     if (killed.journal.size() < kPage || killed.journal[0] == 0) continue;
     ++with_journal;
     fs::copy_file(file, whole, fs::copy_options::overwrite_existing);
-    fs::copy_file(sidecar_path(file, "-journal"), sidecar_path(whole, "-journal"), fs::copy_options::overwrite_existing);
+    fs::copy_file(sidecar_path(file, "-journal"), sidecar_path(whole, "-journal"),
+                  fs::copy_options::overwrite_existing);
     const auto reference = Store::read(whole);
     REQUIRE(reference);
     CHECK(file_bytes(whole) == killed.database);  // whoever only reads leaves it so
@@ -183,7 +196,8 @@ TEST_CASE("store salvage: an edit cut short by kill -9 is undone from its journa
         if (got.salvage.losses().empty()) CHECK(same_scene(*reference, *got.scene) == "");
       }
       // The journal too: of each chunk what it was before or after the edit, and whatever is not as before is said.
-      for (size_t n = 1 + random() % 3; n > 0; --n) damage(damaged.journal, random() % damaged.journal.size(), 1 + random() % 600, random);
+      for (size_t n = 1 + random() % 3; n > 0; --n)
+        damage(damaged.journal, random() % damaged.journal.size(), 1 + random() % 600, random);
       const Saved both = save(damaged);
       if (!both.scene) continue;
       for (const auto& c : chunks_of(*both.scene)) CHECK((contains(chunks_a, {c}) || contains(chunks_b, {c})));
@@ -196,7 +210,8 @@ TEST_CASE("store salvage: an edit cut short by kill -9 is undone from its journa
 }
 
 TEST_CASE("store salvage: a journal that is not this database's, or is damaged, is not used, and that is said") {
-  const fs::path dir = test::scratch_dir("salvage_journal"), a = dir / "a.quarry", b = dir / "b.quarry", file = dir / "w.quarry";
+  const fs::path dir = test::scratch_dir("salvage_journal"), a = dir / "a.quarry", b = dir / "b.quarry",
+                 file = dir / "w.quarry";
   const Scene scene_a = wide_scene(1);
   REQUIRE(Store::save(scene_a, a));
   REQUIRE(Store::save(wide_scene(2), b));
@@ -265,7 +280,8 @@ TEST_CASE("store salvage: a journal that is not this database's, or is damaged, 
 }
 
 TEST_CASE("store salvage: behind a damaged page of a crashed editor's log the later edits still count") {
-  const fs::path dir = test::scratch_dir("salvage_log_pages"), file = dir / "w.quarry", crashed = dir / "crashed.quarry";
+  const fs::path dir = test::scratch_dir("salvage_log_pages"), file = dir / "w.quarry",
+                 crashed = dir / "crashed.quarry";
   test::EditScenario scenario;
   REQUIRE(Store::save(scenario.scene(), file));
   std::map<std::pair<size_t, Int3>, std::set<uint64_t>> ever;  // every state that each chunk had
@@ -324,7 +340,10 @@ TEST_CASE("store salvage: behind a damaged page of a crashed editor's log the la
   CHECK(same_scene(scenario.scene(), *headless.scene) == "");
   files = whole;
   size_t end = frames - 1;  // the last frame that ends an edit, and has pages of the same edit before it
-  const auto ends_edit = [&](size_t frame) { return !std::equal(files.log.begin() + int64_t(36 + frame * kFrame), files.log.begin() + int64_t(40 + frame * kFrame), Bytes(4).begin()); };
+  const auto ends_edit = [&](size_t frame) {
+    return !std::equal(files.log.begin() + int64_t(36 + frame * kFrame),
+                       files.log.begin() + int64_t(40 + frame * kFrame), Bytes(4).begin());
+  };
   while (!ends_edit(end) || ends_edit(end - 1)) --end;
   files.log.resize(32 + end * kFrame);
   const Saved unfinished = save(files);
@@ -334,7 +353,8 @@ TEST_CASE("store salvage: behind a damaged page of a crashed editor's log the la
 }
 
 TEST_CASE("store: reading a damaged world leaves the log beside it for salvage") {
-  const fs::path dir = test::scratch_dir("salvage_read_first"), file = dir / "w.quarry", crashed = dir / "crashed.quarry";
+  const fs::path dir = test::scratch_dir("salvage_read_first"), file = dir / "w.quarry",
+                 crashed = dir / "crashed.quarry";
   test::EditScenario scenario;
   REQUIRE(Store::save(scenario.scene(), file));
   {
@@ -347,7 +367,8 @@ TEST_CASE("store: reading a damaged world leaves the log beside it for salvage")
   const Files whole(crashed);
   // Every page but the first that no edit has written again; the palette's are among them.
   std::set<size_t> in_log;
-  for (size_t at = 32; at + kFrame <= whole.log.size(); at += kFrame) in_log.insert(size_t(whole.log[at + 2]) << 8 | whole.log[at + 3]);
+  for (size_t at = 32; at + kFrame <= whole.log.size(); at += kFrame)
+    in_log.insert(size_t(whole.log[at + 2]) << 8 | whole.log[at + 3]);
   std::fstream out(crashed, std::ios::in | std::ios::out | std::ios::binary);
   for (size_t page = 2; page <= whole.database.size() / kPage; ++page)
     if (!in_log.count(page)) out.seekp(std::streamoff((page - 1) * kPage)) << std::string(kPage, 'x');

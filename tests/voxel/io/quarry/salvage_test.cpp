@@ -65,13 +65,16 @@ uint64_t missing_chunks(const BrickMap& was, const BrickMap& is) {
 Scene wide_scene() {
   Scene s = test::busy_scene();
   std::mt19937 random(11);
-  for (int i = 0; i < 40000; ++i) s.volumes[0].bricks.set({int32_t(random() % 700) - 350, int32_t(random() % 20), int32_t(random() % 700) - 350}, uint8_t(1 + random() % 255));
+  for (int i = 0; i < 40000; ++i)
+    s.volumes[0].bricks.set({int32_t(random() % 700) - 350, int32_t(random() % 20), int32_t(random() % 700) - 350},
+                            uint8_t(1 + random() % 255));
   return s;
 }
 
 uint64_t missing_chunks(const Scene& was, const Scene& is) {
   uint64_t missing = 0;
-  for (size_t v = 0; v < was.volumes.size(); ++v) missing += missing_chunks(was.volumes[v].bricks, v < is.volumes.size() ? is.volumes[v].bricks : BrickMap());
+  for (size_t v = 0; v < was.volumes.size(); ++v)
+    missing += missing_chunks(was.volumes[v].bricks, v < is.volumes.size() ? is.volumes[v].bricks : BrickMap());
   return missing;
 }
 
@@ -94,7 +97,8 @@ TEST_CASE("store salvage: chunks with wrong bytes and missing rows are lost alon
   const Scene scene = wide_scene();
   REQUIRE(Store::save(scene, file));
   SECTION("wrong bytes") {
-    sql(file, "UPDATE chunks SET data = CAST(substr(data, 1, 20) || x'00112233' || substr(data, 25) AS BLOB) WHERE "
+    sql(file,
+        "UPDATE chunks SET data = CAST(substr(data, 1, 20) || x'00112233' || substr(data, 25) AS BLOB) WHERE "
         "volume = 0 AND x = 2 AND z < 1");
     const Saved s = save(file);
     CHECK(missing_chunks(scene, s.scene) == s.lost("chunks"));
@@ -104,7 +108,8 @@ TEST_CASE("store salvage: chunks with wrong bytes and missing rows are lost alon
     CHECK(s.scene.instances.size() == scene.instances.size());
   }
   SECTION("rows missing") {
-    sql(file, "DELETE FROM chunks WHERE volume = 0 AND z > 2; DELETE FROM palette WHERE id = 5; DELETE FROM "
+    sql(file,
+        "DELETE FROM chunks WHERE volume = 0 AND z > 2; DELETE FROM palette WHERE id = 5; DELETE FROM "
         "instances WHERE id = 1");
     const Saved s = save(file);
     CHECK(missing_chunks(scene, s.scene) == s.lost("chunks"));
@@ -113,7 +118,8 @@ TEST_CASE("store salvage: chunks with wrong bytes and missing rows are lost alon
     CHECK(s.lost("instances") == 1);
   }
   SECTION("state, volumes and journal broken") {
-    sql(file, "DELETE FROM state; DELETE FROM volumes WHERE id = 0; INSERT INTO journal VALUES (9, 9, 9, 'x', 1, 1, "
+    sql(file,
+        "DELETE FROM state; DELETE FROM volumes WHERE id = 0; INSERT INTO journal VALUES (9, 9, 9, 'x', 1, 1, "
         "1, 1, x'00')");
     const Saved s = save(file);
     CHECK(missing_chunks(scene, s.scene) == 0);
@@ -201,7 +207,8 @@ TEST_CASE("store salvage: bytes changed at random never crash, and every voxel t
   std::mt19937 random(3);
   for (int round = 0; round < 300; ++round) {
     Bytes bytes = whole;
-    for (auto n = uint32_t(1 + random() % 20); n > 0; --n) bytes[random() % (n % 2 ? bytes.size() : std::min<size_t>(bytes.size(), 3 * kPage))] = uint8_t(random());
+    for (auto n = uint32_t(1 + random() % 20); n > 0; --n)
+      bytes[random() % (n % 2 ? bytes.size() : std::min<size_t>(bytes.size(), 3 * kPage))] = uint8_t(random());
     if (random() % 3 == 0) bytes.resize(random() % bytes.size());
     io::Salvage salvage;
     const auto got = io::salvage_database(bytes, {}, kMemory, salvage, nullptr);

@@ -8,8 +8,8 @@
 #include "tests/file_bytes.hpp"
 #include "tests/test_data.hpp"
 #include "tests/voxel/io/quarry/store_edits.hpp"
-#include "voxel/io/quarry/store.hpp"
 #include "voxel/io/quarry/reader.hpp"
+#include "voxel/io/quarry/store.hpp"
 
 using namespace quarry;
 using io::Store;
@@ -98,7 +98,8 @@ TEST_CASE("store sidecars: reading takes all edits of a killed editor's log and 
   CHECK(same_scene(world.states.back(), *store->read_scene({}, nullptr, nullptr)) == "");
 }
 
-TEST_CASE("store sidecars: a log damaged in its middle is an error that says where, also for an editor, who would "
+TEST_CASE(
+    "store sidecars: a log damaged in its middle is an error that says where, also for an editor, who would "
     "drop the edits behind it") {
   const Crashed world("sidecars_middle");
   Bytes log = world.log;
@@ -108,7 +109,9 @@ TEST_CASE("store sidecars: a log damaged in its middle is an error that says whe
   const Outcome o = read(world.file);
   REQUIRE_FALSE(o.scene);
   CHECK(o.scene.error().code == ErrorCode::malformed_input);
-  CHECK_THAT(o.scene.error().message, Catch::Contains("crashed.quarry-wal") && Catch::Contains("byte " + std::to_string(wrong)) && Catch::Contains("later edits"));
+  CHECK_THAT(o.scene.error().message, Catch::Contains("crashed.quarry-wal") &&
+                                          Catch::Contains("byte " + std::to_string(wrong)) &&
+                                          Catch::Contains("later edits"));
   CHECK_FALSE(io::StoreReader::open(world.file));
   const auto store = Store::open(world.file);
   REQUIRE_FALSE(store);
@@ -143,7 +146,8 @@ TEST_CASE("store sidecars: wherever bytes of a log are wrong or cut off, the sce
     else FAIL("readable, but not to be edited: " << store.error().message);
   };
   for (size_t at = kHeader; at < world.log.size(); at += kFrame)
-    for (const size_t byte : {size_t(random() % 4), size_t(4 + random() % 4), size_t(8 + random() % 8), size_t(16 + random() % 8), size_t(24 + random() % kPage)}) {
+    for (const size_t byte : {size_t(random() % 4), size_t(4 + random() % 4), size_t(8 + random() % 8),
+                              size_t(16 + random() % 8), size_t(24 + random() % kPage)}) {
       INFO("page at " << at << ", byte " << byte);
       Bytes log = world.log;
       log[at + byte] ^= uint8_t(1u << random() % 8);

@@ -9,9 +9,9 @@
 #include "tests/file_bytes.hpp"
 #include "tests/test_data.hpp"
 #include "tests/voxel/io/quarry/store_edits.hpp"
-#include "voxel/io/quarry/store.hpp"
 #include "voxel/io/quarry/codec.hpp"
 #include "voxel/io/quarry/salvage.hpp"
+#include "voxel/io/quarry/store.hpp"
 
 using namespace quarry;
 using io::Store;
@@ -121,7 +121,8 @@ fs::path new_world(const fs::path& dir) {
 
 }  // namespace
 
-TEST_CASE("store: strokes and changes of the palette are steps after closing as before it, and both ways give every state") {
+TEST_CASE(
+    "store: strokes and changes of the palette are steps after closing as before it, and both ways give every state") {
   const fs::path file = new_world(test::scratch_dir("store-steps"));
   std::vector<Scene> states;
   std::vector<UndoRecord> records;
@@ -160,7 +161,8 @@ TEST_CASE("store: strokes and changes of the palette are steps after closing as 
   CHECK(same_scene(states[5], kept.document->scene()) == "");
 }
 
-TEST_CASE("store: a file keeps the version that older programs read until a step of several edits or a change of the "
+TEST_CASE(
+    "store: a file keeps the version that older programs read until a step of several edits or a change of the "
     "palette is in it") {
   const fs::path dir = test::scratch_dir("store-version");
   const fs::path file = new_world(dir);
@@ -195,7 +197,8 @@ TEST_CASE("store: a file keeps the version that older programs read until a step
   }
 }
 
-TEST_CASE("store: a world as Quarry 0.1.1 wrote it opens with each edit a step, can be undone to its beginning, and "
+TEST_CASE(
+    "store: a world as Quarry 0.1.1 wrote it opens with each edit a step, can be undone to its beginning, and "
     "takes new steps") {
   const fs::path dir = test::scratch_dir("store-compat");
   const fs::path file = dir / "old.quarry";
@@ -304,7 +307,8 @@ TEST_CASE("store: a world saved with its history is the one whose edits were com
     kept.paint_over(7, 0.5f);
     kept.stroke({20}, 8);
     REQUIRE(kept.document->undo(kept.undos()));
-    REQUIRE(Store::save_with_history(kept.document->scene(), kept.document->history(), kept.document->history_position(), dir / "copy.quarry"));
+    REQUIRE(Store::save_with_history(kept.document->scene(), kept.document->history(),
+                                     kept.document->history_position(), dir / "copy.quarry"));
   }
   const Whole a = world_in(file), b = world_in(dir / "copy.quarry");
   CHECK(same_scene(a.scene, b.scene) == "");
@@ -327,12 +331,15 @@ TEST_CASE("store: damage to steps and to changes of the palette is found, and sa
   }
   const std::vector<uint8_t> whole = file_bytes(file);
   const Whole right = world_in(file);
-  for (const char* text : {"UPDATE journal SET part = 0 WHERE record = 2", "UPDATE journal SET part = 1 WHERE record = 5", "UPDATE journal SET part = 2 WHERE record = 3",
-                           "UPDATE journal SET volume = 0 WHERE record = 4", "UPDATE journal SET volume = -1 WHERE record = 1", "UPDATE journal SET volume = -2 WHERE record = 4",
-                           "UPDATE journal SET changes = 2 WHERE record = 4", "UPDATE journal SET bytes = 100 WHERE record = 4", "UPDATE journal SET label = 'x' WHERE record = 4",
-                           "INSERT INTO journal SELECT record, 1, volume, label, voxels, changes, bytes, checksum, "
-                           "data FROM journal WHERE record = 4",
-                           "UPDATE journal SET data = zeroblob(9) WHERE record = 4", "DELETE FROM journal WHERE record = 4"}) {
+  for (const char* text :
+       {"UPDATE journal SET part = 0 WHERE record = 2", "UPDATE journal SET part = 1 WHERE record = 5",
+        "UPDATE journal SET part = 2 WHERE record = 3", "UPDATE journal SET volume = 0 WHERE record = 4",
+        "UPDATE journal SET volume = -1 WHERE record = 1", "UPDATE journal SET volume = -2 WHERE record = 4",
+        "UPDATE journal SET changes = 2 WHERE record = 4", "UPDATE journal SET bytes = 100 WHERE record = 4",
+        "UPDATE journal SET label = 'x' WHERE record = 4",
+        "INSERT INTO journal SELECT record, 1, volume, label, voxels, changes, bytes, checksum, "
+        "data FROM journal WHERE record = 4",
+        "UPDATE journal SET data = zeroblob(9) WHERE record = 4", "DELETE FROM journal WHERE record = 4"}) {
     INFO(text);
     write_bytes(file, whole);
     change(file, text);

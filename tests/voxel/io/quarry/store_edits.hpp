@@ -16,18 +16,27 @@ namespace quarry::test {
 
 // "" if equal, else which field differs.
 inline std::string same_scene(const Scene& a, const Scene& b) {
-  const auto lists = [](const auto& x, const auto& y, auto same) { return x.size() == y.size() && std::equal(x.begin(), x.end(), y.begin(), same); };
-  if (!lists(a.volumes, b.volumes, [](const Volume& x, const Volume& y) { return x.name == y.name && x.size == y.size; })) return "volumes";
+  const auto lists = [](const auto& x, const auto& y, auto same) {
+    return x.size() == y.size() && std::equal(x.begin(), x.end(), y.begin(), same);
+  };
+  if (!lists(a.volumes, b.volumes,
+             [](const Volume& x, const Volume& y) { return x.name == y.name && x.size == y.size; }))
+    return "volumes";
   for (size_t i = 0; i < a.volumes.size(); ++i)
-    if (!lists(a.volumes[i].bricks.bricks(), b.volumes[i].bricks.bricks(), [](const auto& x, const auto& y) { return x.first == y.first && x.second == y.second; }))
+    if (!lists(a.volumes[i].bricks.bricks(), b.volumes[i].bricks.bricks(),
+               [](const auto& x, const auto& y) { return x.first == y.first && x.second == y.second; }))
       return "bricks of volume " + std::to_string(i);
   if (!lists(a.instances, b.instances, [](const Instance& x, const Instance& y) {
-        return x.volume == y.volume && x.rotation == y.rotation && x.offset == y.offset && x.layer == y.layer && x.hidden == y.hidden && x.name == y.name && x.group_path == y.group_path;
+        return x.volume == y.volume && x.rotation == y.rotation && x.offset == y.offset && x.layer == y.layer &&
+               x.hidden == y.hidden && x.name == y.name && x.group_path == y.group_path;
       }))
     return "instances";
-  if (!lists(a.layers, b.layers, [](const Layer& x, const Layer& y) { return x.name == y.name && x.hidden == y.hidden; })) return "layers";
+  if (!lists(a.layers, b.layers,
+             [](const Layer& x, const Layer& y) { return x.name == y.name && x.hidden == y.hidden; }))
+    return "layers";
   if (!lists(a.cameras, b.cameras, [](const Camera& x, const Camera& y) {
-        return x.name == y.name && x.vertical_fov_degrees == y.vertical_fov_degrees && std::equal(x.position, x.position + 3, y.position) && std::equal(x.target, x.target + 3, y.target);
+        return x.name == y.name && x.vertical_fov_degrees == y.vertical_fov_degrees &&
+               std::equal(x.position, x.position + 3, y.position) && std::equal(x.target, x.target + 3, y.target);
       }))
     return "cameras";
   if (!(a.palette == b.palette)) return "palette";
@@ -38,9 +47,12 @@ inline std::string same_scene(const Scene& a, const Scene& b) {
 inline std::string same_history(const std::vector<UndoRecord>& a, const std::vector<UndoRecord>& b) {
   if (a.size() != b.size()) return "lengths " + std::to_string(a.size()) + " and " + std::to_string(b.size());
   for (size_t i = 0; i < a.size(); ++i) {
-    if (a[i].volume != b[i].volume || a[i].label != b[i].label || a[i].voxels_changed != b[i].voxels_changed || a[i].changes.size() != b[i].changes.size()) return "record " + std::to_string(i);
+    if (a[i].volume != b[i].volume || a[i].label != b[i].label || a[i].voxels_changed != b[i].voxels_changed ||
+        a[i].changes.size() != b[i].changes.size())
+      return "record " + std::to_string(i);
     for (size_t c = 0; c < a[i].changes.size(); ++c)
-      if (a[i].changes[c].brick != b[i].changes[c].brick || !(a[i].changes[c].before == b[i].changes[c].before) || !(a[i].changes[c].after == b[i].changes[c].after))
+      if (a[i].changes[c].brick != b[i].changes[c].brick || !(a[i].changes[c].before == b[i].changes[c].before) ||
+          !(a[i].changes[c].after == b[i].changes[c].after))
         return "change " + std::to_string(c) + " of record " + std::to_string(i);
   }
   return "";
@@ -54,7 +66,9 @@ inline Scene busy_scene() {
   s.volumes[0].size = {40, 3, -2};
   s.volumes[1].name = std::string("odd \0 \xff name", 12);
   std::mt19937 random(5);
-  for (int i = 0; i < 3000; ++i) s.volumes[0].bricks.set({int32_t(random() % 200) - 100, int32_t(random() % 8), int32_t(random() % 200) - 100}, uint8_t(1 + random() % 255));
+  for (int i = 0; i < 3000; ++i)
+    s.volumes[0].bricks.set({int32_t(random() % 200) - 100, int32_t(random() % 8), int32_t(random() % 200) - 100},
+                            uint8_t(1 + random() % 255));
   for (int32_t x = 0; x < 140; ++x) s.volumes[1].bricks.set({x, 0, 0}, uint8_t(1 + x));
   s.volumes[1].bricks.set({INT32_MIN, INT32_MAX, 0}, 1);
   s.layers = {{"first", false}, {"", true}};
@@ -103,12 +117,14 @@ inline UndoRecord make_record(const Scene& scene, uint32_t volume, const BrickMa
   for (const auto& [at, brick] : scene.volumes[volume].bricks.bricks()) changes[at] = {at, brick, {}};
   for (const auto& [at, brick] : wanted.bricks()) changes[at].brick = at, changes[at].after = brick;
   for (const auto& [at, change] : changes)
-    if (!(change.before == change.after)) record.changes.push_back(change), record.voxels_changed += change.after.count() + change.before.count();
+    if (!(change.before == change.after))
+      record.changes.push_back(change), record.voxels_changed += change.after.count() + change.before.count();
   return record;
 }
 
 inline void apply_record(Scene* scene, const UndoRecord& record, bool forwards) {
-  for (const BrickChange& c : record.changes) scene->volumes[record.volume].bricks.put(c.brick, forwards ? c.after : c.before);
+  for (const BrickChange& c : record.changes)
+    scene->volumes[record.volume].bricks.put(c.brick, forwards ? c.after : c.before);
 }
 
 // A row of edits, undos and redos in which step n does the same in every process that plays it: the scenario of a

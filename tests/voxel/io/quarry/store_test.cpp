@@ -43,7 +43,8 @@ std::map<std::string, std::vector<uint8_t>> chunk_rows(const fs::path& file) {
   sqlite3* db = nullptr;
   REQUIRE(sqlite3_open_v2(file.c_str(), &db, SQLITE_OPEN_READONLY, nullptr) == SQLITE_OK);
   sqlite3_stmt* s = nullptr;
-  REQUIRE(sqlite3_prepare_v2(db, "SELECT volume || ' ' || x || ' ' || y || ' ' || z, data FROM chunks", -1, &s, nullptr) == SQLITE_OK);
+  REQUIRE(sqlite3_prepare_v2(db, "SELECT volume || ' ' || x || ' ' || y || ' ' || z, data FROM chunks", -1, &s,
+                             nullptr) == SQLITE_OK);
   while (sqlite3_step(s) == SQLITE_ROW) {
     const auto* p = static_cast<const uint8_t*>(sqlite3_column_blob(s, 1));
     rows[reinterpret_cast<const char*>(sqlite3_column_text(s, 0))].assign(p, p + sqlite3_column_bytes(s, 1));
@@ -112,7 +113,8 @@ TEST_CASE("store: the same bricks give the same chunk bytes, whatever the way to
   forwards.volumes.resize(1), backwards.volumes.resize(1);
   std::vector<Int3> cells;
   std::mt19937 random(7);
-  for (int i = 0; i < 4000; ++i) cells.push_back({int32_t(random() % 300) - 150, int32_t(random() % 90) - 40, int32_t(random() % 200)});
+  for (int i = 0; i < 4000; ++i)
+    cells.push_back({int32_t(random() % 300) - 150, int32_t(random() % 90) - 40, int32_t(random() % 200)});
   std::sort(cells.begin(), cells.end());
   cells.erase(std::unique(cells.begin(), cells.end()), cells.end());
   for (const Int3& c : cells) forwards.volumes[0].bricks.set(c, uint8_t(1 + (c.x & 127)));
@@ -507,7 +509,10 @@ TEST_CASE("store: a world written in pieces has the bytes of one saved at once, 
   std::mt19937 random(7);
   scene.volumes.resize(4);
   for (const size_t v : {size_t(0), size_t(2)})  // between and behind them are empty ones
-    for (int i = 0; i < 4000; ++i) scene.volumes[v].bricks.set({int32_t(random() % 900) - 400, int32_t(random() % 300), int32_t(random() % 500) - 250}, uint8_t(1 + random() % 9));
+    for (int i = 0; i < 4000; ++i)
+      scene.volumes[v].bricks.set(
+          {int32_t(random() % 900) - 400, int32_t(random() % 300), int32_t(random() % 500) - 250},
+          uint8_t(1 + random() % 9));
   for (uint32_t v = 0; v < 4; ++v) {
     scene.volumes[v].name = "volume " + std::to_string(v);
     scene.instances.emplace_back().volume = v;

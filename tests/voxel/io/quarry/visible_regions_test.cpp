@@ -3,8 +3,8 @@
 // the same from a whole scene: the same bytes.
 #include "voxel/io/quarry/visible_regions.hpp"
 
-#include <catch2/catch.hpp>
 #include <algorithm>
+#include <catch2/catch.hpp>
 #include <fstream>
 #include <iterator>
 #include <random>
@@ -13,13 +13,13 @@
 #include "tests/test_data.hpp"
 #include "tests/voxel/io/vox/file_builder.hpp"
 #include "voxel/io/export_loss.hpp"
-#include "voxel/io/formats.hpp"
-#include "voxel/io/meshes/write.hpp"
 #include "voxel/io/files/spill.hpp"
-#include "voxel/io/quarry/store.hpp"
-#include "voxel/io/quarry/reader.hpp"
-#include "voxel/io/quarry/writer.hpp"
+#include "voxel/io/formats.hpp"
 #include "voxel/io/grids/write.hpp"
+#include "voxel/io/meshes/write.hpp"
+#include "voxel/io/quarry/reader.hpp"
+#include "voxel/io/quarry/store.hpp"
+#include "voxel/io/quarry/writer.hpp"
 #include "voxel/io/vox/write.hpp"
 
 using namespace quarry;
@@ -35,7 +35,8 @@ Scene crowd(uint32_t seed) {
   s.volumes.resize(4);
   for (size_t v = 0; v < 4; ++v) {
     s.volumes[v].name = std::string(1, char(97 + v));
-    for (int i = 0; i < 3000; ++i) s.volumes[v].bricks.set({number(-100, 90), number(0, 120), number(-40, 200)}, uint8_t(number(1, 255)));
+    for (int i = 0; i < 3000; ++i)
+      s.volumes[v].bricks.set({number(-100, 90), number(0, 120), number(-40, 200)}, uint8_t(number(1, 255)));
   }
   for (int i = 0; i < 8; ++i) {
     Instance n;
@@ -114,7 +115,9 @@ TEST_CASE("store reader: a box of chunks has its bricks and no others, and damag
     BrickMap expected, got;
     for (const auto& [where, brick] : scene.volumes[volume].bricks.bricks()) {
       const Int3 c{where.x >> 3, where.y >> 3, where.z >> 3};
-      if (c.x >= box.min.x && c.x <= box.max.x && c.y >= box.min.y && c.y <= box.max.y && c.z >= box.min.z && c.z <= box.max.z) expected.put(where, brick);
+      if (c.x >= box.min.x && c.x <= box.max.x && c.y >= box.min.y && c.y <= box.max.y && c.z >= box.min.z &&
+          c.z <= box.max.z)
+        expected.put(where, brick);
     }
     REQUIRE(reader->read(volume, box, got, {}));
     CHECK(got == expected);
@@ -152,7 +155,11 @@ TEST_CASE("vox: read model by model it gives the world, the warnings and the err
     std::vector<test::VoxBuilder::Voxel> full;
     for (int i = 0; i < 32768; ++i) full.push_back({uint8_t(i & 31), uint8_t(i >> 5 & 31), uint8_t(i >> 10), 1});
     test::VoxBuilder builder(200);
-    builder.model(32, 32, 32, full).group(0, std::vector<int64_t>(33, 1)).group(1, std::vector<int64_t>(32, 2)).group(2, std::vector<int64_t>(32, 3)).shape(3, {{0, {}}});
+    builder.model(32, 32, 32, full)
+        .group(0, std::vector<int64_t>(33, 1))
+        .group(1, std::vector<int64_t>(32, 2))
+        .group(2, std::vector<int64_t>(32, 3))
+        .shape(3, {{0, {}}});
     files.push_back(dir / "placed.vox");
     test::write_bytes(files.back(), builder.bytes());
   }
@@ -212,7 +219,8 @@ TEST_CASE("grids: written from some layers at a time they have the bytes of thos
     for (const uint64_t available_bytes : {uint64_t(14) << 20, uint64_t(1) << 33}) {
       auto store = io::StoreReader::open(dir / "world.quarry");
       REQUIRE(store);
-      const auto voxels = io::VisibleRegions::of(*store, bounds_of(scene), [available_bytes] { return available_bytes; }, {});
+      const auto voxels =
+          io::VisibleRegions::of(*store, bounds_of(scene), [available_bytes] { return available_bytes; }, {});
       REQUIRE(voxels);
       const auto binvox = io::write_binvox_regions(*voxels, dir / "parts.binvox", {});
       if (!binvox) FAIL(binvox.error().message);
@@ -251,19 +259,23 @@ TEST_CASE("meshes: written from some layers at a time they have the bytes of tho
       // The name is in the file.
       fs::create_directories(dir / "whole");
       fs::create_directories(dir / "parts");
-      const fs::path whole = dir / "whole" / (std::string("name.") + extension), parts = dir / "parts" / (std::string("name.") + extension);
+      const fs::path whole = dir / "whole" / (std::string("name.") + extension),
+                     parts = dir / "parts" / (std::string("name.") + extension);
       REQUIRE((*format)->write(scene, whole, {}));
       for (const uint64_t available_bytes : {uint64_t(16) << 20, uint64_t(1) << 33}) {
         auto store = io::StoreReader::open(dir / "world.quarry");
         REQUIRE(store);
-        const auto voxels = io::VisibleRegions::of(*store, bounds_of(scene), [available_bytes] { return available_bytes; }, {});
+        const auto voxels =
+            io::VisibleRegions::of(*store, bounds_of(scene), [available_bytes] { return available_bytes; }, {});
         REQUIRE(voxels);
         const auto written = (*format)->write_regions(*voxels, parts, {});
         if (!written) FAIL(written.error().message);
-        INFO(extension << " of seed " << seed << ", regions " << voxels->read_regions() << " with room for " << available_bytes);
+        INFO(extension << " of seed " << seed << ", regions " << voxels->read_regions() << " with room for "
+                       << available_bytes);
         CHECK((available_bytes > uint64_t(1) << 30 ? voxels->read_regions() <= 4 : voxels->read_regions() > 4));
         CHECK((test::file_text(parts) == test::file_text(whole)));
-        CHECK(size_t(std::distance(fs::directory_iterator(dir / "parts"), fs::directory_iterator())) == (std::string_view(extension) == "obj" ? 2 : 1));
+        CHECK(size_t(std::distance(fs::directory_iterator(dir / "parts"), fs::directory_iterator())) ==
+              (std::string_view(extension) == "obj" ? 2 : 1));
         fs::remove_all(dir / "parts");
         fs::create_directories(dir / "parts");
       }
@@ -351,5 +363,6 @@ TEST_CASE("grids: an instance outside the world is refused region by region as i
   auto store = io::StoreReader::open(dir / "world.quarry");
   REQUIRE(store);
   CHECK(io::write_raw(scene, dir / "a.nrrd", {}).error().code == ErrorCode::out_of_bounds);
-  CHECK(io::VisibleRegions::of(*store, bounds_of(scene), [] { return uint64_t(1) << 30; }, {}).error().code == ErrorCode::out_of_bounds);
+  CHECK(io::VisibleRegions::of(*store, bounds_of(scene), [] { return uint64_t(1) << 30; }, {}).error().code ==
+        ErrorCode::out_of_bounds);
 }

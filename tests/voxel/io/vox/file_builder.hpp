@@ -16,7 +16,9 @@ class VoxBuilder {
  public:
   using Bytes = std::vector<uint8_t>;
   using Pairs = std::vector<std::pair<std::string, std::string>>;
-  struct Voxel { uint8_t x, y, z, colour; };
+  struct Voxel {
+    uint8_t x, y, z, colour;
+  };
 
   explicit VoxBuilder(uint32_t version = 150) : version_(version) {}
 
@@ -50,8 +52,11 @@ class VoxBuilder {
     for (const Voxel& v : list) c.insert(c.end(), {v.x, v.y, v.z, v.colour});
     return chunk("XYZI", c);
   }
-  VoxBuilder& model(int64_t x, int64_t y, int64_t z, const std::vector<Voxel>& list) { return size(x, y, z).voxels(list); }
-  VoxBuilder& transform(int64_t id, int64_t child, const std::vector<Pairs>& frames, const Pairs& attributes = {}, int64_t layer = -1) {
+  VoxBuilder& model(int64_t x, int64_t y, int64_t z, const std::vector<Voxel>& list) {
+    return size(x, y, z).voxels(list);
+  }
+  VoxBuilder& transform(int64_t id, int64_t child, const std::vector<Pairs>& frames, const Pairs& attributes = {},
+                        int64_t layer = -1) {
     Bytes c;
     put(c, id), put(c, attributes), put(c, child), put(c, -1), put(c, layer), put(c, int64_t(frames.size()));
     for (const Pairs& f : frames) put(c, f);

@@ -21,7 +21,8 @@ struct KnownVox {
 inline std::vector<KnownVox> known_vox_files() {
   const std::filesystem::path data = data_dir();
   std::vector<KnownVox> known;
-  if (data.empty() || !std::filesystem::exists(data / "vox_facts.json")) return skip("no .vox files with known facts"), known;
+  if (data.empty() || !std::filesystem::exists(data / "vox_facts.json"))
+    return skip("no .vox files with known facts"), known;
   const auto facts = nlohmann::json::parse(file_text(data / "vox_facts.json"));
   for (const auto& entry : std::filesystem::recursive_directory_iterator(data / "vox")) {
     if (entry.path().extension() != ".vox") continue;

@@ -49,7 +49,8 @@ Recount recount(const Scene& scene) {
       for (int32_t n = 0; n < 512; ++n) {
         const int32_t dx = n & 7, dy = n >> 3 & 7, dz = n >> 6;
         // Bit order of coords.hpp, written out again: octants of 4^3, two bits of each axis within.
-        const uint32_t index = uint32_t(((dx >> 2) | (dy >> 2) << 1 | (dz >> 2) << 2) * 64 + ((dx & 3) | (dy & 3) << 2 | (dz & 3) << 4));
+        const uint32_t index =
+            uint32_t(((dx >> 2) | (dy >> 2) << 1 | (dz >> 2) << 2) * 64 + ((dx & 3) | (dy & 3) << 2 | (dz & 3) << 4));
         const uint8_t colour = brick.materials[index];
         if (!colour) continue;
         const double local[3] = {at.x * 8 + dx + 0.5, at.y * 8 + dy + 0.5, at.z * 8 + dz + 0.5};
@@ -109,7 +110,9 @@ TEST_CASE("vox: every real file gives the counts, bounds and checksums on which 
     REQUIRE(scene);
     // Nothing is lost of these files but frames of animations.
     CHECK(warnings.size() == size_t(want["anim_transform"] != 0 || want["anim_model"] != 0));
-    if (!warnings.empty()) CHECK(warnings[0].find("it is animated: " + want["anim_transform"].dump() + " transforms and " + want["anim_model"].dump() + " shapes") == 0);
+    if (!warnings.empty())
+      CHECK(warnings[0].find("it is animated: " + want["anim_transform"].dump() + " transforms and " +
+                             want["anim_model"].dump() + " shapes") == 0);
     io::VoxFacts got;
     REQUIRE(io::vox_facts(*scene, &got));
     test::check_facts(got, want);
@@ -150,7 +153,9 @@ TEST_CASE("vox: all 48 rotations and the 16 bytes that are none") {
     const int a = bits & 3, b = bits >> 2 & 3;
     // A model of 4 x 6 x 8 with one voxel away from every symmetry, moved by (10, 20, 30).
     VoxBuilder f(200);
-    f.model(4, 6, 8, {{3, 0, 7, 9}}).transform(0, 1, {{{"_r", std::to_string(bits)}, {"_t", "10 20 30"}}}).shape(1, {{0, {}}});
+    f.model(4, 6, 8, {{3, 0, 7, 9}})
+        .transform(0, 1, {{{"_r", std::to_string(bits)}, {"_t", "10 20 30"}}})
+        .shape(1, {{0, {}}});
     std::vector<std::string> warnings;
     const Scene s = parsed(f, &warnings);
     const double v[3] = {3.5 - 2, 0.5 - 3, 7.5 - 4};
@@ -175,7 +180,11 @@ TEST_CASE("vox: all 48 rotations and the 16 bytes that are none") {
 
 TEST_CASE("vox: nested transforms compose, outermost last") {
   // Rotation 17 = rows (y', ...): 0b0010001 is axis (1, 0, 2) with the first row negative: a quarter turn about z.
-  VoxBuilder f = with_dot().transform(0, 1, {{{"_t", "100 0 0"}, {"_r", "17"}}}, {{"_name", "outer"}}).group(1, {2}).transform(2, 3, {{{"_t", "7 0 0"}}}, {{"_name", "dot"}}).shape(3, {{0, {}}});
+  VoxBuilder f = with_dot()
+                     .transform(0, 1, {{{"_t", "100 0 0"}, {"_r", "17"}}}, {{"_name", "outer"}})
+                     .group(1, {2})
+                     .transform(2, 3, {{{"_t", "7 0 0"}}}, {{"_name", "dot"}})
+                     .shape(3, {{0, {}}});
   const Scene s = parsed(f);
   // The voxel's centre (7.5, 0.5, 0.5) turned: (-0.5, 7.5, 0.5) + (100, 0, 0).
   CHECK(file_cell(s) == std::array<int32_t, 3>{99, 7, 0});
@@ -210,7 +219,12 @@ TEST_CASE("vox: the lower instance wins an overlap from version 200 on, the high
   for (const uint32_t version : {150u, 199u, 200u, 201u}) {
     VoxBuilder f(version);
     f.model(1, 1, 1, {{0, 0, 0, 10}}).model(1, 1, 1, {{0, 0, 0, 20}});
-    f.transform(0, 1, {{}}).group(1, {2, 4}).transform(2, 3, {{}}).shape(3, {{0, {}}}).transform(4, 5, {{}}).shape(5, {{1, {}}});
+    f.transform(0, 1, {{}})
+        .group(1, {2, 4})
+        .transform(2, 3, {{}})
+        .shape(3, {{0, {}}})
+        .transform(4, 5, {{}})
+        .shape(5, {{1, {}}});
     CHECK(recount(parsed(f)).cells.begin()->second.second == (version >= 200 ? 10 : 20));
   }
 }
@@ -218,7 +232,8 @@ TEST_CASE("vox: the lower instance wins an overlap from version 200 on, the high
 TEST_CASE("vox: of an animation, frame 0 or the first after it is read") {
   VoxBuilder f(200);
   f.model(1, 1, 1, {{0, 0, 0, 1}}).model(1, 1, 1, {{0, 0, 0, 2}});
-  f.transform(0, 1, {{{"_f", "9"}, {"_t", "9 0 0"}}, {{"_f", "4"}, {"_t", "4 0 0"}}}).shape(1, {{1, {{"_f", "3"}}}, {0, {{"_f", "5"}}}});
+  f.transform(0, 1, {{{"_f", "9"}, {"_t", "9 0 0"}}, {{"_f", "4"}, {"_t", "4 0 0"}}})
+      .shape(1, {{1, {{"_f", "3"}}}, {0, {{"_f", "5"}}}});
   const Scene s = parsed(f);
   CHECK(file_cell(s) == std::array<int32_t, 3>{4, 0, 0});
   CHECK(s.instances[0].volume == 1);
@@ -229,7 +244,8 @@ TEST_CASE("vox: of an animation, frame 0 or the first after it is read") {
 }
 
 // Up to version 0.1.1 none was placed, and the file looked empty.
-TEST_CASE("vox: several models without a scene graph are the frames of an old animation, of which the first is placed") {
+TEST_CASE(
+    "vox: several models without a scene graph are the frames of an old animation, of which the first is placed") {
   VoxBuilder::Bytes two;
   VoxBuilder::put(two, int64_t(2));
   std::vector<std::string> warnings;
@@ -237,21 +253,28 @@ TEST_CASE("vox: several models without a scene graph are the frames of an old an
     warnings.clear();
     VoxBuilder f;
     if (packed) f.chunk("PACK", two);
-    const Scene s = parsed(f.model(5, 6, 7, {{0, 0, 0, 1}}).model(1, 1, 1, {{0, 0, 0, 2}}), &warnings), alone = parsed(VoxBuilder().model(5, 6, 7, {{0, 0, 0, 1}}));
+    const Scene s = parsed(f.model(5, 6, 7, {{0, 0, 0, 1}}).model(1, 1, 1, {{0, 0, 0, 2}}), &warnings),
+                alone = parsed(VoxBuilder().model(5, 6, 7, {{0, 0, 0, 1}}));
     CHECK(s.volumes.size() == 2);
     REQUIRE(s.instances.size() == 1);
     CHECK(s.instances[0].volume == 0);
     CHECK(file_cell(s) == file_cell(alone));  // where a single model stands
     REQUIRE(warnings.size() == 1);
-    CHECK_THAT(warnings[0], Catch::Contains("2 models and no scene graph") && Catch::Contains("the first one is placed"));
+    CHECK_THAT(warnings[0],
+               Catch::Contains("2 models and no scene graph") && Catch::Contains("the first one is placed"));
   }
 }
 
 TEST_CASE("vox: a shared node is an instance for each way to it, a cycle is an error") {
   VoxBuilder dag = with_dot();
-  dag.transform(0, 1, {{}}).group(1, {2, 2, 3}).transform(2, 9, {{{"_t", "1 0 0"}}}).transform(3, 9, {{{"_t", "2 0 0"}}}).shape(9, {{0, {}}});
+  dag.transform(0, 1, {{}})
+      .group(1, {2, 2, 3})
+      .transform(2, 9, {{{"_t", "1 0 0"}}})
+      .transform(3, 9, {{{"_t", "2 0 0"}}})
+      .shape(9, {{0, {}}});
   CHECK(parsed(dag).instances.size() == 3);
-  CHECK_THAT(error_of(with_dot().transform(0, 1, {{}}).group(1, {2}).transform(2, 1, {{}}).bytes()), Catch::Contains("cycle") && Catch::StartsWith("byte "));
+  CHECK_THAT(error_of(with_dot().transform(0, 1, {{}}).group(1, {2}).transform(2, 1, {{}}).bytes()),
+             Catch::Contains("cycle") && Catch::StartsWith("byte "));
   CHECK_THAT(error_of(with_dot().transform(0, 0, {{}}).bytes()), Catch::Contains("cycle"));
   CHECK_THAT(error_of(with_dot().transform(5, 6, {{}}).group(6, {5}).bytes()), Catch::Contains("cycle"));
 }
@@ -356,7 +379,8 @@ TEST_CASE("vox: colours, the default palette and materials") {
 
   VoxBuilder::Bytes matt;
   VoxBuilder::put(matt, int64_t(9)), VoxBuilder::put(matt, int64_t(1));
-  for (const uint32_t bits : {0x3f000000u /* weight 0.5 */, 2u /* roughness follows */, 0x3e800000u /* 0.25 */}) VoxBuilder::put(matt, int64_t(bits));
+  for (const uint32_t bits : {0x3f000000u /* weight 0.5 */, 2u /* roughness follows */, 0x3e800000u /* 0.25 */})
+    VoxBuilder::put(matt, int64_t(bits));
   const Scene old = parsed(with_dot().chunk("MATT", matt));
   CHECK(old.palette.materials[9].metalness == Approx(0.5f));
   CHECK(old.palette.materials[9].roughness == Approx(0.25f));
@@ -365,7 +389,11 @@ TEST_CASE("vox: colours, the default palette and materials") {
 TEST_CASE("vox: what a Scene has no field for stays in the metadata, cameras become cameras") {
   VoxBuilder::Bytes map(256);
   for (size_t i = 0; i < 256; ++i) map[i] = uint8_t(255 - i);
-  VoxBuilder f = with_dot().chunk("IMAP", map).dict_chunk("MATL", 3, {{"_type", "_media"}, {"_d", "0.05 %"}}).chunk("ZZZZ", {1, 2, 3}).chunk("NOTE", {9});
+  VoxBuilder f = with_dot()
+                     .chunk("IMAP", map)
+                     .dict_chunk("MATL", 3, {{"_type", "_media"}, {"_d", "0.05 %"}})
+                     .chunk("ZZZZ", {1, 2, 3})
+                     .chunk("NOTE", {9});
   f.dict_chunk("rCAM", 4, {{"_focus", "1 2 3"}, {"_radius", "10"}, {"_fov", "60"}, {"_angle", "0 0 0"}});
   std::vector<std::string> warnings;
   const Scene s = parsed(f, &warnings);
@@ -405,7 +433,10 @@ TEST_CASE("vox: every structural lie is an error that says the byte and what was
   says(graph([](VoxBuilder& f) { f.group(0, {}).group(0, {}); }), "once");
   says(graph([](VoxBuilder& f) { f.transform(0, 1, {{{"_t", "1 2"}}}); }), "three whole numbers");
   says(graph([](VoxBuilder& f) { f.transform(0, 1, {{{"_t", "1 2 99999999999"}}}); }), "three whole numbers");
-  says(graph([](VoxBuilder& f) { f.transform(0, 1, {{{"_t", "1 2 2147483647"}}}).shape(1, {{0, {}}}); }), "from the origin");
+  says(graph([](VoxBuilder& f) {
+         f.transform(0, 1, {{{"_t", "1 2 2147483647"}}}).shape(1, {{0, {}}});
+       }),
+       "from the origin");
   VoxBuilder::Bytes lie;
   VoxBuilder::put(lie, int64_t(0)), VoxBuilder::put(lie, int64_t(0x7fffffff));
   for (const char* id : {"nTRN", "nGRP", "nSHP", "LAYR", "MATL", "rCAM"}) says(with_dot().chunk(id, lie).bytes(), id);
@@ -419,9 +450,11 @@ TEST_CASE("vox: the broken files end as stated: a clean error, or voxels and a w
   if (data.empty() || !fs::exists(data / "broken-vox")) return test::skip("no broken .vox files");
   // Voxels wanted: -1 = an error; -2 = either.
   const std::map<std::string, int> want{
-      {"chunk_len_neg", -1}, {"deep_nesting_3000", 2}, {"dict_len_max", -1}, {"empty", -1}, {"groups_mut_seed0", -2}, {"groups_mut_seed3", -2}, {"grp_cycle", -1},
-      {"header_only", -1}, {"knight_trunc_50", -1}, {"knight_trunc_99", -1}, {"size_2048", -2}, {"size_overflow_issue87", -1}, {"trn_bad_rot", 2},
-      {"unknown_chunk", 2}, {"xyzi_count_max", -1}, {"xyzi_dup", 1}, {"xyzi_oob", 1}};
+      {"chunk_len_neg", -1},    {"deep_nesting_3000", 2}, {"dict_len_max", -1},   {"empty", -1},
+      {"groups_mut_seed0", -2}, {"groups_mut_seed3", -2}, {"grp_cycle", -1},      {"header_only", -1},
+      {"knight_trunc_50", -1},  {"knight_trunc_99", -1},  {"size_2048", -2},      {"size_overflow_issue87", -1},
+      {"trn_bad_rot", 2},       {"unknown_chunk", 2},     {"xyzi_count_max", -1}, {"xyzi_dup", 1},
+      {"xyzi_oob", 1}};
   for (const auto& [name, voxels] : want) {
     INFO(name);
     const fs::path file = data / "broken-vox" / (name + ".vox");
@@ -448,10 +481,15 @@ VoxBuilder rich_file() {
   f.model(5, 6, 7, {{0, 0, 0, 1}, {4, 5, 6, 255}, {1, 2, 3, 80}}).model(20, 1, 9, {{19, 0, 8, 3}, {0, 0, 0, 4}});
   f.transform(0, 1, {{}}, {{"_name", "root"}}).group(1, {2, 4, 6});
   f.transform(2, 3, {{{"_t", "-5 3 2"}, {"_r", "17"}}}, {{"_name", "first"}}, 0).shape(3, {{0, {}}});
-  f.transform(4, 5, {{{"_t", "1 0 0"}, {"_f", "0"}}, {{"_f", "8"}}}, {{"_hidden", "1"}}, 1).shape(5, {{1, {{"_f", "0"}}}, {0, {{"_f", "3"}}}});
+  f.transform(4, 5, {{{"_t", "1 0 0"}, {"_f", "0"}}, {{"_f", "8"}}}, {{"_hidden", "1"}}, 1)
+      .shape(5, {{1, {{"_f", "0"}}}, {0, {{"_f", "3"}}}});
   f.transform(6, 7, {{{"_r", "40"}}}).group(7, {2}, {{"_hidden", "0"}});
-  f.dict_chunk("LAYR", 0, {{"_name", "zero"}}).dict_chunk("LAYR", 1, {{"_hidden", "1"}}).palette({{255, 0, 0, 255}, {0, 255, 0, 255}});
-  f.dict_chunk("MATL", 1, {{"_type", "_glass"}, {"_alpha", "0.5"}}).dict_chunk("rCAM", 0, {{"_focus", "0 0 0"}}).chunk("IMAP", VoxBuilder::Bytes(256, 1));
+  f.dict_chunk("LAYR", 0, {{"_name", "zero"}})
+      .dict_chunk("LAYR", 1, {{"_hidden", "1"}})
+      .palette({{255, 0, 0, 255}, {0, 255, 0, 255}});
+  f.dict_chunk("MATL", 1, {{"_type", "_glass"}, {"_alpha", "0.5"}})
+      .dict_chunk("rCAM", 0, {{"_focus", "0 0 0"}})
+      .chunk("IMAP", VoxBuilder::Bytes(256, 1));
   return f;
 }
 }  // namespace
@@ -476,6 +514,9 @@ TEST_CASE("vox: cut after any byte, a file is an error that says so") {
 TEST_CASE("vox: thousands of seeded mutations end in a whole scene or a clean error") {
   std::vector<std::vector<uint8_t>> seeds{rich_file().bytes()};
   if (const fs::path data = test::data_dir(); !data.empty())
-    for (const char* name : {"vox/crabby.vox", "vox/robo.vox", "vox/hierarchy.vox"}) seeds.push_back(file_bytes(data / name));
-  test::check_mutations(seeds, [](const test::Bytes& bytes, std::vector<std::string>* warnings) { return parse_vox(bytes, warnings); }, 6000);
+    for (const char* name : {"vox/crabby.vox", "vox/robo.vox", "vox/hierarchy.vox"})
+      seeds.push_back(file_bytes(data / name));
+  test::check_mutations(
+      seeds, [](const test::Bytes& bytes, std::vector<std::string>* warnings) { return parse_vox(bytes, warnings); },
+      6000);
 }

@@ -26,7 +26,10 @@ Bytes three_models() {
     b.model(4, 4 + n, 6, voxels);
   }
   b.transform(0, 1, {{}}).group(1, {2, 4, 6});
-  for (int64_t n = 0; n < 3; ++n) b.transform(2 + 2 * n, 3 + 2 * n, {{{"_t", std::to_string(10 * n) + " 0 0"}}}, {{"_name", "part " + std::to_string(n)}}).shape(3 + 2 * n, {{n, {}}});
+  for (int64_t n = 0; n < 3; ++n)
+    b.transform(2 + 2 * n, 3 + 2 * n, {{{"_t", std::to_string(10 * n) + " 0 0"}}},
+                {{"_name", "part " + std::to_string(n)}})
+        .shape(3 + 2 * n, {{n, {}}});
   return b.palette({{10, 20, 30, 255}, {40, 50, 60, 255}, {70, 80, 90, 255}}).bytes();
 }
 
@@ -41,9 +44,14 @@ size_t find(const Bytes& bytes, const char* id, int nth = 0) {
 
 bool same_volume(const Volume& a, const Volume& b) {
   const auto &x = a.bricks.bricks(), &y = b.bricks.bricks();
-  return a.size == b.size && x.size() == y.size() && std::equal(x.begin(), x.end(), y.begin(), [](const auto& p, const auto& q) { return p.first == q.first && p.second == q.second; });
+  return a.size == b.size && x.size() == y.size() &&
+         std::equal(x.begin(), x.end(), y.begin(),
+                    [](const auto& p, const auto& q) { return p.first == q.first && p.second == q.second; });
 }
-bool same_place(const Instance& a, const Instance& b) { return a.volume == b.volume && a.offset == b.offset && a.rotation == b.rotation && a.name == b.name && a.hidden == b.hidden; }
+bool same_place(const Instance& a, const Instance& b) {
+  return a.volume == b.volume && a.offset == b.offset && a.rotation == b.rotation && a.name == b.name &&
+         a.hidden == b.hidden;
+}
 
 Saved save(const Bytes& bytes) {
   CHECK_FALSE(parse_vox(bytes));  // never without being asked
@@ -69,10 +77,12 @@ TEST_CASE("vox salvage: a sound file gives the same scene and no loss") {
   CHECK(a->palette == b->palette);
   CHECK(a->metadata == b->metadata);
   REQUIRE(b->instances.size() == 3);
-  for (size_t i = 0; i < 3; ++i) CHECK((same_place(a->instances[i], b->instances[i]) && same_volume(a->volumes[i], b->volumes[i])));
+  for (size_t i = 0; i < 3; ++i)
+    CHECK((same_place(a->instances[i], b->instances[i]) && same_volume(a->volumes[i], b->volumes[i])));
 }
 
-TEST_CASE("vox salvage: a lost model stays empty under its number, and all others keep their voxels, places and names") {
+TEST_CASE(
+    "vox salvage: a lost model stays empty under its number, and all others keep their voxels, places and names") {
   const Bytes whole = three_models();
   const auto sound = parse_vox(whole);
   REQUIRE(sound);
@@ -99,7 +109,8 @@ TEST_CASE("vox salvage: a lost model stays empty under its number, and all other
   }
   SECTION("all of it is overwritten") {
     Bytes bytes = whole;
-    std::fill(bytes.begin() + std::ptrdiff_t(find(bytes, "SIZE", 1)), bytes.begin() + std::ptrdiff_t(find(bytes, "SIZE", 2)), uint8_t(0xee));
+    std::fill(bytes.begin() + std::ptrdiff_t(find(bytes, "SIZE", 1)),
+              bytes.begin() + std::ptrdiff_t(find(bytes, "SIZE", 2)), uint8_t(0xee));
     check(save(bytes), 1);
   }
 }
@@ -114,7 +125,9 @@ TEST_CASE("vox salvage: a chunk whose length is wrong loses nothing if its voxel
     const auto scene = parse_vox(bytes, nullptr, &salvage);
     REQUIRE(scene);
     REQUIRE(scene->volumes.size() == 3);
-    for (size_t i = 0; i < 3; ++i) CHECK((same_volume(scene->volumes[i], sound->volumes[i]) && same_place(scene->instances[i], sound->instances[i])));
+    for (size_t i = 0; i < 3; ++i)
+      CHECK(
+          (same_volume(scene->volumes[i], sound->volumes[i]) && same_place(scene->instances[i], sound->instances[i])));
   }
 }
 
@@ -127,7 +140,8 @@ TEST_CASE("vox salvage: a file that ends early gives every model before the end,
     CHECK(s.lost("bytes_cut_off") == whole.size() - length);
     CHECK(s.lost("palette") == 1);
     for (size_t i = 0; i < 3; ++i)
-      if (i == 0 || length >= find(whole, "SIZE", int(i)) + 24 + 16 + 4 * (i + 1)) CHECK(same_volume(s.scene.volumes[i], sound->volumes[i]));
+      if (i == 0 || length >= find(whole, "SIZE", int(i)) + 24 + 16 + 4 * (i + 1))
+        CHECK(same_volume(s.scene.volumes[i], sound->volumes[i]));
     for (const Instance& n : s.scene.instances) {
       const auto& should = sound->instances[n.volume];
       CHECK((same_place(n, should) || s.lost("parents") + s.lost("scene_graph") > 0));
@@ -161,7 +175,8 @@ TEST_CASE("vox salvage: what is below a lost group stands where its own transfor
 TEST_CASE("vox salvage: where it cannot be known which models are missing, no shape shows a wrong one") {
   const Bytes whole = three_models();
   Bytes bytes = whole;
-  std::fill(bytes.begin() + std::ptrdiff_t(find(bytes, "SIZE", 0)), bytes.begin() + std::ptrdiff_t(find(bytes, "SIZE", 1)), uint8_t(0xee));
+  std::fill(bytes.begin() + std::ptrdiff_t(find(bytes, "SIZE", 0)),
+            bytes.begin() + std::ptrdiff_t(find(bytes, "SIZE", 1)), uint8_t(0xee));
   const size_t last = find(bytes, "nSHP", 2);
   bytes[last] = 0;  // the only one that says that there are three
   const auto sound = parse_vox(whole);
@@ -212,6 +227,7 @@ TEST_CASE("vox salvage: real files with bytes changed at random never crash, and
     INFO("round " << round << ": " << (plain ? "" : plain.error().message));
     if (!plain && scene) CHECK_FALSE(salvage.losses().empty());
     if (scene)
-      for (const Instance& n : scene->instances) REQUIRE((n.volume < scene->volumes.size() && n.layer < int64_t(scene->layers.size())));
+      for (const Instance& n : scene->instances)
+        REQUIRE((n.volume < scene->volumes.size() && n.layer < int64_t(scene->layers.size())));
   }
 }

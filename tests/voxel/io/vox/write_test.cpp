@@ -74,7 +74,8 @@ TEST_CASE("vox writer: every real file goes through .quarry and back with all th
     // What the file has besides is other pieces of metadata: where it came from, what it says of frames, and a palette
     // that is now spelt out.
     Scene want = *first;
-    for (const char* key : {"source_file", "vox.anim_transform", "vox.anim_model", "vox.rgba_256"}) want.metadata.erase(key), last.metadata.erase(key);
+    for (const char* key : {"source_file", "vox.anim_transform", "vox.anim_model", "vox.rgba_256"})
+      want.metadata.erase(key), last.metadata.erase(key);
     for (const auto& [key, value] : want.metadata) {
       INFO(key);
       CHECK(last.metadata[key] == value);
@@ -102,10 +103,19 @@ TEST_CASE("vox writer: every rotation of volumes with even and odd edges comes b
     v.name = "volume " + std::to_string(s.volumes.size());
     v.size = size;
     for (int i = 0; i < 20; ++i)
-      v.bricks.set({int32_t(random() % uint32_t(size.x)), int32_t(random() % uint32_t(size.y)), int32_t(random() % uint32_t(size.z))}, uint8_t(1 + random() % 255));
+      v.bricks.set({int32_t(random() % uint32_t(size.x)), int32_t(random() % uint32_t(size.y)),
+                    int32_t(random() % uint32_t(size.z))},
+                   uint8_t(1 + random() % 255));
     s.volumes.push_back(v);
     for (const Rotation& r : all_rotations())
-      s.instances.push_back({uint32_t(s.volumes.size() - 1), r, {int32_t(random() % 2000) - 1000, int32_t(random() % 2000) - 1000, int32_t(random() % 2000) - 1000}, -1, false, v.name, ""});
+      s.instances.push_back(
+          {uint32_t(s.volumes.size() - 1),
+           r,
+           {int32_t(random() % 2000) - 1000, int32_t(random() % 2000) - 1000, int32_t(random() % 2000) - 1000},
+           -1,
+           false,
+           v.name,
+           ""});
   }
   Scene back = read_back(s, test::scratch_dir("vox-write-rotations") / "r.vox");
   back.metadata.clear();
@@ -121,7 +131,9 @@ TEST_CASE("vox writer: what is larger than a model becomes a group of models, wi
     s.volumes[0].name = "large";
     const Int3 corner{-77, 13, -300};
     for (int i = 0; i < 2000; ++i)
-      s.volumes[0].bricks.set(corner + Int3{int32_t(random() % uint32_t(span.x)), int32_t(random() % uint32_t(span.y)), int32_t(random() % uint32_t(span.z))}, uint8_t(1 + random() % 255));
+      s.volumes[0].bricks.set(corner + Int3{int32_t(random() % uint32_t(span.x)), int32_t(random() % uint32_t(span.y)),
+                                            int32_t(random() % uint32_t(span.z))},
+                              uint8_t(1 + random() % 255));
     s.volumes[0].bricks.set(corner, 1);
     s.volumes[0].bricks.set(corner + span - Int3{1, 1, 1}, 2);
     s.volumes[1].bricks.set({0, 0, 0}, 9);
@@ -192,7 +204,16 @@ TEST_CASE("vox writer: materials, names, layers and cameras that no reader of ou
   std::mt19937 random(11);
   for (size_t i = 1; i < 256; ++i) {
     const auto some = [&] { return random() % 3 ? float(random() % 1000) / 1000 : 0.0f; };
-    m[i] = {uint8_t(random()), uint8_t(random()), uint8_t(random()), uint8_t(random()), some(), some(), some() * 9.7f, some(), 1 + some(), {0, 0}};
+    m[i] = {uint8_t(random()),
+            uint8_t(random()),
+            uint8_t(random()),
+            uint8_t(random()),
+            some(),
+            some(),
+            some() * 9.7f,
+            some(),
+            1 + some(),
+            {0, 0}};
     s.palette.names[i] = i % 5 ? "" : "colour " + std::to_string(i);
   }
   m[1].emission = 1234.5f;
@@ -216,7 +237,9 @@ TEST_CASE("vox writer: materials, names, layers and cameras that no reader of ou
   SECTION("what was changed after reading is what is written, the rest of a dictionary stays") {
     using test::VoxBuilder;
     VoxBuilder f = VoxBuilder(200).model(1, 1, 1, {{0, 0, 0, 1}});
-    f.dict_chunk("MATL", 1, {{"_type", "_media"}, {"_d", "0.05 %"}}).dict_chunk("MATL", 2, {{"_type", "_metal"}, {"_metal", "0.5"}, {"_sp", "1"}}).dict_chunk("MATL", 256, {{"_type", "_glass"}});
+    f.dict_chunk("MATL", 1, {{"_type", "_media"}, {"_d", "0.05 %"}})
+        .dict_chunk("MATL", 2, {{"_type", "_metal"}, {"_metal", "0.5"}, {"_sp", "1"}})
+        .dict_chunk("MATL", 256, {{"_type", "_glass"}});
     f.dict_chunk("LAYR", 4, {{"_name", "old"}, {"_color", "1 2 3"}});
     auto scene = io::parse_vox(f.bytes());
     REQUIRE(scene);
@@ -224,7 +247,8 @@ TEST_CASE("vox writer: materials, names, layers and cameras that no reader of ou
     scene->layers[0] = {"new", true};
     const Scene again = read_back(*scene, file);
     CHECK(again.palette == scene->palette);
-    CHECK_THAT(again.metadata.at("vox.material_dicts"), Catch::Contains("1 _type=_media _d=0.05%20%25\n") && Catch::Contains("256 _type=_glass\n"));
+    CHECK_THAT(again.metadata.at("vox.material_dicts"),
+               Catch::Contains("1 _type=_media _d=0.05%20%25\n") && Catch::Contains("256 _type=_glass\n"));
     CHECK(again.metadata.at("vox.layer_dicts") == "4 _name=new _color=1%202%203 _hidden=1\n");
   }
 }
@@ -250,7 +274,11 @@ TEST_CASE("vox writer: scenes without models or instances stay so") {
 
 TEST_CASE("vox writer: the frames of an old animation stay so, through .quarry too, until one is moved or placed") {
   const fs::path dir = test::scratch_dir("vox-write-frames");
-  const auto file = test::VoxBuilder(150).chunk("PACK", {3, 0, 0, 0}).model(3, 4, 5, {{0, 1, 2, 7}}).model(1, 1, 1, {{0, 0, 0, 2}}).model(2, 2, 2, {});
+  const auto file = test::VoxBuilder(150)
+                        .chunk("PACK", {3, 0, 0, 0})
+                        .model(3, 4, 5, {{0, 1, 2, 7}})
+                        .model(1, 1, 1, {{0, 0, 0, 2}})
+                        .model(2, 2, 2, {});
   test::write_bytes(dir / "frames.vox", file.bytes());
   const auto frames = io::read_scene(dir / "frames.vox");
   REQUIRE(frames);
@@ -258,7 +286,9 @@ TEST_CASE("vox writer: the frames of an old animation stay so, through .quarry t
   const auto kept = io::read_scene(dir / "frames.quarry");
   REQUIRE(kept);
   REQUIRE(io::write_scene(*kept, dir / "again.vox"));
-  const auto has_chunk = [&](const char* name) { return test::file_text(dir / "again.vox").find(name) != std::string::npos; };
+  const auto has_chunk = [&](const char* name) {
+    return test::file_text(dir / "again.vox").find(name) != std::string::npos;
+  };
   CHECK(has_chunk("PACK"));
   CHECK_FALSE(has_chunk("nTRN"));
   std::vector<std::string> warnings;

@@ -78,8 +78,8 @@ extern "C" {
 /* ---- Version ----------------------------------------------------------------------------------------------------- */
 
 #define QRY_VERSION_MAJOR 0
-#define QRY_VERSION_MINOR 1
-#define QRY_VERSION_PATCH 2
+#define QRY_VERSION_MINOR 2
+#define QRY_VERSION_PATCH 0
 
 /* Rises with every change that a compiled program could notice; the library's soname rises with it while the major
  * version is 0. qry_context_create compares it with the library's own. */

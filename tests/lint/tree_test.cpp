@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <regex>
 #include <set>
@@ -194,6 +195,39 @@ TEST_CASE("lint: every header and source opens with a comment that says what it 
     if (header)
       CHECK((file.text.find("#pragma once") != std::string::npos || file.text.find("#ifndef") != std::string::npos));
   }
+}
+
+TEST_CASE("lint: no line of a source has more than 120 characters") {
+  for (const SourceFile& file : sources()) {
+    if (!is_source(file)) continue;
+    size_t number = 1, characters = 0;
+    for (const char c : file.text) {
+      const bool begins_character = (static_cast<unsigned char>(c) & 0xC0u) != 0x80u;  // of UTF-8
+      if (c != '\n') characters += begins_character;
+      if (c == '\n') {
+        INFO(file.path << ", line " << number);
+        CHECK(characters <= 120);
+        ++number, characters = 0;
+      }
+    }
+  }
+}
+
+TEST_CASE("lint: at most ten checks of clang-tidy are off, and at most 40 lines are exempt from others") {
+  size_t off = 0, exempt = 0;
+  for (const char* file : {".clang-tidy", "tests/.clang-tidy"}) {
+    const std::string text = read(kRoot / file);
+    const std::regex disabled(R"re([ ,]-(bugprone|performance|concurrency|misc)-[a-z])re");
+    off += size_t(std::distance(std::sregex_iterator(text.begin(), text.end(), disabled), std::sregex_iterator()));
+  }
+  for (const SourceFile& file : sources())
+    for (size_t at = 0; is_source(file) && file.path != "tests/lint/tree_test.cpp" &&
+                        (at = file.text.find("NOLINT", at)) != std::string::npos;
+         at += 6)
+      ++exempt;
+  CHECK(off > 0);
+  CHECK(off <= 10);
+  CHECK(exempt <= 40);
 }
 
 TEST_CASE("lint: every CMake file and script names its licence first") {

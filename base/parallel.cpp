@@ -36,12 +36,19 @@ struct Loop {
   uint32_t wanted;                  // helpers that may still join; under the pool's mutex
   std::atomic<uint32_t> inside{0};  // helpers at work; changed under the pool's mutex
   std::atomic<size_t> next{0};
+  std::atomic<bool> failed{false};
+  std::exception_ptr thrown;  // the first; written by the thread that set `failed`
 
   void work() {
-    // Relaxed: the counter only hands out pieces. The mutex orders the pieces' writes when a helper leaves.
-    for (size_t i = next.fetch_add(1, std::memory_order_relaxed); i < pieces;
-         i = next.fetch_add(1, std::memory_order_relaxed))
-      body(i * grain, std::min(count, (i + 1) * grain));
+    try {
+      // Relaxed: the counter only hands out pieces. The mutex orders the pieces' writes when a helper leaves.
+      for (size_t i = next.fetch_add(1, std::memory_order_relaxed); i < pieces;
+           i = next.fetch_add(1, std::memory_order_relaxed))
+        body(i * grain, std::min(count, (i + 1) * grain));
+    } catch (...) {
+      next.store(pieces, std::memory_order_relaxed);
+      if (!failed.exchange(true, std::memory_order_relaxed)) thrown = std::current_exception();
+    }
   }
 };
 
@@ -193,6 +200,7 @@ void parallel_for(size_t count, size_t grain, const std::function<void(size_t, s
   Loop loop{.body = body, .count = count, .grain = grain, .pieces = pieces, .wanted = used - 1};
   if (used == 1 || ended.load(std::memory_order_relaxed)) loop.work();
   else pool().run(loop, threads);
+  if (loop.thrown) std::rethrow_exception(loop.thrown);
 }
 
 }  // namespace quarry

@@ -29,11 +29,13 @@ class ThreadShare {
 
 // Calls body(begin, end) on disjoint pieces of [0, count), each at most `grain` long, from up to `threads` threads (0:
 // thread_count()), the caller's included. Returns when all are done. Pieces are handed out in rising order: a piece may
-// wait for an earlier one, never for a later one. body must not throw. It may call parallel_for itself, and any number
-// of threads may. Helper threads come from a pool that the whole process shares: as many as the open loops request, but
-// no more than the machine has processors ($QUARRY_THREADS, or the largest `threads` requested, if that is more). A
-// loop without helpers runs on its caller alone. Helpers sleep until the process ends or the library is unloaded. A
-// child of fork() begins with none and starts its own.
+// wait for an earlier one, never for a later one. If body throws, pieces that are not begun are left out, and the
+// first exception is thrown to the caller when all threads have left the loop; a body whose pieces wait for each other
+// must not throw. It may call parallel_for itself, and any number of threads may. Helper threads come from a pool that
+// the whole process shares: as many as the open loops request, but no more than the machine has processors
+// ($QUARRY_THREADS, or the largest `threads` requested, if that is more). A loop without helpers runs on its caller
+// alone. Helpers sleep until the process ends or the library is unloaded. A child of fork() begins with none and starts
+// its own.
 void parallel_for(size_t count, size_t grain, const std::function<void(size_t, size_t)>& body, uint32_t threads = 0);
 
 }  // namespace quarry

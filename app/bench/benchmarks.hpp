@@ -4,6 +4,7 @@
 //
 //   quarry: run_bench() reads the request, for help and wrong usage, and starts quarry-bench with the same words
 //   quarry-bench: reads the request again, measures, prints
+//   quarry-bench-world: the benchmark of worlds, a program that links libquarry alone
 #pragma once
 
 #include <cstdint>
@@ -21,10 +22,11 @@ struct BenchOptions {
   uint32_t repeats = 5;       // the median of these is reported, after one warm-up
   std::string scene, device;  // of "render": one scene instead of all; part of a device's name
   bool small = false;         // of "render": miniatures, for software drivers
+  std::string replays;        // of "world": a folder of recorded sessions
   bool validation = false;    // of "render": with the validation layers
 };
 
-enum class Bench : uint8_t { hashgrid, render };
+enum class Bench : uint8_t { hashgrid, render, world };
 
 // What a command line of `quarry bench` asks for.
 struct BenchRequest {

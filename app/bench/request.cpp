@@ -20,6 +20,7 @@ struct BenchRow {
 constexpr BenchRow kBenches[] = {
     {"hashgrid", "Hash grid on host threads and CUDA: every operation beside the memory's ceilings and other tables"},
     {"render", "Ray-marcher on reference scenes: primary, shadow, ambient rays and frames, beside two ceilings"},
+    {"world", "Worlds with history through the C interface: edits, undo, lists of voxels, memory"},
 };
 
 }  // namespace
@@ -43,8 +44,11 @@ tl::expected<BenchRequest, int> read_bench_request(const CommandArguments& words
   arguments.text("--only", options.only, "TEXT", "hashgrid: rows whose name has this in it, as 'find' or 'V:' (all)");
   arguments.text("--scene", options.scene, "NAME", "render: terrain, sponge or sphere (all)");
   arguments.text("--device", options.device, "NAME", "render: part of a Vulkan device's name");
-  arguments.flag("--small", options.small, "render: miniatures at 320x180, for software drivers");
+  arguments.flag("--small", options.small,
+                 "render: miniatures at 320x180, for software drivers; world: a part in seconds");
   arguments.flag("--validation", options.validation, "render: with the Vulkan validation layers");
+  arguments.text("--replays", options.replays, "FOLDER",
+                 "world: recorded sessions, NAME.csv and facts.json (left out)");
   arguments.flag("--json", request.as_json, "Print one JSON document");
   arguments.flag("--list", list, "Show the benchmarks there are");
   if (const auto code = arguments.parse(words)) return tl::unexpected(*code);

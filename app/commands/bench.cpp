@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench.cpp - `quarry bench`: gives the process to quarry-bench, so that no benchmark is linked into the program.
+// bench.cpp - `quarry bench`: gives the process to the program that measures, so that no benchmark is linked into this
+// one.
 #include "app/bench/benchmarks.hpp"
 
 #include <signal.h>
@@ -14,13 +15,16 @@
 namespace quarry::app {
 
 int run_bench(const CommandArguments& words) {
-  if (const auto request = read_bench_request(words); !request) return request.error();
-  const auto program = find_program("quarry-bench", "QUARRY_BENCH", "measures");
+  const auto request = read_bench_request(words);
+  if (!request) return request.error();
+  const auto program = request->bench == Bench::world
+                           ? find_program("quarry-bench-world", "QUARRY_BENCH_WORLD", "measures worlds")
+                           : find_program("quarry-bench", "QUARRY_BENCH", "measures");
   if (!program) {
     say_error("bench", program.error());
     return exit_code_of(program.error());
   }
-  CommandArguments all{"quarry-bench"};
+  CommandArguments all{program->filename().string()};
   all.insert(all.end(), words.begin(), words.end());
   std::vector<char*> argv;
   for (std::string& word : all) argv.push_back(word.data());

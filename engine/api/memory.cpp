@@ -17,10 +17,14 @@ qry_result qry_world_get_memory(const qry_world* world, qry_memory_state* state)
     state->pyramid_bytes = voxels.pyramid().size_bytes();
     state->packed_bytes = voxels.packed_bytes();
     state->scene_bytes = state->history_bytes = 0;
-    for (const Volume& volume : world->document->scene().volumes)
-      state->scene_bytes += uint64_t(volume.bricks.bricks().size()) * sizeof(Brick);
-    for (const UndoRecord& record : world->document->history())
-      state->history_bytes += uint64_t(record.changes.size()) * sizeof(BrickChange);
+    for (const Volume& volume : world->document->scene().volumes) state->scene_bytes += volume.bricks.size_bytes();
+    const std::vector<UndoRecord>& history = world->document->history();
+    for (size_t i = 0; i < history.size(); ++i)
+      for (const BrickChange& change : history[i].changes) {
+        // The other brick is the scene's, or that of the next change on the way there.
+        const SharedBrick& held = i < world->document->history_position() ? change.before : change.after;
+        state->history_bytes += sizeof(BrickChange) + held.size_bytes();
+      }
     state->device_bytes = world->shared ? world->shared->device_bytes() : 0;
     state->packed = voxels.packed() ? 1 : 0;
     state->reserved2 = 0;

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // voxels.cpp - voxels in bulk, edits, history and palette of the C interface.
-// A bulk write becomes whole bricks (before | what the caller said) and goes the way of every other edit:
-// Document::write.
+// A bulk write becomes whole bricks and goes the way of every other edit: Document::write.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
-#include <unordered_map>
 #include <vector>
 
 #include "base/parallel.hpp"
@@ -16,15 +14,6 @@ using namespace quarry::c_api;
 
 namespace quarry::c_api {
 namespace {
-
-struct Int3Hash {
-  size_t operator()(const Int3& c) const {
-    const uint64_t h = (uint64_t(uint32_t(c.x)) * 0x9E3779B97F4A7C15u) ^
-                       (uint64_t(uint32_t(c.y)) * 0xC2B2AE3D27D4EB4Fu) ^
-                       (uint64_t(uint32_t(c.z)) * 0x165667B19E3779F9u);
-    return size_t(h ^ (h >> 32));
-  }
-};
 
 // 64-bit corners, because a caller's int32 box, placed somewhere, may leave int32.
 struct WideBox {
@@ -79,39 +68,6 @@ qry_result check_volume(const qry_world& world, uint32_t volume, const char* fun
   return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: volume is %u, but the world has %zu", function, volume, count);
 }
 
-// Bricks that a write touches, each begun as it is now.
-class BrickBatch {
- public:
-  explicit BrickBatch(const BrickMap& before) : before_(before) {}
-
-  Brick& at(Int3 brick) {
-    if (last_ != kNone && writes_[last_].brick == brick) return writes_[last_].value;
-    const auto [it, fresh] = place_.try_emplace(brick, writes_.size());
-    if (fresh) {
-      const Brick* old = before_.find(brick);
-      writes_.push_back({brick, old ? *old : Brick{}});
-    }
-    last_ = it->second;
-    return writes_[last_].value;
-  }
-
-  // What really changes: a step of the history that does nothing would be in the user's way.
-  std::vector<World::BrickWrite> take_changed() {
-    std::erase_if(writes_, [&](const World::BrickWrite& write) {
-      const Brick* old = before_.find(write.brick);
-      return old ? *old == write.value : write.value.empty();
-    });
-    return std::move(writes_);
-  }
-
- private:
-  static constexpr size_t kNone = std::numeric_limits<size_t>::max();
-  const BrickMap& before_;
-  std::vector<World::BrickWrite> writes_;
-  std::unordered_map<Int3, size_t, Int3Hash> place_;
-  size_t last_ = kNone;
-};
-
 // The end of every call that may add a step to the history.
 qry_result finish(qry_world& world, const Result<const UndoRecord*>& done, uint64_t* changed) {
   if (!done) return refuse(done.error());
@@ -128,15 +84,6 @@ qry_result finish(qry_world& world, const Result<std::span<const UndoRecord>>& s
   ++world.version;
   if (changed) *changed = voxels;
   return QRY_OK;
-}
-
-qry_result write_batch(qry_world& world, uint32_t volume, BrickBatch& batch, const char* label, uint64_t* changed) {
-  const std::vector<World::BrickWrite> writes = batch.take_changed();
-  if (writes.empty()) {
-    if (changed) *changed = 0;
-    return QRY_OK;
-  }
-  return finish(world, world.document->write(volume, writes, label), changed);
 }
 
 // A caller's box and array, checked.
@@ -218,28 +165,19 @@ qry_result qry_world_set_voxels(qry_world* world, uint32_t volume, const int32_t
     };
     // The box of all of them is almost always inside; only if not is there one to name, unless only the box meets the
     // corner brick.
-    if (count) {
-      WideBox all = voxel_box(0);
-      for (uint64_t i = 1; i < count; ++i)
-        for (int axis = 0; axis < 3; ++axis) {
-          all.min[axis] = std::min<int64_t>(all.min[axis], xyz[3 * i + uint64_t(axis)]);
-          all.max[axis] = std::max<int64_t>(all.max[axis], xyz[3 * i + uint64_t(axis)]);
-        }
-      const Instance* offender = nullptr;
-      if (!shown_inside_world(scene, volume, all, &offender))
-        for (uint64_t i = 0; i < count; ++i)
-          if (!shown_inside_world(scene, volume, voxel_box(i), &offender))
-            return refuse(QRY_ERROR_OUT_OF_BOUNDS,
-                          "%s: voxel (%d, %d, %d), number %llu of the array, lies outside the world%s: %s", function,
-                          xyz[3 * i], xyz[3 * i + 1], xyz[3 * i + 2], static_cast<unsigned long long>(i),
-                          shown_as(*offender).c_str(), kWorldExtent);
-    }
-    BrickBatch batch(scene.volumes[volume].bricks);
-    for (uint64_t i = 0; i < count; ++i) {
-      const Int3 voxel{xyz[3 * i], xyz[3 * i + 1], xyz[3 * i + 2]};
-      batch.at(brick_of(voxel)).set(voxel_index(voxel), materials[i]);
-    }
-    return write_batch(*world, volume, batch, "set voxels", changed);
+    const VoxelWrites writes{xyz, materials, count};
+    const Box3 box = bounds_of(writes, world->context->threads);
+    const Instance* offender = nullptr;
+    if (count &&
+        !shown_inside_world(scene, volume,
+                            WideBox{{box.min.x, box.min.y, box.min.z}, {box.max.x, box.max.y, box.max.z}}, &offender))
+      for (uint64_t i = 0; i < count; ++i)
+        if (!shown_inside_world(scene, volume, voxel_box(i), &offender))
+          return refuse(QRY_ERROR_OUT_OF_BOUNDS,
+                        "%s: voxel (%d, %d, %d), number %llu of the array, lies outside the world%s: %s", function,
+                        xyz[3 * i], xyz[3 * i + 1], xyz[3 * i + 2], static_cast<unsigned long long>(i),
+                        shown_as(*offender).c_str(), kWorldExtent);
+    return finish(*world, world->document->write(volume, writes, "set voxels", world->context->threads), changed);
   });
 }
 
@@ -275,15 +213,20 @@ qry_result qry_world_write_region(qry_world* world, uint32_t volume, const int32
       return refuse(QRY_ERROR_OUT_OF_BOUNDS, "%s: the box (%d, %d, %d) .. (%d, %d, %d) reaches outside the world%s: %s",
                     function, min[0], min[1], min[2], max[0], max[1], max[2], shown_as(*offender).c_str(),
                     kWorldExtent);
-    BrickBatch batch(scene.volumes[volume].bricks);
-    for_bricks_of(region.box, [&](Int3 brick, Int3 low, Int3 high) {
-      Brick& value = batch.at(brick);
-      for (int32_t z = low.z; z <= high.z; ++z)
-        for (int32_t y = low.y; y <= high.y; ++y)
-          for (int32_t x = low.x; x <= high.x; ++x)
-            value.set(voxel_index({x, y, z}), materials[region_index(region, {x, y, z})]);
-    });
-    return write_batch(*world, volume, batch, "write region", changed);
+    std::vector<Int3> places;
+    for_bricks_of(region.box, [&](Int3 brick, Int3, Int3) { places.push_back(brick); });
+    std::sort(places.begin(), places.end());
+    const Box3 box{{min[0], min[1], min[2]}, {max[0], max[1], max[2]}};
+    const auto fill = [&](size_t i, Brick& brick) {
+      const Int3 corner{places[i].x * kBrickEdge, places[i].y * kBrickEdge, places[i].z * kBrickEdge};
+      const Box3 part = intersected(box, {corner, corner + Int3{7, 7, 7}});
+      for (int32_t z = part.min.z; z <= part.max.z; ++z)
+        for (int32_t y = part.min.y; y <= part.max.y; ++y)
+          for (int32_t x = part.min.x; x <= part.max.x; ++x)
+            brick.set(voxel_index({x, y, z}), materials[region_index(region, {x, y, z})]);
+    };
+    return finish(*world, world->document->write(volume, places, fill, "write region", world->context->threads),
+                  changed);
   });
 }
 

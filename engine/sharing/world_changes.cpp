@@ -98,6 +98,7 @@ std::vector<CopyRegion> collect_copy_regions(const World& world, const WorldChan
   for (uint32_t key : changes.keys)
     if (const hashgrid::Found found = hashgrid::find(grid, key); found.hit) bricks.push_back(found.value);
   std::sort(bricks.begin(), bricks.end());
+  bricks.erase(std::unique(bricks.begin(), bricks.end()), bricks.end());  // full bricks have many keys
   for (uint32_t brick : bricks) out.add_elements(WorldPart::masks, pool.mask_slabs(), brick, 1, kMaskBytes);
   for (uint32_t brick : bricks) out.add_elements(WorldPart::materials, pool.material_slabs(), brick, 1, kMaterialBytes);
 

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <set>
 #include <thread>
 #include <vector>
@@ -111,6 +112,30 @@ TEST_CASE("parallel_for: gets the threads it asks for, and the next loops get th
   // number that they requested.
   CHECK(seen.size() >= 3);
   CHECK(seen.size() <= std::max(8u, thread_count()));
+}
+
+TEST_CASE("parallel_for: an exception of a piece reaches the caller when no thread is inside any more") {
+  for (const uint32_t threads : {1u, 4u}) {
+    std::atomic<int> inside{0}, begun{0};
+    const auto loop = [&] {
+      parallel_for(
+          10000, 1,
+          [&](size_t begin, size_t) {
+            ++inside, ++begun;
+            const bool fails = begin == 17;
+            --inside;
+            if (fails) throw std::bad_alloc();
+          },
+          threads);
+    };
+    CHECK_THROWS_AS(loop(), std::bad_alloc);
+    CHECK(inside == 0);
+    CHECK(begun < 10000);
+    std::atomic<size_t> visited{0};  // the next loop is not affected
+    parallel_for(
+        1000, 1, [&](size_t begin, size_t end) { visited += end - begin; }, threads);
+    CHECK(visited == 1000);
+  }
 }
 
 TEST_CASE("parallel_for: within a share a loop that does not say how many threads keeps to it") {

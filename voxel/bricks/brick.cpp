@@ -1,10 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// brick.cpp - the tight box of a mask's voxels, by the 64-bit words of its octants.
+// brick.cpp - bricks full of one material, and the tight box of a mask's voxels by the 64-bit words of its octants.
 #include "voxel/bricks/brick.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 namespace quarry {
+
+uint8_t full_material(const Brick& brick) {
+  for (const uint64_t word : brick.mask)
+    if (word != ~uint64_t(0)) return 0;
+  const uint8_t* const m = brick.materials.data();
+  return std::memcmp(m, m + 1, kVoxelsPerBrick - 1) == 0 ? m[0] : uint8_t(0);
+}
+
+const Brick& full_brick(uint8_t material) {
+  static const auto all = [] {
+    std::array<Brick, 256> bricks{};
+    for (size_t m = 1; m < bricks.size(); ++m) {
+      bricks[m].mask.fill(~uint64_t(0));
+      bricks[m].materials.fill(uint8_t(m));
+    }
+    return bricks;
+  }();
+  return all[material];
+}
 
 Box3 voxel_bounds(Int3 brick, const BrickMask& mask) {
   uint32_t used[3] = {0, 0, 0};  // bit c: some voxel has coordinate c

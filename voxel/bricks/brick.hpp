@@ -43,6 +43,11 @@ struct Brick {
   friend bool operator==(const Brick&, const Brick&) = default;
 };
 
+// The material that all 512 voxels of the brick have, or 0.
+uint8_t full_material(const Brick& brick);
+// The brick full of that material; the empty one for material 0. It lives as long as the process.
+const Brick& full_brick(uint8_t material);
+
 // The tight box of a brick's voxels, in voxel coordinates, for a brick at `brick`; empty for an empty mask.
 Box3 voxel_bounds(Int3 brick, const BrickMask& mask);
 

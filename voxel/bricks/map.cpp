@@ -43,7 +43,12 @@ BrickMap::Place BrickMap::locate(Int3 brick) const {
 
 const Brick* BrickMap::find(Int3 brick) const {
   const Place place = locate(brick);
-  return place.present ? &leaves_[place.leaf].leaf->nodes[place.slot]->value.second : nullptr;
+  return place.present ? &*leaves_[place.leaf].leaf->bricks[place.slot] : nullptr;
+}
+
+SharedBrick BrickMap::share(Int3 brick) const {
+  const Place place = locate(brick);
+  return place.present ? leaves_[place.leaf].leaf->bricks[place.slot] : SharedBrick();
 }
 
 uint8_t BrickMap::get(Int3 voxel) const {
@@ -57,28 +62,21 @@ BrickMap::Leaf& BrickMap::own_leaf(size_t leaf) {
     auto* copy = new Leaf;
     copy->count = shared->count;
     copy->at = shared->at;
-    copy->nodes = shared->nodes;
+    copy->bricks = shared->bricks;
     shared = Shared<Leaf>(copy);
   }
   return *shared;
 }
 
-Brick& BrickMap::own_brick(const Place& place) {
-  Shared<Node>& node = own_leaf(place.leaf).nodes[place.slot];
-  if (!node.unique()) node = Shared<Node>(new Node{node->value});
-  return node->value.second;
-}
-
-void BrickMap::insert(Place place, Int3 brick, const Brick& value) {
+void BrickMap::insert(Place place, Int3 brick, SharedBrick value) {
   ++size_;
   forget_last();
-  Shared<Node> node(new Node{{brick, value}});
   const bool at_very_end = leaves_.empty() || (place.leaf + 1 == leaves_.size() && place.slot == kLeafBricks);
   if (at_very_end) {  // a new leaf, so that bricks put in order fill their leaves
     Shared<Leaf> leaf(new Leaf);
     leaf->count = 1;
     leaf->at[0] = brick;
-    leaf->nodes[0] = std::move(node);
+    leaf->bricks[0] = std::move(value);
     leaves_.push_back({brick, std::move(leaf)});
     return;
   }
@@ -87,7 +85,7 @@ void BrickMap::insert(Place place, Int3 brick, const Brick& value) {
     constexpr uint32_t kHalf = kLeafBricks / 2;
     Shared<Leaf> upper(new Leaf);
     std::copy(leaf->at.begin() + kHalf, leaf->at.end(), upper->at.begin());
-    std::move(leaf->nodes.begin() + kHalf, leaf->nodes.end(), upper->nodes.begin());
+    std::move(leaf->bricks.begin() + kHalf, leaf->bricks.end(), upper->bricks.begin());
     leaf->count = kHalf;
     upper->count = kLeafBricks - kHalf;
     const Int3 first = upper->at[0];
@@ -100,9 +98,9 @@ void BrickMap::insert(Place place, Int3 brick, const Brick& value) {
   }
   const auto slot = std::ptrdiff_t(place.slot), count = std::ptrdiff_t(leaf->count);
   std::move_backward(leaf->at.begin() + slot, leaf->at.begin() + count, leaf->at.begin() + count + 1);
-  std::move_backward(leaf->nodes.begin() + slot, leaf->nodes.begin() + count, leaf->nodes.begin() + count + 1);
+  std::move_backward(leaf->bricks.begin() + slot, leaf->bricks.begin() + count, leaf->bricks.begin() + count + 1);
   leaf->at[place.slot] = brick;
-  leaf->nodes[place.slot] = std::move(node);
+  leaf->bricks[place.slot] = std::move(value);
   ++leaf->count;
   leaves_[place.leaf].first = leaf->at[0];
 }
@@ -113,9 +111,9 @@ void BrickMap::erase(const Place& place) {
   Leaf& leaf = own_leaf(place.leaf);
   const auto slot = std::ptrdiff_t(place.slot), count = std::ptrdiff_t(leaf.count);
   std::move(leaf.at.begin() + slot + 1, leaf.at.begin() + count, leaf.at.begin() + slot);
-  std::move(leaf.nodes.begin() + slot + 1, leaf.nodes.begin() + count, leaf.nodes.begin() + slot);
+  std::move(leaf.bricks.begin() + slot + 1, leaf.bricks.begin() + count, leaf.bricks.begin() + slot);
   --leaf.count;
-  leaf.nodes[leaf.count] = Shared<Node>();
+  leaf.bricks[leaf.count] = SharedBrick();
   if (leaf.count == 0) {
     leaves_.erase(leaves_.begin() + std::ptrdiff_t(place.leaf));
     return;
@@ -132,21 +130,71 @@ void BrickMap::merge_with_next(size_t leaf) {
   const Leaf& from = *leaves_[leaf + 1].leaf;
   for (uint32_t i = 0; i < from.count; ++i, ++into.count) {
     into.at[into.count] = from.at[i];
-    into.nodes[into.count] = from.nodes[i];
+    into.bricks[into.count] = from.bricks[i];
   }
   leaves_.erase(leaves_.begin() + std::ptrdiff_t(leaf) + 1);
 }
 
-void BrickMap::put(Int3 brick, const Brick& value) {
+void BrickMap::put(Int3 brick, SharedBrick value) {
   const Place place = locate(brick);
-  if (value.empty()) {
+  if (!value) {
     if (place.present) erase(place);
   } else if (!place.present) {
-    insert(place, brick, value);
+    insert(place, brick, std::move(value));
   } else {
-    own_brick(place) = value;
+    own_leaf(place.leaf).bricks[place.slot] = std::move(value);
     forget_last();
   }
+}
+
+void BrickMap::put(std::span<const BrickPut> puts) {
+  // A few bricks in a large map: cheaper than a pass over the leaves.
+  if (puts.size() < leaves_.size() / 64 + 8) {
+    for (const BrickPut& one : puts) put(one.brick, one.value);
+    return;
+  }
+  forget_last();
+  std::vector<LeafRef> merged;
+  merged.reserve(leaves_.size() + puts.size() / kLeafBricks + 1);
+  uint64_t size = 0;
+  Leaf* open = nullptr;  // the last of `merged`, while bricks are added to it
+  const auto add = [&](Int3 at, SharedBrick brick) {
+    if (!open || open->count == kLeafBricks) {
+      open = new Leaf;
+      merged.push_back({at, Shared<Leaf>(open)});
+    }
+    open->at[open->count] = at;
+    open->bricks[open->count++] = std::move(brick);
+    ++size;
+  };
+  size_t next = 0;
+  for (size_t l = 0; l < std::max<size_t>(leaves_.size(), 1); ++l) {
+    const bool last = l + 1 >= leaves_.size();
+    const size_t begin = next;
+    while (next < puts.size() && (last || puts[next].brick < leaves_[l + 1].first)) ++next;
+    if (begin == next) {  // no put falls into this leaf
+      if (leaves_.empty()) break;
+      const Leaf& leaf = *leaves_[l].leaf;
+      if (open && open->count + leaf.count <= kLeafBricks / 2) {  // as in merge_with_next
+        for (uint32_t i = 0; i < leaf.count; ++i) add(leaf.at[i], leaf.bricks[i]);
+      } else {
+        size += leaf.count;
+        merged.push_back(leaves_[l]);
+        open = nullptr;
+      }
+      continue;
+    }
+    const Leaf* const old = leaves_.empty() ? nullptr : leaves_[l].leaf.get();
+    uint32_t slot = 0;
+    for (size_t i = begin; i < next; ++i) {
+      for (; old && slot < old->count && old->at[slot] < puts[i].brick; ++slot) add(old->at[slot], old->bricks[slot]);
+      if (old && slot < old->count && old->at[slot] == puts[i].brick) ++slot;
+      if (puts[i].value) add(puts[i].brick, puts[i].value);
+    }
+    for (; old && slot < old->count; ++slot) add(old->at[slot], old->bricks[slot]);
+  }
+  leaves_ = std::move(merged);
+  size_ = size;
 }
 
 bool BrickMap::append(BrickMap&& later) {
@@ -164,23 +212,29 @@ bool BrickMap::append(BrickMap&& later) {
 
 void BrickMap::set(Int3 voxel, uint8_t material) {
   const Int3 brick = brick_of(voxel);
-  Brick* target = nullptr;
-  if (last_node_ && last_node_->value.first == brick && last_leaf_->references.load(std::memory_order_acquire) == 1 &&
-      last_node_->references.load(std::memory_order_acquire) == 1) {
-    target = &last_node_->value.second;
-  } else {
+  if (!last_leaf_ || last_leaf_->at[last_slot_] != brick ||
+      last_leaf_->references.load(std::memory_order_acquire) != 1) {
     Place place = locate(brick);
     if (!place.present) {
       if (material == 0) return;
-      insert(place, brick, Brick{});
+      SharedBrick fresh;
+      fresh.own();  // empty for a moment: the voxel follows
+      insert(place, brick, std::move(fresh));
       place = locate(brick);
     }
-    target = &own_brick(place);
+    own_leaf(place.leaf);
     last_leaf_ = leaves_[place.leaf].leaf.get();
-    last_node_ = last_leaf_->nodes[place.slot].get();
+    last_slot_ = place.slot;
   }
-  target->set(voxel_index(voxel), material);
-  if (material == 0 && target->empty()) erase(locate(brick));
+  SharedBrick& handle = last_leaf_->bricks[last_slot_];
+  if (handle.material() == material && material != 0) return;
+  Brick& target = handle.own();
+  target.set(voxel_index(voxel), material);
+  if (material == 0) {
+    if (target.empty()) erase(locate(brick));
+  } else if (full_material(target)) {
+    handle = SharedBrick::full(material);
+  }
 }
 
 uint64_t BrickMap::voxel_count() const {
@@ -191,11 +245,18 @@ uint64_t BrickMap::voxel_count() const {
     uint64_t sum = 0;
     for (size_t l = begin; l < end; ++l) {
       const Leaf& leaf = *leaves_[l].leaf;
-      for (uint32_t i = 0; i < leaf.count; ++i) sum += leaf.nodes[i]->value.second.count();
+      for (uint32_t i = 0; i < leaf.count; ++i) sum += leaf.bricks[i].count();
     }
     count.fetch_add(sum, std::memory_order_relaxed);
   });
   return count;
+}
+
+uint64_t BrickMap::size_bytes() const {
+  uint64_t bytes = leaves_.size() * (sizeof(LeafRef) + sizeof(Leaf));
+  for (const LeafRef& ref : leaves_)
+    for (uint32_t i = 0; i < ref.leaf->count; ++i) bytes += ref.leaf->bricks[i].size_bytes();
+  return bytes;
 }
 
 Box3 BrickMap::brick_bounds() const {
@@ -215,14 +276,17 @@ Box3 BrickMap::bounds() const {
       const Int3 at = ref.leaf->at[i];
       if (at.x == outer.min.x || at.y == outer.min.y || at.z == outer.min.z || at.x == outer.max.x ||
           at.y == outer.max.y || at.z == outer.max.z)
-        box = united(box, voxel_bounds(at, ref.leaf->nodes[i]->value.second.mask));
+        box = united(box, voxel_bounds(at, ref.leaf->bricks[i]->mask));
     }
   }
   return box;
 }
 
 bool operator==(const BrickMap& a, const BrickMap& b) {
-  return a.size_ == b.size_ && std::equal(a.bricks().begin(), a.bricks().end(), b.bricks().begin());
+  if (a.size_ != b.size_) return false;
+  for (auto i = a.bricks().begin(), j = b.bricks().begin(), end = a.bricks().end(); i != end; ++i, ++j)
+    if (i->first != j->first || !(i.shared() == j.shared())) return false;
+  return true;
 }
 
 BrickMap::const_iterator BrickMap::Bricks::lower_bound(Int3 brick) const {

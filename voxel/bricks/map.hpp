@@ -4,10 +4,10 @@
 // extent does not limit it: a volume may be anywhere, only its flattened instances must fit the world.
 //
 // Structure: a B+-tree of two levels: leaves of up to 128 bricks in coordinate order, and a sorted vector of leaves.
-// Leaves and bricks are counted references, copied on the first write while shared. Copying a map copies one pointer
-// per leaf; afterwards each copy pays only for the bricks that it changes. So snapshots for saving and for rolling back
-// a failed edit cost next to nothing.
-//   memory   608 B a brick (mask 64, materials 512, coordinate, count, allocator) + 20 B in its leaf: 630 to 650 B
+// Leaves are counted references, copied on the first write while shared; bricks are handles (shared.hpp). Copying a map
+// copies one pointer per leaf; afterwards each copy pays only for the bricks that it changes. So snapshots for saving
+// and for rolling back a failed edit cost next to nothing.
+//   memory   20 B a brick in its leaf, and 592 B on the heap unless it is full of one material: 615 to 635 B, or 20 B
 //   get/find two binary searches; set: the same, or none in the brick of the last set
 // Thread safety: any number of readers of one map, or one writer. Different maps never race, even if they share bricks.
 #pragma once
@@ -17,16 +17,29 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
-#include "voxel/bricks/brick.hpp"
+#include "voxel/bricks/shared.hpp"
 
 namespace quarry {
 
 class BrickMap {
  public:
-  using value_type = std::pair<const Int3, Brick>;
+  // A brick and where it is, as iterators give it: by value, the brick by reference. It is valid until the next change
+  // of the map.
+  struct Entry {
+    Int3 first;
+    const Brick& second;
+    Entry(Int3 at, const Brick& brick) : first(at), second(brick) {}
+    Entry(const Entry&) = default;
+    // Sorting assigns. Since C++20 an object with a reference may be replaced in place.
+    Entry& operator=(const Entry& other) { return *std::construct_at(this, Entry(other)); }
+    friend bool operator==(const Entry& a, const Entry& b) { return a.first == b.first && a.second == b.second; }
+  };
+  using value_type = Entry;
   class const_iterator;
   class Bricks;
 
@@ -42,8 +55,12 @@ class BrickMap {
   uint8_t get(Int3 voxel) const;           // 0 if empty
   void set(Int3 voxel, uint8_t material);  // 0 removes; a brick that becomes empty is removed
   const Brick* find(Int3 brick) const;     // null if absent; valid until the next change of this map
+  SharedBrick share(Int3 brick) const;     // none if absent
   // Replaces a whole brick; an empty one removes it. Bricks put in rising order make the densest leaves.
-  void put(Int3 brick, const Brick& value);
+  void put(Int3 brick, const Brick& value) { put(brick, SharedBrick(value)); }
+  void put(Int3 brick, SharedBrick value);
+  // The same for many, given in strictly rising order: one pass over the leaves that they fall into.
+  void put(std::span<const BrickPut> puts);
   // Moves the bricks of `later` to the end of this map, for a map made in parts by several threads. All must come after
   // this map's, in rising order; otherwise it returns false and changes nothing. It has no cost per brick.
   bool append(BrickMap&& later);
@@ -52,6 +69,8 @@ class BrickMap {
   uint64_t voxel_count() const;
   Box3 bounds() const;        // tight, in voxels; empty box if there are no voxels
   Box3 brick_bounds() const;  // in bricks
+  // Leaves and bricks on the heap, as if no other map or handle shared them. It reads each brick's handle.
+  uint64_t size_bytes() const;
   bool empty() const { return size_ == 0; }
   void clear();
   friend bool operator==(const BrickMap& a, const BrickMap& b);
@@ -89,15 +108,11 @@ class BrickMap {
     T* p_ = nullptr;
   };
 
-  struct Node {
-    value_type value;
-    std::atomic<uint32_t> references{1};
-  };
   struct Leaf {
     std::atomic<uint32_t> references{1};
     uint32_t count = 0;
     std::array<Int3, kLeafBricks> at{};
-    std::array<Shared<Node>, kLeafBricks> nodes{};
+    std::array<SharedBrick, kLeafBricks> bricks{};
   };
   struct LeafRef {
     Int3 first;
@@ -111,17 +126,16 @@ class BrickMap {
 
   Place locate(Int3 brick) const;
   Leaf& own_leaf(size_t leaf);
-  Brick& own_brick(const Place& place);
-  void insert(Place place, Int3 brick, const Brick& value);
+  void insert(Place place, Int3 brick, SharedBrick value);
   void erase(const Place& place);
   void merge_with_next(size_t leaf);
-  void forget_last() { last_leaf_ = nullptr, last_node_ = nullptr; }
+  void forget_last() { last_leaf_ = nullptr, last_slot_ = 0; }
 
   std::vector<LeafRef> leaves_;  // rising `first`; no leaf is empty
   uint64_t size_ = 0;
-  // The brick of the last set(): its leaf and node, usable while both are unshared.
+  // The brick of the last set(): its leaf, usable while it is unshared, and its place there.
   Leaf* last_leaf_ = nullptr;
-  Node* last_node_ = nullptr;
+  uint32_t last_slot_ = 0;
 };
 
 class BrickMap::const_iterator {
@@ -129,12 +143,19 @@ class BrickMap::const_iterator {
   using iterator_category = std::bidirectional_iterator_tag;
   using value_type = BrickMap::value_type;
   using difference_type = std::ptrdiff_t;
-  using pointer = const value_type*;
-  using reference = const value_type&;
+  struct pointer {
+    Entry entry;
+    const Entry* operator->() const { return &entry; }
+  };
+  using reference = Entry;
 
   const_iterator() = default;
-  reference operator*() const { return map_->leaves_[leaf_].leaf->nodes[slot_]->value; }
-  pointer operator->() const { return &**this; }
+  reference operator*() const {
+    const Leaf& leaf = *map_->leaves_[leaf_].leaf;
+    return {leaf.at[slot_], *leaf.bricks[slot_]};
+  }
+  pointer operator->() const { return {**this}; }
+  const SharedBrick& shared() const { return map_->leaves_[leaf_].leaf->bricks[slot_]; }
   const_iterator& operator++() {
     if (++slot_ == map_->leaves_[leaf_].leaf->count) ++leaf_, slot_ = 0;
     return *this;

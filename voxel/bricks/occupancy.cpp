@@ -251,6 +251,13 @@ void OccupancyPyramid::remove(std::span<const uint32_t> keys) {
   for (const uint32_t key : keys) remove_key(key);
 }
 
+void OccupancyPyramid::replace(std::span<const uint32_t> keys, std::span<const uint32_t> bricks) {
+  for (size_t i = 0; i < keys.size(); ++i) {
+    *const_cast<uint32_t*>(index_of(keys[i])) = bricks[i];
+    mark_dirty(pyramid_place(brick_from_key(keys[i])).level2);
+  }
+}
+
 void OccupancyPyramid::clear() {
   for (uint32_t cell = 0; cell < kLevel3Nodes; ++cell) {
     OccupancyNode& node = own()[cell];

@@ -55,9 +55,12 @@ class OccupancyPyramid {
   // bricks no longer exist; unknown ones are ignored. One thread at a time. Errors: full (more nodes than 32 bits can
   // number), out_of_memory; then every brick is as before.
   Result<void> add(std::span<const uint32_t> keys, std::span<const uint32_t> bricks);
-  // Reserves the bookkeeping memory of add() and remove() for this many keys; remove() then allocates nothing.
+  // Reserves the bookkeeping memory of add(), remove() and replace() for this many keys; remove() then allocates
+  // nothing.
   void reserve_changes(size_t keys);
   void remove(std::span<const uint32_t> keys);
+  // Gives existing bricks other indices. It allocates nothing after reserve_changes().
+  void replace(std::span<const uint32_t> keys, std::span<const uint32_t> bricks);
   void clear();
   // Moves to a smaller block: without spare room or, if edits are to come, with a sixty-fourth. id() changes. Errors:
   // out_of_memory; then nothing has changed.

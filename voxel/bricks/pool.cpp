@@ -7,6 +7,7 @@
 #include <cstring>
 #include <functional>
 #include <string>
+#include <utility>
 
 #include "base/parallel.hpp"
 
@@ -24,7 +25,9 @@ uint32_t set_voxels(const BrickMask& mask) {
 BrickPool::BrickPool(MemorySource& memory, uint32_t max_bricks)
     : masks_(memory, sizeof(BrickMask), kBricksPerSlab, "brick masks"),
       materials_(memory, sizeof(BrickMaterials), kBricksPerSlab, "brick materials"),
-      max_bricks_(std::min(max_bricks, kQryReservedValue - 1)) {}
+      max_bricks_(std::min(max_bricks, kQryReservedValue - 1)) {
+  full_.fill(kNoBrick);
+}
 
 Result<std::vector<uint32_t>> BrickPool::allocate(size_t count) {
   const uint64_t fresh = count > free_.size() ? count - free_.size() : 0;
@@ -73,6 +76,33 @@ void BrickPool::free(uint32_t index) {
   free_.push_back(index);
   std::push_heap(free_.begin(), free_.end(), std::greater<>());
   --live_;
+}
+
+Result<void> BrickPool::store_full(std::span<const uint8_t> materials) {
+  std::array<uint8_t, 256> missing;
+  size_t count = 0;
+  for (const uint8_t material : materials) {
+    const auto end = missing.begin() + std::ptrdiff_t(count);
+    if (full_[material] == kNoBrick && std::find(missing.begin(), end, material) == end) missing[count++] = material;
+  }
+  QRY_TRY_ASSIGN(const auto indices, allocate(count));
+  for (size_t i = 0; i < count; ++i) {
+    put(indices[i], full_brick(missing[i]));
+    full_[missing[i]] = indices[i];
+  }
+  return {};
+}
+
+void BrickPool::free_full(std::span<const uint8_t> materials) {
+  for (const uint8_t material : materials)
+    if (const uint32_t index = std::exchange(full_[material], kNoBrick); index != kNoBrick) free(index);
+}
+
+uint8_t BrickPool::full_material(uint32_t index) const {
+  for (const uint64_t word : mask(index))
+    if (word != ~uint64_t(0)) return 0;
+  const uint8_t first = material(index, 0);
+  return full_[first] == index ? first : uint8_t(0);
 }
 
 Result<void> BrickPool::shrink_to_fit(uint32_t count) {

@@ -73,9 +73,9 @@ class Corners {
 };
 
 std::vector<BrickLayer> layers_of(const BrickMap& bricks) {
-  std::vector<const BrickMap::value_type*> all;
+  std::vector<BrickMap::Entry> all;
   all.reserve(bricks.bricks().size());
-  for (const auto& brick : bricks.bricks()) all.push_back(&brick);
+  for (const auto& brick : bricks.bricks()) all.push_back(brick);
   std::vector<BrickLayer> layers;
   for (uint32_t axis = 0; axis < 3; ++axis) add_layers(all, axis, layers);
   return layers;
@@ -106,9 +106,9 @@ Result<SurfaceMesh> surface_mesh(const BrickMap& bricks, const Palette& palette,
           Coords step{};
           step[layer.axis] = 1;
           const Int3 ahead{step[0], step[1], step[2]};
-          for (const auto* brick : layer.bricks)
-            finder.find(layer.axis, brick->first, brick->second, bricks.find(brick->first - ahead),
-                        bricks.find(brick->first + ahead), slices);
+          for (const auto& brick : layer.bricks)
+            finder.find(layer.axis, brick.first, brick.second, bricks.find(brick.first - ahead),
+                        bricks.find(brick.first + ahead), slices);
           for (const FaceKeys& s : slices) faces.fetch_add(s.size(), std::memory_order_relaxed);
           merge_slices(slices, layer.axis, layer.along, of_layer[l]);
         }

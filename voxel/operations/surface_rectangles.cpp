@@ -131,13 +131,12 @@ void merge_slices(Slices& slices, uint32_t axis, int32_t along, std::vector<Rect
   }
 }
 
-void add_layers(std::vector<const BrickMap::value_type*> bricks, uint32_t axis, std::vector<BrickLayer>& layers) {
+void add_layers(std::vector<BrickMap::Entry> bricks, uint32_t axis, std::vector<BrickLayer>& layers) {
   if (axis > 0)
-    std::stable_sort(bricks.begin(), bricks.end(), [&](const auto* a, const auto* b) {
-      return coords_of(a->first)[axis] < coords_of(b->first)[axis];
-    });
-  for (const auto* brick : bricks) {
-    const int32_t along = coords_of(brick->first)[axis];
+    std::stable_sort(bricks.begin(), bricks.end(),
+                     [&](const auto& a, const auto& b) { return coords_of(a.first)[axis] < coords_of(b.first)[axis]; });
+  for (const auto& brick : bricks) {
+    const int32_t along = coords_of(brick.first)[axis];
     if (layers.empty() || layers.back().axis != axis || layers.back().along != along)
       layers.push_back({axis, along, {}});
     layers.back().bricks.push_back(brick);

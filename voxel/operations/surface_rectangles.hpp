@@ -124,9 +124,9 @@ class Triangulation {
 struct BrickLayer {  // bricks with one coordinate along the axis
   uint32_t axis;
   int32_t along;
-  std::vector<const BrickMap::value_type*> bricks;
+  std::vector<BrickMap::Entry> bricks;
 };
 // For bricks in rising order, along one axis; the layers rise.
-void add_layers(std::vector<const BrickMap::value_type*> bricks, uint32_t axis, std::vector<BrickLayer>& layers);
+void add_layers(std::vector<BrickMap::Entry> bricks, uint32_t axis, std::vector<BrickLayer>& layers);
 
 }  // namespace quarry::surface_detail

@@ -28,10 +28,20 @@ std::string brick_text(Int3 b) {
   return "brick (" + std::to_string(b.x) + ", " + std::to_string(b.y) + ", " + std::to_string(b.z) + ")";
 }
 
-uint32_t differing_voxels(const Brick& a, const Brick& b) {
-  uint32_t count = 0;
-  for (size_t i = 0; i < kVoxelsPerBrick; ++i) count += a.materials[i] != b.materials[i];
-  return count;
+// Sorts the bricks. Of several for one coordinate the last stays.
+void keep_last(std::vector<BrickPut>& puts) {
+  const auto rises = [](const BrickPut& a, const BrickPut& b) { return a.brick < b.brick; };
+  if (std::adjacent_find(puts.begin(), puts.end(), [&](const auto& a, const auto& b) { return !rises(a, b); }) ==
+      puts.end())
+    return;
+  std::stable_sort(puts.begin(), puts.end(), rises);
+  size_t kept = 0;
+  for (size_t i = 0; i < puts.size(); ++i) {
+    if (kept && puts[kept - 1].brick == puts[i].brick) --kept;
+    if (kept != i) puts[kept] = std::move(puts[i]);
+    ++kept;
+  }
+  puts.resize(kept);
 }
 
 }  // namespace
@@ -70,17 +80,32 @@ struct Document::State {
   // Changes the scene to `after` of the records (forward) or to `before`, and the world to the flattened scene. Several
   // records are one change: all or nothing, and each world brick is written once.
   Result<void> commit(std::span<const UndoRecord> records, bool forward) {
-    std::vector<Int3> places;
-    for (const UndoRecord& record : records) {
-      QRY_TRY(record.of_palette() ? Result<void>{} : check_volume(record.volume));
+    // What each volume's bricks become: of several changes of one brick the last counts.
+    std::map<uint32_t, std::vector<BrickPut>> puts;
+    std::vector<Int3> places;  // the world bricks that they reach
+    const bool alone = std::all_of(records.begin(), records.end(), [&](const UndoRecord& record) {
+      return record.changes.empty() || flattener.alone(record.volume);
+    });
+    for (size_t i = 0; i < records.size(); ++i) {
+      const UndoRecord& record = records[forward ? i : records.size() - 1 - i];
+      if (record.changes.empty()) continue;
+      QRY_TRY(check_volume(record.volume));
+      std::vector<BrickPut>& of_volume = puts[record.volume];
+      of_volume.reserve(of_volume.size() + record.changes.size());
       for (const BrickChange& change : record.changes) {
+        of_volume.push_back({change.brick, forward ? change.after : change.before});
+        if (alone) continue;
         BrickMask either;
-        for (size_t w = 0; w < 8; ++w) either[w] = change.before.mask[w] | change.after.mask[w];
+        for (size_t w = 0; w < 8; ++w) either[w] = change.before->mask[w] | change.after->mask[w];
         QRY_TRY(flattener.touched(record.volume, change.brick, either, places));
       }
     }
-    std::sort(places.begin(), places.end());
-    places.erase(std::unique(places.begin(), places.end()), places.end());
+    for (auto& [volume, of_volume] : puts) keep_last(of_volume);
+    std::vector<BrickPut> writes;
+    if (alone && !puts.empty()) {
+      writes = puts.begin()->second;
+      QRY_TRY(flattener.move_to_world(puts.begin()->first, writes));
+    }
 
     Rollback old{scene, {}, {}};
     for (size_t i = 0; i < records.size(); ++i) {
@@ -90,21 +115,21 @@ struct Document::State {
         scene.palette.materials[change.index] = forward ? change.after : change.before;
         scene.palette.names[change.index] = forward ? change.name_after : change.name_before;
       }
-      if (record.changes.empty()) continue;
-      BrickMap& bricks = scene.volumes[record.volume].bricks;
-      old.bricks.try_emplace(record.volume, bricks);
-      for (const BrickChange& change : record.changes) {
-        bricks.put(change.brick, forward ? change.after : change.before);
-        flattener.volume_has(record.volume, change.brick);
-      }
     }
-    if (!places.empty()) {
-      std::vector<Brick> flat(places.size());
-      flattener.bricks(places, flat);
-      std::vector<World::BrickRef> writes(places.size());
-      for (size_t i = 0; i < places.size(); ++i) writes[i] = {places[i], &flat[i]};
-      QRY_TRY(world.write(writes));
+    for (const auto& [volume, of_volume] : puts) {
+      BrickMap& bricks = scene.volumes[volume].bricks;
+      old.bricks.try_emplace(volume, bricks);
+      bricks.put(of_volume);
+      for (const BrickPut& put : of_volume) flattener.volume_has(volume, put.brick);
     }
+    if (!alone) {
+      std::sort(places.begin(), places.end());
+      places.erase(std::unique(places.begin(), places.end()), places.end());
+      writes.resize(places.size());
+      for (size_t i = 0; i < places.size(); ++i) writes[i].brick = places[i];
+      flattener.bricks(writes);
+    }
+    if (!writes.empty()) QRY_TRY(world.write(writes));
     old.committed = true;
     ++version;
     return {};
@@ -146,10 +171,10 @@ Result<Document> Document::create(Scene scene, const WorldMemory& memory, const 
   progress.say("flattening", -1);
   QRY_TRY_ASSIGN(const auto flat, flatten(scene, true));
   QRY_TRY_ASSIGN(auto world, World::create(memory));
-  std::vector<World::BrickRef> batch;
+  std::vector<BrickPut> batch;
   size_t done = 0;
-  for (const auto& [at, brick] : flat.bricks()) {
-    batch.push_back({at, &brick});
+  for (auto it = flat.bricks().begin(), end = flat.bricks().end(); it != end; ++it) {
+    batch.push_back({it->first, it.shared()});
     if (++done < flat.bricks().size() && batch.size() < kBatchBricks) continue;
     if (progress.cancelled()) return fail(ErrorCode::cancelled, "building the world was cancelled");
     QRY_TRY(world.write(batch));
@@ -194,28 +219,40 @@ Result<const UndoRecord*> Document::apply(uint32_t volume, const Edit& edit, uin
   return state_->enter(std::move(record), persist);
 }
 
-Result<const UndoRecord*> Document::write(uint32_t volume, std::span<const World::BrickWrite> writes,
-                                          std::string label) {
-  QRY_TRY(state_->check_volume(volume));
+Result<const UndoRecord*> Document::write(uint32_t volume, std::span<const World::BrickWrite> writes, std::string label,
+                                          uint32_t threads) {
   std::vector<uint32_t> order(writes.size());
   std::iota(order.begin(), order.end(), 0u);
   std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return writes[a].brick < writes[b].brick; });
-  UndoRecord record;
+  std::vector<Int3> places(writes.size());
+  for (size_t i = 0; i < order.size(); ++i) {
+    places[i] = writes[order[i]].brick;
+    if (i > 0 && places[i - 1] == places[i])
+      return fail(ErrorCode::invalid_argument, brick_text(places[i]) + " is in the batch more than once");
+  }
+  return write(
+      volume, places, [&](size_t i, Brick& brick) { brick = writes[order[i]].value; }, std::move(label), threads);
+}
+
+Result<const UndoRecord*> Document::write(uint32_t volume, std::span<const Int3> places,
+                                          const std::function<void(size_t, Brick&)>& change, std::string label,
+                                          uint32_t threads) {
+  QRY_TRY(state_->check_volume(volume));
+  for (const Int3 place : places)
+    if (!has_voxel_coordinates(place))
+      return fail(ErrorCode::out_of_bounds, brick_text(place) + " lies beyond the range of 32-bit voxel coordinates");
+  UndoRecord record = plan_bricks(state_->scene.volumes[volume].bricks, places, change, threads);
   record.volume = volume;
   record.label = std::move(label);
-  for (size_t i = 0; i < order.size(); ++i) {
-    const World::BrickWrite& write = writes[order[i]];
-    if (!has_voxel_coordinates(write.brick))
-      return fail(ErrorCode::out_of_bounds,
-                  brick_text(write.brick) + " lies beyond the range of 32-bit voxel coordinates");
-    if (i > 0 && writes[order[i - 1]].brick == write.brick)
-      return fail(ErrorCode::invalid_argument, brick_text(write.brick) + " is in the batch more than once");
-    const Brick* const there = state_->scene.volumes[volume].bricks.find(write.brick);
-    const Brick before = there ? *there : Brick{};
-    if (before == write.value) continue;
-    record.voxels_changed += differing_voxels(before, write.value);
-    record.changes.push_back({write.brick, before, write.value});
-  }
+  return state_->enter(std::move(record));
+}
+
+Result<const UndoRecord*> Document::write(uint32_t volume, const VoxelWrites& writes, std::string label,
+                                          uint32_t threads) {
+  QRY_TRY(state_->check_volume(volume));
+  QRY_TRY_ASSIGN(auto record, plan_voxels(state_->scene.volumes[volume].bricks, writes, threads));
+  record.volume = volume;
+  record.label = std::move(label);
   return state_->enter(std::move(record));
 }
 

@@ -15,6 +15,7 @@
 #include "base/result.hpp"
 #include "voxel/worlds/edit.hpp"
 #include "voxel/worlds/scene.hpp"
+#include "voxel/worlds/voxel_writes.hpp"
 #include "voxel/worlds/world.hpp"
 
 namespace quarry {
@@ -45,9 +46,16 @@ class Document {
   // world), full, out_of_memory.
   Result<const UndoRecord*> apply(uint32_t volume, const Edit& edit, uint32_t threads = 0, bool continues = false,
                                   const Persist& persist = {});
-  // Writes whole bricks in the volume's axes, as one entry of the history (stamps, imports, the C API's bulk set).
-  // Errors: as apply, and invalid_argument for a duplicate coordinate.
-  Result<const UndoRecord*> write(uint32_t volume, std::span<const World::BrickWrite> writes, std::string label);
+  // Writes whole bricks in the volume's axes, as one entry of the history (stamps, imports). Errors: as apply, and
+  // invalid_argument for a duplicate coordinate.
+  Result<const UndoRecord*> write(uint32_t volume, std::span<const World::BrickWrite> writes, std::string label,
+                                  uint32_t threads = 0);
+  // The same for a list of voxels in any order; and for what `change` makes of the bricks at `places`, which rise
+  // strictly (voxel_writes.hpp). An entry of the history only if a voxel differs. Errors: as apply.
+  Result<const UndoRecord*> write(uint32_t volume, const VoxelWrites& writes, std::string label, uint32_t threads = 0);
+  Result<const UndoRecord*> write(uint32_t volume, std::span<const Int3> places,
+                                  const std::function<void(size_t, Brick&)>& change, std::string label,
+                                  uint32_t threads = 0);
   // Replaces the palette, as one entry of the history; no entry if nothing changes.
   Result<const UndoRecord*> change_palette(const Palette& palette, const Persist& persist = {});
   bool can_undo() const;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <bit>
 #include <cstdio>
+#include <cstring>
+#include <iterator>
 #include <string>
 
 #include "base/parallel.hpp"
@@ -13,7 +15,7 @@
 namespace quarry {
 namespace {
 
-constexpr size_t kEditBricksPerTask = 32;
+constexpr size_t kEditBricksPerTask = 256;
 
 const char* name_of(Shape shape) {
   switch (shape) {
@@ -72,30 +74,70 @@ std::string palette_label(const std::vector<MaterialChange>& changes) {
          (count == 1 ? values : "");
 }
 
-// Changes the voxels of `shape` in `brick`; returns how many differ afterwards.
+constexpr uint64_t kEachByte = 0x0101010101010101u;
+
+// Bit i: byte i of the eight is `value`.
+uint64_t equal_bytes(uint64_t eight, uint8_t value) {
+  const uint64_t x = eight ^ (kEachByte * value), low7 = kEachByte * 0x7F;
+  const uint64_t zero_bytes = ~(((x & low7) + low7) | x) & (kEachByte * 0x80);
+  return (zero_bytes >> 7) * 0x0102040810204080u >> 56;
+}
+
+// Byte i is 0xFF where bit i of the eight is set.
+uint64_t widened(uint64_t eight_bits) {
+  const uint64_t spread = (eight_bits * kEachByte) & 0x8040201008040201u;  // byte i: its bit i, or 0
+  return ((((spread + kEachByte * 0x7F) | spread) >> 7) & kEachByte) * 0xFF;
+}
+
+// Changes the voxels of `shape` in `brick`, eight at a time; returns how many differ afterwards.
 uint32_t apply_mode(const Edit& edit, const BrickMask& shape, Brick& brick) {
   const uint8_t material = edit.mode == Mode::remove ? uint8_t(0) : edit.material;
+  const bool of_set = edit.mode == Mode::remove || edit.mode == Mode::paint || edit.mode == Mode::replace;
   uint32_t changed = 0;
   for (uint32_t w = 0; w < 8; ++w) {
-    uint64_t reached = shape[w];
-    if (edit.mode == Mode::add) reached &= ~brick.mask[w];
-    if (edit.mode == Mode::remove || edit.mode == Mode::paint || edit.mode == Mode::replace) reached &= brick.mask[w];
-    uint8_t* const materials = brick.materials.data() + w * 64;
-    if (reached == ~uint64_t(0) && brick.mask[w] == 0) {  // a whole octant that was empty
-      if (material == 0) continue;
-      std::fill(materials, materials + 64, material);
-      brick.mask[w] = reached;
-      changed += 64;
-      continue;
+    const uint64_t reached = edit.mode == Mode::add ? shape[w] & ~brick.mask[w]
+                             : of_set               ? shape[w] & brick.mask[w]
+                                                    : shape[w];
+    if (!reached) continue;
+    uint64_t differing = 0;
+    for (uint32_t byte = 0; byte < 8; ++byte) {
+      uint64_t bits = reached >> (byte * 8) & 0xFFu, eight;
+      if (!bits) continue;
+      uint8_t* const at = brick.materials.data() + w * 64 + byte * 8;
+      std::memcpy(&eight, at, 8);
+      if (edit.mode == Mode::replace) bits &= equal_bytes(eight, edit.from);
+      bits &= ~equal_bytes(eight, material);
+      const uint64_t mask = widened(bits);
+      eight = (eight & ~mask) | (kEachByte * material & mask);
+      std::memcpy(at, &eight, 8);
+      differing |= bits << (byte * 8);
     }
-    for (; reached; reached &= reached - 1) {
-      const auto bit = uint32_t(std::countr_zero(reached));
-      if (materials[bit] == material || (edit.mode == Mode::replace && materials[bit] != edit.from)) continue;
-      brick.set(w * 64 + bit, material);
-      ++changed;
-    }
+    changed += uint32_t(std::popcount(differing));
+    brick.mask[w] = material ? brick.mask[w] | differing : brick.mask[w] & ~differing;
   }
   return changed;
+}
+
+bool all_set(const BrickMask& mask) {
+  return std::all_of(mask.begin(), mask.end(), [](uint64_t word) { return word == ~uint64_t(0); });
+}
+
+// What the edit makes of `before`, where it reaches the voxels of `shape`, and how many differ.
+SharedBrick edited(const Edit& edit, const BrickMask& shape, const SharedBrick& before, uint32_t& changed) {
+  const uint8_t material = edit.mode == Mode::remove ? uint8_t(0) : edit.material, full = before.material();
+  const bool creates = edit.mode == Mode::add || edit.mode == Mode::fill;
+  changed = 0;
+  if (!before && (!creates || material == 0)) return before;
+  if (full && (edit.mode == Mode::add || full == material || (edit.mode == Mode::replace && full != edit.from)))
+    return before;
+  // A whole brick that is absent, full, or removed becomes another such without its voxels being looked at.
+  if ((!before || full || edit.mode == Mode::remove) && all_set(shape)) {
+    changed = before ? before.count() : kVoxelsPerBrick;
+    return SharedBrick::full(material);
+  }
+  Brick brick = *before;
+  changed = apply_mode(edit, shape, brick);
+  return changed ? SharedBrick(brick) : before;
 }
 
 // The bricks that the edit may change, sorted.
@@ -153,13 +195,12 @@ Result<UndoRecord> plan_edit(const BrickMap& bricks, const Edit& edit, uint32_t 
         piece.changes.reserve(end - begin);
         for (size_t i = begin; i < end; ++i) {
           const Int3 at = places[i];
-          const Brick* const there = bricks.find(at);
-          piece.changes.push_back({at, there ? *there : Brick{}, {}});
-          BrickChange& change = piece.changes.back();
-          change.after = change.before;
-          const uint32_t changed = apply_mode(edit, shape.mask(at), change.after);
+          SharedBrick before = bricks.share(at);
+          uint32_t changed = 0;
+          SharedBrick after = edited(edit, shape.mask(at), before, changed);
+          if (changed == 0) continue;
           piece.voxels += changed;
-          if (changed == 0) piece.changes.pop_back();
+          piece.changes.push_back({at, std::move(before), std::move(after)});
         }
       },
       threads);
@@ -167,7 +208,7 @@ Result<UndoRecord> plan_edit(const BrickMap& bricks, const Edit& edit, uint32_t 
   for (const Piece& piece : pieces) count += piece.changes.size();
   record.changes.reserve(count);
   for (Piece& piece : pieces) {
-    record.changes.insert(record.changes.end(), piece.changes.begin(), piece.changes.end());
+    std::move(piece.changes.begin(), piece.changes.end(), std::back_inserter(record.changes));
     record.voxels_changed += piece.voxels;
     std::vector<BrickChange>().swap(piece.changes);
   }

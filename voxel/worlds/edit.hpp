@@ -39,10 +39,11 @@ struct Edit {
   uint8_t from = 0;
 };
 
-// One brick before and after. An absent brick counts as empty.
+// One brick before and after; none: it was, or is, absent. Both are shared with whoever else has them, so a change
+// costs no copy of voxels.
 struct BrickChange {
   Int3 brick;
-  Brick before, after;
+  SharedBrick before, after;
 };
 
 // One material of the palette before and after.
@@ -67,8 +68,9 @@ struct UndoRecord {
   bool of_palette() const { return !materials.empty(); }
 };
 
-// An edit may change at most this many bricks (537 million voxels, 1.2 GiB of undo record).
-constexpr size_t kMostBricksPerEdit = size_t(1) << 20;
+// An edit may change at most this many bricks: 8.6 thousand million voxels. A brick that becomes full of one material
+// takes 32 bytes of the undo record, any other 592 more.
+constexpr size_t kMostBricksPerEdit = size_t(1) << 24;
 
 // The tight box of the edit's shape. Errors: invalid_argument (radius not in 0..4096, a line longer than 32768 voxels
 // along an axis), out_of_bounds (the shape leaves the range of 32-bit coordinates).
@@ -79,7 +81,8 @@ BrickMask edit_mask(const Edit& edit, Int3 brick);
 
 // What the edit would change: a record of the bricks that differ, with `volume` left 0. Deterministic for any
 // `threads`. Bricks wholly inside or outside the shape are decided without reading voxels, empty regions without
-// reading bricks. Errors: those of edit_bounds; full (more than kMostBricksPerEdit bricks).
+// reading bricks. Traffic: 64 to 1200 bytes for each brick that the shape's surface cuts, 32 for any other. Errors:
+// those of edit_bounds; full (more than kMostBricksPerEdit bricks).
 Result<UndoRecord> plan_edit(const BrickMap& bricks, const Edit& edit, uint32_t threads = 0);
 
 // The record that changes one palette into the other. Its label describes the change: "material 12: roughness 0.35 to

@@ -34,6 +34,21 @@ int64_t floor_of_square_times(double radius, uint64_t factor) {
 
 int64_t square(int64_t v) { return v * v; }
 
+// floor(sqrt(v)), exactly; v at most 2^52.
+int64_t root(int64_t v) {
+  auto r = int64_t(std::sqrt(double(v)));
+  while (r * r > v) --r;
+  while ((r + 1) * (r + 1) <= v) ++r;
+  return r;
+}
+
+// Adds the eight voxels of a row along x.
+void put_row(BrickMask& mask, uint32_t y, uint32_t z, uint64_t row) {
+  const uint32_t octant = (y >> 2) << 1 | (z >> 2) << 2, shift = (y & 3u) << 2 | (z & 3u) << 4;
+  mask[octant] |= (row & 15u) << shift;
+  mask[octant + 1] |= (row >> 4) << shift;
+}
+
 // Calls inside(x, y, z) for every voxel of a brick, in 64-bit coordinates.
 template <class Inside>
 BrickMask mask_where(Int3 brick, const Inside& inside) {
@@ -43,9 +58,7 @@ BrickMask mask_where(Int3 brick, const Inside& inside) {
       uint64_t row = 0;
       for (uint32_t x = 0; x < 8; ++x)
         row |= uint64_t(inside(int64_t(brick.x) * 8 + x, int64_t(brick.y) * 8 + y, int64_t(brick.z) * 8 + z)) << x;
-      const uint32_t octant = (y >> 2) << 1 | (z >> 2) << 2, shift = (y & 3u) << 2 | (z & 3u) << 4;
-      mask[octant] |= (row & 15u) << shift;
-      mask[octant + 1] |= (row >> 4) << shift;
+      put_row(mask, y, z, row);
     }
   return mask;
 }
@@ -156,9 +169,17 @@ BrickMask EditShape::mask(Int3 brick) const {
     if (square(farthest(a_.x, low[0], 8)) + square(farthest(a_.y, low[1], 8)) + square(farthest(a_.z, low[2], 8)) <=
         radius2_)
       return all_ones();
-    return mask_where(brick, [&](int64_t x, int64_t y, int64_t z) {
-      return square(x - a_.x) + square(y - a_.y) + square(z - a_.z) <= radius2_;
-    });
+    int64_t across[8];
+    for (int64_t x = 0; x < 8; ++x) across[x] = square(low[0] + x - a_.x);
+    BrickMask mask{};
+    for (uint32_t z = 0; z < 8; ++z)
+      for (uint32_t y = 0; y < 8; ++y) {
+        const int64_t left = radius2_ - square(low[1] + y - a_.y) - square(low[2] + z - a_.z);
+        uint64_t row = 0;
+        for (uint32_t x = 0; x < 8; ++x) row |= uint64_t(across[x] <= left) << x;
+        put_row(mask, y, z, row);
+      }
+    return mask;
   }
   if (radius_ <= 0) {
     const auto found = thin_line_.find(brick);
@@ -222,6 +243,22 @@ Result<std::vector<Int3>> EditShape::bricks(size_t most) const {
   if (shape_ == Shape::line && radius_ <= 0) {
     fits = thin_line_.size() <= most;
     for (const auto& [at, mask] : thin_line_) found.push_back(at);
+  } else if (shape_ != Shape::line) {
+    // Column by column along z: the order of Int3, without sorting.
+    const Int3 first = brick_of(bounds_.min), last = brick_of(bounds_.max);
+    for (int64_t x = first.x; x <= last.x && fits; ++x)
+      for (int64_t y = first.y; y <= last.y && fits; ++y) {
+        int64_t from = first.z, to = last.z;
+        if (shape_ == Shape::sphere) {
+          const int64_t left = radius2_ - square(nearest(a_.x, x * 8, 8)) - square(nearest(a_.y, y * 8, 8));
+          if (left < 0) continue;
+          const int64_t reach = root(left);
+          from = (a_.z - reach) >> 3;
+          to = (a_.z + reach) >> 3;
+        }
+        fits = uint64_t(to - from + 1) <= most - found.size();
+        for (int64_t z = from; z <= to && fits; ++z) found.push_back({int32_t(x), int32_t(y), int32_t(z)});
+      }
   } else {
     const Int3 first = brick_of(bounds_.min), last = brick_of(bounds_.max);
     const int64_t longest =

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
 #include <string>
 
 #include "base/parallel.hpp"
@@ -60,7 +61,7 @@ void place_brick(const BrickRemap& remap, uint32_t part, const Brick& source, Br
 // One source brick's part in a world brick. Sorting by `order` groups them by world brick, in order of precedence.
 struct Contribution {
   uint64_t order;  // ordered key << 32 | place in placed_ << 3 | part
-  const Brick* source;
+  const SharedBrick* source;
   uint32_t key() const { return uint32_t(order >> 32); }
 };
 
@@ -154,14 +155,15 @@ Result<BrickMap> Flattener::all(uint32_t threads) const {
   std::vector<Contribution> contributions;
   for (size_t rank = 0; rank < placed_.size(); ++rank) {
     const Placed& placed = placed_[rank];
-    for (const auto& [source, brick] : scene_->volumes[placed.volume].bricks.bricks()) {
-      const std::array<int64_t, 3> base = target_of(placed, source);
+    const BrickMap& bricks = scene_->volumes[placed.volume].bricks;
+    for (auto it = bricks.bricks().begin(), end = bricks.bricks().end(); it != end; ++it) {
+      const std::array<int64_t, 3> base = target_of(placed, it->first);
       for (uint32_t part = 0; part < 8; ++part) {
-        if (!(placed.parts >> part & 1u) || !meets(brick.mask, placed.remap->window[part])) continue;
+        if (!(placed.parts >> part & 1u) || !meets(it->second.mask, placed.remap->window[part])) continue;
         const std::array<int64_t, 3> target{base[0] + part_bit(part, 0), base[1] + part_bit(part, 1),
                                             base[2] + part_bit(part, 2)};
         if (!in_world(target)) return tl::unexpected(outside(placed));
-        contributions.push_back({uint64_t(ordered_key(target)) << 32 | uint64_t(rank) << 3 | part, &brick});
+        contributions.push_back({uint64_t(ordered_key(target)) << 32 | uint64_t(rank) << 3 | part, &it.shared()});
       }
     }
   }
@@ -177,26 +179,32 @@ Result<BrickMap> Flattener::all(uint32_t threads) const {
 
   BrickMap flat;
   const size_t count = firsts.size() - 1;
-  std::vector<Brick> batch(std::min(count, kFlattenBatchBricks));
+  std::vector<SharedBrick> batch(std::min(count, kFlattenBatchBricks));
   for (size_t done = 0; done < count; done += batch.size()) {
     const size_t now = std::min(batch.size(), count - done);
     parallel_for(
         now, 64,
         [&](size_t begin, size_t end) {
           for (size_t i = begin; i < end; ++i) {
-            Brick& target = batch[i];
             size_t c = firsts[done + i];
             const size_t stop = firsts[done + i + 1];
             const auto remap_of = [&](const Contribution& from) { return placed_[uint32_t(from.order) >> 3].remap; };
-            if (remap_of(contributions[c])->aligned) target = *contributions[c++].source;
-            else target = Brick{};
+            SharedBrick only;
+            if (remap_of(contributions[c])->aligned) only = *contributions[c++].source;
+            if (c == stop || only.material()) {
+              batch[i] = std::move(only);
+              continue;
+            }
+            Brick target = *only;
             for (; c < stop; ++c)
-              place_brick(*remap_of(contributions[c]), uint32_t(contributions[c].order & 7u), *contributions[c].source,
+              place_brick(*remap_of(contributions[c]), uint32_t(contributions[c].order & 7u), **contributions[c].source,
                           target);
+            batch[i] = SharedBrick(target);
           }
         },
         threads);
-    for (size_t i = 0; i < now; ++i) flat.put(brick_of_ordered_key(contributions[firsts[done + i]].key()), batch[i]);
+    for (size_t i = 0; i < now; ++i)
+      flat.put(brick_of_ordered_key(contributions[firsts[done + i]].key()), std::move(batch[i]));
   }
   return flat;
 }
@@ -220,8 +228,9 @@ std::vector<Flattener::Candidate> Flattener::candidates(const Box3& world_bricks
   return found;
 }
 
-void Flattener::place_all(const std::vector<Candidate>& from, Int3 world_brick, Brick& out) const {
-  out = Brick{};
+SharedBrick Flattener::place_all(const std::vector<Candidate>& from, Int3 world_brick) const {
+  SharedBrick only;  // the first brick, while it alone fills the world brick as it is
+  std::optional<Brick> several;
   for (const Candidate& candidate : from) {
     bool reaches = true;
     for (uint32_t row = 0; row < 3; ++row)
@@ -233,27 +242,49 @@ void Flattener::place_all(const std::vector<Candidate>& from, Int3 world_brick, 
     for (uint32_t part = 0; part < 8; ++part) {
       Int3 source;
       if (!(placed.parts >> part & 1u) || !source_of(placed, world_brick, part, &source)) continue;
-      if (const Brick* brick = bricks.find(source)) place_brick(*placed.remap, part, *brick, out);
+      SharedBrick brick = bricks.share(source);
+      if (!brick) continue;
+      if (!only && !several && placed.remap->aligned) {
+        only = std::move(brick);
+        if (only.material()) return only;  // no later one can fill a cell
+        continue;
+      }
+      if (!several) several = *only;
+      place_brick(*placed.remap, part, *brick, *several);
     }
   }
+  return several ? SharedBrick(*several) : only;
 }
 
 Brick Flattener::brick(Int3 world_brick) const {
-  Brick out;
-  place_all(candidates({world_brick, world_brick}), world_brick, out);
-  return out;
+  return *place_all(candidates({world_brick, world_brick}), world_brick);
 }
 
-void Flattener::bricks(std::span<const Int3> world_bricks, std::span<Brick> out, uint32_t threads) const {
+void Flattener::bricks(std::span<BrickPut> puts, uint32_t threads) const {
   Box3 box;
-  for (const Int3 b : world_bricks) box = united(box, {b, b});
+  for (const BrickPut& put : puts) box = united(box, {put.brick, put.brick});
   const std::vector<Candidate> near = candidates(box);
   parallel_for(
-      world_bricks.size(), 64,
+      puts.size(), 64,
       [&](size_t begin, size_t end) {
-        for (size_t i = begin; i < end; ++i) place_all(near, world_bricks[i], out[i]);
+        for (size_t i = begin; i < end; ++i) puts[i].value = place_all(near, puts[i].brick);
       },
       threads);
+}
+
+bool Flattener::alone(uint32_t volume) const {
+  return placed_.size() == 1 && placed_[0].volume == volume && placed_[0].remap->aligned;
+}
+
+Result<void> Flattener::move_to_world(uint32_t volume, std::span<BrickPut> puts) const {
+  const Placed& placed =
+      *std::find_if(placed_.begin(), placed_.end(), [&](const Placed& p) { return p.volume == volume; });
+  for (BrickPut& put : puts) {
+    const std::array<int64_t, 3> target = target_of(placed, put.brick);
+    if (!in_world(target)) return tl::unexpected(outside(placed));
+    put.brick = {int32_t(target[0]), int32_t(target[1]), int32_t(target[2])};
+  }
+  return {};
 }
 
 Result<void> Flattener::touched(uint32_t volume, Int3 source, const BrickMask& mask, std::vector<Int3>& touched) const {

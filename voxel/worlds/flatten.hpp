@@ -37,8 +37,13 @@ class Flattener {
   Result<BrickMap> all(uint32_t threads = 0) const;
   // One world brick, from all instances that reach it.
   Brick brick(Int3 world_brick) const;
-  // The same for many, written to out[i].
-  void bricks(std::span<const Int3> world_bricks, std::span<Brick> out, uint32_t threads = 0) const;
+  // The same for many: the brick at puts[i].brick to puts[i].value. A world brick that one brick of a volume fills
+  // alone and as it is shares that brick.
+  void bricks(std::span<BrickPut> puts, uint32_t threads = 0) const;
+  // True if the bricks of this volume are the world's, as they are but for their coordinates, and nothing else is.
+  bool alone(uint32_t volume) const;
+  // Bricks of such a volume to their world coordinates. Errors: out_of_bounds.
+  Result<void> move_to_world(uint32_t volume, std::span<BrickPut> puts) const;
 
   // Finds the world bricks that hold the voxels `mask` of brick `source` of volume `volume`, through all its instances.
   // Appends them to `touched`, possibly more than once. Errors: out_of_bounds, if such a voxel would be outside the
@@ -64,7 +69,7 @@ class Flattener {
   static std::array<int64_t, 3> target_of(const Placed& placed, Int3 source);
   static bool source_of(const Placed& placed, Int3 world_brick, uint32_t part, Int3* source);
   std::vector<Candidate> candidates(const Box3& world_bricks) const;
-  void place_all(const std::vector<Candidate>& from, Int3 world_brick, Brick& out) const;
+  SharedBrick place_all(const std::vector<Candidate>& from, Int3 world_brick) const;
   Error outside(const Placed& placed) const;
 
   const Scene* scene_;

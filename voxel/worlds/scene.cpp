@@ -90,14 +90,14 @@ Result<SceneFacts> scene_facts(const Scene& scene, Axes axes) {
     const Material& material = scene.palette.materials[m];
     colors[m] = material.r | uint64_t(material.g) << 8 | uint64_t(material.b) << 16 | uint64_t(material.a) << 24;
   }
-  std::vector<const BrickMap::value_type*> bricks;
+  std::vector<BrickMap::Entry> bricks;
   bricks.reserve(all.bricks().size());
-  for (const auto& brick : all.bricks()) bricks.push_back(&brick);
+  for (const auto& brick : all.bricks()) bricks.push_back(brick);
   std::atomic<uint64_t> pos_sum{0}, col_sum{0};  // sums modulo 2^64: the same in any order
   parallel_for(bricks.size(), 256, [&](size_t begin, size_t end) {
     uint64_t positions = 0, coloured = 0;
     for (size_t i = begin; i < end; ++i) {
-      const auto& [at, brick] = *bricks[i];
+      const auto& [at, brick] = bricks[i];
       // The hash takes x, then a second and a third axis: a column of up to eight voxels shares its first two rounds.
       std::array<uint64_t, 64> columns;
       for (uint32_t x = 0; x < 8; ++x) {

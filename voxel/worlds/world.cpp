@@ -4,6 +4,7 @@
 #include "voxel/worlds/world.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <bit>
 #include <functional>
@@ -51,6 +52,7 @@ struct World::State {
   BrickPool pool;
   OccupancyPyramid pyramid;
   uint64_t version = 0, voxels = 0;
+  uint32_t keys = 0;  // of the grid; those whose bricks are full of one material share a brick of the pool
   std::vector<uint32_t> dirty_keys;
   size_t dirty_sorted = 0;  // how many dirty keys were left after the last compaction
   mutable std::mutex bounds_lock;
@@ -73,13 +75,38 @@ struct World::State {
     }
   }
 
-  // Makes the grid and the pyramid of bricks with indices 0, 1, 2 .., and replaces the old ones and the bricks.
-  Result<void> replace_bricks(const std::vector<uint32_t>& keys, BrickPool fresh) {
-    std::vector<uint32_t> indices(keys.size());
-    std::iota(indices.begin(), indices.end(), 0u);
-    QRY_TRY_ASSIGN(auto fresh_grid, grid_of(keys, indices, fresh.packed()));
+  // All bricks, numbered anew in the order of their keys.
+  struct Order {
+    std::vector<uint32_t> keys, indices;  // each key with the new index of its brick
+    std::vector<uint32_t> bricks;         // the pool's index of each new one
+    std::array<uint32_t, 256> full;       // the new indices of full bricks
+  };
+
+  Result<Order> order_of(std::vector<uint32_t> by_key) const {
+    Order order{std::move(by_key), {}, {}, {}};
+    order.indices.resize(order.keys.size());
+    QRY_TRY(grid.find(order.keys, order.indices));
+    order.full.fill(kNoBrick);
+    order.bricks.reserve(order.keys.size());
+    for (uint32_t& index : order.indices) {
+      uint32_t own = kNoBrick;
+      const uint8_t material = pool.full_material(index);
+      uint32_t& known = material ? order.full[material] : own;
+      if (known == kNoBrick) {
+        known = uint32_t(order.bricks.size());
+        order.bricks.push_back(index);
+      }
+      index = known;
+    }
+    return order;
+  }
+
+  // Makes the grid and the pyramid of these bricks, and replaces the old ones and the bricks.
+  Result<void> replace_bricks(const Order& order, BrickPool fresh) {
+    fresh.set_full(order.full);
+    QRY_TRY_ASSIGN(auto fresh_grid, grid_of(order.keys, order.indices, fresh.packed()));
     QRY_TRY_ASSIGN(auto fresh_pyramid, OccupancyPyramid::create(*source));
-    QRY_TRY(fresh_pyramid.add(keys, indices));
+    QRY_TRY(fresh_pyramid.add(order.keys, order.indices));
     QRY_TRY(fresh_pyramid.shrink_to_fit(!fresh.packed()));
     grid = std::move(fresh_grid);
     pyramid = std::move(fresh_pyramid);
@@ -106,47 +133,46 @@ struct World::State {
     return fresh;
   }
 
-  // The additions of a write so far. They are rolled back unless committed, whether an error or an exception ends the
-  // write.
+  // What a write has done so far. It is rolled back unless committed, whether an error or an exception ends the write.
   struct Rollback {
     State& world;
-    const std::vector<uint32_t>& indices;
-    const std::vector<uint32_t>& keys;
-    bool pyramid = false, grid = false, committed = false;
+    const std::vector<uint32_t>& allocated;        // indices
+    std::span<const uint8_t> stored;               // materials whose full bricks are new
+    const std::vector<uint32_t>& added;            // keys
+    const std::vector<uint32_t>&changed, &before;  // keys and their former indices
+    bool pyramid = false, grid = false, assigned = false, committed = false;
     ~Rollback() {
       if (committed) return;
-      if (grid) (void)world.grid.erase(keys);
-      if (pyramid) world.pyramid.remove(keys);
-      for (const uint32_t index : indices) world.pool.free(index);
+      if (assigned) (void)world.grid.assign(changed, before);
+      if (grid) (void)world.grid.erase(added);
+      if (pyramid) world.pyramid.remove(added);
+      world.pool.free_full(stored);
+      for (const uint32_t index : allocated) world.pool.free(index);
     }
   };
 
   Result<void> pack() {
     if (pool.packed()) return {};
-    const std::vector<uint32_t> keys = keys_by_place();
-    std::vector<uint32_t> indices(keys.size());
-    QRY_TRY(grid.find(keys, indices));
-    QRY_TRY_ASSIGN(auto fresh, BrickPool::pack(*source, pool, indices));
-    return replace_bricks(keys, std::move(fresh));
+    QRY_TRY_ASSIGN(const auto order, order_of(keys_by_place()));
+    QRY_TRY_ASSIGN(auto fresh, BrickPool::pack(*source, pool, order.bricks));
+    return replace_bricks(order, std::move(fresh));
   }
 
   Result<void> unpack() {
     if (!pool.packed()) return {};
-    const std::vector<uint32_t> keys = keys_by_place();  // the order of the packed bricks
-    std::vector<uint32_t> indices(keys.size());
-    std::iota(indices.begin(), indices.end(), 0u);
-    return move_bricks(keys, indices);
+    return move_bricks();
   }
 
-  // Makes the world one under edit with these bricks, from the pool's `indices`, in this order.
-  Result<void> move_bricks(const std::vector<uint32_t>& keys, const std::vector<uint32_t>& indices) {
-    BrickPool fresh(*source, max_bricks);
-    QRY_TRY(fresh.shrink_to_fit(uint32_t(keys.size())));
-    QRY_TRY(fresh.allocate(keys.size()));
-    parallel_for(keys.size(), kWorldBricksPerTask, [&](size_t begin, size_t end) {
-      for (auto i = uint32_t(begin); i < end; ++i) fresh.put(i, pool.get(indices[i]));
+  // Makes the world one under edit, its bricks in the order of their places.
+  Result<void> move_bricks() {
+    QRY_TRY_ASSIGN(const auto order, order_of(keys_by_place()));
+    BrickPool fresh(*source);
+    QRY_TRY(fresh.shrink_to_fit(uint32_t(order.bricks.size())));
+    QRY_TRY(fresh.allocate(order.bricks.size()));
+    parallel_for(order.bricks.size(), kWorldBricksPerTask, [&](size_t begin, size_t end) {
+      for (auto i = uint32_t(begin); i < end; ++i) fresh.put(i, pool.get(order.bricks[i]));
     });
-    return replace_bricks(keys, std::move(fresh));
+    return replace_bricks(order, std::move(fresh));
   }
 
   Result<void> shrink_to_fit() {
@@ -154,17 +180,13 @@ struct World::State {
     const uint64_t live = pool.live(), slabs = pool.mask_slabs().slabs().size();
     // Gaps between bricks, and slab numbers lost to earlier cuts, disappear only if the bricks move.
     const bool move = pool.free_count() > live / 16 || slabs > 2 * (live / kBricksPerSlab) + 8;
-    const bool smaller_grid = double(live) <= kFitted * double(grid.page_count() - 1) * kQrySlotsPerPage;
-    std::vector<uint32_t> keys, indices;
-    if (move || smaller_grid) {
-      keys = move ? keys_by_place() : pyramid.keys();
-      indices.resize(keys.size());
-      QRY_TRY(grid.find(keys, indices));
-    }
-    if (move) return move_bricks(keys, indices);
+    if (move) return move_bricks();
     std::optional<hashgrid::Grid> fresh;
-    if (smaller_grid) {
-      QRY_TRY_ASSIGN(auto made, grid_of(keys, indices, false));
+    if (double(keys) <= kFitted * double(grid.page_count() - 1) * kQrySlotsPerPage) {
+      const std::vector<uint32_t> all = pyramid.keys();
+      std::vector<uint32_t> indices(all.size());
+      QRY_TRY(grid.find(all, indices));
+      QRY_TRY_ASSIGN(auto made, grid_of(all, indices, false));
       fresh = std::move(made);
     }
     QRY_TRY(pyramid.shrink_to_fit(true));
@@ -181,23 +203,37 @@ struct World::State {
       places.emplace_back(at.level3 << 18 | at.level3_bit << 12 | at.level2_bit << 6 | at.level1_bit, key);
     }
     std::sort(places.begin(), places.end());
-    std::vector<uint32_t> keys(places.size());
-    for (size_t i = 0; i < keys.size(); ++i) keys[i] = places[i].second;
-    return keys;
+    std::vector<uint32_t> sorted(places.size());
+    for (size_t i = 0; i < sorted.size(); ++i) sorted[i] = places[i].second;
+    return sorted;
   }
 
-  Result<void> write(size_t count, const auto& at) {  // at(i) -> BrickRef
-    std::vector<uint32_t> keys(count);
+  // What a write makes of one brick.
+  struct Write {
+    Int3 brick;
+    const Brick* value;
+    uint8_t full;  // its material if it is full of one, else 0
+  };
+  enum class Change : uint8_t {
+    none,     // absent, and empty
+    added,    // absent before
+    removed,  // empty afterwards
+    in_place,
+    other,  // the same key with another index: one of the two bricks is full of one material
+  };
+
+  Result<void> write(size_t count, const auto& at) {  // at(i) -> Write
+    std::vector<uint32_t> its_keys(count);
     for (size_t i = 0; i < count; ++i) {
       const Int3 brick = at(i).brick;
       if (!brick_in_world(brick))
         return fail(ErrorCode::out_of_bounds,
                     "brick " + name_of(brick) + " lies outside the world's x and z in [-1024, 1023], y in [-512, 511]");
-      keys[i] = brick_key(brick);
+      its_keys[i] = brick_key(brick);
     }
     // If they are not strictly rising already:
-    if (std::adjacent_find(keys.begin(), keys.end(), std::greater_equal<>()) != keys.end()) {
-      std::vector<uint32_t> sorted = keys;
+    if (std::adjacent_find(its_keys.begin(), its_keys.end(), std::greater_equal<>()) != its_keys.end()) {
+      std::vector<uint32_t> sorted = its_keys;
       std::sort(sorted.begin(), sorted.end());
       if (const auto twice = std::adjacent_find(sorted.begin(), sorted.end()); twice != sorted.end())
         return fail(ErrorCode::invalid_argument,
@@ -205,64 +241,96 @@ struct World::State {
     }
 
     QRY_TRY(unpack());
-    std::vector<uint32_t> indices(count);
-    QRY_TRY(grid.find(keys, indices));
-    std::vector<size_t> added;                     // positions of new bricks
-    std::vector<uint32_t> removed_keys, reusable;  // removed bricks and their indices
-    for (size_t i = 0; i < count; ++i) {
-      const bool empty = at(i).value->empty();
-      if (indices[i] == kAbsent && !empty) added.push_back(i);
-      if (indices[i] != kAbsent && empty) {
-        removed_keys.push_back(keys[i]);
-        reusable.push_back(indices[i]);
+    std::vector<uint32_t> indices(count);  // of the bricks that are there; then of those that come
+    QRY_TRY(grid.find(its_keys, indices));
+    std::vector<Change> changes(count);
+    std::vector<uint8_t> was_full(count);
+    std::atomic<int64_t> more_voxels{0};
+    parallel_for(count, kWorldBricksPerTask, [&](size_t begin, size_t end) {
+      int64_t more = 0;
+      for (size_t i = begin; i < end; ++i) {
+        const Write one = at(i);
+        const bool empty = !one.full && one.value->empty();
+        if (!empty) more += one.full ? kVoxelsPerBrick : count_of(one.value->mask);
+        if (indices[i] == kAbsent) {
+          changes[i] = empty ? Change::none : Change::added;
+          continue;
+        }
+        more -= count_of(pool.mask(indices[i]));
+        was_full[i] = pool.full_material(indices[i]);
+        changes[i] = empty ? Change::removed : was_full[i] || one.full ? Change::other : Change::in_place;
       }
+      more_voxels.fetch_add(more, std::memory_order_relaxed);
+    });
+
+    std::vector<uint32_t> added, added_indices, removed, changed, before, after;
+    std::vector<uint32_t> freed;  // indices that no key has afterwards
+    std::vector<size_t> stored;   // positions of bricks that need an index
+    std::array<bool, 256> in_use{};
+    for (size_t i = 0; i < count; ++i) {
+      const Change change = changes[i];
+      if (change == Change::none || change == Change::in_place) continue;
+      if (change == Change::added) added.push_back(its_keys[i]);
+      if (change == Change::removed) removed.push_back(its_keys[i]);
+      if (change == Change::other) changed.push_back(its_keys[i]), before.push_back(indices[i]);
+      if (change != Change::added && !was_full[i]) freed.push_back(indices[i]);
+      if (change == Change::removed) continue;
+      if (const uint8_t full = at(i).full) in_use[full] = true;
+      else stored.push_back(i);
     }
+    std::vector<uint8_t> new_full;
+    for (uint32_t m = 1; m < 256; ++m)
+      if (in_use[m] && pool.full(uint8_t(m)) == kNoBrick) new_full.push_back(uint8_t(m));
+    if (uint64_t(keys) + added.size() > uint64_t(max_bricks) + removed.size())
+      return fail(ErrorCode::full, "brick pool: " + std::to_string(added.size() - removed.size()) +
+                                       " bricks asked for, " + std::to_string(keys) + " of at most " +
+                                       std::to_string(max_bricks) + " are in use; remove voxels or allow more bricks");
 
     // All memory first: after the first change, only steps that can be rolled back may fail.
-    const size_t reused = std::min(added.size(), reusable.size());
-    std::vector<uint32_t> added_keys(added.size()), added_indices(added.size());
-    for (size_t i = 0; i < added.size(); ++i) added_keys[i] = keys[added[i]];
+    const size_t reused = std::min(stored.size(), freed.size());
+    added_indices.reserve(added.size());
+    after.reserve(changed.size());
     pyramid.reserve_changes(count);
     if (dirty_keys.capacity() < dirty_keys.size() + count)
       dirty_keys.reserve(std::max(dirty_keys.size() + count, 2 * dirty_keys.capacity()));
-    std::atomic<int64_t> change{0};
     const std::function<void(size_t, size_t)> put_bricks = [&](size_t begin, size_t end) {
-      int64_t voxels_more = 0;
-      for (size_t i = begin; i < end; ++i) {
-        const Brick& value = *at(i).value;
-        if (indices[i] == kAbsent || value.empty()) continue;
-        voxels_more += int64_t(count_of(value.mask)) - int64_t(count_of(pool.mask(indices[i])));
-        pool.put(indices[i], value);
-      }
-      change.fetch_add(voxels_more, std::memory_order_relaxed);
+      for (size_t i = begin; i < end; ++i)
+        if (const Write one = at(i); !one.full && !one.value->empty()) pool.put(indices[i], *one.value);
     };
 
     source->wait_for_readers();
-    QRY_TRY_ASSIGN(auto allocated, pool.allocate(added.size() - reused));
-    for (size_t i = 0; i < added.size(); ++i)
-      added_indices[i] = indices[added[i]] = i < reused ? reusable[i] : allocated[i - reused];
-    Rollback rollback{*this, allocated, added_keys};
+    QRY_TRY_ASSIGN(const auto allocated, pool.allocate(stored.size() - reused));
+    Rollback rollback{*this, allocated, new_full, added, changed, before};
+    QRY_TRY(pool.store_full(new_full));
+    for (size_t i = 0; i < stored.size(); ++i) indices[stored[i]] = i < reused ? freed[i] : allocated[i - reused];
+    for (size_t i = 0; i < count; ++i) {
+      if (changes[i] != Change::added && changes[i] != Change::other) continue;
+      if (const uint8_t full = at(i).full) indices[i] = pool.full(full);
+      (changes[i] == Change::added ? added_indices : after).push_back(indices[i]);
+    }
     if (!added.empty()) {
-      QRY_TRY(pyramid.add(added_keys, added_indices));
+      QRY_TRY(pyramid.add(added, added_indices));
       rollback.pyramid = true;
       rollback.grid = true;  // some keys may be placed before others are refused
-      QRY_TRY(grid.insert(added_keys, added_indices));
+      QRY_TRY(grid.insert(added, added_indices));
     }
-    if (!removed_keys.empty()) {
-      QRY_TRY(grid.erase(removed_keys));
-      pyramid.remove(removed_keys);
+    if (!changed.empty()) {
+      rollback.assigned = true;
+      QRY_TRY(grid.assign(changed, after));
+    }
+    if (!removed.empty()) {
+      QRY_TRY(grid.erase(removed));
+      pyramid.remove(removed);
     }
     rollback.committed = true;
 
-    // From here on nothing fails. A reused index still holds the removed brick: its voxels are counted before it is
-    // overwritten.
+    // From here on nothing fails.
+    pyramid.replace(changed, after);
     parallel_for(count, kWorldBricksPerTask, put_bricks);
-    for (size_t i = reused; i < reusable.size(); ++i) {
-      change -= int64_t(count_of(pool.mask(reusable[i])));
-      pool.free(reusable[i]);
-    }
-    voxels = uint64_t(int64_t(voxels) + change);
-    note_dirty(keys);
+    for (size_t i = reused; i < freed.size(); ++i) pool.free(freed[i]);
+    keys = uint32_t(keys + added.size() - removed.size());
+    voxels = uint64_t(int64_t(voxels) + more_voxels);
+    note_dirty(its_keys);
     ++version;
     return {};
   }
@@ -287,8 +355,7 @@ Result<World> World::create(const WorldMemory& memory) {
   MemorySource& source = memory.memory ? *memory.memory : host_memory_source();
   QRY_TRY_ASSIGN(auto grid, hashgrid::Grid::create(*executor, {}, &source));
   QRY_TRY_ASSIGN(auto pyramid, OccupancyPyramid::create(source));
-  auto state = std::make_unique<State>(std::move(own), std::move(grid), BrickPool(source, memory.max_bricks),
-                                       std::move(pyramid));
+  auto state = std::make_unique<State>(std::move(own), std::move(grid), BrickPool(source), std::move(pyramid));
   state->executor = executor;
   state->source = &source;
   state->max_bricks = memory.max_bricks;
@@ -296,11 +363,15 @@ Result<World> World::create(const WorldMemory& memory) {
 }
 
 Result<void> World::write(std::span<const BrickWrite> writes) {
-  return state_->write(writes.size(), [&](size_t i) { return BrickRef{writes[i].brick, &writes[i].value}; });
+  std::vector<BrickPut> puts(writes.size());
+  for (size_t i = 0; i < writes.size(); ++i) puts[i] = {writes[i].brick, SharedBrick(writes[i].value)};
+  return write(puts);
 }
 
-Result<void> World::write(std::span<const BrickRef> writes) {
-  return state_->write(writes.size(), [&](size_t i) { return writes[i]; });
+Result<void> World::write(std::span<const BrickPut> puts) {
+  return state_->write(puts.size(), [&](size_t i) {
+    return State::Write{puts[i].brick, &*puts[i].value, puts[i].value.material()};
+  });
 }
 
 Result<void> World::pack() { return state_->pack(); }
@@ -313,11 +384,16 @@ Result<void> World::clear() {
   const std::vector<uint32_t> keys = state_->pyramid.keys();
   std::vector<uint32_t> indices(keys.size());
   QRY_TRY(state_->grid.find(keys, indices));
+  std::array<uint8_t, 255> materials;
+  std::iota(materials.begin(), materials.end(), uint8_t(1));
   state_->source->wait_for_readers();
   QRY_TRY(state_->grid.clear());
-  for (const uint32_t index : indices) state_->pool.free(index);
+  for (const uint32_t index : indices)
+    if (!state_->pool.full_material(index)) state_->pool.free(index);
+  state_->pool.free_full(materials);
   state_->pyramid.clear();
   state_->voxels = 0;
+  state_->keys = 0;
   state_->note_dirty(keys);
   ++state_->version;
   return {};
@@ -338,7 +414,7 @@ bool World::find_brick(Int3 brick, Brick* out) const {
 
 uint64_t World::version() const { return state_->version; }
 uint64_t World::voxel_count() const { return state_->voxels; }
-uint32_t World::brick_count() const { return state_->pool.live(); }
+uint32_t World::brick_count() const { return state_->keys; }
 uint64_t World::size_bytes() const {
   return state_->grid.block().size_bytes + state_->pool.size_bytes() + state_->pyramid.size_bytes();
 }
@@ -355,7 +431,7 @@ uint64_t World::packed_bytes() const {
     }
   const uint64_t materials =
       ((words + bricks) * 4 + sizeof(BrickMaterials) - 1) / sizeof(BrickMaterials) * sizeof(BrickMaterials);
-  const auto pages = uint64_t(double(bricks) / (kPackedLoads[0] * kQrySlotsPerPage)) + 1;
+  const auto pages = uint64_t(double(s.keys) / (kPackedLoads[0] * kQrySlotsPerPage)) + 1;
   return pages * kQryPageBytes + bricks * sizeof(BrickMask) + materials + s.pyramid.used_bytes() + 64 * kGranuleBytes;
 }
 const hashgrid::Grid& World::grid() const { return state_->grid; }

@@ -12,6 +12,7 @@
 #include "hashgrid/grid.hpp"
 #include "voxel/bricks/occupancy.hpp"
 #include "voxel/bricks/pool.hpp"
+#include "voxel/bricks/shared.hpp"
 
 namespace quarry {
 
@@ -19,8 +20,8 @@ struct WorldMemory {
   // null: a host executor owned by the world. Only host executors: the world reads its own tables with host threads. A
   // GPU reads the same memory if it is shared, or a mirror fed by take_dirty_keys() and take_dirty_level2().
   hashgrid::Executor* executor = nullptr;
-  MemorySource* memory = nullptr;  // null: host_memory_source(). Must be host-readable and -writable.
-  uint32_t max_bricks = 0xFFFFFFFEu;
+  MemorySource* memory = nullptr;     // null: host_memory_source(). Must be host-readable and -writable.
+  uint32_t max_bricks = 0xFFFFFFFEu;  // of keys, see brick_count()
 };
 
 class World {
@@ -44,12 +45,9 @@ class World {
     Brick value;
   };
   Result<void> write(std::span<const BrickWrite> writes);
-  // The same without copying: the bricks are read in place.
-  struct BrickRef {
-    Int3 brick;
-    const Brick* value;
-  };
-  Result<void> write(std::span<const BrickRef> writes);
+  // The same with bricks that are shared. One that is full of one material takes no memory in the pool but what the
+  // first of its kind takes.
+  Result<void> write(std::span<const BrickPut> puts);
   Result<void> clear();
 
   // Makes the world read-only, in about a third of the memory: materials of set voxels only (see bricks/pool.hpp),
@@ -69,9 +67,9 @@ class World {
 
   uint64_t version() const;  // rises with every successful write
   uint64_t voxel_count() const;
-  uint32_t brick_count() const;
-  Box3 bounds() const;          // tight in voxels; costs a pass over the bricks' masks after a change
-  uint64_t size_bytes() const;  // grid + pool + pyramid
+  uint32_t brick_count() const;  // keys of the grid; full bricks of one material share one brick of the pool
+  Box3 bounds() const;           // tight in voxels; costs a pass over the bricks' masks after a change
+  uint64_t size_bytes() const;   // grid + pool + pyramid
   // The size_bytes() of the packed world; if it is not packed, accurate to a few pages of the grid. A pass over the
   // masks.
   uint64_t packed_bytes() const;

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <map>
+#include <optional>
 #include <random>
 #include <thread>
 #include <vector>
@@ -20,10 +21,10 @@ using Model = std::map<Int3, uint8_t>;
 void require_same(const BrickMap& map, const Model& model) {
   uint64_t voxels = 0;
   Box3 bounds;
-  const Int3* previous = nullptr;
+  std::optional<Int3> previous;
   for (const auto& [at, brick] : map.bricks()) {
     if (previous) REQUIRE(*previous < at);
-    previous = &at;
+    previous = at;
     REQUIRE_FALSE(brick.empty());
     for (uint32_t i = 0; i < kVoxelsPerBrick; ++i) {
       const bool in_mask = (brick.mask[i >> 6] >> (i & 63u) & 1u) != 0;
@@ -61,7 +62,8 @@ struct History {
     }
     const Int3 at = brick_of(voxel());
     Brick brick;
-    const int voxels = what < 95 ? 0 : 1 + chance(random);
+    const int voxels = what < 94 ? 0 : 1 + chance(random);
+    if (what == 99) brick = full_brick(uint8_t(1 + material(random)));
     for (int i = 0; i < voxels; ++i) brick.set(uint32_t(random() & 511u), uint8_t(1 + material(random)));
     map.put(at, brick);
     for (uint32_t i = 0; i < kVoxelsPerBrick; ++i) {
@@ -73,6 +75,60 @@ struct History {
 };
 
 }  // namespace
+
+TEST_CASE("brick_map: many bricks put at once leave what they leave one by one, and copies keep what they had") {
+  std::mt19937 random(5);
+  BrickMap together, one_by_one;
+  for (const size_t count : {1u, 3000u, 10u, 700u, 5000u, 40u, 2000u, 2u}) {
+    const BrickMap before = together, expected_before = one_by_one;
+    std::map<Int3, SharedBrick> puts;
+    while (puts.size() < count) {
+      const Int3 at{int(random() % 30), int(random() % 20), int(random() % 20)};
+      Brick brick;
+      const uint32_t kind = random() % 4;
+      if (kind == 1) brick = full_brick(uint8_t(1 + random() % 9));
+      if (kind > 1) brick.set(uint32_t(random() % 512), uint8_t(1 + random() % 9));
+      puts[at] = SharedBrick(brick);
+    }
+    std::vector<BrickPut> list;
+    for (const auto& [at, brick] : puts) list.push_back({at, brick});
+    together.put(list);
+    for (const BrickPut& put : list) one_by_one.put(put.brick, *put.value);
+    REQUIRE(together == one_by_one);
+    REQUIRE(together.bricks().size() == one_by_one.bricks().size());
+    REQUIRE(together.bounds() == one_by_one.bounds());
+    REQUIRE(before == expected_before);
+    std::optional<Int3> previous;
+    for (const auto& [at, brick] : together.bricks()) {
+      if (previous) REQUIRE(*previous < at);
+      previous = at;
+      REQUIRE(together.find(at) == &brick);
+    }
+  }
+}
+
+TEST_CASE("brick_map: bricks full of one material are known as such, however they became full") {
+  BrickMap map;
+  for (uint32_t i = 0; i < kVoxelsPerBrick; ++i) map.set(voxel_from_index(i), 3);
+  CHECK(map.share({0, 0, 0}).material() == 3);
+  CHECK(map.share({0, 0, 0}).size_bytes() == 0);
+  const BrickMap copy = map;
+  map.set({0, 0, 0}, 3);
+  CHECK(map.share({0, 0, 0}).material() == 3);
+  map.set({1, 2, 3}, 4);
+  CHECK(map.share({0, 0, 0}).material() == 0);
+  CHECK(map.get({1, 2, 3}) == 4);
+  CHECK(map.voxel_count() == 512);
+  map.set({1, 2, 3}, 3);
+  CHECK(map == copy);
+  CHECK(map.share({0, 0, 0}).same_as(copy.share({0, 0, 0})));
+  map.put({5, 5, 5}, full_brick(200));
+  CHECK(map.share({5, 5, 5}).same_as(SharedBrick::full(200)));
+  CHECK_FALSE(map.share({6, 5, 5}));
+  map.set({40, 40, 40}, 0);
+  CHECK(map.share({5, 5, 5}).count() == 511);
+  CHECK(copy.voxel_count() == 512);
+}
 
 TEST_CASE("brick_map: random sets and puts leave what a map of single voxels holds") {
   for (const int reach : {6, 40, 300}) {

@@ -200,7 +200,7 @@ TEST_CASE("edit: every mode changes exactly the voxels that it names, and says h
       const BrickChange& change = record->changes[i];
       if (i) REQUIRE(record->changes[i - 1].brick < change.brick);
       const Brick* there = before.find(change.brick);
-      REQUIRE((change.before == (there ? *there : Brick{})));
+      REQUIRE((*change.before == (there ? *there : Brick{})));
       REQUIRE_FALSE((change.before == change.after));
       after.put(change.brick, change.after);
     }

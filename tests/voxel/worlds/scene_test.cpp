@@ -112,16 +112,16 @@ TEST_CASE("scene: one brick flattened alone is that brick of the whole, also whe
     const auto flat = flatten(scene, true);
     REQUIRE(flat);
     const Box3 box = flat->brick_bounds();
-    std::vector<Int3> places;
+    std::vector<BrickPut> places;
     for (int x = box.min.x - 1; x <= box.max.x + 1; ++x)
       for (int y = box.min.y - 1; y <= box.max.y + 1; ++y)
-        for (int z = box.min.z - 1; z <= box.max.z + 1; ++z) places.push_back({x, y, z});
-    std::vector<Brick> bricks(places.size());
-    Flattener(scene, true).bricks(places, bricks);
+        for (int z = box.min.z - 1; z <= box.max.z + 1; ++z) places.push_back({{x, y, z}, {}});
+    Flattener(scene, true).bricks(places);
     for (size_t i = 0; i < places.size(); ++i) {
-      const Brick* expected = flat->find(places[i]);
-      REQUIRE((bricks[i] == (expected ? *expected : Brick{})));
-      if (i % 7 == 0) REQUIRE((flatten_brick(scene, places[i], true) == bricks[i]));
+      const auto& [at, brick] = places[i];
+      const Brick* expected = flat->find(at);
+      REQUIRE((*brick == (expected ? *expected : Brick{})));
+      if (i % 7 == 0) REQUIRE((flatten_brick(scene, at, true) == *brick));
     }
   }
 }

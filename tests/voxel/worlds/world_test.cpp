@@ -17,6 +17,7 @@ using Model = std::map<Int3, Brick>;
 
 Brick random_brick(std::mt19937& random) {
   Brick brick;
+  if (random() % 4 == 0) return full_brick(uint8_t(1 + random() % 3));
   const uint32_t count = random() % 3 == 0 ? 0 : 1 + uint32_t(random() % 40);
   for (uint32_t n = 0; n < count; ++n) brick.set(uint32_t(random() % 512), uint8_t(1 + random() % 255));
   return brick;
@@ -64,7 +65,13 @@ void require_same(const World& world, const Model& model) {
   const auto pairs = world.grid().enumerate(true);
   REQUIRE(pairs);
   REQUIRE((pairs->keys == std::vector<uint32_t>(keys.begin(), keys.end())));
-  REQUIRE(std::set<uint32_t>(pairs->values.begin(), pairs->values.end()).size() == keys.size());
+  // Each brick has an index of its own, but for those full of one material: they have one together.
+  std::set<Int3> own;
+  std::set<uint8_t> full;
+  for (const auto& [at, brick] : model)
+    if (const uint8_t material = full_material(brick)) full.insert(material);
+    else own.insert(at);
+  REQUIRE(std::set<uint32_t>(pairs->values.begin(), pairs->values.end()).size() == own.size() + full.size());
   auto key = keys.begin();
   world.for_each_brick([&](Int3 at, const Brick& brick) {
     if (key == keys.end() || brick_key(at) != *key++ || !(brick == model.at(at))) FAIL("for_each_brick");
@@ -174,6 +181,46 @@ TEST_CASE("world: a full pool refuses and loses nothing, and takes every batch a
   REQUIRE(world.write(swap));
   write_to(model, swap);
   require_same(world, model);
+}
+
+TEST_CASE(
+    "world: a thousand bricks full of one material take one brick of the pool, packed or not, and count as a "
+    "thousand") {
+  World world = make_world({.max_bricks = 1000});
+  Model model;
+  std::vector<World::BrickWrite> writes;
+  for (int i = 0; i < 1000; ++i) writes.push_back({{i % 10, i / 10 % 10, i / 100}, full_brick(7)});
+  REQUIRE(world.write(writes));
+  write_to(model, writes);
+  require_same(world, model);
+  CHECK(world.pool().live() == 1);
+  REQUIRE(world.pack());
+  require_same(world, model);
+  CHECK(world.pool().live() == 1);
+  CHECK(world.pool().material_slabs().size_bytes() <= 1024);
+  REQUIRE(world.unpack());
+  require_same(world, model);
+  const std::vector<World::BrickWrite> more{{{20, 0, 0}, full_brick(7)}};
+  const auto refused = world.write(more);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ErrorCode::full);
+  // One of them gets a hole, others another material, some go.
+  std::vector<World::BrickWrite> changes{{{0, 0, 0}, full_brick(7)}, {{1, 0, 0}, full_brick(8)}, {{2, 0, 0}, Brick{}}};
+  changes[0].value.set(100, 0);
+  REQUIRE(world.write(changes));
+  write_to(model, changes);
+  require_same(world, model);
+  CHECK(world.pool().live() == 3);
+  // And back: the brick with the hole is free again.
+  REQUIRE(world.write(writes));
+  write_to(model, writes);
+  require_same(world, model);
+  CHECK(world.pool().live() == 2);
+  REQUIRE(world.shrink_to_fit());
+  require_same(world, model);
+  REQUIRE(world.clear());
+  CHECK(world.pool().live() == 0);
+  CHECK(world.brick_count() == 0);
 }
 
 TEST_CASE("world: memory refused at any point of a write leaves the world as it was") {

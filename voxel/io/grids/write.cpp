@@ -200,17 +200,17 @@ Result<void> write_raw_regions(const VisibleRegions& voxels, const Destination& 
   for (int32_t from = box.min.z >> 3; from <= box.max.z >> 3;) {
     QRY_TRY_ASSIGN(const auto last, voxels.last_layer(2, from));
     QRY_TRY_ASSIGN(const auto bricks, voxels.layers(2, from, last));
-    std::vector<const BrickMap::value_type*> by_z;
+    std::vector<BrickMap::Entry> by_z;
     for (const auto& brick : bricks.bricks())
-      if (brick.first.z >= from && brick.first.z <= last) by_z.push_back(&brick);
-    std::stable_sort(by_z.begin(), by_z.end(), [](const auto* a, const auto* b) { return a->first.z < b->first.z; });
+      if (brick.first.z >= from && brick.first.z <= last) by_z.push_back(brick);
+    std::stable_sort(by_z.begin(), by_z.end(), [](const auto& a, const auto& b) { return a.first.z < b.first.z; });
     auto first = by_z.begin();  // the first brick of the layer at hand or of a later one
     for (int32_t z = std::max(box.min.z, from * 8); z <= std::min(box.max.z, last * 8 + 7); ++z) {
       if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped; nothing was written");
       std::fill(slice.begin(), slice.end(), uint8_t(0));
-      while (first != by_z.end() && (*first)->first.z < z >> 3) ++first;
-      for (auto it = first; it != by_z.end() && (*it)->first.z == z >> 3; ++it) {
-        const auto& [at, brick] = **it;
+      while (first != by_z.end() && first->first.z < z >> 3) ++first;
+      for (auto it = first; it != by_z.end() && it->first.z == z >> 3; ++it) {
+        const auto& [at, brick] = *it;
         const uint32_t above = uint32_t(z) >> 2 & 1;
         for (uint32_t octant = above * 4; octant < above * 4 + 4; ++octant)
           for (uint64_t left = brick.mask[octant] & uint64_t(0xffff) << (z & 3) * 16; left; left &= left - 1) {

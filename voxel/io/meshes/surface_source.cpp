@@ -294,11 +294,11 @@ class SurfaceBuilder {
   // Faces across `axis` of the window's layers [first, last] along its own axis. If that is another one, they are the
   // next rows of planes that go on behind them.
   Result<void> layers(const Window& window, uint32_t axis, int32_t first, int32_t last, const Coords& low) {
-    std::vector<const BrickMap::value_type*> bricks;
+    std::vector<BrickMap::Entry> bricks;
     for (const BrickMap* map : {window.kept, window.now})
       for (const auto& brick : map->bricks()) {
         const int32_t along = coords_of(brick.first)[window.axis];
-        if (along >= first && along <= last && (along >= window.from) == (map == window.now)) bricks.push_back(&brick);
+        if (along >= first && along <= last && (along >= window.from) == (map == window.now)) bricks.push_back(brick);
       }
     // By x the map's order is that of the layers, and what was kept comes before.
     std::vector<BrickLayer> layers;
@@ -314,9 +314,9 @@ class SurfaceBuilder {
         for (size_t l = begin; l < end && !progress_.cancelled(); ++l) {
           const BrickLayer& layer = layers[done + l];
           for (FaceKeys& s : slices) s.clear();
-          for (const auto* brick : layer.bricks)
-            finder_.find(axis, brick->first, brick->second, window.find(brick->first - ahead),
-                         window.find(brick->first + ahead), slices);
+          for (const auto& brick : layer.bricks)
+            finder_.find(axis, brick.first, brick.second, window.find(brick.first - ahead),
+                         window.find(brick.first + ahead), slices);
           if (axis == window.axis) {
             merge_slices(slices, axis, layer.along, found[l]);
             continue;

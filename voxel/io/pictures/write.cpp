@@ -120,16 +120,16 @@ Result<void> write_slices(const Scene& scene, const Destination& to, const Progr
     ::close(made.fd);
     return tl::unexpected(std::move(e));
   };
-  std::vector<const BrickMap::value_type*> by_layer;
-  for (const auto& brick : visible.bricks.bricks()) by_layer.push_back(&brick);
+  std::vector<BrickMap::Entry> by_layer;
+  for (const auto& brick : visible.bricks.bricks()) by_layer.push_back(brick);
   std::stable_sort(by_layer.begin(), by_layer.end(),
-                   [](const auto* a, const auto* b) { return a->first.y < b->first.y; });
+                   [](const auto& a, const auto& b) { return a.first.y < b.first.y; });
   auto first = by_layer.begin();
   for (int32_t y = visible.box.min.y; y <= visible.box.max.y; ++y) {
     auto rgba = empty_picture(visible);
-    while (first != by_layer.end() && (*first)->first.y < y >> 3) ++first;
-    for (auto it = first; it != by_layer.end() && (*it)->first.y == y >> 3; ++it) {
-      const auto& [at, brick] = **it;
+    while (first != by_layer.end() && first->first.y < y >> 3) ++first;
+    for (auto it = first; it != by_layer.end() && it->first.y == y >> 3; ++it) {
+      const auto& [at, brick] = *it;
       for (int32_t z = 0; z < 8; ++z)
         for (int32_t x = 0; x < 8; ++x)
           if (const uint8_t m = brick.get(voxel_index({x, y & 7, z})))

@@ -266,8 +266,8 @@ Result<Blob> encode_part(std::span<const BrickChange> changes, const RecordHead&
   put(plain, uint32_t(changes.size()));
   for (const BrickChange& c : changes) {
     put(plain, c.brick.x), put(plain, c.brick.y), put(plain, c.brick.z);
-    put_brick(plain, c.before);
-    put_brick(plain, c.after);
+    put_brick(plain, *c.before);
+    put_brick(plain, *c.after);
   }
   return part_blob(plain, changes.size(), head);
 }
@@ -281,15 +281,18 @@ Result<void> decode_part(std::span<const uint8_t> data, uint32_t plain_bytes, ui
     return fail(ErrorCode::malformed_input, "expected " + std::to_string(count) + " changes");
   for (uint32_t i = 0; i < n; ++i) {
     BrickChange c;
-    if (!in.get(&c.brick.x) || !in.get(&c.brick.y) || !in.get(&c.brick.z) || !in.get_brick(&c.before) ||
-        !in.get_brick(&c.after))
+    Brick before, after;
+    if (!in.get(&c.brick.x) || !in.get(&c.brick.y) || !in.get(&c.brick.z) || !in.get_brick(&before) ||
+        !in.get_brick(&after))
       return fail(ErrorCode::malformed_input,
                   "change " + std::to_string(i) + " is cut short or has a voxel without material");
     if (!brick_storable(c.brick))
       return fail(ErrorCode::malformed_input, "change " + std::to_string(i) + " lies outside all coordinates");
     if (!append->empty() && append->back().brick >= c.brick)
       return fail(ErrorCode::malformed_input, "expected the bricks of the changes to rise");
-    append->push_back(c);
+    c.before = SharedBrick(before);
+    c.after = SharedBrick(after);
+    append->push_back(std::move(c));
   }
   if (!in.at_end()) return fail(ErrorCode::malformed_input, "there are bytes after the last change");
   return {};

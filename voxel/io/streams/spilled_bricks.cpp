@@ -33,14 +33,14 @@ bool SpilledBricks::add(size_t volume, BrickMap&& bricks) {
     }
     spill_ = std::move(*made);
   }
-  std::vector<const BrickMap::value_type*> order;
+  std::vector<BrickMap::Entry> order;
   order.reserve(taken.bricks().size());
-  for (const auto& entry : taken.bricks()) order.push_back(&entry);
+  for (const auto& entry : taken.bricks()) order.push_back(entry);
   std::sort(order.begin(), order.end(),
-            [](const auto* a, const auto* b) { return chunk_order(a->first) < chunk_order(b->first); });
+            [](const auto& a, const auto& b) { return chunk_order(a.first) < chunk_order(b.first); });
   runs_.push_back({volume, spill_->size(), order.size()});
-  for (const auto* entry : order) {
-    const Record record{entry->first, 0, entry->second};
+  for (const auto& entry : order) {
+    const Record record{entry.first, 0, entry.second};
     spill_->append_all(std::span(&record, 1));
   }
   if (const auto good = spill_->good(); !good) error_ = good.error();

@@ -37,7 +37,7 @@ struct Piece {
   Long3 origin{};
   Int3 size{1, 1, 1};
   uint64_t voxels = 0;
-  std::vector<const BrickMap::value_type*> bricks;
+  std::vector<BrickMap::Entry> bricks;
 };
 
 // The whole volume where it fits a model, with its declared size if that holds its voxels; else a piece for each 256^3
@@ -67,7 +67,7 @@ std::vector<Piece> pieces_of(const Scene& scene, uint32_t volume) {
       p.origin = low;
       p.size = {int32_t(high[0] - low[0] + 1), int32_t(high[1] - low[1] + 1), int32_t(high[2] - low[2] + 1)};
     }
-    for (const auto& brick : v.bricks.bricks()) p.bricks.push_back(&brick), p.voxels += brick.second.count();
+    for (const auto& brick : v.bricks.bricks()) p.bricks.push_back(brick), p.voxels += brick.second.count();
     out.push_back(std::move(p));
     return out;
   }
@@ -82,7 +82,7 @@ std::vector<Piece> pieces_of(const Scene& scene, uint32_t volume) {
     const Long3 at{(int64_t(brick.first.x) - first.x) / kEdgeBricks, (int64_t(brick.first.y) - first.y) / kEdgeBricks,
                    (int64_t(brick.first.z) - first.z) / kEdgeBricks};
     Tile& tile = tiles[at];
-    tile.piece.bricks.push_back(&brick);
+    tile.piece.bricks.push_back(brick);
     tile.piece.voxels += brick.second.count();
     tile.box = united(tile.box, voxel_bounds(brick.first, brick.second.mask));
   }
@@ -294,8 +294,7 @@ void Writer::put_model(AtomicFile& out, const Piece& piece) {
   out.put_u32(0);
   out.put_u32(uint32_t(piece.voxels));
   std::vector<uint8_t> voxels;
-  for (const auto* entry : piece.bricks) {
-    const auto& [at, brick] = *entry;
+  for (const auto& [at, brick] : piece.bricks) {
     const Long3 corner{int64_t(at.x) * 8 - piece.origin[0], int64_t(at.y) * 8 - piece.origin[1],
                        int64_t(at.z) * 8 - piece.origin[2]};
     voxels.clear();

@@ -114,8 +114,8 @@ inline UndoRecord make_record(const Scene& scene, uint32_t volume, const BrickMa
   record.volume = volume;
   record.label = std::move(label);
   std::map<Int3, BrickChange> changes;
-  for (const auto& [at, brick] : scene.volumes[volume].bricks.bricks()) changes[at] = {at, brick, {}};
-  for (const auto& [at, brick] : wanted.bricks()) changes[at].brick = at, changes[at].after = brick;
+  for (const auto& [at, brick] : scene.volumes[volume].bricks.bricks()) changes[at] = {at, SharedBrick(brick), {}};
+  for (const auto& [at, brick] : wanted.bricks()) changes[at].brick = at, changes[at].after = SharedBrick(brick);
   for (const auto& [at, change] : changes)
     if (!(change.before == change.after))
       record.changes.push_back(change), record.voxels_changed += change.after.count() + change.before.count();

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+// world_bench.cpp - quarry-bench-world, which `quarry bench world` starts: edits, undo and lists of voxels on worlds
+// with history, as a user of the library makes them. It links libquarry and calls quarry.h alone, with default
+// settings. Each row is the median of --repeats runs, each in a new world; a wrong count of voxels fails the run.
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/api/quarry.h"
+
+namespace {
+
+using Json = nlohmann::json;
+
+[[noreturn]] void give_up(const std::string& what) {
+  std::fprintf(stderr, "quarry bench world: %s\n", what.c_str());
+  std::exit(1);
+}
+
+void require(qry_result result, const char* call) {
+  if (result != QRY_OK) give_up(std::string(call) + ": " + qry_last_error());
+}
+
+double ms_of(const std::function<void()>& run) {
+  const auto start = std::chrono::steady_clock::now();
+  run();
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + std::ptrdiff_t(values.size() / 2), values.end());
+  return values[values.size() / 2];
+}
+
+uint64_t resident_bytes() {
+  std::ifstream statm("/proc/self/statm");
+  uint64_t pages = 0, resident = 0;
+  statm >> pages >> resident;
+  return resident * uint64_t(sysconf(_SC_PAGESIZE));
+}
+
+// A world of its own, destroyed with it.
+class World {
+ public:
+  explicit World(qry_context* context) { require(qry_world_create(context, nullptr, &world_), "qry_world_create"); }
+  ~World() { qry_world_destroy(&world_); }
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  qry_world* get() const { return world_; }
+  qry_world_state state() const {
+    qry_world_state state = QRY_WORLD_STATE_INIT;
+    require(qry_world_get_state(world_, &state), "qry_world_get_state");
+    return state;
+  }
+  void edit(const qry_edit& edit) const { require(qry_world_edit(world_, &edit, nullptr), "qry_world_edit"); }
+  void undo() const { require(qry_world_undo(world_, nullptr), "qry_world_undo"); }
+  void expect_voxels(uint64_t count, const std::string& row) const {
+    if (const uint64_t there = state().voxel_count; there != count)
+      give_up(row + ": the world has " + std::to_string(there) + " voxels, not " + std::to_string(count));
+  }
+
+ private:
+  qry_world* world_ = nullptr;
+};
+
+qry_edit sphere(int32_t x, int32_t y, int32_t z, double radius, uint32_t material) {
+  qry_edit edit = QRY_EDIT_INIT;
+  edit.shape = QRY_SHAPE_SPHERE;
+  edit.mode = QRY_MODE_FILL;
+  edit.material = material;
+  edit.a[0] = x, edit.a[1] = y, edit.a[2] = z;
+  edit.radius = radius;
+  return edit;
+}
+
+class Rows {
+ public:
+  Rows(qry_context* context, int repeats, bool small) : context_(context), repeats_(repeats), small_(small) {}
+
+  // What people did in an editor: NAME.csv of the folder, and what is left at the end, by facts.json.
+  void session(const std::string& folder, const std::string& name, bool carve) {
+    std::ifstream file(folder + "/" + name + ".csv"), facts_file(folder + "/facts.json");
+    if (!file || !facts_file) give_up("no " + name + ".csv or facts.json in '" + folder + "'");
+    std::vector<qry_edit> edits;
+    std::string line;
+    std::getline(file, line);
+    while (std::getline(file, line)) {
+      int frame = 0, x = 0, y = 0, z = 0;
+      double radius = 0;
+      if (std::sscanf(line.c_str(), "%d,%d,%d,%d,%lf", &frame, &x, &y, &z, &radius) != 5)
+        give_up(name + ".csv: a line is not frame,x,y,z,radius: " + line);
+      edits.push_back(sphere(x, y, z, radius, uint32_t(1 + edits.size() % 255)));
+      if (carve && edits.size() % 4 == 0) edits.back().mode = QRY_MODE_REMOVE;
+    }
+    const Json facts = Json::parse(facts_file).at(name).at(carve ? "carve" : "fill");
+    const std::string row = "session " + name + (carve ? ", carve" : ", fill");
+    std::vector<double> made, undone;
+    for (int i = 0; i < repeats_; ++i) {
+      const World world(context_);
+      made.push_back(ms_of([&] {
+        for (const qry_edit& edit : edits) world.edit(edit);
+      }));
+      world.expect_voxels(facts.at("voxels").get<uint64_t>(), row);
+      if (world.state().brick_count != facts.at("bricks").get<uint64_t>()) give_up(row + ": not as many bricks");
+      note_memory(row, world);
+      const uint64_t steps = world.state().history_length;
+      undone.push_back(ms_of([&] {
+        for (uint64_t step = 0; step < steps; ++step) world.undo();
+      }));
+      world.expect_voxels(0, row + ", undone");
+    }
+    add(row, median(made), "ms");
+    add(row + ", undone", median(undone), "ms");
+  }
+
+  // A cube of 160^3 voxels of all materials.
+  void lists() {
+    const int32_t edge = small_ ? 40 : 160;
+    const uint64_t voxels = uint64_t(edge) * uint64_t(edge) * uint64_t(edge);
+    const std::string name = small_ ? "set_voxels, 64 thousand " : "set_voxels, 4 million ";
+    std::vector<int32_t> xyz;
+    std::vector<uint8_t> materials;
+    xyz.reserve(3 * voxels);
+    for (int32_t z = 0; z < edge; ++z)
+      for (int32_t y = 0; y < edge; ++y)
+        for (int32_t x = 0; x < edge; ++x) {
+          xyz.insert(xyz.end(), {x, y, z});
+          materials.push_back(uint8_t(1 + (materials.size() * 2654435761u >> 24) % 255));
+        }
+    const auto measure = [&](const std::string& row) {
+      std::vector<double> times;
+      for (int i = 0; i < repeats_; ++i) {
+        const World world(context_);
+        times.push_back(ms_of([&] {
+          require(qry_world_set_voxels(world.get(), 0, xyz.data(), materials.data(), voxels, nullptr),
+                  "qry_world_set_voxels");
+        }));
+        world.expect_voxels(voxels, row);
+      }
+      add(row, double(voxels) / median(times) / 1e3, "million voxels a second");
+    };
+    measure(name + "in scan order");
+    uint64_t state = 1;
+    for (uint64_t i = voxels - 1; i > 0; --i) {
+      state = state * 6364136223846793005u + 1442695040888963407u;
+      const uint64_t j = (state >> 33) % (i + 1);
+      for (int axis = 0; axis < 3; ++axis) std::swap(xyz[3 * i + uint64_t(axis)], xyz[3 * j + uint64_t(axis)]);
+      std::swap(materials[i], materials[j]);
+    }
+    measure(name + "shuffled");
+  }
+
+  void spheres() {
+    struct Case {
+      int radius;
+      uint64_t voxels;
+    };
+    for (const Case& one : {Case{8, 2109}, Case{32, 137065}, Case{128, 8782785}, Case{300, 113094545}}) {
+      if (small_ && one.radius > 32) break;
+      const std::string row = "sphere of radius " + std::to_string(one.radius);
+      std::vector<double> made, undone;
+      for (int i = 0; i < repeats_; ++i) {
+        const World world(context_);
+        made.push_back(ms_of([&] { world.edit(sphere(3, 5, 7, one.radius, 9)); }));
+        world.expect_voxels(one.voxels, row);
+        note_memory(row, world);
+        undone.push_back(ms_of([&] { world.undo(); }));
+        world.expect_voxels(0, row + ", undone");
+      }
+      add(row, median(made), "ms");
+      add(row + ", undone", median(undone), "ms");
+    }
+  }
+
+  void box() {
+    const uint64_t before = resident_bytes();
+    const World world(context_);
+    qry_edit edit = QRY_EDIT_INIT;
+    edit.mode = QRY_MODE_FILL;
+    for (int axis = 0; axis < 3; ++axis) edit.a[axis] = -500, edit.b[axis] = 499;
+    if (qry_world_edit(world.get(), &edit, nullptr) == QRY_ERROR_FULL) {
+      std::printf("box of 10^9 voxels: refused: %s\n", qry_last_error());
+      return;
+    }
+    const double undone_cold = ms_of([&] { world.undo(); });
+    const double ms = ms_of([&] { world.edit(edit); });
+    world.expect_voxels(1000000000, "box of 10^9 voxels");
+    add("box of 10^9 voxels", ms, "ms");
+    add("box of 10^9 voxels, undone", undone_cold, "ms");
+    add("box of 10^9 voxels: resident memory", double(resident_bytes() - before) / 1e6, "MB");
+    note_memory("box of 10^9 voxels", world);
+  }
+
+  Json take() { return {{"rows", std::move(rows_)}, {"memory", std::move(memory_)}}; }
+
+ private:
+  void add(const std::string& row, double value, const char* unit) {
+    std::fprintf(stderr, "%-40s %12.3f %s\n", row.c_str(), value, unit);
+    rows_.push_back({{"row", row}, {"value", value}, {"unit", unit}});
+  }
+  void note_memory(const std::string& row, const World& world) {
+    qry_memory_state memory = QRY_MEMORY_STATE_INIT;
+    require(qry_world_get_memory(world.get(), &memory), "qry_world_get_memory");
+    memory_[row] = {{"grid", memory.grid_bytes},
+                    {"bricks", memory.mask_bytes + memory.material_bytes},
+                    {"pyramid", memory.pyramid_bytes},
+                    {"scene", memory.scene_bytes},
+                    {"history", memory.history_bytes}};
+  }
+
+  qry_context* context_;
+  int repeats_;
+  bool small_;
+  Json rows_ = Json::array(), memory_ = Json::object();
+};
+
+}  // namespace
+
+int main(int count, char** values) {
+  std::string replays;
+  int repeats = 5;  // checked by `quarry bench`, as all options are
+  bool as_json = false, small = false;
+  for (int i = 1; i < count; ++i) {
+    const std::string word = values[i];
+    if (word == "--json") as_json = true;
+    else if (word == "--small") small = true;
+    else if (word == "--replays" && i + 1 < count) replays = values[++i];
+    else if (word == "--repeats" && i + 1 < count) repeats = std::max(1, std::atoi(values[++i]));
+    else if (word != "world") give_up("no such option: " + word + "; see `quarry bench --help`");
+  }
+  qry_context* context = nullptr;
+  require(qry_context_create(QRY_ABI_VERSION, nullptr, &context), "qry_context_create");
+  Rows rows(context, repeats, small);
+  if (replays.empty()) {
+    std::fprintf(stderr, "without --replays FOLDER the rows of recorded sessions are left out\n");
+  } else {
+    rows.session(replays, "small", false);
+    rows.session(replays, "small", true);
+  }
+  rows.lists();
+  rows.spheres();
+  if (!small) rows.box();
+  Json result = rows.take();
+  result["bench"] = "world";
+  result["repeats"] = repeats;
+  if (as_json) std::printf("%s\n", result.dump(2).c_str());
+  qry_context_destroy(&context);
+  return 0;
+}

@@ -359,8 +359,8 @@ QRY_API qry_result QRY_CALL qry_world_save(qry_world* world, const qry_save_info
  * two are the same. Each writing call is one step of the undo history, if it changed anything. */
 
 /* Sets `count` voxels: xyz[3*i .. 3*i+2] becomes materials[i] (0: empty). Of several for one voxel, the last one wins.
- * All or nothing. changed (may be NULL): how many voxels differ from before. Cost: one visit to each touched brick,
- * about 1.2 KiB of history each. Errors: INVALID_ARGUMENT, OUT_OF_BOUNDS (names the first such voxel and its place in
+ * All or nothing. changed (may be NULL): how many voxels differ from before. Cost: 13 bytes a voxel read twice,
+ * 6 written and read, and each touched brick once; of history at most 624 bytes each, 32 if it was absent or full. Errors: INVALID_ARGUMENT, OUT_OF_BOUNDS (names the first such voxel and its place in
  * the array), FULL, OUT_OF_MEMORY. [write] */
 QRY_API qry_result QRY_CALL qry_world_set_voxels(qry_world* world, uint32_t volume, const int32_t* xyz,
                                                  const uint8_t* materials, uint64_t count, uint64_t* changed);

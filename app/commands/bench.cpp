@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench.cpp - `quarry bench`: gives the process to quarry-bench, so that no benchmark is linked into the program.
+// bench.cpp - `quarry bench`: replaces this process by quarry-bench, so no benchmark is linked into the program.
 #include "app/bench/benchmarks.hpp"
 
 #include <signal.h>
@@ -25,7 +25,7 @@ int run_bench(const CommandArguments& words) {
   std::vector<char*> argv;
   for (std::string& word : all) argv.push_back(word.data());
   argv.push_back(nullptr);
-  // The new program keeps streams, process id and exit code. A signal that comes before it listens waits for it.
+  // The new program keeps streams, process id and exit code. A signal that arrives before it listens stays pending.
   sigset_t interrupts;
   sigemptyset(&interrupts);
   sigaddset(&interrupts, SIGINT);

@@ -14,7 +14,7 @@ layout(set = 0, binding = 0, rgba8) uniform writeonly image2D target;
 float pixel_angle_of(const QryFrame frame) { return 2.0 * length(qry_vec3(frame.up)) / float(frame.height); }
 
 // The light buffer's mean over 4 x 4 pixels on the same plane. It joins their 16 sets of rays and so removes the noise
-// of each. Planes whose distance is within a pixel's width count as one.
+// of each. Planes that cannot be told apart at a pixel's width count as one.
 vec3 ambient_about(const QryFrame frame, uvec2 pixel, QryVisibility visible, float pixel_angle) {
   const uint face = visible_face(visible), axis = face >> 1;
   const int plane = visible_voxel(visible)[axis], near = int(2.0 * visible.t * pixel_angle);

@@ -2,8 +2,9 @@
 /* quarry.h - Quarry's plugin interface: sparse voxel worlds for any engine, in C99.
  *
  * A qry_context is one Vulkan device (ours or yours) and the settings of one user of the library. A qry_world is a
- * scene of voxels. You can set, edit, undo, read back, measure, save, open and pack its voxels, render them into your
- * memory by marching rays or tracing paths, and shoot rays at them. The guide is docs/plugin.md.
+ * scene of voxels. Calls set, edit and read back its voxels, undo edits, measure, save and open it, pack it for
+ * reading, render it into your memory by marching rays or tracing paths, and shoot rays at it. The guide is
+ * docs/plugin.md.
  *
  * Conventions
  *   - Axes: y is up, right-handed, one unit is one voxel. Voxel (x,y,z) is the cube [x,x+1) x [y,y+1) x [z,z+1). You
@@ -46,9 +47,9 @@
  * memory is yours, and used only during the call.
  *
  * Quarry does not
- *   - combine its picture with the depth of yours yet: a recorded frame overwrites your colour image;
+ *   - draw into a picture of yours that already has depth, yet: a recorded frame writes your whole colour image;
  *   - take allocator callbacks, for host or device memory, yet;
- *   - keep an opened .quarry file attached: a world is in memory. It is saved when you call for it, with its voxels but
+ *   - keep an opened .quarry file attached: a world is in memory. It is saved when you ask for it, with its voxels but
  * without its undo history;
  *   - edit the scene's tree (instances, layers): it opens, flattens, shows and saves the tree, and edits single volumes
  * of it;
@@ -233,10 +234,10 @@ typedef struct qry_context_info {
 /* Your Vulkan device, to be used instead of one of our own. Chain it to qry_context_info.
  * Vulkan has no query for what a device was created with. So give it in the features chain and the extension names.
  * Then a missing feature is QRY_ERROR_MISSING_FEATURE with its name, and not a crash. We take no ownership of any of
- * it, and never call vkDeviceWaitIdle or vkQueueWaitIdle. We find functions only by your vkGetInstanceProcAddr and load
- * no other library for it. `lock_queue` is called before and `unlock_queue` after every vkQueueSubmit on `queue`, on
- * the same thread, never across a wait. Give both or none. None means that no other thread uses the queue during any
- * call on the context's worlds. */
+ * it, and never call vkDeviceWaitIdle or vkQueueWaitIdle. Only vkGetInstanceProcAddr is used to find functions. Nothing
+ * is loaded without your knowledge. `lock_queue` is called before and `unlock_queue` after every vkQueueSubmit on
+ * `queue`, on the same thread, never across a wait. Give both or none. None means that no other thread uses the queue
+ * during any call on the context's worlds. */
 typedef struct qry_vulkan_device_info {
   qry_stype stype;
   uint32_t reserved;
@@ -706,7 +707,7 @@ typedef struct qry_published {
 QRY_API qry_result QRY_CALL qry_world_publish(qry_world* world, qry_published* published);
 
 /* Tells us that frame `safe_frame` and all before it are done on the device. Memory that only they could read is freed.
- * Call it while nothing is recorded; qry_record_frame takes the same number. Before a world is destroyed, all frames
+ * It is for times when nothing is recorded; qry_record_frame tells us the same. Before a world is destroyed, all frames
  * with it must be done, because destroying does not wait for them. Errors: INVALID_ARGUMENT. [write] */
 QRY_API qry_result QRY_CALL qry_world_frames_done(qry_world* world, uint64_t safe_frame);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // voxels.cpp - voxels in bulk, edits, history and palette of the C interface.
-// A bulk write becomes whole bricks (before | what the caller said) and goes the way of every other edit:
-// Document::write.
+// A bulk write becomes whole bricks: their old voxels, overwritten by the caller's. Then Document::write applies it
+// like every other edit.
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -26,7 +26,7 @@ struct Int3Hash {
   }
 };
 
-// 64-bit corners, because a caller's int32 box, placed somewhere, may leave int32.
+// The corners have 64 bits, because a caller's int32 box may leave int32 when an instance places it.
 struct WideBox {
   int64_t min[3], max[3];
 };
@@ -53,7 +53,7 @@ bool inside_world(const WideBox& box) {
   return !reaches_corner;
 }
 
-// " where it is shown as <name>", if the instance is not simply the volume where it is.
+// Returns " where it is shown as <name>" if the instance rotates or moves the volume.
 std::string shown_as(const Instance& instance) {
   if (instance.rotation.identity() && instance.offset == Int3{}) return {};
   return " where it is shown as " + (instance.name.empty() ? "an instance without a name" : "'" + instance.name + "'");
@@ -63,7 +63,7 @@ constexpr const char* kWorldExtent =
     "the world is x and z in [-8192, 8191], y in [-4096, 4095], without the brick at its upper corner (x and z from "
     "8184, y from 4088)";
 
-// True if every voxel of `box`, in the volume's axes, lies in the world wherever the scene shows the volume.
+// True if every voxel of `box`, in the volume's axes, is in the world for each instance of the volume.
 bool shown_inside_world(const Scene& scene, uint32_t volume, const WideBox& box, const Instance** offender) {
   for (const Instance& instance : scene.instances)
     if (instance.volume == volume && scene.instance_visible(instance) && !inside_world(placed(box, instance))) {
@@ -79,7 +79,7 @@ qry_result check_volume(const qry_world& world, uint32_t volume, const char* fun
   return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: volume is %u, but the world has %zu", function, volume, count);
 }
 
-// Bricks that a write touches, each begun as it is now.
+// The bricks that a write touches, each initialised with its present voxels.
 class BrickBatch {
  public:
   explicit BrickBatch(const BrickMap& before) : before_(before) {}
@@ -95,7 +95,7 @@ class BrickBatch {
     return writes_[last_].value;
   }
 
-  // What really changes: a step of the history that does nothing would be in the user's way.
+  // Returns only bricks that change. A step of the history without a change would confuse the user.
   std::vector<World::BrickWrite> take_changed() {
     std::erase_if(writes_, [&](const World::BrickWrite& write) {
       const Brick* old = before_.find(write.brick);
@@ -139,7 +139,7 @@ qry_result write_batch(qry_world& world, uint32_t volume, BrickBatch& batch, con
   return finish(world, world.document->write(volume, writes, label), changed);
 }
 
-// A caller's box and array, checked.
+// A caller's box and array after their check.
 struct Region {
   WideBox box;
   uint64_t size[3];
@@ -169,7 +169,7 @@ qry_result check_region(const char* function, const int32_t* min, const int32_t*
   return QRY_OK;
 }
 
-// Calls visit(brick coordinate, first voxel, last voxel) for the part of `box` in each brick; `box` lies within int32.
+// Calls visit(brick coordinate, first voxel, last voxel) for the part of `box` in each brick. `box` must fit int32.
 template <class Visit>
 void for_bricks_of(const WideBox& box, Visit&& visit) {
   const Int3 from{int32_t(box.min[0]), int32_t(box.min[1]), int32_t(box.min[2])};
@@ -216,8 +216,8 @@ qry_result qry_world_set_voxels(qry_world* world, uint32_t volume, const int32_t
     const auto voxel_box = [xyz](uint64_t i) {
       return WideBox{{xyz[3 * i], xyz[3 * i + 1], xyz[3 * i + 2]}, {xyz[3 * i], xyz[3 * i + 1], xyz[3 * i + 2]}};
     };
-    // The box of all of them is almost always inside; only if not is there one to name, unless only the box meets the
-    // corner brick.
+    // The box of all voxels is almost always inside. If it is not, the call must name a voxel outside. There is none if
+    // only the box meets the corner brick.
     if (count) {
       WideBox all = voxel_box(0);
       for (uint64_t i = 1; i < count; ++i)

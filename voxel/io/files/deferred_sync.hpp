@@ -44,9 +44,9 @@ class DeferredSync {
   std::set<std::filesystem::path> folders_;  // whose entries are new
 };
 
-// sync_file() brings an open file's bytes and their places to disk, sync_folder_of() the names that were renamed, made
-// or removed in a folder. Both return 0 or an errno. If a folder may be written to but not opened, or the file system
-// does not support this, syncing `fd`'s file system is enough.
+// sync_file() brings an open file's bytes and their places to disk, sync_folder() the names that were renamed, made or
+// removed in a folder. Both return 0 or an errno. If a folder may be written to but not opened, or the file system does
+// not support this, syncing `fd`'s file system is enough.
 int sync_file(int fd);
 int sync_folder(const std::filesystem::path& folder, int fd = -1);
 

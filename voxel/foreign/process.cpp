@@ -191,7 +191,7 @@ struct Run {
   uint64_t memory_limit_bytes = 0;  // that the program was given
 };
 
-// Of what is left when the stream comes.
+// While the stream arrives: the room that must be left, and the bytes between two checks of it.
 constexpr uint64_t kStreamSpareBytes = uint64_t(2) << 20, kStreamLookBytes = uint64_t(1) << 20;
 
 Result<Run> run(const ReaderProgram& program, const fs::path& path, const std::vector<std::string>& arguments,

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// editor_bench.cpp - how long the editor keeps input waiting, as a user sees it: the built program in a window of an X
-// server of its own (Xvfb), on the device that it chooses there, driven by the server's test input (XTEST).
+// editor_bench.cpp - how long the editor keeps input waiting, as a user experiences it. The built program runs in a
+// window of its own X server (Xvfb), on the device that it chooses there, driven by the server's test input (XTEST).
 //
 //   qry_bench_editor [--quarry PROGRAM] [--tries N] [--drags N] [--size WxH] [--validation] [--json FILE]
 //
-// Keys: an orbit by the right button, a pause of 0 to 0.8 s, a key that selects a tool; the time until the tool's
-// button has changed on the screen. Sliders: 0.3 s after an orbit, the roughness slider is pressed, dragged and
-// released within 0.2 s; lost if its grab is not at the place of release. Also the program's own report on its tiles
-// and frames ($QUARRY_EDITOR_LOG). Nothing else may run meanwhile.
+// Keys: an orbit by the right button, a pause of 0 to 0.8 s, then a key that selects a tool. The measured time ends
+// when the tool's button has changed on the screen. Sliders: 0.3 s after an orbit, the roughness slider is pressed,
+// dragged and released within 0.2 s. The input is lost if the grab is not at the place of release. The program's own
+// report on its tiles and frames ($QUARRY_EDITOR_LOG) is printed too. Nothing else may run meanwhile.
 #include <X11/Xlib.h>
 #include <X11/Xutil.h>
 #include <X11/keysym.h>
@@ -69,7 +69,7 @@ class UserScreen {
  public:
   explicit UserScreen(const std::string& name) : display_(XOpenDisplay(name.c_str())) {
     if (!display_) stop("the X server " + name + " cannot be reached");
-    void* xtst = dlopen("libXtst.so.6", RTLD_NOW);  // its headers are seldom installed
+    void* xtst = dlopen("libXtst.so.6", RTLD_NOW);  // its headers are rarely installed
     if (!xtst) stop("libXtst.so.6 is missing: apt-get install libxtst6");
     button_ = reinterpret_cast<Button>(dlsym(xtst, "XTestFakeButtonEvent"));
     key_ = reinterpret_cast<Key>(dlsym(xtst, "XTestFakeKeyEvent"));
@@ -219,7 +219,7 @@ int main(int count, char** words) {
   const auto log_begin = log_length();
   const int x = width / 2, y = height * 7 / 9;
 
-  // The tool's button, lit by 3 (paint) and dark again by 1 (add).
+  // The tool's button is lit by key 3 (paint) and dark again by key 1 (add).
   constexpr int kButtonX = 20, kButtonY = 92;
   constexpr double kPauses[] = {0, 0.1, 0.2, 0.3, 0.5, 0.8};
   std::vector<double> seen;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// voxel_bench.cu - bricks from a list of voxels, and look-ups of single voxels in them, on CUDA and the three scenes of
-// render/scenes.hpp: `qry_bench_voxels [--small]`. A line gives 10^9 voxels (or look-ups) a second, median of five,
-// beside the machine's copy rate. Results are checked against the world that the scene fills; a wrong one makes the
+// voxel_bench.cu - bricks from a list of voxels, and look-ups of single voxels in them, on CUDA with the three scenes
+// of render/scenes.hpp: `qry_bench_voxels [--small]`. Each line gives 10^9 voxels (or look-ups) a second, median of
+// five, and the machine's copy rate. Results are checked against the world that the scene fills; a wrong one makes the
 // exit code 1.
 #include <cub/device/device_radix_sort.cuh>
 
@@ -40,7 +40,7 @@ __device__ inline uint32_t material_of(const VoxelBricks& b, uint32_t brick, Int
   return brick == kQryReservedValue ? 0u : __ldg(b.materials + uint64_t(brick) * 512 + voxel_index(p));
 }
 
-// One addition a block: with one a warp, a single address would limit a pass over neighbouring voxels.
+// One addition a block. With one a warp, a single address would limit a pass over neighbouring voxels.
 __device__ inline void add_up(uint32_t found, unsigned long long* sum) {
   __shared__ uint32_t of_warp[kThreads / 32];
   found = __reduce_add_sync(~0u, found);

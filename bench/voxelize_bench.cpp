@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // voxelize_bench.cpp - the voxeliser's times on the host and on CUDA for one mesh: `qry_bench_voxelize FILE
 // [RESOLUTION...]`. Times are from the mesh in host memory to bricks, masks and materials in host memory, median of 7
-// after 2 of warm-up; "scene" adds the making of a Scene. The two executors' bricks, masks, materials and palettes are
-// compared in every line.
+// after 2 warm-up runs; "scene" adds the making of a Scene. Every line compares the two executors' bricks, masks,
+// materials and palettes.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Rooms: one folder, one CMake target, and the list of rooms that it may include and link (rooms.txt). An arrow that is not in the list does not
-# link, and lint_test reads the same list for the includes.
+# Rooms: each is one folder and one CMake target, with a list of rooms that it may include and link (rooms.txt). An
+# arrow missing from the list does not link, and lint_test reads the same list for the includes.
 
 set(QRY_ROOMS_FILE ${CMAKE_CURRENT_LIST_DIR}/rooms.txt)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${QRY_ROOMS_FILE})
@@ -23,9 +23,9 @@ function(qry_room_arrows room result)
   set(${result} ${arrows} PARENT_SCOPE)
 endfunction()
 
-# qry_room(<room> [SOURCES a.cpp ...] [CUDA a.cu ...] [WITHOUT_CUDA a.cpp ...] [LIBS ...]): a static library of the room's sources, given relative
-# to its folder; CUDA and WITHOUT_CUDA in builds with and without it. LIBS: libraries that are none of ours, for the room alone. A room of headers
-# or shaders has no sources.
+# qry_room(<room> [SOURCES a.cpp ...] [CUDA a.cu ...] [WITHOUT_CUDA a.cpp ...] [LIBS ...]): a static library of the
+# room's sources, given relative to its folder. CUDA and WITHOUT_CUDA are sources for builds with and without CUDA. LIBS
+# are external libraries, for this room alone. A room of headers or shaders has no sources.
 function(qry_room room)
   cmake_parse_arguments(arg "" "" "SOURCES;CUDA;WITHOUT_CUDA;LIBS" ${ARGN})
   qry_room_target(${room} target)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// conversion.cpp - carries out a job: region by region where that is asked for, else by parts in memory; then levels of
-// detail, and what each format loses.
+// conversion.cpp - carries out a job: region by region if asked for, else by parts in memory. Then come levels of
+// detail, and the losses of each format.
 #include "app/batch/conversion.hpp"
 
 #include <fmt/format.h>
@@ -30,7 +30,7 @@ namespace quarry::app {
 namespace {
 namespace fs = std::filesystem;
 
-// A part's name as a piece of a file's name.
+// Returns a part's name in a form that fits into a file name.
 std::string file_part(std::string name) {
   for (char& c : name)
     if (static_cast<unsigned char>(c) < 32 || c == '/' || c == '\\' || c == ':' || c == 127) c = '_';
@@ -41,8 +41,8 @@ std::string file_part(std::string name) {
 
 bool is_world(const io::Format& format) { return format.kind == io::FormatKind::world; }
 
-// What a reader says of the colours that it had to give up. A world says it of the file that it was made from: that
-// loss is an old one.
+// Adds the loss that a reader reports for colours it had to give up. A world reports it for the file that it was made
+// from: that loss is an old one.
 void palette_loss(const Scene& scene, std::vector<io::ExportLoss>& losses) {
   const auto distinct = scene.metadata.find("palette_distinct"), rms = scene.metadata.find("palette_rms_error");
   if (distinct == scene.metadata.end()) return;
@@ -72,7 +72,7 @@ Result<void> write(const Scene& scene, const io::Destination& to, PictureKind pi
   return written.map_error([&](const Error& e) { return Error{e.code, shown(to.file) + ": " + e.message}; });
 }
 
-// What is said and counted of one part's losses is put to those of the parts before it.
+// Adds one part's losses and their counts to those of the parts before it.
 void add_losses(std::vector<io::ExportLoss>& all, std::vector<io::ExportLoss> more, bool several) {
   for (io::ExportLoss& loss : more) {
     const auto same =
@@ -95,7 +95,7 @@ fs::path lod_file(const fs::path& file, int64_t level) {
   return out += file.extension();
 }
 
-// The next coarser level. A mesh of it is as large as that of the finest, in the same units.
+// The next coarser level. Its mesh has the same size as the finest one, in the same units.
 Result<Scene> coarser(const Scene& scene, bool mesh, int64_t level) {
   auto half = shrink(scene, 2);
   if (!half || !mesh) return half;
@@ -118,7 +118,7 @@ Result<void> check_free(const fs::path& file, const ConversionJob& job, const Co
   return {};
 }
 
-// With --strict: an error if anything is said or lost.
+// With --strict, returns an error if there is any warning or loss.
 Result<void> check_strict(const ConversionOptions& options, const Conversion& done) {
   if (!options.strict || (done.warnings.empty() && done.losses.empty())) return {};
   std::vector<std::string> all = done.warnings;
@@ -127,14 +127,14 @@ Result<void> check_strict(const ConversionOptions& options, const Conversion& do
               fmt::format("--strict: not written, for it would lose: {}", fmt::join(all, "; ")));
 }
 
-// A name in the folder of `file` for a world on its way there; the file goes when this does.
+// A temporary name in the folder of `file` for an intermediate world. The destructor removes the file.
 class PassingWorld {
  public:
   explicit PassingWorld(const fs::path& file) : to_(io::temporary_name(file, "regions"), false, &never_) {}
   PassingWorld(const PassingWorld&) = delete;
   PassingWorld& operator=(const PassingWorld&) = delete;
   ~PassingWorld() { forget(); }
-  // Who has it open goes on reading it.
+  // Programs that have the file open can still read it.
   void forget() const {
     std::error_code error;
     fs::remove(to_.file, error);
@@ -143,12 +143,12 @@ class PassingWorld {
   const io::Destination& to() const { return to_; }
 
  private:
-  io::DeferredSync never_;  // nobody settles it: what goes again need not come to disk
+  io::DeferredSync never_;  // nobody settles it: a temporary file need not be synced
   io::Destination to_;
 };
 
-// One input without steps. Its bricks are written as they come if the output is a world; else they go into one that
-// only lasts until the output has been made of it, layer by layer.
+// Converts one input without steps. If the output is a world, bricks are written to it as they arrive. Otherwise they
+// go into a temporary world, from which the output is made layer by layer.
 Result<void> convert_regions(const ConversionJob& job, const ConversionOptions& options, OutputNames& names,
                              const Progress& progress, Conversion& done) {
   QRY_TRY_ASSIGN(const auto file, job.file());
@@ -167,7 +167,7 @@ Result<void> convert_regions(const ConversionJob& job, const ConversionOptions& 
   std::optional<io::StoreWriter> writer;
   Scene head;
   std::vector<io::VolumeSummary> volumes;
-  Progress quiet;  // what is written is no stage of its own
+  Progress quiet;  // writing shows no stage of its own
   quiet.cancel = progress.cancel;
   RegionSink sink;
   sink.beside = file;
@@ -180,7 +180,7 @@ Result<void> convert_regions(const ConversionJob& job, const ConversionOptions& 
     head = scene;
     volumes.resize(scene.volumes.size());
     QRY_TRY(check_strict(options, done));
-    if (from_world && !to_world) return {};  // is there already
+    if (from_world && !to_world) return {};  // the input is such a world already
     QRY_TRY_ASSIGN(auto made, io::StoreWriter::create(scene, to_world ? target : passing.to(), quiet));
     writer.emplace(std::move(made));
     return {};
@@ -189,7 +189,7 @@ Result<void> convert_regions(const ConversionJob& job, const ConversionOptions& 
     const BrickMap taken = std::move(bricks);
     volumes[volume].add(taken);
     auto written = writer ? writer->append(volume, taken) : Result<void>();
-    // What regions leave behind in the allocator must not add up.
+    // Memory that regions leave behind in the allocator must not add up.
     if (memory_in_use() > options.budget->limit_bytes() / 4 * 3) malloc_trim(0);
     return written;
   };
@@ -222,7 +222,7 @@ Result<void> convert_regions(const ConversionJob& job, const ConversionOptions& 
 Result<void> convert_parts(const ConversionJob& job, const ConversionOptions& options, OutputNames& names,
                            const Progress& progress, Conversion& done) {
   const auto check_target = [&](const fs::path& target) { return check_free(target, job, options, names, done); };
-  // Checked before the work, and by the writer once more after it.
+  // Checked before the work, and again by the writer after it.
   const bool splits = options.steps.splits();
   fs::path whole;
   if (!splits) {

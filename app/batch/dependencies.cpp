@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// dependencies.cpp - one XXH3 sum over the files asked for: which are there, and what they hold. A file that changed
-// since reading began has none.
+// dependencies.cpp - one XXH3 sum over the requested files: which exist, and their contents. There is no sum if a file
+// changed since reading began.
 #include "app/batch/dependencies.hpp"
 
 #include <fcntl.h>
@@ -38,7 +38,7 @@ class DependencyHash {
   std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state_;
 };
 
-// False if nobody can say what is in it: it was changed since, or cannot be read.
+// False if the file's content is not known: it was changed since, or cannot be read.
 bool add_dependency(const fs::path& file, int64_t since, const std::atomic<bool>* cancel, DependencyHash& hash) {
   constexpr uint64_t kAbsent = 0, kThere = 1, kNoFile = 2;
   struct stat info {};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// dependencies.hpp - the files beside its inputs that a conversion depends on, as its readers said it
-// (io::ReadOptions::accessed_files): textures, materials, buffers, headers, logs. Those that were looked for and not
-// there count too: the same input may read differently when they appear.
+// dependencies.hpp - the files other than its inputs that a conversion depends on, as its readers report them
+// (io::ReadOptions::accessed_files): textures, materials, buffers, headers, logs. Files that were looked for but not
+// found count too, because the same input may read differently when they appear.
 #pragma once
 
 #include <atomic>
@@ -13,21 +13,21 @@
 namespace quarry::app {
 
 struct Dependencies {
-  std::vector<std::string> files;  // from the folder of the job's first input, sorted, each once
-  // Of what is in them (XXH3, 128 bits, in hex), and of which of them are there; "": not known.
+  std::vector<std::string> files;  // relative to the folder of the job's first input, sorted, each once
+  // Hash of their contents (XXH3, 128 bits, in hex) and of which of them exist; "": not known.
   std::string hash;
 };
 
-// Nanoseconds of the clock that the file system stamps files with.
+// Now, in nanoseconds of the clock that the file system stamps files with.
 int64_t file_clock_now();
 
-// What `accessed_files` (absolute) holds now. `since`: when reading began; of a file that was changed after that nobody
-// knows which content was read, so the hash is not known. Nor is it of more than 4096 files or 1 MiB of names, nor if
-// `cancel` (may be null) is set meanwhile.
+// The present content of `accessed_files` (absolute). `since` is the time when reading began. For a file changed after
+// that, nobody knows which content was read, so the hash is not known. It is also not known for more than 4096 files or
+// 1 MiB of names, and if `cancel` (may be null) is set meanwhile.
 Dependencies dependencies_now(const std::filesystem::path& folder,
                               const std::vector<std::filesystem::path>& accessed_files, int64_t since,
                               const std::atomic<bool>* cancel);
-// Whether they hold the same now.
+// Whether the files' contents are still the same.
 bool unchanged(const Dependencies& before, const std::filesystem::path& folder, const std::atomic<bool>* cancel);
 
 }  // namespace quarry::app

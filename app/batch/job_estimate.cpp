@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// job_estimate.cpp - memory and work per byte of each format, as measured, put together to the need of a job; a world
-// file says itself how much it holds.
+// job_estimate.cpp - adds up the need of a job from the measured memory and work per byte of each format. A world file
+// gives its own number of bricks.
 #include "app/batch/job_estimate.hpp"
 
 #include <algorithm>
@@ -15,10 +15,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr uint64_t kLeast = uint64_t{1} << 20;
-constexpr double kBrickBytes = 650 * 1.3;             // in a scene, with what goes before it
-constexpr uint64_t kCountedFrom = uint64_t{1} << 20;  // a world of so many bytes is asked how many bricks it has
+constexpr double kBrickBytes = 650 * 1.3;             // in a scene, with earlier stages
+constexpr uint64_t kCountedFrom = uint64_t{1} << 20;  // a world of at least this size is asked how many bricks it has
 
-// What a format does not say of PLY; no other mesh begins as its files do.
+// A PLY file may hold points or a mesh, which its format does not say. No other mesh format begins as points do.
 bool is_points(const fs::path& file, const io::Format& format) {
   if (format.kind != io::FormatKind::mesh) return format.kind == io::FormatKind::points;
   constexpr size_t kHeaderBytes = size_t{1} << 16;
@@ -48,16 +48,16 @@ InputNeed estimate_input(const fs::path& file, const LoadOptions& load) {
   }
   const double edge = load.voxel_size > 0 ? 1024 : double(load.resolution);
   if (is_points(file, **format)) {
-    // Each point 16 bytes while they are sorted, of at least 12 in the file; a third of the box's bricks at most, and
-    // none without a point.
+    // Each point takes 16 bytes while they are sorted, and at least 12 in the file. At most a third of the box's bricks
+    // are used, and none without a point.
     bricks = std::min(bytes / 12, (edge / 8) * (edge / 8) * (edge / 8) / 3);
     memory = bytes * 16 / 12 + bricks * kBrickBytes;
     work = bytes * 0.05;
   } else if (cost.bricks_per_byte == 0) {
-    // A mesh's voxels: the six sides of a box twice over.
+    // Estimates the voxels of a mesh as twice the six sides of a box.
     double all = 12 * (edge / 8) * (edge / 8);
     bricks = all / 3;  // most surfaces have less
-    // What is inside: a third of the box.
+    // Estimates the inside as a third of the box.
     if (load.fill != FillRule::none) all += (edge / 8) * (edge / 8) * (edge / 8) / 3;
     memory += all * 650 * 2;
     work += all * 5;
@@ -65,7 +65,7 @@ InputNeed estimate_input(const fs::path& file, const LoadOptions& load) {
   return {{uint64_t(std::min(work, 1e15)) + 100, uint64_t(std::min(memory, 1e15)) + kLeast}, bricks};
 }
 
-// What writing takes beside the scene.
+// Memory that writing takes in addition to the scene.
 double written_per_brick(const ConversionJob& job) {
   const auto file = job.file();
   const auto to = file ? io::format_for_writing(*file) : tl::unexpected<Error>(file.error());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// log.cpp - the batch's lines: text, JSON, the progress bar with its estimate of the time left, the report at the end.
+// log.cpp - the batch's lines: text, JSON, the progress bar with its estimate of the time left, the final report.
 #include "app/batch/log.hpp"
 
 #include <fmt/format.h>
@@ -83,7 +83,7 @@ void BatchLog::clear() {
 
 void BatchLog::line(const std::string& text) {
   fmt::print("{}\n", text);
-  // Lines of a batch are read while it runs.
+  // A batch's lines are read while it runs.
   std::fflush(stdout);
 }
 
@@ -221,7 +221,7 @@ void BatchLog::summary(const BatchCounts& counts, const std::string& stopped, in
   if (counts.not_started > 0) text += fmt::format(", {} not begun", counts.not_started);
   text += fmt::format(" in {:.2f} s ({:.1f} a second)", seconds, double(ended_) / std::max(1e-3, seconds));
   if (!stopped.empty()) text += "; " + stopped;
-  // What failed was said when it did; in a long batch that is far up.
+  // Failures were reported when they happened, which in a long batch is far up.
   constexpr size_t kNamed = 20;
   for (size_t i = 0; i < std::min(counts.failed_names.size(), kNamed); ++i)
     text += (i == 0 ? ". Failed: " : ", ") + counts.failed_names[i];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// log.hpp - how a batch tells what it does: a line for each file on standard output, or one JSON document a line
-// (--json), a bar with rate and time left on a terminal, plain lines now and then in a log, and at the end a report as
-// one JSON document (--report).
+// log.hpp - how a batch reports its work. It prints a line for each file on standard output, or one JSON document a
+// line (--json). On a terminal it draws a bar with rate and time left; in a log it prints plain lines now and then. At
+// the end it writes a report as one JSON document (--report).
 //
 // Events of --json, each with "event": started, finished, failed, skipped, planned (of --dry-run), summary. Calls may
 // come from any thread.
@@ -31,25 +31,25 @@ std::string duration_text(double seconds);
 
 class BatchLog {
  public:
-  // `work`: for each job, in any unit, for the time left. `report`: whether the events are kept for report().
+  // `work` is each job's work in any unit, for the time left. `keep`: whether the events are kept for report().
   BatchLog(bool json, bool keep, std::vector<uint64_t> work);
   ~BatchLog();
   BatchLog(const BatchLog&) = delete;
   BatchLog& operator=(const BatchLog&) = delete;
 
-  // `note`: what the user should know before it takes its time; may be empty.
+  // `note`: what the user should know before the job takes its time; may be empty.
   void started(const ConversionJob& what, uint32_t threads, bool in_regions, const std::string& note);
   void finished(size_t job, const ConversionJob& what, const Conversion& done);
   void failed(size_t job, const ConversionJob& what, const Error& error, const Conversion& done);
   void skipped(size_t job, const ConversionJob& what, const std::filesystem::path& output, const std::string& why);
   void planned(const ConversionJob& what, const std::string& output, const BatchItem& estimate,
                const std::string& note);
-  // How far the only job of a batch is.
+  // The progress of a batch's only job.
   Progress progress_of_one(const std::string& subject, const std::atomic<bool>* cancel);
 
-  // The last event and, unless --json, a sentence. `stopped`: why not all was begun, "" if it was.
+  // The last event and, unless --json, a sentence. `stopped` says why some jobs were not begun; "" if all were.
   void summary(const BatchCounts& counts, const std::string& stopped, int exit_code);
-  // All events of files in the order of the jobs, and the summary.
+  // All file events in the order of the jobs, and the summary.
   nlohmann::json report() const;
 
  private:
@@ -62,7 +62,7 @@ class BatchLog {
   const bool json_, keep_;
   std::vector<uint64_t> work_;
   std::mutex mutex_;
-  std::vector<nlohmann::json> events_;  // by job; the last one of each
+  std::vector<nlohmann::json> events_;  // indexed by job; the last event of each
   nlohmann::json summary_;
   std::unique_ptr<ProgressLine> one_;
   bool terminal_, drawn_ = false;

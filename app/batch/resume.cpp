@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// resume.cpp - the manifest behind --resume: XXH3 sums of inputs and options, and the size and time of each output as
-// it was left.
+// resume.cpp - the manifest behind --resume: XXH3 sums of inputs and options, and the size and time of each output when
+// it was written.
 #include "app/batch/resume.hpp"
 
 #include <fcntl.h>
@@ -60,7 +60,7 @@ class ContentHash {
   std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state_;
 };
 
-// What a line says of dependencies; false if it is of a version that did not know them.
+// Reads the dependencies of a line. False if the line is of a version that did not record them.
 bool read_needs(const json& entry, Dependencies& needs) {
   const json found = entry.value("needs", json());
   if (!found.is_object() || !found.value("files", json()).is_array() || !found.value("hash", json()).is_string())
@@ -90,13 +90,13 @@ ResumeManifest::ResumeManifest(fs::path folder, const std::string& suffix)
   std::ranges::sort(manifests);
   for (const fs::path& manifest : manifests) {
     std::ifstream in(manifest);
-    std::vector<std::string> open;  // jobs that no line has settled yet
+    std::vector<std::string> open;  // jobs without a settling line yet
     for (std::string line; std::getline(in, line);) {
       const json entry = json::parse(line, nullptr, false);
       if (entry.is_object() && entry.value("settled", json()).is_boolean()) {
         for (const std::string& job : open) {
           Entry& settled = entries_[job];
-          if (entry.value("start", json()) != settled.start) continue;  // the machine was started anew between them
+          if (entry.value("start", json()) != settled.start) continue;  // the machine was restarted between them
           settled.on_disk = settled.believed = entry["settled"];
           for (const Output& output : settled.outputs) files_[output.file].unsure = !settled.on_disk;
         }
@@ -109,7 +109,7 @@ ResumeManifest::ResumeManifest(fs::path folder, const std::string& suffix)
       Entry read;
       read.hash = entry["hash"];
       if (!read_needs(entry, read.needs)) read.hash.clear();
-      // Lines of 0.1 do not say when they were written, and are believed as they were.
+      // Lines of version 0.1 do not say when they were written; their files count as being on disk.
       if (const json start = entry.value("start", json()); start.is_string()) {
         read.start = start;
         read.on_disk = false;
@@ -155,7 +155,7 @@ bool ResumeManifest::unchanged(const std::string& job, const std::string& hash) 
 bool ResumeManifest::wrote(const fs::path& file) const {
   const auto it = files_.find(file.lexically_proximate(folder_).generic_string());
   if (it == files_.end()) return false;
-  // A power cut leaves an empty file of what was not on disk yet.
+  // After a power cut, a file that was not on disk yet is empty.
   std::error_code error;
   return as_left(it->second) ||
          (it->second.unsure && fs::is_regular_file(file, error) && fs::file_size(file, error) == 0);
@@ -206,7 +206,8 @@ fs::path ResumeManifest::file_in(const fs::path& folder, const std::string& suff
   return folder / (kName + suffix);
 }
 
-// A line of its own, in one write where the system does it in one, so that a kill leaves whole lines but for the last.
+// Appends a line of its own, in one write where the system allows. A kill then leaves whole lines, except perhaps the
+// last.
 Result<void> ResumeManifest::append(std::string line, bool sync) {
   const std::scoped_lock lock(mutex_);
   const auto refused = [&](int number) {
@@ -222,7 +223,7 @@ Result<void> ResumeManifest::append(std::string line, bool sync) {
     return fail(ErrorCode::io,
                 file_.string() + ": is not a regular file, so --resume cannot remember what was done; take it away");
   }
-  // What a full disk or a kill cut off ends before this line.
+  // Ends a line that a full disk or a kill cut off, before this one.
   char last = '\n';
   if (!number && info.st_size > 0 && ::pread(fd, &last, 1, info.st_size - 1) < 0) number = errno;
   line = (last == '\n' ? "" : "\n") + line + "\n";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// scene_steps.cpp - the table of steps: each option's value is parsed and checked once, and becomes a function from
+// scene_steps.cpp - the table of steps. Each option's value is parsed and checked once, and becomes a function from
 // parts to parts.
 #include "app/batch/scene_steps.hpp"
 
@@ -20,7 +20,7 @@ using Parts = std::vector<ScenePart>;
 using Losses = SceneSteps::Losses;
 using Step = std::function<Result<Parts>(Parts, Losses&)>;
 
-// Whole numbers with commas between them, all of them from lowest to highest; nothing if the text is not that.
+// Whole numbers with commas between them, all from lowest to highest. None if the text is anything else.
 std::optional<std::vector<int64_t>> numbers_of(std::string_view text, size_t count, int64_t lowest, int64_t highest) {
   std::vector<int64_t> out;
   for (;;) {
@@ -40,7 +40,7 @@ std::optional<int64_t> number_of(std::string_view text, int64_t lowest, int64_t 
   return list ? std::optional((*list)[0]) : std::nullopt;
 }
 
-// A step that changes each part by itself.
+// A step that changes each part on its own.
 template <class Operation>
 Step each(Operation operation) {
   return [operation](Parts parts, Losses& losses) -> Result<Parts> {
@@ -75,7 +75,7 @@ Result<Step> turn_step(const std::string& value) {
   const auto degrees = number_of(std::string_view(value).substr(1), -3600, 3600);
   if (!degrees || *degrees % 90 != 0) return expected();
   const auto axis = size_t(value[0] - 'x');
-  // A quarter about an axis: the next axis goes to the one after it, that one to minus the next.
+  // A quarter turn about an axis: the first of the other two axes goes to the second, the second to minus the first.
   Rotation quarter, all;
   const size_t a = (axis + 1) % 3, b = (axis + 2) % 3;
   quarter.axis[a] = uint8_t(b), quarter.sign[a] = -1;
@@ -155,7 +155,7 @@ Result<Step> boolean_step(const std::string&) {
       PaletteError error;
       QRY_TRY_ASSIGN(auto both, boolean(all, parts[i].scene, kKind, &error));
       say_palette(error, losses);
-      parts[i].scene = {};  // its memory is not needed any more
+      parts[i].scene = {};  // its memory is no longer needed
       if (const auto units = source_units(all)) set_source_units(both, *units);
       all = std::move(both);
     }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // scene_steps.hpp - what `quarry convert` does to scenes between reading and writing: --crop, --turn, --merge, --split
-// and the others, in the order in which they stand on the command line. The operations themselves are in
+// and the others, in their order on the command line. The operations themselves are in
 // voxel/operations/whole_scene.hpp.
 //
-// The steps work on a list of parts. It begins with one part for each input of the job; most steps change each part;
-// one that combines (--merge, --union, --intersection, --difference) makes the list one part; --split makes each part
-// several.
+// The steps work on a list of parts. It begins with one part for each input of the job. Most steps change each part. A
+// step that combines (--merge, --union, --intersection, --difference) turns the list into one part. --split turns each
+// part into several.
 #pragma once
 
 #include <atomic>
@@ -21,21 +21,21 @@ namespace quarry::app {
 
 class SceneSteps {
  public:
-  // One line each about what a step could not keep: "312 colours became 255 (off by 2.1 of 255 on average, 9 at
+  // One line for each thing that a step could not keep: "312 colours became 255 (off by 2.1 of 255 on average, 9 at
   // worst)".
   using Losses = std::vector<std::string>;
 
   void add_to(Arguments& arguments);
-  // After parse(): the exit code if a value is wrong.
+  // Call it after parse(). Returns the exit code if a value is wrong.
   std::optional<int> check(const Arguments& arguments);
 
   bool empty() const { return steps_.empty(); }
   bool combines() const { return combines_; }  // all inputs become one job
   bool splits() const { return splits_; }      // a job may have several outputs
-  std::string text() const;                    // the options as given: the same text, the same steps
+  std::string text() const;                    // the options as given; equal texts mean equal steps
 
-  // Names of parts are "" until a --split gives them some; those of a second one are put behind those of the first with
-  // a '-'.
+  // Names of parts are "" until a --split names them. The names of a second split are appended to those of the first
+  // with a '-'.
   Result<std::vector<ScenePart>> apply(std::vector<ScenePart> parts, Losses& losses,
                                        const std::atomic<bool>* cancel) const;
 

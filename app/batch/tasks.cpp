@@ -27,11 +27,11 @@ namespace {
 namespace fs = std::filesystem;
 using std::chrono::milliseconds;
 
-// Between two looks at the memory in use. A thread that fills fresh memory takes some 2 MiB a millisecond.
+// The pause between two checks of the memory in use. A thread that fills fresh memory takes some 2 MiB a millisecond.
 constexpr milliseconds kWatchPause{20}, kWatchPauseNearLimit{4};
 
-// The number behind `key` in a file of lines "key number"; a file with nothing but a number for an empty key. 0: not
-// there, no number.
+// The number after `key` in a file of lines "key number". An empty key means a file that holds only a number. 0: no
+// file or no number.
 uint64_t number_in(const char* file, const std::string& key) {
   std::ifstream in(file);
   if (!key.empty())
@@ -63,10 +63,10 @@ class Scheduler {
   struct Running {
     size_t item = 0;
     uint64_t memory = 0;
-    uint64_t number = 0;   // the how many-th to begin
-    bool alone = false;    // nothing else may run beside it
-    bool saving = false;   // in its way that takes less memory
-    bool company = false;  // something else ran beside it, at one time or another
+    uint64_t number = 0;   // its place in the order of beginning
+    bool alone = false;    // nothing else may run at the same time
+    bool saving = false;   // it runs in the way that takes less memory
+    bool company = false;  // another item ran at the same time at some point
     bool stopped_for_memory = false;
     uint64_t memory_seen = 0;
     std::atomic<bool> cancel{false};
@@ -74,7 +74,7 @@ class Scheduler {
 
   bool cancelled() const { return options_.cancel && options_.cancel->load(std::memory_order_relaxed); }
 
-  // The next item to begin now, if there is one; `again`: it was stopped before, and runs alone.
+  // The next item to begin now, if any. `again`: it was stopped before, and runs alone.
   bool next(size_t& item, bool& again) {
     if (running_.empty() && !again_.empty() && waiting_.empty()) {
       item = again_.front();
@@ -123,14 +123,14 @@ class Scheduler {
         const ThreadShare share(threads);
         result = run_(item, {threads, &running->cancel, running->saving});
       }
-      // What an item leaves behind in the allocator would count against the next ones.
+      // Memory that an item leaves behind in the allocator would count against the next ones.
       if (used_.load(std::memory_order_relaxed) > options_.memory_bytes / 2) malloc_trim(0);
       lock.lock();
       free_threads_ += threads;
       std::erase(running_, running);
       const bool for_memory =
           !result && result.error().code == ErrorCode::cancelled && running->stopped_for_memory && !cancelled();
-      // One that found too little room itself may find more alone, or has a way that takes less.
+      // An item that found too little room may find more alone, or may have a way that takes less.
       const bool too_large =
           !result && result.error().code == ErrorCode::out_of_memory && options_.memory_bytes > 0 && !cancelled();
       if ((for_memory && !running->alone) ||
@@ -170,7 +170,7 @@ class Scheduler {
         changed_.notify_all();
         continue;
       }
-      // One that was stopped is given the time to end before a second one is.
+      // A stopped item gets time to end before a second one is stopped.
       if (running_.empty() || std::ranges::any_of(running_, [](const auto& r) { return r->stopped_for_memory; }))
         continue;
       malloc_trim(0);
@@ -195,7 +195,7 @@ class Scheduler {
   uint32_t free_threads_;
   uint64_t work_left_ = 0, base_memory_ = 0, begun_ = 0;
   std::atomic<bool> stop_{false};
-  std::atomic<uint64_t> used_{0};  // as the watch saw it last
+  std::atomic<uint64_t> used_{0};  // the watch's last value
 };
 
 }  // namespace

@@ -17,29 +17,29 @@
 namespace quarry::app {
 
 struct BenchOptions {
-  uint64_t keys = 0;          // of "hashgrid": size; 0: its own sizes
-  std::string only;           // of "hashgrid": rows whose name has this in it
-  uint32_t repeats = 5;       // the median of these is reported, after one warm-up
-  std::string scene, device;  // of "render": one scene instead of all; part of a device's name
-  bool small = false;         // of "render": miniatures, for software drivers
-  std::string replays;        // of "world": a folder of recorded sessions
-  bool validation = false;    // of "render": with the validation layers
+  uint64_t keys = 0;          // "hashgrid": table size; 0: its own sizes
+  std::string only;           // "hashgrid": only rows whose name contains this
+  uint32_t repeats = 5;       // the median of these runs is reported, after one warm-up
+  std::string scene, device;  // "render": one scene instead of all; part of a device's name
+  bool small = false;         // "render": miniatures, for software drivers
+  std::string replays;        // "world": a folder of recorded sessions
+  bool validation = false;    // "render": with the validation layers
 };
 
 enum class Bench : uint8_t { hashgrid, render, world };
 
-// What a command line of `quarry bench` asks for.
+// A parsed command line of `quarry bench`.
 struct BenchRequest {
   Bench bench = Bench::hashgrid;
   BenchOptions options;
   bool as_json = false;
 };
-// Where there is nothing to measure, the exit code: help or the list was printed, or the line is wrong and stderr says
-// why.
+// Returns the exit code if there is nothing to measure: help or the list was printed, or the line is wrong and stderr
+// has the reason.
 tl::expected<BenchRequest, int> read_bench_request(const CommandArguments& words);
 const char* bench_name(Bench bench);
 
-// {"table": the text for people, and for machines what else it has to say}
+// Returns {"table": the text for people}, plus other fields for machines.
 Result<nlohmann::json> bench_hashgrid(const BenchOptions& options);
 Result<nlohmann::json> bench_render(const BenchOptions& options);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// hashgrid.cpp - the row of `quarry bench` that measures the hash grid; the measuring is bench/hashgrid/host.cpp and,
-// on a CUDA device, bench/hashgrid/cuda.cu.
+// hashgrid.cpp - the row of `quarry bench` that measures the hash grid. The measurement is in bench/hashgrid/host.cpp
+// and, on a CUDA device, in bench/hashgrid/cuda.cu.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace quarry::app {
 
 namespace {
 
-// What a CUDA device does, as rows and as text; why not, where there is none.
+// The results of a CUDA device, as rows and as text. Without a device, the text says why.
 struct OnDevice {
   nlohmann::json record;
   std::string text;

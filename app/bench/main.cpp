@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// main.cpp - quarry-bench, which `quarry bench` starts: runs a benchmark and prints it as a table or as JSON, with the
-// machine's name.
+// main.cpp - quarry-bench, the program that `quarry bench` starts. It runs a benchmark and prints it as a table or as
+// JSON, with the machine's name.
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/utsname.h>
@@ -35,7 +35,7 @@ Result<nlohmann::json> measure(const BenchRequest& request) {
 
 int run_measurement(const CommandArguments& words) {
   listen_for_interrupts();
-  // `quarry` held them back until somebody listens.
+  // `quarry` blocked these signals until this program handles them.
   sigset_t interrupts;
   sigemptyset(&interrupts);
   sigaddset(&interrupts, SIGINT);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// render.cpp - the row of `quarry bench` that measures the ray-marcher; the measuring is bench/render/passes.cpp.
+// render.cpp - the row of `quarry bench` that measures the ray-marcher. The measurement is in bench/render/passes.cpp.
 #include "app/bench/benchmarks.hpp"
 #include "app/console/terminal.hpp"
 #include "bench/render/passes.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench.cpp - `quarry bench`: gives the process to the program that measures, so that no benchmark is linked into this
+// bench.cpp - `quarry bench`: replaces this process by the program that measures, so no benchmark is linked into this
 // one.
 #include "app/bench/benchmarks.hpp"
 
@@ -29,7 +29,7 @@ int run_bench(const CommandArguments& words) {
   std::vector<char*> argv;
   for (std::string& word : all) argv.push_back(word.data());
   argv.push_back(nullptr);
-  // The new program keeps streams, process id and exit code. A signal that comes before it listens waits for it.
+  // The new program keeps streams, process id and exit code. A signal that arrives before it listens stays pending.
   sigset_t interrupts;
   sigemptyset(&interrupts);
   sigaddset(&interrupts, SIGINT);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// convert.cpp - `quarry convert`: the command line, turned into jobs whose outputs are known to be distinct before the
-// first is begun. inputs.hpp says which files are meant, conversion.hpp does a job, batch/tasks.hpp runs them,
-// batch/log.hpp tells of them.
+// convert.cpp - `quarry convert`: turns the command line into jobs. Their outputs are known to be distinct before the
+// first job begins. inputs.hpp finds the input files, conversion.hpp does a job, batch/tasks.hpp runs the jobs,
+// batch/log.hpp reports on them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ struct ConvertArguments {
        strict = false, slices = false;
   ConversionOptions options;
   uint64_t memory_bytes = 0;
-  uint32_t shard_number = 0, shard_count = 1;  // number from 0
+  uint32_t shard_number = 0, shard_count = 1;  // the number counts from 0
 };
 
 void list_formats() {
@@ -44,7 +44,8 @@ void list_formats() {
   }
 }
 
-// The extension of the files of --to, which is a format's name or one of its extensions; "" if it is neither.
+// The extension for the files of --to. Its value is a format's name or one of its extensions; the result is "" if it is
+// neither.
 std::string extension_of_format(const std::string& name) {
   for (const io::Format& format : io::formats()) {
     if (!format.write) continue;
@@ -68,8 +69,8 @@ bool parse_shard(const std::string& text, uint32_t& number, uint32_t& count) {
   return second == std::errc() && last == end && number >= 1 && number <= count;
 }
 
-// Which shard an input belongs to: by its relative name alone (FNV-1a, 64 bits, its bits then mixed as splitmix64
-// does), so that every machine finds the same without looking at the files.
+// The shard of an input. It depends on the relative name alone (FNV-1a, 64 bits, its bits then mixed as in splitmix64),
+// so every machine finds the same shard without looking at the files.
 uint32_t shard_of(const Input& input, uint32_t count) {
   uint64_t h = 0xcbf29ce484222325u;
   for (const char c : input.relative.generic_string()) h = (h ^ uint8_t(c)) * 0x100000001b3u;
@@ -134,7 +135,7 @@ class ConvertCommand {
   }
 
  private:
-  // The exit code if the command line makes no sense.
+  // Returns the exit code if the command line makes no sense.
   std::optional<int> check() {
     if (const auto code = parsed_.options.load.check(arguments_)) return code;
     if (const auto code = parsed_.options.steps.check(arguments_)) return code;
@@ -167,7 +168,7 @@ class ConvertCommand {
     return {};
   }
 
-  // Where outputs go: the template, from -o and --to.
+  // The template of the outputs, from -o and --to.
   std::optional<int> find_output(size_t inputs, std::string& output) {
     const bool one = inputs == 1 || parsed_.options.steps.combines();
     std::error_code error;
@@ -223,8 +224,8 @@ class ConvertCommand {
       for (size_t i = 0; i < inputs->size(); ++i)
         all.push_back({{(*inputs)[i]}, output, {(*inputs)[i].relative, i + 1, inputs->size(), ""}});
     }
-    // Two inputs that would become one file are refused before anything is written: the second would silently replace
-    // the first. So is an output that another job still has to read.
+    // Two inputs that would become one file are refused before anything is written, because the second would silently
+    // replace the first. An output that another job still has to read is refused too.
     std::map<fs::path, const ConversionJob*> taken, read;
     for (const ConversionJob& job : all)
       for (const Input& input : job.inputs) read.try_emplace(fs::absolute(input.file).lexically_normal(), &job);
@@ -251,7 +252,7 @@ class ConvertCommand {
     return {};
   }
 
-  // Everything that the output's bytes depend on beside the inputs.
+  // Everything except the inputs that the output's bytes depend on.
   std::string options_text() const {
     const ConversionOptions& o = parsed_.options;
     return fmt::format("quarry {} {} {} picture={} salvage={} lod_levels={} to={}", QRY_VERSION, o.load.text(),
@@ -261,13 +262,13 @@ class ConvertCommand {
     return parsed_.shard_count > 1 ? fmt::format("-{}-of-{}", parsed_.shard_number + 1, parsed_.shard_count)
                                    : std::string();
   }
-  // A job in the manifest: its output, or for a job of several the beginning of their names.
+  // The name of a job in the manifest: its output, or for a job with several the beginning of their names.
   std::string job_name(const ConversionJob& job) const {
     return job.file()->lexically_proximate(root_.empty() ? fs::path(".") : root_).generic_string();
   }
 
-  // What --memory can probably not hold, and regions cannot help; "" if it fits or they can. An estimate, so it is
-  // tried all the same.
+  // The message if --memory is probably too small for a job and regions cannot help; "" otherwise. It is an estimate,
+  // so the job is tried all the same.
   std::string too_large(size_t job) const {
     const BatchItem& e = estimates_[job];
     if (e.can_save_memory || memory_in_use() + e.memory_bytes <= parsed_.memory_bytes) return {};
@@ -277,7 +278,7 @@ class ConvertCommand {
         bytes_text(e.memory_bytes), bytes_text(parsed_.memory_bytes), why_whole(jobs_[job], parsed_.options));
   }
 
-  // The folder that a job's dependencies are named from.
+  // The folder that a job's dependencies are relative to.
   static fs::path folder_of(const ConversionJob& job) { return fs::absolute(job.inputs[0].file).parent_path(); }
   bool is_unchanged(const ResumeManifest& manifest, const ConversionJob& job, const std::string& hash,
                     const std::atomic<bool>* cancel) const {
@@ -338,7 +339,7 @@ class ConvertCommand {
     std::vector<uint64_t> work;
     for (const BatchItem& e : estimates_) work.push_back(e.work);
     BatchLog log(parsed_.json, !parsed_.report.empty(), work);
-    // Of one file its writer waits for the disk; several come there together.
+    // A single file's writer waits for the disk itself. Several files are synced together.
     const bool one_file = jobs_.size() == 1 && !parsed_.options.steps.splits() && parsed_.options.lod_levels == 0;
     std::unique_ptr<ResumeManifest> manifest;
     if (parsed_.resume) {
@@ -417,7 +418,7 @@ class ConvertCommand {
     batch.memory_bytes = parsed_.memory_bytes;
     batch.cancel = &interrupt_flag();
     run_batch(estimates_, batch, run, ended);
-    // Exit code 0 means that all of it is on disk, and the manifest promises nothing that is not.
+    // Exit code 0 means that everything is on disk, and the manifest promises only what is.
     auto settled = deferred_sync_.settle();
     if (manifest)
       if (auto noted = manifest->settled(settled.has_value()); !noted && settled) settled = noted;
@@ -448,13 +449,13 @@ class ConvertCommand {
     return code;
   }
 
-  // With what says at its head that it may be replaced.
+  // The text of a report. Its first line marks it as one that may be replaced.
   static std::string report_text(const nlohmann::json& report) {
     const std::string text = report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
     return kReportHead + std::string("\"convert\",") + text.substr(1) + "\n";
   }
 
-  // That a report can be written, and into what is nobody's: before any work.
+  // Checks before any work that a report can be written, and to a place that nothing else uses.
   Result<void> check_report_place() const {
     if (parsed_.report.empty()) return {};
     std::vector<fs::path> used;
@@ -471,12 +472,12 @@ class ConvertCommand {
 
   const Arguments& arguments_;
   ConvertArguments& parsed_;
-  std::unique_ptr<MemoryBudget> budget_;  // of all jobs together
+  std::unique_ptr<MemoryBudget> budget_;  // shared by all jobs
   std::vector<ConversionJob> jobs_;
   std::vector<BatchItem> estimates_;
-  bool makes_folders_ = false;  // those of a template
+  bool makes_folders_ = false;  // the folders of a template
   io::DeferredSync deferred_sync_;
-  fs::path root_;  // of the outputs: where the manifest is
+  fs::path root_;  // of the outputs; the manifest is there
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// diff.cpp - `quarry diff`: two files compared voxel by voxel (voxel/operations/diff.hpp). Its exit codes are those of
-// diff(1) and cmp(1), so that scripts can tell "different" from "could not be read".
+// diff.cpp - `quarry diff`: compares two files voxel by voxel (voxel/operations/diff.hpp). Its exit codes are those of
+// diff(1) and cmp(1), so scripts can tell "different" from "could not be read".
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>

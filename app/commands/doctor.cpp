@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// doctor.cpp - `quarry doctor`: what this machine has, and what each lack costs, in sentences. Ends with 1 only if
-// nothing can be rendered; every other lack has a way round it that Quarry takes by itself.
+// doctor.cpp - `quarry doctor`: says in sentences what this machine has, and what each missing part costs. It ends with
+// 1 only if nothing can be rendered. For every other missing part Quarry takes another way by itself.
 #include <fmt/format.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// `lack` costs something; the text says what.
+// `lack`: something is missing; the text says what that costs.
 enum class State : uint8_t { ok, lack, fatal };
 
 const char* name_of(State state) {

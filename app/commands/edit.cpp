@@ -27,8 +27,8 @@ int stop(const Error& error) {
   return exit_code_of(error);
 }
 
-// Frames until the end. A screenshot asked for on the command line is taken when all else is done and the picture is
-// whole.
+// Runs frames until the end. A screenshot requested on the command line is taken when everything else is done and the
+// picture is whole.
 Result<void> run(Editor& editor, const EditArguments& parsed, ScriptRunner* script) {
   int64_t frames = 0;
   bool pictured = parsed.screenshot.empty();
@@ -54,7 +54,7 @@ Result<void> run(Editor& editor, const EditArguments& parsed, ScriptRunner* scri
       pictured = true;
     }
     if (parsed.frames > 0 && frames >= parsed.frames && pictured) return {};
-    // Without `quit`, a script leaves the window to the user; where there is none to come, it ends.
+    // A script without `quit` leaves the window to the user. If no user is expected, the program ends.
     if (script && script->finished()) {
       if (editor.quit && pictured) return {};
       if (parsed.frames == 0 && !parsed.screenshot.empty() && pictured) return {};

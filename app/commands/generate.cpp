@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// generate.cpp - `quarry generate`: a procedural scene into a file of any writable format.
+// generate.cpp - `quarry generate`: writes a procedural scene into a file of any writable format.
 #include <fmt/format.h>
 
 #include <chrono>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// info.cpp - `quarry info`: what is in a file. A .vox is described in its own axes (z up) with order-free checksums, so
-// that two readers can be compared; everything else in Quarry's axes (y up). All get the statistics of the hash grid
-// they make.
+// info.cpp - `quarry info`: describes the content of a file. A .vox is described in its own axes (z up) with order-free
+// checksums, so that two readers can be compared. Everything else is described in Quarry's axes (y up). All files get
+// the statistics of their hash grid.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -40,7 +40,7 @@ json grid_json(const hashgrid::Stats& stats) {
             {"histogram", histogram}}}};
 }
 
-// What only a .vox has; the names are those of other readers' reports, so that they can be compared by a program.
+// Facts that only a .vox has. Their names are those of other readers' reports, so a program can compare them.
 void add_vox_facts(json& out, const Scene& scene) {
   io::VoxFacts facts;
   if (!io::vox_facts(scene, &facts)) return;
@@ -87,8 +87,7 @@ json scene_json(const std::string& file, const io::Format& format, const Scene& 
   out["pos_sum"] = hex(facts.pos_sum);
   out["col_sum"] = hex(facts.col_sum);
   if (format.has_vox_facts) add_vox_facts(out, scene);
-  // "vox." keys hold what a Scene has no place for, whole chunks among it: add_vox_facts shows what a person can read
-  // of it.
+  // "vox." keys hold what a Scene cannot, including whole chunks. add_vox_facts shows the part that a person can read.
   for (const auto& [key, value] : scene.metadata)
     if (!key.starts_with("vox.")) out["metadata"][key] = value;
   return out;
@@ -148,7 +147,7 @@ int run_info(const CommandArguments& words) {
   if (!facts) return failed(file, facts.error());
   json out = scene_json(file, **format, *scene, *facts, axes);
 
-  // The world is made as the renderer would have it: what the grid says of itself is then true of what is drawn.
+  // The world is made as for the renderer, so the grid's statistics are true of what is drawn.
   ProgressLine line(file);
   auto document = Document::create(std::move(*scene), {}, line.progress());
   line.clear();

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// picture_options.cpp - parses and checks what the options say of a picture, and turns it into render settings and a
-// view.
+// picture_options.cpp - parses and checks the options of a picture, and turns them into render settings and a view.
 #include "app/commands/picture_options.hpp"
 
 #include <fmt/format.h>
@@ -19,7 +18,7 @@ namespace {
 
 constexpr double kRadians = std::numbers::pi / 180;
 
-// "120,35": both finite.
+// "120,35"; both numbers must be finite.
 bool parse_pair(const std::string& text, double& a, double& b) {
   const char* end = text.data() + text.size();
   const auto [comma, first] = std::from_chars(text.data(), end, a);
@@ -41,7 +40,7 @@ bool parse_color(const std::string& text, float out[3]) {
   return true;
 }
 
-// A point turned about the vertical axis through `about`.
+// Turns a point about the vertical axis through `about`.
 glm::dvec3 turned(const glm::dvec3& point, const glm::dvec3& about, double angle) {
   const double x = point.x - about.x, z = point.z - about.z, c = std::cos(angle), s = std::sin(angle);
   return {about.x + c * x + s * z, point.y, about.z - s * x + c * z};
@@ -111,7 +110,7 @@ std::optional<int> PictureOptions::check(const Arguments& arguments) {
     at_ = point;
   }
   if (!outline_.empty()) {
-    // Two triples with a comma between them.
+    // The text is two triples with a comma between them.
     size_t third = 0;
     for (int comma = 0; comma < 3 && third != std::string::npos; ++comma)
       third = outline_.find(',', third + (comma > 0));
@@ -187,7 +186,7 @@ engine::View PictureOptions::view(const Scene& scene, const Box3& bounds, uint32
   orbit.frame(bounds, aspect);
   double fov = fov_;
   if (frames > 1 && !bounds.empty()) {
-    // One distance for the whole turn, about the world's own middle: nothing pumps or wobbles.
+    // The whole turn uses one distance and the world's own middle, so the picture keeps its scale and does not wobble.
     double farthest = 0;
     for (uint32_t i = 0; i < frames; ++i) {
       orbit.azimuth = azimuth_ + 360.0 * i / frames;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// picture_options.hpp - what `quarry render` lets one say about a picture: light, air, lens, quality, and where one
-// stands.
+// picture_options.hpp - the options of `quarry render` about a picture: light, air, lens, quality, and the camera.
 #pragma once
 
 #include <glm/vec3.hpp>
@@ -15,13 +14,13 @@ namespace quarry::app {
 
 struct PictureOptions {
   void add_to(Arguments& arguments);
-  // Understands what was said; the exit code if something is wrong. After parse().
+  // Parses the values. Returns the exit code if something is wrong. Call it after parse().
   std::optional<int> check(const Arguments& arguments);
 
   // Valid after check().
   engine::RenderSettings settings;
-  uint32_t paths = 0;  // a pixel; 0: quick shading
-  // Frame `frame` of `frames` round the world. The scene's own camera must be one there is.
+  uint32_t paths = 0;  // paths a pixel; 0: quick shading
+  // The view of frame `frame` of `frames` round the world. If a scene camera is chosen, the scene must have it.
   engine::View view(const Scene& scene, const Box3& bounds, uint32_t frame, uint32_t frames,
                     engine::RenderSettings& with) const;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// render.cpp - `quarry render`: pictures of any readable files, off-screen, one after another on one device with one
-// set of pipelines.
+// render.cpp - `quarry render`: renders pictures of any readable files off-screen, one after another, on one device
+// with one set of pipelines.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -35,7 +35,7 @@ struct RenderArguments {
   PictureOptions picture;
 };
 
-// One input and the pictures made of it, a frame each.
+// One input and its pictures, one for each frame.
 struct Job {
   fs::path input;
   std::vector<fs::path> outputs;
@@ -43,7 +43,7 @@ struct Job {
 
 bool is_exr(const fs::path& file) { return file.extension() == ".exr"; }
 
-// Which picture goes where. Every name is checked before anything is rendered.
+// Decides which picture goes to which file. Every name is checked before anything is rendered.
 Result<std::vector<Job>> plan(const RenderArguments& parsed, const std::vector<Input>& inputs) {
   const auto frames = size_t(parsed.turntable);
   const std::string& out = parsed.output;
@@ -83,7 +83,7 @@ Result<std::vector<Job>> plan(const RenderArguments& parsed, const std::vector<I
 
 class Batch {
  public:
-  // `several`: pictures, which come to disk together.
+  // `several`: the pictures are synced to disk together.
   Batch(const RenderArguments& parsed, bool several) : parsed_(parsed), several_(several) {}
 
   Result<void> open_device() {
@@ -106,7 +106,7 @@ class Batch {
     return {};
   }
 
-  // All pictures of one input; whole files only. Rows for --json go to `report`.
+  // Renders all pictures of one input. Only whole files are written. Rows for --json go to `report`.
   Result<void> run(const Job& job, nlohmann::json& report) {
     for (const fs::path& output : job.outputs) {
       if (output.has_parent_path()) QRY_TRY(deferred_sync_.make_folders(output.parent_path()));
@@ -122,8 +122,8 @@ class Batch {
     QRY_TRY_ASSIGN(auto document, Document::create(std::move(scene), shared->memory(), line.progress()));
     World& world = document.world();
     const engine::RenderedWorld rendered = engine::rendered_world(*shared, document);
-    // Pictures only read: the device gets a third of the bytes. What cannot be packed, for want of memory perhaps, is
-    // drawn as it is.
+    // Rendering only reads, so a packed world serves it: the device gets a third of the bytes. A world that cannot be
+    // packed, perhaps for lack of memory, is drawn as it is.
     (void)world.pack();
     const auto frames = uint32_t(job.outputs.size());
     for (uint32_t frame = 0; frame < frames; ++frame) {
@@ -248,7 +248,7 @@ int run_render(const CommandArguments& words) {
         return kExitFailed;
       }
 
-  // Errors of the device come before the long work of reading.
+  // The device is opened before the long work of reading, so that its errors come first.
   Batch batch(parsed, jobs->size() != 1 || jobs->front().outputs.size() != 1);
   if (auto opened = batch.open_device(); !opened) return failed("", opened.error());
   nlohmann::json report = nlohmann::json::array();

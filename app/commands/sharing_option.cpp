@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// sharing_option.cpp - the choice of how CUDA and Vulkan share memory, as commands take it.
+// sharing_option.cpp - the option for how CUDA and Vulkan share memory.
 #include "app/commands/sharing_option.hpp"
 
 #include <vector>

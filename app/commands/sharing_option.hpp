@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// sharing_option.hpp - --sharing of the commands that draw: how the device comes to see the world.
+// sharing_option.hpp - --sharing of the commands that draw: how the device gets access to the world.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@ namespace quarry::app {
 
 struct SharingOption {
   void add_to(Arguments& arguments);
-  // Understands what was said; the exit code if it is wrong. After parse().
+  // Parses the value. Returns the exit code if it is wrong. Call it after parse().
   std::optional<int> check(const Arguments& arguments);
 
   engine::SharingMode mode = engine::SharingMode::automatic;  // valid after check()

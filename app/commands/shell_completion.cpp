@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// shell_completion.cpp - the texts for bash, zsh, fish and troff, with each one's way of quoting.
+// shell_completion.cpp - the texts for bash, zsh, fish and troff, each with its own quoting.
 #include "app/commands/shell_completion.hpp"
 
 #include <fmt/format.h>
@@ -9,7 +9,7 @@
 namespace quarry::app {
 namespace {
 
-// What stands for a value in --help says what completes it.
+// The placeholder of a value in --help decides how it is completed.
 enum class Completes : uint8_t { nothing, files, directories, choices };
 Completes completes(const OptionText& option) {
   if (!option.choices.empty()) return Completes::choices;
@@ -18,7 +18,7 @@ Completes completes(const OptionText& option) {
   return option.value == "DIR" ? Completes::directories : Completes::nothing;
 }
 
-// 'single quotes' as all three shells read them.
+// Text in 'single quotes', as all three shells read them.
 std::string shell_quoted(const std::string& text) {
   std::string out = "'";
   for (const char c : text) {
@@ -167,7 +167,7 @@ std::string fish_script(const std::vector<CommandText>& commands) {
   return out;
 }
 
-// Text that troff takes as it is.
+// Text escaped for troff.
 std::string roff(const std::string& text) {
   std::string out;
   bool line_start = true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// shell_completion.hpp - texts made from the commands' own definitions (arguments.hpp), so that they cannot drift from
-// the program: completion scripts for shells, and the manual page. `quarry completion` and `quarry man` print them; the
+// shell_completion.hpp - completion scripts for shells, and the manual page. They are made from the commands' own
+// definitions (arguments.hpp), so they always match the program. `quarry completion` and `quarry man` print them; the
 // build installs them.
 #pragma once
 

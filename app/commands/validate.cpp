@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// validate.cpp - `quarry validate`: reads files whole, as every other command would, and says what is wrong with them.
-// Nothing is written.
-// Sound: the reader takes it (for a world file that covers every checksum), and its instances lie in the world.
+// validate.cpp - `quarry validate`: reads files whole, as every other command would, and reports their defects. Nothing
+// is written.
+// A sound file is one that the reader accepts (for a world file that covers every checksum), and whose instances lie in
+// the world.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -27,7 +28,7 @@ Result<void> judge(const std::string& file, io::ReadOptions options, ValidationR
   options.warnings = &result.warnings;
   ProgressLine line(file);
   options.progress = line.progress();
-  // What an editor would refuse is not sound: of a world file its history counts, too.
+  // A file that an editor would refuse is not sound, so the history of a world file counts too.
   std::vector<UndoRecord> history;
   const auto scene = format->kind == io::FormatKind::world
                          ? io::Store::read(file, options.progress, &history, nullptr, options.warnings)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// arguments.cpp - options on CLI11, which no other file includes; "did you mean" for words that CLI11 does not know.
+// arguments.cpp - options through CLI11, which no other file includes; "did you mean" for words that CLI11 does not
+// know.
 #include "app/console/arguments.hpp"
 #include "base/suggest.hpp"
 
@@ -21,9 +22,9 @@ struct Arguments::State {
 
 namespace {
 
-thread_local CommandText* described = nullptr;  // where parse() puts what it would understand, instead of parsing
+thread_local CommandText* described = nullptr;  // if set, parse() stores here what it would accept, and parses nothing
 
-// Why `value` is none of them; "" if it is one.
+// The message if `value` is not in `allowed`; "" if it is.
 std::string not_among(const std::string& value, const std::vector<std::string>& allowed) {
   for (const std::string& name : allowed)
     if (name == value) return {};
@@ -41,7 +42,7 @@ Arguments::Arguments(const char* command, const char* title, const char* example
   state_->cli.footer(examples ? fmt::format("\nExamples:\n{}", examples) : std::string());
   state_->cli.get_formatter()->column_width(34);
   state_->cli.get_formatter()->label("REQUIRED", "(required)");
-  // Extras are collected so that the message can have the nearest name in it.
+  // Unknown words are collected, so that the message can name the nearest known one.
   state_->cli.allow_extras();
 }
 Arguments::~Arguments() = default;
@@ -147,14 +148,14 @@ std::optional<int> Arguments::parse(const CommandArguments& arguments) {
     *described = text_of();
     return kExitDone;
   }
-  // What was typed and is not known comes first: a wrong option name usually causes the other errors.
+  // Unknown words are reported first, because a wrong option name usually causes the other errors.
   const auto unknown = [&]() -> std::optional<int> {
     std::vector<std::string> known;
     for (const CLI::Option* option : cli.get_options()) {
       for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
       for (const std::string& name : option->get_snames()) known.push_back("-" + name);
     }
-    bool options_ended = false;  // CLI11 leaves the "--" that ends options among what is over
+    bool options_ended = false;  // CLI11 keeps the "--" that ends options among the remaining words
     for (const std::string& extra : cli.remaining()) {
       if (extra == "--" && !options_ended) {
         options_ended = true;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // command.hpp - the commands of `quarry`, one row each, and the exit codes they share.
 //
-// main.cpp -> find_command() -> run(arguments after the command's name) -> exit code. One command lives in one file of
+// main.cpp -> find_command() -> run(arguments after the command's name) -> exit code. Each command is in one file of
 // its name.
 #pragma once
 

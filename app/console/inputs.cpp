@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // inputs.cpp - walks directories and matches patterns (*, ?, [], **) in sorted order, so that the same words name the
-// same files in the same order everywhere.
+// same files in the same order on every machine.
 #include "app/console/inputs.hpp"
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 bool hidden(const fs::path& name) { return name.native().starts_with('.'); }
 bool has_wildcard(std::string_view text) { return text.find_first_of("*?[") != std::string_view::npos; }
 
-// Whether a directory's file is one of its inputs.
+// Whether a directory's file counts as an input.
 bool known_extension(const fs::path& file) {
   std::string extension = file.extension().string();
   if (extension.size() < 2) return false;
@@ -51,7 +51,7 @@ Result<std::vector<fs::directory_entry>> entries_of(const fs::path& directory) {
   return out;
 }
 
-// A link to a directory may lead back up: it is not walked where the depth is free.
+// A link to a directory may lead back up, so it is not walked where the depth is unlimited.
 bool walkable(const fs::directory_entry& entry) {
   std::error_code error;
   return !entry.is_symlink(error) && entry.is_directory(error);
@@ -107,7 +107,7 @@ Result<void> expand_pattern(const std::string& word, fs::path& base, std::vector
   }
   std::error_code error;
   if (fs::is_directory(base.empty() ? fs::path(".") : base, error)) QRY_TRY(match_below(base, pattern, out));
-  // ** reaches some files by several ways.
+  // ** reaches some files in several ways.
   std::ranges::sort(out, {}, [](const fs::path& p) -> const std::string& { return p.native(); });
   out.erase(std::unique(out.begin(), out.end()), out.end());
   if (out.empty()) return fail(ErrorCode::not_found, word + ": no file matches this pattern");

@@ -14,7 +14,7 @@
 namespace quarry::app {
 namespace {
 
-// What the command line calls a value of an enumeration.
+// The command line's name for a value of an enumeration.
 template <class E>
 struct ValueName {
   const char* name;
@@ -33,7 +33,7 @@ std::vector<std::string> names_in(const ValueName<E> (&table)[N]) {
   for (const ValueName<E>& row : table) names.emplace_back(row.name);
   return names;
 }
-// `name` is in the table: parse() looked.
+// `name` is in the table, because parse() checked it.
 template <class E, size_t N>
 E value_in(const ValueName<E> (&table)[N], const std::string& name) {
   const auto* const row = std::ranges::find_if(table, [&](const ValueName<E>& r) { return name == r.name; });
@@ -45,7 +45,7 @@ const char* name_in(const ValueName<E> (&table)[N], E value) {
   return row == std::end(table) ? "" : row->name;
 }
 
-// "256x128x256"; nothing if it is not so.
+// "256x128x256"; none if the text has another form.
 std::optional<Int3> parse_grid_size(std::string_view text) {
   int32_t edges[3];
   for (int i = 0; i < 3; ++i) {
@@ -134,8 +134,8 @@ Error with_salvage_hint(const std::filesystem::path& file, Error error) {
   if (error.code != ErrorCode::malformed_input) return error;
   const auto format = io::format_for_reading(file);
   if (!format || !(*format)->salvages) return error;
-  // Of a small file salvage says itself whether there is anything; in a large one there mostly is, and it may take
-  // long.
+  // For a small file, salvage is tried to find out whether anything can be read. In a large file there usually is
+  // something, and trying may take long.
   constexpr uintmax_t kTried = uintmax_t{4} << 20;
   std::error_code ignored;
   if (std::filesystem::file_size(file, ignored) <= kTried) {

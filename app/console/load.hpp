@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// load.hpp - how commands read a file: the options that all of them share, progress, and warnings on stderr.
+// load.hpp - reading a file for a command: the options that all commands share, progress, and warnings on stderr.
 #pragma once
 
 #include <filesystem>
@@ -16,7 +16,7 @@ namespace quarry::app {
 struct LoadOptions {
   int64_t resolution = 256;
   double voxel_size = 0;
-  SurfaceVoxels surface = SurfaceVoxels::cover;  // these three: valid after check()
+  SurfaceVoxels surface = SurfaceVoxels::cover;  // the three: valid after check()
   FillRule fill = FillRule::none;
   VoxelizeExecutor executor = VoxelizeExecutor::automatic;
   std::string up;
@@ -26,10 +26,10 @@ struct LoadOptions {
   std::string color_map, raw_size;
 
   void add_to(Arguments& arguments);
-  // Understands what was said; the exit code if a value is wrong. After parse().
+  // Parses the values. Returns the exit code if one is wrong. Call it after parse().
   std::optional<int> check(const Arguments& arguments);
   io::ReadOptions read_options() const;  // without threads, progress and warnings
-  std::string text() const;              // the same text, the same voxels of the same file
+  std::string text() const;              // equal texts mean equal voxels of the same file
 
  private:
   std::string surface_ = "26", solid_ = "none", executor_ = "auto";
@@ -38,11 +38,10 @@ struct LoadOptions {
 // Reads any known file. Prints warnings, not the error.
 Result<Scene> load_scene(const std::filesystem::path& file, const LoadOptions& options);
 
-// The error of a damaged file, with the way out where there is one (`quarry convert --salvage`, and something left for
-// it).
+// The error of a damaged file. If `quarry convert --salvage` can read something of it, the message says so.
 Error with_salvage_hint(const std::filesystem::path& file, Error error);
 
-// Prints the error of a command's one input and gives the exit code.
+// Prints the error of a command's only input and returns the exit code.
 int failed(const std::filesystem::path& file, const Error& error);
 
 }  // namespace quarry::app

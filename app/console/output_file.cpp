@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// output_file.cpp - compares places by device and inode, not by name, before anything is written; reports also go to
-// streams and pipes.
+// output_file.cpp - compares places by device and inode, not by name, before anything is written. Reports may also go
+// to streams and pipes.
 #include "app/console/output_file.hpp"
 
 #include <fcntl.h>
@@ -25,9 +25,9 @@ namespace quarry::app {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr uint64_t kOldReportBytes = uint64_t{64} << 20;  // of a report by 0.1, which is known by all of it
+constexpr uint64_t kOldReportBytes = uint64_t{64} << 20;  // of a report by 0.1; it is recognised by its whole content
 
-// Once for each folder.
+// Does its work once for each folder.
 void remove_left_in(const fs::path& folder) {
   static std::mutex mutex;
   static std::set<fs::path> seen;
@@ -52,7 +52,7 @@ struct FileIdentity {
   }
 };
 
-// The same file by whatever names, or the same name of none.
+// True for the same existing file under any names, or the same name of a file that does not exist.
 bool same_file(const fs::path& a, const fs::path& b) {
   const FileIdentity first(a), second(b);
   if (first.there || second.there) return first.same(second);
@@ -61,8 +61,8 @@ bool same_file(const fs::path& a, const fs::path& b) {
          FileIdentity(io::folder_of(*to_a)).same(FileIdentity(io::folder_of(*to_b)));
 }
 
-// What a report is written into without replacing it: a descriptor of this program, or what has to be opened. Neither:
-// a file.
+// A stream that a report is written into without replacing it: a descriptor of this program, or one that must be
+// opened. If neither is set, the report is a file.
 struct ReportStream {
   int own = -1;
   bool open = false;
@@ -75,7 +75,7 @@ ReportStream stream_of(const fs::path& report) {
   return {-1, S_ISCHR(target.info.st_mode) || S_ISFIFO(target.info.st_mode)};
 }
 
-// Made by --report: by its first line, or, of 0.1, by what is in it.
+// Whether --report wrote the file. Its first line tells, or for version 0.1 its content. An empty file counts too.
 bool is_report(const fs::path& file) {
   const std::string_view head = kReportHead;
   const auto first = io::read_file_head(file, head.size());
@@ -89,7 +89,7 @@ bool is_report(const fs::path& file) {
          document["summary"].value("event", nlohmann::json()) == "summary";
 }
 
-// Whether a report may be put where `report` is, which is no stream.
+// Whether a report may be written to `report`, which is no stream.
 Result<void> check_report_file(const fs::path& report) {
   QRY_TRY_ASSIGN(const auto target, io::find_target(report));
   std::error_code error;
@@ -165,13 +165,13 @@ Result<void> write_report(const fs::path& report, const std::string& text) {
   }
   int fd = stream.own;
   if (stream.open) {
-    // Without waiting for somebody to read: that could be for ever.
+    // Opened without waiting for a reader, because that could take forever.
     fd = ::open(report.c_str(), O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0 && errno == ENXIO) return fail(ErrorCode::io, report.string() + ": nobody reads from it");
     if (fd < 0) return refused("cannot open it", errno);
     ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) & ~O_NONBLOCK);
   }
-  // What was printed comes first.
+  // Text printed before goes first.
   int number = std::fflush(stdout) == 0 ? 0 : errno;
   for (size_t at = 0; at < text.size() && !number;) {
     const ssize_t n = ::write(fd, text.data() + at, text.size() - at);

@@ -15,7 +15,7 @@ namespace quarry::app {
 
 int run_program(int count, char** values, int (*run)(const CommandArguments& words)) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file larger than `ulimit -f` allows is an error of its write, and has a message
-  // Modules answer with Result; what can still be thrown is the standard library's want of memory, and it ends in a
+  // Modules return errors in Result. Only the standard library can still throw, when memory runs out; that ends in a
   // message too.
   try {
     const int code = run({values + 1, values + count});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// program.hpp - what every program here does about its work: its words in, an exit code and a message out, whatever
+// program.hpp - the frame of every program here: its arguments go in, an exit code and a message come out, whatever
 // happens.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace quarry::app {
 
-// Runs `run` with main()'s words but the first. Memory that is not there and output that cannot be written end in a
+// Runs `run` with main()'s arguments except the first. If memory runs out or output cannot be written, it ends with a
 // message and kExitFailed.
 int run_program(int count, char** values, int (*run)(const CommandArguments& words));
 

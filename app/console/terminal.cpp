@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// terminal.cpp - errors, the progress line and the handler of SIGINT and SIGTERM; the handler touches lock-free atomics
-// only.
+// terminal.cpp - errors, the progress line and the handler of SIGINT and SIGTERM. The handler touches only lock-free
+// atomics.
 #include "app/console/terminal.hpp"
 
 #include <fmt/format.h>
@@ -23,8 +23,8 @@ static_assert(std::atomic<bool>::is_always_lock_free, "set inside a signal handl
 std::atomic<int64_t> interrupted_ms{0};
 static_assert(std::atomic<int64_t>::is_always_lock_free, "set inside a signal handler");
 
-// The first asks for a clean end. One a second later or more wants it now; sooner, it is the same one again: timeout(1)
-// and job managers send theirs to the program and to its group.
+// The first signal asks for a clean end. A second one, a second later or more, ends the process at once. A sooner one
+// counts as the same signal, because timeout(1) and job managers send theirs to the program and to its group.
 void on_interrupt(int) {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
@@ -72,7 +72,7 @@ void listen_for_interrupts() {
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
-  // A reader that closes our output early must not kill us in the middle of a file.
+  // A reader that closes our output early must not kill the program in the middle of a file.
   signal(SIGPIPE, SIG_IGN);
 }
 
@@ -105,7 +105,7 @@ void ProgressLine::show(std::string_view stage, double fraction) {
   if (new_stage) stage_start_ = now;
   stage_ = stage;
   last_ = now;
-  // What is left, if the rest goes like what is done.
+  // The time left, if the rest goes at the same rate.
   const double spent = std::chrono::duration<double>(now - stage_start_).count();
   const std::string left =
       spent > 2 && fraction > 0.01 && fraction < 1 ? ", " + time_text(spent / fraction * (1 - fraction)) + " left" : "";

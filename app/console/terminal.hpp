@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// terminal.hpp - what the program says on stderr while it works: errors, progress, and how it hears Ctrl+C.
+// terminal.hpp - the program's output on stderr while it works: errors and progress. Also the handling of Ctrl+C.
 #pragma once
 
 #include <atomic>
@@ -23,8 +23,8 @@ int exit_code_of(const Error& error);
 const std::atomic<bool>& interrupt_flag();
 void listen_for_interrupts();
 
-// A progress bar on a terminal; in a log, plain lines for what takes longer than two seconds. Says how long a stage
-// will still take once it has taken two seconds. Ends clean when destroyed.
+// A progress bar on a terminal. In a log it prints plain lines for work that takes longer than two seconds. It shows
+// the time left of a stage once that has taken two seconds. Its destructor ends the line cleanly.
 class ProgressLine {
  public:
   explicit ProgressLine(std::string subject);
@@ -32,7 +32,7 @@ class ProgressLine {
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
   Progress progress();  // valid while this lives; carries interrupt_flag()
-  void clear();         // before something else is printed
+  void clear();         // call it before anything else is printed
 
  private:
   void show(std::string_view stage, double fraction);

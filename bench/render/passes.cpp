@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// passes.cpp - the dispatches, their timestamps, and the checks without which a figure is void.
+// passes.cpp - the dispatches, their timestamps, and the checks that make a figure valid.
 #include "bench/render/passes.hpp"
 
 #include <fmt/format.h>
@@ -39,10 +39,10 @@ struct Pass {
   uint32_t pass;
   uint32_t rows;  // a workgroup is 8 x this many pixels; a warp of 32 is 8 x 4 of them
   bool only_pyramid = false, from_beams = false, inside = false;
-  bool beams_first = false;  // beams and a barrier before it, in the same measurement
+  bool beams_first = false;  // measures beams and a barrier before the pass too
   uint32_t rays_a_thread = 1;
   float reach = 1e29f;
-  bool per_hit = false;     // rays counted: hits, else pixels
+  bool per_hit = false;     // counts a ray for each hit, else for each pixel
   bool by_columns = false;  // the order of shadows' workgroups
 };
 constexpr Pass kPasses[] = {
@@ -84,12 +84,12 @@ class Passes {
  public:
   static Result<std::unique_ptr<Passes>> create(engine::Device& device, uint32_t width, uint32_t height);
   ~Passes();
-  // Microseconds of each pass, a median; what the last one leaves is in the buffers.
+  // Gives the median of each pass in microseconds. The buffers keep the results of the last pass.
   Result<void> measure(const engine::SharedWorld& world, engine::Device::TimelinePoint ready, const engine::View& view,
                        uint32_t repeats, double (&median_us)[kPassCount]);
   uint64_t hits() const;  // of the last measure()
   std::vector<QryVisibility> visible() const;
-  nlohmann::json statistics() const;  // of each pipeline, what the driver tells: registers, size
+  nlohmann::json statistics() const;  // the driver's statistics of each pipeline: registers, size
   Result<uint64_t> differing();       // pixels in which rays that start at beams hit something else
 
  private:
@@ -101,7 +101,7 @@ class Passes {
   VkPipelineLayout layout_ = VK_NULL_HANDLE;
   VkPipeline pipelines_[kPassCount] = {};
   VkQueryPool queries_ = VK_NULL_HANDLE;
-  VkCommandBuffer commands_ = VK_NULL_HANDLE;  // that offscreen_ has begun
+  VkCommandBuffer commands_ = VK_NULL_HANDLE;  // offscreen_ has begun it
   std::unique_ptr<engine::Offscreen> offscreen_;
   std::unique_ptr<DeviceMemory> frame_, near_frame_, visibility_, lit_, open_, picture_, beams_, visible_,
       visible_beams_;
@@ -335,7 +335,7 @@ double time_of(const double (&us)[kPassCount], const char* name) {
 
 double with_beams(const double (&us)[kPassCount]) { return time_of(us, "primary with beams"); }
 
-// As the renderer does it.
+// Chooses as the renderer does.
 double primary_as_drawn(const double (&us)[kPassCount], const QryWorldRoot& root, const engine::View& view) {
   return engine::beams_pay(root, view.origin) ? with_beams(us) : time_of(us, "primary");
 }
@@ -379,7 +379,7 @@ Result<nlohmann::json> bench_render(const RenderBenchOptions& options) {
     QRY_TRY_ASSIGN(auto shared, engine::SharedWorld::create(*device));
     QRY_TRY_ASSIGN(auto world, World::create(shared->memory()));
     QRY_TRY(fill_scene(world, scene, size, [&] { return options.progress.cancelled(); }));
-    QRY_TRY(world.shrink_to_fit());  // as worlds are that were read from files
+    QRY_TRY(world.shrink_to_fit());  // as worlds read from files are
     if (options.full_size && (world.voxel_count() != about.voxels || world.brick_count() != about.bricks))
       return fail(ErrorCode::device,
                   fmt::format("{}: {} voxels in {} bricks instead of {} in {}: the measurement is void", about.name,
@@ -399,7 +399,7 @@ Result<nlohmann::json> bench_render(const RenderBenchOptions& options) {
       QRY_TRY(passes->measure(*shared, *ready, view, options.repeats, us));
       const uint64_t hits = passes->hits(), pixels = uint64_t(options.width) * options.height;
       QRY_TRY_ASSIGN(auto differing, passes->differing());
-      // Directions are rounded differently by every driver, so a ray in 100,000 may pass on the other side of an edge.
+      // Each driver rounds directions differently, so a ray in 100,000 may pass on the other side of an edge.
       if (options.full_size && options.width == 1920 && options.height == 1080) {
         const uint64_t expected = about.hits[camera], off = hits > expected ? hits - expected : expected - hits;
         if (off > 20)
@@ -422,7 +422,7 @@ Result<nlohmann::json> bench_render(const RenderBenchOptions& options) {
       cameras.push_back(
           {{"camera", camera_name(camera)}, {"hits", hits}, {"differ_with_beams", differing}, {"passes", rows}});
     }
-    // The same world packed: less memory, and not a pixel different.
+    // The same world packed takes less memory, and no pixel may differ.
     const auto start = std::chrono::steady_clock::now();
     QRY_TRY(world.pack());
     const double pack_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();

@@ -33,7 +33,7 @@ uint32_t hashed(uint32_t a, uint32_t b, uint32_t c) {
 uint32_t smooth(uint32_t f) { return uint32_t((uint64_t(f) * f * (3ull * 65536 - 2ull * f)) >> 32); }
 uint32_t between(uint32_t a, uint32_t b, uint32_t f) { return (a * (65536 - f) + b * f) >> 16; }
 
-struct Lattice {  // a coordinate's cell, and how far into it, smoothed
+struct Lattice {  // a coordinate's cell, and the smoothed place in it
   uint32_t cell, in;
   Lattice(uint32_t x, uint32_t shift) : cell(x >> shift), in(smooth(((x & ((1u << shift) - 1)) << 16) >> shift)) {}
 };
@@ -61,7 +61,7 @@ uint8_t material_at(int x, int y, int z) {
 
 // ---- scenes
 
-// Heights of 8 octaves, stretched about the middle so that hills use the 256 voxels.
+// Heights from 8 octaves, stretched about the middle so that hills use all 256 voxels.
 std::vector<uint16_t> terrain_heights(int edge) {
   std::vector<uint16_t> heights(size_t(edge) * size_t(edge));
   parallel_for(size_t(edge), 8, [&](size_t begin, size_t end) {
@@ -91,7 +91,7 @@ struct Maker {
   int centre() const { return size + size / 15; }
   int height(int x, int z) const { return heights[size_t(z) * size_t(size) + size_t(x)]; }
 
-  // Three thick, and cliffs closed down to the lowest neighbour.
+  // The shell is three voxels thick. Cliffs are closed down to the lowest neighbour.
   bool terrain(int x, int y, int z) const {
     const int top = height(x, z);
     if (y > top) return false;
@@ -112,8 +112,8 @@ struct Maker {
       if ((x % 3 == 1) + (y % 3 == 1) + (z % 3 == 1) >= 2) return false;
     return true;
   }
-  // A shell one voxel to each side of a radius that two octaves of noise move by up to 12 voxels; in sixteenths of a
-  // voxel.
+  // The shell reaches one voxel to each side of a radius. Two octaves of noise move the radius by up to 12 voxels. It
+  // is computed in sixteenths of a voxel.
   bool sphere(int x, int y, int z) const {
     const int dx = x - centre(), dy = y - centre(), dz = z - centre();
     const uint32_t square = uint32_t(dx * dx + dy * dy + dz * dz), near_r = uint32_t(size - 14),
@@ -129,7 +129,7 @@ struct Maker {
     return scene == 0 ? terrain(x, y, z) : scene == 1 ? sponge(x, y, z) : sphere(x, y, z);
   }
 
-  // False only where no voxel of the brick can be solid.
+  // False only if no voxel of the brick can be solid.
   bool may_hold(Int3 brick) const {
     if (scene == 0) {
       int top = 0, low = 1 << 20;
@@ -170,7 +170,7 @@ const char* camera_name(int camera) {
 
 Result<void> fill_scene(World& world, int scene, int size, const std::function<bool()>& interrupted) {
   const Maker maker(scene, size);
-  // Rows of bricks in batches: a whole large scene at once would hold it twice.
+  // Writes rows of bricks in batches, because a whole large scene at once would be in memory twice.
   const int rows = maker.extent[2] / 8, rows_a_batch = 32;
   std::mutex collecting;
   for (int first = 0; first < rows; first += rows_a_batch) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // scenes.hpp - three worlds and three cameras each for comparing renderers: a terrain shell, a Menger sponge, a bumpy
-// hollow sphere. Which voxels exist is decided by integer arithmetic alone, so every machine makes the same.
+// hollow sphere. Only integer arithmetic decides which voxels exist, so every machine makes the same worlds.
 #pragma once
 
 #include <cstdint>
@@ -25,10 +25,10 @@ struct RenderScene {
 const RenderScene& render_scene(int scene);
 const char* camera_name(int camera);
 
-// Fills an empty world; `interrupted` is asked between batches.
+// Fills an empty world. It calls `interrupted` between batches.
 Result<void> fill_scene(World& world, int scene, int size, const std::function<bool()>& interrupted);
 
-// At `size`; cameras keep their place in relation to the scene.
+// The view of a camera for a scene of this `size`. Cameras keep their place in relation to the scene.
 engine::View scene_view(int scene, int camera, int size, uint32_t width, uint32_t height);
 
 }  // namespace quarry::bench

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// device.cpp - the C interface's ground: versions, results, the error message, chains, and the context with its device.
-// Neighbours: api/requirements.cpp (what a host's device needs), api/world.cpp, api/memory.cpp, api/voxels.cpp,
+// device.cpp - the C interface's versions, results, error message and chains, and the context with its device.
+// The other files are api/requirements.cpp (what a host's device needs), api/world.cpp, api/memory.cpp, api/voxels.cpp,
 // api/render.cpp, api/record.cpp, api/paths.cpp.
 #include "engine/api/handles.hpp"
 
@@ -11,12 +11,12 @@
 namespace quarry::c_api {
 namespace {
 
-// The only state outside handles. A fixed array, so that reporting "out of memory" takes none, and a thread's end has
-// nothing to free.
+// The only state outside handles. It is a fixed array, so that reporting "out of memory" needs no memory and a thread's
+// end has nothing to free.
 constexpr size_t kMessageBytes = 1024;
 thread_local char t_message[kMessageBytes];
 
-// A cut through a UTF-8 sequence would make the whole message unprintable for strict readers.
+// Cuts off a broken UTF-8 sequence at the end. It would make the whole message unprintable for strict readers.
 void trim_to_utf8(char* text, size_t length) {
   size_t start = length;
   while (start > 0 && (static_cast<unsigned char>(text[start - 1]) & 0xC0) == 0x80) --start;
@@ -82,7 +82,7 @@ const char* stype_name(qry_stype stype) noexcept {
 }
 
 qry_result read_chain(const char* function, const void* next, std::initializer_list<Accepted> accepted) noexcept {
-  // Ends for a chain in a circle, too: its second round meets a structure that is there already.
+  // A circular chain ends too: its second round meets a structure that was found already.
   while (next) {
     const auto* link = static_cast<const qry_chain*>(next);
     const auto match =
@@ -118,7 +118,7 @@ qry_result create_device(ContextState& context) {
   auto device = engine::Device::create(options);
   if (!device) {
     if (device.error().code != ErrorCode::unsupported) return refuse(device.error());
-    // `unsupported` is a missing layer too, where a device would do.
+    // `unsupported` may also mean a missing layer on a machine with a usable device.
     const auto devices = engine::list_devices();
     const bool one_would_do =
         devices && std::any_of(devices->begin(), devices->end(), [](const auto& d) { return d.missing.empty(); });
@@ -277,7 +277,7 @@ qry_result qry_context_create(uint32_t abi_version, const qry_context_info* info
     } else if (info->device == QRY_DEVICE_NOW) {
       QRY_PASS_REFUSAL(create_device(state));
     }
-    if (state.device) {  // a sharing mode that the device cannot do is said now, not at the first world
+    if (state.device) {  // an impossible sharing mode is reported now, not at the first world
       if (auto choice = engine::choose_sharing(*state.device, state.sharing); !choice) return refuse(choice.error());
     }
     *out = context.release();

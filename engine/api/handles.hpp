@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// handles.hpp - what the files of the C interface share: the handles' insides, the border that no exception crosses,
-// the checks. Private to engine/c_api*.cpp, which are a thin face over Document, io, Device, SharedWorld and Renderer:
-// no work is done here that a C++ caller could not have done with those. The contract is in quarry.h.
+// handles.hpp - the shared code of the C interface's files: the handles' contents, the guard that no exception passes,
+// the checks. It is private to engine/api/*.cpp. Those files are a thin layer over Document, io, Device, SharedWorld
+// and Renderer: a C++ caller could do all their work with these. The contract is in quarry.h.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@
 
 namespace quarry::c_api {
 
-// Everything of a context that its worlds need; it lives until the last of them is gone.
+// The part of a context that its worlds need. It lives until the last of them is gone.
 struct ContextState {
   qry_log_function log = nullptr;
   void* log_user = nullptr;
@@ -35,8 +35,8 @@ struct ContextState {
   engine::SharingMode sharing = engine::SharingMode::automatic;
   uint32_t threads = 0;
 
-  // Guards what is below, and every use of the device but memory allocation: one frame at a time per context.
-  // Recursive, because a half-made world may be destroyed while it is held.
+  // Guards the members below, and every use of the device except memory allocation. So a context renders one frame at a
+  // time. It is recursive, because a half-made world may be destroyed while it is held.
   std::recursive_mutex mutex;
   std::unique_ptr<engine::Device> device;
   std::unique_ptr<engine::Renderer> renderer;  // after `device`: destroyed before it
@@ -47,19 +47,19 @@ struct ContextState {
   }
 };
 
-// The thread's last error message. Returns `code`, so that a check is one line: return refuse(QRY_ERROR_..., "...").
+// Sets the thread's last error message. Returns `code`, so that a check is one line: return refuse(QRY_ERROR_...,
+// "...").
 [[gnu::format(printf, 2, 3)]] qry_result refuse(qry_result code, const char* format, ...) noexcept;
 qry_result refuse(const Error& error) noexcept;
 qry_result result_of(ErrorCode code) noexcept;
 
-// QRY_PASS_REFUSAL(check_struct(...)); returns what the call answered, if that is not QRY_OK: its message has been kept
-// already.
+// QRY_PASS_REFUSAL(check_struct(...)); returns the call's result if that is not QRY_OK. Its message is already set.
 #define QRY_PASS_REFUSAL(...)                                             \
   do {                                                                    \
     if (const qry_result qry_refused = (__VA_ARGS__)) return qry_refused; \
   } while (false)
 
-// The border. `body` returns a qry_result.
+// Turns exceptions of `body` into results. `body` returns a qry_result.
 template <class Body>
 qry_result guarded(const char* function, Body&& body) noexcept {
   try {
@@ -81,9 +81,9 @@ struct Accepted {
   const void** found;
 };
 const char* stype_name(qry_stype stype) noexcept;
-// Walks `next`: unknown structures and second ones are refused.
+// Walks the chain `next` and refuses unknown and repeated structures.
 qry_result read_chain(const char* function, const void* next, std::initializer_list<Accepted> accepted) noexcept;
-// The whole check of a structure that a caller passed: there, of the right type, with a chain that is understood.
+// Checks a caller's structure: it must exist, have the right type, and have a chain of accepted structures.
 template <class Struct>
 qry_result check_struct(const char* function, const char* argument, const Struct* given, qry_stype wanted,
                         std::initializer_list<Accepted> accepted = {}) noexcept {
@@ -95,7 +95,7 @@ qry_result check_struct(const char* function, const char* argument, const Struct
   return read_chain(function, given->next, accepted);
 }
 
-// Adapts a C progress callback; `cancel` rises when it answers anything but 0.
+// Adapts a C progress callback. It sets `cancel` when the callback returns anything but 0.
 class ProgressCall {
  public:
   ProgressCall(qry_progress_function function, void* user);
@@ -106,7 +106,7 @@ class ProgressCall {
   Progress progress_;
 };
 
-// Makes the device if it is not there. Call with `mutex` held.
+// Makes the device if there is none. Call it with `mutex` held.
 qry_result need_device(ContextState& context, const char* function);
 
 }  // namespace quarry::c_api
@@ -115,13 +115,13 @@ struct qry_context {
   std::shared_ptr<quarry::c_api::ContextState> state;
 };
 
-// Members are destroyed from the last to the first: the document's memory belongs to `shared`, whose device belongs to
+// Members are destroyed from the last to the first. The document's memory belongs to `shared`, whose device belongs to
 // `context`.
 struct qry_world {
   std::shared_ptr<quarry::c_api::ContextState> context;
-  // Only if the context limits threads; else the world has its own.
+  // Only set if the context limits threads. Otherwise the world uses its own executor.
   std::unique_ptr<quarry::hashgrid::Executor> executor;
-  std::unique_ptr<quarry::engine::SharedWorld> shared;  // null: in plain host memory, no device yet
+  std::unique_ptr<quarry::engine::SharedWorld> shared;  // null: the world is in plain host memory, no device yet
   std::optional<quarry::Document> document;
   uint32_t max_bricks = 0;
   uint64_t version = 0;
@@ -133,7 +133,7 @@ struct qry_world {
 struct qry_recorder {
   std::shared_ptr<quarry::c_api::ContextState> context;
   std::unique_ptr<quarry::engine::Renderer> renderer;
-  std::vector<uint64_t> frames;  // of each slot, the frame last recorded with it; 0: none
+  std::vector<uint64_t> frames;  // the frame last recorded with each slot; 0: none
   uint64_t last_frame = 0;
 
   ~qry_recorder();
@@ -142,12 +142,12 @@ struct qry_recorder {
 struct qry_paths {
   std::shared_ptr<quarry::c_api::ContextState> context;
   std::unique_ptr<quarry::engine::PathTracer> tracer;
-  // What the tracer's sums are of.
+  // The tracer's sums are of this world, view and settings.
   uint64_t world = 0, world_version = 0;
   quarry::engine::View view;
   quarry::engine::RenderSettings settings;
   bool layers = false;
-  // What can be read.
+  // The picture that can be read.
   quarry::engine::PathPicture picture;
   uint32_t samples = 0;
   uint64_t picture_version = 0;
@@ -157,24 +157,24 @@ struct qry_paths {
 
 namespace quarry::c_api {
 
-// Where a world of this context is to live now; creates `shared` if the context has a device (or if `device_needed`).
+// Gives the memory for a world of this context. Creates `shared` if the context has a device or if `device_needed`.
 qry_result place_world(qry_world& world, bool device_needed, WorldMemory* memory, const char* function);
-// Moves a world that was made without a device to memory that the device reads. Call with the context's mutex held.
+// Moves a world made without a device to memory that the device reads. Call it with the context's mutex held.
 qry_result share_world(qry_world& world, const char* function);
 
 // Checks that pictures of both kinds share.
 qry_result check_camera(const char* function, const qry_camera& camera);
 qry_result check_picture_size(const char* function, uint32_t width, uint32_t height);
-// The refusal of a member of `info`.
+// Refuses a member of `info`.
 qry_result bad(const char* function, const char* member, double value, const char* expected);
 engine::View view_of(const qry_camera& camera, uint32_t width, uint32_t height);
 qry_result check_sun(const char* function, const float (&direction)[3], float strength, float sky_strength,
                      float exposure);
-// Rows in the caller's memory; `pitch` 0 becomes that of rows without gaps.
+// Checks the rows in the caller's memory. A `pitch` of 0 becomes that of rows without gaps.
 qry_result check_rows(const char* function, uint32_t width, uint32_t height, uint32_t pixel_bytes, uint64_t size_bytes,
                       uint64_t* pitch);
 void copy_rows(const void* from, void* to, uint32_t width, uint32_t height, uint32_t pixel_bytes, uint64_t pitch);
-// The members of the same name in qry_render_info and qry_paths_info.
+// Copies the members that have the same name in qry_render_info and qry_paths_info.
 void put_size_and_sun(const auto& info, engine::RenderSettings& settings) {
   settings.width = info.width;
   settings.height = info.height;
@@ -183,10 +183,10 @@ void put_size_and_sun(const auto& info, engine::RenderSettings& settings) {
   settings.sun_strength = info.sun_strength;
   settings.sky_strength = info.sky_strength;
 }
-// A picture's info with what is chained to it, as the renderer takes it.
+// Converts a picture's info, with its chained structures, for the renderer.
 qry_result read_render_info(const char* function, const qry_render_info* info, engine::View& view,
                             engine::RenderSettings& settings);
-// `look` may be null: then nothing is set.
+// `look` may be null. Then nothing is set.
 qry_result apply_environment(const char* function, const qry_look_info* look, engine::RenderSettings& settings);
 
 }  // namespace quarry::c_api

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// memory.cpp - what a world takes, and its packed form, in the C interface.
+// memory.cpp - a world's memory use and its packed form, in the C interface.
 #include "engine/api/handles.hpp"
 
 using namespace quarry;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// paths.cpp - path-traced pictures of the C interface: gathered over calls, read layer by layer.
+// paths.cpp - path-traced pictures of the C interface. Calls gather paths, and layers are read one by one.
 #include <cmath>
 
 #include "engine/api/handles.hpp"
@@ -20,7 +20,7 @@ constexpr uint32_t kMaxSamples = 65536, kMaxBounces = 256;
 
 bool same3(const float (&u)[3], const float (&v)[3]) { return std::equal(std::begin(u), std::end(u), std::begin(v)); }
 
-// Same paths: everything but how their sum is shown.
+// True if the paths are the same: all settings but those that show their sum.
 bool same_paths(const engine::RenderSettings& a, const engine::RenderSettings& b) {
   return a.width == b.width && a.height == b.height && same3(a.sun_direction, b.sun_direction) &&
          a.sun_strength == b.sun_strength && a.sky_strength == b.sky_strength && a.sun_radius == b.sun_radius &&
@@ -105,7 +105,7 @@ qry_result qry_world_trace_paths(qry_world* world, qry_paths* paths, const qry_p
                       paths->world_version == world->version && paths->layers == layers && paths->view == view &&
                       same_paths(paths->settings, settings);
     const uint32_t first = same ? paths->tracer->paths_done() : 0;
-    paths->world = 0;  // an exception or an error on the way: the next call begins anew
+    paths->world = 0;  // after an exception or error below, the next call begins anew
     const ProgressCall call(info->progress, info->progress_user);
     auto traced = paths->tracer->render(engine::rendered_world(*world->shared, *world->document), view, settings,
                                         info->samples, layers, call.progress(), first);

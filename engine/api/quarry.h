@@ -2,55 +2,60 @@
 /* quarry.h - Quarry's plugin interface: sparse voxel worlds for any engine, in C99.
  *
  * A qry_context is one Vulkan device (ours or yours) and the settings of one user of the library. A qry_world is a
- * scene of voxels: set, edit, undo, read back, measure, save, open, pack for reading, render into your memory by
- * marching rays or tracing paths, shoot rays at. The guide is docs/plugin.md.
+ * scene of voxels. Calls set, edit and read back its voxels, undo edits, measure, save and open it, pack it for
+ * reading, render it into your memory by marching rays or tracing paths, and shoot rays at it. The guide is
+ * docs/plugin.md.
  *
- * Conventions, stated once
- *   Axes       y is up, right-handed, one unit is one voxel; voxel (x,y,z) is the cube [x,x+1) x [y,y+1) x [z,z+1). How
- * long a voxel is in metres is yours to decide: scale your matrices. World      x and z in [-8192, 8191], y in [-4096,
- * 4095], without the voxels of the corner brick x >= 8184, y >= 4088, z >= 8184 (its 32-bit key is reserved). Reading
- * outside gives 0; writing outside is QRY_ERROR_OUT_OF_BOUNDS. Voxels     one byte each: 0 is empty, 1..255 index the
- * world's palette. They are kept in bricks of 8x8x8. Boxes      two int32_t[3] corners, both inclusive. Colours bytes
- * are sRGB with straight alpha. Pictures are RGBA8, row 0 on top. Strings    UTF-8, ended by 0. Those that you pass are
- * only read during the call, unless said otherwise. Sizes      end in _bytes, angles in _degrees.
+ * Conventions
+ *   - Axes: y is up, right-handed, one unit is one voxel. Voxel (x,y,z) is the cube [x,x+1) x [y,y+1) x [z,z+1). You
+ * decide how long a voxel is in metres: scale your matrices.
+ *   - World: x and z are in [-8192, 8191], y in [-4096, 4095], without the voxels of the corner brick x >= 8184,
+ * y >= 4088, z >= 8184 (its 32-bit key is reserved). Reading outside gives 0. Writing outside is
+ * QRY_ERROR_OUT_OF_BOUNDS.
+ *   - Voxels: one byte each. 0 is empty, 1..255 index the world's palette. They are kept in bricks of 8x8x8.
+ *   - Boxes: two int32_t[3] corners, both inclusive.
+ *   - Colours: bytes are sRGB with straight alpha. Pictures are RGBA8, row 0 on top.
+ *   - Strings: UTF-8, ended by 0. The library reads your strings only during the call, unless said otherwise.
+ *   - Units: names of sizes end in _bytes, names of angles in _degrees.
  *
  * Results
- *   Every call that can fail returns a qry_result: 0 is success, negative is failure, positive is "done, but"
+ *   Every call that can fail returns a qry_result. 0 is success, negative is failure, positive is success with a remark
  * (QRY_INCOMPLETE, QRY_NOTHING_TO_DO). A failed call has changed nothing that you can observe, except where it says
  * otherwise: no voxel, no file, and no output but `*out = NULL` of the calls that make a handle. qry_last_error() says
- * in one sentence what was wrong, where, and what to do. No C++ exception leaves the library; running out of memory is
+ * in one sentence what was wrong, where, and what to do. No C++ exception leaves the library. Running out of memory is
  * QRY_ERROR_OUT_OF_MEMORY.
  *
  * Structures
  *   Those that begin with `stype` and `next` are initialised with their macro, qry_xxx x = QRY_XXX_INIT, which also
  * sets the defaults. `next` is NULL or points to another structure that begins the same way and that the call says it
- * accepts. A structure that the call does not know is QRY_ERROR_UNKNOWN_STRUCT, one that is there twice is
- * QRY_ERROR_DUPLICATE_STRUCT: nothing is ever ignored. Structures never grow: what is added later comes as a new
- * structure to chain. Fields named `reserved` must be 0.
+ * accepts. A structure that the call does not know is QRY_ERROR_UNKNOWN_STRUCT. One that is in the chain twice is
+ * QRY_ERROR_DUPLICATE_STRUCT. Nothing is ever ignored. Structures never grow: later additions come as new structures to
+ * chain. Fields named `reserved` must be 0.
  *
  * Threads: every function has one of four marks.
  *   [free]   from any thread at any time.
  *   [read]   from any number of threads at once on one world, while no [write] call runs on that world.
  *   [write]  one thread at a time for one world, and no other call on that world meanwhile.
  *   [last]   no other call on that handle meanwhile or afterwards.
- *   Different worlds never disturb each other, not even in one context: rendering locks the context's device by itself.
+ *   Calls on different worlds never disturb each other, not even in one context. Rendering locks the context's device
+ * itself.
  *
  * Ownership
  *   Handles are made by *_create and *_open and freed by *_destroy, which takes the handle's address, accepts NULL and
- * a NULL handle, and sets the handle to NULL. A context stays alive inside until its last world is gone, so the order
- * does not matter to us; a Vulkan device of yours, and your callbacks' `user` data, must live until then. All other
+ * a NULL handle, and sets the handle to NULL. A context stays alive internally until its last world is gone, so you may
+ * destroy them in any order. Your own Vulkan device and your callbacks' `user` data must live until then. All other
  * memory is yours, and used only during the call.
  *
  * Quarry does not
- *   - draw where your picture has depth of its own yet: a recorded frame writes a colour image of yours, whole;
+ *   - draw into a picture of yours that already has depth, yet: a recorded frame writes your whole colour image;
  *   - take allocator callbacks, for host or device memory, yet;
- *   - keep an opened .quarry file attached: a world is in memory, saved when you say so, with its voxels but without
- * its undo history;
- *   - edit the scene's tree (instances, layers): it is opened, flattened, shown and saved, and single volumes of it are
- * edited;
+ *   - keep an opened .quarry file attached: a world is in memory. It is saved when you ask for it, with its voxels but
+ * without its undo history;
+ *   - edit the scene's tree (instances, layers): it opens, flattens, shows and saves the tree, and edits single volumes
+ * of it;
  *   - start threads that outlive a call, install signal handlers, print, or read environment variables other than those
- * of the Vulkan loader, QUARRY_THREADS, QUARRY_MESH_READER and, built with CUDA, QUARRY_CUDA_SYNC and the one by which
- * NVTX finds a profiler;
+ * of the Vulkan loader, QUARRY_THREADS, QUARRY_MESH_READER and, in a build with CUDA, QUARRY_CUDA_SYNC and the one by
+ * which NVTX finds a profiler;
  *   - keep state outside its handles, apart from the calling thread's last error message.
  */
 #ifndef QUARRY_H
@@ -81,8 +86,8 @@ extern "C" {
 #define QRY_VERSION_MINOR 2
 #define QRY_VERSION_PATCH 0
 
-/* Rises with every change that a compiled program could notice; the library's soname rises with it while the major
- * version is 0. qry_context_create compares it with the library's own. */
+/* Rises with every change that a compiled program could notice. While the major version is 0, the library's soname
+ * rises with it. qry_context_create compares it with the library's own. */
 #define QRY_ABI_VERSION 0u
 
 /* The library's version as major << 22 | minor << 12 | patch, as Vulkan packs it. [free] */
@@ -96,13 +101,13 @@ typedef int32_t qry_result;
 enum {
   QRY_OK = 0,
 
-  QRY_INCOMPLETE = 1, /* the array you gave was too small for all: it is full, and the count says how many there are */
+  QRY_INCOMPLETE = 1,    /* your array was too small: it is full, and the count says how many entries there are */
   QRY_NOTHING_TO_DO = 2, /* nothing to undo, nothing to redo; the world is in that form already */
 
   QRY_ERROR_INVALID_ARGUMENT = -1,  /* a null pointer, a number out of its range: the message names the argument */
   QRY_ERROR_ABI_MISMATCH = -2,      /* program and library are of different ABI versions: the message has both */
   QRY_ERROR_UNKNOWN_STRUCT = -3,    /* a wrong or uninitialised stype, or one this call does not accept in its chain */
-  QRY_ERROR_DUPLICATE_STRUCT = -4,  /* a structure that is in its chain twice */
+  QRY_ERROR_DUPLICATE_STRUCT = -4,  /* a structure that is in the chain twice */
   QRY_ERROR_NOT_FOUND = -5,         /* no such file; no Vulkan loader or device */
   QRY_ERROR_MALFORMED_INPUT = -6,   /* a file that breaks its format: the message has the place */
   QRY_ERROR_OUT_OF_BOUNDS = -7,     /* a voxel outside the world */
@@ -111,7 +116,7 @@ enum {
   QRY_ERROR_UNSUPPORTED = -10,      /* a format, a feature of a format, or a context that was made without a device */
   QRY_ERROR_IO = -11,               /* the operating system refused to read or write */
   QRY_ERROR_DEVICE = -12,           /* a Vulkan or CUDA call failed */
-  QRY_ERROR_CANCELLED = -13,        /* your progress callback said stop */
+  QRY_ERROR_CANCELLED = -13,        /* your progress callback stopped the call */
   QRY_ERROR_CONFLICT = -14,         /* another program has the file open */
   QRY_ERROR_BUFFER_TOO_SMALL = -15, /* your memory is smaller than what is to be written: the message has both sizes */
   QRY_ERROR_MISSING_FEATURE =
@@ -119,11 +124,11 @@ enum {
   QRY_ERROR_INTERNAL = -17 /* a fault of ours: please report it with the message */
 };
 
-/* The name of a result, "QRY_ERROR_FULL"; "QRY_UNKNOWN_RESULT" for a number that is none. Never NULL, static. [free] */
+/* The name of a result, such as "QRY_ERROR_FULL", or "QRY_UNKNOWN_RESULT". Static and never NULL. [free] */
 QRY_API const char* QRY_CALL qry_result_name(qry_result result);
 
-/* What the last call of the calling thread that did not return QRY_OK had to say, or "" if there was none. Never NULL;
- * valid until this thread's next call into the library; at most 1023 bytes. Each thread has its own. [free] */
+/* The message of this thread's last call that did not return QRY_OK, or "" if there was none. It is never NULL. It is
+ * valid until this thread's next call into the library. It has at most 1023 bytes. Each thread has its own. [free] */
 QRY_API const char* QRY_CALL qry_last_error(void);
 
 /* ---- Structure types --------------------------------------------------------------------------------------------- */
@@ -158,11 +163,11 @@ typedef struct qry_chain {
   const void* next;
 } qry_chain;
 
-/* ---- Requirements: static data, to be read before you create your own Vulkan device ------------------------------ */
+/* ---- Requirements: static data to read before you create your own Vulkan device ---------------------------------- */
 
-/* These are Vulkan's own types under their struct tags, so that VkInstance, VkPhysicalDevice, VkDevice, VkQueue and
- * PFN_vkGetInstanceProcAddr are passed as they are, and programs that do not use Vulkan themselves need no Vulkan
- * header. */
+/* These are Vulkan's own types under their struct tags. So VkInstance, VkPhysicalDevice, VkDevice, VkQueue and
+ * PFN_vkGetInstanceProcAddr are passed as they are. Programs that do not use Vulkan themselves need no Vulkan header.
+ */
 struct VkInstance_T;
 struct VkPhysicalDevice_T;
 struct VkDevice_T;
@@ -173,7 +178,7 @@ typedef void(QRY_CALL* qry_vk_function)(void);
 typedef qry_vk_function(QRY_CALL* qry_vk_get_instance_proc_addr)(struct VkInstance_T* instance, const char* name);
 
 typedef struct qry_requirements {
-  uint32_t api_version; /* least version of instance and device, as VK_MAKE_API_VERSION packs it: 1.2 */
+  uint32_t api_version; /* minimum version of instance and device, as VK_MAKE_API_VERSION packs it: 1.2 */
   uint32_t required_feature_count;
   const char* const* required_features; /* names of members of Vulkan's feature structures, e.g. "timelineSemaphore" */
   const char* const*
@@ -181,16 +186,16 @@ typedef struct qry_requirements {
   uint32_t required_extension_count; /* device extensions: none so far */
   uint32_t optional_extension_count;
   const char* const* required_extensions;
-  const char* const* optional_extensions; /* worth enabling where there; what each gives is in docs/plugin.md */
+  const char* const* optional_extensions; /* worth enabling if present; docs/plugin.md says what each is for */
 } qry_requirements;
 
 /* Points into static data. Loads and calls no Vulkan. [free] */
 QRY_API const qry_requirements* QRY_CALL qry_get_requirements(void);
 
-/* Sets every required feature to VK_TRUE in a chain that you will give to vkCreateDevice, leaving all else as it is.
- * Features that no structure of the chain has a place for are QRY_ERROR_MISSING_FEATURE, with their names and the
- * structures to add: then nothing was set. Whether your physical device has the features is for
- * vkGetPhysicalDeviceFeatures2, or vkCreateDevice, to say. Calls no Vulkan. [free] */
+/* Sets every required feature to VK_TRUE in a chain that you will give to vkCreateDevice. All else stays unchanged. If
+ * no structure of the chain has a place for a feature, the result is QRY_ERROR_MISSING_FEATURE. The message then names
+ * such features and the structures to add, and nothing was set. vkGetPhysicalDeviceFeatures2 or vkCreateDevice tells
+ * whether your physical device has the features. Calls no Vulkan. [free] */
 QRY_API qry_result QRY_CALL qry_enable_required_features(struct VkPhysicalDeviceFeatures2* chain);
 
 /* ---- Context ----------------------------------------------------------------------------------------------------- */
@@ -198,7 +203,7 @@ QRY_API qry_result QRY_CALL qry_enable_required_features(struct VkPhysicalDevice
 typedef struct qry_context qry_context;
 
 enum { QRY_LOG_INFO = 0, QRY_LOG_WARNING = 1, QRY_LOG_ERROR = 2 };
-/* May come from any thread, several at once, during any call on the context or its worlds. Must not call into Quarry.
+/* Any thread may call it, several at once, during any call on the context or its worlds. It must not call into Quarry.
  */
 typedef void(QRY_CALL* qry_log_function)(void* user, int32_t level, const char* message);
 
@@ -215,25 +220,24 @@ typedef struct qry_context_info {
   uint32_t reserved;
   const void* next; /* accepts qry_vulkan_device_info; then `device`, `prefer_device` and `validation` must be as INIT
                        set them */
-  qry_log_function log; /* NULL: silence */
+  qry_log_function log; /* NULL: no messages */
   void* log_user;
   uint32_t device;           /* QRY_DEVICE_...: when our own Vulkan device is made */
   uint32_t validation;       /* 1: with the Khronos validation layer, if installed; its messages go to `log` */
-  const char* prefer_device; /* part of the name of the device wanted; NULL: a GPU that CUDA has too, else any GPU, else
-                                software */
-  uint32_t sharing; /* QRY_SHARING_...: how voxels reach the device; one that it cannot do is QRY_ERROR_UNSUPPORTED */
-  uint32_t threads; /* most host threads a call may use; 0: all, or $QUARRY_THREADS */
+  const char* prefer_device; /* part of its name; NULL: a GPU that CUDA also has, else any GPU, else software */
+  uint32_t sharing; /* QRY_SHARING_...: how voxels reach the device; a mode it cannot do is QRY_ERROR_UNSUPPORTED */
+  uint32_t threads; /* the most host threads that a call may use; 0: all, or $QUARRY_THREADS */
 } qry_context_info;
 #define QRY_CONTEXT_INFO_INIT \
   { QRY_STYPE_CONTEXT_INFO, 0, NULL, NULL, NULL, QRY_DEVICE_LAZY, 0, NULL, QRY_SHARING_AUTOMATIC, 0 }
 
 /* Your Vulkan device, to be used instead of one of our own. Chain it to qry_context_info.
- * Vulkan cannot be asked what a device was created with: say it in the features chain and the extension names, and be
- * refused by the missing feature's name (QRY_ERROR_MISSING_FEATURE) rather than by a crash. We take no ownership of any
- * of it, and never call vkDeviceWaitIdle or vkQueueWaitIdle. Only vkGetInstanceProcAddr is used to find functions:
- * nothing is loaded behind your back. `lock_queue` is called before and `unlock_queue` after every vkQueueSubmit on
- * `queue`, on the same thread, never across a wait. Both or none; none means that no other thread uses the queue during
- * any call on the context's worlds. */
+ * Vulkan has no query for what a device was created with. So give it in the features chain and the extension names.
+ * Then a missing feature is QRY_ERROR_MISSING_FEATURE with its name, and not a crash. We take no ownership of any of
+ * it, and never call vkDeviceWaitIdle or vkQueueWaitIdle. Only vkGetInstanceProcAddr is used to find functions. Nothing
+ * is loaded without your knowledge. `lock_queue` is called before and `unlock_queue` after every vkQueueSubmit on
+ * `queue`, on the same thread, never across a wait. Give both or none. None means that no other thread uses the queue
+ * during any call on the context's worlds. */
 typedef struct qry_vulkan_device_info {
   qry_stype stype;
   uint32_t reserved;
@@ -258,27 +262,27 @@ typedef struct qry_vulkan_device_info {
  * Errors: ABI_MISMATCH, INVALID_ARGUMENT, UNKNOWN_STRUCT, DUPLICATE_STRUCT, OUT_OF_MEMORY; with a device: NOT_FOUND,
  * MISSING_FEATURE, UNSUPPORTED, DEVICE. [free] */
 QRY_API qry_result QRY_CALL qry_context_create(uint32_t abi_version, const qry_context_info* info, qry_context** out);
-/* Worlds of the context go on working; what is left of the context goes with the last of them. [last] */
+/* The context's worlds still work. The rest of the context is freed with the last of them. [last] */
 QRY_API void QRY_CALL qry_context_destroy(qry_context** context);
 
 typedef struct qry_device_state {
   qry_stype stype;
   uint32_t reserved;
   void* next;
-  char name[256]; /* as the driver says it */
+  char name[256]; /* the driver's name for it */
   char driver[256];
   uint8_t uuid[16];
   uint32_t api_version;
   int32_t cuda_device;      /* ordinal of the CUDA device with the same UUID; -1: none, or a build without CUDA */
-  uint32_t sharing;         /* QRY_SHARING_..., never AUTOMATIC: what was chosen */
+  uint32_t sharing;         /* the chosen QRY_SHARING_..., never AUTOMATIC */
   uint32_t adopted;         /* 1: your device */
-  char sharing_reason[256]; /* why, in one sentence */
+  char sharing_reason[256]; /* the reason for this choice, in one sentence */
   uint64_t device_memory_bytes;
 } qry_device_state;
 #define QRY_DEVICE_STATE_INIT \
   { QRY_STYPE_DEVICE_STATE, 0, NULL, {0}, {0}, {0}, 0, 0, 0, 0, {0}, 0 }
 
-/* The context's device; makes it if it is not there yet.
+/* Describes the context's device. Makes the device if there is none yet.
  * Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT, UNSUPPORTED (QRY_DEVICE_NEVER), NOT_FOUND, MISSING_FEATURE, DEVICE,
  * OUT_OF_MEMORY. [free] */
 QRY_API qry_result QRY_CALL qry_context_get_device(qry_context* context, qry_device_state* state);
@@ -291,27 +295,28 @@ typedef struct qry_world_info {
   qry_stype stype;
   uint32_t reserved;
   const void* next;
-  uint32_t max_bricks; /* more than so many bricks are QRY_ERROR_FULL; 0: no limit but memory. A brick costs 576 bytes
+  uint32_t max_bricks; /* more bricks than this are QRY_ERROR_FULL; 0: only memory limits them. A brick costs 576 bytes
                           and its grid slot */
   uint32_t reserved2;
 } qry_world_info;
 #define QRY_WORLD_INFO_INIT \
   { QRY_STYPE_WORLD_INFO, 0, NULL, 0, 0 }
 
-/* An empty world: one volume (number 0) at the origin, the standard palette. info: NULL means QRY_WORLD_INFO_INIT.
+/* Makes an empty world: one volume (number 0) at the origin, the standard palette. info: NULL means
+ * QRY_WORLD_INFO_INIT.
  * Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT, OUT_OF_MEMORY, DEVICE. [free] */
 QRY_API qry_result QRY_CALL qry_world_create(qry_context* context, const qry_world_info* info, qry_world** out);
 /* Waits until the device no longer reads the world. [last] */
 QRY_API void QRY_CALL qry_world_destroy(qry_world** world);
 
-/* fraction: 0..1, or negative if unknown. Return 0 to go on, anything else to stop with QRY_ERROR_CANCELLED and nothing
- * done. Comes from one thread at a time, not always the caller's. Must not call into Quarry. */
+/* fraction: 0..1, or negative if unknown. Return 0 to continue, anything else to stop with QRY_ERROR_CANCELLED and
+ * nothing done. One thread at a time calls it, not always the caller's. It must not call into Quarry. */
 typedef int32_t(QRY_CALL* qry_progress_function)(void* user, const char* stage, double fraction);
 
 enum {
   QRY_OPEN_FLATTEN = 1, /* all visible instances become one volume at the origin, whose axes are the world's; the
                            scene's tree is dropped */
-  QRY_OPEN_PACK = 2     /* the world is packed when it is there, as by qry_world_pack */
+  QRY_OPEN_PACK = 2     /* the opened world is packed, as by qry_world_pack */
 };
 typedef struct qry_open_info {
   qry_stype stype;
@@ -329,59 +334,59 @@ typedef struct qry_open_info {
 #define QRY_OPEN_INFO_INIT \
   { QRY_STYPE_OPEN_INFO, 0, NULL, NULL, 0, 256, 0.0, (uint64_t)1 << 30, 120.0, NULL, NULL }
 
-/* Reads a .quarry world, a .vox scene, a mesh or any other format that `quarry info` knows, into memory: by its content
- * first, then by its extension. What was skipped or mended goes to the log as warnings. The file is not kept open. The
- * undo history of a .quarry file comes with it, unless it is flattened. Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT,
- * DUPLICATE_STRUCT, NOT_FOUND, MALFORMED_INPUT, UNSUPPORTED, OUT_OF_BOUNDS (it does not fit the world), FULL, IO,
- * CONFLICT, CANCELLED, OUT_OF_MEMORY, DEVICE. Messages begin with the file's name. [free] */
+/* Reads a .quarry world, a .vox scene, a mesh or any other format that `quarry info` knows, into memory. The format is
+ * found by the file's content first, then by its extension. Skipped or repaired parts are warnings in the log. The file
+ * is not kept open. The undo history of a .quarry file is read too, unless it is flattened. Errors: INVALID_ARGUMENT,
+ * UNKNOWN_STRUCT, DUPLICATE_STRUCT, NOT_FOUND, MALFORMED_INPUT, UNSUPPORTED, OUT_OF_BOUNDS (it does not fit the world),
+ * FULL, IO, CONFLICT, CANCELLED, OUT_OF_MEMORY, DEVICE. Messages begin with the file's name. [free] */
 QRY_API qry_result QRY_CALL qry_world_open(qry_context* context, const qry_open_info* info, qry_world** out);
 
 typedef struct qry_save_info {
   qry_stype stype;
   uint32_t reserved;
   const void* next;
-  const char* path; /* its extension says the format: .quarry keeps all but the history, others what they can */
+  const char* path; /* its extension sets the format: .quarry keeps all but the history, others keep what they can */
   qry_progress_function progress; /* may be NULL */
   void* progress_user;
 } qry_save_info;
 #define QRY_SAVE_INFO_INIT \
   { QRY_STYPE_SAVE_INFO, 0, NULL, NULL, NULL, NULL }
 
-/* The file appears whole or not at all: written beside, then renamed over.
- * Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT, UNSUPPORTED (format, with those that there are), NOT_FOUND (the folder),
+/* The file appears whole or not at all. It is written under a temporary name and renamed.
+ * Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT, UNSUPPORTED (format; the message lists the known ones), NOT_FOUND (folder),
  * IO, CONFLICT, CANCELLED, OUT_OF_MEMORY. [read] */
 QRY_API qry_result QRY_CALL qry_world_save(qry_world* world, const qry_save_info* info);
 
 /* ---- Voxels in bulk ---------------------------------------------------------------------------------------------- */
 
-/* What is written goes to one volume of the scene, in that volume's own axes; what is read is the scene flattened, in
- * world axes. In a world made by qry_world_create, or opened with QRY_OPEN_FLATTEN, volume 0 lies at the origin and the
- * two are the same. Each writing call is one step of the undo history, if it changed anything. */
+/* Calls write to one volume of the scene, in that volume's own axes. They read the flattened scene, in world axes. In a
+ * world made by qry_world_create, or opened with QRY_OPEN_FLATTEN, volume 0 is at the origin and the two are the same.
+ * Each writing call is one step of the undo history, if it changed anything. */
 
-/* Sets `count` voxels: xyz[3*i .. 3*i+2] becomes materials[i] (0: empty). Of several for one voxel, the last one wins.
- * All or nothing. changed (may be NULL): how many voxels differ from before. Cost: 13 bytes a voxel read twice,
- * 6 written and read, and each touched brick once; of history at most 624 bytes each, 32 if it was absent or full. Errors: INVALID_ARGUMENT, OUT_OF_BOUNDS (names the first such voxel and its place in
- * the array), FULL, OUT_OF_MEMORY. [write] */
+/* Sets `count` voxels: xyz[3*i .. 3*i+2] becomes materials[i] (0: empty). If a voxel is given more than once, the last
+ * one wins. It does all or nothing. changed (may be NULL): how many voxels differ from before. Cost: 13 bytes a
+ * voxel read twice, 6 written and read, and each touched brick once. History takes at most 624 bytes a brick, 32 if it
+ * was absent or full of one material. Errors: INVALID_ARGUMENT, OUT_OF_BOUNDS (names the first such voxel and its place
+ * in the array), FULL, OUT_OF_MEMORY. [write] */
 QRY_API qry_result QRY_CALL qry_world_set_voxels(qry_world* world, uint32_t volume, const int32_t* xyz,
                                                  const uint8_t* materials, uint64_t count, uint64_t* changed);
 /* materials[i] = the voxel at xyz[3*i .. 3*i+2], 0 if empty or outside the world. Errors: INVALID_ARGUMENT. [read] */
 QRY_API qry_result QRY_CALL qry_world_get_voxels(const qry_world* world, const int32_t* xyz, uint8_t* materials,
                                                  uint64_t count);
 
-/* A dense box, x fastest, then y, then z: materials[(x-min[0]) + w*((y-min[1]) + h*(z-min[2]))], w and h its width and
- * height. write: every voxel of the box becomes what the array says, 0 included. All or nothing. Errors:
- * INVALID_ARGUMENT (max < min, or more than 2^32 voxels), BUFFER_TOO_SMALL; when writing also OUT_OF_BOUNDS, FULL,
- * OUT_OF_MEMORY. [write] and [read] */
+/* Write or read a dense box, x fastest, then y, then z: materials[(x-min[0]) + w*((y-min[1]) + h*(z-min[2]))], where w
+ * and h are the box's width and height. Writing sets every voxel of the box to the array's value, 0 included. It does
+ * all or nothing. Errors: INVALID_ARGUMENT (max < min, or more than 2^32 voxels), BUFFER_TOO_SMALL; when writing also
+ * OUT_OF_BOUNDS, FULL, OUT_OF_MEMORY. [write] and [read] */
 QRY_API qry_result QRY_CALL qry_world_write_region(qry_world* world, uint32_t volume, const int32_t min[3],
                                                    const int32_t max[3], const uint8_t* materials, uint64_t size_bytes,
                                                    uint64_t* changed);
 QRY_API qry_result QRY_CALL qry_world_read_region(const qry_world* world, const int32_t min[3], const int32_t max[3],
                                                   uint8_t* materials, uint64_t size_bytes);
 
-/* Where there is anything at all: the coordinates of every brick that has a voxel (brick b covers voxels 8b .. 8b+7 on
- * each axis), in rising order of their keys. count: in, how many fit into brick_xyz (three int32_t each); out, how many
- * there are. brick_xyz may be NULL if *count is 0. QRY_INCOMPLETE if not all fitted. Errors: INVALID_ARGUMENT. [read]
- */
+/* Lists the coordinates of every brick that has a voxel, in rising order of their keys. Brick b covers voxels 8b ..
+ * 8b+7 on each axis. count: in, how many fit into brick_xyz (three int32_t each); out, how many there are. brick_xyz
+ * may be NULL if *count is 0. It returns QRY_INCOMPLETE if not all fitted. Errors: INVALID_ARGUMENT. [read] */
 QRY_API qry_result QRY_CALL qry_world_list_bricks(const qry_world* world, int32_t* brick_xyz, uint64_t* count);
 
 /* ---- Edits and history ------------------------------------------------------------------------------------------- */
@@ -417,13 +422,15 @@ typedef struct qry_edit {
 #define QRY_EDIT_INIT \
   { QRY_STYPE_EDIT, 0, NULL, 0, QRY_SHAPE_BOX, QRY_MODE_ADD, 1, 0, {0, 0, 0}, {0, 0, 0}, 0, 0.0 }
 
-/* The same edits in the same order give the same world, whatever the number of threads. All or nothing. changed may be
- * NULL. Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT, OUT_OF_BOUNDS, FULL, OUT_OF_MEMORY. [write] */
+/* Applies an edit. The same edits in the same order give the same world, with any number of threads. It does all or
+ * nothing. changed may be NULL. Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT, OUT_OF_BOUNDS, FULL, OUT_OF_MEMORY. [write]
+ */
 QRY_API qry_result QRY_CALL qry_world_edit(qry_world* world, const qry_edit* edit, uint64_t* changed);
 
-/* One step back or forth in the history; voxels are restored exactly, and materials by the steps of a .quarry file that
- * changed them. All of a step or nothing: of a stroke all parts. QRY_NOTHING_TO_DO at its end. changed may be NULL. A
- * writing call drops the steps that could have been redone. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. [write] */
+/* Go one step back or forth in the history. Voxels are restored exactly. Steps of a .quarry file that changed materials
+ * restore those too. A whole step is restored or nothing; a stroke is one step with all its parts. At the history's end
+ * the result is QRY_NOTHING_TO_DO. changed may be NULL. A writing call drops the steps that could have been redone.
+ * Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. [write] */
 QRY_API qry_result QRY_CALL qry_world_undo(qry_world* world, uint64_t* changed);
 QRY_API qry_result QRY_CALL qry_world_redo(qry_world* world, uint64_t* changed);
 
@@ -439,9 +446,9 @@ typedef struct qry_material {
   float reserved[2];
 } qry_material;
 
-/* Materials first .. first+count-1 of the palette, within 1..255. set refuses numbers that are not finite or out of
- * range, and takes all or none; it is no step of the history, and keeps the materials' names. Errors: INVALID_ARGUMENT,
- * OUT_OF_MEMORY. [read] and [write] */
+/* Get or set materials first .. first+count-1 of the palette, within 1..255. Setting refuses numbers that are not
+ * finite or out of range, and sets all or none. It is no step of the history, and keeps the materials' names. Errors:
+ * INVALID_ARGUMENT, OUT_OF_MEMORY. [read] and [write] */
 QRY_API qry_result QRY_CALL qry_world_get_materials(const qry_world* world, uint32_t first, uint32_t count,
                                                     qry_material* materials);
 QRY_API qry_result QRY_CALL qry_world_set_materials(qry_world* world, uint32_t first, uint32_t count,
@@ -454,14 +461,14 @@ typedef struct qry_world_state {
   uint32_t reserved;
   void* next;
   uint64_t version;     /* rises with every change of voxels or palette; 0 when made or opened */
-  uint64_t voxel_count; /* that are not empty */
+  uint64_t voxel_count; /* voxels that are not empty */
   uint64_t brick_count;
-  uint64_t size_bytes;       /* grid, bricks and pyramid; the scene's own copy and the history are not in it */
+  uint64_t size_bytes;       /* grid, bricks and pyramid, without the scene's own copy and the history */
   uint64_t history_length;   /* steps that can be undone and redone */
-  uint64_t history_position; /* of them, those that can be undone */
+  uint64_t history_position; /* how many of them can be undone */
   uint32_t volume_count;
   uint32_t instance_count;
-  int32_t min[3]; /* bounds of the voxels; max < min when there are none */
+  int32_t min[3]; /* bounds of the voxels; max < min if there are none */
   int32_t max[3];
 } qry_world_state;
 #define QRY_WORLD_STATE_INIT                                                       \
@@ -469,8 +476,8 @@ typedef struct qry_world_state {
     QRY_STYPE_WORLD_STATE, 0, NULL, 0, 0, 0, 0, 0, 0, 0, 0, {0, 0, 0}, { 0, 0, 0 } \
   }
 
-/* Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT, OUT_OF_MEMORY. After a change it costs a pass over the bricks' masks, for
- * the bounds, which are then kept: hence [write] */
+/* After a change it passes over the bricks' masks to find the bounds, and keeps them. Therefore it is [write]. Errors:
+ * INVALID_ARGUMENT, UNKNOWN_STRUCT, OUT_OF_MEMORY. */
 QRY_API qry_result QRY_CALL qry_world_get_state(qry_world* world, qry_world_state* state);
 
 typedef struct qry_grid_stats {
@@ -480,12 +487,12 @@ typedef struct qry_grid_stats {
   uint64_t live; /* keys (bricks) in the table */
   uint64_t slots;
   uint64_t freed;         /* empty slots that once held a key */
-  uint64_t overflow_live; /* keys in the stash: they found no place in their two buckets */
+  uint64_t overflow_live; /* keys in the stash, whose two buckets were full */
   uint64_t spilled_buckets;
   uint64_t size_bytes;
   double load_factor;           /* live / slots */
-  double depth_mean;            /* probe depth: 32-byte sectors read to find a key that is there */
-  uint64_t depth_histogram[32]; /* [d]: keys of depth d + 1; the last one, deeper ones too */
+  double depth_mean;            /* probe depth: 32-byte sectors read to find a present key */
+  uint64_t depth_histogram[32]; /* [d]: keys of depth d + 1; the last also counts deeper ones */
   uint64_t bucket_fill[5];      /* buckets that hold 0..4 keys */
   uint32_t depth_p50;
   uint32_t depth_p99;
@@ -497,8 +504,8 @@ typedef struct qry_grid_stats {
 #define QRY_GRID_STATS_INIT \
   { QRY_STYPE_GRID_STATS, 0, NULL, 0, 0, 0, 0, 0, 0, 0.0, 0.0, {0}, {0}, 0, 0, 0, 0, 0, 0 }
 
-/* How well the hash grid does, by a pass over its table. Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT, DEVICE,
- * OUT_OF_MEMORY. [read] */
+/* Measures the hash grid by a pass over its table. Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT, DEVICE, OUT_OF_MEMORY.
+ * [read] */
 QRY_API qry_result QRY_CALL qry_world_get_grid_stats(const qry_world* world, qry_grid_stats* stats);
 
 /* ---- Memory ------------------------------------------------------------------------------------------------------ */
@@ -507,39 +514,39 @@ typedef struct qry_memory_state {
   qry_stype stype;
   uint32_t reserved;
   void* next;
-  uint64_t grid_bytes; /* these four are qry_world_state.size_bytes: what is rendered */
+  uint64_t grid_bytes; /* these four are the rendered world; they add up to qry_world_state.size_bytes */
   uint64_t mask_bytes;
   uint64_t material_bytes;
   uint64_t pyramid_bytes;
-  uint64_t packed_bytes;  /* what the four come to when packed; while they are not, within 128 KiB and a hundredth */
-  uint64_t scene_bytes;   /* the scene's own bricks, which writing calls work on, in host memory; never packed. A brick
+  uint64_t packed_bytes;  /* the sum of the four when packed; until then an estimate, within 128 KiB and a hundredth */
+  uint64_t scene_bytes;   /* the scene's own bricks in host memory, which writing calls change; never packed. A brick
                              full of one material takes 20 bytes, any other some 610 */
   uint64_t history_bytes; /* what all steps that can be undone and redone hold besides: 32 bytes for each brick that
                              they changed, and 584 for each that only they have */
-  uint64_t device_bytes;  /* memory made for this world that the device reads, 0: no device yet; with
-                             QRY_SHARING_HOST_IMPORT it is the  four's own */
+  uint64_t device_bytes;  /* memory made for this world that the device reads; 0: no device yet; with
+                             QRY_SHARING_HOST_IMPORT it is the memory of the four */
   uint32_t packed;        /* 1: packed */
   uint32_t reserved2;
 } qry_memory_state;
 #define QRY_MEMORY_STATE_INIT \
   { QRY_STYPE_MEMORY_STATE, 0, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
-/* A pass over the bricks' masks. Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT. [read] */
+/* Measures memory by a pass over the bricks' masks. Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT. [read] */
 QRY_API qry_result QRY_CALL qry_world_get_memory(const qry_world* world, qry_memory_state* state);
 
-/* Makes what is rendered a world for reading, in about a third of the memory, of the device's above all: materials of
- * voxels that are there alone, and nothing to spare. Voxels, version, pictures and everything that may be asked stay
- * the same; a picture costs up to a twentieth more. The next call that changes voxels (or qry_world_unpack) turns it
- * back first, at the cost of copying every brick. Both forms are in memory until it is done. QRY_NOTHING_TO_DO: it is
- * packed already. Errors: INVALID_ARGUMENT, FULL (more than 16 GiB of materials), OUT_OF_MEMORY, DEVICE; then it is as
- * before. [write] */
+/* Packs the rendered world for reading, in about a third of the memory, above all of the device's. A packed world keeps
+ * only the materials of set voxels and has no spare memory. Voxels, version, pictures and the results of all queries
+ * stay the same. A picture costs up to a twentieth more. The next call that changes voxels (or qry_world_unpack)
+ * unpacks it first, at the cost of copying every brick. Both forms are in memory until that is done. QRY_NOTHING_TO_DO:
+ * it is packed already. Errors: INVALID_ARGUMENT, FULL (more than 16 GiB of materials), OUT_OF_MEMORY, DEVICE; then it
+ * is as before. [write] */
 QRY_API qry_result QRY_CALL qry_world_pack(qry_world* world);
-/* The other way, so that the next edit need not. Errors: as qry_world_pack. [write] */
+/* Unpacks the world, so that the next edit need not do it. Errors: as qry_world_pack. [write] */
 QRY_API qry_result QRY_CALL qry_world_unpack(qry_world* world);
-/* Gives back memory that no brick uses: worth it after much was built or removed; a world that was opened has been
- * trimmed. It stays one under edit, and grows again by small parts of itself; the next picture gives the device all of
- * it again. QRY_NOTHING_TO_DO: it is packed. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY, DEVICE; then it is as before.
- * [write] */
+/* Frees memory that no brick uses. It is worth its cost after much was built or removed. An opened world is already
+ * trimmed. The world can still be edited, and grows again by small parts of itself. The next picture gives the device
+ * all of the world again. QRY_NOTHING_TO_DO: it is packed. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY, DEVICE; then it is
+ * as before. [write] */
 QRY_API qry_result QRY_CALL qry_world_trim(qry_world* world);
 
 /* ---- Pictures and rays: these need a Vulkan device, and make the context's own if there is none yet -------------- */
@@ -547,13 +554,14 @@ QRY_API qry_result QRY_CALL qry_world_trim(qry_world* world);
 typedef struct qry_camera {
   double position[3];
   double
-      target[3]; /* what is in the middle of the picture; not the position. Straight down or up: +x is to the right */
+      target[3]; /* the middle of the picture; must differ from the position. Straight down or up, +x is to the right */
   double vertical_fov_degrees; /* above 0, below 180 */
 } qry_camera;
 
-/* A view of everything there is (of 16 voxels a side about the origin if there is nothing). azimuth: 0 stands on the +z
- * side and looks along -z, 90 on the +x side; elevation: above the horizon, within -89..89. aspect: width / height.
- * Errors: INVALID_ARGUMENT. Like qry_world_get_state it may measure the bounds: [write]. Needs no device. */
+/* Makes a camera that sees all voxels. For an empty world it sees a box of 16 voxels a side about the origin. azimuth:
+ * 0 stands on the +z side and looks along -z, 90 stands on the +x side. elevation: above the horizon, within -89..89.
+ * aspect: width / height. Needs no device. Errors: INVALID_ARGUMENT. It may measure the bounds as qry_world_get_state
+ * does, so it is [write]. */
 QRY_API qry_result QRY_CALL qry_world_fit_camera(qry_world* world, double vertical_fov_degrees, double aspect,
                                                  double azimuth_degrees, double elevation_degrees, qry_camera* camera);
 
@@ -573,22 +581,21 @@ enum { QRY_SKY_DAY = 0, QRY_SKY_UNIFORM = 1 };
 enum { QRY_BACKGROUND_SKY = 0, QRY_BACKGROUND_COLOR = 1, QRY_BACKGROUND_NONE = 2 };
 enum { QRY_TONE_FILMIC = 0, QRY_TONE_LINEAR = 1 };
 
-/* What stands around the world, and how its light is shown. Chain it to qry_render_info or qry_paths_info; without it,
- * as INIT says. */
+/* The surroundings of the world, and how its light is shown. Chain it to qry_render_info or qry_paths_info. Without it,
+ * the values of INIT hold. */
 typedef struct qry_look_info {
   qry_stype stype;
   uint32_t reserved;
   const void* next;
-  uint32_t sky;       /* QRY_SKY_...: day, evening or night by the sun's height; or sky_color from everywhere */
-  float sky_color[3]; /* linear, 0 or more */
-  uint32_t
-      background; /* QRY_BACKGROUND_...: what is seen where nothing is hit; with NONE, alpha is a pixel's coverage */
-  float background_color[3]; /* sRGB, 0..1: shown as it is */
-  float sun_radius;          /* of its disc, in radians, 0..0.5: how soft shadows are */
+  uint32_t sky;        /* QRY_SKY_...: day, evening or night by the sun's height, or sky_color from all directions */
+  float sky_color[3];  /* linear, 0 or more */
+  uint32_t background; /* QRY_BACKGROUND_...: what rays that hit nothing see; with NONE, alpha is a pixel's coverage */
+  float background_color[3]; /* sRGB, 0..1; shown unchanged */
+  float sun_radius;          /* of its disc, in radians, 0..0.5; sets how soft shadows are */
   uint32_t ground;           /* 1: an unseen floor under the lowest voxel catches shadows */
-  float fog_distance;        /* voxels over which, at the world's foot, 63 % of the light is lost; 0: no fog */
-  float fog_height;          /* voxels over which it thins out to 1/e; 0: a third of the world's height */
-  uint32_t tone;             /* QRY_TONE_...; LINEAR is cut off at white */
+  float fog_distance;        /* voxels over which the fog at the world's foot takes 63 % of the light; 0: no fog */
+  float fog_height;          /* voxels over which the fog thins out to 1/e; 0: a third of the world's height */
+  uint32_t tone;             /* QRY_TONE_...; LINEAR is clipped at white */
   uint32_t reserved2;
 } qry_look_info;
 #define QRY_LOOK_INFO_INIT                                                                                            \
@@ -597,13 +604,13 @@ typedef struct qry_look_info {
         0.0f, 0.0f, QRY_TONE_FILMIC, 0                                                                                \
   }
 
-/* A box drawn as its edges, about two pixels wide: what is selected. Faint where voxels hide it. Chain it to
+/* The box of a selection, drawn as its edges, about two pixels wide. It is faint where voxels hide it. Chain it to
  * qry_render_info. */
 typedef struct qry_outline_info {
   qry_stype stype;
   uint32_t reserved;
   const void* next;
-  int32_t min_xyz[3]; /* the lowest and the highest voxel in it; max below min on an axis: nothing is drawn */
+  int32_t min_xyz[3]; /* the lowest and the highest voxel in it; if max is below min on an axis, nothing is drawn */
   int32_t max_xyz[3];
 } qry_outline_info;
 #define QRY_OUTLINE_INFO_INIT                                  \
@@ -635,10 +642,10 @@ typedef struct qry_render_info {
   }
 
 /* Renders, waits for it, and copies the picture to `rgba`: 4 bytes a pixel, row 0 on top, rows row_pitch_bytes apart
- * (0: width * 4). size_bytes: at least row_pitch_bytes * (height - 1) + width * 4. The first call of a world that was
- * made before the context had a device moves it to memory that the device can read: once, at the cost of flattening it
- * again, with both copies there meanwhile. Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT, DUPLICATE_STRUCT,
- * BUFFER_TOO_SMALL, UNSUPPORTED, NOT_FOUND, MISSING_FEATURE, DEVICE, OUT_OF_MEMORY. [write] */
+ * (0: width * 4). size_bytes: at least row_pitch_bytes * (height - 1) + width * 4. A world made before the context had
+ * a device is moved to memory that the device can read. That happens once, in the first call, and costs flattening it
+ * again. Both copies exist meanwhile. Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT, DUPLICATE_STRUCT, BUFFER_TOO_SMALL,
+ * UNSUPPORTED, NOT_FOUND, MISSING_FEATURE, DEVICE, OUT_OF_MEMORY. [write] */
 QRY_API qry_result QRY_CALL qry_world_render(qry_world* world, const qry_render_info* info, void* rgba,
                                              uint64_t size_bytes, uint64_t row_pitch_bytes);
 
@@ -647,22 +654,22 @@ typedef struct qry_ray {
   float direction[3]; /* any length but 0 */
 } qry_ray;
 typedef struct qry_hit {
-  float t; /* distance in voxels; negative: nothing was hit, and the rest is 0 */
+  float t; /* distance in voxels; negative: nothing was hit, and the other members are 0 */
   int32_t voxel[3];
-  uint32_t face; /* entered through: 2*axis, + 1 for the face towards the positive axis; the voxel in front is one step
-                    that way */
+  uint32_t face; /* the face entered through: 2*axis, + 1 for the face towards the positive axis; the voxel in front of
+                    it is one step that way */
   uint32_t material;    /* 1..255 */
   uint32_t steps;       /* of the traversal */
   uint32_t probe_depth; /* sectors of the hash grid read for the last brick */
 } qry_hit;
 
-/* The first voxel that each ray meets, by the same traversal as rendering; blocks until done. One ray picks what is
- * under a pointer (qry_camera_ray makes it), thousands at once are cheaper each. Errors: INVALID_ARGUMENT, UNSUPPORTED,
- * NOT_FOUND, MISSING_FEATURE, DEVICE, OUT_OF_MEMORY. [write] */
+/* Finds the first voxel that each ray meets, by the same traversal as rendering. Blocks until done. One ray picks the
+ * voxel under a pointer (qry_camera_ray makes the ray). Thousands of rays in one call are cheaper each. Errors:
+ * INVALID_ARGUMENT, UNSUPPORTED, NOT_FOUND, MISSING_FEATURE, DEVICE, OUT_OF_MEMORY. [write] */
 QRY_API qry_result QRY_CALL qry_world_trace(qry_world* world, const qry_ray* rays, uint64_t count, qry_hit* hits);
 
-/* The ray through point (x, y) of a picture, in pixels from its upper left corner: (0.5, 0.5) is the middle of the
- * first pixel. Errors: INVALID_ARGUMENT. Needs no device. [free] */
+/* Makes the ray through point (x, y) of a picture, in pixels from its upper left corner: (0.5, 0.5) is the middle of
+ * the first pixel. Errors: INVALID_ARGUMENT. Needs no device. [free] */
 QRY_API qry_result QRY_CALL qry_camera_ray(const qry_camera* camera, uint32_t width, uint32_t height, double x,
                                            double y, qry_ray* ray);
 
@@ -672,61 +679,62 @@ QRY_API qry_result QRY_CALL qry_camera_ray(const qry_camera* camera, uint32_t wi
  * context with a device of yours (qry_vulkan_device_info). A frame goes like this:
  *
  *   edit the world, on any thread that may
- *   qry_world_publish(world, &published)                     what the device is to see from now on
+ *   qry_world_publish(world, &published)                     the device sees the world as it is now
  *   qry_record_frame(recorder, world, &render, &record)      into your command buffer, once for each view
  *   submit it to the queue that qry_vulkan_device_info names, waiting for `published` if its value is not 0
- *   say in a later qry_record_frame, or by qry_world_frames_done, which frames are done
+ *   tell in a later qry_record_frame, or by qry_world_frames_done, which frames are done
  *
- * Order: what was recorded must be submitted before the same world is published again, as qry_world_render,
- * qry_world_trace and qry_world_trace_paths do, too; with QRY_SHARING_HOST_IMPORT, where shaders read the voxels that
- * edits write, before the world is edited again, too. There an edit waits until the frames that were submitted are
- * done; in the other sharing modes edits never wait for frames.
+ * Order: submit what was recorded before the same world is published again. qry_world_render, qry_world_trace and
+ * qry_world_trace_paths also publish it. With QRY_SHARING_HOST_IMPORT, shaders read the voxels that edits write. There,
+ * also submit before the world is edited again; an edit waits until the submitted frames are done. In the other sharing
+ * modes edits never wait for frames.
  *
- * Frames are numbered by you, rising, one numbering for all recorders of a context. From the numbers alone we know when
- * memory that a frame may read can go: there is no fence, no semaphore and no wait for it. */
+ * You number frames in rising order, with one numbering for all recorders of a context. The numbers alone tell us when
+ * memory that a frame may read can be freed. There is no fence, no semaphore and no wait for it. */
 
 typedef struct qry_published {
   qry_stype stype;
   uint32_t reserved;
   void* next;
-  uint64_t semaphore; /* a VkSemaphore of type timeline, ours; lives as long as the world */
-  uint64_t value;     /* that frames recorded from now on must wait for, at the compute stage; 0: nothing to wait for */
+  uint64_t semaphore; /* a VkSemaphore of type timeline, owned by us; lives as long as the world */
+  uint64_t value;     /* frames recorded from now on must wait for it, at the compute stage; 0: nothing to wait for */
   uint64_t version;   /* qry_world_state.version of what was published */
 } qry_published;
 #define QRY_PUBLISHED_INIT \
   { QRY_STYPE_PUBLISHED, 0, NULL, 0, 0, 0 }
 
-/* Makes the device see the world as it is now. May submit copies to your queue, between your locks; never waits for the
- * device. Cheap when nothing has changed. The first call of a world that was made before the context had a device moves
- * it, as qry_world_render does. Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT, UNSUPPORTED (the context's device is none of
+/* Makes the device see the world as it is now. May submit copies to your queue, between your locks. Never waits for the
+ * device. It is cheap if nothing has changed. The first call moves a world that was made before the context had a
+ * device, as qry_world_render does. Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT, UNSUPPORTED (the context's device is not
  * yours), DEVICE, OUT_OF_MEMORY. [write] */
 QRY_API qry_result QRY_CALL qry_world_publish(qry_world* world, qry_published* published);
 
-/* Frame `safe_frame` and all before it are done on the device: memory that only they could read goes. For times when
- * nothing is recorded; qry_record_frame says the same. Before a world is destroyed, all frames with it must be done:
- * destroying does not wait for them. Errors: INVALID_ARGUMENT. [write] */
+/* Tells us that frame `safe_frame` and all before it are done on the device. Memory that only they could read is freed.
+ * It is for times when nothing is recorded; qry_record_frame tells us the same. Before a world is destroyed, all frames
+ * with it must be done, because destroying does not wait for them. Errors: INVALID_ARGUMENT. [write] */
 QRY_API qry_result QRY_CALL qry_world_frames_done(qry_world* world, uint64_t safe_frame);
 
-/* Pipelines, and for each frame under way the buffers between its passes: 36 to 68 bytes a pixel. Any world of its
- * context. */
+/* Holds pipelines and, for each frame in flight, the buffers between its passes: 36 to 68 bytes a pixel. It can record
+ * any world of its context. */
 typedef struct qry_recorder qry_recorder;
 
 typedef struct qry_recorder_info {
   qry_stype stype;
   uint32_t reserved;
   const void* next;
-  uint32_t slots; /* recordings that may be under way at once, 1..64: frames in flight times views a frame */
+  uint32_t slots; /* recordings that may be in flight at once, 1..64: frames in flight times views a frame */
   uint32_t reserved2;
 } qry_recorder_info;
 #define QRY_RECORDER_INFO_INIT \
   { QRY_STYPE_RECORDER_INFO, 0, NULL, 3, 0 }
 
-/* Makes all pipelines, so that no frame has to wait for one (software drivers compile when they first draw, whatever
- * was made before). info: NULL means QRY_RECORDER_INFO_INIT. Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT, UNSUPPORTED (the
- * context's device is none of yours), DEVICE, OUT_OF_MEMORY. [free] */
+/* Makes all pipelines, so that no frame has to wait for one. Software drivers still compile when they first draw. info:
+ * NULL means QRY_RECORDER_INFO_INIT. Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT, UNSUPPORTED (the context's device is not
+ * yours), DEVICE, OUT_OF_MEMORY. [free] */
 QRY_API qry_result QRY_CALL qry_recorder_create(qry_context* context, const qry_recorder_info* info,
                                                 qry_recorder** out);
-/* What was recorded with it must be done. In any order with worlds and the context. [last] */
+/* All that was recorded with it must be done. Recorders, worlds and the context may be destroyed in any order.
+ * [last] */
 QRY_API void QRY_CALL qry_recorder_destroy(qry_recorder** recorder);
 
 typedef struct qry_record_info {
@@ -744,34 +752,34 @@ typedef struct qry_record_info {
   { QRY_STYPE_RECORD_INFO, 0, NULL, NULL, 0, 0, 0 }
 
 /* Records a picture of the world as it was last published. Submits nothing, waits for nothing, allocates no
- * descriptors, begins no render pass and leaves none open; the buffers of a slot are made at its first picture and at a
- * larger one. Compiles pipelines only on software drivers. The image: on entry in VK_IMAGE_LAYOUT_GENERAL, ready to be
- * written by VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT with VK_ACCESS_SHADER_WRITE_BIT; on exit still in
- * VK_IMAGE_LAYOUT_GENERAL, written by that stage with that access. The barriers before and after are yours. Pixels
- * outside the picture, if the image is larger, stay as they are. Of the command buffer's state it changes the compute
- * pipeline, compute descriptor set 0 and the compute push constants; nothing of graphics. The command buffer must be
- * submitted once, and to the queue of qry_vulkan_device_info. A failed call may have recorded a part of the picture:
- * then begin the command buffer anew, or let what it has drawn be overdrawn. Errors: INVALID_ARGUMENT (also: never
- * published; recorder and world of different contexts), UNKNOWN_STRUCT, DUPLICATE_STRUCT, FULL (as many recordings are
- * in frames after safe_frame as there are slots), DEVICE, OUT_OF_MEMORY. [write] for world and recorder alike */
+ * descriptors, begins no render pass and leaves none open. The buffers of a slot are made at its first picture and at a
+ * larger one. Compiles pipelines only on software drivers. On entry the image must be in VK_IMAGE_LAYOUT_GENERAL, ready
+ * to be written by VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT with VK_ACCESS_SHADER_WRITE_BIT. On exit it is still in
+ * VK_IMAGE_LAYOUT_GENERAL, written by that stage with that access. You record the barriers before and after. If the
+ * image is larger, pixels outside the picture stay as they are. In the command buffer's state it changes the compute
+ * pipeline, compute descriptor set 0 and the compute push constants, and nothing of graphics. The command buffer must
+ * be submitted once, and to the queue of qry_vulkan_device_info. A failed call may have recorded a part of the picture.
+ * Then begin the command buffer anew, or draw over what was recorded. Errors: INVALID_ARGUMENT (also: never published;
+ * recorder and world of different contexts), UNKNOWN_STRUCT, DUPLICATE_STRUCT, FULL (as many recordings are in frames
+ * after safe_frame as there are slots), DEVICE, OUT_OF_MEMORY. [write] for both world and recorder */
 QRY_API qry_result QRY_CALL qry_record_frame(qry_recorder* recorder, qry_world* world, const qry_render_info* render,
                                              const qry_record_info* record);
 
 /* ---- Pictures that converge: light followed over many bounces ---------------------------------------------------- */
 
-/* A picture that paths are added to, call by call, until it is good enough. It belongs to a context, and to no world:
- * it begins anew when what it shows is no longer the same. Holds about 60 bytes a pixel on device and host together,
- * 150 with layers. */
+/* A picture to which calls add paths until it is good enough. It belongs to a context, and not to a world. It begins
+ * anew when what it shows is no longer the same. Holds about 60 bytes a pixel on device and host together, 150 with
+ * layers. */
 typedef struct qry_paths qry_paths;
 
 /* Nothing is made on a device yet. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. [free] */
 QRY_API qry_result QRY_CALL qry_paths_create(qry_context* context, qry_paths** out);
-/* In any order with worlds and the context. [last] */
+/* Paths, worlds and the context may be destroyed in any order. [last] */
 QRY_API void QRY_CALL qry_paths_destroy(qry_paths** paths);
 
 enum {
   QRY_PATHS_RESTART = 1, /* begin anew in any case */
-  QRY_PATHS_LAYERS = 2   /* albedo, normals and depth, too */
+  QRY_PATHS_LAYERS = 2   /* also trace albedo, normals and depth */
 };
 typedef struct qry_paths_info {
   qry_stype stype;
@@ -781,15 +789,15 @@ typedef struct qry_paths_info {
   uint32_t width, height; /* 1..16384 each */
   uint32_t samples;       /* paths a pixel that this call adds, 1..65536 */
   uint32_t flags;         /* QRY_PATHS_... */
-  uint32_t bounces;       /* times that a path may scatter, 0..256 */
+  uint32_t bounces;       /* how often a path may scatter, 0..256 */
   uint32_t seed;          /* of the noise; the same seed gives the same picture */
-  float exposure;         /* above 0; may change on the way */
+  float exposure;         /* above 0; may change between calls */
   float sun_direction[3]; /* towards the sun, any length but 0 */
   float sun_strength;     /* 0 or more */
   float sky_strength;     /* 0 or more */
-  float lens_radius;      /* voxels, 0 or more: how much of what lies before and behind the focus is blurred */
-  float focus;            /* voxels from the eye to what is sharp; 0: everything is */
-  float firefly_limit;    /* brightest radiance that scattered light may bring; 0: no limit, and no bias */
+  float lens_radius;      /* voxels, 0 or more: how much is blurred before and behind the focus */
+  float focus;            /* voxels from the eye to the sharp plane; 0: everything is sharp */
+  float firefly_limit;    /* the brightest radiance that scattered light may add; 0: no limit, and no bias */
   uint32_t reserved2;
   qry_progress_function progress; /* about four times a second; may be NULL */
   void* progress_user;
@@ -800,15 +808,15 @@ typedef struct qry_paths_info {
         {-0.43f, 0.77f, -0.37f}, 3.0f, 1.0f, 0.0f, 0.0f, 0.0f, 0, NULL, NULL                                \
   }
 
-/* Adds `samples` paths a pixel to the picture and waits for them. Goes on with the paths of earlier calls if world, its
- * version, and all of info but samples, exposure, tone and progress are as they were then; else, or with
- * QRY_PATHS_RESTART, it begins anew. 16 calls of one path and one call of 16 give the same picture. Shows voxels as
- * they are now: after an edit, the next call's picture is of the new world. CANCELLED: the picture that can be read
- * stays that of the call before; paths that were traced until then are kept, and the next call goes on with them. Any
- * other failure leaves the picture too, and the next call begins anew. world and paths must be of one context. The
- * first call makes two pipelines: where the cache on disk has none, that takes a second or two on a software device.
- * Errors: INVALID_ARGUMENT (also more than 2^24 paths a pixel in all), UNKNOWN_STRUCT, DUPLICATE_STRUCT, CANCELLED,
- * UNSUPPORTED, NOT_FOUND, MISSING_FEATURE, DEVICE, OUT_OF_MEMORY. [write] for world and paths alike */
+/* Adds `samples` paths a pixel to the picture and waits for them. It continues with the paths of earlier calls if
+ * world, its version, and all of info but samples, exposure, tone and progress are unchanged. Otherwise, or with
+ * QRY_PATHS_RESTART, it begins anew. 16 calls of one path and one call of 16 give the same picture. It shows the voxels
+ * as they are now: after an edit, the next call's picture is of the new world. If it is CANCELLED, the picture that can
+ * be read stays that of the call before. The paths traced until then are kept, and the next call continues with them.
+ * Any other failure leaves the picture too, and the next call begins anew. world and paths must be of one context. The
+ * first call makes two pipelines. If the cache on disk does not hold them, that takes a second or two on a software
+ * device. Errors: INVALID_ARGUMENT (also more than 2^24 paths a pixel in all), UNKNOWN_STRUCT, DUPLICATE_STRUCT,
+ * CANCELLED, UNSUPPORTED, NOT_FOUND, MISSING_FEATURE, DEVICE, OUT_OF_MEMORY. [write] for world and paths alike */
 QRY_API qry_result QRY_CALL qry_world_trace_paths(qry_world* world, qry_paths* paths, const qry_paths_info* info);
 
 typedef struct qry_paths_state {
@@ -816,9 +824,9 @@ typedef struct qry_paths_state {
   uint32_t reserved;
   void* next;
   uint64_t world_version; /* of the world that the picture shows */
-  uint32_t width, height; /* of the picture; 0: there is none yet */
+  uint32_t width, height; /* of the picture; 0: no picture yet */
   uint32_t samples;       /* paths a pixel in it */
-  uint32_t traced;        /* paths a pixel that the next call would go on from */
+  uint32_t traced;        /* paths a pixel that the next call would continue from */
   uint32_t has_layers;    /* 1: it was traced with QRY_PATHS_LAYERS */
   uint32_t reserved2;
 } qry_paths_state;
@@ -829,11 +837,11 @@ typedef struct qry_paths_state {
 QRY_API qry_result QRY_CALL qry_paths_get_state(const qry_paths* paths, qry_paths_state* state);
 
 enum {
-  QRY_LAYER_COLOR = 0,    /* RGBA8, as it is shown: exposure and tone of the last call, sRGB, straight alpha */
+  QRY_LAYER_COLOR = 0,    /* RGBA8, to be shown: exposure and tone of the last call, sRGB, straight alpha */
   QRY_LAYER_RADIANCE = 1, /* 4 floats: linear colour multiplied by coverage, and coverage; before exposure and tone */
-  QRY_LAYER_ALBEDO = 2,   /* 3 floats, linear; this one and those below only with QRY_PATHS_LAYERS */
-  QRY_LAYER_NORMAL = 3,   /* 3 floats, in world axes, the mean over the pixel; 0 where nothing is hit */
-  QRY_LAYER_DEPTH = 4     /* 1 float: voxels from the eye, the mean of what is hit; infinite where nothing is */
+  QRY_LAYER_ALBEDO = 2,   /* 3 floats, linear; this layer and those below need QRY_PATHS_LAYERS */
+  QRY_LAYER_NORMAL = 3,   /* 3 floats, in world axes, the mean over the pixel; 0 if nothing is hit */
+  QRY_LAYER_DEPTH = 4     /* 1 float: voxels from the eye, the mean of all hits; infinite if nothing is hit */
 };
 
 /* Copies a layer of the picture to `out`: row 0 on top, rows row_pitch_bytes apart (0: no gaps), size_bytes at least

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// quarry.hpp - quarry.h for C++17: handles that free themselves and results that carry their message. Header only, no
-// exceptions thrown, nothing hidden: every call is the C call of the same name, whose contract (threads, units, errors)
-// is in quarry.h.
+// quarry.hpp - quarry.h for C++17: handles that free themselves and results that carry their message. It is header only
+// and throws no exceptions. Every call is the C call of the same name. Its contract (threads, units, errors) is in
+// quarry.h.
 //
 //   qry::Result<qry::Context> context = qry::Context::create();
 //   if (!context) return report(context.message());
 //   qry::Result<qry::World> world = context->create_world();
 //
-// A Context may go before its Worlds: the library keeps what they need (quarry.h, "Ownership").
+// A Context may be destroyed before its Worlds: the library keeps what they need (quarry.h, "Ownership").
 #pragma once
 
 #include <string>
@@ -18,7 +18,8 @@
 
 namespace qry {
 
-// What a call answered. ok(): 0 and "done, but" (positive codes); else message() says why.
+// The result of a call. ok() is true for 0 and for positive codes (success with a remark). Otherwise message() says
+// why.
 class Status {
  public:
   Status() = default;
@@ -36,7 +37,7 @@ class Status {
   std::string message_;
 };
 
-// A Status, and a T that means something only if it is ok().
+// A Status, and a T that is valid only if the status is ok().
 template <class T>
 class Result : public Status {
  public:
@@ -90,7 +91,7 @@ class Paths {
   Result<std::vector<uint8_t>> color() const { return read<uint8_t>(QRY_LAYER_COLOR, 4); }
   // Linear, 4 floats a pixel.
   Result<std::vector<float>> radiance() const { return read<float>(QRY_LAYER_RADIANCE, 4); }
-  // 3 floats a pixel, 3, and 1: only with QRY_PATHS_LAYERS.
+  // 3 floats a pixel, 3 floats and 1 float. They need QRY_PATHS_LAYERS.
   Result<std::vector<float>> albedo() const { return read<float>(QRY_LAYER_ALBEDO, 3); }
   Result<std::vector<float>> normals() const { return read<float>(QRY_LAYER_NORMAL, 3); }
   Result<std::vector<float>> depth() const { return read<float>(QRY_LAYER_DEPTH, 1); }
@@ -102,7 +103,7 @@ class Paths {
     const qry_result asked = qry_paths_get_state(handle_, &state);
     if (asked != QRY_OK) return {asked, {}};
     std::vector<T> values(size_t(state.width) * state.height * channels);
-    T none{};  // no picture: the call says so, but wants an address
+    T none{};  // no picture: the call reports that, but needs an address
     const qry_result code =
         qry_paths_read(handle_, layer, values.empty() ? &none : values.data(), values.size() * sizeof(T), 0);
     return {code, std::move(values)};
@@ -128,7 +129,7 @@ class World {
     info.path = path;
     return Status(qry_world_save(handle_, &info));
   }
-  // How many voxels differ from before.
+  // Returns how many voxels differ from before.
   Result<uint64_t> set_voxels(const int32_t* xyz, const uint8_t* materials, uint64_t count, uint32_t volume = 0) {
     uint64_t changed = 0;
     const qry_result code = qry_world_set_voxels(handle_, volume, xyz, materials, count, &changed);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// record.cpp - frames of the C interface that are recorded into the host engine's own command buffer. Nothing here
-// waits; only publishing submits.
+// record.cpp - frames of the C interface, recorded into the host engine's own command buffer. Nothing here waits. Only
+// publishing submits.
 #include <vulkan/vulkan_core.h>
 
 #include <cstring>
@@ -21,7 +21,7 @@ namespace {
 
 constexpr uint32_t kMaxSlots = 64;
 
-// Handles that are pointers or numbers, as the platform has it.
+// Converts to handles, which are pointers or numbers depending on the platform.
 template <class Handle>
 Handle vulkan_handle(uint64_t number) {
   if constexpr (std::is_pointer_v<Handle>)
@@ -135,7 +135,7 @@ qry_result qry_record_frame(qry_recorder* recorder, qry_world* world, const qry_
                     "%s: all %zu slots are in frames after the safe one, %llu: create the recorder "
                     "with more, or record fewer frames ahead",
                     function, recorder->frames.size(), static_cast<unsigned long long>(record->safe_frame));
-    // The frame counts from here on, even if it is recorded in part only: the host may submit that part.
+    // The frame counts from here on, even if only a part is recorded: the host may submit that part.
     *slot = recorder->last_frame = record->frame;
     world->shared->frame_completed(record->safe_frame);
     world->shared->frame_submitted(record->frame);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// render.cpp - pictures into the caller's memory, rays and cameras of the C interface.
+// render.cpp - the C interface's pictures in the caller's memory, its rays and its cameras.
 #include <cmath>
 #include <cstring>
 #include <glm/gtc/type_ptr.hpp>
@@ -126,7 +126,8 @@ qry_result check_render_info(const char* function, const qry_render_info& info) 
   return check_sun(function, info.sun_direction, info.sun_strength, info.sky_strength, info.exposure);
 }
 
-// A device, a renderer on it, and the world where the device reads it. Call with the context's mutex held.
+// Makes sure of a device, a renderer on it, and a world in memory that the device reads. Call it with the context's
+// mutex held.
 qry_result need_renderer(qry_world& world, const char* function) {
   ContextState& context = *world.context;
   QRY_PASS_REFUSAL(need_device(context, function));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // requirements.cpp - what Quarry needs of a Vulkan device, as data that a host reads before it creates its own.
-// The same list as engine/vulkan/device.hpp states; tests/engine holds the two together by adopting devices that lack
+// The list is the same as in engine/vulkan/device.hpp. tests/engine keeps the two equal: it adopts devices that lack
 // one feature each.
 #include <cstddef>
 #include <cstring>
@@ -13,14 +13,14 @@
 namespace quarry::c_api {
 namespace {
 
-// A feature has one name and may have several places: the structure of the Vulkan version that took it in, or its own.
+// A feature has one name and may have several places: the structure of the Vulkan version that adopted it, or its own.
 struct Place {
   VkStructureType stype;
   size_t offset;
 };
 struct Feature {
   const char* name;
-  const char* structure;  // the one we name first
+  const char* structure;  // the one to name in messages
   Place places[2];
 };
 
@@ -58,9 +58,9 @@ const char* const kFeatureStructs[] = {kFeatures[0].structure, kFeatures[1].stru
 static_assert(sizeof kFeatureNames == sizeof(char*) * kFeatureCount && sizeof kFeatureStructs == sizeof kFeatureNames);
 
 const char* const kOptionalExtensions[] = {
-    "VK_EXT_external_memory_host",   // sharing mode host-import: shaders read the world in host memory, no copies
+    "VK_EXT_external_memory_host",   // sharing mode host-import: shaders read the world in host memory without copies
     "VK_KHR_external_memory_fd",     // sharing mode zero-copy, with CUDA
-    "VK_KHR_external_semaphore_fd",  // the same: hand-over without the host waiting
+    "VK_KHR_external_semaphore_fd",  // zero-copy too: hand-over without a wait of the host
 };
 
 const qry_requirements kRequirements = {
@@ -74,7 +74,7 @@ const qry_requirements kRequirements = {
     kOptionalExtensions,
 };
 
-// Where `feature` lies in the chain, or null.
+// Returns the place of `feature` in the chain, or null.
 VkBool32* find_place(VkPhysicalDeviceFeatures2* chain, const Feature& feature) {
   for (auto* link = reinterpret_cast<VkBaseOutStructure*>(chain); link; link = link->pNext)
     for (const Place& place : feature.places)

@@ -15,7 +15,7 @@ using namespace quarry::c_api;
 namespace quarry::c_api {
 namespace {
 
-// 64-bit corners, because a caller's int32 box, placed somewhere, may leave int32.
+// The corners have 64 bits, because a caller's int32 box may leave int32 when an instance places it.
 struct WideBox {
   int64_t min[3], max[3];
 };
@@ -42,7 +42,7 @@ bool inside_world(const WideBox& box) {
   return !reaches_corner;
 }
 
-// " where it is shown as <name>", if the instance is not simply the volume where it is.
+// Returns " where it is shown as <name>" if the instance rotates or moves the volume.
 std::string shown_as(const Instance& instance) {
   if (instance.rotation.identity() && instance.offset == Int3{}) return {};
   return " where it is shown as " + (instance.name.empty() ? "an instance without a name" : "'" + instance.name + "'");
@@ -52,7 +52,7 @@ constexpr const char* kWorldExtent =
     "the world is x and z in [-8192, 8191], y in [-4096, 4095], without the brick at its upper corner (x and z from "
     "8184, y from 4088)";
 
-// True if every voxel of `box`, in the volume's axes, lies in the world wherever the scene shows the volume.
+// True if every voxel of `box`, in the volume's axes, is in the world for each instance of the volume.
 bool shown_inside_world(const Scene& scene, uint32_t volume, const WideBox& box, const Instance** offender) {
   for (const Instance& instance : scene.instances)
     if (instance.volume == volume && scene.instance_visible(instance) && !inside_world(placed(box, instance))) {
@@ -86,7 +86,7 @@ qry_result finish(qry_world& world, const Result<std::span<const UndoRecord>>& s
   return QRY_OK;
 }
 
-// A caller's box and array, checked.
+// A caller's box and array after their check.
 struct Region {
   WideBox box;
   uint64_t size[3];
@@ -116,7 +116,7 @@ qry_result check_region(const char* function, const int32_t* min, const int32_t*
   return QRY_OK;
 }
 
-// Calls visit(brick coordinate, first voxel, last voxel) for the part of `box` in each brick; `box` lies within int32.
+// Calls visit(brick coordinate, first voxel, last voxel) for the part of `box` in each brick. `box` must fit int32.
 template <class Visit>
 void for_bricks_of(const WideBox& box, Visit&& visit) {
   const Int3 from{int32_t(box.min[0]), int32_t(box.min[1]), int32_t(box.min[2])};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// world.cpp - worlds of the C interface: where they live, making, opening, saving, measuring them.
+// world.cpp - worlds of the C interface: their memory, and making, opening, saving and measuring them.
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -39,7 +39,7 @@ qry_result place_world(qry_world& world, bool device_needed, WorldMemory* memory
 
 qry_result share_world(qry_world& world, const char* function) {
   if (world.shared) return QRY_OK;
-  // A second world beside the first, so that a failure leaves the first as it is.
+  // Makes a second world, so that a failure leaves the first unchanged.
   qry_world moved;
   moved.context = world.context;
   moved.max_bricks = world.max_bricks;
@@ -58,7 +58,7 @@ qry_result share_world(qry_world& world, const char* function) {
 
 namespace {
 
-// A new handle with nothing in it yet, its memory chosen.
+// Makes a new empty handle and chooses its memory.
 qry_result begin_world(qry_context* context, uint32_t max_bricks, const char* function,
                        std::unique_ptr<qry_world>* world, WorldMemory* memory) {
   auto fresh = std::make_unique<qry_world>();
@@ -73,7 +73,8 @@ qry_result begin_world(qry_context* context, uint32_t max_bricks, const char* fu
   return QRY_OK;
 }
 
-// One volume at the origin with the visible scene's voxels; its tree is gone, its palette, cameras and notes stay.
+// Makes one volume at the origin with the visible scene's voxels. It drops the tree and keeps palette, cameras and
+// notes.
 Result<Scene> flattened_scene(Scene scene) {
   QRY_TRY_ASSIGN(auto cells, flatten(scene, true));
   scene.volumes.clear();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// interop.cu - the only file that knows both a Vulkan handle (as a file descriptor) and CUDA: imports memory and
-// semaphores, and runs the scatter kernel on them.
+// interop.cu - imports Vulkan's memory and semaphores into CUDA and runs the scatter kernel on them. It is the only
+// file that knows both a Vulkan handle (as a file descriptor) and CUDA.
 #include <cuda_runtime.h>
 #include <unistd.h>
 
@@ -37,7 +37,7 @@ class ImportedMemory final : public CudaImportedMemory {
   void* data_ = nullptr;
 };
 
-// One block for each region; words of 16 bytes where both ends allow.
+// One block copies each region. It uses words of 16 bytes if both addresses and the size allow.
 constexpr int kScatterThreads = 128;
 __global__ void __launch_bounds__(kScatterThreads)
     scatter_kernel(const char* __restrict__ payload, const CudaCopyRegion* __restrict__ regions) {
@@ -75,12 +75,12 @@ class Scatter final : public CudaScatter {
     if (outcome)
       outcome =
           check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags", "sharing");
-    // Small updates, one for each frame under way, shall never meet an allocation: those wait for the stream on some
-    // drivers.
+    // Small updates, one for each frame in flight, must never allocate: on some drivers an allocation waits for the
+    // stream.
     slots_.reserve(kSmallSlots + kLargeSlots);
     for (size_t i = 0; outcome && i < kSmallSlots; ++i)
       if (auto slot = add_slot(kSmallBytes, kSmallRegions); !slot) outcome = tl::unexpected(slot.error());
-    // Each fd is CUDA's once imported, and ours to close if it was not.
+    // CUDA owns an imported fd. An fd that was not imported is closed here.
     const auto take = [&](int fd, cudaExternalSemaphore_t* semaphore, const char* purpose) {
       cudaExternalSemaphoreHandleDesc desc{};
       desc.type = cudaExternalSemaphoreHandleTypeTimelineSemaphoreFd;
@@ -160,7 +160,7 @@ class Scatter final : public CudaScatter {
   }
 
   Result<Slot*> add_slot(size_t payload_bytes, size_t region_count) {
-    slots_.emplace_back();  // never moves: reserved in open(). The destructor frees what it got.
+    slots_.emplace_back();  // slots never move: open() reserved them. The destructor frees their memory.
     Slot& slot = slots_.back();
     slot.large = payload_bytes > kSmallBytes;
     void* regions = nullptr;
@@ -226,7 +226,7 @@ Result<std::unique_ptr<CudaImportedMemory>> cuda_import_memory(int cuda_device, 
 Result<void> cuda_clear(int cuda_device, void* data, size_t size_bytes) {
   const DeviceScope scope(cuda_device);
   QRY_TRY(check(scope.error(), "cudaSetDevice", "shared memory"));
-  // A stream of its own: the others may be waiting for frames.
+  // It uses its own stream, because the others may be waiting for frames.
   cudaStream_t stream = nullptr;
   QRY_TRY(
       check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags", "shared memory"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// interop_without_cuda.cpp - the answers of interop.hpp in a build without a CUDA toolkit: there is no CUDA device.
+// interop_without_cuda.cpp - implements interop.hpp in a build without a CUDA toolkit: there is no CUDA device.
 #include <unistd.h>
 
 #include "engine/cuda/interop.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// exr_file.cpp - writes through OpenEXR's C++ interface, whose exceptions end here; without the library it says so.
+// exr_file.cpp - writes through OpenEXR's C++ interface and catches its exceptions. A build without OpenEXR says so.
 #include "engine/pictures/exr_file.hpp"
 
 #if defined(QRY_HAVE_OPENEXR)
@@ -51,7 +51,7 @@ Result<void> write_exr(const PathPicture& picture, const io::Destination& to) {
   auto whole = io::AtomicFile::create(to);
   if (!whole) return fail(whole.error().code, "cannot write '" + file.string() + "': " + whole.error().message);
   std::string why;
-  // The library reports by exceptions; they end here.
+  // The library reports errors by exceptions. They are caught here.
   try {
     Imf::Header header{int(width), int(height)};
     header.compression() = Imf::ZIP_COMPRESSION;
@@ -75,13 +75,13 @@ Result<void> write_exr(const PathPicture& picture, const io::Destination& to) {
     add("normal.Y", picture.normal, 3, 1);
     add("normal.Z", picture.normal, 3, 2);
     SinkStream stream(whole->sink(), file.filename().string());
-    Imf::OutputFile out(stream, header);  // its destructor writes, too, and hides what is thrown: commit() says it
+    Imf::OutputFile out(stream, header);  // its destructor also writes and hides exceptions; commit() reports them
     out.setFrameBuffer(frame);
     out.writePixels(int(height));
   } catch (const std::exception& error) {
     why = error.what();
   }
-  // The system's reason, where there is one, says more than the library's.
+  // The system's reason, if there is one, is more precise than the library's.
   if (why.empty() || whole->sink().error())
     if (const auto placed = whole->commit(); !placed)
       return fail(placed.error().code, "cannot write '" + file.string() + "': " + placed.error().message);

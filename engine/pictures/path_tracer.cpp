@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// path_tracer.cpp - creates the buffers and records the passes, with as many paths in a submission as take about the
-// wanted time, and reads the sums back.
+// path_tracer.cpp - creates the buffers, records the passes and reads the sums back. The number of paths in a
+// submission follows from a wanted time.
 #include "engine/pictures/path_tracer.hpp"
 
 #include <algorithm>
@@ -28,9 +28,9 @@ static_assert(offsetof(QryPathFrame, origin) == 32 && offsetof(QryPathFrame, wid
 
 namespace {
 
-constexpr uint32_t kMaxPaths = 1u << 24;  // floats count no further
+constexpr uint32_t kMaxPaths = 1u << 24;  // a float counts exactly up to this number
 constexpr uint64_t kPixelBytes = 16;
-constexpr uint32_t kBlock = 4;  // a step is one path in each block of so many pixels squared
+constexpr uint32_t kBlock = 4;  // a step is one path in each block of 4 x 4 pixels
 
 uint32_t packed(uint32_t x, uint32_t y) { return x | y << 16; }
 
@@ -43,19 +43,19 @@ struct PathTracer::State {
   VkPipeline path = VK_NULL_HANDLE, resolve = VK_NULL_HANDLE;
   struct Frame {
     std::unique_ptr<DeviceMemory> parameters;
-    std::shared_ptr<DeviceMemory> sums, lights;  // what this frame may still read
+    std::shared_ptr<DeviceMemory> sums, lights;  // this frame may still read them
   } frames[kFrames + 1];
   std::shared_ptr<DeviceMemory> sums, layers;
   std::unique_ptr<Offscreen> offscreen;
   std::unique_ptr<DeviceMemory> back;
-  uint32_t paths = 0;  // in the sums, by render()
-  // The light tree of this version, or of none. Never written again once a frame may read it.
+  uint32_t paths = 0;  // paths a pixel that render() has put into the sums
+  // The version of the light tree in `lights`; 0 for none. A tree that a frame may read is never written again.
   uint64_t lights_version = 0;
   std::shared_ptr<DeviceMemory> lights;
-  // The value at which their copy is done.
+  // Light trees still being copied, with the semaphore value that ends each copy.
   std::vector<std::pair<uint64_t, std::shared_ptr<DeviceMemory>>> on_their_way;
-  VkSemaphore copies = VK_NULL_HANDLE;  // that counts them; upload's
-  std::unique_ptr<Upload> upload;       // goes first: its end waits for the copies
+  VkSemaphore copies = VK_NULL_HANDLE;  // counts the copies; belongs to upload
+  std::unique_ptr<Upload> upload;       // destroyed first: its destructor waits for the copies
 
   ~State() {
     const VulkanFunctions& vk = device->vk();
@@ -154,7 +154,7 @@ Result<void> PathTracer::State::record(VkCommandBuffer commands, SharedWorld& wo
   std::memcpy(frame.parameters->mapped(), &f, sizeof f);
 
   const VulkanFunctions& vk = device->vk();
-  compute_barrier(vk, commands);  // the frame before still adds to the sums, or shows them
+  compute_barrier(vk, commands);  // the frame before may still add to the sums or show them
   const QryPathPush push{frame.parameters->address(), first_step, steps,
                          whole ? packed(own.x, own.y) : packed(own.x / kBlock, own.y / kBlock),
                          packed(own.x + own.width, own.y + own.height)};
@@ -231,8 +231,8 @@ Result<PathPicture> PathTracer::render(const RenderedWorld& world, const View& v
       ensure_memory(*s.device, s.back, BufferMemory::host_readback, sums_bytes + layers_bytes, "quarry path pixels"));
 
   constexpr double kWantedSeconds = 0.25;
-  // llvmpipe (22.3 at least) ends all loops of an invocation after 65,535 rounds together, and says nothing; with 1024
-  // paths at once pictures lacked light.
+  // llvmpipe (22.3 at least) silently ends all loops of an invocation after 65,535 rounds in total. With 1024 paths at
+  // once pictures lacked light.
   const uint32_t most_at_once = s.device->info().type == VK_PHYSICAL_DEVICE_TYPE_CPU ? 4 : 1024;
   const uint32_t wanted = first_path + paths;
   s.paths = first_path;
@@ -262,7 +262,7 @@ Result<PathPicture> PathTracer::render(const RenderedWorld& world, const View& v
       host_read_barrier(vk, commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT);
     }
     const auto start = std::chrono::steady_clock::now();
-    s.paths = 0;  // if this fails, nobody knows what the sums hold
+    s.paths = 0;  // if this fails, the content of the sums is unknown
     QRY_TRY(s.offscreen->submit_and_wait(ready));
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     s.paths = done += count;

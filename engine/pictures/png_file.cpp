@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// png_file.cpp - rendered pictures as the samples that voxel/io/pictures/png takes and gives.
+// png_file.cpp - converts rendered pictures to and from the samples of voxel/io/pictures/png.
 #include "engine/pictures/png_file.hpp"
 
 #include <limits>

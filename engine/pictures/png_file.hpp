@@ -9,7 +9,7 @@
 
 namespace quarry::engine {
 
-// Whole or not at all (voxel/io/files/atomic_file.hpp).
+// The file is written whole or not at all (voxel/io/files/atomic_file.hpp).
 Result<void> write_png(const Picture& picture, const io::Destination& to);
 Result<Picture> read_png(const std::filesystem::path& file);
 

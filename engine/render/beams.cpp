@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// beams.cpp - how many tiles a picture has, and whether the pass pays: the eye is inside the world's box, or the box is
-// mostly empty.
+// beams.cpp - the number of a picture's tiles, and whether the pass pays. It pays if the eye is inside the world's box
+// or the box is mostly empty.
 #include "engine/render/beams.hpp"
 
 #include "engine/sharing/world_root.hpp"
@@ -20,7 +20,7 @@ uint32_t beam_groups(const DeviceInfo& info, uint32_t width, uint32_t height) {
 }
 
 bool beams_pay(const QryWorldRoot& root, const glm::vec3& origin) {
-  // Of the box's bricks; of terrain 0.06 are, of a hollow sphere 0.02, of a sponge 0.5.
+  // The share of the box's bricks that is filled: 0.06 in terrain, 0.02 in a hollow sphere, 0.5 in a sponge.
   constexpr double kFilled = 0.25;
   double bricks = 1;
   for (int i = 0; i < 3; ++i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// beams.hpp - when and how many: tiles of pixels whose primary rays start where the tile first may see something
-// (shaders/library/beam.glsl).
+// beams.hpp - the number of beams and when they pay. A beam is a tile of pixels whose primary rays start where the tile
+// may first see something (shaders/library/beam.glsl).
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,13 @@ struct QryWorldRoot;  // shaders/shared/world_root.h
 
 namespace quarry::engine {
 
-// Of a picture: tiles, and workgroups that find out where they start, on a device with beam_lanes.
+// The tiles of a picture, and the workgroups that find where their rays start. beam_groups() needs a device with
+// beam_lanes.
 uint64_t beam_tiles(uint32_t width, uint32_t height);
 uint32_t beam_groups(const DeviceInfo& info, uint32_t width, uint32_t height);
 
-// Whether they save more than they cost, seen from `origin`. They do not from outside a world whose box is filled so
-// well that rays which start at the box, as all do, hit something within a few bricks.
+// Tells whether beams save more than they cost, seen from `origin`. All rays start at the world's box. If the eye is
+// outside a well-filled box, rays hit something within a few bricks, so beams do not pay.
 bool beams_pay(const QryWorldRoot& root, const glm::vec3& origin);
 
 }  // namespace quarry::engine

@@ -21,7 +21,7 @@ View look_at(const glm::dvec3& position, const glm::dvec3& target, double vertic
   glm::dvec3 forward = target - position;
   const double distance = glm::length(forward);
   forward = distance > 1e-12 ? forward * (1 / distance) : glm::dvec3(0, 0, -1);
-  // Straight up or down the horizon is undefined: any will do, so x.
+  // Looking straight up or down, the horizon is undefined. Any direction works; x is taken.
   glm::dvec3 right = glm::cross(forward, kUp);
   const double right_length = glm::length(right);
   right = right_length > 1e-9 ? right * (1 / right_length) : glm::dvec3(1, 0, 0);
@@ -52,9 +52,9 @@ void fit_camera(const Box3& bounds, double vertical_fov_degrees, double aspect, 
   const double tan_v = std::tan(std::clamp(vertical_fov_degrees, 0.01, 179.0) * kPi / 360),
                tan_h = tan_v * std::max(aspect, 1e-3);
   // A corner (x, y to the right and up, z towards the camera) is inside the picture of a camera at (cx, cy, cz) looking
-  // along -z if |x - cx| <= tan_h * (cz - z) and |y - cy| <= tan_v * (cz - z). The four tightest of these say how near
-  // cz may come and where cx and cy then are: the box fills the picture's width or height, and lies in its middle on
-  // the screen, not only in space.
+  // along -z if |x - cx| <= tan_h * (cz - z) and |y - cy| <= tan_v * (cz - z). The four tightest of these limit how
+  // near cz may be, and then give cx and cy. The box fills the picture's width or height. Its middle is the middle of
+  // the screen, not only of the space.
   const double infinity = std::numeric_limits<double>::infinity();
   double x_plus = -infinity, x_minus = -infinity, y_plus = -infinity, y_minus = -infinity, nearest = -infinity;
   for (int corner = 0; corner < 8; ++corner) {
@@ -68,7 +68,7 @@ void fit_camera(const Box3& bounds, double vertical_fov_degrees, double aspect, 
   }
   const double cx = (x_plus - x_minus) / 2, cy = (y_plus - y_minus) / 2, middle = glm::dot((lo + hi) / 2.0, back);
   double cz = std::max({(x_plus + x_minus) / (2 * tan_h), (y_plus + y_minus) / (2 * tan_v), nearest + 1});
-  cz = middle + (cz - middle) * 1.06;  // a little air around it
+  cz = middle + (cz - middle) * 1.06;  // a small margin around it
   const glm::dvec3 on_axis = right * cx + up * cy;
   position = on_axis + back * cz;
   target = on_axis + back * middle;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// camera.hpp - where one looks from. Right-handed, y up; fov is vertical.
+// camera.hpp - the view of a camera. Axes are right-handed with y up. The field of view is vertical.
 #pragma once
 
 #include <glm/vec3.hpp>
@@ -18,7 +18,7 @@ struct View {
 
 View look_at(const glm::dvec3& position, const glm::dvec3& target, double vertical_fov_degrees, uint32_t width,
              uint32_t height);
-// The unit direction from the eye through a place of the picture.
+// The unit direction from the eye through the point (a, b) of the picture.
 glm::dvec3 direction_through(const View& view, double a, double b);
 // A pleasant three-quarter view of the whole box.
 void fit_camera(const Box3& bounds, double vertical_fov_degrees, double aspect, double azimuth_degrees,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// frame_settings.cpp - checks settings and frames, and fills QryEnvironment; what only the sun's height decides of the
-// sky is computed here once a frame.
+// frame_settings.cpp - checks settings and frames, and fills QryEnvironment. The part of the sky that depends only on
+// the sun's height is computed here once a frame.
 #include "engine/render/frame_settings.hpp"
 
 #include <algorithm>
@@ -21,9 +21,9 @@ constexpr uint32_t kMaxEdge = 16384, kMaxSamples = 16, kMaxRays = 256, kMaxBounc
 
 float to_linear(float srgb) { return srgb <= 0.04045f ? srgb / 12.92f : std::pow((srgb + 0.055f) / 1.055f, 2.4f); }
 
-// The part of shaders/library/sky.glsl that only the sun's height decides.
+// Computes the part of shaders/library/sky.glsl that depends only on the sun's height.
 void put_sky(float sun_height, QryEnvironment& environment) {
-  // A low sun's light comes a longer way through air: less blue.
+  // The light of a low sun travels farther through air and loses blue.
   constexpr float kThickness[3] = {0.06f, 0.18f, 0.42f}, kRed[3] = {1.0f, 0.46f, 0.18f};
   constexpr float kNight[3] = {0.012f, 0.018f, 0.045f}, kDay[3] = {0.08f, 0.30f, 1.05f},
                   kDusk[3] = {0.03f, 0.06f, 0.20f};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// frame_settings.hpp - a picture's settings and view as the shaders take them, and what is asked of both kinds of
+// frame_settings.hpp - converts a picture's settings and view for the shaders, and has the checks for both kinds of
 // frame.
 #pragma once
 
@@ -10,17 +10,17 @@
 
 namespace quarry::engine {
 
-// Says which setting no picture can have.
+// Fails if a setting is invalid and names it.
 Result<void> check_settings(const RenderSettings& settings);
 constexpr uint32_t kFrames = 4, kOwnFrame = kFrames;  // frames in flight of record(), and the one of render()
-// Says why a frame of these settings cannot be recorded now.
+// Fails if a frame with these settings cannot be recorded now and says why.
 Result<void> check_frame(const RenderSettings& settings, const SharedWorld& world, uint32_t frame_index,
                          uint32_t frames = kFrames);
 
-// Says why that is no tile of such a picture.
+// Fails if `tile` is no tile of such a picture and says why.
 Result<void> check_tile(const RenderSettings& settings, const Tile& tile);
 
-// `frame`: QryFrame or QryPathFrame.
+// `frame` is a QryFrame or a QryPathFrame.
 void put_view(const View& view, auto& frame) {
   std::copy_n(&view.origin.x, 3, frame.origin);
   std::copy_n(&view.forward.x, 3, frame.forward);
@@ -28,7 +28,7 @@ void put_view(const View& view, auto& frame) {
   std::copy_n(&view.up.x, 3, frame.up);
 }
 
-// `root` for what follows the world's size: where the ground and the fog begin.
+// `root` gives the world's size. The start of the ground and of the fog depend on it.
 QryEnvironment environment_of(const RenderSettings& settings, const QryWorldRoot& root);
 
 }  // namespace quarry::engine

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// offscreen.hpp - what calls need that render and wait: a command buffer of their own, an image to draw into, and the
-// way back to the host.
+// offscreen.hpp - the resources of calls that render and wait: a command buffer, an image to draw into, and the
+// read-back to the host.
 #pragma once
 
 #include <memory>
@@ -19,17 +19,18 @@ class Offscreen {
   Offscreen(const Offscreen&) = delete;
   Offscreen& operator=(const Offscreen&) = delete;
 
-  // An empty command buffer that records; valid until the next begin().
+  // Gives an empty command buffer in recording state. It is valid until the next begin().
   Result<VkCommandBuffer> begin();
-  // Records: the image, RGBA8 of that size, ready to be written by compute; what it held is lost.
+  // Records a barrier that makes the image ready for compute writes. The image is RGBA8 of that size. Its content is
+  // lost.
   Result<VkImageView> begin_image(uint32_t width, uint32_t height);
-  // Records: the image after those writes copied to where picture() reads it.
+  // Records a copy of the image, after those writes, to the buffer that picture() reads.
   Result<void> read_image();
   // Submits what was recorded, to run after `ready`.
   Result<void> submit(Device::TimelinePoint ready);
   // Blocks until what was submitted is done.
   Result<void> wait() const;
-  Result<bool> done() const;  // whether it is; never waits
+  Result<bool> done() const;  // whether what was submitted is done; never waits
   Result<void> submit_and_wait(Device::TimelinePoint ready);
   Picture picture() const;
 

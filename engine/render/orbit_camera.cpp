@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// orbit_camera.cpp - azimuth, elevation and distance about a target; pan and zoom keep what is under the mouse where it
-// is.
+// orbit_camera.cpp - azimuth, elevation and distance about a target. With pan and zoom, the point under the mouse stays
+// there.
 #include "engine/render/orbit_camera.hpp"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ void OrbitCamera::orbit(double dx, double dy) {
 }
 
 void OrbitCamera::pan(double dx, double dy, double height) {
-  // One pixel at the target's distance, in voxels: what is under the mouse stays under it.
+  // The size in voxels of one pixel at the target's distance. So the point under the mouse stays there.
   const double scale = 2 * distance * std::tan(vertical_fov * kRadians / 2) / std::max(1.0, height);
   const double a = azimuth * kRadians, e = elevation * kRadians;
   const glm::dvec3 right(std::cos(a), 0, -std::sin(a)),

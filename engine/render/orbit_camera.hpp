@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// orbit_camera.hpp - the editor's camera: it turns about a point. Knows pixels and voxels, nothing of windows.
+// orbit_camera.hpp - the editor's camera, which turns about a point. It knows pixels and voxels, but no windows.
 #pragma once
 
 #include <optional>
@@ -28,15 +28,15 @@ class OrbitCamera {
   // Mouse movement in pixels of a viewport `height` pixels high.
   void orbit(double dx, double dy);
   void pan(double dx, double dy, double height);
-  // Factor < 1 comes nearer. With `towards`, that point stays where it is on the screen.
+  // A factor below 1 moves nearer. The point `towards`, if given, stays in its place on the screen.
   void zoom(double factor, const glm::dvec3* towards = nullptr);
-  // The whole box in view, from the direction one looks from now.
+  // Brings the whole box into view and keeps the direction of the view.
   void frame(const Box3& bounds, double aspect);
 
   engine::View view(uint32_t width, uint32_t height) const;
-  // Through the middle of pixel (x, y) of a viewport.
+  // The ray through the middle of pixel (x, y) of a viewport.
   Ray ray(double x, double y, uint32_t width, uint32_t height) const;
-  // Nothing for points behind the eye.
+  // Returns nothing for points behind the eye.
   std::optional<ScreenPoint> project(const glm::dvec3& point, uint32_t width, uint32_t height) const;
 
   friend bool operator==(const OrbitCamera&, const OrbitCamera&) = default;

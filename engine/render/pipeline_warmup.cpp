@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// pipeline_warmup.cpp - a second device on a thread of its own runs each pass over nothing, so that the driver has
-// compiled it when the first picture asks.
+// pipeline_warmup.cpp - a second device runs each pass over no pixels on its own thread, so that the driver has
+// compiled it before the first picture needs it.
 #include "engine/render/pipeline_warmup.hpp"
 
 #include <bit>
@@ -13,8 +13,8 @@
 namespace quarry::engine {
 namespace {
 
-// Each pass over a picture of no pixels, from the last to the first. What fails is left to the device that draws, and
-// said there.
+// Runs each pass over a picture of no pixels, from the last to the first. A failure is left to the device that draws,
+// which reports it.
 void compile(const std::string& device_name, const std::vector<Pass>& passes, uint32_t width, uint32_t height,
              const std::atomic<bool>& stop) {
   DeviceOptions options;
@@ -30,7 +30,7 @@ void compile(const std::string& device_name, const std::vector<Pass>& passes, ui
   if (!pipelines || !offscreen || !parameters) return;
   std::memset((*parameters)->mapped(), 0, (*parameters)->size_bytes());
   const VulkanFunctions& vk = (*device)->vk();
-  // llvmpipe compiles anew for images whose sides are powers of two.
+  // llvmpipe compiles separately for images whose sides are powers of two.
   const uint32_t across = std::has_single_bit(width) ? 8 : 9, down = std::has_single_bit(height) ? 8 : 9;
   for (auto pass = passes.rbegin(); pass != passes.rend() && !stop; ++pass) {
     if (!(*pipelines)->need({*pass})) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// pipeline_warmup.hpp - a software driver's first start, on two threads instead of one.
+// pipeline_warmup.hpp - runs a software driver's first start on two threads instead of one.
 #pragma once
 
 #include <atomic>
@@ -12,15 +12,15 @@
 
 namespace quarry::engine {
 
-// Software drivers compile a pass when it is first dispatched, on the one thread that runs a device's queue: one pass
-// after the other, while every other thread waits. What was compiled goes to the driver's cache on disk, where any
-// device of the same driver finds it. So a second device compiles the passes that come last while the first one is at
-// those that come first. Without a cache on disk it is work for nothing, nothing worse.
+// Software drivers compile a pass when it is first dispatched. They do so on the one thread that runs a device's queue,
+// one pass after the other, while every other thread waits. The compiled code goes to the driver's cache on disk, where
+// any device of the same driver finds it. So a second device compiles the last passes while the first device compiles
+// the first ones. Without a cache on disk this is wasted work, but harmless.
 class PipelineWarmup {
  public:
-  // `passes`: what a picture of that size on the device called so needs, in the order of their first dispatch.
+  // `passes` are those that a picture of this size needs on this device, in the order of their first dispatch.
   PipelineWarmup(std::string device_name, std::vector<Pass> passes, uint32_t width, uint32_t height);
-  ~PipelineWarmup();  // waits for the one pass that it is at
+  ~PipelineWarmup();  // waits for the pass that is being compiled
   PipelineWarmup(const PipelineWarmup&) = delete;
   PipelineWarmup& operator=(const PipelineWarmup&) = delete;
 

@@ -12,7 +12,7 @@
 
 namespace quarry::engine {
 
-// A shader and its constants. `beams` there is none where the device has no beam_lanes.
+// A shader and its constants. A device without beam_lanes has no `beams`.
 enum class Pass : uint8_t {
   beams,
   march,
@@ -33,17 +33,17 @@ constexpr size_t kPasses = size_t(Pass::trace) + 1;
 
 class Pipelines {
  public:
-  // `target_layout`: that of the set through which shade and views write (TargetSets). A GPU's pipelines are all made
-  // here, so that no frame has to wait for one; a software driver's when a picture first needs them, since it compiles
-  // at the first dispatch whatever was made before. `tiled`: for tiles of pictures, which a software driver's always
-  // are, since it would compile both for nothing.
+  // `target_layout` is the layout of the set through which shade and debug views write (TargetSets). A GPU's pipelines
+  // are all made here, so that no frame has to wait for one. A software driver's pipelines are made when a picture
+  // first needs them, because it compiles at the first dispatch in any case. `tiled` makes pipelines for tiles of
+  // pictures. Those of a software driver are always tiled, because compiling both kinds would be a waste.
   static Result<std::unique_ptr<Pipelines>> create(Device& device, VkDescriptorSetLayout target_layout,
                                                    bool tiled = false);
   ~Pipelines();
   Pipelines(const Pipelines&) = delete;
   Pipelines& operator=(const Pipelines&) = delete;
 
-  // Makes those that are not there yet, on all threads at once. One thread at a time.
+  // Makes the missing pipelines, on all threads at once. Only one thread may call it at a time.
   Result<void> need(std::span<const Pass> passes);
   Result<void> need(std::initializer_list<Pass> passes) { return need(std::span(passes.begin(), passes.size())); }
   bool tiled() const { return tiled_; }
@@ -51,7 +51,7 @@ class Pipelines {
   VkPipeline operator[](Pass pass) const { return made_[size_t(pass)]; }  // after need()
 
   VkPipelineLayout frame_layout = VK_NULL_HANDLE;  // set 0 = a target; QryFramePush
-  VkPipelineLayout list_layout = VK_NULL_HANDLE;   // no sets; QryTracePush: trace
+  VkPipelineLayout list_layout = VK_NULL_HANDLE;   // no sets; QryTracePush; for Pass::trace
 
  private:
   explicit Pipelines(Device& d) : device_(&d) {}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ray_marcher.cpp - records the passes, and the blocking calls around them. Pipelines: pipelines.cpp. What the passes
-// do: shaders/.
+// ray_marcher.cpp - records the passes, and has the blocking calls around them. pipelines.cpp makes the pipelines. The
+// passes are in shaders/.
 #include "engine/render/ray_marcher.hpp"
 
 #include <algorithm>
@@ -28,12 +28,12 @@ static_assert(offsetof(QryFrame, origin) == 56 && offsetof(QryFrame, width) == 1
               "the frame's layout in C++ is not GLSL's scalar layout");
 static_assert(sizeof(QryVisibility) == 16 && sizeof(QryRay) == 24 && sizeof(QryRayHit) == 32 &&
               offsetof(QryFramePush, sample_index) == 88 &&
-              // No device has less room for push constants.
+              // Every device has at least 128 bytes of push constants.
               offsetof(QryFramePush, tile_from) == 120 && sizeof(QryFramePush) <= 128);
 
 namespace {
 
-// Which passes a picture takes, in the order of their first dispatch.
+// The passes that a picture needs, in the order of their first dispatch.
 struct FramePlan {
   bool shaded, lit, refraction, reflection, loads, beams, shadow_columns;
   Pass march, shadow;
@@ -45,7 +45,7 @@ FramePlan plan_of(const DeviceInfo& device, const SharedWorld& world, const View
                   const RenderSettings& settings) {
   FramePlan plan{};
   plan.shaded = settings.view == DebugView::shaded;
-  // Labels of bricks and materials show the world's shape by how open it is; numbers of steps stay as they are.
+  // Views with labels show the world's shape by ambient occlusion. Numbers of steps stay unchanged.
   const bool labels = settings.view == DebugView::bricks || settings.view == DebugView::probe_depth ||
                       settings.view == DebugView::material || settings.view == DebugView::load;
   plan.lit = plan.shaded || (labels && settings.ambient_rays > 0 && settings.ambient_reach > 0);
@@ -54,15 +54,15 @@ FramePlan plan_of(const DeviceInfo& device, const SharedWorld& world, const View
   plan.loads = settings.view == DebugView::load;
   const bool counted = settings.view == DebugView::steps || settings.view == DebugView::probe_depth;
   plan.march = counted ? Pass::march_counted : Pass::march;
-  // Software drivers have an order of their own (shaders/library/dispatch_pixel.glsl), and the smaller workgroups.
+  // Software drivers have their own order (shaders/library/dispatch_pixel.glsl) and the smaller workgroups.
   plan.shadow_columns = device.type != VK_PHYSICAL_DEVICE_TYPE_CPU && shadows_by_columns(world.root(), view.origin);
   const bool small = plan.shadow_columns || device.type == VK_PHYSICAL_DEVICE_TYPE_CPU,
              one_direction = settings.shadow_rays == 1;
   plan.shadow = small ? (one_direction ? Pass::shadow_columns_one_direction : Pass::shadow_columns)
                       : (one_direction ? Pass::shadow_rows_one_direction : Pass::shadow_rows);
   plan.shadow_rows = small ? kShadowColumnRows : kShadowRows;
-  // Where steps are shown, they are those from the eye. A software driver compiles beams for longer than they save in
-  // the few pictures it makes.
+  // A view that shows steps counts them from the eye, so it has no beams. On a software driver, compiling beams takes
+  // longer than they save in its few pictures.
   const bool may_beam = !counted && settings.beams != Beams::never && device.beam_lanes && world.root().brick_count > 0;
   plan.beams = may_beam && (settings.beams == Beams::always ||
                             (device.type != VK_PHYSICAL_DEVICE_TYPE_CPU && beams_pay(world.root(), view.origin)));
@@ -79,7 +79,7 @@ FramePlan plan_of(const DeviceInfo& device, const SharedWorld& world, const View
   return plan;
 }
 
-// `tile` and the pixels about it that resolve.glsl's ambient_about() reads.
+// The tile, enlarged by the pixels around it that ambient_about() in resolve.glsl reads.
 Tile with_neighbours(const Tile& tile, const Tile& picture) {
   constexpr uint32_t kBefore = 2, kAfter = 1;
   const uint32_t left = std::min(tile.x, kBefore), above = std::min(tile.y, kBefore);
@@ -87,21 +87,21 @@ Tile with_neighbours(const Tile& tile, const Tile& picture) {
           std::min(tile.y + tile.height + kAfter, picture.height) - (tile.y - above)};
 }
 
-constexpr float kLabelReach = 32;          // voxels: of the rays that darken corners in debug views
-constexpr uint32_t kListBatch = 1u << 20;  // rays a dispatch: well below 65535 groups of 64
+constexpr float kLabelReach = 32;          // voxels; reach of the rays that darken corners in debug views
+constexpr uint32_t kListBatch = 1u << 20;  // rays a dispatch; well below 65535 groups of 64
 
 }  // namespace
 
 struct Renderer::State {
   Device* device = nullptr;
   std::unique_ptr<TargetSets> targets;
-  // The latter once a tile was asked for; a software driver's are all for tiles.
+  // tiled_pipelines exist after the first tile. A software driver's pipelines are all for tiles.
   std::unique_ptr<Pipelines> pipelines, tiled_pipelines;
   struct Frame {
     std::unique_ptr<DeviceMemory> parameters, visibility, beams, refraction, reflection, light, accumulation,
         page_loads;
   };
-  std::vector<Frame> frames;  // those in flight, and the one of render()
+  std::vector<Frame> frames;  // the frames in flight, and the one of render()
   uint32_t own_frame() const { return uint32_t(frames.size()) - 1; }
   std::unique_ptr<Offscreen> offscreen;
   std::unique_ptr<DeviceMemory> list_in, list_out;
@@ -215,7 +215,7 @@ Result<void> Renderer::record(VkCommandBuffer commands, SharedWorld& world, cons
 
   const VulkanFunctions& vk = s.device->vk();
 
-  // A dispatch, labelled for those who look at captures.
+  // Records a dispatch with a label for readers of captures.
   const auto groups = [&](const char* name, Pass what, uint32_t across, uint32_t down) {
     if (vk.vkCmdBeginDebugUtilsLabelEXT) {
       VkDebugUtilsLabelEXT info{VK_STRUCTURE_TYPE_DEBUG_UTILS_LABEL_EXT, nullptr, name, {0.9f, 0.6f, 0.2f, 1}};
@@ -225,7 +225,7 @@ Result<void> Renderer::record(VkCommandBuffer commands, SharedWorld& world, cons
     vk.vkCmdDispatch(commands, across, down, 1);
     if (vk.vkCmdEndDebugUtilsLabelEXT) vk.vkCmdEndDebugUtilsLabelEXT(commands);
   };
-  // Over the pixels of `over`, in workgroups of 8 x `rows`.
+  // Dispatches over the pixels of `over`, in workgroups of 8 x `rows`.
   const auto pass = [&](const char* name, Pass what, const Tile& over, uint32_t rows, bool by_columns = false) {
     const uint32_t across = (over.width + 7) / 8, down = (over.height + rows - 1) / rows;
     const uint32_t ends[] = {over.x | over.y << 16, (over.x + over.width) | (over.y + over.height) << 16};
@@ -234,7 +234,7 @@ Result<void> Renderer::record(VkCommandBuffer commands, SharedWorld& world, cons
                             sizeof ends, ends);
     groups(name, what, by_columns ? down : across, by_columns ? across : down);
   };
-  // The mean of light about a pixel reads its neighbours, so a tile finds those out as well.
+  // The mean of light around a pixel reads its neighbours, so a tile computes those too.
   const Tile about = plan.lit ? with_neighbours(own, whole) : own;
   const QryDirectionSetup to_sun = direction_setup(f.environment.sun_direction);
   s.targets->bind(commands, with.frame_layout, frame_index, target, frame.parameters.get());
@@ -249,7 +249,7 @@ Result<void> Renderer::record(VkCommandBuffer commands, SharedWorld& world, cons
       groups("beams", Pass::beams, beam_groups(s.device->info(), settings.width, settings.height), 1);
       compute_barrier(vk, commands);
     }
-    if (sample) compute_barrier(vk, commands);  // the sample before still reads the buffers
+    if (sample) compute_barrier(vk, commands);  // the sample before may still read the buffers
     pass("march", plan.march, about, 16);
     compute_barrier(vk, commands);
     if (plan.lit) {  // none of these reads what another writes

@@ -4,13 +4,13 @@
 //   SharedWorld (addresses of grid, masks, materials, pyramid, palette)
 //     -> beams.comp.glsl   how far each tile of pixels sees nothing                       (4 B a tile)
 //     -> march.comp.glsl   primary rays: t, voxel, face, material, steps, probe depth      (16 B a pixel + 8 B debug)
-//     -> shadow.comp.glsl, ambient.comp.glsl   rays to the sun, to all around            (16 B a pixel)
-//     -> refraction.comp.glsl  what transparent voxels show, only where the palette has any (16 B a pixel)
-//     -> reflection.comp.glsl  what smooth surfaces reflect, likewise                       (16 B a pixel)
+//     -> shadow.comp.glsl, ambient.comp.glsl   rays to the sun and in all directions     (16 B a pixel)
+//     -> refraction.comp.glsl  light through transparent voxels, only if the palette has any (16 B a pixel)
+//     -> reflection.comp.glsl  reflections of smooth surfaces, only if the palette has any   (16 B a pixel)
 //     -> shade.comp.glsl   sun, sky, palette -> RGBA8
 //     -> read-back (PNG, C API), swapchain image (app/editor) or the host engine's image
-// Every pass records into a command buffer given by the caller, never submits and never waits; render() is the
-// convenience that does.
+// Every pass records into the caller's command buffer. It never submits and never waits. render() does both for
+// convenience.
 #pragma once
 
 #include <cstdint>
@@ -29,14 +29,14 @@ enum class DebugView : uint32_t { shaded, albedo, normals, depth, bricks, probe_
 Result<DebugView> debug_view_from_name(std::string_view name);  // bad_usage with the nearest name
 std::span<const char* const> debug_view_names();
 
-// What is seen where nothing is hit. `none`: alpha says how much of the pixel is covered.
+// What a ray that hits nothing sees. With `none`, alpha is the covered share of the pixel.
 enum class Background : uint8_t { sky, color, none };
 
-// Primary rays that start where their tile of pixels first may see something: the same picture but for single pixels at
-// edges.
+// With beams, primary rays start where their tile of pixels may first see something. The picture is the same except for
+// single pixels at edges.
 enum class Beams : uint8_t {
-  automatic,  // where they save more than they cost
-  always,     // where the device can; else as `never`
+  automatic,  // if they save more than they cost
+  always,     // if the device can; else as `never`
   never
 };
 
@@ -45,37 +45,37 @@ struct RenderSettings {
   DebugView view = DebugView::shaded;
   float sun_direction[3] = {-0.43f, 0.77f, -0.37f};  // towards the sun; need not be unit
   float sun_strength = 3.0f, sky_strength = 1.0f;
-  float sun_radius = 0.012f;  // of its disc, radians: how soft shadows are
-  // sky_color from everywhere instead of day, evening or night by the sun's height.
+  float sun_radius = 0.012f;  // of its disc, in radians; sets how soft shadows are
+  // Lights from all directions with sky_color, instead of a day, evening or night sky by the sun's height.
   bool uniform_sky = false;
   float sky_color[3] = {1, 1, 1};  // linear
   Background background = Background::sky;
-  float background_color[3] = {1, 1, 1};  // sRGB, 0..1: shown as it is
+  float background_color[3] = {1, 1, 1};  // sRGB, 0..1; shown unchanged
   bool ground = false;                    // an unseen floor under the world's lowest voxel catches shadows
-  // Voxels over which, at the world's foot, 63% of the light is lost; 0: no fog.
+  // The distance in voxels over which the fog at the world's foot takes 63% of the light. 0 means no fog.
   float fog_distance = 0;
-  // Voxels over which it thins out to 1/e; 0: a third of the world's height.
+  // The height in voxels over which the fog thins out to 1/e. 0 means a third of the world's height.
   float fog_height = 0;
-  bool filmic = true;                          // false: radiance is shown as it is, cut off at white
+  bool filmic = true;                          // false: radiance is shown unchanged, clipped at white
   uint32_t shadow_rays = 1, ambient_rays = 4;  // per pixel; 0: off
   float ambient_reach = 64;                    // voxels
   uint32_t samples = 1;                        // sub-pixel samples a side: 2 = 4 primary rays a pixel
   float exposure = 1.0f;
   uint32_t frame_seed = 0;
-  // Path-traced pictures only (path_tracer.hpp).
-  uint32_t bounces = 4;  // times a path may scatter
-  // Voxels; 0: everything is sharp. The plane `focus` before the eye is sharp.
+  // The next five are for path-traced pictures only (path_tracer.hpp).
+  uint32_t bounces = 4;  // how often a path may scatter
+  // In voxels. With lens_radius 0 everything is sharp. The plane at distance `focus` before the eye is sharp.
   float lens_radius = 0, focus = 0;
-  // False: emissive voxels are found by scattered rays alone; the same picture, after far more paths.
+  // If false, only scattered rays find emissive voxels. The picture is the same, but needs far more paths.
   bool light_tree = true;
-  // Brightest radiance that scattered light may bring; 0: no limit, and no bias.
+  // The brightest radiance that scattered light may add. 0 means no limit and no bias.
   float firefly_limit = 0;
   Beams beams = Beams::automatic;
   bool highlight = false;  // brush preview / selection: a box drawn as an outline
   Box3 highlight_box;
 };
 
-// What a primary ray hit. `t` < 0: nothing.
+// What a primary ray hit. `t` < 0 means nothing.
 struct Hit {
   float t = -1;
   Int3 voxel;
@@ -98,20 +98,20 @@ struct Picture {
 
 class Renderer {
  public:
-  // `frames`: that may be in flight at once, of record().
+  // `frames` of record() may be in flight at once.
   static Result<std::unique_ptr<Renderer>> create(Device& device, uint32_t frames = 3);
   ~Renderer();
-  // Blocking: renders and reads back. Thread safety: one thread at a time per Renderer.
+  // Blocking: renders and reads back. Only one thread at a time may use a Renderer.
   Result<Picture> render(const RenderedWorld& world, const View& view, const RenderSettings& settings);
-  // Blocking: traces given rays (origins and unit directions, 3 floats each). The same traversal as march.comp.
+  // Blocking: traces the given rays (origins and unit directions, 3 floats each) with the traversal of march.comp.
   Result<std::vector<Hit>> trace(const RenderedWorld& world, std::span<const float> origins,
                                  std::span<const float> directions);
-  // Records all passes into `commands`; the result is in `target`, a storage image in GENERAL layout with format
-  // RGBA8_UNORM of settings' size, which is written by compute (barriers around it are the caller's). `frame` counts
-  // frames in flight, from 0: what was recorded with the same number before must be done. `tile`: only these pixels are
-  // made and written, the very same as in the whole picture, for devices that are slow: what a submission costs follows
-  // its pixels. A device that is no software driver makes its pipelines for tiles when the first one is recorded, and
-  // waits for that.
+  // Records all passes into `commands`. The result is in `target`, a storage image in GENERAL layout with format
+  // RGBA8_UNORM and the settings' size. Compute writes it, and the caller records the barriers around it. `frame`
+  // counts frames in flight, from 0. Earlier commands with the same number must be done. With `tile`, only its pixels
+  // are made and written, the same as in the whole picture. This is for slow devices: the cost of a submission follows
+  // its number of pixels. A device other than a software driver makes its pipelines for tiles when the first tile is
+  // recorded, and the call waits for that.
   Result<void> record(VkCommandBuffer commands, SharedWorld& world, const View& view, const RenderSettings& settings,
                       VkImageView target, uint32_t frame, const std::optional<Tile>& tile = {});
 

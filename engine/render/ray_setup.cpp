@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ray_setup.cpp - of a direction, the absolute components with their inverses, and the bits that mirroring flips.
+// ray_setup.cpp - computes a direction's absolute components, their inverses, and the bits that mirroring flips.
 #include "engine/render/ray_setup.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ray_setup.hpp - the numbers of shaders/shared/ray_setup.h for a direction.
+// ray_setup.hpp - computes the ray setup of shaders/shared/ray_setup.h for a direction.
 #pragma once
 
 #include "shaders/shared/ray_setup.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// buffer.cpp - the choice of sharing mode, and one shared buffer. The source of many: sharing/memory_source.cpp.
+// buffer.cpp - the choice of sharing mode, and one shared buffer. sharing/memory_source.cpp manages many.
 #include "engine/sharing/buffer.hpp"
 
 #include <sys/mman.h>
@@ -32,7 +32,7 @@ Result<SharingChoice> choose_sharing(const Device& device, SharingMode wanted) {
     no_zero_copy = info.name + " cannot export timeline semaphores (VK_KHR_external_semaphore_fd)";
   const std::string no_import =
       info.external_memory_host ? "" : info.name + " cannot import host memory (VK_EXT_external_memory_host)";
-  // Through a bus, rays would read the host's memory word by word.
+  // A device behind a bus would read the host's memory word by word.
   const bool beside_host =
       info.type == VK_PHYSICAL_DEVICE_TYPE_CPU || info.type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
   switch (wanted) {
@@ -68,7 +68,8 @@ struct SharedBuffer::State {
   std::unique_ptr<CudaImportedMemory> cuda;
 
   ~State() {
-    // CUDA's mapping goes before the memory it maps, the imported pages after the buffer that reads them.
+    // CUDA's mapping is destroyed before the memory it maps. The imported pages are freed after the buffer that reads
+    // them.
     cuda.reset();
     memory.reset();
     if (host) munmap(host, host_bytes);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // buffer.hpp - memory that CUDA (or host threads) writes and Vulkan reads. The only place where CUDA meets Vulkan.
 //
-//   zero-copy    Vulkan allocates device memory and exports an opaque fd, CUDA imports it; a timeline semaphore,
-//                exported too, hands over
-//   host-import  page-aligned host memory that Vulkan imports (VK_EXT_external_memory_host): host threads write,
-//   shaders read in place
-//   staged       host memory plus a device buffer; SharedWorld::publish copies what changed. For devices that can do
-//                neither
+//   zero-copy    Vulkan allocates device memory and exports an opaque fd. CUDA imports it. An exported timeline
+//                semaphore hands the memory over.
+//   host-import  Vulkan imports page-aligned host memory (VK_EXT_external_memory_host). Host threads write it and
+//                shaders read it in place.
+//   staged       Host memory plus a device buffer. SharedWorld::publish copies the changes. For devices that can do
+//                neither of the others.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ namespace quarry::engine {
 enum class SharingMode : uint8_t { automatic, zero_copy, host_import, staged };
 const char* to_string(SharingMode mode);
 
-// What `automatic` becomes on this device, and in one sentence why.
+// The mode that `automatic` becomes on this device, and the reason in one sentence.
 struct SharingChoice {
   SharingMode mode;
   std::string reason;
@@ -38,7 +38,8 @@ class SharedBuffer {
   uint64_t device_address() const;  // in shaders
   void* host() const;               // host_import and staged; null for zero_copy
   void* cuda() const;               // zero_copy: CUDA device pointer; else null
-  // zero_copy: whether the Vulkan queue owns the buffer, and not CUDA, which has every new one. Kept by who hands over.
+  // zero_copy: true if the Vulkan queue owns the buffer, false if CUDA does. CUDA owns every new buffer. The code that
+  // hands a buffer over keeps this flag.
   bool on_queue() const;
   void set_on_queue(bool on_queue);
 

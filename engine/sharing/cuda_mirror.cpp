@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuda_mirror.cpp - regions through pinned memory to a scatter kernel, between the release and the acquire of the
-// buffers.
+// cuda_mirror.cpp - passes regions through pinned memory to a scatter kernel, between the release and the acquire of
+// the buffers.
 #include "engine/sharing/cuda_mirror.hpp"
 
 #include <algorithm>
@@ -44,8 +44,8 @@ struct CudaMirror::State {
     }
     return pyramid;
   }
-  // A block of another size, or of the same when frames have to keep what the old one holds; frames under way go on
-  // reading that.
+  // Replaces a block by one of another size, or of the same size if frames need the old content. Frames in flight still
+  // read the old block.
   Result<void> replace(MemoryBlock& block, size_t size_bytes, const char* label) {
     QRY_TRY_ASSIGN(auto fresh, memory->allocate(size_bytes, label));
     if (block.data) memory->release(block);
@@ -115,7 +115,7 @@ Result<Device::TimelinePoint> CudaMirror::update(const World& world, WorldChange
   if (!changes.everything && !changes.whole_grid && !changes.whole_pyramid && changes.keys.empty() &&
       changes.level2.empty())
     return s.newest;
-  if (changes.everything) {  // not what the world that is there grew into: no more than it needs
+  if (changes.everything) {  // new arrays, no larger than this world needs; the old world may have grown them
     s.masks.emplace(*s.memory, sizeof(BrickMask), kBricksPerSlab, "masks (CUDA)");
     s.materials.emplace(*s.memory, sizeof(BrickMaterials), kBricksPerSlab, "materials (CUDA)");
   }
@@ -141,7 +141,7 @@ Result<Device::TimelinePoint> CudaMirror::update(const World& world, WorldChange
     if (buffer->on_queue()) to_release.push_back(buffer->buffer());
     to_acquire.push_back(buffer->buffer());
   }
-  // From here to the end nothing waits: the queue, CUDA's stream and the queue again wait for each other.
+  // From here on the host does not wait. The queue, CUDA's stream and the queue again wait for each other.
   QRY_TRY_ASSIGN(auto released, s.ownership->release(to_release));
   for (SharedBuffer* buffer : written) buffer->set_on_queue(false);
   QRY_TRY(s.scatter->wait(released));

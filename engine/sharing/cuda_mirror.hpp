@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuda_mirror.hpp - a World's twin in GPU memory that CUDA writes and Vulkan reads: zero-copy sharing.
+// cuda_mirror.hpp - a copy of a World in GPU memory that CUDA writes and Vulkan reads: zero-copy sharing.
 //
 //   World (host) --regions--> pinned memory --> CUDA scatter kernel --> grid, masks, materials, pyramid in exported
 //   memory, byte for byte
 //
-// The queue releases what is written, CUDA's stream waits for that, writes and signals, the queue acquires
-// (ownership.hpp): the host waits for none of them. A table that grew is a new block; the old one lives until the
-// frames that can read it are done.
+// The queue releases the buffers to be written. CUDA's stream waits for that, writes and signals. The queue then
+// acquires the buffers (ownership.hpp). The host waits for none of these steps. A table that grew gets a new block. The
+// old block lives until the frames that can read it are done.
 #pragma once
 
 #include <memory>
@@ -21,8 +21,8 @@ class CudaMirror {
   static Result<std::unique_ptr<CudaMirror>> create(Device& device, SharedMemorySource& memory);
   ~CudaMirror();
 
-  // Brings the twin up to date; returns the point at which it is. Blocks only in a change of more than 128 MiB, until
-  // CUDA has read what lies above that.
+  // Brings the copy up to date and returns the timeline point at which it is. It blocks only for a change of more than
+  // 128 MiB, until CUDA has read the part above that.
   Result<Device::TimelinePoint> update(const World& world, WorldChanges changes);
 
   const MemoryBlock& grid() const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// light_tree.cpp - finds emissive faces that touch air brick by brick, keeps the strongest, and builds the tree over
+// light_tree.cpp - finds emissive faces that touch air, brick by brick. It keeps the strongest and builds the tree over
 // Morton-ordered cells.
 #include "engine/sharing/light_tree.hpp"
 
@@ -24,8 +24,8 @@ static_assert(sizeof(QryLights) == 1048 && offsetof(QryLights, powers) == 24 && 
 
 namespace {
 
-constexpr size_t kMostChanges = size_t(1) << 20;  // keys noted; more, and looking at everything is no slower
-constexpr size_t kNodesAt = 1056;                 // behind QryLights, aligned for 16-byte reads
+constexpr size_t kMostChanges = size_t(1) << 20;  // keys noted; with more, examining everything is no slower
+constexpr size_t kNodesAt = 1056;                 // after QryLights, aligned for 16-byte reads
 constexpr size_t kTaskBricks = 512, kTasksAtOnce = 16;
 
 float to_linear(uint8_t srgb) {
@@ -42,7 +42,7 @@ std::array<float, 256> powers_of(const Palette& palette) {
   return powers;
 }
 
-uint64_t spread(uint64_t v) {  // bit i to bit 3*i, 12 bits
+uint64_t spread(uint64_t v) {  // moves bit i to bit 3*i, for 12 bits
   v = (v | v << 16) & 0x0000FF0000FFull;
   v = (v | v << 8) & 0x00F00F00F00Full;
   v = (v | v << 4) & 0x0C30C30C30C3ull;
@@ -54,7 +54,7 @@ uint64_t morton_of(Int3 cell) {
 
 float total(const std::array<float, 6>& powers) { return std::accumulate(powers.begin(), powers.end(), 0.0f); }
 
-// Of a node's or a cell's faces, exactly.
+// The exact extent of the faces of a node or cell.
 struct Extent {
   std::array<int32_t, 3> low, high;
   std::array<float, 6> powers{};
@@ -111,7 +111,7 @@ void LightTree::scan_brick(const World& world, Int3 at, Found& out) const {
     const auto neighbour = brick_in_world(next) ? world.pyramid().find_brick(next) : std::nullopt;
     beside[direction] = neighbour ? &world.pool().mask(*neighbour) : nullptr;
   }
-  const auto is_set = [&](Int3 v, uint32_t direction) {  // v at most one step beyond the brick, in that direction
+  const auto is_set = [&](Int3 v, uint32_t direction) {  // v is at most one step outside the brick, in that direction
     const bool inside = ((v.x | v.y | v.z) & ~7) == 0;
     const BrickMask* mask = inside ? &brick.mask : beside[direction];
     return mask && ((*mask)[octant_of(v)] >> bit_of(v) & 1u) != 0;
@@ -162,7 +162,7 @@ LightTree::Found LightTree::scan(const World& world, const std::vector<uint32_t>
       }
       all.faces.insert(all.faces.end(), found[i].faces.begin(), found[i].faces.end());
     }
-    // Of what is dropped on the way nothing could stay at the end: every cell before it in the order is there already.
+    // A cell dropped here could not stay at the end: all cells that precede it in the order are kept already.
     if (all.faces.size() > 2 * most_faces_) keep_strongest(all);
   }
   return all;
@@ -202,7 +202,7 @@ void LightTree::update(const World& world, const Palette& palette) {
     if (emissive) found = scan(world, world.pyramid().keys());
     if (found.cells.empty() && cells_.empty()) return;
   } else {
-    // What a brick's neighbours hide changes with it.
+    // The hidden faces of a brick's neighbours change with it.
     const size_t changed = keys.size();
     for (size_t i = 0; i < changed; ++i) {
       const Int3 at = brick_from_key(keys[i]);
@@ -255,8 +255,7 @@ std::vector<uint8_t> LightTree::image(uint64_t address) const {
   std::memcpy(image.data(), &lights, sizeof lights);
   std::memcpy(image.data() + faces_at, faces_.data(), faces_.size() * sizeof(QryLightFace));
 
-  // From the top down: which cells a node holds, and the bit by which its children part. Children lie behind their
-  // node.
+  // Top down: find the cells of each node and the bit that splits its children. Children are stored after their node.
   struct Range {
     size_t begin, end;
     uint32_t link;
@@ -277,7 +276,7 @@ std::vector<uint8_t> LightTree::image(uint64_t address) const {
     ranges.push_back({begin, middle, 0});
     ranges.push_back({middle, end, 0});
   }
-  // From the bottom up: where their faces are and how strong.
+  // Bottom up: compute where the nodes' faces are and how strong they are.
   std::vector<Extent> extents(node_count);
   for (size_t i = node_count; i-- > 0;) {
     const uint32_t index = ranges[i].link & kQryLightIndex;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// memory_source.cpp - which blocks frames may still read: freed memory waits for the timeline values that were
-// submitted before it.
+// memory_source.cpp - keeps track of the blocks that frames may still read. Released memory waits for the timeline
+// values submitted before its release.
 #include "engine/sharing/memory_source.hpp"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ struct SharedMemorySource::State {
   std::vector<Retired> retired;
   uint64_t submitted = 0, completed = 0, bytes = 0;
   Device::TimelinePoint copies{VK_NULL_HANDLE, 0};
-  // What wait_for_readers() waits for: the frames' own semaphores are their owner's.
+  // wait_for_readers() waits for this timeline, because the frames' own semaphores belong to their owner.
   std::mutex write_mutex;
   std::unique_ptr<Timeline> idle;
   uint64_t waited_for = 0;
@@ -36,8 +36,8 @@ struct SharedMemorySource::State {
     return device->vk().vkGetSemaphoreCounterValue(device->handle(), point.semaphore, &now) == VK_SUCCESS &&
            now >= point.value;
   }
-  // CUDA frees memory only when all its streams are done, and one may be waiting for a frame: in zero_copy everything
-  // stays while an update is under way.
+  // CUDA frees memory only when all its streams are done, and a stream may be waiting for a frame. So in zero_copy all
+  // memory stays while an update is in progress.
   void destroy_what_may_go() {
     if (retired.empty() || (mode == SharingMode::zero_copy && !reached(copies))) return;
     std::erase_if(retired, [&](Retired& r) {
@@ -75,8 +75,8 @@ void SharedMemorySource::release(const MemoryBlock& block) noexcept {
   state_->destroy_what_may_go();
 }
 
-// In host_import the frames read what the host is about to change. A signal on the queue comes after everything
-// submitted to it before.
+// In host_import the frames read the memory that the host is about to change. A signal on the queue comes after
+// everything submitted to it before.
 void SharedMemorySource::wait_for_readers() noexcept {
   State& s = *state_;
   if (s.mode != SharingMode::host_import) return;
@@ -87,7 +87,7 @@ void SharedMemorySource::wait_for_readers() noexcept {
     submitted = s.submitted, completed = s.completed;
   }
   if (submitted <= std::max(completed, s.waited_for)) return;
-  // A device that fails here has no frames under way any more.
+  // A device that fails here has no frames in flight any more.
   if (!s.idle) {
     auto timeline = Timeline::create(*s.device, "quarry frames done, to the host");
     if (!timeline) return;

@@ -8,7 +8,7 @@
 namespace quarry::engine {
 namespace {
 
-// What reads shared buffers: compute passes and copies of them.
+// Shared buffers are read by compute passes and by copies.
 constexpr VkPipelineStageFlags kReaders = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
 constexpr VkAccessFlags kReads = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_TRANSFER_READ_BIT;
 
@@ -66,7 +66,7 @@ Result<void> OwnershipTransfer::submit(const std::vector<VkBufferMemoryBarrier>&
 }
 
 Result<uint64_t> OwnershipTransfer::release(std::span<const VkBuffer> buffers) {
-  // Nothing was written here, so there is nothing to make available: the barrier orders the reads before.
+  // The queue wrote nothing, so there is nothing to make available. The barrier only orders the earlier reads.
   const uint64_t value = to_cuda_->last() + 1;
   QRY_TRY(submit(barriers_for(buffers, device_->queue_family(), VK_QUEUE_FAMILY_EXTERNAL, 0, 0), kReaders,
                  VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, {VK_NULL_HANDLE, 0}, {{to_cuda_->handle(), value}}));

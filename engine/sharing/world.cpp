@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// world.cpp - a World where shaders can read it: the root structure, and what each sharing mode does at publish().
+// world.cpp - a World that shaders can read: the root structure, and the work of each sharing mode in publish().
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
@@ -26,14 +26,14 @@ static_assert(sizeof(BrickMask) == 64 && sizeof(BrickMaterials) == 512 && sizeof
 
 namespace {
 
-// The root, then the palette, then the two slab tables.
+// The buffer holds the root, then the palette, then the two slab tables.
 constexpr size_t kPaletteAt = 256, kTablesAt = kPaletteAt + sizeof(Palette::materials);
 
-// Roots live in small host-visible buffers, a new one for each change: frames under way keep reading the one they were
-// recorded with.
+// Roots live in small host-visible buffers, with a new one for each change. Frames in flight still read the root that
+// they were recorded with.
 class RootRing {
  public:
-  // Writes `image` (a root with relative table addresses yet to be set) where no frame reads, and makes it current.
+  // Writes `image`, a root whose table addresses are still relative, to a buffer that no frame reads. Makes it current.
   Result<void> put(Device& device, std::vector<uint8_t> image, uint64_t submitted, uint64_t completed) {
     if (current_ && image == current_->image) return {};
     if (current_) current_->last_frame = submitted;
@@ -100,9 +100,9 @@ Box3 voxels_of(Int3 brick) {
   return {{brick.x * 8, brick.y * 8, brick.z * 8}, {brick.x * 8 + 7, brick.y * 8 + 7, brick.z * 8 + 7}};
 }
 
-// Where rays start: the tight box of all voxels, or, where too many bricks lie on its faces to look at them after an
-// edit, that of all bricks. Depends on the world alone, not on the edits that led to it, so that equal worlds give
-// equal pictures.
+// The box at which rays start: the tight box of all voxels. If too many bricks lie on its faces to examine them after
+// an edit, it is the box of all bricks. It depends only on the world, not on the edits that led to it, so that equal
+// worlds give equal pictures.
 Box3 box_of(const World& world) {
   constexpr size_t kMostBricks = size_t(1) << 16;
   std::vector<Int3> outermost;
@@ -114,7 +114,7 @@ Box3 box_of(const World& world) {
     box = united(box, voxel_bounds(at, world.pool().mask(*world.pyramid().find_brick(at))));
   return box;
 }
-// Whether a change of this brick can change that box.
+// Tells whether a change of this brick can change that box.
 bool bounds_box(const Box3& box, Int3 at) {
   const Int3 low = brick_of(box.min), high = brick_of(box.max);
   return box.empty() || at.x <= low.x || at.x >= high.x || at.y <= low.y || at.y >= high.y || at.z <= low.z ||
@@ -134,10 +134,10 @@ struct SharedWorld::State {
   bool transmissive = false, reflective = false;
   LightTree lights;
   Device::TimelinePoint ready{VK_NULL_HANDLE, 0};
-  // Which world was published last, and how much of it.
+  // The world published last, and how much of it the device has seen.
   uint64_t world_seen = 0, pyramid_seen = 0;  // OccupancyPyramid::id and block_id; 0: nothing
   const void* grid_seen = nullptr;
-  uint32_t grid_pages_seen = 0;  // a table only grows: a new one may lie where an older one did
+  uint32_t grid_pages_seen = 0;  // a table only grows; a new one may have the address of an older one
   uint64_t version_seen = 0;
   Box3 box;  // box_of() the world
 
@@ -203,7 +203,7 @@ Result<Device::TimelinePoint> SharedWorld::publish(World& world, const Palette& 
   changes.whole_pyramid = world.pyramid().block_id() != s.pyramid_seen;
   changes.whole_grid = world.grid().block().data != s.grid_seen || world.grid().view().page_count != s.grid_pages_seen;
   s.lights.note(changes);
-  s.world_seen = 0;  // if anything below fails, the next call starts afresh: the dirty lists are taken
+  s.world_seen = 0;  // if anything below fails, the next call copies everything: the dirty lists are already taken
   if (changes.everything ||
       std::ranges::any_of(changes.keys, [&](uint32_t key) { return bounds_box(s.box, brick_from_key(key)); }))
     s.box = box_of(world);
@@ -231,7 +231,7 @@ Result<Device::TimelinePoint> SharedWorld::publish(World& world, const Palette& 
     return fail(ErrorCode::unsupported, "the occupancy pyramid has " + std::to_string(pyramid.size_bytes >> 20) +
                                             " MiB, and what is drawn may have 4096 at most");
   root.pyramid = pyramid.device_address;
-  // A run that starts below it ends in the block.
+  // A run that starts below this capacity ends inside the block.
   root.node_capacity = uint32_t(pyramid.size_bytes / kGranuleBytes) - 64;
   root.brick_count = world.brick_count();
   root.grid_pages = world.grid().view().page_count;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// world.hpp - a world where shaders can read it: the addresses of grid, masks, materials, pyramid and palette, kept up
-// with its edits.
+// world.hpp - a world that shaders can read. It keeps the addresses of grid, masks, materials, pyramid and palette up
+// to date with the world's edits.
 #pragma once
 
 #include <cstdint>
@@ -22,33 +22,34 @@ namespace quarry::engine {
 
 class LightTree;
 
-// A World readable by shaders. host_import: the world's own memory, no copies. zero_copy: CUDA writes a twin of it in
-// exported memory. staged: copies of what changed. One World at a time; it must go before its SharedWorld, whose memory
-// it lives in, and the Device after both. One thread at a time. Every frame shows the version published before it was
-// recorded, whole. In host_import the frames read the world's own memory: there World::write and clear come back only
-// when the frames said to frame_submitted are done. In the other modes nothing waits.
+// A World readable by shaders. host_import: shaders read the world's own memory, without copies. zero_copy: CUDA writes
+// a copy of the world in exported memory. staged: changes are copied. It serves one World at a time. The World must be
+// destroyed before its SharedWorld, because it lives in the latter's memory, and the Device after both. Only one thread
+// may use it at a time. Every frame shows exactly the version published before it was recorded. In host_import the
+// frames read the world's own memory. There World::write and clear return only when the frames reported to
+// frame_submitted are done. In the other modes nothing waits.
 class SharedWorld {
  public:
   static Result<std::unique_ptr<SharedWorld>> create(Device& device, SharingMode mode = SharingMode::automatic);
   ~SharedWorld();
-  // What to create the World or Document with, so that it lives where this device can see it.
+  // The memory to create the World or Document with, so that this device can see it.
   WorldMemory memory() const;
-  // Makes the device see the world as it is now; returns the timeline point that a frame must wait for (value 0: none).
-  // Call after edits, before recording a frame. The world must have been created with memory() of this object.
+  // Makes the device see the world as it is now. Returns the timeline point that a frame must wait for (value 0: none).
+  // Call it after edits and before recording a frame. The world must have been created with memory() of this object.
   Result<Device::TimelinePoint> publish(World& world, const Palette& palette);
   void frame_submitted(uint64_t value);
   void frame_completed(uint64_t value);
   SharingMode mode() const;
   const std::string& sharing_reason() const;
   uint64_t root_address() const;  // device address of the root structure of shaders/library/world.glsl
-  // The same structure, for push constants; lives as long as what root_address() points to.
+  // The same structure, for push constants. It lives as long as the structure at root_address().
   const QryWorldRoot& root() const;
-  bool has_transmissive() const;  // of the palette last published: a material lets light through
-  bool has_reflective() const;    // ... is smooth
-  // The world's emissive faces, brought up to date with what was published last; the world and palette must be those.
-  // One thread at a time.
+  bool has_transmissive() const;  // the palette last published has a transparent material
+  bool has_reflective() const;    // ... has a smooth one
+  // Brings the light tree of the world's emissive faces up to date with the last publish() and returns it. The world
+  // and palette must be the published ones. Only one thread may call it at a time.
   const LightTree& update_lights(const World& world, const Palette& palette);
-  const LightTree& lights() const;  // as they were then
+  const LightTree& lights() const;  // as of the last update_lights()
   uint64_t device_bytes() const;
 
  private:
@@ -57,8 +58,8 @@ class SharedWorld {
   std::unique_ptr<State> state_;
 };
 
-// What is drawn: a world, its materials, and where the device sees both. The world must have been created with memory()
-// of `shared`.
+// What is drawn: a world, its materials, and the SharedWorld through which the device sees both. The world must have
+// been created with memory() of `shared`.
 struct RenderedWorld {
   SharedWorld& shared;
   World& world;

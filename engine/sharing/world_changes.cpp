@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// world_changes.cpp - from changed keys to byte ranges: pages of the grid, elements of the slabs, runs of the pyramid,
-// joined where they touch.
+// world_changes.cpp - converts changed keys to byte ranges: pages of the grid, elements of the slabs, runs of the
+// pyramid. Adjacent ranges are joined.
 #include "engine/sharing/world_changes.hpp"
 
 #include <algorithm>
@@ -29,8 +29,8 @@ class Collector {
     copies_.push_back({part, slab, offset, size, from});
   }
 
-  // Elements first .. first+count of a slab array, slab by slab; the numbers behind a slab that was cut off are passed
-  // over.
+  // Adds elements first .. first+count of a slab array, slab by slab. It skips the numbers beyond the end of a
+  // shortened slab.
   void add_elements(WorldPart part, const SlabArray& array, uint64_t first, uint64_t count, uint64_t element_bytes) {
     const uint64_t per_slab = uint64_t(1) << array.slab_shift();
     while (count) {
@@ -50,8 +50,8 @@ class Collector {
   std::vector<CopyRegion> copies_;
 };
 
-// The bytes of the table that writing these keys may have changed: their pages, because other keys may have been moved
-// there, and their groups' stashes.
+// Adds the bytes of the table that writing these keys may have changed. These are their pages, because other keys may
+// have been moved there, and their groups' stashes.
 void add_grid_pages(Collector& out, const hashgrid::GridView& grid, const std::vector<uint32_t>& keys) {
   std::vector<uint32_t> pages;
   pages.reserve(keys.size());
@@ -106,7 +106,7 @@ std::vector<CopyRegion> collect_copy_regions(const World& world, const WorldChan
     out.add(WorldPart::pyramid, 0, 0, pyramid.nodes(), pyramid.used_bytes());
     return out.take();
   }
-  // Level-3 nodes of what changed, each with its run of level 2; then the changed ones' runs of level 1; then their
+  // Adds the changed level-3 nodes, each with its run of level 2, then the changed nodes' runs of level 1, then their
   // tables.
   const OccupancyNode* nodes = pyramid.nodes();
   std::vector<std::pair<uint64_t, uint64_t>> ranges;  // bytes: where, how many

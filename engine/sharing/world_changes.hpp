@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// world_changes.hpp - what a copy of a World has to copy: regions of host memory, each with its place in the world's
-// arrays. SharedWorld in staged mode copies them by Vulkan, cuda_mirror by CUDA; host_import needs none.
+// world_changes.hpp - the copy regions of a World's changes: regions of host memory, each with its place in the world's
+// arrays. SharedWorld in staged mode copies them by Vulkan, and cuda_mirror by CUDA. host_import needs none.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ struct WorldChanges {
   std::vector<uint32_t> level2;  // World::take_dirty_level2
 };
 
-// Regions that lie side by side in both places are joined.
+// Regions that are adjacent in both places are joined.
 std::vector<CopyRegion> collect_copy_regions(const World& world, const WorldChanges& changes);
 
 }  // namespace quarry::engine

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// world_root.hpp - what the host asks of a world's root structure.
+// world_root.hpp - the host's query of a world's root structure.
 #pragma once
 
 #include "shaders/shared/world_root.h"
 
 namespace quarry::engine {
 
-// Whether a place, three world coordinates, is in the tight box of all voxels.
+// Tells whether `place`, three world coordinates, is in the tight box of all voxels.
 inline bool inside_tight_box(const QryWorldRoot& root, const auto& place) {
   bool inside = true;
   for (int i = 0; i < 3; ++i)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// commands.hpp - a command buffer with a pool of its own, recorded again whenever the device is done with it, and the
-// barriers that more than one place records. Who submits it, and how one knows that it is done: device.hpp,
-// timeline.hpp.
+// commands.hpp - a command buffer with its own pool, and the barriers that more than one place records. The buffer is
+// recorded again when the device is done with it. device.hpp submits it, and timeline.hpp tells when it is done.
 #pragma once
 
 #include <memory>
@@ -19,7 +18,7 @@ class Commands {
   Commands(const Commands&) = delete;
   Commands& operator=(const Commands&) = delete;
 
-  // Empty, recording. What was recorded before must be done.
+  // Gives the empty command buffer, in recording state. The device must be done with the earlier commands.
   Result<VkCommandBuffer> begin();
   Result<void> end();
   VkCommandBuffer handle() const { return commands_; }
@@ -32,12 +31,13 @@ class Commands {
   VkCommandBuffer commands_ = VK_NULL_HANDLE;
 };
 
-// Compute writes before, compute reads and writes after; holds for earlier submissions on the queue, too.
+// Compute writes before it are visible to compute reads and writes after it. Earlier submissions on the queue count
+// too.
 void compute_barrier(const VulkanFunctions& vk, VkCommandBuffer commands);
-// Writes of that stage before, the host's reads after the submission.
+// Writes of `from_stage` before it are visible to the host after the submission.
 void host_read_barrier(const VulkanFunctions& vk, VkCommandBuffer commands, VkPipelineStageFlags from_stage,
                        VkAccessFlags from_access);
-// The whole of a colour image of one level and layer.
+// Covers a whole colour image of one level and layer.
 void image_barrier(const VulkanFunctions& vk, VkCommandBuffer commands, VkImage image, VkImageLayout from,
                    VkImageLayout to, VkPipelineStageFlags from_stage, VkAccessFlags from_access,
                    VkPipelineStageFlags to_stage, VkAccessFlags to_access);

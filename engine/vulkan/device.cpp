@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// device.cpp - own and adopted devices. What is asked of a device: device_requirements.hpp.
+// device.cpp - own and adopted devices. device_requirements.hpp has what a device must have.
 #include "engine/vulkan/device.hpp"
 
 #include <algorithm>
@@ -123,7 +123,7 @@ Result<Instance> make_instance(VulkanFunctions& vk, PFN_vkGetInstanceProcAddr ge
 Result<std::vector<VkPhysicalDevice>> physical_devices(const VulkanFunctions& vk, VkInstance instance) {
   uint32_t count = 0;
   const VkResult counted = vk.vkEnumeratePhysicalDevices(instance, &count, nullptr);
-  // What the loader answers where drivers are installed, but none of them has a device.
+  // The loader answers this if drivers are installed but none of them has a device.
   if (counted == VK_ERROR_INITIALIZATION_FAILED) return std::vector<VkPhysicalDevice>();
   QRY_TRY(vk_check(counted, "vkEnumeratePhysicalDevices", "counting devices"));
   std::vector<VkPhysicalDevice> devices(count);
@@ -133,7 +133,7 @@ Result<std::vector<VkPhysicalDevice>> physical_devices(const VulkanFunctions& vk
   return devices;
 }
 
-// Lower is better: a GPU that CUDA has too, then any GPU, then software.
+// A lower rank is better: first a GPU that CUDA also has, then any GPU, then software.
 int rank_of(const DeviceInfo& info) {
   if (cuda_device_with_uuid(info.uuid, nullptr) >= 0) return 0;
   switch (info.type) {
@@ -144,7 +144,7 @@ int rank_of(const DeviceInfo& info) {
   }
 }
 
-// A family that can draw too, because a window's widgets need it; else any that computes.
+// Prefers a family that can also draw, because a window's widgets need that. Otherwise takes any that computes.
 uint32_t pick_queue_family(const VulkanFunctions& vk, VkPhysicalDevice device) {
   uint32_t count = 0;
   vk.vkGetPhysicalDeviceQueueFamilyProperties(device, &count, nullptr);
@@ -301,7 +301,7 @@ Result<std::unique_ptr<Device>> Device::adopt(const AdoptedDevice& adopted) {
   QRY_TRY(load_instance_functions(s.get, s.instance, s.vk));
   s.info = describe_physical_device(s.vk, s.physical_device);
   if (!s.info.missing.empty()) return fail(ErrorCode::unsupported, s.info.name + " lacks " + joined(s.info.missing));
-  // Vulkan cannot be asked what a device was created with: the host has to say.
+  // Vulkan has no query for the features that a device was created with, so the host has to say.
   if (const auto off = missing_features(adopted.enabled_features); !off.empty())
     return fail(ErrorCode::unsupported, "the host's Vulkan device was created without " + joined(off) +
                                             ": enable these features in vkCreateDevice and pass the same chain as "

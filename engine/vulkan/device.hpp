@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // device.hpp - a Vulkan device, our own or the host engine's, with the functions we call loaded through its own loader.
-// Only engine/ includes Vulkan headers; no global state; several devices may live in one process.
+// Only engine/ includes Vulkan headers. There is no global state, so several devices may live in one process.
 #pragma once
 
 #include <vulkan/vulkan_core.h>
@@ -16,16 +16,15 @@
 
 namespace quarry::engine {
 
-// What we need of any device, as data a host engine can read before it creates one: Vulkan 1.2, timelineSemaphore,
-// bufferDeviceAddress, shaderInt64, scalarBlockLayout.
+// Every device must have Vulkan 1.2, timelineSemaphore, bufferDeviceAddress, shaderInt64 and scalarBlockLayout.
 struct DeviceOptions {
-  // Part of a device's name; "" : a GPU that CUDA has too, then any GPU, then software.
+  // Part of a device's name. "" prefers a GPU that CUDA also has, then any GPU, then software.
   std::string prefer;
   // VK_LAYER_KHRONOS_validation with synchronisation validation; messages go to `log`.
   bool validation = false;
   std::vector<const char*> instance_extensions;  // what a window needs
   bool want_swapchain = false;
-  // Registers and the like of compiled shaders, where the driver tells (pipeline_statistics())
+  // Asks for register counts and other data of compiled shaders, if the driver has them (pipeline_statistics()).
   bool pipeline_statistics = false;
   std::function<void(int severity, const char* message)> log;  // severity 0 info, 1 warning, 2 error. Any thread.
 };
@@ -50,13 +49,13 @@ struct DeviceInfo {
   uint64_t device_memory_bytes = 0;
   bool external_memory_fd = false, external_semaphore_fd = false, external_memory_host = false;
   uint64_t min_imported_host_pointer_alignment = 4096;
-  // Threads of a subgroup, where compute shaders can take its least number (shaders/library/beam.glsl); 0: they cannot.
+  // The threads of a subgroup, if compute shaders can find its minimum (shaders/library/beam.glsl). 0 if they cannot.
   uint32_t beam_lanes = 0;
   std::vector<std::string> missing;  // required features it lacks; empty: usable
 };
 
-// Every device there is, usable or not: for `quarry doctor`. not_found without a Vulkan loader, with the package to
-// install.
+// Lists every device, usable or not, for `quarry doctor`. Without a Vulkan loader the error is not_found and names the
+// package to install.
 Result<std::vector<DeviceInfo>> list_devices();
 
 struct VulkanFunctions;  // vulkan/functions.hpp
@@ -64,7 +63,7 @@ struct VulkanFunctions;  // vulkan/functions.hpp
 class Device {
  public:
   static Result<std::unique_ptr<Device>> create(const DeviceOptions& options = {});
-  // Refuses with the missing feature's name. Takes no ownership.
+  // Fails with the missing feature's name. It takes no ownership.
   static Result<std::unique_ptr<Device>> adopt(const AdoptedDevice& adopted);
   ~Device();
 
@@ -77,7 +76,8 @@ class Device {
   VkQueue queue() const;
   uint32_t queue_family() const;
   PFN_vkGetInstanceProcAddr get_instance_proc_addr() const;
-  // vkQueueSubmit under the queue lock; waits and signals timeline semaphores. Never waits itself.
+  // Calls vkQueueSubmit under the queue lock. The device waits for and signals timeline semaphores. The call itself
+  // never waits for them.
   struct TimelinePoint {
     VkSemaphore semaphore;
     uint64_t value;
@@ -88,10 +88,11 @@ class Device {
   void unlock_queue();
   int cuda_device() const;  // ordinal of the CUDA device with our UUID, -1 if none or no CUDA in this build
   const std::string& cuda_reason() const;  // why cuda_device() is -1; "" if it is not
-  // Names an object for debuggers and validation messages; nothing where VK_EXT_debug_utils is not enabled.
+  // Names an object for debuggers and validation messages. It does nothing if VK_EXT_debug_utils is not enabled.
   void set_name(VkObjectType type, uint64_t handle, const char* name) const;
-  // What the driver says about a pipeline made with VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR, name and number as
-  // text; empty unless DeviceOptions asked for it and the driver has VK_KHR_pipeline_executable_properties.
+  // Gives the driver's statistics of a pipeline made with VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR, as pairs of
+  // name and number in text. It is empty unless DeviceOptions asked for it and the driver has
+  // VK_KHR_pipeline_executable_properties.
   std::vector<std::pair<std::string, std::string>> pipeline_statistics(VkPipeline pipeline) const;
   bool has_pipeline_statistics() const;
   uint32_t validation_errors() const;  // messages of severity error or synchronisation hazards so far

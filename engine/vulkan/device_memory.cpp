@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// device_memory.cpp - buffer, memory, address and mapping by the memory type that its BufferMemory asks for; export by
-// file descriptor.
+// device_memory.cpp - makes buffer, memory, address and mapping with the memory type for a BufferMemory, and exports
+// memory by file descriptor.
 #include "engine/vulkan/device_memory.hpp"
 
 #include "engine/vulkan/loader.hpp"
@@ -71,7 +71,7 @@ Result<std::unique_ptr<DeviceMemory>> DeviceMemory::create(Device& device, Buffe
     if (self->dedicated_) export_info.pNext = &dedicated_info;
     flags_info.pNext = &export_info;
   }
-  VkMemoryPropertyFlags liked = 0;  // rather so than not
+  VkMemoryPropertyFlags liked = 0;  // preferred, not required
   if (kind == BufferMemory::host_readback) liked = VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
   if (kind == BufferMemory::device_mapped) liked = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
   auto type = device.memory_type(type_bits, wanted | liked);

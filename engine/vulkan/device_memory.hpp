@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// device_memory.hpp - one VkBuffer bound to one VkDeviceMemory, with its device address: the brick that SharedBuffer,
-// upload and frame buffers are built of. Allocated one by one and in few large pieces, so no allocator stands between.
+// device_memory.hpp - one VkBuffer bound to one VkDeviceMemory, with its device address. SharedBuffer, upload and frame
+// buffers are built of it. Each piece is one Vulkan allocation. There are few pieces and they are large, so no
+// allocator is needed.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +12,13 @@
 
 namespace quarry::engine {
 
-// How the memory is come by.
+// The kind of the memory and where it comes from.
 enum class BufferMemory : uint8_t {
   device,       // device-local
   host_upload,  // host-visible and coherent, mapped: the host writes, the device reads
-  // The same, but device-local where there is such a type: small things that every thread of a pass reads.
+  // Like host_upload, but device-local if there is such a type. For small data that every thread of a pass reads.
   device_mapped,
-  // host-visible, coherent, cached where there is such a type, mapped: the device writes, the host reads.
+  // host-visible, coherent and mapped, cached if there is such a type: the device writes, the host reads.
   host_readback,
   host_pointer,  // the caller's page-aligned host memory, imported (VK_EXT_external_memory_host)
   exported,      // device-local, exportable as an opaque fd
@@ -25,7 +26,7 @@ enum class BufferMemory : uint8_t {
 
 class DeviceMemory {
  public:
-  // `imported` only for host_pointer: aligned to and size a multiple of min_imported_host_pointer_alignment.
+  // `imported` is for host_pointer only. Its address and size must be multiples of min_imported_host_pointer_alignment.
   static Result<std::unique_ptr<DeviceMemory>> create(Device& device, BufferMemory kind, size_t size_bytes,
                                                       const char* label, void* imported = nullptr);
   ~DeviceMemory();
@@ -36,7 +37,7 @@ class DeviceMemory {
   uint64_t address() const { return address_; }
   void* mapped() const { return mapped_; }
   size_t size_bytes() const { return size_bytes_; }
-  // For `exported`: a new fd (the caller's) and what an importer must know.
+  // For `exported`: a new fd, owned by the caller, and what an importer must know.
   struct Export {
     int fd;
     size_t allocation_bytes;
@@ -55,7 +56,7 @@ class DeviceMemory {
   bool dedicated_ = false;
 };
 
-// Makes `memory` at least so large; what it held is lost.
+// Makes `memory` at least `size_bytes` large. Its old content may be lost.
 Result<void> ensure_memory(Device& device, std::unique_ptr<DeviceMemory>& memory, BufferMemory kind,
                            uint64_t size_bytes, const char* label);
 

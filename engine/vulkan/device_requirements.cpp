@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// device_requirements.cpp - the queries of features, extensions and exportable handles, and the sentence for each that
-// is missing.
+// device_requirements.cpp - queries features, extensions and exportable handles, and names what is missing.
 #include "engine/vulkan/device_requirements.hpp"
 
 #include <algorithm>
@@ -15,7 +14,7 @@ bool has(const std::vector<std::string>& names, const char* name) {
 }
 
 bool timeline_semaphore_is_exportable(const VulkanFunctions& vk, VkPhysicalDevice physical_device) {
-  // Asked with the type chained: a device may export binary semaphores and not timelines.
+  // The query chains the semaphore type, because a device may export binary semaphores but not timelines.
   VkSemaphoreTypeCreateInfo type{VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO, nullptr, VK_SEMAPHORE_TYPE_TIMELINE, 0};
   VkPhysicalDeviceExternalSemaphoreInfo info{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_SEMAPHORE_INFO, &type,
                                              VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT};
@@ -99,7 +98,7 @@ DeviceInfo describe_physical_device(const VulkanFunctions& vk, VkPhysicalDevice 
   if (basic.apiVersion < kRequiredVulkanVersion) {
     info.missing.push_back("Vulkan 1.2 (it has " + std::to_string(VK_API_VERSION_MAJOR(basic.apiVersion)) + "." +
                            std::to_string(VK_API_VERSION_MINOR(basic.apiVersion)) + ")");
-    return info;  // the structures below are of 1.2
+    return info;  // the structures below need Vulkan 1.2
   }
 
   const std::vector<std::string> extensions = device_extensions(vk, physical_device);

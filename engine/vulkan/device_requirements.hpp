@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// device_requirements.hpp - what Quarry needs of a physical device, what it uses when present, and how a device is
-// asked about both.
+// device_requirements.hpp - what Quarry needs of a physical device, what it uses if present, and the queries for both.
 #pragma once
 
 #include <string>
@@ -13,10 +12,10 @@ namespace quarry::engine {
 
 constexpr uint32_t kRequiredVulkanVersion = VK_API_VERSION_1_2;
 
-// Reads everything DeviceInfo holds; `missing` by the features' own names.
+// Fills in all of DeviceInfo. `missing` holds the features' Vulkan names.
 DeviceInfo describe_physical_device(const VulkanFunctions& vk, VkPhysicalDevice physical_device);
 
-// Names of required features that are off in a features chain as given to vkCreateDevice (null: everything is off).
+// The names of required features that are off in a features chain for vkCreateDevice. Null means that all are off.
 std::vector<std::string> missing_features(const VkPhysicalDeviceFeatures2* enabled);
 
 std::vector<std::string> device_extensions(const VulkanFunctions& vk, VkPhysicalDevice physical_device);

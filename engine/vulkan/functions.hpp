@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // functions.hpp - every Vulkan function the engine calls, as one table per device, loaded through
-// vkGetInstanceProcAddr. No prototype is linked: the process needs no libvulkan at link time, and a host engine's own
-// loader serves just as well. Functions of the last list may be null (extensions that are not there); whoever calls
-// them asks first.
+// vkGetInstanceProcAddr. No prototype is linked. So the process needs no libvulkan at link time, and a host engine's
+// own loader works too. The functions of the optional lists are null if their extension is missing. Callers must check
+// them first.
 #pragma once
 
 #include <vulkan/vulkan_core.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// loader.cpp - opens libvulkan by dlopen, so that the program starts without it, and looks up the functions of instance
-// and device.
+// loader.cpp - opens libvulkan by dlopen and looks up the functions of instance and device. The program starts without
+// libvulkan.
 #include "engine/vulkan/loader.hpp"
 
 #include <dlfcn.h>

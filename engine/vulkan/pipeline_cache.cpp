@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// pipeline_cache.cpp - the file has a checksum, is named after the driver, and is written beside its name and renamed;
-// what does not read back is no cache.
+// pipeline_cache.cpp - makes pipelines and keeps the cache file. The file has a checksum and is named after the driver.
+// It is written under a temporary name and renamed. An unreadable file counts as no cache.
 #include "engine/vulkan/pipeline_cache.hpp"
 
 #include <unistd.h>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr char kMagic[8] = {'Q', 'R', 'Y', 'P', 'I', 'P', 'E', '1'};
 
-uint64_t checksum(const uint8_t* data, size_t size) {  // FNV-1a: against truncation and stray bytes, not against malice
+uint64_t checksum(const uint8_t* data, size_t size) {  // FNV-1a: it detects truncation and stray bytes, not malice
   uint64_t h = 0xcbf29ce484222325ull;
   for (size_t i = 0; i < size; ++i) h = (h ^ data[i]) * 0x100000001b3ull;
   return h;
@@ -61,7 +61,7 @@ std::vector<uint8_t> load_pipeline_cache(const std::filesystem::path& file) {
 }
 
 void store_pipeline_cache(const std::filesystem::path& file, const std::vector<uint8_t>& data) {
-  std::error_code failed;  // a cache that cannot be written costs time at the next start, nothing else
+  std::error_code failed;  // a cache that cannot be written only costs time at the next start
   std::filesystem::create_directories(file.parent_path(), failed);
   if (failed) return;
   std::filesystem::path part = file;
@@ -109,7 +109,7 @@ Result<VkPipeline> PipelineCache::make(VkPipelineLayout layout, const uint32_t* 
   info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
   info.stage.module = module;
   info.stage.pName = "main";
-  // Beside the asked for, those of traverse.glsl, beam.glsl and dispatch_pixel.glsl that the device decides.
+  // The caller's constants, and those of traverse.glsl, beam.glsl and dispatch_pixel.glsl that depend on the device.
   const bool software = device.info().type == VK_PHYSICAL_DEVICE_TYPE_CPU;
   const struct {
     uint32_t id, value;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// pipeline_cache.hpp - compute pipelines from SPIR-V, and what a driver made of them kept on disk from one run to the
-// next.
+// pipeline_cache.hpp - makes compute pipelines from SPIR-V and keeps the driver's compiled results on disk between
+// runs.
 #pragma once
 
 #include <filesystem>
@@ -11,7 +11,7 @@
 
 namespace quarry::engine {
 
-// Open while pipelines are made.
+// It stays open while pipelines are made.
 class PipelineCache {
  public:
   static Result<std::unique_ptr<PipelineCache>> open(Device& device);
@@ -19,20 +19,21 @@ class PipelineCache {
   PipelineCache(const PipelineCache&) = delete;
   PipelineCache& operator=(const PipelineCache&) = delete;
 
-  // Of shaders/library/traverse.glsl, of dispatch_pixel.glsl tiled, and of shadow.comp.glsl one_direction, by_columns
-  // and the rows of its workgroups; a shader without them ignores them.
+  // Specialisation constants. dispatch_pixel.glsl has tiled. shadow.comp.glsl has one_direction, by_columns and the
+  // rows of its workgroups. traverse.glsl in shaders/library has the others. A shader ignores those that it does not
+  // have.
   struct Constants {
     bool counts = false, inside = false, skips_material = false, one_direction = false, by_columns = false,
          tiled = false;
     uint32_t rows = 16;
   };
-  // The pipeline is the caller's. Any number of threads.
+  // The caller owns the pipeline. Any number of threads may call it.
   Result<VkPipeline> make(VkPipelineLayout layout, const uint32_t* code, size_t bytes, const char* name,
                           const Constants& constants);
-  // What was made since open(), if anything was; a file that cannot be written costs time at the next start, nothing
-  // else. One thread at a time.
+  // Stores what was made since open(), if anything. A file that cannot be written only costs time at the next start.
+  // Only one thread may call it at a time.
   void store();
-  bool begins() const { return !file_.empty() && stored_.empty(); }  // there is a place on disk, and nothing in it yet
+  bool begins() const { return !file_.empty() && stored_.empty(); }  // there is a place on disk, and it is still empty
 
  private:
   explicit PipelineCache(Device& device) : device_(&device) {}
@@ -42,10 +43,10 @@ class PipelineCache {
   std::vector<uint8_t> stored_;
 };
 
-// $XDG_CACHE_HOME/quarry or ~/.cache/quarry, the file named after the device's UUID and driver; empty where there is no
-// home.
+// The folder is $XDG_CACHE_HOME/quarry or ~/.cache/quarry. The file is named after the device's UUID and driver. The
+// path is empty without a home folder.
 std::filesystem::path pipeline_cache_file(const DeviceInfo& info);
-// What was stored, whole and for this device, or nothing: a damaged or foreign file is as good as none.
+// Gives the stored data if it is whole and for this device. A damaged or foreign file counts as none.
 std::vector<uint8_t> load_pipeline_cache(const std::filesystem::path& file);
 void store_pipeline_cache(const std::filesystem::path& file, const std::vector<uint8_t>& data);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// target_image.cpp - the image with its memory and layout, and one descriptor set for each frame under way.
+// target_image.cpp - the image with its memory and layout, and one descriptor set for each frame in flight.
 #include "engine/vulkan/target_image.hpp"
 
 #include "engine/vulkan/loader.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// target_image.hpp - the picture that passes write, and the descriptor sets through which they do: the engine's only
-// descriptors, since everything but a frame's parameters is reached by address. Read back or shown by offscreen.hpp,
-// the editor's presenter, or a host engine (whose own image it is).
+// target_image.hpp - the picture that passes write, and the descriptor sets through which they write it. These are the
+// engine's only descriptors: everything else except a frame's parameters is reached by address. offscreen.hpp, the
+// editor's presenter or a host engine reads the picture back or shows it. A host engine uses its own image.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@
 
 namespace quarry::engine {
 
-// RGBA8, device-local; a storage image that can be copied from and into. In no layout at first.
+// An RGBA8 storage image in device-local memory that can be copied from and into. At first it has no layout.
 class TargetImage {
  public:
   static Result<std::unique_ptr<TargetImage>> create(Device& device, uint32_t width, uint32_t height);
@@ -35,8 +35,8 @@ class TargetImage {
   VkImageView view_ = VK_NULL_HANDLE;
 };
 
-// A descriptor set a frame in flight, whose binding 0 is the storage image that compute shaders write, and binding 1,
-// if there is one, a uniform block.
+// One descriptor set for each frame in flight. Binding 0 is the storage image that compute shaders write. Binding 1, if
+// there is one, is a uniform block.
 class TargetSets {
  public:
   static Result<std::unique_ptr<TargetSets>> create(Device& device, uint32_t frames, bool parameters);
@@ -45,8 +45,8 @@ class TargetSets {
   TargetSets& operator=(const TargetSets&) = delete;
 
   VkDescriptorSetLayout layout() const { return layout_; }
-  // Lets the frame's set point to `target` (in layout GENERAL when the commands run) and `parameters`, where there is a
-  // binding for them, and records that it is set 0. The frame's work before must be done.
+  // Points the frame's set to `target`, and to `parameters` if there is a binding for them. Records binding it as set
+  // 0. `target` must be in layout GENERAL when the commands run. The frame's earlier work must be done.
   void bind(VkCommandBuffer commands, VkPipelineLayout pipelines, uint32_t frame, VkImageView target,
             const DeviceMemory* parameters = nullptr);
 

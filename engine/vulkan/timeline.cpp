@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// timeline.cpp - creation, waiting and export of the semaphore, and a work-around for Mesa's submission thread at its
-// end.
+// timeline.cpp - creates, waits for and exports the semaphore. Its destructor works around Mesa's submission thread.
 #include "engine/vulkan/timeline.hpp"
 
 #include "engine/vulkan/loader.hpp"
@@ -22,11 +21,11 @@ Result<std::unique_ptr<Timeline>> Timeline::create(Device& device, const char* l
 
 Timeline::~Timeline() {
   if (!semaphore_) return;
-  // Mesa's software driver (seen in 22.3.6; src/vulkan/runtime/vk_queue.c) submits from a thread, which lets go of the
-  // timeline points that a batch waited for only after the host can see the batch's own signal: a timeline destroyed in
-  // between is used after its end, and about one run in seven crashed. That thread takes batches in order, so an empty
-  // one behind them says that it is done with them. To be dropped when vk_queue_submit_thread_func releases the wait
-  // points before it installs the signals.
+  // Mesa's software driver (seen in 22.3.6; src/vulkan/runtime/vk_queue.c) submits from a thread. That thread releases
+  // the timeline points that a batch waited for only after the host can see the batch's own signal. A timeline
+  // destroyed in between is used after its destruction, and about one run in seven crashed. The thread takes batches in
+  // order, so an empty batch after them shows that it is done with them. Remove this when vk_queue_submit_thread_func
+  // releases the wait points before it installs the signals.
   if (last_ > 0 && device_->info().type == VK_PHYSICAL_DEVICE_TYPE_CPU) {
     const uint64_t value = next();
     if (device_->submit(VK_NULL_HANDLE, {}, {{semaphore_, value}})) (void)wait(value);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// timeline.hpp - a timeline semaphore: one strictly rising counter per direction of hand-over, never reused.
+// timeline.hpp - a timeline semaphore: a strictly rising counter. Each direction of hand-over has its own. It is never
+// reused.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,7 @@ namespace quarry::engine {
 
 class Timeline {
  public:
-  // `exported`: can be given to CUDA as an opaque fd.
+  // An `exported` semaphore can be given to CUDA as an opaque fd.
   static Result<std::unique_ptr<Timeline>> create(Device& device, const char* label, bool exported = false);
   ~Timeline();
   Timeline(const Timeline&) = delete;
@@ -23,8 +24,8 @@ class Timeline {
   Device::TimelinePoint point() const { return {semaphore_, last_}; }
   Result<uint64_t> reached() const;                           // asks the device; never waits
   Result<void> wait(uint64_t value) const;                    // blocks this host thread
-  Result<bool> wait(uint64_t value, uint64_t most_ns) const;  // for so long at most; false: not yet
-  Result<int> export_fd() const;                              // a new fd, the caller's
+  Result<bool> wait(uint64_t value, uint64_t most_ns) const;  // blocks for most_ns at most; false: not reached
+  Result<int> export_fd() const;                              // a new fd, owned by the caller
 
  private:
   explicit Timeline(Device& device) : device_(&device) {}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// upload.cpp - staging buffers that are used again once the timeline has passed them, and the barriers around the
-// copies.
+// upload.cpp - the staging buffers and the barriers around the copies. A staging buffer is used again when the timeline
+// has passed it.
 #include "engine/vulkan/upload.hpp"
 
 #include <algorithm>
@@ -23,8 +23,8 @@ Upload::~Upload() {
 
 Result<Upload::Batch*> Upload::free_batch(uint64_t size_bytes) {
   QRY_TRY_ASSIGN(auto reached, timeline_->reached());
-  // The smallest that is large enough, else the largest. What one large update needed is given back once a smaller one
-  // follows.
+  // Picks the smallest free batch that is large enough, else the largest. The memory of a large update is freed when a
+  // smaller one follows.
   constexpr uint64_t kKeptBytes = 32u << 20;
   const auto room = [](const Batch& b) { return b.memory ? b.memory->size_bytes() : uint64_t(0); };
   Batch* batch = nullptr;
@@ -59,7 +59,7 @@ Result<Device::TimelinePoint> Upload::submit(const std::vector<Copy>& copies) {
   const VulkanFunctions& vk = device_->vk();
   QRY_TRY_ASSIGN(auto begun, b.commands->begin());
   const VkCommandBuffer commands = begun;
-  // Frames submitted before may still read what is about to be written, and earlier copies may write the same bytes.
+  // Earlier frames may still read the bytes that these copies write, and earlier copies may still write them.
   VkMemoryBarrier before{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr,
                          VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT, VK_ACCESS_TRANSFER_WRITE_BIT};
   vk.vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// upload.hpp - copies of host memory into device buffers, in the queue's order, without waiting: staged sharing.
+// upload.hpp - copies host memory into device buffers, in the queue's order, without waiting: staged sharing.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ class Upload {
     uint64_t offset_bytes, size_bytes;
     const void* from;  // read during the call, not after it
   };
-  // Submits the copies behind everything submitted before (so frames under way still see the old bytes) and returns the
-  // timeline point they are done at. One thread at a time.
+  // Submits the copies after everything submitted before, so frames in flight still see the old bytes. Returns the
+  // timeline point at which they are done. Only one thread may call it at a time.
   Result<Device::TimelinePoint> submit(const std::vector<Copy>& copies);
 
  private:
@@ -31,7 +31,7 @@ class Upload {
   struct Batch {
     std::unique_ptr<DeviceMemory> memory;
     std::unique_ptr<Commands> commands;
-    uint64_t value = 0;  // free again when the timeline has reached it
+    uint64_t value = 0;  // the batch is free again when the timeline has reached it
   };
   Result<Batch*> free_batch(uint64_t size_bytes);
   Device* device_;

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// beam.glsl - how far a whole tile of pixels sees nothing: the depth at which the first brick of its frustum begins.
+// beam.glsl - computes how far a whole tile of pixels sees nothing: the depth at which the first brick of its frustum
+// begins.
 //
-// All rays of a tile start at one point, and their directions lie in a box: so the depths at which any of them may
-// enter and leave a cube are bounded by six products, as for one ray. A subgroup looks at a node's 64 children
-// together, each thread at its own, and goes down into the nearest child that the tile may meet, until it is at bricks;
-// then it tries what else begins nearer than the brick it found. A few nodes decide a tile, because most children are
-// ruled out at once. Conservative: it never answers more than the depth of the first voxel.
+// All rays of a tile start at one point, and their directions are in a box. So six products bound the depths at which
+// any of them may enter and leave a cube, as for one ray. A subgroup tests a node's 64 children together, each thread
+// its own. It descends into the nearest child that the tile may meet, down to bricks. Then it tries all other children
+// that begin nearer than the brick it found. A few nodes decide a tile, because most children are ruled out at once.
+// The result is conservative: it is never more than the depth of the first voxel.
 //
 // Best first over a hierarchy after N. Roussopoulos, S. Kelley and F. Vincent, "Nearest Neighbor Queries", 1995;
 // directions as intervals after S. Boulos, I. Wald and P. Shirley, "Geometric and Arithmetic Culling Methods for Entire
 // Ray Packets", 2006.
 //
-// The including shader's workgroups are whole subgroups of kQryBeamLanes threads, each of which answers for one tile.
+// The including shader's workgroups are whole subgroups of kQryBeamLanes threads. Each subgroup computes one tile.
 #ifndef QRY_BEAM_GLSL
 #define QRY_BEAM_GLSL
 
@@ -22,32 +23,33 @@
 #include "shaders/shared/constant_ids.h"
 #include "shaders/shared/frame.h"
 
-// Threads of a subgroup: a power of two, at most 64.
+// The threads of a subgroup: a power of two, at most 64.
 layout(constant_id = QRY_ID_BEAM_LANES) const uint kQryBeamLanes = 32u;
-// Children that a thread looks at: its number, that + kQryBeamLanes, ...
+// The number of children that a thread tests: those with its number, its number + kQryBeamLanes, ...
 const uint kQryBeamOwn = 64u / kQryBeamLanes;
 
 const uint kQryBeamVisits =
-    16u;  // nodes of levels 1 and 2 at most; then the nearest that is left to look at is the answer
+    16u;  // the most nodes of levels 1 and 2 to visit; after that the nearest one left is the answer
 const uint kQryBeamNone = 0xFFFFFFFFu;
 const float kQryBeamNothing = 1e30;
 
-// Depth of an axis' plane, in voxels from the world's corner: plane * by + from, for the fastest ray of the tile to the
-// near planes, for the slowest to the far ones. Of a child at (x, y, z) of its node, 0 to 3, the near planes are (x, y,
-// z) + near, the far ones + 1 - near.
+// The depth of an axis' plane, in voxels from the world's corner, is plane * by + from. It is that of the tile's
+// fastest ray to near planes and of its slowest ray to far planes. A child at (x, y, z) of its node, 0 to 3, has the
+// near planes (x, y, z) + near and the far planes (x, y, z) + 1 - near.
 struct QryBeam {
   vec3 enter_by, enter_from, leave_by, leave_from, near;
 };
 
-// Of a node's children, those that a thread looks at: depth, and in the lowest six bits which child; kQryBeamNone:
-// none, or done with.
+// The keys of the node's children that a thread tests: the depth, with the child's number in the lowest six bits.
+// kQryBeamNone means no child, or one that is done.
 struct QryBeamKeys {
   uint own[kQryBeamOwn];
 };
 
 vec3 qry_beam_child(uint child) { return vec3(child & 3u, (child >> 2) & 3u, child >> 4); }
 
-// The key of a child of `size` voxels of the node whose lowest corner is `corner`, if the tile may meet it.
+// The key of a node's child of `size` voxels if the tile may meet it, else kQryBeamNone. `corner` is the node's lowest
+// corner.
 uint qry_beam_key(const QryBeam beam, uint child, vec3 corner, float size) {
   const vec3 at = qry_beam_child(child);
   const vec3 enter = fma(fma(at + beam.near, vec3(size), corner), beam.enter_by, beam.enter_from);
@@ -58,7 +60,7 @@ uint qry_beam_key(const QryBeam beam, uint child, vec3 corner, float size) {
 
 uint qry_beam_lane_child(uint i) { return gl_SubgroupInvocationID | (i * kQryBeamLanes); }
 
-// The keys of a node's children, whose mask is given.
+// Computes the keys of the children in a node's mask.
 void qry_beam_visit(const QryBeam beam, uvec2 mask, vec3 corner, float size, out QryBeamKeys keys) {
   for (uint i = 0u; i < kQryBeamOwn; ++i) {
     const uint child = qry_beam_lane_child(i);
@@ -79,7 +81,7 @@ void qry_beam_done(inout QryBeamKeys keys, uint key) {
     if (keys.own[i] == key) keys.own[i] = kQryBeamNone;
 }
 
-// The least of `best` and the depths of the bricks in the block of 4x4x4 cells of 512 voxels at `block`.
+// The minimum of `best` and the depths of the bricks in the block of 4x4x4 cells of 512 voxels at `block`.
 uint qry_beam_block(const QryWorldRoot root, const QryBeam beam, vec3 block, uint best, inout uint visits) {
   QryBeamKeys cells, level2, level1, bricks;
   for (uint i = 0u; i < kQryBeamOwn; ++i) {
@@ -109,7 +111,7 @@ uint qry_beam_block(const QryWorldRoot root, const QryBeam beam, vec3 block, uin
       for (;;) {
         const uint next1 = subgroupMin(qry_beam_own_nearest(level1));
         if (next1 >= best) break;
-        if (visits >= kQryBeamVisits) {  // whatever is left begins no nearer than this, so nothing more is looked at
+        if (visits >= kQryBeamVisits) {  // nothing left begins nearer than this, so the search ends
           best = min(best, subgroupMin(min(qry_beam_own_nearest(cells),
                                            min(qry_beam_own_nearest(level2), qry_beam_own_nearest(level1)))));
           break;
@@ -124,16 +126,16 @@ uint qry_beam_block(const QryWorldRoot root, const QryBeam beam, vec3 block, uin
   }
 }
 
-// `low`, `high`: bounds of the directions of the tile's rays, of any length. The answer is in their length: no ray o +
-// t*d of the tile meets a set voxel at t below it. kQryBeamNothing: none meets any.
+// `low` and `high` bound the directions of the tile's rays, of any length. The result is in units of that length: no
+// ray o + t*d of the tile meets a set voxel at a smaller t. kQryBeamNothing means that no ray meets any voxel.
 float qry_beam(const QryWorldRoot root, vec3 o, vec3 low, vec3 high) {
   const bvec3 rising = greaterThanEqual(low + high, vec3(0.0));
   const vec3 fastest = 1.0 / max(mix(-low, high, rising), vec3(1e-20)), slowest_direction = mix(-high, low, rising),
              slowest = 1.0 / max(slowest_direction, vec3(1e-20));
-  // More than floats' error at this distance.
+  // This margin is larger than the float error at this distance.
   const vec3 away = abs(o);
   const float margin = 0.05 + (max(away.x, max(away.y, away.z)) + float(kVoxelExtent.x)) * (1.0 / 1048576.0);
-  // Where a tile has rays both ways on an axis, nothing leaves on it.
+  // If a tile has rays in both directions of an axis, no ray leaves a cube on that axis.
   const bvec3 one_direction = greaterThan(slowest_direction, vec3(1e-20));
   const vec3 to_o = mix(-(o + vec3(kVoxelBias)), o + vec3(kVoxelBias), rising);
   QryBeam beam;
@@ -146,9 +148,9 @@ float qry_beam(const QryWorldRoot root, vec3 o, vec3 low, vec3 high) {
   const ivec3 first = ivec3(root.box_low[0], root.box_low[1], root.box_low[2]) + kVoxelBias + int(kQryBoxMargin);
   const ivec3 last = ivec3(root.box_high[0], root.box_high[1], root.box_high[2]) + kVoxelBias - int(kQryBoxMargin) - 1;
   if (last.x < first.x) return kQryBeamNothing;
-  // One block of 4x4x4 cells of 512 voxels that starts at the bounds, where that is enough; else blocks on a grid of
-  // 2048 voxels, those of 8192 x 8192 x 8192 voxels at a time, the nearest first. One loop for both: a second copy of
-  // the search costs registers.
+  // If it is enough, there is one block of 4x4x4 cells of 512 voxels that starts at the bounds. Otherwise blocks are on
+  // a grid of 2048 voxels. Those of 8192 x 8192 x 8192 voxels are searched at a time, the nearest first. One loop does
+  // both, because a second copy of the search costs registers.
   const bool one = all(lessThan((last >> 9) - (first >> 9), ivec3(4)));
   const ivec2 low_part = first.xz >> 13, high_part = last.xz >> 13;
   ivec2 part = low_part;
@@ -182,13 +184,13 @@ float qry_beam(const QryWorldRoot root, vec3 o, vec3 low, vec3 high) {
   return best == kQryBeamNone ? kQryBeamNothing : uintBitsToFloat(best & ~63u);
 }
 
-// The caller's subgroup's tile; beyond the last one in the last workgroup.
+// The tile of the caller's subgroup. In the last workgroup it may be beyond the last tile.
 uint qry_dispatch_tile() { return gl_WorkGroupID.x * (kQryBeamGroup / kQryBeamLanes) + gl_SubgroupID; }
 uint qry_tiles_across(uint width) { return (width + kQryBeamTileWide - 1u) / kQryBeamTileWide; }
 uint qry_tiles_down(uint height) { return (height + kQryBeamTileHigh - 1u) / kQryBeamTileHigh; }
 
 float qry_tile_beam(const QryWorldRoot root, uint tile, vec3 o, vec3 forward, vec3 right, vec3 up, uvec2 picture) {
-  // Subgroups that lack threads cannot look at every child.
+  // Subgroups with missing threads cannot test every child.
   if (gl_NumSubgroups * kQryBeamLanes != kQryBeamGroup) return 0.0;
   const uint across = qry_tiles_across(picture.x);
   const vec2 size = vec2(kQryBeamTileWide, kQryBeamTileHigh), corner = vec2(tile % across, tile / across) * size,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// color.glsl - sRGB bytes to linear light and back, and the curve between radiance and a display's range.
+// color.glsl - converts sRGB to linear light and back, and has the tone curve from radiance to a display's range.
 #ifndef QRY_COLOR_GLSL
 #define QRY_COLOR_GLSL
 

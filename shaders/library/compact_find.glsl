@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// compact_find.glsl - the GLSL twin of find() of hashgrid/compact/view.hpp: the same sectors in the same order, bit for
-// bit the same answer. The including shader has defined QRY_GLSL, included hashgrid/compact/layout.h, and enabled
+// compact_find.glsl - find() of hashgrid/compact/view.hpp in GLSL, with the same sectors in the same order and bit for
+// bit the same result. The including shader must define QRY_GLSL, include hashgrid/compact/layout.h, and enable
 // GL_EXT_buffer_reference, GL_EXT_scalar_block_layout and GL_EXT_shader_explicit_arithmetic_types_int64.
 #ifndef QRY_COMPACT_FIND_GLSL
 #define QRY_COMPACT_FIND_GLSL
 
-// Two to a sector.
+// Two halves make a sector.
 layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer QryCompactHalves { uvec4 at[]; };
 
-// The entry with `tag` in the first half of a sector, which has all the tags: 0..5, or -1.
+// Returns the entry with `tag`, 0..5, or -1. `half_sector` is the first half of a sector, which has all the tags.
 int qry_compact_slot(uvec4 half_sector, uint fields, uint tag) {
   const uint bits = qry_compact_tag_bits(fields);
   for (uint slot = 0u; slot < qry_compact_entries(fields); ++slot)
@@ -16,7 +16,7 @@ int qry_compact_slot(uvec4 half_sector, uint fields, uint tag) {
   return -1;
 }
 
-// Looks through the key's sectors in one part. True: the look-up ends here, with `value`.
+// Searches the key's sectors in one part. Returns true if the look-up ends here, with `value`.
 bool qry_compact_find_in(uint64_t grid_words, QryCompactPart part, uint mixed, inout uint sectors, out uint value) {
   value = kQryReservedValue;
   const QryCompactPlace place = qry_compact_place(mixed, part);
@@ -25,7 +25,7 @@ bool qry_compact_find_in(uint64_t grid_words, QryCompactPart part, uint mixed, i
        ++distance, tag += part.remainders) {
     const uint sector = part.first_page * kQrySectorsPerPage + qry_compact_sector(place.home, distance);
     QryCompactHalves halves = QryCompactHalves(grid_words + uint64_t(sector) * 32ul);
-    const uvec4 low = halves.at[0], high = halves.at[1];  // both loads under way together
+    const uvec4 low = halves.at[0], high = halves.at[1];  // both loads are concurrent
     ++sectors;
     const int slot = qry_compact_slot(low, part.fields, tag);
     if (slot >= 0) {
@@ -38,8 +38,8 @@ bool qry_compact_find_in(uint64_t grid_words, QryCompactPart part, uint mixed, i
   return false;
 }
 
-// Value of `key`, kQryReservedValue if it is absent. `table`: qry_compact() of the table's pages. `sectors`: sectors
-// that were read.
+// Returns the value of `key`, or kQryReservedValue if it is absent. `table` is qry_compact() of the table's pages.
+// `sectors` is the number of sectors read.
 uint qry_compact_find(uint64_t grid_words, QryCompact table, uint key, out uint sectors) {
   sectors = 0u;
   uint value = kQryReservedValue;

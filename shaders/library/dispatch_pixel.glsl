@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// dispatch_pixel.glsl - which pixel an invocation of a pass over the picture answers for.
+// dispatch_pixel.glsl - the pixel of each invocation in a pass over the picture.
 #ifndef QRY_DISPATCH_PIXEL_GLSL
 #define QRY_DISPATCH_PIXEL_GLSL
 
 #include "shaders/shared/constant_ids.h"
 
-// Software drivers give each of their threads one stretch of a dispatch's workgroups, rows of the picture one after the
-// other: whoever got the sky waits for whoever got the ground. There the rows of workgroups are read on a slant, so
-// that every stretch sees all heights alike.
+// Software drivers give each of their threads one run of a dispatch's workgroups, which are successive rows of the
+// picture. Threads with the sky then wait for threads with the ground. So on these drivers the rows of workgroups are
+// slanted, and every run covers all heights evenly.
 layout(constant_id = QRY_ID_SLANTED) const bool kQrySlanted = false;
 
 uvec2 qry_dispatch_pixel(uvec2 group_size) {
@@ -16,8 +16,8 @@ uvec2 qry_dispatch_pixel(uvec2 group_size) {
   return group * group_size + gl_LocalInvocationID.xy;
 }
 
-// A dispatch over a tile of the picture instead of all of it: from the pixel `from` up to, without, the pixel `to`, x
-// in their lower 16 bits.
+// If true, the dispatch covers a tile of the picture instead of all of it. The tile starts at the pixel `from` and ends
+// before the pixel `to`. Both have x in their lower 16 bits.
 layout(constant_id = QRY_ID_TILED) const bool kQryTiled = false;
 
 uvec2 qry_packed_pixel(uint packed) { return uvec2(packed & 0xFFFFu, packed >> 16); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// frame_access.glsl - how the passes reach the frame's parameters and buffers, and which ray belongs to a pixel. After
-// traverse.glsl and frame.h.
+// frame_access.glsl - the passes' access to the frame's parameters and buffers, and the ray of each pixel. Include it
+// after traverse.glsl and frame.h.
 #ifndef QRY_FRAME_ACCESS_GLSL
 #define QRY_FRAME_ACCESS_GLSL
 
@@ -15,7 +15,7 @@ layout(push_constant, scalar) uniform QryPush { QryFramePush push; };
 
 vec3 qry_vec3(const float a[3]) { return vec3(a[0], a[1], a[2]); }
 
-// Forward + a*right + b*up, not of length 1.
+// The ray forward + a*right + b*up. Its length is not 1.
 vec3 qry_pixel_ray(const QryFrame frame, uvec2 pixel, uint sample_index) {
   const uint side = max(frame.samples_a_side, 1u);
   const vec2 inside = (vec2(sample_index % side, sample_index / side) + 0.5) / float(side);
@@ -29,7 +29,7 @@ vec3 qry_pixel_direction(const QryFrame frame, uvec2 pixel, uint sample_index) {
   return normalize(qry_pixel_ray(frame, pixel, sample_index));
 }
 
-// A visibility record, put together and taken apart.
+// Packs and unpacks a visibility record.
 QryVisibility qry_visibility(const QryHit hit, uint material) {
   QryVisibility v = QryVisibility(hit.t, 0u, 0u, min(hit.steps, 0xFFFFu) | (min(hit.sectors, 0xFFFFu) << 16));
   if (hit.t >= 0.0) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// grid_find.glsl - the GLSL twin of hashgrid::find (view_impl.hpp `locate`): the same probe order, bit for bit the same
-// answer. The including shader has defined QRY_GLSL, included hashgrid/pairs/layout.h, and enabled
+// grid_find.glsl - hashgrid::find (view_impl.hpp `locate`) in GLSL, with the same probe order and bit for bit the same
+// result. The including shader must define QRY_GLSL, include hashgrid/pairs/layout.h, and enable
 // GL_EXT_buffer_reference, GL_EXT_scalar_block_layout and GL_EXT_shader_explicit_arithmetic_types_int64.
 #ifndef QRY_GRID_FIND_GLSL
 #define QRY_GRID_FIND_GLSL
 
-// 64-bit words, so that a slot is read by one load: key and value of one pair, also beside a writer.
+// 64-bit words, so that one load reads a slot. Key and value then belong to one pair, even while another thread writes.
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer QryGridWords { uint64_t at[]; };
 
 // Two slots of a sector.
@@ -14,8 +14,8 @@ layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer Qr
 uvec2 qry_slot(QryGridWords page, uint index) { return unpackUint2x32(page.at[index]); }  // x: key, y: value
 bool qry_never_used(uvec2 slot) { return slot.x == 0xFFFFFFFFu && slot.y == 0xFFFFFFFFu; }
 
-// Value of `key`, kQryReservedValue if it is absent. `locality`: the grid's (kQryPlain, kQryRows); a constant costs
-// nothing. `sectors`: sectors of slots that were read.
+// Returns the value of `key`, or kQryReservedValue if it is absent. `locality` is the grid's (kQryPlain, kQryRows). A
+// constant costs nothing. `sectors` is the number of sectors of slots read.
 uint qry_grid_find_local(uint64_t grid_words, uint page_count, uint locality, uint key, out uint sectors) {
   sectors = 0u;
   if (key == kQryReservedKey) return kQryReservedValue;
@@ -23,7 +23,7 @@ uint qry_grid_find_local(uint64_t grid_words, uint page_count, uint locality, ui
   const QryProbeSequence probes = qry_probe_sequence(stored, page_count);
   QryGridWords page = QryGridWords(grid_words + uint64_t(probes.page) * uint64_t(kQryPageBytes));
   sectors = 1u;
-  // The whole sector at once: two loads under way together.
+  // Reads the whole sector at once by two concurrent loads.
   QryGridPairs pairs = QryGridPairs(uint64_t(page) + uint64_t(probes.home_sector * kQrySlotsPerSector * kQrySlotBytes));
   const u64vec2 low = pairs.at[0], high = pairs.at[1];
   const uvec2 a = unpackUint2x32(low.x), b = unpackUint2x32(low.y), c = unpackUint2x32(high.x),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// light_tree.glsl - draws an emissive face near a point, by what it is likely to send there if nothing stands between,
-// and says how likely any face was to be drawn. After world.glsl. The tree is engine/sharing/light_tree.hpp's; what
-// likely means follows A. Conty Estevez and C. Kulla, "Importance Sampling of Many Lights with Adaptive Tree
-// Splitting", 2018, with a power for each of the six directions that voxels' faces look in.
+// light_tree.glsl - draws an emissive face for a point, by the light that it would probably send there without
+// occlusion, and gives the probability with which any face is drawn. Include it after world.glsl. The tree is that of
+// engine/sharing/light_tree.hpp. The probabilities follow A. Conty Estevez and C. Kulla, "Importance Sampling of Many
+// Lights with Adaptive Tree Splitting", 2018, with one power for each of the six directions of voxels' faces.
 #ifndef QRY_LIGHT_TREE_GLSL
 #define QRY_LIGHT_TREE_GLSL
 
@@ -16,7 +16,7 @@ layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Qry
 const uint kQryNoFace = 6u;        // the point is in the air
 const uint kQryLightLevels = 40u;  // more than there are bits in a cell's number
 
-// The point whose light is looked for, and the face it lies on.
+// The point whose light is wanted, and the face that it is on.
 struct QryShadingPoint {
   vec3 point;
   uint face;
@@ -29,9 +29,9 @@ struct QryLightSample {
   float probability;  // 0: nothing was drawn
 };
 
-// What each direction's cosine, where the faces lie on average, lets through: of the upward ones in x, y, z and of the
-// downward ones. `v` leads from the faces' middle to the point, `half_size` is their box's. Nothing for directions of
-// which no face sees the point.
+// The cosine factor of each direction for faces at their mean place: of the upward directions in x, y, z and of the
+// downward ones. `v` is the vector from the faces' middle to the point. `half_size` is that of their box. The factor is
+// 0 for a direction in which no face sees the point.
 void qry_facing(vec3 v, vec3 half_size, float inverse_distance, out vec3 downward, out vec3 upward) {
   upward = clamp((half_size + v) * inverse_distance, 0.0, 1.0);
   downward = clamp((half_size - v) * inverse_distance, 0.0, 1.0);
@@ -54,8 +54,8 @@ float qry_light_importance(uint64_t nodes, uint index, const QryShadingPoint sha
   return uintBitsToFloat(a.w) * power * inverse_square;
 }
 
-// From the root to a cell: by the bits of `voxel` if it is given, else by u. False: nothing there can send light to the
-// point.
+// Descends from the root to a cell: by the bits of `voxel` if it is given, else by u. Returns false if nothing there
+// can send light to the point.
 bool qry_light_cell(uint64_t nodes, const QryShadingPoint shading_point, bool given, ivec3 voxel, inout float u,
                     out uint cell, out float probability) {
   probability = 1.0;
@@ -76,7 +76,7 @@ bool qry_light_cell(uint64_t nodes, const QryShadingPoint shading_point, bool gi
   return false;
 }
 
-// Shares of the cell's directions, not yet divided by their sum.
+// The shares of the cell's directions, not yet divided by their sum.
 void qry_light_directions(const QryLightCell cell, const QryShadingPoint shading_point, out float shares[6]) {
   const vec3 v = shading_point.point + vec3(kVoxelBias) - (vec3(cell.x, cell.y, cell.z) * 4.0 + 2.0);
   vec3 downward, upward;
@@ -109,10 +109,10 @@ QryLightSample qry_sample_light_tree(uint64_t address, const QryShadingPoint sha
       if (left < shares[i]) direction = i;
       else left -= shares[i];
     }
-  if (direction == 6u) return sampled;  // by rounding, once in a million
+  if (direction == 6u) return sampled;  // rounding causes this once in a million
   const float wanted = left / shares[direction] * cell.powers[direction];
   uint low = direction > 0u ? qry_light_end(cell, direction - 1u) : 0u, high = qry_light_end(cell, direction) - 1u;
-  for (uint step = 0u; step < 6u && low < high; ++step) {  // of at most 64
+  for (uint step = 0u; step < 6u && low < high; ++step) {  // at most 64 faces
     const uint middle = (low + high) >> 1;
     if (QryLightFaces(at.lights.faces).at[cell.first + middle].cumulative > wanted) high = middle;
     else low = middle + 1u;
@@ -126,7 +126,7 @@ QryLightSample qry_sample_light_tree(uint64_t address, const QryShadingPoint sha
   return sampled;
 }
 
-// How likely this face of a voxel, which touches air, was to be drawn; 0: it is not in the tree.
+// The probability of drawing this face of a voxel, which touches air. 0 means that it is not in the tree.
 float qry_light_pdf(uint64_t address, const QryShadingPoint shading_point, ivec3 voxel, uint face, uint material) {
   QryLightsRef at = QryLightsRef(address);
   uint cell_index;
@@ -140,8 +140,8 @@ float qry_light_pdf(uint64_t address, const QryShadingPoint shading_point, ivec3
   return sum > 0.0 ? probability * shares[face] / sum * at.lights.powers[material] / cell.powers[face] : 0.0;
 }
 
-// Draws a point on an emissive face: the direction to it, its density over directions, its power and the face. False:
-// none that sees the shading point.
+// Draws a point on an emissive face. Gives the direction to it, its density over directions, its power and the face.
+// Returns false if it drew no face that sees the shading point.
 bool qry_sample_light(uint64_t address, const QryShadingPoint shading_point, vec2 u, vec2 place, out vec3 d,
                       out float density, out float power, out ivec3 voxel, out uint face) {
   const QryLightSample sampled = qry_sample_light_tree(address, shading_point, u);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// material.glsl - what a voxel's face does with light: colours, Fresnel, a rough reflection over a diffuse ground.
+// material.glsl - how a voxel's face reflects light: colours, Fresnel, a rough reflection over a diffuse base.
 //
-// A dielectric's coat fades out with roughness (roughness 1 is chalk: purely diffuse), a metal has no diffuse part.
-// Microfacets: B. Walter et al., "Microfacet Models for Refraction", 2007 (GGX); facets drawn as seen from v: E. Heitz,
-// "Sampling the GGX Distribution of Visible Normals", 2018; Fresnel after C. Schlick, 1994.
+// A dielectric's coat fades out with roughness: roughness 1 is purely diffuse, as chalk. A metal has no diffuse part.
+// Microfacets: B. Walter et al., "Microfacet Models for Refraction", 2007 (GGX). Facets drawn as seen from v: E. Heitz,
+// "Sampling the GGX Distribution of Visible Normals", 2018. Fresnel: C. Schlick, 1994.
 #ifndef QRY_MATERIAL_GLSL
 #define QRY_MATERIAL_GLSL
 
@@ -15,7 +15,8 @@ vec3 qry_face_normal(uint face) {
   return n;
 }
 
-// o + t*d kept inside the voxel's face, then 1/64 voxel off it: no ray from there starts inside its own voxel.
+// The point o + t*d, clamped to the voxel's face and moved 1/64 voxel off it. So no ray from there starts in its own
+// voxel.
 vec3 qry_point_on(vec3 o, vec3 d, float t, ivec3 biased_voxel, uint face) {
   const vec3 low = vec3(biased_voxel - kVoxelBias);
   vec3 p = clamp(o + t * d, low + 1.0 / 256.0, low + 255.0 / 256.0);
@@ -33,7 +34,7 @@ struct QrySurface {
   vec3 albedo;  // linear
   float alpha;  // GGX
   float metalness;
-  float coat;  // share of light that the dielectric coat reflects, seen from here
+  float coat;  // share of light that the dielectric coat reflects in this view
 };
 
 QrySurface qry_surface(QryMaterial m, float cos_view, float roughest) {
@@ -51,7 +52,7 @@ float qry_ggx_side(float alpha, float cosine) {  // Smith's shadowing for one di
   return 2.0 / (1.0 + sqrt(1.0 + a2 * (1.0 - c2) / c2));
 }
 
-// What the reflection sends from l to v, with the cosine: per unit of irradiance perpendicular to l.
+// The light reflected from l to v, with the cosine, per unit of irradiance perpendicular to l.
 vec3 qry_reflected_light(const QrySurface s, vec3 n, vec3 v, vec3 l) {
   const vec3 h = normalize(v + l);
   const float nv = max(dot(n, v), 1e-3), nl = max(dot(n, l), 0.0), nh = max(dot(n, h), 0.0), vh = max(dot(v, h), 0.0);
@@ -61,7 +62,7 @@ vec3 qry_reflected_light(const QrySurface s, vec3 n, vec3 v, vec3 l) {
   return facets * ((1.0 - s.metalness) * s.coat + s.metalness * metal);
 }
 
-// A facet's normal about n as seen from v.
+// Draws a facet's normal about n, as seen from v.
 vec3 qry_facet(vec3 n, vec3 v, float alpha, vec2 u) {
   const mat3 about = qry_frame_about(n);
   const vec3 view = transpose(about) * v;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// ramp.glsl - colours that stand for numbers in the debug views.
+// ramp.glsl - the colours of numbers in the debug views.
 #ifndef QRY_RAMP_GLSL
 #define QRY_RAMP_GLSL
 
-// 0..1: black-blue, blue, teal, green, yellow, orange, red, nearly white. Rises in lightness, so it reads in grey too.
+// 0..1: black-blue, blue, teal, green, yellow, orange, red, nearly white. Lightness rises, so it is readable in grey
+// too.
 vec3 qry_ramp(float x) {
   const vec3 stops[8] =
       vec3[8](vec3(0.05, 0.03, 0.20), vec3(0.12, 0.20, 0.62), vec3(0.05, 0.46, 0.63), vec3(0.12, 0.62, 0.38),
@@ -13,7 +14,7 @@ vec3 qry_ramp(float x) {
   return mix(stops[i], stops[i + 1], at - float(i));
 }
 
-// Sectors read for a look-up, one colour each: 1 blue, 2 green, 3 yellow, 4 orange, more red to white at 16.
+// A colour for the sectors read in a look-up: 1 blue, 2 green, 3 yellow, 4 orange, more from red to white at 16.
 vec3 qry_depth_color(uint sectors) {
   if (sectors == 0u) return vec3(0.25);
   if (sectors == 1u) return vec3(0.13, 0.34, 0.78);
@@ -23,7 +24,7 @@ vec3 qry_depth_color(uint sectors) {
   return mix(vec3(0.85, 0.12, 0.12), vec3(1.0, 0.85, 0.85), clamp(float(sectors - 5u) / 11.0, 0.0, 1.0));
 }
 
-// A light colour for each brick, far from its neighbours'.
+// A light colour for each brick, different from its neighbours' colours.
 vec3 qry_label_color(uint label) {
   const uint h = qry_mix(label * 0x9E3779B9u + 1u);
   const float hue = float(h & 1023u) / 1024.0, value = 0.65 + 0.3 * float((h >> 10) & 255u) / 255.0;

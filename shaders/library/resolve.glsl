@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// resolve.glsl - what shade.comp.glsl and debug_views.comp.glsl share: the light about a pixel, the highlighted box,
-// the sum of a pixel's samples.
+// resolve.glsl - the code that shade.comp.glsl and debug_views.comp.glsl share: the light around a pixel, the
+// highlighted box, the sum of a pixel's samples.
 #ifndef QRY_RESOLVE_GLSL
 #define QRY_RESOLVE_GLSL
 
@@ -13,8 +13,8 @@ layout(set = 0, binding = 0, rgba8) uniform writeonly image2D target;
 
 float pixel_angle_of(const QryFrame frame) { return 2.0 * length(qry_vec3(frame.up)) / float(frame.height); }
 
-// The light buffer's mean over 4 x 4 pixels on the same plane: their 16 sets of rays together, without the noise of
-// each. Planes that a pixel's width hides from each other count as one.
+// The light buffer's mean over 4 x 4 pixels on the same plane. It joins their 16 sets of rays and so removes the noise
+// of each. Planes that cannot be told apart at a pixel's width count as one.
 vec3 ambient_about(const QryFrame frame, uvec2 pixel, QryVisibility visible, float pixel_angle) {
   const uint face = visible_face(visible), axis = face >> 1;
   const int plane = visible_voxel(visible)[axis], near = int(2.0 * visible.t * pixel_angle);
@@ -33,8 +33,8 @@ vec3 ambient_about(const QryFrame frame, uvec2 pixel, QryVisibility visible, flo
   return sum / max(count, 1.0);
 }
 
-// Distance along the ray to the outline of the box, and whether the ray meets it: lines of about two pixels on its
-// visible faces.
+// Tells whether the ray meets the outline of the box, and at which distance. The outline is lines of about two pixels
+// on its visible faces.
 bool outline(vec3 o, vec3 d, vec3 low, vec3 high, float pixel_angle, out float t_line) {
   t_line = 1e30;
   bool met = false;
@@ -57,7 +57,7 @@ bool outline(vec3 o, vec3 d, vec3 low, vec3 high, float pixel_angle, out float t
   return met;
 }
 
-// Lays the highlighted box over one sample's colour (linear, 0..1) and adds the sample to the pixel; the last one
+// Draws the highlighted box over one sample's colour (linear, 0..1) and adds the sample to the pixel. The last sample
 // writes the picture.
 void add_sample(const QryFrame frame, uvec2 pixel, uint at, QryVisibility visible, vec3 o, vec3 d, vec3 color,
                 float cover) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// sampling.glsl - numbers that fill the unit square evenly: two dimensions of I. Sobol's sequence (1967), shuffled and
-// scrambled as A. Owen (1995) has it, by the hashes of B. Burley, "Practical Hash-based Owen Scrambling", 2020. Further
-// dimensions are further pairs, each with a seed of its own. The sequence's second dimension is a Taylor shift by one
-// over GF(2), taken by halves here instead of bit by bit.
+// sampling.glsl - numbers that fill the unit square evenly: two dimensions of I. Sobol's sequence (1967). They are
+// shuffled and scrambled after A. Owen (1995), by the hashes of B. Burley, "Practical Hash-based Owen Scrambling",
+// 2020. Further dimensions are further pairs, each with its own seed. The sequence's second dimension is a Taylor shift
+// by one over GF(2). It is computed by halves here instead of bit by bit.
 #ifndef QRY_SAMPLING_GLSL
 #define QRY_SAMPLING_GLSL
 
@@ -34,7 +34,7 @@ vec2 qry_sample(uint index, uint pixel_seed, uint pair) {
   return vec2(bits >> 8) / 16777216.0;
 }
 
-// Columns: two sides, then n. T. Duff et al., "Building an Orthonormal Basis, Revisited", 2017.
+// A matrix whose columns are two sides and n. T. Duff et al., "Building an Orthonormal Basis, Revisited", 2017.
 mat3 qry_frame_about(vec3 n) {
   const float s = n.z >= 0.0 ? 1.0 : -1.0, a = -1.0 / (s + n.z), b = n.x * n.y * a;
   return mat3(vec3(1.0 + s * n.x * n.x * a, s * b, -s * n.x), vec3(b, s + n.y * n.y * a, -n.y), n);
@@ -45,13 +45,13 @@ vec2 qry_disc(vec2 u) {
   return r * vec2(cos(phi), sin(phi));
 }
 
-// Cosine-weighted about n.
+// A cosine-weighted direction about n.
 vec3 qry_cosine_about(vec3 n, vec2 u) {
   const vec2 p = qry_disc(u);
   return normalize(qry_frame_about(n) * vec3(p, sqrt(max(1e-6, 1.0 - u.x))));
 }
 
-// Even within `radius` radians (small) of d.
+// A direction evenly distributed within `radius` radians (small) of d.
 vec3 qry_cone_about(vec3 d, float radius, vec2 u) {
   return normalize(qry_frame_about(d) * vec3(radius * qry_disc(u), 1.0));
 }

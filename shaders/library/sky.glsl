@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// sky.glsl - what lies beyond the world: sky, sun, the ground's haze below the horizon. An invention that looks
-// pleasant, not a measured atmosphere: the sun's height alone decides day, evening and night.
+// sky.glsl - the light from beyond the world: sky, sun, the ground's haze below the horizon. It is invented to look
+// pleasant and is no measured atmosphere. Only the sun's height decides day, evening and night.
 #ifndef QRY_SKY_GLSL
 #define QRY_SKY_GLSL
 
@@ -29,7 +29,7 @@ vec3 qry_sky_diffuse(const QryEnvironment environment, vec3 d) {
   return (d.y < 0.0 ? below : above) + glow * exp(-6.0 * down);
 }
 
-// The same as light on a surface: less blue than it looks, as eyes and cameras correct it.
+// The same sky as light on a surface. It is less blue than the sky looks, because eyes and cameras correct for that.
 vec3 qry_sky_light(const QryEnvironment environment, vec3 d) {
   const vec3 c = qry_sky_diffuse(environment, d);
   return mix(vec3(dot(c, vec3(0.30, 0.55, 0.15))), c, 0.45) * 1.6;
@@ -46,7 +46,7 @@ float qry_cloud_noise(vec2 p) {
   return mix(mix(corner.x, corner.y, t.x), mix(corner.z, corner.w, t.x), t.y);
 }
 
-// Thin clouds on a layer high above: their light, and in w how much of the sky they hide.
+// Thin clouds on a high layer: their light, and in w the share of the sky that they hide.
 vec4 qry_clouds(const QryEnvironment environment, vec3 d) {
   if (d.y < 0.015) return vec4(0.0);
   vec2 p = d.xz / (d.y + 0.10) * vec2(1.1, 2.3) + vec2(7.3, 1.9);
@@ -59,14 +59,14 @@ vec4 qry_clouds(const QryEnvironment environment, vec3 d) {
   const float cover = smoothstep(0.44, 0.80, sum) * smoothstep(0.015, 0.20, d.y);
   const vec3 sun = qry_array3(environment.sun_direction);
   const float toward = max(dot(d, sun), 0.0);
-  // Lit from below and through when the sun is low.
+  // A low sun lights them from below and shines through them.
   const vec3 lit = exp(-vec3(0.03, 0.10, 0.19) / (clamp(sun.y, 0.0, 1.0) + 0.10)) * smoothstep(-0.20, 0.05, sun.y);
   const vec3 light = 1.15 * lit * (0.55 + 0.5 * pow(toward, 3.0) + 1.6 * pow(toward, 24.0)) +
                      vec3(0.22, 0.27, 0.36) * (0.08 + 0.92 * environment.day) * (1.2 - 0.5 * cover);
   return vec4(light, 0.80 * cover);
 }
 
-// Points of light in a grid of directions; only where it is dark.
+// Stars are points of light in a grid of directions. They appear only if the sky is dark.
 vec3 qry_stars(vec3 d, vec3 sun) {
   const float dark = (1.0 - smoothstep(-0.22, -0.06, sun.y)) * smoothstep(0.0, 0.25, d.y);
   if (dark <= 0.0) return vec3(0.0);
@@ -79,7 +79,7 @@ vec3 qry_stars(vec3 d, vec3 sun) {
          mix(vec3(0.75, 0.85, 1.1), vec3(1.1, 0.95, 0.8), warm);
 }
 
-// What the eye sees: with clouds, stars and the sun's disc.
+// The sky as the eye sees it, with clouds, stars and the sun's disc.
 vec3 qry_sky(const QryEnvironment environment, vec3 d) {
   const vec3 sun = qry_array3(environment.sun_direction);
   const vec4 clouds = qry_clouds(environment, d);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// surface.glsl - what a visible voxel is made of, where rays leave it, and the numbers that spread them: shared by the
-// passes that light it.
+// surface.glsl - a visible voxel's material, the point where rays leave it, and the numbers that spread them. The
+// passes that light it share this file.
 #ifndef QRY_SURFACE_GLSL
 #define QRY_SURFACE_GLSL
 
@@ -32,15 +32,16 @@ Surface surface_of(const QryWorldRoot root, vec3 o, vec3 d, float t, ivec3 voxel
   return s;
 }
 
-// So smooth that its reflection is worth a ray. engine/sharing/world.cpp asks the palette the same.
+// True if the surface is so smooth that its reflection is worth a ray. engine/sharing/world.cpp has the same limit for
+// the palette.
 bool is_reflective(float roughness) { return roughness < 0.3; }
 
-// How much counts as transparent, and where the refracted ray goes on inside.
+// The limit of transparency, and the point inside where the refracted ray continues.
 bool is_transmissive(float transparency) { return transparency > 0.01; }
 vec3 point_inside(vec3 point, vec3 normal) { return point - normal * (1.0 / 32.0); }
 
-// Where light is looked for: the surface that is visible, or the floor that catches shadows. False: neither. `face` 3
-// is the floor's.
+// The shading point is on the visible surface or on the floor that catches shadows. Returns false if there is neither.
+// The floor has `face` 3.
 bool shading_point(const QryFrame frame, uvec2 pixel, uint sample_index, QryVisibility visible, out vec3 point,
                    out uint face) {
   const vec3 o = qry_vec3(frame.origin), d = qry_pixel_direction(frame, pixel, sample_index);
@@ -57,8 +58,9 @@ bool shading_point(const QryFrame frame, uvec2 pixel, uint sample_index, QryVisi
   return t > 0.0;
 }
 
-// Two numbers in 0..1 for a pixel's rays: one of 16 pairs, each once in every 4 x 4 pixels, so that the mean over such
-// a block (shade.comp.glsl takes it) has all of them. M. Roberts' R2, 2018, in B. Bayer's order.
+// Two numbers in 0..1 for a pixel's rays. They are one of 16 pairs. Each pair occurs once in every 4 x 4 pixels, so the
+// mean over such a block, which shade.comp.glsl takes, has all of them. The pairs are M. Roberts' R2, 2018, in B.
+// Bayer's order.
 vec2 pixel_noise(const QryFrame frame, uvec2 pixel, uint sample_index) {
   const uint b0 = (pixel.x >> 1) & 1u, b1 = ((pixel.y >> 1) & 1u) ^ b0, b2 = pixel.x & 1u, b3 = (pixel.y & 1u) ^ b2;
   const uint rank = b0 | (b1 << 1) | (b2 << 2) | (b3 << 3);

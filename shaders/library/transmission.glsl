@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// transmission.glsl - light in transparent voxels: Fresnel's formulae, and the path from where it enters to where it
-// leaves. After world.glsl.
+// transmission.glsl - light in transparent voxels: Fresnel's formulae, and the path from the entry to the exit. Include
+// it after world.glsl.
 //
-// Voxels' faces stand at right angles, so a reflection inside turns single components of a direction round and leaves
-// their size: how much of the light each axis' faces reflect is known once and for all. Light that came in by one axis
-// cannot leave by another where the index is above 1.41: it is totally reflected there.
+// Voxels' faces are at right angles. So a reflection inside only changes the sign of a direction's component. The share
+// of light that each axis' faces reflect is therefore the same along the whole path. Light that entered on one axis
+// cannot leave on another if the index is above 1.41, because it is totally reflected there.
 #ifndef QRY_TRANSMISSION_GLSL
 #define QRY_TRANSMISSION_GLSL
 
-const uint kTransmissionSteps = 2048u;  // voxels that light is followed through before it is given up
+const uint kTransmissionSteps = 2048u;  // the most voxels through which light is followed
 
-// Share of unpolarised light that is reflected at an interface met at this cosine, `ratio` = index beyond / index here.
-// 1: totally reflected.
+// The share of unpolarised light that an interface reflects at this cosine. `ratio` is index beyond / index here. A
+// result of 1 means total reflection.
 float qry_dielectric(float cosine, float ratio) {
   const float c = clamp(cosine, 0.0, 1.0), g_square = ratio * ratio - 1.0 + c * c;
   if (g_square <= 0.0) return 1.0;
@@ -21,24 +21,26 @@ float qry_dielectric(float cosine, float ratio) {
 
 float qry_refraction(const QryMaterial m) { return clamp(m.ior, 1.0, 4.0); }
 
-// What a material of this colour leaves of light: at a face that it enters by, and on a path inside (A. Beer, 1852).
+// The share of light that a material of this colour lets pass: at the face of entry, and on a path inside (A. Beer,
+// 1852).
 vec3 qry_interface_tint(vec3 albedo) { return pow(max(albedo, vec3(0.01)), vec3(0.1)); }
 vec3 qry_absorption(vec3 albedo, float path_length) { return pow(max(albedo, vec3(0.01)), vec3(0.06 * path_length)); }
 
 struct QryTransmissionPath {
-  bool ends;  // else it was given up
+  bool ends;  // false: it was given up
   float path_length;
   vec3 point;      // where it ends, on the face of the material's last voxel
-  vec3 d;          // there, still inside
-  bool reflected;  // it was, at least once
+  vec3 d;          // direction there, still inside
+  bool reflected;  // it was reflected at least once
   uint axis;       // of the face
-  uint material;   // beyond; 0: air
-  ivec3 voxel;     // beyond
-  uint brick;      // beyond; kQryReservedValue: none
+  uint material;   // beyond the face; 0: air
+  ivec3 voxel;     // beyond the face
+  uint brick;      // beyond the face; kQryReservedValue: none
 };
 
-// From the point p inside a voxel of material `same` along d to where another material begins, or air that the light
-// gets out to: the number `random` in 0..1 decides that. Above 1: straight on, whatever the faces reflect.
+// Follows light from the point p inside a voxel of material `same` along d. The path ends at another material, or at
+// air into which the light leaves. The number `random` in 0..1 decides whether it leaves. If it is above 1, light goes
+// straight on and the faces reflect nothing.
 QryTransmissionPath qry_trace_transmission(const QryWorldRoot root, vec3 p, vec3 d, uint same, float index,
                                            float random) {
   QryTransmissionPath w;

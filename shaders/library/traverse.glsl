@@ -1,33 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-// traverse.glsl - the exact traversal of a world by a ray: the first set voxel it enters, however far, at any angle.
+// traverse.glsl - the exact traversal of a world by a ray: finds the first set voxel at any distance and any angle.
 //
-// A hierarchical DDA. The cell the ray is in is an integer; the pyramid's masks, the brick's octants and their aligned
-// 2x2x2 blocks say how large an empty cube around it is (512, 256, ... 8, 4, 2, 1 voxels), and the ray goes to that
-// cube's exit in one step. A brick is asked for only where its pyramid bit is set, and found by counting bits.
+// It is a hierarchical DDA. The ray's cell is an integer. The pyramid's masks, the brick's octants and their aligned
+// 2x2x2 blocks give the size of an empty cube around the cell (512, 256, ... 8, 4, 2, 1 voxels). The ray goes to that
+// cube's exit in one step. A brick is read only if its pyramid bit is set, and it is found by counting bits.
 //
-// Why nothing is stepped over:
+// Why no voxel is missed:
 //  * The exit of a cube is computed from its integer planes each time, never accumulated.
-//  * After a step the stepped axis' coordinate is the plane's; the others come from the exit point and are clamped to
-//    the cube that was left and to not going back: rounding can put the ray into a neighbour only where it passes
-//    within rounding of an edge, and the face by which a voxel is entered always has the cell before it on its other
-//    side.
+//  * After a step the stepped axis' coordinate is the plane's. The others come from the exit point. They are clamped to
+//    the cube that was left, and never go back. So rounding can put the ray into a neighbour only if it passes within
+//    rounding of an edge. The previous cell is always on the other side of the face by which a voxel is entered.
 //  * A float has 24 bits and the world needs 14 for the integer part alone. So places are counted from a local
-//    origin, a multiple of 512 voxels near the ray; where the ray is when that moves is found anew from where the ray
-//    began, right to the unit, 1/8192 voxel (shadows and light from around: 1024 and 1/4096). The depth of a hit is
-//    computed anew from the ray and the plane that was entered.
-//  * A direction component of 0 (or below 1e-20, which moves less than 1e-15 voxel over the world) counts as 1e-20:
-//    its planes are farther than any world, and no infinity times zero arises.
+//    origin, a multiple of 512 voxels near the ray. When the origin moves, the ray's place is computed anew from its
+//    start, exact to the unit, 1/8192 voxel (shadow and ambient occlusion rays: 1024 and 1/4096). The depth of a hit
+//    is computed anew from the ray and the plane that was entered.
+//  * A direction component of 0 (or below 1e-20, which moves less than 1e-15 voxel over the world) counts as 1e-20.
+//    Then its planes are farther away than any world, and infinity times zero does not occur.
 //
 // Why it is fast: axes on which the direction is negative are mirrored, so that every exit is through an upper plane. A
-// place is a float between 1024 and 2048, so its bits, read as an integer, are the cell (above bit 13) and the fraction
-// (below): no conversions, a cube's upper planes are the bits below its size set, and the highest bit in which the
-// places before and after a step differ says which words must be read anew.
+// place is a float between 1024 and 2048. So its bits, read as an integer, are the cell (above bit 13) and the fraction
+// (below). That needs no conversions. Setting the bits below a cube's size gives its upper planes. The highest bit in
+// which the places before and after a step differ tells which words must be read again.
 //
-// Literature: J. Amanatides and A. Woo, "A Fast Voxel Traversal Algorithm for Ray Tracing", 1987; mirrored axes after
-// J. Revelles, C. Urena and M. Lastra, "An Efficient Parametric Algorithm for Octree Traversal", 2000; places as
-// mantissa bits after S. Laine and T. Karras, "Efficient Sparse Voxel Octrees", 2010; aligned 2x2x2 blocks tested by
-// one mask after the public notes on 64-bit bricks; exact sums and products after T. J. Dekker, "A Floating-Point
-// Technique", 1971.
+// Literature: J. Amanatides and A. Woo, "A Fast Voxel Traversal Algorithm for Ray Tracing", 1987. Mirrored axes: J.
+// Revelles, C. Urena and M. Lastra, "An Efficient Parametric Algorithm for Octree Traversal", 2000. Places as mantissa
+// bits: S. Laine and T. Karras, "Efficient Sparse Voxel Octrees", 2010. Aligned 2x2x2 blocks tested by one mask: the
+// public notes on 64-bit bricks. Exact sums and products: T. J. Dekker, "A Floating-Point Technique", 1971.
 #ifndef QRY_TRAVERSE_GLSL
 #define QRY_TRAVERSE_GLSL
 
@@ -35,45 +33,45 @@
 #include "shaders/shared/constant_ids.h"
 #include "shaders/shared/ray_setup.h"
 
-// Steps and sectors are counted; a pipeline that does not ask for them pays nothing.
+// Counts steps and sectors. A pipeline without them has no cost.
 layout(constant_id = QRY_ID_COUNT) const bool kQryCount = true;
-// The first brick's pyramid bit ends the ray: the ceiling in the benchmark.
+// The first brick's pyramid bit ends the ray. It is the upper bound in the benchmark.
 layout(constant_id = QRY_ID_STOP_AT_BRICKS) const bool kQryStopAtBricks = false;
 
-// Rays start inside the bounds of what is set, at t = 0.
+// Rays start inside the bounds of the set voxels, at t = 0.
 layout(constant_id = QRY_ID_INSIDE) const bool kQryInside = false;
-layout(constant_id = QRY_ID_SKIPS_MATERIAL) const bool kQrySkipsMaterial = false;  // `skip_material` is heeded
-// fma() rounds once: every GPU's does, software drivers' may not.
+layout(constant_id = QRY_ID_SKIPS_MATERIAL) const bool kQrySkipsMaterial = false;  // uses `skip_material`
+// True if fma() rounds once. It does on every GPU, but may not on software drivers.
 layout(constant_id = QRY_ID_FUSED) const bool kQryFused = false;
 
 struct QryHit {
-  float t;      // along the ray; < 0: nothing
+  float t;      // distance along the ray; < 0: nothing was hit
   ivec3 voxel;  // biased
   uint face;    // 2*axis + (1 if entered through the + side); for a ray that starts inside: the side it looks away from
   uint brick;   // pool index
   uint steps;
-  uint sectors;  // that the hash grid reads to find the brick that was hit
+  uint sectors;  // sectors of the hash grid read to find the brick that was hit
 };
 
 const float kQryNotStepped = -1.0, kQryNewOrigin = -2.0;
 // Mirrored cells start here, so that none is negative; a multiple of 512, the origin's step.
 const int kQryMirrorOffset = 2048;
-// Rays that start inside (shadows, light from around, refractions and reflections) have steps of the origin twice as
-// long, and units with them.
+// Rays that start inside (shadow, ambient occlusion, refraction and reflection rays) have origin steps and units twice
+// as long.
 const uint kQryFraction = kQryInside ? 12u : 13u;  // bits of a place below its cell
 const uint kQryVoxel = 1u << kQryFraction;         // one voxel in the bits of a place
 const float kQryUnit = kQryInside ? 1.0 / 4096.0 : 1.0 / 8192.0;
 const float kQryLocalOrigin = kQryInside ? 2048.0 : 1024.0;  // the local origin as a place
 const uint kQryOriginShift = 22u - kQryFraction;
 const float kQryOriginStep = kQryInside ? 1024.0 : 512.0;  // local origins are multiples of this: 2^kQryOriginShift
-const float kQryOriginMargin = 8.0;  // at least so far behind a ray when it moves, but for rounding
-// There the origin moves: the largest cube around any place before ends 8 farther.
+const float kQryOriginMargin = 8.0;  // the least distance behind a ray when its origin moves, except for rounding
+// The place at which the origin moves. The largest cube around any earlier place ends 8 beyond it.
 const float kQryOriginEnd = kQryInside ? 4088.0 : 2040.0;
-// Of the origin at the middle of the world.
+// The numbers of the origin at the middle of the world.
 vec3 qry_origin_numbers() { return (vec3(kVoxelBias) + float(kQryMirrorOffset)) / kQryOriginStep; }
-const uint kQryStart = 0xFFFFFFFFu;  // of `changed`: nothing is known yet
+const uint kQryStart = 0xFFFFFFFFu;  // value of `changed`: nothing is known yet
 
-// t*d, and what its rounding lost. `precise`, or a compiler may simplify the errors away.
+// Computes t*d and its rounding error. It needs `precise`, because a compiler may otherwise simplify the errors away.
 vec3 qry_product(float t, vec3 d, out vec3 error) {
   precise vec3 p = t * d;
   if (kQryFused) {
@@ -92,11 +90,11 @@ vec3 qry_product(float t, vec3 d, out vec3 error) {
   return p;
 }
 
-// What a ray's direction alone decides.
+// The numbers that depend only on a ray's direction.
 struct QryRaySetup {
   vec3 a, inv;     // the direction in the mirrored world, no component below kQryMinDirection; 1 / a
-  vec3 low, high;  // the root's box there
-  bvec3 negative;  // the axes on which the direction is; they are mirrored
+  vec3 low, high;  // the root's box in the mirrored world
+  bvec3 negative;  // the axes on which the direction is negative; they are mirrored
   uint flip;       // the same as bits to be flipped (ray_setup.h)
 };
 bvec3 qry_negative_axes(uint flip) { return bvec3((flip & 1u) != 0u, (flip & 4u) != 0u, (flip & 16u) != 0u); }
@@ -110,14 +108,14 @@ QryRaySetup qry_ray_setup(const QryWorldRoot root, vec3 d) {
   setup.inv = 1.0 / setup.a;
   setup.low = mix(box_low, -box_high, setup.negative);
   setup.high = mix(box_high, -box_low, setup.negative);
-  // The number by way of floats, which hold it: a compiler that sees through it keeps its three parts in registers
-  // beside it.
+  // The number is computed by floats, which hold it exactly. A compiler that sees integers keeps its three parts in
+  // registers too.
   setup.flip = uint((setup.negative.x ? float(kQryFlipX) : 0.0) + (setup.negative.y ? float(kQryFlipY) : 0.0) +
                     (setup.negative.z ? float(kQryFlipZ) : 0.0));
   return setup;
 }
 
-// The same where the host has found it for all rays.
+// The same ray setup if the host has computed it for all rays.
 QryRaySetup qry_ray_setup_of(const QryWorldRoot root, const QryDirectionSetup direction) {
   const vec3 box_low = vec3(root.box_low[0], root.box_low[1], root.box_low[2]),
              box_high = vec3(root.box_high[0], root.box_high[1], root.box_high[2]);
@@ -131,7 +129,7 @@ QryRaySetup qry_ray_setup_of(const QryWorldRoot root, const QryDirectionSetup di
   return setup;
 }
 
-// What is known of the levels down to the ray's cell, and the ray's local origin.
+// The known levels down to the ray's cell, and the ray's local origin.
 struct QryDdaState {
   uvec3 level3, level2, level1;  // pyramid nodes
   uvec2 octant;
@@ -139,22 +137,23 @@ struct QryDdaState {
   uint origin;     // its mirrored cell >> kQryOriginShift: x | y << 8 | z << 16
 };
 
-// Bit of the cell of 2^shift voxels in its node's or octant's mask; bits above the sixth are rubbish.
+// The bit of the cell of 2^shift voxels in its node's or octant's mask. Bits above the sixth are undefined.
 uint qry_index(uvec3 v, uint shift, uint flip) {
   const uint x = v.x >> (kQryFraction + shift), y = v.y >> (kQryFraction - 2u + shift),
              z = v.z >> (kQryFraction - 4u + shift);
   return bitfieldInsert(z, bitfieldInsert(y, x, 0, 2), 0, 4) ^ flip;
 }
-// The aligned 2x2x2 block of a mask that `index` is in, as bits 0, 1, 4, 5, 16, 17, 20 and 21.
+// The aligned 2x2x2 block of a mask that contains `index`, as bits 0, 1, 4, 5, 16, 17, 20 and 21.
 uint qry_block(uvec2 mask, uint index) { return uint(packUint2x32(mask) >> (index & 42u)); }
 bool qry_has(uint block, uint index) { return (block & (1u << (index & 21u))) != 0u; }
-// Bits below the size of the empty cube of `voxels`, or twice that, around a cell whose bit is not set.
+// The bits below the size of the empty cube around a cell whose bit is not set. The cube has `voxels` voxels a side, or
+// twice that.
 uint qry_empty(uint block, uint index, uint voxels) {
   return ((block & 0x00330033u) != 0u ? voxels : 2u * voxels) * kQryVoxel - 1u;
 }
 
-// Reads what is new at the place v, `changed` being the bits in which it differs from the one before.
-// 0: v is a set voxel; else the bits below the size of an empty aligned cube around it.
+// Reads the levels that are new at the place v. `changed` has the bits in which v differs from the place before.
+// Returns 0 if v is a set voxel, else the bits below the size of an empty aligned cube around it.
 uint qry_descend(const QryWorldRoot root, uint flip, uvec3 v, uint changed, inout QryDdaState dda) {
   if (changed >= 4u * kQryVoxel) {
     if (changed >= 8u * kQryVoxel) {
@@ -164,7 +163,7 @@ uint qry_descend(const QryWorldRoot root, uint flip, uvec3 v, uint changed, inou
             const uvec3 origin = uvec3(dda.origin, dda.origin >> 8, dda.origin >> 16) & 255u;
             const uvec3 cell = ((origin << (kQryOriginShift - 9u)) +
                                 ((v >> (kQryFraction + 9u)) & ((2u << (kQryOriginShift - 9u)) - 1u)) - 4u);
-            // Beyond the world, whose extent is a multiple.
+            // The cell is beyond the world, whose extent is a multiple of the cell's.
             if (cell.x >= 32u || cell.y >= 16u || cell.z >= 32u) return 512u * kQryVoxel - 1u;
             dda.level3 = qry_node(root, (cell.x | (cell.y << 5) | (cell.z << 9)) ^ ((flip >> 6) & 16383u));
             if ((dda.level3.x | dda.level3.y) == 0u) return 512u * kQryVoxel - 1u;
@@ -199,7 +198,7 @@ ivec3 qry_mirrored_cell(uint origin, uvec3 v) {
          kQryMirrorOffset;
 }
 
-// eye + t*a - corner, right to the last bit. The corner is a multiple of 512.
+// Computes eye + t*a - corner, exact to the last bit. The corner is a multiple of 512.
 vec3 qry_from_corner(vec3 eye, vec3 a, float t, vec3 corner) {
   precise vec3 gap = eye - corner;
   precise vec3 back = gap + corner;
@@ -214,16 +213,16 @@ vec3 qry_from_corner(vec3 eye, vec3 a, float t, vec3 corner) {
   return there;
 }
 
-// Where a ray is, in the mirrored world: coordinates of axes on which its direction is negative are negated.
+// The state of a ray in the mirrored world. Coordinates of axes on which its direction is negative are negated.
 struct QryRayState {
   vec3 eye;           // where it comes from
-  vec3 at;            // its place where its origin was set
-  uvec3 v;            // the cell it is in, as the bits of a place
+  vec3 at;            // its place when its origin was set
+  uvec3 v;            // its cell, as the bits of a place
   float start, stop;  // distances at which it begins and ends
-  float base;         // the distance at which that was
-  // How far it has gone since; or kQryNotStepped, or kQryNewOrigin - axis of the plane by which it came into its cell.
+  float base;         // its distance when its origin was set
+  // The distance since then; or kQryNotStepped; or kQryNewOrigin - axis of the plane by which it entered its cell.
   float s;
-  float end;     // where, in s, the origin moves or the ray ends
+  float end;     // the value of s at which the origin moves or the ray ends
   uint changed;  // the bits in which v differs from the cell before
 };
 
@@ -232,14 +231,15 @@ float qry_origin_end(const QryRaySetup setup, const QryRayState ray) {
   return min(min(to_end.x, min(to_end.y, to_end.z)), ray.stop - ray.base);
 }
 
-// Puts the ray from o, t in [t_min, t_max], to its start. False: it meets nothing.
+// Puts the ray from o, t in [t_min, t_max], at its start. Returns false if it meets nothing.
 bool qry_ray_begin(const QryWorldRoot root, vec3 o, const QryRaySetup setup, float t_min, float t_max,
                    out QryRayState ray, out QryDdaState dda) {
   ray.eye = mix(o, -o, setup.negative);
   ray.s = kQryNotStepped;
   ray.changed = kQryStart;
 
-  // Clip to the bounds, two voxels larger than what they hold so that float error here decides nothing.
+  // Clip to the bounds. They are two voxels larger than the box of set voxels, so that float error here does not
+  // matter.
   const vec3 room = setup.high - ray.eye, leave = room * setup.inv;
   ray.stop = min(min(t_max, 1e9), min(leave.x, min(leave.y, leave.z)));  // beyond 1e9: along a flat axis
   ray.start = kQryInside ? 0.0 : max(0.0, t_min);
@@ -250,7 +250,7 @@ bool qry_ray_begin(const QryWorldRoot root, vec3 o, const QryRaySetup setup, flo
     ray.start = max(ray.start, entry);
   }
   if (!(ray.start <= ray.stop) || root.brick_count == 0u) return false;
-  // Who starts 1/64 voxel off the bounds and goes outwards is through at once.
+  // A ray that starts 1/64 voxel off the bounds and goes outwards ends at once.
   if (kQryInside && min(room.x, min(room.y, room.z)) < 2.0 - 1.0 / 128.0) return false;
 
   const vec3 about = kQryInside ? ray.eye : fma(vec3(ray.start), setup.a, ray.eye);
@@ -259,7 +259,7 @@ bool qry_ray_begin(const QryWorldRoot root, vec3 o, const QryRaySetup setup, flo
   dda.origin = uint(int(fma(number.z, 65536.0, fma(number.y, 256.0, number.x)) +
                         dot(qry_origin_numbers(), vec3(1.0, 256.0, 65536.0))));
   ray.at = (kQryInside ? ray.eye - corner : qry_from_corner(ray.eye, setup.a, ray.start, corner)) + kQryLocalOrigin;
-  if (!kQryInside && ray.start == 0.0) {  // in the cell that holds o, to the last bit; below its upper planes
+  if (!kQryInside && ray.start == 0.0) {  // exactly in the cell that holds o, below its upper planes
     const vec3 cell = floor(o), cell_low = mix(cell, -1.0 - cell, setup.negative) - corner + kQryLocalOrigin;
     ray.at = clamp(ray.at, cell_low, cell_low + (1.0 - kQryUnit));
   }
@@ -267,8 +267,8 @@ bool qry_ray_begin(const QryWorldRoot root, vec3 o, const QryRaySetup setup, flo
   ray.base = ray.start;
   ray.end = qry_origin_end(setup, ray);
   if (!kQryInside && ray.start > 0.0 && ray.start == entry) {
-    // On to the tight box, as by a step: nobody needs to be asked about the two voxels before it. Who starts farther on
-    // has passed them.
+    // Go to the tight box, as by a step. The two voxels before it are empty and need no test. A ray that starts farther
+    // on has passed them.
     const vec3 tight = setup.low + 2.0 - corner + kQryLocalOrigin, to_tight = (tight - ray.at) * setup.inv;
     const float s = max(to_tight.x, max(to_tight.y, to_tight.z));
     if (s > 0.0 && s < ray.end) {
@@ -287,12 +287,12 @@ uint qry_brick(const QryWorldRoot root, const QryRaySetup setup, const QryRaySta
   return qry_level1_brick(root, dda.level1, qry_index(ray.v, 3u, setup.flip));
 }
 
-// Goes from cell to cell to the first set voxel from o, t in [t_min, t_max]. False: there is none. Voxels of
-// `skip_material` count as empty where kQrySkipsMaterial.
+// Goes from cell to cell to the first set voxel from o, t in [t_min, t_max]. Returns false if there is none. With
+// kQrySkipsMaterial, voxels of `skip_material` count as empty.
 bool qry_dda(const QryWorldRoot root, vec3 o, const QryRaySetup setup, float t_min, float t_max, uint skip_material,
              out QryRayState ray, out QryDdaState dda, inout uint steps) {
   if (!qry_ray_begin(root, o, setup, t_min, t_max, ray, dda)) return false;
-  if (kQryCount && ray.s > 0.0) ++steps;  // the one to the tight box
+  if (kQryCount && ray.s > 0.0) ++steps;  // the step to the tight box
   bool found = false;
   for (;;) {
     if (kQryCount) ++steps;
@@ -305,7 +305,7 @@ bool qry_dda(const QryWorldRoot root, vec3 o, const QryRaySetup setup, float t_m
       below = kQryVoxel - 1u;
     }
 
-    // To the exit of the cube: its upper planes are one unit above `high`.
+    // Go to the exit of the cube. Its upper planes are one unit above `high`.
     const uvec3 high = ray.v | below;
     const vec3 plane = uintBitsToFloat(high) + kQryUnit, to_plane = (plane - ray.at) * setup.inv;
     ray.s = min(to_plane.x, min(to_plane.y, to_plane.z));
@@ -316,7 +316,7 @@ bool qry_dda(const QryWorldRoot root, vec3 o, const QryRaySetup setup, float t_m
     if (!(ray.s < ray.end)) {
       ray.base += ray.s;
       if (!(ray.base <= ray.stop)) break;
-      // The next origin: one farther on each axis on which the ray is that far. Its place from there is found anew.
+      // Move the origin by one step on each axis on which the ray is that far. Compute the ray's place from there anew.
       const bvec3 far =
           greaterThanEqual(uintBitsToFloat(next), vec3(kQryLocalOrigin + kQryOriginStep + kQryOriginMargin));
       ray.v = floatBitsToUint(uintBitsToFloat(next) - mix(vec3(0.0), vec3(kQryOriginStep), far));
@@ -336,7 +336,7 @@ bool qry_dda(const QryWorldRoot root, vec3 o, const QryRaySetup setup, float t_m
   return found;
 }
 
-// Whether there is a set voxel on the ray from o for t in [0, t_max].
+// Tells whether there is a set voxel on the ray from o for t in [0, t_max].
 bool qry_occluded(const QryWorldRoot root, vec3 o, const QryRaySetup setup, float t_max) {
   QryRayState ray;
   QryDdaState dda;
@@ -344,7 +344,8 @@ bool qry_occluded(const QryWorldRoot root, vec3 o, const QryRaySetup setup, floa
   return qry_dda(root, o, setup, 0.0, t_max, 0u, ray, dda, steps);
 }
 
-// First set voxel on o + t*d for t in [t_min, t_max]. Voxels of `skip_material` count as empty where kQrySkipsMaterial.
+// Finds the first set voxel on o + t*d for t in [t_min, t_max]. With kQrySkipsMaterial, voxels of `skip_material` count
+// as empty.
 QryHit qry_traverse(const QryWorldRoot root, vec3 o, vec3 d, float t_min, float t_max, uint skip_material) {
   QryHit hit;
   hit.t = -1.0;
@@ -362,14 +363,15 @@ QryHit qry_traverse(const QryWorldRoot root, vec3 o, vec3 d, float t_min, float 
   hit.voxel = qry_voxel(setup, ray, dda);
   if (!kQryStopAtBricks) hit.brick = qry_brick(root, setup, ray, dda);
   if (kQryCount) qry_find_brick(root, qry_key_of(hit.voxel), hit.sectors);
-  // It was entered through the plane stepped to last: the one whose distance, computed as it was then, is s.
+  // The voxel was entered through the plane of the last step. It is the plane whose distance, computed in the same way,
+  // is s.
   const vec3 stepped = (uintBitsToFloat(ray.v & ~(kQryVoxel - 1u)) - ray.at) * setup.inv;
   uint axis = stepped.x == ray.s ? 0u : stepped.y == ray.s ? 1u : 2u;
   if (ray.s == kQryNotStepped)
     axis = setup.a.x >= setup.a.y && setup.a.x >= setup.a.z ? 0u : setup.a.y >= setup.a.z ? 1u : 2u;
   else if (ray.s < 0.0) axis = uint(kQryNewOrigin - ray.s);
   hit.face = 2u * axis + ((setup.flip >> (2u * axis)) & 1u);
-  // The distance of that plane, once more and exactly: what the difference loses is kept.
+  // Compute the distance of that plane again and exactly: the rounding error of the difference is kept.
   const float plane = float(axis == 0u   ? mirrored.x - kVoxelBias.x
                             : axis == 1u ? mirrored.y - kVoxelBias.y
                                          : mirrored.z - kVoxelBias.z);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// visible_pixel.glsl - how main() of a pass over the visibility buffer begins: this invocation's pixel, its place in
-// the buffers and what is visible there. A part of main(), included in it, because a function could not leave it for
+// visible_pixel.glsl - the start of main() in a pass over the visibility buffer: this invocation's pixel, its index in
+// the buffers and what is visible there. It is included in main(), because a function could not return from main() for
 // invocations beyond the picture.
 const QryFrame frame = given.frame;
 #if defined(QRY_OF_SHADOWS)

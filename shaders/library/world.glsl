@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// world.glsl - reading a world: its root, the occupancy pyramid, a brick by its place there or by its key, masks,
-// materials, palette. The including shader enables GL_GOOGLE_include_directive, and has no need to know how anything
-// lies in memory.
+// world.glsl - reads a world: its root, the occupancy pyramid, a brick by its place there or by its key, masks,
+// materials, palette. The including shader must enable GL_GOOGLE_include_directive. It need not know the layout in
+// memory.
 //
-// 64-bit occupancy words are read as two halves: bit = x | y<<2 | z<<4 of the low two coordinate bits, so the half is
-// bit 1 of z.
+// 64-bit occupancy words are read as two halves. A bit's number is x | y<<2 | z<<4 of the low two coordinate bits, so
+// bit 1 of z selects the half.
 #ifndef QRY_WORLD_GLSL
 #define QRY_WORLD_GLSL
 
@@ -41,17 +41,17 @@ uint qry_key_of(ivec3 biased_voxel) {
   return b.x | (b.y << 11) | (b.z << 21);
 }
 
-// Pool index of the brick with this key; kQryReservedValue if there is none.
+// Returns the pool index of the brick with this key, or kQryReservedValue if there is none.
 uint qry_find_brick(const QryWorldRoot root, uint key, out uint sectors) {
   const uint brick = qry_grid_find(root.grid_words, root.grid_pages, key, sectors);
-  // Also refuses the index of a brick newer than this root's slab table (a host thread may be writing while this frame
-  // is drawn).
+  // This also refuses the index of a brick newer than this root's slab table, because a host thread may write while
+  // this frame is drawn.
   return brick < root.brick_capacity ? brick : kQryReservedValue;
 }
 
-// The pyramid (voxel/bricks/occupancy.hpp). A node: its two half masks, and where its children's run starts. Three
-// numbers and no vector: so the H200's compiler reads them through the read-only cache, by a 32-bit offset from the
-// root's address, into any registers.
+// A node of the pyramid (voxel/bricks/occupancy.hpp): its two half masks, and the start of its children's run. It has
+// three numbers and no vector. So the H200's compiler reads them through the read-only cache, by a 32-bit offset from
+// the root's address, into any registers.
 struct QryNode {
   uint low, high, first, spare;
 };
@@ -61,19 +61,19 @@ uvec3 qry_node(const QryWorldRoot root, uint granule) {
   return uvec3(nodes.at[granule].low, nodes.at[granule].high, nodes.at[granule].first);
 }
 
-// How many bits of the mask lie below `index`.
+// Counts the bits of the mask below `index`.
 uint qry_child_number(uvec2 mask, uint index) {
   const bool high = (index & 32u) != 0u;
   return uint(bitCount((high ? mask.y : mask.x) & ((1u << (index & 31u)) - 1u)) + (high ? bitCount(mask.x) : 0));
 }
 
-// A node's child whose bit is set. A host thread may be writing while this frame is drawn: what is read may then be of
-// another version, but lies in the block of memory that this root knows, as do the bricks below.
+// Reads a node's child whose bit is set. A host thread may write while this frame is drawn. Then the data may be of
+// another version, but it is in the block of memory that this root knows. The same holds for bricks below.
 uvec3 qry_child(const QryWorldRoot root, uvec3 node, uint index) {
   return qry_node(root, min(node.z, root.node_capacity) + qry_child_number(node.xy, index));
 }
 
-// Pool index of a level-1 node's brick whose bit is set.
+// Returns the pool index of a level-1 node's brick whose bit is set.
 uint qry_level1_brick(const QryWorldRoot root, uvec3 level1, uint index) {
   return min(QryUints(root.pyramid).at[min(level1.z, root.node_capacity) * 4u + qry_child_number(level1.xy, index)],
              root.brick_capacity - 1u);
@@ -86,13 +86,13 @@ uint64_t qry_mask_address(const QryWorldRoot root, uint brick) {
 
 uint qry_octant(ivec3 v) { return uint(((v.x >> 2) & 1) | (((v.y >> 2) & 1) << 1) | (((v.z >> 2) & 1) << 2)); }
 
-// Of the packed materials (voxel/bricks/pool.hpp): word `index`. A slab has 128 words for each of its bricks.
+// Reads word `index` of the packed materials (voxel/bricks/pool.hpp). A slab has 128 words for each of its bricks.
 uint qry_packed_word(const QryWorldRoot root, uint index) {
   const uint shift = kQryBrickSlabShift + 7u;
   return QryUints(QryAddresses(root.material_slabs).at[index >> shift]).at[index & ((1u << shift) - 1u)];
 }
 
-// Material 1..255 of a set voxel of the brick; 0 if it is not set.
+// Returns the material 1..255 of a set voxel of the brick, or 0 if it is not set.
 uint qry_material(const QryWorldRoot root, uint brick, ivec3 v) {
   const uint octant = qry_octant(v), bit = uint((v.x & 3) | ((v.y & 3) << 2) | ((v.z & 3) << 4)),
              index = octant * 64u + bit;

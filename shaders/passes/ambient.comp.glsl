@@ -1,7 +1,7 @@
 #version 460
 // SPDX-License-Identifier: Apache-2.0
-// ambient.comp.glsl - light from all around each visible point: short rays to the sky and to what stands near -> the
-// first three components of the light buffer.
+// ambient.comp.glsl - light from all directions at each visible point: short rays to the sky and to near surfaces ->
+// the first three components of the light buffer.
 #extension GL_GOOGLE_include_directive : require
 
 #include "shaders/library/traverse.glsl"
@@ -20,7 +20,7 @@ void main() {
   const uint rays = frame.ambient_rays;
   const vec3 normal = qry_face_normal(face);
   const vec2 noise = pixel_noise(frame, pixel, push.sample_index);
-  // The floor's shadow and the debug views ask only how much of the sky is open.
+  // The floor's shadow and the debug views need only the open share of the sky.
   const bool only_open = !visible_hit(visible) || frame.view != 0u;
   vec3 ambient = vec3(0.0);
   for (uint i = 0u; i < rays; ++i) {
@@ -32,7 +32,7 @@ void main() {
     } else {
       vec3 sky_from = direction, share = vec3(1.0), own = vec3(0.0);
       if (hit.t >= 0.0) {
-        // What is near gives its own colour's light back: emission, and a guess at what it gets from the sky.
+        // A near surface sends light of its own colour: its emission, and an estimate of its light from the sky.
         const QryMaterial m = QryPalette(root.palette).at[qry_material(root, hit.brick, hit.voxel)];
         const vec3 color = qry_from_srgb(unpackUnorm4x8(m.rgba).rgb);
         const float hit_sun = max(dot(qry_face_normal(hit.face), sun), 0.0);

@@ -1,7 +1,7 @@
 #version 460
 // SPDX-License-Identifier: Apache-2.0
-// beams.comp.glsl - camera -> how far each tile of pixels sees nothing. Once a frame: a tile holds all samples of its
-// pixels.
+// beams.comp.glsl - camera -> how far each tile of pixels sees nothing. It runs once a frame, because a tile holds all
+// samples of its pixels.
 #extension GL_GOOGLE_include_directive : require
 
 #include "shaders/library/beam.glsl"

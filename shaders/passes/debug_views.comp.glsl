@@ -1,8 +1,8 @@
 #version 460
 // SPDX-License-Identifier: Apache-2.0
-// debug_views.comp.glsl - visibility -> what stands in each pixel, as a colour: the debug views. Apart from
-// shade.comp.glsl, so that pictures need not wait until a driver has compiled what they do not show. Runs once for each
-// sub-pixel sample; the last run writes the picture.
+// debug_views.comp.glsl - visibility -> the debug views: what each pixel shows, as a colour. It is separate from
+// shade.comp.glsl, so that pictures need not wait until a driver has compiled code that they do not use. It runs once
+// for each sub-pixel sample. The last run writes the picture.
 #extension GL_GOOGLE_include_directive : require
 
 #include "shaders/library/resolve.glsl"
@@ -12,8 +12,8 @@
 const uint kAlbedo = 1u, kNormals = 2u, kDepth = 3u, kBricks = 4u, kProbeDepth = 5u, kSteps = 6u, kMaterial = 7u,
            kLoad = 8u;
 
-// How dark the border of a brick's face is drawn: lines a quarter of a voxel wide, and none where that is far below a
-// pixel.
+// The darkness of a brick's border on its face. Lines are a quarter of a voxel wide. There are none if that is far
+// below a pixel.
 float border(vec3 p, uint axis, float pixel_size) {
   const uint u = (axis + 1u) % 3u, v = (axis + 2u) % 3u;
   const float edge = min(abs(p[u] - 8.0 * round(p[u] / 8.0)), abs(p[v] - 8.0 * round(p[v] / 8.0)));
@@ -38,8 +38,8 @@ void main() {
                       2.0 * float(kQryBoxMargin);
     color = vec3(exp(-1.6 * visible.t / max(length(size), 1.0)));
   } else if (visible_hit(visible) || frame.view == kSteps) {
-    // Numbers and labels. Some shape is left, and with light (ambient.comp.glsl) corners are darker; borders of bricks
-    // are drawn.
+    // Numbers and labels. The picture keeps some shape, and with light (ambient.comp.glsl) corners are darker. Borders
+    // of bricks are drawn.
     float shape = 1.0, lines = 0.0;
     if (visible_hit(visible)) {
       shape = 0.72 + 0.28 * abs(dot(qry_face_normal(face), normalize(vec3(0.35, 0.84, 0.42))));

@@ -1,7 +1,7 @@
 #version 460
 // SPDX-License-Identifier: Apache-2.0
-// march.comp.glsl - primary rays: camera -> visibility buffer, from where beams.comp.glsl says. No shading;
-// shade.comp.glsl reads what this writes.
+// march.comp.glsl - primary rays: camera -> visibility buffer. They start where beams.comp.glsl says. There is no
+// shading; shade.comp.glsl reads the result.
 #extension GL_GOOGLE_include_directive : require
 
 #include "shaders/library/traverse.glsl"

@@ -1,7 +1,7 @@
 #version 460
 // SPDX-License-Identifier: Apache-2.0
-// page_load_factor.comp.glsl - how full each page of the grid is: slots in use, counted for the debug view that shows
-// them. A workgroup a page.
+// page_load_factor.comp.glsl - counts the slots in use in each page of the grid, for the debug view of the load. A
+// workgroup counts one page.
 #extension GL_GOOGLE_include_directive : require
 
 #include "shaders/library/traverse.glsl"
@@ -22,7 +22,7 @@ void main() {
     QryGridWords words = QryGridWords(root.grid_words + uint64_t(page) * uint64_t(kQryPageBytes));
     uint mine = 0u;
     for (uint slot = kQryStateSectors * kQrySlotsPerSector + gl_LocalInvocationIndex; slot < kQryPageWords; slot += 64u)
-      // Of free slots the key is reserved, whatever else they hold.
+      // A free slot has the reserved key, whatever else it holds.
       mine += qry_slot(words, slot).x != kQryReservedKey ? 1u : 0u;
     atomicAdd(live, mine);
     barrier();

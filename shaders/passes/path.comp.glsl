@@ -1,16 +1,16 @@
 #version 460
 // SPDX-License-Identifier: Apache-2.0
-// path.comp.glsl - the path tracer: for every pixel, light followed backwards from the eye, as often as it is asked
-// for. Adds up; what is shown of the sums is path_resolve.comp.glsl's business.
+// path.comp.glsl - the path tracer: follows light backwards from the eye, as many times for every pixel as wanted. It
+// adds the paths up. path_resolve.comp.glsl shows the sums.
 //
-// At each surface, and where fog scatters, the sun and one emissive face (light_tree.glsl) are sampled by rays of their
-// own (next-event estimation). The sky is found by the scattered ray itself; so are emissive faces, and what both ways
-// find is weighed by E. Veach and L. Guibas, "Optimally Combining Sampling Techniques for Monte Carlo Rendering", 1995:
-// where the tree knows nothing, in refractions and reflections, the path alone counts. One loop traces all kinds in
-// turn, so that the traversal stands in the code once. Transparent voxels refract (transmission.glsl). The sun's rays
-// alone go straight through, as through panes: its disc is too small to be met. The numbers a path is made of depend on
-// its pixel, its index and the seed alone, and sums are taken in the paths' order: the same input gives the same bits
-// on one driver, however the work is cut into submissions.
+// At each surface, and where fog scatters, the sun and one emissive face (light_tree.glsl) are sampled by their own
+// rays (next-event estimation). The scattered ray itself finds the sky. It also finds emissive faces. Light that both
+// ways find is weighted after E. Veach and L. Guibas, "Optimally Combining Sampling Techniques for Monte Carlo
+// Rendering", 1995. In refractions and reflections the tree is not used, and only the path counts. One loop traces all
+// kinds of rays in turn, so that the traversal is in the code once. Transparent voxels refract (transmission.glsl).
+// Only the sun's rays go straight through, as through panes, because the sun's disc is too small to be hit. The random
+// numbers of a path depend only on its pixel, its index and the seed. Sums are taken in the paths' order. So the same
+// input gives the same bits on one driver, however the work is split into submissions.
 #extension GL_GOOGLE_include_directive : require
 
 #include "shaders/library/traverse.glsl"
@@ -30,25 +30,25 @@ layout(push_constant, scalar) uniform QryPush { QryPathPush push; };
 
 const float kReflectiveAlpha = 0.02;    // surfaces smoother than this reflect sun and lights instead of sampling them
 const float kRoughTransmission = 0.05;  // roughness above which refractions blur
-const float kFaint = 0.1;               // what a light sends, times the exposure, that is always worth a ray
-const uint kPathRay = 0u, kSunRay = 1u, kLightRay = 2u;  // what the ray under way is for
+const float kFaint = 0.1;               // light, times the exposure, that is always worth a ray
+const uint kPathRay = 0u, kSunRay = 1u, kLightRay = 2u;  // the purpose of the present ray
 
 struct QryPathResult {
   vec4 light;   // radiance, coverage
-  vec4 albedo;  // of what is seen first; its distance
+  vec4 albedo;  // of the first visible surface; its distance
   vec4 normal;  // 1 in w: something was hit
 };
 
 bool qry_is_number(vec3 c) { return !any(isnan(c)) && !any(isinf(c)); }
 
-// Share of what was found in one way, with the density `own`, when it could have been found in another with the density
+// The weight of light found in one way with the density `own`, if another way could have found it with the density
 // `other`.
 float qry_weight(float own, float other) {
   const float ratio = other / own;
   return own > 0.0 ? 1.0 / (1.0 + ratio * ratio) : 0.0;
 }
 
-// Russian roulette for a ray to a light of this power: faint ones are traced rarely and then count for the rest.
+// Russian roulette for a ray to a light of this power. Faint ones are traced rarely and then count for those left out.
 bool qry_light_worth_sampling(inout vec3 light_share, float power, float random) {
   const float asked = max(light_share.r, max(light_share.g, light_share.b)) * power / kFaint;
   if (!(random < asked)) return false;
@@ -56,14 +56,14 @@ bool qry_light_worth_sampling(inout vec3 light_share, float power, float random)
   return true;
 }
 
-// Density of the directions that qry_facet()'s facets reflect to.
+// The density of the directions into which qry_facet()'s facets reflect.
 float qry_reflected_pdf(const QrySurface s, vec3 n, vec3 v, vec3 l) {
   const float nv = max(dot(n, v), 1e-3), nh = max(dot(n, normalize(v + l)), 0.0), a2 = s.alpha * s.alpha,
               q = nh * nh * (a2 - 1.0) + 1.0;
   return a2 / (kPi * q * q) * qry_ggx_side(s.alpha, nv) / (4.0 * nv);
 }
 
-// H. C. Henyey and J. L. Greenstein, "Diffuse Radiation in the Galaxy", 1941: fog scatters mostly onwards.
+// H. C. Henyey and J. L. Greenstein, "Diffuse Radiation in the Galaxy", 1941. Fog scatters mostly forwards.
 const float kOnwards = 0.45;
 float qry_phase(float cosine) {
   return (1.0 - kOnwards * kOnwards) /
@@ -74,11 +74,11 @@ QryPathResult qry_path(const QryWorldRoot root, const QryPathFrame frame, uvec2 
   const QryEnvironment environment = frame.environment;
   const vec3 sun = qry_array3(environment.sun_direction), sun_light = qry_sun_light(environment);
   const bool has_sun = max(sun_light.r, max(sun_light.g, sun_light.b)) > 0.0;
-  const float most = frame.clamp > 0.0 ? frame.clamp : 1e30;  // that scattered light may bring
+  const float most = frame.clamp > 0.0 ? frame.clamp : 1e30;  // the most that scattered light may add
   const uint seed = qry_combined(qry_combined(frame.seed, pixel.x), pixel.y);
-  uint pair = 0u;  // of numbers, used so far
+  uint pair = 0u;  // pairs of numbers used so far
 
-  // Through the pixel, spread by a tent filter, and through the lens.
+  // The ray goes through the pixel, spread by a tent filter, and through the lens.
   const vec2 at = vec2(pixel) + 0.5 + qry_tent(qry_sample(index, seed, pair++));
   const vec2 screen = vec2(fma(2.0 / float(frame.width), at.x, -1.0), fma(-2.0 / float(frame.height), at.y, 1.0));
   const vec3 right = qry_array3(frame.right), up = qry_array3(frame.up);
@@ -96,25 +96,25 @@ QryPathResult qry_path(const QryWorldRoot root, const QryPathFrame frame, uvec2 
   result.albedo = vec4(0.0);
   result.normal = vec4(0.0);
   vec3 light = vec3(0.0), share = vec3(1.0);
-  bool from_eye = true;    // only reflection and refraction so far: what is met is seen, not light on something
-  bool straight = true;    // not even a reflection so far
-  bool shows_disc = true;  // the sun's disc counts where the ray gets away
-  // After a diffuse bounce reflections are taken as rougher: sharp caustics are not worth their noise.
+  bool from_eye = true;    // only reflection and refraction so far: the eye sees what is hit
+  bool straight = true;    // no reflection so far either
+  bool shows_disc = true;  // the sun's disc counts if the ray hits nothing
+  // After a diffuse bounce reflections count as rougher, because sharp caustics are not worth their noise.
   float roughest = 0.0;
   uint scattered = 0u;
   uint medium = 0u;  // the material that the ray is in; 0: air
 
-  // What a point where light is scattered samples, and the path's own ray on from there: traced in turn.
+  // The rays of a scattering point: its samples of sun and light, and the path's next ray. They are traced in turn.
   bool turns = false, goes_on = true, sun_waits = false, light_waits = false;
   uint ray_kind = kPathRay, next_medium = 0u;
   vec3 next_o = o, next_d = d, sun_d = sun, sun_share = vec3(0.0), light_d = d, light_share = vec3(0.0);
   ivec3 light_voxel = ivec3(0);
   uint light_face = 0u;
-  // The last point that sampled a light, if the path has come from there straight through air, and how likely it was to
-  // come this way.
+  // The last point that sampled a light, if the path has come from there straight through air, and the density of its
+  // direction.
   QryShadingPoint shading_point = QryShadingPoint(o, kQryNoFace);
   float own_pdf = 0.0;
-  // The floor that catches shadows: 0 not met, 1 its sun ray is under way, 2 its sky ray.
+  // The floor that catches shadows: 0 not met, 1 its sun ray is traced, 2 its sky ray is traced.
   uint floor_state = 0u;
   float floor_open = 0.0;
   vec3 floor_color = vec3(0.0);
@@ -135,7 +135,7 @@ QryPathResult qry_path(const QryWorldRoot root, const QryPathFrame frame, uvec2 
       else light_waits = false;
     }
 
-    // Through the medium first, then through air.
+    // The ray first goes through the medium, then through air.
     QryHit hit;
     uint material = 0u;
     hit.t = -1.0;
@@ -199,7 +199,7 @@ QryPathResult qry_path(const QryWorldRoot root, const QryPathFrame frame, uvec2 
       if (material != 0u && !lost) {
         const QryMaterial m = QryPalette(root.palette).at[material];
         if (m.transparency > 0.0) {
-          // A pane: what its two faces reflect to and fro in it gets out in the end.
+          // A pane: light reflected back and forth between its two faces leaves in the end.
           const vec3 n_in = qry_face_normal(hit.face);
           const float back = qry_dielectric(abs(dot(d, n_in)), in_medium ? 1.0 : qry_refraction(m));
           sun_share *= m.transparency * (1.0 - back) / (1.0 + back) *
@@ -221,14 +221,14 @@ QryPathResult qry_path(const QryWorldRoot root, const QryPathFrame frame, uvec2 
     }
     if (lost) break;
 
-    if (floor_state == 2u) {  // how much of the sky the floor sees
+    if (floor_state == 2u) {  // the share of the sky that the floor sees
       if (material == 0u) floor_open += sky_on_floor;
       break;
     }
 
     float t_end = hit.t >= 0.0 ? hit.t : 1e30;
 
-    // Fog: does the path scatter in it before it gets anywhere?
+    // Fog: the path may scatter in it before it hits anything.
     if (environment.fog_density > 0.0 && medium == 0u) {
       const float depth_all = qry_fog_until(environment, o, d, t_end);
       const float depth = -log(max(1.0 - qry_sample(index, seed, pair++).x, 1e-9));
@@ -267,7 +267,7 @@ QryPathResult qry_path(const QryWorldRoot root, const QryPathFrame frame, uvec2 
       }
     }
 
-    // The floor lies behind everything that is hit.
+    // The floor is behind everything that is hit.
     if (straight && environment.ground != 0u && d.y < -1e-5 && material == 0u) {
       const float t = (environment.ground_y - o.y) / d.y;
       if (t > 0.0) {
@@ -290,7 +290,7 @@ QryPathResult qry_path(const QryWorldRoot root, const QryPathFrame frame, uvec2 
 
     if (material == 0u) {
       if (straight && environment.background != kQryBackgroundSky) {
-        // -2^-25 for nothing in the way, where a GPU fuses product and sum.
+        // For an unblocked ray it would be -2^-25 on a GPU that fuses product and sum.
         result.light.a = max(1.0 - dot(share, vec3(1.0 / 3.0)), 0.0);
       } else {
         vec3 beyond;
@@ -346,7 +346,7 @@ QryPathResult qry_path(const QryWorldRoot root, const QryPathFrame frame, uvec2 
       random = (random - back) / (1.0 - back);
       if (random < m.transparency) {
         vec3 l = refract(d, facet, 1.0 / ratio);
-        // So flat that no face would ever let it out: only rough faces bend light there.
+        // At such a flat angle no face would ever let it out. Only rough faces bend light this way.
         if (dot(l, normal) > -sqrt(max(1.0 - 1.0 / (ratio * ratio), 0.0))) l = refract(d, normal, 1.0 / ratio);
         share *= qry_interface_tint(s.albedo);
         d = l;
@@ -357,7 +357,7 @@ QryPathResult qry_path(const QryWorldRoot root, const QryPathFrame frame, uvec2 
       random = (random - m.transparency) / max(1.0 - m.transparency, 1e-4);
     }
 
-    // Opaque. The sun first.
+    // An opaque surface. It samples the sun first.
     goes_on = scattered < frame.bounces;
     turns = true;
     next_o = p;
@@ -376,11 +376,11 @@ QryPathResult qry_path(const QryWorldRoot root, const QryPathFrame frame, uvec2 
     }
     if (!goes_on) continue;
     ++scattered;
-    // Mirror or diffuse, by how much each of them sends on.
+    // Choose between reflection and diffuse scattering by the light that each sends on.
     const float from_reflection = mix(s.coat, max(s.albedo.r, max(s.albedo.g, s.albedo.b)), s.metalness),
                 from_inside = max(diffuse.r, max(diffuse.g, diffuse.b));
     const float to_reflection = from_reflection / max(from_reflection + from_inside, 1e-6);
-    // Then a light, as long as the path itself may still find it.
+    // Then it samples a light, as long as the path itself may still find it.
     const bool samples_light = frame.lights != 0ul && medium == 0u;
     if (samples_light) {
       shading_point = QryShadingPoint(p, hit.face);
@@ -398,7 +398,7 @@ QryPathResult qry_path(const QryWorldRoot root, const QryPathFrame frame, uvec2 
         }
       }
     }
-    // Then where the path goes on to.
+    // Then it chooses the path's next direction.
     if (random < to_reflection) {
       const vec3 h = qry_facet(normal, v, s.alpha, turn);
       next_d = reflect(-v, h);
@@ -418,7 +418,7 @@ QryPathResult qry_path(const QryWorldRoot root, const QryPathFrame frame, uvec2 
       from_eye = straight = shows_disc = false;
       roughest = 0.5;
     }
-    // Russian roulette: faint paths end early, the rest stand for them.
+    // Russian roulette: faint paths may end early, and the others count for them.
     if (scattered > (samples_light ? 1u : 3u)) {
       const float stays = clamp((samples_light ? 2.0 : 1.0) * max(share.r, max(share.g, share.b)), 0.05, 1.0);
       if (choice.y >= stays) goes_on = false;
@@ -427,7 +427,7 @@ QryPathResult qry_path(const QryWorldRoot root, const QryPathFrame frame, uvec2 
   }
 
   if (floor_state != 0u) {
-    // Not by division where nothing is in the way: GPUs may round x / x below 1, and a floor without a shadow must stay
+    // Without an obstacle there is no division: GPUs may round x / x below 1, and a floor without a shadow must stay
     // clear.
     const float all = sky_on_floor + sun_on_floor,
                 open = all > 0.0 && floor_open >= all ? 1.0 : clamp(floor_open / max(all, 1e-6), 0.0, 1.0);
@@ -440,7 +440,7 @@ QryPathResult qry_path(const QryWorldRoot root, const QryPathFrame frame, uvec2 
 
 void main() {
   const QryPathFrame frame = QryPathFrameRef(push.frame).frame;
-  // Step 16k + i: the pixel of each block of 4 x 4 that has rank i in B. E. Bayer's order, 1973.
+  // Step 16k + i traces the pixel with rank i in B. E. Bayer's order, 1973, of each block of 4 x 4.
   const uint rank = push.first_step & 15u;
   const bool whole = push.steps >= 16u;
   uvec2 pixel = qry_tile_corner(push.tile_from) + qry_dispatch_pixel(gl_WorkGroupSize.xy);

@@ -1,7 +1,7 @@
 #version 460
 // SPDX-License-Identifier: Apache-2.0
-// path_resolve.comp.glsl - the path tracer's sums as a picture. A pixel that has no path yet shows its nearest
-// neighbour that has.
+// path_resolve.comp.glsl - the path tracer's sums as a picture. A pixel without a path yet shows its nearest neighbour
+// with one.
 #extension GL_GOOGLE_include_directive : require
 
 #include "shaders/library/world.glsl"

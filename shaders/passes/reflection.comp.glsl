@@ -1,7 +1,7 @@
 #version 460
 // SPDX-License-Identifier: Apache-2.0
-// reflection.comp.glsl - what smooth surfaces reflect: where the visible voxel is smooth, the first voxel along the
-// reflected ray.
+// reflection.comp.glsl - what smooth surfaces reflect. If the visible voxel is smooth, it finds the first voxel along
+// the reflected ray.
 #extension GL_GOOGLE_include_directive : require
 
 #include "shaders/library/traverse.glsl"

@@ -1,7 +1,7 @@
 #version 460
 // SPDX-License-Identifier: Apache-2.0
-// refraction.comp.glsl - what transparent voxels show: where the visible voxel transmits light, the first voxel of
-// another material straight on.
+// refraction.comp.glsl - what transparent voxels show. If the visible voxel transmits light, it finds the first voxel
+// of another material straight on.
 #extension GL_GOOGLE_include_directive : require
 
 #include "shaders/library/traverse.glsl"

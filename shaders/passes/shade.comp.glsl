@@ -1,25 +1,26 @@
 #version 460
 // SPDX-License-Identifier: Apache-2.0
 // shade.comp.glsl - visibility and light -> colour: palette materials in sun and sky, refraction, reflection, tone
-// mapping, the highlighted box. Debug views: debug_views.comp.glsl. Traces nothing: the passes before it did. Runs once
-// for each sub-pixel sample; the last run writes the picture.
+// mapping, the highlighted box. debug_views.comp.glsl makes the debug views. It traces no rays; the passes before it
+// did. It runs once for each sub-pixel sample. The last run writes the picture.
 #extension GL_GOOGLE_include_directive : require
 
 #include "shaders/library/resolve.glsl"
 
-// What a surface met beyond the first one sends: nothing more is traced there, so its light is a guess.
+// The light of a surface beyond the first one. No more rays are traced there, so it is an estimate.
 vec3 light_beyond(const QryEnvironment environment, const Surface s, vec3 sun) {
   return s.albedo * (qry_sun_light(environment) * max(dot(s.normal, sun), 0.0) * 0.7 +
                      qry_environment_light(environment, s.normal) * 0.5 + s.emission);
 }
 
-// Light that leaves the surface towards the eye, where `ambient` comes from all around and `lit` of the sun is seen.
+// The light that leaves the surface towards the eye. `ambient` is the light from all directions, and `lit` the visible
+// share of the sun.
 vec3 light_of(const QryEnvironment environment, const Surface s, vec3 d, vec3 sun, vec3 ambient, float lit,
               bool knows_reflection, vec3 reflected_light) {
   const float facing_sun = max(dot(s.normal, sun), 0.0);
   const vec3 sun_light = qry_sun_light(environment);
   const vec3 diffuse = s.albedo * (1.0 - s.metalness) * (ambient + sun_light * facing_sun * lit);
-  // A glossy coat or metal: the sky it reflects, blurred by roughness, dimmed where the surroundings are dark.
+  // A glossy coat or metal reflects the sky, blurred by roughness and dimmed in dark surroundings.
   const vec3 f0 = mix(vec3(0.04), s.albedo, s.metalness);
   const float gloss = 1.0 - clamp(s.roughness, 0.0, 1.0);
   const vec3 reflected = reflect(d, s.normal), half_way = normalize(sun - d);
@@ -49,7 +50,7 @@ void main() {
 
   float cover = 1.0;
   vec3 light = vec3(0.0);
-  float open = 1.0;  // of the floor's light, where it is seen
+  float open = 1.0;  // share of the floor's light, where the floor is seen
   if (!hit) {
     vec3 on_floor;
     uint ignored;
@@ -78,8 +79,8 @@ void main() {
     light = light_of(environment, s, d, sun, ambient_about(frame, pixel, visible, pixel_angle_of(frame)),
                      QryColorRef(frame.light).at[at].a, is_smooth, reflected);
     if (frame.refraction != 0ul && is_transmissive(s.transparency)) {
-      // Straight through everything of this material to what is behind, tinted on the way; the sky reflected in the
-      // surface.
+      // Light goes straight through all of this material to the voxel behind and is tinted on the way. The surface
+      // reflects the sky.
       const vec3 inside = point_inside(s.point, s.normal);
       const QryVisibility refraction = QryVisibilityRef(frame.refraction).at[at];
       vec3 through = qry_environment(environment, d);
@@ -96,7 +97,7 @@ void main() {
     }
   }
   if (environment.fog_density > 0.0) {
-    // The fog's own light is that of the sky near the horizon.
+    // The fog's own light is the sky's near the horizon.
     const float clear = exp(-qry_fog_until(environment, o, d, hit ? visible.t : 1e6));
     light = mix(qry_environment(environment, normalize(vec3(d.x, 0.08, d.z))), light, clear);
     if (!hit) cover = max(cover, 1.0 - clear);

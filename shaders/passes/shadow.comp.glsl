@@ -1,7 +1,7 @@
 #version 460
 // SPDX-License-Identifier: Apache-2.0
-// shadow.comp.glsl - how much of the sun each visible point sees: visibility buffer -> the fourth component of the
-// light buffer.
+// shadow.comp.glsl - the share of the sun that each visible point sees: visibility buffer -> the fourth component of
+// the light buffer.
 #extension GL_GOOGLE_include_directive : require
 
 #include "shaders/library/traverse.glsl"
@@ -24,7 +24,7 @@ void main() {
     const vec2 noise = pixel_noise(frame, pixel, push.sample_index);
     const uint rays = kOneDirection ? 1u : frame.shadow_rays;
     for (uint i = 0u; i < rays; ++i) {
-      // The sun is a disc: several rays soften its shadow.
+      // The sun is a disc, so several rays soften its shadow.
       QryRaySetup setup;
       if (kOneDirection) setup = qry_ray_setup_of(root, push.to_sun);
       else
@@ -35,7 +35,7 @@ void main() {
       uint steps = 0u;
       float free = 1.0;
       if (qry_dda(root, o, setup, 0.0, 1e29, 0u, ray, dda, steps)) {
-        free = 0.0;  // which voxel it is matters only where some transmit light
+        free = 0.0;  // the voxel matters only if some transmit light
         if (frame.refraction != 0ul)
           free = 0.85 * QryPalette(root.palette)
                             .at[qry_material(root, qry_brick(root, setup, ray, dda), qry_voxel(setup, ray, dda))]
@@ -45,5 +45,5 @@ void main() {
     }
     if (rays == 0u) lit = 1.0;
   }
-  QryColorRef(given.frame.light).at[at].a = lit;  // read now: no registers are taken up by it on the way
+  QryColorRef(given.frame.light).at[at].a = lit;  // the address is read only now, so that it takes no registers before
 }

@@ -1,7 +1,7 @@
 #version 460
 // SPDX-License-Identifier: Apache-2.0
-// trace.comp.glsl - a buffer of rays in, hits out: picking, the plugin interface, and the comparison with the host's
-// reference.
+// trace.comp.glsl - a buffer of rays -> a buffer of hits: for picking, the plugin interface, and the comparison with
+// the host's reference.
 #extension GL_GOOGLE_include_directive : require
 
 #include "shaders/library/traverse.glsl"

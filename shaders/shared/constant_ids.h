@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // constant_ids.h - the numbers of all specialisation constants: one text for C++ (engine/vulkan/pipeline_cache.cpp,
-// bench/render/passes.cpp) and GLSL. What a constant means is said where a shader declares it. Macros, since a constant
-// of GLSL would take part in the shader.
+// bench/render/passes.cpp) and GLSL. The declaration in a shader says what a constant means. They are macros, because a
+// constant of GLSL would become part of the shader.
 #ifndef QRY_CONSTANT_IDS_H
 #define QRY_CONSTANT_IDS_H
 
@@ -17,7 +17,7 @@
 #define QRY_ID_ROWS 12           // shadow.comp.glsl: the workgroup's rows
 #define QRY_ID_TILED 13          // dispatch_pixel.glsl
 
-// Of bench_rays.comp.glsl alone, which has neither rows nor tiles.
+// Only for bench_rays.comp.glsl, which has neither rows nor tiles.
 #define QRY_ID_BENCH_PASS 2
 #define QRY_ID_BENCH_FROM_BEAMS 3
 #define QRY_ID_BENCH_RAYS_A_THREAD 4

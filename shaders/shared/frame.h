@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// frame.h - what the host tells the passes, and what they tell each other: one text for C++
+// frame.h - the data that the host gives the passes and the passes give each other: one text for C++
 // (engine/render/ray_marcher.cpp) and GLSL.
 #ifndef QRY_FRAME_H
 #define QRY_FRAME_H
@@ -7,20 +7,20 @@
 #include "shaders/shared/ray_setup.h"
 #include "shaders/shared/environment.h"
 
-// One frame: everything that stays the same over its passes. In host-visible memory, one for each frame in flight, and
-// bound as a uniform block: a software driver reads what lies behind an address once for every thread.
+// The data of a frame that is the same for all its passes. There is one in host-visible memory for each frame in
+// flight. It is bound as a uniform block, because a software driver reads data behind an address once for every thread.
 struct QryFrame {
   QRY_U64 visibility;  // width*height QryVisibility
-  // width*height QryVisibility: what transparent voxels show, written only there; 0: the palette has none.
+  // width*height QryVisibility: what transparent voxels show. Only their pixels are written. 0: the palette has none.
   QRY_U64 refraction;
-  // width*height QryVisibility: what smooth surfaces reflect, written only there; 0: the palette has none.
+  // width*height QryVisibility: what smooth surfaces reflect. Only their pixels are written. 0: the palette has none.
   QRY_U64 reflection;
-  QRY_U64 light;  // width*height vec4: light from all around, and how much of the sun is seen
-  // width*height vec4: tone-mapped colour, by coverage, and coverage, summed over sub-pixel samples.
+  QRY_U64 light;  // width*height vec4: light from all directions, and the visible share of the sun
+  // width*height vec4: tone-mapped colour multiplied by coverage, and coverage, summed over sub-pixel samples.
   QRY_U64 accumulation;
-  QRY_U64 page_loads;  // an uint a page of the grid: slots in use; only for the view that shows them
-  // A float a tile, row by row: how far it sees nothing (beam.glsl), in lengths of forward + a*right + b*up; 0: rays
-  // start at the eye.
+  QRY_U64 page_loads;  // a uint for each page of the grid: slots in use; only for the view that shows them
+  // A float for each tile, row by row: how far the tile sees nothing (beam.glsl), in lengths of forward + a*right +
+  // b*up. With 0, rays start at the eye.
   QRY_U64 beams;
   QRY_F32 origin[3];
   QRY_F32 forward[3];
@@ -40,9 +40,9 @@ struct QryFrame {
   QRY_F32 highlight_max[3];
 };
 
-QRY_CONST kQryBeamTileWide = 16u;  // pixels; a workgroup of march.comp.glsl lies in one tile
+QRY_CONST kQryBeamTileWide = 16u;  // pixels; a workgroup of march.comp.glsl is inside one tile
 QRY_CONST kQryBeamTileHigh = 32u;
-QRY_CONST kQryBeamGroup = 128u;  // threads of a workgroup of beams, whose subgroups answer for a tile each
+QRY_CONST kQryBeamGroup = 128u;  // threads of a workgroup of beams; each of its subgroups computes one tile
 
 // What a primary ray hit, 16 bytes. t < 0: nothing.
 struct QryVisibility {
@@ -56,8 +56,8 @@ struct QryFramePush {
   QryWorldRoot root;
   QRY_U32 sample_index;
   QryDirectionSetup to_sun;  // of rays to the middle of the sun
-  // Pixels of the tile that a pass answers for, x | y << 16: the first, and the one beyond the last. Of pipelines made
-  // for tiles alone (dispatch_pixel.glsl).
+  // The tile of a pass in pixels, x | y << 16: its first pixel, and the one beyond its last. Only pipelines for tiles
+  // use it (dispatch_pixel.glsl).
   QRY_U32 tile_from;
   QRY_U32 tile_to;
 };

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// world_root.h - where a world lies in memory, as shaders see it: one text for C++ (engine/sharing/world.cpp) and GLSL
-// (world.glsl). All addresses are buffer device addresses. Scalar layout in GLSL = natural alignment in C++;
-// static_asserts in sharing/world.cpp.
+// world_root.h - the addresses of a world's arrays, as shaders see them: one text for C++ (engine/sharing/world.cpp)
+// and GLSL (world.glsl). All addresses are buffer device addresses. Scalar layout in GLSL equals natural alignment in
+// C++. The static_asserts are in sharing/world.cpp.
 //
 //   QryWorldRoot --> grid       pages of hashgrid/pairs/layout.h, by the keys of voxel/bricks/key.h
 //                --> slabs      tables of addresses: masks (64 B a brick), materials (512 B a brick, or packed:
 //                               voxel/bricks/pool.hpp)
 //                --> pyramid    nodes and brick indices, granules of 16 bytes, as voxel/bricks/occupancy.hpp says
 //                --> palette    256 x 32 B, as voxel/worlds/palette.hpp says
-// In the push constants where rays are traced, so that its numbers are operands of instructions and cost no registers.
+// Passes that trace rays have it in the push constants, so that its numbers are operands of instructions and cost no
+// registers.
 #ifndef QRY_WORLD_ROOT_H
 #define QRY_WORLD_ROOT_H
 
@@ -30,15 +31,15 @@ struct QryWorldRoot {
   QRY_U64 pyramid;
   QRY_U64 palette;
   QRY_U32 grid_pages;
-  // Bricks in the slabs of the table: an index at or above it is of a newer world than this root.
+  // Bricks in the slabs of the table. An index at or above it belongs to a newer world than this root.
   QRY_U32 brick_capacity;
   QRY_U32 node_capacity;  // the same for granules of the pyramid's arena
   QRY_U32 brick_count;
-  // Where rays start, world coordinates, whole numbers: the corners of a box that holds every set voxel, kQryBoxMargin
-  // farther out. Nothing set: no more than the margins.
+  // The box at which rays start, in whole world coordinates: a box of every set voxel, with its corners moved out by
+  // kQryBoxMargin. In an empty world it is only the margins.
   QRY_F32 box_low[3];
   QRY_F32 box_high[3];
-  QRY_U32 packed;  // 0, or 1: materials are there for set voxels alone
+  QRY_U32 packed;  // 1: only set voxels have materials; else 0
   QRY_U32 reserved;
 };
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fault_shim.c - preloaded into a program and its children: counts the calls that change what stands below a folder,
- * and makes one of them fail, stop half-way, or be the process's last. What, which and where: fault_shim.h.
+/* fault_shim.c - preloaded into a program and its children. It counts the calls that change files below a folder, and
+ * makes one of them fail, stop half-way, or be the process's last. fault_shim.h has the actions, calls and folder.
  *
- * Only the folder counts, so drivers' caches, pipes and terminals go their way. A call that fails does what the kernel
- * would: an error that closing reports for bytes that no fsync has brought to disk takes half of the file with it, for
- * that is what such an error says. */
+ * Only the folder is affected, so drivers' caches, pipes and terminals work as usual. A failing call behaves as the
+ * kernel's would. If closing reports an error for bytes that no fsync has brought to disk, half of the file is lost,
+ * because such an error means that. */
 #define _GNU_SOURCE
 #undef _FORTIFY_SOURCE
 
@@ -29,7 +29,7 @@
 static struct fault_state* state;
 static __thread int kill_after;
 static unsigned char unsynced[4096]; /* by descriptor */
-static int met;                      /* this process has been at the meeting */
+static int met;                      /* this process has waited at the meeting */
 
 /* The next definition of the same name: libc's, or a sanitizer's before it. */
 #define NEXT(name)                                       \
@@ -61,7 +61,7 @@ static const char* below(const char* path) {
   return path[length] == '/' ? path + length + 1 : path + length;
 }
 
-/* Its name below the folder, or NULL: not counted. Leaves errno as it was. */
+/* The descriptor's name below the folder, or NULL if it is not counted. Does not change errno. */
 static const char* name_of_fd(int fd, char* buffer) {
   char link[64];
   const int before = errno;
@@ -75,7 +75,7 @@ static const char* name_of_fd(int fd, char* buffer) {
   return below(buffer);
 }
 
-/* The same of a path; a folder in it may be a link, so that is resolved. */
+/* The same for a path. A folder in it may be a link, so links are resolved. */
 static const char* name_of_path(int folder, const char* path, char* buffer) {
   char whole[PATH_MAX], real[PATH_MAX];
   const int before = errno;
@@ -131,7 +131,8 @@ static int unsupported_error(enum fault_call call) {
   }
 }
 
-/* Numbers a call. Gives 0: let it through, with *bytes as they are now; else the error that it ends with. */
+/* Numbers a call. Returns 0 if it may run, with *bytes as they are now. Otherwise returns the error that it ends
+ * with. */
 static int meet(enum fault_call call, const char* name, int fd, size_t* bytes) {
   const uint32_t number = __atomic_add_fetch(&state->count, 1, __ATOMIC_SEQ_CST);
   enum fault_action action = number == state->at ? (enum fault_action)state->action : FAULT_NOTHING;
@@ -173,7 +174,7 @@ static int meet(enum fault_call call, const char* name, int fd, size_t* bytes) {
   return error;
 }
 
-/* Does a call that was let through. */
+/* Makes a call that may run. */
 #define DO(call)               \
   do {                         \
     __auto_type done = (call); \
@@ -187,7 +188,7 @@ static int meet(enum fault_call call, const char* name, int fd, size_t* bytes) {
     return -1;           \
   } while (0)
 
-/* For calls with a descriptor that writes: the body of each. `bytes` may shrink. */
+/* The body of each call that writes through a descriptor. `bytes` may shrink. */
 #define WRITING(call, fd, bytes, run)                   \
   do {                                                  \
     char buffer[PATH_MAX];                              \
@@ -215,7 +216,7 @@ ssize_t pwrite64(int fd, const void* data, size_t size, off64_t at) {
   WRITING(FAULT_PWRITE, fd, size, next(fd, data, size, at));
 }
 
-/* Of several pieces a short one writes the first only, and half of that. */
+/* With several pieces, a short write writes only half of the first. */
 static size_t bytes_in(const struct iovec* pieces, int count) {
   size_t sum = 0;
   for (int i = 0; i < count; ++i) sum += pieces[i].iov_len;
@@ -279,7 +280,7 @@ int fallocate64(int fd, int mode, off64_t at, off64_t size) {
   WRITING(FAULT_FALLOCATE, fd, none, next(fd, mode, at, size));
 }
 
-/* These two give their error instead of setting it. */
+/* These two return their error instead of setting errno. */
 #define ALLOCATING(fd, run)                                     \
   do {                                                          \
     char buffer[PATH_MAX];                                      \
@@ -335,7 +336,7 @@ int syncfs(int fd) {
   SYNCING(FAULT_SYNCFS, fd, next(fd));
 }
 
-/* Half of what a lost descriptor had written is gone. */
+/* Removes half of the bytes that a failed descriptor had written. */
 static void lose_half(int fd) {
   struct stat info;
   if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode)) syscall(SYS_ftruncate, fd, info.st_size / 2);
@@ -353,13 +354,13 @@ int close(int fd) {
     set_unsynced(fd, 0);
   }
   if (error) {
-    next(fd); /* it is closed all the same */
+    next(fd); /* it is closed in any case */
     FAIL_WITH(error);
   }
   DO(next(fd));
 }
 
-/* stdio's own calls into the kernel cannot be seen from here, so its functions are the calls. */
+/* stdio's own calls into the kernel cannot be seen from here, so its functions are counted as the calls. */
 static void mark_failed(FILE* file, int error) {
   file->_flags |= _IO_ERR_SEEN;
   errno = error;
@@ -420,7 +421,7 @@ int fclose(FILE* file) {
   DO(next(file));
 }
 
-/* Bounded, so that a test fails and does not hang. */
+/* The wait is bounded, so that a test fails and does not hang. */
 static void wait_for_others(const char* path) {
   const struct timespec pause = {0, 1000000};
   if (!state || !state->expected || met || strcmp(path, state->meeting) != 0) return;
@@ -433,7 +434,7 @@ static void wait_for_others(const char* path) {
   __atomic_add_fetch(&state->missed, 1, __ATOMIC_SEQ_CST);
 }
 
-/* A counted call names its target in a folder. */
+/* A counted call that names its target in a folder. */
 #define NAMING(call, folder, target, run)                    \
   do {                                                       \
     char buffer[PATH_MAX];                                   \
@@ -475,7 +476,7 @@ int renameat2(int from_folder, const char* from, int to_folder, const char* to, 
 
 int link(const char* from, const char* to) {
   NEXT(link);
-  if (access(from, F_OK) != 0) return next(from, to); /* not there: that is said first on every file system */
+  if (access(from, F_OK) != 0) return next(from, to); /* a missing file is reported first on every file system */
   NAMING(FAULT_LINK, AT_FDCWD, to, next(from, to));
 }
 

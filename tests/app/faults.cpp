@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// faults.cpp - talks with fault_shim.c through a shared mapping, and compares folders as trees of names and bytes.
+// faults.cpp - shares a mapping with fault_shim.c, and compares folders as trees of names and bytes.
 #include "tests/app/faults.hpp"
 
 #include <fcntl.h>
@@ -87,7 +87,8 @@ std::map<std::string, std::string> Faults::environment() const {
   // One thread, so that calls have the same numbers in each run.
   std::map<std::string, std::string> all{
       {"LD_PRELOAD", QRY_FAULT_SHIM}, {"QUARRY_FAULTS", file_.string()}, {"QUARRY_THREADS", "1"}};
-  // AddressSanitizer wants to be first; after the shim it works as well, for the shim hands every call on to it.
+  // AddressSanitizer wants to be loaded first. It also works after the shim, because the shim passes every call on to
+  // it.
   const char* options = std::getenv("ASAN_OPTIONS");
   all["ASAN_OPTIONS"] =
       std::string(options && *options ? std::string(options) + ":" : std::string()) + "verify_asan_link_order=0";
@@ -179,7 +180,7 @@ bool same_file(const std::string& name, const std::string& a, const std::string&
     const auto left = nlohmann::json::parse(a, nullptr, false), right = nlohmann::json::parse(b, nullptr, false);
     return !left.is_discarded() && without_times(left) == without_times(right);
   }
-  // Bytes 21 to 56 of an OpenVDB file: a number that each file has for itself, as text.
+  // Bytes 21 to 56 of an OpenVDB file are a number, as text, that differs for each file.
   if (name.ends_with(".vdb"))
     return a.size() == b.size() && a.size() > 57 && a.substr(0, 21) == b.substr(0, 21) && a.substr(57) == b.substr(57);
   return false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// program_output.hpp - what the tests of the commands ask of the program and of what it said.
+// program_output.hpp - helpers of the command tests: running the program and checking its output.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -33,7 +33,7 @@ inline std::filesystem::path small_world(const std::filesystem::path& file) {
   return file;
 }
 
-// Says aloud if not.
+// Prints a notice if it cannot.
 inline bool can_render() {
   static const bool can = [] {
     const Outcome doctor = run_quarry({"doctor", "--json"});

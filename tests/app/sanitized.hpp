@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// sanitized.hpp - whether a sanitizer looks on: then what a process holds in memory, and for how long, says little.
+// sanitized.hpp - whether a sanitizer is active. Then memory use and times of a process mean little.
 #pragma once
 
 namespace quarry::test {

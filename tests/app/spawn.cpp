@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// spawn.cpp - fork and exec with pipes and a deadline; Xvfb chooses its display number itself and writes it to a pipe.
+// spawn.cpp - fork and exec with pipes and a deadline. Xvfb chooses its display number itself and writes it to a pipe.
 #include "tests/app/spawn.hpp"
 
 #include <fcntl.h>
@@ -138,7 +138,7 @@ InvisibleDisplay::InvisibleDisplay(int width, int height) {
     _exit(127);
   }
   close(ready[1]);
-  // The server writes the number it took, and a line end, when it accepts clients.
+  // When the server accepts clients, it writes its display number and a line end.
   std::string number;
   char c;
   while (read(ready[0], &c, 1) == 1 && c != '\n') number += c;

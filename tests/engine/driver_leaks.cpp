@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// driver_leaks.cpp - under AddressSanitizer: what Vulkan drivers and layers leak by themselves is not our leak. Their
-// libraries are held open to the end, because a leak in a library that is gone has no name to be suppressed by.
+// driver_leaks.cpp - suppresses leaks of Vulkan drivers and layers under AddressSanitizer, because they are not ours.
+// Their libraries are kept open to the end: a leak in an unloaded library has no name to suppress it by.
 #if defined(__SANITIZE_ADDRESS__)
 #include <dlfcn.h>
 
@@ -11,7 +11,7 @@ extern "C" const char* __lsan_default_suppressions() {
   return "leak:libvulkan_lvp.so\nleak:libLLVM\nleak:libVkLayer_khronos_validation.so\nleak:libvulkan.so\n"
          "leak:libnvidia\nleak:libGLX_nvidia\nleak:libVkLayer_MESA_device_select.so\n";
 }
-// A test of the program's output must not find a list of what was suppressed in it.
+// Tests of the program's output must not find a list of suppressed leaks in it.
 extern "C" const char* __lsan_default_options();
 extern "C" const char* __lsan_default_options() { return "print_suppressions=0"; }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// picture_compare.cpp - counts pixels that differ and that differ by far, and draws the difference four times enlarged.
+// picture_compare.cpp - counts pixels that differ and pixels that differ by far. It also draws the difference times
+// four.
 #include "tests/engine/picture_compare.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// picture_compare.hpp - how far apart two pictures are.
+// picture_compare.hpp - measures the difference of two pictures.
 #pragma once
 
 #include "engine/render/ray_marcher.hpp"
@@ -14,7 +14,7 @@ struct PictureDifference {
 };
 // Pictures of different sizes differ in every pixel.
 PictureDifference compare_pictures(const engine::Picture& a, const engine::Picture& b);
-// |a - b| times four, opaque: what a person looks at when a golden picture fails.
+// |a - b| times four, opaque. A person looks at it when a golden picture fails.
 engine::Picture difference_picture(const engine::Picture& a, const engine::Picture& b);
 
 }  // namespace quarry::test

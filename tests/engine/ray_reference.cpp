@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ray_reference.cpp - the traversal: from face to face, one voxel after the other, with no structure that could skip
-// wrongly.
+// ray_reference.cpp - the reference traversal. It goes from face to face, one voxel after the other, with no structure
+// that could skip wrongly.
 #include "tests/engine/ray_reference.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ ReferenceHit trace_reference(const World& world, const Box3& bounds, const float
   const double o[3] = {origin[0], origin[1], origin[2]}, d[3] = {direction[0], direction[1], direction[2]};
   const int32_t low[3] = {bounds.min.x, bounds.min.y, bounds.min.z},
                 high[3] = {bounds.max.x, bounds.max.y, bounds.max.z};
-  // Into the bounds, one voxel before them so that rounding here cannot hide a voxel at their faces.
+  // Goes to one voxel before the bounds, so that rounding here cannot hide a voxel at their faces.
   double start = 0, end = 1e300;
   for (int i = 0; i < 3; ++i) {
     if (d[i] == 0) {
@@ -36,7 +36,7 @@ ReferenceHit trace_reference(const World& world, const Box3& bounds, const float
       out.voxel = {cell[0], cell[1], cell[2]};
       return out;
     }
-    // Each plane from the origin, never accumulated.
+    // Each plane is computed from the origin, never accumulated.
     double next[3];
     int axis = -1;
     for (int i = 0; i < 3; ++i) {
@@ -45,7 +45,7 @@ ReferenceHit trace_reference(const World& world, const Box3& bounds, const float
     }
     if (next[axis] >= 1e299) return out;
     t = std::max(next[axis], start);
-    // An edge: another axis is within reach of a plane where this one is crossed.
+    // An edge is near if another axis is close to a plane where this axis crosses one.
     for (int i = 0; i < 3; ++i) {
       if (i == axis) continue;
       const double at = o[i] + t * d[i];

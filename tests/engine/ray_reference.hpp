@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ray_reference.hpp - the ray-marcher's independent judge: a plain voxel-by-voxel traversal in double precision, asking
-// World::get at every step, with nothing skipped but what lies outside the set voxels' bounds.
+// ray_reference.hpp - the independent reference for the ray-marcher: a plain voxel-by-voxel traversal in double
+// precision. It calls World::get at every step and skips only what is outside the set voxels' bounds.
 #pragma once
 
 #include "voxel/worlds/world.hpp"
@@ -11,8 +11,8 @@ struct ReferenceHit {
   bool hit = false;
   double t = 0;
   Int3 voxel;
-  // How close (in voxels) the ray passes, on its way to the hit or out of the bounds, to an edge between voxels: under
-  // 1e-3 a ray in single precision may take either neighbour.
+  // The ray's smallest distance, in voxels, to an edge between voxels, on its way to the hit or out of the bounds.
+  // Below 1e-3 a ray in single precision may take either neighbour.
   double edge_distance = 1e9;
 };
 

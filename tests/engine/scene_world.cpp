@@ -11,7 +11,7 @@
 namespace quarry::test {
 namespace {
 
-// splitmix64: the same numbers on every machine.
+// splitmix64 gives the same numbers on every machine.
 uint64_t next_random(uint64_t& state) {
   uint64_t z = (state += 0x9e3779b97f4a7c15ull);
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;

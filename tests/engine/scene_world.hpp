@@ -13,11 +13,11 @@
 
 namespace quarry::test {
 
-// A kind of world: calls `put(voxel, material)` for every set voxel, in any order.
+// A kind of world. `build` calls `put(voxel, material)` for every set voxel, in any order.
 using Put = std::function<void(Int3, uint8_t)>;
 struct SceneKind {
   const char* name;
-  size_t quick_rays;  // how many rays fit a short test
+  size_t quick_rays;  // number of rays for a short test
   void (*build)(const Put& put);
 };
 std::span<const SceneKind> scene_kinds();
@@ -36,10 +36,10 @@ class SceneWorld {
  private:
   Result<void> write(const std::function<void(const Put&)>& build);
   std::unique_ptr<engine::SharedWorld> shared_;
-  std::optional<World> world_;  // goes before shared_
+  std::optional<World> world_;  // destroyed before shared_
 };
 
-// From above and aside, all of `bounds` in the picture; of an empty world, its origin.
+// A view from above and the side that shows all of `bounds`. For an empty world it shows the origin.
 engine::View view_of(const Box3& bounds, uint32_t width, uint32_t height);
 
 }  // namespace quarry::test

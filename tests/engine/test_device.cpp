@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// test_device.cpp - one device for the whole test program, made at its first use: with the validation layer, or without
-// it where that fails.
+// test_device.cpp - one device for the whole test program, made at its first use. It has the validation layer, or none
+// if that fails.
 #include "tests/engine/test_device.hpp"
 
 #include <cstdio>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// test_device.hpp - the Vulkan device the engine's tests share, with validation where the layer is installed.
+// test_device.hpp - the Vulkan device that the engine's tests share, with validation if the layer is installed.
 #pragma once
 
 #include <vector>
@@ -8,11 +8,11 @@
 
 namespace quarry::test {
 
-// One device for the whole process; null, and said aloud, where there is none. Messages of the validation layer are
+// Returns one device for the whole process, or null with a printed reason. Messages of the validation layer are
 // printed, and the last test of the executable fails if there were any.
 engine::Device* test_device();
 bool test_device_validates();
-// Those of the modes (all, if none are named) that the device can do; of the others the reason is said aloud.
+// Returns those of the modes (all, if none are named) that the device can do. It prints the reason for the others.
 std::vector<engine::SharingMode> possible_modes(engine::Device& device, std::vector<engine::SharingMode> modes = {});
 
 }  // namespace quarry::test

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// traced.hpp - what the tests of light paths share: boxes of one material, diffuse_white, light from everywhere, means.
+// traced.hpp - shared by the tests of light paths: boxes of one material, diffuse_white, light from all directions,
+// means.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +25,7 @@ inline void fill_box(SceneWorld& world, Int3 low, Int3 high, uint8_t material) {
   REQUIRE(world.set(voxels));
 }
 
-// Purely diffuse, white unless said otherwise.
+// A purely diffuse material, white by default.
 inline Material diffuse_white(uint8_t grey = 255) {
   Material m;
   m.r = m.g = m.b = grey;
@@ -40,7 +41,7 @@ inline double linear(uint8_t srgb) {
   return srgb <= 10 ? srgb / 255.0 / 12.92 : std::pow((srgb / 255.0 + 0.055) / 1.055, 2.4);
 }
 
-// No sun, the same light from everywhere.
+// No sun, and the same light from all directions.
 inline engine::RenderSettings furnace(uint32_t width, uint32_t height) {
   engine::RenderSettings settings;
   settings.width = width;
@@ -91,8 +92,8 @@ inline double worst_of(const engine::PathPicture& picture, double expected) {
 }
 
 using Vec = glm::dvec3;
-// J. H. Lambert, 1760: the share of a point's hemisphere, weighted by the cosine, that a polygon wholly above its
-// horizon takes.
+// J. H. Lambert, 1760: the cosine-weighted share of a point's hemisphere that a polygon covers. The polygon must be
+// wholly above the horizon.
 inline double form_factor(Vec point, Vec normal, const std::vector<Vec>& polygon) {
   double sum = 0;
   for (size_t i = 0; i < polygon.size(); ++i) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// binvox_fuzz.cpp - any bytes as a .binvox file.
+// binvox_fuzz.cpp - reads any bytes as a .binvox file.
 #include "tests/fuzz/scene_check.hpp"
 #include "voxel/io/grids/binvox.hpp"
 

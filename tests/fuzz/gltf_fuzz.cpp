@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// gltf_fuzz.cpp - any bytes as a .glb or .gltf file. What it names beside itself is its own bytes, and every picture is
-// one texel: no file is opened. Draco and meshoptimizer are linked as they are installed, without instruments.
+// gltf_fuzz.cpp - reads any bytes as a .glb or .gltf file. Other files that it names have the input's own bytes, and
+// every picture is one texel, so no file is opened. Draco and meshoptimizer are linked as installed, without
+// instrumentation.
 #include <cstdlib>
 
 #include "voxel/foreign/gltf/reader.hpp"
@@ -22,7 +23,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::vector<std::string> warnings;
   (void)mesh_reader::gltf_version(file);
   const auto mesh = mesh_reader::read_gltf(file, size % 2 == 1, outside, warnings, {1000, 1 << 16, 1 << 18});
-  // What it gives must pass the check of those who take it, and an error must have words unless it is about memory.
+  // The mesh must pass the check of its users, and an error must have a message unless it is about memory.
   if (mesh ? !check_mesh(*mesh) : mesh.error().message.empty() && mesh.error().code != ErrorCode::out_of_memory)
     std::abort();
   return 0;

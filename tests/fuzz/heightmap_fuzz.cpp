@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// heightmap_fuzz.cpp - any bytes as a PNG height map, and again as its colour map. Checksums and compression would keep
-// the fuzzer out of the pictures, so they are made here, as a program that went mad would make them: an even first byte
-// stands before a file whose chunks' checksums are put right, an odd one before a header's five numbers and the rows to
-// be compressed.
+// heightmap_fuzz.cpp - reads any bytes as a PNG height map, and again as its colour map. Checksums and compression
+// would keep the fuzzer out of the pictures, so they are made here, as a faulty program would make them. After an even
+// first byte comes a file whose chunks' checksums are corrected. After an odd one come a header's five numbers and the
+// rows to be compressed.
 #include <zlib.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ void put_big(uint8_t* at, uint32_t v) {
   for (int i = 3; i >= 0; --i, v >>= 8) at[i] = uint8_t(v);
 }
 
-// Lengths that go beyond the end are left as they are.
+// Lengths beyond the end are not changed.
 void put_checksums_right(Bytes& png) {
   for (size_t at = 8; at + 12 <= png.size();) {
     const uint64_t length = big(&png[at]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// make_corpus.cpp - writes the fuzzers' first inputs: small files with something of everything.
+// make_corpus.cpp - writes the fuzzers' first inputs: small files that contain a little of everything.
 #include <draco/compression/encode.h>
 #include <draco/mesh/triangle_soup_mesh_builder.h>
 #include <meshoptimizer.h>
@@ -60,7 +60,7 @@ bool run(sqlite3* db, const std::string& sql) {
   return sqlite3_exec(db, sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK;
 }
 
-// Databases as edits leave them, in pages of 512 bytes: what fuzzers try most must be small.
+// Writes databases as edits leave them, in pages of 512 bytes, because fuzzers mostly try small inputs.
 bool store_files(const fs::path& dir) {
   const fs::path file = dir / "tmp.quarry", small = dir / "small.quarry";
   const auto add = [&](const char* name, uint8_t which, const std::vector<uint8_t>& bytes, size_t count = 0) {
@@ -108,7 +108,7 @@ bool store_files(const fs::path& dir) {
   }
   if (!shrink()) return false;
   add("steps", 0, file_bytes(small));
-  // With what lies beside it in the middle of a change: first in SQLite's rollback journal, then in its log.
+  // The database with its sidecar in the middle of a change: first SQLite's rollback journal, then its log.
   for (const char* mode : {"delete", "wal"}) {
     if (sqlite3_open(small.c_str(), &db) != SQLITE_OK ||
         !run(db, std::string("PRAGMA journal_mode=") + mode +
@@ -122,7 +122,7 @@ bool store_files(const fs::path& dir) {
     const std::vector<uint8_t> sidecar = file_bytes(small.string() + (wal ? "-wal" : "-journal"));
     bytes.insert(bytes.end(), sidecar.begin(), sidecar.end());
     add(mode, 4, bytes, sidecar.size() / 8);
-    if (wal) {  // the same beside the file as it would be after closing, and a log with another number than the file's
+    if (wal) {  // the log with the file as it would be after closing, and a log with another number than the file's
       std::vector<uint8_t> closed = bytes;
       closed[18] = closed[19] = 1;
       add("closed", 4, closed, sidecar.size() / 8);
@@ -138,7 +138,7 @@ bool store_files(const fs::path& dir) {
   }
   fs::remove(small);
   fs::remove(file);
-  // Chunks and parts as docs/formats.md lays them out: two bricks of one voxel each; one change of one brick.
+  // Chunks and parts in the layout of docs/formats.md: two bricks of one voxel each; one change of one brick.
   std::vector<uint8_t> chunk{2, 0}, part{1, 0, 0, 0};
   for (const uint8_t place : {uint8_t(3), uint8_t(200)}) {
     chunk.insert(chunk.end(), {place, 0, 1});
@@ -162,7 +162,7 @@ bool store_files(const fs::path& dir) {
   return true;
 }
 
-// The first byte says which kind: stream_fuzz.cpp.
+// The first byte selects the kind: stream_fuzz.cpp.
 void stream_files(const fs::path& dir) {
   fs::create_directories(dir);
   std::vector<uint8_t> bytes;
@@ -206,7 +206,7 @@ void seeds(const fs::path& dir, const Files& files) {
   for (const auto& [name, bytes] : files) write_bytes(dir / name, bytes);
 }
 
-// With the first byte that says which kind an input is: heightmap_fuzz.cpp, raw_fuzz.cpp, text_fuzz.cpp.
+// Adds the first byte that selects the kind of an input: heightmap_fuzz.cpp, raw_fuzz.cpp, text_fuzz.cpp.
 Files kind(uint8_t which, Files files) {
   for (auto& [name, bytes] : files) bytes.insert(bytes.begin(), which);
   return files;
@@ -214,11 +214,11 @@ Files kind(uint8_t which, Files files) {
 
 void picture_files(const fs::path& dir) {
   seeds(dir, kind(0, test::heightmap_seeds()));
-  // A picture that says it is 839 million pixels wide.
+  // A picture with a stated width of 839 million pixels.
   seeds(dir, kind(0, {{"wide", {0x89, 'P',  'N', 'G', '\r', '\n', 0x1a, '\n', 0,   0,   0,   13, 'I', 'H', 'D',
                                 'R',  0x32, 0,   0,   0x49, 0x44, 0x41, 0x54, 2,   8,   6,   0,  0,   0,   0,
                                 0,    0,    0,   0,   0,    0,    0,    'I',  'D', 'A', 'T', 0,  0,   0,   0}}}));
-  // Width, height, bits, colour type, interlaced; then rows, each after the number of its filter.
+  // Width, height, bits, colour type, interlaced. Then come the rows, each after the number of its filter.
   seeds(dir, kind(1, {{"rows-grey", {3, 2, 8, 0, 0, 0, 1, 2, 3, 1, 4, 5, 6}},
                       {"rows-palette", {4, 2, 8, 3, 0, 0, 1, 2, 3, 0, 2, 3, 2, 1, 0}},
                       {"rows-two-bits", {9, 3, 2, 3, 0, 0, 0x1b, 0x1b, 0x40, 1, 1, 2, 3, 2, 4, 5, 6}},
@@ -227,7 +227,7 @@ void picture_files(const fs::path& dir) {
   seeds(dir, kind(3, {{"rows-colours", {2, 2, 8, 6, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 0, 8, 7, 6, 5, 4, 3, 2, 0}}}));
 }
 
-// The box in a view that holds it by meshopt's codec, and by Draco's.
+// Writes the box in a buffer view compressed by meshopt's codec, and by Draco's.
 void compressed_gltf_files(const fs::path& dir) {
   const auto corners = test::box_corners();
   const auto triangles = test::box_triangles();

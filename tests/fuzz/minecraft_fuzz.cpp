@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// minecraft_fuzz.cpp - any bytes as a schematic or a litematic, compressed or not.
+// minecraft_fuzz.cpp - reads any bytes as a schematic or a litematic, compressed or not.
 #include "tests/fuzz/scene_check.hpp"
 #include "voxel/io/minecraft/schematic.hpp"
 

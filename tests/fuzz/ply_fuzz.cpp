@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ply_fuzz.cpp - any bytes as a PLY mesh, from memory.
+// ply_fuzz.cpp - reads any bytes as a PLY mesh, from memory.
 #include "tests/fuzz/scene_check.hpp"
 #include "voxel/foreign/meshes/ply.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// points_fuzz.cpp - any bytes as a point cloud: the first says whether LAS, text or PLY.
+// points_fuzz.cpp - reads any bytes as a point cloud. The first byte selects LAS, text or PLY.
 #include "tests/fuzz/scene_check.hpp"
 #include "voxel/io/points/cloud.hpp"
 

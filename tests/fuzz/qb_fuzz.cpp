@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// qb_fuzz.cpp - any bytes as a Qubicle .qb file.
+// qb_fuzz.cpp - reads any bytes as a Qubicle .qb file.
 #include "tests/fuzz/scene_check.hpp"
 #include "voxel/io/grids/qb.hpp"
 

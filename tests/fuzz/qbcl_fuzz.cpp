@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// qbcl_fuzz.cpp - any bytes as a Qubicle project.
+// qbcl_fuzz.cpp - reads any bytes as a Qubicle project.
 #include "tests/fuzz/scene_check.hpp"
 #include "voxel/io/grids/qb.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// raw_fuzz.cpp - any bytes as an NRRD file, as its header and its grid in files of their own, or (the first byte says
-// which) as a plain grid of a given size.
+// raw_fuzz.cpp - reads any bytes as an NRRD file, as a header and a grid in separate files, or as a plain grid of a
+// given size. The first byte selects which.
 #include "tests/fuzz/scene_check.hpp"
 #include "voxel/io/grids/raw.hpp"
 

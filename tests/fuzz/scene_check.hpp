@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// scene_check.hpp - what a fuzzer asks of any reader's answer: a scene that holds together, or an error with a message.
+// scene_check.hpp - a fuzzer's check of any reader's result: a consistent scene, or an error with a message.
 #pragma once
 
 #include <cstdlib>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// store_fuzz.cpp - any bytes as a .quarry file, sound or to be salvaged, with a log or a journal beside it; or (the
-// first byte says which) as the bytes inside its blobs. Checksums would keep the fuzzer out of the blobs, so these are
-// given to the decoder directly, compressed here as a writer would.
+// store_fuzz.cpp - reads any bytes as a .quarry file, sound or to be salvaged, with a log or a journal, or as the bytes
+// inside its blobs. The first byte selects which. Checksums would keep the fuzzer out of the blobs, so these are passed
+// to the decoder directly, compressed here as a writer would do it.
 #include <sqlite3.h>
 #include <zstd.h>
 
@@ -23,7 +23,7 @@ void put_big(uint8_t* at, uint32_t v) {
   for (int i = 3; i >= 0; --i, v >>= 8) at[i] = uint8_t(v);
 }
 
-// Makes the checksums of a log or a journal right, as a program that went mad would write them.
+// Corrects the checksums of a log or a journal, as a faulty program would write them.
 void make_right(std::vector<uint8_t>& sidecar, size_t page) {
   if (sidecar.size() > 32 && sidecar[0] == 0x37) {
     uint32_t s0 = 0, s1 = 0;
@@ -53,7 +53,7 @@ void make_right(std::vector<uint8_t>& sidecar, size_t page) {
   }
 }
 
-// Rows from pages of the database, and of what lies beside it: the last `sidecar_bytes` are a log or a journal.
+// Reads rows from pages of the database and of its sidecar. The last `sidecar_bytes` are a log or a journal.
 void salvage(std::span<const uint8_t> bytes, size_t sidecar_bytes, bool right) {
   const auto database = bytes.first(bytes.size() - std::min(bytes.size(), sidecar_bytes));
   std::vector<uint8_t> sidecar(bytes.begin() + int64_t(database.size()), bytes.end());
@@ -76,7 +76,7 @@ void read_database(const uint8_t* data, size_t size) {
   if (!db) std::abort();
   auto* copy = static_cast<unsigned char*>(sqlite3_malloc64(size ? size : 1));
   std::memcpy(copy, data, size);
-  // The database in memory takes the copy over, whatever it says about it.
+  // The database in memory takes ownership of the copy, whatever the call returns.
   if (sqlite3_deserialize(db->handle(), "main", copy, int64_t(size), int64_t(size),
                           SQLITE_DESERIALIZE_FREEONCLOSE | SQLITE_DESERIALIZE_READONLY) != SQLITE_OK)
     return;
@@ -108,7 +108,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       salvage({rest, length}, size_t(count) * 8, which & 4);
       break;
     case 1: {
-      // What decodes must encode to the same bytes again: there is one form of each chunk.
+      // A decoded chunk must encode to the same bytes again, because each chunk has only one form.
       const auto blob = compressed(rest, length);
       if (!decode_chunk(blob, uint32_t(length), count, {-3, 0, 5}, &bricks)) break;
       const auto again = encode_chunk(bricks, {-3, 0, 5}, 0);
@@ -124,7 +124,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       }
       break;
     }
-    default:  // a frame that is not zstd's, or lies about its length
+    default:  // a frame that is not zstd's, or states a wrong length
       (void)decode_chunk({rest, length}, count, 1, {0, 0, 0}, &bricks);
       (void)decode_part({rest, length}, count, 1, &changes);
       if (std::vector<MaterialChange> materials;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// stream_fuzz.cpp - any bytes as what another process sends: the first byte says whether a mesh or voxels. The checksum
-// at a stream's end is made right first, as a program that went mad would make it.
+// stream_fuzz.cpp - reads any bytes as the stream of another process. The first byte selects a mesh or voxels. The
+// checksum at the stream's end is corrected first, as a faulty program would make it.
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -14,7 +14,7 @@ using namespace quarry;
 
 namespace {
 
-// Appends a section DONE with the sum of all payloads, as far as the sections' lengths hold.
+// Appends a section DONE with the sum of all payloads, as far as the sections' lengths are valid.
 void close_stream(std::vector<uint8_t>& bytes) {
   XXH3_state_t hash;
   XXH3_64bits_reset(&hash);

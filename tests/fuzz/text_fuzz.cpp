@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// text_fuzz.cpp - any bytes as a text that the program reads: an editor's script, a list of inputs, the record of an
-// earlier batch, the template of a name (the first byte says which); and as the head of a file whose format is to be
-// guessed.
+// text_fuzz.cpp - reads any bytes as a text that the program reads: an editor's script, a list of inputs, the record of
+// an earlier batch, the template of a name (the first byte selects which); and as the head of a file whose format is to
+// be guessed.
 #include <unistd.h>
 
 #include <algorithm>
@@ -59,7 +59,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       break;
     }
     case 1: {
-      // Names only: patterns and directories would show the fuzzer the machine.
+      // Only names are allowed. Patterns and directories would give the fuzzer access to the machine's files.
       for (char& c : text)
         if (std::string_view("*?[./").find(c) != std::string_view::npos) c = '_';
       write(folder() / "list", text);
@@ -74,9 +74,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       for (const fs::path& output : manifest.outputs("a"))
         if (output.empty()) std::abort();
       (void)manifest.wrote(folder() / "list");
-      // What is in files that a fuzzer names is the machine's: they are not looked at.
+      // Files that a fuzzer names belong to the machine, so they are not read.
       (void)manifest.dependencies("a");
-      if (manifest.unchanged("a", "")) std::abort();  // an empty hash is that of no content
+      if (manifest.unchanged("a", "")) std::abort();  // no content has an empty hash
       break;
     }
     case 3: check(fill_template(text, {"a/b.vox", 3, 12, "part"})); break;

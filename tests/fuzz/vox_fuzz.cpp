@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// vox_fuzz.cpp - any bytes as a .vox file: a scene that holds together, or an error with a message; little memory, no
-// crash.
+// vox_fuzz.cpp - reads any bytes as a .vox file. The result is a consistent scene, or an error with a message, with
+// little memory and no crash.
 #include <cstdlib>
 #include <span>
 
@@ -15,13 +15,13 @@ void salvage(std::span<const uint8_t> bytes, const Result<Scene>& sound) {
   io::Salvage salvage;
   const auto scene = io::parse_vox(bytes, &warnings, &salvage);
   if (!scene) {
-    // What is read as it is must come through salvage too.
+    // A file that is read without salvage must be read with it too.
     if (scene.error().message.empty() || (sound && salvage.losses().empty())) std::abort();
     return;
   }
   for (const Instance& i : scene->instances)
     if (i.volume >= scene->volumes.size() || i.layer >= int64_t(scene->layers.size())) std::abort();
-  if (!sound && salvage.losses().empty()) std::abort();  // something was wrong: it must be said
+  if (!sound && salvage.losses().empty()) std::abort();  // something was wrong, so it must be reported
 }
 
 }  // namespace

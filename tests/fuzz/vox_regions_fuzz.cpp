@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// vox_regions_fuzz.cpp - any bytes as a .vox file read model by model: what it gives, says and refuses is what a whole
-// reading does; and a sink that refuses, a file that changes meanwhile and a wish to stop end it with an error that
-// says so. Dictionary and first inputs are those of `vox`.
+// vox_regions_fuzz.cpp - reads any bytes as a .vox file model by model. Results, warnings and errors are those of
+// reading it whole. A sink that fails, a file that changes meanwhile and a cancellation end it with an error that says
+// so. Dictionary and first inputs are those of `vox`.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -23,8 +23,8 @@ using namespace quarry;
 
 namespace {
 
-// So that no input takes a second: bytes, of which 44 may be a model that costs 7 ms here, and steps of a walk through
-// the scene graph, whose own limit would take seconds.
+// These limits on bytes and on steps of a walk through the scene graph keep every input below a second. 44 bytes may be
+// a model that costs 7 ms here. The reader's own limit on steps would take seconds.
 constexpr size_t kLongest = 4096;
 constexpr uint64_t kMostSteps = 50000;
 
@@ -32,7 +32,8 @@ void require(bool holds) {
   if (!holds) std::abort();
 }
 
-// How many nodes a walk through the scene graph enters, shared ones each time; not more than a little above kMostSteps.
+// Counts the nodes that a walk through the scene graph enters, shared ones each time. The count is at most a little
+// above kMostSteps.
 class Steps {
  public:
   explicit Steps(const std::vector<io::vox::Node>& nodes) : nodes_(nodes), known_(nodes.size()) {
@@ -57,7 +58,7 @@ class Steps {
   }
   uint64_t from(size_t node) {
     if (known_[node]) return *known_[node];
-    known_[node] = 0;  // while what is below it is counted: a cycle ends the reader's walk, too
+    known_[node] = 0;  // while its descendants are counted; a cycle ends the reader's walk, too
     uint64_t steps = 1;
     for (const size_t child : children(nodes_[node])) steps = std::min(steps + from(child), kMostSteps + 1);
     known_[node] = steps;
@@ -70,7 +71,7 @@ class Steps {
   uint64_t count_ = 0;
 };
 
-// A file with a path that is in no folder.
+// A file in memory, with a path that is in no folder.
 class FileInMemory {
  public:
   FileInMemory() : fd_(::memfd_create("vox", MFD_CLOEXEC)), path_("/proc/self/fd/" + std::to_string(fd_)) {
@@ -90,12 +91,12 @@ class FileInMemory {
   std::string path_;
 };
 
-// What a reading in regions hands over.
+// The data that reading in regions passes to its sink.
 struct Parts {
   std::optional<Scene> scene;
   uint64_t regions = 0;
   std::function<void()> begun;      // may be null
-  uint64_t refused = ~uint64_t(0);  // the region that is not taken
+  uint64_t refused = ~uint64_t(0);  // the region that the sink rejects
 
   RegionSink sink() {
     RegionSink out;
@@ -154,7 +155,7 @@ void require_same(const Scene& a, const Scene& b) {
           facts->pos_sum == others->pos_sum && facts->col_sum == others->col_sum);
 }
 
-// A reading that something comes between: a hash of the input says what and where.
+// Interrupts a reading. A hash of the input decides how and where.
 void disturb(const FileInMemory& file, std::span<const uint8_t> bytes, uint64_t regions) {
   uint64_t choice = 0xcbf29ce484222325;
   for (const uint8_t b : bytes) choice = (choice ^ b) * 0x100000001b3;
@@ -171,7 +172,7 @@ void disturb(const FileInMemory& file, std::span<const uint8_t> bytes, uint64_t 
     parts.begun = [&] {
       std::vector<uint8_t> other(bytes.begin(), bytes.end());
       if (number & 1) {
-        // Models of one voxel, up to the end: more than there were.
+        // Models of one voxel fill the rest of the file, so there are more than before.
         constexpr std::string_view kModel(
             "SIZE\x0c\0\0\0\0\0\0\0\1\0\0\0\1\0\0\0\1\0\0\0XYZI\x08\0\0\0\0\0\0\0\1\0\0\0\0\0\0\1", 44);
         for (size_t at = 20; at + kModel.size() <= other.size(); at += kModel.size())

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the shared library shows is exactly what engine/api/package/exports.txt lists and quarry.h declares, under the
-# ABI's symbol version, with the right soname and without needing a Vulkan loader.
+# The shared library exports exactly the names that engine/api/package/exports.txt lists and quarry.h declares, under
+# the ABI's symbol version, with the right soname and without needing a Vulkan loader.
 #   cmake -DLIBRARY= -DSOURCE_DIR= -DNM= -DREADELF= -P exports_test.cmake
 file(STRINGS ${SOURCE_DIR}/engine/api/package/exports.txt listed)
 list(SORT listed COMPARE STRING)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* header_alone.c - quarry.h as the only header, every INIT macro used, and Vulkan's own types taken without a cast
- * when both headers are there. */
+/* header_alone.c - quarry.h as the only header, every INIT macro used, and Vulkan's own types accepted without a cast
+ * when both headers are included. */
 #include <quarry/quarry.h>
 
-/* After ours on purpose: ours must not need it. */
+/* Included after quarry.h on purpose, because quarry.h must not need it. */
 #include <vulkan/vulkan_core.h>
 
 qry_context_info header_context_info(void);

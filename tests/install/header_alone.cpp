@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// header_alone.cpp - quarry.h and quarry.hpp as C++ sees them, with layouts that every compiler must agree on: they are
+// header_alone.cpp - quarry.h and quarry.hpp in C++, with layouts that every compiler must agree on, because they are
 // the ABI.
 #include <quarry/quarry.hpp>
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# The hash grid alone as consumers use it: installs it to a prefix where no other part of Quarry is, moves that
-# elsewhere (it must be relocatable), builds and runs a program in C++17, and one in CUDA where the build has CUDA. And
-# configures the grid alone with every package out of reach that it has no need of.
+# The hash grid alone as consumers use it. The test installs it to a prefix with no other part of Quarry and moves that
+# elsewhere (it must be relocatable). It builds and runs a program in C++17, and one in CUDA if the build has CUDA. It
+# also configures the grid alone while every package that it does not need is unreachable.
 #   cmake -DBUILD_DIR= -DSOURCE_DIR= -DWORK_DIR= -DCXX_COMPILER= -DCUDA_COMPILER= -DCUDA_ARCHITECTURES= -DWITH_CUDA=
 #   -DLIBDIR= -DCONFIG= -DGENERATOR= -P install_hashgrid_test.cmake
 set(ENV{CCACHE_DISABLE} 1)
@@ -36,7 +36,7 @@ foreach(file ${files})
       endif()
     endforeach()
   endif()
-  # Keys and values alone.
+  # Only keys and values.
   if(file MATCHES "^include/quarry/hashgrid/" AND content MATCHES "[Bb]rick|[Vv]oxel|Vulkan")
     message(FATAL_ERROR "${file} speaks of ${CMAKE_MATCH_0}")
   endif()

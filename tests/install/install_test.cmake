@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The installed package as consumers use it: installs to a temporary folder, moves it elsewhere (it must be
-# relocatable), and builds and runs the programs of docs/plugin.md against it, through find_package in C and in C++ and
+# The installed package as consumers use it. The test installs to a temporary folder and moves it elsewhere (it must be
+# relocatable). It builds and runs the programs of docs/plugin.md against it, through find_package in C and in C++ and
 # through pkg-config.
 #   cmake -DBUILD_DIR= -DSOURCE_DIR= -DWORK_DIR= -DC_COMPILER= -DCXX_COMPILER= -DLIBDIR= -DCONFIG= -DGENERATOR= -P
 #   install_test.cmake
@@ -42,7 +42,7 @@ endforeach()
 file(RENAME ${WORK_DIR}/first ${WORK_DIR}/moved)
 set(prefix ${WORK_DIR}/moved)
 
-# No file of the package may speak of the tree it was built in, nor of what is private to the library.
+# No file of the package may name the tree it was built in, or private parts of the library.
 file(GLOB_RECURSE texts ${prefix}/*.cmake ${prefix}/*.pc ${prefix}/*.h ${prefix}/*.hpp)
 list(LENGTH texts text_count)
 if(text_count LESS 6)
@@ -72,7 +72,7 @@ elseif(NOT EXISTS ${WORK_DIR}/hello.ppm)
   message(FATAL_ERROR "the C consumer wrote no picture")
 endif()
 run("run the C consumer on its own file" ${WORK_DIR}/c/hello_quarry ${WORK_DIR}/hello.quarry)
-# A mesh takes the second program of the package, found beside the moved library.
+# A mesh needs the second program of the package, found next to the moved library.
 unset(ENV{QUARRY_MESH_READER})
 file(WRITE ${WORK_DIR}/pyramid.obj "v 0 0 0\nv 4 0 0\nv 4 0 4\nv 0 0 4\nv 2 3 2\nf 1 2 5\nf 2 3 5\nf 3 4 5\nf 4 1 5\nf 1 2 3 4\n")
 run("run the C consumer on a mesh" ${WORK_DIR}/c/hello_quarry ${WORK_DIR}/pyramid.obj)

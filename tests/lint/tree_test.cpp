@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tree_test.cpp - what the source tree promises about itself: floors, names, documents. Reads the tree as text.
+// tree_test.cpp - the promises of the source tree about itself: floors, names, documents. Reads the tree as text.
 #include <catch2/catch.hpp>
 
 #include <algorithm>
@@ -98,7 +98,7 @@ TEST_CASE("lint: a room includes only the rooms that cmake/rooms.txt lists for i
     const auto mine = rooms.find(file.room);
     REQUIRE(mine != rooms.end());
     for (const std::string& include : includes(file.text)) {
-      if (!fs::exists(kRoot / include)) continue;  // a library's, or made by the build
+      if (!fs::exists(kRoot / include)) continue;  // a library's header, or one made by the build
       const std::string room = fs::path(include).parent_path().generic_string();
       if (room == file.room) continue;
       INFO("includes " << include);
@@ -133,8 +133,8 @@ TEST_CASE("lint: no room reaches itself through those it includes") {
 
 TEST_CASE("lint: a room has at most 20 files, two that cannot be parted 25") {
   const std::map<std::string, long> more = {
-      {"voxel/io/quarry", 25},  // one format: its tables, its journal, its salvage
-      {"voxel/voxelize", 25},   // stages that hand one job to each other, on two executors
+      {"voxel/io/quarry", 25},  // one format with its tables, journal and salvage
+      {"voxel/voxelize", 25},   // stages that pass one job on, with two executors
   };
   std::map<std::string, long> files;
   for (const SourceFile& file : sources())
@@ -164,7 +164,7 @@ TEST_CASE("lint: only engine and app see Vulkan, only app sees windows, only .cu
         CHECK((file.floor == "engine" || file.floor == "app" || file.floor == "tests"));
       if (include.rfind("GLFW/", 0) == 0 || include.rfind("imgui", 0) == 0)
         CHECK((file.floor == "app" || file.path.rfind("tests/app/", 0) == 0));
-      // words.hpp includes <cuda/atomic> behind __CUDACC__: it is the one text that both compilers read.
+      // words.hpp includes <cuda/atomic> under __CUDACC__, because it is the one text that both compilers read.
       if (include.rfind("cuda", 0) == 0 && !cuda_file) CHECK(file.path == "hashgrid/table/words.hpp");
     }
   }
@@ -178,7 +178,7 @@ TEST_CASE("lint: no file is called utils, common, helper or manager") {
   }
 }
 
-// Without what must come first: the version of a shader.
+// The text without a shader's version line, which must come first.
 std::string opening(const std::string& text) {
   return text.rfind("#version ", 0) == 0 ? text.substr(text.find('\n') + 1) : text;
 }
@@ -253,8 +253,8 @@ TEST_CASE("lint: every top-level folder has a README of at most 40 lines, hashgr
     INFO(readme);
     REQUIRE(fs::exists(readme));
     const std::string text = read(readme);
-    // hashgrid's also draws the memory byte by byte, argues why it is lock-free, and names papers and trials: who
-    // changes one line of it needs them in one place.
+    // hashgrid's README also draws the memory byte by byte, argues why the grid is lock-free, and names papers and
+    // trials. Anyone who changes a line of the grid needs these in one place.
     CHECK(std::count(text.begin(), text.end(), '\n') <= (floor == "hashgrid" ? 140 : 40));
     CHECK(text.size() > 200);
   }

@@ -20,8 +20,8 @@ Result<Mesh> read_mesh(const fs::path& file, const io::ReadOptions& options) {
   if (options.up != "" && options.up != "y" && options.up != "z")
     return about({ErrorCode::invalid_argument, "the up axis must be y or z, not '" + options.up + "'."});
 
-  // However it is written, a mesh takes a quarter of its file at least: text of three numbers and a line's end is 12
-  // bytes then, of three indices 16.
+  // A mesh takes at least a quarter of its file's size in any format: in text, three numbers and a line end become 12
+  // bytes, and three indices 16.
   constexpr uint64_t kLeastProgramBytes = uint64_t(16) << 20;
   std::error_code no_size;
   const uint64_t least = kLeastProgramBytes + fs::file_size(file, no_size) / 4;

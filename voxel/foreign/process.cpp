@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// process.cpp - posix_spawn, pipes without blocking, poll up to the deadline, and the sentence for each way in which
-// the process can die.
+// process.cpp - posix_spawn, non-blocking pipes, poll up to the deadline, and one sentence for each way in which the
+// process can die.
 #include "voxel/foreign/process.hpp"
 
 #include <fcntl.h>
@@ -59,7 +59,8 @@ Result<Pipe> new_pipe(const ReaderProgram& program) {
     return fail(ErrorCode::io, std::string("cannot make a pipe to ") + program.role + ": " + std::strerror(errno));
   return Pipe{Fd(ends[0]), Fd(ends[1])};
 }
-// For its standard input: a socket, since a write to a pipe that nobody reads would kill the host program by SIGPIPE.
+// Makes the program's standard input. It is a socket, because a write to a pipe without a reader would kill the host
+// program by SIGPIPE.
 Result<Pipe> new_input(const ReaderProgram& program) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
@@ -91,7 +92,7 @@ std::string seconds_text(double seconds) {
   return text;
 }
 
-// A running reader; killed and collected on the way out, whatever happens.
+// A running reader. The destructor kills and reaps it in every case.
 class Child {
  public:
   explicit Child(pid_t pid) : pid_(pid) {}
@@ -129,7 +130,7 @@ Result<pid_t> spawn(const fs::path& reader, const std::vector<std::string>& argu
   else posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&actions, out_fd, STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&actions, err_fd, STDERR_FILENO);
-  // A host program may ignore or block signals; the reader must die of its own faults all the same.
+  // A host program may ignore or block signals, but the reader's own faults must still kill it.
   sigset_t none, all;
   sigemptyset(&none);
   sigfillset(&all);
@@ -149,7 +150,7 @@ void append_to(std::vector<uint8_t>& into, std::span<const uint8_t> bytes) {
 }
 void append_to(ByteBuffer& into, std::span<const uint8_t> bytes) { into.append(bytes); }
 
-// Reads what is there. False at the end of the stream.
+// Reads the available bytes. Returns false at the end of the stream.
 template <class Bytes>
 bool drain(Fd& fd, Bytes& into, size_t limit, bool& over_limit) {
   uint8_t buffer[1 << 16];
@@ -173,7 +174,7 @@ std::string last_line(const std::vector<uint8_t>& bytes) {
   return line;
 }
 
-// Sends what the socket takes. False once everything went, or the other side does not listen any more.
+// Sends as much as the socket accepts. Returns false once everything is sent or the other side has stopped reading.
 bool feed(Fd& fd, const ByteSource& input, std::span<const uint8_t>& piece) {
   if (piece.empty()) piece = input();
   if (piece.empty()) return false;
@@ -190,7 +191,7 @@ struct Run {
   uint64_t memory_limit_bytes = 0;  // that the program was given
 };
 
-// Of what is left when the stream comes.
+// While the stream arrives: the room that must be left, and the bytes between two checks of it.
 constexpr uint64_t kStreamSpareBytes = uint64_t(2) << 20, kStreamLookBytes = uint64_t(1) << 20;
 
 Result<Run> run(const ReaderProgram& program, const fs::path& path, const std::vector<std::string>& arguments,
@@ -233,14 +234,14 @@ Result<Run> run(const ReaderProgram& program, const fs::path& path, const std::v
     if (left <= 0)
       return fail(ErrorCode::io, "it took longer than the limit of " + seconds_text(options.time_limit_s) +
                                      " s and was stopped; the file may be malformed, or raise the time limit.");
-    // poll() passes over negative descriptors.
+    // poll() skips negative descriptors.
     pollfd fds[3] = {{out.read.get(), POLLIN, 0}, {err.read.get(), POLLIN, 0}, {in.write.get(), POLLOUT, 0}};
     if (::poll(fds, 3, int(std::min<int64_t>(left, 100))) < 0 && errno != EINTR)
       return fail(ErrorCode::io, std::string("cannot listen to ") + program.role + ": " + std::strerror(errno));
     if (fds[0].revents && !drain(out.read, run.stream, size_t(options.memory_limit_bytes), too_much)) out.read.reset();
     if (fds[1].revents && !drain(err.read, run.complaints, kMaxStderr, ignored)) err.read.reset();
     if (fds[2].revents && !feed(in.write, input, piece)) in.write.reset();
-    // What the program holds, what is held here, and what is still to come, together.
+    // The check adds up the memory that the program holds, that is held here, and that is still to come.
     if (options.budget && run.stream.size() - looked_at >= kStreamLookBytes) {
       looked_at = run.stream.size();
       if (options.budget->available_bytes() < kStreamLookBytes + kStreamSpareBytes)
@@ -281,7 +282,7 @@ Result<ReaderAnswer> run_reader(const ReaderProgram& program, const std::vector<
                                 const io::ReadOptions& options, const ByteSource& input) {
   QRY_TRY_ASSIGN(const auto path, find_program(program.name, program.variable, program.task));
   QRY_TRY_ASSIGN(auto done, run(program, path, arguments, options, input));
-  // A reader that died may have sent half a stream: only a clean end counts.
+  // A reader that died may have sent half a stream, so only a clean end counts.
   const bool exited = WIFEXITED(done.status);
   if (!exited || (WEXITSTATUS(done.status) != 0 && done.stream.empty()))
     return tl::unexpected(death(program, done, options));

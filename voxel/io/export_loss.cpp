@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// export_loss.cpp - counts what a format's row says it does not keep, and writes a sentence for each.
+// export_loss.cpp - counts the data that a format does not keep, by its row in the table, and writes a sentence for
+// each kind.
 #include "voxel/io/export_loss.hpp"
 
 #include <algorithm>
@@ -55,7 +56,7 @@ std::vector<ExportLoss> export_losses(const Scene& scene, const std::vector<Volu
     add("unplaced_models", unplaced, "model that nothing places", "models that nothing places");
     if (shown > 1) add("instances", shown, "", "instances as objects of their own");
   }
-  // The name of a scene's only model is that of its file.
+  // A scene's only model has the name of its file.
   if (lacks(kKeepsNames) && (scene.instances.size() > 1 || scene.volumes.size() > 1)) {
     uint64_t names = 0;
     for (const Volume& v : scene.volumes) names += !v.name.empty();

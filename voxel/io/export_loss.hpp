@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// export_loss.hpp - what of a scene a file format has no place for, counted, so that nothing is lost in silence. Which
-// formats hold what is data in the registry (Format::keeps); what every row of a kind loses by its nature (a mesh its
-// inside) is docs/formats.md's to say.
+// export_loss.hpp - counts the parts of a scene that a file format cannot hold, so that nothing is lost silently. The
+// registry states what each format keeps (Format::keeps). docs/formats.md says what all formats of a kind lose (a mesh
+// loses the inside).
 #pragma once
 
 #include <array>
@@ -19,19 +19,19 @@ struct ExportLoss {
   std::string text;  // "2 hidden instances (1204 voxels)", for people
 };
 
-// What counts of a volume's bricks here, gathered while they pass by.
+// The data of a volume's bricks that is needed here, gathered while the bricks are streamed.
 struct VolumeSummary {
   uint64_t voxels = 0;
   Box3 bounds;                           // of the voxels
-  std::array<uint8_t, 256> materials{};  // 1: there is one of it
+  std::array<uint8_t, 256> materials{};  // 1: the material is used
   void add(const BrickMap& bricks);
 };
 // For a scene whose bricks are elsewhere.
 std::vector<ExportLoss> export_losses(const Scene& scene, const std::vector<VolumeSummary>& volumes,
                                       const Format& format);
 
-// In the order of their weight; empty if the file will hold all of the scene. Looks at every brick once if the format
-// does not keep all that voxels can have.
+// Returns the losses in the order of their weight; empty if the file will hold the whole scene. It reads every brick
+// once if the format does not keep all properties of voxels.
 std::vector<ExportLoss> export_losses(const Scene& scene, const Format& format);
 
 }  // namespace quarry::io

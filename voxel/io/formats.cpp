@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// formats.cpp - the table of file formats, and the one way in and out for a program that does not care which it is.
+// formats.cpp - the table of file formats, and reading and writing for programs that need not know the format.
 #include "voxel/io/formats.hpp"
 
 #include <algorithm>
@@ -24,13 +24,13 @@ namespace {
 
 constexpr size_t kHeadBytes = 64;
 
-// In the order in which they are listed, and tried on a file's first bytes. The meshes come after them.
+// The order in which formats are listed, and tried on a file's first bytes. Mesh formats follow.
 constexpr const Format* kOwnFormats[] = {
     &kQuarryFormat,    &kVoxFormat,       &kBinvoxFormat, &kRawFormat, &kQbFormat,  &kQbclFormat,
     &kHeightmapFormat, &kMinecraftFormat, &kLasFormat,    &kXyzFormat, &kVdbFormat, &kNvdbFormat,
 };
 
-// "did you mean .vox?", or the list of what there is.
+// "did you mean .vox?", or the list of known extensions.
 std::string advice(const std::string& extension, bool writing) {
   std::string all;
   std::vector<std::string> known;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// bricks.cpp - blocks of surface to bricks in parallel, and the inside joined to them layer by layer.
+// bricks.cpp - converts blocks of surface to bricks in parallel, and adds the inside layer by layer.
 #include "voxel/voxelize/bricks.hpp"
 
 #include <algorithm>
@@ -50,7 +50,7 @@ void BlockWalk::skip_empty() {
   }
 }
 
-// Each thread makes maps of some blocks; blocks follow each other, so that the maps do too.
+// Each thread makes maps of some consecutive blocks. Blocks are in rising order, so the maps are too.
 Result<void> build_shell(VoxelizeJob& job, std::vector<SurfaceBlock>& blocks, BrickMap& bricks) {
   constexpr size_t kBlocks = 16;
   std::vector<BrickMap> parts((blocks.size() + kBlocks - 1) / kBlocks);

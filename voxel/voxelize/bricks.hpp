@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// bricks.hpp - the voxeliser's last stage: blocks of surface, and layers of what is inside, to bricks of a scene. What
-// it is not: which voxels those are (voxelize/host.cpp, voxelize/cuda.cu, voxelize/fill.cpp).
+// bricks.hpp - the voxeliser's last stage: it converts blocks of surface and layers of the inside to bricks of a scene.
+// The voxels are found elsewhere (voxelize/host.cpp, voxelize/cuda.cu, voxelize/fill.cpp).
 #pragma once
 
 #include <array>
@@ -12,11 +12,11 @@
 
 namespace quarry::voxelize_detail {
 
-// Volume, instance, palette and metadata; no brick yet.
+// Makes a scene with volume, instance, palette and metadata, without bricks.
 Scene scene_without_bricks(const VoxelizeJob& job, const Palette& palette, size_t distinct, double rms_error);
 Error too_thin();
 
-// Walks the bricks of blocks [from, to), giving the memory of each block back when it is past it.
+// Walks the bricks of blocks [from, to). It frees the memory of each block once it has passed it.
 class BlockWalk {
  public:
   BlockWalk(std::vector<SurfaceBlock>& blocks, size_t from, size_t to) : blocks_(blocks), block_(from), end_(to) {
@@ -32,21 +32,21 @@ class BlockWalk {
   size_t block_, end_, brick_ = 0, voxel_ = 0;
 };
 
-// The surface alone, over all threads, behind what `bricks` has.
+// Appends the surface alone to `bricks`, on all threads.
 Result<void> build_shell(VoxelizeJob& job, std::vector<SurfaceBlock>& blocks, BrickMap& bricks);
 
-// What the inside is made of.
+// The most frequent material, which the inside gets.
 uint8_t most_frequent(const std::vector<SurfaceBlock>& blocks);
 uint8_t most_frequent(const std::array<uint64_t, 256>& counts);  // voxels by material
 
-// Surface and inside, layer by layer, in rising order.
+// Builds surface and inside, layer by layer, in rising order.
 class SolidBuilder {
  public:
   SolidBuilder(std::vector<SurfaceBlock>& blocks, bool with_surface, uint8_t material, BrickMap& into)
       : walk_(blocks, 0, blocks.size()), with_surface_(with_surface), material_(material), into_(into) {}
-  // The layer's bricks in the box (of bricks), and what surface comes before them.
+  // Adds the layer's bricks in the box (of bricks), and the surface that precedes them.
   void add(const InsideLayer& layer, const Box3& box);
-  void finish();  // the surface that is left
+  void finish();  // adds the remaining surface
 
  private:
   void surface_until(const Int3* where);

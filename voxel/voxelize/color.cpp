@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// color.cpp - mip levels by the mean of 2 x 2 linear texels, the tables of sRGB, and materials as plain data that a
-// device can copy.
+// color.cpp - mip levels as the mean of 2 x 2 linear texels, the sRGB tables, and materials as plain data that a device
+// can copy.
 #include "voxel/voxelize/color.hpp"
 
 #include <algorithm>
@@ -49,7 +49,7 @@ bool textured(const MeshMaterial& m) {
   return m.base_color_image >= 0 || m.metal_rough_image >= 0 || m.emission_image >= 0;
 }
 
-// Fills `smaller` and the view's offsets: each level the mean of 2 x 2 texels of the one before.
+// Fills `smaller` and the view's offsets. Each level is the mean of 2 x 2 texels of the previous one.
 void halve(const Image& image, TextureView& view, std::vector<uint16_t>& smaller, uint32_t threads) {
   const SrgbTables& table = srgb_tables();
   size_t size = 0;

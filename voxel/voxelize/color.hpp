@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// color.hpp - a mesh's textures with the smaller copies that filtering reads, its materials and tables: what the views
-// of voxelize/texturing.hpp point to on the host, and what is copied to a device.
+// color.hpp - a mesh's textures with their mip levels for filtering, its materials and tables. The views of
+// voxelize/texturing.hpp point to them on the host, and they are copied to a device.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +21,14 @@ class Surface {
   Surface(const Surface&) = delete;
   Surface& operator=(const Surface&) = delete;
 
-  // True if every triangle has the same colour everywhere: then any point gives it.
+  // True if every triangle has one colour all over, so that any point of it has that colour.
   bool uniform() const { return uniform_; }
   // Pointers into this object and the mesh.
   const SurfaceView& view() const { return view_; }
   const Mesh& mesh() const { return mesh_; }
   const std::vector<MaterialView>& materials() const { return materials_; }
   const std::vector<TextureView>& textures() const { return textures_; }
-  // 16-bit numbers that textures()[image].smaller points to.
+  // How many 16-bit numbers textures()[image].smaller points to.
   size_t smaller_size(size_t image) const { return smaller_[image].size(); }
 
  private:
@@ -36,7 +36,7 @@ class Surface {
   bool uniform_ = false;
   std::vector<MaterialView> materials_;
   std::vector<TextureView> textures_;           // by image
-  std::vector<std::vector<uint16_t>> smaller_;  // by image: levels 1, 2, ... one after the other
+  std::vector<std::vector<uint16_t>> smaller_;  // by image: levels 1, 2, ... in sequence
   SurfaceView view_{};
 };
 

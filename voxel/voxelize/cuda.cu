@@ -5,9 +5,9 @@
 //      pairs -> a mask each -> masks of bricks -> a packed material a voxel -> sorted, distinct -> palette (host) -> a
 //      material a voxel
 //
-// Memory on the device: 88 bytes a pair, 140 a brick, and where there are colours 17 a voxel: it grows with the surface
-// and the triangles. One stream and one context a process; a job has them to itself. Nothing here waits but for its own
-// stream.
+// Memory on the device: 88 bytes a pair, 140 a brick, and with colours 17 a voxel. It grows with the surface and the
+// number of triangles. There is one stream and one context a process, and only one job uses them at a time. The code
+// waits only for its own stream.
 #include <thrust/iterator/counting_iterator.h>
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
@@ -34,10 +34,10 @@ void need(const Result<void>& done) {
 }
 void need(cudaError_t error, const char* doing) { need(gpu::check(error, doing)); }
 
-// A batch's next job takes the memory of the last one without asking the driver.
+// The next job of a batch reuses this much memory of the last one without asking the driver.
 constexpr uint64_t kKeptBytes = uint64_t{1} << 30;
 
-// The process's device, once it was found to work: the first, as nothing is said about it.
+// The process's device, once it was found to work. It is the first one, because no option chooses another.
 struct Device {
   Result<void> usable;
   std::unique_ptr<gpu::DeviceStream> stream;
@@ -55,7 +55,7 @@ struct Device {
     else usable = tl::unexpected(made.error());
   }
 };
-// Never destroyed: the driver may be gone by the time that static objects are.
+// It is never destroyed, because the driver may be gone when static objects are destroyed.
 Device& device() {
   static Device* const one = new Device;
   return *one;
@@ -101,7 +101,7 @@ class DeviceSurface {
       textures[i].smaller = smaller_.emplace_back(s, textures[i].smaller, surface.smaller_size(i)).get();
     }
     textures_ = Array<TextureView>(s, textures.data(), textures.size());
-    need(cudaStreamSynchronize(s.get()), "copying textures");  // `textures` is this call's
+    need(cudaStreamSynchronize(s.get()), "copying textures");  // `textures` lives only in this call
     materials_ = Array<MaterialView>(s, surface.materials().data(), surface.materials().size());
     triangle_material_ = Array<uint32_t>(s, mesh.triangle_material.data(), mesh.triangle_material.size());
     srgb_ = Array<SrgbTables>(s, &srgb_tables(), 1);
@@ -158,7 +158,7 @@ class CudaSurface {
   Array<T> array(size_t count) const {
     return Array<T>(stream_, count);
   }
-  // A thread for each of `threads`.
+  // Starts one CUDA thread for each of `threads`.
   template <class... Parameters>
   void launch(const char* doing, uint64_t threads, void (*kernel)(Parameters...),
               std::type_identity_t<Parameters>... arguments) const {
@@ -223,7 +223,7 @@ class CudaSurface {
     }
   }
 
-  // Sorts by bits [from, to); leaves rubbish in `words`.
+  // Sorts by bits [from, to). The content of `words` is undefined afterwards.
   Array<uint64_t> sorted(uint64_t* words, uint32_t count, int from, int to) const {
     Array<uint64_t> other = array<uint64_t>(count);
     need(with_temporary(stream_, "sorting", [&](void* temporary, size_t& bytes) {
@@ -232,7 +232,7 @@ class CudaSurface {
     return other;
   }
 
-  // Positions in a sorted array at which words >> shift changes. Waits.
+  // Returns the positions in a sorted array at which words >> shift changes. It waits for the stream.
   Array<uint32_t> runs(const uint64_t* words, uint32_t count, int shift, uint32_t& found) const {
     Array<uint32_t> positions = array<uint32_t>(count), number = array<uint32_t>(1);
     const thrust::counting_iterator<uint32_t> all(0);
@@ -281,7 +281,7 @@ class CudaSurface {
                                 pair_masks_.get(), starts_.get(), offsets.get(), masks_.get(),
                                 shared_.get(),     bricks_,       pair_count_};
     launch("colouring voxels", voxels_, kernels::packed_materials_of_voxels, job, voxels_, packed_.get());
-    wait("colouring voxels");  // `surface` and `levels` are this call's, and so are the mesh's copies
+    wait("colouring voxels");  // `surface`, `levels` and the mesh's copies live only in this call
     pair_masks_ = {};
     pairs_ = {};
   }

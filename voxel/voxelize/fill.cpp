@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fill.cpp - crossings of voxel centre lines in exact integers, sorted by line, summed up to inside or outside; the
-// three axes vote.
+// fill.cpp - finds crossings of voxel centre lines in exact integers, sorts them by line, and sums them up to inside or
+// outside. The three axes vote.
 #include "voxel/voxelize/fill.hpp"
 
 #include <algorithm>
@@ -13,9 +13,9 @@ namespace {
 
 constexpr size_t kFillTrianglesPerTask = 2048;
 
-// A crossing of a centre line: +1 or -1 by direction, from the first voxel on whose centre is not below it. One word;
-// its order groups lines: along x within a layer of bricks (each layer is swept once), along y and z over their whole
-// length. Local coordinates, 15 bits.
+// A crossing of a centre line. It counts +1 or -1 by direction, from the first voxel whose centre is not below it. It
+// is one word, whose order groups lines: along x within a layer of bricks (each layer is swept once), along y and z
+// over their whole length. Coordinates are local, 15 bits.
 //   x: x >> 3 | y | z | x & 7 | down       y: x | z | y | down       z: x | y | z | down
 using Crossing = uint64_t;
 Crossing crossing_of(int axis, const uint32_t at[3], bool down) {
@@ -26,8 +26,8 @@ Crossing crossing_of(int axis, const uint32_t at[3], bool down) {
 }
 int direction(Crossing c) { return c & 1 ? -1 : 1; }
 
-// Crossings of one triangle inside one block of cells. Each belongs to the cell that it lies in (with its lower face),
-// which lies in one block only.
+// The crossings of one triangle inside one block of cells. Each belongs to the cell that contains it (a cell includes
+// its lower face), so it belongs to one block only.
 template <class Wide>
 void find_crossings(const CellRange& range, const int64_t v[3][3], const int32_t base[3],
                     std::array<std::vector<Crossing>, 3>& out) {
@@ -38,7 +38,7 @@ void find_crossings(const CellRange& range, const int64_t v[3][3], const int32_t
       height = -height;
       n = -n;
     }
-    // height + n c rises with c; the crossing is where it is 0.
+    // height + n c rises with c. It is 0 at the crossing.
     for (int c = 0; c < count[k]; ++c) {
       const Wide from = height + Wide(n) * (c * kUnit);
       if (from > 0 || from + Wide(n) * kUnit <= 0) continue;
@@ -52,7 +52,7 @@ void find_crossings(const CellRange& range, const int64_t v[3][3], const int32_t
   });
 }
 
-// Words of a layer: one per x, bit = y | z << 3 of the voxel in its brick.
+// The words of a layer: one per x. Bit y | z << 3 is the voxel in its brick.
 using Layer = std::vector<uint64_t>;
 
 BrickMask brick_mask(const uint64_t* words) {
@@ -66,7 +66,7 @@ BrickMask brick_mask(const uint64_t* words) {
   return mask;
 }
 
-// Bits [from, to) of 8.
+// A byte with bits [from, to) set.
 uint64_t run_of(int from, int to) { return ((1u << to) - 1u) & ~((1u << from) - 1u); }
 
 }  // namespace
@@ -79,14 +79,14 @@ struct InsideLayers::State {
   int32_t bricks[3];                               // of the bounds
   std::array<std::vector<Crossing>, 3> crossings;  // of the layers that are loaded
   std::array<size_t, 3> cursor{};
-  // Whether any line of this axis has no vote; those along y and z of the layers that are loaded.
+  // Whether any line of this axis has no vote. Along y and z, only lines of the loaded layers count.
   std::array<bool, 3> holes{};
   int32_t layer = 0, loaded = 0;
-  std::vector<Crossing> later;   // along x, found in a layer's last voxels and counted from the next layer on
-  std::vector<int32_t> count_x;  // winding: crossings so far of each line along x, by y and z
+  std::vector<Crossing> later;   // along x, found in a layer's last voxels but counted from the next layer on
+  std::vector<int32_t> count_x;  // for winding: crossings so far of each line along x, by y and z
   std::vector<uint64_t> open_x;  // lines along x that have no vote, as bits of a brick's side; empty if there are none
-  std::vector<uint64_t> now_x;   // lines along x that are inside after the layers so far, likewise
-  std::array<Layer, 3> yes, none;  // votes for; lines without a vote (empty if there are none)
+  std::vector<uint64_t> now_x;   // lines along x that are inside after the layers so far, in the same form
+  std::array<Layer, 3> yes, none;  // votes for inside; lines without a vote (empty if there are none)
 
   bool inside(int32_t count) const { return rule == FillRule::parity ? count & 1 : count != 0; }
   bool votes(int32_t total) const { return rule == FillRule::parity ? !(total & 1) : total == 0; }
@@ -95,8 +95,8 @@ struct InsideLayers::State {
   size_t line_x(uint32_t y, uint32_t z) const { return size_t(y) * size_t(bricks[2]) * 8 + z; }
   static uint64_t bit_x(uint32_t y, uint32_t z) { return uint64_t(1) << ((y & 7u) | (z & 7u) << 3); }
 
-  // Lines along x are met layer by layer, so what they come out at is needed before the first. Every column of a
-  // triangle as seen along x has one crossing, wherever it is.
+  // Lines along x are swept layer by layer, so their final count is needed before the first layer. Seen along x, every
+  // column of a triangle has one crossing, wherever it is.
   void find_open_x() {
     std::vector<uint64_t> open(sides());
     if (rule == FillRule::winding) count_x.assign(sides() * 64, 0);
@@ -193,7 +193,7 @@ struct InsideLayers::State {
     }
   }
 
-  // What one crossing adds to its line's count.
+  // The number that one crossing adds to its line's count.
   int32_t direction_of(Crossing c) const { return rule == FillRule::parity ? 1 : direction(c); }
 
   // Calls body(begin, end) for each line's crossings among [from, to) of an axis that is not x.
@@ -280,7 +280,7 @@ struct InsideLayers::State {
             y_[a] = yes[a][at + x] & ~silent;
             n_[a] = ~yes[a][at + x] & ~silent;
           }
-          // Two or three for; or one for and none against.
+          // A voxel is inside with two or three votes for, or with one for and none against.
           words[x] = (y_[0] & y_[1]) | (y_[0] & y_[2]) | (y_[1] & y_[2]) |
                      ((y_[0] | y_[1] | y_[2]) & ~(n_[0] | n_[1] | n_[2]));
           any |= words[x];

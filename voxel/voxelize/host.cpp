@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// host.cpp - the surface's voxels on host threads. The same text decides as on CUDA (voxelize/overlap.hpp,
-// voxelize/texturing.hpp); here are the walk over pairs of brick and triangle, and the palette.
+// host.cpp - the surface's voxels on host threads. The decisions are made by the same code as on CUDA
+// (voxelize/overlap.hpp, voxelize/texturing.hpp). This file holds the walk over pairs of brick and triangle, and the
+// palette.
 #include <array>
 #include <bit>
 #include <unordered_map>
@@ -112,7 +113,7 @@ class HostSurface {
           const double cell[3] = {double(v.x), double(v.y), double(v.z)}, centre[3] = {v.x + 0.5, v.y + 0.5, v.z + 0.5};
           double w[3];
           nearest_point(corner, centre, w);
-          // The area matters only where triangles share the voxel.
+          // The area matters only if triangles share the voxel.
           const bool one = !(shared[word] >> (index & 63u) & 1u);
           sums[index].add(surface_color_at(view_, t, w, level), one ? 1 : weight_in_cell(corner, cell));
         }
@@ -178,7 +179,7 @@ void give_materials(VoxelizeJob& job, const Quantised& quantised, std::vector<Su
       SurfaceBlock& block = blocks[i];
       block.materials.reserve(block.packed.size());
       PackedMaterial last = 0;
-      uint8_t material = 0;  // of `last`; neighbours often look the same
+      uint8_t material = 0;  // of `last`; neighbours often have equal materials
       for (const PackedMaterial packed : block.packed) {
         if (material == 0 || packed != last) material = quantised.of(packed);
         last = packed;

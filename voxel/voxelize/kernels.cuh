@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // kernels.cuh - the voxeliser's kernels: one thread a triangle, a pair of brick and triangle, a word of a brick's mask,
-// or a voxel. What is decided, and how it looks, is the text that the host runs too (voxelize/overlap.hpp,
-// voxelize/texturing.hpp); nothing here depends on the order in which threads run, but the order of unsorted pairs.
-// Launches and memory: voxelize/cuda.cu.
+// or a voxel. The voxels and their colours are decided by code that the host runs too (voxelize/overlap.hpp,
+// voxelize/texturing.hpp). Only the order of unsorted pairs depends on the order in which threads run. Launches and
+// memory are in voxelize/cuda.cu.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 namespace quarry::voxelize_detail::kernels {
 
 constexpr uint32_t kThreads = 128;
-// Of cells_of_cells, which strides over a list whose length only the device knows.
+// The grid size of cells_of_cells, which strides over a list whose length only the device knows.
 constexpr uint32_t kCellBlocks = 1024;
 constexpr int kLevels = 4;  // cells of 1, 8, 64 and 512 bricks: 8 of the last span any world
 
@@ -45,8 +45,8 @@ struct MeshView {
   }
 };
 
-// Cells of one level that triangles touch, in any order: `count` rises past `capacity` if there is no room, and then
-// nothing is lost but the cells beyond: the caller makes room for `count` and runs again.
+// Cells of one level that triangles touch, in any order. If there is no room, `count` rises past `capacity`, and only
+// the cells beyond it are lost. The caller then makes room for `count` cells and runs again.
 struct CellList {
   Pair* cells;
   unsigned long long* count;
@@ -54,7 +54,7 @@ struct CellList {
 };
 
 // Appends the cells of `range` (none if `active` is false) of edge 2^shift that the triangle touches. The whole warp
-// must come here.
+// must call this.
 __device__ inline void append_cells(bool active, const FixedTriangle& t, uint32_t triangle, int shift,
                                     const CellRange& range, const CellList& out) {
   BlockRows rows;
@@ -81,7 +81,7 @@ __device__ inline void append_cells(bool active, const FixedTriangle& t, uint32_
         out.cells[base++] = pair_of(range.lo[0] + __ffs(int(bits)) - 1, range.lo[1] + y, range.lo[2] + z, triangle);
 }
 
-// Triangles whose bounds are less than 8 cells of this level, and not of the level below.
+// Takes the triangles whose bounds are less than 8 cells of this level, but not of the level below.
 __global__ void __launch_bounds__(kThreads) cells_of_triangles(MeshView mesh, uint32_t count, int level, CellList out) {
   const uint32_t t = thread_index();
   bool active = t < count;
@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(kThreads) cells_of_triangles(MeshView mesh, ui
   append_cells(active, f, t, kBrickShift + 3 * level, range, out);
 }
 
-// The cells of `level` inside those of the level above.
+// Finds the cells of `level` inside those of the level above.
 __global__ void __launch_bounds__(kThreads) cells_of_cells(MeshView mesh, int level, CellList from, CellList out) {
   const uint64_t count = *from.count < from.capacity ? *from.count : from.capacity;
   const uint64_t rounded = (count + 31) / 32 * 32;
@@ -116,7 +116,7 @@ __global__ void __launch_bounds__(kThreads) cells_of_cells(MeshView mesh, int le
   }
 }
 
-// True where the upper bits of a sorted array change: the beginnings of its runs.
+// True where the upper bits of a sorted array change: these are the beginnings of its runs.
 struct RunBegins {
   const uint64_t* words;
   int shift;
@@ -221,7 +221,8 @@ __global__ void __launch_bounds__(kThreads)
   packed[v] = pack(*job.surface.srgb, sum.mean());
 }
 
-// Packed materials to indices: `distinct` rises, materials[i] belongs to distinct[i]; each voxel's is there.
+// Converts packed materials to indices. `distinct` is sorted and contains each voxel's. materials[i] belongs to
+// distinct[i].
 __global__ void __launch_bounds__(kThreads)
     materials_of_voxels(const PackedMaterial* packed, uint32_t voxels, const PackedMaterial* distinct,
                         const uint8_t* materials, uint32_t count, uint8_t* out) {

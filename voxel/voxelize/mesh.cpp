@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// mesh.cpp - the check of indices and lengths before a mesh is used, whoever made it.
+// mesh.cpp - checks indices and lengths before a mesh is used, whatever its source.
 #include "voxel/voxelize/mesh.hpp"
 
 #include <cmath>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// mesh.hpp - triangles with colour: what readers of meshes make and the voxeliser takes.
+// mesh.hpp - triangles with colour: the output of mesh readers and the input of the voxeliser.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@ struct Image {  // 8-bit RGBA, sRGB (images of roughness and metalness: plain nu
 
 enum class Wrap : uint8_t { repeat, clamp, mirror };
 
-// How an image lies on a surface: its own coordinates are (m[0] u + m[1] v + m[2], m[3] u + m[4] v + m[5]) of one of
-// the mesh's sets.
+// The mapping of an image onto a surface. The image's coordinates are (m[0] u + m[1] v + m[2], m[3] u + m[4] v + m[5])
+// of one of the mesh's sets.
 struct ImagePlace {
   Wrap wrap_u = Wrap::repeat, wrap_v = Wrap::repeat;
   uint32_t uv_set = 0;
@@ -50,8 +50,8 @@ struct Mesh {
   size_t uv_sets() const { return positions.empty() ? 0 : uvs.size() / (vertex_count() * 2); }
 };
 
-// Whether every index is in range and every array has the length that the others demand; positions are finite. What the
-// voxeliser needs before it touches anything. Errors: invalid_argument, naming the array.
+// Checks that every index is in range, that array lengths agree, and that positions are finite. The voxeliser relies on
+// it. Errors: invalid_argument, naming the array.
 Result<void> check_mesh(const Mesh& mesh);
 
 }  // namespace quarry

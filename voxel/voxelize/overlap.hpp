@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// overlap.hpp - which cells of a block of up to 8^3 a triangle touches, and which it passes the crosshair of: exact
-// tests in integers, one text for host threads and CUDA.
+// overlap.hpp - finds the cells of a block of up to 8^3 that a triangle touches, and those whose crosshair it meets:
+// exact tests in integers, the same code for host threads and CUDA.
 //
-// What it is not: the walk over a mesh (voxelize/host.cpp, voxelize/cuda.cu). No floating point, no memory but the
-// caller's.
-// Numbers: coordinates are 2^-16 voxel, at most 2^30 apart (16384 voxels). Products of two fit 62 bits. The plane test
-// multiplies three and falls back to 128 bits when the triangle is longer than 2^20 (16 voxels).
+// The walk over a mesh is elsewhere (voxelize/host.cpp, voxelize/cuda.cu). The tests use no floating point, and no
+// memory except the caller's.
+// Numbers: coordinates are in units of 2^-16 voxel, at most 2^30 apart (16384 voxels). Products of two fit 62 bits. The
+// plane test multiplies three, and uses 128 bits if the triangle is longer than 2^20 (16 voxels).
 //
 // Paper: T. Akenine-Moeller, "Fast 3D Triangle-Box Overlap Testing", 2001, for the thirteen axes. Our change: each of
-// the nine edge axes depends on two coordinates only, so it is tested once per cell of an 8x8 shadow of the block, and
-// the three shadows are intersected row by row; the plane is tested for the cells that are left. Works for degenerate
-// triangles too (a zero normal separates nothing, and the edge axes are those of a segment).
+// the nine edge axes depends on two coordinates only, so it is tested once per cell of an 8x8 shadow of the block. The
+// three shadows are intersected row by row, and the plane is tested for the remaining cells. The test works for
+// degenerate triangles too: a zero normal separates nothing, and the edge axes are those of a segment.
 // The crosshair (three segments through the cell's centre, from face to face) is the target of S. Laine, "A Topological
-// Approach to Voxelization", 2013, that makes the voxels of a surface 6-separating: every step between face neighbours
-// runs along two halves of them.
+// Approach to Voxelization", 2013. It makes the voxels of a surface 6-separating: every step between face neighbours
+// runs along two halves of such segments.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ constexpr int64_t kUnit = int64_t(1) << kFractionBits;  // one voxel
 __extension__ typedef __int128 Int128;
 
 struct FixedTriangle {
-  int32_t v[3][3];  // vertex, axis; every one odd
+  int32_t v[3][3];  // vertex, axis; all are odd
 };
 
 struct CellRange {  // inclusive
@@ -66,8 +66,8 @@ struct BlockRows {
   uint8_t row[64];
 };
 
-// A shadow on the plane of axes (a, b): shadow[j] bit i = the cell (lo[a] + i, lo[b] + j) is not separated from the
-// triangle by any of the three edge axes that lie in that plane.
+// Computes the shadow on the plane of axes (a, b). Bit i of shadow[j] is set if none of the three edge axes in that
+// plane separates the cell (lo[a] + i, lo[b] + j) from the triangle.
 QRY_HD inline void cast_shadow(const int64_t v[3][3], int a, int b, int count_a, int count_b, int64_t size,
                                uint8_t shadow[8]) {
   for (int j = 0; j < count_b; ++j) shadow[j] = uint8_t((1u << count_a) - 1);
@@ -99,7 +99,7 @@ QRY_HD inline void normal_of(const int64_t v[3][3], int64_t n[3]) {
   n[2] = e0[0] * e1[1] - e0[1] * e1[0];
 }
 
-// The triangle's corners from the corner of the cell `lo`; returns the largest number among them.
+// Computes the triangle's corners relative to the corner of the cell `lo`. Returns the largest magnitude among them.
 QRY_HD inline int64_t from_cell(const FixedTriangle& t, int shift, const int32_t lo[3], int64_t v[3][3]) {
   int64_t longest = 0;
   for (int i = 0; i < 3; ++i)
@@ -109,8 +109,8 @@ QRY_HD inline int64_t from_cell(const FixedTriangle& t, int shift, const int32_t
     }
   return longest;
 }
-// Whether the plane's arithmetic fits 64 bits: |n| <= 2 (2 longest)^2 and three products with at most longest or 8
-// cells, whichever is more.
+// Whether the plane's arithmetic fits 64 bits. |n| <= 2 (2 longest)^2, and it is multiplied in three products with at
+// most longest or 8 cells, whichever is more.
 QRY_HD inline bool fits_64(int64_t longest, int64_t size) { return greater(longest, size * 8) <= (int64_t(1) << 19); }
 
 template <class Wide>
@@ -142,7 +142,8 @@ QRY_HD inline void cut_by_plane(const int64_t v[3][3], const int count[3], int64
 QRY_HD inline void overlap_block(const FixedTriangle& t, int shift, const CellRange& range, BlockRows& out) {
   const int count[3] = {range.hi[0] - range.lo[0] + 1, range.hi[1] - range.lo[1] + 1, range.hi[2] - range.lo[2] + 1};
   if (count[0] == 1 && count[1] == 1 && count[2] == 1) {
-    // The only cell may still be missed: the range may be a part of the bounding box. A vertex inside settles most.
+    // The triangle may still miss the only cell, because the range may be a part of the bounding box. In most cases a
+    // vertex inside the cell decides.
     for (const auto& vertex : t.v)
       if (vertex[0] >> shift == range.lo[0] && vertex[1] >> shift == range.lo[1] && vertex[2] >> shift == range.lo[2]) {
         out.row[0] = 1;
@@ -162,11 +163,11 @@ QRY_HD inline void overlap_block(const FixedTriangle& t, int shift, const CellRa
   else cut_by_plane<Int128>(v, count, size, out);
 }
 
-// The columns of cells along axis k whose centre lines pass through the triangle as seen along k: bit i of columns[j]
-// for the column (lo[a] + i, lo[b] + j), a < b the other two axes. Vertices are odd and centres even, so only edges can
-// be hit exactly. `closed`: an edge belongs to the triangle. Else it belongs to one of the two triangles that share it:
-// to the one that the line meets after a push by an infinitely small step along a and an infinitely smaller one along
-// b, so that a closed surface is met an even number of times.
+// Finds the columns of cells along axis k whose centre lines pass through the triangle, seen along k. Bit i of
+// columns[j] is the column (lo[a] + i, lo[b] + j), where a < b are the other two axes. Vertices are odd and centres
+// even, so only edges can be hit exactly. If `closed`, an edge belongs to the triangle. Else it belongs to one of the
+// two triangles that share it: the one that the line meets after an infinitely small step along a and an infinitely
+// smaller one along b. So a line meets a closed surface an even number of times.
 QRY_HD inline void columns_through(const int64_t v[3][3], int a, int b, int count_a, int count_b, bool closed,
                                    uint8_t columns[8]) {
   for (int j = 0; j < count_b; ++j) columns[j] = uint8_t((1u << count_a) - 1);
@@ -176,7 +177,7 @@ QRY_HD inline void columns_through(const int64_t v[3][3], int a, int b, int coun
     const int64_t* r = v[e == 0 ? 2 : e - 1];
     int64_t da = q[b] - p[b], db = p[a] - q[a];
     int64_t level = da * p[a] + db * p[b];
-    if (da * r[a] + db * r[b] < level) {  // the triangle's side of the edge is the greater one
+    if (da * r[a] + db * r[b] < level) {  // makes the triangle's side of the edge the greater one
       da = -da;
       db = -db;
       level = -level;
@@ -194,15 +195,15 @@ QRY_HD inline void columns_through(const int64_t v[3][3], int a, int b, int coun
 }
 
 // Calls visit(axis k, cells (i, j) of the block on the other two axes, the plane's height there) for each column whose
-// centre line passes through the triangle. Height: value(c) = base + n * c for the point c units (2^-16 voxel) along k
-// from the block; 0 on the plane; n is not 0.
+// centre line passes through the triangle. The height is value(c) = base + n * c at the point c units (2^-16 voxel)
+// along k from the block. It is 0 on the plane, and n is not 0.
 template <class Wide, class Visit>
 QRY_HD inline void visit_columns(const int64_t v[3][3], const int count[3], bool closed, Visit&& visit) {
   int64_t n[3];
   normal_of(v, n);
   const Wide d = Wide(n[0]) * v[0][0] + Wide(n[1]) * v[0][1] + Wide(n[2]) * v[0][2];
   for (int k = 0; k < 3; ++k) {
-    if (n[k] == 0) continue;  // seen edge-on: the other axes see it
+    if (n[k] == 0) continue;  // the triangle is edge-on here; the other axes see it
     const int a = k == 0 ? 1 : 0, b = k == 2 ? 1 : 2;
     uint8_t columns[8];
     columns_through(v, a, b, count[a], count[b], closed, columns);
@@ -227,9 +228,9 @@ QRY_HD inline void cut_by_crosshair(const int64_t v[3][3], const int count[3], B
   });
 }
 
-// The cells of `range` (of one voxel each, at most 8 on each axis) of whose crosshair the triangle meets a segment at
-// one point: at a point of the closed triangle and of the closed segment. A triangle that contains a piece of a segment
-// (seen edge-on) meets it nowhere.
+// Finds the cells of `range` (of one voxel each, at most 8 on each axis) with a crosshair segment that meets the
+// triangle at one point. The triangle and the segment are closed. A triangle that contains a piece of a segment (seen
+// edge-on) does not meet it.
 QRY_HD inline void crosshair_block(const FixedTriangle& t, const CellRange& range, BlockRows& out) {
   const int count[3] = {range.hi[0] - range.lo[0] + 1, range.hi[1] - range.lo[1] + 1, range.hi[2] - range.lo[2] + 1};
   int64_t v[3][3];
@@ -237,14 +238,14 @@ QRY_HD inline void crosshair_block(const FixedTriangle& t, const CellRange& rang
   else cut_by_crosshair<Int128>(v, count, out);
 }
 
-// A visitor of one type, whatever it calls: the recursion below would make a new type for each level otherwise.
+// A visitor of one type for any callee. Otherwise the recursion below would make a new type for each level.
 struct CellCall {
   const void* self;
   void (*run)(const void*, int32_t, int32_t, int32_t);
   void operator()(int32_t x, int32_t y, int32_t z) const { run(self, x, y, z); }
 };
 
-// Visits every cell of edge 2^shift in `range` that the triangle touches: visit(x, y, z).
+// Calls visit(x, y, z) for every cell of edge 2^shift in `range` that the triangle touches.
 template <class Visit>
 void visit_cells(const FixedTriangle& t, int shift, const CellRange& range, Visit&& visit) {
   bool small = true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// palette.cpp - colour quantisation on weighted axes: materials merged into cells until few enough are left, median
-// cut, k-means.
+// palette.cpp - colour quantisation on weighted axes: materials are merged into cells until few enough are left, then
+// median cut, then k-means.
 #include "voxel/voxelize/palette.hpp"
 
 #include <algorithm>
@@ -14,12 +14,12 @@ namespace quarry::voxelize_detail {
 namespace {
 
 constexpr size_t kMaterials = 255;
-constexpr size_t kMaxEntries = 1u << 14;  // what the clustering looks at; more materials are first merged into cells
+constexpr size_t kMaxEntries = 1u << 14;  // the clustering's largest input; more materials are first merged into cells
 constexpr size_t kAxes = 7;
 using Point = std::array<int32_t, kAxes>;
 
-// How much a step of one byte matters, in 1/8: the eye sees green best, and roughness hardly. Emission decides what a
-// lamp is.
+// The weight of a step of one byte, in 1/8. The eye sees green best and hardly sees roughness. Emission has the highest
+// weight because it distinguishes lamps.
 constexpr Point kWeight{8, 10, 6, 4, 3, 4, 12};
 
 uint32_t byte_of(PackedMaterial packed, size_t axis) { return uint32_t(packed >> (8 * axis)) & 255u; }
@@ -37,7 +37,7 @@ struct Entry {
 struct Box {
   size_t begin, end;
   size_t axis = 0;
-  double spread = 0;  // weighted squared deviation along the axis where it is largest
+  double spread = 0;  // weighted squared deviation along the axis with the largest one
   double mean = 0;    // along that axis
 };
 
@@ -99,7 +99,7 @@ size_t nearest(const std::vector<Point>& centres, const Point& p) {
   int32_t least = std::numeric_limits<int32_t>::max();  // a distance is below 7 * 3060^2
   for (size_t i = 0; i < centres.size(); ++i) {
     const int32_t* c = centres[i].data();
-    // Most differ enough in colour alone.
+    // For most centres the colour alone differs enough.
     int32_t d = 0;
     for (size_t k = 0; k < 3; ++k) d += (c[k] - p[k]) * (c[k] - p[k]);
     if (d >= least) continue;
@@ -127,8 +127,8 @@ void refine(std::vector<Point>& centres, const std::vector<Entry>& entries, uint
     if (counts[i] > 0) centres[i] = mean_of(sums[i], counts[i]);
 }
 
-// Merges materials into cells of 2^drop bytes until few enough are left: each entry is the mean of its cell, keys its
-// masked material.
+// Merges materials into cells of 2^drop byte steps until few enough are left. Each entry is the mean of its cell. Its
+// key is the masked material.
 std::vector<Entry> merged(const std::vector<MaterialCount>& materials, uint64_t& mask, std::vector<uint64_t>& keys) {
   for (int drop = 0;; ++drop) {
     struct Sum {

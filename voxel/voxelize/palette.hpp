@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// palette.hpp - many packed materials to at most 255 materials. Exact if they suffice; else median cut, then two rounds
-// of k-means.
-// Deterministic: depends on the materials and their counts only.
+// palette.hpp - reduces many packed materials to at most 255. The result is exact if 255 suffice. Otherwise it is made
+// by median cut and two rounds of k-means.
+// It is deterministic: it depends only on the materials and their counts.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct Quantised {
   double rms_error = 0;  // over all voxels, of one sRGB channel in bytes; 0: exact
 };
 
-// `materials`: distinct, in any order.
+// `materials` are distinct, in any order.
 Quantised quantise(std::vector<MaterialCount> materials, uint32_t threads);
 Material material_of(PackedMaterial packed);
 

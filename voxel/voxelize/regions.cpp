@@ -19,11 +19,12 @@ namespace quarry {
 namespace {
 using namespace voxelize_detail;
 
-// Bytes that a region takes at its peak. A brick: in a map 650, in a block 80, its place among the pairs 8, compressed
-// and half written some 60; with packed materials and indices of 9 bytes for some 110 voxels, and counts of materials.
+// The bytes that a region needs at its peak. A brick takes 650 in a map, 80 in a block, 8 for its place among the
+// pairs, and some 60 compressed and half written. Colours add 9 bytes of packed materials and indices for each of some
+// 110 voxels, and counts of materials.
 constexpr uint64_t kPairBytes = 16, kBrickBytes = 800, kColouredBrickBytes = 2200;
 constexpr uint64_t kCrossingBytes = 16, kCrossingsPerBrick = 110;
-// What the room is not planned to the last byte for: allocators keep some of what they are given back, each thread
+// The part of the room that is planned. The rest is a reserve: allocators keep some freed memory, and each thread
 // compresses chunks.
 constexpr double kPlanned = 0.6;
 constexpr size_t kRegionTrianglesPerTask = 4096;
@@ -81,7 +82,7 @@ class Regions {
     std::vector<std::atomic<uint32_t>> pairs(size_t(size_.x) * size_t(size_.y) * size_t(size_.z));
     job_.in_parallel(0.1, 1, count, kRegionTrianglesPerTask, [&](size_t begin, size_t end) {
       size_t last = 0;
-      uint32_t run = 0;  // pairs of one chunk come in runs
+      uint32_t run = 0;  // consecutive pairs are often of one chunk
       const auto flush = [&] {
         if (run) pairs[last].fetch_add(std::exchange(run, 0), std::memory_order_relaxed);
       };
@@ -106,7 +107,7 @@ class Regions {
     const uint64_t pairs = pairs_[number], bricks = solid() ? 512 : std::min<uint64_t>(pairs, 512);
     return pairs * kPairBytes + bricks * (coloured() ? kColouredBrickBytes : kBrickBytes);
   }
-  // What the crossings of a slab take, and the inside of its layers.
+  // The bytes of a slab's crossings and of its layers' inside.
   uint64_t bytes_of_slab(int32_t x) const {
     if (!solid()) return 0;
     uint64_t pairs = 0;
@@ -115,7 +116,7 @@ class Regions {
     return pairs * kCrossingsPerBrick * kCrossingBytes + side * 512 * sizeof(std::pair<Int3, uint32_t>);
   }
 
-  // Runs of chunks along z, of such rows along y, of such slabs along x, as long as they fit.
+  // Joins chunks along z, such rows along y, and such slabs along x, as long as they fit.
   Result<void> plan() {
     const uint64_t available_bytes = sink_.available_bytes();
     const auto planned = uint64_t(double(available_bytes) * kPlanned);
@@ -130,7 +131,7 @@ class Regions {
                                                 " are left of the memory it may take; allow more, or use a lower "
                                                 "resolution");
     };
-    int32_t open_x = -1;  // slabs from here on are one region; -1: none is
+    int32_t open_x = -1;  // the first slab of the open region; -1: none is open
     uint64_t open_bytes = 0;
     const auto close_x = [&](int32_t end) {
       if (open_x >= 0) box({open_x, 0, 0}, {end - 1, size_.y - 1, size_.z - 1});
@@ -188,7 +189,7 @@ class Regions {
     return {};
   }
 
-  // The triangles of the region's slabs, found again when those change.
+  // Finds the triangles of the region's slabs, if the slabs have changed.
   void go_to_slabs(const Box3& region) {
     const int32_t from = chunk(region.min).x - first_.x, to = chunk(region.max).x - first_.x;
     if (from == slab_from_ && to == slab_to_) return;
@@ -205,7 +206,7 @@ class Regions {
     return surface_in_region(job_, mesh_, {intersected(region, all_), triangles_.data(), triangles_.size()});
   }
 
-  // Adds the materials of one region to those of the regions before.
+  // Adds the materials of one region to those of the previous regions.
   static void add_counts(std::vector<std::vector<MaterialCount>>& blocks, std::vector<MaterialCount>& all) {
     std::vector<MaterialCount> more;
     for (auto& block : blocks) {
@@ -258,7 +259,7 @@ class Regions {
     return {};
   }
 
-  // Surfaces that wait on disk until the palette is known.
+  // Opens the file for the surfaces that wait on disk until the palette is known.
   Result<void> begin_waiting() {
     if (sink_.beside.empty()) return {};
     QRY_TRY_ASSIGN(auto made, io::Spill::create(sink_.beside));
@@ -312,7 +313,7 @@ class Regions {
     return sink_.take(0, std::move(bricks));
   }
 
-  // The inside of all layers of the region's slabs; kept for the slabs' other regions.
+  // Loads the inside of all layers of the region's slabs. It is kept for the slabs' other regions.
   Result<void> load_layers(const Box3& region) {
     if (!slab_is_new_) return {};
     slab_is_new_ = false;
@@ -332,7 +333,7 @@ class Regions {
   Int3 first_, size_;  // chunks
   FixedMesh mesh_{};
   std::vector<ChunkSpan> spans_;  // by triangle
-  std::vector<uint32_t> pairs_;   // by chunk; until it is planned
+  std::vector<uint32_t> pairs_;   // by chunk; kept until the plan is made
   std::vector<Box3> regions_;     // of bricks
   std::optional<InsideLayers> inside_;
   std::vector<InsideLayer> layers_;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// regions.hpp - triangles to voxels region by region, where all of them would not fit the memory there is. The same
-// voxels, materials, palette and metadata as voxelize() in voxelize/triangles.hpp, which says what they are.
+// regions.hpp - triangles to voxels region by region, if all of them would not fit in memory. Voxels, materials,
+// palette and metadata are the same as from voxelize() in voxelize/triangles.hpp, which describes them.
 //
-// A region is a box of chunks (8^3 bricks); regions follow each other by x, then y, then z, so that a world file can be
-// written as they come. The way of the data: pairs of brick and triangle counted by chunk -> boxes of chunks that fit
+// A region is a box of chunks (8^3 bricks). Regions are ordered by x, then y, then z, so that a world file can be
+// written region by region. The data flow: pairs of brick and triangle counted by chunk -> boxes of chunks that fit
 // -> each box: its triangles' pairs, voxels, packed materials -> (all boxes once, for the palette; their packed
-// materials wait on disk, or are made again) -> indices -> what is inside: crossings of one slab of boxes, parity or
-// winding of lines along x carried from slab to slab -> bricks, handed on and forgotten.
+// materials wait on disk, or are made again) -> indices -> the inside: crossings of one slab of boxes, parity or
+// winding of lines along x carried from slab to slab -> bricks, passed to the sink and freed.
 #pragma once
 
 #include "voxel/voxelize/triangles.hpp"
@@ -14,12 +14,12 @@
 
 namespace quarry {
 
-// On host threads, whatever options.executor says. Memory: that of the mesh and 12 bytes a vertex, 6 a triangle, 4 a
-// chunk of the bounds; solid: 208 bytes for each brick of the bounds' side that looks along x (winding: 464; 192 more
+// Runs on host threads, whatever options.executor says. Memory: that of the mesh and 12 bytes a vertex, 6 a triangle, 4
+// a chunk of the bounds; solid: 208 bytes for each brick of the bounds' side perpendicular to x (winding: 464; 192 more
 // if a line has met a hole) and 16 bytes a crossing of one slab; textured: 48 bytes a distinct material. The rest is
-// sized by `available_bytes`. Disk, if textured and in several regions: 8 bytes a voxel and 80 a brick of the surface;
-// without a place for them (sink.beside) it is voxelised twice. Thread safety: free; the sink is called on the calling
-// thread. Errors: as voxelize(), those of the sink; out_of_memory with the numbers where even a region of a single
+// sized by `available_bytes`. Disk, if textured and in several regions: 8 bytes a voxel and 80 a brick of the surface.
+// Without a place for them (sink.beside) the mesh is voxelised twice. Thread safety: free. The sink is called on the
+// calling thread. Errors: as voxelize(), those of the sink; out_of_memory with the numbers if even a region of a single
 // chunk does not fit.
 Result<RegionsDone> voxelize_in_regions(const Mesh& mesh, const VoxelizeOptions& options, const RegionSink& sink);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// stage.hpp - what the stages of the voxeliser hand to each other: the job, the snapped mesh, surface voxels by blocks.
+// stage.hpp - the data that the voxeliser's stages share: the job, the snapped mesh, surface voxels by blocks.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace quarry::voxelize_detail {
 
 constexpr int kBrickShift = kFractionBits + 3;
 
-// A brick and a triangle that touches it, in one word whose order is that of (brick x, y, z, triangle).
+// A brick and a triangle that touches it, in one word. Words are ordered by (brick x, y, z, triangle).
 //   triangle 30 bits | z 11 | y 10 | x 11       brick coordinates biased by 1024, 0, 1024
 using Pair = uint64_t;
 constexpr int kTriangleBits = 30;
@@ -36,18 +36,18 @@ QRY_HD inline Int3 brick_of_pair(Pair p) {
           int32_t(p >> kTriangleBits & 2047) - 1024};
 }
 
-// Position to fixed point on one axis: an odd multiple of 2^-16 voxel inside [0, dim), then shifted.
+// Converts a position to fixed point on one axis: an odd multiple of 2^-16 voxel inside [0, dim), then shifted.
 QRY_HD inline int32_t snapped(float position, double origin, double scale, int32_t dim, int32_t shift) {
   const int64_t odd = 2 * int64_t(std::floor((double(position) - origin) * scale * double(kUnit / 2))) + 1;
   return int32_t(lesser(greater(odd, int64_t(1)), dim * kUnit - 1) + shift * kUnit);
 }
 
-// The voxels of `range` that the triangle sets, as rows.
+// Computes the voxels of `range` that the triangle sets, as rows.
 QRY_HD inline void set_rows(const FixedTriangle& t, bool thin, const CellRange& range, BlockRows& rows) {
   if (thin) crosshair_block(t, range, rows);
   else overlap_block(t, kFractionBits, range, rows);
 }
-// Rows of `range` to a brick's mask; `first` is the brick's first voxel.
+// Adds the rows of `range` to a brick's mask.
 QRY_HD inline void rows_to_mask(const BlockRows& rows, const CellRange& range, uint64_t mask[8]) {
   for (int32_t z = range.lo[2]; z <= range.hi[2]; ++z)
     for (int32_t y = range.lo[1]; y <= range.hi[1]; ++y) {
@@ -87,7 +87,7 @@ class VoxelizeJob {
 
   bool thin() const { return options.surface == SurfaceVoxels::thin; }
 
-  // parallel_for whose body may throw bad_alloc, and that says how far it is. Look at going() afterwards.
+  // A parallel_for that reports progress and whose body may throw bad_alloc. Check going() afterwards.
   template <class Body>
   void in_parallel(double from, double to, size_t count, size_t grain, Body&& body) {
     std::atomic<size_t> done{0};
@@ -107,7 +107,7 @@ class VoxelizeJob {
         },
         threads);
   }
-  // How far it is, in a part of the whole that a run region by region has chosen.
+  // Reports progress within the part of the whole that set_window() chose.
   void say(double fraction) const {
     options.progress.say("voxelise", window_from_ + (window_to_ - window_from_) * fraction);
   }
@@ -122,7 +122,7 @@ class VoxelizeJob {
     return {};
   }
 
-  // Sorts distinct words; the same order whatever the threads.
+  // Sorts distinct words. The order does not depend on the threads.
   void sort(std::vector<uint64_t>& words, double from, double to) {
     const size_t part = std::max<size_t>(1 << 14, (words.size() + threads - 1) / threads);
     const auto at = [&](size_t i) { return words.begin() + std::ptrdiff_t(std::min(i, words.size())); };
@@ -141,13 +141,13 @@ class VoxelizeJob {
 };
 
 FixedMesh fixed_mesh(VoxelizeJob& job);
-// The frame, if mesh and options make sense.
+// Returns the frame if mesh and options are valid.
 Result<VoxelFrame> checked_frame(const Mesh& mesh, const VoxelizeOptions& options);
 
-// Bricks of the surface in rising order of their coordinates (x, y, z), in blocks that follow each other.
+// A block of the surface's bricks. Bricks rise by their coordinates (x, y, z), within blocks and from block to block.
 struct SurfaceBlock {
   std::vector<std::pair<Int3, BrickMask>> bricks;
-  // Of each set voxel in the order of the masks' bits, until the palette is known; empty if uniform.
+  // One for each set voxel in the order of the masks' bits, until the palette is known; empty if uniform.
   std::vector<PackedMaterial> packed;
   std::vector<uint8_t> materials;  // the same afterwards; empty: all 1
 };
@@ -158,10 +158,10 @@ struct SurfaceResult {
   double rms_error = 0;
 };
 
-// What there is to voxelise at once: a box of bricks and the triangles that may touch it.
+// A region to voxelise at once: a box of bricks and the triangles that may touch it.
 struct SurfaceRegion {
   Box3 bricks;
-  const uint32_t* triangles = nullptr;  // null: all, then `triangle_count` is that of the mesh
+  const uint32_t* triangles = nullptr;  // null: all; then `triangle_count` is that of the mesh
   size_t triangle_count = 0;
 };
 struct RegionSurface {
@@ -170,21 +170,21 @@ struct RegionSurface {
 };
 // The box of all bricks of the job.
 Box3 all_bricks(const VoxelizeJob& job);
-// Look at job.going() afterwards.
+// Voxelises the region's surface. Check job.going() afterwards.
 RegionSurface surface_in_region(VoxelizeJob& job, const FixedMesh& mesh, const SurfaceRegion& region);
-// Packed materials to indices.
+// Converts packed materials to indices.
 void give_materials(VoxelizeJob& job, const Quantised& quantised, std::vector<SurfaceBlock>& blocks);
 // The palette of a uniform surface.
 Palette uniform_palette(const VoxelizeJob& job);
 
-// The executors. Both leave `materials`, not `packed`.
+// The executors. Both fill `materials`, not `packed`.
 Result<SurfaceResult> surface_on_host(VoxelizeJob& job);
 Result<SurfaceResult> surface_on_cuda(VoxelizeJob& job);
 
-// Whether CUDA can be used, in one process-wide answer that is found on the first call (which starts CUDA): nothing, or
-// why not.
+// Whether CUDA can be used: success, or an error with the reason. The first call starts CUDA and finds the answer for
+// the whole process.
 Result<void> cuda_for_voxelize();
-// Whether that call has come back with a device: using it costs no start any more.
+// Whether that call has returned with a device, so that using it needs no start.
 bool cuda_has_started();
 
 }  // namespace quarry::voxelize_detail

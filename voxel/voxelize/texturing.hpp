@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// texturing.hpp - what a triangle looks like at a voxel: one text for host threads and CUDA, which must agree bit for
-// bit.
+// texturing.hpp - the colour of a triangle at a voxel: the same code for host threads and CUDA, which must agree bit
+// for bit.
 //
-// Integers where results are summed or compared; for the geometry IEEE double arithmetic whose every operation rounds
-// by itself: the files that include this are compiled without fused multiply-adds (-ffp-contract=off, -fmad=false), and
-// only + - * / sqrt and floor are used, which both sides round correctly. Tables that need pow() are made on the host.
-// Who owns what the views point to: voxelize/color.hpp on the host, voxelize/cuda.cu on a device.
+// Results that are summed or compared are integers. The geometry uses IEEE double arithmetic, in which every operation
+// is rounded on its own: the files that include this are compiled without fused multiply-adds (-ffp-contract=off,
+// -fmad=false), and only + - * / sqrt and floor are used, which both sides round correctly. Tables that need pow() are
+// made on the host. voxelize/color.hpp owns the data of the views on the host, voxelize/cuda.cu on a device.
 #pragma once
 
 #include <cmath>
@@ -27,7 +27,7 @@ struct SurfaceColor {
   uint32_t glow_r = 0, glow_g = 0, glow_b = 0;  // 1/1024 of radiance, up to 64
 };
 
-// The same as the palette knows it: sRGB bytes and one emission strength, in one word that can be sorted and counted.
+// The same in the palette's terms: sRGB bytes and one emission strength, in one word that can be sorted and counted.
 //   r | g << 8 | b << 16 | a << 24 | rough << 32 | metal << 40 | emission << 48      emission e: strength 64 (e /
 //   255)^2
 using PackedMaterial = uint64_t;
@@ -37,17 +37,17 @@ struct SrgbTables {
   uint16_t upper[256];  // the largest linear value that rounds to this byte
 };
 
-// An image with smaller copies of itself, each half as wide and high as the one before (at least 1).
+// An image with its mip levels, each half as wide and high as the previous one (at least 1).
 struct TextureView {
   uint32_t width = 0, height = 0, levels = 0;
-  bool srgb = true;                   // colours (else plain numbers)
+  bool srgb = true;                   // colours; false: plain numbers
   const uint8_t* full = nullptr;      // level 0: RGBA bytes of the file
   const uint16_t* smaller = nullptr;  // levels 1, 2, ...: linear RGBA
   uint64_t offset[kMaxLevels] = {};   // of each level in `smaller`
 };
 
 struct PlaceView {
-  uint64_t uvs = 0;  // where its set of coordinates begins
+  uint64_t uvs = 0;  // the beginning of its set of coordinates
   double m[6] = {1, 0, 0, 0, 1, 0};
   Wrap wrap_u = Wrap::repeat, wrap_v = Wrap::repeat;
 };
@@ -58,7 +58,7 @@ struct MaterialView {
   PlaceView base_color_place, metal_rough_place, emission_place;
 };
 
-// Trivially copyable: pointers that whoever runs this can follow. Optional ones are null.
+// Trivially copyable. The pointers are valid on the executor, host or device. Missing optional ones are null.
 struct SurfaceView {
   const float* positions;
   const float* uvs;
@@ -72,7 +72,7 @@ struct SurfaceView {
 
 QRY_HD inline double dot(const double a[3], const double b[3]) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
 QRY_HD inline double larger(double a, double b) { return a < b ? b : a; }
-// Into [low, high]; what is no number becomes `low`.
+// Clamps to [low, high]. NaN becomes `low`.
 QRY_HD inline double within(double value, double low, double high) {
   return !(value > low) ? low : value > high ? high : value;
 }
@@ -93,7 +93,7 @@ QRY_HD inline uint8_t to_srgb(const SrgbTables& table, uint32_t value) {
   return uint8_t(low);
 }
 
-// Weighted mean of surface colours; sums of integers, so that no order matters.
+// Weighted mean of surface colours. The sums are integers, so the order does not matter.
 class SurfaceColorSum {
  public:
   QRY_HD void add(const SurfaceColor& l, uint64_t weight) {
@@ -117,7 +117,7 @@ QRY_HD inline PackedMaterial pack(const SrgbTables& table, const SurfaceColor& c
   double strength = 0;
   const uint32_t bright = l.glow_r > l.glow_g ? l.glow_r : l.glow_g, glow = bright > l.glow_b ? bright : l.glow_b;
   if (glow > 0) {
-    // A palette's emission is in units of its colour. Where the glow outshines the surface, the colour is the glow's.
+    // A palette's emission is in units of its colour. If the glow is brighter than the surface, its colour is used.
     const double luminance = 0.2126 * l.glow_r / 1024 + 0.7152 * l.glow_g / 1024 + 0.0722 * l.glow_b / 1024;
     const double base = (0.2126 * l.r + 0.7152 * l.g + 0.0722 * l.b) / 65535;
     if (luminance >= base) {
@@ -147,12 +147,13 @@ QRY_HD inline uint32_t wrapped(int64_t i, uint32_t size, Wrap wrap) {
   return uint32_t(i < n ? i : 2 * n - 1 - i);
 }
 
-// Bilinear, in 1/256 texel steps; 16 bits a channel.
+// Samples bilinearly, in 1/256 texel steps, with 16 bits a channel.
 QRY_HD inline void sample(const TextureView& t, const SrgbTables& table, const PlaceView& place, double u, double v,
                           int level, uint32_t out[4]) {
   const uint32_t l = uint32_t(level) < t.levels ? uint32_t(level) : t.levels - 1;
   const uint32_t width = t.width >> l ? t.width >> l : 1, height = t.height >> l ? t.height >> l : 1;
-  // Far outside [0, 1] the texture repeats or is clamped, and a double has no digits left to matter.
+  // Coordinates far outside [0, 1] are clamped: the texture repeats or is clamped there, and a double has no digits
+  // left that matter.
   const double limit = 1 << 20;
   const auto x = int64_t(std::floor(within(u, -limit, limit) * width * 256.0)) - 128;
   const auto y = int64_t(std::floor(within(v, -limit, limit) * height * 256.0)) - 128;
@@ -173,8 +174,8 @@ QRY_HD inline void sample(const TextureView& t, const SrgbTables& table, const P
   for (int c = 0; c < 4; ++c) out[c] = uint32_t((sum[c] + 32768) >> 16);
 }
 
-// Textures of a triangle are read from copies of this level (0: full size) if its largest texture is to be filtered to
-// voxels of 1 / scale units: the level at which a texel is about as large as a voxel.
+// The mip level (0: full size) from which a triangle's textures are read for voxels of 1 / scale units. At this level a
+// texel of its largest texture is about as large as a voxel.
 QRY_HD inline int level_for(const SurfaceView& s, uint32_t triangle, double scale) {
   if (!s.uvs) return 0;
   const MaterialView& m = s.materials[s.triangle_material[triangle]];
@@ -203,13 +204,14 @@ QRY_HD inline int level_for(const SurfaceView& s, uint32_t triangle, double scal
   const double b[3] = {p[2][0] - p[0][0], p[2][1] - p[0][1], p[2][2] - p[0][2]};
   const double n[3] = {a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]};
   const double voxels = std::sqrt(dot(n, n));
-  // Each level quarters the texels; half a level early, so that a texel is between 0.7 and 1.4 voxels.
+  // Each level quarters the number of texels. The switch is half a level early, so that a texel is between 0.7 and 1.4
+  // voxels.
   int level = 0;
   for (double limit = 2 * voxels; texels > limit && level < kMaxLevels - 1; limit *= 4) ++level;
   return level;
 }
 
-// An image at a point of a triangle given by its barycentric coordinates.
+// Samples an image at a point of a triangle given by its barycentric coordinates.
 QRY_HD inline void sample_at(const SurfaceView& s, int32_t image, const PlaceView& place, const uint32_t* corner,
                              const double w[3], int level, uint32_t texel[4]) {
   const float* const uvs = s.uvs + place.uvs;
@@ -259,7 +261,8 @@ QRY_HD inline SurfaceColor surface_color_at(const SurfaceView& s, uint32_t trian
 
 // The point of a triangle nearest to p, as barycentric coordinates. Defined for degenerate triangles too.
 QRY_HD inline void nearest_point(const double c[3][3], const double p[3], double w[3]) {
-  // Inside the prism over the triangle: the plane's point. Else the nearest point of the three edges.
+  // Inside the prism over the triangle it is the projection onto the plane. Else it is the nearest point of the three
+  // edges.
   const double ab[3] = {c[1][0] - c[0][0], c[1][1] - c[0][1], c[1][2] - c[0][2]};
   const double ac[3] = {c[2][0] - c[0][0], c[2][1] - c[0][1], c[2][2] - c[0][2]};
   const double ap[3] = {p[0] - c[0][0], p[1] - c[0][1], p[2] - c[0][2]};
@@ -337,13 +340,13 @@ QRY_HD inline double area_in_cell(const double corner[3][3], const double cell[3
   return std::sqrt(dot(n, n)) / 2;
 }
 
-// How much a triangle's colour counts in a voxel that several triangles touch. One that only touches it has the least
-// weight, not none.
+// The weight of a triangle's colour in a voxel that several triangles touch. A triangle that only touches the voxel has
+// the least weight, but not 0.
 QRY_HD inline uint64_t weight_in_cell(const double corner[3][3], const double cell[3]) {
   return 1 + uint64_t(std::floor(area_in_cell(corner, cell) * double(1 << 20)));
 }
 
-// A triangle's corners in voxels, from the brick's corner: exact.
+// Computes a triangle's corners in voxels, relative to the brick's corner. This is exact.
 QRY_HD inline void corners_in_brick(const FixedTriangle& f, Int3 brick, double corner[3][3]) {
   const int64_t first[3] = {int64_t(brick.x) * 8 * kUnit, int64_t(brick.y) * 8 * kUnit, int64_t(brick.z) * 8 * kUnit};
   for (int v = 0; v < 3; ++v)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// triangles.cpp - the stages in order, the choice between host threads and CUDA, and the frame that a mesh is scaled
-// into.
+// triangles.cpp - the stages in order, the choice between host threads and CUDA, and the frame into which a mesh is
+// scaled.
 #include "voxel/voxelize/triangles.hpp"
 
 #include <algorithm>
@@ -16,11 +16,11 @@ using namespace voxelize_detail;
 
 constexpr int32_t kMaxDimXZ = 16384, kMaxDimY = 4096;
 constexpr double kMargin = 0.25;  // of a voxel, on each side of the bounds when a resolution is given
-// Work is counted in squares of half a voxel's face (of coloured surfaces several times) and triangles. A host thread
-// does 1 to 2 times 10^7 in a second; CUDA takes 0.2 to 0.35 s to start and 0.3 s to end, once a process, and some
-// milliseconds a job (docs/results: an H200 and its host).
+// Work is counted in squares of half a voxel's face (several times for coloured surfaces) and triangles. A host thread
+// does 1 to 2 times 10^7 of these in a second. CUDA takes 0.2 to 0.35 s to start and 0.3 s to end, once a process, and
+// some milliseconds a job (docs/results: an H200 and its host).
 constexpr double kColouredCosts = 8, kTriangleCosts = 4;
-constexpr double kWorthStarting = 5.5e6, kWorthCuda = 1e5;  // a host thread
+constexpr double kWorthStarting = 5.5e6, kWorthCuda = 1e5;  // per host thread
 
 double work_of(const VoxelizeJob& job) {
   double squares = 0;
@@ -86,7 +86,7 @@ Result<VoxelFrame> voxel_frame(const Mesh& mesh, const VoxelizeOptions& options)
   VoxelFrame frame;
   double low[3] = {0, 0, 0}, high[3] = {0, 0, 0};
   bool any = false;
-  // Only vertices that a triangle uses: a stray one must not shrink the mesh.
+  // Only vertices that a triangle uses count, so that a stray vertex does not shrink the mesh.
   for (const uint32_t index : mesh.indices) {
     for (size_t k = 0; k < 3; ++k) {
       const double value = mesh.positions[size_t(index) * 3 + k];
@@ -114,7 +114,7 @@ Result<VoxelFrame> voxel_frame(const Mesh& mesh, const VoxelizeOptions& options)
   for (size_t k = 0; k < 3; ++k) {
     frame.origin[k] = low[k] - margin / frame.scale;
     const double exact = (high[k] - low[k]) * frame.scale + 2 * margin;
-    // An edge of a whole number of voxels must not gain a layer from the last digit of a division.
+    // An edge of a whole number of voxels must not gain a layer through the rounding of a division.
     dims[k] = std::max(1.0, std::ceil(exact - 1e-9 * exact));
   }
   if (dims[0] > kMaxDimXZ || dims[1] > kMaxDimY || dims[2] > kMaxDimXZ) {
@@ -134,7 +134,7 @@ Result<VoxelFrame> voxel_frame(const Mesh& mesh, const VoxelizeOptions& options)
 void prepare_voxelize(const VoxelizeOptions& options) {
   if (options.executor == VoxelizeExecutor::host) return;
   if (options.executor == VoxelizeExecutor::automatic) {
-    // A mesh that fills its bounds has four to five times the square of the resolution to do.
+    // A mesh that fills its bounds is work of four to five times the square of the resolution.
     const double threads = options.threads ? options.threads : thread_count();
     if (options.voxel_size > 0 || 4.5 * options.resolution * options.resolution < threads * kWorthStarting) return;
   }

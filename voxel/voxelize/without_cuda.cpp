@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// without_cuda.cpp - stands in for voxelize/cuda.cu in builds without a CUDA toolkit.
+// without_cuda.cpp - replaces voxelize/cuda.cu in builds without a CUDA toolkit.
 #include "voxel/voxelize/stage.hpp"
 
 namespace quarry::voxelize_detail {

@@ -37,7 +37,7 @@ constexpr Shortcut kShortcuts[] = {
     {Action::cancel, "escape", "Let go"},
 };
 
-// For menus and help: the first row of an action is the one that is shown.
+// For menus and help. Of an action's rows, the first is shown.
 const Shortcut* first_row(Action action) {
   for (const Shortcut& row : kShortcuts)
     if (row.action == action) return &row;
@@ -92,7 +92,7 @@ void perform(Editor& editor, Action action) {
     case Action::shape_cube: editor.brush.shape = BrushShape::cube; break;
     case Action::shape_box: editor.brush.shape = BrushShape::box; break;
     case Action::shape_line: editor.brush.shape = BrushShape::line; break;
-    // In steps of one where one is seen, of an eighth above, so that the largest is not a thousand presses away.
+    // Small radii change by one, large ones by an eighth, so that the largest is not a thousand presses away.
     case Action::radius_up:
       editor.brush.radius = std::min(editor.brush.radius + std::max(1, editor.brush.radius / 8), kLargestBrush);
       break;

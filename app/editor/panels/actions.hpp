@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// actions.hpp - everything a key or menu entry can ask for: one row each, used by keys, menus, the help and scripts
-// alike.
+// actions.hpp - everything a key or menu entry can ask for, one row each. Keys, menus, the help and scripts all use
+// these rows.
 #pragma once
 
 #include <functional>
@@ -46,14 +46,14 @@ struct Shortcut {
   const char* title;
 };
 std::span<const Shortcut> shortcuts();
-// The action of a key, if it has one.
+// The action of a key, if any.
 const Shortcut* shortcut_of(KeyChord chord);
 // "Ctrl+Z", for menus; "" without a key.
 std::string chord_text(Action action);
 
 struct Editor;
 void perform(Editor& editor, Action action);
-// The same for a panel, which has buttons for actions and nothing else of the editor.
+// A function that performs actions, for a panel that has action buttons and needs nothing else of the editor.
 using Perform = std::function<void(Action)>;
 
 }  // namespace quarry::app

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// editor.cpp - a frame from events to picture: open and save, keys, and what the next picture may cost (resolution,
+// editor.cpp - a frame from events to picture; opening and saving; keys; and the cost of the next picture (resolution,
 // samples, tiles).
 #include "app/editor/panels/editor.hpp"
 
@@ -21,7 +21,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr double kStillSeconds = 0.12;  // after this long without a change the picture is made whole
+constexpr double kStillSeconds = 0.12;  // after this long without a change the full picture is drawn
 constexpr double kBudgetMs = 40;        // for a whole picture that a frame waits for
 constexpr double kMovingMs = 30;        // for a picture while something moves
 constexpr double kTileMs = 25;          // for a tile, which input may have to wait for
@@ -48,7 +48,7 @@ Editor::Editor(Window& window_in, engine::Device& device_in, engine::SharingMode
                            std::shared_ptr<engine::SharedWorld> gone =
                                used ? std::exchange(shared, std::move(prepared)) : std::move(prepared);
                            prepared.reset();
-                           // Frames in flight may still march through it.
+                           // Frames in flight may still march through the old world.
                            if (gone && used && presenter) presenter->retire([gone]() mutable { gone.reset(); });
                          }},
               std::move(recovery)) {
@@ -56,7 +56,8 @@ Editor::Editor(Window& window_in, engine::Device& device_in, engine::SharingMode
 }
 
 Editor::~Editor() {
-  // Frames first, then what they read; the session's world lives in `shared`'s memory and so must go before it.
+  // Frames are destroyed first, then what they read. The session's world lives in `shared`'s memory, so it must go
+  // before it.
   presenter.reset();
   imgui.reset();
   tracer.reset();
@@ -137,7 +138,7 @@ bool Editor::write_back_anyway() {
 }
 
 bool Editor::save_as(const std::filesystem::path& file) {
-  // What the format has no place for is said, before the document may be gone.
+  // The user is told what the format cannot hold, before the document may be gone.
   std::string lost;
   if (const auto format = io::format_for_writing(file))
     for (const io::ExportLoss& loss : io::export_losses(session.scene(), **format))
@@ -224,7 +225,7 @@ double Editor::idle_seconds() const {
   return 0.25;
 }
 
-// Nothing happened: once a second is enough for messages to fade.
+// If nothing happens, a frame once a second is enough for messages to fade.
 bool Editor::due() const { return idle_seconds() <= 0 || seconds_since_frame() >= 1; }
 
 PixelRect Editor::scene_pixels() const {
@@ -266,7 +267,7 @@ Result<std::optional<FrameRequest::Scene>> Editor::next_picture(const PixelRect&
     return std::nullopt;
   }
 
-  // Edges are smoothed where four rays a pixel are still cheap; on software devices light paths do it (P).
+  // Edges are smoothed where four rays a pixel are still cheap. On software devices light paths smooth them (P).
   const double cost = resolution.full_ms > 0 ? resolution.full_ms : first_cost();
   const uint32_t samples = 4 * cost <= kBudgetMs || (!changed && !software()) ? 2 : 1;
   scene.settings.samples = samples;
@@ -294,7 +295,7 @@ Result<std::optional<FrameRequest::Scene>> Editor::next_picture(const PixelRect&
 void Editor::refine(FrameRequest::Scene scene, double guessed_ms) {
   Refinement now;
   const double width = scene.settings.width, height = scene.settings.height;
-  // First where one looks, which is where the mouse is if it is over the picture.
+  // The first tiles are where the user looks: at the mouse if it is over the picture, else at the middle.
   const ImVec2 mouse = ImGui::GetIO().MousePos, ratio = ImGui::GetIO().DisplayFramebufferScale;
   const double x = (mouse.x - viewport.x) * ratio.x, y = (mouse.y - viewport.y) * ratio.y;
   const bool over = x >= 0 && y >= 0 && x < width && y < height;
@@ -308,7 +309,8 @@ void Editor::refine(FrameRequest::Scene scene, double guessed_ms) {
 
 double Editor::first_cost() const { return software() ? 1000 : 1; }
 
-// Believed up to four times what was thought until now: a software driver compiles within the first picture.
+// A measurement counts for at most four times the previous estimate, because a software driver compiles within the
+// first picture.
 void Editor::take_cost(double ms) {
   resolution.full_ms = std::min(ms, 4 * (resolution.full_ms > 0 ? resolution.full_ms : first_cost()));
 }
@@ -347,8 +349,8 @@ Result<void> Editor::next_tile() {
   return presenter->draw_tile(now.scene);
 }
 
-// The next steps of the picture that converges: whole paths where they are cheap, else a sixteenth of one, and where
-// that is much still, in tiles.
+// The next steps of the converging picture. They are whole paths where these are cheap, else a sixteenth of a path. If
+// that is still too much, it is drawn in tiles.
 Result<std::optional<FrameRequest::Scene>> Editor::next_paths(FrameRequest::Scene scene) {
   constexpr uint32_t kAPath = engine::PathTracer::kStepsAPath, kUnseenPaths = 2, kMostAtOnce = 16;
   if (!tracer) {
@@ -377,8 +379,8 @@ Result<std::optional<FrameRequest::Scene>> Editor::next_paths(FrameRequest::Scen
   return scene;
 }
 
-// Piece after piece, each in a frame of Dear ImGui that only the last one shows: there nothing is left to hear, and the
-// panels are as the input before has made them.
+// Takes the input piece by piece, each in a frame of Dear ImGui. Only the last of these frames is shown. By then no
+// input is left, and the panels show the effect of all of it.
 void Editor::process_input(double seconds) {
   const auto begun = Clock::now();
   while (true) {
@@ -386,7 +388,7 @@ void Editor::process_input(double seconds) {
     ImGui::NewFrame();
     const bool asked = modal();  // a key that answers a question does nothing else
     draw_panels(*this);
-    // A slider whose panel was hidden under the mouse cannot say that it was let go.
+    // If a slider's panel is hidden under the mouse, the slider cannot report its release.
     if (session.previews_palette() && !ImGui::IsAnyItemActive())
       messages.report(session.set_palette(Palette(session.scene().palette)));
     handle_keys(events, asked);
@@ -403,12 +405,12 @@ Result<void> Editor::frame(bool screenshot) {
     return next_tile();
   const double seconds = std::min(seconds_since(last_frame_), 0.5);
   last_frame_ = Clock::now();
-  // Of frames that follow each other, not of waiting.
+  // Measured over frames in a row, not over waiting.
   if (frames_to_draw_ > 1) frame_ms = frame_ms * 0.9 + seconds * 100;
   if (!window.events().empty()) frames_to_draw_ = 3;
   else if (frames_to_draw_ > 0) --frames_to_draw_;
 
-  // What each part of it took, for the log.
+  // The duration of each part of the frame, for the log.
   auto lap_begun = last_frame_;
   const auto lap = [&] {
     const auto before = std::exchange(lap_begun, Clock::now());
@@ -444,7 +446,7 @@ Result<void> Editor::frame(bool screenshot) {
   QRY_TRY_ASSIGN(const auto shown, presenter->draw(request, uint32_t(width), uint32_t(height)));
   const double drawn = lap();
   log_.frame(waited, input, readied, drawn, rays, presenter->picture_ms());
-  // Frames take no more than a third of the time that tiles could have.
+  // Frames take at most a third of the time that tiles could use.
   shown_ = Clock::now();
   tiles_alone_ = std::clamp((readied + drawn) * 2e-3, kShownSeconds, 0.5);
   if (!shown) {

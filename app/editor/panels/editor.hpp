@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// editor.hpp - the editor as one struct: what is open, where one looks from, which tool is in the hand. Panels, keys
-// and scripts work on it; editor.cpp turns it into frames.
+// editor.hpp - the editor as one struct: the open document, the camera, the tool in use. Panels, keys and scripts work
+// on it; editor.cpp turns it into frames.
 #pragma once
 
 #include <chrono>
@@ -28,14 +28,14 @@
 
 namespace quarry::app {
 
-// A whole picture, or a step of its light paths, under way in tiles: one submission of it would let input wait for as
-// long as it takes. Input is taken between tiles; what is left is dropped when something changes. What was shown before
-// shines through where none is yet.
+// A whole picture, or one step of its light paths, that is drawn in tiles. As a single submission it would make input
+// wait until it is done. Input is taken between tiles. If something changes, the remaining tiles are dropped. Where no
+// tile is drawn yet, the last picture still shows.
 struct Refinement {
   Tiling tiles;
-  FrameRequest::Scene scene;  // of each tile, but for which one
-  double rays = 0;            // in the tile under way
-  double ms = 0;              // of the tiles that are done
+  FrameRequest::Scene scene;  // the scene of every tile, except which tile it is
+  double rays = 0;            // rays of the tile under way
+  double ms = 0;              // time of the finished tiles
 };
 
 struct Editor {
@@ -46,10 +46,10 @@ struct Editor {
   engine::Device& device;
   engine::SharingMode sharing;
   std::unique_ptr<engine::Renderer> renderer;
-  std::unique_ptr<engine::PathTracer> tracer;  // once it was asked for
+  std::unique_ptr<engine::PathTracer> tracer;  // null until it is asked for
   std::unique_ptr<ImGuiLayer> imgui;
   std::unique_ptr<Presenter> presenter;
-  std::shared_ptr<engine::SharedWorld> shared, prepared;  // of the document, and of one being made
+  std::shared_ptr<engine::SharedWorld> shared, prepared;  // the worlds of the document, and of one being made
   Session session;
   OrbitCamera camera;
   Brush brush;
@@ -61,50 +61,51 @@ struct Editor {
   Resolution resolution;
   Convergence convergence;
   bool panels_shown = true, help_shown = false, quit = false;
-  bool unattended = false;  // a script or --frames drives: no questions are asked, what would be lost is a warning
+  bool unattended = false;  // a script or --frames drives: no questions are asked, losses are reported as warnings
   double frame_ms = 0;
   Questions questions;
 
   Result<void> set_up();
-  // One frame, or only the next tile of a picture under way, as long as there is nothing to hear and the window was
-  // shown a short while ago. `screenshot`: a frame, and the window's picture is kept for Presenter::take_screenshot.
+  // Draws one frame. If a picture is under way, no input waits and the window was shown a short while ago, it draws
+  // only the next tile. With `screenshot` it always draws a frame, and keeps the window's picture for
+  // Presenter::take_screenshot.
   Result<void> frame(bool screenshot);
   bool settled() const;         // nothing is left to draw: no events wait, the picture is whole
   double idle_seconds() const;  // how long the next frame may wait for an event
   double seconds_since_frame() const;
 
-  bool due() const;  // a frame should come though nothing has happened
+  bool due() const;  // a frame is due although nothing has happened
 
-  void redraw() { drawn_.reset(); }  // the next frame makes the picture anew
+  void redraw() { drawn_.reset(); }  // the next frame draws a new picture
 
   void frame_all();
   void start_new();
   bool open(const std::filesystem::path& file);
-  // A question or a menu is open. It has keys, mouse and what is dropped on the window to itself.
+  // A question or a menu is open. It alone gets keys, mouse and files dropped on the window.
   bool modal() const;
-  // Writes the document back into the file that it came from, asking first if something would be lost; asks for a name
-  // if there is none.
+  // Writes the document back into the file that it came from. Asks first if something would be lost. Asks for a name if
+  // there is no such file.
   bool save();
   bool write_back_anyway();  // the answer to questions.save_question
   bool save_as(const std::filesystem::path& file);
   bool recover(const std::filesystem::path& file);  // unsaved work of a session that ended
   std::filesystem::path suggested_name() const;
-  // Runs `then` at once if nothing is unsaved, else after the user has answered.
+  // Runs `then` at once if nothing is unsaved, else after the user's answer.
   void ask_before_leaving(std::function<void()> then);
 
  private:
   void handle_keys(const std::vector<InputEvent>& events, bool asked);
-  // Of which file the user has agreed to which.
+  // The file, and the losses in it that the user has accepted.
   std::pair<std::filesystem::path, std::vector<std::string>> accepted_losses_;
   void take_statistics();
-  bool converging() const;  // paths are still wanted
+  bool converging() const;  // more paths are wanted
   bool software() const { return device.info().type == VK_PHYSICAL_DEVICE_TYPE_CPU; }
   PixelRect scene_pixels() const;
-  void process_input(double seconds);  // all input until now, and the panels after it
-  // What this frame itself is to draw; none, and perhaps refinement_, if it is nothing or comes in tiles.
+  void process_input(double seconds);  // takes all input until now, and draws the panels after it
+  // The picture that this frame itself draws. Empty if there is none to draw, or if it is drawn in tiles (refinement_).
   Result<std::optional<FrameRequest::Scene>> next_picture(const PixelRect& pixels);
   Result<std::optional<FrameRequest::Scene>> next_paths(FrameRequest::Scene scene);
-  double first_cost() const;  // of a whole picture, before any was measured
+  double first_cost() const;  // estimated ms of a whole picture, before any was measured
   void take_cost(double ms);
   void refine(FrameRequest::Scene scene, double guessed_ms);
   Result<void> next_tile();
@@ -119,12 +120,12 @@ struct Editor {
   };
   PictureKey key_of(const PixelRect& pixels) const;
   std::optional<PictureKey> drawn_;
-  std::optional<Refinement> refinement_;  // of drawn_
+  std::optional<Refinement> refinement_;  // of the picture drawn_
   TileCost picture_cost_, path_cost_;
-  uint64_t measured_ = 0;  // of the presenter's pictures
+  uint64_t measured_ = 0;  // the presenter's count of measured pictures
   FrameLog log_;
   std::chrono::steady_clock::time_point last_frame_, shown_;  // a frame's beginning and end
-  double tiles_alone_ = 0;                                    // seconds after it
+  double tiles_alone_ = 0;                                    // seconds after shown_ in which only tiles are drawn
   int frames_to_draw_ = 3;
 };
 

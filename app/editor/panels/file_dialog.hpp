@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// file_dialog.hpp - choosing a file to open or to write, as a window of the editor: the same on every desktop, and
-// scriptable.
+// file_dialog.hpp - the choice of a file to open or to write, as a window of the editor. It is the same on every
+// desktop, and scripts can drive it.
 #pragma once
 
 #include <filesystem>
@@ -12,7 +12,7 @@
 
 namespace quarry::app {
 
-// What is done with the file that was chosen. An error is shown in the dialog, which stays open.
+// What happens with the chosen file. An error is shown in the dialog, which stays open.
 struct FileDialogAnswers {
   std::function<Result<void>(const std::filesystem::path&)> open, save_as;
   std::function<void()> cancelled;

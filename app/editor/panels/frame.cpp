@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// frame.cpp - menu, status line, questions and help, and where the panels stand in the window.
+// frame.cpp - menu, status line, questions and help, and the places of the panels in the window.
 #include "app/editor/panels/frame.hpp"
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ constexpr ImGuiWindowFlags kFixed = ImGuiWindowFlags_NoTitleBar | ImGuiWindowFla
                                     ImGuiWindowFlags_NoCollapse | ImGuiWindowFlags_NoSavedSettings |
                                     ImGuiWindowFlags_NoBringToFrontOnFocus;
 
-// What the menu shows as chosen. The debug view is chosen in it.
+// What the menu shows as chosen. The debug view is also chosen in the menu.
 struct MenuShown {
   engine::DebugView& view;
   bool paths, panels;
@@ -79,7 +79,7 @@ std::string hint(const Brush& brush) {
                      mode_name(brush.mode), brush_shape_name(brush.shape), spans ? " (drag)" : "");
 }
 
-// Where the status line is, and how large its window's content is drawn.
+// The place of the status line, and the scale of the window's content.
 struct StatusPlace {
   float left, top, width, height, scale;
 };
@@ -113,7 +113,7 @@ void draw_status(const StatusPlace& place, const Messages& messages, const Brush
   ImGui::PopStyleVar(2);
 }
 
-// A modal question in the middle of the window; the body says when it is answered.
+// A modal question in the middle of the window. `body` returns whether it is answered.
 template <class Body>
 void modal(const char* title, bool wanted, Body body) {
   if (!wanted) return;
@@ -125,16 +125,16 @@ void modal(const char* title, bool wanted, Body body) {
   ImGui::EndPopup();
 }
 
-// What is done with an answer, where that is more than to forget the question.
+// The actions for answers that do more than close the question.
 struct Answers {
   std::function<void()> save, save_anyway;
   std::function<std::filesystem::path()> suggested_name;
-  std::function<bool(const std::filesystem::path&)> recover;  // true: it is open now
+  std::function<bool(const std::filesystem::path&)> recover;  // true: the file is open now
 };
 
 void draw_questions(Questions& questions, Session& session, FileDialog& dialog, const Answers& answers) {
   const float wide = ImGui::GetFontSize() * 8;
-  // Enter is the first button of a question that has one for it, Escape the last.
+  // Enter is the question's default button, if it has one. Escape is the last button.
   const auto entered = [] {
     return ImGui::IsKeyPressed(ImGui::GetKeyIndex(ImGuiKey_Enter), false) ||
            ImGui::IsKeyPressed(ImGui::GetKeyIndex(ImGuiKey_KeyPadEnter), false);
@@ -308,7 +308,7 @@ void draw_panels(Editor& editor) {
   const float menu =
       draw_menu(editor.session, {editor.settings.view, editor.convergence.wanted > 0, editor.panels_shown}, act);
   const float status = em + 9 * editor.imgui->scale();
-  // In a narrow window the panels keep their width and the viewport what is left, but never less than a third.
+  // In a narrow window the panels keep their width and the viewport gets the rest, but never less than a third.
   const float left = editor.panels_shown ? std::min(em * 16, window.x / 3) : 0,
               right = editor.panels_shown ? std::min(em * 19, window.x / 3) : 0;
   const float height = std::max(1.0f, window.y - menu - status);
@@ -327,7 +327,7 @@ void draw_panels(Editor& editor) {
   editor.viewport.width = std::max(1.0f, window.x - left - right);
   editor.viewport.height = height;
   draw_help(editor.help_shown);
-  // An error was said in the status line; the dialog says it, too.
+  // The status line has shown the error; the dialog shows it, too.
   const auto result_of = [&editor](bool done) {
     return done ? Result<void>() : fail(ErrorCode::io, editor.messages.text);
   };

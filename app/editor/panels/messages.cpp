@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// messages.cpp - what the status line says, and for how long.
+// messages.cpp - sets the message of the status line, and how long it stays.
 #include "app/editor/panels/messages.hpp"
 
 #include <utility>

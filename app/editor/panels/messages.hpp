@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// messages.hpp - what the status line says: the newest message or error, and since when.
+// messages.hpp - the text of the status line: the newest message or error, and its time.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@ struct Messages {
   std::chrono::steady_clock::time_point since = std::chrono::steady_clock::now();
 
   void say(std::string what);
-  void complain(const Error& error);        // on standard error, too
+  void complain(const Error& error);        // also written to standard error
   bool report(const Result<void>& result);  // complains about an error; true on success
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// questions.hpp - what waits for an answer of the user.
+// questions.hpp - the open questions that wait for an answer of the user.
 #pragma once
 
 #include <functional>
@@ -13,8 +13,8 @@ namespace quarry::app {
 
 struct Questions {
   std::vector<RecoveryFile> recoverable;            // offered at the start
-  std::function<void()> after_saving;               // done once unsaved work is saved or given up
-  std::optional<Session::WriteBack> save_question;  // asked before the file that was opened is written
+  std::function<void()> after_saving;               // runs once unsaved work is saved or discarded
+  std::optional<Session::WriteBack> save_question;  // asked before the opened file is written
 
   bool open() const { return after_saving || save_question || !recoverable.empty(); }
 };

@@ -13,7 +13,7 @@
 namespace quarry::app {
 namespace {
 
-// Rows of one height in a box that scrolls; only those in view are drawn, so a scene of thousands of instances costs
+// Rows of one height in a box that scrolls. Only the visible ones are drawn, so a scene of thousands of instances costs
 // nothing.
 template <class Row>
 void list_box(const char* name, size_t count, float max_rows, Row row) {
@@ -45,7 +45,7 @@ std::string instance_title(const Scene& scene, uint32_t index) {
 }  // namespace
 
 void draw_scene(Session& session, Messages& messages) {
-  // A change of visibility makes the document anew, so it waits until nothing refers to the old one.
+  // A change of visibility creates a new document, so it waits until nothing refers to the old one.
   std::optional<std::pair<uint32_t, bool>> layer_change, instance_change;
   if (!session.scene().layers.empty()) {
     panel_heading("LAYERS");

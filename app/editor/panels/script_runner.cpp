@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// script_runner.cpp - a script's commands as events of mouse and keys where there is such a way, as calls of the editor
-// where there is none.
+// script_runner.cpp - carries out a script's commands: as events of mouse and keys where these can do it, else as calls
+// of the editor.
 #include "app/editor/panels/script_runner.hpp"
 
 #include <GLFW/glfw3.h>
@@ -18,7 +18,7 @@
 namespace quarry::app {
 namespace {
 
-// Beyond all integers is beyond the world, too: an edit there is refused.
+// A number beyond all integers is also beyond the world. An edit there is refused.
 int whole(double number) { return std::isnan(number) ? 0 : int(std::clamp(number, double(INT_MIN), double(INT_MAX))); }
 
 void push_move(Editor& editor, double x, double y) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // script_runner.hpp - carries out a script between frames. Each command is acknowledged on standard output ("ok LINE:
-// text") once it is done and, where it changes the document, on disk; a test that kills the program counts those lines.
+// text") once it is done. If it changes the document, it is on disk by then. A test that kills the program counts those
+// lines.
 #pragma once
 
 #include <filesystem>
@@ -14,9 +15,9 @@ namespace quarry::app {
 class ScriptRunner {
  public:
   explicit ScriptRunner(std::vector<ScriptCommand> commands) : commands_(std::move(commands)) {}
-  // Before each frame: begins the next command if the last one is finished. Errors carry the script's line.
+  // Runs before each frame: begins the next command if the last one is finished. Errors carry the script's line.
   Result<void> before_frame(Editor& editor);
-  bool wants_screenshot(const Editor& editor) const;  // in the frame that comes now
+  bool wants_screenshot(const Editor& editor) const;  // in the next frame
   Result<void> after_frame(Editor& editor, bool took_screenshot);
   bool finished() const { return next_ == commands_.size() && !running_; }
 
@@ -29,7 +30,7 @@ class ScriptRunner {
   size_t next_ = 0;
   bool running_ = false;
   int frames_left_ = 0;
-  std::filesystem::path screenshot_;  // asked for and not written yet
+  std::filesystem::path screenshot_;  // requested and not written yet
 };
 
 // Writes the window's picture as a PNG.

@@ -28,8 +28,8 @@ void row(const char* name, const std::string& value, const char* tip = nullptr) 
   }
 }
 
-// How many keys are found after reading one 32-byte sector, two, three ...: one bar each, the last for all that is
-// deeper.
+// The share of keys that are found after reading one 32-byte sector, two, three and so on. Each has one bar; the last
+// bar counts all deeper ones.
 void draw_histogram(const hashgrid::Stats& grid) {
   constexpr size_t kBars = 8;
   uint64_t bars[kBars]{}, all = 0;
@@ -46,7 +46,7 @@ void draw_histogram(const hashgrid::Stats& grid) {
   for (size_t i = 0; i < kBars; ++i) {
     const double share = all ? double(bars[i]) / double(all) : 0;
     const float left = at.x + step * float(i) + step * 0.18f, right = at.x + step * float(i + 1) - step * 0.18f;
-    // A bar that is not empty is at least a visible line.
+    // Every bar that is not empty is at least a visible line.
     const float tall = share > 0 ? std::max(2.0f, float(share) * (height - em * 1.3f)) : 0;
     const float base = at.y + height - 2;
     if (share > 0) {

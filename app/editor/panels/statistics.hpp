@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// statistics.hpp - the panel of numbers: what the hash grid, the world and the renderer say of themselves.
+// statistics.hpp - the panel of numbers: statistics of the hash grid, the world and the renderer.
 #pragma once
 
 #include <chrono>
@@ -11,14 +11,14 @@
 
 namespace quarry::app {
 
-// What the statistics panel shows; taken again when the world has changed, at most some times a second.
+// The contents of the statistics panel. They are taken again when the world has changed, at most a few times a second.
 struct Statistics {
   hashgrid::Stats grid;
   uint64_t voxels = 0, bricks = 0, world_bytes = 0, device_bytes = 0, world_version = ~uint64_t(0);
   std::chrono::steady_clock::time_point taken;
 };
 
-// What the panel looks at, and the debug view, which is chosen in it.
+// What the panel reads, and the debug view, which is chosen in it.
 struct StatisticsPanel {
   const Statistics& statistics;
   const Resolution& resolution;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tools.cpp - the left panel: what the mouse does, the palette, and the chosen material.
+// tools.cpp - the left panel: the mouse's mode, the palette, and the chosen material.
 #include <fmt/format.h>
 #include <imgui.h>
 
@@ -42,7 +42,7 @@ void draw_brush(Brush& brush, const Perform& perform) {
   ImGui::EndDisabled();
 }
 
-// One widget for all 256 swatches: a button each would be a quarter of a frame's work.
+// One widget for all 256 swatches. A button each would take a quarter of a frame's work.
 void draw_palette(Brush& brush, const Palette& palette) {
   panel_heading("PALETTE");
   constexpr int kColumns = 16, kRows = 16;
@@ -77,8 +77,8 @@ void draw_palette(Brush& brush, const Palette& palette) {
   list.AddRect({chosen.x, chosen.y}, {chosen.x + cell, chosen.y + cell}, IM_COL32(255, 255, 255, 255), 3, 0, 1.5f);
 }
 
-// Dragging shows the change at once; it becomes a step of the history, and is committed to the file, when the mouse
-// lets go.
+// Dragging shows the change at once. When the mouse button is released, the change becomes a step of the history and is
+// committed to the file.
 void draw_material(const Brush& brush, Session& session, Messages& messages) {
   const size_t index = brush.material;
   Palette palette = session.scene().palette;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// viewport.cpp - events of the mouse to camera moves, picks and strokes; the outlines of brush, instance and world over
-// the picture.
+// viewport.cpp - turns mouse events into camera moves, picks and strokes; draws the outlines of brush, instance and
+// world over the picture.
 #include "app/editor/panels/viewport.hpp"
 
 #include <GLFW/glfw3.h>
@@ -48,7 +48,7 @@ void Viewport::forget() {
 
 void Viewport::handle(const std::vector<InputEvent>& events, bool modal) {
   if (modal) {
-    // What was begun before the question ends here; a stroke is what it has done so far.
+    // The question ends what was begun before it. A stroke keeps what it has done so far.
     cancel_stroke();
     hover.reset();
     over_ = false;
@@ -70,7 +70,7 @@ void Viewport::handle(const std::vector<InputEvent>& events, bool modal) {
         break;
       case InputEvent::Type::scroll:
         if (over_ && event.y != 0) {
-          // Towards what is under the mouse, so that one can fly to a detail without turning first.
+          // Moves towards the voxel under the mouse, so the user can fly to a detail without turning first.
           const auto hit = pick_voxel(session_.world(), ray_at(mouse_x_, mouse_y_));
           const Ray ray = ray_at(mouse_x_, mouse_y_);
           const glm::dvec3 point = ray.origin + ray.direction * (hit ? hit->t : 0);
@@ -89,7 +89,7 @@ void Viewport::look() {
     return;
   }
   hover = pick_or_ground(session_.world(), ray_at(mouse_x_, mouse_y_));
-  // On bare ground there is nothing to remove or paint.
+  // On bare ground nothing can be removed or painted.
   if (hover && hover->ground && brush_.mode != Mode::add && brush_.mode != Mode::fill) hover.reset();
 }
 
@@ -117,7 +117,7 @@ void Viewport::press(const InputEvent& event) {
     drag_button_ = -1;
     return;
   }
-  // Edits act on the instance that is under the mouse; on bare ground on the one chosen last.
+  // Edits act on the instance under the mouse. On bare ground they act on the one chosen last.
   if (!hover->ground)
     if (const auto instance = session_.instance_at(hover->voxel)) session_.set_active_instance(*instance);
   drag_ = Drag::stroke;
@@ -177,7 +177,7 @@ void Viewport::draw_overlay(float scale) const {
       list.AddLine({float(x + from->x), float(y + from->y)}, {float(x + to->x), float(y + to->y)}, color, thickness);
   };
 
-  // An empty world has nothing to hold on to but the ground.
+  // In an empty world only the ground shows where things are.
   if (session_.world().brick_count() == 0) {
     for (int i = -64; i <= 64; i += 8) {
       const unsigned color = i == 0 ? 0x60FFFFFF : 0x24FFFFFF;
@@ -186,7 +186,7 @@ void Viewport::draw_overlay(float scale) const {
     }
   }
 
-  // The edges of a box, those behind it in another colour.
+  // Draws the edges of a box. Those behind it have another colour.
   const auto outline = [&](const Box3& box, unsigned color, unsigned far_color, float thickness) {
     const glm::dvec3 low(box.min.x, box.min.y, box.min.z), top(box.max.x + 1.0, box.max.y + 1.0, box.max.z + 1.0),
         eye = camera_.position();
@@ -198,24 +198,24 @@ void Viewport::draw_overlay(float scale) const {
         a[axis] = low[axis], b[axis] = top[axis];
         a[u] = b[u] = far_u ? top[u] : low[u];
         a[v] = b[v] = far_v ? top[v] : low[v];
-        // An edge is in front if one of its two faces looks at the eye.
+        // An edge is in front if one of its two faces looks towards the eye.
         const bool front = (far_u ? eye[u] > top[u] : eye[u] < low[u]) || (far_v ? eye[v] > top[v] : eye[v] < low[v]);
         segment(a, b, front ? color : far_color, front ? thickness : 1.0f);
       }
     }
   };
 
-  // Which of several instances edits act on.
+  // With several instances, outlines the one that edits act on.
   if (session_.scene().instances.size() > 1)
     if (const Box3 box = session_.active_box(); !box.empty()) outline(box, 0x90FFFFFF, 0x2CFFFFFF, line);
 
-  // What the brush would touch.
+  // Outlines what the brush would touch.
   if (hover || (stroke_ && drag_ == Drag::stroke)) {
     const Edit edit =
         stroke_ ? stroke_->preview() : brush_edit(brush_, brush_voxel(brush_, *hover), brush_voxel(brush_, *hover));
     const unsigned color = mode_color(brush_.mode);
     outline(touched_box(edit), color, with_alpha(color, 0x50), line);
-    // A ball is shown as a ball.
+    // A sphere brush is shown as a ball.
     if (edit.shape == Shape::sphere && edit.radius >= 1) {
       const glm::dvec3 middle(edit.a.x + 0.5, edit.a.y + 0.5, edit.a.z + 0.5);
       for (int axis = 0; axis < 3; ++axis) {
@@ -232,7 +232,7 @@ void Viewport::draw_overlay(float scale) const {
     }
   }
 
-  // Which way the axes point.
+  // Shows the directions of the axes.
   const float reach = 26 * scale;
   const ImVec2 origin{float(x) + reach * 1.7f, float(y + height) - reach * 1.7f};
   const engine::View view = camera_.view(wide, high);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// viewport.hpp - the part of the window where the world is: mouse to camera and strokes, and what is drawn over the
-// picture.
+// viewport.hpp - the part of the window that shows the world. It turns the mouse into camera moves and strokes, and
+// draws over the picture.
 #pragma once
 
 #include <optional>
@@ -18,19 +18,20 @@ class Session;
 
 class Viewport {
  public:
-  // What a stroke edits and with what, and from where one looks. All outlive the viewport.
+  // The session that strokes edit, the camera, the brush and the messages. All outlive the viewport.
   Viewport(Session& session, OrbitCamera& camera, Brush& brush, Messages& messages)
       : session_(session), camera_(camera), brush_(brush), messages_(messages) {}
 
-  // In window coordinates.
+  // Its rectangle, in window coordinates.
   double x = 0, y = 0, width = 1, height = 1;
 
-  std::optional<Pick> hover;  // under the mouse, when the mouse is here
+  std::optional<Pick> hover;  // what is under the mouse, if the mouse is here
   bool dragging() const { return drag_ != Drag::none; }
 
-  // Events of this frame, after Dear ImGui has seen them: what it wants is not ours. `modal`: a question has them all.
+  // Handles this frame's events, after Dear ImGui has seen them. Events that Dear ImGui wants are left to it. `modal`:
+  // a question has all events.
   void handle(const std::vector<InputEvent>& events, bool modal);
-  void draw_overlay(float scale) const;  // of the window's content
+  void draw_overlay(float scale) const;  // `scale` of the window's content
   void cancel_stroke();
   void forget();  // another document is shown
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// document_session.cpp - a change is made in memory, committed to the store, and taken back if the commit fails;
-// recovery files of documents without a name.
+// document_session.cpp - a change is made in memory and committed to the store; it is undone if the commit fails.
+// Recovery files of documents without a name.
 #include "app/editor/session/document_session.hpp"
 
 #include <fmt/format.h>
@@ -51,7 +51,7 @@ Result<void> Session::start_new() {
   return {};
 }
 
-// None: it is not there, or not to be looked at.
+// Empty if the file does not exist or cannot be examined.
 std::optional<Session::Origin> Session::look_at(const fs::path& file) {
   struct stat info {};
   if (::stat(file.c_str(), &info) != 0) return {};
@@ -67,7 +67,7 @@ Result<void> Session::open(const fs::path& file, const io::ReadOptions& options)
   QRY_TRY_ASSIGN(const auto format, io::format_for_reading(file));
   if (format->kind == io::FormatKind::world) {
     std::error_code error;
-    if (store_ && fs::equivalent(file, store_path_, error)) return {};  // it is open here already
+    if (store_ && fs::equivalent(file, store_path_, error)) return {};  // it is already open here
     QRY_TRY_ASSIGN(auto store, io::Store::open(file));
     std::vector<UndoRecord> history;
     size_t position = 0;
@@ -82,7 +82,7 @@ Result<void> Session::open(const fs::path& file, const io::ReadOptions& options)
     std::vector<std::string> warnings;
     io::ReadOptions read = options;
     read.warnings = &warnings;
-    auto origin = look_at(file);  // before it is read: what changes meanwhile has changed
+    auto origin = look_at(file);  // taken before the file is read, so that a change during reading is noticed
     QRY_TRY_ASSIGN(auto scene, io::read_scene(file, read));
     QRY_TRY(adopt(std::move(scene), {}, 0, options.progress));
     close(false);
@@ -107,7 +107,7 @@ void Session::take_warnings(const std::vector<std::string>& warnings) {
 
 Result<void> Session::recover(const fs::path& file) {
   QRY_TRY(open(file));
-  // Its file goes on being where edits are committed to, but the user has not saved it anywhere yet.
+  // Edits are still committed to its file, but the user has not saved it anywhere yet.
   world_file_ = false;
   changed_ = true;
   title_ = file.filename().string();
@@ -116,7 +116,7 @@ Result<void> Session::recover(const fs::path& file) {
   return {};
 }
 
-// What it kept is saved elsewhere now, or not wanted.
+// Its content is saved elsewhere now, or not wanted.
 void Session::drop_recovery_file() {
   if (!store_ || world_file_) return;
   store_.reset();
@@ -181,8 +181,8 @@ Edit Session::in_volume_axes(const Edit& edit, const Instance& instance) const {
   return turned;
 }
 
-// A document without a world file gets its recovery file before its first change since it was opened or saved, with the
-// history that it has then.
+// Creates the recovery file of a document without a world file, before its first change since it was opened or saved.
+// The file gets the history up to then.
 Result<void> Session::keep_safe() {
   if (store_ || recovery_.empty()) return {};
   QRY_TRY_ASSIGN(auto file, new_recovery_file(recovery_, title_));
@@ -194,7 +194,7 @@ Result<void> Session::keep_safe() {
   return {};
 }
 
-// What is not on disk must not look done: the document takes a change back whose commit fails.
+// A change that is not on disk must not look done: the document undoes a change whose commit fails.
 Document::Persist Session::commit_with(Result<void> (io::Store::*commit)(const Scene&, std::span<const UndoRecord>)) {
   if (!store_) return {};
   return
@@ -226,7 +226,7 @@ void Session::end_stroke() { in_stroke_ = false; }
 
 Result<void> Session::step(bool back) {
   end_preview();
-  stroke_has_edit_ = false;  // what a stroke goes on with is a step of its own
+  stroke_has_edit_ = false;  // later edits of the stroke are a step of their own
   if (back ? !document_->can_undo() : !document_->can_redo()) return {};
   QRY_TRY(keep_safe());
   const auto done = back ? document_->undo(commit_with(&io::Store::commit_undo))
@@ -274,7 +274,7 @@ Result<void> Session::reflatten(Scene scene) {
   const size_t position = document_->history_position();
   if (store_) QRY_TRY(store_->commit_visibility(scene));
   if (auto done = adopt(std::move(scene), std::move(history), position); !done) {
-    // What cannot be shown must not be in the file either.
+    // What cannot be shown must not be in the file.
     if (store_) QRY_TRY(store_->commit_visibility(before));
     return done;
   }
@@ -338,8 +338,9 @@ Result<void> Session::save_as(const fs::path& file, const Progress& progress) {
   remove_left_behind(file);
   if (format->kind != io::FormatKind::world) {
     QRY_TRY(io::write_scene(document_->scene(), file, progress));
-    if (world_file_) return {};  // a copy: edits go on into the world's file
-    // In a file of the user's choice, so no recovery is to be offered. The next change makes a new one.
+    if (world_file_) return {};  // a copy; edits still go into the world's file
+    // The document is in a file of the user's choice, so no recovery is offered. The next change creates a new recovery
+    // file.
     drop_recovery_file();
     changed_ = false;
     if (!format->returns) return {};
@@ -352,7 +353,7 @@ Result<void> Session::save_as(const fs::path& file, const Progress& progress) {
   std::error_code error;
   if (store_ && world_file_ && fs::equivalent(file, store_path_, error)) return {};  // every edit is in it already
   if (store_) {
-    // The file that holds the edits so far is copied whole: the history goes with it. Closed first, so that the copy is
+    // The file with the edits so far is copied whole, with its history. It is closed first, so that the copy is
     // complete.
     const fs::path from = store_path_;
     store_.reset();

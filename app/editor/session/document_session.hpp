@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// document_session.hpp - one document being edited, kept safe on disk: every change that is acknowledged is in a file
-// when the call returns, and one that failed is nowhere: not in the file, nor in the document, nor in its history.
+// document_session.hpp - one document being edited, kept safe on disk. An acknowledged change is in a file when the
+// call returns. A failed change is nowhere: not in the file, the document or its history.
 //
 //   Edit (world axes) -> instance's inverse transform -> Document::apply -> Store::commit_edit -> acknowledged
 //
 // A document opened from a .quarry file is committed to that file. Any other (new, imported) is committed to a recovery
-// file, made before its first edit with the history so far, and taken away once the document was saved. Knows nothing
-// of windows; one thread at a time.
+// file. That file is created before the first edit, with the history so far, and removed once the document is saved. A
+// session knows nothing of windows. Use it from one thread at a time.
 #pragma once
 
 #include <filesystem>
@@ -25,9 +25,9 @@
 
 namespace quarry::app {
 
-// Where a document's world lives. `prepare` makes room for a new world beside the present one; `settle(true)` says that
-// the new one is in use and the old one's memory may go, `settle(false)` that it came to nothing. Both may be empty:
-// plain host memory.
+// Where a document's world is stored. `prepare` makes room for a new world in addition to the present one.
+// `settle(true)` says that the new one is in use and the old one's memory may be freed. `settle(false)` says that the
+// new one is not used. If both are empty, worlds are in plain host memory.
 struct WorldPlace {
   std::function<Result<WorldMemory>()> prepare;
   std::function<void(bool used)> settle;
@@ -41,10 +41,10 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // Each replaces the document only if it succeeds. Errors are those of the readers and of Document::create.
+  // Each call replaces the document only if it succeeds. Errors are those of the readers and of Document::create.
   Result<void> start_new();
   Result<void> open(const std::filesystem::path& file, const io::ReadOptions& options = {});
-  // A recovery file, as a document that is not saved yet.
+  // Opens a recovery file as a document that is not saved yet.
   Result<void> recover(const std::filesystem::path& file);
 
   bool has_document() const { return document_.has_value(); }
@@ -53,62 +53,66 @@ class Session {
   const Scene& scene() const { return document_->scene(); }
   const World& world() const { return document_->world(); }
 
-  // Which instance shows the voxel: by the scene's overlap rule, among visible ones. None for empty space.
+  // The instance that shows the voxel, by the scene's overlap rule among visible instances. None for empty space.
   std::optional<uint32_t> instance_at(Int3 voxel) const;
-  // The instance that edits act on. Clamped to those there are.
+  // The instance that edits act on. Clamped to the existing ones.
   uint32_t active_instance() const { return active_instance_; }
   void set_active_instance(uint32_t instance);
-  // Of its voxels, world axes; empty if it has none or is hidden. Looked for anew after each change, not each call.
+  // The bounds of the active instance's voxels, in world axes. Empty if it has none or is hidden. Computed again after
+  // a change, not on each call.
   Box3 active_box() const;
 
-  // One edit, in world axes, on the active instance's volume. The number of voxels changed. On failure nothing has
-  // changed, neither in memory nor in the file.
+  // Applies one edit, in world axes, to the active instance's volume. Returns the number of voxels changed. On failure
+  // nothing has changed, neither in memory nor in the file.
   Result<uint64_t> apply(const Edit& edit);
-  // Edits between the two calls are one step: undone and redone together, also after the file was closed and opened
-  // again. If one of them fails, the step is those that did not.
+  // Edits between the two calls are one step. They are undone and redone together, also after the file was closed and
+  // opened again. If an edit fails, the step consists of the others.
   void begin_stroke();
   void end_stroke();
-  // A step back or forth: all of it, or nothing. Nothing to undo: success, and nothing happens.
+  // One step back or forth: all of it, or nothing. With nothing to undo the call succeeds and does nothing.
   Result<void> undo();
   Result<void> redo();
-  // A step of the history. On failure the palette is the last that was kept.
+  // A step of the history. On failure the last committed palette stays.
   Result<void> set_palette(const Palette& palette);
-  // Shown, not kept: set_palette follows when the user lets go. Whatever else happens to the document first ends it.
+  // Shows a palette without committing it. set_palette follows when the user releases the mouse. Any other action on
+  // the document first ends the preview.
   void preview_palette(const Palette& palette);
   bool previews_palette() const { return kept_palette_.has_value(); }
-  // Flattens the scene again with this layer or instance shown or hidden. Not a step: nothing is lost by hiding.
+  // Flattens the scene again with this layer or instance shown or hidden. This is not a step, because hiding loses
+  // nothing.
   Result<void> set_layer_hidden(uint32_t layer, bool hidden);
   Result<void> set_instance_hidden(uint32_t instance, bool hidden);
 
   struct Step {
     std::string label;
     uint64_t voxels = 0;
-    size_t records = 0;  // of Document's history
+    size_t records = 0;  // the step's records in Document's history
   };
   std::vector<Step> steps() const;  // strokes and changes of the palette, oldest first
   size_t step_position() const;     // steps()[0 .. position) are applied
   Result<void> go_to_step(size_t position);
 
-  const std::filesystem::path& file() const { return file_; }  // what was opened or saved; empty for a new document
-  bool is_world_file() const { return world_file_; }           // edits go straight into file()
+  const std::filesystem::path& file() const { return file_; }  // opened or saved; empty for a new document
+  bool is_world_file() const { return world_file_; }           // edits are committed directly to file()
   bool unsaved() const { return !world_file_ && changed_; }
   std::string title() const;
-  const std::filesystem::path& store_file() const;  // where acknowledged edits are; empty before the first
-  // Writes a copy by the format registry; after that nothing is unsaved, whatever the format. Saving as .quarry also
-  // moves the session to that file, history included; so does saving a document that has no world file in a format that
-  // gives back what it is given (Format::returns).
+  const std::filesystem::path& store_file() const;  // holds the acknowledged edits; empty before the first
+  // Writes a copy through the format registry. After that nothing is unsaved, whatever the format. Saving as .quarry
+  // also moves the session to that file, history included. So does saving a document without a world file in a format
+  // that reads back what was written (Format::returns).
   Result<void> save_as(const std::filesystem::path& file, const Progress& progress = {});
-  // What writing the document back into file() means.
+  // The consequences of writing the document back into file().
   struct WriteBack {
-    std::vector<std::string> losses;  // of the document and of the file as it is: what will not be in it
-    bool changed_on_disk = false;     // by somebody else, since it was read or written here
+    std::vector<std::string> losses;  // of the document and of the present file: what will be missing
+    bool changed_on_disk = false;     // another program changed it since it was read or written here
   };
-  // Errors: unsupported, not_found (the document cannot be written back, and why; save_as is there for it).
+  // Errors: unsupported and not_found, with the reason why the document cannot be written back. Use save_as then.
   Result<WriteBack> write_back() const;
   void discard_changes() { changed_ = false; }
-  // Ends the document; `keep_recovery` leaves unsaved work for the next start.
+  // Closes the document. `keep_recovery` keeps unsaved work for the next start.
   void close(bool keep_recovery);
-  // A sentence for the user that is not an error (warnings of a reader, what cannot be kept safe); taken once.
+  // A sentence for the user that is not an error, such as a reader's warning or that something cannot be kept safe. It
+  // is returned once.
   std::string take_notice();
 
  private:
@@ -127,8 +131,8 @@ class Session {
   std::optional<Document> document_;
   std::optional<io::Store> store_;
   bool world_file_ = false, changed_ = false, in_stroke_ = false, stroke_has_edit_ = false;
-  std::optional<Palette> kept_palette_;  // while another one is shown
-  // Of file_, where it is no world file: which bytes they were, how they were read, and what reading left out.
+  std::optional<Palette> kept_palette_;  // set while another one is shown
+  // About file_, if it is no world file: the identity of its bytes, how they were read, and what reading left out.
   struct Origin {
     uint64_t device = 0, inode = 0, bytes = 0;
     int64_t modified_ns = 0;
@@ -141,7 +145,7 @@ class Session {
   static std::optional<Origin> look_at(const std::filesystem::path& file);
   std::optional<Origin> origin_;
   uint32_t active_instance_ = 0;
-  mutable std::optional<std::tuple<uint64_t, uint32_t, Box3>> active_box_;  // of the document's version and instance
+  mutable std::optional<std::tuple<uint64_t, uint32_t, Box3>> active_box_;  // with document version and instance
   std::string title_, notice_;
 };
 

@@ -15,7 +15,7 @@ struct Walk {
   int32_t cell[3];
   int32_t step[3];
   double next[3];   // ray parameter at which the next face of each axis is crossed
-  double delta[3];  // and from face to face
+  double delta[3];  // and from one face to the next
   double t;         // parameter at which the present cell was entered
   int axis = -1;    // axis of the face entered through, -1: began inside
 
@@ -74,7 +74,7 @@ std::optional<Pick> pick_in_brick(const Ray& ray, Int3 brick, const Brick& value
 std::optional<Pick> pick_voxel(const World& world, const Ray& ray, double reach) {
   const Box3 bounds = world.bounds();
   if (bounds.empty()) return {};
-  // Clip to the bounds of the voxels, a voxel wider so that rounding cannot cut a face off.
+  // Clip to the bounds of the voxels, one voxel wider so that rounding cannot cut off a face.
   const double low[3] = {bounds.min.x - 1.0, bounds.min.y - 1.0, bounds.min.z - 1.0};
   const double high[3] = {bounds.max.x + 2.0, bounds.max.y + 2.0, bounds.max.z + 2.0};
   double enter = 0, leave = reach;
@@ -116,7 +116,7 @@ std::optional<Int3> voxel_on_plane(const Ray& ray, int axis, double coordinate, 
   if (t <= 0 || t > 50000) return {};
   int32_t cell[3];
   for (int i = 0; i < 3; ++i) cell[i] = int32_t(std::floor(ray.origin[i] + ray.direction[i] * t));
-  // The plane is a face: the voxel behind it, seen from the normal's side.
+  // The plane is a face. The result is the voxel behind it, seen from the normal's side.
   cell[axis] = int32_t(std::lround(coordinate)) - (positive_normal ? 1 : 0);
   const Int3 voxel{cell[0], cell[1], cell[2]};
   if (!voxel_in_world(voxel)) return {};

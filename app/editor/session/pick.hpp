@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// pick.hpp - which voxel a ray meets first, found on the host: an answer within the same frame, whatever the GPU is
-// busy with. The renderer's own traversal (shaders/passes/march.comp.glsl) finds the same voxels; tests compare both
-// with a brute-force walk.
+// pick.hpp - finds the first voxel that a ray meets, on the host. The answer is there within the same frame, even when
+// the GPU is busy. The renderer's own traversal (shaders/passes/march.comp.glsl) finds the same voxels; tests compare
+// both with a brute-force walk.
 #pragma once
 
 #include <optional>
@@ -16,17 +16,17 @@ struct Pick {
   Int3 normal;           // of the face entered: a unit step towards the eye; zero if the eye is inside the voxel
   double t = 0;          // distance along the ray
   uint8_t material = 0;  // 0 on the ground
-  bool ground = false;   // nothing was hit but the plane y = 0; `voxel` lies under it
+  bool ground = false;   // only the plane y = 0 was hit; `voxel` lies under it
 };
 
-// The first voxel along the ray. Walks bricks, and voxels only inside bricks that exist. Nothing within `reach` voxels:
-// none.
+// The first voxel along the ray. It walks bricks, and voxels only inside bricks that exist. None if there is nothing
+// within `reach` voxels.
 std::optional<Pick> pick_voxel(const World& world, const Ray& ray, double reach = 50000);
-// The same, or else the ground plane: where one starts in an empty world.
+// The same, or else the ground plane. In an empty world the user starts there.
 std::optional<Pick> pick_or_ground(const World& world, const Ray& ray);
 
-// Where a ray meets the plane (axis, coordinate), as the voxel on the side of `normal`'s back; none if parallel or
-// behind.
+// Where a ray meets the plane (axis, coordinate). The result is the voxel behind the plane, as seen from `normal`; none
+// if the ray is parallel to the plane or the plane is behind its origin.
 std::optional<Int3> voxel_on_plane(const Ray& ray, int axis, double coordinate, bool positive_normal);
 
 }  // namespace quarry::app

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// recovery.cpp - names of recovery files, and which of them no editor has open: a lock that can be had means that their
-// editor is gone.
+// recovery.cpp - names of recovery files, and which of them no editor has open. If the lock of a file is free, its
+// editor has ended.
 #include "app/editor/session/recovery.hpp"
 
 #include <fmt/format.h>
@@ -51,7 +51,7 @@ std::vector<RecoveryFile> recoverable_files(const fs::path& dir, std::vector<std
   std::error_code error;
   for (fs::directory_iterator at(dir, error), end; !error && at != end; at.increment(error)) {
     if (at->path().extension() != ".quarry" || !at->is_regular_file(error)) continue;
-    // Opening takes the file's exclusive lock, so a file that another editor works on refuses.
+    // Opening takes the file's exclusive lock, so it fails for a file that another editor works on.
     const auto opened = io::Store::open(at->path());
     if (!opened) {
       if (damaged && opened.error().code != ErrorCode::conflict) damaged->emplace_back(at->path(), opened.error());

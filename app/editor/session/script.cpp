@@ -22,7 +22,7 @@ std::vector<Argument> arguments_of(const ScriptVerb& verb) {
   for (std::string word; words >> word;) {
     const bool optional = word.front() == '[';
     const std::string bare = optional ? word.substr(1, word.size() - 2) : word;
-    // Numbers are written in capitals, text in small letters.
+    // The verb table writes numbers in capitals and text in small letters.
     arguments.push_back({bare.find_first_of("abcdefghijklmnopqrstuvwxyz") == std::string::npos, optional});
   }
   return arguments;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// script.hpp - what `quarry edit --script FILE` reads: one command a line, `#` begins a comment. The editor carries
-// them out through the paths that mouse and keys take.
+// script.hpp - the script that `quarry edit --script FILE` reads: one command a line, `#` begins a comment. The editor
+// carries the commands out through the same paths as mouse and keys.
 #pragma once
 
 #include <filesystem>
@@ -20,12 +20,12 @@ struct ScriptCommand {
 
 struct ScriptVerb {
   const char* name;
-  const char* arguments;  // for people, and for the check: `N` is a number, `[N]` an optional one, other words are text
+  const char* arguments;  // for people and for the check: `N` is a number, `[N]` an optional one, other words are text
 };
 const std::vector<ScriptVerb>& script_verbs();
 
-// Checks verbs and the number of arguments of the whole text first, so that nothing is carried out of a script with a
-// mistake.
+// Checks verbs and the number of arguments of the whole text first, so no part of a script with a mistake is carried
+// out.
 // Errors: bad_usage with line and the nearest verb.
 Result<std::vector<ScriptCommand>> parse_script(const std::string& text, const std::string& name);
 Result<std::vector<ScriptCommand>> read_script(const std::filesystem::path& file);

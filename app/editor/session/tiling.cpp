@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tiling.cpp - which tile is next: the block nearest to where one looks, grown a side at a time up to what the time
-// allows.
+// tiling.cpp - chooses the next tile: the block nearest to where the user looks, grown one side at a time up to what
+// the time allows.
 #include "app/editor/session/tiling.hpp"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ std::optional<engine::Tile> Tiling::next(double most_pixels) {
   while (!by_distance_.empty() && !left_in_[by_distance_.back()]) by_distance_.pop_back();
   if (by_distance_.empty()) return std::nullopt;
   const auto most = uint32_t(std::clamp(most_pixels / (double(kBlock) * kBlock), 1.0, double(across_) * down_));
-  // From the nearest block grow a side at a time, the shorter way first, over blocks that are left.
+  // Starts at the nearest block and grows one side at a time, the shorter side first, over blocks that are left.
   uint32_t left = by_distance_.back() % across_, top = by_distance_.back() / across_, right = left + 1,
            bottom = top + 1;
   const auto free = [&](uint32_t x0, uint32_t y0, uint32_t x1, uint32_t y1) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// tiling.hpp - a picture cut into tiles while it is made: which comes next, and how large it may be so that it takes
-// about so long. Knows no device. The picture lies in blocks of kBlock pixels squared; a tile is a rectangle of blocks,
-// the nearest that are left to where one looks.
+// tiling.hpp - the tiles of a picture while it is made: which comes next, and how large it may be to take about a given
+// time. It knows no device. The picture is divided into blocks of kBlock pixels squared. A tile is a rectangle of
+// blocks: of those left, the nearest to where the user looks.
 #pragma once
 
 #include <cstdint>
@@ -16,23 +16,22 @@ class Tiling {
  public:
   static constexpr uint32_t kBlock = 32;
 
-  // A new picture, from around a place in it outwards.
+  // Begins a new picture, from a place in it outwards.
   void begin(uint32_t width, uint32_t height, double x, double y);
-  // Of so many pixels at most, but for a single block. None: all have had their turn.
+  // The next tile. It has at most `most_pixels`, but always at least one block. None: all blocks are done.
   std::optional<engine::Tile> next(double most_pixels);
   uint32_t blocks_left() const { return left_; }
 
  private:
   bool is_left(uint32_t across, uint32_t down) const { return left_in_[down * across_ + across] != 0; }
   uint32_t width_ = 0, height_ = 0, across_ = 0, down_ = 0, left_ = 0;
-  std::vector<uint8_t> left_in_;  // 1: its turn is to come
-  // Blocks, the nearest last; those that had their turn are taken off when they are met.
+  std::vector<uint8_t> left_in_;  // 1: not done yet
+  // Blocks, the nearest last. Finished ones are removed when they are met.
   std::vector<uint32_t> by_distance_;
 };
 
-// What a pixel takes, so that the next tile takes as long as is wanted. Quick to believe that it takes more, slow to
-// believe that it takes less: sky takes next to nothing, and the ground comes at once behind it. So never less than the
-// mean of the picture so far.
+// The time that a pixel takes, to size the next tile for a wanted time. The estimate rises quickly and falls slowly:
+// sky takes almost no time, and the ground may follow at once. So it is never less than the mean of the picture so far.
 class TileCost {
  public:
   void guess(double ms_a_pixel) {
@@ -44,7 +43,7 @@ class TileCost {
 
  private:
   static constexpr double kCautious = 2, kForgets = 0.85;
-  double ms_a_pixel_ = 0, ms_ = 0, pixels_ = 0;  // the last two: of the tiles since the last guess
+  double ms_a_pixel_ = 0, ms_ = 0, pixels_ = 0;  // ms_ and pixels_: of the tiles since the last guess
 };
 
 }  // namespace quarry::app

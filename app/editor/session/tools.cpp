@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tools.cpp - brushes and strokes as edits: plane of the stroke, spacing of dabs, boxes that are shown before the edit.
+// tools.cpp - turns brushes and strokes into edits: plane of the stroke, spacing of dabs, boxes that are shown before
+// the edit.
 #include "app/editor/session/tools.hpp"
 
 #include <algorithm>
@@ -13,7 +14,7 @@ namespace {
 constexpr const char* kModeNames[] = {"add", "remove", "paint", "replace", "fill"};
 constexpr const char* kShapeNames[] = {"sphere", "cube", "box", "line"};
 
-// Modes that put voxels where none are work in front of the picked face.
+// Modes that set voxels in empty space work in front of the picked face.
 bool works_in_front(Mode mode) { return mode == Mode::add || mode == Mode::fill; }
 
 Int3 grown(Int3 v, int by) { return {v.x + by, v.y + by, v.z + by}; }
@@ -108,7 +109,7 @@ std::vector<Edit> Stroke::move(const World& world, const Ray& ray) {
   last_ = *voxel;
   if (brush_.shape == BrushShape::sphere) return {brush_edit(brush_, from, last_)};
   if (brush_.shape != BrushShape::cube) return {};
-  // A cube drawn along the way: dabs so close that no gap is left.
+  // A cube drawn along the path: the dabs are so close that there is no gap.
   const Int3 way = last_ - from;
   const int longest = std::max({std::abs(way.x), std::abs(way.y), std::abs(way.z)});
   const int steps = std::max(1, (longest + brush_.radius) / std::max(1, brush_.radius));

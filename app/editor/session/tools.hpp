@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tools.hpp - from a mouse to edits: what a brush does at a picked voxel, and how a dragged mouse becomes a stroke.
+// tools.hpp - from a mouse to edits: the action of a brush at a picked voxel, and how a dragged mouse becomes a stroke.
 #pragma once
 
 #include <optional>
@@ -24,7 +24,7 @@ struct Brush {
   BrushShape shape = BrushShape::sphere;
   int radius = 3;  // voxels; 0: one voxel
   uint8_t material = 1;
-  uint8_t from = 0;  // replace: which material goes; 0: that of the voxel where the stroke began
+  uint8_t from = 0;  // replace: the material to be replaced; 0: that of the voxel where the stroke began
 };
 
 const char* mode_name(Mode mode);
@@ -32,8 +32,8 @@ const char* brush_shape_name(BrushShape shape);
 std::optional<Mode> mode_from_name(std::string_view name);
 std::optional<BrushShape> brush_shape_from_name(std::string_view name);
 
-// The voxel a brush works at: the one in front of the face for modes that put voxels into empty space, else the one
-// picked.
+// The voxel a brush works at. Modes that set voxels in empty space use the one in front of the face, others the picked
+// one.
 Int3 brush_voxel(const Brush& brush, const Pick& pick);
 // The edit from `a` to `b` (equal: a dab). World axes.
 Edit brush_edit(const Brush& brush, Int3 a, Int3 b);
@@ -41,18 +41,17 @@ Edit brush_edit(const Brush& brush, Int3 a, Int3 b);
 Box3 touched_box(const Edit& edit);
 
 // One press of the mouse button until its release. Modes that change the surface stay in the plane of the face where
-// they began, so that a stroke neither climbs what it adds nor drills into what it removes; painting follows the
-// surface.
+// they began. So a stroke neither climbs on what it adds nor drills into what it removes. Painting follows the surface.
 class Stroke {
  public:
   Stroke(const Brush& brush, const Pick& start);
-  // Edits to apply now, for sphere and cube: the first dab at once, then what the mouse's way since the last call
-  // covers.
+  // Edits to apply now, for sphere and cube. The first dab is applied at once; later calls cover the mouse's path since
+  // the last one.
   std::vector<Edit> begin() const;
   std::vector<Edit> move(const World& world, const Ray& ray);
-  // What the release applies: box and line.
+  // The edits that the release applies, for box and line.
   std::vector<Edit> end() const;
-  // What would be touched by the release (box, line) or by a dab here.
+  // The edit that the release would apply (box, line), or a dab here.
   Edit preview() const;
   const Brush& brush() const { return brush_; }
 

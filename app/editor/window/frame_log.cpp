@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// frame_log.cpp - writes the lines, flushed one by one, so that a log of a killed editor is whole.
+// frame_log.cpp - writes the lines. Each is flushed at once, so the log of a killed editor is complete.
 #include "app/editor/window/frame_log.hpp"
 
 #include <fmt/format.h>

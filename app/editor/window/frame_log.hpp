@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// frame_log.hpp - what frames and tiles took, a line of JSON each, for whoever looks for what keeps input waiting.
+// frame_log.hpp - times of frames and tiles, one line of JSON each. They show what keeps input waiting.
 // $QUARRY_EDITOR_LOG names the file.
 #pragma once
 
@@ -13,12 +13,13 @@ namespace quarry::app {
 
 class FrameLog {
  public:
-  FrameLog();  // off where the variable is not set or the file cannot be written
+  FrameLog();  // off if the variable is not set or the file cannot be written
   bool on() const { return file_ != nullptr; }
-  // Milliseconds: waited for the frame before, took input and drew panels, prepared the picture, recorded and showed
-  // it. `rays` of its picture, 0: it shows the last one; `ms` that the newest such picture took the device.
+  // Times in milliseconds: waiting for the previous frame, input and panels, preparing the picture, recording and
+  // showing it. `rays` is the number of rays of the frame's picture; 0 if the frame shows the last one again. `ms` is
+  // the device time of the newest such picture.
   void frame(double waited, double input, double prepared, double drawn, double rays, double ms);
-  // A tile that is done, of a picture of that size. `steps` of light paths, 0: quick shading.
+  // A finished tile of a picture of that size. `steps` is the number of steps of light paths; 0: quick shading.
   void tile(const engine::Tile& tile, uint32_t width, uint32_t height, uint32_t steps, double ms);
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// glfw_window.cpp - callbacks of GLFW to events, clipboard and cursors, and the names of keys.
+// glfw_window.cpp - turns GLFW's callbacks into events; clipboard, cursors and the names of keys.
 #include "app/editor/window/glfw_window.hpp"
 
 #define GLFW_INCLUDE_NONE
@@ -96,7 +96,7 @@ Window::Window(GLFWwindow* window) : window_(window) {
     if (count > 0) event.file = files[0];
     of(w).push(event);
   });
-  // Uncovered, resized or moved to another screen: the picture on it may be gone.
+  // The window was uncovered, resized or moved to another screen. Its picture may be gone.
   static const auto redraw_of = [](GLFWwindow* w) {
     InputEvent event;
     event.type = InputEvent::Type::redraw;
@@ -152,8 +152,8 @@ float Window::content_scale() const {
   int window_width = 1, window_height = 1, pixel_width = 1, pixel_height = 1;
   size(window_width, window_height);
   framebuffer_size(pixel_width, pixel_height);
-  // Where window coordinates are points already (Wayland, macOS), the framebuffer carries the scale and the layout must
-  // not scale twice.
+  // On Wayland and macOS, window coordinates are points already. There the framebuffer carries the scale, and the
+  // layout must not scale twice.
   const float points = window_width > 0 ? float(pixel_width) / float(window_width) : 1.0f;
   return points > 0 ? std::max(1.0f, x / points) : 1.0f;
 }
@@ -198,7 +198,7 @@ Result<KeyChord> key_chord(const std::string& name) {
       return chord;
     }
   if (rest.size() == 1 && rest[0] > ' ' && rest[0] < 127) {
-    // GLFW names printing keys by their character on a US keyboard, letters by the capital.
+    // GLFW names printing keys by their character on a US keyboard. Letters are capitals.
     chord.key = std::toupper(static_cast<unsigned char>(rest[0]));
     return chord;
   }

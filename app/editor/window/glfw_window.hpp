@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// glfw_window.hpp - the window and what the user does to it, as a queue of events. Scripts put their events into the
-// same queue, so that a scripted click takes every path that a real one takes.
+// glfw_window.hpp - the window, and the user's input as a queue of events. Scripts put their events into the same
+// queue, so a scripted click takes the same path as a real one.
 #pragma once
 
 #include <vulkan/vulkan_core.h>
@@ -29,7 +29,7 @@ struct InputEvent {
 
 class Window {
  public:
-  // Errors: not_found without a display (the message names DISPLAY and Xvfb), device if no window can be had.
+  // Errors: not_found without a display (the message names DISPLAY and Xvfb), device if no window can be created.
   static Result<std::unique_ptr<Window>> create(int width, int height, const std::string& title);
   ~Window();
 
@@ -37,7 +37,7 @@ class Window {
   Result<VkSurfaceKHR> create_surface(VkInstance instance);
   bool can_present(VkInstance instance, VkPhysicalDevice device, uint32_t queue_family) const;
 
-  // Lets the system deliver events: returns at once, or after the first event or `seconds`.
+  // Lets the system deliver events. Returns at once, or after the first event or `seconds`.
   void poll();
   void wait(double seconds);
   std::deque<InputEvent>& events() { return events_; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// imgui_layer.cpp - font, theme and context of Dear ImGui; events are given to it one piece a frame.
+// imgui_layer.cpp - font, theme and context of Dear ImGui. Each frame gets one piece of the events.
 #include "app/editor/window/imgui_layer.hpp"
 
 #include <GLFW/glfw3.h>
@@ -12,7 +12,7 @@
 namespace quarry::app {
 namespace {
 
-// Letters: the first of these that is there; else Dear ImGui's own bitmap font, which is legible but not beautiful.
+// The first of these fonts that exists is used; else Dear ImGui's own bitmap font, which is legible but not beautiful.
 constexpr const char* kFonts[] = {
     "/usr/share/fonts/truetype/inter/Inter-Regular.ttf",
     "/usr/share/fonts/truetype/noto/NotoSans-Regular.ttf",
@@ -24,7 +24,7 @@ constexpr const char* kFonts[] = {
 
 void load_font(float scale) {
   ImGuiIO& io = ImGui::GetIO();
-  // Latin and the punctuation of our own texts.
+  // Latin letters, and the punctuation of the editor's own texts.
   static const ImWchar ranges[] = {0x0020, 0x00FF, 0x2010, 0x2027, 0};
   ImFontConfig config;
   config.OversampleH = 3;
@@ -105,7 +105,7 @@ ImGuiLayer::ImGuiLayer(Window& window, float scale) : window_(window), scale_(sc
   IMGUI_CHECKVERSION();
   ImGui::CreateContext();
   ImGuiIO& io = ImGui::GetIO();
-  io.IniFilename = nullptr;  // the layout is fixed, so nothing is to be remembered
+  io.IniFilename = nullptr;  // the layout is fixed, so nothing has to be remembered
   io.BackendPlatformName = "quarry";
   io.BackendFlags |= ImGuiBackendFlags_HasMouseCursors;
   io.ConfigWindowsMoveFromTitleBarOnly = true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// imgui_layer.hpp - Dear ImGui for this editor: its look, its letters, and the feeding of window events into it.
+// imgui_layer.hpp - Dear ImGui for this editor: its look, its fonts, and the feeding of window events into it.
 #pragma once
 
 #include <vector>
@@ -16,8 +16,8 @@ class ImGuiLayer {
   ImGuiLayer(const ImGuiLayer&) = delete;
   ImGuiLayer& operator=(const ImGuiLayer&) = delete;
 
-  // Gives Dear ImGui the next piece of what the user did (input_queue.hpp) and returns it, with the mouse's place in
-  // each of its buttons' events.
+  // Gives Dear ImGui the next piece of the user's input (input_queue.hpp) and returns it. Events of mouse buttons get
+  // the mouse's position.
   std::vector<InputEvent> feed(double seconds_since_last);
   float scale() const { return scale_; }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// input_queue.cpp - cuts the events: moves and text are joined, each press and release is a piece of its own.
+// input_queue.cpp - cuts the events into pieces. Moves and text are joined; each press and release is a piece of its
+// own.
 #include "app/editor/window/input_queue.hpp"
 
 #include <GLFW/glfw3.h>
@@ -21,7 +22,7 @@ std::vector<InputEvent> take_piece(std::deque<InputEvent>& events) {
 
 void InputState::give(ImGuiIO& io, std::vector<InputEvent>& piece) {
   using Type = InputEvent::Type;
-  // A key's modifiers are those from before it, also where it is one of them itself.
+  // An event's modifiers are those before it. If its key is itself a modifier, the event says whether that one is held.
   const auto held = [](const InputEvent& event, int left, int right, int bit) {
     return event.code == left || event.code == right ? event.down : (event.modifiers & bit) != 0;
   };

@@ -33,7 +33,7 @@ Result<void> Presenter::set_up(uint32_t width, uint32_t height) {
   QRY_TRY_ASSIGN(auto format, choose_surface_format(device_.physical_device(), surface_));
   format_ = format;
 
-  // The picture is in the image already when the pass begins; the panels are drawn over it.
+  // The picture is already in the image when the pass begins. The panels are drawn over it.
   VkAttachmentDescription color{};
   color.format = format_.format;
   color.samples = VK_SAMPLE_COUNT_1_BIT;
@@ -112,7 +112,7 @@ Result<void> Presenter::set_up_panels() {
   if (!ImGui_ImplVulkan_Init(&info, render_pass_))
     return fail(ErrorCode::device, "Dear ImGui's Vulkan backend could not be set up");
   panels_ready_ = true;
-  // The letters go to the device once, before the first frame.
+  // The font texture is copied to the device once, before the first frame.
   Slot& slot = slots_[0];
   QRY_TRY_ASSIGN(auto commands, slot.commands->begin());
   if (!ImGui_ImplVulkan_CreateFontsTexture(commands))
@@ -129,8 +129,8 @@ Presenter::~Presenter() {
   const VkDevice handle = device_.handle();
   if (timeline_) (void)wait_for(submitted());
   if (swapchain_.handle) {
-    // Presentation has no semaphore of ours to wait for: the one place, at the end, where the whole device is waited
-    // for.
+    // Presentation signals no semaphore that could be waited for here. So this is the one place where the whole device
+    // is waited for, at the end.
     device_.lock_queue();
     vkDeviceWaitIdle(handle);
     device_.unlock_queue();
@@ -151,8 +151,8 @@ Result<void> Presenter::remake_swapchain(uint32_t width, uint32_t height) {
   QRY_TRY_ASSIGN(auto made,
                  create_swapchain(device_, surface_, format_, render_pass_, width, height, swapchain_.handle));
   if (swapchain_.handle) {
-    // A presented image may be shown a little longer than its frame takes; a few frames more are surely enough, and
-    // then those to be done.
+    // A presented image may be shown a little longer than its frame takes. A few frames more are enough, and the
+    // swapchain is destroyed when those are done.
     old_swapchains_.emplace_back(frames_ + 3 * kFrames, std::move(swapchain_));
   }
   swapchain_ = std::move(made);
@@ -171,7 +171,7 @@ Result<void> Presenter::begin() {
   const bool software = device_.info().type == VK_PHYSICAL_DEVICE_TYPE_CPU;
   const Slot& before = slots_[(frames_ + kFrames - 1) % kFrames];
   QRY_TRY(wait_for(software ? before.value : slot.value));
-  for (uint32_t i = 0; i < kFrames; ++i)  // those that are done, the oldest first
+  for (uint32_t i = 0; i < kFrames; ++i)  // the finished ones, the oldest first
     if (const auto at = uint32_t((frames_ + i) % kFrames); slots_[at].value <= completed())
       if (const double ms = read_times(slots_[at], at); ms > 0)
         picture_ms_ = ms, picture_steps_ = slots_[at].steps, picture_rays_ = slots_[at].rays, ++pictures_done_;
@@ -203,7 +203,7 @@ double Presenter::read_times(Slot& slot, uint32_t slot_index) {
 Result<engine::TargetImage*> Presenter::scene_image(uint32_t width, uint32_t height) {
   for (const auto& image : scene_images_)
     if (image->width() == width && image->height() == height) return image.get();
-  // A few sizes are kept (one per step of the resolution); a window being resized makes many, and the oldest go.
+  // A few sizes are kept, one per step of the resolution. A window being resized creates many; the oldest are removed.
   constexpr size_t kKept = 5;
   if (scene_images_.size() >= kKept) {
     auto oldest = scene_images_.begin();
@@ -282,7 +282,7 @@ Result<bool> Presenter::draw(const FrameRequest& request, uint32_t window_width,
   return true;
 }
 
-// Between two timestamps.
+// Recorded between two timestamps.
 Result<void> Presenter::record_scene(VkCommandBuffer commands, Slot& slot, uint32_t slot_index,
                                      const FrameRequest::Scene& wanted, engine::TargetImage* target) {
   if (times_) {
@@ -304,7 +304,7 @@ Result<void> Presenter::record_scene(VkCommandBuffer commands, Slot& slot, uint3
   return {};
 }
 
-// The whole of `from`, stretched over these pixels of `to`. Both are in their layouts for copies.
+// Copies the whole of `from`, stretched over these pixels of `to`. Both are in their layouts for copies.
 void Presenter::blit(VkCommandBuffer commands, const engine::TargetImage& from, VkImage to, int x, int y, int right,
                      int bottom) {
   VkImageBlit blit{};
@@ -335,8 +335,8 @@ Result<void> Presenter::draw_tile(const FrameRequest::Scene& scene) {
   if (scene.show) {
     QRY_TRY_ASSIGN(auto image, scene_image(scene.settings.width, scene.settings.height));
     target = image;
-    // All is on one queue, so these barriers also keep the picture from being overwritten while an earlier frame copies
-    // it.
+    // All work is on one queue, so these barriers also keep the picture from being overwritten while an earlier frame
+    // copies it.
     const bool kept = shown_ == target;
     if (kept) {
       engine::image_barrier(device_.vk(), commands, target->image(), VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL,

@@ -44,7 +44,7 @@ Result<Swapchain> create_swapchain(const engine::Device& device, VkSurfaceKHR su
   made.height = capabilities.currentExtent.height != UINT32_MAX
                     ? capabilities.currentExtent.height
                     : std::clamp(height, capabilities.minImageExtent.height, capabilities.maxImageExtent.height);
-  if (made.width == 0 || made.height == 0) return made;  // minimised: no images until it comes back
+  if (made.width == 0 || made.height == 0) return made;  // minimised: no images until it is restored
 
   auto info = of_type<VkSwapchainCreateInfoKHR>(VK_STRUCTURE_TYPE_SWAPCHAIN_CREATE_INFO_KHR);
   info.surface = surface;
@@ -61,7 +61,7 @@ Result<Swapchain> create_swapchain(const engine::Device& device, VkSurfaceKHR su
   info.compositeAlpha = capabilities.supportedCompositeAlpha & VK_COMPOSITE_ALPHA_OPAQUE_BIT_KHR
                             ? VK_COMPOSITE_ALPHA_OPAQUE_BIT_KHR
                             : VK_COMPOSITE_ALPHA_INHERIT_BIT_KHR;
-  info.presentMode = VK_PRESENT_MODE_FIFO_KHR;  // the one mode that is always there; the editor draws on demand
+  info.presentMode = VK_PRESENT_MODE_FIFO_KHR;  // the only mode that always exists; the editor draws on demand
   info.clipped = VK_TRUE;
   info.oldSwapchain = old;
   QRY_TRY(checked(vkCreateSwapchainKHR(device.handle(), &info, nullptr, &made.handle), "vkCreateSwapchainKHR"));

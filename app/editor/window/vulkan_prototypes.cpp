@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// vulkan_prototypes.cpp - looks the functions up by one vkGetInstanceProcAddr, for this program and for Dear ImGui's
-// backend.
+// vulkan_prototypes.cpp - looks up the functions through one vkGetInstanceProcAddr, for this program and for Dear
+// ImGui's backend.
 #include "app/editor/window/vulkan_prototypes.hpp"
 
 #include <imgui_impl_vulkan.h>

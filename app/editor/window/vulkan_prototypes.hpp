@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// vulkan_prototypes.hpp - the Vulkan functions that a window needs, by their plain names and without linking libvulkan:
-// `quarry convert` and its like start where there is no Vulkan loader. Each is a pointer that load_vulkan_prototypes()
-// fills. Dear ImGui's backend has its own, filled there too.
+// vulkan_prototypes.hpp - the Vulkan functions that a window needs, by their plain names and without linking libvulkan.
+// So `quarry convert` and other commands start without a Vulkan loader. Each is a pointer that load_vulkan_prototypes()
+// fills. Dear ImGui's backend has its own pointers, which are filled there too.
 #pragma once
 
 #ifndef VK_NO_PROTOTYPES
@@ -34,7 +34,7 @@ namespace quarry::app {
 QRY_EDITOR_VULKAN_FUNCTIONS(QRY_DECLARE)
 #undef QRY_DECLARE
 
-// Before any of them is called. One device per process at a time: the functions are the instance's dispatchers.
+// Call it before any of them. One device per process at a time: the functions are the instance's dispatchers.
 Result<void> load_vulkan_prototypes(PFN_vkGetInstanceProcAddr get_instance_proc_addr, VkInstance instance);
 
 }  // namespace quarry::app

@@ -1,7 +1,7 @@
 #version 460
 // SPDX-License-Identifier: Apache-2.0
-// bench_rays.comp.glsl - the passes of `quarry bench render`, each a pipeline of its own through kPass: rays of the
-// reference scenes, through the same traversal as the pictures. Arithmetic of rays is spelt out with fma, as that
+// bench_rays.comp.glsl - the passes of `quarry bench render`, each a separate pipeline by kPass: rays of the reference
+// scenes, with the same traversal as the pictures. The arithmetic of rays is written out with fma, as the scenes'
 // specification has it.
 #extension GL_GOOGLE_include_directive : require
 
@@ -14,7 +14,7 @@
 layout(local_size_x_id = QRY_ID_BENCH_GROUP_WIDTH, local_size_y_id = QRY_ID_BENCH_GROUP_ROWS) in;
 layout(constant_id = QRY_ID_BENCH_PASS) const uint kPass = 0u;
 layout(constant_id = QRY_ID_BENCH_FROM_BEAMS) const bool kFromBeams = false;
-// Ambient: 1 (the sample is the dispatch's z, the same for a whole warp) or 4.
+// For ambient rays: 1 (the sample is the dispatch's z, the same for a whole warp) or 4.
 layout(constant_id = QRY_ID_BENCH_RAYS_A_THREAD) const uint kRaysAThread = 1u;
 
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer QryBenchFrameRef { QryBenchFrame frame; };
@@ -29,7 +29,7 @@ vec3 of(const float a[3]) { return vec3(a[0], a[1], a[2]); }
 float one_over_length(vec3 v) { return inversesqrt(fma(v.x, v.x, fma(v.y, v.y, v.z * v.z))); }
 vec3 unit(vec3 v) { return v * one_over_length(v); }
 
-// Not of length 1.
+// Its length is not 1.
 vec3 pixel_ray(const QryBenchFrame f, vec2 at) {
   const float a = fma(f.pixel_step[0], at.x, -1.0), b = fma(f.pixel_step[1], at.y, 1.0);
   return vec3(fma(a, f.right[0], fma(b, f.up[0], f.forward[0])), fma(a, f.right[1], fma(b, f.up[1], f.forward[1])),
@@ -51,7 +51,8 @@ vec3 normal_of(uint face) {
   return n;
 }
 
-// Cosine-weighted about the face's normal: normal + a point of the unit sphere, by rejection (G. Marsaglia, 1972).
+// A cosine-weighted direction about the face's normal: normal + a point of the unit sphere, by rejection (G. Marsaglia,
+// 1972).
 vec3 ambient_direction(uint pixel, uint ray, uint face) {
   uint h = mixed(pixel * 4u + ray + 0x51ed270bu);
   float a = 0.25, b = 0.25, q = 2.0;
@@ -123,7 +124,7 @@ void main() {
     return;
   }
 
-  // Secondary rays: from 1/64 voxel off the face that was entered, the other coordinates strictly inside it.
+  // Secondary rays start 1/64 voxel off the face that was entered. The other coordinates are strictly inside it.
   if (t < 0.0) return;
   const ivec3 voxel = ivec3(visible.y & 16383u, (visible.y >> 14) & 8191u, visible.z & 16383u) - kVoxelBias;
   const vec3 d = pixel_direction(f, vec2(at) + 0.5), low = vec3(voxel);
@@ -133,7 +134,7 @@ void main() {
   if (face < 2u) o.x = low.x + off;
   else if (face < 4u) o.y = low.y + off;
   else o.z = low.z + off;
-  // Where answers go is read when they are there: no registers are taken up by it on the way.
+  // The addresses of the results are read only now, so that they take no registers before.
   QryBenchFrameRef late = QryBenchFrameRef(push.frame);
   if (kPass == kQryBenchShadow) {
     const bool occluded = qry_occluded(push.root, o, qry_ray_setup_of(push.root, push.to_sun), 1e29);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench_rays.h - what the benchmark tells its passes (bench_rays.comp.glsl): one text for C++ (bench/render/passes.cpp)
-// and GLSL.
+// bench_rays.h - the data that the benchmark gives its passes (bench_rays.comp.glsl): one text for C++
+// (bench/render/passes.cpp) and GLSL.
 #ifndef QRY_BENCH_RAYS_H
 #define QRY_BENCH_RAYS_H
 
@@ -9,9 +9,9 @@
 struct QryBenchFrame {
   QRY_U64 visibility;  // width*height QryVisibility
   QRY_U64 lit;         // width*height floats: 1 where the sun's ray is free
-  QRY_U64 open;        // 4 * width*height floats, ray by ray: 1 where the ambient ray is free
+  QRY_U64 open;        // 4 * width*height floats, ray by ray: 1 if the ambient ray is free
   QRY_U64 picture;     // width*height RGBA8
-  QRY_U64 beams;       // as QryFrame's
+  QRY_U64 beams;       // as in QryFrame
   QRY_F32 origin[3];
   QRY_F32 forward[3];
   QRY_F32 right[3];
@@ -23,7 +23,7 @@ struct QryBenchFrame {
   QRY_U32 height;
 };
 
-// As QryFramePush.
+// The same as in QryFramePush.
 struct QryBenchPush {
   QryWorldRoot root;
   QRY_U64 frame;
@@ -31,7 +31,7 @@ struct QryBenchPush {
   QRY_U32 pixels;  // width * height
 };
 
-// Values of the specialisation constant kPass.
+// The values of the specialisation constant kPass.
 QRY_CONST kQryBenchMakeRays = 0u;
 QRY_CONST kQryBenchPrimary = 1u;
 QRY_CONST kQryBenchShadow = 2u;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// convert_memory_test.cpp - `quarry convert --memory`: what does not fit is converted region by region, to the same
-// bytes, in the memory it was told, or says why it cannot.
+// convert_memory_test.cpp - `quarry convert --memory`: an input that does not fit is converted region by region, to the
+// same bytes and within the given memory, or the message says why it cannot.
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -48,7 +48,7 @@ size_t files_in(const fs::path& dir) {
   return size_t(std::distance(fs::directory_iterator(dir), fs::directory_iterator()));
 }
 
-// A closed wavy ball, one look.
+// A closed wavy ball with one material.
 std::string wavy_ball(const fs::path& file) {
   std::ofstream out(file);
   constexpr int kRings = 60;
@@ -66,7 +66,7 @@ std::string wavy_ball(const fs::path& file) {
   return file.string();
 }
 
-// The largest resident size of the program and of its children, each by itself, in bytes.
+// The largest resident size of the program or of a child, each on its own, in bytes.
 uint64_t peak_of(const std::vector<std::string>& words, int& code) {
   const pid_t child = fork();
   if (child == 0) {
@@ -151,7 +151,7 @@ TEST_CASE("convert: worlds, grids and meshes are made region by region, of meshe
       CHECK(parts["regions"] > 1);
       CHECK(parts["voxels"] == whole["voxels"]);
       CHECK(parts["losses"] == whole["losses"]);
-      // A mesh has the file's name in it, of which both have five letters.
+      // A mesh contains the file's name, so both names have five letters.
       std::string one = bytes_of(dir / ("parts." + extension)), other = bytes_of(dir / ("whole." + extension));
       for (size_t at = 0; extension == "glb" && (at = one.find("\"parts\"", at)) != std::string::npos && at < 4096;)
         one.replace(at, 7, "\"whole\"");
@@ -180,7 +180,7 @@ TEST_CASE("convert: the peak of a conversion region by region stays below --memo
   CHECK(code == 0);
   CHECK((bytes_of(dir / "out.quarry") == bytes));
   INFO("as a whole " << whole_peak << ", region by region " << parts_peak);
-  CHECK(whole_peak > 80u << 20);  // or nothing is shown
+  CHECK(whole_peak > 80u << 20);  // otherwise the test shows nothing
   CHECK(parts_peak < 64u << 20);
 }
 
@@ -202,7 +202,7 @@ TEST_CASE("convert: what cannot be converted region by region says why when it d
   failed("a.quarry", {"--hollow", "2"}, "it cannot be converted region by region: its steps need the whole scene");
   failed("b.quarry", {"--lod-levels", "2"}, "--lod-levels needs the whole scene");
   failed("c.vox", {}, "MagicaVoxel scene files are written from the whole scene");
-  // A region of one chunk is the least there is.
+  // The smallest possible region is one chunk.
   const Outcome least =
       run_quarry({"convert", ball, "-o", (dir / "d.quarry").string(), "--resolution", "2000", "--memory", "9M"});
   CHECK(least.code == 1);
@@ -218,12 +218,12 @@ TEST_CASE("convert: stopped in the middle of its regions it leaves nothing; kill
                      "--resolution", "6000", "--executor", "host", "--memory", kSanitized ? "800M" : "90M", "--json"});
     REQUIRE(process.started());
     REQUIRE(process.wait_for_output("started", 60));
-    // Until it has begun to write; the name of what is on its way does not matter.
+    // Waits until it has begun to write; the temporary file's name does not matter.
     for (int i = 0; i < 600 && files_in(dir) < 2; ++i) usleep(20000);
     CHECK(files_in(dir) > 1);
     const bool kill = extension == std::string_view("binvox");
     process.signal(kill ? SIGKILL : SIGINT);
-    if (!kill) process.signal(SIGINT);  // as timeout(1) does, and a terminal whose group has a wrapper in it
+    if (!kill) process.signal(SIGINT);  // as timeout(1) does, and a terminal with a wrapper in its process group
     const Outcome outcome = process.finish(60);
     INFO(outcome.err);
     CHECK(outcome.code == (kill ? 128 + SIGKILL : 130));

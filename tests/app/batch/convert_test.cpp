@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// convert_test.cpp - `quarry convert` as a pipeline sees it: batches, what is skipped and resumed, memory, shards,
-// steps, losses, pictures.
+// convert_test.cpp - `quarry convert` as a pipeline uses it: batches, skipping and resuming, memory, shards, steps,
+// losses, pictures.
 #include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -25,7 +25,7 @@ using nlohmann::json;
 
 namespace {
 
-// A model of so many voxels, no two files alike.
+// A model of `edge` voxels along each side. Different seeds give different files.
 std::vector<uint8_t> model(uint8_t seed, uint8_t edge = 8) {
   std::vector<VoxBuilder::Voxel> voxels;
   for (uint8_t x = 0; x < edge; ++x)
@@ -62,10 +62,10 @@ TEST_CASE("convert: with 3 bad files of 20 the other 17 are written, the 3 are n
     for (const char* bad : {"104.vox", "111.vox", "117.vox"})
       CHECK(has(outcome.err, std::string("quarry: ") + (dir / "in" / bad).string() + ": "));
     CHECK(has(outcome.err, "3 of 20 inputs failed"));
-    CHECK_FALSE(has(outcome.err, "--salvage"));  // nothing is left in these
+    CHECK_FALSE(has(outcome.err, "--salvage"));  // nothing can be salvaged from these
     CHECK(has(outcome.err, "Failed: "));
   }
-  // The same files whatever the number of threads.
+  // The number of threads does not change the files.
   for (const std::string& name : names_below(dir / "out1"))
     CHECK(file_text(dir / "out1" / name) == file_text(dir / "out4" / name));
   const Outcome stopped =
@@ -160,18 +160,18 @@ TEST_CASE("convert: --resume skips what is unchanged, and only that") {
                                       "--resume", "--resolution", "8", "--dry-run"});
   CHECK(planned.code == 0);
   CHECK(has(planned.out, "0 would be converted, 5 skipped"));
-  write_bytes(dir / "in" / "2.vox", model(77));  // another content
+  write_bytes(dir / "in" / "2.vox", model(77));  // other content
   CHECK(run() == Counts{1, 4, 0});
   std::ofstream(dir / "in" / "t.mtl") << "newmtl m\nKd 0 1 0\n";  // a file that an input names
   CHECK(run() == Counts{1, 4, 0});
-  fs::remove(dir / "out" / "1.quarry");  // an output that is gone
+  fs::remove(dir / "out" / "1.quarry");  // a missing output
   CHECK(run() == Counts{1, 4, 0});
-  std::ofstream(dir / "out" / "3.quarry") << "somebody's own work";  // not ours any more: never replaced unasked
+  std::ofstream(dir / "out" / "3.quarry") << "somebody's own work";  // not from Quarry: never replaced unasked
   CHECK(run() == Counts{0, 4, 1});
   CHECK(file_text(dir / "out" / "3.quarry") == "somebody's own work");
   CHECK(run({"--overwrite"}) == Counts{1, 4, 0});
   CHECK(run({"--mirror", "x"}) == Counts{5, 0, 0});  // other options
-  // A manifest that was cut short by a kill, and one that is rubbish.
+  // A manifest that a kill cut short, and one that is not a manifest.
   std::ofstream(dir / "out" / ".quarry-resume", std::ios::app) << "{\"job\":\"0.qua";
   CHECK(run({"--mirror", "x"}) == Counts{0, 5, 0});
 }
@@ -248,7 +248,7 @@ TEST_CASE(
   std::array<std::atomic<int>, 3> begun{};
   const auto run = [&](size_t i, const app::ItemContext& context) -> Result<void> {
     ++begun[i];
-    // Straight from the system, and back to it at once: a sanitizer's allocator would keep what an item freed.
+    // Taken from the system and returned to it at once, because a sanitizer's allocator would keep what an item freed.
     char* const held =
         static_cast<char*>(mmap(nullptr, mib[i] * kMiB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     if (held == MAP_FAILED) return fail(ErrorCode::out_of_memory, "no memory to test with");
@@ -327,7 +327,7 @@ TEST_CASE("convert: --memory makes jobs wait, and one that cannot fit fails by i
   REQUIRE(run_quarry({"generate", "terrain", "--size", "768", "-o", (dir / "large.quarry").string()}).code == 0);
   for (int i = 0; i < 4; ++i) write_bytes(dir / (std::to_string(i) + ".vox"), model(uint8_t(i)));
 #if defined(__SANITIZE_ADDRESS__)
-  // The program alone takes 150 MiB there; and what a job freed is to be free for the next.
+  // The program alone takes 150 MiB there, and the memory that a job freed must be free for the next.
   const std::string memory = "300";
   const std::map<std::string, std::string> environment{
       {"ASAN_OPTIONS", "quarantine_size_mb=1:allocator_release_to_os_interval_ms=0"}};
@@ -335,7 +335,7 @@ TEST_CASE("convert: --memory makes jobs wait, and one that cannot fit fails by i
   const std::string memory = "48";
   const std::map<std::string, std::string> environment;
 #endif
-  // A step: not region by region.
+  // With a step it cannot be converted region by region.
   const Outcome outcome =
       run_quarry({"convert", (dir / "*.vox").string(), (dir / "large.quarry").string(), "-o", (dir / "out").string(),
                   "--to", "ply", "--mirror", "x", "--keep-going", "--memory", memory + "M", "--json"},
@@ -343,7 +343,7 @@ TEST_CASE("convert: --memory makes jobs wait, and one that cannot fit fails by i
   INFO(outcome.err);
   CHECK(outcome.code == 3);
   CHECK(names_below(dir / "out") == std::set<std::string>{"0.ply", "1.ply", "2.ply", "3.ply"});
-  // Refused before it is read, or, where what it takes is not known beforehand, stopped; with the number either way.
+  // It is refused before it is read, or stopped if its need is not known beforehand. Both messages have the number.
   CHECK((has(outcome.err, "large.quarry: reading it takes at least") ||
          has(outcome.err, "large.quarry: needs more memory")));
   CHECK((has(outcome.err, "--memory is " + memory + " MiB") || has(outcome.err, "--memory " + memory + ".0 MiB")));
@@ -420,7 +420,7 @@ TEST_CASE("convert: inputs are merged, joined, intersected and taken from one an
               {"convert", a, b, "-o", (dir / "regions").string(), "--to", "quarry", "--merge", "--split", "regions:2"})
               .code == 0);
   CHECK(names_below(dir / "regions") == std::set<std::string>{"a--1_-1_0.quarry", "a-0_0_-1.quarry"});
-  // Parts that are there already are not replaced.
+  // Existing parts are not replaced.
   CHECK(run_quarry({"convert", a, "-o", (dir / "parts/{stem}_{part}.vox").string(), "--split", "colours"}).code == 1);
 }
 
@@ -501,7 +501,7 @@ TEST_CASE("convert: the size of a voxel and the place in the source's units go w
   const fs::path world = to(dir / "t.obj", "t.quarry", {"--voxel-size", "0.5"});
   const json reported = info(world);
   CHECK(reported["metadata"]["voxel_size"] == "0.5");
-  // The first voxel's corner, brought back, is at or just below the mesh's own.
+  // The first voxel's corner, transformed back, is at or just below the mesh's own.
   double origin[3] = {0, 0, 0};
   std::istringstream(reported["metadata"]["origin"].get<std::string>()) >> origin[0] >> origin[1] >> origin[2];
   const double low_x = origin[0] + reported["min"][0].get<int>() * 0.5;
@@ -588,7 +588,7 @@ TEST_CASE(
   CHECK(has(saved.err, "are damaged"));
   CHECK(file_bytes(file) == database);
   CHECK(file_bytes(log) == bytes);
-  // Replaced, its damaged log goes with it, and that is said; --strict leaves both.
+  // When the world is replaced, its damaged log is removed with it, and a warning says so. --strict leaves both.
   const fs::path copy = dir / "copy.quarry", copy_log = dir / "copy.quarry-wal";
   fs::copy_file(file, copy);
   fs::copy_file(log, copy_log);
@@ -611,7 +611,8 @@ TEST_CASE(
     const auto quiet = run_quarry({"convert", live, "-o", copy, "--overwrite"});
     CHECK(!has(quiet.err, "takes away"));
   }
-  // Cut in its last page, as a killed writer leaves it: the world is read, and that an edit may be missing is said.
+  // The last page of the log is cut, as a killed writer leaves it. The world is read, and a warning says that an edit
+  // may be missing.
   bytes = file_bytes(log);
   bytes[32 + 24 + 500] ^= 4;
   bytes.resize(bytes.size() - 100);
@@ -670,7 +671,7 @@ TEST_CASE("convert: --lod-levels writes coarser files beside the whole, meshes i
   CHECK(info(dir / "out/box.vox").at("voxels") == 2048);
   CHECK(info(dir / "out/box_lod1.vox").at("voxels") == 256);
   CHECK(info(dir / "out/box_lod2.vox").at("voxels") == 32);
-  // An output that is there already stops it before anything is written.
+  // An existing output stops the job before anything is written.
   fs::remove(dir / "out/box.obj");
   const auto taken = run_quarry({"convert", file, "-o", (dir / "out/box.obj").string(), "--lod-levels", "1"});
   CHECK(taken.code == 1);

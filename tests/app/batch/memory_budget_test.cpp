@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// memory_budget_test.cpp - a budget is a budget: whatever the file, this process and its children together hold no more
-// than --memory, or the file is refused in time, with the number that would do. Files of holes where that is enough, so
-// that they cost nothing.
+// memory_budget_test.cpp - tests the limit of --memory. For any file, this process and its children together hold no
+// more than the limit, or the file is refused in time, with the number that would be enough. Sparse files are used
+// where possible, so that they cost nothing.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -30,7 +30,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr uint64_t kMiB = uint64_t(1) << 20;
-constexpr uint64_t kBudget = 40 * kMiB, kFileBytes = 4 * kBudget;  // what the program itself takes is in it
+constexpr uint64_t kBudget = 40 * kMiB, kFileBytes = 4 * kBudget;  // the program's own memory is included
 
 std::string text_of(const fs::path& file) {
   std::ifstream in(file, std::ios::binary);
@@ -39,7 +39,7 @@ std::string text_of(const fs::path& file) {
   return out.str();
 }
 
-// Resident memory of a process and of all below it.
+// Resident memory of a process and of all its descendants.
 uint64_t held_by(pid_t process) {
   const std::string place = "/proc/" + std::to_string(process);
   uint64_t size = 0, resident = 0;
@@ -75,7 +75,7 @@ Measured converted(const fs::path& dir, std::vector<std::string> words) {
   }
   Measured m;
   int status = 0;
-  bool begun = false;  // before that it is a copy of this process
+  bool begun = false;  // until then the child is a copy of this process
   while (waitpid(child, &status, WNOHANG) == 0) {
     std::error_code error;
     begun =
@@ -94,15 +94,15 @@ void put(std::string& out, const T& value) {
   out.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-// `head`, then zeros that take no room on disk up to `size`, then `tail`.
+// Writes `head`, then zeros that take no room on disk up to `size`, then `tail`.
 void file_of_holes(const fs::path& file, const std::string& head, uint64_t size, const std::string& tail = {}) {
   std::ofstream(file, std::ios::binary) << head;
   fs::resize_file(file, size);
   std::ofstream(file, std::ios::binary | std::ios::app) << tail;
 }
 
-// A grid with a full layer every 64, empty between them: more bricks than there is room for.
-constexpr int kRawEdge = 552;  // a byte each: 160 MiB
+// A grid with a full layer every 64 and nothing between them. It has more bricks than fit.
+constexpr int kRawEdge = 552;  // one byte each: 160 MiB
 void raw_file(const fs::path& file) {
   const std::string layer(size_t(kRawEdge) * kRawEdge, 5);
   file_of_holes(file, "", uint64_t(kRawEdge) * kRawEdge * kRawEdge);
@@ -127,7 +127,7 @@ void qb_file(const fs::path& file) {
 }
 
 void binvox_file(const fs::path& file) {
-  // Runs of no voxel, which are holes of the file, before those of a cube.
+  // Runs without a voxel, which are holes of the file, before those of a cube.
   std::string tail;
   for (int left = 128 * 128 * 128; left > 0; left -= 255) tail += {char(1), char(std::min(left, 255))};
   const std::string head = "#binvox 1\ndim 128 128 128\ndata\n";
@@ -178,7 +178,7 @@ void vox_file(const fs::path& file) {
 }
 
 void las_file(const fs::path& file) {
-  constexpr uint16_t kLength = 160;  // of a point; what is behind the known fields is nobody's
+  constexpr uint16_t kLength = 160;  // of a point; the bytes after the known fields have no meaning
   const uint64_t points = kFileBytes / kLength;
   std::string head(227, 0);
   const auto at = [&](size_t offset, const auto& value) { std::memcpy(head.data() + offset, &value, sizeof value); };
@@ -195,7 +195,7 @@ void las_file(const fs::path& file) {
   file_of_holes(file, head, 227 + points * kLength, last + std::string(kLength - 12, 0));
 }
 
-// Mostly remarks, so that it is read quickly.
+// Mostly comments, so that it is read quickly.
 void xyz_file(const fs::path& file) {
   std::string block;
   for (int i = 0; block.size() < 2 * kMiB; ++i)
@@ -210,7 +210,7 @@ std::string ply_head(uint64_t vertices, const std::string& more) {
          "\nproperty float x\nproperty float y\nproperty float z\n" + more + "end_header\n";
 }
 
-// Points with a colour each: more than there is room to sort.
+// Points with a colour each. There are more than fit into memory for sorting.
 void points_file(const fs::path& file, uint64_t points) {
   std::mt19937 random(1);
   std::ofstream out(file, std::ios::binary);
@@ -265,7 +265,7 @@ std::string qbcl_head(uint32_t bytes) {
 }
 
 std::string big_endian(uint32_t v) { return {char(v >> 24), char(v >> 16), char(v >> 8), char(v)}; }
-// Zeros, packed by zlib; 31 bits of window: with gzip's head.
+// Zeros, packed by zlib; 31 bits of window: with gzip's header.
 std::string packed_zeros(uint64_t size, int window) {
   z_stream z{};
   REQUIRE(deflateInit2(&z, 1, Z_DEFLATED, window, 8, Z_DEFAULT_STRATEGY) == Z_OK);
@@ -299,12 +299,12 @@ void png_file(const fs::path& file, uint32_t edge) {
                                         << chunk("IEND", "");
 }
 
-// A reader's file, four times as large as the budget, or what becomes four times as large.
+// A reader's file that is four times as large as the budget, or becomes four times as large when read.
 struct Case {
   const char* name;
   std::function<void(const fs::path&)> make;
   std::vector<std::string> more{};
-  bool converts = false;  // else it may be refused
+  bool converts = false;  // otherwise it may be refused
 };
 
 }  // namespace
@@ -348,7 +348,7 @@ TEST_CASE(
          for (const uint32_t v : {2u, uint32_t(kFileBytes), 4u, 0x4E4F534Au}) put(head, v);
          file_of_holes(f, head + "{}  ", kFileBytes);
        }},
-      // What fits by its size, and not by what becomes of it in the two processes.
+      // The file's size fits, but not what the two processes make of it.
       {"middle.ply", [](const fs::path& f) { sheet_ply(f, 700); }},
       {"middle.obj", [](const fs::path& f) { sheet_obj(f, 400); }},
   };
@@ -363,7 +363,7 @@ TEST_CASE(
     std::printf("  %-12s code %d, at most %.1f MiB, %.1f s\n", c.name, m.code, double(m.peak) / double(kMiB), seconds);
     INFO(c.name << ": " << m.message);
     CHECK(m.peak < kBudget);
-    CHECK(m.peak > 2 * kMiB);  // it was looked at
+    CHECK(m.peak > 2 * kMiB);  // it was read
     CHECK((m.code == 0 || (m.code == 1 && !c.converts)));
     if (m.code == 1) {
       CHECK(m.message.find("--memory is 40 MiB") != std::string::npos);
@@ -387,7 +387,7 @@ TEST_CASE("convert: worlds and volumes that do not fit --memory stay below it, c
   INFO(same.message);
   CHECK(same.code == 0);
   CHECK(same.peak < kBudget);
-  // A .vox file is made of the whole scene.
+  // A .vox file is made from the whole scene.
   const Measured whole =
       converted(dir, {(dir / "a.quarry").string(), "-o", (dir / "b.vox").string(), "--memory", "40M"});
   INFO(whole.message);
@@ -463,7 +463,7 @@ TEST_CASE("convert: a job that finds no room beside others is begun again alone"
                       "--memory", "60M", "--resolution", "64", "--executor", "host"});
   INFO(m.message);
   CHECK(m.code == 0);
-  CHECK(m.peak < 66 * kMiB);  // two that begin at once are seen together only when they have begun
+  CHECK(m.peak < 66 * kMiB);  // two items that begin at once are only seen together when both have begun
 }
 
 TEST_CASE("read_input: a file is read in pieces that heed cancel, and what does not fit is not begun") {
@@ -490,7 +490,7 @@ TEST_CASE("memory budget: what is promised and not taken yet is nobody else's ro
   REQUIRE(first);
   CHECK(budget.available_bytes() < 110 * kMiB);
   CHECK_FALSE(budget.promise(200 * kMiB, "reading it"));
-  first->taken(250 * kMiB);  // said to be held; it is not, so there is room again
+  first->taken(250 * kMiB);  // reported as held but not really held, so there is room again
   CHECK(budget.promise(200 * kMiB, "reading it"));
   { const auto gone = std::move(*first); }
   CHECK(budget.promise(300 * kMiB, "reading it"));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// resume_test.cpp - `quarry convert --resume` remembers all that reading opened or looked for beside an input: a change
-// of it, or its appearing, converts again.
+// resume_test.cpp - `quarry convert --resume` records all files other than the input that reading opened or looked for.
+// If one changes or appears, the input is converted again.
 #include <zlib.h>
 
 #include <catch2/catch.hpp>
@@ -80,8 +80,8 @@ std::string gltf_buffer() {
 
 struct Kind {
   const char* input;
-  std::function<void(const fs::path&)> make;    // in a folder
-  std::function<void(const fs::path&)> change;  // of what is not the input
+  std::function<void(const fs::path&)> make;    // makes the files in a folder
+  std::function<void(const fs::path&)> change;  // changes a file other than the input
   std::vector<std::string> more{};
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cli_test.cpp - the real program, started as a user starts it: exit codes, messages, files.
+// cli_test.cpp - the real program, started as by a user: exit codes, messages, files.
 #include <signal.h>
 #include <sys/stat.h>
 
@@ -186,7 +186,7 @@ TEST_CASE("info: tells of a .vox what independent readers tell, in the file's ow
       REQUIRE(reported.contains(key));
       CHECK(reported[key] == value);
     }
-    // The world made of it holds the same voxels and colours.
+    // The world made from it holds the same voxels and colours.
     const json kept = json::parse(run_quarry({"info", "--json", (dir / files[name].stem()).string() + ".quarry"}).out);
     for (const char* key : {"placed", "flat_all", "flat_visible", "colors_used", "instances"})
       CHECK(kept[key] == expected[key]);
@@ -246,7 +246,7 @@ TEST_CASE("render: makes a picture of the asked size with the world in it") {
     ++colours[uint32_t(picture->rgba[i] >> 3) << 16 | uint32_t(picture->rgba[i + 1] >> 3) << 8 |
               uint32_t(picture->rgba[i + 2] >> 3)];
   CHECK(colours.size() > 40);
-  // A picture is made again without being asked; a directory is not overwritten.
+  // A picture is always overwritten; a directory is not.
   CHECK(run_quarry({"render", world.string(), "-o", (dir / "p.png").string(), "--size", "32x32", "--view", "normals"})
             .code == 0);
   CHECK(engine::read_png(dir / "p.png")->width == 32);
@@ -276,7 +276,7 @@ TEST_CASE("doctor: says what there is as sentences and as JSON") {
   for (const char* topic : {"quarry", "machine", "cuda", "vulkan", "display", "meshes"}) CHECK(topics[topic] > 0);
   const Outcome hidden = run_quarry({"doctor", "--json"}, {{"DISPLAY", ""}, {"WAYLAND_DISPLAY", ""}});
   CHECK(has(hidden.out, "xvfb-run"));
-  // Without any Vulkan driver nothing can be rendered, and that is what 1 means.
+  // Without any Vulkan driver nothing can be rendered, and exit code 1 means that.
   const Outcome bare =
       run_quarry({"doctor"}, {{"VK_ICD_FILENAMES", "/nonexistent.json"}, {"VK_DRIVER_FILES", "/nonexistent.json"}});
   CHECK(bare.code == 1);
@@ -299,7 +299,7 @@ TEST_CASE("bench: measures every operation of the hash grid beside ceilings and 
     CHECK(row["ratios"].size() == host["rivals"].size());
   }
   CHECK_FALSE(reported["machine"]["processor"].get<std::string>().empty());
-  // A part of it, as text.
+  // A part of the table, as text.
   const Outcome finds = run_quarry({"bench", "hashgrid", "--keys", "2000", "--repeats", "1", "--only", "find, absent"});
   CHECK(finds.code == 0);
   CHECK(has(finds.out, "U: find, absent"));
@@ -317,7 +317,7 @@ TEST_CASE("bench: Ctrl+C ends the program that measures with 130") {
     const Outcome outcome = process.finish(60);
     INFO(wait_ms << " ms: " << outcome.err);
     CHECK_FALSE(outcome.timed_out);
-    CHECK(outcome.code == 128 + SIGINT);  // its own, or of a process that the signal ended before anything listened
+    CHECK(outcome.code == 128 + SIGINT);  // its own, or that of a process that the signal ended before it listened
   }
 }
 

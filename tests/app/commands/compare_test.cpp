@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// compare_test.cpp - `quarry diff` and `quarry validate` as a script sees them: exit codes, JSON, messages.
+// compare_test.cpp - `quarry diff` and `quarry validate` as a script uses them: exit codes, JSON, messages.
 #include <catch2/catch.hpp>
 
 #include "tests/app/program_output.hpp"

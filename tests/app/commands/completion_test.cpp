@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// completion_test.cpp - what the program makes of its own definition: completion scripts that shells take, and a manual
-// page without faults.
+// completion_test.cpp - texts made from the program's own definitions: completion scripts that shells accept, and a
+// manual page without faults.
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -32,7 +32,7 @@ fs::path script_of(const fs::path& dir, const std::string& shell) {
 
 Outcome run(const std::vector<std::string>& words) { return Process(words).finish(60); }
 
-// What bash offers for the last of these words.
+// The completions that bash offers for the last of these words.
 std::string offered(const fs::path& script, const std::string& words, int index) {
   return run({"bash", "-c",
               "source '" + script.string() + "'; COMP_WORDS=(" + words + "); COMP_CWORD=" + std::to_string(index) +

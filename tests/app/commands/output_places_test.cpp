@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// output_places_test.cpp - where an output may go: what is no file is refused and stays what it was, links are
-// followed, a name may be as long as the file system allows, and a place that cannot be written to is a sentence and
-// not a signal. For every format, the picture and the report.
+// output_places_test.cpp - where an output may go, for every format, the picture and the report. A target that is not a
+// file is refused and stays as it was. Links are followed. A name may be as long as the file system allows. A place
+// that cannot be written to leads to a message and not a signal.
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// All extensions that this build writes.
+// All extensions that this build can write.
 std::vector<std::string> extensions() {
   std::vector<std::string> all;
   for (const io::Format& format : io::formats())
@@ -68,8 +68,8 @@ fs::path empty_folder(const fs::path& folder) {
   return folder;
 }
 
-// A device that takes everything ("null", 3) or nothing ("full", 7). Where the test may replace the system's own, which
-// a faulty program would, it makes its own in its folder.
+// A device that accepts everything ("null", 3) or nothing ("full", 7). A faulty program would replace the system's own
+// device. If the test may do that, it uses a device of its own in its folder.
 fs::path device(const fs::path& dir, const char* name, unsigned minor_number) {
   if (::geteuid() != 0) return fs::path("/dev") / name;
   fs::path node = dir / name;
@@ -77,7 +77,7 @@ fs::path device(const fs::path& dir, const char* name, unsigned minor_number) {
     skip("no device can be made for the test");
     return {};
   }
-  // A folder that is mounted without devices has nodes that cannot be opened.
+  // In a folder mounted without devices, nodes cannot be opened.
   const int fd = ::open(node.c_str(), O_WRONLY | O_CLOEXEC);
   if (fd < 0) {
     skip("no device can be opened where the test makes one");
@@ -97,10 +97,10 @@ void make_socket(const fs::path& file) {
   ::close(fd);
 }
 
-// What a shell would say is not there.
+// False if the command does not exist or fails.
 bool can_run(const std::vector<std::string>& words) { return Process(words).finish(20).code == 0; }
 
-// A file system of its own at `folder`, while this lives; ok() says whether it could be had.
+// Mounts a file system of its own at `folder` while this lives. ok() says whether that worked.
 class Mounted {
  public:
   Mounted(const fs::path& folder, const std::string& options) : folder_(folder) {
@@ -120,7 +120,8 @@ class Mounted {
   bool ok_ = false;
 };
 
-// The program as somebody who is not root; empty, said aloud, where that cannot be.
+// The words that run the program as a user other than root. Empty if the test is not root itself, {"cannot"} if it
+// cannot switch.
 std::vector<std::string> as_nobody(const fs::path& readable) {
   if (::geteuid() != 0) return {};
   fs::permissions(readable, fs::perms::others_read | fs::perms::others_exec, fs::perm_options::add);
@@ -215,7 +216,7 @@ TEST_CASE("output: a report may go into a device, whose error is heard, and repl
                   {"report"});
     CHECK(file_text(dir / name) == before);
   }
-  fs::create_symlink("r.json", dir / "link.json");  // to nothing yet
+  fs::create_symlink("r.json", dir / "link.json");  // its target does not exist yet
   CHECK(convert(in, dir / "o.vox", {"--overwrite", "--report", (dir / "link.json").string()}).code == 0);
   CHECK(kind_of(dir / "link.json") == S_IFLNK);
   CHECK(json::parse(file_text(dir / "r.json"))["summary"]["converted"] == 1);
@@ -245,7 +246,7 @@ TEST_CASE(
       CHECK(kind_of(elsewhere / name) == S_IFREG);
       fs::remove(out / "o.mtl"), fs::remove(out / "o.nhdr");
     }
-    // It is there now.
+    // Now it exists.
     std::ofstream(elsewhere / name) << "old";
     fs::permissions(elsewhere / name, fs::perms(0646));
     CHECK(convert(in, out / name, {}).code == 1);
@@ -278,7 +279,7 @@ TEST_CASE(
         const Outcome made =
             convert(in, out / name, *more ? std::vector<std::string>{more} : std::vector<std::string>{});
         INFO(extension << ", letters of " << letter.size() << " bytes: " << made.err);
-        if (extension == "raw") {  // its header's name would have 256
+        if (extension == "raw") {  // its header's name would have 256 bytes
           CHECK(made.code == 1);
           CHECK(has(made.err, "too long"));
           CHECK(names_in(out).empty());
@@ -354,7 +355,7 @@ TEST_CASE("output: on a file system that is full or read-only every format says 
       }
       for (const std::string& extension : extensions()) {
         const fs::path file = dir / "full" / ("o." + extension);
-        std::ofstream(file).close();  // an empty one takes no room
+        std::ofstream(file).close();  // an empty file takes no room
         const auto before = names_in(dir / "full");
         check_refused(convert(in, file), file, {"No space left", "full"});
         CHECK(names_in(dir / "full") == before);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// reader_defects_test.cpp - files that programs of others write and that were refused, misread or killed the reader up
-// to version 0.1.1: PLY, COLLADA, .vox, .qb; and "--".
+// reader_defects_test.cpp - files from other programs that were refused, misread or killed the reader up to version
+// 0.1.1: PLY, COLLADA, .vox, .qb; and "--".
 #include <catch2/catch.hpp>
 #include <fstream>
 
@@ -23,7 +23,7 @@ Outcome convert(const fs::path& in, const fs::path& out, const std::vector<std::
   return run_quarry(words);
 }
 
-// How many voxels a mesh becomes at 16 along its longest edge.
+// The number of voxels of a mesh at 16 along its longest edge.
 json voxels_of_mesh(const fs::path& in) {
   const fs::path out = in.parent_path() / "out.quarry";
   const Outcome done = convert(in, out, {"--resolution", "16"});
@@ -41,7 +41,7 @@ PlyBuilder box(bool strips = false) {
   return file.element("tristrips", {"list int int vertex_indices"}, {{strip}});
 }
 
-// The body's first byte becomes `first`, which hardly changes the first number.
+// Sets the body's first byte to `first`, which hardly changes the first number.
 std::vector<uint8_t> beginning_with(std::vector<uint8_t> bytes, uint8_t first, const std::string& line_end = "\n") {
   const std::string mark = "end_header" + line_end;
   *(std::search(bytes.begin(), bytes.end(), mark.begin(), mark.end()) + ptrdiff_t(mark.size())) = first;
@@ -50,7 +50,7 @@ std::vector<uint8_t> beginning_with(std::vector<uint8_t> bytes, uint8_t first, c
 
 }  // namespace
 
-// Strips were read as one degenerate plane: 88 voxels.
+// Strips used to be read as one degenerate plane: 88 voxels.
 TEST_CASE("quarry convert: a PLY of triangle strips is the mesh that its faces would be, text or binary") {
   const fs::path dir = scratch_dir("defects-strips");
   for (const PlyForm form : {PlyForm::ascii, PlyForm::little, PlyForm::big}) {
@@ -61,7 +61,7 @@ TEST_CASE("quarry convert: a PLY of triangle strips is the mesh that its faces w
   }
 }
 
-// 0x0A behind the header's end killed the reader by SIGSEGV or SIGABRT.
+// 0x0A after the header's end used to kill the reader by SIGSEGV or SIGABRT.
 TEST_CASE("quarry convert: a binary PLY whose data begins with any blank or line end is read") {
   const fs::path dir = scratch_dir("defects-first-byte");
   for (const std::string line_end : {"\n", "\r\n"})
@@ -70,7 +70,7 @@ TEST_CASE("quarry convert: a binary PLY whose data begins with any blank or line
       write_bytes(dir / "little.ply", beginning_with(box().bytes(PlyForm::little, line_end), uint8_t(first), line_end));
       CHECK(voxels_of_mesh(dir / "little.ply") == (first == 0 ? 426 : 388));
     }
-  // As the same number in text.
+  // The same number as text.
   std::vector<PlyBuilder::Row> vertices = box_vertices();
   vertices[0][0] = {-1.0000012};
   write_bytes(dir / "text.ply", PlyBuilder()
@@ -78,7 +78,7 @@ TEST_CASE("quarry convert: a binary PLY whose data begins with any blank or line
                                     .element("face", {"list uchar int vertex_indices"}, ply_box_triangles())
                                     .bytes(PlyForm::ascii));
   CHECK(voxels_of_mesh(dir / "text.ply") == 388);
-  // Big-endian: a number near zero in place of -1, with 0x0A and with 0x00 in front.
+  // Big-endian: a number near zero instead of -1, starting with 0x0A and with 0x00.
   std::vector<uint8_t> big = box().bytes(PlyForm::big);
   const std::string mark = "end_header\n";
   const auto at = std::search(big.begin(), big.end(), mark.begin(), mark.end()) + ptrdiff_t(mark.size());
@@ -129,7 +129,7 @@ TEST_CASE("quarry convert: a damaged PLY mesh is one error that names the byte")
   CHECK_FALSE(fs::exists(dir / "out.quarry"));
 }
 
-// A count of 4000 over 24 numbers was read from whatever lay behind them: other voxels in each run.
+// With a count of 4000 over 24 numbers, the reader used to read on behind them: other voxels in each run.
 TEST_CASE(
     "quarry convert: a COLLADA file whose numbers do not fit its arrays is an error that names element and number") {
   const fs::path dir = scratch_dir("defects-dae");
@@ -187,7 +187,7 @@ TEST_CASE("quarry convert: COLLADA that another program exported is read as what
   CHECK(voxels_of_mesh(dir / "box.dae") == 426);
 }
 
-// 6 of 34 real .qb files were refused for the version that they name.
+// 6 of 34 real .qb files were refused because of their version number.
 TEST_CASE("quarry convert: a .qb of another version is read, with a warning where nobody knows that version") {
   const fs::path dir = scratch_dir("defects-qb");
   std::vector<uint8_t> bytes =
@@ -203,7 +203,7 @@ TEST_CASE("quarry convert: a .qb of another version is read, with a warning wher
   }
 }
 
-// It was empty to look at, and could not become a mesh.
+// Such a file looked empty, and could not become a mesh.
 TEST_CASE(
     "quarry convert: of a .vox of several models without a scene graph the first is seen, and the others are kept") {
   const fs::path dir = scratch_dir("defects-pack");
@@ -228,7 +228,7 @@ TEST_CASE(
     CHECK(three["pos_sum"] == one["pos_sum"]);
     CHECK(convert(dir / "three.vox", dir / "three.glb").code == 0);
     CHECK(fs::file_size(dir / "three.glb") > 100);
-    // And back: still frames.
+    // Converted back, the models are still frames.
     REQUIRE(convert(dir / "three.quarry", dir / "back.vox").code == 0);
     CHECK(has(file_text(dir / "back.vox"), "PACK"));
     CHECK_FALSE(has(file_text(dir / "back.vox"), "nTRN"));
@@ -238,7 +238,7 @@ TEST_CASE(
   }
 }
 
-// Every command said: there is no option '--'.
+// Every command used to say: there is no option '--'.
 TEST_CASE("quarry: -- ends the options of every command, so that a name may begin with a dash") {
   const fs::path dir = scratch_dir("defects-dash");
   write_bytes(dir / "-dash.vox", VoxBuilder(150).model(2, 2, 2, {{0, 0, 0, 1}}).bytes());
@@ -261,7 +261,7 @@ TEST_CASE("quarry: -- ends the options of every command, so that a name may begi
   }
   CHECK(fs::exists(dir / "d.quarry"));
   CHECK(fs::exists(dir / "-out.quarry"));
-  // Behind it nothing is an option, and too many names are still too many.
+  // After it nothing is an option, and too many names are still an error.
   const Outcome missing = run_quarry({"convert", "--", "-dash.vox", "-o", "x.quarry"}),
                 many = run_quarry({"info", "--", "-dash.vox", "--json"}),
                 render = run_quarry({"render", "--", "-no such.vox"});
@@ -271,7 +271,7 @@ TEST_CASE("quarry: -- ends the options of every command, so that a name may begi
   CHECK(has(many.err, "unexpected argument '--json'"));
   CHECK(render.code != 0);
   CHECK_FALSE(has(render.err, "no option"));
-  // Without it a name with a dash is an option that there is not.
+  // Without it, a name with a dash is an unknown option.
   CHECK(run_quarry({"info", "-dash.vox"}).code == 2);
   fs::current_path(before);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// render_test.cpp - `quarry render` as a user starts it: batches, turntables, path tracing, EXR; what is left behind
+// render_test.cpp - `quarry render` as a user starts it: batches, turntables, path tracing, EXR, and the files left
 // when something goes wrong.
 #include <signal.h>
 
@@ -74,10 +74,10 @@ TEST_CASE("render: several inputs become a picture each, and one that fails cost
   const json rows = json::parse(outcome.out);
   REQUIRE(rows.size() == 3);
   CHECK((rows[0]["ok"] == true && rows[1]["ok"] == false && rows[2]["ok"] == true));
-  // The same voxels, one file's palette carried through another format: the same scene.
+  // The same voxels, with the palette carried through another file format, give the same scene.
   CHECK(engine::read_png(out / "one.png")->width == 64);
 
-  // All of a directory, by a template.
+  // Renders a whole directory through a template.
   const Outcome again = render({dir.string(), "-o", (out / "all" / "{index}-{stem}.png").string(), "--samples", "1"});
   CHECK(again.code == 3);
   CHECK(names_in(out / "all") == std::vector<std::string>{"2-one.png", "3-two.png"});
@@ -105,7 +105,7 @@ TEST_CASE("render: a turntable is a frame for each angle: a quarter of it is the
     for (size_t p = 0; p < expected->rgba.size(); p += 4)
       differing += !std::equal(&expected->rgba[p], &expected->rgba[p] + 4, &turned->rgba[p]);
     INFO(i);
-    CHECK(differing < expected->rgba.size() / 4 / 50);  // the angle's rounding moves single pixels at edges
+    CHECK(differing < expected->rgba.size() / 4 / 50);  // rounding of the angle moves single pixels at edges
   }
 }
 
@@ -170,7 +170,7 @@ TEST_CASE("render: an outline is drawn about the box and nowhere else, whichever
   for (size_t i = 0; i < plain.size(); i += 4) {
     if (std::equal(&plain[i], &plain[i] + 4, &boxed[i])) continue;
     ++lines;
-    // The line's yellow is laid over what is there.
+    // The line's yellow is laid over the picture.
     CHECK(std::abs(boxed[i + 1] - 220) <= std::abs(plain[i + 1] - 220));
   }
   CHECK(lines > 20);
@@ -205,7 +205,7 @@ TEST_CASE("render: Ctrl+C ends a long picture with 130 and leaves no file") {
   Process process({quarry_program().string(), "render", world, small_world(dir / "v.quarry").string(), "-o",
                    out.string(), "--size", "128x96", "--spp", "1000000"});
   REQUIRE(process.started());
-  process.wait_for_output("nothing is printed yet", 2.5);  // long enough to be tracing
+  process.wait_for_output("nothing is printed yet", 2.5);  // by then it is tracing
   process.signal(SIGINT);
   const Outcome outcome = process.finish(60);
   INFO(outcome.err);

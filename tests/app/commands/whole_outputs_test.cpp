@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// whole_outputs_test.cpp - every output is whole or not there: each call of a run that writes below its folder is made
-// to fail, to stop half-way, or to be the last, and what then lies there is the old file or the new one, with exit code
-// 0 only for the new.
+// whole_outputs_test.cpp - every output is whole or absent. Each call of a run that writes below its folder is made to
+// fail, to stop half-way, or to be the last. After that the folder must hold the old file or the new one, with exit
+// code 0 only for the new.
 //
-// A case runs once undisturbed, which gives the new files and the numbers of its calls, and then once for each call and
-// each thing that can happen to it (faults.hpp). Of calls of one kind that are many, some are taken, first and last
-// among them, and of what can happen to a call every second thing, in turn; QUARRY_LONG=1 takes all.
+// A case runs once undisturbed, which yields the new files and the numbers of its calls. Then it runs once for each
+// call and each action that the call can meet (faults.hpp). If there are many calls of one kind, only some are tried,
+// including the first and the last. Of the actions of a call, every second one is tried, in turn. QUARRY_LONG=1 tries
+// all.
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -41,13 +42,13 @@ bool long_run() {
   return wanted && *wanted && std::string(wanted) != "0";
 }
 
-// Of what can happen to a call one thing of so many is taken, in turn, so that each thing happens to each kind of call
-// of some output. Under AddressSanitizer a program takes many times as long to start, and what fails there is memory,
-// which the same few paths reach.
+// Of the actions that a call can meet, one in this many is tried, in turn, so that each action happens to each kind of
+// call of some output. Under AddressSanitizer a program takes many times as long to start. The failures found there are
+// memory errors, and the same few paths reach those.
 size_t turns_of([[maybe_unused]] bool driver) {
   if (long_run()) return 1;
 #if defined(__SANITIZE_ADDRESS__)
-  return 7;  // odd, so that turns do not fall in step with the number of things
+  return 7;  // odd, so that turns do not coincide with the number of actions
 #else
   return driver ? 4 : 2;
 #endif
@@ -59,19 +60,19 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return text;
 }
 
-// "@" stands for the folder of the run in words and in what files say of it.
+// "@" stands for the run's folder, in words and in the contents of files.
 struct Case {
   std::string name;
-  std::vector<std::string> words;  // after the program
-  // What makes the old files, in the same places; empty: only a new output is tried.
+  std::vector<std::string> words;  // without the program
+  // The command that makes the old files, in the same places. Empty: only a new output is tried.
   std::vector<std::string> old_words;
-  bool slow = false;         // another program or a driver has to start: fewer calls are taken
+  bool slow = false;         // another program or a driver must start, so fewer calls are tried
   std::string program = {};  // "": quarry
-  // Of a set of files the one that must not be old beside new ones; "": each file for itself.
+  // The file of a set that must not be old next to new ones; "": each file on its own.
   std::string main = {};
-  std::string overwrite = "--overwrite";  // what the run after a kill needs to replace what is there
-  bool driver = false;                    // each run starts a driver of the device, which takes longer than all others
-  // The new world is opened for editing when it has its name: log and journal are part of it.
+  std::string overwrite = "--overwrite";  // the option that the run after a kill needs to replace existing files
+  bool driver = false;                    // each run starts a device driver, which takes longer than all others
+  // The new world is opened for editing once it has its name, so log and journal are part of it.
   bool edits = false;
 };
 
@@ -81,7 +82,7 @@ std::vector<std::string> filled(const std::vector<std::string>& words, const fs:
   return out;
 }
 
-// The run has a folder of its own; what it writes is below "out" in it.
+// Each run has its own folder. Its outputs are below "out" in it.
 Outcome run_case(const Case& one, std::vector<std::string> words, const fs::path& run,
                  const std::map<std::string, std::string>& environment) {
   words = filled(words, run);
@@ -99,7 +100,7 @@ Tree outputs(const fs::path& run) {
 struct Reference {
   Tree old_files, new_files;  // below "out"
   std::vector<fault_record> calls;
-  fs::path whole_world;  // of a case that edits: the new one, in a place of its own
+  fs::path whole_world;  // for a case that edits: the new world, in a place of its own
 };
 
 struct Injection {
@@ -108,10 +109,10 @@ struct Injection {
   fault_call call{};
   fault_action action{};
   bool unsynced = false;
-  bool editing = false;  // SQLite's, in a world that has its name already
+  bool editing = false;  // a call of SQLite, in a world that already has its name
 };
 
-// Numbers of the calls that are tried: of each kind and file at most `most`.
+// Numbers of the calls to try: at most `most` of each kind and file.
 std::vector<uint32_t> chosen_calls(const std::vector<fault_record>& calls, size_t most) {
   std::map<int, std::vector<uint32_t>> kinds;
   for (size_t i = 0; i < calls.size(); ++i) kinds[calls[i].call].push_back(uint32_t(i + 1));
@@ -131,7 +132,7 @@ bool killing(fault_action action) { return action == FAULT_KILL_BEFORE || action
 
 bool gives_name(fault_call call) { return call == FAULT_RENAME || call == FAULT_RENAMEAT2 || call == FAULT_LINK; }
 
-// Whether the error may be passed over: nothing that the file holds hangs on it.
+// Whether the error may be ignored, because no content of a file depends on it.
 bool harmless(fault_call call, bool unsynced) {
   return ((call == FAULT_CLOSE || call == FAULT_FCLOSE) && !unsynced) || call == FAULT_FALLOCATE;
 }
@@ -140,7 +141,7 @@ bool names_reason(const std::string& err, fault_action action) {
   const auto any = [&](std::initializer_list<const char*> parts) {
     return std::ranges::any_of(parts, [&](const char* part) { return has(err, part); });
   };
-  if (any({"were written"})) return true;  // shorter than it should be: nobody said why
+  if (any({"were written"})) return true;  // the file was shorter than it should be, and no call reported why
   if (action == FAULT_IO_ERROR) return any({"Input/output error", "disk I/O error"});
   return any({"No space left", "disk is full", "disk I/O error"});
 }
@@ -150,7 +151,7 @@ class Sweep {
   explicit Sweep(const std::string& name) : dir_(scratch_dir(name)) {
     for (size_t i = 0; i < workers(); ++i)
       faults_.push_back(std::make_unique<Faults>(dir_ / ("state" + std::to_string(i))));
-    // What is written now, and what an older run has written: two different scenes.
+    // The scene that is written now, and another one that an older run has written.
     for (const auto& [file, scene, size] :
          {std::tuple("new.quarry", "spheres", "32"), std::tuple("old.quarry", "menger", "9")})
       REQUIRE(run_quarry({"generate", scene, "--size", size, "-o", (dir_ / file).string()}).code == 0);
@@ -175,7 +176,7 @@ class Sweep {
       const bool slow = cases[variants[i].first].slow && !long_run();
       for (const uint32_t at : chosen_calls(calls, long_run() ? SIZE_MAX : slow ? 2 : 4)) {
         const fault_record& call = calls[at - 1];
-        // Where there was no file before, only how it gets its name is another matter.
+        // If there was no file before, only the calls that give the name differ from replacing one.
         if (slow && !variants[i].second && !cases[variants[i].first].old_words.empty() &&
             !gives_name(fault_call(call.call)))
           continue;
@@ -199,7 +200,7 @@ class Sweep {
     message << "combinations of output, call and fault: " << tried << ", of " << variants.size() << " undisturbed runs";
     WARN(message.str());
     std::ranges::sort(failures_);
-    // In one line, to be searched.
+    // Each failure is printed on one line, so that it can be searched for.
     for (const std::string& failure : failures_) std::printf("WRONG: %s\n", failure.c_str());
     std::fflush(stdout);
     CHECK(failures_.empty());
@@ -251,7 +252,7 @@ class Sweep {
     return words;
   }
 
-  // "": all is as it must be.
+  // Returns "" if everything is as it must be.
   std::string wrong(const Case& one, const Reference& reference, const Injection& injection, const Outcome& outcome,
                     const fs::path& run, bool main_killed, bool* left, std::string* mixed) const {
     const Tree found = outputs(run);
@@ -293,7 +294,7 @@ class Sweep {
     if (!one.main.empty() && outcome.code != 0 && !killed && any_new && main_old)
       return "a new sidecar stands beside the old " + one.main;
     if (outcome.code != 0 && !has(outcome.err, "quarry: ")) return "it fails without a sentence";
-    // All of it is in its place; what closing could not fold in, the next opening does.
+    // All of the world is in its place. Pages that closing could not write back, the next opening does.
     if (injection.editing) return "";
     if (hard_error(injection.action)) {
       if (outcome.code == 0 && !harmless(injection.call, injection.unsynced))
@@ -318,7 +319,7 @@ class Sweep {
     bool left = false, main_killed = false;
     std::string why, mixed;
     if (faults.state().hits == 0) {
-      if (injection.action == FAULT_SHORT) return;  // one byte cannot be written by half
+      if (injection.action == FAULT_SHORT) return;  // one byte cannot be half written
       why = "the call was not made again";
     } else {
       main_killed = killing(injection.action) && calls[injection.at - 1].process == main_process(reference, calls);
@@ -330,7 +331,7 @@ class Sweep {
     if (!why.empty())
       return failed(text + why + "; exit code " + std::to_string(outcome.code) + ", it says: " + outcome.err);
     if (!killing(injection.action)) return;
-    // Who comes next puts it right: it takes away what was left, says so, and writes its file.
+    // The next run repairs it: it removes the left files, reports that, and writes its own file.
     std::vector<std::string> words = one.words;
     if (!one.overwrite.empty()) words.push_back(one.overwrite);
     const Outcome again = run_case(one, words, run, {{"QUARRY_THREADS", "1"}});
@@ -348,9 +349,10 @@ class Sweep {
         return failed(text + "the next run's " + name + " is not the new one");
   }
 
-  // The program itself is the process of the last counted call of a whole run: children only write, it renames.
+  // The process of the program itself. It makes the last counted call of a whole run, because children only write and
+  // it renames.
   static int32_t main_process(const Reference& reference, const std::vector<fault_record>& calls) {
-    // The numbers differ from run to run, so: which place among the processes of the reference, in the order of their
+    // Process numbers differ from run to run, so the process is found by its place in the reference, in the order of
     // first calls.
     const auto order = [](const std::vector<fault_record>& list) {
       std::vector<int32_t> seen;
@@ -369,7 +371,7 @@ class Sweep {
   std::vector<std::string> failures_;
 };
 
-// Says aloud if not.
+// Prints a notice if it cannot.
 bool can_fault() {
   static const std::string why = no_faults_here();
   if (!why.empty()) skip("calls cannot be made to fail: " + why);
@@ -433,7 +435,7 @@ TEST_CASE(
                    {"generate", "menger", "--size", "27", "-o", "@/out/o.obj"},
                    {"generate", "menger", "--size", "9", "-o", "@/out/o.obj"}});
   cases.back().main = "o.obj";
-  // Few new files are brought to disk one by one at a batch's end, many all at once.
+  // A few new files are synced one by one at the end of a batch, many all at once.
   std::vector<std::string> inputs;
   for (const char* from : {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"}) {
     inputs.push_back((sweep.dir() / (std::string(from) + ".quarry")).string());
@@ -465,7 +467,7 @@ TEST_CASE("outputs: a rendered picture is the old one or the new one") {
     cases.push_back({"render .exr", render(sweep.newer(), "p.exr", {"--spp", "1"}), {}, true});
   else skip("this build does not write .exr");
   for (Case& one : cases) {
-    one.overwrite = "";  // pictures are made again without being asked
+    one.overwrite = "";  // pictures are always overwritten
     one.driver = true;
   }
   sweep.run(cases);
@@ -484,7 +486,7 @@ TEST_CASE("outputs: what the editor saves under a name is whole or not there, an
   REQUIRE(run_quarry(convert(sweep.older(), (sweep.dir() / "old.vox").string())).code == 0);
   const std::string open = "open:" + (sweep.dir() / "new.vox").string(),
                     open_old = "open:" + (sweep.dir() / "old.vox").string();
-  // Edits are in a world file by then, which is copied with its history; a scene without edits is written anew.
+  // Edits are in a world file by then, and it is copied with its history. A scene without edits is written anew.
   for (const char* extension : {"quarry", "vox", "obj"}) {
     const std::string save = std::string("save:@/out/o.") + extension;
     Case saved{std::string("saved as .") + extension, steps({open, save}), steps({open_old, save}), false, program};
@@ -501,7 +503,7 @@ TEST_CASE("outputs: what the editor saves under a name is whole or not there, an
 
 namespace {
 
-// How many of the balls 1, 2, 3 are in a world, by its voxels; -1: it cannot be read, or is of no such state.
+// Number of the balls 1, 2, 3 in a world, found by its voxels. -1: it cannot be read, or matches no such state.
 int balls_in(const fs::path& world, const std::vector<Scene>& states) {
   const auto scene = io::Store::read(world);
   if (!scene) return -1;
@@ -510,7 +512,7 @@ int balls_in(const fs::path& world, const std::vector<Scene>& states) {
   return -1;
 }
 
-// "done 1" was opening.
+// "done 1" belongs to the opening.
 int acknowledged_balls(const Outcome& outcome) {
   const size_t at = outcome.out.rfind("done ");
   return at == std::string::npos ? 0 : std::max(0, std::stoi(outcome.out.substr(at + 5)) - 1);
@@ -522,7 +524,7 @@ struct FaultInjection {
   fault_action action;
 };
 
-// Faults of the calls of a run: of `most` of its calls, each action that the call can meet, in turns.
+// The faults to inject into a run: for `most` of its calls, each action that the call can meet, in turns.
 std::vector<FaultInjection> injections_of(const std::vector<fault_record>& calls, size_t most) {
   std::vector<FaultInjection> injections;
   for (const uint32_t at : chosen_calls(calls, most))
@@ -539,8 +541,8 @@ void check_injections(size_t injections, size_t calls, std::vector<std::string>&
   CHECK(failures.empty());
 }
 
-// Runs the steps once for each call and what can happen to it. `prepare` fills the folder "out" of a run; `wrong` looks
-// at it afterwards.
+// Runs the steps once for each call and each action that it can meet. `prepare` fills the folder "out" of a run;
+// `wrong` checks it afterwards.
 void sweep_edits(const std::string& name, const std::vector<std::string>& steps,
                  const std::function<void(const fs::path& run)>& prepare,
                  const std::function<std::string(const fs::path& run, const Outcome&, fault_action,
@@ -562,7 +564,7 @@ void sweep_edits(const std::string& name, const std::vector<std::string>& steps,
     words.insert(words.begin(), QRY_SESSION_STEPS);
     return Process(words, environment).finish(60);
   };
-  // What the world holds after none, one, two and three balls, each saved under a name of its own.
+  // The worlds after none, one, two and three balls, each saved under its own name.
   std::vector<Scene> states;
   for (size_t balls = 0; balls <= 3; ++balls) {
     const fs::path run = fresh(0);
@@ -606,7 +608,7 @@ void sweep_edits(const std::string& name, const std::vector<std::string>& steps,
   CHECK(injections.size() * turns_of(false) > 60);
 }
 
-// As many edits as were acknowledged, or one more that was on its way; none fewer, and none by halves.
+// As many edits as were acknowledged, or one more that was under way; never fewer, and no half edit.
 std::string right_number(int found, const Outcome& outcome) {
   const int reported = acknowledged_balls(outcome);
   if (found < 0) return "the world cannot be read, or is of no state that it ever had";
@@ -668,7 +670,7 @@ TEST_CASE(
   for (const auto& [file, scene, size] :
        {std::tuple("first.quarry", "spheres", "32"), std::tuple("second.quarry", "menger", "9")})
     REQUIRE(run_quarry({"generate", scene, "--size", size, "-o", (dir / file).string()}).code == 0);
-  // Pictures are made again without being asked: not here.
+  // `quarry render` is left out, because it always overwrites.
   std::vector<std::pair<std::string, std::array<std::vector<std::string>, 2>>> pairs;
   for (const char* extension :
        {"quarry", "vox", "obj", "ply", "glb", "gltf", "png", "binvox", "raw", "nrrd", "vdb", "nvdb"}) {
@@ -686,7 +688,7 @@ TEST_CASE(
     const auto& [extension, words] = pairs[i];
     const Case plain{extension, {}, {}};
     const fs::path run = dir / ("run" + std::to_string(i));
-    // Of two files the sidecar gets its name first.
+    // Of two files, the sidecar gets its name first.
     const fs::path file = run / "out" /
                           (extension == "obj"   ? "o.mtl"
                            : extension == "raw" ? "o.nhdr"
@@ -787,7 +789,7 @@ TEST_CASE(
       why = "the error was passed over";
     if (why.empty() && (injection.action == FAULT_SHORT || injection.action == FAULT_INTERRUPTED) && outcome.code != 0)
       why = "it must go on";
-    // With or without a line for what is there: --overwrite says that it may be replaced, and twice is the same as
+    // The file may have a line in the manifest or not: --overwrite allows replacing it. Running twice gives the same as
     // once.
     for (int time = 0; time < 2 && why.empty(); ++time) {
       std::vector<std::string> more = words;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// write_test.cpp - what a command may write over, what it must leave alone, and what is there when it ends: one promise
-// for every format, report and picture, since all of them are written in one way (voxel/io/files/atomic_file.hpp). Full
-// and failing disks are tested where calls can be made to fail.
+// write_test.cpp - what a command may overwrite, what it must leave alone, and which files exist when it ends. The
+// promise is the same for every format, report and picture, since all are written in one way
+// (voxel/io/files/atomic_file.hpp). Full and failing disks are tested where calls can be made to fail.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/socket.h>
@@ -27,7 +27,7 @@ using nlohmann::json;
 
 namespace {
 
-// Inputs: no two of them alike.
+// An input. Different edges give different files.
 fs::path make_model(const fs::path& file, uint8_t edge = 6) {
   std::vector<VoxBuilder::Voxel> voxels;
   for (uint8_t x = 0; x < edge; ++x)
@@ -103,7 +103,7 @@ TEST_CASE(
       run_quarry({"generate", "menger", "--size", "9", "-o", (dir / "fifo.vox").string(), "--overwrite"});
   CHECK(generated.code == 1);
   CHECK(S_ISFIFO(mode_of(dir / "fifo.vox")));
-  // What is written beside it is no file, either.
+  // Its sidecar is not a file either.
   REQUIRE(::mkfifo((dir / "b.mtl").c_str(), 0600) == 0);
   CHECK(convert(model, dir / "b.obj", {"--overwrite"}).code == 1);
   CHECK(S_ISFIFO(mode_of(dir / "b.mtl")));
@@ -129,7 +129,7 @@ TEST_CASE("write: a link stays and its target is replaced, or made where there i
   fs::create_directory_symlink("far", dir / "near");
   for (const std::string& extension : all_extensions()) {
     const fs::path link = dir / ("l." + extension), target = dir / "far" / ("t." + extension);
-    // Relative, and by way of another link.
+    // The link is relative, and leads through another link.
     fs::create_symlink(fs::path("near") / ".." / "far" / target.filename(), link);
     for (const bool there : {false, true}) {
       const ino_t before = inode_of(target);
@@ -181,7 +181,7 @@ TEST_CASE(
   const fs::path dir = scratch_dir("write-long");
   const fs::path model = make_model(dir / "a.vox");
   for (const std::string& extension : all_extensions()) {
-    // Letters of two bytes, so that the name is cut within one.
+    // Letters of two bytes, so that the name is cut within a letter.
     std::string name;
     while (name.size() + 2 + extension.size() + 1 <= 255) name += "\xc3\xa9";
     if (name.size() + extension.size() + 1 < 255) name += "x";
@@ -190,7 +190,7 @@ TEST_CASE(
     const fs::path file = dir / name;
     const Outcome outcome = convert(model, file);
     INFO(extension << ": " << outcome.err);
-    if (extension == "raw") {  // its header's name is longer by a byte
+    if (extension == "raw") {  // its header's name is one byte longer
       CHECK(outcome.code == 1);
       continue;
     }
@@ -217,9 +217,9 @@ TEST_CASE("write: a sidecar that is there is not replaced without --overwrite, n
     CHECK(convert(model, dir / main, {"--overwrite"}).code == 0);
     CHECK(file_text(dir / sidecar) == before);
   }
-  // The main file cannot have its name, for a folder got it meanwhile: nothing of the set is left.
+  // The main file cannot get its name, because a folder took it meanwhile. No file of the set remains.
   CHECK(names_in(dir) == std::vector<std::string>{"a.vox", "o.mtl", "o.obj", "v.nhdr", "v.raw"});
-  // An input's header is an input.
+  // An input's header is an input, too.
   CHECK(convert(dir / "v.nhdr", dir / "v.raw", {"--overwrite"}).code == 1);
 }
 
@@ -238,7 +238,7 @@ TEST_CASE("write: of two that write one name at once, one writes it and the othe
       INFO(extension << "\n" << a.err << b.err);
       CHECK(a.code + b.code == 1);
       CHECK(has(a.code ? a.err : b.err, "is there already"));
-      // Alone, under the same name: some files have it in them.
+      // Written alone under the same name, because some files contain it.
       const fs::path alone = folder / "alone" / file.filename();
       fs::create_directory(alone.parent_path());
       REQUIRE(convert(a.code ? other : one, alone).code == 0);
@@ -261,11 +261,11 @@ TEST_CASE("write: a report replaces a report or an empty file, and nothing else"
   CHECK(json::parse(file_text(dir / "r.json"))["files"][0]["outputs"][0] == (dir / "2.vox").string());
   std::ofstream(dir / "empty.json").flush();
   CHECK(with_report(dir / "empty.json", dir / "3.vox").code == 0);
-  // As 0.1 wrote them.
+  // A report as version 0.1 wrote it.
   std::ofstream(dir / "old.json") << R"({"files": [], "summary": {"event": "summary", "inputs": 0}})";
   CHECK(with_report(dir / "old.json", dir / "4.vox").code == 0);
 
-  // Anything else is somebody's, --overwrite or not, and nothing is converted then.
+  // Any other file belongs to the user. With or without --overwrite it stays, and nothing is converted then.
   std::ofstream(dir / "notes.txt") << "precious";
   std::ofstream(dir / "other.json") << R"({"files": []})";
   for (const char* name : {"notes.txt", "other.json"})
@@ -279,7 +279,7 @@ TEST_CASE("write: a report replaces a report or an empty file, and nothing else"
       CHECK(file_text(dir / name) == before);
       CHECK_FALSE(fs::exists(dir / "5.vox"));
     }
-  // Not an input, an output or what lies beside one, by whatever name.
+  // The report is refused if it is an input, an output or a sidecar of one, under any name.
   fs::create_hard_link(model, dir / "hard.json");
   fs::create_symlink("a.vox", dir / "soft.json");
   fs::create_symlink("6.obj", dir / "dangling.json");
@@ -302,7 +302,7 @@ TEST_CASE(
   CHECK(spoken.code == 0);
   CHECK(has(spoken.err, "\"quarry_report\""));
   CHECK(S_ISLNK(mode_of("/dev/stderr")));
-  // Not the system's own /dev/null: a program that broke this promise took it away from everybody.
+  // The test does not use the system's own /dev/null: a program that broke this promise would remove it for everybody.
   if (::geteuid() == 0 && ::mknod((dir / "null").c_str(), S_IFCHR | 0666, makedev(1, 3)) == 0) {
     CHECK(convert(model, dir / "2.vox", {"--report", (dir / "null").string()}).code == 0);
     CHECK(S_ISCHR(mode_of(dir / "null")));
@@ -402,7 +402,7 @@ TEST_CASE("write: --resume believes what was on disk, and what was not only unti
     digit = digit == '0' ? '1' : '0';
   }
   CHECK(skipped(rebooted) == 0);
-  // These were written anew; the disk refused them, says the last line.
+  // These were written again. The last line says that the disk refused them.
   const std::string anew = file_text(manifest);
   CHECK(skipped(anew) == 3);
   json refused = json::parse(anew.substr(last_line(anew)));
@@ -421,7 +421,7 @@ TEST_CASE(
   const fs::path model = make_model(dir / "a.vox");
   REQUIRE(convert(model, dir / "o.obj").code == 0);
   const std::string old_materials = file_text(dir / "o.mtl");
-  // As a kill between the two names leaves it: voxel/io/files/sidecar_marker.hpp.
+  // The state after a kill between the two names; see voxel/io/files/sidecar_marker.hpp.
   const auto boot = [&] {
     REQUIRE(convert(model, dir / "probe.vox", {"--resume"}).code == 0);
     std::istringstream lines(file_text(dir / ".quarry-resume"));

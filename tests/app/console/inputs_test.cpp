@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// inputs_test.cpp - what words on a command line name: directories, patterns, lists, templates.
+// inputs_test.cpp - the files that words on a command line name: directories, patterns, lists, templates.
 #include "app/console/inputs.hpp"
 
 #include <unistd.h>
@@ -21,7 +21,7 @@ void touch(const fs::path& file) {
   std::ofstream(file) << "x";
 }
 
-// A tree with what is easily got wrong: hidden names, names with wildcards in them, other files, links.
+// A tree with the difficult cases: hidden names, names with wildcards in them, other files, links.
 fs::path tree() {
   fs::path dir = test::scratch_dir("inputs");
   for (const char* name : {"b.vox", "a.vox", "c.obj", "c.mtl", "notes.txt", "wall.png", ".hidden.vox", "sub/d.VOX",
@@ -31,7 +31,7 @@ fs::path tree() {
   return dir;
 }
 
-// The relative names that words give in the tree.
+// The relative names that words yield in the tree.
 std::vector<std::string> names(const fs::path& dir, std::vector<std::string> words) {
   for (std::string& word : words) word = (dir / word).string();
   const auto found = expand_inputs(words);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// session_steps.cpp - the editor's session without its window, for tests that let its calls fail or kill it:
+// session_steps.cpp - the editor's session without its window, for tests that make its calls fail or kill it:
 //
 //   qry-session-steps RECOVERY-FOLDER STEP...      open:FILE  new  recover:FILE  ball:N  undo  save:FILE
 //
-// Says "done N" on standard output for each step that the session acknowledged, and on standard error what the user
-// would read. Exit code 0: all of them were; 1: one was not, and the session was closed there.
+// Prints "done N" on standard output for each step that the session acknowledged, and the messages for the user on
+// standard error. Exit code 0: all steps were acknowledged. 1: one was not, and the session was closed there.
 #include <cstdio>
 #include <string>
 

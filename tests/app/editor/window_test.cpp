@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// window_test.cpp - the editor's window on an invisible display: what it shows, that mouse and keys work, and that no
-// acknowledged edit is ever lost.
+// window_test.cpp - the editor's window on an invisible display: its contents, mouse and keys, and that no acknowledged
+// edit is ever lost.
 #include <signal.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ namespace {
 
 constexpr int kWidth = 1000, kHeight = 680;
 
-// One X server for all cases; empty without Xvfb.
+// The X server for all cases; empty without Xvfb.
 const std::string& display() {
   static const InvisibleDisplay server(kWidth, kHeight);
   return server.name();
@@ -93,7 +93,7 @@ size_t colours_in(const engine::Picture& picture, const Region& region) {
   return colours.size();
 }
 
-// Bright pixels on the dark panel: letters.
+// Counts the bright pixels on the dark panel, which are letters.
 size_t letters_in(const engine::Picture& picture, const Region& region) {
   size_t bright = 0;
   for (auto y = uint32_t(region.y0 * picture.height); y < uint32_t(region.y1 * picture.height); ++y)
@@ -151,7 +151,7 @@ TEST_CASE("editor: shows the world, the tools and the statistics, and all change
   CHECK(letters_in(*a, kStatistics) > 100);
   CHECK(different(*a, *b, kScene) > 3000);
   CHECK(different(*a, *b, kStatistics) > 30);  // the numbers
-  CHECK(different(*a, *c, kScene) == 0);       // undone is as before, to the pixel
+  CHECK(different(*a, *c, kScene) == 0);       // after undo the picture is the same, to the pixel
 }
 
 TEST_CASE("editor: a click adds at the voxel under the mouse, and keys choose the tool, undo and redo") {
@@ -242,7 +242,7 @@ TEST_CASE("editor: a slider that is pressed, drawn and let go of at once ends wh
 
 namespace {
 
-// What the program said of its submissions, from the last change of the picture on.
+// The submissions that the program logged since the last change of the picture.
 struct Submissions {
   std::vector<std::array<uint32_t, 4>> tiles;  // of quick shading
   uint32_t width = 0, height = 0;
@@ -285,7 +285,8 @@ TEST_CASE(
     INFO(outcome.err);
     REQUIRE(outcome.code == 0);
   };
-  // Dropped at the first tiles, in the middle, by an edit and its undo, by the mouse, and with light paths on the way.
+  // The picture is dropped at its first tiles, in the middle, by an edit and its undo, by the mouse, and while light
+  // paths are drawn.
   run("camera 20 10\nwait 3\ncamera 70 50\nwait 30\nsphere add 0 16 0 9 3\nwait 12\nundo\nwait 25\n"
       "drag 400 300 470 330 right\nwait 9\npaths 40\nwait 200\npaths 0\n",
       changed);
@@ -310,7 +311,7 @@ TEST_CASE(
       for (uint32_t u = x; u < x + width; ++u) ++seen[size_t(v) * last.width + u];
   }
   CHECK(std::all_of(seen.begin(), seen.end(), [](uint8_t n) { return n == 1; }));
-  // A tile is to take 25 ms. What one takes is not known before, so sky may come in larger ones.
+  // A tile should take 25 ms. Its time is not known before, so tiles of sky may be larger.
   if (last.ms > 500) CHECK(largest < last.width * last.height / 3);
 }
 
@@ -360,7 +361,7 @@ TEST_CASE("editor: kill -9 in the middle of edits loses none that was acknowledg
       }
       const Kept kept = kept_in(file);
       CHECK(kept.position >= acknowledged);
-      CHECK(kept.position <= acknowledged + 1);  // one may have been on disk without having been announced
+      CHECK(kept.position <= acknowledged + 1);  // one more may be on disk without having been announced
     }
 }
 
@@ -422,7 +423,7 @@ TEST_CASE("editor: a document saved in any format is saved: nothing asks again, 
   REQUIRE(outcome.code == 0);
   CHECK(voxels_of(vox) == before + 8);
   CHECK(recovery_files(place) == 0);
-  // As a user does it: quit, be asked, choose a name, and the window closes.
+  // The steps of a user: quit, answer the question, choose a name; then the window closes.
   const Outcome asked =
       run_script_on(place, vox,
                     "ask\nbox add 0 70 0 1 71 1 3\nkey ctrl+shift+s\nwait 4\nkey ctrl+a\ntype " + other.string() +
@@ -433,7 +434,7 @@ TEST_CASE("editor: a document saved in any format is saved: nothing asks again, 
   CHECK(voxels_of(other) == before + 16);
   CHECK(voxels_of(vox) == before + 8);
   CHECK(recovery_files(place) == 0);
-  // The question's own way to save goes on with what waited for it.
+  // Saving from the question continues with the action that waited for it.
   const Outcome quit = run_script_on(
       place, place.world,
       "ask\nnew\nbox add 0 0 0 1 1 1 3\nkey ctrl+q\nwait 4\nkey enter\nwait 4\nkey ctrl+a\ntype " +
@@ -473,7 +474,7 @@ TEST_CASE(
   CHECK_FALSE(fs::exists(never));
   CHECK((file_bytes(mesh) == bytes));
   CHECK(kept_in(place.dir / "cube.quarry").history == 1);
-  // A script has nobody to ask, so it is told.
+  // A script has no user to ask, so it gets a warning.
   const Outcome script = run_script_on(place, mesh, "sphere add 300 0 0 2 3\nsave\nquit\n");
   CHECK(script.code == 1);
   CHECK(script.err.find("cube.obj: what was read from it is not all that is in it") != std::string::npos);
@@ -491,7 +492,7 @@ TEST_CASE("editor: what a .vox cannot hold is said before it is written, and Esc
   scene.instances.resize(1);
   REQUIRE(io::write_scene(scene, thing));
   const auto bytes = file_bytes(thing);
-  // Painted, it has colours, and a .binvox has none.
+  // After painting, the thing has colours, which a .binvox cannot hold.
   const Outcome outcome =
       run_script_on(place, thing,
                     "ask\nbox fill 0 0 0 3 0 0 40\nscreenshot " + plain.string() + "\nkey ctrl+s\nwait 4\nscreenshot " +
@@ -502,7 +503,7 @@ TEST_CASE("editor: what a .vox cannot hold is said before it is written, and Esc
   const auto a = engine::read_png(plain), b = engine::read_png(asked);
   REQUIRE((a && b));
   CHECK(different(*a, *b, {0.4, 0.45, 0.6, 0.55}) > 200);  // the question
-  // A script has it as a warning.
+  // A script gets it as a warning.
   const Outcome script = run_script_on(place, thing, "box add 0 1 0 3 1 0 40\nsave\nquit\n");
   CHECK(script.code == 0);
   CHECK(script.err.find("not in it") != std::string::npos);
@@ -559,7 +560,7 @@ TEST_CASE("editor: an open question has all keys, the mouse and the wheel to its
   const std::string keys =
       "key tab\nkey 3\nkey ctrl+z\nkey ctrl+z\nkey 9\nkey v\nkey ctrl+n\nclick 300 100\n"
       "drag 300 100 350 110\ndrag 300 100 400 120 right\nscroll 5\nmove 300 100\nwait 4\n";
-  // Unsaved work was found; the dialog for a file.
+  // First the offer of the unsaved work that was found, then the dialog for a file.
   for (const std::string question : {"", "key escape\nwait 4\nkey ctrl+o\nwait 4\n"}) {
     INFO(question);
     const Outcome outcome =
@@ -574,7 +575,7 @@ TEST_CASE("editor: an open question has all keys, the mouse and the wheel to its
     CHECK(kept_in(place.world).position == 2);
     CHECK(kept_in(place.world).voxels == start.voxels);
   }
-  // Once it is answered, they act again.
+  // After the answer, keys act again.
   REQUIRE(run_script(place, "ask\nwait 4\nkey escape\nwait 4\nkey ctrl+z\nquit\n").code == 0);
   CHECK(kept_in(place.world).position == 1);
   CHECK(recovery_files(place) == 1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// world_journal_test.cpp - the program's commands beside a world's journal: a log that was written for another state of
-// the file counts for none of them, none changes a byte by reading, and the editor sets it aside. Version 0.1.1 gave a
-// restored backup's edits back to it, and cut another world that was put in its place.
+// world_journal_test.cpp - the program's commands next to a world's journal. A log that was written for another state
+// of the file is ignored by all of them. None changes a byte by reading, and the editor sets the log aside. Version
+// 0.1.1 applied such edits to a restored backup, and truncated another world that was put in its place.
 #include <signal.h>
 
 #include <catch2/catch.hpp>
@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Little enough for regions, and more than the program itself takes.
+// Small enough to force regions, and more than the program itself uses.
 #if defined(__SANITIZE_ADDRESS__)
 constexpr const char* kRegionsMemory = "300M";
 #else
@@ -32,7 +32,7 @@ std::map<std::string, std::vector<uint8_t>> all_files(const fs::path& dir) {
 
 fs::path with_suffix(const fs::path& file, const char* suffix) { return file.string() + suffix; }
 
-// A world, what its editor left when it was killed, and another world that is larger.
+// A world, the files that its killed editor left, and another world that is larger.
 struct Killed {
   fs::path dir, backup, larger;
   std::vector<uint8_t> log;
@@ -49,7 +49,7 @@ struct Killed {
     REQUIRE(store->commit_palette(palette));
     log = file_bytes(with_suffix(live, "-wal"));
   }
-  // A folder with one of the worlds, and the log beside it.
+  // A folder with one of the worlds, and the log next to it.
   fs::path restored(const char* folder, const fs::path& world) const {
     fs::create_directory(dir / folder);
     fs::copy_file(world, dir / folder / "w.quarry");
@@ -117,7 +117,7 @@ TEST_CASE(
     CHECK_FALSE(fs::exists(with_suffix(file, "-wal")));
     CHECK(run_quarry({"validate", "--strict", file}).code == 0);
   }
-  // A file that is replaced beside a log that was never its own.
+  // A file that is replaced while a foreign log is next to it.
   write_bytes(with_suffix(file, "-wal"), killed.log);
   const Outcome replaced = run_quarry({"generate", "spheres", "--size", "32", "-o", file, "--overwrite"});
   CHECK(replaced.code == 0);
@@ -139,7 +139,7 @@ TEST_CASE(
     return std::vector<std::string>{"edit",    file.string(), "--size",
                                     "640x480", "--script",    (killed.dir / "script.txt").string()};
   };
-  // A real editor, killed after two edits.
+  // A real editor is killed after two edits.
   const fs::path world = killed.dir / "world.quarry";
   fs::copy_file(killed.backup, world);
   {
@@ -166,13 +166,13 @@ TEST_CASE(
     CHECK(fs::file_size(file) == fs::file_size(other));
     CHECK(run_quarry({"validate", "--strict", file}).code == 0);
   }
-  // Its own log: the edits are there.
+  // With its own log, the edits are there.
   const Outcome back = run_quarry(edit(world, "quit\n"), environment, 240);
   CHECK(back.code == 0);
   CHECK_FALSE(has(back.err, "warning"));
   CHECK_FALSE(fs::exists(with_suffix(world, "-wal")));
   CHECK(voxels_of(world) > voxels_of(killed.backup));
-  // Saved where a log lies without a file.
+  // Saved where a log exists without its file.
   const fs::path made = killed.dir / "made.quarry";
   write_bytes(with_suffix(made, "-wal"), log);
   const Outcome saved = run_quarry(edit(world, "save " + made.string() + "\nquit\n"), environment, 240);
@@ -182,7 +182,7 @@ TEST_CASE(
   CHECK((file_bytes(with_suffix(made, "-wal.of-another-state-1")) == log));
   CHECK(run_quarry({"diff", made, world}).code == 0);
   CHECK(run_quarry({"validate", "--strict", made}).code == 0);
-  // Damaged: refused, and all is as before.
+  // A damaged file is refused, and everything stays as it was.
   const fs::path corrupt = killed.restored("hurt", killed.larger);
   auto bytes = file_bytes(corrupt);
   bytes[bytes.size() / 2] ^= 4;

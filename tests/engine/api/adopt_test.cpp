@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// adopt_test.cpp - a host engine's own Vulkan device behind the plugin interface: created from the published
-// requirements it works, created without one of them it is refused by that one's name. The host here is this file, with
-// nothing of Quarry but quarry.h.
+// adopt_test.cpp - a host engine's own Vulkan device behind the plugin interface. A device created from the published
+// requirements works. A device created without one of them is refused with its name. The host here is this file, which
+// uses only quarry.h.
 #include <dlfcn.h>
 #include <vulkan/vulkan.h>
 
@@ -18,7 +18,7 @@
 
 namespace {
 
-// One software or hardware device and a chain of features that a test may change before create().
+// One software or hardware device, and a chain of features that a test may change before create().
 class Host {
  public:
   Host() {
@@ -284,7 +284,7 @@ TEST_CASE(
   qry_world_destroy(&world);
   qry_context_destroy(&context);
 
-  // The device is the host's and as usable as before: another context on it renders the same.
+  // The device still belongs to the host and works as before: another context on it renders the same.
   REQUIRE(adopt(info, &context) == QRY_OK);
   REQUIRE(qry_world_create(context, nullptr, &world) == QRY_OK);
   REQUIRE(qry_world_edit(world, &edit, nullptr) == QRY_OK);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* check.c - counts checks, failures and skips, and makes the contexts, worlds and files that the C tests work on. */
+/* check.c - counts checks, failures and skips, and makes the contexts, worlds and files of the C tests. */
 #include "tests/engine/api/check.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* check.h - the few lines of test frame that the C tests of the plugin interface share, because the point is that
- * nothing but C is needed: checks that count, and handles made with a check. */
+/* check.h - the small test framework that the C tests of the plugin interface share: checks that count, and handles
+ * made with a check. It shows that the interface needs only C. */
 #ifndef QUARRY_C_API_CHECK_H
 #define QUARRY_C_API_CHECK_H
 
@@ -12,14 +12,14 @@ void check_result_at(const char* file, int line, qry_result got, qry_result want
                      const char* what);
 #define CHECK(condition) check_at(__FILE__, __LINE__, (condition) != 0, #condition)
 #define OK(call) check_result_at(__FILE__, __LINE__, (call), QRY_OK, NULL, #call)
-/* The call must give this code, and a message that has this part (NULL: any). */
+/* The call must return this code and set a message that contains this part (NULL: any). */
 #define REFUSED(call, code, message_part) check_result_at(__FILE__, __LINE__, (call), (code), (message_part), #call)
 int failures_so_far(void);
 void skip(const char* why);
-/* Prints the totals; what main returns. */
+/* Prints the totals and returns the result of main. */
 int finish_checks(void);
 
-/* Files lie in the folder that main was given. The path is valid until the next call. */
+/* Files are in the folder given to main. The path is valid until the next call. */
 void use_folder(const char* folder);
 const char* path_of(const char* name);
 int file_exists(const char* name);
@@ -29,7 +29,7 @@ qry_context* new_context(uint32_t device);
 qry_world* new_world(qry_context* context);
 qry_world_state state_of(qry_world* world);
 uint8_t voxel_at(const qry_world* world, int32_t x, int32_t y, int32_t z);
-/* A floor of 32 x 1 x 32 of material 3 and a ball of material 40 about (15, 10, 15), radius 7.5: two steps. */
+/* Makes a floor of 32 x 1 x 32 of material 3 and a ball of material 40 about (15, 10, 15), radius 7.5, in two steps. */
 void fill_example(qry_world* world);
 
 /* The parts of the test; `context` was made with QRY_DEVICE_NEVER. */

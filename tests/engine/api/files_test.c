@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* files_test.c - opening and saving through the plugin interface, and every way that can fail. */
+/* files_test.c - opening and saving through the plugin interface, and every way in which they can fail. */
 #include <string.h>
 
 #include "tests/engine/api/check.h"
@@ -58,7 +58,7 @@ static void a_world_is_saved_and_opened_again(qry_context* context) {
     check_same_voxels(world, again);
     OK(qry_world_get_materials(again, 40, 1, &material));
     CHECK(memcmp(&material, &emissive, sizeof emissive) == 0);
-    /* Saving over a file that is there, and flattening what already is flat. */
+    /* Saves over an existing file, and flattens a flat world. */
     OK(qry_world_save(again, &save));
     qry_world_destroy(&again);
     open.path = path_of("saved.quarry");
@@ -91,7 +91,7 @@ static void a_world_is_saved_and_opened_again(qry_context* context) {
     qry_world_destroy(&again);
   }
 
-  /* Refusals: no handle, no file, and the reason. */
+  /* Refusals give no handle, no file, and the reason. */
   limit.max_bricks = 3;
   open.next = &limit;
   open.path = path_of("saved.quarry");

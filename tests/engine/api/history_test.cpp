@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// history_test.cpp - the history that a .quarry file brings along, through the plugin interface: its steps are those of
-// the editor that made them.
+// history_test.cpp - the history of a .quarry file through the plugin interface. Its steps are those of the editor that
+// made them.
 #include <catch2/catch.hpp>
 
 #include <quarry/quarry.hpp>
@@ -21,7 +21,7 @@ TEST_CASE(
     REQUIRE(qry_world_get_materials(world->get(), 7, 1, &material) == QRY_OK);
     return material.roughness;
   };
-  // A ball, a stroke of four edits, a material, and a box that was undone.
+  // The file has a ball, a stroke of four edits, a material, and a box that was undone.
   CHECK(world->state()->history_length == 4);
   CHECK(world->state()->history_position == 3);
   const float changed = roughness();

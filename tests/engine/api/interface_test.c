@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* interface_test.c - the plugin interface as a plain C99 program sees it: what quarry.h promises, line by line, and
- * every way to be refused. One argument: a folder to write files to. */
+/* interface_test.c - the plugin interface in a plain C99 program: each promise of quarry.h, and every refusal. Its
+ * argument is a folder to write files to. */
 #include <stdio.h>
 #include <string.h>
 
@@ -27,7 +27,7 @@ static void every_result_has_its_own_name(void) {
 
 static void a_context_refuses_what_it_does_not_understand(void) {
   qry_context_info info = QRY_CONTEXT_INFO_INIT;
-  qry_context* context = (qry_context*)&info; /* must be nulled by a failure */
+  qry_context* context = (qry_context*)&info; /* a failure must set it to NULL */
   qry_vulkan_device_info adopted = QRY_VULKAN_DEVICE_INFO_INIT;
   qry_vulkan_device_info second = QRY_VULKAN_DEVICE_INFO_INIT;
   qry_save_info unknown = QRY_SAVE_INFO_INIT;
@@ -64,7 +64,7 @@ static void a_context_refuses_what_it_does_not_understand(void) {
   adopted.next = &second;
   REFUSED(qry_context_create(QRY_ABI_VERSION, &info, &context), QRY_ERROR_DUPLICATE_STRUCT,
           "QRY_STYPE_VULKAN_DEVICE_INFO");
-  adopted.next = &adopted; /* a circle ends too */
+  adopted.next = &adopted; /* a circular chain ends too */
   REFUSED(qry_context_create(QRY_ABI_VERSION, &info, &context), QRY_ERROR_DUPLICATE_STRUCT, "twice");
   adopted.next = NULL;
   REFUSED(qry_context_create(QRY_ABI_VERSION, &info, &context), QRY_ERROR_INVALID_ARGUMENT,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// memory_test.cpp - running out of host memory behind the plugin interface: every allocation that a call makes is
-// refused once, in turn. Each time the call must answer QRY_ERROR_OUT_OF_MEMORY (or do its work without), no exception
-// may come out, and the world must be as it was. Replaces operator new of this whole process, the shared library
-// included; so it is an executable of its own.
+// memory_test.cpp - running out of host memory behind the plugin interface. Every allocation of a call is refused once,
+// in turn. Each time the call must return QRY_ERROR_OUT_OF_MEMORY or succeed without that memory. No exception may
+// leave it, and the world must be unchanged. The test replaces operator new of the whole process, including the shared
+// library. So it is a separate executable.
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <filesystem>
@@ -16,7 +16,7 @@
 #include "tests/test_data.hpp"
 
 namespace {
-// Of the arming thread only: contexts here use one thread, so that every allocation is on it.
+// They are of the arming thread only. Contexts here use one thread, so that every allocation is on it.
 thread_local bool t_armed = false, t_fired = false;
 thread_local uint64_t t_left = 0;
 
@@ -97,8 +97,8 @@ Snapshot snapshot(qry_world* world) {
   return s;
 }
 
-// Runs `call` until it gets all its memory. `unchanged` is asked after every refusal. Returns how many allocations were
-// refused.
+// Runs `call` until it gets all its memory. Calls `unchanged` after every refusal. Returns the number of refused
+// allocations.
 template <class Call, class Unchanged>
 int exhaust_memory(Call&& call, Unchanged&& unchanged) {
   for (int n = 0; n < 100000; ++n) {
@@ -169,7 +169,7 @@ TEST_CASE("c_api: a writing call that runs out of memory at any allocation leave
   REQUIRE(qry_world_get_materials(world, 9, 1, &material) == QRY_OK);
   material.emission += 3;
   step([&] { return qry_world_set_materials(world, 9, 1, &material); });
-  // What was refused so often works on as if nothing had been.
+  // After all these refusals the world still works normally.
   REQUIRE(qry_world_undo(world, nullptr) == QRY_OK);
   REQUIRE(qry_world_undo(world, nullptr) == QRY_OK);
   REQUIRE(qry_world_undo(world, nullptr) == QRY_OK);
@@ -188,7 +188,7 @@ TEST_CASE(
   qry_edit edit = QRY_EDIT_INIT;
   edit.b[0] = edit.b[1] = edit.b[2] = 31;
   REQUIRE(qry_world_edit(world, &edit, nullptr) == QRY_OK);
-  edit.mode = QRY_MODE_REMOVE;  // whole bricks: their places in the pool are what a trim takes out
+  edit.mode = QRY_MODE_REMOVE;  // whole bricks: a trim removes their places in the pool
   edit.b[0] = edit.b[1] = edit.b[2] = 15;
   REQUIRE(qry_world_edit(world, &edit, nullptr) == QRY_OK);
   const Snapshot before = snapshot(world);

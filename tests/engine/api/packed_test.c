@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* packed_test.c - what worlds take, and their packed form, through the plugin interface; needs no device. */
+/* packed_test.c - the memory of worlds, and their packed form, through the plugin interface. It needs no device. */
 #include <string.h>
 
 #include "tests/engine/api/check.h"
@@ -14,7 +14,7 @@ static uint64_t rendered_bytes(const qry_memory_state* m) {
   return m->grid_bytes + m->mask_bytes + m->material_bytes + m->pyramid_bytes;
 }
 
-/* Slabs with holes: bricks that are not full. */
+/* Makes slabs with holes, so that bricks are not full. */
 static void fill_slabs(qry_world* world) {
   qry_edit edit = QRY_EDIT_INIT;
   int32_t y;
@@ -57,7 +57,7 @@ static void a_packed_world_is_the_same_and_smaller(qry_context* context) {
   REFUSED(qry_world_pack(world), QRY_NOTHING_TO_DO, "packed already");
   REFUSED(qry_world_trim(world), QRY_NOTHING_TO_DO, "nothing to spare");
 
-  /* An edit, undo and redo turn it back by themselves. */
+  /* Edit, undo and redo unpack it themselves. */
   OK(qry_world_set_voxels(world, 0, at, &one, 1, NULL));
   CHECK(memory_of(world).packed == 0 && voxel_at(world, 3, 1, 3) == 9);
   OK(qry_world_pack(world));
@@ -109,7 +109,7 @@ static void a_world_is_opened_packed(qry_context* context) {
   if (again) {
     CHECK(memory_of(again).packed == 1 && state_of(again).version == 0);
     CHECK(state_of(again).voxel_count == state_of(world).voxel_count);
-    save.path = path_of("to_pack.vox"); /* what is saved is the scene */
+    save.path = path_of("to_pack.vox"); /* saves the scene */
     OK(qry_world_save(again, &save));
     CHECK(memory_of(again).packed == 1);
   }
@@ -134,7 +134,7 @@ static void wrong_use_is_refused(qry_context* context) {
   memory.stype = QRY_STYPE_MEMORY_STATE;
   memory.next = &memory;
   REFUSED(qry_world_get_memory(world, &memory), QRY_ERROR_UNKNOWN_STRUCT, "QRY_STYPE_MEMORY_STATE");
-  OK(qry_world_pack(world)); /* one with nothing in it, too */
+  OK(qry_world_pack(world)); /* an empty world can be packed too */
   CHECK(memory_of(world).packed == 1);
   qry_world_destroy(&world);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* paths_test.c - path-traced pictures of the plugin interface: gathered over calls, begun anew when anything
- * changes, stopped, read layer by layer. */
+/* paths_test.c - path-traced pictures of the plugin interface: paths gathered over calls, a new start when anything
+ * changes, cancellation, reading layer by layer. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -138,7 +138,7 @@ static void pictures_gather_and_begin_anew(qry_context* context) {
     CHECK((memcmp(whole, parts, sizeof whole) == 0) == (i == 3));
   }
 
-  /* Exposure may change on the way; what is traced may not. */
+  /* Exposure may change between calls, but nothing that is traced. */
   info.exposure = 3;
   OK(qry_world_trace_paths(world, b, &info));
   CHECK(state_of_paths(b).samples == 10);
@@ -167,7 +167,8 @@ static void pictures_gather_and_begin_anew(qry_context* context) {
   }
   info.flags = 0;
 
-  /* An edit is in the next picture; of an equal world it is the same picture, but begun anew; packed, it goes on. */
+  /* An edit is in the next picture. An equal world gives the same picture, but begins anew. A packed world
+   * continues. */
   info = (qry_paths_info)QRY_PATHS_INFO_INIT;
   info.width = info.height = kEdge;
   OK(qry_world_fit_camera(world, 45, 1, 35, 25, &info.camera));
@@ -184,7 +185,7 @@ static void pictures_gather_and_begin_anew(qry_context* context) {
   OK(qry_paths_read(b, QRY_LAYER_COLOR, parts, sizeof parts, 0));
   CHECK(memcmp(whole, parts, sizeof whole) == 0);
 
-  /* Stopped: the picture stays, what was traced is not lost, and the end is the same. */
+  /* After a cancellation the picture stays, the traced paths are kept, and the final picture is the same. */
   OK(qry_world_undo(world, NULL));
   OK(qry_world_trace_paths(world, a, &info));
   OK(qry_paths_read(a, QRY_LAYER_COLOR, other, sizeof other, 0));
@@ -206,7 +207,7 @@ static void pictures_gather_and_begin_anew(qry_context* context) {
   OK(qry_world_trace_paths(twin, a, &info));
   OK(qry_paths_read(a, QRY_LAYER_COLOR, other, sizeof other, 0));
   CHECK(memcmp(other, parts, sizeof other) == 0);
-  qry_world_destroy(&twin); /* before what shows it */
+  qry_world_destroy(&twin); /* destroyed before the picture of it */
   OK(qry_paths_read(a, QRY_LAYER_COLOR, other, sizeof other, 0));
   qry_paths_destroy(&a);
   qry_paths_destroy(&b);
@@ -254,7 +255,7 @@ static void layers_say_what_is_seen(qry_context* context) {
                       &rays[i])); /* NOLINT(bugprone-integer-division) */
   OK(qry_world_trace(world, rays, kPixels, hits));
   for (i = 0; i < kPixels; ++i) {
-    if (isinf(depth[i])) { /* no path met anything: neither does the ray through the middle */
+    if (isinf(depth[i])) { /* no path hit anything, and neither does the ray through the middle */
       ++sky;
       CHECK(hits[i].t < 0);
       CHECK(rgba[4 * i + 3] == 0);
@@ -274,10 +275,10 @@ static void layers_say_what_is_seen(qry_context* context) {
     for (c = 0; c < 3; ++c) CHECK(albedo[3 * i + c] >= 0 && albedo[3 * i + c] <= 1);
   }
   CHECK(sky > kPixels / 8 && solid > kPixels / 8);
-  CHECK(near > solid * 9 / 10); /* the mean over a pixel against the ray through its middle */
+  CHECK(near > solid * 9 / 10); /* the mean over a pixel, compared with the ray through its middle */
   CHECK(covered > solid / 4);   /* the others see more than one face */
 
-  /* The same look for quick pictures: clear where nothing is. */
+  /* The same look for ray-marched pictures: pixels that hit nothing are transparent. */
   render.next = &look;
   render.width = render.height = kEdge;
   render.camera = info.camera;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pictures_test.c - cameras, pictures and rays of the plugin interface; the first part needs no Vulkan device, the
- * second says aloud if there is none. */
+/* pictures_test.c - cameras, pictures and rays of the plugin interface. The first part needs no Vulkan device. The
+ * second reports if there is none. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,14 +88,14 @@ static void rendering_refuses_bad_numbers_before_it_needs_a_device(void) {
   REFUSED(qry_world_trace(world, rays, 2, hits), QRY_ERROR_INVALID_ARGUMENT, "rays[1]");
   REFUSED(qry_world_trace(world, rays, 1, NULL), QRY_ERROR_INVALID_ARGUMENT, "hits is NULL");
   OK(qry_world_trace(world, NULL, 0, NULL));
-  /* More than any vector can hold: the exception stays inside. */
+  /* This is more than any vector can hold. The exception must not leave the library. */
   REFUSED(qry_world_trace(world, rays, (uint64_t)1 << 60, hits), QRY_ERROR_OUT_OF_MEMORY, "qry_world_trace");
   REFUSED(qry_world_render(world, &good, rgba, sizeof rgba, 0), QRY_ERROR_UNSUPPORTED, "QRY_DEVICE_NEVER");
   REFUSED(qry_world_trace(world, rays, 1, hits), QRY_ERROR_UNSUPPORTED, "QRY_DEVICE_NEVER");
   REFUSED(qry_context_get_device(context, &device), QRY_ERROR_UNSUPPORTED, "QRY_DEVICE_NEVER");
   device.stype = 0;
   REFUSED(qry_context_get_device(context, &device), QRY_ERROR_UNKNOWN_STRUCT, "QRY_STYPE_DEVICE_STATE");
-  qry_context_destroy(&context); /* before its world: the world goes on */
+  qry_context_destroy(&context); /* before its world, which still works */
   CHECK(context == NULL);
   fill_example(world);
   CHECK(state_of(world).voxel_count > 2000);
@@ -127,7 +127,7 @@ static void pictures_and_rays_show_the_world(void) {
   info.log_user = messages;
   info.prefer_device = getenv("QUARRY_TEST_DEVICE");
   OK(qry_context_create(QRY_ABI_VERSION, &info, &context));
-  world = new_world(context); /* before there is a device: rendering must move it */
+  world = new_world(context); /* made before the device, so rendering must move it */
   fill_example(world);
   result = qry_context_get_device(context, &device);
   if (result == QRY_ERROR_NOT_FOUND || result == QRY_ERROR_MISSING_FEATURE) {
@@ -155,7 +155,7 @@ static void pictures_and_rays_show_the_world(void) {
     CHECK(wide[i * kPitch + kEdge * 4] == 0xA5 && wide[(i + 1) * kPitch - 1] == 0xA5);
   }
 
-  /* Every pixel that differs from the empty world's picture shows a voxel, by its own ray, and the other way round. */
+  /* A pixel must differ from the empty world's picture exactly if its own ray hits a voxel. */
   nothing = new_world(context);
   OK(qry_world_render(nothing, &render, empty, sizeof empty, 0));
   {
@@ -176,7 +176,7 @@ static void pictures_and_rays_show_the_world(void) {
               hits[i].material > 0);
     }
     CHECK(hit_count > kEdge * kEdge / 10 && hit_count < kEdge * kEdge);
-    CHECK(agree >= kEdge * kEdge - kEdge); /* a voxel may by chance have the sky's colour, and rays may graze */
+    CHECK(agree >= kEdge * kEdge - kEdge); /* a voxel may have the sky's colour by chance, and rays may graze */
     CHECK(different > 0);
   }
 
@@ -209,7 +209,7 @@ static void pictures_and_rays_show_the_world(void) {
   OK(qry_world_trace(world, &ray, 1, &hit));
   CHECK(hit.t < 0 && hit.material == 0);
 
-  /* An edit is in the next picture, undone it is gone: also for a world that moved. */
+  /* An edit is in the next picture, and gone after undo. This also holds for a world that moved. */
   {
     const int32_t at[3] = {15, 40, 15};
     const uint8_t one = 1;
@@ -227,7 +227,7 @@ static void pictures_and_rays_show_the_world(void) {
     OK(qry_world_render(world, &render, second, sizeof second, 0));
     CHECK(memcmp(first, second, sizeof first) == 0);
   }
-  /* Packed, it looks the same; the world that moved here, one that moves packed, and again after an edit. */
+  /* Packed worlds look the same: the world that moved here, one that moves packed, and again after an edit. */
   {
     qry_memory_state editable = QRY_MEMORY_STATE_INIT, packed = QRY_MEMORY_STATE_INIT;
     qry_context* late = NULL;

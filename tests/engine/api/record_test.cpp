@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// record_test.cpp - frames recorded into a host engine's own command buffer: the host here is this file, a small
-// renderer with its own device, command buffers, images and commands beside ours, under the validation layers. Its
-// pictures must be those of qry_world_render, byte for byte.
+// record_test.cpp - frames recorded into a host engine's own command buffer. The host here is this file, a small
+// renderer with its own device, command buffers, images and other commands, under the validation layers. Its pictures
+// must be those of qry_world_render, byte for byte.
 #include <dlfcn.h>
 #include <vulkan/vulkan.h>
 
@@ -48,12 +48,12 @@ VKAPI_ATTR VkBool32 VKAPI_CALL heard(VkDebugUtilsMessageSeverityFlagBitsEXT, VkD
 
 class Engine {
  public:
-  // What one frame in flight draws into.
+  // The objects that one frame in flight draws into.
   struct Slot {
     VkCommandBuffer commands = VK_NULL_HANDLE;
     VkImage image = VK_NULL_HANDLE;
     VkImageView view = VK_NULL_HANDLE;
-    // The picture, and behind it 16 bytes that the engine fills with the frame's number.
+    // The picture, followed by 16 bytes that the engine fills with the frame's number.
     VkBuffer pixels = VK_NULL_HANDLE;
     VkDeviceMemory image_memory = VK_NULL_HANDLE, pixels_memory = VK_NULL_HANDLE;
     const uint8_t* mapped = nullptr;
@@ -80,7 +80,7 @@ class Engine {
         VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT, nullptr, 1, &synchronisation, 0, nullptr};
     VkInstanceCreateInfo info{VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO, &validation, 0, &app, 1, &layer, 1, &utils};
     const auto create_instance = reinterpret_cast<PFN_vkCreateInstance>(get_(VK_NULL_HANDLE, "vkCreateInstance"));
-// The layer is not instrumented, so what it does under its own locks is taken for races.
+// The layer is not instrumented, so ThreadSanitizer reports its locked accesses as races.
 #if !defined(__SANITIZE_THREAD__)
     validates = create_instance(&info, nullptr, &instance_) == VK_SUCCESS;
 #endif
@@ -133,7 +133,7 @@ class Engine {
     return info;
   }
 
-  // The engine's own part of a frame before ours: clears the image, and hands it over as quarry.h wants it.
+  // The engine's own part of a frame before ours: it clears the image and hands it over as quarry.h requires.
   void begin(Slot& slot, uint64_t frame) {
     slot.frame = frame;
     const VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO, nullptr,
@@ -148,7 +148,7 @@ class Engine {
     barrier(slot, VK_IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL, VK_IMAGE_LAYOUT_GENERAL, VK_PIPELINE_STAGE_TRANSFER_BIT,
             VK_ACCESS_TRANSFER_WRITE_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_WRITE_BIT);
   }
-  // And after: takes the picture back, and submits.
+  // The engine's part after ours: it takes the picture back and submits.
   void end(Slot& slot, const qry_published& published) {
     barrier(slot, VK_IMAGE_LAYOUT_GENERAL, VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
             VK_ACCESS_SHADER_WRITE_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_READ_BIT);
@@ -317,7 +317,7 @@ qry_context* context_on(const Engine& engine, uint32_t sharing) {
   return context;
 }
 
-// One more storey, 600 bricks: some of them make the tables grow.
+// Adds one storey of 600 bricks. Some of them make the tables grow.
 void build(qry_world* world, uint64_t frame) {
   qry_edit edit = QRY_EDIT_INIT;
   edit.material = uint32_t(17 * frame % 200 + 1);
@@ -406,7 +406,7 @@ TEST_CASE(
   engine.wait_for(kFrames);
   for (const Engine::Slot& slot : engine.slots) check(slot);
 
-  // What only those frames could read goes when they are said to be done.
+  // Memory that only those frames could read is freed when they are reported as done.
   qry_memory_state before = QRY_MEMORY_STATE_INIT, after = QRY_MEMORY_STATE_INIT;
   REQUIRE(qry_world_get_memory(world, &before) == QRY_OK);
   REQUIRE(qry_world_frames_done(world, kFrames) == QRY_OK);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// threads_test.cpp - the thread marks of quarry.h, under ThreadSanitizer in the preset `tsan`: what may run at once
-// runs at once and agrees with what one thread alone gets. And quarry.hpp, used the way its head says.
+// threads_test.cpp - tests the thread marks of quarry.h, under ThreadSanitizer in the preset `tsan`. Calls that may run
+// at once run at once, and give the same results as one thread alone. It also tests quarry.hpp, used as its first
+// comment says.
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <string>
@@ -24,8 +25,8 @@ qry_edit sphere(int32_t x, double radius, uint32_t material, uint32_t mode) {
   return edit;
 }
 
-// A little history; the same voxels at its end every time. Returns them. Catch's macros are not thread-safe, so
-// failures come back empty.
+// Makes a short history and returns the voxels at its end, which are the same every time. Catch's macros are not
+// thread-safe, so a failure returns no voxels.
 std::vector<uint8_t> work(qry::World& world, int rounds) {
   for (int i = 0; i < rounds; ++i) {
     if (!world.edit(sphere(i * 3, 6.5, uint32_t(1 + i % 7), QRY_MODE_ADD)).ok()) return {};
@@ -261,7 +262,7 @@ TEST_CASE("c_api: the C++ handles free what they hold, once, in any order, and m
   qry::World moved = std::move(*world);
   CHECK(world->get() == nullptr);
   REQUIRE(moved.get() != nullptr);
-  *context = qry::Context();  // the context goes first
+  *context = qry::Context();  // the context is destroyed first
   const int32_t at[3] = {1, 2, 3};
   const uint8_t material = 5;
   auto changed = moved.set_voxels(at, &material, 1);

@@ -24,7 +24,7 @@ static void voxels_set_in_bulk_are_read_back(qry_context* context) {
   CHECK(changed == 4);
   OK(qry_world_get_voxels(world, xyz, got, 5));
   CHECK(got[0] == 1 && got[1] == 2 && got[2] == 255);
-  CHECK(got[3] == 10 && got[4] == 10); /* of two for one voxel, the last one wins */
+  CHECK(got[3] == 10 && got[4] == 10); /* if a voxel is given twice, the last one wins */
   memset(got, 9, sizeof got);
   OK(qry_world_get_voxels(world, outside, got, 5));
   CHECK(got[0] == 0 && got[1] == 0 && got[2] == 0 && got[3] == 0 && got[4] == 0);
@@ -61,7 +61,7 @@ static void voxels_set_in_bulk_are_read_back(qry_context* context) {
   REFUSED(qry_world_list_bricks(world, NULL, &count), QRY_ERROR_INVALID_ARGUMENT, "brick_xyz is NULL");
   REFUSED(qry_world_list_bricks(world, bricks, NULL), QRY_ERROR_INVALID_ARGUMENT, "count is NULL");
 
-  /* The same again changes nothing and is no step of the history; nothing at all is fine too. */
+  /* The same call again changes nothing and is no step of the history. A call with no voxels is fine too. */
   OK(qry_world_set_voxels(world, 0, xyz, materials, 5, &changed));
   CHECK(changed == 0 && state_of(world).history_length == 1 && state_of(world).version == 1);
   OK(qry_world_set_voxels(world, 0, NULL, NULL, 0, NULL));
@@ -100,7 +100,7 @@ static void writing_outside_the_world_changes_nothing_and_names_the_voxel(qry_co
   REFUSED(qry_world_edit(world, &edit, NULL), QRY_ERROR_OUT_OF_BOUNDS, NULL);
   CHECK(state_of(world).voxel_count == 0 && state_of(world).history_length == 0);
   CHECK(voxel_at(world, 1, 1, 1) == 0);
-  /* The corner's neighbours are in the world, and so is the box that contains them all but only by its corners. */
+  /* The corner's neighbours are in the world, although the box that contains them all reaches the corner brick. */
   OK(qry_world_set_voxels(world, 0, beside_corner, ones, 3, NULL));
   CHECK(state_of(world).voxel_count == 3);
   CHECK(voxel_at(world, 8191, 4095, 8183) == 1);
@@ -123,7 +123,7 @@ static void a_world_with_a_limit_says_full_and_stays_as_it_was(qry_context* cont
   REFUSED(qry_world_set_voxels(world, 0, three + 6, ones, 1, NULL), QRY_ERROR_FULL, NULL);
   CHECK(state_of(world).brick_count == 2 && state_of(world).voxel_count == 2 && state_of(world).history_length == 1);
   CHECK(voxel_at(world, 16, 0, 0) == 0);
-  OK(qry_world_undo(world, NULL)); /* gives the bricks back */
+  OK(qry_world_undo(world, NULL)); /* frees the bricks */
   OK(qry_world_set_voxels(world, 0, three + 3, ones, 2, NULL));
   CHECK(voxel_at(world, 16, 0, 0) == 1);
   qry_world_destroy(&world);
@@ -263,7 +263,7 @@ static void a_random_history_agrees_with_a_plain_array(qry_context* context) {
   for (i = 1; i <= steps / 2; ++i) OK(qry_world_redo(world, NULL));
   OK(qry_world_read_region(world, low, high, read.voxels, sizeof read.voxels));
   CHECK(differences(&read, &g_models[steps / 2]) == 0);
-  { /* a write drops what could have been redone */
+  { /* a write drops the steps that could have been redone */
     const int32_t at[3] = {100, 100, 100};
     const uint8_t one = 1;
     OK(qry_world_set_voxels(world, 0, at, &one, 1, NULL));
@@ -333,7 +333,7 @@ static void materials_are_read_set_and_checked(qry_context* context) {
   two[1].roughness = (float)NAN;
   REFUSED(qry_world_set_materials(world, 7, 2, two), QRY_ERROR_INVALID_ARGUMENT, "materials[1]");
   OK(qry_world_get_materials(world, 7, 1, again));
-  CHECK(again[0].rgba[0] == 12); /* none was taken */
+  CHECK(again[0].rgba[0] == 12); /* no material was set */
   REFUSED(qry_world_get_materials(world, 0, 1, again), QRY_ERROR_INVALID_ARGUMENT, "1..255");
   REFUSED(qry_world_get_materials(world, 255, 2, again), QRY_ERROR_INVALID_ARGUMENT, "1..255");
   REFUSED(qry_world_get_materials(world, 2, UINT32_MAX, again), QRY_ERROR_INVALID_ARGUMENT, "1..255");

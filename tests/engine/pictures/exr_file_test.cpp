@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// exr_file_test.cpp - EXR files: what was written is what the library reads, to the bit; without the library nothing is
+// exr_file_test.cpp - EXR files: the library reads exactly the bits that were written. Without the library no file is
 // left behind.
 #if defined(QRY_HAVE_OPENEXR)
 #include <ImfChannelList.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// path_lights_test.cpp - does sampling lights give the same picture as meeting them by chance, with less noise?
-// Judged by Lambert's formula for the light of a polygon, by the other way, and by the error of both.
+// path_lights_test.cpp - checks that sampling lights gives the same picture as hitting them by chance, with less noise.
+// The references are Lambert's formula for the light of a polygon, the other way, and the error of both.
 #include <catch2/catch.hpp>
 #include <cmath>
 
@@ -15,7 +15,7 @@ using namespace quarry::test;
 
 namespace {
 
-// What a free cube voxel of radiance 1 above a floor sends to a point there: the faces that see it.
+// The light that a free cube voxel of radiance 1 above a floor sends to a point there, from the faces that see it.
 double light_of_cube(Vec point, Int3 voxel) {
   const double x = voxel.x, y = voxel.y, z = voxel.z;
   const Vec up{0, 1, 0};
@@ -35,7 +35,7 @@ double rmse(const PathPicture& a, const PathPicture& b) {
   return std::sqrt(sum / double(a.radiance.size()));
 }
 
-// Chalk, rough metal, smooth lacquer and glass under lamps of three strengths; a wall that glows; shadows of
+// Chalk, rough metal, smooth lacquer and glass under lamps of three strengths, a glowing wall, and shadows of
 // everything.
 void furnish(SceneWorld& world) {
   fill_box(world, {0, 0, 0}, {39, 0, 29}, 1);
@@ -109,7 +109,7 @@ TEST_CASE("lights: whether they are asked for or found by chance, a picture conv
   const View view = fitted(world, 16, 12);
   for (const float fog : {0.0f, 60.0f}) {
     settings.fog_distance = fog;
-    // By chance twice, so that its own noise is known: the two ways may differ by no more.
+    // It traces by chance twice, so that its own noise is known. The two ways may not differ by more.
     settings.light_tree = false;
     settings.frame_seed = 1;
     const PathPicture chance = trace(world, view, settings, 1024);
@@ -178,7 +178,7 @@ TEST_CASE("lights: a picture is the same bytes whole and path by path, and needs
     return picture.rgba;
   };
   CHECK(stepwise(trace) == whole.picture.rgba);
-  // One that was never told of the lights finds them by chance.
+  // A tracer that was never told of the lights finds them by chance.
   const Traced untold(*device);
   settings.light_tree = false;
   const PathPicture by_chance = trace(world, view, settings, 40);

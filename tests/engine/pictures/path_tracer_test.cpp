@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// path_tracer_test.cpp - is the light right? Judged by what is known without a renderer: a furnace in which everything
-// must look like its walls, Lambert's formula for the light of a polygon, the sun on a floor; and by how the error
-// falls.
+// path_tracer_test.cpp - checks that the light is right, by results known without a renderer: a furnace in which
+// everything must look like its walls, Lambert's formula for the light of a polygon, the sun on a floor. It also checks
+// how the error falls.
 #include <catch2/catch.hpp>
 #include <cmath>
 
@@ -54,8 +54,8 @@ TEST_CASE(
       const double mean = mean_of(picture);
       INFO("roughness " << roughness << ", metalness " << metalness << ": " << mean);
       CHECK(mean < 1.002);
-      // What lies between facets is traced once: rough metal loses what it would throw back and forth there, and
-      // nothing else loses anything to speak of.
+      // Light between facets is traced only once. So rough metal loses the light reflected back and forth there. No
+      // other material loses much.
       CHECK(mean > (metalness == 0 ? 0.99 : roughness < 0.2f ? 0.999 : 0.7));
     }
 }
@@ -138,13 +138,13 @@ TEST_CASE(
   const float sun[3] = {0, 0.8f, 0.6f};
   std::copy_n(sun, 3, settings.sun_direction);
   const auto at = [&](double x) {
-    // From the side, under the awnings.
+    // The view is from the side, under the awnings.
     return mean_of(trace(world, look_at({x, 6, 150}, {x, 1, 15}, 0.02, 4, 4), settings, 256));
   };
   const double open = linear(188) * 2.5 * 0.8;
   CHECK(at(48) == Approx(open).epsilon(0.003));
   CHECK(at(80) == Approx(0).margin(1e-6));
-  // A. Fresnel's formulae; what a pane's two faces throw back and forth gets out in the end.
+  // A. Fresnel's formulae. Light reflected back and forth between a pane's two faces leaves in the end.
   const double inside = std::sqrt(1 - 0.36 / 2.25), across = (0.8 - 1.5 * inside) / (0.8 + 1.5 * inside),
                along = (1.5 * 0.8 - inside) / (1.5 * 0.8 + inside);
   const double back = (across * across + along * along) / 2;
@@ -199,7 +199,7 @@ TEST_CASE("paths: a picture is the same bytes whole, again, and put together ste
   REQUIRE(offscreen);
   auto ready = world.rendered().publish();
   REQUIRE(ready);
-  // One path at once, one in sixteen steps, one at once.
+  // One whole path, one in sixteen steps, one whole path.
   std::vector<uint32_t> cuts{16};
   cuts.insert(cuts.end(), 16, 1);
   cuts.push_back(16);

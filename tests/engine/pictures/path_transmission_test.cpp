@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// path_transmission_test.cpp - do transparent voxels refract, reflect and absorb light as it should? Judged by a
-// furnace, and by the formulae of Snell, Fresnel and Beer for slabs.
+// path_transmission_test.cpp - checks that transparent voxels refract, reflect and absorb light correctly. The
+// references are a furnace, and the formulae of Snell, Fresnel and Beer for slabs.
 #include <catch2/catch.hpp>
 #include <cmath>
 
@@ -21,7 +21,7 @@ Material glass(float ior, float roughness = 0) {
   return m;
 }
 
-// Share that a border throws back of light that comes through air at this cosine. A. Fresnel, 1823.
+// The share of light from the air at this cosine that an interface reflects. A. Fresnel, 1823.
 double thrown_back(double cosine, double ior) {
   const double inside = std::sqrt(1 - (1 - cosine * cosine) / (ior * ior));
   const double across = (cosine - ior * inside) / (cosine + ior * inside),
@@ -68,7 +68,7 @@ TEST_CASE("transmission: in a furnace a clear ball cannot be told from the walls
   const double mean = mean_of(trace(world, view, settings, 64));
   CHECK(mean <= 0.7 * 1.001);
   CHECK(mean > 0.7 * 0.99);
-  // Coloured glass keeps some of the light, and more of it the thicker it is.
+  // Coloured glass absorbs some of the light. Thicker glass absorbs more.
   world.palette.materials[1] = glass(1.5f);
   world.palette.materials[1].g = 120;
   const PathPicture tinted = trace(world, view, settings, 16);
@@ -85,7 +85,7 @@ TEST_CASE("transmission: a slab moves what lies behind it aside as Snell's law s
   for (const float ior : {1.0f, 1.33f, 1.5f, 2.0f}) {
     SceneWorld world(*device);
     fill_box(world, {-60, 20, -12}, {60, 20 + kThick - 1, 12}, 1);
-    // Straight on, the ray through (0.5, 44) would come down at x = 44.5: bent, it comes down earlier.
+    // Straight on, the ray through (0.5, 44) would come down at x = 44.5. The refracted ray comes down earlier.
     const double inside = slope / double(ior), shift = kThick * (1 - inside / std::sqrt(1 - inside * inside)),
                  x = 44.5 - shift;
     const auto column = int32_t(std::floor(x));
@@ -100,7 +100,7 @@ TEST_CASE("transmission: a slab moves what lies behind it aside as Snell's law s
     REQUIRE(std::abs(x - column - 0.5) < 0.45);
     const double seen = mean_of(trace(world, ray({0.5, 20 + kThick, 0.5}, {slope, -slope, 0}, 40), settings, 512));
     const double back = ior > 1 ? thrown_back(slope, double(ior)) : 0;
-    // Throwing back and forth moves the rest of the light further on, past the column.
+    // Light reflected back and forth moves further on, past the column.
     CHECK(seen == Approx((1 - back) * (1 - back)).epsilon(0.03));
   }
 }
@@ -114,16 +114,16 @@ TEST_CASE(
   {
     SceneWorld world(*device);
     fill_box(world, {0, 2, 0}, {15, 30, 15}, 1);
-    fill_box(world, {-60, 0, -60}, {90, 0, 90}, 2);  // a floor that glows
-    fill_box(world, {18, 1, -30}, {18, 30, 45}, 3);  // and a wall that glows more, as high as the glass
+    fill_box(world, {-60, 0, -60}, {90, 0, 90}, 2);  // a glowing floor
+    fill_box(world, {18, 1, -30}, {18, 30, 45}, 3);  // and a brighter glowing wall, as high as the glass
     world.palette.materials[1] = glass(1.5f);
     world.palette.materials[2] = lamp(1);
     world.palette.materials[3] = lamp(100);
     RenderSettings settings = furnace(4, 4);
     settings.sky_strength = 0;
-    settings.bounces = 0;  // nothing that is scattered: what is seen through the glass alone
+    settings.bounces = 0;  // no scattered light: only the view through the glass
     const double slope = std::sqrt(0.5), back = thrown_back(slope, 1.5);
-    // Straight on it would meet the side 4 voxels below the top, and the wall behind it.
+    // Straight on it would hit the side 4 voxels below the top, and then the wall behind it.
     const double seen = mean_of(trace(world, ray({12.4, 31, 8.3}, {slope, -slope, 0}, 5), settings, 1024));
     CHECK(seen == Approx((1 - back) / (1 + back)).epsilon(0.02));
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// png_file_test.cpp - PNG files there and back, and what is said of those that are not; cameras.
+// png_file_test.cpp - PNG files written and read back, the errors for other files, and cameras.
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <fstream>
@@ -65,7 +65,7 @@ TEST_CASE("camera: look_at gives a right-handed frame and fit_camera puts every 
       CHECK(right / up == Approx(16.0 / 9).epsilon(1e-5));
       CHECK(up == Approx(std::tan(20 * 3.14159265358979 / 180)).epsilon(1e-5));
       CHECK(v.up[1] >= 0);
-      // right x up points back at the viewer
+      // right x up points back to the viewer
       const double back_x = (double(v.right[1]) * v.up[2] - double(v.right[2]) * v.up[1]) / (right * up);
       CHECK(back_x == Approx(-v.forward[0]).margin(1e-5));
       for (int c = 0; c < 8; ++c) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// beam_test.cpp - rays that start where their tile first may see something, against rays from the eye: every kind of
-// world, from outside, inside, far off and along the axes.
+// beam_test.cpp - compares rays that start where their tile may first see something with rays from the eye. It tests
+// every kind of world, from outside, inside, far away and along the axes.
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstring>
@@ -23,7 +23,8 @@ struct Eye {
   glm::dvec3 position, target;
 };
 
-// Around a world, in it, at bricks of it, and looking along each axis, so that tiles have rays both ways on the others.
+// Cameras around a world, in it, at bricks of it, and along each axis. The last have tiles with rays in both directions
+// of the other axes.
 std::vector<Eye> cameras_of(const World& world, uint32_t seed) {
   const Box3 box = world.bounds();
   const double low[3] = {double(box.min.x), double(box.min.y), double(box.min.z)};
@@ -93,7 +94,7 @@ TEST_CASE("beams: rays that start there hit what rays from the eye hit, in every
     REQUIRE(world.fill(kind));
     compare(world, kind.name);
   }
-  // Lone voxels as far apart as 3000, 7000 and 16000 voxels: larger cells at the top.
+  // Single voxels as far apart as 3000, 7000 and 16000 voxels need larger cells at the top.
   for (const int reach : {1500, 3500, 8000}) {
     std::mt19937 random{uint32_t(reach)};
     std::vector<std::pair<Int3, uint8_t>> voxels;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// golden_test.cpp - pictures that a person has looked at and found right, kept small in tests/engine/golden.
-// QUARRY_GOLDEN_WRITE=1 makes them anew (look at them before committing); QUARRY_GOLDEN_DIR says where they lie when
-// the binary runs away from its source tree. On failure the picture and the difference are written beside each other
-// and their places printed.
+// golden_test.cpp - compares with golden pictures that a person has found right. They are small, in
+// tests/engine/golden.
+// QUARRY_GOLDEN_WRITE=1 writes them anew; look at them before committing. QUARRY_GOLDEN_DIR is their folder when the
+// binary runs away from its source tree. On failure the picture and the difference are written to one folder and their
+// paths printed.
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstdio>
@@ -125,7 +126,7 @@ TEST_CASE("golden: each scene and view looks as it did when a person found it ri
     auto expected = read_png(file);
     REQUIRE(expected);
     const test::PictureDifference d = test::compare_pictures(*expected, *picture);
-    // Another driver rounds otherwise: single pixels at edges may differ, the picture may not.
+    // Another driver rounds differently. Single pixels at edges may differ, but not the picture.
     const bool same = d.mean < 0.6 && d.far < expected->width * expected->height / 100;
     if (!same) {
       const fs::path dir = fs::temp_directory_path();
@@ -177,7 +178,7 @@ TEST_CASE("golden: the probe-depth view shows each pixel in the colour of its br
     const hashgrid::Found found = hashgrid::find(grid, brick_key(brick_of(hit.voxel)));
     told_wrong += !found.hit || found.sectors != hit.probe_depth;
     const uint8_t* pixel = &picture->rgba[i * 4];
-    // Depth 1 is blue, deeper ones are not.
+    // Depth 1 is blue, greater depths are not.
     blue_wrong += (found.sectors == 1) != (pixel[2] > pixel[0] && pixel[2] > pixel[1]);
   }
   CHECK(shown > 1000);
@@ -200,12 +201,12 @@ TEST_CASE("golden: the load view shows each pixel in the colour of how full its 
     RenderSettings settings;
     settings.width = settings.height = 5;
     settings.view = DebugView::load;
-    // Straight down at one voxel, whose face turns up.
+    // Looks straight down at one voxel, whose upper face is seen.
     const glm::dvec3 eye(8.5, 60, 0.5), at(8.5, 0, 0.5);
     auto picture = (*renderer)->render(world.rendered(), look_at(eye, at, 0.2, 5, 5), settings);
     REQUIRE(picture);
-    // shaders/library/ramp.glsl between its first two or its fourth and fifth colours; the face is shown at 0.72 + 0.28
-    // * 0.84/|(0.35, 0.84, 0.42)|.
+    // The colour is between the first two or the fourth and fifth colours of shaders/library/ramp.glsl. The face's
+    // brightness is 0.72 + 0.28 * 0.84/|(0.35, 0.84, 0.42)|.
     const float stops[8][3] = {{0.05f, 0.03f, 0.20f}, {0.12f, 0.20f, 0.62f}, {0.05f, 0.46f, 0.63f},
                                {0.12f, 0.62f, 0.38f}, {0.56f, 0.75f, 0.18f}, {0.95f, 0.78f, 0.15f},
                                {0.97f, 0.45f, 0.15f}, {1, 0.92f, 0.88f}};
@@ -252,7 +253,7 @@ TEST_CASE(
     settings.ambient_rays = 0;
     CHECK(seen(8.5) == seen(76.5));
   }
-  // Steps, colours and distances are shown as they are.
+  // Steps, colours and distances are shown unchanged.
   settings.view = DebugView::albedo;
   settings.ambient_rays = 4;
   CHECK(seen(8.5) == seen(76.5));

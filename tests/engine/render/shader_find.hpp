@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// shader_find.hpp - look-ups by a shader alone, beside which the tests hold hashgrid::find: find.comp.glsl for the
-// table of a world, pairs_find.comp.glsl and compact_find.comp.glsl for any table.
+// shader_find.hpp - look-ups by a shader, which the tests compare with hashgrid::find: find.comp.glsl for the table of
+// a world, pairs_find.comp.glsl and compact_find.comp.glsl for any table.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -16,7 +16,7 @@
 
 namespace quarry::test {
 
-// The pipeline of one of them, and the calls around it. Push: what the shader is given.
+// The pipeline of one of these shaders, and the calls around it. Push is the type of its push constants.
 template <class Push>
 class ShaderFind {
  public:
@@ -44,8 +44,8 @@ class ShaderFind {
     device_.vk().vkDestroyPipelineLayout(device_.handle(), layout_, nullptr);
   }
 
-  // Value and sectors read, of each key. `push`: all but the addresses of keys and answers, and the count. `ready`:
-  // what to wait for.
+  // Returns the value and the sectors read for each key. `push` has all but the addresses of keys and results, and the
+  // count. The look-up waits for `ready`.
   std::vector<uint32_t> operator()(Push push, const std::vector<uint32_t>& keys,
                                    std::optional<engine::Device::TimelinePoint> ready = {}) {
     auto in = engine::DeviceMemory::create(device_, engine::BufferMemory::host_upload, keys.size() * 4, "keys");
@@ -69,7 +69,7 @@ class ShaderFind {
  private:
   engine::Device& device_;
   std::unique_ptr<engine::Offscreen> offscreen_;
-  std::unique_ptr<engine::Timeline> start_;  // stands at 0: nothing to wait for
+  std::unique_ptr<engine::Timeline> start_;  // stays at 0: nothing to wait for
   VkPipelineLayout layout_ = VK_NULL_HANDLE;
   VkPipeline pipeline_ = VK_NULL_HANDLE;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// table_find_test.cpp - tables read by shaders: grid_find.glsl in both localities and compact_find.glsl, beside
+// table_find_test.cpp - tables read by shaders: compares grid_find.glsl in both localities and compact_find.glsl with
 // hashgrid::find on the same memory.
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -17,7 +17,7 @@ namespace {
 
 using namespace engine;
 
-// The shader's answers beside the host's: how many keys are there, and most sectors read for one.
+// Compares the shader's results with the host's. Returns the number of keys found and the most sectors read for one.
 template <class Table>
 std::pair<size_t, uint32_t> check_alike(const Table& table, const std::vector<uint32_t>& keys,
                                         const std::vector<uint32_t>& found) {
@@ -50,7 +50,8 @@ TEST_CASE(
     std::mt19937 random(pages);
     std::vector<uint32_t> keys;
     for (uint32_t i = 0; i < 3600 * std::min(pages, 3u); ++i) keys.push_back(uint32_t(random()));
-    // Neighbours in mixed order: full sectors, and in the larger tables the stash; some of them round a page's end.
+    // Neighbours in mixed order fill sectors, and in the larger tables the stash. Some of them wrap around a page's
+    // end.
     const uint64_t sectors = table.layout.table.pages * 1024ull;
     for (const uint64_t sector : {uint64_t{1022}, sectors / 2})
       for (uint32_t i = 0; i < 300; ++i)
@@ -65,7 +66,7 @@ TEST_CASE(
     const std::vector<uint32_t> found = find_in_shader({(*memory)->address(), 0, 0, 0, table.layout}, keys);
     const auto [hits, deepest] = check_alike(table, keys, found);
     CHECK(hits > 2000);
-    CHECK(deepest > (pages >= 12288 ? 3u : 7u));  // else the test saw no crowded sector
+    CHECK(deepest > (pages >= 12288 ? 3u : 7u));  // otherwise the test had no full sector
   }
 }
 
@@ -85,8 +86,8 @@ TEST_CASE(
       const hashgrid::GridView first{static_cast<uint64_t*>((*memory)->mapped()), pages, 1, locality},
           table{first.words, pages, 2, locality};
       REQUIRE(executor->pairs().clear(first));
-      // Rows of bricks with gaps, and keys by themselves: as many as the pages hold, and the first page as full as it
-      // gets.
+      // Rows of bricks with gaps, and single keys. There are as many as the pages hold, and the first page is as full
+      // as possible.
       std::mt19937 random(pages);
       std::vector<uint32_t> keys;
       while (keys.size() < pages * size_t{3000}) {
@@ -107,7 +108,7 @@ TEST_CASE(
       const std::vector<uint32_t> found = find_in_shader({(*memory)->address(), 0, 0, 0, pages, locality}, keys);
       const auto [hits, deepest] = check_alike(table, keys, found);
       CHECK(hits > pages * size_t{1500});
-      CHECK(deepest > 3u);  // else the test saw nothing in the stash
+      CHECK(deepest > 3u);  // otherwise the test had no keys in the stash
     }
 }
 

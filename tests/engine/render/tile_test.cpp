@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tile_test.cpp - a picture made of tiles, each a submission of its own, is the picture made at once, bit for bit: in
-// every view, wherever the cuts are.
+// tile_test.cpp - a picture made of tiles, each in its own submission, is bit for bit the picture made at once: in
+// every view and with any cuts.
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <functional>
@@ -43,7 +43,7 @@ Palette tiled_palette() {
   return palette;
 }
 
-// Each pixel in one tile, cut at random places, in any order. `grain`: what corners are multiples of.
+// Tiles cut at random places, in any order. Each pixel is in one tile. Corners are multiples of `grain`.
 std::vector<Tile> cuts_of(uint32_t width, uint32_t height, uint32_t grain, std::mt19937& random) {
   std::vector<Tile> done, open{{0, 0, width, height}};
   while (!open.empty()) {
@@ -65,7 +65,7 @@ std::vector<Tile> cuts_of(uint32_t width, uint32_t height, uint32_t grain, std::
   return done;
 }
 
-// One image that each of `tiles` is recorded into, a submission each.
+// Records each of `tiles` into one image, in one submission each.
 Result<Picture> in_tiles(Device& device, uint32_t width, uint32_t height, const std::vector<Tile>& tiles,
                          const std::function<Result<void>(VkCommandBuffer, VkImageView, const Tile&)>& record) {
   QRY_TRY_ASSIGN(auto offscreen, Offscreen::create(device, "a picture in tiles"));
@@ -191,7 +191,7 @@ TEST_CASE("tiles: what lies outside the tile is left as it is") {
   const auto after = (*renderer)->render(world.rendered(), other, settings);
   REQUIRE((before && after));
   const Tile tile{21, 13, 37, 29};
-  // The whole first, then one tile from elsewhere.
+  // Records the whole picture first, then one tile with another view.
   const auto mixed = in_tiles(
       *device, 96, 64, {{0, 0, 96, 64}, tile}, [&](VkCommandBuffer commands, VkImageView target, const Tile& t) {
         return (*renderer)->record(commands, world.shared(), t == tile ? other : view, settings, target, 0, t);
@@ -224,8 +224,8 @@ TEST_CASE("tiles: light paths in tiles are the light paths of the whole picture,
   REQUIRE(ready);
   REQUIRE((*tracer)->prepare(world.rendered()));
   std::mt19937 random(11);
-  // Nine single steps, so that some pixels have a path and some show their neighbours'; then the rest of two paths;
-  // then a whole path.
+  // Nine single steps come first, so that some pixels have a path and some show a neighbour's. Then the rest of two
+  // paths follows, then a whole path.
   for (const uint32_t single : {9u, 32u}) {
     const uint32_t path = PathTracer::kStepsAPath;
     const auto picture = [&](bool tiled) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// traversal_test.cpp - the ray-marcher against a voxel-by-voxel traversal in double precision: the same voxel, the same
-// depth, for every kind of world and ray.
+// traversal_test.cpp - compares the ray-marcher with a voxel-by-voxel traversal in double precision. Voxel and depth
+// must be the same for every kind of world and ray.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <chrono>
@@ -32,8 +32,8 @@ struct Rays {
   }
 };
 
-// Rays at a world: from around its bounds, from inside them (inside solids too), parallel to axes and nearly so; every
-// second one towards a brick that is there, so that far-off bricks are hit.
+// Rays at a world: from around its bounds, from inside them (inside solids too), parallel to axes and nearly so. Every
+// second ray goes towards an existing brick, so that distant bricks are hit.
 Rays random_rays(const World& world, const Box3& bounds, size_t count, uint32_t seed) {
   std::vector<Int3> bricks;
   world.for_each_brick([&](Int3 at, const Brick&) { bricks.push_back(at); });
@@ -120,7 +120,7 @@ Comparison compare(const World& world, const Box3& bounds, const Rays& rays, con
   return out;
 }
 
-// QUARRY_LONG=1: 100,000 rays a world (minutes on two cores); a larger number: so many.
+// QUARRY_LONG=1 gives 100,000 rays a world (minutes on two cores). A larger number gives that many rays.
 size_t rays_wanted(size_t quick) {
   const char* text = std::getenv("QUARRY_LONG");
   const size_t number = text ? std::strtoull(text, nullptr, 10) : 0;
@@ -171,7 +171,7 @@ TEST_CASE("traverse: a ray along a face belongs to the voxel on its upper side, 
   auto renderer = Renderer::create(*device);
   REQUIRE(renderer);
   SceneWorld scene(*device);
-  // A slab of voxels, one thick on each axis in turn.
+  // Four voxels: one at the origin and its next neighbour on each axis.
   REQUIRE(scene.set({{{0, 0, 0}, 1}, {{1, 0, 0}, 2}, {{0, 1, 0}, 3}, {{0, 0, 1}, 4}}));
   Rays rays;
   std::vector<Int3> expected;
@@ -189,7 +189,7 @@ TEST_CASE("traverse: a ray along a face belongs to the voxel on its upper side, 
   expect(0, 0, 9, 0, 0, -1, {0, 0, 1}, 7);
   expect(0.5, 0.5, 0.5, 0, 0, 1, {0, 0, 0}, 0);  // from inside
   expect(1, 0.5, 0.5, 1, 0, 0, {1, 0, 0}, 0);    // from a face
-  expect(0, 0, 0, -1, -1, -1, {0, 0, 0}, 0);     // from a corner, outwards: the corner is the voxel's
+  expect(0, 0, 0, -1, -1, -1, {0, 0, 0}, 0);     // from a corner, outwards: the corner belongs to the voxel
   auto hits = (*renderer)->trace(scene.rendered(), rays.origins, rays.directions);
   REQUIRE(hits);
   for (size_t i = 0; i < expected.size(); ++i) {
@@ -293,7 +293,7 @@ TEST_CASE(
     size_t lit = 0, dark = 0;
     for (const float(&sun)[3] : kSuns) {
       INFO(name << ", sun at " << sun[0] << ", " << sun[1] << ", " << sun[2]);
-      // From beside the sun, so that faces are seen which it shines on.
+      // The view is from near the sun, so that sunlit faces are seen.
       const double beside[3] = {0.5, -0.25, 0.35};
       glm::dvec3 position, target;
       for (int i = 0; i < 3; ++i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// validation_test.cpp - what the validation layers said during all other cases, judged here: linked last, so that Catch
-// runs it last.
+// validation_test.cpp - fails if the validation layers reported anything during all other cases. It is linked last, so
+// that Catch runs it last.
 #include <catch2/catch.hpp>
 
 #include "tests/engine/test_device.hpp"

@@ -1,6 +1,6 @@
 #version 460
 // SPDX-License-Identifier: Apache-2.0
-// compact_find.comp.glsl - keys in, (value, sectors read) out, of a compact table: for the conformance tests against
+// compact_find.comp.glsl - keys -> (value, sectors read) of a compact table, for the conformance tests against
 // hashgrid::find.
 #extension GL_EXT_buffer_reference : require
 #extension GL_EXT_scalar_block_layout : require

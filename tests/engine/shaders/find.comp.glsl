@@ -1,7 +1,6 @@
 #version 460
 // SPDX-License-Identifier: Apache-2.0
-// find.comp.glsl - keys in, (value, sectors read) out: the look-up alone, for the conformance tests against
-// hashgrid::find.
+// find.comp.glsl - keys -> (value, sectors read): only the look-up, for the conformance tests against hashgrid::find.
 #extension GL_GOOGLE_include_directive : require
 
 #include "shaders/library/world.glsl"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// find_push.h - what find.comp.glsl, pairs_find.comp.glsl and compact_find.comp.glsl are given: one text for C++ and
-// GLSL.
+// find_push.h - the push constants of find.comp.glsl, pairs_find.comp.glsl and compact_find.comp.glsl: one text for C++
+// and GLSL.
 #ifndef QRY_FIND_PUSH_H
 #define QRY_FIND_PUSH_H
 

@@ -1,7 +1,7 @@
 #version 460
 // SPDX-License-Identifier: Apache-2.0
-// pairs_find.comp.glsl - keys in, (value, sectors read) out, of a table of pairs in either locality: for the
-// conformance tests against hashgrid::find. find.comp.glsl is the same for the table of a world.
+// pairs_find.comp.glsl - keys -> (value, sectors read) of a table of pairs in either locality, for the conformance
+// tests against hashgrid::find. find.comp.glsl is the same for the table of a world.
 #extension GL_EXT_buffer_reference : require
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_EXT_shader_explicit_arithmetic_types_int64 : require

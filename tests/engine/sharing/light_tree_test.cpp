@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// light_tree_test.cpp - is every emissive face in the tree, once, and does the tree stay so through edits? Judged by
-// asking the world about each voxel. No device.
+// light_tree_test.cpp - checks that every emissive face is in the tree exactly once, and stays so through edits. The
+// reference is the world's answer for each voxel. It needs no device.
 #include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
@@ -36,7 +36,7 @@ struct Image {
   }
 };
 
-// The cell's faces, with what their tree and sums say checked on the way.
+// Collects the cell's faces and checks its numbers and sums.
 void take_cell(const Image& image, uint32_t index, std::vector<Face>& out) {
   const auto cell = image.at<QryLightCell>(image.lights.cells, index);
   uint32_t from = 0;
@@ -56,7 +56,7 @@ void take_cell(const Image& image, uint32_t index, std::vector<Face>& out) {
   }
 }
 
-// What lies below node `index`: its faces, each inside the node's box, and no stronger than the node says.
+// Collects the faces below node `index`. Checks that each is inside the node's box and no stronger than the node says.
 std::vector<Face> take_node(const Image& image, uint32_t index) {
   const auto node = image.at<QryLightNode>(image.lights.nodes, index);
   const uint32_t bit = node.link >> 26, child = node.link & kQryLightIndex;
@@ -116,7 +116,7 @@ std::vector<Face> expected_faces(const World& world, const Palette& palette) {
   return faces;
 }
 
-// A world and its tree, told of every change as SharedWorld tells it.
+// A world and its tree. The tree is told of every change, as SharedWorld does it.
 struct Lit {
   World world;
   Palette palette = Palette::standard();
@@ -169,9 +169,9 @@ std::map<Int3, uint8_t> random_block(std::mt19937& random, Int3 low, int32_t edg
 TEST_CASE("light tree: every emissive face that touches air is in it, once") {
   std::mt19937 random(7);
   Lit lit;
-  // Air, stone and an emissive one, across bricks and the origin.
+  // Air, stone and emissive materials, across bricks and the origin.
   lit.put(random_block(random, {-13, -9, -11}, 21, {0, 0, 1, 3, 4, 5}));
-  lit.put(random_block(random, {500, 100, -700}, 12, {3}));  // solid: its surface alone
+  lit.put(random_block(random, {500, 100, -700}, 12, {3}));  // solid: only its surface counts
   // The world's borders.
   lit.put({{kWorldMin, 3}, {{kWorldMax.x, kWorldMax.y, 0}, 4}, {{0, kWorldMax.y, kWorldMin.z}, 3}});
   CHECK(lit.tree.face_count() == 0);
@@ -179,7 +179,7 @@ TEST_CASE("light tree: every emissive face that touches air is in it, once") {
   CHECK((faces_of(lit.tree) == expected_faces(lit.world, lit.palette)));
   CHECK(lit.tree.image(64).size() == lit.tree.image_bytes());
   REQUIRE(lit.world.pack());
-  CHECK((lit.afresh() == lit.tree.image(64)));  // packed worlds are read alike
+  CHECK((lit.afresh() == lit.tree.image(64)));  // packed worlds give the same tree
 }
 
 TEST_CASE("light tree: after edits it is byte for byte what a new one would be") {
@@ -195,8 +195,8 @@ TEST_CASE("light tree: after edits it is byte for byte what a new one would be")
     switch (round % 4) {
       case 0:
         lit.put({{somewhere(), 3}});
-        break;  // a lamp more
-      // What was hidden may come to light, in the next brick too.
+        break;  // one more lamp
+      // Hidden faces may become visible, in the next brick too.
       case 1: lit.put({{somewhere(), 0}, {somewhere(), 0}}); break;
       case 2: lit.put(random_block(random, somewhere(), 8, {1})); break;  // buried
       default: lit.put(random_block(random, somewhere(), 9, {0, 0, 4, 3})); break;
@@ -240,8 +240,8 @@ TEST_CASE("light tree: beyond its limit the strongest cells are kept, and edits 
   const std::vector<Face> kept = faces_of(lit.tree);
   CHECK(size_t(std::count_if(kept.begin(), kept.end(), [](const Face& f) { return std::get<2>(f) == 3; })) ==
         strong * 6);
-  lit.tree.update(lit.world, lit.palette);  // nothing has changed
-  // Most lamps go: the faint ones that were left out come in.
+  lit.tree.update(lit.world, lit.palette);  // no changes
+  // Most lamps are removed, and the faint ones that were left out come in.
   std::map<Int3, uint8_t> away;
   for (const auto& [voxel, material] : voxels)
     if (voxel.x < 90) away[voxel] = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// modes_test.cpp - one world through every sharing mode: the same picture, also after edits, growth and removal. And
-// the look-up in GLSL against the host's.
+// modes_test.cpp - one world in every sharing mode gives the same picture, also after edits, growth and removal. The
+// look-up in GLSL agrees with the host's.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <random>
@@ -21,16 +21,16 @@ using quarry::test::view_of;
 
 namespace {
 
-// Edits that bring bricks, take bricks, change bytes in place, and make the hash grid grow past its first page.
+// Edits that add bricks, remove bricks, change bytes in place, and make the hash grid grow past its first page.
 std::vector<std::vector<std::pair<Int3, uint8_t>>> edits() {
   std::vector<std::vector<std::pair<Int3, uint8_t>>> all(4);
-  for (int y = 0; y < 60; ++y)  // bricks come
+  for (int y = 0; y < 60; ++y)  // adds bricks
     for (int z = 0; z < 12; ++z)
       for (int x = 0; x < 12; ++x) all[0].push_back({{20 + x, y, 40 + z}, 33});
-  for (int y = 20; y < 50; ++y)  // bytes change in place
+  for (int y = 20; y < 50; ++y)  // changes bytes in place
     for (int z = 0; z < 12; ++z)
       for (int x = 0; x < 12; ++x) all[1].push_back({{20 + x, y, 40 + z}, 90});
-  for (int z = 90; z < 156; ++z)  // bricks go
+  for (int z = 90; z < 156; ++z)  // removes bricks
     for (int y = 0; y < 40; ++y)
       for (int x = 90; x < 156; ++x) all[2].push_back({{x, y, z}, 0});
   for (int z = 0; z < 18; ++z)  // 18^3 new bricks: the table grows
@@ -70,7 +70,7 @@ TEST_CASE("sharing: every mode gives the same picture, before and after edits, r
     }
     if (first.empty()) {
       first = pictures;
-      // Each edit is seen.
+      // Each edit changes the picture.
       for (size_t i = 1; i < first.size(); ++i) CHECK(test::compare_pictures(first[i - 1], first[i]).differing > 0);
       continue;
     }
@@ -133,7 +133,7 @@ TEST_CASE(
     INFO(to_string(mode));
     SceneWorld scene_world(*device, mode);
     World& world = scene_world.world();
-    // Bricks until pages are as full as the grid lets them be, then a third of them away again.
+    // Adds bricks until pages are as full as the grid allows. Then it removes a third of them.
     std::mt19937 random(5);
     std::vector<uint32_t> keys;
     Brick one;
@@ -168,6 +168,6 @@ TEST_CASE(
     }
     CHECK(alike);
     CHECK(hits >= present - gone.size());
-    CHECK(deepest >= 2);  // else the test saw no crowded bucket
+    CHECK(deepest >= 2);  // otherwise the test had no full bucket
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// packed_world_test.cpp - a packed world, and one that gave idle memory back, is drawn as any other is, to the byte:
-// every kind of world, every sharing mode, passes that light and paths that scatter.
+// packed_world_test.cpp - a packed world, and a world that freed unused memory, give the same pictures as others, byte
+// for byte. It tests every kind of world, every sharing mode, lighting passes and scattered paths.
 #include <array>
 #include <catch2/catch.hpp>
 
@@ -53,14 +53,14 @@ TEST_CASE(
     INFO(kind.name);
     SceneWorld world(*device);
     REQUIRE(world.fill(kind));
-    for (size_t i = 1; i < 40; ++i) world.palette.materials[i].transparency = 0.6f;  // rays go on through some
+    for (size_t i = 1; i < 40; ++i) world.palette.materials[i].transparency = 0.6f;  // rays pass through some materials
     const View view = view_of(world.world().bounds(), kWidth, kHeight);
     for (const DebugView what : {DebugView::shaded, DebugView::material}) {
       REQUIRE(world.world().unpack());
       const auto editable = picture(**renderer, world, view, what);
       REQUIRE(world.world().pack());
       CHECK((picture(**renderer, world, view, what) == editable));
-      REQUIRE(world.world().packed());  // drawing is reading
+      REQUIRE(world.world().packed());  // drawing only reads
       REQUIRE(world.world().unpack());
       CHECK((picture(**renderer, world, view, what) == editable));
     }
@@ -89,8 +89,8 @@ TEST_CASE(
       std::vector<uint8_t> now = picture_of(packed);
       CHECK((now == picture_of(editable)));
       CHECK((now != last));
-      CHECK((box_of(packed) == box_of(editable)));         // rays start at them: whatever the edits were
-      packed.shared().frame_completed(uint64_t(1) << 40);  // nothing is under way
+      CHECK((box_of(packed) == box_of(editable)));         // rays start at the boxes; they do not depend on the edits
+      packed.shared().frame_completed(uint64_t(1) << 40);  // nothing is in flight
       editable.shared().frame_completed(uint64_t(1) << 40);
       CHECK((picture_of(packed) == now));
       CHECK(packed.shared().device_bytes() < editable.shared().device_bytes());
@@ -100,7 +100,7 @@ TEST_CASE(
         for (int z = 0; z < 12; ++z)
           for (int x = 0; x < 12; ++x)
             edit.push_back({{20 + x + 30 * round, y, 40 + z}, uint8_t(round == 1 ? 0 : 33 + round)});
-      edit.push_back({{-300, 200, 3}, uint8_t(round == 0 ? 9 : 0)});  // the world becomes larger, and smaller again
+      edit.push_back({{-300, 200, 3}, uint8_t(round == 0 ? 9 : 0)});  // the world grows and shrinks again
       REQUIRE(packed.set(edit));
       REQUIRE(editable.set(edit));
       REQUIRE_FALSE(packed.world().packed());
@@ -126,16 +126,16 @@ TEST_CASE(
     std::vector<uint8_t> last;
     for (int round = 0; round < 4; ++round) {
       INFO("round " << round);
-      if (round % 2) (void)picture_of(fitted);  // the device has it already, in the memory that it is about to leave
+      if (round % 2) (void)picture_of(fitted);  // the device has the world already, in memory that is about to be freed
       REQUIRE(fitted.world().shrink_to_fit());
       std::vector<uint8_t> now = picture_of(fitted);
       CHECK((now == picture_of(other)));
       CHECK((now != last));
-      fitted.shared().frame_completed(uint64_t(1) << 40);  // nothing is under way
+      fitted.shared().frame_completed(uint64_t(1) << 40);  // nothing is in flight
       CHECK((picture_of(fitted) == now));
       CHECK(fitted.shared().device_bytes() <= fitted.world().size_bytes());
       last = std::move(now);
-      std::vector<std::pair<Int3, uint8_t>> edit;  // adds bricks, and changes some that lie in the last slab
+      std::vector<std::pair<Int3, uint8_t>> edit;  // adds bricks, and changes some in the last slab
       for (int y = 0; y < 60; ++y)
         for (int z = 0; z < 24; ++z)
           for (int x = 0; x < 12; ++x)

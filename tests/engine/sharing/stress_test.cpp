@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// stress_test.cpp - the hand-over under load: a world is edited, grows and shrinks while three frames are under way, in
-// every sharing mode. What each frame shows must be the version that was published for it, whole: nothing older,
-// nothing newer, no mixture.
+// stress_test.cpp - the hand-over under load: a world is edited, grows and shrinks while three frames are in flight, in
+// every sharing mode. Each frame must show exactly the version that was published for it: nothing older, nothing newer,
+// no mixture.
 //
-// A picture looks at a board of bricks. Every version gives some bricks another material or takes them away, and
-// every version has a palette of its own in which a colour says version and material: a pixel tells what its frame has
-// read.
+// A picture shows a board of bricks. Every version gives some bricks another material or removes them. Every version
+// has its own palette, in which a colour tells version and material. So a pixel shows which data its frame has read.
 #include <array>
 #include <atomic>
 #include <catch2/catch.hpp>
@@ -36,7 +35,7 @@ using quarry::test::SceneWorld;
 
 namespace {
 
-constexpr uint32_t kSide = 16, kInFlight = 3;  // bricks and pixels a side of the board; frames under way
+constexpr uint32_t kSide = 16, kInFlight = 3;  // bricks and pixels a side of the board; frames in flight
 constexpr double kDistance = 4000;             // of the eye: rays are nearly parallel
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -51,12 +50,12 @@ View board_view() {
                  2 * std::atan(middle / kDistance) * 180 / 3.14159265358979323846, kSide, kSide);
 }
 
-// A world and what is known of it: edits are made from here, and pictures told from here.
+// A world and its known state. It makes the edits and gives the expected pictures.
 class Board {
  public:
   Board(Device& device, SharingMode mode) : scene(device, mode), view_(board_view()) {}
 
-  // A stroke over a third of the board, as many bricks elsewhere as `more` says, and the version's palette.
+  // Makes a stroke over a third of the board, adds `more` bricks elsewhere, and sets the version's palette.
   Result<void> edit(uint32_t version, uint32_t more) {
     version_ = version;
     std::vector<World::BrickWrite> writes;
@@ -65,7 +64,8 @@ class Board {
       cells_[i] = random_() % 4 == 0 ? 0 : uint8_t(1 + (version * 7 + i * 13) % 255);
       writes.push_back({{int(i % kSide), int(i / kSide), 0}, brick_of_material(cells_[i])});
     }
-    // Off the picture and far apart, so that table, pool and pyramid all grow; a third of them go again later.
+    // They are outside the picture and far apart, so that table, pool and pyramid all grow. A third of them are removed
+    // later.
     for (uint32_t i = 0; i < more; ++i)
       writes.push_back({far_brick(grown_ + i), brick_of_material(uint8_t(1 + i % 255))});
     for (uint32_t i = 0; i < std::min(more, 2000u) && grown_ > 2000; i += 3) {
@@ -80,7 +80,7 @@ class Board {
     return scene.world().write(writes);
   }
 
-  // What a frame of this version must show, a colour for each brick of the board as it is seen.
+  // The colours that a frame of this version must show, one for each brick of the board.
   std::vector<uint32_t> expected(uint32_t missed) const {
     std::vector<uint32_t> colors(kSide * kSide);
     for (uint32_t y = 0; y < kSide; ++y)
@@ -128,8 +128,8 @@ class Board {
   uint32_t version_ = 0, grown_ = 0;
 };
 
-// How many bricks look otherwise, and the first of them. Of bricks larger than a pixel the middle is judged: their
-// sides show at the edges.
+// Counts the bricks that look different, and gives the first of them. For bricks larger than a pixel only the middle
+// counts, because their sides show at the edges.
 uint32_t count_wrong(const Picture& seen, const std::vector<uint32_t>& expected, uint32_t pixels_a_brick,
                      uint32_t* first, uint32_t* first_color) {
   const uint32_t from = pixels_a_brick / 4, to = pixels_a_brick - from;
@@ -152,7 +152,7 @@ uint32_t count_wrong(const Picture& seen, const std::vector<uint32_t>& expected,
   return wrong;
 }
 
-// What a pixel shows that hits nothing.
+// The colour of a pixel that hits nothing.
 uint32_t missed_color(Renderer& renderer, Board& board) {
   auto picture = renderer.render(board.scene.rendered(), board.view(), board.settings());
   REQUIRE(picture);
@@ -216,7 +216,7 @@ TEST_CASE(
       finish(slot);
       const void* table = board.scene.world().grid().block().data;
       const Slot& newest = slots[(frame + kInFlight - 1) % kInFlight];
-      // The edit meets a frame that reads the version before it.
+      // The edit happens while a frame reads the version before it.
       if (newest.frame && !*newest.offscreen->done()) ++still_running;
       REQUIRE(board.edit(frame, 48));
       swaps += board.scene.world().grid().block().data != table;
@@ -237,7 +237,7 @@ TEST_CASE(
     }
     for (Slot& slot : slots) finish(slot);
     board.scene.shared().frame_completed(frames);
-    // No table that was outgrown is left.
+    // No outgrown table is left.
     CHECK(board.scene.shared().device_bytes() <= board.scene.world().size_bytes());
     std::printf(
         "%s: %u frames in %.1f s, %u edits met a frame under way, table swapped %u times, publish() took %.0f "
@@ -245,7 +245,7 @@ TEST_CASE(
         to_string(mode), frames, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(),
         still_running, swaps, publish_s / frames * 1e6);
     CHECK(wrong == 0);
-    // And the table, whole: every brick is found where the world has it, with as many reads.
+    // The whole table is right too: every brick is found where the world has it, with the same number of reads.
     const hashgrid::GridView grid = board.scene.world().grid().view();
     const std::vector<uint32_t> keys = board.scene.world().pyramid().keys();
     const auto ready = board.scene.rendered().publish();
@@ -282,9 +282,9 @@ TEST_CASE("hand-over: publish returns while a frame that was submitted before it
     REQUIRE(gate);
     REQUIRE(frame_done);
     for (uint32_t round = 0; round < 2; ++round) {
-      // The frame waits for the gate, which the host opens: after the calls have returned or, so that a call that waits
-      // fails the test instead of hanging it, from a second thread when they have not after a minute (a sanitizer on a
-      // busy machine needs seconds). A frame before it, which reads the table that the next edit outgrows, ends in
+      // The frame waits for the gate, which the host opens after the calls have returned. If they have not after a
+      // minute, a second thread opens it, so that a call that waits fails the test instead of hanging it. A sanitizer
+      // on a busy machine needs seconds. A frame before it, which reads the table that the next edit outgrows, ends in
       // time.
       const uint64_t opening = (*gate)->next(), before_gate = (*frame_done)->next(), done = (*frame_done)->next();
       REQUIRE(device->submit(VK_NULL_HANDLE, {}, {{(*frame_done)->handle(), before_gate}}));
@@ -308,7 +308,7 @@ TEST_CASE("hand-over: publish returns while a frame that was submitted before it
       });
       Result<Device::TimelinePoint> point = Device::TimelinePoint{};
       double slowest = 0;
-      for (uint32_t i = 0; point && i < 5; ++i) {  // strokes; then tables, slabs and pyramid outgrow their memory
+      for (uint32_t i = 0; point && i < 5; ++i) {  // strokes first; then tables, slabs and pyramid outgrow their memory
         const auto edited = board.edit(round * 6 + i + 2, i < 2 ? 0 : 1500);
         const auto before = std::chrono::steady_clock::now();
         if (edited) point = board.scene.rendered().publish();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// device_test.cpp - what a device must have, how a lack is said, and memory that both sides see.
+// device_test.cpp - what a device must have, the messages for missing features, and memory that both sides see.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstring>
@@ -158,7 +158,7 @@ TEST_CASE("shared_memory_source: a released block lives until the frames that we
   REQUIRE(a);
   REQUIRE(b);
   CHECK(source.size_bytes() == 12288);
-  source.release(*a);  // no frame was submitted: it goes at once
+  source.release(*a);  // no frame was submitted, so it is freed at once
   CHECK(source.size_bytes() == 8192);
   source.frame_submitted(7);
   source.release(*b);

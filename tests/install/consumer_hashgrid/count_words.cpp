@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// count_words.cpp - the hash grid in a program of one's own: hashes of words to how often they were met, by threads
-// that share one table.
+// count_words.cpp - a consumer's program with the hash grid: it maps hashes of words to their counts, by threads that
+// share one table.
 #include <hashgrid/grid.hpp>
 
 #include <array>
@@ -28,7 +28,7 @@ int main() {
   if (!report || report->present != 1 || found[0] != 7 || found[1] != kQryReservedValue)
     return std::fprintf(stderr, "wrong answer\n"), 1;
 
-  // One by one, any number of threads at once.
+  // One at a time, from any number of threads at once.
   const grid::GridView view = words->view();
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t)
@@ -39,7 +39,7 @@ int main() {
   const auto stats = words->stats();
   if (!stats || stats->live != 0) return std::fprintf(stderr, "keys are left\n"), 1;
 
-  // An error is a value that says what to do.
+  // An error is a value whose message says what to do.
   const auto refused = words->insert({&kQryReservedKey, 1}, {values.data(), 1});
   if (refused) return std::fprintf(stderr, "the reserved key was taken\n"), 1;
   std::printf("%zu keys came and went; refused: %s\n", keys.size(), refused.error().message.c_str());

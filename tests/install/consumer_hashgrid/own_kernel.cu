@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// own_kernel.cu - a kernel of one's own that reads and writes a grid beside its other work.
+// own_kernel.cu - a consumer's own kernel that reads and writes a grid during its other work.
 #include <hashgrid/cuda_stream.cuh>
 #include <hashgrid/grid.hpp>
 #include <hashgrid/pairs/cuda/find_warp.cuh>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// export_loss_test.cpp - what a format cannot hold is counted; what it holds is not.
+// export_loss_test.cpp - data that a format cannot hold is counted; data that it holds is not.
 #include "voxel/io/export_loss.hpp"
 
 #include <catch2/catch.hpp>
@@ -30,7 +30,7 @@ using Counts = std::map<std::string, uint64_t>;
 TEST_CASE("export_losses: each kind is counted where the format has no place for it, and nowhere else") {
   Scene s = random_scene(1, 5);  // 3 named volumes, 6 named instances of which 2 are hidden, 2 named layers, a camera
   s.volumes.push_back({"spare", {}, {}});
-  s.volumes[3].bricks.set({0, 0, 0}, 200);  // placed nowhere
+  s.volumes[3].bricks.set({0, 0, 0}, 200);  // not placed
   s.palette.materials[2].metalness = 1;
   s.palette.materials[3].emission = 2;
   s.palette.materials[200].metalness = 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// formats_test.cpp - the registry: which file is read or written by whom, and what is said where nobody can.
+// formats_test.cpp - the registry: which format reads or writes a file, and the message if none can.
 #include "voxel/io/formats.hpp"
 
 #include <catch2/catch.hpp>
@@ -40,7 +40,7 @@ TEST_CASE("format: content goes before extension, upper case is no matter") {
   CHECK(std::string((*io::format_for_reading(dir / "no-extension"))->name) == "vox");
   write_bytes(dir / "b.VOX", {'x'});
   CHECK(std::string((*io::format_for_reading(dir / "b.VOX"))->name) == "vox");
-  // Twenty small numbers are a Qubicle file's first bytes, but may be a grid's too.
+  // Twenty small numbers begin a Qubicle file, but may begin a grid too.
   std::vector<uint8_t> small(64, 0);
   small[0] = small[1] = 1;
   write_bytes(dir / "d.raw", small);

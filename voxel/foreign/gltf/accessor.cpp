@@ -8,8 +8,8 @@
 namespace quarry::mesh_reader {
 namespace {
 
-// Elements that an accessor without a buffer view may always have: a file of some bytes must not ask for gigabytes of
-// zeros.
+// An accessor without a buffer view may always have this many elements. Without a limit, a file of a few bytes could
+// ask for gigabytes of zeros.
 constexpr uint64_t kFreeElements = 1 << 16;
 
 Component component_of(uint64_t number, const std::string& where) {
@@ -34,7 +34,7 @@ uint64_t size_of(Component component) {
   }
 }
 
-// Matrices have columns that begin at multiples of 4 bytes, and nothing that this reader looks at is one.
+// Matrices are not read: their columns begin at multiples of 4 bytes, and this reader needs none of them.
 uint32_t components_of(const std::string& type, const std::string& where) {
   if (type == "SCALAR") return 1;
   if (type == "VEC2") return 2;
@@ -61,7 +61,7 @@ double load_number(Component component, const uint8_t* at) {
   }
 }
 
-// `count` elements of `size` bytes, `stride` apart, from `offset` on.
+// The address of `count` elements of `size` bytes, `stride` apart, that begin at `offset`. It checks the bounds.
 const uint8_t* within(std::span<const uint8_t> bytes, uint64_t offset, uint64_t count, uint64_t stride, uint64_t size,
                       const std::string& where) {
   if (count == 0) return nullptr;

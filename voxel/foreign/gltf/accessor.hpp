@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // accessor.hpp - the numbers of a glTF accessor, one element at a time: any component type, normalised or not, strided,
-// sparse, or out of nothing (zeros).
+// sparse, or without data (zeros).
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@ enum class Component : uint8_t { i8, u8, i16, u16, u32, f32 };
 // Refers to the document's bytes; cheap to copy. Every element below count() may be read.
 class GltfAccessor {
  public:
-  // accessors[index]. Throws GltfFault if it is not there, or does not lie within its bytes.
+  // Reads accessors[index]. Throws GltfFault if it does not exist or does not lie within its bytes.
   GltfAccessor(GltfDocument& document, uint64_t index, const std::string& who);
-  // Numbers that were decompressed. `normalized`: they are the divided ones already, or are to be left as they are.
+  // Takes decompressed numbers. They are divided already, or are to be left as they are.
   GltfAccessor(std::shared_ptr<const std::vector<float>> values, uint32_t components);
 
   uint64_t count() const { return count_; }
@@ -27,10 +27,10 @@ class GltfAccessor {
   bool normalized() const { return normalized_; }
   Component component() const { return component_; }
 
-  // components() numbers of element i; normalised integers divided (c / 255, c / 65535, max(c / 127, -1), max(c /
-  // 32767, -1)).
+  // Reads the components() numbers of element i. Normalised integers are divided (c / 255, c / 65535,
+  // max(c / 127, -1), max(c / 32767, -1)).
   void read(uint64_t i, double* out) const;
-  // The first component of an accessor of unsigned integers, as it is.
+  // Returns the first component of an accessor of unsigned integers, unchanged.
   uint32_t read_index(uint64_t i) const;
 
  private:
@@ -47,7 +47,7 @@ class GltfAccessor {
   std::shared_ptr<const std::vector<float>> owned_;
 };
 
-// What an integer of this type is divided by if it is normalised.
+// The divisor of a normalised integer of this type.
 double largest_of(Component component);
 
 }  // namespace quarry::mesh_reader

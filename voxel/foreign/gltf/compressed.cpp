@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// compressed.cpp - calls of the two libraries, with sizes held against the least that a stream of such a size can hold.
+// compressed.cpp - calls of the two libraries. Sizes are checked against the most that such a stream can hold.
 #include "voxel/foreign/gltf/compressed.hpp"
 
 #include <draco/compression/decode.h>
@@ -31,7 +31,7 @@ Result<void> check_stream(std::span<const uint8_t> bytes, const MeshoptStream& s
     return refuse("byteStride " + std::to_string(s.stride) + " does not go with the filter " + s.filter + ".");
   if (filtered && s.filter != "OCTAHEDRAL" && s.filter != "QUATERNION" && s.filter != "EXPONENTIAL")
     return fail(ErrorCode::unsupported, "the filter \"" + s.filter + "\" is not known.");
-  // 256 equal bytes of vertices take 4 bytes, a triangle or an index at least 1: more cannot be in there.
+  // 256 equal bytes of vertices take 4 bytes. A triangle or an index takes at least 1. The stream cannot hold more.
   const uint64_t per_byte = vertices ? 64 * 256 : 3;
   if (s.count > per_byte * (bytes.size() + 1) || (vertices && s.count * s.stride > 64 * (bytes.size() + 256)))
     return refuse("count " + std::to_string(s.count) + " is more than " + std::to_string(bytes.size()) +
@@ -60,7 +60,7 @@ std::string said_by(const draco::Status& status) {
   return "Draco: " + (words.empty() ? "it cannot be decompressed" : words) + ".";
 }
 
-// Of every point, as numbers; those that Draco knows as normalised come out so.
+// The attribute's values of every point, as numbers. Draco's normalised attributes are returned normalised.
 Result<DracoAttribute> values_of(const draco::Mesh& mesh, const draco::PointAttribute& attribute,
                                  const std::string& name) {
   const int components = attribute.num_components();

@@ -14,7 +14,7 @@ namespace quarry::mesh_reader {
 namespace {
 
 constexpr uint32_t kJsonChunk = 0x4E4F534A, kBinaryChunk = 0x004E4942;
-constexpr size_t kDeepest = 128;  // the deepest that a file of use goes is some 10
+constexpr size_t kDeepest = 128;  // real files go about 10 levels deep
 
 uint32_t little(std::span<const uint8_t> bytes, size_t at) {
   return uint32_t(bytes[at]) | uint32_t(bytes[at + 1]) << 8 | uint32_t(bytes[at + 2]) << 16 |
@@ -22,7 +22,7 @@ uint32_t little(std::span<const uint8_t> bytes, size_t at) {
 }
 bool is_glb(std::span<const uint8_t> file) { return file.size() >= 4 && std::memcmp(file.data(), "glTF", 4) == 0; }
 
-// nlohmann's parser keeps no stack of its own calls, but what walks or copies a document does: depth is refused before
+// nlohmann's parser does not recurse, but code that walks or copies a document does. So the depth is checked before
 // parsing.
 void check_depth(std::string_view text) {
   size_t depth = 0;
@@ -62,8 +62,8 @@ struct Chunks {
   std::optional<std::span<const uint8_t>> binary;
 };
 
-// 12 bytes of header, then chunks: length, kind, bytes. The first is JSON, the second may be binary; others are passed
-// over.
+// A header of 12 bytes, then chunks: length, kind, bytes. The first is JSON. The second may be binary. Others are
+// skipped.
 Chunks chunks_of(std::span<const uint8_t> file) {
   if (file.size() < 20)
     gltf_fault("it ends within its header: a .glb has at least 20 bytes, this has " + std::to_string(file.size()) +
@@ -85,9 +85,9 @@ Chunks chunks_of(std::span<const uint8_t> file) {
     if (first) found.json = {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
     else if (kind == kBinaryChunk && !found.binary) found.binary = bytes;
     first = false;
-    at += 8 + (size + 3) / 4 * 4;  // padding is part of a chunk's length, but not every writer knows
+    at += 8 + (size + 3) / 4 * 4;  // padding is part of a chunk's length, but some writers leave it out
   }
-  // Padding is spaces; some writers take zeros.
+  // Padding is spaces, but some writers use zeros.
   while (!found.json.empty() && found.json.back() == 0) found.json.remove_suffix(1);
   return found;
 }
@@ -103,7 +103,7 @@ int base64_digit(char c) {
   return c == '+' || c == '-' ? 62 : c == '/' || c == '_' ? 63 : -1;
 }
 
-// Of "data:[type][;parameters];base64,BYTES".
+// The decoded bytes of "data:[type][;parameters];base64,BYTES".
 std::optional<std::vector<uint8_t>> data_uri(std::string_view uri, std::string& why) {
   const size_t comma = uri.find(',');
   if (comma == uri.npos || uri.substr(0, comma).find(";base64") == uri.npos) {
@@ -131,7 +131,7 @@ bool is_data_uri(std::string_view uri) { return uri.substr(0, 5) == "data:"; }
 
 uint64_t as_whole(const Json& value, const std::string& what) {
   if (value.is_number_unsigned()) return value.get<uint64_t>();
-  // Some writers have all numbers as floating point.
+  // Some writers write all numbers as floating point.
   if (value.is_number_float()) {
     const double d = value.get<double>();
     if (d >= 0 && d <= 9007199254740992.0 && d == std::floor(d)) return uint64_t(d);
@@ -219,7 +219,7 @@ uint64_t GltfDocument::count(const char* list) const {
 const Json& GltfDocument::item(const char* list, uint64_t index, const std::string& who) const {
   const uint64_t there = count(list);
   if (index >= there) {
-    // "bufferViews" as words: "there are 5 buffer views".
+    // The name is split into words for the message: "there are 5 buffer views".
     std::string words;
     for (const char* c = list; *c; ++c)
       words += *c >= 'A' && *c <= 'Z' ? std::string(" ") + char(*c - 'A' + 'a') : std::string(1, *c);
@@ -298,7 +298,7 @@ GltfDocument::View GltfDocument::view(uint64_t index, const std::string& who) {
                 whole_number(object, "byteStride", whole_number(*packed, "byteStride", 0, where), where)};
       std::vector<uint8_t> out;
       const View decoded = compressed_view(*packed, object, where + ".extensions." + name, out);
-      // A vector that moves keeps its bytes where they are.
+      // Moving a vector does not move its bytes.
       decoded_views_[index] = std::move(out);
       return decoded;
     }
@@ -321,7 +321,7 @@ std::optional<std::vector<uint8_t>> GltfDocument::image_bytes(const Json& image,
 
 std::string gltf_version(std::span<const uint8_t> file) {
   if (is_glb(file)) return file.size() < 8 ? "" : std::to_string(little(file, 4)) + ".0";
-  // Found without reading the whole: a file that is not JSON must not be parsed twice.
+  // The version is searched for without parsing, so that a file that is not JSON is not parsed twice.
   const std::string_view all = text_of(file);
   const size_t asset = all.find("\"asset\"");
   if (asset == all.npos) return "";

@@ -11,7 +11,7 @@ namespace {
 Wrap wrap_of(uint64_t number) { return number == 33071 ? Wrap::clamp : number == 33648 ? Wrap::mirror : Wrap::repeat; }
 
 // KHR_texture_transform: offset x rotation x scale, about the origin. A positive angle turns the coordinates
-// counter-clockwise where v goes down, as Khronos' own viewer has it; the sample code in the extension's text has the
+// counter-clockwise where v points down, as in Khronos' own viewer. The sample code in the extension's text has the
 // other sign (KhronosGroup/glTF issue 1563).
 void transform(const Json& how, const std::string& where, ImagePlace& place) {
   double offset[2] = {0, 0}, scale[2] = {1, 1};
@@ -103,7 +103,7 @@ void GltfMaterials::use(const Texture& texture, int32_t& image, ImagePlace& plac
   if (known == uv_sets.end()) uv_sets.push_back(texture.coordinates);
 }
 
-// The older model of specular colour and gloss: its diffuse part is what a voxel can show.
+// The older model of specular colour and gloss. A voxel can show only its diffuse part.
 void GltfMaterials::read_specular(const Json& glossy, const std::string& where, MeshMaterial& m, Texture& base) {
   double diffuse[4] = {1, 1, 1, 1};
   numbers(glossy, "diffuseFactor", diffuse, where);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// material.hpp - glTF's materials, textures, samplers and images as a Mesh has them.
+// material.hpp - glTF's materials, textures, samplers and images, converted to those of a Mesh.
 #pragma once
 
 #include <map>
@@ -17,11 +17,11 @@ class GltfMaterials {
   GltfMaterials(GltfDocument& document, const GltfOutside& outside, Mesh& mesh, std::vector<std::string>& warnings)
       : document_(document), outside_(outside), mesh_(mesh), warnings_(warnings) {}
 
-  // The place in mesh.materials of materials[index], or of the material of what has none; read when it is first asked
-  // for, so that images of materials that nothing wears are not. Throws GltfFault.
+  // The place in mesh.materials of materials[index], or of the default material. A material is read when it is first
+  // asked for, so images of unused materials are not read. Throws GltfFault.
   uint32_t of(std::optional<uint64_t> index, const std::string& who);
 
-  // The file's numbers n of the TEXCOORD_n that the mesh's sets of coordinates are to be, for one of mesh.materials.
+  // The numbers n of the file's TEXCOORD_n that one of mesh.materials uses, in the order of the mesh's UV sets.
   const std::vector<uint64_t>& uv_sets(uint32_t material) const { return uv_sets_[material]; }
 
  private:
@@ -42,8 +42,8 @@ class GltfMaterials {
   Mesh& mesh_;
   std::vector<std::string>& warnings_;
   std::map<std::optional<uint64_t>, uint32_t> known_;
-  // By the image's number and whether its bytes are plain numbers: one that is both colours and roughness is there
-  // twice.
+  // The key is the image's number and whether its bytes are plain numbers. An image used for both colours and
+  // roughness is in here twice.
   std::map<std::pair<uint64_t, bool>, int32_t> image_of_;
   std::vector<std::vector<uint64_t>> uv_sets_;  // by material
 };

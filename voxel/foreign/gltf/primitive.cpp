@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// primitive.cpp - attributes and indices to triangles; vertices are renumbered without gaps in rising order.
+// primitive.cpp - converts attributes and indices to triangles. Vertices are renumbered without gaps in rising order.
 #include "voxel/foreign/gltf/primitive.hpp"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr uint64_t kTriangles = 4, kTriangleStrip = 5, kTriangleFan = 6;
 
-// A primitive's attributes by name, wherever they come from.
+// A primitive's attributes by name, compressed or not.
 class Attributes {
  public:
   Attributes(GltfDocument& document, const Json& primitive, const std::string& where, const GltfWanted& wanted)
@@ -55,7 +55,7 @@ class Attributes {
     draco_ = std::move(*decoded);
   }
 
-  // What the numbers mean is the accessor's to say, though it has no bytes.
+  // The accessor says what the numbers mean, though it has no bytes.
   GltfAccessor decompressed(DracoAttribute& attribute) {
     auto& kept = kept_.emplace_back(attribute.name, nullptr);
     for (const auto& [name, values] : kept_)
@@ -104,7 +104,7 @@ std::array<uint64_t, 3> corners(uint64_t mode, uint64_t t) {
   return {3 * t, 3 * t + 1, 3 * t + 2};
 }
 
-// Triangles of numbers of the primitive's vertices, those that are in range.
+// The triangles whose vertex numbers are in range.
 std::vector<uint32_t> triangles_of(uint64_t mode, uint64_t length, uint64_t vertices,
                                    const std::function<uint32_t(uint64_t)>& index, const GltfWanted& wanted,
                                    uint64_t& bad) {
@@ -121,7 +121,7 @@ std::vector<uint32_t> triangles_of(uint64_t mode, uint64_t length, uint64_t vert
   return out;
 }
 
-// Renumbers `indices` from 0 on without gaps. The old numbers, rising.
+// Renumbers `indices` from 0 on without gaps. Returns the old numbers, rising.
 std::vector<uint32_t> keep_used(std::vector<uint32_t>& indices, uint64_t vertices) {
   std::vector<uint32_t> used;
   if (vertices / 4 <= indices.size()) {
@@ -133,7 +133,7 @@ std::vector<uint32_t> keep_used(std::vector<uint32_t>& indices, uint64_t vertice
         used.push_back(uint32_t(v));
       }
     for (uint32_t& i : indices) i = number[i];
-  } else {  // few of many: an array as long as theirs for each of many primitives would take the square of the time
+  } else {  // few vertices are used: an array over all of them for each primitive would take quadratic time
     used = indices;
     std::sort(used.begin(), used.end());
     used.erase(std::unique(used.begin(), used.end()), used.end());
@@ -157,7 +157,7 @@ std::vector<uint8_t> colors_of(const GltfAccessor& from, std::span<const uint32_
   std::vector<uint8_t> out;
   out.reserve(which.size() * 4);
   for (const uint32_t v : which) {
-    double c[4] = {0, 0, 0, 1};  // of three components: opaque
+    double c[4] = {0, 0, 0, 1};  // three components are opaque
     from.read(v, c);
     for (int k = 0; k < 3; ++k) out.push_back(linear_to_srgb_byte(float(c[k])));
     out.push_back(to_byte(float(c[3])));
@@ -174,7 +174,7 @@ GltfPart read_primitive(GltfDocument& document, const Json& primitive, const std
   GltfPart part;
   Attributes attributes(document, primitive, where, wanted);
   const auto position = attributes.find("POSITION");
-  if (!position) return part;  // the specification lets what comes without positions be passed over
+  if (!position) return part;  // the specification lets readers skip primitives without positions
   if (position->components() != 3) gltf_fault(where + ".attributes.POSITION is not of VEC3.");
   const uint64_t vertices = position->count(), mode = mode_of(primitive, where);
   if (vertices > kMaxVertices) throw GltfFault{{ErrorCode::out_of_memory, ""}};
@@ -198,7 +198,7 @@ GltfPart read_primitive(GltfDocument& document, const Json& primitive, const std
   const std::vector<uint32_t> used = keep_used(part.indices, vertices);
   part.positions = floats_of(*position, used);
 
-  // An attribute that is not as long as the positions, or of a kind that it cannot be, is no reason to lose the shape.
+  // An attribute of the wrong length or kind is left out, so that the shape is not lost.
   const auto fits = [&](const std::optional<GltfAccessor>& attribute, const std::string& name, uint32_t least,
                         uint32_t most) {
     if (!attribute) return false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// primitive.hpp - one primitive of a glTF mesh to plain triangles: strips and fans taken apart, Draco decoded, and only
-// those vertices that a triangle uses, however large the arrays are that it shares with others.
+// primitive.hpp - converts one primitive of a glTF mesh to plain triangles. Strips and fans become triangles, and Draco
+// is decoded. Only vertices that a triangle uses are kept, however large the arrays shared with other primitives are.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@
 namespace quarry::mesh_reader {
 
 struct GltfPart {
-  std::vector<float> positions;             // 3 per vertex, as the file has them: neither morphed nor moved
+  std::vector<float> positions;             // 3 per vertex, as in the file: neither morphed nor transformed
   std::vector<std::vector<float>> uvs;      // of each set asked for, 2 per vertex or empty
   std::vector<uint8_t> colors;              // 4 per vertex (sRGB) or empty
   std::vector<std::vector<float>> targets;  // of each morph target asked for, 3 per vertex or empty
   std::vector<uint32_t> indices;            // 3 per triangle
-  uint64_t bad_indices = 0;                 // triangles left out because they refer to vertices that are not there
+  uint64_t bad_indices = 0;                 // triangles left out because they refer to missing vertices
 };
 
 struct GltfWanted {

@@ -16,24 +16,23 @@
 namespace quarry::mesh_reader {
 namespace {
 
-// Extensions that a file may require. Those that are read, and those without which shapes, places and colours are the
-// same.
+// Extensions that a file may require: those that are read, and those that change no shape, place or colour.
 constexpr std::string_view kKnownExtensions[] = {
     "KHR_mesh_quantization", "KHR_texture_transform", "KHR_draco_mesh_compression", "EXT_meshopt_compression",
     "KHR_meshopt_compression", "EXT_mesh_gpu_instancing", "KHR_node_visibility", "KHR_materials_emissive_strength",
     "KHR_materials_pbrSpecularGlossiness", "KHR_materials_unlit",
-    // How a surface reflects and lets light through beyond base colour, metalness and roughness.
+    // These change how a surface reflects and transmits light, beyond base colour, metalness and roughness.
     "KHR_materials_anisotropy", "KHR_materials_clearcoat", "KHR_materials_diffuse_transmission",
     "KHR_materials_dispersion", "KHR_materials_ior", "KHR_materials_iridescence", "KHR_materials_sheen",
     "KHR_materials_specular", "KHR_materials_transmission", "KHR_materials_volume",
     "KHR_materials_variants",  // the material without a variant is the one that the file shows first
-    // What is no part of the surface.
+    // These are not part of the surface.
     "KHR_lights_punctual", "EXT_lights_ies", "EXT_lights_image_based", "KHR_animation_pointer", "KHR_audio_emitter",
     "KHR_physics_rigid_bodies", "KHR_implicit_shapes", "KHR_node_hoverability", "KHR_node_selectability",
     "KHR_interactivity", "KHR_xmp", "KHR_xmp_json_ld", "EXT_mesh_features", "EXT_instance_features",
     "EXT_structural_metadata", "FB_geometry_metadata", "AGI_articulations", "AGI_stk_metadata",
     "CESIUM_primitive_outline", "MSFT_lod"};
-// Pictures of a kind that is not decoded here.
+// Extensions for pictures of kinds that are not decoded here.
 constexpr std::string_view kPictureExtensions[] = {"KHR_texture_basisu", "EXT_texture_webp", "EXT_texture_avif",
                                                    "MSFT_texture_dds"};
 
@@ -142,7 +141,7 @@ class GltfScene {
       const uint64_t index = whole_number(document_.json(), "scene", 0, "the file");
       return indices(document_.item("scenes", index, "scene"), "nodes", place("scenes", index));
     }
-    // No scene: whatever has no parent.
+    // Without a scene, all nodes without a parent are the roots.
     std::vector<bool> child(document_.count("nodes"));
     for (uint64_t i = 0; i < child.size(); ++i)
       for (const uint64_t c : indices(document_.item("nodes", i, "nodes"), "children", place("nodes", i)))
@@ -153,7 +152,7 @@ class GltfScene {
     return out;
   }
 
-  // Every node once: where it stands. Nodes are a tree; what is not would have no end, or many copies.
+  // Finds each node's transform, visiting it once. Nodes must form a tree: a graph could have cycles or many copies.
   void place_nodes() {
     struct Item {
       uint64_t node, parent;
@@ -267,8 +266,8 @@ class GltfScene {
     }
   }
 
-  // As much as is coming, but never less than twice what was there, or many small parts would be copied again and
-  // again.
+  // Reserves room for `more` elements, but at least doubles the capacity. Otherwise many small parts would be copied
+  // again and again.
   template <class T>
   static void make_room(std::vector<T>& list, uint64_t more) {
     if (list.size() + more > list.capacity()) list.reserve(std::max<uint64_t>(list.size() + more, list.capacity() * 2));
@@ -329,7 +328,7 @@ class GltfScene {
     if (!mesh_.colors.empty()) mesh_.colors.resize(mesh_.vertex_count() * 4, 255);
   }
 
-  // One array, set after set, for as many sets as a texture asks for.
+  // Joins all UV sets into one array, set after set, for as many sets as the textures use.
   void join_uvs() {
     if (uvs_.empty()) {
       if (!mesh_.images.empty()) warn("it has textures but no texture coordinates; the textures are left out");

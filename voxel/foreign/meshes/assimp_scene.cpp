@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// assimp_scene.cpp - Assimp's scene to one Mesh: node transforms applied, instances expanded, materials and textures
-// gathered. Runs in quarry-mesh-reader only. Nothing that Assimp hands out is trusted: indices, counts and numbers are
-// checked before use.
+// assimp_scene.cpp - converts Assimp's scene to one Mesh: node transforms applied, instances expanded, materials and
+// textures gathered. It runs in quarry-mesh-reader only. Assimp's output is not trusted: indices, counts and numbers
+// are checked before use.
 #include <assimp/DefaultIOSystem.h>
 #include <assimp/GltfMaterial.h>
 #include <assimp/config.h>
@@ -32,7 +32,7 @@ std::string lower_extension(const fs::path& file) {
   return text;
 }
 
-// Says what the library opens or looks for beside the mesh's file.
+// Records the files that the library opens or looks for, besides the mesh's own.
 class NotingFiles final : public Assimp::DefaultIOSystem {
  public:
   explicit NotingFiles(ReferencedFiles& files) : files_(files) {}
@@ -53,15 +53,15 @@ class SceneReader {
  public:
   SceneReader(const fs::path& file, const std::string& up, std::vector<std::string>& warnings, ReferencedFiles& files)
       : file_(file), extension_(lower_extension(file)), files_(files), textures_(file, mesh_, warnings, files) {
-    // 3MF is z-up by its specification. glTF is y-up; FBX and DAE say their axis and Assimp turns them; the rest do not
-    // say: y.
+    // 3MF is z-up by its specification. glTF is y-up. FBX and DAE state their axis, and Assimp turns them. Other
+    // formats state none and are read as y-up.
     z_up_ = up == "z" || (up == "auto" && extension_ == ".3mf");
     linear_colors_ = extension_ == ".gltf" || extension_ == ".glb";
   }
 
   Result<Mesh> read() {
     Assimp::Importer importer;
-    importer.SetIOHandler(new NotingFiles(files_));  // its own from here on
+    importer.SetIOHandler(new NotingFiles(files_));  // the importer owns it now
     importer.SetPropertyInteger(AI_CONFIG_PP_SBP_REMOVE, aiPrimitiveType_POINT | aiPrimitiveType_LINE);
     importer.SetPropertyBool(AI_CONFIG_IMPORT_NO_SKELETON_MESHES, true);
     scene_ =
@@ -70,7 +70,7 @@ class SceneReader {
     if (!scene_->mRootNode) return fail(ErrorCode::malformed_input, "it holds no scene.");
     gather_materials();
     const auto expanded = expand_nodes();
-    // The scene must not be torn down: malformed files leave it in states that its destructor dies of.
+    // The scene must not be destroyed: malformed files leave it in states that crash its destructor.
     importer.GetOrphanedScene();
     QRY_TRY(expanded);
     if (!linear_colors_) textures_.use_beside();
@@ -155,8 +155,8 @@ class SceneReader {
       aiColor4D color(1, 1, 1, 1);
       if (source.Get(AI_MATKEY_BASE_COLOR, color) == aiReturn_SUCCESS ||
           source.Get(AI_MATKEY_COLOR_DIFFUSE, color) == aiReturn_SUCCESS) {
-        // Formats older than glTF mean colours as they are shown; black under a texture is what exporters write for
-        // "only the texture".
+        // Formats older than glTF store colours as displayed. Exporters write black under a texture for "only the
+        // texture".
         if (!linear_colors_)
           color = aiColor4D(srgb_to_linear(color.r), srgb_to_linear(color.g), srgb_to_linear(color.b), color.a);
         if (!linear_colors_ && base.named && color.r + color.g + color.b == 0) color = aiColor4D(1, 1, 1, color.a);
@@ -261,7 +261,7 @@ class SceneReader {
           mesh_.colors.push_back(linear_colors_ ? linear_to_srgb_byte(value) : to_byte(value));
         mesh_.colors.push_back(to_byte(c.a));
       }
-      // Where a format gives colours by vertex, the grey that Assimp makes up as its material's must not darken them.
+      // Assimp invents a grey material for formats with vertex colours. It must not darken those colours.
       if (colors && !linear_colors_ && mesh_.materials[material].base_color_image < 0)
         std::fill(mesh_.materials[material].base_color, mesh_.materials[material].base_color + 3, 1.0f);
     }

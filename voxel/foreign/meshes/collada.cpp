@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // collada.cpp - the checks of arrays, accessors and indices, after "COLLADA - Digital Asset Schema Release 1.4.1",
-// chapters on <source>, <accessor>, the geometry elements and <vertex_weights>; elements are met in the order of the
-// file, as Assimp meets them, so that of equal ids both take the same.
+// chapters on <source>, <accessor>, the geometry elements and <vertex_weights>. Elements are visited in file order, as
+// Assimp does, so that both choose the same one of equal ids.
 #include "voxel/foreign/meshes/collada.hpp"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ bool is_xml_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\
 class XmlWords {
  public:
   explicit XmlWords(const xml_node& node) : at_(node.text().get()) {}
-  std::string_view next() {  // empty: there is none
+  std::string_view next() {  // empty after the last word
     while (is_xml_blank(*at_)) ++at_;
     const char* begin = at_;
     while (*at_ && !is_xml_blank(*at_)) ++at_;
@@ -53,7 +53,7 @@ std::string in_quotes(std::string_view text) {
   return out;
 }
 
-// "<accessor> of 's'", with the name of what it is in where it has none itself.
+// "<accessor> of 's'". An element without a name is named by its parent.
 std::string name_of_element(const xml_node& node) {
   for (xml_node n = node; n; n = n.parent())
     if (const char* id = n.attribute("id").value(); *id)
@@ -91,7 +91,7 @@ constexpr ColladaPrimitive kColladaPrimitives[] = {{"triangles", 3, 0}, {"polyli
 class ColladaChecker {
  public:
   Result<void> check(const xml_node& root) {
-    // Without calls of itself: depth is the file's choice.
+    // The walk is not recursive, because the file decides the depth.
     int depth = 0;
     for (xml_node node = root.first_child(); node;) {
       QRY_TRY(enter(node));
@@ -119,7 +119,7 @@ class ColladaChecker {
     return fail(ErrorCode::malformed_input, where(node) + name_of_element(node) + ": " + what);
   }
 
-  // A whole number of an attribute, or `otherwise` where there is none.
+  // The whole number in an attribute, or `otherwise` if there is no such attribute.
   static Result<uint64_t> number(const xml_node& node, const char* attribute, uint64_t otherwise) {
     std::string_view text = node.attribute(attribute).value();
     if (!node.attribute(attribute)) return otherwise;
@@ -185,7 +185,7 @@ class ColladaChecker {
                              ", count " + std::to_string(*count) + ", stride " + std::to_string(*stride) +
                              "), but array " + in_quotes(source) + " has " + std::to_string(numbers->second.count));
     }
-    // Known by the source that it is in.
+    // The accessor is stored under the source that contains it.
     xml_node in = node.parent();
     while (in && std::string_view(in.name()) != "source") in = in.parent();
     accessor_[in.attribute("id").value()] = {*count, numbers == array_.end() ? ColladaArray{} : numbers->second};
@@ -219,7 +219,7 @@ class ColladaChecker {
     return n.attribute("id").value();
   }
 
-  // How many of what an input refers to there are.
+  // The number of elements that an input refers to.
   Result<uint64_t> limit_of(const xml_node& node, const ColladaInput& in) const {
     if (in.semantic == "VERTEX") {
       const auto known = vertices_.find(in.source);
@@ -232,8 +232,8 @@ class ColladaChecker {
                          ", which is not before it");
   }
 
-  // Groups of indices, one for each offset: how many groups there are, each index checked against its offset's limit.
-  // `free`: an offset where -1 may stand.
+  // Counts the groups of indices, and checks each index against the limit of its offset. A group has one index per
+  // offset. `free` is an offset where -1 is allowed.
   static Result<uint64_t> groups(const xml_node& node, const std::vector<uint64_t>& limits,
                                  std::optional<size_t> free = {}) {
     uint64_t n = 0;
@@ -270,7 +270,7 @@ class ColladaChecker {
     return limits;
   }
 
-  // How many groups a <vcount> announces for the first `count` things. Its numbers must be there.
+  // The number of groups that a <vcount> announces for its first `count` entries. They must exist.
   static Result<uint64_t> announced(const xml_node& vcount, uint64_t count) {
     uint64_t sum = 0;
     XmlWords words(vcount);
@@ -312,7 +312,7 @@ class ColladaChecker {
     return {};
   }
 
-  // <p>, also those of polygons with holes, in <ph>.
+  // All <p> elements, including those of polygons with holes, which are in <ph>.
   static std::vector<xml_node> lists_of(const xml_node& node) {
     std::vector<xml_node> lists;
     for (const xml_node child : node.children()) {
@@ -323,7 +323,7 @@ class ColladaChecker {
     return lists;
   }
 
-  // Once everything is known: a skin may stand before its geometry.
+  // Checks the skins. It runs last, because a skin may precede its geometry in the file.
   Result<void> skins() const {
     for (const xml_node& node : skins_) {
       QRY_TRY_ASSIGN(const auto inputs, inputs_of(node));
@@ -352,7 +352,7 @@ class ColladaChecker {
     return {};
   }
 
-  // A matrix for each joint.
+  // Checks that there is a matrix for each joint.
   Result<void> bind_matrices(const xml_node& node) const {
     QRY_TRY_ASSIGN(const auto inputs, inputs_of(node));
     uint64_t joints = 0, matrices = UINT64_MAX;

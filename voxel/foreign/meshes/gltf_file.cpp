@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gltf_file.cpp - glTF files on disk: which files are, and what they name beside them.
+// gltf_file.cpp - glTF files on disk: it recognises them and opens the files that they name.
 #include <fstream>
 
 #include "voxel/foreign/gltf/reader.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// image.cpp - textures to RGBA by stb_image, inside the reader's process.
+// image.cpp - decodes textures to RGBA with stb_image, inside the reader's process.
 #include <cstdio>
 #include <fstream>
 

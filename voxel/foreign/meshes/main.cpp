@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // main.cpp - quarry-mesh-reader: reads one mesh file, through Assimp or as glTF, and writes it to standard output as a
-// mesh stream (mesh_stream.hpp). A process of its own because Assimp 5.2 dies by a signal on some files; it limits
-// itself before it opens one.
+// mesh stream (mesh_stream.hpp). It is a separate process because Assimp 5.2 dies by a signal on some files. It sets
+// its limits before it opens a file.
 //
 //   quarry-mesh-reader [--memory BYTES] [--cpu-seconds N] [--up y|z|auto] [--] FILE
-// Exit code 0: a mesh was written; 1: an error was written; 2: wrong usage or nobody listens.
+// Exit code 0: a mesh was written; 1: an error was written; 2: wrong usage, or nothing reads the output.
 #include <unistd.h>
 
 #include <iostream>
@@ -60,6 +60,6 @@ int main(int argc, char** argv) {
                                               " MiB; raise the memory limit or use a smaller mesh.");
   const bool sent = mesh ? write_mesh_stream(std::move(*mesh), warnings, files.accessed_files(), sink)
                          : write_error_stream(mesh.error(), warnings, files.accessed_files(), sink);
-  // No destructors: nothing is left to save, and a damaged heap must not spoil a mesh that is already out.
+  // No destructors run: nothing is left to save, and a damaged heap must not spoil a mesh that is already written.
   _exit(!sent ? 2 : mesh ? 0 : 1);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ply.cpp - what elements and properties of a PLY file mean in a mesh. Header and encodings are read by ply/header.hpp
-// and ply/body.hpp. Counts were checked against the file's length before memory is taken for them.
+// ply.cpp - converts the elements and properties of a PLY file to a mesh. ply/header.hpp and ply/body.hpp read the
+// header and the encodings. Counts are checked against the file's length before memory is allocated for them.
 #include "voxel/foreign/meshes/ply.hpp"
 
 #include <algorithm>
@@ -23,10 +23,10 @@ using io::PlyElement, io::PlyType;
 
 constexpr uint64_t kMaxPlyBytes = uint64_t(1) << 40;
 constexpr uint64_t kMaxPlyTriangles = (1u << 30) - 1, kMaxPlyVertices = 0xFFFFFFFEull;  // what a Mesh may hold
-constexpr uint64_t kMaxPlyCorners = 1u << 16;  // of one face: one with dents takes the square in time
+constexpr uint64_t kMaxPlyCorners = 1u << 16;  // of one face; a face with reflex corners takes quadratic time
 constexpr size_t kMaxPlyMaterials = 4096;
 
-// Where an element has r, g, b and a; -1: it has none.
+// The places of an element's r, g, b and a; -1 if it has none.
 struct PlyColor {
   std::array<int, 4> at{-1, -1, -1, -1};
   explicit PlyColor(const PlyElement& e)
@@ -46,7 +46,7 @@ float linear_of_byte(uint8_t srgb) {
   return value <= 0.04045f ? value / 12.92f : std::pow((value + 0.055f) / 1.055f, 2.4f);
 }
 
-// What a corner has of its own where a face gives it: the texture's place and the face's colour.
+// The attributes that a face gives a corner: texture coordinates and the face's colour.
 struct PlyCorner {
   std::array<float, 2> uv{};
   std::array<uint8_t, 4> rgba{255, 255, 255, 255};
@@ -54,7 +54,7 @@ struct PlyCorner {
 struct PlyCornerKey {
   uint32_t vertex;
   PlyCorner corner;
-  // Bit by bit, so that a NaN equals itself.
+  // The comparison is bitwise, so that a NaN equals itself.
   // NOLINTNEXTLINE(bugprone-suspicious-memory-comparison)
   bool operator==(const PlyCornerKey& b) const {
     return vertex == b.vertex && std::memcmp(&corner, &b.corner, sizeof corner) == 0;
@@ -85,7 +85,7 @@ class PlyReader {
     header_ = std::move(*header);
     QRY_TRY(look_at_elements());
     QRY_TRY(walk(false));
-    // Faces that stood before what they refer to.
+    // This reads the faces that precede the elements they refer to.
     if (faces_waited_) QRY_TRY(walk(true));
     QRY_TRY(anything_left());
     if (mesh_.materials.empty()) mesh_.materials.emplace_back();
@@ -104,7 +104,7 @@ class PlyReader {
     return fail(ErrorCode::malformed_input, io::at_byte(at) + what);
   }
 
-  // Everything that can be known before the body is read.
+  // Finds everything that is known before the body is read.
   Result<void> look_at_elements() {
     vertices_ = header_.find("vertex");
     if (!vertices_ || vertices_->count == 0) return bad(header_.body_at, "expected vertices, found none");
@@ -127,8 +127,8 @@ class PlyReader {
     return {};
   }
 
-  // In the order of the file. Vertices and materials come first whatever the order: faces that stand before them wait
-  // for a second walk, which ends where the last of them may be.
+  // Reads the elements in file order. Vertices and materials are needed first, so faces that precede them wait for a
+  // second walk. It ends after the last element that may hold such faces.
   Result<void> walk(bool second) {
     io::PlyBody body(header_, bytes_);
     bytes_.seek(header_.body_at);
@@ -218,10 +218,10 @@ class PlyReader {
     const int material_index = e.find({"material_index"}), texture_number = e.find({"texnumber"});
     const PlyColor color(e);
     const size_t count = size_t(vertices_->count);
-    face_colors_ = color.there() && mesh_.colors.empty();  // a vertex's own colour is the finer one
+    face_colors_ = color.there() && mesh_.colors.empty();  // vertex colours are finer than face colours
     face_uvs_ = texcoords != size_t(-1);
     if (face_colors_) mesh_.colors.resize(count * 4, 255);
-    // What a vertex had stays for the faces that give nothing.
+    // Faces without attributes keep those of the vertex.
     if (face_colors_ || face_uvs_) taken_.resize(count, face_uvs_ && !mesh_.uvs.empty());
     const bool made_uvs = face_uvs_ && mesh_.uvs.empty();
     if (made_uvs) mesh_.uvs.resize(count * 2);
@@ -251,7 +251,7 @@ class PlyReader {
     return {};
   }
 
-  // One face, whose corners and texture coordinates are as they stand in the file.
+  // Takes one face. Its corners and texture coordinates are as in the file.
   Result<void> take_face(const std::vector<double>& corners, const std::vector<double>& coordinates) {
     if (corners.size() < 3) return {};  // points and edges
     face_.clear();
@@ -293,7 +293,8 @@ class PlyReader {
     return {};
   }
 
-  // A vertex where `vertex` is, with what `corner` says: that one itself, then a copy for each that differs.
+  // Returns a vertex at the place of `vertex` with the attributes of `corner`. The first corner uses `vertex` itself.
+  // Each different corner after it gets a copy.
   Result<uint32_t> vertex_of(uint32_t vertex, const PlyCorner& corner) {
     const auto [known, is_new] = copies_.try_emplace({vertex, corner}, vertex);
     if (!is_new) return known->second;
@@ -311,16 +312,17 @@ class PlyReader {
     return known->second;
   }
 
-  // Strips: each vertex makes a triangle with the two before it, every second one turned round; -1 begins anew.
+  // Reads strips. Each vertex makes a triangle with the two before it. Every second triangle is flipped. -1 begins a
+  // new strip.
   Result<void> read_strips(io::PlyBody& body, const PlyElement& e) {
-    if (e.count == 0) return {};  // such an element need not have a list
+    if (e.count == 0) return {};  // an empty element need not have a list
     size_t indices = 0;
     const int named = e.find({"vertex_indices", "vertex_index"}, true);
     if (named >= 0) indices = size_t(named);
     else
       while (!e.properties[indices].length) ++indices;
     const PlyType type = e.properties[indices].type;
-    // -1 in a type without a sign.
+    // These values stand for -1 in unsigned types.
     const double highest = type == PlyType::u8    ? 255.0
                            : type == PlyType::u16 ? 65535.0
                            : type == PlyType::u32 ? 4294967295.0
@@ -340,11 +342,11 @@ class PlyReader {
       }
       const double a = before[0], b = before[1];
       before[0] = b;
-      // What is no vertex counts once, and the two triangles that it would be part of are left out with it.
+      // A missing vertex is counted once. The next two triangles that it would be part of are left out too.
       before[1] = there(value) ? value : -2;
       if (before[1] == -2) ++bad_indices_;
       if (a == -1) return;
-      // Equal ones lead from one strip to the next.
+      // Triangles with equal vertices only link one strip to the next.
       if (a != b && b != value && a != value && there(a) && there(b) && there(value)) {
         const auto x = uint32_t(turned ? b : a), y = uint32_t(turned ? a : b), z = uint32_t(value);
         if (!finite_[x] || !finite_[y] || !finite_[z]) ++not_finite_;
@@ -388,15 +390,15 @@ class PlyReader {
     return {};
   }
 
-  // "comment TextureFile NAME": one is of all materials; of several each is a material of its own, which faces choose
-  // by number.
+  // Reads "comment TextureFile NAME". A single texture belongs to all materials. Several textures make one material
+  // each, which faces choose by number.
   void name_textures() {
     const auto& names = header_.texture_files;
     if (names.size() > mesh_.materials.size()) mesh_.materials.resize(std::min(names.size(), kMaxPlyMaterials));
     for (size_t i = 0; i < mesh_.materials.size() && !names.empty(); ++i) {
       MeshMaterial& m = mesh_.materials[i];
       m.base_color_image = textures_.from_file(names[std::min(i, names.size() - 1)]);
-      // Written for "only the texture".
+      // Black is written for "only the texture".
       if (m.base_color[0] + m.base_color[1] + m.base_color[2] == 0) std::fill(m.base_color, m.base_color + 3, 1.0f);
     }
     for (uint32_t& material : mesh_.triangle_material)
@@ -421,8 +423,8 @@ class PlyReader {
   Mesh mesh_;
   MeshTextures textures_;
   std::vector<bool> finite_;  // of the file's vertices
-  std::vector<bool> taken_;   // where faces have something of their own: whether a vertex has that of one already
-  // Of the face that is being read.
+  std::vector<bool> taken_;   // used if faces have attributes: whether a vertex already has those of a face
+  // The state of the face that is being read.
   bool face_colors_ = false, face_uvs_ = false, some_coordinates_ = false;
   PlyCorner face_corner_;
   double material_ = 0;

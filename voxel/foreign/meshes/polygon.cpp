@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// polygon.cpp - four corners are cut at a reflex one; more by ear clipping, in the plane across the axis nearest to
-// Newell's normal.
+// polygon.cpp - a quad is cut at a reflex corner. Larger polygons are cut by ear clipping, in the plane perpendicular
+// to the axis nearest to Newell's normal.
 #include "voxel/foreign/meshes/polygon.hpp"
 
 #include <algorithm>
@@ -24,8 +24,8 @@ double angle_between(const glm::dvec3& a, const glm::dvec3& b) {
   return lengths > 0 ? std::acos(std::clamp(glm::dot(a, b) / lengths, -1.0, 1.0)) : 0;
 }
 
-// The corner from which both diagonals' triangles are inside: a reflex one, if there is one. It need not lie in a
-// plane.
+// The corner whose diagonal leaves both triangles inside: the reflex corner, if there is one. The quad need not be
+// planar.
 uint32_t first_of_four(std::span<const CornerPlace> p) {
   for (uint32_t i = 0; i < 4; ++i) {
     const glm::dvec3 across = way_between(p[i], p[(i + 2) % 4]);
@@ -37,13 +37,13 @@ uint32_t first_of_four(std::span<const CornerPlace> p) {
   return 0;
 }
 
-// Twice the signed area of a, b, c: above zero if they run counter-clockwise.
+// Twice the signed area of a, b, c. It is positive if they run counter-clockwise.
 double twice_area(const FlatPoint& a, const FlatPoint& b, const FlatPoint& c) {
   return (b.x - a.x) * (c.y - a.y) - (b.y - a.y) * (c.x - a.x);
 }
 
-// The places along the axis that is nearest to the mean normal (Newell's), turned so that they run counter-clockwise;
-// empty: they have no area.
+// The places projected along the axis nearest to the mean normal (Newell's), flipped so that they run
+// counter-clockwise. Empty if they have no area.
 std::vector<FlatPoint> in_plane(std::span<const CornerPlace> p) {
   glm::dvec3 normal{};
   for (size_t i = 0; i < p.size(); ++i)
@@ -75,7 +75,7 @@ class EarClipper {
     uint32_t at = 0;
     for (size_t left = points_.size(); left > 2; --left) {
       uint32_t ear = at;
-      // Round once without one: the polygon crosses itself, any will do.
+      // If a whole round finds no ear, the polygon crosses itself, and any corner will do.
       for (size_t tried = 0; tried < left && !is_ear(ear); ++tried) ear = next_[ear];
       triangles.insert(triangles.end(), {before_[ear], ear, next_[ear]});
       next_[before_[ear]] = next_[ear];
@@ -91,7 +91,7 @@ class EarClipper {
   bool is_ear(uint32_t i) const {
     const FlatPoint &a = points_[before_[i]], &b = points_[i], &c = points_[next_[i]];
     if (twice_area(a, b, c) <= 0) return false;
-    // Only reflex corners can lie inside.
+    // Only reflex corners can lie inside an ear.
     return std::none_of(reflex_.begin(), reflex_.end(), [&](uint32_t d) {
       const FlatPoint& p = points_[d];
       return p != a && p != b && p != c && twice_area(a, b, p) >= 0 && twice_area(b, c, p) >= 0 &&

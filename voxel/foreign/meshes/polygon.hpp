@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// polygon.hpp - a face with more than three corners as triangles.
+// polygon.hpp - splits a face with more than three corners into triangles.
 #pragma once
 
 #include <array>
@@ -9,9 +9,9 @@
 
 namespace quarry::mesh_reader {
 
-// Appends the corners (numbers from 0) of places.size() - 2 triangles, three each, that run round as the polygon does:
-// a fan where the polygon is convex, else ears that are cut off, seen along the polygon's mean normal. Takes the square
-// of the corners that a polygon with reflex corners has.
+// Appends the corners (numbers from 0) of places.size() - 2 triangles, three each, in the polygon's orientation. A
+// convex polygon becomes a fan. Others are cut by ear clipping, seen along the polygon's mean normal. Cost: quadratic
+// in the corners of a polygon with reflex corners.
 void triangulate(std::span<const std::array<float, 3>> places, std::vector<uint32_t>& triangles);
 
 }  // namespace quarry::mesh_reader

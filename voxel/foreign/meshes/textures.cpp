@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// textures.cpp - looks textures up by name, decodes each once, and finds the one beside a mesh that names none.
+// textures.cpp - looks textures up by name, decodes each once, and finds one in the folder of a mesh that names none.
 #include "voxel/foreign/meshes/textures.hpp"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// textures.hpp - the pictures of one mesh: each once, by the name in the file; what cannot be read is a warning. What
-// the readers of quarry-mesh-reader share.
+// textures.hpp - the pictures of one mesh: each is read once, by its name in the file. An unreadable one becomes a
+// warning. The readers of quarry-mesh-reader share it.
 #pragma once
 
 #include <cstdint>
@@ -20,16 +20,16 @@ class MeshTextures {
   MeshTextures(std::filesystem::path mesh_file, Mesh& mesh, std::vector<std::string>& warnings, ReferencedFiles& files)
       : file_(std::move(mesh_file)), mesh_(mesh), warnings_(warnings), files_(files) {}
 
-  // The number of the image that was kept under this name, -1 if it was left out; nullopt: not asked for yet.
+  // The number of the image that was kept under this name, -1 if it was left out, nullopt if it was not asked for yet.
   std::optional<int32_t> known(const std::string& name) const;
-  // Puts an image among the mesh's, or warns that it is left out, and why; its number, or -1.
+  // Adds an image to the mesh, or warns that it is left out, and why. Returns its number, or -1.
   int32_t keep(const std::string& name, std::optional<Image> image, const std::string& why);
-  // The same of a file that the mesh names.
+  // Does the same for a file that the mesh names.
   int32_t from_file(const std::string& name);
-  // Many models are handed round as a mesh with texture coordinates, without material, and a picture of the same name
-  // beside it: that one is taken if nothing else gives colours.
+  // Many models are shared as a mesh with texture coordinates, without material, next to a picture of the same name.
+  // That picture is used if nothing else gives colours.
   void use_beside();
-  // Pictures without texture coordinates are no use to anybody.
+  // Removes pictures that have no texture coordinates, because nothing can use them.
   void forget_without_uvs();
   void warn(const std::string& text);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// mesh_stream.cpp - the sections' records as they lie in memory, written by the reader and checked field by field by
-// the client.
+// mesh_stream.cpp - the sections' records in their memory layout. The reader writes them, and the client checks them
+// field by field.
 #include "voxel/foreign/pipe/mesh_stream.hpp"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ Error bad_stream(const std::string& what) {
                                           "); is quarry-mesh-reader of the same version?"};
 }
 
-// Gives back the stream's memory of what was looked at; without a store it stays.
+// Frees the stream's memory of the part that was read. Without a store it is kept.
 struct Dropped {
   ByteBuffer* store = nullptr;
   void operator()(std::span<const uint8_t> looked_at) const {
@@ -45,7 +45,7 @@ Result<void> take_array(std::span<const uint8_t> payload, size_t per_element, st
   if (!out.empty()) return tl::unexpected(bad_stream(std::string("two sections ") + tag));
   if (payload.size() % (sizeof(T) * per_element) != 0)
     return tl::unexpected(bad_stream(std::string("length of section ") + tag));
-  // Addresses only: memory is taken piece by piece, as the stream's is given back.
+  // This reserves addresses only. Memory is used piece by piece, while the stream's is freed.
   out.reserve(payload.size() / sizeof(T));
   constexpr size_t kPiece = size_t(1) << 20;
   for (size_t at = 0; at < payload.size(); at += kPiece) {
@@ -120,7 +120,7 @@ Result<void> take_accessed_files(std::span<const uint8_t> payload, AccessedFiles
   return {};
 }
 
-// `sent` is called with each array that went out.
+// `sent` is called with each array after it was sent.
 template <class AMesh, class Sent>
 bool write_mesh(AMesh& mesh, const std::vector<std::string>& warnings, const AccessedFiles& accessed_files,
                 const ByteSink& sink, const Sent& sent) {

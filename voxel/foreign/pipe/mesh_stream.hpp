@@ -4,8 +4,8 @@
 // A section stream (section_stream.hpp) of magic "QRYMESH3"; sections in any order:
 //   POSN f32 x 3n; TEXC f32 x 2n of each set; COLR u8 x 4n; INDX u32 x 3t; TMAT u32 x t;
 //   MATL one material: MaterialRecord, name; IMAG one image: u32 width, u32 height, RGBA;
-//   ASKD the absolute path of one file that was opened or looked for beside the mesh's own.
-// The reading side takes the bytes as foreign: a reader that went mad, or was replaced, gives an error and never more.
+//   ASKD the absolute path of one file that was opened or looked for, other than the mesh's own.
+// The receiving side does not trust the bytes: a faulty or replaced reader causes an error and nothing else.
 #pragma once
 
 #include <cstdint>
@@ -26,15 +26,16 @@ bool write_mesh_stream(const Mesh& mesh, const std::vector<std::string>& warning
 bool write_error_stream(const Error& error, const std::vector<std::string>& warnings,
                         const AccessedFiles& accessed_files, const ByteSink& sink);
 
-// The same, giving back each part's memory as it is sent: the other side's copy grows meanwhile.
+// Does the same, and frees each part's memory once it is sent, because the other side's copy grows meanwhile.
 bool write_mesh_stream(Mesh&& mesh, const std::vector<std::string>& warnings, const AccessedFiles& accessed_files,
                        const ByteSink& sink);
 
-// The mesh, checked (check_mesh), or the error that the stream carries. A malformed or truncated stream is
-// malformed_input. What was asked for is appended to `accessed_files`, if given, of a stream that carries an error too.
+// Returns the mesh, checked (check_mesh), or the error that the stream carries. A malformed or truncated stream is
+// malformed_input. The files that were asked for are appended to `accessed_files`, if given. This also holds for a
+// stream with an error.
 Result<Mesh> parse_mesh_stream(std::span<const uint8_t> bytes, std::vector<std::string>* warnings,
                                AccessedFiles* accessed_files = nullptr);
-// The same, giving back the stream's memory as the mesh takes its place: never both are there whole.
+// Does the same, and frees the stream's memory while the mesh grows, so both are never in memory whole.
 Result<Mesh> parse_mesh_stream(ByteBuffer&& bytes, std::vector<std::string>* warnings,
                                AccessedFiles* accessed_files = nullptr);
 

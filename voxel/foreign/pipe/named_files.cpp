@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// named_files.cpp - where a name in a mesh file may point: as it is written, percent-decoded, with backslashes turned,
-// beside the mesh or in its folder of textures.
+// named_files.cpp - the places that a name in a mesh file may mean: as written, percent-decoded, with backslashes as
+// slashes, in the mesh's folder or in its folder of textures.
 #include "voxel/foreign/pipe/named_files.hpp"
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace quarry::mesh_reader {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr size_t kMostFiles = 4096;  // a file that names more is damaged or hostile; what it is read as still counts
+constexpr size_t kMostFiles = 4096;  // a file that names more is damaged or hostile, but its result is still used
 
 int hex_digit(char c) {
   return c >= '0' && c <= '9'   ? c - '0'

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// program.cpp - rlimits on memory and processor time, set from what is resident already; the stream is the only thing
-// on standard output.
+// program.cpp - sets rlimits on memory and processor time, based on the memory that is already resident. Standard
+// output carries only the stream.
 #include "voxel/foreign/pipe/program.hpp"
 
 #include <malloc.h>
@@ -17,7 +17,7 @@
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define QRY_SANITIZED 1
-// A crash must look like a crash to the client, not like a report and exit code 1.
+// The client must see a crash as a crash, not as a report and exit code 1.
 extern "C" const char* __asan_default_options();
 extern "C" const char* __asan_default_options() {
   return "handle_segv=0:handle_abort=0:handle_sigbus=0:handle_sigfpe=0:handle_sigill=0:abort_on_error=1:detect_leaks=0:"
@@ -33,7 +33,7 @@ namespace quarry {
 namespace {
 
 #ifndef QRY_SANITIZED
-// Pages of this process: mapped for writing by it alone, and resident.
+// Counts this process's pages: those mapped private and writable, and those resident.
 bool own_pages(uint64_t& data, uint64_t& resident) {
   std::ifstream in("/proc/self/statm");
   uint64_t size = 0, shared = 0, text = 0, library = 0;
@@ -60,19 +60,19 @@ void limit_self(const ReaderLimits& limits) {
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   set_limit(RLIMIT_CORE, 0);
   if (!limits.writes_file) set_limit(RLIMIT_FSIZE, 0);
-  else std::signal(SIGXFSZ, SIG_IGN);  // what the user's limit does not allow is an error of its write, and no crash
+  else std::signal(SIGXFSZ, SIG_IGN);  // a file past the user's limit is a write error, not a crash
   if (limits.cpu_seconds) {
-    // The soft limit sends SIGXCPU, which the client knows; the hard one is SIGKILL.
+    // The soft limit sends SIGXCPU, which the client recognises. The hard limit sends SIGKILL.
     rlimit limit{limits.cpu_seconds, limits.cpu_seconds + 2};
     setrlimit(RLIMIT_CPU, &limit);
   }
 #ifndef QRY_SANITIZED  // sanitizers reserve terabytes of addresses
-  // What a process holds cannot be limited as such. Its addresses can, but libraries map far more than they hold; what
-  // it may write to (heap, mappings, stacks) is near enough: with what is resident already, and code that comes, that
-  // is no more than the limit.
+  // The resident memory of a process cannot be limited. Its addresses can, but libraries map far more than they use.
+  // The limit on writable memory (heap, mappings, stacks) is close enough: together with the pages already resident and
+  // the code still to be loaded, it stays within the limit.
   uint64_t data = 0, resident = 0;
   if (limits.memory_bytes && own_pages(data, resident)) {
-    mallopt(M_ARENA_MAX, 1);  // one heap: no mappings in advance for each thread
+    mallopt(M_ARENA_MAX, 1);  // one heap, so no mapping is reserved for each thread
     const uint64_t held = resident + limits.code_bytes;
     set_limit(RLIMIT_DATA, data + (limits.memory_bytes > held ? limits.memory_bytes - held : 0));
   }

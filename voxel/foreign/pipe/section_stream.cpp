@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// section_stream.cpp - writes and reads sections with one running checksum; a stream without its end is refused.
+// section_stream.cpp - writes and reads sections with one running checksum. A stream without its end is rejected.
 #include "voxel/foreign/pipe/section_stream.hpp"
 
 #define XXH_INLINE_ALL

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // section_stream.hpp - the bytes between Quarry and the processes that run foreign libraries for it: sections with a
-// checksum. What the sections hold is said where they are made: mesh_stream.hpp, voxel_stream.hpp.
+// checksum. mesh_stream.hpp and voxel_stream.hpp describe their contents.
 //
 // Little-endian. A head, then sections, then the end:
 //   8 letters                                  8 B   magic and version
 //   tag (4 letters) | u32 zero | u64 length    16 B  then `length` bytes of payload, repeated
 //   "DONE" with length 8                             XXH3-64 of every payload byte before it, in order
-// Every stream may have: WARN text; FAIL u32 ErrorCode, text.
+// Every stream may contain: WARN text; FAIL u32 ErrorCode, text.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@
 
 namespace quarry {
 
-// Gets pieces of the stream in order; false: the other side has gone.
+// Receives pieces of the stream in order. Returns false if the other side has gone.
 using ByteSink = std::function<bool(std::span<const uint8_t>)>;
 
 template <class T>
@@ -35,10 +35,10 @@ std::span<const uint8_t> bytes_of(const T& value) requires std::is_trivially_cop
   return {reinterpret_cast<const uint8_t*>(&value), sizeof value};
 }
 std::span<const uint8_t> text_bytes(const std::string& text);  // at most 64 KiB of it
-// Text from the other process: control characters, which would spoil a terminal or a log, become blanks.
+// Text from the other process, with blanks for control characters, which would garble a terminal or a log.
 std::string clean_text(std::span<const uint8_t> bytes);
 
-// One thread; refers to `sink`. After the other side has gone every call does nothing.
+// Writes sections; it refers to `sink`. Not thread-safe. Once the other side has gone, every call does nothing.
 class SectionWriter {
  public:
   SectionWriter(std::string_view magic, const ByteSink& sink);
@@ -49,7 +49,7 @@ class SectionWriter {
   void section(std::string_view tag, std::initializer_list<std::span<const uint8_t>> parts);
   void warnings(const std::vector<std::string>& sentences);  // the first 256
   void failure(const Error& error);
-  bool finish();  // false if not all of it went out
+  bool finish();  // false if not everything was sent
   bool ok() const { return ok_; }
 
  private:
@@ -61,9 +61,9 @@ class SectionWriter {
   bool ok_ = true;
 };
 
-// read() calls take(tag, payload) for each section but WARN (appended to `warnings`, if given) and FAIL (ends with that
-// error). The bytes are taken as foreign. Errors: malformed_input, made by bad(what), for anything that is not a whole
-// stream; what `take` answers.
+// read() calls take(tag, payload) for each section except WARN and FAIL. WARN is appended to `warnings`, if given. FAIL
+// ends with its error. The bytes are not trusted. Errors: malformed_input, made by bad(what), for anything that is not
+// a whole stream; errors of `take`.
 struct SectionReader {
   std::string_view magic;
   std::function<Error(const std::string& what)> bad;

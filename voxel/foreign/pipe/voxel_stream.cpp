@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// voxel_stream.cpp - grids as sections of whole bricks, gathered into pieces of about a MiB; every count and coordinate
+// voxel_stream.cpp - grids as sections of whole bricks, gathered into pieces of about a MiB. Every count and coordinate
 // is checked.
 #include "voxel/foreign/pipe/voxel_stream.hpp"
 
@@ -18,7 +18,7 @@ struct BrickHead {
 };
 static_assert(sizeof(BrickHead) == 80);
 
-// Two texts with a zero between them.
+// Splits two texts with a zero between them.
 bool two_texts(std::span<const uint8_t> payload, std::string* first, std::string* second) {
   const void* zero = payload.empty() ? nullptr : std::memchr(payload.data(), 0, payload.size());
   if (!zero) return false;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// voxel_stream.hpp - the bytes between quarry-volume-reader and its client: grids of voxels as bricks, one way or the
-// other.
+// voxel_stream.hpp - the bytes between quarry-volume-reader and its client: grids of voxels as bricks, in both
+// directions.
 //
 // A section stream (section_stream.hpp) of magic "QRYVOXL1":
 //   META key, 0, text                      of the file
-//   PALE 256 materials of 32 bytes         before the grids, to the program that writes
-//   GRID GridRecord, name, 0, type         the BRKS until the next GRID are its
+//   PALE 256 materials of 32 bytes         before the grids, only to the program that writes
+//   GRID GridRecord, name, 0, type         the BRKS up to the next GRID belong to it
 //   BRKS repeated: i32 x, y, z of the brick | 8 x u64 mask | for each voxel in mask order its value
 //   (GridRecord::value_bytes)
-// A value is nothing, one byte of material, or r, g, b, a. Cells are the file's own indices; the brick of cell c is c
-// >> 3.
+// A value is nothing, one byte of material, or r, g, b, a. Cells are the file's own indices. The brick of cell c is
+// c >> 3.
 #pragma once
 
 #include <functional>
@@ -20,7 +20,7 @@
 
 namespace quarry::io {
 
-// META of the program that writes: how long its file is, in decimal.
+// The META key for the length of the written file, in decimal.
 constexpr const char* kWrittenBytes = "written_bytes";
 
 struct GridRecord {
@@ -46,7 +46,7 @@ class VoxelStreamWriter {
   void metadata(const std::string& key, const std::string& text);
   void palette(const Palette& palette) { out_.section("PALE", {bytes_of(palette.materials)}); }
   void grid(const StreamGrid& grid);
-  // `values`: value_bytes for each set voxel. Bricks are gathered to a mebibyte.
+  // `values` has value_bytes for each set voxel. Bricks are gathered into pieces of a mebibyte.
   void brick(Int3 brick, const BrickMask& mask, std::span<const uint8_t> values);
   bool finish();
   bool ok() const { return out_.ok(); }
@@ -58,15 +58,15 @@ class VoxelStreamWriter {
   std::vector<uint8_t> bricks_;
 };
 
-// What is called for the parts of a stream, in their order.
+// The callbacks for the parts of a stream, called in stream order.
 struct VoxelStreamEvents {
   std::function<void(std::string key, std::string text)> metadata;
   std::function<void(std::span<const Material, 256>)> palette;
   std::function<Result<void>(const StreamGrid&)> grid;
   std::function<Result<void>(Int3 brick, const BrickMask&, std::span<const uint8_t> values)> brick;
 };
-// Errors: that of the stream or of an event; malformed_input, naming `sender`, if it is not a whole stream. Checks
-// record and lengths; brick coordinates are within 2^24 either way.
+// Parses a stream. It checks records and lengths, and that brick coordinates are within 2^24 in both directions.
+// Errors: that of the stream or of an event; malformed_input, naming `sender`, if it is not a whole stream.
 Result<void> parse_voxel_stream(std::span<const uint8_t> bytes, const char* sender, const VoxelStreamEvents& events,
                                 std::vector<std::string>* warnings);
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// main.cpp - quarry-vdb: reads .vdb and .nvdb files and writes them as voxel streams to standard output, or the other
-// way round.
+// main.cpp - quarry-vdb: reads .vdb and .nvdb files and writes them as voxel streams to standard output, or the
+// reverse.
 //
 //   quarry-vdb [--memory BYTES] [--cpu-seconds N] [--] read FILE
 //   quarry-vdb [--memory BYTES] [--cpu-seconds N] [--] write|write-nano FILE    (a stream on standard input; the answer
 //   has no grids, but the file's length)
-// Exit code 0: done; 1: an error was written; 2: wrong usage or nobody listens.
+// Exit code 0: done; 1: an error was written; 2: wrong usage, or nothing reads the output.
 #include <unistd.h>
 
 #include <cerrno>
@@ -53,7 +53,7 @@ int main(int argc, char** argv) {
   }
   if (rest.size() != 2 || (rest[0] != "read" && rest[0] != "write" && rest[0] != "write-nano")) return usage();
   limits.writes_file = rest[0] != "read";
-  limits.code_bytes = uint64_t(16) << 20;  // templates, of all kinds of grids
+  limits.code_bytes = uint64_t(16) << 20;  // templates for all kinds of grids
   limit_self(limits);
   const ByteSink sink = take_standard_output("quarry-vdb");
   if (!sink) return 2;
@@ -81,6 +81,6 @@ int main(int argc, char** argv) {
   out.warnings(warnings);
   if (!done) out.failure(done.error());
   const bool sent = out.finish();
-  // No destructors: nothing is left to save, and a damaged heap must not spoil a stream that is already out.
+  // No destructors run: nothing is left to save, and a damaged heap must not spoil a stream that is already written.
   _exit(!sent ? 2 : done ? 0 : 1);
 }

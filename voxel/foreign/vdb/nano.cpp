@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// nano.cpp - grids between NanoVDB files and OpenVDB's trees. The types are named one by one, because NanoVDB's calls
-// for any type take minutes and gigabytes to compile.
+// nano.cpp - converts grids between NanoVDB files and OpenVDB's trees. The types are named one by one, because
+// NanoVDB's calls for any type take minutes and gigabytes to compile.
 #include <nanovdb/util/IO.h>
 #include <nanovdb/util/NanoToOpenVDB.h>
 #include <nanovdb/util/OpenToNanoVDB.h>
@@ -12,7 +12,7 @@ namespace {
 
 using Handle = nanovdb::GridHandle<nanovdb::HostBuffer>;
 
-// The grid as OpenVDB's, if it is of type T.
+// The grid converted to OpenVDB, if it is of type T.
 template <class T>
 bool take(const Handle& handle, openvdb::GridBase::Ptr* out) {
   const auto* grid = handle.grid<T>();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// read.cpp - grids of OpenVDB, leaf by leaf and tile by tile, to bricks in a voxel stream, with the grids of colour and
-// material beside them.
+// read.cpp - writes grids of OpenVDB, leaf by leaf and tile by tile, as bricks to a voxel stream. Colour and material
+// come from separate grids.
 #include <algorithm>
 #include <cctype>
 #include <cmath>
@@ -28,26 +28,26 @@ bool names_color(const std::string& name) {
          n == "diffusecolor";
 }
 
-// IEC 61966-2-1.
+// The sRGB curve of IEC 61966-2-1.
 uint8_t srgb(float linear) {
   const float c = std::isfinite(linear) ? std::clamp(linear, 0.0f, 1.0f) : 0.0f;
   return uint8_t(std::lround(255.0f * (c <= 0.0031308f ? 12.92f * c : 1.055f * std::pow(c, 1 / 2.4f) - 0.055f)));
 }
 
-// What stands beside the grids and says how their voxels look.
+// The grids that give the voxels of the others their colour.
 struct ColorGrids {
   openvdb::Vec3SGrid::ConstPtr color;
   openvdb::Int32Grid::ConstPtr material;
 };
 
-// `half`: half a voxel, or negative where the grid is no level set.
+// `half` is half a voxel, or negative if the grid is no level set.
 template <class T>
 bool inside(double half, T value, bool active) {
   if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, openvdb::ValueMask>) return active && bool(value);
   else return half >= 0 ? double(value) <= half : active && value > T(0);
 }
 
-// Bit of openvdb's place in a leaf (x << 6 | y << 3 | z), as an index of ours.
+// The voxel index in a brick of OpenVDB's offset in a leaf (x << 6 | y << 3 | z).
 constexpr uint32_t index_of(uint32_t offset) {
   const uint32_t x = offset >> 6, y = offset >> 3 & 7, z = offset & 7;
   return ((x >> 2) | (y >> 2) << 1 | (z >> 2) << 2) * 64 + ((x & 3) | (y & 3) << 2 | (z & 3) << 4);
@@ -187,7 +187,7 @@ Result<void> read_file(const std::filesystem::path& file, uint64_t max_bricks, i
     openvdb::io::File in(file.string());
     in.open(false);
     metadata = in.getMetadata();
-    // One after another: grids that nothing is made of do not stay in memory.
+    // Grids are read one after another, so that unused ones do not stay in memory.
     for (auto name = in.beginName(); name != in.endName(); ++name) {
       const GridBase::ConstPtr head = in.readGridMetadata(name.gridName());
       const bool color = head->isType<openvdb::Vec3SGrid>() && names_color(head->getName());

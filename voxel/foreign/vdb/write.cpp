@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// write.cpp - a voxel stream to density, colour and material grids of OpenVDB, and from these to NanoVDB.
+// write.cpp - converts a voxel stream to density, colour and material grids of OpenVDB, and these to NanoVDB.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -19,8 +19,8 @@ float linear(uint8_t srgb) {
   return c <= 0.04045f ? c / 12.92f : std::pow((c + 0.055f) / 1.055f, 2.4f);
 }
 
-// What openvdb::io::File writes, grids' offsets too, by which programs find one without reading the others; into a
-// stream of ours, for it never asks whether its own could be written.
+// Writes the same bytes as openvdb::io::File into our own stream, because that class never checks its stream for write
+// errors. They include the grids' offsets, by which programs find one grid without reading the others.
 class SeekableArchive : public openvdb::io::Archive {
  public:
   void write(std::ostream& out, const openvdb::GridPtrVec& grids, const openvdb::MetaMap& metadata) const {
@@ -77,7 +77,7 @@ Result<uint64_t> write_file(std::span<const uint8_t> stream, const std::filesyst
     return {};
   };
   QRY_TRY(parse_voxel_stream(stream, "the program that writes", events, nullptr));
-  // Full bricks of one value become tiles: a solid takes a fraction of the room, and every reader knows them.
+  // Full bricks of one value become tiles. A solid then takes a fraction of the room, and every reader knows tiles.
   density->tree().prune();
   color->tree().prune();
   material->tree().prune();
@@ -87,7 +87,7 @@ Result<uint64_t> write_file(std::span<const uint8_t> stream, const std::filesyst
   io::SinkStreambuf buffer(sink);
   std::ostream out(&buffer);
   std::string why;
-  // The libraries do not look whether their streams have failed.
+  // The libraries do not check whether their streams have failed.
   try {
     out.exceptions(std::ios_base::badbit | std::ios_base::failbit);
     if (nano) write_nano(*density, *color, out);

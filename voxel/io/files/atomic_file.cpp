@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// atomic_file.cpp - write, look again, fsync, rename, fsync of the folder; without replacing by renameat2 or by link.
+// atomic_file.cpp - write, check, fsync, rename, fsync of the folder. If nothing may be replaced, renameat2 or link is
+// used.
 #include "voxel/io/files/atomic_file.hpp"
 
 #include <fcntl.h>
@@ -34,18 +35,19 @@ Error no_file(mode_t mode) {
           std::string("it is ") + kind + ", not a regular file, and would be gone if it were replaced; name a file"};
 }
 
-// Without replacing anything; 0 or an errno, EEXIST if something is there.
+// Renames without replacing anything. Returns 0 or an errno, EEXIST if the target exists.
 int rename_where_nothing_is(const fs::path& from, const fs::path& to) {
   if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return 0;
   if (errno != EINVAL && errno != ENOSYS && errno != ENOTSUP) return errno;
-  // A file system that does not know this (NFS, some of FUSE). A second name is not given where one is, either.
+  // Some file systems do not support this (NFS, some of FUSE). link() does not replace an existing name either.
   if (::link(from.c_str(), to.c_str()) == 0) {
     ::unlink(from.c_str());
     return 0;
   }
   if (errno != EPERM && errno != ENOSYS && errno != ENOTSUP && errno != EMLINK) return errno;
-  // Nor does it know links. Whoever makes the empty file has the name, and may put his own over it. Killed between, the
-  // empty file stays: the next run finds it "there already", which is better than to replace somebody's file.
+  // The file system does not support links either. The process that creates the empty file owns the name and may rename
+  // over it. If it is killed in between, the empty file stays. The next run then reports it as "there already", which
+  // is better than replacing another file.
   const int fd = ::open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (fd < 0) return errno;
   ::close(fd);
@@ -59,7 +61,7 @@ int rename_where_nothing_is(const fs::path& from, const fs::path& to) {
 
 Result<fs::path> find_target(const Destination& to) {
   struct stat info {};
-  // Follows what only the system can (/dev/stdout).
+  // stat() follows links that only the system can follow (/dev/stdout).
   if (::stat(to.file.c_str(), &info) == 0) {
     if (!S_ISREG(info.st_mode)) return tl::unexpected(no_file(info.st_mode));
     if (!to.replace) return fail(ErrorCode::conflict, kThere);
@@ -74,7 +76,7 @@ Result<fs::path> find_target(const Destination& to) {
     const fs::path next = fs::read_symlink(at, error);
     if (error || links == kMaxLinks)
       return tl::unexpected(error_from_errno("cannot follow the link " + at.string(), error ? error.value() : ELOOP));
-    // ".." is left to the system, which knows where a folder's link leads.
+    // The system resolves "..", because it knows the target of a folder's link.
     at = next.is_absolute() ? next : at.parent_path() / next;
   }
   return at;
@@ -95,8 +97,8 @@ Result<AtomicFile> AtomicFile::create(const Destination& to) {
     const bool same_owner = ::fstat(out.fd_, &own) == 0 && ((own.st_uid == old.st_uid && own.st_gid == old.st_gid) ||
                                                             ::fchown(out.fd_, old.st_uid, old.st_gid) == 0 ||
                                                             (own.st_uid == old.st_uid && own.st_gid == old.st_gid));
-    // The umask may have taken bits away. Where that is refused (FAT), the file is good all the same. Nobody becomes
-    // another user by our file.
+    // The umask may have removed bits. If fchmod() is refused (FAT), the file is good all the same. A file with a new
+    // owner gets no set-user or set-group bit, so it lets nobody act as another user.
     (void)::fchmod(out.fd_, old.st_mode & (same_owner ? 07777 : 0777));
   }
   if (to.later) to.later->watch(out.temporary_);
@@ -135,7 +137,7 @@ void AtomicFile::patch_u32(uint64_t offset, uint32_t v) {
   sink_.seek(end);
 }
 
-// All but the name.
+// Does everything except the rename.
 Result<void> AtomicFile::settle() {
   if (settled_) return {};
   int number = by_name_ ? 0 : sink_.settle();
@@ -147,8 +149,8 @@ Result<void> AtomicFile::settle() {
                                    " were written: the disk is full, or there was a disk I/O error");
   if (!number && waits()) number = sync_file(fd_);
   if (!number) {
-    // Some file systems (NFS) report a lack of space at closing. The duplicate keeps the lock: with a temporary name,
-    // it must not look left behind.
+    // Some file systems (NFS) report a lack of space only on close. The duplicate keeps the lock, so that the file,
+    // which still has its temporary name, does not look stale.
     const int lock = ::fcntl(fd_, F_DUPFD_CLOEXEC, 0);
     if (lock < 0) number = errno;
     else if (::close(std::exchange(fd_, lock)) != 0 && errno != EINTR) number = errno;
@@ -158,7 +160,7 @@ Result<void> AtomicFile::settle() {
   return {};
 }
 
-// Gives it the name.
+// Gives the file its name.
 Result<void> AtomicFile::place() {
   struct stat now {};
   const bool there = ::lstat(target_.c_str(), &now) == 0;
@@ -170,7 +172,7 @@ Result<void> AtomicFile::place() {
   if (number == EEXIST) {
     if (!to_.replace) return fail(ErrorCode::conflict, kThere);
     number = 0;
-    if (!waits()) number = sync_file(fd_);  // it was not there at the beginning
+    if (!waits()) number = sync_file(fd_);  // the target did not exist at the beginning
     if (!number && ::rename(temporary_.c_str(), target_.c_str()) != 0) number = errno;
   }
   if (number) return tl::unexpected(error_from_errno("cannot put the new file in its place", number));
@@ -178,7 +180,7 @@ Result<void> AtomicFile::place() {
   return {};
 }
 
-// The name is to be on disk, too.
+// Brings the new name to disk, too.
 Result<void> AtomicFile::sync_folder() {
   if (to_.later) {
     to_.later->add(target_);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// buffered_reader.cpp - a buffer that is refilled by pread; what of a piece is not yet used moves to the front.
+// buffered_reader.cpp - a buffer that is refilled by pread. The unused part of a piece moves to the front.
 #include "voxel/io/files/buffered_reader.hpp"
 
 #include <fcntl.h>
@@ -19,7 +19,7 @@ constexpr size_t kFilePieceBytes = size_t(1) << 18;
 }  // namespace
 
 Result<BufferedReader> BufferedReader::open(const std::filesystem::path& file, uint64_t limit) {
-  // Non-blocking, or a pipe without a writer would hang us.
+  // It is opened non-blocking, because a pipe without a writer would block forever.
   BufferedReader out(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK), 0);
   if (out.fd_ < 0) return tl::unexpected(error_from_errno("cannot open it", errno));
   struct stat info {};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// buffered_reader.hpp - bytes in order, a piece at a time: of a file that need not fit memory, or of memory. For
-// readers of long files that are made of small things. Unlike ByteView it maps no memory of the length of the file,
-// which the limit of a reading process would count.
+// buffered_reader.hpp - reads bytes in order, a piece at a time, from memory or from a file that need not fit memory.
+// It is for readers of long files of small elements. Unlike ByteView it maps no memory of the file's length, which
+// would count towards the limit of a reading process.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@
 
 namespace quarry::io {
 
-// One thread.
+// Not thread-safe.
 class BufferedReader {
  public:
-  // `bytes` must outlive it; nothing is copied.
+  // `bytes` must outlive the reader; nothing is copied.
   explicit BufferedReader(std::span<const uint8_t> bytes) : size_(bytes.size()), window_(bytes) {}
-  // Errors: those of read_file (file_bytes.hpp). Takes the memory of the longest run that is asked for, a quarter of a
-  // MiB at least.
+  // Opens a file. Memory: the longest run that is asked for, at least a quarter of a MiB. Errors: those of read_file
+  // (file_bytes.hpp).
   static Result<BufferedReader> open(const std::filesystem::path& file, uint64_t limit);
   BufferedReader(BufferedReader&& other) noexcept
       : fd_(std::exchange(other.fd_, -1)),
@@ -39,8 +39,8 @@ class BufferedReader {
   uint64_t at() const { return at_; }
   uint64_t left() const { return size_ - at_; }
   void seek(uint64_t at) { at_ = at < size_ ? at : size_; }
-  // A run of at least `count` bytes from here on; of fewer only where the file ends, or could not be read: then there
-  // is an error. Valid until the next call of peek.
+  // Returns a run of at least `count` bytes from here on. It has fewer only at the file's end, or if the file could not
+  // be read; then there is an error. The run is valid until the next call of peek.
   std::span<const uint8_t> peek(size_t count) {
     const uint64_t skip = at_ - window_at_;
     if (at_ >= window_at_ && skip + count <= window_.size()) return window_.subspan(size_t(skip));
@@ -54,7 +54,7 @@ class BufferedReader {
   BufferedReader(int fd, uint64_t size) : fd_(fd), size_(size) {}
   std::span<const uint8_t> refilled(size_t count);
 
-  int fd_ = -1;  // none: all is in window_
+  int fd_ = -1;  // -1: all bytes are in window_
   uint64_t size_ = 0, window_at_ = 0, at_ = 0;
   std::vector<uint8_t> buffer_;
   std::span<const uint8_t> window_;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// byte_reader.hpp - numbers and text from bytes that nobody vouches for. Never reads outside them: after the first
-// failure every read gives zeros, and error() says at which byte what was expected. The readers of small formats stand
-// on it.
+// byte_reader.hpp - reads numbers and text from untrusted bytes. It never reads outside them. After the first failure
+// every read returns zeros, and error() says what was expected at which byte. The readers of small formats use it.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +15,14 @@
 
 namespace quarry::io {
 
-// "byte 12: " - how messages about a file's bytes begin.
+// "byte 12: " - the beginning of messages about a file's bytes.
 inline std::string at_byte(size_t offset) { return "byte " + std::to_string(offset) + ": "; }
 
 class ByteReader {
  public:
   explicit ByteReader(std::span<const uint8_t> bytes, size_t at = 0)
       : bytes_(bytes), at_(at < bytes.size() ? at : bytes.size()), there_to_(bytes.size()) {}
-  // Of a file that comes as it is read: what bytes() and text() give stays until the next read.
+  // Reads a file that is loaded while it is read. The results of bytes() and text() are valid until the next read.
   explicit ByteReader(ByteView& window, size_t at = 0)
       : bytes_(window.all()), at_(at < bytes_.size() ? at : bytes_.size()), window_(&window) {}
 
@@ -33,7 +32,7 @@ class ByteReader {
   size_t at() const { return at_; }
   size_t left() const { return bytes_.size() - at_; }
 
-  // Little-endian. `what` is what a person would call the field.
+  // Little-endian. `what` is the field's name for people.
   uint8_t u8(const char* what) { return number<uint8_t>(what); }
   uint16_t u16(const char* what) { return number<uint16_t>(what); }
   uint32_t u32(const char* what) { return number<uint32_t>(what); }
@@ -73,7 +72,7 @@ class ByteReader {
   }
   void skip(size_t count, const char* what) {
     if (window_ && !error_ && count <= left()) {
-      at_ += count;  // what nobody looks at is not read
+      at_ += count;  // skipped bytes are not read
       there_to_ = 0;
       return;
     }
@@ -100,7 +99,7 @@ class ByteReader {
 
   std::span<const uint8_t> bytes_;
   size_t at_;
-  size_t there_to_ = 0;  // of a window: what may be looked at without asking it
+  size_t there_to_ = 0;  // with a window: the end of the bytes that are loaded already
   ByteView* window_ = nullptr;
   std::optional<Error> error_;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// bytes.cpp - reads in pieces, asks the budget before it takes memory, and gives pages back that a reader is done with.
+// bytes.cpp - reads in pieces, asks the budget before it allocates memory, and frees pages that a reader has passed.
 #include "voxel/io/files/bytes.hpp"
 
 #include <fcntl.h>
@@ -25,7 +25,7 @@ struct File {
 };
 
 Result<uint64_t> open_file(const std::filesystem::path& file, File* out) {
-  // Non-blocking, or a pipe without a writer would hang us.
+  // It is opened non-blocking, because a pipe without a writer would block forever.
   out->fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (out->fd < 0) return tl::unexpected(error_from_errno("cannot open it", errno));
   struct stat info {};
@@ -37,12 +37,12 @@ Result<uint64_t> open_file(const std::filesystem::path& file, File* out) {
 
 constexpr size_t kReadPieceBytes = size_t(1) << 20;
 
-// After each piece `going(its bytes)` says whether to go on.
+// Reads in pieces. After each piece `going(its bytes)` decides whether to go on.
 template <class Continue>
 Result<std::vector<uint8_t>> read_pieces(const File& file, uint64_t count, const Continue& going) {
   std::vector<uint8_t> bytes;
   try {
-    bytes.reserve(count);  // addresses only: the memory is taken piece by piece
+    bytes.reserve(count);  // reserves addresses only; memory is used piece by piece
   } catch (const std::bad_alloc&) {
     return fail(ErrorCode::out_of_memory, "no memory for its " + std::to_string(count) + " bytes");
   } catch (const std::length_error&) {
@@ -56,7 +56,7 @@ Result<std::vector<uint8_t>> read_pieces(const File& file, uint64_t count, const
       const ssize_t n = ::read(file.fd, bytes.data() + got, bytes.size() - got);
       if (n < 0 && errno == EINTR) continue;
       if (n < 0) return tl::unexpected(error_from_errno("cannot read it", errno));
-      if (n == 0) break;  // it became shorter meanwhile
+      if (n == 0) break;  // the file became shorter meanwhile
       got += size_t(n);
     }
     const bool ended = got < bytes.size();
@@ -114,12 +114,12 @@ Result<std::vector<uint8_t>> read_input(const std::filesystem::path& file, uint6
 Result<void> ByteView::move(size_t begin, size_t end) {
   if (!file_) return {};
   if (progress_->cancelled()) return fail(ErrorCode::cancelled, "stopped");
-  if (begin < from_ || begin > to_) {  // back to what is gone, or on to what nobody looked at
+  if (begin < from_ || begin > to_) {  // back to dropped bytes, or past bytes that were never loaded
     file_->drop(from_, to_);
     from_ = to_ = begin;
   }
   const size_t wanted = std::min(all_.size(), std::max(end, to_ + kReadPieceBytes));
-  // Whole pages go; the page in which `begin` lies stays.
+  // Whole pages are dropped. The page of `begin` is kept.
   if (const size_t keep = begin / kReadPieceBytes * kReadPieceBytes; keep > from_) {
     file_->drop(from_, keep);
     from_ = keep;
@@ -139,11 +139,11 @@ Result<LazyFile> LazyFile::open(const std::filesystem::path& file, uint64_t limi
   out.fd_ = std::exchange(f.fd, -1);
   out.size_ = size_t(size);
   if (out.size_ == 0) return out;
-  // Not the file itself, whose bytes another program could take away while they are looked at.
+  // The file itself is not mapped, because another program could truncate it while it is read.
   void* place = ::mmap(nullptr, out.size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (place == MAP_FAILED) return fail(ErrorCode::out_of_memory, "no room for its " + std::to_string(size) + " bytes");
   out.bytes_ = static_cast<uint8_t*>(place);
-  // Under AddressSanitizer a look at what is not there is a finding, not a zero.
+  // Under AddressSanitizer, reading bytes that are not loaded is an error, not a zero.
   ASAN_POISON_MEMORY_REGION(out.bytes_, out.size_);
   return out;
 }

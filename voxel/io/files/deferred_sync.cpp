@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// deferred_sync.cpp - one syncfs for each file system that was written to, fsync where files are few, and each file
-// asked for errors afterwards.
+// deferred_sync.cpp - one syncfs for each file system that was written to, or fsync if files are few. Afterwards each
+// file is asked for errors.
 #include "voxel/io/files/deferred_sync.hpp"
 
 #include <fcntl.h>
@@ -19,12 +19,13 @@ namespace quarry::io {
 namespace fs = std::filesystem;
 namespace {
 
-// So few are fsynced one by one: syncfs also waits for what all other programs have written to that file system.
+// Up to this many files are fsynced one by one, because syncfs also waits for the writes of all other programs to that
+// file system.
 constexpr size_t kFew = 8;
 constexpr size_t kNamed = 20;
-constexpr long kFuse = 0x65735546;  // FUSE_SUPER_MAGIC: there syncfs is not told to the program that has the files
+constexpr long kFuse = 0x65735546;  // FUSE_SUPER_MAGIC: syncfs does not reach the program that serves the files
 
-// For reading, without waiting for anybody; -1 with errno.
+// Opens for reading, without blocking. Returns -1 with errno on failure.
 int open_quietly(const fs::path& path, int flags = 0) {
   int fd;
   do fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags);
@@ -37,12 +38,12 @@ bool can_sync_whole(int fd) {
   return ::fstatfs(fd, &info) == 0 && info.f_type != kFuse;
 }
 
-// Whether the file's bytes could be written, after syncfs has brought them to disk: that call does not tell where one
-// file system lies on another (overlayfs). Costs no flush of the disk's own memory, which an fsync would. Who may not
-// read what he wrote (a umask of 0777) cannot ask.
+// Asks whether the file's bytes could be written, after syncfs has brought them to disk. syncfs does not report this if
+// one file system lies on another (overlayfs). Unlike an fsync it does not flush the disk's cache. A process that may
+// not read its own file (a umask of 0777) cannot ask.
 int ask_file(const fs::path& file) {
   const int fd = open_quietly(file);
-  if (fd < 0) return errno == ENOENT || errno == EACCES ? 0 : errno;  // somebody has moved it since
+  if (fd < 0) return errno == ENOENT || errno == EACCES ? 0 : errno;  // it was moved since
   int failed;
   do
     failed = ::sync_file_range(fd, 0, 0,
@@ -50,7 +51,7 @@ int ask_file(const fs::path& file) {
                  ? 0
                  : errno;
   while (failed == EINTR);
-  if (failed != EIO && failed != ENOSPC && failed != EDQUOT) failed = 0;  // this file system cannot be asked
+  if (failed != EIO && failed != ENOSPC && failed != EDQUOT) failed = 0;  // this file system does not support it
   ::close(fd);
   return failed;
 }
@@ -103,7 +104,7 @@ void DeferredSync::watch(const fs::path& file) {
   if (::stat(file.c_str(), &info) != 0) return;
   const std::scoped_lock lock(mutex_);
   if (watched_.contains(info.st_dev)) return;
-  // Opened anew, for a duplicate of the writer's descriptor would keep its lock.
+  // It is opened anew, because a duplicate of the writer's descriptor would keep its lock.
   int fd = open_quietly(folder_of(file), O_DIRECTORY);
   if (fd < 0) fd = open_quietly(file);
   if (fd >= 0) watched_.emplace(info.st_dev, fd);
@@ -136,7 +137,7 @@ Result<void> DeferredSync::settle() {
     by_folder[folder].push_back(std::move(file));
   }
   const bool few = files_.size() <= kFew;
-  std::map<dev_t, int> whole;  // what syncfs said of a file system
+  std::map<dev_t, int> whole;  // the result of syncfs for each file system
   if (!few)
     for (const auto& [device, fd] : watched_)
       if (can_sync_whole(fd)) {
@@ -164,7 +165,7 @@ Result<void> DeferredSync::settle() {
   }
   for (const fs::path& folder : folders_) {
     struct stat info {};
-    if (::stat(folder.c_str(), &info) != 0) continue;  // somebody has moved it since
+    if (::stat(folder.c_str(), &info) != 0) continue;  // it was moved since
     if (whole.contains(info.st_dev)) continue;
     const auto watched = watched_.find(info.st_dev);
     note(folder, by_folder[folder], sync_folder(folder, watched == watched_.end() ? -1 : watched->second));

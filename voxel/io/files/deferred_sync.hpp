@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// deferred_sync.hpp - what a batch has written comes to disk at its end, all of it at once, so that a small file does
-// not wait for the disk (an fsync takes longer than its whole conversion). Until settle() has said yes, new files may
-// be lost to a power cut; nothing that was there before can be, for a file that replaces another is brought to disk
-// before it takes the name (atomic_file.hpp).
+// deferred_sync.hpp - brings all files of a batch to disk at once at its end, so that a small file does not wait for
+// the disk (an fsync takes longer than its whole conversion). Until settle() has succeeded, a power cut may lose new
+// files. It cannot lose older ones, because a file that replaces another is brought to disk before the rename
+// (atomic_file.hpp).
 #pragma once
 
 #include <sys/types.h>
@@ -17,23 +17,24 @@
 
 namespace quarry::io {
 
-// Any number of threads. Destroyed without settle(): nothing is waited for, as suits files that go again.
+// Any number of threads may use it. Without settle() the destructor waits for nothing, which suits files that are
+// removed again.
 class DeferredSync {
  public:
   DeferredSync() = default;
   DeferredSync(const DeferredSync&) = delete;
   DeferredSync& operator=(const DeferredSync&) = delete;
   ~DeferredSync();
-  // The file is there and about to be written. From the first of a file system on, that one's failures to write are
-  // watched.
+  // Call it when the file exists and is about to be written. From the first such file of a file system on, that file
+  // system's write failures are watched.
   void watch(const std::filesystem::path& file);
-  // A file is whole and has its name; or a folder was made.
+  // Call it when a file is whole and has its name, or when a folder was made.
   void add(const std::filesystem::path& file);
-  // Makes a folder and those above it, and remembers which. Errors: io.
+  // Makes a folder and its missing parents, and remembers those it made. Errors: io.
   Result<void> make_folders(const std::filesystem::path& folder);
-  // Waits until all that was added is on disk with its name; then begins anew. Some files: fsync of each and of their
-  // folders. Many: one syncfs a file system, and each is asked whether it could be written. Errors: io; names the
-  // folder and the files.
+  // Waits until everything added is on disk with its name, then begins anew. A few files are fsynced one by one, with
+  // their folders. For many there is one syncfs a file system, and each file is asked whether it could be written.
+  // Errors: io; names the folder and the files.
   Result<void> settle();
 
  private:
@@ -43,9 +44,9 @@ class DeferredSync {
   std::set<std::filesystem::path> folders_;  // whose entries are new
 };
 
-// What was written to an open file, and where it is; what was renamed, made or removed in a folder. 0 or an errno. A
-// folder that may be written to but not opened, or a file system that knows no such thing, counts as done once `fd`'s
-// file system is synced.
+// sync_file() brings an open file's bytes and their places to disk, sync_folder() the names that were renamed, made or
+// removed in a folder. Both return 0 or an errno. If a folder may be written to but not opened, or the file system does
+// not support this, syncing `fd`'s file system is enough.
 int sync_file(int fd);
 int sync_folder(const std::filesystem::path& folder, int fd = -1);
 

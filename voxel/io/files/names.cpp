@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// names.cpp - folder, lower-case extension and sidecar of a file: rules of names alone, without a look at the disk.
+// names.cpp - folder, lower-case extension and sidecar of a file: rules of names alone, without access to the disk.
 #include "voxel/io/files/names.hpp"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ std::string extension_of(const std::filesystem::path& file) {
 std::filesystem::path sidecar_of(const std::filesystem::path& file) {
   const std::string extension = extension_of(file);
   if (extension != "obj" && extension != "raw") return {};
-  // An .obj names its materials in a line of text; a name that would end that line is another one.
+  // An .obj names its materials file in a line of text, so a name that would end that line is changed.
   std::filesystem::path out = file.parent_path() / replace_control_characters(file.filename().string());
   return out.replace_extension(extension == "obj" ? ".mtl" : ".nhdr");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// names.hpp - what the names of files say: which folder they are in, which extension they have, what lies beside them.
+// names.hpp - derives a file's folder, extension and sidecar from its name.
 #pragma once
 
 #include <filesystem>
@@ -7,13 +7,14 @@
 
 namespace quarry::io {
 
-// The folder in which a name is; "." of a name alone.
+// The folder of a name; "." for a name alone.
 std::filesystem::path folder_of(const std::filesystem::path& file);
 
-// In lower case, without the dot; "" if there is none.
+// The extension in lower case, without the dot; "" if there is none.
 std::string extension_of(const std::filesystem::path& file);
 
-// What is written beside `file` and belongs to it: the materials of an .obj, the header of a .raw. Empty: nothing.
+// The second file that is written with `file` and belongs to it: the materials of an .obj, the header of a .raw. Empty
+// if there is none.
 std::filesystem::path sidecar_of(const std::filesystem::path& file);
 
 }  // namespace quarry::io

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// sidecar_marker.cpp - the mark's fields, and the order of links and renames by which whoever finds a mark can tell
-// which of the two files is new and put the old sidecar back.
+// sidecar_marker.cpp - the mark's fields, and the order of links and renames. From these, a process that finds a mark
+// can tell which of the two files is new, and restore the old sidecar.
 #include "voxel/io/files/sidecar_marker.hpp"
 
 #include <sys/stat.h>
@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kHead = "quarry companion mark 1";
 constexpr size_t kMaxBytes = 1 << 16;
 
-// What systems say that give no second names, or not this file's.
+// The errors of systems that do not support links, or not for this file.
 bool no_links(int number) {
   return number == EPERM || number == ENOTSUP || number == ENOSYS || number == EMLINK || number == EINVAL;
 }
@@ -77,7 +77,7 @@ Result<void> SidecarMarker::begin(const SidecarPair& pair, bool replaces, bool o
   QRY_TRY_ASSIGN(auto made, make_temporary_file(pair.file, 0600, "set"));
   mark_ = std::move(made.path);
   fd_ = made.fd;
-  // The second name is no temporary one that others may remove: only who reads the mark does.
+  // Others may not remove the second name as a temporary one. Only a process that reads the mark does.
   fields_ = {fs::absolute(pair.sidecar), fs::absolute(temporary_name(pair.sidecar, "kept")), fs::absolute(pair.file),
              number_of(pair.sidecar_temporary), number_of(pair.file_temporary)};
   FileSink sink(fd_);
@@ -87,7 +87,7 @@ Result<void> SidecarMarker::begin(const SidecarPair& pair, bool replaces, bool o
   if (!number && on_disk) number = sync_file(fd_);
   if (!number && on_disk) number = sync_folder(folder, fd_);
   const fs::path &sidecar = fields_.sidecar, &kept = fields_.kept;
-  // Where there are no second names (FAT), the old one gives its first away for a moment.
+  // If links are not supported (FAT), the old sidecar is renamed and its name is free for a moment.
   if (!number && replaces && ::link(sidecar.c_str(), kept.c_str()) != 0 && errno != ENOENT)
     number = no_links(errno) && ::rename(sidecar.c_str(), kept.c_str()) == 0 ? 0 : errno;
   if (!number) return {};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// sidecar_marker.hpp - two files that are understood together (an .obj and its .mtl) get their names one after the
-// other. While that lasts, a small file beside them, ".FILE.set-MACHINE-PID-N" (temporary_name.hpp), says which they
-// are. Whoever finds it and nobody who holds its lock knows that the writer was killed between the two, and puts the
-// sidecar back that was there before.
+// sidecar_marker.hpp - two files that belong together (an .obj and its .mtl) get their names one after the other.
+// During that time a small file in their folder, ".FILE.set-MACHINE-PID-N" (temporary_name.hpp), names them. If this
+// mark exists and nobody holds its lock, the writer was killed between the two. The process that finds it restores the
+// old sidecar.
 #pragma once
 
 #include <cstdint>
@@ -18,40 +18,40 @@ struct SidecarPair {
   std::filesystem::path sidecar_temporary, sidecar, file_temporary, file;
 };
 
-// One thread.
+// Not thread-safe.
 class SidecarMarker {
  public:
   SidecarMarker() = default;
   SidecarMarker(const SidecarMarker&) = delete;
   SidecarMarker& operator=(const SidecarMarker&) = delete;
   ~SidecarMarker();
-  // Before either has its name. `replaces`: the sidecar that is there is kept under a second name. `on_disk`: a power
-  // cut must leave the mark, too.
+  // Call it before either file has its name. If `replaces`, the existing sidecar is kept under a second name. If
+  // `on_disk`, the mark must survive a power cut, too.
   // Errors: io.
   Result<void> begin(const SidecarPair& pair, bool replaces, bool on_disk);
-  // Both have their names: what was kept goes.
+  // Call it when both have their names. It removes the kept sidecar.
   void end();
-  // The sidecar may have its name already, the file has not: what was there before comes back. Errors: io; then the
+  // Restores the old sidecar. The new sidecar may have its name already, but the file must not. Errors: io; then the
   // mark stays for the next run.
   Result<void> rollback();
 
-  // What a killed program left: puts it right and removes the mark, whose lock the caller has. What is to be message of
-  // it; "" if both files had their names already, or neither.
+  // Repairs what a killed program left, and removes the mark, whose lock the caller holds. Returns a message about it;
+  // "" if both files had their names already, or neither.
   static std::string repair(const std::filesystem::path& mark);
 
  private:
-  // The mark's text: fields that end in a zero byte, which no name has.
+  // The mark's text. Its fields end in a zero byte, which no name contains.
   struct Fields {
     std::filesystem::path sidecar, kept, file;
-    uint64_t sidecar_number = 0, file_number = 0;  // inodes of the new ones: whether a name is theirs already
+    uint64_t sidecar_number = 0, file_number = 0;  // inodes of the new files, which tell whether they have their names
     std::string text() const;
     static std::optional<Fields> read(const std::filesystem::path& mark);
-    bool new_sidecar() const;  // it has its name
-    // What was kept comes back over the new sidecar, or into its empty place; 0 or an errno.
+    bool new_sidecar() const;  // whether it has its name
+    // Moves the kept sidecar over the new one, or to its free name. Returns 0 or an errno.
     int put_back() const;
   };
   Fields fields_;
-  std::filesystem::path mark_;  // empty: there is none
+  std::filesystem::path mark_;  // empty if there is none
   int fd_ = -1;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// sink.hpp - bytes into a file that is open, by a writer of ours or through a stream by a library, with no failure that
-// goes unheard: short and interrupted writes are gone on with, the first error is kept, and at the end the file must be
-// as long as what was put.
+// sink.hpp - writes bytes into an open file, for our own writers and, through a stream, for libraries. No failure is
+// ignored: short and interrupted writes are continued, the first error is kept, and at the end the file must have the
+// length that was written.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +12,20 @@
 
 namespace quarry::io {
 
-// One thread. After the first failure every call does nothing. The descriptor is the caller's.
+// Not thread-safe. After the first failure every call does nothing. The caller owns the descriptor.
 class FileSink {
  public:
   explicit FileSink(int fd = -1) : fd_(fd) {}
-  // At position(), which goes on behind it.
+  // Writes at position() and advances it.
   void put(std::span<const uint8_t> bytes);
   void put(std::string_view text) { put({reinterpret_cast<const uint8_t*>(text.data()), text.size()}); }
-  // Where the next bytes go: over earlier ones, or behind the end.
+  // Sets the place of the next bytes: over earlier ones, or past the end.
   void seek(uint64_t position);
   uint64_t position() const { return buffer_at_ + buffer_.size(); }
-  uint64_t size() const { return position() > size_ ? position() : size_; }  // up to the last byte that was put
+  uint64_t size() const { return position() > size_ ? position() : size_; }  // up to the last written byte
   void flush();
-  // All of it is the system's, and the file as long as size(). 0, or the errno of the first failure.
+  // Passes all bytes to the system and checks that the file's length is size(). Returns 0 or the errno of the first
+  // failure.
   int settle();
   int error() const { return error_; }
 
@@ -35,8 +36,8 @@ class FileSink {
   std::vector<uint8_t> buffer_;
 };
 
-// The same for libraries that write into a std::ostream. Let it throw (exceptions()), for libraries do not look;
-// sink.error() says why.
+// The same for libraries that write into a std::ostream. Make the stream throw (exceptions()), because libraries do not
+// check it. sink.error() gives the reason.
 class SinkStreambuf : public std::streambuf {
  public:
   explicit SinkStreambuf(FileSink& sink) : sink_(sink) {}

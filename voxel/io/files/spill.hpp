@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// spill.hpp - what does not fit memory, in a file without a name beside the output (it goes with the process, however
-// that ends): bytes, and numbers to be sorted.
+// spill.hpp - holds data that does not fit memory, bytes and numbers to be sorted, in an unnamed file in the folder of
+// the output. The file vanishes with the process, however that ends.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 
 namespace quarry::io {
 
-// One thread. After the first failure nothing more is written or read, and good() is that failure.
+// Not thread-safe. After the first failure nothing more is written or read, and good() returns that failure.
 class Spill {
  public:
   // Errors: not_found (no such folder), io.
@@ -31,7 +31,7 @@ class Spill {
   void append_all(std::span<const T> values) {
     append({reinterpret_cast<const uint8_t*>(values.data()), values.size_bytes()});
   }
-  // False after a failure.
+  // Returns false after a failure.
   bool read(uint64_t at, std::span<uint8_t> out);
   template <class T>
   bool read_all(uint64_t at, std::span<T> values) {
@@ -48,11 +48,11 @@ class Spill {
   std::optional<Error> error_;
 };
 
-// Plain values, sorted by operator<, equal ones once. What is more than `bytes` goes to the spill in sorted runs.
+// Sorts plain values by operator< and drops duplicates. Values beyond `bytes` go to the spill in sorted runs.
 template <class T>
 class SpilledSort {
  public:
-  // Takes those bytes at once, so that who asks what is left for other things hears the truth.
+  // Allocates these bytes at once, so that the memory left for other uses is known.
   SpilledSort(Spill& spill, uint64_t bytes) : spill_(spill), most_(std::max<uint64_t>(bytes / sizeof(T), 1024)) {
     buffer_.resize(most_);
     buffer_.clear();
@@ -62,7 +62,7 @@ class SpilledSort {
     if (buffer_.size() >= most_) flush();
     buffer_.push_back(value);
   }
-  // Ends adding; before next().
+  // Ends adding. Call it before next().
   void finish() {
     if (runs_.empty()) {
       sort_buffer();
@@ -70,13 +70,13 @@ class SpilledSort {
     }
     flush();
     std::vector<T>().swap(buffer_);
-    // All runs' heads together are as large as the buffer was.
+    // The heads of all runs together are as large as the buffer was.
     block_ = std::clamp<uint64_t>(most_ / runs_.size(), 256, 16384);
     for (size_t r = 0; r < runs_.size(); ++r)
       if (refill(runs_[r])) heap_.push_back(r);
     std::make_heap(heap_.begin(), heap_.end(), Later{runs_});
   }
-  // The next value; false at the end, or after a failure (the spill's good() says which).
+  // Reads the next value. Returns false at the end or after a failure (the spill's good() tells which).
   bool next(T& value) {
     if (runs_.empty()) {
       if (at_ == buffer_.size()) return false;
@@ -98,7 +98,7 @@ class SpilledSort {
 
  private:
   struct Run {
-    uint64_t at_byte = 0, left = 0;  // what is still in the file
+    uint64_t at_byte = 0, left = 0;  // the part still in the file
     std::vector<T> head;
     size_t at = 0;
   };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// temporary_name.cpp - makes and parses temporary names, and removes stale ones: whose lock can be had, their owner is
-// gone.
+// temporary_name.cpp - makes and parses temporary names, and removes stale ones. A file whose lock is free has lost its
+// owner.
 #include "voxel/io/files/temporary_name.hpp"
 
 #include <fcntl.h>
@@ -25,9 +25,9 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr size_t kMachineDigits = 8;
-constexpr size_t kMaxName = 255, kAnyName = 128;  // of Linux; what every file system takes
+constexpr size_t kMaxName = 255, kAnyName = 128;  // the limit of Linux; a length that every file system accepts
 constexpr time_t kElsewhereSeconds = 24 * 3600;
-// A world that is passed through is not locked for the moment between writing and reading it.
+// A temporary world is not locked for a moment between its writing and its reading.
 constexpr time_t kPassingSeconds = 10;
 
 }  // namespace
@@ -53,7 +53,7 @@ enum class Kind : uint8_t { whole, passing, mark };
 constexpr std::pair<std::string_view, Kind> kKinds[] = {
     {".new-", Kind::whole}, {".regions-", Kind::passing}, {".set-", Kind::mark}};
 
-// Whose a name is, and what for.
+// The owner of a name, and its kind.
 Owner owner_of(std::string_view name, Kind* what) {
   if (!name.starts_with('.')) return Owner::nobody_of_ours;
   for (const auto& [kind, meaning] : kKinds) {
@@ -76,11 +76,12 @@ Owner owner_of(std::string_view name, Kind* what) {
   return Owner::nobody_of_ours;
 }
 
-// Locks what was just made. False: somebody who took it for left behind has it, or has removed it already.
+// Locks a file that was just made. Returns false if a process that took it for stale holds the lock or has removed the
+// file.
 bool lock_own(int fd) {
   struct stat info {};
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return false;
-  // A file system without flock gives another error; nobody gets a lock there, and so nobody removes anything.
+  // A file system without flock returns another error. Nobody gets a lock there, so nobody removes anything.
   return ::fstat(fd, &info) == 0 && info.st_nlink > 0;
 }
 
@@ -105,8 +106,8 @@ bool remove_if_stale(const fs::path& path, Owner owner, Kind kind, std::vector<s
   return stale && !error;
 }
 
-// The prefix of a name, of at most `bytes` and whole letters of UTF-8. Number and process behind it keep two of them
-// apart.
+// The prefix of a name, of at most `bytes` and whole UTF-8 characters. The process and number after it keep two such
+// names distinct.
 std::string_view prefix(std::string_view name, size_t bytes) {
   if (name.size() <= bytes) return name;
   while (bytes > 0 && (uint8_t(name[bytes]) & 0xc0) == 0x80) --bytes;
@@ -122,7 +123,7 @@ fs::path temporary_name(const fs::path& file, const char* kind) {
   const std::string tail = std::string(".") + kind + "-" + machine_start() + "-" + std::to_string(::getpid()) + "-" +
                            std::to_string(counter++);
   size_t most = kMaxName;
-  // Only asked where it may matter. FAT counts letters, and says more than it takes.
+  // The limit is queried only if it may matter. FAT counts characters, and reports more than it accepts.
   if (name.size() + tail.size() + 1 > kAnyName)
     if (const long limit = ::pathconf(folder.empty() ? "." : folder.c_str(), _PC_NAME_MAX); limit > 0)
       most = std::min(most, size_t(limit));

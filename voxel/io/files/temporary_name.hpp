@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// temporary_name.hpp - names for what is written beside its place and renamed when it is whole, and how what killed
-// programs left of that goes.
+// temporary_name.hpp - names for files that are written next to their target and renamed when they are whole, and the
+// removal of those that killed programs left.
 //
-// ".FILE.new-MACHINE-PID-N": nobody shows or converts it. Its owner holds flock() on it until it has its own name, so a
-// lock that can be had means that the owner is gone, whatever runs under its number now. MACHINE stands for this start
-// of this machine: only there is the lock believed at once. Elsewhere (a folder that several machines share, a machine
-// that was started anew) it must be a day old as well. Names that would be too long for the file system have only the
-// prefix of FILE.
+// ".FILE.new-MACHINE-PID-N": nothing shows or converts it. Its owner holds flock() on it until it has its own name. So
+// a free lock means that the owner is gone, whatever process has its number now. MACHINE identifies this start of this
+// machine. Only for that start is a free lock enough. Otherwise (a folder that several machines share, a restarted
+// machine) the file must also be a day old. Names too long for the file system have only a prefix of FILE.
 #pragma once
 
 #include <sys/types.h>
@@ -22,22 +21,22 @@ namespace quarry::io {
 // This start of this machine, in 8 hex digits.
 const std::string& machine_start();
 
-// The next name for `file`, in its folder. `kind`: "new"; "regions" for a world that is only passed through; "set" for
-// a mark, and "kept" for what it keeps (sidecar_marker.hpp).
+// Returns the next name for `file`, in its folder. `kind` is "new", "regions" for a temporary world, "set" for a mark,
+// or "kept" for the sidecar that it keeps (sidecar_marker.hpp).
 std::filesystem::path temporary_name(const std::filesystem::path& file, const char* kind = "new");
 
 struct TemporaryHandle {
   std::filesystem::path path;
   int fd = -1;  // locked until closed
 };
-// A new file for reading and writing under such a name. Errors: io, not_found (no such folder). The caller closes and
-// renames or removes.
+// Makes a new file for reading and writing under such a name. The caller closes it, and renames or removes it. Errors:
+// io, not_found (no such folder).
 Result<TemporaryHandle> make_temporary_file(const std::filesystem::path& file, mode_t mode, const char* kind = "new");
-// The same for a folder.
+// Does the same for a folder.
 Result<TemporaryHandle> make_temporary_folder(const std::filesystem::path& folder);
 
-// Removes from a folder what programs that are gone left there under such names; gives how many. `repaired` (may be
-// null) gets a sentence for each pair of files that was put right.
+// Removes the files that dead programs left in a folder under such names. Returns how many. `repaired` (may be null)
+// gets a sentence for each repaired pair of files.
 size_t remove_stale_temporaries(const std::filesystem::path& folder, std::vector<std::string>* repaired = nullptr);
 
 }  // namespace quarry::io

@@ -23,7 +23,7 @@ std::string_view trimmed(std::string_view s) {
   return s;
 }
 
-// The next line without its end, and past it; fails where there is none.
+// Reads the next line, without its end, and moves past it. It fails if there is none.
 Result<std::string_view> next_line(ByteView& bytes, size_t* at) {
   QRY_TRY_ASSIGN(const auto there, bytes.look(*at, std::min(bytes.size(), *at + kMaxLine)));
   const std::string_view rest(reinterpret_cast<const char*>(there.data()), there.size());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// binvox.hpp - .binvox, what Patrick Min's voxeliser writes: a text header, then occupancy in runs of (value, count).
-// Axes: the file's y is up and its system right-handed, as here; cell (x, y, z) stays (x, y, z). y runs fastest in it,
-// then z, then x.
+// binvox.hpp - .binvox, the format of Patrick Min's voxeliser: a text header, then occupancy in runs of (value, count).
+// Axes: the file's y is up and its system right-handed, as here, so cell (x, y, z) stays (x, y, z). In the file y runs
+// fastest, then z, then x.
 #pragma once
 
 #include <filesystem>
@@ -17,9 +17,9 @@ namespace quarry::io {
 
 constexpr int32_t kBinvoxMaxEdge = 16384;  // the world's longest
 
-// A voxel of value v gets material v of the standard palette (plain files know 0 and 1 only). Errors: malformed_input
+// A voxel of value v gets material v of the standard palette (plain files use only 0 and 1). Errors: malformed_input
 // with the byte offset and what was expected there; unsupported for edges above the limit or more bricks than
-// BrickBudget gives.
+// BrickBudget allows.
 // Memory: at most 640 MiB + 40 times the bytes given.
 Result<Scene> parse_binvox(std::span<const uint8_t> bytes, std::vector<std::string>* warnings = nullptr);
 Result<Scene> parse_binvox(ByteView& file, std::vector<std::string>* warnings, const BrickLimits& limits);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// qb.cpp - format after Minddesk's "Qubicle Binary File Format" (QB). The file is walked twice: once to check
-// everything and to count colours, once to place voxels.
+// qb.cpp - format after Minddesk's "Qubicle Binary File Format" (QB). The file is walked twice: first to check
+// everything and to count colours, then to place voxels.
 #include "voxel/io/grids/qb.hpp"
 
 #include <algorithm>
@@ -65,20 +65,19 @@ Matrix read_matrix(ByteReader& in, const QbHeader& h) {
   return m;
 }
 
-// The specification knows 1.1.0.0 alone; files of other programs say others (3.1.2.0 is a common one) and have the same
-// layout, which the flags behind the version bear out: what they say is believed, a version that nobody has been seen
-// to write is mentioned.
+// The specification defines only 1.1.0.0. Files of other programs state other versions (3.1.2.0 is common) with the
+// same layout, as the flags after the version confirm. So the flags are trusted, and an unusual version only causes a
+// warning.
 bool known_version(const std::array<uint8_t, 4>& v) {
   return (v[0] == 1 && v[1] == 1) || v == std::array<uint8_t, 4>{3, 1, 2, 0};
 }
 
-// Calls run(first place in slice z, count, colour, z) for each run of voxels that are there. `run` answers false to
-// stop.
+// Calls run(first place in slice z, count, colour, z) for each run of set voxels. `run` returns false to stop.
 template <class Run>
 void walk_voxels(ByteReader& in, const QbHeader& h, const Matrix& m, const Run& run) {
   const uint64_t slice = uint64_t(m.size[0]) * m.size[1];
   const auto colour_of = [&](uint32_t word) {
-    const uint32_t a = h.masks ? 255 : word >> 24;  // a mask says which sides show, nothing of transparency
+    const uint32_t a = h.masks ? 255 : word >> 24;  // a mask tells the visible sides, not the transparency
     return h.bgra ? rgba_of(word >> 16 & 255, word >> 8 & 255, word & 255, a)
                   : rgba_of(word & 255, word >> 8 & 255, word >> 16 & 255, a);
   };
@@ -222,7 +221,7 @@ constinit const Format kQbFormat{
     .kind = FormatKind::scene,
     .extensions = {"qb"},
     .sniff = looks_like_qb,
-    .weak_magic = true,  // some small numbers: a raw grid may begin with them
+    .weak_magic = true,  // only small numbers, with which a raw grid may begin too
     .read = read_qb,
     .read_regions = read_qb_regions,
     .cost = {.memory_per_byte = 8, .bricks_per_byte = 1 / 256.0, .work_per_byte = 0.05},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // qbcl.cpp - Qubicle's project format (.qbcl, file version 2): a tree of models and compounds with matrices of voxels.
-// Facts of the layout after the community's description (T. Stock, "Qubicle's proprietary format QBCL v2.0", gist
+// The layout follows the community's description (T. Stock, "Qubicle's proprietary format QBCL v2.0", gist
 // 7f049207a2e5a7ccb714499702b5e2fd).
 //
 //   "QBCL" | u32 program version | u32 2 | thumbnail: u32 width, u32 height, BGRA | seven texts (u32 length, bytes) |
@@ -24,7 +24,7 @@ constexpr uint64_t kMaxQbclBytes = uint64_t(1) << 36;
 constexpr uint32_t kMatrix = 0, kModel = 1, kCompound = 2;
 constexpr uint8_t kRun = 2;
 constexpr size_t kLeastNodeBytes = 4 + 4 + 4 + 3, kModelBytes = 36, kMaxNodes = size_t(1) << 20, kMaxDepth = 512;
-// Of all groups' paths: each nested group repeats its parents' names.
+// The limit on the bytes of all groups' paths. Each nested group repeats its parents' names.
 constexpr uint64_t kMaxNameBytes = uint64_t(64) << 20;
 
 struct Node : QbExtent {
@@ -48,12 +48,12 @@ Node read_matrix(ByteReader& in) {
   return m;
 }
 
-// The tree without recursion: what is open, and how many children of it are still to come.
+// An open node of the tree, which is walked without recursion, and the number of its children still to come.
 struct Open {
   uint32_t children = 0;
   std::string path;
   bool hidden = false;
-  std::array<int64_t, 3> origin{};  // of the children's positions
+  std::array<int64_t, 3> origin{};  // the children's positions are relative to it
 };
 
 std::vector<Node> read_nodes(ByteReader& in) {
@@ -111,7 +111,7 @@ std::vector<Node> read_nodes(ByteReader& in) {
   return matrices;
 }
 
-// Calls run(x, y, z, count along y, colour) for voxels that are there; false from it stops. Offsets in messages count
+// Calls run(x, y, z, count along y, colour) for set voxels. `run` returns false to stop. Offsets in messages count
 // inflated bytes.
 template <class Run>
 Result<void> walk_columns(std::span<const uint8_t> inflated_bytes, const Node& m, const Run& run) {

@@ -29,8 +29,8 @@ Result<void> check_size(Int3 size) {
   return {};
 }
 
-// Calls visit(y, z, a row's first byte) for the grid's rows as they lie in `bytes` from `at` on; `step` bytes a voxel.
-// False from it ends the walk.
+// Calls visit(y, z, a row's first byte) for the grid's rows in file order, which begin at `at` in `bytes` and have
+// `step` bytes a voxel. `visit` returns false to end the walk.
 template <class Visit>
 Result<void> walk_rows(ByteView& bytes, size_t at, size_t step, Int3 size, const Visit& visit) {
   const size_t length = size_t(size.x) * step;
@@ -42,7 +42,7 @@ Result<void> walk_rows(ByteView& bytes, size_t at, size_t step, Int3 size, const
   return {};
 }
 
-// material(a voxel's first byte) for each cell; 0 is none.
+// Fills bricks with material(a voxel's first byte) for each cell. 0 is empty.
 template <class Material>
 Result<BrickMap> fill(ByteView& bytes, size_t at, size_t step, Int3 size, const BrickLimits& limits,
                       const Material& material) {
@@ -63,7 +63,7 @@ std::string edges_text(Int3 s) {
   return std::to_string(s.x) + " x " + std::to_string(s.y) + " x " + std::to_string(s.z);
 }
 
-// Three numbers, in whatever stands around and between them: "4 5 6", "(0.5,1.5,-2.5)".
+// Reads three numbers, with any text around and between them: "4 5 6", "(0.5,1.5,-2.5)".
 bool three_numbers(std::string_view text, double out[3]) {
   for (int i = 0; i < 3; ++i) {
     const size_t begin = text.find_first_not_of(" \t\r(,");
@@ -78,7 +78,7 @@ bool three_numbers(std::string_view text, double out[3]) {
 
 bool read_palette(std::string_view hex, Palette* palette) {
   if (hex.size() != 256 * 8) return false;
-  *palette = {};  // colours and no more: not the looks that other colours have in the standard palette
+  *palette = {};  // colours only, without the other properties that the standard palette's materials have
   for (size_t m = 0; m < 256; ++m) {
     uint32_t rgba = 0;
     const char* begin = hex.data() + m * 8;
@@ -93,7 +93,7 @@ bool read_palette(std::string_view hex, Palette* palette) {
   return true;
 }
 
-// The value of a header's "data file", "" if it has none: the grid is behind the header then.
+// The value of a header's "data file". "" if it has none; then the grid follows the header.
 std::string_view data_file_of(std::string_view header) {
   for (size_t at = 0; at < header.size();) {
     const size_t end = std::min(header.find('\n', at), header.size());
@@ -111,8 +111,8 @@ std::string_view data_file_of(std::string_view header) {
   return {};
 }
 
-// A header of its own: the file that it names must lie beside it, so that a header from elsewhere cannot have other
-// files read.
+// Reads a header in a separate file. The data file must be in the same folder, so that a foreign header cannot make
+// other files be read.
 Result<Scene> read_detached(const std::filesystem::path& header_file, const ByteView& whole,
                             std::span<const uint8_t> header, std::string_view name, const ReadOptions& options,
                             const BrickLimits& limits) {
@@ -195,7 +195,7 @@ Result<Scene> parse_raw(ByteView& bytes, Int3 size, std::vector<std::string>* wa
     QRY_TRY(walked);
     QRY_TRY(colours.good());
     colours.finish(scene, warnings);
-    bool changed = false;  // meanwhile: a colour that was not there before
+    bool changed = false;  // the file was changed meanwhile: a new colour has appeared
     bricks = fill(bytes, 0, 4, size, limits, [&](const uint8_t* p) {
       return p[3] ? colours.material(rgba_of(p[0], p[1], p[2], p[3]), &changed) : uint8_t(0);
     });
@@ -220,7 +220,7 @@ Result<Scene> parse_nrrd(std::span<const uint8_t> header, ByteView& grid, bool d
   double sizes[3] = {0, 0, 0}, origin[3] = {0, 0, 0};
   bool has_origin = false, has_type = false, has_encoding = false;
   Palette palette = Palette::standard();
-  Scene units;  // for its metadata only
+  Scene units;  // only its metadata is used
   size_t at = 0;
   for (;;) {
     const size_t end = std::min(text.find('\n', at), text.size());
@@ -235,7 +235,7 @@ Result<Scene> parse_nrrd(std::span<const uint8_t> header, ByteView& grid, bool d
     if (!over && line.front() != '#' && line_at > 0 && colon != std::string_view::npos) {
       const std::string_view key = line.substr(0, colon);
       std::string_view value = line.substr(colon + 1);
-      if (!value.empty() && value.front() == '=') value.remove_prefix(1);  // "key:=value" is a pair of the writer's own
+      if (!value.empty() && value.front() == '=') value.remove_prefix(1);  // "key:=value" is the writer's own pair
       while (!value.empty() && value.front() == ' ') value.remove_prefix(1);
       if (key == "type") {
         has_type = value == "uint8" || value == "uchar" || value == "unsigned char" || value == "uint8_t";
@@ -280,7 +280,7 @@ Result<Scene> parse_nrrd(std::span<const uint8_t> header, ByteView& grid, bool d
   scene.palette = palette;
   if (const auto known = source_units(units)) set_source_units(scene, *known);
   add_single_volume(scene, "raw", std::move(bricks), size);
-  // The origin is the middle of the first voxel.
+  // The origin is the centre of the first voxel.
   const auto cell = [](double middle) { return int32_t(std::floor(middle)); };
   if (has_origin) scene.instances[0].offset = {cell(origin[0]), cell(origin[1]), cell(origin[2])};
   return scene;

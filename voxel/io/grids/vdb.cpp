@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// vdb.cpp - the stream to and from quarry-vdb, and a palette as text in the metadata, since other programs keep
-// metadata and no palettes.
+// vdb.cpp - the stream to and from quarry-vdb, and the palette as text in the metadata, because other programs keep
+// metadata but no palettes.
 #include "voxel/io/grids/vdb.hpp"
 
 #include <algorithm>
@@ -50,8 +50,8 @@ double metadata_number(const Scene& scene, const char* key, size_t index, double
   }
 }
 
-// All materials as text: other programs keep metadata, but not palettes. One line each: number, r g b a, and what says
-// how it shines.
+// All materials as text, because other programs keep metadata but no palettes. Each has one line: number, r g b a, and
+// its other properties.
 std::string materials_text(const Palette& palette) {
   std::string out;
   for (size_t i = 1; i < 256; ++i) {
@@ -100,7 +100,7 @@ const char* kind_name(uint32_t kind) {
   return kind == GridRecord::level_set ? "level set" : kind == GridRecord::fog ? "fog volume" : "mask";
 }
 
-// Each grid's cell (0,0,0) in cells of the first grid.
+// The place of a grid's cell (0,0,0) in cells of the first grid.
 Int3 place_of(const GridRecord& grid, const GridRecord& first) {
   const auto along = [&](int i) {
     return int32_t(std::clamp(std::round((grid.origin[i] - first.origin[i]) / first.voxel_size[i]), -double(1 << 24),
@@ -111,7 +111,7 @@ Int3 place_of(const GridRecord& grid, const GridRecord& first) {
 
 Int3 turned(Int3 cell, bool z_up) { return z_up ? Int3{cell.x, cell.z, -1 - cell.y} : cell; }
 
-// How far all instances must move so that they lie in the world.
+// The offset by which all instances must move to fit into the world.
 Result<Int3> shift_into_world(const Box3& box) {
   Int3 shift{};
   const int64_t min[3] = {box.min.x, box.min.y, box.min.z}, max[3] = {box.max.x, box.max.y, box.max.z};
@@ -140,7 +140,7 @@ Result<Scene> read_vdb(const fs::path& file, const ReadOptions& options) {
   std::vector<ReadGrid> grids;
   ColorTable colors(options.budget);
   bool own_materials = false, any_color = false, any_plain = false;
-  // Twice over the stream: colours are counted before they become materials.
+  // The stream is parsed twice, because colours are counted before they become materials.
   VoxelStreamEvents count;
   std::string sent_materials;
   uint32_t value_bytes = 0;
@@ -160,7 +160,7 @@ Result<Scene> read_vdb(const fs::path& file, const ReadOptions& options) {
     return colors.good();
   };
   std::vector<std::string> warnings;
-  // What the program says that came to the limit that the budget left it, the budget says.
+  // If the program has reached the memory limit that the budget left it, the budget's error is returned.
   const auto stopped = [&](const Error& e) {
     const bool by_budget =
         options.budget && answer.memory_limit_bytes < options.memory_limit_bytes && e.code == ErrorCode::out_of_memory;
@@ -295,7 +295,7 @@ Result<void> write_vdb(const Scene& scene, const Destination& to, const Progress
     return sent;
   };
   ReadOptions limits;
-  limits.memory_limit_bytes = uint64_t(1) << 40;  // what is written is in this program's memory already
+  limits.memory_limit_bytes = uint64_t(1) << 40;  // the written data is in this program's memory already
   limits.time_limit_s = 0;
   limits.progress = progress;
   std::string extension = to.file.extension().string();
@@ -317,7 +317,7 @@ Result<void> write_vdb(const Scene& scene, const Destination& to, const Progress
 }
 
 namespace {
-// Written: measured on a surface of 56,000 bricks.
+// The cost of writing was measured on a surface of 56,000 bricks.
 constexpr FormatCost kVdbCost{
     .memory_per_byte = 20, .bricks_per_byte = 1 / 500.0, .work_per_byte = 0.1, .memory_per_written_brick = 11500};
 }  // namespace

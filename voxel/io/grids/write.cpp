@@ -92,7 +92,7 @@ Result<void> write_binvox_regions(const VisibleRegions& voxels, const Destinatio
     return tl::unexpected(too_large(edges_text({int32_t(edge), int32_t(edge), int32_t(edge)}, " x ")));
   QRY_TRY_ASSIGN(auto out, AtomicFile::create(to));
   const std::string e = std::to_string(edge);
-  // The format's own units: those of the scene's source where they are known, else voxels.
+  // The format's units are those of the scene's source if they are known, else voxels.
   const SourceUnits units = source_units(scene).value_or(SourceUnits{});
   SourceUnits corner = units;
   const int32_t low[3] = {box.min.x, box.min.y, box.min.z};
@@ -101,7 +101,7 @@ Result<void> write_binvox_regions(const VisibleRegions& voxels, const Destinatio
           shortest_text(double(edge) * units.voxel_size) + "\ndata\n");
 
   Runs runs(out);
-  uint64_t done = 0;  // voxels, of which y counts fastest, then z, then x
+  uint64_t done = 0;  // voxels; y runs fastest, then z, then x
   std::vector<uint64_t> slice;
   const int32_t last_brick = box.max.x >> 3;
   for (int32_t from = box.min.x >> 3; from <= last_brick;) {
@@ -157,7 +157,7 @@ Result<void> write_raw_regions(const VisibleRegions& voxels, const Destination& 
   const bool attached = extension == ".nrrd";
   const fs::path header_file = sidecar_of(file);
   std::error_code ignored;
-  // NRRD has no way to write such a name in its line.
+  // NRRD cannot express such a name in its line.
   if (!attached && std::ranges::any_of(file.filename().string(), is_control))
     return fail(ErrorCode::invalid_argument,
                 "its header cannot name a file with a line end or another control "
@@ -168,7 +168,7 @@ Result<void> write_raw_regions(const VisibleRegions& voxels, const Destination& 
       return fail(ErrorCode::conflict, "its header belongs into " + header_file.string() +
                                            ", which is there and is not of Quarry's making; choose another name");
   }
-  // The origin is the middle of the first voxel, as NRRD counts.
+  // The origin is the centre of the first voxel, as NRRD defines it.
   const auto middle = [](int32_t v) { return std::to_string(v) + ".5"; };
   const auto centre = [&](int32_t v) {
     return v >= 0 ? middle(v) : v == -1 ? std::string("-0.5") : "-" + middle(-1 - v);

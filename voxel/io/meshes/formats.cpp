@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// formats.cpp - the format registry's rows for triangle meshes: read in the mesh reader's process
+// formats.cpp - the format registry's rows for triangle meshes. They are read in the mesh reader's process
 // (foreign/mesh_client.hpp), then voxelised.
 #include <algorithm>
 #include <cctype>
@@ -42,7 +42,7 @@ Result<Scene> read(const std::filesystem::path& file, const ReadOptions& options
   options.progress.say("read mesh", -1);
   const VoxelizeOptions how = voxelize_options(file, options);
   const auto mesh = [&] {
-    const std::jthread starting([&how] { prepare_voxelize(how); });  // beside the other process's work
+    const std::jthread starting([&how] { prepare_voxelize(how); });  // while the other process works
     return read_mesh(file, options);
   }();
   QRY_TRY(mesh);
@@ -88,7 +88,7 @@ bool is_off(std::span<const uint8_t> head) {
 }
 bool is_ply(std::span<const uint8_t> head) { return starts_with(head, "ply\n") || starts_with(head, "ply\r"); }
 
-// Their voxels follow from the resolution. What writing takes was measured on a surface of 56,000 bricks.
+// The number of voxels follows from the resolution. The cost of writing was measured on a surface of 56,000 bricks.
 constexpr FormatCost kMeshCost{.memory_per_written_brick = 10500};
 
 constexpr Format kFormats[] = {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// gltf.cpp - glTF 2.0, as one .glb file or as .gltf with its data inside. One mesh, one primitive and one material for
-// each colour. No normals: the specification has readers then shade each triangle flat, which is what voxels look like.
+// gltf.cpp - glTF 2.0, as one .glb file or as .gltf with its data inside. There is one mesh, with one primitive and one
+// material for each colour. There are no normals, so by the specification readers shade each triangle flat, as voxels
+// look.
 #include <algorithm>
 #include <cstring>
 
@@ -25,7 +26,7 @@ std::string json_text(std::string_view s) {
     } else if (c < 128) {
       out += char(c);
     } else {
-      // Whole UTF-8 sequences go through; names that are none must not spoil the document.
+      // Whole UTF-8 sequences are kept. Other bytes must not make the document invalid.
       const size_t more = c >= 0xf0 && c < 0xf5 ? 3 : c >= 0xe0 && c < 0xf0 ? 2 : c >= 0xc2 && c < 0xe0 ? 1 : 0;
       const bool whole = more > 0 && i + more < s.size() &&
                          std::all_of(s.begin() + int64_t(i) + 1, s.begin() + int64_t(i + more) + 1,
@@ -72,7 +73,7 @@ std::string material_json(const Palette& palette, uint8_t index, Extensions& use
   return out + ",\"extras\":{\"palette_index\":" + std::to_string(index) + "}}";
 }
 
-// Where one part's vertices and indices lie, as accessors see them.
+// The sizes of one part's vertices and indices, for its accessors.
 struct Primitive {
   uint64_t position_bytes = 0, index_bytes = 0;  // then padded to 4
   bool wide = false;                             // indices of 32 bits
@@ -84,7 +85,7 @@ Primitive primitive_of(uint64_t vertices, uint64_t indices) {
   return {vertices * 12, indices * (wide ? 4 : 2), wide};
 }
 
-// The data as the file has it: plain, or in base64.
+// Writes the data in the file's form: plain, or in base64.
 class DataSink {
  public:
   DataSink(AtomicFile& out, bool plain) : out_(out), plain_(plain) {}

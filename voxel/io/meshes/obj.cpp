@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// obj.cpp - Wavefront OBJ, and beside it the materials in an .mtl of the same stem. Vertices are shared between
-// materials, so the surface is closed in the file as it is in space.
+// obj.cpp - Wavefront OBJ, with the materials in an .mtl of the same stem. Vertices are shared between materials, so
+// the surface is closed in the file as it is in space.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -83,7 +83,7 @@ Result<void> write_obj_surface(const Scene& scene, const SurfaceSource& surface,
   for (const SurfaceSource::Part& part : surface.parts()) materials->put(material_text(scene.palette, part.material));
 
   QRY_TRY_ASSIGN(auto out, AtomicFile::create(to));
-  // Blanks in the name of a library end it for some readers; they are written as they are, as most exporters do.
+  // Some readers end a library's name at a blank. Blanks are written unchanged, as most exporters do.
   const std::string units = units_comment(scene);
   out.put("# Quarry, one unit is one voxel, y up\n" + (units.empty() ? units : "# " + units + "\n") + "mtllib " +
           mtl.filename().string() + "\no " +

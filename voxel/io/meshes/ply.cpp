@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ply.cpp - binary PLY with a colour at each vertex. A vertex where colours meet is there once for each of them.
+// ply.cpp - binary PLY with a colour at each vertex. A vertex where colours meet is written once for each of them.
 #include <array>
 #include <cstring>
 

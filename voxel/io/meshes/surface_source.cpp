@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// surface_source.cpp - the surface in memory, and the same by external sorting of corners and rectangles where it does
-// not fit.
+// surface_source.cpp - the surface in memory, and the same by external sorting of corners and rectangles if it does not
+// fit.
 #include "voxel/io/meshes/surface_source.hpp"
 
 #include <algorithm>
@@ -22,8 +22,8 @@ namespace fs = std::filesystem;
 using namespace surface_detail;
 
 constexpr size_t kPositionsAtOnce = 4096;
-constexpr size_t kIndicesAtOnce = 4096;  // of a material, before they go to disk
-constexpr int32_t kLayersAtOnce = 8;     // found by several threads before their rectangles go to disk
+constexpr size_t kIndicesAtOnce = 4096;  // of a material, before they are written to disk
+constexpr int32_t kLayersAtOnce = 8;     // found by several threads before their rectangles are written to disk
 constexpr size_t kRectanglesAtOnce = 1 << 15;
 
 tl::unexpected<Error> nothing_visible() {
@@ -31,7 +31,7 @@ tl::unexpected<Error> nothing_visible() {
 }
 tl::unexpected<Error> stopped() { return fail(ErrorCode::cancelled, "stopped"); }
 
-// How many units a voxel is long in the file.
+// The edge of a voxel in the file's units.
 Result<int32_t> scale_of(const Scene& scene) {
   const auto it = scene.metadata.find(kMeshScaleKey);
   if (it == scene.metadata.end()) return 1;
@@ -118,10 +118,10 @@ struct NumberedCorner {
   bool operator<(const NumberedCorner& other) const { return key < other.key; }
 };
 
-// The corners in one plane across an axis; what Triangulation asks. 16 bytes a corner.
+// The corners in one plane perpendicular to an axis, as Triangulation needs them. Memory: 16 bytes a corner.
 class PlaneCorners {
  public:
-  // `low`: no corner is below it.
+  // No corner is below `low`.
   void begin(uint32_t axis, const Coords& low, size_t count) {
     axis_ = axis;
     low_u_ = low[(axis + 1) % 3];
@@ -163,16 +163,16 @@ class PlaneCorners {
   std::vector<Entry> by_u_, by_v_;
 };
 
-// In the order in which surface_mesh() has those of one axis.
+// A rectangle. The order is that of surface_mesh() for one axis.
 struct SortedRectangle : Rectangle {
   bool operator<(const SortedRectangle& o) const { return std::tie(w, o.up, v1, u0) < std::tie(o.w, up, o.v1, o.u0); }
 };
 
-// The way of the data: slabs of layers along the two longer axes -> rectangles, and their corners -> corners sorted by
-// x, which gives them their numbers, then by y and by z -> for each plane its rectangles and its corners, which are all
-// that its triangles need -> indices by material. Slabs along an axis give its own rectangles, plane by plane. They
-// also give those of the next axis, whose rows rise along it: what is open at the end of a slab goes on in the next
-// one. So no slab is as wide and as deep as the two longer axes.
+// The data flow: slabs of layers along the two longer axes -> rectangles, and their corners -> corners sorted by x,
+// which gives them their numbers, then by y and by z -> for each plane its rectangles and its corners, which are all
+// that its triangles need -> indices by material. Slabs along an axis yield that axis's own rectangles, plane by plane.
+// They also yield those of the next axis, whose rows rise along it: rectangles that are open at the end of a slab
+// continue in the next one. So no slab is as wide and as deep as the two longer axes.
 class SurfaceBuilder {
  public:
   SurfaceBuilder(const VisibleRegions& voxels, const fs::path& file, const Progress& progress)
@@ -206,7 +206,7 @@ class SurfaceBuilder {
  private:
   void say(double fraction) const { progress_.say("surface", fraction); }
 
-  // Bricks of layers [from, to] along the axis, found among those of this region and the last layers of the one before.
+  // The bricks of layers [from, to] along the axis, from this region and the last layers of the previous one.
   struct Window {
     uint32_t axis;
     int32_t from, to;
@@ -244,7 +244,7 @@ class SurfaceBuilder {
         }
         const Window window{axis, from, to, all ? &*all : &read,
                             &kept};  // NOLINT(bugprone-use-after-move): moved to `all`
-        // The faces of the last layer need the one behind it.
+        // The faces of the last layer need the layer after it.
         const int32_t ready = to == high[axis] ? to : to - 1;
         QRY_TRY(layers(window, axis, next, ready, low));
         if (sweeps) QRY_TRY(layers(window, shortest, from, to, low));
@@ -291,8 +291,8 @@ class SurfaceBuilder {
     return out;
   }
 
-  // Faces across `axis` of the window's layers [first, last] along its own axis. If that is another one, they are the
-  // next rows of planes that go on behind them.
+  // Finds the faces perpendicular to `axis` in the window's layers [first, last] along the window's axis. If the two
+  // axes differ, the faces are the next rows of planes that continue after them.
   Result<void> layers(const Window& window, uint32_t axis, int32_t first, int32_t last, const Coords& low) {
     std::vector<BrickMap::Entry> bricks;
     for (const BrickMap* map : {window.kept, window.now})
@@ -300,7 +300,7 @@ class SurfaceBuilder {
         const int32_t along = coords_of(brick.first)[window.axis];
         if (along >= first && along <= last && (along >= window.from) == (map == window.now)) bricks.push_back(brick);
       }
-    // By x the map's order is that of the layers, and what was kept comes before.
+    // Along x the map's order is that of the layers, and the kept bricks precede it.
     std::vector<BrickLayer> layers;
     add_layers(std::move(bricks), axis, layers);
     Coords step{};
@@ -358,14 +358,14 @@ class SurfaceBuilder {
     return {};
   }
 
-  // Corners in the order of planes across an axis: w, u, v and number.
+  // Reads corners in the order of planes perpendicular to an axis: w, u, v and number.
   class CornerStream {
    public:
     CornerStream(std::optional<SpilledSort<NumberedCorner>>& sorted, SurfaceOnDisk& surface)
         : sorted_(sorted), surface_(surface) {
       more_ = next();
     }
-    // Those of plane w, to be asked for with rising w, into what has begun.
+    // Adds the corners of plane w to `out`, whose begin() was called. w must rise from call to call.
     void plane(int32_t w, PlaneCorners& out) {
       while (more_ && at_[0] < w) more_ = next();
       for (; more_ && at_[0] == w; more_ = next()) out.add(at_[1], at_[2], index_);
@@ -392,7 +392,7 @@ class SurfaceBuilder {
       index_ = uint32_t(from_ - some_.size() + read_++);
       return true;
     }
-    std::optional<SpilledSort<NumberedCorner>>& sorted_;  // nothing: by x, the order of their numbers
+    std::optional<SpilledSort<NumberedCorner>>& sorted_;  // empty: by x, the order of their numbers
     SurfaceOnDisk& surface_;
     std::vector<uint64_t> some_;
     uint64_t from_ = 0;
@@ -441,7 +441,7 @@ class SurfaceBuilder {
                               const std::vector<PlaneCorners>& planes, SurfaceOnDisk& out) {
     constexpr size_t kPiecesAtOnce = 64;
     struct Piece {
-      std::vector<uint32_t> indices, ends;  // ends: where each rectangle's end
+      std::vector<uint32_t> indices, ends;  // ends: the end of each rectangle's indices
     };
     std::vector<Piece> pieces(std::min(kPiecesAtOnce, (rectangles.size() + kGrain - 1) / kGrain));
     for (size_t done = 0; done < rectangles.size(); done += pieces.size() * kGrain) {
@@ -506,7 +506,7 @@ class SurfaceBuilder {
   uint64_t found_ = 0, made_ = 0;                // rectangles
   Coords low_{};
   std::array<std::vector<uint32_t>, 3> in_plane_;   // corners, by axis and plane from low_ on
-  std::array<std::vector<uint32_t>, 256> pending_;  // by material: indices on their way to disk
+  std::array<std::vector<uint32_t>, 256> pending_;  // by material: indices not yet on disk
   std::array<uint64_t, 256> counts_{};
   std::array<Box3, 256> bounds_{};
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// surface_source.hpp - a visible surface as writers of meshes see it: its vertices and triangles in memory, or on disk
-// where it was made some layers at a time. Both ways give the same vertices and triangles in the same order, so that
-// the files have the same bytes.
+// surface_source.hpp - a visible surface for writers of meshes: its vertices and triangles are in memory, or on disk if
+// it was made some layers at a time. Both have the same vertices and triangles in the same order, so the files have the
+// same bytes.
 #pragma once
 
 #include <bit>
@@ -18,7 +18,7 @@
 
 namespace quarry::io {
 
-// One thread.
+// Not thread-safe.
 class SurfaceSource {
  public:
   struct Part {  // all triangles of one material
@@ -28,23 +28,24 @@ class SurfaceSource {
   };
   virtual ~SurfaceSource() = default;
   virtual uint64_t vertices() const = 0;            // at most 2^32, rising
-  virtual std::span<const Part> parts() const = 0;  // rising material; none is empty
-  // out.size() vertices from `first` on.
+  virtual std::span<const Part> parts() const = 0;  // by rising material; none is empty
+  // Reads out.size() vertices from `first` on.
   virtual Result<void> positions(uint64_t first, std::span<Int3> out) const = 0;
-  // All of a part in pieces, whole triangles each.
+  // Passes all indices of a part to `take`, in pieces of whole triangles.
   virtual Result<void> indices(size_t part, const std::function<void(std::span<const uint32_t>)>& take) const = 0;
 };
 
-// Of a scene in memory. Errors: those of flatten(), of surface_mesh(); invalid_argument (no visible voxel, or a
-// mesh_scale that is none).
+// The surface of a scene in memory. Errors: those of flatten() and surface_mesh(); invalid_argument (no visible voxel,
+// or an invalid mesh_scale).
 Result<std::unique_ptr<SurfaceSource>> surface_of(const Scene& scene, const Progress& progress);
-// Some layers at a time. Memory beside theirs: a sixth of the room for sorting, and 16 bytes a vertex of the plane that
-// has most. Disk, beside `file` and without a name: 24 bytes a rectangle, some 80 a vertex, 4 an index. Errors: also
-// out_of_memory, io.
+// The surface of some layers at a time. Memory in addition to theirs: a sixth of the room for sorting, and 16 bytes a
+// vertex of the plane with the most. Disk, in the folder of `file` and without a name: 24 bytes a rectangle, some 80 a
+// vertex, 4 an index. Errors: also out_of_memory, io.
 Result<std::unique_ptr<SurfaceSource>> surface_of(const VisibleRegions& voxels, const std::filesystem::path& file,
                                                   const Progress& progress);
 
-// The vertices that one part uses, numbered from 0 in their order. A fifth of a byte for each vertex of all.
+// The vertices that one part uses, numbered from 0 in their order. Memory: a fifth of a byte for each vertex of the
+// surface.
 class VertexNumbers {
  public:
   explicit VertexNumbers(uint64_t vertices) : used_((vertices + 63) / 64), before_(used_.size()) {}
@@ -54,7 +55,7 @@ class VertexNumbers {
   uint32_t of(uint32_t vertex) const {
     return before_[vertex >> 6] + uint32_t(std::popcount(used_[vertex >> 6] & ((uint64_t(1) << (vertex & 63)) - 1)));
   }
-  // Their positions in order.
+  // Passes their positions to `take` in order.
   Result<void> positions(const SurfaceSource& surface, const std::function<void(Int3)>& take) const;
 
  private:

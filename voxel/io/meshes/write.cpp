@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// write.cpp - what the writers of PLY, OBJ and glTF share: the visible surface, names, colours and numbers as text.
+// write.cpp - shared by the writers of PLY, OBJ and glTF: the visible surface, names, colours and numbers as text.
 #include "voxel/io/meshes/write.hpp"
 
 #include <charconv>

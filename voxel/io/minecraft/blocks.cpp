@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// blocks.cpp - the table of patterns, in which the first that fits a block's name decides.
+// blocks.cpp - the table of patterns. The first that matches a block's name decides.
 #include "voxel/io/minecraft/blocks.hpp"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ struct Pattern {
   float emission = 0, transparency = 0;
 };
 
-// The first that fits counts. Names whose first word is a dye's, but which are not dyed, stand before the dyes.
+// The first match counts. Names that begin with a dye's name but are not dyed precede the dyes.
 constexpr Pattern kBeforeDyes[] = {
     {"redstone_lamp", 0xb5703c, 2},  {"redstone_torch", 0xd03020, 2}, {"redstone_block", 0xa81a0c},
     {"redstone", 0x9c2015},          {"red_sandstone", 0xb5621f},     {"red_sand", 0xbe6621},
@@ -32,7 +32,7 @@ struct Dye {
   uint32_t rgb;
 };
 constexpr Dye kDyes[] = {
-    // "light_" ones first: they end as others begin
+    // "light_" names come first: they end as others begin
     {"light_blue_", 0x3aafd9}, {"light_gray_", 0x8e8e86}, {"white_", 0xe9ecec},  {"orange_", 0xf07613},
     {"magenta_", 0xbd44b3},    {"yellow_", 0xf8c527},     {"lime_", 0x70b919},   {"pink_", 0xed8dac},
     {"gray_", 0x3e4447},       {"cyan_", 0x158991},       {"purple_", 0x792aac}, {"blue_", 0x35399d},
@@ -40,7 +40,7 @@ constexpr Dye kDyes[] = {
 };
 
 constexpr Pattern kPatterns[] = {
-    // Light and what flows.
+    // Lights and liquids.
     {"lava", 0xd45a12, 3},
     {"water", 0x3f64c8, 0, 0.6f},
     {"bubble_column", 0x3f64c8, 0, 0.6f},
@@ -63,7 +63,7 @@ constexpr Pattern kPatterns[] = {
     {"nether_portal", 0x6e22c8, 2, 0.5f},
     {"end_portal", 0x101c24, 1},
     {"conduit", 0xa08c6c, 1},
-    // Plants. Leaves before woods: they carry the wood's name.
+    // Plants. Leaves precede woods, because their names contain the wood's.
     {"cherry_leaves", 0xe6aecb},
     {"azalea_leaves", 0x5e7a34},
     {"spruce_leaves", 0x3c5c3c},

@@ -8,7 +8,7 @@
 namespace quarry::io {
 namespace {
 
-// Bytes of an element of a fixed size; 0 for types whose size is in the payload.
+// The bytes of an element of fixed size; 0 for types whose size is in the payload.
 size_t fixed_size(NbtType type) {
   switch (type) {
     case NbtType::i8: return 1;
@@ -45,7 +45,7 @@ std::string_view read_name(ByteReader& in, const char* what) {
   return in.text(length, what);
 }
 
-// A count that the rest of the file can hold.
+// Reads a count, which must fit the rest of the file.
 uint32_t read_count(ByteReader& in, size_t least, const char* what) {
   const size_t at = in.at();
   const auto count = int32_t(in.u32_big(what));
@@ -63,7 +63,7 @@ struct Frame {
   uint32_t left;
 };
 
-// Past a payload, without recursion.
+// Skips a payload, without recursion.
 void skip_payload(ByteReader& in, NbtType type) {
   std::vector<Frame> open;
   for (;;) {
@@ -84,7 +84,7 @@ void skip_payload(ByteReader& in, NbtType type) {
       in.skip(count * element_size(type), "the elements of an array");
     }
     if (open.size() > kNbtMaxDepth) in.fail_at(in.at(), "tags are nested deeper than " + std::to_string(kNbtMaxDepth));
-    for (;;) {  // what comes next in the innermost open tag
+    for (;;) {  // the next element of the innermost open tag
       if (open.empty() || !in.ok()) return;
       Frame& top = open.back();
       if (top.list) {

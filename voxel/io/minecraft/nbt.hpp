@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// nbt.hpp - Minecraft's "named binary tag" files: inflated, checked as a whole once, then looked at in place. Nothing
-// is copied and no tree is built, so the memory is that of the inflated bytes.
+// nbt.hpp - Minecraft's "named binary tag" files: they are inflated, checked as a whole once, then read in place.
+// Nothing is copied and no tree is built, so the memory is that of the inflated bytes.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ constexpr size_t kNbtMaxDepth = 512;  // Minecraft's own limit
 
 enum class NbtType : uint8_t { end, i8, i16, i32, i64, f32, f64, bytes, text, list, compound, ints, longs };
 
-// A tag in a checked file: its type, its name and where its payload begins.
+// A tag in a checked file: its type, its name and the beginning of its payload.
 struct NbtTag {
   NbtType type = NbtType::end;
   std::string_view name;
@@ -29,16 +29,16 @@ struct NbtTag {
 
 class Nbt {
  public:
-  // Walks the whole of it without recursion. `bytes` must outlive this. Errors: malformed_input with the byte (of the
-  // inflated data).
+  // Walks the whole file without recursion. `bytes` must outlive the result. Errors: malformed_input with the byte (of
+  // the inflated data).
   static Result<Nbt> check(std::span<const uint8_t> bytes);
 
   const NbtTag& root() const { return root_; }  // a compound
-  // Children of a compound, in file order. Nothing for other types.
+  // Visits the children of a compound, in file order. It does nothing for other types.
   void each(const NbtTag& compound, const std::function<void(const NbtTag&)>& visit) const;
-  // Elements of a list (their names are empty). Nothing for other types.
+  // Visits the elements of a list (their names are empty). It does nothing for other types.
   void each_element(const NbtTag& list, const std::function<void(const NbtTag&)>& visit) const;
-  // The last child of that name and type: walks the compound once.
+  // Returns the last child of that name and type. Cost: one walk over the compound.
   std::optional<NbtTag> find(const NbtTag& compound, std::string_view name, NbtType type) const;
   std::optional<int64_t> integer(const NbtTag& tag) const;  // of any whole type
   std::string_view text(const NbtTag& tag) const;           // "" for other types

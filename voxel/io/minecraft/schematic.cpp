@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// schematic.cpp - formats after "Sponge Schematic Specification" (SpongePowered, versions 1 to 3) and the fields that
-// Litematica writes (its versions 5 to 7; blocks packed without gaps, at least two bits each).
+// schematic.cpp - formats after "Sponge Schematic Specification" (SpongePowered, versions 1 to 3) and after the fields
+// that Litematica writes (its versions 5 to 7; blocks packed without gaps, at least two bits each).
 #include "voxel/io/minecraft/schematic.hpp"
 
 #include <algorithm>
@@ -50,7 +50,7 @@ struct Region {
   uint64_t total() const { return uint64_t(size[0]) * uint64_t(size[1]) * uint64_t(size[2]); }
 };
 
-// Calls visit(number of the cell, block) for each cell in order x, z, y. `visit` answers false to stop.
+// Calls visit(number of the cell, block) for each cell in order x, z, y. `visit` returns false to stop.
 template <class Visit>
 Result<void> walk_blocks(const Region& region, const Visit& visit) {
   const uint64_t total = region.total();
@@ -145,7 +145,7 @@ Result<Region> read_schematic(const Nbt& nbt, const NbtTag& root, int64_t versio
   return region;
 }
 
-// "minecraft:oak_stairs[facing=east,half=top]" from the name and the properties, which are sorted.
+// Makes "minecraft:oak_stairs[facing=east,half=top]" from the name and the sorted properties.
 std::string state_text(const Nbt& nbt, const NbtTag& entry) {
   std::string name;
   std::vector<std::string> properties;
@@ -201,7 +201,7 @@ Result<Scene> parse_nbt(std::span<const uint8_t> bytes, const BrickLimits& limit
   QRY_TRY_ASSIGN(const auto checked, Nbt::check(bytes));
   const Nbt& nbt = checked;
   NbtTag root = nbt.root();
-  // Version 3 wraps it once more.
+  // Version 3 has one more compound around it.
   if (const auto inside = nbt.find(root, "Schematic", NbtType::compound)) root = *inside;
 
   Scene scene;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// heightmap.cpp - each column's top from its pixel, then bricks of 8 x 8 columns; colours are counted first, for the
-// palette.
+// heightmap.cpp - computes each column's top from its pixel, then makes bricks of 8 x 8 columns. Colours are counted
+// first, for the palette.
 #include "voxel/io/pictures/heightmap.hpp"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ enum class HeightFrom { grey, alpha, luminance };
 
 HeightFrom height_source(const PngImage& image) {
   if (image.channels <= 2) return HeightFrom::grey;
-  bool grey = true, shades = false;  // shades: of alpha, between clear and opaque
+  bool grey = true, shades = false;  // shades: alpha between clear and opaque occurs
   const size_t pixels = size_t(image.width) * image.height;
   for (size_t i = 0; i < pixels; ++i) {
     const uint16_t* p = image.samples.data() + i * image.channels;
@@ -30,7 +30,7 @@ HeightFrom height_source(const PngImage& image) {
   return grey ? HeightFrom::grey : shades ? HeightFrom::alpha : HeightFrom::luminance;
 }
 
-// The highest cell of a pixel's column; -1: none.
+// The highest cell of a pixel's column; -1 if it has none.
 int32_t top_of(const PngImage& image, HeightFrom from, const uint16_t* p, int64_t height) {
   const bool clear = (image.channels == 2 && p[1] == 0) || (image.channels == 4 && p[3] == 0);
   if (clear) return -1;

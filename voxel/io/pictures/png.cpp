@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// png.cpp - libpng reports errors by longjmp: what jumps is kept in functions without objects that need destructors.
+// png.cpp - PNG by libpng. It reports errors by longjmp, so calls that may jump are in functions without objects that
+// need destructors.
 #include "voxel/io/pictures/png.hpp"
 
 #include <png.h>
@@ -39,17 +40,17 @@ void keep_warning(png_structp png, png_const_charp text) {
   if (!source->warning[0]) std::snprintf(source->warning, sizeof source->warning, "%s", text);
 }
 
-// Reads up to the picture, of one that is too large no more than its size; false with source.message on errors.
+// Reads up to the picture. If it is too large, only its size is read. On errors it returns false with source.message.
 bool read_header(png_structp png, png_infop info, PngImage* image) {
   if (setjmp(png_jmpbuf(png))) return false;
-  // Our own check says more.
+  // Our own check gives a better message.
   png_set_user_limits(png, std::numeric_limits<int32_t>::max(), std::numeric_limits<int32_t>::max());
   png_set_chunk_malloc_max(png, 1u << 20);
   png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, nullptr, 0);
   png_read_info(png, info);
   image->width = png_get_image_width(png, info);
   image->height = png_get_image_height(png, info);
-  // Before libpng takes memory for rows of whatever width is told.
+  // This check precedes libpng's allocation of rows of the stated width.
   if (image->width > kPngMaxEdge || image->height > kPngMaxEdge) return true;
   png_set_expand(png);
   if (png_get_bit_depth(png, info) == 16) png_set_swap(png);
@@ -98,7 +99,7 @@ Result<void> write_png(const PngPixels& pixels, AtomicFile& to) {
   if (info) png_set_write_fn(png, &to.sink(), put_bytes, flush_nothing);
   const bool done = info && write_rows(png, info, pixels);
   png_destroy_write_struct(&png, &info);
-  // The system's reason, where there is one, says more than the library's.
+  // The system's reason, if there is one, says more than the library's.
   if (done || to.sink().error()) return {};
   return fail(ErrorCode::io, messages.message[0] ? messages.message : "not enough memory to make a PNG file");
 }
@@ -149,7 +150,7 @@ Result<PngImage> decode_png(std::span<const uint8_t> bytes, uint64_t memory_limi
   if (image.bits == 8)
     for (size_t y = 0; y < rows.size(); ++y)
       for (size_t i = 0; i < row_bytes; ++i) {
-        const uint16_t sample = rows[y][i];  // at or after the two bytes that it becomes
+        const uint16_t sample = rows[y][i];  // at or after its two bytes in the result
         std::memcpy(base + y * stride + 2 * i, &sample, 2);
       }
   if (source.warning[0]) add_warning(warnings, std::string("the PNG picture is odd: ") + source.warning);

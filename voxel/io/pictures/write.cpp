@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// write.cpp - the visible box once, then one pixel a column; slices go to a folder that appears whole.
+// write.cpp - finds the visible box once, then writes one pixel a column. Slices are written into a folder that appears
+// whole.
 #include "voxel/io/pictures/write.hpp"
 
 #include <fcntl.h>
@@ -35,7 +36,7 @@ Result<Visible> visible_box(const Scene& scene, const Progress& progress) {
   return Visible{std::move(bricks), box, uint32_t(size.x) + 1, uint32_t(size.z) + 1, uint32_t(size.y) + 1};
 }
 
-// The bytes of a picture with nothing in it, each pixel four: RGBA, or grey and alpha of 16 bits.
+// The bytes of an empty picture, four a pixel: RGBA, or grey and alpha of 16 bits.
 std::vector<uint8_t> empty_picture(const Visible& visible) {
   return std::vector<uint8_t>(size_t(visible.width) * visible.height * 4);
 }
@@ -53,7 +54,7 @@ void put_colour(std::vector<uint8_t>& rgba, size_t pixel, const Material& m) {
   std::copy(color, color + 4, rgba.begin() + int64_t(pixel * 4));
 }
 
-// Calls with (pixel, layer above the box's lowest, material) for the highest voxel of each column.
+// Calls take(pixel, layer above the box's lowest, material) for the highest voxel of each column.
 template <class Take>
 void for_each_top(const Visible& visible, Take take) {
   struct Top {
@@ -110,7 +111,8 @@ Result<void> write_slices(const Scene& scene, const Destination& to, const Progr
   const fs::path parent = folder.has_parent_path() ? folder.parent_path() : fs::path(".");
   QRY_TRY_ASSIGN(const auto made, make_temporary_folder(parent / folder.filename()));
   const fs::path& temporary = made.path;
-  // The pictures come to disk together: before the folder gets its name, or when whoever waits for more does.
+  // The pictures are brought to disk together: before the folder gets its name, or with the batch if the caller has
+  // one.
   DeferredSync together;
   std::vector<fs::path> pictures;
   together.watch(temporary);
@@ -150,7 +152,7 @@ Result<void> write_slices(const Scene& scene, const Destination& to, const Progr
   }
   if (!to.later)
     if (auto settled = together.settle(); !settled) return give_up(settled.error());
-  // Where the system cannot rename without replacing, it replaces nothing but an empty folder.
+  // If the system cannot rename without replacing, the rename can replace only an empty folder.
   int number = ::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, folder.c_str(), RENAME_NOREPLACE) == 0 ? 0 : errno;
   if (number == EINVAL || number == ENOSYS || number == ENOTSUP)
     number = ::rename(temporary.c_str(), folder.c_str()) == 0 ? 0 : errno;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // write.hpp - PNG pictures of voxels without a renderer: seen from above, as a height map, or layer by layer
-// (docs/formats.md says which pixel is which). Not here: perspective pictures with light (engine/, `quarry render`).
+// (docs/formats.md describes the pixels). Perspective pictures with light are elsewhere (engine/, `quarry render`).
 //
 // All show the box of the visible voxels: x to the right, z downwards, one pixel a column (or a voxel of the layer).
-// Pixels of nothing are clear. Errors: invalid_argument (nothing is visible), io, cancelled, those of flatten().
+// Empty pixels are clear. Errors: invalid_argument (nothing is visible), io, cancelled, those of flatten().
 #pragma once
 
 #include <filesystem>
@@ -15,17 +15,17 @@
 
 namespace quarry::io {
 
-// The colour of each column's highest voxel, RGBA of 8 bits.
+// Writes the colour of each column's highest voxel, RGBA of 8 bits.
 Result<void> write_top_view(const Scene& scene, const Destination& to, const Progress& progress);
 
-// How many cells the height map of so many layers counts: 256, or the next power of two. What `--map-height` must be to
-// read it again.
+// The range of cells of a height map of so many layers: 256, or the next power of two. `--map-height` needs this value
+// to read it again.
 uint32_t height_map_range(uint32_t layers);
-// The height of each column's highest voxel above the box's lowest layer, grey and alpha of 16 bits: value h * 65536 /
-// range for cell h.
+// Writes the height of each column's highest voxel above the box's lowest layer, grey and alpha of 16 bits: value
+// h * 65536 / range for cell h.
 Result<void> write_height_map(const Scene& scene, const Destination& to, const Progress& progress);
 
-// A folder with a picture of each layer, RGBA of 8 bits, "0000.png" the lowest. The folder must not be there; it
+// Writes a folder with a picture of each layer, RGBA of 8 bits. "0000.png" is the lowest. The folder must not exist. It
 // appears whole or not at all.
 Result<void> write_slices(const Scene& scene, const Destination& to, const Progress& progress);
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// body.cpp - numbers of text and of both byte orders, and lists whose lengths are checked against the bytes that are
-// left.
+// body.cpp - numbers in text and in both byte orders, and lists whose lengths are checked against the remaining bytes.
 #include "voxel/io/ply/body.hpp"
 
 #include <algorithm>
@@ -42,7 +41,7 @@ double ply_value(const uint8_t* p, PlyType type, bool big) {
 bool is_blank(uint8_t c) { return c == ' ' || c == '\t'; }
 bool is_line_end(uint8_t c) { return c == '\n' || c == '\r'; }
 
-// A number that is too small for a double, or too large.
+// The value of a number that is too small or too large for a double.
 double beyond_range(std::string_view text) {
   const size_t exponent = text.find_first_of("eE"), digit = text.find_first_not_of('-');
   const bool small = exponent != std::string_view::npos ? text.substr(exponent + 1, 1) == "-"
@@ -68,7 +67,7 @@ bool PlyBody::length_fits(double length, uint64_t least_bytes_each, const PlyPro
   return true;
 }
 
-// The next number. At a line's end there is none, unless it may be in a later line.
+// Reads the next number. At a line's end there is none, unless it may be in a later line.
 bool PlyBody::text_number(double& value, bool over_lines) {
   for (;;) {
     const auto here = bytes_.peek(kLongestNumber);
@@ -120,7 +119,7 @@ bool PlyBody::read_text(const PlyElement& element, double* values, const Item& i
   bool in_list = false;
   for (size_t p = 0; p < element.properties.size(); ++p) {
     const PlyProperty& property = element.properties[p];
-    if (!text_number(values[p], p == 0 || in_list)) return false;  // before the first property: empty lines
+    if (!text_number(values[p], p == 0 || in_list)) return false;  // empty lines may precede the first property
     if (!property.length) continue;
     in_list = true;
     if (!length_fits(values[p], 2, property)) return false;
@@ -130,7 +129,7 @@ bool PlyBody::read_text(const PlyElement& element, double* values, const Item& i
       if (item) item(p, i, value);
     }
   }
-  // To behind the line.
+  // Skips the rest of the line.
   for (;;) {
     const auto here = bytes_.peek(1);
     const auto stop = std::find_if(here.begin(), here.end(), is_line_end);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// body.hpp - what follows a PLY file's header, element by element, in its three encodings. What points and meshes
-// share.
+// body.hpp - reads the part after a PLY file's header, element by element, in its three encodings. Points and meshes
+// share it.
 #pragma once
 
 #include <functional>
@@ -13,23 +13,24 @@
 
 namespace quarry::io {
 
-// Walks one body from its beginning; the bytes must stand where the header ends (or at an element's begin). A line of
-// text holds one element; what stands in it behind the last property is passed over, and lists may go on in the next
-// line.
+// Walks one body from its beginning. The bytes must be positioned at the header's end (or at the beginning of an
+// element). A line of text holds one element. Text after the last property is skipped, and lists may continue in the
+// next line.
 class PlyBody {
  public:
-  // An item of a list: the property's number, the item's, and its value. Called in their order.
+  // Receives an item of a list: the property's number, the item's number, and its value. It is called in their order.
   using Item = std::function<void(size_t property, uint64_t item, double value)>;
 
   PlyBody(const PlyHeader& header, BufferedReader& bytes) : header_(header), bytes_(bytes) {}
 
-  // The next one of `element`, the `number`th: the value of each property (of a list its length) into `values`, which
-  // has room for all.
-  // False: it is not there, or is damaged; then there is an error.
+  // Reads the next one of `element`, the `number`th. The value of each property (the length of a list) is stored in
+  // `values`, which must have room for all.
+  // Returns false if it is missing or damaged; then there is an error.
   bool read(const PlyElement& element, uint64_t number, double* values, const Item& item = {});
-  // Passes over all of `element`. False as above.
+  // Skips all of `element`. Returns false as above.
   bool skip(const PlyElement& element);
-  // Malformed_input with the byte and what was expected there; what the file's system said, if that was why.
+  // The error: malformed_input with the byte and what was expected there, or the system's error if reading the file
+  // failed.
   Error error() const { return bytes_.error() ? *bytes_.error() : error_; }
 
  private:
@@ -44,7 +45,7 @@ class PlyBody {
   const PlyHeader& header_;
   BufferedReader& bytes_;
   Error error_;
-  // Of the element that is being read: what is wrong with it, if that is more than "not there".
+  // The fault of the element that is being read, if it is more than missing.
   std::string message_;
   std::vector<double> row_;  // for skip
 };

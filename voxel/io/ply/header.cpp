@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // header.cpp - parses the header line by line, and checks its counts against the length of the file before memory is
-// taken for them.
+// allocated for them.
 #include "voxel/io/ply/header.hpp"
 
 #include <algorithm>
@@ -36,7 +36,7 @@ std::vector<std::string_view> words_of(std::string_view line) {
   return words;
 }
 
-// What stands behind "TextureFile" of a comment: a name, which may have blanks in it.
+// The text after "TextureFile" in a comment: a name, which may contain blanks.
 std::string_view texture_file(std::string_view line) {
   constexpr std::string_view kWord = "TextureFile";
   const size_t word = line.find(kWord);
@@ -60,7 +60,7 @@ bool PlyElement::has_lists() const {
 }
 
 uint64_t PlyElement::least_bytes(PlyEncoding encoding) const {
-  // A number of text takes a digit and a blank or the line's end.
+  // A number in text takes at least a digit and a blank or the line's end.
   if (encoding == PlyEncoding::ascii) return properties.size() * 2;
   uint64_t bytes = 0;
   for (const PlyProperty& p : properties) bytes += size_of(p.length ? *p.length : p.type);
@@ -93,7 +93,7 @@ Result<PlyHeader> read_ply_header(std::span<const uint8_t> bytes) {
   const auto bad = [](size_t at, const std::string& what) {
     return fail(ErrorCode::malformed_input, at_byte(at) + what);
   };
-  // How the first line ends, all others do. With "\r\n" the body begins behind the "\n", too.
+  // All lines end as the first one does. With "\r\n" the body begins after the "\n", too.
   const size_t first_end = text.find_first_of("\r\n");
   const bool lone_returns = first_end != std::string_view::npos && text[first_end] == '\r' &&
                             (first_end + 1 == text.size() || text[first_end + 1] != '\n');
@@ -191,7 +191,7 @@ uint8_t ply_channel(double value, PlyType type) {
   switch (type) {
     case PlyType::f32:
     case PlyType::f64: value *= 255; break;
-    case PlyType::i8: value += value < 0 ? 256 : 0; break;  // bytes that were called signed
+    case PlyType::i8: value += value < 0 ? 256 : 0; break;  // bytes that the file declares as signed
     case PlyType::u16: value /= 257; break;
     case PlyType::i16: value = (value < 0 ? value + 65536 : value) / 257; break;
     default: break;

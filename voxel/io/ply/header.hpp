@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// header.hpp - the header of a PLY file, after Greg Turk's "The PLY Polygon File Format": which elements there are, how
-// many, and what each consists of. What points (points/ply.cpp) and meshes (meshes/ply.cpp) share; ply/body.hpp reads
-// what follows it.
+// header.hpp - the header of a PLY file, after Greg Turk's "The PLY Polygon File Format": its elements, their counts
+// and their properties. Points (points/ply.cpp) and meshes (meshes/ply.cpp) share it. ply/body.hpp reads the part after
+// it.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +29,8 @@ constexpr size_t size_of(PlyType type) {
 
 struct PlyProperty {
   std::string name;
-  PlyType type = PlyType::f32;    // of a list: of its items
-  std::optional<PlyType> length;  // given: it is a list, and this the type of its length
+  PlyType type = PlyType::f32;    // for a list, the type of its items
+  std::optional<PlyType> length;  // the type of a list's length; empty if it is no list
 };
 
 struct PlyElement {
@@ -40,7 +40,7 @@ struct PlyElement {
   size_t at = 0;  // the header's line
 
   bool has_lists() const;
-  // What one takes at least in the body; exactly, if it is binary and has no lists.
+  // The least bytes of one element in the body. They are exact if it is binary and has no lists.
   uint64_t least_bytes(PlyEncoding encoding) const;
   // The number of the first property of one of these names that is (or is not) a list; -1: none.
   int find(std::initializer_list<std::string_view> names, bool list = false) const;
@@ -50,25 +50,25 @@ struct PlyHeader {
   PlyEncoding encoding = PlyEncoding::ascii;
   std::vector<PlyElement> elements;        // in the order of the body
   std::vector<std::string> texture_files;  // "comment TextureFile NAME"
-  size_t body_at = 0;                      // the first byte behind the header
+  size_t body_at = 0;                      // the first byte after the header
 
   const PlyElement* find(std::string_view name) const;
-  uint64_t faces() const;  // and strips
+  uint64_t faces() const;  // includes strips
 };
 
-// `bytes`: the file, or as much of its beginning as may be a header. The body begins after exactly one line end: "\n",
-// "\r\n", or "\r" where the first line ends so. Errors: malformed_input with the byte and what was expected;
+// `bytes` is the file, or as much of its beginning as may be a header. The body begins after exactly one line end:
+// "\n", "\r\n", or "\r" if the first line ends with it. Errors: malformed_input with the byte and what was expected;
 // unsupported past a limit above.
 Result<PlyHeader> read_ply_header(std::span<const uint8_t> bytes);
 
-// That each element's count fits into a file of `file_bytes`. Error: malformed_input.
+// Checks that each element's count fits into a file of `file_bytes`. Error: malformed_input.
 Result<void> check_ply_counts(const PlyHeader& header, uint64_t file_bytes);
 
-// A word of the file for a message: in quotes, cut short, without what is no ASCII.
+// A word of the file for a message: in quotes, shortened, without non-ASCII characters.
 std::string shown_name(std::string_view word);
 
-// A colour's channel, 0 to 255: bytes as they are, 16 bits by 257, floating point from 0 to 1, other whole numbers as
-// bytes.
+// A colour's channel, 0 to 255. Bytes are kept, 16 bits are divided by 257, floating point is from 0 to 1, and other
+// whole numbers are treated as bytes.
 uint8_t ply_channel(double value, PlyType type);
 
 }  // namespace quarry::io

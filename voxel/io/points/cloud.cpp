@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cloud.cpp - points sorted by the voxel that they fall into. Deterministic: the order of the points does not matter.
+// cloud.cpp - sorts points by the voxel that they fall into. It is deterministic: the order of the points does not
+// matter.
 #include "voxel/io/points/cloud.hpp"
 
 #include <algorithm>
@@ -19,7 +20,7 @@ namespace quarry::io {
 namespace {
 
 struct Sample {
-  uint64_t key;  // brick x, y, z (11 bits each) and the voxel in it: rising keys are bricks in rising order
+  uint64_t key;  // brick x, y, z (11 bits each) and the voxel in it; bricks rise with the key
   uint32_t rgba;
   friend bool operator<(const Sample& a, const Sample& b) { return a.key < b.key; }
 };
@@ -30,7 +31,7 @@ uint64_t key_of(Int3 cell) {
          voxel_index({cell.x & 7, cell.y & 7, cell.z & 7});
 }
 
-// The same for regions: chunk x, y, z (8 bits each), brick in it (3 bits each), voxel in that: 42 bits.
+// The key for regions: chunk x, y, z (8 bits each), brick in it (3 bits each), voxel in that; 42 bits.
 uint64_t chunk_key_of(Int3 cell) {
   const auto interleaved = [&](int shift, uint32_t mask, int bits) {
     const auto part = [&](int32_t v) { return uint64_t(uint32_t(v) >> shift & mask); };
@@ -45,7 +46,7 @@ Int3 brick_of_chunk_key(uint64_t key) {
   return {at(34, 15), at(26, 12), at(18, 9)};
 }
 
-// A point that may wait on disk: no two are equal, so that none is taken for another when they are sorted.
+// A point that may wait on disk. No two are equal, so the sort drops none as a duplicate.
 struct WaitingSample {
   uint64_t key_and_number;  // chunk key, and the high bits of the point's number
   uint32_t rgba, number;
@@ -63,7 +64,7 @@ std::array<double, 3> in_world_axes(const double p[3], bool z_up) {
   return z_up ? std::array<double, 3>{p[0], p[2], -p[1]} : std::array<double, 3>{p[0], p[1], p[2]};
 }
 
-// The mean colour of a voxel's points, rounded; sums of whole numbers, so that no order matters.
+// The mean colour of a voxel's points, rounded. The sums are integers, so the order does not matter.
 struct ColorSum {
   uint64_t sum[4] = {0, 0, 0, 0}, count = 0;
   void add(uint32_t rgba) {
@@ -123,7 +124,7 @@ class PointFrame {
         return fail(ErrorCode::invalid_argument, "the resolution must be 1 to " + std::to_string(kPointsMaxEdge) +
                                                      ", not " + std::to_string(options.resolution));
       f.edge_ = longest > 0 ? longest / options.resolution : 1;
-      if (f.edge_ <= 0) f.edge_ = longest;  // so small that the division gave nothing
+      if (f.edge_ <= 0) f.edge_ = longest;  // so small that the division gave 0
     }
     f.most_ = options.voxel_size > 0 ? kPointsMaxEdge : options.resolution;
     if (!(longest / f.edge_ < kPointsMaxEdge + 1.0) ||
@@ -135,7 +136,7 @@ class PointFrame {
   }
 
   uint64_t inside() const { return inside_; }
-  // Calls take(cell, colour) for each point; false from it ends the walk.
+  // Calls take(cell, colour) for each point. `take` returns false to end the walk.
   template <class Take>
   Result<void> walk(const PointCloud& cloud, const Take& take) {
     uint64_t seen = 0;
@@ -152,7 +153,7 @@ class PointFrame {
     });
     return walked;
   }
-  // The scene, with the colours' palette in it, around the cells' bricks.
+  // Completes the scene, whose palette holds the colours already, with the cells' bricks.
   void finish(const PointCloud& cloud, Scene& scene, BrickMap bricks) const {
     scene.metadata["points"] = std::to_string(points_);
     scene.metadata["points.color"] = cloud.color;
@@ -170,7 +171,7 @@ class PointFrame {
   Int3 size_{};
 };
 
-// Of what there is room for, the part that sorting gets; regions get as much of what is left then.
+// The share of the room that sorting gets, and the share of the remaining room that regions get.
 constexpr double kPointSortShare = 0.5, kPointRegionShare = 0.5;
 constexpr uint64_t kPointBrickBytes = 700, kPointBricksPerChunk = 512;
 
@@ -288,7 +289,7 @@ Result<RegionsDone> voxelize_points_in_regions(const PointCloud& cloud, const st
     place = next;
     if (!new_chunk) return {};
     if (options.progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
-    // Chunks are whole: one more may come.
+    // Chunks are passed on whole, so there must be room for one more.
     return region.bricks().size() + kPointBricksPerChunk > most ? hand_over() : Result<void>();
   };
   std::vector<WaitingCell> some;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// las.cpp - LAS point clouds, after the ASPRS "LAS Specification" 1.4 R15. Not LAZ, its compressed form.
+// las.cpp - LAS point clouds, after the ASPRS "LAS Specification" 1.4 R15. LAZ, its compressed form, is not read.
 #include <algorithm>
 #include <array>
 
@@ -28,7 +28,7 @@ T field(const uint8_t* at) {
   return value;
 }
 
-// Calls visit(a point's first byte) for all of them; false from it ends the walk.
+// Calls visit(a point's first byte) for all points. `visit` returns false to end the walk.
 template <class Visit>
 Result<void> walk_records(BufferedReader& bytes, uint64_t at, uint64_t count, size_t length, const Progress& progress,
                           const Visit& visit) {
@@ -101,7 +101,7 @@ Result<PointCloud> las_cloud(BufferedReader& bytes, const ReadOptions& options) 
     return true;
   });
   QRY_TRY(looked);
-  const uint32_t shift = brightest > 255 ? 8 : 0;  // sixteen bits are the rule; many writers put bytes there
+  const uint32_t shift = brightest > 255 ? 8 : 0;  // the format has sixteen bits, but many writers store bytes
   const auto colour_of = [=](const uint8_t* p) {
     if (brightest) {
       const uint8_t* c = p + format->color_at;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ply.cpp - PLY files without faces: vertices with positions and maybe colours. Those with faces are meshes and go to
-// the mesh reader.
+// ply.cpp - PLY files without faces: vertices with positions and perhaps colours. Files with faces are meshes, which
+// the mesh reader reads.
 #include <algorithm>
 #include <memory>
 
@@ -19,7 +19,7 @@ Result<PointCloud> ply_cloud(BufferedReader& bytes, const ReadOptions& options) 
       read_ply_header(bytes.peek(kPlyHeaderBytes).first(size_t(std::min<uint64_t>(bytes.size(), kPlyHeaderBytes))));
   QRY_TRY(bytes.good());
   QRY_TRY(header);
-  // Kept with the walk, which begins at the vertices each time.
+  // The header is kept with the walk, which begins at the vertices each time.
   const auto shared = std::make_shared<const PlyHeader>(*header);
   const PlyHeader& h = *shared;
   const auto bad = [](size_t at, const std::string& what) {
@@ -40,7 +40,7 @@ Result<PointCloud> ply_cloud(BufferedReader& bytes, const ReadOptions& options) 
   for (const PlyElement* e = h.elements.data(); e != vertices; ++e)
     if (!body.skip(*e)) return tl::unexpected(body.error());
   const uint64_t begin = bytes.at();
-  // Seen to be whole before anything is made of it.
+  // The body is checked to be whole before it is used.
   if (!body.skip(*vertices)) return tl::unexpected(body.error());
   PointCloud cloud;
   cloud.walk = [=, &bytes, progress = &options.progress, x = position[0], y = position[1], z = position[2],
@@ -50,7 +50,7 @@ Result<PointCloud> ply_cloud(BufferedReader& bytes, const ReadOptions& options) 
     std::vector<double> row(element.properties.size());
     bytes.seek(begin);
     for (uint64_t i = 0; i < element.count; ++i) {
-      if (!again.read(element, i, row.data())) return tl::unexpected(again.error());  // it was changed meanwhile
+      if (!again.read(element, i, row.data())) return tl::unexpected(again.error());  // the file was changed meanwhile
       const double at[3] = {row[size_t(x)], row[size_t(y)], row[size_t(z)]};
       const auto channel = [&](int c) -> uint32_t {
         return coloured ? ply_channel(row[size_t(c)], element.properties[size_t(c)].type) : 200;

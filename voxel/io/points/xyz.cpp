@@ -11,7 +11,7 @@ namespace quarry::io {
 namespace {
 
 constexpr uint64_t kMaxXyzBytes = uint64_t(1) << 36;
-constexpr size_t kColumns = 6;  // that are looked at
+constexpr size_t kColumns = 6;  // further columns are ignored
 
 bool separates(char c) { return c == ' ' || c == '\t' || c == '\r' || c == ',' || c == ';'; }
 
@@ -31,8 +31,8 @@ int numbers_of(std::string_view line, double out[kColumns]) {
   return count;
 }
 
-// Calls visit(numbers, how many, byte of the line) for each line that is no comment and not empty, until it answers
-// false.
+// Calls visit(numbers, how many, byte of the line) for each line that is no comment and not empty, until `visit`
+// returns false.
 template <class Visit>
 Result<void> walk_lines(BufferedReader& bytes, const Progress& progress, const Visit& visit) {
   constexpr size_t kUsualLine = 256, kLongestLine = size_t(1) << 20;
@@ -68,7 +68,7 @@ Result<PointCloud> xyz_cloud(BufferedReader& bytes, const ReadOptions& options) 
   bool skip_first = false, coloured = true;
   std::optional<Error> error;
   const auto walked = walk_lines(bytes, options.progress, [&](const double n[kColumns], int count, size_t at) {
-    if (++lines == 1 && (count == -1 || count == 1)) {  // the names of the columns, or how many points follow
+    if (++lines == 1 && (count == -1 || count == 1)) {  // the names of the columns, or the number of points
       skip_first = true;
       return true;
     }

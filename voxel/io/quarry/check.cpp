@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// check.cpp - whether the tables of a world file agree with each other, without making anything of them: what a file
-// must show before it may be written to, or before a log that lies beside it counts.
+// check.cpp - checks whether the tables of a world file agree with each other, without building a scene. A file must
+// pass before it is written to, and before a log in its folder counts.
 #include "voxel/io/quarry/fields.hpp"
 #include "voxel/io/quarry/tables.hpp"
 
@@ -47,7 +47,7 @@ Result<void> check_history(Db& db, const StoreHead& head, CheckBlobs blobs) {
                       RecordHead part;
                       part.record = s.integer(0, "record");
                       part.part = uint32_t(s.integer(1, "part", 0, UINT32_MAX));
-                      // As it stands there: the checksum says whether it is right.
+                      // The value is taken unchecked, because the checksum tells whether it is right.
                       part.volume = decltype(part.volume)(s.integer(2, "volume", -1, UINT32_MAX));
                       part.label = s.text(3, "label");
                       part.voxels = uint64_t(s.integer(4, "voxels", 0, INT64_MAX));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// codec.cpp - encodes and decodes bricks, changes and materials with Zstandard; trusts no count, and makes the
-// checksums (XXH3).
+// codec.cpp - encodes and decodes bricks, changes and materials with Zstandard, and computes the checksums (XXH3). It
+// trusts no count.
 #include "voxel/io/quarry/codec.hpp"
 
 #include <xxhash.h>
@@ -22,13 +22,13 @@ constexpr int kZstdLevel = 3;
 
 template <class T>
 void put(std::vector<uint8_t>& out, const T& v) {
-  // Not out.insert(): g++ 12 warns of an overflow there that cannot be, with -O1 -fsanitize=thread.
+  // out.insert() is not used: g++ 12 warns there of an impossible overflow, with -O1 -fsanitize=thread.
   const size_t at = out.size();
   out.resize(at + sizeof v);
   std::memcpy(out.data() + at, &v, sizeof v);
 }
 
-// Mask, then the materials of the set voxels in index order. Returns what is behind them.
+// Writes the mask, then the materials of the set voxels in index order. Returns the end.
 uint8_t* put_brick(uint8_t* to, const Brick& brick) {
   std::memcpy(to, &brick.mask, sizeof brick.mask);
   to += sizeof brick.mask;
@@ -68,7 +68,7 @@ class Reader {
     for (uint32_t w = 0; w < 8; ++w)
       for (uint64_t bits = out->mask[w]; bits; bits &= bits - 1) {
         const uint8_t material = bytes_[at_++];
-        if (!material) return false;  // a set voxel has one
+        if (!material) return false;  // a set voxel must have a material
         out->materials[w * 64 + uint32_t(std::countr_zero(bits))] = material;
       }
     return true;
@@ -92,7 +92,7 @@ class Reader {
   size_t at_ = 0;
 };
 
-// Its tables are kept from one call to the next: made anew for each chunk, they cost more than what they compress.
+// Its tables are kept from call to call. Making them anew for each chunk would cost more than the compression.
 struct Compressor {
   ZSTD_CCtx* context = ZSTD_createCCtx();
   Compressor() = default;
@@ -145,7 +145,7 @@ uint64_t part_checksum(std::span<const uint8_t> data, const RecordHead& head, ui
 }
 
 Result<Blob> encode_chunk(const BrickMap& bricks, Int3 chunk, uint32_t volume) {
-  // The map's order is x, y, z with x slowest; the file's has x fastest.
+  // The map's order is x, y, z with x slowest. In the file x runs fastest.
   std::array<const Brick*, kChunkBricks> found{};
   uint16_t count = 0;
   size_t bytes = sizeof count;
@@ -189,7 +189,7 @@ Result<void> decode_chunk(std::span<const uint8_t> data, uint32_t plain_bytes, u
   uint16_t n = 0;
   if (!in.get(&n) || n != count || n == 0)
     return fail(ErrorCode::malformed_input, "expected " + std::to_string(std::max(1u, count)) + " bricks");
-  // Put in the order of coordinates, x slowest, which is what the map takes best.
+  // Bricks are inserted by coordinates, x slowest, which is the map's fastest order.
   std::array<const Brick*, kChunkBricks> found{};
   std::vector<Brick> bricks(n);
   int32_t last = -1;
@@ -303,7 +303,7 @@ FieldSum& FieldSum::add(int64_t v) {
   return *this;
 }
 FieldSum& FieldSum::add(double v) {
-  put(bytes_, v + 0.0);  // SQLite keeps no negative zero
+  put(bytes_, v + 0.0);  // SQLite does not keep negative zero
   return *this;
 }
 FieldSum& FieldSum::add(std::string_view text) {

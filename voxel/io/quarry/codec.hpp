@@ -2,9 +2,9 @@
 // codec.hpp - the bytes inside a .quarry file's blobs: chunks of bricks and parts of undo records, of voxels or of the
 // palette. docs/formats.md has the layout.
 //
-// Plain bytes are canonical: the same bricks give the same bytes, whoever wrote them and in whatever order. They are
-// compressed with zstd; the checksum (XXH3, 64 bits) covers the compressed bytes and the row's own numbers, so a blob
-// that strayed into another row is noticed, and nothing is given to the decompressor that has not been checked.
+// Plain bytes are canonical: the same bricks give the same bytes, whatever the writer and the order. They are
+// compressed with zstd. The checksum (XXH3, 64 bits) covers the compressed bytes and the row's own numbers. So a blob
+// in a wrong row is noticed, and only checked bytes reach the decompressor.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +22,11 @@ namespace quarry::io {
 constexpr uint32_t kChunkBricks = 512;
 constexpr uint32_t kBrickBytesMax = 64 + 512;
 constexpr uint32_t kChunkBytesMax = 2 + kChunkBricks * (2 + kBrickBytesMax);
-// Of an undo record in one row: some 5 MiB at most, far below what SQLite holds in a value.
+// The changes of an undo record in one row: some 5 MiB at most, far below SQLite's limit for a value.
 constexpr uint32_t kPartChanges = 4096;
 constexpr uint32_t kPartBytesMax = 4 + kPartChanges * (12 + 2 * kBrickBytesMax);
 
-// Brick coordinates whose voxels have 32-bit coordinates.
+// The limit of brick coordinates, so that voxels have 32-bit coordinates.
 constexpr int32_t kMaxBrickCoordinate = 1 << 28;
 inline bool brick_storable(Int3 b) {
   const auto in = [](int32_t v) { return v >= -kMaxBrickCoordinate && v < kMaxBrickCoordinate; };
@@ -41,7 +41,7 @@ struct Blob {
   uint64_t checksum = 0;
 };
 
-// The chunk of `bricks`; count 0 if there is no brick in it. Errors: out_of_memory.
+// Encodes the chunk of `bricks`. The count is 0 if there is no brick in it. Errors: out_of_memory.
 Result<Blob> encode_chunk(const BrickMap& bricks, Int3 chunk, uint32_t volume);
 // Puts the chunk's bricks into `into`. Errors: malformed_input (without saying which chunk).
 Result<void> decode_chunk(std::span<const uint8_t> data, uint32_t plain_bytes, uint32_t count, Int3 chunk,
@@ -49,12 +49,12 @@ Result<void> decode_chunk(std::span<const uint8_t> data, uint32_t plain_bytes, u
 uint64_t chunk_checksum(std::span<const uint8_t> data, uint32_t volume, Int3 chunk, uint32_t plain_bytes,
                         uint32_t count);
 
-constexpr int64_t kPaletteVolume = -1;  // what a record of the palette has as its volume
+constexpr int64_t kPaletteVolume = -1;  // the volume of a record of the palette
 
-// The numbers and the label of a record, which stand in each row of its parts.
+// The numbers and the label of a record, which each row of its parts contains.
 struct RecordHead {
   int64_t record = 0;  // from 1
-  uint32_t part = 0;   // from 0, or from 1 in a record that continues the step of the one before it
+  uint32_t part = 0;   // from 0, or from 1 in a record that continues the step of the previous record
   int64_t volume = 0;
   std::string label;
   uint64_t voxels = 0;
@@ -62,14 +62,15 @@ struct RecordHead {
 Result<Blob> encode_part(std::span<const BrickChange> changes, const RecordHead& head);
 Result<void> decode_part(std::span<const uint8_t> data, uint32_t plain_bytes, uint32_t count,
                          std::vector<BrickChange>* append);
-// The same for changes of the palette, which always fit into one part. Errors: invalid_argument (the names are too
+// Does the same for changes of the palette, which always fit into one part. Errors: invalid_argument (the names are too
 // long), out_of_memory; malformed_input.
 Result<Blob> encode_materials(std::span<const MaterialChange> changes, const RecordHead& head);
 Result<void> decode_materials(std::span<const uint8_t> data, uint32_t plain_bytes, uint32_t count,
                               std::vector<MaterialChange>* out);
 uint64_t part_checksum(std::span<const uint8_t> data, const RecordHead& head, uint32_t plain_bytes, uint32_t count);
 
-// A checksum over fields, in the order given; texts and lists are told apart from their neighbours by their lengths.
+// A checksum over fields, in the order given. Texts and lists include their lengths, which separate them from their
+// neighbours.
 class FieldSum {
  public:
   FieldSum& add(int64_t v);

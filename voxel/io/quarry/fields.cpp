@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fields.cpp - packing of rotations and colours into integers, and the sums over scene, palette, volumes and history.
+// fields.cpp - packs rotations and colours into integers, and computes the sums over scene, palette, volumes and
+// history.
 #include "voxel/io/quarry/fields.hpp"
 
 namespace quarry::io {

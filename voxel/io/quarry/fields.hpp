@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fields.hpp - how single fields look in the tables of a .quarry file, and the checksums over its small tables, which
-// reader and writer compute alike. Internal to the store.
+// fields.hpp - the encoding of single fields in the tables of a .quarry file, and the checksums over its small tables,
+// which reader and writer compute in the same way. Internal to the store.
 #pragma once
 
 #include "voxel/io/quarry/tables.hpp"
@@ -12,14 +12,14 @@ constexpr const char* kOverlapKey = "overlap";  // 0: the first instance wins, 1
 constexpr const char* kPositionKey = "history_position";
 constexpr const char* kLengthKey = "history_length";
 constexpr const char* kHistoryKey = "history_sum";       // of the journal's checksums
-constexpr const char* kHistorySumKey = "check_history";  // over the three before
-// Over meta, layers, instances, cameras, names and sizes of volumes, overlap.
+constexpr const char* kHistorySumKey = "check_history";  // over the three above
+// The sum over meta, layers, instances, cameras, names and sizes of volumes, overlap.
 constexpr const char* kSceneSumKey = "check_scene";
 constexpr const char* kPaletteSumKey = "check_palette";
 constexpr const char* kVolumesSumKey = "check_volumes";  // over the chunk counts and sums of all volumes
-// And kLogNumberKey (sqlite/journals.hpp), in files that were opened for editing.
+// Files that were opened for editing also have kLogNumberKey (sqlite/journals.hpp).
 
-// What is wrong with a table, as an error.
+// An error that says what is wrong with a table.
 inline Result<void> damaged(const std::string& what) {
   return fail(ErrorCode::malformed_input, what + "; the file is damaged");
 }
@@ -29,7 +29,7 @@ uint64_t palette_sum(const Palette& palette);
 uint64_t volumes_sum(const StoreHead& head);
 uint64_t history_state_sum(const StoreHead& head);
 
-// Columns in the low six bits (two for each row), signs in the three above them (1: negative).
+// The columns are in the low six bits (two for each row), the signs in the three above them (1: negative).
 int64_t pack_rotation(const Rotation& r);
 Rotation unpack_rotation(int64_t packed);
 // r | g << 8 | b << 16 | a << 24

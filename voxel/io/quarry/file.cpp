@@ -36,7 +36,7 @@ Result<LockedFile> lock_file(const fs::path& file, int open_flags, int lock) {
   if (::fstat(locked.fd, &info) != 0) return tl::unexpected(error_from_errno("cannot ask for its size", errno));
   if (!S_ISREG(info.st_mode)) return fail(ErrorCode::io, "it is not a regular file");
   if (::flock(locked.fd, lock | LOCK_NB) != 0 && errno == EWOULDBLOCK) return fail(ErrorCode::conflict, kInUse);
-  // A file system without flock gives another error; SQLite's own lock still stands there.
+  // A file system without flock returns another error. SQLite's own lock still protects the file there.
   struct stat now {};
   if (::stat(file.c_str(), &now) != 0 || now.st_ino != info.st_ino || now.st_dev != info.st_dev)
     return fail(ErrorCode::conflict, "it was replaced by another program just now; try again");

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// file.hpp - the file that a world lies in: its lock, what of it is replaced. Internal to the store; what lies beside
-// it is quarry/sidecars.hpp's, what is in the tables quarry/tables.hpp's.
+// file.hpp - the file of a world: its lock and its replacement. Internal to the store. quarry/sidecars.hpp handles its
+// sidecars, quarry/tables.hpp its tables.
 //
-// Who edits holds flock() on the file for that long, readers hold it shared while they read. SQLite's own locks would
-// not do: POSIX drops them when any descriptor of the file is closed in the process (sqlite.org, "How To Corrupt An
+// An editor holds flock() on the file while it edits. Readers hold it shared while they read. SQLite's own locks are
+// not enough: POSIX drops them when any descriptor of the file is closed in the process (sqlite.org, "How To Corrupt An
 // SQLite Database File", 2.2).
 #pragma once
 
@@ -18,7 +18,7 @@
 
 namespace quarry::io {
 
-// The file, open and locked. Unlocked when closed or when the process ends, however it ends.
+// The file, open and locked. The lock ends when the file is closed or when the process ends, in any way.
 class LockedFile {
  public:
   int fd = -1;
@@ -31,20 +31,21 @@ class LockedFile {
   ~LockedFile();
 };
 
-// `lock` is LOCK_SH or LOCK_EX, never waited for. Errors: conflict (somebody has it), io.
+// `lock` is LOCK_SH or LOCK_EX. The call never waits. Errors: conflict (another process holds it), io.
 Result<LockedFile> lock_file(const std::filesystem::path& file, int open_flags, int lock);
-// The first 16 bytes: a better message than SQLite's for what is no database at all.
+// Checks the first 16 bytes. Its message is better than SQLite's for a file that is no database.
 Result<void> check_header(const LockedFile& file);
-// The machine's, or what this process may take of it.
+// The memory of the machine, or this process's limit if that is lower.
 uint64_t physical_memory();
 std::filesystem::path sidecar_path(const std::filesystem::path& file, const char* suffix);
-// The file that is there already and that `to` would replace, locked, so that it is not replaced while somebody edits
-// it; readers keep the old file. Not open: none is there. Errors: those of find_target() and of lock_file().
+// Locks the existing file that `to` would replace, so that it is not replaced during an edit. Readers keep the old
+// file. The result is not open if there is no such file. Errors: those of find_target() and of lock_file().
 Result<LockedFile> lock_replaced(const Destination& to);
-// A finished world becomes its target; what belonged to the old one goes. `old`: what lock_replaced() gave.
+// Renames a finished world to its target and removes the sidecars of the old one. `old` is the result of
+// lock_replaced().
 Result<void> put_in_place(AtomicFile& world, const LockedFile& old);
 
-// What `work` gives, with the file's name before its message, and a lack of memory as an error like others.
+// Returns the result of `work`, with the file's name before its message. A lack of memory becomes an ordinary error.
 template <class Work>
 auto guarded(const std::filesystem::path& file, const Work& work) -> decltype(work()) {
   try {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// read.cpp - the tables of a .quarry file into a scene and its history. Trusts nothing: every value's type and range,
-// every checksum, every count is checked, and a world that would not fit into memory is refused before its bricks are
-// read.
+// read.cpp - reads the tables of a .quarry file into a scene and its history. Nothing is trusted: every value's type
+// and range, every checksum and every count is checked. A world that would not fit into memory is rejected before its
+// bricks are read.
 #include <map>
 
 #include "voxel/io/quarry/fields.hpp"
@@ -107,12 +107,12 @@ Result<void> read_palette(Db& db, Palette* palette) {
   return r;
 }
 
-// One row of the table chunks, checked but for what is inside.
+// One row of the table chunks. All but the blob's content is checked.
 struct ChunkRow {
   uint32_t volume = 0, bricks = 0, bytes = 0;
   Int3 chunk;
   uint64_t checksum = 0;
-  std::span<const uint8_t> data;  // until the next row
+  std::span<const uint8_t> data;  // valid until the next row
   std::string name() const {
     return "table chunks, volume " + std::to_string(volume) + ", chunk (" + std::to_string(chunk.x) + ", " +
            std::to_string(chunk.y) + ", " + std::to_string(chunk.z) + ")";
@@ -338,7 +338,7 @@ Result<std::vector<UndoRecord>> read_history(Db& db, const StoreHead& head, uint
 Result<Scene> read_world(Db& db, uint64_t memory_limit, const Progress& progress, std::vector<UndoRecord>* history,
                          size_t* history_position) {
   QRY_TRY(check_schema(db));
-  // One transaction, so that all tables are of one instant.
+  // One transaction, so that all tables are of the same state.
   QRY_TRY(db.run("BEGIN", "begin reading"));
   StoreHead head;
   auto scene = read_tables(db, memory_limit, progress, &head);

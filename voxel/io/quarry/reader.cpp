@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// reader.cpp - one read transaction for head and chunks; bricks are gathered into regions that fill a part of the
+// reader.cpp - one read transaction for head and chunks. Bricks are gathered into regions that fill a part of the
 // sink's room.
 #include "voxel/io/quarry/reader.hpp"
 
@@ -18,8 +18,8 @@ namespace quarry::io {
 namespace fs = std::filesystem;
 namespace {
 
-// Of what the sink has room for, a region's bricks take this part; the rest is for compressing them and what allocators
-// keep.
+// A region's bricks take this share of the sink's room. The rest is for their compression and for memory that
+// allocators keep.
 constexpr double kPlannedShare = 0.6;
 
 }  // namespace
@@ -38,7 +38,7 @@ struct StoreReader::State {
     QRY_TRY_ASSIGN(auto opened, open_for_reading(lock, file, warnings));
     db = std::move(opened);
     QRY_TRY(check_schema(db));
-    // One transaction, so that all is of one instant.
+    // One transaction, so that everything is of the same state.
     QRY_TRY(db.run("BEGIN", "begin reading"));
     QRY_TRY_ASSIGN(auto read, read_without_chunks(db, &head));
     scene = std::move(read);
@@ -105,14 +105,14 @@ Result<void> StoreReader::read(uint32_t volume, const Box3& chunks, BrickMap& in
 
 namespace {
 
-// What a world beside a file of its own name is read with.
+// Notes the journals that are read with the world as accessed files.
 void note_journals(const fs::path& file, const ReadOptions& options) {
   for (const char* suffix : {"-wal", "-journal"}) options.note_access(file.string() + suffix);
 }
 
 Result<Scene> read_quarry(const fs::path& file, const ReadOptions& options) {
   note_journals(file, options);
-  // One that is smaller has no more than some thousand bricks, however densely it is packed.
+  // A smaller file has at most some thousand bricks, however densely it is packed.
   constexpr uintmax_t kCountedFrom = uintmax_t(1) << 14;
   std::error_code error;
   if (const uintmax_t size = fs::file_size(file, error); options.budget && !error && size >= kCountedFrom) {

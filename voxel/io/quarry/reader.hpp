@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// reader.hpp - a .quarry file read in pieces: what Store::read does for a scene that fits memory, for one that does
-// not. Every value and checksum that is read is checked as there.
+// reader.hpp - reads a .quarry file in pieces, for scenes that do not fit memory. Store::read is for those that do. The
+// same values and checksums are checked.
 #pragma once
 
 #include <filesystem>
@@ -18,7 +18,7 @@ namespace quarry::io {
 
 struct Format;  // streams/format.hpp
 
-// One thread at a time. Nobody can edit the file while it lives. Messages begin with the file's name.
+// For one thread at a time. Nobody can edit the file during its lifetime. Messages begin with the file's name.
 class StoreReader {
  public:
   // Errors and warnings: those of Store::read.
@@ -28,11 +28,11 @@ class StoreReader {
   ~StoreReader();
 
   const Scene& scene() const;  // without bricks
-  uint64_t bricks() const;     // of all volumes, as the file counts them
-  // All bricks, in regions of as many chunks as sink.available_bytes() holds; sink.begin is called before. Errors:
+  uint64_t bricks() const;     // of all volumes, by the file's counts
+  // Reads all bricks, in regions of as many chunks as fit sink.available_bytes(). sink.begin is called first. Errors:
   // those of Store::read, of the sink.
   Result<RegionsDone> read_all(const RegionSink& sink, const Progress& progress);
-  // Bricks of the chunks in a box (of chunks) of a volume, as the file counts them: reads no brick.
+  // Returns the number of bricks in a box (of chunks) of a volume, by the file's counts. It reads no brick.
   Result<uint64_t> count_bricks(uint32_t volume, const Box3& chunks);
   // Puts those bricks into `into`.
   Result<void> read(uint32_t volume, const Box3& chunks, BrickMap& into, const Progress& progress);

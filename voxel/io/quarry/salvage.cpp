@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// salvage.cpp - rows of a damaged world file into a scene. Which table a row is of shows in its columns' types, which
-// are different for every table (quarry/schema.cpp); whether it is whole, in checksums. The history of edits is not
-// read: a conversion keeps none.
+// salvage.cpp - collects rows of a damaged world file into a scene. The types of its columns tell a row's table,
+// because they differ for every table (quarry/schema.cpp). Checksums tell whether it is whole. The history of edits is
+// not read, because a conversion keeps none.
 #include "voxel/io/quarry/salvage.hpp"
 
 #include <map>
@@ -14,7 +14,7 @@ namespace quarry::io {
 namespace {
 
 constexpr size_t kMaxWarnings = 50;
-constexpr uint64_t kLeastRowBytes = 16;  // ids beyond one for so many bytes of the file are damage
+constexpr uint64_t kLeastRowBytes = 16;  // ids above the file's length divided by this are damage
 
 class StoreSalvage {
  public:
@@ -59,7 +59,7 @@ class StoreSalvage {
   static double number(const PageValue& v) { return v.kind == Kind::real ? v.real : double(v.integer); }
   static bool fits_int32(const PageValue& v) { return v.integer >= INT32_MIN && v.integer <= INT32_MAX; }
   bool id_ok(int64_t id) const { return id >= 0 && id < max_id_; }
-  // Rows of a table whose ids should go from 0 without gaps, put in order; gaps are counted.
+  // Puts the rows of a table in order. Their ids should rise from 0 without gaps. Gaps are counted.
   template <class Row, class Put>
   void in_order(std::map<int64_t, Row>& rows, const char* kind, const char* what, const Put& put) {
     int64_t next = 0;
@@ -209,7 +209,7 @@ void StoreSalvage::take(const PageRow& row) {
   }
 }
 
-// What the volumes' rows say that they have, against what was found.
+// Compares the counts in the volumes' rows with the chunks that were found.
 void StoreSalvage::check_chunks() {
   uint64_t lost = 0;
   bool other = false;
@@ -235,7 +235,7 @@ void StoreSalvage::check_chunks() {
     salvage_.count_loss("uncertain_chunks", std::max<uint64_t>(1, twice_), "chunks that may be of an older state");
 }
 
-// The common case is one volume at the origin; of more nobody knows where they were.
+// The common case is one volume at the origin. With several, their places are not known.
 void StoreSalvage::place_single_volume() {
   if (!scene_.instances.empty() || scene_.volumes.empty()) return;
   if (scene_.volumes.size() > 1) {

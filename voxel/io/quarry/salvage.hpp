@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// salvage.hpp - a damaged .quarry file read past its damage: pages of the database are looked at one by one, whatever
-// the trees above them say, and every row that is whole is kept. quarry/read.cpp is the reader for sound files; this
-// one never writes.
+// salvage.hpp - reads a damaged .quarry file past its damage: the pages of the database are read one by one, without
+// the trees above them, and every whole row is kept. quarry/read.cpp is the reader for sound files. This one never
+// writes.
 #pragma once
 
 #include <filesystem>
@@ -17,15 +17,14 @@
 
 namespace quarry::io {
 
-// Reads `file` and what a program that was killed left beside it: the log of the last edits (FILE-wal), and the journal
-// that undoes an edit that was not finished (FILE-journal). Nothing is changed on disk. A chunk is taken only if its
-// checksum is right. What of the two was not used is said. `warnings` may be null. Errors: not_found, io, conflict
-// (somebody edits it), out_of_memory, malformed_input (nothing is left of it). Memory: the file's bytes once, and the
-// scene.
+// Reads `file` and the sidecars of a killed program: the log of the last edits (FILE-wal), and the journal that undoes
+// an unfinished edit (FILE-journal). Nothing is changed on disk. A chunk is used only if its checksum is right. A
+// warning names the unused parts of the two. `warnings` may be null. Errors: not_found, io, conflict (it is being
+// edited), out_of_memory, malformed_input (nothing is left of it). Memory: the file's bytes once, and the scene.
 Result<Scene> salvage_store(const std::filesystem::path& file, Salvage& salvage, std::vector<std::string>* warnings,
                             const Progress& progress = {});
 
-// The same from bytes of the database and of the two beside it.
+// Does the same for the bytes of the database and of the two sidecars.
 Result<Scene> salvage_database(std::span<const uint8_t> database, const DatabaseJournals& journals,
                                uint64_t memory_limit, Salvage& salvage, std::vector<std::string>* warnings,
                                const Progress& progress = {});

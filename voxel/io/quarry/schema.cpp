@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// schema.cpp - the schema of the .quarry file, and the check that a file has it and nothing else.
+// schema.cpp - the schema of the .quarry file, and the check that a file has exactly this schema.
 #include <array>
 #include <map>
 
@@ -12,8 +12,8 @@ struct Table {
   const char* name;
   const char* sql;
 };
-// STRICT: a value has its column's type, or the row does not come in. A file's own text of each table is compared with
-// this one.
+// STRICT: SQLite rejects a row with a value that has not its column's type. The file's text of each table is compared
+// with this one.
 constexpr std::array<Table, 9> kTables{{
     {"meta", "CREATE TABLE meta (key TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL) STRICT, WITHOUT ROWID"},
     {"state", "CREATE TABLE state (key TEXT PRIMARY KEY NOT NULL, value INTEGER NOT NULL) STRICT, WITHOUT ROWID"},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// sidecars.cpp - tells which log or journal belongs to this state of the file, opens the file with it, and puts
+// sidecars.cpp - finds the log or journal that belongs to this state of the file, opens the file with it, and puts
 // foreign ones aside.
 #include "voxel/io/quarry/sidecars.hpp"
 
@@ -25,7 +25,8 @@ constexpr char kWhatToDo[] =
 
 constexpr char kQuarantineSuffix[] = ".of-another-state-";
 
-// SQLite's own locks are on these bytes ("File Format", the lock-byte page). Another program's, for ours are flock's.
+// Whether another program has SQLite's own locks, which are on these bytes ("File Format", the lock-byte page). Quarry
+// uses flock.
 bool locked_by_sqlite(int fd) {
   struct flock bytes {};
   bytes.l_type = F_WRLCK;
@@ -46,7 +47,7 @@ std::string missing_log(const fs::path& log) {
          ", is not beside it: edits may be missing. Copies need both files";
 }
 
-// All or none of the file's page.
+// Returns the whole page of the file, or nothing.
 std::vector<uint8_t> page_of(int fd, uint32_t page_bytes, uint32_t number) {
   std::vector<uint8_t> page(page_bytes);
   if (number == 0 ||
@@ -55,7 +56,7 @@ std::vector<uint8_t> page_of(int fd, uint32_t page_bytes, uint32_t number) {
   return page;
 }
 
-// Whether more than a header is in a log or journal; one that a program has done with begins with zeros.
+// Whether a log or journal holds more than a header. One that is no longer used begins with zeros.
 bool holds_pages(const fs::path& path) {
   std::error_code error;
   if (!fs::exists(fs::symlink_status(path, error))) return false;
@@ -203,8 +204,8 @@ Result<void> Quarantine::put(const fs::path& path) {
   if (!fs::exists(fs::symlink_status(path, error))) return {};
   for (;;) {
     fs::path to = quarantine_name(path);
-    names_.reserve(names_.size() + 1);  // what is renamed must be known, whatever memory there is
-    // Not over what has come there meanwhile.
+    names_.reserve(names_.size() + 1);  // a rename must be recorded, even if memory is short
+    // The rename must not replace a file that has appeared meanwhile.
     if (::renameat2(AT_FDCWD, path.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) != 0) {
       if (errno == EEXIST) continue;
       if (errno != EINVAL && errno != ENOSYS)
@@ -236,7 +237,7 @@ SidecarFiles::SidecarFiles(const fs::path& file, bool there) {
   if (!log && !journal) return;
   bool log_kept = log, journal_kept = journal;
   if (there) {
-    // In doubt a log is kept. What is this file's goes with it, damaged or not.
+    // In doubt a log is kept. Sidecars of this file are removed with it, damaged or not.
     if (const auto locked = lock_file(file, O_RDONLY, LOCK_SH); locked && check_header(*locked)) {
       const auto view = view_with_journals(*locked, file, nullptr);
       const bool damaged = !view && view.error().code == ErrorCode::malformed_input;

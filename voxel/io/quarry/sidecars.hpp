@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// sidecars.hpp - what lies beside a world file: the log of a killed editor's last edits, the journal of an edit that
-// was not finished, or those of another file or another state of this one. Whose they are is found before anything
-// counts (docs/world-file.md has the table). Internal to the store.
+// sidecars.hpp - the sidecars of a world file: the log of a killed editor's last edits, the journal of an unfinished
+// edit, or those of another file or another state of this one. Their owner is found before they are used
+// (docs/world-file.md has the table). Internal to the store.
 #pragma once
 
 #include <filesystem>
@@ -14,19 +14,19 @@
 
 namespace quarry::io {
 
-// The database as it is with what a killed program left beside it. What is not this file's is in `view.pages.log()` and
-// `journal()` as foreign, and does not count. Errors: malformed_input (what is this file's is damaged, so that edits
-// would be missing), conflict (a program that is not ours has it open), io. Warnings: an edit at the log's end that is
-// not whole, a log that is missing.
+// Returns the database together with the sidecars of a killed program. Those of another file are marked foreign in
+// `view.pages.log()` and `journal()`, and are not used. Errors: malformed_input (this file's sidecar is damaged, so
+// that edits would be missing), conflict (a program other than Quarry has it open), io. Warnings: an edit at the log's
+// end that is not whole, a log that is missing.
 Result<DatabaseView> view_with_journals(const LockedFile& locked, const std::filesystem::path& file,
                                         std::vector<std::string>* warnings);
 
-// That, opened for reading. Where neither name nor number says whose something is, the checksums of the world with it
-// and without it decide. Neither the file nor what is beside it is changed.
+// The same database, opened for reading. If neither name nor number tells a sidecar's owner, the checksums of the world
+// with it and without it decide. Neither the file nor its sidecars are changed.
 struct OpenedView {
   struct Foreign {
     std::filesystem::path path;
-    std::string sentence;  // why it does not count
+    std::string sentence;  // why it is not used
   };
   Db db;
   std::vector<Foreign> foreign;
@@ -36,41 +36,40 @@ Result<OpenedView> open_with_journals(const LockedFile& locked, const std::files
 Result<Db> open_for_reading(const LockedFile& locked, const std::filesystem::path& file,
                             std::vector<std::string>* warnings);
 
-// Whether the file alone is the world, so that it may be copied: nothing that belongs to it lies beside it. Errors: io
-// (something does), and those above.
+// Checks that the file alone is the world, without sidecars of its own, so that it may be copied. Errors: io (it has
+// such a sidecar), and those above.
 Result<void> check_single_file(const LockedFile& locked, const std::filesystem::path& file);
 
-// The name under which a log or journal that is not this file's is kept: FILE-wal.of-another-state-N. SQLite does not
-// look for it, and nobody has it.
+// The name under which a log or journal of another file is kept: FILE-wal.of-another-state-N. SQLite does not look for
+// it, and no file has it.
 std::filesystem::path quarantine_name(const std::filesystem::path& path);
 
-// Renames what is not this file's. Named back when destroyed, unless committed.
+// Renames foreign sidecars. The destructor restores the names, unless committed.
 class Quarantine {
  public:
   Quarantine() = default;
   Quarantine(const Quarantine&) = delete;
   Quarantine& operator=(const Quarantine&) = delete;
   ~Quarantine();
-  // Nothing is there: nothing is done. On disk after commit().
+  // Renames `path`. It does nothing if there is no such file. The new name is on disk after commit().
   Result<void> put(const std::filesystem::path& path);
   Result<void> commit();
-  // From, to.
+  // The old and the new name of each.
   const std::vector<std::pair<std::filesystem::path, std::filesystem::path>>& names() const { return names_; }
 
  private:
   std::vector<std::pair<std::filesystem::path, std::filesystem::path>> names_;
 };
 
-// What lies beside a file that is about to be replaced, or made: looked at before, cleared behind it. What was the old
-// file's goes with it; what was not, or lies there without a file, may be all that is left of somebody's edits, and is
-// set aside. A new file is a closed one, which takes no log: there is no instant at which it and an old log are one
-// world.
+// The sidecars of a file that is about to be replaced or made. They are checked before and cleared afterwards. Those of
+// the old file are removed with it. Others, or those without a file, may be all that is left of someone's edits, so
+// they are set aside. A new file is a closed one, which accepts no log, so it never forms one world with an old log.
 class SidecarFiles {
  public:
-  // `there`: the file is, and its lock is held.
+  // `there`: the file exists, and its lock is held.
   SidecarFiles(const std::filesystem::path& file, bool there);
   Result<void> clear();
-  // What clear() will set aside, in a sentence for whoever replaces the file; "": nothing.
+  // A sentence about the files that clear() will set aside, for the caller who replaces the file; "" if there are none.
   std::string message() const;
 
  private:

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// store.cpp - the .quarry file as a file: who may have it open, what is on disk when, and how it is replaced.
+// store.cpp - the .quarry file as a file: who may open it, what is on disk when, and how it is replaced.
 //
-// A saved file is one SQLite database in rollback mode: it may lie anywhere, read-only too. While a Store has it open
-// for editing it is in WAL mode, where a commit is one append and one fsync; an acknowledged edit is in the -wal file,
-// fsynced, and SQLite brings it back at the next opening after a crash. Closing folds the -wal file in and goes back to
-// a single file. Before the first log, and whenever the log is folded in meanwhile, the file gets a new number, which
-// its log has from then on: whose a log is that lies beside a file shows in that (docs/world-file.md). Locks:
-// quarry/file.hpp; what lies beside: quarry/sidecars.hpp; new files: quarry/writer.hpp.
+// A saved file is one SQLite database in rollback mode, so it may be anywhere, even read-only. While a Store has it
+// open for editing, it is in WAL mode, where a commit is one append and one fsync. An acknowledged edit is in the -wal
+// file, fsynced, and SQLite restores it at the next opening after a crash. Closing folds the -wal file in and returns
+// to a single file. Before the first log, and whenever the log is folded in meanwhile, the file gets a new number,
+// which its log has from then on. The number tells to which file a log belongs (docs/world-file.md). Locks are in
+// quarry/file.hpp, sidecars in quarry/sidecars.hpp, new files in quarry/writer.hpp.
 #include "voxel/io/quarry/store.hpp"
 
 #include <fcntl.h>
@@ -31,7 +31,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int kLogPages = 1000;  // folded in beyond that, as SQLite does by itself
+constexpr int kLogPages = 1000;  // a longer log is folded in; SQLite's own limit is the same
 
 }  // namespace
 
@@ -43,8 +43,8 @@ struct Store::State {
   std::vector<std::string> warnings;
   int log_pages = 0;
 
-  // SQLite would fold the log in by itself, too, but without a new number: a copy of the file from before would not be
-  // told from one of after.
+  // SQLite would also fold the log in by itself, but without a new number. Then copies of the file from before and
+  // after could not be distinguished.
   void watch_log() {
     sqlite3_wal_hook(
         db.handle(),
@@ -55,8 +55,8 @@ struct Store::State {
         &log_pages);
   }
 
-  // The new number first, as an edit of the log: until all of it is in the file, the file has the old number or the new
-  // one, and the log has both. Where it fails, the log stays as it is, and the next edit tries again.
+  // The new number is written first, as an edit of the log. Until the whole log is in the file, the file has the old
+  // number or the new one, and the log has both. If it fails, the log stays unchanged, and the next edit tries again.
   void fold_in_log() {
     if (!db.run("BEGIN IMMEDIATE", "renew the log's number")) return;
     if (!write_log_number(db) || !db.run("COMMIT", "renew the log's number")) {
@@ -66,7 +66,7 @@ struct Store::State {
     if (db.run("PRAGMA wal_checkpoint(TRUNCATE)", "fold in the log")) log_pages = 0;
   }
 
-  // Runs `work` as one transaction on a copy of the head; both count only if all of it is on disk.
+  // Runs `work` as one transaction on a copy of the head. Both take effect only if everything is on disk.
   template <class Work>
   Result<void> transact(const Work& work) {
     QRY_TRY(db.run("BEGIN IMMEDIATE", "begin an edit"));
@@ -126,7 +126,7 @@ struct Store::State {
     return write_head(db, *next, volumes);
   }
 
-  // Back over the records before the file's place in the history, or forth over those behind it.
+  // Moves back over the records before the file's place in the history, or forward over those after it.
   Result<void> move_in_history(const Scene& scene, std::span<const UndoRecord> records, bool back) {
     const auto count = int64_t(records.size());
     const int64_t first = back ? head.position - count + 1 : head.position + 1;
@@ -147,7 +147,7 @@ struct Store::State {
 
   ~State() {
     if (!db.handle()) return;
-    // Fold the log in and become a single file again. Where that fails, the log stays and the next opening does it.
+    // This folds the log in and makes a single file again. If it fails, the log stays, and the next opening does it.
     sqlite3_exec(db.handle(), "PRAGMA journal_mode=DELETE", nullptr, nullptr, nullptr);
   }
 };
@@ -163,7 +163,7 @@ std::string Store::damaged_sidecars(const fs::path& file) {
     return {};
   try {
     const auto locked = lock_file(file, O_RDONLY, LOCK_SH);
-    if (!locked) return {};  // who replaces it hears why not
+    if (!locked) return {};  // the attempt to replace it reports the reason
     std::vector<std::string> warnings;
     const auto header = check_header(*locked);
     const auto view = header ? view_with_journals(*locked, file, &warnings) : tl::unexpected<Error>(header.error());
@@ -180,7 +180,7 @@ std::string Store::foreign_sidecars(const fs::path& file) {
     std::error_code ignored;
     const fs::path target = fs::is_symlink(file, ignored) ? fs::weakly_canonical(file, ignored) : file;
     const bool there = fs::exists(target, ignored);
-    if (there && !lock_file(target, O_RDONLY, LOCK_SH)) return {};  // who replaces it hears why not
+    if (there && !lock_file(target, O_RDONLY, LOCK_SH)) return {};  // the attempt to replace it reports the reason
     return SidecarFiles(target, there).message();
   } catch (const std::bad_alloc&) {
     return {};
@@ -192,7 +192,7 @@ const std::vector<std::string>& Store::warnings() const { return state_->warning
 
 namespace {
 
-// The journal mode that the database then has, as SQLite names it.
+// Sets the journal mode. Returns the mode that the database has afterwards, by SQLite's name.
 Result<std::string> set_journal_mode(Db& db, const char* sql) {
   QRY_TRY_ASSIGN(auto s, Statement::prepare(db, sql, "sqlite_schema"));
   QRY_TRY_ASSIGN(const auto row, s.step());
@@ -201,7 +201,7 @@ Result<std::string> set_journal_mode(Db& db, const char* sql) {
   return mode;
 }
 
-// A tree whose pages are wrong must not be written to, nor a world of which a part is damaged. Reads the file twice,
+// A tree with wrong pages must not be written to, nor a world with a damaged part. The check reads the file twice,
 // without decompressing it.
 Result<StoreHead> check_whole(Db& db) {
   QRY_TRY(check_schema(db));
@@ -221,8 +221,8 @@ struct Opened {
   StoreHead head;
   std::vector<std::string> warnings;
 };
-// Nothing is written before all is known to be right: SQLite would drop edits behind damage of a log, and use one that
-// is not this file's, without a word.
+// Nothing is written before everything is known to be right. SQLite would silently drop edits after damage in a log,
+// and silently use the log of another file.
 Result<Opened> open_for_editing(const fs::path& file) {
   QRY_TRY_ASSIGN(auto locked, lock_file(file, O_RDWR, LOCK_EX));
   QRY_TRY(check_header(locked));
@@ -240,14 +240,15 @@ Result<Opened> open_for_editing(const fs::path& file) {
     warnings.push_back(f.sentence + ". It was set aside and is called " +
                        quarantine.names().back().second.filename().string() + " now");
   }
-  if (!view.foreign.empty())  // the index of a log, which only other programs write
+  if (!view.foreign.empty())  // -shm is the index of a log, which only other programs write
     QRY_TRY(quarantine.put(sidecar_path(file, "-shm")));
   warnings.insert(warnings.end(), view.warnings.begin(), view.warnings.end());
   QRY_TRY_ASSIGN(auto db, Db::open(file.string(), SQLITE_OPEN_READWRITE));
-  // Extra is full in WAL mode, and in rollback mode (where WAL is not to be had) syncs the folder too.
+  // EXTRA is the same as FULL in WAL mode. In rollback mode (if WAL is not available) it syncs the folder too.
   QRY_TRY(db.run("PRAGMA locking_mode=EXCLUSIVE; PRAGMA temp_store=MEMORY; PRAGMA synchronous=EXTRA",
                  "set up the database"));
-  // What belongs to the file comes into it; then its number is another one, in the file itself; then a new log may be.
+  // First the file's own log or journal is folded in. Then the file itself gets a new number. Only then a new log may
+  // begin.
   QRY_TRY_ASSIGN(const auto single, set_journal_mode(db, "PRAGMA journal_mode=DELETE"));
   if (single != "delete")
     return fail(ErrorCode::io,
@@ -266,8 +267,7 @@ Result<Scene> read_whole(const fs::path& file, const Progress& progress, std::ve
   return read_world(db, physical_memory(), progress, history, history_position);
 }
 
-// Not by the system's or the library's call for it: libstdc++ 12's copy_file takes a copy that a full disk cut short
-// for a whole one.
+// The library's call is not used: libstdc++ 12's copy_file reports success for a copy that a full disk cut short.
 Result<void> copy_bytes(int from, AtomicFile& to) {
   struct stat info {};
   if (::fstat(from, &info) != 0) return tl::unexpected(error_from_errno("cannot ask for its size", errno));
@@ -278,7 +278,7 @@ Result<void> copy_bytes(int from, AtomicFile& to) {
     if (n < 0) return tl::unexpected(error_from_errno("cannot read it", errno));
     if (n == 0) break;
     to.put({some.data(), size_t(n)});
-    if (to.sink().error()) return {};  // commit() says why
+    if (to.sink().error()) return {};  // commit() reports the reason
     at += uint64_t(n);
   }
   if (to.size() != uint64_t(info.st_size))

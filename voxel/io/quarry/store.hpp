@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // store.hpp - the .quarry world file: an SQLite database with the scene in tables, voxels in compressed, checksummed
-// chunks and the history of edits in a journal. Every edit is a transaction: kill the program at any instant and
-// nothing acknowledged is lost.
+// chunks and the history of edits in a journal. Every edit is a transaction: if the program is killed at any instant,
+// no acknowledged edit is lost.
 #pragma once
 
 #include <cstdint>
@@ -19,33 +19,33 @@
 
 namespace quarry::io {
 
-// One thread at a time. Messages begin with the file's name.
+// For one thread at a time. Messages begin with the file's name.
 class Store {
  public:
-  // A new file, whole or not at all (atomic_file.hpp). Without history. Errors: conflict (somebody edits it, or it must
-  // not be replaced), io, cancelled, invalid_argument (a material or camera with a value that is not a number, an
+  // Writes a new file without history, whole or not at all (atomic_file.hpp). Errors: conflict (it is being edited, or
+  // must not be replaced), io, cancelled, invalid_argument (a material or camera with a value that is not a number, an
   // instance of no volume).
   static Result<void> save(const Scene& scene, const Destination& to, const Progress& progress = {});
-  // With a history: records[0 .. position) are applied in the scene, the rest can be redone.
+  // Does the same with a history. records[0 .. position) are applied in the scene, the rest can be redone.
   static Result<void> save_with_history(const Scene& scene, std::span<const UndoRecord> records, size_t position,
                                         const Destination& to, const Progress& progress = {});
-  // Puts a copy of a world that nobody edits, with its history, where `to` is: on disk, whole or not at all, and with
-  // nothing left beside it of what was there. Errors: conflict, not_found, io.
+  // Copies a world that nobody edits, with its history, to `to`: on disk, whole or not at all, without sidecars of the
+  // old file. Errors: conflict, not_found, io.
   static Result<void> copy(const std::filesystem::path& from, const Destination& to);
-  // Whoever replaces a world takes away what a killed editor left beside it. A sentence about that if it cannot be had
-  // whole any more, which nobody else will say; "" if it can, or nothing is there.
+  // Replacing a world removes the sidecars that a killed editor left. Returns a sentence about them if they cannot be
+  // read whole any more, because nothing else reports it. Returns "" if they can, or if there are none.
   static std::string damaged_sidecars(const std::filesystem::path& file);
-  // What lies beside and was not its own, or lies there without a file, is kept under another name then. A sentence
-  // about that; "": there is no such thing.
+  // Sidecars of another file, or without a file, are then kept under another name. Returns a sentence about them; "" if
+  // there are none.
   static std::string foreign_sidecars(const std::filesystem::path& file);
-  // Opens for editing, with an exclusive lock (conflict: somebody has it open). Errors: not_found, malformed_input,
-  // unsupported (written by a newer Quarry), io; then neither the file nor what is beside it has changed. The whole
-  // world is checked before. A log or journal of another state or file is set aside under another name, which
-  // warnings() says. While it is open there is a `-wal` file beside it; destroying the Store folds it in.
+  // Opens for editing, with an exclusive lock (conflict: it is open elsewhere). Errors: not_found, malformed_input,
+  // unsupported (written by a newer Quarry), io. After an error neither the file nor its sidecars have changed. The
+  // whole world is checked first. A log or journal of another state or file is set aside under another name, which
+  // warnings() reports. While the Store is open, the file has a `-wal` file. Destroying the Store folds it in.
   static Result<Store> open(const std::filesystem::path& file);
-  // Reads everything, checking every checksum, with what a killed editor left beside the file; nothing is changed.
-  // `history` (may be null) gets the journal and its position. `warnings`: what of those sidecars may be missing
-  // (quarry/file.hpp), a sentence each.
+  // Reads everything, with the sidecars of a killed editor, and checks every checksum. Nothing is changed. `history`
+  // (may be null) gets the journal and its position. `warnings` gets a sentence for each part of the sidecars that may
+  // be missing (quarry/file.hpp).
   static Result<Scene> read(const std::filesystem::path& file, const Progress& progress = {},
                             std::vector<UndoRecord>* history = nullptr, size_t* history_position = nullptr,
                             std::vector<std::string>* warnings = nullptr);
@@ -54,12 +54,12 @@ class Store {
   ~Store();
 
   const std::filesystem::path& path() const;
-  const std::vector<std::string>& warnings() const;  // of opening, as those of read()
+  const std::vector<std::string>& warnings() const;  // from opening, as those of read()
   Result<Scene> read_scene(const Progress& progress, std::vector<UndoRecord>* history, size_t* history_position);
-  // Acknowledged = on disk when it returns. Errors change neither file nor history: invalid_argument (another number of
+  // The edit is on disk when this returns. Errors change neither file nor history: invalid_argument (another number of
   // volumes than in the file, nothing to undo), conflict (not the edit that the file's history has there), io (disk
-  // full). `scene` is the scene after the edit, undo or redo; only the chunks the records touch are written, or the
-  // palette. Several records, oldest first: all or none. Drops records that could be redone.
+  // full). `scene` is the scene after the edit, undo or redo. Only the chunks that the records touch are written, or
+  // the palette. Several records, oldest first, are written all or none. Records that could be redone are dropped.
   Result<void> commit_edit(const Scene& scene, std::span<const UndoRecord> records);
   Result<void> commit_undo(const Scene& scene, std::span<const UndoRecord> records);
   Result<void> commit_redo(const Scene& scene, std::span<const UndoRecord> records);
@@ -72,9 +72,9 @@ class Store {
   Result<void> commit_redo(const Scene& scene, const UndoRecord& record) {
     return commit_redo(scene, std::span(&record, 1));
   }
-  Result<void> commit_palette(const Palette& palette);  // not in the history: see Document::change_palette for what is
-  // Which layers and instances are hidden. `scene` is the file's own but for that. Not in the history: nothing is lost
-  // by hiding.
+  Result<void> commit_palette(const Palette& palette);  // not in the history, unlike Document::change_palette
+  // Writes which layers and instances are hidden. `scene` is otherwise the file's own. This is not in the history,
+  // because hiding loses nothing.
   Result<void> commit_visibility(const Scene& scene);
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // tables.hpp - the tables of a .quarry file: made, checked, written from a scene and read into one. Internal to the
-// store; locking, transactions and the file itself are store.cpp's and quarry/writer.cpp's, blobs are store_codec's.
-// The schema is in docs/formats.md too.
+// store. store.cpp and quarry/writer.cpp handle locking, transactions and the file itself, store_codec the blobs.
+// docs/formats.md has the schema too.
 #pragma once
 
 #include <chrono>
@@ -20,17 +20,17 @@
 namespace quarry::io {
 
 constexpr int32_t kApplicationId = 0x51727279;  // "Qrry", at byte 68 of the file
-constexpr int32_t kSchemaVersion = 2;           // raised by every change of the schema; a reader refuses a newer one
-// The version of a file whose every record is of voxels and a step of its own; new files have it.
+constexpr int32_t kSchemaVersion = 2;           // raised by every change of the schema; a reader rejects a newer one
+// The version of a file in which every record is of voxels and is one step. New files have it.
 constexpr int32_t kPlainHistory = 1;
 constexpr int32_t kMaxChunkCoordinate = kMaxBrickCoordinate / 8;
 constexpr uint64_t kBrickMemoryBytes = 650;  // of a brick in a BrickMap
 
-// What is kept of the rows that edits change, so that a commit need not read them back.
+// The values of the rows that edits change, kept so that a commit need not read them back.
 struct StoreHead {
   struct Volume {
     int64_t chunks = 0, bricks = 0;
-    uint64_t sum = 0;  // of the chunks' checksums, mod 2^64: a chunk that is missing shows
+    uint64_t sum = 0;  // of the chunks' checksums, mod 2^64; it reveals a missing chunk
   };
   std::vector<Volume> volumes;
   int64_t position = 0, length = 0;  // records of the history: applied, all
@@ -38,7 +38,7 @@ struct StoreHead {
   int64_t version = kPlainHistory;   // of the schema; raised by the first record that needs it
 };
 
-// Says how far it is, some tens of times a second at most, the first time at once.
+// Reports progress, at most some tens of times a second, the first time at once.
 class ThrottledReport {
  public:
   ThrottledReport(const Progress& progress, const char* stage) : progress_(progress), stage_(stage) {}
@@ -50,12 +50,12 @@ class ThrottledReport {
   std::chrono::steady_clock::time_point next_{};
 };
 
-// Tells a Quarry world from other databases and refuses newer ones, and any object in the schema that is not ours.
+// Checks that the database is a Quarry world. It rejects newer worlds, and any foreign object in the schema.
 Result<void> check_schema(Db& db);
 Result<void> create_schema(Db& db);
 
-// The tables of a new file in pieces: all but the bricks, then bricks of volumes in rising order, then what counts
-// them. The same rows in the same order whatever the pieces.
+// Writes the tables of a new file in pieces: all but the bricks, then bricks of volumes in rising order, then their
+// counts. The rows and their order do not depend on the pieces.
 class TableWriter {
  public:
   explicit TableWriter(Db& db) : db_(db) {}
@@ -73,39 +73,39 @@ class TableWriter {
   Db& db_;
   std::vector<Volume> volumes_;  // names and sizes
   StoreHead head_;
-  uint32_t begun_ = 0;  // volumes that have their row; the last one is at hand
+  uint32_t begun_ = 0;  // volumes that have their row; the last one is the current one
   uint64_t bricks_ = 0;
-  std::optional<Int3> last_;  // chunk of the volume at hand
+  std::optional<Int3> last_;  // chunk of the current volume
 };
 
-// `memory_limit`: refuse a world whose bricks would take more bytes than that (out_of_memory). `head` is not null.
+// A world whose bricks would take more bytes than `memory_limit` is rejected (out_of_memory). `head` is not null.
 Result<Scene> read_tables(Db& db, uint64_t memory_limit, const Progress& progress, StoreHead* head);
-// All but the bricks; `head` (not null) gets what is known of them.
+// Reads all but the bricks. `head` (not null) gets their counts and sums.
 Result<Scene> read_without_chunks(Db& db, StoreHead* head);
-// All chunks in rising order of volume, x, y, z, checked against the head. `target` is asked before each where its
-// bricks go.
+// Reads all chunks in rising order of volume, x, y, z, checked against the head. Before each chunk `target` is asked
+// for the map of its bricks.
 using ChunkTarget = std::function<Result<BrickMap*>(uint32_t volume, uint32_t bricks)>;
 Result<void> read_all_chunks(Db& db, const StoreHead& head, const Progress& progress, const ChunkTarget& target);
-// Of a box of chunks, both corners included: how many bricks there are, as the rows say; and those.
+// For a box of chunks, both corners included: the number of bricks, by the rows; and the bricks.
 Result<uint64_t> count_chunk_bricks(Db& db, uint32_t volume, const Box3& chunks);
 Result<void> read_some_chunks(Db& db, const StoreHead& head, uint32_t volume, const Box3& chunks,
                               const Progress& progress, BrickMap& into);
-// Whether all tables agree with each other: schema, checksums, counts; with the blobs, whose bytes are not
-// decompressed, or by their rows alone.
+// Checks that all tables agree with each other: schema, checksums, counts. It includes the blobs, without decompressing
+// them, or only their rows.
 enum class CheckBlobs : uint8_t { no, yes };
 Result<void> check_tables(Db& db, CheckBlobs blobs);
-// The head alone, checked as far as that goes without reading chunks.
+// Reads the head alone, checked as far as is possible without reading chunks.
 Result<StoreHead> read_head(Db& db);
 
-// A number that no file had before, by which the file and its log know each other (quarry/sidecars.hpp).
+// Writes a number that no file had before. It links the file and its log (quarry/sidecars.hpp).
 Result<void> write_log_number(Db& db);
 Result<void> write_palette(Db& db, const Palette& palette);
-// Which layers and instances are hidden; all else of the scene must be as in the file.
+// Writes which layers and instances are hidden. The rest of the scene must be as in the file.
 Result<void> write_visibility(Db& db, const Scene& scene);
-// Writes one chunk of a volume again, or removes it if it is empty now; keeps `head` in step (not the tables: see
-// write_head).
+// Writes one chunk of a volume again, or removes it if it is empty now. It updates `head`, but not the head's tables
+// (see write_head).
 Result<void> write_chunk(Db& db, const BrickMap& bricks, Int3 chunk, uint32_t volume, StoreHead* head);
-// The numbers of some volumes and those of the history, with their checksums.
+// Writes the numbers of some volumes and those of the history, with their checksums.
 Result<void> write_head(Db& db, const StoreHead& head, const std::set<uint32_t>& changed_volumes);
 
 // Drops the records after the head's position and appends one. Errors: invalid_argument (the first one continues a
@@ -113,7 +113,7 @@ Result<void> write_head(Db& db, const StoreHead& head, const std::set<uint32_t>&
 Result<void> write_record(Db& db, const UndoRecord& record, StoreHead* head);
 Result<std::vector<UndoRecord>> read_history(Db& db, const StoreHead& head, uint64_t memory_limit,
                                              const Progress& progress);
-// Schema, scene and, unless `history` is null, history: all that a reader does with an open database.
+// Reads schema, scene and, unless `history` is null, history: a reader's whole work on an open database.
 Result<Scene> read_world(Db& db, uint64_t memory_limit, const Progress& progress, std::vector<UndoRecord>* history,
                          size_t* history_position);
 // True if record number `number` (from 1) of the history has this one's kind, label, volume and counts.

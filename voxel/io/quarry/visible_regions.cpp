@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// visible_regions.cpp - which chunks of which instances meet a run of layers, and flattening of just those.
+// visible_regions.cpp - finds the chunks of instances that meet a run of layers, and flattens only those.
 #include "voxel/io/quarry/visible_regions.hpp"
 
 #include <algorithm>
@@ -8,14 +8,14 @@
 namespace quarry::io {
 namespace {
 
-// A brick of a file, in memory twice while it is laid into the world, and its contributions to world bricks.
+// The memory of a file's brick: twice the brick while it is flattened, and its contributions to world bricks.
 constexpr uint64_t kBrickBytes = 2 * 650 + 8 * 16;
 constexpr double kPlanned = 0.7;  // of the room
 
 int32_t& along(Int3& v, size_t axis) { return axis == 0 ? v.x : axis == 1 ? v.y : v.z; }
 bool inside(const Box3& inner, const Box3& outer) { return intersected(inner, outer) == inner; }
 
-// The box of cells that an instance carries `cells` to.
+// The box of world cells to which an instance maps `cells`.
 Box3 placed(const Instance& instance, const Box3& cells) {
   const Int3 a = instance.rotation.apply_to_cell(cells.min) + instance.offset,
              b = instance.rotation.apply_to_cell(cells.max) + instance.offset;
@@ -83,7 +83,7 @@ Result<int32_t> VisibleRegions::last_layer(size_t axis, int32_t first) const {
   if (!store_) return end;
   const uint64_t available_bytes = available_bytes_();
   const auto most = uint64_t(double(available_bytes) * kPlanned) / kBrickBytes;
-  // Up to the end of a chunk, then of half of one, and so on; several chunks are tried first.
+  // A run ends at the end of a chunk, then of half a chunk, and so on. Several chunks are tried first.
   int32_t fits = first - 1;
   uint64_t least = 0;
   for (int32_t count = 64; count >= 1 && fits < first; count /= 2) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// write.cpp - a scene, an edit, a palette into the tables of a .quarry file. The caller owns the transaction.
+// write.cpp - writes a scene, an edit or a palette into the tables of a .quarry file. The caller owns the transaction.
 #include <sys/random.h>
 
 #include <algorithm>
@@ -48,7 +48,7 @@ Result<void> check_bricks(const std::string& volume, const BrickMap& bricks) {
   return {};
 }
 
-// Everything that SQLite could not hold as it is, found before anything is written.
+// Finds all values that SQLite could not hold unchanged, before anything is written.
 Result<void> check_scene(const Scene& scene) {
   const auto bad = [](const std::string& what) { return tl::unexpected(unsavable(what)); };
   QRY_TRY(check_palette(scene.palette));
@@ -176,7 +176,7 @@ void bind_place(Statement& s, Int3 chunk, uint32_t volume) {
   s.bind(1, int64_t(volume)).bind(2, int64_t(chunk.x)).bind(3, int64_t(chunk.y)).bind(4, int64_t(chunk.z));
 }
 
-// `insert` puts rows into chunks. Counts the chunk in.
+// `insert` adds rows to the table chunks. The chunk is counted in `head`.
 Result<void> insert_chunk(Statement& insert, const Blob& blob, Int3 chunk, uint32_t volume, StoreHead* head) {
   StoreHead::Volume& v = head->volumes[volume];
   ++v.chunks;
@@ -190,8 +190,8 @@ Result<void> insert_chunk(Statement& insert, const Blob& blob, Int3 chunk, uint3
       .execute();
 }
 
-// Chunks that the file has not got yet. The same rows in the same order whatever the threads: some are compressed on
-// all of them while those before are written.
+// Writes chunks that the file does not have yet. The rows and their order do not depend on the threads: some chunks are
+// compressed on all threads while the previous ones are written.
 Result<void> write_new_chunks(Db& db, const BrickMap& bricks, std::span<const Int3> chunks, uint32_t volume,
                               StoreHead* head, const Progress& progress, const std::function<void()>& written) {
   constexpr size_t kAtOnce = 256;
@@ -212,7 +212,7 @@ Result<void> write_new_chunks(Db& db, const BrickMap& bricks, std::span<const In
       try {
         ahead = std::jthread(encode_later);
       } catch (const std::system_error&) {
-        // No more threads allowed: this one does it, below.
+        // No further thread is allowed, so this thread compresses them below.
       }
     }
     for (size_t c = 0; c < now.size(); ++c) {
@@ -231,7 +231,7 @@ Result<void> write_new_chunks(Db& db, const BrickMap& bricks, std::span<const In
 
 Result<void> write_log_number(Db& db) {
   int64_t number = 0;
-  // SQLite's are the same in a forked process.
+  // SQLite's random numbers are the same in a forked process.
   if (::getrandom(&number, sizeof number, 0) != ssize_t(sizeof number))
     return tl::unexpected(error_from_errno("cannot get a random number", errno));
   return write_state(db, kLogNumberKey.data(), number);
@@ -318,7 +318,7 @@ Result<void> TableWriter::begin(const Scene& scene) {
   return {};
 }
 
-// Ends the volume at hand and begins those up to number `volume`; those between are empty.
+// Ends the current volume and begins those up to number `volume`. Those between are empty.
 Result<void> TableWriter::go_to(uint32_t volume) {
   while (begun_ <= volume) {
     if (begun_ > 0) QRY_TRY(write_volume_head(db_, head_, begun_ - 1));

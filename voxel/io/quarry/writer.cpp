@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// writer.cpp - makes the database under a temporary name without a journal on disk, and gives it its name when it is
-// whole.
+// writer.cpp - makes the database under a temporary name without a journal on disk, and renames it when it is whole.
 #include "voxel/io/quarry/writer.hpp"
 
 #include <fcntl.h>
@@ -36,12 +35,13 @@ struct StoreWriter::State {
     old = std::move(locked);
     QRY_TRY_ASSIGN(auto made, AtomicFile::create(to));
     world.emplace(std::move(made));
-    // Ours alone; where flock is made of SQLite's kind of locks, those would meet.
+    // Only this process uses the file, so SQLite needs no locks. Where flock is implemented by locks of SQLite's kind,
+    // the two would conflict.
     auto opened = Db::open(world->temporary().string(), SQLITE_OPEN_READWRITE, "unix-none");
     QRY_TRY(opened);
     db = std::move(*opened);
-    // No journal beside it (a new file has nothing to put in one; OFF is not to be had in SQLite's defensive mode) and
-    // no fsync while writing: nobody sees the file before it is whole and synced.
+    // There is no journal on disk (a new file has nothing to put in one; OFF is not available in SQLite's defensive
+    // mode) and no fsync while writing, because nobody sees the file before it is whole and synced.
     for (const char* pragma : {"PRAGMA journal_mode=MEMORY", "PRAGMA synchronous=OFF", "PRAGMA locking_mode=EXCLUSIVE",
                                "PRAGMA temp_store=MEMORY", "BEGIN EXCLUSIVE"})
       QRY_TRY(db.run(pragma, "start the new file"));
@@ -62,7 +62,7 @@ struct StoreWriter::State {
     return put_in_place(*world, old);
   }
 
-  // As long as the file must be.
+  // The length that the file must have.
   Result<uint64_t> database_bytes() {
     const auto pages = db.integer("PRAGMA page_count", "count the new file's pages"),
                bytes = db.integer("PRAGMA page_size", "count the new file's pages");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// writer.hpp - a new .quarry file whose bricks come in pieces: what Store::save does with a scene in memory, and what a
-// conversion does that has no room for one. The same bricks give the same bytes, in however many pieces they come.
+// writer.hpp - writes a new .quarry file from bricks in pieces. Store::save uses it for a scene in memory, and a
+// conversion without room for one. The same bricks give the same bytes, however they are divided into pieces.
 #pragma once
 
 #include <filesystem>
@@ -15,25 +15,26 @@
 
 namespace quarry::io {
 
-// One thread at a time. The file appears whole, by commit(), or not at all (atomic_file.hpp). After an error there is
-// nothing to do but to let it go. Messages begin with the file's name.
+// For one thread at a time. The file appears whole, by commit(), or not at all (atomic_file.hpp). After an error the
+// writer can only be destroyed. Messages begin with the file's name.
 class StoreWriter {
  public:
-  // `scene`: all but the bricks of its volumes, which are only counted (for `progress`, which must outlive the writer;
-  // stage "save", and nothing is said if there are none). Errors: those of Store::save.
+  // Writes all of `scene` except the bricks of its volumes, which are only counted for `progress`. That must outlive
+  // the writer. Its stage is "save", and nothing is reported if there are no bricks. Errors: those of Store::save.
   static Result<StoreWriter> create(const Scene& scene, const Destination& to, const Progress& progress);
   StoreWriter(StoreWriter&&) noexcept;
   StoreWriter& operator=(StoreWriter&&) noexcept;
   ~StoreWriter();
 
-  // Bricks of a volume: volumes rising, and of one volume whole chunks (8^3 bricks), rising by x, then y, then z over
-  // all calls. Compressed on all threads; memory: some compressed chunks for each. Errors: invalid_argument (another
-  // order), out_of_memory, io, cancelled.
+  // Appends bricks of a volume. Over all calls volumes must rise, and within one volume whole chunks (8^3 bricks) must
+  // rise by x, then y, then z. They are compressed on all threads. Memory: some compressed chunks for each thread.
+  // Errors: invalid_argument (another order), out_of_memory, io, cancelled.
   Result<void> append(uint32_t volume, const BrickMap& bricks);
-  // After the bricks, once: records[0 .. position) are applied in them, the rest can be redone.
+  // Call it once, after the bricks. records[0 .. position) are applied in them, the rest can be redone.
   Result<void> append_history(std::span<const UndoRecord> records, size_t position);
   uint64_t bricks() const;  // so far
-  // In its place when it returns, and on disk, unless the destination has somebody who waits for that later.
+  // Renames the file to its target. It is on disk on return, unless the destination has a DeferredSync that waits for
+  // it later.
   Result<void> commit();
 
  private:

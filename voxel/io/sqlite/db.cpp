@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// db.cpp - calls of SQLite with defensive settings; a row's first wrong column is kept as the error.
+// db.cpp - calls SQLite with defensive settings. A row's first wrong column is kept as the error.
 #include "voxel/io/sqlite/db.hpp"
 
 namespace quarry::io {
@@ -25,8 +25,8 @@ Result<Db> Db::open(const std::string& name, int flags, const char* vfs) {
   sqlite3_limit(raw, SQLITE_LIMIT_SQL_LENGTH, 1 << 16);
   sqlite3_limit(raw, SQLITE_LIMIT_ATTACHED, 0);
   sqlite3_limit(raw, SQLITE_LIMIT_WORKER_THREADS, 0);
-  // Cells are checked against their pages, and no page is read through a mapping: a file that shrinks underneath is an
-  // error, not a signal.
+  // Cells are checked against their pages, and no page is read through a mapping. So a file that shrinks meanwhile
+  // causes an error, not a signal.
   QRY_TRY(db.run("PRAGMA cell_size_check=ON", "set up the database"));
   QRY_TRY(db.run("PRAGMA mmap_size=0", "set up the database"));
   return db;

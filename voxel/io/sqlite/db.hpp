@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// db.hpp - the little of SQLite that the world file needs: one connection, prepared statements, values checked when
-// read. A database file is input like any other: every column is read with the type and the range that it must have,
-// and SQLite's own complaints about a damaged file come out as malformed_input.
+// db.hpp - the small part of SQLite that the world file needs: one connection, prepared statements, values checked when
+// read. A database file is untrusted input: every column is read with its required type and range, and SQLite's own
+// errors about a damaged file become malformed_input.
 #pragma once
 
 #include <sqlite3.h>
@@ -21,13 +21,13 @@ constexpr size_t kMaxValueBytes = 64u << 20;  // any value of the database: text
 
 class Db {
  public:
-  // `flags` are SQLITE_OPEN_*. Hardened: no triggers, no views, no attached databases, no extensions, nothing in the
-  // schema trusted. `vfs`: the file system it is in, by SQLite's name for it; null: the usual one.
+  // `flags` are SQLITE_OPEN_*. The connection is hardened: no triggers, no views, no attached databases, no extensions,
+  // nothing in the schema trusted. `vfs` is SQLite's name of the file system; null: the default one.
   static Result<Db> open(const std::string& name, int flags, const char* vfs = nullptr);
   sqlite3* handle() const { return db_.get(); }
-  // Runs SQL of ours that gives no rows (or whose rows do not matter). `what` is for the message: "begin an edit".
+  // Runs our own SQL that returns no rows (or whose rows do not matter). `what` is for the message: "begin an edit".
   Result<void> run(const char* sql, const char* what);
-  // The one integer that a PRAGMA or an aggregate gives.
+  // Returns the one integer that a PRAGMA or an aggregate yields.
   Result<int64_t> integer(const char* sql, const char* what);
   Error error(const std::string& what) const { return error_for(sqlite3_extended_errcode(db_.get()), what); }
   Error error_for(int code, const std::string& what) const;
@@ -50,11 +50,11 @@ class Statement {
   Statement& bind(int parameter, std::span<const uint8_t> blob);  // must live until the next step
   // True: there is a row. False: done. Errors include a bind that failed.
   Result<bool> step();
-  // One execution that gives no rows; ready to be bound again afterwards.
+  // Executes once, without rows. The statement is ready to be bound again afterwards.
   Result<void> execute();
   void reset();
 
-  // The current row. The first value that is not as it must be makes `row_error` say so; the reads then give zeros.
+  // These read the current row. The first invalid value is recorded in `row_error`. The reads then return zeros.
   int64_t integer(int column, const char* name, int64_t min = INT64_MIN, int64_t max = INT64_MAX);
   int32_t int32(int column, const char* name, int32_t min = INT32_MIN, int32_t max = INT32_MAX) {
     return int32_t(integer(column, name, min, max));
@@ -78,7 +78,7 @@ class Statement {
   std::string row_error_;
 };
 
-// Calls `each` for every row, after which the row's values must have been as they should.
+// Calls `each` for every row, and then checks that the row's values were valid.
 template <class Each>
 Result<void> for_rows(Db& db, const char* sql, const char* table, const Each& each) {
   QRY_TRY_ASSIGN(auto s, Statement::prepare(db, sql, table));

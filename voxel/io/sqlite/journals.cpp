@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// journals.cpp - walks journal and log page by page with their checksums, tells whose they are and where the last
-// whole edit ends.
+// journals.cpp - walks journal and log page by page with their checksums, and finds their owner and the end of the last
+// whole edit.
 #include "voxel/io/sqlite/journals.hpp"
 
 #include <algorithm>
@@ -19,9 +19,9 @@ constexpr size_t kLogHeaderBytes = 32, kFrameHeaderBytes = 24, kJournalHeaderByt
 constexpr char kDatabaseMagic[] = "SQLite format 3";  // with the 0 at its end
 constexpr uint8_t kJournalMagic[8] = {0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7};
 constexpr char kClosed[] = "the file was closed since it was last edited, and has no log of its own";
-constexpr uint32_t kLogMagic = 0x377f0683u;  // its lowest bit: which way round the checksums read words
+constexpr uint32_t kLogMagic = 0x377f0683u;  // its lowest bit is the byte order of the checksums' words
 
-// The checksum of a log, which goes on from page to page.
+// The checksum of a log, which continues from page to page.
 struct LogSum {
   uint32_t s0 = 0, s1 = 0;
   bool big_endian = false;
@@ -43,11 +43,11 @@ std::string place(size_t byte) { return "byte " + std::to_string(byte); }
 
 }  // namespace
 
-// By what a log shows whose it is.
+// The signs by which a log's owner is known.
 struct JournalPages::LogSigns {
-  std::set<int64_t> numbers;            // that stand in it
+  std::set<int64_t> numbers;            // the log numbers in it
   uint32_t number_page = 0;             // the page they are on, or would be
-  std::set<uint32_t> counts;            // of changes, as its copies of page 1 have them
+  std::set<uint32_t> counts;            // the counts of changes in its copies of page 1
   std::optional<uint32_t> first_count;  // the first of these
   bool whole = true;                    // nothing before the last of these is damaged
 
@@ -85,9 +85,8 @@ std::span<const uint8_t> JournalPages::first() const {
   return database_first_.size() < page_bytes_ ? std::span<const uint8_t>() : database_first_;
 }
 
-// A journal holds pages as they were before a change; it is there for as long as the change is not finished. Records
-// that SQLite had not yet counted in a header are of pages that it had not yet changed: they mend damage, and undo
-// nothing.
+// A journal holds pages as they were before a change. It exists while the change is unfinished. SQLite had not yet
+// changed the pages of records that no header counts yet. Such records repair damage, and undo nothing.
 void JournalPages::undo_unfinished(std::span<const uint8_t> journal) {
   const auto not_used = [&](const std::string& why) {
     journal_.messages.push_back("the journal beside it was not used: " + why);
@@ -98,7 +97,7 @@ void JournalPages::undo_unfinished(std::span<const uint8_t> journal) {
   };
   const size_t record_bytes = size_t(page_bytes_) + 8;
   if (!starts_at(0)) {
-    // Zeros: a finished change's, where journals are kept, or one of a change that had not come to the database.
+    // Zeros are the header of a finished change, if journals are kept, or of one that had not reached the database.
     const auto magic = journal.first(std::min(journal.size(), sizeof kJournalMagic));
     if (std::all_of(magic.begin(), magic.end(), [](uint8_t b) { return b == 0; })) return;
     journal_.damaged = std::max<uint64_t>(1, journal.size() / record_bytes);
@@ -133,7 +132,7 @@ void JournalPages::undo_unfinished(std::span<const uint8_t> journal) {
         before.try_emplace(number, content);
         continue;
       }
-      if (counted == 0) break;  // was still being written
+      if (counted == 0) break;  // it was still being written
       ++damaged;
       if (journal_.broken.empty()) journal_.broken = "its page at " + place(size_t(at)) + " is damaged";
     }
@@ -141,7 +140,7 @@ void JournalPages::undo_unfinished(std::span<const uint8_t> journal) {
       journal_.broken = "it ends after " + std::to_string(i) + " of its " + std::to_string(counted) + " pages";
     at = (at + sector - 1) / sector * sector;
   }
-  // Page 1 counts the changes: the journal's is one behind, or the same while the change had not come that far.
+  // Page 1 counts the changes. The journal's count is one less, or equal if the change had not come that far.
   if (const auto own = before.find(1); own != before.end() && own_header_whole) {
     const uint32_t was = big(own->second, 24, 4), is = big(database_first_, 24, 4);
     if (is != was && is != was + 1) {
@@ -155,7 +154,7 @@ void JournalPages::undo_unfinished(std::span<const uint8_t> journal) {
   journal_.unsure = true;  // counts of changes are small numbers, the same in many files
   if (before.empty() && damaged == 0) return;
   pages_ = std::move(before);
-  // Pages behind the size before are the change's own. The size is in page 1, too: a damaged one must not cut pages
+  // Pages past the old size belong to the change. The size is in page 1, too. If that is damaged, it must not cut pages
   // off.
   count_ = std::max(count_, pages_before);
   const bool counted = !first().empty() && std::memcmp(first().data(), kDatabaseMagic, sizeof kDatabaseMagic) == 0 &&
@@ -179,7 +178,7 @@ std::string JournalPages::why_foreign(const LogSigns& signs, bool nothing_new, c
     const std::vector<uint8_t> own = page_of_file(signs.number_page);
     const auto number = integer_of_key(own, kLogNumberKey);
     if (number && signs.numbers.count(*number)) return {};
-    // A page without the number is of a file that was not opened since there are numbers. One that is damaged says
+    // A page without the number is of a file that was not opened since numbers were introduced. A damaged page tells
     // nothing.
     if (number || (!signs.numbers.empty() && integer_of_key(own, kLogNumberNeighbour)))
       return "it does not have the number that the file got when it was opened for editing";
@@ -192,8 +191,8 @@ std::string JournalPages::why_foreign(const LogSigns& signs, bool nothing_new, c
   return {};
 }
 
-// A page counts if its checksum, which goes on from the page before it, is right, and if a page that ends an edit
-// follows. What is stored in a damaged page's header mostly still starts the next one's checksum.
+// A page counts if its checksum, which continues from the previous page, is right, and if a page that ends an edit
+// follows. After a damaged page, the checksum stored in its header is mostly still right for starting the next one's.
 void JournalPages::take_log(std::span<const uint8_t> log, BehindDamage behind, const PageOfFile& page_of_file) {
   if (log.empty()) return;
   const size_t frame_bytes = kFrameHeaderBytes + page_bytes_;
@@ -219,14 +218,14 @@ void JournalPages::take_log(std::span<const uint8_t> log, BehindDamage behind, c
     return foreign("its pages have " + std::to_string(big(log, 8, 4)) + " bytes, the file's " +
                    std::to_string(page_bytes_));
   log_.headless = !header_whole;
-  if (!header_whole) sum.big_endian = false;  // every machine that Quarry runs on
+  if (!header_whole) sum.big_endian = false;  // all machines that Quarry runs on are little-endian
   const auto salts = header_whole ? log.subspan(16, 8) : log.subspan(kLogHeaderBytes + 8, 8);
   const auto own_at = [&](size_t at) { return std::memcmp(log.data() + at + 8, salts.data(), 8) == 0; };
   sum.set(log, 24);
   std::map<uint32_t, std::span<const uint8_t>> pending, taken;
   LogSigns signs;
   uint64_t doubtful = 0, doubtful_own = 0;  // since the last page that was right; with this log's salts
-  // Bytes: of the first page that is not right; behind the last whole edit.
+  // Byte offsets: of the first wrong page; of the end of the last whole edit.
   size_t first_wrong = 0, last_end = kLogHeaderBytes;
   bool wrong_ends_edit = false, ended_behind = false, later_edits = false;
   uint32_t pages_after = 0;
@@ -259,7 +258,7 @@ void JournalPages::take_log(std::span<const uint8_t> log, BehindDamage behind, c
     pending.clear();
     last_end = at + frame_bytes;
   }
-  log_.damaged += doubtful_own;  // the others are of an older log, which this one is written over
+  log_.damaged += doubtful_own;  // the others are of an older log, which this one overwrites
   if (closed_ || !header_whole)
     log_.nothing_new =
         (taken.empty() || pages_after == count_) && std::all_of(taken.begin(), taken.end(), [&](const auto& page) {
@@ -275,7 +274,7 @@ void JournalPages::take_log(std::span<const uint8_t> log, BehindDamage behind, c
   for (const auto& [number, bytes] : taken) pages_[number] = bytes;
   if (log_.used > 0) count_ = pages_after;
   if (later_edits) log_.broken = "its page at " + place(first_wrong) + " is damaged, and pages of later edits follow";
-  // Whatever of this log there is behind the last whole edit.
+  // The part of this log after the last whole edit.
   const bool cut_in_page = doubtful == doubtful_own && log.size() - at >= 16 && own_at(at);
   const bool wrong_in_it = first_wrong > 0 && (ended_behind || doubtful_own > 0);
   if (!pending.empty() || wrong_in_it || cut_in_page) log_.unfinished = place(last_end);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// pages.cpp - varints, cells and overflow chains of leaf pages; every offset is checked, and chains cannot go in
-// circles.
+// pages.cpp - varints, cells and overflow chains of leaf pages. Every offset is checked, and chains cannot be cyclic.
 #include "voxel/io/sqlite/pages.hpp"
 
 #include <algorithm>
@@ -16,7 +15,7 @@ namespace {
 constexpr size_t kHeaderBytes = 100;
 constexpr uint8_t kIndexInterior = 2, kIndexLeaf = 10, kTableLeaf = 13;
 
-// SQLite's numbers of one to nine bytes, the high ones first. False at the end of the bytes.
+// Reads SQLite's numbers of one to nine bytes, the high ones first. Returns false at the end of the bytes.
 bool varint(std::span<const uint8_t> b, size_t* at, uint64_t* out) {
   uint64_t v = 0;
   for (int i = 0; i < 9; ++i) {
@@ -33,7 +32,7 @@ bool varint(std::span<const uint8_t> b, size_t* at, uint64_t* out) {
   return true;
 }
 
-// One value of a record, of the serial type `type`.
+// Reads one value of a record, of the serial type `type`.
 bool value(std::span<const uint8_t> record, size_t* at, uint64_t type, PageValue* out) {
   using Kind = PageValue::Kind;
   constexpr uint8_t kIntegerBytes[] = {0, 1, 2, 3, 4, 6, 8, 8, 0, 0};
@@ -98,7 +97,7 @@ DatabasePages::DatabasePages(std::span<const uint8_t> database, const DatabaseJo
   if (database.size() < kHeaderBytes) return;
   page_bytes_ = database_page_bytes(database);
   usable_ = page_bytes_ - database[20];
-  // A header that is gone: what every Quarry world has.
+  // If the header is lost, the values of every Quarry world are used.
   if (page_bytes_ == 0 || database[20] > 32) page_bytes_ = usable_ = 4096;
   const auto in_file = uint32_t(std::min<uint64_t>(database.size() / page_bytes_, UINT32_MAX - 1));
   const auto most = uint32_t(std::min<uint64_t>(given_bytes_ / page_bytes_, UINT32_MAX - 1));

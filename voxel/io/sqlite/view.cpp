@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// view.cpp - a file system for SQLite (sqlite.org/vfs.html) with one file in it, which nobody can change.
+// view.cpp - a file system for SQLite (sqlite.org/vfs.html) with one read-only file.
 #include "voxel/io/sqlite/view.hpp"
 
 #include <fcntl.h>
@@ -26,7 +26,7 @@ class ViewSource {
   ~ViewSource() { ::close(fd_); }
 
   uint64_t bytes() const { return view_.bytes; }
-  // SQLite wants zeros behind the end.
+  // SQLite expects zeros past the end.
   int read(uint8_t* to, size_t count, uint64_t at) const {
     const size_t there = at >= view_.bytes ? 0 : size_t(std::min<uint64_t>(count, view_.bytes - at));
     std::memset(to + there, 0, count - there);
@@ -60,11 +60,11 @@ class ViewSource {
   DatabaseView view_;
 };
 
-// What sqlite3_open_v2 of this thread is to find.
+// The source that sqlite3_open_v2 opens on this thread.
 thread_local std::unique_ptr<ViewSource> to_open;
 
 struct ViewFile {
-  sqlite3_file base;  // first: SQLite knows no more of it
+  sqlite3_file base;  // must be first: SQLite knows only this part
   ViewSource* source;
 };
 ViewSource& source_of(sqlite3_file* file) { return *reinterpret_cast<ViewFile*>(file)->source; }
@@ -115,7 +115,7 @@ int open_file(sqlite3_vfs*, const char*, sqlite3_file* file, int flags, int* out
   return SQLITE_OK;
 }
 
-// Time, random numbers and sleep are the usual file system's.
+// Time, random numbers and sleep are those of the default file system.
 sqlite3_vfs make_vfs() {
   sqlite3_vfs vfs = *sqlite3_vfs_find(nullptr);
   vfs.zName = kName;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// view.hpp - a database read as it is with what a killed program left beside it (sqlite/journals.hpp), without a byte
-// written: SQLite itself would undo an unfinished edit in the file, wants to write even to read a log, and says nothing
-// of a log that is damaged.
+// view.hpp - reads a database together with the journals of a killed program (sqlite/journals.hpp) without writing a
+// byte. SQLite itself would undo an unfinished edit in the file, needs to write even to read a log, and does not report
+// a damaged log.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@
 
 namespace quarry::io {
 
-// The bytes beside are here because the pages point into them.
+// The journals' bytes are kept here because the pages point into them.
 struct DatabaseView {
   std::vector<uint8_t> log, journal;
   JournalPages pages;
   uint32_t page_bytes = 0;
-  uint64_t bytes = 0;  // of the database with them
+  uint64_t bytes = 0;  // of the database with the journals applied
 };
 
-// A connection that reads the file behind `fd`, of which it keeps a copy, through the view. Nobody may write to the
+// Opens a connection that reads the file of `fd` through the view. It keeps a copy of `fd`. Nobody may write to the
 // file meanwhile.
 Result<Db> open_view(int fd, DatabaseView view);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// format.hpp - what a file format is: its names, how it is recognised, its reader and its writer, and what of a scene
-// it keeps. A format is a Format beside its reader and a line in the table of all formats, voxel/io/formats.cpp.
+// format.hpp - the description of a file format: its names, its recognition, its reader and writer, and the parts of a
+// scene that it keeps. A format has a Format in its reader's source and a line in the table of all formats,
+// voxel/io/formats.cpp.
 #pragma once
 
 #include <algorithm>
@@ -23,19 +24,20 @@
 
 namespace quarry::io {
 
-class ByteView;      // file_bytes.hpp: the bytes of a file as they come
-struct BrickLimits;  // volume_builder.hpp: where bricks go
+class ByteView;      // file_bytes.hpp: the bytes of a file, loaded as needed
+struct BrickLimits;  // volume_builder.hpp: the limits on bricks
 
 struct ReadOptions {
   int32_t resolution = 256;  // meshes: voxels along the longest edge of the bounds
-  double voxel_size = 0;     // meshes: edge of a voxel in the file's units; wins over `resolution` if > 0
+  double voxel_size = 0;     // meshes: edge of a voxel in the file's units; replaces `resolution` if > 0
   SurfaceVoxels surface = SurfaceVoxels::cover;             // meshes: which voxels a surface sets, and
-  FillRule fill = FillRule::none;                           // whether and how what is inside is added, and
-  VoxelizeExecutor executor = VoxelizeExecutor::automatic;  // who does it: voxelize/triangles.hpp
-  std::string up = "";                                      // meshes: "y", "z" or "" for what the format says
-  // Of one reading process, one decoded picture, one inflated file; less where `budget` has less room.
+  FillRule fill = FillRule::none;                           // whether and how the inside is added, and
+  VoxelizeExecutor executor = VoxelizeExecutor::automatic;  // where that runs: voxelize/triangles.hpp
+  std::string up = "";                                      // meshes: "y", "z" or "" for the format's own axis
+  // The limit of one reading process, one decoded picture, one inflated file; less if `budget` has less room.
   uint64_t memory_limit_bytes = uint64_t(1) << 30;
-  // Of the whole command, its children included; what does not fit is refused before it is read. Null: no limit.
+  // The budget of the whole command, including its child processes. Input that does not fit is rejected before it is
+  // read. Null: no limit.
   const MemoryBudget* budget = nullptr;
   double time_limit_s = 120;        // of the mesh reading process
   int32_t height = 256;             // height maps: voxels from the lowest to the highest possible value
@@ -43,13 +45,14 @@ struct ReadOptions {
   Int3 raw_size{};                  // raw grids: voxels along x, y, z; {0,0,0}: as an NRRD header says
   uint32_t threads = 0;
   Progress progress;
-  // Files beside the input that reading opened or looked for, absolute; also of a file that is refused.
+  // The absolute paths of other files that reading opened or looked for, even if the input is rejected.
   std::vector<std::filesystem::path>* accessed_files = nullptr;
-  std::vector<std::string>* warnings = nullptr;  // what was skipped or mended, one sentence each
-  // Given: read what is whole of a damaged file, if the format's row says that it can; counts what is lost.
+  std::vector<std::string>* warnings = nullptr;  // one sentence for each thing skipped or repaired
+  // If given, the whole parts of a damaged file are read, provided that the format's row allows it. It counts the
+  // losses.
   Salvage* salvage = nullptr;
 
-  // For readers: `file` is opened or looked for.
+  // Readers call it when they open or look for `file`.
   void note_access(const std::filesystem::path& file) const {
     if (accessed_files) {
       std::error_code ignored;
@@ -58,7 +61,7 @@ struct ReadOptions {
   }
 };
 
-// What of a Scene a written file can hold (export_loss.hpp counts the rest).
+// The parts of a Scene that a written file can hold (export_loss.hpp counts the rest).
 enum Keeps : uint32_t {
   kKeepsScene = 1,  // volumes and instances as such, also hidden and unplaced ones
   kKeepsNames = 2,  // of volumes and instances
@@ -72,27 +75,27 @@ enum Keeps : uint32_t {
 
 class VisibleRegions;
 
-// What a file of a format holds.
+// The content of a format's files.
 enum class FormatKind : uint8_t {
   world,    // a Quarry world: edited in place, with its history
   scene,    // voxels of several objects and their materials
   grid,     // voxels, one grid or several
-  volume,   // densities, from which voxels are made
+  volume,   // densities that are converted to voxels
   picture,  // a height map
   points,
   mesh,  // surfaces; perhaps points alone (ply_is_points)
 };
 
-// What reading and writing take, for each byte of the file or brick of the scene. Estimates: they only decide what runs
-// side by side at first, and what is said to be too large; app/batch/tasks.cpp watches the memory really in use and
-// stops and repeats what was estimated wrong.
+// The cost of reading and writing, for each byte of the file or brick of the scene. These are estimates. They only
+// decide which tasks first run in parallel, and which input is reported as too large. app/batch/tasks.cpp watches the
+// memory in use, and stops and repeats tasks with wrong estimates.
 struct FormatCost {
   double memory_per_byte = 20, bricks_per_byte = 0;  // no bricks: their number does not follow from the file's size
   double work_per_byte = 0.1;                        // microseconds of one core
-  double memory_per_written_brick = 0;               // beside the scene
+  double memory_per_written_brick = 0;               // in addition to the scene
 };
 
-// The extensions of a format's files: lower case, without the dot, the usual one first.
+// The extensions of a format's files, in lower case, without the dot, the usual one first.
 struct Extensions {
   const char* names[4];  // null after the last
 
@@ -102,40 +105,41 @@ struct Extensions {
   constexpr const char* front() const { return names[0]; }
 };
 
-// A row of the table of formats. It stands beside the format's reader, which its header declares.
+// A row of the table of formats. It is defined in the format's reader and declared in its header.
 struct Format {
   const char* name;   // "vox"
   const char* title;  // "MagicaVoxel scene"
   FormatKind kind;
   Extensions extensions;
-  // How its first 64 bytes are told from other formats': what they begin with, or `sniff` where that is not enough.
-  // Neither: by extension only.
+  // The recognition by the first 64 bytes: their beginning, or `sniff` if that is not enough. Without both, only the
+  // extension counts.
   std::string_view magic = {};
   bool (*sniff)(std::span<const uint8_t> head) = nullptr;
-  bool weak_magic = false;  // other formats' files may begin so too: an extension that is known says more
+  bool weak_magic = false;  // other formats' files may begin so too, so a known extension takes precedence
   Result<Scene> (*read)(const std::filesystem::path& file, const ReadOptions& options) = nullptr;  // null: not readable
-  // Reads the same scene region by region, in as much memory as the sink says there is. Null: only as a whole.
+  // Reads the same scene region by region, in the memory that the sink allows. Null: only as a whole.
   Result<RegionsDone> (*read_regions)(const std::filesystem::path& file, const ReadOptions& options,
                                       const RegionSink& sink) = nullptr;
-  // Null: not writable. Leaves the whole new file or what was there before (atomic_file.hpp).
+  // Null: not writable. It leaves the whole new file or the old one (atomic_file.hpp).
   Result<void> (*write)(const Scene& scene, const Destination& to, const Progress& progress) = nullptr;
   // Writes the same file from a scene of which only some layers are in memory at once (visible_regions.hpp). Null: only
   // from a whole one.
   Result<void> (*write_regions)(const VisibleRegions& voxels, const Destination& to,
                                 const Progress& progress) = nullptr;
-  uint32_t keeps = 0;     // Keeps, of what is written
-  bool salvages = false;  // the reader heeds ReadOptions::salvage
-  // Reading leaves nothing out unsaid, and what is written is read as the same voxels at the same place: an editor may
-  // save into the file that it opened. Not what is made into voxels first (meshes, points, densities).
+  uint32_t keeps = 0;     // flags of Keeps, for written files
+  bool salvages = false;  // the reader uses ReadOptions::salvage
+  // Reading leaves nothing out without a warning, and a written file is read as the same voxels at the same place. So
+  // an editor may save into the file that it opened. False for data that is first converted to voxels (meshes, points,
+  // densities).
   bool returns = false;
-  bool has_vox_facts = false;  // a scene read from it answers vox_facts() (vox/read.hpp)
-  bool z_up = false;           // what is told of a file's sizes is told in its own axes, of which the third is up
+  bool has_vox_facts = false;  // vox_facts() works on a scene read from it (vox/read.hpp)
+  bool z_up = false;           // a file's sizes are reported in its own axes, of which the third is up
   FormatCost cost = {};
-  // Why this build can neither read nor write it, and what to do; null: it can do what it can.
+  // Why this build can neither read nor write it, and what to do. Null: the row's functions work.
   const char* absent = nullptr;
 };
 
-// Whether a file's first bytes are such a file's.
+// Whether `head`, a file's first bytes, fits the format.
 inline bool recognises(const Format& format, std::span<const uint8_t> head) {
   if (format.sniff) return format.sniff(head);
   return !format.magic.empty() && head.size() >= format.magic.size() &&

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// inflate.cpp - by zlib, a MiB of output at a time; what begins like neither gzip nor zlib is given back as it is.
+// inflate.cpp - inflates with zlib, a MiB of output at a time. Bytes that begin like neither gzip nor zlib are returned
+// unchanged.
 #include "voxel/io/streams/inflate.hpp"
 
 #include <zlib.h>

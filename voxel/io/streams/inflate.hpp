@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// inflate.hpp - gzip and zlib streams into memory, within a limit and a budget.
+// inflate.hpp - inflates gzip and zlib streams into memory, within a limit and a budget.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace quarry::io {
 
-// The whole of a gzip or zlib stream; other bytes come back as they are. Errors: malformed_input with the byte,
-// unsupported if more than `limit` bytes come out; out_of_memory if what comes out passes `memory` (may be null).
+// Inflates a whole gzip or zlib stream. Other bytes are returned unchanged. Errors: malformed_input with the byte;
+// unsupported if the output exceeds `limit` bytes; out_of_memory if it exceeds `memory` (may be null).
 Result<ByteBuffer> inflated(std::span<const uint8_t> bytes, uint64_t limit, const MemoryBudget* memory = nullptr);
 
 }  // namespace quarry::io

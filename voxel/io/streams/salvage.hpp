@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// salvage.hpp - what reading a damaged file could not bring back. A reader that is given a Salvage mends and leaves out
-// where it would else refuse; without one it refuses. What is kept is exact; every thing left out is counted here and
-// said with its place as a warning.
+// salvage.hpp - the losses of reading a damaged file. A reader with a Salvage repairs and leaves out parts. Without one
+// it fails. Kept parts are exact. Everything left out is counted here, and a warning names its place.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +14,7 @@ namespace quarry::io {
 struct SalvageLoss {
   const char* kind;  // "damaged_chunks", for programs
   uint64_t count = 0;
-  std::string text;  // "chunks of bricks", for people: follows the count
+  std::string text;  // "chunks of bricks", for people; it follows the count
 };
 
 class Salvage {
@@ -27,7 +26,7 @@ class Salvage {
     if (same == losses_.end()) losses_.push_back({kind, count, text});
     else same->count += count;
   }
-  // Empty: the file was sound, or at least nothing of it is missing.
+  // Empty if the file was sound, or if at least nothing of it is missing.
   const std::vector<SalvageLoss>& losses() const { return losses_; }
 
  private:

@@ -66,7 +66,7 @@ Result<RegionsDone> SpilledBricks::hand_over(const RegionSink& sink, const Progr
     const size_t volume = runs_[begin].volume;
     for (end = begin + 1; end < runs_.size() && runs_[end].volume == volume;) ++end;
     const size_t block = std::clamp<size_t>(kSpilledHeadBytes / sizeof(Record) / (end - begin), 4, 512);
-    // A heap of the runs' first bricks; of equal ones the run that was added first comes first.
+    // A heap of the runs' first bricks. Among equal ones, the run that was added first precedes.
     const auto later = [&](size_t a, size_t b) {
       const auto x = chunk_order(runs_[a].head[runs_[a].at].at), y = chunk_order(runs_[b].head[runs_[b].at].at);
       return std::tie(y, b) < std::tie(x, a);
@@ -85,7 +85,7 @@ Result<RegionsDone> SpilledBricks::hand_over(const RegionSink& sink, const Progr
       region = {};
       return taken;
     };
-    std::optional<Record> open;  // may get more from the next run
+    std::optional<Record> open;  // the next run may add to it
     const auto close = [&] {
       if (!open) return;
       region.put(open->at, open->brick);
@@ -108,7 +108,7 @@ Result<RegionsDone> SpilledBricks::hand_over(const RegionSink& sink, const Progr
       if (new_chunk) {
         if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
         progress.say("regions", double(handed) / double(all));
-        // Chunks are whole: one more may come.
+        // Chunks are passed on whole, so there must be room for one more.
         if (region.bricks().size() + kSpilledChunkBricks > most) QRY_TRY(hand());
       }
       open = next;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// spilled_bricks.hpp - bricks of volumes that do not fit memory while a file is read whose order is not that of
-// regions: they wait in a file without a name beside the output, in sorted runs, and are handed over region by region
-// when all is read.
+// spilled_bricks.hpp - keeps bricks of volumes that do not fit memory, while a file is read that is not ordered by
+// regions. They wait in sorted runs in an unnamed file in the folder of the output. When everything is read, they are
+// passed on region by region.
 #pragma once
 
 #include <cstdint>
@@ -19,16 +19,16 @@
 
 namespace quarry::io {
 
-// One thread. A brick that is added twice is the sum of both; where both have a voxel, the later one's counts. Disk:
-// 592 bytes a brick.
+// Not thread-safe. A brick that is added twice is the union of both. Where both have a voxel, the later one counts.
+// Disk: 592 bytes a brick.
 class SpilledBricks {
  public:
-  // `beside`: the file beside which they wait (RegionSink::beside).
+  // The bricks wait in the folder of the file `beside` (RegionSink::beside).
   explicit SpilledBricks(std::filesystem::path beside) : beside_(std::move(beside)) {}
-  // False after a failure, which hand_over() tells.
+  // Returns false after a failure, which hand_over() reports.
   bool add(size_t volume, BrickMap&& bricks);
-  // Calls sink.take for all that was added, as region_sink.hpp says; sink.begin was called before. Errors: not_found,
-  // io (the waiting file); cancelled; the sink's.
+  // Calls sink.take for all added bricks, as region_sink.hpp says. sink.begin must have been called before. Errors:
+  // not_found, io (the waiting file); cancelled; the sink's.
   Result<RegionsDone> hand_over(const RegionSink& sink, const Progress& progress);
   Result<void> good() const { return error_ ? Result<void>(tl::unexpected(*error_)) : Result<void>(); }
 
@@ -40,7 +40,7 @@ class SpilledBricks {
   };
   struct Run {
     size_t volume;
-    uint64_t at_byte, left;  // of what is still in the file: bytes from its beginning, bricks
+    uint64_t at_byte, left;  // the part still in the file: its offset in bytes, its number of bricks
     std::vector<Record> head{};
     size_t at = 0;
   };
@@ -53,9 +53,9 @@ class SpilledBricks {
 
 struct BrickLimits;
 struct ReadOptions;
-// A file whose reader makes bricks in an order of its own, region by region: `parse` makes the scene, its bricks go
-// aside where it is told to put them, and are handed over when it is done. Errors: parse's, the sink's, those of
-// waiting on disk.
+// Reads a file region by region if its reader makes bricks in its own order. `parse` makes the scene and spills its
+// bricks as it is told. They are passed on when it is done. Errors: those of `parse`, of the sink, and of waiting on
+// disk.
 Result<RegionsDone> read_with_spilling(const ReadOptions& options, const RegionSink& sink,
                                        const std::function<Result<Scene>(const BrickLimits& limits)>& parse);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// volume_builder.cpp - colours to palette entries, bricks put aside when memory runs short, and the one-volume scene.
+// volume_builder.cpp - converts colours to palette entries, spills bricks when memory runs short, and makes the
+// one-volume scene.
 #include "voxel/io/streams/volume_builder.hpp"
 
 #include <cstdio>
@@ -9,7 +10,7 @@
 namespace quarry::io {
 
 void ColorTable::finish(Scene& scene, std::vector<std::string>* warnings) {
-  constexpr uint64_t kRough = 230;  // 0.9, which material_of gives back only nearly
+  constexpr uint64_t kRough = 230;  // 0.9, which material_of restores only nearly
   std::vector<voxelize_detail::MaterialCount> materials;
   materials.reserve(counts_.size());
   for (const auto& [rgba, voxels] : counts_) materials.push_back({uint64_t(rgba) | kRough << 32, voxels});
@@ -29,7 +30,7 @@ void ColorTable::finish(Scene& scene, std::vector<std::string>* warnings) {
 }
 
 bool VolumeBuilder::spill() {
-  // Where so few bricks are too many, others hold what there is: waiting would not help.
+  // If so few bricks are too many, others use the memory, and spilling would not help.
   constexpr uint64_t kLeastBricks = 2048;
   if (bricks_.bricks().size() < kLeastBricks) return budget_.give_up();
   const bool good = budget_.spill()->add(volume_, std::move(bricks_));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// chunks.cpp - the bytes of a .vox file into its chunks' contents. Layout after the published format notes of
-// MagicaVoxel (ephtracy, "voxel-model": MagicaVoxel-file-format-vox.txt and its extension); fields observed in files
-// are marked so.
+// chunks.cpp - reads the contents of a .vox file's chunks. The layout follows the published format notes of MagicaVoxel
+// (ephtracy, "voxel-model": MagicaVoxel-file-format-vox.txt and its extension). Fields observed in files are marked so.
 #include "voxel/io/vox/chunks.hpp"
 
 #include <algorithm>
@@ -15,9 +14,9 @@ namespace quarry::io::vox {
 namespace {
 
 constexpr size_t kMaxWarnings = 50;
-constexpr uint64_t kFreeBricks = 1u << 20;  // 640 MiB; beyond that bricks must be paid for with bytes of the file
+constexpr uint64_t kFreeBricks = 1u << 20;  // 640 MiB; more bricks are allowed only by the bytes of the file
 constexpr uint64_t kBytesPerBrick = 16;     // four voxels: real models have forty and more to a brick
-constexpr uint64_t kBricksPerModel = 5;     // what the map of a model with a single brick takes, as bricks
+constexpr uint64_t kBricksPerModel = 5;     // the memory of the map of a one-brick model, in bricks
 
 std::string at_byte(size_t offset) { return "byte " + std::to_string(offset) + ": "; }
 
@@ -34,7 +33,7 @@ int32_t frame_number(const Dict& dict) {
   return frame;
 }
 
-// Bits 0-1 and 2-3: the column of the first and second row's entry; bits 4, 5, 6: the rows' signs.
+// Bits 0-1 and 2-3 are the columns of the first and second row's entry. Bits 4, 5 and 6 are the rows' signs.
 std::optional<Rotation> rotation_from_text(std::string_view text) {
   unsigned bits = 0;
   const auto [end, err] = std::from_chars(text.data(), text.data() + text.size(), bits);
@@ -88,13 +87,13 @@ class ChunkReader {
   Salvage* salvage_;
   Stream* stream_;
   File file_;
-  size_t unread_ = 0;  // bytes of the last chunk that its fields did not take
+  size_t unread_ = 0;  // bytes of the last chunk that its fields did not use
   size_t models_read_ = 0;
   struct Gap {
     size_t models, bytes;  // models before it, its length
   };
   size_t chunks_lost_ = 0;
-  std::vector<Gap> gaps_;  // salvage: places where chunks may be missing, unknown which
+  std::vector<Gap> gaps_;  // salvage: places where unknown chunks may be missing
   std::optional<std::array<int32_t, 3>> pending_size_;
   std::optional<uint32_t> packed_models_;
   uint64_t bricks_ = 0;
@@ -163,8 +162,8 @@ Result<File> ChunkReader::read() {
   return std::move(file_);
 }
 
-// --- Salvage. A chunk is believed if the next one begins where its length says; else the next known chunk's name is
-// looked for.
+// --- Salvage. A chunk is trusted if the next one begins where its length says. Otherwise the next known chunk's name
+// is searched for.
 
 bool ChunkReader::known_at(size_t at) const {
   if (bytes_.size() < 12 || at > bytes_.size() - 12) return false;
@@ -175,7 +174,7 @@ bool ChunkReader::known_at(size_t at) const {
   return found != std::string_view::npos && found % 5 == 0;
 }
 
-// The end, a known chunk, or one with another name whose length can be.
+// Whether there is the end, a known chunk, or one with another name and a possible length.
 bool ChunkReader::plausible(size_t at) const {
   if (at == bytes_.size() || known_at(at)) return true;
   if (at > bytes_.size() || bytes_.size() - at < 12) return false;
@@ -189,7 +188,7 @@ size_t ChunkReader::next_known(size_t at) const {
   return at;
 }
 
-// Its number must stay taken, or the shapes behind it would show other models.
+// The lost model's number must stay in use, or later shapes would show other models.
 void ChunkReader::lost_model(size_t offset, const std::string& why) {
   salvage_->count_loss("models", 1, "models");
   warnings_.add(at_byte(offset) + why + std::to_string(file_.models.size()) + " is lost; the model is empty here");
@@ -200,7 +199,7 @@ void ChunkReader::lost_model(size_t offset, const std::string& why) {
   file_.models.push_back(std::move(empty));
 }
 
-// How long the file should be, and where its first chunk is.
+// Finds the length that the file should have, and the place of its first chunk.
 size_t ChunkReader::first_chunk() {
   const bool begins = bytes_.size() >= 8 && std::memcmp(bytes_.data(), "VOX ", 4) == 0;
   file_.version = begins ? u32_at(4) : 150;
@@ -234,7 +233,7 @@ void ChunkReader::back_to(const std::array<size_t, 5>& before) {
   file_.old_materials.resize(before[4]);
 }
 
-// True if what is in the chunk takes just the bytes that it says it has: it is whole then, whatever comes after it.
+// True if the chunk's fields use exactly its stated number of bytes. It is then whole, whatever follows it.
 bool ChunkReader::fields_fill(size_t at, size_t content) {
   const std::string_view name(reinterpret_cast<const char*>(bytes_.data() + at), 4);
   if (name == "SIZE") return content == 12;
@@ -252,8 +251,9 @@ Result<void> ChunkReader::salvaged_chunk(size_t at, size_t end, bool bounded) {
   const auto before = counts();
   const std::string label = printable(bytes_.data() + at);
   auto r = chunk(bytes_.data() + at, at + 12, std::max(at + 12, end));
-  if (!r && r.error().code != ErrorCode::malformed_input) return r;  // a limit
-  // Where nothing says that the chunk ends here, its fields must: up to the four bytes that a layer has behind them.
+  if (!r && r.error().code != ErrorCode::malformed_input) return r;  // a limit was exceeded
+  // If nothing else confirms that the chunk ends here, its fields must end here, except for the four bytes that a layer
+  // has after them.
   const bool voxels = label == "'XYZI'";
   if (r && bounded) return {};
   if (r && (voxels || unread_ <= 4)) {
@@ -279,8 +279,8 @@ void ChunkReader::repaired(size_t at) {
   file_.damaged = true;
 }
 
-// If the shapes show more models than there are, the missing ones were in a gap. With one gap it is clear where; with
-// several, no shape from the first one on can be trusted.
+// If the shapes show more models than exist, the missing ones were in a gap. With one gap their place is clear. With
+// several, no shape from the first gap on can be trusted.
 void ChunkReader::fill_gaps() {
   int64_t shown = 0;
   for (const Node& n : file_.nodes)
@@ -314,7 +314,7 @@ Result<File> ChunkReader::read_past_damage() {
     size_t content = left < 12 ? 0 : u32_at(at + 4);
     bool bounded = left >= 12 && length <= left - 12 &&
                    (plausible(at + 12 + length) ? plausible(at) : known_at(at) && fields_fill(at, content));
-    if (!bounded && voxels) {  // its voxels' number says its length, too
+    if (!bounded && voxels) {  // the number of voxels gives the length, too
       length = 4 + uint64_t(u32_at(at + 12)) * 4;
       content = size_t(length);
       bounded = length <= left - 12 && plausible(at + 12 + length);
@@ -445,8 +445,7 @@ Result<void> ChunkReader::voxels(Cursor& in) {
 
   Volume model;
   model.size = {s[0], s[2], s[1]};
-  // Bricks are found through a dense table of the part of the model that byte coordinates can reach: at most 33^3
-  // entries.
+  // Bricks are found by a dense table of the part of the model within byte coordinates: at most 33^3 entries.
   const int32_t first_z = std::max(0, s[1] - 256) >> 3;
   const Int3 extent{(std::min(s[0], 256) + 7) / 8, (std::min(s[2], 256) + 7) / 8, ((s[1] + 7) >> 3) - first_z};
   std::vector<uint32_t> table(count ? size_t(extent.x) * size_t(extent.y) * size_t(extent.z) : 0, ~0u);
@@ -486,7 +485,7 @@ Result<void> ChunkReader::voxels(Cursor& in) {
         if (table[entry] != ~0u && !bricks[table[entry]].empty())
           model.bricks.put({x, y, z + first_z}, bricks[table[entry]]);
   if (stream_) {
-    // What it was made of must not stand beside what is made of it.
+    // The source bricks must not stay in memory together with the result.
     std::vector<Brick>().swap(bricks);
     stream_->drop(at, in.at());
     file_.taken_voxels.push_back(model.bricks.voxel_count());
@@ -513,7 +512,7 @@ void ChunkReader::transform(Cursor& in, size_t offset) {
   if (in.ok() && frames > in.left() / 4)
     in.fail_at(in.at() - 4, "the transform says " + std::to_string(frames) + " frames, more than its bytes can hold");
   n.animated = frames > 1;
-  // Frame 0, or the first after it: the frames' numbers rise, but nothing says that they are sorted.
+  // Frame 0, or the first after it. The frames' numbers rise, but nothing guarantees that they are sorted.
   std::optional<int32_t> best;
   for (uint32_t f = 0; f < frames && in.ok(); ++f) {
     const size_t frame_at = in.at();

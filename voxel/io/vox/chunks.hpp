@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// chunks.hpp - what the chunks of a .vox file say, before the scene graph is walked. Internal to the reader:
-// vox/chunks.cpp makes it from bytes, vox/graph.cpp turns nodes into instances, vox/palette_and_materials.cpp material
-// dictionaries into materials.
+// chunks.hpp - the contents of a .vox file's chunks, before the scene graph is walked. Internal to the reader:
+// vox/chunks.cpp reads them from bytes, vox/graph.cpp converts nodes to instances, vox/palette_and_materials.cpp
+// converts material dictionaries to materials.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@
 
 namespace quarry::io::vox {
 
-// Sentences for the user, not more than a screenful: a hostile file could cause millions.
+// Sentences for the user, at most a screenful, because a hostile file could cause millions.
 class Warnings {
  public:
   explicit Warnings(std::vector<std::string>* out) : out_(out) {}
@@ -33,7 +33,7 @@ class Warnings {
 using Dict = std::vector<std::pair<std::string_view, std::string_view>>;  // views into the file's bytes
 std::string_view value_of(const Dict& dict, std::string_view key);        // "" if absent
 
-// Reads little-endian fields of one chunk. After the first failure every read gives zeros and `error` says what was
+// Reads little-endian fields of one chunk. After the first failure every read returns zeros, and `error` says what was
 // wrong and where.
 class Cursor {
  public:
@@ -90,14 +90,14 @@ struct OldMaterial {  // MATT
   std::array<std::optional<float>, 7> properties;  // plastic, roughness, specular, ior, attenuation, power, glow
 };
 
-// Of a file that is not in memory as a whole: brings bytes there and lets them go again, and takes each model as soon
+// Access to a file that is not in memory as a whole. It loads bytes and frees them again, and takes each model as soon
 // as it is read.
 class Stream {
  public:
   virtual ~Stream() = default;
-  // Before those bytes are looked at.
+  // Called before these bytes are read.
   virtual Result<void> load(size_t begin, size_t end) = 0;
-  // Nobody looks at them any more.
+  // Called when these bytes are no longer needed.
   virtual void drop(size_t begin, size_t end) = 0;
   virtual Result<void> take(size_t model, BrickMap&& bricks) = 0;
 };
@@ -112,31 +112,31 @@ struct File {
   std::vector<uint64_t> taken_voxels;  // of each model, if a Stream took their bricks
   const uint8_t* rgba = nullptr;       // 256 x 4 bytes or null
   const uint8_t* index_map = nullptr;  // 256 bytes or null
-  // Of salvage:
-  bool damaged = false;  // something was mended or left out
-  // From this one on, which model a shape means is not known: how many are missing before it is not.
+  // For salvage:
+  bool damaged = false;  // something was repaired or left out
+  // From this model on, it is not known which model a shape means, because the number of missing ones is not known.
   size_t certain_models = size_t(-1);
 };
 
-// `salvage` (may be null) as for parse_vox; `stream` (may be null): models go there and are left without bricks;
-// without salvage only.
+// `salvage` (may be null) is as for parse_vox. `stream` (may be null) receives the models, which are left without
+// bricks. It works only without salvage.
 Result<File> read_chunks(std::span<const uint8_t> bytes, Warnings& warnings, Salvage* salvage,
                          Stream* stream = nullptr);
 
 // Walks the graph from its root, in file order, without recursion. Layers are given as indices into scene.layers. With
-// `salvage` what is wrong is left out, and nodes of a damaged file that have lost their parents stand where their own
-// transforms put them.
+// `salvage` wrong parts are left out, and nodes of a damaged file that have lost their parents are placed by their own
+// transforms.
 Result<std::vector<Instance>> place_instances(const File& file, Warnings& warnings, Salvage* salvage);
 
 // The palette with colours and materials; counts materials that are not diffuse.
 Palette make_palette(const File& file, uint32_t* nondiffuse);
 Camera make_camera(const DictChunk& chunk);
 bool parse_float(std::string_view text, float* out);
-// Three whitespace-separated numbers; false if it is not so.
+// Parses three whitespace-separated numbers. Returns false if the text is different.
 bool parse_ints(std::string_view text, std::array<int32_t, 3>* out);
 bool parse_floats(std::string_view text, std::array<float, 3>* out);
-// "key=value key=value", with everything but letters, digits, '.', '-' and '_' as %XX: how dictionaries stay in the
-// metadata.
+// "key=value key=value", with everything but letters, digits, '.', '-' and '_' as %XX. The metadata keeps dictionaries
+// in this form.
 std::string dict_text(const Dict& dict);
 
 }  // namespace quarry::io::vox

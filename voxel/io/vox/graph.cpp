@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// graph.cpp - the scene graph of a .vox file into a flat list of instances, in the order in which the file's groups
-// list them. Nodes may be shared (then each way to them is an instance); cycles are an error. The walk keeps its own
-// stack: depth is the file's choice.
+// graph.cpp - flattens the scene graph of a .vox file to a list of instances, in the order in which the file's groups
+// list them. Nodes may be shared; then each path to them is an instance. Cycles are an error. The walk keeps its own
+// stack, because the file decides the depth.
 #include <algorithm>
 #include <unordered_map>
 
@@ -43,7 +43,7 @@ class Walk {
     return fail(ErrorCode::unsupported,
                 where(n) + ": the names of the instances and of the groups around them take more than 64 MiB");
   }
-  // A damaged piece of the graph: an error, or with salvage left out and counted.
+  // Handles a damaged part of the graph: it is an error, or with salvage it is left out and counted.
   Result<void> broken(std::string what) {
     if (!salvage_) return fail(ErrorCode::malformed_input, std::move(what));
     salvage_->count_loss("nodes", 1, "pieces of the scene graph");
@@ -67,8 +67,8 @@ class Walk {
   uint32_t steps_ = 0;
 };
 
-// Instance of `model` with the file's rotation and translation, carried into world axes (vox/read.hpp says which cells
-// a volume has).
+// Makes an instance of `model` with the file's rotation and translation, converted to world axes (vox/read.hpp
+// describes a volume's cells).
 Instance make_instance(const Rotation& rotation, const std::array<int64_t, 3>& t, uint32_t model, Int3 size) {
   Instance out;
   out.volume = model;
@@ -128,7 +128,7 @@ Result<Frame> Walk::transformed(const Frame& from, const Node& node) const {
 Result<void> Walk::place(const Frame& at) {
   const Node& shape = *at.node;
   if (shape.target < 0) return {};
-  if (size_t(shape.target) >= file_.models.size()) return {};  // salvage: index_nodes has said so
+  if (size_t(shape.target) >= file_.models.size()) return {};  // salvage: index_nodes has reported it
   if (size_t(shape.target) >= file_.certain_models)
     return broken(where(shape) + " shows model " + std::to_string(shape.target) +
                   ", and which that is cannot be known: models before it are lost");
@@ -153,7 +153,7 @@ Result<void> Walk::place(const Frame& at) {
 
 Result<void> Walk::enter(const Frame& from, int32_t child) {
   const auto found = node_of_id_.find(child);
-  if (found == node_of_id_.end()) return {};  // salvage: index_nodes has said so
+  if (found == node_of_id_.end()) return {};  // salvage: index_nodes has reported it
   const uint32_t index = found->second;
   const Node& node = file_.nodes[index];
   if (on_path_[index]) return broken(where(node) + " is below itself: the scene graph has a cycle");
@@ -171,13 +171,14 @@ Result<void> Walk::enter(const Frame& from, int32_t child) {
   to.hidden = from.hidden || node.hidden;
   to.path_length = path_.size();
   if (node.kind == NodeKind::group) {
-    // What hides a group hides what is below: its own layer does, too.
+    // A hidden group hides its descendants. A group is also hidden by its own layer.
     to.hidden = to.hidden || (from.layer >= 0 && file_.layers[size_t(from.layer)].hidden);
-    if (stack_.size() > 1 || !from.name.empty()) {  // the unnamed group at the root is in every file and says nothing
+    if (stack_.size() > 1 || !from.name.empty()) {  // the unnamed root group is in every file and means nothing
       std::string segment(from.name.empty() ? node.name : from.name);
       if (segment.empty()) (segment = '#') += std::to_string(node.id);
       std::replace(segment.begin(), segment.end(), '/', '_');
-      // Counted here too, or shared groups with long names would be copied for hours before any instance is met.
+      // Names are counted here too, or shared groups with long names would be copied for hours before any instance is
+      // reached.
       if ((name_bytes_ += segment.size()) > kVoxMaxNameBytes) return too_many_names(node);
       if (!path_.empty()) path_ += '/';
       path_ += segment;
@@ -221,8 +222,8 @@ Result<std::vector<Instance>> Walk::run() {
   if (model_voxels_.empty())
     for (const Volume& m : file_.models) model_voxels_.push_back(m.bricks.voxel_count());
   if (file_.nodes.empty()) {
-    // No scene graph: a model stands at the origin; of several, which are the frames of an old animation, the first one
-    // does. Of a damaged file nobody knows which was the first.
+    // Without a scene graph a model is placed at the origin. Several models are the frames of an old animation, and the
+    // first one is placed. In a damaged file it is not known which was the first.
     const size_t models = file_.models.size();
     const bool placed = models == 1 || !file_.damaged;
     if (placed) instances_.push_back(make_instance({}, {}, 0, file_.models[0].size));

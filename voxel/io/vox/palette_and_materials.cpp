@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// palette_and_materials.cpp - palette, material and camera dictionaries of a .vox file into ours.
-// MagicaVoxel's materials are a path tracer's; what has no field here (media, scattering, clear coat, absorption) stays
-// in the scene's metadata as text and is not shown. docs/formats.md has the table.
+// palette_and_materials.cpp - converts palette, material and camera dictionaries of a .vox file.
+// MagicaVoxel's materials are for a path tracer. Properties without a field here (media, scattering, clear coat,
+// absorption) are kept as text in the scene's metadata and are not shown. docs/formats.md has the table.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -12,8 +12,8 @@
 namespace quarry::io::vox {
 namespace {
 
-// The palette that a file without an RGBA chunk uses: a 6^3 colour cube from white down without its black, then ramps
-// of red, green, blue and grey. Colours are values of the six steps 0xff, 0xcc .. 0x00 with blue varying fastest.
+// Makes the palette of a file without an RGBA chunk: a 6^3 colour cube from white down without its black, then ramps of
+// red, green, blue and grey. The cube has the six steps 0xff, 0xcc .. 0x00 on each axis, and blue varies fastest.
 void default_colours(Palette& palette) {
   size_t at = 1;
   for (int r = 255; r >= 0; r -= 51)
@@ -41,7 +41,7 @@ bool has(const Dict& dict, std::string_view key) {
 }
 float unit(float v) { return std::clamp(v, 0.0f, 1.0f); }
 
-// `_ri` is the index of refraction; before it there was `_ior`, the same less one.
+// `_ri` is the index of refraction. Older files have `_ior` instead, which is one less.
 float ior_of(const Dict& d) {
   if (has(d, "_ri")) return std::clamp(number(d, "_ri", 1.5f), 1.0f, 4.0f);
   const float ior = number(d, "_ior", 0.5f);
@@ -50,7 +50,7 @@ float ior_of(const Dict& d) {
 
 void apply(const Dict& d, Material& m) {
   const std::string_view type = value_of(d, "_type");
-  const float weight = unit(number(d, "_weight", 1));  // files before version 0.99.5 say how much by one weight
+  const float weight = unit(number(d, "_weight", 1));  // files before version 0.99.5 have one weight for the amount
   m.ior = ior_of(d);
   if (type == "_metal" || type == "_blend") {
     m.metalness = unit(number(d, "_metal", weight));
@@ -62,11 +62,11 @@ void apply(const Dict& d, Material& m) {
                               : number(d, "_trans", type == "_glass" && has(d, "_weight") ? weight : 0.5f));
     m.roughness = unit(number(d, "_rough", 0.0f));
   }
-  // `_flux` is the power step 0..4 beside the slider `_emit`.
+  // `_flux` is the power step 0..4 in addition to the slider `_emit`.
   if (type == "_emit")
     m.emission =
         std::clamp(number(d, "_emit", weight), 0.0f, 100.0f) * (1 + std::clamp(number(d, "_flux", 0), 0.0f, 100.0f));
-  // Our writer's keys for what the kinds of material cannot say together (vox/write_dicts.cpp).
+  // Our writer's keys for properties that the kinds of material cannot express together (vox/write_dicts.cpp).
   m.roughness = unit(number(d, "_quarry_rough", m.roughness));
   m.metalness = unit(number(d, "_quarry_metal", m.metalness));
   m.transparency = unit(number(d, "_quarry_alpha", m.transparency));
@@ -146,7 +146,7 @@ Palette make_palette(const File& file, uint32_t* nondiffuse) {
   Palette palette;
   default_colours(palette);
   if (file.rgba)
-    for (size_t i = 1; i < 256; ++i) {  // the file's entry 0 is colour 1; its last entry is no colour of any voxel
+    for (size_t i = 1; i < 256; ++i) {  // the file's entry 0 is colour 1; no voxel uses its last entry
       const uint8_t* p = file.rgba + (i - 1) * 4;
       Material& m = palette.materials[i];
       m.r = p[0], m.g = p[1], m.b = p[2], m.a = p[3];
@@ -177,7 +177,7 @@ Camera make_camera(const DictChunk& chunk) {
   camera.name = value_of(chunk.dict, "_name");
   if (camera.name.empty()) camera.name = "camera " + std::to_string(chunk.id);
   camera.vertical_fov_degrees = std::clamp(double(number(chunk.dict, "_fov", 45)), 1.0, 170.0);
-  // Seen along +y of the file when the angles are zero; pitch looks down, yaw turns about the up axis.
+  // With zero angles the camera looks along +y of the file. Pitch looks down, yaw turns about the up axis.
   const double forward[3] = {-std::sin(yaw) * std::cos(pitch), std::cos(yaw) * std::cos(pitch), -std::sin(pitch)};
   const double target[3] = {focus[0], focus[2], -double(focus[1])};
   const double back[3] = {-forward[0], -forward[2], forward[1]};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// read.cpp - a .vox file's chunks and instances put together into a Scene, and the facts that only the file knows.
+// read.cpp - makes a Scene from a .vox file's chunks and instances, and collects the facts that only the file has.
 #include "voxel/io/vox/read.hpp"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ std::string numbered_dicts(const std::vector<vox::DictChunk>& chunks) {
   return out;
 }
 
-// Models have no names in the file: one is called as the first instance that shows it, or else by its number.
+// Models have no names in the file. A model gets the name of the first instance that shows it, or else its number.
 void name_volumes(Scene& scene) {
   for (const Instance& i : scene.instances)
     if (std::string& name = scene.volumes[i.volume].name; name.empty()) name = i.name;

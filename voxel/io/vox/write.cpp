@@ -20,7 +20,7 @@ using vox::NumberedDict;
 using vox::OwnedDict;
 using Long3 = std::array<int64_t, 3>;
 
-constexpr int64_t kMaxTranslation = 1 << 24;         // what the reader takes
+constexpr int64_t kMaxTranslation = 1 << 24;         // the reader's limit
 constexpr Rotation kUpright{{0, 2, 1}, {1, 1, -1}};  // world axes from the file's, as in vox/graph.cpp
 constexpr int32_t kEdgeBricks = kVoxModelEdge / kBrickEdge;
 
@@ -40,8 +40,8 @@ struct Piece {
   std::vector<BrickMap::Entry> bricks;
 };
 
-// The whole volume where it fits a model, with its declared size if that holds its voxels; else a piece for each 256^3
-// that has some.
+// Returns the whole volume if it fits a model, with its declared size if that holds its voxels. Otherwise there is a
+// piece for each 256^3 cells that have voxels.
 std::vector<Piece> pieces_of(const Scene& scene, uint32_t volume) {
   const Volume& v = scene.volumes[volume];
   const auto declared_fits = [&] {
@@ -71,7 +71,7 @@ std::vector<Piece> pieces_of(const Scene& scene, uint32_t volume) {
     out.push_back(std::move(p));
     return out;
   }
-  // Cut at whole bricks, counted from the first one, so that a brick lies in one piece.
+  // Volumes are cut at whole bricks, counted from the first one, so that a brick is in one piece.
   const Int3 first = brick_of(bounds.min);
   struct Tile {
     Piece piece;
@@ -95,7 +95,7 @@ std::vector<Piece> pieces_of(const Scene& scene, uint32_t volume) {
   return out;
 }
 
-// A transform node and what is below it: a group (children) or a shape (model).
+// A transform node and its child node: a group (children) or a shape (model).
 struct Branch {
   std::string name;
   int32_t model = -1;  // -1: a group
@@ -130,7 +130,7 @@ class Writer {
   std::vector<Branch> tree_;  // [0]: the root
 };
 
-// Chunks are gathered in memory: all but the models' are small.
+// Chunks are gathered in memory, because all but the models' are small.
 class ChunkBytes {
  public:
   ChunkBytes& u32(uint32_t v) {
@@ -171,7 +171,7 @@ Result<Branch> Writer::leaf(const Instance& instance, size_t index, uint32_t mod
   b.hidden = instance.hidden;
   b.rotation = kUpright.inverse() * instance.rotation * kUpright;
   if (instance.layer >= 0 && size_t(instance.layer) < layers_.size()) b.layer = layers_[size_t(instance.layer)].id;
-  // The reader's make_instance backwards: its pivot in the volume's axes, moved by where the piece begins.
+  // This inverts the reader's make_instance: its pivot is in the volume's axes, moved by the piece's beginning.
   const Long3 pivot =
       sum(turned(kUpright, {piece.size.x / 2, piece.size.z / 2, piece.size.y / 2}), {0, 0, piece.size.z});
   b.translation =
@@ -192,8 +192,7 @@ size_t Writer::child_group(size_t parent, std::string_view name) {
   return tree_.size() - 1;
 }
 
-// The name of the root itself, where one group holds everything and the file that the scene came from had no group
-// around that one.
+// The name of the root itself, if one group holds everything and the scene's source file had no group around that one.
 std::string_view Writer::root_name() const {
   std::set<std::string_view> groups;
   for (const Instance& i : scene_.instances)
@@ -203,7 +202,7 @@ std::string_view Writer::root_name() const {
     }
   const auto count = scene_.metadata.find("vox.groups");
   if (count == scene_.metadata.end() || count->second != std::to_string(groups.size()) || groups.empty()) return {};
-  const std::string_view first = *groups.begin();  // a prefix comes before what it begins
+  const std::string_view first = *groups.begin();  // a prefix precedes the names that begin with it
   const auto below = [&](std::string_view g) {
     return g.substr(0, first.size()) == first && (g.size() == first.size() || g[first.size()] == '/');
   };
@@ -212,8 +211,8 @@ std::string_view Writer::root_name() const {
              : std::string_view();
 }
 
-// Groups from the paths. Instances keep their order, which decides overlaps: a group that other instances interrupt is
-// begun again.
+// Makes groups from the paths. Instances keep their order, which decides overlaps. So a group that other instances
+// interrupt is begun again.
 Result<void> Writer::plan_tree() {
   tree_.push_back({});
   std::vector<std::pair<std::string_view, size_t>> open{{"", 0}};
@@ -264,19 +263,20 @@ Result<void> Writer::plan() {
     for (Piece& piece : pieces_of(scene_, v)) pieces_.push_back(std::move(piece));
   }
   first_piece_.push_back(uint32_t(pieces_.size()));
-  if (pieces_.empty()) pieces_.emplace_back();  // the format wants a model
+  if (pieces_.empty()) pieces_.emplace_back();  // the format requires a model
   layers_ = vox::layer_dicts(scene_);
   QRY_TRY(plan_tree());
   uint64_t bytes = 0;
   for (const Piece& p : pieces_) bytes += 40 + 4 * p.voxels;
-  // A node takes a hundred bytes and its name; with the rest of the file that is far below the gigabyte left free here.
+  // A node takes a hundred bytes and its name. With the rest of the file that is far below the gigabyte left free here.
   if (bytes > uint64_t(3) << 30)
     return fail(ErrorCode::unsupported, "its voxels would take " + std::to_string(bytes) +
                                             " bytes; a .vox file holds 4 GiB, of which 3 are used for models");
   return {};
 }
 
-// What an old animation is read as (vox/graph.cpp), and nothing else: it goes back without a scene graph, too.
+// Whether the scene is exactly what an old animation is read as (vox/graph.cpp). It is then written without a scene
+// graph, too.
 bool Writer::are_frames() const {
   const auto count = scene_.metadata.find("vox.frames");
   if (count == scene_.metadata.end() || count->second != std::to_string(pieces_.size()) ||
@@ -314,8 +314,7 @@ uint32_t rotation_byte(const Rotation& r) {
          uint32_t(r.sign[2] < 0) << 6;
 }
 
-// Numbers count nodes in the order in which MagicaVoxel numbers them: a transform, what is below it, then the next
-// transform.
+// Nodes are numbered in MagicaVoxel's order: a transform, the nodes below it, then the next transform.
 void Writer::put_tree(AtomicFile& out) {
   std::vector<int32_t> id(tree_.size());
   std::vector<size_t> order, stack{0};
@@ -332,8 +331,7 @@ void Writer::put_tree(AtomicFile& out) {
     const Branch& branch = tree_[b];
     const int32_t below = id[b] + 1;
     OwnedDict attributes, frame;
-    // "#12" is the reader's name for a nameless group 12: such a group stays nameless where the number comes out the
-    // same.
+    // "#12" is the reader's name for a nameless group 12. Such a group stays nameless if it gets the same number.
     if (!branch.name.empty() && !(branch.model < 0 && branch.name == "#" + int_text(below)))
       attributes.emplace_back("_name", branch.name);
     if (branch.hidden) attributes.emplace_back("_hidden", "1");
@@ -367,7 +365,8 @@ void Writer::put_palette(AtomicFile& out) {
 }
 
 Result<void> Writer::write(AtomicFile& out) {
-  // The version says which instance wins an overlap (vox/read.hpp); 150 and 200 are the two that programs know.
+  // The version decides which instance is visible in an overlap (vox/read.hpp). Programs know the two versions 150 and
+  // 200.
   out.put("VOX ");
   out.put_u32(scene_.overlap == OverlapRule::first_instance_wins ? 200 : 150);
   out.put("MAIN");

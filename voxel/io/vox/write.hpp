@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// write.hpp - a Scene as a MagicaVoxel .vox file: the inverse of the reader (vox/read.hpp), whose rules of axes and
-// pivots it shares.
+// write.hpp - writes a Scene as a MagicaVoxel .vox file: the inverse of the reader (vox/read.hpp), whose rules of axes
+// and pivots it shares.
 //
-// Volumes become models in their order, instances transform nodes in theirs, group paths groups. A volume that does not
-// fit a model (256 on each axis) becomes several, and each of its instances a group of them: nothing is cut off.
-// Palette, materials, layers, names, cameras, and what the reader had left in the metadata go along; docs/formats.md
-// says what is lost.
+// Volumes become models in their order, instances become transform nodes in theirs, and group paths become groups. A
+// volume that does not fit a model (256 on each axis) becomes several, and each of its instances becomes a group of
+// them, so nothing is cut off. Palette, materials, layers, names, cameras, and the reader's entries in the metadata are
+// written too. docs/formats.md says what is lost.
 #pragma once
 
 #include <filesystem>
@@ -17,10 +17,10 @@
 
 namespace quarry::io {
 
-constexpr int32_t kVoxModelEdge = 256;  // what MagicaVoxel loads, and what a byte counts
+constexpr int32_t kVoxModelEdge = 256;  // the limit of MagicaVoxel, and of byte coordinates
 
-// Memory: 16 bytes a brick. Errors: invalid_argument (an instance of a volume that is not there), out_of_bounds (an
-// instance farther than 2^24 from the origin), unsupported (more than 4 GiB, or more nodes than a reader takes), io,
+// Memory: 16 bytes a brick. Errors: invalid_argument (an instance of a missing volume), out_of_bounds (an instance
+// farther than 2^24 from the origin), unsupported (more than 4 GiB, or more nodes than a reader accepts), io,
 // cancelled.
 Result<void> write_vox(const Scene& scene, const Destination& to, const Progress& progress);
 

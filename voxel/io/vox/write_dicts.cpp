@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// write_dicts.cpp - dictionaries kept from the file where the scene still agrees with them, else made anew.
+// write_dicts.cpp - dictionaries are kept from the file if the scene still agrees with them, else made anew.
 #include "voxel/io/vox/write_dicts.hpp"
 
 #include <algorithm>
@@ -16,7 +16,8 @@ namespace {
 
 int nibble(char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; }
 
-// Undoes the escapes of dict_text; nothing if there are broken ones (then a person has edited the metadata).
+// Undoes the escapes of dict_text. Returns nothing if an escape is broken, because then a person has edited the
+// metadata.
 std::optional<std::string> unescaped(std::string_view text) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -51,7 +52,7 @@ std::optional<NumberedDict> parse_line(std::string_view line) {
   return out;
 }
 
-// The lines of a metadata entry; none if any of them is not as the reader writes them.
+// The lines of a metadata entry. There are none if any line is not as the reader writes it.
 std::vector<NumberedDict> kept_dicts(const Scene& scene, const char* entry) {
   std::vector<NumberedDict> out;
   const auto it = scene.metadata.find(entry);
@@ -87,8 +88,8 @@ bool same_surface(const Material& a, const Material& b) {
          a.transparency == b.transparency && a.ior == b.ior;
 }
 
-// MagicaVoxel's kinds of material cannot say everything that ours can. The nearest kind is what other programs see;
-// what it cannot say stands in keys of our own, which they skip.
+// MagicaVoxel's kinds of material cannot express all of ours. Other programs see the nearest kind. The properties that
+// it cannot express are in keys of our own, which other programs skip.
 OwnedDict make_material(const Material& m, const std::string& name) {
   constexpr Material kDefault;
   OwnedDict dict;
@@ -99,7 +100,7 @@ OwnedDict make_material(const Material& m, const std::string& name) {
                              : clear          ? "_glass"
                                               : "_diffuse");
   if (emits) {
-    // Radiance = _emit * (1 + _flux); powers of two keep the product exact.
+    // Radiance = _emit * (1 + _flux). Powers of two keep the product exact.
     float power = 1;
     while (m.emission > power && power < 64) power *= 2;
     dict.emplace_back("_emit", number_text(m.emission / power));
@@ -125,7 +126,7 @@ std::string three(double x, double y, double z) {
 }
 
 NumberedDict make_camera_dict(const Camera& c, int32_t id) {
-  // The reader's way back: focus is the target in the file's axes, angles turn the view from +y.
+  // This inverts the reader: focus is the target in the file's axes, and the angles turn the view from +y.
   const double forward[3] = {c.target[0] - c.position[0], -(c.target[2] - c.position[2]), c.target[1] - c.position[1]};
   const double radius = std::hypot(forward[0], forward[1], forward[2]);
   const double degrees = 180 / std::numbers::pi;
@@ -172,7 +173,7 @@ std::vector<NumberedDict> material_dicts(const Scene& scene) {
     holds[i] = same_surface(read_back.materials[i], scene.palette.materials[i]) &&
                read_back.names[i] == scene.palette.names[i];
   std::vector<NumberedDict> out;
-  for (const NumberedDict& d : kept)  // ids outside the palette belong to no voxel and stay what they are
+  for (const NumberedDict& d : kept)  // ids outside the palette belong to no voxel and are kept
     if (d.id < 1 || d.id > 255 || holds[size_t(d.id)]) out.push_back(d);
   for (size_t i = 1; i < 256; ++i)
     if (!holds[i]) out.push_back({int32_t(i), make_material(scene.palette.materials[i], scene.palette.names[i])});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// document_session_test.cpp - what an editing session promises: each acknowledged edit is on disk, undo and redo go by
-// strokes, also after a crash, and a failed write changes nothing.
+// document_session_test.cpp - the promises of an editing session: each acknowledged edit is on disk, undo and redo go
+// by strokes, also after a crash, and a failed write changes nothing.
 #include "app/editor/session/document_session.hpp"
 
 #include <signal.h>
@@ -49,7 +49,7 @@ fs::path saved_world(const fs::path& dir) {
   return dir / "world.quarry";
 }
 
-// While it lives, files of this process grow no further than `file` is now: the next write to its end fails as on a
+// While this lives, files of this process grow no further than `file` is now. The next write to its end fails as on a
 // full disk.
 class FullDisk {
  public:
@@ -79,7 +79,7 @@ TEST_CASE("session: each edit of a world file is in the file when the call retur
     REQUIRE(changed);
     CHECK(*changed > 0);
     CHECK_FALSE(session.unsaved());
-    // A copy of the file as it lies there now, as after a crash.
+    // A copy of the file as it is on disk now, as after a crash.
     const fs::path copy = dir / "copy.quarry";
     fs::copy_file(file, copy, fs::copy_options::overwrite_existing);
     for (const char* suffix : {"-wal", "-journal", "-shm"})
@@ -112,7 +112,7 @@ TEST_CASE(
     REQUIRE_FALSE(refused);
     CHECK(refused.error().message.find("hurt.quarry-wal, is damaged") != std::string::npos);
     CHECK((test::file_bytes(dir / "hurt.quarry-wal") == bytes));
-    // As unsaved work it is not offered as an older state, but said.
+    // As unsaved work it is not offered as an older state; the damage is reported.
     std::vector<std::pair<fs::path, Error>> damaged;
     for (const RecoveryFile& offered : recoverable_files(dir, &damaged))
       CHECK(offered.file.filename() != "hurt.quarry");
@@ -167,7 +167,7 @@ TEST_CASE("session: undo and redo go stroke by stroke, also after the file was c
   CHECK(facts_of(session).pos_sum == sums[1]);
   REQUIRE(session.redo());
   CHECK(facts_of(session).pos_sum == sums[2]);
-  // A new edit drops what could be redone.
+  // A new edit drops the edits that could be redone.
   REQUIRE(session.undo());
   REQUIRE(session.apply(ball(0, -12, 0, 3, 4)));
   CHECK_FALSE(session.document().can_redo());
@@ -181,11 +181,11 @@ TEST_CASE("session: a new document keeps its edits in a recovery file that a cra
   {
     Session session({}, dir);
     REQUIRE(session.start_new());
-    CHECK(session.store_file().empty());  // nothing is written for looking
+    CHECK(session.store_file().empty());  // looking writes nothing
     REQUIRE(session.apply(ball(1, 2, 3, 5, 9)));
     REQUIRE(session.apply(ball(9, 2, 3, 5, 8)));
     CHECK(session.unsaved());
-    CHECK(recoverable_files(dir).empty());  // it is open: not offered to others
+    CHECK(recoverable_files(dir).empty());  // it is open, so it is not offered to others
     left = session.store_file();
     sum = facts_of(session).col_sum;
   }
@@ -199,7 +199,7 @@ TEST_CASE("session: a new document keeps its edits in a recovery file that a cra
     CHECK(facts_of(session).col_sum == sum);
     CHECK(session.unsaved());
     CHECK_FALSE(session.is_world_file());
-    REQUIRE(session.undo());  // its history is there too
+    REQUIRE(session.undo());  // its history is restored too
     REQUIRE(session.redo());
     REQUIRE(session.save_as(dir / "../kept.quarry"));
     CHECK_FALSE(session.unsaved());
@@ -223,7 +223,7 @@ TEST_CASE("session: saving under a new name takes the history along and goes on 
   CHECK(session.store_file() == second);
   session.close(true);
   CHECK(facts_of(second).pos_sum == before);
-  CHECK(facts_of(first).pos_sum == after);  // the old file keeps what was committed to it
+  CHECK(facts_of(first).pos_sum == after);  // the old file keeps the edits committed to it
 }
 
 TEST_CASE("session: a file that cannot be opened leaves the open document as it was") {
@@ -279,7 +279,7 @@ TEST_CASE("session: edits in world axes reach the volume through a turned and sh
   for (int x = 1; x <= 4; ++x)
     for (int y = 0; y <= 2; ++y) CHECK(session.world().get({placed.x + x, placed.y + y, placed.z}) == 77);
   CHECK(session.scene().volumes[0].bricks.voxel_count() == 1);
-  // The outline of what is chosen follows the edit.
+  // The outline of the active instance follows the edit.
   CHECK(session.active_box() == Box3{placed, placed + Int3{4, 2, 0}});
   REQUIRE(session.undo());
   CHECK(session.active_box() == Box3{placed, placed});
@@ -298,12 +298,12 @@ TEST_CASE("session: hiding an instance takes its voxels out of the world, and ed
   CHECK_FALSE(session.apply(ball(0, 0, 0, 2, 1)));
   session.close(true);
   REQUIRE(session.start_new());
-  REQUIRE(session.open(file));  // it is kept in the file
+  REQUIRE(session.open(file));  // the file keeps it
   CHECK(session.scene().instances[0].hidden);
   CHECK(session.world().voxel_count() == 0);
   REQUIRE(session.set_instance_hidden(0, false));
   CHECK(session.world().voxel_count() == voxels);
-  REQUIRE(session.undo());  // the history came along
+  REQUIRE(session.undo());  // the history was copied too
   CHECK(session.world().voxel_count() == 0);
 }
 
@@ -400,7 +400,7 @@ TEST_CASE(
     REQUIRE(session.open(file));
     Palette palette = session.scene().palette;
     first = palette.materials[7].roughness;
-    for (const float shown : {0.1f, 0.2f, 0.4f}) {  // a slider that is dragged
+    for (const float shown : {0.1f, 0.2f, 0.4f}) {  // a dragged slider
       palette.materials[7].roughness = shown;
       session.preview_palette(palette);
       CHECK(session.previews_palette());
@@ -408,7 +408,7 @@ TEST_CASE(
     }
     REQUIRE(session.set_palette(palette));
     CHECK_FALSE(session.previews_palette());
-    REQUIRE(session.set_palette(palette));  // the same again is no step
+    REQUIRE(session.set_palette(palette));  // setting the same palette again is no step
     REQUIRE(session.steps().size() == 2);
     CHECK(session.steps()[1].label.find("material 7: roughness ") == 0);
     CHECK(session.steps()[1].label.find(" to 0.4") != std::string::npos);
@@ -420,7 +420,7 @@ TEST_CASE(
     CHECK(session.world().voxel_count() > 0);
     REQUIRE(session.redo());
     CHECK(session.scene().palette.materials[7].roughness == 0.4f);
-    // What is shown while something else happens is let go of first.
+    // A preview ends before another change.
     palette.materials[7].roughness = 0.9f;
     session.preview_palette(palette);
     REQUIRE(session.redo());
@@ -483,11 +483,11 @@ TEST_CASE(
       CHECK(state() == before);
     }
   }
-  // There is room again: all goes on, on disk too.
+  // There is room again, so everything works, on disk too.
   REQUIRE(session.redo());
   REQUIRE(session.undo());
   CHECK(state() == before);
-  // Of a stroke that the disk cuts short, the step is what was kept.
+  // If the disk cuts a stroke short, the step consists of the edits that were kept.
   session.begin_stroke();
   REQUIRE(session.apply(ball(0, -20, 0, 3, 4)));
   {
@@ -524,8 +524,8 @@ TEST_CASE(
       REQUIRE(session.save_as(dir / name));
       CHECK_FALSE(session.unsaved());
       CHECK(fs::exists(dir / name));
-      CHECK(test::names_in(recovery).empty());  // a crash now would have nothing to offer
-      // The history is still there, and what is done now is kept safe.
+      CHECK(test::names_in(recovery).empty());  // after a crash now there would be nothing to offer
+      // The history still exists, and new edits are kept safe.
       CHECK(session.steps().size() == 1);
       REQUIRE(session.apply(ball(20, 0, 0, 5, 9)));
       CHECK(session.unsaved());
@@ -541,12 +541,12 @@ TEST_CASE(
       REQUIRE(session.undo());
       CHECK(session.world().voxel_count() == 0);
       REQUIRE(session.redo());
-      // Also an undo after saving is a change.
+      // An undo after saving is also a change.
       REQUIRE(session.save_as(dir / name));
       CHECK_FALSE(session.unsaved());
       REQUIRE(session.undo());
       CHECK(session.unsaved());
-      // And as a world file, all of the history comes along though no recovery file had it.
+      // Saved as a world file, the document keeps all of its history, though no recovery file had it.
       REQUIRE(session.redo());
       REQUIRE(session.save_as(dir / name));
       REQUIRE(session.save_as(dir / "whole.quarry"));
@@ -571,7 +571,7 @@ TEST_CASE("session: a .vox is written back where it was opened, and what would b
   Session session({}, dir / "recovery");
   REQUIRE(session.start_new());
   CHECK(session.write_back().error().code == ErrorCode::not_found);
-  for (const char* other : {"thing.glb", "thing.nrrd"}) {  // what was read is not what is in them
+  for (const char* other : {"thing.glb", "thing.nrrd"}) {  // their content differs from what was read
     REQUIRE(session.open(dir / other));
     const auto meant = session.write_back();
     REQUIRE_FALSE(meant);
@@ -590,21 +590,21 @@ TEST_CASE("session: a .vox is written back where it was opened, and what would b
   const auto written = io::read_scene(dir / "thing.vox");
   REQUIRE(written);
   CHECK(scene_facts(*written, Axes::y_up)->flat_all == session.world().voxel_count());
-  CHECK_FALSE(session.write_back()->changed_on_disk);  // by us does not count
-  // By another program.
+  CHECK_FALSE(session.write_back()->changed_on_disk);  // our own writes do not count
+  // A change by another program.
   auto bytes = test::file_bytes(dir / "thing.vox");
   test::write_bytes(dir / "other", bytes);
   fs::rename(dir / "other", dir / "thing.vox");
   CHECK(session.write_back()->changed_on_disk);
   REQUIRE(session.save_as(session.file()));
   CHECK_FALSE(session.write_back()->changed_on_disk);
-  // Gone: it is made again.
+  // If the file was removed, it is written again.
   fs::remove(dir / "thing.vox");
   REQUIRE(session.write_back());
   CHECK_FALSE(session.write_back()->changed_on_disk);
   REQUIRE(session.save_as(session.file()));
   CHECK(fs::exists(dir / "thing.vox"));
-  // What reading left out would be gone.
+  // Parts that reading left out would be lost.
   bytes = test::file_bytes(dir / "thing.vox");
   for (const char c : std::string("xyzQ")) bytes.push_back(uint8_t(c));
   test::write_bytes(dir / "odd.vox", bytes);
@@ -617,7 +617,7 @@ TEST_CASE("session: a .vox is written back where it was opened, and what would b
   meant = session.write_back();
   REQUIRE(meant);
   CHECK(meant->losses == std::vector<std::string>{"not read: " + warnings[0]});
-  // A world file is always written already.
+  // A world file is always up to date.
   REQUIRE(session.save_as(dir / "w.quarry"));
   REQUIRE(session.write_back());
   CHECK(session.write_back()->losses.empty());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// input_test.cpp - what the user does reaches Dear ImGui, keys and viewport in order and one press at a time, however
-// much of it comes at once: a slider that was pressed, drawn and let go of while a long frame was made stayed where it
+// input_test.cpp - input reaches Dear ImGui, keys and viewport in order and one press at a time, however much of it
+// comes at once. Without that, a slider that was pressed, dragged and released during one long frame stayed where it
 // was pressed.
 #include "app/editor/window/input_queue.hpp"
 
@@ -49,7 +49,7 @@ bool same(const InputEvent& a, const InputEvent& b) {
          a.modifiers == b.modifiers && a.file == b.file;
 }
 
-// A small panel of its own, without a screen.
+// A small panel without a screen.
 class Panel {
  public:
   Panel() : context_(ImGui::CreateContext()) {
@@ -155,7 +155,7 @@ TEST_CASE(
     "Ctrl is held as long as it is down") {
   Panel panel;
   panel.all({key(GLFW_KEY_LEFT_CONTROL, true)});
-  CHECK(panel.ctrl);  // its own press says nothing of it yet, its release still does
+  CHECK(panel.ctrl);  // its own press does not report it yet, its release still does
   panel.all({key(GLFW_KEY_Z, true, GLFW_MOD_CONTROL), key(GLFW_KEY_Z, false, GLFW_MOD_CONTROL)});
   CHECK(panel.ctrl);
   panel.all({key(GLFW_KEY_LEFT_CONTROL, false, GLFW_MOD_CONTROL)});
@@ -196,7 +196,7 @@ TEST_CASE("editor input: no event is lost or changes places, and a piece holds o
                    event.type == Type::drop || event.type == Type::close;
       }
       CHECK(presses <= 1);
-      // And moves and letters do not wait for each other.
+      // Moves and letters do not wait for each other.
       if (!left.empty() && left.front().type == piece.back().type) CHECK(presses == 1);
     }
     CHECK(next == events.size());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// orbit_camera_test.cpp - what the orbit camera promises: points and rays are inverse, panning and zooming keep what is
-// under the mouse, a framed box is in view.
+// orbit_camera_test.cpp - the promises of the orbit camera: points and rays are inverse, panning and zooming keep the
+// point under the mouse, a framed box is in view.
 #include "engine/render/orbit_camera.hpp"
 
 #include <catch2/catch.hpp>

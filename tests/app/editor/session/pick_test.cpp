@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// pick_test.cpp - what picking promises: the voxel, face and ground that a test of every voxel finds, for random rays
-// and worlds.
+// pick_test.cpp - the promise of picking: it finds the same voxel, face and ground as a test of every voxel, for random
+// rays and worlds.
 #include "app/editor/session/pick.hpp"
 
 #include <catch2/catch.hpp>
@@ -23,7 +23,8 @@ Document document_of(const std::vector<Int3>& voxels) {
   return std::move(*Document::create(std::move(scene)));
 }
 
-// Every voxel against the ray by the slab test: slow and surely right. Equal distances (edges) are left to the caller.
+// Tests every voxel against the ray by the slab method, which is slow and surely right. The caller handles equal
+// distances (edges).
 double nearest_by_slabs(const std::vector<Int3>& voxels, const Ray& ray, Int3* found) {
   double best = 1e300;
   for (const Int3& v : voxels) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// script_test.cpp - what scripts promise: commands as written, and a mistake found before anything is carried out.
+// script_test.cpp - the promises of scripts: commands as written, and a mistake is found before anything is carried
+// out.
 #include "app/editor/session/script.hpp"
 
 #include <catch2/catch.hpp>

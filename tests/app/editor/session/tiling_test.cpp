@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tiling_test.cpp - a picture in tiles: each pixel in one, none too large, the place one looks at first.
+// tiling_test.cpp - a picture in tiles: each pixel is in one tile, none is too large, and the place the user looks at
+// is first.
 #include "app/editor/session/tiling.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tools_test.cpp - what brushes and strokes promise: where they work, that the box shown holds all that changes, no gap
+// tools_test.cpp - the promises of brushes and strokes: where they work, that the shown box holds all changes, no gaps
 // and no drilling.
 #include "app/editor/session/tools.hpp"
 
@@ -49,7 +49,7 @@ TEST_CASE("tools: the box shown before an edit holds every voxel that the edit c
       REQUIRE(document.world().voxel_count() > 0);
       const Box3 touched = touched_box(edit), real = document.world().bounds();
       CHECK(united(touched, real) == touched);
-      // And is no larger than it must be.
+      // The box is no larger than necessary.
       CHECK(touched == real);
     }
 }
@@ -65,7 +65,7 @@ TEST_CASE("tools: a stroke that adds stays on the plane where it began and leave
   for (const Edit& edit : stroke.begin()) REQUIRE(document.apply(0, edit));
   for (const double x : {-14.5, -2.5, 9.5})
     for (const Edit& edit : stroke.move(document.world(), straight_down(x, 0.5))) REQUIRE(document.apply(0, edit));
-  CHECK(document.world().bounds().max.y == 2);  // the centre is at 1, whatever was added under the mouse
+  CHECK(document.world().bounds().max.y == 2);  // the centre stays at 1, whatever was added under the mouse
   for (int x = -15; x <= 9; ++x) CHECK(document.world().get({x, 1, 0}) == brush.material);
 }
 
@@ -85,7 +85,7 @@ TEST_CASE("tools: a stroke that removes does not drill") {
   REQUIRE(start);
   Stroke stroke(brush, *start);
   for (const Edit& edit : stroke.begin()) REQUIRE(document.apply(0, edit));
-  for (const double x : {5.5, 1.5, 12.5})  // back over what is gone already
+  for (const double x : {5.5, 1.5, 12.5})  // back over voxels that are already removed
     for (const Edit& edit : stroke.move(document.world(), straight_down(x, 8.5))) REQUIRE(document.apply(0, edit));
   for (int x = 1; x <= 12; ++x) {
     CHECK(document.world().get({x, 15, 8}) == 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// atomic_file_test.cpp - the one way in which files are written: what is in a name's place before, meanwhile and after.
+// atomic_file_test.cpp - the one way in which files are written: the state of the target before, meanwhile and after.
 #include "voxel/io/files/atomic_file.hpp"
 
 #include <sys/resource.h>
@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// While it is there, no file of this process can become longer: a disk that is full from here on.
+// During its lifetime no file of this process can become longer, as on a full disk.
 class NoMoreThan {
  public:
   explicit NoMoreThan(rlim_t bytes) {
@@ -85,7 +85,7 @@ TEST_CASE(
     CHECK(file_text(dir / "a") == "old");
     CHECK(names_in(dir) == std::vector<std::string>{"a"});
   }
-  // One that somebody else was to write.
+  // A file that another program was to write.
   auto file = AtomicFile::create(dir / "a");
   REQUIRE(file);
   with_text(file->temporary(), "cut sho");
@@ -125,7 +125,7 @@ TEST_CASE("atomic file: what appears meanwhile stays, unless it may be replaced"
     }
     CHECK(later.settle());
   }
-  // Something that is no file is not replaced at all.
+  // A target that is no file is never replaced.
   fs::remove(dir / "a");
   auto file = AtomicFile::create(dir / "a");
   REQUIRE(file);
@@ -164,7 +164,7 @@ TEST_CASE("atomic file: of two files that belong together both are new or both a
       if (!fails) CHECK(file_text(dir / "main") == "new");
       CHECK(names_in(dir).size() == size_t(!fails || there ? 2 : 1));
     }
-  // Where the sidecar is not whole, neither gets its name.
+  // If the sidecar is not whole, neither gets its name.
   fs::remove_all(dir / "main");
   with_text(dir / "main", "old");
   with_text(dir / "beside", "old");

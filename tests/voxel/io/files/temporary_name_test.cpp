@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// temporary_name_test.cpp - what a killed program leaves of files that it was writing goes with the next run, and
-// nothing else does.
+// temporary_name_test.cpp - the next run removes the unfinished files of a killed program, and nothing else.
 #include "voxel/io/files/temporary_name.hpp"
 
 #include <signal.h>
@@ -22,7 +21,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// The child: a file, a world and a folder half written, told, and then nothing more.
+// The child half writes a file, a world and a folder, reports it, and then waits.
 [[noreturn]] void write_half(const fs::path& dir, int pipe) {
   auto file = io::AtomicFile::create(dir / "a.glb");
   const Scene scene = test::busy_scene();
@@ -89,7 +88,7 @@ TEST_CASE("temporary names: only names of ours go, and another machine's only af
   const auto now = fs::file_time_type::clock::now();
   fs::last_write_time(dir / elsewhere, now - std::chrono::hours(23));
   fs::last_write_time(dir / kept.back(), now - std::chrono::seconds(20));
-  CHECK(io::remove_stale_temporaries(dir) == 1);  // the world that was passed through
+  CHECK(io::remove_stale_temporaries(dir) == 1);  // the temporary world
   fs::last_write_time(dir / elsewhere, now - std::chrono::hours(25));
   CHECK(io::remove_stale_temporaries(dir) == 1);
   CHECK(io::remove_stale_temporaries(dir / "absent") == 0);

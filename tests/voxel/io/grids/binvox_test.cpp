@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// binvox_test.cpp - the .binvox reader: real files against known counts and a count of their runs made here, the axes
-// voxel by voxel, damaged files.
+// binvox_test.cpp - the .binvox reader: real files against known counts and a count of their runs in this test, the
+// axes voxel by voxel, damaged files.
 #include "voxel/io/grids/binvox.hpp"
 
 #include "tests/test_data.hpp"
@@ -50,7 +50,7 @@ TEST_CASE("binvox: real files have the known counts, each voxel where the runs s
 }
 
 TEST_CASE("binvox: y runs fastest, then z, then x; a value is a material") {
-  // dim: x = 2, z = 3, y = 4. Voxel number 13 is x 1, z 0, y 1; number 23 the last.
+  // dim: x = 2, z = 3, y = 4. Voxel number 13 is x 1, z 0, y 1. Number 23 is the last.
   const auto scene = parse_binvox(
       binvox_file("#binvox 1\ndim 2 3 4\ntranslate -1 0.5 2\nscale 3.5\ndata\n", {0, 13, 9, 1, 0, 9, 255, 1}));
   REQUIRE(scene);

@@ -16,7 +16,7 @@ class QbBuilder {
                      uint32_t matrices = 1) {
     for (const uint32_t v : {257u, colour_format, z_axis, compressed, masks, matrices}) put(v);
   }
-  // `words` stand as they are: colours, or the runs of compressed slices.
+  // `words` are written unchanged: colours, or the runs of compressed slices.
   QbBuilder& matrix(const std::string& name, std::array<uint32_t, 3> size, std::array<int32_t, 3> position,
                     const std::vector<uint32_t>& words) {
     bytes_.push_back(uint8_t(name.size()));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// qb_test.cpp - the Qubicle reader: the real file against a decoding of its own, colour formats, axes and runs on files
-// made here, damaged files.
+// qb_test.cpp - the Qubicle reader: the real file against the test's own decoding, colour formats, axes and runs on
+// files made here, damaged files.
 #include "voxel/io/grids/qb.hpp"
 
 #include <map>
@@ -43,7 +43,7 @@ TEST_CASE("qb: the real file has the known matrices and voxels, each with its co
   CHECK(scene->volumes[0].name == "K_Foot_Right");
   CHECK(scene->volumes[10].name == "K_Head");
 
-  // The layout once more, by hand: this file is left-handed, RGBA, in runs, with visibility masks.
+  // This decodes the layout again by hand. The file is left-handed, RGBA, in runs, with visibility masks.
   const Bytes b = test::file_bytes(data / "other/chr_knight.qb");
   size_t at = 24;
   const auto word = [&] {
@@ -179,7 +179,7 @@ TEST_CASE("qb: every error names the byte and what was expected there") {
   CHECK(warnings.size() == 1);
 }
 
-// 6 of 34 real files say 3.1.2.0 and were refused up to version 0.1.1, as everything but 1.1 was.
+// 6 of 34 real files have version 3.1.2.0. Up to version 0.1.1 they were rejected, like everything except 1.1.
 TEST_CASE("qb: a file of any version is read, and a version that no program is known to write is said") {
   const Bytes good = QbBuilder().matrix("m", {1, 1, 2}, {0, 0, 0}, {0xff0000ff, 0xff00ff00}).bytes();
   for (const auto& [version, known] : {std::pair<std::array<uint8_t, 4>, bool>{{1, 1, 0, 0}, true},
@@ -205,7 +205,7 @@ TEST_CASE("qb: a file of any version is read, and a version that no program is k
       CHECK_THAT(warnings[0], Catch::StartsWith("byte 0: version " + std::to_string(version[0]) + "." +
                                                 std::to_string(version[1]) + ".") &&
                                   Catch::Contains("read as 1.1.0.0"));
-    CHECK(io::looks_like_qb(b) == known);  // of others the name says that they are
+    CHECK(io::looks_like_qb(b) == known);  // others are recognised by their name
   }
 }
 

@@ -12,11 +12,11 @@
 
 namespace quarry::test {
 
-// Nodes are written in the order of the calls; the caller keeps count of children.
+// Nodes are written in the order of the calls. The caller counts the children.
 class QbclBuilder {
  public:
   using Columns =
-      std::vector<std::vector<uint32_t>>;  // for each x, then z: words as they stand (r lowest, the mask highest)
+      std::vector<std::vector<uint32_t>>;  // for each x, then z: words as written (r lowest, the mask highest)
 
   explicit QbclBuilder(uint32_t version = 2, uint32_t width = 1, uint32_t height = 1) {
     bytes_ = {'Q', 'B', 'C', 'L'};

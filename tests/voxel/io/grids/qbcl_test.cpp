@@ -59,7 +59,7 @@ TEST_CASE(
       CHECK(different == 0);
     }
   CHECK(compared == 17);
-  // The second figure is a compound: its own matrix is its children merged.
+  // The second figure is a compound, whose own matrix merges its children.
   const auto whole =
       std::find_if(scene->volumes.begin(), scene->volumes.end(), [](const Volume& v) { return v.name == "Compound"; });
   REQUIRE(whole != scene->volumes.end());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// raw_test.cpp - raw grids: by a size that is given, by NRRD headers, and the way out and back in.
+// raw_test.cpp - raw grids: with a given size, with NRRD headers, and written and read back.
 #include "voxel/io/grids/raw.hpp"
 
 #include "tests/test_data.hpp"
@@ -44,7 +44,7 @@ TEST_CASE("raw: what is written comes back in its place with its colours, header
   scene.volumes.emplace_back();
   scene.instances.emplace_back();
   scene.palette.materials[200] = Material{1, 2, 3, 4};
-  scene.palette.materials[255] = Material{9, 9, 9};  // in the standard palette it shines
+  scene.palette.materials[255] = Material{9, 9, 9};  // the standard palette's one is emissive
   for (const Int3 cell : {Int3{-5, -1, 0}, Int3{3, 9, -20}, Int3{0, 0, 0}}) scene.volumes[0].bricks.set(cell, 200);
   const auto flat = flatten(scene, true);
   REQUIRE(flat);
@@ -59,7 +59,7 @@ TEST_CASE("raw: what is written comes back in its place with its colours, header
     CHECK(back->palette.materials[255] == scene.palette.materials[255]);
     CHECK(back->palette.names[255].empty());
   }
-  // The header is as good a name for the two as the grid.
+  // The two files can be read by the header's name as well as by the grid's.
   const auto detached = io::read_scene(dir / "a.nhdr");
   REQUIRE(detached);
   CHECK(*flatten(*detached, true) == *flat);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// vdb_test.cpp - OpenVDB and NanoVDB: real files against what OpenVDB's own tool says of them, a sphere against its
-// equation, round trips, damaged files, and the stream between the processes as foreign bytes.
+// vdb_test.cpp - OpenVDB and NanoVDB: real files against the output of OpenVDB's own tool, a sphere against its
+// equation, round trips, damaged files, and the stream between the processes as untrusted bytes.
 #include "voxel/io/grids/vdb.hpp"
 
 #include <cmath>
@@ -20,7 +20,7 @@ namespace {
 
 std::string message_of(const Result<Scene>& scene) { return scene ? "" : scene.error().message; }
 
-// What a shell command prints.
+// The output of a shell command.
 std::string printed(const std::string& command) {
   std::string out;
   FILE* pipe = ::popen((command + " 2>/dev/null").c_str(), "r");
@@ -37,7 +37,7 @@ Scene colored_scene() {
   scene.palette.materials[7].emission = 2.5f;
   scene.palette.materials[7].roughness = 0.1f;
   scene.palette.names[7] = "lamp; 50% red %3b";
-  scene.palette.materials[255] = {};  // plain white, which shines in the standard palette
+  scene.palette.materials[255] = {};  // plain white, while the standard palette's one is emissive
   scene.palette.names[255] = "";
   BrickMap bricks;
   for (int32_t z = 0; z < 24; ++z)
@@ -147,7 +147,7 @@ TEST_CASE(
              Catch::Contains("cube: level set") && Catch::Contains("11966 active voxels") &&
                  Catch::Contains("sphere: level set") && Catch::Contains("30254 active voxels"));
   REQUIRE(two->volumes.size() == 2);
-  // The cube and the sphere about the origin, radius as the surface cells say, must be solid and symmetric.
+  // The cube and the sphere about the origin must be solid and symmetric. The surface cells give the radius.
   const BrickMap& sphere = two->volumes[1].bricks;
   const int32_t r = sphere.bounds().max.x;
   CHECK(sphere.bounds() == Box3{{-r, -r, -r}, {r, r, r}});

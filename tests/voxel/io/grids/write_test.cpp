@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// write_test.cpp - grids of voxels as files, read back by a decoder of the test's own from the formats' specifications.
+// write_test.cpp - grids of voxels as files, read back by the test's own decoder after the formats' specifications.
 #include "voxel/io/grids/write.hpp"
 
 #include <catch2/catch.hpp>
@@ -35,7 +35,7 @@ Scene scattered(Int3 low, Int3 span, int count, uint32_t seed) {
 struct Binvox {
   int64_t x = 0, y = 0, z = 0, scale = 0;
   int64_t dim[3] = {0, 0, 0};
-  std::vector<uint8_t> cells;  // as the file orders them
+  std::vector<uint8_t> cells;  // in the file's order
 };
 Binvox decode(const std::string& bytes) {
   Binvox out;
@@ -86,7 +86,7 @@ TEST_CASE("binvox: every visible voxel is at its place in the cube, and nothing 
         }
     CHECK(wrong == 0);
     CHECK(full == s.volumes[0].bricks.voxel_count());
-    // And the program's own reader agrees.
+    // The program's own reader must agree.
     const auto back = io::read_scene(dir / "a.binvox");
     REQUIRE(back);
     CHECK(flatten(*back, true)->voxel_count() == full);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// write_test.cpp - mesh files written here and read back by Assimp in its own process, and by its program: the same
-// triangles, the colours of the voxels behind them, and voxels again when voxelised.
+// write_test.cpp - mesh files are written here and read back by Assimp in its own process, and by its program: the
+// triangles are the same, they have the colours of the voxels behind them, and voxelising them gives voxels again.
 #include "voxel/io/meshes/write.hpp"
 
 #include <catch2/catch.hpp>
@@ -129,7 +129,7 @@ TEST_CASE("mesh files: Debian's assimp tells of them what is in them") {
   for (const auto& [name, scene] : scenes) {
     const auto own = io::visible_surface(scene, {});
     REQUIRE(own);
-    size_t vertices = 0;  // each once for every colour
+    size_t vertices = 0;  // each counts once for every colour
     Int3 low = own->positions[0], high = low;
     for (const SurfaceMesh::Part& part : own->parts)
       vertices += std::set<uint32_t>(part.indices.begin(), part.indices.end()).size();
@@ -142,7 +142,7 @@ TEST_CASE("mesh files: Debian's assimp tells of them what is in them") {
       REQUIRE(io::write_scene(scene, file));
       const std::string reported = printed("assimp info '" + file.string() + "' 2>&1");
       INFO(file.filename().string() << ": " << reported);
-      // "Faces:   12": the numbers behind a word.
+      // The numbers after a word, as in "Faces:   12".
       const auto numbers = [&](const std::string& word) {
         std::vector<double> out;
         const size_t at = reported.find("\n" + word);
@@ -156,7 +156,7 @@ TEST_CASE("mesh files: Debian's assimp tells of them what is in them") {
       };
       using Numbers = std::vector<double>;
       CHECK(numbers("Faces") == Numbers{double(own->triangle_count())});
-      // Of a PLY file it joins vertices of one place, whatever their colours.
+      // In a PLY file Assimp joins vertices at the same place, whatever their colours.
       CHECK(numbers("Vertices") == Numbers{double(extension == "ply" ? own->positions.size() : vertices)});
       CHECK(numbers("Meshes") == Numbers{extension == "ply" ? 1.0 : double(own->parts.size())});
       if (extension != "ply") CHECK(numbers("Materials") == Numbers{double(own->parts.size())});
@@ -187,7 +187,7 @@ TEST_CASE("mesh files: voxelised again, a box is the same box") {
       for (int32_t y = 0; y < 6; ++y)
         for (int32_t z = 0; z < 7; ++z) {
           const uint8_t m = cells->get(box.min + Int3{x, y, z});
-          if (m == 0 || x == 1 || x == 2) continue;  // voxels at the seam see both colours
+          if (m == 0 || x == 1 || x == 2) continue;  // voxels at the seam touch both colours
           const Material& got = back->palette.materials[m];
           const Material& want = s.palette.materials[x < 2 ? 20 : 100];
           wrong += std::abs(got.r - want.r) > 1 || std::abs(got.g - want.g) > 1 || std::abs(got.b - want.b) > 1;
@@ -271,7 +271,7 @@ TEST_CASE("mesh files: glTF says metal, roughness, glow and glass as the specifi
   CHECK(glass["pbrMetallicRoughness"]["baseColorFactor"][3] == 0.25);
   CHECK(glass["extensions"]["KHR_materials_ior"]["ior"] == 1.25);
   CHECK(doc["extensionsUsed"].size() == 2);
-  // The binary file: lengths that add up, chunks padded to four, the same document but for where the data lies.
+  // The binary file has lengths that add up, chunks padded to four, and the same document except for the data's place.
   const std::string glb = file_text(dir / "m.glb");
   const auto u32 = [&](size_t at) {
     uint32_t v = 0;

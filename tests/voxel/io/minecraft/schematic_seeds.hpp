@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// schematic_seeds.hpp - writes NBT, and small schematics and litematics with it (not compressed): first inputs of the
+// schematic_seeds.hpp - writes NBT, and with it small uncompressed schematics and litematics: first inputs of the
 // fuzzer, and of the tests' mutations.
 #pragma once
 
@@ -55,7 +55,7 @@ class NbtBuilder {
   std::vector<uint8_t> out_;
 };
 
-// 2 x 3 x 2 blocks; number 300 takes two bytes.
+// A file of 2 x 3 x 2 blocks. Number 300 takes two bytes.
 inline std::vector<uint8_t> schematic_file(int version) {
   NbtBuilder b;
   const std::vector<uint8_t> data{0, 1, 2, 0, 0, 0, 0xac, 2, 0, 0, 1, 1, 1};
@@ -80,8 +80,8 @@ inline std::vector<uint8_t> schematic_file(int version) {
   return b.close().done();
 }
 
-// One region of 3 x 2 x 2 that reaches back from its position, five states (three bits each), and one of a single
-// block.
+// A file with one region of 3 x 2 x 2 that extends backwards from its position, with five states (three bits each), and
+// one region of a single block.
 inline std::vector<uint8_t> litematic_file() {
   NbtBuilder b;
   b.open("")

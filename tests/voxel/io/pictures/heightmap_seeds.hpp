@@ -10,8 +10,8 @@
 
 namespace quarry::test {
 
-// `color_type` as PNG has it: 0 grey, 2 RGB, 4 grey and alpha, 6 RGBA. `samples`: the rows' bytes, 16-bit samples high
-// byte first.
+// `color_type` is PNG's: 0 grey, 2 RGB, 4 grey and alpha, 6 RGBA. `samples` are the rows' bytes, 16-bit samples with
+// the high byte first.
 inline std::vector<uint8_t> png_file(uint32_t width, uint32_t height, uint8_t bits, uint8_t color_type,
                                      const std::vector<uint8_t>& samples) {
   std::vector<uint8_t> out{0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};

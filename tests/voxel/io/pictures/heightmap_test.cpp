@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// heightmap_test.cpp - height maps: real pictures against a decoding by libpng's other interface, where the height and
-// the colour come from, damaged files.
+// heightmap_test.cpp - height maps: real pictures against a decoding by libpng's other interface, the sources of height
+// and colour, damaged files.
 #include "voxel/io/pictures/heightmap.hpp"
 
 #include <png.h>
@@ -23,7 +23,7 @@ Result<Scene> parse(const Bytes& bytes, std::vector<std::string>* warnings) {
   return parse_heightmap(bytes, {}, {64, 1 << 24}, warnings);
 }
 
-// The highest voxel of a column, -1: none; false in `solid` if there is a hole below it.
+// The highest voxel of a column, or -1 if there is none. `solid` becomes false if there is a hole below it.
 int32_t top(const Scene& scene, int32_t x, int32_t z, bool* solid = nullptr) {
   int32_t highest = -1, count = 0;
   for (int32_t y = 0; y < scene.volumes[0].size.y + 8; ++y)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cloud_seeds.hpp - writes small point clouds: first inputs of the fuzzer (whose first byte says which reader), and of
+// cloud_seeds.hpp - writes small point clouds: first inputs of the fuzzer (the first byte selects the reader), and of
 // the tests' mutations.
 #pragma once
 
@@ -18,7 +18,7 @@ struct LasPoint {
   std::array<uint16_t, 3> rgb;
 };
 
-// Scale 0.5, offsets 100, 200, 300.
+// A LAS file with scale 0.5 and offsets 100, 200, 300.
 inline std::vector<uint8_t> las_file(int format, const std::vector<LasPoint>& points, int minor = 2) {
   constexpr size_t kLength[] = {20, 28, 26, 34, 0, 0, 30, 36, 38}, kColor[] = {0, 0, 20, 28, 0, 0, 0, 30, 30};
   const size_t header = minor >= 4 ? 375 : 227, length = kLength[format];

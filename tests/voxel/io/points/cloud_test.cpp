@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cloud_test.cpp - point clouds: the real LAS against a reading of its records made here, every point format, text and
-// PLY, grids, damaged files.
+// cloud_test.cpp - point clouds: the real LAS against the test's own reading of its records, every point format, text
+// and PLY, grids, damaged files.
 #include "voxel/io/points/cloud.hpp"
 
 #include <cmath>
@@ -54,7 +54,8 @@ TEST_CASE("points: the real LAS fills the voxels that its records fall into, at 
   CHECK(low[0] == 63600176);  // the known bounds, in hundredths
   CHECK(high[0] == 63717922);
 
-  // Voxels of 4 units = 400 hundredths: in whole numbers. A point within rounding of a voxel's side may lie on either.
+  // Voxels of 4 units are 400 hundredths, a whole number. A point within rounding of a voxel's side may be on either
+  // side.
   const auto scene = io::read_scene(file, sized(4));
   REQUIRE(scene);
   CHECK(scene->metadata.at("points") == "110000");
@@ -82,7 +83,7 @@ TEST_CASE("points: the real LAS fills the voxels that its records fall into, at 
 }
 
 TEST_CASE("points: every LAS point format gives places, and colours or intensities; z is up") {
-  // Scale 0.5: the points are 0, 0, 0 and 1, 2, 3 and, in the same voxel, 1.5, 2, 3 from the lowest corner.
+  // With scale 0.5 the points are 0, 0, 0 and 1, 2, 3 and, in the same voxel, 1.5, 2, 3 from the lowest corner.
   const std::vector<test::LasPoint> points{
       {{0, 0, 0}, 50, {0x1000, 0x2000, 0x3000}}, {{2, 4, 6}, 100, {0xff00, 0, 0}}, {{3, 4, 6}, 200, {0, 0xff00, 0}}};
   for (const int format : {0, 1, 2, 3, 6, 7, 8}) {
@@ -96,7 +97,7 @@ TEST_CASE("points: every LAS point format gives places, and colours or intensiti
     CHECK(colour(*scene, {1, 3, 0}) == (rgb ? std::array<int, 3>{128, 128, 0} : std::array<int, 3>{191, 191, 191}));
     CHECK(scene->metadata.at("points.origin") == "100 300 -202");
   }
-  const std::vector<test::LasPoint> bytes{{{0, 0, 0}, 0, {200, 100, 255}}};  // colours that were written as bytes
+  const std::vector<test::LasPoint> bytes{{{0, 0, 0}, 0, {200, 100, 255}}};  // colours written as bytes
   const auto scene = io::parse_las(las_file(2, bytes), {});
   REQUIRE(scene);
   CHECK(colour(*scene, {0, 0, 0}) == std::array<int, 3>{200, 100, 255});
@@ -156,7 +157,7 @@ TEST_CASE("points: PLY without faces is a cloud in all three encodings; with fac
        "x, y and z");
 }
 
-// Up to version 0.1.1 both were refused.
+// Up to version 0.1.1 both were rejected.
 TEST_CASE("points: PLY vertices are found behind other elements and between their own lists, with any line end") {
   const std::string xyz = "property float x\nproperty float y\nproperty float z\n";
   const std::string file =

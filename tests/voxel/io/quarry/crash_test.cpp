@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// crash_test.cpp - kill -9 in the middle of edits: whatever was acknowledged is in the file afterwards, and what is in
-// the file is a whole number of edits.
+// crash_test.cpp - kill -9 in the middle of edits: every acknowledged edit is in the file afterwards, and the file
+// holds a whole number of edits.
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// The child: plays the scenario from where it stands and reports each step that the store acknowledged.
+// The child plays the scenario from its current step on and reports each step that the store acknowledged.
 [[noreturn]] void edit_and_report(const fs::path& file, EditScenario scenario,
                                   const std::function<void(int32_t)>& report) {
   auto store = Store::open(file);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// journal_test.cpp - a world file knows its journal: logs and journals of other states and of other files lie beside a
-// world, by copies that people make of half of it or at different instants. Version 0.1.1 applied them (a restored
-// backup took on what it was restored from; another world was cut short). Each row of the table in docs/world-file.md
-// has its case here.
+// journal_test.cpp - a world file knows its journal. Logs and journals of other states and of other files may be in a
+// world's folder, because people copy half of a world, or its parts at different instants. Version 0.1.1 applied them:
+// a restored backup took over the state that it was to replace, and another world was cut short. Each row of the table
+// in docs/world-file.md has its case here.
 #include <signal.h>
 #include <sqlite3.h>
 #include <sys/resource.h>
@@ -32,13 +32,13 @@ using Names = std::vector<std::string>;
 
 fs::path with_suffix(const fs::path& file, const char* suffix) { return file.string() + suffix; }
 
-// A file and what lies beside it, at one instant.
+// A file and its sidecars, at one instant.
 struct Snapshot {
   Bytes file, log;
   Scene scene;
 };
 
-// A world that is edited; big edits, of which a few fill a log.
+// A world that is edited. Edits are big, so that a few fill a log.
 class Edited {
  public:
   Edited(const fs::path& file, uint32_t seed) : file_(file), random_(seed) {
@@ -86,7 +86,7 @@ bool says(const Names& warnings, const std::string& words) {
                      [&](const std::string& w) { return w.find(words) != std::string::npos; });
 }
 
-// A folder with the file `w.quarry` and things beside it.
+// A folder with the file `w.quarry` and its sidecars.
 struct Folder {
   fs::path dir, file;
   explicit Folder(const std::string& name) : dir(test::scratch_dir(name)), file(dir / "w.quarry") {}
@@ -101,8 +101,8 @@ struct Folder {
     return bytes;
   }
 
-  // Reading gives `own`, with a warning of these words, in every way that there is, and changes nothing; opening for
-  // editing sets the log or journal aside as it is, says so, and goes on with `own`.
+  // Checks that every way of reading returns `own`, with a warning of these words, and changes nothing, and that
+  // opening for editing sets the log or journal aside unchanged, reports it, and continues with `own`.
   void check_foreign(const Bytes& database, const Bytes& sidecar, const Scene& own, const char* words,
                      const char* suffix = "-wal") const {
     put(database, sidecar, suffix);
@@ -137,7 +137,7 @@ struct Folder {
     CHECK(same_scene(own, *again) == "");
     CHECK(later.empty());
   }
-  // What lies beside belongs to the file: it counts for readers and editors.
+  // Checks that the sidecar belongs to the file, and that readers and editors use it.
   void check_own(const Bytes& database, const Bytes& sidecar, const Scene& whole) const {
     put(database, sidecar);
     const auto before = all();
@@ -157,7 +157,7 @@ struct Folder {
     CHECK(names_in(dir) == Names{"w.quarry"});
     CHECK(same_scene(whole, *Store::read(file)) == "");
   }
-  // Neither reads nor edits it; all files stay as they are, byte for byte.
+  // Checks that the world can neither be read nor edited, and that all files stay unchanged, byte for byte.
   void check_refused(const char* words) const {
     const auto before = all();
     const auto read = Store::read(file);
@@ -211,7 +211,7 @@ TEST_CASE("world journal: another world copied to a name beside which a log lies
   world.edit(40);
   const Snapshot killed = world.now();
   const Folder folder("journal_other_restored");
-  for (Edited* other : {&small, &large}) {  // open ones: their own logs are missing, too
+  for (Edited* other : {&small, &large}) {  // open worlds, whose own logs are missing, too
     const Snapshot open = other->now();
     folder.put(open.file, {});
     Names warnings;
@@ -243,18 +243,18 @@ TEST_CASE(
   world.edit();
   const Snapshot after = world.now();
   const Folder folder("journal_open_copy_restored");
-  // Of an earlier opening.
+  // A log of an earlier opening.
   folder.check_foreign(first.file, before.log, first.scene, kNumber);
   folder.check_foreign(first.file, after.log, first.scene, kNumber);
-  // Of this one, before the log was folded in and begun anew.
+  // A log of this opening, from before it was folded in and begun anew.
   folder.check_foreign(second.file, after.log, second.scene, kNumber);
-  // A log from before that, beside a file from after it: a pair copied at different instants.
+  // A log from before that with a file from after it: a pair copied at different instants.
   const Scene folded = [&] {
     folder.put(after.file, {});
     return *Store::read(folder.file);
   }();
   folder.check_foreign(after.file, before.log, folded, kNumber);
-  // The same instant, or a file and a log between which nothing was folded in, are the world.
+  // A file and a log form the world if they are of the same instant, or if nothing was folded in between them.
   folder.check_own(second.file, before.log, before.scene);
   folder.check_own(before.file, before.log, before.scene);
   folder.check_own(after.file, after.log, after.scene);
@@ -325,7 +325,7 @@ TEST_CASE(
       const auto all = folder.all();
       const auto read = Store::read(folder.file);
       if (read) {
-        // Where nothing of the other part is used, it is one of the states that were.
+        // If nothing of the other part is used, the result is one of the earlier states.
         CHECK(std::any_of(&states[0], &states[4],
                           [&](const Snapshot* state) { return same_scene(state->scene, *read) == ""; }));
       } else {
@@ -373,7 +373,7 @@ TEST_CASE(
     CHECK((folder.all() == before));
   }
   CHECK(refused > 20);
-  // Alone, too: what cannot be read is not made ready for editing first.
+  // Without a foreign log, too, a file that cannot be read must not be changed for editing first.
   for (int round = 0; round < 40; ++round) {
     Bytes bytes = killed.file;
     bytes[4096 + random() % (bytes.size() - 4096)] ^= uint8_t(1u << random() % 8);
@@ -400,8 +400,7 @@ TEST_CASE("world journal: a log that lies where a world is saved belongs to no f
   CHECK(names_in(folder.dir) == Names{"w.quarry", quarantined});
   CHECK((file_bytes(folder.dir / quarantined) == killed.log));
   CHECK(Store::foreign_sidecars(folder.file).empty());
-  // The same for a copy, and for a file that is replaced beside a log that is not its own. Nothing that was kept before
-  // is replaced.
+  // The same for a copy, and for a replaced file with a foreign log. No file that was kept before is replaced.
   const fs::path from = dir / "from.quarry";
   REQUIRE(Store::save(other, from));
   write_bytes(with_suffix(folder.file, "-wal"), killed.log);
@@ -411,12 +410,12 @@ TEST_CASE("world journal: a log that lies where a world is saved belongs to no f
   CHECK(names_in(folder.dir) == Names{"w.quarry", quarantined, "w.quarry-wal.of-another-state-2"});
   CHECK((file_bytes(folder.dir / "w.quarry-wal.of-another-state-2") == killed.log));
   CHECK(same_scene(other, *Store::read(folder.file)) == "");
-  // What was the replaced file's own goes with it.
+  // The replaced file's own sidecars are removed with it.
   folder.put(killed.file, killed.log);
   CHECK(Store::foreign_sidecars(folder.file).empty());
   REQUIRE(Store::save(other, folder.file));
   CHECK(names_in(folder.dir) == Names{"w.quarry"});
-  // And a world whose log is beside it is not copied without it.
+  // A world with a log is not copied without it.
   folder.put(killed.file, killed.log);
   const auto copied = Store::copy(folder.file, dir / "copy.quarry");
   REQUIRE_FALSE(copied);
@@ -443,19 +442,19 @@ TEST_CASE("world journal: a file without its log is read and edited with a warni
     CHECK(store->warnings() == warnings);
     CHECK(same_scene(*read, *store->read_scene({}, nullptr, nullptr)) == "");
   }
-  // From then on it is a world of its own, which does not take the log that turns up later.
+  // From then on it is a separate world, which does not accept the log that appears later.
   folder.check_foreign(file_bytes(folder.file), open.log, *read, kClosed);
 }
 
 TEST_CASE("world journal: worlds of version 0.1 keep what their killed editor left, and take no log of another state") {
-  // That version wrote no number: its logs have the table's page without one.
+  // That version wrote no number, so its logs have the table's page without one.
   const fs::path dir = test::scratch_dir("journal_old");
   const auto old_world = [&](const char* name, uint32_t seed) {
     fs::path file = dir / name;
     Edited world(file, seed);
     return file;
   };
-  // What an editor of that version leaves, without its program: plain SQLite with the same statements as one edit's.
+  // This imitates what an editor of that version leaves: plain SQLite with the statements of one edit.
   struct Live {
     sqlite3* db = nullptr;
     explicit Live(const fs::path& file) {
@@ -474,8 +473,8 @@ TEST_CASE("world journal: worlds of version 0.1 keep what their killed editor le
   const fs::path file = old_world("live.quarry", 1);
   const Bytes fresh = file_bytes(file);
   const Scene fresh_scene = *Store::read(file);
-  // The edit: visibility of the instance, with its checksum, as Store::commit_visibility() writes them; and pages that
-  // make the file longer.
+  // The edit writes the instance's visibility and its checksum, as Store::commit_visibility() does, and pages that make
+  // the file longer.
   Scene hidden = fresh_scene;
   hidden.instances[0].hidden = true;
   const fs::path model = dir / "model.quarry";
@@ -501,7 +500,7 @@ TEST_CASE("world journal: worlds of version 0.1 keep what their killed editor le
   folder.check_own(open, open_log, hidden);
   folder.check_own(open, open_grown_log, hidden);
   folder.check_foreign(fresh, open_log, fresh_scene, kClosed);
-  // An open copy of another opening: by the count of changes, where the log has one.
+  // An open copy of another opening is recognised by the count of changes, if the log has one.
   Bytes later, later_log;
   {
     Live live(file);
@@ -510,7 +509,7 @@ TEST_CASE("world journal: worlds of version 0.1 keep what their killed editor le
     later_log = file_bytes(with_suffix(file, "-wal"));
   }
   folder.check_foreign(open, later_log, fresh_scene, "another count of changes");
-  // Another world: by the checksums, with the log and without it.
+  // Another world is recognised by the checksums, with the log and without it.
   const fs::path other = old_world("other.quarry", 2);
   const Scene other_scene = *Store::read(other);
   Bytes other_open;
@@ -519,7 +518,7 @@ TEST_CASE("world journal: worlds of version 0.1 keep what their killed editor le
     other_open = file_bytes(other);
   }
   folder.check_foreign(other_open, open_log, other_scene, "with it the world's checksums are wrong");
-  // A file that has been opened since has the number, and takes no log without one.
+  // A file that has been opened since has the number, and accepts no log without one.
   const fs::path again = dir / "again.quarry";
   write_bytes(again, closed);
   auto store = Store::open(again);
@@ -555,7 +554,7 @@ TEST_CASE("world journal: a log of another page size is of another file, and is 
 }
 
 TEST_CASE("world journal: a journal of another world is set aside, and no page of it is put into this one") {
-  // Both were made and never opened: their counts of changes are the same, and only the checksums tell them apart.
+  // Both were made and never opened. Their counts of changes are the same, so only the checksums distinguish them.
   const fs::path dir = test::scratch_dir("journal_undo");
   const fs::path a = dir / "a.quarry", b = dir / "b.quarry";
   Edited first(a, 1), second(b, 2);
@@ -576,7 +575,7 @@ TEST_CASE("world journal: a journal of another world is set aside, and no page o
   REQUIRE(journal[0] == 0xd9);
   const Folder folder("journal_undo_restored");
   folder.check_foreign(database, journal, own, "checksums are wrong", "-journal");
-  // Its own undoes the half edit.
+  // The file's own journal undoes the half edit.
   folder.put(half, journal, "-journal");
   Names warnings;
   const auto read = Store::read(folder.file, {}, nullptr, nullptr, &warnings);
@@ -598,7 +597,7 @@ TEST_CASE(
   for (int i = 0; i < 3; ++i) world.edit(20);
   const Snapshot killed = world.now();
   const Folder folder("journal_full_restored");
-  // A full disk, as far as this process can tell: no file may grow beyond 512 bytes.
+  // For this process it is like a full disk: no file may grow beyond 512 bytes.
   const auto open_without_room = [&] {
     struct rlimit before {};
     REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
@@ -685,7 +684,7 @@ TEST_CASE(
     auto store = Store::open(file);
     REQUIRE(store);
     CHECK(same_scene(*scene, *store->read_scene({}, nullptr, nullptr)) == "");
-    // The acknowledged edits, or one more that was on disk and not reported yet.
+    // The file has the acknowledged edits, or one more that was on disk but not reported yet.
     const fs::path replayed = dir / "replayed.quarry";
     Edited again(replayed, seed);
     again.open();

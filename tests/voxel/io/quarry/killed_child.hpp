@@ -16,8 +16,8 @@
 namespace quarry::test {
 
 // Forks. The child runs `edit`, which calls its argument after each step that the store acknowledged. The child is
-// killed a random time of less than `most_us` after it has reported step `wait_for`. The last step reported is
-// returned, `first` if none was.
+// killed a random time of less than `most_us` after it has reported step `wait_for`. Returns the last reported step, or
+// `first` if there was none.
 inline int32_t last_step_before_kill(int32_t first, int32_t wait_for, uint32_t most_us, std::mt19937& random,
                                      const std::function<void(const std::function<void(int32_t)>& report)>& edit) {
   int ends[2];
@@ -32,7 +32,7 @@ inline int32_t last_step_before_kill(int32_t first, int32_t wait_for, uint32_t m
     _exit(0);
   }
   ::close(ends[1]);
-  // Let it get going, then strike at a random instant: in the middle of a transaction as likely as between two.
+  // The child first gets some time. It is then killed at a random instant, as likely in a transaction as between two.
   int32_t step = first, reported = first;
   while (reported < wait_for && ::read(ends[0], &reported, sizeof reported) == sizeof reported) {
   }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// salvage_killed_test.cpp - salvage of .quarry files whose program was killed before they were damaged: what it left
-// beside them, SQLite's rollback journal or its write-ahead log, counts as SQLite would have it; pages that are damaged
-// afterwards, in either file, cost what is on them and invent nothing. The reference for the sound files is SQLite
-// itself.
+// salvage_killed_test.cpp - salvage of .quarry files whose program was killed before they were damaged. SQLite's
+// rollback journal or write-ahead log, which it left, is used as SQLite would use it. Pages that are damaged later, in
+// either file, lose only their own content, and nothing is invented. SQLite itself is the reference for sound files.
 #include <signal.h>
 #include <sqlite3.h>
 #include <sys/wait.h>
@@ -33,7 +32,7 @@ using Bytes = std::vector<uint8_t>;
 
 fs::path sidecar_path(const fs::path& file, const char* suffix) { return file.string() + suffix; }
 
-// A database and what is beside it.
+// A database and its sidecars.
 struct Files {
   Bytes database, log, journal;
   explicit Files(const fs::path& file)
@@ -57,7 +56,7 @@ Saved save(const Files& files) {
   return s;
 }
 
-// Every chunk of 64^3 voxels of a scene, as a number that stands for its bricks.
+// Every chunk of 64^3 voxels of a scene, with a number that identifies its bricks.
 using Chunks = std::map<std::pair<size_t, Int3>, uint64_t>;
 Chunks chunks_of(const Scene& scene) {
   Chunks chunks;
@@ -92,8 +91,8 @@ Scene wide_scene(uint32_t seed) {
   return s;
 }
 
-// The child: turns the file into `a` and `b` in turns, each time in one transaction of SQLite's rollback journal with
-// so little cache that it writes pages long before the end. Ends by being killed.
+// The child turns the file into `a` and `b` alternately, each time in one transaction with SQLite's rollback journal.
+// The cache is so small that pages are written long before the end. It runs until it is killed.
 [[noreturn]] void turn_for_ever(const fs::path& file, const fs::path& a, const fs::path& b, int pipe) {
   sqlite3* db = nullptr;
   if (sqlite3_open(file.c_str(), &db) != SQLITE_OK) _exit(2);
@@ -102,7 +101,7 @@ Scene wide_scene(uint32_t seed) {
   if (sqlite3_exec(db, start.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) _exit(3);
   for (int turn = 0;; ++turn) {
     const std::string from = turn % 2 ? "a." : "b.";
-    // Not IMMEDIATE: that would make it a change of all three databases, with a journal above the journals.
+    // BEGIN IMMEDIATE would change all three databases, with a journal above the journals.
     std::string sql = "BEGIN; ";
     for (const std::string table : {"chunks", "state", "volumes", "palette", "meta"})
       sql += "DELETE FROM main." + table + "; INSERT INTO main." + table + " SELECT * FROM " + from + table + "; ";
@@ -157,7 +156,7 @@ TEST_CASE(
                   fs::copy_options::overwrite_existing);
     const auto reference = Store::read(whole);
     REQUIRE(reference);
-    CHECK(file_bytes(whole) == killed.database);  // whoever only reads leaves it so
+    CHECK(file_bytes(whole) == killed.database);  // reading changes nothing
     CHECK(file_bytes(sidecar_path(whole, "-journal")) == killed.journal);
     {
       auto store = Store::open(whole);  // here SQLite undoes the edit in the file
@@ -179,7 +178,7 @@ TEST_CASE(
     const Files undone(whole);
     for (int attempt = 0; attempt < 8; ++attempt) {
       INFO("damage " << attempt);
-      // Pages of the database: everything is there that the undone database would have with the same pages damaged.
+      // Database pages are damaged: the result has everything that the undone database with the same damage has.
       Files damaged = killed, lower = undone;
       for (size_t n = 1 + random() % 6; n > 0; --n) {
         const size_t at = random() % (killed.database.size() / kPage) * kPage;
@@ -195,7 +194,8 @@ TEST_CASE(
         CHECK(contains(expected, chunks_of(*got.scene)));
         if (got.salvage.losses().empty()) CHECK(same_scene(*reference, *got.scene) == "");
       }
-      // The journal too: of each chunk what it was before or after the edit, and whatever is not as before is said.
+      // The journal is damaged too: each chunk is as before or after the edit, and any difference from before is
+      // reported.
       for (size_t n = 1 + random() % 3; n > 0; --n)
         damage(damaged.journal, random() % damaged.journal.size(), 1 + random() % 600, random);
       const Saved both = save(damaged);
@@ -230,7 +230,7 @@ TEST_CASE("store salvage: a journal that is not this database's, or is damaged, 
     REQUIRE(s.scene);
     CHECK(s.says(words));
     CHECK(chunks_of(*s.scene) == chunks_of(scene_a));
-    // Read without salvage: an error if an edit may be there in part, a warning if it is none of this file's.
+    // Reading without salvage is an error if an edit may be there in part, and a warning if it belongs to another file.
     test::write_bytes(file, files.database);
     test::write_bytes(sidecar_path(file, "-journal"), files.journal);
     std::vector<std::string> warnings;
@@ -245,7 +245,8 @@ TEST_CASE("store salvage: a journal that is not this database's, or is damaged, 
     CHECK(bool(read) == foreign);
     CHECK((file_bytes(file) == files.database));
     CHECK((file_bytes(sidecar_path(file, "-journal")) == files.journal));
-    // For editing, what is none of this file's is set aside, and what may be is an error that changes nothing.
+    // Opening for editing sets a foreign journal aside. A journal that may be the file's own is an error that changes
+    // nothing.
     const fs::path quarantined = sidecar_path(file, "-journal.of-another-state-1");
     {
       auto store = Store::open(file);
@@ -270,7 +271,7 @@ TEST_CASE("store salvage: a journal that is not this database's, or is damaged, 
   files.journal = journal;
   files.journal.insert(files.journal.end(), journal.begin(), journal.begin() + 8);
   expect_unused("several databases", true);
-  // What a finished edit leaves where the journal is kept.
+  // The state that a finished edit leaves if the journal is kept.
   std::fill_n(files.journal.begin(), 28, uint8_t(0));
   files.journal.resize(files.journal.size() - 8);
   const Saved s = save(files);
@@ -365,7 +366,7 @@ TEST_CASE("store: reading a damaged world leaves the log beside it for salvage")
     fs::copy_file(sidecar_path(file, "-wal"), sidecar_path(crashed, "-wal"));
   }
   const Files whole(crashed);
-  // Every page but the first that no edit has written again; the palette's are among them.
+  // Every page except the first that no edit has rewritten. The palette's pages are among them.
   std::set<size_t> in_log;
   for (size_t at = 32; at + kFrame <= whole.log.size(); at += kFrame)
     in_log.insert(size_t(whole.log[at + 2]) << 8 | whole.log[at + 3]);

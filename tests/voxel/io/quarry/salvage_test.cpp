@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// salvage_test.cpp - salvage of .quarry files: every chunk whose checksum is right comes through exactly, wherever the
-// database is broken; what is lost is counted; the damaged file stays as it is.
+// salvage_test.cpp - salvage of .quarry files: every chunk with a right checksum is restored exactly, wherever the
+// database is broken. Losses are counted, and the damaged file is not changed.
 #include "voxel/io/quarry/salvage.hpp"
 
 #include <sqlite3.h>
@@ -43,7 +43,7 @@ Saved save(const fs::path& file) {
   return s;
 }
 
-// Whole chunks only: each chunk of 64^3 is as it was, or not there. Gives how many are not.
+// Checks that each chunk of 64^3 is unchanged or missing. Returns how many are missing.
 uint64_t missing_chunks(const BrickMap& was, const BrickMap& is) {
   std::map<Int3, std::pair<uint64_t, uint64_t>> chunks;  // bricks that were, that are
   for (const auto& [at, brick] : was.bricks()) ++chunks[Int3{at.x >> 3, at.y >> 3, at.z >> 3}].first;
@@ -125,7 +125,7 @@ TEST_CASE("store salvage: chunks with wrong bytes and missing rows are lost alon
     CHECK(missing_chunks(scene, s.scene) == 0);
     CHECK(s.lost("volume_rows") == 1);
   }
-  CHECK_FALSE(Store::read(file));  // never without being asked
+  CHECK_FALSE(Store::read(file));  // there is no salvage without the option
 }
 
 TEST_CASE("store salvage: a database cut short gives every chunk on the pages that are left") {
@@ -167,7 +167,7 @@ TEST_CASE("store salvage: any one page overwritten loses only what was on it") {
     REQUIRE(got);
     const uint64_t lost = missing_chunks(scene, *got);
     worst = std::max(worst, lost);
-    // Pages that hold no rows (insides of trees, indices) lose nothing: there is nothing to say then.
+    // Pages without rows (inner pages of trees, indices) lose nothing, so nothing is reported then.
     if (lost > 0) CHECK_FALSE(salvage.losses().empty());
     if (salvage.losses().empty()) CHECK(same_scene(*Store::read(file), *got) == "");
   }
@@ -191,7 +191,7 @@ TEST_CASE("store salvage: edits in a crashed editor's log count, and what the ed
   const Saved folded = save(file);  // with freed pages inside
   CHECK(folded.salvage.losses().empty());
   CHECK(same_scene(*Store::read(file), folded.scene) == "");
-  // A log that is broken in its middle counts up to there.
+  // A log that is broken in its middle is used up to there.
   Bytes log = file_bytes(crashed.string() + "-wal");
   log[log.size() / 2] ^= 0xff;
   write_bytes(crashed.string() + "-wal", log);

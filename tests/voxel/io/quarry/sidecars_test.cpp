@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// sidecars_test.cpp - what a killed editor left beside a world file, when the file is only read: all of it counts,
-// nothing is written, and where damage keeps edits from being read, that is an error or a warning, never an older state
-// without a word (which is what SQLite gives).
+// sidecars_test.cpp - the sidecars of a killed editor, when the world file is only read: all of them are used, and
+// nothing is written. If damage keeps edits from being read, there is an error or a warning, never silently an older
+// state (as SQLite returns).
 #include <catch2/catch.hpp>
 #include <random>
 
@@ -27,7 +27,7 @@ fs::path sidecar_path(const fs::path& file, const char* suffix) { return file.st
 struct Crashed {
   fs::path dir, file;
   Bytes database, log;
-  std::vector<Scene> states;  // before the first edit, after each
+  std::vector<Scene> states;  // before the first edit, and after each edit
   std::vector<size_t> ends;   // bytes of the log after each edit
 
   explicit Crashed(const char* name, int edits = 20) : dir(test::scratch_dir(name)), file(dir / "crashed.quarry") {
@@ -54,7 +54,7 @@ struct Crashed {
     write_bytes(file, database);
     write_bytes(sidecar_path(file, "-wal"), with_log);
   }
-  // The newest state that a scene is, or none.
+  // The newest state that equals a scene, or none.
   std::optional<size_t> state_of(const Scene& scene) const {
     for (size_t i = states.size(); i-- > 0;)
       if (same_scene(states[i], scene) == "") return i;
@@ -161,8 +161,8 @@ TEST_CASE("store sidecars: wherever bytes of a log are wrong or cut off, the sce
   }
   CHECK(errors > 100);
   CHECK(warned > 5);
-  // Cut anywhere: what a killed writer leaves looks the same, so that it is a warning; at the end of an edit it cannot
-  // be seen.
+  // The log is cut anywhere. A killed writer leaves the same, so this is a warning. A cut at the end of an edit cannot
+  // be detected.
   for (int i = 0; i < 60; ++i) {
     const size_t size = kHeader + 1 + random() % (world.log.size() - kHeader - 1);
     INFO("cut to " << size);
@@ -185,7 +185,7 @@ TEST_CASE("store sidecars: a log whose header is damaged is an error unless the 
   const Outcome o = read(world.file);
   REQUIRE_FALSE(o.scene);
   CHECK_THAT(o.scene.error().message, Catch::Contains("header"));
-  // A log that was folded in whole, and then a torn header of the next one: nothing is missing.
+  // A log that was folded in whole, then a torn header of the next one. Nothing is missing.
   world.put(world.log);
   {
     auto store = Store::open(world.file);

@@ -71,7 +71,7 @@ Edit dab(int x, uint8_t material, Mode mode = Mode::add) {
   return edit;
 }
 
-// A document whose every change is in the file, too.
+// A document that writes every change to the file, too.
 class Kept {
  public:
   explicit Kept(const fs::path& file) : store_(std::move(*Store::open(file))) {
@@ -186,8 +186,8 @@ TEST_CASE(
     kept.paint_over(3, 0.5f);
   }
   CHECK(version_of(dir / "palette.quarry") == 2);
-  // An old reader, which knows neither, must not take such rows for edits of voxels: this one is as strict with what
-  // says it is old.
+  // An old reader, which knows neither, must not take such rows for edits of voxels. This reader is as strict with a
+  // file that states the old version.
   for (const fs::path& newer : {file, dir / "palette.quarry"}) {
     change(newer, "PRAGMA user_version=1");
     std::vector<UndoRecord> history;
@@ -279,7 +279,7 @@ TEST_CASE("store: a step of several records is committed whole or not at all") {
   CHECK(kept.store().commit_undo(without, other).error().code == ErrorCode::conflict);
   CHECK(kept.store().commit_undo(without, std::span<const UndoRecord>()).error().code == ErrorCode::invalid_argument);
   unchanged();
-  // A palette that cannot be saved, in a step behind an edit that can.
+  // A palette that cannot be saved, in a step after an edit that can.
   std::vector<UndoRecord> more(2);
   more[0] = test::make_record(with, 0, {}, "remove all");
   Palette bad = with.palette;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// store_edits.hpp - scenes, edits and comparisons for the tests of the world file, made without the library's own
-// editing, so that what is compared is what the file did.
+// store_edits.hpp - scenes, edits and comparisons for the tests of the world file. They do not use the library's own
+// editing, so that only the file's work is compared.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace quarry::test {
 
-// "" if equal, else which field differs.
+// "" if equal, else the field that differs.
 inline std::string same_scene(const Scene& a, const Scene& b) {
   const auto lists = [](const auto& x, const auto& y, auto same) {
     return x.size() == y.size() && std::equal(x.begin(), x.end(), y.begin(), same);
@@ -58,7 +58,7 @@ inline std::string same_history(const std::vector<UndoRecord>& a, const std::vec
   return "";
 }
 
-// Something in every field, with the values that are easy to lose.
+// A scene with data in every field, with values that are easily lost.
 inline Scene busy_scene() {
   Scene s;
   s.volumes.resize(3);
@@ -127,7 +127,7 @@ inline void apply_record(Scene* scene, const UndoRecord& record, bool forwards) 
     scene->volumes[record.volume].bricks.put(c.brick, forwards ? c.after : c.before);
 }
 
-// A row of edits, undos and redos in which step n does the same in every process that plays it: the scenario of a
+// A sequence of edits, undos and redos, in which step n does the same in every process that plays it: the scenario of a
 // session, and its replay.
 class EditScenario {
  public:
@@ -145,7 +145,7 @@ class EditScenario {
   int steps() const { return step_; }
   size_t dropped() const { return dropped_; }
 
-  // The next step here, and in `store` unless it is null. What is here has changed even if the store failed.
+  // Does the next step here, and in `store` unless it is null. The step is done here even if the store failed.
   Result<void> next(io::Store* store) {
     std::mt19937 random(uint32_t(++step_) * 2654435761u);
     const uint32_t dice = uint32_t(random() % 10);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// store_test.cpp - the .quarry file: what goes in comes out, what is on disk after each call, and what a damaged or
-// hostile file does (nothing).
+// store_test.cpp - the .quarry file: saved data is read back, each call leaves its state on disk, and a damaged or
+// hostile file does no harm.
 #include "voxel/io/quarry/store.hpp"
 
 #include <sqlite3.h>
@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Runs SQL on a file behind the store's back.
+// Runs SQL on a file without the store.
 void sql(const fs::path& file, const std::string& text) {
   sqlite3* db = nullptr;
   REQUIRE(sqlite3_open(file.c_str(), &db) == SQLITE_OK);
@@ -82,7 +82,7 @@ TEST_CASE("store: a scene comes back equal in every field, and saving it again g
   // An empty scene, and one without voxels.
   REQUIRE(Store::save(Scene{}, dir / "a.quarry"));
   CHECK(same_scene(Scene{}, read_back(dir / "a.quarry")) == "");
-  // The comparison itself notices every difference that it is there for.
+  // The comparison itself must notice every difference that it tests for.
   for (int field = 0; field < test::kSceneChanges; ++field) {
     Scene changed = test::busy_scene();
     test::change_scene(&changed, field);
@@ -124,7 +124,7 @@ TEST_CASE("store: the same bricks give the same chunk bytes, whatever the way to
   REQUIRE(Store::save(forwards, dir / "a.quarry"));
   REQUIRE(Store::save(backwards, dir / "b.quarry"));
   CHECK(chunk_rows(dir / "a.quarry") == chunk_rows(dir / "b.quarry"));
-  // And by edits in an open file.
+  // The same by edits in an open file.
   Scene scene;
   scene.volumes.resize(1);
   REQUIRE(Store::save(scene, dir / "c.quarry"));
@@ -190,7 +190,7 @@ TEST_CASE("store: an edit writes the chunks it touches and no others, and closin
 
 TEST_CASE("store: undo, redo and their place survive closing; a new edit drops what could be redone") {
   const fs::path file = test::scratch_dir("store-history") / "w.quarry";
-  test::EditScenario scenario;  // a deterministic row of edits, undos and redos
+  test::EditScenario scenario;  // a deterministic sequence of edits, undos and redos
   REQUIRE(Store::save(scenario.scene(), file));
   for (int session = 0; session < 6; ++session) {
     auto store = Store::open(file);
@@ -262,7 +262,7 @@ TEST_CASE("store: a document's edits go through the file and its history goes on
         REQUIRE(record);
         REQUIRE(store->commit_undo(document->scene(), *record));
       }
-    } else {  // the undone edit is dropped by the next opening's first one
+    } else {  // the next opening's first edit drops the undone one
       CHECK(document->history().size() == document->history_position() + 1);
     }
   }
@@ -381,7 +381,7 @@ TEST_CASE("store: cancelled or failed, a save leaves the old file and nothing el
   cancel = true;
   REQUIRE(Store::save(scene, file));
   CHECK(Store::read(file, progress).error().code == ErrorCode::cancelled);
-  // The file's mode and a link to it stay.
+  // The file's mode and a link to it are kept.
   fs::permissions(file, fs::perms::owner_read | fs::perms::owner_write);
   fs::create_symlink("w.quarry", dir / "link.quarry");
   REQUIRE(Store::save(Scene{}, dir / "link.quarry"));
@@ -479,7 +479,7 @@ TEST_CASE("store: flipped bits and cuts anywhere in the file are found or change
       REQUIRE(test::same_history(scenario.history(), history) == "");
       REQUIRE(position == scenario.position());
     }
-    // Editing must refuse it, or go well and leave it readable.
+    // Editing must reject it, or succeed and leave it readable.
     if (++checked % 16 == 0)
       if (auto opened = Store::open(file)) (void)opened->commit_palette(scenario.scene().palette);
     for (const char* suffix : {"-wal", "-shm", "-journal"}) fs::remove(file.string() + suffix);
@@ -489,7 +489,7 @@ TEST_CASE("store: flipped bits and cuts anywhere in the file are found or change
     bytes[random() % bytes.size()] ^= uint8_t(1u << random() % 8);
     check(bytes);
   }
-  for (int round = 0; round < 100; ++round) {  // the headers of the file and of its pages, more densely
+  for (int round = 0; round < 100; ++round) {  // the headers of the file and of its pages are damaged more densely
     std::vector<uint8_t> bytes = whole;
     bytes[random() % (bytes.size() / 4096) * 4096 + random() % 120] = uint8_t(random());
     check(bytes);
@@ -508,7 +508,7 @@ TEST_CASE("store: a world written in pieces has the bytes of one saved at once, 
   Scene scene;
   std::mt19937 random(7);
   scene.volumes.resize(4);
-  for (const size_t v : {size_t(0), size_t(2)})  // between and behind them are empty ones
+  for (const size_t v : {size_t(0), size_t(2)})  // empty ones are between and after them
     for (int i = 0; i < 4000; ++i)
       scene.volumes[v].bricks.set(
           {int32_t(random() % 900) - 400, int32_t(random() % 300), int32_t(random() % 500) - 250},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// visible_regions_test.cpp - worlds read in pieces, and grids and meshes written from some layers at a time, against
-// the same from a whole scene: the same bytes.
+// visible_regions_test.cpp - worlds read in pieces, and grids and meshes written from some layers at a time, have the
+// same bytes as those from a whole scene.
 #include "voxel/io/quarry/visible_regions.hpp"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Turned, mirrored, overlapping, hidden and unplaced volumes at odd offsets, over many chunks.
+// Rotated, mirrored, overlapping, hidden and unplaced volumes at odd offsets, over many chunks.
 Scene crowd(uint32_t seed) {
   std::mt19937 random(seed);
   const auto number = [&](int32_t low, int32_t high) { return low + int32_t(random() % uint32_t(high - low + 1)); };
@@ -151,7 +151,7 @@ TEST_CASE("vox: read model by model it gives the world, the warnings and the err
     std::ofstream(files.back(), std::ios::binary) << whole.substr(0, length);
   }
   {
-    // More voxels than may be placed, by a model whose bricks are gone when its instances are counted.
+    // There are more voxels than may be placed, by a model whose bricks are freed when its instances are counted.
     std::vector<test::VoxBuilder::Voxel> full;
     for (int i = 0; i < 32768; ++i) full.push_back({uint8_t(i & 31), uint8_t(i >> 5 & 31), uint8_t(i >> 10), 1});
     test::VoxBuilder builder(200);
@@ -249,14 +249,14 @@ TEST_CASE("meshes: written from some layers at a time they have the bytes of tho
     Scene scene = crowd(seed);
     if (seed == 3) scene.metadata[io::kMeshScaleKey] = "4";
     for (size_t m = 1; m < 256; m += 5) scene.palette.materials[m].transparency = seed == 2 ? 0.5f : 0;
-    // Something with large rectangles, too, across several chunks.
+    // A part with large rectangles, across several chunks.
     for (int32_t x = 0; x < 200; ++x)
       for (int32_t z = -70; z < 70; ++z) scene.volumes[0].bricks.set({x, (x + z) / 90, z}, uint8_t(1 + (x > 150)));
     REQUIRE(io::Store::save(scene, dir / "world.quarry"));
     for (const char* extension : kinds[seed - 1]) {
       const auto format = io::format_for_writing(dir / (std::string("name.") + extension));
       REQUIRE(format);
-      // The name is in the file.
+      // The name is in the file, so both have the same.
       fs::create_directories(dir / "whole");
       fs::create_directories(dir / "parts");
       const fs::path whole = dir / "whole" / (std::string("name.") + extension),
@@ -302,7 +302,7 @@ TEST_CASE("meshes: worlds that are thin along any axis need only slabs of the ot
     for (int i = 0; i < 30000; ++i) {
       std::array<int32_t, 3> c{int32_t(random() % 300), int32_t(random() % 300), int32_t(random() % 300)};
       c[thin] %= 20;
-      // Half of it in rows, so that rectangles are long in every direction.
+      // Half of the voxels are in rows, so that rectangles are long in every direction.
       if (i % 2) c[random() % 3] &= ~31;
       scene.volumes[0].bricks.set({c[0] - 7, c[1], c[2] - 150}, uint8_t(1 + random() % 3));
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// file_builder.hpp - .vox bytes made chunk by chunk, for tests and for the fuzzers' first inputs. Writes what it is
-// told, right or wrong.
+// file_builder.hpp - makes .vox bytes chunk by chunk, for tests and for the fuzzers' first inputs. It writes its
+// arguments unchecked, right or wrong.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// known_files.hpp - the real .vox files, and what two other readers agreed that is in them: vox_facts.json of the test
+// known_files.hpp - the real .vox files, and their facts on which two other readers agreed: vox_facts.json of the test
 // data.
 #pragma once
 
@@ -17,7 +17,7 @@ struct KnownVox {
   nlohmann::json facts;
 };
 
-// Empty, and said aloud, where there are none.
+// Empty, with a message, if there are none.
 inline std::vector<KnownVox> known_vox_files() {
   const std::filesystem::path data = data_dir();
   std::vector<KnownVox> known;
@@ -56,7 +56,7 @@ inline void check_facts(const io::VoxFacts& got, const nlohmann::json& known) {
   CHECK(list == known["model_list"]);
 }
 
-// Of a scene in the file's own axes.
+// Checks the facts of a scene in the file's own axes.
 inline void check_facts(const SceneFacts& got, const nlohmann::json& known) {
   CHECK(got.volumes == known["models"]);
   CHECK(got.instances == known["instances"]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// read_test.cpp - the .vox reader: every real file against known counts and checksums by a recount of its own, the
-// format's rules one by one on files made here, and everything that a damaged or hostile file can say.
+// read_test.cpp - the .vox reader: every real file against known counts and checksums by the test's own recount, the
+// format's rules one by one on files made here, and all that a damaged or hostile file can contain.
 #include "voxel/io/vox/read.hpp"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// The rules once more, without any of the library's transforms: cells in the file's z-up axes, instance by instance.
+// The rules again, without the library's transforms: cells in the file's z-up axes, instance by instance.
 struct Recount {
   uint64_t placed = 0, flat_visible = 0;
   std::unordered_map<uint64_t, std::pair<std::array<int32_t, 3>, uint8_t>> cells;
@@ -108,7 +108,7 @@ TEST_CASE("vox: every real file gives the counts, bounds and checksums on which 
     std::vector<std::string> warnings;
     const auto scene = parse_vox(file_bytes(file), &warnings);
     REQUIRE(scene);
-    // Nothing is lost of these files but frames of animations.
+    // These files lose only frames of animations.
     CHECK(warnings.size() == size_t(want["anim_transform"] != 0 || want["anim_model"] != 0));
     if (!warnings.empty())
       CHECK(warnings[0].find("it is animated: " + want["anim_transform"].dump() + " transforms and " +
@@ -151,7 +151,7 @@ TEST_CASE("vox: all 48 rotations and the 16 bytes that are none") {
   int valid = 0;
   for (int bits = 0; bits < 128; ++bits) {
     const int a = bits & 3, b = bits >> 2 & 3;
-    // A model of 4 x 6 x 8 with one voxel away from every symmetry, moved by (10, 20, 30).
+    // A model of 4 x 6 x 8 with one voxel that breaks every symmetry, moved by (10, 20, 30).
     VoxBuilder f(200);
     f.model(4, 6, 8, {{3, 0, 7, 9}})
         .transform(0, 1, {{{"_r", std::to_string(bits)}, {"_t", "10 20 30"}}})
@@ -258,7 +258,7 @@ TEST_CASE(
     CHECK(s.volumes.size() == 2);
     REQUIRE(s.instances.size() == 1);
     CHECK(s.instances[0].volume == 0);
-    CHECK(file_cell(s) == file_cell(alone));  // where a single model stands
+    CHECK(file_cell(s) == file_cell(alone));  // the place of a single model
     REQUIRE(warnings.size() == 1);
     CHECK_THAT(warnings[0],
                Catch::Contains("2 models and no scene graph") && Catch::Contains("the first one is placed"));
@@ -280,7 +280,7 @@ TEST_CASE("vox: a shared node is an instance for each way to it, a cycle is an e
 }
 
 TEST_CASE("vox: graphs that describe more than any scene end at a stated limit, soon and in little memory") {
-  // Forty groups that each hold the next one twice: 2^40 ways, with and without a shape at the end.
+  // Forty groups that each contain the next one twice: 2^40 paths, with and without a shape at the end.
   for (const bool with_shape : {false, true}) {
     VoxBuilder f = with_dot();
     for (int i = 0; i < 40; ++i) f.group(i, {i + 1, i + 1});
@@ -292,7 +292,7 @@ TEST_CASE("vox: graphs that describe more than any scene end at a stated limit, 
     CHECK(s.error().code == ErrorCode::unsupported);
     CHECK(std::chrono::steady_clock::now() - started < std::chrono::seconds(20));
   }
-  // A name of a megabyte, for a shape and for a group, each met 2^20 times.
+  // A name of a megabyte, for a shape and for a group, each reached 2^20 times.
   for (const bool on_group : {false, true}) {
     VoxBuilder f = with_dot();
     const Pairs long_name{{"_name", std::string(1 << 20, 'n')}};
@@ -305,11 +305,11 @@ TEST_CASE("vox: graphs that describe more than any scene end at a stated limit, 
     CHECK(s.error().code == ErrorCode::unsupported);
     CHECK_THAT(s.error().message, Catch::Contains("64 MiB"));
   }
-  // 20,000 groups within each other.
+  // 20,000 nested groups.
   VoxBuilder deep = with_dot();
   for (int i = 0; i < 20000; ++i) deep.group(i, {i + 1});
   CHECK(parsed(deep.shape(20000, {{0, {}}})).instances.size() == 1);
-  // Voxels one to a brick, model after model: 1000 models of 32768 bricks would be 18 GiB.
+  // Each brick of each model has one voxel: 1000 models of 32768 bricks would be 18 GiB.
   VoxBuilder sparse;
   std::vector<VoxBuilder::Voxel> corners;
   for (int i = 0; i < 32768; ++i) corners.push_back({uint8_t(i << 3), uint8_t(i >> 5 << 3), uint8_t(i >> 10 << 3), 1});
@@ -498,7 +498,7 @@ TEST_CASE("vox: cut after any byte, a file is an error that says so") {
   const std::vector<uint8_t> whole = rich_file().bytes();
   REQUIRE(parse_vox(whole));
   for (size_t n = 0; n < whole.size(); ++n) {
-    // An allocation of its own: sanitizers see its end.
+    // It has its own allocation, so that sanitizers see its end.
     const std::vector<uint8_t> cut(whole.begin(), whole.begin() + int64_t(n));
     const auto scene = parse_vox(cut);
     if (scene || scene.error().message.rfind("byte ", 0) != 0) FAIL("cut after byte " << n);

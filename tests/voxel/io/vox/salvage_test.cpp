@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// salvage_test.cpp - salvage of .vox files: what is whole comes through exactly, what is not is counted, and nothing
-// happens unless it is asked for.
+// salvage_test.cpp - salvage of .vox files: whole parts are restored exactly, others are counted, and nothing happens
+// without the option.
 #include <catch2/catch.hpp>
 #include <random>
 
@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Three models beside each other under a group; model n has n + 1 voxels of colour n + 1.
+// Three models side by side in a group. Model n has n + 1 voxels of colour n + 1.
 Bytes three_models() {
   VoxBuilder b(200);
   for (uint8_t n = 0; n < 3; ++n) {
@@ -54,7 +54,7 @@ bool same_place(const Instance& a, const Instance& b) {
 }
 
 Saved save(const Bytes& bytes) {
-  CHECK_FALSE(parse_vox(bytes));  // never without being asked
+  CHECK_FALSE(parse_vox(bytes));  // there is no salvage without the option
   Saved s;
   auto scene = parse_vox(bytes, &s.warnings, &s.salvage);
   INFO((scene ? "" : scene.error().message));
@@ -178,10 +178,10 @@ TEST_CASE("vox salvage: where it cannot be known which models are missing, no sh
   std::fill(bytes.begin() + std::ptrdiff_t(find(bytes, "SIZE", 0)),
             bytes.begin() + std::ptrdiff_t(find(bytes, "SIZE", 1)), uint8_t(0xee));
   const size_t last = find(bytes, "nSHP", 2);
-  bytes[last] = 0;  // the only one that says that there are three
+  bytes[last] = 0;  // the only shape that shows that there are three
   const auto sound = parse_vox(whole);
   const Saved s = save(bytes);
-  CHECK(s.lost("nodes") == 3);  // two shapes, and the child that is not there
+  CHECK(s.lost("nodes") == 3);  // two shapes, and the missing child
   for (const Instance& n : s.scene.instances) {
     const size_t shown = size_t(n.name.back() - '0');
     CHECK((s.scene.volumes[n.volume].bricks.empty() || same_volume(s.scene.volumes[n.volume], sound->volumes[shown])));

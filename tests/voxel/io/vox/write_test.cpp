@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // write_test.cpp - the .vox writer: every real file through .quarry and back without a loss, volumes beyond a model's
-// size, and every field that a Scene has and a .vox file cannot say by itself. What was written is judged by the
-// reader, whose own tests stand on foreign facts.
+// size, and every field of a Scene that a .vox file has no place for. The reader judges the written files. Its own
+// tests are based on facts from other programs.
 #include "voxel/io/vox/write.hpp"
 
 #include <catch2/catch.hpp>
@@ -36,7 +36,7 @@ Scene read_back(const Scene& scene, const fs::path& file) {
   return std::move(*back);
 }
 
-// Every voxel of the scene where an instance puts it: a map made voxel by voxel, by cell transforms alone.
+// Every voxel of the scene at its place in an instance: a map made voxel by voxel, by cell transforms alone.
 std::map<Int3, uint8_t> placed(const Scene& s) {
   std::map<Int3, uint8_t> cells;
   for (const Instance& i : s.instances)
@@ -71,8 +71,7 @@ TEST_CASE("vox writer: every real file goes through .quarry and back with all th
     const auto way = io::read_scene(dir / "way.quarry");
     REQUIRE(way);
     Scene last = read_back(*way, dir / "last.vox");
-    // What the file has besides is other pieces of metadata: where it came from, what it says of frames, and a palette
-    // that is now spelt out.
+    // The file differs only in metadata: its source, its entries on frames, and a palette that is now written out.
     Scene want = *first;
     for (const char* key : {"source_file", "vox.anim_transform", "vox.anim_model", "vox.rgba_256"})
       want.metadata.erase(key), last.metadata.erase(key);
@@ -88,7 +87,7 @@ TEST_CASE("vox writer: every real file goes through .quarry and back with all th
     const auto sums = scene_facts(last, Axes::z_up);
     REQUIRE(sums);
     test::check_facts(*sums, known);
-    // Written once more it is the same file: nothing grows or drifts.
+    // Writing it again gives the same file, so nothing grows or drifts.
     const auto bytes = file_bytes(dir / "last.vox");
     REQUIRE(io::write_scene(*io::read_scene(dir / "last.vox"), dir / "again.vox"));
     CHECK(file_bytes(dir / "again.vox") == bytes);
@@ -294,7 +293,7 @@ TEST_CASE("vox writer: the frames of an old animation stay so, through .quarry t
   std::vector<std::string> warnings;
   const auto again = io::parse_vox(file_bytes(dir / "again.vox"), &warnings);
   REQUIRE(again);
-  CHECK(warnings.size() == 1);  // that only the first one is placed
+  CHECK(warnings.size() == 1);  // it says that only the first one is placed
   CHECK(again->volumes.size() == 3);
   CHECK(placed(*again) == placed(*frames));
   REQUIRE(again->instances.size() == 1);

@@ -197,7 +197,7 @@ void parallel_for(size_t count, size_t grain, const std::function<void(size_t, s
   if (threads == 0) threads = thread_count();
   const size_t pieces = (count + grain - 1) / grain;
   const uint32_t used = uint32_t(std::min<size_t>(threads, pieces));
-  Loop loop{.body = body, .count = count, .grain = grain, .pieces = pieces, .wanted = used - 1};
+  Loop loop{.body = body, .count = count, .grain = grain, .pieces = pieces, .wanted = used - 1, .thrown = {}};
   if (used == 1 || ended.load(std::memory_order_relaxed)) loop.work();
   else pool().run(loop, threads);
   if (loop.thrown) std::rethrow_exception(loop.thrown);

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/api/quarry.h"
+#include <quarry/quarry.h>
 
 namespace {
 
@@ -84,6 +84,25 @@ qry_edit sphere(int32_t x, int32_t y, int32_t z, double radius, uint32_t materia
   return edit;
 }
 
+struct List {
+  std::vector<int32_t> xyz;
+  std::vector<uint8_t> materials;
+
+  void add(int32_t x, int32_t y, int32_t z) {
+    xyz.insert(xyz.end(), {x, y, z});
+    materials.push_back(uint8_t(1 + (materials.size() * 2654435761u >> 24) % 255));
+  }
+  void shuffle() {
+    uint64_t state = 1;
+    for (uint64_t i = materials.size() - 1; i > 0; --i) {
+      state = state * 6364136223846793005u + 1442695040888963407u;
+      const uint64_t j = (state >> 33) % (i + 1);
+      for (uint64_t axis = 0; axis < 3; ++axis) std::swap(xyz[3 * i + axis], xyz[3 * j + axis]);
+      std::swap(materials[i], materials[j]);
+    }
+  }
+};
+
 class Rows {
  public:
   Rows(qry_context* context, int repeats, bool small) : context_(context), repeats_(repeats), small_(small) {}
@@ -124,41 +143,22 @@ class Rows {
     add(row + ", undone", median(undone), "ms");
   }
 
-  // A cube of 160^3 voxels of all materials.
+  // Lists of 4 million voxels of all materials: a solid cube, and the shell of a ball, as scanners and simulations give
+  // them; in scan order (x fastest) and shuffled.
   void lists() {
-    const int32_t edge = small_ ? 40 : 160;
-    const uint64_t voxels = uint64_t(edge) * uint64_t(edge) * uint64_t(edge);
-    const std::string name = small_ ? "set_voxels, 64 thousand " : "set_voxels, 4 million ";
-    std::vector<int32_t> xyz;
-    std::vector<uint8_t> materials;
-    xyz.reserve(3 * voxels);
+    const int32_t edge = small_ ? 40 : 160, radius = small_ ? 70 : 564;
+    List cube, shell;
     for (int32_t z = 0; z < edge; ++z)
       for (int32_t y = 0; y < edge; ++y)
-        for (int32_t x = 0; x < edge; ++x) {
-          xyz.insert(xyz.end(), {x, y, z});
-          materials.push_back(uint8_t(1 + (materials.size() * 2654435761u >> 24) % 255));
+        for (int32_t x = 0; x < edge; ++x) cube.add(x, y, z);
+    for (int32_t z = -radius; z <= radius; ++z)
+      for (int32_t y = -radius; y <= radius; ++y)
+        for (int32_t x = -radius; x <= radius; ++x) {
+          const int64_t r2 = int64_t(x) * x + int64_t(y) * y + int64_t(z) * z;
+          if (r2 <= int64_t(radius) * radius && r2 > int64_t(radius - 1) * (radius - 1)) shell.add(x, y, z);
         }
-    const auto measure = [&](const std::string& row) {
-      std::vector<double> times;
-      for (int i = 0; i < repeats_; ++i) {
-        const World world(context_);
-        times.push_back(ms_of([&] {
-          require(qry_world_set_voxels(world.get(), 0, xyz.data(), materials.data(), voxels, nullptr),
-                  "qry_world_set_voxels");
-        }));
-        world.expect_voxels(voxels, row);
-      }
-      add(row, double(voxels) / median(times) / 1e3, "million voxels a second");
-    };
-    measure(name + "in scan order");
-    uint64_t state = 1;
-    for (uint64_t i = voxels - 1; i > 0; --i) {
-      state = state * 6364136223846793005u + 1442695040888963407u;
-      const uint64_t j = (state >> 33) % (i + 1);
-      for (int axis = 0; axis < 3; ++axis) std::swap(xyz[3 * i + uint64_t(axis)], xyz[3 * j + uint64_t(axis)]);
-      std::swap(materials[i], materials[j]);
-    }
-    measure(name + "shuffled");
+    measure_list("set_voxels, cube", cube);
+    measure_list("set_voxels, shell", shell);
   }
 
   void spheres() {
@@ -205,6 +205,23 @@ class Rows {
   Json take() { return {{"rows", std::move(rows_)}, {"memory", std::move(memory_)}}; }
 
  private:
+  void measure_list(const std::string& name, List& list) {
+    for (const bool shuffled : {false, true}) {
+      if (shuffled) list.shuffle();
+      const std::string row = name + (shuffled ? ", shuffled" : ", in scan order");
+      std::vector<double> times;
+      for (int i = 0; i < repeats_; ++i) {
+        const World world(context_);
+        times.push_back(ms_of([&] {
+          require(qry_world_set_voxels(world.get(), 0, list.xyz.data(), list.materials.data(), list.materials.size(),
+                                       nullptr),
+                  "qry_world_set_voxels");
+        }));
+        world.expect_voxels(list.materials.size(), row);
+      }
+      add(row, double(list.materials.size()) / median(times) / 1e3, "million voxels a second");
+    }
+  }
   void add(const std::string& row, double value, const char* unit) {
     std::fprintf(stderr, "%-40s %12.3f %s\n", row.c_str(), value, unit);
     rows_.push_back({{"row", row}, {"value", value}, {"unit", unit}});

@@ -197,9 +197,9 @@ Result<Device::TimelinePoint> SharedWorld::publish(World& world, const Palette& 
                                                  s.device->info().name + " cannot read it");
 
   WorldChanges changes;
-  changes.keys = world.take_dirty_keys();
-  changes.level2 = world.take_dirty_level2();
   changes.everything = world.pyramid().id() != s.world_seen || world.version() < s.version_seen;
+  if (changes.everything) world.drop_dirty();
+  else changes.keys = world.take_dirty_keys(), changes.level2 = world.take_dirty_level2();
   changes.whole_pyramid = world.pyramid().block_id() != s.pyramid_seen;
   changes.whole_grid = world.grid().block().data != s.grid_seen || world.grid().view().page_count != s.grid_pages_seen;
   s.lights.note(changes);

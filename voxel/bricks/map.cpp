@@ -282,6 +282,10 @@ Box3 BrickMap::bounds() const {
   return box;
 }
 
+bool operator==(const BrickMap::Entry& a, const BrickMap::Entry& b) {
+  return a.first == b.first && a.second == b.second;
+}
+
 bool operator==(const BrickMap& a, const BrickMap& b) {
   if (a.size_ != b.size_) return false;
   for (auto i = a.bricks().begin(), j = b.bricks().begin(), end = a.bricks().end(); i != end; ++i, ++j)

@@ -37,7 +37,7 @@ class BrickMap {
     Entry(const Entry&) = default;
     // Sorting assigns. Since C++20 an object with a reference may be replaced in place.
     Entry& operator=(const Entry& other) { return *std::construct_at(this, Entry(other)); }
-    friend bool operator==(const Entry& a, const Entry& b) { return a.first == b.first && a.second == b.second; }
+    friend bool operator==(const Entry& a, const Entry& b);
   };
   using value_type = Entry;
   class const_iterator;

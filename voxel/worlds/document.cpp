@@ -101,10 +101,10 @@ struct Document::State {
       }
     }
     for (auto& [volume, of_volume] : puts) keep_last(of_volume);
-    std::vector<BrickPut> writes;
+    std::vector<BrickPut> moved;
+    std::span<const BrickPut> writes;  // of the world
     if (alone && !puts.empty()) {
-      writes = puts.begin()->second;
-      QRY_TRY(flattener.move_to_world(puts.begin()->first, writes));
+      QRY_TRY_ASSIGN(writes, flattener.in_world(puts.begin()->first, puts.begin()->second, moved));
     }
 
     Rollback old{scene, {}, {}};
@@ -120,14 +120,18 @@ struct Document::State {
       BrickMap& bricks = scene.volumes[volume].bricks;
       old.bricks.try_emplace(volume, bricks);
       bricks.put(of_volume);
-      for (const BrickPut& put : of_volume) flattener.volume_has(volume, put.brick);
+      Box3 box;
+      for (const BrickPut& put : of_volume)
+        if (put.value) box = united(box, {put.brick, put.brick});
+      flattener.volume_has(volume, box);
     }
     if (!alone) {
       std::sort(places.begin(), places.end());
       places.erase(std::unique(places.begin(), places.end()), places.end());
-      writes.resize(places.size());
-      for (size_t i = 0; i < places.size(); ++i) writes[i].brick = places[i];
-      flattener.bricks(writes);
+      moved.resize(places.size());
+      for (size_t i = 0; i < places.size(); ++i) moved[i].brick = places[i];
+      flattener.bricks(moved);
+      writes = moved;
     }
     if (!writes.empty()) QRY_TRY(world.write(writes));
     old.committed = true;

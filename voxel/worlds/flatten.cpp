@@ -25,7 +25,7 @@ bool meets(const BrickMask& a, const BrickMask& b) {
   return any != 0;
 }
 
-bool in_world(const std::array<int64_t, 3>& b) {
+bool within_world(const std::array<int64_t, 3>& b) {
   if (b[0] < -1024 || b[0] > 1023 || b[1] < -512 || b[1] > 511 || b[2] < -1024 || b[2] > 1023) return false;
   return brick_in_world({int32_t(b[0]), int32_t(b[1]), int32_t(b[2])});
 }
@@ -105,8 +105,8 @@ Flattener::Flattener(const Scene& scene, bool visible_only) : scene_(&scene) {
   for (const Volume& volume : scene.volumes) volume_bricks_.push_back(volume.bricks.brick_bounds());
 }
 
-void Flattener::volume_has(uint32_t volume, Int3 brick) {
-  volume_bricks_[volume] = united(volume_bricks_[volume], {brick, brick});
+void Flattener::volume_has(uint32_t volume, const Box3& bricks) {
+  volume_bricks_[volume] = united(volume_bricks_[volume], bricks);
 }
 
 Error Flattener::outside(const Placed& placed) const {
@@ -162,7 +162,7 @@ Result<BrickMap> Flattener::all(uint32_t threads) const {
         if (!(placed.parts >> part & 1u) || !meets(it->second.mask, placed.remap->window[part])) continue;
         const std::array<int64_t, 3> target{base[0] + part_bit(part, 0), base[1] + part_bit(part, 1),
                                             base[2] + part_bit(part, 2)};
-        if (!in_world(target)) return tl::unexpected(outside(placed));
+        if (!within_world(target)) return tl::unexpected(outside(placed));
         contributions.push_back({uint64_t(ordered_key(target)) << 32 | uint64_t(rank) << 3 | part, &it.shared()});
       }
     }
@@ -276,15 +276,18 @@ bool Flattener::alone(uint32_t volume) const {
   return placed_.size() == 1 && placed_[0].volume == volume && placed_[0].remap->aligned;
 }
 
-Result<void> Flattener::move_to_world(uint32_t volume, std::span<BrickPut> puts) const {
+Result<std::span<const BrickPut>> Flattener::in_world(uint32_t volume, std::span<const BrickPut> puts,
+                                                      std::vector<BrickPut>& moved) const {
   const Placed& placed =
       *std::find_if(placed_.begin(), placed_.end(), [&](const Placed& p) { return p.volume == volume; });
-  for (BrickPut& put : puts) {
-    const std::array<int64_t, 3> target = target_of(placed, put.brick);
-    if (!in_world(target)) return tl::unexpected(outside(placed));
-    put.brick = {int32_t(target[0]), int32_t(target[1]), int32_t(target[2])};
+  const bool moves = placed.offset != Int3{};
+  if (moves) moved.assign(puts.begin(), puts.end());
+  for (size_t i = 0; i < puts.size(); ++i) {
+    const std::array<int64_t, 3> target = target_of(placed, puts[i].brick);
+    if (!within_world(target)) return tl::unexpected(outside(placed));
+    if (moves) moved[i].brick = {int32_t(target[0]), int32_t(target[1]), int32_t(target[2])};
   }
-  return {};
+  return moves ? std::span<const BrickPut>(moved) : puts;
 }
 
 Result<void> Flattener::touched(uint32_t volume, Int3 source, const BrickMask& mask, std::vector<Int3>& touched) const {
@@ -295,7 +298,7 @@ Result<void> Flattener::touched(uint32_t volume, Int3 source, const BrickMask& m
       if (!(placed.parts >> part & 1u) || !meets(mask, placed.remap->window[part])) continue;
       const std::array<int64_t, 3> target{base[0] + part_bit(part, 0), base[1] + part_bit(part, 1),
                                           base[2] + part_bit(part, 2)};
-      if (!in_world(target)) return tl::unexpected(outside(placed));
+      if (!within_world(target)) return tl::unexpected(outside(placed));
       touched.push_back({int32_t(target[0]), int32_t(target[1]), int32_t(target[2])});
     }
   }

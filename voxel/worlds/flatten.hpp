@@ -42,8 +42,10 @@ class Flattener {
   void bricks(std::span<BrickPut> puts, uint32_t threads = 0) const;
   // True if the bricks of this volume are the world's, as they are but for their coordinates, and nothing else is.
   bool alone(uint32_t volume) const;
-  // Bricks of such a volume to their world coordinates. Errors: out_of_bounds.
-  Result<void> move_to_world(uint32_t volume, std::span<BrickPut> puts) const;
+  // Bricks of such a volume at their world coordinates: `puts` themselves if these are the same, else in `moved`.
+  // Errors: out_of_bounds.
+  Result<std::span<const BrickPut>> in_world(uint32_t volume, std::span<const BrickPut> puts,
+                                             std::vector<BrickPut>& moved) const;
 
   // Finds the world bricks that hold the voxels `mask` of brick `source` of volume `volume`, through all its instances.
   // Appends them to `touched`, possibly more than once. Errors: out_of_bounds, if such a voxel would be outside the
@@ -51,8 +53,9 @@ class Flattener {
   Result<void> touched(uint32_t volume, Int3 source, const BrickMask& mask, std::vector<Int3>& touched) const;
   // Errors: out_of_bounds if an instance places some voxel of the box outside the world's outer box.
   Result<void> check_box(uint32_t volume, const Box3& box) const;
-  // Registers a brick that was added to the volume. brick() may miss bricks that were added without this call.
-  void volume_has(uint32_t volume, Int3 brick);
+  // Registers bricks that were added to the volume, by a box of their coordinates. brick() may miss bricks that were
+  // added without this call.
+  void volume_has(uint32_t volume, const Box3& bricks);
 
  private:
   struct Placed {

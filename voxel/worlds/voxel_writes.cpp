@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// voxel_writes.cpp - lists are cut into pieces; each piece numbers its bricks, all pieces together sort theirs, and a
-// counting sort brings the voxels of each brick together in the order of the list.
+// voxel_writes.cpp - lists are sorted by brick in two steps, into buckets and within each, on all threads; then each
+// brick is made once.
 #include "voxel/worlds/voxel_writes.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <iterator>
 #include <limits>
+#include <memory>
 #include <mutex>
 #include <numeric>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "base/parallel.hpp"
@@ -15,62 +19,197 @@
 namespace quarry {
 namespace {
 
-constexpr size_t kPieceVoxels = size_t(1) << 16;  // a piece's bricks have numbers of 16 bits
+constexpr size_t kPieceVoxels = size_t(1) << 16;
 constexpr size_t kWriteBricksPerTask = 64;
+constexpr size_t kMostBuckets = 1024, kBucketVoxels = 4096, kSamples = 8192;
 
 Int3 voxel_at(const VoxelWrites& writes, size_t i) {
   return {writes.xyz[3 * i], writes.xyz[3 * i + 1], writes.xyz[3 * i + 2]};
 }
 
-// Numbers bricks in the order in which they come. Open addressing with linear probing, at most half full.
-class BrickNumbers {
- public:
-  // At most 2^16 different ones between two clear().
-  uint32_t number_of(Int3 brick) {
-    for (size_t at = place_of(brick);; at = (at + 1) & (slots_.size() - 1)) {
-      const uint32_t number = slots_[at];
-      if (number == kEmpty) return add(at, brick);
-      if (bricks_[number] == brick) return number;
-    }
-  }
-  const std::vector<Int3>& bricks() const { return bricks_; }
-  void clear() {
-    std::fill(slots_.begin(), slots_.end(), kEmpty);
-    bricks_.clear();
-  }
+// Packs a brick of the list's box with a voxel of it and a material: cell | voxel 9 | material 8, from high to low. A
+// cell is x | y | z relative to the box, in as few bits as the box needs, so that cells rise as bricks do.
+template <class Word>
+struct Packing {
+  Int3 low;
+  uint32_t y_bits, z_bits;
 
- private:
-  static constexpr uint32_t kEmpty = std::numeric_limits<uint32_t>::max();
-
-  size_t place_of(Int3 b) const {
-    uint64_t h = uint64_t(uint32_t(b.x)) * 0x9E3779B97F4A7C15u;
-    h = (h ^ h >> 32 ^ uint64_t(uint32_t(b.y))) * 0xD6E8FEB86659FD93u;
-    h = (h ^ h >> 32 ^ uint64_t(uint32_t(b.z))) * 0x9E3779B97F4A7C15u;
-    return size_t(h >> 32) & (slots_.size() - 1);
+  Word cell(Int3 brick) const {
+    const auto part = [](int32_t at, int32_t from) { return Word(uint32_t(at) - uint32_t(from)); };
+    return (part(brick.x, low.x) << y_bits | part(brick.y, low.y)) << z_bits | part(brick.z, low.z);
   }
-  uint32_t add(size_t at, Int3 brick) {
-    const auto number = uint32_t(bricks_.size());
-    bricks_.push_back(brick);
-    slots_[at] = number;
-    if (bricks_.size() * 2 > slots_.size()) {
-      slots_.assign(slots_.size() * 2, kEmpty);
-      for (uint32_t i = 0; i < bricks_.size(); ++i) {
-        size_t free = place_of(bricks_[i]);
-        while (slots_[free] != kEmpty) free = (free + 1) & (slots_.size() - 1);
-        slots_[free] = i;
-      }
-    }
-    return number;
+  Int3 brick(Word cell) const {
+    const auto part = [](Word value, int32_t from) { return int32_t(uint32_t(value) + uint32_t(from)); };
+    return {part(cell >> z_bits >> y_bits, low.x), part(cell >> z_bits & ((Word(1) << y_bits) - 1), low.y),
+            part(cell & ((Word(1) << z_bits) - 1), low.z)};
   }
-
-  std::vector<uint32_t> slots_ = std::vector<uint32_t>(1024, kEmpty);
-  std::vector<Int3> bricks_;
+  static Word entry(Word cell, uint32_t voxel, uint8_t material) { return cell << 17 | voxel << 8 | material; }
+  static Word cell_of(Word entry) { return entry >> 17; }
 };
+
+uint32_t bits_for(int64_t count) { return uint32_t(std::bit_width(uint64_t(count - 1))); }
 
 uint32_t differing_voxels(const Brick& a, const Brick& b) {
   uint32_t count = 0;
   for (size_t i = 0; i < kVoxelsPerBrick; ++i) count += a.materials[i] != b.materials[i];
   return count;
+}
+
+struct Changes {
+  std::vector<BrickChange> changes;
+  uint64_t voxels = 0;
+
+  void add(Int3 place, SharedBrick before, const Brick& after) {
+    const uint32_t differing = differing_voxels(*before, after);
+    if (differing == 0) return;
+    voxels += differing;
+    changes.push_back({place, std::move(before), SharedBrick(after)});
+  }
+};
+
+UndoRecord joined(std::vector<Changes>& parts) {
+  UndoRecord record;
+  size_t count = 0;
+  for (const Changes& part : parts) count += part.changes.size();
+  record.changes.reserve(count);
+  for (Changes& part : parts) {
+    std::move(part.changes.begin(), part.changes.end(), std::back_inserter(record.changes));
+    record.voxels_changed += part.voxels;
+  }
+  return record;
+}
+
+// Makes the bricks of one bucket, whose entries are in the order of the list.
+template <class Word>
+class BucketWriter {
+ public:
+  void write(const BrickMap& bricks, const Packing<Word>& packing, std::span<const Word> entries, Changes& out) {
+    number(entries);
+    // The cells in rising order, and where the voxels of each begin.
+    order_.resize(cells_.size());
+    std::iota(order_.begin(), order_.end(), 0u);
+    std::sort(order_.begin(), order_.end(), [&](uint32_t a, uint32_t b) { return cells_[a] < cells_[b]; });
+    uint32_t begin = 0;
+    for (const uint32_t cell : order_) begin += std::exchange(counts_[cell], begin);
+    voxels_.resize(entries.size());
+    for (size_t i = 0; i < entries.size(); ++i)
+      voxels_[counts_[numbers_[i]]++] = uint32_t(entries[i]) & ((1u << 17) - 1);
+    uint32_t at = 0;
+    for (const uint32_t cell : order_) {  // counts_ has the end of each now
+      const Int3 place = packing.brick(cells_[cell]);
+      SharedBrick before = bricks.share(place);
+      Brick brick = *before;
+      for (; at < counts_[cell]; ++at) brick.set(voxels_[at] >> 8, uint8_t(voxels_[at]));
+      out.add(place, std::move(before), brick);
+    }
+  }
+
+ private:
+  // Numbers the cells in the order in which they come, and counts the entries of each. Open addressing with linear
+  // probing, at most half full.
+  void number(std::span<const Word> entries) {
+    slots_.assign(std::bit_ceil(2 * entries.size()), kEmpty);
+    cells_.clear();
+    counts_.clear();
+    numbers_.resize(entries.size());
+    const size_t mask = slots_.size() - 1;
+    Word last = 0;
+    uint32_t number = kEmpty;
+    for (size_t i = 0; i < entries.size(); ++i) {
+      const Word cell = Packing<Word>::cell_of(entries[i]);
+      if (number == kEmpty || cell != last) {
+        size_t at = size_t((uint64_t(cell) ^ uint64_t(cell >> (sizeof(Word) * 4))) * 0x9E3779B97F4A7C15u >> 20) & mask;
+        while (slots_[at] != kEmpty && cells_[slots_[at]] != cell) at = (at + 1) & mask;
+        if (slots_[at] == kEmpty) {
+          slots_[at] = uint32_t(cells_.size());
+          cells_.push_back(cell);
+          counts_.push_back(0);
+        }
+        number = slots_[at];
+        last = cell;
+      }
+      ++counts_[number];
+      numbers_[i] = number;
+    }
+  }
+
+  static constexpr uint32_t kEmpty = std::numeric_limits<uint32_t>::max();
+  std::vector<Word> cells_;
+  std::vector<uint32_t> slots_, counts_, numbers_, order_, voxels_;
+};
+
+// Sorts by samples (Frazer and McKellar, "Samplesort", 1970): splitters out of the list part it into buckets of rising
+// cells; the entries of each bucket are brought together in the order of the list; then each bucket is on its own.
+template <class Word>
+UndoRecord plan_packed(const BrickMap& bricks, const VoxelWrites& writes, const Packing<Word>& packing,
+                       uint32_t threads) {
+  const size_t count = writes.count;
+  std::vector<Word> splitters;
+  const size_t samples = std::min(kSamples, count), wanted = std::min(kMostBuckets, count / kBucketVoxels + 1);
+  for (size_t i = 0; i < samples; ++i)
+    splitters.push_back(packing.cell(brick_of(voxel_at(writes, i * (count / samples)))));
+  std::sort(splitters.begin(), splitters.end());
+  for (size_t i = 1; i < wanted; ++i) splitters[i - 1] = splitters[i * samples / wanted];
+  splitters.resize(wanted - 1);
+  splitters.erase(std::unique(splitters.begin(), splitters.end()), splitters.end());
+  const size_t buckets = splitters.size() + 1;
+
+  const size_t pieces = (count + kPieceVoxels - 1) / kPieceVoxels;
+  std::vector<uint32_t> starts(pieces * buckets);  // counts of each piece's voxels; then where the next one goes
+  const auto bucket_numbers = std::make_unique_for_overwrite<uint16_t[]>(count);
+  parallel_for(
+      count, kPieceVoxels,
+      [&](size_t begin, size_t end) {
+        uint32_t* const counts = &starts[begin / kPieceVoxels * buckets];
+        Int3 last = brick_of(voxel_at(writes, begin));
+        uint16_t bucket = 0;
+        for (size_t i = begin; i < end; ++i) {
+          if (const Int3 brick = brick_of(voxel_at(writes, i)); i == begin || brick != last) {
+            const Word cell = packing.cell(brick);
+            size_t from = 0;  // the number of splitters that are not above the cell
+            for (size_t length = splitters.size(); length > 0;) {
+              const size_t half = (length + 1) / 2;
+              from += splitters[from + half - 1] <= cell ? half : 0;
+              length -= half;
+            }
+            bucket = uint16_t(from);
+            last = brick;
+          }
+          ++counts[bucket];
+          bucket_numbers[i] = bucket;
+        }
+      },
+      threads);
+  std::vector<uint32_t> begins(buckets + 1);
+  uint32_t at = 0;
+  for (size_t bucket = 0; bucket < buckets; ++bucket) {
+    begins[bucket] = at;
+    for (size_t piece = 0; piece < pieces; ++piece) at += std::exchange(starts[piece * buckets + bucket], at);
+  }
+  begins[buckets] = at;
+
+  const auto sorted = std::make_unique_for_overwrite<Word[]>(count);
+  parallel_for(
+      count, kPieceVoxels,
+      [&](size_t begin, size_t end) {
+        uint32_t* const next = &starts[begin / kPieceVoxels * buckets];
+        for (size_t i = begin; i < end; ++i) {
+          const Int3 voxel = voxel_at(writes, i);
+          sorted[next[bucket_numbers[i]]++] =
+              Packing<Word>::entry(packing.cell(brick_of(voxel)), voxel_index(voxel), writes.materials[i]);
+        }
+      },
+      threads);
+
+  std::vector<Changes> parts(buckets);
+  parallel_for(
+      buckets, 1,
+      [&](size_t bucket, size_t) {
+        BucketWriter<Word>().write(bricks, packing,
+                                   {sorted.get() + begins[bucket], begins[bucket + 1] - begins[bucket]}, parts[bucket]);
+      },
+      threads);
+  return joined(parts);
 }
 
 }  // namespace
@@ -96,109 +235,35 @@ Box3 bounds_of(const VoxelWrites& writes, uint32_t threads) {
 
 UndoRecord plan_bricks(const BrickMap& bricks, std::span<const Int3> places,
                        const std::function<void(size_t, Brick&)>& change, uint32_t threads) {
-  struct Piece {
-    std::vector<BrickChange> changes;
-    uint64_t voxels = 0;
-  };
-  std::vector<Piece> pieces((places.size() + kWriteBricksPerTask - 1) / kWriteBricksPerTask);
+  std::vector<Changes> parts((places.size() + kWriteBricksPerTask - 1) / kWriteBricksPerTask);
   parallel_for(
       places.size(), kWriteBricksPerTask,
       [&](size_t begin, size_t end) {
-        Piece& piece = pieces[begin / kWriteBricksPerTask];
         for (size_t i = begin; i < end; ++i) {
           SharedBrick before = bricks.share(places[i]);
           Brick brick = *before;
           change(i, brick);
-          const uint32_t differing = differing_voxels(*before, brick);
-          if (differing == 0) continue;
-          piece.voxels += differing;
-          piece.changes.push_back({places[i], std::move(before), SharedBrick(brick)});
+          parts[begin / kWriteBricksPerTask].add(places[i], std::move(before), brick);
         }
       },
       threads);
-  UndoRecord record;
-  record.changes.reserve(places.size());
-  for (Piece& piece : pieces) {
-    std::move(piece.changes.begin(), piece.changes.end(), std::back_inserter(record.changes));
-    record.voxels_changed += piece.voxels;
-  }
-  return record;
+  return joined(parts);
 }
 
 Result<UndoRecord> plan_voxels(const BrickMap& bricks, const VoxelWrites& writes, uint32_t threads) {
   if (writes.count >= std::numeric_limits<uint32_t>::max())
     return fail(ErrorCode::invalid_argument,
                 "a list of " + std::to_string(writes.count) + " voxels is longer than 2^32 - 2; write it in parts");
-  // Each piece numbers its bricks, and counts the voxels of each.
-  struct Piece {
-    std::vector<Int3> bricks;
-    std::vector<uint32_t> starts;  // counts of its bricks' voxels; then where the next voxel of each goes
-  };
-  std::vector<Piece> pieces((writes.count + kPieceVoxels - 1) / kPieceVoxels);
-  std::vector<uint16_t> numbers(writes.count);  // of each voxel's brick in its piece
-  parallel_for(
-      writes.count, kPieceVoxels,
-      [&](size_t begin, size_t end) {
-        thread_local BrickNumbers known;
-        known.clear();
-        Piece& piece = pieces[begin / kPieceVoxels];
-        Int3 last = brick_of(voxel_at(writes, begin));
-        uint32_t number = known.number_of(last);
-        for (size_t i = begin; i < end; ++i) {
-          if (const Int3 brick = brick_of(voxel_at(writes, i)); brick != last) {
-            number = known.number_of(brick);
-            last = brick;
-          }
-          if (number >= piece.starts.size()) piece.starts.resize(number + 1);
-          ++piece.starts[number];
-          numbers[i] = uint16_t(number);
-        }
-        piece.bricks = known.bricks();
-      },
-      threads);
-
-  // All bricks in order; of each, its voxels by piece.
-  struct Part {
-    Int3 brick;
-    uint32_t piece, number;
-    bool operator<(const Part& other) const { return brick != other.brick ? brick < other.brick : piece < other.piece; }
-  };
-  std::vector<Part> parts;
-  for (uint32_t p = 0; p < pieces.size(); ++p)
-    for (uint32_t n = 0; n < pieces[p].bricks.size(); ++n) parts.push_back({pieces[p].bricks[n], p, n});
-  std::sort(parts.begin(), parts.end());
-  std::vector<Int3> places;
-  std::vector<uint32_t> begins;  // of each place's voxels, and the end
-  uint32_t voxels = 0;
-  for (const Part& part : parts) {
-    if (places.empty() || places.back() != part.brick) {
-      places.push_back(part.brick);
-      begins.push_back(voxels);
-    }
-    uint32_t& start = pieces[part.piece].starts[part.number];
-    voxels += std::exchange(start, voxels);
-  }
-  begins.push_back(voxels);
-
-  struct Voxel {
-    uint16_t index;
-    uint8_t material;
-  };
-  std::vector<Voxel> sorted(writes.count);
-  parallel_for(
-      writes.count, kPieceVoxels,
-      [&](size_t begin, size_t end) {
-        Piece& piece = pieces[begin / kPieceVoxels];
-        for (size_t i = begin; i < end; ++i)
-          sorted[piece.starts[numbers[i]]++] = {uint16_t(voxel_index(voxel_at(writes, i))), writes.materials[i]};
-      },
-      threads);
-  return plan_bricks(
-      bricks, places,
-      [&](size_t i, Brick& brick) {
-        for (uint32_t v = begins[i]; v < begins[i + 1]; ++v) brick.set(sorted[v].index, sorted[v].material);
-      },
-      threads);
+  if (writes.count == 0) return UndoRecord{};
+  const Box3 box = bounds_of(writes, threads);
+  const Int3 low = brick_of(box.min), high = brick_of(box.max);
+  const uint32_t x_bits = bits_for(int64_t(high.x) - low.x + 1), y_bits = bits_for(int64_t(high.y) - low.y + 1),
+                 z_bits = bits_for(int64_t(high.z) - low.z + 1);
+  // A list inside a world needs 49 bits; one from corner to corner of all coordinates 104.
+  __extension__ using Wide = unsigned __int128;
+  if (x_bits + y_bits + z_bits + 17 <= 64)
+    return plan_packed(bricks, writes, Packing<uint64_t>{low, y_bits, z_bits}, threads);
+  return plan_packed(bricks, writes, Packing<Wide>{low, y_bits, z_bits}, threads);
 }
 
 }  // namespace quarry

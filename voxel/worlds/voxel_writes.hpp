@@ -24,8 +24,9 @@ struct VoxelWrites {
 Box3 bounds_of(const VoxelWrites& writes, uint32_t threads = 0);
 
 // What the list would change: a record of the bricks that differ, with `volume` left 0. The same for any `threads`.
-// Voxels are sorted by brick (by counting), then each brick is made once. Traffic: 13 bytes a voxel read twice, 6
-// written and read, and each touched brick's 576 bytes once or twice. Errors: invalid_argument (over 2^32 - 1 voxels).
+// Voxels are sorted by brick (by samples), then each brick is made once. Traffic: 12 bytes a voxel read three times,
+// 10 written and read, and each touched brick's 576 bytes once or twice. Errors: invalid_argument (over 2^32 - 1
+// voxels).
 Result<UndoRecord> plan_voxels(const BrickMap& bricks, const VoxelWrites& writes, uint32_t threads = 0);
 
 // What `change(i, brick)` would make of the bricks at `places`, which rise strictly: it gets each brick as it is. It is

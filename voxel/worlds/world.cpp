@@ -52,9 +52,10 @@ struct World::State {
   BrickPool pool;
   OccupancyPyramid pyramid;
   uint64_t version = 0, voxels = 0;
-  uint32_t keys = 0;  // of the grid; those whose bricks are full of one material share a brick of the pool
+  uint32_t key_count = 0;  // of the grid; those whose bricks are full of one material share a brick of the pool
   std::vector<uint32_t> dirty_keys;
-  size_t dirty_sorted = 0;  // how many dirty keys were left after the last compaction
+  size_t dirty_sorted = 0;    // how many dirty keys were left after the last compaction
+  bool dirty_wanted = false;  // somebody has taken them before
   mutable std::mutex bounds_lock;
   mutable Box3 bounds;
   mutable uint64_t bounds_version = 0;
@@ -67,9 +68,10 @@ struct World::State {
         pyramid(std::move(its_pyramid)) {}
 
   void note_dirty(std::span<const uint32_t> keys) {
+    if (!dirty_wanted) return;
     dirty_keys.insert(dirty_keys.end(), keys.begin(), keys.end());
-    // They may never be taken: without compaction, they would only grow in a long session without a renderer.
-    if (dirty_keys.size() > 2 * dirty_sorted + 65536) {
+    // Without compaction they would only grow in a long session in which nobody takes them any more.
+    if (dirty_keys.size() > 2 * dirty_sorted + (size_t(1) << 20)) {
       sort_unique(dirty_keys);
       dirty_sorted = dirty_keys.size();
     }
@@ -182,7 +184,7 @@ struct World::State {
     const bool move = pool.free_count() > live / 16 || slabs > 2 * (live / kBricksPerSlab) + 8;
     if (move) return move_bricks();
     std::optional<hashgrid::Grid> fresh;
-    if (double(keys) <= kFitted * double(grid.page_count() - 1) * kQrySlotsPerPage) {
+    if (double(key_count) <= kFitted * double(grid.page_count() - 1) * kQrySlotsPerPage) {
       const std::vector<uint32_t> all = pyramid.keys();
       std::vector<uint32_t> indices(all.size());
       QRY_TRY(grid.find(all, indices));
@@ -231,8 +233,13 @@ struct World::State {
                     "brick " + name_of(brick) + " lies outside the world's x and z in [-1024, 1023], y in [-512, 511]");
       its_keys[i] = brick_key(brick);
     }
-    // If they are not strictly rising already:
-    if (std::adjacent_find(its_keys.begin(), its_keys.end(), std::greater_equal<>()) != its_keys.end()) {
+    // If they do not rise strictly already, by key or by coordinate:
+    bool rises = true, keys_rise = true;
+    for (size_t i = 1; i < count && (rises || keys_rise); ++i) {
+      rises = rises && at(i - 1).brick < at(i).brick;
+      keys_rise = keys_rise && its_keys[i - 1] < its_keys[i];
+    }
+    if (!rises && !keys_rise) {
       std::vector<uint32_t> sorted = its_keys;
       std::sort(sorted.begin(), sorted.end());
       if (const auto twice = std::adjacent_find(sorted.begin(), sorted.end()); twice != sorted.end())
@@ -256,8 +263,8 @@ struct World::State {
           changes[i] = empty ? Change::none : Change::added;
           continue;
         }
-        more -= count_of(pool.mask(indices[i]));
         was_full[i] = pool.full_material(indices[i]);
+        more -= was_full[i] ? kVoxelsPerBrick : count_of(pool.mask(indices[i]));
         changes[i] = empty ? Change::removed : was_full[i] || one.full ? Change::other : Change::in_place;
       }
       more_voxels.fetch_add(more, std::memory_order_relaxed);
@@ -267,6 +274,12 @@ struct World::State {
     std::vector<uint32_t> freed;  // indices that no key has afterwards
     std::vector<size_t> stored;   // positions of bricks that need an index
     std::array<bool, 256> in_use{};
+    std::array<size_t, 5> of{};  // how many of each kind of change
+    for (const Change change : changes) ++of[size_t(change)];
+    added.reserve(of[size_t(Change::added)]);
+    removed.reserve(of[size_t(Change::removed)]);
+    changed.reserve(of[size_t(Change::other)]);
+    before.reserve(of[size_t(Change::other)]);
     for (size_t i = 0; i < count; ++i) {
       const Change change = changes[i];
       if (change == Change::none || change == Change::in_place) continue;
@@ -281,9 +294,9 @@ struct World::State {
     std::vector<uint8_t> new_full;
     for (uint32_t m = 1; m < 256; ++m)
       if (in_use[m] && pool.full(uint8_t(m)) == kNoBrick) new_full.push_back(uint8_t(m));
-    if (uint64_t(keys) + added.size() > uint64_t(max_bricks) + removed.size())
+    if (uint64_t(key_count) + added.size() > uint64_t(max_bricks) + removed.size())
       return fail(ErrorCode::full, "brick pool: " + std::to_string(added.size() - removed.size()) +
-                                       " bricks asked for, " + std::to_string(keys) + " of at most " +
+                                       " bricks asked for, " + std::to_string(key_count) + " of at most " +
                                        std::to_string(max_bricks) + " are in use; remove voxels or allow more bricks");
 
     // All memory first: after the first change, only steps that can be rolled back may fail.
@@ -291,7 +304,7 @@ struct World::State {
     added_indices.reserve(added.size());
     after.reserve(changed.size());
     pyramid.reserve_changes(count);
-    if (dirty_keys.capacity() < dirty_keys.size() + count)
+    if (dirty_wanted && dirty_keys.capacity() < dirty_keys.size() + count)
       dirty_keys.reserve(std::max(dirty_keys.size() + count, 2 * dirty_keys.capacity()));
     const std::function<void(size_t, size_t)> put_bricks = [&](size_t begin, size_t end) {
       for (size_t i = begin; i < end; ++i)
@@ -328,7 +341,7 @@ struct World::State {
     pyramid.replace(changed, after);
     parallel_for(count, kWorldBricksPerTask, put_bricks);
     for (size_t i = reused; i < freed.size(); ++i) pool.free(freed[i]);
-    keys = uint32_t(keys + added.size() - removed.size());
+    key_count = uint32_t(key_count + added.size() - removed.size());
     voxels = uint64_t(int64_t(voxels) + more_voxels);
     note_dirty(its_keys);
     ++version;
@@ -393,7 +406,7 @@ Result<void> World::clear() {
   state_->pool.free_full(materials);
   state_->pyramid.clear();
   state_->voxels = 0;
-  state_->keys = 0;
+  state_->key_count = 0;
   state_->note_dirty(keys);
   ++state_->version;
   return {};
@@ -414,7 +427,7 @@ bool World::find_brick(Int3 brick, Brick* out) const {
 
 uint64_t World::version() const { return state_->version; }
 uint64_t World::voxel_count() const { return state_->voxels; }
-uint32_t World::brick_count() const { return state_->keys; }
+uint32_t World::brick_count() const { return state_->key_count; }
 uint64_t World::size_bytes() const {
   return state_->grid.block().size_bytes + state_->pool.size_bytes() + state_->pyramid.size_bytes();
 }
@@ -431,7 +444,7 @@ uint64_t World::packed_bytes() const {
     }
   const uint64_t materials =
       ((words + bricks) * 4 + sizeof(BrickMaterials) - 1) / sizeof(BrickMaterials) * sizeof(BrickMaterials);
-  const auto pages = uint64_t(double(s.keys) / (kPackedLoads[0] * kQrySlotsPerPage)) + 1;
+  const auto pages = uint64_t(double(s.key_count) / (kPackedLoads[0] * kQrySlotsPerPage)) + 1;
   return pages * kQryPageBytes + bricks * sizeof(BrickMask) + materials + s.pyramid.used_bytes() + 64 * kGranuleBytes;
 }
 const hashgrid::Grid& World::grid() const { return state_->grid; }
@@ -441,9 +454,17 @@ std::vector<uint32_t> World::take_dirty_level2() { return state_->pyramid.take_d
 Result<hashgrid::Stats> World::stats() const { return state_->grid.stats(); }
 
 std::vector<uint32_t> World::take_dirty_keys() {
+  if (!std::exchange(state_->dirty_wanted, true)) return state_->pyramid.keys();
   sort_unique(state_->dirty_keys);
   state_->dirty_sorted = 0;
   return std::exchange(state_->dirty_keys, {});
+}
+
+void World::drop_dirty() {
+  state_->dirty_wanted = true;
+  state_->dirty_keys.clear();
+  state_->dirty_sorted = 0;
+  (void)take_dirty_level2();
 }
 
 Box3 World::bounds() const {

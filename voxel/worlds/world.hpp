@@ -77,9 +77,10 @@ class World {
   const BrickPool& pool() const;
   const OccupancyPyramid& pyramid() const;
   // Keys written since the last call, sorted, without duplicates; a mirror on a GPU copies them. Removed bricks are
-  // included.
+  // included. The first call returns all keys: nobody wanted the changes before, and they were not noted.
   std::vector<uint32_t> take_dirty_keys();
   std::vector<uint32_t> take_dirty_level2();
+  void drop_dirty();  // for a mirror that copies everything now
   Result<hashgrid::Stats> stats() const;
   void for_each_brick(const std::function<void(Int3, const Brick&)>& visit) const;  // in key order
 

@@ -19,6 +19,9 @@ constexpr uint32_t kSpareGranules = 64 + 64 + 16 + 64;
 
 uint64_t bit_mask(uint32_t bit) { return uint64_t(1) << bit; }
 
+// Equal for keys of one level-1 node.
+uint32_t node_of(uint32_t key) { return key & ~(3u | 3u << 11 | 3u << 21); }
+
 uint64_t next_number() {
   static std::atomic<uint64_t> last{0};
   return ++last;
@@ -163,22 +166,30 @@ Result<void> OccupancyPyramid::add(std::span<const uint32_t> keys, std::span<con
   };
   std::vector<Before> before;  // what a failure restores
   before.reserve(keys.size());
+  OccupancyNode* level1 = nullptr;  // of the last key
+  uint64_t block = 0;
+  uint32_t last_node = 0;
   for (size_t i = 0; i < keys.size(); ++i) {
     if (auto ok = ensure_room(); !ok) {
       for (auto last = before.rbegin(); last != before.rend(); ++last) {
         if (last->index) *const_cast<uint32_t*>(index_of(last->key)) = *last->index;
-        else remove_key(last->key);
+        else remove_from_node({&last->key, 1});
       }
       return ok;
     }
     const PyramidPlace at = pyramid_place(brick_from_key(keys[i]));
-    OccupancyNode& level3 = own()[at.level3];
-    auto* level2 = level3.mask & bit_mask(at.level3_bit)
-                       ? own() + level3.child + child_number(level3.mask, at.level3_bit)
-                       : static_cast<OccupancyNode*>(insert_child(level3, at.level3_bit, sizeof(OccupancyNode)));
-    auto* level1 = level2->mask & bit_mask(at.level2_bit)
-                       ? own() + level2->child + child_number(level2->mask, at.level2_bit)
-                       : static_cast<OccupancyNode*>(insert_child(*level2, at.level2_bit, sizeof(OccupancyNode)));
+    // Keys in the order of their coordinates come in runs of four in one node of level 1.
+    if (!level1 || block != block_id_ || node_of(keys[i]) != last_node) {
+      OccupancyNode& level3 = own()[at.level3];
+      auto* level2 = level3.mask & bit_mask(at.level3_bit)
+                         ? own() + level3.child + child_number(level3.mask, at.level3_bit)
+                         : static_cast<OccupancyNode*>(insert_child(level3, at.level3_bit, sizeof(OccupancyNode)));
+      level1 = level2->mask & bit_mask(at.level2_bit)
+                   ? own() + level2->child + child_number(level2->mask, at.level2_bit)
+                   : static_cast<OccupancyNode*>(insert_child(*level2, at.level2_bit, sizeof(OccupancyNode)));
+      block = block_id_;
+      last_node = node_of(keys[i]);
+    }
     uint32_t* index;
     if (level1->mask & bit_mask(at.level1_bit)) {
       index = reinterpret_cast<uint32_t*>(own() + level1->child) + child_number(level1->mask, at.level1_bit);
@@ -194,16 +205,20 @@ Result<void> OccupancyPyramid::add(std::span<const uint32_t> keys, std::span<con
   return {};
 }
 
-void OccupancyPyramid::remove_key(uint32_t key) {
-  const PyramidPlace at = pyramid_place(brick_from_key(key));
+void OccupancyPyramid::remove_from_node(std::span<const uint32_t> keys) {
+  const PyramidPlace at = pyramid_place(brick_from_key(keys[0]));
   OccupancyNode& level3 = own()[at.level3];
   if (!(level3.mask & bit_mask(at.level3_bit))) return;
   OccupancyNode& level2 = own()[level3.child + child_number(level3.mask, at.level3_bit)];
   if (!(level2.mask & bit_mask(at.level2_bit))) return;
   OccupancyNode& level1 = own()[level2.child + child_number(level2.mask, at.level2_bit)];
-  if (!(level1.mask & bit_mask(at.level1_bit))) return;
-  mark_dirty(at.level2);
-  remove_child(level1, at.level1_bit, sizeof(uint32_t));
+  for (const uint32_t key : keys) {
+    const uint32_t bit = pyramid_place(brick_from_key(key)).level1_bit;
+    if (!(level1.mask & bit_mask(bit))) continue;
+    mark_dirty(at.level2);
+    remove_child(level1, bit, sizeof(uint32_t));
+    if (level1.mask == 0) break;
+  }
   if (level1.mask) return;
   remove_child(level2, at.level2_bit, sizeof(OccupancyNode));
   if (level2.mask) return;
@@ -248,7 +263,14 @@ Box3 OccupancyPyramid::brick_bounds(std::vector<Int3>* outermost) const {
 }
 
 void OccupancyPyramid::remove(std::span<const uint32_t> keys) {
-  for (const uint32_t key : keys) remove_key(key);
+  for (size_t i = 0; i < keys.size();) {
+    // Keys in the order of their coordinates come in runs of four in one node of level 1.
+    const uint32_t node = node_of(keys[i]);
+    size_t end = i + 1;
+    while (end < keys.size() && node_of(keys[end]) == node) ++end;
+    remove_from_node(keys.subspan(i, end - i));
+    i = end;
+  }
 }
 
 void OccupancyPyramid::replace(std::span<const uint32_t> keys, std::span<const uint32_t> bricks) {

@@ -103,8 +103,8 @@ class OccupancyPyramid {
   void free_run(OccupancyNode& node);
   void* insert_child(OccupancyNode& node, uint32_t bit, size_t child_bytes);
   void remove_child(OccupancyNode& node, uint32_t bit, size_t child_bytes);
-  void remove_key(uint32_t key);
-  const uint32_t* index_of(uint32_t key) const;  // null: no such brick
+  void remove_from_node(std::span<const uint32_t> keys);  // of one level-1 node
+  const uint32_t* index_of(uint32_t key) const;           // null: no such brick
   void mark_dirty(uint32_t level2);
 
   MemorySource* memory_;

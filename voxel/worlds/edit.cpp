@@ -122,8 +122,8 @@ bool all_set(const BrickMask& mask) {
   return std::all_of(mask.begin(), mask.end(), [](uint64_t word) { return word == ~uint64_t(0); });
 }
 
-// What the edit makes of `before`, where it reaches the voxels of `shape`, and how many differ.
-SharedBrick edited(const Edit& edit, const BrickMask& shape, const SharedBrick& before, uint32_t& changed) {
+// What the edit makes of `before`, the brick at `at`, and how many voxels differ.
+SharedBrick edited(const Edit& edit, const EditShape& shape, Int3 at, const SharedBrick& before, uint32_t& changed) {
   const uint8_t material = edit.mode == Mode::remove ? uint8_t(0) : edit.material, full = before.material();
   const bool creates = edit.mode == Mode::add || edit.mode == Mode::fill;
   changed = 0;
@@ -131,12 +131,14 @@ SharedBrick edited(const Edit& edit, const BrickMask& shape, const SharedBrick& 
   if (full && (edit.mode == Mode::add || full == material || (edit.mode == Mode::replace && full != edit.from)))
     return before;
   // A whole brick that is absent, full, or removed becomes another such without its voxels being looked at.
-  if ((!before || full || edit.mode == Mode::remove) && all_set(shape)) {
+  const bool whole = shape.holds(at);
+  const BrickMask mask = whole ? BrickMask{} : shape.mask(at);
+  if ((!before || full || edit.mode == Mode::remove) && (whole || all_set(mask))) {
     changed = before ? before.count() : kVoxelsPerBrick;
     return SharedBrick::full(material);
   }
   Brick brick = *before;
-  changed = apply_mode(edit, shape, brick);
+  changed = apply_mode(edit, whole ? shape.mask(at) : mask, brick);
   return changed ? SharedBrick(brick) : before;
 }
 
@@ -197,7 +199,7 @@ Result<UndoRecord> plan_edit(const BrickMap& bricks, const Edit& edit, uint32_t 
           const Int3 at = places[i];
           SharedBrick before = bricks.share(at);
           uint32_t changed = 0;
-          SharedBrick after = edited(edit, shape.mask(at), before, changed);
+          SharedBrick after = edited(edit, shape, at, before, changed);
           if (changed == 0) continue;
           piece.voxels += changed;
           piece.changes.push_back({at, std::move(before), std::move(after)});

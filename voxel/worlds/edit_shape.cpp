@@ -154,11 +154,20 @@ bool EditShape::in_capsule(int64_t x, int64_t y, int64_t z) const {
   return square(c[0]) + square(c[1]) + square(c[2]) <= cross2_;
 }
 
+bool EditShape::holds(Int3 brick) const {
+  const int64_t low[3] = {int64_t(brick.x) * 8, int64_t(brick.y) * 8, int64_t(brick.z) * 8};
+  if (shape_ == Shape::box)
+    return bounds_.min.x <= low[0] && bounds_.min.y <= low[1] && bounds_.min.z <= low[2] &&
+           bounds_.max.x >= low[0] + 7 && bounds_.max.y >= low[1] + 7 && bounds_.max.z >= low[2] + 7;
+  return shape_ == Shape::sphere &&
+         square(farthest(a_.x, low[0], 8)) + square(farthest(a_.y, low[1], 8)) + square(farthest(a_.z, low[2], 8)) <=
+             radius2_;
+}
+
 BrickMask EditShape::mask(Int3 brick) const {
   const int64_t low[3] = {int64_t(brick.x) * 8, int64_t(brick.y) * 8, int64_t(brick.z) * 8};
+  if (holds(brick)) return all_ones();
   if (shape_ == Shape::box) {
-    const Box3 own{{brick.x * 8, brick.y * 8, brick.z * 8}, {brick.x * 8 + 7, brick.y * 8 + 7, brick.z * 8 + 7}};
-    if (intersected(bounds_, own) == own) return all_ones();
     return mask_where(brick, [&](int64_t x, int64_t y, int64_t z) {
       return x >= bounds_.min.x && x <= bounds_.max.x && y >= bounds_.min.y && y <= bounds_.max.y &&
              z >= bounds_.min.z && z <= bounds_.max.z;
@@ -166,9 +175,6 @@ BrickMask EditShape::mask(Int3 brick) const {
   }
   if (!meets_cube(brick.x, brick.y, brick.z, 0)) return {};
   if (shape_ == Shape::sphere) {
-    if (square(farthest(a_.x, low[0], 8)) + square(farthest(a_.y, low[1], 8)) + square(farthest(a_.z, low[2], 8)) <=
-        radius2_)
-      return all_ones();
     int64_t across[8];
     for (int64_t x = 0; x < 8; ++x) across[x] = square(low[0] + x - a_.x);
     BrickMask mask{};

@@ -18,6 +18,8 @@ class EditShape {
 
   const Box3& bounds() const { return bounds_; }
   BrickMask mask(Int3 brick) const;
+  // True if all voxels of the brick are in the shape. False may be wrong, but for boxes and spheres.
+  bool holds(Int3 brick) const;
   // The bricks that may hold a voxel of the shape (few hold none), sorted. Errors: full (more than `most`).
   Result<std::vector<Int3>> bricks(size_t most) const;
   // False if no voxel of the brick is in the shape; true if some may be.

@@ -210,12 +210,6 @@ struct World::State {
     return sorted;
   }
 
-  // What a write makes of one brick.
-  struct Write {
-    Int3 brick;
-    const Brick* value;
-    uint8_t full;  // its material if it is full of one, else 0
-  };
   enum class Change : uint8_t {
     none,     // absent, and empty
     added,    // absent before
@@ -224,22 +218,24 @@ struct World::State {
     other,  // the same key with another index: one of the two bricks is full of one material
   };
 
-  Result<void> write(size_t count, const auto& at) {  // at(i) -> Write
+  Result<void> write(std::span<const BrickPut> puts) {
+    const size_t count = puts.size();
     std::vector<uint32_t> its_keys(count);
-    for (size_t i = 0; i < count; ++i) {
-      const Int3 brick = at(i).brick;
-      if (!brick_in_world(brick))
-        return fail(ErrorCode::out_of_bounds,
-                    "brick " + name_of(brick) + " lies outside the world's x and z in [-1024, 1023], y in [-512, 511]");
-      its_keys[i] = brick_key(brick);
+    std::atomic<bool> outside{false}, rises{true};
+    parallel_for(count, kWorldBricksPerTask, [&](size_t begin, size_t end) {
+      for (size_t i = begin; i < end; ++i) {
+        if (!brick_in_world(puts[i].brick)) outside = true;
+        if (i > 0 && !(puts[i - 1].brick < puts[i].brick)) rises = false;
+        its_keys[i] = brick_key(puts[i].brick);
+      }
+    });
+    if (outside) {
+      const Int3 brick =
+          std::find_if(puts.begin(), puts.end(), [](const BrickPut& put) { return !brick_in_world(put.brick); })->brick;
+      return fail(ErrorCode::out_of_bounds,
+                  "brick " + name_of(brick) + " lies outside the world's x and z in [-1024, 1023], y in [-512, 511]");
     }
-    // If they do not rise strictly already, by key or by coordinate:
-    bool rises = true, keys_rise = true;
-    for (size_t i = 1; i < count && (rises || keys_rise); ++i) {
-      rises = rises && at(i - 1).brick < at(i).brick;
-      keys_rise = keys_rise && its_keys[i - 1] < its_keys[i];
-    }
-    if (!rises && !keys_rise) {
+    if (!rises) {
       std::vector<uint32_t> sorted = its_keys;
       std::sort(sorted.begin(), sorted.end());
       if (const auto twice = std::adjacent_find(sorted.begin(), sorted.end()); twice != sorted.end())
@@ -256,16 +252,16 @@ struct World::State {
     parallel_for(count, kWorldBricksPerTask, [&](size_t begin, size_t end) {
       int64_t more = 0;
       for (size_t i = begin; i < end; ++i) {
-        const Write one = at(i);
-        const bool empty = !one.full && one.value->empty();
-        if (!empty) more += one.full ? kVoxelsPerBrick : count_of(one.value->mask);
+        const SharedBrick& value = puts[i].value;
+        const bool empty = !value;
+        more += value.count();
         if (indices[i] == kAbsent) {
           changes[i] = empty ? Change::none : Change::added;
           continue;
         }
         was_full[i] = pool.full_material(indices[i]);
         more -= was_full[i] ? kVoxelsPerBrick : count_of(pool.mask(indices[i]));
-        changes[i] = empty ? Change::removed : was_full[i] || one.full ? Change::other : Change::in_place;
+        changes[i] = empty ? Change::removed : was_full[i] || value.material() ? Change::other : Change::in_place;
       }
       more_voxels.fetch_add(more, std::memory_order_relaxed);
     });
@@ -288,7 +284,7 @@ struct World::State {
       if (change == Change::other) changed.push_back(its_keys[i]), before.push_back(indices[i]);
       if (change != Change::added && !was_full[i]) freed.push_back(indices[i]);
       if (change == Change::removed) continue;
-      if (const uint8_t full = at(i).full) in_use[full] = true;
+      if (const uint8_t full = puts[i].value.material()) in_use[full] = true;
       else stored.push_back(i);
     }
     std::vector<uint8_t> new_full;
@@ -308,7 +304,7 @@ struct World::State {
       dirty_keys.reserve(std::max(dirty_keys.size() + count, 2 * dirty_keys.capacity()));
     const std::function<void(size_t, size_t)> put_bricks = [&](size_t begin, size_t end) {
       for (size_t i = begin; i < end; ++i)
-        if (const Write one = at(i); !one.full && !one.value->empty()) pool.put(indices[i], *one.value);
+        if (puts[i].value && !puts[i].value.material()) pool.put(indices[i], *puts[i].value);
     };
 
     source->wait_for_readers();
@@ -318,7 +314,7 @@ struct World::State {
     for (size_t i = 0; i < stored.size(); ++i) indices[stored[i]] = i < reused ? freed[i] : allocated[i - reused];
     for (size_t i = 0; i < count; ++i) {
       if (changes[i] != Change::added && changes[i] != Change::other) continue;
-      if (const uint8_t full = at(i).full) indices[i] = pool.full(full);
+      if (const uint8_t full = puts[i].value.material()) indices[i] = pool.full(full);
       (changes[i] == Change::added ? added_indices : after).push_back(indices[i]);
     }
     if (!added.empty()) {
@@ -381,11 +377,7 @@ Result<void> World::write(std::span<const BrickWrite> writes) {
   return write(puts);
 }
 
-Result<void> World::write(std::span<const BrickPut> puts) {
-  return state_->write(puts.size(), [&](size_t i) {
-    return State::Write{puts[i].brick, &*puts[i].value, puts[i].value.material()};
-  });
-}
+Result<void> World::write(std::span<const BrickPut> puts) { return state_->write(puts); }
 
 Result<void> World::pack() { return state_->pack(); }
 Result<void> World::unpack() { return state_->unpack(); }

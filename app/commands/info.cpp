@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // info.cpp - `quarry info`: describes the content of a file. A .vox is described in its own axes (z up) with order-free
 // checksums, so that two readers can be compared. Everything else is described in Quarry's axes (y up). All files get
-// the statistics of their hash grid.
+// the statistics of their hash grid. Large world files are read in pieces.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <future>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "app/console/load.hpp"
 #include "app/console/terminal.hpp"
@@ -93,6 +96,118 @@ json scene_json(const std::string& file, const io::Format& format, const Scene& 
   return out;
 }
 
+// The part that is about the world and its grid. `not_stored`: bytes of the pool that are left out of `world`, as it is
+// and when packed.
+struct NotStored {
+  uint64_t editable = 0, packed = 0;
+};
+Result<void> add_world(json& out, World& world, uint64_t voxel_count, const NotStored& not_stored) {
+  QRY_TRY_ASSIGN(const auto stats, world.stats());
+  const auto bricks = double(std::max(1u, world.brick_count()));
+  const auto voxels = double(std::max<uint64_t>(1, voxel_count));
+  const uint64_t bytes = world.size_bytes() + not_stored.editable;
+  out["bricks"] = world.brick_count();
+  out["world"] = {{"bricks", world.brick_count()},
+                  {"voxels", voxel_count},
+                  {"bytes", bytes},
+                  {"voxels_per_brick", double(voxel_count) / bricks},
+                  {"bytes_per_voxel", double(bytes) / voxels}};
+  out["grid"] = grid_json(stats);
+  QRY_TRY(world.pack());
+  const uint64_t packed = world.size_bytes() + not_stored.packed;
+  out["world"]["packed_bytes"] = packed;
+  out["world"]["packed_bytes_per_voxel"] = double(packed) / voxels;
+  return {};
+}
+
+// A world file of one volume whose bricks are world bricks as they are is described in one pass over its chunks, in
+// the memory of its keys: nothing, if the file is another one.
+Result<std::optional<json>> streamed(const std::string& file, const io::Format& format) {
+  if (format.kind != io::FormatKind::world) return std::nullopt;
+  std::optional<Scene> scene;  // without bricks
+  const Axes axes = format.z_up ? Axes::z_up : Axes::y_up;
+  VoxelSums sums;
+  Box3 bounds;
+  std::vector<uint32_t> places;  // x | y | z from high to low, so that they sort as coordinates do
+  bool outside = false;
+  uint64_t stored = 0, words = 0;  // bricks that are not full of one material, and words of their packed materials
+  std::array<bool, 256> full{};
+  RegionSink sink;
+  sink.available_bytes = [] { return uint64_t(128) << 20; };
+  sink.begin = [&](const Scene& head) -> Result<void> {
+    if (head.volumes.size() != 1 || head.instances.size() != 1 || head.instances[0].volume != 0 ||
+        !head.instances[0].rotation.identity() || head.instances[0].offset != Int3{} ||
+        !head.instance_visible(head.instances[0]))
+      return fail(ErrorCode::unsupported, "more than one volume in world axes");
+    scene = head;
+    return {};
+  };
+  const auto describe = [&](const BrickMap& bricks) {
+    sums.add(bricks, scene->palette, axes);
+    bounds = united(bounds, bricks.bounds());
+    for (auto it = bricks.bricks().begin(), end = bricks.bricks().end(); it != end; ++it) {
+      const Int3 at = it->first;
+      outside = outside || !brick_in_world(at);
+      places.push_back(uint32_t(at.x + 1024) << 21 | uint32_t(at.y + 512) << 11 | uint32_t(at.z + 1024));
+      if (const uint8_t material = it.shared().material()) full[material] = true;
+      else ++stored, words += (it.shared().count() + 3) / 4;
+    }
+  };
+  std::future<void> described;  // of the region before, while the next one is read
+  sink.take = [&](uint32_t, BrickMap&& bricks) -> Result<void> {
+    if (described.valid()) described.get();
+    described = std::async(std::launch::async, [&describe, region = std::move(bricks)] { describe(region); });
+    return {};
+  };
+  std::vector<std::string> warnings;
+  io::ReadOptions options;
+  options.warnings = &warnings;
+  ProgressLine line(shown(file));
+  options.progress = line.progress();
+  const auto read = io::read_scene_regions(file, options, sink);
+  if (described.valid()) described.get();
+  line.clear();
+  if (!read && !scene && read.error().code == ErrorCode::unsupported) return std::nullopt;
+  for (const std::string& warning : warnings) say_warning(shown(file), warning);
+  QRY_TRY(read);
+  if (outside) return std::nullopt;  // what a world has to say of that is said where it is made
+
+  SceneFacts facts;
+  facts.volumes = facts.instances = 1;
+  facts.placed = facts.flat_all = facts.flat_visible = sums.voxels;
+  facts.colors_used = uint32_t(std::count(sums.used.begin(), sums.used.end(), true));
+  facts.bounds = in_axes(bounds, axes);
+  facts.pos_sum = sums.pos_sum;
+  facts.col_sum = sums.col_sum;
+  json out = scene_json(file, format, *scene, facts, axes);
+
+  // The grid and the pyramid as the world has them: its keys in the same order, all with one full brick.
+  std::sort(places.begin(), places.end());
+  QRY_TRY_ASSIGN(auto world, World::create());
+  std::vector<BrickPut> batch;
+  for (size_t i = 0; i < places.size(); ++i) {
+    const uint32_t at = places[i];
+    batch.push_back({{int32_t(at >> 21) - 1024, int32_t(at >> 11 & 1023u) - 512, int32_t(at & 2047u) - 1024},
+                     SharedBrick::full(1)});
+    if (batch.size() < Document::kBatchBricks && i + 1 < places.size()) continue;
+    QRY_TRY(world.write(batch));
+    batch.clear();
+  }
+  if (!places.empty()) (void)world.shrink_to_fit();
+  const auto fulls = uint64_t(std::count(full.begin(), full.end(), true));
+  const BrickPool& pool = world.pool();
+  const uint64_t bricks = stored + fulls;
+  NotStored not_stored{bricks * sizeof(Brick) - pool.size_bytes(), 0};
+  words += fulls * (kVoxelsPerBrick / 4) + bricks;
+  constexpr uint64_t kElement = sizeof(BrickMaterials);
+  const uint64_t packed = bricks * sizeof(BrickMask) + (words * 4 + kElement - 1) / kElement * kElement;
+  // The only brick of this world, when it is packed.
+  const uint64_t only = places.empty() ? 0 : sizeof(BrickMask) + 2 * kElement;
+  not_stored.packed = packed - only;
+  QRY_TRY(add_world(out, world, sums.voxels, not_stored));
+  return out;
+}
+
 void print_text(const json& out) {
   const auto row = [](const char* name, const std::string& value) { fmt::print("  {:<14} {}\n", name, value); };
   fmt::print("{} ({}, {})\n", out["file"].get<std::string>(), out["format"].get<std::string>(),
@@ -140,6 +255,14 @@ int run_info(const CommandArguments& words) {
 
   const auto format = io::format_for_reading(file);
   if (!format) return failed(file, format.error());
+  const auto print = [&](const json& out) {
+    if (as_json) fmt::print("{}\n", out.dump(2, ' ', false, json::error_handler_t::replace));
+    else print_text(out);
+    return kExitDone;
+  };
+  auto in_pieces = streamed(file, **format);
+  if (!in_pieces) return failed(file, in_pieces.error());
+  if (*in_pieces) return print(**in_pieces);
   auto scene = load_scene(file, load);
   if (!scene) return failed(file, scene.error());
   const Axes axes = (*format)->z_up ? Axes::z_up : Axes::y_up;
@@ -152,24 +275,9 @@ int run_info(const CommandArguments& words) {
   auto document = Document::create(std::move(*scene), {}, line.progress());
   line.clear();
   if (!document) return failed(file, document.error());
-  const World& world = document->world();
-  const auto stats = world.stats();
-  if (!stats) return failed(file, stats.error());
-  const auto bricks = double(std::max(1u, world.brick_count()));
-  const auto voxels = double(std::max<uint64_t>(1, world.voxel_count()));
-  out["bricks"] = world.brick_count();
-  out["world"] = {{"bricks", world.brick_count()},
-                  {"voxels", world.voxel_count()},
-                  {"bytes", world.size_bytes()},
-                  {"voxels_per_brick", double(world.voxel_count()) / bricks},
-                  {"bytes_per_voxel", double(world.size_bytes()) / voxels}};
-  out["grid"] = grid_json(*stats);
-  if (auto ok = document->world().pack(); !ok) return failed(file, ok.error());
-  out["world"]["packed_bytes"] = world.size_bytes();
-  out["world"]["packed_bytes_per_voxel"] = double(world.size_bytes()) / voxels;
-  if (as_json) fmt::print("{}\n", out.dump(2, ' ', false, json::error_handler_t::replace));
-  else print_text(out);
-  return kExitDone;
+  if (auto ok = add_world(out, document->world(), document->world().voxel_count(), {}); !ok)
+    return failed(file, ok.error());
+  return print(out);
 }
 
 }  // namespace quarry::app

@@ -16,7 +16,6 @@
 namespace quarry {
 namespace {
 
-constexpr size_t kBatchBricks = 1u << 16;      // between two reports to Progress while a world is built
 constexpr int32_t kMostBrick = (1 << 28) - 1;  // beyond it a brick's voxels have no 32-bit coordinates
 
 bool has_voxel_coordinates(Int3 b) {

@@ -22,6 +22,8 @@ namespace quarry {
 
 class Document {
  public:
+  // A world is built in batches of so many bricks.
+  static constexpr size_t kBatchBricks = 1u << 16;
   // Flattens the scene's visible instances into the world. Errors: out_of_bounds, full, out_of_memory, cancelled.
   static Result<Document> create(Scene scene, const WorldMemory& memory = {}, const Progress& progress = {});
   static Result<Document> create_empty(const WorldMemory& memory = {});  // one empty volume at the origin

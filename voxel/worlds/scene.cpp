@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <bit>
+#include <mutex>
 #include <string>
 
 #include "base/parallel.hpp"
@@ -71,33 +72,51 @@ Result<SceneFacts> scene_facts(const Scene& scene, Axes axes) {
   }
   facts.colors_used = uint32_t(std::count(used.begin() + 1, used.end(), uint8_t(1)));
 
-  facts.flat_all = all.voxel_count();
-  facts.flat_visible = facts.flat_all;
+  VoxelSums sums;
+  sums.add(all, scene.palette, axes);
+  facts.pos_sum = sums.pos_sum;
+  facts.col_sum = sums.col_sum;
+  facts.flat_all = facts.flat_visible = sums.voxels;
   if (std::any_of(scene.instances.begin(), scene.instances.end(),
                   [&](const Instance& i) { return !scene.instance_visible(i); })) {
     QRY_TRY_ASSIGN(const auto visible, flatten(scene, true));
     facts.flat_visible = visible.voxel_count();
   }
-  const bool z_up = axes == Axes::z_up;
-  facts.bounds = all.bounds();
-  if (z_up && !facts.bounds.empty()) {
-    const Box3 b = facts.bounds;
-    facts.bounds = {{b.min.x, -1 - b.max.z, b.min.y}, {b.max.x, -1 - b.min.z, b.max.y}};
-  }
+  facts.bounds = in_axes(all.bounds(), axes);
+  return facts;
+}
 
+Box3 in_axes(const Box3& world, Axes axes) {
+  if (axes == Axes::y_up || world.empty()) return world;
+  return {{world.min.x, -1 - world.max.z, world.min.y}, {world.max.x, -1 - world.min.z, world.max.y}};
+}
+
+void VoxelSums::add(const BrickMap& bricks, const Palette& palette, Axes axes) {
+  const bool z_up = axes == Axes::z_up;
   std::array<uint64_t, 256> colors{};
   for (size_t m = 0; m < 256; ++m) {
-    const Material& material = scene.palette.materials[m];
+    const Material& material = palette.materials[m];
     colors[m] = material.r | uint64_t(material.g) << 8 | uint64_t(material.b) << 16 | uint64_t(material.a) << 24;
   }
-  std::vector<BrickMap::Entry> bricks;
-  bricks.reserve(all.bricks().size());
-  for (const auto& brick : all.bricks()) bricks.push_back(brick);
-  std::atomic<uint64_t> pos_sum{0}, col_sum{0};  // sums modulo 2^64: the same in any order
-  parallel_for(bricks.size(), 256, [&](size_t begin, size_t end) {
-    uint64_t positions = 0, coloured = 0;
+  struct Place {
+    uint8_t column, third;
+  };
+  std::array<Place, kVoxelsPerBrick> places;
+  for (uint32_t i = 0; i < kVoxelsPerBrick; ++i) {
+    const Int3 local = voxel_from_index(i);
+    places[i] = {uint8_t(local.x + 8 * (z_up ? local.z : local.y)), uint8_t(z_up ? local.y : local.z)};
+  }
+  std::vector<BrickMap::Entry> list;
+  list.reserve(bricks.bricks().size());
+  for (const auto& brick : bricks.bricks()) list.push_back(brick);
+  std::atomic<uint64_t> count{0}, positions_of_all{0}, colours_of_all{0};  // modulo 2^64: the same in any order
+  std::mutex lock;
+  parallel_for(list.size(), 256, [&](size_t begin, size_t end) {
+    uint64_t positions = 0, coloured = 0, set = 0;
+    std::array<bool, 256> seen{};
     for (size_t i = begin; i < end; ++i) {
-      const auto& [at, brick] = bricks[i];
+      const auto& [at, brick] = list[i];
+      set += brick.count();
       // The hash takes x, then a second and a third axis: a column of up to eight voxels shares its first two rounds.
       std::array<uint64_t, 64> columns;
       for (uint32_t x = 0; x < 8; ++x) {
@@ -105,23 +124,27 @@ Result<SceneFacts> scene_facts(const Scene& scene, Axes axes) {
         for (int32_t s = 0; s < 8; ++s)
           columns[x + 8 * uint32_t(s)] = mixed(first + uint32_t(z_up ? -1 - (at.z * 8 + s) : at.y * 8 + s));
       }
+      const uint32_t third = uint32_t(z_up ? at.y * 8 : at.z * 8);
       for (uint32_t w = 0; w < 8; ++w) {
         for (uint64_t left = brick.mask[w]; left; left &= left - 1) {
           const uint32_t index = w * 64 + uint32_t(std::countr_zero(left));
-          const Int3 local = voxel_from_index(index);
-          const int32_t third = z_up ? at.y * 8 + local.y : at.z * 8 + local.z;
-          const uint64_t h = mixed(columns[uint32_t(local.x + 8 * (z_up ? local.z : local.y))] + uint32_t(third));
+          const uint8_t material = brick.materials[index];
+          const uint64_t h = mixed(columns[places[index].column] + (third + places[index].third));
           positions += h;
-          coloured += mixed(h + colors[brick.materials[index]]);
+          coloured += mixed(h + colors[material]);
+          seen[material] = true;
         }
       }
     }
-    pos_sum.fetch_add(positions, std::memory_order_relaxed);
-    col_sum.fetch_add(coloured, std::memory_order_relaxed);
+    count.fetch_add(set, std::memory_order_relaxed);
+    positions_of_all.fetch_add(positions, std::memory_order_relaxed);
+    colours_of_all.fetch_add(coloured, std::memory_order_relaxed);
+    const std::lock_guard hold(lock);
+    for (size_t m = 1; m < seen.size(); ++m) used[m] = used[m] || seen[m];
   });
-  facts.pos_sum = pos_sum;
-  facts.col_sum = col_sum;
-  return facts;
+  voxels += count;
+  pos_sum += positions_of_all;
+  col_sum += colours_of_all;
 }
 
 }  // namespace quarry

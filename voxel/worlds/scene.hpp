@@ -3,6 +3,7 @@
 // into one World, it is what the hash grid addresses and the renderer shows (world.hpp).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -77,5 +78,13 @@ struct SceneFacts {
 };
 enum class Axes : uint8_t { y_up, z_up };  // z_up: world (x,y,z) = file (x, z, -1-y): MagicaVoxel's own axes
 Result<SceneFacts> scene_facts(const Scene& scene, Axes axes);
+// The part of the facts that are sums over bricks, so that a world too large for memory is added up piece by piece.
+// `bricks` are world bricks.
+struct VoxelSums {
+  uint64_t voxels = 0, pos_sum = 0, col_sum = 0;
+  std::array<bool, 256> used{};  // materials
+  void add(const BrickMap& bricks, const Palette& palette, Axes axes);
+};
+Box3 in_axes(const Box3& world, Axes axes);
 
 }  // namespace quarry

@@ -11,6 +11,7 @@
 #include "tests/app/program_output.hpp"
 #include "tests/file_bytes.hpp"
 #include "tests/test_data.hpp"
+#include "voxel/io/formats.hpp"
 
 using namespace quarry;
 using namespace quarry::test;
@@ -160,6 +161,43 @@ TEST_CASE("convert: the same input gives the same bytes, whatever the number of 
     if (first.empty()) first = file_text(out);
     CHECK(file_text(out) == first);
   }
+}
+
+TEST_CASE("info: a world file read in one pass is described as the same world is in memory") {
+  const fs::path out = scratch_dir("info_in_one_pass");
+  Scene scene;
+  scene.volumes.resize(1);
+  for (int z = -40; z < 30; ++z)
+    for (int y = 0; y < 50; ++y)
+      for (int x = -20; x < 60; ++x)
+        if (x * x + 2 * y * y + z * z < 1600)
+          scene.volumes[0].bricks.set({x, y, z}, y < 16 ? uint8_t(7) : uint8_t(1 + (x & 3)));
+  scene.instances.resize(1);
+  REQUIRE(scene.volumes[0].bricks.share({0, 0, 0}).material() == 7);  // full bricks are among them
+  REQUIRE(io::write_scene(scene, out / "one.quarry"));
+  scene.volumes.resize(2);
+  scene.instances.resize(2);
+  scene.instances[1].volume = 1;  // nothing to see, but no longer one volume
+  REQUIRE(io::write_scene(scene, out / "two.quarry"));
+  json one = info(out / "one.quarry"), two = info(out / "two.quarry");
+  CHECK(one["models"] == 1);
+  CHECK(two["models"] == 2);
+  for (json* each : {&one, &two})
+    for (const char* different : {"file", "models", "instances", "metadata"}) each->erase(different);
+  CHECK(one == two);
+  CHECK(one["world"]["bytes"] > one["world"]["packed_bytes"]);
+}
+
+TEST_CASE("bench: world measures edits, undo and lists through the C interface and checks what is left") {
+  const Outcome outcome = run_quarry({"bench", "world", "--small", "--repeats", "1", "--json"});
+  CHECK(outcome.code == 0);
+  const json result = json::parse(outcome.out);
+  CHECK(result["bench"] == "world");
+  CHECK(result["rows"].size() == 8);
+  for (const json& row : result["rows"]) CHECK(row["value"] > 0);
+  const Outcome wrong = run_quarry({"bench", "world", "--small", "--replays", "/nowhere"});
+  CHECK(wrong.code == 1);
+  CHECK(has(wrong.err, "no small.csv or facts.json in '/nowhere'"));
 }
 
 TEST_CASE("info: tells of a .vox what independent readers tell, in the file's own axes") {

@@ -188,7 +188,14 @@ TEST_CASE(
   qry_edit edit = QRY_EDIT_INIT;
   edit.b[0] = edit.b[1] = edit.b[2] = 31;
   REQUIRE(qry_world_edit(world, &edit, nullptr) == QRY_OK);
+  edit.mode = QRY_MODE_FILL;  // a second material in each brick, as bricks full of one have no places in the pool
+  edit.material = 2;
+  for (int32_t y = 0; y < 32; y += 8) {
+    edit.a[1] = edit.b[1] = y;
+    REQUIRE(qry_world_edit(world, &edit, nullptr) == QRY_OK);
+  }
   edit.mode = QRY_MODE_REMOVE;  // whole bricks: a trim removes their places in the pool
+  edit.a[1] = 0;
   edit.b[0] = edit.b[1] = edit.b[2] = 15;
   REQUIRE(qry_world_edit(world, &edit, nullptr) == QRY_OK);
   const Snapshot before = snapshot(world);

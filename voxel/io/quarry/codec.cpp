@@ -184,32 +184,41 @@ Result<Blob> encode_chunk(const BrickMap& bricks, Int3 chunk, uint32_t volume) {
 
 Result<void> decode_chunk(std::span<const uint8_t> data, uint32_t plain_bytes, uint32_t count, Int3 chunk,
                           BrickMap* into) {
+  QRY_TRY_ASSIGN(const auto bricks, decode_chunk(data, plain_bytes, count, chunk));
+  into->put(bricks);
+  return {};
+}
+
+Result<std::vector<BrickPut>> decode_chunk(std::span<const uint8_t> data, uint32_t plain_bytes, uint32_t count,
+                                           Int3 chunk) {
   QRY_TRY_ASSIGN(const auto plain, decompress(data, plain_bytes));
   Reader in(plain);
   uint16_t n = 0;
   if (!in.get(&n) || n != count || n == 0)
     return fail(ErrorCode::malformed_input, "expected " + std::to_string(std::max(1u, count)) + " bricks");
   // Bricks are inserted by coordinates, x slowest, which is the map's fastest order.
-  std::array<const Brick*, kChunkBricks> found{};
-  std::vector<Brick> bricks(n);
+  std::array<SharedBrick, kChunkBricks> found;
   int32_t last = -1;
-  for (Brick& brick : bricks) {
+  for (uint32_t k = 0; k < n; ++k) {
     uint16_t i = 0;
     if (!in.get(&i) || i >= kChunkBricks || int32_t(i) <= last)
       return fail(ErrorCode::malformed_input, "expected the numbers of its bricks to rise");
     last = i;
+    Brick brick;
     if (!in.get_brick(&brick) || brick.empty())
       return fail(ErrorCode::malformed_input,
                   "brick " + std::to_string(i) + " is cut short, empty, or has a voxel without material");
-    found[i] = &brick;
+    found[i] = SharedBrick(brick);
   }
   if (!in.at_end()) return fail(ErrorCode::malformed_input, "there are bytes after the last brick");
+  std::vector<BrickPut> puts;
+  puts.reserve(n);
   for (int32_t x = 0; x < 8; ++x)
     for (int32_t y = 0; y < 8; ++y)
       for (int32_t z = 0; z < 8; ++z)
-        if (const Brick* brick = found[size_t(x | y << 3 | z << 6)])
-          into->put({chunk.x * 8 + x, chunk.y * 8 + y, chunk.z * 8 + z}, *brick);
-  return {};
+        if (SharedBrick& brick = found[size_t(x | y << 3 | z << 6)])
+          puts.push_back({{chunk.x * 8 + x, chunk.y * 8 + y, chunk.z * 8 + z}, std::move(brick)});
+  return puts;
 }
 
 namespace {

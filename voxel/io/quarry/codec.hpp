@@ -43,7 +43,10 @@ struct Blob {
 
 // Encodes the chunk of `bricks`. The count is 0 if there is no brick in it. Errors: out_of_memory.
 Result<Blob> encode_chunk(const BrickMap& bricks, Int3 chunk, uint32_t volume);
-// Puts the chunk's bricks into `into`. Errors: malformed_input (without saying which chunk).
+// Returns the chunk's bricks in rising order, or puts them into `into`. Errors: malformed_input (without saying which
+// chunk).
+Result<std::vector<BrickPut>> decode_chunk(std::span<const uint8_t> data, uint32_t plain_bytes, uint32_t count,
+                                           Int3 chunk);
 Result<void> decode_chunk(std::span<const uint8_t> data, uint32_t plain_bytes, uint32_t count, Int3 chunk,
                           BrickMap* into);
 uint64_t chunk_checksum(std::span<const uint8_t> data, uint32_t volume, Int3 chunk, uint32_t plain_bytes,

@@ -4,6 +4,7 @@
 // bricks are read.
 #include <map>
 
+#include "base/parallel.hpp"
 #include "voxel/io/quarry/fields.hpp"
 #include "voxel/io/quarry/tables.hpp"
 
@@ -123,6 +124,7 @@ struct ChunkRow {
     return {};
   }
 };
+constexpr size_t kChunksAtOnce = 16;  // a thread
 constexpr const char* kChunkColumns = "SELECT volume, x, y, z, bricks, bytes, checksum, data FROM chunks ";
 
 Result<ChunkRow> chunk_row(Statement& s, size_t volumes) {
@@ -170,22 +172,51 @@ Result<void> read_all_chunks(Db& db, const StoreHead& head, const Progress& prog
   ThrottledReport report(progress, "read");
   int64_t total = 1, done = 0;
   for (const StoreHead::Volume& v : head.volumes) total += v.bricks;
+  // One thread reads rows, all decompress and decode them: some at a time, which are put into their maps in order.
+  struct Pending {
+    ChunkRow row;
+    std::vector<uint8_t> data;
+    Result<std::vector<BrickPut>> bricks;
+  };
+  std::vector<Pending> pending;
+  const size_t at_once = kChunksAtOnce * thread_count();
+  const auto put_pending = [&]() -> Result<void> {
+    parallel_for(pending.size(), 1, [&](size_t i, size_t) {
+      Pending& one = pending[i];
+      one.bricks = decode_chunk(one.data, one.row.bytes, one.row.bricks, one.row.chunk);
+    });
+    for (Pending& one : pending) {
+      if (!one.bricks) return damaged(one.row.name() + ": " + one.bricks.error().message);
+      QRY_TRY_ASSIGN(const auto into, target(one.row.volume, one.row.bricks));
+      into->put(*one.bricks);
+    }
+    pending.clear();
+    return {};
+  };
   auto r = for_rows(db, (std::string(kChunkColumns) + "ORDER BY volume, x, y, z").c_str(), "chunks",
                     [&](Statement& s) -> Result<void> {
                       if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
-                      QRY_TRY_ASSIGN(const auto row, chunk_row(s, seen.size()));
+                      auto checked = chunk_row(s, seen.size());
+                      if (!checked) {
+                        QRY_TRY(put_pending());  // what is wrong in earlier rows counts first
+                        return tl::unexpected(checked.error());
+                      }
+                      const ChunkRow& row = *checked;
                       StoreHead::Volume& v = seen[row.volume];
                       v.bricks += row.bricks;
-                      if (v.bricks > head.volumes[row.volume].bricks)
+                      if (v.bricks > head.volumes[row.volume].bricks) {
+                        QRY_TRY(put_pending());
                         return damaged(row.name() + ": there are more bricks than the volume has");
-                      QRY_TRY_ASSIGN(const auto into, target(row.volume, row.bricks));
-                      QRY_TRY(row.put_into(into));
+                      }
                       ++v.chunks;
                       v.sum += row.checksum;
+                      pending.push_back({row, {row.data.begin(), row.data.end()}, {}});
+                      if (pending.size() == at_once) QRY_TRY(put_pending());
                       report.at(double(done += row.bricks) / double(total));
                       return {};
                     });
   QRY_TRY(r);
+  QRY_TRY(put_pending());
   for (size_t i = 0; i < seen.size(); ++i) {
     const StoreHead::Volume &a = seen[i], &b = head.volumes[i];
     if (a.chunks != b.chunks || a.sum != b.sum || a.bricks != b.bricks)

@@ -2,6 +2,7 @@
 // world_bench.cpp - quarry-bench-world, which `quarry bench world` starts: edits, undo and lists of voxels on worlds
 // with history, as a user of the library makes them. It links libquarry and calls quarry.h alone, with default
 // settings. Each row is the median of --repeats runs, each in a new world; a wrong count of voxels fails the run.
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -47,6 +48,12 @@ uint64_t resident_bytes() {
   uint64_t pages = 0, resident = 0;
   statm >> pages >> resident;
   return resident * uint64_t(sysconf(_SC_PAGESIZE));
+}
+
+uint64_t peak_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return uint64_t(usage.ru_maxrss) * 1024;
 }
 
 // A world of its own, destroyed with it.
@@ -245,7 +252,7 @@ class Rows {
 }  // namespace
 
 int main(int count, char** values) {
-  std::string replays;
+  std::string replays, session = "small";
   int repeats = 5;  // checked by `quarry bench`, as all options are
   bool as_json = false, small = false;
   for (int i = 1; i < count; ++i) {
@@ -253,6 +260,7 @@ int main(int count, char** values) {
     if (word == "--json") as_json = true;
     else if (word == "--small") small = true;
     else if (word == "--replays" && i + 1 < count) replays = values[++i];
+    else if (word == "--session" && i + 1 < count) session = values[++i];
     else if (word == "--repeats" && i + 1 < count) repeats = std::max(1, std::atoi(values[++i]));
     else if (word != "world") give_up("no such option: " + word + "; see `quarry bench --help`");
   }
@@ -262,15 +270,18 @@ int main(int count, char** values) {
   if (replays.empty()) {
     std::fprintf(stderr, "without --replays FOLDER the rows of recorded sessions are left out\n");
   } else {
-    rows.session(replays, "small", false);
-    rows.session(replays, "small", true);
+    rows.session(replays, session, false);
+    rows.session(replays, session, true);
   }
-  rows.lists();
-  rows.spheres();
-  if (!small) rows.box();
+  if (session == "small") {  // larger ones are a run of their own
+    rows.lists();
+    rows.spheres();
+    if (!small) rows.box();
+  }
   Json result = rows.take();
   result["bench"] = "world";
   result["repeats"] = repeats;
+  result["peak_bytes"] = peak_bytes();
   if (as_json) std::printf("%s\n", result.dump(2).c_str());
   qry_context_destroy(&context);
   return 0;

@@ -23,6 +23,7 @@ struct BenchOptions {
   std::string scene, device;  // "render": one scene instead of all; part of a device's name
   bool small = false;         // "render": miniatures, for software drivers
   std::string replays;        // "world": a folder of recorded sessions
+  std::string session;        // "world": one of them
   bool validation = false;    // "render": with the validation layers
 };
 

@@ -49,6 +49,7 @@ tl::expected<BenchRequest, int> read_bench_request(const CommandArguments& words
   arguments.flag("--validation", options.validation, "render: with the Vulkan validation layers");
   arguments.text("--replays", options.replays, "FOLDER",
                  "world: recorded sessions, NAME.csv and facts.json (left out)");
+  arguments.text("--session", options.session, "NAME", "world: which of them (small); any other is measured alone");
   arguments.flag("--json", request.as_json, "Print one JSON document");
   arguments.flag("--list", list, "Show the benchmarks there are");
   if (const auto code = arguments.parse(words)) return tl::unexpected(*code);

@@ -260,10 +260,10 @@ Result<UndoRecord> plan_voxels(const BrickMap& bricks, const VoxelWrites& writes
   const uint32_t x_bits = bits_for(int64_t(high.x) - low.x + 1), y_bits = bits_for(int64_t(high.y) - low.y + 1),
                  z_bits = bits_for(int64_t(high.z) - low.z + 1);
   // A list inside a world needs 49 bits; one from corner to corner of all coordinates 104.
-  __extension__ using Wide = unsigned __int128;
+  __extension__ using LongWord = unsigned __int128;
   if (x_bits + y_bits + z_bits + 17 <= 64)
     return plan_packed(bricks, writes, Packing<uint64_t>{low, y_bits, z_bits}, threads);
-  return plan_packed(bricks, writes, Packing<Wide>{low, y_bits, z_bits}, threads);
+  return plan_packed(bricks, writes, Packing<LongWord>{low, y_bits, z_bits}, threads);
 }
 
 }  // namespace quarry

@@ -22,6 +22,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -157,9 +158,7 @@ nlohmann::json spread(std::vector<double> values) {
           {"worst", values.empty() ? 0 : values.back()}};
 }
 
-}  // namespace
-
-int main(int count, char** words) {
+int run(int count, char** words) {
   fs::path program = fs::read_symlink("/proc/self/exe").parent_path() / "quarry";
   int tries = 100, drags = 50, width = 1440, height = 900;
   bool validation = false;
@@ -289,4 +288,15 @@ int main(int count, char** words) {
   if (!json_file.empty()) std::ofstream(json_file) << result.dump(2) << '\n';
   fs::remove_all(dir);
   return 0;
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  try {
+    return run(count, words);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "qry_bench_editor: %s\n", e.what());
+    return 1;
+  }
 }

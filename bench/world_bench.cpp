@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -249,9 +250,7 @@ class Rows {
   Json rows_ = Json::array(), memory_ = Json::object();
 };
 
-}  // namespace
-
-int main(int count, char** values) {
+int run(int count, char** values) {
   std::string replays, session = "small";
   int repeats = 5;  // checked by `quarry bench`, as all options are
   bool as_json = false, small = false;
@@ -285,4 +284,15 @@ int main(int count, char** values) {
   if (as_json) std::printf("%s\n", result.dump(2).c_str());
   qry_context_destroy(&context);
   return 0;
+}
+
+}  // namespace
+
+int main(int count, char** values) {
+  try {
+    return run(count, values);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "quarry bench world: %s\n", e.what());
+    return 1;
+  }
 }

@@ -146,7 +146,7 @@ Result<void> check_report(const fs::path& report, std::span<const fs::path> used
   const ReportStream stream = stream_of(report);
   if (stream.own >= 0 || stream.open) return {};
   remove_left_behind(report);
-  return check_report_file(report).map_error([&](Error e) { return named(report, std::move(e)); });
+  return check_report_file(report).map_error([&](const Error& e) { return named(report, e); });
 }
 
 Result<void> write_report(const fs::path& report, const std::string& text) {
@@ -161,7 +161,7 @@ Result<void> write_report(const fs::path& report, const std::string& text) {
       if (out) out->put(text);
       done = out ? out->commit() : tl::unexpected<Error>(out.error());
     }
-    return done.map_error([&](Error e) { return named(report, std::move(e)); });
+    return done.map_error([&](const Error& e) { return named(report, e); });
   }
   int fd = stream.own;
   if (stream.open) {

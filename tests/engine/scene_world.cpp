@@ -186,6 +186,7 @@ Result<void> SceneWorld::write(const std::function<void(const Put&)>& build) {
     it->second.set(voxel_index(voxel), material);
   });
   std::vector<World::BrickWrite> writes;
+  writes.reserve(bricks.size());
   for (const auto& [at, brick] : bricks) writes.push_back({at, brick});
   return world_->write(writes);
 }

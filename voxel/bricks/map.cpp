@@ -9,6 +9,7 @@
 namespace quarry {
 
 BrickMap& BrickMap::operator=(const BrickMap& other) {
+  if (this == &other) return *this;
   forget_last();
   leaves_ = other.leaves_;
   size_ = other.size_;

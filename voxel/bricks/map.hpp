@@ -36,7 +36,10 @@ class BrickMap {
     Entry(Int3 at, const Brick& brick) : first(at), second(brick) {}
     Entry(const Entry&) = default;
     // Sorting assigns. Since C++20 an object with a reference may be replaced in place.
-    Entry& operator=(const Entry& other) { return *std::construct_at(this, Entry(other)); }
+    Entry& operator=(const Entry& other) {
+      std::construct_at(this, Entry(other));
+      return *this;
+    }
     friend bool operator==(const Entry& a, const Entry& b);
   };
   using value_type = Entry;

@@ -70,7 +70,10 @@ class SharedBrick {
     std::atomic<uint32_t> references{1};
   };
   static uintptr_t full_bits(uint8_t material) { return uintptr_t(material) << 1 | 1u; }
-  Node* node() const { return bits_ & 1u ? nullptr : reinterpret_cast<Node*>(bits_); }
+  Node* node() const {
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): the tag in its lowest bit is what makes the handle 8 bytes
+    return bits_ & 1u ? nullptr : reinterpret_cast<Node*>(bits_);
+  }
   // True if this is the only handle of a counted brick. No other can be made then but from this one, and the brick may
   // be written in place. Acquire pairs with the release of the last other handle, whose reads are therefore over.
   bool unique() const { return node() && node()->references.load(std::memory_order_acquire) == 1; }

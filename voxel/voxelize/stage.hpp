@@ -38,7 +38,8 @@ QRY_HD inline Int3 brick_of_pair(Pair p) {
 
 // Converts a position to fixed point on one axis: an odd multiple of 2^-16 voxel inside [0, dim), then shifted.
 QRY_HD inline int32_t snapped(float position, double origin, double scale, int32_t dim, int32_t shift) {
-  const int64_t odd = 2 * int64_t(std::floor((double(position) - origin) * scale * double(kUnit / 2))) + 1;
+  constexpr auto kHalf = int64_t(kUnit / 2);
+  const int64_t odd = 2 * int64_t(std::floor((double(position) - origin) * scale * double(kHalf))) + 1;
   return int32_t(lesser(greater(odd, int64_t(1)), dim * kUnit - 1) + shift * kUnit);
 }
 

@@ -246,13 +246,12 @@ static void layers_say_what_is_seen(qry_context* context) {
   memset(wide, 0xA5, sizeof wide);
   OK(qry_paths_read(paths, QRY_LAYER_NORMAL, wide, sizeof wide - 20, kRow));
   for (i = 0; i < kEdge; ++i) {
-    CHECK(memcmp(wide + i * kRow, normal + i * kEdge * 3, kEdge * 12) ==
-          0); /* NOLINT(bugprone-suspicious-memory-comparison) */
+    /* NOLINTNEXTLINE(bugprone-suspicious-memory-comparison) */
+    CHECK(memcmp(wide + i * kRow, normal + i * kEdge * 3, kEdge * 12) == 0);
     CHECK(wide[i * kRow + kEdge * 12] == 0xA5 && wide[(i + 1) * kRow - 1] == 0xA5);
   }
-  for (i = 0; i < kPixels; ++i)
-    OK(qry_camera_ray(&info.camera, kEdge, kEdge, i % kEdge + 0.5, i / kEdge + 0.5,
-                      &rays[i])); /* NOLINT(bugprone-integer-division) */
+  for (i = 0; i < kPixels; ++i) /* NOLINTNEXTLINE(bugprone-integer-division) */
+    OK(qry_camera_ray(&info.camera, kEdge, kEdge, i % kEdge + 0.5, i / kEdge + 0.5, &rays[i]));
   OK(qry_world_trace(world, rays, kPixels, hits));
   for (i = 0; i < kPixels; ++i) {
     if (isinf(depth[i])) { /* no path hit anything, and neither does the ray through the middle */

@@ -162,9 +162,8 @@ static void pictures_and_rays_show_the_world(void) {
     static qry_ray rays[kEdge * kEdge];
     static qry_hit hits[kEdge * kEdge];
     size_t hit_count = 0, agree = 0;
-    for (i = 0; i < kEdge * kEdge; ++i)
-      OK(qry_camera_ray(&render.camera, kEdge, kEdge, (double)(i % kEdge) + 0.5, (double)(i / kEdge) + 0.5,
-                        &rays[i])); /* NOLINT(bugprone-integer-division) */
+    for (i = 0; i < kEdge * kEdge; ++i) /* NOLINTNEXTLINE(bugprone-integer-division) */
+      OK(qry_camera_ray(&render.camera, kEdge, kEdge, (double)(i % kEdge) + 0.5, (double)(i / kEdge) + 0.5, &rays[i]));
     OK(qry_world_trace(world, rays, kEdge * kEdge, hits));
     for (i = 0; i < kEdge * kEdge; ++i) {
       const int shown = !is_sky(first + 4 * i, empty + 4 * i);

@@ -194,6 +194,7 @@ TEST_CASE("golden: the load view shows each pixel in the colour of how full its 
   for (const int bricks : {40, 2000}) {
     SceneWorld world(*device);
     std::vector<std::pair<Int3, uint8_t>> voxels;
+    voxels.reserve(size_t(bricks));
     for (int i = 0; i < bricks; ++i) voxels.push_back({{i % 50 * 8, 0, i / 50 * 8}, 1});
     REQUIRE(world.set(voxels));
     const hashgrid::GridView grid = world.world().grid().view();

@@ -57,6 +57,7 @@ TEST_CASE(
       for (uint32_t i = 0; i < 300; ++i)
         keys.push_back(qry_unmix(uint32_t(((sector << 32) + sectors - 1) / sectors + i)));
     std::vector<uint32_t> values;
+    values.reserve(keys.size());
     for (const uint32_t key : keys) values.push_back(key * 0x9E3779B1u >> 1);
     REQUIRE(executor->compact().insert(table, keys.data(), values.data(), keys.size(), nullptr));
     for (size_t i = 0; i < keys.size(); i += 3) erase(table, keys[i]);
@@ -97,6 +98,7 @@ TEST_CASE(
       }
       for (uint32_t stored = 0; stored < 400; ++stored) keys.push_back(qry_key_of_stored(stored, locality));
       std::vector<uint32_t> values;
+      values.reserve(keys.size());
       for (const uint32_t key : keys) values.push_back(key * 0x9E3779B1u >> 1);
       const auto put = executor->pairs().insert(first, keys.data(), values.data(), keys.size(), nullptr);
       REQUIRE(put);

@@ -142,6 +142,7 @@ struct Lit {
       bricks[at].set(voxel_index(voxel), material);
     }
     std::vector<World::BrickWrite> writes;
+    writes.reserve(bricks.size());
     for (const auto& [at, brick] : bricks) writes.push_back({at, brick});
     REQUIRE(world.write(writes));
     WorldChanges changes;

@@ -55,8 +55,8 @@ struct PlyCornerKey {
   uint32_t vertex;
   PlyCorner corner;
   // The comparison is bitwise, so that a NaN equals itself.
-  // NOLINTNEXTLINE(bugprone-suspicious-memory-comparison)
   bool operator==(const PlyCornerKey& b) const {
+    // NOLINTNEXTLINE(bugprone-suspicious-memory-comparison)
     return vertex == b.vertex && std::memcmp(&corner, &b.corner, sizeof corner) == 0;
   }
 };

@@ -34,10 +34,10 @@ struct Destination {
   // If given, the caller of settle() waits for the disk instead of the writer, unless the file replaces another.
   DeferredSync* later = nullptr;
 
+  // Implicit, as from string to path.
   template <class T>
-  requires std::convertible_to<T, std::filesystem::path> Destination(
-      T&& name, bool may_replace = true,
-      DeferredSync* deferred_sync = nullptr)  // NOLINT: implicit as from string to path
+  requires std::convertible_to<T, std::filesystem::path>  // NOLINTNEXTLINE(bugprone-forwarding-reference-overload)
+  Destination(T&& name, bool may_replace = true, DeferredSync* deferred_sync = nullptr)
       : file(std::forward<T>(name)), replace(may_replace), later(deferred_sync) {}
   // The same for another file.
   Destination with(std::filesystem::path other) const { return {std::move(other), replace, later}; }

@@ -242,8 +242,8 @@ class SurfaceBuilder {
           read = std::move(some);
           if (from == low[axis] && to == high[axis]) all = std::move(read);
         }
-        const Window window{axis, from, to, all ? &*all : &read,
-                            &kept};  // NOLINT(bugprone-use-after-move): moved to `all`
+        // NOLINTNEXTLINE(bugprone-use-after-move): it was moved to `all`
+        const Window window{axis, from, to, all ? &*all : &read, &kept};
         // The faces of the last layer need the layer after it.
         const int32_t ready = to == high[axis] ? to : to - 1;
         QRY_TRY(layers(window, axis, next, ready, low));

@@ -265,7 +265,8 @@ TEST_CASE("brick_map: maps of rising parts are joined into one of its own, and p
   const BrickMap kept = parts[1];
   REQUIRE(joined.append(BrickMap()));
   for (BrickMap& part : parts) {
-    REQUIRE(joined.append(std::move(part)));
+    const bool appended = joined.append(std::move(part));
+    REQUIRE(appended);
     REQUIRE(part.empty());  // NOLINT(bugprone-use-after-move): what this tests
   }
   REQUIRE(joined == whole);
@@ -276,7 +277,8 @@ TEST_CASE("brick_map: maps of rising parts are joined into one of its own, and p
   REQUIRE(kept.get({300 * 8, 300 % 7, -300}) == uint8_t(1 + 300 % 255));  // the copy that shared bricks is unchanged
   BrickMap early;
   early.set({0, 0, 0}, 1);
-  REQUIRE_FALSE(joined.append(std::move(early)));
+  const bool too_early = joined.append(std::move(early));
+  REQUIRE_FALSE(too_early);
   REQUIRE(early.get({0, 0, 0}) == 1);  // NOLINT(bugprone-use-after-move): what this tests
   BrickMap same = kept;
   REQUIRE_FALSE(same.append(BrickMap(kept)));

@@ -32,8 +32,8 @@ struct Read {
 
 Read read(const Bytes& bytes, bool z_up = false, const fs::path& file = "/nowhere/at all.ply") {
   Read out;
-  const Bytes exact(
-      bytes);  // NOLINT(performance-unnecessary-copy-initialization): an allocation of its own: sanitizers see its end
+  // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): an allocation of its own, so sanitizers see its end
+  const Bytes exact(bytes);
   io::BufferedReader pieces(exact);
   mesh_reader::ReferencedFiles files(file);
   out.mesh = mesh_reader::parse_ply(pieces, file, z_up, out.warnings, files);

@@ -162,7 +162,7 @@ TEST_CASE(
   CHECK(wrong == 0);
   const BrickMap& cube = two->volumes[0].bricks;
   const Box3 box = cube.bounds();
-  const uint64_t edge = uint64_t(box.max.x - box.min.x + 1);
+  const uint64_t edge = uint64_t(box.max.x - box.min.x) + 1;
   CHECK(cube.voxel_count() == edge * edge * edge);
 }
 

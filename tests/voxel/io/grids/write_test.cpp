@@ -119,8 +119,8 @@ TEST_CASE("raw: bytes in the order that the header says, with the header beside 
   for (int32_t z = 0; z < size.z; ++z)
     for (int32_t y = 0; y < size.y; ++y)
       for (int32_t x = 0; x < size.x; ++x)
-        wrong +=
-            s.volumes[0].bricks.get(box.min + Int3{x, y, z}) != uint8_t(raw[size_t((z * size.y + y) * size.x + x)]);
+        wrong += s.volumes[0].bricks.get(box.min + Int3{x, y, z}) !=
+                 uint8_t(raw[(size_t(z) * size_t(size.y) + size_t(y)) * size_t(size.x) + size_t(x)]);
   CHECK(wrong == 0);
   const std::string hex = header.substr(header.find("quarry_palette:=") + 16, 2048);
   const Material& m = s.palette.materials[245];

@@ -558,6 +558,7 @@ TEST_CASE("world journal: a journal of another world is set aside, and no page o
   const fs::path dir = test::scratch_dir("journal_undo");
   const fs::path a = dir / "a.quarry", b = dir / "b.quarry";
   Edited first(a, 1), second(b, 2);
+  // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): as it is now
   const Scene own = second.scene();
   const Bytes database = file_bytes(b), unchanged = file_bytes(a);
   sqlite3* db = nullptr;

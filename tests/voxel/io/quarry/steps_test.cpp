@@ -331,14 +331,15 @@ TEST_CASE("store: damage to steps and to changes of the palette is found, and sa
   }
   const std::vector<uint8_t> whole = file_bytes(file);
   const Whole right = world_in(file);
+  constexpr const char* kPartTwice =
+      "INSERT INTO journal SELECT record, 1, volume, label, voxels, changes, bytes, checksum, data FROM journal "
+      "WHERE record = 4";
   for (const char* text :
        {"UPDATE journal SET part = 0 WHERE record = 2", "UPDATE journal SET part = 1 WHERE record = 5",
         "UPDATE journal SET part = 2 WHERE record = 3", "UPDATE journal SET volume = 0 WHERE record = 4",
         "UPDATE journal SET volume = -1 WHERE record = 1", "UPDATE journal SET volume = -2 WHERE record = 4",
         "UPDATE journal SET changes = 2 WHERE record = 4", "UPDATE journal SET bytes = 100 WHERE record = 4",
-        "UPDATE journal SET label = 'x' WHERE record = 4",
-        "INSERT INTO journal SELECT record, 1, volume, label, voxels, changes, bytes, checksum, "
-        "data FROM journal WHERE record = 4",
+        "UPDATE journal SET label = 'x' WHERE record = 4", kPartTwice,
         "UPDATE journal SET data = zeroblob(9) WHERE record = 4", "DELETE FROM journal WHERE record = 4"}) {
     INFO(text);
     write_bytes(file, whole);

@@ -131,6 +131,7 @@ Result<Int3> shift_into_world(const Box3& box) {
 }  // namespace
 
 Result<Scene> read_vdb(const fs::path& file, const ReadOptions& options) {
+  // NOLINTNEXTLINE(bugprone-string-constructor): this is reached only if it is not null
   if (kVdbAbsent) return fail(ErrorCode::unsupported, kVdbAbsent);
   QRY_TRY(check_readable(file));
   options.progress.say("read", -1);
@@ -243,6 +244,7 @@ Result<Scene> read_vdb(const fs::path& file, const ReadOptions& options) {
 }
 
 Result<void> write_vdb(const Scene& scene, const Destination& to, const Progress& progress) {
+  // NOLINTNEXTLINE(bugprone-string-constructor): this is reached only if it is not null
   if (kVdbAbsent) return fail(ErrorCode::unsupported, kVdbAbsent);
   progress.say("flatten", -1);
   QRY_TRY_ASSIGN(const auto bricks, flatten(scene, true));

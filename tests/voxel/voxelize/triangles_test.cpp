@@ -168,7 +168,8 @@ TEST_CASE("voxelize: a sphere has no hole and no voxel away from its surface") {
       for (int32_t x = -n / 2; x < n / 2; ++x) {
         // Least and greatest distance of the cell from the centre (0, n / 2, 0).
         double least = 0, most = 0;
-        for (const double c : {double(x), double(y - n / 2), double(z)}) {
+        const int32_t above = y - n / 2;
+        for (const double c : {double(x), double(above), double(z)}) {
           const double near = c > 0 ? c : c + 1 < 0 ? -(c + 1) : 0, far = std::max(std::abs(c), std::abs(c + 1));
           least += near * near;
           most += far * far;

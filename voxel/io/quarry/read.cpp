@@ -2,6 +2,7 @@
 // read.cpp - reads the tables of a .quarry file into a scene and its history. Nothing is trusted: every value's type
 // and range, every checksum and every count is checked. A world that would not fit into memory is rejected before its
 // bricks are read.
+#include <algorithm>
 #include <map>
 
 #include "base/parallel.hpp"
@@ -167,7 +168,8 @@ Result<StoreHead> head_from(Db& db, const std::map<std::string, int64_t>& state,
 
 }  // namespace
 
-Result<void> read_all_chunks(Db& db, const StoreHead& head, const Progress& progress, const ChunkTarget& target) {
+Result<void> read_all_chunks(Db& db, const StoreHead& head, const Progress& progress, const ChunkTarget& target,
+                             uint64_t most_waiting) {
   std::vector<StoreHead::Volume> seen(head.volumes.size());
   ThrottledReport report(progress, "read");
   int64_t total = 1, done = 0;
@@ -179,7 +181,7 @@ Result<void> read_all_chunks(Db& db, const StoreHead& head, const Progress& prog
     Result<std::vector<BrickPut>> bricks;
   };
   std::vector<Pending> pending;
-  const size_t at_once = kChunksAtOnce * thread_count();
+  const auto at_once = size_t(std::clamp<uint64_t>(most_waiting / kChunkBricks, 1, kChunksAtOnce * thread_count()));
   const auto put_pending = [&]() -> Result<void> {
     parallel_for(pending.size(), 1, [&](size_t i, size_t) {
       Pending& one = pending[i];

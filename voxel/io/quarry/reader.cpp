@@ -62,7 +62,8 @@ struct StoreReader::State {
       at = volume;
       return &region;
     };
-    QRY_TRY(read_all_chunks(db, head, progress, target));
+    constexpr uint64_t kWaitingShare = 16;  // of a region
+    QRY_TRY(read_all_chunks(db, head, progress, target, most / kWaitingShare));
     QRY_TRY(hand_over());
     return done;
   }

@@ -83,9 +83,11 @@ Result<Scene> read_tables(Db& db, uint64_t memory_limit, const Progress& progres
 // Reads all but the bricks. `head` (not null) gets their counts and sums.
 Result<Scene> read_without_chunks(Db& db, StoreHead* head);
 // Reads all chunks in rising order of volume, x, y, z, checked against the head. Before each chunk `target` is asked
-// for the map of its bricks.
+// for the map of its bricks. At most `most_waiting` bricks are decoded, by all threads, before they are put into their
+// maps; at least one chunk is.
 using ChunkTarget = std::function<Result<BrickMap*>(uint32_t volume, uint32_t bricks)>;
-Result<void> read_all_chunks(Db& db, const StoreHead& head, const Progress& progress, const ChunkTarget& target);
+Result<void> read_all_chunks(Db& db, const StoreHead& head, const Progress& progress, const ChunkTarget& target,
+                             uint64_t most_waiting = UINT64_MAX);
 // For a box of chunks, both corners included: the number of bricks, by the rows; and the bricks.
 Result<uint64_t> count_chunk_bricks(Db& db, uint32_t volume, const Box3& chunks);
 Result<void> read_some_chunks(Db& db, const StoreHead& head, uint32_t volume, const Box3& chunks,

@@ -128,7 +128,7 @@ Result<std::optional<json>> streamed(const std::string& file, const io::Format& 
   const Axes axes = format.z_up ? Axes::z_up : Axes::y_up;
   VoxelSums sums;
   Box3 bounds;
-  std::vector<uint32_t> places;  // x | y | z from high to low, so that they sort as coordinates do
+  std::vector<uint32_t> places;  // ordered_key()
   bool outside = false;
   uint64_t stored = 0, words = 0;  // bricks that are not full of one material, and words of their packed materials
   std::array<bool, 256> full{};
@@ -148,7 +148,7 @@ Result<std::optional<json>> streamed(const std::string& file, const io::Format& 
     for (auto it = bricks.bricks().begin(), end = bricks.bricks().end(); it != end; ++it) {
       const Int3 at = it->first;
       outside = outside || !brick_in_world(at);
-      places.push_back(uint32_t(at.x + 1024) << 21 | uint32_t(at.y + 512) << 11 | uint32_t(at.z + 1024));
+      places.push_back(ordered_key(at));
       if (const uint8_t material = it.shared().material()) full[material] = true;
       else ++stored, words += (it.shared().count() + 3) / 4;
     }
@@ -186,9 +186,7 @@ Result<std::optional<json>> streamed(const std::string& file, const io::Format& 
   QRY_TRY_ASSIGN(auto world, World::create());
   std::vector<BrickPut> batch;
   for (size_t i = 0; i < places.size(); ++i) {
-    const uint32_t at = places[i];
-    batch.push_back({{int32_t(at >> 21) - 1024, int32_t(at >> 11 & 1023u) - 512, int32_t(at & 2047u) - 1024},
-                     SharedBrick::full(1)});
+    batch.push_back({brick_from_ordered_key(places[i]), SharedBrick::full(1)});
     if (batch.size() < Document::kBatchBricks && i + 1 < places.size()) continue;
     QRY_TRY(world.write(batch));
     batch.clear();

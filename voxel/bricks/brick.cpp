@@ -8,8 +8,7 @@
 namespace quarry {
 
 uint8_t full_material(const Brick& brick) {
-  for (const uint64_t word : brick.mask)
-    if (word != ~uint64_t(0)) return 0;
+  if (!all_set(brick.mask)) return 0;
   const uint8_t* const m = brick.materials.data();
   return std::memcmp(m, m + 1, kVoxelsPerBrick - 1) == 0 ? m[0] : uint8_t(0);
 }

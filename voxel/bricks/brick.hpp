@@ -43,6 +43,12 @@ struct Brick {
   friend bool operator==(const Brick&, const Brick&) = default;
 };
 
+inline bool all_set(const BrickMask& mask) {
+  for (const uint64_t word : mask)
+    if (word != ~uint64_t(0)) return false;
+  return true;
+}
+
 // The material that all 512 voxels of the brick have, or 0.
 uint8_t full_material(const Brick& brick);
 // The brick full of that material; the empty one for material 0. It lives as long as the process.

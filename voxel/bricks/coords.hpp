@@ -43,6 +43,13 @@ inline bool brick_in_world(Int3 b) {
 }
 inline bool voxel_in_world(Int3 v) { return brick_in_world(brick_of(v)); }
 inline uint32_t brick_key(Int3 b) { return qry_pack_brick(b.x, b.y, b.z); }
+// A world brick as 32 bits whose order is the order of Int3; the key's is not.
+inline uint32_t ordered_key(Int3 b) {
+  return uint32_t(b.x + 1024) << 21 | uint32_t(b.y + 512) << 11 | uint32_t(b.z + 1024);
+}
+inline Int3 brick_from_ordered_key(uint32_t key) {
+  return {int32_t(key >> 21) - 1024, int32_t(key >> 11 & 1023u) - 512, int32_t(key & 2047u) - 1024};
+}
 inline Int3 brick_from_key(uint32_t key) { return {qry_brick_x(key), qry_brick_y(key), qry_brick_z(key)}; }
 
 // A voxel's place in its brick. The brick is 2x2x2 octants of 4^3 voxels; each octant is one 64-bit mask word. The bit

@@ -99,8 +99,7 @@ void BrickPool::free_full(std::span<const uint8_t> materials) {
 }
 
 uint8_t BrickPool::full_material(uint32_t index) const {
-  for (const uint64_t word : mask(index))
-    if (word != ~uint64_t(0)) return 0;
+  if (!all_set(mask(index))) return 0;
   const uint8_t first = material(index, 0);
   return full_[first] == index ? first : uint8_t(0);
 }

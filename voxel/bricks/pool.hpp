@@ -24,8 +24,8 @@
 
 namespace quarry {
 
-constexpr uint32_t kBricksPerSlab = 1u << 12;  // 256 KiB of masks, 2 MiB of materials
-constexpr uint32_t kNoBrick = 0xFFFFFFFFu;
+constexpr uint32_t kBricksPerSlab = 1u << 12;     // 256 KiB of masks, 2 MiB of materials
+constexpr uint32_t kNoBrick = kQryReservedValue;  // what the hash grid finds for an absent key
 
 class BrickPool {
  public:

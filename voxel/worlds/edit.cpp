@@ -118,10 +118,6 @@ uint32_t apply_mode(const Edit& edit, const BrickMask& shape, Brick& brick) {
   return changed;
 }
 
-bool all_set(const BrickMask& mask) {
-  return std::all_of(mask.begin(), mask.end(), [](uint64_t word) { return word == ~uint64_t(0); });
-}
-
 // What the edit makes of `before`, the brick at `at`, and how many voxels differ.
 SharedBrick edited(const Edit& edit, const EditShape& shape, Int3 at, const SharedBrick& before, uint32_t& changed) {
   const uint8_t material = edit.mode == Mode::remove ? uint8_t(0) : edit.material, full = before.material();
@@ -131,14 +127,13 @@ SharedBrick edited(const Edit& edit, const EditShape& shape, Int3 at, const Shar
   if (full && (edit.mode == Mode::add || full == material || (edit.mode == Mode::replace && full != edit.from)))
     return before;
   // A whole brick that is absent, full, or removed becomes another such without its voxels being looked at.
-  const bool whole = shape.holds(at);
-  const BrickMask mask = whole ? BrickMask{} : shape.mask(at);
-  if ((!before || full || edit.mode == Mode::remove) && (whole || all_set(mask))) {
+  const BrickMask mask = shape.mask(at);
+  if ((!before || full || edit.mode == Mode::remove) && all_set(mask)) {
     changed = before ? before.count() : kVoxelsPerBrick;
     return SharedBrick::full(material);
   }
   Brick brick = *before;
-  changed = apply_mode(edit, whole ? shape.mask(at) : mask, brick);
+  changed = apply_mode(edit, mask, brick);
   return changed ? SharedBrick(brick) : before;
 }
 
@@ -180,20 +175,13 @@ BrickMask edit_mask(const Edit& edit, Int3 brick) {
 
 Result<UndoRecord> plan_edit(const BrickMap& bricks, const Edit& edit, uint32_t threads) {
   QRY_TRY_ASSIGN(const auto shape, EditShape::create(edit));
-  UndoRecord record;
-  record.label = std::string(name_of(edit.mode)) + " " + name_of(edit.shape);
   QRY_TRY_ASSIGN(const auto places, candidates(bricks, edit, shape));
 
-  // Each piece keeps its own changes; joined in the order of the pieces, they do not depend on the threads.
-  struct Piece {
-    std::vector<BrickChange> changes;
-    uint64_t voxels = 0;
-  };
-  std::vector<Piece> pieces((places.size() + kEditBricksPerTask - 1) / kEditBricksPerTask);
+  std::vector<PlannedChanges> pieces((places.size() + kEditBricksPerTask - 1) / kEditBricksPerTask);
   parallel_for(
       places.size(), kEditBricksPerTask,
       [&](size_t begin, size_t end) {
-        Piece& piece = pieces[begin / kEditBricksPerTask];
+        PlannedChanges& piece = pieces[begin / kEditBricksPerTask];
         piece.changes.reserve(end - begin);
         for (size_t i = begin; i < end; ++i) {
           const Int3 at = places[i];
@@ -206,10 +194,17 @@ Result<UndoRecord> plan_edit(const BrickMap& bricks, const Edit& edit, uint32_t 
         }
       },
       threads);
+  UndoRecord record = joined(pieces);
+  record.label = std::string(name_of(edit.mode)) + " " + name_of(edit.shape);
+  return record;
+}
+
+UndoRecord joined(std::vector<PlannedChanges>& pieces) {
+  UndoRecord record;
   size_t count = 0;
-  for (const Piece& piece : pieces) count += piece.changes.size();
+  for (const PlannedChanges& piece : pieces) count += piece.changes.size();
   record.changes.reserve(count);
-  for (Piece& piece : pieces) {
+  for (PlannedChanges& piece : pieces) {
     std::move(piece.changes.begin(), piece.changes.end(), std::back_inserter(record.changes));
     record.voxels_changed += piece.voxels;
     std::vector<BrickChange>().swap(piece.changes);

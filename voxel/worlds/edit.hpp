@@ -85,6 +85,15 @@ BrickMask edit_mask(const Edit& edit, Int3 brick);
 // those of edit_bounds; full (more than kMostBricksPerEdit bricks).
 Result<UndoRecord> plan_edit(const BrickMap& bricks, const Edit& edit, uint32_t threads = 0);
 
+// What one piece of a plan changes. Pieces are planned by several threads; joined in their order, they do not depend on
+// the threads.
+struct PlannedChanges {
+  std::vector<BrickChange> changes;
+  uint64_t voxels = 0;  // that differ
+};
+// The record of all pieces, which are emptied. Their bricks rise from piece to piece.
+UndoRecord joined(std::vector<PlannedChanges>& pieces);
+
 // The record that changes one palette into the other. Its label describes the change: "material 12: roughness 0.35 to
 // 0.87".
 UndoRecord plan_palette_change(const Palette& before, const Palette& after);

@@ -18,8 +18,6 @@ class EditShape {
 
   const Box3& bounds() const { return bounds_; }
   BrickMask mask(Int3 brick) const;
-  // True if all voxels of the brick are in the shape. False may be wrong, but for boxes and spheres.
-  bool holds(Int3 brick) const;
   // The bricks that may hold a voxel of the shape (few hold none), sorted. Errors: full (more than `most`).
   Result<std::vector<Int3>> bricks(size_t most) const;
   // False if no voxel of the brick is in the shape; true if some may be.
@@ -27,6 +25,8 @@ class EditShape {
 
  private:
   EditShape() = default;
+  // True if all voxels of the brick are in the shape. False may be wrong, but for boxes and spheres.
+  bool holds(Int3 brick) const;
   bool meets_cube(int64_t brick_x, int64_t brick_y, int64_t brick_z, uint32_t level) const;
   bool collect(int64_t brick_x, int64_t brick_y, int64_t brick_z, uint32_t level, size_t most,
                std::vector<Int3>& out) const;

@@ -25,17 +25,11 @@ bool meets(const BrickMask& a, const BrickMask& b) {
   return any != 0;
 }
 
+Int3 brick_at(const std::array<int64_t, 3>& b) { return {int32_t(b[0]), int32_t(b[1]), int32_t(b[2])}; }
+
 bool within_world(const std::array<int64_t, 3>& b) {
   if (b[0] < -1024 || b[0] > 1023 || b[1] < -512 || b[1] > 511 || b[2] < -1024 || b[2] > 1023) return false;
   return brick_in_world({int32_t(b[0]), int32_t(b[1]), int32_t(b[2])});
-}
-
-// A world brick's coordinate as 32 bits whose order is the order of Int3.
-uint32_t ordered_key(const std::array<int64_t, 3>& b) {
-  return uint32_t(b[0] + 1024) << 21 | uint32_t(b[1] + 512) << 11 | uint32_t(b[2] + 1024);
-}
-Int3 brick_of_ordered_key(uint32_t key) {
-  return {int32_t(key >> 21) - 1024, int32_t(key >> 11 & 1023u) - 512, int32_t(key & 2047u) - 1024};
 }
 
 // Copies the voxels of `source` that fall into `part`, where `target` is still empty.
@@ -163,7 +157,8 @@ Result<BrickMap> Flattener::all(uint32_t threads) const {
         const std::array<int64_t, 3> target{base[0] + part_bit(part, 0), base[1] + part_bit(part, 1),
                                             base[2] + part_bit(part, 2)};
         if (!within_world(target)) return tl::unexpected(outside(placed));
-        contributions.push_back({uint64_t(ordered_key(target)) << 32 | uint64_t(rank) << 3 | part, &it.shared()});
+        contributions.push_back(
+            {uint64_t(ordered_key(brick_at(target))) << 32 | uint64_t(rank) << 3 | part, &it.shared()});
       }
     }
   }
@@ -204,7 +199,7 @@ Result<BrickMap> Flattener::all(uint32_t threads) const {
         },
         threads);
     for (size_t i = 0; i < now; ++i)
-      flat.put(brick_of_ordered_key(contributions[firsts[done + i]].key()), std::move(batch[i]));
+      flat.put(brick_from_ordered_key(contributions[firsts[done + i]].key()), std::move(batch[i]));
   }
   return flat;
 }

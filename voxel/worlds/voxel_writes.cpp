@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <iterator>
 #include <limits>
 #include <memory>
 #include <mutex>
@@ -55,35 +54,18 @@ uint32_t differing_voxels(const Brick& a, const Brick& b) {
   return count;
 }
 
-struct Changes {
-  std::vector<BrickChange> changes;
-  uint64_t voxels = 0;
-
-  void add(Int3 place, SharedBrick before, const Brick& after) {
-    const uint32_t differing = differing_voxels(*before, after);
-    if (differing == 0) return;
-    voxels += differing;
-    changes.push_back({place, std::move(before), SharedBrick(after)});
-  }
-};
-
-UndoRecord joined(std::vector<Changes>& parts) {
-  UndoRecord record;
-  size_t count = 0;
-  for (const Changes& part : parts) count += part.changes.size();
-  record.changes.reserve(count);
-  for (Changes& part : parts) {
-    std::move(part.changes.begin(), part.changes.end(), std::back_inserter(record.changes));
-    record.voxels_changed += part.voxels;
-  }
-  return record;
+void add(Int3 place, SharedBrick before, const Brick& after, PlannedChanges& out) {
+  const uint32_t differing = differing_voxels(*before, after);
+  if (differing == 0) return;
+  out.voxels += differing;
+  out.changes.push_back({place, std::move(before), SharedBrick(after)});
 }
 
 // Makes the bricks of one bucket, whose entries are in the order of the list.
 template <class Word>
 class BucketWriter {
  public:
-  void write(const BrickMap& bricks, const Packing<Word>& packing, std::span<const Word> entries, Changes& out) {
+  void write(const BrickMap& bricks, const Packing<Word>& packing, std::span<const Word> entries, PlannedChanges& out) {
     number(entries);
     // The cells in rising order, and where the voxels of each begin.
     order_.resize(cells_.size());
@@ -100,7 +82,7 @@ class BucketWriter {
       SharedBrick before = bricks.share(place);
       Brick brick = *before;
       for (; at < counts_[cell]; ++at) brick.set(voxels_[at] >> 8, uint8_t(voxels_[at]));
-      out.add(place, std::move(before), brick);
+      add(place, std::move(before), brick, out);
     }
   }
 
@@ -201,7 +183,7 @@ UndoRecord plan_packed(const BrickMap& bricks, const VoxelWrites& writes, const 
       },
       threads);
 
-  std::vector<Changes> parts(buckets);
+  std::vector<PlannedChanges> parts(buckets);
   parallel_for(
       buckets, 1,
       [&](size_t bucket, size_t) {
@@ -235,7 +217,7 @@ Box3 bounds_of(const VoxelWrites& writes, uint32_t threads) {
 
 UndoRecord plan_bricks(const BrickMap& bricks, std::span<const Int3> places,
                        const std::function<void(size_t, Brick&)>& change, uint32_t threads) {
-  std::vector<Changes> parts((places.size() + kWriteBricksPerTask - 1) / kWriteBricksPerTask);
+  std::vector<PlannedChanges> parts((places.size() + kWriteBricksPerTask - 1) / kWriteBricksPerTask);
   parallel_for(
       places.size(), kWriteBricksPerTask,
       [&](size_t begin, size_t end) {
@@ -243,7 +225,7 @@ UndoRecord plan_bricks(const BrickMap& bricks, std::span<const Int3> places,
           SharedBrick before = bricks.share(places[i]);
           Brick brick = *before;
           change(i, brick);
-          parts[begin / kWriteBricksPerTask].add(places[i], std::move(before), brick);
+          add(places[i], std::move(before), brick, parts[begin / kWriteBricksPerTask]);
         }
       },
       threads);

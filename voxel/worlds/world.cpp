@@ -19,7 +19,6 @@
 namespace quarry {
 namespace {
 
-constexpr uint32_t kAbsent = kQryReservedValue;
 constexpr size_t kWorldBricksPerTask = 256;  // for one thread at a time: 150 KiB
 // Load factors of a packed world's grid, tried in turn: the first at which all keys find a place is used.
 constexpr double kPackedLoads[] = {0.95, 0.93, 0.90, 0.85};
@@ -255,7 +254,7 @@ struct World::State {
         const SharedBrick& value = puts[i].value;
         const bool empty = !value;
         more += value.count();
-        if (indices[i] == kAbsent) {
+        if (indices[i] == kNoBrick) {
           changes[i] = empty ? Change::none : Change::added;
           continue;
         }

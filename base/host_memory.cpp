@@ -10,6 +10,8 @@
 namespace quarry {
 namespace {
 
+constexpr size_t kPageBytes = 4096;
+
 class HostMemory final : public MemorySource {
  public:
   Result<MemoryBlock> allocate(size_t size_bytes, const char* label) override {
@@ -26,6 +28,13 @@ class HostMemory final : public MemorySource {
   }
   void release(const MemoryBlock& block) noexcept override {
     if (block.data != nullptr) munmap(block.data, block.size_bytes);
+  }
+  bool shrink(MemoryBlock& block, size_t size_bytes) noexcept override {
+    const auto pages = [](size_t bytes) { return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes; };
+    const size_t kept = pages(size_bytes), there = pages(block.size_bytes);
+    if (kept < there) munmap(static_cast<char*>(block.data) + kept, there - kept);
+    block.size_bytes = size_bytes;
+    return true;
   }
 };
 

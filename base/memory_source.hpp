@@ -29,6 +29,13 @@ class MemorySource {
   // Releases a block. A source that shares with a GPU defers the actual release until no frame in flight can read it.
   virtual void release(const MemoryBlock& block) noexcept = 0;
 
+  // Gives back the end of a block, so that `size_bytes` (> 0) remain where they are. False: this source cannot; nothing
+  // has changed.
+  virtual bool shrink(MemoryBlock& block, size_t size_bytes) noexcept {
+    (void)block, (void)size_bytes;
+    return false;
+  }
+
   // The owner of blocks calls this before it changes their content in place. A source whose blocks a GPU reads directly
   // returns when no frame in flight reads them. Any thread. Other sources do nothing.
   virtual void wait_for_readers() noexcept {}

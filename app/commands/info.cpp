@@ -150,7 +150,7 @@ Result<std::optional<json>> streamed(const std::string& file, const io::Format& 
       outside = outside || !brick_in_world(at);
       places.push_back(ordered_key(at));
       if (const uint8_t material = it.shared().material()) full[material] = true;
-      else ++stored, words += (it.shared().count() + 3) / 4;
+      else ++stored, words += (it.shared().voxels() + 3) / 4;
     }
   };
   std::future<void> described;  // of the region before, while the next one is read

@@ -124,7 +124,7 @@ class Batch {
     const engine::RenderedWorld rendered = engine::rendered_world(*shared, document);
     // Rendering only reads, so a packed world serves it: the device gets a third of the bytes. A world that cannot be
     // packed, perhaps for lack of memory, is drawn as it is.
-    (void)world.pack();
+    (void)document.pack();
     const auto frames = uint32_t(job.outputs.size());
     for (uint32_t frame = 0; frame < frames; ++frame) {
       const fs::path& output = job.outputs[frame];

@@ -70,6 +70,7 @@ const char* stype_name(qry_stype stype) noexcept {
     case QRY_STYPE_GRID_STATS: return "QRY_STYPE_GRID_STATS";
     case QRY_STYPE_RENDER_INFO: return "QRY_STYPE_RENDER_INFO";
     case QRY_STYPE_MEMORY_STATE: return "QRY_STYPE_MEMORY_STATE";
+    case QRY_STYPE_MEMORY_BRICKS: return "QRY_STYPE_MEMORY_BRICKS";
     case QRY_STYPE_LOOK_INFO: return "QRY_STYPE_LOOK_INFO";
     case QRY_STYPE_OUTLINE_INFO: return "QRY_STYPE_OUTLINE_INFO";
     case QRY_STYPE_PUBLISHED: return "QRY_STYPE_PUBLISHED";

@@ -152,7 +152,8 @@ enum {
   QRY_STYPE_OUTLINE_INFO = 15,
   QRY_STYPE_PUBLISHED = 16,
   QRY_STYPE_RECORDER_INFO = 17,
-  QRY_STYPE_RECORD_INFO = 18
+  QRY_STYPE_RECORD_INFO = 18,
+  QRY_STYPE_MEMORY_BRICKS = 19
   /* 0x70000000 and above: for structures of out-of-tree builds; never used here. */
 };
 
@@ -463,7 +464,7 @@ typedef struct qry_world_state {
   uint64_t version;     /* rises with every change of voxels or palette; 0 when made or opened */
   uint64_t voxel_count; /* voxels that are not empty */
   uint64_t brick_count;
-  uint64_t size_bytes;       /* grid, bricks and pyramid, without the scene's own copy and the history */
+  uint64_t size_bytes;       /* grid, bricks and pyramid; bricks that only volumes or the history have included */
   uint64_t history_length;   /* steps that can be undone and redone */
   uint64_t history_position; /* how many of them can be undone */
   uint32_t volume_count;
@@ -514,15 +515,15 @@ typedef struct qry_memory_state {
   qry_stype stype;
   uint32_t reserved;
   void* next;
-  uint64_t grid_bytes; /* these four are the rendered world; they add up to qry_world_state.size_bytes */
+  uint64_t grid_bytes; /* these four are the world, with the bricks of volumes and history: each brick is there once,
+                          whoever has it. They add up to qry_world_state.size_bytes */
   uint64_t mask_bytes;
   uint64_t material_bytes;
   uint64_t pyramid_bytes;
   uint64_t packed_bytes;  /* the sum of the four when packed; until then an estimate, within 128 KiB and a hundredth */
-  uint64_t scene_bytes;   /* the scene's own bricks in host memory, which writing calls change; never packed. A brick
-                             full of one material takes 20 bytes, any other some 610 */
-  uint64_t history_bytes; /* what all steps that can be undone and redone hold besides: 32 bytes for each brick that
-                             they changed, and 584 for each that only they have */
+  uint64_t scene_bytes;   /* the volumes' lists of bricks, in host memory: some 22 bytes a brick */
+  uint64_t history_bytes; /* the records of all steps that can be undone and redone, in host memory: 32 bytes for each
+                             brick that they changed */
   uint64_t device_bytes;  /* memory made for this world that the device reads; 0: no device yet; with
                              QRY_SHARING_HOST_IMPORT it is the memory of the four */
   uint32_t packed;        /* 1: packed */
@@ -531,15 +532,31 @@ typedef struct qry_memory_state {
 #define QRY_MEMORY_STATE_INIT \
   { QRY_STYPE_MEMORY_STATE, 0, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
-/* Measures memory by a pass over the bricks' masks. Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT. [read] */
+/* May be chained to qry_memory_state. */
+typedef struct qry_memory_bricks {
+  qry_stype stype;
+  uint32_t reserved;
+  void* next;
+  uint64_t keys;            /* bricks of the world that have voxels, qry_world_state.brick_count */
+  uint64_t full_keys;       /* those of them that are full of one material: they share one brick for each material */
+  uint64_t bricks;          /* bricks that are stored */
+  uint64_t history_bricks;  /* those of them that only the history has, or a file that is being saved */
+  uint64_t history_changes; /* bricks that the steps changed, each as often as they did */
+  uint64_t spare_bytes;     /* room for bricks to come, in the four of qry_memory_state; qry_world_trim frees most */
+} qry_memory_bricks;
+#define QRY_MEMORY_BRICKS_INIT \
+  { QRY_STYPE_MEMORY_BRICKS, 0, NULL, 0, 0, 0, 0, 0, 0 }
+
+/* Measures memory by a pass over the bricks' masks, the volumes' lists and the records. Accepts a qry_memory_bricks.
+ * Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT. [read] */
 QRY_API qry_result QRY_CALL qry_world_get_memory(const qry_world* world, qry_memory_state* state);
 
-/* Packs the rendered world for reading, in about a third of the memory, above all of the device's. A packed world keeps
- * only the materials of set voxels and has no spare memory. Voxels, version, pictures and the results of all queries
- * stay the same. A picture costs up to a twentieth more. The next call that changes voxels (or qry_world_unpack)
- * unpacks it first, at the cost of copying every brick. Both forms are in memory until that is done. QRY_NOTHING_TO_DO:
- * it is packed already. Errors: INVALID_ARGUMENT, FULL (more than 16 GiB of materials), OUT_OF_MEMORY, DEVICE; then it
- * is as before. [write] */
+/* Packs the world for reading, with all bricks of volumes and history, in about a third of the memory, above all of the
+ * device's. A packed world keeps only the materials of set voxels and has no spare memory. Voxels, version, pictures
+ * and the results of all queries stay the same. A picture costs up to a twentieth more. The next call that changes
+ * voxels (or qry_world_unpack) unpacks it first, at the cost of copying every brick, and it stays so if that call
+ * fails. Both forms are in memory until that is done. QRY_NOTHING_TO_DO: it is packed already. Errors:
+ * INVALID_ARGUMENT, FULL (more than 16 GiB of materials), OUT_OF_MEMORY, DEVICE; then it is as before. [write] */
 QRY_API qry_result QRY_CALL qry_world_pack(qry_world* world);
 /* Unpacks the world, so that the next edit need not do it. Errors: as qry_world_pack. [write] */
 QRY_API qry_result QRY_CALL qry_world_unpack(qry_world* world);

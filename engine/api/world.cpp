@@ -47,9 +47,9 @@ qry_result share_world(qry_world& world, const char* function) {
   QRY_PASS_REFUSAL(place_world(moved, true, &memory, function));
   auto document = Document::create(world.document->scene(), memory);
   if (!document) return refuse(document.error());
-  if (world.document->world().packed())
-    if (auto ok = document->world().pack(); !ok) return refuse(ok.error());
   document->restore_history(world.document->history(), world.document->history_position());
+  if (world.document->world().packed())
+    if (auto ok = document->pack(); !ok) return refuse(ok.error());
   world.document.emplace(std::move(*document));
   world.executor = std::move(moved.executor);
   world.shared = std::move(moved.shared);
@@ -189,10 +189,10 @@ qry_result qry_world_open(qry_context* context, const qry_open_info* info, qry_w
     auto document = Document::create(std::move(opened->scene), memory, call.progress());
     if (!document)
       return refuse(result_of(document.error().code), "%s: %s", info->path, document.error().message.c_str());
-    if (info->flags & QRY_OPEN_PACK)
-      if (auto ok = document->world().pack(); !ok)
-        return refuse(result_of(ok.error().code), "%s: %s", info->path, ok.error().message.c_str());
     document->restore_history(std::move(opened->history), opened->history_position);
+    if (info->flags & QRY_OPEN_PACK)
+      if (auto ok = document->pack(); !ok)
+        return refuse(result_of(ok.error().code), "%s: %s", info->path, ok.error().message.c_str());
     world->document.emplace(std::move(*document));
     *out = world.release();
     return QRY_OK;

@@ -26,6 +26,15 @@ class LimitedMemory final : public MemorySource {
     held_bytes += rounded;
     return MemoryBlock{data, size_bytes, 0, nullptr};
   }
+  bool shrink(MemoryBlock& block, size_t size_bytes) noexcept override {
+    const size_t rounded = (size_bytes + 4095) / 4096 * 4096;
+    size_t& counted = sizes_.at(block.data);
+    if (rounded > counted) std::abort();  // nothing may grow this way
+    held_bytes -= counted - rounded;
+    counted = rounded;
+    block.size_bytes = size_bytes;
+    return true;
+  }
   void release(const MemoryBlock& block) noexcept override {
     const auto found = sizes_.find(block.data);
     if (found == sizes_.end()) std::abort();  // given back twice, or never given out

@@ -7,7 +7,7 @@
 
 namespace quarry {
 
-uint8_t full_material(const Brick& brick) {
+uint8_t full_material(const BrickView& brick) {
   if (!all_set(brick.mask)) return 0;
   const uint8_t* const m = brick.materials.data();
   return std::memcmp(m, m + 1, kVoxelsPerBrick - 1) == 0 ? m[0] : uint8_t(0);

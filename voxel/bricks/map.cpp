@@ -3,6 +3,7 @@
 #include "voxel/bricks/map.hpp"
 
 #include <algorithm>
+#include <mutex>
 
 #include "base/parallel.hpp"
 
@@ -42,9 +43,10 @@ BrickMap::Place BrickMap::locate(Int3 brick) const {
   return {index, uint32_t(found - leaf.at.data()), found != end && *found == brick};
 }
 
-const Brick* BrickMap::find(Int3 brick) const {
+std::optional<BrickView> BrickMap::find(Int3 brick) const {
   const Place place = locate(brick);
-  return place.present ? &*leaves_[place.leaf].leaf->bricks[place.slot] : nullptr;
+  if (!place.present) return std::nullopt;
+  return *leaves_[place.leaf].leaf->bricks[place.slot];
 }
 
 SharedBrick BrickMap::share(Int3 brick) const {
@@ -53,7 +55,7 @@ SharedBrick BrickMap::share(Int3 brick) const {
 }
 
 uint8_t BrickMap::get(Int3 voxel) const {
-  const Brick* brick = find(brick_of(voxel));
+  const auto brick = find(brick_of(voxel));
   return brick ? brick->get(voxel_index(voxel)) : uint8_t(0);
 }
 
@@ -218,9 +220,7 @@ void BrickMap::set(Int3 voxel, uint8_t material) {
     Place place = locate(brick);
     if (!place.present) {
       if (material == 0) return;
-      SharedBrick fresh;
-      fresh.own();  // empty for a moment: the voxel follows
-      insert(place, brick, std::move(fresh));
+      insert(place, brick, pool().stored(Brick{}));  // empty for a moment: the voxel follows
       place = locate(brick);
     }
     own_leaf(place.leaf);
@@ -229,12 +229,52 @@ void BrickMap::set(Int3 voxel, uint8_t material) {
   }
   SharedBrick& handle = last_leaf_->bricks[last_slot_];
   if (handle.material() == material && material != 0) return;
-  Brick& target = handle.own();
-  target.set(voxel_index(voxel), material);
+  if (!handle.unique()) handle = pool().stored(*handle);
+  const uint32_t index = voxel_index(voxel);
+  BrickMask& mask = handle.mask();
+  const uint64_t bit = uint64_t(1) << (index & 63u);
+  if (material) mask[index >> 6] |= bit;
+  else mask[index >> 6] &= ~bit;
+  handle.materials()[index] = material;
   if (material == 0) {
-    if (target.empty()) erase(locate(brick));
-  } else if (full_material(target)) {
+    if (handle->empty()) erase(locate(brick));
+  } else if (full_material(*handle)) {
     handle = SharedBrick::full(material);
+  }
+}
+
+Result<void> BrickMap::move_to(const BrickPool& pool) {
+  pool_ = pool;
+  forget_last();
+  std::mutex lock;
+  Result<void> result;
+  constexpr size_t kLeavesAtOnce = 8;
+  parallel_for(leaves_.size(), kLeavesAtOnce, [&](size_t begin, size_t end) {
+    std::vector<SharedBrick*> handles;
+    for (size_t l = begin; l < end; ++l) {
+      const Leaf& leaf = *leaves_[l].leaf;
+      if (std::none_of(leaf.bricks.begin(), leaf.bricks.begin() + leaf.count,
+                       [&](const SharedBrick& brick) { return pool.elsewhere(brick); }))
+        continue;
+      Leaf& own = own_leaf(l);
+      handles.clear();
+      for (uint32_t i = 0; i < own.count; ++i) handles.push_back(&own.bricks[i]);
+      if (auto ok = pool.adopt(handles); !ok) {
+        const std::lock_guard hold(lock);
+        result = std::move(ok);
+        return;
+      }
+    }
+  });
+  return result;
+}
+
+void BrickMap::visit_handles(const VisitBrick& visit, const BrickPool* pool) {
+  if (pool) pool_ = *pool;
+  forget_last();
+  for (size_t l = 0; l < leaves_.size(); ++l) {
+    Leaf& own = own_leaf(l);
+    for (uint32_t i = 0; i < own.count; ++i) visit(own.bricks[i]);
   }
 }
 
@@ -246,17 +286,18 @@ uint64_t BrickMap::voxel_count() const {
     uint64_t sum = 0;
     for (size_t l = begin; l < end; ++l) {
       const Leaf& leaf = *leaves_[l].leaf;
-      for (uint32_t i = 0; i < leaf.count; ++i) sum += leaf.bricks[i].count();
+      for (uint32_t i = 0; i < leaf.count; ++i) sum += leaf.bricks[i].voxels();
     }
     count.fetch_add(sum, std::memory_order_relaxed);
   });
   return count;
 }
 
-uint64_t BrickMap::size_bytes() const {
+uint64_t BrickMap::size_bytes(const BrickPool* pool) const {
   uint64_t bytes = leaves_.size() * (sizeof(LeafRef) + sizeof(Leaf));
   for (const LeafRef& ref : leaves_)
-    for (uint32_t i = 0; i < ref.leaf->count; ++i) bytes += ref.leaf->bricks[i].size_bytes();
+    for (uint32_t i = 0; i < ref.leaf->count; ++i)
+      if (!pool || pool->elsewhere(ref.leaf->bricks[i])) bytes += ref.leaf->bricks[i].size_bytes();
   return bytes;
 }
 
@@ -284,7 +325,7 @@ Box3 BrickMap::bounds() const {
 }
 
 bool operator==(const BrickMap::Entry& a, const BrickMap::Entry& b) {
-  return a.first == b.first && a.second == b.second;
+  return a.first == b.first && *a.handle == *b.handle;
 }
 
 bool operator==(const BrickMap& a, const BrickMap& b) {

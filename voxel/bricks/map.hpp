@@ -7,7 +7,7 @@
 // Leaves are counted references, copied on the first write while shared; bricks are handles (shared.hpp). Copying a map
 // copies one pointer per leaf; afterwards each copy pays only for the bricks that it changes. So snapshots for saving
 // and for rolling back a failed edit cost next to nothing.
-//   memory   20 B a brick in its leaf, and 592 B on the heap unless it is full of one material: 615 to 635 B, or 20 B
+//   memory   20 B a brick in its leaf, and 580 B in a pool unless it is full of one material: 603 to 623 B, or 20 B
 //   get/find two binary searches; set: the same, or none in the brick of the last set
 // Thread safety: any number of readers of one map, or one writer. Different maps never race, even if they share bricks.
 #pragma once
@@ -16,39 +16,47 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <span>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "voxel/bricks/pool.hpp"
 #include "voxel/bricks/shared.hpp"
 
 namespace quarry {
 
 class BrickMap {
  public:
-  // A brick and where it is, as iterators give it: by value, the brick by reference. It is valid until the next change
-  // of the map.
+  // A brick and where it is, as iterators give it, for structured bindings too: auto [at, view]. It is valid until the
+  // next change of the map.
   struct Entry {
     Int3 first;
-    const Brick& second;
-    Entry(Int3 at, const Brick& brick) : first(at), second(brick) {}
-    Entry(const Entry&) = default;
-    // Sorting assigns. Since C++20 an object with a reference may be replaced in place.
-    Entry& operator=(const Entry& other) {
-      std::construct_at(this, Entry(other));
-      return *this;
-    }
+    const SharedBrick* handle;
+    BrickView second() const { return **handle; }
     friend bool operator==(const Entry& a, const Entry& b);
+    template <size_t I>
+    auto get() const {
+      if constexpr (I == 0) return first;
+      else return second();
+    }
   };
   using value_type = Entry;
   class const_iterator;
   class Bricks;
 
+  // New bricks are made in BrickPool::loose().
   BrickMap() = default;
+  // New bricks are made in `pool`, as those of a volume whose world has the pool.
+  explicit BrickMap(BrickPool pool) : pool_(std::move(pool)) {}
+  // A copy shares the bricks, but makes new ones in BrickPool::loose(). Assigning keeps the map's own pool.
   BrickMap(const BrickMap& other) : leaves_(other.leaves_), size_(other.size_) {}
-  BrickMap(BrickMap&& other) noexcept : leaves_(std::move(other.leaves_)), size_(std::exchange(other.size_, 0)) {
+  BrickMap(BrickMap&& other) noexcept
+      : pool_(std::move(other.pool_)), leaves_(std::move(other.leaves_)), size_(std::exchange(other.size_, 0)) {
     other.clear();
   }
   BrickMap& operator=(const BrickMap& other);
@@ -57,25 +65,35 @@ class BrickMap {
 
   uint8_t get(Int3 voxel) const;           // 0 if empty
   void set(Int3 voxel, uint8_t material);  // 0 removes; a brick that becomes empty is removed
-  const Brick* find(Int3 brick) const;     // null if absent; valid until the next change of this map
-  SharedBrick share(Int3 brick) const;     // none if absent
+  // None if absent; valid until the next change of this map.
+  std::optional<BrickView> find(Int3 brick) const;
+  SharedBrick share(Int3 brick) const;  // none if absent
   // Replaces a whole brick; an empty one removes it. Bricks put in rising order make the densest leaves.
-  void put(Int3 brick, const Brick& value) { put(brick, SharedBrick(value)); }
+  void put(Int3 brick, const BrickView& value) { put(brick, pool().make(value)); }
   void put(Int3 brick, SharedBrick value);
   // The same for many, given in strictly rising order: one pass over the leaves that they fall into.
   void put(std::span<const BrickPut> puts);
   // Moves the bricks of `later` to the end of this map, for a map made in parts by several threads. All must come after
   // this map's, in rising order; otherwise it returns false and changes nothing. It has no cost per brick.
   bool append(BrickMap&& later);
+  // Where new bricks are made.
+  const BrickPool& pool() const { return pool_ ? *pool_ : BrickPool::loose(); }
+  // Makes new bricks there from now on, and moves those there that are elsewhere, on all threads. Errors: full,
+  // out_of_memory; then bricks may be in either pool, and all is as before for who reads them.
+  Result<void> move_to(const BrickPool& pool);
+  // Lets each brick's handle be exchanged for another of an equal brick, when a pool's bricks move. Memory is
+  // allocated only in the first call after a copy. `pool`: where new bricks are made from now on; null: as before.
+  void visit_handles(const VisitBrick& visit, const BrickPool* pool);
   // All bricks in rising order of their coordinates (x, then y, then z): size(), begin(), end(), find(), lower_bound().
   Bricks bricks() const;
   uint64_t voxel_count() const;
   Box3 bounds() const;        // tight, in voxels; empty box if there are no voxels
   Box3 brick_bounds() const;  // in bricks
-  // Leaves and bricks on the heap, as if no other map or handle shared them. It reads each brick's handle.
-  uint64_t size_bytes() const;
+  // Of the leaves, and of bricks that are not in `pool`, as if no other map or handle shared them. It reads each
+  // brick's handle.
+  uint64_t size_bytes(const BrickPool* pool = nullptr) const;
   bool empty() const { return size_ == 0; }
-  void clear();
+  void clear();  // keeps the pool
   friend bool operator==(const BrickMap& a, const BrickMap& b);
 
  private:
@@ -134,7 +152,8 @@ class BrickMap {
   void merge_with_next(size_t leaf);
   void forget_last() { last_leaf_ = nullptr, last_slot_ = 0; }
 
-  std::vector<LeafRef> leaves_;  // rising `first`; no leaf is empty
+  std::optional<BrickPool> pool_;  // none: BrickPool::loose()
+  std::vector<LeafRef> leaves_;    // rising `first`; no leaf is empty
   uint64_t size_ = 0;
   // The brick of the last set(): its leaf, usable while it is unshared, and its place there.
   Leaf* last_leaf_ = nullptr;
@@ -155,7 +174,7 @@ class BrickMap::const_iterator {
   const_iterator() = default;
   reference operator*() const {
     const Leaf& leaf = *map_->leaves_[leaf_].leaf;
-    return {leaf.at[slot_], *leaf.bricks[slot_]};
+    return {leaf.at[slot_], &leaf.bricks[slot_]};
   }
   pointer operator->() const { return {**this}; }
   const SharedBrick& shared() const { return map_->leaves_[leaf_].leaf->bricks[slot_]; }
@@ -210,3 +229,14 @@ class BrickMap::Bricks {
 inline BrickMap::Bricks BrickMap::bricks() const { return Bricks(this); }
 
 }  // namespace quarry
+
+template <>
+struct std::tuple_size<quarry::BrickMap::Entry> : std::integral_constant<size_t, 2> {};
+template <>
+struct std::tuple_element<0, quarry::BrickMap::Entry> {
+  using type = quarry::Int3;
+};
+template <>
+struct std::tuple_element<1, quarry::BrickMap::Entry> {
+  using type = quarry::BrickView;
+};

@@ -316,6 +316,20 @@ std::optional<uint32_t> OccupancyPyramid::find_brick(Int3 brick) const {
   return index ? std::optional(*index) : std::nullopt;
 }
 
+void OccupancyPyramid::for_each_index(const std::function<void(uint32_t)>& visit) const {
+  for (uint32_t cell = 0; cell < kLevel3Nodes; ++cell) {
+    const OccupancyNode& level3 = nodes()[cell];
+    for (int i = 0; i < std::popcount(level3.mask); ++i) {
+      const OccupancyNode& level2 = nodes()[level3.child + uint32_t(i)];
+      for (int j = 0; j < std::popcount(level2.mask); ++j) {
+        const OccupancyNode& level1 = nodes()[level2.child + uint32_t(j)];
+        const uint32_t* const indices = table(level1);
+        for (int k = 0; k < std::popcount(level1.mask); ++k) visit(indices[k]);
+      }
+    }
+  }
+}
+
 std::vector<uint32_t> OccupancyPyramid::keys() const {
   std::vector<uint32_t> keys;
   // Calls visit(node, x, y, z) for each child of the node of cell (x, y, z).

@@ -25,6 +25,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -70,7 +71,8 @@ class OccupancyPyramid {
   // The pool index of a brick, found the same way as in a shader.
   std::optional<uint32_t> find_brick(Int3 brick) const;
   bool has_brick(Int3 brick) const { return find_brick(brick).has_value(); }
-  std::vector<uint32_t> keys() const;  // of all bricks, sorted
+  std::vector<uint32_t> keys() const;                                     // of all bricks, sorted
+  void for_each_index(const std::function<void(uint32_t)>& visit) const;  // of each key's brick, in no order
   // The tight box of all bricks, in bricks, and the bricks that touch its faces. It reads only level 3 and the nodes at
   // the faces.
   Box3 brick_bounds(std::vector<Int3>* outermost = nullptr) const;

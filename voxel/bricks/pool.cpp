@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// pool.cpp - the free list, growth by slabs, and packing, which keeps the materials of set voxels only.
+// pool.cpp - slabs with the counts of their bricks, places that come free, and packing, which keeps the materials of
+// set voxels only.
 #include "voxel/bricks/pool.hpp"
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <functional>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -14,31 +16,172 @@
 namespace quarry {
 namespace {
 
-uint32_t set_voxels(const BrickMask& mask) {
-  uint32_t count = 0;
-  for (const uint64_t word : mask) count += uint32_t(std::popcount(word));
-  return count;
+constexpr uint32_t kSlabShift = uint32_t(std::countr_zero(kBricksPerSlab));
+constexpr size_t kLoosePools = 16;       // more threads than that share
+constexpr uint32_t kLooseBricks = 1024;  // in a slab: 600 KiB, which is what a loose pool may hold for nothing
+
+uint32_t slot_of(const BrickSlab& slab, const std::atomic<uint32_t>* count) {
+  return uint32_t(count - slab.counts.data());
 }
 
 }  // namespace
 
-BrickPool::BrickPool(MemorySource& memory, uint32_t max_bricks)
-    : masks_(memory, sizeof(BrickMask), kBricksPerSlab, "brick masks"),
-      materials_(memory, sizeof(BrickMaterials), kBricksPerSlab, "brick materials"),
-      max_bricks_(std::min(max_bricks, kQryReservedValue - 1)) {
-  full_.fill(kNoBrick);
-}
+class BrickPoolState {
+ public:
+  using Count = std::atomic<uint32_t>;
 
-Result<std::vector<uint32_t>> BrickPool::allocate(size_t count) {
-  const uint64_t fresh = count > free_.size() ? count - free_.size() : 0;
-  // Indices fill the existing slabs, then continue at the next slab: masks and materials end alike.
-  const uint64_t end = materials_.capacity(), begin = materials_.grows_at(),
-                 more = fresh - std::min(fresh, end - high_water_);
-  if (live_ + uint64_t(count) > max_bricks_ || begin + more >= kQryReservedValue)
-    return fail(ErrorCode::full, "brick pool: " + std::to_string(count) + " bricks asked for, " +
-                                     std::to_string(live_) + " of at most " + std::to_string(max_bricks_) +
-                                     " are in use; remove voxels or allow more bricks");
-  if (more) {
+  BrickPoolState(MemorySource& memory, uint32_t max_bricks, bool loose)
+      : memory_(&memory),
+        max_bricks_(std::min(max_bricks, kQryReservedValue - 1)),
+        loose_(loose),
+        masks_(memory, sizeof(BrickMask), kBricksPerSlab, "brick masks"),
+        materials_(memory, sizeof(BrickMaterials), kBricksPerSlab, "brick materials") {
+    full_.fill(kNoBrick);
+  }
+  BrickPoolState(const BrickPoolState&) = delete;
+  BrickPoolState& operator=(const BrickPoolState&) = delete;
+  ~BrickPoolState() {
+    if (!loose_)
+      for (BrickSlab* const slab : slabs_) delete slab;
+  }
+
+  // Its last reference is gone: its last handle deletes it.
+  void abandon() {
+    std::unique_lock lock(lock_);
+    abandoned_ = true;
+    for (const uint32_t index : full_) live_ -= index != kNoBrick;
+    if (live_ > 0) return;
+    lock.unlock();
+    delete this;
+  }
+
+  // Takes so many places that are free, the lowest first, each with one handle; all or none.
+  Result<void> take(std::span<Count*> out) {
+    const std::lock_guard lock(lock_);
+    if (free_ < out.size() || live_ + uint64_t(out.size()) > max_bricks_) QRY_TRY(grow(out.size()));
+    if (freed_) {  // frames that were submitted before may still read what was there
+      memory_->wait_for_readers();
+      freed_ = false;
+    }
+    size_t taken = 0;
+    while (taken < out.size()) {
+      BrickSlab& slab = *slabs_[lowest_];
+      for (uint32_t w = 0; slab.free && taken < out.size() && w < slab.free_bits.size(); ++w)
+        for (uint64_t& bits = slab.free_bits[w]; bits && taken < out.size(); bits &= bits - 1) {
+          const uint32_t slot = w * 64 + uint32_t(std::countr_zero(bits));
+          slab.counts[slot].store(1, std::memory_order_relaxed);
+          --slab.free;
+          out[taken++] = &slab.counts[slot];
+          high_water_ = std::max(high_water_, (slab.number << kSlabShift | slot) + 1);
+        }
+      if (!slab.free) ++lowest_;
+    }
+    free_ -= taken;
+    live_ += uint32_t(taken);
+    return {};
+  }
+
+  void free_place(BrickSlab& slab, uint32_t slot) noexcept {
+    std::unique_lock lock(lock_);
+    slab.free_bits[slot / 64] |= uint64_t(1) << (slot % 64);
+    ++slab.free;
+    ++free_;
+    --live_;
+    freed_ = true;
+    lowest_ = std::min(lowest_, slab.number);
+    if (loose_ && slab.free == slab.size) drop_loose_slab(slab);
+    if (!abandoned_ || live_ > 0) return;
+    lock.unlock();
+    delete this;
+  }
+
+  // The 512 materials of a brick of a packed pool.
+  void unpack(uint32_t index, const BrickMask& mask, BrickMaterials& materials) const;
+
+  BrickSlab& slab_at(uint32_t index) const { return *slabs_[index >> kSlabShift]; }
+  Count& count_at(uint32_t index) const { return slab_at(index).counts[index & (kBricksPerSlab - 1)]; }
+
+  void trim() {
+    const std::lock_guard lock(lock_);
+    while (high_water_ > 0 && !in_use(high_water_ - 1)) --high_water_;
+    // Pages of which nothing is in use go, wherever a block ends.
+    masks_.trim(high_water_);
+    materials_.trim(high_water_);
+    const size_t left = size_t((uint64_t(high_water_) + kBricksPerSlab - 1) >> kSlabShift);
+    while (slabs_.size() > left) {
+      free_ -= slabs_.back()->free;
+      delete slabs_.back();
+      slabs_.pop_back();
+    }
+    if (!slabs_.empty()) {
+      BrickSlab& last = *slabs_.back();
+      const uint32_t size = high_water_ - (last.number << kSlabShift);
+      for (uint32_t slot = size; slot < last.size; ++slot) {
+        last.free_bits[slot / 64] &= ~(uint64_t(1) << (slot % 64));
+        --last.free;
+        --free_;
+      }
+      last.size = size;
+    }
+    lowest_ = std::min(lowest_, uint32_t(slabs_.size()));
+  }
+
+  Result<void> shrink_to_fit(uint32_t count) {
+    const std::lock_guard lock(lock_);
+    auto ok = masks_.shrink_to_fit(count);
+    if (ok) ok = materials_.shrink_to_fit(count);
+    add_slabs();
+    return ok;
+  }
+
+  // Makes the counts of the bricks in the arrays, each with one handle.
+  void become_packed(uint32_t count) {
+    for (const MemoryBlock& masks : masks_.slabs()) {
+      slabs_.push_back(nullptr);
+      add_slab(new BrickSlab, static_cast<BrickMask*>(masks.data), nullptr,
+               uint32_t(masks.size_bytes / sizeof(BrickMask)));
+      BrickSlab& slab = *slabs_.back();
+      const uint32_t size = std::min(slab.size, count - (slab.number << kSlabShift));
+      for (uint32_t slot = 0; slot < size; ++slot) slab.counts[slot].store(1, std::memory_order_relaxed);
+      slab.free_bits.fill(0);
+      slab.size = size;
+      slab.free = 0;
+    }
+    free_ = 0;
+    live_ = high_water_ = count;
+    packed_ = true;
+  }
+
+  size_t free_below_high_water() const {
+    size_t room = 0;
+    for (const BrickSlab* const slab : slabs_) {
+      const uint64_t first = uint64_t(slab->number) << kSlabShift;
+      room += size_t(std::clamp<uint64_t>(std::max<uint64_t>(high_water_, first) - first, 0, slab->size));
+    }
+    return room - live_;
+  }
+
+ private:
+  friend class BrickPool;
+
+  bool in_use(uint32_t index) const {
+    const BrickSlab& slab = slab_at(index);
+    const uint32_t slot = index & (kBricksPerSlab - 1);
+    return slot < slab.size && !(slab.free_bits[slot / 64] >> (slot % 64) & 1u);
+  }
+
+  Result<void> grow(size_t count) {
+    if (loose_) {
+      while (free_ < count) QRY_TRY(add_loose_slab());
+      return {};
+    }
+    // Indices fill the existing slabs, then continue at the next slab: masks and materials end alike.
+    const uint64_t end = materials_.capacity(), begin = materials_.grows_at(),
+                   more = count - std::min<uint64_t>(count, free_);
+    if (live_ + uint64_t(count) > max_bricks_ || begin + more >= kQryReservedValue)
+      return fail(ErrorCode::full, "brick pool: " + std::to_string(count) + " bricks asked for, " +
+                                       std::to_string(live_) + " of at most " + std::to_string(max_bricks_) +
+                                       " are in use; remove voxels or allow more bricks");
     masks_.trim(end);  // an exception may have ended an earlier attempt
     auto ok = masks_.grow(more);
     if (ok) ok = materials_.grow(more);
@@ -47,22 +190,186 @@ Result<std::vector<uint32_t>> BrickPool::allocate(size_t count) {
       materials_.trim(end);
       return tl::unexpected(ok.error());
     }
+    add_slabs();
+    return {};
   }
-  std::vector<uint32_t> indices(count);
-  // Room for every existing index, so that free() needs no memory: freeing bricks must not fail.
-  if (const size_t most = live_ + free_.size() + size_t(fresh); free_.capacity() < most)
-    free_.reserve(std::max(most, 2 * free_.capacity()));
-  for (uint32_t& index : indices) {
-    if (free_.empty()) {
-      if (high_water_ == end) high_water_ = uint32_t(begin);
-      index = high_water_++;
-    } else {
-      std::pop_heap(free_.begin(), free_.end(), std::greater<>());
-      index = free_.back();
-      free_.pop_back();
+
+  // Makes the counts of the arrays' new slabs.
+  void add_slabs() {
+    const std::vector<MemoryBlock>& masks = masks_.slabs();
+    slabs_.reserve(masks.size());
+    while (slabs_.size() < masks.size()) {
+      const size_t at = slabs_.size();
+      slabs_.push_back(nullptr);
+      add_slab(new BrickSlab, static_cast<BrickMask*>(masks[at].data),
+               static_cast<BrickMaterials*>(materials_.slabs()[at].data),
+               uint32_t(masks[at].size_bytes / sizeof(BrickMask)));
     }
   }
-  live_ += uint32_t(count);
+
+  // Its place is the last of slabs_.
+  void add_slab(BrickSlab* slab, BrickMask* masks, BrickMaterials* materials, uint32_t size) {
+    slab->masks = masks;
+    slab->materials = materials;
+    slab->pool = this;
+    slab->number = uint32_t(slabs_.size() - 1);
+    slab->size = slab->free = size;
+    for (uint32_t w = 0; w * 64 < size; ++w)
+      slab->free_bits[w] = size - w * 64 >= 64 ? ~uint64_t(0) : (uint64_t(1) << (size % 64)) - 1;
+    slabs_.back() = slab;
+    free_ += size;
+    lowest_ = std::min(lowest_, slab->number);
+  }
+
+  // A loose slab with its masks and materials is one block, so that all of it goes when it is empty.
+  Result<void> add_loose_slab() {
+    loose_blocks_.reserve(loose_blocks_.size() + 1);
+    slabs_.reserve(slabs_.size() + 1);
+    size_t room = 2 * sizeof(BrickSlab) + kLooseBricks * sizeof(Brick);
+    QRY_TRY_ASSIGN(const auto block, memory_->allocate(room, "bricks"));
+    void* begin = block.data;
+    std::align(alignof(BrickSlab), room - sizeof(BrickSlab), begin, room);
+    auto* const slab = new (begin) BrickSlab;
+    auto* const masks = reinterpret_cast<BrickMask*>(slab + 1);
+    loose_blocks_.push_back(block);
+    slabs_.push_back(nullptr);
+    add_slab(slab, masks, reinterpret_cast<BrickMaterials*>(masks + kLooseBricks), kLooseBricks);
+    return {};
+  }
+
+  // One that is empty is kept, lest a volume that comes and goes costs pages each time.
+  void drop_loose_slab(BrickSlab& slab) noexcept {
+    if (free_ < 2 * kLooseBricks) return;
+    const uint32_t at = slab.number;
+    free_ -= slab.free;
+    memory_->release(loose_blocks_[at]);
+    if (at + 1 < slabs_.size()) {
+      slabs_[at] = slabs_.back();
+      loose_blocks_[at] = loose_blocks_.back();
+      slabs_[at]->number = at;
+    }
+    slabs_.pop_back();
+    loose_blocks_.pop_back();
+    lowest_ = 0;
+  }
+
+  mutable std::mutex lock_;
+  MemorySource* memory_;
+  uint32_t max_bricks_, live_ = 0, high_water_ = 0;
+  const bool loose_;
+  bool packed_ = false, abandoned_ = false;
+  bool freed_ = false;  // since memory_->wait_for_readers()
+  SlabArray masks_, materials_;
+  std::vector<BrickSlab*> slabs_;
+  std::vector<MemoryBlock> loose_blocks_;
+  uint64_t free_ = 0;    // places
+  uint32_t lowest_ = 0;  // no slab before it has a free one
+  std::array<uint32_t, 256> full_;
+};
+
+namespace {
+
+std::shared_ptr<BrickPoolState> new_state(MemorySource& memory, uint32_t max_bricks, bool loose) {
+  auto state = std::make_unique<BrickPoolState>(memory, max_bricks, loose);
+  return {state.release(), [](BrickPoolState* its) { its->abandon(); }};
+}
+
+constexpr uint32_t kWordsPerSlab = kBricksPerSlab * (sizeof(BrickMaterials) / 4);
+
+uint32_t* word(const SlabArray& materials, uint64_t index) {
+  return static_cast<uint32_t*>(materials.slabs()[index / kWordsPerSlab].data) + index % kWordsPerSlab;
+}
+
+}  // namespace
+
+void BrickPoolState::unpack(uint32_t index, const BrickMask& mask, BrickMaterials& materials) const {
+  materials.fill(0);
+  const uint64_t start = *word(materials_, index);
+  uint32_t n = 0;
+  for (uint32_t w = 0; w < mask.size(); ++w)
+    for (uint64_t left = mask[w]; left; left &= left - 1, ++n)
+      materials[w * 64 + uint32_t(std::countr_zero(left))] =
+          reinterpret_cast<const uint8_t*>(word(materials_, start + n / 4))[n & 3u];
+}
+
+SharedBrick::SharedBrick(const BrickView& value) : SharedBrick(BrickPool::loose().make(value)) {}
+
+BrickView SharedBrick::packed_view(const BrickSlab& slab, size_t slot) {
+  const BrickMask& mask = slab.masks[slot];
+  return {mask, [&](BrickMaterials& materials) {
+            slab.pool->unpack(slab.number << kSlabShift | uint32_t(slot), mask, materials);
+          }};
+}
+
+void SharedBrick::give_back(std::atomic<uint32_t>* last) noexcept {
+  BrickSlab& slab = *BrickSlab::of(last);
+  slab.pool->free_place(slab, slot_of(slab, last));
+}
+
+BrickPool::BrickPool(MemorySource& memory, uint32_t max_bricks) : state_(new_state(memory, max_bricks, false)) {}
+
+const BrickPool& BrickPool::loose() {
+  // Never destroyed: handles may live in objects that are destroyed later.
+  static const auto* const pools = [] {
+    auto* const all = new std::vector<BrickPool>;
+    for (size_t i = 0; i < kLoosePools; ++i) all->push_back(BrickPool(new_state(host_memory_source(), ~0u, true)));
+    return all;
+  }();
+  static std::atomic<size_t> threads{0};
+  thread_local const size_t own = threads.fetch_add(1, std::memory_order_relaxed) % kLoosePools;
+  return (*pools)[own];
+}
+
+SharedBrick BrickPool::make(const BrickView& value) const {
+  if (value.empty()) return {};
+  if (const uint8_t material = quarry::full_material(value)) return SharedBrick::full(material);
+  return stored(value);
+}
+
+SharedBrick BrickPool::stored(const BrickView& value) const {
+  std::atomic<uint32_t>* place = nullptr;
+  if (packed() || !state_->take({&place, 1})) {
+    if (!loose().state_->take({&place, 1})) throw std::bad_alloc();
+  }
+  SharedBrick made(place);
+  made.mask() = value.mask;
+  made.materials() = value.materials;
+  return made;
+}
+
+Result<void> BrickPool::adopt(std::span<SharedBrick* const> handles) const {
+  std::vector<SharedBrick*> from;
+  for (SharedBrick* const handle : handles)
+    if (elsewhere(*handle)) from.push_back(handle);
+  if (from.empty()) return {};
+  // Handles of one brick are of one brick afterwards.
+  std::sort(from.begin(), from.end(), [](const auto* a, const auto* b) { return a->bits_ < b->bits_; });
+  std::vector<size_t> firsts;
+  for (size_t i = 0; i < from.size(); ++i)
+    if (i == 0 || from[i]->bits_ != from[i - 1]->bits_) firsts.push_back(i);
+  std::vector<std::atomic<uint32_t>*> places(firsts.size());
+  QRY_TRY(state_->take(places));
+  firsts.push_back(from.size());
+  parallel_for(places.size(), 256, [&](size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) {
+      SharedBrick own(places[i]);
+      const BrickView brick = **from[firsts[i]];
+      own.mask() = brick.mask;
+      own.materials() = brick.materials;
+      for (size_t k = firsts[i]; k < firsts[i + 1]; ++k) *from[k] = own;
+    }
+  });
+  return {};
+}
+
+Result<std::vector<uint32_t>> BrickPool::allocate(size_t count) {
+  std::vector<std::atomic<uint32_t>*> places(count);
+  std::vector<uint32_t> indices(count);
+  QRY_TRY(state_->take(places));
+  for (size_t i = 0; i < count; ++i) {
+    const BrickSlab& slab = *BrickSlab::of(places[i]);
+    indices[i] = slab.number << kSlabShift | slot_of(slab, places[i]);
+  }
   return indices;
 }
 
@@ -72,10 +379,32 @@ Result<uint32_t> BrickPool::allocate() {
 }
 
 void BrickPool::free(uint32_t index) {
-  put(index, Brick{});
-  free_.push_back(index);
-  std::push_heap(free_.begin(), free_.end(), std::greater<>());
-  --live_;
+  std::atomic<uint32_t>& count = state_->count_at(index);
+  if (count.fetch_sub(1, std::memory_order_acq_rel) == 1)
+    state_->free_place(state_->slab_at(index), index & (kBricksPerSlab - 1));
+}
+
+void BrickPool::share(uint32_t index) { state_->count_at(index).fetch_add(1, std::memory_order_relaxed); }
+
+bool BrickPool::shared(uint32_t index) const { return state_->count_at(index).load(std::memory_order_acquire) > 1; }
+
+uint32_t BrickPool::index_of(const SharedBrick& brick) const {
+  auto* const count = brick.count();
+  if (!count) return kNoBrick;
+  const BrickSlab& slab = *BrickSlab::of(count);
+  return slab.pool == state_.get() ? slab.number << kSlabShift | slot_of(slab, count) : kNoBrick;
+}
+
+bool BrickPool::elsewhere(const SharedBrick& brick) const {
+  auto* const count = brick.count();
+  return count && BrickSlab::of(count)->pool != state_.get();
+}
+
+SharedBrick BrickPool::at(uint32_t index) const {
+  if (const uint8_t material = full_material(index)) return SharedBrick::full(material);
+  std::atomic<uint32_t>& count = state_->count_at(index);
+  count.fetch_add(1, std::memory_order_relaxed);
+  return SharedBrick(&count);
 }
 
 Result<void> BrickPool::store_full(std::span<const uint8_t> materials) {
@@ -83,35 +412,53 @@ Result<void> BrickPool::store_full(std::span<const uint8_t> materials) {
   size_t count = 0;
   for (const uint8_t material : materials) {
     const auto end = missing.begin() + std::ptrdiff_t(count);
-    if (full_[material] == kNoBrick && std::find(missing.begin(), end, material) == end) missing[count++] = material;
+    if (full(material) == kNoBrick && std::find(missing.begin(), end, material) == end) missing[count++] = material;
   }
   QRY_TRY_ASSIGN(const auto indices, allocate(count));
   for (size_t i = 0; i < count; ++i) {
     put(indices[i], full_brick(missing[i]));
-    full_[missing[i]] = indices[i];
+    state_->full_[missing[i]] = indices[i];
   }
   return {};
 }
 
 void BrickPool::free_full(std::span<const uint8_t> materials) {
   for (const uint8_t material : materials)
-    if (const uint32_t index = std::exchange(full_[material], kNoBrick); index != kNoBrick) free(index);
+    if (const uint32_t index = std::exchange(state_->full_[material], kNoBrick); index != kNoBrick) free(index);
 }
+
+uint32_t BrickPool::full(uint8_t material) const { return state_->full_[material]; }
+void BrickPool::set_full(const std::array<uint32_t, 256>& indices) { state_->full_ = indices; }
 
 uint8_t BrickPool::full_material(uint32_t index) const {
   if (!all_set(mask(index))) return 0;
   const uint8_t first = material(index, 0);
-  return full_[first] == index ? first : uint8_t(0);
+  return state_->full_[first] == index ? first : uint8_t(0);
 }
 
-Result<void> BrickPool::shrink_to_fit(uint32_t count) {
-  QRY_TRY(masks_.shrink_to_fit(count));
-  return materials_.shrink_to_fit(count);
-}
+Result<void> BrickPool::shrink_to_fit(uint32_t count) { return state_->shrink_to_fit(count); }
+void BrickPool::trim() { state_->trim(); }
 
-void BrickPool::trim() {
-  masks_.trim(high_water_);
-  materials_.trim(high_water_);
+BrickMask& BrickPool::mask(uint32_t index) { return *static_cast<BrickMask*>(state_->masks_.at(index)); }
+const BrickMask& BrickPool::mask(uint32_t index) const {
+  return *static_cast<const BrickMask*>(state_->masks_.at(index));
+}
+BrickMaterials& BrickPool::materials(uint32_t index) {
+  return *static_cast<BrickMaterials*>(state_->materials_.at(index));
+}
+bool BrickPool::packed() const { return state_->packed_; }
+void BrickPool::for_each_brick(const std::function<void(uint32_t index)>& visit) const {
+  for (uint32_t index = 0; index < state_->high_water_; ++index)
+    if (state_->in_use(index)) visit(index);
+}
+uint32_t BrickPool::live() const { return state_->live_; }
+size_t BrickPool::free_count() const { return state_->free_below_high_water(); }
+uint32_t BrickPool::high_water() const { return state_->high_water_; }
+uint64_t BrickPool::size_bytes() const { return state_->masks_.size_bytes() + state_->materials_.size_bytes(); }
+const SlabArray& BrickPool::mask_slabs() const { return state_->masks_; }
+const SlabArray& BrickPool::material_slabs() const { return state_->materials_; }
+uint64_t BrickPool::material_elements() const {
+  return state_->packed_ ? state_->materials_.capacity() : state_->high_water_;
 }
 
 Result<BrickPool> BrickPool::pack(MemorySource& memory, const BrickPool& from, std::span<const uint32_t> indices) {
@@ -122,59 +469,109 @@ Result<BrickPool> BrickPool::pack(MemorySource& memory, const BrickPool& from, s
   for (uint32_t i = 0; i < count; ++i) {
     if (words > 0xFFFFFFFFu) break;
     starts[i] = uint32_t(words);
-    words += (set_voxels(from.mask(indices[i])) + 3) / 4;
+    words += (count_of(from.mask(indices[i])) + 3) / 4;
   }
   if (words > 0xFFFFFFFFu)
     return fail(ErrorCode::full, "brick pool: more than 16 GiB of materials cannot be packed; keep the world as it is");
-  QRY_TRY(pool.masks_.shrink_to_fit(count));
-  QRY_TRY(pool.materials_.shrink_to_fit((words * 4 + sizeof(BrickMaterials) - 1) / sizeof(BrickMaterials)));
+  QRY_TRY(pool.state_->masks_.shrink_to_fit(count));
+  QRY_TRY(pool.state_->materials_.shrink_to_fit((words * 4 + sizeof(BrickMaterials) - 1) / sizeof(BrickMaterials)));
   parallel_for(count, 256, [&](size_t begin, size_t end) {
     for (auto i = uint32_t(begin); i < end; ++i) {
       const Brick brick = from.get(indices[i]);
       pool.mask(i) = brick.mask;
-      *pool.word(i) = starts[i];
+      *word(pool.state_->materials_, i) = starts[i];
       uint64_t at = starts[i];
       uint8_t four[4] = {};
       uint32_t n = 0;
       for (uint32_t w = 0; w < 8; ++w)
         for (uint64_t left = brick.mask[w]; left; left &= left - 1) {
           four[n++ & 3u] = brick.materials[w * 64 + uint32_t(std::countr_zero(left))];
-          if ((n & 3u) == 0) std::memcpy(pool.word(at++), four, 4);
+          if ((n & 3u) == 0) std::memcpy(word(pool.state_->materials_, at++), four, 4);
         }
       if (n & 3u) {
         std::fill(four + (n & 3u), four + 4, uint8_t(0));
-        std::memcpy(pool.word(at), four, 4);
+        std::memcpy(word(pool.state_->materials_, at), four, 4);
       }
     }
   });
-  pool.live_ = pool.high_water_ = count;
-  pool.packed_ = true;
+  pool.state_->become_packed(count);
   return pool;
 }
 
 uint8_t BrickPool::material(uint32_t index, uint32_t voxel) const {
   const BrickMask& bits = mask(index);
-  if (!packed_) return (*static_cast<const BrickMaterials*>(materials_.at(index)))[voxel];
+  const SlabArray& all = state_->materials_;
+  if (!packed()) return (*static_cast<const BrickMaterials*>(all.at(index)))[voxel];
   const uint64_t bit = uint64_t(1) << (voxel & 63u);
   if (!(bits[voxel >> 6] & bit)) return 0;
   auto number = uint32_t(std::popcount(bits[voxel >> 6] & (bit - 1)));
   for (uint32_t w = 0; w < voxel >> 6; ++w) number += uint32_t(std::popcount(bits[w]));
-  return reinterpret_cast<const uint8_t*>(word(uint64_t(*word(index)) + number / 4))[number & 3u];
+  return reinterpret_cast<const uint8_t*>(word(all, uint64_t(*word(all, index)) + number / 4))[number & 3u];
 }
 
 Brick BrickPool::get(uint32_t index) const {
   Brick brick{mask(index), {}};
-  if (!packed_) {
-    brick.materials = *static_cast<const BrickMaterials*>(materials_.at(index));
-    return brick;
-  }
-  const uint64_t start = *word(index);
-  uint32_t n = 0;
-  for (uint32_t w = 0; w < 8; ++w)
-    for (uint64_t left = brick.mask[w]; left; left &= left - 1, ++n)
-      brick.materials[w * 64 + uint32_t(std::countr_zero(left))] =
-          reinterpret_cast<const uint8_t*>(word(start + n / 4))[n & 3u];
+  if (packed()) state_->unpack(index, brick.mask, brick.materials);
+  else brick.materials = *static_cast<const BrickMaterials*>(state_->materials_.at(index));
   return brick;
+}
+
+BrickWriter::~BrickWriter() {
+  for (std::atomic<uint32_t>* const place : places_) SharedBrick unused(place);
+}
+
+SharedBrick BrickWriter::make(const BrickView& value) {
+  if (value.empty()) return {};
+  if (const uint8_t material = quarry::full_material(value)) return SharedBrick::full(material);
+  if (places_.empty()) {
+    constexpr size_t kMostAtOnce = 64;
+    places_.resize(step_);
+    step_ = std::min(2 * step_, kMostAtOnce);
+    if (pool_.packed() || !pool_.state_->take(places_)) {
+      places_.clear();
+      return pool_.make(value);
+    }
+    std::reverse(places_.begin(), places_.end());  // the lowest is used first
+  }
+  SharedBrick made(places_.back());
+  places_.pop_back();
+  made.mask() = value.mask;
+  made.materials() = value.materials;
+  return made;
+}
+
+BrickMove::~BrickMove() {
+  if (!to_) return;
+  for (uint32_t i = 0; i < uint32_t(bricks_.size()); ++i) to_->free(i);
+}
+
+void BrickMove::add(uint32_t index) {
+  if (index == kNoBrick || places_[index] != kNoBrick) return;
+  places_[index] = uint32_t(bricks_.size());
+  bricks_.push_back(index);
+}
+
+Result<BrickPool> BrickMove::make(MemorySource& memory, bool packed) {
+  if (packed) {
+    QRY_TRY_ASSIGN(to_, BrickPool::pack(memory, from_, bricks_));
+    return *to_;
+  }
+  BrickPool fresh(memory);
+  QRY_TRY(fresh.shrink_to_fit(uint32_t(bricks_.size())));
+  QRY_TRY(fresh.allocate(bricks_.size()));
+  to_ = fresh;
+  parallel_for(bricks_.size(), 256, [&](size_t begin, size_t end) {
+    for (auto i = uint32_t(begin); i < end; ++i) fresh.put(i, from_.get(bricks_[i]));
+  });
+  return fresh;
+}
+
+SharedBrick BrickMove::moved(const SharedBrick& brick) const {
+  const uint32_t index = from_.index_of(brick);
+  if (index == kNoBrick || places_[index] == kNoBrick) return brick;
+  std::atomic<uint32_t>& count = to_->state_->count_at(places_[index]);
+  count.fetch_add(1, std::memory_order_relaxed);
+  return SharedBrick(&count);
 }
 
 }  // namespace quarry

@@ -1,98 +1,174 @@
 // SPDX-License-Identifier: Apache-2.0
-// pool.hpp - storage of bricks: masks and materials in two slab arrays, with a free list. The index of a brick is the
-// value that the hash grid holds for its key. Without a free index (`max_bricks`), allocate returns ErrorCode::full
-// with both numbers and changes nothing.
+// pool.hpp - storage of bricks: masks and materials in two slab arrays. The index of a brick is the value that the hash
+// grid holds for its key; handles (shared.hpp) refer to the same bricks by their addresses. So a world, its scene's
+// volumes, its history and snapshots of any of them have one pool, and nothing is held twice. A brick is written once,
+// by who allocates it, before others know of it; it is free when its last handle is gone.
 //
 // Bricks that are full of one material need not be stored for each key: full() gives one index a material, which any
 // number of keys may have.
 //
-// A packed pool is read-only: it has materials for set voxels only, and no spare room.
+// A packed pool is read-only: it has materials for set voxels only, and no spare room. A brick that is freed leaves its
+// room unused.
 //
 //   masks      64 B a brick, as in a pool under edit; the last slab ends after the last brick
 //   materials  | where each brick's materials start, a 32-bit number of words | brick 0's materials | brick 1's | ...
 //              one byte for each set voxel of the brick in the order of the mask's bits, then up to 3 bytes of padding.
 //              A voxel's byte is found by counting the mask's bits below its own.
+//
+// Thread safety: allocate(), make(), free() and handles may be used by any threads at once. What changes or reads the
+// arrays by index (put, mask, get, trim, full, store_full ...) is for one thread at a time beside those.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "voxel/bricks/brick.hpp"
+#include "voxel/bricks/shared.hpp"
 #include "voxel/bricks/slab_array.hpp"
 
 namespace quarry {
 
-constexpr uint32_t kBricksPerSlab = 1u << 12;     // 256 KiB of masks, 2 MiB of materials
 constexpr uint32_t kNoBrick = kQryReservedValue;  // what the hash grid finds for an absent key
 
+// A reference of a pool: copies refer to the same one. Its memory lives until the last reference and the last handle of
+// its bricks are gone, so the MemorySource must live as long.
 class BrickPool {
  public:
   explicit BrickPool(MemorySource& memory, uint32_t max_bricks = 0xFFFFFFFEu);
+  // The process's own, in host memory, for bricks that are in no world: the calling thread's of several, so that
+  // threads seldom wait for each other. It has no indices, and gives back slabs that come free.
+  static const BrickPool& loose();
 
-  // Makes a packed pool of bricks [0, indices.size()): the bricks of `from` at `indices`, in this order. All threads
-  // make a pass over their masks and a pass over the whole bricks; the bytes do not depend on the number of threads.
-  // Errors: full (over 2^32 words of materials), out_of_memory, device.
+  // Makes a packed pool of bricks [0, indices.size()): the bricks of `from` at `indices`, in this order, each with one
+  // handle, the caller's. All threads make a pass over their masks and a pass over the whole bricks; the bytes do not
+  // depend on the number of threads. Errors: full (over 2^32 words of materials), out_of_memory, device.
   static Result<BrickPool> pack(MemorySource& memory, const BrickPool& from, std::span<const uint32_t> indices);
-  bool packed() const { return packed_; }
+  bool packed() const;
 
-  // The next nine change the pool: they must not be called for a packed one.
+  // A handle of a brick with these voxels: none, full, or a brick of this pool. If the pool gets no memory or is
+  // packed, the brick is one of loose(): whoever puts it into the pool's world will hear why. Throws std::bad_alloc.
+  SharedBrick make(const BrickView& value) const;
 
-  // Returns an index whose brick is empty. The lowest freed index comes first, so that the same history gives the same
-  // indices. One thread at a time. Errors: full, out_of_memory.
+  // The rest, as far as "Reading", changes bricks that are there or come: not for packed pools, but for free() and
+  // share().
+
+  // Lets handles of bricks that are elsewhere be of equal bricks of this pool: one for all handles of a brick. Errors:
+  // full, out_of_memory; then no handle has changed.
+  Result<void> adopt(std::span<SharedBrick* const> handles) const;
+  // Returns an index of a brick with one handle, the caller's, that is to be written. The lowest free index comes
+  // first. Errors: full, out_of_memory.
   Result<uint32_t> allocate();
   // Allocates `count` indices at once; all or none.
   Result<std::vector<uint32_t>> allocate(size_t count);
-  // Empties the brick and frees its index. The index must be in use, and not one of full().
+  // Ends the caller's handle. The index must be in use, and not one of full().
   void free(uint32_t index);
+  // Makes a handle more, which free() ends.
+  void share(uint32_t index);
+  // True if the brick has other handles than the caller's.
+  bool shared(uint32_t index) const;
+  // The index of a brick that is in this pool; kNoBrick: the handle is none, full, or of another pool.
+  uint32_t index_of(const SharedBrick& brick) const;
+  // A handle more of the brick at an index in use.
+  SharedBrick at(uint32_t index) const;
+  // True for a handle of a brick of another pool.
+  bool elsewhere(const SharedBrick& brick) const;
   // Stores the full brick of each of these materials that has none yet. Errors: full, out_of_memory; then none.
   Result<void> store_full(std::span<const uint8_t> materials);
   // Frees the full bricks of these materials, which no key may have any more. Those that have none are passed over.
   void free_full(std::span<const uint8_t> materials);
   // Allocates memory for exactly `count` bricks. The pool must be empty. Errors: out_of_memory.
   Result<void> shrink_to_fit(uint32_t count);
-  // Frees the memory after the last index that was ever used. No index changes. Later indices are up to a slab's number
-  // of bricks higher, and blocks may get other addresses than the freed ones.
+  // Frees the memory after the last index in use. No brick moves. Later indices are up to a slab's number of bricks
+  // higher.
   void trim();
 
-  BrickMaterials& materials(uint32_t index) { return *static_cast<BrickMaterials*>(materials_.at(index)); }
-  void put(uint32_t index, const Brick& brick) {
+  void put(uint32_t index, const BrickView& brick) {
     mask(index) = brick.mask;
     materials(index) = brick.materials;
   }
+  BrickMask& mask(uint32_t index);
+  BrickMaterials& materials(uint32_t index);
 
-  BrickMask& mask(uint32_t index) { return *static_cast<BrickMask*>(masks_.at(index)); }
-  const BrickMask& mask(uint32_t index) const { return *static_cast<const BrickMask*>(masks_.at(index)); }
+  // Reading
+
+  const BrickMask& mask(uint32_t index) const;
   uint8_t material(uint32_t index, uint32_t voxel) const;  // 0: that voxel is not set
   // The index of the full brick of a material; kNoBrick: not stored.
-  uint32_t full(uint8_t material) const { return full_[material]; }
+  uint32_t full(uint8_t material) const;
   // Of the material whose full() has this index; 0: of none, the brick is the key's own.
   uint8_t full_material(uint32_t index) const;
   // All of them, as they are in another pool after bricks were moved there.
-  void set_full(const std::array<uint32_t, 256>& indices) { full_ = indices; }
+  void set_full(const std::array<uint32_t, 256>& indices);
   Brick get(uint32_t index) const;
 
-  uint32_t live() const { return live_; }
-  size_t free_count() const { return free_.size(); }   // freed indices
-  uint32_t high_water() const { return high_water_; }  // all indices ever used are below it
-  uint64_t size_bytes() const { return masks_.size_bytes() + materials_.size_bytes(); }
-  const SlabArray& mask_slabs() const { return masks_; }
-  const SlabArray& material_slabs() const { return materials_; }
+  void for_each_brick(const std::function<void(uint32_t index)>& visit) const;  // the indices in use, rising
+  uint32_t live() const;                                                        // indices in use
+  size_t free_count() const;    // indices below high_water() that are not
+  uint32_t high_water() const;  // all indices ever used are below it
+  uint64_t size_bytes() const;
+  const SlabArray& mask_slabs() const;
+  const SlabArray& material_slabs() const;
   // All elements of material_slabs() in use are below this number: 512 bytes each, also when packed.
-  uint64_t material_elements() const { return packed_ ? materials_.capacity() : high_water_; }
+  uint64_t material_elements() const;
 
  private:
-  static constexpr uint32_t kWordsPerSlab = kBricksPerSlab * (sizeof(BrickMaterials) / 4);
-  uint32_t* word(uint64_t index) const {
-    return static_cast<uint32_t*>(materials_.slabs()[index / kWordsPerSlab].data) + index % kWordsPerSlab;
-  }
+  friend class BrickPoolState;
+  friend class BrickMap;
+  friend class BrickMove;
+  friend class BrickWriter;
+  explicit BrickPool(std::shared_ptr<BrickPoolState> state) : state_(std::move(state)) {}
 
-  SlabArray masks_, materials_;
-  std::vector<uint32_t> free_;  // a min-heap
-  std::array<uint32_t, 256> full_;
-  uint32_t max_bricks_, live_ = 0, high_water_ = 0;
-  bool packed_ = false;
+  SharedBrick stored(const BrickView& value) const;  // as make(), but a brick of a pool also if it is full or none
+
+  std::shared_ptr<BrickPoolState> state_;
+};
+
+// Makes many bricks in a pool: it takes places by the dozen, and gives back what it did not need. For one thread.
+class BrickWriter {
+ public:
+  explicit BrickWriter(BrickPool pool) : pool_(std::move(pool)) {}
+  BrickWriter(const BrickWriter&) = delete;
+  BrickWriter& operator=(const BrickWriter&) = delete;
+  ~BrickWriter();
+  SharedBrick make(const BrickView& value);  // as BrickPool::make
+
+ private:
+  BrickPool pool_;
+  std::vector<std::atomic<uint32_t>*> places_;
+  size_t step_ = 4;
+};
+
+// Moves bricks to a new pool: each brick once, however many handles it has. First add() all that are to move, then
+// make() the pool, which may fail, then exchange the handles. For one thread.
+class BrickMove {
+ public:
+  explicit BrickMove(const BrickPool& from) : from_(from), places_(from_.high_water(), kNoBrick) {}
+  BrickMove(const BrickMove&) = delete;
+  BrickMove& operator=(const BrickMove&) = delete;
+  ~BrickMove();
+  // Their order is that of the bricks in the new pool. A brick that was added before, and one of another pool, counts
+  // as none.
+  void add(uint32_t index);
+  void add(const SharedBrick& brick) { add(from_.index_of(brick)); }
+  // Copies the bricks that were added into a new pool. Errors: as BrickPool::allocate and BrickPool::pack; then nothing
+  // has happened.
+  Result<BrickPool> make(MemorySource& memory, bool packed);
+  // After make(): the index in the new pool of the brick at `index` in the old one, kNoBrick if it was not added. The
+  // brick's only handle there is the move's; whoever is to have it must share() it.
+  uint32_t place(uint32_t index) const { return places_[index]; }
+  // After make(): a handle of the same brick in the new pool; one that was not added stays as it is.
+  SharedBrick moved(const SharedBrick& brick) const;
+
+ private:
+  BrickPool from_;
+  std::optional<BrickPool> to_;
+  std::vector<uint32_t> bricks_;  // their indices in the old pool; in the new one they are 0, 1, 2 ...
+  std::vector<uint32_t> places_;  // in the new pool, by the old index
 };
 
 }  // namespace quarry

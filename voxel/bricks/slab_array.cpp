@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <utility>
 
 namespace quarry {
@@ -112,11 +111,7 @@ void SlabArray::trim(uint64_t count) {
   if (count >= capacity_) return;  // the array ended at the end of a block, or at a cut
   Block& last = blocks_.back();
   const uint64_t kept = count - (last.first_slab << shift_);
-  if (auto smaller = memory_->allocate(kept * element_bytes_, label_); smaller) {
-    std::memcpy(smaller->data, last.memory.data, kept * element_bytes_);
-    memory_->release(last.memory);
-    last.memory = *smaller;
-  }
+  (void)memory_->shrink(last.memory, kept * element_bytes_);  // else the rest is there, and not used
   last.elements = kept;
   slabs_.resize(last.first_slab + ((kept + mask_) >> shift_));
   point_slabs(last.first_slab, last.memory, kept);

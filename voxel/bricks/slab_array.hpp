@@ -35,8 +35,8 @@ class SlabArray {
   Result<void> shrink_to_fit(uint64_t count);
   // For an array that mirrors another: adds the slabs that `other` has in addition, of the same sizes.
   Result<void> follow(const SlabArray& other);
-  // Removes the elements from `count` on and frees their memory. The block that contains the new end moves to a smaller
-  // one if memory for that is available.
+  // Removes the elements from `count` on and frees their memory, as far as its source can give back the end of a block.
+  // Nothing moves.
   void trim(uint64_t count);
 
   void* at(uint64_t index) const {

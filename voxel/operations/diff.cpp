@@ -43,7 +43,7 @@ Result<SceneDiff> diff_scenes(const Scene& a, const Scene& b, const SceneDiffOpt
   SceneDiff out;
   for (const auto& [at, brick] : first.bricks()) {
     out.voxels_a += brick.count();
-    const Brick* other = second.find(at);
+    const auto other = second.find(at);
     BrickMask removed{}, recoloured{};
     for (uint32_t w = 0; w < 8; ++w) {
       const uint64_t theirs = other ? other->mask[w] : 0;
@@ -59,7 +59,7 @@ Result<SceneDiff> diff_scenes(const Scene& a, const Scene& b, const SceneDiffOpt
   }
   for (const auto& [at, brick] : second.bricks()) {
     out.voxels_b += brick.count();
-    const Brick* other = first.find(at);
+    const auto other = first.find(at);
     BrickMask added{};
     for (size_t w = 0; w < 8; ++w) added[w] = brick.mask[w] & ~(other ? other->mask[w] : 0);
     count(out.added, at, added);

@@ -79,7 +79,7 @@ BrickMap remapped(const BrickMap& bricks, const MaterialTable& table) {
   if (same) return bricks;
   BrickMap out;
   for (const auto& [at, brick] : bricks.bricks()) {
-    Brick b = brick;
+    Brick b = brick.copy();
     for (uint8_t& m : b.materials) m = table[m];
     out.put(at, b);
   }

@@ -69,14 +69,13 @@ BrickMap filtered(const BrickMap& a, const BrickMap& b, bool in_b) {
   auto their = b.bricks().begin();
   for (const auto& [at, brick] : a.bricks()) {
     while (their != theirs_end && their->first < at) ++their;
-    const Brick* other = their != theirs_end && their->first == at ? &their->second : nullptr;
-    if (!other) {
+    if (their == theirs_end || their->first != at) {
       if (!in_b) out.put(at, brick);
       continue;
     }
     Brick kept;
     for (uint32_t w = 0; w < 8; ++w) {
-      const uint64_t theirs = other->mask[w];
+      const uint64_t theirs = their->second().mask[w];
       kept.mask[w] = brick.mask[w] & (in_b ? theirs : ~theirs);
       for (uint64_t left = kept.mask[w]; left; left &= left - 1) {
         const uint32_t i = w * 64 + uint32_t(std::countr_zero(left));

@@ -18,7 +18,7 @@ constexpr uint32_t kMaxFactor = 64;
 // The enlarged volume: up to n^3 bricks for each source brick.
 BrickMap enlarged(const BrickMap& bricks, int32_t n) {
   BrickMap out;
-  std::vector<std::pair<Int3, const Brick*>> slab;  // source bricks of one x: their images fill x slabs in rising order
+  std::vector<BrickMap::Entry> slab;  // source bricks of one x: their images fill x slabs in rising order
   const auto enlarge_slab = [&] {
     for (int32_t x = 0; x < n; ++x)
       for (const auto& [at, brick] : slab)
@@ -28,16 +28,16 @@ BrickMap enlarged(const BrickMap& bricks, int32_t n) {
             for (uint32_t i = 0; i < kVoxelsPerBrick; ++i) {
               const Int3 local = voxel_from_index(i);
               if (const uint8_t m =
-                      brick->get(voxel_index({(x * 8 + local.x) / n, (y * 8 + local.y) / n, (z * 8 + local.z) / n})))
+                      brick.get(voxel_index({(x * 8 + local.x) / n, (y * 8 + local.y) / n, (z * 8 + local.z) / n})))
                 image.set(i, m);
             }
             if (!image.empty()) out.put({at.x * n + x, at.y * n + y, at.z * n + z}, image);
           }
     slab.clear();
   };
-  for (const auto& [at, brick] : bricks.bricks()) {
-    if (!slab.empty() && slab.front().first.x != at.x) enlarge_slab();
-    slab.emplace_back(at, &brick);
+  for (const BrickMap::Entry& entry : bricks.bricks()) {
+    if (!slab.empty() && slab.front().first.x != entry.first.x) enlarge_slab();
+    slab.push_back(entry);
   }
   enlarge_slab();
   return out;

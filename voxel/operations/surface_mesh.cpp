@@ -107,7 +107,7 @@ Result<SurfaceMesh> surface_mesh(const BrickMap& bricks, const Palette& palette,
           step[layer.axis] = 1;
           const Int3 ahead{step[0], step[1], step[2]};
           for (const auto& brick : layer.bricks)
-            finder.find(layer.axis, brick.first, brick.second, bricks.find(brick.first - ahead),
+            finder.find(layer.axis, brick.first, brick.second(), bricks.find(brick.first - ahead),
                         bricks.find(brick.first + ahead), slices);
           for (const FaceKeys& s : slices) faces.fetch_add(s.size(), std::memory_order_relaxed);
           merge_slices(slices, layer.axis, layer.along, of_layer[l]);

@@ -32,7 +32,7 @@ uint64_t neighbours(const MaskTriple& m, uint32_t axis, uint32_t o, bool ahead) 
   return ((word << step) & above0) | ((last >> (3 * step)) & ~above0);
 }
 
-void add_faces(uint32_t axis, Int3 at, const Brick& brick, const MaskTriple& masks, Slices& slices) {
+void add_faces(uint32_t axis, Int3 at, const BrickView& brick, const MaskTriple& masks, Slices& slices) {
   const uint32_t u_axis = (axis + 1) % 3, v_axis = (axis + 2) % 3;
   const Coords base{at.x * 8, at.y * 8, at.z * 8};
   for (uint32_t w = 0; w < 8; ++w) {
@@ -47,7 +47,7 @@ void add_faces(uint32_t axis, Int3 at, const Brick& brick, const MaskTriple& mas
   }
 }
 
-BrickMask others(const Brick* brick, const BrickMask& clear) {
+BrickMask others(const std::optional<BrickView>& brick, const BrickMask& clear) {
   BrickMask out{};
   for (uint32_t w = 0; brick && w < 8; ++w) out[w] = brick->mask[w] & ~clear[w];
   return out;
@@ -62,22 +62,22 @@ FaceFinder::FaceFinder(const Palette& palette) {
   }
 }
 
-void FaceFinder::find(uint32_t axis, Int3 at, const Brick& brick, const Brick* before, const Brick* next,
-                      Slices& slices) const {
+void FaceFinder::find(uint32_t axis, Int3 at, const BrickView& brick, const std::optional<BrickView>& before,
+                      const std::optional<BrickView>& next, Slices& slices) const {
   static constexpr BrickMask kNone{};
   if (!any_clear_) {
     add_faces(axis, at, brick, {&brick.mask, before ? &before->mask : &kNone, next ? &next->mask : &kNone}, slices);
     return;
   }
-  const BrickMask clear_here = clear_voxels(&brick), clear_before = clear_voxels(before),
+  const BrickMask clear_here = clear_voxels(brick), clear_before = clear_voxels(before),
                   clear_next = clear_voxels(next);
   add_faces(axis, at, brick, {&clear_here, &clear_before, &clear_next}, slices);
-  const BrickMask here = others(&brick, clear_here), back = others(before, clear_before),
+  const BrickMask here = others(brick, clear_here), back = others(before, clear_before),
                   front = others(next, clear_next);
   add_faces(axis, at, brick, {&here, &back, &front}, slices);
 }
 
-BrickMask FaceFinder::clear_voxels(const Brick* brick) const {
+BrickMask FaceFinder::clear_voxels(const std::optional<BrickView>& brick) const {
   BrickMask out{};
   if (!brick) return out;
   for (uint32_t w = 0; w < 8; ++w)

@@ -35,10 +35,11 @@ class FaceFinder {
  public:
   explicit FaceFinder(const Palette& palette);
   // Adds the faces of a brick across `axis`. `before`, `next`: its neighbours along the axis, null if they are empty.
-  void find(uint32_t axis, Int3 at, const Brick& brick, const Brick* before, const Brick* next, Slices& slices) const;
+  void find(uint32_t axis, Int3 at, const BrickView& brick, const std::optional<BrickView>& before,
+            const std::optional<BrickView>& next, Slices& slices) const;
 
  private:
-  BrickMask clear_voxels(const Brick* brick) const;
+  BrickMask clear_voxels(const std::optional<BrickView>& brick) const;
   std::array<bool, 256> clear_{};
   bool any_clear_ = false;
 };

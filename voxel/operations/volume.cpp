@@ -55,7 +55,7 @@ BrickMap hollowed(const BrickMap& bricks, uint32_t thickness) {
   BrickMap out;
   for (const auto& [at, brick] : bricks.bricks()) {
     const auto it = inner.find(at);
-    Brick kept = brick;
+    Brick kept = brick.copy();
     if (it != inner.end())
       for (uint32_t i = 0; i < kVoxelsPerBrick; ++i)
         if (it->second[i >> 6] >> (i & 63u) & 1u) kept.set(i, 0);
@@ -110,7 +110,7 @@ class Flood {
   void reach(Int3 at, size_t f, const BrickMask* from) {
     uint8_t& state = state_[index(at)];
     if (state == kWhole) return;
-    const Brick* brick = bricks_.find(at);
+    const auto brick = bricks_.find(at);
     const size_t axis = f / 2;
     std::vector<Int3> seeds;
     for (int32_t a = 0; a < 8; ++a)
@@ -195,8 +195,8 @@ Result<Scene> fill(const Scene& scene, uint8_t material) {
       for (int32_t y = box.min.y; y <= box.max.y; ++y)
         for (int32_t z = box.min.z; z <= box.max.z; ++z) {
           const BrickMask open = flood.open({x, y, z});
-          const Brick* old = before.find({x, y, z});
-          Brick b = old ? *old : Brick{};
+          const auto old = before.find({x, y, z});
+          Brick b = old ? old->copy() : Brick{};
           for (uint32_t i = 0; i < kVoxelsPerBrick; ++i)
             if (!((open[i >> 6] | b.mask[i >> 6]) >> (i & 63u) & 1u)) b.set(i, with);
           if (!(old ? b == *old : b.empty())) bricks.put({x, y, z}, b);

@@ -63,6 +63,18 @@ struct Document::State {
                                                  std::to_string(scene.volumes.size()));
   }
 
+  // The handles that volumes, history and `fresh` have of the pool's bricks.
+  OtherHandles handles(UndoRecord* fresh = nullptr) {
+    return [this, fresh](const VisitBrick& visit, const BrickPool* to) {
+      const auto visit_record = [&](UndoRecord& record) {
+        for (BrickChange& change : record.changes) visit(change.before), visit(change.after);
+      };
+      for (Volume& volume : scene.volumes) volume.bricks.visit_handles(visit, to);
+      for (UndoRecord& record : history) visit_record(record);
+      if (fresh) visit_record(*fresh);
+    };
+  }
+
   // Restores volumes and palette unless the change is committed, also after running out of memory.
   struct Rollback {
     Scene& scene;
@@ -95,7 +107,8 @@ struct Document::State {
         of_volume.push_back({change.brick, forward ? change.after : change.before});
         if (alone) continue;
         BrickMask either;
-        for (size_t w = 0; w < 8; ++w) either[w] = change.before->mask[w] | change.after->mask[w];
+        const BrickView before = *change.before, after = *change.after;
+        for (size_t w = 0; w < 8; ++w) either[w] = before.mask[w] | after.mask[w];
         QRY_TRY(flattener.touched(record.volume, change.brick, either, places));
       }
     }
@@ -129,7 +142,7 @@ struct Document::State {
       places.erase(std::unique(places.begin(), places.end()), places.end());
       moved.resize(places.size());
       for (size_t i = 0; i < places.size(); ++i) moved[i].brick = places[i];
-      flattener.bricks(moved);
+      flattener.bricks(moved, world.pool());
       writes = moved;
     }
     if (!writes.empty()) QRY_TRY(world.write(writes));
@@ -149,6 +162,22 @@ struct Document::State {
     return persisted;
   }
 
+  // Lets the bricks of the records be the pool's.
+  Result<void> adopt(std::span<UndoRecord> records) {
+    std::vector<SharedBrick*> handles;
+    for (UndoRecord& record : records)
+      for (BrickChange& change : record.changes) handles.insert(handles.end(), {&change.before, &change.after});
+    return world.pool().adopt(handles);
+  }
+
+  // The part of the history that an undo or redo reaches, to be changed by it.
+  Result<std::span<const UndoRecord>> step(size_t first, size_t end) {
+    const std::span<const UndoRecord> records(history.data() + first, end - first);
+    if (std::any_of(records.begin(), records.end(), [](const UndoRecord& record) { return !record.changes.empty(); }))
+      QRY_TRY(world.unpack(handles()));
+    return records;
+  }
+
   Result<const UndoRecord*> enter(UndoRecord record, const Persist& persist = {}) {
     if (record.changes.empty() && !record.of_palette()) {
       nothing = std::move(record);
@@ -157,6 +186,10 @@ struct Document::State {
     record.continues = record.continues && position > 0;
     // Reserves before the change: adding the record after it must not fail.
     if (history.capacity() < position + 1) history.reserve(std::max(position + 1, 2 * history.capacity()));
+    if (world.packed() && !record.changes.empty()) {  // its bricks were made elsewhere, as the pool takes none
+      QRY_TRY(world.unpack(handles(&record)));
+      QRY_TRY(adopt({&record, 1}));
+    }
     QRY_TRY(commit_and_persist({&record, 1}, true, persist));
     history.resize(position);
     history.push_back(std::move(record));
@@ -172,8 +205,10 @@ Document::~Document() = default;
 
 Result<Document> Document::create(Scene scene, const WorldMemory& memory, const Progress& progress) {
   progress.say("flattening", -1);
-  QRY_TRY_ASSIGN(const auto flat, flatten(scene, true));
   QRY_TRY_ASSIGN(auto world, World::create(memory));
+  const BrickPool& pool = world.pool();
+  for (Volume& volume : scene.volumes) QRY_TRY(volume.bricks.move_to(pool));
+  QRY_TRY_ASSIGN(auto flat, flatten(scene, true, pool));
   std::vector<BrickPut> batch;
   size_t done = 0;
   for (auto it = flat.bricks().begin(), end = flat.bricks().end(); it != end; ++it) {
@@ -185,9 +220,44 @@ Result<Document> Document::create(Scene scene, const WorldMemory& memory, const 
     progress.say("building the world", double(done) / double(flat.bricks().size()));
   }
   if (progress.cancelled()) return fail(ErrorCode::cancelled, "building the world was cancelled");
+  Document document(std::make_unique<State>(std::move(scene), std::move(world)));
+  flat.clear();  // it shares what may move
   // Without memory for it, the world works as well.
-  if (!flat.bricks().empty()) (void)world.shrink_to_fit();
-  return Document(std::make_unique<State>(std::move(scene), std::move(world)));
+  if (document.world().brick_count()) (void)document.shrink_to_fit();
+  return document;
+}
+
+Result<void> Document::shrink_to_fit() { return state_->world.shrink_to_fit(state_->handles()); }
+Result<void> Document::pack() { return state_->world.pack(state_->handles()); }
+Result<void> Document::unpack() { return state_->world.unpack(state_->handles()); }
+
+Document::Holdings Document::holdings() const {
+  const State& s = *state_;
+  const BrickPool& pool = s.world.pool();
+  Holdings sums;
+  sums.keys = s.world.brick_count();
+  sums.bricks = pool.live();
+  std::vector<bool> shown(pool.high_water()), full(pool.high_water());
+  for (uint32_t m = 1; m < 256; ++m)
+    if (const uint32_t index = pool.full(uint8_t(m)); index != kNoBrick) full[index] = true;
+  s.world.pyramid().for_each_index([&](uint32_t index) {
+    sums.full_keys += full[index];
+    shown[index] = true;
+  });
+  for (const Volume& volume : s.scene.volumes) {
+    sums.scene_bytes += volume.bricks.size_bytes(&pool);
+    for (const BrickMap::Entry& entry : volume.bricks.bricks())
+      if (const uint32_t index = pool.index_of(*entry.handle); index != kNoBrick) shown[index] = true;
+  }
+  sums.history_bricks = sums.bricks - uint64_t(std::count(shown.begin(), shown.end(), true));
+  for (const UndoRecord& record : s.history)
+    for (const BrickChange& change : record.changes) {
+      ++sums.history_changes;
+      sums.history_bytes += sizeof(BrickChange);
+      for (const SharedBrick& brick : {change.before, change.after})
+        if (pool.elsewhere(brick)) sums.history_bytes += brick.size_bytes();
+    }
+  return sums;
 }
 
 Result<Document> Document::create_empty(const WorldMemory& memory) {
@@ -267,7 +337,7 @@ Result<std::span<const UndoRecord>> Document::undo(const Persist& persist) {
   if (!can_undo()) return fail(ErrorCode::invalid_argument, "there is nothing to undo");
   size_t first = state_->position - 1;
   while (first > 0 && state_->history[first].continues) --first;
-  const std::span<const UndoRecord> step(state_->history.data() + first, state_->position - first);
+  QRY_TRY_ASSIGN(const auto step, state_->step(first, state_->position));
   QRY_TRY(state_->commit_and_persist(step, false, persist));
   state_->position = first;
   return step;
@@ -277,7 +347,7 @@ Result<std::span<const UndoRecord>> Document::redo(const Persist& persist) {
   if (!can_redo()) return fail(ErrorCode::invalid_argument, "there is nothing to redo");
   size_t end = state_->position + 1;
   while (end < state_->history.size() && state_->history[end].continues) ++end;
-  const std::span<const UndoRecord> step(state_->history.data() + state_->position, end - state_->position);
+  QRY_TRY_ASSIGN(const auto step, state_->step(state_->position, end));
   QRY_TRY(state_->commit_and_persist(step, true, persist));
   state_->position = end;
   return step;
@@ -293,6 +363,7 @@ size_t Document::step_position() const {
 }
 
 void Document::restore_history(std::vector<UndoRecord> records, size_t position) {
+  if (!state_->world.packed()) (void)state_->adopt(records);  // without memory for it, they are elsewhere
   state_->history = std::move(records);
   if (!state_->history.empty()) state_->history.front().continues = false;
   state_->position = std::min(position, state_->history.size());

@@ -31,6 +31,23 @@ class Document {
   Document& operator=(Document&&) noexcept;
   ~Document();
 
+  // As World's, with the bricks of the volumes and of the history. A change of voxels unpacks the world first, and it
+  // stays so if the change is then refused.
+  Result<void> shrink_to_fit();
+  Result<void> pack();
+  Result<void> unpack();
+
+  // What world, volumes and history hold, by a pass over all of their handles.
+  struct Holdings {
+    uint64_t keys = 0, full_keys = 0;  // of the grid; those of them whose brick is full of one material
+    uint64_t bricks = 0;               // of the pool, each once; those full of one material once for each material
+    uint64_t history_bricks = 0;       // those of them that neither the world nor a volume has
+    uint64_t history_changes = 0;
+    // Besides the pool: lists of volumes, records, and bricks that are not in the pool.
+    uint64_t scene_bytes = 0, history_bytes = 0;
+  };
+  Holdings holdings() const;
+
   const Scene& scene() const;
   const World& world() const;
   World& world();

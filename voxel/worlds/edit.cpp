@@ -119,7 +119,8 @@ uint32_t apply_mode(const Edit& edit, const BrickMask& shape, Brick& brick) {
 }
 
 // What the edit makes of `before`, the brick at `at`, and how many voxels differ.
-SharedBrick edited(const Edit& edit, const EditShape& shape, Int3 at, const SharedBrick& before, uint32_t& changed) {
+SharedBrick edited(const Edit& edit, const EditShape& shape, Int3 at, const SharedBrick& before, BrickWriter& writer,
+                   uint32_t& changed) {
   const uint8_t material = edit.mode == Mode::remove ? uint8_t(0) : edit.material, full = before.material();
   const bool creates = edit.mode == Mode::add || edit.mode == Mode::fill;
   changed = 0;
@@ -129,12 +130,12 @@ SharedBrick edited(const Edit& edit, const EditShape& shape, Int3 at, const Shar
   // A whole brick that is absent, full, or removed becomes another such without its voxels being looked at.
   const BrickMask mask = shape.mask(at);
   if ((!before || full || edit.mode == Mode::remove) && all_set(mask)) {
-    changed = before ? before.count() : kVoxelsPerBrick;
+    changed = before ? before.voxels() : kVoxelsPerBrick;
     return SharedBrick::full(material);
   }
-  Brick brick = *before;
+  Brick brick = before->copy();
   changed = apply_mode(edit, mask, brick);
-  return changed ? SharedBrick(brick) : before;
+  return changed ? writer.make(brick) : before;
 }
 
 // The bricks that the edit may change, sorted.
@@ -183,11 +184,12 @@ Result<UndoRecord> plan_edit(const BrickMap& bricks, const Edit& edit, uint32_t 
       [&](size_t begin, size_t end) {
         PlannedChanges& piece = pieces[begin / kEditBricksPerTask];
         piece.changes.reserve(end - begin);
+        BrickWriter writer(bricks.pool());
         for (size_t i = begin; i < end; ++i) {
           const Int3 at = places[i];
           SharedBrick before = bricks.share(at);
           uint32_t changed = 0;
-          SharedBrick after = edited(edit, shape, at, before, changed);
+          SharedBrick after = edited(edit, shape, at, before, writer, changed);
           if (changed == 0) continue;
           piece.voxels += changed;
           piece.changes.push_back({at, std::move(before), std::move(after)});

@@ -33,7 +33,7 @@ bool within_world(const std::array<int64_t, 3>& b) {
 }
 
 // Copies the voxels of `source` that fall into `part`, where `target` is still empty.
-void place_brick(const BrickRemap& remap, uint32_t part, const Brick& source, Brick& target) {
+void place_brick(const BrickRemap& remap, uint32_t part, const BrickView& source, Brick& target) {
   if (remap.aligned) {
     for (size_t i = 0; i < kVoxelsPerBrick; ++i)
       target.materials[i] = target.materials[i] ? target.materials[i] : source.materials[i];
@@ -137,7 +137,7 @@ bool Flattener::source_of(const Placed& placed, Int3 world_brick, uint32_t part,
   return true;
 }
 
-Result<BrickMap> Flattener::all(uint32_t threads) const {
+Result<BrickMap> Flattener::all(const BrickPool& pool, uint32_t threads) const {
   if (placed_.size() == 1 && placed_[0].remap->aligned && placed_[0].offset == Int3{}) {
     // A scene of one volume at the origin is already flat: the copy shares every brick.
     const BrickMap& only = scene_->volumes[placed_[0].volume].bricks;
@@ -153,7 +153,7 @@ Result<BrickMap> Flattener::all(uint32_t threads) const {
     for (auto it = bricks.bricks().begin(), end = bricks.bricks().end(); it != end; ++it) {
       const std::array<int64_t, 3> base = target_of(placed, it->first);
       for (uint32_t part = 0; part < 8; ++part) {
-        if (!(placed.parts >> part & 1u) || !meets(it->second.mask, placed.remap->window[part])) continue;
+        if (!(placed.parts >> part & 1u) || !meets(it->second().mask, placed.remap->window[part])) continue;
         const std::array<int64_t, 3> target{base[0] + part_bit(part, 0), base[1] + part_bit(part, 1),
                                             base[2] + part_bit(part, 2)};
         if (!within_world(target)) return tl::unexpected(outside(placed));
@@ -180,6 +180,7 @@ Result<BrickMap> Flattener::all(uint32_t threads) const {
     parallel_for(
         now, 64,
         [&](size_t begin, size_t end) {
+          BrickWriter writer(pool);
           for (size_t i = begin; i < end; ++i) {
             size_t c = firsts[done + i];
             const size_t stop = firsts[done + i + 1];
@@ -190,11 +191,11 @@ Result<BrickMap> Flattener::all(uint32_t threads) const {
               batch[i] = std::move(only);
               continue;
             }
-            Brick target = *only;
+            Brick target = only->copy();
             for (; c < stop; ++c)
               place_brick(*remap_of(contributions[c]), uint32_t(contributions[c].order & 7u), **contributions[c].source,
                           target);
-            batch[i] = SharedBrick(target);
+            batch[i] = writer.make(target);
           }
         },
         threads);
@@ -223,7 +224,7 @@ std::vector<Flattener::Candidate> Flattener::candidates(const Box3& world_bricks
   return found;
 }
 
-SharedBrick Flattener::place_all(const std::vector<Candidate>& from, Int3 world_brick) const {
+SharedBrick Flattener::place_all(const std::vector<Candidate>& from, Int3 world_brick, BrickWriter& writer) const {
   SharedBrick only;  // the first brick, while it alone fills the world brick as it is
   std::optional<Brick> several;
   for (const Candidate& candidate : from) {
@@ -244,25 +245,27 @@ SharedBrick Flattener::place_all(const std::vector<Candidate>& from, Int3 world_
         if (only.material()) return only;  // no later one can fill a cell
         continue;
       }
-      if (!several) several = *only;
+      if (!several) several = only->copy();
       place_brick(*placed.remap, part, *brick, *several);
     }
   }
-  return several ? SharedBrick(*several) : only;
+  return several ? writer.make(*several) : only;
 }
 
 Brick Flattener::brick(Int3 world_brick) const {
-  return *place_all(candidates({world_brick, world_brick}), world_brick);
+  BrickWriter writer(BrickPool::loose());
+  return place_all(candidates({world_brick, world_brick}), world_brick, writer)->copy();
 }
 
-void Flattener::bricks(std::span<BrickPut> puts, uint32_t threads) const {
+void Flattener::bricks(std::span<BrickPut> puts, const BrickPool& pool, uint32_t threads) const {
   Box3 box;
   for (const BrickPut& put : puts) box = united(box, {put.brick, put.brick});
   const std::vector<Candidate> near = candidates(box);
   parallel_for(
       puts.size(), 64,
       [&](size_t begin, size_t end) {
-        for (size_t i = begin; i < end; ++i) puts[i].value = place_all(near, puts[i].brick);
+        BrickWriter writer(pool);
+        for (size_t i = begin; i < end; ++i) puts[i].value = place_all(near, puts[i].brick, writer);
       },
       threads);
 }

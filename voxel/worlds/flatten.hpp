@@ -33,13 +33,14 @@ class Flattener {
   // may. Instances of a missing volume are left out (flatten() reports them).
   Flattener(const Scene& scene, bool visible_only);
 
-  // The whole scene. Errors: out_of_bounds. Memory besides the result: 16 bytes per source brick and part.
-  Result<BrickMap> all(uint32_t threads = 0) const;
+  // The whole scene; what is not a volume's brick as it is, is made in `pool`. Errors: out_of_bounds. Memory besides
+  // the result: 16 bytes per source brick and part.
+  Result<BrickMap> all(const BrickPool& pool = BrickPool::loose(), uint32_t threads = 0) const;
   // One world brick, from all instances that reach it.
   Brick brick(Int3 world_brick) const;
   // The same for many: the brick at puts[i].brick to puts[i].value. A world brick that one brick of a volume fills
-  // alone and as it is shares that brick.
-  void bricks(std::span<BrickPut> puts, uint32_t threads = 0) const;
+  // alone and as it is shares that brick; others are made in `pool`.
+  void bricks(std::span<BrickPut> puts, const BrickPool& pool = BrickPool::loose(), uint32_t threads = 0) const;
   // True if the bricks of this volume are the world's, as they are but for their coordinates, and nothing else is.
   bool alone(uint32_t volume) const;
   // Bricks of such a volume at their world coordinates: `puts` themselves if these are the same, else in `moved`.
@@ -72,7 +73,7 @@ class Flattener {
   static std::array<int64_t, 3> target_of(const Placed& placed, Int3 source);
   static bool source_of(const Placed& placed, Int3 world_brick, uint32_t part, Int3* source);
   std::vector<Candidate> candidates(const Box3& world_bricks) const;
-  SharedBrick place_all(const std::vector<Candidate>& from, Int3 world_brick) const;
+  SharedBrick place_all(const std::vector<Candidate>& from, Int3 world_brick, BrickWriter& writer) const;
   Error outside(const Placed& placed) const;
 
   const Scene* scene_;

@@ -42,9 +42,9 @@ bool Scene::instance_visible(const Instance& instance) const {
   return !instance.hidden && !layer_hidden;
 }
 
-Result<BrickMap> flatten(const Scene& scene, bool visible_only) {
+Result<BrickMap> flatten(const Scene& scene, bool visible_only, const BrickPool& pool) {
   QRY_TRY(check_volumes(scene));
-  return Flattener(scene, visible_only).all();
+  return Flattener(scene, visible_only).all(pool);
 }
 
 Brick flatten_brick(const Scene& scene, Int3 brick, bool visible_only) {

@@ -48,17 +48,17 @@ struct Packing {
 
 uint32_t bits_for(int64_t count) { return uint32_t(std::bit_width(uint64_t(count - 1))); }
 
-uint32_t differing_voxels(const Brick& a, const Brick& b) {
+uint32_t differing_voxels(const BrickView& a, const BrickView& b) {
   uint32_t count = 0;
   for (size_t i = 0; i < kVoxelsPerBrick; ++i) count += a.materials[i] != b.materials[i];
   return count;
 }
 
-void add(Int3 place, SharedBrick before, const Brick& after, PlannedChanges& out) {
+void add(Int3 place, SharedBrick before, const Brick& after, BrickWriter& writer, PlannedChanges& out) {
   const uint32_t differing = differing_voxels(*before, after);
   if (differing == 0) return;
   out.voxels += differing;
-  out.changes.push_back({place, std::move(before), SharedBrick(after)});
+  out.changes.push_back({place, std::move(before), writer.make(after)});
 }
 
 // Makes the bricks of one bucket, whose entries are in the order of the list.
@@ -77,12 +77,13 @@ class BucketWriter {
     for (size_t i = 0; i < entries.size(); ++i)
       voxels_[counts_[numbers_[i]]++] = uint32_t(entries[i]) & ((1u << 17) - 1);
     uint32_t at = 0;
+    BrickWriter writer(bricks.pool());
     for (const uint32_t cell : order_) {  // counts_ has the end of each now
       const Int3 place = packing.brick(cells_[cell]);
       SharedBrick before = bricks.share(place);
-      Brick brick = *before;
+      Brick brick = before->copy();
       for (; at < counts_[cell]; ++at) brick.set(voxels_[at] >> 8, uint8_t(voxels_[at]));
-      add(place, std::move(before), brick, out);
+      add(place, std::move(before), brick, writer, out);
     }
   }
 
@@ -221,11 +222,12 @@ UndoRecord plan_bricks(const BrickMap& bricks, std::span<const Int3> places,
   parallel_for(
       places.size(), kWriteBricksPerTask,
       [&](size_t begin, size_t end) {
+        BrickWriter writer(bricks.pool());
         for (size_t i = begin; i < end; ++i) {
           SharedBrick before = bricks.share(places[i]);
-          Brick brick = *before;
+          Brick brick = before->copy();
           change(i, brick);
-          add(places[i], std::move(before), brick, parts[begin / kWriteBricksPerTask]);
+          add(places[i], std::move(before), brick, writer, parts[begin / kWriteBricksPerTask]);
         }
       },
       threads);

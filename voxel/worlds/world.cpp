@@ -30,12 +30,6 @@ void sort_unique(std::vector<uint32_t>& keys) {
   keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
 }
 
-uint32_t count_of(const BrickMask& mask) {
-  uint32_t count = 0;
-  for (const uint64_t word : mask) count += uint32_t(std::popcount(word));
-  return count;
-}
-
 std::string name_of(Int3 brick) {
   return "(" + std::to_string(brick.x) + ", " + std::to_string(brick.y) + ", " + std::to_string(brick.z) + ")";
 }
@@ -65,6 +59,25 @@ struct World::State {
         grid(std::move(its_grid)),
         pool(std::move(its_pool)),
         pyramid(std::move(its_pyramid)) {}
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() { free_bricks(); }
+
+  // Ends the world's handles of its bricks. Its keys must go, or get others.
+  void free_bricks() {
+    const std::vector<bool> full = full_bricks();
+    pyramid.for_each_index([&](uint32_t index) {
+      if (!full[index]) pool.free(index);
+    });
+  }
+
+  // By index: true for those that any number of keys has, with one handle, the pool's.
+  std::vector<bool> full_bricks() const {
+    std::vector<bool> full(pool.high_water());
+    for (uint32_t m = 1; m < 256; ++m)
+      if (const uint32_t index = pool.full(uint8_t(m)); index != kNoBrick) full[index] = true;
+    return full;
+  }
 
   void note_dirty(std::span<const uint32_t> keys) {
     if (!dirty_wanted) return;
@@ -76,43 +89,17 @@ struct World::State {
     }
   }
 
-  // All bricks, numbered anew in the order of their keys.
-  struct Order {
-    std::vector<uint32_t> keys, indices;  // each key with the new index of its brick
-    std::vector<uint32_t> bricks;         // the pool's index of each new one
-    std::array<uint32_t, 256> full;       // the new indices of full bricks
+  // The grid and the pyramid of these keys, their bricks at these indices.
+  struct Tables {
+    hashgrid::Grid grid;
+    OccupancyPyramid pyramid;
   };
-
-  Result<Order> order_of(std::vector<uint32_t> by_key) const {
-    Order order{std::move(by_key), {}, {}, {}};
-    order.indices.resize(order.keys.size());
-    QRY_TRY(grid.find(order.keys, order.indices));
-    order.full.fill(kNoBrick);
-    order.bricks.reserve(order.keys.size());
-    for (uint32_t& index : order.indices) {
-      uint32_t own = kNoBrick;
-      const uint8_t material = pool.full_material(index);
-      uint32_t& known = material ? order.full[material] : own;
-      if (known == kNoBrick) {
-        known = uint32_t(order.bricks.size());
-        order.bricks.push_back(index);
-      }
-      index = known;
-    }
-    return order;
-  }
-
-  // Makes the grid and the pyramid of these bricks, and replaces the old ones and the bricks.
-  Result<void> replace_bricks(const Order& order, BrickPool fresh) {
-    fresh.set_full(order.full);
-    QRY_TRY_ASSIGN(auto fresh_grid, grid_of(order.keys, order.indices, fresh.packed()));
+  Result<Tables> tables_of(const std::vector<uint32_t>& keys, const std::vector<uint32_t>& indices, bool packed) {
+    QRY_TRY_ASSIGN(auto fresh_grid, grid_of(keys, indices, packed));
     QRY_TRY_ASSIGN(auto fresh_pyramid, OccupancyPyramid::create(*source));
-    QRY_TRY(fresh_pyramid.add(order.keys, order.indices));
-    QRY_TRY(fresh_pyramid.shrink_to_fit(!fresh.packed()));
-    grid = std::move(fresh_grid);
-    pyramid = std::move(fresh_pyramid);
-    pool = std::move(fresh);
-    return {};
+    QRY_TRY(fresh_pyramid.add(keys, indices));
+    QRY_TRY(fresh_pyramid.shrink_to_fit(!packed));
+    return Tables{std::move(fresh_grid), std::move(fresh_pyramid)};
   }
 
   // A packed world's table is as full as its keys allow; under edit it may reach that load before it grows.
@@ -152,36 +139,53 @@ struct World::State {
     }
   };
 
-  Result<void> pack() {
-    if (pool.packed()) return {};
-    QRY_TRY_ASSIGN(const auto order, order_of(keys_by_place()));
-    QRY_TRY_ASSIGN(auto fresh, BrickPool::pack(*source, pool, order.bricks));
-    return replace_bricks(order, std::move(fresh));
+  // Moves the bricks to a new pool: together, in the order of their places.
+  Result<void> move_bricks(bool packed, const OtherHandles& others) {
+    const std::vector<uint32_t> keys = keys_by_place();
+    std::vector<uint32_t> indices(keys.size());
+    QRY_TRY(grid.find(keys, indices));
+    BrickMove move(pool);
+    for (const uint32_t index : indices) move.add(index);
+    if (others) others([&](SharedBrick& brick) { move.add(brick); }, nullptr);
+    QRY_TRY_ASSIGN(auto fresh, move.make(*source, packed));
+    const std::vector<bool> is_full = full_bricks();
+    std::vector<uint32_t> own;  // new indices of the keys whose bricks are not full
+    own.reserve(keys.size());
+    for (uint32_t& index : indices) {
+      const bool shared_by_keys = is_full[index];
+      index = move.place(index);
+      if (!shared_by_keys) own.push_back(index);
+    }
+    std::array<uint32_t, 256> full;
+    full.fill(kNoBrick);
+    for (uint32_t m = 1; m < 256; ++m)
+      if (const uint32_t index = pool.full(uint8_t(m)); index != kNoBrick) full[m] = move.place(index);
+    QRY_TRY_ASSIGN(auto tables, tables_of(keys, indices, packed));
+
+    // From here on nothing fails.
+    for (const uint32_t index : own) fresh.share(index);
+    for (const uint32_t index : full)
+      if (index != kNoBrick) fresh.share(index);
+    fresh.set_full(full);
+    if (others) others([&](SharedBrick& brick) { brick = move.moved(brick); }, &fresh);
+    free_bricks();
+    grid = std::move(tables.grid);
+    pyramid = std::move(tables.pyramid);
+    pool = std::move(fresh);
+    return {};
   }
 
-  Result<void> unpack() {
-    if (!pool.packed()) return {};
-    return move_bricks();
+  Result<void> pack(const OtherHandles& others) { return pool.packed() ? Result<void>{} : move_bricks(true, others); }
+  Result<void> unpack(const OtherHandles& others) {
+    return pool.packed() ? move_bricks(false, others) : Result<void>{};
   }
 
-  // Makes the world one under edit, its bricks in the order of their places.
-  Result<void> move_bricks() {
-    QRY_TRY_ASSIGN(const auto order, order_of(keys_by_place()));
-    BrickPool fresh(*source);
-    QRY_TRY(fresh.shrink_to_fit(uint32_t(order.bricks.size())));
-    QRY_TRY(fresh.allocate(order.bricks.size()));
-    parallel_for(order.bricks.size(), kWorldBricksPerTask, [&](size_t begin, size_t end) {
-      for (auto i = uint32_t(begin); i < end; ++i) fresh.put(i, pool.get(order.bricks[i]));
-    });
-    return replace_bricks(order, std::move(fresh));
-  }
-
-  Result<void> shrink_to_fit() {
+  Result<void> shrink_to_fit(const OtherHandles& others) {
     if (pool.packed()) return {};
     const uint64_t live = pool.live(), slabs = pool.mask_slabs().slabs().size();
     // Gaps between bricks, and slab numbers lost to earlier cuts, disappear only if the bricks move.
     const bool move = pool.free_count() > live / 16 || slabs > 2 * (live / kBricksPerSlab) + 8;
-    if (move) return move_bricks();
+    if (move) return move_bricks(false, others);
     std::optional<hashgrid::Grid> fresh;
     if (double(key_count) <= kFitted * double(grid.page_count() - 1) * kQrySlotsPerPage) {
       const std::vector<uint32_t> all = pyramid.keys();
@@ -210,11 +214,10 @@ struct World::State {
   }
 
   enum class Change : uint8_t {
-    none,     // absent, and empty
+    none,     // absent and empty, or the same brick
     added,    // absent before
     removed,  // empty afterwards
-    in_place,
-    other,  // the same key with another index: one of the two bricks is full of one material
+    other,    // the same key with another brick
   };
 
   Result<void> write(std::span<const BrickPut> puts) {
@@ -242,8 +245,9 @@ struct World::State {
                     "brick " + name_of(brick_from_key(*twice)) + " is in the batch more than once");
     }
 
-    QRY_TRY(unpack());
-    std::vector<uint32_t> indices(count);  // of the bricks that are there; then of those that come
+    QRY_TRY(unpack({}));
+    std::vector<uint32_t> indices(count);  // of the bricks that are there
+    std::vector<uint32_t> fresh(count);    // of those that come
     QRY_TRY(grid.find(its_keys, indices));
     std::vector<Change> changes(count);
     std::vector<uint8_t> was_full(count);
@@ -253,23 +257,25 @@ struct World::State {
       for (size_t i = begin; i < end; ++i) {
         const SharedBrick& value = puts[i].value;
         const bool empty = !value;
-        more += value.count();
+        fresh[i] = pool.index_of(value);
+        if (fresh[i] != kNoBrick && fresh[i] == indices[i]) continue;
+        more += value.voxels();
         if (indices[i] == kNoBrick) {
           changes[i] = empty ? Change::none : Change::added;
           continue;
         }
         was_full[i] = pool.full_material(indices[i]);
-        more -= was_full[i] ? kVoxelsPerBrick : count_of(pool.mask(indices[i]));
-        changes[i] = empty ? Change::removed : was_full[i] || value.material() ? Change::other : Change::in_place;
+        more -= was_full[i] ? kVoxelsPerBrick : count_of(std::as_const(pool).mask(indices[i]));
+        changes[i] = empty ? Change::removed : Change::other;
       }
       more_voxels.fetch_add(more, std::memory_order_relaxed);
     });
 
     std::vector<uint32_t> added, added_indices, removed, changed, before, after;
-    std::vector<uint32_t> freed;  // indices that no key has afterwards
-    std::vector<size_t> stored;   // positions of bricks that need an index
+    std::vector<uint32_t> freed;  // indices of which the world has a handle less afterwards
+    std::vector<size_t> copied;   // positions of bricks that come from elsewhere
     std::array<bool, 256> in_use{};
-    std::array<size_t, 5> of{};  // how many of each kind of change
+    std::array<size_t, 4> of{};  // how many of each kind of change
     for (const Change change : changes) ++of[size_t(change)];
     added.reserve(of[size_t(Change::added)]);
     removed.reserve(of[size_t(Change::removed)]);
@@ -277,14 +283,14 @@ struct World::State {
     before.reserve(of[size_t(Change::other)]);
     for (size_t i = 0; i < count; ++i) {
       const Change change = changes[i];
-      if (change == Change::none || change == Change::in_place) continue;
+      if (change == Change::none) continue;
       if (change == Change::added) added.push_back(its_keys[i]);
       if (change == Change::removed) removed.push_back(its_keys[i]);
       if (change == Change::other) changed.push_back(its_keys[i]), before.push_back(indices[i]);
       if (change != Change::added && !was_full[i]) freed.push_back(indices[i]);
       if (change == Change::removed) continue;
       if (const uint8_t full = puts[i].value.material()) in_use[full] = true;
-      else stored.push_back(i);
+      else if (fresh[i] == kNoBrick) copied.push_back(i);
     }
     std::vector<uint8_t> new_full;
     for (uint32_t m = 1; m < 256; ++m)
@@ -295,26 +301,24 @@ struct World::State {
                                        std::to_string(max_bricks) + " are in use; remove voxels or allow more bricks");
 
     // All memory first: after the first change, only steps that can be rolled back may fail.
-    const size_t reused = std::min(stored.size(), freed.size());
     added_indices.reserve(added.size());
     after.reserve(changed.size());
     pyramid.reserve_changes(count);
     if (dirty_wanted && dirty_keys.capacity() < dirty_keys.size() + count)
       dirty_keys.reserve(std::max(dirty_keys.size() + count, 2 * dirty_keys.capacity()));
-    const std::function<void(size_t, size_t)> put_bricks = [&](size_t begin, size_t end) {
-      for (size_t i = begin; i < end; ++i)
-        if (puts[i].value && !puts[i].value.material()) pool.put(indices[i], *puts[i].value);
-    };
 
     source->wait_for_readers();
-    QRY_TRY_ASSIGN(const auto allocated, pool.allocate(stored.size() - reused));
+    QRY_TRY_ASSIGN(const auto allocated, pool.allocate(copied.size()));
     Rollback rollback{*this, allocated, new_full, added, changed, before};
     QRY_TRY(pool.store_full(new_full));
-    for (size_t i = 0; i < stored.size(); ++i) indices[stored[i]] = i < reused ? freed[i] : allocated[i - reused];
+    for (size_t i = 0; i < copied.size(); ++i) fresh[copied[i]] = allocated[i];
+    parallel_for(copied.size(), kWorldBricksPerTask, [&](size_t begin, size_t end) {
+      for (size_t i = begin; i < end; ++i) pool.put(allocated[i], *puts[copied[i]].value);
+    });
     for (size_t i = 0; i < count; ++i) {
       if (changes[i] != Change::added && changes[i] != Change::other) continue;
-      if (const uint8_t full = puts[i].value.material()) indices[i] = pool.full(full);
-      (changes[i] == Change::added ? added_indices : after).push_back(indices[i]);
+      if (const uint8_t full = puts[i].value.material()) fresh[i] = pool.full(full);
+      (changes[i] == Change::added ? added_indices : after).push_back(fresh[i]);
     }
     if (!added.empty()) {
       QRY_TRY(pyramid.add(added, added_indices));
@@ -332,10 +336,13 @@ struct World::State {
     }
     rollback.committed = true;
 
-    // From here on nothing fails.
+    // From here on nothing fails. Copies have their handle already.
     pyramid.replace(changed, after);
-    parallel_for(count, kWorldBricksPerTask, put_bricks);
-    for (size_t i = reused; i < freed.size(); ++i) pool.free(freed[i]);
+    for (const size_t i : copied) changes[i] = Change::none;
+    for (size_t i = 0; i < count; ++i)
+      if ((changes[i] == Change::added || changes[i] == Change::other) && !puts[i].value.material())
+        pool.share(fresh[i]);
+    for (const uint32_t index : freed) pool.free(index);
     key_count = uint32_t(key_count + added.size() - removed.size());
     voxels = uint64_t(int64_t(voxels) + more_voxels);
     note_dirty(its_keys);
@@ -363,7 +370,8 @@ Result<World> World::create(const WorldMemory& memory) {
   MemorySource& source = memory.memory ? *memory.memory : host_memory_source();
   QRY_TRY_ASSIGN(auto grid, hashgrid::Grid::create(*executor, {}, &source));
   QRY_TRY_ASSIGN(auto pyramid, OccupancyPyramid::create(source));
-  auto state = std::make_unique<State>(std::move(own), std::move(grid), BrickPool(source), std::move(pyramid));
+  auto state = std::make_unique<State>(std::move(own), std::move(grid), memory.pool ? *memory.pool : BrickPool(source),
+                                       std::move(pyramid));
   state->executor = executor;
   state->source = &source;
   state->max_bricks = memory.max_bricks;
@@ -378,22 +386,19 @@ Result<void> World::write(std::span<const BrickWrite> writes) {
 
 Result<void> World::write(std::span<const BrickPut> puts) { return state_->write(puts); }
 
-Result<void> World::pack() { return state_->pack(); }
-Result<void> World::unpack() { return state_->unpack(); }
-Result<void> World::shrink_to_fit() { return state_->shrink_to_fit(); }
+Result<void> World::pack(const OtherHandles& others) { return state_->pack(others); }
+Result<void> World::unpack(const OtherHandles& others) { return state_->unpack(others); }
+Result<void> World::shrink_to_fit(const OtherHandles& others) { return state_->shrink_to_fit(others); }
 bool World::packed() const { return state_->pool.packed(); }
 
 Result<void> World::clear() {
-  QRY_TRY(state_->unpack());
+  QRY_TRY(state_->unpack({}));
   const std::vector<uint32_t> keys = state_->pyramid.keys();
-  std::vector<uint32_t> indices(keys.size());
-  QRY_TRY(state_->grid.find(keys, indices));
-  std::array<uint8_t, 255> materials;
-  std::iota(materials.begin(), materials.end(), uint8_t(1));
   state_->source->wait_for_readers();
   QRY_TRY(state_->grid.clear());
-  for (const uint32_t index : indices)
-    if (!state_->pool.full_material(index)) state_->pool.free(index);
+  state_->free_bricks();
+  std::array<uint8_t, 255> materials;
+  std::iota(materials.begin(), materials.end(), uint8_t(1));
   state_->pool.free_full(materials);
   state_->pyramid.clear();
   state_->voxels = 0;
@@ -422,17 +427,19 @@ uint32_t World::brick_count() const { return state_->key_count; }
 uint64_t World::size_bytes() const {
   return state_->grid.block().size_bytes + state_->pool.size_bytes() + state_->pyramid.size_bytes();
 }
+uint64_t World::spare_bytes() const {
+  const State& s = *state_;
+  const uint64_t pool = s.pool.packed() ? 0 : s.pool.size_bytes() - s.pool.live() * uint64_t(sizeof(Brick));
+  return pool + s.pyramid.size_bytes() - s.pyramid.used_bytes();
+}
 uint64_t World::packed_bytes() const {
   const State& s = *state_;
   if (s.pool.packed()) return size_bytes();
   uint64_t bricks = 0, words = 0;
-  for (const MemoryBlock& slab : s.pool.mask_slabs().slabs())
-    for (const BrickMask& mask :
-         std::span(static_cast<const BrickMask*>(slab.data), slab.size_bytes / sizeof(BrickMask))) {
-      const uint32_t voxels = count_of(mask);  // 0: an index without a brick
-      bricks += voxels != 0;
-      words += (voxels + 3) / 4;
-    }
+  s.pool.for_each_brick([&](uint32_t index) {
+    ++bricks;
+    words += (count_of(s.pool.mask(index)) + 3) / 4;
+  });
   const uint64_t materials =
       ((words + bricks) * 4 + sizeof(BrickMaterials) - 1) / sizeof(BrickMaterials) * sizeof(BrickMaterials);
   const auto pages = uint64_t(double(s.key_count) / (kPackedLoads[0] * kQrySlotsPerPage)) + 1;

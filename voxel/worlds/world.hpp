@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -22,7 +23,15 @@ struct WorldMemory {
   hashgrid::Executor* executor = nullptr;
   MemorySource* memory = nullptr;     // null: host_memory_source(). Must be host-readable and -writable.
   uint32_t max_bricks = 0xFFFFFFFEu;  // of keys, see brick_count()
+  // A pool of this memory that no other world has, with bricks that the world is to show, as readers put them there:
+  // then they are not copied. None: a new one.
+  std::optional<BrickPool> pool = std::nullopt;
 };
+
+// Shows `visit` each handle that somebody but the world has of bricks of its pool, when they move. It is called twice:
+// first to see which bricks there are, with `to` null, then to exchange the handles for those of the pool `to`. The
+// second call may allocate nothing.
+using OtherHandles = std::function<void(const VisitBrick& visit, const BrickPool* to)>;
 
 class World {
  public:
@@ -45,31 +54,33 @@ class World {
     Brick value;
   };
   Result<void> write(std::span<const BrickWrite> writes);
-  // The same with bricks that are shared. One that is full of one material takes no memory in the pool but what the
-  // first of its kind takes.
+  // The same with bricks that are shared: those of pool() are not copied. One that is full of one material takes
+  // no memory in the pool but what the first of its kind takes.
   Result<void> write(std::span<const BrickPut> puts);
   Result<void> clear();
 
   // Makes the world read-only, in about a third of the memory: materials of set voxels only (see bricks/pool.hpp),
   // bricks in the order of the pyramid, a fuller grid, no spare room. Voxels, version, pictures and all query results
   // stay the same; indices of bricks change. Both forms are in memory until it is done; it reads each brick once. The
-  // next write(), clear() or unpack() reverses it first, at the same cost. On failure (out_of_memory, device, full:
+  // bricks of the `others` are packed too; those that have handles and are not among them keep the old pool's memory.
+  // The next write(), clear() or unpack() reverses it first, at the same cost. On failure (out_of_memory, device, full:
   // over 16 GiB of materials) the world is as before. One thread at a time, without concurrent readers.
-  Result<void> pack();
-  Result<void> unpack();
+  Result<void> pack(const OtherHandles& others = {});
+  Result<void> unpack(const OtherHandles& others = {});
   bool packed() const;
   // Frees memory that no brick uses. The world stays editable, and grows again in small steps. For a world that was
   // just built or has lost many bricks. It moves little, unless a sixteenth of the pool or more is unused between
   // bricks: then it moves all bricks, with both copies in memory until it is done. Voxels and version stay, indices of
   // bricks may change, and a device is sent the whole world again. It does nothing for a packed world. On failure
   // (out_of_memory) the world is as before. One thread at a time, without concurrent readers.
-  Result<void> shrink_to_fit();
+  Result<void> shrink_to_fit(const OtherHandles& others = {});
 
   uint64_t version() const;  // rises with every successful write
   uint64_t voxel_count() const;
   uint32_t brick_count() const;  // keys of the grid; full bricks of one material share one brick of the pool
   Box3 bounds() const;           // tight in voxels; costs a pass over the bricks' masks after a change
   uint64_t size_bytes() const;   // grid + pool + pyramid
+  uint64_t spare_bytes() const;  // of these, what holds no brick and no node
   // The size_bytes() of the packed world; if it is not packed, accurate to a few pages of the grid. A pass over the
   // masks.
   uint64_t packed_bytes() const;

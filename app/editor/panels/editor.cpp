@@ -202,6 +202,8 @@ void Editor::take_statistics() {
   statistics.voxels = world.voxel_count();
   statistics.bricks = world.brick_count();
   statistics.world_bytes = world.size_bytes();
+  statistics.spare_bytes = world.spare_bytes();
+  statistics.holdings = session.document().holdings();
   statistics.device_bytes = shared->device_bytes();
   statistics.world_version = world.version();
   statistics.taken = Clock::now();

@@ -89,6 +89,13 @@ void draw_statistics(const StatisticsPanel& shown) {
   row("Voxels", with_commas(now.voxels));
   row("Voxels a brick", now.bricks ? fmt::format("{:.1f}", double(now.voxels) / double(now.bricks)) : "-");
   row("Memory", bytes_text(now.world_bytes), "Hash grid, brick pool and occupancy pyramid.");
+  const Document::Holdings& held = now.holdings;
+  row("Bricks stored", with_commas(held.bricks), "Each once, whoever has it: world, volumes, history.");
+  row("Full of one material", with_commas(held.full_keys), "Bricks of the world that take no memory of their own.");
+  row("Only in the history", with_commas(held.history_bricks));
+  row("Records and lists", bytes_text(held.history_bytes + held.scene_bytes),
+      "What the steps changed, and which bricks the volumes have.");
+  row("To spare", bytes_text(now.spare_bytes), "Room for bricks to come.");
   if (now.device_bytes) row("On the device", bytes_text(now.device_bytes));
 
   panel_heading("RENDERER");

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "app/editor/panels/refinement.hpp"
+#include "app/editor/session/document_session.hpp"
 #include "app/editor/window/presenter.hpp"
 #include "engine/render/ray_marcher.hpp"
 
@@ -14,7 +15,8 @@ namespace quarry::app {
 // The contents of the statistics panel. They are taken again when the world has changed, at most a few times a second.
 struct Statistics {
   hashgrid::Stats grid;
-  uint64_t voxels = 0, bricks = 0, world_bytes = 0, device_bytes = 0, world_version = ~uint64_t(0);
+  uint64_t voxels = 0, bricks = 0, world_bytes = 0, spare_bytes = 0, device_bytes = 0, world_version = ~uint64_t(0);
+  Document::Holdings holdings;
   std::chrono::steady_clock::time_point taken;
 };
 

@@ -10,6 +10,14 @@ static qry_memory_state memory_of(const qry_world* world) {
   return memory;
 }
 
+static qry_memory_bricks bricks_of(const qry_world* world) {
+  qry_memory_state memory = QRY_MEMORY_STATE_INIT;
+  qry_memory_bricks bricks = QRY_MEMORY_BRICKS_INIT;
+  memory.next = &bricks;
+  OK(qry_world_get_memory(world, &memory));
+  return bricks;
+}
+
 static uint64_t rendered_bytes(const qry_memory_state* m) {
   return m->grid_bytes + m->mask_bytes + m->material_bytes + m->pyramid_bytes;
 }
@@ -32,6 +40,7 @@ static void a_packed_world_is_the_same_and_smaller(qry_context* context) {
   const uint8_t one = 9;
   qry_world* world = new_world(context);
   qry_memory_state editable, packed;
+  qry_memory_bricks counts;
   qry_world_state state;
   fill_slabs(world);
   OK(qry_world_read_region(world, min, max, before, sizeof before));
@@ -39,9 +48,14 @@ static void a_packed_world_is_the_same_and_smaller(qry_context* context) {
   state = state_of(world);
   CHECK(editable.packed == 0 && rendered_bytes(&editable) == state.size_bytes);
   CHECK(editable.mask_bytes >= state.brick_count * 64 && editable.material_bytes >= state.brick_count * 512);
-  /* Each brick was changed twice: history has both changes, and the brick in between. */
-  CHECK(editable.scene_bytes >= state.brick_count * 576 &&
-        editable.history_bytes >= state.brick_count * (2 * 32 + 576));
+  /* Each brick was changed twice: history has both changes, and the brick in between. It is stored with the others. */
+  counts = bricks_of(world);
+  CHECK(counts.keys == state.brick_count && counts.full_keys == 0 && counts.bricks == 2 * state.brick_count);
+  CHECK(counts.history_bricks == state.brick_count && counts.history_changes == 2 * state.brick_count);
+  CHECK(editable.material_bytes >= counts.bricks * 512 && counts.spare_bytes < rendered_bytes(&editable) / 2);
+  /* Nothing is held twice. */
+  CHECK(editable.scene_bytes >= state.brick_count * 20 && editable.scene_bytes < state.brick_count * 24 + 4096);
+  CHECK(editable.history_bytes == counts.history_changes * 32);
   CHECK(editable.device_bytes == 0);
   OK(qry_world_pack(world));
   packed = memory_of(world);
@@ -51,6 +65,8 @@ static void a_packed_world_is_the_same_and_smaller(qry_context* context) {
   CHECK(editable.packed_bytes < packed.packed_bytes + packed.packed_bytes / 100 + 131072);
   CHECK(packed.packed_bytes < editable.packed_bytes + editable.packed_bytes / 100 + 131072);
   CHECK(packed.scene_bytes == editable.scene_bytes && packed.history_bytes == editable.history_bytes);
+  CHECK(bricks_of(world).keys == counts.keys && bricks_of(world).bricks == counts.bricks &&
+        bricks_of(world).history_bricks == counts.history_bricks);
   CHECK(state_of(world).version == state.version && state_of(world).voxel_count == state.voxel_count);
   OK(qry_world_read_region(world, min, max, after, sizeof after));
   CHECK(memcmp(before, after, sizeof before) == 0);
@@ -79,6 +95,8 @@ static void a_packed_world_is_the_same_and_smaller(qry_context* context) {
 static void trimming_gives_back_what_went(qry_context* context) {
   qry_world* world = new_world(context);
   qry_edit edit = QRY_EDIT_INIT;
+  const int32_t at[3] = {3, 1, 3};
+  const uint8_t one = 9;
   uint64_t full;
   fill_slabs(world);
   full = state_of(world).size_bytes;
@@ -88,10 +106,19 @@ static void trimming_gives_back_what_went(qry_context* context) {
   OK(qry_world_edit(world, &edit, NULL));
   CHECK(state_of(world).size_bytes >= full);
   OK(qry_world_trim(world));
-  CHECK(state_of(world).size_bytes < full / 4);
   CHECK(voxel_at(world, 3, 4, 200) == 5 && voxel_at(world, 30, 4, 200) == 0);
   OK(qry_world_undo(world, NULL));
   CHECK(voxel_at(world, 3, 4, 200) == 5 && voxel_at(world, 30, 4, 200) == 5);
+  /* What can be undone or redone is held. A new change after undoing drops what could be redone. */
+  while (qry_world_undo(world, NULL) == QRY_OK) continue;
+  OK(qry_world_trim(world));
+  CHECK(bricks_of(world).keys == 0 && bricks_of(world).bricks == bricks_of(world).history_bricks);
+  CHECK(bricks_of(world).bricks > 1000);
+  OK(qry_world_set_voxels(world, 0, at, &one, 1, NULL));
+  CHECK(bricks_of(world).bricks == 1 && bricks_of(world).history_bricks == 0);
+  OK(qry_world_trim(world));
+  CHECK(state_of(world).size_bytes < full / 4 && bricks_of(world).spare_bytes < full / 16);
+  CHECK(voxel_at(world, 3, 1, 3) == 9 && state_of(world).voxel_count == 1);
   qry_world_destroy(&world);
 }
 

@@ -316,7 +316,7 @@ TEST_CASE("voxelize exact: what is 26-separating lets no step through, what is 6
     // Every thin voxel is touched, so it is among the others.
     size_t outside = 0;
     for (const auto& [at, brick] : fine.bricks()) {
-      const Brick* other = thick.find(at);
+      const auto other = thick.find(at);
       REQUIRE(other);
       for (size_t w = 0; w < 8; ++w) outside += (brick.mask[w] & ~other->mask[w]) != 0;
     }

@@ -198,7 +198,7 @@ TEST_CASE("voxelize fill: solid is the surface and what is inside, the same what
     uint64_t either = 0;
     const BrickMap &shell = surface->volumes[0].bricks, &core = inside->volumes[0].bricks;
     for (const auto& [at, brick] : one->volumes[0].bricks.bricks()) {
-      const Brick *s = shell.find(at), *c = core.find(at);
+      const auto s = shell.find(at), c = core.find(at);
       for (size_t w = 0; w < 8; ++w) {
         const uint64_t expected = (s ? s->mask[w] : 0) | (c ? c->mask[w] : 0);
         REQUIRE(brick.mask[w] == expected);

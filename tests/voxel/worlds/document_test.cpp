@@ -124,7 +124,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("document: the same edits give the same volumes, world and pool indices with 1, 2 and 8 threads") {
+TEST_CASE("document: the same edits give the same volumes and the same world with 1, 2 and 8 threads") {
   const auto run = [](uint32_t threads) {
     std::mt19937 random(9);
     Document document = make(small_scene(random));
@@ -140,9 +140,8 @@ TEST_CASE("document: the same edits give the same volumes, world and pool indice
     const auto its_pairs = many.world().grid().enumerate(true);
     REQUIRE(its_pairs);
     REQUIRE((its_pairs->keys == pairs->keys));
-    REQUIRE((its_pairs->values == pairs->values));
-    for (const uint32_t index : pairs->values)
-      REQUIRE((many.world().pool().get(index) == one.world().pool().get(index)));
+    for (size_t i = 0; i < pairs->values.size(); ++i)
+      REQUIRE((many.world().pool().get(its_pairs->values[i]) == one.world().pool().get(pairs->values[i])));
   }
 }
 

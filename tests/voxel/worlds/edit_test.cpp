@@ -199,8 +199,8 @@ TEST_CASE("edit: every mode changes exactly the voxels that it names, and says h
     for (size_t i = 0; i < record->changes.size(); ++i) {
       const BrickChange& change = record->changes[i];
       if (i) REQUIRE(record->changes[i - 1].brick < change.brick);
-      const Brick* there = before.find(change.brick);
-      REQUIRE((*change.before == (there ? *there : Brick{})));
+      const auto there = before.find(change.brick);
+      REQUIRE((*change.before == (there ? *there : BrickView(Brick{}))));
       REQUIRE_FALSE((change.before == change.after));
       after.put(change.brick, change.after);
     }

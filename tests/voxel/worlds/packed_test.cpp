@@ -245,18 +245,18 @@ TEST_CASE("packed: a document edits, undoes and redoes on a packed world as on a
   edit.material = 7;
   REQUIRE(document->apply(0, edit));
   const uint64_t voxels = document->world().voxel_count();
-  REQUIRE(document->world().pack());
+  REQUIRE(document->pack());
   edit.a = {30, 0, 0};
   edit.material = 9;
   REQUIRE(document->apply(0, edit));
   CHECK_FALSE(document->world().packed());
   CHECK(document->world().get({0, 0, 0}) == 7);
   CHECK(document->world().get({30, 0, 0}) == 9);
-  REQUIRE(document->world().pack());
+  REQUIRE(document->pack());
   REQUIRE(document->undo());
   CHECK(document->world().voxel_count() == voxels);
   CHECK(document->world().get({30, 0, 0}) == 0);
-  REQUIRE(document->world().pack());
+  REQUIRE(document->pack());
   REQUIRE(document->redo());
   CHECK(document->world().get({30, 0, 0}) == 9);
 }

@@ -32,7 +32,7 @@ uint64_t differing(const BrickMap& a, const BrickMap& b) {
   uint64_t count = 0;
   const auto add = [&](const BrickMap& from, const BrickMap& other, bool both) {
     for (const auto& [at, brick] : from.bricks()) {
-      const Brick* there = other.find(at);
+      const auto there = other.find(at);
       if (there && !both) continue;
       for (uint32_t i = 0; i < kVoxelsPerBrick; ++i) count += brick.get(i) != (there ? there->get(i) : 0);
     }

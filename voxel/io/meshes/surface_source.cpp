@@ -211,9 +211,10 @@ class SurfaceBuilder {
     uint32_t axis;
     int32_t from, to;
     const BrickMap *now, *kept;
-    const Brick* find(Int3 at) const {
+    std::optional<BrickView> find(Int3 at) const {
       const int32_t along = coords_of(at)[axis];
-      return along > to ? nullptr : along >= from ? now->find(at) : kept->find(at);
+      if (along > to) return std::nullopt;
+      return along >= from ? now->find(at) : kept->find(at);
     }
   };
 
@@ -315,7 +316,7 @@ class SurfaceBuilder {
           const BrickLayer& layer = layers[done + l];
           for (FaceKeys& s : slices) s.clear();
           for (const auto& brick : layer.bricks)
-            finder_.find(axis, brick.first, brick.second, window.find(brick.first - ahead),
+            finder_.find(axis, brick.first, brick.second(), window.find(brick.first - ahead),
                          window.find(brick.first + ahead), slices);
           if (axis == window.axis) {
             merge_slices(slices, axis, layer.along, found[l]);

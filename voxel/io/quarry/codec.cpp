@@ -29,7 +29,7 @@ void put(std::vector<uint8_t>& out, const T& v) {
 }
 
 // Writes the mask, then the materials of the set voxels in index order. Returns the end.
-uint8_t* put_brick(uint8_t* to, const Brick& brick) {
+uint8_t* put_brick(uint8_t* to, const BrickView& brick) {
   std::memcpy(to, &brick.mask, sizeof brick.mask);
   to += sizeof brick.mask;
   for (uint32_t w = 0; w < 8; ++w)
@@ -37,7 +37,7 @@ uint8_t* put_brick(uint8_t* to, const Brick& brick) {
       *to++ = brick.materials[w * 64 + uint32_t(std::countr_zero(bits))];
   return to;
 }
-void put_brick(std::vector<uint8_t>& out, const Brick& brick) {
+void put_brick(std::vector<uint8_t>& out, const BrickView& brick) {
   const size_t at = out.size();
   out.resize(at + sizeof brick.mask + brick.count());
   put_brick(out.data() + at, brick);
@@ -146,7 +146,7 @@ uint64_t part_checksum(std::span<const uint8_t> data, const RecordHead& head, ui
 
 Result<Blob> encode_chunk(const BrickMap& bricks, Int3 chunk, uint32_t volume) {
   // The map's order is x, y, z with x slowest. In the file x runs fastest.
-  std::array<const Brick*, kChunkBricks> found{};
+  std::array<std::optional<BrickView>, kChunkBricks> found{};
   uint16_t count = 0;
   size_t bytes = sizeof count;
   const auto all = bricks.bricks();
@@ -157,8 +157,8 @@ Result<Blob> encode_chunk(const BrickMap& bricks, Int3 chunk, uint32_t volume) {
       for (auto it = all.lower_bound(first); it != end; ++it) {
         const Int3 at = it->first;
         if (at.x != first.x || at.y != first.y || at.z >> 3 != chunk.z) break;
-        const Brick& brick = it->second;
-        found[size_t(x | y << 3 | (at.z & 7) << 6)] = &brick;
+        const BrickView brick = it->second();
+        found[size_t(x | y << 3 | (at.z & 7) << 6)].emplace(brick);
         ++count;
         bytes += sizeof(uint16_t) + sizeof brick.mask + brick.count();
       }

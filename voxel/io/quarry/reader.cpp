@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "base/parallel.hpp"
 #include "voxel/io/quarry/salvage.hpp"
 #include "voxel/io/quarry/sidecars.hpp"
 #include "voxel/io/quarry/store.hpp"
@@ -47,8 +48,11 @@ struct StoreReader::State {
 
   Result<RegionsDone> all(const RegionSink& sink, const Progress& progress) {
     QRY_TRY(sink.begin(scene));
-    const auto most =
-        std::max<uint64_t>(1, uint64_t(double(sink.available_bytes()) * kPlannedShare) / kBrickMemoryBytes);
+    // Each thread has a chunk, packed and unpacked, and the decompressor's state.
+    constexpr uint64_t kDecodingBytes = uint64_t(1) << 20;
+    const uint64_t available = sink.available_bytes(),
+                   decoding = std::min(available / 2, thread_count() * kDecodingBytes);
+    const auto most = std::max<uint64_t>(1, uint64_t(double(available - decoding) * kPlannedShare) / kBrickMemoryBytes);
     RegionsDone done;
     BrickMap region;
     uint32_t at = 0;

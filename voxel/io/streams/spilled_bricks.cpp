@@ -40,7 +40,7 @@ bool SpilledBricks::add(size_t volume, BrickMap&& bricks) {
             [](const auto& a, const auto& b) { return chunk_order(a.first) < chunk_order(b.first); });
   runs_.push_back({volume, spill_->size(), order.size()});
   for (const auto& entry : order) {
-    const Record record{entry.first, 0, entry.second};
+    const Record record{entry.first, 0, entry.second().copy()};
     spill_->append_all(std::span(&record, 1));
   }
   if (const auto good = spill_->good(); !good) error_ = good.error();

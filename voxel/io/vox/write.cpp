@@ -67,7 +67,7 @@ std::vector<Piece> pieces_of(const Scene& scene, uint32_t volume) {
       p.origin = low;
       p.size = {int32_t(high[0] - low[0] + 1), int32_t(high[1] - low[1] + 1), int32_t(high[2] - low[2] + 1)};
     }
-    for (const auto& brick : v.bricks.bricks()) p.bricks.push_back(brick), p.voxels += brick.second.count();
+    for (const auto& brick : v.bricks.bricks()) p.bricks.push_back(brick), p.voxels += brick.second().count();
     out.push_back(std::move(p));
     return out;
   }
@@ -83,8 +83,8 @@ std::vector<Piece> pieces_of(const Scene& scene, uint32_t volume) {
                    (int64_t(brick.first.z) - first.z) / kEdgeBricks};
     Tile& tile = tiles[at];
     tile.piece.bricks.push_back(brick);
-    tile.piece.voxels += brick.second.count();
-    tile.box = united(tile.box, voxel_bounds(brick.first, brick.second.mask));
+    tile.piece.voxels += brick.second().count();
+    tile.box = united(tile.box, voxel_bounds(brick.first, brick.second().mask));
   }
   for (auto& [at, tile] : tiles) {
     tile.piece.volume = volume;

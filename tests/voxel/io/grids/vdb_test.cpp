@@ -192,7 +192,7 @@ TEST_CASE(
   REQUIRE(shape->bricks().size() == before->bricks().size());
   size_t different = 0;
   for (const auto& [at, brick] : before->bricks()) {
-    const Brick* other = shape->find(at);
+    const auto other = shape->find(at);
     REQUIRE(other);
     for (uint32_t i = 0; i < kVoxelsPerBrick; ++i) {
       const Material &m = scene.palette.materials[brick.get(i)], &n = nano->palette.materials[other->get(i)];

@@ -48,7 +48,7 @@ uint64_t missing_chunks(const BrickMap& was, const BrickMap& is) {
   std::map<Int3, std::pair<uint64_t, uint64_t>> chunks;  // bricks that were, that are
   for (const auto& [at, brick] : was.bricks()) ++chunks[Int3{at.x >> 3, at.y >> 3, at.z >> 3}].first;
   for (const auto& [at, brick] : is.bricks()) {
-    const Brick* old = was.find(at);
+    const auto old = was.find(at);
     REQUIRE(old);
     REQUIRE(*old == brick);
     ++chunks[Int3{at.x >> 3, at.y >> 3, at.z >> 3}].second;

@@ -24,7 +24,7 @@ inline std::string same_scene(const Scene& a, const Scene& b) {
     return "volumes";
   for (size_t i = 0; i < a.volumes.size(); ++i)
     if (!lists(a.volumes[i].bricks.bricks(), b.volumes[i].bricks.bricks(),
-               [](const auto& x, const auto& y) { return x.first == y.first && x.second == y.second; }))
+               [](const auto& x, const auto& y) { return x.first == y.first && x.second() == y.second(); }))
       return "bricks of volume " + std::to_string(i);
   if (!lists(a.instances, b.instances, [](const Instance& x, const Instance& y) {
         return x.volume == y.volume && x.rotation == y.rotation && x.offset == y.offset && x.layer == y.layer &&
@@ -118,7 +118,7 @@ inline UndoRecord make_record(const Scene& scene, uint32_t volume, const BrickMa
   for (const auto& [at, brick] : wanted.bricks()) changes[at].brick = at, changes[at].after = SharedBrick(brick);
   for (const auto& [at, change] : changes)
     if (!(change.before == change.after))
-      record.changes.push_back(change), record.voxels_changed += change.after.count() + change.before.count();
+      record.changes.push_back(change), record.voxels_changed += change.after.voxels() + change.before.voxels();
   return record;
 }
 

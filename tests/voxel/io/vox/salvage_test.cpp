@@ -46,7 +46,7 @@ bool same_volume(const Volume& a, const Volume& b) {
   const auto &x = a.bricks.bricks(), &y = b.bricks.bricks();
   return a.size == b.size && x.size() == y.size() &&
          std::equal(x.begin(), x.end(), y.begin(),
-                    [](const auto& p, const auto& q) { return p.first == q.first && p.second == q.second; });
+                    [](const auto& p, const auto& q) { return p.first == q.first && p.second() == q.second(); });
 }
 bool same_place(const Instance& a, const Instance& b) {
   return a.volume == b.volume && a.offset == b.offset && a.rotation == b.rotation && a.name == b.name &&

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // replays_test.cpp - what people did in another editor, replayed through the plugin interface, against what an
 // independent program counted at its end (facts.json beside the recordings).
+#include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -65,8 +67,9 @@ Json recounted(const qry::World& world) {
     wrong += voxels == before;  // a listed brick has a voxel
   }
   REQUIRE(wrong == 0);
-  return {{"voxels", voxels}, {"bricks", brick_count}, {"pos_sum", pos_sum}, {"material_sum", material_sum},
-          {"min", low},       {"max", high}};
+  return {{"voxels", voxels},   {"bricks", brick_count},
+          {"pos_sum", pos_sum}, {"material_sum", material_sum},
+          {"min", low},         {"max", high}};
 }
 
 void check_facts(qry::World& world, const Json& facts) {

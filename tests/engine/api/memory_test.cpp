@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <new>
 #include <string>
 #include <vector>
@@ -72,6 +73,7 @@ qry_context* one_thread_context() {
 
 struct Snapshot {
   std::vector<uint8_t> voxels = std::vector<uint8_t>(48 * 48 * 48);
+  uint64_t version = 0;  // rises though all else is the same, so it is compared by itself
   uint64_t voxel_count = 0, brick_count = 0, history = 0, position = 0, grid_live = 0;
   qry_material material{};
   friend bool operator==(const Snapshot& a, const Snapshot& b) {
@@ -88,6 +90,7 @@ Snapshot snapshot(qry_world* world) {
   REQUIRE(qry_world_get_state(world, &state) == QRY_OK);
   qry_grid_stats stats = QRY_GRID_STATS_INIT;
   REQUIRE(qry_world_get_grid_stats(world, &stats) == QRY_OK);
+  s.version = state.version;
   s.voxel_count = state.voxel_count;
   s.brick_count = state.brick_count;
   s.history = state.history_length;
@@ -97,10 +100,11 @@ Snapshot snapshot(qry_world* world) {
   return s;
 }
 
-// Runs `call` until it gets all its memory. Calls `unchanged` after every refusal. Returns the number of refused
+// Runs `call` until it gets all its memory. Calls `unchanged` after every refusal. A call that does without the memory
+// ends it, unless there is `again`, which makes the state before the call once more. Returns the number of refused
 // allocations.
 template <class Call, class Unchanged>
-int exhaust_memory(Call&& call, Unchanged&& unchanged) {
+int exhaust_memory(Call&& call, Unchanged&& unchanged, const std::function<void()>& again = {}) {
   for (int n = 0; n < 100000; ++n) {
     t_left = uint64_t(n);
     t_fired = false;
@@ -113,12 +117,90 @@ int exhaust_memory(Call&& call, Unchanged&& unchanged) {
       return n;
     }
     INFO("allocation number " << n << " refused: " << qry_result_name(result) << ": " << qry_last_error());
-    if (result == QRY_OK) return n;  // done without the memory
+    if (result == QRY_OK) {
+      if (!again) return n;
+      again();
+      continue;
+    }
     REQUIRE(result == QRY_ERROR_OUT_OF_MEMORY);
     unchanged();
   }
   FAIL("more allocations than a call may take");
   return 0;
+}
+
+void require_same(qry_world* world, const Snapshot& before) {
+  const Snapshot now = snapshot(world);
+  REQUIRE(now == before);
+  REQUIRE(now.version == before.version);
+}
+
+// Bricks of one material, of several, and cut ones. A third step was undone: a refused call must not lose it.
+qry_world* world_of_two_steps(qry_context* context) {
+  qry_world* world = nullptr;
+  REQUIRE(qry_world_create(context, nullptr, &world) == QRY_OK);
+  qry_edit edit = QRY_EDIT_INIT;
+  edit.mode = QRY_MODE_FILL;
+  edit.a[1] = edit.a[2] = -6;
+  edit.b[0] = edit.b[1] = edit.b[2] = 17;
+  REQUIRE(qry_world_edit(world, &edit, nullptr) == QRY_OK);
+  edit.material = 2;
+  edit.a[0] = 9;
+  REQUIRE(qry_world_edit(world, &edit, nullptr) == QRY_OK);
+  edit.material = 3;
+  edit.a[2] = 10;
+  REQUIRE(qry_world_edit(world, &edit, nullptr) == QRY_OK);
+  REQUIRE(qry_world_undo(world, nullptr) == QRY_OK);
+  return world;
+}
+
+// Every shape in every mode, lists and regions.
+struct WritingCall {
+  std::string name;
+  std::function<qry_result(qry_world*)> call;
+};
+std::vector<WritingCall> writing_calls() {
+  std::vector<WritingCall> calls;
+  for (const uint32_t shape : {QRY_SHAPE_BOX, QRY_SHAPE_SPHERE, QRY_SHAPE_LINE})
+    for (const uint32_t mode : {QRY_MODE_ADD, QRY_MODE_REMOVE, QRY_MODE_PAINT, QRY_MODE_REPLACE, QRY_MODE_FILL}) {
+      qry_edit edit = QRY_EDIT_INIT;
+      edit.shape = shape;
+      edit.mode = mode;
+      edit.material = 30;
+      edit.from = 2;
+      for (size_t i = 0; i < 3; ++i) edit.a[i] = -3, edit.b[i] = 21;
+      edit.radius = shape == QRY_SHAPE_SPHERE ? 12.5 : 2;
+      calls.push_back({"shape " + std::to_string(shape) + ", mode " + std::to_string(mode),
+                       [edit](qry_world* world) { return qry_world_edit(world, &edit, nullptr); }});
+    }
+  qry_edit thin = QRY_EDIT_INIT;
+  thin.shape = QRY_SHAPE_LINE;
+  thin.mode = QRY_MODE_FILL;
+  thin.material = 31;
+  thin.a[0] = -15, thin.b[0] = 30, thin.b[1] = 17;
+  calls.push_back({"a thin line", [thin](qry_world* world) { return qry_world_edit(world, &thin, nullptr); }});
+
+  std::vector<int32_t> xyz;
+  std::vector<uint8_t> materials;
+  for (int32_t n = 0; n < 3000; ++n) {  // set, removed, given twice
+    xyz.insert(xyz.end(), {n * 37 % 48 - 16, n * 101 % 40 - 16, n * 17 % 24 - 8});
+    materials.push_back(uint8_t(n % 5));
+  }
+  calls.push_back({"a list", [xyz, materials](qry_world* world) {
+                     return qry_world_set_voxels(world, 0, xyz.data(), materials.data(), materials.size(), nullptr);
+                   }});
+  const auto region = [](int32_t low, int32_t high, std::vector<uint8_t> voxels) {
+    return [low, high, voxels](qry_world* world) {
+      const int32_t min[3] = {low, low, low}, max[3] = {high, high, high};
+      return qry_world_write_region(world, 0, min, max, voxels.data(), voxels.size(), nullptr);
+    };
+  };
+  std::vector<uint8_t> noise(27 * 27 * 27);
+  for (size_t i = 0; i < noise.size(); ++i) noise[i] = uint8_t(i * i % 7);
+  calls.push_back({"a region of noise", region(-5, 21, noise)});
+  calls.push_back({"whole bricks of one material", region(-8, 15, std::vector<uint8_t>(24 * 24 * 24, 40))});
+  calls.push_back({"whole bricks removed", region(-8, 15, std::vector<uint8_t>(24 * 24 * 24, 0))});
+  return calls;
 }
 
 }  // namespace
@@ -141,7 +223,7 @@ TEST_CASE("c_api: a writing call that runs out of memory at any allocation leave
   qry_world* world = nullptr;
   REQUIRE(qry_world_create(context, nullptr, &world) == QRY_OK);
   Snapshot before = snapshot(world);
-  const auto unchanged = [&] { REQUIRE(snapshot(world) == before); };
+  const auto unchanged = [&] { require_same(world, before); };
   const auto step = [&](auto&& call) {
     before = snapshot(world);
     const int refused = exhaust_memory(call, unchanged);
@@ -176,6 +258,49 @@ TEST_CASE("c_api: a writing call that runs out of memory at any allocation leave
   CHECK(snapshot(world).voxel_count == 0);
   CHECK(snapshot(world).brick_count == 0);
   qry_world_destroy(&world);
+  qry_context_destroy(&context);
+}
+
+TEST_CASE(
+    "c_api: each shape in each mode, lists, regions, and undo and redo of each, that run out of memory at any "
+    "allocation leave the world as it was") {
+  qry_context* context = one_thread_context();
+  for (const WritingCall& writing : writing_calls()) {
+    INFO(writing.name);
+    qry_world* world = world_of_two_steps(context);
+    const Snapshot first = snapshot(world);
+    const auto anew = [&] {
+      qry_world_destroy(&world);
+      world = world_of_two_steps(context);
+      require_same(world, first);
+    };
+    CHECK(exhaust_memory([&] { return writing.call(world); }, [&] { require_same(world, first); }, anew) > 0);
+    Snapshot second = snapshot(world);
+    REQUIRE_FALSE(second == first);
+    REQUIRE(second.history == 3);
+    REQUIRE(second.position == 3);
+    REQUIRE(second.version > first.version);
+    const auto redo = [&] {
+      REQUIRE(qry_world_redo(world, nullptr) == QRY_OK);
+      REQUIRE(snapshot(world) == second);
+      second = snapshot(world);
+    };
+    exhaust_memory([&] { return qry_world_undo(world, nullptr); }, [&] { require_same(world, second); }, redo);
+    Snapshot undone = snapshot(world);
+    REQUIRE((undone.voxels == first.voxels));
+    REQUIRE(undone.voxel_count == first.voxel_count);
+    REQUIRE(undone.brick_count == first.brick_count);
+    REQUIRE(undone.history == 3);
+    REQUIRE(undone.position == 2);
+    const auto undo = [&] {
+      REQUIRE(qry_world_undo(world, nullptr) == QRY_OK);
+      REQUIRE(snapshot(world) == undone);
+      undone = snapshot(world);
+    };
+    exhaust_memory([&] { return qry_world_redo(world, nullptr); }, [&] { require_same(world, undone); }, undo);
+    REQUIRE(snapshot(world) == second);
+    qry_world_destroy(&world);
+  }
   qry_context_destroy(&context);
 }
 

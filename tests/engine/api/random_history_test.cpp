@@ -47,7 +47,8 @@ class PluginWorld final : public quarry::test::TestedStore {
   PluginWorld(const PluginWorld&) = delete;
   PluginWorld& operator=(const PluginWorld&) = delete;
 
-  uint64_t edit(const DenseEdit& dense) override {
+  bool makes_strokes() const override { return false; }
+  uint64_t edit(const DenseEdit& dense, bool) override {
     qry_edit edit = QRY_EDIT_INIT;
     edit.shape = uint32_t(dense.shape);  // both are in the order of quarry.h
     edit.mode = uint32_t(dense.mode);
@@ -78,7 +79,7 @@ class PluginWorld final : public quarry::test::TestedStore {
           xyz.push_back(at);
     return set_voxels(xyz, materials);
   }
-  void refused_calls() override {
+  bool refused_calls() override {
     const int32_t outside[] = {1, 2, 3, 0, 4096, 0};
     const uint8_t materials[] = {7, 7};
     REQUIRE(qry_world_set_voxels(world_, 0, outside, materials, 2, nullptr) == QRY_ERROR_OUT_OF_BOUNDS);
@@ -91,6 +92,7 @@ class PluginWorld final : public quarry::test::TestedStore {
     edit.a[1] = -4096;
     edit.radius = 2;
     REQUIRE(qry_world_edit(world_, &edit, nullptr) == QRY_ERROR_OUT_OF_BOUNDS);
+    return false;
   }
   std::optional<uint64_t> undo() override {
     uint64_t changed = kNotTold;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <utility>
 
@@ -85,21 +86,28 @@ void DenseModel::put(size_t index, uint8_t value, std::vector<Difference>& diffe
   if (voxels_[index] != value) differences.push_back({uint32_t(index), voxels_[index], value});
 }
 
-DenseModel::Change DenseModel::finish(std::vector<Difference> differences) {
+DenseModel::Change DenseModel::finish(std::vector<Difference> differences, bool continues) {
   const Change change{differences.size(), !differences.empty()};
   if (!change.any) return change;
   steps_.resize(position_);
-  steps_.push_back({std::move(differences)});
-  redo();
+  Step part{std::move(differences)};
+  if (!continues || position_ == 0) {
+    steps_.push_back(std::move(part));
+    redo();
+    return change;
+  }
+  put_back(part, true);
+  std::vector<Difference>& all = steps_.back().voxels;
+  all.insert(all.end(), part.voxels.begin(), part.voxels.end());
   return change;
 }
 
-DenseModel::Change DenseModel::apply(const DenseEdit& edit) {
+DenseModel::Change DenseModel::apply(const DenseEdit& edit, bool continues) {
   std::vector<Difference> differences;
   if (edit.shape == DenseShape::line && edit.radius_quarters == 0) {
     for (const Cell& cell : thin_line(edit.a, edit.b))
       if (holds(cell)) put(index_of(cell), changed_by(edit, get(cell)), differences);
-    return finish(std::move(differences));
+    return finish(std::move(differences), continues);
   }
   const int32_t reach = edit.shape == DenseShape::box ? 0 : edit.radius_quarters / 4 + 1;
   const Cell other = edit.shape == DenseShape::sphere ? edit.a : edit.b;
@@ -112,7 +120,7 @@ DenseModel::Change DenseModel::apply(const DenseEdit& edit) {
     for (int32_t y = low[1]; y <= high[1]; ++y)
       for (int32_t x = low[0]; x <= high[0]; ++x)
         if (inside(edit, {x, y, z})) put(index_of({x, y, z}), changed_by(edit, get({x, y, z})), differences);
-  return finish(std::move(differences));
+  return finish(std::move(differences), continues);
 }
 
 DenseModel::Change DenseModel::set(const std::vector<int32_t>& xyz, const std::vector<uint8_t>& materials) {
@@ -154,7 +162,8 @@ DenseModel::Change DenseModel::recolour(uint8_t material, uint8_t red, bool as_s
 }
 
 void DenseModel::put_back(const Step& step, bool forth) {
-  for (const Difference& difference : step.voxels) {
+  for (size_t i = 0; i < step.voxels.size(); ++i) {
+    const Difference& difference = step.voxels[forth ? i : step.voxels.size() - 1 - i];
     const uint8_t old = voxels_[difference.index], now = forth ? difference.after : difference.before;
     voxels_[difference.index] = now;
     voxel_count_ += uint64_t(now != 0);
@@ -180,40 +189,32 @@ void DenseModel::forget_steps() {
   position_ = 0;
 }
 
-uint64_t DenseModel::recount() const {
-  return uint64_t(std::count_if(voxels_.begin(), voxels_.end(), [](uint8_t voxel) { return voxel != 0; }));
-}
-
-std::vector<Cell> DenseModel::bricks() const {
-  std::vector<Cell> found;
-  const auto has_voxel = [&](Cell low) {
-    for (int32_t n = 0; n < 64; ++n) {
-      const size_t row = index_of({low[0], low[1] + n % 8, low[2] + n / 8});
-      for (size_t x = 0; x < 8; ++x)
-        if (voxels_[row + x]) return true;
-    }
-    return false;
-  };
+// By rows of a brick, of which most are empty: sanitizers make a look at each voxel slow.
+DenseModel::Summary DenseModel::summary() const {
+  Summary summary;
+  Cell low = max(), high = min_;
   for (int32_t z = min_[2]; z <= max()[2]; z += 8)
     for (int32_t y = min_[1]; y <= max()[1]; y += 8)
-      for (int32_t x = min_[0]; x <= max()[0]; x += 8)
-        if (has_voxel({x, y, z})) found.push_back({x / 8, y / 8, z / 8});
-  return found;
-}
-
-bool DenseModel::bounds(Cell& low, Cell& high) const {
-  bool any = false;
-  low = max(), high = min_;
-  size_t next = 0;
-  for (int32_t z = min_[2]; z <= max()[2]; ++z)
-    for (int32_t y = min_[1]; y <= max()[1]; ++y)
-      for (int32_t x = min_[0]; x <= max()[0]; ++x) {
-        if (!voxels_[next++]) continue;
-        any = true;
-        const Cell at{x, y, z};
-        for (size_t i = 0; i < 3; ++i) low[i] = std::min(low[i], at[i]), high[i] = std::max(high[i], at[i]);
+      for (int32_t x = min_[0]; x <= max()[0]; x += 8) {
+        const uint64_t before = summary.voxels;
+        for (int32_t row = 0; row < 64; ++row) {
+          const int32_t at_y = y + row % 8, at_z = z + row / 8;
+          const uint8_t* const voxels = &voxels_[index_of({x, at_y, at_z})];
+          uint64_t eight = 0;
+          std::memcpy(&eight, voxels, 8);
+          if (eight == 0) continue;
+          for (int32_t i = 0; i < 8; ++i) {
+            if (!voxels[i]) continue;
+            ++summary.voxels;
+            low[0] = std::min(low[0], x + i), high[0] = std::max(high[0], x + i);
+          }
+          low[1] = std::min(low[1], at_y), high[1] = std::max(high[1], at_y);
+          low[2] = std::min(low[2], at_z), high[2] = std::max(high[2], at_z);
+        }
+        if (summary.voxels > before) summary.bricks.push_back({x / 8, y / 8, z / 8});
       }
-  return any;
+  if (summary.voxels) summary.low = low, summary.high = high;
+  return summary;
 }
 
 }  // namespace quarry::test

@@ -46,8 +46,9 @@ class DenseModel {
     uint64_t voxels = 0;
     bool any = false;
   };
-  // Parts of the shape outside the box are left out.
-  Change apply(const DenseEdit& edit);
+  // Parts of the shape outside the box are left out. `continues`: it joins the last step that was made, if there is
+  // one.
+  Change apply(const DenseEdit& edit, bool continues = false);
   // One after another: of a voxel that is given twice, the last counts.
   Change set(const std::vector<int32_t>& xyz, const std::vector<uint8_t>& materials);
   Change set_box(Cell low, Cell high, const std::vector<uint8_t>& materials);
@@ -65,12 +66,13 @@ class DenseModel {
   void forget_steps();
 
   uint64_t voxel_count() const { return voxel_count_; }
-  // These three look at every voxel.
-  uint64_t recount() const;
-  // Brick coordinates, z slowest and x fastest: the order of their keys.
-  std::vector<Cell> bricks() const;
-  // False if there is no voxel.
-  bool bounds(Cell& low, Cell& high) const;
+  // What a look at every voxel tells.
+  struct Summary {
+    uint64_t voxels = 0;
+    std::vector<Cell> bricks;      // with a voxel; z slowest and x fastest: the order of their keys
+    Cell low{}, high{-1, -1, -1};  // of the voxels
+  };
+  Summary summary() const;
 
  private:
   struct Difference {
@@ -78,7 +80,7 @@ class DenseModel {
     uint8_t before, after;
   };
   struct Step {
-    std::vector<Difference> voxels;
+    std::vector<Difference> voxels;                       // a voxel more than once if the step has several parts
     uint8_t material = 0, red_before = 0, red_after = 0;  // material 0: the palette stays
   };
 
@@ -88,7 +90,7 @@ class DenseModel {
   }
   bool holds(Cell cell) const;
   void put(size_t index, uint8_t value, std::vector<Difference>& differences);
-  Change finish(std::vector<Difference> differences);
+  Change finish(std::vector<Difference> differences, bool continues = false);
   void put_back(const Step& step, bool forth);
 
   Cell min_, size_;

@@ -22,13 +22,16 @@ struct StoreFacts {
 class TestedStore {
  public:
   virtual ~TestedStore() = default;
-  virtual uint64_t edit(const DenseEdit& edit) = 0;
+  // `continues`: it joins the step before, which is only asked of a store that makes strokes.
+  virtual uint64_t edit(const DenseEdit& edit, bool continues) = 0;
+  virtual bool makes_strokes() const = 0;
   virtual uint64_t set_voxels(const std::vector<int32_t>& xyz, const std::vector<uint8_t>& materials) = 0;
   virtual uint64_t write_region(Cell min, Cell max, const std::vector<uint8_t>& materials) = 0;
   // 512 materials a brick, x fastest; no brick twice.
   virtual uint64_t write_bricks(const std::vector<Cell>& bricks, const std::vector<uint8_t>& materials) = 0;
-  // A list with a voxel outside the world, an edit of a wrong radius: refused with the right error.
-  virtual void refused_calls() = 0;
+  // A list with a voxel outside the world, an edit of a wrong radius: refused with the right error. Returns whether
+  // one of them was made before it was taken back, which may raise the version.
+  virtual bool refused_calls() = 0;
   // None: there is no such step.
   virtual std::optional<uint64_t> undo() = 0;
   virtual std::optional<uint64_t> redo() = 0;
@@ -48,7 +51,7 @@ class TestedStore {
 };
 
 // Makes `changes` random changes and compares cheap facts after each. Compares everything every 50 changes, and after
-// each undo, redo, pack, unpack, trim and reopening. Under a sanitizer it makes an eighth of the changes.
+// each undo, redo, pack, unpack, trim and reopening. Under a sanitizer it makes a quarter of the changes.
 void check_random_history(TestedStore& store, DenseModel model, uint32_t seed, int changes);
 
 }  // namespace quarry::test

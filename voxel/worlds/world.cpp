@@ -102,6 +102,17 @@ struct World::State {
     return Tables{std::move(fresh_grid), std::move(fresh_pyramid)};
   }
 
+  // A grid that gets no memory to grow fills up and then is `full`. Here it is the memory that is missing.
+  static Result<void> insert(hashgrid::Grid& into, const std::vector<uint32_t>& keys,
+                             const std::vector<uint32_t>& indices) {
+    const auto placed = into.insert(keys, indices);
+    if (placed) return {};
+    if (placed.error().code != ErrorCode::full) return tl::unexpected(placed.error());
+    QRY_TRY(into.reserve(into.size() + keys.size()));
+    QRY_TRY(into.insert(keys, indices));
+    return {};
+  }
+
   // A packed world's table is as full as its keys allow; under edit it may reach that load before it grows.
   Result<hashgrid::Grid> grid_of(const std::vector<uint32_t>& keys, const std::vector<uint32_t>& indices, bool full) {
     for (const double load : kPackedLoads) {
@@ -117,7 +128,7 @@ struct World::State {
         *executor, {.capacity = uint64_t(double(keys.size()) * kFullest / kFitted), .max_load_factor = kFullest},
         source);
     QRY_TRY(fresh);
-    QRY_TRY(fresh->insert(keys, indices));
+    QRY_TRY(insert(*fresh, keys, indices));
     return fresh;
   }
 
@@ -324,7 +335,7 @@ struct World::State {
       QRY_TRY(pyramid.add(added, added_indices));
       rollback.pyramid = true;
       rollback.grid = true;  // some keys may be placed before others are refused
-      QRY_TRY(grid.insert(added, added_indices));
+      QRY_TRY(insert(grid, added, added_indices));
     }
     if (!changed.empty()) {
       rollback.assigned = true;

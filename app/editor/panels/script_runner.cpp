@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <climits>
 #include <cmath>
 #include <cstdio>
@@ -171,7 +172,12 @@ Result<void> ScriptRunner::start(Editor& editor, const ScriptCommand& command) {
     editor.unattended = false;
     editor.questions.recoverable = recoverable_files(recovery_dir());
   }
-  if (verb == "wait") frames_left_ = whole(n[0]);
+  if (verb == "wait") {
+    frames_left_ = whole(n[0]);
+    wait_until_ = Clock::now();
+    if (n.size() > 1)
+      wait_until_ += std::chrono::duration_cast<Clock::duration>(Seconds(n[1] > 0 ? std::min(n[1], 3600.0) : 0.0));
+  }
   if (verb == "screenshot") screenshot_ = word(1);
   if (verb == "quit") {
     editor.quit = true;
@@ -181,7 +187,7 @@ Result<void> ScriptRunner::start(Editor& editor, const ScriptCommand& command) {
 }
 
 bool ScriptRunner::done(const Editor& editor) const {
-  return editor.window.events().empty() && screenshot_.empty() && frames_left_ <= 0;
+  return editor.window.events().empty() && screenshot_.empty() && frames_left_ <= 0 && Clock::now() >= wait_until_;
 }
 
 Result<void> ScriptRunner::before_frame(Editor& editor) {

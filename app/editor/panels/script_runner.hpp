@@ -4,6 +4,7 @@
 // lines.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <vector>
 
@@ -22,6 +23,9 @@ class ScriptRunner {
   bool finished() const { return next_ == commands_.size() && !running_; }
 
  private:
+  using Clock = std::chrono::steady_clock;
+  using Seconds = std::chrono::duration<double>;
+
   Result<void> start(Editor& editor, const ScriptCommand& command);
   Result<void> start_edit(Editor& editor, const ScriptCommand& command);
   bool done(const Editor& editor) const;
@@ -30,6 +34,7 @@ class ScriptRunner {
   size_t next_ = 0;
   bool running_ = false;
   int frames_left_ = 0;
+  Clock::time_point wait_until_;
   std::filesystem::path screenshot_;  // requested and not written yet
 };
 

@@ -76,7 +76,7 @@ const std::vector<ScriptVerb>& script_verbs() {
       {"open", "file"},
       {"save", "[file]"},
       {"ask", ""},
-      {"wait", "FRAMES"},
+      {"wait", "FRAMES [SECONDS]"},
       {"screenshot", "file"},
       {"quit", ""},
   };

@@ -561,12 +561,12 @@ TEST_CASE("editor: an open question has all keys, the mouse and the wheel to its
       "key tab\nkey 3\nkey ctrl+z\nkey ctrl+z\nkey 9\nkey v\nkey ctrl+n\nclick 300 100\n"
       "drag 300 100 350 110\ndrag 300 100 400 120 right\nscroll 5\nmove 300 100\nwait 4\n";
   // First the offer of the unsaved work that was found, then the dialog for a file. The scene behind darkens over a
-  // sixth of a second, which is many frames where frames are fast.
+  // sixth of a second, however many frames that is.
   for (const std::string question : {"", "key escape\nwait 4\nkey ctrl+o\nwait 4\n"}) {
     INFO(question);
     const Outcome outcome =
-        run_script(place, "ask\nwait 4\n" + question + "move 300 100\nwait 40\nscreenshot " + before.string() + "\n" +
-                              keys + "screenshot " + after.string() + "\nquit\n");
+        run_script(place, "ask\nwait 4\n" + question + "move 300 100\nwait 4 0.5\nscreenshot " + before.string() +
+                              "\n" + keys + "screenshot " + after.string() + "\nquit\n");
     INFO(outcome.err);
     REQUIRE(outcome.code == 0);
     const auto a = engine::read_png(before), b = engine::read_png(after);

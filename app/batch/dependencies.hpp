@@ -18,7 +18,8 @@ struct Dependencies {
   std::string hash;
 };
 
-// Now, in nanoseconds of the clock that the file system stamps files with.
+// Now, in nanoseconds of the clock that the file system stamps files with: no later change of a file has an earlier
+// stamp. (An earlier change can have a later one, by a tick: Linux since 6.13 stamps some with the exact time.)
 int64_t file_clock_now();
 
 // The present content of `accessed_files` (absolute). `since` is the time when reading began. For a file changed after

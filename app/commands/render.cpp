@@ -113,13 +113,14 @@ class Batch {
       QRY_TRY(check_output(output, true));
     }
     QRY_TRY_ASSIGN(auto shared, engine::SharedWorld::create(*device_, parsed_.sharing.mode));
-    QRY_TRY_ASSIGN(auto scene, load_scene(job.input, parsed_.load));
+    WorldMemory memory = shared->memory();
+    QRY_TRY_ASSIGN(auto scene, load_scene(job.input, parsed_.load, &memory.new_pool()));
     const PictureOptions& picture = parsed_.picture;
     if (picture.scene_camera >= int64_t(scene.cameras.size()))
       return fail(ErrorCode::bad_usage, fmt::format("--scene-camera {}: the file has {} cameras", picture.scene_camera,
                                                     scene.cameras.size()));
     ProgressLine line(shown(job.input));
-    QRY_TRY_ASSIGN(auto document, Document::create(std::move(scene), shared->memory(), line.progress()));
+    QRY_TRY_ASSIGN(auto document, Document::create(std::move(scene), memory, line.progress()));
     World& world = document.world();
     const engine::RenderedWorld rendered = engine::rendered_world(*shared, document);
     // Rendering only reads, so a packed world serves it: the device gets a third of the bytes. A world that cannot be

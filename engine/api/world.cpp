@@ -47,7 +47,8 @@ qry_result share_world(qry_world& world, const char* function) {
   QRY_PASS_REFUSAL(place_world(moved, true, &memory, function));
   auto document = Document::create(world.document->scene(), memory);
   if (!document) return refuse(document.error());
-  document->restore_history(world.document->history(), world.document->history_position());
+  if (auto ok = document->restore_history(world.document->history(), world.document->history_position()); !ok)
+    return refuse(ok.error());
   if (world.document->world().packed())
     if (auto ok = document->pack(); !ok) return refuse(ok.error());
   world.document.emplace(std::move(*document));
@@ -75,8 +76,8 @@ qry_result begin_world(qry_context* context, uint32_t max_bricks, const char* fu
 
 // Makes one volume at the origin with the visible scene's voxels. It drops the tree and keeps palette, cameras and
 // notes.
-Result<Scene> flattened_scene(Scene scene) {
-  QRY_TRY_ASSIGN(auto cells, flatten(scene, true));
+Result<Scene> flattened_scene(Scene scene, const BrickPool& pool) {
+  QRY_TRY_ASSIGN(auto cells, flatten(scene, true, pool));
   scene.volumes.clear();
   scene.instances.clear();
   scene.layers.clear();
@@ -91,7 +92,8 @@ struct Opened {
   size_t history_position = 0;
 };
 
-Result<Opened> read_file(const qry_open_info& info, const ContextState& context) {
+// The bricks are made in `pool`, where the reader can.
+Result<Opened> read_file(const qry_open_info& info, const ContextState& context, const BrickPool& pool) {
   const std::filesystem::path file(info.path);
   const ProgressCall call(info.progress, info.progress_user);
   std::vector<std::string> warnings;
@@ -99,7 +101,7 @@ Result<Opened> read_file(const qry_open_info& info, const ContextState& context)
   QRY_TRY_ASSIGN(auto format, io::format_for_reading(file));
   if (format->kind == io::FormatKind::world && !(info.flags & QRY_OPEN_FLATTEN)) {
     QRY_TRY_ASSIGN(auto scene,
-                   io::Store::read(file, call.progress(), &opened.history, &opened.history_position, &warnings));
+                   io::Store::read(file, call.progress(), &opened.history, &opened.history_position, &warnings, &pool));
     opened.scene = std::move(scene);
   } else {
     io::ReadOptions options;
@@ -110,12 +112,13 @@ Result<Opened> read_file(const qry_open_info& info, const ContextState& context)
     options.threads = context.threads;
     options.progress = call.progress();
     options.warnings = &warnings;
+    options.pool = &pool;
     QRY_TRY_ASSIGN(auto scene, io::read_scene(file, options));
     opened.scene = std::move(scene);
   }
   for (const std::string& warning : warnings) context.say(QRY_LOG_WARNING, warning.c_str());
   if (info.flags & QRY_OPEN_FLATTEN) {
-    auto flat = flattened_scene(std::move(opened.scene));
+    auto flat = flattened_scene(std::move(opened.scene), pool);
     if (!flat) return tl::unexpected(Error{flat.error().code, std::string(info.path) + ": " + flat.error().message});
     opened.scene = std::move(*flat);
   }
@@ -180,16 +183,17 @@ qry_result qry_world_open(qry_context* context, const qry_open_info* info, qry_w
     QRY_PASS_REFUSAL(check_open_info(*info, function));
     const auto* world_info = static_cast<const qry_world_info*>(limits);
     if (world_info) QRY_PASS_REFUSAL(check_world_info(*world_info, function));
-    auto opened = read_file(*info, *context->state);
-    if (!opened) return refuse(opened.error());
     std::unique_ptr<qry_world> world;
     WorldMemory memory;
     QRY_PASS_REFUSAL(begin_world(context, world_info ? world_info->max_bricks : 0, function, &world, &memory));
+    auto opened = read_file(*info, *context->state, memory.new_pool());
+    if (!opened) return refuse(opened.error());
     const ProgressCall call(info->progress, info->progress_user);
     auto document = Document::create(std::move(opened->scene), memory, call.progress());
     if (!document)
       return refuse(result_of(document.error().code), "%s: %s", info->path, document.error().message.c_str());
-    document->restore_history(std::move(opened->history), opened->history_position);
+    if (auto ok = document->restore_history(std::move(opened->history), opened->history_position); !ok)
+      return refuse(result_of(ok.error().code), "%s: %s", info->path, ok.error().message.c_str());
     if (info->flags & QRY_OPEN_PACK)
       if (auto ok = document->pack(); !ok)
         return refuse(result_of(ok.error().code), "%s: %s", info->path, ok.error().message.c_str());

@@ -117,7 +117,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     }
     case 2: {
       const auto blob = compressed(rest, length);
-      (void)decode_part(blob, uint32_t(length), count, &changes);
+      (void)decode_part(blob, uint32_t(length), count, BrickPool::loose(), &changes);
       if (std::vector<MaterialChange> materials; decode_materials(blob, uint32_t(length), count, &materials)) {
         const auto again = encode_materials(materials, {});
         if (!again || again->count != count || again->plain_bytes != length) std::abort();
@@ -126,7 +126,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     }
     default:  // a frame that is not zstd's, or states a wrong length
       (void)decode_chunk({rest, length}, count, 1, {0, 0, 0}, &bricks);
-      (void)decode_part({rest, length}, count, 1, &changes);
+      (void)decode_part({rest, length}, count, 1, BrickPool::loose(), &changes);
       if (std::vector<MaterialChange> materials;
           decode_materials({rest, length}, count, 1, &materials) && materials.size() != 1)
         std::abort();

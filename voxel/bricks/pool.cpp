@@ -83,16 +83,20 @@ class BrickPoolState {
 
   void free_place(BrickSlab& slab, uint32_t slot) noexcept {
     std::unique_lock lock(lock_);
-    slab.free_bits[slot / 64] |= uint64_t(1) << (slot % 64);
-    ++slab.free;
-    ++free_;
-    --live_;
     freed_ = true;
-    lowest_ = std::min(lowest_, slab.number);
-    if (loose_ && slab.free == slab.size) drop_loose_slab(slab);
+    make_free(slab, slot);
     if (!abandoned_ || live_ > 0) return;
     lock.unlock();
     delete this;
+  }
+
+  // Frees places that were taken and not written: no frame reads them.
+  void give_back_unused(std::span<Count* const> places) noexcept {
+    const std::lock_guard lock(lock_);
+    for (Count* const place : places) {
+      BrickSlab& slab = *BrickSlab::of(place);
+      make_free(slab, slot_of(slab, place));
+    }
   }
 
   // The 512 materials of a brick of a packed pool.
@@ -168,6 +172,15 @@ class BrickPoolState {
     const BrickSlab& slab = slab_at(index);
     const uint32_t slot = index & (kBricksPerSlab - 1);
     return slot < slab.size && !(slab.free_bits[slot / 64] >> (slot % 64) & 1u);
+  }
+
+  void make_free(BrickSlab& slab, uint32_t slot) noexcept {
+    slab.free_bits[slot / 64] |= uint64_t(1) << (slot % 64);
+    ++slab.free;
+    ++free_;
+    --live_;
+    lowest_ = std::min(lowest_, slab.number);
+    if (loose_ && slab.free == slab.size) drop_loose_slab(slab);
   }
 
   Result<void> grow(size_t count) {
@@ -516,21 +529,16 @@ Brick BrickPool::get(uint32_t index) const {
   return brick;
 }
 
-BrickWriter::~BrickWriter() {
-  for (std::atomic<uint32_t>* const place : places_) SharedBrick unused(place);
-}
+BrickWriter::~BrickWriter() { pool_.state_->give_back_unused(places_); }
 
 SharedBrick BrickWriter::make(const BrickView& value) {
   if (value.empty()) return {};
   if (const uint8_t material = quarry::full_material(value)) return SharedBrick::full(material);
   if (places_.empty()) {
-    constexpr size_t kMostAtOnce = 64;
-    places_.resize(step_);
-    step_ = std::min(2 * step_, kMostAtOnce);
-    if (pool_.packed() || !pool_.state_->take(places_)) {
-      places_.clear();
-      return pool_.make(value);
-    }
+    std::vector<std::atomic<uint32_t>*> taken(step_);
+    if (pool_.packed() || !pool_.state_->take(taken)) return pool_.make(value);
+    step_ = std::min(2 * step_, kMost);
+    places_ = std::move(taken);
     std::reverse(places_.begin(), places_.end());  // the lowest is used first
   }
   SharedBrick made(places_.back());

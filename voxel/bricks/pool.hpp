@@ -19,6 +19,7 @@
 // arrays by index (put, mask, get, trim, full, store_full ...) is for one thread at a time beside those.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -131,16 +132,20 @@ class BrickPool {
 // Makes many bricks in a pool: it takes places by the dozen, and gives back what it did not need. For one thread.
 class BrickWriter {
  public:
-  explicit BrickWriter(BrickPool pool) : pool_(std::move(pool)) {}
+  // `expected`: how many bricks it will make, if that is known.
+  explicit BrickWriter(BrickPool pool, size_t expected = 0)
+      : pool_(std::move(pool)), step_(std::clamp(expected, kFewest, kMost)) {}
   BrickWriter(const BrickWriter&) = delete;
   BrickWriter& operator=(const BrickWriter&) = delete;
   ~BrickWriter();
   SharedBrick make(const BrickView& value);  // as BrickPool::make
 
  private:
+  static constexpr size_t kFewest = 4, kMost = 64;  // places taken at once
+
   BrickPool pool_;
   std::vector<std::atomic<uint32_t>*> places_;
-  size_t step_ = 4;
+  size_t step_;
 };
 
 // Moves bricks to a new pool: each brick once, however many handles it has. First add() all that are to move, then

@@ -163,11 +163,11 @@ struct Document::State {
   }
 
   // Lets the bricks of the records be the pool's.
-  Result<void> adopt(std::span<UndoRecord> records) {
+  static Result<void> adopt(const BrickPool& pool, std::span<UndoRecord> records) {
     std::vector<SharedBrick*> handles;
     for (UndoRecord& record : records)
       for (BrickChange& change : record.changes) handles.insert(handles.end(), {&change.before, &change.after});
-    return world.pool().adopt(handles);
+    return pool.adopt(handles);
   }
 
   // The part of the history that an undo or redo reaches, to be changed by it.
@@ -188,7 +188,7 @@ struct Document::State {
     if (history.capacity() < position + 1) history.reserve(std::max(position + 1, 2 * history.capacity()));
     if (world.packed() && !record.changes.empty()) {  // its bricks were made elsewhere, as the pool takes none
       QRY_TRY(world.unpack(handles(&record)));
-      QRY_TRY(adopt({&record, 1}));
+      QRY_TRY(adopt(world.pool(), {&record, 1}));
     }
     QRY_TRY(commit_and_persist({&record, 1}, true, persist));
     history.resize(position);
@@ -209,19 +209,8 @@ Result<Document> Document::create(Scene scene, const WorldMemory& memory, const 
   const BrickPool& pool = world.pool();
   for (Volume& volume : scene.volumes) QRY_TRY(volume.bricks.move_to(pool));
   QRY_TRY_ASSIGN(auto flat, flatten(scene, true, pool));
-  std::vector<BrickPut> batch;
-  size_t done = 0;
-  for (auto it = flat.bricks().begin(), end = flat.bricks().end(); it != end; ++it) {
-    batch.push_back({it->first, it.shared()});
-    if (++done < flat.bricks().size() && batch.size() < kBatchBricks) continue;
-    if (progress.cancelled()) return fail(ErrorCode::cancelled, "building the world was cancelled");
-    QRY_TRY(world.write(batch));
-    batch.clear();
-    progress.say("building the world", double(done) / double(flat.bricks().size()));
-  }
-  if (progress.cancelled()) return fail(ErrorCode::cancelled, "building the world was cancelled");
+  QRY_TRY(world.fill(std::move(flat), progress));
   Document document(std::make_unique<State>(std::move(scene), std::move(world)));
-  flat.clear();  // it shares what may move
   // Without memory for it, the world works as well.
   if (document.world().brick_count()) (void)document.shrink_to_fit();
   return document;
@@ -362,11 +351,14 @@ size_t Document::step_position() const {
                               [](const UndoRecord& record) { return !record.continues; }));
 }
 
-void Document::restore_history(std::vector<UndoRecord> records, size_t position) {
-  if (!state_->world.packed()) (void)state_->adopt(records);  // without memory for it, they are elsewhere
+Result<void> Document::restore_history(std::vector<UndoRecord> records, size_t position) {
+  // Where they are now may be a pool whose memory is freed next.
+  if (state_->world.packed() || !State::adopt(state_->world.pool(), records))
+    QRY_TRY(State::adopt(BrickPool::loose(), records));
   state_->history = std::move(records);
   if (!state_->history.empty()) state_->history.front().continues = false;
   state_->position = std::min(position, state_->history.size());
+  return {};
 }
 
 void Document::set_palette(const Palette& palette) {

@@ -86,7 +86,9 @@ class Document {
   // The history as in the world file: records[0 .. position) are applied, the rest can be redone.
   const std::vector<UndoRecord>& history() const;
   size_t history_position() const;
-  void restore_history(std::vector<UndoRecord> records, size_t position);
+  // Their bricks are moved to the world's pool, or to no world's if that gets no memory. Errors: out_of_memory; then
+  // the history is as before.
+  Result<void> restore_history(std::vector<UndoRecord> records, size_t position);
   size_t step_count() const;                 // steps of the history
   size_t step_position() const;              // applied steps; a step that is applied in part counts
   void set_palette(const Palette& palette);  // no history entry: for palettes that are only shown

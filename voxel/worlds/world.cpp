@@ -224,6 +224,72 @@ struct World::State {
     return sorted;
   }
 
+  tl::unexpected<Error> too_many(uint64_t asked, uint64_t there) const {
+    return tl::unexpected(Error{ErrorCode::full, "brick pool: " + std::to_string(asked) + " bricks asked for, " +
+                                                     std::to_string(there) + " of at most " +
+                                                     std::to_string(max_bricks) +
+                                                     " are in use; remove voxels or allow more bricks"});
+  }
+  static tl::unexpected<Error> outside(Int3 brick) {
+    return tl::unexpected(
+        Error{ErrorCode::out_of_bounds,
+              "brick " + name_of(brick) + " lies outside the world's x and z in [-1024, 1023], y in [-512, 511]"});
+  }
+
+  Result<void> fill(BrickMap bricks, const Progress& progress) {
+    const size_t count = bricks.bricks().size();
+    if (key_count) return fail(ErrorCode::invalid_argument, "a world is filled while it is empty");
+    if (count > max_bricks) return too_many(count, 0);
+    const auto next = [&](double fraction) -> Result<void> {
+      if (progress.cancelled()) return fail(ErrorCode::cancelled, "building the world was cancelled");
+      progress.say("building the world", fraction);
+      return {};
+    };
+    QRY_TRY(next(0));
+    QRY_TRY(unpack({}));
+    QRY_TRY(bricks.move_to(pool));
+    std::vector<uint32_t> keys(count), indices(count);
+    std::vector<uint8_t> materials(count);  // of full bricks
+    std::array<bool, 256> in_use{};
+    size_t i = 0;
+    for (auto it = bricks.bricks().begin(), end = bricks.bricks().end(); it != end; ++it, ++i) {
+      const Int3 at = it->first;
+      if (!brick_in_world(at)) return outside(at);
+      keys[i] = brick_key(at);
+      indices[i] = pool.index_of(it.shared());
+      materials[i] = it.shared().material();
+      in_use[materials[i]] = true;
+    }
+    std::vector<uint8_t> new_full;
+    for (uint32_t m = 1; m < 256; ++m)
+      if (in_use[m] && pool.full(uint8_t(m)) == kNoBrick) new_full.push_back(uint8_t(m));
+    QRY_TRY(pool.store_full(new_full));
+    auto tables = [&]() -> Result<Tables> {
+      QRY_TRY(next(0.5));
+      for (size_t k = 0; k < count; ++k)
+        if (materials[k]) indices[k] = pool.full(materials[k]);
+      return tables_of(keys, indices, false);
+    }();
+    if (!tables) {
+      pool.free_full(new_full);
+      return tl::unexpected(tables.error());
+    }
+
+    // From here on nothing fails.
+    parallel_for(count, kWorldBricksPerTask, [&](size_t begin, size_t end) {
+      for (size_t k = begin; k < end; ++k)
+        if (!materials[k]) pool.share(indices[k]);
+    });
+    grid = std::move(tables->grid);
+    pyramid = std::move(tables->pyramid);
+    key_count = uint32_t(count);
+    voxels = bricks.voxel_count();
+    note_dirty(keys);
+    ++version;
+    progress.say("building the world", 1);
+    return {};
+  }
+
   enum class Change : uint8_t {
     none,     // absent and empty, or the same brick
     added,    // absent before
@@ -234,19 +300,18 @@ struct World::State {
   Result<void> write(std::span<const BrickPut> puts) {
     const size_t count = puts.size();
     std::vector<uint32_t> its_keys(count);
-    std::atomic<bool> outside{false}, rises{true};
+    std::atomic<bool> some_outside{false}, rises{true};
     parallel_for(count, kWorldBricksPerTask, [&](size_t begin, size_t end) {
       for (size_t i = begin; i < end; ++i) {
-        if (!brick_in_world(puts[i].brick)) outside = true;
+        if (!brick_in_world(puts[i].brick)) some_outside = true;
         if (i > 0 && !(puts[i - 1].brick < puts[i].brick)) rises = false;
         its_keys[i] = brick_key(puts[i].brick);
       }
     });
-    if (outside) {
+    if (some_outside) {
       const Int3 brick =
           std::find_if(puts.begin(), puts.end(), [](const BrickPut& put) { return !brick_in_world(put.brick); })->brick;
-      return fail(ErrorCode::out_of_bounds,
-                  "brick " + name_of(brick) + " lies outside the world's x and z in [-1024, 1023], y in [-512, 511]");
+      return outside(brick);
     }
     if (!rises) {
       std::vector<uint32_t> sorted = its_keys;
@@ -307,9 +372,7 @@ struct World::State {
     for (uint32_t m = 1; m < 256; ++m)
       if (in_use[m] && pool.full(uint8_t(m)) == kNoBrick) new_full.push_back(uint8_t(m));
     if (uint64_t(key_count) + added.size() > uint64_t(max_bricks) + removed.size())
-      return fail(ErrorCode::full, "brick pool: " + std::to_string(added.size() - removed.size()) +
-                                       " bricks asked for, " + std::to_string(key_count) + " of at most " +
-                                       std::to_string(max_bricks) + " are in use; remove voxels or allow more bricks");
+      return too_many(added.size() - removed.size(), key_count);
 
     // All memory first: after the first change, only steps that can be rolled back may fail.
     added_indices.reserve(added.size());
@@ -378,7 +441,7 @@ Result<World> World::create(const WorldMemory& memory) {
     return fail(ErrorCode::unsupported, std::string("a world works with a host executor, not \"") +
                                             to_string(executor->kind()) +
                                             "\": give it none and mirror it to the device");
-  MemorySource& source = memory.memory ? *memory.memory : host_memory_source();
+  MemorySource& source = memory.source();
   QRY_TRY_ASSIGN(auto grid, hashgrid::Grid::create(*executor, {}, &source));
   QRY_TRY_ASSIGN(auto pyramid, OccupancyPyramid::create(source));
   auto state = std::make_unique<State>(std::move(own), std::move(grid), memory.pool ? *memory.pool : BrickPool(source),
@@ -396,6 +459,9 @@ Result<void> World::write(std::span<const BrickWrite> writes) {
 }
 
 Result<void> World::write(std::span<const BrickPut> puts) { return state_->write(puts); }
+Result<void> World::fill(BrickMap bricks, const Progress& progress) {
+  return state_->fill(std::move(bricks), progress);
+}
 
 Result<void> World::pack(const OtherHandles& others) { return state_->pack(others); }
 Result<void> World::unpack(const OtherHandles& others) { return state_->unpack(others); }
@@ -479,15 +545,13 @@ void World::drop_dirty() {
 Box3 World::bounds() const {
   const std::lock_guard lock(state_->bounds_lock);
   if (state_->bounds_version == state_->version) return state_->bounds;
-  const std::vector<uint32_t> keys = state_->pyramid.keys();
-  Box3 bricks, box;
-  for (const uint32_t key : keys) bricks = united(bricks, {brick_from_key(key), brick_from_key(key)});
   // No brick is empty: only the outermost ones can hold an extreme voxel.
-  for (const uint32_t key : keys) {
-    const Int3 at = brick_from_key(key);
-    if (at.x == bricks.min.x || at.y == bricks.min.y || at.z == bricks.min.z || at.x == bricks.max.x ||
-        at.y == bricks.max.y || at.z == bricks.max.z)
-      box = united(box, voxel_bounds(at, state_->pool.mask(hashgrid::find(state_->grid.view(), key).value)));
+  std::vector<Int3> outermost;
+  (void)state_->pyramid.brick_bounds(&outermost);
+  Box3 box;
+  for (const Int3 at : outermost) {
+    const uint32_t index = hashgrid::find(state_->grid.view(), brick_key(at)).value;
+    box = united(box, voxel_bounds(at, std::as_const(state_->pool).mask(index)));
   }
   state_->bounds = box;
   state_->bounds_version = state_->version;

@@ -10,7 +10,9 @@
 #include <span>
 #include <vector>
 
+#include "base/progress.hpp"
 #include "hashgrid/grid.hpp"
+#include "voxel/bricks/map.hpp"
 #include "voxel/bricks/occupancy.hpp"
 #include "voxel/bricks/pool.hpp"
 #include "voxel/bricks/shared.hpp"
@@ -26,6 +28,10 @@ struct WorldMemory {
   // A pool of this memory that no other world has, with bricks that the world is to show, as readers put them there:
   // then they are not copied. None: a new one.
   std::optional<BrickPool> pool = std::nullopt;
+
+  // `pool`, made now if there is none: for a reader's bricks.
+  const BrickPool& new_pool() { return pool ? *pool : pool.emplace(source()); }
+  MemorySource& source() const { return memory ? *memory : host_memory_source(); }
 };
 
 // Shows `visit` each handle that somebody but the world has of bricks of its pool, when they move. It is called twice:
@@ -57,6 +63,9 @@ class World {
   // The same with bricks that are shared: those of pool() are not copied. One that is full of one material takes
   // no memory in the pool but what the first of its kind takes.
   Result<void> write(std::span<const BrickPut> puts);
+  // The same with all bricks of a volume, for an empty world: its table and pyramid are made at once, of their size.
+  // Errors: as write(), invalid_argument (the world is not empty), cancelled.
+  Result<void> fill(BrickMap bricks, const Progress& progress = {});
   Result<void> clear();
 
   // Makes the world read-only, in about a third of the memory: materials of set voxels only (see bricks/pool.hpp),

@@ -17,35 +17,56 @@ namespace fs = std::filesystem;
 Session::Session(WorldPlace place, fs::path recovery) : place_(std::move(place)), recovery_(std::move(recovery)) {}
 Session::~Session() { close(true); }
 
-Result<void> Session::adopt(Scene scene, std::vector<UndoRecord> history, size_t position, const Progress& progress) {
+// Room for a new world. It is given back if the world is not used. Scenes with bricks in it must go first.
+class Session::NewWorld {
+ public:
+  explicit NewWorld(WorldPlace& place) : place_(place) {}
+  NewWorld(const NewWorld&) = delete;
+  NewWorld& operator=(const NewWorld&) = delete;
+  ~NewWorld() {
+    if (prepared_ && place_.settle) place_.settle(false);
+  }
+  Result<void> prepare() {
+    if (!place_.prepare) return {};
+    QRY_TRY_ASSIGN(memory_, place_.prepare());
+    prepared_ = true;
+    return {};
+  }
+  WorldMemory& memory() { return memory_; }
+  void use() {
+    prepared_ = false;
+    if (place_.settle) place_.settle(true);
+  }
+
+ private:
+  WorldPlace& place_;
+  WorldMemory memory_;
+  bool prepared_ = false;
+};
+
+Result<void> Session::adopt(NewWorld& world, Scene scene, std::vector<UndoRecord> history, size_t position,
+                            const Progress& progress) {
   if (scene.volumes.empty()) scene.volumes.push_back({"voxels", {}, {}});
   if (scene.instances.empty()) scene.instances.push_back({});
-  WorldMemory memory;
-  if (place_.prepare) {
-    QRY_TRY_ASSIGN(auto prepared, place_.prepare());
-    memory = prepared;
-  }
-  auto document = Document::create(std::move(scene), memory, progress);
-  if (!document) {
-    if (place_.settle) place_.settle(false);
-    return tl::unexpected(document.error());
-  }
+  QRY_TRY_ASSIGN(auto document, Document::create(std::move(scene), world.memory(), progress));
+  QRY_TRY(document.restore_history(std::move(history), position));
   active_box_.reset();
   kept_palette_.reset();
-  document->restore_history(std::move(history), position);
-  document_ = std::move(*document);
-  if (place_.settle) place_.settle(true);
+  document_ = std::move(document);
+  world.use();
   in_stroke_ = stroke_has_edit_ = false;
   set_active_instance(active_instance_);
   return {};
 }
 
 Result<void> Session::start_new() {
+  NewWorld world(place_);
+  QRY_TRY(world.prepare());
   Scene scene;
   scene.volumes.push_back({"voxels", {}, {}});
   scene.instances.push_back({});
   active_instance_ = 0;
-  QRY_TRY(adopt(std::move(scene), {}, 0));
+  QRY_TRY(adopt(world, std::move(scene), {}, 0));
   close(false);
   title_ = "untitled";
   return {};
@@ -69,10 +90,12 @@ Result<void> Session::open(const fs::path& file, const io::ReadOptions& options)
     std::error_code error;
     if (store_ && fs::equivalent(file, store_path_, error)) return {};  // it is already open here
     QRY_TRY_ASSIGN(auto store, io::Store::open(file));
+    NewWorld world(place_);
+    QRY_TRY(world.prepare());
     std::vector<UndoRecord> history;
     size_t position = 0;
-    QRY_TRY_ASSIGN(auto scene, store.read_scene(options.progress, &history, &position));
-    QRY_TRY(adopt(std::move(scene), std::move(history), position, options.progress));
+    QRY_TRY_ASSIGN(auto scene, store.read_scene(options.progress, &history, &position, &world.memory().new_pool()));
+    QRY_TRY(adopt(world, std::move(scene), std::move(history), position, options.progress));
     close(false);
     take_warnings(store.warnings());
     store_ = std::move(store);
@@ -84,7 +107,9 @@ Result<void> Session::open(const fs::path& file, const io::ReadOptions& options)
     read.warnings = &warnings;
     auto origin = look_at(file);  // taken before the file is read, so that a change during reading is noticed
     QRY_TRY_ASSIGN(auto scene, io::read_scene(file, read));
-    QRY_TRY(adopt(std::move(scene), {}, 0, options.progress));
+    NewWorld world(place_);
+    QRY_TRY(world.prepare());
+    QRY_TRY(adopt(world, std::move(scene), {}, 0, options.progress));
     close(false);
     take_warnings(warnings);
     origin_ = std::move(origin);
@@ -270,10 +295,13 @@ void Session::end_preview() {
 Result<void> Session::reflatten(Scene scene) {
   QRY_TRY(keep_safe());
   std::vector<UndoRecord> history = document_->history();
-  const Scene before = document_->scene();
+  Scene before = document_->scene();
+  for (Volume& volume : before.volumes) volume.bricks.clear();  // the old world's memory may go before `before`
   const size_t position = document_->history_position();
+  NewWorld world(place_);
+  QRY_TRY(world.prepare());
   if (store_) QRY_TRY(store_->commit_visibility(scene));
-  if (auto done = adopt(std::move(scene), std::move(history), position); !done) {
+  if (auto done = adopt(world, std::move(scene), std::move(history), position); !done) {
     // What cannot be shown must not be in the file.
     if (store_) QRY_TRY(store_->commit_visibility(before));
     return done;

@@ -116,7 +116,9 @@ class Session {
   std::string take_notice();
 
  private:
-  Result<void> adopt(Scene scene, std::vector<UndoRecord> history, size_t position, const Progress& progress = {});
+  class NewWorld;
+  Result<void> adopt(NewWorld& world, Scene scene, std::vector<UndoRecord> history, size_t position,
+                     const Progress& progress = {});
   Result<void> reflatten(Scene scene);
   Result<void> keep_safe();
   void end_preview();

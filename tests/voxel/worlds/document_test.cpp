@@ -259,7 +259,7 @@ TEST_CASE("document: history restored from a file can be undone and redone") {
   for (int n = 0; n < 6; ++n) REQUIRE(document.apply(uint32_t(n % 2), random_edit(random, 20)));
   REQUIRE(document.undo());
   Document reopened = make(document.scene());
-  reopened.restore_history(document.history(), document.history_position());
+  REQUIRE(reopened.restore_history(document.history(), document.history_position()));
   while (reopened.can_redo()) REQUIRE(reopened.redo());
   REQUIRE(document.redo());
   REQUIRE((volumes_of(reopened) == volumes_of(document)));

@@ -143,7 +143,7 @@ class DocumentStore final : public test::TestedStore {
     std::vector<UndoRecord> records;
     size_t position = 0;
     document_ = taken(Document::create(taken(io::Store::read(file_, {}, &records, &position))));
-    document_.restore_history(std::move(records), position);
+    REQUIRE(document_.restore_history(std::move(records), position));
     return with_history;
   }
   test::StoreFacts facts() override {

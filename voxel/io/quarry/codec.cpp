@@ -184,13 +184,13 @@ Result<Blob> encode_chunk(const BrickMap& bricks, Int3 chunk, uint32_t volume) {
 
 Result<void> decode_chunk(std::span<const uint8_t> data, uint32_t plain_bytes, uint32_t count, Int3 chunk,
                           BrickMap* into) {
-  QRY_TRY_ASSIGN(const auto bricks, decode_chunk(data, plain_bytes, count, chunk));
+  QRY_TRY_ASSIGN(const auto bricks, decode_chunk(data, plain_bytes, count, chunk, into->pool()));
   into->put(bricks);
   return {};
 }
 
 Result<std::vector<BrickPut>> decode_chunk(std::span<const uint8_t> data, uint32_t plain_bytes, uint32_t count,
-                                           Int3 chunk) {
+                                           Int3 chunk, const BrickPool& pool) {
   QRY_TRY_ASSIGN(const auto plain, decompress(data, plain_bytes));
   Reader in(plain);
   uint16_t n = 0;
@@ -198,6 +198,7 @@ Result<std::vector<BrickPut>> decode_chunk(std::span<const uint8_t> data, uint32
     return fail(ErrorCode::malformed_input, "expected " + std::to_string(std::max(1u, count)) + " bricks");
   // Bricks are inserted by coordinates, x slowest, which is the map's fastest order.
   std::array<SharedBrick, kChunkBricks> found;
+  BrickWriter writer(pool, n);
   int32_t last = -1;
   for (uint32_t k = 0; k < n; ++k) {
     uint16_t i = 0;
@@ -208,7 +209,7 @@ Result<std::vector<BrickPut>> decode_chunk(std::span<const uint8_t> data, uint32
     if (!in.get_brick(&brick) || brick.empty())
       return fail(ErrorCode::malformed_input,
                   "brick " + std::to_string(i) + " is cut short, empty, or has a voxel without material");
-    found[i] = SharedBrick(brick);
+    found[i] = writer.make(brick);
   }
   if (!in.at_end()) return fail(ErrorCode::malformed_input, "there are bytes after the last brick");
   std::vector<BrickPut> puts;
@@ -281,13 +282,14 @@ Result<Blob> encode_part(std::span<const BrickChange> changes, const RecordHead&
   return part_blob(plain, changes.size(), head);
 }
 
-Result<void> decode_part(std::span<const uint8_t> data, uint32_t plain_bytes, uint32_t count,
+Result<void> decode_part(std::span<const uint8_t> data, uint32_t plain_bytes, uint32_t count, const BrickPool& pool,
                          std::vector<BrickChange>* append) {
   QRY_TRY_ASSIGN(const auto plain, decompress(data, plain_bytes));
   Reader in(plain);
   uint32_t n = 0;
   if (!in.get(&n) || n != count)
     return fail(ErrorCode::malformed_input, "expected " + std::to_string(count) + " changes");
+  BrickWriter writer(pool);
   for (uint32_t i = 0; i < n; ++i) {
     BrickChange c;
     Brick before, after;
@@ -299,8 +301,8 @@ Result<void> decode_part(std::span<const uint8_t> data, uint32_t plain_bytes, ui
       return fail(ErrorCode::malformed_input, "change " + std::to_string(i) + " lies outside all coordinates");
     if (!append->empty() && append->back().brick >= c.brick)
       return fail(ErrorCode::malformed_input, "expected the bricks of the changes to rise");
-    c.before = SharedBrick(before);
-    c.after = SharedBrick(after);
+    c.before = writer.make(before);
+    c.after = writer.make(after);
     append->push_back(std::move(c));
   }
   if (!in.at_end()) return fail(ErrorCode::malformed_input, "there are bytes after the last change");

@@ -43,10 +43,10 @@ struct Blob {
 
 // Encodes the chunk of `bricks`. The count is 0 if there is no brick in it. Errors: out_of_memory.
 Result<Blob> encode_chunk(const BrickMap& bricks, Int3 chunk, uint32_t volume);
-// Returns the chunk's bricks in rising order, or puts them into `into`. Errors: malformed_input (without saying which
-// chunk).
+// Returns the chunk's bricks in rising order, made in `pool`, or puts them into `into`. Errors: malformed_input
+// (without saying which chunk).
 Result<std::vector<BrickPut>> decode_chunk(std::span<const uint8_t> data, uint32_t plain_bytes, uint32_t count,
-                                           Int3 chunk);
+                                           Int3 chunk, const BrickPool& pool);
 Result<void> decode_chunk(std::span<const uint8_t> data, uint32_t plain_bytes, uint32_t count, Int3 chunk,
                           BrickMap* into);
 uint64_t chunk_checksum(std::span<const uint8_t> data, uint32_t volume, Int3 chunk, uint32_t plain_bytes,
@@ -63,7 +63,7 @@ struct RecordHead {
   uint64_t voxels = 0;
 };
 Result<Blob> encode_part(std::span<const BrickChange> changes, const RecordHead& head);
-Result<void> decode_part(std::span<const uint8_t> data, uint32_t plain_bytes, uint32_t count,
+Result<void> decode_part(std::span<const uint8_t> data, uint32_t plain_bytes, uint32_t count, const BrickPool& pool,
                          std::vector<BrickChange>* append);
 // Does the same for changes of the palette, which always fit into one part. Errors: invalid_argument (the names are too
 // long), out_of_memory; malformed_input.

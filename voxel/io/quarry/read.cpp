@@ -3,7 +3,11 @@
 // and range, every checksum and every count is checked. A world that would not fit into memory is rejected before its
 // bricks are read.
 #include <algorithm>
+#include <condition_variable>
+#include <exception>
 #include <map>
+#include <mutex>
+#include <optional>
 
 #include "base/parallel.hpp"
 #include "voxel/io/quarry/fields.hpp"
@@ -166,67 +170,173 @@ Result<StoreHead> head_from(Db& db, const std::map<std::string, int64_t>& state,
   return head;
 }
 
+// Reads chunks with several threads. One at a time has the database and reads the next row; all decompress and decode
+// theirs. The first of the loop's pieces puts what is decoded into the maps, in the order of the rows.
+class ChunkPipeline {
+ public:
+  ChunkPipeline(Statement rows, const StoreHead& head, const Progress& progress, const ChunkTarget& target,
+                const BrickPool* pool, uint64_t most_waiting)
+      : head_(head),
+        progress_(progress),
+        target_(target),
+        pool_(pool),
+        most_waiting_(size_t(std::clamp<uint64_t>(most_waiting / kChunkBricks, 1, kChunksAtOnce * thread_count()))),
+        rows_(std::move(rows)),
+        seen_(head.volumes.size()),
+        report_(progress, "read") {
+    for (const StoreHead::Volume& v : head.volumes) total_ += v.bricks;
+  }
+
+  Result<void> run() {
+    parallel_for(std::min<size_t>(thread_count(), most_waiting_), 1, [&](size_t piece, size_t) {
+      try {
+        work(piece == 0);
+      } catch (...) {  // the other pieces wait for this one
+        const std::lock_guard lock(lock_);
+        if (!thrown_) thrown_ = std::current_exception();
+        stop();
+      }
+    });
+    if (thrown_) std::rethrow_exception(thrown_);
+    if (failed_) return tl::unexpected(*failed_);
+    for (size_t i = 0; i < seen_.size(); ++i) {
+      const StoreHead::Volume &a = seen_[i], &b = head_.volumes[i];
+      if (a.chunks != b.chunks || a.sum != b.sum || a.bricks != b.bricks)
+        return damaged("volume " + std::to_string(i) + " has " + std::to_string(a.chunks) + " chunks with " +
+                       std::to_string(a.bricks) + " bricks, expected " + std::to_string(b.chunks) + " with " +
+                       std::to_string(b.bricks));
+    }
+    return {};
+  }
+
+ private:
+  struct Row {
+    ChunkRow row;
+    std::vector<uint8_t> data;
+  };
+  struct Decoded {
+    uint32_t volume = 0, count = 0;
+    std::vector<BrickPut> bricks;
+  };
+
+  // Under the lock: nothing more is read or put.
+  void stop() {
+    stopped_ = true;
+    changed_.notify_all();
+  }
+
+  void work(bool puts) {
+    while (begin_one(puts)) {
+      size_t number = 0;
+      const Result<std::optional<Row>> row = read_row(&number);
+      const bool none = row && !*row;
+      Result<Decoded> decoded = none ? Decoded() : row ? decode(**row) : tl::unexpected(row.error());
+      const std::lock_guard lock(lock_);
+      --begun_;
+      if (none) ended_ = true;
+      else waiting_.emplace(number, std::move(decoded));
+      changed_.notify_all();
+    }
+  }
+
+  // Waits until another row may be read; false if none is left. Who puts, puts meanwhile what there is, and at the end
+  // what the others still decode.
+  bool begin_one(bool puts) {
+    std::unique_lock lock(lock_);
+    for (;;) {
+      if (puts) put_waiting(lock);
+      if (stopped_ || (ended_ && (!puts || begun_ + waiting_.size() == 0))) return false;
+      if (!ended_ && begun_ + waiting_.size() < most_waiting_) {
+        ++begun_;
+        return true;
+      }
+      changed_.wait(lock);
+    }
+  }
+
+  void put_waiting(std::unique_lock<std::mutex>& lock) {
+    while (!stopped_ && !waiting_.empty() && waiting_.begin()->first == next_put_) {
+      const Result<Decoded> one = std::move(waiting_.begin()->second);
+      lock.unlock();
+      auto put = one ? target_(one->volume, one->count) : tl::unexpected(one.error());
+      if (put) {
+        (*put)->put(one->bricks);
+        report_.at(double(done_ += one->count) / double(total_));
+      }
+      lock.lock();
+      waiting_.erase(waiting_.begin());  // until here it counted as waiting
+      ++next_put_;
+      if (!put) {
+        failed_ = put.error();
+        stop();
+      }
+      changed_.notify_all();
+    }
+  }
+
+  // The next row; none after the last, and after one with an error.
+  Result<std::optional<Row>> read_row(size_t* number) {
+    const std::lock_guard lock(reading_);
+    if (read_all_) return std::optional<Row>();
+    *number = rows_read_++;
+    auto row = next_row();
+    read_all_ = !row || !*row;
+    return row;
+  }
+
+  Result<std::optional<Row>> next_row() {
+    if (progress_.cancelled()) return fail(ErrorCode::cancelled, "stopped");
+    QRY_TRY_ASSIGN(const auto there, rows_.step());
+    if (!there) return std::optional<Row>();
+    QRY_TRY_ASSIGN(const auto row, chunk_row(rows_, seen_.size()));
+    StoreHead::Volume& v = seen_[row.volume];
+    v.bricks += row.bricks;
+    if (v.bricks > head_.volumes[row.volume].bricks)
+      return tl::unexpected(damaged(row.name() + ": there are more bricks than the volume has").error());
+    ++v.chunks;
+    v.sum += row.checksum;
+    return Row{row, {row.data.begin(), row.data.end()}};
+  }
+
+  Result<Decoded> decode(const Row& from) const {
+    const ChunkRow& row = from.row;
+    auto bricks = decode_chunk(from.data, row.bytes, row.bricks, row.chunk, pool_ ? *pool_ : BrickPool::loose());
+    if (!bricks) return tl::unexpected(damaged(row.name() + ": " + bricks.error().message).error());
+    return Decoded{row.volume, row.bricks, std::move(*bricks)};
+  }
+
+  const StoreHead& head_;
+  const Progress& progress_;
+  const ChunkTarget& target_;
+  const BrickPool* const pool_;
+  const size_t most_waiting_;  // chunks
+  int64_t total_ = 1;
+
+  std::mutex reading_;  // of the rows:
+  Statement rows_;
+  size_t rows_read_ = 0;
+  bool read_all_ = false;
+  std::vector<StoreHead::Volume> seen_;
+
+  std::mutex lock_;  // of the rest:
+  std::condition_variable changed_;
+  std::map<size_t, Result<Decoded>> waiting_;  // to be put: bricks, or what is wrong, by the number of the row
+  size_t begun_ = 0;                           // rows that threads read or decode
+  size_t next_put_ = 0;
+  bool ended_ = false, stopped_ = false;
+  std::exception_ptr thrown_;
+  std::optional<Error> failed_;
+  int64_t done_ = 0;  // bricks in their maps; this and the report are of the thread that puts
+  ThrottledReport report_;
+};
+
 }  // namespace
 
 Result<void> read_all_chunks(Db& db, const StoreHead& head, const Progress& progress, const ChunkTarget& target,
-                             uint64_t most_waiting) {
-  std::vector<StoreHead::Volume> seen(head.volumes.size());
-  ThrottledReport report(progress, "read");
-  int64_t total = 1, done = 0;
-  for (const StoreHead::Volume& v : head.volumes) total += v.bricks;
-  // One thread reads rows, all decompress and decode them: some at a time, which are put into their maps in order.
-  struct Pending {
-    ChunkRow row;
-    std::vector<uint8_t> data;
-    Result<std::vector<BrickPut>> bricks;
-  };
-  std::vector<Pending> pending;
-  const auto at_once = size_t(std::clamp<uint64_t>(most_waiting / kChunkBricks, 1, kChunksAtOnce * thread_count()));
-  const auto put_pending = [&]() -> Result<void> {
-    parallel_for(pending.size(), 1, [&](size_t i, size_t) {
-      Pending& one = pending[i];
-      one.bricks = decode_chunk(one.data, one.row.bytes, one.row.bricks, one.row.chunk);
-    });
-    for (Pending& one : pending) {
-      if (!one.bricks) return damaged(one.row.name() + ": " + one.bricks.error().message);
-      QRY_TRY_ASSIGN(const auto into, target(one.row.volume, one.row.bricks));
-      into->put(*one.bricks);
-    }
-    pending.clear();
-    return {};
-  };
-  auto r = for_rows(db, (std::string(kChunkColumns) + "ORDER BY volume, x, y, z").c_str(), "chunks",
-                    [&](Statement& s) -> Result<void> {
-                      if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
-                      auto checked = chunk_row(s, seen.size());
-                      if (!checked) {
-                        QRY_TRY(put_pending());  // what is wrong in earlier rows counts first
-                        return tl::unexpected(checked.error());
-                      }
-                      const ChunkRow& row = *checked;
-                      StoreHead::Volume& v = seen[row.volume];
-                      v.bricks += row.bricks;
-                      if (v.bricks > head.volumes[row.volume].bricks) {
-                        QRY_TRY(put_pending());
-                        return damaged(row.name() + ": there are more bricks than the volume has");
-                      }
-                      ++v.chunks;
-                      v.sum += row.checksum;
-                      pending.push_back({row, {row.data.begin(), row.data.end()}, {}});
-                      if (pending.size() == at_once) QRY_TRY(put_pending());
-                      report.at(double(done += row.bricks) / double(total));
-                      return {};
-                    });
-  QRY_TRY(r);
-  QRY_TRY(put_pending());
-  for (size_t i = 0; i < seen.size(); ++i) {
-    const StoreHead::Volume &a = seen[i], &b = head.volumes[i];
-    if (a.chunks != b.chunks || a.sum != b.sum || a.bricks != b.bricks)
-      return damaged("volume " + std::to_string(i) + " has " + std::to_string(a.chunks) + " chunks with " +
-                     std::to_string(a.bricks) + " bricks, expected " + std::to_string(b.chunks) + " with " +
-                     std::to_string(b.bricks));
-  }
-  return {};
+                             const BrickPool* pool, uint64_t most_waiting) {
+  QRY_TRY_ASSIGN(auto rows,
+                 Statement::prepare(db, (std::string(kChunkColumns) + "ORDER BY volume, x, y, z").c_str(), "chunks"));
+  return ChunkPipeline(std::move(rows), head, progress, target, pool, most_waiting).run();
 }
 
 namespace {
@@ -296,7 +406,8 @@ Result<Scene> read_without_chunks(Db& db, StoreHead* head) {
   return scene;
 }
 
-Result<Scene> read_tables(Db& db, uint64_t memory_limit, const Progress& progress, StoreHead* head) {
+Result<Scene> read_tables(Db& db, uint64_t memory_limit, const Progress& progress, const BrickPool* pool,
+                          StoreHead* head) {
   auto scene = read_without_chunks(db, head);
   QRY_TRY(scene);
   uint64_t bricks = 0;
@@ -305,13 +416,15 @@ Result<Scene> read_tables(Db& db, uint64_t memory_limit, const Progress& progres
     return fail(ErrorCode::out_of_memory, "its " + std::to_string(bricks) + " bricks need " +
                                               std::to_string(bricks * kBrickMemoryBytes >> 20) +
                                               " MiB of memory; there are " + std::to_string(memory_limit >> 20));
+  if (pool)
+    for (Volume& volume : scene->volumes) QRY_TRY(volume.bricks.move_to(*pool));
   const auto target = [&](uint32_t volume, uint32_t) -> Result<BrickMap*> { return &scene->volumes[volume].bricks; };
-  QRY_TRY(read_all_chunks(db, *head, progress, target));
+  QRY_TRY(read_all_chunks(db, *head, progress, target, pool));
   return scene;
 }
 
 Result<std::vector<UndoRecord>> read_history(Db& db, const StoreHead& head, uint64_t memory_limit,
-                                             const Progress& progress) {
+                                             const Progress& progress, const BrickPool* pool) {
   std::vector<UndoRecord> records;
   RecordHead part;
   uint64_t sum = 0, changes = 0;
@@ -353,8 +466,9 @@ Result<std::vector<UndoRecord>> read_history(Db& db, const StoreHead& head, uint
           records.back().label = next.label;
           records.back().voxels_changed = next.voxels;
         }
-        const auto decoded = of_palette ? decode_materials(data, bytes, count, &records.back().materials)
-                                        : decode_part(data, bytes, count, &records.back().changes);
+        const auto decoded =
+            of_palette ? decode_materials(data, bytes, count, &records.back().materials)
+                       : decode_part(data, bytes, count, pool ? *pool : BrickPool::loose(), &records.back().changes);
         if (!decoded) return damaged(name + ": " + decoded.error().message);
         sum += checksum;
         part = std::move(next);
@@ -369,14 +483,14 @@ Result<std::vector<UndoRecord>> read_history(Db& db, const StoreHead& head, uint
 }
 
 Result<Scene> read_world(Db& db, uint64_t memory_limit, const Progress& progress, std::vector<UndoRecord>* history,
-                         size_t* history_position) {
+                         size_t* history_position, const BrickPool* pool) {
   QRY_TRY(check_schema(db));
   // One transaction, so that all tables are of the same state.
   QRY_TRY(db.run("BEGIN", "begin reading"));
   StoreHead head;
-  auto scene = read_tables(db, memory_limit, progress, &head);
+  auto scene = read_tables(db, memory_limit, progress, pool, &head);
   if (scene && history) {
-    auto records = read_history(db, head, memory_limit, progress);
+    auto records = read_history(db, head, memory_limit, progress, pool);
     if (records) *history = std::move(*records);
     else scene = tl::unexpected(records.error());
   }

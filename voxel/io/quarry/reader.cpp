@@ -67,7 +67,7 @@ struct StoreReader::State {
       return &region;
     };
     constexpr uint64_t kWaitingShare = 16;  // of a region
-    QRY_TRY(read_all_chunks(db, head, progress, target, most / kWaitingShare));
+    QRY_TRY(read_all_chunks(db, head, progress, target, nullptr, most / kWaitingShare));
     QRY_TRY(hand_over());
     return done;
   }
@@ -127,7 +127,7 @@ Result<Scene> read_quarry(const fs::path& file, const ReadOptions& options) {
     QRY_TRY(options.budget->promise(bricks * kBrickMemoryBytes, "reading it"));
   }
   return options.salvage ? salvage_store(file, *options.salvage, options.warnings, options.progress)
-                         : Store::read(file, options.progress, nullptr, nullptr, options.warnings);
+                         : Store::read(file, options.progress, nullptr, nullptr, options.warnings, options.pool);
 }
 
 Result<RegionsDone> read_quarry_regions(const fs::path& file, const ReadOptions& options, const RegionSink& sink) {

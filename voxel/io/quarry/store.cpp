@@ -260,11 +260,11 @@ Result<Opened> open_for_editing(const fs::path& file) {
 }
 
 Result<Scene> read_whole(const fs::path& file, const Progress& progress, std::vector<UndoRecord>* history,
-                         size_t* history_position, std::vector<std::string>* warnings) {
+                         size_t* history_position, std::vector<std::string>* warnings, const BrickPool* pool) {
   QRY_TRY_ASSIGN(const auto locked, lock_file(file, O_RDONLY, LOCK_SH));
   QRY_TRY(check_header(locked));
   QRY_TRY_ASSIGN(auto db, open_for_reading(locked, file, warnings));
-  return read_world(db, physical_memory(), progress, history, history_position);
+  return read_world(db, physical_memory(), progress, history, history_position, pool);
 }
 
 // The library's call is not used: libstdc++ 12's copy_file reports success for a copy that a full disk cut short.
@@ -330,13 +330,14 @@ Result<Store> Store::open(const fs::path& file) {
 }
 
 Result<Scene> Store::read(const fs::path& file, const Progress& progress, std::vector<UndoRecord>* history,
-                          size_t* history_position, std::vector<std::string>* warnings) {
-  return guarded(file, [&] { return read_whole(file, progress, history, history_position, warnings); });
+                          size_t* history_position, std::vector<std::string>* warnings, const BrickPool* pool) {
+  return guarded(file, [&] { return read_whole(file, progress, history, history_position, warnings, pool); });
 }
 
-Result<Scene> Store::read_scene(const Progress& progress, std::vector<UndoRecord>* history, size_t* history_position) {
+Result<Scene> Store::read_scene(const Progress& progress, std::vector<UndoRecord>* history, size_t* history_position,
+                                const BrickPool* pool) {
   return guarded(path(),
-                 [&] { return read_world(state_->db, physical_memory(), progress, history, history_position); });
+                 [&] { return read_world(state_->db, physical_memory(), progress, history, history_position, pool); });
 }
 
 Result<Scene> salvage_store(const fs::path& file, Salvage& salvage, std::vector<std::string>* warnings,

@@ -45,17 +45,19 @@ class Store {
   static Result<Store> open(const std::filesystem::path& file);
   // Reads everything, with the sidecars of a killed editor, and checks every checksum. Nothing is changed. `history`
   // (may be null) gets the journal and its position. `warnings` gets a sentence for each part of the sidecars that may
-  // be missing (quarry/file.hpp).
+  // be missing (quarry/file.hpp). Volumes and history make their bricks in `pool`, so that a world that is
+  // given it (WorldMemory::pool) need not copy them.
   static Result<Scene> read(const std::filesystem::path& file, const Progress& progress = {},
                             std::vector<UndoRecord>* history = nullptr, size_t* history_position = nullptr,
-                            std::vector<std::string>* warnings = nullptr);
+                            std::vector<std::string>* warnings = nullptr, const BrickPool* pool = nullptr);
   Store(Store&&) noexcept;
   Store& operator=(Store&&) noexcept;
   ~Store();
 
   const std::filesystem::path& path() const;
   const std::vector<std::string>& warnings() const;  // from opening, as those of read()
-  Result<Scene> read_scene(const Progress& progress, std::vector<UndoRecord>* history, size_t* history_position);
+  Result<Scene> read_scene(const Progress& progress, std::vector<UndoRecord>* history, size_t* history_position,
+                           const BrickPool* pool = nullptr);
   // The edit is on disk when this returns. Errors change neither file nor history: invalid_argument (another number of
   // volumes than in the file, nothing to undo), conflict (not the edit that the file's history has there), io (disk
   // full). `scene` is the scene after the edit, undo or redo. Only the chunks that the records touch are written, or

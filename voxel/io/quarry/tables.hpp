@@ -78,16 +78,19 @@ class TableWriter {
   std::optional<Int3> last_;  // chunk of the current volume
 };
 
-// A world whose bricks would take more bytes than `memory_limit` is rejected (out_of_memory). `head` is not null.
-Result<Scene> read_tables(Db& db, uint64_t memory_limit, const Progress& progress, StoreHead* head);
+// A world whose bricks would take more bytes than `memory_limit` is rejected (out_of_memory). `head` is not null. Here
+// and below bricks are made in `pool`; null: in each thread's BrickPool::loose().
+Result<Scene> read_tables(Db& db, uint64_t memory_limit, const Progress& progress, const BrickPool* pool,
+                          StoreHead* head);
 // Reads all but the bricks. `head` (not null) gets their counts and sums.
 Result<Scene> read_without_chunks(Db& db, StoreHead* head);
-// Reads all chunks in rising order of volume, x, y, z, checked against the head. Before each chunk `target` is asked
-// for the map of its bricks. At most `most_waiting` bricks are decoded, by all threads, before they are put into their
-// maps; at least one chunk is.
+// Reads all chunks, checked against the head: all threads decode, while one at a time reads rows. The bricks are put
+// into their maps in rising order of volume, x, y, z. Before each chunk `target` is asked for the map, by one thread at
+// a time, not always the caller's. At most `most_waiting` bricks are decoded, by all threads, before they are put into
+// their maps; at least one chunk is.
 using ChunkTarget = std::function<Result<BrickMap*>(uint32_t volume, uint32_t bricks)>;
 Result<void> read_all_chunks(Db& db, const StoreHead& head, const Progress& progress, const ChunkTarget& target,
-                             uint64_t most_waiting = UINT64_MAX);
+                             const BrickPool* pool = nullptr, uint64_t most_waiting = UINT64_MAX);
 // For a box of chunks, both corners included: the number of bricks, by the rows; and the bricks.
 Result<uint64_t> count_chunk_bricks(Db& db, uint32_t volume, const Box3& chunks);
 Result<void> read_some_chunks(Db& db, const StoreHead& head, uint32_t volume, const Box3& chunks,
@@ -114,10 +117,10 @@ Result<void> write_head(Db& db, const StoreHead& head, const std::set<uint32_t>&
 // step).
 Result<void> write_record(Db& db, const UndoRecord& record, StoreHead* head);
 Result<std::vector<UndoRecord>> read_history(Db& db, const StoreHead& head, uint64_t memory_limit,
-                                             const Progress& progress);
+                                             const Progress& progress, const BrickPool* pool);
 // Reads schema, scene and, unless `history` is null, history: a reader's whole work on an open database.
 Result<Scene> read_world(Db& db, uint64_t memory_limit, const Progress& progress, std::vector<UndoRecord>* history,
-                         size_t* history_position);
+                         size_t* history_position, const BrickPool* pool = nullptr);
 // True if record number `number` (from 1) of the history has this one's kind, label, volume and counts.
 Result<bool> record_is(Db& db, int64_t number, const UndoRecord& record);
 

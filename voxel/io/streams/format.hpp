@@ -48,6 +48,9 @@ struct ReadOptions {
   // The absolute paths of other files that reading opened or looked for, even if the input is rejected.
   std::vector<std::filesystem::path>* accessed_files = nullptr;
   std::vector<std::string>* warnings = nullptr;  // one sentence for each thing skipped or repaired
+  // Of the world that will show the scene: what can make its bricks there does so, and they are not copied. May be
+  // null.
+  const BrickPool* pool = nullptr;
   // If given, the whole parts of a damaged file are read, provided that the format's row allows it. It counts the
   // losses.
   Salvage* salvage = nullptr;

@@ -82,7 +82,7 @@ class Kept {
     auto made = Document::create(std::move(*scene));
     REQUIRE(made);
     document.emplace(std::move(*made));
-    document->restore_history(std::move(history), position);
+    REQUIRE(document->restore_history(std::move(history), position));
   }
   std::optional<Document> document;
   Store& store() { return store_; }

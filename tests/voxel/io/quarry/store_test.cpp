@@ -238,7 +238,7 @@ TEST_CASE("store: a document's edits go through the file and its history goes on
     auto document = Document::create(std::move(*scene));
     REQUIRE(document);
     CHECK(position == size_t(session) * 3);
-    document->restore_history(std::move(history), position);
+    REQUIRE(document->restore_history(std::move(history), position));
     for (int i = 0; i < 4; ++i) {
       const auto record = document->apply(0, edit(session * 4 + i));
       REQUIRE(record);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // world_test.cpp - World against std::map<Int3, Brick> under random batches; failures injected at every allocation.
 #include <algorithm>
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <map>
 #include <random>
@@ -253,6 +254,57 @@ TEST_CASE("world: memory refused at any point of a write leaves the world as it 
     require_same(world, model);
   }
   REQUIRE(memory.blocks() == 0);
+}
+
+TEST_CASE("world: filling an empty one is like writing all its bricks, and whatever is refused leaves it empty") {
+  std::mt19937 random(11);
+  Model model;
+  BrickMap bricks;
+  for (int round = 0; round < 12; ++round) {
+    test::LimitedMemory memory;
+    WorldMemory place;
+    place.memory = &memory;
+    write_to(model, random_batch(random, 400, 6 + 40 * round));
+    bricks = BrickMap();
+    for (const auto& [at, brick] : model) bricks.put(at, brick);
+    // Its bricks are the map's, of another pool, or some of its own.
+    const bool own = round % 2 == 1;
+    auto filled = World::create(place);
+    REQUIRE(filled);
+    BrickMap some = bricks;
+    if (own) REQUIRE(some.move_to(filled->pool()));
+    const uint32_t before = filled->pool().live();
+    if (round < 6) {
+      int refused = 0;
+      for (size_t granted = 0;; ++granted, ++refused) {
+        memory.refuse_after = granted;
+        const auto done = filled->fill(some);
+        memory.refuse_after = size_t(-1);
+        if (done) break;
+        CHECK(done.error().code == ErrorCode::out_of_memory);
+        require_same(*filled, {});
+        REQUIRE(filled->pool().live() == before);
+      }
+      CHECK(refused > 1);
+    } else {
+      std::atomic<bool> cancel{true};
+      CHECK(filled->fill(some, {{}, &cancel}).error().code == ErrorCode::cancelled);
+      require_same(*filled, {});
+      REQUIRE(filled->fill(some));
+    }
+    require_same(*filled, model);
+    CHECK(filled->fill(some).error().code == ErrorCode::invalid_argument);
+    // It goes on like any other.
+    Model later = model;
+    const auto batch = random_batch(random, 100, 6 + 40 * round);
+    write_to(later, batch);
+    REQUIRE(filled->write(batch));
+    require_same(*filled, later);
+  }
+  World small = std::move(*World::create({nullptr, nullptr, uint32_t(model.size() - 1)}));
+  CHECK(small.fill(bricks).error().code == ErrorCode::full);
+  bricks.put({1024, 0, 0}, full_brick(1));
+  CHECK(World::create()->fill(bricks).error().code == ErrorCode::out_of_bounds);
 }
 
 TEST_CASE("world: a mirror fed by the dirty keys alone equals the world") {

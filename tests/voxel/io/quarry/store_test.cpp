@@ -6,6 +6,8 @@
 #include <sqlite3.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <array>
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <fstream>
@@ -69,6 +71,35 @@ Error read_error(const fs::path& file) {
 }
 
 }  // namespace
+
+TEST_CASE("store: what is read into a pool is there once: the world that has the pool copies no brick") {
+  const fs::path file = test::scratch_dir("store-pool") / "a.quarry";
+  const Scene scene = test::busy_scene();
+  REQUIRE(Store::save(scene, file));
+  WorldMemory memory;
+  std::vector<UndoRecord> history;
+  size_t position = 0;
+  auto read = Store::read(file, {}, &history, &position, nullptr, &memory.new_pool());
+  REQUIRE(read);
+  CHECK(same_scene(*read, scene) == "");
+  const BrickPool& pool = *memory.pool;
+  uint32_t counted = 0;
+  for (const Volume& volume : read->volumes)
+    for (const BrickMap::Entry& entry : volume.bricks.bricks()) {
+      REQUIRE((entry.handle->material() != 0 || pool.index_of(*entry.handle) != kNoBrick));
+      counted += entry.handle->material() == 0;
+    }
+  CHECK(pool.live() == counted);
+  // One volume at the origin is its world: nothing but full bricks comes in addition.
+  read->instances.resize(1);
+  read->instances[0] = Instance{};
+  std::array<bool, 256> full{};
+  for (const BrickMap::Entry& entry : read->volumes[0].bricks.bricks()) full[entry.handle->material()] = true;
+  const auto materials = uint32_t(std::count(full.begin() + 1, full.end(), true));
+  const auto document = Document::create(std::move(*read), memory);
+  REQUIRE(document);
+  CHECK(document->world().pool().live() == counted + materials);
+}
 
 TEST_CASE("store: a scene comes back equal in every field, and saving it again gives the same file") {
   const fs::path dir = test::scratch_dir("store-roundtrip");

@@ -36,8 +36,16 @@ class MemorySource {
     return false;
   }
 
-  // The owner of blocks calls this before it changes their content in place. A source whose blocks a GPU reads directly
-  // returns when no frame in flight reads them. Any thread. Other sources do nothing.
+  // Snapshots, of sources whose blocks a GPU reads directly. Each time that the blocks are published to frames a new
+  // epoch begins. What was made in this epoch, no frame knows yet. What goes out of use in this epoch may still be read
+  // by frames that know an older snapshot, those recorded and not submitted included. It may be written again when
+  // past_epoch() has reached this epoch: then all these frames are done. Any thread. Of other sources nothing is ever
+  // published, and both are 0.
+  virtual uint64_t epoch() const noexcept { return 0; }
+  virtual uint64_t past_epoch() const noexcept { return 0; }
+
+  // Who changes in place what frames read, the hash grid, calls this before. It returns when no frame reads it that was
+  // submitted. Any thread. Other sources do nothing.
   virtual void wait_for_readers() noexcept {}
 };
 

@@ -138,7 +138,7 @@ qry_result qry_record_frame(qry_recorder* recorder, qry_world* world, const qry_
     // The frame counts from here on, even if only a part is recorded: the host may submit that part.
     *slot = recorder->last_frame = record->frame;
     world->shared->frame_completed(record->safe_frame);
-    world->shared->frame_submitted(record->frame);
+    world->shared->frame_submitted(record->frame, engine::reads_grid(settings.view));
     const auto recorded = recorder->renderer->record(record->command_buffer, *world->shared, view, settings,
                                                      vulkan_handle<VkImageView>(record->image_view),
                                                      uint32_t(slot - recorder->frames.begin()));

@@ -28,6 +28,8 @@ namespace quarry::engine {
 enum class DebugView : uint32_t { shaded, albedo, normals, depth, bricks, probe_depth, steps, material, load };
 Result<DebugView> debug_view_from_name(std::string_view name);  // bad_usage with the nearest name
 std::span<const char* const> debug_view_names();
+// Whether its frames read the hash grid itself, and not only the pyramid (SharedWorld::frame_submitted).
+inline bool reads_grid(DebugView view) { return view == DebugView::probe_depth || view == DebugView::load; }
 
 // What a ray that hits nothing sees. With `none`, alpha is the covered share of the pixel.
 enum class Background : uint8_t { sky, color, none };

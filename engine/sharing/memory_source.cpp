@@ -4,6 +4,8 @@
 #include "engine/sharing/memory_source.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <deque>
 #include <mutex>
 #include <vector>
 
@@ -19,11 +21,18 @@ struct SharedMemorySource::State {
   std::vector<std::unique_ptr<SharedBuffer>> live;
   struct Retired {
     std::unique_ptr<SharedBuffer> buffer;
-    uint64_t frame;
+    uint64_t frame, epoch;
     Device::TimelinePoint copies;
   };
   std::vector<Retired> retired;
   uint64_t submitted = 0, completed = 0, bytes = 0;
+  uint64_t grid_readers = 0;  // the newest frame that reads the grid
+  // The last frame of each epoch that is not past.
+  struct Epoch {
+    uint64_t epoch, last_frame;
+  };
+  std::deque<Epoch> epochs;
+  std::atomic<uint64_t> epoch{0}, past{0};  // written under the mutex
   Device::TimelinePoint copies{VK_NULL_HANDLE, 0};
   // wait_for_readers() waits for this timeline, because the frames' own semaphores belong to their owner.
   std::mutex write_mutex;
@@ -36,12 +45,16 @@ struct SharedMemorySource::State {
     return device->vk().vkGetSemaphoreCounterValue(device->handle(), point.semaphore, &now) == VK_SUCCESS &&
            now >= point.value;
   }
+  void end_epochs() {
+    for (; !epochs.empty() && epochs.front().last_frame <= completed; epochs.pop_front()) past = epochs.front().epoch;
+  }
+
   // CUDA frees memory only when all its streams are done, and a stream may be waiting for a frame. So in zero_copy all
   // memory stays while an update is in progress.
   void destroy_what_may_go() {
     if (retired.empty() || (mode == SharingMode::zero_copy && !reached(copies))) return;
     std::erase_if(retired, [&](Retired& r) {
-      const bool gone = r.frame <= completed && reached(r.copies);
+      const bool gone = r.frame <= completed && r.epoch <= past && reached(r.copies);
       if (gone) bytes -= r.buffer->size_bytes();
       return gone;
     });
@@ -70,13 +83,28 @@ void SharedMemorySource::release(const MemoryBlock& block) noexcept {
   auto it =
       std::find_if(state_->live.begin(), state_->live.end(), [&](const auto& b) { return b.get() == block.owner; });
   if (it == state_->live.end()) return;  // an empty block
-  state_->retired.push_back({std::move(*it), state_->submitted, state_->copies});
+  state_->retired.push_back({std::move(*it), state_->submitted, state_->epoch, state_->copies});
   state_->live.erase(it);
   state_->destroy_what_may_go();
 }
 
-// In host_import the frames read the memory that the host is about to change. A signal on the queue comes after
-// everything submitted to it before.
+uint64_t SharedMemorySource::epoch() const noexcept { return state_->epoch.load(std::memory_order_acquire); }
+uint64_t SharedMemorySource::past_epoch() const noexcept { return state_->past.load(std::memory_order_acquire); }
+
+void SharedMemorySource::published() {
+  State& s = *state_;
+  if (s.mode != SharingMode::host_import) return;
+  const std::lock_guard lock(s.mutex);
+  // Without frames in between the older snapshot is past as soon as the newer one.
+  if (!s.epochs.empty() && s.epochs.back().last_frame == s.submitted) s.epochs.back().epoch = s.epoch;
+  else s.epochs.push_back({s.epoch, s.submitted});
+  ++s.epoch;
+  s.end_epochs();
+  s.destroy_what_may_go();
+}
+
+// In host_import views of the hash grid read the table that the host is about to change. A signal on the queue comes
+// after everything submitted to it before.
 void SharedMemorySource::wait_for_readers() noexcept {
   State& s = *state_;
   if (s.mode != SharingMode::host_import) return;
@@ -84,7 +112,7 @@ void SharedMemorySource::wait_for_readers() noexcept {
   uint64_t submitted, completed;
   {
     const std::lock_guard counters(s.mutex);
-    submitted = s.submitted, completed = s.completed;
+    submitted = s.grid_readers, completed = s.completed;
   }
   if (submitted <= std::max(completed, s.waited_for)) return;
   // A device that fails here has no frames in flight any more.
@@ -99,14 +127,16 @@ void SharedMemorySource::wait_for_readers() noexcept {
   if (s.idle->wait(value)) s.waited_for = submitted;
 }
 
-void SharedMemorySource::frame_submitted(uint64_t value) {
+void SharedMemorySource::frame_submitted(uint64_t value, bool reads_grid) {
   const std::lock_guard lock(state_->mutex);
   state_->submitted = std::max(state_->submitted, value);
+  if (reads_grid) state_->grid_readers = std::max(state_->grid_readers, value);
 }
 
 void SharedMemorySource::frame_completed(uint64_t value) {
   const std::lock_guard lock(state_->mutex);
   state_->completed = std::max(state_->completed, value);
+  state_->end_epochs();
   state_->destroy_what_may_go();
 }
 

@@ -231,6 +231,7 @@ Result<Device::TimelinePoint> SharedWorld::publish(World& world, const Palette& 
     return fail(ErrorCode::unsupported, "the occupancy pyramid has " + std::to_string(pyramid.size_bytes >> 20) +
                                             " MiB, and what is drawn may have 4096 at most");
   root.pyramid = pyramid.device_address;
+  root.level3 = world.pyramid().level3_granule();
   // A run that starts below this capacity ends inside the block.
   root.node_capacity = uint32_t(pyramid.size_bytes / kGranuleBytes) - 64;
   root.brick_count = world.brick_count();
@@ -250,12 +251,13 @@ Result<Device::TimelinePoint> SharedWorld::publish(World& world, const Palette& 
   s.grid_seen = world.grid().block().data;
   s.grid_pages_seen = world.grid().view().page_count;
   s.version_seen = world.version();
+  s.memory->published();
   return s.ready;
 }
 
-void SharedWorld::frame_submitted(uint64_t value) {
+void SharedWorld::frame_submitted(uint64_t value, bool reads_grid) {
   state_->submitted = std::max(state_->submitted, value);
-  state_->memory->frame_submitted(value);
+  state_->memory->frame_submitted(value, reads_grid);
 }
 
 void SharedWorld::frame_completed(uint64_t value) {

@@ -25,9 +25,9 @@ class LightTree;
 // A World readable by shaders. host_import: shaders read the world's own memory, without copies. zero_copy: CUDA writes
 // a copy of the world in exported memory. staged: changes are copied. It serves one World at a time. The World must be
 // destroyed before its SharedWorld, because it lives in the latter's memory, and the Device after both. Only one thread
-// may use it at a time. Every frame shows exactly the version published before it was recorded. In host_import the
-// frames read the world's own memory. There World::write and clear return only when the frames reported to
-// frame_submitted are done. In the other modes nothing waits.
+// may use it at a time. Every frame shows exactly the version published before it was recorded, and no edit waits for a
+// frame: what a published root reaches stays as it is (MemorySource::epoch). Only in host_import, World::write waits
+// for submitted frames whose views show the hash grid itself.
 class SharedWorld {
  public:
   static Result<std::unique_ptr<SharedWorld>> create(Device& device, SharingMode mode = SharingMode::automatic);
@@ -37,7 +37,9 @@ class SharedWorld {
   // Makes the device see the world as it is now. Returns the timeline point that a frame must wait for (value 0: none).
   // Call it after edits and before recording a frame. The world must have been created with memory() of this object.
   Result<Device::TimelinePoint> publish(World& world, const Palette& palette);
-  void frame_submitted(uint64_t value);
+  // Says that a frame was recorded with root_address(), and which timeline value it will signal. `reads_grid`: its view
+  // shows the hash grid itself. To be called before the next publish().
+  void frame_submitted(uint64_t value, bool reads_grid = false);
   void frame_completed(uint64_t value);
   SharingMode mode() const;
   const std::string& sharing_reason() const;

@@ -117,9 +117,9 @@ std::vector<CopyRegion> collect_copy_regions(const World& world, const WorldChan
   uint32_t last_cell = kLevel3Nodes;
   for (const uint32_t level2 : changes.level2) {
     const uint32_t cell = level3_of_level2(level2), bit = bit_of_level2(level2);
-    const OccupancyNode& level3 = nodes[cell];
+    const OccupancyNode& level3 = pyramid.level3()[cell];
     if (cell != last_cell) {
-      ranges.emplace_back(uint64_t(cell) * kGranuleBytes, kGranuleBytes);
+      ranges.emplace_back(uint64_t(pyramid.level3_granule() + cell) * kGranuleBytes, kGranuleBytes);
       add_run(level3, sizeof(OccupancyNode));
       last_cell = cell;
     }

@@ -88,7 +88,7 @@ uint qry_beam_block(const QryWorldRoot root, const QryBeam beam, vec3 block, uin
     const uint child = qry_beam_lane_child(i);
     const ivec3 at = (ivec3(block) >> 9) + ivec3(qry_beam_child(child));
     const bool in_world = at.x < (kVoxelExtent.x >> 9) && at.y < (kVoxelExtent.y >> 9) && at.z < (kVoxelExtent.z >> 9);
-    const uvec2 mask = qry_node(root, in_world ? uint(at.x | (at.y << 5) | (at.z << 9)) : 0u).xy;
+    const uvec2 mask = qry_level3(root, in_world ? uint(at.x | (at.y << 5) | (at.z << 9)) : 0u).xy;
     cells.own[i] = in_world && (mask.x | mask.y) != 0u ? qry_beam_key(beam, child, block, 512.0) : kQryBeamNone;
     level2.own[i] = level1.own[i] = kQryBeamNone;
   }
@@ -98,7 +98,7 @@ uint qry_beam_block(const QryWorldRoot root, const QryBeam beam, vec3 block, uin
     qry_beam_done(cells, cell);
     const vec3 cell_corner = fma(qry_beam_child(cell & 63u), vec3(512.0), block);
     const uvec3 cell_at = uvec3(cell_corner) >> 9u;
-    const uvec3 cell_node = qry_node(root, cell_at.x | (cell_at.y << 5) | (cell_at.z << 9));
+    const uvec3 cell_node = qry_level3(root, cell_at.x | (cell_at.y << 5) | (cell_at.z << 9));
     qry_beam_visit(beam, cell_node.xy, cell_corner, 128.0, level2);
     for (;;) {
       const uint next2 = subgroupMin(qry_beam_own_nearest(level2));

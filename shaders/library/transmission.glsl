@@ -52,7 +52,7 @@ QryTransmissionPath qry_trace_transmission(const QryWorldRoot root, vec3 p, vec3
   bvec3 rising = greaterThanEqual(d, vec3(0.0));
   ivec3 v = ivec3(floor(p)) + kVoxelBias;
   vec3 next = mix(p - floor(p), 1.0 - (p - floor(p)), rising) * inv;
-  uint key = qry_key_of(v), sectors, brick = qry_find_brick(root, key, sectors);
+  uint key = qry_key_of(v), brick = qry_brick_at(root, v);
   w.path_length = 0.0;
   for (uint n = 0u; n < kTransmissionSteps && !w.ends; ++n) {
     w.axis = next.x <= next.y && next.x <= next.z ? 0u : (next.y <= next.z ? 1u : 2u);
@@ -61,7 +61,7 @@ QryTransmissionPath qry_trace_transmission(const QryWorldRoot root, vec3 p, vec3
     w.voxel[w.axis] += rising[w.axis] ? 1 : -1;
     w.brick = kQryReservedValue;
     if (all(greaterThanEqual(w.voxel, ivec3(0))) && all(lessThan(w.voxel, kVoxelExtent)))
-      w.brick = qry_key_of(w.voxel) == key ? brick : qry_find_brick(root, qry_key_of(w.voxel), sectors);
+      w.brick = qry_key_of(w.voxel) == key ? brick : qry_brick_at(root, w.voxel);
     w.material = w.brick == kQryReservedValue ? 0u : qry_material(root, w.brick, w.voxel);
     const float back = reflectance[w.axis];
     if (w.material == same) {

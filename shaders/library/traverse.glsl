@@ -165,7 +165,7 @@ uint qry_descend(const QryWorldRoot root, uint flip, uvec3 v, uint changed, inou
                                 ((v >> (kQryFraction + 9u)) & ((2u << (kQryOriginShift - 9u)) - 1u)) - 4u);
             // The cell is beyond the world, whose extent is a multiple of the cell's.
             if (cell.x >= 32u || cell.y >= 16u || cell.z >= 32u) return 512u * kQryVoxel - 1u;
-            dda.level3 = qry_node(root, (cell.x | (cell.y << 5) | (cell.z << 9)) ^ ((flip >> 6) & 16383u));
+            dda.level3 = qry_level3(root, (cell.x | (cell.y << 5) | (cell.z << 9)) ^ ((flip >> 6) & 16383u));
             if ((dda.level3.x | dda.level3.y) == 0u) return 512u * kQryVoxel - 1u;
           }
           const uint index = qry_index(v, 7u, flip), block = qry_block(dda.level3.xy, index);

@@ -61,6 +61,8 @@ uvec3 qry_node(const QryWorldRoot root, uint granule) {
   return uvec3(nodes.at[granule].low, nodes.at[granule].high, nodes.at[granule].first);
 }
 
+uvec3 qry_level3(const QryWorldRoot root, uint cell) { return qry_node(root, root.level3 + cell); }
+
 // Counts the bits of the mask below `index`.
 uint qry_child_number(uvec2 mask, uint index) {
   const bool high = (index & 32u) != 0u;
@@ -77,6 +79,24 @@ uvec3 qry_child(const QryWorldRoot root, uvec3 node, uint index) {
 uint qry_level1_brick(const QryWorldRoot root, uvec3 level1, uint index) {
   return min(QryUints(root.pyramid).at[min(level1.z, root.node_capacity) * 4u + qry_child_number(level1.xy, index)],
              root.brick_capacity - 1u);
+}
+
+uint qry_pyramid_bit(uvec3 at) { return (at.x & 3u) | ((at.y & 3u) << 2) | ((at.z & 3u) << 4); }
+bool qry_has_child(uvec3 node, uint index) {
+  return (((index & 32u) != 0u ? node.y : node.x) >> (index & 31u) & 1u) != 0u;
+}
+
+// Returns the pool index of the brick at a biased voxel in the world, or kQryReservedValue if there is none: as
+// qry_find_brick(), but of exactly this root's version, beside edits too.
+uint qry_brick_at(const QryWorldRoot root, ivec3 biased_voxel) {
+  const uvec3 at = uvec3(biased_voxel);
+  uvec3 node = qry_level3(root, (at.x >> 9) | ((at.y >> 9) << 5) | ((at.z >> 9) << 9));
+  const uint bit3 = qry_pyramid_bit(at >> 7), bit2 = qry_pyramid_bit(at >> 5), bit1 = qry_pyramid_bit(at >> 3);
+  if (!qry_has_child(node, bit3)) return kQryReservedValue;
+  node = qry_child(root, node, bit3);
+  if (!qry_has_child(node, bit2)) return kQryReservedValue;
+  node = qry_child(root, node, bit2);
+  return qry_has_child(node, bit1) ? qry_level1_brick(root, node, bit1) : kQryReservedValue;
 }
 
 uint64_t qry_mask_address(const QryWorldRoot root, uint brick) {

@@ -40,7 +40,7 @@ struct QryWorldRoot {
   QRY_F32 box_low[3];
   QRY_F32 box_high[3];
   QRY_U32 packed;  // 1: only set voxels have materials; else 0
-  QRY_U32 reserved;
+  QRY_U32 level3;  // the granule at which the pyramid's level 3 starts
 };
 
 QRY_CONST kQryBoxMargin = 2u;

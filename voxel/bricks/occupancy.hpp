@@ -14,10 +14,17 @@
 //   table     one 32-bit brick index (the grid's value) for each brick of level 1     runs of indices
 //
 //   arena: | level 3 | run | run | free run | ...          granules of 16 bytes: one node, or four brick indices
-//   node:  | mask 64 | first granule of the children's run 32 | granules that the run has room for 32 |
+//   node:  | mask 64 | first granule of the children's run 32 | granules that the run has room for 8 | its stamp 24 |
 //
 // One block of memory, so that a shader needs one address. It moves when it grows (block_id() changes). Runs have few
-// sizes; freed ones are kept in lists by size. About 6 bytes a brick in worlds of surfaces. Coordinates are biased so
+// sizes; freed ones are kept in lists by size.
+//
+// What the memory's source has published (MemorySource::epoch) stays as it is while a frame may read it: level 3 and a
+// run are copied on the first write in an epoch, with the runs above. The old ones are free when the epoch is past. A
+// run's stamp tells the epoch in which it was made. So an edit waits for no frame. Where nothing is published, nothing
+// is copied.
+//
+// About 6 bytes a brick in worlds of surfaces. Coordinates are biased so
 // that the world's corner is 0: cell = (voxel - kWorldMin) >> shift, shift = 3 brick, 5 level 1, 7 level 2, 9 level 3.
 // Dense index: x | y << bits_x | z << (bits_x + bits_y), with the bits of the level: level 2 7/6/7 (dirty lists only),
 // level 3 5/4/5.
@@ -26,6 +33,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <vector>
@@ -38,7 +46,8 @@ namespace quarry {
 struct OccupancyNode {
   uint64_t mask;   // the existing children
   uint32_t child;  // granule where their run starts; meaningless while mask is 0
-  uint32_t room;   // granules of that run; 0 while mask is 0
+  uint32_t run;    // granules of that run, and << 8 its stamp; 0 while mask is 0
+  uint32_t room() const { return run & 255u; }
 };
 
 constexpr uint32_t kLevel2Nodes = 1u << 20, kLevel3Nodes = 1u << 14;
@@ -56,13 +65,16 @@ class OccupancyPyramid {
   // bricks no longer exist; unknown ones are ignored. One thread at a time. Errors: full (more nodes than 32 bits can
   // number), out_of_memory; then every brick is as before.
   Result<void> add(std::span<const uint32_t> keys, std::span<const uint32_t> bricks);
-  // Reserves the bookkeeping memory of add(), remove() and replace() for this many keys; remove() then allocates
-  // nothing.
+  // Reserves the bookkeeping memory of add(), remove() and replace() for this many keys.
   void reserve_changes(size_t keys);
+  // Makes room for the copies of what is published that remove() and replace() of these keys write. Nothing else may
+  // change in between. Errors: full, out_of_memory.
+  Result<void> reserve_copies(std::initializer_list<std::span<const uint32_t>> keys);
+  // After both, these allocate nothing.
   void remove(std::span<const uint32_t> keys);
-  // Gives existing bricks other indices. It allocates nothing after reserve_changes().
+  // Gives existing bricks other indices.
   void replace(std::span<const uint32_t> keys, std::span<const uint32_t> bricks);
-  void clear();
+  void clear();  // only if nothing is published
   // Moves to a smaller block: without spare room or, if edits are to come, with a sixty-fourth. id() changes. Errors:
   // out_of_memory; then nothing has changed.
   Result<void> shrink_to_fit(bool edits_to_come);
@@ -77,9 +89,11 @@ class OccupancyPyramid {
   // the faces.
   Box3 brick_bounds(std::vector<Int3>* outermost = nullptr) const;
 
-  // The arena. nodes()[0 .. kLevel3Nodes) are level 3; a node's children start at nodes()[child], the indices of one of
-  // level 1 at table(level1).
+  // The arena. A node's children start at nodes()[child], the indices of one of level 1 at table(level1).
   const OccupancyNode* nodes() const { return static_cast<const OccupancyNode*>(block_.data); }
+  // Level 3: kLevel3Nodes nodes. They start at this granule, which is 0 where nothing is published.
+  const OccupancyNode* level3() const { return nodes() + level3_; }
+  uint32_t level3_granule() const { return level3_; }
   const uint32_t* table(const OccupancyNode& level1) const {
     return reinterpret_cast<const uint32_t*>(nodes() + level1.child);
   }
@@ -99,10 +113,18 @@ class OccupancyPyramid {
 
   explicit OccupancyPyramid(MemorySource& memory);
   OccupancyNode* own() { return static_cast<OccupancyNode*>(block_.data); }
-  Result<void> ensure_room();
+  Result<void> ensure_room(uint64_t granules);
   Result<void> move_to(uint64_t granules);
   uint32_t take_run(size_t size);
   void free_run(OccupancyNode& node);
+  // Of what is written in the present epoch; 0 where nothing is published.
+  uint32_t stamp() const;
+  void begin_changes();
+  void reserve_retired(size_t runs);
+  Result<void> reserve_level3();
+  void own_level3();
+  void own_run(OccupancyNode& node);
+  void forget_stamps();
   void* insert_child(OccupancyNode& node, uint32_t bit, size_t child_bytes);
   void remove_child(OccupancyNode& node, uint32_t bit, size_t child_bytes);
   void remove_from_node(std::span<const uint32_t> keys);  // of one level-1 node
@@ -114,6 +136,14 @@ class OccupancyPyramid {
   uint64_t id_ = 0, block_id_ = 0;
   uint32_t next_ = kLevel3Nodes;                     // granules in use or in a list of free runs
   std::array<uint32_t, kRooms.size()> free_runs_{};  // heads of lists through the runs' first words; 0: none
+  uint32_t level3_ = 0, level3_stamp_ = 0;
+  struct Retired {
+    uint64_t epoch;
+    uint32_t first, size;  // granule, and number in kRooms; kRooms.size(): a level 3
+  };
+  std::vector<Retired> retired_;       // rising epochs
+  std::vector<uint32_t> free_level3_;  // granules
+  uint64_t stamps_since_ = 0;          // epochs / kStamps when all stamps were forgotten
   std::vector<uint32_t> dirty_level2_;
   std::vector<uint8_t> level2_is_dirty_;
 };

@@ -58,11 +58,8 @@ class BrickPoolState {
   // Takes so many places that are free, the lowest first, each with one handle; all or none.
   Result<void> take(std::span<Count*> out) {
     const std::lock_guard lock(lock_);
+    free_what_is_past();
     if (free_ < out.size() || live_ + uint64_t(out.size()) > max_bricks_) QRY_TRY(grow(out.size()));
-    if (freed_) {  // frames that were submitted before may still read what was there
-      memory_->wait_for_readers();
-      freed_ = false;
-    }
     size_t taken = 0;
     while (taken < out.size()) {
       BrickSlab& slab = *slabs_[lowest_];
@@ -83,8 +80,10 @@ class BrickPoolState {
 
   void free_place(BrickSlab& slab, uint32_t slot) noexcept {
     std::unique_lock lock(lock_);
-    freed_ = true;
-    make_free(slab, slot);
+    --live_;
+    const uint64_t epoch = memory_->epoch();
+    if (epoch > memory_->past_epoch()) retire(slab, slot, epoch);
+    else make_free(slab, slot);
     if (!abandoned_ || live_ > 0) return;
     lock.unlock();
     delete this;
@@ -95,6 +94,7 @@ class BrickPoolState {
     const std::lock_guard lock(lock_);
     for (Count* const place : places) {
       BrickSlab& slab = *BrickSlab::of(place);
+      --live_;
       make_free(slab, slot_of(slab, place));
     }
   }
@@ -107,7 +107,8 @@ class BrickPoolState {
 
   void trim() {
     const std::lock_guard lock(lock_);
-    while (high_water_ > 0 && !in_use(high_water_ - 1)) --high_water_;
+    free_what_is_past();
+    while (high_water_ > 0 && is_free(high_water_ - 1)) --high_water_;
     // Pages of which nothing is in use go, wherever a block ends.
     masks_.trim(high_water_);
     materials_.trim(high_water_);
@@ -162,25 +163,60 @@ class BrickPoolState {
       const uint64_t first = uint64_t(slab->number) << kSlabShift;
       room += size_t(std::clamp<uint64_t>(std::max<uint64_t>(high_water_, first) - first, 0, slab->size));
     }
-    return room - live_;
+    return room - live_ - retired_bricks_;
   }
 
  private:
   friend class BrickPool;
 
+  bool is_free(uint32_t index) const {
+    const BrickSlab& slab = slab_at(index);
+    const uint32_t slot = index & (kBricksPerSlab - 1);
+    return slot >= slab.size || (slab.free_bits[slot / 64] >> (slot % 64) & 1u);
+  }
   bool in_use(uint32_t index) const {
     const BrickSlab& slab = slab_at(index);
     const uint32_t slot = index & (kBricksPerSlab - 1);
-    return slot < slab.size && !(slab.free_bits[slot / 64] >> (slot % 64) & 1u);
+    return slot < slab.size && !((slab.free_bits[slot / 64] | slab.retired_bits[slot / 64]) >> (slot % 64) & 1u);
   }
 
   void make_free(BrickSlab& slab, uint32_t slot) noexcept {
     slab.free_bits[slot / 64] |= uint64_t(1) << (slot % 64);
     ++slab.free;
     ++free_;
-    --live_;
     lowest_ = std::min(lowest_, slab.number);
     if (loose_ && slab.free == slab.size) drop_loose_slab(slab);
+  }
+
+  // Frames may still read the brick: it is free when the epoch is past. Its count, which has no other use now, links it
+  // to the next.
+  void retire(BrickSlab& slab, uint32_t slot, uint64_t epoch) noexcept {
+    // Of more epochs than there are lists for, the newest share one.
+    if (retired_lists_ == 0 || (retired_[retired_lists_ - 1].epoch != epoch && retired_lists_ < retired_.size()))
+      retired_[retired_lists_++] = {};
+    RetiredList& list = retired_[retired_lists_ - 1];
+    list.epoch = epoch;
+    slab.counts[slot].store(list.first, std::memory_order_relaxed);
+    list.first = slab.number << kSlabShift | slot;
+    slab.retired_bits[slot / 64] |= uint64_t(1) << (slot % 64);
+    ++retired_bricks_;
+  }
+
+  void free_what_is_past() noexcept {
+    if (!retired_lists_) return;
+    const uint64_t past = memory_->past_epoch();
+    uint32_t done = 0;
+    for (; done < retired_lists_ && retired_[done].epoch <= past; ++done)
+      for (uint32_t index = retired_[done].first; index != kNoBrick;) {
+        BrickSlab& slab = slab_at(index);
+        const uint32_t slot = index & (kBricksPerSlab - 1);
+        index = slab.counts[slot].load(std::memory_order_relaxed);
+        slab.retired_bits[slot / 64] &= ~(uint64_t(1) << (slot % 64));
+        --retired_bricks_;
+        make_free(slab, slot);
+      }
+    std::copy(retired_.begin() + done, retired_.begin() + retired_lists_, retired_.begin());
+    retired_lists_ -= done;
   }
 
   Result<void> grow(size_t count) {
@@ -271,7 +307,12 @@ class BrickPoolState {
   uint32_t max_bricks_, live_ = 0, high_water_ = 0;
   const bool loose_;
   bool packed_ = false, abandoned_ = false;
-  bool freed_ = false;  // since memory_->wait_for_readers()
+  struct RetiredList {
+    uint64_t epoch = 0;
+    uint32_t first = kNoBrick;
+  };
+  std::array<RetiredList, 16> retired_;  // rising epochs
+  uint32_t retired_lists_ = 0, retired_bricks_ = 0;
   SlabArray masks_, materials_;
   std::vector<BrickSlab*> slabs_;
   std::vector<MemoryBlock> loose_blocks_;

@@ -2,7 +2,8 @@
 // pool.hpp - storage of bricks: masks and materials in two slab arrays. The index of a brick is the value that the hash
 // grid holds for its key; handles (shared.hpp) refer to the same bricks by their addresses. So a world, its scene's
 // volumes, its history and snapshots of any of them have one pool, and nothing is held twice. A brick is written once,
-// by who allocates it, before others know of it; it is free when its last handle is gone.
+// by who allocates it, before others know of it. It is free when its last handle is gone and the epoch in which that
+// happened is past (MemorySource::epoch): until then frames may read it.
 //
 // Bricks that are full of one material need not be stored for each key: full() gives one index a material, which any
 // number of keys may have.

@@ -36,7 +36,7 @@ struct alignas(8 * kBricksPerSlab) BrickSlab {
   uint32_t number = 0;  // brick i has the index number * kBricksPerSlab + i
   uint32_t size = 0;    // bricks that it has room for
   uint32_t free = 0;    // of these
-  std::array<uint64_t, kBricksPerSlab / 64> free_bits{};
+  std::array<uint64_t, kBricksPerSlab / 64> free_bits{}, retired_bits{};
 
   static BrickSlab* of(std::atomic<uint32_t>* count) {
     // NOLINTNEXTLINE(performance-no-int-to-ptr): slabs are aligned so that each address in one leads to its begin

@@ -381,7 +381,6 @@ struct World::State {
     if (dirty_wanted && dirty_keys.capacity() < dirty_keys.size() + count)
       dirty_keys.reserve(std::max(dirty_keys.size() + count, 2 * dirty_keys.capacity()));
 
-    source->wait_for_readers();
     QRY_TRY_ASSIGN(const auto allocated, pool.allocate(copied.size()));
     Rollback rollback{*this, allocated, new_full, added, changed, before};
     QRY_TRY(pool.store_full(new_full));
@@ -397,6 +396,10 @@ struct World::State {
     if (!added.empty()) {
       QRY_TRY(pyramid.add(added, added_indices));
       rollback.pyramid = true;
+    }
+    QRY_TRY(pyramid.reserve_copies({removed, changed}));
+    source->wait_for_readers();
+    if (!added.empty()) {
       rollback.grid = true;  // some keys may be placed before others are refused
       QRY_TRY(insert(grid, added, added_indices));
     }
@@ -471,13 +474,18 @@ bool World::packed() const { return state_->pool.packed(); }
 Result<void> World::clear() {
   QRY_TRY(state_->unpack({}));
   const std::vector<uint32_t> keys = state_->pyramid.keys();
+  std::optional<OccupancyPyramid> fresh;  // what is published stays as it is
+  if (state_->source->epoch()) {
+    QRY_TRY_ASSIGN(fresh, OccupancyPyramid::create(*state_->source));
+  }
   state_->source->wait_for_readers();
   QRY_TRY(state_->grid.clear());
   state_->free_bricks();
   std::array<uint8_t, 255> materials;
   std::iota(materials.begin(), materials.end(), uint8_t(1));
   state_->pool.free_full(materials);
-  state_->pyramid.clear();
+  if (fresh) state_->pyramid = std::move(*fresh);
+  else state_->pyramid.clear();
   state_->voxels = 0;
   state_->key_count = 0;
   state_->note_dirty(keys);

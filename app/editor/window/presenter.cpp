@@ -276,7 +276,8 @@ Result<bool> Presenter::draw(const FrameRequest& request, uint32_t window_width,
   QRY_TRY(checked(submitted, "vkQueueSubmit"));
   timeline_->next();
   ++frames_;
-  if (request.scene) request.scene->world->frame_submitted(slot.value);
+  if (request.scene)
+    request.scene->world->frame_submitted(slot.value, engine::reads_grid(request.scene->settings.view));
   if (presented == VK_ERROR_OUT_OF_DATE_KHR || presented == VK_SUBOPTIMAL_KHR) stale_ = true;
   else QRY_TRY(checked(presented, "vkQueuePresentKHR"));
   return true;
@@ -368,7 +369,7 @@ Result<void> Presenter::draw_tile(const FrameRequest::Scene& scene) {
   const uint64_t value = submitted() + 1;
   QRY_TRY(device_.submit(commands, {scene.wait}, {{timeline_->handle(), value}}));
   slot.value = timeline_->next();
-  scene.world->frame_submitted(slot.value);
+  scene.world->frame_submitted(slot.value, engine::reads_grid(scene.settings.view));
   return {};
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tests/voxel/limited_memory.hpp"
+#include "tests/voxel/published_memory.hpp"
 #include "voxel/bricks/occupancy.hpp"
 
 using namespace quarry;
@@ -32,9 +33,9 @@ uint32_t bit_in(const std::array<uint32_t, 3>& child) {
 }
 
 // The index of a brick, read from an arena in the way of a shader: masks and counted bits.
-std::optional<uint32_t> read_arena(const OccupancyNode* nodes, uint32_t key) {
+std::optional<uint32_t> read_arena(const OccupancyNode* nodes, uint32_t key, uint32_t level3 = 0) {
   const auto cell = cell_of(key, 512);
-  const OccupancyNode* node = nodes + (cell[0] + 32 * cell[1] + 512 * cell[2]);
+  const OccupancyNode* node = nodes + level3 + (cell[0] + 32 * cell[1] + 512 * cell[2]);
   for (const uint32_t child_edge : {128u, 32u, 8u}) {
     const uint32_t bit = bit_in(cell_of(key, child_edge));
     if (!(node->mask >> bit & 1)) return {};
@@ -61,30 +62,31 @@ void require_same(const OccupancyPyramid& pyramid, const Bricks& bricks) {
   REQUIRE(std::all_of(outermost.begin(), outermost.end(),
                       [&](Int3 b) { return touches(b) && bricks.count(brick_key(b)); }));
   for (const auto& [key, index] : bricks)
-    if (read_arena(pyramid.nodes(), key) != index || pyramid.find_brick(brick_from_key(key)) != index)
+    if (read_arena(pyramid.nodes(), key, pyramid.level3_granule()) != index ||
+        pyramid.find_brick(brick_from_key(key)) != index)
       FAIL("brick " << key << " is not where it should be");
   // There is nothing else, and no two runs overlap.
-  std::vector<std::pair<uint64_t, uint64_t>> runs{{0, kLevel3Nodes}};
+  std::vector<std::pair<uint64_t, uint64_t>> runs{{pyramid.level3_granule(), pyramid.level3_granule() + kLevel3Nodes}};
   uint64_t found = 0;
   const auto walk = [&](const auto& self, const OccupancyNode& node, int level) -> void {
     if (node.mask == 0) {
-      if (node.room) FAIL("an empty node owns a run");
+      if (node.room()) FAIL("an empty node owns a run");
       return;
     }
     const auto children = uint32_t(std::popcount(node.mask));
-    runs.emplace_back(node.child, node.child + node.room);
+    runs.emplace_back(node.child, node.child + node.room());
     if (level == 1) {
       found += children;
-      if (node.room * 4 < children) FAIL("a table is larger than its run");
+      if (node.room() * 4 < children) FAIL("a table is larger than its run");
       return;
     }
-    if (node.room < children) FAIL("a run of nodes is too small");
+    if (node.room() < children) FAIL("a run of nodes is too small");
     for (uint32_t i = 0; i < children; ++i) {
       if (pyramid.nodes()[node.child + i].mask == 0) FAIL("an empty node is kept");
       self(self, pyramid.nodes()[node.child + i], level - 1);
     }
   };
-  for (uint32_t i = 0; i < kLevel3Nodes; ++i) walk(walk, pyramid.nodes()[i], 3);
+  for (uint32_t i = 0; i < kLevel3Nodes; ++i) walk(walk, pyramid.level3()[i], 3);
   REQUIRE(found == bricks.size());
   std::sort(runs.begin(), runs.end());
   for (size_t i = 1; i < runs.size(); ++i)
@@ -252,6 +254,84 @@ TEST_CASE("occupancy: a mirror that copies the dirty nodes alone finds the same 
   const auto [keys, indices] = taken_apart(bricks);
   REQUIRE(pyramid->add(keys, indices));  // nothing new
   REQUIRE(pyramid->take_dirty_level2().empty());
+}
+
+TEST_CASE("occupancy: what was published stays as it was while a frame may read it, and is used again afterwards") {
+  std::mt19937 random(77);
+  test::PublishedMemory memory;
+  {
+    OccupancyPyramid pyramid = std::move(*OccupancyPyramid::create(memory));
+    struct Snapshot {
+      uint64_t number;
+      const OccupancyNode* nodes;
+      uint32_t level3;
+      Bricks bricks;
+    };
+    std::vector<Snapshot> snapshots;
+    Bricks bricks;
+    const auto check = [&](const Snapshot& snapshot, const char* when) {
+      for (const auto& [key, index] : snapshot.bricks)
+        if (read_arena(snapshot.nodes, key, snapshot.level3) != index)
+          FAIL("snapshot " << snapshot.number << ' ' << when << ": brick " << key);
+      for (const auto& [key, index] : bricks)
+        if (!snapshot.bricks.count(key) && read_arena(snapshot.nodes, key, snapshot.level3))
+          FAIL("snapshot " << snapshot.number << ' ' << when << ": brick " << key << " is of a later one");
+    };
+    uint64_t most = 0, later = 0;
+    for (int round = 0; round < 240; ++round) {
+      // Some edits, then a publish; some frames end, in order. For a while none does.
+      for (int edit = 0; edit < 3; ++edit) {
+        const auto keys = random_keys(random, random() % 200, round % 3 != 0);
+        if (random() % 3) {
+          std::vector<uint32_t> indices(keys.size());
+          for (size_t i = 0; i < keys.size(); ++i) indices[i] = bricks[keys[i]] = uint32_t(random());
+          if (random() % 4 == 0) memory.memory.refuse_after = 0;
+          bool added = bool(pyramid.add(keys, indices));
+          memory.memory.refuse_after = size_t(-1);
+          if (!added) REQUIRE(pyramid.add(keys, indices));
+        }
+        std::vector<uint32_t> gone, changed, indices;
+        for (const auto& [key, index] : bricks) {
+          const auto what = random() % 40;
+          if (what == 0) gone.push_back(key);
+          if (what == 1) changed.push_back(key), indices.push_back(uint32_t(random()));
+        }
+        pyramid.reserve_changes(gone.size() + changed.size());
+        if (random() % 4 == 0) {
+          memory.memory.refuse_after = 0;
+          (void)pyramid.reserve_copies({gone, changed});
+          memory.memory.refuse_after = size_t(-1);
+        }
+        REQUIRE(pyramid.reserve_copies({gone, changed}));
+        memory.memory.refuse_after = 0;  // nothing more is asked for
+        pyramid.remove(gone);
+        pyramid.replace(changed, indices);
+        memory.memory.refuse_after = size_t(-1);
+        for (const uint32_t key : gone) bricks.erase(key);
+        for (size_t i = 0; i < changed.size(); ++i) bricks[changed[i]] = indices[i];
+      }
+      require_same(pyramid, bricks);
+      snapshots.push_back({memory.publish(), pyramid.nodes(), pyramid.level3_granule(), bricks});
+      if (round < 60 || round >= 100) {
+        const size_t keep = random() % 4;
+        while (snapshots.size() > keep + 1) {
+          check(snapshots.front(), "at its end");
+          memory.end(snapshots.front().number);
+          snapshots.erase(snapshots.begin());
+        }
+      }
+      for (const Snapshot& snapshot : snapshots)
+        if (round % 10 == 0 || &snapshot == &snapshots.back()) check(snapshot, "later");
+      if (round == 150) most = pyramid.used_bytes();
+      if (round == 239) later = pyramid.used_bytes();
+    }
+    CHECK(later < most + most / 2);  // old runs serve again
+    REQUIRE(pyramid.shrink_to_fit(true));
+    require_same(pyramid, bricks);
+    for (const Snapshot& snapshot : snapshots) check(snapshot, "after the pyramid moved");
+  }
+  memory.end(UINT64_MAX);
+  CHECK(memory.memory.blocks() == 0);
 }
 
 TEST_CASE("occupancy: memory refused leaves every brick as it was, and all of it is given back at the end") {

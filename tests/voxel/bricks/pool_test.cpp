@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // pool_test.cpp - the promises of bricks/pool.hpp, and of the slabs below it.
 #include <catch2/catch.hpp>
+#include <map>
 #include <random>
 #include <set>
 
 #include "tests/voxel/limited_memory.hpp"
+#include "tests/voxel/published_memory.hpp"
 #include "voxel/bricks/pool.hpp"
 
 using namespace quarry;
@@ -194,4 +196,52 @@ TEST_CASE(
     for (const uint32_t index : live) pool.free(index);
   }
   CHECK(memory.blocks() == 0);
+}
+
+TEST_CASE("brick_pool: a brick that frames may still read is not written again before they are done") {
+  test::PublishedMemory memory;
+  {
+    BrickPool pool(memory);
+    std::mt19937 random(5);
+    std::map<uint32_t, uint32_t> shown;  // index -> mark
+    uint32_t next_mark = 0;
+    std::vector<std::pair<uint64_t, std::map<uint32_t, uint32_t>>> snapshots;
+    uint32_t highest = 0;
+    for (int round = 0; round < 400; ++round) {
+      std::vector<uint32_t> gone;
+      for (const auto& [index, mark] : shown)
+        if (random() % 5 == 0) gone.push_back(index);
+      for (const uint32_t index : gone) pool.free(index), shown.erase(index);
+      const auto places = pool.allocate(random() % 100);
+      REQUIRE(places);
+      for (const uint32_t index : *places) {
+        if (!shown.emplace(index, ++next_mark).second) FAIL("index " << index << " given out twice");
+        pool.put(index, marked(next_mark));
+      }
+      BrickWriter writer(pool);  // it gives back what it does not need, which no frame has seen
+      const SharedBrick brief = writer.make(marked(1));
+      REQUIRE(pool.live() >= shown.size() + 1);
+      snapshots.emplace_back(memory.publish(), shown);
+      const bool frames_end = round < 100 || round > 130;
+      while (frames_end && snapshots.size() > 1 + random() % 3) {
+        memory.end(snapshots.front().first);
+        snapshots.erase(snapshots.begin());
+      }
+      for (const auto& [number, bricks] : snapshots)
+        for (const auto& [index, mark] : bricks)
+          if (!(pool.get(index) == marked(mark))) FAIL("snapshot " << number << ", brick " << index);
+      if (round % 16 == 0) pool.trim();
+      uint32_t visited = 0;
+      pool.for_each_brick([&](uint32_t index) { visited += shown.count(index) ? 1 : 0; });
+      REQUIRE(visited == shown.size());
+      if (round == 90) highest = pool.high_water();
+    }
+    CHECK(pool.high_water() < 4 * highest);
+    for (const auto& [index, mark] : shown) pool.free(index);
+    memory.end(UINT64_MAX);
+    pool.trim();
+    CHECK(pool.live() == 0);
+    CHECK(pool.high_water() == 0);
+  }
+  CHECK(memory.memory.blocks() == 0);
 }

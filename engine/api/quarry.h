@@ -702,9 +702,9 @@ QRY_API qry_result QRY_CALL qry_camera_ray(const qry_camera* camera, uint32_t wi
  *   tell in a later qry_record_frame, or by qry_world_frames_done, which frames are done
  *
  * Order: submit what was recorded before the same world is published again. qry_world_render, qry_world_trace and
- * qry_world_trace_paths also publish it. With QRY_SHARING_HOST_IMPORT, shaders read the voxels that edits write. There,
- * also submit before the world is edited again; an edit waits until the submitted frames are done. In the other sharing
- * modes edits never wait for frames.
+ * qry_world_trace_paths also publish it. Edits may come at any time, between recording and submitting too, and never
+ * wait for frames. One exception: with QRY_SHARING_HOST_IMPORT, the views that show the hash grid itself
+ * (QRY_VIEW_PROBE_DEPTH, QRY_VIEW_LOAD) read the table that edits write; an edit waits for submitted frames of these.
  *
  * You number frames in rising order, with one numbering for all recorders of a context. The numbers alone tell us when
  * memory that a frame may read can be freed. There is no fence, no semaphore and no wait for it. */

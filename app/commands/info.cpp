@@ -6,15 +6,17 @@
 
 #include <algorithm>
 #include <array>
-#include <future>
-#include <map>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "app/console/load.hpp"
 #include "app/console/terminal.hpp"
+#include "voxel/io/quarry/codec.hpp"
+#include "voxel/io/quarry/reader.hpp"
 #include "voxel/io/vox/read.hpp"
 #include "voxel/worlds/document.hpp"
+#include "voxel/worlds/flatten.hpp"
 
 namespace quarry::app {
 namespace {
@@ -120,68 +122,30 @@ Result<void> add_world(json& out, World& world, uint64_t voxel_count, const NotS
   return {};
 }
 
-// A world file of one volume whose bricks are world bricks as they are is described in one pass over its chunks, in
-// the memory of its keys: nothing, if the file is another one.
-Result<std::optional<json>> streamed(const std::string& file, const io::Format& format) {
-  if (format.kind != io::FormatKind::world) return std::nullopt;
-  std::optional<Scene> scene;  // without bricks
-  const Axes axes = format.z_up ? Axes::z_up : Axes::y_up;
+// The bricks of a world file whose only instance shows a volume's bricks as they are, as the world that is made of them
+// has them.
+struct WorldKeys {
+  std::vector<uint32_t> places;  // ordered_key()
+  // Bricks that are not full of one material: in the file, in the world, and words of the latter's packed materials.
+  uint64_t stored = 0, shown = 0, words = 0;
+  std::array<bool, 256> full{};  // materials of the world's full bricks
   VoxelSums sums;
   Box3 bounds;
-  std::vector<uint32_t> places;  // ordered_key()
-  bool outside = false;
-  uint64_t stored = 0, words = 0;  // bricks that are not full of one material, and words of their packed materials
-  std::array<bool, 256> full{};
-  RegionSink sink;
-  sink.available_bytes = [] { return uint64_t(128) << 20; };
-  sink.begin = [&](const Scene& head) -> Result<void> {
-    if (head.volumes.size() != 1 || head.instances.size() != 1 || head.instances[0].volume != 0 ||
-        !head.instances[0].rotation.identity() || head.instances[0].offset != Int3{} ||
-        !head.instance_visible(head.instances[0]))
-      return fail(ErrorCode::unsupported, "more than one volume in world axes");
-    scene = head;
-    return {};
-  };
-  const auto describe = [&](const BrickMap& bricks) {
-    sums.add(bricks, scene->palette, axes);
-    bounds = united(bounds, bricks.bounds());
-    for (auto it = bricks.bricks().begin(), end = bricks.bricks().end(); it != end; ++it) {
-      const Int3 at = it->first;
-      outside = outside || !brick_in_world(at);
-      places.push_back(ordered_key(at));
-      if (const uint8_t material = it.shared().material()) full[material] = true;
-      else ++stored, words += (it.shared().voxels() + 3) / 4;
-    }
-  };
-  std::future<void> described;  // of the region before, while the next one is read
-  sink.take = [&](uint32_t, BrickMap&& bricks) -> Result<void> {
-    if (described.valid()) described.get();
-    described = std::async(std::launch::async, [&describe, region = std::move(bricks)] { describe(region); });
-    return {};
-  };
-  std::vector<std::string> warnings;
-  io::ReadOptions options;
-  options.warnings = &warnings;
-  ProgressLine line(shown(file));
-  options.progress = line.progress();
-  const auto read = io::read_scene_regions(file, options, sink);
-  if (described.valid()) described.get();
-  line.clear();
-  if (!read && !scene && read.error().code == ErrorCode::unsupported) return std::nullopt;
-  for (const std::string& warning : warnings) say_warning(shown(file), warning);
-  QRY_TRY(read);
-  if (outside) return std::nullopt;  // what a world has to say of that is said where it is made
+  std::optional<Int3> outside;  // a brick of the volume that would be outside the world
 
-  SceneFacts facts;
-  facts.volumes = facts.instances = 1;
-  facts.placed = facts.flat_all = facts.flat_visible = sums.voxels;
-  facts.colors_used = uint32_t(std::count(sums.used.begin(), sums.used.end(), true));
-  facts.bounds = in_axes(bounds, axes);
-  facts.pos_sum = sums.pos_sum;
-  facts.col_sum = sums.col_sum;
-  json out = scene_json(file, format, *scene, facts, axes);
+  void add(const WorldKeys& more) {
+    places.insert(places.end(), more.places.begin(), more.places.end());
+    stored += more.stored, shown += more.shown, words += more.words;
+    for (size_t m = 0; m < full.size(); ++m) full[m] = full[m] || more.full[m];
+    sums.add(more.sums);
+    bounds = united(bounds, more.bounds);
+    if (more.outside) outside = more.outside;
+  }
+};
 
-  // The grid and the pyramid as the world has them: its keys in the same order, all with one full brick.
+// The grid and the pyramid as the world has them: its keys in the same order, all with one full brick.
+Result<void> add_world_of_keys(json& out, WorldKeys& keys) {
+  std::vector<uint32_t>& places = keys.places;
   std::sort(places.begin(), places.end());
   QRY_TRY_ASSIGN(auto world, World::create());
   std::vector<BrickPut> batch;
@@ -191,18 +155,85 @@ Result<std::optional<json>> streamed(const std::string& file, const io::Format& 
     QRY_TRY(world.write(batch));
     batch.clear();
   }
-  if (!places.empty()) (void)world.shrink_to_fit();
-  const auto fulls = uint64_t(std::count(full.begin(), full.end(), true));
-  const BrickPool& pool = world.pool();
-  const uint64_t bricks = stored + fulls;
-  NotStored not_stored{bricks * sizeof(Brick) - pool.size_bytes(), 0};
-  words += fulls * (kVoxelsPerBrick / 4) + bricks;
+  const bool empty = places.empty();
+  places = {};
+  if (!empty) (void)world.shrink_to_fit();
+  const auto fulls = uint64_t(std::count(keys.full.begin(), keys.full.end(), true));
+  const uint64_t bricks = keys.stored + fulls;
+  NotStored not_stored{bricks * sizeof(Brick) - world.pool().size_bytes(), 0};
+  const uint64_t shown = keys.shown + fulls, words = keys.words + fulls * (kVoxelsPerBrick / 4) + shown;
   constexpr uint64_t kElement = sizeof(BrickMaterials);
-  const uint64_t packed = bricks * sizeof(BrickMask) + (words * 4 + kElement - 1) / kElement * kElement;
+  const uint64_t packed = shown * sizeof(BrickMask) + (words * 4 + kElement - 1) / kElement * kElement;
   // The only brick of this world, when it is packed.
-  const uint64_t only = places.empty() ? 0 : sizeof(BrickMask) + 2 * kElement;
+  const uint64_t only = empty ? 0 : sizeof(BrickMask) + 2 * kElement;
   not_stored.packed = packed - only;
-  QRY_TRY(add_world(out, world, sums.voxels, not_stored));
+  return add_world(out, world, keys.sums.voxels, not_stored);
+}
+
+// A world file with one instance, that shows a volume's bricks as they are, is described in one pass over its chunks,
+// in the memory of its keys: nothing, if the file is another one.
+Result<std::optional<json>> streamed(const std::string& file, const io::Format& format) {
+  if (format.kind != io::FormatKind::world) return std::nullopt;
+  std::vector<std::string> warnings;
+  auto store = io::StoreReader::open(file, &warnings);
+  Scene scene;  // without bricks
+  if (store) {
+    scene = store->scene();
+    const auto& all = scene.instances;
+    if (all.size() != 1 || !scene.instance_visible(all[0]) || !Flattener(scene, true).alone(all[0].volume))
+      return std::nullopt;
+    io::note_source(scene, format, file);
+  }
+  const Axes axes = format.z_up ? Axes::z_up : Axes::y_up;
+  const VoxelHash hash(scene.palette, axes);
+  WorldKeys keys;
+  std::mutex lock;
+  const auto describe = [&](uint32_t volume, const io::PackedChunk& chunk) -> Result<void> {
+    const Instance& instance = scene.instances[0];
+    const Int3 offset = brick_of(instance.offset);
+    WorldKeys some;
+    QRY_TRY(chunk.each([&](Int3 at, const Brick& brick, uint8_t full) {
+      some.stored += !full;
+      if (volume != instance.volume) return;
+      const Int3 in_world = at + offset;
+      if (!brick_in_world(in_world)) {
+        some.outside = at;
+        return;
+      }
+      some.places.push_back(ordered_key(in_world));
+      if (full) some.full[full] = true;
+      else ++some.shown, some.words += (brick.count() + 3) / 4;
+      hash.add(in_world, brick, some.sums);
+      some.bounds = united(some.bounds, voxel_bounds(in_world, brick.mask));
+    }));
+    const std::lock_guard hold(lock);
+    keys.add(some);
+    return {};
+  };
+  Result<void> read;
+  if (store) {
+    ProgressLine line(shown(file));
+    read = store->visit_all(describe, line.progress());
+  }
+  for (const std::string& warning : warnings) say_warning(shown(file), warning);
+  QRY_TRY(store);
+  QRY_TRY(read);
+  if (keys.outside) {
+    std::vector<BrickPut> moved;
+    const BrickPut put{*keys.outside, {}};
+    QRY_TRY(Flattener(scene, true).in_world(scene.instances[0].volume, {&put, 1}, moved));
+  }
+
+  SceneFacts facts;
+  facts.volumes = scene.volumes.size();
+  facts.instances = 1;
+  facts.placed = facts.flat_all = facts.flat_visible = keys.sums.voxels;
+  facts.colors_used = uint32_t(std::count(keys.sums.used.begin(), keys.sums.used.end(), true));
+  facts.bounds = in_axes(keys.bounds, axes);
+  facts.pos_sum = keys.sums.pos_sum;
+  facts.col_sum = keys.sums.col_sum;
+  json out = scene_json(file, format, scene, facts, axes);
+  QRY_TRY(add_world_of_keys(out, keys));
   return out;
 }
 

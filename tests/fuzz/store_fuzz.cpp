@@ -100,7 +100,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const uint32_t count = data[1] | uint32_t(data[2]) << 8;
   const uint8_t* rest = data + 3;
   const size_t length = size - 3;
-  BrickMap bricks;
   std::vector<BrickChange> changes;
   switch (which & 3) {
     case 0:
@@ -110,7 +109,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     case 1: {
       // A decoded chunk must encode to the same bytes again, because each chunk has only one form.
       const auto blob = compressed(rest, length);
-      if (!decode_chunk(blob, uint32_t(length), count, {-3, 0, 5}, &bricks)) break;
+      const auto decoded = PackedChunk{blob, uint32_t(length), count, {-3, 0, 5}}.bricks(BrickPool::loose());
+      if (!decoded) break;
+      BrickMap bricks;
+      bricks.put(*decoded);
       const auto again = encode_chunk(bricks, {-3, 0, 5}, 0);
       if (!again || again->count != count || again->plain_bytes != length) std::abort();
       break;
@@ -125,7 +127,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       break;
     }
     default:  // a frame that is not zstd's, or states a wrong length
-      (void)decode_chunk({rest, length}, count, 1, {0, 0, 0}, &bricks);
+      (void)PackedChunk{{rest, length}, count, 1, {0, 0, 0}}.bricks(BrickPool::loose());
       (void)decode_part({rest, length}, count, 1, BrickPool::loose(), &changes);
       if (std::vector<MaterialChange> materials;
           decode_materials({rest, length}, count, 1, &materials) && materials.size() != 1)

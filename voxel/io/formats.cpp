@@ -108,13 +108,17 @@ Result<const Format*> format_for_writing(const std::filesystem::path& file) {
   return format;
 }
 
+void note_source(Scene& scene, const Format& format, const std::filesystem::path& file) {
+  scene.metadata.try_emplace("source_format", format.name);
+  scene.metadata.try_emplace("source_file", file.filename().string());
+}
+
 Result<Scene> read_scene(const std::filesystem::path& file, const ReadOptions& options) {
   QRY_TRY_ASSIGN(const auto format, format_for_reading(file));
   try {
     auto scene = format->read(file, options);
     if (!scene) return tl::unexpected(named(file, scene.error()));
-    scene->metadata.try_emplace("source_format", format->name);
-    scene->metadata.try_emplace("source_file", file.filename().string());
+    note_source(*scene, *format, file);
     return scene;
   } catch (const std::bad_alloc&) {
     return tl::unexpected(named(file, {ErrorCode::out_of_memory, "not enough memory to read it"}));
@@ -129,8 +133,7 @@ Result<RegionsDone> read_scene_regions(const std::filesystem::path& file, const 
   RegionSink named_sink = sink;
   named_sink.begin = [&](const Scene& scene) {
     Scene with_source = scene;  // no bricks: small
-    with_source.metadata.try_emplace("source_format", format->name);
-    with_source.metadata.try_emplace("source_file", file.filename().string());
+    note_source(with_source, *format, file);
     return sink.begin(with_source);
   };
   try {

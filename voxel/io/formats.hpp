@@ -13,8 +13,10 @@ std::span<const Format> formats();
 Result<const Format*> format_for_reading(const std::filesystem::path& file);
 Result<const Format*> format_for_writing(const std::filesystem::path& file);
 
-// Reads any known file. It puts "source_format" and "source_file" into the scene's metadata unless the reader did (a
-// .quarry file keeps those of the file that it was made from).
+// Puts "source_format" and "source_file" into the scene's metadata unless the reader did (a .quarry file keeps those of
+// the file that it was made from).
+void note_source(Scene& scene, const Format& format, const std::filesystem::path& file);
+// Reads any known file, and notes its source.
 Result<Scene> read_scene(const std::filesystem::path& file, const ReadOptions& options = {});
 // Reads the same scene region by region. Errors: unsupported (the format has no such reader), those of the reader and
 // of the sink.

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <bit>
 #include <mutex>
 #include <string>
@@ -32,6 +31,21 @@ uint64_t mixed(uint64_t h) {
   h ^= h >> 27;
   h *= 0x94d049bb133111ebu;
   return h ^ (h >> 31);
+}
+
+VoxelSums sums_of(const BrickMap& bricks, const VoxelHash& hash) {
+  std::vector<BrickMap::Entry> list;
+  list.reserve(bricks.bricks().size());
+  for (const auto& brick : bricks.bricks()) list.push_back(brick);
+  VoxelSums sums;
+  std::mutex lock;
+  parallel_for(list.size(), 256, [&](size_t begin, size_t end) {
+    VoxelSums some;
+    for (size_t i = begin; i < end; ++i) hash.add(list[i].first, list[i].second(), some);
+    const std::lock_guard hold(lock);
+    sums.add(some);
+  });
+  return sums;
 }
 
 }  // namespace
@@ -72,8 +86,7 @@ Result<SceneFacts> scene_facts(const Scene& scene, Axes axes) {
   }
   facts.colors_used = uint32_t(std::count(used.begin() + 1, used.end(), uint8_t(1)));
 
-  VoxelSums sums;
-  sums.add(all, scene.palette, axes);
+  const VoxelSums sums = sums_of(all, VoxelHash(scene.palette, axes));
   facts.pos_sum = sums.pos_sum;
   facts.col_sum = sums.col_sum;
   facts.flat_all = facts.flat_visible = sums.voxels;
@@ -91,60 +104,47 @@ Box3 in_axes(const Box3& world, Axes axes) {
   return {{world.min.x, -1 - world.max.z, world.min.y}, {world.max.x, -1 - world.min.z, world.max.y}};
 }
 
-void VoxelSums::add(const BrickMap& bricks, const Palette& palette, Axes axes) {
-  const bool z_up = axes == Axes::z_up;
-  std::array<uint64_t, 256> colors{};
+void VoxelSums::add(const VoxelSums& other) {
+  voxels += other.voxels;
+  pos_sum += other.pos_sum;
+  col_sum += other.col_sum;
+  for (size_t m = 1; m < used.size(); ++m) used[m] = used[m] || other.used[m];
+}
+
+VoxelHash::VoxelHash(const Palette& palette, Axes axes) : z_up_(axes == Axes::z_up) {
   for (size_t m = 0; m < 256; ++m) {
     const Material& material = palette.materials[m];
-    colors[m] = material.r | uint64_t(material.g) << 8 | uint64_t(material.b) << 16 | uint64_t(material.a) << 24;
+    colors_[m] = material.r | uint32_t(material.g) << 8 | uint32_t(material.b) << 16 | uint32_t(material.a) << 24;
   }
-  struct Place {
-    uint8_t column, third;
-  };
-  std::array<Place, kVoxelsPerBrick> places;
   for (uint32_t i = 0; i < kVoxelsPerBrick; ++i) {
     const Int3 local = voxel_from_index(i);
-    places[i] = {uint8_t(local.x + 8 * (z_up ? local.z : local.y)), uint8_t(z_up ? local.y : local.z)};
+    places_[i] = {uint8_t(local.x + 8 * (z_up_ ? local.z : local.y)), uint8_t(z_up_ ? local.y : local.z)};
   }
-  std::vector<BrickMap::Entry> list;
-  list.reserve(bricks.bricks().size());
-  for (const auto& brick : bricks.bricks()) list.push_back(brick);
-  std::atomic<uint64_t> count{0}, positions_of_all{0}, colours_of_all{0};  // modulo 2^64: the same in any order
-  std::mutex lock;
-  parallel_for(list.size(), 256, [&](size_t begin, size_t end) {
-    uint64_t positions = 0, coloured = 0, set = 0;
-    std::array<bool, 256> seen{};
-    for (size_t i = begin; i < end; ++i) {
-      const auto& [at, brick] = list[i];
-      set += brick.count();
-      // The hash takes x, then a second and a third axis: a column of up to eight voxels shares its first two rounds.
-      std::array<uint64_t, 64> columns;
-      for (uint32_t x = 0; x < 8; ++x) {
-        const uint64_t first = mixed(uint64_t(uint32_t(at.x * 8 + int32_t(x))) + 0x9e3779b97f4a7c15u);
-        for (int32_t s = 0; s < 8; ++s)
-          columns[x + 8 * uint32_t(s)] = mixed(first + uint32_t(z_up ? -1 - (at.z * 8 + s) : at.y * 8 + s));
-      }
-      const uint32_t third = uint32_t(z_up ? at.y * 8 : at.z * 8);
-      for (uint32_t w = 0; w < 8; ++w) {
-        for (uint64_t left = brick.mask[w]; left; left &= left - 1) {
-          const uint32_t index = w * 64 + uint32_t(std::countr_zero(left));
-          const uint8_t material = brick.materials[index];
-          const uint64_t h = mixed(columns[places[index].column] + (third + places[index].third));
-          positions += h;
-          coloured += mixed(h + colors[material]);
-          seen[material] = true;
-        }
-      }
+}
+
+void VoxelHash::add(Int3 brick_at, const BrickView& brick, VoxelSums& to) const {
+  // The hash takes x, then a second and a third axis: a column of up to eight voxels shares its first two rounds.
+  std::array<uint64_t, 64> columns;
+  for (uint32_t x = 0; x < 8; ++x) {
+    const uint64_t first = mixed(uint64_t(uint32_t(brick_at.x * 8 + int32_t(x))) + 0x9e3779b97f4a7c15u);
+    for (int32_t s = 0; s < 8; ++s)
+      columns[x + 8 * uint32_t(s)] = mixed(first + uint32_t(z_up_ ? -1 - (brick_at.z * 8 + s) : brick_at.y * 8 + s));
+  }
+  const auto third = uint32_t(z_up_ ? brick_at.y * 8 : brick_at.z * 8);
+  uint64_t positions = 0, coloured = 0;
+  for (uint32_t w = 0; w < 8; ++w) {
+    to.voxels += uint64_t(std::popcount(brick.mask[w]));
+    for (uint64_t left = brick.mask[w]; left; left &= left - 1) {
+      const uint32_t index = w * 64 + uint32_t(std::countr_zero(left));
+      const uint8_t material = brick.materials[index];
+      const uint64_t h = mixed(columns[places_[index].column] + (third + places_[index].third));
+      positions += h;
+      coloured += mixed(h + colors_[material]);
+      to.used[material] = true;
     }
-    count.fetch_add(set, std::memory_order_relaxed);
-    positions_of_all.fetch_add(positions, std::memory_order_relaxed);
-    colours_of_all.fetch_add(coloured, std::memory_order_relaxed);
-    const std::lock_guard hold(lock);
-    for (size_t m = 1; m < seen.size(); ++m) used[m] = used[m] || seen[m];
-  });
-  voxels += count;
-  pos_sum += positions_of_all;
-  col_sum += colours_of_all;
+  }
+  to.pos_sum += positions;
+  to.col_sum += coloured;
 }
 
 }  // namespace quarry

@@ -78,12 +78,25 @@ struct SceneFacts {
 };
 enum class Axes : uint8_t { y_up, z_up };  // z_up: world (x,y,z) = file (x, z, -1-y): MagicaVoxel's own axes
 Result<SceneFacts> scene_facts(const Scene& scene, Axes axes);
-// The part of the facts that are sums over bricks, so that a world too large for memory is added up piece by piece.
-// `bricks` are world bricks.
+// The part of the facts that are sums over world bricks, so that a world is added up in any order, by any threads.
 struct VoxelSums {
   uint64_t voxels = 0, pos_sum = 0, col_sum = 0;
   std::array<bool, 256> used{};  // materials
-  void add(const BrickMap& bricks, const Palette& palette, Axes axes);
+  void add(const VoxelSums& other);
+};
+// Free-threaded; it keeps nothing of the palette.
+class VoxelHash {
+ public:
+  VoxelHash(const Palette& palette, Axes axes);
+  void add(Int3 brick_at, const BrickView& brick, VoxelSums& to) const;
+
+ private:
+  struct Place {
+    uint8_t column, third;
+  };
+  bool z_up_;
+  std::array<uint32_t, 256> colors_{};
+  std::array<Place, kVoxelsPerBrick> places_{};
 };
 Box3 in_axes(const Box3& world, Axes axes);
 

@@ -61,16 +61,25 @@ class Reader {
     at_ += sizeof(T);
     return true;
   }
+  // Writes all of the brick.
   bool get_brick(Brick* out) {
     if (!get(&out->mask)) return false;
-    const uint32_t n = out->count();
-    if (bytes_.size() - at_ < n) return false;
-    for (uint32_t w = 0; w < 8; ++w)
-      for (uint64_t bits = out->mask[w]; bits; bits &= bits - 1) {
-        const uint8_t material = bytes_[at_++];
-        if (!material) return false;  // a set voxel must have a material
-        out->materials[w * 64 + uint32_t(std::countr_zero(bits))] = material;
+    if (bytes_.size() - at_ < out->count()) return false;
+    for (uint32_t w = 0; w < 8; ++w) {
+      uint8_t* const to = out->materials.data() + size_t(w) * 64;
+      const uint64_t mask = out->mask[w];
+      const uint8_t* const from = bytes_.data() + at_;
+      const auto n = size_t(std::popcount(mask));
+      if (n && std::memchr(from, 0, n)) return false;  // a set voxel must have a material
+      at_ += n;
+      if (n == 64) {
+        std::memcpy(to, from, 64);
+        continue;
       }
+      std::memset(to, 0, 64);
+      const uint8_t* next = from;
+      for (uint64_t bits = mask; bits; bits &= bits - 1) to[std::countr_zero(bits)] = *next++;
+    }
     return true;
   }
   bool get_material(Material* out, std::string* name) {
@@ -113,16 +122,27 @@ Result<std::vector<uint8_t>> compress(std::span<const uint8_t> plain) {
   return out;
 }
 
-Result<std::vector<uint8_t>> decompress(std::span<const uint8_t> data, uint32_t plain_bytes) {
+// Its tables are kept from call to call, as the compressor's.
+struct Decompressor {
+  ZSTD_DCtx* context = ZSTD_createDCtx();
+  Decompressor() = default;
+  Decompressor(const Decompressor&) = delete;
+  Decompressor& operator=(const Decompressor&) = delete;
+  ~Decompressor() { ZSTD_freeDCtx(context); }
+};
+
+Result<void> decompress(std::span<const uint8_t> data, uint32_t plain_bytes, std::vector<uint8_t>& out) {
   if (ZSTD_getFrameContentSize(data.data(), data.size()) != plain_bytes)
     return fail(ErrorCode::malformed_input,
                 "the compressed bytes do not say " + std::to_string(plain_bytes) + " as their length");
-  std::vector<uint8_t> out(plain_bytes);
-  const size_t n = ZSTD_decompress(out.data(), out.size(), data.data(), data.size());
+  thread_local const Decompressor decompressor;
+  if (!decompressor.context) return fail(ErrorCode::out_of_memory, "cannot decompress: no memory for the tables");
+  out.resize(plain_bytes);
+  const size_t n = ZSTD_decompressDCtx(decompressor.context, out.data(), out.size(), data.data(), data.size());
   if (ZSTD_isError(n) || n != plain_bytes)
     return fail(ErrorCode::malformed_input,
                 std::string("cannot decompress: ") + (ZSTD_isError(n) ? ZSTD_getErrorName(n) : "wrong length"));
-  return out;
+  return {};
 }
 
 }  // namespace
@@ -182,43 +202,42 @@ Result<Blob> encode_chunk(const BrickMap& bricks, Int3 chunk, uint32_t volume) {
   return blob;
 }
 
-Result<void> decode_chunk(std::span<const uint8_t> data, uint32_t plain_bytes, uint32_t count, Int3 chunk,
-                          BrickMap* into) {
-  QRY_TRY_ASSIGN(const auto bricks, decode_chunk(data, plain_bytes, count, chunk, into->pool()));
-  into->put(bricks);
-  return {};
-}
-
-Result<std::vector<BrickPut>> decode_chunk(std::span<const uint8_t> data, uint32_t plain_bytes, uint32_t count,
-                                           Int3 chunk, const BrickPool& pool) {
-  QRY_TRY_ASSIGN(const auto plain, decompress(data, plain_bytes));
+Result<void> PackedChunk::each(const Each& each) const {
+  std::vector<uint8_t> plain;
+  QRY_TRY(decompress(data, plain_bytes, plain));
   Reader in(plain);
   uint16_t n = 0;
   if (!in.get(&n) || n != count || n == 0)
     return fail(ErrorCode::malformed_input, "expected " + std::to_string(std::max(1u, count)) + " bricks");
-  // Bricks are inserted by coordinates, x slowest, which is the map's fastest order.
-  std::array<SharedBrick, kChunkBricks> found;
-  BrickWriter writer(pool, n);
   int32_t last = -1;
+  Brick brick;
   for (uint32_t k = 0; k < n; ++k) {
     uint16_t i = 0;
     if (!in.get(&i) || i >= kChunkBricks || int32_t(i) <= last)
       return fail(ErrorCode::malformed_input, "expected the numbers of its bricks to rise");
     last = i;
-    Brick brick;
     if (!in.get_brick(&brick) || brick.empty())
       return fail(ErrorCode::malformed_input,
                   "brick " + std::to_string(i) + " is cut short, empty, or has a voxel without material");
-    found[i] = writer.make(brick);
+    each({chunk.x * 8 + (i & 7), chunk.y * 8 + (i >> 3 & 7), chunk.z * 8 + (i >> 6)}, brick, full_material(brick));
   }
   if (!in.at_end()) return fail(ErrorCode::malformed_input, "there are bytes after the last brick");
+  return {};
+}
+
+Result<std::vector<BrickPut>> PackedChunk::bricks(const BrickPool& pool) const {
+  std::array<SharedBrick, kChunkBricks> found;  // by place, x slowest
+  BrickWriter writer(pool, count);
+  QRY_TRY(each([&](Int3 at, const Brick& brick, uint8_t full) {
+    found[uint32_t(at.x & 7) << 6 | uint32_t(at.y & 7) << 3 | uint32_t(at.z & 7)] =
+        full ? SharedBrick::full(full) : writer.make(brick);
+  }));
   std::vector<BrickPut> puts;
-  puts.reserve(n);
-  for (int32_t x = 0; x < 8; ++x)
-    for (int32_t y = 0; y < 8; ++y)
-      for (int32_t z = 0; z < 8; ++z)
-        if (SharedBrick& brick = found[size_t(x | y << 3 | z << 6)])
-          puts.push_back({{chunk.x * 8 + x, chunk.y * 8 + y, chunk.z * 8 + z}, std::move(brick)});
+  puts.reserve(count);
+  for (int32_t i = 0; i < int32_t(kChunkBricks); ++i)
+    if (found[size_t(i)])
+      puts.push_back(
+          {{chunk.x * 8 + (i >> 6), chunk.y * 8 + (i >> 3 & 7), chunk.z * 8 + (i & 7)}, std::move(found[size_t(i)])});
   return puts;
 }
 
@@ -253,7 +272,8 @@ Result<Blob> encode_materials(std::span<const MaterialChange> changes, const Rec
 
 Result<void> decode_materials(std::span<const uint8_t> data, uint32_t plain_bytes, uint32_t count,
                               std::vector<MaterialChange>* out) {
-  QRY_TRY_ASSIGN(const auto plain, decompress(data, plain_bytes));
+  std::vector<uint8_t> plain;
+  QRY_TRY(decompress(data, plain_bytes, plain));
   Reader in(plain);
   uint32_t n = 0;
   if (!in.get(&n) || n != count || n == 0 || n > 256)
@@ -284,7 +304,8 @@ Result<Blob> encode_part(std::span<const BrickChange> changes, const RecordHead&
 
 Result<void> decode_part(std::span<const uint8_t> data, uint32_t plain_bytes, uint32_t count, const BrickPool& pool,
                          std::vector<BrickChange>* append) {
-  QRY_TRY_ASSIGN(const auto plain, decompress(data, plain_bytes));
+  std::vector<uint8_t> plain;
+  QRY_TRY(decompress(data, plain_bytes, plain));
   Reader in(plain);
   uint32_t n = 0;
   if (!in.get(&n) || n != count)

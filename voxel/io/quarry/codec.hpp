@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -43,12 +44,18 @@ struct Blob {
 
 // Encodes the chunk of `bricks`. The count is 0 if there is no brick in it. Errors: out_of_memory.
 Result<Blob> encode_chunk(const BrickMap& bricks, Int3 chunk, uint32_t volume);
-// Returns the chunk's bricks in rising order, made in `pool`, or puts them into `into`. Errors: malformed_input
-// (without saying which chunk).
-Result<std::vector<BrickPut>> decode_chunk(std::span<const uint8_t> data, uint32_t plain_bytes, uint32_t count,
-                                           Int3 chunk, const BrickPool& pool);
-Result<void> decode_chunk(std::span<const uint8_t> data, uint32_t plain_bytes, uint32_t count, Int3 chunk,
-                          BrickMap* into);
+// A chunk as it is in the file. Its bricks come out one at a time, so that a pass over them needs no memory for them.
+struct PackedChunk {
+  std::span<const uint8_t> data;
+  uint32_t plain_bytes = 0, count = 0;
+  Int3 chunk;
+  // In the file's order: x runs fastest. `full`: the material of a brick that is full of one, else 0.
+  using Each = std::function<void(Int3 at, const Brick& brick, uint8_t full)>;
+  // Errors: malformed_input (without saying which chunk), after `each` has seen the bricks before the damage.
+  Result<void> each(const Each& each) const;
+  // Returns handles of its bricks, made in `pool`, in rising order, which is a map's fastest. Errors: the same.
+  Result<std::vector<BrickPut>> bricks(const BrickPool& pool) const;
+};
 uint64_t chunk_checksum(std::span<const uint8_t> data, uint32_t volume, Int3 chunk, uint32_t plain_bytes,
                         uint32_t count);
 

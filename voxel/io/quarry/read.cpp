@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <exception>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -123,11 +124,6 @@ struct ChunkRow {
     return "table chunks, volume " + std::to_string(volume) + ", chunk (" + std::to_string(chunk.x) + ", " +
            std::to_string(chunk.y) + ", " + std::to_string(chunk.z) + ")";
   }
-  Result<void> put_into(BrickMap* bricks_of) const {
-    if (auto ok = decode_chunk(data, bytes, bricks, chunk, bricks_of); !ok)
-      return damaged(name() + ": " + ok.error().message);
-    return {};
-  }
 };
 constexpr size_t kChunksAtOnce = 16;  // a thread
 constexpr const char* kChunkColumns = "SELECT volume, x, y, z, bricks, bytes, checksum, data FROM chunks ";
@@ -170,24 +166,29 @@ Result<StoreHead> head_from(Db& db, const std::map<std::string, int64_t>& state,
   return head;
 }
 
-// Reads chunks with several threads. One at a time has the database and reads the next row; all decompress and decode
-// theirs. The first of the loop's pieces puts what is decoded into the maps, in the order of the rows.
+// What is done with each chunk: `check` while its row is read, by one thread at a time in the order of the rows, then
+// `decode` by several threads at once, then `put` by one at a time in order. Whatever fails first in the order of the
+// rows is reported.
+struct ChunkSteps {
+  std::function<Result<void>(const ChunkRow& row)> check;
+  std::function<Result<std::vector<BrickPut>>(const ChunkRow& row, const PackedChunk& chunk)> decode;
+  std::function<Result<void>(const ChunkRow& row, const std::vector<BrickPut>& bricks)> put;
+};
+
+// Takes all rows with several threads. One at a time has the database and reads the next row; all decompress and decode
+// theirs. The first of the loop's pieces puts what is decoded, in the order of the rows.
 class ChunkPipeline {
  public:
-  ChunkPipeline(Statement rows, const StoreHead& head, const Progress& progress, const ChunkTarget& target,
-                const BrickPool* pool, uint64_t most_waiting)
-      : head_(head),
-        progress_(progress),
-        target_(target),
-        pool_(pool),
+  ChunkPipeline(Statement rows, size_t volumes, const Progress& progress, const ChunkSteps& steps,
+                uint64_t most_waiting)
+      : progress_(progress),
+        steps_(steps),
+        volumes_(volumes),
         most_waiting_(size_t(std::clamp<uint64_t>(most_waiting / kChunkBricks, 1, kChunksAtOnce * thread_count()))),
-        rows_(std::move(rows)),
-        seen_(head.volumes.size()),
-        report_(progress, "read") {
-    for (const StoreHead::Volume& v : head.volumes) total_ += v.bricks;
-  }
+        rows_(std::move(rows)) {}
 
   Result<void> run() {
+    // One thread, where memory lets only one chunk wait.
     parallel_for(std::min<size_t>(thread_count(), most_waiting_), 1, [&](size_t piece, size_t) {
       try {
         work(piece == 0);
@@ -199,23 +200,16 @@ class ChunkPipeline {
     });
     if (thrown_) std::rethrow_exception(thrown_);
     if (failed_) return tl::unexpected(*failed_);
-    for (size_t i = 0; i < seen_.size(); ++i) {
-      const StoreHead::Volume &a = seen_[i], &b = head_.volumes[i];
-      if (a.chunks != b.chunks || a.sum != b.sum || a.bricks != b.bricks)
-        return damaged("volume " + std::to_string(i) + " has " + std::to_string(a.chunks) + " chunks with " +
-                       std::to_string(a.bricks) + " bricks, expected " + std::to_string(b.chunks) + " with " +
-                       std::to_string(b.bricks));
-    }
     return {};
   }
 
  private:
-  struct Row {
+  struct Read {
     ChunkRow row;
     std::vector<uint8_t> data;
   };
   struct Decoded {
-    uint32_t volume = 0, count = 0;
+    ChunkRow row;  // without its data
     std::vector<BrickPut> bricks;
   };
 
@@ -228,9 +222,9 @@ class ChunkPipeline {
   void work(bool puts) {
     while (begin_one(puts)) {
       size_t number = 0;
-      const Result<std::optional<Row>> row = read_row(&number);
-      const bool none = row && !*row;
-      Result<Decoded> decoded = none ? Decoded() : row ? decode(**row) : tl::unexpected(row.error());
+      const Result<std::optional<Read>> read = read_row(&number);
+      const bool none = read && !*read;
+      Result<Decoded> decoded = none ? Decoded() : read ? decode(**read) : tl::unexpected(read.error());
       const std::lock_guard lock(lock_);
       --begun_;
       if (none) ended_ = true;
@@ -258,11 +252,7 @@ class ChunkPipeline {
     while (!stopped_ && !waiting_.empty() && waiting_.begin()->first == next_put_) {
       const Result<Decoded> one = std::move(waiting_.begin()->second);
       lock.unlock();
-      auto put = one ? target_(one->volume, one->count) : tl::unexpected(one.error());
-      if (put) {
-        (*put)->put(one->bricks);
-        report_.at(double(done_ += one->count) / double(total_));
-      }
+      const Result<void> put = one ? steps_.put(one->row, one->bricks) : tl::unexpected(one.error());
       lock.lock();
       waiting_.erase(waiting_.begin());  // until here it counted as waiting
       ++next_put_;
@@ -275,48 +265,42 @@ class ChunkPipeline {
   }
 
   // The next row; none after the last, and after one with an error.
-  Result<std::optional<Row>> read_row(size_t* number) {
+  Result<std::optional<Read>> read_row(size_t* number) {
     const std::lock_guard lock(reading_);
-    if (read_all_) return std::optional<Row>();
+    if (read_all_) return std::optional<Read>();
     *number = rows_read_++;
-    auto row = next_row();
-    read_all_ = !row || !*row;
-    return row;
+    auto read = next_row();
+    read_all_ = !read || !*read;
+    return read;
   }
 
-  Result<std::optional<Row>> next_row() {
+  Result<std::optional<Read>> next_row() {
     if (progress_.cancelled()) return fail(ErrorCode::cancelled, "stopped");
     QRY_TRY_ASSIGN(const auto there, rows_.step());
-    if (!there) return std::optional<Row>();
-    QRY_TRY_ASSIGN(const auto row, chunk_row(rows_, seen_.size()));
-    StoreHead::Volume& v = seen_[row.volume];
-    v.bricks += row.bricks;
-    if (v.bricks > head_.volumes[row.volume].bricks)
-      return tl::unexpected(damaged(row.name() + ": there are more bricks than the volume has").error());
-    ++v.chunks;
-    v.sum += row.checksum;
-    return Row{row, {row.data.begin(), row.data.end()}};
+    if (!there) return std::optional<Read>();
+    QRY_TRY_ASSIGN(const auto row, chunk_row(rows_, volumes_));
+    QRY_TRY(steps_.check(row));
+    return Read{row, {row.data.begin(), row.data.end()}};
   }
 
-  Result<Decoded> decode(const Row& from) const {
-    const ChunkRow& row = from.row;
-    auto bricks = decode_chunk(from.data, row.bytes, row.bricks, row.chunk, pool_ ? *pool_ : BrickPool::loose());
-    if (!bricks) return tl::unexpected(damaged(row.name() + ": " + bricks.error().message).error());
-    return Decoded{row.volume, row.bricks, std::move(*bricks)};
+  Result<Decoded> decode(const Read& from) const {
+    Decoded decoded{from.row, {}};
+    decoded.row.data = {};
+    auto bricks = steps_.decode(decoded.row, {from.data, from.row.bytes, from.row.bricks, from.row.chunk});
+    if (!bricks) return tl::unexpected(damaged(from.row.name() + ": " + bricks.error().message).error());
+    decoded.bricks = std::move(*bricks);
+    return decoded;
   }
 
-  const StoreHead& head_;
   const Progress& progress_;
-  const ChunkTarget& target_;
-  const BrickPool* const pool_;
+  const ChunkSteps& steps_;
+  const size_t volumes_;
   const size_t most_waiting_;  // chunks
-  int64_t total_ = 1;
 
   std::mutex reading_;  // of the rows:
   Statement rows_;
   size_t rows_read_ = 0;
   bool read_all_ = false;
-  std::vector<StoreHead::Volume> seen_;
 
   std::mutex lock_;  // of the rest:
   std::condition_variable changed_;
@@ -326,17 +310,67 @@ class ChunkPipeline {
   bool ended_ = false, stopped_ = false;
   std::exception_ptr thrown_;
   std::optional<Error> failed_;
-  int64_t done_ = 0;  // bricks in their maps; this and the report are of the thread that puts
-  ThrottledReport report_;
 };
+
+// All chunks of all volumes, checked against the head.
+Result<void> each_chunk(Db& db, const StoreHead& head, const Progress& progress, ChunkSteps steps,
+                        uint64_t most_waiting) {
+  QRY_TRY_ASSIGN(auto rows,
+                 Statement::prepare(db, (std::string(kChunkColumns) + "ORDER BY volume, x, y, z").c_str(), "chunks"));
+  std::vector<StoreHead::Volume> seen(head.volumes.size());
+  ThrottledReport report(progress, "read");
+  int64_t total = 1, done = 0;
+  for (const StoreHead::Volume& v : head.volumes) total += v.bricks;
+  steps.check = [&](const ChunkRow& row) -> Result<void> {
+    StoreHead::Volume& v = seen[row.volume];
+    v.bricks += row.bricks;
+    if (v.bricks > head.volumes[row.volume].bricks)
+      return damaged(row.name() + ": there are more bricks than the volume has");
+    ++v.chunks;
+    v.sum += row.checksum;
+    return {};
+  };
+  const auto put = std::move(steps.put);
+  steps.put = [&](const ChunkRow& row, const std::vector<BrickPut>& bricks) -> Result<void> {
+    if (put) QRY_TRY(put(row, bricks));
+    report.at(double(done += row.bricks) / double(total));
+    return {};
+  };
+  QRY_TRY(ChunkPipeline(std::move(rows), seen.size(), progress, steps, most_waiting).run());
+  for (size_t i = 0; i < seen.size(); ++i) {
+    const StoreHead::Volume &a = seen[i], &b = head.volumes[i];
+    if (a.chunks != b.chunks || a.sum != b.sum || a.bricks != b.bricks)
+      return damaged("volume " + std::to_string(i) + " has " + std::to_string(a.chunks) + " chunks with " +
+                     std::to_string(a.bricks) + " bricks, expected " + std::to_string(b.chunks) + " with " +
+                     std::to_string(b.bricks));
+  }
+  return {};
+}
+
+// The steps that put bricks into maps: handles are made by all threads, the maps are written by one.
+ChunkSteps put_steps(const BrickPool* pool, const ChunkTarget& target) {
+  return {[](const ChunkRow&) -> Result<void> { return {}; },
+          [pool](const ChunkRow&, const PackedChunk& chunk) { return chunk.bricks(pool ? *pool : BrickPool::loose()); },
+          [&target](const ChunkRow& row, const std::vector<BrickPut>& bricks) -> Result<void> {
+            QRY_TRY_ASSIGN(const auto into, target(row.volume, row.bricks));
+            into->put(bricks);
+            return {};
+          }};
+}
 
 }  // namespace
 
 Result<void> read_all_chunks(Db& db, const StoreHead& head, const Progress& progress, const ChunkTarget& target,
                              const BrickPool* pool, uint64_t most_waiting) {
-  QRY_TRY_ASSIGN(auto rows,
-                 Statement::prepare(db, (std::string(kChunkColumns) + "ORDER BY volume, x, y, z").c_str(), "chunks"));
-  return ChunkPipeline(std::move(rows), head, progress, target, pool, most_waiting).run();
+  return each_chunk(db, head, progress, put_steps(pool, target), most_waiting);
+}
+
+Result<void> visit_all_chunks(Db& db, const StoreHead& head, const Progress& progress, const ChunkVisit& visit) {
+  const auto decode = [&](const ChunkRow& row, const PackedChunk& chunk) -> Result<std::vector<BrickPut>> {
+    QRY_TRY(visit(row.volume, chunk));
+    return std::vector<BrickPut>();
+  };
+  return each_chunk(db, head, progress, {{}, decode, {}}, UINT64_MAX);
 }
 
 namespace {
@@ -367,18 +401,14 @@ Result<uint64_t> count_chunk_bricks(Db& db, uint32_t volume, const Box3& chunks)
 }
 
 Result<void> read_some_chunks(Db& db, const StoreHead& head, uint32_t volume, const Box3& chunks,
-                              const Progress& progress, BrickMap& into) {
+                              const Progress& progress, BrickMap& into, uint64_t most_waiting) {
   QRY_TRY_ASSIGN(
-      auto s,
+      auto rows,
       Statement::prepare(db, (std::string(kChunkColumns) + kInBox + " ORDER BY volume, x, y, z").c_str(), "chunks"));
-  bind_box(s, volume, chunks);
-  for (;;) {
-    if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
-    QRY_TRY_ASSIGN(const auto there, s.step());
-    if (!there) return {};
-    QRY_TRY_ASSIGN(const auto row, chunk_row(s, head.volumes.size()));
-    QRY_TRY(row.put_into(&into));
-  }
+  bind_box(rows, volume, chunks);
+  const ChunkTarget target = [&](uint32_t, uint32_t) -> Result<BrickMap*> { return &into; };
+  const ChunkSteps steps = put_steps(nullptr, target);
+  return ChunkPipeline(std::move(rows), head.volumes.size(), progress, steps, most_waiting).run();
 }
 
 Result<StoreHead> read_head(Db& db) {

@@ -66,7 +66,6 @@ struct StoreReader::State {
       at = volume;
       return &region;
     };
-    constexpr uint64_t kWaitingShare = 16;  // of a region
     QRY_TRY(read_all_chunks(db, head, progress, target, nullptr, most / kWaitingShare));
     QRY_TRY(hand_over());
     return done;
@@ -99,13 +98,19 @@ Result<RegionsDone> StoreReader::read_all(const RegionSink& sink, const Progress
   return guarded(state_->file, [&] { return state_->all(sink, progress); });
 }
 
+Result<void> StoreReader::visit_all(const Visit& visit, const Progress& progress) {
+  return guarded(state_->file, [&] { return visit_all_chunks(state_->db, state_->head, progress, visit); });
+}
+
 Result<uint64_t> StoreReader::count_bricks(uint32_t volume, const Box3& chunks) {
   return guarded(state_->file, [&] { return count_chunk_bricks(state_->db, volume, chunks); });
 }
 
-Result<void> StoreReader::read(uint32_t volume, const Box3& chunks, BrickMap& into, const Progress& progress) {
-  return guarded(state_->file,
-                 [&] { return read_some_chunks(state_->db, state_->head, volume, chunks, progress, into); });
+Result<void> StoreReader::read(uint32_t volume, const Box3& chunks, BrickMap& into, const Progress& progress,
+                               uint64_t most_waiting) {
+  return guarded(state_->file, [&] {
+    return read_some_chunks(state_->db, state_->head, volume, chunks, progress, into, most_waiting);
+  });
 }
 
 namespace {

@@ -16,7 +16,8 @@
 
 namespace quarry::io {
 
-struct Format;  // streams/format.hpp
+struct Format;       // streams/format.hpp
+struct PackedChunk;  // codec.hpp
 
 // For one thread at a time. Nobody can edit the file during its lifetime. Messages begin with the file's name.
 class StoreReader {
@@ -32,10 +33,16 @@ class StoreReader {
   // Reads all bricks, in regions of as many chunks as fit sink.available_bytes(). sink.begin is called first. Errors:
   // those of Store::read, of the sink.
   Result<RegionsDone> read_all(const RegionSink& sink, const Progress& progress);
+  // Shows all chunks in any order, to several threads at once. The bricks of those that `visit` decodes are checked
+  // too. Memory: some MiB a thread, whatever the world. Errors: those of Store::read.
+  using Visit = std::function<Result<void>(uint32_t volume, const PackedChunk& chunk)>;
+  Result<void> visit_all(const Visit& visit, const Progress& progress);
   // Returns the number of bricks in a box (of chunks) of a volume, by the file's counts. It reads no brick.
   Result<uint64_t> count_bricks(uint32_t volume, const Box3& chunks);
-  // Puts those bricks into `into`.
-  Result<void> read(uint32_t volume, const Box3& chunks, BrickMap& into, const Progress& progress);
+  // Puts those bricks into `into`. At most `most_waiting` of them, or a chunk, are decoded before they are put there,
+  // by as many threads as that lets work.
+  Result<void> read(uint32_t volume, const Box3& chunks, BrickMap& into, const Progress& progress,
+                    uint64_t most_waiting = UINT64_MAX);
 
  private:
   struct State;

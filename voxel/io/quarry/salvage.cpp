@@ -128,11 +128,13 @@ void StoreSalvage::take_chunk(const PageRow& row) {
     too_large_ = true;
     return;
   }
-  if (auto ok = decode_chunk(v[7].bytes, bytes, bricks, chunk, &bricks_[v[0].integer]); !ok) {
+  const auto puts = PackedChunk{v[7].bytes, bytes, bricks, chunk}.bricks();
+  if (!puts) {
     ++bad_chunks_;
-    warn(name + ": " + ok.error().message + "; it is lost");
+    warn(name + ": " + puts.error().message + "; it is lost");
     return;
   }
+  bricks_[v[0].integer].put(*puts);
   chunks_.insert(key);
   StoreHead::Volume& found = found_[v[0].integer];
   ++found.chunks;

@@ -25,6 +25,7 @@ constexpr int32_t kSchemaVersion = 2;           // raised by every change of the
 constexpr int32_t kPlainHistory = 1;
 constexpr int32_t kMaxChunkCoordinate = kMaxBrickCoordinate / 8;
 constexpr uint64_t kBrickMemoryBytes = 650;  // of a brick in a BrickMap
+constexpr uint64_t kWaitingShare = 16;       // one in so many bricks of a region waits, decoded, for its place
 
 // The values of the rows that edits change, kept so that a commit need not read them back.
 struct StoreHead {
@@ -91,10 +92,15 @@ Result<Scene> read_without_chunks(Db& db, StoreHead* head);
 using ChunkTarget = std::function<Result<BrickMap*>(uint32_t volume, uint32_t bricks)>;
 Result<void> read_all_chunks(Db& db, const StoreHead& head, const Progress& progress, const ChunkTarget& target,
                              const BrickPool* pool = nullptr, uint64_t most_waiting = UINT64_MAX);
-// For a box of chunks, both corners included: the number of bricks, by the rows; and the bricks.
+// Shows all chunks in any order, each to one of several threads at once, checked in the same way. Memory: some MiB a
+// thread, whatever the world.
+using ChunkVisit = std::function<Result<void>(uint32_t volume, const PackedChunk& chunk)>;
+Result<void> visit_all_chunks(Db& db, const StoreHead& head, const Progress& progress, const ChunkVisit& visit);
+// For a box of chunks, both corners included: the number of bricks, by the rows; and the bricks, at most `most_waiting`
+// of them decoded before they are put into the map.
 Result<uint64_t> count_chunk_bricks(Db& db, uint32_t volume, const Box3& chunks);
 Result<void> read_some_chunks(Db& db, const StoreHead& head, uint32_t volume, const Box3& chunks,
-                              const Progress& progress, BrickMap& into);
+                              const Progress& progress, BrickMap& into, uint64_t most_waiting);
 // Checks that all tables agree with each other: schema, checksums, counts. It includes the blobs, without decompressing
 // them, or only their rows.
 enum class CheckBlobs : uint8_t { no, yes };

@@ -5,12 +5,16 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "voxel/io/quarry/tables.hpp"
+
 namespace quarry::io {
 namespace {
 
 // The memory of a file's brick: twice the brick while it is flattened, and its contributions to world bricks.
 constexpr uint64_t kBrickBytes = 2 * 650 + 8 * 16;
 constexpr double kPlanned = 0.7;  // of the room
+
+uint64_t bricks_that_fit(uint64_t bytes) { return uint64_t(double(bytes) * kPlanned) / kBrickBytes; }
 
 int32_t& along(Int3& v, size_t axis) { return axis == 0 ? v.x : axis == 1 ? v.y : v.z; }
 bool inside(const Box3& inner, const Box3& outer) { return intersected(inner, outer) == inner; }
@@ -82,7 +86,7 @@ Result<int32_t> VisibleRegions::last_layer(size_t axis, int32_t first) const {
   const int32_t end = along(highest, axis);
   if (!store_) return end;
   const uint64_t available_bytes = available_bytes_();
-  const auto most = uint64_t(double(available_bytes) * kPlanned) / kBrickBytes;
+  const uint64_t most = bricks_that_fit(available_bytes);
   // A run ends at the end of a chunk, then of half a chunk, and so on. Several chunks are tried first.
   int32_t fits = first - 1;
   uint64_t least = 0;
@@ -110,7 +114,8 @@ Result<BrickMap> VisibleRegions::layers(size_t axis, int32_t first, int32_t last
   if (!store_) return whole_;
   Scene some = *scene_;
   for (const Piece& piece : pieces_of(axis, first, last))
-    QRY_TRY(store_->read(piece.volume, piece.chunks, some.volumes[piece.volume].bricks, progress_));
+    QRY_TRY(store_->read(piece.volume, piece.chunks, some.volumes[piece.volume].bricks, progress_,
+                         bricks_that_fit(available_bytes_()) / kWaitingShare));
   return flatten(some, true);
 }
 

@@ -4,13 +4,11 @@
 #include <zlib.h>
 
 #include <catch2/catch.hpp>
-#include <chrono>
 #include <cstring>
 #include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <sstream>
-#include <thread>
 
 #include "app/batch/dependencies.hpp"
 #include "app/batch/resume.hpp"
@@ -30,15 +28,6 @@ std::string text_of(const fs::path& file) {
   out << in.rdbuf();
   return out.str();
 }
-// What is written in the tick of the clock in which reading begins is converted again the next time: nobody knows which
-// content was read. So what a test has written lies in an earlier tick. Linux since 6.13 stamps some files with the
-// exact time, which is ahead of that clock; so the clock must have passed the exact time.
-Outcome run_in_later_tick(const std::vector<std::string>& words) {
-  const int64_t written = std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
-  while (app::file_clock_now() <= written) std::this_thread::yield();
-  return run_quarry(words);
-}
-
 void write(const fs::path& file, const std::string& bytes) { std::ofstream(file, std::ios::binary) << bytes; }
 
 template <class T>
@@ -198,7 +187,7 @@ TEST_CASE("convert: --resume converts again when any file changes, or appears, t
       for (const std::string& word : kind.more)
         words.push_back(word.find('.') == std::string::npos ? word : (dir / word).string());
       if (dry) words.emplace_back("--dry-run");
-      const Outcome outcome = run_in_later_tick(words);
+      const Outcome outcome = run_quarry(words);
       INFO(outcome.out << outcome.err);
       CHECK(outcome.code == 0);
       if (dry) return outcome.out.find("unchanged") == std::string::npos ? 1 : 0;
@@ -222,9 +211,8 @@ TEST_CASE("convert: --resume follows inputs and what they depend on to another p
   write(dir / "one/in/a.obj", "mtllib x.mtl\nv 0 0 0\nv 1 0 0\nv 0 1 0\nusemtl m\nf 1 2 3\n");
   write(dir / "one/in/x.mtl", "newmtl m\nKd 1 0 0\n");
   const auto skipped = [&](const char* place) {
-    const Outcome outcome =
-        run_in_later_tick({"convert", (dir / place / "in/a.obj").string(), "-o", (dir / "out").string(), "--to", "ply",
-                           "--resume", "--resolution", "8", "--json"});
+    const Outcome outcome = run_quarry({"convert", (dir / place / "in/a.obj").string(), "-o", (dir / "out").string(),
+                                        "--to", "ply", "--resume", "--resolution", "8", "--json"});
     CHECK(outcome.code == 0);
     return outcome.out.find("\"skipped\":1") != std::string::npos;
   };
@@ -239,8 +227,8 @@ TEST_CASE(
   const fs::path dir = scratch_dir("resume-old");
   write(dir / "a.obj", "v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n");
   const auto run = [&] {
-    return run_in_later_tick({"convert", (dir / "a.obj").string(), "-o", (dir / "out").string(), "--to", "ply",
-                              "--resume", "--resolution", "8", "--json"});
+    return run_quarry({"convert", (dir / "a.obj").string(), "-o", (dir / "out").string(), "--to", "ply", "--resume",
+                       "--resolution", "8", "--json"});
   };
   CHECK(run().code == 0);
   const fs::path manifest = dir / "out/.quarry-resume";

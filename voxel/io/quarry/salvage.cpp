@@ -128,7 +128,7 @@ void StoreSalvage::take_chunk(const PageRow& row) {
     too_large_ = true;
     return;
   }
-  const auto puts = PackedChunk{v[7].bytes, bytes, bricks, chunk}.bricks();
+  const auto puts = PackedChunk{v[7].bytes, bytes, bricks, chunk}.bricks(BrickPool::loose());
   if (!puts) {
     ++bad_chunks_;
     warn(name + ": " + puts.error().message + "; it is lost");

@@ -278,16 +278,30 @@ void BrickMap::visit_handles(const VisitBrick& visit, const BrickPool* pool) {
   }
 }
 
-uint64_t BrickMap::voxel_count() const {
-  // The bricks are scattered in memory: for large maps all threads share the cache misses.
+void BrickMap::visit_pieces(const VisitPiece& visit) const {
   constexpr size_t kLeavesAtOnce = 128;
-  std::atomic<uint64_t> count{0};
+  std::vector<size_t> firsts;  // of every so many leaves
+  size_t first = 0;
+  for (size_t l = 0; l < leaves_.size(); ++l) {
+    if (l % kLeavesAtOnce == 0) firsts.push_back(first);
+    first += leaves_[l].leaf->count;
+  }
   parallel_for(leaves_.size(), kLeavesAtOnce, [&](size_t begin, size_t end) {
-    uint64_t sum = 0;
+    size_t number = firsts[begin / kLeavesAtOnce];
     for (size_t l = begin; l < end; ++l) {
       const Leaf& leaf = *leaves_[l].leaf;
-      for (uint32_t i = 0; i < leaf.count; ++i) sum += leaf.bricks[i].voxels();
+      visit(number, {leaf.at.data(), leaf.count}, {leaf.bricks.data(), leaf.count});
+      number += leaf.count;
     }
+  });
+}
+
+uint64_t BrickMap::voxel_count() const {
+  // The bricks are scattered in memory: for large maps all threads share the cache misses.
+  std::atomic<uint64_t> count{0};
+  visit_pieces([&](size_t, std::span<const Int3>, std::span<const SharedBrick> bricks) {
+    uint64_t sum = 0;
+    for (const SharedBrick& brick : bricks) sum += brick.voxels();
     count.fetch_add(sum, std::memory_order_relaxed);
   });
   return count;
@@ -302,10 +316,14 @@ uint64_t BrickMap::size_bytes(const BrickPool* pool) const {
 }
 
 Box3 BrickMap::brick_bounds() const {
-  if (empty()) return {};
-  Box3 box{leaves_.front().first, leaves_.front().first};
-  for (const LeafRef& ref : leaves_)
-    for (uint32_t i = 0; i < ref.leaf->count; ++i) box = united(box, {ref.leaf->at[i], ref.leaf->at[i]});
+  Box3 box;
+  std::mutex lock;
+  visit_pieces([&](size_t, std::span<const Int3> at, std::span<const SharedBrick>) {
+    Box3 piece{at.front(), at.front()};
+    for (const Int3 brick : at) piece = united(piece, {brick, brick});
+    const std::lock_guard hold(lock);
+    box = united(box, piece);
+  });
   return box;
 }
 

@@ -84,6 +84,10 @@ class BrickMap {
   // Lets each brick's handle be exchanged for another of an equal brick, when a pool's bricks move. Memory is
   // allocated only in the first call after a copy. `pool`: where new bricks are made from now on; null: as before.
   void visit_handles(const VisitBrick& visit, const BrickPool* pool);
+  // Shows all bricks in pieces of rising order, several at once by all threads. `first`: the number of the piece's
+  // first brick among all.
+  using VisitPiece = std::function<void(size_t first, std::span<const Int3> at, std::span<const SharedBrick> bricks)>;
+  void visit_pieces(const VisitPiece& visit) const;
   // All bricks in rising order of their coordinates (x, then y, then z): size(), begin(), end(), find(), lower_bound().
   Bricks bricks() const;
   uint64_t voxel_count() const;

@@ -4,6 +4,7 @@
 #include "voxel/worlds/flatten.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <optional>
 #include <string>
@@ -141,8 +142,11 @@ Result<BrickMap> Flattener::all(const BrickPool& pool, uint32_t threads) const {
   if (placed_.size() == 1 && placed_[0].remap->aligned && placed_[0].offset == Int3{}) {
     // A scene of one volume at the origin is already flat: the copy shares every brick.
     const BrickMap& only = scene_->volumes[placed_[0].volume].bricks;
-    for (const auto& [at, brick] : only.bricks())
-      if (!brick_in_world(at)) return tl::unexpected(outside(placed_[0]));
+    std::atomic<bool> fits{true};
+    only.visit_pieces([&](size_t, std::span<const Int3> at, std::span<const SharedBrick>) {
+      if (!std::all_of(at.begin(), at.end(), brick_in_world)) fits = false;
+    });
+    if (!fits) return tl::unexpected(outside(placed_[0]));
     return only;
   }
 

@@ -251,15 +251,24 @@ struct World::State {
     std::vector<uint32_t> keys(count), indices(count);
     std::vector<uint8_t> materials(count);  // of full bricks
     std::array<bool, 256> in_use{};
-    size_t i = 0;
-    for (auto it = bricks.bricks().begin(), end = bricks.bricks().end(); it != end; ++it, ++i) {
-      const Int3 at = it->first;
-      if (!brick_in_world(at)) return outside(at);
-      keys[i] = brick_key(at);
-      indices[i] = pool.index_of(it.shared());
-      materials[i] = it.shared().material();
-      in_use[materials[i]] = true;
-    }
+    std::optional<Int3> beyond;
+    std::mutex lock;
+    bricks.visit_pieces([&](size_t first, std::span<const Int3> at, std::span<const SharedBrick> handles) {
+      std::array<bool, 256> full{};
+      for (size_t k = 0; k < at.size(); ++k) {
+        if (!brick_in_world(at[k])) {
+          const std::lock_guard hold(lock);
+          if (!beyond || at[k] < *beyond) beyond = at[k];
+        }
+        keys[first + k] = brick_key(at[k]);
+        indices[first + k] = pool.index_of(handles[k]);
+        materials[first + k] = handles[k].material();
+        full[materials[first + k]] = true;
+      }
+      const std::lock_guard hold(lock);
+      for (size_t m = 1; m < full.size(); ++m) in_use[m] |= full[m];
+    });
+    if (beyond) return outside(*beyond);
     std::vector<uint8_t> new_full;
     for (uint32_t m = 1; m < 256; ++m)
       if (in_use[m] && pool.full(uint8_t(m)) == kNoBrick) new_full.push_back(uint8_t(m));

@@ -246,6 +246,7 @@ struct World::State {
       return {};
     };
     QRY_TRY(next(0));
+    if (!count) return {};  // tables of no size would grow at the first edit
     QRY_TRY(unpack({}));
     QRY_TRY(bricks.move_to(pool));
     std::vector<uint32_t> keys(count), indices(count);

@@ -189,7 +189,7 @@ std::vector<WritingCall> writing_calls() {
   calls.push_back({"a list", [xyz, materials](qry_world* world) {
                      return qry_world_set_voxels(world, 0, xyz.data(), materials.data(), materials.size(), nullptr);
                    }});
-  const auto region = [](int32_t low, int32_t high, std::vector<uint8_t> voxels) {
+  const auto region = [](int32_t low, int32_t high, const std::vector<uint8_t>& voxels) {
     return [low, high, voxels](qry_world* world) {
       const int32_t min[3] = {low, low, low}, max[3] = {high, high, high};
       return qry_world_write_region(world, 0, min, max, voxels.data(), voxels.size(), nullptr);

@@ -59,7 +59,7 @@ class DocumentStore final : public test::TestedStore {
     for (int32_t x = min[0] >> 3; x <= max[0] >> 3; ++x)
       for (int32_t y = min[1] >> 3; y <= max[1] >> 3; ++y)
         for (int32_t z = min[2] >> 3; z <= max[2] >> 3; ++z) places.push_back({x, y, z});
-    const auto width = size_t(max[0] - min[0] + 1), height = size_t(max[1] - min[1] + 1);
+    const size_t width = size_t(max[0] - min[0]) + 1, height = size_t(max[1] - min[1]) + 1;
     const auto change = [&](size_t place, Brick& brick) {
       for (uint32_t n = 0; n < kVoxelsPerBrick; ++n) {
         const Int3 corner{places[place].x * 8, places[place].y * 8, places[place].z * 8};
@@ -143,7 +143,8 @@ class DocumentStore final : public test::TestedStore {
     std::vector<UndoRecord> records;
     size_t position = 0;
     document_ = taken(Document::create(taken(io::Store::read(file_, {}, &records, &position))));
-    REQUIRE(document_.restore_history(std::move(records), position));
+    const auto restored = document_.restore_history(std::move(records), position);
+    REQUIRE(restored);
     return with_history;
   }
   test::StoreFacts facts() override {

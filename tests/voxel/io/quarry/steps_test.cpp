@@ -82,7 +82,8 @@ class Kept {
     auto made = Document::create(std::move(*scene));
     REQUIRE(made);
     document.emplace(std::move(*made));
-    REQUIRE(document->restore_history(std::move(history), position));
+    const auto restored = document->restore_history(std::move(history), position);
+    REQUIRE(restored);
   }
   std::optional<Document> document;
   Store& store() { return store_; }

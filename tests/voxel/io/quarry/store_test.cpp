@@ -269,7 +269,8 @@ TEST_CASE("store: a document's edits go through the file and its history goes on
     auto document = Document::create(std::move(*scene));
     REQUIRE(document);
     CHECK(position == size_t(session) * 3);
-    REQUIRE(document->restore_history(std::move(history), position));
+    const auto restored = document->restore_history(std::move(history), position);
+    REQUIRE(restored);
     for (int i = 0; i < 4; ++i) {
       const auto record = document->apply(0, edit(session * 4 + i));
       REQUIRE(record);

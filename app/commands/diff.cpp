@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // diff.cpp - `quarry diff`: compares two files voxel by voxel (voxel/operations/diff.hpp). Its exit codes are those of
-// diff(1) and cmp(1), so scripts can tell "different" from "could not be read".
+// diff(1) and cmp(1), so scripts can tell "different" from "could not be read". World files are compared in pieces.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <vector>
 
 #include "app/console/load.hpp"
 #include "app/console/terminal.hpp"
+#include "voxel/io/quarry/reader.hpp"
 #include "voxel/operations/diff.hpp"
+#include "voxel/worlds/flatten.hpp"
 
 namespace quarry::app {
 namespace {
@@ -54,6 +60,125 @@ void print_text(const std::string& a, const std::string& b, const SceneDiff& dif
              with_commas(diff.voxels_b));
 }
 
+// So many bricks of both files are held at a time, 40 MiB, unless a row of chunks along z has more.
+constexpr uint64_t kBricksAtOnce = uint64_t(1) << 16;
+
+// Boxes that have all of `chunks`, which rise, and none of them twice: of whole layers across x, or of whole rows along
+// z in one layer, in the order in which the file has them.
+std::vector<Box3> boxes_of(std::span<const io::ChunkBricks> chunks) {
+  struct Box {
+    Box3 box;
+    uint64_t bricks = 0;
+  };
+  // Joins neighbours that have the same key, then while they stay small and `may_join` lets them.
+  const auto joined = [](const std::vector<Box>& parts, const auto& may_join) {
+    std::vector<Box> out;
+    for (const Box& part : parts) {
+      if (!out.empty() && may_join(out.back(), part)) {
+        out.back().box = united(out.back().box, part.box);
+        out.back().bricks += part.bricks;
+      } else {
+        out.push_back(part);
+      }
+    }
+    return out;
+  };
+  std::vector<Box> each;
+  each.reserve(chunks.size());
+  for (const io::ChunkBricks& c : chunks) each.push_back({{c.chunk, c.chunk}, c.bricks});
+  const auto small = [](const Box& a, const Box& b) { return a.bricks + b.bricks <= kBricksAtOnce; };
+  const auto layer = [](const Box& a, const Box& b) { return a.box.max.x == b.box.min.x; };
+  const std::vector<Box> rows =
+      joined(each, [&](const Box& a, const Box& b) { return layer(a, b) && a.box.max.y == b.box.min.y; });
+  std::vector<Box3> boxes;
+  for (const Box& layers : joined(joined(rows, layer), small)) {
+    if (layers.bricks <= kBricksAtOnce) {
+      boxes.push_back(layers.box);
+      continue;
+    }
+    const auto first = std::find_if(rows.begin(), rows.end(), [&](const Box& r) { return layer(layers, r); });
+    const auto last = std::find_if(first, rows.end(), [&](const Box& r) { return !layer(layers, r); });
+    for (const Box& some : joined({first, last}, small)) boxes.push_back(some.box);
+  }
+  return boxes;
+}
+
+// A world file of one volume that its only instance shows as it is.
+struct WorldFile {
+  io::StoreReader store;
+  Scene scene;  // its volume is filled piece by piece
+  std::vector<io::ChunkBricks> chunks;
+
+  Int3 offset() const { return scene.instances[0].offset; }
+  Result<void> read(const Box3& chunk_box, const Progress& progress) {
+    scene.volumes[0].bricks.clear();
+    return store.read(0, chunk_box, scene.volumes[0].bricks, progress);
+  }
+};
+
+// None if the file is another one.
+Result<std::optional<WorldFile>> open_world(const std::string& file, bool visible_only,
+                                            std::vector<std::string>& warnings) {
+  const auto format = io::format_for_reading(file);
+  if (!format || (*format)->kind != io::FormatKind::world) return std::nullopt;
+  QRY_TRY_ASSIGN(auto store, io::StoreReader::open(file, &warnings));
+  Scene scene = store.scene();
+  if (scene.volumes.size() != 1 || scene.instances.size() != 1 || !Flattener(scene, visible_only).alone(0))
+    return std::nullopt;
+  QRY_TRY_ASSIGN(auto chunks, store.chunks(0));
+  return WorldFile{std::move(store), std::move(scene), std::move(chunks)};
+}
+
+// Where an error happened, and what it is.
+struct Trouble {
+  std::string file;  // "": in the comparison
+  Error error;
+};
+
+// Compares two world files in the memory of some of their chunks: nothing, if one of them must be read whole.
+tl::expected<std::optional<SceneDiff>, Trouble> diff_in_pieces(const std::string& a, const std::string& b,
+                                                               const SceneDiffOptions& options) {
+  const auto in = [](const std::string& file) { return [&file](const Error& error) { return Trouble{file, error}; }; };
+  std::vector<std::string> warnings_a, warnings_b;
+  auto first = open_world(a, options.visible_only, warnings_a).map_error(in(a));
+  QRY_TRY(first);
+  if (!*first) return std::nullopt;
+  auto second = open_world(b, options.visible_only, warnings_b).map_error(in(b));
+  QRY_TRY(second);
+  if (!*second) return std::nullopt;
+  WorldFile &left = **first, &right = **second;
+  // Chunks of one cover chunks of the other only if they are shifted by whole ones.
+  const auto chunks_between = [](int32_t to, int32_t from) -> std::optional<int32_t> {
+    constexpr int64_t kChunkEdge = 64;  // voxels
+    const int64_t voxels = int64_t(to) - from;
+    if (voxels % kChunkEdge) return std::nullopt;
+    return int32_t(voxels / kChunkEdge);
+  };
+  const Int3 to = left.offset(), from = right.offset();
+  const auto x = chunks_between(to.x, from.x), y = chunks_between(to.y, from.y), z = chunks_between(to.z, from.z);
+  if (!x || !y || !z) return std::nullopt;
+  const Int3 to_right{*x, *y, *z};
+  for (const std::string& warning : warnings_a) say_warning(shown(a), warning);
+  for (const std::string& warning : warnings_b) say_warning(shown(b), warning);
+
+  std::vector<io::ChunkBricks> all = left.chunks;
+  for (const io::ChunkBricks& c : right.chunks) all.push_back({c.chunk - to_right, c.bricks});
+  std::sort(all.begin(), all.end(), [](const auto& c, const auto& d) { return c.chunk < d.chunk; });
+  const std::vector<Box3> boxes = boxes_of(all);
+  ProgressLine line(shown(a) + " and " + shown(b));
+  const Progress progress = line.progress();
+  SceneDiff sum;
+  for (size_t i = 0; i < boxes.size(); ++i) {
+    progress.say("comparing", double(i) / double(boxes.size()));
+    QRY_TRY(left.read(boxes[i], progress).map_error(in(a)));
+    QRY_TRY(right.read({boxes[i].min + to_right, boxes[i].max + to_right}, progress).map_error(in(b)));
+    const auto part = diff_scenes(left.scene, right.scene, options).map_error(in(""));
+    QRY_TRY(part);
+    sum.add(*part);
+  }
+  return sum;
+}
+
 }  // namespace
 
 int run_diff(const CommandArguments& words) {
@@ -75,21 +200,31 @@ int run_diff(const CommandArguments& words) {
   if (const auto code = load.check(arguments)) return *code;
 
   const auto trouble = [](int code) { return code == kExitCancelled ? code : int(kTrouble); };
+  SceneDiffOptions options;
+  options.visible_only = !hidden;
+  options.shape_only = shape;
+  const auto say = [&](const SceneDiff& diff) {
+    if (as_json) fmt::print("{}\n", diff_json(a, b, diff).dump(2, ' ', false, json::error_handler_t::replace));
+    else print_text(a, b, diff);
+    return diff.equal() ? kEqual : kDifferent;
+  };
+  const auto incomparable = [&](const Error& error) {
+    say_error("", error);
+    return trouble(exit_code_of(error));
+  };
+  const auto in_pieces = diff_in_pieces(a, b, options);
+  if (!in_pieces) {
+    const auto& [file, error] = in_pieces.error();
+    return file.empty() ? incomparable(error) : trouble(failed(file, error));
+  }
+  if (*in_pieces) return say(**in_pieces);
   const auto first = load_scene(a, load);
   if (!first) return trouble(failed(a, first.error()));
   const auto second = load_scene(b, load);
   if (!second) return trouble(failed(b, second.error()));
-  SceneDiffOptions options;
-  options.visible_only = !hidden;
-  options.shape_only = shape;
   const auto diff = diff_scenes(*first, *second, options);
-  if (!diff) {
-    say_error("", diff.error());
-    return trouble(exit_code_of(diff.error()));
-  }
-  if (as_json) fmt::print("{}\n", diff_json(a, b, *diff).dump(2, ' ', false, json::error_handler_t::replace));
-  else print_text(a, b, *diff);
-  return diff->equal() ? kEqual : kDifferent;
+  if (!diff) return incomparable(diff.error());
+  return say(*diff);
 }
 
 }  // namespace quarry::app

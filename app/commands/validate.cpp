@@ -2,14 +2,20 @@
 // validate.cpp - `quarry validate`: reads files whole, as every other command would, and reports their defects. Nothing
 // is written.
 // A sound file is one that the reader accepts (for a world file that covers every checksum), and whose instances lie in
-// the world.
+// the world. World files are checked chunk by chunk, unless instances may overlap.
 #include <fmt/format.h>
 
+#include <atomic>
+#include <mutex>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "app/console/load.hpp"
 #include "app/console/terminal.hpp"
+#include "voxel/io/quarry/codec.hpp"
+#include "voxel/io/quarry/reader.hpp"
 #include "voxel/io/quarry/store.hpp"
+#include "voxel/worlds/flatten.hpp"
 
 namespace quarry::app {
 namespace {
@@ -22,14 +28,59 @@ struct ValidationResult {
   uint64_t volumes = 0, instances = 0, voxels = 0;
 };
 
+// A world file that one instance shows as it is, in the memory of some chunks. False: another one, of which nothing is
+// judged yet.
+Result<bool> judge_by_chunks(const std::string& file, const Progress& progress, ValidationResult& result) {
+  std::vector<std::string> warnings;
+  QRY_TRY_ASSIGN(auto store, io::StoreReader::open(file, &warnings));
+  const Scene& scene = store.scene();
+  const Flattener flattener(scene, false);
+  const auto shown = flattener.only_volume();
+  if (!shown) return false;
+  result.warnings = std::move(warnings);
+  const Int3 offset = brick_of(scene.instances[0].offset);
+  std::atomic<uint64_t> voxels{0};
+  std::mutex lock;
+  std::optional<Int3> outside;
+  QRY_TRY(store.visit_all(
+      [&](uint32_t volume, const io::PackedChunk& chunk) -> Result<void> {
+        uint64_t some = 0;
+        std::optional<Int3> beyond;
+        QRY_TRY(chunk.each([&](Int3 at, const Brick& brick, uint8_t full) {
+          some += full ? kVoxelsPerBrick : brick.count();
+          if (!brick_in_world(at + offset)) beyond = at;
+        }));
+        if (volume != *shown) return {};
+        voxels += some;
+        const std::lock_guard hold(lock);
+        if (beyond) outside = beyond;
+        return {};
+      },
+      progress));
+  // A file that an editor would refuse is not sound, so its history counts too.
+  QRY_TRY(store.check_history(progress));
+  if (outside) {
+    std::vector<BrickPut> moved;
+    const BrickPut put{*outside, {}};
+    QRY_TRY(flattener.in_world(*shown, {&put, 1}, moved));
+  }
+  result.volumes = scene.volumes.size();
+  result.instances = scene.instances.size();
+  result.voxels = voxels;
+  return true;
+}
+
 Result<void> judge(const std::string& file, io::ReadOptions options, ValidationResult& result) {
   QRY_TRY_ASSIGN(const auto format, io::format_for_reading(file));
   result.format = format->name;
   options.warnings = &result.warnings;
   ProgressLine line(file);
   options.progress = line.progress();
-  // A file that an editor would refuse is not sound, so the history of a world file counts too.
-  std::vector<UndoRecord> history;
+  if (format->kind == io::FormatKind::world) {
+    QRY_TRY_ASSIGN(const bool judged, judge_by_chunks(file, options.progress, result));
+    if (judged) return {};
+  }
+  std::vector<UndoRecord> history;  // counts too
   const auto scene = format->kind == io::FormatKind::world
                          ? io::Store::read(file, options.progress, &history, nullptr, options.warnings)
                          : io::read_scene(file, options);

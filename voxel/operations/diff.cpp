@@ -5,6 +5,8 @@
 #include <array>
 #include <bit>
 #include <memory>
+#include <mutex>
+#include <span>
 #include <string>
 
 namespace quarry {
@@ -16,14 +18,24 @@ bool looks_alike(const Material& a, const Material& b) {
 }
 
 void count(SceneDiff::Kind& kind, Int3 at, const BrickMask& voxels) {
-  uint64_t n = 0;
-  for (const uint64_t w : voxels) n += uint64_t(std::popcount(w));
+  const uint32_t n = count_of(voxels);
   if (n == 0) return;
   kind.voxels += n;
   kind.bounds = united(kind.bounds, voxel_bounds(at, voxels));
 }
 
 }  // namespace
+
+void SceneDiff::add(const SceneDiff& part) {
+  const auto add_kind = [](Kind& to, const Kind& from) {
+    to.voxels += from.voxels;
+    to.bounds = united(to.bounds, from.bounds);
+  };
+  voxels_a += part.voxels_a, voxels_b += part.voxels_b, same += part.same;
+  add_kind(added, part.added);
+  add_kind(removed, part.removed);
+  add_kind(recoloured, part.recoloured);
+}
 
 Result<SceneDiff> diff_scenes(const Scene& a, const Scene& b, const SceneDiffOptions& options) {
   const auto flat = [&](const Scene& scene, const char* which) {
@@ -40,30 +52,55 @@ Result<SceneDiff> diff_scenes(const Scene& a, const Scene& b, const SceneDiffOpt
     for (size_t n = 0; n < 256; ++n)
       (*alike)[m * 256 + n] = options.shape_only || looks_alike(a.palette.materials[m], b.palette.materials[n]);
 
+  bool each_like_itself = true;
+  for (size_t m = 0; m < 256; ++m) each_like_itself &= (*alike)[m * 256 + m];
+
   SceneDiff out;
-  for (const auto& [at, brick] : first.bricks()) {
-    out.voxels_a += brick.count();
-    const auto other = second.find(at);
-    BrickMask removed{}, recoloured{};
-    for (uint32_t w = 0; w < 8; ++w) {
-      const uint64_t theirs = other ? other->mask[w] : 0;
-      removed[w] = brick.mask[w] & ~theirs;
-      for (uint64_t left = brick.mask[w] & theirs; left; left &= left - 1) {
-        const uint32_t i = w * 64 + uint32_t(std::countr_zero(left));
-        if ((*alike)[size_t(brick.materials[i]) * 256 + other->materials[i]]) ++out.same;
-        else recoloured[w] |= left & (~left + 1);
+  std::mutex lock;
+  first.visit_pieces([&](size_t, std::span<const Int3> places, std::span<const SharedBrick> bricks) {
+    SceneDiff part;
+    for (size_t i = 0; i < places.size(); ++i) {
+      const BrickView brick = *bricks[i];
+      const auto other = second.find(places[i]);
+      part.voxels_a += brick.count();
+      BrickMask removed{}, both{};
+      for (size_t w = 0; w < 8; ++w) {
+        const uint64_t theirs = other ? other->mask[w] : 0;
+        removed[w] = brick.mask[w] & ~theirs;
+        both[w] = brick.mask[w] & theirs;
       }
+      count(part.removed, places[i], removed);
+      if (!other) continue;
+      if (each_like_itself && brick.materials == other->materials) {
+        part.same += count_of(both);
+        continue;
+      }
+      BrickMask recoloured{};
+      for (uint32_t w = 0; w < 8; ++w) {
+        for (uint64_t left = both[w]; left; left &= left - 1) {
+          const uint32_t v = w * 64 + uint32_t(std::countr_zero(left));
+          if ((*alike)[size_t(brick.materials[v]) * 256 + other->materials[v]]) ++part.same;
+          else recoloured[w] |= left & (~left + 1);
+        }
+      }
+      count(part.recoloured, places[i], recoloured);
     }
-    count(out.removed, at, removed);
-    count(out.recoloured, at, recoloured);
-  }
-  for (const auto& [at, brick] : second.bricks()) {
-    out.voxels_b += brick.count();
-    const auto other = first.find(at);
-    BrickMask added{};
-    for (size_t w = 0; w < 8; ++w) added[w] = brick.mask[w] & ~(other ? other->mask[w] : 0);
-    count(out.added, at, added);
-  }
+    const std::lock_guard hold(lock);
+    out.add(part);
+  });
+  second.visit_pieces([&](size_t, std::span<const Int3> places, std::span<const SharedBrick> bricks) {
+    SceneDiff part;
+    for (size_t i = 0; i < places.size(); ++i) {
+      const BrickView brick = *bricks[i];
+      const auto other = first.find(places[i]);
+      part.voxels_b += brick.count();
+      BrickMask added{};
+      for (size_t w = 0; w < 8; ++w) added[w] = brick.mask[w] & ~(other ? other->mask[w] : 0);
+      count(part.added, places[i], added);
+    }
+    const std::lock_guard hold(lock);
+    out.add(part);
+  });
   return out;
 }
 

@@ -21,6 +21,8 @@ struct SceneDiff {
   // In both, with materials that differ in colour, roughness, metalness, emission, transparency or refraction.
   Kind recoloured;
 
+  // Adds the comparison of another part of the scenes, with which this one shares no voxel.
+  void add(const SceneDiff& part);
   bool equal() const { return added.voxels == 0 && removed.voxels == 0 && recoloured.voxels == 0; }
   Box3 bounds() const { return united(united(added.bounds, removed.bounds), recoloured.bounds); }
 };
@@ -30,7 +32,7 @@ struct SceneDiffOptions {
   bool shape_only = false;   // materials are ignored
 };
 
-// Errors: those of flatten().
+// By all threads; the result does not depend on their number. Errors: those of flatten().
 Result<SceneDiff> diff_scenes(const Scene& a, const Scene& b, const SceneDiffOptions& options = {});
 
 }  // namespace quarry

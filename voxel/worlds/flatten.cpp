@@ -274,8 +274,9 @@ void Flattener::bricks(std::span<BrickPut> puts, const BrickPool& pool, uint32_t
       threads);
 }
 
-bool Flattener::alone(uint32_t volume) const {
-  return placed_.size() == 1 && placed_[0].volume == volume && placed_[0].remap->aligned;
+std::optional<uint32_t> Flattener::only_volume() const {
+  if (placed_.size() != 1 || !placed_[0].remap->aligned) return std::nullopt;
+  return placed_[0].volume;
 }
 
 Result<std::span<const BrickPut>> Flattener::in_world(uint32_t volume, std::span<const BrickPut> puts,

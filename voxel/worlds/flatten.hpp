@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -41,8 +42,10 @@ class Flattener {
   // The same for many: the brick at puts[i].brick to puts[i].value. A world brick that one brick of a volume fills
   // alone and as it is shares that brick; others are made in `pool`.
   void bricks(std::span<BrickPut> puts, const BrickPool& pool = BrickPool::loose(), uint32_t threads = 0) const;
-  // True if the bricks of this volume are the world's, as they are but for their coordinates, and nothing else is.
-  bool alone(uint32_t volume) const;
+  // The volume whose bricks are the world's, as they are but for their coordinates, if there is one and nothing else is
+  // shown; alone: true for that volume.
+  std::optional<uint32_t> only_volume() const;
+  bool alone(uint32_t volume) const { return only_volume() == volume; }
   // Bricks of such a volume at their world coordinates: `puts` themselves if these are the same, else in `moved`.
   // Errors: out_of_bounds.
   Result<std::span<const BrickPut>> in_world(uint32_t volume, std::span<const BrickPut> puts,

@@ -1,15 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 // compare_test.cpp - `quarry diff` and `quarry validate` as a script uses them: exit codes, JSON, messages.
 #include <catch2/catch.hpp>
+#include <random>
 
 #include "tests/app/program_output.hpp"
 #include "tests/file_bytes.hpp"
 #include "tests/voxel/io/vox/file_builder.hpp"
+#include "voxel/io/quarry/store.hpp"
+#include "voxel/operations/diff.hpp"
 
 using namespace quarry;
 using namespace quarry::test;
 namespace fs = std::filesystem;
 using nlohmann::json;
+
+namespace {
+
+// A scene of one volume, shown at `offset`.
+Scene shown_at(Int3 offset) {
+  Scene scene;
+  scene.volumes.resize(1);
+  scene.instances.resize(1);
+  scene.instances[0].offset = offset;
+  return scene;
+}
+
+std::string saved(const Scene& scene, const fs::path& file) {
+  REQUIRE(io::Store::save(scene, file));
+  return file.string();
+}
+
+}  // namespace
 
 TEST_CASE("quarry diff: 0 for equal, 1 for different, 2 for wrong usage and unreadable files") {
   const fs::path dir = scratch_dir("diff");
@@ -102,4 +123,130 @@ TEST_CASE("quarry validate: 0 for sound files, 1 for none, 3 for some, each bad 
   frame[20] ^= 0x55;
   write_bytes(world, bytes);
   CHECK(run_quarry({"validate", world}).code == 1);
+}
+
+TEST_CASE(
+    "quarry diff: world files are compared in pieces with the result of whole scenes, wherever their volumes are") {
+  const fs::path dir = scratch_dir("diff-pieces");
+  std::mt19937 random(7);
+  const auto scattered = [&](Scene& scene, Int3 from, int count) {
+    for (int i = 0; i < count; ++i)
+      scene.volumes[0].bricks.set(
+          from + Int3{int32_t(random() % 300) - 150, int32_t(random() % 300) - 150, int32_t(random() % 300) - 150},
+          uint8_t(1 + random() % 3));
+  };
+  Scene base = shown_at({});
+  scattered(base, {}, 4000);
+  const std::string a = saved(base, dir / "a.quarry");
+  // By whole chunks, by whole bricks, and by single voxels; the last two are read whole.
+  for (const Int3 offset : {Int3{}, Int3{-128, 64, 640}, Int3{8, -16, 64}, Int3{3, 0, -1}}) {
+    for (const int more : {0, 500}) {
+      Scene other = shown_at(offset);
+      for (const auto& [at, brick] : base.volumes[0].bricks.bricks())
+        for (uint32_t i = 0; i < kVoxelsPerBrick; ++i)
+          if (brick.get(i)) {
+            const Int3 v = voxel_from_index(i);
+            other.volumes[0].bricks.set(Int3{at.x * 8, at.y * 8, at.z * 8} + v - offset, brick.get(i));
+          }
+      scattered(other, Int3{} - offset, more);
+      const std::string b = saved(other, dir / "b.quarry");
+      const auto expected = diff_scenes(base, other);
+      REQUIRE(expected);
+      REQUIRE(expected->equal() == (more == 0));
+      const Outcome outcome = run_quarry({"diff", "--json", a, b});
+      CHECK(outcome.code == (more ? 1 : 0));
+      const json report = json::parse(outcome.out);
+      CHECK(report["added"] == expected->added.voxels);
+      CHECK(report["removed"] == expected->removed.voxels);
+      CHECK(report["recoloured"] == expected->recoloured.voxels);
+      CHECK(report["same"] == expected->same);
+      CHECK(report["voxels_a"] == expected->voxels_a);
+      CHECK(report["voxels_b"] == expected->voxels_b);
+      const Box3 box = expected->bounds();
+      CHECK(report["bounds"]["all"] ==
+            (more ? json({{"min", {box.min.x, box.min.y, box.min.z}}, {"max", {box.max.x, box.max.y, box.max.z}}})
+                  : json()));
+    }
+  }
+}
+
+TEST_CASE("quarry diff: a layer of chunks that has more bricks than are held at a time is compared row by row") {
+  const fs::path dir = scratch_dir("diff-rows");
+  // Two layers across x: 8 * 96 * 96 full bricks, more than 2^16, and one brick far behind them.
+  const auto slab = [](uint8_t material) {
+    Scene scene = shown_at({});
+    std::vector<BrickPut> puts;
+    for (int32_t x = 0; x < 8; ++x)
+      for (int32_t y = 0; y < 96; ++y)
+        for (int32_t z = 0; z < 96; ++z) puts.push_back({{x, y, z}, SharedBrick::full(material)});
+    puts.push_back({{500, 1, 1}, SharedBrick::full(material)});
+    scene.volumes[0].bricks.put(puts);
+    return scene;
+  };
+  const Scene before = slab(1);
+  Scene after = slab(1);
+  const std::string a = saved(before, dir / "a.quarry");
+  CHECK(run_quarry({"diff", a, saved(after, dir / "b.quarry")}).code == 0);
+  after.volumes[0].bricks.put({3, 95, 40}, SharedBrick());
+  after.volumes[0].bricks.put({7, 0, 95}, SharedBrick::full(2));
+  after.volumes[0].bricks.set({4000, 15, 15}, 3);
+  after.volumes[0].bricks.set({-1, 0, 0}, 3);
+  const Outcome outcome = run_quarry({"diff", "--json", a, saved(after, dir / "b.quarry")});
+  CHECK(outcome.code == 1);
+  const json report = json::parse(outcome.out);
+  CHECK(report["same"] == 8 * 96 * 96 * 512 - 2 * 512 + 511);
+  CHECK(report["removed"] == 512);
+  CHECK(report["recoloured"] == 513);
+  CHECK(report["added"] == 1);
+  CHECK(report["bounds"]["removed"] == json({{"min", {24, 760, 320}}, {"max", {31, 767, 327}}}));
+  CHECK(report["bounds"]["added"] == json({{"min", {-1, 0, 0}}, {"max", {-1, 0, 0}}}));
+}
+
+TEST_CASE("quarry diff: a chunk that is damaged or missing in a world file is trouble, in either place") {
+  const fs::path dir = scratch_dir("diff-damaged");
+  const std::string good = small_world(dir / "good.quarry"), bad = (dir / "bad.quarry").string();
+  std::vector<uint8_t> bytes = file_bytes(good);
+  const std::array magic{0x28, 0xb5, 0x2f, 0xfd};
+  const auto frame = std::search(bytes.begin(), bytes.end(), magic.begin(), magic.end());
+  REQUIRE(bytes.end() - frame > 20);
+  frame[20] ^= 0x55;
+  write_bytes(bad, bytes);
+  for (const auto& words : {std::vector<std::string>{"diff", good, bad}, {"diff", bad, good}}) {
+    const Outcome outcome = run_quarry(words);
+    CHECK(outcome.code == 2);
+    CHECK(has(outcome.err, "bad.quarry"));
+    CHECK(has(outcome.err, "checksum"));
+    CHECK(outcome.out.empty());
+  }
+}
+
+TEST_CASE("quarry validate: world files are judged by chunks as by whole scenes: counts, overlaps, bounds") {
+  const fs::path dir = scratch_dir("validate-chunks");
+  Scene scene = shown_at({16, -8, 0});
+  scene.volumes[0].bricks.put({0, 0, 0}, SharedBrick::full(4));
+  scene.volumes[0].bricks.set({100, 100, 100}, 2);
+  const auto voxels = [&](const std::string& file) {
+    const Outcome outcome = run_quarry({"validate", "--json", file});
+    INFO(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return json::parse(outcome.out)[0]["voxels"].get<uint64_t>();
+  };
+  CHECK(voxels(saved(scene, dir / "one.quarry")) == 513);
+  // A volume that no instance shows is checked, but is no voxel of the world.
+  Scene spare = scene;
+  spare.volumes.resize(2);
+  spare.volumes[1].bricks.set({5, 5, 5}, 1);
+  CHECK(voxels(saved(spare, dir / "spare.quarry")) == 513);
+  // Two instances half over each other.
+  Scene twice = scene;
+  twice.instances.push_back(twice.instances[0]);
+  twice.instances[1].offset.x += 4;
+  CHECK(voxels(saved(twice, dir / "twice.quarry")) == 512 + 256 + 2);
+  // Its far voxel is beyond the world.
+  scene.instances[0].offset = {8120, 0, 0};
+  const Outcome far = run_quarry({"validate", saved(scene, dir / "far.quarry")});
+  CHECK(far.code == 1);
+  CHECK(has(far.err, "outside the world"));
+  scene.instances[0].offset = {8080, 0, 0};
+  CHECK(voxels(saved(scene, dir / "near.quarry")) == 513);
 }

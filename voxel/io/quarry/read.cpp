@@ -312,6 +312,14 @@ class ChunkPipeline {
   std::optional<Error> failed_;
 };
 
+// Errors: malformed_input if a volume's chunks are not those that its row counts.
+Result<void> check_counts(size_t volume, const StoreHead::Volume& found, const StoreHead::Volume& expected) {
+  if (found.chunks == expected.chunks && found.sum == expected.sum && found.bricks == expected.bricks) return {};
+  return damaged("volume " + std::to_string(volume) + " has " + std::to_string(found.chunks) + " chunks with " +
+                 std::to_string(found.bricks) + " bricks, expected " + std::to_string(expected.chunks) + " with " +
+                 std::to_string(expected.bricks));
+}
+
 // All chunks of all volumes, checked against the head.
 Result<void> each_chunk(Db& db, const StoreHead& head, const Progress& progress, ChunkSteps steps,
                         uint64_t most_waiting) {
@@ -337,13 +345,7 @@ Result<void> each_chunk(Db& db, const StoreHead& head, const Progress& progress,
     return {};
   };
   QRY_TRY(ChunkPipeline(std::move(rows), seen.size(), progress, steps, most_waiting).run());
-  for (size_t i = 0; i < seen.size(); ++i) {
-    const StoreHead::Volume &a = seen[i], &b = head.volumes[i];
-    if (a.chunks != b.chunks || a.sum != b.sum || a.bricks != b.bricks)
-      return damaged("volume " + std::to_string(i) + " has " + std::to_string(a.chunks) + " chunks with " +
-                     std::to_string(a.bricks) + " bricks, expected " + std::to_string(b.chunks) + " with " +
-                     std::to_string(b.bricks));
-  }
+  for (size_t i = 0; i < seen.size(); ++i) QRY_TRY(check_counts(i, seen[i], head.volumes[i]));
   return {};
 }
 
@@ -388,6 +390,30 @@ void bind_box(Statement& s, uint32_t volume, const Box3& box) {
 }
 
 }  // namespace
+
+Result<std::vector<ChunkBricks>> list_chunks(Db& db, const StoreHead& head, uint32_t volume) {
+  QRY_TRY_ASSIGN(auto rows,
+                 Statement::prepare(
+                     db, "SELECT x, y, z, bricks, checksum FROM chunks WHERE volume = ?1 ORDER BY x, y, z", "chunks"));
+  rows.bind(1, int64_t(volume));
+  std::vector<ChunkBricks> list;
+  StoreHead::Volume found;
+  for (;;) {
+    QRY_TRY_ASSIGN(const auto there, rows.step());
+    if (!there) break;
+    ChunkBricks& one = list.emplace_back();
+    one.chunk = {rows.int32(0, "x", -kMaxChunkCoordinate, kMaxChunkCoordinate - 1),
+                 rows.int32(1, "y", -kMaxChunkCoordinate, kMaxChunkCoordinate - 1),
+                 rows.int32(2, "z", -kMaxChunkCoordinate, kMaxChunkCoordinate - 1)};
+    one.bricks = uint32_t(rows.integer(3, "bricks", 1, kChunkBricks));
+    found.sum += uint64_t(rows.integer(4, "checksum"));
+    QRY_TRY(rows.row_check());
+    ++found.chunks;
+    found.bricks += one.bricks;
+  }
+  QRY_TRY(check_counts(volume, found, head.volumes[volume]));
+  return list;
+}
 
 Result<uint64_t> count_chunk_bricks(Db& db, uint32_t volume, const Box3& chunks) {
   QRY_TRY_ASSIGN(
@@ -453,12 +479,18 @@ Result<Scene> read_tables(Db& db, uint64_t memory_limit, const Progress& progres
   return scene;
 }
 
-Result<std::vector<UndoRecord>> read_history(Db& db, const StoreHead& head, uint64_t memory_limit,
-                                             const Progress& progress, const BrickPool* pool) {
-  std::vector<UndoRecord> records;
+namespace {
+
+// Where the next part of a record is decoded to. `changes`: how many it adds; one of the palette counts as the changes
+// that take its memory. `starts`: it is its record's first part.
+using PartTarget = std::function<Result<UndoRecord*>(const RecordHead& part, uint64_t changes, bool starts)>;
+
+// All parts of all records in their order, checked against the head.
+Result<void> each_part(Db& db, const StoreHead& head, const Progress& progress, const BrickPool& pool,
+                       const PartTarget& target) {
   RecordHead part;
-  uint64_t sum = 0, changes = 0;
-  auto r = for_rows(
+  uint64_t sum = 0;
+  QRY_TRY(for_rows(
       db,
       "SELECT record, part, volume, label, voxels, changes, bytes, checksum, data FROM journal ORDER BY record, part",
       "journal", [&](Statement& s) -> Result<void> {
@@ -485,31 +517,56 @@ Result<std::vector<UndoRecord>> read_history(Db& db, const StoreHead& head, uint
         if (!starts && !goes_on) return damaged(name + " does not follow the one before it");
         const bool of_palette = next.volume == kPaletteVolume;
         if (of_palette && goes_on) return damaged(name + ": a change of the palette has one part");
-        changes += of_palette ? bytes / sizeof(BrickChange) + 1 : count;
-        if (changes > memory_limit / sizeof(BrickChange))
-          return fail(ErrorCode::out_of_memory,
-                      "its history of edits needs more than " + std::to_string(memory_limit >> 20) + " MiB of memory");
-        if (starts) {
-          records.emplace_back();
-          records.back().volume = of_palette ? 0 : uint32_t(next.volume);
-          records.back().continues = continues;
-          records.back().label = next.label;
-          records.back().voxels_changed = next.voxels;
-        }
-        const auto decoded =
-            of_palette ? decode_materials(data, bytes, count, &records.back().materials)
-                       : decode_part(data, bytes, count, pool ? *pool : BrickPool::loose(), &records.back().changes);
+        QRY_TRY_ASSIGN(const auto record,
+                       target(next, of_palette ? bytes / sizeof(BrickChange) + 1 : uint64_t(count), starts));
+        const auto decoded = of_palette ? decode_materials(data, bytes, count, &record->materials)
+                                        : decode_part(data, bytes, count, pool, &record->changes);
         if (!decoded) return damaged(name + ": " + decoded.error().message);
         sum += checksum;
         part = std::move(next);
         return {};
-      });
-  QRY_TRY(r);
-  if (int64_t(records.size()) != head.length || sum != head.history_sum)
-    return fail(ErrorCode::malformed_input, "table journal has " + std::to_string(records.size()) +
-                                                " records, expected " + std::to_string(head.length) +
+      }));
+  // Records are numbered from 1 without gaps.
+  if (part.record != head.length || sum != head.history_sum)
+    return fail(ErrorCode::malformed_input, "table journal has " + std::to_string(part.record) + " records, expected " +
+                                                std::to_string(head.length) +
                                                 " with another checksum; the file is damaged");
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<UndoRecord>> read_history(Db& db, const StoreHead& head, uint64_t memory_limit,
+                                             const Progress& progress, const BrickPool* pool) {
+  std::vector<UndoRecord> records;
+  uint64_t changes = 0;
+  QRY_TRY(each_part(db, head, progress, pool ? *pool : BrickPool::loose(),
+                    [&](const RecordHead& part, uint64_t more, bool starts) -> Result<UndoRecord*> {
+                      changes += more;
+                      if (changes > memory_limit / sizeof(BrickChange))
+                        return fail(ErrorCode::out_of_memory, "its history of edits needs more than " +
+                                                                  std::to_string(memory_limit >> 20) +
+                                                                  " MiB of memory");
+                      if (starts) {
+                        UndoRecord& record = records.emplace_back();
+                        record.volume = part.volume == kPaletteVolume ? 0 : uint32_t(part.volume);
+                        record.continues = part.part == 1;
+                        record.label = part.label;
+                        record.voxels_changed = part.voxels;
+                      }
+                      return &records.back();
+                    }));
   return records;
+}
+
+Result<void> check_history(Db& db, const StoreHead& head, const Progress& progress) {
+  UndoRecord scratch;
+  return each_part(db, head, progress, BrickPool::loose(),
+                   [&](const RecordHead&, uint64_t, bool) -> Result<UndoRecord*> {
+                     scratch.changes.clear();
+                     scratch.materials.clear();
+                     return &scratch;
+                   });
 }
 
 Result<Scene> read_world(Db& db, uint64_t memory_limit, const Progress& progress, std::vector<UndoRecord>* history,

@@ -102,6 +102,14 @@ Result<void> StoreReader::visit_all(const Visit& visit, const Progress& progress
   return guarded(state_->file, [&] { return visit_all_chunks(state_->db, state_->head, progress, visit); });
 }
 
+Result<void> StoreReader::check_history(const Progress& progress) {
+  return guarded(state_->file, [&] { return quarry::io::check_history(state_->db, state_->head, progress); });
+}
+
+Result<std::vector<ChunkBricks>> StoreReader::chunks(uint32_t volume) {
+  return guarded(state_->file, [&] { return list_chunks(state_->db, state_->head, volume); });
+}
+
 Result<uint64_t> StoreReader::count_bricks(uint32_t volume, const Box3& chunks) {
   return guarded(state_->file, [&] { return count_chunk_bricks(state_->db, volume, chunks); });
 }

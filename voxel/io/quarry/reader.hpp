@@ -19,6 +19,11 @@ namespace quarry::io {
 struct Format;       // streams/format.hpp
 struct PackedChunk;  // codec.hpp
 
+struct ChunkBricks {
+  Int3 chunk;
+  uint32_t bricks = 0;
+};
+
 // For one thread at a time. Nobody can edit the file during its lifetime. Messages begin with the file's name.
 class StoreReader {
  public:
@@ -37,6 +42,11 @@ class StoreReader {
   // too. Memory: some MiB a thread, whatever the world. Errors: those of Store::read.
   using Visit = std::function<Result<void>(uint32_t volume, const PackedChunk& chunk)>;
   Result<void> visit_all(const Visit& visit, const Progress& progress);
+  // Checks the history of edits, in the memory of one part of a record. Errors: those of Store::read with a history.
+  Result<void> check_history(const Progress& progress);
+  // Returns where a volume's chunks are, rising, and how many bricks each has, by the file's rows, which are checked
+  // against the volume's counts. It reads no brick.
+  Result<std::vector<ChunkBricks>> chunks(uint32_t volume);
   // Returns the number of bricks in a box (of chunks) of a volume, by the file's counts. It reads no brick.
   Result<uint64_t> count_bricks(uint32_t volume, const Box3& chunks);
   // Puts those bricks into `into`. At most `most_waiting` of them, or a chunk, are decoded before they are put there,

@@ -14,6 +14,7 @@
 
 #include "base/progress.hpp"
 #include "voxel/io/quarry/codec.hpp"
+#include "voxel/io/quarry/reader.hpp"
 #include "voxel/io/sqlite/db.hpp"
 #include "voxel/worlds/scene.hpp"
 
@@ -96,6 +97,8 @@ Result<void> read_all_chunks(Db& db, const StoreHead& head, const Progress& prog
 // thread, whatever the world.
 using ChunkVisit = std::function<Result<void>(uint32_t volume, const PackedChunk& chunk)>;
 Result<void> visit_all_chunks(Db& db, const StoreHead& head, const Progress& progress, const ChunkVisit& visit);
+// See StoreReader::chunks.
+Result<std::vector<ChunkBricks>> list_chunks(Db& db, const StoreHead& head, uint32_t volume);
 // For a box of chunks, both corners included: the number of bricks, by the rows; and the bricks, at most `most_waiting`
 // of them decoded before they are put into the map.
 Result<uint64_t> count_chunk_bricks(Db& db, uint32_t volume, const Box3& chunks);
@@ -124,6 +127,8 @@ Result<void> write_head(Db& db, const StoreHead& head, const std::set<uint32_t>&
 Result<void> write_record(Db& db, const UndoRecord& record, StoreHead* head);
 Result<std::vector<UndoRecord>> read_history(Db& db, const StoreHead& head, uint64_t memory_limit,
                                              const Progress& progress, const BrickPool* pool);
+// Reads the history as read_history() does and keeps nothing of it. Memory: one part of a record.
+Result<void> check_history(Db& db, const StoreHead& head, const Progress& progress);
 // Reads schema, scene and, unless `history` is null, history: a reader's whole work on an open database.
 Result<Scene> read_world(Db& db, uint64_t memory_limit, const Progress& progress, std::vector<UndoRecord>* history,
                          size_t* history_position, const BrickPool* pool = nullptr);

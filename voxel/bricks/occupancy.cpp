@@ -28,6 +28,86 @@ void sort_unique(std::vector<uint32_t>& numbers) {
   numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
 }
 
+// A brick's key as a number that rises with x, then y, then z, as the keys of most batches do.
+uint32_t in_order(uint32_t key) { return (key & 2047u) << 21 | (key >> 11 & 1023u) << 11 | key >> 21; }
+uint32_t level1_bit_of(uint32_t key) { return (key & 3u) | (key >> 11 & 3u) << 2 | (key >> 21 & 3u) << 4; }
+
+// The first position from `begin` on whose key is not in the group, which has those first positions: by steps that
+// double, so that short groups cost little.
+template <class InGroup>
+size_t group_end(size_t begin, size_t end, const InGroup& in_group) {
+  size_t step = 1, low = begin;
+  while (low + step < end && in_group(low + step)) low += step, step *= 2;
+  size_t high = std::min(end, low + step);
+  ++low;
+  while (low < high) {
+    const size_t middle = low + (high - low) / 2;
+    if (in_group(middle)) low = middle + 1;
+    else high = middle;
+  }
+  return high;
+}
+
+// Calls visit(positions), whose keys are those of one level-1 node, 64 at most; each node once if the keys rise in
+// order, else once a run of them. Rising keys of a node lie in up to 16 rows along z, which are far apart; they are
+// walked side by side. visit returns false to stop.
+template <class Visit>
+void each_node(std::span<const uint32_t> keys, const Visit& visit) {
+  constexpr size_t kMost = 64;
+  std::array<uint32_t, kMost> positions;
+  size_t count = 0;
+  const auto gave = [&] { return visit(std::span<const uint32_t>(positions.data(), std::exchange(count, 0))); };
+  bool rises = true;
+  for (size_t i = 1; i < keys.size() && rises; ++i) rises = in_order(keys[i - 1]) < in_order(keys[i]);
+  if (!rises) {
+    for (size_t i = 0; i < keys.size(); ++i) {
+      if (count && (count == kMost || node_of(keys[positions[0]]) != node_of(keys[i])) && !gave()) return;
+      positions[count++] = uint32_t(i);
+    }
+    if (count) gave();
+    return;
+  }
+  struct Run {
+    size_t at, end;
+  };
+  const auto part = [&](Run& from, auto value_of) {  // takes the first keys that have the same value
+    const auto value = value_of(keys[from.at]);
+    const size_t end = group_end(from.at, from.end, [&](size_t i) { return value_of(keys[i]) == value; });
+    return Run{std::exchange(from.at, end), end};
+  };
+  const auto x_of = [](uint32_t key) { return key & 2047u; };
+  const auto y_of = [](uint32_t key) { return key >> 11 & 1023u; };
+  Run all{0, keys.size()};
+  while (all.at < all.end) {
+    std::array<Run, 4> slabs;  // one x each, of the same x / 4
+    size_t slab_count = 0;
+    for (const uint32_t x4 = x_of(keys[all.at]) >> 2; all.at < all.end && x_of(keys[all.at]) >> 2 == x4;)
+      slabs[slab_count++] = part(all, x_of);
+    for (;;) {
+      uint32_t y4 = ~0u;
+      for (size_t s = 0; s < slab_count; ++s)
+        if (slabs[s].at < slabs[s].end) y4 = std::min(y4, y_of(keys[slabs[s].at]) >> 2);
+      if (y4 == ~0u) break;
+      std::array<Run, 16> rows;  // one x and y each
+      size_t row_count = 0;
+      for (size_t s = 0; s < slab_count; ++s)
+        while (slabs[s].at < slabs[s].end && y_of(keys[slabs[s].at]) >> 2 == y4)
+          rows[row_count++] = part(slabs[s], y_of);
+      while (row_count) {
+        uint32_t z4 = ~0u;
+        for (size_t r = 0; r < row_count; ++r) z4 = std::min(z4, keys[rows[r].at] >> 23);
+        for (size_t r = 0; r < row_count;) {
+          Run& row = rows[r];
+          while (row.at < row.end && keys[row.at] >> 23 == z4) positions[count++] = uint32_t(row.at++);
+          if (row.at == row.end) row = rows[--row_count];
+          else ++r;
+        }
+        if (!gave()) return;
+      }
+    }
+  }
+}
+
 uint64_t next_number() {
   static std::atomic<uint64_t> last{0};
   return ++last;
@@ -302,72 +382,128 @@ Result<void> OccupancyPyramid::add(std::span<const uint32_t> keys, std::span<con
     reserve_retired(1 + 3 * nodes_reached);
     own_level3();
   }
+  // What a failure restores: of each node that was changed the mask, and the indices that were replaced.
   struct Before {
-    uint32_t key;
-    std::optional<uint32_t> index;
+    uint32_t key;  // one of the node
+    uint64_t mask;
+    size_t replaced;  // where its part of `indices` begins
   };
-  std::vector<Before> before;  // what a failure restores
-  before.reserve(keys.size());
-  OccupancyNode* level1 = nullptr;  // of the last key
-  uint64_t block = 0;
-  uint32_t last_node = 0;
-  for (size_t i = 0; i < keys.size(); ++i) {
-    if (auto ok = ensure_room(kSpareGranules); !ok) {
-      for (auto last = before.rbegin(); last != before.rend(); ++last) {
-        if (last->index) *const_cast<uint32_t*>(index_of(last->key)) = *last->index;
-        else remove_from_node({&last->key, 1});
-      }
-      return ok;
+  std::vector<Before> before;
+  std::vector<std::pair<uint32_t, uint32_t>> indices;  // key, and the index it had
+  const auto roll_back = [&] {
+    for (; !before.empty(); before.pop_back()) {
+      const Before& node = before.back();
+      for (; indices.size() > node.replaced; indices.pop_back())
+        *const_cast<uint32_t*>(index_of(indices.back().first)) = indices.back().second;
+      const PyramidPlace at = pyramid_place(brick_from_key(node.key));
+      const OccupancyNode& node3 = level3()[at.level3];
+      const OccupancyNode& level2 = nodes()[node3.child + child_number(node3.mask, at.level3_bit)];
+      remove_bricks(at, nodes()[level2.child + child_number(level2.mask, at.level2_bit)].mask & ~node.mask);
     }
-    const PyramidPlace at = pyramid_place(brick_from_key(keys[i]));
-    // Keys in the order of their coordinates come in runs of four in one node of level 1.
-    if (!level1 || block != block_id_ || node_of(keys[i]) != last_node) {
-      OccupancyNode& node3 = own()[level3_ + at.level3];
-      own_run(node3);
-      auto* level2 = node3.mask & bit_mask(at.level3_bit)
-                         ? own() + node3.child + child_number(node3.mask, at.level3_bit)
-                         : static_cast<OccupancyNode*>(insert_child(node3, at.level3_bit, sizeof(OccupancyNode)));
-      own_run(*level2);
-      level1 = level2->mask & bit_mask(at.level2_bit)
-                   ? own() + level2->child + child_number(level2->mask, at.level2_bit)
-                   : static_cast<OccupancyNode*>(insert_child(*level2, at.level2_bit, sizeof(OccupancyNode)));
-      own_run(*level1);
-      block = block_id_;
-      last_node = node_of(keys[i]);
+  };
+  // Room for what one node needs, so that nothing in it is refused when it is half changed.
+  const auto have_room = [](auto& list, size_t more) {
+    if (list.capacity() < list.size() + more) list.reserve(std::max(list.size() + more, 2 * list.capacity()));
+  };
+  Result<void> result;
+  const auto add_to_node = [&](std::span<const uint32_t> positions) {
+    have_room(before, 1);
+    have_room(indices, positions.size());
+    result = ensure_room(kSpareGranules);
+    if (!result) return false;
+    const PyramidPlace at = pyramid_place(brick_from_key(keys[positions[0]]));
+    OccupancyNode& node3 = own()[level3_ + at.level3];
+    own_run(node3);
+    auto* level2 = node3.mask & bit_mask(at.level3_bit)
+                       ? own() + node3.child + child_number(node3.mask, at.level3_bit)
+                       : static_cast<OccupancyNode*>(insert_child(node3, at.level3_bit, sizeof(OccupancyNode)));
+    own_run(*level2);
+    auto* level1 = level2->mask & bit_mask(at.level2_bit)
+                       ? own() + level2->child + child_number(level2->mask, at.level2_bit)
+                       : static_cast<OccupancyNode*>(insert_child(*level2, at.level2_bit, sizeof(OccupancyNode)));
+    own_run(*level1);
+    before.push_back({keys[positions[0]], level1->mask, indices.size()});
+    uint64_t reached = 0;
+    for (const uint32_t i : positions) reached |= bit_mask(level1_bit_of(keys[i]));
+    bool changed = (reached & ~level1->mask) != 0;
+    insert_bricks(*level1, reached);
+    auto* const table = reinterpret_cast<uint32_t*>(own() + level1->child);
+    for (const uint32_t i : positions) {
+      const uint32_t bit = level1_bit_of(keys[i]);
+      uint32_t& index = table[child_number(level1->mask, bit)];
+      if (index == bricks[i]) continue;
+      if (before.back().mask & bit_mask(bit)) indices.emplace_back(keys[i], index);
+      index = bricks[i];
+      changed = true;
     }
-    uint32_t* index;
-    if (level1->mask & bit_mask(at.level1_bit)) {
-      index = reinterpret_cast<uint32_t*>(own() + level1->child) + child_number(level1->mask, at.level1_bit);
-      if (*index == bricks[i]) continue;
-      before.push_back({keys[i], *index});
-    } else {
-      index = static_cast<uint32_t*>(insert_child(*level1, at.level1_bit, sizeof(uint32_t)));
-      before.push_back({keys[i], {}});
-    }
-    *index = bricks[i];
-    mark_dirty(at.level2);
+    if (changed) mark_dirty(at.level2);
+    return true;
+  };
+  try {
+    each_node(keys, add_to_node);
+  } catch (...) {
+    roll_back();
+    throw;
   }
-  return {};
+  if (!result) roll_back();
+  return result;
 }
 
-void OccupancyPyramid::remove_from_node(std::span<const uint32_t> keys) {
-  if (std::none_of(keys.begin(), keys.end(), [&](uint32_t key) { return index_of(key); })) return;
-  const PyramidPlace at = pyramid_place(brick_from_key(keys[0]));
+// Adds the bits of `reached` that the level-1 node lacks to its mask, with room in its table, where their indices are
+// 0 then.
+void OccupancyPyramid::insert_bricks(OccupancyNode& level1, uint64_t reached) {
+  const uint64_t old = level1.mask, mask = old | reached;
+  if (mask == old) return;
+  const auto count = uint32_t(std::popcount(mask));
+  const auto needed = uint32_t((count * sizeof(uint32_t) + kGranuleBytes - 1) / kGranuleBytes);
+  const OccupancyNode former = level1;
+  if (needed > level1.room()) {
+    const auto size = size_t(std::lower_bound(kRooms.begin(), kRooms.end(), needed) - kRooms.begin());
+    level1.child = take_run(size);
+    level1.run = kRooms[size] | stamp() << 8;
+  }
+  const auto* from = reinterpret_cast<const uint32_t*>(own() + former.child) + std::popcount(old);
+  auto* to = reinterpret_cast<uint32_t*>(own() + level1.child) + count;
+  // From the last to the first, so that it works in place too.
+  for (uint64_t left = mask; left;) {
+    const uint64_t bit = bit_mask(uint32_t(63 - std::countl_zero(left)));
+    *--to = old & bit ? *--from : 0;
+    left &= ~bit;
+  }
+  if (former.mask && level1.child != former.child) {
+    OccupancyNode done = former;
+    free_run(done);
+  }
+  level1.mask = mask;
+}
+
+// Removes those of one level-1 node that exist.
+void OccupancyPyramid::remove_bricks(const PyramidPlace& at, uint64_t reached) {
+  const auto node_at = [&](const OccupancyNode& parent, uint32_t bit) -> OccupancyNode* {
+    return parent.mask & bit_mask(bit) ? own() + parent.child + child_number(parent.mask, bit) : nullptr;
+  };
+  const OccupancyNode* const there2 = node_at(level3()[at.level3], at.level3_bit);
+  const OccupancyNode* const there1 = there2 ? node_at(*there2, at.level2_bit) : nullptr;
+  if (!there1 || !(there1->mask & reached)) return;
   own_level3();
   OccupancyNode& node3 = own()[level3_ + at.level3];
   own_run(node3);
-  OccupancyNode& level2 = own()[node3.child + child_number(node3.mask, at.level3_bit)];
+  OccupancyNode& level2 = *node_at(node3, at.level3_bit);
   own_run(level2);
-  OccupancyNode& level1 = own()[level2.child + child_number(level2.mask, at.level2_bit)];
-  own_run(level1);
-  for (const uint32_t key : keys) {
-    const uint32_t bit = pyramid_place(brick_from_key(key)).level1_bit;
-    if (!(level1.mask & bit_mask(bit))) continue;
-    mark_dirty(at.level2);
-    remove_child(level1, bit, sizeof(uint32_t));
-    if (level1.mask == 0) break;
+  OccupancyNode& level1 = *node_at(level2, at.level2_bit);
+  mark_dirty(at.level2);
+  const uint64_t old = level1.mask, mask = old & ~reached;
+  if (mask) {
+    own_run(level1);
+    auto* const indices = reinterpret_cast<uint32_t*>(own() + level1.child);
+    uint32_t from = 0, to = 0;
+    for (uint64_t left = old; left; left &= left - 1, ++from)
+      if (left & (~left + 1) & mask) indices[to++] = indices[from];
+    level1.mask = mask;
+    return;
   }
-  if (level1.mask) return;
+  level1.mask = 0;
+  free_run(level1);
   remove_child(level2, at.level2_bit, sizeof(OccupancyNode));
   if (level2.mask) return;
   remove_child(node3, at.level3_bit, sizeof(OccupancyNode));
@@ -411,31 +547,29 @@ Box3 OccupancyPyramid::brick_bounds(std::vector<Int3>* outermost) const {
 }
 
 void OccupancyPyramid::remove(std::span<const uint32_t> keys) {
-  for (size_t i = 0; i < keys.size();) {
-    // Keys in the order of their coordinates come in runs of four in one node of level 1.
-    const uint32_t node = node_of(keys[i]);
-    size_t end = i + 1;
-    while (end < keys.size() && node_of(keys[end]) == node) ++end;
-    remove_from_node(keys.subspan(i, end - i));
-    i = end;
-  }
+  each_node(keys, [&](std::span<const uint32_t> positions) {
+    uint64_t reached = 0;
+    for (const uint32_t i : positions) reached |= bit_mask(level1_bit_of(keys[i]));
+    remove_bricks(pyramid_place(brick_from_key(keys[positions[0]])), reached);
+    return true;
+  });
 }
 
 void OccupancyPyramid::replace(std::span<const uint32_t> keys, std::span<const uint32_t> bricks) {
-  const bool published = stamp() != 0;
-  if (published && !keys.empty()) own_level3();
-  for (size_t i = 0; i < keys.size(); ++i) {
-    const PyramidPlace at = pyramid_place(brick_from_key(keys[i]));
-    if (published && (i == 0 || node_of(keys[i]) != node_of(keys[i - 1]))) {
-      OccupancyNode& node3 = own()[level3_ + at.level3];
-      own_run(node3);
-      OccupancyNode& node2 = own()[node3.child + child_number(node3.mask, at.level3_bit)];
-      own_run(node2);
-      own_run(own()[node2.child + child_number(node2.mask, at.level2_bit)]);
-    }
-    *const_cast<uint32_t*>(index_of(keys[i])) = bricks[i];
+  if (!keys.empty()) own_level3();
+  each_node(keys, [&](std::span<const uint32_t> positions) {
+    const PyramidPlace at = pyramid_place(brick_from_key(keys[positions[0]]));
+    OccupancyNode& node3 = own()[level3_ + at.level3];
+    own_run(node3);
+    OccupancyNode& level2 = own()[node3.child + child_number(node3.mask, at.level3_bit)];
+    own_run(level2);
+    OccupancyNode& level1 = own()[level2.child + child_number(level2.mask, at.level2_bit)];
+    own_run(level1);
+    auto* const indices = reinterpret_cast<uint32_t*>(own() + level1.child);
+    for (const uint32_t i : positions) indices[child_number(level1.mask, level1_bit_of(keys[i]))] = bricks[i];
     mark_dirty(at.level2);
-  }
+    return true;
+  });
 }
 
 void OccupancyPyramid::clear() {

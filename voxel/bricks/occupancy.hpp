@@ -53,6 +53,8 @@ struct OccupancyNode {
 constexpr uint32_t kLevel2Nodes = 1u << 20, kLevel3Nodes = 1u << 14;
 constexpr uint32_t kGranuleBytes = 16;
 
+struct PyramidPlace;
+
 class OccupancyPyramid {
  public:
   // An empty pyramid. Errors: out_of_memory.
@@ -127,8 +129,9 @@ class OccupancyPyramid {
   void forget_stamps();
   void* insert_child(OccupancyNode& node, uint32_t bit, size_t child_bytes);
   void remove_child(OccupancyNode& node, uint32_t bit, size_t child_bytes);
-  void remove_from_node(std::span<const uint32_t> keys);  // of one level-1 node
-  const uint32_t* index_of(uint32_t key) const;           // null: no such brick
+  void insert_bricks(OccupancyNode& level1, uint64_t reached);
+  void remove_bricks(const PyramidPlace& at, uint64_t reached);
+  const uint32_t* index_of(uint32_t key) const;  // null: no such brick
   void mark_dirty(uint32_t level2);
 
   MemorySource* memory_;

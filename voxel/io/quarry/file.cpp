@@ -25,7 +25,10 @@ constexpr char kInUse[] = "it is open for editing in another window or program; 
 }  // namespace
 
 LockedFile::~LockedFile() {
-  if (fd >= 0) ::close(fd);
+  if (fd < 0) return;
+  // close() alone leaves the lock to a child that another thread forked just now and that has not called exec() yet.
+  ::flock(fd, LOCK_UN);
+  ::close(fd);
 }
 
 Result<LockedFile> lock_file(const fs::path& file, int open_flags, int lock) {

@@ -3,8 +3,11 @@
 // hostile file does no harm.
 #include "voxel/io/quarry/store.hpp"
 
+#include <signal.h>
 #include <sqlite3.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -12,6 +15,7 @@
 #include <cstring>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <random>
 
 #include "tests/file_bytes.hpp"
@@ -584,4 +588,24 @@ TEST_CASE("store: a world written in pieces has the bytes of one saved at once, 
     CHECK(writer->append(4, {}).error().code == ErrorCode::invalid_argument);
   }
   CHECK(names_in(dir) == std::vector<std::string>{"whole.quarry"});
+}
+
+TEST_CASE("store: a world that was closed can be opened while a child that was forked in between still runs") {
+  const fs::path file = test::scratch_dir("store-forked") / "a.quarry";
+  REQUIRE(Store::save(test::busy_scene(), file));
+  std::optional<Result<Store>> store(Store::open(file));
+  REQUIRE(store->has_value());
+  const pid_t child = ::fork();  // it has a copy of every descriptor, as between fork() and exec()
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  CHECK(Store::open(file).error().code == ErrorCode::conflict);
+  store.reset();
+  const auto again = Store::open(file);
+  ::kill(child, SIGKILL);
+  REQUIRE(::waitpid(child, nullptr, 0) == child);
+  INFO((again ? std::string() : again.error().message));
+  CHECK(again.has_value());
 }

@@ -520,10 +520,11 @@ typedef struct qry_memory_state {
   uint64_t mask_bytes;
   uint64_t material_bytes;
   uint64_t pyramid_bytes;
-  uint64_t packed_bytes;  /* the sum of the four when packed; until then an estimate, within 128 KiB and a hundredth */
-  uint64_t scene_bytes;   /* the volumes' lists of bricks, in host memory: some 22 bytes a brick */
+  uint64_t packed_bytes; /* the sum of the four when packed; until then an estimate, within 128 KiB and a hundredth */
+  uint64_t scene_bytes; /* the volumes' lists of bricks, in host memory: some 22 bytes a brick. The volume that alone is
+                           shown, at the origin and not turned, needs none but while all of it is read, to be saved */
   uint64_t history_bytes; /* the records of all steps that can be undone and redone, in host memory: 32 bytes for each
-                             brick that they changed */
+                             brick that they changed, or for a row of bricks that are empty or full of one material */
   uint64_t device_bytes;  /* memory made for this world that the device reads; 0: no device yet; with
                              QRY_SHARING_HOST_IMPORT it is the memory of the four */
   uint32_t packed;        /* 1: packed */

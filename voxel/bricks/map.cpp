@@ -9,9 +9,17 @@
 
 namespace quarry {
 
+BrickMap::BrickMap(const BrickMap& other) {
+  other.fill();
+  leaves_ = other.leaves_;
+  size_ = other.size_;
+}
+
 BrickMap& BrickMap::operator=(const BrickMap& other) {
   if (this == &other) return *this;
+  other.fill();
   forget_last();
+  view_.reset();
   leaves_ = other.leaves_;
   size_ = other.size_;
   return *this;
@@ -20,13 +28,60 @@ BrickMap& BrickMap::operator=(const BrickMap& other) {
 BrickMap& BrickMap::operator=(BrickMap&& other) noexcept {
   if (this == &other) return *this;
   forget_last();
+  view_ = std::move(other.view_);
   leaves_ = std::move(other.leaves_);
   size_ = other.size_;
   other.clear();
   return *this;
 }
 
+void BrickMap::show(const BrickTable& table) {
+  clear();
+  view_ = std::make_unique<View>();
+  view_->table = &table;
+}
+
+void BrickMap::table_changes() {
+  if (!view_ || !view_->filled.load(std::memory_order_acquire)) return;
+  forget_last();
+  leaves_.clear();
+  size_ = 0;
+  view_->filled.store(false, std::memory_order_release);
+}
+
+void BrickMap::fill() const {
+  if (!view_ || view_->filled.load(std::memory_order_acquire)) return;
+  const std::lock_guard hold(view_->lock);
+  if (view_->filled.load(std::memory_order_relaxed)) return;
+  std::vector<BrickPut> all = view_->table->within(view_->table->brick_bounds());
+  std::vector<LeafRef> leaves((all.size() + kLeafBricks - 1) / kLeafBricks);
+  constexpr size_t kLeavesAtOnce = 64;
+  parallel_for(leaves.size(), kLeavesAtOnce, [&](size_t begin, size_t end) {
+    for (size_t l = begin; l < end; ++l) {
+      Shared<Leaf> leaf(new Leaf);
+      const size_t first = l * kLeafBricks;
+      leaf->count = uint32_t(std::min<size_t>(kLeafBricks, all.size() - first));
+      for (uint32_t i = 0; i < leaf->count; ++i) {
+        leaf->at[i] = all[first + i].brick;
+        leaf->bricks[i] = std::move(all[first + i].value);
+      }
+      leaves[l] = {leaf->at[0], std::move(leaf)};
+    }
+  });
+  leaves_ = std::move(leaves);
+  size_ = all.size();
+  view_->filled.store(true, std::memory_order_release);
+}
+
+void BrickMap::be_own() {
+  if (!view_) return;
+  fill();
+  pool_ = view_->table->pool();
+  view_.reset();
+}
+
 void BrickMap::clear() {
+  view_.reset();
   forget_last();
   leaves_.clear();
   size_ = 0;
@@ -44,12 +99,17 @@ BrickMap::Place BrickMap::locate(Int3 brick) const {
 }
 
 std::optional<BrickView> BrickMap::find(Int3 brick) const {
+  if (view_) {
+    const SharedBrick shared = view_->table->share(brick);
+    return shared ? std::optional(*shared) : std::nullopt;  // the table has a handle, too
+  }
   const Place place = locate(brick);
   if (!place.present) return std::nullopt;
   return *leaves_[place.leaf].leaf->bricks[place.slot];
 }
 
 SharedBrick BrickMap::share(Int3 brick) const {
+  if (view_) return view_->table->share(brick);
   const Place place = locate(brick);
   return place.present ? leaves_[place.leaf].leaf->bricks[place.slot] : SharedBrick();
 }
@@ -139,6 +199,7 @@ void BrickMap::merge_with_next(size_t leaf) {
 }
 
 void BrickMap::put(Int3 brick, SharedBrick value) {
+  be_own();
   const Place place = locate(brick);
   if (!value) {
     if (place.present) erase(place);
@@ -151,6 +212,7 @@ void BrickMap::put(Int3 brick, SharedBrick value) {
 }
 
 void BrickMap::put(std::span<const BrickPut> puts) {
+  be_own();
   // A few bricks in a large map: cheaper than a pass over the leaves.
   if (puts.size() < leaves_.size() / 64 + 8) {
     for (const BrickPut& one : puts) put(one.brick, one.value);
@@ -201,6 +263,8 @@ void BrickMap::put(std::span<const BrickPut> puts) {
 }
 
 bool BrickMap::append(BrickMap&& later) {
+  be_own();
+  later.be_own();
   if (later.empty()) return true;
   if (!empty()) {
     const Leaf& last = *leaves_.back().leaf;
@@ -214,6 +278,7 @@ bool BrickMap::append(BrickMap&& later) {
 }
 
 void BrickMap::set(Int3 voxel, uint8_t material) {
+  be_own();
   const Int3 brick = brick_of(voxel);
   if (!last_leaf_ || last_leaf_->at[last_slot_] != brick ||
       last_leaf_->references.load(std::memory_order_acquire) != 1) {
@@ -244,6 +309,7 @@ void BrickMap::set(Int3 voxel, uint8_t material) {
 }
 
 Result<void> BrickMap::move_to(const BrickPool& pool) {
+  be_own();
   pool_ = pool;
   forget_last();
   std::mutex lock;
@@ -270,6 +336,7 @@ Result<void> BrickMap::move_to(const BrickPool& pool) {
 }
 
 void BrickMap::visit_handles(const VisitBrick& visit, const BrickPool* pool) {
+  if (view_) return table_changes();
   if (pool) pool_ = *pool;
   forget_last();
   for (size_t l = 0; l < leaves_.size(); ++l) {
@@ -278,7 +345,36 @@ void BrickMap::visit_handles(const VisitBrick& visit, const BrickPool* pool) {
   }
 }
 
+std::vector<BrickPut> BrickMap::within(const Box3& bricks) const {
+  if (view_) return view_->table->within(bricks);
+  std::vector<BrickPut> found;
+  if (bricks.empty()) return found;
+  const auto all = this->bricks();
+  const auto end = all.end();
+  const auto inside = [](int32_t at, int32_t low, int32_t high) { return at >= low && at <= high; };
+  // From row to row along z; rows without bricks are passed over by the first brick after them.
+  for (auto it = all.lower_bound(bricks.min); it != end && it->first.x <= bricks.max.x;) {
+    const Int3 at = it->first;
+    if (inside(at.y, bricks.min.y, bricks.max.y) && inside(at.z, bricks.min.z, bricks.max.z)) {
+      found.push_back({at, it.shared()});
+      ++it;
+    } else if (at.y < bricks.min.y) {
+      it = all.lower_bound({at.x, bricks.min.y, bricks.min.z});
+    } else if (at.y <= bricks.max.y && at.z < bricks.min.z) {
+      it = all.lower_bound({at.x, at.y, bricks.min.z});
+    } else if (at.y < bricks.max.y) {
+      it = all.lower_bound({at.x, at.y + 1, bricks.min.z});
+    } else if (at.x < bricks.max.x) {
+      it = all.lower_bound({at.x + 1, bricks.min.y, bricks.min.z});
+    } else {
+      break;
+    }
+  }
+  return found;
+}
+
 void BrickMap::visit_pieces(const VisitPiece& visit) const {
+  fill();
   constexpr size_t kLeavesAtOnce = 128;
   std::vector<size_t> firsts;  // of every so many leaves
   size_t first = 0;
@@ -297,6 +393,7 @@ void BrickMap::visit_pieces(const VisitPiece& visit) const {
 }
 
 uint64_t BrickMap::voxel_count() const {
+  if (view_) return view_->table->voxel_count();
   // The bricks are scattered in memory: for large maps all threads share the cache misses.
   std::atomic<uint64_t> count{0};
   visit_pieces([&](size_t, std::span<const Int3>, std::span<const SharedBrick> bricks) {
@@ -316,6 +413,7 @@ uint64_t BrickMap::size_bytes(const BrickPool* pool) const {
 }
 
 Box3 BrickMap::brick_bounds() const {
+  if (view_) return view_->table->brick_bounds();
   Box3 box;
   std::mutex lock;
   visit_pieces([&](size_t, std::span<const Int3> at, std::span<const SharedBrick>) {
@@ -328,6 +426,7 @@ Box3 BrickMap::brick_bounds() const {
 }
 
 Box3 BrickMap::bounds() const {
+  if (view_) return view_->table->bounds();
   const Box3 outer = brick_bounds();
   Box3 box;
   // No brick is empty, so only bricks at the faces of their common box can hold an extreme voxel.
@@ -347,13 +446,14 @@ bool operator==(const BrickMap::Entry& a, const BrickMap::Entry& b) {
 }
 
 bool operator==(const BrickMap& a, const BrickMap& b) {
-  if (a.size_ != b.size_) return false;
+  if (a.bricks().size() != b.bricks().size()) return false;
   for (auto i = a.bricks().begin(), j = b.bricks().begin(), end = a.bricks().end(); i != end; ++i, ++j)
     if (i->first != j->first || !(i.shared() == j.shared())) return false;
   return true;
 }
 
 BrickMap::const_iterator BrickMap::Bricks::lower_bound(Int3 brick) const {
+  map_->fill();
   const Place place = map_->locate(brick);
   if (place.leaf < map_->leaves_.size() && place.slot == map_->leaves_[place.leaf].leaf->count)
     return {map_, place.leaf + 1, 0};
@@ -361,6 +461,7 @@ BrickMap::const_iterator BrickMap::Bricks::lower_bound(Int3 brick) const {
 }
 
 BrickMap::const_iterator BrickMap::Bricks::find(Int3 brick) const {
+  map_->fill();
   const Place place = map_->locate(brick);
   return place.present ? const_iterator{map_, place.leaf, place.slot} : end();
 }

@@ -9,6 +9,10 @@
 // and for rolling back a failed edit cost next to nothing.
 //   memory   20 B a brick in its leaf, and 580 B in a pool unless it is full of one material: 603 to 623 B, or 20 B
 //   get/find two binary searches; set: the same, or none in the brick of the last set
+//
+// A map may also be a view of bricks that are kept elsewhere, as the volume is that is its world's own table. It has no
+// leaves then: it asks the table. Leaves are made when somebody wants to walk all bricks in order, or copies the map;
+// they are dropped with the table's next change. So readers see no difference, and an edit pays for no second list.
 // Thread safety: any number of readers of one map, or one writer. Different maps never race, even if they share bricks.
 #pragma once
 
@@ -19,6 +23,7 @@
 #include <functional>
 #include <iterator>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <tuple>
@@ -29,6 +34,21 @@
 #include "voxel/bricks/shared.hpp"
 
 namespace quarry {
+
+// Bricks that are kept elsewhere, for maps that are views of them. Free-threaded for reading.
+class BrickTable {
+ public:
+  virtual uint64_t brick_count() const = 0;
+  virtual uint64_t voxel_count() const = 0;
+  virtual Box3 bounds() const = 0;                                     // tight, in voxels
+  virtual Box3 brick_bounds() const = 0;                               // in bricks
+  virtual SharedBrick share(Int3 brick) const = 0;                     // none if absent
+  virtual std::vector<BrickPut> within(const Box3& bricks) const = 0;  // those in a box, rising
+  virtual const BrickPool& pool() const = 0;
+
+ protected:
+  ~BrickTable() = default;
+};
 
 class BrickMap {
  public:
@@ -54,9 +74,12 @@ class BrickMap {
   // New bricks are made in `pool`, as those of a volume whose world has the pool.
   explicit BrickMap(BrickPool pool) : pool_(std::move(pool)) {}
   // A copy shares the bricks, but makes new ones in BrickPool::loose(). Assigning keeps the map's own pool.
-  BrickMap(const BrickMap& other) : leaves_(other.leaves_), size_(other.size_) {}
+  BrickMap(const BrickMap& other);
   BrickMap(BrickMap&& other) noexcept
-      : pool_(std::move(other.pool_)), leaves_(std::move(other.leaves_)), size_(std::exchange(other.size_, 0)) {
+      : pool_(std::move(other.pool_)),
+        view_(std::move(other.view_)),
+        leaves_(std::move(other.leaves_)),
+        size_(std::exchange(other.size_, 0)) {
     other.clear();
   }
   BrickMap& operator=(const BrickMap& other);
@@ -76,13 +99,20 @@ class BrickMap {
   // Moves the bricks of `later` to the end of this map, for a map made in parts by several threads. All must come after
   // this map's, in rising order; otherwise it returns false and changes nothing. It has no cost per brick.
   bool append(BrickMap&& later);
+  // Makes the map a view of `table`, which has the same bricks and outlives the view, and drops its own leaves. What
+  // changes the map itself ends the view: then it is a map of its own, with the bricks that the table has.
+  void show(const BrickTable& table);
+  bool is_view() const { return view_ != nullptr; }
+  // Of a view, by who changes its table, before: drops what was made from it. Iterators and views of bricks end.
+  void table_changes();
   // Where new bricks are made.
-  const BrickPool& pool() const { return pool_ ? *pool_ : BrickPool::loose(); }
+  const BrickPool& pool() const { return view_ ? view_->table->pool() : pool_ ? *pool_ : BrickPool::loose(); }
   // Makes new bricks there from now on, and moves those there that are elsewhere, on all threads. Errors: full,
   // out_of_memory; then bricks may be in either pool, and all is as before for who reads them.
   Result<void> move_to(const BrickPool& pool);
   // Lets each brick's handle be exchanged for another of an equal brick, when a pool's bricks move. Memory is
-  // allocated only in the first call after a copy. `pool`: where new bricks are made from now on; null: as before.
+  // allocated only in the first call after a copy. `pool`: where new bricks are made from now on; null: as before. A
+  // view has none of its own.
   void visit_handles(const VisitBrick& visit, const BrickPool* pool);
   // Shows all bricks in pieces of rising order, several at once by all threads. `first`: the number of the piece's
   // first brick among all.
@@ -90,13 +120,15 @@ class BrickMap {
   void visit_pieces(const VisitPiece& visit) const;
   // All bricks in rising order of their coordinates (x, then y, then z): size(), begin(), end(), find(), lower_bound().
   Bricks bricks() const;
+  // Those in a box of brick coordinates, in the same order.
+  std::vector<BrickPut> within(const Box3& bricks) const;
   uint64_t voxel_count() const;
   Box3 bounds() const;        // tight, in voxels; empty box if there are no voxels
   Box3 brick_bounds() const;  // in bricks
   // Of the leaves, and of bricks that are not in `pool`, as if no other map or handle shared them. It reads each
-  // brick's handle.
+  // brick's handle. Of a view: of the leaves that it has just now.
   uint64_t size_bytes(const BrickPool* pool = nullptr) const;
-  bool empty() const { return size_ == 0; }
+  bool empty() const { return view_ ? view_->table->brick_count() == 0 : size_ == 0; }
   void clear();  // keeps the pool
   friend bool operator==(const BrickMap& a, const BrickMap& b);
 
@@ -149,6 +181,16 @@ class BrickMap {
     bool present = false;
   };
 
+  struct View {
+    const BrickTable* table;
+    std::mutex lock;                   // of filling the leaves
+    std::atomic<bool> filled = false;  // the leaves are those of the table
+  };
+
+  // Makes the leaves of a view, unless they are there.
+  void fill() const;
+  // Ends the view, if it is one: what follows changes the map.
+  void be_own();
   Place locate(Int3 brick) const;
   Leaf& own_leaf(size_t leaf);
   void insert(Place place, Int3 brick, SharedBrick value);
@@ -157,8 +199,10 @@ class BrickMap {
   void forget_last() { last_leaf_ = nullptr, last_slot_ = 0; }
 
   std::optional<BrickPool> pool_;  // none: BrickPool::loose()
-  std::vector<LeafRef> leaves_;    // rising `first`; no leaf is empty
-  uint64_t size_ = 0;
+  std::unique_ptr<View> view_;
+  // Rising `first`; no leaf is empty. A view fills them while it is read.
+  mutable std::vector<LeafRef> leaves_;
+  mutable uint64_t size_ = 0;
   // The brick of the last set(): its leaf, usable while it is unshared, and its place there.
   Leaf* last_leaf_ = nullptr;
   uint32_t last_slot_ = 0;
@@ -216,10 +260,16 @@ class BrickMap::Bricks {
  public:
   using const_iterator = BrickMap::const_iterator;
   using value_type = BrickMap::value_type;
-  const_iterator begin() const { return {map_, 0, 0}; }
-  const_iterator end() const { return {map_, map_->leaves_.size(), 0}; }
-  size_t size() const { return map_->size_; }
-  bool empty() const { return map_->size_ == 0; }
+  const_iterator begin() const {
+    map_->fill();
+    return {map_, 0, 0};
+  }
+  const_iterator end() const {
+    map_->fill();
+    return {map_, map_->leaves_.size(), 0};
+  }
+  size_t size() const { return map_->view_ ? map_->view_->table->brick_count() : map_->size_; }
+  bool empty() const { return size() == 0; }
   const_iterator find(Int3 brick) const;
   const_iterator lower_bound(Int3 brick) const;  // the first whose coordinate is not less
   size_t count(Int3 brick) const { return map_->find(brick) ? 1 : 0; }

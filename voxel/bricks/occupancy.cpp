@@ -622,6 +622,37 @@ void OccupancyPyramid::for_each_index(const std::function<void(uint32_t)>& visit
   }
 }
 
+void OccupancyPyramid::visit_box(const Box3& bricks,
+                                 const std::function<void(Int3 brick, uint32_t index)>& visit) const {
+  const Int3 corner = brick_of(kWorldMin);
+  const Box3 inside = intersected(bricks, {corner, brick_of(kWorldMax)});
+  if (inside.empty()) return;
+  const Int3 low = inside.min - corner, high = inside.max - corner;
+  // The children of a node that meet the box, `shift` being that of a child: visit(number, cell).
+  const auto each = [&](uint64_t mask, Int3 node, int32_t shift, const auto& show) {
+    uint32_t number = 0;
+    for (uint64_t left = mask; left; left &= left - 1, ++number) {
+      const int32_t bit = std::countr_zero(left);
+      const Int3 at{node.x << 2 | (bit & 3), node.y << 2 | (bit >> 2 & 3), node.z << 2 | bit >> 4};
+      if (at.x >= low.x >> shift && at.x <= high.x >> shift && at.y >= low.y >> shift && at.y <= high.y >> shift &&
+          at.z >= low.z >> shift && at.z <= high.z >> shift)
+        show(number, at);
+    }
+  };
+  for (int32_t z = low.z >> 6; z <= high.z >> 6; ++z)
+    for (int32_t y = low.y >> 6; y <= high.y >> 6; ++y)
+      for (int32_t x = low.x >> 6; x <= high.x >> 6; ++x) {
+        const OccupancyNode& node3 = level3()[x | y << 5 | z << 9];
+        each(node3.mask, {x, y, z}, 4, [&](uint32_t i, Int3 at2) {
+          const OccupancyNode& level2 = nodes()[node3.child + i];
+          each(level2.mask, at2, 2, [&](uint32_t j, Int3 at1) {
+            const OccupancyNode& level1 = nodes()[level2.child + j];
+            each(level1.mask, at1, 0, [&](uint32_t k, Int3 at) { visit(at + corner, table(level1)[k]); });
+          });
+        });
+      }
+}
+
 std::vector<uint32_t> OccupancyPyramid::keys() const {
   std::vector<uint32_t> keys;
   // Calls visit(node, x, y, z) for each child of the node of cell (x, y, z).

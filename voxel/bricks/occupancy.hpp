@@ -87,6 +87,8 @@ class OccupancyPyramid {
   bool has_brick(Int3 brick) const { return find_brick(brick).has_value(); }
   std::vector<uint32_t> keys() const;                                     // of all bricks, sorted
   void for_each_index(const std::function<void(uint32_t)>& visit) const;  // of each key's brick, in no order
+  // Shows the bricks in a box of brick coordinates with their indices, in no order. It reads the nodes that meet it.
+  void visit_box(const Box3& bricks, const std::function<void(Int3 brick, uint32_t index)>& visit) const;
   // The tight box of all bricks, in bricks, and the bricks that touch its faces. It reads only level 3 and the nodes at
   // the faces.
   Box3 brick_bounds(std::vector<Int3>* outermost = nullptr) const;

@@ -26,6 +26,32 @@ uint32_t slot_of(const BrickSlab& slab, const std::atomic<uint32_t>* count) {
 
 }  // namespace
 
+// The slabs by number. A slab that somebody knows is found without a lock while others are added: nothing moves.
+class BrickSlabTable {
+ public:
+  BrickSlab*& operator[](size_t at) { return (*blocks_[at / kBlock])[at % kBlock]; }
+  BrickSlab* operator[](size_t at) const { return (*blocks_[at / kBlock])[at % kBlock]; }
+  size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  BrickSlab*& back() { return (*this)[size_ - 1]; }
+  // Lets push_back() allocate nothing.
+  void reserve(size_t size) {
+    for (size_t block = (size_ + kBlock - 1) / kBlock; block * kBlock < size; ++block)
+      if (!blocks_[block]) blocks_[block] = std::make_unique<Block>();
+  }
+  void push_back(BrickSlab* slab) {
+    reserve(size_ + 1);
+    (*this)[size_++] = slab;
+  }
+  void pop_back() { --size_; }
+
+ private:
+  static constexpr size_t kBlock = 1024, kSlabs = (uint64_t(kQryReservedValue) >> kSlabShift) + 1;
+  using Block = std::array<BrickSlab*, kBlock>;
+  std::array<std::unique_ptr<Block>, (kSlabs + kBlock - 1) / kBlock> blocks_;
+  size_t size_ = 0;
+};
+
 class BrickPoolState {
  public:
   using Count = std::atomic<uint32_t>;
@@ -41,8 +67,7 @@ class BrickPoolState {
   BrickPoolState(const BrickPoolState&) = delete;
   BrickPoolState& operator=(const BrickPoolState&) = delete;
   ~BrickPoolState() {
-    if (!loose_)
-      for (BrickSlab* const slab : slabs_) delete slab;
+    for (size_t i = 0; !loose_ && i < slabs_.size(); ++i) delete slabs_[i];
   }
 
   // Its last reference is gone: its last handle deletes it.
@@ -159,9 +184,9 @@ class BrickPoolState {
 
   size_t free_below_high_water() const {
     size_t room = 0;
-    for (const BrickSlab* const slab : slabs_) {
-      const uint64_t first = uint64_t(slab->number) << kSlabShift;
-      room += size_t(std::clamp<uint64_t>(std::max<uint64_t>(high_water_, first) - first, 0, slab->size));
+    for (size_t i = 0; i < slabs_.size(); ++i) {
+      const uint64_t first = uint64_t(i) << kSlabShift;
+      room += size_t(std::clamp<uint64_t>(std::max<uint64_t>(high_water_, first) - first, 0, slabs_[i]->size));
     }
     return room - live_ - retired_bricks_;
   }
@@ -314,7 +339,7 @@ class BrickPoolState {
   std::array<RetiredList, 16> retired_;  // rising epochs
   uint32_t retired_lists_ = 0, retired_bricks_ = 0;
   SlabArray masks_, materials_;
-  std::vector<BrickSlab*> slabs_;
+  BrickSlabTable slabs_;
   std::vector<MemoryBlock> loose_blocks_;
   uint64_t free_ = 0;    // places
   uint32_t lowest_ = 0;  // no slab before it has a free one
@@ -353,6 +378,25 @@ BrickView SharedBrick::packed_view(const BrickSlab& slab, size_t slot) {
   return {mask, [&](BrickMaterials& materials) {
             slab.pool->unpack(slab.number << kSlabShift | uint32_t(slot), mask, materials);
           }};
+}
+
+void append_change(std::vector<BrickChange>& changes, BrickChange change) {
+  const auto uniform = [](const SharedBrick& brick) { return !brick || brick.material() != 0; };
+  if (!changes.empty() && uniform(change.before) && uniform(change.after)) {
+    BrickChange& last = changes.back();
+    if (last.before.same_as(change.before) && last.after.same_as(change.after) && last.brick.x == change.brick.x &&
+        last.brick.y == change.brick.y && int64_t(last.brick.z) + last.count == change.brick.z) {
+      last.count += change.count;
+      return;
+    }
+  }
+  changes.push_back(std::move(change));
+}
+
+uint64_t bricks_in(std::span<const BrickChange> changes) {
+  uint64_t count = 0;
+  for (const BrickChange& change : changes) count += change.count;
+  return count;
 }
 
 void SharedBrick::give_back(std::atomic<uint32_t>* last) noexcept {
@@ -455,10 +499,14 @@ bool BrickPool::elsewhere(const SharedBrick& brick) const {
 }
 
 SharedBrick BrickPool::at(uint32_t index) const {
-  if (const uint8_t material = full_material(index)) return SharedBrick::full(material);
-  std::atomic<uint32_t>& count = state_->count_at(index);
-  count.fetch_add(1, std::memory_order_relaxed);
-  return SharedBrick(&count);
+  BrickSlab& slab = state_->slab_at(index);
+  const uint32_t slot = index & (kBricksPerSlab - 1);
+  if (all_set(slab.masks[slot])) {
+    const uint8_t first = slab.materials ? slab.materials[slot][0] : material(index, 0);
+    if (state_->full_[first] == index) return SharedBrick::full(first);
+  }
+  slab.counts[slot].fetch_add(1, std::memory_order_relaxed);
+  return SharedBrick(&slab.counts[slot]);
 }
 
 Result<void> BrickPool::store_full(std::span<const uint8_t> materials) {

@@ -75,7 +75,7 @@ class BrickPool {
   bool shared(uint32_t index) const;
   // The index of a brick that is in this pool; kNoBrick: the handle is none, full, or of another pool.
   uint32_t index_of(const SharedBrick& brick) const;
-  // A handle more of the brick at an index in use.
+  // A handle more of the brick at an index in use. Any threads at once, beside make() too.
   SharedBrick at(uint32_t index) const;
   // True for a handle of a brick of another pool.
   bool elsewhere(const SharedBrick& brick) const;

@@ -15,7 +15,9 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "voxel/bricks/brick.hpp"
 
@@ -138,5 +140,21 @@ struct BrickPut {
   Int3 brick;
   SharedBrick value;
 };
+
+// A brick before and after a change; none: it was, or is, absent. Both are shared with whoever else has them, so a
+// change costs no copy of voxels. Bricks next to each other along z that are none or full of one material, all of them
+// the same before and the same after, are one change: a large shape of one material costs as many as it has rows.
+struct BrickChange {
+  Int3 brick;          // the first
+  uint32_t count = 1;  // of bricks
+  SharedBrick before, after;
+
+  Int3 at(uint32_t number) const { return {brick.x, brick.y, int32_t(int64_t(brick.z) + number)}; }
+  Int3 last() const { return at(count - 1); }
+};
+// Adds a change that comes after all of `changes`, to the last of them if it goes on where that ends.
+void append_change(std::vector<BrickChange>& changes, BrickChange change);
+// The number of bricks in all of them.
+uint64_t bricks_in(std::span<const BrickChange> changes);
 
 }  // namespace quarry

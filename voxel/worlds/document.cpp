@@ -3,6 +3,8 @@
 //
 //   edit -> plan_edit: bricks of one volume, before and after -> the volume's BrickMap
 //                                                             -> the affected world bricks, flattened again -> World
+// The volume that alone is shown, at the origin and not turned, is the world's own table: its BrickMap is a view of it,
+// and a record's bricks are exchanged there.
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -89,36 +91,9 @@ struct Document::State {
   };
 
   // Changes the scene to `after` of the records (forward) or to `before`, and the world to the flattened scene. Several
-  // records are one change: all or nothing, and each world brick is written once.
-  Result<void> commit(std::span<const UndoRecord> records, bool forward) {
-    // What each volume's bricks become: of several changes of one brick the last counts.
-    std::map<uint32_t, std::vector<BrickPut>> puts;
-    std::vector<Int3> places;  // the world bricks that they reach
-    const bool alone = std::all_of(records.begin(), records.end(), [&](const UndoRecord& record) {
-      return record.changes.empty() || flattener.alone(record.volume);
-    });
-    for (size_t i = 0; i < records.size(); ++i) {
-      const UndoRecord& record = records[forward ? i : records.size() - 1 - i];
-      if (record.changes.empty()) continue;
-      QRY_TRY(check_volume(record.volume));
-      std::vector<BrickPut>& of_volume = puts[record.volume];
-      of_volume.reserve(of_volume.size() + record.changes.size());
-      for (const BrickChange& change : record.changes) {
-        of_volume.push_back({change.brick, forward ? change.after : change.before});
-        if (alone) continue;
-        BrickMask either;
-        const BrickView before = *change.before, after = *change.after;
-        for (size_t w = 0; w < 8; ++w) either[w] = before.mask[w] | after.mask[w];
-        QRY_TRY(flattener.touched(record.volume, change.brick, either, places));
-      }
-    }
-    for (auto& [volume, of_volume] : puts) keep_last(of_volume);
-    std::vector<BrickPut> moved;
-    std::span<const BrickPut> writes;  // of the world
-    if (alone && !puts.empty()) {
-      QRY_TRY_ASSIGN(writes, flattener.in_world(puts.begin()->first, puts.begin()->second, moved));
-    }
-
+  // records are one change: all or nothing, and each world brick is written once. `planned_now`: the records were
+  // planned from the present state.
+  Result<void> commit(std::span<const UndoRecord> records, bool forward, bool planned_now = false) {
     Rollback old{scene, {}, {}};
     for (size_t i = 0; i < records.size(); ++i) {
       const UndoRecord& record = records[forward ? i : records.size() - 1 - i];
@@ -128,8 +103,62 @@ struct Document::State {
         scene.palette.names[change.index] = forward ? change.name_after : change.name_before;
       }
     }
+    QRY_TRY(commit_voxels(records, forward, planned_now, old));
+    old.committed = true;
+    ++version;
+    return {};
+  }
+
+  Result<void> commit_voxels(std::span<const UndoRecord> records, bool forward, bool planned_now, Rollback& old) {
+    const UndoRecord* only = nullptr;  // the record with changes, if there is one
+    size_t with_changes = 0;
+    bool alone = true;
+    for (const UndoRecord& record : records) {
+      if (record.changes.empty()) continue;
+      QRY_TRY(check_volume(record.volume));
+      only = &record;
+      ++with_changes;
+      alone = alone && flattener.alone(record.volume);
+    }
+    if (with_changes == 0) return {};
+    if (with_changes == 1 && scene.volumes[only->volume].bricks.is_view()) {
+      for (const BrickChange& change : only->changes)
+        if (!brick_in_world(change.brick) || !brick_in_world(change.last()))
+          return tl::unexpected(flattener.outside(only->volume));
+      scene.volumes[only->volume].bricks.table_changes();
+      return world.exchange(only->changes, forward, planned_now);
+    }
+
+    // What each volume's bricks become: of several changes of one brick the last counts.
+    std::map<uint32_t, std::vector<BrickPut>> puts;
+    std::vector<Int3> places;  // the world bricks that they reach
+    for (size_t i = 0; i < records.size(); ++i) {
+      const UndoRecord& record = records[forward ? i : records.size() - 1 - i];
+      if (record.changes.empty()) continue;
+      std::vector<BrickPut>& of_volume = puts[record.volume];
+      of_volume.reserve(of_volume.size() + bricks_in(record.changes));
+      for (const BrickChange& change : record.changes) {
+        BrickMask either;
+        const BrickView before = *change.before, after = *change.after;
+        for (size_t w = 0; w < 8; ++w) either[w] = before.mask[w] | after.mask[w];
+        for (uint32_t k = 0; k < change.count; ++k) {
+          of_volume.push_back({change.at(k), forward ? change.after : change.before});
+          if (!alone) QRY_TRY(flattener.touched(record.volume, change.at(k), either, places));
+        }
+      }
+    }
+    for (auto& [volume, of_volume] : puts) keep_last(of_volume);
+    std::vector<BrickPut> moved;
+    std::span<const BrickPut> writes;  // of the world
+    if (alone) {
+      QRY_TRY_ASSIGN(writes, flattener.in_world(puts.begin()->first, puts.begin()->second, moved));
+    }
     for (const auto& [volume, of_volume] : puts) {
       BrickMap& bricks = scene.volumes[volume].bricks;
+      if (bricks.is_view()) {
+        bricks.table_changes();
+        continue;
+      }
       old.bricks.try_emplace(volume, bricks);
       bricks.put(of_volume);
       Box3 box;
@@ -145,15 +174,13 @@ struct Document::State {
       flattener.bricks(moved, world.pool());
       writes = moved;
     }
-    if (!writes.empty()) QRY_TRY(world.write(writes));
-    old.committed = true;
-    ++version;
-    return {};
+    return writes.empty() ? Result<void>() : world.write(writes);
   }
 
   // The same, and persists it elsewhere; both or neither. The world's former state fits its memory again.
-  Result<void> commit_and_persist(std::span<const UndoRecord> records, bool forward, const Persist& persist) {
-    if (auto ok = commit(records, forward); !ok || !persist) return ok;
+  Result<void> commit_and_persist(std::span<const UndoRecord> records, bool forward, const Persist& persist,
+                                  bool planned_now = false) {
+    if (auto ok = commit(records, forward, planned_now); !ok || !persist) return ok;
     auto persisted = persist(records);
     if (!persisted)
       if (auto back = commit(records, !forward); !back)
@@ -190,7 +217,7 @@ struct Document::State {
       QRY_TRY(world.unpack(handles(&record)));
       QRY_TRY(adopt(world.pool(), {&record, 1}));
     }
-    QRY_TRY(commit_and_persist({&record, 1}, true, persist));
+    QRY_TRY(commit_and_persist({&record, 1}, true, persist, true));
     history.resize(position);
     history.push_back(std::move(record));
     ++position;
@@ -211,6 +238,9 @@ Result<Document> Document::create(Scene scene, const WorldMemory& memory, const 
   QRY_TRY_ASSIGN(auto flat, flatten(scene, true, pool));
   QRY_TRY(world.fill(std::move(flat), progress));
   Document document(std::make_unique<State>(std::move(scene), std::move(world)));
+  State& state = *document.state_;
+  if (const auto volume = state.flattener.volume_at_origin())
+    state.scene.volumes[*volume].bricks.show(state.world.table());
   // Without memory for it, the world works as well.
   if (document.world().brick_count()) (void)document.shrink_to_fit();
   return document;
@@ -235,13 +265,14 @@ Document::Holdings Document::holdings() const {
   });
   for (const Volume& volume : s.scene.volumes) {
     sums.scene_bytes += volume.bricks.size_bytes(&pool);
+    if (volume.bricks.is_view()) continue;
     for (const BrickMap::Entry& entry : volume.bricks.bricks())
       if (const uint32_t index = pool.index_of(*entry.handle); index != kNoBrick) shown[index] = true;
   }
   sums.history_bricks = sums.bricks - uint64_t(std::count(shown.begin(), shown.end(), true));
   for (const UndoRecord& record : s.history)
     for (const BrickChange& change : record.changes) {
-      ++sums.history_changes;
+      sums.history_changes += change.count;
       sums.history_bytes += sizeof(BrickChange);
       for (const SharedBrick& brick : {change.before, change.after})
         if (pool.elsewhere(brick)) sums.history_bytes += brick.size_bytes();

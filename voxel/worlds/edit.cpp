@@ -6,8 +6,9 @@
 #include <bit>
 #include <cstdio>
 #include <cstring>
-#include <iterator>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/parallel.hpp"
 #include "voxel/worlds/edit_shape.hpp"
@@ -138,28 +139,129 @@ SharedBrick edited(const Edit& edit, const EditShape& shape, Int3 at, const Shar
   return changed ? writer.make(brick) : before;
 }
 
-// The bricks that the edit may change, sorted.
-Result<std::vector<Int3>> candidates(const BrickMap& bricks, const Edit& edit, const EditShape& shape) {
-  const bool creates = (edit.mode == Mode::add || edit.mode == Mode::fill) && edit.material != 0;
-  if (creates) return shape.bricks(kMostBricksPerEdit);
-  // Only existing bricks can change: iterate over the shape or the volume, whichever has fewer bricks.
-  const Int3 first = brick_of(shape.bounds().min), last = brick_of(shape.bounds().max);
-  const double box_bricks =
-      (double(last.x) - first.x + 1) * (double(last.y) - first.y + 1) * (double(last.z) - first.z + 1);
-  std::vector<Int3> found;
-  if (box_bricks < double(bricks.bricks().size())) {
-    QRY_TRY_ASSIGN(auto all, shape.bricks(size_t(box_bricks)));
-    for (const Int3 at : all)
-      if (bricks.find(at)) found.push_back(at);
-  } else {
-    const auto end = bricks.bricks().end();
-    for (auto it = bricks.bricks().lower_bound({first.x, first.y, first.z}); it != end && it->first.x <= last.x; ++it)
-      if (shape.may_meet(it->first)) found.push_back(it->first);
-  }
-  if (found.size() > kMostBricksPerEdit)
-    return fail(ErrorCode::full, "edit: it would change " + std::to_string(found.size()) + " bricks, more than the " +
-                                     std::to_string(kMostBricksPerEdit) + " of one edit; split it");
+// Those of the rows' bricks that are there, rising.
+std::vector<BrickPut> share_rows(const BrickMap& bricks, std::span<const EditShape::Row> rows, uint32_t threads) {
+  std::vector<BrickPut> found;
+  for (const EditShape::Row& row : rows)
+    for (uint32_t k = 0; k < row.count; ++k) found.push_back({row.at(k), {}});
+  parallel_for(
+      found.size(), kEditBricksPerTask,
+      [&](size_t begin, size_t end) {
+        for (size_t i = begin; i < end; ++i) found[i].value = bricks.share(found[i].brick);
+      },
+      threads);
+  std::erase_if(found, [](const BrickPut& put) { return !put.value; });
   return found;
+}
+
+Box3 brick_box(const EditShape& shape) { return {brick_of(shape.bounds().min), brick_of(shape.bounds().max)}; }
+
+// Plans the changes of some bricks. No brick is looked up meanwhile, as the pool grows.
+class ChangePlanner {
+ public:
+  ChangePlanner(const Edit& edit, const EditShape& shape, const BrickPool& pool, PlannedChanges& out)
+      : edit_(edit), shape_(shape), writer_(pool), out_(out) {}
+
+  void plan(Int3 brick, SharedBrick before) {
+    uint32_t changed = 0;
+    SharedBrick after = edited(edit_, shape_, brick, before, writer_, changed);
+    if (!changed) return;
+    out_.voxels += changed;
+    append_change(out_.changes, {brick, 1, std::move(before), std::move(after)});
+  }
+  // A row, with those of its bricks that are there, rising. The edit creates voxels.
+  void plan(const EditShape::Row& row, std::span<BrickPut> there) {
+    uint32_t done = 0;
+    for (BrickPut& put : there) {
+      const auto number = uint32_t(int64_t(put.brick.z) - row.first.z);
+      create(row, done, number);
+      plan(put.brick, std::move(put.value));
+      done = number + 1;
+    }
+    create(row, done, row.count);
+  }
+
+ private:
+  // Bricks [from, to) of the row, of which none is there.
+  void create(const EditShape::Row& row, uint32_t from, uint32_t to) {
+    const uint32_t whole = std::clamp(row.whole_first, from, to), whole_end = std::clamp(row.whole_end, whole, to);
+    for (; from < whole; ++from) plan(row.at(from), {});
+    if (whole < whole_end) {
+      out_.voxels += uint64_t(whole_end - whole) * kVoxelsPerBrick;
+      append_change(out_.changes, {row.at(whole), whole_end - whole, {}, SharedBrick::full(edit_.material)});
+    }
+    for (from = whole_end; from < to; ++from) plan(row.at(from), {});
+  }
+
+  const Edit& edit_;
+  const EditShape& shape_;
+  BrickWriter writer_;
+  PlannedChanges& out_;
+};
+
+// An edit that creates voxels, row by row.
+Result<std::vector<PlannedChanges>> plan_rows(const BrickMap& bricks, const Edit& edit, const EditShape& shape,
+                                              uint32_t threads) {
+  QRY_TRY_ASSIGN(const auto rows, shape.rows(kMostBricksPerEdit));
+  // Parts of about as many bricks each.
+  std::vector<size_t> parts{0};
+  size_t in_part = 0, all = 0;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    all += rows[i].count;
+    if ((in_part += rows[i].count) < kEditBricksPerTask) continue;
+    parts.push_back(i + 1);
+    in_part = 0;
+  }
+  if (parts.back() != rows.size()) parts.push_back(rows.size());
+  // The box of a line is much larger than the line.
+  std::vector<BrickPut> there = shape.is_line() && all < bricks.bricks().size() ? share_rows(bricks, rows, threads)
+                                                                                : bricks.within(brick_box(shape));
+
+  std::vector<PlannedChanges> pieces(parts.size() - 1);
+  parallel_for(
+      pieces.size(), 1,
+      [&](size_t piece, size_t) {
+        ChangePlanner planner(edit, shape, bricks.pool(), pieces[piece]);
+        const auto before = [](const BrickPut& put, Int3 at) { return put.brick < at; };
+        auto next = std::lower_bound(there.begin(), there.end(), rows[parts[piece]].first, before);
+        for (size_t i = parts[piece]; i < parts[piece + 1]; ++i) {
+          const EditShape::Row& row = rows[i];
+          while (next != there.end() && next->brick < row.first) ++next;
+          const auto begin = next;
+          while (next != there.end() && next->brick <= row.at(row.count - 1)) ++next;
+          planner.plan(row, {begin, next});
+        }
+      },
+      threads);
+  return pieces;
+}
+
+// An edit that only changes bricks that are there.
+Result<std::vector<PlannedChanges>> plan_there(const BrickMap& bricks, const Edit& edit, const EditShape& shape,
+                                               uint32_t threads) {
+  const Box3 box = brick_box(shape);
+  const double box_bricks =
+      (double(box.max.x) - box.min.x + 1) * (double(box.max.y) - box.min.y + 1) * (double(box.max.z) - box.min.z + 1);
+  std::vector<BrickPut> there;
+  if (shape.is_line() && box_bricks < double(bricks.bricks().size())) {
+    QRY_TRY_ASSIGN(const auto rows, shape.rows(size_t(box_bricks)));
+    there = share_rows(bricks, rows, threads);
+  } else {
+    there = bricks.within(box);
+    std::erase_if(there, [&](const BrickPut& put) { return !shape.may_meet(put.brick); });
+  }
+  if (there.size() > kMostBricksPerEdit)
+    return fail(ErrorCode::full, "edit: it would change " + std::to_string(there.size()) + " bricks, more than the " +
+                                     std::to_string(kMostBricksPerEdit) + " of one edit; split it");
+  std::vector<PlannedChanges> pieces((there.size() + kEditBricksPerTask - 1) / kEditBricksPerTask);
+  parallel_for(
+      there.size(), kEditBricksPerTask,
+      [&](size_t begin, size_t end) {
+        ChangePlanner planner(edit, shape, bricks.pool(), pieces[begin / kEditBricksPerTask]);
+        for (size_t i = begin; i < end; ++i) planner.plan(there[i].brick, std::move(there[i].value));
+      },
+      threads);
+  return pieces;
 }
 
 }  // namespace
@@ -176,26 +278,9 @@ BrickMask edit_mask(const Edit& edit, Int3 brick) {
 
 Result<UndoRecord> plan_edit(const BrickMap& bricks, const Edit& edit, uint32_t threads) {
   QRY_TRY_ASSIGN(const auto shape, EditShape::create(edit));
-  QRY_TRY_ASSIGN(const auto places, candidates(bricks, edit, shape));
-
-  std::vector<PlannedChanges> pieces((places.size() + kEditBricksPerTask - 1) / kEditBricksPerTask);
-  parallel_for(
-      places.size(), kEditBricksPerTask,
-      [&](size_t begin, size_t end) {
-        PlannedChanges& piece = pieces[begin / kEditBricksPerTask];
-        piece.changes.reserve(end - begin);
-        BrickWriter writer(bricks.pool());
-        for (size_t i = begin; i < end; ++i) {
-          const Int3 at = places[i];
-          SharedBrick before = bricks.share(at);
-          uint32_t changed = 0;
-          SharedBrick after = edited(edit, shape, at, before, writer, changed);
-          if (changed == 0) continue;
-          piece.voxels += changed;
-          piece.changes.push_back({at, std::move(before), std::move(after)});
-        }
-      },
-      threads);
+  const bool creates = (edit.mode == Mode::add || edit.mode == Mode::fill) && edit.material != 0;
+  QRY_TRY_ASSIGN(auto pieces,
+                 creates ? plan_rows(bricks, edit, shape, threads) : plan_there(bricks, edit, shape, threads));
   UndoRecord record = joined(pieces);
   record.label = std::string(name_of(edit.mode)) + " " + name_of(edit.shape);
   return record;
@@ -207,7 +292,7 @@ UndoRecord joined(std::vector<PlannedChanges>& pieces) {
   for (const PlannedChanges& piece : pieces) count += piece.changes.size();
   record.changes.reserve(count);
   for (PlannedChanges& piece : pieces) {
-    std::move(piece.changes.begin(), piece.changes.end(), std::back_inserter(record.changes));
+    for (BrickChange& change : piece.changes) append_change(record.changes, std::move(change));
     record.voxels_changed += piece.voxels;
     std::vector<BrickChange>().swap(piece.changes);
   }

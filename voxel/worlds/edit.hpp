@@ -39,13 +39,6 @@ struct Edit {
   uint8_t from = 0;
 };
 
-// One brick before and after; none: it was, or is, absent. Both are shared with whoever else has them, so a change
-// costs no copy of voxels.
-struct BrickChange {
-  Int3 brick;
-  SharedBrick before, after;
-};
-
 // One material of the palette before and after.
 struct MaterialChange {
   uint8_t index = 0;
@@ -69,7 +62,7 @@ struct UndoRecord {
 };
 
 // An edit may change at most this many bricks: 8.6 thousand million voxels. A brick that becomes full of one material
-// takes 32 bytes of the undo record, any other 592 more.
+// takes at most 32 bytes of the undo record, a row of them no more, any other 592 more.
 constexpr size_t kMostBricksPerEdit = size_t(1) << 24;
 
 // The tight box of the edit's shape. Errors: invalid_argument (radius not in 0..4096, a line longer than 32768 voxels
@@ -81,8 +74,8 @@ BrickMask edit_mask(const Edit& edit, Int3 brick);
 
 // What the edit would change: a record of the bricks that differ, with `volume` left 0. Deterministic for any
 // `threads`. Bricks wholly inside or outside the shape are decided without reading voxels, empty regions without
-// reading bricks. Traffic: 64 to 1200 bytes for each brick that the shape's surface cuts, 32 for any other. Errors:
-// those of edit_bounds; full (more than kMostBricksPerEdit bricks).
+// reading bricks. Traffic: 64 to 1200 bytes for each brick that the shape's surface cuts, 40 for each other that is
+// there, 32 for a row of those that are not. Errors: those of edit_bounds; full (more than kMostBricksPerEdit bricks).
 Result<UndoRecord> plan_edit(const BrickMap& bricks, const Edit& edit, uint32_t threads = 0);
 
 // What one piece of a plan changes. Pieces are planned by several threads; joined in their order, they do not depend on

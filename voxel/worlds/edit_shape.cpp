@@ -243,41 +243,61 @@ bool EditShape::collect(int64_t brick_x, int64_t brick_y, int64_t brick_z, uint3
   return true;
 }
 
-Result<std::vector<Int3>> EditShape::bricks(size_t most) const {
-  std::vector<Int3> found;
+Result<std::vector<EditShape::Row>> EditShape::rows(size_t most) const {
+  std::vector<Row> rows;
   bool fits = true;
-  if (shape_ == Shape::line && radius_ <= 0) {
-    fits = thin_line_.size() <= most;
-    for (const auto& [at, mask] : thin_line_) found.push_back(at);
-  } else if (shape_ != Shape::line) {
-    // Column by column along z: the order of Int3, without sorting.
-    const Int3 first = brick_of(bounds_.min), last = brick_of(bounds_.max);
+  const Int3 first = brick_of(bounds_.min), last = brick_of(bounds_.max);
+  if (shape_ == Shape::line) {
+    std::vector<Int3> found;
+    if (radius_ <= 0) {
+      fits = thin_line_.size() <= most;
+      for (const auto& [at, mask] : thin_line_) found.push_back(at);
+    } else {
+      const int64_t longest =
+          std::max({int64_t(last.x) - first.x, int64_t(last.y) - first.y, int64_t(last.z) - first.z}) + 1;
+      uint32_t level = 0;
+      while ((int64_t(1) << level) < longest) ++level;
+      fits = collect(first.x, first.y, first.z, level, most, found);
+      std::sort(found.begin(), found.end());
+    }
+    for (const Int3 at : found) {
+      if (!rows.empty() && rows.back().first.x == at.x && rows.back().first.y == at.y &&
+          int64_t(rows.back().first.z) + rows.back().count == at.z)
+        ++rows.back().count;
+      else rows.push_back({at, 1, 0, 0});
+    }
+  } else {
+    size_t count = 0;
     for (int64_t x = first.x; x <= last.x && fits; ++x)
       for (int64_t y = first.y; y <= last.y && fits; ++y) {
-        int64_t from = first.z, to = last.z;
+        // Of the row's voxels: those that may be in the shape, and those along which all of each brick's face is.
+        int64_t low = bounds_.min.z, high = bounds_.max.z, whole_low = low, whole_high = high;
         if (shape_ == Shape::sphere) {
           const int64_t left = radius2_ - square(nearest(a_.x, x * 8, 8)) - square(nearest(a_.y, y * 8, 8));
+          const int64_t whole = radius2_ - square(farthest(a_.x, x * 8, 8)) - square(farthest(a_.y, y * 8, 8));
           if (left < 0) continue;
-          const int64_t reach = root(left);
-          from = (a_.z - reach) >> 3;
-          to = (a_.z + reach) >> 3;
+          low = a_.z - root(left);
+          high = a_.z + root(left);
+          whole_low = a_.z - (whole < 0 ? -1 : root(whole));
+          whole_high = a_.z + (whole < 0 ? -1 : root(whole));
+        } else if (bounds_.min.x > x * 8 || bounds_.max.x < x * 8 + 7 || bounds_.min.y > y * 8 ||
+                   bounds_.max.y < y * 8 + 7) {
+          whole_high = whole_low - 1;
         }
-        fits = uint64_t(to - from + 1) <= most - found.size();
-        for (int64_t z = from; z <= to && fits; ++z) found.push_back({int32_t(x), int32_t(y), int32_t(z)});
+        const int64_t from = low >> 3, to = high >> 3, whole_from = (whole_low + 7) >> 3,
+                      whole_end = std::max((whole_high + 1) >> 3, whole_from);
+        fits = uint64_t(to - from + 1) <= most - count;
+        count += size_t(to - from + 1);
+        rows.push_back({{int32_t(x), int32_t(y), int32_t(from)},
+                        uint32_t(to - from + 1),
+                        uint32_t(whole_from - from),
+                        uint32_t(whole_end - from)});
       }
-  } else {
-    const Int3 first = brick_of(bounds_.min), last = brick_of(bounds_.max);
-    const int64_t longest =
-        std::max({int64_t(last.x) - first.x, int64_t(last.y) - first.y, int64_t(last.z) - first.z}) + 1;
-    uint32_t level = 0;
-    while ((int64_t(1) << level) < longest) ++level;
-    fits = collect(first.x, first.y, first.z, level, most, found);
-    std::sort(found.begin(), found.end());
   }
   if (!fits)
     return fail(ErrorCode::full, "edit: the shape covers more than " + std::to_string(most) +
                                      " bricks of 8 x 8 x 8 voxels; make it smaller or split it");
-  return found;
+  return rows;
 }
 
 }  // namespace quarry

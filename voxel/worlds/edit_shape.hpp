@@ -16,10 +16,22 @@ class EditShape {
   // Errors: see edit_bounds().
   static Result<EditShape> create(const Edit& edit);
 
+  // Bricks next to each other along z.
+  struct Row {
+    Int3 first;
+    uint32_t count;
+    // Those of them that are wholly in the shape: [whole_first, whole_end), of the row's own numbers. There may be more
+    // in capsules.
+    uint32_t whole_first, whole_end;
+    Int3 at(uint32_t number) const { return {first.x, first.y, int32_t(int64_t(first.z) + number)}; }
+  };
+
   const Box3& bounds() const { return bounds_; }
+  bool is_line() const { return shape_ == Shape::line; }
   BrickMask mask(Int3 brick) const;
-  // The bricks that may hold a voxel of the shape (few hold none), sorted. Errors: full (more than `most`).
-  Result<std::vector<Int3>> bricks(size_t most) const;
+  // The bricks that may hold a voxel of the shape (few hold none), in rows that rise. Errors: full (more bricks than
+  // `most`).
+  Result<std::vector<Row>> rows(size_t most) const;
   // False if no voxel of the brick is in the shape; true if some may be.
   bool may_meet(Int3 brick) const { return meets_cube(brick.x, brick.y, brick.z, 0); }
 

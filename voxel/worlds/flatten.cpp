@@ -139,7 +139,7 @@ bool Flattener::source_of(const Placed& placed, Int3 world_brick, uint32_t part,
 }
 
 Result<BrickMap> Flattener::all(const BrickPool& pool, uint32_t threads) const {
-  if (placed_.size() == 1 && placed_[0].remap->aligned && placed_[0].offset == Int3{}) {
+  if (volume_at_origin()) {
     // A scene of one volume at the origin is already flat: the copy shares every brick.
     const BrickMap& only = scene_->volumes[placed_[0].volume].bricks;
     std::atomic<bool> fits{true};
@@ -277,6 +277,14 @@ void Flattener::bricks(std::span<BrickPut> puts, const BrickPool& pool, uint32_t
 std::optional<uint32_t> Flattener::only_volume() const {
   if (placed_.size() != 1 || !placed_[0].remap->aligned) return std::nullopt;
   return placed_[0].volume;
+}
+
+std::optional<uint32_t> Flattener::volume_at_origin() const {
+  return only_volume() && placed_[0].offset == Int3{} ? only_volume() : std::nullopt;
+}
+
+Error Flattener::outside(uint32_t volume) const {
+  return outside(*std::find_if(placed_.begin(), placed_.end(), [&](const Placed& p) { return p.volume == volume; }));
 }
 
 Result<std::span<const BrickPut>> Flattener::in_world(uint32_t volume, std::span<const BrickPut> puts,

@@ -46,6 +46,8 @@ class Flattener {
   // shown; alone: true for that volume.
   std::optional<uint32_t> only_volume() const;
   bool alone(uint32_t volume) const { return only_volume() == volume; }
+  // That volume if its coordinates are the world's, too.
+  std::optional<uint32_t> volume_at_origin() const;
   // Bricks of such a volume at their world coordinates: `puts` themselves if these are the same, else in `moved`.
   // Errors: out_of_bounds.
   Result<std::span<const BrickPut>> in_world(uint32_t volume, std::span<const BrickPut> puts,
@@ -57,6 +59,8 @@ class Flattener {
   Result<void> touched(uint32_t volume, Int3 source, const BrickMask& mask, std::vector<Int3>& touched) const;
   // Errors: out_of_bounds if an instance places some voxel of the box outside the world's outer box.
   Result<void> check_box(uint32_t volume, const Box3& box) const;
+  // The error of an instance of the volume, which is shown, that has voxels outside the world.
+  Error outside(uint32_t volume) const;
   // Registers bricks that were added to the volume, by a box of their coordinates. brick() may miss bricks that were
   // added without this call.
   void volume_has(uint32_t volume, const Box3& bricks);

@@ -58,7 +58,7 @@ void add(Int3 place, SharedBrick before, const Brick& after, BrickWriter& writer
   const uint32_t differing = differing_voxels(*before, after);
   if (differing == 0) return;
   out.voxels += differing;
-  out.changes.push_back({place, std::move(before), writer.make(after)});
+  append_change(out.changes, {place, 1, std::move(before), writer.make(after)});
 }
 
 // Makes the bricks of one bucket, whose entries are in the order of the list.

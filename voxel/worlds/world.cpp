@@ -24,6 +24,7 @@ constexpr size_t kWorldBricksPerTask = 256;  // for one thread at a time: 150 Ki
 constexpr double kPackedLoads[] = {0.95, 0.93, 0.90, 0.85};
 // Load factors of a grid sized for its keys, and of the same grid before it grows.
 constexpr double kFitted = 0.8, kFullest = 0.9;
+constexpr uint32_t kNextAlongZ = 1u << 21;  // from a key to that of the next brick
 
 void sort_unique(std::vector<uint32_t>& keys) {
   std::sort(keys.begin(), keys.end());
@@ -37,6 +38,25 @@ std::string name_of(Int3 brick) {
 }  // namespace
 
 struct World::State {
+  // The world as its volumes see it.
+  class Table final : public BrickTable {
+   public:
+    explicit Table(const State& state) : state_(state) {}
+    uint64_t brick_count() const override { return state_.key_count; }
+    uint64_t voxel_count() const override { return state_.voxels; }
+    Box3 bounds() const override { return state_.tight_bounds(); }
+    Box3 brick_bounds() const override { return state_.pyramid.brick_bounds(); }
+    SharedBrick share(Int3 brick) const override {
+      const auto index = state_.pyramid.find_brick(brick);
+      return index ? state_.pool.at(*index) : SharedBrick();
+    }
+    std::vector<BrickPut> within(const Box3& bricks) const override { return state_.within(bricks); }
+    const BrickPool& pool() const override { return state_.pool; }
+
+   private:
+    const State& state_;
+  };
+
   std::unique_ptr<hashgrid::Executor> own_executor;
   hashgrid::Executor* executor = nullptr;
   MemorySource* source = nullptr;
@@ -52,6 +72,7 @@ struct World::State {
   mutable std::mutex bounds_lock;
   mutable Box3 bounds;
   mutable uint64_t bounds_version = 0;
+  const Table table{*this};
 
   State(std::unique_ptr<hashgrid::Executor> its_executor, hashgrid::Grid its_grid, BrickPool its_pool,
         OccupancyPyramid its_pyramid)
@@ -62,6 +83,48 @@ struct World::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   ~State() { free_bricks(); }
+
+  Box3 tight_bounds() const {
+    const std::lock_guard lock(bounds_lock);
+    if (bounds_version == version) return bounds;
+    // No brick is empty: only the outermost ones can hold an extreme voxel.
+    std::vector<Int3> outermost;
+    (void)pyramid.brick_bounds(&outermost);
+    Box3 box;
+    for (const Int3 at : outermost)
+      box = united(box, voxel_bounds(at, std::as_const(pool).mask(*pyramid.find_brick(at))));
+    bounds = box;
+    bounds_version = version;
+    return box;
+  }
+
+  std::vector<BrickPut> within(const Box3& bricks) const {
+    const Box3 all = intersected(bricks, {brick_of(kWorldMin), brick_of(kWorldMax)});
+    if (all.empty()) return {};
+    // Slabs along x, whose bricks follow each other in the order; small boxes are not worth the threads.
+    constexpr int32_t kSlabEdge = 4, kSmallEdge = 32;
+    const int32_t edge = std::max({all.max.x - all.min.x, all.max.y - all.min.y, all.max.z - all.min.z}) + 1;
+    const int32_t slab_edge = edge <= kSmallEdge ? edge : kSlabEdge;
+    struct Found {
+      uint32_t key, index;  // an ordered key
+    };
+    std::vector<std::vector<Found>> slabs(size_t((all.max.x - all.min.x) / slab_edge) + 1);
+    parallel_for(slabs.size(), 1, [&](size_t i, size_t) {
+      Box3 slab = all;
+      slab.min.x += int32_t(i) * slab_edge;
+      slab.max.x = std::min(slab.max.x, slab.min.x + slab_edge - 1);
+      pyramid.visit_box(slab, [&](Int3 at, uint32_t index) { slabs[i].push_back({ordered_key(at), index}); });
+      std::sort(slabs[i].begin(), slabs[i].end(), [](const Found& a, const Found& b) { return a.key < b.key; });
+    });
+    std::vector<size_t> begins(slabs.size() + 1);
+    for (size_t i = 0; i < slabs.size(); ++i) begins[i + 1] = begins[i] + slabs[i].size();
+    std::vector<BrickPut> found(begins.back());
+    parallel_for(slabs.size(), 1, [&](size_t i, size_t) {
+      for (size_t k = 0; k < slabs[i].size(); ++k)
+        found[begins[i] + k] = {brick_from_ordered_key(slabs[i][k].key), pool.at(slabs[i][k].index)};
+    });
+    return found;
+  }
 
   // Ends the world's handles of its bricks. Its keys must go, or get others.
   void free_bricks() {
@@ -103,8 +166,7 @@ struct World::State {
   }
 
   // A grid that gets no memory to grow fills up and then is `full`. Here it is the memory that is missing.
-  static Result<void> insert(hashgrid::Grid& into, const std::vector<uint32_t>& keys,
-                             const std::vector<uint32_t>& indices) {
+  static Result<void> insert(hashgrid::Grid& into, std::span<const uint32_t> keys, std::span<const uint32_t> indices) {
     const auto placed = into.insert(keys, indices);
     if (placed) return {};
     if (placed.error().code != ErrorCode::full) return tl::unexpected(placed.error());
@@ -132,13 +194,13 @@ struct World::State {
     return fresh;
   }
 
-  // What a write has done so far. It is rolled back unless committed, whether an error or an exception ends the write.
+  // What a commit has done so far. It is rolled back unless committed, whether an error or an exception ends it.
   struct Rollback {
     State& world;
-    const std::vector<uint32_t>& allocated;        // indices
-    std::span<const uint8_t> stored;               // materials whose full bricks are new
-    const std::vector<uint32_t>& added;            // keys
-    const std::vector<uint32_t>&changed, &before;  // keys and their former indices
+    const std::vector<uint32_t>& allocated;         // indices
+    std::span<const uint8_t> stored;                // materials whose full bricks are new
+    std::span<const uint32_t> added{};              // keys
+    std::span<const uint32_t> changed{}, before{};  // keys and their former indices
     bool pyramid = false, grid = false, assigned = false, committed = false;
     ~Rollback() {
       if (committed) return;
@@ -300,23 +362,51 @@ struct World::State {
     return {};
   }
 
-  enum class Change : uint8_t {
-    none,     // absent and empty, or the same brick
-    added,    // absent before
-    removed,  // empty afterwards
-    other,    // the same key with another brick
+  // A change of the table, brick by brick: different keys with the indices that they have and get.
+  struct Batch {
+    // An index from here on, in `after`, is a brick full of material index - kFullBrick.
+    static constexpr uint32_t kFullBrick = 0xFFFFFE00u;
+    std::vector<uint32_t> keys, before, after;
+    // What comes in addition: bricks from elsewhere with their positions, and materials of full bricks.
+    struct Fresh {
+      std::vector<std::pair<size_t, SharedBrick>> copied;
+      std::array<bool, 256> full{};
+    };
+    std::vector<std::pair<size_t, SharedBrick>> copied;
+    std::array<bool, 256> full{};
+
+    explicit Batch(size_t count) : keys(count), before(count), after(count) {}
+    void add(Fresh fresh) {
+      copied.insert(copied.end(), std::make_move_iterator(fresh.copied.begin()),
+                    std::make_move_iterator(fresh.copied.end()));
+      for (size_t m = 0; m < full.size(); ++m) full[m] |= fresh.full[m];
+    }
   };
+  uint32_t index_after(const SharedBrick& value, size_t at, Batch::Fresh& fresh) const {
+    if (const uint8_t material = value.material()) {
+      fresh.full[material] = true;
+      return Batch::kFullBrick + material;
+    }
+    const uint32_t index = pool.index_of(value);
+    if (index == kNoBrick && value) fresh.copied.emplace_back(at, value);
+    return index;
+  }
 
   Result<void> write(std::span<const BrickPut> puts) {
-    const size_t count = puts.size();
-    std::vector<uint32_t> its_keys(count);
+    QRY_TRY(unpack({}));
+    Batch batch(puts.size());
     std::atomic<bool> some_outside{false}, rises{true};
-    parallel_for(count, kWorldBricksPerTask, [&](size_t begin, size_t end) {
+    std::mutex lock;
+    parallel_for(puts.size(), kWorldBricksPerTask, [&](size_t begin, size_t end) {
+      Batch::Fresh fresh;
       for (size_t i = begin; i < end; ++i) {
         if (!brick_in_world(puts[i].brick)) some_outside = true;
         if (i > 0 && !(puts[i - 1].brick < puts[i].brick)) rises = false;
-        its_keys[i] = brick_key(puts[i].brick);
+        batch.keys[i] = brick_key(puts[i].brick);
+        batch.after[i] = index_after(puts[i].value, i, fresh);
       }
+      const std::lock_guard hold(lock);
+      batch.add(std::move(fresh));
     });
     if (some_outside) {
       const Int3 brick =
@@ -324,115 +414,191 @@ struct World::State {
       return outside(brick);
     }
     if (!rises) {
-      std::vector<uint32_t> sorted = its_keys;
+      std::vector<uint32_t> sorted = batch.keys;
       std::sort(sorted.begin(), sorted.end());
       if (const auto twice = std::adjacent_find(sorted.begin(), sorted.end()); twice != sorted.end())
         return fail(ErrorCode::invalid_argument,
                     "brick " + name_of(brick_from_key(*twice)) + " is in the batch more than once");
     }
+    QRY_TRY(grid.find(batch.keys, batch.before));
+    return commit(batch);
+  }
 
+  Result<void> exchange(std::span<const BrickChange> changes, bool forward, bool planned_now) {
     QRY_TRY(unpack({}));
-    std::vector<uint32_t> indices(count);  // of the bricks that are there
-    std::vector<uint32_t> fresh(count);    // of those that come
-    QRY_TRY(grid.find(its_keys, indices));
-    std::vector<Change> changes(count);
-    std::vector<uint8_t> was_full(count);
-    std::atomic<int64_t> more_voxels{0};
-    parallel_for(count, kWorldBricksPerTask, [&](size_t begin, size_t end) {
-      int64_t more = 0;
-      for (size_t i = begin; i < end; ++i) {
-        const SharedBrick& value = puts[i].value;
-        const bool empty = !value;
-        fresh[i] = pool.index_of(value);
-        if (fresh[i] != kNoBrick && fresh[i] == indices[i]) continue;
-        more += value.voxels();
-        if (indices[i] == kNoBrick) {
-          changes[i] = empty ? Change::none : Change::added;
-          continue;
-        }
-        was_full[i] = pool.full_material(indices[i]);
-        more -= was_full[i] ? kVoxelsPerBrick : count_of(std::as_const(pool).mask(indices[i]));
-        changes[i] = empty ? Change::removed : Change::other;
-      }
-      more_voxels.fetch_add(more, std::memory_order_relaxed);
-    });
-
-    std::vector<uint32_t> added, added_indices, removed, changed, before, after;
-    std::vector<uint32_t> freed;  // indices of which the world has a handle less afterwards
-    std::vector<size_t> copied;   // positions of bricks that come from elsewhere
-    std::array<bool, 256> in_use{};
-    std::array<size_t, 4> of{};  // how many of each kind of change
-    for (const Change change : changes) ++of[size_t(change)];
-    added.reserve(of[size_t(Change::added)]);
-    removed.reserve(of[size_t(Change::removed)]);
-    changed.reserve(of[size_t(Change::other)]);
-    before.reserve(of[size_t(Change::other)]);
-    for (size_t i = 0; i < count; ++i) {
-      const Change change = changes[i];
-      if (change == Change::none) continue;
-      if (change == Change::added) added.push_back(its_keys[i]);
-      if (change == Change::removed) removed.push_back(its_keys[i]);
-      if (change == Change::other) changed.push_back(its_keys[i]), before.push_back(indices[i]);
-      if (change != Change::added && !was_full[i]) freed.push_back(indices[i]);
-      if (change == Change::removed) continue;
-      if (const uint8_t full = puts[i].value.material()) in_use[full] = true;
-      else if (fresh[i] == kNoBrick) copied.push_back(i);
+    std::vector<size_t> begins(changes.size());
+    size_t count = 0;
+    for (size_t i = 0; i < changes.size(); ++i) {
+      const BrickChange& change = changes[i];
+      if (!brick_in_world(change.brick)) return outside(change.brick);
+      if (!brick_in_world(change.last())) return outside(change.last());
+      if (i > 0 && !(changes[i - 1].last() < change.brick))
+        return fail(ErrorCode::invalid_argument, "brick " + name_of(change.brick) + " is out of order in its record");
+      begins[i] = std::exchange(count, count + change.count);
     }
+    Batch batch(count);
+    std::mutex lock;
+    parallel_for(changes.size(), kWorldBricksPerTask, [&](size_t begin, size_t end) {
+      Batch::Fresh fresh;
+      for (size_t i = begin; i < end; ++i) {
+        const BrickChange& change = changes[i];
+        const size_t from = begins[i];
+        uint32_t key = brick_key(change.brick);
+        const uint32_t after = index_after(forward ? change.after : change.before, from, fresh);
+        for (uint32_t k = 0; k < change.count; ++k, key += kNextAlongZ) {
+          batch.keys[from + k] = key;
+          batch.after[from + k] = after;
+        }
+        if (!planned_now) continue;
+        const SharedBrick& was = forward ? change.before : change.after;
+        const uint32_t before = was.material() ? pool.full(was.material()) : pool.index_of(was);
+        std::fill_n(batch.before.begin() + std::ptrdiff_t(from), change.count, before);
+      }
+      const std::lock_guard hold(lock);
+      batch.add(std::move(fresh));
+    });
+    if (!planned_now) QRY_TRY(grid.find(batch.keys, batch.before));
+    return commit(batch);
+  }
+
+  enum class Kind : uint8_t {
+    none,     // absent and empty, or the same brick
+    added,    // absent before
+    removed,  // empty afterwards
+    other,    // the same key with another brick
+  };
+  struct BrickKind {
+    Kind kind = Kind::none;
+    bool was_full = false, is_full = false;  // of one material, with the brick that all such keys share
+  };
+  // The positions of a batch by kind: the batch's own lists if all are of one, as in large edits of uniform space.
+  struct ByKind {
+    std::vector<uint32_t> lists[6];
+    std::span<const uint32_t> added, added_indices, removed, changed, changed_before, changed_after;
+
+    void sort(const Batch& batch, std::span<const BrickKind> kinds, const std::array<size_t, 4>& of) {
+      const auto all = [&](Kind kind) { return of[size_t(kind)] == kinds.size(); };
+      if (all(Kind::added)) {
+        added = batch.keys, added_indices = batch.after;
+      } else if (all(Kind::removed)) {
+        removed = batch.keys;
+      } else if (all(Kind::other)) {
+        changed = batch.keys, changed_before = batch.before, changed_after = batch.after;
+      } else {
+        for (const size_t l : {0, 1}) lists[l].reserve(of[size_t(Kind::added)]);
+        lists[2].reserve(of[size_t(Kind::removed)]);
+        for (const size_t l : {3, 4, 5}) lists[l].reserve(of[size_t(Kind::other)]);
+        for (size_t i = 0; i < kinds.size(); ++i) {
+          switch (kinds[i].kind) {
+            case Kind::none: break;
+            case Kind::added:
+              lists[0].push_back(batch.keys[i]);
+              lists[1].push_back(batch.after[i]);
+              break;
+            case Kind::removed: lists[2].push_back(batch.keys[i]); break;
+            case Kind::other:
+              lists[3].push_back(batch.keys[i]);
+              lists[4].push_back(batch.before[i]);
+              lists[5].push_back(batch.after[i]);
+              break;
+          }
+        }
+        added = lists[0], added_indices = lists[1], removed = lists[2];
+        changed = lists[3], changed_before = lists[4], changed_after = lists[5];
+      }
+    }
+  };
+
+  // Makes the batch's change: all of it or, with an error or an exception, nothing.
+  Result<void> commit(Batch& batch) {
+    const size_t count = batch.keys.size();
     std::vector<uint8_t> new_full;
     for (uint32_t m = 1; m < 256; ++m)
-      if (in_use[m] && pool.full(uint8_t(m)) == kNoBrick) new_full.push_back(uint8_t(m));
-    if (uint64_t(key_count) + added.size() > uint64_t(max_bricks) + removed.size())
-      return too_many(added.size() - removed.size(), key_count);
+      if (batch.full[m] && pool.full(uint8_t(m)) == kNoBrick) new_full.push_back(uint8_t(m));
+    QRY_TRY_ASSIGN(const auto allocated, pool.allocate(batch.copied.size()));
+    ByKind to;
+    Rollback rollback{*this, allocated, new_full};  // uses `to`, which must outlive it
+    QRY_TRY(pool.store_full(new_full));
+    parallel_for(batch.copied.size(), kWorldBricksPerTask, [&](size_t begin, size_t end) {
+      for (size_t i = begin; i < end; ++i) {
+        pool.put(allocated[i], *batch.copied[i].second);
+        batch.after[batch.copied[i].first] = allocated[i];
+      }
+    });
+
+    std::vector<BrickKind> kinds(count);
+    std::array<size_t, 4> of{};
+    int64_t more_voxels = 0;
+    std::mutex lock;
+    parallel_for(count, kWorldBricksPerTask, [&](size_t begin, size_t end) {
+      std::array<size_t, 4> of_here{};
+      int64_t more = 0;
+      for (size_t i = begin; i < end; ++i) {
+        const uint32_t before = batch.before[i];
+        uint32_t& after = batch.after[i];
+        BrickKind& kind = kinds[i];
+        if (after != kNoBrick && after >= Batch::kFullBrick) {
+          kind.is_full = true;
+          after = pool.full(uint8_t(after - Batch::kFullBrick));
+        }
+        if (before != after) {
+          if (after != kNoBrick) more += kind.is_full ? kVoxelsPerBrick : count_of(std::as_const(pool).mask(after));
+          if (before != kNoBrick) {
+            kind.was_full = pool.full_material(before) != 0;
+            more -= kind.was_full ? kVoxelsPerBrick : count_of(std::as_const(pool).mask(before));
+          }
+          kind.kind = before == kNoBrick ? Kind::added : after == kNoBrick ? Kind::removed : Kind::other;
+        }
+        ++of_here[size_t(kind.kind)];
+      }
+      const std::lock_guard hold(lock);
+      for (size_t k = 0; k < of.size(); ++k) of[k] += of_here[k];
+      more_voxels += more;
+    });
+    to.sort(batch, kinds, of);
+    if (uint64_t(key_count) + to.added.size() > uint64_t(max_bricks) + to.removed.size())
+      return too_many(to.added.size() - to.removed.size(), key_count);
 
     // All memory first: after the first change, only steps that can be rolled back may fail.
-    added_indices.reserve(added.size());
-    after.reserve(changed.size());
     pyramid.reserve_changes(count);
     if (dirty_wanted && dirty_keys.capacity() < dirty_keys.size() + count)
       dirty_keys.reserve(std::max(dirty_keys.size() + count, 2 * dirty_keys.capacity()));
-
-    QRY_TRY_ASSIGN(const auto allocated, pool.allocate(copied.size()));
-    Rollback rollback{*this, allocated, new_full, added, changed, before};
-    QRY_TRY(pool.store_full(new_full));
-    for (size_t i = 0; i < copied.size(); ++i) fresh[copied[i]] = allocated[i];
-    parallel_for(copied.size(), kWorldBricksPerTask, [&](size_t begin, size_t end) {
-      for (size_t i = begin; i < end; ++i) pool.put(allocated[i], *puts[copied[i]].value);
-    });
-    for (size_t i = 0; i < count; ++i) {
-      if (changes[i] != Change::added && changes[i] != Change::other) continue;
-      if (const uint8_t full = puts[i].value.material()) fresh[i] = pool.full(full);
-      (changes[i] == Change::added ? added_indices : after).push_back(fresh[i]);
-    }
-    if (!added.empty()) {
-      QRY_TRY(pyramid.add(added, added_indices));
+    // Handles come and go last. Copies have theirs already.
+    const std::function<void(size_t, size_t)> settle_handles = [&](size_t begin, size_t end) {
+      for (size_t i = begin; i < end; ++i) {
+        if (kinds[i].kind == Kind::none) continue;
+        if (kinds[i].kind != Kind::removed && !kinds[i].is_full) pool.share(batch.after[i]);
+        if (kinds[i].kind != Kind::added && !kinds[i].was_full) pool.free(batch.before[i]);
+      }
+    };
+    rollback.added = to.added, rollback.changed = to.changed, rollback.before = to.changed_before;
+    if (!to.added.empty()) {
+      QRY_TRY(pyramid.add(to.added, to.added_indices));
       rollback.pyramid = true;
     }
-    QRY_TRY(pyramid.reserve_copies({removed, changed}));
+    QRY_TRY(pyramid.reserve_copies({to.removed, to.changed}));
     source->wait_for_readers();
-    if (!added.empty()) {
+    if (!to.added.empty()) {
       rollback.grid = true;  // some keys may be placed before others are refused
-      QRY_TRY(insert(grid, added, added_indices));
+      QRY_TRY(insert(grid, to.added, to.added_indices));
     }
-    if (!changed.empty()) {
+    if (!to.changed.empty()) {
       rollback.assigned = true;
-      QRY_TRY(grid.assign(changed, after));
+      QRY_TRY(grid.assign(to.changed, to.changed_after));
     }
-    if (!removed.empty()) {
-      QRY_TRY(grid.erase(removed));
-      pyramid.remove(removed);
+    if (!to.removed.empty()) {
+      QRY_TRY(grid.erase(to.removed));
+      pyramid.remove(to.removed);
     }
     rollback.committed = true;
 
-    // From here on nothing fails. Copies have their handle already.
-    pyramid.replace(changed, after);
-    for (const size_t i : copied) changes[i] = Change::none;
-    for (size_t i = 0; i < count; ++i)
-      if ((changes[i] == Change::added || changes[i] == Change::other) && !puts[i].value.material())
-        pool.share(fresh[i]);
-    for (const uint32_t index : freed) pool.free(index);
-    key_count = uint32_t(key_count + added.size() - removed.size());
+    // From here on nothing fails.
+    pyramid.replace(to.changed, to.changed_after);
+    for (const auto& [at, brick] : batch.copied) kinds[at].is_full = true;  // no handle more
+    parallel_for(count, kWorldBricksPerTask, settle_handles);
+    key_count = uint32_t(key_count + to.added.size() - to.removed.size());
     voxels = uint64_t(int64_t(voxels) + more_voxels);
-    note_dirty(its_keys);
+    note_dirty(batch.keys);
     ++version;
     return {};
   }
@@ -472,6 +638,9 @@ Result<void> World::write(std::span<const BrickWrite> writes) {
 }
 
 Result<void> World::write(std::span<const BrickPut> puts) { return state_->write(puts); }
+Result<void> World::exchange(std::span<const BrickChange> changes, bool forward, bool planned_now) {
+  return state_->exchange(changes, forward, planned_now);
+}
 Result<void> World::fill(BrickMap bricks, const Progress& progress) {
   return state_->fill(std::move(bricks), progress);
 }
@@ -560,21 +729,8 @@ void World::drop_dirty() {
   (void)take_dirty_level2();
 }
 
-Box3 World::bounds() const {
-  const std::lock_guard lock(state_->bounds_lock);
-  if (state_->bounds_version == state_->version) return state_->bounds;
-  // No brick is empty: only the outermost ones can hold an extreme voxel.
-  std::vector<Int3> outermost;
-  (void)state_->pyramid.brick_bounds(&outermost);
-  Box3 box;
-  for (const Int3 at : outermost) {
-    const uint32_t index = hashgrid::find(state_->grid.view(), brick_key(at)).value;
-    box = united(box, voxel_bounds(at, std::as_const(state_->pool).mask(index)));
-  }
-  state_->bounds = box;
-  state_->bounds_version = state_->version;
-  return box;
-}
+Box3 World::bounds() const { return state_->tight_bounds(); }
+const BrickTable& World::table() const { return state_->table; }
 
 void World::for_each_brick(const std::function<void(Int3, const Brick&)>& visit) const {
   for (const uint32_t key : state_->pyramid.keys())

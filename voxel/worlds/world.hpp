@@ -63,6 +63,10 @@ class World {
   // The same with bricks that are shared: those of pool() are not copied. One that is full of one material takes
   // no memory in the pool but what the first of its kind takes.
   Result<void> write(std::span<const BrickPut> puts);
+  // The same for the changes of a record: to `after` (forward) or to `before`. They rise, and none covers another's
+  // bricks. `planned_now`: they were planned from this very state of the world, so that the bricks that go need not be
+  // looked up.
+  Result<void> exchange(std::span<const BrickChange> changes, bool forward, bool planned_now = false);
   // The same with all bricks of a volume, for an empty world: its table and pyramid are made at once, of their size.
   // Errors: as write(), invalid_argument (the world is not empty), cancelled.
   Result<void> fill(BrickMap bricks, const Progress& progress = {});
@@ -96,6 +100,9 @@ class World {
   const hashgrid::Grid& grid() const;
   const BrickPool& pool() const;
   const OccupancyPyramid& pyramid() const;
+  // The world's bricks, for a volume that is a view of them (bricks/map.hpp). It stays where it is when the world is
+  // moved.
+  const BrickTable& table() const;
   // Keys written since the last call, sorted, without duplicates; a mirror on a GPU copies them. Removed bricks are
   // included. The first call returns all keys: nobody wanted the changes before, and they were not noted.
   std::vector<uint32_t> take_dirty_keys();

@@ -284,3 +284,26 @@ TEST_CASE("brick_map: maps of rising parts are joined into one of its own, and p
   BrickMap same = kept;
   REQUIRE_FALSE(same.append(BrickMap(kept)));
 }
+
+TEST_CASE("brick_map: the bricks in a box are those that a look at all of them finds, in their order") {
+  std::mt19937 random(12);
+  const auto pick = [&] { return int(random() % 21) - 10; };
+  for (int round = 0; round < 200; ++round) {
+    BrickMap map;
+    for (int n = int(random() % 900); n > 0; --n)
+      map.put({pick(), pick(), pick()}, SharedBrick::full(uint8_t(1 + n % 9)));
+    const Int3 low{pick(), pick(), pick()};
+    const Box3 box{low, low + Int3{pick(), pick(), pick()}};  // some are empty
+    std::vector<Int3> expected;
+    for (const auto& [at, brick] : map.bricks())
+      if (at.x >= box.min.x && at.x <= box.max.x && at.y >= box.min.y && at.y <= box.max.y && at.z >= box.min.z &&
+          at.z <= box.max.z)
+        expected.push_back(at);
+    const std::vector<BrickPut> found = map.within(box);
+    REQUIRE(found.size() == expected.size());
+    for (size_t i = 0; i < found.size(); ++i) {
+      REQUIRE(found[i].brick == expected[i]);
+      REQUIRE(found[i].value == map.share(expected[i]));
+    }
+  }
+}

@@ -405,3 +405,262 @@ TEST_CASE("document: a change of the palette is a step that says what it changed
   REQUIRE((document->scene().palette == palette));
   REQUIRE(document->world().version() == voxels_version);  // no voxel was written
 }
+
+namespace {
+
+// A world of one volume at the origin, with a model of it that is an array.
+class ModelledDocument {
+ public:
+  static constexpr int32_t kEdge = 64, kLow = -32;  // whole bricks
+  explicit ModelledDocument(uint32_t seed) : random_(seed), document_(make_document(nullptr)) {
+    states_.emplace_back(size_t(kEdge) * kEdge * kEdge);
+  }
+
+  void step() {
+    switch (random_() % 12) {
+      case 0:
+      case 1:
+        if (document_.can_undo()) {
+          REQUIRE(document_.undo());
+          --position_;
+        }
+        break;
+      case 2:
+      case 3:
+        if (document_.can_redo()) {
+          REQUIRE(document_.redo());
+          ++position_;
+        }
+        break;
+      case 4: write_list(); break;
+      case 5: write_bricks(); break;
+      case 6: rearrange(); break;
+      default: edit(); break;
+    }
+    check();
+  }
+  uint64_t steps() const { return states_.size(); }
+
+ private:
+  using Voxels = std::vector<uint8_t>;
+
+  static size_t at(Int3 v) { return (size_t(v.z - kLow) * kEdge + size_t(v.y - kLow)) * kEdge + size_t(v.x - kLow); }
+  template <class Visit>
+  static void each(const Visit& visit) {
+    for (int32_t z = kLow; z < kLow + kEdge; ++z)
+      for (int32_t y = kLow; y < kLow + kEdge; ++y)
+        for (int32_t x = kLow; x < kLow + kEdge; ++x) visit(Int3{x, y, z});
+  }
+  int32_t pick(int32_t count) { return int32_t(random_() % uint32_t(count)); }
+  Int3 pick_voxel(int32_t margin) {
+    const int32_t reach = kEdge - 2 * margin;
+    return {kLow + margin + pick(reach), kLow + margin + pick(reach), kLow + margin + pick(reach)};
+  }
+
+  static Document make_document(const Scene* scene) {
+    auto document = scene ? Document::create(*scene) : Document::create_empty();
+    REQUIRE(document);
+    return std::move(*document);
+  }
+
+  // Boxes of whole bricks too, whose rows are one change each.
+  void edit() {
+    Edit edit;
+    edit.shape = pick(3) ? Shape::box : Shape::sphere;
+    edit.mode = Mode(pick(5));
+    edit.material = uint8_t(pick(4));
+    edit.from = uint8_t(1 + pick(3));
+    edit.radius = pick(11);
+    edit.a = pick_voxel(12);
+    edit.b = edit.a + Int3{pick(12), pick(12), pick(12)};
+    if (edit.shape == Shape::box && pick(2)) {
+      edit.a = {pick(3) * 8 - 24, pick(3) * 8 - 24, pick(3) * 8 - 24};
+      edit.b = edit.a + Int3{8 * pick(4) + 7, 8 * pick(4) + 7, 8 * pick(4) + 7};
+    }
+    Voxels next = states_[position_];
+    uint64_t changed = 0;
+    each([&](Int3 v) {
+      const Int3 d = v - edit.a;
+      const bool inside = edit.shape == Shape::box
+                              ? v.x >= edit.a.x && v.x <= edit.b.x && v.y >= edit.a.y && v.y <= edit.b.y &&
+                                    v.z >= edit.a.z && v.z <= edit.b.z
+                              : d.x * d.x + d.y * d.y + d.z * d.z <= int(edit.radius * edit.radius);
+      if (!inside) return;
+      uint8_t& voxel = next[at(v)];
+      const uint8_t old = voxel;
+      switch (edit.mode) {
+        case Mode::add: voxel = old ? old : edit.material; break;
+        case Mode::remove: voxel = 0; break;
+        case Mode::paint: voxel = old ? edit.material : old; break;
+        case Mode::replace: voxel = old && old == edit.from ? edit.material : old; break;
+        case Mode::fill: voxel = edit.material; break;
+      }
+      changed += voxel != old;
+    });
+    const auto record = document_.apply(0, edit, 1 + uint32_t(pick(3)));
+    REQUIRE(record);
+    REQUIRE((*record)->voxels_changed == changed);
+    enter(std::move(next));
+  }
+  void write_list() {
+    Voxels next = states_[position_];
+    std::vector<int32_t> xyz;
+    std::vector<uint8_t> materials;
+    for (int n = pick(400); n >= 0; --n) {
+      const Int3 v = pick_voxel(0);
+      xyz.insert(xyz.end(), {v.x, v.y, v.z});
+      next[at(v)] = materials.emplace_back(uint8_t(pick(4)));
+    }
+    REQUIRE(document_.write(0, {xyz.data(), materials.data(), materials.size()}, "list"));
+    enter(std::move(next));
+  }
+  void write_bricks() {
+    Voxels next = states_[position_];
+    std::map<Int3, Brick> bricks;
+    for (int n = pick(6); n >= 0; --n) {
+      Brick& brick = bricks[{pick(6) - 3, pick(6) - 3, pick(6) - 3}];
+      const int kind = pick(3);
+      for (uint32_t i = 0; i < 512; ++i)
+        brick.set(i, kind == 0 ? uint8_t(0) : kind == 1 ? uint8_t(2) : uint8_t(pick(3)));
+    }
+    std::vector<World::BrickWrite> writes;
+    for (const auto& [brick, value] : bricks) {
+      writes.push_back({brick, value});
+      for (uint32_t i = 0; i < 512; ++i)
+        next[at(voxel_from_index(i) + Int3{brick.x * 8, brick.y * 8, brick.z * 8})] = value.materials[i];
+    }
+    REQUIRE(document_.write(0, writes, "bricks"));
+    enter(std::move(next));
+  }
+  // What changes no voxel: packed, fitted, or made anew from the scene with its history, as after saving and opening.
+  void rearrange() {
+    switch (pick(4)) {
+      case 0: REQUIRE(document_.pack()); break;
+      case 1: REQUIRE(document_.unpack()); break;
+      case 2: REQUIRE(document_.shrink_to_fit()); break;
+      default: {
+        Document again = make_document(&document_.scene());
+        REQUIRE(again.restore_history(document_.history(), document_.history_position()));
+        document_ = std::move(again);
+      }
+    }
+  }
+  // After what may have changed nothing: then it is no step.
+  void enter(Voxels next) {
+    if (next == states_[position_]) return;
+    states_.resize(++position_);
+    states_.push_back(std::move(next));
+  }
+
+  void check() {
+    const Voxels& expected = states_[position_];
+    REQUIRE(document_.history_position() == position_);
+    REQUIRE(document_.history().size() + 1 == states_.size());
+    // The volume is asked in one of two ways: brick by brick, or as a list that is made of all.
+    const BrickMap& volume = document_.scene().volumes[0].bricks;
+    REQUIRE(volume.is_view());
+    Voxels seen(expected.size());
+    const auto note = [&](Int3 brick, const BrickView& value) {
+      for (uint32_t i = 0; i < 512; ++i)
+        seen[at(voxel_from_index(i) + Int3{brick.x * 8, brick.y * 8, brick.z * 8})] = value.materials[i];
+    };
+    if (pick(3)) {
+      for (const BrickPut& put : volume.within({{-4, -4, -4}, {4, 4, 4}})) note(put.brick, *put.value);
+    } else {
+      for (const auto& [brick, value] : volume.bricks()) note(brick, value);
+    }
+    REQUIRE((seen == expected));
+    uint64_t voxels = 0;
+    Box3 box;
+    each([&](Int3 v) {
+      if (!expected[at(v)]) return;
+      ++voxels;
+      box = united(box, {v, v});
+    });
+    const World& world = document_.world();
+    REQUIRE(world.voxel_count() == voxels);
+    REQUIRE(volume.voxel_count() == voxels);
+    REQUIRE(volume.bounds() == box);
+    REQUIRE(volume.empty() == (voxels == 0));
+    REQUIRE(volume.bricks().size() == world.brick_count());
+    for (int n = 0; n < 20; ++n) {
+      const Int3 v = pick_voxel(0);
+      REQUIRE(world.get(v) == expected[at(v)]);
+      REQUIRE(volume.get(v) == expected[at(v)]);
+    }
+    const auto stats = world.stats();
+    REQUIRE(stats);
+    REQUIRE(stats->live == world.brick_count());
+    const Document::Holdings held = document_.holdings();
+    REQUIRE(held.keys == world.brick_count());
+    REQUIRE(held.bricks == world.pool().live());
+  }
+
+  std::mt19937 random_;
+  Document document_;
+  std::vector<Voxels> states_;  // after so many steps of the history
+  size_t position_ = 0;
+};
+
+}  // namespace
+
+TEST_CASE(
+    "document: a volume that is its world's own table is, after each of many random changes, undos, redos, packs and "
+    "reopenings, what an array of its voxels is") {
+  for (uint32_t seed = 0; seed < 4; ++seed) {
+    ModelledDocument modelled(seed);
+    for (int step = 0; step < 300; ++step) {
+      INFO("seed " << seed << ", step " << step);
+      modelled.step();
+    }
+  }
+}
+
+TEST_CASE("document: a row of bricks full of one material is one change of its record, whatever its length") {
+  auto document = Document::create_empty();
+  REQUIRE(document);
+  Edit edit;
+  edit.mode = Mode::fill;
+  edit.a = {-80, 0, -800};
+  edit.b = {-1, 39, 799};
+  const auto record = document->apply(0, edit);
+  REQUIRE(record);
+  REQUIRE((*record)->changes.size() == 10 * 5);
+  REQUIRE(bricks_in((*record)->changes) == 10 * 5 * 200);
+  CHECK(document->holdings().history_changes == 10 * 5 * 200);
+  CHECK(document->holdings().history_bytes == 10 * 5 * sizeof(BrickChange));
+  CHECK(document->holdings().scene_bytes == 0);
+  REQUIRE(document->undo());
+  CHECK(document->world().brick_count() == 0);
+  REQUIRE(document->redo());
+  CHECK(document->world().voxel_count() == 80 * 40 * 1600);
+}
+
+TEST_CASE("document: a copy of its scene is what it was then, and a volume changed by others is their own") {
+  auto document = Document::create_empty();
+  REQUIRE(document);
+  Edit edit;
+  edit.shape = Shape::sphere;
+  edit.mode = Mode::fill;
+  edit.radius = 20;
+  REQUIRE(document->apply(0, edit));
+  Scene before = document->scene();
+  const BrickMap model = before.volumes[0].bricks;
+  CHECK_FALSE(before.volumes[0].bricks.is_view());
+  edit.mode = Mode::remove;
+  edit.radius = 15;
+  REQUIRE(document->apply(0, edit));
+  CHECK(before.volumes[0].bricks == model);
+  CHECK_FALSE(document->scene().volumes[0].bricks == model);
+  before.volumes[0].bricks.set({100, 0, 0}, 3);
+  CHECK(document->world().get({100, 0, 0}) == 0);
+  REQUIRE(document->undo());
+  CHECK(document->scene().volumes[0].bricks == model);
+  // Of a scene in which it is turned, moved, or beside another, the volume has a list of its own.
+  Scene moved = document->scene();
+  moved.instances[0].offset = {8, 0, 0};
+  auto other = Document::create(std::move(moved));
+  REQUIRE(other);
+  CHECK_FALSE(other->scene().volumes[0].bricks.is_view());
+  CHECK(other->scene().volumes[0].bricks == model);
+}

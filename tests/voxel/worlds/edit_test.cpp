@@ -198,11 +198,13 @@ TEST_CASE("edit: every mode changes exactly the voxels that it names, and says h
     BrickMap after = before;
     for (size_t i = 0; i < record->changes.size(); ++i) {
       const BrickChange& change = record->changes[i];
-      if (i) REQUIRE(record->changes[i - 1].brick < change.brick);
-      const auto there = before.find(change.brick);
-      REQUIRE((*change.before == (there ? *there : BrickView(Brick{}))));
+      if (i) REQUIRE(record->changes[i - 1].last() < change.brick);
       REQUIRE_FALSE((change.before == change.after));
-      after.put(change.brick, change.after);
+      for (uint32_t k = 0; k < change.count; ++k) {
+        const auto there = before.find(change.at(k));
+        REQUIRE((*change.before == (there ? *there : BrickView(Brick{}))));
+        after.put(change.at(k), change.after);
+      }
     }
     REQUIRE((after == expected));
   }
@@ -222,8 +224,8 @@ TEST_CASE("edit: the record is the same with 1, 2 and 8 threads") {
       REQUIRE(many->voxels_changed == one->voxels_changed);
       REQUIRE(many->changes.size() == one->changes.size());
       for (size_t i = 0; i < one->changes.size(); ++i)
-        REQUIRE((many->changes[i].brick == one->changes[i].brick && many->changes[i].before == one->changes[i].before &&
-                 many->changes[i].after == one->changes[i].after));
+        REQUIRE((many->changes[i].brick == one->changes[i].brick && many->changes[i].count == one->changes[i].count &&
+                 many->changes[i].before == one->changes[i].before && many->changes[i].after == one->changes[i].after));
     }
   }
 }

@@ -50,10 +50,12 @@ void check_list(const BrickMap& before, const List& list) {
     BrickMap after = before;
     for (size_t i = 0; i < record->changes.size(); ++i) {
       const BrickChange& change = record->changes[i];
-      if (i) REQUIRE(record->changes[i - 1].brick < change.brick);
-      REQUIRE(change.before == before.share(change.brick));
+      if (i) REQUIRE(record->changes[i - 1].last() < change.brick);
       REQUIRE_FALSE((change.before == change.after));
-      after.put(change.brick, change.after);
+      for (uint32_t k = 0; k < change.count; ++k) {
+        REQUIRE(change.before == before.share(change.at(k)));
+        after.put(change.at(k), change.after);
+      }
     }
     REQUIRE(after == expected);
     REQUIRE(record->voxels_changed == differing(before, expected));

@@ -169,20 +169,14 @@ Result<Blob> encode_chunk(const BrickMap& bricks, Int3 chunk, uint32_t volume) {
   std::array<std::optional<BrickView>, kChunkBricks> found{};
   uint16_t count = 0;
   size_t bytes = sizeof count;
-  const auto all = bricks.bricks();
-  const auto end = all.end();
-  for (int32_t x = 0; x < 8; ++x)
-    for (int32_t y = 0; y < 8; ++y) {
-      const Int3 first{chunk.x * 8 + x, chunk.y * 8 + y, chunk.z * 8};
-      for (auto it = all.lower_bound(first); it != end; ++it) {
-        const Int3 at = it->first;
-        if (at.x != first.x || at.y != first.y || at.z >> 3 != chunk.z) break;
-        const BrickView brick = it->second();
-        found[size_t(x | y << 3 | (at.z & 7) << 6)].emplace(brick);
-        ++count;
-        bytes += sizeof(uint16_t) + sizeof brick.mask + brick.count();
-      }
-    }
+  const Int3 corner{chunk.x * 8, chunk.y * 8, chunk.z * 8};
+  const std::vector<BrickPut> all = bricks.within({corner, corner + Int3{7, 7, 7}});
+  for (const auto& [at, shared] : all) {
+    const BrickView brick = *shared;
+    found[size_t((at.x & 7) | (at.y & 7) << 3 | (at.z & 7) << 6)].emplace(brick);
+    ++count;
+    bytes += sizeof(uint16_t) + sizeof brick.mask + brick.count();
+  }
   Blob blob;
   if (!count) return blob;
   std::vector<uint8_t> plain(bytes);
@@ -320,11 +314,11 @@ Result<void> decode_part(std::span<const uint8_t> data, uint32_t plain_bytes, ui
                   "change " + std::to_string(i) + " is cut short or has a voxel without material");
     if (!brick_storable(c.brick))
       return fail(ErrorCode::malformed_input, "change " + std::to_string(i) + " lies outside all coordinates");
-    if (!append->empty() && append->back().brick >= c.brick)
+    if (!append->empty() && append->back().last() >= c.brick)
       return fail(ErrorCode::malformed_input, "expected the bricks of the changes to rise");
     c.before = writer.make(before);
     c.after = writer.make(after);
-    append->push_back(std::move(c));
+    append_change(*append, std::move(c));
   }
   if (!in.at_end()) return fail(ErrorCode::malformed_input, "there are bytes after the last change");
   return {};

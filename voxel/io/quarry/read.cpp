@@ -597,7 +597,7 @@ Result<bool> record_is(Db& db, int64_t number, const UndoRecord& record) {
   const bool same =
       s.integer(0, "volume") == volume && s.text(1, "label") == record.label &&
       s.integer(2, "voxels") == int64_t(record.voxels_changed) &&
-      s.integer(3, "changes") == int64_t(record.of_palette() ? record.materials.size() : record.changes.size());
+      s.integer(3, "changes") == int64_t(record.of_palette() ? record.materials.size() : bricks_in(record.changes));
   QRY_TRY(s.row_check());
   return same;
 }

@@ -92,10 +92,10 @@ struct Store::State {
                                                    std::to_string(record.volume) + ", but the file has " +
                                                    std::to_string(head.volumes.size()) + "; save the scene as a whole");
     for (const BrickChange& c : record.changes)
-      if (!brick_storable(c.brick))
+      if (!brick_storable(c.brick) || !brick_storable(c.last()))
         return fail(ErrorCode::invalid_argument, "the edit has a brick outside all coordinates");
     if (std::adjacent_find(record.changes.begin(), record.changes.end(),
-                           [](const BrickChange& a, const BrickChange& b) { return a.brick >= b.brick; }) !=
+                           [](const BrickChange& a, const BrickChange& b) { return a.last() >= b.brick; }) !=
         record.changes.end())
       return fail(ErrorCode::invalid_argument,
                   "the changes of the edit are not in the order of their bricks, each once");
@@ -116,7 +116,8 @@ struct Store::State {
     for (const UndoRecord& record : records) {
       palette |= record.of_palette();
       for (const BrickChange& c : record.changes) {
-        chunks.emplace(record.volume, chunk_of(c.brick));
+        const Int3 first = chunk_of(c.brick), last = chunk_of(c.last());
+        for (int32_t z = first.z; z <= last.z; ++z) chunks.emplace(record.volume, Int3{first.x, first.y, z});
         volumes.insert(record.volume);
       }
     }

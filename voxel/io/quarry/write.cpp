@@ -382,9 +382,17 @@ Result<void> write_record(Db& db, const UndoRecord& record, StoreHead* head) {
   QRY_TRY_ASSIGN(auto s, Statement::prepare(db, "INSERT INTO journal VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", "journal"));
   RecordHead part{head->position + 1, record.continues ? 1u : 0u,
                   record.of_palette() ? kPaletteVolume : int64_t(record.volume), record.label, record.voxels_changed};
-  std::span<const BrickChange> rest = record.changes;
+  // The file has the changes brick by brick, so many to a part.
+  const uint64_t all = bricks_in(record.changes);
+  uint64_t done = 0;
+  auto next = record.changes.begin();
+  uint32_t done_of_next = 0;
+  std::vector<BrickChange> some;
   do {  // a record without changes is a row, too
-    const auto some = rest.first(std::min<size_t>(rest.size(), kPartChanges));
+    for (some.clear(); done < all && some.size() < kPartChanges; ++done) {
+      some.push_back({next->at(done_of_next), 1, next->before, next->after});
+      if (++done_of_next == next->count) ++next, done_of_next = 0;
+    }
     QRY_TRY_ASSIGN(const auto blob,
                    record.of_palette() ? encode_materials(record.materials, part) : encode_part(some, part));
     s.bind(1, part.record)
@@ -398,9 +406,8 @@ Result<void> write_record(Db& db, const UndoRecord& record, StoreHead* head) {
         .bind(9, std::span<const uint8_t>(blob.data));
     QRY_TRY(s.execute());
     head->history_sum += blob.checksum;
-    rest = rest.subspan(some.size());
     ++part.part;
-  } while (!rest.empty());
+  } while (done < all);
   head->length = ++head->position;
   return {};
 }

@@ -45,15 +45,17 @@ inline std::string same_scene(const Scene& a, const Scene& b) {
 }
 
 inline std::string same_history(const std::vector<UndoRecord>& a, const std::vector<UndoRecord>& b) {
+  const auto by_brick = [](const UndoRecord& record) {
+    std::map<Int3, std::pair<SharedBrick, SharedBrick>> bricks;
+    for (const BrickChange& c : record.changes)
+      for (uint32_t k = 0; k < c.count; ++k) bricks[c.at(k)] = {c.before, c.after};
+    return bricks;
+  };
   if (a.size() != b.size()) return "lengths " + std::to_string(a.size()) + " and " + std::to_string(b.size());
   for (size_t i = 0; i < a.size(); ++i) {
-    if (a[i].volume != b[i].volume || a[i].label != b[i].label || a[i].voxels_changed != b[i].voxels_changed ||
-        a[i].changes.size() != b[i].changes.size())
+    if (a[i].volume != b[i].volume || a[i].label != b[i].label || a[i].voxels_changed != b[i].voxels_changed)
       return "record " + std::to_string(i);
-    for (size_t c = 0; c < a[i].changes.size(); ++c)
-      if (a[i].changes[c].brick != b[i].changes[c].brick || !(a[i].changes[c].before == b[i].changes[c].before) ||
-          !(a[i].changes[c].after == b[i].changes[c].after))
-        return "change " + std::to_string(c) + " of record " + std::to_string(i);
+    if (by_brick(a[i]) != by_brick(b[i])) return "changes of record " + std::to_string(i);
   }
   return "";
 }
@@ -114,7 +116,7 @@ inline UndoRecord make_record(const Scene& scene, uint32_t volume, const BrickMa
   record.volume = volume;
   record.label = std::move(label);
   std::map<Int3, BrickChange> changes;
-  for (const auto& [at, brick] : scene.volumes[volume].bricks.bricks()) changes[at] = {at, SharedBrick(brick), {}};
+  for (const auto& [at, brick] : scene.volumes[volume].bricks.bricks()) changes[at] = {at, 1, SharedBrick(brick), {}};
   for (const auto& [at, brick] : wanted.bricks()) changes[at].brick = at, changes[at].after = SharedBrick(brick);
   for (const auto& [at, change] : changes)
     if (!(change.before == change.after))
@@ -124,7 +126,8 @@ inline UndoRecord make_record(const Scene& scene, uint32_t volume, const BrickMa
 
 inline void apply_record(Scene* scene, const UndoRecord& record, bool forwards) {
   for (const BrickChange& c : record.changes)
-    scene->volumes[record.volume].bricks.put(c.brick, forwards ? c.after : c.before);
+    for (uint32_t k = 0; k < c.count; ++k)
+      scene->volumes[record.volume].bricks.put(c.at(k), forwards ? c.after : c.before);
 }
 
 // A sequence of edits, undos and redos, in which step n does the same in every process that plays it: the scenario of a

@@ -114,6 +114,9 @@ class BrickMap {
   // allocated only in the first call after a copy. `pool`: where new bricks are made from now on; null: as before. A
   // view has none of its own.
   void visit_handles(const VisitBrick& visit, const BrickPool* pool);
+  // Ends the map: it is empty afterwards, and whoever has the bricks' indices in `pool` has its handles of them. Other
+  // bricks are let go. It allocates nothing.
+  void hand_over(const BrickPool& pool);
   // Shows all bricks in pieces of rising order, several at once by all threads. `first`: the number of the piece's
   // first brick among all.
   using VisitPiece = std::function<void(size_t first, std::span<const Int3> at, std::span<const SharedBrick> bricks)>;

@@ -236,11 +236,12 @@ Result<Document> Document::create(Scene scene, const WorldMemory& memory, const 
   const BrickPool& pool = world.pool();
   for (Volume& volume : scene.volumes) QRY_TRY(volume.bricks.move_to(pool));
   QRY_TRY_ASSIGN(auto flat, flatten(scene, true, pool));
+  const auto own_table = volume_at_origin(scene, true);
+  if (own_table) scene.volumes[*own_table].bricks.clear();  // `flat` has its leaves
   QRY_TRY(world.fill(std::move(flat), progress));
   Document document(std::make_unique<State>(std::move(scene), std::move(world)));
   State& state = *document.state_;
-  if (const auto volume = state.flattener.volume_at_origin())
-    state.scene.volumes[*volume].bricks.show(state.world.table());
+  if (own_table) state.scene.volumes[*own_table].bricks.show(state.world.table());
   // Without memory for it, the world works as well.
   if (document.world().brick_count()) (void)document.shrink_to_fit();
   return document;

@@ -80,7 +80,18 @@ BrickRemap make_brick_remap(const Rotation& rotation, Int3 offset) {
   return remap;
 }
 
-Flattener::Flattener(const Scene& scene, bool visible_only) : scene_(&scene) {
+std::optional<uint32_t> volume_at_origin(const Scene& scene, bool visible_only) {
+  const Instance* only = nullptr;
+  for (const Instance& instance : scene.instances) {
+    if (instance.volume >= scene.volumes.size() || (visible_only && !scene.instance_visible(instance))) continue;
+    if (only) return std::nullopt;
+    only = &instance;
+  }
+  if (!only || !only->rotation.identity() || only->offset != Int3{}) return std::nullopt;
+  return only->volume;
+}
+
+Flattener::Flattener(const Scene& scene, bool visible_only) : scene_(&scene), visible_only_(visible_only) {
   for (uint32_t i = 0; i < scene.instances.size(); ++i) {
     const Instance& instance = scene.instances[i];
     if (instance.volume >= scene.volumes.size() || (visible_only && !scene.instance_visible(instance))) continue;
@@ -139,7 +150,7 @@ bool Flattener::source_of(const Placed& placed, Int3 world_brick, uint32_t part,
 }
 
 Result<BrickMap> Flattener::all(const BrickPool& pool, uint32_t threads) const {
-  if (volume_at_origin()) {
+  if (volume_at_origin(*scene_, visible_only_)) {
     // A scene of one volume at the origin is already flat: the copy shares every brick.
     const BrickMap& only = scene_->volumes[placed_[0].volume].bricks;
     std::atomic<bool> fits{true};
@@ -277,10 +288,6 @@ void Flattener::bricks(std::span<BrickPut> puts, const BrickPool& pool, uint32_t
 std::optional<uint32_t> Flattener::only_volume() const {
   if (placed_.size() != 1 || !placed_[0].remap->aligned) return std::nullopt;
   return placed_[0].volume;
-}
-
-std::optional<uint32_t> Flattener::volume_at_origin() const {
-  return only_volume() && placed_[0].offset == Int3{} ? only_volume() : std::nullopt;
 }
 
 Error Flattener::outside(uint32_t volume) const {

@@ -28,6 +28,10 @@ struct BrickRemap {
 };
 BrickRemap make_brick_remap(const Rotation& rotation, Int3 offset);
 
+// The volume whose bricks are the world's, coordinates too: it alone is shown, once, at the origin and not turned.
+// None: there is no such volume.
+std::optional<uint32_t> volume_at_origin(const Scene& scene, bool visible_only);
+
 class Flattener {
  public:
   // Refers to `scene`, whose instances, layers and overlap rule must not change during its life; its volumes' bricks
@@ -46,8 +50,6 @@ class Flattener {
   // shown; alone: true for that volume.
   std::optional<uint32_t> only_volume() const;
   bool alone(uint32_t volume) const { return only_volume() == volume; }
-  // That volume if its coordinates are the world's, too.
-  std::optional<uint32_t> volume_at_origin() const;
   // Bricks of such a volume at their world coordinates: `puts` themselves if these are the same, else in `moved`.
   // Errors: out_of_bounds.
   Result<std::span<const BrickPut>> in_world(uint32_t volume, std::span<const BrickPut> puts,
@@ -84,6 +86,7 @@ class Flattener {
   Error outside(const Placed& placed) const;
 
   const Scene* scene_;
+  bool visible_only_;
   std::vector<Placed> placed_;  // in order of precedence: the first to fill a cell keeps it
   std::map<uint32_t, std::unique_ptr<BrickRemap>> remaps_;
   std::vector<Box3> volume_bricks_;  // per volume, never too small

@@ -348,14 +348,11 @@ struct World::State {
     }
 
     // From here on nothing fails.
-    parallel_for(count, kWorldBricksPerTask, [&](size_t begin, size_t end) {
-      for (size_t k = begin; k < end; ++k)
-        if (!materials[k]) pool.share(indices[k]);
-    });
+    voxels = bricks.voxel_count();
+    bricks.hand_over(pool);
     grid = std::move(tables->grid);
     pyramid = std::move(tables->pyramid);
     key_count = uint32_t(count);
-    voxels = bricks.voxel_count();
     note_dirty(keys);
     ++version;
     progress.say("building the world", 1);

@@ -210,6 +210,39 @@ class Rows {
     note_memory("box of 10^9 voxels", world);
   }
 
+  // Rays from all around at a ball with a rough surface, as a sensor or a listener casts them; most hit.
+  void rays(qry_context* context, uint64_t count) {
+    const World world(context);
+    world.edit(sphere(0, 0, 0, 100, 9));
+    for (int i = 0; i < 400; ++i) {
+      const auto at = [&](int factor) { return int32_t((i * factor) % 211) - 105; };
+      qry_edit bump = sphere(at(37), at(53), at(89), 7, uint32_t(1 + i % 200));
+      world.edit(bump);
+    }
+    std::vector<qry_ray> list(count);
+    uint64_t state = 7;
+    const auto random = [&] {
+      state = state * 6364136223846793005u + 1442695040888963407u;
+      return float(double(state >> 40) / double(1 << 24)) * 2 - 1;
+    };
+    for (qry_ray& ray : list)
+      for (int axis = 0; axis < 3; ++axis) {
+        ray.origin[axis] = 250 * random();
+        ray.direction[axis] = 60 * random() - ray.origin[axis];
+      }
+    std::vector<qry_hit> hits(count);
+    std::vector<double> times;
+    for (int i = 0; i <= repeats_; ++i) {  // the first makes pipelines and memory
+      const double ms =
+          ms_of([&] { require(qry_world_trace(world.get(), list.data(), count, hits.data()), "qry_world_trace"); });
+      if (i > 0) times.push_back(ms);
+    }
+    uint64_t hit = 0;
+    for (const qry_hit& one : hits) hit += one.t >= 0;
+    if (hit < count / 2) give_up("rays: only " + std::to_string(hit) + " of " + std::to_string(count) + " hit");
+    add("rays in one list", double(count) / median(times) / 1e3, "million rays a second");
+  }
+
   Json take() { return {{"rows", std::move(rows_)}, {"memory", std::move(memory_)}}; }
 
  private:
@@ -253,6 +286,7 @@ class Rows {
 int run(int count, char** values) {
   std::string replays, session = "small";
   int repeats = 5;  // checked by `quarry bench`, as all options are
+  uint64_t ray_count = 0;
   bool as_json = false, small = false;
   for (int i = 1; i < count; ++i) {
     const std::string word = values[i];
@@ -260,6 +294,7 @@ int run(int count, char** values) {
     else if (word == "--small") small = true;
     else if (word == "--replays" && i + 1 < count) replays = values[++i];
     else if (word == "--session" && i + 1 < count) session = values[++i];
+    else if (word == "--rays" && i + 1 < count) ray_count = std::strtoull(values[++i], nullptr, 10);
     else if (word == "--repeats" && i + 1 < count) repeats = std::max(1, std::atoi(values[++i]));
     else if (word != "world") give_up("no such option: " + word + "; see `quarry bench --help`");
   }
@@ -277,6 +312,7 @@ int run(int count, char** values) {
     rows.spheres();
     if (!small) rows.box();
   }
+  if (ray_count) rows.rays(context, ray_count);
   Json result = rows.take();
   result["bench"] = "world";
   result["repeats"] = repeats;

@@ -32,7 +32,7 @@ tl::expected<BenchRequest, int> read_bench_request(const CommandArguments& words
   BenchOptions& options = request.options;
   std::string name;
   bool list = false;
-  int64_t keys = 0, repeats = 5;
+  int64_t keys = 0, repeats = 5, rays = 0;
   Arguments arguments("bench", "Measure, and print ratios to rivals measured in the same run.",
                       "  quarry bench --list\n  quarry bench hashgrid\n"
                       "  quarry bench hashgrid --keys 16777216 --json\n"
@@ -50,6 +50,8 @@ tl::expected<BenchRequest, int> read_bench_request(const CommandArguments& words
   arguments.text("--replays", options.replays, "FOLDER",
                  "world: recorded sessions, NAME.csv and facts.json (left out)");
   arguments.text("--session", options.session, "NAME", "world: which of them (small); any other is measured alone");
+  arguments.integer("--rays", rays, "N", "world: a list of so many rays, too, on the device (none)", 0,
+                    int64_t(1) << 28);
   arguments.flag("--json", request.as_json, "Print one JSON document");
   arguments.flag("--list", list, "Show the benchmarks there are");
   if (const auto code = arguments.parse(words)) return tl::unexpected(*code);
@@ -68,6 +70,7 @@ tl::expected<BenchRequest, int> read_bench_request(const CommandArguments& words
   request.bench = Bench(found - known.begin());
   options.keys = uint64_t(keys);
   options.repeats = uint32_t(repeats);
+  options.rays = uint64_t(rays);
   return request;
 }
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // render.cpp - the C interface's pictures in the caller's memory, its rays and its cameras.
+#include <atomic>
 #include <cmath>
+#include <cstddef>
 #include <cstring>
 #include <glm/gtc/type_ptr.hpp>
-#include <vector>
 
+#include "base/parallel.hpp"
 #include "engine/api/handles.hpp"
 
 using namespace quarry;
@@ -14,10 +16,25 @@ namespace quarry::c_api {
 namespace {
 
 constexpr uint32_t kMaxEdge = 16384;
+constexpr uint64_t kMostHits = (uint64_t(1) << 47) / sizeof(qry_hit);  // of a process's addresses
+
+static_assert(sizeof(qry_hit) == sizeof(engine::Hit) && offsetof(qry_hit, voxel) == offsetof(engine::Hit, voxel) &&
+                  offsetof(qry_hit, face) == offsetof(engine::Hit, face) &&
+                  offsetof(qry_hit, material) == offsetof(engine::Hit, material) &&
+                  offsetof(qry_hit, steps) == offsetof(engine::Hit, steps) &&
+                  offsetof(qry_hit, probe_depth) == offsetof(engine::Hit, probe_depth),
+              "hits are copied as they are");
 
 bool all_finite(const double (&v)[3]) { return std::isfinite(v[0]) && std::isfinite(v[1]) && std::isfinite(v[2]); }
 
 double length(const float (&v)[3]) { return glm::length(glm::dvec3(glm::make_vec3(v))); }
+
+bool can_be_traced(const qry_ray& ray) {
+  float zero = 0;  // NaN if a number is not finite
+  for (const float c : ray.origin) zero += c * 0;
+  for (const float c : ray.direction) zero += c * 0;
+  return zero == 0 && (ray.direction[0] != 0 || ray.direction[1] != 0 || ray.direction[2] != 0);
+}
 
 }  // namespace
 
@@ -220,33 +237,59 @@ qry_result qry_world_trace(qry_world* world, const qry_ray* rays, uint64_t count
     if (count == 0) return QRY_OK;
     if (!rays || !hits)
       return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: %s is NULL, but count is not 0", function, rays ? "hits" : "rays");
-    std::vector<float> origins, directions;
-    origins.reserve(size_t(count) * 3);
-    directions.reserve(size_t(count) * 3);
-    for (uint64_t i = 0; i < count; ++i) {
-      const qry_ray& ray = rays[i];
-      const double norm = length(ray.direction);
-      if (!(norm > 0) || !std::isfinite(norm) || !std::isfinite(length(ray.origin)))
-        return refuse(QRY_ERROR_INVALID_ARGUMENT,
-                      "%s: rays[%llu]: the origin must be finite, the direction finite and not 0", function,
-                      static_cast<unsigned long long>(i));
-      for (int axis = 0; axis < 3; ++axis) {
-        origins.push_back(ray.origin[axis]);
-        directions.push_back(float(ray.direction[axis] / norm));
-      }
-    }
+    if (count > kMostHits)
+      return refuse(QRY_ERROR_OUT_OF_MEMORY, "%s: no memory holds the hits of %llu rays", function,
+                    static_cast<unsigned long long>(count));
+    constexpr size_t kRaysPerTask = 4096;
+    const uint32_t threads = world->context->threads;
+    // All are checked before the first is traced: a refused call changes no hit.
+    std::atomic<uint64_t> first_bad{count};  // the first that cannot be traced
+    parallel_for(
+        size_t(count), kRaysPerTask,
+        [&](size_t begin, size_t end) {
+          for (uint64_t i = begin; i < end; ++i) {
+            if (can_be_traced(rays[i])) continue;
+            for (uint64_t first = first_bad.load(); i < first && !first_bad.compare_exchange_weak(first, i);) {
+            }
+            return;
+          }
+        },
+        threads);
+    if (first_bad < count)
+      return refuse(QRY_ERROR_INVALID_ARGUMENT,
+                    "%s: rays[%llu]: the origin must be finite, the direction finite and not 0", function,
+                    static_cast<unsigned long long>(first_bad.load()));
+    const auto fill = [&](size_t first, std::span<engine::Ray> to) {
+      parallel_for(
+          to.size(), kRaysPerTask,
+          [&](size_t begin, size_t end) {
+            for (size_t i = begin; i < end; ++i) {
+              const qry_ray& ray = rays[first + i];
+              const double norm = length(ray.direction);
+              for (int axis = 0; axis < 3; ++axis) {
+                to[i].origin[axis] = ray.origin[axis];
+                to[i].direction[axis] = float(ray.direction[axis] / norm);
+              }
+            }
+          },
+          threads);
+    };
+    const auto take = [&](size_t first, std::span<const engine::Hit> found) {
+      parallel_for(
+          found.size(), kRaysPerTask,
+          [&](size_t begin, size_t end) {
+            std::memcpy(hits + first + begin, found.data() + begin, (end - begin) * sizeof(qry_hit));
+            for (size_t i = first + begin; i < first + end; ++i)
+              if (hits[i].t < 0) hits[i] = qry_hit{-1.0f, {0, 0, 0}, 0, 0, 0, 0};
+          },
+          threads);
+    };
     const std::lock_guard lock(world->context->mutex);
     QRY_PASS_REFUSAL(need_renderer(*world, function));
-    const auto found =
-        world->context->renderer->trace(engine::rendered_world(*world->shared, *world->document), origins, directions);
-    if (!found) return refuse(found.error());
-    for (size_t i = 0; i < size_t(count); ++i) {
-      const engine::Hit& from = (*found)[i];
-      hits[i] = from.t < 0 ? qry_hit{-1.0f, {0, 0, 0}, 0, 0, 0, 0}
-                           : qry_hit{from.t,     {from.voxel.x, from.voxel.y, from.voxel.z},
-                                     from.face,  from.material,
-                                     from.steps, from.probe_depth};
-    }
+    if (auto traced = world->context->renderer->trace(engine::rendered_world(*world->shared, *world->document),
+                                                      size_t(count), fill, take);
+        !traced)
+      return refuse(traced.error());
     return QRY_OK;
   });
 }

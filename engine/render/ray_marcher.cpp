@@ -4,10 +4,12 @@
 #include "engine/render/ray_marcher.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "base/parallel.hpp"
 #include "engine/render/beams.hpp"
@@ -17,7 +19,9 @@
 #include "engine/render/pipelines.hpp"
 #include "engine/render/ray_setup.hpp"
 #include "engine/render/shadow_order.hpp"
+#include "engine/vulkan/commands.hpp"
 #include "engine/vulkan/loader.hpp"
+#include "engine/vulkan/timeline.hpp"
 #include "shaders/shared/frame.h"
 
 namespace quarry::engine {
@@ -26,6 +30,13 @@ static_assert(offsetof(QryFrame, origin) == 56 && offsetof(QryFrame, width) == 1
                   offsetof(QryFrame, environment) == 136 && offsetof(QryFrame, highlight_max) == 300 &&
                   sizeof(QryFrame) == 312,
               "the frame's layout in C++ is not GLSL's scalar layout");
+static_assert(sizeof(Ray) == sizeof(QryRay) && sizeof(Hit) == sizeof(QryRayHit) &&
+                  offsetof(Hit, voxel) == offsetof(QryRayHit, voxel) &&
+                  offsetof(Hit, face) == offsetof(QryRayHit, face) &&
+                  offsetof(Hit, material) == offsetof(QryRayHit, material) &&
+                  offsetof(Hit, steps) == offsetof(QryRayHit, steps) &&
+                  offsetof(Hit, probe_depth) == offsetof(QryRayHit, probe_depth),
+              "the shader reads and writes these");
 static_assert(sizeof(QryVisibility) == 16 && sizeof(QryRay) == 24 && sizeof(QryRayHit) == 32 &&
               offsetof(QryFramePush, sample_index) == 88 &&
               // Every device has at least 128 bytes of push constants.
@@ -88,9 +99,103 @@ Tile with_neighbours(const Tile& tile, const Tile& picture) {
 }
 
 constexpr float kLabelReach = 32;          // voxels; reach of the rays that darken corners in debug views
-constexpr uint32_t kListBatch = 1u << 20;  // rays a dispatch; well below 65535 groups of 64
+constexpr uint32_t kPieceRays = 1u << 19;  // 12 MiB of rays, 16 MiB of hits; well below 65535 groups of 64
 
 }  // namespace
+
+// Traces lists in three pieces in turn, each with its own memory and commands. The shader reads rays and writes hits in
+// host memory: on an H100 no slower than by copies in device memory (docs/results/h100/rays.md).
+class RayLists {
+ public:
+  static Result<std::unique_ptr<RayLists>> create(Device& device);
+  ~RayLists();  // waits for its own work
+  RayLists(const RayLists&) = delete;
+  RayLists& operator=(const RayLists&) = delete;
+
+  // As Renderer::trace, in the world at `root`, which is there when `ready` is.
+  Result<void> trace(VkPipeline pipeline, VkPipelineLayout layout, uint64_t root, Device::TimelinePoint ready,
+                     size_t count, const Renderer::FillRays& fill, const Renderer::TakeHits& take);
+
+ private:
+  explicit RayLists(Device& device) : device_(&device) {}
+  struct Piece {
+    std::unique_ptr<Commands> commands;
+    std::unique_ptr<DeviceMemory> rays, hits;  // of the host, which has them mapped
+    size_t first = 0;
+    uint32_t count = 0;  // 0: nothing is under way
+    uint64_t value = 0;  // of the timeline, when it is done
+  };
+  Result<void> submit(Piece& piece, VkPipeline pipeline, VkPipelineLayout layout, uint64_t root,
+                      Device::TimelinePoint ready);
+  Result<void> finish(Piece& piece, const Renderer::TakeHits& take);
+
+  Device* device_;
+  std::unique_ptr<Timeline> timeline_;
+  std::array<Piece, 3> pieces_;
+};
+
+Result<std::unique_ptr<RayLists>> RayLists::create(Device& device) {
+  std::unique_ptr<RayLists> self(new RayLists(device));
+  QRY_TRY_ASSIGN(auto timeline, Timeline::create(device, "ray lists"));
+  self->timeline_ = std::move(timeline);
+  return self;
+}
+
+RayLists::~RayLists() {
+  if (timeline_ && timeline_->last()) (void)timeline_->wait(timeline_->last());
+}
+
+Result<void> RayLists::submit(Piece& piece, VkPipeline pipeline, VkPipelineLayout layout, uint64_t root,
+                              Device::TimelinePoint ready) {
+  const VulkanFunctions& vk = device_->vk();
+  QRY_TRY_ASSIGN(const VkCommandBuffer commands, piece.commands->begin());
+  vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
+  const QryTracePush push{root, piece.rays->address(), piece.hits->address(), piece.count};
+  vk.vkCmdPushConstants(commands, layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof push, &push);
+  vk.vkCmdDispatch(commands, (piece.count + 63) / 64, 1, 1);
+  host_read_barrier(vk, commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_WRITE_BIT);
+  QRY_TRY(piece.commands->end());
+  const uint64_t value = timeline_->last() + 1;
+  QRY_TRY(device_->submit(commands, {ready}, {{timeline_->handle(), value}}));
+  piece.value = timeline_->next();
+  return {};
+}
+
+Result<void> RayLists::finish(Piece& piece, const Renderer::TakeHits& take) {
+  const uint32_t count = std::exchange(piece.count, 0);
+  if (!count) return {};
+  QRY_TRY(timeline_->wait(piece.value));
+  take(piece.first, {static_cast<const Hit*>(piece.hits->mapped()), count});
+  return {};
+}
+
+Result<void> RayLists::trace(VkPipeline pipeline, VkPipelineLayout layout, uint64_t root, Device::TimelinePoint ready,
+                             size_t count, const Renderer::FillRays& fill, const Renderer::TakeHits& take) {
+  // After an error of an earlier call its pieces may be under way.
+  if (timeline_->last()) QRY_TRY(timeline_->wait(timeline_->last()));
+  for (Piece& piece : pieces_) piece.count = 0;
+  size_t next = 0;
+  for (size_t first = 0; first < count; first += kPieceRays) {
+    Piece& piece = pieces_[next++ % pieces_.size()];
+    QRY_TRY(finish(piece, take));
+    const auto rays = uint32_t(std::min<size_t>(kPieceRays, count - first));
+    if (!piece.commands) {
+      QRY_TRY_ASSIGN(auto commands, Commands::create(*device_, "lists of rays"));
+      piece.commands = std::move(commands);
+    }
+    QRY_TRY(ensure_memory(*device_, piece.rays, BufferMemory::host_upload, rays * sizeof(Ray), "quarry rays"));
+    QRY_TRY(ensure_memory(*device_, piece.hits, BufferMemory::host_readback, rays * sizeof(Hit), "quarry hits"));
+    fill(first, {static_cast<Ray*>(piece.rays->mapped()), rays});
+    piece.first = first;
+    piece.count = rays;
+    if (auto ok = submit(piece, pipeline, layout, root, ready); !ok) {
+      piece.count = 0;
+      return ok;
+    }
+  }
+  for (size_t i = 0; i < pieces_.size(); ++i) QRY_TRY(finish(pieces_[next++ % pieces_.size()], take));
+  return {};
+}
 
 struct Renderer::State {
   Device* device = nullptr;
@@ -104,7 +209,7 @@ struct Renderer::State {
   std::vector<Frame> frames;  // the frames in flight, and the one of render()
   uint32_t own_frame() const { return uint32_t(frames.size()) - 1; }
   std::unique_ptr<Offscreen> offscreen;
-  std::unique_ptr<DeviceMemory> list_in, list_out;
+  std::unique_ptr<RayLists> lists;  // once a list was traced
 
   Result<void> ensure(std::unique_ptr<DeviceMemory>& memory, BufferMemory kind, uint64_t size_bytes,
                       const char* label) {
@@ -119,25 +224,7 @@ struct Renderer::State {
     }
     return tiled_pipelines.get();
   }
-
-  Result<void> run_trace(SharedWorld& world, Device::TimelinePoint ready, std::span<const QryRay> rays);
 };
-
-Result<void> Renderer::State::run_trace(SharedWorld& world, Device::TimelinePoint ready, std::span<const QryRay> rays) {
-  const VulkanFunctions& vk = device->vk();
-  const auto count = uint32_t(rays.size());
-  QRY_TRY(pipelines->need({Pass::trace}));
-  QRY_TRY(ensure(list_in, BufferMemory::host_upload, rays.size_bytes(), "quarry list in"));
-  QRY_TRY(ensure(list_out, BufferMemory::host_readback, count * sizeof(QryRayHit), "quarry list out"));
-  std::memcpy(list_in->mapped(), rays.data(), rays.size_bytes());
-  QRY_TRY_ASSIGN(const VkCommandBuffer commands, offscreen->begin());
-  vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, (*pipelines)[Pass::trace]);
-  QryTracePush push{world.root_address(), list_in->address(), list_out->address(), count};
-  vk.vkCmdPushConstants(commands, pipelines->list_layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof push, &push);
-  vk.vkCmdDispatch(commands, (count + 63) / 64, 1, 1);
-  host_read_barrier(vk, commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_WRITE_BIT);
-  return offscreen->submit_and_wait(ready);
-}
 
 Renderer::Renderer(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Renderer::~Renderer() = default;
@@ -283,30 +370,36 @@ Result<Picture> Renderer::render(const RenderedWorld& world, const View& view, c
   return offscreen.picture();
 }
 
+Result<void> Renderer::trace(const RenderedWorld& world, size_t count, const FillRays& fill, const TakeHits& take) {
+  State& s = *state_;
+  QRY_TRY_ASSIGN(auto ready, world.publish());
+  QRY_TRY(s.pipelines->need({Pass::trace}));
+  if (!s.lists) {
+    QRY_TRY_ASSIGN(auto lists, RayLists::create(*s.device));
+    s.lists = std::move(lists);
+  }
+  return s.lists->trace((*s.pipelines)[Pass::trace], s.pipelines->list_layout, world.shared.root_address(), ready,
+                        count, fill, take);
+}
+
 Result<std::vector<Hit>> Renderer::trace(const RenderedWorld& world, std::span<const float> origins,
                                          std::span<const float> directions) {
   if (origins.size() != directions.size() || origins.size() % 3)
     return fail(ErrorCode::invalid_argument, "rays need 3 floats of origin and 3 of direction each; got " +
                                                  std::to_string(origins.size()) + " and " +
                                                  std::to_string(directions.size()));
-  QRY_TRY_ASSIGN(auto ready, world.publish());
-  std::vector<Hit> hits;
-  hits.reserve(origins.size() / 3);
-  std::vector<QryRay> rays;
-  for (size_t first = 0; first < origins.size() / 3; first += kListBatch) {
-    const size_t count = std::min<size_t>(kListBatch, origins.size() / 3 - first);
-    rays.resize(count);
-    for (size_t i = 0; i < count; ++i) {
-      std::copy_n(&origins[(first + i) * 3], 3, rays[i].origin);
-      std::copy_n(&directions[(first + i) * 3], 3, rays[i].direction);
-    }
-    QRY_TRY(state_->run_trace(world.shared, ready, rays));
-    const auto* found = static_cast<const QryRayHit*>(state_->list_out->mapped());
-    for (size_t i = 0; i < count; ++i) {
-      const QryRayHit& h = found[i];
-      hits.push_back({h.t, {h.voxel[0], h.voxel[1], h.voxel[2]}, h.face, h.material, h.steps, h.probe_depth});
-    }
-  }
+  std::vector<Hit> hits(origins.size() / 3);
+  QRY_TRY(trace(
+      world, hits.size(),
+      [&](size_t first, std::span<Ray> to) {
+        for (size_t i = 0; i < to.size(); ++i) {
+          std::copy_n(&origins[(first + i) * 3], 3, to[i].origin);
+          std::copy_n(&directions[(first + i) * 3], 3, to[i].direction);
+        }
+      },
+      [&](size_t first, std::span<const Hit> found) {
+        std::ranges::copy(found, hits.begin() + std::ptrdiff_t(first));
+      }));
   return hits;
 }
 

@@ -14,8 +14,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "engine/render/camera.hpp"
@@ -77,7 +79,11 @@ struct RenderSettings {
   Box3 highlight_box;
 };
 
-// What a primary ray hit. `t` < 0 means nothing.
+struct Ray {
+  float origin[3];
+  float direction[3];  // of length 1
+};
+// What a ray hit. `t` < 0 means nothing.
 struct Hit {
   float t = -1;
   Int3 voxel;
@@ -105,7 +111,14 @@ class Renderer {
   ~Renderer();
   // Blocking: renders and reads back. Only one thread at a time may use a Renderer.
   Result<Picture> render(const RenderedWorld& world, const View& view, const RenderSettings& settings);
-  // Blocking: traces the given rays (origins and unit directions, 3 floats each) with the traversal of march.comp.
+  // Blocking: traces a list of rays with the traversal of march.comp, in pieces: the host fills and empties some while
+  // the device traces others. `fill` writes rays [first, first + to.size()) of the list, to memory that is slow to
+  // read; `take` gets their hits. Both are called on this thread, in the order of the list. Memory: 56 bytes a ray of
+  // up to three pieces of 2^19 rays, kept for the next list. Errors: device, out_of_memory.
+  using FillRays = std::function<void(size_t first, std::span<Ray> to)>;
+  using TakeHits = std::function<void(size_t first, std::span<const Hit> hits)>;
+  Result<void> trace(const RenderedWorld& world, size_t count, const FillRays& fill, const TakeHits& take);
+  // The same for origins and unit directions, 3 floats each.
   Result<std::vector<Hit>> trace(const RenderedWorld& world, std::span<const float> origins,
                                  std::span<const float> directions);
   // Records all passes into `commands`. The result is in `target`, a storage image in GENERAL layout with format

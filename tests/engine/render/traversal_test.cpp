@@ -323,3 +323,43 @@ TEST_CASE(
     CHECK(dark > 1000);
   }
 }
+
+TEST_CASE("traverse: a list of many pieces gives each ray the hit that it has alone, and a second list does, too") {
+  Device* device = test::test_device();
+  if (!device) return;
+  auto renderer = Renderer::create(*device);
+  REQUIRE(renderer);
+  SceneWorld scene(*device);
+  REQUIRE(scene.set({{{0, 0, 0}, 1}, {{5, 1, 2}, 2}, {{-4, 3, 1}, 3}, {{2, -2, -3}, 4}}));
+  // A few directions, as many times as makes several pieces and a part of one.
+  const Rays few = random_rays(scene.world(), {{-8, -8, -8}, {7, 7, 7}}, 101, 3);
+  const auto alone = (*renderer)->trace(scene.rendered(), few.origins, few.directions);
+  REQUIRE(alone);
+  const auto same = [](const Hit& a, const Hit& b) {
+    return a.t == b.t && a.voxel == b.voxel && a.face == b.face && a.material == b.material && a.steps == b.steps;
+  };
+  for (const size_t count : {size_t(4) * 524288 + 77, size_t(524288), size_t(1)}) {
+    INFO(count << " rays");
+    size_t filled = 0, taken = 0, wrong = 0;
+    const auto traced = (*renderer)->trace(
+        scene.rendered(), count,
+        [&](size_t first, std::span<Ray> to) {
+          REQUIRE(first == filled);
+          filled += to.size();
+          for (size_t i = 0; i < to.size(); ++i) {
+            const size_t ray = (first + i) % few.size();
+            std::copy_n(&few.origins[ray * 3], 3, to[i].origin);
+            std::copy_n(&few.directions[ray * 3], 3, to[i].direction);
+          }
+        },
+        [&](size_t first, std::span<const Hit> hits) {
+          REQUIRE(first == taken);
+          taken += hits.size();
+          for (size_t i = 0; i < hits.size(); ++i) wrong += !same(hits[i], (*alone)[(first + i) % few.size()]);
+        });
+    REQUIRE(traced);
+    CHECK(filled == count);
+    CHECK(taken == count);
+    CHECK(wrong == 0);
+  }
+}

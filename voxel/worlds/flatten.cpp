@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -14,8 +15,8 @@
 namespace quarry {
 namespace {
 
-// Bricks flattened in parallel before they are linked into the result: 4.6 MiB.
-constexpr size_t kFlattenBatchBricks = 8192;
+constexpr uint32_t kSlabShift = 23;  // of an ordered key: four bricks along x
+constexpr size_t kSlabs = size_t(1) << (32 - kSlabShift);
 
 int32_t component(Int3 v, uint32_t axis) { return axis == 0 ? v.x : axis == 1 ? v.y : v.z; }
 bool part_bit(uint32_t part, uint32_t axis) { return (part >> axis & 1u) != 0; }
@@ -53,14 +54,20 @@ void place_brick(const BrickRemap& remap, uint32_t part, const BrickView& source
   }
 }
 
+}  // namespace
+
 // One source brick's part in a world brick. Sorting by `order` groups them by world brick, in order of precedence.
-struct Contribution {
+struct Flattener::Contribution {
   uint64_t order;  // ordered key << 32 | place in placed_ << 3 | part
   const SharedBrick* source;
   uint32_t key() const { return uint32_t(order >> 32); }
+  uint32_t slab() const { return uint32_t(order >> (32 + kSlabShift)); }
 };
-
-}  // namespace
+bool Flattener::earlier(const Contribution& a, const Contribution& b) { return a.order < b.order; }
+struct Flattener::Slab {
+  std::mutex lock;
+  std::vector<Contribution> contributions;
+};
 
 BrickRemap make_brick_remap(const Rotation& rotation, Int3 offset) {
   BrickRemap remap;
@@ -161,62 +168,93 @@ Result<BrickMap> Flattener::all(const BrickPool& pool, uint32_t threads) const {
     return only;
   }
 
-  std::vector<Contribution> contributions;
-  for (size_t rank = 0; rank < placed_.size(); ++rank) {
-    const Placed& placed = placed_[rank];
-    const BrickMap& bricks = scene_->volumes[placed.volume].bricks;
-    for (auto it = bricks.bricks().begin(), end = bricks.bricks().end(); it != end; ++it) {
-      const std::array<int64_t, 3> base = target_of(placed, it->first);
-      for (uint32_t part = 0; part < 8; ++part) {
-        if (!(placed.parts >> part & 1u) || !meets(it->second().mask, placed.remap->window[part])) continue;
-        const std::array<int64_t, 3> target{base[0] + part_bit(part, 0), base[1] + part_bit(part, 1),
-                                            base[2] + part_bit(part, 2)};
-        if (!within_world(target)) return tl::unexpected(outside(placed));
-        contributions.push_back(
-            {uint64_t(ordered_key(brick_at(target))) << 32 | uint64_t(rank) << 3 | part, &it.shared()});
-      }
+  // The contributions to each slab of the world, four bricks thick along x: slabs follow each other in the order of the
+  // bricks, and are flattened by different threads.
+  std::vector<std::unique_ptr<Slab>> slabs(kSlabs);
+  std::mutex lock;                             // of making slabs
+  std::atomic<size_t> beyond{placed_.size()};  // the first rank that leaves the world
+  parallel_for(
+      placed_.size(), 1,
+      [&](size_t rank, size_t) {
+        const Placed& placed = placed_[rank];
+        scene_->volumes[placed.volume].bricks.visit_pieces(
+            [&](size_t, std::span<const Int3> at, std::span<const SharedBrick> bricks) {
+              if (!contribute(rank, at, bricks, slabs, lock))
+                for (size_t first = beyond.load(); rank < first && !beyond.compare_exchange_weak(first, rank);) {
+                }
+            });
+      },
+      threads);
+  if (beyond < placed_.size()) return tl::unexpected(outside(placed_[beyond]));
+  std::erase_if(slabs, [](const std::unique_ptr<Slab>& slab) { return !slab; });
+  std::vector<BrickMap> maps(slabs.size());
+  parallel_for(
+      slabs.size(), 1, [&](size_t slab, size_t) { maps[slab] = merge(slabs[slab]->contributions, pool); }, threads);
+  BrickMap flat;
+  for (BrickMap& map : maps) flat.append(std::move(map));
+  return flat;
+}
+
+// Adds what these bricks of a volume contribute through one of its instances. False: a part lies outside the world.
+bool Flattener::contribute(size_t rank, std::span<const Int3> at, std::span<const SharedBrick> bricks,
+                           std::vector<std::unique_ptr<Slab>>& slabs, std::mutex& lock) const {
+  const Placed& placed = placed_[rank];
+  std::vector<Contribution> found;
+  for (size_t i = 0; i < at.size(); ++i) {
+    const std::array<int64_t, 3> base = target_of(placed, at[i]);
+    const BrickView brick = *bricks[i];
+    for (uint32_t part = 0; part < 8; ++part) {
+      if (!(placed.parts >> part & 1u) || !meets(brick.mask, placed.remap->window[part])) continue;
+      const std::array<int64_t, 3> target{base[0] + part_bit(part, 0), base[1] + part_bit(part, 1),
+                                          base[2] + part_bit(part, 2)};
+      if (!within_world(target)) return false;
+      found.push_back({uint64_t(ordered_key(brick_at(target))) << 32 | uint64_t(rank) << 3 | part, &bricks[i]});
     }
   }
-  // Two contributions of one instance to one brick never fill the same cell, so their relative order does not matter.
-  const auto earlier = [](const Contribution& a, const Contribution& b) { return a.order < b.order; };
-  if (!std::is_sorted(contributions.begin(), contributions.end(), earlier))
-    std::sort(contributions.begin(), contributions.end(), earlier);
-
-  std::vector<size_t> firsts;  // where each world brick's contributions begin, and the end
-  for (size_t i = 0; i < contributions.size(); ++i)
-    if (i == 0 || contributions[i].key() != contributions[i - 1].key()) firsts.push_back(i);
-  firsts.push_back(contributions.size());
-
-  BrickMap flat;
-  const size_t count = firsts.size() - 1;
-  std::vector<SharedBrick> batch(std::min(count, kFlattenBatchBricks));
-  for (size_t done = 0; done < count; done += batch.size()) {
-    const size_t now = std::min(batch.size(), count - done);
-    parallel_for(
-        now, 64,
-        [&](size_t begin, size_t end) {
-          BrickWriter writer(pool);
-          for (size_t i = begin; i < end; ++i) {
-            size_t c = firsts[done + i];
-            const size_t stop = firsts[done + i + 1];
-            const auto remap_of = [&](const Contribution& from) { return placed_[uint32_t(from.order) >> 3].remap; };
-            SharedBrick only;
-            if (remap_of(contributions[c])->aligned) only = *contributions[c++].source;
-            if (c == stop || only.material()) {
-              batch[i] = std::move(only);
-              continue;
-            }
-            Brick target = only->copy();
-            for (; c < stop; ++c)
-              place_brick(*remap_of(contributions[c]), uint32_t(contributions[c].order & 7u), **contributions[c].source,
-                          target);
-            batch[i] = writer.make(target);
-          }
-        },
-        threads);
-    for (size_t i = 0; i < now; ++i)
-      flat.put(brick_from_ordered_key(contributions[firsts[done + i]].key()), std::move(batch[i]));
+  // To the slabs in runs: a piece reaches few of them.
+  std::sort(found.begin(), found.end(), earlier);
+  for (size_t begin = 0; begin < found.size();) {
+    const uint32_t slab = found[begin].slab();
+    size_t end = begin;
+    while (end < found.size() && found[end].slab() == slab) ++end;
+    Slab* into = nullptr;
+    {
+      const std::lock_guard hold(lock);
+      if (!slabs[slab]) slabs[slab] = std::make_unique<Slab>();
+      into = slabs[slab].get();
+    }
+    const std::lock_guard hold(into->lock);
+    into->contributions.insert(into->contributions.end(), found.begin() + std::ptrdiff_t(begin),
+                               found.begin() + std::ptrdiff_t(end));
+    begin = end;
   }
+  return true;
+}
+
+// The bricks of a slab.
+BrickMap Flattener::merge(std::vector<Contribution>& contributions, const BrickPool& pool) const {
+  // Two contributions of one instance to one brick never fill the same cell, so their relative order does not matter.
+  std::sort(contributions.begin(), contributions.end(), earlier);
+  BrickMap flat;
+  BrickWriter writer(pool);
+  const auto remap_of = [&](const Contribution& from) { return placed_[uint32_t(from.order) >> 3].remap; };
+  for (size_t c = 0; c < contributions.size();) {
+    const uint32_t key = contributions[c].key();
+    size_t stop = c;
+    while (stop < contributions.size() && contributions[stop].key() == key) ++stop;
+    SharedBrick only;
+    if (remap_of(contributions[c])->aligned) only = *contributions[c++].source;
+    if (c < stop && !only.material()) {
+      Brick target = only->copy();
+      for (; c < stop; ++c)
+        place_brick(*remap_of(contributions[c]), uint32_t(contributions[c].order & 7u), **contributions[c].source,
+                    target);
+      only = writer.make(target);
+    }
+    flat.put(brick_from_ordered_key(key), std::move(only));
+    c = stop;
+  }
+  std::vector<Contribution>().swap(contributions);
   return flat;
 }
 

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
@@ -38,8 +39,8 @@ class Flattener {
   // may. Instances of a missing volume are left out (flatten() reports them).
   Flattener(const Scene& scene, bool visible_only);
 
-  // The whole scene; what is not a volume's brick as it is, is made in `pool`. Errors: out_of_bounds. Memory besides
-  // the result: 16 bytes per source brick and part.
+  // The whole scene, by slabs on all threads; what is not a volume's brick as it is, is made in `pool`. Errors:
+  // out_of_bounds. Memory besides the result: 16 bytes per source brick and part.
   Result<BrickMap> all(const BrickPool& pool = BrickPool::loose(), uint32_t threads = 0) const;
   // One world brick, from all instances that reach it.
   Brick brick(Int3 world_brick) const;
@@ -79,6 +80,12 @@ class Flattener {
     const Placed* placed;
     std::array<int64_t, 3> min, max;  // world bricks that it can reach
   };
+  struct Contribution;
+  struct Slab;
+  static bool earlier(const Contribution& a, const Contribution& b);
+  bool contribute(size_t rank, std::span<const Int3> at, std::span<const SharedBrick> bricks,
+                  std::vector<std::unique_ptr<Slab>>& slabs, std::mutex& lock) const;
+  BrickMap merge(std::vector<Contribution>& contributions, const BrickPool& pool) const;
   static std::array<int64_t, 3> target_of(const Placed& placed, Int3 source);
   static bool source_of(const Placed& placed, Int3 world_brick, uint32_t part, Int3* source);
   std::vector<Candidate> candidates(const Box3& world_bricks) const;

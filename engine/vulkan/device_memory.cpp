@@ -34,8 +34,7 @@ Result<std::unique_ptr<DeviceMemory>> DeviceMemory::create(Device& device, Buffe
       vk_check(vk.vkCreateBuffer(device.handle(), &buffer_info, nullptr, &self->buffer_), "vkCreateBuffer", purpose));
 
   VkBufferMemoryRequirementsInfo2 ask{VK_STRUCTURE_TYPE_BUFFER_MEMORY_REQUIREMENTS_INFO_2, nullptr, self->buffer_};
-  VkMemoryDedicatedRequirements dedicated{VK_STRUCTURE_TYPE_MEMORY_DEDICATED_REQUIREMENTS, nullptr, VK_FALSE, VK_FALSE};
-  VkMemoryRequirements2 requirements{VK_STRUCTURE_TYPE_MEMORY_REQUIREMENTS_2, &dedicated, {}};
+  VkMemoryRequirements2 requirements{VK_STRUCTURE_TYPE_MEMORY_REQUIREMENTS_2, nullptr, {}};
   vk.vkGetBufferMemoryRequirements2(device.handle(), &ask, &requirements);
   uint32_t type_bits = requirements.memoryRequirements.memoryTypeBits;
   self->allocation_bytes_ = requirements.memoryRequirements.size;
@@ -67,10 +66,12 @@ Result<std::unique_ptr<DeviceMemory>> DeviceMemory::create(Device& device, Buffe
     self->allocation_bytes_ = size_bytes;
     flags_info.pNext = &import_info;
   } else if (kind == BufferMemory::exported) {
-    self->dedicated_ = dedicated.requiresDedicatedAllocation || dedicated.prefersDedicatedAllocation;
-    if (self->dedicated_) export_info.pNext = &dedicated_info;
+    export_info.pNext = &dedicated_info;
     flags_info.pNext = &export_info;
+  } else if (kind == BufferMemory::device) {
+    flags_info.pNext = &dedicated_info;
   }
+  self->dedicated_ = kind == BufferMemory::exported || kind == BufferMemory::device;
   VkMemoryPropertyFlags liked = 0;  // preferred, not required
   if (kind == BufferMemory::host_readback) liked = VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
   if (kind == BufferMemory::device_mapped) liked = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;

@@ -37,6 +37,10 @@ class DeviceMemory {
   uint64_t address() const { return address_; }
   void* mapped() const { return mapped_; }
   size_t size_bytes() const { return size_bytes_; }
+  // True of device-local memory, whatever its size and whatever the driver prefers: the memory is this buffer's alone.
+  // Small blocks that are not are mapped by small pages, and a world that grew by them is read at random several times
+  // slower: on an H200, 13 instead of 42 thousand million reads a second over 2 GiB.
+  bool dedicated() const { return dedicated_; }
   // For `exported`: a new fd, owned by the caller, and what an importer must know.
   struct Export {
     int fd;

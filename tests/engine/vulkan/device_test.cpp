@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // device_test.cpp - what a device must have, the messages for missing features, and memory that both sides see.
+#include <unistd.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstring>
 
 #include "engine/sharing/memory_source.hpp"
+#include "engine/vulkan/device_memory.hpp"
 #include "engine/vulkan/functions.hpp"
 #include "tests/engine/test_device.hpp"
 #include "tests/test_data.hpp"
@@ -148,6 +151,24 @@ TEST_CASE("shared_buffer: memory of each mode is zero, page-aligned and has a de
   auto empty = SharedBuffer::create(*device, SharingMode::automatic, 0, "none");
   REQUIRE(!empty);
   CHECK(empty.error().code == ErrorCode::invalid_argument);
+}
+
+TEST_CASE("device_memory: memory that shaders read at random is its buffer's alone, whatever its size") {
+  Device* device = test::test_device();
+  if (!device) return;
+  for (const size_t size_bytes : {size_t(4096), size_t(1) << 20, size_t(65) << 20}) {
+    const auto memory = DeviceMemory::create(*device, BufferMemory::device, size_bytes, "test");
+    REQUIRE(memory);
+    CHECK((*memory)->dedicated());
+    if (!device->info().external_memory_fd) continue;
+    const auto exported = DeviceMemory::create(*device, BufferMemory::exported, size_bytes, "test");
+    REQUIRE(exported);
+    CHECK((*exported)->dedicated());
+    const auto to_import = (*exported)->export_fd();
+    REQUIRE(to_import);
+    CHECK(to_import->dedicated);
+    ::close(to_import->fd);
+  }
 }
 
 TEST_CASE("shared_memory_source: a released block lives until the frames that were submitted by then are done") {

@@ -167,12 +167,12 @@ Result<StoreHead> head_from(Db& db, const std::map<std::string, int64_t>& state,
 }
 
 // What is done with each chunk: `check` while its row is read, by one thread at a time in the order of the rows, then
-// `decode` by several threads at once, then `put` by one at a time in order. Whatever fails first in the order of the
-// rows is reported.
+// `decode` by several threads at once, then `put` by one at a time in order, which may take the bricks. Whatever fails
+// first in the order of the rows is reported.
 struct ChunkSteps {
   std::function<Result<void>(const ChunkRow& row)> check;
   std::function<Result<std::vector<BrickPut>>(const ChunkRow& row, const PackedChunk& chunk)> decode;
-  std::function<Result<void>(const ChunkRow& row, const std::vector<BrickPut>& bricks)> put;
+  std::function<Result<void>(const ChunkRow& row, std::vector<BrickPut>& bricks)> put;
 };
 
 // Takes all rows with several threads. One at a time has the database and reads the next row; all decompress and decode
@@ -250,7 +250,7 @@ class ChunkPipeline {
 
   void put_waiting(std::unique_lock<std::mutex>& lock) {
     while (!stopped_ && !waiting_.empty() && waiting_.begin()->first == next_put_) {
-      const Result<Decoded> one = std::move(waiting_.begin()->second);
+      Result<Decoded> one = std::move(waiting_.begin()->second);
       lock.unlock();
       const Result<void> put = one ? steps_.put(one->row, one->bricks) : tl::unexpected(one.error());
       lock.lock();
@@ -339,7 +339,7 @@ Result<void> each_chunk(Db& db, const StoreHead& head, const Progress& progress,
     return {};
   };
   const auto put = std::move(steps.put);
-  steps.put = [&](const ChunkRow& row, const std::vector<BrickPut>& bricks) -> Result<void> {
+  steps.put = [&](const ChunkRow& row, std::vector<BrickPut>& bricks) -> Result<void> {
     if (put) QRY_TRY(put(row, bricks));
     report.at(double(done += row.bricks) / double(total));
     return {};
@@ -353,7 +353,7 @@ Result<void> each_chunk(Db& db, const StoreHead& head, const Progress& progress,
 ChunkSteps put_steps(const BrickPool* pool, const ChunkTarget& target) {
   return {[](const ChunkRow&) -> Result<void> { return {}; },
           [pool](const ChunkRow&, const PackedChunk& chunk) { return chunk.bricks(pool ? *pool : BrickPool::loose()); },
-          [&target](const ChunkRow& row, const std::vector<BrickPut>& bricks) -> Result<void> {
+          [&target](const ChunkRow& row, std::vector<BrickPut>& bricks) -> Result<void> {
             QRY_TRY_ASSIGN(const auto into, target(row.volume, row.bricks));
             into->put(bricks);
             return {};
@@ -474,8 +474,32 @@ Result<Scene> read_tables(Db& db, uint64_t memory_limit, const Progress& progres
                                               " MiB of memory; there are " + std::to_string(memory_limit >> 20));
   if (pool)
     for (Volume& volume : scene->volumes) QRY_TRY(volume.bricks.move_to(*pool));
-  const auto target = [&](uint32_t volume, uint32_t) -> Result<BrickMap*> { return &scene->volumes[volume].bricks; };
-  QRY_TRY(read_all_chunks(db, *head, progress, target, pool));
+  // One thread only collects the bricks, which come chunk by chunk, slab by slab along x; then all threads sort the
+  // slabs and make their maps.
+  struct Slab {
+    uint32_t volume;
+    int32_t chunk_x;
+    std::vector<BrickPut> bricks;
+    BrickMap map;
+  };
+  std::vector<Slab> slabs;
+  const ChunkTarget no_target;
+  ChunkSteps steps = put_steps(pool, no_target);
+  steps.put = [&](const ChunkRow& row, std::vector<BrickPut>& some) -> Result<void> {
+    if (slabs.empty() || slabs.back().volume != row.volume || slabs.back().chunk_x != row.chunk.x)
+      slabs.push_back({row.volume, row.chunk.x, {}, {}});
+    std::vector<BrickPut>& all = slabs.back().bricks;
+    all.insert(all.end(), std::make_move_iterator(some.begin()), std::make_move_iterator(some.end()));
+    return {};
+  };
+  QRY_TRY(each_chunk(db, *head, progress, std::move(steps), UINT64_MAX));
+  parallel_for(slabs.size(), 1, [&](size_t i, size_t) {
+    std::vector<BrickPut>& all = slabs[i].bricks;
+    std::sort(all.begin(), all.end(), [](const BrickPut& a, const BrickPut& b) { return a.brick < b.brick; });
+    slabs[i].map.put(all);
+    std::vector<BrickPut>().swap(all);
+  });
+  for (Slab& slab : slabs) scene->volumes[slab.volume].bricks.append(std::move(slab.map));
   return scene;
 }
 

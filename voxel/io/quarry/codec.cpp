@@ -32,9 +32,15 @@ void put(std::vector<uint8_t>& out, const T& v) {
 uint8_t* put_brick(uint8_t* to, const BrickView& brick) {
   std::memcpy(to, &brick.mask, sizeof brick.mask);
   to += sizeof brick.mask;
-  for (uint32_t w = 0; w < 8; ++w)
-    for (uint64_t bits = brick.mask[w]; bits; bits &= bits - 1)
-      *to++ = brick.materials[w * 64 + uint32_t(std::countr_zero(bits))];
+  for (uint32_t w = 0; w < 8; ++w) {
+    const uint8_t* const from = brick.materials.data() + w * 64;
+    if (brick.mask[w] == ~uint64_t(0)) {
+      std::memcpy(to, from, 64);
+      to += 64;
+      continue;
+    }
+    for (uint64_t bits = brick.mask[w]; bits; bits &= bits - 1) *to++ = from[std::countr_zero(bits)];
+  }
   return to;
 }
 void put_brick(std::vector<uint8_t>& out, const BrickView& brick) {

@@ -16,8 +16,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <map>
 #include <new>
 #include <set>
+#include <vector>
 
 #include "voxel/io/files/bytes.hpp"
 #include "voxel/io/quarry/file.hpp"
@@ -110,19 +112,26 @@ struct Store::State {
   }
 
   Result<void> write_touched(const Scene& scene, std::span<const UndoRecord> records, StoreHead* next) {
-    std::set<std::pair<uint32_t, Int3>> chunks;
+    std::map<uint32_t, std::vector<Int3>> chunks;  // by volume
     std::set<uint32_t> volumes;
     bool palette = false;
     for (const UndoRecord& record : records) {
       palette |= record.of_palette();
       for (const BrickChange& c : record.changes) {
         const Int3 first = chunk_of(c.brick), last = chunk_of(c.last());
-        for (int32_t z = first.z; z <= last.z; ++z) chunks.emplace(record.volume, Int3{first.x, first.y, z});
+        for (int32_t z = first.z; z <= last.z; ++z) {
+          std::vector<Int3>& of_volume = chunks[record.volume];
+          if (const Int3 chunk{first.x, first.y, z}; of_volume.empty() || of_volume.back() != chunk)
+            of_volume.push_back(chunk);
+        }
         volumes.insert(record.volume);
       }
     }
-    for (const auto& [volume, chunk] : chunks)
-      QRY_TRY(write_chunk(db, scene.volumes[volume].bricks, chunk, volume, next));
+    for (auto& [volume, of_volume] : chunks) {
+      std::sort(of_volume.begin(), of_volume.end());
+      of_volume.erase(std::unique(of_volume.begin(), of_volume.end()), of_volume.end());
+      QRY_TRY(write_chunks(db, scene.volumes[volume].bricks, of_volume, volume, next));
+    }
     if (palette) QRY_TRY(write_palette(db, scene.palette));
     return write_head(db, *next, volumes);
   }

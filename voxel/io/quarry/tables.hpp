@@ -116,9 +116,10 @@ Result<void> write_log_number(Db& db);
 Result<void> write_palette(Db& db, const Palette& palette);
 // Writes which layers and instances are hidden. The rest of the scene must be as in the file.
 Result<void> write_visibility(Db& db, const Scene& scene);
-// Writes one chunk of a volume again, or removes it if it is empty now. It updates `head`, but not the head's tables
-// (see write_head).
-Result<void> write_chunk(Db& db, const BrickMap& bricks, Int3 chunk, uint32_t volume, StoreHead* head);
+// Writes chunks of a volume again, or removes those that are empty now; all threads compress. It updates `head`, but
+// not the head's tables (see write_head).
+Result<void> write_chunks(Db& db, const BrickMap& bricks, std::span<const Int3> chunks, uint32_t volume,
+                          StoreHead* head);
 // Writes the numbers of some volumes and those of the history, with their checksums.
 Result<void> write_head(Db& db, const StoreHead& head, const std::set<uint32_t>& changed_volumes);
 

@@ -271,36 +271,49 @@ Result<void> write_visibility(Db& db, const Scene& scene) {
   return write_state(db, kSceneSumKey, int64_t(scene_sum(scene)));
 }
 
-Result<void> write_chunk(Db& db, const BrickMap& bricks, Int3 chunk, uint32_t volume, StoreHead* head) {
-  QRY_TRY_ASSIGN(const auto blob, encode_chunk(bricks, chunk, volume));
+Result<void> write_chunks(Db& db, const BrickMap& bricks, std::span<const Int3> chunks, uint32_t volume,
+                          StoreHead* head) {
+  constexpr size_t kAtOnce = 256;
+  const Progress progress;
   QRY_TRY_ASSIGN(
       auto old,
       Statement::prepare(db, "SELECT bricks, checksum FROM chunks WHERE volume = ?1 AND x = ?2 AND y = ?3 AND z = ?4",
                          "chunks"));
-  bind_place(old, chunk, volume);
-  QRY_TRY_ASSIGN(const auto there, old.step());
-  if (there) {
-    StoreHead::Volume& v = head->volumes[volume];
-    --v.chunks;
-    v.bricks -= old.integer(0, "bricks", 1, kChunkBricks);
-    v.sum -= uint64_t(old.integer(1, "checksum"));
-    QRY_TRY(old.row_check());
+  QRY_TRY_ASSIGN(auto drop, Statement::prepare(
+                                db, "DELETE FROM chunks WHERE volume = ?1 AND x = ?2 AND y = ?3 AND z = ?4", "chunks"));
+  QRY_TRY_ASSIGN(auto put, Statement::prepare(
+                               db,
+                               "INSERT INTO chunks VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (volume, x, y, "
+                               "z) DO UPDATE SET bricks = ?5, bytes = ?6, "
+                               "checksum = ?7, data = ?8",
+                               "chunks"));
+  std::vector<Result<Blob>> blobs;
+  for (size_t first = 0; first < chunks.size(); first += kAtOnce) {
+    const auto some = chunks.subspan(first, std::min(kAtOnce, chunks.size() - first));
+    blobs.clear();
+    blobs.resize(some.size());
+    encode_chunks(bricks, some, volume, thread_count(), progress, blobs);
+    for (size_t c = 0; c < some.size(); ++c) {
+      QRY_TRY(blobs[c]);
+      bind_place(old, some[c], volume);
+      QRY_TRY_ASSIGN(const auto there, old.step());
+      if (there) {
+        StoreHead::Volume& v = head->volumes[volume];
+        --v.chunks;
+        v.bricks -= old.integer(0, "bricks", 1, kChunkBricks);
+        v.sum -= uint64_t(old.integer(1, "checksum"));
+        QRY_TRY(old.row_check());
+      }
+      old.reset();
+      if (blobs[c]->count) {
+        QRY_TRY(insert_chunk(put, *blobs[c], some[c], volume, head));
+      } else if (there) {
+        bind_place(drop, some[c], volume);
+        QRY_TRY(drop.execute());
+      }
+    }
   }
-  old.reset();
-  if (!blob.count) {
-    if (!there) return {};
-    QRY_TRY_ASSIGN(auto s, Statement::prepare(
-                               db, "DELETE FROM chunks WHERE volume = ?1 AND x = ?2 AND y = ?3 AND z = ?4", "chunks"));
-    bind_place(s, chunk, volume);
-    return s.execute();
-  }
-  QRY_TRY_ASSIGN(auto s, Statement::prepare(
-                             db,
-                             "INSERT INTO chunks VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (volume, x, y, "
-                             "z) DO UPDATE SET bricks = ?5, bytes = ?6, "
-                             "checksum = ?7, data = ?8",
-                             "chunks"));
-  return insert_chunk(s, blob, chunk, volume, head);
+  return {};
 }
 
 Result<void> write_head(Db& db, const StoreHead& head, const std::set<uint32_t>& changed_volumes) {
@@ -382,31 +395,42 @@ Result<void> write_record(Db& db, const UndoRecord& record, StoreHead* head) {
   QRY_TRY_ASSIGN(auto s, Statement::prepare(db, "INSERT INTO journal VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", "journal"));
   RecordHead part{head->position + 1, record.continues ? 1u : 0u,
                   record.of_palette() ? kPaletteVolume : int64_t(record.volume), record.label, record.voxels_changed};
-  // The file has the changes brick by brick, so many to a part.
+  // The file has the changes brick by brick, so many to a part. Some parts are compressed at a time, by all threads.
   const uint64_t all = bricks_in(record.changes);
   uint64_t done = 0;
   auto next = record.changes.begin();
   uint32_t done_of_next = 0;
-  std::vector<BrickChange> some;
+  std::vector<std::vector<BrickChange>> some(thread_count());
+  std::vector<Result<Blob>> blobs;
   do {  // a record without changes is a row, too
-    for (some.clear(); done < all && some.size() < kPartChanges; ++done) {
-      some.push_back({next->at(done_of_next), 1, next->before, next->after});
-      if (++done_of_next == next->count) ++next, done_of_next = 0;
+    size_t parts = 0;
+    for (; parts < some.size() && (parts == 0 || done < all); ++parts)
+      for (some[parts].clear(); done < all && some[parts].size() < kPartChanges; ++done) {
+        some[parts].push_back({next->at(done_of_next), 1, next->before, next->after});
+        if (++done_of_next == next->count) ++next, done_of_next = 0;
+      }
+    blobs.clear();
+    blobs.resize(parts);
+    parallel_for(parts, 1, [&](size_t i, size_t) {
+      RecordHead its = part;
+      its.part += uint32_t(i);
+      blobs[i] = record.of_palette() ? encode_materials(record.materials, its) : encode_part(some[i], its);
+    });
+    for (const Result<Blob>& blob : blobs) {
+      QRY_TRY(blob);
+      s.bind(1, part.record)
+          .bind(2, int64_t(part.part))
+          .bind(3, part.volume)
+          .bind(4, std::string_view(part.label))
+          .bind(5, int64_t(part.voxels));
+      s.bind(6, int64_t(blob->count))
+          .bind(7, int64_t(blob->plain_bytes))
+          .bind(8, int64_t(blob->checksum))
+          .bind(9, std::span<const uint8_t>(blob->data));
+      QRY_TRY(s.execute());
+      head->history_sum += blob->checksum;
+      ++part.part;
     }
-    QRY_TRY_ASSIGN(const auto blob,
-                   record.of_palette() ? encode_materials(record.materials, part) : encode_part(some, part));
-    s.bind(1, part.record)
-        .bind(2, int64_t(part.part))
-        .bind(3, part.volume)
-        .bind(4, std::string_view(part.label))
-        .bind(5, int64_t(part.voxels));
-    s.bind(6, int64_t(blob.count))
-        .bind(7, int64_t(blob.plain_bytes))
-        .bind(8, int64_t(blob.checksum))
-        .bind(9, std::span<const uint8_t>(blob.data));
-    QRY_TRY(s.execute());
-    head->history_sum += blob.checksum;
-    ++part.part;
   } while (done < all);
   head->length = ++head->position;
   return {};

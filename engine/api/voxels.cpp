@@ -137,6 +137,21 @@ size_t region_index(const Region& region, Int3 voxel) {
              (size_t(voxel.y - region.box.min[1]) + size_t(region.size[1]) * size_t(voxel.z - region.box.min[2]));
 }
 
+// The voxels from `from` along x up to `last`, in a brick that has all of them. Four lie together there.
+void copy_row(const Brick& brick, Int3 from, int32_t last, uint8_t* to) {
+  for (int32_t x = from.x; x <= last;) {
+    const uint8_t* const at = brick.materials.data() + voxel_index({x, from.y, from.z});
+    if ((x & 3) == 0 && x + 3 <= last) {
+      std::memcpy(to, at, 4);
+      to += 4;
+      x += 4;
+    } else {
+      *to++ = *at;
+      ++x;
+    }
+  }
+}
+
 bool in_unit(float v) { return v >= 0 && v <= 1; }
 
 qry_result check_range(const char* function, uint32_t first, uint32_t count, const void* materials) {
@@ -237,23 +252,37 @@ qry_result qry_world_read_region(const qry_world* world, const int32_t min[3], c
     if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
     Region region;
     QRY_PASS_REFUSAL(check_region(function, min, max, materials, size_bytes, &region));
-    std::memset(materials, 0, size_t(region.size[0] * region.size[1] * region.size[2]));
     const int64_t low[3] = {kWorldMin.x, kWorldMin.y, kWorldMin.z}, high[3] = {kWorldMax.x, kWorldMax.y, kWorldMax.z};
     WideBox inside = region.box;
     for (int i = 0; i < 3; ++i) {
       inside.min[i] = std::max(inside.min[i], low[i]);
       inside.max[i] = std::min(inside.max[i], high[i]);
-      if (inside.max[i] < inside.min[i]) return QRY_OK;
     }
     const World& voxels = world->document->world();
-    for_bricks_of(inside, [&](Int3 brick, Int3 from, Int3 to) {
-      Brick value;
-      if (!brick_in_world(brick) || !voxels.find_brick(brick, &value)) return;
-      for (int32_t z = from.z; z <= to.z; ++z)
-        for (int32_t y = from.y; y <= to.y; ++y)
-          for (int32_t x = from.x; x <= to.x; ++x)
-            materials[region_index(region, {x, y, z})] = value.get(voxel_index({x, y, z}));
-    });
+    // Layers of bricks along z, which lie one after the other in the caller's memory.
+    const int64_t first = region.box.min[2] >> 3, layers = (region.box.max[2] >> 3) - first + 1;
+    parallel_for(
+        size_t(layers), 1,
+        [&](size_t i, size_t) {
+          const int64_t corner = (first + int64_t(i)) * kBrickEdge,
+                        from_z = std::max<int64_t>(corner, region.box.min[2]),
+                        to_z = std::min<int64_t>(corner + kBrickEdge - 1, region.box.max[2]);
+          const size_t plane = size_t(region.size[0]) * size_t(region.size[1]);
+          std::memset(materials + plane * size_t(from_z - region.box.min[2]), 0, plane * size_t(to_z - from_z + 1));
+          WideBox layer = inside;
+          layer.min[2] = std::max(layer.min[2], from_z);
+          layer.max[2] = std::min(layer.max[2], to_z);
+          for (int axis = 0; axis < 3; ++axis)
+            if (layer.max[axis] < layer.min[axis]) return;
+          for_bricks_of(layer, [&](Int3 brick, Int3 from, Int3 to) {
+            Brick value;
+            if (!brick_in_world(brick) || !voxels.find_brick(brick, &value)) return;
+            for (int32_t z = from.z; z <= to.z; ++z)
+              for (int32_t y = from.y; y <= to.y; ++y)
+                copy_row(value, {from.x, y, z}, to.x, materials + region_index(region, {from.x, y, z}));
+          });
+        },
+        world->context->threads);
     return QRY_OK;
   });
 }
@@ -267,13 +296,14 @@ qry_result qry_world_list_bricks(const qry_world* world, int32_t* brick_xyz, uin
       return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: brick_xyz is NULL, but *count is not 0", function);
     const uint64_t room = *count;
     uint64_t found = 0;
-    world->document->world().for_each_brick([&](Int3 brick, const Brick&) {
+    for (const uint32_t key : world->document->world().pyramid().keys()) {
       if (found < room) {
+        const Int3 brick = brick_from_key(key);
         const int32_t xyz[3] = {brick.x, brick.y, brick.z};
         std::memcpy(brick_xyz + 3 * found, xyz, sizeof xyz);
       }
       ++found;
-    });
+    }
     *count = found;
     if (found > room)
       return refuse(QRY_INCOMPLETE, "%s: room for %llu bricks, but there are %llu", function,

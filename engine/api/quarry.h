@@ -395,8 +395,10 @@ QRY_API qry_result QRY_CALL qry_world_list_bricks(const qry_world* world, int32_
 enum {
   QRY_SHAPE_BOX = 0,    /* all voxels from a to b, corners in any order */
   QRY_SHAPE_SPHERE = 1, /* voxels whose centre is within `radius` of the centre of voxel a */
-  QRY_SHAPE_LINE =
-      2 /* voxels whose centre is within `radius` of the segment between a's and b's centres; radius 0: 6-connected */
+  QRY_SHAPE_LINE = 2,   /* voxels whose centre is within `radius` of the segment between a's and b's centres; radius 0:
+                           6-connected */
+  QRY_SHAPE_CONNECTED = 3 /* voxels that are connected with voxel a, through faces, by voxels of a's material; none if
+                             a is empty */
 };
 enum {
   QRY_MODE_ADD = 0,     /* empty voxels become `material`; others stay */

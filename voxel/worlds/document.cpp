@@ -303,7 +303,7 @@ Result<const UndoRecord*> Document::apply(uint32_t volume, const Edit& edit, uin
                                           const Persist& persist) {
   QRY_TRY(state_->check_volume(volume));
   QRY_TRY_ASSIGN(const auto bounds, edit_bounds(edit));
-  if (edit.material != 0 && (edit.mode == Mode::add || edit.mode == Mode::fill)) {
+  if (edit.shape != Shape::connected && edit.material != 0 && (edit.mode == Mode::add || edit.mode == Mode::fill)) {
     // The shape's voxels will all be set, and its box is tight: refuse before doing work that would be discarded.
     QRY_TRY(state_->flattener.check_box(volume, bounds));
   }

@@ -23,6 +23,7 @@ const char* name_of(Shape shape) {
     case Shape::box: return "box";
     case Shape::sphere: return "sphere";
     case Shape::line: return "line";
+    case Shape::connected: return "connected";
   }
   return "shape";
 }
@@ -236,10 +237,29 @@ Result<std::vector<PlannedChanges>> plan_rows(const BrickMap& bricks, const Edit
   return pieces;
 }
 
+// What the edit makes of bricks that are there, which rise.
+std::vector<PlannedChanges> plan_bricks_there(std::vector<BrickPut> there, const BrickMap& bricks, const Edit& edit,
+                                              const EditShape& shape, uint32_t threads) {
+  std::vector<PlannedChanges> pieces((there.size() + kEditBricksPerTask - 1) / kEditBricksPerTask);
+  parallel_for(
+      there.size(), kEditBricksPerTask,
+      [&](size_t begin, size_t end) {
+        ChangePlanner planner(edit, shape, bricks.pool(), pieces[begin / kEditBricksPerTask]);
+        for (size_t i = begin; i < end; ++i) planner.plan(there[i].brick, std::move(there[i].value));
+      },
+      threads);
+  return pieces;
+}
+
 // An edit that only changes bricks that are there.
 Result<std::vector<PlannedChanges>> plan_there(const BrickMap& bricks, const Edit& edit, const EditShape& shape,
                                                uint32_t threads) {
   const Box3 box = brick_box(shape);
+  if (edit.shape == Shape::connected) {
+    std::vector<EditShape::Row> listed;
+    for (const auto& [at, mask] : shape.listed()) listed.push_back({at, 1, 0, 0});
+    return plan_bricks_there(share_rows(bricks, listed, threads), bricks, edit, shape, threads);
+  }
   const double box_bricks =
       (double(box.max.x) - box.min.x + 1) * (double(box.max.y) - box.min.y + 1) * (double(box.max.z) - box.min.z + 1);
   std::vector<BrickPut> there;
@@ -253,15 +273,7 @@ Result<std::vector<PlannedChanges>> plan_there(const BrickMap& bricks, const Edi
   if (there.size() > kMostBricksPerEdit)
     return fail(ErrorCode::full, "edit: it would change " + std::to_string(there.size()) + " bricks, more than the " +
                                      std::to_string(kMostBricksPerEdit) + " of one edit; split it");
-  std::vector<PlannedChanges> pieces((there.size() + kEditBricksPerTask - 1) / kEditBricksPerTask);
-  parallel_for(
-      there.size(), kEditBricksPerTask,
-      [&](size_t begin, size_t end) {
-        ChangePlanner planner(edit, shape, bricks.pool(), pieces[begin / kEditBricksPerTask]);
-        for (size_t i = begin; i < end; ++i) planner.plan(there[i].brick, std::move(there[i].value));
-      },
-      threads);
-  return pieces;
+  return plan_bricks_there(std::move(there), bricks, edit, shape, threads);
 }
 
 }  // namespace
@@ -277,8 +289,11 @@ BrickMask edit_mask(const Edit& edit, Int3 brick) {
 }
 
 Result<UndoRecord> plan_edit(const BrickMap& bricks, const Edit& edit, uint32_t threads) {
-  QRY_TRY_ASSIGN(const auto shape, EditShape::create(edit));
-  const bool creates = (edit.mode == Mode::add || edit.mode == Mode::fill) && edit.material != 0;
+  QRY_TRY_ASSIGN(const auto shape, edit.shape == Shape::connected
+                                       ? EditShape::connected(bricks, edit.a, kMostBricksPerEdit)
+                                       : EditShape::create(edit));
+  const bool creates =
+      edit.shape != Shape::connected && (edit.mode == Mode::add || edit.mode == Mode::fill) && edit.material != 0;
   QRY_TRY_ASSIGN(auto pieces,
                  creates ? plan_rows(bricks, edit, shape, threads) : plan_there(bricks, edit, shape, threads));
   UndoRecord record = joined(pieces);

@@ -19,6 +19,9 @@ enum class Shape : uint8_t {
   // Voxels whose centre is within `radius` of the segment from a's to b's centre (a capsule); radius 0: the 6-connected
   // line.
   line,
+  // The voxels that are connected with a's, through faces, by voxels of a's material: what a bucket of paint reaches.
+  // None if it is empty. Other than the rest it depends on the volume.
+  connected,
 };
 enum class Mode : uint8_t {
   add,      // empty voxels become `material`; set ones stay
@@ -65,11 +68,13 @@ struct UndoRecord {
 // takes at most 32 bytes of the undo record, a row of them no more, any other 592 more.
 constexpr size_t kMostBricksPerEdit = size_t(1) << 24;
 
-// The tight box of the edit's shape. Errors: invalid_argument (radius not in 0..4096, a line longer than 32768 voxels
-// along an axis), out_of_bounds (the shape leaves the range of 32-bit coordinates).
+// The tight box of the edit's shape; of `connected` the voxel alone where it begins. Errors: invalid_argument (radius
+// not in 0..4096, a line longer than 32768 voxels along an axis), out_of_bounds (the shape leaves the range of 32-bit
+// coordinates).
 Result<Box3> edit_bounds(const Edit& edit);
 
-// The voxels of the edit's shape in one brick. edit_bounds must accept the edit. Exact: integers only.
+// The voxels of the edit's shape, which is not `connected`, in one brick. edit_bounds must accept the edit. Exact:
+// integers only.
 BrickMask edit_mask(const Edit& edit, Int3 brick);
 
 // What the edit would change: a record of the bricks that differ, with `volume` left 0. Deterministic for any

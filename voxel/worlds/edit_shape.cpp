@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <limits>
 #include <string>
+#include <unordered_map>
+#include <utility>
 
 namespace quarry {
 namespace {
@@ -77,9 +79,168 @@ int64_t farthest(int64_t at, int64_t low, int64_t edge) {
   return std::max(std::abs(at - low), std::abs(low + edge - 1 - at));
 }
 
+// A brick's voxels in planes across z: bit x | y << 3.
+using Planes = std::array<uint64_t, 8>;
+
+Planes planes_of(const BrickMask& mask) {
+  Planes planes{};
+  for (uint32_t z = 0; z < 8; ++z)
+    for (uint32_t y = 0; y < 8; ++y) {
+      const uint32_t octant = (y >> 2) << 1 | (z >> 2) << 2, shift = (y & 3u) << 2 | (z & 3u) << 4;
+      planes[z] |= ((mask[octant] >> shift & 15u) | (mask[octant + 1] >> shift & 15u) << 4) << (8 * y);
+    }
+  return planes;
+}
+BrickMask mask_of(const Planes& planes) {
+  BrickMask mask{};
+  for (uint32_t z = 0; z < 8; ++z)
+    for (uint32_t y = 0; y < 8; ++y) put_row(mask, y, z, planes[z] >> (8 * y) & 255u);
+  return mask;
+}
+
+Planes of_material(const SharedBrick& brick, uint8_t material) {
+  Planes planes{};
+  if (const uint8_t full = brick.material()) {
+    if (full == material) planes.fill(~uint64_t(0));
+    return planes;
+  }
+  if (!brick) return planes;
+  BrickMask mask{};
+  const BrickView view = *brick;
+  for (uint32_t i = 0; i < kVoxelsPerBrick; ++i) mask[i >> 6] |= uint64_t(view.materials[i] == material) << (i & 63u);
+  return planes_of(mask);
+}
+
+// The voxels of one material that are connected with a first one.
+class Connection {
+ public:
+  Connection(const BrickMap& bricks, uint8_t material) : bricks_(bricks), material_(material) {}
+
+  // False: there are more than `most` bricks.
+  bool run(Int3 voxel, size_t most) {
+    Planes first{};
+    first[size_t(voxel.z & 7)] = uint64_t(1) << ((voxel.x & 7) | (voxel.y & 7) << 3);
+    reach(brick_of(voxel), first);
+    while (!queue_.empty()) {
+      const uint32_t number = queue_.back();
+      queue_.pop_back();
+      nodes_[number].queued = false;
+      spread(nodes_[number]);
+      const Int3 at = nodes_[number].at;
+      const Planes from = nodes_[number].reached;     // reach() may move the nodes
+      constexpr uint64_t kLow = 0x0101010101010101u;  // x 0
+      Planes seeds[6] = {};
+      for (size_t z = 0; z < 8; ++z) {
+        seeds[0][z] = (from[z] & kLow) << 7;
+        seeds[1][z] = from[z] >> 7 & kLow;
+        seeds[2][z] = from[z] << 56;
+        seeds[3][z] = from[z] >> 56;
+      }
+      seeds[4][7] = from[0];
+      seeds[5][0] = from[7];
+      for (size_t face = 0; face < 6; ++face) {
+        const int32_t way = face & 1u ? 1 : -1;
+        reach(at + Int3{face / 2 == 0 ? way : 0, face / 2 == 1 ? way : 0, face / 2 == 2 ? way : 0}, seeds[face]);
+      }
+      if (reached_bricks_ > most) return false;
+    }
+    return true;
+  }
+  std::vector<std::pair<Int3, BrickMask>> take() {
+    std::vector<std::pair<Int3, BrickMask>> found;
+    found.reserve(reached_bricks_);
+    for (const Node& node : nodes_)
+      if (any(node.reached)) found.emplace_back(node.at, mask_of(node.reached));
+    std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    return found;
+  }
+
+ private:
+  struct Node {
+    Int3 at;
+    Planes same, reached;  // voxels of the material; those of them that are connected
+    bool queued = false;
+  };
+  struct Hash {
+    size_t operator()(Int3 b) const {
+      const uint64_t low = uint32_t(b.x) | uint64_t(uint32_t(b.y)) << 32;
+      return size_t((low * 0x9E3779B97F4A7C15u ^ uint32_t(b.z)) * 0xC2B2AE3D27D4EB4Fu >> 16);
+    }
+  };
+
+  static bool any(const Planes& planes) {
+    uint64_t all = 0;
+    for (const uint64_t plane : planes) all |= plane;
+    return all != 0;
+  }
+
+  void reach(Int3 at, const Planes& seeds) {
+    if (!any(seeds)) return;
+    const auto [found, is_new] = numbers_.try_emplace(at, uint32_t(nodes_.size()));
+    if (is_new) nodes_.push_back({at, of_material(bricks_.share(at), material_), {}});
+    Node& node = nodes_[found->second];
+    const bool was_reached = any(node.reached);
+    bool more = false;
+    for (size_t z = 0; z < 8; ++z) {
+      const uint64_t fresh = seeds[z] & node.same[z] & ~node.reached[z];
+      more |= fresh != 0;
+      node.reached[z] |= fresh;
+    }
+    if (!more) return;
+    reached_bricks_ += !was_reached;
+    if (std::exchange(node.queued, true)) return;
+    queue_.push_back(found->second);
+  }
+
+  static void spread(Node& node) {
+    constexpr uint64_t kNotLow = 0xFEFEFEFEFEFEFEFEu, kNotHigh = 0x7F7F7F7F7F7F7F7Fu;
+    for (bool more = true; more;) {
+      more = false;
+      for (size_t z = 0; z < 8; ++z) {
+        const uint64_t before = node.reached[z];
+        uint64_t now = before;
+        if (z > 0) now |= node.reached[z - 1];
+        if (z < 7) now |= node.reached[z + 1];
+        now |= (before << 1 & kNotLow) | (before >> 1 & kNotHigh) | before << 8 | before >> 8;
+        node.reached[z] = now & node.same[z];
+        more |= node.reached[z] != before;
+      }
+    }
+  }
+
+  const BrickMap& bricks_;
+  const uint8_t material_;
+  std::unordered_map<Int3, uint32_t, Hash> numbers_;
+  std::vector<Node> nodes_;
+  std::vector<uint32_t> queue_;
+  size_t reached_bricks_ = 0;
+};
+
 }  // namespace
 
+Result<EditShape> EditShape::connected(const BrickMap& bricks, Int3 voxel, size_t most) {
+  EditShape shape;
+  shape.shape_ = Shape::connected;
+  shape.a_ = shape.b_ = voxel;
+  const uint8_t material = bricks.get(voxel);
+  if (!material) return shape;
+  Connection connection(bricks, material);
+  if (!connection.run(voxel, most))
+    return fail(ErrorCode::full, "edit: more than " + std::to_string(most) +
+                                     " bricks of 8 x 8 x 8 voxels are connected there; edit a part of them by a shape");
+  shape.listed_ = connection.take();
+  for (const auto& [at, mask] : shape.listed_) shape.bounds_ = united(shape.bounds_, voxel_bounds(at, mask));
+  return shape;
+}
+
 Result<EditShape> EditShape::create(const Edit& edit) {
+  if (edit.shape == Shape::connected) {
+    EditShape shape;
+    shape.shape_ = edit.shape;
+    shape.a_ = shape.b_ = edit.a;
+    shape.bounds_ = {edit.a, edit.a};
+    return shape;
+  }
   const bool round = edit.shape != Shape::box;
   if (round && !(edit.radius >= 0 && edit.radius <= kMostEditRadius))
     return fail(ErrorCode::invalid_argument, "edit: the radius must be between 0 and " +
@@ -165,6 +326,11 @@ bool EditShape::holds(Int3 brick) const {
 }
 
 BrickMask EditShape::mask(Int3 brick) const {
+  if (shape_ == Shape::connected) {
+    const auto found = std::lower_bound(listed_.begin(), listed_.end(), brick,
+                                        [](const auto& listed, Int3 at) { return listed.first < at; });
+    return found != listed_.end() && found->first == brick ? found->second : BrickMask{};
+  }
   const int64_t low[3] = {int64_t(brick.x) * 8, int64_t(brick.y) * 8, int64_t(brick.z) * 8};
   if (holds(brick)) return all_ones();
   if (shape_ == Shape::box) {

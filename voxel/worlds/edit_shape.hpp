@@ -5,16 +5,22 @@
 
 #include <cstdint>
 #include <map>
+#include <utility>
 #include <vector>
 
+#include "voxel/bricks/map.hpp"
 #include "voxel/worlds/edit.hpp"
 
 namespace quarry {
 
 class EditShape {
  public:
-  // Errors: see edit_bounds().
+  // Errors: see edit_bounds(). Of Shape::connected it has no voxel.
   static Result<EditShape> create(const Edit& edit);
+  // What Shape::connected means in a volume: the voxels that are connected with `voxel`, through faces, by voxels of
+  // its material. None if it is empty. It floods brick by brick, 64 voxels at a time. Traffic: each reached brick and
+  // those around it once, 76 bytes a brick. Errors: full (more bricks than `most`).
+  static Result<EditShape> connected(const BrickMap& bricks, Int3 voxel, size_t most);
 
   // Bricks next to each other along z.
   struct Row {
@@ -29,6 +35,8 @@ class EditShape {
   const Box3& bounds() const { return bounds_; }
   bool is_line() const { return shape_ == Shape::line; }
   BrickMask mask(Int3 brick) const;
+  // Of connected(): its bricks, rising, with their voxels.
+  const std::vector<std::pair<Int3, BrickMask>>& listed() const { return listed_; }
   // The bricks that may hold a voxel of the shape (few hold none), in rows that rise. Errors: full (more bricks than
   // `most`).
   Result<std::vector<Row>> rows(size_t most) const;
@@ -49,10 +57,11 @@ class EditShape {
   Box3 bounds_;
   Int3 a_, b_;
   double radius_ = 0;
-  int64_t radius2_ = 0;                  // floor(radius^2): the limit of an integer squared distance
-  int64_t segment2_ = 0;                 // |b - a|^2
-  int64_t cross2_ = 0;                   // floor(radius^2 * |b - a|^2): the limit of |v x (b - a)|^2
-  std::map<Int3, BrickMask> thin_line_;  // radius 0: the line's voxels, brick by brick
+  int64_t radius2_ = 0;                             // floor(radius^2): the limit of an integer squared distance
+  int64_t segment2_ = 0;                            // |b - a|^2
+  int64_t cross2_ = 0;                              // floor(radius^2 * |b - a|^2): the limit of |v x (b - a)|^2
+  std::map<Int3, BrickMask> thin_line_;             // radius 0: the line's voxels, brick by brick
+  std::vector<std::pair<Int3, BrickMask>> listed_;  // Shape::connected
 };
 
 }  // namespace quarry

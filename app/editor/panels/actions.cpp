@@ -32,6 +32,7 @@ constexpr Shortcut kShortcuts[] = {
     {Action::shape_cube, "w", "Cube"},
     {Action::shape_box, "e", "Box"},
     {Action::shape_line, "r", "Line"},
+    {Action::shape_connected, "t", "Bucket: what is connected"},
     {Action::radius_down, "[", "Smaller brush"},
     {Action::radius_up, "]", "Larger brush"},
     {Action::cancel, "escape", "Let go"},
@@ -92,6 +93,7 @@ void perform(Editor& editor, Action action) {
     case Action::shape_cube: editor.brush.shape = BrushShape::cube; break;
     case Action::shape_box: editor.brush.shape = BrushShape::box; break;
     case Action::shape_line: editor.brush.shape = BrushShape::line; break;
+    case Action::shape_connected: editor.brush.shape = BrushShape::connected; break;
     // Small radii change by one, large ones by an eighth, so that the largest is not a thousand presses away.
     case Action::radius_up:
       editor.brush.radius = std::min(editor.brush.radius + std::max(1, editor.brush.radius / 8), kLargestBrush);

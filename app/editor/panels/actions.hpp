@@ -35,6 +35,7 @@ enum class Action : uint8_t {
   shape_cube,
   shape_box,
   shape_line,
+  shape_connected,
   radius_up,
   radius_down,
   cancel,

@@ -70,6 +70,8 @@ Result<void> ScriptRunner::start_edit(Editor& editor, const ScriptCommand& comma
   if (command.words[0] == "sphere") {
     edit.shape = Shape::sphere;
     edit.radius = n[3];
+  } else if (command.words[0] == "connected") {
+    edit.shape = Shape::connected;
   } else {
     edit.b = {whole(n[3]), whole(n[4]), whole(n[5])};
     edit.shape = command.words[0] == "box" ? Shape::box : Shape::line;
@@ -84,13 +86,14 @@ Result<void> ScriptRunner::start(Editor& editor, const ScriptCommand& command) {
   const std::string& verb = command.words[0];
   const std::vector<double>& n = command.numbers;
   const auto word = [&](size_t index) { return index < command.words.size() ? command.words[index] : std::string(); };
-  if (verb == "sphere" || verb == "box" || verb == "line") return start_edit(editor, command);
+  if (verb == "sphere" || verb == "box" || verb == "line" || verb == "connected") return start_edit(editor, command);
   if (verb == "undo") return editor.session.undo();
   if (verb == "redo") return editor.session.redo();
   if (verb == "tool") {
     QRY_TRY_ASSIGN(const auto mode, mode_of(word(1)));
     const auto shape = brush_shape_from_name(word(2));
-    if (!shape) return fail(ErrorCode::bad_usage, fmt::format("'{}' is none of sphere, cube, box, line", word(2)));
+    if (!shape)
+      return fail(ErrorCode::bad_usage, fmt::format("'{}' is none of sphere, cube, box, line, connected", word(2)));
     editor.brush.mode = mode;
     editor.brush.shape = *shape;
     if (!n.empty()) {

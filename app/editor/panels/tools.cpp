@@ -19,10 +19,11 @@ ImU32 swatch_color(const Material& material) { return IM_COL32(material.r, mater
 
 void draw_brush(Brush& brush, const Perform& perform) {
   const float gap = ImGui::GetStyle().ItemSpacing.x;
-  const float half = (ImGui::GetContentRegionAvail().x - gap) / 2;
-  const auto choose = [&](const char* label, Action action, bool chosen, bool first) {
+  const float half = (ImGui::GetContentRegionAvail().x - gap) / 2,
+              third = (ImGui::GetContentRegionAvail().x - 2 * gap) / 3;
+  const auto choose = [&](const char* label, Action action, bool chosen, bool first, bool of_three = false) {
     if (!first) ImGui::SameLine();
-    if (choice_button(label, chosen, half)) perform(action);
+    if (choice_button(label, chosen, of_three ? third : half)) perform(action);
     if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", chord_text(action).c_str());
   };
   panel_heading("TOOL");
@@ -33,10 +34,11 @@ void draw_brush(Brush& brush, const Perform& perform) {
   panel_heading("SHAPE");
   choose("Sphere", Action::shape_sphere, brush.shape == BrushShape::sphere, true);
   choose("Cube", Action::shape_cube, brush.shape == BrushShape::cube, false);
-  choose("Box", Action::shape_box, brush.shape == BrushShape::box, true);
-  choose("Line", Action::shape_line, brush.shape == BrushShape::line, false);
+  choose("Box", Action::shape_box, brush.shape == BrushShape::box, true, true);
+  choose("Line", Action::shape_line, brush.shape == BrushShape::line, false, true);
+  choose("Bucket", Action::shape_connected, brush.shape == BrushShape::connected, false, true);
   ImGui::SetNextItemWidth(-1);
-  ImGui::BeginDisabled(brush.shape == BrushShape::box);
+  ImGui::BeginDisabled(brush.shape == BrushShape::box || brush.shape == BrushShape::connected);
   ImGui::SliderInt("##radius", &brush.radius, 0, kLargestBrush, brush.radius == 0 ? "one voxel" : "radius %d",
                    ImGuiSliderFlags_Logarithmic | ImGuiSliderFlags_AlwaysClamp);
   ImGui::EndDisabled();

@@ -58,6 +58,7 @@ const std::vector<ScriptVerb>& script_verbs() {
       {"sphere", "mode X Y Z RADIUS MATERIAL"},
       {"box", "mode X0 Y0 Z0 X1 Y1 Z1 MATERIAL"},
       {"line", "mode X0 Y0 Z0 X1 Y1 Z1 RADIUS MATERIAL"},
+      {"connected", "mode X Y Z MATERIAL"},
       {"undo", ""},
       {"redo", ""},
       {"tool", "mode shape [RADIUS]"},

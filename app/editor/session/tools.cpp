@@ -12,7 +12,7 @@ namespace quarry::app {
 namespace {
 
 constexpr const char* kModeNames[] = {"add", "remove", "paint", "replace", "fill"};
-constexpr const char* kShapeNames[] = {"sphere", "cube", "box", "line"};
+constexpr const char* kShapeNames[] = {"sphere", "cube", "box", "line", "connected"};
 
 // Modes that set voxels in empty space work in front of the picked face.
 bool works_in_front(Mode mode) { return mode == Mode::add || mode == Mode::fill; }
@@ -36,7 +36,8 @@ std::optional<BrushShape> brush_shape_from_name(std::string_view name) {
 }
 
 Int3 brush_voxel(const Brush& brush, const Pick& pick) {
-  return works_in_front(brush.mode) ? pick.voxel + pick.normal : pick.voxel;
+  const bool in_front = works_in_front(brush.mode) && brush.shape != BrushShape::connected;
+  return in_front ? pick.voxel + pick.normal : pick.voxel;
 }
 
 Edit brush_edit(const Brush& brush, Int3 a, Int3 b) {
@@ -59,13 +60,19 @@ Edit brush_edit(const Brush& brush, Int3 a, Int3 b) {
       break;
     }
     case BrushShape::line: edit.shape = Shape::line; break;
+    case BrushShape::connected:
+      edit.shape = Shape::connected;
+      edit.radius = 0;
+      if (works_in_front(edit.mode)) edit.mode = Mode::paint;
+      break;
   }
   return edit;
 }
 
 Box3 touched_box(const Edit& edit) {
-  const Int3 a = edit.a, b = edit.shape == Shape::sphere ? edit.a : edit.b;
-  const int by = edit.shape == Shape::box ? 0 : int(std::floor(edit.radius));
+  const bool of_one = edit.shape == Shape::sphere || edit.shape == Shape::connected;
+  const Int3 a = edit.a, b = of_one ? edit.a : edit.b;
+  const int by = edit.shape == Shape::box || edit.shape == Shape::connected ? 0 : int(std::floor(edit.radius));
   return {grown({std::min(a.x, b.x), std::min(a.y, b.y), std::min(a.z, b.z)}, -by),
           grown({std::max(a.x, b.x), std::max(a.y, b.y), std::max(a.z, b.z)}, by)};
 }
@@ -103,6 +110,7 @@ std::vector<Edit> Stroke::begin() const {
 }
 
 std::vector<Edit> Stroke::move(const World& world, const Ray& ray) {
+  if (brush_.shape == BrushShape::connected) return {};  // where it was clicked, and no further
   const auto voxel = follow(world, ray);
   if (!voxel || *voxel == last_) return {};
   const Int3 from = last_;
@@ -125,7 +133,7 @@ std::vector<Edit> Stroke::move(const World& world, const Ray& ray) {
 }
 
 std::vector<Edit> Stroke::end() const {
-  if (brush_.shape == BrushShape::sphere || brush_.shape == BrushShape::cube) return {};
+  if (brush_.shape != BrushShape::box && brush_.shape != BrushShape::line) return {};
   return {brush_edit(brush_, first_, last_)};
 }
 

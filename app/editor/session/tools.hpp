@@ -15,6 +15,9 @@ enum class BrushShape : uint8_t {
   cube,    // the same with a cube
   box,     // from corner to corner of the drag
   line,    // from end to end of the drag
+  // The voxels of one material that are connected with the picked one. A click; modes that set voxels in empty space
+  // paint.
+  connected,
 };
 
 constexpr int kLargestBrush = kMostEditRadius;
@@ -37,7 +40,7 @@ std::optional<BrushShape> brush_shape_from_name(std::string_view name);
 Int3 brush_voxel(const Brush& brush, const Pick& pick);
 // The edit from `a` to `b` (equal: a dab). World axes.
 Edit brush_edit(const Brush& brush, Int3 a, Int3 b);
-// Every voxel the edit may touch.
+// Every voxel the edit may touch; of `connected` the voxel where it begins.
 Box3 touched_box(const Edit& edit);
 
 // One press of the mouse button until its release. Modes that change the surface stay in the plane of the face where

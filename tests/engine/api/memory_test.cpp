@@ -161,14 +161,15 @@ struct WritingCall {
 };
 std::vector<WritingCall> writing_calls() {
   std::vector<WritingCall> calls;
-  for (const uint32_t shape : {QRY_SHAPE_BOX, QRY_SHAPE_SPHERE, QRY_SHAPE_LINE})
+  for (const uint32_t shape : {QRY_SHAPE_BOX, QRY_SHAPE_SPHERE, QRY_SHAPE_LINE, QRY_SHAPE_CONNECTED})
     for (const uint32_t mode : {QRY_MODE_ADD, QRY_MODE_REMOVE, QRY_MODE_PAINT, QRY_MODE_REPLACE, QRY_MODE_FILL}) {
+      if (shape == QRY_SHAPE_CONNECTED && mode == QRY_MODE_ADD) continue;  // no voxel of it is empty
       qry_edit edit = QRY_EDIT_INIT;
       edit.shape = shape;
       edit.mode = mode;
       edit.material = 30;
       edit.from = 2;
-      for (size_t i = 0; i < 3; ++i) edit.a[i] = -3, edit.b[i] = 21;
+      for (size_t i = 0; i < 3; ++i) edit.a[i] = shape == QRY_SHAPE_CONNECTED ? 11 : -3, edit.b[i] = 21;
       edit.radius = shape == QRY_SHAPE_SPHERE ? 12.5 : 2;
       calls.push_back({"shape " + std::to_string(shape) + ", mode " + std::to_string(mode),
                        [edit](qry_world* world) { return qry_world_edit(world, &edit, nullptr); }});

@@ -280,6 +280,27 @@ static void edits_with_bad_numbers_are_refused(qry_context* context) {
   uint8_t eight[8];
   edit.stype = 0;
   REFUSED(qry_world_edit(world, &edit, NULL), QRY_ERROR_UNKNOWN_STRUCT, "QRY_STYPE_EDIT");
+  {
+    /* A plus of material 3 beside a voxel of material 4: what is connected with its middle becomes 5. */
+    const int32_t xyz[] = {0, 0, 0, 1, 0, 0, -1, 0, 0, 0, 1, 0, 0, -1, 0, 2, 0, 0, 1, 1, 1};
+    const uint8_t materials[] = {3, 3, 3, 3, 3, 4, 3};
+    uint8_t now[7];
+    qry_world* plus = new_world(context);
+    qry_edit connected = QRY_EDIT_INIT;
+    uint64_t changed = 9;
+    connected.shape = QRY_SHAPE_CONNECTED;
+    connected.mode = QRY_MODE_PAINT;
+    connected.material = 5;
+    OK(qry_world_set_voxels(plus, 0, xyz, materials, 7, NULL));
+    OK(qry_world_edit(plus, &connected, &changed));
+    CHECK(changed == 5);
+    OK(qry_world_get_voxels(plus, xyz, now, 7));
+    CHECK(now[0] == 5 && now[1] == 5 && now[4] == 5 && now[5] == 4 && now[6] == 3);
+    connected.a[1] = 7; /* empty */
+    OK(qry_world_edit(plus, &connected, &changed));
+    CHECK(changed == 0);
+    qry_world_destroy(&plus);
+  }
   REFUSED(qry_world_edit(world, NULL, NULL), QRY_ERROR_INVALID_ARGUMENT, "edit is NULL");
 #define WITH(member, value, part)                                                 \
   do {                                                                            \

@@ -210,6 +210,47 @@ TEST_CASE("edit: every mode changes exactly the voxels that it names, and says h
   }
 }
 
+TEST_CASE(
+    "edit: the connected voxels of one material are those that steps through faces reach, in every mode, and nothing "
+    "begins in an empty one") {
+  std::mt19937 random(31);
+  for (int round = 0; round < 40; ++round) {
+    // From caves of one material to dust of several, across the seams of bricks; some bricks full of one material.
+    BrickMap before;
+    const uint32_t holes = 1 + uint32_t(round % 8) * 8, materials = 1 + uint32_t(round % 3);
+    for (int x = -13; x < 13; ++x)
+      for (int y = -11; y < 11; ++y)
+        for (int z = -12; z < 14; ++z)
+          if (random() % 100 >= holes) before.set({x, y, z}, uint8_t(1 + random() % materials));
+    if (round % 4 == 0) before.put({0, 0, 0}, SharedBrick::full(1)), before.put({-1, 0, 0}, SharedBrick::full(1));
+    Edit edit = make(Shape::connected, random_voxel(random, 9), {}, 0);
+    edit.mode = Mode(round % 5);
+    edit.material = 7;
+    edit.from = before.get(edit.a);
+    std::set<Int3> cells;
+    std::vector<Int3> next;
+    if (before.get(edit.a)) cells.insert(edit.a), next.push_back(edit.a);
+    while (!next.empty()) {
+      const Int3 v = next.back();
+      next.pop_back();
+      for (const Int3 step : {Int3{1, 0, 0}, {-1, 0, 0}, {0, 1, 0}, {0, -1, 0}, {0, 0, 1}, {0, 0, -1}})
+        if (before.get(v + step) == before.get(edit.a) && cells.insert(v + step).second) next.push_back(v + step);
+    }
+    BrickMap expected = before;
+    if (edit.mode != Mode::add)
+      for (const Int3 v : cells) expected.set(v, edit.mode == Mode::remove ? uint8_t(0) : uint8_t(7));
+    for (const uint32_t threads : {1u, 3u}) {
+      const auto record = plan_edit(before, edit, threads);
+      REQUIRE(record);
+      REQUIRE(record->voxels_changed == (edit.mode == Mode::add ? 0 : cells.size()));
+      BrickMap after = before;
+      for (const BrickChange& change : record->changes)
+        for (uint32_t k = 0; k < change.count; ++k) after.put(change.at(k), change.after);
+      REQUIRE((after == expected));
+    }
+  }
+}
+
 TEST_CASE("edit: the record is the same with 1, 2 and 8 threads") {
   std::mt19937 random(4);
   const BrickMap map = random_bricks(random, 60);

@@ -125,10 +125,37 @@ TEST_CASE("tools: box and line do nothing until the release, then one edit from 
   }
 }
 
+TEST_CASE("tools: a click with the connected shape paints what is connected with the voxel that it meets, in add too") {
+  Document document = floor_document();
+  const auto start = pick_voxel(document.world(), straight_down(2.5, 2.5));
+  REQUIRE(start);
+  for (const Mode mode : {Mode::add, Mode::paint, Mode::remove}) {
+    Brush brush;
+    brush.shape = BrushShape::connected;
+    brush.mode = mode;
+    brush.material = 77;
+    Stroke stroke(brush, *start);
+    const auto edits = stroke.begin();
+    REQUIRE(edits.size() == 1);
+    CHECK(edits[0].a == start->voxel);
+    CHECK(edits[0].mode == (mode == Mode::add ? Mode::paint : mode));
+    CHECK(touched_box(edits[0]) == Box3{start->voxel, start->voxel});
+    CHECK(stroke.move(document.world(), straight_down(8.5, 6.5)).empty());
+    CHECK(stroke.end().empty());
+    const uint64_t before = document.world().voxel_count();
+    const auto record = document.apply(0, edits[0]);
+    REQUIRE(record);
+    CHECK((*record)->voxels_changed == before);  // the floor is of one piece
+    CHECK(document.world().get(start->voxel) == (mode == Mode::remove ? 0 : 77));
+    if (mode != Mode::remove) REQUIRE(document.undo());
+  }
+}
+
 TEST_CASE("tools: every mode and shape is found by its name") {
   for (const Mode mode : {Mode::add, Mode::remove, Mode::paint, Mode::replace, Mode::fill})
     CHECK(mode_from_name(mode_name(mode)) == mode);
-  for (const BrushShape shape : {BrushShape::sphere, BrushShape::cube, BrushShape::box, BrushShape::line})
+  for (const BrushShape shape :
+       {BrushShape::sphere, BrushShape::cube, BrushShape::box, BrushShape::line, BrushShape::connected})
     CHECK(brush_shape_from_name(brush_shape_name(shape)) == shape);
   CHECK_FALSE(mode_from_name("erase"));
   CHECK_FALSE(brush_shape_from_name(""));

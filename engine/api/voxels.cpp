@@ -331,15 +331,15 @@ qry_result qry_world_edit(qry_world* world, const qry_edit* edit, uint64_t* chan
                     edit->material, empty_allowed ? 0 : 1);
     if (edit->mode == QRY_MODE_REPLACE && (edit->from < 1 || edit->from > 255))
       return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: edit->from is %u, expected 1..255", function, edit->from);
-    if ((edit->shape == QRY_SHAPE_SPHERE || edit->shape == QRY_SHAPE_LINE) &&
-        !(edit->radius >= 0 && edit->radius <= 4096))
+    const bool has_radius = edit->shape == QRY_SHAPE_SPHERE || edit->shape == QRY_SHAPE_LINE;
+    if (has_radius && !(edit->radius >= 0 && edit->radius <= 4096))
       return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: edit->radius is %g, expected 0..4096", function, edit->radius);
     Edit inner;
     inner.shape = Shape(edit->shape);
     inner.mode = Mode(edit->mode);
     inner.a = {edit->a[0], edit->a[1], edit->a[2]};
     inner.b = {edit->b[0], edit->b[1], edit->b[2]};
-    inner.radius = edit->shape == QRY_SHAPE_SPHERE || edit->shape == QRY_SHAPE_LINE ? edit->radius : 0;
+    inner.radius = has_radius ? edit->radius : 0;
     inner.material = uint8_t(edit->material);
     inner.from = edit->mode == QRY_MODE_REPLACE ? uint8_t(edit->from) : uint8_t(0);
     return finish(*world, world->document->apply(edit->volume, inner, world->context->threads), changed);

@@ -348,16 +348,17 @@ void BrickMap::visit_handles(const VisitBrick& visit, const BrickPool* pool) {
 void BrickMap::hand_over(const BrickPool& pool) {
   be_own();
   constexpr size_t kLeavesAtOnce = 64;
-  const std::function<void(size_t, size_t)> take = [this, &pool](size_t begin, size_t end) {
+  BrickPool to = pool;
+  const std::function<void(size_t, size_t)> take = [this, &to](size_t begin, size_t end) {
     for (size_t l = begin; l < end; ++l) {
       Leaf& leaf = *leaves_[l].leaf;
       const bool only = leaves_[l].leaf.unique();
       for (uint32_t i = 0; i < leaf.count; ++i) {
         SharedBrick& brick = leaf.bricks[i];
-        const uint32_t index = pool.index_of(brick);
+        const uint32_t index = to.index_of(brick);
         if (index == kNoBrick) continue;
         if (only) brick.bits_ = 0;  // the count stays
-        else BrickPool(pool).share(index);
+        else to.share(index);
       }
     }
   };

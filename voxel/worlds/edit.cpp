@@ -215,8 +215,8 @@ Result<std::vector<PlannedChanges>> plan_rows(const BrickMap& bricks, const Edit
   }
   if (parts.back() != rows.size()) parts.push_back(rows.size());
   // The box of a line is much larger than the line.
-  std::vector<BrickPut> there = shape.is_line() && all < bricks.bricks().size() ? share_rows(bricks, rows, threads)
-                                                                                : bricks.within(brick_box(shape));
+  std::vector<BrickPut> there = shape.is_sparse() && all < bricks.bricks().size() ? share_rows(bricks, rows, threads)
+                                                                                  : bricks.within(brick_box(shape));
 
   std::vector<PlannedChanges> pieces(parts.size() - 1);
   parallel_for(
@@ -237,33 +237,14 @@ Result<std::vector<PlannedChanges>> plan_rows(const BrickMap& bricks, const Edit
   return pieces;
 }
 
-// What the edit makes of bricks that are there, which rise.
-std::vector<PlannedChanges> plan_bricks_there(std::vector<BrickPut> there, const BrickMap& bricks, const Edit& edit,
-                                              const EditShape& shape, uint32_t threads) {
-  std::vector<PlannedChanges> pieces((there.size() + kEditBricksPerTask - 1) / kEditBricksPerTask);
-  parallel_for(
-      there.size(), kEditBricksPerTask,
-      [&](size_t begin, size_t end) {
-        ChangePlanner planner(edit, shape, bricks.pool(), pieces[begin / kEditBricksPerTask]);
-        for (size_t i = begin; i < end; ++i) planner.plan(there[i].brick, std::move(there[i].value));
-      },
-      threads);
-  return pieces;
-}
-
 // An edit that only changes bricks that are there.
 Result<std::vector<PlannedChanges>> plan_there(const BrickMap& bricks, const Edit& edit, const EditShape& shape,
                                                uint32_t threads) {
   const Box3 box = brick_box(shape);
-  if (edit.shape == Shape::connected) {
-    std::vector<EditShape::Row> listed;
-    for (const auto& [at, mask] : shape.listed()) listed.push_back({at, 1, 0, 0});
-    return plan_bricks_there(share_rows(bricks, listed, threads), bricks, edit, shape, threads);
-  }
   const double box_bricks =
       (double(box.max.x) - box.min.x + 1) * (double(box.max.y) - box.min.y + 1) * (double(box.max.z) - box.min.z + 1);
   std::vector<BrickPut> there;
-  if (shape.is_line() && box_bricks < double(bricks.bricks().size())) {
+  if (edit.shape == Shape::connected || (shape.is_sparse() && box_bricks < double(bricks.bricks().size()))) {
     QRY_TRY_ASSIGN(const auto rows, shape.rows(size_t(box_bricks)));
     there = share_rows(bricks, rows, threads);
   } else {
@@ -273,7 +254,15 @@ Result<std::vector<PlannedChanges>> plan_there(const BrickMap& bricks, const Edi
   if (there.size() > kMostBricksPerEdit)
     return fail(ErrorCode::full, "edit: it would change " + std::to_string(there.size()) + " bricks, more than the " +
                                      std::to_string(kMostBricksPerEdit) + " of one edit; split it");
-  return plan_bricks_there(std::move(there), bricks, edit, shape, threads);
+  std::vector<PlannedChanges> pieces((there.size() + kEditBricksPerTask - 1) / kEditBricksPerTask);
+  parallel_for(
+      there.size(), kEditBricksPerTask,
+      [&](size_t begin, size_t end) {
+        ChangePlanner planner(edit, shape, bricks.pool(), pieces[begin / kEditBricksPerTask]);
+        for (size_t i = begin; i < end; ++i) planner.plan(there[i].brick, std::move(there[i].value));
+      },
+      threads);
+  return pieces;
 }
 
 }  // namespace

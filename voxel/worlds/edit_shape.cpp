@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <map>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -281,12 +282,13 @@ Result<EditShape> EditShape::create(const Edit& edit) {
 // after k_i steps: compared by cross-multiplication, in integers. After J. Amanatides, A. Woo, "A fast voxel traversal
 // algorithm for ray tracing", 1987.
 void EditShape::walk_line(Int3 from, Int3 to) {
+  std::map<Int3, BrickMask> voxels;
   int32_t at[3] = {from.x, from.y, from.z};
   const int64_t delta[3] = {int64_t(to.x) - from.x, int64_t(to.y) - from.y, int64_t(to.z) - from.z};
   int64_t taken[3] = {0, 0, 0};
   const auto mark = [&] {
     const Int3 v{at[0], at[1], at[2]};
-    thin_line_[brick_of(v)][octant_of(v)] |= uint64_t(1) << bit_of(v);
+    voxels[brick_of(v)][octant_of(v)] |= uint64_t(1) << bit_of(v);
   };
   mark();
   for (int64_t left = std::abs(delta[0]) + std::abs(delta[1]) + std::abs(delta[2]); left > 0; --left) {
@@ -299,6 +301,7 @@ void EditShape::walk_line(Int3 from, Int3 to) {
     at[next] += delta[next] > 0 ? 1 : -1;
     mark();
   }
+  listed_.assign(voxels.begin(), voxels.end());
 }
 
 bool EditShape::in_capsule(int64_t x, int64_t y, int64_t z) const {
@@ -326,7 +329,7 @@ bool EditShape::holds(Int3 brick) const {
 }
 
 BrickMask EditShape::mask(Int3 brick) const {
-  if (shape_ == Shape::connected) {
+  if (is_listed()) {
     const auto found = std::lower_bound(listed_.begin(), listed_.end(), brick,
                                         [](const auto& listed, Int3 at) { return listed.first < at; });
     return found != listed_.end() && found->first == brick ? found->second : BrickMask{};
@@ -352,10 +355,6 @@ BrickMask EditShape::mask(Int3 brick) const {
         put_row(mask, y, z, row);
       }
     return mask;
-  }
-  if (radius_ <= 0) {
-    const auto found = thin_line_.find(brick);
-    return found == thin_line_.end() ? BrickMask{} : found->second;
   }
   // A capsule is convex: if its corners are inside, the whole brick is.
   bool all = true;
@@ -413,11 +412,11 @@ Result<std::vector<EditShape::Row>> EditShape::rows(size_t most) const {
   std::vector<Row> rows;
   bool fits = true;
   const Int3 first = brick_of(bounds_.min), last = brick_of(bounds_.max);
-  if (shape_ == Shape::line) {
+  if (is_sparse()) {
     std::vector<Int3> found;
-    if (radius_ <= 0) {
-      fits = thin_line_.size() <= most;
-      for (const auto& [at, mask] : thin_line_) found.push_back(at);
+    if (is_listed()) {
+      fits = listed_.size() <= most;
+      for (const auto& [at, mask] : listed_) found.push_back(at);
     } else {
       const int64_t longest =
           std::max({int64_t(last.x) - first.x, int64_t(last.y) - first.y, int64_t(last.z) - first.z}) + 1;

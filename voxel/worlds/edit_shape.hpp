@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <utility>
 #include <vector>
 
@@ -33,10 +32,9 @@ class EditShape {
   };
 
   const Box3& bounds() const { return bounds_; }
-  bool is_line() const { return shape_ == Shape::line; }
+  // True if its box holds many more bricks than the shape may meet.
+  bool is_sparse() const { return shape_ == Shape::line || shape_ == Shape::connected; }
   BrickMask mask(Int3 brick) const;
-  // Of connected(): its bricks, rising, with their voxels.
-  const std::vector<std::pair<Int3, BrickMask>>& listed() const { return listed_; }
   // The bricks that may hold a voxel of the shape (few hold none), in rows that rise. Errors: full (more bricks than
   // `most`).
   Result<std::vector<Row>> rows(size_t most) const;
@@ -50,6 +48,8 @@ class EditShape {
   bool meets_cube(int64_t brick_x, int64_t brick_y, int64_t brick_z, uint32_t level) const;
   bool collect(int64_t brick_x, int64_t brick_y, int64_t brick_z, uint32_t level, size_t most,
                std::vector<Int3>& out) const;
+  // True if listed_ has all of its voxels.
+  bool is_listed() const { return shape_ == Shape::connected || (shape_ == Shape::line && radius_ <= 0); }
   bool in_capsule(int64_t x, int64_t y, int64_t z) const;
   void walk_line(Int3 from, Int3 to);
 
@@ -57,11 +57,11 @@ class EditShape {
   Box3 bounds_;
   Int3 a_, b_;
   double radius_ = 0;
-  int64_t radius2_ = 0;                             // floor(radius^2): the limit of an integer squared distance
-  int64_t segment2_ = 0;                            // |b - a|^2
-  int64_t cross2_ = 0;                              // floor(radius^2 * |b - a|^2): the limit of |v x (b - a)|^2
-  std::map<Int3, BrickMask> thin_line_;             // radius 0: the line's voxels, brick by brick
-  std::vector<std::pair<Int3, BrickMask>> listed_;  // Shape::connected
+  int64_t radius2_ = 0;   // floor(radius^2): the limit of an integer squared distance
+  int64_t segment2_ = 0;  // |b - a|^2
+  int64_t cross2_ = 0;    // floor(radius^2 * |b - a|^2): the limit of |v x (b - a)|^2
+  // Of a line of radius 0 and of connected(): its bricks, rising, with their voxels.
+  std::vector<std::pair<Int3, BrickMask>> listed_;
 };
 
 }  // namespace quarry

@@ -170,8 +170,7 @@ Result<BrickMap> Flattener::all(const BrickPool& pool, uint32_t threads) const {
 
   // The contributions to each slab of the world, four bricks thick along x: slabs follow each other in the order of the
   // bricks, and are flattened by different threads.
-  std::vector<std::unique_ptr<Slab>> slabs(kSlabs);
-  std::mutex lock;                             // of making slabs
+  std::vector<Slab> slabs(kSlabs);
   std::atomic<size_t> beyond{placed_.size()};  // the first rank that leaves the world
   parallel_for(
       placed_.size(), 1,
@@ -179,17 +178,19 @@ Result<BrickMap> Flattener::all(const BrickPool& pool, uint32_t threads) const {
         const Placed& placed = placed_[rank];
         scene_->volumes[placed.volume].bricks.visit_pieces(
             [&](size_t, std::span<const Int3> at, std::span<const SharedBrick> bricks) {
-              if (!contribute(rank, at, bricks, slabs, lock))
+              if (!contribute(rank, at, bricks, slabs))
                 for (size_t first = beyond.load(); rank < first && !beyond.compare_exchange_weak(first, rank);) {
                 }
             });
       },
       threads);
   if (beyond < placed_.size()) return tl::unexpected(outside(placed_[beyond]));
-  std::erase_if(slabs, [](const std::unique_ptr<Slab>& slab) { return !slab; });
-  std::vector<BrickMap> maps(slabs.size());
+  std::vector<std::vector<Contribution>*> filled;
+  for (Slab& slab : slabs)
+    if (!slab.contributions.empty()) filled.push_back(&slab.contributions);
+  std::vector<BrickMap> maps(filled.size());
   parallel_for(
-      slabs.size(), 1, [&](size_t slab, size_t) { maps[slab] = merge(slabs[slab]->contributions, pool); }, threads);
+      filled.size(), 1, [&](size_t i, size_t) { maps[i] = merge(*filled[i], pool); }, threads);
   BrickMap flat;
   for (BrickMap& map : maps) flat.append(std::move(map));
   return flat;
@@ -197,7 +198,7 @@ Result<BrickMap> Flattener::all(const BrickPool& pool, uint32_t threads) const {
 
 // Adds what these bricks of a volume contribute through one of its instances. False: a part lies outside the world.
 bool Flattener::contribute(size_t rank, std::span<const Int3> at, std::span<const SharedBrick> bricks,
-                           std::vector<std::unique_ptr<Slab>>& slabs, std::mutex& lock) const {
+                           std::vector<Slab>& slabs) const {
   const Placed& placed = placed_[rank];
   std::vector<Contribution> found;
   for (size_t i = 0; i < at.size(); ++i) {
@@ -214,18 +215,12 @@ bool Flattener::contribute(size_t rank, std::span<const Int3> at, std::span<cons
   // To the slabs in runs: a piece reaches few of them.
   std::sort(found.begin(), found.end(), earlier);
   for (size_t begin = 0; begin < found.size();) {
-    const uint32_t slab = found[begin].slab();
     size_t end = begin;
-    while (end < found.size() && found[end].slab() == slab) ++end;
-    Slab* into = nullptr;
-    {
-      const std::lock_guard hold(lock);
-      if (!slabs[slab]) slabs[slab] = std::make_unique<Slab>();
-      into = slabs[slab].get();
-    }
-    const std::lock_guard hold(into->lock);
-    into->contributions.insert(into->contributions.end(), found.begin() + std::ptrdiff_t(begin),
-                               found.begin() + std::ptrdiff_t(end));
+    while (end < found.size() && found[end].slab() == found[begin].slab()) ++end;
+    Slab& slab = slabs[found[begin].slab()];
+    const std::lock_guard hold(slab.lock);
+    slab.contributions.insert(slab.contributions.end(), found.begin() + std::ptrdiff_t(begin),
+                              found.begin() + std::ptrdiff_t(end));
     begin = end;
   }
   return true;

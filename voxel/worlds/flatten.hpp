@@ -13,7 +13,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
@@ -84,7 +83,7 @@ class Flattener {
   struct Slab;
   static bool earlier(const Contribution& a, const Contribution& b);
   bool contribute(size_t rank, std::span<const Int3> at, std::span<const SharedBrick> bricks,
-                  std::vector<std::unique_ptr<Slab>>& slabs, std::mutex& lock) const;
+                  std::vector<Slab>& slabs) const;
   BrickMap merge(std::vector<Contribution>& contributions, const BrickPool& pool) const;
   static std::array<int64_t, 3> target_of(const Placed& placed, Int3 source);
   static bool source_of(const Placed& placed, Int3 world_brick, uint32_t part, Int3* source);

@@ -74,7 +74,7 @@ float draw_menu(Session& session, const MenuShown& shown, const Perform& act) {
 }
 
 std::string hint(const Brush& brush) {
-  const bool spans = brush.shape == BrushShape::box || brush.shape == BrushShape::line;
+  const bool spans = spans_drag(brush.shape);
   return fmt::format("Left: {} {}{}   Right: turn   Middle: move   Wheel: zoom   Ctrl+left: take the material",
                      mode_name(brush.mode), brush_shape_name(brush.shape), spans ? " (drag)" : "");
 }

@@ -35,6 +35,8 @@ std::optional<BrushShape> brush_shape_from_name(std::string_view name) {
   return {};
 }
 
+bool spans_drag(BrushShape shape) { return shape == BrushShape::box || shape == BrushShape::line; }
+
 Int3 brush_voxel(const Brush& brush, const Pick& pick) {
   const bool in_front = works_in_front(brush.mode) && brush.shape != BrushShape::connected;
   return in_front ? pick.voxel + pick.normal : pick.voxel;
@@ -105,7 +107,7 @@ std::optional<Int3> Stroke::follow(const World& world, const Ray& ray) const {
 }
 
 std::vector<Edit> Stroke::begin() const {
-  if (brush_.shape == BrushShape::box || brush_.shape == BrushShape::line) return {};
+  if (spans_drag(brush_.shape)) return {};
   return {brush_edit(brush_, first_, first_)};
 }
 
@@ -133,13 +135,10 @@ std::vector<Edit> Stroke::move(const World& world, const Ray& ray) {
 }
 
 std::vector<Edit> Stroke::end() const {
-  if (brush_.shape != BrushShape::box && brush_.shape != BrushShape::line) return {};
+  if (!spans_drag(brush_.shape)) return {};
   return {brush_edit(brush_, first_, last_)};
 }
 
-Edit Stroke::preview() const {
-  const bool spans = brush_.shape == BrushShape::box || brush_.shape == BrushShape::line;
-  return brush_edit(brush_, spans ? first_ : last_, last_);
-}
+Edit Stroke::preview() const { return brush_edit(brush_, spans_drag(brush_.shape) ? first_ : last_, last_); }
 
 }  // namespace quarry::app

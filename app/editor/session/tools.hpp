@@ -35,6 +35,8 @@ const char* brush_shape_name(BrushShape shape);
 std::optional<Mode> mode_from_name(std::string_view name);
 std::optional<BrushShape> brush_shape_from_name(std::string_view name);
 
+// True of shapes that a drag spans from end to end, and that its release applies.
+bool spans_drag(BrushShape shape);
 // The voxel a brush works at. Modes that set voxels in empty space use the one in front of the face, others the picked
 // one.
 Int3 brush_voxel(const Brush& brush, const Pick& pick);

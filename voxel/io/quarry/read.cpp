@@ -349,10 +349,10 @@ Result<void> each_chunk(Db& db, const StoreHead& head, const Progress& progress,
   return {};
 }
 
-// The steps that put bricks into maps: handles are made by all threads, the maps are written by one.
-ChunkSteps put_steps(const BrickPool* pool, const ChunkTarget& target) {
+// The steps that put bricks of no world's pool into maps: handles are made by all threads, the maps are written by one.
+ChunkSteps put_steps(const ChunkTarget& target) {
   return {[](const ChunkRow&) -> Result<void> { return {}; },
-          [pool](const ChunkRow&, const PackedChunk& chunk) { return chunk.bricks(pool ? *pool : BrickPool::loose()); },
+          [](const ChunkRow&, const PackedChunk& chunk) { return chunk.bricks(BrickPool::loose()); },
           [&target](const ChunkRow& row, std::vector<BrickPut>& bricks) -> Result<void> {
             QRY_TRY_ASSIGN(const auto into, target(row.volume, row.bricks));
             into->put(bricks);
@@ -363,8 +363,8 @@ ChunkSteps put_steps(const BrickPool* pool, const ChunkTarget& target) {
 }  // namespace
 
 Result<void> read_all_chunks(Db& db, const StoreHead& head, const Progress& progress, const ChunkTarget& target,
-                             const BrickPool* pool, uint64_t most_waiting) {
-  return each_chunk(db, head, progress, put_steps(pool, target), most_waiting);
+                             uint64_t most_waiting) {
+  return each_chunk(db, head, progress, put_steps(target), most_waiting);
 }
 
 Result<void> visit_all_chunks(Db& db, const StoreHead& head, const Progress& progress, const ChunkVisit& visit) {
@@ -433,7 +433,7 @@ Result<void> read_some_chunks(Db& db, const StoreHead& head, uint32_t volume, co
       Statement::prepare(db, (std::string(kChunkColumns) + kInBox + " ORDER BY volume, x, y, z").c_str(), "chunks"));
   bind_box(rows, volume, chunks);
   const ChunkTarget target = [&](uint32_t, uint32_t) -> Result<BrickMap*> { return &into; };
-  const ChunkSteps steps = put_steps(nullptr, target);
+  const ChunkSteps steps = put_steps(target);
   return ChunkPipeline(std::move(rows), head.volumes.size(), progress, steps, most_waiting).run();
 }
 
@@ -483,16 +483,17 @@ Result<Scene> read_tables(Db& db, uint64_t memory_limit, const Progress& progres
     BrickMap map;
   };
   std::vector<Slab> slabs;
-  const ChunkTarget no_target;
-  ChunkSteps steps = put_steps(pool, no_target);
-  steps.put = [&](const ChunkRow& row, std::vector<BrickPut>& some) -> Result<void> {
+  const auto make = [pool](const ChunkRow&, const PackedChunk& chunk) {
+    return chunk.bricks(pool ? *pool : BrickPool::loose());
+  };
+  const auto collect = [&](const ChunkRow& row, std::vector<BrickPut>& some) -> Result<void> {
     if (slabs.empty() || slabs.back().volume != row.volume || slabs.back().chunk_x != row.chunk.x)
       slabs.push_back({row.volume, row.chunk.x, {}, {}});
     std::vector<BrickPut>& all = slabs.back().bricks;
     all.insert(all.end(), std::make_move_iterator(some.begin()), std::make_move_iterator(some.end()));
     return {};
   };
-  QRY_TRY(each_chunk(db, *head, progress, std::move(steps), UINT64_MAX));
+  QRY_TRY(each_chunk(db, *head, progress, {{}, make, collect}, UINT64_MAX));
   parallel_for(slabs.size(), 1, [&](size_t i, size_t) {
     std::vector<BrickPut>& all = slabs[i].bricks;
     std::sort(all.begin(), all.end(), [](const BrickPut& a, const BrickPut& b) { return a.brick < b.brick; });

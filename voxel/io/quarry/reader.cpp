@@ -66,7 +66,7 @@ struct StoreReader::State {
       at = volume;
       return &region;
     };
-    QRY_TRY(read_all_chunks(db, head, progress, target, nullptr, most / kWaitingShare));
+    QRY_TRY(read_all_chunks(db, head, progress, target, most / kWaitingShare));
     QRY_TRY(hand_over());
     return done;
   }

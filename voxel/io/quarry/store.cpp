@@ -124,10 +124,10 @@ struct Store::State {
           if (const Int3 chunk{first.x, first.y, z}; of_volume.empty() || of_volume.back() != chunk)
             of_volume.push_back(chunk);
         }
-        volumes.insert(record.volume);
       }
     }
     for (auto& [volume, of_volume] : chunks) {
+      volumes.insert(volume);
       std::sort(of_volume.begin(), of_volume.end());
       of_volume.erase(std::unique(of_volume.begin(), of_volume.end()), of_volume.end());
       QRY_TRY(write_chunks(db, scene.volumes[volume].bricks, of_volume, volume, next));

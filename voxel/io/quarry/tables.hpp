@@ -92,7 +92,7 @@ Result<Scene> read_without_chunks(Db& db, StoreHead* head);
 // their maps; at least one chunk is.
 using ChunkTarget = std::function<Result<BrickMap*>(uint32_t volume, uint32_t bricks)>;
 Result<void> read_all_chunks(Db& db, const StoreHead& head, const Progress& progress, const ChunkTarget& target,
-                             const BrickPool* pool = nullptr, uint64_t most_waiting = UINT64_MAX);
+                             uint64_t most_waiting);
 // Shows all chunks in any order, each to one of several threads at once, checked in the same way. Memory: some MiB a
 // thread, whatever the world.
 using ChunkVisit = std::function<Result<void>(uint32_t volume, const PackedChunk& chunk)>;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/parallel.hpp"
+#include "voxel/shapes/change.hpp"
 #include "voxel/worlds/edit_shape.hpp"
 
 namespace quarry {
@@ -76,46 +77,24 @@ std::string palette_label(const std::vector<MaterialChange>& changes) {
          (count == 1 ? values : "");
 }
 
-constexpr uint64_t kEachByte = 0x0101010101010101u;
-
-// Bit i: byte i of the eight is `value`.
-uint64_t equal_bytes(uint64_t eight, uint8_t value) {
-  const uint64_t x = eight ^ (kEachByte * value), low7 = kEachByte * 0x7F;
-  const uint64_t zero_bytes = ~(((x & low7) + low7) | x) & (kEachByte * 0x80);
-  return (zero_bytes >> 7) * 0x0102040810204080u >> 56;
-}
-
-// Byte i is 0xFF where bit i of the eight is set.
-uint64_t widened(uint64_t eight_bits) {
-  const uint64_t spread = (eight_bits * kEachByte) & 0x8040201008040201u;  // byte i: its bit i, or 0
-  return ((((spread + kEachByte * 0x7F) | spread) >> 7) & kEachByte) * 0xFF;
-}
-
 // Changes the voxels of `shape` in `brick`, eight at a time; returns how many differ afterwards.
 uint32_t apply_mode(const Edit& edit, const BrickMask& shape, Brick& brick) {
-  const uint8_t material = edit.mode == Mode::remove ? uint8_t(0) : edit.material;
-  const bool of_set = edit.mode == Mode::remove || edit.mode == Mode::paint || edit.mode == Mode::replace;
   uint32_t changed = 0;
   for (uint32_t w = 0; w < 8; ++w) {
-    const uint64_t reached = edit.mode == Mode::add ? shape[w] & ~brick.mask[w]
-                             : of_set               ? shape[w] & brick.mask[w]
-                                                    : shape[w];
+    const uint64_t reached = reached_by(edit.mode, shape[w], brick.mask[w]);
     if (!reached) continue;
     uint64_t differing = 0;
     for (uint32_t byte = 0; byte < 8; ++byte) {
-      uint64_t bits = reached >> (byte * 8) & 0xFFu, eight;
+      const uint64_t bits = reached >> (byte * 8) & 0xFFu;
       if (!bits) continue;
       uint8_t* const at = brick.materials.data() + w * 64 + byte * 8;
+      uint64_t eight;
       std::memcpy(&eight, at, 8);
-      if (edit.mode == Mode::replace) bits &= equal_bytes(eight, edit.from);
-      bits &= ~equal_bytes(eight, material);
-      const uint64_t mask = widened(bits);
-      eight = (eight & ~mask) | (kEachByte * material & mask);
+      differing |= change_eight(edit.mode, edit.material, edit.from, bits, eight) << (byte * 8);
       std::memcpy(at, &eight, 8);
-      differing |= bits << (byte * 8);
     }
     changed += uint32_t(std::popcount(differing));
-    brick.mask[w] = material ? brick.mask[w] | differing : brick.mask[w] & ~differing;
+    brick.mask[w] = material_after(edit.mode, edit.material) ? brick.mask[w] | differing : brick.mask[w] & ~differing;
   }
   return changed;
 }
@@ -123,10 +102,9 @@ uint32_t apply_mode(const Edit& edit, const BrickMask& shape, Brick& brick) {
 // What the edit makes of `before`, the brick at `at`, and how many voxels differ.
 SharedBrick edited(const Edit& edit, const EditShape& shape, Int3 at, const SharedBrick& before, BrickWriter& writer,
                    uint32_t& changed) {
-  const uint8_t material = edit.mode == Mode::remove ? uint8_t(0) : edit.material, full = before.material();
-  const bool creates = edit.mode == Mode::add || edit.mode == Mode::fill;
+  const uint8_t material = material_after(edit.mode, edit.material), full = before.material();
   changed = 0;
-  if (!before && (!creates || material == 0)) return before;
+  if (!before && !edit.creates()) return before;
   if (full && (edit.mode == Mode::add || full == material || (edit.mode == Mode::replace && full != edit.from)))
     return before;
   // A whole brick that is absent, full, or removed becomes another such without its voxels being looked at.
@@ -281,8 +259,7 @@ Result<UndoRecord> plan_edit(const BrickMap& bricks, const Edit& edit, uint32_t 
   QRY_TRY_ASSIGN(const auto shape, edit.shape == Shape::connected
                                        ? EditShape::connected(bricks, edit.a, kMostBricksPerEdit)
                                        : EditShape::create(edit));
-  const bool creates =
-      edit.shape != Shape::connected && (edit.mode == Mode::add || edit.mode == Mode::fill) && edit.material != 0;
+  const bool creates = edit.shape != Shape::connected && edit.creates();
   QRY_TRY_ASSIGN(auto pieces,
                  creates ? plan_rows(bricks, edit, shape, threads) : plan_there(bricks, edit, shape, threads));
   UndoRecord record = joined(pieces);

@@ -9,38 +9,10 @@
 
 #include "base/result.hpp"
 #include "voxel/bricks/map.hpp"
+#include "voxel/shapes/shape.hpp"
 #include "voxel/worlds/palette.hpp"
 
 namespace quarry {
-
-enum class Shape : uint8_t {
-  box,     // all voxels of [a, b], corners in any order
-  sphere,  // voxels whose centre is within `radius` of the centre of voxel a
-  // Voxels whose centre is within `radius` of the segment from a's to b's centre (a capsule); radius 0: the 6-connected
-  // line.
-  line,
-  // The voxels that are connected with a's, through faces, by voxels of a's material: what a bucket of paint reaches.
-  // None if it is empty. Other than the rest it depends on the volume.
-  connected,
-};
-enum class Mode : uint8_t {
-  add,      // empty voxels become `material`; set ones stay
-  remove,   // set voxels are removed
-  paint,    // set voxels become `material`; empty ones stay
-  replace,  // set voxels whose material is `from` become `material` (0: removed)
-  fill,     // all voxels become `material`
-};
-
-constexpr int kMostEditRadius = 4096;
-
-struct Edit {
-  Shape shape = Shape::box;
-  Mode mode = Mode::add;
-  Int3 a, b;
-  double radius = 0;  // in voxels, 0..kMostEditRadius
-  uint8_t material = 1;
-  uint8_t from = 0;
-};
 
 // One material of the palette before and after.
 struct MaterialChange {

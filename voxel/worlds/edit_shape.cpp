@@ -16,6 +16,10 @@
 namespace quarry {
 namespace {
 
+using shape_detail::farthest;
+using shape_detail::nearest;
+using shape_detail::square;
+
 __extension__ typedef unsigned __int128 Wide;
 
 // Along one axis: twice the world's extent, and small enough for cross products in 64 bits.
@@ -35,8 +39,6 @@ int64_t floor_of_square_times(double radius, uint64_t factor) {
   return shift - 64 >= 128 ? 0 : int64_t(high >> (shift - 64));
 }
 
-int64_t square(int64_t v) { return v * v; }
-
 // floor(sqrt(v)), exactly; v at most 2^52.
 int64_t root(int64_t v) {
   auto r = int64_t(std::sqrt(double(v)));
@@ -52,32 +54,10 @@ void put_row(BrickMask& mask, uint32_t y, uint32_t z, uint64_t row) {
   mask[octant + 1] |= (row >> 4) << shift;
 }
 
-// Calls inside(x, y, z) for every voxel of a brick, in 64-bit coordinates.
-template <class Inside>
-BrickMask mask_where(Int3 brick, const Inside& inside) {
-  BrickMask mask{};
-  for (uint32_t z = 0; z < 8; ++z)
-    for (uint32_t y = 0; y < 8; ++y) {
-      uint64_t row = 0;
-      for (uint32_t x = 0; x < 8; ++x)
-        row |= uint64_t(inside(int64_t(brick.x) * 8 + x, int64_t(brick.y) * 8 + y, int64_t(brick.z) * 8 + z)) << x;
-      put_row(mask, y, z, row);
-    }
-  return mask;
-}
-
 BrickMask all_ones() {
   BrickMask mask;
   mask.fill(~uint64_t(0));
   return mask;
-}
-
-// Distance from `at` to the nearest and to the farthest of the cells [low, low + edge).
-int64_t nearest(int64_t at, int64_t low, int64_t edge) {
-  return at < low ? low - at : at >= low + edge ? at - (low + edge - 1) : 0;
-}
-int64_t farthest(int64_t at, int64_t low, int64_t edge) {
-  return std::max(std::abs(at - low), std::abs(low + edge - 1 - at));
 }
 
 // A brick's voxels in planes across z: bit x | y << 3.
@@ -221,8 +201,8 @@ class Connection {
 
 Result<EditShape> EditShape::connected(const BrickMap& bricks, Int3 voxel, size_t most) {
   EditShape shape;
-  shape.shape_ = Shape::connected;
-  shape.a_ = shape.b_ = voxel;
+  shape.solid_.shape = Shape::connected;
+  shape.solid_.a = shape.solid_.b = voxel;
   const uint8_t material = bricks.get(voxel);
   if (!material) return shape;
   Connection connection(bricks, material);
@@ -230,16 +210,17 @@ Result<EditShape> EditShape::connected(const BrickMap& bricks, Int3 voxel, size_
     return fail(ErrorCode::full, "edit: more than " + std::to_string(most) +
                                      " bricks of 8 x 8 x 8 voxels are connected there; edit a part of them by a shape");
   shape.listed_ = connection.take();
-  for (const auto& [at, mask] : shape.listed_) shape.bounds_ = united(shape.bounds_, voxel_bounds(at, mask));
+  for (const auto& [at, mask] : shape.listed_)
+    shape.solid_.bounds = united(shape.solid_.bounds, voxel_bounds(at, mask));
   return shape;
 }
 
 Result<EditShape> EditShape::create(const Edit& edit) {
   if (edit.shape == Shape::connected) {
     EditShape shape;
-    shape.shape_ = edit.shape;
-    shape.a_ = shape.b_ = edit.a;
-    shape.bounds_ = {edit.a, edit.a};
+    shape.solid_.shape = edit.shape;
+    shape.solid_.a = shape.solid_.b = edit.a;
+    shape.solid_.bounds = {edit.a, edit.a};
     return shape;
   }
   const bool round = edit.shape != Shape::box;
@@ -248,14 +229,15 @@ Result<EditShape> EditShape::create(const Edit& edit) {
                                                  std::to_string(kMostEditRadius) + " voxels, not " +
                                                  std::to_string(edit.radius));
   EditShape shape;
-  shape.shape_ = edit.shape;
-  shape.a_ = edit.a;
-  shape.b_ = edit.shape == Shape::sphere ? edit.a : edit.b;
-  shape.radius_ = round ? edit.radius : 0;
-  shape.radius2_ = floor_of_square_times(shape.radius_, 1);
+  shape.solid_.shape = edit.shape;
+  shape.solid_.a = edit.a;
+  shape.solid_.b = edit.shape == Shape::sphere ? edit.a : edit.b;
+  shape.solid_.radius = round ? edit.radius : 0;
+  shape.solid_.radius2 = floor_of_square_times(shape.solid_.radius, 1);
 
-  const auto reach = int64_t(std::floor(shape.radius_));
-  const int64_t a[3] = {shape.a_.x, shape.a_.y, shape.a_.z}, b[3] = {shape.b_.x, shape.b_.y, shape.b_.z};
+  const auto reach = int64_t(std::floor(shape.solid_.radius));
+  const int64_t a[3] = {shape.solid_.a.x, shape.solid_.a.y, shape.solid_.a.z},
+                b[3] = {shape.solid_.b.x, shape.solid_.b.y, shape.solid_.b.z};
   int64_t low[3], high[3];
   for (size_t i = 0; i < 3; ++i) {
     low[i] = std::min(a[i], b[i]) - reach;
@@ -266,12 +248,12 @@ Result<EditShape> EditShape::create(const Edit& edit) {
     if (std::abs(b[i] - a[i]) > kLongestLine)
       return fail(ErrorCode::invalid_argument, "edit: a line may span at most 32768 voxels along each axis, not " +
                                                    std::to_string(std::abs(b[i] - a[i])));
-    shape.segment2_ += square(b[i] - a[i]);
+    shape.solid_.segment2 += square(b[i] - a[i]);
   }
-  shape.bounds_ = {{int32_t(low[0]), int32_t(low[1]), int32_t(low[2])},
-                   {int32_t(high[0]), int32_t(high[1]), int32_t(high[2])}};
+  shape.solid_.bounds = {{int32_t(low[0]), int32_t(low[1]), int32_t(low[2])},
+                         {int32_t(high[0]), int32_t(high[1]), int32_t(high[2])}};
   if (edit.shape == Shape::line) {
-    if (edit.radius > 0) shape.cross2_ = floor_of_square_times(edit.radius, uint64_t(shape.segment2_));
+    if (edit.radius > 0) shape.solid_.cross2 = floor_of_square_times(edit.radius, uint64_t(shape.solid_.segment2));
     else shape.walk_line(edit.a, edit.b);
   }
   return shape;
@@ -304,98 +286,30 @@ void EditShape::walk_line(Int3 from, Int3 to) {
   listed_.assign(voxels.begin(), voxels.end());
 }
 
-bool EditShape::in_capsule(int64_t x, int64_t y, int64_t z) const {
-  const int64_t v[3] = {x - a_.x, y - a_.y, z - a_.z};
-  const int64_t d[3] = {int64_t(b_.x) - a_.x, int64_t(b_.y) - a_.y, int64_t(b_.z) - a_.z};
-  const int64_t along = v[0] * d[0] + v[1] * d[1] + v[2] * d[2];
-  if (along <= 0) return square(v[0]) + square(v[1]) + square(v[2]) <= radius2_;
-  if (along >= segment2_) return square(v[0] - d[0]) + square(v[1] - d[1]) + square(v[2] - d[2]) <= radius2_;
-  // Between the ends: distance^2 = |v x d|^2 / |d|^2. The bound is at most 4096^2 * 3 * 2^30 < 2^56, so a component
-  // beyond 2^29 decides, and squares of smaller ones fit.
-  const int64_t c[3] = {v[1] * d[2] - v[2] * d[1], v[2] * d[0] - v[0] * d[2], v[0] * d[1] - v[1] * d[0]};
-  constexpr int64_t kFar = int64_t(1) << 29;
-  if (std::abs(c[0]) > kFar || std::abs(c[1]) > kFar || std::abs(c[2]) > kFar) return false;
-  return square(c[0]) + square(c[1]) + square(c[2]) <= cross2_;
-}
-
-bool EditShape::holds(Int3 brick) const {
-  const int64_t low[3] = {int64_t(brick.x) * 8, int64_t(brick.y) * 8, int64_t(brick.z) * 8};
-  if (shape_ == Shape::box)
-    return bounds_.min.x <= low[0] && bounds_.min.y <= low[1] && bounds_.min.z <= low[2] &&
-           bounds_.max.x >= low[0] + 7 && bounds_.max.y >= low[1] + 7 && bounds_.max.z >= low[2] + 7;
-  return shape_ == Shape::sphere &&
-         square(farthest(a_.x, low[0], 8)) + square(farthest(a_.y, low[1], 8)) + square(farthest(a_.z, low[2], 8)) <=
-             radius2_;
-}
-
 BrickMask EditShape::mask(Int3 brick) const {
   if (is_listed()) {
     const auto found = std::lower_bound(listed_.begin(), listed_.end(), brick,
                                         [](const auto& listed, Int3 at) { return listed.first < at; });
     return found != listed_.end() && found->first == brick ? found->second : BrickMask{};
   }
-  const int64_t low[3] = {int64_t(brick.x) * 8, int64_t(brick.y) * 8, int64_t(brick.z) * 8};
-  if (holds(brick)) return all_ones();
-  if (shape_ == Shape::box) {
-    return mask_where(brick, [&](int64_t x, int64_t y, int64_t z) {
-      return x >= bounds_.min.x && x <= bounds_.max.x && y >= bounds_.min.y && y <= bounds_.max.y &&
-             z >= bounds_.min.z && z <= bounds_.max.z;
-    });
+  if (solid_.holds(brick)) return all_ones();
+  if (!may_meet(brick)) return {};
+  if (solid_.shape == Shape::line) {
+    // A capsule is convex: if its corners are inside, the whole brick is.
+    const int64_t low[3] = {int64_t(brick.x) * 8, int64_t(brick.y) * 8, int64_t(brick.z) * 8};
+    bool all = true;
+    for (uint32_t corner = 0; corner < 8 && all; ++corner)
+      all = solid_.in_capsule(low[0] + (corner & 1u) * 7, low[1] + (corner >> 1 & 1u) * 7, low[2] + (corner >> 2) * 7);
+    if (all) return all_ones();
   }
-  if (!meets_cube(brick.x, brick.y, brick.z, 0)) return {};
-  if (shape_ == Shape::sphere) {
-    int64_t across[8];
-    for (int64_t x = 0; x < 8; ++x) across[x] = square(low[0] + x - a_.x);
-    BrickMask mask{};
-    for (uint32_t z = 0; z < 8; ++z)
-      for (uint32_t y = 0; y < 8; ++y) {
-        const int64_t left = radius2_ - square(low[1] + y - a_.y) - square(low[2] + z - a_.z);
-        uint64_t row = 0;
-        for (uint32_t x = 0; x < 8; ++x) row |= uint64_t(across[x] <= left) << x;
-        put_row(mask, y, z, row);
-      }
-    return mask;
-  }
-  // A capsule is convex: if its corners are inside, the whole brick is.
-  bool all = true;
-  for (uint32_t corner = 0; corner < 8 && all; ++corner)
-    all = in_capsule(low[0] + (corner & 1u) * 7, low[1] + (corner >> 1 & 1u) * 7, low[2] + (corner >> 2) * 7);
-  if (all) return all_ones();
-  return mask_where(brick, [&](int64_t x, int64_t y, int64_t z) { return in_capsule(x, y, z); });
-}
-
-// The cube of 2^level bricks along each axis that begins at the given brick.
-bool EditShape::meets_cube(int64_t brick_x, int64_t brick_y, int64_t brick_z, uint32_t level) const {
-  const int64_t low[3] = {brick_x * 8, brick_y * 8, brick_z * 8}, edge = int64_t(8) << level;
-  const int64_t from[3] = {bounds_.min.x, bounds_.min.y, bounds_.min.z},
-                to[3] = {bounds_.max.x, bounds_.max.y, bounds_.max.z};
-  for (size_t i = 0; i < 3; ++i)
-    if (low[i] > to[i] || low[i] + edge <= from[i]) return false;
-  if (shape_ == Shape::box) return true;
-  if (shape_ == Shape::sphere)
-    return square(nearest(a_.x, low[0], edge)) + square(nearest(a_.y, low[1], edge)) +
-               square(nearest(a_.z, low[2], edge)) <=
-           radius2_;
-  // Compares a ball around the cube's cells with the segment. One voxel of margin covers rounding, and the thin line,
-  // which deviates from its segment by less than that.
-  const double half = double(edge - 1) / 2;
-  double v[3], d[3], along = 0;
-  const int64_t a[3] = {a_.x, a_.y, a_.z}, b[3] = {b_.x, b_.y, b_.z};
-  for (size_t i = 0; i < 3; ++i) {
-    v[i] = double(low[i] - a[i]) + half;
-    d[i] = double(b[i] - a[i]);
-    along += v[i] * d[i];
-  }
-  const double t = segment2_ ? std::clamp(along / double(segment2_), 0.0, 1.0) : 0.0;
-  double distance2 = 0;
-  for (size_t i = 0; i < 3; ++i) distance2 += (v[i] - t * d[i]) * (v[i] - t * d[i]);
-  const double near_enough = radius_ + half * 1.7320508075688773 + 1;
-  return distance2 <= near_enough * near_enough;
+  BrickMask mask;
+  for (uint32_t octant = 0; octant < 8; ++octant) mask[octant] = solid_.octant(brick, octant);
+  return mask;
 }
 
 bool EditShape::collect(int64_t brick_x, int64_t brick_y, int64_t brick_z, uint32_t level, size_t most,
                         std::vector<Int3>& out) const {
-  if (!meets_cube(brick_x, brick_y, brick_z, level)) return true;
+  if (!solid_.meets_cube(brick_x, brick_y, brick_z, level)) return true;
   if (level == 0) {
     out.push_back({int32_t(brick_x), int32_t(brick_y), int32_t(brick_z)});
     return out.size() <= most;
@@ -411,7 +325,7 @@ bool EditShape::collect(int64_t brick_x, int64_t brick_y, int64_t brick_z, uint3
 Result<std::vector<EditShape::Row>> EditShape::rows(size_t most) const {
   std::vector<Row> rows;
   bool fits = true;
-  const Int3 first = brick_of(bounds_.min), last = brick_of(bounds_.max);
+  const Int3 first = brick_of(solid_.bounds.min), last = brick_of(solid_.bounds.max);
   if (is_sparse()) {
     std::vector<Int3> found;
     if (is_listed()) {
@@ -436,17 +350,19 @@ Result<std::vector<EditShape::Row>> EditShape::rows(size_t most) const {
     for (int64_t x = first.x; x <= last.x && fits; ++x)
       for (int64_t y = first.y; y <= last.y && fits; ++y) {
         // Of the row's voxels: those that may be in the shape, and those along which all of each brick's face is.
-        int64_t low = bounds_.min.z, high = bounds_.max.z, whole_low = low, whole_high = high;
-        if (shape_ == Shape::sphere) {
-          const int64_t left = radius2_ - square(nearest(a_.x, x * 8, 8)) - square(nearest(a_.y, y * 8, 8));
-          const int64_t whole = radius2_ - square(farthest(a_.x, x * 8, 8)) - square(farthest(a_.y, y * 8, 8));
+        int64_t low = solid_.bounds.min.z, high = solid_.bounds.max.z, whole_low = low, whole_high = high;
+        if (solid_.shape == Shape::sphere) {
+          const int64_t left =
+              solid_.radius2 - square(nearest(solid_.a.x, x * 8, 8)) - square(nearest(solid_.a.y, y * 8, 8));
+          const int64_t whole =
+              solid_.radius2 - square(farthest(solid_.a.x, x * 8, 8)) - square(farthest(solid_.a.y, y * 8, 8));
           if (left < 0) continue;
-          low = a_.z - root(left);
-          high = a_.z + root(left);
-          whole_low = a_.z - (whole < 0 ? -1 : root(whole));
-          whole_high = a_.z + (whole < 0 ? -1 : root(whole));
-        } else if (bounds_.min.x > x * 8 || bounds_.max.x < x * 8 + 7 || bounds_.min.y > y * 8 ||
-                   bounds_.max.y < y * 8 + 7) {
+          low = solid_.a.z - root(left);
+          high = solid_.a.z + root(left);
+          whole_low = solid_.a.z - (whole < 0 ? -1 : root(whole));
+          whole_high = solid_.a.z + (whole < 0 ? -1 : root(whole));
+        } else if (solid_.bounds.min.x > x * 8 || solid_.bounds.max.x < x * 8 + 7 || solid_.bounds.min.y > y * 8 ||
+                   solid_.bounds.max.y < y * 8 + 7) {
           whole_high = whole_low - 1;
         }
         const int64_t from = low >> 3, to = high >> 3, whole_from = (whole_low + 7) >> 3,

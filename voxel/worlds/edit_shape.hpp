@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "voxel/bricks/map.hpp"
+#include "voxel/shapes/shape.hpp"
 #include "voxel/worlds/edit.hpp"
 
 namespace quarry {
@@ -31,35 +32,29 @@ class EditShape {
     Int3 at(uint32_t number) const { return {first.x, first.y, int32_t(int64_t(first.z) + number)}; }
   };
 
-  const Box3& bounds() const { return bounds_; }
+  const Box3& bounds() const { return solid_.bounds; }
+  // A box, a ball or a capsule is this; null: all of its voxels are listed.
+  const SolidShape* solid() const { return is_listed() ? nullptr : &solid_; }
   // True if its box holds many more bricks than the shape may meet.
-  bool is_sparse() const { return shape_ == Shape::line || shape_ == Shape::connected; }
+  bool is_sparse() const { return solid_.shape == Shape::line || solid_.shape == Shape::connected; }
   BrickMask mask(Int3 brick) const;
   // The bricks that may hold a voxel of the shape (few hold none), in rows that rise. Errors: full (more bricks than
   // `most`).
   Result<std::vector<Row>> rows(size_t most) const;
   // False if no voxel of the brick is in the shape; true if some may be.
-  bool may_meet(Int3 brick) const { return meets_cube(brick.x, brick.y, brick.z, 0); }
+  bool may_meet(Int3 brick) const { return solid_.meets_cube(brick.x, brick.y, brick.z, 0); }
 
  private:
   EditShape() = default;
-  // True if all voxels of the brick are in the shape. False may be wrong, but for boxes and spheres.
-  bool holds(Int3 brick) const;
-  bool meets_cube(int64_t brick_x, int64_t brick_y, int64_t brick_z, uint32_t level) const;
   bool collect(int64_t brick_x, int64_t brick_y, int64_t brick_z, uint32_t level, size_t most,
                std::vector<Int3>& out) const;
   // True if listed_ has all of its voxels.
-  bool is_listed() const { return shape_ == Shape::connected || (shape_ == Shape::line && radius_ <= 0); }
-  bool in_capsule(int64_t x, int64_t y, int64_t z) const;
+  bool is_listed() const {
+    return solid_.shape == Shape::connected || (solid_.shape == Shape::line && solid_.radius <= 0);
+  }
   void walk_line(Int3 from, Int3 to);
 
-  Shape shape_ = Shape::box;
-  Box3 bounds_;
-  Int3 a_, b_;
-  double radius_ = 0;
-  int64_t radius2_ = 0;   // floor(radius^2): the limit of an integer squared distance
-  int64_t segment2_ = 0;  // |b - a|^2
-  int64_t cross2_ = 0;    // floor(radius^2 * |b - a|^2): the limit of |v x (b - a)|^2
+  SolidShape solid_;
   // Of a line of radius 0 and of connected(): its bricks, rising, with their voxels.
   std::vector<std::pair<Int3, BrickMask>> listed_;
 };

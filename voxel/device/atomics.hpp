@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// atomics.hpp - the atomic operations of the steps, for kernels and for the host threads that run the same text.
+//
+// All are relaxed: a step's results are read by later steps, which begin when it has ended.
+#pragma once
+
+#include <cstdint>
+
+#include "hashgrid/table/outcome.hpp"
+
+#if defined(__CUDACC__)
+#include <cooperative_groups.h>
+#endif
+
+namespace quarry::device {
+
+QRY_HD inline uint32_t fetch_add(uint32_t& word, uint32_t by) {
+#if defined(__CUDA_ARCH__)
+  return atomicAdd(&word, by);
+#else
+  return __atomic_fetch_add(&word, by, __ATOMIC_RELAXED);
+#endif
+}
+QRY_HD inline void add(uint64_t& word, uint64_t by) {
+#if defined(__CUDA_ARCH__)
+  atomicAdd(reinterpret_cast<unsigned long long*>(&word), static_cast<unsigned long long>(by));
+#else
+  __atomic_fetch_add(&word, by, __ATOMIC_RELAXED);
+#endif
+}
+QRY_HD inline uint64_t fetch_or(uint64_t& word, uint64_t bits) {
+#if defined(__CUDA_ARCH__)
+  return atomicOr(reinterpret_cast<unsigned long long*>(&word), static_cast<unsigned long long>(bits));
+#else
+  return __atomic_fetch_or(&word, bits, __ATOMIC_RELAXED);
+#endif
+}
+QRY_HD inline void set_bits(uint32_t& word, uint32_t bits) {
+#if defined(__CUDA_ARCH__)
+  atomicOr(&word, bits);
+#else
+  __atomic_fetch_or(&word, bits, __ATOMIC_RELAXED);
+#endif
+}
+QRY_HD inline void lower(int32_t& word, int32_t value) {
+#if defined(__CUDA_ARCH__)
+  atomicMin(&word, value);
+#else
+  int32_t seen = __atomic_load_n(&word, __ATOMIC_RELAXED);
+  while (value < seen && !__atomic_compare_exchange_n(&word, &seen, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+  }
+#endif
+}
+QRY_HD inline void raise(int32_t& word, int32_t value) {
+#if defined(__CUDA_ARCH__)
+  atomicMax(&word, value);
+#else
+  int32_t seen = __atomic_load_n(&word, __ATOMIC_RELAXED);
+  while (value > seen && !__atomic_compare_exchange_n(&word, &seen, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+  }
+#endif
+}
+// A word that another thread of the same step may be changing.
+QRY_HD inline uint32_t peek(const uint32_t& word) {
+#if defined(__CUDA_ARCH__)
+  return *const_cast<const volatile uint32_t*>(&word);
+#else
+  return __atomic_load_n(&word, __ATOMIC_RELAXED);
+#endif
+}
+QRY_HD inline uint64_t peek(const uint64_t& word) {
+#if defined(__CUDA_ARCH__)
+  return *const_cast<const volatile uint64_t*>(&word);
+#else
+  return __atomic_load_n(&word, __ATOMIC_RELAXED);
+#endif
+}
+
+// The next number of a list: as fetch_add(counter, 1). On a GPU the threads of a warp that are here take theirs by one
+// atomic operation.
+QRY_HD inline uint32_t push(uint32_t& counter) {
+#if defined(__CUDA_ARCH__)
+  const auto here = cooperative_groups::coalesced_threads();
+  uint32_t first = 0;
+  if (here.thread_rank() == 0) first = atomicAdd(&counter, here.size());
+  return here.shfl(first, 0) + here.thread_rank();
+#else
+  return __atomic_fetch_add(&counter, 1u, __ATOMIC_RELAXED);
+#endif
+}
+
+QRY_HD inline uint32_t bit_count(uint64_t word) {
+#if defined(__CUDA_ARCH__)
+  return uint32_t(__popcll(static_cast<unsigned long long>(word)));
+#else
+  return uint32_t(__builtin_popcountll(word));
+#endif
+}
+// The number of the lowest set bit of a word that is not 0.
+QRY_HD inline uint32_t lowest_bit(uint64_t word) {
+#if defined(__CUDA_ARCH__)
+  return uint32_t(__ffsll(static_cast<long long>(word))) - 1u;
+#else
+  return uint32_t(__builtin_ctzll(word));
+#endif
+}
+
+}  // namespace quarry::device

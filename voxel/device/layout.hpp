@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// layout.hpp - a world's memory on a device: arrays that grow without moving, and one block of counters. Kernels, and
+// the host threads that stand in for them, read and write it; the host only asks for the counters.
+//
+//   grid        key -> brick index (hashgrid/pairs/layout.h)
+//   masks       64 B a brick    } by index; an index below kFullBricks is the brick full of material index + 1, which
+//   materials   512 B a brick   } any number of keys may have
+//   nodes       the occupancy pyramid (voxel/bricks/occupancy.hpp): level 3 first, then runs, each written once
+//   records     key, index before, index after: 12 B a changed brick
+//   steps       the history: which records belong to each
+//   free        indices of bricks that nobody holds, a stack
+//
+// OWNERSHIP. An index that is not of a full brick is held by the grid, or by one record: a record that is applied holds
+// its index before, one that is undone its index after. What neither holds is free.
+#pragma once
+
+#include <cstdint>
+
+#include "hashgrid/pairs/view.hpp"
+#include "voxel/bricks/occupancy.hpp"
+#include "voxel/shapes/shape.hpp"
+
+namespace quarry::device {
+
+constexpr uint32_t kFullBricks = 255;
+constexpr uint32_t kNone = 0xFFFFFFFFu;  // no brick
+QRY_HD constexpr uint32_t full_index(uint8_t material) { return material - 1u; }
+QRY_HD constexpr bool is_full_index(uint32_t index) { return index < kFullBricks; }
+QRY_HD constexpr bool is_stored_index(uint32_t index) { return index >= kFullBricks && index != kNone; }
+
+struct Record {
+  uint32_t key, before, after;
+};
+
+// One step of the history.
+struct Step {
+  uint64_t first;    // record
+  uint32_t count;    // of records; some may change nothing
+  uint32_t reserved;
+  int64_t more;      // voxels more after it than before
+  uint64_t changed;  // voxels that differ
+};
+
+// What of the memory an edit lacked.
+enum Missing : uint32_t {
+  kMissingRecords = 1,
+  kMissingScratch = 2,
+  kMissingBricks = 4,
+  kMissingNodes = 8,
+  kMissingKeys = 16,   // the grid would be fuller than it may be
+  kMissingPlace = 32,  // a key found no place in the grid
+  kMissingSteps = 64,
+};
+
+enum class Answer : uint32_t {
+  none,       // it has not run
+  done,
+  unchanged,  // it would change no voxel, or there is no such step
+  refused,    // room was missing: nothing has changed
+  skipped,    // an edit before it was refused: nothing has changed
+};
+
+// What became of an edit, where the host sees it.
+struct Outcome {
+  uint64_t ticket;  // written last
+  uint64_t changed;
+  uint64_t version;
+  Answer answer;
+  uint32_t missing;
+};
+
+// The counters: of the world, and of the edit under way. One block of the device's memory.
+struct Control {
+  // The world.
+  uint64_t voxels, version;
+  uint64_t record_top;
+  uint32_t bricks_top, free_count;
+  uint32_t keys;
+  uint32_t nodes_top;   // granules
+  uint32_t nodes_live;  // granules that the pyramid reaches, level 3 apart
+  uint32_t step_count, step_position;
+  uint32_t stopped;  // an edit lacked room: what comes after does nothing until the host has made some
+
+  // The edit under way.
+  uint32_t missing;
+  uint32_t skip;      // it does nothing
+  uint32_t forward;   // 0: it goes from `after` to `before`
+  uint32_t is_edit;   // its records are new
+  uint64_t first;     // its first record
+  uint32_t touched;   // its records
+  uint32_t cut;       // bricks that are made
+  uint32_t cubes;     // of a capsule
+  uint32_t unused;    // places of bricks that came to nothing
+  uint32_t inserted, erased;  // keys
+  uint32_t chunks, regions, tops;  // nodes of levels 1, 2 and 3 that change
+  uint32_t nodes_before, freed_nodes;  // granules: nodes_top when it began; those that it reaches no more
+  uint64_t changed;
+  int64_t more;
+  // What the last one has left to be freed.
+  uint32_t drop_unused, reserved;
+  uint64_t drop_first, drop_end;  // records that can no longer be redone
+  // For the host's questions.
+  int32_t low[3], high[3];
+  uint32_t needed_bricks, needed_nodes, needed_keys, needed_touched;
+};
+
+// A brick that an edit makes.
+struct Cut {
+  uint32_t record;
+  uint32_t materials;  // low half: all bits that any material has; high half: all that any has not
+  uint64_t counts;     // of voxels: that differ | set after << 16 | set before << 32
+};
+
+// All of it, as kernels get it. Trivially copyable.
+struct Memory {
+  hashgrid::GridView grid;
+  uint32_t grid_limit;  // keys
+  uint64_t* masks;      // 8 words a brick
+  uint64_t* materials;  // 64 words a brick
+  uint32_t brick_room;
+  OccupancyNode* nodes;
+  uint32_t node_room;  // granules
+  Record* records;
+  uint64_t record_room;
+  Step* steps;
+  uint32_t step_room;
+  uint32_t* free_bricks;  // brick_room of them
+  Control* control;
+  Outcome* outcomes;  // kOutcomes of them, where the host sees them
+  // Of the edit under way.
+  uint32_t* kinds;  // of each touched record: voxels that it changes, or kIsCut | number in `cuts`
+  Cut* cuts;
+  uint32_t* unused;
+  uint32_t scratch_room;  // of these three
+  uint32_t* cubes;        // of a capsule: numbers of level-1 cells
+  uint32_t cube_room;
+  uint64_t* touched2;      // of each level-2 node: its children that change
+  uint64_t* touched3;      // of each level-3 node
+  uint32_t* numbers2;      // of each level-2 node: its number in regions
+  uint32_t* regions;       // level-2 nodes that change
+  uint32_t* tops;          // level-3 nodes that change
+  OccupancyNode* made2;    // what the level-2 nodes become, by number
+};
+
+constexpr uint32_t kIsCut = 0x80000000u;
+constexpr uint32_t kOutcomes = 4096;
+
+// One edit, as kernels get it.
+struct EditCall {
+  SolidShape shape;  // its box is in the world
+  Mode mode;
+  uint8_t material;  // what the voxels become; 0: removed
+  uint8_t from;
+  Int3 first;        // bricks: the box of those that may be touched
+  uint32_t size[3];
+  uint64_t ticket;
+};
+
+}  // namespace quarry::device

@@ -34,8 +34,8 @@ struct Record {
 
 // One step of the history.
 struct Step {
-  uint64_t first;    // record
-  uint32_t count;    // of records; some may change nothing
+  uint64_t first;  // record
+  uint32_t count;  // of records; some may change nothing
   uint32_t reserved;
   int64_t more;      // voxels more after it than before
   uint64_t changed;  // voxels that differ
@@ -53,7 +53,7 @@ enum Missing : uint32_t {
 };
 
 enum class Answer : uint32_t {
-  none,       // it has not run
+  none,  // it has not run
   done,
   unchanged,  // it would change no voxel, or there is no such step
   refused,    // room was missing: nothing has changed
@@ -83,16 +83,16 @@ struct Control {
 
   // The edit under way.
   uint32_t missing;
-  uint32_t skip;      // it does nothing
-  uint32_t forward;   // 0: it goes from `after` to `before`
-  uint32_t is_edit;   // its records are new
-  uint64_t first;     // its first record
-  uint32_t touched;   // its records
-  uint32_t cut;       // bricks that are made
-  uint32_t cubes;     // of a capsule
-  uint32_t unused;    // places of bricks that came to nothing
-  uint32_t inserted, erased;  // keys
-  uint32_t chunks, regions, tops;  // nodes of levels 1, 2 and 3 that change
+  uint32_t skip;                       // it does nothing
+  uint32_t forward;                    // 0: it goes from `after` to `before`
+  uint32_t is_edit;                    // its records are new
+  uint64_t first;                      // its first record
+  uint32_t touched;                    // its records
+  uint32_t cut;                        // bricks that are made
+  uint32_t cubes;                      // of a capsule
+  uint32_t unused;                     // places of bricks that came to nothing
+  uint32_t inserted, erased;           // keys
+  uint32_t chunks, regions, tops;      // nodes of levels 1, 2 and 3 that change
   uint32_t nodes_before, freed_nodes;  // granules: nodes_top when it began; those that it reaches no more
   uint64_t changed;
   int64_t more;
@@ -107,6 +107,7 @@ struct Control {
 // A brick that an edit makes.
 struct Cut {
   uint32_t record;
+  uint32_t listed;     // its number in the list, for an edit by a list
   uint32_t materials;  // low half: all bits that any material has; high half: all that any has not
   uint64_t counts;     // of voxels: that differ | set after << 16 | set before << 32
 };
@@ -114,9 +115,10 @@ struct Cut {
 // All of it, as kernels get it. Trivially copyable.
 struct Memory {
   hashgrid::GridView grid;
-  uint32_t grid_limit;  // keys
-  uint64_t* masks;      // 8 words a brick
-  uint64_t* materials;  // 64 words a brick
+  hashgrid::GridView old_grid;  // where keys come from when the grid grows
+  uint32_t grid_limit;          // keys
+  uint64_t* masks;              // 8 words a brick
+  uint64_t* materials;          // 64 words a brick
   uint32_t brick_room;
   OccupancyNode* nodes;
   uint32_t node_room;  // granules
@@ -134,12 +136,16 @@ struct Memory {
   uint32_t scratch_room;  // of these three
   uint32_t* cubes;        // of a capsule: numbers of level-1 cells
   uint32_t cube_room;
-  uint64_t* touched2;      // of each level-2 node: its children that change
-  uint64_t* touched3;      // of each level-3 node
-  uint32_t* numbers2;      // of each level-2 node: its number in regions
-  uint32_t* regions;       // level-2 nodes that change
-  uint32_t* tops;          // level-3 nodes that change
-  OccupancyNode* made2;    // what the level-2 nodes become, by number
+  // An edit by a list: keys, each once; which of each brick's voxels; and, null for a mode, what these become.
+  const uint32_t* listed_keys;
+  const uint64_t* listed_masks;      // 8 words a brick
+  const uint64_t* listed_materials;  // 64 words a brick, 0: removed
+  uint64_t* touched2;                // of each level-2 node: its children that change
+  uint64_t* touched3;                // of each level-3 node
+  uint32_t* numbers2;                // of each level-2 node: its number in regions
+  uint32_t* regions;                 // level-2 nodes that change
+  uint32_t* tops;                    // level-3 nodes that change
+  OccupancyNode* made2;              // what the level-2 nodes become, by number
 };
 
 constexpr uint32_t kIsCut = 0x80000000u;
@@ -151,8 +157,9 @@ struct EditCall {
   Mode mode;
   uint8_t material;  // what the voxels become; 0: removed
   uint8_t from;
-  Int3 first;        // bricks: the box of those that may be touched
+  Int3 first;  // bricks: the box of those that may be touched
   uint32_t size[3];
+  uint32_t listed;  // bricks, of an edit by a list
   uint64_t ticket;
 };
 

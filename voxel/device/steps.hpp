@@ -21,6 +21,8 @@
 // "Making Data Structures Persistent", 1989.
 #pragma once
 
+#include <cstddef>
+
 #include "voxel/device/atomics.hpp"
 #include "voxel/device/layout.hpp"
 #include "voxel/shapes/change.hpp"
@@ -39,7 +41,9 @@ QRY_HD inline uint32_t number_in_run(uint64_t mask, uint32_t bit) {
   return bit_count(mask & ((uint64_t(1) << bit) - 1u));
 }
 // Bits 0, 1 of each of the cell's coordinates, as a child's number.
-QRY_HD inline uint32_t child_bit(uint32_t x, uint32_t y, uint32_t z) { return (x & 3u) | (y & 3u) << 2 | (z & 3u) << 4; }
+QRY_HD inline uint32_t child_bit(uint32_t x, uint32_t y, uint32_t z) {
+  return (x & 3u) | (y & 3u) << 2 | (z & 3u) << 4;
+}
 QRY_HD inline uint32_t level2_number(uint32_t x, uint32_t y, uint32_t z) { return x | y << 7 | z << 13; }
 QRY_HD inline uint32_t level3_number(uint32_t x, uint32_t y, uint32_t z) { return x | y << 5 | z << 9; }
 
@@ -128,15 +132,14 @@ QRY_HD inline uint32_t voxels_of(const Memory& m, uint32_t index) {
   return count;
 }
 
-// Plans one brick, which is `before` in the grid.
-QRY_HD inline void touch(const Memory& m, const EditCall& call, Int3 brick, uint32_t key, uint32_t before) {
-  const bool full = before != kNone && is_full_index(before);
-  const uint32_t whole_index = call.material ? full_index(call.material) : kNone;
-  if (full && (call.mode == Mode::add || before == whole_index ||
-               (call.mode == Mode::replace && before != full_index(call.from))))
-    return;
-  const bool whole =
-      (before == kNone || full || call.mode == Mode::remove) && call.shape.holds(brick);
+// True if voxels that are not there may come to be.
+QRY_HD inline bool sets_absent(const EditCall& call) {
+  return call.material != 0 && (call.mode == Mode::add || call.mode == Mode::fill);
+}
+
+// Plans one brick, which is `before` in the grid. It becomes `whole_index` if it is `whole`, else it is made.
+QRY_HD inline void plan(const Memory& m, uint32_t key, uint32_t before, bool whole, uint32_t whole_index,
+                        uint32_t listed) {
   Control& c = *m.control;
   const uint32_t number = push(c.touched);
   uint32_t after = whole_index, kind = 0, cut = 0;
@@ -155,8 +158,19 @@ QRY_HD inline void touch(const Memory& m, const EditCall& call, Int3 brick, uint
   } else {
     m.records[c.first + number] = {key, before, after};
     m.kinds[number] = kind;
-    if (!whole) m.cuts[cut] = {number, 0, 0};
+    if (!whole) m.cuts[cut] = {number, listed, 0, 0};
   }
+}
+
+QRY_HD inline void touch(const Memory& m, const EditCall& call, Int3 brick, uint32_t key, uint32_t before) {
+  if (before == kNone && !sets_absent(call)) return;
+  const bool full = before != kNone && is_full_index(before);
+  const uint32_t whole_index = call.material ? full_index(call.material) : kNone;
+  if (full && (call.mode == Mode::add || before == whole_index ||
+               (call.mode == Mode::replace && before != full_index(call.from))))
+    return;
+  const bool whole = (before == kNone || full || call.mode == Mode::remove) && call.shape.holds(brick);
+  plan(m, key, before, whole, whole_index, 0);
 }
 
 struct TouchBox {
@@ -177,8 +191,7 @@ struct TouchBox {
 // Of a capsule: the cells of level 1 that it may meet.
 struct FindCubes {
   QRY_HD static uint64_t items(const Memory& m, const EditCall& call) {
-    return m.control->skip ? 0
-                           : uint64_t((call.size[0] + 7) / 4) * ((call.size[1] + 7) / 4) * ((call.size[2] + 7) / 4);
+    return m.control->skip ? 0 : uint64_t((call.size[0] + 7) / 4) * ((call.size[1] + 7) / 4) * ((call.size[2] + 7) / 4);
   }
   QRY_HD static void run(const Memory& m, const EditCall& call, uint64_t item, Sums&) {
     const uint32_t nx = (call.size[0] + 7) / 4, ny = (call.size[1] + 7) / 4;
@@ -224,8 +237,34 @@ struct TouchGrid {
   }
 };
 
+// The bricks of a list, with a mode or with what each voxel becomes.
+struct TouchList {
+  QRY_HD static uint64_t items(const Memory& m, const EditCall& call) { return m.control->skip ? 0 : call.listed; }
+  QRY_HD static void run(const Memory& m, const EditCall& call, uint64_t item, Sums&) {
+    const uint32_t key = m.listed_keys[item];
+    const hashgrid::Found found = hashgrid::find(m.grid, key);
+    const uint32_t before = found.hit ? found.value : kNone;
+    if (before == kNone && !m.listed_materials && !sets_absent(call)) return;
+    plan(m, key, before, false, kNone, uint32_t(item));
+  }
+};
+
 // ---- cut
 
+// What came of an octant, added to its brick's account.
+QRY_HD inline void account(Cut& cut, uint64_t before, uint64_t after, uint64_t differing, uint64_t any,
+                           uint64_t any_not) {
+  any |= any >> 32;
+  any_not |= any_not >> 32;
+  any |= any >> 16;
+  any_not |= any_not >> 16;
+  set_bits(cut.materials, uint32_t((any | any >> 8) & 0xFFu) | uint32_t((any_not | any_not >> 8) & 0xFFu) << 16);
+  add(cut.counts,
+      uint64_t(bit_count(differing)) | uint64_t(bit_count(after)) << 16 | uint64_t(bit_count(before)) << 32);
+}
+
+// `kListed`: by a list, with what each voxel becomes or with a mode; else by the shape.
+template <bool kListed>
 struct CutOctants {
   QRY_HD static uint64_t items(const Memory& m, const EditCall&) { return idle(m) ? 0 : uint64_t(m.control->cut) * 8; }
   QRY_HD static void run(const Memory& m, const EditCall& call, uint64_t item, Sums&) {
@@ -236,32 +275,43 @@ struct CutOctants {
     const bool full = before != kNone && is_full_index(before), stored = is_stored_index(before);
     const uint64_t mask = full ? ~uint64_t(0) : stored ? m.masks[size_t(before) * 8 + octant] : 0;
     const uint64_t all = full ? kEachByte * (before + 1u) : 0;
-    const uint64_t reached = reached_by(call.mode, call.shape.octant(brick_of_key(record.key), octant), mask);
     const uint64_t* const from = m.materials + size_t(before) * 64 + octant * 8;
     uint64_t* const to = m.materials + size_t(record.after) * 64 + octant * 8;
-    uint64_t differing = 0, any = 0, any_not = 0;
-    for (uint32_t byte = 0; byte < 8; ++byte) {
-      uint64_t eight = stored ? from[byte] : all;
-      differing |= change_eight(call.mode, call.material, call.from, reached >> (byte * 8) & 0xFFu, eight)
-                   << (byte * 8);
-      to[byte] = eight;
-      any |= eight;
-      any_not |= ~eight;
+    const uint64_t shape =
+        kListed ? m.listed_masks[size_t(cut.listed) * 8 + octant] : call.shape.octant(brick_of_key(record.key), octant);
+    uint64_t differing = 0, any = 0, any_not = 0, now = 0;
+    if (kListed && m.listed_materials) {
+      const uint64_t* const wanted = m.listed_materials + size_t(cut.listed) * 64 + octant * 8;
+      for (uint32_t byte = 0; byte < 8; ++byte) {
+        const uint64_t old = stored ? from[byte] : all, bytes = widened(shape >> (byte * 8) & 0xFFu);
+        const uint64_t eight = (old & ~bytes) | (wanted[byte] & bytes);
+        to[byte] = eight;
+        differing |= (~equal_bytes(old ^ eight, 0) & 0xFFu) << (byte * 8);
+        now |= (~equal_bytes(eight, 0) & 0xFFu) << (byte * 8);
+        any |= eight;
+        any_not |= ~eight;
+      }
+    } else {
+      const uint64_t reached = reached_by(call.mode, shape, mask);
+      for (uint32_t byte = 0; byte < 8; ++byte) {
+        uint64_t eight = stored ? from[byte] : all;
+        differing |= change_eight(call.mode, call.material, call.from, reached >> (byte * 8) & 0xFFu, eight)
+                     << (byte * 8);
+        to[byte] = eight;
+        any |= eight;
+        any_not |= ~eight;
+      }
+      now = call.material ? mask | differing : mask & ~differing;
     }
-    const uint64_t now = call.material ? mask | differing : mask & ~differing;
     m.masks[size_t(record.after) * 8 + octant] = now;
-    any |= any >> 32;
-    any_not |= any_not >> 32;
-    any |= any >> 16;
-    any_not |= any_not >> 16;
-    set_bits(cut.materials, uint32_t((any | any >> 8) & 0xFFu) | uint32_t((any_not | any_not >> 8) & 0xFFu) << 16);
-    add(cut.counts, uint64_t(bit_count(differing)) | uint64_t(bit_count(now)) << 16 | uint64_t(bit_count(mask)) << 32);
+    account(cut, mask, now, differing, any, any_not);
   }
 };
 
 // ---- settle
 
 struct Settle {
+  static constexpr bool kSums = true;
   QRY_HD static uint64_t items(const Memory& m, const EditCall&) { return idle(m) ? 0 : m.control->touched; }
   QRY_HD static void run(const Memory& m, const EditCall&, uint64_t item, Sums& sums) {
     Record& record = m.records[m.control->first + item];
@@ -292,6 +342,7 @@ struct Settle {
 };
 // Of a record that is played again.
 struct SettleExchange {
+  static constexpr bool kSums = true;
   QRY_HD static uint64_t items(const Memory& m, const EditCall&) { return idle(m) ? 0 : m.control->touched; }
   QRY_HD static void run(const Memory& m, const EditCall&, uint64_t item, Sums& sums) {
     const Record record = m.records[m.control->first + item];
@@ -332,7 +383,8 @@ struct Keys {
     const Record record = m.records[m.control->first + item];
     const uint32_t to = to_index(m, record);
     if (record.before == record.after || to == kNone) return;
-    if (hashgrid::assign(m.grid, record.key, to) == hashgrid::Outcome::full) set_bits(m.control->missing, kMissingPlace);
+    if (hashgrid::assign(m.grid, record.key, to) == hashgrid::Outcome::full)
+      set_bits(m.control->missing, kMissingPlace);
   }
 };
 struct Erase {
@@ -364,6 +416,9 @@ QRY_HD inline OccupancyNode child_node(const Memory& m, const OccupancyNode& nod
   return m.nodes[node.child + number_in_run(node.mask, bit)];
 }
 
+// Of its children's run; OccupancyNode::room() is for the host alone.
+QRY_HD inline uint32_t granules_of(const OccupancyNode& node) { return node.run & 255u; }
+
 // Writes the run of a node's children, which the block has in `child`, and returns the node.
 struct RunOfNodes {
   OccupancyNode child[64];
@@ -379,7 +434,8 @@ QRY_HD inline void write_run(const Memory& m, RunOfNodes& s, Block& block) {
     s.node = {mask, count ? fetch_add(m.control->nodes_top, count) : 0, count};
   });
   block.each([&](uint32_t lane) {
-    if (lane < 64 && (s.node.mask >> lane & 1u)) m.nodes[s.node.child + number_in_run(s.node.mask, lane)] = s.child[lane];
+    if (lane < 64 && (s.node.mask >> lane & 1u))
+      m.nodes[s.node.child + number_in_run(s.node.mask, lane)] = s.child[lane];
   });
 }
 
@@ -401,7 +457,7 @@ struct Regions {
       s.touched = m.touched2[region];
       m.touched2[region] = 0;
       s.before = child_node(m, m.nodes[level3_number(rx >> 2, ry >> 2, rz >> 2)], child_bit(rx, ry, rz));
-      s.freed = s.before.room();
+      s.freed = granules_of(s.before);
     });
     if (idle(m)) return;
     block.each([&](uint32_t lane) {
@@ -414,7 +470,8 @@ struct Regions {
       block.each([&](uint32_t lane) {
         const uint32_t child = lowest_but(left, lane >> 6), bit = lane & 63u;
         if (child == 64) return;
-        const uint32_t x = rx * 16 + (child & 3u) * 4 + (bit & 3u), y = ry * 16 + (child >> 2 & 3u) * 4 + (bit >> 2 & 3u),
+        const uint32_t x = rx * 16 + (child & 3u) * 4 + (bit & 3u),
+                       y = ry * 16 + (child >> 2 & 3u) * 4 + (bit >> 2 & 3u),
                        z = rz * 16 + (child >> 4) * 4 + (bit >> 4);
         const uint32_t key = x | y << 11 | z << 21;
         if (key == kQryReservedKey) return;
@@ -429,7 +486,7 @@ struct Regions {
         const uint64_t mask = s.masks[lane >> 6];
         const uint32_t room = (bit_count(mask) + 3) / 4;
         s.run.child[child] = {mask, room ? fetch_add(m.control->nodes_top, room) : 0, room};
-        if (s.before.mask >> child & 1u) fetch_add(s.freed, child_node(m, s.before, child).room());
+        if (s.before.mask >> child & 1u) fetch_add(s.freed, granules_of(child_node(m, s.before, child)));
       });
       block.each([&](uint32_t lane) {
         const uint32_t child = lowest_but(left, lane >> 6), bit = lane & 63u;
@@ -474,7 +531,7 @@ struct Tops {
     block.each([&](uint32_t lane) {
       if (lane) return;
       m.nodes[top] = s.run.node;
-      fetch_add(m.control->freed_nodes, s.before.room());
+      fetch_add(m.control->freed_nodes, granules_of(s.before));
     });
   }
 };
@@ -540,8 +597,63 @@ struct Release {
       return;
     }
     Record& record = m.records[c.drop_first + (item - c.drop_unused)];
-    if (record.before != record.after && is_stored_index(record.after)) m.free_bricks[push(c.free_count)] = record.after;
+    if (record.before != record.after && is_stored_index(record.after))
+      m.free_bricks[push(c.free_count)] = record.after;
     record.before = record.after = kNone;
+  }
+};
+
+// ---- what is asked
+
+// The tight box of all voxels.
+struct BeginBounds {
+  QRY_HD static void run(const Memory& m, const EditCall&) {
+    for (uint32_t axis = 0; axis < 3; ++axis) {
+      m.control->low[axis] = 1 << 30;
+      m.control->high[axis] = -(1 << 30);
+    }
+  }
+};
+struct Bounds {
+  QRY_HD static uint64_t items(const Memory& m, const EditCall&) { return uint64_t(m.grid.page_count) * kQryPageWords; }
+  QRY_HD static void run(const Memory& m, const EditCall&, uint64_t item, Sums&) {
+    if (item % kQryPageWords < kQryStateSectors * 4u) return;
+    const uint64_t word = m.grid.words[item];
+    if (uint32_t(word) == kQryReservedKey) return;
+    const Int3 brick = brick_of_key(qry_key_of_stored(uint32_t(word), m.grid.locality));
+    Control& c = *m.control;
+    const int32_t x = brick.x * 8, y = brick.y * 8, z = brick.z * 8;
+    // Most bricks are inside of what the others have told.
+    const auto told = [](const int32_t& value) { return int32_t(peek(reinterpret_cast<const uint32_t&>(value))); };
+    if (told(c.low[0]) <= x && told(c.low[1]) <= y && told(c.low[2]) <= z && told(c.high[0]) >= x + 7 &&
+        told(c.high[1]) >= y + 7 && told(c.high[2]) >= z + 7)
+      return;
+    // Of the brick: which planes across each axis have a voxel.
+    const auto index = uint32_t(word >> 32);
+    uint32_t across[3] = {0, 0, 0};
+    for (uint32_t octant = 0; octant < 8; ++octant) {
+      const uint64_t mask = is_full_index(index) ? ~uint64_t(0) : m.masks[size_t(index) * 8 + octant];
+      uint64_t rows = mask | mask >> 32;
+      rows |= rows >> 16;
+      uint32_t in_x = uint32_t(rows & 0xFFFFu), in_y = 0, in_z = 0;
+      for (uint32_t i = 0; i < 4; ++i) {
+        in_y |= uint32_t((rows >> (4 * i) & 15u) != 0) << i;
+        in_z |= uint32_t((mask >> (16 * i) & 0xFFFFu) != 0) << i;
+      }
+      in_x |= in_x >> 8;
+      in_x = (in_x | in_x >> 4) & 15u;
+      across[0] |= in_x << (octant & 1u ? 4 : 0);
+      across[1] |= in_y << (octant & 2u ? 4 : 0);
+      across[2] |= in_z << (octant & 4u ? 4 : 0);
+    }
+    const int32_t at[3] = {x, y, z};
+    for (uint32_t axis = 0; axis < 3; ++axis) {
+      if (!across[axis]) continue;
+      lower(c.low[axis], at[axis] + int32_t(lowest_bit(across[axis])));
+      uint32_t highest = 7;
+      while (!(across[axis] >> highest & 1u)) --highest;
+      raise(c.high[axis], at[axis] + int32_t(highest));
+    }
   }
 };
 

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// device_homes.cpp - lists the devices, and reads a store's voxels back brick by brick.
+#include "tests/voxel/device/device_homes.hpp"
+
+#include <catch2/catch.hpp>
+#include <cstdio>
+#include <map>
+#include <utility>
+
+#include "voxel/worlds/edit_shape.hpp"
+
+namespace quarry::test {
+namespace {
+
+template <class T>
+T taken(Result<T>&& result) {
+  INFO((result ? std::string() : result.error().message));
+  REQUIRE(result);
+  return std::move(*result);
+}
+
+// One brick's part of a list.
+struct Part {
+  BrickMask voxels{};
+  BrickMaterials materials{};
+  void put(Int3 voxel, uint8_t material) {
+    voxels[octant_of(voxel)] |= uint64_t(1) << bit_of(voxel);
+    materials[voxel_index(voxel)] = material;
+  }
+};
+using Parts = std::map<uint32_t, Part>;
+
+uint64_t write(device::Store& store, const Parts& parts) {
+  std::vector<uint32_t> keys;
+  std::vector<BrickMask> voxels;
+  std::vector<BrickMaterials> materials;
+  for (const auto& [key, part] : parts) {
+    keys.push_back(key);
+    voxels.push_back(part.voxels);
+    materials.push_back(part.materials);
+  }
+  return taken(store.write(keys, voxels, materials)).voxels;
+}
+
+}  // namespace
+
+std::vector<DeviceHome> device_homes() {
+  using device::Emulation;
+  std::vector<DeviceHome> homes;
+  homes.push_back({"host threads", [] { return device::make_emulated_executor(); }});
+  homes.push_back({"host threads in another order", [] { return device::make_emulated_executor({20261125, 0, {}}); }});
+  if (device::make_cuda_executor(0)) {
+    homes.push_back({"CUDA", [] { return device::make_cuda_executor(0); }});
+  } else {
+    std::printf("skipped on CUDA: this machine has no CUDA device\n");
+  }
+  return homes;
+}
+
+uint64_t DeviceTested::edit(const DenseEdit& dense, bool) {
+  Edit edit;
+  edit.shape = Shape(dense.shape);  // both are in the order of quarry.h
+  edit.mode = Mode(dense.mode);
+  edit.a = {dense.a[0], dense.a[1], dense.a[2]};
+  edit.b = {dense.b[0], dense.b[1], dense.b[2]};
+  edit.radius = dense.radius();
+  edit.material = dense.material;
+  edit.from = dense.from;
+  const auto shape = taken(EditShape::create(edit));
+  if (const SolidShape* const solid = shape.solid())
+    return told(taken(store_->wait(taken(store_->edit(*solid, edit)))).voxels);
+  // A line without a radius is a list of voxels, with the mode.
+  std::vector<uint32_t> keys;
+  std::vector<BrickMask> voxels;
+  for (const auto& row : taken(shape.rows(size_t(1) << 20)))
+    for (uint32_t i = 0; i < row.count; ++i) {
+      keys.push_back(brick_key(row.at(i)));
+      voxels.push_back(shape.mask(row.at(i)));
+    }
+  return told(taken(store_->write(keys, voxels, {}, edit)).voxels);
+}
+
+uint64_t DeviceTested::set_voxels(const std::vector<int32_t>& xyz, const std::vector<uint8_t>& materials) {
+  Parts parts;
+  for (size_t i = 0; i < materials.size(); ++i) {
+    const Int3 voxel{xyz[3 * i], xyz[3 * i + 1], xyz[3 * i + 2]};
+    parts[brick_key(brick_of(voxel))].put(voxel, materials[i]);
+  }
+  return told(write(*store_, parts));
+}
+
+uint64_t DeviceTested::write_region(Cell min, Cell max, const std::vector<uint8_t>& materials) {
+  Parts parts;
+  size_t next = 0;
+  for (int32_t z = min[2]; z <= max[2]; ++z)
+    for (int32_t y = min[1]; y <= max[1]; ++y)
+      for (int32_t x = min[0]; x <= max[0]; ++x)
+        parts[brick_key(brick_of({x, y, z}))].put({x, y, z}, materials[next++]);
+  return told(write(*store_, parts));
+}
+
+uint64_t DeviceTested::write_bricks(const std::vector<Cell>& bricks, const std::vector<uint8_t>& materials) {
+  Parts parts;
+  for (size_t i = 0; i < bricks.size(); ++i)
+    for (int32_t n = 0; n < 512; ++n)
+      parts[brick_key({bricks[i][0], bricks[i][1], bricks[i][2]})].put(
+          {bricks[i][0] * 8 + n % 8, bricks[i][1] * 8 + n / 8 % 8, bricks[i][2] * 8 + n / 64},
+          materials[i * 512 + size_t(n)]);
+  return told(write(*store_, parts));
+}
+
+bool DeviceTested::refused_calls() {
+  Edit edit;
+  edit.b = {0, -4097, 0};
+  REQUIRE(store_->edit(*taken(EditShape::create(edit)).solid(), edit).error().code == ErrorCode::out_of_bounds);
+  edit.a = edit.b = {8190, 4095, 8190};  // in the corner brick, whose key is reserved
+  REQUIRE(store_->edit(*taken(EditShape::create(edit)).solid(), edit).error().code == ErrorCode::out_of_bounds);
+  REQUIRE(store_->wait(uint64_t(1) << 60).error().code == ErrorCode::invalid_argument);
+  return false;
+}
+
+std::optional<uint64_t> DeviceTested::undo() {
+  const uint64_t voxels = told(taken(store_->wait(taken(store_->undo()))).voxels);
+  return voxels ? std::optional(voxels) : std::nullopt;
+}
+std::optional<uint64_t> DeviceTested::redo() {
+  const uint64_t voxels = told(taken(store_->wait(taken(store_->redo()))).voxels);
+  return voxels ? std::optional(voxels) : std::nullopt;
+}
+
+void DeviceTested::recolour(uint8_t material, uint8_t red) {
+  reds_[material] = red;
+  ++recolours_;
+}
+
+StoreFacts DeviceTested::facts() {
+  const device::Store::State state = taken(store_->state());
+  StoreFacts facts;
+  facts.version = state.version + recolours_;
+  facts.voxels = state.voxels;
+  facts.bricks = state.keys;
+  facts.steps = state.steps;
+  facts.position = state.position;
+  facts.packed = packed_;
+  facts.min = {state.bounds.min.x, state.bounds.min.y, state.bounds.min.z};
+  facts.max = {state.bounds.max.x, state.bounds.max.y, state.bounds.max.z};
+  return facts;
+}
+
+void DeviceTested::read(Cell min, Cell max, std::vector<uint8_t>& materials) {
+  const Cell size = {max[0] - min[0] + 1, max[1] - min[1] + 1, max[2] - min[2] + 1};
+  materials.assign(size_t(size[0]) * size_t(size[1]) * size_t(size[2]), 0);
+  for (const device::Store::Entry& entry : taken(store_->entries())) {
+    const Brick brick = taken(store_->brick(entry.index));
+    bool agree = true;
+    for (uint32_t n = 0; n < kVoxelsPerBrick; ++n)
+      agree = agree && ((brick.mask[n >> 6] >> (n & 63u) & 1u) != 0) == (brick.materials[n] != 0);
+    REQUIRE(agree);
+    // A full brick is no memory.
+    REQUIRE((full_material(brick) != 0) == device::is_full_index(entry.index));
+    const Int3 at = brick_from_key(entry.key);
+    for (uint32_t n = 0; n < kVoxelsPerBrick; ++n) {
+      const Int3 voxel = Int3{at.x * 8, at.y * 8, at.z * 8} + voxel_from_index(n);
+      if (voxel.x < min[0] || voxel.x > max[0] || voxel.y < min[1] || voxel.y > max[1] || voxel.z < min[2] ||
+          voxel.z > max[2])
+        continue;
+      materials[size_t(voxel.x - min[0]) +
+                size_t(size[0]) * (size_t(voxel.y - min[1]) + size_t(size[1]) * size_t(voxel.z - min[2]))] =
+          brick.materials[n];
+    }
+  }
+}
+
+std::optional<std::vector<Cell>> DeviceTested::bricks() {
+  const auto entries = taken(store_->entries()), reached = taken(store_->pyramid_entries());
+  REQUIRE(entries.size() == reached.size());
+  std::vector<Cell> bricks;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    REQUIRE(entries[i].key == reached[i].key);
+    REQUIRE(entries[i].index == reached[i].index);
+    const Int3 at = brick_from_key(entries[i].key);
+    bricks.push_back({at.x, at.y, at.z});
+  }
+  return bricks;
+}
+
+}  // namespace quarry::test

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+// store_test.cpp - worlds on a device: random changes beside a plain array, room that is refused at every step, memory
+// that is refused, and what is left when all is undone.
+#include "voxel/device/store.hpp"
+
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <string>
+
+#include "tests/voxel/device/device_homes.hpp"
+#include "voxel/worlds/document.hpp"
+#include "voxel/worlds/edit_shape.hpp"
+
+using namespace quarry;
+using device::StepId;
+using device::Store;
+
+namespace {
+
+template <class T>
+T taken(Result<T>&& result) {
+  INFO((result ? std::string() : result.error().message));
+  REQUIRE(result);
+  return std::move(*result);
+}
+
+std::unique_ptr<Store> store_on(const test::DeviceHome& home) { return taken(Store::create(taken(home.make()))); }
+
+SolidShape solid(const Edit& edit) { return *taken(EditShape::create(edit)).solid(); }
+Edit ball(Int3 at, double radius, Mode mode = Mode::add, uint8_t material = 1) {
+  Edit edit;
+  edit.shape = Shape::sphere;
+  edit.mode = mode;
+  edit.a = edit.b = at;
+  edit.radius = radius;
+  edit.material = material;
+  return edit;
+}
+Store::Change made(Store& store, const Edit& edit) { return taken(store.wait(taken(store.edit(solid(edit), edit)))); }
+
+// The grid's and the pyramid's bricks are those of the document, voxel by voxel.
+void require_same(Store& store, const Document& document) {
+  const Store::State state = taken(store.state());
+  REQUIRE(state.voxels == document.world().voxel_count());
+  REQUIRE(state.keys == document.world().brick_count());
+  if (state.keys) REQUIRE(state.bounds == document.world().bounds());
+  const auto entries = taken(store.entries()), reached = taken(store.pyramid_entries());
+  REQUIRE(entries.size() == state.keys);
+  REQUIRE(reached.size() == state.keys);
+  size_t i = 0;
+  bool same = true;
+  document.world().for_each_brick([&](Int3 at, const Brick& brick) {
+    same = same && entries[i].key == brick_key(at) && reached[i].key == entries[i].key &&
+           reached[i].index == entries[i].index && taken(store.brick(entries[i].index)) == brick;
+    ++i;
+  });
+  REQUIRE(same);
+}
+
+}  // namespace
+
+TEST_CASE("Random changes of a world on a device leave the voxels, steps and bounds of a plain array") {
+  for (const test::DeviceHome& home : test::device_homes())
+    for (const uint32_t seed : {1u, 2u}) {
+      INFO(home.name << ", seed " << seed);
+      test::DeviceTested tested(store_on(home));
+      test::check_random_history(tested, test::DenseModel({-64, -64, -64}, {160, 128, 160}), seed, 300);
+    }
+}
+
+TEST_CASE("A world on a device and a document make the same of large shapes in every mode") {
+  for (const test::DeviceHome& home : test::device_homes()) {
+    INFO(home.name);
+    const auto store = store_on(home);
+    Document document = taken(Document::create_empty());
+    const auto both = [&](const Edit& edit) {
+      const Store::Change change = made(*store, edit);
+      REQUIRE(change.voxels == taken(document.apply(0, edit))->voxels_changed);
+    };
+    both(ball({3001, -1003, 2005}, 100.5, Mode::add, 3));
+    both(ball({3041, -1003, 2005}, 60, Mode::fill, 4));
+    both(ball({2961, -1003, 2005}, 70, Mode::remove));
+    Edit line;
+    line.shape = Shape::line;
+    line.a = {-8000, -4000, -8000};
+    line.b = {-7000, 300, 1500};
+    line.radius = 9.75;
+    line.material = 200;
+    both(line);
+    line.mode = Mode::replace;
+    line.from = 200;
+    line.material = 7;
+    line.radius = 5;
+    both(line);
+    Edit box;
+    box.a = {2000, -2000, 1000};
+    box.b = {4003, 0, 3001};
+    box.mode = Mode::paint;  // more bricks than there are in the grid
+    box.material = 9;
+    both(box);
+    require_same(*store, document);
+    for (int i = 0; i < 4; ++i) {
+      REQUIRE(taken(store->wait(taken(store->undo()))).voxels > 0);
+      taken(document.undo());
+    }
+    require_same(*store, document);
+    both(ball({3000, -1000, 2000}, 40, Mode::fill, 5));  // what could be redone is gone
+    REQUIRE(taken(store->wait(taken(store->redo()))).voxels == 0);
+    require_same(*store, document);
+  }
+}
+
+TEST_CASE("Edits under way are answered in their order, and none has to be waited for") {
+  for (const test::DeviceHome& home : test::device_homes()) {
+    INFO(home.name);
+    const auto store = store_on(home);
+    Document document = taken(Document::create_empty());
+    std::vector<Store::Ticket> tickets;
+    std::vector<uint64_t> expected;
+    for (int i = 0; i < 200; ++i) {
+      // Some are larger than the room that a new world has.
+      const Edit edit = ball({i * 37 % 900 - 450, i * 53 % 700 - 350, i * 71 % 800 - 400}, 4 + i * 13 % 90,
+                             i % 4 == 3 ? Mode::remove : Mode::fill, uint8_t(1 + i % 255));
+      tickets.push_back(taken(store->edit(solid(edit), edit)));
+      expected.push_back(taken(document.apply(0, edit))->voxels_changed);
+    }
+    for (size_t i = tickets.size(); i-- > 0;) REQUIRE(taken(store->wait(tickets[i])).voxels == expected[i]);
+    require_same(*store, document);
+    for (int i = 0; i < 150; ++i) {
+      tickets.push_back(taken(store->undo()));
+      taken(document.undo());
+    }
+    for (int i = 0; i < 70; ++i) {
+      tickets.push_back(taken(store->redo()));
+      taken(document.redo());
+    }
+    require_same(*store, document);
+  }
+}
+
+TEST_CASE("When all is undone a world on a device has neither a key nor a node, and redone it is whole again") {
+  for (const test::DeviceHome& home : test::device_homes()) {
+    INFO(home.name);
+    const auto store = store_on(home);
+    for (int i = 0; i < 30; ++i) made(*store, ball({i * 19, i * 7, -i * 11}, 20 + i, Mode::fill, uint8_t(1 + i)));
+    const auto before = taken(store->entries());
+    const Store::State full = taken(store->state());
+    while (taken(store->wait(taken(store->undo()))).voxels) {
+    }
+    REQUIRE(taken(store->state()).keys == 0);
+    REQUIRE(taken(store->state()).voxels == 0);
+    REQUIRE(taken(store->pyramid_entries()).empty());
+    while (taken(store->wait(taken(store->redo()))).voxels) {
+    }
+    const auto after = taken(store->entries());
+    REQUIRE(after.size() == before.size());
+    REQUIRE(std::memcmp(after.data(), before.data(), after.size() * sizeof(Store::Entry)) == 0);
+    // A new edit, and what can no longer be redone is free.
+    while (taken(store->wait(taken(store->undo()))).voxels) {
+    }
+    made(*store, ball({0, 0, 0}, 3));
+    REQUIRE(taken(store->state()).bricks < 10);
+    REQUIRE(full.bricks > 1000);
+  }
+}
+
+TEST_CASE("Room that is refused at any step leaves the world as it was, and the edits are played again in order") {
+  constexpr uint32_t kAll[] = {device::kMissingRecords, device::kMissingScratch, device::kMissingBricks,
+                               device::kMissingNodes,   device::kMissingKeys,    device::kMissingPlace,
+                               device::kMissingSteps};
+  int refusals = 0;
+  for (const StepId step : {StepId::begin_edit, StepId::begin_undo, StepId::touch_box, StepId::touch_cubes, StepId::cut,
+                            StepId::settle, StepId::settle_exchange, StepId::admit, StepId::keys})
+    for (const uint32_t missing : kAll) {
+      // A key that finds no place is told by the step that writes keys, and by no other.
+      if ((missing == device::kMissingPlace) != (step == StepId::keys)) continue;
+      INFO(device::name_of(step) << " lacks " << missing);
+      int calls = 0;
+      const auto refuse = [&](StepId now) -> uint32_t {
+        if (now != step || ++calls % 3 != 2) return 0;
+        ++refusals;
+        return missing;
+      };
+      const auto store = taken(Store::create(device::make_emulated_executor({7, 0, refuse})));
+      Document document = taken(Document::create_empty());
+      for (int round = 0; round < 4; ++round) {
+        std::vector<Store::Ticket> tickets;
+        std::vector<uint64_t> expected;
+        for (int i = 0; i < 5; ++i) {
+          Edit edit = ball({i * 30, round * 9, 0}, 15 + i, i % 2 ? Mode::remove : Mode::fill, uint8_t(1 + i));
+          if (i == 3) {
+            edit.shape = Shape::line;
+            edit.mode = Mode::add;
+            edit.b = {60, 90, 10};
+            edit.radius = 6;
+          }
+          tickets.push_back(taken(store->edit(solid(edit), edit)));
+          expected.push_back(taken(document.apply(0, edit))->voxels_changed);
+        }
+        for (int i = 0; i < 2; ++i) {
+          tickets.push_back(taken(store->undo()));
+          uint64_t voxels = 0;
+          for (const UndoRecord& record : taken(document.undo())) voxels += record.voxels_changed;
+          expected.push_back(voxels);
+        }
+        for (size_t i = 0; i < tickets.size(); ++i) REQUIRE(taken(store->wait(tickets[i])).voxels == expected[i]);
+        require_same(*store, document);
+      }
+    }
+  REQUIRE(refusals > 100);
+}
+
+TEST_CASE("An edit that gets no memory changes nothing, and those after it are made without it") {
+  // The limits that refuse some of it are found by trying all.
+  int refused = 0, done = 0;
+  for (uint64_t limit = 48; limit < 200; limit += 4) {
+    auto opened = Store::create(device::make_emulated_executor({3, limit << 20, {}}));
+    if (!opened) {
+      REQUIRE(opened.error().code == ErrorCode::out_of_memory);
+      continue;
+    }
+    Store& store = **opened;
+    Document document = taken(Document::create_empty());
+    for (int i = 0; i < 6; ++i) {
+      const Edit edit = ball({i * 300 - 600, 0, i * 40}, i % 2 ? 30 : 230 + i * 10, Mode::fill, uint8_t(1 + i));
+      const auto ticket = taken(store.edit(solid(edit), edit));
+      const auto change = store.wait(ticket);
+      if (change) {
+        REQUIRE(change->voxels == taken(document.apply(0, edit))->voxels_changed);
+        ++done;
+      } else {
+        REQUIRE(change.error().code == ErrorCode::out_of_memory);
+        ++refused;
+      }
+      require_same(store, document);
+    }
+  }
+  REQUIRE(refused > 5);
+  REQUIRE(done > 5);
+}
+
+TEST_CASE("A world on a device has no more bricks than it may have") {
+  const auto store = taken(Store::create(device::make_emulated_executor(), 1000));
+  REQUIRE(made(*store, ball({0, 0, 0}, 30)).voxels > 0);
+  const auto before = taken(store->state());
+  const Edit large = ball({300, 0, 0}, 90);
+  const auto refused = store->wait(taken(store->edit(solid(large), large)));
+  REQUIRE(refused.error().code == ErrorCode::full);
+  REQUIRE(taken(store->state()).voxels == before.voxels);
+  REQUIRE(made(*store, ball({100, 0, 0}, 20)).voxels > 0);
+}

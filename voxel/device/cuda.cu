@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+// cuda.cu - the steps as CUDA kernels on a stream, and memory that grows in place: addresses are reserved once, and
+// physical blocks are mapped behind each other.
+#include <cuda.h>
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "base/cuda/device.cuh"
+#include "base/cuda/launch.cuh"
+#include "voxel/device/run_step.hpp"
+
+namespace quarry::device {
+namespace {
+
+using gpu::check;
+using gpu::DeviceScope;
+
+constexpr unsigned kThreads = 256;
+
+template <class Body>
+__global__ void single_kernel(const __grid_constant__ Memory memory, const __grid_constant__ EditCall call) {
+  Body::run(memory, call);
+}
+
+template <class Body>
+__global__ void __launch_bounds__(kThreads)
+    items_kernel(const __grid_constant__ Memory memory, const __grid_constant__ EditCall call) {
+  Sums sums;
+  const uint64_t count = Body::items(memory, call), stride = uint64_t(gridDim.x) * kThreads;
+  for (uint64_t i = uint64_t(blockIdx.x) * kThreads + threadIdx.x; i < count; i += stride)
+    Body::run(memory, call, i, sums);
+  if constexpr (requires { Body::kSums; }) {
+    for (unsigned offset = 16; offset; offset >>= 1) {
+      sums.changed += __shfl_down_sync(0xFFFFFFFFu, sums.changed, offset);
+      sums.more += __shfl_down_sync(0xFFFFFFFFu, sums.more, offset);
+      sums.inserted += __shfl_down_sync(0xFFFFFFFFu, sums.inserted, offset);
+      sums.erased += __shfl_down_sync(0xFFFFFFFFu, sums.erased, offset);
+      sums.chunks += __shfl_down_sync(0xFFFFFFFFu, sums.chunks, offset);
+    }
+    if ((threadIdx.x & 31u) == 0) add_sums(*memory.control, sums);
+  }
+}
+
+// The threads of a block, which wait for each other after each part.
+struct Lanes {
+  template <class Part>
+  __device__ void each(const Part& part) {
+    part(threadIdx.x);
+    __syncthreads();
+  }
+};
+template <class Body>
+__global__ void __launch_bounds__(kNodeThreads)
+    blocks_kernel(const __grid_constant__ Memory memory, const __grid_constant__ EditCall call) {
+  __shared__ typename Body::Shared shared;
+  Lanes lanes;
+  const uint64_t count = Body::items(memory, call);
+  for (uint64_t i = blockIdx.x; i < count; i += gridDim.x) Body::run(memory, call, i, shared, lanes);
+}
+
+// The driver's calls for memory that is mapped where the caller wants it.
+struct MappingCalls {
+  CUresult(CUDAAPI* reserve)(CUdeviceptr*, size_t, size_t, CUdeviceptr, unsigned long long) = nullptr;
+  CUresult(CUDAAPI* free_addresses)(CUdeviceptr, size_t) = nullptr;
+  CUresult(CUDAAPI* create)(CUmemGenericAllocationHandle*, size_t, const CUmemAllocationProp*,
+                            unsigned long long) = nullptr;
+  CUresult(CUDAAPI* release)(CUmemGenericAllocationHandle) = nullptr;
+  CUresult(CUDAAPI* map)(CUdeviceptr, size_t, size_t, CUmemGenericAllocationHandle, unsigned long long) = nullptr;
+  CUresult(CUDAAPI* unmap)(CUdeviceptr, size_t) = nullptr;
+  CUresult(CUDAAPI* set_access)(CUdeviceptr, size_t, const CUmemAccessDesc*, size_t) = nullptr;
+  CUresult(CUDAAPI* granularity)(size_t*, const CUmemAllocationProp*, CUmemAllocationGranularity_flags) = nullptr;
+
+  MappingCalls() {
+    const auto find = [](const char* name, auto& call) {
+      gpu::ContextCalls::find(name, reinterpret_cast<void**>(&call));
+    };
+    find("cuMemAddressReserve", reserve);
+    find("cuMemAddressFree", free_addresses);
+    find("cuMemCreate", create);
+    find("cuMemRelease", release);
+    find("cuMemMap", map);
+    find("cuMemUnmap", unmap);
+    find("cuMemSetAccess", set_access);
+    find("cuMemGetAllocationGranularity", granularity);
+  }
+  bool there() const {
+    return reserve && free_addresses && create && release && map && unmap && set_access && granularity;
+  }
+};
+const MappingCalls& mapping_calls() {
+  static const MappingCalls calls;
+  return calls;
+}
+
+Result<void> check_driver(CUresult result, const std::string& doing) {
+  if (result == CUDA_SUCCESS) return {};
+  return fail(result == CUDA_ERROR_OUT_OF_MEMORY ? ErrorCode::out_of_memory : ErrorCode::device,
+              "CUDA: " + doing + ": error " + std::to_string(int(result)));
+}
+
+class CudaDeviceExecutor final : public Executor {
+ public:
+  explicit CudaDeviceExecutor(int device) : device_(device) {}
+  ~CudaDeviceExecutor() override {
+    const DeviceScope scope(device_);
+    if (stream_) {
+      cudaStreamSynchronize(stream_);
+      cudaStreamDestroy(stream_);
+    }
+    if (outcomes_) cudaFreeHost(outcomes_);
+  }
+
+  Result<void> open() {
+    const DeviceScope scope(device_);
+    QRY_TRY(check(scope.error(), "select the device"));
+    if (!mapping_calls().there()) return fail(ErrorCode::unsupported, "CUDA: the driver cannot map memory in place");
+    QRY_TRY(check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "make a stream"));
+    void* outcomes = nullptr;
+    QRY_TRY(check(cudaHostAlloc(&outcomes, kOutcomes * sizeof(Outcome), cudaHostAllocMapped | cudaHostAllocPortable),
+                  "memory for answers"));
+    outcomes_ = static_cast<Outcome*>(outcomes);
+    std::fill_n(outcomes_, kOutcomes, Outcome{});
+    QRY_TRY(
+        check(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, device_), "ask the device"));
+    property_.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    property_.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    property_.location.id = device_;
+    return check_driver(mapping_calls().granularity(&granularity_, &property_, CU_MEM_ALLOC_GRANULARITY_MINIMUM),
+                        "ask for page sizes");
+  }
+
+  Result<Range> reserve(size_t most_bytes, const char* label) override {
+    const DeviceScope scope(device_);
+    const size_t size = rounded(most_bytes);
+    CUdeviceptr at = 0;
+    QRY_TRY(check_driver(mapping_calls().reserve(&at, size, 0, 0, 0), std::string("reserve addresses for ") + label));
+    return Range{reinterpret_cast<void*>(at), 0, size};
+  }
+  Result<void> grow(Range& range, size_t size_bytes) override {
+    const size_t size = rounded(size_bytes);
+    if (size <= range.size_bytes) return {};
+    if (size > range.most_bytes)
+      return fail(ErrorCode::full, "a device's array may have at most " + std::to_string(range.most_bytes) +
+                                       " bytes, not " + std::to_string(size));
+    const DeviceScope scope(device_);
+    const MappingCalls& calls = mapping_calls();
+    const size_t more = size - range.size_bytes;
+    const std::string doing = "memory of " + std::to_string(more) + " bytes";
+    const CUdeviceptr at = CUdeviceptr(range.data) + range.size_bytes;
+    CUmemGenericAllocationHandle handle{};
+    QRY_TRY(check_driver(calls.create(&handle, more, &property_, 0), doing));
+    auto mapped = check_driver(calls.map(at, more, 0, handle, 0), doing);
+    if (mapped) {
+      CUmemAccessDesc access{};
+      access.location = property_.location;
+      access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+      mapped = check_driver(calls.set_access(at, more, &access, 1), doing);
+      if (!mapped) calls.unmap(at, more);
+    }
+    calls.release(handle);  // the mapping holds it
+    QRY_TRY(mapped);
+    range.size_bytes = size;
+    held_ += more;
+    return check(cudaMemsetAsync(reinterpret_cast<void*>(at), 0, more, stream_), doing.c_str());
+  }
+  void release(Range& range) noexcept override {
+    const DeviceScope scope(device_);
+    if (range.size_bytes) mapping_calls().unmap(CUdeviceptr(range.data), range.size_bytes);
+    if (range.data) mapping_calls().free_addresses(CUdeviceptr(range.data), range.most_bytes);
+    held_ -= range.size_bytes;
+    range = {};
+  }
+  Outcome* outcomes() override { return outcomes_; }
+
+  Result<void> run(StepId step, const Memory& memory, const EditCall& call, uint64_t most_items) override {
+    const DeviceScope scope(device_);
+    return run_step(step, Runner{*this, name_of(step), memory, call, most_items});
+  }
+  Result<void> copy_in(void* to, const void* from_host, size_t size_bytes) override {
+    return copy(to, from_host, size_bytes, "copy to the device");
+  }
+  Result<void> copy_out(void* to_host, const void* from, size_t size_bytes) override {
+    return copy(to_host, from, size_bytes, "copy from the device");
+  }
+  Result<void> wait() override {
+    const DeviceScope scope(device_);
+    return check(cudaStreamSynchronize(stream_), "wait for edits");
+  }
+  uint64_t size_bytes() const override { return held_; }
+
+ private:
+  struct Runner {
+    CudaDeviceExecutor& device;
+    const char* label;
+    const Memory& memory;
+    const EditCall& call;
+    uint64_t most;
+
+    unsigned blocks_for(uint64_t count, unsigned a_multiprocessor) const {
+      return unsigned(std::clamp<uint64_t>(count, 1, uint64_t(device.multiprocessors_) * a_multiprocessor));
+    }
+    template <class Body>
+    Result<void> single() const {
+      return gpu::launch(label, {1, 1}, device.stream_, single_kernel<Body>, memory, call);
+    }
+    template <class Body>
+    Result<void> items() const {
+      return gpu::launch(label, {blocks_for((most + kThreads - 1) / kThreads, 8), kThreads}, device.stream_,
+                         items_kernel<Body>, memory, call);
+    }
+    template <class Body>
+    Result<void> blocks() const {
+      return gpu::launch(label, {blocks_for(most, 8), kNodeThreads}, device.stream_, blocks_kernel<Body>, memory, call);
+    }
+  };
+
+  size_t rounded(size_t bytes) const { return (bytes + granularity_ - 1) / granularity_ * granularity_; }
+  Result<void> copy(void* to, const void* from, size_t size_bytes, const char* doing) {
+    if (size_bytes == 0) return {};
+    const DeviceScope scope(device_);
+    QRY_TRY(check(cudaMemcpyAsync(to, from, size_bytes, cudaMemcpyDefault, stream_), doing));
+    return check(cudaStreamSynchronize(stream_), doing);
+  }
+
+  int device_;
+  int multiprocessors_ = 1;
+  cudaStream_t stream_ = nullptr;
+  Outcome* outcomes_ = nullptr;
+  CUmemAllocationProp property_{};
+  size_t granularity_ = size_t(2) << 20;
+  uint64_t held_ = 0;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Executor>> make_cuda_executor(int device) {
+  QRY_TRY_ASSIGN(const int count, gpu::device_count());
+  if (device < 0 || device >= count)
+    return fail(ErrorCode::not_found,
+                "CUDA has " + std::to_string(count) + " devices, and none has the number " + std::to_string(device));
+  auto executor = std::make_unique<CudaDeviceExecutor>(device);
+  QRY_TRY(executor->open());
+  return std::unique_ptr<Executor>(std::move(executor));
+}
+
+}  // namespace quarry::device

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// emulated.cpp - a device of host threads: the bodies of the kernels, run in any order of their blocks and lanes, with
+// memory that can be limited and room that can be refused at every step.
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <numeric>
+#include <string>
+#include <utility>
+
+#include "base/parallel.hpp"
+#include "voxel/device/run_step.hpp"
+
+namespace quarry::device {
+namespace {
+
+constexpr size_t kPageBytes = 4096;
+
+uint64_t mixed(uint64_t x) {
+  x ^= x >> 33;
+  x *= 0xFF51AFD7ED558CCDu;
+  x ^= x >> 33;
+  x *= 0xC4CEB9FE1A85EC53u;
+  return x ^ x >> 33;
+}
+
+// Shows 0 .. count - 1 in an order that the seed chooses.
+class Shuffled {
+ public:
+  Shuffled(uint64_t count, uint64_t seed) : count_(count) {
+    if (count == 0) return;
+    first_ = mixed(seed) % count;
+    step_ = mixed(seed + 1) % count | 1u;
+    while (std::gcd(step_, count) != 1) step_ += 2;
+    step_ %= count;
+    if (step_ == 0) step_ = 1;
+  }
+  uint64_t operator()(uint64_t number) const {
+    return seeded() ? (first_ + (number % count_) * (step_ % count_)) % count_ : number;
+  }
+
+ private:
+  bool seeded() const { return count_ > 1 && count_ < (uint64_t(1) << 31); }
+  uint64_t count_, first_ = 0, step_ = 1;
+};
+
+class EmulatedExecutor final : public Executor {
+ public:
+  explicit EmulatedExecutor(Emulation emulation) : emulation_(std::move(emulation)) {}
+
+  Result<Range> reserve(size_t most_bytes, const char* label) override {
+    const size_t size = (most_bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+    void* const data = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (data == MAP_FAILED)
+      return fail(ErrorCode::out_of_memory,
+                  "no addresses for " + std::to_string(size) + " bytes of " + label + ": raise `ulimit -v`");
+    return Range{data, 0, size};
+  }
+  Result<void> grow(Range& range, size_t size_bytes) override {
+    const size_t size = (size_bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+    if (size <= range.size_bytes) return {};
+    if (size > range.most_bytes)
+      return fail(ErrorCode::full, "a device's array may have at most " + std::to_string(range.most_bytes) +
+                                       " bytes, not " + std::to_string(size));
+    const size_t more = size - range.size_bytes;
+    if ((emulation_.memory_limit && held_ + more > emulation_.memory_limit) ||
+        mprotect(static_cast<char*>(range.data) + range.size_bytes, more, PROT_READ | PROT_WRITE) != 0)
+      return fail(ErrorCode::out_of_memory, "the emulated device has no " + std::to_string(more) + " bytes more");
+    range.size_bytes = size;
+    held_ += more;
+    return {};
+  }
+  void release(Range& range) noexcept override {
+    if (range.data) munmap(range.data, range.most_bytes);
+    held_ -= range.size_bytes;
+    range = {};
+  }
+  Outcome* outcomes() override { return outcomes_.data(); }
+
+  Result<void> run(StepId step, const Memory& memory, const EditCall& call, uint64_t) override {
+    ++runs_;
+    run_step(step, Runner{*this, memory, call});
+    if (emulation_.refuse)
+      if (const uint32_t missing = emulation_.refuse(step)) memory.control->missing |= missing;
+    return {};
+  }
+  Result<void> copy_in(void* to, const void* from_host, size_t size_bytes) override {
+    std::copy_n(static_cast<const char*>(from_host), size_bytes, static_cast<char*>(to));
+    return {};
+  }
+  Result<void> copy_out(void* to_host, const void* from, size_t size_bytes) override {
+    std::copy_n(static_cast<const char*>(from), size_bytes, static_cast<char*>(to_host));
+    return {};
+  }
+  Result<void> wait() override { return {}; }
+  uint64_t size_bytes() const override { return held_; }
+
+ private:
+  struct Runner {
+    EmulatedExecutor& device;
+    const Memory& memory;
+    const EditCall& call;
+
+    template <class Body>
+    void single() const {
+      Body::run(memory, call);
+    }
+    template <class Body>
+    void items() const {
+      constexpr uint64_t kBlock = 64;
+      const uint64_t count = Body::items(memory, call), blocks = (count + kBlock - 1) / kBlock;
+      const Shuffled order(blocks, device.emulation_.seed + device.runs_);
+      parallel_for(size_t(blocks), 16, [&](size_t begin, size_t end) {
+        Sums sums;
+        for (size_t b = begin; b < end; ++b) {
+          const uint64_t first = order(b) * kBlock, last = std::min(first + kBlock, count);
+          for (uint64_t i = first; i < last; ++i) Body::run(memory, call, i, sums);
+        }
+        add_sums(*memory.control, sums);
+      });
+    }
+    template <class Body>
+    void blocks() const {
+      const uint64_t count = Body::items(memory, call);
+      const Shuffled order(count, device.emulation_.seed + device.runs_);
+      parallel_for(size_t(count), 1, [&](size_t begin, size_t end) {
+        auto shared = std::make_unique<typename Body::Shared>();
+        Block block{uint32_t(mixed(device.emulation_.seed + begin))};
+        for (size_t b = begin; b < end; ++b) Body::run(memory, call, order(b), *shared, block);
+      });
+    }
+  };
+  // The lanes of a block one after the other, beginning with any.
+  struct Block {
+    uint32_t first;
+    template <class Body>
+    void each(const Body& body) {
+      for (uint32_t i = 0; i < kNodeThreads; ++i) body((first + i) % kNodeThreads);
+    }
+  };
+
+  Emulation emulation_;
+  std::array<Outcome, kOutcomes> outcomes_{};
+  std::atomic<uint64_t> held_{0};
+  uint64_t runs_ = 0;
+};
+
+}  // namespace
+
+const char* name_of(StepId step) {
+  static constexpr std::array<const char*, size_t(StepId::count)> kNames{
+      "begin an edit",  "begin an undo", "begin a redo", "touch a box",   "find cubes", "touch cubes",
+      "touch the grid", "touch a list",  "cut",          "cut by a list", "settle",     "settle an exchange",
+      "admit",          "write keys",    "erase keys",   "write regions", "write tops", "show",
+      "release",        "clear a grid",  "move keys",    "begin bounds",  "find bounds"};
+  return step < StepId::count ? kNames[size_t(step)] : "no step";
+}
+
+std::unique_ptr<Executor> make_emulated_executor(Emulation emulation) {
+  return std::make_unique<EmulatedExecutor>(std::move(emulation));
+}
+
+}  // namespace quarry::device

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// executor.hpp - what runs the steps of an edit: a CUDA device, or host threads that stand in for one.
+//
+// The host only launches: run() returns before the step has run, and nothing comes back but through Memory::outcomes
+// and copy_out(). Steps run one after the other, in the order of the calls.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "base/result.hpp"
+#include "voxel/device/layout.hpp"
+
+namespace quarry::device {
+
+// The steps of steps.hpp, and those of growth.hpp.
+enum class StepId : uint8_t {
+  begin_edit,
+  begin_undo,
+  begin_redo,
+  touch_box,
+  find_cubes,
+  touch_cubes,
+  touch_grid,
+  touch_list,
+  cut,
+  cut_list,
+  settle,
+  settle_exchange,
+  admit,
+  keys,
+  erase,
+  regions,
+  tops,
+  seen,
+  release,
+  clear_grid,
+  rehash,
+  begin_bounds,
+  bounds,
+  count,
+};
+const char* name_of(StepId step);
+
+// Memory that grows without moving: addresses for `most_bytes`, of which the first `size_bytes` are there.
+struct Range {
+  void* data = nullptr;
+  size_t size_bytes = 0, most_bytes = 0;
+};
+
+class Executor {
+ public:
+  virtual ~Executor() = default;
+
+  // Addresses, and no memory yet. Errors: out_of_memory, device.
+  virtual Result<Range> reserve(size_t most_bytes, const char* label) = 0;
+  // At least `size_bytes` are there afterwards, what is new is zero. It may wait for the steps before it. Errors: full
+  // (more than the range's most), out_of_memory, device; then nothing has changed.
+  virtual Result<void> grow(Range& range, size_t size_bytes) = 0;
+  // What uses it must be done.
+  virtual void release(Range& range) noexcept = 0;
+  // kOutcomes outcomes, zero, that the steps write and the host reads. They live as long as the executor.
+  virtual Outcome* outcomes() = 0;
+
+  // `most_items`: what is worth having threads for; more items than that are done too. Errors: device; then the device
+  // is lost.
+  virtual Result<void> run(StepId step, const Memory& memory, const EditCall& call, uint64_t most_items) = 0;
+  // After the steps before it; they return when it is done. Errors: device.
+  virtual Result<void> copy_in(void* to, const void* from_host, size_t size_bytes) = 0;
+  virtual Result<void> copy_out(void* to_host, const void* from, size_t size_bytes) = 0;
+  // Until all steps have run. Errors: device.
+  virtual Result<void> wait() = 0;
+  // Of device memory that this executor holds.
+  virtual uint64_t size_bytes() const = 0;
+};
+
+// Host threads that run the bodies of the kernels, in any order of their blocks.
+struct Emulation {
+  uint64_t seed = 0;          // of the order
+  uint64_t memory_limit = 0;  // bytes; 0: none
+  // Called after each step. What it returns is missing from then on, as if the step had found no room for it.
+  std::function<uint32_t(StepId)> refuse;
+};
+std::unique_ptr<Executor> make_emulated_executor(Emulation emulation = {});
+
+// The CUDA device with this ordinal. Errors: not_found, unsupported (a build without CUDA), device, out_of_memory.
+Result<std::unique_ptr<Executor>> make_cuda_executor(int device);
+
+}  // namespace quarry::device

@@ -1,0 +1,530 @@
+// SPDX-License-Identifier: Apache-2.0
+// store.cpp - launches edits, hears what became of them, and makes room.
+#include "voxel/device/store.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <utility>
+
+namespace quarry::device {
+namespace {
+
+// Of a new world.
+constexpr uint64_t kFirstBricks = 1u << 15, kFirstScratch = 1u << 16, kFirstRecords = 1u << 18, kFirstSteps = 1u << 12,
+                   kFirstNodes = 1u << 18, kFirstKeys = 1u << 17;
+// Addresses, not memory: no world has more of either.
+constexpr uint64_t kMostBricks = uint64_t(1) << 28, kMostNodes = uint64_t(1) << 31, kMostRecords = uint64_t(1) << 32,
+                   kMostScratch = uint64_t(1) << 27, kMostSteps = uint64_t(1) << 26;
+// The grid is not fuller: keys are inserted one by one, each in one of two buckets, and few may find no place.
+constexpr double kFullest = 0.7;
+constexpr uint32_t kLevel2Cells = kLevel2Nodes, kLevel3Cells = kLevel3Nodes;
+
+uint64_t half_more(uint64_t wanted, uint64_t now) { return std::max(wanted, now + now / 2); }
+
+}  // namespace
+
+struct Store::Arrays {
+  Range grid, masks, materials, nodes, records, steps, free_bricks, control, kinds, cuts, unused, cubes, touched2,
+      touched3, numbers2, regions, tops, made2, listed_keys, listed_masks, listed_materials;
+  std::array<Range*, 21> all() {
+    return {&grid,     &masks,   &materials, &nodes,  &records,     &steps,        &free_bricks,
+            &control,  &kinds,   &cuts,      &unused, &cubes,       &touched2,     &touched3,
+            &numbers2, &regions, &tops,      &made2,  &listed_keys, &listed_masks, &listed_materials};
+  }
+};
+
+Store::Store(std::unique_ptr<Executor> executor, uint32_t max_bricks)
+    : executor_(std::move(executor)), max_bricks_(max_bricks), arrays_(std::make_unique<Arrays>()) {}
+
+Store::~Store() {
+  (void)executor_->wait();
+  for (Range* range : arrays_->all())
+    if (range->data) executor_->release(*range);
+}
+
+Result<std::unique_ptr<Store>> Store::create(std::unique_ptr<Executor> executor, uint32_t max_bricks) {
+  std::unique_ptr<Store> store(new Store(std::move(executor), max_bricks));
+  QRY_TRY(store->open());
+  return store;
+}
+
+Result<void> Store::open() {
+  Arrays& a = *arrays_;
+  Executor& e = *executor_;
+  const auto open = [&](Range& range, uint64_t most_bytes, const char* label) -> Result<void> {
+    QRY_TRY_ASSIGN(range, e.reserve(size_t(most_bytes), label));
+    return {};
+  };
+  QRY_TRY(open(a.masks, kMostBricks * sizeof(BrickMask), "masks"));
+  QRY_TRY(open(a.materials, kMostBricks * sizeof(BrickMaterials), "materials"));
+  QRY_TRY(open(a.free_bricks, kMostBricks * sizeof(uint32_t), "free bricks"));
+  QRY_TRY(open(a.nodes, kMostNodes * sizeof(OccupancyNode), "the pyramid"));
+  QRY_TRY(open(a.records, kMostRecords * sizeof(Record), "records"));
+  QRY_TRY(open(a.steps, kMostSteps * sizeof(Step), "steps"));
+  QRY_TRY(open(a.kinds, kMostScratch * sizeof(uint32_t), "an edit's bricks"));
+  QRY_TRY(open(a.cuts, kMostScratch * sizeof(Cut), "an edit's cuts"));
+  QRY_TRY(open(a.unused, kMostScratch * sizeof(uint32_t), "unused places"));
+  QRY_TRY(open(a.cubes, kMostScratch * sizeof(uint32_t), "a capsule's cubes"));
+  QRY_TRY(open(a.listed_keys, kMostScratch * sizeof(uint32_t), "a list's keys"));
+  QRY_TRY(open(a.listed_masks, kMostScratch * sizeof(BrickMask), "a list's voxels"));
+  QRY_TRY(open(a.listed_materials, kMostScratch * sizeof(BrickMaterials), "a list's materials"));
+  // What has one size.
+  const auto fixed = [&](Range& range, uint64_t bytes, const char* label) -> Result<void> {
+    QRY_TRY(open(range, bytes, label));
+    return e.grow(range, size_t(bytes));
+  };
+  QRY_TRY(fixed(a.control, sizeof(Control), "counters"));
+  QRY_TRY(fixed(a.touched2, kLevel2Cells * sizeof(uint64_t), "touched nodes of level 2"));
+  QRY_TRY(fixed(a.touched3, kLevel3Cells * sizeof(uint64_t), "touched nodes of level 3"));
+  QRY_TRY(fixed(a.numbers2, kLevel2Cells * sizeof(uint32_t), "numbers of nodes"));
+  QRY_TRY(fixed(a.regions, kLevel2Cells * sizeof(uint32_t), "touched regions"));
+  QRY_TRY(fixed(a.tops, kLevel3Cells * sizeof(uint32_t), "touched tops"));
+  QRY_TRY(fixed(a.made2, kLevel2Cells * sizeof(OccupancyNode), "new nodes of level 2"));
+
+  Memory& m = memory_;
+  m.masks = static_cast<uint64_t*>(a.masks.data);
+  m.materials = static_cast<uint64_t*>(a.materials.data);
+  m.free_bricks = static_cast<uint32_t*>(a.free_bricks.data);
+  m.nodes = static_cast<OccupancyNode*>(a.nodes.data);
+  m.records = static_cast<Record*>(a.records.data);
+  m.steps = static_cast<Step*>(a.steps.data);
+  m.kinds = static_cast<uint32_t*>(a.kinds.data);
+  m.cuts = static_cast<Cut*>(a.cuts.data);
+  m.unused = static_cast<uint32_t*>(a.unused.data);
+  m.cubes = static_cast<uint32_t*>(a.cubes.data);
+  m.control = static_cast<Control*>(a.control.data);
+  m.touched2 = static_cast<uint64_t*>(a.touched2.data);
+  m.touched3 = static_cast<uint64_t*>(a.touched3.data);
+  m.numbers2 = static_cast<uint32_t*>(a.numbers2.data);
+  m.regions = static_cast<uint32_t*>(a.regions.data);
+  m.tops = static_cast<uint32_t*>(a.tops.data);
+  m.made2 = static_cast<OccupancyNode*>(a.made2.data);
+  m.outcomes = e.outcomes();
+  QRY_TRY(grow_bricks(kFirstBricks));
+  QRY_TRY(grow_scratch(kFirstScratch));
+  QRY_TRY(grow_records(kFirstRecords));
+  QRY_TRY(grow_steps(kFirstSteps));
+  QRY_TRY(grow_nodes(kFirstNodes));
+
+  Control control{};
+  control.bricks_top = kFullBricks;
+  control.nodes_top = kLevel3Cells;
+  QRY_TRY(e.copy_in(m.control, &control, sizeof control));
+  std::vector<Brick> full;
+  for (uint32_t material = 1; material <= kFullBricks; ++material) full.push_back(full_brick(uint8_t(material)));
+  std::vector<BrickMask> masks;
+  std::vector<BrickMaterials> materials;
+  for (const Brick& brick : full) {
+    masks.push_back(brick.mask);
+    materials.push_back(brick.materials);
+  }
+  QRY_TRY(e.copy_in(m.masks, masks.data(), masks.size() * sizeof(BrickMask)));
+  QRY_TRY(e.copy_in(m.materials, materials.data(), materials.size() * sizeof(BrickMaterials)));
+  return grow_grid(kFirstKeys, control);
+}
+
+// ---- Edits
+
+Result<Store::Ticket> Store::edit(const SolidShape& shape, const Edit& edit) {
+  Pending pending{0, Kind::edit, Touch::box, {}};
+  EditCall& call = pending.call;
+  call.shape = shape;
+  call.mode = edit.mode;
+  call.material = material_after(edit.mode, edit.material);
+  call.from = edit.from;
+  // Without a material these two remove.
+  if (call.material == 0 && (edit.mode == Mode::paint || edit.mode == Mode::fill)) call.mode = Mode::remove;
+  const bool creates = edit.creates();
+  const Box3 inside = intersected(shape.bounds, {kWorldMin, kWorldMax});
+  const Int3 corner = brick_of(kWorldMax);
+  if (creates) {
+    bool outside = !(inside == shape.bounds);
+    if (!outside && brick_of(inside.max) == corner && shape.meets_cube(corner.x, corner.y, corner.z, 0))
+      for (uint32_t octant = 0; octant < 8; ++octant) outside |= shape.octant(corner, octant) != 0;
+    if (outside)
+      return fail(ErrorCode::out_of_bounds,
+                  "edit: the shape would set voxels outside of the world, x and z in [-8192, 8191], y in [-4096, "
+                  "4095], without the brick at its upper corner");
+  }
+  const bool adds_nothing = edit.mode == Mode::add && edit.material == 0;
+  if (!inside.empty() && !adds_nothing) {
+    call.first = brick_of(inside.min);
+    const Int3 last = brick_of(inside.max);
+    call.size[0] = uint32_t(last.x - call.first.x + 1);
+    call.size[1] = uint32_t(last.y - call.first.y + 1);
+    call.size[2] = uint32_t(last.z - call.first.z + 1);
+  }
+  const uint64_t box = uint64_t(call.size[0]) * call.size[1] * call.size[2];
+  if (!creates && box > uint64_t(memory_.grid.page_count) * kQrySlotsPerPage) pending.touch = Touch::grid;
+  else if (shape.shape == Shape::line) pending.touch = Touch::cubes;
+  return launch_new(std::move(pending));
+}
+
+Result<Store::Change> Store::write(std::span<const uint32_t> keys, std::span<const BrickMask> voxels,
+                                   std::span<const BrickMaterials> materials, const Edit& edit) {
+  Pending pending{0, Kind::edit, Touch::list, {}};
+  pending.call.mode = edit.mode;
+  pending.call.material = material_after(edit.mode, edit.material);
+  pending.call.from = edit.from;
+  if (pending.call.material == 0 && (edit.mode == Mode::paint || edit.mode == Mode::fill))
+    pending.call.mode = Mode::remove;
+  pending.call.listed = uint32_t(keys.size());
+  // The list is there until the next one: edits by lists are not left under way.
+  const auto send = [&](Range& range, const void* from, size_t size_bytes) -> Result<void*> {
+    QRY_TRY(executor_->grow(range, size_bytes));
+    QRY_TRY(executor_->copy_in(range.data, from, size_bytes));
+    return range.data;
+  };
+  QRY_TRY_ASSIGN(const auto its_keys, send(arrays_->listed_keys, keys.data(), keys.size_bytes()));
+  QRY_TRY_ASSIGN(const auto its_masks, send(arrays_->listed_masks, voxels.data(), voxels.size_bytes()));
+  memory_.listed_keys = static_cast<const uint32_t*>(its_keys);
+  memory_.listed_masks = static_cast<const uint64_t*>(its_masks);
+  memory_.listed_materials = nullptr;
+  if (!materials.empty()) {
+    QRY_TRY_ASSIGN(const auto sent, send(arrays_->listed_materials, materials.data(), materials.size_bytes()));
+    memory_.listed_materials = static_cast<const uint64_t*>(sent);
+  }
+  QRY_TRY_ASSIGN(const Ticket ticket, launch_new(std::move(pending)));
+  return wait(ticket);
+}
+
+Result<Store::Ticket> Store::undo() { return launch_new({0, Kind::undo, Touch::box, {}}); }
+Result<Store::Ticket> Store::redo() { return launch_new({0, Kind::redo, Touch::box, {}}); }
+
+Result<Store::Ticket> Store::launch_new(Pending pending) {
+  // An answer's place is used again: its last one must have been heard.
+  if (pending_.size() >= kOutcomes / 2) QRY_TRY(await(pending_.front().ticket));
+  pending.ticket = pending.call.ticket = last_ + 1;
+  QRY_TRY(launch(pending));
+  ++last_;
+  pending_.push_back(std::move(pending));
+  return last_;
+}
+
+Result<void> Store::launch(const Pending& pending) {
+  Executor& e = *executor_;
+  const EditCall& call = pending.call;
+  // Slots freed by the edits before may be used again.
+  if (++memory_.grid.phase == kQryPhaseNever) memory_.grid.phase = 0;
+  const Memory& m = memory_;
+  uint64_t bricks = uint64_t(call.size[0]) * call.size[1] * call.size[2];
+  uint64_t regions = 1;
+  for (const uint32_t size : call.size) regions *= (size + 30) / 16;
+  if (pending.kind == Kind::edit) {
+    QRY_TRY(e.run(StepId::begin_edit, m, call, 1));
+    if (pending.touch == Touch::cubes) {
+      QRY_TRY(e.run(StepId::find_cubes, m, call, bricks / 64 + 1));
+      QRY_TRY(e.run(StepId::touch_cubes, m, call, bricks));
+    } else if (pending.touch == Touch::grid) {
+      bricks = uint64_t(m.grid.page_count) * kQryPageWords;
+      regions = bricks;
+      QRY_TRY(e.run(StepId::touch_grid, m, call, bricks));
+    } else if (pending.touch == Touch::list) {
+      bricks = regions = call.listed;
+      QRY_TRY(e.run(StepId::touch_list, m, call, bricks));
+    } else {
+      QRY_TRY(e.run(StepId::touch_box, m, call, bricks));
+    }
+    QRY_TRY(e.run(pending.touch == Touch::list ? StepId::cut_list : StepId::cut, m, call, bricks * 8));
+    QRY_TRY(e.run(StepId::settle, m, call, bricks));
+  } else {
+    // How much there is to do is known on the device alone.
+    bricks = regions = uint64_t(1) << 32;
+    QRY_TRY(e.run(pending.kind == Kind::undo ? StepId::begin_undo : StepId::begin_redo, m, call, 1));
+    QRY_TRY(e.run(StepId::settle_exchange, m, call, bricks));
+  }
+  QRY_TRY(e.run(StepId::admit, m, call, 1));
+  QRY_TRY(e.run(StepId::keys, m, call, bricks));
+  QRY_TRY(e.run(StepId::erase, m, call, bricks));
+  QRY_TRY(e.run(StepId::regions, m, call, regions));
+  QRY_TRY(e.run(StepId::tops, m, call, regions));
+  QRY_TRY(e.run(StepId::seen, m, call, 1));
+  if (pending.kind == Kind::edit) QRY_TRY(e.run(StepId::release, m, call, bricks));
+  return {};
+}
+
+// ---- Answers
+
+Result<void> Store::advance() {
+  while (!pending_.empty()) {
+    const Ticket ticket = pending_.front().ticket;
+    const volatile Outcome& outcome = memory_.outcomes[ticket % kOutcomes];
+    if (outcome.ticket != ticket) return {};
+    std::atomic_thread_fence(std::memory_order_acquire);
+    const Answer answer = outcome.answer;
+    if (answer == Answer::refused || answer == Answer::skipped) {
+      QRY_TRY(answer_refusal());
+      continue;
+    }
+    finished_.insert_or_assign(ticket, Change{outcome.changed, outcome.version});
+    if (finished_.size() > kOutcomes) finished_.erase(finished_.begin());
+    pending_.pop_front();
+  }
+  return {};
+}
+
+Result<void> Store::await(Ticket ticket) {
+  using namespace std::chrono;
+  const auto begin = steady_clock::now();
+  for (;;) {
+    QRY_TRY(advance());
+    if (pending_.empty() || pending_.front().ticket > ticket) return {};
+    // The answer comes in some microseconds, or it takes longer, and the thread may sleep.
+    if (steady_clock::now() - begin > microseconds(300)) {
+      QRY_TRY(executor_->wait());
+      const volatile Outcome& outcome = memory_.outcomes[pending_.front().ticket % kOutcomes];
+      if (outcome.ticket != pending_.front().ticket)
+        return fail(ErrorCode::device, "the device has lost an edit: its steps have run, and it did not answer");
+    }
+  }
+}
+
+Result<Store::Change> Store::wait(Ticket ticket) {
+  QRY_TRY(await(ticket));
+  const auto found = finished_.find(ticket);
+  if (found == finished_.end())
+    return fail(ErrorCode::invalid_argument, "no edit has the ticket " + std::to_string(ticket) +
+                                                 ", or it was made too long ago: the last 4096 are known");
+  return found->second;
+}
+
+Result<void> Store::wait_all() {
+  if (!pending_.empty()) QRY_TRY(await(last_));
+  return executor_->wait();
+}
+
+// The oldest edit without an answer lacked room, and those after it did nothing.
+Result<void> Store::answer_refusal() {
+  QRY_TRY(executor_->wait());
+  const Ticket ticket = pending_.front().ticket;
+  const uint32_t missing = memory_.outcomes[ticket % kOutcomes].missing;
+  Control control;
+  // The counters are of the edit that was refused, unless one was launched after it: that has set them back. Then it
+  // is played once more alone.
+  const bool alone = pending_.size() == 1;
+  QRY_TRY(executor_->copy_out(&control, memory_.control, sizeof control));
+  const auto go_on = [&]() -> Result<void> {
+    control.stopped = control.missing = control.skip = 0;
+    return executor_->copy_in(memory_.control, &control, sizeof control);
+  };
+  const auto again = [&](const Pending& pending) -> Result<void> {
+    const_cast<volatile Outcome&>(memory_.outcomes[pending.ticket % kOutcomes]).ticket = 0;
+    return launch(pending);
+  };
+  if (!alone) {
+    QRY_TRY(go_on());
+    QRY_TRY(again(pending_.front()));
+    QRY_TRY(executor_->wait());
+    QRY_TRY(executor_->copy_out(&control, memory_.control, sizeof control));
+  }
+  const volatile Outcome& outcome = memory_.outcomes[ticket % kOutcomes];
+  if (outcome.answer == Answer::refused) {
+    const auto made = make_room(alone ? missing : outcome.missing, control);
+    QRY_TRY(go_on());
+    if (!made) {
+      if (made.error().code == ErrorCode::device) return made;
+      finished_.insert_or_assign(ticket, tl::unexpected(made.error()));
+      pending_.pop_front();
+    } else {
+      QRY_TRY(again(pending_.front()));
+    }
+  }
+  for (size_t i = 0; i < pending_.size(); ++i)
+    if (pending_[i].ticket != ticket) QRY_TRY(again(pending_[i]));
+  return {};
+}
+
+// ---- Room
+
+Result<void> Store::make_room(uint32_t missing, Control& control) {
+  if (missing & kMissingScratch) QRY_TRY(grow_scratch(half_more(control.needed_touched, memory_.scratch_room)));
+  if (missing & kMissingRecords)
+    QRY_TRY(grow_records(half_more(control.record_top + control.needed_touched, memory_.record_room)));
+  if (missing & kMissingBricks)
+    QRY_TRY(grow_bricks(half_more(uint64_t(control.bricks_top) + control.needed_bricks, memory_.brick_room)));
+  if (missing & kMissingNodes)
+    QRY_TRY(grow_nodes(half_more(uint64_t(control.nodes_top) + control.needed_nodes, memory_.node_room)));
+  if (missing & kMissingSteps) QRY_TRY(grow_steps(half_more(control.step_count + 1, memory_.step_room)));
+  if (missing & kMissingKeys) {
+    if (control.needed_keys > max_bricks_)
+      return fail(ErrorCode::full, "the world would have " + std::to_string(control.needed_keys) +
+                                       " bricks, more than the " + std::to_string(max_bricks_) + " that it may have");
+    QRY_TRY(grow_grid(half_more(control.needed_keys, memory_.grid_limit), control));
+  }
+  if (missing & kMissingPlace) QRY_TRY(grow_grid(half_more(control.needed_keys, memory_.grid_limit), control));
+  return {};
+}
+
+namespace {
+
+Result<void> grow_to(Executor& e, Range& range, uint64_t count, size_t element_bytes) {
+  return e.grow(range, size_t(count) * element_bytes);
+}
+
+}  // namespace
+
+Result<void> Store::grow_bricks(uint64_t bricks) {
+  bricks = std::min(bricks, kMostBricks);
+  if (bricks <= memory_.brick_room)
+    return fail(ErrorCode::full, "a world on a device has room for " + std::to_string(kMostBricks) + " bricks");
+  QRY_TRY(grow_to(*executor_, arrays_->masks, bricks, sizeof(BrickMask)));
+  QRY_TRY(grow_to(*executor_, arrays_->free_bricks, bricks, sizeof(uint32_t)));
+  QRY_TRY(grow_to(*executor_, arrays_->materials, bricks, sizeof(BrickMaterials)));
+  memory_.brick_room = uint32_t(bricks);
+  return {};
+}
+Result<void> Store::grow_scratch(uint64_t items) {
+  QRY_TRY(grow_to(*executor_, arrays_->kinds, items, sizeof(uint32_t)));
+  QRY_TRY(grow_to(*executor_, arrays_->cuts, items, sizeof(Cut)));
+  QRY_TRY(grow_to(*executor_, arrays_->unused, items, sizeof(uint32_t)));
+  QRY_TRY(grow_to(*executor_, arrays_->cubes, items, sizeof(uint32_t)));
+  memory_.scratch_room = memory_.cube_room = uint32_t(items);
+  return {};
+}
+Result<void> Store::grow_records(uint64_t records) {
+  QRY_TRY(grow_to(*executor_, arrays_->records, records, sizeof(Record)));
+  memory_.record_room = records;
+  return {};
+}
+Result<void> Store::grow_steps(uint64_t steps) {
+  QRY_TRY(grow_to(*executor_, arrays_->steps, steps, sizeof(Step)));
+  memory_.step_room = uint32_t(steps);
+  return {};
+}
+Result<void> Store::grow_nodes(uint64_t granules) {
+  granules = std::min(granules, kMostNodes);
+  QRY_TRY(grow_to(*executor_, arrays_->nodes, granules, sizeof(OccupancyNode)));
+  memory_.node_room = uint32_t(granules);
+  return {};
+}
+
+Result<void> Store::grow_grid(uint64_t keys, Control& control) {
+  keys = std::min<uint64_t>(keys, max_bricks_);
+  auto pages = uint32_t(double(keys) / (kFullest * kQrySlotsPerPage)) + 1;
+  if (pages <= memory_.grid.page_count) pages = memory_.grid.page_count + memory_.grid.page_count / 3 + 1;
+  for (;; pages += pages / 3 + 1) {
+    const size_t bytes = size_t(pages) * kQryPageWords * sizeof(uint64_t);
+    QRY_TRY_ASSIGN(Range range, executor_->reserve(bytes, "the hash grid"));
+    Memory larger = memory_;
+    larger.old_grid = memory_.grid;
+    larger.grid = {static_cast<uint64_t*>(range.data), pages, 0, kQryPlain};
+    const auto fill = [&]() -> Result<bool> {
+      QRY_TRY(executor_->grow(range, bytes));
+      control.missing = control.skip = 0;
+      QRY_TRY(executor_->copy_in(memory_.control, &control, sizeof control));
+      QRY_TRY(executor_->run(StepId::clear_grid, larger, {}, uint64_t(pages) * kQryPageWords));
+      if (memory_.grid.page_count)
+        QRY_TRY(executor_->run(StepId::rehash, larger, {}, uint64_t(memory_.grid.page_count) * kQryPageWords));
+      Control after;
+      QRY_TRY(executor_->copy_out(&after, memory_.control, sizeof after));
+      return after.missing == 0;
+    };
+    const auto filled = fill();
+    if (!filled || !*filled) {
+      executor_->release(range);
+      if (!filled) return tl::unexpected(filled.error());
+      continue;
+    }
+    if (arrays_->grid.data) executor_->release(arrays_->grid);
+    arrays_->grid = range;
+    memory_.grid = larger.grid;
+    memory_.grid_limit =
+        uint32_t(std::min<uint64_t>(max_bricks_, uint64_t(double(pages) * kQrySlotsPerPage * kFullest)));
+    return {};
+  }
+}
+
+Result<void> Store::reserve(uint32_t keys, uint32_t bricks) {
+  QRY_TRY(wait_all());
+  Control control;
+  QRY_TRY(executor_->copy_out(&control, memory_.control, sizeof control));
+  if (uint64_t(bricks) + kFullBricks > memory_.brick_room) QRY_TRY(grow_bricks(uint64_t(bricks) + kFullBricks));
+  if (keys > memory_.grid_limit) QRY_TRY(grow_grid(keys, control));
+  if (keys > memory_.record_room) QRY_TRY(grow_records(keys));
+  const uint64_t nodes = uint64_t(keys) / 2 + kFirstNodes;
+  if (nodes > memory_.node_room) QRY_TRY(grow_nodes(nodes));
+  const uint64_t scratch = std::min<uint64_t>(keys, uint64_t(1) << 24);
+  if (scratch > memory_.scratch_room) QRY_TRY(grow_scratch(scratch));
+  return {};
+}
+
+// ---- Questions
+
+Result<Store::State> Store::state() {
+  QRY_TRY(wait_all());
+  QRY_TRY(executor_->run(StepId::begin_bounds, memory_, {}, 1));
+  QRY_TRY(executor_->run(StepId::bounds, memory_, {}, uint64_t(memory_.grid.page_count) * kQryPageWords));
+  Control control;
+  QRY_TRY(executor_->copy_out(&control, memory_.control, sizeof control));
+  State state;
+  if (control.keys)
+    state.bounds = {{control.low[0], control.low[1], control.low[2]},
+                    {control.high[0], control.high[1], control.high[2]}};
+  state.voxels = control.voxels;
+  state.version = control.version;
+  state.keys = control.keys;
+  state.bricks = control.bricks_top - kFullBricks - control.free_count;
+  state.steps = control.step_count;
+  state.position = control.step_position;
+  state.size_bytes = executor_->size_bytes();
+  return state;
+}
+
+Result<std::vector<Store::Entry>> Store::entries() {
+  QRY_TRY(wait_all());
+  std::vector<uint64_t> words(size_t(memory_.grid.page_count) * kQryPageWords);
+  QRY_TRY(executor_->copy_out(words.data(), memory_.grid.words, words.size() * sizeof(uint64_t)));
+  std::vector<Entry> found;
+  for (size_t i = 0; i < words.size(); ++i)
+    if (i % kQryPageWords >= kQryStateSectors * 4u && uint32_t(words[i]) != kQryReservedKey)
+      found.push_back({qry_key_of_stored(uint32_t(words[i]), memory_.grid.locality), uint32_t(words[i] >> 32)});
+  std::sort(found.begin(), found.end(), [](const Entry& a, const Entry& b) { return a.key < b.key; });
+  return found;
+}
+
+Result<std::vector<Store::Entry>> Store::pyramid_entries() {
+  QRY_TRY(wait_all());
+  Control control;
+  QRY_TRY(executor_->copy_out(&control, memory_.control, sizeof control));
+  std::vector<OccupancyNode> nodes(control.nodes_top);
+  QRY_TRY(executor_->copy_out(nodes.data(), memory_.nodes, nodes.size() * sizeof(OccupancyNode)));
+  std::vector<Entry> found;
+  const auto child = [](uint32_t at, uint32_t bit, uint32_t axis) { return at * 4 + (bit >> (2 * axis) & 3u); };
+  for (uint32_t top = 0; top < kLevel3Cells; ++top) {
+    uint32_t in2 = 0;
+    for (uint32_t b2 = 0; b2 < 64; ++b2) {
+      if (!(nodes[top].mask >> b2 & 1u)) continue;
+      const OccupancyNode& node2 = nodes[nodes[top].child + in2++];
+      uint32_t in1 = 0;
+      for (uint32_t b1 = 0; b1 < 64; ++b1) {
+        if (!(node2.mask >> b1 & 1u)) continue;
+        const OccupancyNode& node1 = nodes[node2.child + in1++];
+        const auto* const table = reinterpret_cast<const uint32_t*>(nodes.data() + node1.child);
+        uint32_t in0 = 0;
+        for (uint32_t b0 = 0; b0 < 64; ++b0) {
+          if (!(node1.mask >> b0 & 1u)) continue;
+          const uint32_t x = child(child(child(top & 31u, b2, 0), b1, 0), b0, 0),
+                         y = child(child(child(top >> 5 & 15u, b2, 1), b1, 1), b0, 1),
+                         z = child(child(child(top >> 9, b2, 2), b1, 2), b0, 2);
+          found.push_back({x | y << 11 | z << 21, table[in0++]});
+        }
+      }
+    }
+  }
+  std::sort(found.begin(), found.end(), [](const Entry& a, const Entry& b) { return a.key < b.key; });
+  return found;
+}
+
+Result<Brick> Store::brick(uint32_t index) {
+  Brick brick;
+  QRY_TRY(executor_->copy_out(&brick.mask, memory_.masks + size_t(index) * 8, sizeof brick.mask));
+  QRY_TRY(executor_->copy_out(&brick.materials, memory_.materials + size_t(index) * 64, sizeof brick.materials));
+  return brick;
+}
+
+}  // namespace quarry::device

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// store.hpp - a world in a device's memory: its grid, bricks, pyramid and history are there and nowhere else. Edits,
+// undo and redo are launches (steps.hpp); what became of one is asked for by its ticket.
+//
+//   edit ─► launches ─► ... answer: done ─► wait(ticket)
+//                       answer: room was missing ─► nothing has changed; nor have the edits after it done anything ─►
+//                       the host makes room and launches them again, in order
+//
+// An edit that fails for good, because there is no more memory, changes nothing; the edits after it are made without
+// it. One thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/result.hpp"
+#include "voxel/bricks/brick.hpp"
+#include "voxel/device/executor.hpp"
+
+namespace quarry::device {
+
+class Store {
+ public:
+  // An empty world with a small amount of room: 70 MB of addresses that are in use, most of them untouched. It makes
+  // more room as it is needed. `max_bricks`: of keys. Errors: out_of_memory, device.
+  static Result<std::unique_ptr<Store>> create(std::unique_ptr<Executor> executor, uint32_t max_bricks = 0xFFFFFFFEu);
+  ~Store();
+  Store(const Store&) = delete;
+  Store& operator=(const Store&) = delete;
+
+  using Ticket = uint64_t;
+  struct Change {
+    uint64_t voxels = 0;   // that differ; 0: nothing was done, and the history has no step of it
+    uint64_t version = 0;  // of the world after it
+  };
+  // Launches an edit and returns. The shape is that of the edit. Traffic on the device: 8 bytes for each brick of the
+  // shape's box, 12 for each that changes, 1200 for each that the surface cuts. Over the bus: less than 4 KiB. Errors:
+  // out_of_bounds (voxels would be set outside of the world), device; then it is not launched.
+  Result<Ticket> edit(const SolidShape& shape, const Edit& edit);
+  // An edit of some bricks: which of each one's voxels, and what they become: by the edit's mode, or, if `materials`
+  // is not empty, what that says (0: removed). Keys: each once. Blocks until it is done. Traffic: 68 or 580 bytes a
+  // brick over the bus. Errors: as wait().
+  Result<Change> write(std::span<const uint32_t> keys, std::span<const BrickMask> voxels,
+                       std::span<const BrickMaterials> materials, const Edit& edit = {});
+  // Launches that undo or redo a step. No voxel is copied.
+  Result<Ticket> undo();
+  Result<Ticket> redo();
+
+  // Until it is done. What became of the last 4096 can be asked. Errors: full (max_bricks), out_of_memory, device.
+  Result<Change> wait(Ticket ticket);
+  // Until all are done. Their errors are for wait(ticket). Errors: device.
+  Result<void> wait_all();
+
+  struct State {
+    uint64_t voxels = 0, version = 0;
+    uint32_t keys = 0;
+    uint32_t bricks = 0;  // that are stored: not full ones, but those that only the history holds
+    uint64_t steps = 0, position = 0;
+    Box3 bounds;               // tight, in voxels
+    uint64_t size_bytes = 0;   // of the device's memory
+    uint64_t spare_bytes = 0;  // of these, without content
+  };
+  // After all edits.
+  Result<State> state();
+  // Makes room ahead of edits, so that none has to wait for it: for so many keys, and bricks that are not full. Errors:
+  // full, out_of_memory, device.
+  Result<void> reserve(uint32_t keys, uint32_t bricks);
+
+  struct Entry {
+    uint32_t key, index;
+  };
+  // After all edits: the keys, sorted, and their bricks' indices.
+  Result<std::vector<Entry>> entries();
+  // The same from the pyramid, as rays find them.
+  Result<std::vector<Entry>> pyramid_entries();
+  // The brick of an index in use.
+  Result<Brick> brick(uint32_t index);
+
+  const Memory& memory() const { return memory_; }
+  Executor& executor() { return *executor_; }
+
+ private:
+  enum class Kind : uint8_t { edit, undo, redo };
+  enum class Touch : uint8_t { box, cubes, grid, list };
+  struct Pending {
+    Ticket ticket;
+    Kind kind;
+    Touch touch;
+    EditCall call;
+  };
+  struct Arrays;  // the ranges behind memory_
+
+  Store(std::unique_ptr<Executor> executor, uint32_t max_bricks);
+  Result<void> open();
+  Result<Ticket> launch_new(Pending pending);
+  Result<void> launch(const Pending& pending);
+  Result<void> advance();
+  Result<void> await(Ticket ticket);
+  Result<void> answer_refusal();
+  Result<void> make_room(uint32_t missing, Control& control);
+  Result<void> grow_grid(uint64_t keys, Control& control);
+  Result<void> grow_bricks(uint64_t bricks);
+  Result<void> grow_scratch(uint64_t items);
+  Result<void> grow_records(uint64_t records);
+  Result<void> grow_steps(uint64_t steps);
+  Result<void> grow_nodes(uint64_t granules);
+
+  std::unique_ptr<Executor> executor_;
+  uint32_t max_bricks_;
+  std::unique_ptr<Arrays> arrays_;
+  Memory memory_{};
+  Ticket last_ = 0;
+  std::deque<Pending> pending_;                // launched, no answer yet
+  std::map<Ticket, Result<Change>> finished_;  // at most kOutcomes
+};
+
+}  // namespace quarry::device

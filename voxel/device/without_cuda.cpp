@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// without_cuda.cpp - make_cuda_executor() of a build without CUDA.
+#include "voxel/device/executor.hpp"
+
+namespace quarry::device {
+
+Result<std::unique_ptr<Executor>> make_cuda_executor(int) {
+  return fail(ErrorCode::unsupported, "this build has no CUDA: worlds are kept by the host");
+}
+
+}  // namespace quarry::device

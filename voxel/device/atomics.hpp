@@ -89,6 +89,18 @@ QRY_HD inline uint32_t push(uint32_t& counter) {
 #endif
 }
 
+// Adds to a total of which only the end matters, not what each addition finds. On a GPU the threads of a warp that are
+// here add what is theirs together first.
+QRY_HD inline void add_together(uint32_t& total, uint32_t by) {
+#if defined(__CUDA_ARCH__)
+  const unsigned here = __activemask();
+  const unsigned sum = __reduce_add_sync(here, by);
+  if ((threadIdx.x & 31u) == unsigned(__ffs(int(here))) - 1u && sum) atomicAdd(&total, sum);
+#else
+  if (by) __atomic_fetch_add(&total, by, __ATOMIC_RELAXED);
+#endif
+}
+
 QRY_HD inline uint32_t bit_count(uint64_t word) {
 #if defined(__CUDA_ARCH__)
   return uint32_t(__popcll(static_cast<unsigned long long>(word)));

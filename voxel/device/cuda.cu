@@ -25,6 +25,20 @@ __global__ void single_kernel(const __grid_constant__ Memory memory, const __gri
   Body::run(memory, call);
 }
 
+// What the body has as its tail is run by the block that is done last.
+template <class Body>
+__device__ void run_tail(const Memory& memory, const EditCall& call) {
+  if constexpr (requires { typename Body::Tail; }) {
+    __syncthreads();
+    if (threadIdx.x) return;
+    __threadfence();
+    if (atomicAdd(&memory.control->blocks_done, 1u) != gridDim.x - 1) return;
+    memory.control->blocks_done = 0;
+    __threadfence();
+    Body::Tail::run(memory, call);
+  }
+}
+
 template <class Body>
 __global__ void __launch_bounds__(kThreads)
     items_kernel(const __grid_constant__ Memory memory, const __grid_constant__ EditCall call) {
@@ -33,6 +47,10 @@ __global__ void __launch_bounds__(kThreads)
   for (uint64_t i = uint64_t(blockIdx.x) * kThreads + threadIdx.x; i < count; i += stride)
     Body::run(memory, call, i, sums);
   if constexpr (requires { Body::kSums; }) {
+    // One atomic operation of a block, not of each warp: all of them go to the same words.
+    __shared__ Sums total;
+    if (threadIdx.x == 0) total = {};
+    __syncthreads();
     for (unsigned offset = 16; offset; offset >>= 1) {
       sums.changed += __shfl_down_sync(0xFFFFFFFFu, sums.changed, offset);
       sums.more += __shfl_down_sync(0xFFFFFFFFu, sums.more, offset);
@@ -40,8 +58,11 @@ __global__ void __launch_bounds__(kThreads)
       sums.erased += __shfl_down_sync(0xFFFFFFFFu, sums.erased, offset);
       sums.chunks += __shfl_down_sync(0xFFFFFFFFu, sums.chunks, offset);
     }
-    if ((threadIdx.x & 31u) == 0) add_sums(*memory.control, sums);
+    if ((threadIdx.x & 31u) == 0) add_sums(total, sums);
+    __syncthreads();
+    if (threadIdx.x == 0) add_sums(*memory.control, total);
   }
+  run_tail<Body>(memory, call);
 }
 
 // The threads of a block, which wait for each other after each part.
@@ -53,12 +74,13 @@ struct Lanes {
   }
 };
 template <class Body>
-__global__ void __launch_bounds__(kNodeThreads)
+__global__ void __launch_bounds__(Body::kThreads)
     blocks_kernel(const __grid_constant__ Memory memory, const __grid_constant__ EditCall call) {
   __shared__ typename Body::Shared shared;
   Lanes lanes;
   const uint64_t count = Body::items(memory, call);
   for (uint64_t i = blockIdx.x; i < count; i += gridDim.x) Body::run(memory, call, i, shared, lanes);
+  run_tail<Body>(memory, call);
 }
 
 // The driver's calls for memory that is mapped where the caller wants it.
@@ -213,7 +235,8 @@ class CudaDeviceExecutor final : public Executor {
     }
     template <class Body>
     Result<void> blocks() const {
-      return gpu::launch(label, {blocks_for(most, 8), kNodeThreads}, device.stream_, blocks_kernel<Body>, memory, call);
+      return gpu::launch(label, {blocks_for(most, 2048 / Body::kThreads), Body::kThreads}, device.stream_,
+                         blocks_kernel<Body>, memory, call);
     }
   };
 

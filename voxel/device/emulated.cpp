@@ -120,6 +120,7 @@ class EmulatedExecutor final : public Executor {
         }
         add_sums(*memory.control, sums);
       });
+      tail<Body>();
     }
     template <class Body>
     void blocks() const {
@@ -127,17 +128,23 @@ class EmulatedExecutor final : public Executor {
       const Shuffled order(count, device.emulation_.seed + device.runs_);
       parallel_for(size_t(count), 1, [&](size_t begin, size_t end) {
         auto shared = std::make_unique<typename Body::Shared>();
-        Block block{uint32_t(mixed(device.emulation_.seed + begin))};
+        Block<Body::kThreads> block{uint32_t(mixed(device.emulation_.seed + begin))};
         for (size_t b = begin; b < end; ++b) Body::run(memory, call, order(b), *shared, block);
       });
+      tail<Body>();
+    }
+    template <class Body>
+    void tail() const {
+      if constexpr (requires { typename Body::Tail; }) Body::Tail::run(memory, call);
     }
   };
   // The lanes of a block one after the other, beginning with any.
+  template <uint32_t kThreads>
   struct Block {
     uint32_t first;
     template <class Body>
     void each(const Body& body) {
-      for (uint32_t i = 0; i < kNodeThreads; ++i) body((first + i) % kNodeThreads);
+      for (uint32_t i = 0; i < kThreads; ++i) body((first + i) % kThreads);
     }
   };
 
@@ -151,10 +158,10 @@ class EmulatedExecutor final : public Executor {
 
 const char* name_of(StepId step) {
   static constexpr std::array<const char*, size_t(StepId::count)> kNames{
-      "begin an edit",  "begin an undo", "begin a redo", "touch a box",   "find cubes", "touch cubes",
-      "touch the grid", "touch a list",  "cut",          "cut by a list", "settle",     "settle an exchange",
-      "admit",          "write keys",    "erase keys",   "write regions", "write tops", "show",
-      "release",        "clear a grid",  "move keys",    "begin bounds",  "find bounds"};
+      "find tiles",   "touch a box",   "touch tiles",    "touch the grid", "touch a list",
+      "cut",          "cut by a list", "settle an undo", "settle a redo",  "write keys",
+      "erase keys",   "roll back",     "write regions",  "write tops",     "release",
+      "clear a grid", "move keys",     "begin bounds",   "find bounds"};
   return step < StepId::count ? kNames[size_t(step)] : "no step";
 }
 

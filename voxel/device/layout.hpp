@@ -81,35 +81,34 @@ struct Control {
   uint32_t step_count, step_position;
   uint32_t stopped;  // an edit lacked room: what comes after does nothing until the host has made some
 
-  // The edit under way.
+  // The edit under way: 0 when it begins. One that was refused leaves them, for the host.
   uint32_t missing;
-  uint32_t skip;                       // it does nothing
+  uint32_t skip;                       // it changes nothing
   uint32_t forward;                    // 0: it goes from `after` to `before`
   uint32_t is_edit;                    // its records are new
   uint64_t first;                      // its first record
   uint32_t touched;                    // its records
   uint32_t cut;                        // bricks that are made
-  uint32_t cubes;                      // of a capsule
+  uint32_t tiles;                      // of a capsule
   uint32_t unused;                     // places of bricks that came to nothing
   uint32_t inserted, erased;           // keys
   uint32_t chunks, regions, tops;      // nodes of levels 1, 2 and 3 that change
   uint32_t nodes_before, freed_nodes;  // granules: nodes_top when it began; those that it reaches no more
   uint64_t changed;
   int64_t more;
-  // What the last one has left to be freed.
-  uint32_t drop_unused, reserved;
+  // What it leaves to be freed.
+  uint32_t drop_unused;
+  uint32_t blocks_done;           // of the step that runs
   uint64_t drop_first, drop_end;  // records that can no longer be redone
   // For the host's questions.
   int32_t low[3], high[3];
-  uint32_t needed_bricks, needed_nodes, needed_keys, needed_touched;
+  uint32_t needed_nodes, reserved;
 };
 
 // A brick that an edit makes.
 struct Cut {
   uint32_t record;
-  uint32_t listed;     // its number in the list, for an edit by a list
-  uint32_t materials;  // low half: all bits that any material has; high half: all that any has not
-  uint64_t counts;     // of voxels: that differ | set after << 16 | set before << 32
+  uint32_t listed;  // its number in the list, for an edit by a list
 };
 
 // All of it, as kernels get it. Trivially copyable.
@@ -130,12 +129,10 @@ struct Memory {
   Control* control;
   Outcome* outcomes;  // kOutcomes of them, where the host sees them
   // Of the edit under way.
-  uint32_t* kinds;  // of each touched record: voxels that it changes, or kIsCut | number in `cuts`
   Cut* cuts;
   uint32_t* unused;
-  uint32_t scratch_room;  // of these three
-  uint32_t* cubes;        // of a capsule: numbers of level-1 cells
-  uint32_t cube_room;
+  uint32_t scratch_room;  // of each of these
+  uint32_t* tiles;        // of a capsule: numbers of cells of 8^3 bricks
   // An edit by a list: keys, each once; which of each brick's voxels; and, null for a mode, what these become.
   const uint32_t* listed_keys;
   const uint64_t* listed_masks;      // 8 words a brick
@@ -148,7 +145,6 @@ struct Memory {
   OccupancyNode* made2;              // what the level-2 nodes become, by number
 };
 
-constexpr uint32_t kIsCut = 0x80000000u;
 constexpr uint32_t kOutcomes = 4096;
 
 // One edit, as kernels get it.
@@ -157,8 +153,8 @@ struct EditCall {
   Mode mode;
   uint8_t material;  // what the voxels become; 0: removed
   uint8_t from;
-  Int3 first;  // bricks: the box of those that may be touched
-  uint32_t size[3];
+  // Of its box: tiles of 8^3 bricks, from the world's corner.
+  uint32_t first_tile[3], tiles[3];
   uint32_t listed;  // bricks, of an edit by a list
   uint64_t ticket;
 };

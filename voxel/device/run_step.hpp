@@ -13,24 +13,20 @@ namespace quarry::device {
 template <class Runner>
 auto run_step(StepId step, Runner&& runner) {
   switch (step) {
-    case StepId::begin_edit: return runner.template single<BeginEdit>();
-    case StepId::begin_undo: return runner.template single<BeginUndo>();
-    case StepId::begin_redo: return runner.template single<BeginRedo>();
-    case StepId::touch_box: return runner.template items<TouchBox>();
-    case StepId::find_cubes: return runner.template items<FindCubes>();
-    case StepId::touch_cubes: return runner.template items<TouchCubes>();
+    case StepId::find_tiles: return runner.template items<FindTiles>();
+    case StepId::touch_box: return runner.template blocks<TouchTiles<false>>();
+    case StepId::touch_tiles: return runner.template blocks<TouchTiles<true>>();
     case StepId::touch_grid: return runner.template items<TouchGrid>();
     case StepId::touch_list: return runner.template items<TouchList>();
-    case StepId::cut: return runner.template items<CutOctants<false>>();
-    case StepId::cut_list: return runner.template items<CutOctants<true>>();
-    case StepId::settle: return runner.template items<Settle>();
-    case StepId::settle_exchange: return runner.template items<SettleExchange>();
-    case StepId::admit: return runner.template single<Admit>();
+    case StepId::cut: return runner.template blocks<CutBricks<false>>();
+    case StepId::cut_list: return runner.template blocks<CutBricks<true>>();
+    case StepId::settle_undo: return runner.template items<SettleExchange<false>>();
+    case StepId::settle_redo: return runner.template items<SettleExchange<true>>();
     case StepId::keys: return runner.template items<Keys>();
     case StepId::erase: return runner.template items<Erase>();
+    case StepId::roll_back: return runner.template items<RollBack>();
     case StepId::regions: return runner.template blocks<Regions>();
     case StepId::tops: return runner.template blocks<Tops>();
-    case StepId::seen: return runner.template single<Seen>();
     case StepId::release: return runner.template items<Release>();
     case StepId::clear_grid: return runner.template items<ClearGrid>();
     case StepId::rehash: return runner.template items<Rehash>();
@@ -38,16 +34,7 @@ auto run_step(StepId step, Runner&& runner) {
     case StepId::bounds: return runner.template items<Bounds>();
     case StepId::count: break;
   }
-  return runner.template single<Seen>();  // not reached
-}
-
-// Adds what threads have summed up.
-QRY_HD inline void add_sums(Control& control, const Sums& sums) {
-  if (sums.changed) add(control.changed, sums.changed);
-  if (sums.more) add(reinterpret_cast<uint64_t&>(control.more), uint64_t(sums.more));
-  if (sums.inserted) fetch_add(control.inserted, sums.inserted);
-  if (sums.erased) fetch_add(control.erased, sums.erased);
-  if (sums.chunks) fetch_add(control.chunks, sums.chunks);
+  return runner.template single<BeginBounds>();  // not reached
 }
 
 }  // namespace quarry::device

@@ -2,16 +2,15 @@
 // steps.hpp - the steps of an edit, each over all of its bricks: one text for CUDA's kernels and for the host threads
 // that run the same bodies (emulated.cpp).
 //
-//   begin     the counters of the edit; or the step of the history that is undone or redone
-//   touch     bricks of the shape: the records, with what each brick was, what it becomes if it is none or full after,
-//             and a place for each other                     (find_cubes before it, for capsules)
-//   cut       the bricks that are made, an octant a thread
-//   settle    what came of them; keys and nodes of the pyramid that change, counted
-//   admit     is there room for all of it?
-//   keys      pairs inserted and assigned;   erase: pairs erased, or, if a key found no place, all of `keys` undone
-//   regions   nodes of levels 1 and 2, each written anew;   tops: those of level 3
-//   seen      the counters of the world, the step of the history, the answer to the host
+//   touch     bricks of the shape: the records, with what each brick was, and what it becomes if it is none or full
+//             after; a place for each other                                     (find_tiles before it, for capsules)
+//   cut       the bricks that are made; what came of them; is there room for all of it?
+//   settle    instead of both: the records of the step that is undone or redone
+//   keys      pairs inserted and assigned;   erase: pairs erased
+//   regions   nodes of levels 1 and 2, each written anew
+//   tops      those of level 3; the counters of the world, the step of the history, the answer to the host
 //   release   indices that nobody holds any more
+//   roll_back if a key found no place: what `keys` did is undone
 //
 // Until `keys` an edit writes only what nobody reads. A step that lacks room says so in Control::missing; the steps
 // after it then do nothing, the world is as before, and so are all edits until the host has made room. Nothing is read
@@ -36,6 +35,37 @@ struct Sums {
   uint32_t inserted = 0, erased = 0, chunks = 0, reserved = 0;
 };
 
+// Adds them up: to those of a block, or to Control.
+template <class Total>
+QRY_HD inline void add_sums(Total& total, const Sums& sums) {
+  if (sums.changed) add(total.changed, sums.changed);
+  if (sums.more) add(reinterpret_cast<uint64_t&>(total.more), uint64_t(sums.more));
+  if (sums.inserted) fetch_add(total.inserted, sums.inserted);
+  if (sums.erased) fetch_add(total.erased, sums.erased);
+  if (sums.chunks) fetch_add(total.chunks, sums.chunks);
+}
+
+// The same of a block of threads, which has less than 2^31 voxels.
+struct BlockSums {
+  uint32_t changed, more, inserted, erased, chunks;
+  QRY_HD void take(const Sums& sums) {
+    add_together(changed, uint32_t(sums.changed));
+    add_together(more, uint32_t(sums.more));
+    add_together(inserted, sums.inserted);
+    add_together(erased, sums.erased);
+    add_together(chunks, sums.chunks);
+  }
+  QRY_HD void add_to(Control& c) const {
+    Sums sums;
+    sums.changed = changed;
+    sums.more = int32_t(more);
+    sums.inserted = inserted;
+    sums.erased = erased;
+    sums.chunks = chunks;
+    add_sums(c, sums);
+  }
+};
+
 // The number of set bits of the mask below `bit`: a child's number in its run.
 QRY_HD inline uint32_t number_in_run(uint64_t mask, uint32_t bit) {
   return bit_count(mask & ((uint64_t(1) << bit) - 1u));
@@ -47,7 +77,8 @@ QRY_HD inline uint32_t child_bit(uint32_t x, uint32_t y, uint32_t z) {
 QRY_HD inline uint32_t level2_number(uint32_t x, uint32_t y, uint32_t z) { return x | y << 7 | z << 13; }
 QRY_HD inline uint32_t level3_number(uint32_t x, uint32_t y, uint32_t z) { return x | y << 5 | z << 9; }
 
-QRY_HD inline bool idle(const Memory& m) { return m.control->skip != 0 || m.control->missing != 0; }
+// Nothing is done: it is refused, or it changes nothing, or one before it was refused.
+QRY_HD inline bool idle(const Memory& m) { return (m.control->stopped | m.control->skip | m.control->missing) != 0; }
 
 // The two sides of a record, in the direction in which it is played.
 QRY_HD inline uint32_t from_index(const Memory& m, const Record& r) { return m.control->forward ? r.before : r.after; }
@@ -73,49 +104,6 @@ QRY_HD inline void mark(const Memory& m, uint32_t key, Sums& sums) {
     m.tops[push(m.control->tops)] = top;
 }
 
-// ---- begin
-
-QRY_HD inline void begin(const Memory& m, bool is_edit) {
-  Control& c = *m.control;
-  c.missing = 0;
-  c.skip = c.stopped;
-  c.forward = 1;
-  c.is_edit = is_edit ? 1 : 0;
-  c.first = c.record_top;
-  c.touched = c.cut = c.cubes = c.unused = 0;
-  c.inserted = c.erased = c.chunks = c.regions = c.tops = c.freed_nodes = 0;
-  c.nodes_before = c.nodes_top;
-  c.changed = 0;
-  c.more = 0;
-  c.drop_unused = 0;
-  c.drop_first = c.drop_end = 0;
-}
-
-struct BeginEdit {
-  QRY_HD static void run(const Memory& m, const EditCall&) { begin(m, true); }
-};
-QRY_HD inline void begin_exchange(const Memory& m, bool forward) {
-  begin(m, false);
-  Control& c = *m.control;
-  if (c.skip) return;
-  if (forward ? c.step_position == c.step_count : c.step_position == 0) {
-    c.skip = 1;
-    return;
-  }
-  const Step& step = m.steps[forward ? c.step_position : c.step_position - 1];
-  c.forward = forward ? 1 : 0;
-  c.first = step.first;
-  c.touched = step.count;
-  c.changed = step.changed;
-  c.more = forward ? step.more : -step.more;
-}
-struct BeginUndo {
-  QRY_HD static void run(const Memory& m, const EditCall&) { begin_exchange(m, false); }
-};
-struct BeginRedo {
-  QRY_HD static void run(const Memory& m, const EditCall&) { begin_exchange(m, true); }
-};
-
 // ---- touch
 
 // Where the number-th brick of this edit is made: the free ones first.
@@ -137,238 +125,327 @@ QRY_HD inline bool sets_absent(const EditCall& call) {
   return call.material != 0 && (call.mode == Mode::add || call.mode == Mode::fill);
 }
 
-// Plans one brick, which is `before` in the grid. It becomes `whole_index` if it is `whole`, else it is made.
-QRY_HD inline void plan(const Memory& m, uint32_t key, uint32_t before, bool whole, uint32_t whole_index,
-                        uint32_t listed) {
-  Control& c = *m.control;
-  const uint32_t number = push(c.touched);
-  uint32_t after = whole_index, kind = 0, cut = 0;
-  if (whole) {
-    kind = before == kNone ? kVoxelsPerBrick : voxels_of(m, before);
-  } else {
-    cut = push(c.cut);
-    kind = kIsCut | cut;
-    if (cut < c.free_count || uint64_t(c.bricks_top) + (cut - c.free_count) < m.brick_room) after = place_of(m, cut);
-    else set_bits(c.missing, kMissingBricks);
-  }
-  if (number >= m.scratch_room) {
-    set_bits(c.missing, kMissingScratch);
-  } else if (c.first + number >= m.record_room) {
-    set_bits(c.missing, kMissingRecords);
-  } else {
-    m.records[c.first + number] = {key, before, after};
-    m.kinds[number] = kind;
-    if (!whole) m.cuts[cut] = {number, listed, 0, 0};
-  }
-}
+// What an edit does to a brick.
+enum class Fate : uint32_t { stays, whole, cut };
 
-QRY_HD inline void touch(const Memory& m, const EditCall& call, Int3 brick, uint32_t key, uint32_t before) {
-  if (before == kNone && !sets_absent(call)) return;
+QRY_HD inline Fate fate_of(const EditCall& call, Int3 brick, uint32_t before) {
+  if (before == kNone && !sets_absent(call)) return Fate::stays;
   const bool full = before != kNone && is_full_index(before);
-  const uint32_t whole_index = call.material ? full_index(call.material) : kNone;
-  if (full && (call.mode == Mode::add || before == whole_index ||
+  if (full && (call.mode == Mode::add || (call.material && before == full_index(call.material)) ||
                (call.mode == Mode::replace && before != full_index(call.from))))
-    return;
-  const bool whole = (before == kNone || full || call.mode == Mode::remove) && call.shape.holds(brick);
-  plan(m, key, before, whole, whole_index, 0);
+    return Fate::stays;
+  return (before == kNone || full || call.mode == Mode::remove) && call.shape.holds(brick) ? Fate::whole : Fate::cut;
 }
 
-struct TouchBox {
-  QRY_HD static uint64_t items(const Memory& m, const EditCall& call) {
-    return m.control->skip ? 0 : uint64_t(call.size[0]) * call.size[1] * call.size[2];
-  }
-  QRY_HD static void run(const Memory& m, const EditCall& call, uint64_t item, Sums&) {
-    const auto i = uint32_t(item);  // kMostBricksPerEdit bounds the box
-    const uint32_t x = i % call.size[0], yz = i / call.size[0], y = yz % call.size[1], z = yz / call.size[1];
-    const Int3 brick{call.first.x + int32_t(x), call.first.y + int32_t(y), call.first.z + int32_t(z)};
-    if (!call.shape.meets_cube(brick.x, brick.y, brick.z, 0)) return;
-    const uint32_t key = qry_pack_brick(brick.x, brick.y, brick.z);
-    const hashgrid::Found found = hashgrid::find(m.grid, key);
-    touch(m, call, brick, key, found.hit ? found.value : kNone);
-  }
-};
+// Adds what becomes of one brick.
+QRY_HD inline void count_change(Sums& sums, uint32_t before, uint32_t after, uint32_t changed, int64_t more) {
+  sums.changed += changed;
+  sums.more += more;
+  sums.inserted += before == kNone;
+  sums.erased += after == kNone;
+}
 
-// Of a capsule: the cells of level 1 that it may meet.
-struct FindCubes {
+// Writes record `number` of the edit, and, of a brick that is made, cut `cut`.
+QRY_HD inline void note(const Memory& m, const EditCall& call, uint32_t key, uint32_t before, Fate fate,
+                        uint32_t number, uint32_t cut, uint32_t listed, Sums& sums) {
+  Control& c = *m.control;
+  if (number >= m.scratch_room) return set_bits(c.missing, kMissingScratch);
+  if (c.record_top + number >= m.record_room) return set_bits(c.missing, kMissingRecords);
+  uint32_t after = call.material ? full_index(call.material) : kNone;
+  if (fate == Fate::cut) {
+    after = kNone;  // until it is made
+    m.cuts[cut] = {number, listed};
+  } else {
+    const uint32_t voxels = voxels_of(m, before);
+    const uint32_t changed = before == kNone ? kVoxelsPerBrick : voxels;
+    count_change(sums, before, after, changed, (after == kNone ? 0 : int64_t(kVoxelsPerBrick)) - voxels);
+    mark(m, key, sums);
+  }
+  m.records[c.record_top + number] = {key, before, after};
+}
+
+// A brick that is planned by a thread alone.
+QRY_HD inline void plan(const Memory& m, const EditCall& call, uint32_t key, uint32_t before, Fate fate,
+                        uint32_t listed, Sums& sums) {
+  const uint32_t number = push(m.control->touched);
+  const uint32_t cut = fate == Fate::cut ? push(m.control->cut) : 0;
+  note(m, call, key, before, fate, number, cut, listed, sums);
+}
+
+// A block of threads plans a tile of 8^3 bricks, one each.
+constexpr uint32_t kTileEdge = 8;
+
+// Of a capsule, whose box may be much larger: the tiles that it may meet.
+struct FindTiles {
   QRY_HD static uint64_t items(const Memory& m, const EditCall& call) {
-    return m.control->skip ? 0 : uint64_t((call.size[0] + 7) / 4) * ((call.size[1] + 7) / 4) * ((call.size[2] + 7) / 4);
+    return idle(m) ? 0 : uint64_t(call.tiles[0]) * call.tiles[1] * call.tiles[2];
   }
   QRY_HD static void run(const Memory& m, const EditCall& call, uint64_t item, Sums&) {
-    const uint32_t nx = (call.size[0] + 7) / 4, ny = (call.size[1] + 7) / 4;
-    // From the world's corner: no coordinate is negative.
-    const uint32_t x = (uint32_t(call.first.x + 1024) >> 2) + uint32_t(item % nx),
-                   y = (uint32_t(call.first.y + 512) >> 2) + uint32_t(item / nx % ny),
-                   z = (uint32_t(call.first.z + 1024) >> 2) + uint32_t(item / nx / ny);
-    if (x >= 512 || y >= 256 || z >= 512) return;
-    if (!call.shape.meets_cube(int64_t(x) * 4 - 1024, int64_t(y) * 4 - 512, int64_t(z) * 4 - 1024, 2)) return;
-    const uint32_t number = push(m.control->cubes);
-    if (number < m.cube_room) m.cubes[number] = x | y << 9 | z << 17;
+    const uint32_t x = call.first_tile[0] + uint32_t(item % call.tiles[0]),
+                   y = call.first_tile[1] + uint32_t(item / call.tiles[0] % call.tiles[1]),
+                   z = call.first_tile[2] + uint32_t(item / call.tiles[0] / call.tiles[1]);
+    if (!call.shape.meets_cube(int64_t(x) * 8 - 1024, int64_t(y) * 8 - 512, int64_t(z) * 8 - 1024, 3)) return;
+    const uint32_t number = push(m.control->tiles);
+    if (number < m.scratch_room) m.tiles[number] = x | y << 8 | z << 15;
     else set_bits(m.control->missing, kMissingScratch);
   }
 };
-struct TouchCubes {
-  QRY_HD static uint64_t items(const Memory& m, const EditCall&) {
-    return idle(m) ? 0 : uint64_t(m.control->cubes) * 64;
+
+template <bool kListed>
+struct TouchTiles {
+  static constexpr uint32_t kThreads = kTileEdge * kTileEdge * kTileEdge;
+  struct Shared {
+    BlockSums sums;
+    uint32_t touched, cut, first, first_cut;
+    struct Lane {
+      uint32_t before, number, cut;
+      Fate fate;
+    } lanes[kThreads];
+  };
+  QRY_HD static uint64_t items(const Memory& m, const EditCall& call) {
+    return idle(m) ? 0 : kListed ? m.control->tiles : uint64_t(call.tiles[0]) * call.tiles[1] * call.tiles[2];
   }
-  QRY_HD static void run(const Memory& m, const EditCall& call, uint64_t item, Sums&) {
-    const uint32_t cube = m.cubes[item >> 6], bit = uint32_t(item) & 63u;
-    const Int3 brick{int32_t((cube & 511u) * 4 + (bit & 3u)) - 1024,
-                     int32_t((cube >> 9 & 255u) * 4 + (bit >> 2 & 3u)) - 512,
-                     int32_t((cube >> 17) * 4 + (bit >> 4)) - 1024};
-    if (!call.shape.meets_cube(brick.x, brick.y, brick.z, 0)) return;
-    const uint32_t key = qry_pack_brick(brick.x, brick.y, brick.z);
-    const hashgrid::Found found = hashgrid::find(m.grid, key);
-    touch(m, call, brick, key, found.hit ? found.value : kNone);
+  template <class Block>
+  QRY_HD static void run(const Memory& m, const EditCall& call, uint64_t item, Shared& s, Block& block) {
+    uint32_t tx, ty, tz;
+    if (kListed) {
+      const uint32_t tile = m.tiles[item];
+      tx = tile & 255u, ty = tile >> 8 & 127u, tz = tile >> 15;
+    } else {
+      const auto i = uint32_t(item);
+      tx = call.first_tile[0] + i % call.tiles[0];
+      ty = call.first_tile[1] + i / call.tiles[0] % call.tiles[1];
+      tz = call.first_tile[2] + i / call.tiles[0] / call.tiles[1];
+      if (!call.shape.meets_cube(int64_t(tx) * 8 - 1024, int64_t(ty) * 8 - 512, int64_t(tz) * 8 - 1024, 3)) return;
+    }
+    const auto key_of = [&](uint32_t lane) {
+      return (tx * 8 + (lane & 7u)) | (ty * 8 + (lane >> 3 & 7u)) << 11 | (tz * 8 + (lane >> 6)) << 21;
+    };
+    block.each([&](uint32_t lane) {
+      if (lane == 0) {
+        s.sums = {};
+        s.touched = s.cut = 0;
+      }
+    });
+    block.each([&](uint32_t lane) {
+      const uint32_t key = key_of(lane);
+      const Int3 brick = brick_of_key(key);
+      typename Shared::Lane& mine = s.lanes[lane];
+      mine.fate = Fate::stays;
+      if (key == kQryReservedKey || !call.shape.meets_cube(brick.x, brick.y, brick.z, 0)) return;
+      const hashgrid::Found found = hashgrid::find(m.grid, key);
+      mine.before = found.hit ? found.value : kNone;
+      mine.fate = fate_of(call, brick, mine.before);
+      if (mine.fate != Fate::stays) mine.number = push(s.touched);
+      if (mine.fate == Fate::cut) mine.cut = push(s.cut);
+    });
+    block.each([&](uint32_t lane) {
+      if (lane == 0 && s.touched) {
+        s.first = fetch_add(m.control->touched, s.touched);
+        if (s.cut) s.first_cut = fetch_add(m.control->cut, s.cut);
+      }
+    });
+    block.each([&](uint32_t lane) {
+      const typename Shared::Lane& mine = s.lanes[lane];
+      if (mine.fate == Fate::stays) return;
+      Sums sums;
+      note(m, call, key_of(lane), mine.before, mine.fate, s.first + mine.number, s.first_cut + mine.cut, 0, sums);
+      if (mine.fate == Fate::whole) s.sums.take(sums);
+    });
+    block.each([&](uint32_t lane) {
+      if (lane == 0) s.sums.add_to(*m.control);
+    });
   }
 };
 
 // The bricks that are there, for edits that create none and whose box is larger than the grid.
 struct TouchGrid {
+  static constexpr bool kSums = true;
   QRY_HD static uint64_t items(const Memory& m, const EditCall&) {
-    return m.control->skip ? 0 : uint64_t(m.grid.page_count) * kQryPageWords;
+    return idle(m) ? 0 : uint64_t(m.grid.page_count) * kQryPageWords;
   }
-  QRY_HD static void run(const Memory& m, const EditCall& call, uint64_t item, Sums&) {
+  QRY_HD static void run(const Memory& m, const EditCall& call, uint64_t item, Sums& sums) {
     if (item % kQryPageWords < kQryStateSectors * 4u) return;
     const uint64_t word = m.grid.words[item];
     if (uint32_t(word) == kQryReservedKey) return;
-    const uint32_t key = qry_key_of_stored(uint32_t(word), m.grid.locality);
+    const uint32_t key = qry_key_of_stored(uint32_t(word), m.grid.locality), before = uint32_t(word >> 32);
     const Int3 brick = brick_of_key(key);
-    if (call.shape.meets_cube(brick.x, brick.y, brick.z, 0)) touch(m, call, brick, key, uint32_t(word >> 32));
+    if (!call.shape.meets_cube(brick.x, brick.y, brick.z, 0)) return;
+    const Fate fate = fate_of(call, brick, before);
+    if (fate != Fate::stays) plan(m, call, key, before, fate, 0, sums);
   }
 };
 
 // The bricks of a list, with a mode or with what each voxel becomes.
 struct TouchList {
-  QRY_HD static uint64_t items(const Memory& m, const EditCall& call) { return m.control->skip ? 0 : call.listed; }
-  QRY_HD static void run(const Memory& m, const EditCall& call, uint64_t item, Sums&) {
+  static constexpr bool kSums = true;
+  QRY_HD static uint64_t items(const Memory& m, const EditCall& call) { return idle(m) ? 0 : call.listed; }
+  QRY_HD static void run(const Memory& m, const EditCall& call, uint64_t item, Sums& sums) {
     const uint32_t key = m.listed_keys[item];
     const hashgrid::Found found = hashgrid::find(m.grid, key);
     const uint32_t before = found.hit ? found.value : kNone;
     if (before == kNone && !m.listed_materials && !sets_absent(call)) return;
-    plan(m, key, before, false, kNone, uint32_t(item));
+    plan(m, call, key, before, Fate::cut, uint32_t(item), sums);
   }
 };
 
 // ---- cut
 
-// What came of an octant, added to its brick's account.
-QRY_HD inline void account(Cut& cut, uint64_t before, uint64_t after, uint64_t differing, uint64_t any,
-                           uint64_t any_not) {
-  any |= any >> 32;
-  any_not |= any_not >> 32;
-  any |= any >> 16;
-  any_not |= any_not >> 16;
-  set_bits(cut.materials, uint32_t((any | any >> 8) & 0xFFu) | uint32_t((any_not | any_not >> 8) & 0xFFu) << 16);
-  add(cut.counts,
-      uint64_t(bit_count(differing)) | uint64_t(bit_count(after)) << 16 | uint64_t(bit_count(before)) << 32);
+// A world has room for what an edit makes, or nothing is done.
+QRY_HD inline void admit(const Memory& m) {
+  Control& c = *m.control;
+  c.nodes_before = c.nodes_top;
+  // At most: a table of 16 granules for each node of level 1, and 64 nodes below each of the others.
+  const uint64_t nodes = uint64_t(c.chunks) * 16 + uint64_t(c.regions) * 64 + uint64_t(c.tops) * 64;
+  c.needed_nodes = uint32_t(nodes);
+  if (c.changed == 0) c.skip = 1;
+  if (c.missing) return;
+  if (c.nodes_top + nodes > m.node_room) c.missing |= kMissingNodes;
+  if (uint64_t(c.keys) + c.inserted > m.grid_limit) c.missing |= kMissingKeys;
+  if (c.is_edit && c.step_position >= m.step_room) c.missing |= kMissingSteps;
 }
+struct AdmitEdit {
+  QRY_HD static void run(const Memory& m, const EditCall&) {
+    Control& c = *m.control;
+    if (c.stopped) return;
+    c.forward = c.is_edit = 1;
+    c.first = c.record_top;
+    admit(m);
+  }
+};
 
-// `kListed`: by a list, with what each voxel becomes or with a mode; else by the shape.
+// A block of threads makes some bricks, eight voxels a thread. `kListed`: by a list, with what each voxel becomes or
+// with a mode; else by the shape.
 template <bool kListed>
-struct CutOctants {
-  QRY_HD static uint64_t items(const Memory& m, const EditCall&) { return idle(m) ? 0 : uint64_t(m.control->cut) * 8; }
-  QRY_HD static void run(const Memory& m, const EditCall& call, uint64_t item, Sums&) {
-    Cut& cut = m.cuts[item >> 3];
-    const uint32_t octant = uint32_t(item) & 7u;
-    const Record record = m.records[m.control->first + cut.record];
-    const uint32_t before = record.before;
-    const bool full = before != kNone && is_full_index(before), stored = is_stored_index(before);
-    const uint64_t mask = full ? ~uint64_t(0) : stored ? m.masks[size_t(before) * 8 + octant] : 0;
-    const uint64_t all = full ? kEachByte * (before + 1u) : 0;
-    const uint64_t* const from = m.materials + size_t(before) * 64 + octant * 8;
-    uint64_t* const to = m.materials + size_t(record.after) * 64 + octant * 8;
-    const uint64_t shape =
-        kListed ? m.listed_masks[size_t(cut.listed) * 8 + octant] : call.shape.octant(brick_of_key(record.key), octant);
-    uint64_t differing = 0, any = 0, any_not = 0, now = 0;
-    if (kListed && m.listed_materials) {
-      const uint64_t* const wanted = m.listed_materials + size_t(cut.listed) * 64 + octant * 8;
-      for (uint32_t byte = 0; byte < 8; ++byte) {
-        const uint64_t old = stored ? from[byte] : all, bytes = widened(shape >> (byte * 8) & 0xFFu);
-        const uint64_t eight = (old & ~bytes) | (wanted[byte] & bytes);
-        to[byte] = eight;
-        differing |= (~equal_bytes(old ^ eight, 0) & 0xFFu) << (byte * 8);
-        now |= (~equal_bytes(eight, 0) & 0xFFu) << (byte * 8);
-        any |= eight;
-        any_not |= ~eight;
+struct CutBricks {
+  using Tail = AdmitEdit;
+  // Few threads and many bricks: a multiprocessor has 16 such blocks under way, some of which read while others write.
+  static constexpr uint32_t kThreads = 128, kBricks = 16;
+  struct Shared {
+    BlockSums sums;
+    struct Account {
+      uint32_t changed, before, after;  // voxels
+      uint32_t any, any_not;            // all bits that any material has, and all that any has not
+      Record record;
+      uint32_t listed, place;
+    } accounts[kBricks];
+  };
+  QRY_HD static uint64_t items(const Memory& m, const EditCall&) {
+    return idle(m) ? 0 : (uint64_t(m.control->cut) + kBricks - 1) / kBricks;
+  }
+  template <class Block>
+  QRY_HD static void run(const Memory& m, const EditCall& call, uint64_t item, Shared& s, Block& block) {
+    Control& c = *m.control;
+    const auto first = uint32_t(item) * kBricks;
+    block.each([&](uint32_t lane) {
+      if (lane == 0) s.sums = {};
+      if (lane >= kBricks || first + lane >= c.cut) return;
+      const Cut cut = m.cuts[first + lane];
+      const uint32_t place = place_of(m, first + lane);
+      if (place >= m.brick_room) set_bits(c.missing, kMissingBricks);
+      s.accounts[lane] = {0, 0, 0, 0, 0, m.records[c.record_top + cut.record], cut.listed, place};
+    });
+    const uint32_t count = c.cut - first < kBricks ? c.cut - first : kBricks;
+    block.each([&](uint32_t lane) {
+      for (uint32_t i = lane; i < count * 64; i += kThreads) {
+        typename Shared::Account& account = s.accounts[i >> 6];
+        if (account.place >= m.brick_room) continue;
+        const uint32_t octant = i >> 3 & 7u, byte = i & 7u, before = account.record.before;
+        const bool full = before != kNone && is_full_index(before), stored = is_stored_index(before);
+        const uint32_t at = octant * 8 + byte;
+        const uint32_t mask = full     ? 0xFFu
+                              : stored ? reinterpret_cast<const uint8_t*>(m.masks + size_t(before) * 8)[at]
+                                       : 0;
+        uint64_t eight = full ? kEachByte * (before + 1u) : stored ? m.materials[size_t(before) * 64 + at] : 0;
+        const uint32_t shape = kListed
+                                   ? reinterpret_cast<const uint8_t*>(m.listed_masks + size_t(account.listed) * 8)[at]
+                                   : call.shape.eight(brick_of_key(account.record.key), octant, byte);
+        uint32_t differing = 0, now = 0;
+        if (kListed && m.listed_materials) {
+          const uint64_t old = eight, bytes = widened(shape);
+          eight = (old & ~bytes) | (m.listed_materials[size_t(account.listed) * 64 + at] & bytes);
+          differing = ~uint32_t(equal_bytes(old ^ eight, 0)) & 0xFFu;
+          now = ~uint32_t(equal_bytes(eight, 0)) & 0xFFu;
+        } else {
+          const uint64_t reached = reached_by(call.mode, shape, mask);
+          differing = uint32_t(change_eight(call.mode, call.material, call.from, reached, eight));
+          now = call.material ? mask | differing : mask & ~differing;
+        }
+        m.materials[size_t(account.place) * 64 + at] = eight;
+        reinterpret_cast<uint8_t*>(m.masks + size_t(account.place) * 8)[at] = uint8_t(now);
+        uint64_t any = eight | eight >> 32, any_not = ~eight | ~eight >> 32;
+        any |= any >> 16;
+        any_not |= any_not >> 16;
+        if (differing) fetch_add(account.changed, bit_count(differing));
+        if (mask) fetch_add(account.before, bit_count(mask));
+        if (now) fetch_add(account.after, bit_count(now));
+        set_bits(account.any, uint32_t((any | any >> 8) & 0xFFu));
+        set_bits(account.any_not, uint32_t((any_not | any_not >> 8) & 0xFFu));
       }
-    } else {
-      const uint64_t reached = reached_by(call.mode, shape, mask);
-      for (uint32_t byte = 0; byte < 8; ++byte) {
-        uint64_t eight = stored ? from[byte] : all;
-        differing |= change_eight(call.mode, call.material, call.from, reached >> (byte * 8) & 0xFFu, eight)
-                     << (byte * 8);
-        to[byte] = eight;
-        any |= eight;
-        any_not |= ~eight;
-      }
-      now = call.material ? mask | differing : mask & ~differing;
-    }
-    m.masks[size_t(record.after) * 8 + octant] = now;
-    account(cut, mask, now, differing, any, any_not);
+    });
+    block.each([&](uint32_t lane) {
+      if (lane >= kBricks || first + lane >= c.cut) return;
+      typename Shared::Account& account = s.accounts[lane];
+      Record& record = account.record;
+      record.after = account.place;
+      if (account.changed == 0) record.after = record.before;
+      else if (account.after == 0) record.after = kNone;
+      else if (account.after == kVoxelsPerBrick && (account.any & account.any_not) == 0)
+        record.after = full_index(uint8_t(account.any));
+      if (record.after != account.place) m.unused[push(c.unused)] = account.place;
+      m.records[c.record_top + m.cuts[first + lane].record].after = record.after;
+      if (record.before == record.after) return;
+      Sums sums;
+      count_change(sums, record.before, record.after, account.changed, int64_t(account.after) - account.before);
+      mark(m, record.key, sums);
+      s.sums.take(sums);
+    });
+    block.each([&](uint32_t lane) {
+      if (lane == 0) s.sums.add_to(c);
+    });
   }
 };
 
 // ---- settle
 
-struct Settle {
-  static constexpr bool kSums = true;
-  QRY_HD static uint64_t items(const Memory& m, const EditCall&) { return idle(m) ? 0 : m.control->touched; }
-  QRY_HD static void run(const Memory& m, const EditCall&, uint64_t item, Sums& sums) {
-    Record& record = m.records[m.control->first + item];
-    const uint32_t kind = m.kinds[item];
-    uint32_t changed = kind;
-    int64_t more = 0;
-    if (kind & kIsCut) {
-      const Cut cut = m.cuts[kind & ~kIsCut];
-      changed = uint32_t(cut.counts & 0xFFFFu);
-      const auto after = uint32_t(cut.counts >> 16 & 0xFFFFu), before = uint32_t(cut.counts >> 32);
-      const uint32_t any = cut.materials & 0xFFu, any_not = cut.materials >> 16;
-      const uint32_t place = record.after;
-      if (changed == 0) record.after = record.before;
-      else if (after == 0) record.after = kNone;
-      else if (after == kVoxelsPerBrick && (any & any_not) == 0) record.after = full_index(uint8_t(any));
-      if (record.after != place) m.unused[push(m.control->unused)] = place;
-      more = int64_t(after) - before;
-    } else {
-      more = record.after == kNone ? -int64_t(changed) : record.before == kNone ? int64_t(changed) : 0;
-    }
-    if (record.before == record.after) return;
-    sums.changed += changed;
-    sums.more += more;
-    sums.inserted += record.before == kNone;
-    sums.erased += record.after == kNone;
-    mark(m, record.key, sums);
-  }
-};
-// Of a record that is played again.
-struct SettleExchange {
-  static constexpr bool kSums = true;
-  QRY_HD static uint64_t items(const Memory& m, const EditCall&) { return idle(m) ? 0 : m.control->touched; }
-  QRY_HD static void run(const Memory& m, const EditCall&, uint64_t item, Sums& sums) {
-    const Record record = m.records[m.control->first + item];
-    if (record.before == record.after) return;
-    sums.inserted += from_index(m, record) == kNone;
-    sums.erased += to_index(m, record) == kNone;
-    mark(m, record.key, sums);
-  }
-};
-
-struct Admit {
+// The step that is undone or redone, as a number; kNone: there is none.
+QRY_HD inline uint32_t exchanged_step(const Memory& m, bool forward) {
+  const Control& c = *m.control;
+  if (forward) return c.step_position < c.step_count ? c.step_position : kNone;
+  return c.step_position ? c.step_position - 1 : kNone;
+}
+template <bool kForward>
+struct AdmitExchange {
   QRY_HD static void run(const Memory& m, const EditCall&) {
     Control& c = *m.control;
-    if (c.skip) return;
-    if (!c.missing) {
-      // At most: a table of 16 granules for each node of level 1, and 64 nodes below each of the others.
-      const uint64_t nodes = uint64_t(c.chunks) * 16 + uint64_t(c.regions) * 64 + uint64_t(c.tops) * 64;
-      c.needed_nodes = uint32_t(nodes);
-      if (c.nodes_top + nodes > m.node_room) c.missing |= kMissingNodes;
-      if (uint64_t(c.keys) + c.inserted > m.grid_limit) c.missing |= kMissingKeys;
-      if (c.is_edit && c.step_position >= m.step_room) c.missing |= kMissingSteps;
-      if (c.changed == 0) c.skip = 1;
+    if (c.stopped) return;
+    const uint32_t number = exchanged_step(m, kForward);
+    c.forward = kForward ? 1 : 0;
+    c.is_edit = 0;
+    if (number != kNone) {
+      const Step& step = m.steps[number];
+      c.first = step.first;
+      c.touched = step.count;
+      c.changed = step.changed;
+      c.more = kForward ? step.more : -step.more;
     }
-    c.needed_touched = c.touched > c.cubes ? c.touched : c.cubes;
-    c.needed_bricks = c.cut;
-    c.needed_keys = c.keys + c.inserted;
+    admit(m);
+  }
+};
+template <bool kForward>
+struct SettleExchange {
+  using Tail = AdmitExchange<kForward>;
+  static constexpr bool kSums = true;
+  QRY_HD static uint64_t items(const Memory& m, const EditCall&) {
+    const uint32_t number = idle(m) ? kNone : exchanged_step(m, kForward);
+    return number == kNone ? 0 : m.steps[number].count;
+  }
+  QRY_HD static void run(const Memory& m, const EditCall&, uint64_t item, Sums& sums) {
+    const Record record = m.records[m.steps[exchanged_step(m, kForward)].first + item];
+    if (record.before == record.after) return;
+    sums.inserted += (kForward ? record.before : record.after) == kNone;
+    sums.erased += (kForward ? record.after : record.before) == kNone;
+    mark(m, record.key, sums);
   }
 };
 
@@ -377,7 +454,8 @@ struct Admit {
 struct Keys {
   QRY_HD static uint64_t items(const Memory& m, const EditCall&) {
     // A key that finds no place does not stop the others: all of them are taken back.
-    return m.control->skip || (m.control->missing & ~uint32_t(kMissingPlace)) ? 0 : m.control->touched;
+    const Control& c = *m.control;
+    return c.stopped || c.skip || (c.missing & ~uint32_t(kMissingPlace)) ? 0 : c.touched;
   }
   QRY_HD static void run(const Memory& m, const EditCall&, uint64_t item, Sums&) {
     const Record record = m.records[m.control->first + item];
@@ -388,36 +466,39 @@ struct Keys {
   }
 };
 struct Erase {
-  QRY_HD static uint64_t items(const Memory& m, const EditCall& call) { return Keys::items(m, call); }
+  QRY_HD static uint64_t items(const Memory& m, const EditCall&) {
+    return idle(m) || m.control->erased == 0 ? 0 : m.control->touched;
+  }
   QRY_HD static void run(const Memory& m, const EditCall&, uint64_t item, Sums&) {
     const Record record = m.records[m.control->first + item];
-    if (record.before == record.after) return;
+    if (record.before != record.after && to_index(m, record) == kNone) hashgrid::erase(m.grid, record.key);
+  }
+};
+// After `keys`, when a key found no place, and in a phase of its own.
+struct RollBack {
+  QRY_HD static uint64_t items(const Memory& m, const EditCall&) { return m.control->touched; }
+  QRY_HD static void run(const Memory& m, const EditCall&, uint64_t item, Sums&) {
+    const Record record = m.records[m.control->first + item];
     const uint32_t from = from_index(m, record), to = to_index(m, record);
-    if (m.control->missing) {
-      if (to == kNone) return;
-      if (from == kNone) hashgrid::erase(m.grid, record.key);
-      else hashgrid::assign(m.grid, record.key, from);
-    } else if (to == kNone) {
-      hashgrid::erase(m.grid, record.key);
-    }
+    if (record.before == record.after || to == kNone) return;
+    if (from == kNone) hashgrid::erase(m.grid, record.key);
+    else hashgrid::assign(m.grid, record.key, from);
   }
 };
 
 // ---- the pyramid. A block of threads writes a node of level 2 or 3 with what is below it.
 
-constexpr uint32_t kNodeThreads = 256;
-
-QRY_HD inline uint32_t lowest_but(uint64_t bits, uint32_t number) {
-  for (; number && bits; --number) bits &= bits - 1;
-  return bits ? lowest_bit(bits) : 64;
-}
 QRY_HD inline OccupancyNode child_node(const Memory& m, const OccupancyNode& node, uint32_t bit) {
   if (!(node.mask >> bit & 1u)) return {0, 0, 0};
   return m.nodes[node.child + number_in_run(node.mask, bit)];
 }
-
 // Of its children's run; OccupancyNode::room() is for the host alone.
 QRY_HD inline uint32_t granules_of(const OccupancyNode& node) { return node.run & 255u; }
+// The number-th set bit; 64: there are fewer.
+QRY_HD inline uint32_t nth_bit(uint64_t bits, uint32_t number) {
+  for (; number && bits; --number) bits &= bits - 1;
+  return bits ? lowest_bit(bits) : 64;
+}
 
 // Writes the run of a node's children, which the block has in `child`, and returns the node.
 struct RunOfNodes {
@@ -427,11 +508,15 @@ struct RunOfNodes {
 template <class Block>
 QRY_HD inline void write_run(const Memory& m, RunOfNodes& s, Block& block) {
   block.each([&](uint32_t lane) {
+    if (lane == 0) s.node = {0, 0, 0};
+  });
+  block.each([&](uint32_t lane) {
+    if (lane < 64 && s.child[lane].mask) fetch_or(s.node.mask, uint64_t(1) << lane);
+  });
+  block.each([&](uint32_t lane) {
     if (lane) return;
-    uint64_t mask = 0;
-    for (uint32_t i = 0; i < 64; ++i) mask |= uint64_t(s.child[i].mask != 0) << i;
-    const uint32_t count = bit_count(mask);
-    s.node = {mask, count ? fetch_add(m.control->nodes_top, count) : 0, count};
+    s.node.run = bit_count(s.node.mask);
+    if (s.node.run) s.node.child = fetch_add(m.control->nodes_top, s.node.run);
   });
   block.each([&](uint32_t lane) {
     if (lane < 64 && (s.node.mask >> lane & 1u))
@@ -440,13 +525,14 @@ QRY_HD inline void write_run(const Memory& m, RunOfNodes& s, Block& block) {
 }
 
 struct Regions {
-  static constexpr uint32_t kAtOnce = kNodeThreads / 64;  // nodes of level 1
+  static constexpr uint32_t kThreads = 1024;
   struct Shared {
     RunOfNodes run;
     OccupancyNode before;
-    uint64_t touched, masks[kAtOnce];
-    uint32_t indices[kNodeThreads];
-    uint32_t freed;
+    uint64_t touched, masks[64];
+    uint32_t indices[64 * 64];
+    uint8_t children[64];  // those that are touched, in a row
+    uint32_t freed, taken, first;
   };
   QRY_HD static uint64_t items(const Memory& m, const EditCall&) { return m.control->regions; }
   template <class Block>
@@ -458,44 +544,53 @@ struct Regions {
       m.touched2[region] = 0;
       s.before = child_node(m, m.nodes[level3_number(rx >> 2, ry >> 2, rz >> 2)], child_bit(rx, ry, rz));
       s.freed = granules_of(s.before);
+      s.taken = 0;
     });
     if (idle(m)) return;
+    const uint32_t count = bit_count(s.touched);
     block.each([&](uint32_t lane) {
-      if (lane < 64 && !(s.touched >> lane & 1u)) s.run.child[lane] = child_node(m, s.before, lane);
+      if (lane >= 64) return;
+      s.masks[lane] = 0;
+      s.run.child[lane] = child_node(m, s.before, lane);
+      if (!(s.touched >> lane & 1u)) return;
+      s.children[number_in_run(s.touched, lane)] = uint8_t(lane);
+      if (const uint32_t room = granules_of(s.run.child[lane])) fetch_add(s.freed, room);
     });
-    for (uint64_t left = s.touched; left;) {
-      block.each([&](uint32_t lane) {
-        if (lane < kAtOnce) s.masks[lane] = 0;
-      });
-      block.each([&](uint32_t lane) {
-        const uint32_t child = lowest_but(left, lane >> 6), bit = lane & 63u;
-        if (child == 64) return;
+    block.each([&](uint32_t lane) {
+      for (uint32_t i = lane; i < count * 64; i += kThreads) {
+        const uint32_t child = s.children[i >> 6], bit = i & 63u;
         const uint32_t x = rx * 16 + (child & 3u) * 4 + (bit & 3u),
                        y = ry * 16 + (child >> 2 & 3u) * 4 + (bit >> 2 & 3u),
                        z = rz * 16 + (child >> 4) * 4 + (bit >> 4);
         const uint32_t key = x | y << 11 | z << 21;
-        if (key == kQryReservedKey) return;
+        if (key == kQryReservedKey) continue;
         const hashgrid::Found found = hashgrid::find(m.grid, key);
-        if (!found.hit) return;
-        s.indices[lane] = found.value;
-        fetch_or(s.masks[lane >> 6], uint64_t(1) << bit);
-      });
-      block.each([&](uint32_t lane) {
-        const uint32_t child = lowest_but(left, lane >> 6);
-        if (child == 64 || (lane & 63u)) return;
-        const uint64_t mask = s.masks[lane >> 6];
-        const uint32_t room = (bit_count(mask) + 3) / 4;
-        s.run.child[child] = {mask, room ? fetch_add(m.control->nodes_top, room) : 0, room};
-        if (s.before.mask >> child & 1u) fetch_add(s.freed, granules_of(child_node(m, s.before, child)));
-      });
-      block.each([&](uint32_t lane) {
-        const uint32_t child = lowest_but(left, lane >> 6), bit = lane & 63u;
-        if (child == 64 || !(s.masks[lane >> 6] >> bit & 1u)) return;
-        auto* const table = reinterpret_cast<uint32_t*>(m.nodes + s.run.child[child].child);
-        table[number_in_run(s.masks[lane >> 6], bit)] = s.indices[lane];
-      });
-      for (uint32_t i = 0; i < kAtOnce && left; ++i) left &= left - 1;
-    }
+        if (!found.hit) continue;
+        s.indices[i] = found.value;
+        fetch_or(s.masks[i >> 6], uint64_t(1) << bit);
+      }
+    });
+    // Tables take whole granules: their places in what all take together.
+    block.each([&](uint32_t lane) {
+      if (lane >= count) return;
+      const uint64_t mask = s.masks[lane];
+      const uint32_t room = (bit_count(mask) + 3) / 4;
+      s.run.child[s.children[lane]] = {mask, room ? fetch_add(s.taken, room) : 0, room};
+    });
+    block.each([&](uint32_t lane) {
+      if (lane == 0 && s.taken) s.first = fetch_add(m.control->nodes_top, s.taken);
+    });
+    block.each([&](uint32_t lane) {
+      if (lane < count) s.run.child[s.children[lane]].child += s.first;
+    });
+    block.each([&](uint32_t lane) {
+      for (uint32_t i = lane; i < count * 64; i += kThreads) {
+        const uint64_t mask = s.masks[i >> 6];
+        if (!(mask >> (i & 63u) & 1u)) continue;
+        auto* const table = reinterpret_cast<uint32_t*>(m.nodes + s.run.child[s.children[i >> 6]].child);
+        table[number_in_run(mask, i & 63u)] = s.indices[i];
+      }
+    });
     write_run(m, s.run, block);
     block.each([&](uint32_t lane) {
       if (lane) return;
@@ -505,38 +600,19 @@ struct Regions {
   }
 };
 
-struct Tops {
-  struct Shared {
-    RunOfNodes run;
-    OccupancyNode before;
-    uint64_t touched;
-  };
-  QRY_HD static uint64_t items(const Memory& m, const EditCall&) { return m.control->tops; }
-  template <class Block>
-  QRY_HD static void run(const Memory& m, const EditCall&, uint64_t item, Shared& s, Block& block) {
-    const uint32_t top = m.tops[item], tx = top & 31u, ty = top >> 5 & 15u, tz = top >> 9;
-    block.each([&](uint32_t lane) {
-      if (lane) return;
-      s.touched = m.touched3[top];
-      m.touched3[top] = 0;
-      s.before = m.nodes[top];
-    });
-    if (idle(m)) return;
-    block.each([&](uint32_t lane) {
-      if (lane >= 64) return;
-      const uint32_t region = level2_number(tx * 4 + (lane & 3u), ty * 4 + (lane >> 2 & 3u), tz * 4 + (lane >> 4));
-      s.run.child[lane] = s.touched >> lane & 1u ? m.made2[m.numbers2[region]] : child_node(m, s.before, lane);
-    });
-    write_run(m, s.run, block);
-    block.each([&](uint32_t lane) {
-      if (lane) return;
-      m.nodes[top] = s.run.node;
-      fetch_add(m.control->freed_nodes, granules_of(s.before));
-    });
-  }
-};
+// ---- tops, and what the host sees
 
-// ---- seen
+// The counters of an edit are 0 when the next one begins.
+QRY_HD inline void end_edit(Control& c) {
+  c.missing = c.skip = c.forward = c.is_edit = 0;
+  c.first = 0;
+  c.touched = c.cut = c.tiles = c.unused = c.inserted = c.erased = 0;
+  c.chunks = c.regions = c.tops = c.nodes_before = c.freed_nodes = 0;
+  c.changed = 0;
+  c.more = 0;
+  c.drop_unused = 0;
+  c.drop_first = c.drop_end = 0;
+}
 
 struct Seen {
   QRY_HD static void run(const Memory& m, const EditCall& call) {
@@ -580,12 +656,51 @@ struct Seen {
     __threadfence_system();
 #endif
     *const_cast<volatile uint64_t*>(&outcome.ticket) = call.ticket;
+    if (!c.is_edit && !c.stopped) end_edit(c);
+  }
+};
+
+struct Tops {
+  using Tail = Seen;
+  static constexpr uint32_t kThreads = 64;
+  struct Shared {
+    RunOfNodes run;
+    OccupancyNode before;
+    uint64_t touched;
+  };
+  QRY_HD static uint64_t items(const Memory& m, const EditCall&) { return m.control->tops; }
+  template <class Block>
+  QRY_HD static void run(const Memory& m, const EditCall&, uint64_t item, Shared& s, Block& block) {
+    const uint32_t top = m.tops[item], tx = top & 31u, ty = top >> 5 & 15u, tz = top >> 9;
+    block.each([&](uint32_t lane) {
+      if (lane) return;
+      s.touched = m.touched3[top];
+      m.touched3[top] = 0;
+      s.before = m.nodes[top];
+    });
+    if (idle(m)) return;
+    block.each([&](uint32_t lane) {
+      const uint32_t region = level2_number(tx * 4 + (lane & 3u), ty * 4 + (lane >> 2 & 3u), tz * 4 + (lane >> 4));
+      s.run.child[lane] = s.touched >> lane & 1u ? m.made2[m.numbers2[region]] : child_node(m, s.before, lane);
+    });
+    write_run(m, s.run, block);
+    block.each([&](uint32_t lane) {
+      if (lane) return;
+      m.nodes[top] = s.run.node;
+      fetch_add(m.control->freed_nodes, granules_of(s.before));
+    });
   }
 };
 
 // ---- release
 
+struct EndEdit {
+  QRY_HD static void run(const Memory& m, const EditCall&) {
+    if (!m.control->stopped) end_edit(*m.control);
+  }
+};
 struct Release {
+  using Tail = EndEdit;
   QRY_HD static uint64_t items(const Memory& m, const EditCall&) {
     const Control& c = *m.control;
     return c.drop_unused + (c.drop_end - c.drop_first);

@@ -11,6 +11,8 @@
 #include <thread>
 #include <utility>
 
+#include "voxel/device/steps.hpp"
+
 namespace quarry::device {
 namespace {
 
@@ -29,12 +31,12 @@ uint64_t half_more(uint64_t wanted, uint64_t now) { return std::max(wanted, now 
 }  // namespace
 
 struct Store::Arrays {
-  Range grid, masks, materials, nodes, records, steps, free_bricks, control, kinds, cuts, unused, cubes, touched2,
-      touched3, numbers2, regions, tops, made2, listed_keys, listed_masks, listed_materials;
-  std::array<Range*, 21> all() {
-    return {&grid,     &masks,   &materials, &nodes,  &records,     &steps,        &free_bricks,
-            &control,  &kinds,   &cuts,      &unused, &cubes,       &touched2,     &touched3,
-            &numbers2, &regions, &tops,      &made2,  &listed_keys, &listed_masks, &listed_materials};
+  Range grid, masks, materials, nodes, records, steps, free_bricks, control, cuts, unused, tiles, touched2, touched3,
+      numbers2, regions, tops, made2, listed_keys, listed_masks, listed_materials;
+  std::array<Range*, 20> all() {
+    return {&grid,    &masks, &materials, &nodes,       &records,      &steps,           &free_bricks,
+            &control, &cuts,  &unused,    &tiles,       &touched2,     &touched3,        &numbers2,
+            &regions, &tops,  &made2,     &listed_keys, &listed_masks, &listed_materials};
   }
 };
 
@@ -66,10 +68,9 @@ Result<void> Store::open() {
   QRY_TRY(open(a.nodes, kMostNodes * sizeof(OccupancyNode), "the pyramid"));
   QRY_TRY(open(a.records, kMostRecords * sizeof(Record), "records"));
   QRY_TRY(open(a.steps, kMostSteps * sizeof(Step), "steps"));
-  QRY_TRY(open(a.kinds, kMostScratch * sizeof(uint32_t), "an edit's bricks"));
   QRY_TRY(open(a.cuts, kMostScratch * sizeof(Cut), "an edit's cuts"));
   QRY_TRY(open(a.unused, kMostScratch * sizeof(uint32_t), "unused places"));
-  QRY_TRY(open(a.cubes, kMostScratch * sizeof(uint32_t), "a capsule's cubes"));
+  QRY_TRY(open(a.tiles, kMostScratch * sizeof(uint32_t), "a capsule's tiles"));
   QRY_TRY(open(a.listed_keys, kMostScratch * sizeof(uint32_t), "a list's keys"));
   QRY_TRY(open(a.listed_masks, kMostScratch * sizeof(BrickMask), "a list's voxels"));
   QRY_TRY(open(a.listed_materials, kMostScratch * sizeof(BrickMaterials), "a list's materials"));
@@ -93,10 +94,9 @@ Result<void> Store::open() {
   m.nodes = static_cast<OccupancyNode*>(a.nodes.data);
   m.records = static_cast<Record*>(a.records.data);
   m.steps = static_cast<Step*>(a.steps.data);
-  m.kinds = static_cast<uint32_t*>(a.kinds.data);
   m.cuts = static_cast<Cut*>(a.cuts.data);
   m.unused = static_cast<uint32_t*>(a.unused.data);
-  m.cubes = static_cast<uint32_t*>(a.cubes.data);
+  m.tiles = static_cast<uint32_t*>(a.tiles.data);
   m.control = static_cast<Control*>(a.control.data);
   m.touched2 = static_cast<uint64_t*>(a.touched2.data);
   m.touched3 = static_cast<uint64_t*>(a.touched3.data);
@@ -125,13 +125,13 @@ Result<void> Store::open() {
   }
   QRY_TRY(e.copy_in(m.masks, masks.data(), masks.size() * sizeof(BrickMask)));
   QRY_TRY(e.copy_in(m.materials, materials.data(), materials.size() * sizeof(BrickMaterials)));
-  return grow_grid(kFirstKeys, control);
+  return grow_grid(kFirstKeys);
 }
 
 // ---- Edits
 
 Result<Store::Ticket> Store::edit(const SolidShape& shape, const Edit& edit) {
-  Pending pending{0, Kind::edit, Touch::box, {}};
+  Pending pending{0, Kind::edit, Touch::box, {}, 0};
   EditCall& call = pending.call;
   call.shape = shape;
   call.mode = edit.mode;
@@ -153,21 +153,23 @@ Result<Store::Ticket> Store::edit(const SolidShape& shape, const Edit& edit) {
   }
   const bool adds_nothing = edit.mode == Mode::add && edit.material == 0;
   if (!inside.empty() && !adds_nothing) {
-    call.first = brick_of(inside.min);
-    const Int3 last = brick_of(inside.max);
-    call.size[0] = uint32_t(last.x - call.first.x + 1);
-    call.size[1] = uint32_t(last.y - call.first.y + 1);
-    call.size[2] = uint32_t(last.z - call.first.z + 1);
+    const Int3 first = brick_of(inside.min), last = brick_of(inside.max);
+    const int32_t low[3] = {first.x + 1024, first.y + 512, first.z + 1024},
+                  high[3] = {last.x + 1024, last.y + 512, last.z + 1024};
+    for (size_t i = 0; i < 3; ++i) {
+      call.first_tile[i] = uint32_t(low[i]) >> 3;
+      call.tiles[i] = (uint32_t(high[i]) >> 3) - call.first_tile[i] + 1;
+    }
   }
-  const uint64_t box = uint64_t(call.size[0]) * call.size[1] * call.size[2];
-  if (!creates && box > uint64_t(memory_.grid.page_count) * kQrySlotsPerPage) pending.touch = Touch::grid;
-  else if (shape.shape == Shape::line) pending.touch = Touch::cubes;
+  const uint64_t tiles = uint64_t(call.tiles[0]) * call.tiles[1] * call.tiles[2];
+  if (!creates && tiles * 512 > uint64_t(memory_.grid.page_count) * kQrySlotsPerPage) pending.touch = Touch::grid;
+  else if (shape.shape == Shape::line) pending.touch = Touch::tiles;
   return launch_new(std::move(pending));
 }
 
 Result<Store::Change> Store::write(std::span<const uint32_t> keys, std::span<const BrickMask> voxels,
                                    std::span<const BrickMaterials> materials, const Edit& edit) {
-  Pending pending{0, Kind::edit, Touch::list, {}};
+  Pending pending{0, Kind::edit, Touch::list, {}, 0};
   pending.call.mode = edit.mode;
   pending.call.material = material_after(edit.mode, edit.material);
   pending.call.from = edit.from;
@@ -193,13 +195,29 @@ Result<Store::Change> Store::write(std::span<const uint32_t> keys, std::span<con
   return wait(ticket);
 }
 
-Result<Store::Ticket> Store::undo() { return launch_new({0, Kind::undo, Touch::box, {}}); }
-Result<Store::Ticket> Store::redo() { return launch_new({0, Kind::redo, Touch::box, {}}); }
+// How much there is to do is known on the device alone; this is near enough.
+Result<Store::Ticket> Store::undo() {
+  if (step_ > 0) --step_;
+  return launch_new({0, Kind::undo, Touch::box, {}, step_ < step_bricks_.size() ? step_bricks_[step_] : 1});
+}
+Result<Store::Ticket> Store::redo() {
+  const uint64_t bricks = step_ < step_bricks_.size() ? step_bricks_[step_++] : 1;
+  return launch_new({0, Kind::redo, Touch::box, {}, bricks});
+}
 
 Result<Store::Ticket> Store::launch_new(Pending pending) {
   // An answer's place is used again: its last one must have been heard.
   if (pending_.size() >= kOutcomes / 2) QRY_TRY(await(pending_.front().ticket));
   pending.ticket = pending.call.ticket = last_ + 1;
+  if (pending.kind == Kind::edit) {
+    const EditCall& call = pending.call;
+    pending.bricks = pending.touch == Touch::list   ? call.listed
+                     : pending.touch == Touch::grid ? uint64_t(memory_.grid.page_count) * kQryPageWords
+                                                    : uint64_t(call.tiles[0]) * call.tiles[1] * call.tiles[2] * 512;
+    step_bricks_.resize(step_);
+    step_bricks_.push_back(pending.bricks);
+    ++step_;
+  }
   QRY_TRY(launch(pending));
   ++last_;
   pending_.push_back(std::move(pending));
@@ -212,39 +230,36 @@ Result<void> Store::launch(const Pending& pending) {
   // Slots freed by the edits before may be used again.
   if (++memory_.grid.phase == kQryPhaseNever) memory_.grid.phase = 0;
   const Memory& m = memory_;
-  uint64_t bricks = uint64_t(call.size[0]) * call.size[1] * call.size[2];
-  uint64_t regions = 1;
-  for (const uint32_t size : call.size) regions *= (size + 30) / 16;
+  uint64_t tiles = uint64_t(call.tiles[0]) * call.tiles[1] * call.tiles[2], bricks = tiles * 512;
   if (pending.kind == Kind::edit) {
-    QRY_TRY(e.run(StepId::begin_edit, m, call, 1));
-    if (pending.touch == Touch::cubes) {
-      QRY_TRY(e.run(StepId::find_cubes, m, call, bricks / 64 + 1));
-      QRY_TRY(e.run(StepId::touch_cubes, m, call, bricks));
-    } else if (pending.touch == Touch::grid) {
-      bricks = uint64_t(m.grid.page_count) * kQryPageWords;
-      regions = bricks;
-      QRY_TRY(e.run(StepId::touch_grid, m, call, bricks));
-    } else if (pending.touch == Touch::list) {
-      bricks = regions = call.listed;
-      QRY_TRY(e.run(StepId::touch_list, m, call, bricks));
-    } else {
-      QRY_TRY(e.run(StepId::touch_box, m, call, bricks));
+    switch (pending.touch) {
+      case Touch::box: QRY_TRY(e.run(StepId::touch_box, m, call, tiles)); break;
+      case Touch::tiles:
+        QRY_TRY(e.run(StepId::find_tiles, m, call, tiles));
+        QRY_TRY(e.run(StepId::touch_tiles, m, call, tiles));
+        break;
+      case Touch::grid:
+        bricks = uint64_t(m.grid.page_count) * kQryPageWords;
+        QRY_TRY(e.run(StepId::touch_grid, m, call, bricks));
+        break;
+      case Touch::list:
+        bricks = call.listed;
+        QRY_TRY(e.run(StepId::touch_list, m, call, bricks));
+        break;
     }
-    QRY_TRY(e.run(pending.touch == Touch::list ? StepId::cut_list : StepId::cut, m, call, bricks * 8));
-    QRY_TRY(e.run(StepId::settle, m, call, bricks));
+    if (pending.touch != Touch::box) tiles = bricks;  // they need not be next to each other
+    QRY_TRY(e.run(pending.touch == Touch::list ? StepId::cut_list : StepId::cut, m, call, bricks / 8 + 1));
   } else {
-    // How much there is to do is known on the device alone.
-    bricks = regions = uint64_t(1) << 32;
-    QRY_TRY(e.run(pending.kind == Kind::undo ? StepId::begin_undo : StepId::begin_redo, m, call, 1));
-    QRY_TRY(e.run(StepId::settle_exchange, m, call, bricks));
+    bricks = pending.bricks;
+    tiles = bricks / 64 + 8;
+    QRY_TRY(e.run(pending.kind == Kind::undo ? StepId::settle_undo : StepId::settle_redo, m, call, bricks));
   }
-  QRY_TRY(e.run(StepId::admit, m, call, 1));
   QRY_TRY(e.run(StepId::keys, m, call, bricks));
-  QRY_TRY(e.run(StepId::erase, m, call, bricks));
-  QRY_TRY(e.run(StepId::regions, m, call, regions));
-  QRY_TRY(e.run(StepId::tops, m, call, regions));
-  QRY_TRY(e.run(StepId::seen, m, call, 1));
-  if (pending.kind == Kind::edit) QRY_TRY(e.run(StepId::release, m, call, bricks));
+  const bool erases = pending.kind != Kind::edit || pending.touch == Touch::list || call.material == 0;
+  if (erases) QRY_TRY(e.run(StepId::erase, m, call, bricks));
+  QRY_TRY(e.run(StepId::regions, m, call, tiles));
+  QRY_TRY(e.run(StepId::tops, m, call, tiles / 64 + 8));
+  if (pending.kind == Kind::edit) QRY_TRY(e.run(StepId::release, m, call, bricks / 8 + 1));
   return {};
 }
 
@@ -262,6 +277,10 @@ Result<void> Store::advance() {
       continue;
     }
     finished_.insert_or_assign(ticket, Change{outcome.changed, outcome.version});
+    // It has become no step.
+    if (answer == Answer::unchanged && pending_.front().kind == Kind::edit && pending_.size() == 1 && step_ > 0) {
+      step_bricks_.resize(--step_);
+    }
     if (finished_.size() > kOutcomes) finished_.erase(finished_.begin());
     pending_.pop_front();
   }
@@ -298,65 +317,51 @@ Result<void> Store::wait_all() {
   return executor_->wait();
 }
 
-// The oldest edit without an answer lacked room, and those after it did nothing.
+// The oldest edit without an answer lacked room, and those after it did nothing. Its counters are still there.
 Result<void> Store::answer_refusal() {
   QRY_TRY(executor_->wait());
-  const Ticket ticket = pending_.front().ticket;
-  const uint32_t missing = memory_.outcomes[ticket % kOutcomes].missing;
   Control control;
-  // The counters are of the edit that was refused, unless one was launched after it: that has set them back. Then it
-  // is played once more alone.
-  const bool alone = pending_.size() == 1;
   QRY_TRY(executor_->copy_out(&control, memory_.control, sizeof control));
-  const auto go_on = [&]() -> Result<void> {
-    control.stopped = control.missing = control.skip = 0;
-    return executor_->copy_in(memory_.control, &control, sizeof control);
-  };
-  const auto again = [&](const Pending& pending) -> Result<void> {
+  if (control.missing & kMissingPlace) {
+    if (++memory_.grid.phase == kQryPhaseNever) memory_.grid.phase = 0;
+    QRY_TRY(executor_->run(StepId::roll_back, memory_, {}, control.touched));
+  }
+  const auto made = make_room(control);
+  end_edit(control);
+  control.stopped = 0;
+  QRY_TRY(executor_->copy_in(memory_.control, &control, sizeof control));
+  if (!made) {
+    if (made.error().code == ErrorCode::device) return made;
+    finished_.insert_or_assign(pending_.front().ticket, tl::unexpected(made.error()));
+    pending_.pop_front();
+  }
+  for (const Pending& pending : pending_) {
     const_cast<volatile Outcome&>(memory_.outcomes[pending.ticket % kOutcomes]).ticket = 0;
-    return launch(pending);
-  };
-  if (!alone) {
-    QRY_TRY(go_on());
-    QRY_TRY(again(pending_.front()));
-    QRY_TRY(executor_->wait());
-    QRY_TRY(executor_->copy_out(&control, memory_.control, sizeof control));
+    QRY_TRY(launch(pending));
   }
-  const volatile Outcome& outcome = memory_.outcomes[ticket % kOutcomes];
-  if (outcome.answer == Answer::refused) {
-    const auto made = make_room(alone ? missing : outcome.missing, control);
-    QRY_TRY(go_on());
-    if (!made) {
-      if (made.error().code == ErrorCode::device) return made;
-      finished_.insert_or_assign(ticket, tl::unexpected(made.error()));
-      pending_.pop_front();
-    } else {
-      QRY_TRY(again(pending_.front()));
-    }
-  }
-  for (size_t i = 0; i < pending_.size(); ++i)
-    if (pending_[i].ticket != ticket) QRY_TRY(again(pending_[i]));
   return {};
 }
 
 // ---- Room
 
-Result<void> Store::make_room(uint32_t missing, Control& control) {
-  if (missing & kMissingScratch) QRY_TRY(grow_scratch(half_more(control.needed_touched, memory_.scratch_room)));
+Result<void> Store::make_room(const Control& control) {
+  const uint32_t missing = control.missing;
+  const uint64_t keys = uint64_t(control.keys) + control.inserted;
+  if (missing & kMissingScratch)
+    QRY_TRY(grow_scratch(half_more(std::max(control.touched, control.tiles), memory_.scratch_room)));
   if (missing & kMissingRecords)
-    QRY_TRY(grow_records(half_more(control.record_top + control.needed_touched, memory_.record_room)));
+    QRY_TRY(grow_records(half_more(control.record_top + control.touched, memory_.record_room)));
   if (missing & kMissingBricks)
-    QRY_TRY(grow_bricks(half_more(uint64_t(control.bricks_top) + control.needed_bricks, memory_.brick_room)));
+    QRY_TRY(grow_bricks(half_more(uint64_t(control.bricks_top) + control.cut, memory_.brick_room)));
   if (missing & kMissingNodes)
     QRY_TRY(grow_nodes(half_more(uint64_t(control.nodes_top) + control.needed_nodes, memory_.node_room)));
   if (missing & kMissingSteps) QRY_TRY(grow_steps(half_more(control.step_count + 1, memory_.step_room)));
-  if (missing & kMissingKeys) {
-    if (control.needed_keys > max_bricks_)
-      return fail(ErrorCode::full, "the world would have " + std::to_string(control.needed_keys) +
-                                       " bricks, more than the " + std::to_string(max_bricks_) + " that it may have");
-    QRY_TRY(grow_grid(half_more(control.needed_keys, memory_.grid_limit), control));
+  if (missing & (kMissingKeys | kMissingPlace)) {
+    if (keys > max_bricks_)
+      return fail(ErrorCode::full, "the world would have " + std::to_string(keys) + " bricks, more than the " +
+                                       std::to_string(max_bricks_) + " that it may have");
+    QRY_TRY(grow_grid(half_more(keys, memory_.grid_limit)));
   }
-  if (missing & kMissingPlace) QRY_TRY(grow_grid(half_more(control.needed_keys, memory_.grid_limit), control));
   return {};
 }
 
@@ -379,11 +384,10 @@ Result<void> Store::grow_bricks(uint64_t bricks) {
   return {};
 }
 Result<void> Store::grow_scratch(uint64_t items) {
-  QRY_TRY(grow_to(*executor_, arrays_->kinds, items, sizeof(uint32_t)));
   QRY_TRY(grow_to(*executor_, arrays_->cuts, items, sizeof(Cut)));
   QRY_TRY(grow_to(*executor_, arrays_->unused, items, sizeof(uint32_t)));
-  QRY_TRY(grow_to(*executor_, arrays_->cubes, items, sizeof(uint32_t)));
-  memory_.scratch_room = memory_.cube_room = uint32_t(items);
+  QRY_TRY(grow_to(*executor_, arrays_->tiles, items, sizeof(uint32_t)));
+  memory_.scratch_room = uint32_t(items);
   return {};
 }
 Result<void> Store::grow_records(uint64_t records) {
@@ -403,7 +407,9 @@ Result<void> Store::grow_nodes(uint64_t granules) {
   return {};
 }
 
-Result<void> Store::grow_grid(uint64_t keys, Control& control) {
+Result<void> Store::grow_grid(uint64_t keys) {
+  // Nothing is under way: the counters of edits are free for its own.
+
   keys = std::min<uint64_t>(keys, max_bricks_);
   auto pages = uint32_t(double(keys) / (kFullest * kQrySlotsPerPage)) + 1;
   if (pages <= memory_.grid.page_count) pages = memory_.grid.page_count + memory_.grid.page_count / 3 + 1;
@@ -415,14 +421,14 @@ Result<void> Store::grow_grid(uint64_t keys, Control& control) {
     larger.grid = {static_cast<uint64_t*>(range.data), pages, 0, kQryPlain};
     const auto fill = [&]() -> Result<bool> {
       QRY_TRY(executor_->grow(range, bytes));
-      control.missing = control.skip = 0;
-      QRY_TRY(executor_->copy_in(memory_.control, &control, sizeof control));
+      const uint32_t none = 0;
+      QRY_TRY(executor_->copy_in(&memory_.control->missing, &none, sizeof none));
       QRY_TRY(executor_->run(StepId::clear_grid, larger, {}, uint64_t(pages) * kQryPageWords));
       if (memory_.grid.page_count)
         QRY_TRY(executor_->run(StepId::rehash, larger, {}, uint64_t(memory_.grid.page_count) * kQryPageWords));
-      Control after;
-      QRY_TRY(executor_->copy_out(&after, memory_.control, sizeof after));
-      return after.missing == 0;
+      uint32_t missing = 0;
+      QRY_TRY(executor_->copy_out(&missing, &memory_.control->missing, sizeof missing));
+      return missing == 0;
     };
     const auto filled = fill();
     if (!filled || !*filled) {
@@ -441,10 +447,8 @@ Result<void> Store::grow_grid(uint64_t keys, Control& control) {
 
 Result<void> Store::reserve(uint32_t keys, uint32_t bricks) {
   QRY_TRY(wait_all());
-  Control control;
-  QRY_TRY(executor_->copy_out(&control, memory_.control, sizeof control));
   if (uint64_t(bricks) + kFullBricks > memory_.brick_room) QRY_TRY(grow_bricks(uint64_t(bricks) + kFullBricks));
-  if (keys > memory_.grid_limit) QRY_TRY(grow_grid(keys, control));
+  if (keys > memory_.grid_limit) QRY_TRY(grow_grid(keys));
   if (keys > memory_.record_room) QRY_TRY(grow_records(keys));
   const uint64_t nodes = uint64_t(keys) / 2 + kFirstNodes;
   if (nodes > memory_.node_room) QRY_TRY(grow_nodes(nodes));

@@ -85,12 +85,13 @@ class Store {
 
  private:
   enum class Kind : uint8_t { edit, undo, redo };
-  enum class Touch : uint8_t { box, cubes, grid, list };
+  enum class Touch : uint8_t { box, tiles, grid, list };
   struct Pending {
     Ticket ticket;
     Kind kind;
     Touch touch;
     EditCall call;
+    uint64_t bricks = 0;  // that it may touch, or about: how many threads are worth launching
   };
   struct Arrays;  // the ranges behind memory_
 
@@ -101,8 +102,8 @@ class Store {
   Result<void> advance();
   Result<void> await(Ticket ticket);
   Result<void> answer_refusal();
-  Result<void> make_room(uint32_t missing, Control& control);
-  Result<void> grow_grid(uint64_t keys, Control& control);
+  Result<void> make_room(const Control& control);
+  Result<void> grow_grid(uint64_t keys);
   Result<void> grow_bricks(uint64_t bricks);
   Result<void> grow_scratch(uint64_t items);
   Result<void> grow_records(uint64_t records);
@@ -114,6 +115,8 @@ class Store {
   std::unique_ptr<Arrays> arrays_;
   Memory memory_{};
   Ticket last_ = 0;
+  std::vector<uint64_t> step_bricks_;  // of the history: Pending::bricks of each step, or about
+  size_t step_ = 0;
   std::deque<Pending> pending_;                // launched, no answer yet
   std::map<Ticket, Result<Change>> finished_;  // at most kOutcomes
 };

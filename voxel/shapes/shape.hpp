@@ -63,6 +63,8 @@ struct SolidShape {
   QRY_HD bool in_capsule(int64_t x, int64_t y, int64_t z) const;
   // The voxels of one octant of a brick, as a word of its mask. The brick meets the shape (meets_cube).
   QRY_HD uint64_t octant(Int3 brick, uint32_t number) const;
+  // Eight of them, as byte `byte` of that word.
+  QRY_HD uint32_t eight(Int3 brick, uint32_t number, uint32_t byte) const;
 };
 
 namespace shape_detail {
@@ -159,6 +161,29 @@ QRY_HD inline uint64_t SolidShape::octant(Int3 brick, uint32_t number) const {
   }
   for (uint32_t i = 0; i < 64; ++i) mask |= uint64_t(in_capsule(x + (i & 3u), y + (i >> 2 & 3u), z + (i >> 4))) << i;
   return mask;
+}
+
+QRY_HD inline uint32_t SolidShape::eight(Int3 brick, uint32_t number, uint32_t byte) const {
+  using namespace shape_detail;
+  const int64_t x = int64_t(brick.x) * 8 + 4 * (number & 1u),
+                y = int64_t(brick.y) * 8 + 4 * (number >> 1 & 1u) + 2 * (byte & 1u),
+                z = int64_t(brick.z) * 8 + 4 * (number >> 2) + (byte >> 1);
+  uint32_t bits = 0;
+  if (shape == Shape::box) {
+    if (z < bounds.min.z || z > bounds.max.z) return 0;
+    const uint32_t row = four_in(x, bounds.min.x, bounds.max.x);
+    if (y >= bounds.min.y && y <= bounds.max.y) bits = row;
+    if (y + 1 >= bounds.min.y && y + 1 <= bounds.max.y) bits |= row << 4;
+  } else if (shape == Shape::sphere) {  // in 32 bits, as in octant()
+    const auto dx = int32_t(x - a.x), dy = int32_t(y - a.y), dz = int32_t(z - a.z), limit = int32_t(radius2) - dz * dz;
+    for (int32_t i = 0; i < 8; ++i) {
+      const int32_t cx = dx + (i & 3), cy = dy + (i >> 2);
+      bits |= uint32_t(cx * cx + cy * cy <= limit) << i;
+    }
+  } else {
+    for (uint32_t i = 0; i < 8; ++i) bits |= uint32_t(in_capsule(x + (i & 3u), y + (i >> 2), z)) << i;
+  }
+  return bits;
 }
 
 }  // namespace quarry

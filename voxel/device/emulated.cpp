@@ -158,10 +158,10 @@ class EmulatedExecutor final : public Executor {
 
 const char* name_of(StepId step) {
   static constexpr std::array<const char*, size_t(StepId::count)> kNames{
-      "find tiles",   "touch a box",   "touch tiles",    "touch the grid", "touch a list",
-      "cut",          "cut by a list", "settle an undo", "settle a redo",  "write keys",
-      "erase keys",   "roll back",     "write regions",  "write tops",     "release",
-      "clear a grid", "move keys",     "begin bounds",   "find bounds"};
+      "find tiles",    "touch a box",    "touch tiles",   "touch the grid", "touch a list", "cut",
+      "cut by a list", "settle an undo", "settle a redo", "write keys",     "erase keys",   "roll back",
+      "write regions", "write tops",     "release",       "clear a grid",   "move keys",    "forget steps",
+      "begin bounds",  "find bounds",    "gather bricks"};
   return step < StepId::count ? kNames[size_t(step)] : "no step";
 }
 

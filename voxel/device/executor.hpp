@@ -34,8 +34,10 @@ enum class StepId : uint8_t {
   release,
   clear_grid,
   rehash,
+  forget,
   begin_bounds,
   bounds,
+  gather,
   count,
 };
 const char* name_of(StepId step);

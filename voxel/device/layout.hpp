@@ -98,8 +98,9 @@ struct Control {
   int64_t more;
   // What it leaves to be freed.
   uint32_t drop_unused;
-  uint32_t blocks_done;           // of the step that runs
-  uint64_t drop_first, drop_end;  // records that can no longer be redone
+  uint32_t drop_before, reserved2;  // 1: of the records the index before, not the one after
+  uint32_t blocks_done;             // of the step that runs
+  uint64_t drop_first, drop_end;    // records that can no longer be redone
   // For the host's questions.
   int32_t low[3], high[3];
   uint32_t needed_nodes, reserved;
@@ -133,16 +134,18 @@ struct Memory {
   uint32_t* unused;
   uint32_t scratch_room;  // of each of these
   uint32_t* tiles;        // of a capsule: numbers of cells of 8^3 bricks
-  // An edit by a list: keys, each once; which of each brick's voxels; and, null for a mode, what these become.
-  const uint32_t* listed_keys;
-  const uint64_t* listed_masks;      // 8 words a brick
-  const uint64_t* listed_materials;  // 64 words a brick, 0: removed
-  uint64_t* touched2;                // of each level-2 node: its children that change
-  uint64_t* touched3;                // of each level-3 node
-  uint32_t* numbers2;                // of each level-2 node: its number in regions
-  uint32_t* regions;                 // level-2 nodes that change
-  uint32_t* tops;                    // level-3 nodes that change
-  OccupancyNode* made2;              // what the level-2 nodes become, by number
+  // An edit by a list: keys, each once; which of each brick's voxels; and what these become, or null for a mode; or,
+  // instead of both, the material that fills each brick, 0 for none. What is read is written there too.
+  uint32_t* listed_keys;
+  uint64_t* listed_masks;      // 8 words a brick
+  uint64_t* listed_materials;  // 64 words a brick, 0: removed
+  uint8_t* listed_full;
+  uint64_t* touched2;    // of each level-2 node: its children that change
+  uint64_t* touched3;    // of each level-3 node
+  uint32_t* numbers2;    // of each level-2 node: its number in regions
+  uint32_t* regions;     // level-2 nodes that change
+  uint32_t* tops;        // level-3 nodes that change
+  OccupancyNode* made2;  // what the level-2 nodes become, by number
 };
 
 constexpr uint32_t kOutcomes = 4096;
@@ -155,7 +158,8 @@ struct EditCall {
   uint8_t from;
   // Of its box: tiles of 8^3 bricks, from the world's corner.
   uint32_t first_tile[3], tiles[3];
-  uint32_t listed;  // bricks, of an edit by a list
+  uint32_t listed;   // bricks, of an edit by a list
+  uint32_t no_step;  // 1: it is no step of the history, which has none
   uint64_t ticket;
 };
 

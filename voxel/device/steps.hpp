@@ -145,13 +145,15 @@ QRY_HD inline void count_change(Sums& sums, uint32_t before, uint32_t after, uin
   sums.erased += after == kNone;
 }
 
+// What a brick that is wholly in the shape becomes.
+QRY_HD inline uint32_t whole_index(const EditCall& call) { return call.material ? full_index(call.material) : kNone; }
+
 // Writes record `number` of the edit, and, of a brick that is made, cut `cut`.
-QRY_HD inline void note(const Memory& m, const EditCall& call, uint32_t key, uint32_t before, Fate fate,
-                        uint32_t number, uint32_t cut, uint32_t listed, Sums& sums) {
+QRY_HD inline void note(const Memory& m, uint32_t key, uint32_t before, Fate fate, uint32_t after, uint32_t number,
+                        uint32_t cut, uint32_t listed, Sums& sums) {
   Control& c = *m.control;
   if (number >= m.scratch_room) return set_bits(c.missing, kMissingScratch);
   if (c.record_top + number >= m.record_room) return set_bits(c.missing, kMissingRecords);
-  uint32_t after = call.material ? full_index(call.material) : kNone;
   if (fate == Fate::cut) {
     after = kNone;  // until it is made
     m.cuts[cut] = {number, listed};
@@ -165,11 +167,11 @@ QRY_HD inline void note(const Memory& m, const EditCall& call, uint32_t key, uin
 }
 
 // A brick that is planned by a thread alone.
-QRY_HD inline void plan(const Memory& m, const EditCall& call, uint32_t key, uint32_t before, Fate fate,
-                        uint32_t listed, Sums& sums) {
+QRY_HD inline void plan(const Memory& m, uint32_t key, uint32_t before, Fate fate, uint32_t after, uint32_t listed,
+                        Sums& sums) {
   const uint32_t number = push(m.control->touched);
   const uint32_t cut = fate == Fate::cut ? push(m.control->cut) : 0;
-  note(m, call, key, before, fate, number, cut, listed, sums);
+  note(m, key, before, fate, after, number, cut, listed, sums);
 }
 
 // A block of threads plans a tile of 8^3 bricks, one each.
@@ -249,7 +251,8 @@ struct TouchTiles {
       const typename Shared::Lane& mine = s.lanes[lane];
       if (mine.fate == Fate::stays) return;
       Sums sums;
-      note(m, call, key_of(lane), mine.before, mine.fate, s.first + mine.number, s.first_cut + mine.cut, 0, sums);
+      note(m, key_of(lane), mine.before, mine.fate, whole_index(call), s.first + mine.number, s.first_cut + mine.cut, 0,
+           sums);
       if (mine.fate == Fate::whole) s.sums.take(sums);
     });
     block.each([&](uint32_t lane) {
@@ -272,7 +275,7 @@ struct TouchGrid {
     const Int3 brick = brick_of_key(key);
     if (!call.shape.meets_cube(brick.x, brick.y, brick.z, 0)) return;
     const Fate fate = fate_of(call, brick, before);
-    if (fate != Fate::stays) plan(m, call, key, before, fate, 0, sums);
+    if (fate != Fate::stays) plan(m, key, before, fate, whole_index(call), 0, sums);
   }
 };
 
@@ -284,8 +287,14 @@ struct TouchList {
     const uint32_t key = m.listed_keys[item];
     const hashgrid::Found found = hashgrid::find(m.grid, key);
     const uint32_t before = found.hit ? found.value : kNone;
+    if (m.listed_full) {
+      const uint8_t material = m.listed_full[item];
+      const uint32_t after = material ? full_index(material) : kNone;
+      if (before != after) plan(m, key, before, Fate::whole, after, uint32_t(item), sums);
+      return;
+    }
     if (before == kNone && !m.listed_materials && !sets_absent(call)) return;
-    plan(m, call, key, before, Fate::cut, uint32_t(item), sums);
+    plan(m, key, before, Fate::cut, kNone, uint32_t(item), sums);
   }
 };
 
@@ -610,7 +619,7 @@ QRY_HD inline void end_edit(Control& c) {
   c.chunks = c.regions = c.tops = c.nodes_before = c.freed_nodes = 0;
   c.changed = 0;
   c.more = 0;
-  c.drop_unused = 0;
+  c.drop_unused = c.drop_before = 0;
   c.drop_first = c.drop_end = 0;
 }
 
@@ -632,13 +641,19 @@ struct Seen {
         c.free_count -= reused;
         c.bricks_top += c.cut - reused;
         c.drop_unused = c.unused;
-        if (position < c.step_count) {
+        if (call.no_step) {
+          c.drop_first = c.first;
+          c.drop_end = c.first + c.touched;
+          c.drop_before = 1;
+        } else if (position < c.step_count) {
           c.drop_first = m.steps[position].first;
           c.drop_end = c.record_top;
         }
-        m.steps[position] = {c.first, c.touched, 0, c.more, c.changed};
-        c.record_top = c.first + c.touched;
-        c.step_count = c.step_position = position + 1;
+        if (!call.no_step) {
+          m.steps[position] = {c.first, c.touched, 0, c.more, c.changed};
+          c.record_top = c.first + c.touched;
+          c.step_count = c.step_position = position + 1;
+        }
       } else {
         c.step_position = c.forward ? position + 1 : position - 1;
       }
@@ -712,8 +727,8 @@ struct Release {
       return;
     }
     Record& record = m.records[c.drop_first + (item - c.drop_unused)];
-    if (record.before != record.after && is_stored_index(record.after))
-      m.free_bricks[push(c.free_count)] = record.after;
+    const uint32_t index = c.drop_before ? record.before : record.after;
+    if (record.before != record.after && is_stored_index(index)) m.free_bricks[push(c.free_count)] = index;
     record.before = record.after = kNone;
   }
 };
@@ -769,6 +784,18 @@ struct Bounds {
       while (!(across[axis] >> highest & 1u)) --highest;
       raise(c.high[axis], at[axis] + int32_t(highest));
     }
+  }
+};
+
+// The bricks of a list of keys, eight voxels a thread; of those that are not there no voxel.
+struct Gather {
+  QRY_HD static uint64_t items(const Memory&, const EditCall& call) { return uint64_t(call.listed) * 64; }
+  QRY_HD static void run(const Memory& m, const EditCall&, uint64_t item, Sums&) {
+    const hashgrid::Found found = hashgrid::find(m.grid, m.listed_keys[item >> 6]);
+    const uint32_t at = uint32_t(item) & 63u;
+    const uint64_t eight = found.hit ? m.materials[size_t(found.value) * 64 + at] : 0;
+    m.listed_materials[item] = eight;
+    reinterpret_cast<uint8_t*>(m.listed_masks)[item] = uint8_t(~equal_bytes(eight, 0));
   }
 };
 

@@ -176,23 +176,70 @@ Result<Store::Change> Store::write(std::span<const uint32_t> keys, std::span<con
   if (pending.call.material == 0 && (edit.mode == Mode::paint || edit.mode == Mode::fill))
     pending.call.mode = Mode::remove;
   pending.call.listed = uint32_t(keys.size());
-  // The list is there until the next one: edits by lists are not left under way.
-  const auto send = [&](Range& range, const void* from, size_t size_bytes) -> Result<void*> {
-    QRY_TRY(executor_->grow(range, size_bytes));
-    QRY_TRY(executor_->copy_in(range.data, from, size_bytes));
-    return range.data;
-  };
-  QRY_TRY_ASSIGN(const auto its_keys, send(arrays_->listed_keys, keys.data(), keys.size_bytes()));
-  QRY_TRY_ASSIGN(const auto its_masks, send(arrays_->listed_masks, voxels.data(), voxels.size_bytes()));
-  memory_.listed_keys = static_cast<const uint32_t*>(its_keys);
-  memory_.listed_masks = static_cast<const uint64_t*>(its_masks);
-  memory_.listed_materials = nullptr;
-  if (!materials.empty()) {
-    QRY_TRY_ASSIGN(const auto sent, send(arrays_->listed_materials, materials.data(), materials.size_bytes()));
-    memory_.listed_materials = static_cast<const uint64_t*>(sent);
-  }
+  QRY_TRY_ASSIGN(void* const its_keys, send(arrays_->listed_keys, keys.data(), keys.size_bytes()));
+  QRY_TRY_ASSIGN(void* const its_masks, send(arrays_->listed_masks, voxels.data(), voxels.size_bytes()));
+  QRY_TRY_ASSIGN(void* const its_materials, send(arrays_->listed_materials, materials.data(), materials.size_bytes()));
+  memory_.listed_keys = static_cast<uint32_t*>(its_keys);
+  memory_.listed_masks = static_cast<uint64_t*>(its_masks);
+  memory_.listed_materials = materials.empty() ? nullptr : static_cast<uint64_t*>(its_materials);
+  memory_.listed_full = nullptr;
+  return write_list(std::move(pending));
+}
+
+Result<void*> Store::send(Range& range, const void* from, size_t size_bytes) {
+  QRY_TRY(executor_->grow(range, size_bytes));
+  QRY_TRY(executor_->copy_in(range.data, from, size_bytes));
+  return range.data;
+}
+
+// The list is there until the next one: edits by lists are not left under way.
+Result<Store::Change> Store::write_list(Pending pending) {
   QRY_TRY_ASSIGN(const Ticket ticket, launch_new(std::move(pending)));
   return wait(ticket);
+}
+
+Result<void> Store::put(std::span<const uint32_t> keys, std::span<const BrickMaterials> materials) {
+  Pending pending{0, Kind::edit, Touch::list, {}, 0};
+  pending.call.listed = uint32_t(keys.size());
+  pending.call.no_step = 1;
+  BrickMask whole;
+  whole.fill(~uint64_t(0));
+  const std::vector<BrickMask> voxels(keys.size(), whole);
+  QRY_TRY_ASSIGN(void* const its_keys, send(arrays_->listed_keys, keys.data(), keys.size_bytes()));
+  QRY_TRY_ASSIGN(void* const its_masks, send(arrays_->listed_masks, voxels.data(), voxels.size() * sizeof whole));
+  QRY_TRY_ASSIGN(void* const its_materials, send(arrays_->listed_materials, materials.data(), materials.size_bytes()));
+  memory_.listed_keys = static_cast<uint32_t*>(its_keys);
+  memory_.listed_masks = static_cast<uint64_t*>(its_masks);
+  memory_.listed_materials = static_cast<uint64_t*>(its_materials);
+  memory_.listed_full = nullptr;
+  QRY_TRY(write_list(std::move(pending)));
+  return {};
+}
+
+Result<void> Store::put_full(std::span<const uint32_t> keys, std::span<const uint8_t> materials) {
+  Pending pending{0, Kind::edit, Touch::list, {}, 0};
+  pending.call.listed = uint32_t(keys.size());
+  pending.call.no_step = 1;
+  QRY_TRY_ASSIGN(void* const its_keys, send(arrays_->listed_keys, keys.data(), keys.size_bytes()));
+  QRY_TRY_ASSIGN(void* const its_materials, send(arrays_->listed_materials, materials.data(), materials.size_bytes()));
+  memory_.listed_keys = static_cast<uint32_t*>(its_keys);
+  memory_.listed_full = static_cast<uint8_t*>(its_materials);
+  QRY_TRY(write_list(std::move(pending)));
+  return {};
+}
+
+Result<void> Store::forget() {
+  QRY_TRY(wait_all());
+  uint64_t bricks = 1;
+  for (const uint64_t its : step_bricks_) bricks += its;
+  QRY_TRY(executor_->run(StepId::forget, memory_, {}, bricks));
+  Control control;
+  QRY_TRY(executor_->copy_out(&control, memory_.control, sizeof control));
+  control.record_top = 0;
+  control.step_count = control.step_position = 0;
+  step_bricks_.clear();
+  step_ = 0;
+  return executor_->copy_in(memory_.control, &control, sizeof control);
 }
 
 // How much there is to do is known on the device alone; this is near enough.
@@ -214,9 +261,11 @@ Result<Store::Ticket> Store::launch_new(Pending pending) {
     pending.bricks = pending.touch == Touch::list   ? call.listed
                      : pending.touch == Touch::grid ? uint64_t(memory_.grid.page_count) * kQryPageWords
                                                     : uint64_t(call.tiles[0]) * call.tiles[1] * call.tiles[2] * 512;
-    step_bricks_.resize(step_);
-    step_bricks_.push_back(pending.bricks);
-    ++step_;
+    if (!call.no_step) {
+      step_bricks_.resize(step_);
+      step_bricks_.push_back(pending.bricks);
+      ++step_;
+    }
   }
   QRY_TRY(launch(pending));
   ++last_;
@@ -278,7 +327,8 @@ Result<void> Store::advance() {
     }
     finished_.insert_or_assign(ticket, Change{outcome.changed, outcome.version});
     // It has become no step.
-    if (answer == Answer::unchanged && pending_.front().kind == Kind::edit && pending_.size() == 1 && step_ > 0) {
+    if (answer == Answer::unchanged && pending_.front().kind == Kind::edit && !pending_.front().call.no_step &&
+        pending_.size() == 1 && step_ > 0) {
       step_bricks_.resize(--step_);
     }
     if (finished_.size() > kOutcomes) finished_.erase(finished_.begin());
@@ -522,6 +572,20 @@ Result<std::vector<Store::Entry>> Store::pyramid_entries() {
   }
   std::sort(found.begin(), found.end(), [](const Entry& a, const Entry& b) { return a.key < b.key; });
   return found;
+}
+
+Result<void> Store::read(std::span<const uint32_t> keys, std::span<BrickMaterials> materials) {
+  QRY_TRY(wait_all());
+  QRY_TRY_ASSIGN(void* const its_keys, send(arrays_->listed_keys, keys.data(), keys.size_bytes()));
+  QRY_TRY(executor_->grow(arrays_->listed_masks, keys.size() * sizeof(BrickMask)));
+  QRY_TRY(executor_->grow(arrays_->listed_materials, materials.size_bytes()));
+  memory_.listed_keys = static_cast<uint32_t*>(its_keys);
+  memory_.listed_masks = static_cast<uint64_t*>(arrays_->listed_masks.data);
+  memory_.listed_materials = static_cast<uint64_t*>(arrays_->listed_materials.data);
+  EditCall call{};
+  call.listed = uint32_t(keys.size());
+  QRY_TRY(executor_->run(StepId::gather, memory_, call, keys.size() * 64));
+  return executor_->copy_out(materials.data(), memory_.listed_materials, materials.size_bytes());
 }
 
 Result<Brick> Store::brick(uint32_t index) {

@@ -46,6 +46,12 @@ class Store {
   // brick over the bus. Errors: as wait().
   Result<Change> write(std::span<const uint32_t> keys, std::span<const BrickMask> voxels,
                        std::span<const BrickMaterials> materials, const Edit& edit = {});
+  // Bricks as they are elsewhere, where the history is too: it is no step, and what was there is free. The history
+  // must be empty (forget). `materials`: 512 a brick. full(): what fills each brick, 0: it is removed; 5 bytes a brick.
+  Result<void> put(std::span<const uint32_t> keys, std::span<const BrickMaterials> materials);
+  Result<void> put_full(std::span<const uint32_t> keys, std::span<const uint8_t> materials);
+  // Drops the history, and frees what only it holds. Errors: device.
+  Result<void> forget();
   // Launches that undo or redo a step. No voxel is copied.
   Result<Ticket> undo();
   Result<Ticket> redo();
@@ -77,6 +83,9 @@ class Store {
   Result<std::vector<Entry>> entries();
   // The same from the pyramid, as rays find them.
   Result<std::vector<Entry>> pyramid_entries();
+  // After all edits: the materials of bricks by their keys; 0 for those that are not there. Traffic: 516 bytes a brick
+  // over the bus. Errors: out_of_memory, device.
+  Result<void> read(std::span<const uint32_t> keys, std::span<BrickMaterials> materials);
   // The brick of an index in use.
   Result<Brick> brick(uint32_t index);
 
@@ -97,6 +106,8 @@ class Store {
 
   Store(std::unique_ptr<Executor> executor, uint32_t max_bricks);
   Result<void> open();
+  Result<void*> send(Range& range, const void* from, size_t size_bytes);
+  Result<Change> write_list(Pending pending);
   Result<Ticket> launch_new(Pending pending);
   Result<void> launch(const Pending& pending);
   Result<void> advance();

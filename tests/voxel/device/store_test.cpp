@@ -250,3 +250,60 @@ TEST_CASE("A world on a device has no more bricks than it may have") {
   REQUIRE(taken(store->state()).voxels == before.voxels);
   REQUIRE(made(*store, ball({100, 0, 0}, 20)).voxels > 0);
 }
+
+TEST_CASE("Bricks put into a world on a device are no step, and without its history only the world's bricks are kept") {
+  for (const test::DeviceHome& home : test::device_homes()) {
+    INFO(home.name);
+    Document document = taken(Document::create_empty());
+    for (int i = 0; i < 9; ++i)
+      taken(document.apply(
+          0, ball({i * 40, i * 9, -i * 30}, 20 + i, i % 3 == 2 ? Mode::remove : Mode::fill, uint8_t(1 + i))));
+    const auto store = store_on(home);
+    made(*store, ball({1000, 0, 0}, 25));  // what is put over it replaces it
+    made(*store, ball({0, 0, 0}, 30, Mode::fill, 77));
+    taken(store->wait(taken(store->undo())));
+    REQUIRE(store->forget());
+    REQUIRE(taken(store->state()).steps == 0);
+    std::vector<uint32_t> keys, full_keys;
+    std::vector<BrickMaterials> materials;
+    std::vector<uint8_t> full;
+    for (const auto& entry : taken(store->entries())) {
+      full_keys.push_back(entry.key);
+      full.push_back(0);
+    }
+    REQUIRE(store->put_full(full_keys, full));
+    REQUIRE(taken(store->state()).keys == 0);
+    REQUIRE(taken(store->state()).bricks == 0);
+    full_keys.clear();
+    full.clear();
+    size_t not_full = 0;
+    document.world().for_each_brick([&](Int3 at, const Brick& brick) {
+      if (const uint8_t material = full_material(brick)) {
+        full_keys.push_back(brick_key(at));
+        full.push_back(material);
+      } else {
+        keys.push_back(brick_key(at));
+        materials.push_back(brick.materials);
+        ++not_full;
+      }
+    });
+    REQUIRE(store->put(keys, materials));
+    REQUIRE(store->put_full(full_keys, full));
+    require_same(*store, document);
+    REQUIRE(taken(store->state()).bricks == not_full);
+    REQUIRE(taken(store->state()).steps == 0);
+    // And back: what is not there has no voxel.
+    keys.push_back(brick_key({900, 100, 100}));
+    std::vector<BrickMaterials> read(keys.size());
+    REQUIRE(store->read(keys, read));
+    REQUIRE(std::equal(materials.begin(), materials.end(), read.begin()));
+    REQUIRE(read.back() == BrickMaterials{});
+    REQUIRE(taken(store->wait(taken(store->undo()))).voxels == 0);
+    made(*store, ball({0, 0, 0}, 30, Mode::fill, 77));
+    taken(document.apply(0, ball({0, 0, 0}, 30, Mode::fill, 77)));
+    require_same(*store, document);
+    REQUIRE(taken(store->wait(taken(store->undo()))).voxels > 0);
+    taken(document.undo());
+    require_same(*store, document);
+  }
+}

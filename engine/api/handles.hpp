@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <deque>
 #include <exception>
 #include <initializer_list>
 #include <memory>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "base/progress.hpp"
+#include "engine/api/home.hpp"
 #include "engine/api/quarry.h"
 #include "engine/pictures/path_tracer.hpp"
 #include "engine/render/ray_marcher.hpp"
@@ -122,9 +124,15 @@ struct qry_world {
   // Only set if the context limits threads. Otherwise the world uses its own executor.
   std::unique_ptr<quarry::hashgrid::Executor> executor;
   std::unique_ptr<quarry::engine::SharedWorld> shared;  // null: the world is in plain host memory, no device yet
+  // Behind, if the world is at home on a device: see host_document().
   std::optional<quarry::Document> document;
+  std::unique_ptr<quarry::c_api::DeviceHome> home;  // null: at home on the host
+  uint32_t home_kind = QRY_HOME_HOST;
   uint32_t max_bricks = 0;
-  uint64_t version = 0;
+  uint64_t version = 0;  // changes that the host made; see version_of()
+  // Of what was submitted to the host, which is done: the last ones.
+  std::deque<quarry::c_api::DeviceHome::Change> answers;
+  uint64_t last_ticket = 0;
   uint64_t number = 0;  // among the context's worlds
 
   ~qry_world();
@@ -161,6 +169,18 @@ namespace quarry::c_api {
 qry_result place_world(qry_world& world, bool device_needed, WorldMemory* memory, const char* function);
 // Moves a world made without a device to memory that the device reads. Call it with the context's mutex held.
 qry_result share_world(qry_world& world, const char* function);
+
+// Lets the document have what was done on a device. Every call that reads or writes the document begins with it.
+qry_result catch_up(const qry_world& world);
+// Waits for what was submitted.
+qry_result version_of(const qry_world& world, uint64_t* version);
+// Gives a world with a document its home. `info` may be null.
+qry_result settle_world(qry_world& world, const qry_world_home_info* info, const char* function);
+qry_result check_volume(const qry_world& world, uint32_t volume, const char* function);
+// The end of every call that may add a step to the history.
+qry_result finish(qry_world& world, const Result<const UndoRecord*>& done, uint64_t* changed);
+// The same of a change on a device, which it waits for. `is_exchange`: it undoes or redoes.
+qry_result finish(qry_world& world, const Result<uint64_t>& ticket, bool is_exchange, uint64_t* changed);
 
 // Checks that pictures of both kinds share.
 qry_result check_camera(const char* function, const qry_camera& camera);

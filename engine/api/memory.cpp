@@ -12,6 +12,7 @@ qry_result qry_world_get_memory(const qry_world* world, qry_memory_state* state)
     const void* chained = nullptr;
     QRY_PASS_REFUSAL(
         check_struct(function, "state", state, QRY_STYPE_MEMORY_STATE, {{QRY_STYPE_MEMORY_BRICKS, &chained}}));
+    QRY_PASS_REFUSAL(catch_up(*world));
     const World& voxels = world->document->world();
     state->grid_bytes = voxels.grid().block().size_bytes;
     state->mask_bytes = voxels.pool().mask_slabs().size_bytes();
@@ -40,6 +41,7 @@ qry_result qry_world_pack(qry_world* world) {
   const char* const function = "qry_world_pack";
   return guarded(function, [&]() -> qry_result {
     if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
+    QRY_PASS_REFUSAL(catch_up(*world));
     const World& voxels = world->document->world();
     if (voxels.packed()) return refuse(QRY_NOTHING_TO_DO, "%s: the world is packed already", function);
     if (auto ok = world->document->pack(); !ok) return refuse(ok.error());
@@ -51,6 +53,7 @@ qry_result qry_world_unpack(qry_world* world) {
   const char* const function = "qry_world_unpack";
   return guarded(function, [&]() -> qry_result {
     if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
+    QRY_PASS_REFUSAL(catch_up(*world));
     const World& voxels = world->document->world();
     if (!voxels.packed()) return refuse(QRY_NOTHING_TO_DO, "%s: the world is not packed", function);
     if (auto ok = world->document->unpack(); !ok) return refuse(ok.error());
@@ -62,6 +65,7 @@ qry_result qry_world_trim(qry_world* world) {
   const char* const function = "qry_world_trim";
   return guarded(function, [&]() -> qry_result {
     if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
+    QRY_PASS_REFUSAL(catch_up(*world));
     const World& voxels = world->document->world();
     if (voxels.packed()) return refuse(QRY_NOTHING_TO_DO, "%s: the world is packed, with nothing to spare", function);
     if (auto ok = world->document->shrink_to_fit(); !ok) return refuse(ok.error());

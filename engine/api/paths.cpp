@@ -101,8 +101,10 @@ qry_result qry_world_trace_paths(qry_world* world, qry_paths* paths, const qry_p
       if (!tracer) return refuse(tracer.error());
       paths->tracer = std::move(*tracer);
     }
+    uint64_t version = 0;
+    QRY_PASS_REFUSAL(version_of(*world, &version));
     const bool same = !(info->flags & QRY_PATHS_RESTART) && paths->world == world->number &&
-                      paths->world_version == world->version && paths->layers == layers && paths->view == view &&
+                      paths->world_version == version && paths->layers == layers && paths->view == view &&
                       same_paths(paths->settings, settings);
     const uint32_t first = same ? paths->tracer->paths_done() : 0;
     paths->world = 0;  // after an exception or error below, the next call begins anew
@@ -111,14 +113,14 @@ qry_result qry_world_trace_paths(qry_world* world, qry_paths* paths, const qry_p
                                         info->samples, layers, call.progress(), first);
     if (!traced && traced.error().code != ErrorCode::cancelled) return refuse(traced.error());
     paths->world = world->number;
-    paths->world_version = world->version;
+    paths->world_version = version;
     paths->view = view;
     paths->settings = settings;
     paths->layers = layers;
     if (!traced) return refuse(traced.error());
     paths->picture = std::move(*traced);
     paths->samples = paths->tracer->paths_done();
-    paths->picture_version = world->version;
+    paths->picture_version = version;
     return QRY_OK;
   });
 }

@@ -153,7 +153,9 @@ enum {
   QRY_STYPE_PUBLISHED = 16,
   QRY_STYPE_RECORDER_INFO = 17,
   QRY_STYPE_RECORD_INFO = 18,
-  QRY_STYPE_MEMORY_BRICKS = 19
+  QRY_STYPE_MEMORY_BRICKS = 19,
+  QRY_STYPE_WORLD_HOME_INFO = 20,
+  QRY_STYPE_HOME_STATE = 21
   /* 0x70000000 and above: for structures of out-of-tree builds; never used here. */
 };
 
@@ -295,13 +297,35 @@ typedef struct qry_world qry_world;
 typedef struct qry_world_info {
   qry_stype stype;
   uint32_t reserved;
-  const void* next;
+  const void* next;    /* accepts qry_world_home_info */
   uint32_t max_bricks; /* more bricks than this are QRY_ERROR_FULL; 0: only memory limits them. A brick costs 576 bytes
                           and its grid slot */
   uint32_t reserved2;
 } qry_world_info;
 #define QRY_WORLD_INFO_INIT \
   { QRY_STYPE_WORLD_INFO, 0, NULL, 0, 0 }
+
+/* Where a world's voxels and history are kept, and where edits are made. */
+enum {
+  QRY_HOME_AUTOMATIC = 0, /* the host, as yet */
+  QRY_HOME_HOST = 1,      /* host memory, by host threads */
+  /* A CUDA device's memory, by its kernels: the context's device where it has one, else CUDA's first. For worlds of one
+   * volume at the origin. What only the host does (saving, pictures, packing, palettes of a history) makes the edits
+   * once more on the host, when it is first called after them; edits, undo, lists, reads of voxels, counts and bounds
+   * never do. */
+  QRY_HOME_DEVICE = 2,
+  QRY_HOME_EMULATED = 3 /* host threads that stand in for a CUDA device, with its memory: slow; to test programs with */
+};
+/* Chain it to qry_world_info or qry_open_info. A home that cannot be had is QRY_ERROR_UNSUPPORTED. */
+typedef struct qry_world_home_info {
+  qry_stype stype;
+  uint32_t reserved;
+  const void* next;
+  uint32_t home; /* QRY_HOME_... */
+  uint32_t reserved2;
+} qry_world_home_info;
+#define QRY_WORLD_HOME_INFO_INIT \
+  { QRY_STYPE_WORLD_HOME_INFO, 0, NULL, QRY_HOME_AUTOMATIC, 0 }
 
 /* Makes an empty world: one volume (number 0) at the origin, the standard palette. info: NULL means
  * QRY_WORLD_INFO_INIT.
@@ -322,7 +346,7 @@ enum {
 typedef struct qry_open_info {
   qry_stype stype;
   uint32_t reserved;
-  const void* next; /* accepts qry_world_info */
+  const void* next; /* accepts qry_world_info, qry_world_home_info */
   const char* path;
   uint32_t flags;                 /* QRY_OPEN_... */
   int32_t resolution;             /* meshes: voxels along the longest edge, 1..8192 */
@@ -436,6 +460,21 @@ QRY_API qry_result QRY_CALL qry_world_edit(qry_world* world, const qry_edit* edi
  * Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. [write] */
 QRY_API qry_result QRY_CALL qry_world_undo(qry_world* world, uint64_t* changed);
 QRY_API qry_result QRY_CALL qry_world_redo(qry_world* world, uint64_t* changed);
+
+/* The same three calls without waiting: they return when the change is on its way, with a ticket by which
+ * qry_world_await tells what became of it. Changes are made in the order of the calls, whichever calls make them. One
+ * that fails changes nothing, and those after it are made without it. Calls that read the world wait for all of them.
+ * On a world that is at home on the host they do the same as the calls above, and have a ticket of what is done.
+ * Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT, OUT_OF_BOUNDS, DEVICE, and at home on the host those of the calls above;
+ * then there is no ticket and nothing is on its way. [write] */
+QRY_API qry_result QRY_CALL qry_world_submit_edit(qry_world* world, const qry_edit* edit, uint64_t* ticket);
+QRY_API qry_result QRY_CALL qry_world_submit_undo(qry_world* world, uint64_t* ticket);
+QRY_API qry_result QRY_CALL qry_world_submit_redo(qry_world* world, uint64_t* ticket);
+
+/* Waits until a submitted change is done, and tells how many voxels it changed and the version of the world after it.
+ * Both may be NULL. The last 4096 tickets are known. An undo or redo without a step is QRY_NOTHING_TO_DO. Errors:
+ * INVALID_ARGUMENT (no such ticket), FULL, OUT_OF_MEMORY, DEVICE. [write] */
+QRY_API qry_result QRY_CALL qry_world_await(qry_world* world, uint64_t ticket, uint64_t* changed, uint64_t* version);
 
 /* ---- Palette ----------------------------------------------------------------------------------------------------- */
 
@@ -568,6 +607,27 @@ QRY_API qry_result QRY_CALL qry_world_unpack(qry_world* world);
  * all of the world again. QRY_NOTHING_TO_DO: it is packed. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY, DEVICE; then it is
  * as before. [write] */
 QRY_API qry_result QRY_CALL qry_world_trim(qry_world* world);
+
+typedef struct qry_home_state {
+  qry_stype stype;
+  uint32_t reserved;
+  void* next;
+  uint32_t home;         /* QRY_HOME_..., never AUTOMATIC */
+  uint32_t brick_count;  /* bricks that the device stores: not full ones, but those that only the history has */
+  uint64_t device_bytes; /* device memory of the world, its history and its spare room; 0 on the host */
+  uint64_t behind;       /* changes that the host would make once more for a call that only it does */
+} qry_home_state;
+#define QRY_HOME_STATE_INIT \
+  { QRY_STYPE_HOME_STATE, 0, NULL, 0, 0, 0, 0 }
+
+/* Tells where a world is at home. Waits for submitted changes. Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT, DEVICE.
+ * [read] */
+QRY_API qry_result QRY_CALL qry_world_get_home(const qry_world* world, qry_home_state* state);
+
+/* Makes room ahead of edits, so that none has to wait for memory: for so many bricks in all, of which so many are not
+ * full of one material. At home on a device; on the host it does nothing. Errors: INVALID_ARGUMENT, FULL,
+ * OUT_OF_MEMORY, DEVICE. [write] */
+QRY_API qry_result QRY_CALL qry_world_reserve(qry_world* world, uint32_t bricks, uint32_t not_full);
 
 /* ---- Pictures and rays: these need a Vulkan device, and make the context's own if there is none yet -------------- */
 

@@ -198,7 +198,14 @@ qry_result qry_world_fit_camera(qry_world* world, double vertical_fov_degrees, d
       return refuse(QRY_ERROR_INVALID_ARGUMENT,
                     "%s: azimuth_degrees %g, elevation_degrees %g: expected -89..89 for the second", function,
                     azimuth_degrees, elevation_degrees);
-    const Box3 bounds = world->document->world().bounds();
+    Box3 bounds;
+    if (world->home) {
+      const auto state = world->home->state();
+      if (!state) return refuse(state.error());
+      bounds = state->store.bounds;
+    } else {
+      bounds = world->document->world().bounds();
+    }
     glm::dvec3 position, target;
     engine::fit_camera(bounds, vertical_fov_degrees, aspect, azimuth_degrees, elevation_degrees, position, target);
     std::copy_n(glm::value_ptr(position), 3, camera->position);

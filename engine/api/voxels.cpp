@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// voxels.cpp - voxels in bulk, edits, history and palette of the C interface.
+// voxels.cpp - voxels in bulk and the palette of the C interface.
 // A bulk write becomes whole bricks and goes the way of every other edit: Document::write.
 #include <algorithm>
 #include <cmath>
@@ -60,30 +60,6 @@ bool shown_inside_world(const Scene& scene, uint32_t volume, const WideBox& box,
       return false;
     }
   return true;
-}
-
-qry_result check_volume(const qry_world& world, uint32_t volume, const char* function) {
-  const size_t count = world.document->scene().volumes.size();
-  if (volume < count) return QRY_OK;
-  return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: volume is %u, but the world has %zu", function, volume, count);
-}
-
-// The end of every call that may add a step to the history.
-qry_result finish(qry_world& world, const Result<const UndoRecord*>& done, uint64_t* changed) {
-  if (!done) return refuse(done.error());
-  const uint64_t voxels = *done ? (*done)->voxels_changed : 0;
-  if (voxels) ++world.version;
-  if (changed) *changed = voxels;
-  return QRY_OK;
-}
-
-qry_result finish(qry_world& world, const Result<std::span<const UndoRecord>>& step, uint64_t* changed) {
-  if (!step) return refuse(step.error());
-  uint64_t voxels = 0;
-  for (const UndoRecord& record : *step) voxels += record.voxels_changed;
-  ++world.version;
-  if (changed) *changed = voxels;
-  return QRY_OK;
 }
 
 // A caller's box and array after their check.
@@ -192,6 +168,7 @@ qry_result qry_world_set_voxels(qry_world* world, uint32_t volume, const int32_t
                         "%s: voxel (%d, %d, %d), number %llu of the array, lies outside the world%s: %s", function,
                         xyz[3 * i], xyz[3 * i + 1], xyz[3 * i + 2], static_cast<unsigned long long>(i),
                         shown_as(*offender).c_str(), kWorldExtent);
+    if (world->home) return finish(*world, world->home->set_voxels(writes), false, changed);
     return finish(*world, world->document->write(volume, writes, "set voxels", world->context->threads), changed);
   });
 }
@@ -203,6 +180,10 @@ qry_result qry_world_get_voxels(const qry_world* world, const int32_t* xyz, uint
     if (count && (!xyz || !materials))
       return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: %s is NULL, but count is not 0", function,
                     xyz ? "materials" : "xyz");
+    if (world->home) {
+      if (auto ok = world->home->get_voxels(xyz, materials, count); !ok) return refuse(ok.error());
+      return QRY_OK;
+    }
     const World& voxels = world->document->world();
     parallel_for(
         size_t(count), 1 << 16,
@@ -228,6 +209,9 @@ qry_result qry_world_write_region(qry_world* world, uint32_t volume, const int32
       return refuse(QRY_ERROR_OUT_OF_BOUNDS, "%s: the box (%d, %d, %d) .. (%d, %d, %d) reaches outside the world%s: %s",
                     function, min[0], min[1], min[2], max[0], max[1], max[2], shown_as(*offender).c_str(),
                     kWorldExtent);
+    if (world->home)
+      return finish(*world, world->home->write_region({{min[0], min[1], min[2]}, {max[0], max[1], max[2]}}, materials),
+                    false, changed);
     std::vector<Int3> places;
     for_bricks_of(region.box, [&](Int3 brick, Int3, Int3) { places.push_back(brick); });
     std::sort(places.begin(), places.end());
@@ -257,6 +241,16 @@ qry_result qry_world_read_region(const qry_world* world, const int32_t min[3], c
     for (int i = 0; i < 3; ++i) {
       inside.min[i] = std::max(inside.min[i], low[i]);
       inside.max[i] = std::min(inside.max[i], high[i]);
+    }
+    if (world->home) {
+      std::memset(materials, 0, size_t(region.size[0]) * size_t(region.size[1]) * size_t(region.size[2]));
+      for (int axis = 0; axis < 3; ++axis)
+        if (inside.max[axis] < inside.min[axis]) return QRY_OK;
+      const Box3 box{{int32_t(inside.min[0]), int32_t(inside.min[1]), int32_t(inside.min[2])},
+                     {int32_t(inside.max[0]), int32_t(inside.max[1]), int32_t(inside.max[2])}};
+      const auto row = [&](Int3 voxel) { return materials + region_index(region, voxel); };
+      if (auto ok = world->home->read_box(box, row); !ok) return refuse(ok.error());
+      return QRY_OK;
     }
     const World& voxels = world->document->world();
     // Layers of bricks along z, which lie one after the other in the caller's memory.
@@ -296,7 +290,15 @@ qry_result qry_world_list_bricks(const qry_world* world, int32_t* brick_xyz, uin
       return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: brick_xyz is NULL, but *count is not 0", function);
     const uint64_t room = *count;
     uint64_t found = 0;
-    for (const uint32_t key : world->document->world().pyramid().keys()) {
+    std::vector<uint32_t> keys;
+    if (world->home) {
+      auto listed = world->home->keys();
+      if (!listed) return refuse(listed.error());
+      keys = std::move(*listed);
+    } else {
+      keys = world->document->world().pyramid().keys();
+    }
+    for (const uint32_t key : keys) {
       if (found < room) {
         const Int3 brick = brick_from_key(key);
         const int32_t xyz[3] = {brick.x, brick.y, brick.z};
@@ -312,69 +314,12 @@ qry_result qry_world_list_bricks(const qry_world* world, int32_t* brick_xyz, uin
   });
 }
 
-qry_result qry_world_edit(qry_world* world, const qry_edit* edit, uint64_t* changed) {
-  const char* const function = "qry_world_edit";
-  return guarded(function, [&]() -> qry_result {
-    if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
-    QRY_PASS_REFUSAL(check_struct(function, "edit", edit, QRY_STYPE_EDIT));
-    QRY_PASS_REFUSAL(check_volume(*world, edit->volume, function));
-    if (edit->reserved2 != 0) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: edit->reserved2 must be 0", function);
-    if (edit->shape > QRY_SHAPE_CONNECTED)
-      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: edit->shape is %u, expected a QRY_SHAPE_ number", function,
-                    edit->shape);
-    if (edit->mode > QRY_MODE_FILL)
-      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: edit->mode is %u, expected a QRY_MODE_ number", function,
-                    edit->mode);
-    const bool empty_allowed = edit->mode == QRY_MODE_REPLACE || edit->mode == QRY_MODE_REMOVE;
-    if (edit->material > 255 || (edit->material == 0 && !empty_allowed))
-      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: edit->material is %u, expected %d..255 in this mode", function,
-                    edit->material, empty_allowed ? 0 : 1);
-    if (edit->mode == QRY_MODE_REPLACE && (edit->from < 1 || edit->from > 255))
-      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: edit->from is %u, expected 1..255", function, edit->from);
-    const bool has_radius = edit->shape == QRY_SHAPE_SPHERE || edit->shape == QRY_SHAPE_LINE;
-    if (has_radius && !(edit->radius >= 0 && edit->radius <= 4096))
-      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: edit->radius is %g, expected 0..4096", function, edit->radius);
-    Edit inner;
-    inner.shape = Shape(edit->shape);
-    inner.mode = Mode(edit->mode);
-    inner.a = {edit->a[0], edit->a[1], edit->a[2]};
-    inner.b = {edit->b[0], edit->b[1], edit->b[2]};
-    inner.radius = has_radius ? edit->radius : 0;
-    inner.material = uint8_t(edit->material);
-    inner.from = edit->mode == QRY_MODE_REPLACE ? uint8_t(edit->from) : uint8_t(0);
-    return finish(*world, world->document->apply(edit->volume, inner, world->context->threads), changed);
-  });
-}
-
-qry_result qry_world_undo(qry_world* world, uint64_t* changed) {
-  const char* const function = "qry_world_undo";
-  return guarded(function, [&]() -> qry_result {
-    if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
-    if (!world->document->can_undo()) {
-      if (changed) *changed = 0;
-      return refuse(QRY_NOTHING_TO_DO, "%s: the history has no step to undo", function);
-    }
-    return finish(*world, world->document->undo(), changed);
-  });
-}
-
-qry_result qry_world_redo(qry_world* world, uint64_t* changed) {
-  const char* const function = "qry_world_redo";
-  return guarded(function, [&]() -> qry_result {
-    if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
-    if (!world->document->can_redo()) {
-      if (changed) *changed = 0;
-      return refuse(QRY_NOTHING_TO_DO, "%s: the history has no step to redo", function);
-    }
-    return finish(*world, world->document->redo(), changed);
-  });
-}
-
 qry_result qry_world_get_materials(const qry_world* world, uint32_t first, uint32_t count, qry_material* materials) {
   const char* const function = "qry_world_get_materials";
   return guarded(function, [&]() -> qry_result {
     if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
     QRY_PASS_REFUSAL(check_range(function, first, count, materials));
+    QRY_PASS_REFUSAL(catch_up(*world));
     const Palette& palette = world->document->scene().palette;
     for (uint32_t i = 0; i < count; ++i) {
       const Material& from = palette.materials[first + i];
@@ -395,6 +340,7 @@ qry_result qry_world_set_materials(qry_world* world, uint32_t first, uint32_t co
   return guarded(function, [&]() -> qry_result {
     if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
     QRY_PASS_REFUSAL(check_range(function, first, count, materials));
+    QRY_PASS_REFUSAL(catch_up(*world));
     Palette palette = world->document->scene().palette;
     for (uint32_t i = 0; i < count; ++i) {
       const qry_material& from = materials[i];

@@ -38,6 +38,7 @@ qry_result place_world(qry_world& world, bool device_needed, WorldMemory* memory
 }
 
 qry_result share_world(qry_world& world, const char* function) {
+  QRY_PASS_REFUSAL(catch_up(world));
   if (world.shared) return QRY_OK;
   // Makes a second world, so that a failure leaves the first unchanged.
   qry_world moved;
@@ -159,7 +160,8 @@ qry_result qry_world_create(qry_context* context, const qry_world_info* info, qr
     if (!context) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: context is NULL", function);
     const qry_world_info defaults = QRY_WORLD_INFO_INIT;
     if (!info) info = &defaults;
-    QRY_PASS_REFUSAL(check_struct(function, "info", info, QRY_STYPE_WORLD_INFO));
+    const void* home = nullptr;
+    QRY_PASS_REFUSAL(check_struct(function, "info", info, QRY_STYPE_WORLD_INFO, {{QRY_STYPE_WORLD_HOME_INFO, &home}}));
     QRY_PASS_REFUSAL(check_world_info(*info, function));
     std::unique_ptr<qry_world> world;
     WorldMemory memory;
@@ -167,6 +169,7 @@ qry_result qry_world_create(qry_context* context, const qry_world_info* info, qr
     auto document = Document::create_empty(memory);
     if (!document) return refuse(document.error());
     world->document.emplace(std::move(*document));
+    QRY_PASS_REFUSAL(settle_world(*world, static_cast<const qry_world_home_info*>(home), function));
     *out = world.release();
     return QRY_OK;
   });
@@ -178,8 +181,9 @@ qry_result qry_world_open(qry_context* context, const qry_open_info* info, qry_w
     if (!out) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: out is NULL", function);
     *out = nullptr;
     if (!context) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: context is NULL", function);
-    const void* limits = nullptr;
-    QRY_PASS_REFUSAL(check_struct(function, "info", info, QRY_STYPE_OPEN_INFO, {{QRY_STYPE_WORLD_INFO, &limits}}));
+    const void *limits = nullptr, *home = nullptr;
+    QRY_PASS_REFUSAL(check_struct(function, "info", info, QRY_STYPE_OPEN_INFO,
+                                  {{QRY_STYPE_WORLD_INFO, &limits}, {QRY_STYPE_WORLD_HOME_INFO, &home}}));
     QRY_PASS_REFUSAL(check_open_info(*info, function));
     const auto* world_info = static_cast<const qry_world_info*>(limits);
     if (world_info) QRY_PASS_REFUSAL(check_world_info(*world_info, function));
@@ -198,6 +202,7 @@ qry_result qry_world_open(qry_context* context, const qry_open_info* info, qry_w
       if (auto ok = document->pack(); !ok)
         return refuse(result_of(ok.error().code), "%s: %s", info->path, ok.error().message.c_str());
     world->document.emplace(std::move(*document));
+    QRY_PASS_REFUSAL(settle_world(*world, static_cast<const qry_world_home_info*>(home), function));
     *out = world.release();
     return QRY_OK;
   });
@@ -216,6 +221,7 @@ qry_result qry_world_save(qry_world* world, const qry_save_info* info) {
     QRY_PASS_REFUSAL(check_struct(function, "info", info, QRY_STYPE_SAVE_INFO));
     if (!info->path || !*info->path)
       return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: info->path is %s", function, info->path ? "empty" : "NULL");
+    QRY_PASS_REFUSAL(catch_up(*world));
     const ProgressCall call(info->progress, info->progress_user);
     if (auto saved = io::write_scene(world->document->scene(), info->path, call.progress()); !saved)
       return refuse(saved.error());
@@ -229,13 +235,26 @@ qry_result qry_world_get_state(qry_world* world, qry_world_state* state) {
     if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
     QRY_PASS_REFUSAL(check_struct(function, "state", state, QRY_STYPE_WORLD_STATE));
     const World& voxels = world->document->world();
-    const Box3 bounds = voxels.bounds();
-    state->version = world->version;
-    state->voxel_count = voxels.voxel_count();
-    state->brick_count = voxels.brick_count();
-    state->size_bytes = voxels.size_bytes();
-    state->history_length = world->document->step_count();
-    state->history_position = world->document->step_position();
+    Box3 bounds;
+    if (world->home) {
+      const auto found = world->home->state();
+      if (!found) return refuse(found.error());
+      bounds = found->store.bounds;
+      state->version = world->version + found->version;
+      state->voxel_count = found->store.voxels;
+      state->brick_count = found->store.keys;
+      state->size_bytes = found->store.size_bytes;
+      state->history_length = found->history_length;
+      state->history_position = found->history_position;
+    } else {
+      bounds = voxels.bounds();
+      state->version = world->version;
+      state->voxel_count = voxels.voxel_count();
+      state->brick_count = voxels.brick_count();
+      state->size_bytes = voxels.size_bytes();
+      state->history_length = world->document->step_count();
+      state->history_position = world->document->step_position();
+    }
     state->volume_count = uint32_t(world->document->scene().volumes.size());
     state->instance_count = uint32_t(world->document->scene().instances.size());
     const int32_t min[3] = {bounds.min.x, bounds.min.y, bounds.min.z},
@@ -251,6 +270,7 @@ qry_result qry_world_get_grid_stats(const qry_world* world, qry_grid_stats* stat
   return guarded(function, [&]() -> qry_result {
     if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
     QRY_PASS_REFUSAL(check_struct(function, "stats", stats, QRY_STYPE_GRID_STATS));
+    QRY_PASS_REFUSAL(catch_up(*world));
     const auto found = world->document->world().stats();
     if (!found) return refuse(found.error());
     const hashgrid::Stats& s = *found;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // random_history_test.cpp - thousands of random changes through the plugin interface, beside a plain array of bytes
 // that shares nothing with the library.
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <cstdio>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -33,12 +35,16 @@ bool done(qry_result result) {
 
 class PluginWorld final : public quarry::test::TestedStore {
  public:
-  PluginWorld(uint32_t threads, const std::filesystem::path& folder) : path_((folder / "world.quarry").string()) {
+  PluginWorld(uint32_t threads, const std::filesystem::path& folder, uint32_t home = QRY_HOME_HOST)
+      : path_((folder / "world.quarry").string()) {
+    home_.home = home;
     qry_context_info info = QRY_CONTEXT_INFO_INIT;
     info.device = QRY_DEVICE_NEVER;
     info.threads = threads;
     require_ok(qry_context_create(QRY_ABI_VERSION, &info, &context_));
-    require_ok(qry_world_create(context_, nullptr, &world_));
+    qry_world_info world_info = QRY_WORLD_INFO_INIT;
+    world_info.next = &home_;
+    require_ok(qry_world_create(context_, &world_info, &world_));
   }
   ~PluginWorld() override {
     qry_world_destroy(&world_);
@@ -109,7 +115,10 @@ class PluginWorld final : public quarry::test::TestedStore {
   }
   bool recolouring_is_a_step() const override { return false; }
   uint8_t red(uint8_t index) override { return at(index).rgba[0]; }
-  bool pack() override { return done(qry_world_pack(world_)); }
+  bool pack() override {
+    may_be_packed_ = true;
+    return done(qry_world_pack(world_));
+  }
   bool unpack() override { return done(qry_world_unpack(world_)); }
   bool trim() override { return done(qry_world_trim(world_)); }
   bool reopen(uint32_t random) override {
@@ -120,6 +129,8 @@ class PluginWorld final : public quarry::test::TestedStore {
     qry_open_info open = QRY_OPEN_INFO_INIT;
     open.path = path_.c_str();
     open.flags = random % 4;  // as it is, flattened, packed, both
+    open.next = &home_;
+    may_be_packed_ = true;
     require_ok(qry_world_open(context_, &open, &world_));
     const StoreFacts opened = facts();
     REQUIRE(opened.version == 0);
@@ -129,12 +140,21 @@ class PluginWorld final : public quarry::test::TestedStore {
   StoreFacts facts() override {
     qry_world_state state = QRY_WORLD_STATE_INIT;
     require_ok(qry_world_get_state(world_, &state));
+    qry_home_state home = QRY_HOME_STATE_INIT;
+    require_ok(qry_world_get_home(world_, &home));
+    REQUIRE(home.home == home_.home);
+    most_behind_ = std::max(most_behind_, home.behind);
     qry_memory_state memory = QRY_MEMORY_STATE_INIT;
-    require_ok(qry_world_get_memory(world_, &memory));
-    REQUIRE(memory.grid_bytes + memory.mask_bytes + memory.material_bytes + memory.pyramid_bytes == state.size_bytes);
-    qry_grid_stats stats = QRY_GRID_STATS_INIT;
-    require_ok(qry_world_get_grid_stats(world_, &stats));
-    REQUIRE(stats.live == state.brick_count);
+    // It is the host's memory that is told: on a device a world would never be ahead of it.
+    if (home_.home == QRY_HOME_HOST || may_be_packed_) {
+      require_ok(qry_world_get_memory(world_, &memory));
+      may_be_packed_ = memory.packed != 0;
+      qry_grid_stats stats = QRY_GRID_STATS_INIT;
+      require_ok(qry_world_get_grid_stats(world_, &stats));
+      REQUIRE(stats.live == state.brick_count);
+    }
+    if (home_.home == QRY_HOME_HOST)
+      REQUIRE(memory.grid_bytes + memory.mask_bytes + memory.material_bytes + memory.pyramid_bytes == state.size_bytes);
     StoreFacts facts;
     facts.version = state.version;
     facts.voxels = state.voxel_count;
@@ -169,6 +189,9 @@ class PluginWorld final : public quarry::test::TestedStore {
     return bricks;
   }
 
+  // How many changes the host had still to make, at most.
+  uint64_t most_behind() const { return most_behind_; }
+
  private:
   static constexpr uint64_t kNotTold = 123456789;
 
@@ -181,6 +204,9 @@ class PluginWorld final : public quarry::test::TestedStore {
   qry_context* context_ = nullptr;
   qry_world* world_ = nullptr;
   std::string path_;
+  qry_world_home_info home_ = QRY_WORLD_HOME_INFO_INIT;
+  bool may_be_packed_ = false;
+  uint64_t most_behind_ = 0;
 };
 
 }  // namespace
@@ -203,5 +229,36 @@ TEST_CASE(
     const Place& place = places[seed % 4];
     PluginWorld world(1 + seed % 3, folder);
     quarry::test::check_random_history(world, DenseModel(place.min, place.size), seed, 500);
+  }
+}
+
+TEST_CASE(
+    "c_api: the same random changes of a world at home on a device, or on host threads in its place, have the same "
+    "voxels, counts, steps and bounds, and the host makes them only when it is asked for what it alone does",
+    "[one-caller]") {
+  const std::filesystem::path folder = quarry::test::scratch_dir("c_api_random_homes");
+  for (const uint32_t home : {uint32_t(QRY_HOME_EMULATED), uint32_t(QRY_HOME_DEVICE)}) {
+    if (home == QRY_HOME_DEVICE) {
+      qry_context* context = nullptr;
+      require_ok(qry_context_create(QRY_ABI_VERSION, nullptr, &context));
+      qry_world_info info = QRY_WORLD_INFO_INIT;
+      qry_world_home_info wanted = QRY_WORLD_HOME_INFO_INIT;
+      wanted.home = home;
+      info.next = &wanted;
+      qry_world* world = nullptr;
+      const qry_result result = qry_world_create(context, &info, &world);
+      qry_world_destroy(&world);
+      qry_context_destroy(&context);
+      if (result != QRY_OK) {
+        REQUIRE(result == QRY_ERROR_UNSUPPORTED);
+        std::printf("skipped at home on a device: %s\n", qry_last_error());
+        continue;
+      }
+    }
+    for (uint32_t seed = 0; seed < 4; ++seed) {
+      PluginWorld world(1 + seed % 3, folder, home);
+      quarry::test::check_random_history(world, DenseModel({-72, -40, -56}, {128, 104, 112}), seed, 400);
+      REQUIRE(world.most_behind() > 4);
+    }
   }
 }

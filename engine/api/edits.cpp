@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+// edits.cpp - edits and history of the C interface, at once or by tickets, and where a world is at home.
+#include <utility>
+
+#include "engine/api/handles.hpp"
+#include "engine/cuda/interop.hpp"
+
+using namespace quarry;
+using namespace quarry::c_api;
+
+namespace quarry::c_api {
+
+qry_result check_volume(const qry_world& world, uint32_t volume, const char* function) {
+  const size_t count = world.document->scene().volumes.size();
+  if (volume < count) return QRY_OK;
+  return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: volume is %u, but the world has %zu", function, volume, count);
+}
+
+qry_result finish(qry_world& world, const Result<const UndoRecord*>& done, uint64_t* changed) {
+  if (!done) return refuse(done.error());
+  const uint64_t voxels = *done ? (*done)->voxels_changed : 0;
+  if (voxels) ++world.version;
+  if (changed) *changed = voxels;
+  return QRY_OK;
+}
+
+qry_result finish(qry_world& world, const Result<uint64_t>& ticket, bool is_exchange, uint64_t* changed) {
+  if (!ticket) return refuse(ticket.error());
+  const auto change = world.home->wait(*ticket);
+  if (!change) return refuse(change.error());
+  if (changed) *changed = change->voxels;
+  if (is_exchange && change->voxels == 0) return refuse(QRY_NOTHING_TO_DO, "the history has no step to undo or redo");
+  return QRY_OK;
+}
+
+qry_result catch_up(const qry_world& world) {
+  if (!world.home) return QRY_OK;
+  if (auto ok = world.home->catch_up(); !ok) return refuse(ok.error());
+  return QRY_OK;
+}
+
+qry_result version_of(const qry_world& world, uint64_t* version) {
+  *version = world.version;
+  if (!world.home) return QRY_OK;
+  const auto here = world.home->version();
+  if (!here) return refuse(here.error());
+  *version += *here;
+  return QRY_OK;
+}
+
+qry_result settle_world(qry_world& world, const qry_world_home_info* info, const char* function) {
+  const uint32_t home = info ? info->home : uint32_t(QRY_HOME_AUTOMATIC);
+  if (info && info->reserved2 != 0)
+    return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: qry_world_home_info.reserved2 must be 0", function);
+  if (home > QRY_HOME_EMULATED)
+    return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: qry_world_home_info.home is %u, expected a QRY_HOME_ number",
+                  function, home);
+  if (home == QRY_HOME_AUTOMATIC || home == QRY_HOME_HOST) return QRY_OK;
+  std::unique_ptr<device::Executor> executor;
+  if (home == QRY_HOME_EMULATED) {
+    executor = device::make_emulated_executor();
+  } else {
+    int ordinal = 0;
+    std::string why;
+    if (const std::lock_guard lock(world.context->mutex); world.context->device)
+      ordinal = engine::cuda_device_with_uuid(world.context->device->info().uuid, &why);
+    if (ordinal < 0) return refuse(QRY_ERROR_UNSUPPORTED, "%s: no home on a device: %s", function, why.c_str());
+    auto made = device::make_cuda_executor(ordinal);
+    if (!made)
+      return refuse(made.error().code == ErrorCode::not_found ? QRY_ERROR_UNSUPPORTED : result_of(made.error().code),
+                    "%s: no home on a device: %s", function, made.error().message.c_str());
+    executor = std::move(*made);
+  }
+  auto made = DeviceHome::create(std::move(executor), *world.document, world.max_bricks, world.context->threads);
+  if (!made) return refuse(made.error());
+  world.home = std::move(*made);
+  world.home_kind = home;
+  return QRY_OK;
+}
+
+namespace {
+
+qry_result finish_step(qry_world& world, const Result<std::span<const UndoRecord>>& step, uint64_t* changed) {
+  if (!step) return refuse(step.error());
+  uint64_t voxels = 0;
+  for (const UndoRecord& record : *step) voxels += record.voxels_changed;
+  ++world.version;
+  if (changed) *changed = voxels;
+  return QRY_OK;
+}
+
+qry_result read_edit(const qry_world& world, const qry_edit* edit, const char* function, Edit* out) {
+  QRY_PASS_REFUSAL(check_struct(function, "edit", edit, QRY_STYPE_EDIT));
+  QRY_PASS_REFUSAL(check_volume(world, edit->volume, function));
+  if (edit->reserved2 != 0) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: edit->reserved2 must be 0", function);
+  if (edit->shape > QRY_SHAPE_CONNECTED)
+    return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: edit->shape is %u, expected a QRY_SHAPE_ number", function,
+                  edit->shape);
+  if (edit->mode > QRY_MODE_FILL)
+    return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: edit->mode is %u, expected a QRY_MODE_ number", function,
+                  edit->mode);
+  const bool empty_allowed = edit->mode == QRY_MODE_REPLACE || edit->mode == QRY_MODE_REMOVE;
+  if (edit->material > 255 || (edit->material == 0 && !empty_allowed))
+    return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: edit->material is %u, expected %d..255 in this mode", function,
+                  edit->material, empty_allowed ? 0 : 1);
+  if (edit->mode == QRY_MODE_REPLACE && (edit->from < 1 || edit->from > 255))
+    return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: edit->from is %u, expected 1..255", function, edit->from);
+  const bool has_radius = edit->shape == QRY_SHAPE_SPHERE || edit->shape == QRY_SHAPE_LINE;
+  if (has_radius && !(edit->radius >= 0 && edit->radius <= 4096))
+    return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: edit->radius is %g, expected 0..4096", function, edit->radius);
+  Edit inner;
+  inner.shape = Shape(edit->shape);
+  inner.mode = Mode(edit->mode);
+  inner.a = {edit->a[0], edit->a[1], edit->a[2]};
+  inner.b = {edit->b[0], edit->b[1], edit->b[2]};
+  inner.radius = has_radius ? edit->radius : 0;
+  inner.material = uint8_t(edit->material);
+  inner.from = edit->mode == QRY_MODE_REPLACE ? uint8_t(edit->from) : uint8_t(0);
+  *out = inner;
+  return QRY_OK;
+}
+
+qry_result exchange(qry_world* world, bool forward, const char* function, uint64_t* changed) {
+  if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
+  if (world->home) {
+    const qry_result result = finish(*world, forward ? world->home->redo() : world->home->undo(), true, changed);
+    if (result != QRY_NOTHING_TO_DO) return result;
+  } else if (forward ? world->document->can_redo() : world->document->can_undo()) {
+    return finish_step(*world, forward ? world->document->redo() : world->document->undo(), changed);
+  }
+  if (changed) *changed = 0;
+  return refuse(QRY_NOTHING_TO_DO, "%s: the history has no step to %s", function, forward ? "redo" : "undo");
+}
+
+// Of a change that the host has made.
+void keep_answer(qry_world& world, uint64_t changed, uint64_t* ticket) {
+  constexpr size_t kKept = 4096;
+  world.answers.push_back({changed, world.version});
+  if (world.answers.size() > kKept) world.answers.pop_front();
+  *ticket = ++world.last_ticket;
+}
+
+qry_result submit_exchange(qry_world* world, bool forward, const char* function, uint64_t* ticket) {
+  return guarded(function, [&]() -> qry_result {
+    if (!world || !ticket)
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: %s is NULL", function, world ? "ticket" : "world");
+    if (world->home) {
+      const auto launched = forward ? world->home->redo() : world->home->undo();
+      if (!launched) return refuse(launched.error());
+      *ticket = *launched;
+      return QRY_OK;
+    }
+    uint64_t changed = 0;
+    const qry_result result = exchange(world, forward, function, &changed);
+    if (result < 0) return result;
+    keep_answer(*world, changed, ticket);
+    return QRY_OK;
+  });
+}
+
+}  // namespace
+}  // namespace quarry::c_api
+
+qry_result qry_world_edit(qry_world* world, const qry_edit* edit, uint64_t* changed) {
+  const char* const function = "qry_world_edit";
+  return guarded(function, [&]() -> qry_result {
+    if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
+    Edit inner;
+    QRY_PASS_REFUSAL(read_edit(*world, edit, function, &inner));
+    if (world->home) return finish(*world, world->home->edit(inner), false, changed);
+    return finish(*world, world->document->apply(edit->volume, inner, world->context->threads), changed);
+  });
+}
+
+qry_result qry_world_undo(qry_world* world, uint64_t* changed) {
+  const char* const function = "qry_world_undo";
+  return guarded(function, [&]() -> qry_result { return exchange(world, false, function, changed); });
+}
+
+qry_result qry_world_redo(qry_world* world, uint64_t* changed) {
+  const char* const function = "qry_world_redo";
+  return guarded(function, [&]() -> qry_result { return exchange(world, true, function, changed); });
+}
+
+qry_result qry_world_submit_edit(qry_world* world, const qry_edit* edit, uint64_t* ticket) {
+  const char* const function = "qry_world_submit_edit";
+  return guarded(function, [&]() -> qry_result {
+    if (!world || !ticket)
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: %s is NULL", function, world ? "ticket" : "world");
+    Edit inner;
+    QRY_PASS_REFUSAL(read_edit(*world, edit, function, &inner));
+    if (world->home) {
+      const auto launched = world->home->edit(inner);
+      if (!launched) return refuse(launched.error());
+      *ticket = *launched;
+      return QRY_OK;
+    }
+    uint64_t changed = 0;
+    QRY_PASS_REFUSAL(finish(*world, world->document->apply(edit->volume, inner, world->context->threads), &changed));
+    keep_answer(*world, changed, ticket);
+    return QRY_OK;
+  });
+}
+
+qry_result qry_world_submit_undo(qry_world* world, uint64_t* ticket) {
+  return submit_exchange(world, false, "qry_world_submit_undo", ticket);
+}
+
+qry_result qry_world_submit_redo(qry_world* world, uint64_t* ticket) {
+  return submit_exchange(world, true, "qry_world_submit_redo", ticket);
+}
+
+qry_result qry_world_await(qry_world* world, uint64_t ticket, uint64_t* changed, uint64_t* version) {
+  const char* const function = "qry_world_await";
+  return guarded(function, [&]() -> qry_result {
+    if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
+    DeviceHome::Change change;
+    if (world->home) {
+      const auto answer = world->home->wait(ticket);
+      if (!answer) return refuse(answer.error());
+      change = *answer;
+      change.version += world->version;
+    } else {
+      const uint64_t first = world->last_ticket - world->answers.size() + 1;
+      if (ticket < first || ticket > world->last_ticket)
+        return refuse(QRY_ERROR_INVALID_ARGUMENT,
+                      "%s: no change of this world has the ticket %llu, or it is older than the last 4096", function,
+                      static_cast<unsigned long long>(ticket));
+      change = world->answers[size_t(ticket - first)];
+    }
+    if (changed) *changed = change.voxels;
+    if (version) *version = change.version;
+    return QRY_OK;
+  });
+}
+
+qry_result qry_world_get_home(const qry_world* world, qry_home_state* state) {
+  const char* const function = "qry_world_get_home";
+  return guarded(function, [&]() -> qry_result {
+    if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
+    QRY_PASS_REFUSAL(check_struct(function, "state", state, QRY_STYPE_HOME_STATE));
+    DeviceHome::State there;
+    if (world->home) {
+      auto found = world->home->state();
+      if (!found) return refuse(found.error());
+      there = *found;
+    }
+    state->home = world->home_kind;
+    state->brick_count = there.store.bricks;
+    state->device_bytes = there.store.size_bytes;
+    state->behind = there.behind;
+    return QRY_OK;
+  });
+}
+
+qry_result qry_world_reserve(qry_world* world, uint32_t bricks, uint32_t not_full) {
+  const char* const function = "qry_world_reserve";
+  return guarded(function, [&]() -> qry_result {
+    if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
+    if (!world->home) return QRY_OK;
+    if (auto ok = world->home->reserve(bricks, not_full); !ok) return refuse(ok.error());
+    return QRY_OK;
+  });
+}

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <string>
 
-#include "tests/voxel/device/device_homes.hpp"
+#include "tests/voxel/device/homes.hpp"
 #include "voxel/worlds/document.hpp"
 #include "voxel/worlds/edit_shape.hpp"
 

@@ -8,10 +8,12 @@
 
 #include "engine/render/ray_marcher.hpp"
 #include "hashgrid/pairs/view.hpp"
+#include "tests/engine/flat_world.hpp"
 #include "tests/engine/random_rays.hpp"
 #include "tests/engine/scene_world.hpp"
 #include "tests/engine/test_device.hpp"
 #include "tests/test_data.hpp"
+#include "voxel/rays/trace.hpp"
 
 using namespace quarry;
 using namespace quarry::engine;
@@ -66,6 +68,44 @@ TEST_CASE("traverse: 20 kinds of world x random rays give the voxel and depth of
     near_edge_total += c.near_edge;
   }
   CHECK(double(near_edge_total) <= 0.0005 * double(rays_total));
+}
+
+TEST_CASE("traverse: shaders and host threads walk the same way: the same voxels, faces, materials and steps") {
+  Device* device = test::test_device();
+  if (!device) return;
+  auto renderer = Renderer::create(*device);
+  REQUIRE(renderer);
+  uint64_t rays_total = 0, differing_total = 0, steps_differ_total = 0;
+  for (const test::SceneKind& kind : test::scene_kinds()) {
+    INFO(kind.name);
+    SceneWorld scene(*device);
+    REQUIRE(scene.fill(kind));
+    const Box3 bounds = scene.world().bounds();
+    const Box3 around = bounds.empty() ? Box3{{-8, -8, -8}, {7, 7, 7}} : bounds;
+    const Rays rays = random_rays(scene.world(), around, rays_wanted(4000), 31);
+    auto hits = (*renderer)->trace(scene.rendered(), rays.origins, rays.directions);
+    REQUIRE(hits);
+    const test::FlatWorld flat(scene.world());
+    for (size_t i = 0; i < rays.size(); ++i) {
+      quarry::Ray ray{};
+      std::copy_n(&rays.origins[i * 3], 3, ray.origin);
+      std::copy_n(&rays.directions[i * 3], 3, ray.direction);
+      const RayHit host = trace_ray(flat.rays, ray);
+      const Hit& shader = (*hits)[i];
+      const bool same = (host.t < 0) == (shader.t < 0) &&
+                        std::abs(host.t - shader.t) <= 1e-6f * (1 + std::abs(host.t)) &&
+                        Int3{host.voxel[0], host.voxel[1], host.voxel[2]} == shader.voxel && host.face == shader.face &&
+                        host.material == shader.material;
+      differing_total += !same;
+      steps_differ_total += host.steps != shader.steps;
+      ++rays_total;
+    }
+  }
+  std::printf("%llu rays: %llu hits and %llu numbers of steps differ between shader and host\n",
+              static_cast<unsigned long long>(rays_total), static_cast<unsigned long long>(differing_total),
+              static_cast<unsigned long long>(steps_differ_total));
+  CHECK(differing_total <= rays_total / 2000);
+  CHECK(steps_differ_total <= rays_total / 500);
 }
 
 TEST_CASE("traverse: a ray along a face belongs to the voxel on its upper side, for every axis and direction") {
@@ -246,7 +286,7 @@ TEST_CASE("traverse: a list of many pieces gives each ray the hit that it has al
     size_t filled = 0, taken = 0, wrong = 0;
     const auto traced = (*renderer)->trace(
         scene.rendered(), count,
-        [&](size_t first, std::span<Ray> to) {
+        [&](size_t first, std::span<engine::Ray> to) {
           REQUIRE(first == filled);
           filled += to.size();
           for (size_t i = 0; i < to.size(); ++i) {

@@ -12,6 +12,7 @@
 #include <span>
 
 #include "base/parallel.hpp"
+#include "tests/engine/flat_world.hpp"
 #include "tests/engine/random_rays.hpp"
 #include "tests/engine/scene_kinds.hpp"
 #include "tests/test_data.hpp"
@@ -19,36 +20,11 @@
 #include "voxel/rays/trace.hpp"
 
 using namespace quarry;
+using quarry::test::FlatWorld;
 
 namespace {
 
 static_assert(sizeof(Ray) == 24 && sizeof(RayHit) == 32 && offsetof(RayHit, face) == 16);
-
-// A world's masks and materials copied out of its slabs.
-struct FlatWorld {
-  std::vector<uint64_t> masks;
-  std::vector<uint8_t> materials;
-  std::span<const std::byte> nodes;
-  RayWorld rays;
-
-  explicit FlatWorld(const World& world) {
-    const BrickPool& pool = world.pool();
-    masks.resize(size_t(pool.high_water()) * 8);
-    materials.resize(size_t(pool.high_water()) * kVoxelsPerBrick);
-    pool.for_each_brick([&](uint32_t index) {
-      const Brick brick = pool.get(index);
-      std::ranges::copy(brick.mask, &masks[size_t(index) * 8]);
-      std::ranges::copy(brick.materials, &materials[size_t(index) * kVoxelsPerBrick]);
-    });
-    rays.nodes = world.pyramid().nodes();
-    nodes = {reinterpret_cast<const std::byte*>(rays.nodes), size_t(world.pyramid().used_bytes())};
-    rays.level3 = world.pyramid().level3_granule();
-    rays.masks = masks.data();
-    rays.materials = materials.data();
-    rays.brick_count = world.brick_count();
-    rays.set_box(world.bounds());
-  }
-};
 
 World world_of(const std::function<void(const test::Put&)>& build) {
   auto world = World::create();

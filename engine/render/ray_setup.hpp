@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// ray_setup.hpp - computes the ray setup of shaders/shared/ray_setup.h for a direction.
+// ray_setup.hpp - computes the ray setup of voxel/rays/ray_setup.h for a direction.
 #pragma once
 
-#include "shaders/shared/ray_setup.h"
+#include "voxel/rays/ray_setup.h"
 
 namespace quarry::engine {
 

@@ -4,7 +4,8 @@
 #ifndef QRY_FRAME_H
 #define QRY_FRAME_H
 
-#include "shaders/shared/ray_setup.h"
+#include "shaders/shared/world_root.h"
+#include "voxel/rays/ray_setup.h"
 #include "shaders/shared/environment.h"
 
 // The data of a frame that is the same for all its passes. There is one in host-visible memory for each frame in

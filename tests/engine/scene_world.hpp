@@ -2,26 +2,14 @@
 // scene_world.hpp - worlds for the engine's tests, in memory that the test's device reads.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
-#include <span>
-#include <string_view>
 #include <utility>
 
 #include "engine/render/ray_marcher.hpp"
+#include "tests/engine/scene_kinds.hpp"
 
 namespace quarry::test {
-
-// A kind of world. `build` calls `put(voxel, material)` for every set voxel, in any order.
-using Put = std::function<void(Int3, uint8_t)>;
-struct SceneKind {
-  const char* name;
-  size_t quick_rays;  // number of rays for a short test
-  void (*build)(const Put& put);
-};
-std::span<const SceneKind> scene_kinds();
-const SceneKind& scene_kind(std::string_view name);  // fails the test if there is none
 
 class SceneWorld {
  public:

@@ -4,7 +4,8 @@
 #ifndef QRY_BENCH_RAYS_H
 #define QRY_BENCH_RAYS_H
 
-#include "shaders/shared/ray_setup.h"
+#include "shaders/shared/world_root.h"
+#include "voxel/rays/ray_setup.h"
 
 struct QryBenchFrame {
   QRY_U64 visibility;  // width*height QryVisibility

@@ -17,7 +17,7 @@ using quarry::test::SceneWorld;
 
 namespace {
 
-constexpr uint32_t kWidth = 104, kHeight = 72;  // neither a multiple of a tile
+constexpr uint32_t kBeamWidth = 104, kBeamHeight = 72;  // neither a multiple of a tile
 
 struct Eye {
   glm::dvec3 position, target;
@@ -35,7 +35,7 @@ std::vector<Eye> cameras_of(const World& world, uint32_t seed) {
   std::uniform_real_distribution<double> unit(0, 1);
   std::vector<Eye> all;
   Eye fitted;
-  fit_camera(box, 45, double(kWidth) / kHeight, 30, 25, fitted.position, fitted.target);
+  fit_camera(box, 45, double(kBeamWidth) / kBeamHeight, 30, 25, fitted.position, fitted.target);
   all.push_back(fitted);
   for (int i = 0; i < 9; ++i) {
     Eye c;
@@ -70,10 +70,10 @@ TEST_CASE("beams: rays that start there hit what rays from the eye hit, in every
     uint32_t number = 0;
     for (const Eye& camera : cameras_of(world.world(), 7)) {
       INFO(name << ", camera " << number++);
-      const View view = look_at(camera.position, camera.target, 60, kWidth, kHeight);
+      const View view = look_at(camera.position, camera.target, 60, kBeamWidth, kBeamHeight);
       RenderSettings settings;
-      settings.width = kWidth;
-      settings.height = kHeight;
+      settings.width = kBeamWidth;
+      settings.height = kBeamHeight;
       settings.view = DebugView::material;
       settings.ambient_rays = 0;  // so that a pixel at an edge changes no other
       settings.beams = Beams::always;
@@ -85,7 +85,7 @@ TEST_CASE("beams: rays that start there hit what rays from the eye hit, in every
       const auto difference = test::compare_pictures(*beams, *eye);
       CHECK(difference.differing <= 12);
       differing += difference.differing;
-      pixels += uint64_t(kWidth) * kHeight;
+      pixels += uint64_t(kBeamWidth) * kBeamHeight;
       for (size_t i = 0; i < eye->rgba.size(); i += 4) seen += std::memcmp(&eye->rgba[i], &eye->rgba[0], 4) != 0;
     }
   };

@@ -4,17 +4,16 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <chrono>
-#include <cmath>
-#include <cstdlib>
-#include <random>
+#include <limits>
 
-#include "base/parallel.hpp"
 #include "engine/render/ray_marcher.hpp"
 #include "hashgrid/pairs/view.hpp"
-#include "tests/engine/ray_reference.hpp"
+#include "tests/engine/flat_world.hpp"
+#include "tests/engine/random_rays.hpp"
 #include "tests/engine/scene_world.hpp"
 #include "tests/engine/test_device.hpp"
 #include "tests/test_data.hpp"
+#include "voxel/rays/trace.hpp"
 
 using namespace quarry;
 using namespace quarry::engine;
@@ -22,109 +21,15 @@ using quarry::test::SceneWorld;
 
 namespace {
 
-struct Rays {
-  std::vector<float> origins, directions;
-  size_t size() const { return origins.size() / 3; }
-  void add(double ox, double oy, double oz, double dx, double dy, double dz) {
-    const double length = std::sqrt(dx * dx + dy * dy + dz * dz);
-    for (double v : {ox, oy, oz}) origins.push_back(float(v));
-    for (double v : {dx, dy, dz}) directions.push_back(float(v / length));
-  }
-};
-
-// Rays at a world: from around its bounds, from inside them (inside solids too), parallel to axes and nearly so. Every
-// second ray goes towards an existing brick, so that distant bricks are hit.
-Rays random_rays(const World& world, const Box3& bounds, size_t count, uint32_t seed) {
-  std::vector<Int3> bricks;
-  world.for_each_brick([&](Int3 at, const Brick&) { bricks.push_back(at); });
-  std::mt19937 random(seed);
-  std::uniform_real_distribution<double> unit(0, 1);
-  std::normal_distribution<double> normal;
-  Rays rays;
-  const double low[3] = {double(bounds.min.x), double(bounds.min.y), double(bounds.min.z)};
-  const double size[3] = {double(bounds.max.x) + 1 - low[0], double(bounds.max.y) + 1 - low[1],
-                          double(bounds.max.z) + 1 - low[2]};
-  const double reach = std::max({size[0], size[1], size[2]});
-  while (rays.size() < count) {
-    const size_t kind = rays.size() % 8;
-    double target[3], origin[3], d[3];
-    for (int i = 0; i < 3; ++i) target[i] = low[i] + unit(random) * size[i];
-    if (!bricks.empty() && (rays.size() / 8) % 2) {
-      const Int3 at = bricks[random() % bricks.size()];
-      const int32_t corner[3] = {at.x * 8, at.y * 8, at.z * 8};
-      for (int i = 0; i < 3; ++i) target[i] = corner[i] - 1 + 10 * unit(random);
-    }
-    double n[3] = {normal(random), normal(random), normal(random)};
-    if (kind < 3) {  // from outside, around
-      for (int i = 0; i < 3; ++i) origin[i] = low[i] + size[i] / 2 + n[i] * reach;
-    } else if (kind < 5) {  // from inside
-      for (int i = 0; i < 3; ++i) origin[i] = low[i] + unit(random) * size[i];
-    } else if (kind == 5) {  // along an axis
-      for (int i = 0; i < 3; ++i) origin[i] = target[i];
-      origin[rays.size() / 8 % 3] -= reach * (unit(random) - 0.3);
-    } else if (kind == 6) {  // in a plane of two axes
-      for (int i = 0; i < 3; ++i) origin[i] = low[i] + size[i] / 2 + n[i] * reach;
-      const size_t axis = rays.size() / 8 % 3;
-      origin[axis] = target[axis];
-    } else {  // nearly along an axis
-      for (int i = 0; i < 3; ++i) origin[i] = target[i] + n[i] * 1e-3;
-      origin[rays.size() / 8 % 3] -= reach;
-    }
-    double length = 0;
-    for (int i = 0; i < 3; ++i) d[i] = target[i] - origin[i];
-    for (double v : d) length += v * v;
-    if (length < 1e-9) continue;
-    rays.add(origin[0], origin[1], origin[2], d[0], d[1], d[2]);
-  }
-  return rays;
-}
-
-struct Comparison {
-  uint64_t hits = 0, near_edge = 0, wrong = 0;
-  std::string first_wrong;
-};
+using test::Comparison;
+using test::random_rays;
+using test::Rays;
+using test::rays_wanted;
 
 Comparison compare(const World& world, const Box3& bounds, const Rays& rays, const std::vector<Hit>& hits) {
-  std::vector<test::ReferenceHit> expected(rays.size());
-  parallel_for(rays.size(), 256, [&](size_t begin, size_t end) {
-    for (size_t i = begin; i < end; ++i)
-      expected[i] = test::trace_reference(world, bounds, &rays.origins[i * 3], &rays.directions[i * 3]);
-  });
-  Comparison out;
-  for (size_t i = 0; i < rays.size(); ++i) {
-    const auto& e = expected[i];
-    const Hit& h = hits[i];
-    out.hits += e.hit;
-    const bool same =
-        e.hit == (h.t >= 0) &&
-        (!e.hit || (e.voxel == h.voxel && std::abs(e.t - h.t) < 1e-3 + 1e-6 * e.t && world.get(e.voxel) == h.material));
-    if (same) continue;
-    if (e.edge_distance < 1e-3) {
-      ++out.near_edge;
-      continue;
-    }
-    if (!out.wrong++) {
-      const auto text = [](Int3 v) {
-        return std::to_string(v.x) + "," + std::to_string(v.y) + "," + std::to_string(v.z);
-      };
-      char rays_text[200];
-      std::snprintf(rays_text, sizeof rays_text, "ray %zu o=(%.9g %.9g %.9g) d=(%.9g %.9g %.9g) edge %.3g", i,
-                    double(rays.origins[i * 3]), double(rays.origins[i * 3 + 1]), double(rays.origins[i * 3 + 2]),
-                    double(rays.directions[i * 3]), double(rays.directions[i * 3 + 1]),
-                    double(rays.directions[i * 3 + 2]), e.edge_distance);
-      out.first_wrong = std::string(rays_text) + ": expected " +
-                        (e.hit ? text(e.voxel) + " at " + std::to_string(e.t) : "nothing") + ", got " +
-                        (h.t >= 0 ? text(h.voxel) + " at " + std::to_string(h.t) : "nothing");
-    }
-  }
-  return out;
-}
-
-// QUARRY_LONG=1 gives 100,000 rays a world (minutes on two cores). A larger number gives that many rays.
-size_t rays_wanted(size_t quick) {
-  const char* text = std::getenv("QUARRY_LONG");
-  const size_t number = text ? std::strtoull(text, nullptr, 10) : 0;
-  return number == 0 ? quick : number == 1 ? 100000 : number;
+  std::vector<test::FoundHit> found;
+  for (const Hit& hit : hits) found.push_back({hit.t, hit.voxel, hit.material});
+  return test::compare(world, bounds, rays, found);
 }
 
 }  // namespace
@@ -163,6 +68,44 @@ TEST_CASE("traverse: 20 kinds of world x random rays give the voxel and depth of
     near_edge_total += c.near_edge;
   }
   CHECK(double(near_edge_total) <= 0.0005 * double(rays_total));
+}
+
+TEST_CASE("traverse: shaders and host threads walk the same way: the same voxels, faces, materials and steps") {
+  Device* device = test::test_device();
+  if (!device) return;
+  auto renderer = Renderer::create(*device);
+  REQUIRE(renderer);
+  uint64_t rays_total = 0, differing_total = 0, steps_differ_total = 0;
+  for (const test::SceneKind& kind : test::scene_kinds()) {
+    INFO(kind.name);
+    SceneWorld scene(*device);
+    REQUIRE(scene.fill(kind));
+    const Box3 bounds = scene.world().bounds();
+    const Box3 around = bounds.empty() ? Box3{{-8, -8, -8}, {7, 7, 7}} : bounds;
+    const Rays rays = random_rays(scene.world(), around, rays_wanted(4000), 31);
+    auto hits = (*renderer)->trace(scene.rendered(), rays.origins, rays.directions);
+    REQUIRE(hits);
+    const test::FlatWorld flat(scene.world());
+    for (size_t i = 0; i < rays.size(); ++i) {
+      quarry::Ray ray{};
+      std::copy_n(&rays.origins[i * 3], 3, ray.origin);
+      std::copy_n(&rays.directions[i * 3], 3, ray.direction);
+      const RayHit host = trace_ray(flat.rays, ray);
+      const Hit& shader = (*hits)[i];
+      const bool same = (host.t < 0) == (shader.t < 0) &&
+                        std::abs(host.t - shader.t) <= 1e-6f * (1 + std::abs(host.t)) &&
+                        Int3{host.voxel[0], host.voxel[1], host.voxel[2]} == shader.voxel && host.face == shader.face &&
+                        host.material == shader.material;
+      differing_total += !same;
+      steps_differ_total += host.steps != shader.steps;
+      ++rays_total;
+    }
+  }
+  std::printf("%llu rays: %llu hits and %llu numbers of steps differ between shader and host\n",
+              static_cast<unsigned long long>(rays_total), static_cast<unsigned long long>(differing_total),
+              static_cast<unsigned long long>(steps_differ_total));
+  CHECK(differing_total <= rays_total / 2000);
+  CHECK(steps_differ_total <= rays_total / 500);
 }
 
 TEST_CASE("traverse: a ray along a face belongs to the voxel on its upper side, for every axis and direction") {
@@ -343,7 +286,7 @@ TEST_CASE("traverse: a list of many pieces gives each ray the hit that it has al
     size_t filled = 0, taken = 0, wrong = 0;
     const auto traced = (*renderer)->trace(
         scene.rendered(), count,
-        [&](size_t first, std::span<Ray> to) {
+        [&](size_t first, std::span<engine::Ray> to) {
           REQUIRE(first == filled);
           filled += to.size();
           for (size_t i = 0; i < to.size(); ++i) {

@@ -2,15 +2,15 @@
 // ray_setup.h - the numbers that depend only on a ray's direction, for passes whose rays all have one direction: one
 // text for C++ (engine/render/ray_setup.cpp, which computes them) and GLSL (traverse.glsl). They are push constants, so
 // that they are operands of instructions and cost no registers.
-#ifndef QRY_RAY_SETUP_H
-#define QRY_RAY_SETUP_H
+#ifndef QRY_VOXEL_RAYS_RAY_SETUP_H
+#define QRY_VOXEL_RAYS_RAY_SETUP_H
 
-#include "shaders/shared/world_root.h"
+#include "hashgrid/table/page.h"
 
 struct QryDirectionSetup {
-  QRY_F32 a[3];    // the direction's components without their signs, none below kQryMinDirection
-  QRY_F32 inv[3];  // 1 / a
-  QRY_U32 flip;    // kQryFlip of the axes on which the direction is negative
+  float a[3];    // the direction's components without their signs, none below kQryMinDirection
+  float inv[3];  // 1 / a
+  QRY_U32 flip;  // kQryFlip of the axes on which the direction is negative
 };
 
 // A component below this moves less than 1e-15 voxel over the world. With this value its planes are farther away than

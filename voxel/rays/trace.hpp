@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// trace.hpp - one ray against a world in flat arrays, by the traversal of shaders (walk.h), for a host thread or a
+// thread of a CUDA kernel. Both give the same hit, bit for bit: no product and sum of the text are fused but where it
+// says so, or the product is exact. Against shaders/passes/trace.comp.glsl a distance may differ in its last bits,
+// because a shader's quotients may.
+#pragma once
+
+#include "voxel/rays/flat_world.hpp"
+#include "voxel/rays/ray_setup.h"
+
+namespace quarry {
+
+struct Ray {  // as qry_ray of engine/api/quarry.h
+  float origin[3];
+  float direction[3];  // any length but 0
+};
+struct RayHit {  // as qry_hit there
+  float t;       // distance in lengths of the direction; negative: nothing was hit, and voxel, face and material are 0
+  int32_t voxel[3];
+  uint32_t face;  // 2*axis, + 1 for the face towards the positive axis
+  uint32_t material;
+  uint32_t steps;
+  uint32_t probe_depth;  // 0
+};
+
+namespace ray_walk {
+
+// What a shader's specialisation constants are here.
+constexpr bool kQryCount = true, kQryStopAtBricks = false, kQryInside = false, kQrySkipsMaterial = false,
+               kQryFused = true;
+
+// The words of walk.h that are neither C++ nor above. It is compiled in this namespace.
+#define precise
+#define QRY_IN(type) const type&
+#define QRY_OUT(type) type&
+#define QRY_INOUT(type) type&
+#define QRY_XY(v) uvec2((v).x, (v).y)
+#define QRY_OCTANT(root, masks, octant) qry_octant_words(root, masks, octant)
+// Macros, because a kernel knows no object of a host's namespace.
+#define kVoxelBias ivec3(int(kQryBiasXZ) * 8, int(kQryBiasY) * 8, int(kQryBiasXZ) * 8)
+#define kVoxelExtent (2 * kVoxelBias)
+
+#include "voxel/rays/walk.h"
+
+#undef precise
+#undef QRY_IN
+#undef QRY_OUT
+#undef QRY_INOUT
+#undef QRY_XY
+#undef QRY_OCTANT
+
+}  // namespace ray_walk
+
+// Finds the first set voxel on origin + t * direction for t >= 0.
+QRY_HD inline RayHit trace_ray(const RayWorld& world, const Ray& ray) {
+  using namespace ray_walk;
+  const QryHit hit = qry_traverse(world, vec3(ray.origin[0], ray.origin[1], ray.origin[2]),
+                                  vec3(ray.direction[0], ray.direction[1], ray.direction[2]), 0.0f, 1e29f, 0u);
+  RayHit result{hit.t, {0, 0, 0}, hit.face, 0, hit.steps, hit.sectors};
+  if (hit.t >= 0.0f) {
+    const ivec3 voxel = hit.voxel - kVoxelBias;
+    result.voxel[0] = voxel.x;
+    result.voxel[1] = voxel.y;
+    result.voxel[2] = voxel.z;
+    result.material = qry_material(world, hit.brick, hit.voxel);
+  }
+  return result;
+}
+
+#undef kVoxelBias
+#undef kVoxelExtent
+
+}  // namespace quarry

@@ -60,7 +60,13 @@ uint64_t peak_bytes() {
 // A world of its own, destroyed with it.
 class World {
  public:
-  explicit World(qry_context* context) { require(qry_world_create(context, nullptr, &world_), "qry_world_create"); }
+  World(qry_context* context, uint32_t home) {
+    qry_world_home_info home_info = QRY_WORLD_HOME_INFO_INIT;
+    home_info.home = home;
+    qry_world_info info = QRY_WORLD_INFO_INIT;
+    info.next = &home_info;
+    require(qry_world_create(context, &info, &world_), "qry_world_create");
+  }
   ~World() { qry_world_destroy(&world_); }
   World(const World&) = delete;
   World& operator=(const World&) = delete;
@@ -73,6 +79,33 @@ class World {
   }
   void edit(const qry_edit& edit) const { require(qry_world_edit(world_, &edit, nullptr), "qry_world_edit"); }
   void undo() const { require(qry_world_undo(world_, nullptr), "qry_world_undo"); }
+  void redo() const { require(qry_world_redo(world_, nullptr), "qry_world_redo"); }
+  // Without waiting; returns the ticket.
+  uint64_t submit(const qry_edit& edit) const {
+    uint64_t ticket = 0;
+    require(qry_world_submit_edit(world_, &edit, &ticket), "qry_world_submit_edit");
+    return ticket;
+  }
+  uint64_t submit_undo() const {
+    uint64_t ticket = 0;
+    require(qry_world_submit_undo(world_, &ticket), "qry_world_submit_undo");
+    return ticket;
+  }
+  void await(uint64_t ticket) const { require(qry_world_await(world_, ticket, nullptr, nullptr), "qry_world_await"); }
+  void reserve(uint64_t bricks, uint64_t not_full) const {
+    require(qry_world_reserve(world_, uint32_t(bricks), uint32_t(not_full)), "qry_world_reserve");
+  }
+  qry_hit pick(int32_t x, int32_t y, int32_t z) const {  // straight down
+    const qry_ray ray = {{float(x) + 0.5f, float(y) + 0.5f, float(z) + 0.5f}, {0, -1, 0}};
+    qry_hit hit;
+    require(qry_world_trace(world_, &ray, 1, &hit), "qry_world_trace");
+    return hit;
+  }
+  qry_home_state home() const {
+    qry_home_state state = QRY_HOME_STATE_INIT;
+    require(qry_world_get_home(world_, &state), "qry_world_get_home");
+    return state;
+  }
   void expect_voxels(uint64_t count, const std::string& row) const {
     if (const uint64_t there = state().voxel_count; there != count)
       give_up(row + ": the world has " + std::to_string(there) + " voxels, not " + std::to_string(count));
@@ -113,7 +146,8 @@ struct List {
 
 class Rows {
  public:
-  Rows(qry_context* context, int repeats, bool small) : context_(context), repeats_(repeats), small_(small) {}
+  Rows(qry_context* context, int repeats, bool small, uint32_t home)
+      : context_(context), repeats_(repeats), small_(small), home_(home) {}
 
   // What people did in an editor: NAME.csv of the folder, and what is left at the end, by facts.json.
   void session(const std::string& folder, const std::string& name, bool carve) {
@@ -132,18 +166,30 @@ class Rows {
     }
     const Json facts = Json::parse(facts_file).at(name).at(carve ? "carve" : "fill");
     const std::string row = "session " + name + (carve ? ", carve" : ", fill");
+    replay(row, edits, facts, false);
+    // Memory is there before: what is left is the edits.
+    if (home_ != QRY_HOME_HOST) replay(row + ", warm", edits, facts, true);
+  }
+
+  // Edits go without waiting for each other, from the first call to the last one's answer.
+  void replay(const std::string& row, const std::vector<qry_edit>& edits, const Json& facts, bool warm) {
     std::vector<double> made, undone;
     for (int i = 0; i < repeats_; ++i) {
-      const World world(context_);
+      const World world(context_, home_);
+      if (warm) world.reserve(facts.at("bricks").get<uint64_t>() * 3, facts.at("bricks").get<uint64_t>() / 4 + 40000);
       made.push_back(ms_of([&] {
-        for (const qry_edit& edit : edits) world.edit(edit);
+        uint64_t last = 0;
+        for (const qry_edit& edit : edits) last = world.submit(edit);
+        world.await(last);
       }));
       world.expect_voxels(facts.at("voxels").get<uint64_t>(), row);
       if (world.state().brick_count != facts.at("bricks").get<uint64_t>()) give_up(row + ": not as many bricks");
       note_memory(row, world);
       const uint64_t steps = world.state().history_length;
       undone.push_back(ms_of([&] {
-        for (uint64_t step = 0; step < steps; ++step) world.undo();
+        uint64_t last = 0;
+        for (uint64_t step = 0; step < steps; ++step) last = world.submit_undo();
+        if (steps) world.await(last);
       }));
       world.expect_voxels(0, row + ", undone");
     }
@@ -169,17 +215,19 @@ class Rows {
     measure_list("set_voxels, shell", shell);
   }
 
+  struct Ball {
+    int radius;
+    uint64_t voxels;
+  };
+  static constexpr Ball kBalls[] = {{8, 2109}, {32, 137065}, {128, 8782785}, {300, 113094545}};
+
   void spheres() {
-    struct Case {
-      int radius;
-      uint64_t voxels;
-    };
-    for (const Case& one : {Case{8, 2109}, Case{32, 137065}, Case{128, 8782785}, Case{300, 113094545}}) {
+    for (const Ball& one : kBalls) {
       if (small_ && one.radius > 32) break;
       const std::string row = "sphere of radius " + std::to_string(one.radius);
       std::vector<double> made, undone;
       for (int i = 0; i < repeats_; ++i) {
-        const World world(context_);
+        const World world(context_, home_);
         made.push_back(ms_of([&] { world.edit(sphere(3, 5, 7, one.radius, 9)); }));
         world.expect_voxels(one.voxels, row);
         note_memory(row, world);
@@ -191,9 +239,51 @@ class Rows {
     }
   }
 
+  // In a world that has room: edits until their answer is there, until a ray meets them, undone and redone; in an empty
+  // world, and beside many bricks.
+  void warm_spheres() {
+    const World world(context_, home_);
+    world.reserve(small_ ? 1u << 16 : 12u << 20, small_ ? 1u << 15 : 3u << 20);
+    for (const bool beside : {false, true}) {
+      if (beside) {
+        uint64_t last = 0;
+        for (int32_t x = -3; x <= 3; ++x)
+          for (int32_t z = -3; z <= 1; ++z) last = world.submit(sphere(x * 620, 0, z * 620, small_ ? 20 : 300, 5));
+        world.await(last);
+      }
+      for (const Ball& one : kBalls) {
+        if (small_ && one.radius > 32) break;
+        const std::string row = "sphere of radius " + std::to_string(one.radius) + ", warm" +
+                                (beside ? ", beside " + std::to_string(world.state().brick_count) + " bricks" : "");
+        std::vector<double> made, traced, undone, redone;
+        const uint64_t before = world.state().voxel_count;
+        for (int i = 0; i < 4 * repeats_; ++i) {
+          const qry_edit edit = sphere(3001, -1003, 2005, one.radius, uint32_t(9 + i % 2));
+          made.push_back(ms_of([&] { world.edit(edit); }));
+          if (i == 0) world.expect_voxels(before + one.voxels, row);
+          undone.push_back(ms_of([&] { world.undo(); }));
+          redone.push_back(ms_of([&] { world.redo(); }));
+          world.undo();
+          qry_hit hit;
+          traced.push_back(ms_of([&] {
+            world.submit(edit);
+            hit = world.pick(3001, -1003 + one.radius + 40, 2005);
+          }));
+          if (hit.voxel[1] != -1003 + one.radius || hit.material != edit.material)
+            give_up(row + ": a ray did not meet the edit before it");
+          world.undo();
+        }
+        add(row, median(made), "ms");
+        add(row + ", until a ray meets it", median(traced), "ms");
+        add(row + ", undone", median(undone), "ms");
+        add(row + ", redone", median(redone), "ms");
+      }
+    }
+  }
+
   void box() {
     const uint64_t before = resident_bytes();
-    const World world(context_);
+    const World world(context_, home_);
     qry_edit edit = QRY_EDIT_INIT;
     edit.mode = QRY_MODE_FILL;
     for (int axis = 0; axis < 3; ++axis) edit.a[axis] = -500, edit.b[axis] = 499;
@@ -214,7 +304,7 @@ class Rows {
 
   // Rays from all around at a ball with a rough surface, as a sensor or a listener casts them; most hit.
   void rays(qry_context* context, uint64_t count) {
-    const World world(context);
+    const World world(context, home_);
     world.edit(sphere(0, 0, 0, 100, 9));
     for (int i = 0; i < 400; ++i) {
       const auto at = [&](int factor) { return int32_t((i * factor) % 211) - 105; };
@@ -254,7 +344,7 @@ class Rows {
       const std::string row = name + (shuffled ? ", shuffled" : ", in scan order");
       std::vector<double> times;
       for (int i = 0; i < repeats_; ++i) {
-        const World world(context_);
+        const World world(context_, home_);
         times.push_back(ms_of([&] {
           require(qry_world_set_voxels(world.get(), 0, list.xyz.data(), list.materials.data(), list.materials.size(),
                                        nullptr),
@@ -270,6 +360,10 @@ class Rows {
     rows_.push_back({{"row", row}, {"value", value}, {"unit", unit}});
   }
   void note_memory(const std::string& row, const World& world) {
+    if (home_ != QRY_HOME_HOST) {
+      memory_[row] = {{"device", world.home().device_bytes}, {"host, resident", resident_bytes()}};
+      return;
+    }
     qry_memory_state memory = QRY_MEMORY_STATE_INIT;
     require(qry_world_get_memory(world.get(), &memory), "qry_world_get_memory");
     memory_[row] = {{"grid", memory.grid_bytes},
@@ -282,6 +376,7 @@ class Rows {
   qry_context* context_;
   int repeats_;
   bool small_;
+  uint32_t home_;
   Json rows_ = Json::array(), memory_ = Json::object();
 };
 
@@ -290,6 +385,7 @@ int run(int count, char** values) {
   int repeats = 5;  // checked by `quarry bench`, as all options are
   uint64_t ray_count = 0;
   bool as_json = false, small = false;
+  uint32_t home = QRY_HOME_HOST;
   for (int i = 1; i < count; ++i) {
     const std::string word = values[i];
     if (word == "--json") as_json = true;
@@ -297,12 +393,15 @@ int run(int count, char** values) {
     else if (word == "--replays" && i + 1 < count) replays = values[++i];
     else if (word == "--session" && i + 1 < count) session = values[++i];
     else if (word == "--rays" && i + 1 < count) ray_count = std::strtoull(values[++i], nullptr, 10);
-    else if (word == "--repeats" && i + 1 < count) repeats = std::max(1, std::atoi(values[++i]));
+    else if (word == "--home" && i + 1 < count) {
+      const std::string name = values[++i];
+      home = name == "device" ? QRY_HOME_DEVICE : name == "emulated" ? QRY_HOME_EMULATED : QRY_HOME_HOST;
+    } else if (word == "--repeats" && i + 1 < count) repeats = std::max(1, std::atoi(values[++i]));
     else if (word != "world") give_up("no such option: " + word + "; see `quarry bench --help`");
   }
   qry_context* context = nullptr;
   require(qry_context_create(QRY_ABI_VERSION, nullptr, &context), "qry_context_create");
-  Rows rows(context, repeats, small);
+  Rows rows(context, repeats, small, home);
   if (replays.empty()) {
     std::fprintf(stderr, "without --replays FOLDER the rows of recorded sessions are left out\n");
   } else {
@@ -312,12 +411,14 @@ int run(int count, char** values) {
   if (session == "small") {  // larger ones are a run of their own
     rows.lists();
     rows.spheres();
+    if (home != QRY_HOME_HOST) rows.warm_spheres();
     if (!small) rows.box();
   }
   if (ray_count) rows.rays(context, ray_count);
   Json result = rows.take();
   result["bench"] = "world";
   result["repeats"] = repeats;
+  result["home"] = home == QRY_HOME_DEVICE ? "device" : home == QRY_HOME_EMULATED ? "emulated" : "host";
   result["peak_bytes"] = peak_bytes();
   if (as_json) std::printf("%s\n", result.dump(2).c_str());
   qry_context_destroy(&context);

@@ -50,6 +50,7 @@ tl::expected<BenchRequest, int> read_bench_request(const CommandArguments& words
   arguments.text("--replays", options.replays, "FOLDER",
                  "world: recorded sessions, NAME.csv and facts.json (left out)");
   arguments.text("--session", options.session, "NAME", "world: which of them (small); any other is measured alone");
+  arguments.text("--home", options.home, "HOME", "world: where worlds are kept: host, device, emulated (host)");
   arguments.integer("--rays", rays, "N", "world: a list of so many rays, too, on the device (none)", 0,
                     int64_t(1) << 28);
   arguments.flag("--json", request.as_json, "Print one JSON document");
@@ -67,6 +68,10 @@ tl::expected<BenchRequest, int> read_bench_request(const CommandArguments& words
     return tl::unexpected(
         arguments.wrong(fmt::format("there is no benchmark '{}'.{}", name, did_you_mean(name, known))));
 
+  const std::vector<std::string> homes{"host", "device", "emulated"};
+  if (std::ranges::find(homes, options.home) == homes.end())
+    return tl::unexpected(
+        arguments.wrong(fmt::format("there is no home '{}'.{}", options.home, did_you_mean(options.home, homes))));
   request.bench = Bench(found - known.begin());
   options.keys = uint64_t(keys);
   options.repeats = uint32_t(repeats);

@@ -411,6 +411,12 @@ Result<void> DeviceHome::read_box(const Box3& box, const std::function<uint8_t*(
   return read();
 }
 
+Result<void> DeviceHome::trace(size_t count, const device::Executor::FillRays& fill,
+                               const device::Executor::TakeHits& take) {
+  const std::lock_guard lock(lock_);
+  return store_->trace(count, fill, take);
+}
+
 Result<std::vector<uint32_t>> DeviceHome::keys() {
   const std::lock_guard lock(lock_);
   QRY_TRY_ASSIGN(const auto entries, store_->entries());

@@ -58,6 +58,8 @@ class DeviceHome {
   // Materials of voxels, and of a box, x fastest; both in the world.
   Result<void> get_voxels(const int32_t* xyz, uint8_t* materials, uint64_t count);
   Result<void> read_box(const Box3& box, const std::function<uint8_t*(Int3 voxel)>& row);
+  // As Store::trace().
+  Result<void> trace(size_t count, const device::Executor::FillRays& fill, const device::Executor::TakeHits& take);
   // The keys of all bricks, sorted.
   Result<std::vector<uint32_t>> keys();
 

@@ -266,7 +266,7 @@ qry_result qry_world_trace(qry_world* world, const qry_ray* rays, uint64_t count
       return refuse(QRY_ERROR_INVALID_ARGUMENT,
                     "%s: rays[%llu]: the origin must be finite, the direction finite and not 0", function,
                     static_cast<unsigned long long>(first_bad.load()));
-    const auto fill = [&](size_t first, std::span<engine::Ray> to) {
+    const auto fill = [&](size_t first, auto to) {
       parallel_for(
           to.size(), kRaysPerTask,
           [&](size_t begin, size_t end) {
@@ -281,7 +281,7 @@ qry_result qry_world_trace(qry_world* world, const qry_ray* rays, uint64_t count
           },
           threads);
     };
-    const auto take = [&](size_t first, std::span<const engine::Hit> found) {
+    const auto take = [&](size_t first, auto found) {
       parallel_for(
           found.size(), kRaysPerTask,
           [&](size_t begin, size_t end) {
@@ -291,6 +291,11 @@ qry_result qry_world_trace(qry_world* world, const qry_ray* rays, uint64_t count
           },
           threads);
     };
+    if (world->home) {
+      // A world at home on a device needs no Vulkan for its rays.
+      if (auto traced = world->home->trace(size_t(count), fill, take); !traced) return refuse(traced.error());
+      return QRY_OK;
+    }
     const std::lock_guard lock(world->context->mutex);
     QRY_PASS_REFUSAL(need_renderer(*world, function));
     if (auto traced = world->context->renderer->trace(engine::rendered_world(*world->shared, *world->document),

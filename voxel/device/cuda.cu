@@ -5,12 +5,13 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <memory>
 #include <string>
-#include <vector>
 
 #include "base/cuda/device.cuh"
 #include "base/cuda/launch.cuh"
 #include "voxel/device/run_step.hpp"
+#include "voxel/rays/trace_kernel.cuh"
 
 namespace quarry::device {
 namespace {
@@ -83,6 +84,106 @@ __global__ void __launch_bounds__(Body::kThreads)
   run_tail<Body>(memory, call);
 }
 
+struct AddDepth {
+  hashgrid::GridView grid;
+  __device__ void operator()(RayHit& hit) const { add_depth(grid, hit); }
+};
+
+// Rays on their way: a piece is filled and copied while others are traced or copied back.
+class RayPieces {
+ public:
+  static constexpr size_t kPieces = 6, kRays = size_t(1) << 17;
+  // So few are read and written where the host has them: two copies would take longer.
+  static constexpr size_t kFew = 4096;
+
+  ~RayPieces() {
+    for (Piece& piece : pieces_) {
+      if (piece.stream) cudaStreamDestroy(piece.stream);
+      if (piece.rays) cudaFreeHost(piece.rays);
+      if (piece.hits) cudaFreeHost(piece.hits);
+      if (piece.device_rays) cudaFree(piece.device_rays);
+      if (piece.device_hits) cudaFree(piece.device_hits);
+    }
+    if (edits_done_) cudaEventDestroy(edits_done_);
+  }
+  Result<void> open() {
+    QRY_TRY(check(cudaEventCreateWithFlags(&edits_done_, cudaEventDisableTiming), "prepare rays"));
+    for (Piece& piece : pieces_) {
+      QRY_TRY(check(cudaStreamCreateWithFlags(&piece.stream, cudaStreamNonBlocking), "prepare rays"));
+      QRY_TRY(allocate(piece.rays, piece.device_rays));
+      QRY_TRY(allocate(piece.hits, piece.device_hits));
+    }
+    return {};
+  }
+
+  Result<void> trace(cudaStream_t edits, const RayWorld& world, const hashgrid::GridView& grid, size_t count,
+                     const Executor::FillRays& fill, const Executor::TakeHits& take) {
+    if (count <= kFew) {
+      Piece& piece = pieces_[0];
+      fill(0, {piece.rays, count});
+      QRY_TRY(launch(edits, world, grid, piece.rays, count, piece.hits));
+      QRY_TRY(check(cudaStreamSynchronize(edits), "trace rays"));
+      take(0, {piece.hits, count});
+      return {};
+    }
+    QRY_TRY(check(cudaEventRecord(edits_done_, edits), "trace rays"));
+    size_t taken = 0;
+    const size_t all = (count + kRays - 1) / kRays;
+    const auto take_one = [&]() -> Result<void> {
+      const Piece& piece = pieces_[taken % kPieces];
+      QRY_TRY(check(cudaStreamSynchronize(piece.stream), "trace rays"));
+      take(taken * kRays, {piece.hits, std::min(kRays, count - taken * kRays)});
+      ++taken;
+      return {};
+    };
+    for (size_t number = 0; number < all; ++number) {
+      if (number >= kPieces) QRY_TRY(take_one());
+      Piece& piece = pieces_[number % kPieces];
+      const size_t first = number * kRays, size = std::min(kRays, count - first);
+      fill(first, {piece.rays, size});
+      QRY_TRY(check(cudaStreamWaitEvent(piece.stream, edits_done_, 0), "trace rays"));
+      QRY_TRY(check(
+          cudaMemcpyAsync(piece.device_rays, piece.rays, size * sizeof(Ray), cudaMemcpyHostToDevice, piece.stream),
+          "copy rays"));
+      QRY_TRY(launch(piece.stream, world, grid, piece.device_rays, size, piece.device_hits));
+      QRY_TRY(check(
+          cudaMemcpyAsync(piece.hits, piece.device_hits, size * sizeof(RayHit), cudaMemcpyDeviceToHost, piece.stream),
+          "copy hits"));
+    }
+    while (taken < all) QRY_TRY(take_one());
+    return {};
+  }
+
+ private:
+  struct Piece {
+    cudaStream_t stream = nullptr;
+    Ray* rays = nullptr;
+    RayHit* hits = nullptr;
+    Ray* device_rays = nullptr;
+    RayHit* device_hits = nullptr;
+  };
+  template <class T>
+  static Result<void> allocate(T*& host, T*& device) {
+    void* at = nullptr;
+    QRY_TRY(
+        check(cudaHostAlloc(&at, kRays * sizeof(T), cudaHostAllocMapped | cudaHostAllocPortable), "memory for rays"));
+    host = static_cast<T*>(at);
+    QRY_TRY(check(cudaMalloc(&at, kRays * sizeof(T)), "memory for rays"));
+    device = static_cast<T*>(at);
+    return {};
+  }
+  static Result<void> launch(cudaStream_t stream, const RayWorld& world, const hashgrid::GridView& grid,
+                             const Ray* rays, size_t count, RayHit* hits) {
+    using ray_kernels::kTraceThreads;
+    if (count == 0) return {};
+    return gpu::launch("trace rays", {unsigned((count + kTraceThreads - 1) / kTraceThreads), kTraceThreads}, stream,
+                       ray_kernels::trace_rays<kTraceThreads, AddDepth>, world, rays, count, hits, AddDepth{grid});
+  }
+
+  Piece pieces_[kPieces];
+  cudaEvent_t edits_done_ = nullptr;
+};
+
 // The driver's calls for memory that is mapped where the caller wants it.
 struct MappingCalls {
   CUresult(CUDAAPI* reserve)(CUdeviceptr*, size_t, size_t, CUdeviceptr, unsigned long long) = nullptr;
@@ -128,6 +229,7 @@ class CudaDeviceExecutor final : public Executor {
   explicit CudaDeviceExecutor(int device) : device_(device) {}
   ~CudaDeviceExecutor() override {
     const DeviceScope scope(device_);
+    rays_.reset();
     if (stream_) {
       cudaStreamSynchronize(stream_);
       cudaStreamDestroy(stream_);
@@ -201,6 +303,16 @@ class CudaDeviceExecutor final : public Executor {
     const DeviceScope scope(device_);
     return run_step(step, Runner{*this, name_of(step), memory, call, most_items});
   }
+  Result<void> trace(const RayWorld& world, const hashgrid::GridView& grid, size_t count, const FillRays& fill,
+                     const TakeHits& take) override {
+    const DeviceScope scope(device_);
+    if (!rays_) {
+      auto rays = std::make_unique<RayPieces>();
+      QRY_TRY(rays->open());
+      rays_ = std::move(rays);
+    }
+    return rays_->trace(stream_, world, grid, count, fill, take);
+  }
   Result<void> copy_in(void* to, const void* from_host, size_t size_bytes) override {
     return copy(to, from_host, size_bytes, "copy to the device");
   }
@@ -252,6 +364,7 @@ class CudaDeviceExecutor final : public Executor {
   int multiprocessors_ = 1;
   cudaStream_t stream_ = nullptr;
   Outcome* outcomes_ = nullptr;
+  std::unique_ptr<RayPieces> rays_;  // once some were traced
   CUmemAllocationProp property_{};
   size_t granularity_ = size_t(2) << 20;
   uint64_t held_ = 0;

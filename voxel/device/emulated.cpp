@@ -9,6 +9,7 @@
 #include <numeric>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/parallel.hpp"
 #include "voxel/device/run_step.hpp"
@@ -84,6 +85,24 @@ class EmulatedExecutor final : public Executor {
     run_step(step, Runner{*this, memory, call});
     if (emulation_.refuse)
       if (const uint32_t missing = emulation_.refuse(step)) memory.control->missing |= missing;
+    return {};
+  }
+  Result<void> trace(const RayWorld& world, const hashgrid::GridView& grid, size_t count, const FillRays& fill,
+                     const TakeHits& take) override {
+    constexpr size_t kPiece = size_t(1) << 16;
+    std::vector<Ray> rays(std::min(count, kPiece));
+    std::vector<RayHit> hits(rays.size());
+    for (size_t first = 0; first < count; first += kPiece) {
+      const size_t size = std::min(kPiece, count - first);
+      fill(first, std::span(rays).first(size));
+      parallel_for(size, 256, [&](size_t begin, size_t end) {
+        for (size_t i = begin; i < end; ++i) {
+          hits[i] = trace_ray(world, rays[i]);
+          add_depth(grid, hits[i]);
+        }
+      });
+      take(first, std::span<const RayHit>(hits).first(size));
+    }
     return {};
   }
   Result<void> copy_in(void* to, const void* from_host, size_t size_bytes) override {

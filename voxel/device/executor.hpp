@@ -9,9 +9,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 
 #include "base/result.hpp"
 #include "voxel/device/layout.hpp"
+#include "voxel/rays/trace.hpp"
 
 namespace quarry::device {
 
@@ -65,6 +67,13 @@ class Executor {
   // `most_items`: what is worth having threads for; more items than that are done too. Errors: device; then the device
   // is lost.
   virtual Result<void> run(StepId step, const Memory& memory, const EditCall& call, uint64_t most_items) = 0;
+  // Traces `count` rays after the steps before it, piece by piece, and returns when the last has been taken. `fill`
+  // writes the rays [first, first + size) to where it is told, `take` gets the hits of the same; neither for two pieces
+  // at once, both on the calling thread. Errors: out_of_memory, device.
+  using FillRays = std::function<void(size_t first, std::span<Ray> to)>;
+  using TakeHits = std::function<void(size_t first, std::span<const RayHit> hits)>;
+  virtual Result<void> trace(const RayWorld& world, const hashgrid::GridView& grid, size_t count, const FillRays& fill,
+                             const TakeHits& take) = 0;
   // After the steps before it; they return when it is done. Errors: device.
   virtual Result<void> copy_in(void* to, const void* from_host, size_t size_bytes) = 0;
   virtual Result<void> copy_out(void* to_host, const void* from, size_t size_bytes) = 0;

@@ -24,6 +24,7 @@
 
 #include "voxel/device/atomics.hpp"
 #include "voxel/device/layout.hpp"
+#include "voxel/rays/trace.hpp"
 #include "voxel/shapes/change.hpp"
 
 namespace quarry::device {
@@ -786,6 +787,13 @@ struct Bounds {
     }
   }
 };
+
+// How many sectors of the grid are read for the brick of a ray's hit.
+QRY_HD inline void add_depth(const hashgrid::GridView& grid, RayHit& hit) {
+  if (hit.t < 0) return;
+  hit.probe_depth =
+      hashgrid::find(grid, qry_pack_brick(hit.voxel[0] >> 3, hit.voxel[1] >> 3, hit.voxel[2] >> 3)).sectors;
+}
 
 // The bricks of a list of keys, eight voxels a thread; of those that are not there no voxel.
 struct Gather {

@@ -161,6 +161,7 @@ Result<Store::Ticket> Store::edit(const SolidShape& shape, const Edit& edit) {
       call.tiles[i] = (uint32_t(high[i]) >> 3) - call.first_tile[i] + 1;
     }
   }
+  if (creates) reach_ = united(reach_, inside);
   const uint64_t tiles = uint64_t(call.tiles[0]) * call.tiles[1] * call.tiles[2];
   if (!creates && tiles * 512 > uint64_t(memory_.grid.page_count) * kQrySlotsPerPage) pending.touch = Touch::grid;
   else if (shape.shape == Shape::line) pending.touch = Touch::tiles;
@@ -176,6 +177,7 @@ Result<Store::Change> Store::write(std::span<const uint32_t> keys, std::span<con
   if (pending.call.material == 0 && (edit.mode == Mode::paint || edit.mode == Mode::fill))
     pending.call.mode = Mode::remove;
   pending.call.listed = uint32_t(keys.size());
+  reach(keys);
   QRY_TRY_ASSIGN(void* const its_keys, send(arrays_->listed_keys, keys.data(), keys.size_bytes()));
   QRY_TRY_ASSIGN(void* const its_masks, send(arrays_->listed_masks, voxels.data(), voxels.size_bytes()));
   QRY_TRY_ASSIGN(void* const its_materials, send(arrays_->listed_materials, materials.data(), materials.size_bytes()));
@@ -184,6 +186,18 @@ Result<Store::Change> Store::write(std::span<const uint32_t> keys, std::span<con
   memory_.listed_materials = materials.empty() ? nullptr : static_cast<uint64_t*>(its_materials);
   memory_.listed_full = nullptr;
   return write_list(std::move(pending));
+}
+
+// No voxel outside of these bricks comes to be.
+void Store::reach(std::span<const uint32_t> keys) {
+  Box3 bricks;
+  for (const uint32_t key : keys) {
+    const Int3 at = brick_from_key(key);
+    bricks = united(bricks, {at, at});
+  }
+  if (bricks.empty()) return;
+  const Int3 low = bricks.min, high = bricks.max;
+  reach_ = united(reach_, {{low.x * 8, low.y * 8, low.z * 8}, {high.x * 8 + 7, high.y * 8 + 7, high.z * 8 + 7}});
 }
 
 Result<void*> Store::send(Range& range, const void* from, size_t size_bytes) {
@@ -201,6 +215,7 @@ Result<Store::Change> Store::write_list(Pending pending) {
 Result<void> Store::put(std::span<const uint32_t> keys, std::span<const BrickMaterials> materials) {
   Pending pending{0, Kind::edit, Touch::list, {}, 0};
   pending.call.listed = uint32_t(keys.size());
+  reach(keys);
   pending.call.no_step = 1;
   BrickMask whole;
   whole.fill(~uint64_t(0));
@@ -219,6 +234,7 @@ Result<void> Store::put(std::span<const uint32_t> keys, std::span<const BrickMat
 Result<void> Store::put_full(std::span<const uint32_t> keys, std::span<const uint8_t> materials) {
   Pending pending{0, Kind::edit, Touch::list, {}, 0};
   pending.call.listed = uint32_t(keys.size());
+  reach(keys);
   pending.call.no_step = 1;
   QRY_TRY_ASSIGN(void* const its_keys, send(arrays_->listed_keys, keys.data(), keys.size_bytes()));
   QRY_TRY_ASSIGN(void* const its_materials, send(arrays_->listed_materials, materials.data(), materials.size_bytes()));
@@ -239,7 +255,10 @@ Result<void> Store::forget() {
   control.step_count = control.step_position = 0;
   step_bricks_.clear();
   step_ = 0;
-  return executor_->copy_in(memory_.control, &control, sizeof control);
+  QRY_TRY(executor_->copy_in(memory_.control, &control, sizeof control));
+  QRY_TRY_ASSIGN(const State now, state());
+  reach_ = now.bounds;
+  return {};
 }
 
 // How much there is to do is known on the device alone; this is near enough.
@@ -369,6 +388,7 @@ Result<void> Store::wait_all() {
 
 // The oldest edit without an answer lacked room, and those after it did nothing. Its counters are still there.
 Result<void> Store::answer_refusal() {
+  ++refusals_;
   QRY_TRY(executor_->wait());
   Control control;
   QRY_TRY(executor_->copy_out(&control, memory_.control, sizeof control));
@@ -527,6 +547,23 @@ Result<Store::State> Store::state() {
   state.position = control.step_position;
   state.size_bytes = executor_->size_bytes();
   return state;
+}
+
+Result<void> Store::trace(size_t count, const Executor::FillRays& fill, const Executor::TakeHits& take) {
+  for (;;) {
+    const uint64_t refusals = refusals_;
+    RayWorld world;
+    world.nodes = memory_.nodes;
+    world.masks = memory_.masks;
+    world.materials = reinterpret_cast<const uint8_t*>(memory_.materials);
+    world.brick_count = 1;  // what is empty has no node
+    world.set_box(reach_);
+    QRY_TRY(executor_->trace(world, memory_.grid, count, fill, take));
+    // The edits before it have run: if one of them lacked room, the rays have met a world without it.
+    QRY_TRY(advance());
+    if (refusals == refusals_) return {};
+    QRY_TRY(wait_all());
+  }
 }
 
 Result<std::vector<Store::Entry>> Store::entries() {

@@ -83,6 +83,9 @@ class Store {
   Result<std::vector<Entry>> entries();
   // The same from the pyramid, as rays find them.
   Result<std::vector<Entry>> pyramid_entries();
+  // The first voxel that each ray meets, after all edits; no edit waits for it, and it reads nothing back but the hits.
+  // See Executor::trace(); of edits that are played again, `take` gets the hits once more.
+  Result<void> trace(size_t count, const Executor::FillRays& fill, const Executor::TakeHits& take);
   // After all edits: the materials of bricks by their keys; 0 for those that are not there. Traffic: 516 bytes a brick
   // over the bus. Errors: out_of_memory, device.
   Result<void> read(std::span<const uint32_t> keys, std::span<BrickMaterials> materials);
@@ -106,6 +109,7 @@ class Store {
 
   Store(std::unique_ptr<Executor> executor, uint32_t max_bricks);
   Result<void> open();
+  void reach(std::span<const uint32_t> keys);
   Result<void*> send(Range& range, const void* from, size_t size_bytes);
   Result<Change> write_list(Pending pending);
   Result<Ticket> launch_new(Pending pending);
@@ -128,6 +132,8 @@ class Store {
   Ticket last_ = 0;
   std::vector<uint64_t> step_bricks_;  // of the history: Pending::bricks of each step, or about
   size_t step_ = 0;
+  Box3 reach_;  // no voxel that it or a redo may have is outside
+  uint64_t refusals_ = 0;
   std::deque<Pending> pending_;                // launched, no answer yet
   std::map<Ticket, Result<Change>> finished_;  // at most kOutcomes
 };

@@ -10,7 +10,8 @@ Result<void> trace_on_cuda(void* stream, const RayWorld& world, const Ray* rays,
   using namespace ray_kernels;
   if (count == 0) return {};
   return gpu::launch("trace rays", {uint32_t((count + kTraceThreads - 1) / kTraceThreads), kTraceThreads},
-                     static_cast<cudaStream_t>(stream), trace_rays<kTraceThreads>, world, rays, count, hits);
+                     static_cast<cudaStream_t>(stream), trace_rays<kTraceThreads>, world, rays, count, hits,
+                     HitAsItIs{});
 }
 
 }  // namespace quarry

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <string>
 
+#include "tests/engine/flat_world.hpp"
 #include "tests/voxel/device/homes.hpp"
 #include "voxel/worlds/document.hpp"
 #include "voxel/worlds/edit_shape.hpp"
@@ -305,5 +306,61 @@ TEST_CASE("Bricks put into a world on a device are no step, and without its hist
     REQUIRE(taken(store->wait(taken(store->undo()))).voxels > 0);
     taken(document.undo());
     require_same(*store, document);
+  }
+}
+
+TEST_CASE("Rays after edits under way meet what rays meet in a document's world") {
+  for (const test::DeviceHome& home : test::device_homes()) {
+    INFO(home.name);
+    const auto store = store_on(home);
+    Document document = taken(Document::create_empty());
+    uint64_t state = 20261125;
+    const auto random = [&](float reach) {
+      state = state * 6364136223846793005u + 1442695040888963407u;
+      return (float(double(state >> 40) / double(1 << 24)) * 2 - 1) * reach;
+    };
+    std::vector<Ray> rays(20000);
+    for (int round = 0; round < 4; ++round) {
+      for (int i = 0; i < 12; ++i) {
+        const Edit edit = ball({int32_t(random(200)), int32_t(random(200)), int32_t(random(200))}, 10 + i * 6,
+                               i % 4 == 3 ? Mode::remove : Mode::fill, uint8_t(1 + i));
+        taken(store->edit(solid(edit), edit));
+        taken(document.apply(0, edit));
+      }
+      if (round == 2) {
+        taken(store->undo());
+        taken(document.undo());
+      }
+      for (Ray& ray : rays)
+        for (int axis = 0; axis < 3; ++axis) {
+          ray.origin[axis] = random(400);
+          ray.direction[axis] = random(200) - ray.origin[axis];
+        }
+      const test::FlatWorld reference(document.world());
+      // Few are traced by another road than many.
+      for (const size_t count : {size_t(1), size_t(3000), rays.size()}) {
+        size_t filled = 0, wrong = 0, hits = 0;
+        const auto traced = store->trace(
+            count,
+            [&](size_t first, std::span<Ray> to) {
+              std::copy_n(rays.begin() + std::ptrdiff_t(first), to.size(), to.begin());
+              filled += to.size();
+            },
+            [&](size_t first, std::span<const RayHit> found) {
+              for (size_t i = 0; i < found.size(); ++i) {
+                const RayHit expected = trace_ray(reference.rays, rays[first + i]), &hit = found[i];
+                hits += expected.t >= 0;
+                wrong += hit.t != expected.t || hit.voxel[0] != expected.voxel[0] ||
+                         hit.voxel[1] != expected.voxel[1] || hit.voxel[2] != expected.voxel[2] ||
+                         hit.face != expected.face || hit.material != expected.material ||
+                         (hit.t >= 0) != (hit.probe_depth > 0);
+              }
+            });
+        REQUIRE(traced);
+        REQUIRE(filled == count);
+        REQUIRE(wrong == 0);
+        if (count > 1000) REQUIRE(hits > count / 10);
+      }
+    }
   }
 }

@@ -11,6 +11,7 @@
 #include "base/cuda/device.cuh"
 #include "base/cuda/launch.cuh"
 #include "voxel/device/run_step.hpp"
+#include "voxel/device/staging.cuh"
 #include "voxel/rays/trace_kernel.cuh"
 
 namespace quarry::device {
@@ -234,6 +235,7 @@ class CudaDeviceExecutor final : public Executor {
       cudaStreamSynchronize(stream_);
       cudaStreamDestroy(stream_);
     }
+    staging_.reset();
     if (outcomes_) cudaFreeHost(outcomes_);
   }
 
@@ -314,6 +316,15 @@ class CudaDeviceExecutor final : public Executor {
     return rays_->trace(stream_, world, grid, count, fill, take);
   }
   Result<void> copy_in(void* to, const void* from_host, size_t size_bytes) override {
+    if (size_bytes >= Staging::kWorthwhileBytes) {
+      const DeviceScope scope(device_);
+      if (!staging_) {
+        auto staging = std::make_unique<Staging>();
+        QRY_TRY(staging->open());
+        staging_ = std::move(staging);
+      }
+      return staging_->copy(stream_, to, from_host, size_bytes);
+    }
     return copy(to, from_host, size_bytes, "copy to the device");
   }
   Result<void> copy_out(void* to_host, const void* from, size_t size_bytes) override {
@@ -364,7 +375,8 @@ class CudaDeviceExecutor final : public Executor {
   int multiprocessors_ = 1;
   cudaStream_t stream_ = nullptr;
   Outcome* outcomes_ = nullptr;
-  std::unique_ptr<RayPieces> rays_;  // once some were traced
+  std::unique_ptr<RayPieces> rays_;   // once some were traced
+  std::unique_ptr<Staging> staging_;  // once much was copied
   CUmemAllocationProp property_{};
   size_t granularity_ = size_t(2) << 20;
   uint64_t held_ = 0;

@@ -35,6 +35,15 @@ QRY_HD inline uint64_t fetch_or(uint64_t& word, uint64_t bits) {
   return __atomic_fetch_or(&word, bits, __ATOMIC_RELAXED);
 #endif
 }
+// What the word was before it; it becomes `desired` if that was `expected`.
+QRY_HD inline uint32_t exchange_if(uint32_t& word, uint32_t expected, uint32_t desired) {
+#if defined(__CUDA_ARCH__)
+  return atomicCAS(&word, expected, desired);
+#else
+  __atomic_compare_exchange_n(&word, &expected, desired, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  return expected;
+#endif
+}
 QRY_HD inline void set_bits(uint32_t& word, uint32_t bits) {
 #if defined(__CUDA_ARCH__)
   atomicOr(&word, bits);
@@ -86,6 +95,38 @@ QRY_HD inline uint32_t push(uint32_t& counter) {
   return here.shfl(first, 0) + here.thread_rank();
 #else
   return __atomic_fetch_add(&counter, 1u, __ATOMIC_RELAXED);
+#endif
+}
+
+// As fetch_add(counter, by). On a GPU the threads of a warp that are here take theirs by one atomic operation.
+QRY_HD inline uint32_t push_some(uint32_t& counter, uint32_t by) {
+#if defined(__CUDA_ARCH__)
+  const auto here = cooperative_groups::coalesced_threads();
+  uint32_t sum = by;
+  for (uint32_t d = 1; d < here.size(); d *= 2) {
+    const uint32_t before = here.shfl_up(sum, d);
+    if (here.thread_rank() >= d) sum += before;
+  }
+  uint32_t first = 0;
+  if (here.thread_rank() == here.size() - 1) first = atomicAdd(&counter, sum);
+  return here.shfl(first, int(here.size()) - 1) + sum - by;
+#else
+  return __atomic_fetch_add(&counter, by, __ATOMIC_RELAXED);
+#endif
+}
+
+// What `find` returns for the key. On a GPU it is called once for the threads of a warp that are here with the same.
+template <class Find>
+QRY_HD inline uint32_t found_once(uint32_t key, const Find& find) {
+#if defined(__CUDA_ARCH__)
+  const unsigned here = __activemask(), same = __match_any_sync(here, key);
+  const int finder = __ffs(int(same)) - 1;
+  uint32_t found = 0;
+  if (int(threadIdx.x & 31u) == finder) found = find(key);
+  __syncwarp(here);
+  return __shfl_sync(here, found, finder);
+#else
+  return find(key);
 #endif
 }
 

@@ -180,7 +180,8 @@ const char* name_of(StepId step) {
       "find tiles",    "touch a box",    "touch tiles",   "touch the grid", "touch a list", "cut",
       "cut by a list", "settle an undo", "settle a redo", "write keys",     "erase keys",   "roll back",
       "write regions", "write tops",     "release",       "clear a grid",   "move keys",    "forget steps",
-      "begin bounds",  "find bounds",    "gather bricks"};
+      "begin bounds",  "find bounds",    "gather bricks", "begin a list",   "find bricks",  "clear masks",
+      "mark voxels",   "place octants",  "find the last", "fill materials"};
   return step < StepId::count ? kNames[size_t(step)] : "no step";
 }
 

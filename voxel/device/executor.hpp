@@ -17,7 +17,7 @@
 
 namespace quarry::device {
 
-// The steps of steps.hpp, and those of growth.hpp.
+// The steps of steps.hpp, and those of growth.hpp and lists.hpp.
 enum class StepId : uint8_t {
   find_tiles,
   touch_box,
@@ -40,6 +40,13 @@ enum class StepId : uint8_t {
   begin_bounds,
   bounds,
   gather,
+  begin_list,
+  find_bricks,
+  clear_masks,
+  mark_voxels,
+  place_octants,
+  find_last,
+  fill_materials,
   count,
 };
 const char* name_of(StepId step);
@@ -74,7 +81,8 @@ class Executor {
   using TakeHits = std::function<void(size_t first, std::span<const RayHit> hits)>;
   virtual Result<void> trace(const RayWorld& world, const hashgrid::GridView& grid, size_t count, const FillRays& fill,
                              const TakeHits& take) = 0;
-  // After the steps before it; they return when it is done. Errors: device.
+  // After the steps before it. copy_in() returns when what is copied has been read, copy_out() when it is done. Errors:
+  // out_of_memory, device.
   virtual Result<void> copy_in(void* to, const void* from_host, size_t size_bytes) = 0;
   virtual Result<void> copy_out(void* to_host, const void* from, size_t size_bytes) = 0;
   // Until all steps have run. Errors: device.

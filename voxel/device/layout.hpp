@@ -104,6 +104,11 @@ struct Control {
   // For the host's questions.
   int32_t low[3], high[3];
   uint32_t needed_nodes, reserved;
+  // Of the list of voxels that is grouped (lists.hpp).
+  uint32_t list_bricks;   // distinct ones
+  uint32_t list_full;     // they are more than there is room for
+  uint32_t list_repeats;  // it names a voxel more than once
+  uint32_t list_top;      // of ListedVoxels::last
 };
 
 // A brick that an edit makes.
@@ -111,6 +116,24 @@ struct Cut {
   uint32_t record;
   uint32_t listed;  // its number in the list, for an edit by a list
 };
+
+// A list of voxels on its way to bricks (lists.hpp). Positions come piece by piece, materials at once.
+struct ListedVoxels {
+  const int32_t* xyz;        // of the piece, 3 a voxel
+  const uint8_t* materials;  // of all
+  uint32_t* places;          // of each: the slot of its brick << 9 | the voxel's number in the brick
+  int32_t* last;             // of each voxel that is named: 1 + the last index that names it
+  uint32_t* firsts;          // 8 a brick: where an octant's voxels are in `last`, in the order of its mask
+  uint32_t* slots;           // a table of keys, by linear probing
+  uint32_t* numbers;         // of each slot: its brick's number in the list of bricks
+  uint32_t last_slot;        // slots are a power of two; this is one less
+  uint32_t brick_room;       // distinct bricks
+  uint32_t first, size;      // of the piece
+  uint32_t count;            // voxels in all
+};
+constexpr uint32_t kMostListSlots = 1u << 23;       // a place has 23 bits for one
+constexpr uint64_t kMostListed = 1u << 26;          // voxels, by what the memory for them may be
+constexpr uint32_t kListPiece = uint32_t(1) << 21;  // voxels
 
 // All of it, as kernels get it. Trivially copyable.
 struct Memory {
@@ -140,6 +163,7 @@ struct Memory {
   uint64_t* listed_masks;      // 8 words a brick
   uint64_t* listed_materials;  // 64 words a brick, 0: removed
   uint8_t* listed_full;
+  ListedVoxels voxels;
   uint64_t* touched2;    // of each level-2 node: its children that change
   uint64_t* touched3;    // of each level-3 node
   uint32_t* numbers2;    // of each level-2 node: its number in regions

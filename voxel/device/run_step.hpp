@@ -4,6 +4,7 @@
 
 #include "voxel/device/executor.hpp"
 #include "voxel/device/growth.hpp"
+#include "voxel/device/lists.hpp"
 #include "voxel/device/steps.hpp"
 
 namespace quarry::device {
@@ -34,6 +35,13 @@ auto run_step(StepId step, Runner&& runner) {
     case StepId::begin_bounds: return runner.template single<BeginBounds>();
     case StepId::bounds: return runner.template items<Bounds>();
     case StepId::gather: return runner.template items<Gather>();
+    case StepId::begin_list: return runner.template items<BeginList>();
+    case StepId::find_bricks: return runner.template items<FindBricks>();
+    case StepId::clear_masks: return runner.template items<ClearMasks>();
+    case StepId::mark_voxels: return runner.template items<MarkVoxels>();
+    case StepId::place_octants: return runner.template items<PlaceOctants>();
+    case StepId::find_last: return runner.template items<FindLast>();
+    case StepId::fill_materials: return runner.template items<FillMaterials>();
     case StepId::count: break;
   }
   return runner.template single<BeginBounds>();  // not reached

@@ -188,6 +188,34 @@ Result<Store::Change> Store::write(std::span<const uint32_t> keys, std::span<con
   return write_list(std::move(pending));
 }
 
+Result<Store::Change> Store::write_voxels(std::span<const int32_t> xyz, std::span<const uint8_t> materials) {
+  Pending pending{0, Kind::edit, Touch::list, {}, 0};
+  ListScratch::Found found;
+  if (!materials.empty()) {
+    const auto find = [&]() -> Result<ListScratch::Found> {
+      if (!lists_) {
+        QRY_TRY_ASSIGN(lists_, ListScratch::create(*executor_));
+      }
+      return lists_->find_bricks(memory_, arrays_->listed_keys, xyz, materials);
+    };
+    auto its = find();
+    if (!its) {
+      if (its.error().code != ErrorCode::device) its.error().code = ErrorCode::unsupported;
+      return tl::unexpected(its.error());
+    }
+    found = *its;
+    QRY_TRY(executor_->grow(arrays_->listed_masks, found.bricks * sizeof(BrickMask)));
+    QRY_TRY(executor_->grow(arrays_->listed_materials, found.bricks * sizeof(BrickMaterials)));
+  }
+  memory_.listed_masks = static_cast<uint64_t*>(arrays_->listed_masks.data);
+  memory_.listed_materials = static_cast<uint64_t*>(arrays_->listed_materials.data);
+  memory_.listed_full = nullptr;
+  if (found.bricks) QRY_TRY(lists_->fill_bricks(memory_, found.bricks));
+  reach_ = united(reach_, found.box);
+  pending.call.listed = found.bricks;
+  return write_list(std::move(pending));
+}
+
 // No voxel outside of these bricks comes to be.
 void Store::reach(std::span<const uint32_t> keys) {
   Box3 bricks;

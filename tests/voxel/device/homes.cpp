@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// device_homes.cpp - lists the devices, and reads a store's voxels back brick by brick.
+// homes.cpp - lists the devices, and reads a store's voxels back brick by brick.
 #include "tests/voxel/device/homes.hpp"
 
 #include <catch2/catch.hpp>
@@ -81,12 +81,7 @@ uint64_t DeviceTested::edit(const DenseEdit& dense, bool) {
 }
 
 uint64_t DeviceTested::set_voxels(const std::vector<int32_t>& xyz, const std::vector<uint8_t>& materials) {
-  Parts parts;
-  for (size_t i = 0; i < materials.size(); ++i) {
-    const Int3 voxel{xyz[3 * i], xyz[3 * i + 1], xyz[3 * i + 2]};
-    parts[brick_key(brick_of(voxel))].put(voxel, materials[i]);
-  }
-  return told(write(*store_, parts));
+  return told(taken(store_->write_voxels(xyz, materials)).voxels);
 }
 
 uint64_t DeviceTested::write_region(Cell min, Cell max, const std::vector<uint8_t>& materials) {

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+// lists_test.cpp - lists of voxels that a device makes bricks of: beside a plain map and a document, whatever their
+// order, with room that is refused and with more bricks than it groups.
+#include <array>
+#include <catch2/catch.hpp>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/voxel/device/homes.hpp"
+#include "voxel/device/store.hpp"
+#include "voxel/worlds/document.hpp"
+
+using namespace quarry;
+using device::StepId;
+using device::Store;
+
+namespace {
+
+template <class T>
+T taken(Result<T>&& result) {
+  INFO((result ? std::string() : result.error().message));
+  REQUIRE(result);
+  return std::move(*result);
+}
+
+class Random {
+ public:
+  explicit Random(uint64_t seed) : state_(seed) {}
+  uint32_t below(uint32_t count) {
+    state_ = state_ * 6364136223846793005u + 1442695040888963407u;
+    return uint32_t((state_ >> 32) * count >> 32);
+  }
+
+ private:
+  uint64_t state_;
+};
+
+struct List {
+  std::vector<int32_t> xyz;
+  std::vector<uint8_t> materials;
+  void put(Int3 at, uint32_t material) {
+    xyz.insert(xyz.end(), {at.x, at.y, at.z});
+    materials.push_back(uint8_t(material));
+  }
+  size_t size() const { return materials.size(); }
+  Int3 at(size_t i) const { return {xyz[3 * i], xyz[3 * i + 1], xyz[3 * i + 2]}; }
+  VoxelWrites writes() const { return {xyz.data(), materials.data(), materials.size()}; }
+};
+
+List shuffled(const List& list, uint64_t seed) {
+  std::vector<size_t> order(list.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  Random random(seed);
+  for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(uint32_t(i))]);
+  List other;
+  for (const size_t i : order) other.put(list.at(i), list.materials[i]);
+  return other;
+}
+
+// Every voxel of a box, x fastest.
+List scanned(Int3 corner, Int3 size, uint32_t materials, uint64_t seed) {
+  Random random(seed);
+  List list;
+  for (int32_t z = 0; z < size.z; ++z)
+    for (int32_t y = 0; y < size.y; ++y)
+      for (int32_t x = 0; x < size.x; ++x) list.put(corner + Int3{x, y, z}, random.below(materials));
+  return list;
+}
+
+// Some voxels of a box, of which many come again.
+List scattered(Int3 corner, Int3 size, size_t count, uint32_t materials, uint64_t seed) {
+  Random random(seed);
+  List list;
+  while (list.size() < count) {
+    const Int3 at{int32_t(random.below(uint32_t(size.x))), int32_t(random.below(uint32_t(size.y))),
+                  int32_t(random.below(uint32_t(size.z)))};
+    list.put(corner + at, random.below(materials));
+  }
+  return list;
+}
+
+// A world on a device, a document and a map, to which the same is done.
+class Beside {
+ public:
+  explicit Beside(std::unique_ptr<device::Executor> executor)
+      : store_(taken(Store::create(std::move(executor)))), document_(taken(Document::create_empty())) {}
+  Store& store() { return *store_; }
+
+  void write(const List& list) {
+    INFO(list.size() << " voxels");
+    uint64_t changed = 0;
+    std::map<Int3, uint8_t> last;
+    for (size_t i = 0; i < list.size(); ++i) last[list.at(i)] = list.materials[i];
+    before_.push_back(voxels_);
+    for (const auto& [at, material] : last) {
+      const auto found = voxels_.find(at);
+      changed += (found == voxels_.end() ? 0 : found->second) != material;
+      if (material) voxels_[at] = material;
+      else if (found != voxels_.end()) voxels_.erase(found);
+    }
+    REQUIRE(taken(store_->write_voxels(list.xyz, list.materials)).voxels == changed);
+    if (list.size()) REQUIRE(taken(document_.write(0, list.writes(), "set voxels"))->voxels_changed == changed);
+    if (changed == 0) before_.pop_back();
+    require_same();
+  }
+  void undo_all() {
+    while (!before_.empty()) {
+      REQUIRE(taken(store_->wait(taken(store_->undo()))).voxels > 0);
+      taken(document_.undo());
+      voxels_ = std::move(before_.back());
+      before_.pop_back();
+      require_same();
+    }
+    REQUIRE(taken(store_->wait(taken(store_->undo()))).voxels == 0);
+  }
+  void require_same() {
+    const Store::State state = taken(store_->state());
+    REQUIRE(state.voxels == voxels_.size());
+    REQUIRE(state.keys == document_.world().brick_count());
+    if (state.keys) REQUIRE(state.bounds == document_.world().bounds());
+    const auto entries = taken(store_->entries()), reached = taken(store_->pyramid_entries());
+    REQUIRE(entries.size() == state.keys);
+    REQUIRE(reached.size() == state.keys);
+    size_t i = 0, voxels = 0;
+    bool same = true;
+    document_.world().for_each_brick([&](Int3 at, const Brick& brick) {
+      const Brick its = taken(store_->brick(entries[i].index));
+      same = same && entries[i].key == brick_key(at) && reached[i].key == entries[i].key &&
+             reached[i].index == entries[i].index && its == brick &&
+             (full_material(its) != 0) == device::is_full_index(entries[i].index);
+      for (uint32_t n = 0; n < kVoxelsPerBrick; ++n) {
+        if (!its.materials[n]) continue;
+        const auto found = voxels_.find(Int3{at.x * 8, at.y * 8, at.z * 8} + voxel_from_index(n));
+        same = same && found != voxels_.end() && found->second == its.materials[n];
+        ++voxels;
+      }
+      ++i;
+    });
+    REQUIRE(same);
+    REQUIRE(voxels == voxels_.size());
+  }
+
+ private:
+  std::unique_ptr<Store> store_;
+  Document document_;
+  std::map<Int3, uint8_t> voxels_;
+  std::vector<std::map<Int3, uint8_t>> before_;
+};
+
+}  // namespace
+
+TEST_CASE("Lists of voxels in any order leave a world on a device as the last of equal voxels says") {
+  for (const test::DeviceHome& home : test::device_homes()) {
+    INFO(home.name);
+    Beside beside(taken(home.make()));
+    beside.write({});
+    beside.write(scattered({5, -3, 9}, {1, 1, 1}, 1, 2, 4));  // one voxel
+    beside.write(scanned({-20, -9, 3}, {41, 23, 30}, 200, 1));
+    beside.write(shuffled(scanned({-13, -20, 0}, {50, 31, 17}, 3, 2), 3));
+    beside.write(scattered({-30, -30, -30}, {60, 60, 60}, 40000, 4, 5));
+    beside.write(scattered({-30, -30, -30}, {60, 60, 60}, 300000, 256, 6));  // each of them more than once
+    beside.write(scattered({8, 16, -8}, {8, 8, 8}, 100000, 7, 7));           // one brick
+    beside.write(scanned({0, 0, 0}, {48, 48, 48}, 1, 8));                    // removed, some of it not there
+    beside.write({});
+    beside.undo_all();
+  }
+}
+
+TEST_CASE("A list of voxels makes bricks full, takes them away, and changes nothing if all is there already") {
+  for (const test::DeviceHome& home : test::device_homes()) {
+    INFO(home.name);
+    Beside beside(taken(home.make()));
+    List full;
+    for (int32_t n = 0; n < 24 * 24 * 24; ++n) full.put({n % 24, n / 24 % 24, n / 576}, 9);
+    beside.write(full);
+    REQUIRE(taken(beside.store().state()).bricks == 0);
+    beside.write(full);
+    REQUIRE(taken(beside.store().state()).steps == 1);
+    List hole = full;
+    hole.put({9, 9, 9}, 0);  // after all that is there already
+    beside.write(hole);
+    REQUIRE(taken(beside.store().state()).bricks == 1);
+    List gone;
+    for (size_t i = full.size(); i-- > 0;) gone.put(full.at(i), 0);
+    beside.write(gone);
+    REQUIRE(taken(beside.store().state()).keys == 0);
+    beside.write(gone);
+    beside.undo_all();
+  }
+}
+
+TEST_CASE("Lists of voxels reach the corners of the world") {
+  for (const test::DeviceHome& home : test::device_homes()) {
+    INFO(home.name);
+    Beside beside(taken(home.make()));
+    List corners;
+    for (const int32_t x : {-8192, -1, 0, 8191})
+      for (const int32_t y : {-4096, -1, 0, 4095})
+        for (const int32_t z : {-8192, -1, 0, 8191})
+          if (voxel_in_world({x, y, z})) corners.put({x, y, z}, uint32_t(1 + corners.size() % 255));
+    corners.put({8183, 4095, 8191}, 3);
+    beside.write(corners);
+    List spread;  // a brick a voxel
+    Random random(11);
+    while (spread.size() < 20000) {
+      const Int3 at{int32_t(random.below(16384)) - 8192, int32_t(random.below(8192)) - 4096,
+                    int32_t(random.below(16384)) - 8192};
+      if (voxel_in_world(at)) spread.put(at, 1 + random.below(255));
+    }
+    beside.write(spread);
+    for (uint8_t& material : spread.materials) material = uint8_t(random.below(2));
+    beside.write(shuffled(spread, 12));
+    beside.undo_all();
+  }
+}
+
+TEST_CASE("A list that comes in several pieces is one step, and its last piece counts") {
+  for (const test::DeviceHome& home : test::device_homes()) {
+    INFO(home.name);
+    const auto store = taken(Store::create(taken(home.make())));
+    Document document = taken(Document::create_empty());
+    const size_t count = size_t(device::kListPiece) * 2 + 12345;
+    const List list = scattered({-64, -64, -64}, {128, 128, 128}, count, 256, 21);
+    const auto change = taken(store->write_voxels(list.xyz, list.materials));
+    REQUIRE(change.voxels == taken(document.write(0, list.writes(), "set voxels"))->voxels_changed);
+    size_t i = 0;
+    bool same = true;
+    const auto entries = taken(store->entries());
+    REQUIRE(entries.size() == document.world().brick_count());
+    document.world().for_each_brick([&](Int3 at, const Brick& brick) {
+      same = same && entries[i].key == brick_key(at) && taken(store->brick(entries[i].index)) == brick;
+      ++i;
+    });
+    REQUIRE(same);
+    REQUIRE(taken(store->state()).steps == 1);
+    REQUIRE(taken(store->wait(taken(store->undo()))).voxels == change.voxels);
+    REQUIRE(taken(store->state()).voxels == 0);
+  }
+}
+
+TEST_CASE("Room that is refused at any step of a list's edit leaves the list there, and it is made again") {
+  constexpr std::array<std::pair<StepId, uint32_t>, 6> kRefused{{{StepId::touch_list, device::kMissingRecords},
+                                                                 {StepId::touch_list, device::kMissingScratch},
+                                                                 {StepId::cut_list, device::kMissingBricks},
+                                                                 {StepId::cut_list, device::kMissingNodes},
+                                                                 {StepId::keys, device::kMissingPlace},
+                                                                 {StepId::mark_voxels, device::kMissingKeys}}};
+  for (const auto& [step, missing] : kRefused) {
+    INFO(device::name_of(step) << " lacks " << missing);
+    int calls = 0;
+    const auto refuse = [&, step = step, missing = missing](StepId now) {
+      return now == step && calls++ % 2 == 0 && calls < 9 ? missing : 0u;
+    };
+    Beside beside(device::make_emulated_executor({5, 0, refuse}));
+    for (uint64_t seed = 0; seed < 4; ++seed)
+      beside.write(scattered({-20, -20, int32_t(seed) * 9}, {40, 40, 40}, 5000, 9, seed));
+    REQUIRE(calls >= 4);
+    beside.undo_all();
+  }
+}
+
+TEST_CASE("A list that gets no memory, or has more voxels than a device groups, changes nothing") {
+  int refused = 0, done = 0;
+  const List list = scattered({-500, -500, -500}, {1000, 1000, 1000}, 60000, 9, 31);
+  for (uint64_t limit = 60; limit < 180; limit += 10) {
+    auto opened = Store::create(device::make_emulated_executor({3, limit << 20, {}}));
+    if (!opened) continue;
+    const auto change = (*opened)->write_voxels(list.xyz, list.materials);
+    if (!change) {
+      REQUIRE((change.error().code == ErrorCode::unsupported || change.error().code == ErrorCode::out_of_memory));
+      REQUIRE(taken((*opened)->state()).keys == 0);
+      REQUIRE(taken((*opened)->state()).steps == 0);
+      ++refused;
+    } else {
+      ++done;
+    }
+    // What fits is made afterwards.
+    const List few = scattered({0, 0, 0}, {9, 9, 9}, 10, 9, 31);
+    if (change) REQUIRE(taken((*opened)->write_voxels(few.xyz, few.materials)).version > 0);
+  }
+  REQUIRE(refused > 0);
+  REQUIRE(done > 0);
+}
+
+TEST_CASE("A list of more voxels or bricks than a device groups changes nothing, and the next one is made") {
+  for (const test::DeviceHome& home : test::device_homes()) {
+    INFO(home.name);
+    Beside beside(taken(home.make()));
+    const std::vector<uint8_t> many(device::kMostListed + 1, 1);
+    // It is refused before a position is read.
+    REQUIRE(beside.store().write_voxels({}, many).error().code == ErrorCode::unsupported);
+    List bricks;
+    for (int32_t n = 0; n < 6000000; ++n) bricks.put({n % 200 * 8, n / 200 % 200 * 8, n / 40000 * 8 - 1000}, 1);
+    REQUIRE(beside.store().write_voxels(bricks.xyz, bricks.materials).error().code == ErrorCode::unsupported);
+    beside.require_same();
+    beside.write(scattered({0, 0, 0}, {30, 30, 30}, 5000, 9, 41));
+    beside.undo_all();
+  }
+}

@@ -16,6 +16,7 @@ namespace {
 constexpr size_t kAnswers = 4096;
 constexpr size_t kMostUnheard = 2000;              // the store remembers 4096 answers
 constexpr size_t kMostListBytes = 256u << 20;      // of notes; then the document catches up
+constexpr uint64_t kFewVoxels = 256;               // so few are grouped here before a device has begun
 constexpr size_t kBricksAtOnce = size_t(1) << 14;  // 8 MiB of materials over the bus
 
 // One brick's part of a list of voxels.
@@ -168,6 +169,11 @@ Result<uint64_t> DeviceHome::set_voxels(const VoxelWrites& writes) {
             {},
             {writes.xyz, writes.xyz + 3 * writes.count},
             {writes.materials, writes.materials + writes.count}};
+  if (writes.count > kFewVoxels) {
+    const auto change = store_->write_voxels({done.xyz.data(), done.xyz.size()}, done.materials);
+    if (change) return add(std::move(done), &change);
+    if (change.error().code != ErrorCode::unsupported) return tl::unexpected(change.error());
+  }
   Parts parts;
   for (uint64_t i = 0; i < writes.count; ++i)
     parts.put({writes.xyz[3 * i], writes.xyz[3 * i + 1], writes.xyz[3 * i + 2]}, writes.materials[i]);

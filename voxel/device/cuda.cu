@@ -75,7 +75,7 @@ struct Lanes {
   }
 };
 template <class Body>
-__global__ void __launch_bounds__(Body::kThreads)
+__global__ void __launch_bounds__(Body::kThreads, Body::kResident)
     blocks_kernel(const __grid_constant__ Memory memory, const __grid_constant__ EditCall call) {
   __shared__ typename Body::Shared shared;
   Lanes lanes;
@@ -349,7 +349,7 @@ class CudaDeviceExecutor final : public Executor {
     }
     template <class Body>
     Result<void> blocks() const {
-      return gpu::launch(label, {blocks_for(most, 2048 / Body::kThreads), Body::kThreads}, device.stream_,
+      return gpu::launch(label, {blocks_for(most, Body::kResident), Body::kThreads}, device.stream_,
                          blocks_kernel<Body>, memory, call);
     }
   };

@@ -179,7 +179,8 @@ QRY_HD inline void plan(const Memory& m, uint32_t key, uint32_t before, Fate fat
   if (fate == Fate::whole) mark(m, key, sums);
 }
 
-// A block of threads plans a tile of 8^3 bricks, one each.
+// A block of threads plans a tile of 8^3 bricks, one each. kResident: so many blocks a multiprocessor has at once, so
+// that a thread gets no more registers than that allows.
 constexpr uint32_t kTileEdge = 8;
 
 // Of a capsule, whose box may be much larger: the tiles that it may meet.
@@ -200,7 +201,7 @@ struct FindTiles {
 
 template <bool kListed>
 struct TouchTiles {
-  static constexpr uint32_t kThreads = kTileEdge * kTileEdge * kTileEdge;
+  static constexpr uint32_t kThreads = kTileEdge * kTileEdge * kTileEdge, kResident = 3;
   struct Shared {
     BlockSums sums;
     uint32_t touched, cut, first, first_cut;
@@ -342,8 +343,9 @@ struct AdmitEdit {
 template <bool kListed>
 struct CutBricks {
   using Tail = AdmitEdit;
-  // Few threads and many bricks: a multiprocessor has 16 such blocks under way, some of which read while others write.
-  static constexpr uint32_t kThreads = 128, kBricks = 16;
+  // Few threads and many bricks: a multiprocessor has several such blocks under way, some of which read while others
+  // write.
+  static constexpr uint32_t kThreads = 128, kResident = 8, kBricks = 16;
   struct Shared {
     BlockSums sums;
     struct Account {
@@ -399,11 +401,12 @@ struct CutBricks {
         uint64_t any = eight | eight >> 32, any_not = ~eight | ~eight >> 32;
         any |= any >> 16;
         any_not |= any_not >> 16;
-        if (differing) fetch_add(account.changed, bit_count(differing));
-        if (mask) fetch_add(account.before, bit_count(mask));
-        if (now) fetch_add(account.after, bit_count(now));
-        set_bits(account.any, uint32_t((any | any >> 8) & 0xFFu));
-        set_bits(account.any_not, uint32_t((any_not | any_not >> 8) & 0xFFu));
+        // The threads of a warp have one brick.
+        add_together(account.changed, bit_count(differing));
+        add_together(account.before, bit_count(mask));
+        add_together(account.after, bit_count(now));
+        set_bits_together(account.any, uint32_t((any | any >> 8) & 0xFFu));
+        set_bits_together(account.any_not, uint32_t((any_not | any_not >> 8) & 0xFFu));
       }
     });
     block.each([&](uint32_t lane) {
@@ -550,7 +553,7 @@ QRY_HD inline void write_run(const Memory& m, RunOfNodes& s, Block& block) {
 }
 
 struct Regions {
-  static constexpr uint32_t kThreads = 1024;
+  static constexpr uint32_t kThreads = 1024, kResident = 2;
   struct Shared {
     RunOfNodes run;
     OccupancyNode before;
@@ -698,7 +701,7 @@ struct Seen {
 
 struct Tops {
   using Tail = Seen;
-  static constexpr uint32_t kThreads = 64;
+  static constexpr uint32_t kThreads = 64, kResident = 16;
   struct Shared {
     RunOfNodes run;
     OccupancyNode before;

@@ -142,6 +142,27 @@ QRY_HD inline void add_together(uint32_t& total, uint32_t by) {
 #endif
 }
 
+// Sets bits of a word that all threads of a warp that are here give.
+QRY_HD inline void set_bits_together(uint32_t& word, uint32_t bits) {
+#if defined(__CUDA_ARCH__)
+  const unsigned here = __activemask();
+  const unsigned all = __reduce_or_sync(here, bits);
+  if ((threadIdx.x & 31u) == unsigned(__ffs(int(here))) - 1u && all) atomicOr(&word, all);
+#else
+  if (bits) __atomic_fetch_or(&word, bits, __ATOMIC_RELAXED);
+#endif
+}
+// True for one of the threads of a warp that are here and give the same value: what all of them would do, it does.
+QRY_HD inline bool first_of_equal(uint32_t value) {
+#if defined(__CUDA_ARCH__)
+  const unsigned same = __match_any_sync(__activemask(), value);
+  return (threadIdx.x & 31u) == unsigned(__ffs(int(same))) - 1u;
+#else
+  (void)value;
+  return true;
+#endif
+}
+
 QRY_HD inline uint32_t bit_count(uint64_t word) {
 #if defined(__CUDA_ARCH__)
   return uint32_t(__popcll(static_cast<unsigned long long>(word)));

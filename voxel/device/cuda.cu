@@ -76,7 +76,7 @@ struct Lanes {
   }
 };
 template <class Body>
-__global__ void __launch_bounds__(Body::kThreads)
+__global__ void __launch_bounds__(Body::kThreads, Body::kResident)
     blocks_kernel(const __grid_constant__ Memory memory, const __grid_constant__ EditCall call) {
   __shared__ typename Body::Shared shared;
   Lanes lanes;
@@ -90,95 +90,97 @@ struct AddDepth {
   __device__ void operator()(RayHit& hit) const { add_depth(grid, hit); }
 };
 
-// Rays on their way: a piece is filled and copied while others are traced or copied back.
+// Rays on their way: a piece is filled or taken while others are traced. A kernel reads rays and writes hits where the
+// host has them: on an H100 that is no slower than copies (docs/results/h100/rays.md), and a few rays need no copy.
 class RayPieces {
  public:
-  static constexpr size_t kPieces = 6, kRays = size_t(1) << 17;
-  // So few are read and written where the host has them: two copies would take longer.
-  static constexpr size_t kFew = 4096;
-
   ~RayPieces() {
     for (Piece& piece : pieces_) {
-      if (piece.stream) cudaStreamDestroy(piece.stream);
-      if (piece.rays) cudaFreeHost(piece.rays);
-      if (piece.hits) cudaFreeHost(piece.hits);
-      if (piece.device_rays) cudaFree(piece.device_rays);
-      if (piece.device_hits) cudaFree(piece.device_hits);
+      if (piece.stream) {
+        cudaStreamSynchronize(piece.stream);
+        cudaStreamDestroy(piece.stream);
+      }
+      free_arrays(piece);
     }
     if (edits_done_) cudaEventDestroy(edits_done_);
   }
   Result<void> open() {
     QRY_TRY(check(cudaEventCreateWithFlags(&edits_done_, cudaEventDisableTiming), "prepare rays"));
-    for (Piece& piece : pieces_) {
+    for (Piece& piece : pieces_)
       QRY_TRY(check(cudaStreamCreateWithFlags(&piece.stream, cudaStreamNonBlocking), "prepare rays"));
-      QRY_TRY(allocate(piece.rays, piece.device_rays));
-      QRY_TRY(allocate(piece.hits, piece.device_hits));
-    }
     return {};
   }
 
   Result<void> trace(cudaStream_t edits, const RayWorld& world, const hashgrid::GridView& grid, size_t count,
                      const Executor::FillRays& fill, const Executor::TakeHits& take) {
-    if (count <= kFew) {
+    if (count <= kPieceRays) {  // in the stream of the edits, so that it need not be told of their end
       Piece& piece = pieces_[0];
+      QRY_TRY(make_room(piece, count));
       fill(0, {piece.rays, count});
-      QRY_TRY(launch(edits, world, grid, piece.rays, count, piece.hits));
+      QRY_TRY(launch(edits, world, grid, piece, count));
       QRY_TRY(check(cudaStreamSynchronize(edits), "trace rays"));
       take(0, {piece.hits, count});
       return {};
     }
     QRY_TRY(check(cudaEventRecord(edits_done_, edits), "trace rays"));
     size_t taken = 0;
-    const size_t all = (count + kRays - 1) / kRays;
+    const size_t all = (count + kPieceRays - 1) / kPieceRays;
     const auto take_one = [&]() -> Result<void> {
       const Piece& piece = pieces_[taken % kPieces];
       QRY_TRY(check(cudaStreamSynchronize(piece.stream), "trace rays"));
-      take(taken * kRays, {piece.hits, std::min(kRays, count - taken * kRays)});
+      take(taken * kPieceRays, {piece.hits, std::min(kPieceRays, count - taken * kPieceRays)});
       ++taken;
       return {};
     };
     for (size_t number = 0; number < all; ++number) {
       if (number >= kPieces) QRY_TRY(take_one());
       Piece& piece = pieces_[number % kPieces];
-      const size_t first = number * kRays, size = std::min(kRays, count - first);
+      const size_t first = number * kPieceRays, size = std::min(kPieceRays, count - first);
+      QRY_TRY(make_room(piece, size));
       fill(first, {piece.rays, size});
       QRY_TRY(check(cudaStreamWaitEvent(piece.stream, edits_done_, 0), "trace rays"));
-      QRY_TRY(check(
-          cudaMemcpyAsync(piece.device_rays, piece.rays, size * sizeof(Ray), cudaMemcpyHostToDevice, piece.stream),
-          "copy rays"));
-      QRY_TRY(launch(piece.stream, world, grid, piece.device_rays, size, piece.device_hits));
-      QRY_TRY(check(
-          cudaMemcpyAsync(piece.hits, piece.device_hits, size * sizeof(RayHit), cudaMemcpyDeviceToHost, piece.stream),
-          "copy hits"));
+      QRY_TRY(launch(piece.stream, world, grid, piece, size));
     }
     while (taken < all) QRY_TRY(take_one());
     return {};
   }
 
  private:
+  static constexpr size_t kPieces = 3, kPieceRays = size_t(1) << 19;  // 12 MiB of rays, 16 MiB of hits
   struct Piece {
     cudaStream_t stream = nullptr;
     Ray* rays = nullptr;
     RayHit* hits = nullptr;
-    Ray* device_rays = nullptr;
-    RayHit* device_hits = nullptr;
+    size_t room = 0;
   };
-  template <class T>
-  static Result<void> allocate(T*& host, T*& device) {
+  static void free_arrays(Piece& piece) {
+    if (piece.rays) cudaFreeHost(piece.rays);
+    if (piece.hits) cudaFreeHost(piece.hits);
+    piece.rays = nullptr;
+    piece.hits = nullptr;
+    piece.room = 0;
+  }
+  // Nothing of the piece is under way.
+  static Result<void> make_room(Piece& piece, size_t count) {
+    if (count <= piece.room) return {};
+    free_arrays(piece);
+    const size_t room = std::clamp(2 * count, size_t(1024), kPieceRays);
+    constexpr unsigned kFlags = cudaHostAllocMapped | cudaHostAllocPortable;
     void* at = nullptr;
-    QRY_TRY(
-        check(cudaHostAlloc(&at, kRays * sizeof(T), cudaHostAllocMapped | cudaHostAllocPortable), "memory for rays"));
-    host = static_cast<T*>(at);
-    QRY_TRY(check(cudaMalloc(&at, kRays * sizeof(T)), "memory for rays"));
-    device = static_cast<T*>(at);
+    QRY_TRY(check(cudaHostAlloc(&at, room * sizeof(Ray), kFlags), "memory for rays"));
+    piece.rays = static_cast<Ray*>(at);
+    QRY_TRY(check(cudaHostAlloc(&at, room * sizeof(RayHit), kFlags), "memory for hits"));
+    piece.hits = static_cast<RayHit*>(at);
+    piece.room = room;
     return {};
   }
   static Result<void> launch(cudaStream_t stream, const RayWorld& world, const hashgrid::GridView& grid,
-                             const Ray* rays, size_t count, RayHit* hits) {
+                             const Piece& piece, size_t count) {
     using ray_kernels::kTraceThreads;
     if (count == 0) return {};
     return gpu::launch("trace rays", {unsigned((count + kTraceThreads - 1) / kTraceThreads), kTraceThreads}, stream,
-                       ray_kernels::trace_rays<kTraceThreads, AddDepth>, world, rays, count, hits, AddDepth{grid});
+                       ray_kernels::trace_rays<kTraceThreads, AddDepth>, world, piece.rays, count, piece.hits,
+                       AddDepth{grid});
   }
 
   Piece pieces_[kPieces];
@@ -358,7 +360,7 @@ class CudaDeviceExecutor final : public Executor {
     }
     template <class Body>
     Result<void> blocks() const {
-      return gpu::launch(label, {blocks_for(most, 2048 / Body::kThreads), Body::kThreads}, device.stream_,
+      return gpu::launch(label, {blocks_for(most, Body::kResident), Body::kThreads}, device.stream_,
                          blocks_kernel<Body>, memory, call);
     }
   };

@@ -67,6 +67,9 @@ struct Outcome {
   uint64_t version;
   Answer answer;
   uint32_t missing;
+  // What is in use after it.
+  uint64_t records;
+  uint32_t bricks, nodes, keys, reserved;
 };
 
 // The counters: of the world, and of the edit under way. One block of the device's memory.

@@ -87,11 +87,10 @@ QRY_HD inline uint32_t to_index(const Memory& m, const Record& r) { return m.con
 
 QRY_HD inline Int3 brick_of_key(uint32_t key) { return {qry_brick_x(key), qry_brick_y(key), qry_brick_z(key)}; }
 
-// Notes the pyramid's nodes above a brick whose index changes.
-QRY_HD inline void mark(const Memory& m, uint32_t key, Sums& sums) {
-  const uint32_t x = key & 2047u, y = key >> 11 & 1023u, z = key >> 21;
-  const uint32_t region = level2_number(x >> 4, y >> 4, z >> 4);
-  const uint64_t bit = uint64_t(1) << child_bit(x >> 2, y >> 2, z >> 2);
+// Notes the pyramid's nodes above bricks of a level-1 cell, x, y and z >> 2 of a key, whose indices change.
+QRY_HD inline void mark_chunk(const Memory& m, uint32_t x, uint32_t y, uint32_t z, Sums& sums) {
+  const uint32_t region = level2_number(x >> 2, y >> 2, z >> 2);
+  const uint64_t bit = uint64_t(1) << child_bit(x, y, z);
   if (peek(m.touched2[region]) & bit) return;
   const uint64_t before = fetch_or(m.touched2[region], bit);
   if (before & bit) return;
@@ -100,9 +99,14 @@ QRY_HD inline void mark(const Memory& m, uint32_t key, Sums& sums) {
   const uint32_t number = push(m.control->regions);
   m.regions[number] = region;
   m.numbers2[region] = number;
-  const uint32_t top = level3_number(x >> 6, y >> 6, z >> 6);
-  if (fetch_or(m.touched3[top], uint64_t(1) << child_bit(x >> 4, y >> 4, z >> 4)) == 0)
+  const uint32_t top = level3_number(x >> 4, y >> 4, z >> 4);
+  if (fetch_or(m.touched3[top], uint64_t(1) << child_bit(x >> 2, y >> 2, z >> 2)) == 0)
     m.tops[push(m.control->tops)] = top;
+}
+// The same for a brick. Those of a cell often come together.
+QRY_HD inline void mark(const Memory& m, uint32_t key, Sums& sums) {
+  const uint32_t x = (key & 2047u) >> 2, y = (key >> 11 & 1023u) >> 2, z = key >> 23;
+  if (first_of_equal(x | y << 9 | z << 17)) mark_chunk(m, x, y, z, sums);
 }
 
 // ---- touch
@@ -162,7 +166,6 @@ QRY_HD inline void note(const Memory& m, uint32_t key, uint32_t before, Fate fat
     const uint32_t voxels = voxels_of(m, before);
     const uint32_t changed = before == kNone ? kVoxelsPerBrick : voxels;
     count_change(sums, before, after, changed, (after == kNone ? 0 : int64_t(kVoxelsPerBrick)) - voxels);
-    mark(m, key, sums);
   }
   m.records[c.record_top + number] = {key, before, after};
 }
@@ -173,9 +176,11 @@ QRY_HD inline void plan(const Memory& m, uint32_t key, uint32_t before, Fate fat
   const uint32_t number = push(m.control->touched);
   const uint32_t cut = fate == Fate::cut ? push(m.control->cut) : 0;
   note(m, key, before, fate, after, number, cut, listed, sums);
+  if (fate == Fate::whole) mark(m, key, sums);
 }
 
-// A block of threads plans a tile of 8^3 bricks, one each.
+// A block of threads plans a tile of 8^3 bricks, one each. kResident: so many blocks a multiprocessor has at once, so
+// that a thread gets no more registers than that allows.
 constexpr uint32_t kTileEdge = 8;
 
 // Of a capsule, whose box may be much larger: the tiles that it may meet.
@@ -196,10 +201,11 @@ struct FindTiles {
 
 template <bool kListed>
 struct TouchTiles {
-  static constexpr uint32_t kThreads = kTileEdge * kTileEdge * kTileEdge;
+  static constexpr uint32_t kThreads = kTileEdge * kTileEdge * kTileEdge, kResident = 3;
   struct Shared {
     BlockSums sums;
     uint32_t touched, cut, first, first_cut;
+    uint32_t whole_chunks;  // of the tile's 8 cells of level 1: those with bricks that are whole
     struct Lane {
       uint32_t before, number, cut;
       Fate fate;
@@ -227,7 +233,7 @@ struct TouchTiles {
     block.each([&](uint32_t lane) {
       if (lane == 0) {
         s.sums = {};
-        s.touched = s.cut = 0;
+        s.touched = s.cut = s.whole_chunks = 0;
       }
     });
     block.each([&](uint32_t lane) {
@@ -241,6 +247,9 @@ struct TouchTiles {
       mine.fate = fate_of(call, brick, mine.before);
       if (mine.fate != Fate::stays) mine.number = push(s.touched);
       if (mine.fate == Fate::cut) mine.cut = push(s.cut);
+      set_bits_together(s.whole_chunks, mine.fate == Fate::whole
+                                            ? 1u << ((lane >> 2 & 1u) | (lane >> 5 & 1u) << 1 | (lane >> 8 & 1u) << 2)
+                                            : 0);
     });
     block.each([&](uint32_t lane) {
       if (lane == 0 && s.touched) {
@@ -250,8 +259,13 @@ struct TouchTiles {
     });
     block.each([&](uint32_t lane) {
       const typename Shared::Lane& mine = s.lanes[lane];
-      if (mine.fate == Fate::stays) return;
       Sums sums;
+      if (lane < 8 && (s.whole_chunks >> lane & 1u)) {
+        mark_chunk(m, tx * 2 + (lane & 1u), ty * 2 + (lane >> 1 & 1u), tz * 2 + (lane >> 2), sums);
+        s.sums.take(sums);
+        sums = {};
+      }
+      if (mine.fate == Fate::stays) return;
       note(m, key_of(lane), mine.before, mine.fate, whole_index(call), s.first + mine.number, s.first_cut + mine.cut, 0,
            sums);
       if (mine.fate == Fate::whole) s.sums.take(sums);
@@ -329,8 +343,9 @@ struct AdmitEdit {
 template <bool kListed>
 struct CutBricks {
   using Tail = AdmitEdit;
-  // Few threads and many bricks: a multiprocessor has 16 such blocks under way, some of which read while others write.
-  static constexpr uint32_t kThreads = 128, kBricks = 16;
+  // Few threads and many bricks: a multiprocessor has several such blocks under way, some of which read while others
+  // write.
+  static constexpr uint32_t kThreads = 128, kResident = 8, kBricks = 16;
   struct Shared {
     BlockSums sums;
     struct Account {
@@ -386,11 +401,12 @@ struct CutBricks {
         uint64_t any = eight | eight >> 32, any_not = ~eight | ~eight >> 32;
         any |= any >> 16;
         any_not |= any_not >> 16;
-        if (differing) fetch_add(account.changed, bit_count(differing));
-        if (mask) fetch_add(account.before, bit_count(mask));
-        if (now) fetch_add(account.after, bit_count(now));
-        set_bits(account.any, uint32_t((any | any >> 8) & 0xFFu));
-        set_bits(account.any_not, uint32_t((any_not | any_not >> 8) & 0xFFu));
+        // The threads of a warp have one brick.
+        add_together(account.changed, bit_count(differing));
+        add_together(account.before, bit_count(mask));
+        add_together(account.after, bit_count(now));
+        set_bits_together(account.any, uint32_t((any | any >> 8) & 0xFFu));
+        set_bits_together(account.any_not, uint32_t((any_not | any_not >> 8) & 0xFFu));
       }
     });
     block.each([&](uint32_t lane) {
@@ -514,17 +530,19 @@ QRY_HD inline uint32_t nth_bit(uint64_t bits, uint32_t number) {
 struct RunOfNodes {
   OccupancyNode child[64];
   OccupancyNode node;
+  uint32_t halves[2];  // of its mask
 };
 template <class Block>
 QRY_HD inline void write_run(const Memory& m, RunOfNodes& s, Block& block) {
   block.each([&](uint32_t lane) {
-    if (lane == 0) s.node = {0, 0, 0};
+    if (lane < 2) s.halves[lane] = 0;
   });
   block.each([&](uint32_t lane) {
-    if (lane < 64 && s.child[lane].mask) fetch_or(s.node.mask, uint64_t(1) << lane);
+    if (lane < 64) set_bits_together(s.halves[lane >> 5], uint32_t(s.child[lane].mask != 0) << (lane & 31u));
   });
   block.each([&](uint32_t lane) {
     if (lane) return;
+    s.node = {s.halves[0] | uint64_t(s.halves[1]) << 32, 0, 0};
     s.node.run = bit_count(s.node.mask);
     if (s.node.run) s.node.child = fetch_add(m.control->nodes_top, s.node.run);
   });
@@ -535,14 +553,16 @@ QRY_HD inline void write_run(const Memory& m, RunOfNodes& s, Block& block) {
 }
 
 struct Regions {
-  static constexpr uint32_t kThreads = 1024;
+  static constexpr uint32_t kThreads = 1024, kResident = 2;
   struct Shared {
     RunOfNodes run;
     OccupancyNode before;
-    uint64_t touched, masks[64];
+    uint64_t touched;
+    uint32_t masks[64][2];
     uint32_t indices[64 * 64];
     uint8_t children[64];  // those that are touched, in a row
     uint32_t freed, taken, first;
+    QRY_HD uint64_t mask(uint32_t number) const { return masks[number][0] | uint64_t(masks[number][1]) << 32; }
   };
   QRY_HD static uint64_t items(const Memory& m, const EditCall&) { return m.control->regions; }
   template <class Block>
@@ -560,7 +580,7 @@ struct Regions {
     const uint32_t count = bit_count(s.touched);
     block.each([&](uint32_t lane) {
       if (lane >= 64) return;
-      s.masks[lane] = 0;
+      s.masks[lane][0] = s.masks[lane][1] = 0;
       s.run.child[lane] = child_node(m, s.before, lane);
       if (!(s.touched >> lane & 1u)) return;
       s.children[number_in_run(s.touched, lane)] = uint8_t(lane);
@@ -573,17 +593,16 @@ struct Regions {
                        y = ry * 16 + (child >> 2 & 3u) * 4 + (bit >> 2 & 3u),
                        z = rz * 16 + (child >> 4) * 4 + (bit >> 4);
         const uint32_t key = x | y << 11 | z << 21;
-        if (key == kQryReservedKey) continue;
-        const hashgrid::Found found = hashgrid::find(m.grid, key);
-        if (!found.hit) continue;
+        hashgrid::Found found{0, 0, false};
+        if (key != kQryReservedKey) found = hashgrid::find(m.grid, key);
         s.indices[i] = found.value;
-        fetch_or(s.masks[i >> 6], uint64_t(1) << bit);
+        set_bits_together(s.masks[i >> 6][bit >> 5], uint32_t(found.hit) << (bit & 31u));
       }
     });
     // Tables take whole granules: their places in what all take together.
     block.each([&](uint32_t lane) {
       if (lane >= count) return;
-      const uint64_t mask = s.masks[lane];
+      const uint64_t mask = s.mask(lane);
       const uint32_t room = (bit_count(mask) + 3) / 4;
       s.run.child[s.children[lane]] = {mask, room ? fetch_add(s.taken, room) : 0, room};
     });
@@ -595,7 +614,7 @@ struct Regions {
     });
     block.each([&](uint32_t lane) {
       for (uint32_t i = lane; i < count * 64; i += kThreads) {
-        const uint64_t mask = s.masks[i >> 6];
+        const uint64_t mask = s.mask(i >> 6);
         if (!(mask >> (i & 63u) & 1u)) continue;
         auto* const table = reinterpret_cast<uint32_t*>(m.nodes + s.run.child[s.children[i >> 6]].child);
         table[number_in_run(mask, i & 63u)] = s.indices[i];
@@ -668,6 +687,10 @@ struct Seen {
     outcome.version = c.version;
     outcome.answer = answer;
     outcome.missing = c.missing;
+    outcome.records = c.record_top;
+    outcome.bricks = c.bricks_top - c.free_count;
+    outcome.nodes = c.nodes_top;
+    outcome.keys = c.keys;
 #if defined(__CUDA_ARCH__)
     __threadfence_system();
 #endif
@@ -678,7 +701,7 @@ struct Seen {
 
 struct Tops {
   using Tail = Seen;
-  static constexpr uint32_t kThreads = 64;
+  static constexpr uint32_t kThreads = 64, kResident = 16;
   struct Shared {
     RunOfNodes run;
     OccupancyNode before;

@@ -26,7 +26,18 @@ constexpr uint64_t kMostBricks = uint64_t(1) << 28, kMostNodes = uint64_t(1) << 
 constexpr double kFullest = 0.7;
 constexpr uint32_t kLevel2Cells = kLevel2Nodes, kLevel3Cells = kLevel3Nodes;
 
-uint64_t half_more(uint64_t wanted, uint64_t now) { return std::max(wanted, now + now / 2); }
+// Small arrays grow by half, large ones by an eighth: they grow where they are, and nothing is copied.
+uint64_t more(uint64_t wanted, uint64_t now) { return std::max(wanted, now + (now < (1u << 20) ? now / 2 : now / 8)); }
+
+// a + sign * b; what is less than 0 is 0.
+template <class Need>
+Need sum(const Need& a, const Need& b, int64_t sign) {
+  const auto add = [sign](uint64_t x, uint64_t y) {
+    const int64_t value = int64_t(x) + sign * int64_t(y);
+    return value < 0 ? uint64_t(0) : uint64_t(value);
+  };
+  return {add(a.records, b.records), add(a.bricks, b.bricks), add(a.nodes, b.nodes), add(a.keys, b.keys)};
+}
 
 }  // namespace
 
@@ -131,7 +142,7 @@ Result<void> Store::open() {
 // ---- Edits
 
 Result<Store::Ticket> Store::edit(const SolidShape& shape, const Edit& edit) {
-  Pending pending{0, Kind::edit, Touch::box, {}, 0};
+  Pending pending{0, Kind::edit, Touch::box, {}, 0, {}};
   EditCall& call = pending.call;
   call.shape = shape;
   call.mode = edit.mode;
@@ -170,7 +181,7 @@ Result<Store::Ticket> Store::edit(const SolidShape& shape, const Edit& edit) {
 
 Result<Store::Change> Store::write(std::span<const uint32_t> keys, std::span<const BrickMask> voxels,
                                    std::span<const BrickMaterials> materials, const Edit& edit) {
-  Pending pending{0, Kind::edit, Touch::list, {}, 0};
+  Pending pending{0, Kind::edit, Touch::list, {}, 0, {}};
   pending.call.mode = edit.mode;
   pending.call.material = material_after(edit.mode, edit.material);
   pending.call.from = edit.from;
@@ -241,7 +252,7 @@ Result<Store::Change> Store::write_list(Pending pending) {
 }
 
 Result<void> Store::put(std::span<const uint32_t> keys, std::span<const BrickMaterials> materials) {
-  Pending pending{0, Kind::edit, Touch::list, {}, 0};
+  Pending pending{0, Kind::edit, Touch::list, {}, 0, {}};
   pending.call.listed = uint32_t(keys.size());
   reach(keys);
   pending.call.no_step = 1;
@@ -260,7 +271,7 @@ Result<void> Store::put(std::span<const uint32_t> keys, std::span<const BrickMat
 }
 
 Result<void> Store::put_full(std::span<const uint32_t> keys, std::span<const uint8_t> materials) {
-  Pending pending{0, Kind::edit, Touch::list, {}, 0};
+  Pending pending{0, Kind::edit, Touch::list, {}, 0, {}};
   pending.call.listed = uint32_t(keys.size());
   reach(keys);
   pending.call.no_step = 1;
@@ -286,17 +297,18 @@ Result<void> Store::forget() {
   QRY_TRY(executor_->copy_in(memory_.control, &control, sizeof control));
   QRY_TRY_ASSIGN(const State now, state());
   reach_ = now.bounds;
+  used_ = {0, now.bricks, control.nodes_top, now.keys};
   return {};
 }
 
 // How much there is to do is known on the device alone; this is near enough.
 Result<Store::Ticket> Store::undo() {
   if (step_ > 0) --step_;
-  return launch_new({0, Kind::undo, Touch::box, {}, step_ < step_bricks_.size() ? step_bricks_[step_] : 1});
+  return launch_new({0, Kind::undo, Touch::box, {}, step_ < step_bricks_.size() ? step_bricks_[step_] : 1, {}});
 }
 Result<Store::Ticket> Store::redo() {
   const uint64_t bricks = step_ < step_bricks_.size() ? step_bricks_[step_++] : 1;
-  return launch_new({0, Kind::redo, Touch::box, {}, bricks});
+  return launch_new({0, Kind::redo, Touch::box, {}, bricks, {}});
 }
 
 Result<Store::Ticket> Store::launch_new(Pending pending) {
@@ -314,7 +326,10 @@ Result<Store::Ticket> Store::launch_new(Pending pending) {
       ++step_;
     }
   }
+  pending.need = need_of(pending);
+  QRY_TRY(make_room_ahead(pending.need));
   QRY_TRY(launch(pending));
+  expected_ = sum(expected_, pending.need, 1);
   ++last_;
   pending_.push_back(std::move(pending));
   return last_;
@@ -359,6 +374,56 @@ Result<void> Store::launch(const Pending& pending) {
   return {};
 }
 
+// ---- Room ahead
+
+// So that few edits are refused: that costs all those under way once more.
+Store::Need Store::need_of(const Pending& pending) {
+  if (pending.kind != Kind::edit) return {0, 0, pending.bricks / 4 + 64, pending.bricks};
+  const EditCall& call = pending.call;
+  const bool sets = pending.touch == Touch::list || sets_absent(call);
+  double touched = double(pending.bricks), cut = touched;
+  if (pending.touch != Touch::list && pending.touch != Touch::grid) {
+    const double x = double(call.shape.bounds.max.x) - call.shape.bounds.min.x + 9,
+                 y = double(call.shape.bounds.max.y) - call.shape.bounds.min.y + 9,
+                 z = double(call.shape.bounds.max.z) - call.shape.bounds.min.z + 9;
+    const bool box = call.shape.shape == Shape::box;
+    touched = x * y * z / 512 * (box ? 1 : 0.55) + 64;
+    cut = (x * y + y * z + z * x) / 64 * 2 * (box ? 1 : 0.85) + 64;
+    if (call.shape.shape == Shape::line) touched = cut;  // of one that is long and thin
+    touched = std::min(touched, double(pending.bricks));
+    cut = std::min(cut, touched);
+  } else if (pending.touch == Touch::grid) {
+    touched = cut = 0;  // what it meets is not known
+  }
+  const auto records = uint64_t(touched);
+  return {records, uint64_t(cut), records / 3 + 4096, sets ? records : 0};
+}
+
+// What cannot be had is left to the edit's own answer.
+Result<void> Store::make_room_ahead(const Need& need) {
+  const auto fits = [&](const Need& all) {
+    return all.records <= memory_.record_room && all.bricks + kFullBricks <= memory_.brick_room &&
+           all.nodes <= memory_.node_room && all.keys <= memory_.grid_limit;
+  };
+  if (fits(sum(sum(used_, expected_, 1), need, 1))) return {};
+  // Those under way may need less than was expected.
+  if (!pending_.empty()) QRY_TRY(await(pending_.back().ticket));
+  const Need all = sum(used_, need, 1);
+  if (fits(all)) return {};
+  QRY_TRY(executor_->wait());
+  const auto refused = [](const Result<void>& made) { return !made && made.error().code == ErrorCode::device; };
+  Result<void> made;
+  if (all.records > memory_.record_room) made = grow_records(more(all.records, memory_.record_room));
+  if (!refused(made) && all.bricks + kFullBricks > memory_.brick_room)
+    made = grow_bricks(more(all.bricks + kFullBricks, memory_.brick_room));
+  if (!refused(made) && all.nodes > memory_.node_room) made = grow_nodes(more(all.nodes, memory_.node_room));
+  // The grid is written anew. It waits until the keys are there, because many may be there already.
+  if (!refused(made) && all.keys > memory_.grid_limit && used_.keys * 10 > uint64_t(memory_.grid_limit) * 7)
+    made = grow_grid(memory_.grid_limit + memory_.grid_limit / 2);
+  if (refused(made)) return made;
+  return {};
+}
+
 // ---- Answers
 
 Result<void> Store::advance() {
@@ -368,6 +433,7 @@ Result<void> Store::advance() {
     if (outcome.ticket != ticket) return {};
     std::atomic_thread_fence(std::memory_order_acquire);
     const Answer answer = outcome.answer;
+    used_ = {outcome.records, outcome.bricks, outcome.nodes, outcome.keys};
     if (answer == Answer::refused || answer == Answer::skipped) {
       QRY_TRY(answer_refusal());
       continue;
@@ -379,7 +445,9 @@ Result<void> Store::advance() {
       step_bricks_.resize(--step_);
     }
     if (finished_.size() > kOutcomes) finished_.erase(finished_.begin());
+    expected_ = sum(expected_, pending_.front().need, -1);
     pending_.pop_front();
+    if (pending_.empty()) expected_ = {};
   }
   return {};
 }
@@ -446,19 +514,18 @@ Result<void> Store::make_room(const Control& control) {
   const uint32_t missing = control.missing;
   const uint64_t keys = uint64_t(control.keys) + control.inserted;
   if (missing & kMissingScratch)
-    QRY_TRY(grow_scratch(half_more(std::max(control.touched, control.tiles), memory_.scratch_room)));
-  if (missing & kMissingRecords)
-    QRY_TRY(grow_records(half_more(control.record_top + control.touched, memory_.record_room)));
+    QRY_TRY(grow_scratch(more(std::max(control.touched, control.tiles), memory_.scratch_room)));
+  if (missing & kMissingRecords) QRY_TRY(grow_records(more(control.record_top + control.touched, memory_.record_room)));
   if (missing & kMissingBricks)
-    QRY_TRY(grow_bricks(half_more(uint64_t(control.bricks_top) + control.cut, memory_.brick_room)));
+    QRY_TRY(grow_bricks(more(uint64_t(control.bricks_top) + control.cut, memory_.brick_room)));
   if (missing & kMissingNodes)
-    QRY_TRY(grow_nodes(half_more(uint64_t(control.nodes_top) + control.needed_nodes, memory_.node_room)));
-  if (missing & kMissingSteps) QRY_TRY(grow_steps(half_more(control.step_count + 1, memory_.step_room)));
+    QRY_TRY(grow_nodes(more(uint64_t(control.nodes_top) + control.needed_nodes, memory_.node_room)));
+  if (missing & kMissingSteps) QRY_TRY(grow_steps(more(control.step_count + 1, memory_.step_room)));
   if (missing & (kMissingKeys | kMissingPlace)) {
     if (keys > max_bricks_)
       return fail(ErrorCode::full, "the world would have " + std::to_string(keys) + " bricks, more than the " +
                                        std::to_string(max_bricks_) + " that it may have");
-    QRY_TRY(grow_grid(half_more(keys, memory_.grid_limit)));
+    QRY_TRY(grow_grid(std::max<uint64_t>(keys, memory_.grid_limit + memory_.grid_limit / 2)));
   }
   return {};
 }

@@ -110,7 +110,11 @@ class Store {
     Touch touch;
     EditCall call;
     uint64_t bricks = 0;  // that it may touch, or about: how many threads are worth launching
+    struct Need {
+      uint64_t records = 0, bricks = 0, nodes = 0, keys = 0;
+    } need;  // of memory, about
   };
+  using Need = Pending::Need;
   struct Arrays;  // the ranges behind memory_
 
   Store(std::unique_ptr<Executor> executor, uint32_t max_bricks);
@@ -123,6 +127,8 @@ class Store {
   Result<void> advance();
   Result<void> await(Ticket ticket);
   Result<void> answer_refusal();
+  static Need need_of(const Pending& pending);
+  Result<void> make_room_ahead(const Need& need);
   Result<void> make_room(const Control& control);
   Result<void> grow_grid(uint64_t keys);
   Result<void> grow_bricks(uint64_t bricks);
@@ -141,6 +147,7 @@ class Store {
   size_t step_ = 0;
   Box3 reach_;  // no voxel that it or a redo may have is outside
   uint64_t refusals_ = 0;
+  Need used_, expected_;                       // after the last answer; and what those that are under way may need
   std::deque<Pending> pending_;                // launched, no answer yet
   std::map<Ticket, Result<Change>> finished_;  // at most kOutcomes
 };

@@ -200,7 +200,7 @@ Result<Store::Change> Store::write(std::span<const uint32_t> keys, std::span<con
 }
 
 Result<Store::Change> Store::write_voxels(std::span<const int32_t> xyz, std::span<const uint8_t> materials) {
-  Pending pending{0, Kind::edit, Touch::list, {}, 0};
+  Pending pending{0, Kind::edit, Touch::list, {}, 0, {}};
   ListScratch::Found found;
   if (!materials.empty()) {
     const auto find = [&]() -> Result<ListScratch::Found> {

@@ -351,6 +351,12 @@ Result<void> DeviceHome::reserve(uint32_t keys, uint32_t bricks) {
   return store_->reserve(keys, bricks);
 }
 
+Result<void> DeviceHome::trim() {
+  const std::lock_guard lock(lock_);
+  QRY_TRY(hear(last_ticket_));
+  return store_->trim();
+}
+
 Result<void> DeviceHome::get_voxels(const int32_t* xyz, uint8_t* materials, uint64_t count) {
   const std::lock_guard lock(lock_);
   std::vector<uint32_t> keys;

@@ -55,6 +55,7 @@ class DeviceHome {
   Result<State> state();
   Result<uint64_t> version();  // of the world: changes made here
   Result<void> reserve(uint32_t keys, uint32_t bricks);
+  Result<void> trim();
   // Materials of voxels, and of a box, x fastest; both in the world.
   Result<void> get_voxels(const int32_t* xyz, uint8_t* materials, uint64_t count);
   Result<void> read_box(const Box3& box, const std::function<uint8_t*(Int3 voxel)>& row);

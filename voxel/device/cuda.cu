@@ -321,6 +321,10 @@ class CudaDeviceExecutor final : public Executor {
   Result<void> copy_out(void* to_host, const void* from, size_t size_bytes) override {
     return copy(to_host, from, size_bytes, "copy from the device");
   }
+  Result<void> copy_within(void* to, const void* from, size_t size_bytes) override {
+    const DeviceScope scope(device_);
+    return check(cudaMemcpyAsync(to, from, size_bytes, cudaMemcpyDeviceToDevice, stream_), "copy within the device");
+  }
   Result<void> wait() override {
     const DeviceScope scope(device_);
     return check(cudaStreamSynchronize(stream_), "wait for edits");

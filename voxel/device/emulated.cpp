@@ -113,6 +113,9 @@ class EmulatedExecutor final : public Executor {
     std::copy_n(static_cast<const char*>(from), size_bytes, static_cast<char*>(to_host));
     return {};
   }
+  Result<void> copy_within(void* to, const void* from, size_t size_bytes) override {
+    return copy_out(to, from, size_bytes);
+  }
   Result<void> wait() override { return {}; }
   uint64_t size_bytes() const override { return held_; }
 
@@ -177,10 +180,10 @@ class EmulatedExecutor final : public Executor {
 
 const char* name_of(StepId step) {
   static constexpr std::array<const char*, size_t(StepId::count)> kNames{
-      "find tiles",    "touch a box",    "touch tiles",   "touch the grid", "touch a list", "cut",
-      "cut by a list", "settle an undo", "settle a redo", "write keys",     "erase keys",   "roll back",
-      "write regions", "write tops",     "release",       "clear a grid",   "move keys",    "forget steps",
-      "begin bounds",  "find bounds",    "gather bricks"};
+      "find tiles",       "touch a box",    "touch tiles",   "touch the grid", "touch a list", "cut",
+      "cut by a list",    "settle an undo", "settle a redo", "write keys",     "erase keys",   "roll back",
+      "write regions",    "write tops",     "release",       "clear a grid",   "move keys",    "forget steps",
+      "copy the pyramid", "begin bounds",   "find bounds",   "gather bricks"};
   return step < StepId::count ? kNames[size_t(step)] : "no step";
 }
 

@@ -37,6 +37,7 @@ enum class StepId : uint8_t {
   clear_grid,
   rehash,
   forget,
+  copy_pyramid,
   begin_bounds,
   bounds,
   gather,
@@ -77,6 +78,8 @@ class Executor {
   // After the steps before it; they return when it is done. Errors: device.
   virtual Result<void> copy_in(void* to, const void* from_host, size_t size_bytes) = 0;
   virtual Result<void> copy_out(void* to_host, const void* from, size_t size_bytes) = 0;
+  // Within the device, after the steps before it. The two do not overlap.
+  virtual Result<void> copy_within(void* to, const void* from, size_t size_bytes) = 0;
   // Until all steps have run. Errors: device.
   virtual Result<void> wait() = 0;
   // Of device memory that this executor holds.

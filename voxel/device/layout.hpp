@@ -69,7 +69,8 @@ struct Outcome {
   uint32_t missing;
   // What is in use after it.
   uint64_t records;
-  uint32_t bricks, nodes, keys, reserved;
+  uint32_t bricks, nodes, keys;
+  uint32_t nodes_live;  // of the nodes those that the pyramid reaches, level 3 apart
 };
 
 // The counters: of the world, and of the edit under way. One block of the device's memory.
@@ -124,7 +125,8 @@ struct Memory {
   uint64_t* materials;          // 64 words a brick
   uint32_t brick_room;
   OccupancyNode* nodes;
-  uint32_t node_room;  // granules
+  uint32_t node_room;              // granules
+  const OccupancyNode* old_nodes;  // where nodes come from when the pyramid is written without gaps
   Record* records;
   uint64_t record_room;
   Step* steps;

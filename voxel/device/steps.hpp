@@ -486,14 +486,19 @@ struct Keys {
   QRY_HD static void run(const Memory& m, const EditCall&, uint64_t item, Sums&) {
     const Record record = m.records[m.control->first + item];
     const uint32_t to = to_index(m, record);
-    if (record.before == record.after || to == kNone) return;
+    if (record.before == record.after) return;
+    if (to == kNone) {
+      // Where no key is new all find their place, and none has to be taken back.
+      if (m.control->inserted == 0) hashgrid::erase(m.grid, record.key);
+      return;
+    }
     if (hashgrid::assign(m.grid, record.key, to) == hashgrid::Outcome::full)
       set_bits(m.control->missing, kMissingPlace);
   }
 };
 struct Erase {
   QRY_HD static uint64_t items(const Memory& m, const EditCall&) {
-    return idle(m) || m.control->erased == 0 ? 0 : m.control->touched;
+    return idle(m) || m.control->erased == 0 || m.control->inserted == 0 ? 0 : m.control->touched;
   }
   QRY_HD static void run(const Memory& m, const EditCall&, uint64_t item, Sums&) {
     const Record record = m.records[m.control->first + item];
@@ -691,6 +696,7 @@ struct Seen {
     outcome.bricks = c.bricks_top - c.free_count;
     outcome.nodes = c.nodes_top;
     outcome.keys = c.keys;
+    outcome.nodes_live = c.nodes_live;
 #if defined(__CUDA_ARCH__)
     __threadfence_system();
 #endif

@@ -269,7 +269,7 @@ Result<void> Store::forget() {
   QRY_TRY(executor_->copy_in(memory_.control, &control, sizeof control));
   QRY_TRY_ASSIGN(const State now, state());
   reach_ = now.bounds;
-  used_ = {0, now.bricks, control.nodes_top, now.keys};
+
   return {};
 }
 
@@ -385,10 +385,10 @@ Result<void> Store::make_room_ahead(const Need& need) {
   QRY_TRY(executor_->wait());
   const auto refused = [](const Result<void>& made) { return !made && made.error().code == ErrorCode::device; };
   Result<void> made;
-  if (all.records > memory_.record_room) made = grow_records(more(all.records, memory_.record_room));
+  if (all.records > memory_.record_room) made = make_record_room(all.records);
   if (!refused(made) && all.bricks + kFullBricks > memory_.brick_room)
     made = grow_bricks(more(all.bricks + kFullBricks, memory_.brick_room));
-  if (!refused(made) && all.nodes > memory_.node_room) made = grow_nodes(more(all.nodes, memory_.node_room));
+  if (!refused(made) && all.nodes > memory_.node_room) made = make_node_room(all.nodes);
   // The grid is written anew. It waits until the keys are there, because many may be there already.
   if (!refused(made) && all.keys > memory_.grid_limit && used_.keys * 10 > uint64_t(memory_.grid_limit) * 7)
     made = grow_grid(memory_.grid_limit + memory_.grid_limit / 2);
@@ -406,6 +406,7 @@ Result<void> Store::advance() {
     std::atomic_thread_fence(std::memory_order_acquire);
     const Answer answer = outcome.answer;
     used_ = {outcome.records, outcome.bricks, outcome.nodes, outcome.keys};
+    nodes_live_ = outcome.nodes_live;
     if (answer == Answer::refused || answer == Answer::skipped) {
       QRY_TRY(answer_refusal());
       continue;
@@ -464,10 +465,12 @@ Result<void> Store::answer_refusal() {
     if (++memory_.grid.phase == kQryPhaseNever) memory_.grid.phase = 0;
     QRY_TRY(executor_->run(StepId::roll_back, memory_, {}, control.touched));
   }
+  // First, because it moves things, and sets the counters that tell where.
+  Control free = control;
+  end_edit(free);
+  free.stopped = 0;
+  QRY_TRY(executor_->copy_in(memory_.control, &free, sizeof free));
   const auto made = make_room(control);
-  end_edit(control);
-  control.stopped = 0;
-  QRY_TRY(executor_->copy_in(memory_.control, &control, sizeof control));
   if (!made) {
     if (made.error().code == ErrorCode::device) return made;
     finished_.insert_or_assign(pending_.front().ticket, tl::unexpected(made.error()));
@@ -487,11 +490,10 @@ Result<void> Store::make_room(const Control& control) {
   const uint64_t keys = uint64_t(control.keys) + control.inserted;
   if (missing & kMissingScratch)
     QRY_TRY(grow_scratch(more(std::max(control.touched, control.tiles), memory_.scratch_room)));
-  if (missing & kMissingRecords) QRY_TRY(grow_records(more(control.record_top + control.touched, memory_.record_room)));
+  if (missing & kMissingRecords) QRY_TRY(make_record_room(control.record_top + control.touched));
   if (missing & kMissingBricks)
     QRY_TRY(grow_bricks(more(uint64_t(control.bricks_top) + control.cut, memory_.brick_room)));
-  if (missing & kMissingNodes)
-    QRY_TRY(grow_nodes(more(uint64_t(control.nodes_top) + control.needed_nodes, memory_.node_room)));
+  if (missing & kMissingNodes) QRY_TRY(make_node_room(uint64_t(control.nodes_top) + control.needed_nodes));
   if (missing & kMissingSteps) QRY_TRY(grow_steps(more(control.step_count + 1, memory_.step_room)));
   if (missing & (kMissingKeys | kMissingPlace)) {
     if (keys > max_bricks_)
@@ -542,6 +544,101 @@ Result<void> Store::grow_nodes(uint64_t granules) {
   QRY_TRY(grow_to(*executor_, arrays_->nodes, granules, sizeof(OccupancyNode)));
   memory_.node_room = uint32_t(granules);
   return {};
+}
+
+// Nodes that no node reaches are left behind by every edit. Where they are more than half, what is reached is written
+// anew, without gaps.
+Result<void> Store::make_node_room(uint64_t granules) {
+  const uint64_t live = nodes_live_ + kLevel3Cells, more_than_top = granules - std::min(granules, used_.nodes);
+  if (live * 2 < used_.nodes) return pack_nodes(live + std::max(live, more_than_top) + more_than_top);
+  return grow_nodes(more(granules, memory_.node_room));
+}
+
+Result<void> Store::pack_nodes(uint64_t room) {
+  QRY_TRY_ASSIGN(Range range, executor_->reserve(size_t(kMostNodes) * sizeof(OccupancyNode), "the pyramid"));
+  Memory fresh = memory_;
+  fresh.old_nodes = memory_.nodes;
+  fresh.nodes = static_cast<OccupancyNode*>(range.data);
+  const auto write = [&]() -> Result<void> {
+    QRY_TRY(grow_to(*executor_, range, room, sizeof(OccupancyNode)));
+    const uint32_t top = kLevel3Cells;
+    QRY_TRY(executor_->copy_in(&memory_.control->nodes_top, &top, sizeof top));
+    QRY_TRY(executor_->run(StepId::copy_pyramid, fresh, {}, kLevel3Cells));
+    return executor_->wait();
+  };
+  if (const auto written = write(); !written) {
+    executor_->release(range);
+    const auto top = uint32_t(used_.nodes);
+    (void)executor_->copy_in(&memory_.control->nodes_top, &top, sizeof top);
+    return written;
+  }
+  executor_->release(arrays_->nodes);
+  arrays_->nodes = range;
+  memory_.nodes = fresh.nodes;
+  memory_.node_room = uint32_t(room);
+  uint32_t top = 0;
+  QRY_TRY(executor_->copy_out(&top, &memory_.control->nodes_top, sizeof top));
+  used_.nodes = top;
+  return {};
+}
+
+// Records of steps that can no longer be redone leave gaps.
+Result<void> Store::make_record_room(uint64_t records) {
+  std::vector<Step> steps;
+  Control control;
+  QRY_TRY(executor_->copy_out(&control, memory_.control, sizeof control));
+  steps.resize(control.step_count);
+  QRY_TRY(executor_->copy_out(steps.data(), memory_.steps, steps.size() * sizeof(Step)));
+  uint64_t live = 0;
+  for (const Step& step : steps) live += step.count;
+  const uint64_t more_than_top = records - std::min(records, used_.records);
+  if (live * 2 < used_.records) return pack_records(live + std::max(live, more_than_top) + more_than_top);
+  return grow_records(more(records, memory_.record_room));
+}
+
+Result<void> Store::pack_records(uint64_t room) {
+  Control control;
+  QRY_TRY(executor_->copy_out(&control, memory_.control, sizeof control));
+  std::vector<Step> steps(control.step_count);
+  QRY_TRY(executor_->copy_out(steps.data(), memory_.steps, steps.size() * sizeof(Step)));
+  QRY_TRY_ASSIGN(Range range, executor_->reserve(size_t(kMostRecords) * sizeof(Record), "records"));
+  auto* const to = static_cast<Record*>(range.data);
+  const auto copy = [&]() -> Result<void> {
+    QRY_TRY(grow_to(*executor_, range, room, sizeof(Record)));
+    uint64_t top = 0;
+    for (Step& step : steps) {
+      QRY_TRY(executor_->copy_within(to + top, memory_.records + step.first, step.count * sizeof(Record)));
+      step.first = top;
+      top += step.count;
+    }
+    control.record_top = top;
+    return executor_->wait();
+  };
+  if (const auto copied = copy(); !copied) {
+    executor_->release(range);
+    return copied;
+  }
+  QRY_TRY(executor_->copy_in(memory_.steps, steps.data(), steps.size() * sizeof(Step)));
+  QRY_TRY(executor_->copy_in(&memory_.control->record_top, &control.record_top, sizeof control.record_top));
+  executor_->release(arrays_->records);
+  arrays_->records = range;
+  memory_.records = to;
+  memory_.record_room = room;
+  used_.records = control.record_top;
+  return {};
+}
+
+Result<void> Store::trim() {
+  QRY_TRY(state());
+  QRY_TRY(pack_nodes(nodes_live_ + nodes_live_ / 64 + kLevel3Cells + 4096));
+  uint64_t live = 0;
+  std::vector<Step> steps;
+  Control control;
+  QRY_TRY(executor_->copy_out(&control, memory_.control, sizeof control));
+  steps.resize(control.step_count);
+  QRY_TRY(executor_->copy_out(steps.data(), memory_.steps, steps.size() * sizeof(Step)));
+  for (const Step& step : steps) live += step.count;
+  return pack_records(live + live / 64 + 4096);
 }
 
 Result<void> Store::grow_grid(uint64_t keys) {
@@ -602,6 +699,8 @@ Result<Store::State> Store::state() {
   QRY_TRY(executor_->run(StepId::bounds, memory_, {}, uint64_t(memory_.grid.page_count) * kQryPageWords));
   Control control;
   QRY_TRY(executor_->copy_out(&control, memory_.control, sizeof control));
+  used_ = {control.record_top, uint64_t(control.bricks_top) - control.free_count, control.nodes_top, control.keys};
+  nodes_live_ = control.nodes_live;
   State state;
   if (control.keys)
     state.bounds = {{control.low[0], control.low[1], control.low[2]},

@@ -76,6 +76,10 @@ class Store {
   // full, out_of_memory, device.
   Result<void> reserve(uint32_t keys, uint32_t bricks);
 
+  // Gives back memory that holds nothing: of the pyramid and the history, and spare room. Errors: out_of_memory (both
+  // are there until it is done; then nothing has changed), device.
+  Result<void> trim();
+
   struct Entry {
     uint32_t key, index;
   };
@@ -130,6 +134,10 @@ class Store {
   Result<void> grow_records(uint64_t records);
   Result<void> grow_steps(uint64_t steps);
   Result<void> grow_nodes(uint64_t granules);
+  Result<void> make_node_room(uint64_t granules);
+  Result<void> make_record_room(uint64_t records);
+  Result<void> pack_nodes(uint64_t room);
+  Result<void> pack_records(uint64_t room);
 
   std::unique_ptr<Executor> executor_;
   uint32_t max_bricks_;
@@ -140,6 +148,7 @@ class Store {
   size_t step_ = 0;
   Box3 reach_;  // no voxel that it or a redo may have is outside
   uint64_t refusals_ = 0;
+  uint64_t nodes_live_ = 0;                    // after the last answer
   Need used_, expected_;                       // after the last answer; and what those that are under way may need
   std::deque<Pending> pending_;                // launched, no answer yet
   std::map<Ticket, Result<Change>> finished_;  // at most kOutcomes

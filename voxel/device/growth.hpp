@@ -33,13 +33,13 @@ struct Rehash {
 // Frees what the history's records hold. The host then sets its counters to 0.
 struct Forget {
   QRY_HD static uint64_t items(const Memory& m, const EditCall&) { return m.control->record_top; }
-  QRY_HD static void run(const Memory& m, const EditCall&, uint64_t item, Sums&) {
-    Control& c = *m.control;
+  QRY_HD static void run(const Memory& m, const EditCall& call, uint64_t item, Sums&) {
+    const Control& c = *m.control;
     const Step* const last = c.step_position ? m.steps + (c.step_position - 1) : nullptr;
     const bool applied = last && item < last->first + last->count;
     const Record record = m.records[item];
     const uint32_t index = applied ? record.before : record.after;
-    if (record.before != record.after && is_stored_index(index)) m.free_bricks[push(c.free_count)] = index;
+    if (record.before != record.after && is_stored_index(index)) let_go(m, call, index);
   }
 };
 
@@ -107,6 +107,18 @@ struct CopyPyramid {
     block.each([&](uint32_t lane) {
       if (lane == 0) m.nodes[item] = s.level2.node;
     });
+  }
+};
+
+// No frame reads what is in the list EditCall::hold any more.
+struct EndRecycle {
+  QRY_HD static void run(const Memory& m, const EditCall& call) { m.control->retired[call.hold - 1] = 0; }
+};
+struct Recycle {
+  using Tail = EndRecycle;
+  QRY_HD static uint64_t items(const Memory& m, const EditCall& call) { return m.control->retired[call.hold - 1]; }
+  QRY_HD static void run(const Memory& m, const EditCall& call, uint64_t item, Sums&) {
+    m.free_bricks[push(m.control->free_count)] = m.retired[call.hold - 1][item];
   }
 };
 

@@ -744,21 +744,28 @@ struct EndEdit {
     if (!m.control->stopped) end_edit(*m.control);
   }
 };
+// An index that neither the grid nor a record holds. Frames may read what was published before.
+QRY_HD inline void let_go(const Memory& m, const EditCall& call, uint32_t index) {
+  Control& c = *m.control;
+  if (call.hold == 0) m.free_bricks[push(c.free_count)] = index;
+  else m.retired[call.hold - 1][push(c.retired[call.hold - 1])] = index;
+}
+
 struct Release {
   using Tail = EndEdit;
   QRY_HD static uint64_t items(const Memory& m, const EditCall&) {
     const Control& c = *m.control;
     return c.drop_unused + (c.drop_end - c.drop_first);
   }
-  QRY_HD static void run(const Memory& m, const EditCall&, uint64_t item, Sums&) {
+  QRY_HD static void run(const Memory& m, const EditCall& call, uint64_t item, Sums&) {
     Control& c = *m.control;
-    if (item < c.drop_unused) {
+    if (item < c.drop_unused) {  // it was never seen
       m.free_bricks[push(c.free_count)] = m.unused[item];
       return;
     }
     Record& record = m.records[c.drop_first + (item - c.drop_unused)];
     const uint32_t index = c.drop_before ? record.before : record.after;
-    if (record.before != record.after && is_stored_index(index)) m.free_bricks[push(c.free_count)] = index;
+    if (record.before != record.after && is_stored_index(index)) let_go(m, call, index);
     record.before = record.after = kNone;
   }
 };

@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "voxel/bricks/shared.hpp"
 #include "voxel/device/steps.hpp"
 
 namespace quarry::device {
@@ -43,11 +44,13 @@ Need sum(const Need& a, const Need& b, int64_t sign) {
 
 struct Store::Arrays {
   Range grid, masks, materials, nodes, records, steps, free_bricks, control, cuts, unused, tiles, touched2, touched3,
-      numbers2, regions, tops, made2, listed_keys, listed_masks, listed_materials;
-  std::array<Range*, 20> all() {
-    return {&grid,    &masks, &materials, &nodes,       &records,      &steps,           &free_bricks,
-            &control, &cuts,  &unused,    &tiles,       &touched2,     &touched3,        &numbers2,
-            &regions, &tops,  &made2,     &listed_keys, &listed_masks, &listed_materials};
+      numbers2, regions, tops, made2, listed_keys, listed_masks, listed_materials, retired[2];
+  std::array<Range*, 22> all() {
+    return {&grid,       &masks,       &materials,   &nodes,        &records,
+            &steps,      &free_bricks, &control,     &cuts,         &unused,
+            &tiles,      &touched2,    &touched3,    &numbers2,     &regions,
+            &tops,       &made2,       &listed_keys, &listed_masks, &listed_materials,
+            &retired[0], &retired[1]};
   }
 };
 
@@ -56,6 +59,7 @@ Store::Store(std::unique_ptr<Executor> executor, uint32_t max_bricks)
 
 Store::~Store() {
   (void)executor_->wait();
+  for (Old& old : old_) executor_->release(old.range);
   for (Range* range : arrays_->all())
     if (range->data) executor_->release(*range);
 }
@@ -69,14 +73,17 @@ Result<std::unique_ptr<Store>> Store::create(std::unique_ptr<Executor> executor,
 Result<void> Store::open() {
   Arrays& a = *arrays_;
   Executor& e = *executor_;
-  const auto open = [&](Range& range, uint64_t most_bytes, const char* label) -> Result<void> {
-    QRY_TRY_ASSIGN(range, e.reserve(size_t(most_bytes), label));
+  const auto open = [&](Range& range, uint64_t most_bytes, const char* label,
+                        bool for_shaders = false) -> Result<void> {
+    QRY_TRY_ASSIGN(range, e.reserve(size_t(most_bytes), label, for_shaders));
     return {};
   };
-  QRY_TRY(open(a.masks, kMostBricks * sizeof(BrickMask), "masks"));
-  QRY_TRY(open(a.materials, kMostBricks * sizeof(BrickMaterials), "materials"));
+  QRY_TRY(open(a.masks, kMostBricks * sizeof(BrickMask), "masks", true));
+  QRY_TRY(open(a.materials, kMostBricks * sizeof(BrickMaterials), "materials", true));
   QRY_TRY(open(a.free_bricks, kMostBricks * sizeof(uint32_t), "free bricks"));
-  QRY_TRY(open(a.nodes, kMostNodes * sizeof(OccupancyNode), "the pyramid"));
+  QRY_TRY(open(a.retired[0], kMostBricks * sizeof(uint32_t), "retired bricks"));
+  QRY_TRY(open(a.retired[1], kMostBricks * sizeof(uint32_t), "retired bricks"));
+  QRY_TRY(open(a.nodes, kMostNodes * sizeof(OccupancyNode), "the pyramid", true));
   QRY_TRY(open(a.records, kMostRecords * sizeof(Record), "records"));
   QRY_TRY(open(a.steps, kMostSteps * sizeof(Step), "steps"));
   QRY_TRY(open(a.cuts, kMostScratch * sizeof(Cut), "an edit's cuts"));
@@ -102,6 +109,7 @@ Result<void> Store::open() {
   m.masks = static_cast<uint64_t*>(a.masks.data);
   m.materials = static_cast<uint64_t*>(a.materials.data);
   m.free_bricks = static_cast<uint32_t*>(a.free_bricks.data);
+  for (size_t i = 0; i < 2; ++i) m.retired[i] = static_cast<uint32_t*>(a.retired[i].data);
   m.nodes = static_cast<OccupancyNode*>(a.nodes.data);
   m.records = static_cast<Record*>(a.records.data);
   m.steps = static_cast<Step*>(a.steps.data);
@@ -124,7 +132,7 @@ Result<void> Store::open() {
 
   Control control{};
   control.bricks_top = kFullBricks;
-  control.nodes_top = kLevel3Cells;
+  control.nodes_top = kFirstRun;
   QRY_TRY(e.copy_in(m.control, &control, sizeof control));
   std::vector<Brick> full;
   for (uint32_t material = 1; material <= kFullBricks; ++material) full.push_back(full_brick(uint8_t(material)));
@@ -259,7 +267,9 @@ Result<void> Store::forget() {
   QRY_TRY(wait_all());
   uint64_t bricks = 1;
   for (const uint64_t its : step_bricks_) bricks += its;
-  QRY_TRY(executor_->run(StepId::forget, memory_, {}, bricks));
+  EditCall call{};
+  call.hold = hold_;
+  QRY_TRY(executor_->run(StepId::forget, memory_, call, bricks));
   Control control;
   QRY_TRY(executor_->copy_out(&control, memory_.control, sizeof control));
   control.record_top = 0;
@@ -298,6 +308,7 @@ Result<Store::Ticket> Store::launch_new(Pending pending) {
       ++step_;
     }
   }
+  pending.call.hold = hold_;
   pending.need = need_of(pending);
   QRY_TRY(make_room_ahead(pending.need));
   QRY_TRY(launch(pending));
@@ -513,11 +524,16 @@ Result<void> grow_to(Executor& e, Range& range, uint64_t count, size_t element_b
 }  // namespace
 
 Result<void> Store::grow_bricks(uint64_t bricks) {
-  bricks = std::min(bricks, kMostBricks);
+  // By whole slabs, of which shaders have a table.
+  bricks = std::min((bricks + kBricksPerSlab - 1) / kBricksPerSlab * kBricksPerSlab, kMostBricks);
+  if (executor_->shares())
+    bricks = std::min((bricks + 8 * kBricksPerSlab - 1) / (8 * kBricksPerSlab) * (8 * kBricksPerSlab), kMostBricks);
   if (bricks <= memory_.brick_room)
     return fail(ErrorCode::full, "a world on a device has room for " + std::to_string(kMostBricks) + " bricks");
   QRY_TRY(grow_to(*executor_, arrays_->masks, bricks, sizeof(BrickMask)));
   QRY_TRY(grow_to(*executor_, arrays_->free_bricks, bricks, sizeof(uint32_t)));
+  if (executor_->shares())
+    for (Range& range : arrays_->retired) QRY_TRY(grow_to(*executor_, range, bricks, sizeof(uint32_t)));
   QRY_TRY(grow_to(*executor_, arrays_->materials, bricks, sizeof(BrickMaterials)));
   memory_.brick_room = uint32_t(bricks);
   return {};
@@ -549,19 +565,21 @@ Result<void> Store::grow_nodes(uint64_t granules) {
 // Nodes that no node reaches are left behind by every edit. Where they are more than half, what is reached is written
 // anew, without gaps.
 Result<void> Store::make_node_room(uint64_t granules) {
-  const uint64_t live = nodes_live_ + kLevel3Cells, more_than_top = granules - std::min(granules, used_.nodes);
-  if (live * 2 < used_.nodes) return pack_nodes(live + std::max(live, more_than_top) + more_than_top);
+  const uint64_t live = nodes_live_ + kFirstRun, more_than_top = granules - std::min(granules, used_.nodes);
+  // Shaders reach nodes from one address: there they do not grow where they are.
+  if (live * 2 < used_.nodes || executor_->shares())
+    return pack_nodes(live + std::max(live, more_than_top) + more_than_top);
   return grow_nodes(more(granules, memory_.node_room));
 }
 
 Result<void> Store::pack_nodes(uint64_t room) {
-  QRY_TRY_ASSIGN(Range range, executor_->reserve(size_t(kMostNodes) * sizeof(OccupancyNode), "the pyramid"));
+  QRY_TRY_ASSIGN(Range range, executor_->reserve(size_t(kMostNodes) * sizeof(OccupancyNode), "the pyramid", true));
   Memory fresh = memory_;
   fresh.old_nodes = memory_.nodes;
   fresh.nodes = static_cast<OccupancyNode*>(range.data);
   const auto write = [&]() -> Result<void> {
     QRY_TRY(grow_to(*executor_, range, room, sizeof(OccupancyNode)));
-    const uint32_t top = kLevel3Cells;
+    const uint32_t top = kFirstRun;
     QRY_TRY(executor_->copy_in(&memory_.control->nodes_top, &top, sizeof top));
     QRY_TRY(executor_->run(StepId::copy_pyramid, fresh, {}, kLevel3Cells));
     return executor_->wait();
@@ -572,8 +590,10 @@ Result<void> Store::pack_nodes(uint64_t room) {
     (void)executor_->copy_in(&memory_.control->nodes_top, &top, sizeof top);
     return written;
   }
-  executor_->release(arrays_->nodes);
+  retire(arrays_->nodes);
   arrays_->nodes = range;
+  top_ = kTopCopies;  // what is published is in the old one
+  std::fill_n(top_frames_, kTopCopies, 0);
   memory_.nodes = fresh.nodes;
   memory_.node_room = uint32_t(room);
   uint32_t top = 0;
@@ -630,7 +650,7 @@ Result<void> Store::pack_records(uint64_t room) {
 
 Result<void> Store::trim() {
   QRY_TRY(state());
-  QRY_TRY(pack_nodes(nodes_live_ + nodes_live_ / 64 + kLevel3Cells + 4096));
+  QRY_TRY(pack_nodes(nodes_live_ + nodes_live_ / 64 + kFirstRun + 4096));
   uint64_t live = 0;
   std::vector<Step> steps;
   Control control;
@@ -649,7 +669,7 @@ Result<void> Store::grow_grid(uint64_t keys) {
   if (pages <= memory_.grid.page_count) pages = memory_.grid.page_count + memory_.grid.page_count / 3 + 1;
   for (;; pages += pages / 3 + 1) {
     const size_t bytes = size_t(pages) * kQryPageWords * sizeof(uint64_t);
-    QRY_TRY_ASSIGN(Range range, executor_->reserve(bytes, "the hash grid"));
+    QRY_TRY_ASSIGN(Range range, executor_->reserve(bytes, "the hash grid", true));
     Memory larger = memory_;
     larger.old_grid = memory_.grid;
     larger.grid = {static_cast<uint64_t*>(range.data), pages, 0, kQryPlain};
@@ -670,7 +690,7 @@ Result<void> Store::grow_grid(uint64_t keys) {
       if (!filled) return tl::unexpected(filled.error());
       continue;
     }
-    if (arrays_->grid.data) executor_->release(arrays_->grid);
+    if (arrays_->grid.data) retire(arrays_->grid);
     arrays_->grid = range;
     memory_.grid = larger.grid;
     memory_.grid_limit =
@@ -685,10 +705,83 @@ Result<void> Store::reserve(uint32_t keys, uint32_t bricks) {
   if (keys > memory_.grid_limit) QRY_TRY(grow_grid(keys));
   if (keys > memory_.record_room) QRY_TRY(grow_records(keys));
   const uint64_t nodes = uint64_t(keys) / 2 + kFirstNodes;
-  if (nodes > memory_.node_room) QRY_TRY(grow_nodes(nodes));
+  if (nodes > memory_.node_room) QRY_TRY(executor_->shares() ? pack_nodes(nodes) : grow_nodes(nodes));
   const uint64_t scratch = std::min<uint64_t>(keys, uint64_t(1) << 24);
   if (scratch > memory_.scratch_room) QRY_TRY(grow_scratch(scratch));
   return {};
+}
+
+// ---- Frames
+
+// Nothing of it is used by the device any more.
+void Store::retire(Range& range) {
+  if (published_.nodes) old_.push_back({range, kNotKnown});
+  else executor_->release(range);
+  range = {};
+}
+
+void Store::free_old(const Frames& frames) {
+  for (Old& old : old_)
+    if (old.last_frame == kNotKnown) old.last_frame = frames.recorded;
+  std::erase_if(old_, [&](Old& old) {
+    if (old.last_frame > frames.done) return false;
+    executor_->release(old.range);
+    return true;
+  });
+}
+
+Result<const Store::Published*> Store::publish(const Frames& frames) {
+  if (!executor_->shares()) return fail(ErrorCode::unsupported, "this world's memory is not shared with shaders");
+  QRY_TRY(wait_all());
+  uint64_t version = 0;
+  QRY_TRY(executor_->copy_out(&version, &memory_.control->version, sizeof version));
+  const bool same = published_.nodes && top_ != kTopCopies && version == published_.version;
+  free_old(frames);
+  // Two lists of bricks in turn: one takes what goes out of use, the other waits for frames that were recorded before
+  // it was closed.
+  if (hold_ == 0) {
+    hold_ = 1;
+  } else if (closed_ <= frames.done) {
+    EditCall call{};
+    call.hold = 3 - hold_;
+    QRY_TRY(executor_->run(StepId::recycle, memory_, call, 1u << 16));
+    hold_ = 3 - hold_;
+    closed_ = frames.recorded;
+  }
+  if (same) return &published_;
+  // A copy of level 3 that no frame reads. One that was published, but to no frame, is such a one.
+  if (top_ != kTopCopies) top_frames_[top_] = frames.recorded > recorded_ ? frames.recorded : 0;
+  recorded_ = frames.recorded;
+  uint32_t free = 0;
+  while (free < kTopCopies && top_frames_[free] > frames.done) ++free;
+  if (free == kTopCopies) {
+    QRY_TRY(pack_nodes(memory_.node_room));
+    free = 0;
+  }
+  OccupancyNode* const top = memory_.nodes + size_t(kLevel3Cells) * (1 + free);
+  QRY_TRY(executor_->copy_within(top, memory_.nodes, size_t(kLevel3Cells) * sizeof(OccupancyNode)));
+  QRY_TRY_ASSIGN(const State now, state());
+  top_ = free;
+  Published& p = published_;
+  p.version = now.version;
+  p.keys = now.keys;
+  p.bounds = now.bounds;
+  p.grid = arrays_->grid.parts.front().block.address;
+  p.grid_pages = memory_.grid.page_count;
+  p.nodes = arrays_->nodes.parts.front().block.address;
+  p.node_room = memory_.node_room;
+  p.level3 = kLevel3Cells * (1 + free);
+  p.brick_room = memory_.brick_room;
+  const auto slabs = [](const Range& range, size_t slab_bytes) {
+    std::vector<uint64_t> addresses;
+    for (const Range::Part& part : range.parts)
+      for (size_t at = 0; at + slab_bytes <= part.size_bytes; at += slab_bytes)
+        addresses.push_back(part.block.address + at);
+    return addresses;
+  };
+  p.masks = slabs(arrays_->masks, kBricksPerSlab * sizeof(BrickMask));
+  p.materials = slabs(arrays_->materials, kBricksPerSlab * sizeof(BrickMaterials));
+  return &p;
 }
 
 // ---- Questions

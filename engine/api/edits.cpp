@@ -275,6 +275,8 @@ qry_result qry_world_get_home(const qry_world* world, qry_home_state* state) {
     state->brick_count = there.store.bricks;
     state->device_bytes = there.store.size_bytes;
     state->behind = there.behind;
+    state->in_place = !world->home || world->home->shares() ? 1 : 0;
+    state->reserved2 = 0;
     return QRY_OK;
   });
 }

@@ -28,7 +28,13 @@ class Context {
       if (level >= QRY_LOG_WARNING) *static_cast<std::string*>(user) += std::string(message) + "\n";
     };
     info.log_user = &said_;
-    require_ok(qry_context_create(QRY_ABI_VERSION, &info, &context_));
+    qry_result made = qry_context_create(QRY_ABI_VERSION, &info, &context_);
+    if (made == QRY_ERROR_UNSUPPORTED) {  // a machine without the layers
+      std::printf("skipped validation: %s\n", qry_last_error());
+      info.validation = 0;
+      made = qry_context_create(QRY_ABI_VERSION, &info, &context_);
+    }
+    require_ok(made);
   }
   ~Context() { qry_context_destroy(&context_); }
   Context(const Context&) = delete;
@@ -79,10 +85,10 @@ std::vector<uint8_t> picture(qry_world* world, uint32_t view = QRY_VIEW_SHADED) 
   return rgba;
 }
 
-uint64_t behind(qry_world* world) {
+qry_home_state home_of(qry_world* world) {
   qry_home_state state = QRY_HOME_STATE_INIT;
   require_ok(qry_world_get_home(world, &state));
-  return state.behind;
+  return state;
 }
 
 }  // namespace
@@ -121,11 +127,14 @@ TEST_CASE(
       // The same once more, and another view.
       if (round % 4 == 0) REQUIRE((picture(there, QRY_VIEW_NORMALS) == picture(here, QRY_VIEW_NORMALS)));
     }
-    REQUIRE(behind(there) > 400);
+    // Where CUDA shares memory with shaders, host threads in its place do not.
+    REQUIRE(home_of(there).home == home);
+    if (home == QRY_HOME_DEVICE || home_of(there).in_place) REQUIRE(home_of(there).in_place == 1);
+    if (home_of(there).in_place) REQUIRE(home_of(there).behind > 400);
     // What only the host does it can still do.
     qry_memory_state memory = QRY_MEMORY_STATE_INIT;
     require_ok(qry_world_get_memory(there, &memory));
-    REQUIRE(behind(there) == 0);
+    REQUIRE(home_of(there).behind == 0);
     REQUIRE((picture(there) == picture(here)));
     for (const int i : {1, 2, 3}) {
       const qry_edit edit = ball(i * 10, 20, 0, 9, 30);

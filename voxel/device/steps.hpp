@@ -699,8 +699,10 @@ struct Seen {
     outcome.nodes_live = c.nodes_live;
 #if defined(__CUDA_ARCH__)
     __threadfence_system();
-#endif
     *const_cast<volatile uint64_t*>(&outcome.ticket) = call.ticket;
+#else
+    __atomic_store_n(&outcome.ticket, call.ticket, __ATOMIC_RELEASE);
+#endif
     if (!c.is_edit && !c.stopped) end_edit(c);
   }
 };

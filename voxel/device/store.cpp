@@ -412,9 +412,9 @@ Result<void> Store::make_room_ahead(const Need& need) {
 Result<void> Store::advance() {
   while (!pending_.empty()) {
     const Ticket ticket = pending_.front().ticket;
-    const volatile Outcome& outcome = memory_.outcomes[ticket % kOutcomes];
-    if (outcome.ticket != ticket) return {};
-    std::atomic_thread_fence(std::memory_order_acquire);
+    Outcome& outcome = memory_.outcomes[ticket % kOutcomes];
+    // Written last, by the device.
+    if (std::atomic_ref(outcome.ticket).load(std::memory_order_acquire) != ticket) return {};
     const Answer answer = outcome.answer;
     used_ = {outcome.records, outcome.bricks, outcome.nodes, outcome.keys};
     nodes_live_ = outcome.nodes_live;
@@ -445,8 +445,8 @@ Result<void> Store::await(Ticket ticket) {
     // The answer comes in some microseconds, or it takes longer, and the thread may sleep.
     if (steady_clock::now() - begin > microseconds(300)) {
       QRY_TRY(executor_->wait());
-      const volatile Outcome& outcome = memory_.outcomes[pending_.front().ticket % kOutcomes];
-      if (outcome.ticket != pending_.front().ticket)
+      Outcome& outcome = memory_.outcomes[pending_.front().ticket % kOutcomes];
+      if (std::atomic_ref(outcome.ticket).load() != pending_.front().ticket)
         return fail(ErrorCode::device, "the device has lost an edit: its steps have run, and it did not answer");
     }
   }
@@ -488,7 +488,7 @@ Result<void> Store::answer_refusal() {
     pending_.pop_front();
   }
   for (const Pending& pending : pending_) {
-    const_cast<volatile Outcome&>(memory_.outcomes[pending.ticket % kOutcomes]).ticket = 0;
+    std::atomic_ref(memory_.outcomes[pending.ticket % kOutcomes].ticket).store(0);
     QRY_TRY(launch(pending));
   }
   return {};

@@ -281,6 +281,41 @@ class Rows {
     }
   }
 
+  // What an edit before it adds to a picture of 1920 x 1080, which is copied to the host: the edit, and letting shaders
+  // see it.
+  void frames() {
+    const World world(context_, home_);
+    world.reserve(4u << 20, 1u << 19);
+    for (int i = 0; i < 200; ++i)
+      world.submit(sphere(i * 37 % 400 - 200, i * 53 % 100 - 50, i * 71 % 400 - 200, 10 + i % 30, uint32_t(1 + i)));
+    qry_render_info info = QRY_RENDER_INFO_INIT;
+    info.width = small_ ? 192 : 1920, info.height = small_ ? 108 : 1080;
+    info.camera.position[0] = 300, info.camera.position[1] = 220, info.camera.position[2] = 420;
+    info.camera.target[0] = info.camera.target[1] = info.camera.target[2] = 0;
+    std::vector<uint8_t> rgba(size_t(info.width) * info.height * 4);
+    const auto draw = [&] {
+      require(qry_world_render(world.get(), &info, rgba.data(), rgba.size(), 0), "qry_world_render");
+    };
+    draw();
+    for (const int radius : {8, 32, 64, 128}) {
+      if (small_ && radius > 32) break;
+      std::vector<double> alone, with_edit;
+      for (int i = 0; i < 4 * repeats_; ++i) {
+        alone.push_back(ms_of(draw));
+        const qry_edit edit = sphere(i * 7 % 50, 30, i * 5 % 40, radius, uint32_t(1 + i % 200));
+        with_edit.push_back(ms_of([&] {
+          if (home_ == QRY_HOME_HOST) world.edit(edit);
+          else world.submit(edit);
+          draw();
+        }));
+      }
+      const std::string row = "picture after a sphere of radius " + std::to_string(radius);
+      add(row, median(with_edit), "ms");
+      add(row + ", more than without", median(with_edit) - median(alone), "ms");
+    }
+    if (home_ == QRY_HOME_DEVICE && world.home().behind == 0) give_up("pictures: the host has made the edits");
+  }
+
   void box() {
     const uint64_t before = resident_bytes();
     const World world(context_, home_);
@@ -384,7 +419,7 @@ int run(int count, char** values) {
   std::string replays, session = "small";
   int repeats = 5;  // checked by `quarry bench`, as all options are
   uint64_t ray_count = 0;
-  bool as_json = false, small = false;
+  bool as_json = false, small = false, pictures = false;
   uint32_t home = QRY_HOME_HOST;
   for (int i = 1; i < count; ++i) {
     const std::string word = values[i];
@@ -393,6 +428,7 @@ int run(int count, char** values) {
     else if (word == "--replays" && i + 1 < count) replays = values[++i];
     else if (word == "--session" && i + 1 < count) session = values[++i];
     else if (word == "--rays" && i + 1 < count) ray_count = std::strtoull(values[++i], nullptr, 10);
+    else if (word == "--pictures") pictures = true;
     else if (word == "--home" && i + 1 < count) {
       const std::string name = values[++i];
       home = name == "device" ? QRY_HOME_DEVICE : name == "emulated" ? QRY_HOME_EMULATED : QRY_HOME_HOST;
@@ -415,6 +451,7 @@ int run(int count, char** values) {
     if (!small) rows.box();
   }
   if (ray_count) rows.rays(context, ray_count);
+  if (pictures) rows.frames();
   Json result = rows.take();
   result["bench"] = "world";
   result["repeats"] = repeats;

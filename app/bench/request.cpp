@@ -51,6 +51,7 @@ tl::expected<BenchRequest, int> read_bench_request(const CommandArguments& words
                  "world: recorded sessions, NAME.csv and facts.json (left out)");
   arguments.text("--session", options.session, "NAME", "world: which of them (small); any other is measured alone");
   arguments.text("--home", options.home, "HOME", "world: where worlds are kept: host, device, emulated (host)");
+  arguments.flag("--pictures", options.pictures, "world: pictures after edits, too, on the device");
   arguments.integer("--rays", rays, "N", "world: a list of so many rays, too, on the device (none)", 0,
                     int64_t(1) << 28);
   arguments.flag("--json", request.as_json, "Print one JSON document");

@@ -4,6 +4,7 @@
 
 #include "engine/api/handles.hpp"
 #include "engine/cuda/interop.hpp"
+#include "engine/sharing/buffer.hpp"
 
 using namespace quarry;
 using namespace quarry::c_api;
@@ -29,7 +30,7 @@ qry_result finish(qry_world& world, const Result<uint64_t>& ticket, bool is_exch
   const auto change = world.home->wait(*ticket);
   if (!change) return refuse(change.error());
   if (changed) *changed = change->voxels;
-  if (is_exchange && change->voxels == 0) return refuse(QRY_NOTHING_TO_DO, "the history has no step to undo or redo");
+  if (is_exchange && !change->step) return refuse(QRY_NOTHING_TO_DO, "the history has no step to undo or redo");
   return QRY_OK;
 }
 
@@ -37,6 +38,16 @@ qry_result catch_up(const qry_world& world) {
   if (!world.home) return QRY_OK;
   if (auto ok = world.home->catch_up(); !ok) return refuse(ok.error());
   return QRY_OK;
+}
+
+engine::RenderedWorld rendered(qry_world& world) {
+  engine::RenderedWorld drawn = engine::rendered_world(*world.shared, *world.document);
+  if (world.home && world.home->shares())
+    drawn.publish_device = [&world]() -> Result<engine::Device::TimelinePoint> {
+      QRY_TRY_ASSIGN(const auto* const published, world.home->publish(world.shared->frames()));
+      return world.shared->publish(*published, *world.blocks, world.document->scene().palette);
+    };
+  return drawn;
 }
 
 qry_result version_of(const qry_world& world, uint64_t* version) {
@@ -57,15 +68,30 @@ qry_result settle_world(qry_world& world, const qry_world_home_info* info, const
                   function, home);
   if (home == QRY_HOME_AUTOMATIC || home == QRY_HOME_HOST) return QRY_OK;
   std::unique_ptr<device::Executor> executor;
+  ContextState& context = *world.context;
+  const std::lock_guard lock(context.mutex);
+  // Shaders read the memory where there is a device to draw with. Without one the world has a home all the same.
+  if (home == QRY_HOME_DEVICE && !context.device && context.device_when != QRY_DEVICE_NEVER)
+    (void)need_device(context, function);
+  engine::DeviceBlocks* blocks = nullptr;
+  if (context.device) {
+    const auto sharing = engine::choose_sharing(*context.device, context.sharing);
+    const auto wanted = home == QRY_HOME_DEVICE ? engine::SharingMode::zero_copy : engine::SharingMode::host_import;
+    if (sharing && sharing->mode == wanted) {
+      auto made = engine::DeviceBlocks::create(*context.device, home == QRY_HOME_DEVICE);
+      if (!made) return refuse(made.error());
+      world.blocks = std::move(*made);
+      blocks = world.blocks.get();
+    }
+  }
   if (home == QRY_HOME_EMULATED) {
-    executor = device::make_emulated_executor();
+    executor = device::make_emulated_executor({}, blocks);
   } else {
     int ordinal = 0;
     std::string why;
-    if (const std::lock_guard lock(world.context->mutex); world.context->device)
-      ordinal = engine::cuda_device_with_uuid(world.context->device->info().uuid, &why);
+    if (context.device) ordinal = engine::cuda_device_with_uuid(context.device->info().uuid, &why);
     if (ordinal < 0) return refuse(QRY_ERROR_UNSUPPORTED, "%s: no home on a device: %s", function, why.c_str());
-    auto made = device::make_cuda_executor(ordinal);
+    auto made = device::make_cuda_executor(ordinal, blocks);
     if (!made)
       return refuse(made.error().code == ErrorCode::not_found ? QRY_ERROR_UNSUPPORTED : result_of(made.error().code),
                     "%s: no home on a device: %s", function, made.error().message.c_str());
@@ -135,7 +161,7 @@ qry_result exchange(qry_world* world, bool forward, const char* function, uint64
 // Of a change that the host has made.
 void keep_answer(qry_world& world, uint64_t changed, uint64_t* ticket) {
   constexpr size_t kKept = 4096;
-  world.answers.push_back({changed, world.version});
+  world.answers.push_back({changed, world.version, true});
   if (world.answers.size() > kKept) world.answers.pop_front();
   *ticket = ++world.last_ticket;
 }
@@ -249,6 +275,8 @@ qry_result qry_world_get_home(const qry_world* world, qry_home_state* state) {
     state->brick_count = there.store.bricks;
     state->device_bytes = there.store.size_bytes;
     state->behind = there.behind;
+    state->in_place = !world->home || world->home->shares() ? 1 : 0;
+    state->reserved2 = 0;
     return QRY_OK;
   });
 }

@@ -22,6 +22,7 @@
 #include "engine/api/quarry.h"
 #include "engine/pictures/path_tracer.hpp"
 #include "engine/render/ray_marcher.hpp"
+#include "engine/sharing/device_blocks.hpp"
 #include "voxel/worlds/document.hpp"
 
 namespace quarry::c_api {
@@ -126,7 +127,8 @@ struct qry_world {
   std::unique_ptr<quarry::engine::SharedWorld> shared;  // null: the world is in plain host memory, no device yet
   // Behind, if the world is at home on a device: see host_document().
   std::optional<quarry::Document> document;
-  std::unique_ptr<quarry::c_api::DeviceHome> home;  // null: at home on the host
+  std::unique_ptr<quarry::engine::DeviceBlocks> blocks;  // of `home`, if shaders read its memory
+  std::unique_ptr<quarry::c_api::DeviceHome> home;       // null: at home on the host
   uint32_t home_kind = QRY_HOME_HOST;
   uint32_t max_bricks = 0;
   uint64_t version = 0;  // changes that the host made; see version_of()
@@ -170,6 +172,9 @@ qry_result place_world(qry_world& world, bool device_needed, WorldMemory* memory
 // Moves a world made without a device to memory that the device reads. Call it with the context's mutex held.
 qry_result share_world(qry_world& world, const char* function);
 
+// What is drawn of a world that share_world() has prepared: a world at home on a device from there, if shaders read its
+// memory.
+engine::RenderedWorld rendered(qry_world& world);
 // Lets the document have what was done on a device. Every call that reads or writes the document begins with it.
 qry_result catch_up(const qry_world& world);
 // Waits for what was submitted.

@@ -207,17 +207,17 @@ Result<uint64_t> DeviceHome::exchange(bool forward) {
     const bool here = forward ? position_ < steps_ : position_ > 0;
     if (!here) {
       QRY_TRY(catch_up_locked());
-      Result<device::Store::Change> change = device::Store::Change{};
+      Change change{0, version_, false};
       if (forward ? document_.can_redo() : document_.can_undo()) {
         QRY_TRY_ASSIGN(const auto records, forward ? document_.redo() : document_.undo());
         QRY_TRY(push_records(records));
-        for (const UndoRecord& record : records) change->voxels += record.voxels_changed;
-        ++version_;
+        for (const UndoRecord& record : records) change.voxels += record.voxels_changed;
         QRY_TRY_ASSIGN(const auto state, store_->state());
-        version_offset_ = state.version - version_;
-        change->version = state.version;
+        version_offset_ = state.version - ++version_;
+        change.version = version_;
+        change.step = true;
       }
-      answers_.insert_or_assign(++last_ticket_, Change{change->voxels, version_});
+      answers_.insert_or_assign(++last_ticket_, change);
       return last_ticket_;
     }
   }
@@ -229,21 +229,26 @@ Result<uint64_t> DeviceHome::exchange(bool forward) {
 Result<void> DeviceHome::push_records(std::span<const UndoRecord> records) {
   QRY_TRY(store_->forget());
   const BrickMap& bricks = document_.scene().volumes[0].bricks;
+  // The parts of a stroke may change a brick more than once.
+  std::vector<Int3> places;
+  for (const UndoRecord& record : records)
+    for (const BrickChange& change : record.changes)
+      for (uint32_t i = 0; i < change.count; ++i) places.push_back(change.at(i));
+  std::sort(places.begin(), places.end());
+  places.erase(std::unique(places.begin(), places.end()), places.end());
   std::vector<uint32_t> keys, full_keys;
   std::vector<BrickMaterials> materials;
   std::vector<uint8_t> full;
-  for (const UndoRecord& record : records)
-    for (const BrickChange& change : record.changes)
-      for (uint32_t i = 0; i < change.count; ++i) {
-        const SharedBrick now = bricks.share(change.at(i));
-        if (now && !now.material()) {
-          keys.push_back(brick_key(change.at(i)));
-          materials.push_back(now->materials);
-        } else {
-          full_keys.push_back(brick_key(change.at(i)));
-          full.push_back(now.material());
-        }
-      }
+  for (const Int3 place : places) {
+    const SharedBrick now = bricks.share(place);
+    if (now && !now.material()) {
+      keys.push_back(brick_key(place));
+      materials.push_back(now->materials);
+    } else {
+      full_keys.push_back(brick_key(place));
+      full.push_back(now.material());
+    }
+  }
   if (!keys.empty()) QRY_TRY(store_->put(keys, materials));
   if (!full_keys.empty()) QRY_TRY(store_->put_full(full_keys, full));
   base_ = document_.step_position();
@@ -255,13 +260,13 @@ Result<void> DeviceHome::push_records(std::span<const UndoRecord> records) {
 // ---- What became of it
 
 void DeviceHome::heard(Done& done, const Result<device::Store::Change>& change) {
-  Result<Change> answer = Change{0, version_};
+  Result<Change> answer = Change{0, version_, false};
   if (!change) {
     answer = tl::unexpected(change.error());
   } else if (change->voxels) {
     done.voxels = change->voxels;
     version_ = change->version - version_offset_;
-    answer = Change{change->voxels, version_};
+    answer = Change{change->voxels, version_, true};
     if (done.kind == Kind::undo) {
       --position_;
     } else if (done.kind == Kind::redo) {
@@ -357,6 +362,12 @@ Result<void> DeviceHome::reserve(uint32_t keys, uint32_t bricks) {
   return store_->reserve(keys, bricks);
 }
 
+Result<void> DeviceHome::trim() {
+  const std::lock_guard lock(lock_);
+  QRY_TRY(hear(last_ticket_));
+  return store_->trim();
+}
+
 Result<void> DeviceHome::get_voxels(const int32_t* xyz, uint8_t* materials, uint64_t count) {
   const std::lock_guard lock(lock_);
   std::vector<uint32_t> keys;
@@ -421,6 +432,11 @@ Result<void> DeviceHome::trace(size_t count, const device::Executor::FillRays& f
                                const device::Executor::TakeHits& take) {
   const std::lock_guard lock(lock_);
   return store_->trace(count, fill, take);
+}
+
+Result<const device::Store::Published*> DeviceHome::publish(const device::Store::Frames& frames) {
+  const std::lock_guard lock(lock_);
+  return store_->publish(frames);
 }
 
 Result<std::vector<uint32_t>> DeviceHome::keys() {

@@ -37,6 +37,7 @@ class DeviceHome {
 
   struct Change {
     uint64_t voxels = 0, version = 0;
+    bool step = false;  // one was made, undone or redone; one of a palette changes no voxel
   };
   // Returns when it is launched, with its ticket. Errors: as Document::apply, but what only the device can tell.
   Result<uint64_t> edit(const Edit& edit);
@@ -55,11 +56,15 @@ class DeviceHome {
   Result<State> state();
   Result<uint64_t> version();  // of the world: changes made here
   Result<void> reserve(uint32_t keys, uint32_t bricks);
+  Result<void> trim();
   // Materials of voxels, and of a box, x fastest; both in the world.
   Result<void> get_voxels(const int32_t* xyz, uint8_t* materials, uint64_t count);
   Result<void> read_box(const Box3& box, const std::function<uint8_t*(Int3 voxel)>& row);
   // As Store::trace().
   Result<void> trace(size_t count, const device::Executor::FillRays& fill, const device::Executor::TakeHits& take);
+  // As Store::publish().
+  Result<const device::Store::Published*> publish(const device::Store::Frames& frames);
+  bool shares() const { return store_->shares(); }
   // The keys of all bricks, sorted.
   Result<std::vector<uint32_t>> keys();
 

@@ -65,6 +65,8 @@ qry_result qry_world_trim(qry_world* world) {
   const char* const function = "qry_world_trim";
   return guarded(function, [&]() -> qry_result {
     if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
+    if (world->home)
+      if (auto ok = world->home->trim(); !ok) return refuse(ok.error());
     QRY_PASS_REFUSAL(catch_up(*world));
     const World& voxels = world->document->world();
     if (voxels.packed()) return refuse(QRY_NOTHING_TO_DO, "%s: the world is packed, with nothing to spare", function);

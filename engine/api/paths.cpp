@@ -96,6 +96,7 @@ qry_result qry_world_trace_paths(qry_world* world, qry_paths* paths, const qry_p
     const std::lock_guard lock(world->context->mutex);
     QRY_PASS_REFUSAL(need_device(*world->context, function));
     QRY_PASS_REFUSAL(share_world(*world, function));
+    QRY_PASS_REFUSAL(catch_up(*world));  // lights are looked for in the document
     if (!paths->tracer) {
       auto tracer = engine::PathTracer::create(*world->context->device);
       if (!tracer) return refuse(tracer.error());
@@ -109,8 +110,8 @@ qry_result qry_world_trace_paths(qry_world* world, qry_paths* paths, const qry_p
     const uint32_t first = same ? paths->tracer->paths_done() : 0;
     paths->world = 0;  // after an exception or error below, the next call begins anew
     const ProgressCall call(info->progress, info->progress_user);
-    auto traced = paths->tracer->render(engine::rendered_world(*world->shared, *world->document), view, settings,
-                                        info->samples, layers, call.progress(), first);
+    auto traced =
+        paths->tracer->render(rendered(*world), view, settings, info->samples, layers, call.progress(), first);
     if (!traced && traced.error().code != ErrorCode::cancelled) return refuse(traced.error());
     paths->world = world->number;
     paths->world_version = version;

@@ -310,9 +310,10 @@ enum {
   QRY_HOME_AUTOMATIC = 0, /* the host, as yet */
   QRY_HOME_HOST = 1,      /* host memory, by host threads */
   /* A CUDA device's memory, by its kernels: the context's device where it has one, else CUDA's first. For worlds of one
-   * volume at the origin. What only the host does (saving, pictures, packing, palettes of a history) makes the edits
-   * once more on the host, when it is first called after them; edits, undo, lists, reads of voxels, counts and bounds
-   * never do. */
+   * volume at the origin. What only the host does (saving, paths, packing, memory and grid statistics, palettes)
+   * makes the edits once more on the host, when it is first called after them. Edits, undo, lists, reads of voxels,
+   * rays, counts and bounds never do; nor do pictures, where the context's device and CUDA's are one that can share
+   * memory and the context has not been told to use no device (QRY_DEVICE_NEVER). */
   QRY_HOME_DEVICE = 2,
   QRY_HOME_EMULATED = 3 /* host threads that stand in for a CUDA device, with its memory: slow; to test programs with */
 };
@@ -616,9 +617,12 @@ typedef struct qry_home_state {
   uint32_t brick_count;  /* bricks that the device stores: not full ones, but those that only the history has */
   uint64_t device_bytes; /* device memory of the world, its history and its spare room; 0 on the host */
   uint64_t behind;       /* changes that the host would make once more for a call that only it does */
+  uint32_t in_place;     /* 1: pictures are drawn from the memory in which edits are made; 0: the host makes the edits
+                            once more for a picture */
+  uint32_t reserved2;
 } qry_home_state;
 #define QRY_HOME_STATE_INIT \
-  { QRY_STYPE_HOME_STATE, 0, NULL, 0, 0, 0, 0 }
+  { QRY_STYPE_HOME_STATE, 0, NULL, 0, 0, 0, 0, 0, 0 }
 
 /* Tells where a world is at home. Waits for submitted changes. Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT, DEVICE.
  * [read] */

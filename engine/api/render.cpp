@@ -229,8 +229,7 @@ qry_result qry_world_render(qry_world* world, const qry_render_info* info, void*
 
     const std::lock_guard lock(world->context->mutex);
     QRY_PASS_REFUSAL(need_renderer(*world, function));
-    auto picture =
-        world->context->renderer->render(engine::rendered_world(*world->shared, *world->document), view, settings);
+    auto picture = world->context->renderer->render(rendered(*world), view, settings);
     if (!picture) return refuse(picture.error());
     copy_rows(picture->rgba.data(), rgba, info->width, info->height, 4, pitch);
     return QRY_OK;
@@ -298,9 +297,7 @@ qry_result qry_world_trace(qry_world* world, const qry_ray* rays, uint64_t count
     }
     const std::lock_guard lock(world->context->mutex);
     QRY_PASS_REFUSAL(need_renderer(*world, function));
-    if (auto traced = world->context->renderer->trace(engine::rendered_world(*world->shared, *world->document),
-                                                      size_t(count), fill, take);
-        !traced)
+    if (auto traced = world->context->renderer->trace(rendered(*world), size_t(count), fill, take); !traced)
       return refuse(traced.error());
     return QRY_OK;
   });

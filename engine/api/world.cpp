@@ -12,8 +12,10 @@ using namespace quarry;
 using namespace quarry::c_api;
 
 qry_world::~qry_world() {
-  if (!shared) return;
+  if (!shared && !blocks) return;
   const std::lock_guard lock(context->mutex);
+  home.reset();
+  blocks.reset();
   document.reset();
   shared.reset();
 }
@@ -38,6 +40,13 @@ qry_result place_world(qry_world& world, bool device_needed, WorldMemory* memory
 }
 
 qry_result share_world(qry_world& world, const char* function) {
+  if (world.home && world.home->shares()) {
+    if (world.shared) return QRY_OK;
+    auto shared = engine::SharedWorld::create(*world.context->device, world.context->sharing);
+    if (!shared) return refuse(shared.error());
+    world.shared = std::move(*shared);
+    return QRY_OK;
+  }
   QRY_PASS_REFUSAL(catch_up(world));
   if (world.shared) return QRY_OK;
   // Makes a second world, so that a failure leaves the first unchanged.

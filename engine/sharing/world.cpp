@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "engine/sharing/cuda_mirror.hpp"
+#include "engine/sharing/device_blocks.hpp"
 #include "engine/sharing/light_tree.hpp"
 #include "engine/sharing/memory_source.hpp"
 #include "engine/sharing/world.hpp"
@@ -77,23 +78,33 @@ class RootRing {
   Slot* current_ = nullptr;
 };
 
-std::vector<uint8_t> root_image(QryWorldRoot root, const Palette& palette, const SlabArray& masks,
-                                const SlabArray& materials) {
-  const std::vector<MemoryBlock>* tables[2] = {&masks.slabs(), &materials.slabs()};
-  uint64_t* addresses[2] = {&root.mask_slabs, &root.material_slabs};
-  std::vector<uint8_t> image(kTablesAt + (tables[0]->size() + tables[1]->size()) * 8);
-  size_t at = kTablesAt;
-  for (int i = 0; i < 2; ++i) {
-    *addresses[i] = at;
-    for (const MemoryBlock& slab : *tables[i]) {
-      std::memcpy(image.data() + at, &slab.device_address, 8);
-      at += 8;
-    }
-  }
+std::vector<uint64_t> addresses_of(const SlabArray& array) {
+  std::vector<uint64_t> addresses;
+  for (const MemoryBlock& slab : array.slabs()) addresses.push_back(slab.device_address);
+  return addresses;
+}
+
+std::vector<uint8_t> root_image(QryWorldRoot root, const Palette& palette, const std::vector<uint64_t>& masks,
+                                const std::vector<uint64_t>& materials) {
+  std::vector<uint8_t> image(kTablesAt + (masks.size() + materials.size()) * 8);
+  root.mask_slabs = kTablesAt;
+  root.material_slabs = kTablesAt + masks.size() * 8;
+  std::memcpy(image.data() + root.mask_slabs, masks.data(), masks.size() * 8);
+  std::memcpy(image.data() + root.material_slabs, materials.data(), materials.size() * 8);
   root.palette = kPaletteAt;
   std::memcpy(image.data() + kPaletteAt, palette.materials.data(), sizeof palette.materials);
   std::memcpy(image.data(), &root, sizeof root);
   return image;
+}
+
+// Rays start at a box of every voxel, enlarged by the margin.
+void put_box(QryWorldRoot& root, const Box3& box) {
+  const Int3 low = box.empty() ? kWorldMin : box.min, beyond = box.empty() ? kWorldMin : box.max + Int3{1, 1, 1};
+  const int32_t lows[3] = {low.x, low.y, low.z}, highs[3] = {beyond.x, beyond.y, beyond.z};
+  for (int i = 0; i < 3; ++i) {
+    root.box_low[i] = float(lows[i] - int32_t(kQryBoxMargin));
+    root.box_high[i] = float(highs[i] + int32_t(kQryBoxMargin));
+  }
 }
 
 Box3 voxels_of(Int3 brick) {
@@ -142,6 +153,10 @@ struct SharedWorld::State {
   Box3 box;  // box_of() the world
 
   Result<void> upload_changes(const World& world, const WorldChanges& changes);
+  void look_at(const Palette& palette) {
+    transmissive = std::ranges::any_of(palette.materials, [](const Material& m) { return m.transparency > 0; });
+    reflective = std::ranges::any_of(palette.materials, [](const Material& m) { return m.roughness < 0.3f; });
+  }
 };
 
 Result<void> SharedWorld::State::upload_changes(const World& world, const WorldChanges& changes) {
@@ -236,16 +251,10 @@ Result<Device::TimelinePoint> SharedWorld::publish(World& world, const Palette& 
   root.node_capacity = uint32_t(pyramid.size_bytes / kGranuleBytes) - 64;
   root.brick_count = world.brick_count();
   root.grid_pages = world.grid().view().page_count;
-  const Int3 low = s.box.empty() ? kWorldMin : s.box.min,
-             beyond = s.box.empty() ? kWorldMin : s.box.max + Int3{1, 1, 1};
-  const int32_t lows[3] = {low.x, low.y, low.z}, highs[3] = {beyond.x, beyond.y, beyond.z};
-  for (int i = 0; i < 3; ++i) {
-    root.box_low[i] = float(lows[i] - int32_t(kQryBoxMargin));
-    root.box_high[i] = float(highs[i] + int32_t(kQryBoxMargin));
-  }
-  QRY_TRY(s.roots.put(*s.device, root_image(root, palette, masks, materials), s.submitted, s.completed));
-  s.transmissive = std::ranges::any_of(palette.materials, [](const Material& m) { return m.transparency > 0; });
-  s.reflective = std::ranges::any_of(palette.materials, [](const Material& m) { return m.roughness < 0.3f; });
+  put_box(root, s.box);
+  QRY_TRY(s.roots.put(*s.device, root_image(root, palette, addresses_of(masks), addresses_of(materials)), s.submitted,
+                      s.completed));
+  s.look_at(palette);
   s.world_seen = world.pyramid().id();
   s.pyramid_seen = world.pyramid().block_id();
   s.grid_seen = world.grid().block().data;
@@ -254,6 +263,39 @@ Result<Device::TimelinePoint> SharedWorld::publish(World& world, const Palette& 
   s.memory->published();
   return s.ready;
 }
+
+Result<Device::TimelinePoint> SharedWorld::publish(const device::Store::Published& published, DeviceBlocks& blocks,
+                                                   const Palette& palette) {
+  State& s = *state_;
+  QryWorldRoot root{};
+  root.grid_words = published.grid;
+  root.grid_pages = published.grid_pages;
+  root.brick_capacity = published.brick_room;
+  if (uint64_t(published.node_room) * kGranuleBytes > uint64_t(1) << 32)
+    return fail(ErrorCode::unsupported, "the occupancy pyramid has " +
+                                            std::to_string(uint64_t(published.node_room) * kGranuleBytes >> 20) +
+                                            " MiB, and what is drawn may have 4096 at most");
+  root.pyramid = published.nodes;
+  root.level3 = published.level3;
+  root.node_capacity = published.node_room - 64;
+  root.brick_count = published.keys;
+  put_box(root, published.bounds);
+  if (published.version != s.version_seen || s.world_seen != 0) {
+    // Lights are looked for in the document, when they are wanted.
+    WorldChanges changes;
+    changes.everything = true;
+    s.lights.note(changes);
+    QRY_TRY_ASSIGN(s.ready, blocks.acquire());
+  }
+  QRY_TRY(s.roots.put(*s.device, root_image(root, palette, published.masks, published.materials), s.submitted,
+                      s.completed));
+  s.look_at(palette);
+  s.world_seen = 0;
+  s.version_seen = published.version;
+  return s.ready;
+}
+
+device::Store::Frames SharedWorld::frames() const { return {state_->submitted, state_->completed}; }
 
 void SharedWorld::frame_submitted(uint64_t value, bool reads_grid) {
   state_->submitted = std::max(state_->submitted, value);

@@ -4,11 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
 #include "engine/sharing/buffer.hpp"
 #include "engine/vulkan/device.hpp"
+#include "voxel/device/store.hpp"
 #include "voxel/worlds/palette.hpp"
 #include "voxel/worlds/world.hpp"
 
@@ -20,6 +22,7 @@ class Document;
 
 namespace quarry::engine {
 
+class DeviceBlocks;
 class LightTree;
 
 // A World readable by shaders. host_import: shaders read the world's own memory, without copies. zero_copy: CUDA writes
@@ -37,6 +40,11 @@ class SharedWorld {
   // Makes the device see the world as it is now. Returns the timeline point that a frame must wait for (value 0: none).
   // Call it after edits and before recording a frame. The world must have been created with memory() of this object.
   Result<Device::TimelinePoint> publish(World& world, const Palette& palette);
+  // The same for a world that is at home on a device, whose blocks these are: `published` is what device::Store has
+  // published for frames(). Nothing is copied.
+  Result<Device::TimelinePoint> publish(const device::Store::Published& published, DeviceBlocks& blocks,
+                                        const Palette& palette);
+  device::Store::Frames frames() const;  // those that were recorded and that are done
   // Says that a frame was recorded with root_address(), and which timeline value it will signal. `reads_grid`: its view
   // shows the hash grid itself. To be called before the next publish().
   void frame_submitted(uint64_t value, bool reads_grid = false);
@@ -67,7 +75,12 @@ struct RenderedWorld {
   World& world;
   const Palette& palette;
 
-  Result<Device::TimelinePoint> publish() const { return shared.publish(world, palette); }
+  // Of a world at home on a device, which `world` may be behind: instead of publishing that. Empty: there is none.
+  std::function<Result<Device::TimelinePoint>()> publish_device = {};
+
+  Result<Device::TimelinePoint> publish() const {
+    return publish_device ? publish_device() : shared.publish(world, palette);
+  }
 };
 RenderedWorld rendered_world(SharedWorld& shared, Document& document);
 

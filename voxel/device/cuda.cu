@@ -3,6 +3,7 @@
 // physical blocks are mapped behind each other.
 #include <cuda.h>
 #include <cuda_runtime.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <memory>
@@ -193,6 +194,7 @@ struct MappingCalls {
   CUresult(CUDAAPI* free_addresses)(CUdeviceptr, size_t) = nullptr;
   CUresult(CUDAAPI* create)(CUmemGenericAllocationHandle*, size_t, const CUmemAllocationProp*,
                             unsigned long long) = nullptr;
+  CUresult(CUDAAPI* import)(CUmemGenericAllocationHandle*, void*, CUmemAllocationHandleType) = nullptr;
   CUresult(CUDAAPI* release)(CUmemGenericAllocationHandle) = nullptr;
   CUresult(CUDAAPI* map)(CUdeviceptr, size_t, size_t, CUmemGenericAllocationHandle, unsigned long long) = nullptr;
   CUresult(CUDAAPI* unmap)(CUdeviceptr, size_t) = nullptr;
@@ -206,6 +208,7 @@ struct MappingCalls {
     find("cuMemAddressReserve", reserve);
     find("cuMemAddressFree", free_addresses);
     find("cuMemCreate", create);
+    find("cuMemImportFromShareableHandle", import);
     find("cuMemRelease", release);
     find("cuMemMap", map);
     find("cuMemUnmap", unmap);
@@ -213,7 +216,7 @@ struct MappingCalls {
     find("cuMemGetAllocationGranularity", granularity);
   }
   bool there() const {
-    return reserve && free_addresses && create && release && map && unmap && set_access && granularity;
+    return reserve && free_addresses && create && import && release && map && unmap && set_access && granularity;
   }
 };
 const MappingCalls& mapping_calls() {
@@ -229,7 +232,7 @@ Result<void> check_driver(CUresult result, const std::string& doing) {
 
 class CudaDeviceExecutor final : public Executor {
  public:
-  explicit CudaDeviceExecutor(int device) : device_(device) {}
+  CudaDeviceExecutor(int device, ShaderMemory* shaders) : device_(device), shaders_(shaders) {}
   ~CudaDeviceExecutor() override {
     const DeviceScope scope(device_);
     rays_.reset();
@@ -260,12 +263,12 @@ class CudaDeviceExecutor final : public Executor {
                         "ask for page sizes");
   }
 
-  Result<Range> reserve(size_t most_bytes, const char* label) override {
+  Result<Range> reserve(size_t most_bytes, const char* label, bool for_shaders) override {
     const DeviceScope scope(device_);
     const size_t size = rounded(most_bytes);
     CUdeviceptr at = 0;
     QRY_TRY(check_driver(mapping_calls().reserve(&at, size, 0, 0, 0), std::string("reserve addresses for ") + label));
-    return Range{reinterpret_cast<void*>(at), 0, size};
+    return Range{reinterpret_cast<void*>(at), 0, size, label, for_shaders && shaders_};
   }
   Result<void> grow(Range& range, size_t size_bytes) override {
     const size_t size = rounded(size_bytes);
@@ -279,7 +282,22 @@ class CudaDeviceExecutor final : public Executor {
     const std::string doing = "memory of " + std::to_string(more) + " bytes";
     const CUdeviceptr at = CUdeviceptr(range.data) + range.size_bytes;
     CUmemGenericAllocationHandle handle{};
-    QRY_TRY(check_driver(calls.create(&handle, more, &property_, 0), doing));
+    ShaderMemory::Block block;
+    if (range.for_shaders) {
+      QRY_TRY_ASSIGN(auto exported, shaders_->allocate(more, range.label));
+      // What is mapped is a whole allocation.
+      auto imported = exported.allocation_bytes == more
+                          ? check_driver(calls.import(&handle, reinterpret_cast<void*>(uintptr_t(exported.fd)),
+                                                      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+                                         "import " + doing)
+                          : fail(ErrorCode::unsupported, "Vulkan made " + std::to_string(exported.allocation_bytes) +
+                                                             " bytes of " + std::to_string(more));
+      close(exported.fd);  // the handle has its own
+      QRY_TRY(imported);
+      block = std::move(exported.block);
+    } else {
+      QRY_TRY(check_driver(calls.create(&handle, more, &property_, 0), doing));
+    }
     auto mapped = check_driver(calls.map(at, more, 0, handle, 0), doing);
     if (mapped) {
       CUmemAccessDesc access{};
@@ -290,17 +308,22 @@ class CudaDeviceExecutor final : public Executor {
     }
     calls.release(handle);  // the mapping holds it
     QRY_TRY(mapped);
+    if (range.for_shaders) range.parts.push_back({range.size_bytes, more, std::move(block)});
     range.size_bytes = size;
     held_ += more;
     return check(cudaMemsetAsync(reinterpret_cast<void*>(at), 0, more, stream_), doing.c_str());
   }
   void release(Range& range) noexcept override {
     const DeviceScope scope(device_);
-    if (range.size_bytes) mapping_calls().unmap(CUdeviceptr(range.data), range.size_bytes);
+    // What was mapped piece by piece is unmapped so.
+    for (const Range::Part& part : range.parts)
+      mapping_calls().unmap(CUdeviceptr(range.data) + part.offset_bytes, part.size_bytes);
+    if (range.parts.empty() && range.size_bytes) mapping_calls().unmap(CUdeviceptr(range.data), range.size_bytes);
     if (range.data) mapping_calls().free_addresses(CUdeviceptr(range.data), range.most_bytes);
     held_ -= range.size_bytes;
-    range = {};
+    range = {};  // its blocks after what CUDA has mapped of them
   }
+  bool shares() const override { return shaders_ != nullptr; }
   Outcome* outcomes() override { return outcomes_; }
 
   Result<void> run(StepId step, const Memory& memory, const EditCall& call, uint64_t most_items) override {
@@ -331,6 +354,10 @@ class CudaDeviceExecutor final : public Executor {
   }
   Result<void> copy_out(void* to_host, const void* from, size_t size_bytes) override {
     return copy(to_host, from, size_bytes, "copy from the device");
+  }
+  Result<void> copy_within(void* to, const void* from, size_t size_bytes) override {
+    const DeviceScope scope(device_);
+    return check(cudaMemcpyAsync(to, from, size_bytes, cudaMemcpyDeviceToDevice, stream_), "copy within the device");
   }
   Result<void> wait() override {
     const DeviceScope scope(device_);
@@ -374,6 +401,7 @@ class CudaDeviceExecutor final : public Executor {
   }
 
   int device_;
+  ShaderMemory* shaders_;
   int multiprocessors_ = 1;
   cudaStream_t stream_ = nullptr;
   Outcome* outcomes_ = nullptr;
@@ -386,12 +414,12 @@ class CudaDeviceExecutor final : public Executor {
 
 }  // namespace
 
-Result<std::unique_ptr<Executor>> make_cuda_executor(int device) {
+Result<std::unique_ptr<Executor>> make_cuda_executor(int device, ShaderMemory* shaders) {
   QRY_TRY_ASSIGN(const int count, gpu::device_count());
   if (device < 0 || device >= count)
     return fail(ErrorCode::not_found,
                 "CUDA has " + std::to_string(count) + " devices, and none has the number " + std::to_string(device));
-  auto executor = std::make_unique<CudaDeviceExecutor>(device);
+  auto executor = std::make_unique<CudaDeviceExecutor>(device, shaders);
   QRY_TRY(executor->open());
   return std::unique_ptr<Executor>(std::move(executor));
 }

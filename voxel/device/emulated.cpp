@@ -49,15 +49,15 @@ class Shuffled {
 
 class EmulatedExecutor final : public Executor {
  public:
-  explicit EmulatedExecutor(Emulation emulation) : emulation_(std::move(emulation)) {}
+  EmulatedExecutor(Emulation emulation, ShaderMemory* shaders) : emulation_(std::move(emulation)), shaders_(shaders) {}
 
-  Result<Range> reserve(size_t most_bytes, const char* label) override {
+  Result<Range> reserve(size_t most_bytes, const char* label, bool for_shaders) override {
     const size_t size = (most_bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
     void* const data = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (data == MAP_FAILED)
       return fail(ErrorCode::out_of_memory,
                   "no addresses for " + std::to_string(size) + " bytes of " + label + ": raise `ulimit -v`");
-    return Range{data, 0, size};
+    return Range{data, 0, size, label, for_shaders && shaders_};
   }
   Result<void> grow(Range& range, size_t size_bytes) override {
     const size_t size = (size_bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
@@ -69,15 +69,26 @@ class EmulatedExecutor final : public Executor {
     if ((emulation_.memory_limit && held_ + more > emulation_.memory_limit) ||
         mprotect(static_cast<char*>(range.data) + range.size_bytes, more, PROT_READ | PROT_WRITE) != 0)
       return fail(ErrorCode::out_of_memory, "the emulated device has no " + std::to_string(more) + " bytes more");
+    if (range.for_shaders) {
+      void* const at = static_cast<char*>(range.data) + range.size_bytes;
+      auto block = shaders_->import_host(at, more, range.label);
+      if (!block) {
+        mprotect(at, more, PROT_NONE);
+        return tl::unexpected(block.error());
+      }
+      range.parts.push_back({range.size_bytes, more, std::move(*block)});
+    }
     range.size_bytes = size;
     held_ += more;
     return {};
   }
   void release(Range& range) noexcept override {
+    range.parts.clear();
     if (range.data) munmap(range.data, range.most_bytes);
     held_ -= range.size_bytes;
     range = {};
   }
+  bool shares() const override { return shaders_ != nullptr; }
   Outcome* outcomes() override { return outcomes_.data(); }
 
   Result<void> run(StepId step, const Memory& memory, const EditCall& call, uint64_t) override {
@@ -112,6 +123,9 @@ class EmulatedExecutor final : public Executor {
   Result<void> copy_out(void* to_host, const void* from, size_t size_bytes) override {
     std::copy_n(static_cast<const char*>(from), size_bytes, static_cast<char*>(to_host));
     return {};
+  }
+  Result<void> copy_within(void* to, const void* from, size_t size_bytes) override {
+    return copy_out(to, from, size_bytes);
   }
   Result<void> wait() override { return {}; }
   uint64_t size_bytes() const override { return held_; }
@@ -168,6 +182,7 @@ class EmulatedExecutor final : public Executor {
   };
 
   Emulation emulation_;
+  ShaderMemory* shaders_;
   std::array<Outcome, kOutcomes> outcomes_{};
   std::atomic<uint64_t> held_{0};
   uint64_t runs_ = 0;
@@ -177,16 +192,16 @@ class EmulatedExecutor final : public Executor {
 
 const char* name_of(StepId step) {
   static constexpr std::array<const char*, size_t(StepId::count)> kNames{
-      "find tiles",    "touch a box",    "touch tiles",   "touch the grid", "touch a list", "cut",
-      "cut by a list", "settle an undo", "settle a redo", "write keys",     "erase keys",   "roll back",
-      "write regions", "write tops",     "release",       "clear a grid",   "move keys",    "forget steps",
-      "begin bounds",  "find bounds",    "gather bricks", "begin a list",   "find bricks",  "clear masks",
-      "mark voxels",   "place octants",  "find the last", "fill materials"};
+      "find tiles",     "touch a box",      "touch tiles",   "touch the grid", "touch a list",  "cut",
+      "cut by a list",  "settle an undo",   "settle a redo", "write keys",     "erase keys",    "roll back",
+      "write regions",  "write tops",       "release",       "clear a grid",   "move keys",     "forget steps",
+      "recycle bricks", "copy the pyramid", "begin bounds",  "find bounds",    "gather bricks", "begin a list",
+      "find bricks",    "clear masks",      "mark voxels",   "place octants",  "find the last", "fill materials"};
   return step < StepId::count ? kNames[size_t(step)] : "no step";
 }
 
-std::unique_ptr<Executor> make_emulated_executor(Emulation emulation) {
-  return std::make_unique<EmulatedExecutor>(std::move(emulation));
+std::unique_ptr<Executor> make_emulated_executor(Emulation emulation, ShaderMemory* shaders) {
+  return std::make_unique<EmulatedExecutor>(std::move(emulation), shaders);
 }
 
 }  // namespace quarry::device

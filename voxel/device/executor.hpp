@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "base/result.hpp"
 #include "voxel/device/layout.hpp"
@@ -37,6 +38,8 @@ enum class StepId : uint8_t {
   clear_grid,
   rehash,
   forget,
+  recycle,
+  copy_pyramid,
   begin_bounds,
   bounds,
   gather,
@@ -51,10 +54,36 @@ enum class StepId : uint8_t {
 };
 const char* name_of(StepId step);
 
+// Lets shaders read a device's arrays in place. What implements it knows Vulkan (engine/sharing/device_blocks.hpp).
+class ShaderMemory {
+ public:
+  struct Block {
+    uint64_t address = 0;         // in shaders
+    std::shared_ptr<void> owner;  // gives it back
+  };
+  struct Exported {
+    Block block;
+    int fd = -1;  // opaque; who imports it takes it over
+    size_t allocation_bytes = 0;
+  };
+  virtual ~ShaderMemory() = default;
+  // Device memory of its own, exported. Errors: out_of_memory, device, unsupported.
+  virtual Result<Exported> allocate(size_t size_bytes, const char* label) = 0;
+  // Host memory, whole pages, which must outlive the block. Errors: out_of_memory, device, unsupported.
+  virtual Result<Block> import_host(void* data, size_t size_bytes, const char* label) = 0;
+};
+
 // Memory that grows without moving: addresses for `most_bytes`, of which the first `size_bytes` are there.
 struct Range {
   void* data = nullptr;
   size_t size_bytes = 0, most_bytes = 0;
+  const char* label = "";
+  bool for_shaders = false;
+  struct Part {
+    size_t offset_bytes, size_bytes;
+    ShaderMemory::Block block;
+  };
+  std::vector<Part> parts = {};  // if it is for shaders: what each growth has added
 };
 
 class Executor {
@@ -62,7 +91,9 @@ class Executor {
   virtual ~Executor() = default;
 
   // Addresses, and no memory yet. Errors: out_of_memory, device.
-  virtual Result<Range> reserve(size_t most_bytes, const char* label) = 0;
+  // `label` outlives it. `for_shaders`: they read it, too, if this executor shares memory with them.
+  virtual Result<Range> reserve(size_t most_bytes, const char* label, bool for_shaders = false) = 0;
+  virtual bool shares() const = 0;
   // At least `size_bytes` are there afterwards, what is new is zero. It may wait for the steps before it. Errors: full
   // (more than the range's most), out_of_memory, device; then nothing has changed.
   virtual Result<void> grow(Range& range, size_t size_bytes) = 0;
@@ -85,6 +116,8 @@ class Executor {
   // out_of_memory, device.
   virtual Result<void> copy_in(void* to, const void* from_host, size_t size_bytes) = 0;
   virtual Result<void> copy_out(void* to_host, const void* from, size_t size_bytes) = 0;
+  // Within the device, after the steps before it. The two do not overlap.
+  virtual Result<void> copy_within(void* to, const void* from, size_t size_bytes) = 0;
   // Until all steps have run. Errors: device.
   virtual Result<void> wait() = 0;
   // Of device memory that this executor holds.
@@ -98,9 +131,10 @@ struct Emulation {
   // Called after each step. What it returns is missing from then on, as if the step had found no room for it.
   std::function<uint32_t(StepId)> refuse;
 };
-std::unique_ptr<Executor> make_emulated_executor(Emulation emulation = {});
+// `shaders`: null, or what lets shaders read its memory; it must outlive the executor.
+std::unique_ptr<Executor> make_emulated_executor(Emulation emulation = {}, ShaderMemory* shaders = nullptr);
 
 // The CUDA device with this ordinal. Errors: not_found, unsupported (a build without CUDA), device, out_of_memory.
-Result<std::unique_ptr<Executor>> make_cuda_executor(int device);
+Result<std::unique_ptr<Executor>> make_cuda_executor(int device, ShaderMemory* shaders = nullptr);
 
 }  // namespace quarry::device

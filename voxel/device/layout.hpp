@@ -5,7 +5,8 @@
 //   grid        key -> brick index (hashgrid/pairs/layout.h)
 //   masks       64 B a brick    } by index; an index below kFullBricks is the brick full of material index + 1, which
 //   materials   512 B a brick   } any number of keys may have
-//   nodes       the occupancy pyramid (voxel/bricks/occupancy.hpp): level 3 first, then runs, each written once
+//   nodes       the occupancy pyramid (voxel/bricks/occupancy.hpp): level 3 first, then copies of it for frames, then
+//               runs, each written once
 //   records     key, index before, index after: 12 B a changed brick
 //   steps       the history: which records belong to each
 //   free        indices of bricks that nobody holds, a stack
@@ -22,6 +23,8 @@
 
 namespace quarry::device {
 
+// Runs begin behind level 3 and places for copies of it, which frames read while edits change it.
+constexpr uint32_t kTopCopies = 8, kFirstRun = kLevel3Nodes * (1 + kTopCopies);
 constexpr uint32_t kFullBricks = 255;
 constexpr uint32_t kNone = 0xFFFFFFFFu;  // no brick
 QRY_HD constexpr uint32_t full_index(uint8_t material) { return material - 1u; }
@@ -69,7 +72,8 @@ struct Outcome {
   uint32_t missing;
   // What is in use after it.
   uint64_t records;
-  uint32_t bricks, nodes, keys, reserved;
+  uint32_t bricks, nodes, keys;
+  uint32_t nodes_live;  // of the nodes those that the pyramid reaches, level 3 apart
 };
 
 // The counters: of the world, and of the edit under way. One block of the device's memory.
@@ -101,9 +105,11 @@ struct Control {
   int64_t more;
   // What it leaves to be freed.
   uint32_t drop_unused;
-  uint32_t drop_before, reserved2;  // 1: of the records the index before, not the one after
-  uint32_t blocks_done;             // of the step that runs
-  uint64_t drop_first, drop_end;    // records that can no longer be redone
+  uint32_t drop_before;  // 1: of the records the index before, not the one after
+  uint32_t retired[2];   // indices in each of Memory::retired
+  uint32_t reserved2;
+  uint32_t blocks_done;           // of the step that runs
+  uint64_t drop_first, drop_end;  // records that can no longer be redone
   // For the host's questions.
   int32_t low[3], high[3];
   uint32_t needed_nodes, reserved;
@@ -147,12 +153,14 @@ struct Memory {
   uint64_t* materials;          // 64 words a brick
   uint32_t brick_room;
   OccupancyNode* nodes;
-  uint32_t node_room;  // granules
+  uint32_t node_room;              // granules
+  const OccupancyNode* old_nodes;  // where nodes come from when the pyramid is written without gaps
   Record* records;
   uint64_t record_room;
   Step* steps;
   uint32_t step_room;
   uint32_t* free_bricks;  // brick_room of them
+  uint32_t* retired[2];   // as many: of bricks that frames may still read
   Control* control;
   Outcome* outcomes;  // kOutcomes of them, where the host sees them
   // Of the edit under way.
@@ -186,6 +194,7 @@ struct EditCall {
   // Of its box: tiles of 8^3 bricks, from the world's corner.
   uint32_t first_tile[3], tiles[3];
   uint32_t listed;   // bricks, of an edit by a list
+  uint32_t hold;     // bricks that nobody holds any more: 0: are free; 1, 2: go to that list of Memory::retired
   uint32_t no_step;  // 1: it is no step of the history, which has none
   uint64_t ticket;
 };

@@ -32,6 +32,8 @@ auto run_step(StepId step, Runner&& runner) {
     case StepId::clear_grid: return runner.template items<ClearGrid>();
     case StepId::rehash: return runner.template items<Rehash>();
     case StepId::forget: return runner.template items<Forget>();
+    case StepId::recycle: return runner.template items<Recycle>();
+    case StepId::copy_pyramid: return runner.template blocks<CopyPyramid>();
     case StepId::begin_bounds: return runner.template single<BeginBounds>();
     case StepId::bounds: return runner.template items<Bounds>();
     case StepId::gather: return runner.template items<Gather>();

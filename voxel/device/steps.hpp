@@ -486,14 +486,19 @@ struct Keys {
   QRY_HD static void run(const Memory& m, const EditCall&, uint64_t item, Sums&) {
     const Record record = m.records[m.control->first + item];
     const uint32_t to = to_index(m, record);
-    if (record.before == record.after || to == kNone) return;
+    if (record.before == record.after) return;
+    if (to == kNone) {
+      // Where no key is new all find their place, and none has to be taken back.
+      if (m.control->inserted == 0) hashgrid::erase(m.grid, record.key);
+      return;
+    }
     if (hashgrid::assign(m.grid, record.key, to) == hashgrid::Outcome::full)
       set_bits(m.control->missing, kMissingPlace);
   }
 };
 struct Erase {
   QRY_HD static uint64_t items(const Memory& m, const EditCall&) {
-    return idle(m) || m.control->erased == 0 ? 0 : m.control->touched;
+    return idle(m) || m.control->erased == 0 || m.control->inserted == 0 ? 0 : m.control->touched;
   }
   QRY_HD static void run(const Memory& m, const EditCall&, uint64_t item, Sums&) {
     const Record record = m.records[m.control->first + item];
@@ -691,10 +696,13 @@ struct Seen {
     outcome.bricks = c.bricks_top - c.free_count;
     outcome.nodes = c.nodes_top;
     outcome.keys = c.keys;
+    outcome.nodes_live = c.nodes_live;
 #if defined(__CUDA_ARCH__)
     __threadfence_system();
-#endif
     *const_cast<volatile uint64_t*>(&outcome.ticket) = call.ticket;
+#else
+    __atomic_store_n(&outcome.ticket, call.ticket, __ATOMIC_RELEASE);
+#endif
     if (!c.is_edit && !c.stopped) end_edit(c);
   }
 };
@@ -738,21 +746,28 @@ struct EndEdit {
     if (!m.control->stopped) end_edit(*m.control);
   }
 };
+// An index that neither the grid nor a record holds. Frames may read what was published before.
+QRY_HD inline void let_go(const Memory& m, const EditCall& call, uint32_t index) {
+  Control& c = *m.control;
+  if (call.hold == 0) m.free_bricks[push(c.free_count)] = index;
+  else m.retired[call.hold - 1][push(c.retired[call.hold - 1])] = index;
+}
+
 struct Release {
   using Tail = EndEdit;
   QRY_HD static uint64_t items(const Memory& m, const EditCall&) {
     const Control& c = *m.control;
     return c.drop_unused + (c.drop_end - c.drop_first);
   }
-  QRY_HD static void run(const Memory& m, const EditCall&, uint64_t item, Sums&) {
+  QRY_HD static void run(const Memory& m, const EditCall& call, uint64_t item, Sums&) {
     Control& c = *m.control;
-    if (item < c.drop_unused) {
+    if (item < c.drop_unused) {  // it was never seen
       m.free_bricks[push(c.free_count)] = m.unused[item];
       return;
     }
     Record& record = m.records[c.drop_first + (item - c.drop_unused)];
     const uint32_t index = c.drop_before ? record.before : record.after;
-    if (record.before != record.after && is_stored_index(index)) m.free_bricks[push(c.free_count)] = index;
+    if (record.before != record.after && is_stored_index(index)) let_go(m, call, index);
     record.before = record.after = kNone;
   }
 };

@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "voxel/bricks/shared.hpp"
 #include "voxel/device/steps.hpp"
 
 namespace quarry::device {
@@ -43,11 +44,13 @@ Need sum(const Need& a, const Need& b, int64_t sign) {
 
 struct Store::Arrays {
   Range grid, masks, materials, nodes, records, steps, free_bricks, control, cuts, unused, tiles, touched2, touched3,
-      numbers2, regions, tops, made2, listed_keys, listed_masks, listed_materials;
-  std::array<Range*, 20> all() {
-    return {&grid,    &masks, &materials, &nodes,       &records,      &steps,           &free_bricks,
-            &control, &cuts,  &unused,    &tiles,       &touched2,     &touched3,        &numbers2,
-            &regions, &tops,  &made2,     &listed_keys, &listed_masks, &listed_materials};
+      numbers2, regions, tops, made2, listed_keys, listed_masks, listed_materials, retired[2];
+  std::array<Range*, 22> all() {
+    return {&grid,       &masks,       &materials,   &nodes,        &records,
+            &steps,      &free_bricks, &control,     &cuts,         &unused,
+            &tiles,      &touched2,    &touched3,    &numbers2,     &regions,
+            &tops,       &made2,       &listed_keys, &listed_masks, &listed_materials,
+            &retired[0], &retired[1]};
   }
 };
 
@@ -56,6 +59,7 @@ Store::Store(std::unique_ptr<Executor> executor, uint32_t max_bricks)
 
 Store::~Store() {
   (void)executor_->wait();
+  for (Old& old : old_) executor_->release(old.range);
   for (Range* range : arrays_->all())
     if (range->data) executor_->release(*range);
 }
@@ -69,14 +73,17 @@ Result<std::unique_ptr<Store>> Store::create(std::unique_ptr<Executor> executor,
 Result<void> Store::open() {
   Arrays& a = *arrays_;
   Executor& e = *executor_;
-  const auto open = [&](Range& range, uint64_t most_bytes, const char* label) -> Result<void> {
-    QRY_TRY_ASSIGN(range, e.reserve(size_t(most_bytes), label));
+  const auto open = [&](Range& range, uint64_t most_bytes, const char* label,
+                        bool for_shaders = false) -> Result<void> {
+    QRY_TRY_ASSIGN(range, e.reserve(size_t(most_bytes), label, for_shaders));
     return {};
   };
-  QRY_TRY(open(a.masks, kMostBricks * sizeof(BrickMask), "masks"));
-  QRY_TRY(open(a.materials, kMostBricks * sizeof(BrickMaterials), "materials"));
+  QRY_TRY(open(a.masks, kMostBricks * sizeof(BrickMask), "masks", true));
+  QRY_TRY(open(a.materials, kMostBricks * sizeof(BrickMaterials), "materials", true));
   QRY_TRY(open(a.free_bricks, kMostBricks * sizeof(uint32_t), "free bricks"));
-  QRY_TRY(open(a.nodes, kMostNodes * sizeof(OccupancyNode), "the pyramid"));
+  QRY_TRY(open(a.retired[0], kMostBricks * sizeof(uint32_t), "retired bricks"));
+  QRY_TRY(open(a.retired[1], kMostBricks * sizeof(uint32_t), "retired bricks"));
+  QRY_TRY(open(a.nodes, kMostNodes * sizeof(OccupancyNode), "the pyramid", true));
   QRY_TRY(open(a.records, kMostRecords * sizeof(Record), "records"));
   QRY_TRY(open(a.steps, kMostSteps * sizeof(Step), "steps"));
   QRY_TRY(open(a.cuts, kMostScratch * sizeof(Cut), "an edit's cuts"));
@@ -102,6 +109,7 @@ Result<void> Store::open() {
   m.masks = static_cast<uint64_t*>(a.masks.data);
   m.materials = static_cast<uint64_t*>(a.materials.data);
   m.free_bricks = static_cast<uint32_t*>(a.free_bricks.data);
+  for (size_t i = 0; i < 2; ++i) m.retired[i] = static_cast<uint32_t*>(a.retired[i].data);
   m.nodes = static_cast<OccupancyNode*>(a.nodes.data);
   m.records = static_cast<Record*>(a.records.data);
   m.steps = static_cast<Step*>(a.steps.data);
@@ -124,7 +132,7 @@ Result<void> Store::open() {
 
   Control control{};
   control.bricks_top = kFullBricks;
-  control.nodes_top = kLevel3Cells;
+  control.nodes_top = kFirstRun;
   QRY_TRY(e.copy_in(m.control, &control, sizeof control));
   std::vector<Brick> full;
   for (uint32_t material = 1; material <= kFullBricks; ++material) full.push_back(full_brick(uint8_t(material)));
@@ -287,7 +295,9 @@ Result<void> Store::forget() {
   QRY_TRY(wait_all());
   uint64_t bricks = 1;
   for (const uint64_t its : step_bricks_) bricks += its;
-  QRY_TRY(executor_->run(StepId::forget, memory_, {}, bricks));
+  EditCall call{};
+  call.hold = hold_;
+  QRY_TRY(executor_->run(StepId::forget, memory_, call, bricks));
   Control control;
   QRY_TRY(executor_->copy_out(&control, memory_.control, sizeof control));
   control.record_top = 0;
@@ -297,7 +307,7 @@ Result<void> Store::forget() {
   QRY_TRY(executor_->copy_in(memory_.control, &control, sizeof control));
   QRY_TRY_ASSIGN(const State now, state());
   reach_ = now.bounds;
-  used_ = {0, now.bricks, control.nodes_top, now.keys};
+
   return {};
 }
 
@@ -326,6 +336,7 @@ Result<Store::Ticket> Store::launch_new(Pending pending) {
       ++step_;
     }
   }
+  pending.call.hold = hold_;
   pending.need = need_of(pending);
   QRY_TRY(make_room_ahead(pending.need));
   QRY_TRY(launch(pending));
@@ -413,10 +424,10 @@ Result<void> Store::make_room_ahead(const Need& need) {
   QRY_TRY(executor_->wait());
   const auto refused = [](const Result<void>& made) { return !made && made.error().code == ErrorCode::device; };
   Result<void> made;
-  if (all.records > memory_.record_room) made = grow_records(more(all.records, memory_.record_room));
+  if (all.records > memory_.record_room) made = make_record_room(all.records);
   if (!refused(made) && all.bricks + kFullBricks > memory_.brick_room)
     made = grow_bricks(more(all.bricks + kFullBricks, memory_.brick_room));
-  if (!refused(made) && all.nodes > memory_.node_room) made = grow_nodes(more(all.nodes, memory_.node_room));
+  if (!refused(made) && all.nodes > memory_.node_room) made = make_node_room(all.nodes);
   // The grid is written anew. It waits until the keys are there, because many may be there already.
   if (!refused(made) && all.keys > memory_.grid_limit && used_.keys * 10 > uint64_t(memory_.grid_limit) * 7)
     made = grow_grid(memory_.grid_limit + memory_.grid_limit / 2);
@@ -429,11 +440,12 @@ Result<void> Store::make_room_ahead(const Need& need) {
 Result<void> Store::advance() {
   while (!pending_.empty()) {
     const Ticket ticket = pending_.front().ticket;
-    const volatile Outcome& outcome = memory_.outcomes[ticket % kOutcomes];
-    if (outcome.ticket != ticket) return {};
-    std::atomic_thread_fence(std::memory_order_acquire);
+    Outcome& outcome = memory_.outcomes[ticket % kOutcomes];
+    // Written last, by the device.
+    if (std::atomic_ref(outcome.ticket).load(std::memory_order_acquire) != ticket) return {};
     const Answer answer = outcome.answer;
     used_ = {outcome.records, outcome.bricks, outcome.nodes, outcome.keys};
+    nodes_live_ = outcome.nodes_live;
     if (answer == Answer::refused || answer == Answer::skipped) {
       QRY_TRY(answer_refusal());
       continue;
@@ -461,8 +473,8 @@ Result<void> Store::await(Ticket ticket) {
     // The answer comes in some microseconds, or it takes longer, and the thread may sleep.
     if (steady_clock::now() - begin > microseconds(300)) {
       QRY_TRY(executor_->wait());
-      const volatile Outcome& outcome = memory_.outcomes[pending_.front().ticket % kOutcomes];
-      if (outcome.ticket != pending_.front().ticket)
+      Outcome& outcome = memory_.outcomes[pending_.front().ticket % kOutcomes];
+      if (std::atomic_ref(outcome.ticket).load() != pending_.front().ticket)
         return fail(ErrorCode::device, "the device has lost an edit: its steps have run, and it did not answer");
     }
   }
@@ -492,17 +504,19 @@ Result<void> Store::answer_refusal() {
     if (++memory_.grid.phase == kQryPhaseNever) memory_.grid.phase = 0;
     QRY_TRY(executor_->run(StepId::roll_back, memory_, {}, control.touched));
   }
+  // First, because it moves things, and sets the counters that tell where.
+  Control free = control;
+  end_edit(free);
+  free.stopped = 0;
+  QRY_TRY(executor_->copy_in(memory_.control, &free, sizeof free));
   const auto made = make_room(control);
-  end_edit(control);
-  control.stopped = 0;
-  QRY_TRY(executor_->copy_in(memory_.control, &control, sizeof control));
   if (!made) {
     if (made.error().code == ErrorCode::device) return made;
     finished_.insert_or_assign(pending_.front().ticket, tl::unexpected(made.error()));
     pending_.pop_front();
   }
   for (const Pending& pending : pending_) {
-    const_cast<volatile Outcome&>(memory_.outcomes[pending.ticket % kOutcomes]).ticket = 0;
+    std::atomic_ref(memory_.outcomes[pending.ticket % kOutcomes].ticket).store(0);
     QRY_TRY(launch(pending));
   }
   return {};
@@ -515,11 +529,10 @@ Result<void> Store::make_room(const Control& control) {
   const uint64_t keys = uint64_t(control.keys) + control.inserted;
   if (missing & kMissingScratch)
     QRY_TRY(grow_scratch(more(std::max(control.touched, control.tiles), memory_.scratch_room)));
-  if (missing & kMissingRecords) QRY_TRY(grow_records(more(control.record_top + control.touched, memory_.record_room)));
+  if (missing & kMissingRecords) QRY_TRY(make_record_room(control.record_top + control.touched));
   if (missing & kMissingBricks)
     QRY_TRY(grow_bricks(more(uint64_t(control.bricks_top) + control.cut, memory_.brick_room)));
-  if (missing & kMissingNodes)
-    QRY_TRY(grow_nodes(more(uint64_t(control.nodes_top) + control.needed_nodes, memory_.node_room)));
+  if (missing & kMissingNodes) QRY_TRY(make_node_room(uint64_t(control.nodes_top) + control.needed_nodes));
   if (missing & kMissingSteps) QRY_TRY(grow_steps(more(control.step_count + 1, memory_.step_room)));
   if (missing & (kMissingKeys | kMissingPlace)) {
     if (keys > max_bricks_)
@@ -539,11 +552,16 @@ Result<void> grow_to(Executor& e, Range& range, uint64_t count, size_t element_b
 }  // namespace
 
 Result<void> Store::grow_bricks(uint64_t bricks) {
-  bricks = std::min(bricks, kMostBricks);
+  // By whole slabs, of which shaders have a table.
+  bricks = std::min((bricks + kBricksPerSlab - 1) / kBricksPerSlab * kBricksPerSlab, kMostBricks);
+  if (executor_->shares())
+    bricks = std::min((bricks + 8 * kBricksPerSlab - 1) / (8 * kBricksPerSlab) * (8 * kBricksPerSlab), kMostBricks);
   if (bricks <= memory_.brick_room)
     return fail(ErrorCode::full, "a world on a device has room for " + std::to_string(kMostBricks) + " bricks");
   QRY_TRY(grow_to(*executor_, arrays_->masks, bricks, sizeof(BrickMask)));
   QRY_TRY(grow_to(*executor_, arrays_->free_bricks, bricks, sizeof(uint32_t)));
+  if (executor_->shares())
+    for (Range& range : arrays_->retired) QRY_TRY(grow_to(*executor_, range, bricks, sizeof(uint32_t)));
   QRY_TRY(grow_to(*executor_, arrays_->materials, bricks, sizeof(BrickMaterials)));
   memory_.brick_room = uint32_t(bricks);
   return {};
@@ -572,6 +590,106 @@ Result<void> Store::grow_nodes(uint64_t granules) {
   return {};
 }
 
+// Nodes that no node reaches are left behind by every edit. Where they are more than half, what is reached is written
+// anew, without gaps.
+Result<void> Store::make_node_room(uint64_t granules) {
+  const uint64_t live = nodes_live_ + kFirstRun, more_than_top = granules - std::min(granules, used_.nodes);
+  // Shaders reach nodes from one address: there they do not grow where they are.
+  if (live * 2 < used_.nodes || executor_->shares())
+    return pack_nodes(live + std::max(live, more_than_top) + more_than_top);
+  return grow_nodes(more(granules, memory_.node_room));
+}
+
+Result<void> Store::pack_nodes(uint64_t room) {
+  QRY_TRY_ASSIGN(Range range, executor_->reserve(size_t(kMostNodes) * sizeof(OccupancyNode), "the pyramid", true));
+  Memory fresh = memory_;
+  fresh.old_nodes = memory_.nodes;
+  fresh.nodes = static_cast<OccupancyNode*>(range.data);
+  const auto write = [&]() -> Result<void> {
+    QRY_TRY(grow_to(*executor_, range, room, sizeof(OccupancyNode)));
+    const uint32_t top = kFirstRun;
+    QRY_TRY(executor_->copy_in(&memory_.control->nodes_top, &top, sizeof top));
+    QRY_TRY(executor_->run(StepId::copy_pyramid, fresh, {}, kLevel3Cells));
+    return executor_->wait();
+  };
+  if (const auto written = write(); !written) {
+    executor_->release(range);
+    const auto top = uint32_t(used_.nodes);
+    (void)executor_->copy_in(&memory_.control->nodes_top, &top, sizeof top);
+    return written;
+  }
+  retire(arrays_->nodes);
+  arrays_->nodes = range;
+  top_ = kTopCopies;  // what is published is in the old one
+  std::fill_n(top_frames_, kTopCopies, 0);
+  memory_.nodes = fresh.nodes;
+  memory_.node_room = uint32_t(room);
+  uint32_t top = 0;
+  QRY_TRY(executor_->copy_out(&top, &memory_.control->nodes_top, sizeof top));
+  used_.nodes = top;
+  return {};
+}
+
+// Records of steps that can no longer be redone leave gaps.
+Result<void> Store::make_record_room(uint64_t records) {
+  std::vector<Step> steps;
+  Control control;
+  QRY_TRY(executor_->copy_out(&control, memory_.control, sizeof control));
+  steps.resize(control.step_count);
+  QRY_TRY(executor_->copy_out(steps.data(), memory_.steps, steps.size() * sizeof(Step)));
+  uint64_t live = 0;
+  for (const Step& step : steps) live += step.count;
+  const uint64_t more_than_top = records - std::min(records, used_.records);
+  if (live * 2 < used_.records) return pack_records(live + std::max(live, more_than_top) + more_than_top);
+  return grow_records(more(records, memory_.record_room));
+}
+
+Result<void> Store::pack_records(uint64_t room) {
+  Control control;
+  QRY_TRY(executor_->copy_out(&control, memory_.control, sizeof control));
+  std::vector<Step> steps(control.step_count);
+  QRY_TRY(executor_->copy_out(steps.data(), memory_.steps, steps.size() * sizeof(Step)));
+  QRY_TRY_ASSIGN(Range range, executor_->reserve(size_t(kMostRecords) * sizeof(Record), "records"));
+  auto* const to = static_cast<Record*>(range.data);
+  const auto copy = [&]() -> Result<void> {
+    QRY_TRY(grow_to(*executor_, range, room, sizeof(Record)));
+    uint64_t top = 0;
+    for (Step& step : steps) {
+      QRY_TRY(executor_->copy_within(to + top, memory_.records + step.first, step.count * sizeof(Record)));
+      step.first = top;
+      top += step.count;
+    }
+    control.record_top = top;
+    return executor_->wait();
+  };
+  if (const auto copied = copy(); !copied) {
+    executor_->release(range);
+    return copied;
+  }
+  QRY_TRY(executor_->copy_in(memory_.steps, steps.data(), steps.size() * sizeof(Step)));
+  QRY_TRY(executor_->copy_in(&memory_.control->record_top, &control.record_top, sizeof control.record_top));
+  executor_->release(arrays_->records);
+  arrays_->records = range;
+  memory_.records = to;
+  memory_.record_room = room;
+  used_.records = control.record_top;
+  return {};
+}
+
+Result<void> Store::trim() {
+  QRY_TRY(state());
+  lists_.reset();
+  QRY_TRY(pack_nodes(nodes_live_ + nodes_live_ / 64 + kFirstRun + 4096));
+  uint64_t live = 0;
+  std::vector<Step> steps;
+  Control control;
+  QRY_TRY(executor_->copy_out(&control, memory_.control, sizeof control));
+  steps.resize(control.step_count);
+  QRY_TRY(executor_->copy_out(steps.data(), memory_.steps, steps.size() * sizeof(Step)));
+  for (const Step& step : steps) live += step.count;
+  return pack_records(live + live / 64 + 4096);
+}
+
 Result<void> Store::grow_grid(uint64_t keys) {
   // Nothing is under way: the counters of edits are free for its own.
 
@@ -580,7 +698,7 @@ Result<void> Store::grow_grid(uint64_t keys) {
   if (pages <= memory_.grid.page_count) pages = memory_.grid.page_count + memory_.grid.page_count / 3 + 1;
   for (;; pages += pages / 3 + 1) {
     const size_t bytes = size_t(pages) * kQryPageWords * sizeof(uint64_t);
-    QRY_TRY_ASSIGN(Range range, executor_->reserve(bytes, "the hash grid"));
+    QRY_TRY_ASSIGN(Range range, executor_->reserve(bytes, "the hash grid", true));
     Memory larger = memory_;
     larger.old_grid = memory_.grid;
     larger.grid = {static_cast<uint64_t*>(range.data), pages, 0, kQryPlain};
@@ -601,7 +719,7 @@ Result<void> Store::grow_grid(uint64_t keys) {
       if (!filled) return tl::unexpected(filled.error());
       continue;
     }
-    if (arrays_->grid.data) executor_->release(arrays_->grid);
+    if (arrays_->grid.data) retire(arrays_->grid);
     arrays_->grid = range;
     memory_.grid = larger.grid;
     memory_.grid_limit =
@@ -616,10 +734,83 @@ Result<void> Store::reserve(uint32_t keys, uint32_t bricks) {
   if (keys > memory_.grid_limit) QRY_TRY(grow_grid(keys));
   if (keys > memory_.record_room) QRY_TRY(grow_records(keys));
   const uint64_t nodes = uint64_t(keys) / 2 + kFirstNodes;
-  if (nodes > memory_.node_room) QRY_TRY(grow_nodes(nodes));
+  if (nodes > memory_.node_room) QRY_TRY(executor_->shares() ? pack_nodes(nodes) : grow_nodes(nodes));
   const uint64_t scratch = std::min<uint64_t>(keys, uint64_t(1) << 24);
   if (scratch > memory_.scratch_room) QRY_TRY(grow_scratch(scratch));
   return {};
+}
+
+// ---- Frames
+
+// Nothing of it is used by the device any more.
+void Store::retire(Range& range) {
+  if (published_.nodes) old_.push_back({range, kNotKnown});
+  else executor_->release(range);
+  range = {};
+}
+
+void Store::free_old(const Frames& frames) {
+  for (Old& old : old_)
+    if (old.last_frame == kNotKnown) old.last_frame = frames.recorded;
+  std::erase_if(old_, [&](Old& old) {
+    if (old.last_frame > frames.done) return false;
+    executor_->release(old.range);
+    return true;
+  });
+}
+
+Result<const Store::Published*> Store::publish(const Frames& frames) {
+  if (!executor_->shares()) return fail(ErrorCode::unsupported, "this world's memory is not shared with shaders");
+  QRY_TRY(wait_all());
+  uint64_t version = 0;
+  QRY_TRY(executor_->copy_out(&version, &memory_.control->version, sizeof version));
+  const bool same = published_.nodes && top_ != kTopCopies && version == published_.version;
+  free_old(frames);
+  // Two lists of bricks in turn: one takes what goes out of use, the other waits for frames that were recorded before
+  // it was closed.
+  if (hold_ == 0) {
+    hold_ = 1;
+  } else if (closed_ <= frames.done) {
+    EditCall call{};
+    call.hold = 3 - hold_;
+    QRY_TRY(executor_->run(StepId::recycle, memory_, call, 1u << 16));
+    hold_ = 3 - hold_;
+    closed_ = frames.recorded;
+  }
+  if (same) return &published_;
+  // A copy of level 3 that no frame reads. One that was published, but to no frame, is such a one.
+  if (top_ != kTopCopies) top_frames_[top_] = frames.recorded > recorded_ ? frames.recorded : 0;
+  recorded_ = frames.recorded;
+  uint32_t free = 0;
+  while (free < kTopCopies && top_frames_[free] > frames.done) ++free;
+  if (free == kTopCopies) {
+    QRY_TRY(pack_nodes(memory_.node_room));
+    free = 0;
+  }
+  OccupancyNode* const top = memory_.nodes + size_t(kLevel3Cells) * (1 + free);
+  QRY_TRY(executor_->copy_within(top, memory_.nodes, size_t(kLevel3Cells) * sizeof(OccupancyNode)));
+  QRY_TRY_ASSIGN(const State now, state());
+  top_ = free;
+  Published& p = published_;
+  p.version = now.version;
+  p.keys = now.keys;
+  p.bounds = now.bounds;
+  p.grid = arrays_->grid.parts.front().block.address;
+  p.grid_pages = memory_.grid.page_count;
+  p.nodes = arrays_->nodes.parts.front().block.address;
+  p.node_room = memory_.node_room;
+  p.level3 = kLevel3Cells * (1 + free);
+  p.brick_room = memory_.brick_room;
+  const auto slabs = [](const Range& range, size_t slab_bytes) {
+    std::vector<uint64_t> addresses;
+    for (const Range::Part& part : range.parts)
+      for (size_t at = 0; at + slab_bytes <= part.size_bytes; at += slab_bytes)
+        addresses.push_back(part.block.address + at);
+    return addresses;
+  };
+  p.masks = slabs(arrays_->masks, kBricksPerSlab * sizeof(BrickMask));
+  p.materials = slabs(arrays_->materials, kBricksPerSlab * sizeof(BrickMaterials));
+  return &p;
 }
 
 // ---- Questions
@@ -630,6 +821,8 @@ Result<Store::State> Store::state() {
   QRY_TRY(executor_->run(StepId::bounds, memory_, {}, uint64_t(memory_.grid.page_count) * kQryPageWords));
   Control control;
   QRY_TRY(executor_->copy_out(&control, memory_.control, sizeof control));
+  used_ = {control.record_top, uint64_t(control.bricks_top) - control.free_count, control.nodes_top, control.keys};
+  nodes_live_ = control.nodes_live;
   State state;
   if (control.keys)
     state.bounds = {{control.low[0], control.low[1], control.low[2]},

@@ -82,6 +82,10 @@ class Store {
   // full, out_of_memory, device.
   Result<void> reserve(uint32_t keys, uint32_t bricks);
 
+  // Gives back memory that holds nothing: of the pyramid and the history, and spare room. Errors: out_of_memory (both
+  // are there until it is done; then nothing has changed), device.
+  Result<void> trim();
+
   struct Entry {
     uint32_t key, index;
   };
@@ -97,6 +101,26 @@ class Store {
   Result<void> read(std::span<const uint32_t> keys, std::span<BrickMaterials> materials);
   // The brick of an index in use.
   Result<Brick> brick(uint32_t index);
+
+  // For an executor that shares memory with shaders: which frames may read it. Numbers rise; `recorded` is of the
+  // newest frame that was recorded, `done` of the newest that is done, with all before it.
+  struct Frames {
+    uint64_t recorded = 0, done = 0;
+  };
+  // The world as frames see it that are recorded from now on until the next call: nothing of it changes before they are
+  // done. The grid is not part of it: it is as it will be.
+  struct Published {
+    uint64_t version = 0;
+    uint32_t keys = 0;
+    Box3 bounds;
+    uint64_t grid = 0, nodes = 0;  // addresses
+    uint32_t grid_pages = 0, level3 = 0, node_room = 0, brick_room = 0;
+    std::vector<uint64_t> masks, materials;  // of runs of kBricksPerSlab bricks
+  };
+  // After all edits; it waits for them, and for no frame. Traffic: 256 KiB on the device, and the grid once for the
+  // bounds if the world has changed. Errors: unsupported (memory that is not shared), out_of_memory, device.
+  Result<const Published*> publish(const Frames& frames);
+  bool shares() const { return executor_->shares(); }
 
   const Memory& memory() const { return memory_; }
   Executor& executor() { return *executor_; }
@@ -136,6 +160,10 @@ class Store {
   Result<void> grow_records(uint64_t records);
   Result<void> grow_steps(uint64_t steps);
   Result<void> grow_nodes(uint64_t granules);
+  Result<void> make_node_room(uint64_t granules);
+  Result<void> make_record_room(uint64_t records);
+  Result<void> pack_nodes(uint64_t room);
+  Result<void> pack_records(uint64_t room);
 
   std::unique_ptr<Executor> executor_;
   uint32_t max_bricks_;
@@ -147,8 +175,24 @@ class Store {
   size_t step_ = 0;
   Box3 reach_;  // no voxel that it or a redo may have is outside
   uint64_t refusals_ = 0;
-  Need used_, expected_;                       // after the last answer; and what those that are under way may need
-  std::deque<Pending> pending_;                // launched, no answer yet
+  // Publishing. What went out of use is free when the frames are done that were recorded before the next publish.
+  struct Old {
+    Range range;
+    uint64_t last_frame;  // kNotKnown: until then
+  };
+  void retire(Range& range);
+  void free_old(const Frames& frames);
+  static constexpr uint64_t kNotKnown = ~uint64_t(0);
+  std::vector<Old> old_;
+  Published published_;
+  uint64_t top_frames_[kTopCopies] = {};  // the last frame that reads each copy of level 3
+  uint32_t top_ = kTopCopies;             // the one that is published
+  uint64_t recorded_ = 0;                 // frames, at the last publish
+  uint32_t hold_ = 0;                     // EditCall::hold of the next edits
+  uint64_t closed_ = 0;                   // the last frame that may read what is in the other list of retired bricks
+  uint64_t nodes_live_ = 0;               // after the last answer
+  Need used_, expected_;                  // after the last answer; and what those that are under way may need
+  std::deque<Pending> pending_;           // launched, no answer yet
   std::map<Ticket, Result<Change>> finished_;  // at most kOutcomes
 };
 

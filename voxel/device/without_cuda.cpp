@@ -4,7 +4,7 @@
 
 namespace quarry::device {
 
-Result<std::unique_ptr<Executor>> make_cuda_executor(int) {
+Result<std::unique_ptr<Executor>> make_cuda_executor(int, ShaderMemory*) {
   return fail(ErrorCode::unsupported, "this build has no CUDA: worlds are kept by the host");
 }
 

@@ -123,6 +123,13 @@ std::optional<uint64_t> DeviceTested::redo() {
   return voxels ? std::optional(voxels) : std::nullopt;
 }
 
+bool DeviceTested::trim() {
+  const auto trimmed = store_->trim();
+  INFO((trimmed ? std::string() : trimmed.error().message));
+  REQUIRE(trimmed);
+  return !packed_;
+}
+
 void DeviceTested::recolour(uint8_t material, uint8_t red) {
   reds_[material] = red;
   ++recolours_;

@@ -364,3 +364,35 @@ TEST_CASE("Rays after edits under way meet what rays meet in a document's world"
     }
   }
 }
+
+TEST_CASE("However often edits are made and undone, a world on a device keeps to the memory that it needs") {
+  for (const test::DeviceHome& home : test::device_homes()) {
+    INFO(home.name);
+    const auto store = store_on(home);
+    Document document = taken(Document::create_empty());
+    for (int round = 0; round < 3000; ++round) {
+      const Edit edit = ball({round % 40 * 8, round % 7 * 5, 0}, 20 + round % 24, round % 3 ? Mode::fill : Mode::remove,
+                             uint8_t(1 + round % 200));
+      taken(store->edit(solid(edit), edit));
+      taken(document.apply(0, edit));
+      if (round % 3 != 1) {
+        taken(store->undo());
+        if (document.can_undo()) taken(document.undo());
+      }
+    }
+    require_same(*store, document);
+    // What has no use any more would be ten times this: 4000 changes, each of up to 100 nodes of level 1.
+    const Store::State state = taken(store->state());
+    constexpr uint64_t kEmpty = 80u << 20;  // of a new world
+    const uint64_t bricks = uint64_t(state.bricks) * (sizeof(Brick) + 4);
+    REQUIRE(state.size_bytes < kEmpty + 2 * bricks + (40u << 20));
+    REQUIRE(store->trim());
+    require_same(*store, document);
+    REQUIRE(taken(store->state()).size_bytes <= state.size_bytes);
+    for (int i = 0; i < 500; ++i) {
+      taken(store->undo());
+      if (document.can_undo()) taken(document.undo());
+    }
+    require_same(*store, document);
+  }
+}

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+// homes_test.cpp - worlds at home on a device, and on host threads in its place: drawn from the memory in which they
+// are edited, beside the same worlds at home on the host.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include <quarry/quarry.h>
+
+#include "tests/test_data.hpp"
+
+namespace {
+
+void require_ok(qry_result result) {
+  INFO(qry_last_error());
+  REQUIRE(result == QRY_OK);
+}
+
+class Context {
+ public:
+  explicit Context(uint32_t device) {
+    qry_context_info info = QRY_CONTEXT_INFO_INIT;
+    info.device = device;
+    info.validation = 1;
+    info.log = [](void* user, int32_t level, const char* message) {
+      if (level >= QRY_LOG_WARNING) *static_cast<std::string*>(user) += std::string(message) + "\n";
+    };
+    info.log_user = &said_;
+    qry_result made = qry_context_create(QRY_ABI_VERSION, &info, &context_);
+    if (made == QRY_ERROR_UNSUPPORTED) {  // a machine without the layers
+      std::printf("skipped validation: %s\n", qry_last_error());
+      info.validation = 0;
+      made = qry_context_create(QRY_ABI_VERSION, &info, &context_);
+    }
+    require_ok(made);
+  }
+  ~Context() { qry_context_destroy(&context_); }
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+  qry_context* get() const { return context_; }
+  const std::string& said() const { return said_; }
+
+ private:
+  qry_context* context_ = nullptr;
+  std::string said_;
+};
+
+// Null: this machine has no such home, which is said.
+qry_world* world_at(qry_context* context, uint32_t home) {
+  qry_world_home_info wanted = QRY_WORLD_HOME_INFO_INIT;
+  wanted.home = home;
+  qry_world_info info = QRY_WORLD_INFO_INIT;
+  info.next = &wanted;
+  qry_world* world = nullptr;
+  const qry_result result = qry_world_create(context, &info, &world);
+  if (result == QRY_ERROR_UNSUPPORTED) {
+    std::printf("skipped: %s\n", qry_last_error());
+    return nullptr;
+  }
+  require_ok(result);
+  return world;
+}
+
+qry_edit ball(int32_t x, int32_t y, int32_t z, double radius, uint32_t material, uint32_t mode = QRY_MODE_FILL) {
+  qry_edit edit = QRY_EDIT_INIT;
+  edit.shape = QRY_SHAPE_SPHERE;
+  edit.mode = mode;
+  edit.material = material;
+  edit.a[0] = x, edit.a[1] = y, edit.a[2] = z;
+  edit.radius = radius;
+  return edit;
+}
+
+std::vector<uint8_t> picture(qry_world* world, uint32_t view = QRY_VIEW_SHADED) {
+  qry_render_info info = QRY_RENDER_INFO_INIT;
+  info.width = 96;
+  info.height = 64;
+  info.view = view;
+  info.camera.position[0] = 90, info.camera.position[1] = 70, info.camera.position[2] = 160;
+  info.camera.target[0] = info.camera.target[1] = info.camera.target[2] = 0;
+  std::vector<uint8_t> rgba(96 * 64 * 4);
+  require_ok(qry_world_render(world, &info, rgba.data(), rgba.size(), 0));
+  return rgba;
+}
+
+qry_home_state home_of(qry_world* world) {
+  qry_home_state state = QRY_HOME_STATE_INIT;
+  require_ok(qry_world_get_home(world, &state));
+  return state;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "c_api: a world at home on a device is drawn from the memory in which it is edited: the same pictures as of a "
+    "world "
+    "on the host, and the host makes none of its edits") {
+  const Context context(QRY_DEVICE_NOW);
+  for (const uint32_t home : {uint32_t(QRY_HOME_EMULATED), uint32_t(QRY_HOME_DEVICE)}) {
+    qry_world *there = world_at(context.get(), home), *here = world_at(context.get(), QRY_HOME_HOST);
+    if (!there) {
+      qry_world_destroy(&here);
+      continue;
+    }
+    uint64_t last = 0;
+    for (int round = 0; round < 14; ++round) {
+      for (int i = 0; i < 30; ++i) {
+        const int n = round * 30 + i;
+        // Rounds end with an empty picture, a large edit, which needs more memory, and undone ones.
+        const qry_edit edit = ball(n * 37 % 90 - 45, n * 53 % 60 - 30, n * 71 % 80 - 40, 3 + n * 13 % 14,
+                                   uint32_t(1 + n % 200), n % 5 == 4 ? QRY_MODE_REMOVE : QRY_MODE_FILL);
+        require_ok(qry_world_submit_edit(there, &edit, &last));
+        require_ok(qry_world_edit(here, &edit, nullptr));
+      }
+      if (round == 5) {
+        const qry_edit large = ball(0, -300, 0, 260, 17);
+        require_ok(qry_world_submit_edit(there, &large, &last));
+        require_ok(qry_world_edit(here, &large, nullptr));
+      }
+      for (int i = 0; i < round % 3 * 4; ++i) {
+        require_ok(qry_world_submit_undo(there, &last));
+        require_ok(qry_world_undo(here, nullptr));
+      }
+      REQUIRE((picture(there) == picture(here)));
+      // The same once more, and another view.
+      if (round % 4 == 0) REQUIRE((picture(there, QRY_VIEW_NORMALS) == picture(here, QRY_VIEW_NORMALS)));
+    }
+    // Where CUDA shares memory with shaders, host threads in its place do not.
+    REQUIRE(home_of(there).home == home);
+    if (home == QRY_HOME_DEVICE || home_of(there).in_place) REQUIRE(home_of(there).in_place == 1);
+    if (home_of(there).in_place) REQUIRE(home_of(there).behind > 400);
+    // What only the host does it can still do.
+    qry_memory_state memory = QRY_MEMORY_STATE_INIT;
+    require_ok(qry_world_get_memory(there, &memory));
+    REQUIRE(home_of(there).behind == 0);
+    REQUIRE((picture(there) == picture(here)));
+    for (const int i : {1, 2, 3}) {
+      const qry_edit edit = ball(i * 10, 20, 0, 9, 30);
+      require_ok(qry_world_edit(there, &edit, nullptr));
+      require_ok(qry_world_edit(here, &edit, nullptr));
+      require_ok(qry_world_trim(there));
+      REQUIRE((picture(there) == picture(here)));
+    }
+    qry_world_destroy(&there);
+    qry_world_destroy(&here);
+  }
+  INFO(context.said());
+  REQUIRE(context.said().empty());
+}
+
+TEST_CASE("c_api: lines, what is connected, and steps without waiting, at home on a device") {
+  const Context context(QRY_DEVICE_NEVER);
+  for (const uint32_t home : {uint32_t(QRY_HOME_EMULATED), uint32_t(QRY_HOME_DEVICE)}) {
+    qry_world* there = world_at(context.get(), home);
+    if (!there) continue;
+    // A line without a radius, what is connected, and refused edits, which are not launched.
+    qry_edit line = QRY_EDIT_INIT;
+    line.shape = QRY_SHAPE_LINE;
+    line.a[0] = -40, line.b[0] = 55, line.b[1] = 33;
+    line.material = 5;
+    uint64_t changed = 0;
+    require_ok(qry_world_edit(there, &line, &changed));
+    REQUIRE(changed == 95 + 33 + 1);
+    qry_edit bucket = QRY_EDIT_INIT;
+    bucket.shape = QRY_SHAPE_CONNECTED;
+    bucket.mode = QRY_MODE_PAINT;
+    bucket.material = 9;
+    bucket.a[0] = -40;
+    require_ok(qry_world_edit(there, &bucket, &changed));
+    REQUIRE(changed == 95 + 33 + 1);
+    const qry_edit outside = ball(8190, 0, 0, 5, 1);
+    uint64_t ticket = 0;
+    REQUIRE(qry_world_submit_edit(there, &outside, &ticket) == QRY_ERROR_OUT_OF_BOUNDS);
+    REQUIRE(qry_world_await(there, 12345, nullptr, nullptr) == QRY_ERROR_INVALID_ARGUMENT);
+    qry_world_state state = QRY_WORLD_STATE_INIT;
+    require_ok(qry_world_get_state(there, &state));
+    REQUIRE(state.version == 2);
+    REQUIRE(state.history_length == 2);
+    require_ok(qry_world_undo(there, &changed));
+    require_ok(qry_world_undo(there, &changed));
+    REQUIRE(qry_world_undo(there, &changed) == QRY_NOTHING_TO_DO);
+    require_ok(qry_world_redo(there, &changed));
+    require_ok(qry_world_submit_redo(there, &ticket));
+    uint64_t version = 0;
+    require_ok(qry_world_await(there, ticket, &changed, &version));
+    REQUIRE(changed == 95 + 33 + 1);
+    REQUIRE(version == 6);
+    qry_world_destroy(&there);
+  }
+}
+
+TEST_CASE(
+    "c_api: a world that is opened at home on a device undoes and redoes its file's steps, and steps made after") {
+  const Context context(QRY_DEVICE_NEVER);
+  for (const uint32_t home : {uint32_t(QRY_HOME_EMULATED), uint32_t(QRY_HOME_DEVICE)}) {
+    qry_world* there = world_at(context.get(), home);
+    if (!there) continue;
+    qry_world_destroy(&there);
+    qry_world_home_info wanted = QRY_WORLD_HOME_INFO_INIT;
+    wanted.home = home;
+    qry_open_info info = QRY_OPEN_INFO_INIT;
+    const std::string path = quarry::test::asset("compat/world-steps.quarry");
+    info.path = path.c_str();
+    info.next = &wanted;
+    require_ok(qry_world_open(context.get(), &info, &there));
+    const auto state = [&] {
+      qry_world_state now = QRY_WORLD_STATE_INIT;
+      require_ok(qry_world_get_state(there, &now));
+      return now;
+    };
+    const auto undo = [&] {
+      uint64_t changed = 0;
+      require_ok(qry_world_undo(there, &changed));
+      return changed;
+    };
+    const auto redo = [&] {
+      uint64_t changed = 0;
+      require_ok(qry_world_redo(there, &changed));
+      return changed;
+    };
+    // The file has a ball, a stroke of four edits, a material, and a box that was undone.
+    REQUIRE(state().history_length == 4);
+    REQUIRE(state().history_position == 3);
+    REQUIRE(state().version == 0);
+    REQUIRE(undo() == 0);
+    REQUIRE(undo() == 15);
+    REQUIRE(undo() == 257);
+    REQUIRE(state().voxel_count == 0);
+    REQUIRE(qry_world_undo(there, nullptr) == QRY_NOTHING_TO_DO);
+    for (const uint64_t step : {uint64_t(257), uint64_t(15), uint64_t(0), uint64_t(8)}) REQUIRE(redo() == step);
+    REQUIRE(qry_world_redo(there, nullptr) == QRY_NOTHING_TO_DO);
+    REQUIRE(state().voxel_count == 265);
+    REQUIRE(state().version == 7);
+    // A step of its own, and back through all of them.
+    const qry_edit edit = ball(200, 0, 0, 2, 3);
+    uint64_t made = 0;
+    require_ok(qry_world_edit(there, &edit, &made));
+    REQUIRE(state().history_length == 5);
+    REQUIRE(undo() == made);
+    for (const uint64_t step : {uint64_t(8), uint64_t(0), uint64_t(15), uint64_t(257)}) REQUIRE(undo() == step);
+    REQUIRE(state().history_position == 0);
+    REQUIRE(state().brick_count == 0);
+    for (const uint64_t step : {uint64_t(257), uint64_t(15), uint64_t(0), uint64_t(8), made}) REQUIRE(redo() == step);
+    REQUIRE(state().voxel_count == 265 + made);
+    // A new step instead of those that were undone.
+    REQUIRE(undo() == made);
+    REQUIRE(undo() == 8);
+    require_ok(qry_world_edit(there, &edit, &made));
+    REQUIRE(qry_world_redo(there, nullptr) == QRY_NOTHING_TO_DO);
+    REQUIRE(state().history_length == 4);
+    REQUIRE(state().voxel_count == 257 + made);
+    qry_world_destroy(&there);
+  }
+}

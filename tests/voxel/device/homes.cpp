@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// device_homes.cpp - lists the devices, and reads a store's voxels back brick by brick.
+// homes.cpp - lists the devices, and reads a store's voxels back brick by brick.
 #include "tests/voxel/device/homes.hpp"
 
 #include <catch2/catch.hpp>

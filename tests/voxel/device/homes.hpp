@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// device_homes.hpp - the devices on which a store is tested: host threads that stand in for one, in several orders and
+// homes.hpp - the devices on which a store is tested: host threads that stand in for one, in several orders and
 // with room that is refused, and CUDA's first device where there is one.
 #pragma once
 

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/parallel.hpp"
 #include "voxel/worlds/edit_shape.hpp"
 #include "voxel/worlds/flatten.hpp"
 
@@ -105,7 +106,7 @@ Result<void> DeviceHome::fill() {
 
 Result<uint64_t> DeviceHome::add(Done done, const Result<device::Store::Change>* change) {
   done.ticket = ++last_ticket_;
-  list_bytes_ += done.xyz.size() * sizeof(int32_t) + done.materials.size();
+  list_bytes_ += done.list.size_bytes();
   done_.push_back(std::move(done));
   const uint64_t ticket = last_ticket_;
   if (change) {
@@ -122,7 +123,7 @@ Result<uint64_t> DeviceHome::add(Done done, const Result<device::Store::Change>*
 
 Result<uint64_t> DeviceHome::edit(const Edit& edit) {
   const std::lock_guard lock(lock_);
-  Done done{0, std::nullopt, Kind::edit, edit, {}, {}};
+  Done done{0, std::nullopt, Kind::edit, edit, {}};
   if (edit.shape == Shape::connected) QRY_TRY(catch_up_locked());
   QRY_TRY_ASSIGN(const auto shape,
                  edit.shape == Shape::connected
@@ -161,16 +162,27 @@ Result<uint64_t> DeviceHome::write(Done done, const std::vector<uint32_t>& keys,
   return add(std::move(done), &change);
 }
 
+// By all threads: pages that are new cost more than what is copied into them.
+DeviceHome::ListNote DeviceHome::note_of(const VoxelWrites& writes) const {
+  const auto count = size_t(writes.count);
+  ListNote note{std::make_unique_for_overwrite<int32_t[]>(3 * count), std::make_unique_for_overwrite<uint8_t[]>(count),
+                writes.count};
+  parallel_for(
+      count, size_t(1) << 17,
+      [&](size_t begin, size_t end) {
+        std::copy(writes.xyz + 3 * begin, writes.xyz + 3 * end, note.xyz.get() + 3 * begin);
+        std::copy(writes.materials + begin, writes.materials + end, note.materials.get() + begin);
+      },
+      threads_);
+  return note;
+}
+
 Result<uint64_t> DeviceHome::set_voxels(const VoxelWrites& writes) {
   const std::lock_guard lock(lock_);
-  Done done{0,
-            std::nullopt,
-            Kind::voxels,
-            {},
-            {writes.xyz, writes.xyz + 3 * writes.count},
-            {writes.materials, writes.materials + writes.count}};
+  Done done{0, std::nullopt, Kind::voxels, {}, note_of(writes)};
   if (writes.count > kFewVoxels) {
-    const auto change = store_->write_voxels({done.xyz.data(), done.xyz.size()}, done.materials);
+    const auto change =
+        store_->write_voxels({writes.xyz, size_t(3 * writes.count)}, {writes.materials, size_t(writes.count)});
     if (change) return add(std::move(done), &change);
     if (change.error().code != ErrorCode::unsupported) return tl::unexpected(change.error());
   }
@@ -183,15 +195,17 @@ Result<uint64_t> DeviceHome::set_voxels(const VoxelWrites& writes) {
 Result<uint64_t> DeviceHome::write_region(const Box3& box, const uint8_t* materials) {
   const std::lock_guard lock(lock_);
   // For the document it is the same as the list of its voxels.
-  Done done{0, std::nullopt, Kind::voxels, {}, {}, {}};
+  std::vector<int32_t> xyz;
+  std::vector<uint8_t> list;
   Parts parts;
   for (int32_t z = box.min.z; z <= box.max.z; ++z)
     for (int32_t y = box.min.y; y <= box.max.y; ++y)
       for (int32_t x = box.min.x; x <= box.max.x; ++x, ++materials) {
         parts.put({x, y, z}, *materials);
-        done.xyz.insert(done.xyz.end(), {x, y, z});
-        done.materials.push_back(*materials);
+        xyz.insert(xyz.end(), {x, y, z});
+        list.push_back(*materials);
       }
+  Done done{0, std::nullopt, Kind::voxels, {}, note_of({xyz.data(), list.data(), list.size()})};
   return write(std::move(done), parts.keys(), parts.voxels(), parts.materials(), {});
 }
 
@@ -200,7 +214,7 @@ Result<uint64_t> DeviceHome::redo() { return exchange(true); }
 
 Result<uint64_t> DeviceHome::exchange(bool forward) {
   const std::lock_guard lock(lock_);
-  Done done{0, std::nullopt, forward ? Kind::redo : Kind::undo, {}, {}, {}};
+  Done done{0, std::nullopt, forward ? Kind::redo : Kind::undo, {}, {}};
   // Steps that the document had before the device did anything are undone by it, and those undone are redone by it.
   if (base_ > 0 || document_.step_count() > 0) {
     QRY_TRY(hear(last_ticket_));
@@ -317,7 +331,7 @@ Result<void> DeviceHome::catch_up_locked() {
         QRY_TRY_ASSIGN(const auto* const record, document_.apply(0, done.edit, threads_));
         voxels = record->voxels_changed;
       } else if (done.kind == Kind::voxels) {
-        const VoxelWrites writes{done.xyz.data(), done.materials.data(), done.materials.size()};
+        const VoxelWrites writes{done.list.xyz.get(), done.list.materials.get(), done.list.count};
         QRY_TRY_ASSIGN(const auto* const record, document_.write(0, writes, "set voxels", threads_));
         voxels = record->voxels_changed;
       } else {
@@ -329,7 +343,7 @@ Result<void> DeviceHome::catch_up_locked() {
       return fail(ErrorCode::device, "the device changed " + std::to_string(done.voxels) +
                                          " voxels where the host changed " + std::to_string(voxels) +
                                          ": please report this");
-    list_bytes_ -= done.xyz.size() * sizeof(int32_t) + done.materials.size();
+    list_bytes_ -= done.list.size_bytes();
     done_.pop_front();
     --unheard_;
   }

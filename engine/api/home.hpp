@@ -70,14 +70,21 @@ class DeviceHome {
 
  private:
   enum class Kind : uint8_t { edit, undo, redo, voxels };
+  // A list of voxels, as the caller gave it.
+  struct ListNote {
+    std::unique_ptr<int32_t[]> xyz;
+    std::unique_ptr<uint8_t[]> materials;
+    uint64_t count = 0;
+    size_t size_bytes() const { return size_t(count) * (3 * sizeof(int32_t) + 1); }
+  };
+  ListNote note_of(const VoxelWrites& writes) const;
   // What was done here and not by the document.
   struct Done {
     uint64_t ticket;
     std::optional<device::Store::Ticket> launched;  // none: it is done
     Kind kind;
     Edit edit;
-    std::vector<int32_t> xyz;  // of a list
-    std::vector<uint8_t> materials;
+    ListNote list;
     uint64_t voxels = 0;  // that differ, once that is heard
   };
 

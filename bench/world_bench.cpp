@@ -164,7 +164,9 @@ class Rows {
       edits.push_back(sphere(x, y, z, radius, uint32_t(1 + edits.size() % 255)));
       if (carve && edits.size() % 4 == 0) edits.back().mode = QRY_MODE_REMOVE;
     }
-    const Json facts = Json::parse(facts_file).at(name).at(carve ? "carve" : "fill");
+    const Json all_facts = Json::parse(facts_file).at(name);
+    if (!all_facts.contains(carve ? "carve" : "fill")) return;  // nobody has counted it
+    const Json facts = all_facts.at(carve ? "carve" : "fill");
     const std::string row = "session " + name + (carve ? ", carve" : ", fill");
     replay(row, edits, facts, false);
     // Memory is there before: what is left is the edits.

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <string>
 
+#include "tests/app/sanitized.hpp"
 #include "tests/engine/flat_world.hpp"
 #include "tests/voxel/device/homes.hpp"
 #include "voxel/worlds/document.hpp"
@@ -215,7 +216,7 @@ TEST_CASE("Room that is refused at any step leaves the world as it was, and the 
 TEST_CASE("An edit that gets no memory changes nothing, and those after it are made without it") {
   // The limits that refuse some of it are found by trying all.
   int refused = 0, done = 0;
-  for (uint64_t limit = 48; limit < 200; limit += 4) {
+  for (uint64_t limit = 48; limit < 200; limit += test::kSanitized ? 40 : 12) {
     auto opened = Store::create(device::make_emulated_executor({3, limit << 20, {}}));
     if (!opened) {
       REQUIRE(opened.error().code == ErrorCode::out_of_memory);
@@ -234,11 +235,11 @@ TEST_CASE("An edit that gets no memory changes nothing, and those after it are m
         REQUIRE(change.error().code == ErrorCode::out_of_memory);
         ++refused;
       }
-      require_same(store, document);
     }
+    require_same(store, document);
   }
-  REQUIRE(refused > 5);
-  REQUIRE(done > 5);
+  REQUIRE(refused > 2);
+  REQUIRE(done > 2);
 }
 
 TEST_CASE("A world on a device has no more bricks than it may have") {
@@ -319,7 +320,7 @@ TEST_CASE("Rays after edits under way meet what rays meet in a document's world"
       state = state * 6364136223846793005u + 1442695040888963407u;
       return (float(double(state >> 40) / double(1 << 24)) * 2 - 1) * reach;
     };
-    std::vector<Ray> rays(1200000);
+    std::vector<Ray> rays(test::kSanitized ? 40000 : 1200000);
     for (int round = 0; round < 4; ++round) {
       for (int i = 0; i < 12; ++i) {
         const Edit edit = ball({int32_t(random(200)), int32_t(random(200)), int32_t(random(200))}, 10 + i * 6,
@@ -370,7 +371,7 @@ TEST_CASE("However often edits are made and undone, a world on a device keeps to
     INFO(home.name);
     const auto store = store_on(home);
     Document document = taken(Document::create_empty());
-    for (int round = 0; round < 3000; ++round) {
+    for (int round = 0; round < (test::kSanitized ? 600 : 3000); ++round) {
       const Edit edit = ball({round % 40 * 8, round % 7 * 5, 0}, 20 + round % 24, round % 3 ? Mode::fill : Mode::remove,
                              uint8_t(1 + round % 200));
       taken(store->edit(solid(edit), edit));

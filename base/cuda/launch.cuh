@@ -55,6 +55,29 @@ Result<void> launch(const char* label, const LaunchShape& shape, cudaStream_t st
   return check(error, label);
 }
 
+// The same for a kernel that waits itself (cudaGridDependencySynchronize) for what was launched before it in the
+// stream, so that it may be launched before that is done: programmatic dependent launch. `early`: the device can
+// (compute capability 9.0).
+template <class... Parameters>
+Result<void> launch_early(const char* label, const LaunchShape& shape, cudaStream_t stream, bool early,
+                          void (*kernel)(Parameters...), const std::type_identity_t<Parameters>&... arguments) {
+  const LabelledRange range(label);
+  void* pointers[] = {const_cast<void*>(static_cast<const void*>(&arguments))..., nullptr};
+  cudaLaunchAttribute attribute{};
+  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attribute.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = shape.blocks;
+  config.blockDim = shape.threads;
+  config.dynamicSmemBytes = shape.shared_bytes;
+  config.stream = stream;
+  config.attrs = &attribute;
+  config.numAttrs = early ? 1 : 0;
+  cudaError_t error = cudaLaunchKernelExC(&config, reinterpret_cast<const void*>(kernel), pointers);
+  if (error == cudaSuccess && launches_wait()) error = cudaStreamSynchronize(stream);
+  return check(error, label);
+}
+
 // Allows a kernel this much dynamic shared memory. CUDA requires that above 48 KiB, static memory included. Errors:
 // device.
 template <class Kernel>

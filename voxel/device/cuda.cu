@@ -23,8 +23,18 @@ using gpu::DeviceScope;
 
 constexpr unsigned kThreads = 256;
 
+// The next step may be launched while this one runs; it waits here until this one is done. So what a launch costs does
+// not come on top of the steps. (Programmatic dependent launch, from compute capability 9.0 on.)
+__device__ void wait_for_step_before() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  cudaTriggerProgrammaticLaunchCompletion();
+  cudaGridDependencySynchronize();
+#endif
+}
+
 template <class Body>
 __global__ void single_kernel(const __grid_constant__ Memory memory, const __grid_constant__ EditCall call) {
+  wait_for_step_before();
   Body::run(memory, call);
 }
 
@@ -45,6 +55,7 @@ __device__ void run_tail(const Memory& memory, const EditCall& call) {
 template <class Body>
 __global__ void __launch_bounds__(kThreads)
     items_kernel(const __grid_constant__ Memory memory, const __grid_constant__ EditCall call) {
+  wait_for_step_before();
   Sums sums;
   const uint64_t count = Body::items(memory, call), stride = uint64_t(gridDim.x) * kThreads;
   for (uint64_t i = uint64_t(blockIdx.x) * kThreads + threadIdx.x; i < count; i += stride)
@@ -80,6 +91,7 @@ template <class Body>
 __global__ void __launch_bounds__(Body::kThreads, Body::kResident)
     blocks_kernel(const __grid_constant__ Memory memory, const __grid_constant__ EditCall call) {
   __shared__ typename Body::Shared shared;
+  wait_for_step_before();
   Lanes lanes;
   const uint64_t count = Body::items(memory, call);
   for (uint64_t i = blockIdx.x; i < count; i += gridDim.x) Body::run(memory, call, i, shared, lanes);
@@ -256,6 +268,9 @@ class CudaDeviceExecutor final : public Executor {
     std::fill_n(outcomes_, kOutcomes, Outcome{});
     QRY_TRY(
         check(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, device_), "ask the device"));
+    int major = 0;
+    QRY_TRY(check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device_), "ask the device"));
+    early_ = major >= 9;
     property_.type = CU_MEM_ALLOCATION_TYPE_PINNED;
     property_.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
     property_.location.id = device_;
@@ -373,22 +388,23 @@ class CudaDeviceExecutor final : public Executor {
     const EditCall& call;
     uint64_t most;
 
+    Result<void> launch(unsigned blocks, unsigned threads, void (*kernel)(Memory, EditCall)) const {
+      return gpu::launch_early(label, {blocks, threads}, device.stream_, device.early_, kernel, memory, call);
+    }
     unsigned blocks_for(uint64_t count, unsigned a_multiprocessor) const {
       return unsigned(std::clamp<uint64_t>(count, 1, uint64_t(device.multiprocessors_) * a_multiprocessor));
     }
     template <class Body>
     Result<void> single() const {
-      return gpu::launch(label, {1, 1}, device.stream_, single_kernel<Body>, memory, call);
+      return launch(1, 1, single_kernel<Body>);
     }
     template <class Body>
     Result<void> items() const {
-      return gpu::launch(label, {blocks_for((most + kThreads - 1) / kThreads, 8), kThreads}, device.stream_,
-                         items_kernel<Body>, memory, call);
+      return launch(blocks_for((most + kThreads - 1) / kThreads, 8), kThreads, items_kernel<Body>);
     }
     template <class Body>
     Result<void> blocks() const {
-      return gpu::launch(label, {blocks_for(most, Body::kResident), Body::kThreads}, device.stream_,
-                         blocks_kernel<Body>, memory, call);
+      return launch(blocks_for(most, Body::kResident), Body::kThreads, blocks_kernel<Body>);
     }
   };
 
@@ -403,6 +419,7 @@ class CudaDeviceExecutor final : public Executor {
   int device_;
   ShaderMemory* shaders_;
   int multiprocessors_ = 1;
+  bool early_ = false;  // steps are launched before the one before them is done
   cudaStream_t stream_ = nullptr;
   Outcome* outcomes_ = nullptr;
   std::unique_ptr<RayPieces> rays_;   // once some were traced

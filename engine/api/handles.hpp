@@ -175,7 +175,8 @@ qry_result share_world(qry_world& world, const char* function);
 // What is drawn of a world that share_world() has prepared: a world at home on a device from there, if shaders read its
 // memory.
 engine::RenderedWorld rendered(qry_world& world);
-// Lets the document have what was done on a device. Every call that reads or writes the document begins with it.
+// Lets the document have what was done on a device. Every call that reads or writes its voxels begins with it. Its
+// palette is always up to date: steps that change it are the document's own.
 qry_result catch_up(const qry_world& world);
 // Waits for what was submitted.
 qry_result version_of(const qry_world& world, uint64_t* version);

@@ -310,7 +310,7 @@ enum {
   QRY_HOME_AUTOMATIC = 0, /* the host, as yet */
   QRY_HOME_HOST = 1,      /* host memory, by host threads */
   /* A CUDA device's memory, by its kernels: the context's device where it has one, else CUDA's first. For worlds of one
-   * volume at the origin. What only the host does (saving, paths, packing, memory and grid statistics, palettes)
+   * volume at the origin. What only the host does (saving, paths, packing, memory and grid statistics)
    * makes the edits once more on the host, when it is first called after them. Edits, undo, lists, reads of voxels,
    * rays, counts and bounds never do; nor do pictures, where the context's device and CUDA's are one that can share
    * memory and the context has not been told to use no device (QRY_DEVICE_NEVER). */

@@ -319,7 +319,6 @@ qry_result qry_world_get_materials(const qry_world* world, uint32_t first, uint3
   return guarded(function, [&]() -> qry_result {
     if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
     QRY_PASS_REFUSAL(check_range(function, first, count, materials));
-    QRY_PASS_REFUSAL(catch_up(*world));
     const Palette& palette = world->document->scene().palette;
     for (uint32_t i = 0; i < count; ++i) {
       const Material& from = palette.materials[first + i];
@@ -340,7 +339,6 @@ qry_result qry_world_set_materials(qry_world* world, uint32_t first, uint32_t co
   return guarded(function, [&]() -> qry_result {
     if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
     QRY_PASS_REFUSAL(check_range(function, first, count, materials));
-    QRY_PASS_REFUSAL(catch_up(*world));
     Palette palette = world->document->scene().palette;
     for (uint32_t i = 0; i < count; ++i) {
       const qry_material& from = materials[i];

@@ -116,6 +116,14 @@ TEST_CASE(
         require_ok(qry_world_submit_edit(there, &edit, &last));
         require_ok(qry_world_edit(here, &edit, nullptr));
       }
+      if (round % 5 == 2) {  // a palette is the world's, wherever it is at home
+        for (qry_world* const world : {there, here}) {
+          qry_material material;
+          require_ok(qry_world_get_materials(world, 3, 1, &material));
+          material.rgba[0] = uint8_t(40 * round);
+          require_ok(qry_world_set_materials(world, 3, 1, &material));
+        }
+      }
       if (round == 5) {
         const qry_edit large = ball(0, -300, 0, 260, 17);
         require_ok(qry_world_submit_edit(there, &large, &last));

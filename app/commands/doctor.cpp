@@ -15,6 +15,7 @@
 #include "base/parallel.hpp"
 #include "engine/sharing/buffer.hpp"
 #include "hashgrid/executor.hpp"
+#include "voxel/device/executor.hpp"
 
 namespace quarry::app {
 namespace {
@@ -74,6 +75,18 @@ void probe_cuda(Report& report) {
   const auto executor = hashgrid::make_cuda_executor();
   if (executor) report.ok("cuda", fmt::format("device 0 with {} multiprocessors", (*executor)->parallelism()));
   else report.lack("cuda", executor.error().message + "; host threads build the hash grid instead.");
+}
+
+// Where worlds can be kept and edited (qry_world_home_info).
+void probe_homes(Report& report) {
+  const auto executor = device::make_cuda_executor(0);
+  if (executor) {
+    report.ok("home",
+              "on the host, or, through the C interface, on CUDA device 0: edits, undo, lists and rays are made there");
+  } else {
+    report.lack("home", "on the host only: " + executor.error().message +
+                            "; QRY_HOME_DEVICE is refused. Commands and the editor keep worlds on the host anyway.");
+  }
 }
 
 std::string device_text(const engine::DeviceInfo& info) {
@@ -187,6 +200,7 @@ int run_doctor(const CommandArguments& words) {
   report.ok("quarry", fmt::format("{}{}", QRY_VERSION, QRY_WITH_CUDA ? " with CUDA" : ""));
   report.ok("machine", fmt::format("{}; {} {}", machine_text(), system.sysname, system.release));
   probe_cuda(report);
+  probe_homes(report);
   probe_vulkan(report);
   probe_display(report);
   probe_mesh_reader(report);

@@ -89,8 +89,12 @@ std::vector<uint8_t> root_image(QryWorldRoot root, const Palette& palette, const
   std::vector<uint8_t> image(kTablesAt + (masks.size() + materials.size()) * 8);
   root.mask_slabs = kTablesAt;
   root.material_slabs = kTablesAt + masks.size() * 8;
-  std::memcpy(image.data() + root.mask_slabs, masks.data(), masks.size() * 8);
-  std::memcpy(image.data() + root.material_slabs, materials.data(), materials.size() * 8);
+  uint8_t* at = image.data() + kTablesAt;
+  for (const std::vector<uint64_t>* const table : {&masks, &materials})
+    for (const uint64_t address : *table) {
+      std::memcpy(at, &address, sizeof address);
+      at += sizeof address;
+    }
   root.palette = kPaletteAt;
   std::memcpy(image.data() + kPaletteAt, palette.materials.data(), sizeof palette.materials);
   std::memcpy(image.data(), &root, sizeof root);

@@ -184,7 +184,7 @@ Result<Store::Ticket> Store::edit(const SolidShape& shape, const Edit& edit) {
   const uint64_t tiles = uint64_t(call.tiles[0]) * call.tiles[1] * call.tiles[2];
   if (!creates && tiles * 512 > uint64_t(memory_.grid.page_count) * kQrySlotsPerPage) pending.touch = Touch::grid;
   else if (shape.shape == Shape::line) pending.touch = Touch::tiles;
-  return launch_new(std::move(pending));
+  return launch_new(pending);
 }
 
 Result<Store::Change> Store::write(std::span<const uint32_t> keys, std::span<const BrickMask> voxels,
@@ -204,7 +204,7 @@ Result<Store::Change> Store::write(std::span<const uint32_t> keys, std::span<con
   memory_.listed_masks = static_cast<uint64_t*>(its_masks);
   memory_.listed_materials = materials.empty() ? nullptr : static_cast<uint64_t*>(its_materials);
   memory_.listed_full = nullptr;
-  return write_list(std::move(pending));
+  return write_list(pending);
 }
 
 Result<Store::Change> Store::write_voxels(std::span<const int32_t> xyz, std::span<const uint8_t> materials) {
@@ -232,7 +232,7 @@ Result<Store::Change> Store::write_voxels(std::span<const int32_t> xyz, std::spa
   if (found.bricks) QRY_TRY(lists_->fill_bricks(memory_, found.bricks));
   reach_ = united(reach_, found.box);
   pending.call.listed = found.bricks;
-  return write_list(std::move(pending));
+  return write_list(pending);
 }
 
 // No voxel outside of these bricks comes to be.
@@ -255,7 +255,7 @@ Result<void*> Store::send(Range& range, const void* from, size_t size_bytes) {
 
 // The list is there until the next one: edits by lists are not left under way.
 Result<Store::Change> Store::write_list(Pending pending) {
-  QRY_TRY_ASSIGN(const Ticket ticket, launch_new(std::move(pending)));
+  QRY_TRY_ASSIGN(const Ticket ticket, launch_new(pending));
   return wait(ticket);
 }
 
@@ -274,7 +274,7 @@ Result<void> Store::put(std::span<const uint32_t> keys, std::span<const BrickMat
   memory_.listed_masks = static_cast<uint64_t*>(its_masks);
   memory_.listed_materials = static_cast<uint64_t*>(its_materials);
   memory_.listed_full = nullptr;
-  QRY_TRY(write_list(std::move(pending)));
+  QRY_TRY(write_list(pending));
   return {};
 }
 
@@ -287,7 +287,7 @@ Result<void> Store::put_full(std::span<const uint32_t> keys, std::span<const uin
   QRY_TRY_ASSIGN(void* const its_materials, send(arrays_->listed_materials, materials.data(), materials.size_bytes()));
   memory_.listed_keys = static_cast<uint32_t*>(its_keys);
   memory_.listed_full = static_cast<uint8_t*>(its_materials);
-  QRY_TRY(write_list(std::move(pending)));
+  QRY_TRY(write_list(pending));
   return {};
 }
 
@@ -342,7 +342,7 @@ Result<Store::Ticket> Store::launch_new(Pending pending) {
   QRY_TRY(launch(pending));
   expected_ = sum(expected_, pending.need, 1);
   ++last_;
-  pending_.push_back(std::move(pending));
+  pending_.push_back(pending);
   return last_;
 }
 
@@ -509,7 +509,7 @@ Result<void> Store::answer_refusal() {
   end_edit(free);
   free.stopped = 0;
   QRY_TRY(executor_->copy_in(memory_.control, &free, sizeof free));
-  const auto made = make_room(control);
+  auto made = make_room(control);
   if (!made) {
     if (made.error().code == ErrorCode::device) return made;
     finished_.insert_or_assign(pending_.front().ticket, tl::unexpected(made.error()));
@@ -612,7 +612,7 @@ Result<void> Store::pack_nodes(uint64_t room) {
     QRY_TRY(executor_->run(StepId::copy_pyramid, fresh, {}, kLevel3Cells));
     return executor_->wait();
   };
-  if (const auto written = write(); !written) {
+  if (auto written = write(); !written) {
     executor_->release(range);
     const auto top = uint32_t(used_.nodes);
     (void)executor_->copy_in(&memory_.control->nodes_top, &top, sizeof top);
@@ -662,7 +662,7 @@ Result<void> Store::pack_records(uint64_t room) {
     control.record_top = top;
     return executor_->wait();
   };
-  if (const auto copied = copy(); !copied) {
+  if (auto copied = copy(); !copied) {
     executor_->release(range);
     return copied;
   }

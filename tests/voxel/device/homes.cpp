@@ -131,8 +131,7 @@ bool DeviceTested::trim() {
 }
 
 void DeviceTested::recolour(uint8_t material, uint8_t red) {
-  reds_[material] = red;
-  ++recolours_;
+  if (std::exchange(reds_[material], red) != red) ++recolours_;
 }
 
 StoreFacts DeviceTested::facts() {

@@ -133,7 +133,9 @@ QRY_HD inline uint32_t found_once(uint32_t key, const Find& find) {
 // Adds to a total of which only the end matters, not what each addition finds. On a GPU the threads of a warp that are
 // here add what is theirs together first.
 QRY_HD inline void add_together(uint32_t& total, uint32_t by) {
-#if defined(__CUDA_ARCH__)
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800  // no sums over a warp
+  if (by) atomicAdd(&total, by);
+#elif defined(__CUDA_ARCH__)
   const unsigned here = __activemask();
   const unsigned sum = __reduce_add_sync(here, by);
   if ((threadIdx.x & 31u) == unsigned(__ffs(int(here))) - 1u && sum) atomicAdd(&total, sum);
@@ -144,7 +146,9 @@ QRY_HD inline void add_together(uint32_t& total, uint32_t by) {
 
 // Sets bits of a word that all threads of a warp that are here give.
 QRY_HD inline void set_bits_together(uint32_t& word, uint32_t bits) {
-#if defined(__CUDA_ARCH__)
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+  if (bits) atomicOr(&word, bits);
+#elif defined(__CUDA_ARCH__)
   const unsigned here = __activemask();
   const unsigned all = __reduce_or_sync(here, bits);
   if ((threadIdx.x & 31u) == unsigned(__ffs(int(here))) - 1u && all) atomicOr(&word, all);

@@ -87,8 +87,21 @@ struct Lanes {
     __syncthreads();
   }
 };
+// Threads that a multiprocessor has at most, by compute capability.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+constexpr unsigned kMostResident = 1024;
+#elif defined(__CUDA_ARCH__) && \
+    (__CUDA_ARCH__ == 860 || __CUDA_ARCH__ == 870 || __CUDA_ARCH__ == 890 || __CUDA_ARCH__ >= 1200)
+constexpr unsigned kMostResident = 1536;
+#else
+constexpr unsigned kMostResident = 2048;
+#endif
+// Blocks of a body that one shall have at once.
 template <class Body>
-__global__ void __launch_bounds__(Body::kThreads, Body::kResident)
+constexpr unsigned kBlocksResident = std::min(unsigned(Body::kResident), kMostResident / unsigned(Body::kThreads));
+
+template <class Body>
+__global__ void __launch_bounds__(Body::kThreads, kBlocksResident<Body>)
     blocks_kernel(const __grid_constant__ Memory memory, const __grid_constant__ EditCall call) {
   __shared__ typename Body::Shared shared;
   wait_for_step_before();

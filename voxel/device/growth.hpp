@@ -21,11 +21,8 @@ struct Rehash {
     return uint64_t(m.old_grid.page_count) * kQryPageWords;
   }
   QRY_HD static void run(const Memory& m, const EditCall&, uint64_t item, Sums&) {
-    if (item % kQryPageWords < kQryStateSectors * 4u) return;
-    const uint64_t word = m.old_grid.words[item];
-    if (uint32_t(word) == kQryReservedKey) return;
-    const uint32_t key = qry_key_of_stored(uint32_t(word), m.old_grid.locality);
-    if (hashgrid::assign(m.grid, key, uint32_t(word >> 32)) == hashgrid::Outcome::full)
+    const Pair pair = pair_at(m.old_grid, item);
+    if (pair.there && hashgrid::assign(m.grid, pair.key, pair.index) == hashgrid::Outcome::full)
       set_bits(m.control->missing, kMissingPlace);
   }
 };
@@ -64,12 +61,8 @@ struct CopyPyramid {
       });
       return;
     }
-    const auto old_child = [&](const OccupancyNode& node, uint32_t bit) -> OccupancyNode {
-      if (!(node.mask >> bit & 1u)) return {0, 0, 0};
-      return m.old_nodes[node.child + number_in_run(node.mask, bit)];
-    };
     block.each([&](uint32_t lane) {
-      if (lane < 64) s.before[lane] = old_child(s.top, lane);
+      if (lane < 64) s.before[lane] = child_node(m.old_nodes, s.top, lane);
       if (lane < 64) s.level2.child[lane] = {0, 0, 0};
     });
     for (uint32_t region = 0; region < 64; ++region) {
@@ -79,7 +72,7 @@ struct CopyPyramid {
       });
       block.each([&](uint32_t lane) {
         if (lane >= 64) return;
-        OccupancyNode node = old_child(s.before[region], lane);
+        OccupancyNode node = child_node(m.old_nodes, s.before[region], lane);
         s.sources[lane] = node.child;
         const uint32_t room = granules_of(node);
         node.child = room ? fetch_add(s.taken, room) : 0;

@@ -109,6 +109,17 @@ QRY_HD inline void mark(const Memory& m, uint32_t key, Sums& sums) {
   if (first_of_equal(x | y << 9 | z << 17)) mark_chunk(m, x, y, z, sums);
 }
 
+// A pair of the grid, by the number of its word in the table.
+struct Pair {
+  bool there;
+  uint32_t key, index;
+};
+QRY_HD inline Pair pair_at(const hashgrid::GridView& grid, uint64_t word_number) {
+  if (word_number % kQryPageWords < kQryStateSectors * 4u) return {false, 0, 0};
+  const uint64_t word = grid.words[word_number];
+  return {uint32_t(word) != kQryReservedKey, qry_key_of_stored(uint32_t(word), grid.locality), uint32_t(word >> 32)};
+}
+
 // ---- touch
 
 // Where the number-th brick of this edit is made: the free ones first.
@@ -157,7 +168,8 @@ QRY_HD inline uint32_t whole_index(const EditCall& call) { return call.material 
 QRY_HD inline void note(const Memory& m, uint32_t key, uint32_t before, Fate fate, uint32_t after, uint32_t number,
                         uint32_t cut, uint32_t listed, Sums& sums) {
   Control& c = *m.control;
-  if (number >= m.scratch_room) return set_bits(c.missing, kMissingScratch);
+  // Blocks take numbers of records and of cuts one after the other: either may be the larger.
+  if (number >= m.scratch_room || cut >= m.scratch_room) return set_bits(c.missing, kMissingScratch);
   if (c.record_top + number >= m.record_room) return set_bits(c.missing, kMissingRecords);
   if (fate == Fate::cut) {
     after = kNone;  // until it is made
@@ -283,14 +295,12 @@ struct TouchGrid {
     return idle(m) ? 0 : uint64_t(m.grid.page_count) * kQryPageWords;
   }
   QRY_HD static void run(const Memory& m, const EditCall& call, uint64_t item, Sums& sums) {
-    if (item % kQryPageWords < kQryStateSectors * 4u) return;
-    const uint64_t word = m.grid.words[item];
-    if (uint32_t(word) == kQryReservedKey) return;
-    const uint32_t key = qry_key_of_stored(uint32_t(word), m.grid.locality), before = uint32_t(word >> 32);
-    const Int3 brick = brick_of_key(key);
+    const Pair pair = pair_at(m.grid, item);
+    if (!pair.there) return;
+    const Int3 brick = brick_of_key(pair.key);
     if (!call.shape.meets_cube(brick.x, brick.y, brick.z, 0)) return;
-    const Fate fate = fate_of(call, brick, before);
-    if (fate != Fate::stays) plan(m, key, before, fate, whole_index(call), 0, sums);
+    const Fate fate = fate_of(call, brick, pair.index);
+    if (fate != Fate::stays) plan(m, pair.key, pair.index, fate, whole_index(call), 0, sums);
   }
 };
 
@@ -519,9 +529,9 @@ struct RollBack {
 
 // ---- the pyramid. A block of threads writes a node of level 2 or 3 with what is below it.
 
-QRY_HD inline OccupancyNode child_node(const Memory& m, const OccupancyNode& node, uint32_t bit) {
+QRY_HD inline OccupancyNode child_node(const OccupancyNode* nodes, const OccupancyNode& node, uint32_t bit) {
   if (!(node.mask >> bit & 1u)) return {0, 0, 0};
-  return m.nodes[node.child + number_in_run(node.mask, bit)];
+  return nodes[node.child + number_in_run(node.mask, bit)];
 }
 // Of its children's run; OccupancyNode::room() is for the host alone.
 QRY_HD inline uint32_t granules_of(const OccupancyNode& node) { return node.run & 255u; }
@@ -577,7 +587,7 @@ struct Regions {
       if (lane) return;
       s.touched = m.touched2[region];
       m.touched2[region] = 0;
-      s.before = child_node(m, m.nodes[level3_number(rx >> 2, ry >> 2, rz >> 2)], child_bit(rx, ry, rz));
+      s.before = child_node(m.nodes, m.nodes[level3_number(rx >> 2, ry >> 2, rz >> 2)], child_bit(rx, ry, rz));
       s.freed = granules_of(s.before);
       s.taken = 0;
     });
@@ -586,7 +596,7 @@ struct Regions {
     block.each([&](uint32_t lane) {
       if (lane >= 64) return;
       s.masks[lane][0] = s.masks[lane][1] = 0;
-      s.run.child[lane] = child_node(m, s.before, lane);
+      s.run.child[lane] = child_node(m.nodes, s.before, lane);
       if (!(s.touched >> lane & 1u)) return;
       s.children[number_in_run(s.touched, lane)] = uint8_t(lane);
       if (const uint32_t room = granules_of(s.run.child[lane])) fetch_add(s.freed, room);
@@ -670,11 +680,11 @@ struct Seen {
           c.drop_first = c.first;
           c.drop_end = c.first + c.touched;
           c.drop_before = 1;
-        } else if (position < c.step_count) {
-          c.drop_first = m.steps[position].first;
-          c.drop_end = c.record_top;
-        }
-        if (!call.no_step) {
+        } else {
+          if (position < c.step_count) {
+            c.drop_first = m.steps[position].first;
+            c.drop_end = c.record_top;
+          }
           m.steps[position] = {c.first, c.touched, 0, c.more, c.changed};
           c.record_top = c.first + c.touched;
           c.step_count = c.step_position = position + 1;
@@ -728,7 +738,7 @@ struct Tops {
     if (idle(m)) return;
     block.each([&](uint32_t lane) {
       const uint32_t region = level2_number(tx * 4 + (lane & 3u), ty * 4 + (lane >> 2 & 3u), tz * 4 + (lane >> 4));
-      s.run.child[lane] = s.touched >> lane & 1u ? m.made2[m.numbers2[region]] : child_node(m, s.before, lane);
+      s.run.child[lane] = s.touched >> lane & 1u ? m.made2[m.numbers2[region]] : child_node(m.nodes, s.before, lane);
     });
     write_run(m, s.run, block);
     block.each([&](uint32_t lane) {
@@ -786,10 +796,9 @@ struct BeginBounds {
 struct Bounds {
   QRY_HD static uint64_t items(const Memory& m, const EditCall&) { return uint64_t(m.grid.page_count) * kQryPageWords; }
   QRY_HD static void run(const Memory& m, const EditCall&, uint64_t item, Sums&) {
-    if (item % kQryPageWords < kQryStateSectors * 4u) return;
-    const uint64_t word = m.grid.words[item];
-    if (uint32_t(word) == kQryReservedKey) return;
-    const Int3 brick = brick_of_key(qry_key_of_stored(uint32_t(word), m.grid.locality));
+    const Pair pair = pair_at(m.grid, item);
+    if (!pair.there) return;
+    const Int3 brick = brick_of_key(pair.key);
     Control& c = *m.control;
     const int32_t x = brick.x * 8, y = brick.y * 8, z = brick.z * 8;
     // Most bricks are inside of what the others have told.
@@ -798,10 +807,9 @@ struct Bounds {
         told(c.high[1]) >= y + 7 && told(c.high[2]) >= z + 7)
       return;
     // Of the brick: which planes across each axis have a voxel.
-    const auto index = uint32_t(word >> 32);
     uint32_t across[3] = {0, 0, 0};
     for (uint32_t octant = 0; octant < 8; ++octant) {
-      const uint64_t mask = is_full_index(index) ? ~uint64_t(0) : m.masks[size_t(index) * 8 + octant];
+      const uint64_t mask = is_full_index(pair.index) ? ~uint64_t(0) : m.masks[size_t(pair.index) * 8 + octant];
       uint64_t rows = mask | mask >> 32;
       rows |= rows >> 16;
       uint32_t in_x = uint32_t(rows & 0xFFFFu), in_y = 0, in_z = 0;

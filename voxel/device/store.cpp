@@ -6,9 +6,8 @@
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <cstring>
 #include <string>
-#include <thread>
+#include <type_traits>
 #include <utility>
 
 #include "voxel/bricks/shared.hpp"
@@ -25,7 +24,6 @@ constexpr uint64_t kMostBricks = uint64_t(1) << 28, kMostNodes = uint64_t(1) << 
                    kMostScratch = uint64_t(1) << 27, kMostSteps = uint64_t(1) << 26;
 // The grid is not fuller: keys are inserted one by one, each in one of two buckets, and few may find no place.
 constexpr double kFullest = 0.7;
-constexpr uint32_t kLevel2Cells = kLevel2Nodes, kLevel3Cells = kLevel3Nodes;
 
 // Small arrays grow by half, large ones by an eighth: they grow where they are, and nothing is copied.
 uint64_t more(uint64_t wanted, uint64_t now) { return std::max(wanted, now + (now < (1u << 20) ? now / 2 : now / 8)); }
@@ -38,6 +36,16 @@ Need sum(const Need& a, const Need& b, int64_t sign) {
     return value < 0 ? uint64_t(0) : uint64_t(value);
   };
   return {add(a.records, b.records), add(a.bricks, b.bricks), add(a.nodes, b.nodes), add(a.keys, b.keys)};
+}
+
+EditCall call_of(const Edit& edit) {
+  EditCall call{};
+  call.mode = edit.mode;
+  call.material = material_after(edit.mode, edit.material);
+  call.from = edit.from;
+  // Without a material these two remove.
+  if (call.material == 0 && (edit.mode == Mode::paint || edit.mode == Mode::fill)) call.mode = Mode::remove;
+  return call;
 }
 
 }  // namespace
@@ -73,56 +81,39 @@ Result<std::unique_ptr<Store>> Store::create(std::unique_ptr<Executor> executor,
 Result<void> Store::open() {
   Arrays& a = *arrays_;
   Executor& e = *executor_;
-  const auto open = [&](Range& range, uint64_t most_bytes, const char* label,
-                        bool for_shaders = false) -> Result<void> {
-    QRY_TRY_ASSIGN(range, e.reserve(size_t(most_bytes), label, for_shaders));
+  Memory& m = memory_;
+  // `count` elements at `at`, and no memory yet.
+  const auto open = [&]<class Element>(Range& range, Element*& at, uint64_t count, const char* label,
+                                       bool for_shaders = false) -> Result<void> {
+    QRY_TRY_ASSIGN(range, e.reserve(size_t(count) * sizeof(Element), label, for_shaders));
+    at = static_cast<Element*>(range.data);
     return {};
   };
-  QRY_TRY(open(a.masks, kMostBricks * sizeof(BrickMask), "masks", true));
-  QRY_TRY(open(a.materials, kMostBricks * sizeof(BrickMaterials), "materials", true));
-  QRY_TRY(open(a.free_bricks, kMostBricks * sizeof(uint32_t), "free bricks"));
-  QRY_TRY(open(a.retired[0], kMostBricks * sizeof(uint32_t), "retired bricks"));
-  QRY_TRY(open(a.retired[1], kMostBricks * sizeof(uint32_t), "retired bricks"));
-  QRY_TRY(open(a.nodes, kMostNodes * sizeof(OccupancyNode), "the pyramid", true));
-  QRY_TRY(open(a.records, kMostRecords * sizeof(Record), "records"));
-  QRY_TRY(open(a.steps, kMostSteps * sizeof(Step), "steps"));
-  QRY_TRY(open(a.cuts, kMostScratch * sizeof(Cut), "an edit's cuts"));
-  QRY_TRY(open(a.unused, kMostScratch * sizeof(uint32_t), "unused places"));
-  QRY_TRY(open(a.tiles, kMostScratch * sizeof(uint32_t), "a capsule's tiles"));
-  QRY_TRY(open(a.listed_keys, kMostScratch * sizeof(uint32_t), "a list's keys"));
-  QRY_TRY(open(a.listed_masks, kMostScratch * sizeof(BrickMask), "a list's voxels"));
-  QRY_TRY(open(a.listed_materials, kMostScratch * sizeof(BrickMaterials), "a list's materials"));
+  QRY_TRY(open(a.masks, m.masks, kMostBricks * 8, "masks", true));
+  QRY_TRY(open(a.materials, m.materials, kMostBricks * 64, "materials", true));
+  QRY_TRY(open(a.free_bricks, m.free_bricks, kMostBricks, "free bricks"));
+  for (size_t i = 0; i < 2; ++i) QRY_TRY(open(a.retired[i], m.retired[i], kMostBricks, "retired bricks"));
+  QRY_TRY(open(a.nodes, m.nodes, kMostNodes, "the pyramid", true));
+  QRY_TRY(open(a.records, m.records, kMostRecords, "records"));
+  QRY_TRY(open(a.steps, m.steps, kMostSteps, "steps"));
+  QRY_TRY(open(a.cuts, m.cuts, kMostScratch, "an edit's cuts"));
+  QRY_TRY(open(a.unused, m.unused, kMostScratch, "unused places"));
+  QRY_TRY(open(a.tiles, m.tiles, kMostScratch, "a capsule's tiles"));
+  QRY_TRY(open(a.listed_keys, m.listed_keys, kMostScratch, "a list's keys"));
+  QRY_TRY(open(a.listed_masks, m.listed_masks, kMostScratch * 8, "a list's voxels"));
+  QRY_TRY(open(a.listed_materials, m.listed_materials, kMostScratch * 64, "a list's materials"));
   // What has one size.
-  const auto fixed = [&](Range& range, uint64_t bytes, const char* label) -> Result<void> {
-    QRY_TRY(open(range, bytes, label));
-    return e.grow(range, size_t(bytes));
+  const auto fixed = [&](Range& range, auto*& at, uint64_t count, const char* label) -> Result<void> {
+    QRY_TRY(open(range, at, count, label));
+    return e.grow(range, size_t(count) * sizeof *at);
   };
-  QRY_TRY(fixed(a.control, sizeof(Control), "counters"));
-  QRY_TRY(fixed(a.touched2, kLevel2Cells * sizeof(uint64_t), "touched nodes of level 2"));
-  QRY_TRY(fixed(a.touched3, kLevel3Cells * sizeof(uint64_t), "touched nodes of level 3"));
-  QRY_TRY(fixed(a.numbers2, kLevel2Cells * sizeof(uint32_t), "numbers of nodes"));
-  QRY_TRY(fixed(a.regions, kLevel2Cells * sizeof(uint32_t), "touched regions"));
-  QRY_TRY(fixed(a.tops, kLevel3Cells * sizeof(uint32_t), "touched tops"));
-  QRY_TRY(fixed(a.made2, kLevel2Cells * sizeof(OccupancyNode), "new nodes of level 2"));
-
-  Memory& m = memory_;
-  m.masks = static_cast<uint64_t*>(a.masks.data);
-  m.materials = static_cast<uint64_t*>(a.materials.data);
-  m.free_bricks = static_cast<uint32_t*>(a.free_bricks.data);
-  for (size_t i = 0; i < 2; ++i) m.retired[i] = static_cast<uint32_t*>(a.retired[i].data);
-  m.nodes = static_cast<OccupancyNode*>(a.nodes.data);
-  m.records = static_cast<Record*>(a.records.data);
-  m.steps = static_cast<Step*>(a.steps.data);
-  m.cuts = static_cast<Cut*>(a.cuts.data);
-  m.unused = static_cast<uint32_t*>(a.unused.data);
-  m.tiles = static_cast<uint32_t*>(a.tiles.data);
-  m.control = static_cast<Control*>(a.control.data);
-  m.touched2 = static_cast<uint64_t*>(a.touched2.data);
-  m.touched3 = static_cast<uint64_t*>(a.touched3.data);
-  m.numbers2 = static_cast<uint32_t*>(a.numbers2.data);
-  m.regions = static_cast<uint32_t*>(a.regions.data);
-  m.tops = static_cast<uint32_t*>(a.tops.data);
-  m.made2 = static_cast<OccupancyNode*>(a.made2.data);
+  QRY_TRY(fixed(a.control, m.control, 1, "counters"));
+  QRY_TRY(fixed(a.touched2, m.touched2, kLevel2Nodes, "touched nodes of level 2"));
+  QRY_TRY(fixed(a.touched3, m.touched3, kLevel3Nodes, "touched nodes of level 3"));
+  QRY_TRY(fixed(a.numbers2, m.numbers2, kLevel2Nodes, "numbers of nodes"));
+  QRY_TRY(fixed(a.regions, m.regions, kLevel2Nodes, "touched regions"));
+  QRY_TRY(fixed(a.tops, m.tops, kLevel3Nodes, "touched tops"));
+  QRY_TRY(fixed(a.made2, m.made2, kLevel2Nodes, "new nodes of level 2"));
   m.outcomes = e.outcomes();
   QRY_TRY(grow_bricks(kFirstBricks));
   QRY_TRY(grow_scratch(kFirstScratch));
@@ -134,11 +125,10 @@ Result<void> Store::open() {
   control.bricks_top = kFullBricks;
   control.nodes_top = kFirstRun;
   QRY_TRY(e.copy_in(m.control, &control, sizeof control));
-  std::vector<Brick> full;
-  for (uint32_t material = 1; material <= kFullBricks; ++material) full.push_back(full_brick(uint8_t(material)));
   std::vector<BrickMask> masks;
   std::vector<BrickMaterials> materials;
-  for (const Brick& brick : full) {
+  for (uint32_t material = 1; material <= kFullBricks; ++material) {
+    const Brick& brick = full_brick(uint8_t(material));
     masks.push_back(brick.mask);
     materials.push_back(brick.materials);
   }
@@ -150,14 +140,9 @@ Result<void> Store::open() {
 // ---- Edits
 
 Result<Store::Ticket> Store::edit(const SolidShape& shape, const Edit& edit) {
-  Pending pending{0, Kind::edit, Touch::box, {}, 0, {}};
+  Pending pending{0, Kind::edit, Touch::box, call_of(edit), 0, {}};
   EditCall& call = pending.call;
   call.shape = shape;
-  call.mode = edit.mode;
-  call.material = material_after(edit.mode, edit.material);
-  call.from = edit.from;
-  // Without a material these two remove.
-  if (call.material == 0 && (edit.mode == Mode::paint || edit.mode == Mode::fill)) call.mode = Mode::remove;
   const bool creates = edit.creates();
   const Box3 inside = intersected(shape.bounds, {kWorldMin, kWorldMax});
   const Int3 corner = brick_of(kWorldMax);
@@ -189,26 +174,10 @@ Result<Store::Ticket> Store::edit(const SolidShape& shape, const Edit& edit) {
 
 Result<Store::Change> Store::write(std::span<const uint32_t> keys, std::span<const BrickMask> voxels,
                                    std::span<const BrickMaterials> materials, const Edit& edit) {
-  Pending pending{0, Kind::edit, Touch::list, {}, 0, {}};
-  pending.call.mode = edit.mode;
-  pending.call.material = material_after(edit.mode, edit.material);
-  pending.call.from = edit.from;
-  if (pending.call.material == 0 && (edit.mode == Mode::paint || edit.mode == Mode::fill))
-    pending.call.mode = Mode::remove;
-  pending.call.listed = uint32_t(keys.size());
-  reach(keys);
-  QRY_TRY_ASSIGN(void* const its_keys, send(arrays_->listed_keys, keys.data(), keys.size_bytes()));
-  QRY_TRY_ASSIGN(void* const its_masks, send(arrays_->listed_masks, voxels.data(), voxels.size_bytes()));
-  QRY_TRY_ASSIGN(void* const its_materials, send(arrays_->listed_materials, materials.data(), materials.size_bytes()));
-  memory_.listed_keys = static_cast<uint32_t*>(its_keys);
-  memory_.listed_masks = static_cast<uint64_t*>(its_masks);
-  memory_.listed_materials = materials.empty() ? nullptr : static_cast<uint64_t*>(its_materials);
-  memory_.listed_full = nullptr;
-  return write_list(pending);
+  return write_list(call_of(edit), keys, voxels, materials);
 }
 
 Result<Store::Change> Store::write_voxels(std::span<const int32_t> xyz, std::span<const uint8_t> materials) {
-  Pending pending{0, Kind::edit, Touch::list, {}, 0, {}};
   ListScratch::Found found;
   if (!materials.empty()) {
     const auto find = [&]() -> Result<ListScratch::Found> {
@@ -231,8 +200,7 @@ Result<Store::Change> Store::write_voxels(std::span<const int32_t> xyz, std::spa
   memory_.listed_full = nullptr;
   if (found.bricks) QRY_TRY(lists_->fill_bricks(memory_, found.bricks));
   reach_ = united(reach_, found.box);
-  pending.call.listed = found.bricks;
-  return write_list(pending);
+  return make_listed({}, found.bricks);
 }
 
 // No voxel outside of these bricks comes to be.
@@ -247,47 +215,47 @@ void Store::reach(std::span<const uint32_t> keys) {
   reach_ = united(reach_, {{low.x * 8, low.y * 8, low.z * 8}, {high.x * 8 + 7, high.y * 8 + 7, high.z * 8 + 7}});
 }
 
-Result<void*> Store::send(Range& range, const void* from, size_t size_bytes) {
-  QRY_TRY(executor_->grow(range, size_bytes));
-  QRY_TRY(executor_->copy_in(range.data, from, size_bytes));
-  return range.data;
+// What is empty is not sent, and its pointer is null.
+Result<Store::Change> Store::write_list(const EditCall& call, std::span<const uint32_t> keys,
+                                        std::span<const BrickMask> voxels, std::span<const BrickMaterials> materials,
+                                        std::span<const uint8_t> full) {
+  const auto send = [&](Range& range, auto from, auto*& at) -> Result<void> {
+    at = nullptr;
+    if (from.empty()) return {};
+    QRY_TRY(executor_->grow(range, from.size_bytes()));
+    at = static_cast<std::remove_reference_t<decltype(at)>>(range.data);
+    return executor_->copy_in(range.data, from.data(), from.size_bytes());
+  };
+  QRY_TRY(send(arrays_->listed_keys, keys, memory_.listed_keys));
+  QRY_TRY(send(arrays_->listed_masks, voxels, memory_.listed_masks));
+  QRY_TRY(send(arrays_->listed_materials, materials, memory_.listed_materials));
+  // Of the materials' array: there is one or the other.
+  if (materials.empty()) QRY_TRY(send(arrays_->listed_materials, full, memory_.listed_full));
+  else memory_.listed_full = nullptr;
+  reach(keys);
+  return make_listed(call, uint32_t(keys.size()));
 }
 
 // The list is there until the next one: edits by lists are not left under way.
-Result<Store::Change> Store::write_list(Pending pending) {
-  QRY_TRY_ASSIGN(const Ticket ticket, launch_new(pending));
+Result<Store::Change> Store::make_listed(EditCall call, uint32_t bricks) {
+  call.listed = bricks;
+  QRY_TRY_ASSIGN(const Ticket ticket, launch_new({0, Kind::edit, Touch::list, call, 0, {}}));
   return wait(ticket);
 }
 
 Result<void> Store::put(std::span<const uint32_t> keys, std::span<const BrickMaterials> materials) {
-  Pending pending{0, Kind::edit, Touch::list, {}, 0, {}};
-  pending.call.listed = uint32_t(keys.size());
-  reach(keys);
-  pending.call.no_step = 1;
   BrickMask whole;
   whole.fill(~uint64_t(0));
-  const std::vector<BrickMask> voxels(keys.size(), whole);
-  QRY_TRY_ASSIGN(void* const its_keys, send(arrays_->listed_keys, keys.data(), keys.size_bytes()));
-  QRY_TRY_ASSIGN(void* const its_masks, send(arrays_->listed_masks, voxels.data(), voxels.size() * sizeof whole));
-  QRY_TRY_ASSIGN(void* const its_materials, send(arrays_->listed_materials, materials.data(), materials.size_bytes()));
-  memory_.listed_keys = static_cast<uint32_t*>(its_keys);
-  memory_.listed_masks = static_cast<uint64_t*>(its_masks);
-  memory_.listed_materials = static_cast<uint64_t*>(its_materials);
-  memory_.listed_full = nullptr;
-  QRY_TRY(write_list(pending));
+  EditCall call{};
+  call.no_step = 1;
+  QRY_TRY(write_list(call, keys, std::vector<BrickMask>(keys.size(), whole), materials));
   return {};
 }
 
 Result<void> Store::put_full(std::span<const uint32_t> keys, std::span<const uint8_t> materials) {
-  Pending pending{0, Kind::edit, Touch::list, {}, 0, {}};
-  pending.call.listed = uint32_t(keys.size());
-  reach(keys);
-  pending.call.no_step = 1;
-  QRY_TRY_ASSIGN(void* const its_keys, send(arrays_->listed_keys, keys.data(), keys.size_bytes()));
-  QRY_TRY_ASSIGN(void* const its_materials, send(arrays_->listed_materials, materials.data(), materials.size_bytes()));
-  memory_.listed_keys = static_cast<uint32_t*>(its_keys);
-  memory_.listed_full = static_cast<uint8_t*>(its_materials);
-  QRY_TRY(write_list(pending));
+  EditCall call{};
+  call.no_step = 1;
+  QRY_TRY(write_list(call, keys, {}, {}, materials));
   return {};
 }
 
@@ -298,8 +266,7 @@ Result<void> Store::forget() {
   EditCall call{};
   call.hold = hold_;
   QRY_TRY(executor_->run(StepId::forget, memory_, call, bricks));
-  Control control;
-  QRY_TRY(executor_->copy_out(&control, memory_.control, sizeof control));
+  QRY_TRY_ASSIGN(Control control, counters());
   control.record_top = 0;
   control.step_count = control.step_position = 0;
   step_bricks_.clear();
@@ -307,7 +274,6 @@ Result<void> Store::forget() {
   QRY_TRY(executor_->copy_in(memory_.control, &control, sizeof control));
   QRY_TRY_ASSIGN(const State now, state());
   reach_ = now.bounds;
-
   return {};
 }
 
@@ -346,11 +312,15 @@ Result<Store::Ticket> Store::launch_new(Pending pending) {
   return last_;
 }
 
+// Slots freed by what was launched before may be used again.
+void Store::begin_phase() {
+  if (++memory_.grid.phase == kQryPhaseNever) memory_.grid.phase = 0;
+}
+
 Result<void> Store::launch(const Pending& pending) {
   Executor& e = *executor_;
   const EditCall& call = pending.call;
-  // Slots freed by the edits before may be used again.
-  if (++memory_.grid.phase == kQryPhaseNever) memory_.grid.phase = 0;
+  begin_phase();
   const Memory& m = memory_;
   uint64_t tiles = uint64_t(call.tiles[0]) * call.tiles[1] * call.tiles[2], bricks = tiles * 512;
   if (pending.kind == Kind::edit) {
@@ -450,18 +420,22 @@ Result<void> Store::advance() {
       QRY_TRY(answer_refusal());
       continue;
     }
-    finished_.insert_or_assign(ticket, Change{outcome.changed, outcome.version});
     // It has become no step.
     if (answer == Answer::unchanged && pending_.front().kind == Kind::edit && !pending_.front().call.no_step &&
         pending_.size() == 1 && step_ > 0) {
       step_bricks_.resize(--step_);
     }
-    if (finished_.size() > kOutcomes) finished_.erase(finished_.begin());
-    expected_ = sum(expected_, pending_.front().need, -1);
-    pending_.pop_front();
-    if (pending_.empty()) expected_ = {};
+    finish_oldest(Change{outcome.changed, outcome.version});
   }
   return {};
+}
+
+void Store::finish_oldest(Result<Change> change) {
+  finished_.insert_or_assign(pending_.front().ticket, std::move(change));
+  if (finished_.size() > kOutcomes) finished_.erase(finished_.begin());
+  expected_ = sum(expected_, pending_.front().need, -1);
+  pending_.pop_front();
+  if (pending_.empty()) expected_ = {};
 }
 
 Result<void> Store::await(Ticket ticket) {
@@ -498,10 +472,9 @@ Result<void> Store::wait_all() {
 Result<void> Store::answer_refusal() {
   ++refusals_;
   QRY_TRY(executor_->wait());
-  Control control;
-  QRY_TRY(executor_->copy_out(&control, memory_.control, sizeof control));
+  QRY_TRY_ASSIGN(const Control control, counters());
   if (control.missing & kMissingPlace) {
-    if (++memory_.grid.phase == kQryPhaseNever) memory_.grid.phase = 0;
+    begin_phase();
     QRY_TRY(executor_->run(StepId::roll_back, memory_, {}, control.touched));
   }
   // First, because it moves things, and sets the counters that tell where.
@@ -512,8 +485,7 @@ Result<void> Store::answer_refusal() {
   auto made = make_room(control);
   if (!made) {
     if (made.error().code == ErrorCode::device) return made;
-    finished_.insert_or_assign(pending_.front().ticket, tl::unexpected(made.error()));
-    pending_.pop_front();
+    finish_oldest(tl::unexpected(made.error()));
   }
   for (const Pending& pending : pending_) {
     std::atomic_ref(memory_.outcomes[pending.ticket % kOutcomes].ticket).store(0);
@@ -609,7 +581,7 @@ Result<void> Store::pack_nodes(uint64_t room) {
     QRY_TRY(grow_to(*executor_, range, room, sizeof(OccupancyNode)));
     const uint32_t top = kFirstRun;
     QRY_TRY(executor_->copy_in(&memory_.control->nodes_top, &top, sizeof top));
-    QRY_TRY(executor_->run(StepId::copy_pyramid, fresh, {}, kLevel3Cells));
+    QRY_TRY(executor_->run(StepId::copy_pyramid, fresh, {}, kLevel3Nodes));
     return executor_->wait();
   };
   if (auto written = write(); !written) {
@@ -630,36 +602,43 @@ Result<void> Store::pack_nodes(uint64_t room) {
   return {};
 }
 
+Result<std::vector<Step>> Store::history() {
+  QRY_TRY_ASSIGN(const Control control, counters());
+  std::vector<Step> steps(control.step_count);
+  QRY_TRY(executor_->copy_out(steps.data(), memory_.steps, steps.size() * sizeof(Step)));
+  return steps;
+}
+
+namespace {
+
+uint64_t records_in(const std::vector<Step>& steps) {
+  uint64_t records = 0;
+  for (const Step& step : steps) records += step.count;
+  return records;
+}
+
+}  // namespace
+
 // Records of steps that can no longer be redone leave gaps.
 Result<void> Store::make_record_room(uint64_t records) {
-  std::vector<Step> steps;
-  Control control;
-  QRY_TRY(executor_->copy_out(&control, memory_.control, sizeof control));
-  steps.resize(control.step_count);
-  QRY_TRY(executor_->copy_out(steps.data(), memory_.steps, steps.size() * sizeof(Step)));
-  uint64_t live = 0;
-  for (const Step& step : steps) live += step.count;
-  const uint64_t more_than_top = records - std::min(records, used_.records);
-  if (live * 2 < used_.records) return pack_records(live + std::max(live, more_than_top) + more_than_top);
+  QRY_TRY_ASSIGN(auto steps, history());
+  const uint64_t live = records_in(steps), more_than_top = records - std::min(records, used_.records);
+  if (live * 2 < used_.records)
+    return pack_records(std::move(steps), live + std::max(live, more_than_top) + more_than_top);
   return grow_records(more(records, memory_.record_room));
 }
 
-Result<void> Store::pack_records(uint64_t room) {
-  Control control;
-  QRY_TRY(executor_->copy_out(&control, memory_.control, sizeof control));
-  std::vector<Step> steps(control.step_count);
-  QRY_TRY(executor_->copy_out(steps.data(), memory_.steps, steps.size() * sizeof(Step)));
+Result<void> Store::pack_records(std::vector<Step> steps, uint64_t room) {
   QRY_TRY_ASSIGN(Range range, executor_->reserve(size_t(kMostRecords) * sizeof(Record), "records"));
   auto* const to = static_cast<Record*>(range.data);
+  uint64_t top = 0;
   const auto copy = [&]() -> Result<void> {
     QRY_TRY(grow_to(*executor_, range, room, sizeof(Record)));
-    uint64_t top = 0;
     for (Step& step : steps) {
       QRY_TRY(executor_->copy_within(to + top, memory_.records + step.first, step.count * sizeof(Record)));
       step.first = top;
       top += step.count;
     }
-    control.record_top = top;
     return executor_->wait();
   };
   if (auto copied = copy(); !copied) {
@@ -667,32 +646,27 @@ Result<void> Store::pack_records(uint64_t room) {
     return copied;
   }
   QRY_TRY(executor_->copy_in(memory_.steps, steps.data(), steps.size() * sizeof(Step)));
-  QRY_TRY(executor_->copy_in(&memory_.control->record_top, &control.record_top, sizeof control.record_top));
+  QRY_TRY(executor_->copy_in(&memory_.control->record_top, &top, sizeof top));
   executor_->release(arrays_->records);
   arrays_->records = range;
   memory_.records = to;
   memory_.record_room = room;
-  used_.records = control.record_top;
+  used_.records = top;
   return {};
 }
 
 Result<void> Store::trim() {
-  QRY_TRY(state());
+  QRY_TRY(wait_all());
+  QRY_TRY(counters());
   lists_.reset();
   QRY_TRY(pack_nodes(nodes_live_ + nodes_live_ / 64 + kFirstRun + 4096));
-  uint64_t live = 0;
-  std::vector<Step> steps;
-  Control control;
-  QRY_TRY(executor_->copy_out(&control, memory_.control, sizeof control));
-  steps.resize(control.step_count);
-  QRY_TRY(executor_->copy_out(steps.data(), memory_.steps, steps.size() * sizeof(Step)));
-  for (const Step& step : steps) live += step.count;
-  return pack_records(live + live / 64 + 4096);
+  QRY_TRY_ASSIGN(auto steps, history());
+  const uint64_t live = records_in(steps);
+  return pack_records(std::move(steps), live + live / 64 + 4096);
 }
 
 Result<void> Store::grow_grid(uint64_t keys) {
   // Nothing is under way: the counters of edits are free for its own.
-
   keys = std::min<uint64_t>(keys, max_bricks_);
   auto pages = uint32_t(double(keys) / (kFullest * kQrySlotsPerPage)) + 1;
   if (pages <= memory_.grid.page_count) pages = memory_.grid.page_count + memory_.grid.page_count / 3 + 1;
@@ -761,10 +735,8 @@ void Store::free_old(const Frames& frames) {
 
 Result<const Store::Published*> Store::publish(const Frames& frames) {
   if (!executor_->shares()) return fail(ErrorCode::unsupported, "this world's memory is not shared with shaders");
-  QRY_TRY(wait_all());
-  uint64_t version = 0;
-  QRY_TRY(executor_->copy_out(&version, &memory_.control->version, sizeof version));
-  const bool same = published_.nodes && top_ != kTopCopies && version == published_.version;
+  QRY_TRY_ASSIGN(const uint64_t its_version, version());
+  const bool same = published_.nodes && top_ != kTopCopies && its_version == published_.version;
   free_old(frames);
   // Two lists of bricks in turn: one takes what goes out of use, the other waits for frames that were recorded before
   // it was closed.
@@ -787,11 +759,12 @@ Result<const Store::Published*> Store::publish(const Frames& frames) {
     QRY_TRY(pack_nodes(memory_.node_room));
     free = 0;
   }
-  OccupancyNode* const top = memory_.nodes + size_t(kLevel3Cells) * (1 + free);
-  QRY_TRY(executor_->copy_within(top, memory_.nodes, size_t(kLevel3Cells) * sizeof(OccupancyNode)));
+  OccupancyNode* const top = memory_.nodes + size_t(kLevel3Nodes) * (1 + free);
+  QRY_TRY(executor_->copy_within(top, memory_.nodes, size_t(kLevel3Nodes) * sizeof(OccupancyNode)));
   QRY_TRY_ASSIGN(const State now, state());
   top_ = free;
   Published& p = published_;
+  ++p.number;
   p.version = now.version;
   p.keys = now.keys;
   p.bounds = now.bounds;
@@ -799,7 +772,7 @@ Result<const Store::Published*> Store::publish(const Frames& frames) {
   p.grid_pages = memory_.grid.page_count;
   p.nodes = arrays_->nodes.parts.front().block.address;
   p.node_room = memory_.node_room;
-  p.level3 = kLevel3Cells * (1 + free);
+  p.level3 = kLevel3Nodes * (1 + free);
   p.brick_room = memory_.brick_room;
   const auto slabs = [](const Range& range, size_t slab_bytes) {
     std::vector<uint64_t> addresses;
@@ -815,14 +788,26 @@ Result<const Store::Published*> Store::publish(const Frames& frames) {
 
 // ---- Questions
 
-Result<Store::State> Store::state() {
-  QRY_TRY(wait_all());
-  QRY_TRY(executor_->run(StepId::begin_bounds, memory_, {}, 1));
-  QRY_TRY(executor_->run(StepId::bounds, memory_, {}, uint64_t(memory_.grid.page_count) * kQryPageWords));
+// What is in use is known of them, too.
+Result<Control> Store::counters() {
   Control control;
   QRY_TRY(executor_->copy_out(&control, memory_.control, sizeof control));
   used_ = {control.record_top, uint64_t(control.bricks_top) - control.free_count, control.nodes_top, control.keys};
   nodes_live_ = control.nodes_live;
+  return control;
+}
+
+Result<uint64_t> Store::version() {
+  QRY_TRY(wait_all());
+  QRY_TRY_ASSIGN(const Control control, counters());
+  return control.version;
+}
+
+Result<Store::State> Store::state() {
+  QRY_TRY(wait_all());
+  QRY_TRY(executor_->run(StepId::begin_bounds, memory_, {}, 1));
+  QRY_TRY(executor_->run(StepId::bounds, memory_, {}, uint64_t(memory_.grid.page_count) * kQryPageWords));
+  QRY_TRY_ASSIGN(const Control control, counters());
   State state;
   if (control.keys)
     state.bounds = {{control.low[0], control.low[1], control.low[2]},
@@ -858,23 +843,23 @@ Result<std::vector<Store::Entry>> Store::entries() {
   QRY_TRY(wait_all());
   std::vector<uint64_t> words(size_t(memory_.grid.page_count) * kQryPageWords);
   QRY_TRY(executor_->copy_out(words.data(), memory_.grid.words, words.size() * sizeof(uint64_t)));
+  hashgrid::GridView copy = memory_.grid;
+  copy.words = words.data();
   std::vector<Entry> found;
   for (size_t i = 0; i < words.size(); ++i)
-    if (i % kQryPageWords >= kQryStateSectors * 4u && uint32_t(words[i]) != kQryReservedKey)
-      found.push_back({qry_key_of_stored(uint32_t(words[i]), memory_.grid.locality), uint32_t(words[i] >> 32)});
+    if (const Pair pair = pair_at(copy, i); pair.there) found.push_back({pair.key, pair.index});
   std::sort(found.begin(), found.end(), [](const Entry& a, const Entry& b) { return a.key < b.key; });
   return found;
 }
 
 Result<std::vector<Store::Entry>> Store::pyramid_entries() {
   QRY_TRY(wait_all());
-  Control control;
-  QRY_TRY(executor_->copy_out(&control, memory_.control, sizeof control));
+  QRY_TRY_ASSIGN(const Control control, counters());
   std::vector<OccupancyNode> nodes(control.nodes_top);
   QRY_TRY(executor_->copy_out(nodes.data(), memory_.nodes, nodes.size() * sizeof(OccupancyNode)));
   std::vector<Entry> found;
   const auto child = [](uint32_t at, uint32_t bit, uint32_t axis) { return at * 4 + (bit >> (2 * axis) & 3u); };
-  for (uint32_t top = 0; top < kLevel3Cells; ++top) {
+  for (uint32_t top = 0; top < kLevel3Nodes; ++top) {
     uint32_t in2 = 0;
     for (uint32_t b2 = 0; b2 < 64; ++b2) {
       if (!(nodes[top].mask >> b2 & 1u)) continue;
@@ -901,10 +886,11 @@ Result<std::vector<Store::Entry>> Store::pyramid_entries() {
 
 Result<void> Store::read(std::span<const uint32_t> keys, std::span<BrickMaterials> materials) {
   QRY_TRY(wait_all());
-  QRY_TRY_ASSIGN(void* const its_keys, send(arrays_->listed_keys, keys.data(), keys.size_bytes()));
+  QRY_TRY(executor_->grow(arrays_->listed_keys, keys.size_bytes()));
+  QRY_TRY(executor_->copy_in(arrays_->listed_keys.data, keys.data(), keys.size_bytes()));
   QRY_TRY(executor_->grow(arrays_->listed_masks, keys.size() * sizeof(BrickMask)));
   QRY_TRY(executor_->grow(arrays_->listed_materials, materials.size_bytes()));
-  memory_.listed_keys = static_cast<uint32_t*>(its_keys);
+  memory_.listed_keys = static_cast<uint32_t*>(arrays_->listed_keys.data);
   memory_.listed_masks = static_cast<uint64_t*>(arrays_->listed_masks.data);
   memory_.listed_materials = static_cast<uint64_t*>(arrays_->listed_materials.data);
   EditCall call{};

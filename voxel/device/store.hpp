@@ -76,8 +76,9 @@ class Store {
     uint64_t size_bytes = 0;   // of the device's memory
     uint64_t spare_bytes = 0;  // of these, without content
   };
-  // After all edits.
+  // After all edits. The bounds cost a pass over the grid; a version alone does not.
   Result<State> state();
+  Result<uint64_t> version();
   // Makes room ahead of edits, so that none has to wait for it: for so many keys, and bricks that are not full. Errors:
   // full, out_of_memory, device.
   Result<void> reserve(uint32_t keys, uint32_t bricks);
@@ -110,6 +111,7 @@ class Store {
   // The world as frames see it that are recorded from now on until the next call: nothing of it changes before they are
   // done. The grid is not part of it: it is as it will be.
   struct Published {
+    uint64_t number = 0;  // another for each that is not the same
     uint64_t version = 0;
     uint32_t keys = 0;
     Box3 bounds;
@@ -144,8 +146,13 @@ class Store {
   Store(std::unique_ptr<Executor> executor, uint32_t max_bricks);
   Result<void> open();
   void reach(std::span<const uint32_t> keys);
-  Result<void*> send(Range& range, const void* from, size_t size_bytes);
-  Result<Change> write_list(Pending pending);
+  Result<Change> write_list(const EditCall& call, std::span<const uint32_t> keys, std::span<const BrickMask> voxels,
+                            std::span<const BrickMaterials> materials, std::span<const uint8_t> full = {});
+  Result<Change> make_listed(EditCall call, uint32_t bricks);
+  Result<Control> counters();
+  Result<std::vector<Step>> history();
+  void begin_phase();
+  void finish_oldest(Result<Change> change);
   Result<Ticket> launch_new(Pending pending);
   Result<void> launch(const Pending& pending);
   Result<void> advance();
@@ -163,7 +170,7 @@ class Store {
   Result<void> make_node_room(uint64_t granules);
   Result<void> make_record_room(uint64_t records);
   Result<void> pack_nodes(uint64_t room);
-  Result<void> pack_records(uint64_t room);
+  Result<void> pack_records(std::vector<Step> steps, uint64_t room);
 
   std::unique_ptr<Executor> executor_;
   uint32_t max_bricks_;

@@ -5,19 +5,13 @@
 #include <catch2/catch.hpp>
 #include <cstdio>
 #include <map>
-#include <utility>
 
+#include "tests/voxel/taken.hpp"
+#include "tests/voxel/worlds/edit_of.hpp"
 #include "voxel/worlds/edit_shape.hpp"
 
 namespace quarry::test {
 namespace {
-
-template <class T>
-T taken(Result<T>&& result) {
-  INFO((result ? std::string() : result.error().message));
-  REQUIRE(result);
-  return std::move(*result);
-}
 
 // One brick's part of a list.
 struct Part {
@@ -58,14 +52,7 @@ std::vector<DeviceHome> device_homes() {
 }
 
 uint64_t DeviceTested::edit(const DenseEdit& dense, bool) {
-  Edit edit;
-  edit.shape = Shape(dense.shape);  // both are in the order of quarry.h
-  edit.mode = Mode(dense.mode);
-  edit.a = {dense.a[0], dense.a[1], dense.a[2]};
-  edit.b = {dense.b[0], dense.b[1], dense.b[2]};
-  edit.radius = dense.radius();
-  edit.material = dense.material;
-  edit.from = dense.from;
+  const Edit edit = edit_of(dense);
   const auto shape = taken(EditShape::create(edit));
   if (const SolidShape* const solid = shape.solid())
     return told(taken(store_->wait(taken(store_->edit(*solid, edit)))).voxels);

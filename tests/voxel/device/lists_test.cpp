@@ -9,21 +9,16 @@
 #include <vector>
 
 #include "tests/voxel/device/homes.hpp"
+#include "tests/voxel/taken.hpp"
 #include "voxel/device/store.hpp"
 #include "voxel/worlds/document.hpp"
 
 using namespace quarry;
 using device::StepId;
 using device::Store;
+using test::taken;
 
 namespace {
-
-template <class T>
-T taken(Result<T>&& result) {
-  INFO((result ? std::string() : result.error().message));
-  REQUIRE(result);
-  return std::move(*result);
-}
 
 class Random {
  public:

@@ -10,21 +10,16 @@
 #include "tests/app/sanitized.hpp"
 #include "tests/engine/flat_world.hpp"
 #include "tests/voxel/device/homes.hpp"
+#include "tests/voxel/taken.hpp"
 #include "voxel/worlds/document.hpp"
 #include "voxel/worlds/edit_shape.hpp"
 
 using namespace quarry;
 using device::StepId;
 using device::Store;
+using test::taken;
 
 namespace {
-
-template <class T>
-T taken(Result<T>&& result) {
-  INFO((result ? std::string() : result.error().message));
-  REQUIRE(result);
-  return std::move(*result);
-}
 
 std::unique_ptr<Store> store_on(const test::DeviceHome& home) { return taken(Store::create(taken(home.make()))); }
 

@@ -11,6 +11,8 @@
 
 #include "tests/file_bytes.hpp"
 #include "tests/test_data.hpp"
+#include "tests/voxel/taken.hpp"
+#include "tests/voxel/worlds/edit_of.hpp"
 #include "tests/voxel/worlds/random_history.hpp"
 #include "voxel/io/quarry/store.hpp"
 #include "voxel/worlds/document.hpp"
@@ -19,15 +21,10 @@ using namespace quarry;
 using test::Cell;
 using test::DenseEdit;
 using test::DenseModel;
+using test::taken;
 
 namespace {
 
-template <class T>
-T taken(Result<T>&& result) {
-  INFO((result ? std::string() : result.error().message));
-  REQUIRE(result);
-  return std::move(*result);
-}
 void require_done(const Result<void>& result) {
   INFO((result ? std::string() : result.error().message));
   REQUIRE(result);
@@ -40,15 +37,7 @@ class DocumentStore final : public test::TestedStore {
 
   bool makes_strokes() const override { return true; }
   uint64_t edit(const DenseEdit& dense, bool continues) override {
-    Edit edit;
-    edit.shape = Shape(dense.shape);  // both are in the order of quarry.h
-    edit.mode = Mode(dense.mode);
-    edit.a = {dense.a[0], dense.a[1], dense.a[2]};
-    edit.b = {dense.b[0], dense.b[1], dense.b[2]};
-    edit.radius = dense.radius();
-    edit.material = dense.material;
-    edit.from = dense.from;
-    return taken(document_.apply(0, edit, threads_, continues))->voxels_changed;
+    return taken(document_.apply(0, test::edit_of(dense), threads_, continues))->voxels_changed;
   }
   uint64_t set_voxels(const std::vector<int32_t>& xyz, const std::vector<uint8_t>& materials) override {
     const VoxelWrites writes{xyz.data(), materials.data(), materials.size()};

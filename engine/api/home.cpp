@@ -3,7 +3,6 @@
 #include "engine/api/home.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <unordered_map>
 #include <utility>
 
@@ -96,8 +95,8 @@ Result<void> DeviceHome::fill() {
   });
   QRY_TRY(outcome);
   QRY_TRY(send(0));
-  QRY_TRY_ASSIGN(const auto state, store_->state());
-  version_offset_ = state.version - version_;
+  QRY_TRY_ASSIGN(const uint64_t version, store_->version());
+  version_offset_ = version - version_;
   base_ = document_.step_position();
   return {};
 }
@@ -226,8 +225,8 @@ Result<uint64_t> DeviceHome::exchange(bool forward) {
         QRY_TRY_ASSIGN(const auto records, forward ? document_.redo() : document_.undo());
         QRY_TRY(push_records(records));
         for (const UndoRecord& record : records) change.voxels += record.voxels_changed;
-        QRY_TRY_ASSIGN(const auto state, store_->state());
-        version_offset_ = state.version - ++version_;
+        QRY_TRY_ASSIGN(const uint64_t version, store_->version());
+        version_offset_ = version - ++version_;
         change.version = version_;
         change.step = true;
       }

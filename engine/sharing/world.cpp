@@ -101,6 +101,13 @@ std::vector<uint8_t> root_image(QryWorldRoot root, const Palette& palette, const
   return image;
 }
 
+// Shaders reach the pyramid's nodes by 32-bit offsets.
+Result<void> check_pyramid(uint64_t size_bytes) {
+  if (size_bytes <= uint64_t(1) << 32) return {};
+  return fail(ErrorCode::unsupported, "the occupancy pyramid has " + std::to_string(size_bytes >> 20) +
+                                          " MiB, and what is drawn may have 4096 at most");
+}
+
 // Rays start at a box of every voxel, enlarged by the margin.
 void put_box(QryWorldRoot& root, const Box3& box) {
   const Int3 low = box.empty() ? kWorldMin : box.min, beyond = box.empty() ? kWorldMin : box.max + Int3{1, 1, 1};
@@ -154,7 +161,8 @@ struct SharedWorld::State {
   const void* grid_seen = nullptr;
   uint32_t grid_pages_seen = 0;  // a table only grows; a new one may have the address of an older one
   uint64_t version_seen = 0;
-  Box3 box;  // box_of() the world
+  uint64_t published_seen = 0;  // Published::number
+  Box3 box;                     // box_of() the world
 
   Result<void> upload_changes(const World& world, const WorldChanges& changes);
   void look_at(const Palette& palette) {
@@ -246,9 +254,7 @@ Result<Device::TimelinePoint> SharedWorld::publish(World& world, const Palette& 
   const uint64_t bricks = root.packed ? masks.capacity() : std::min(masks.capacity(), materials.capacity());
   root.brick_capacity = uint32_t(std::min<uint64_t>(bricks, kQryReservedValue));
   const MemoryBlock& pyramid = host_side ? world.pyramid().block() : s.mirror->pyramid();
-  if (pyramid.size_bytes > uint64_t(1) << 32)  // shaders reach its nodes by 32-bit offsets
-    return fail(ErrorCode::unsupported, "the occupancy pyramid has " + std::to_string(pyramid.size_bytes >> 20) +
-                                            " MiB, and what is drawn may have 4096 at most");
+  QRY_TRY(check_pyramid(pyramid.size_bytes));
   root.pyramid = pyramid.device_address;
   root.level3 = world.pyramid().level3_granule();
   // A run that starts below this capacity ends inside the block.
@@ -275,10 +281,7 @@ Result<Device::TimelinePoint> SharedWorld::publish(const device::Store::Publishe
   root.grid_words = published.grid;
   root.grid_pages = published.grid_pages;
   root.brick_capacity = published.brick_room;
-  if (uint64_t(published.node_room) * kGranuleBytes > uint64_t(1) << 32)
-    return fail(ErrorCode::unsupported, "the occupancy pyramid has " +
-                                            std::to_string(uint64_t(published.node_room) * kGranuleBytes >> 20) +
-                                            " MiB, and what is drawn may have 4096 at most");
+  QRY_TRY(check_pyramid(uint64_t(published.node_room) * kGranuleBytes));
   root.pyramid = published.nodes;
   root.level3 = published.level3;
   root.node_capacity = published.node_room - 64;
@@ -289,6 +292,9 @@ Result<Device::TimelinePoint> SharedWorld::publish(const device::Store::Publishe
     WorldChanges changes;
     changes.everything = true;
     s.lights.note(changes);
+  }
+  // Memory may be new without a change of the world: after room was given back or asked for.
+  if (published.number != s.published_seen) {
     QRY_TRY_ASSIGN(s.ready, blocks.acquire());
   }
   QRY_TRY(s.roots.put(*s.device, root_image(root, palette, published.masks, published.materials), s.submitted,
@@ -296,6 +302,7 @@ Result<Device::TimelinePoint> SharedWorld::publish(const device::Store::Publishe
   s.look_at(palette);
   s.world_seen = 0;
   s.version_seen = published.version;
+  s.published_seen = published.number;
   return s.ready;
 }
 

@@ -48,6 +48,40 @@ class Parts {
   uint32_t last_ = 0;
 };
 
+// Bricks on their way to a device: those of one material as a byte, others with all their materials.
+class BrickSender {
+ public:
+  explicit BrickSender(device::Store& store) : store_(store) {}
+  void put(Int3 place, const BrickMaterials& materials) {
+    keys_.push_back(brick_key(place));
+    materials_.push_back(materials);
+  }
+  void put_full(Int3 place, uint8_t material) {
+    full_keys_.push_back(brick_key(place));
+    full_.push_back(material);
+  }
+  // Those that wait, when they are more.
+  Result<void> send(size_t more_than) {
+    if (keys_.size() > more_than) {
+      QRY_TRY(store_.put(keys_, materials_));
+      keys_.clear();
+      materials_.clear();
+    }
+    if (full_keys_.size() > more_than * 64) {
+      QRY_TRY(store_.put_full(full_keys_, full_));
+      full_keys_.clear();
+      full_.clear();
+    }
+    return {};
+  }
+
+ private:
+  device::Store& store_;
+  std::vector<uint32_t> keys_, full_keys_;
+  std::vector<BrickMaterials> materials_;
+  std::vector<uint8_t> full_;
+};
+
 }  // namespace
 
 Result<std::unique_ptr<DeviceHome>> DeviceHome::create(std::unique_ptr<device::Executor> executor, Document& document,
@@ -65,36 +99,16 @@ Result<std::unique_ptr<DeviceHome>> DeviceHome::create(std::unique_ptr<device::E
 Result<void> DeviceHome::fill() {
   const World& world = document_.world();
   if (world.brick_count()) QRY_TRY(store_->reserve(world.brick_count(), world.brick_count() / 8));
-  std::vector<uint32_t> keys, full_keys;
-  std::vector<BrickMaterials> materials;
-  std::vector<uint8_t> full;
+  BrickSender sender(*store_);
   Result<void> outcome;
-  const auto send = [&](size_t more_than) -> Result<void> {
-    if (keys.size() > more_than) {
-      QRY_TRY(store_->put(keys, materials));
-      keys.clear();
-      materials.clear();
-    }
-    if (full_keys.size() > more_than * 64) {
-      QRY_TRY(store_->put_full(full_keys, full));
-      full_keys.clear();
-      full.clear();
-    }
-    return {};
-  };
   world.for_each_brick([&](Int3 at, const Brick& brick) {
     if (!outcome) return;
-    if (const uint8_t material = full_material(brick)) {
-      full_keys.push_back(brick_key(at));
-      full.push_back(material);
-    } else {
-      keys.push_back(brick_key(at));
-      materials.push_back(brick.materials);
-    }
-    outcome = send(kBricksAtOnce);
+    if (const uint8_t material = full_material(brick)) sender.put_full(at, material);
+    else sender.put(at, brick.materials);
+    outcome = sender.send(kBricksAtOnce);
   });
   QRY_TRY(outcome);
-  QRY_TRY(send(0));
+  QRY_TRY(sender.send(0));
   QRY_TRY_ASSIGN(const uint64_t version, store_->version());
   version_offset_ = version - version_;
   base_ = document_.step_position();
@@ -176,36 +190,39 @@ DeviceHome::ListNote DeviceHome::note_of(const VoxelWrites& writes) const {
   return note;
 }
 
-Result<uint64_t> DeviceHome::set_voxels(const VoxelWrites& writes) {
-  const std::lock_guard lock(lock_);
-  Done done{0, std::nullopt, Kind::voxels, {}, note_of(writes)};
-  if (writes.count > kFewVoxels) {
-    const auto change =
-        store_->write_voxels({writes.xyz, size_t(3 * writes.count)}, {writes.materials, size_t(writes.count)});
+Result<uint64_t> DeviceHome::write(ListNote list) {
+  const size_t count = size_t(list.count);
+  const int32_t* const xyz = list.xyz.get();
+  const uint8_t* const materials = list.materials.get();
+  Done done{0, std::nullopt, Kind::voxels, {}, std::move(list)};
+  if (count > kFewVoxels) {
+    const auto change = store_->write_voxels({xyz, 3 * count}, {materials, count});
     if (change) return add(std::move(done), &change);
     if (change.error().code != ErrorCode::unsupported) return tl::unexpected(change.error());
   }
   Parts parts;
-  for (uint64_t i = 0; i < writes.count; ++i)
-    parts.put({writes.xyz[3 * i], writes.xyz[3 * i + 1], writes.xyz[3 * i + 2]}, writes.materials[i]);
+  for (size_t i = 0; i < count; ++i) parts.put({xyz[3 * i], xyz[3 * i + 1], xyz[3 * i + 2]}, materials[i]);
   return write(std::move(done), parts.keys(), parts.voxels(), parts.materials(), {});
 }
 
+Result<uint64_t> DeviceHome::set_voxels(const VoxelWrites& writes) {
+  const std::lock_guard lock(lock_);
+  return write(note_of(writes));
+}
+
+// For a device and for the document it is the same as the list of its voxels.
 Result<uint64_t> DeviceHome::write_region(const Box3& box, const uint8_t* materials) {
   const std::lock_guard lock(lock_);
-  // For the document it is the same as the list of its voxels.
-  std::vector<int32_t> xyz;
-  std::vector<uint8_t> list;
-  Parts parts;
+  const Int3 last = box.max - box.min;
+  const size_t count = (size_t(last.x) + 1) * (size_t(last.y) + 1) * (size_t(last.z) + 1);
+  ListNote list{std::make_unique_for_overwrite<int32_t[]>(3 * count), std::make_unique_for_overwrite<uint8_t[]>(count),
+                count};
+  std::copy_n(materials, count, list.materials.get());
+  int32_t* xyz = list.xyz.get();
   for (int32_t z = box.min.z; z <= box.max.z; ++z)
     for (int32_t y = box.min.y; y <= box.max.y; ++y)
-      for (int32_t x = box.min.x; x <= box.max.x; ++x, ++materials) {
-        parts.put({x, y, z}, *materials);
-        xyz.insert(xyz.end(), {x, y, z});
-        list.push_back(*materials);
-      }
-  Done done{0, std::nullopt, Kind::voxels, {}, note_of({xyz.data(), list.data(), list.size()})};
-  return write(std::move(done), parts.keys(), parts.voxels(), parts.materials(), {});
+      for (int32_t x = box.min.x; x <= box.max.x; ++x, xyz += 3) xyz[0] = x, xyz[1] = y, xyz[2] = z;
+  return write(std::move(list));
 }
 
 Result<uint64_t> DeviceHome::undo() { return exchange(false); }
@@ -249,21 +266,13 @@ Result<void> DeviceHome::push_records(std::span<const UndoRecord> records) {
       for (uint32_t i = 0; i < change.count; ++i) places.push_back(change.at(i));
   std::sort(places.begin(), places.end());
   places.erase(std::unique(places.begin(), places.end()), places.end());
-  std::vector<uint32_t> keys, full_keys;
-  std::vector<BrickMaterials> materials;
-  std::vector<uint8_t> full;
+  BrickSender sender(*store_);
   for (const Int3 place : places) {
     const SharedBrick now = bricks.share(place);
-    if (now && !now.material()) {
-      keys.push_back(brick_key(place));
-      materials.push_back(now->materials);
-    } else {
-      full_keys.push_back(brick_key(place));
-      full.push_back(now.material());
-    }
+    if (now && !now.material()) sender.put(place, now->materials);
+    else sender.put_full(place, now.material());
   }
-  if (!keys.empty()) QRY_TRY(store_->put(keys, materials));
-  if (!full_keys.empty()) QRY_TRY(store_->put_full(full_keys, full));
+  QRY_TRY(sender.send(0));
   base_ = document_.step_position();
   steps_ = position_ = 0;
   edited_ = false;

@@ -92,6 +92,7 @@ class DeviceHome {
       : store_(std::move(store)), document_(document), threads_(threads) {}
   Result<void> fill();
   Result<uint64_t> add(Done done, const Result<device::Store::Change>* change);
+  Result<uint64_t> write(ListNote list);
   Result<uint64_t> write(Done done, const std::vector<uint32_t>& keys, const std::vector<BrickMask>& voxels,
                          const std::vector<BrickMaterials>& materials, const Edit& edit);
   Result<void> hear(uint64_t ticket);

@@ -35,14 +35,15 @@ constexpr Int3 kWorldMax{8191, 4095, 8191};
 constexpr int32_t kBrickEdge = 8;
 constexpr uint32_t kVoxelsPerBrick = 512;
 
-inline Int3 brick_of(Int3 voxel) { return {voxel.x >> 3, voxel.y >> 3, voxel.z >> 3}; }
+// constexpr, so that kernels may call these functions.
+constexpr Int3 brick_of(Int3 voxel) { return {voxel.x >> 3, voxel.y >> 3, voxel.z >> 3}; }
 // True if the brick has a key.
-inline bool brick_in_world(Int3 b) {
+constexpr bool brick_in_world(Int3 b) {
   return b.x >= -1024 && b.x < 1024 && b.y >= -512 && b.y < 512 && b.z >= -1024 && b.z < 1024 &&
          !(b.x == 1023 && b.y == 511 && b.z == 1023);
 }
-inline bool voxel_in_world(Int3 v) { return brick_in_world(brick_of(v)); }
-inline uint32_t brick_key(Int3 b) { return qry_pack_brick(b.x, b.y, b.z); }
+constexpr bool voxel_in_world(Int3 v) { return brick_in_world(brick_of(v)); }
+QRY_FN uint32_t brick_key(Int3 b) { return qry_pack_brick(b.x, b.y, b.z); }
 // A world brick as 32 bits whose order is the order of Int3; the key's is not.
 inline uint32_t ordered_key(Int3 b) {
   return uint32_t(b.x + 1024) << 21 | uint32_t(b.y + 512) << 11 | uint32_t(b.z + 1024);
@@ -50,7 +51,7 @@ inline uint32_t ordered_key(Int3 b) {
 inline Int3 brick_from_ordered_key(uint32_t key) {
   return {int32_t(key >> 21) - 1024, int32_t(key >> 11 & 1023u) - 512, int32_t(key & 2047u) - 1024};
 }
-inline Int3 brick_from_key(uint32_t key) { return {qry_brick_x(key), qry_brick_y(key), qry_brick_z(key)}; }
+QRY_FN Int3 brick_from_key(uint32_t key) { return {qry_brick_x(key), qry_brick_y(key), qry_brick_z(key)}; }
 
 // A voxel's place in its brick. The brick is 2x2x2 octants of 4^3 voxels; each octant is one 64-bit mask word. The bit
 // order is that of the occupancy pyramid's words: bit = x | y<<2 | z<<4 of the coordinates' low two bits.

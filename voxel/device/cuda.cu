@@ -6,12 +6,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <string>
 
 #include "base/cuda/device.cuh"
 #include "base/cuda/launch.cuh"
 #include "voxel/device/run_step.hpp"
+#include "voxel/device/sort.hpp"
 #include "voxel/device/staging.cuh"
 #include "voxel/rays/trace_kernel.cuh"
 
@@ -111,105 +113,131 @@ __global__ void __launch_bounds__(Body::kThreads, kBlocksResident<Body>)
   run_tail<Body>(memory, call);
 }
 
-struct AddDepth {
+struct TraceGiven {
   hashgrid::GridView grid;
-  __device__ void operator()(RayHit& hit) const { add_depth(grid, hit); }
+  __device__ RayHit operator()(const RayWorld& world, const Ray& ray) const { return trace_given(world, grid, ray); }
 };
 
-// Rays on their way: a piece is filled or taken while others are traced. A kernel reads rays and writes hits where the
-// host has them: on an H100 that is no slower than copies (docs/results/h100/rays.md), and a few rays need no copy.
+// Rays on their way: threads of the host fill and take some pieces while others are traced. A kernel reads rays and
+// writes hits where the host has them: on an H100 that is no slower than copies (docs/results/h100/rays.md), and a few
+// rays need no copy.
 class RayPieces {
  public:
   ~RayPieces() {
-    for (Piece& piece : pieces_) {
-      if (piece.stream) {
-        cudaStreamSynchronize(piece.stream);
-        cudaStreamDestroy(piece.stream);
+    for (cudaStream_t& stream : streams_)
+      if (stream) {
+        cudaStreamSynchronize(stream);
+        cudaStreamDestroy(stream);
       }
-      free_arrays(piece);
+    for (Slot& slot : slots_) {
+      if (slot.traced) cudaEventDestroy(slot.traced);
+      free_arrays(slot);
     }
     if (edits_done_) cudaEventDestroy(edits_done_);
   }
   Result<void> open() {
     QRY_TRY(check(cudaEventCreateWithFlags(&edits_done_, cudaEventDisableTiming), "prepare rays"));
-    for (Piece& piece : pieces_)
-      QRY_TRY(check(cudaStreamCreateWithFlags(&piece.stream, cudaStreamNonBlocking), "prepare rays"));
+    for (cudaStream_t& stream : streams_)
+      QRY_TRY(check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "prepare rays"));
+    for (Slot& slot : slots_)
+      QRY_TRY(check(cudaEventCreateWithFlags(&slot.traced, cudaEventDisableTiming), "prepare rays"));
     return {};
   }
 
-  Result<void> trace(cudaStream_t edits, const RayWorld& world, const hashgrid::GridView& grid, size_t count,
-                     const Executor::FillRays& fill, const Executor::TakeHits& take) {
+  // Without waiting.
+  static Result<void> launch(cudaStream_t stream, const RayWorld& world, const hashgrid::GridView& grid,
+                             const Ray* rays, size_t count, RayHit* hits) {
+    using ray_kernels::kTraceThreads;
+    if (count == 0) return {};
+    return gpu::launch("trace rays", {unsigned((count + kTraceThreads - 1) / kTraceThreads), kTraceThreads}, stream,
+                       ray_kernels::trace_rays<kTraceThreads, TraceGiven>, world, rays, count, hits, TraceGiven{grid});
+  }
+
+  Result<void> trace(int device, cudaStream_t edits, const RayWorld& world, const hashgrid::GridView& grid,
+                     size_t count, const Executor::FillRays& fill, const Executor::TakeHits& take) {
     if (count <= kPieceRays) {  // in the stream of the edits, so that it need not be told of their end
-      Piece& piece = pieces_[0];
-      QRY_TRY(make_room(piece, count));
-      fill(0, {piece.rays, count});
-      QRY_TRY(launch(edits, world, grid, piece, count));
+      Slot& slot = slots_[0];
+      QRY_TRY(make_room(slot, count));
+      fill(0, {slot.rays, count});
+      QRY_TRY(launch(edits, world, grid, slot.rays, count, slot.hits));
       QRY_TRY(check(cudaStreamSynchronize(edits), "trace rays"));
-      take(0, {piece.hits, count});
+      take(0, {slot.hits, count});
       return {};
     }
     QRY_TRY(check(cudaEventRecord(edits_done_, edits), "trace rays"));
-    size_t taken = 0;
-    const size_t all = (count + kPieceRays - 1) / kPieceRays;
-    const auto take_one = [&]() -> Result<void> {
-      const Piece& piece = pieces_[taken % kPieces];
-      QRY_TRY(check(cudaStreamSynchronize(piece.stream), "trace rays"));
-      take(taken * kPieceRays, {piece.hits, std::min(kPieceRays, count - taken * kPieceRays)});
-      ++taken;
+    for (cudaStream_t stream : streams_) QRY_TRY(check(cudaStreamWaitEvent(stream, edits_done_, 0), "trace rays"));
+    const size_t pieces = (count + kPieceRays - 1) / kPieceRays;
+    FirstFailure failure;
+    for (Slot& slot : slots_) slot.turns = 0;
+    const auto size_of = [&](size_t piece) { return std::min(kPieceRays, count - piece * kPieceRays); };
+    const auto take_of = [&](size_t piece) -> Result<void> {
+      const Slot& slot = slots_[piece % kSlots];
+      QRY_TRY(check(cudaEventSynchronize(slot.traced), "trace rays"));
+      take(piece * kPieceRays, {slot.hits, size_of(piece)});
       return {};
     };
-    for (size_t number = 0; number < all; ++number) {
-      if (number >= kPieces) QRY_TRY(take_one());
-      Piece& piece = pieces_[number % kPieces];
-      const size_t first = number * kPieceRays, size = std::min(kPieceRays, count - first);
-      QRY_TRY(make_room(piece, size));
-      fill(first, {piece.rays, size});
-      QRY_TRY(check(cudaStreamWaitEvent(piece.stream, edits_done_, 0), "trace rays"));
-      QRY_TRY(launch(piece.stream, world, grid, piece, size));
-    }
-    while (taken < all) QRY_TRY(take_one());
-    return {};
+    const auto send = [&](size_t piece) -> Result<void> {
+      Slot& slot = slots_[piece % kSlots];
+      if (piece >= kSlots) QRY_TRY(take_of(piece - kSlots));
+      QRY_TRY(make_room(slot, size_of(piece)));
+      fill(piece * kPieceRays, {slot.rays, size_of(piece)});
+      const cudaStream_t stream = streams_[piece % kStreams];
+      QRY_TRY(launch(stream, world, grid, slot.rays, size_of(piece), slot.hits));
+      return check(cudaEventRecord(slot.traced, stream), "trace rays");
+    };
+    parallel_for(pieces, 1, [&](size_t piece, size_t) {
+      const DeviceScope scope(device);
+      // Its slot was last that of an earlier piece.
+      std::atomic<size_t>& turns = slots_[piece % kSlots].turns;
+      for (size_t now = turns.load(); now != piece / kSlots; now = turns.load()) turns.wait(now);
+      if (!failure.there()) failure.note(send(piece));
+      turns.fetch_add(1);
+      turns.notify_all();
+    });
+    const size_t first = pieces - std::min(pieces, kSlots);
+    if (!failure.there())
+      parallel_for(pieces - first, 1, [&](size_t i, size_t) {
+        const DeviceScope scope(device);
+        failure.note(take_of(first + i));
+      });
+    if (failure.there())
+      for (cudaStream_t stream : streams_) cudaStreamSynchronize(stream);
+    return failure.take();
   }
 
  private:
-  static constexpr size_t kPieces = 3, kPieceRays = size_t(1) << 19;  // 12 MiB of rays, 16 MiB of hits
-  struct Piece {
-    cudaStream_t stream = nullptr;
+  static constexpr size_t kSlots = 32, kStreams = 4, kPieceRays = size_t(1) << 15;  // 0.75 MiB of rays, 1 of hits
+  struct Slot {
     Ray* rays = nullptr;
     RayHit* hits = nullptr;
     size_t room = 0;
+    cudaEvent_t traced = nullptr;
+    std::atomic<size_t> turns{0};  // pieces that it has had
   };
-  static void free_arrays(Piece& piece) {
-    if (piece.rays) cudaFreeHost(piece.rays);
-    if (piece.hits) cudaFreeHost(piece.hits);
-    piece.rays = nullptr;
-    piece.hits = nullptr;
-    piece.room = 0;
+  static void free_arrays(Slot& slot) {
+    if (slot.rays) cudaFreeHost(slot.rays);
+    if (slot.hits) cudaFreeHost(slot.hits);
+    slot.rays = nullptr;
+    slot.hits = nullptr;
+    slot.room = 0;
   }
-  // Nothing of the piece is under way.
-  static Result<void> make_room(Piece& piece, size_t count) {
-    if (count <= piece.room) return {};
-    free_arrays(piece);
+  // Nothing of the slot is under way.
+  static Result<void> make_room(Slot& slot, size_t count) {
+    if (count <= slot.room) return {};
+    free_arrays(slot);
     const size_t room = std::clamp(2 * count, size_t(1024), kPieceRays);
     constexpr unsigned kFlags = cudaHostAllocMapped | cudaHostAllocPortable;
     void* at = nullptr;
     QRY_TRY(check(cudaHostAlloc(&at, room * sizeof(Ray), kFlags), "memory for rays"));
-    piece.rays = static_cast<Ray*>(at);
+    slot.rays = static_cast<Ray*>(at);
     QRY_TRY(check(cudaHostAlloc(&at, room * sizeof(RayHit), kFlags), "memory for hits"));
-    piece.hits = static_cast<RayHit*>(at);
-    piece.room = room;
+    slot.hits = static_cast<RayHit*>(at);
+    slot.room = room;
     return {};
   }
-  static Result<void> launch(cudaStream_t stream, const RayWorld& world, const hashgrid::GridView& grid,
-                             const Piece& piece, size_t count) {
-    using ray_kernels::kTraceThreads;
-    if (count == 0) return {};
-    return gpu::launch("trace rays", {unsigned((count + kTraceThreads - 1) / kTraceThreads), kTraceThreads}, stream,
-                       ray_kernels::trace_rays<kTraceThreads, AddDepth>, world, piece.rays, count, piece.hits,
-                       AddDepth{grid});
-  }
 
-  Piece pieces_[kPieces];
+  Slot slots_[kSlots];
+  cudaStream_t streams_[kStreams] = {};
   cudaEvent_t edits_done_ = nullptr;
 };
 
@@ -263,9 +291,11 @@ class CudaDeviceExecutor final : public Executor {
     rays_.reset();
     if (stream_) {
       cudaStreamSynchronize(stream_);
+      if (ordered_) cudaEventDestroy(ordered_);
       cudaStreamDestroy(stream_);
     }
     staging_.reset();
+    if (sorting_.data) release(sorting_);
     if (outcomes_) cudaFreeHost(outcomes_);
   }
 
@@ -356,7 +386,17 @@ class CudaDeviceExecutor final : public Executor {
 
   Result<void> run(StepId step, const Memory& memory, const EditCall& call, uint64_t most_items) override {
     const DeviceScope scope(device_);
+    count_step(step);
     return run_step(step, Runner{*this, name_of(step), memory, call, most_items});
+  }
+  Result<uint32_t> sort(const Pairs& pairs, uint32_t count, uint32_t bits) override {
+    const DeviceScope scope(device_);
+    QRY_TRY_ASSIGN(const size_t size_bytes, sort_bytes_on_cuda(count, bits));
+    if (!sorting_.data) {
+      QRY_TRY_ASSIGN(sorting_, reserve(size_t(1) << 30, "memory to sort in", false));
+    }
+    QRY_TRY(grow(sorting_, size_bytes));
+    return sort_on_cuda(stream_, pairs, count, bits, sorting_.data, sorting_.size_bytes);
   }
   Result<void> trace(const RayWorld& world, const hashgrid::GridView& grid, size_t count, const FillRays& fill,
                      const TakeHits& take) override {
@@ -366,9 +406,19 @@ class CudaDeviceExecutor final : public Executor {
       QRY_TRY(rays->open());
       rays_ = std::move(rays);
     }
-    return rays_->trace(stream_, world, grid, count, fill, take);
+    traffic_.to_device_bytes += count * sizeof(Ray);
+    traffic_.from_device_bytes += count * sizeof(RayHit);
+    return rays_->trace(device_, stream_, world, grid, count, fill, take);
   }
+  Result<void> trace_there(const RayWorld& world, const hashgrid::GridView& grid, const Ray* rays, size_t count,
+                           RayHit* hits) override {
+    const DeviceScope scope(device_);
+    return RayPieces::launch(stream_, world, grid, rays, count, hits);
+  }
+  Result<void> wait_for(void* stream) override { return order(static_cast<cudaStream_t>(stream), stream_); }
+  Result<void> signal(void* stream) override { return order(stream_, static_cast<cudaStream_t>(stream)); }
   Result<void> copy_in(void* to, const void* from_host, size_t size_bytes) override {
+    traffic_.to_device_bytes += size_bytes;
     if (size_bytes >= Staging::kWorthwhileBytes) {
       const DeviceScope scope(device_);
       if (!staging_) {
@@ -376,11 +426,12 @@ class CudaDeviceExecutor final : public Executor {
         QRY_TRY(staging->open());
         staging_ = std::move(staging);
       }
-      return staging_->copy(stream_, to, from_host, size_bytes);
+      return staging_->copy(device_, stream_, to, from_host, size_bytes);
     }
     return copy(to, from_host, size_bytes, "copy to the device");
   }
   Result<void> copy_out(void* to_host, const void* from, size_t size_bytes) override {
+    traffic_.from_device_bytes += size_bytes;
     return copy(to_host, from, size_bytes, "copy from the device");
   }
   Result<void> copy_within(void* to, const void* from, size_t size_bytes) override {
@@ -421,6 +472,14 @@ class CudaDeviceExecutor final : public Executor {
     }
   };
 
+  // What `second` gets from now on runs after what `first` has got.
+  Result<void> order(cudaStream_t first, cudaStream_t second) {
+    const DeviceScope scope(device_);
+    if (!ordered_)
+      QRY_TRY(check(cudaEventCreateWithFlags(&ordered_, cudaEventDisableTiming), "prepare to order streams"));
+    QRY_TRY(check(cudaEventRecord(ordered_, first), "order streams"));
+    return check(cudaStreamWaitEvent(second, ordered_, 0), "order streams");
+  }
   size_t rounded(size_t bytes) const { return (bytes + granularity_ - 1) / granularity_ * granularity_; }
   Result<void> copy(void* to, const void* from, size_t size_bytes, const char* doing) {
     if (size_bytes == 0) return {};
@@ -434,9 +493,11 @@ class CudaDeviceExecutor final : public Executor {
   int multiprocessors_ = 1;
   bool early_ = false;  // steps are launched before the one before them is done
   cudaStream_t stream_ = nullptr;
+  cudaEvent_t ordered_ = nullptr;  // once a caller's stream was ordered with it
   Outcome* outcomes_ = nullptr;
   std::unique_ptr<RayPieces> rays_;   // once some were traced
   std::unique_ptr<Staging> staging_;  // once much was copied
+  Range sorting_;                     // temporary memory, once something was sorted
   CUmemAllocationProp property_{};
   size_t granularity_ = size_t(2) << 20;
   uint64_t held_ = 0;
@@ -452,6 +513,11 @@ Result<std::unique_ptr<Executor>> make_cuda_executor(int device, ShaderMemory* s
   auto executor = std::make_unique<CudaDeviceExecutor>(device, shaders);
   QRY_TRY(executor->open());
   return std::unique_ptr<Executor>(std::move(executor));
+}
+
+int cuda_device_count() {
+  const auto count = gpu::device_count();
+  return count ? *count : 0;
 }
 
 }  // namespace quarry::device

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstring>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -93,10 +94,25 @@ class EmulatedExecutor final : public Executor {
 
   Result<void> run(StepId step, const Memory& memory, const EditCall& call, uint64_t) override {
     ++runs_;
+    count_step(step);
     run_step(step, Runner{*this, memory, call});
     if (emulation_.refuse)
       if (const uint32_t missing = emulation_.refuse(step)) memory.control->missing |= missing;
     return {};
+  }
+  Result<uint32_t> sort(const Pairs& pairs, uint32_t count, uint32_t bits) override {
+    // The number of a pair breaks ties: the sort is stable.
+    const uint64_t mask = (uint64_t(1) << bits) - 1u;
+    std::vector<uint64_t> order(count);
+    for (uint32_t i = 0; i < count; ++i) order[i] = (pairs.keys[0][i] & mask) << 32 | i;
+    std::sort(order.begin(), order.end());
+    parallel_for(count, size_t(1) << 16, [&](size_t begin, size_t end) {
+      for (size_t i = begin; i < end; ++i) {
+        pairs.keys[1][i] = pairs.keys[0][uint32_t(order[i])];
+        pairs.values[1][i] = pairs.values[0][uint32_t(order[i])];
+      }
+    });
+    return 1u;
   }
   Result<void> trace(const RayWorld& world, const hashgrid::GridView& grid, size_t count, const FillRays& fill,
                      const TakeHits& take) override {
@@ -107,25 +123,35 @@ class EmulatedExecutor final : public Executor {
       const size_t size = std::min(kPiece, count - first);
       fill(first, std::span(rays).first(size));
       parallel_for(size, 256, [&](size_t begin, size_t end) {
-        for (size_t i = begin; i < end; ++i) {
-          hits[i] = trace_ray(world, rays[i]);
-          add_depth(grid, hits[i]);
-        }
+        for (size_t i = begin; i < end; ++i) hits[i] = trace_given(world, grid, rays[i]);
       });
       take(first, std::span<const RayHit>(hits).first(size));
     }
+    traffic_.to_device_bytes += count * sizeof(Ray);
+    traffic_.from_device_bytes += count * sizeof(RayHit);
     return {};
   }
-  Result<void> copy_in(void* to, const void* from_host, size_t size_bytes) override {
-    std::copy_n(static_cast<const char*>(from_host), size_bytes, static_cast<char*>(to));
+  Result<void> trace_there(const RayWorld& world, const hashgrid::GridView& grid, const Ray* rays, size_t count,
+                           RayHit* hits) override {
+    parallel_for(count, 256, [&](size_t begin, size_t end) {
+      for (size_t i = begin; i < end; ++i) hits[i] = trace_given(world, grid, rays[i]);
+    });
     return {};
+  }
+  // Everything is done when a call returns.
+  Result<void> wait_for(void*) override { return {}; }
+  Result<void> signal(void*) override { return {}; }
+  Result<void> copy_in(void* to, const void* from_host, size_t size_bytes) override {
+    traffic_.to_device_bytes += size_bytes;
+    return copy_within(to, from_host, size_bytes);
   }
   Result<void> copy_out(void* to_host, const void* from, size_t size_bytes) override {
-    std::copy_n(static_cast<const char*>(from), size_bytes, static_cast<char*>(to_host));
-    return {};
+    traffic_.from_device_bytes += size_bytes;
+    return copy_within(to_host, from, size_bytes);
   }
   Result<void> copy_within(void* to, const void* from, size_t size_bytes) override {
-    return copy_out(to, from, size_bytes);
+    std::copy_n(static_cast<const char*>(from), size_bytes, static_cast<char*>(to));
+    return {};
   }
   Result<void> wait() override { return {}; }
   uint64_t size_bytes() const override { return held_; }
@@ -160,7 +186,9 @@ class EmulatedExecutor final : public Executor {
       const uint64_t count = Body::items(memory, call);
       const Shuffled order(count, device.emulation_.seed + device.runs_);
       parallel_for(size_t(count), 1, [&](size_t begin, size_t end) {
+        // A kernel's shared memory has any content.
         auto shared = std::make_unique<typename Body::Shared>();
+        std::memset(static_cast<void*>(shared.get()), 0xA5, sizeof *shared);
         Block<Body::kThreads> block{uint32_t(mixed(device.emulation_.seed + begin))};
         for (size_t b = begin; b < end; ++b) Body::run(memory, call, order(b), *shared, block);
       });
@@ -192,11 +220,11 @@ class EmulatedExecutor final : public Executor {
 
 const char* name_of(StepId step) {
   static constexpr std::array<const char*, size_t(StepId::count)> kNames{
-      "find tiles",     "touch a box",      "touch tiles",   "touch the grid", "touch a list",  "cut",
-      "cut by a list",  "settle an undo",   "settle a redo", "write keys",     "erase keys",    "roll back",
-      "write regions",  "write tops",       "release",       "clear a grid",   "move keys",     "forget steps",
-      "recycle bricks", "copy the pyramid", "begin bounds",  "find bounds",    "gather bricks", "begin a list",
-      "find bricks",    "clear masks",      "mark voxels",   "place octants",  "find the last", "fill materials"};
+      "find tiles",     "touch a box",      "touch tiles",   "touch the grid",  "touch a list",  "cut",
+      "cut by a list",  "settle an undo",   "settle a redo", "write keys",      "erase keys",    "roll back",
+      "write regions",  "write tops",       "release",       "clear a grid",    "move keys",     "forget steps",
+      "recycle bricks", "copy the pyramid", "begin bounds",  "find bounds",     "gather bricks", "begin a list",
+      "survey a list",  "key voxels",       "begin bricks",  "assemble bricks", "list a box",    "read a box"};
   return step < StepId::count ? kNames[size_t(step)] : "no step";
 }
 

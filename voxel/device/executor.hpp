@@ -44,12 +44,12 @@ enum class StepId : uint8_t {
   bounds,
   gather,
   begin_list,
-  find_bricks,
-  clear_masks,
-  mark_voxels,
-  place_octants,
-  find_last,
-  fill_materials,
+  survey_list,
+  key_voxels,
+  begin_bricks,
+  assemble,
+  list_box,
+  read_box,
   count,
 };
 const char* name_of(StepId step);
@@ -105,13 +105,27 @@ class Executor {
   // `most_items`: what is worth having threads for; more items than that are done too. Errors: device; then the device
   // is lost.
   virtual Result<void> run(StepId step, const Memory& memory, const EditCall& call, uint64_t most_items) = 0;
-  // Traces `count` rays after the steps before it, piece by piece, and returns when the last has been taken. `fill`
-  // writes the rays [first, first + size) to where it is told, `take` gets the hits of the same; neither for two pieces
-  // at once, both on the calling thread. Errors: out_of_memory, device.
+  // Sorts pairs by the lowest `bits` of their keys, after the steps before it; equal ones keep their order. Both arrays
+  // are there twice; the numbers 0 or 1 tells where the sorted ones are. Literature: see lists.hpp. Errors:
+  // out_of_memory, device.
+  struct Pairs {
+    uint32_t *keys[2], *values[2];
+  };
+  virtual Result<uint32_t> sort(const Pairs& pairs, uint32_t count, uint32_t bits) = 0;
+  // Traces `count` rays, by trace_given(), after the steps before it, piece by piece, and returns when the last has
+  // been taken. `fill` writes the rays [first, first + size) to where it is told, `take` gets the hits of the same;
+  // both for several pieces at once, by several threads. Errors: out_of_memory, device.
   using FillRays = std::function<void(size_t first, std::span<Ray> to)>;
   using TakeHits = std::function<void(size_t first, std::span<const RayHit> hits)>;
   virtual Result<void> trace(const RayWorld& world, const hashgrid::GridView& grid, size_t count, const FillRays& fill,
                              const TakeHits& take) = 0;
+  // The same of arrays that are the device's, without waiting.
+  virtual Result<void> trace_there(const RayWorld& world, const hashgrid::GridView& grid, const Ray* rays, size_t count,
+                                   RayHit* hits) = 0;
+  // Of a caller's stream of the device (a cudaStream_t): steps from now on run after what it has got; and what it gets
+  // from now on runs after the steps before. Errors: device.
+  virtual Result<void> wait_for(void* stream) = 0;
+  virtual Result<void> signal(void* stream) = 0;
   // After the steps before it. copy_in() returns when what is copied has been read, copy_out() when it is done. Errors:
   // out_of_memory, device.
   virtual Result<void> copy_in(void* to, const void* from_host, size_t size_bytes) = 0;
@@ -122,6 +136,19 @@ class Executor {
   virtual Result<void> wait() = 0;
   // Of device memory that this executor holds.
   virtual uint64_t size_bytes() const = 0;
+
+  // What has gone over the bus since it was made: copies, the arguments of steps, answers, rays and hits.
+  struct Traffic {
+    uint64_t to_device_bytes = 0, from_device_bytes = 0;
+  };
+  const Traffic& traffic() const { return traffic_; }
+
+ protected:
+  void count_step(StepId step) {
+    traffic_.to_device_bytes += sizeof(Memory) + sizeof(EditCall);
+    if (step == StepId::tops) traffic_.from_device_bytes += sizeof(Outcome);
+  }
+  Traffic traffic_;
 };
 
 // Host threads that run the bodies of the kernels, in any order of their blocks.
@@ -136,5 +163,6 @@ std::unique_ptr<Executor> make_emulated_executor(Emulation emulation = {}, Shade
 
 // The CUDA device with this ordinal. Errors: not_found, unsupported (a build without CUDA), device, out_of_memory.
 Result<std::unique_ptr<Executor>> make_cuda_executor(int device, ShaderMemory* shaders = nullptr);
+int cuda_device_count();  // 0 in a build without CUDA, or if CUDA cannot tell
 
 }  // namespace quarry::device

@@ -114,10 +114,8 @@ struct Control {
   int32_t low[3], high[3];
   uint32_t needed_nodes, reserved;
   // Of the list of voxels that is grouped (lists.hpp).
-  uint32_t list_bricks;   // distinct ones
-  uint32_t list_full;     // they are more than there is room for
-  uint32_t list_repeats;  // it names a voxel more than once
-  uint32_t list_top;      // of ListedVoxels::last
+  uint32_t list_bricks;  // distinct ones
+  int32_t list_outside;  // the first voxel that is outside of the world
 };
 
 // A brick that an edit makes.
@@ -126,23 +124,27 @@ struct Cut {
   uint32_t listed;  // its number in the list, for an edit by a list
 };
 
-// A list of voxels on its way to bricks (lists.hpp). Positions come piece by piece, materials at once.
+// A list of voxels on its way to bricks (lists.hpp).
 struct ListedVoxels {
-  const int32_t* xyz;        // of the piece, 3 a voxel
-  const uint8_t* materials;  // of all
-  uint32_t* places;          // of each: the slot of its brick << 9 | the voxel's number in the brick
-  int32_t* last;             // of each voxel that is named: 1 + the last index that names it
-  uint32_t* firsts;          // 8 a brick: where an octant's voxels are in `last`, in the order of its mask
-  uint32_t* slots;           // a table of keys, by linear probing
-  uint32_t* numbers;         // of each slot: its brick's number in the list of bricks
-  uint32_t last_slot;        // slots are a power of two; this is one less
-  uint32_t brick_room;       // distinct bricks
-  uint32_t first, size;      // of the piece
-  uint32_t count;            // voxels in all
+  const int32_t* xyz;  // 3 a voxel
+  const uint8_t* materials;
+  uint32_t* bricks;  // of each voxel its brick's number in the list's box; sorted later
+  uint32_t* packed;  // its place in the brick and its material, sorted with them
+  uint32_t* starts;  // of each brick: where it begins among the sorted
+  uint32_t count;    // voxels
+  int32_t low[3];    // of the list's box, in bricks
+  uint32_t bits[3];  // that tell its bricks apart
 };
-constexpr uint32_t kMostListSlots = 1u << 23;       // a place has 23 bits for one
-constexpr uint64_t kMostListed = 1u << 26;          // voxels, by what the memory for them may be
-constexpr uint32_t kListPiece = uint32_t(1) << 21;  // voxels
+constexpr int32_t kNoVoxel = 0x7FFFFFFF;    // of a list
+constexpr uint64_t kMostListed = 1u << 26;  // voxels, by what the memory for them may be
+
+// A dense box of voxels, x fastest, and the bricks that it meets.
+struct DenseBox {
+  uint8_t* voxels;
+  int32_t min[3], max[3];  // of the box, in voxels
+  int32_t first[3];        // brick
+  uint32_t bricks[3];
+};
 
 // All of it, as kernels get it. Trivially copyable.
 struct Memory {
@@ -168,13 +170,15 @@ struct Memory {
   uint32_t* unused;
   uint32_t scratch_room;  // of each of these
   uint32_t* tiles;        // of a capsule: numbers of cells of 8^3 bricks
-  // An edit by a list: keys, each once; which of each brick's voxels; and what these become, or null for a mode; or,
-  // instead of both, the material that fills each brick, 0 for none. What is read is written there too.
+  // An edit by a list: keys, each once. The first EditCall::listed_full of these bricks have a material that fills
+  // each, 0 for none; the others have which voxels, or null for all, and what these become, or null for a mode. What is
+  // read is written there too.
   uint32_t* listed_keys;
+  uint8_t* listed_full;
   uint64_t* listed_masks;      // 8 words a brick
   uint64_t* listed_materials;  // 64 words a brick, 0: removed
-  uint8_t* listed_full;
   ListedVoxels voxels;
+  DenseBox box;
   uint64_t* touched2;    // of each level-2 node: its children that change
   uint64_t* touched3;    // of each level-3 node
   uint32_t* numbers2;    // of each level-2 node: its number in regions
@@ -193,7 +197,8 @@ struct EditCall {
   uint8_t from;
   // Of its box: tiles of 8^3 bricks, from the world's corner.
   uint32_t first_tile[3], tiles[3];
-  uint32_t listed;   // bricks, of an edit by a list
+  uint32_t listed;  // bricks, of an edit by a list
+  uint32_t listed_full;
   uint32_t hold;     // bricks that nobody holds any more: 0: are free; 1, 2: go to that list of Memory::retired
   uint32_t no_step;  // 1: it is no step of the history, which has none
   uint64_t ticket;

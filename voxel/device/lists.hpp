@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// lists.hpp - the steps that make bricks of a list of voxels: their keys, each once, which voxels of each are named,
-// and what these become, as TouchList and CutBricks<true> read them. The last voxel of the list wins among equal ones,
-// in any order of threads.
+// lists.hpp - the steps that make bricks of what callers give: a list of voxels, or a dense box. What comes out is a
+// list of bricks, as TouchList and CutBricks<true> read it: keys, each once, which voxels of each are named, and what
+// these become.
 //
-//   begin_list      no brick yet
-//   find_bricks     for each piece of the list: the bricks' keys, in a table; of each voxel its place. It then is known
-//                   how many bricks there are, and the host makes room for them
-//   clear_masks, mark_voxels    the masks, and the materials, if the list names no voxel twice; else
-//   place_octants   one word for each voxel that is named: as many as the mask has bits, which are at most the list's
-//   find_last       the last index that names it
-//   fill_materials  the material there
+//   begin_list     nothing is known
+//   survey_list    the box of the list's bricks; a voxel outside of the world. The host then knows how many bits tell
+//                  bricks of the list apart
+//   key_voxels     of each voxel its brick's number in the box, and what it is: its place in the brick and its material
+//   (sort)         by brick; a stable sort keeps the list's order within each (Executor::sort)
+//   begin_bricks   where a brick begins in the sorted list, and its key. The host makes room for so many bricks
+//   assemble       a warp of threads puts a brick together: of equal voxels the last in the list wins
+//
+// Every byte of a brick is written once, whatever the order of the list. Literature: the sort is A. Adinets and D.
+// Merrill's onesweep radix sort, 2022, whose passes are chained by decoupled look-back.
 #pragma once
 
 #include "voxel/device/atomics.hpp"
@@ -18,151 +21,159 @@
 
 namespace quarry::device {
 
-constexpr uint32_t kVoxelBits = 9;  // of a place
+constexpr uint32_t kVoxelBits = 9;  // of a voxel's place in its brick; its material is above them
 
 struct BeginList {
-  QRY_HD static uint64_t items(const Memory& m, const EditCall&) { return uint64_t(m.voxels.last_slot) + 1; }
-  QRY_HD static void run(const Memory& m, const EditCall&, uint64_t item, Sums&) {
-    m.voxels.slots[item] = kQryReservedKey;
-    if (item) return;
-    Control& c = *m.control;
-    c.list_bricks = c.list_full = c.list_repeats = c.list_top = 0;
-    for (uint32_t axis = 0; axis < 3; ++axis) {
-      c.low[axis] = 1 << 30;
-      c.high[axis] = -(1 << 30);
-    }
+  QRY_HD static void run(const Memory& m, const EditCall& call) {
+    m.control->list_bricks = 0;
+    m.control->list_outside = kNoVoxel;
+    BeginBounds::run(m, call);
   }
 };
 
-// Neighbours in space shall not be neighbours in the table: a box of bricks would fill long runs of it.
-QRY_HD inline uint32_t scattered(uint32_t key) {
-  key = (key ^ key >> 16) * 0x85EBCA6Bu;
-  key = (key ^ key >> 13) * 0xC2B2AE35u;
-  return key ^ key >> 16;
-}
-
-// Of a brick that is new in the list: its number, and the box of all.
-QRY_HD inline void number_brick(const Memory& m, uint32_t slot, uint32_t key) {
-  Control& c = *m.control;
-  const uint32_t number = push(c.list_bricks);
-  if (number >= m.voxels.brick_room) return set_bits(c.list_full, 1);
-  m.voxels.numbers[slot] = number;
-  m.listed_keys[number] = key;
-  const Int3 brick = brick_of_key(key);
-  const int32_t low[3] = {brick.x * 8, brick.y * 8, brick.z * 8};
-  const auto told = [](const int32_t& value) { return int32_t(peek(reinterpret_cast<const uint32_t&>(value))); };
-  for (uint32_t axis = 0; axis < 3; ++axis) {
-    if (told(c.low[axis]) > low[axis]) lower(c.low[axis], low[axis]);
-    if (told(c.high[axis]) < low[axis] + 7) raise(c.high[axis], low[axis] + 7);
-  }
-}
-
-// The slot of the key, which is put there if it is new. Nothing is ever taken out: equal keys meet in one slot.
-QRY_HD inline uint32_t slot_of(const Memory& m, uint32_t key) {
-  const ListedVoxels& l = m.voxels;
-  uint32_t slot = scattered(key) & l.last_slot;
-  for (uint32_t probes = 0; probes <= l.last_slot; ++probes, slot = (slot + 1) & l.last_slot) {
-    uint32_t held = peek(l.slots[slot]);
-    if (held == kQryReservedKey) {
-      // The list is not grouped: there is no use in a fuller table.
-      if (peek(m.control->list_full)) return 0;
-      held = exchange_if(l.slots[slot], kQryReservedKey, key);
-      if (held == kQryReservedKey) {
-        number_brick(m, slot, key);
-        return slot;
-      }
-    }
-    if (held == key) return slot;
-  }
-  set_bits(m.control->list_full, 1);
-  return 0;
-}
-
-struct FindBricks {
-  QRY_HD static uint64_t items(const Memory& m, const EditCall&) { return m.voxels.size; }
-  QRY_HD static void run(const Memory& m, const EditCall&, uint64_t item, Sums&) {
-    const ListedVoxels& l = m.voxels;
-    const Int3 voxel{l.xyz[3 * item], l.xyz[3 * item + 1], l.xyz[3 * item + 2]};
-    const uint32_t key = qry_pack_brick(voxel.x >> 3, voxel.y >> 3, voxel.z >> 3);
-    const uint32_t slot = found_once(key, [&](uint32_t its) { return slot_of(m, its); });
-    l.places[l.first + item] = slot << kVoxelBits | voxel_index(voxel);
-  }
-};
-
-// A voxel of the list: its brick's number in the list of bricks, and its own in the brick.
-struct ListedVoxel {
-  uint32_t brick, octant, bit;
-};
-QRY_HD inline ListedVoxel listed_voxel(const ListedVoxels& l, uint64_t index) {
-  const uint32_t place = l.places[index];
-  return {l.numbers[place >> kVoxelBits], place >> 6 & 7u, place & 63u};
-}
-
-struct ClearMasks {
-  QRY_HD static uint64_t items(const Memory&, const EditCall& call) { return uint64_t(call.listed) * 8; }
-  QRY_HD static void run(const Memory& m, const EditCall&, uint64_t item, Sums&) { m.listed_masks[item] = 0; }
-};
-
-struct MarkVoxels {
+struct SurveyList {
   QRY_HD static uint64_t items(const Memory& m, const EditCall&) { return m.voxels.count; }
   QRY_HD static void run(const Memory& m, const EditCall&, uint64_t item, Sums&) {
-    const ListedVoxel voxel = listed_voxel(m.voxels, item);
-    const size_t word = size_t(voxel.brick) * 8 + voxel.octant;
-    const uint64_t bit = uint64_t(1) << voxel.bit;
-    if (fetch_or(m.listed_masks[word], bit) & bit) {
-      if (!peek(m.control->list_repeats)) set_bits(m.control->list_repeats, 1);
-    } else {
-      reinterpret_cast<uint8_t*>(m.listed_materials)[word * 64 + voxel.bit] = m.voxels.materials[item];
+    const int32_t* const voxel = m.voxels.xyz + 3 * item;
+    const Int3 brick = brick_of({voxel[0], voxel[1], voxel[2]});
+    Control& c = *m.control;
+    if (!brick_in_world(brick)) return lower(c.list_outside, int32_t(item));
+    // Most bricks are inside of what the others have told.
+    const auto told = [](const int32_t& value) { return int32_t(peek(reinterpret_cast<const uint32_t&>(value))); };
+    const int32_t at[3] = {brick.x, brick.y, brick.z};
+    for (uint32_t axis = 0; axis < 3; ++axis) {
+      if (told(c.low[axis]) > at[axis]) lower(c.low[axis], at[axis]);
+      if (told(c.high[axis]) < at[axis]) raise(c.high[axis], at[axis]);
     }
   }
 };
 
-struct PlaceOctants {
-  // An item a voxel, of which the first are the bricks too.
-  QRY_HD static uint64_t items(const Memory& m, const EditCall&) {
-    return m.control->list_repeats ? m.voxels.count : 0;
+struct KeyVoxels {
+  QRY_HD static uint64_t items(const Memory& m, const EditCall&) { return m.voxels.count; }
+  QRY_HD static void run(const Memory& m, const EditCall&, uint64_t item, Sums&) {
+    const ListedVoxels& l = m.voxels;
+    const Int3 voxel{l.xyz[3 * item], l.xyz[3 * item + 1], l.xyz[3 * item + 2]}, brick = brick_of(voxel);
+    l.bricks[item] = uint32_t(brick.x - l.low[0]) | uint32_t(brick.y - l.low[1]) << l.bits[0] |
+                     uint32_t(brick.z - l.low[2]) << (l.bits[0] + l.bits[1]);
+    l.packed[item] = voxel_index(voxel) | uint32_t(l.materials[item]) << kVoxelBits;
   }
-  QRY_HD static void run(const Memory& m, const EditCall& call, uint64_t item, Sums&) {
-    m.voxels.last[item] = 0;
-    if (item >= call.listed) return;
-    uint32_t before[8], voxels = 0;
-    for (uint32_t octant = 0; octant < 8; ++octant) {
-      before[octant] = voxels;
-      voxels += bit_count(m.listed_masks[item * 8 + octant]);
+};
+
+struct BeginBricks {
+  QRY_HD static uint64_t items(const Memory& m, const EditCall&) { return m.voxels.count; }
+  QRY_HD static void run(const Memory& m, const EditCall&, uint64_t item, Sums&) {
+    const ListedVoxels& l = m.voxels;
+    const uint32_t brick = l.bricks[item];
+    if (item && l.bricks[item - 1] == brick) return;
+    const uint32_t number = push(m.control->list_bricks);
+    l.starts[number] = uint32_t(item);
+    const uint32_t yz = brick >> l.bits[0];
+    m.listed_keys[number] =
+        brick_key({l.low[0] + int32_t(brick & ((1u << l.bits[0]) - 1u)),
+                   l.low[1] + int32_t(yz & ((1u << l.bits[1]) - 1u)), l.low[2] + int32_t(yz >> l.bits[1])});
+  }
+};
+
+struct Assemble {
+  static constexpr uint32_t kThreads = 128, kResident = 8, kBricks = kThreads / 32;
+  struct Shared {
+    int32_t last[kBricks][kVoxelsPerBrick];  // of each voxel: 1 + the last in the list, from where its brick begins
+  };
+  QRY_HD static uint64_t items(const Memory&, const EditCall& call) {
+    return (uint64_t(call.listed) + kBricks - 1) / kBricks;
+  }
+  template <class Block>
+  QRY_HD static void run(const Memory& m, const EditCall& call, uint64_t item, Shared& s, Block& block) {
+    const ListedVoxels& l = m.voxels;
+    const auto number_of = [item](uint32_t lane) { return uint32_t(item) * kBricks + (lane >> 5); };
+    block.each([&](uint32_t lane) {
+      for (uint32_t i = lane & 31u; i < kVoxelsPerBrick; i += 32) s.last[lane >> 5][i] = 0;
+    });
+    block.each([&](uint32_t lane) {
+      if (number_of(lane) >= call.listed) return;
+      const uint32_t start = l.starts[number_of(lane)], brick = l.bricks[start];
+      for (uint32_t i = start + (lane & 31u); i < l.count && l.bricks[i] == brick; i += 32)
+        raise(s.last[lane >> 5][l.packed[i] & (kVoxelsPerBrick - 1u)], int32_t(i - start) + 1);
+    });
+    block.each([&](uint32_t lane) {
+      const uint32_t number = number_of(lane);
+      if (number >= call.listed) return;
+      const uint32_t start = l.starts[number];
+      for (uint32_t at = lane & 31u; at < 64; at += 32) {
+        uint64_t eight = 0;
+        uint32_t named = 0;
+        for (uint32_t i = 0; i < 8; ++i)
+          if (const int32_t last = s.last[lane >> 5][at * 8 + i]) {
+            eight |= uint64_t(l.packed[start + uint32_t(last) - 1u] >> kVoxelBits) << (8 * i);
+            named |= 1u << i;
+          }
+        m.listed_materials[size_t(number) * 64 + at] = eight;
+        reinterpret_cast<uint8_t*>(m.listed_masks + size_t(number) * 8)[at] = uint8_t(named);
+      }
+    });
+  }
+};
+
+// ---- a dense box
+
+// Eight voxels of a brick that the box meets, by their number among all; calls visit(which of the eight, where in the
+// box's array) for those that are in the box.
+struct EightOfBox {
+  Int3 brick;
+  uint32_t octant, byte;
+};
+QRY_HD inline EightOfBox eight_of_box(const DenseBox& box, uint64_t item) {
+  const uint64_t number = item >> 6;
+  return {
+      {box.first[0] + int32_t(number % box.bricks[0]), box.first[1] + int32_t(number / box.bricks[0] % box.bricks[1]),
+       box.first[2] + int32_t(number / box.bricks[0] / box.bricks[1])},
+      uint32_t(item >> 3) & 7u,
+      uint32_t(item) & 7u};
+}
+template <class Visit>
+QRY_HD inline void visit_eight(const DenseBox& box, const EightOfBox& eight, const Visit& visit) {
+  const uint64_t row = uint64_t(box.max[0] - box.min[0]) + 1, plane = row * (uint64_t(box.max[1] - box.min[1]) + 1);
+  const int32_t x = eight.brick.x * 8 + int32_t(eight.octant & 1u) * 4,
+                y = eight.brick.y * 8 + int32_t(eight.octant >> 1 & 1u) * 4 + int32_t(eight.byte & 1u) * 2,
+                z = eight.brick.z * 8 + int32_t(eight.octant >> 2) * 4 + int32_t(eight.byte >> 1);
+  if (z < box.min[2] || z > box.max[2]) return;
+  for (int32_t i = 0; i < 8; ++i) {
+    const int32_t at_x = x + (i & 3), at_y = y + (i >> 2);
+    if (at_x < box.min[0] || at_x > box.max[0] || at_y < box.min[1] || at_y > box.max[1]) continue;
+    visit(uint32_t(i),
+          uint64_t(at_x - box.min[0]) + row * uint64_t(at_y - box.min[1]) + plane * uint64_t(z - box.min[2]));
+  }
+}
+
+// A list of the box's bricks. The box is in the world.
+struct ListBox {
+  QRY_HD static uint64_t items(const Memory&, const EditCall& call) { return uint64_t(call.listed) * 64; }
+  QRY_HD static void run(const Memory& m, const EditCall&, uint64_t item, Sums&) {
+    const EightOfBox eight = eight_of_box(m.box, item);
+    uint64_t materials = 0, named = 0;
+    visit_eight(m.box, eight, [&](uint32_t i, uint64_t at) {
+      materials |= uint64_t(m.box.voxels[at]) << (8 * i);
+      named |= 1u << i;
+    });
+    if ((item & 63u) == 0) m.listed_keys[item >> 6] = brick_key(eight.brick);
+    m.listed_materials[item] = materials;
+    reinterpret_cast<uint8_t*>(m.listed_masks)[item] = uint8_t(named);
+  }
+};
+
+// The world's voxels in the box, of which parts may be outside.
+struct ReadBox {
+  QRY_HD static uint64_t items(const Memory& m, const EditCall&) {
+    return uint64_t(m.box.bricks[0]) * m.box.bricks[1] * m.box.bricks[2] * 64;
+  }
+  QRY_HD static void run(const Memory& m, const EditCall&, uint64_t item, Sums&) {
+    const EightOfBox eight = eight_of_box(m.box, item);
+    uint64_t materials = 0;
+    if (brick_in_world(eight.brick)) {
+      const hashgrid::Found found = hashgrid::find(m.grid, brick_key(eight.brick));
+      if (found.hit) materials = m.materials[size_t(found.value) * 64 + (item & 63u)];
     }
-    const uint32_t first = push_some(m.control->list_top, voxels);
-    for (uint32_t octant = 0; octant < 8; ++octant) m.voxels.firsts[item * 8 + octant] = first + before[octant];
-  }
-};
-
-struct FindLast {
-  QRY_HD static uint64_t items(const Memory& m, const EditCall&) {
-    return m.control->list_repeats ? m.voxels.count : 0;
-  }
-  QRY_HD static void run(const Memory& m, const EditCall&, uint64_t item, Sums&) {
-    const ListedVoxel voxel = listed_voxel(m.voxels, item);
-    const size_t word = size_t(voxel.brick) * 8 + voxel.octant;
-    int32_t& last = m.voxels.last[m.voxels.firsts[word] + number_in_run(m.listed_masks[word], voxel.bit)];
-    const auto index = int32_t(item) + 1;
-    if (int32_t(peek(reinterpret_cast<const uint32_t&>(last))) < index) raise(last, index);
-  }
-};
-
-// Eight voxels a thread.
-struct FillMaterials {
-  QRY_HD static uint64_t items(const Memory& m, const EditCall& call) {
-    return m.control->list_repeats ? uint64_t(call.listed) * 64 : 0;
-  }
-  QRY_HD static void run(const Memory& m, const EditCall&, uint64_t item, Sums&) {
-    const uint64_t mask = m.listed_masks[item >> 3];
-    const uint32_t first_bit = uint32_t(item & 7u) * 8;
-    const auto named = uint32_t(mask >> first_bit & 0xFFu);
-    if (!named) return;
-    const int32_t* last = m.voxels.last + m.voxels.firsts[item >> 3] + number_in_run(mask, first_bit);
-    uint64_t eight = 0;
-    for (uint32_t i = 0; i < 8; ++i)
-      if (named >> i & 1u) eight |= uint64_t(m.voxels.materials[*last++ - 1]) << (8 * i);
-    m.listed_materials[item] = eight;
+    visit_eight(m.box, eight, [&](uint32_t i, uint64_t at) { m.box.voxels[at] = uint8_t(materials >> (8 * i)); });
   }
 };
 

@@ -37,13 +37,13 @@ auto run_step(StepId step, Runner&& runner) {
     case StepId::begin_bounds: return runner.template single<BeginBounds>();
     case StepId::bounds: return runner.template items<Bounds>();
     case StepId::gather: return runner.template items<Gather>();
-    case StepId::begin_list: return runner.template items<BeginList>();
-    case StepId::find_bricks: return runner.template items<FindBricks>();
-    case StepId::clear_masks: return runner.template items<ClearMasks>();
-    case StepId::mark_voxels: return runner.template items<MarkVoxels>();
-    case StepId::place_octants: return runner.template items<PlaceOctants>();
-    case StepId::find_last: return runner.template items<FindLast>();
-    case StepId::fill_materials: return runner.template items<FillMaterials>();
+    case StepId::begin_list: return runner.template single<BeginList>();
+    case StepId::survey_list: return runner.template items<SurveyList>();
+    case StepId::key_voxels: return runner.template items<KeyVoxels>();
+    case StepId::begin_bricks: return runner.template items<BeginBricks>();
+    case StepId::assemble: return runner.template blocks<Assemble>();
+    case StepId::list_box: return runner.template items<ListBox>();
+    case StepId::read_box: return runner.template items<ReadBox>();
     case StepId::count: break;
   }
   return runner.template single<BeginBounds>();  // not reached

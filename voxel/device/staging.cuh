@@ -1,21 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
-// staging.cuh - copies to a device from memory that is not pinned, at the bus's speed: some threads copy a piece to
-// pinned memory while others are on their way.
+// staging.cuh - copies to a device from memory that is not pinned, at the bus's speed: threads copy pieces to pinned
+// memory while others are on their way.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <mutex>
+#include <utility>
 
+#include "base/cuda/device.cuh"
 #include "base/cuda/error.cuh"
 #include "base/parallel.hpp"
 
 namespace quarry::device {
 
+// Of what several threads do: the first that fails.
+class FirstFailure {
+ public:
+  void note(Result<void> done) {
+    if (done) return;
+    const std::lock_guard lock(lock_);
+    if (!there_.exchange(true)) outcome_ = std::move(done);
+  }
+  bool there() const { return there_; }
+  Result<void> take() { return std::move(outcome_); }
+
+ private:
+  std::mutex lock_;
+  std::atomic<bool> there_{false};
+  Result<void> outcome_;
+};
+
 class Staging {
  public:
-  static constexpr size_t kPieces = 4, kPieceBytes = size_t(4) << 20;
+  static constexpr size_t kSlots = 32, kPieceBytes = size_t(512) << 10;
   // The driver copies less at once without them.
   static constexpr size_t kWorthwhileBytes = size_t(1) << 20;
 
@@ -24,45 +45,52 @@ class Staging {
   Staging& operator=(const Staging&) = delete;
   // The copies must be done.
   ~Staging() {
-    for (Piece& piece : pieces_) {
-      if (piece.copied) cudaEventDestroy(piece.copied);
-      if (piece.data) cudaFreeHost(piece.data);
-    }
+    for (Slot& slot : slots_)
+      if (slot.copied) cudaEventDestroy(slot.copied);
+    cudaFreeHost(pinned_);
   }
   Result<void> open() {
-    for (Piece& piece : pieces_) {
-      void* data = nullptr;
-      QRY_TRY(gpu::check(cudaHostAlloc(&data, kPieceBytes, cudaHostAllocPortable), "memory for copies"));
-      piece.data = static_cast<char*>(data);
-      QRY_TRY(gpu::check(cudaEventCreateWithFlags(&piece.copied, cudaEventDisableTiming), "prepare copies"));
-    }
+    void* at = nullptr;
+    QRY_TRY(gpu::check(cudaHostAlloc(&at, kSlots * kPieceBytes, cudaHostAllocPortable), "memory for copies"));
+    pinned_ = static_cast<char*>(at);
+    for (Slot& slot : slots_)
+      QRY_TRY(gpu::check(cudaEventCreateWithFlags(&slot.copied, cudaEventDisableTiming), "prepare copies"));
     return {};
   }
   // Returns when `from` has been read; the copy is done before what the stream gets next.
-  Result<void> copy(cudaStream_t stream, void* to, const void* from, size_t size_bytes) {
-    for (size_t first = 0; first < size_bytes; first += kPieceBytes) {
-      const size_t size = std::min(kPieceBytes, size_bytes - first);
-      Piece& piece = pieces_[next_++ % kPieces];
-      QRY_TRY(gpu::check(cudaEventSynchronize(piece.copied), "copy to the device"));
-      const char* const source = static_cast<const char*>(from) + first;
-      parallel_for(size, kGrainBytes,
-                   [&](size_t begin, size_t end) { std::memcpy(piece.data + begin, source + begin, end - begin); });
-      QRY_TRY(
-          gpu::check(cudaMemcpyAsync(static_cast<char*>(to) + first, piece.data, size, cudaMemcpyHostToDevice, stream),
-                     "copy to the device"));
-      QRY_TRY(gpu::check(cudaEventRecord(piece.copied, stream), "copy to the device"));
-    }
-    return {};
+  Result<void> copy(int device, cudaStream_t stream, void* to, const void* from, size_t size_bytes) {
+    FirstFailure failure;
+    for (Slot& slot : slots_) slot.turns = 0;
+    const auto copy_piece = [&](size_t piece) -> Result<void> {
+      Slot& slot = slots_[piece % kSlots];
+      char* const pinned = pinned_ + piece % kSlots * kPieceBytes;
+      const size_t first = piece * kPieceBytes, size = std::min(kPieceBytes, size_bytes - first);
+      QRY_TRY(gpu::check(cudaEventSynchronize(slot.copied), "copy to the device"));
+      std::memcpy(pinned, static_cast<const char*>(from) + first, size);
+      QRY_TRY(gpu::check(cudaMemcpyAsync(static_cast<char*>(to) + first, pinned, size, cudaMemcpyHostToDevice, stream),
+                         "copy to the device"));
+      return gpu::check(cudaEventRecord(slot.copied, stream), "copy to the device");
+    };
+    // One loop for all of it: threads that sleep take long to wake.
+    parallel_for((size_bytes + kPieceBytes - 1) / kPieceBytes, 1, [&](size_t piece, size_t) {
+      const gpu::DeviceScope scope(device);
+      // Its slot was last that of an earlier piece.
+      std::atomic<size_t>& turns = slots_[piece % kSlots].turns;
+      for (size_t now = turns.load(); now != piece / kSlots; now = turns.load()) turns.wait(now);
+      if (!failure.there()) failure.note(copy_piece(piece));
+      turns.fetch_add(1);
+      turns.notify_all();
+    });
+    return failure.take();
   }
 
  private:
-  static constexpr size_t kGrainBytes = size_t(256) << 10;
-  struct Piece {
-    char* data = nullptr;
+  struct Slot {
     cudaEvent_t copied = nullptr;
+    std::atomic<size_t> turns{0};  // pieces of this copy that it has had
   };
-  Piece pieces_[kPieces];
-  size_t next_ = 0;
+  Slot slots_[kSlots];
+  char* pinned_ = nullptr;
 };
 
 }  // namespace quarry::device

@@ -85,8 +85,6 @@ QRY_HD inline bool idle(const Memory& m) { return (m.control->stopped | m.contro
 QRY_HD inline uint32_t from_index(const Memory& m, const Record& r) { return m.control->forward ? r.before : r.after; }
 QRY_HD inline uint32_t to_index(const Memory& m, const Record& r) { return m.control->forward ? r.after : r.before; }
 
-QRY_HD inline Int3 brick_of_key(uint32_t key) { return {qry_brick_x(key), qry_brick_y(key), qry_brick_z(key)}; }
-
 // Notes the pyramid's nodes above bricks of a level-1 cell, x, y and z >> 2 of a key, whose indices change.
 QRY_HD inline void mark_chunk(const Memory& m, uint32_t x, uint32_t y, uint32_t z, Sums& sums) {
   const uint32_t region = level2_number(x >> 2, y >> 2, z >> 2);
@@ -168,8 +166,10 @@ QRY_HD inline uint32_t whole_index(const EditCall& call) { return call.material 
 QRY_HD inline void note(const Memory& m, uint32_t key, uint32_t before, Fate fate, uint32_t after, uint32_t number,
                         uint32_t cut, uint32_t listed, Sums& sums) {
   Control& c = *m.control;
-  // Blocks take numbers of records and of cuts one after the other: either may be the larger.
-  if (number >= m.scratch_room || cut >= m.scratch_room) return set_bits(c.missing, kMissingScratch);
+  // Blocks take numbers of records and of cuts one after the other: either may be the larger. Only what is cut has a
+  // number of the latter.
+  if (number >= m.scratch_room || (fate == Fate::cut && cut >= m.scratch_room))
+    return set_bits(c.missing, kMissingScratch);
   if (c.record_top + number >= m.record_room) return set_bits(c.missing, kMissingRecords);
   if (fate == Fate::cut) {
     after = kNone;  // until it is made
@@ -250,7 +250,7 @@ struct TouchTiles {
     });
     block.each([&](uint32_t lane) {
       const uint32_t key = key_of(lane);
-      const Int3 brick = brick_of_key(key);
+      const Int3 brick = brick_from_key(key);
       typename Shared::Lane& mine = s.lanes[lane];
       mine.fate = Fate::stays;
       if (key == kQryReservedKey || !call.shape.meets_cube(brick.x, brick.y, brick.z, 0)) return;
@@ -297,7 +297,7 @@ struct TouchGrid {
   QRY_HD static void run(const Memory& m, const EditCall& call, uint64_t item, Sums& sums) {
     const Pair pair = pair_at(m.grid, item);
     if (!pair.there) return;
-    const Int3 brick = brick_of_key(pair.key);
+    const Int3 brick = brick_from_key(pair.key);
     if (!call.shape.meets_cube(brick.x, brick.y, brick.z, 0)) return;
     const Fate fate = fate_of(call, brick, pair.index);
     if (fate != Fate::stays) plan(m, pair.key, pair.index, fate, whole_index(call), 0, sums);
@@ -312,14 +312,14 @@ struct TouchList {
     const uint32_t key = m.listed_keys[item];
     const hashgrid::Found found = hashgrid::find(m.grid, key);
     const uint32_t before = found.hit ? found.value : kNone;
-    if (m.listed_full) {
+    if (item < call.listed_full) {
       const uint8_t material = m.listed_full[item];
       const uint32_t after = material ? full_index(material) : kNone;
-      if (before != after) plan(m, key, before, Fate::whole, after, uint32_t(item), sums);
+      if (before != after) plan(m, key, before, Fate::whole, after, 0, sums);
       return;
     }
     if (before == kNone && !m.listed_materials && !sets_absent(call)) return;
-    plan(m, key, before, Fate::cut, kNone, uint32_t(item), sums);
+    plan(m, key, before, Fate::cut, kNone, uint32_t(item) - call.listed_full, sums);
   }
 };
 
@@ -392,9 +392,10 @@ struct CutBricks {
                               : stored ? reinterpret_cast<const uint8_t*>(m.masks + size_t(before) * 8)[at]
                                        : 0;
         uint64_t eight = full ? kEachByte * (before + 1u) : stored ? m.materials[size_t(before) * 64 + at] : 0;
-        const uint32_t shape = kListed
-                                   ? reinterpret_cast<const uint8_t*>(m.listed_masks + size_t(account.listed) * 8)[at]
-                                   : call.shape.eight(brick_of_key(account.record.key), octant, byte);
+        uint32_t shape = 0xFFu;  // whole bricks have no masks
+        if (!kListed) shape = call.shape.eight(brick_from_key(account.record.key), octant, byte);
+        else if (m.listed_masks)
+          shape = reinterpret_cast<const uint8_t*>(m.listed_masks + size_t(account.listed) * 8)[at];
         uint32_t differing = 0, now = 0;
         if (kListed && m.listed_materials) {
           const uint64_t old = eight, bytes = widened(shape);
@@ -798,7 +799,7 @@ struct Bounds {
   QRY_HD static void run(const Memory& m, const EditCall&, uint64_t item, Sums&) {
     const Pair pair = pair_at(m.grid, item);
     if (!pair.there) return;
-    const Int3 brick = brick_of_key(pair.key);
+    const Int3 brick = brick_from_key(pair.key);
     Control& c = *m.control;
     const int32_t x = brick.x * 8, y = brick.y * 8, z = brick.z * 8;
     // Most bricks are inside of what the others have told.
@@ -834,11 +835,15 @@ struct Bounds {
   }
 };
 
-// How many sectors of the grid are read for the brick of a ray's hit.
-QRY_HD inline void add_depth(const hashgrid::GridView& grid, RayHit& hit) {
-  if (hit.t < 0) return;
-  hit.probe_depth =
-      hashgrid::find(grid, qry_pack_brick(hit.voxel[0] >> 3, hit.voxel[1] >> 3, hit.voxel[2] >> 3)).sectors;
+// A ray as its caller gave it, to a hit as callers get it, with the number of sectors of the grid that are read for its
+// brick. What cannot be traced meets nothing.
+QRY_HD inline RayHit trace_given(const RayWorld& world, const hashgrid::GridView& grid, const Ray& ray) {
+  if (!can_be_traced(ray)) return told({-1, {0, 0, 0}, 0, 0, 0, 0});
+  RayHit hit = told(trace_ray(world, of_unit_length(ray)));
+  if (hit.t >= 0)
+    hit.probe_depth =
+        hashgrid::find(grid, qry_pack_brick(hit.voxel[0] >> 3, hit.voxel[1] >> 3, hit.voxel[2] >> 3)).sectors;
+  return hit;
 }
 
 // The bricks of a list of keys, eight voxels a thread; of those that are not there no voxel.

@@ -22,6 +22,9 @@ constexpr uint64_t kFirstBricks = 1u << 15, kFirstScratch = 1u << 16, kFirstReco
 // Addresses, not memory: no world has more of either.
 constexpr uint64_t kMostBricks = uint64_t(1) << 28, kMostNodes = uint64_t(1) << 31, kMostRecords = uint64_t(1) << 32,
                    kMostScratch = uint64_t(1) << 27, kMostSteps = uint64_t(1) << 26;
+// A dense box is as large as a call allows, and is read in pieces of so many bytes.
+constexpr uint64_t kMostDense = uint64_t(1) << 32;
+constexpr size_t kDenseBytes = size_t(64) << 20;
 // The grid is not fuller: keys are inserted one by one, each in one of two buckets, and few may find no place.
 constexpr double kFullest = 0.7;
 
@@ -52,13 +55,11 @@ EditCall call_of(const Edit& edit) {
 
 struct Store::Arrays {
   Range grid, masks, materials, nodes, records, steps, free_bricks, control, cuts, unused, tiles, touched2, touched3,
-      numbers2, regions, tops, made2, listed_keys, listed_masks, listed_materials, retired[2];
-  std::array<Range*, 22> all() {
-    return {&grid,       &masks,       &materials,   &nodes,        &records,
-            &steps,      &free_bricks, &control,     &cuts,         &unused,
-            &tiles,      &touched2,    &touched3,    &numbers2,     &regions,
-            &tops,       &made2,       &listed_keys, &listed_masks, &listed_materials,
-            &retired[0], &retired[1]};
+      numbers2, regions, tops, made2, listed_keys, listed_full, listed_masks, listed_materials, dense, retired[2];
+  std::array<Range*, 24> all() {
+    return {&grid,  &masks,       &materials,   &nodes,        &records,          &steps,    &free_bricks, &control,
+            &cuts,  &unused,      &tiles,       &touched2,     &touched3,         &numbers2, &regions,     &tops,
+            &made2, &listed_keys, &listed_full, &listed_masks, &listed_materials, &dense,    &retired[0],  &retired[1]};
   }
 };
 
@@ -100,8 +101,10 @@ Result<void> Store::open() {
   QRY_TRY(open(a.unused, m.unused, kMostScratch, "unused places"));
   QRY_TRY(open(a.tiles, m.tiles, kMostScratch, "a capsule's tiles"));
   QRY_TRY(open(a.listed_keys, m.listed_keys, kMostScratch, "a list's keys"));
+  QRY_TRY(open(a.listed_full, m.listed_full, kMostScratch, "a list's full bricks"));
   QRY_TRY(open(a.listed_masks, m.listed_masks, kMostScratch * 8, "a list's voxels"));
   QRY_TRY(open(a.listed_materials, m.listed_materials, kMostScratch * 64, "a list's materials"));
+  QRY_TRY(open(a.dense, m.box.voxels, kMostDense, "a dense box"));
   // What has one size.
   const auto fixed = [&](Range& range, auto*& at, uint64_t count, const char* label) -> Result<void> {
     QRY_TRY(open(range, at, count, label));
@@ -174,33 +177,101 @@ Result<Store::Ticket> Store::edit(const SolidShape& shape, const Edit& edit) {
 
 Result<Store::Change> Store::write(std::span<const uint32_t> keys, std::span<const BrickMask> voxels,
                                    std::span<const BrickMaterials> materials, const Edit& edit) {
-  return write_list(call_of(edit), keys, voxels, materials);
+  return write_list(call_of(edit), {{}, {}, keys, materials}, voxels);
 }
 
-Result<Store::Change> Store::write_voxels(std::span<const int32_t> xyz, std::span<const uint8_t> materials) {
+Result<Store::Change> Store::write_voxels(const GivenVoxels& voxels) {
   ListScratch::Found found;
-  if (!materials.empty()) {
+  if (voxels.count) {
     const auto find = [&]() -> Result<ListScratch::Found> {
       if (!lists_) {
         QRY_TRY_ASSIGN(lists_, ListScratch::create(*executor_));
       }
-      return lists_->find_bricks(memory_, arrays_->listed_keys, xyz, materials);
+      return lists_->find_bricks(memory_, arrays_->listed_keys, voxels);
     };
     auto its = find();
     if (!its) {
-      if (its.error().code != ErrorCode::device) its.error().code = ErrorCode::unsupported;
+      const ErrorCode code = its.error().code;
+      if (code != ErrorCode::device && code != ErrorCode::out_of_bounds) its.error().code = ErrorCode::unsupported;
       return tl::unexpected(its.error());
     }
     found = *its;
-    QRY_TRY(executor_->grow(arrays_->listed_masks, found.bricks * sizeof(BrickMask)));
-    QRY_TRY(executor_->grow(arrays_->listed_materials, found.bricks * sizeof(BrickMaterials)));
+    QRY_TRY(room_for_listed(found.bricks));
+    QRY_TRY(lists_->fill_bricks(memory_, found.bricks));
   }
-  memory_.listed_masks = static_cast<uint64_t*>(arrays_->listed_masks.data);
-  memory_.listed_materials = static_cast<uint64_t*>(arrays_->listed_materials.data);
-  memory_.listed_full = nullptr;
-  if (found.bricks) QRY_TRY(lists_->fill_bricks(memory_, found.bricks));
   reach_ = united(reach_, found.box);
   return make_listed({}, found.bricks);
+}
+
+// Of keys, masks and materials.
+Result<void> Store::room_for_listed(uint64_t bricks) {
+  Arrays& a = *arrays_;
+  QRY_TRY(executor_->grow(a.listed_keys, bricks * sizeof(uint32_t)));
+  QRY_TRY(executor_->grow(a.listed_masks, bricks * sizeof(BrickMask)));
+  QRY_TRY(executor_->grow(a.listed_materials, bricks * sizeof(BrickMaterials)));
+  memory_.listed_keys = static_cast<uint32_t*>(a.listed_keys.data);
+  memory_.listed_masks = static_cast<uint64_t*>(a.listed_masks.data);
+  memory_.listed_materials = static_cast<uint64_t*>(a.listed_materials.data);
+  return {};
+}
+
+namespace {
+
+DenseBox dense_box(const Box3& box, uint8_t* voxels) {
+  const Int3 first = brick_of(box.min), last = brick_of(box.max), bricks = last - first + Int3{1, 1, 1};
+  return {voxels,
+          {box.min.x, box.min.y, box.min.z},
+          {box.max.x, box.max.y, box.max.z},
+          {first.x, first.y, first.z},
+          {uint32_t(bricks.x), uint32_t(bricks.y), uint32_t(bricks.z)}};
+}
+uint64_t bricks_in(const DenseBox& box) { return uint64_t(box.bricks[0]) * box.bricks[1] * box.bricks[2]; }
+size_t voxels_in(const Box3& box) {
+  return (size_t(int64_t(box.max.x) - box.min.x) + 1) * (size_t(int64_t(box.max.y) - box.min.y) + 1) *
+         (size_t(int64_t(box.max.z) - box.min.z) + 1);
+}
+
+}  // namespace
+
+Result<Store::Change> Store::write_box(const Box3& box, const uint8_t* materials, Side side) {
+  memory_.box = dense_box(box, const_cast<uint8_t*>(materials));
+  if (side == Side::host) {
+    QRY_TRY(executor_->grow(arrays_->dense, voxels_in(box)));
+    memory_.box.voxels = static_cast<uint8_t*>(arrays_->dense.data);
+    QRY_TRY(executor_->copy_in(memory_.box.voxels, materials, voxels_in(box)));
+  }
+  const uint64_t bricks = bricks_in(memory_.box);
+  if (bricks > kMostScratch)
+    return fail(ErrorCode::full, "a box of " + std::to_string(bricks) + " bricks is more than a device lists at once");
+  QRY_TRY(room_for_listed(bricks));
+  EditCall call{};
+  call.listed = uint32_t(bricks);
+  QRY_TRY(executor_->run(StepId::list_box, memory_, call, bricks * 64));
+  reach_ = united(reach_, box);
+  return make_listed(call, uint32_t(bricks));
+}
+
+Result<void> Store::read_box(const Box3& box, uint8_t* materials, Side side) {
+  QRY_TRY(wait_all());
+  const auto read = [&](const Box3& part, uint8_t* to) {
+    Memory memory = memory_;
+    memory.box = dense_box(part, to);
+    return executor_->run(StepId::read_box, memory, {}, bricks_in(memory.box) * 64);
+  };
+  if (side == Side::device) return read(box, materials);
+  // Layer by layer of bricks, as many as a small array takes.
+  const size_t plane = voxels_in({box.min, {box.max.x, box.max.y, box.min.z}});
+  const auto layers = int64_t(std::max<size_t>(1, kDenseBytes / (plane * 8)) * 8);
+  for (int64_t z = box.min.z; z <= box.max.z;) {
+    const int64_t last = std::min<int64_t>(box.max.z, ((z >> 3) << 3) + layers - 1);
+    const Box3 part{{box.min.x, box.min.y, int32_t(z)}, {box.max.x, box.max.y, int32_t(last)}};
+    QRY_TRY(executor_->grow(arrays_->dense, voxels_in(part)));
+    auto* const at = static_cast<uint8_t*>(arrays_->dense.data);
+    QRY_TRY(read(part, at));
+    QRY_TRY(executor_->copy_out(materials + plane * size_t(z - box.min.z), at, voxels_in(part)));
+    z = last + 1;
+  }
+  return {};
 }
 
 // No voxel outside of these bricks comes to be.
@@ -216,9 +287,7 @@ void Store::reach(std::span<const uint32_t> keys) {
 }
 
 // What is empty is not sent, and its pointer is null.
-Result<Store::Change> Store::write_list(const EditCall& call, std::span<const uint32_t> keys,
-                                        std::span<const BrickMask> voxels, std::span<const BrickMaterials> materials,
-                                        std::span<const uint8_t> full) {
+Result<Store::Change> Store::write_list(EditCall call, const Bricks& bricks, std::span<const BrickMask> voxels) {
   const auto send = [&](Range& range, auto from, auto*& at) -> Result<void> {
     at = nullptr;
     if (from.empty()) return {};
@@ -226,14 +295,18 @@ Result<Store::Change> Store::write_list(const EditCall& call, std::span<const ui
     at = static_cast<std::remove_reference_t<decltype(at)>>(range.data);
     return executor_->copy_in(range.data, from.data(), from.size_bytes());
   };
-  QRY_TRY(send(arrays_->listed_keys, keys, memory_.listed_keys));
+  const size_t full = bricks.full_keys.size(), count = full + bricks.keys.size();
+  QRY_TRY(executor_->grow(arrays_->listed_keys, count * sizeof(uint32_t)));
+  memory_.listed_keys = static_cast<uint32_t*>(arrays_->listed_keys.data);
+  QRY_TRY(executor_->copy_in(memory_.listed_keys, bricks.full_keys.data(), bricks.full_keys.size_bytes()));
+  QRY_TRY(executor_->copy_in(memory_.listed_keys + full, bricks.keys.data(), bricks.keys.size_bytes()));
+  QRY_TRY(send(arrays_->listed_full, bricks.full, memory_.listed_full));
   QRY_TRY(send(arrays_->listed_masks, voxels, memory_.listed_masks));
-  QRY_TRY(send(arrays_->listed_materials, materials, memory_.listed_materials));
-  // Of the materials' array: there is one or the other.
-  if (materials.empty()) QRY_TRY(send(arrays_->listed_materials, full, memory_.listed_full));
-  else memory_.listed_full = nullptr;
-  reach(keys);
-  return make_listed(call, uint32_t(keys.size()));
+  QRY_TRY(send(arrays_->listed_materials, bricks.materials, memory_.listed_materials));
+  reach(bricks.full_keys);
+  reach(bricks.keys);
+  call.listed_full = uint32_t(full);
+  return make_listed(call, uint32_t(count));
 }
 
 // The list is there until the next one: edits by lists are not left under way.
@@ -243,19 +316,12 @@ Result<Store::Change> Store::make_listed(EditCall call, uint32_t bricks) {
   return wait(ticket);
 }
 
-Result<void> Store::put(std::span<const uint32_t> keys, std::span<const BrickMaterials> materials) {
-  BrickMask whole;
-  whole.fill(~uint64_t(0));
-  EditCall call{};
-  call.no_step = 1;
-  QRY_TRY(write_list(call, keys, std::vector<BrickMask>(keys.size(), whole), materials));
-  return {};
-}
+Result<Store::Change> Store::write_bricks(const Bricks& bricks) { return write_list({}, bricks, {}); }
 
-Result<void> Store::put_full(std::span<const uint32_t> keys, std::span<const uint8_t> materials) {
+Result<void> Store::put(const Bricks& bricks) {
   EditCall call{};
   call.no_step = 1;
-  QRY_TRY(write_list(call, keys, {}, {}, materials));
+  QRY_TRY(write_list(call, bricks, {}));
   return {};
 }
 
@@ -362,7 +428,7 @@ Store::Need Store::need_of(const Pending& pending) {
   if (pending.kind != Kind::edit) return {0, 0, pending.bricks / 4 + 64, pending.bricks};
   const EditCall& call = pending.call;
   const bool sets = pending.touch == Touch::list || sets_absent(call);
-  double touched = double(pending.bricks), cut = touched;
+  double touched = double(pending.bricks), cut = touched - call.listed_full;
   if (pending.touch != Touch::list && pending.touch != Touch::grid) {
     const double x = double(call.shape.bounds.max.x) - call.shape.bounds.min.x + 9,
                  y = double(call.shape.bounds.max.y) - call.shape.bounds.min.y + 9,
@@ -819,19 +885,47 @@ Result<Store::State> Store::state() {
   state.steps = control.step_count;
   state.position = control.step_position;
   state.size_bytes = executor_->size_bytes();
+  const Arrays& a = *arrays_;
+  state.world_bytes = a.grid.size_bytes + a.masks.size_bytes + a.materials.size_bytes + a.nodes.size_bytes;
   return state;
+}
+
+Result<Store::MemoryUse> Store::memory_use() {
+  QRY_TRY_ASSIGN(const auto there, entries());
+  QRY_TRY_ASSIGN(const auto steps, history());
+  const Arrays& a = *arrays_;
+  MemoryUse use;
+  use.grid_bytes = a.grid.size_bytes;
+  use.mask_bytes = a.masks.size_bytes;
+  use.material_bytes = a.materials.size_bytes;
+  use.pyramid_bytes = a.nodes.size_bytes;
+  use.history_bytes = a.records.size_bytes + a.steps.size_bytes;
+  use.spare_bytes = (memory_.brick_room - used_.bricks) * (sizeof(BrickMask) + sizeof(BrickMaterials));
+  use.history_changes = records_in(steps);
+  use.full_keys = uint32_t(
+      std::count_if(there.begin(), there.end(), [](const Entry& entry) { return is_full_index(entry.index); }));
+  return use;
+}
+
+RayWorld Store::ray_world() const {
+  RayWorld world;
+  world.nodes = memory_.nodes;
+  world.masks = memory_.masks;
+  world.materials = reinterpret_cast<const uint8_t*>(memory_.materials);
+  world.brick_count = 1;  // what is empty has no node
+  world.set_box(reach_);
+  return world;
+}
+
+Result<void> Store::trace_there(const Ray* rays, size_t count, RayHit* hits) {
+  if (!pending_.empty()) QRY_TRY(await(last_));
+  return executor_->trace_there(ray_world(), memory_.grid, rays, count, hits);
 }
 
 Result<void> Store::trace(size_t count, const Executor::FillRays& fill, const Executor::TakeHits& take) {
   for (;;) {
     const uint64_t refusals = refusals_;
-    RayWorld world;
-    world.nodes = memory_.nodes;
-    world.masks = memory_.masks;
-    world.materials = reinterpret_cast<const uint8_t*>(memory_.materials);
-    world.brick_count = 1;  // what is empty has no node
-    world.set_box(reach_);
-    QRY_TRY(executor_->trace(world, memory_.grid, count, fill, take));
+    QRY_TRY(executor_->trace(ray_world(), memory_.grid, count, fill, take));
     // The edits before it have run: if one of them lacked room, the rays have met a world without it.
     QRY_TRY(advance());
     if (refusals == refusals_) return {};
@@ -886,13 +980,8 @@ Result<std::vector<Store::Entry>> Store::pyramid_entries() {
 
 Result<void> Store::read(std::span<const uint32_t> keys, std::span<BrickMaterials> materials) {
   QRY_TRY(wait_all());
-  QRY_TRY(executor_->grow(arrays_->listed_keys, keys.size_bytes()));
-  QRY_TRY(executor_->copy_in(arrays_->listed_keys.data, keys.data(), keys.size_bytes()));
-  QRY_TRY(executor_->grow(arrays_->listed_masks, keys.size() * sizeof(BrickMask)));
-  QRY_TRY(executor_->grow(arrays_->listed_materials, materials.size_bytes()));
-  memory_.listed_keys = static_cast<uint32_t*>(arrays_->listed_keys.data);
-  memory_.listed_masks = static_cast<uint64_t*>(arrays_->listed_masks.data);
-  memory_.listed_materials = static_cast<uint64_t*>(arrays_->listed_materials.data);
+  QRY_TRY(room_for_listed(keys.size()));
+  QRY_TRY(executor_->copy_in(memory_.listed_keys, keys.data(), keys.size_bytes()));
   EditCall call{};
   call.listed = uint32_t(keys.size());
   QRY_TRY(executor_->run(StepId::gather, memory_, call, keys.size() * 64));

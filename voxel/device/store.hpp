@@ -47,15 +47,27 @@ class Store {
   // brick over the bus. Errors: as wait().
   Result<Change> write(std::span<const uint32_t> keys, std::span<const BrickMask> voxels,
                        std::span<const BrickMaterials> materials, const Edit& edit = {});
-  // An edit of some voxels, all of them in the world: x, y, z of each, and what it becomes, 0: removed. Of equal ones
-  // the last counts. The device makes bricks of them. Blocks until it is done. Traffic: 13 bytes a voxel over the bus.
-  // Errors: unsupported (more voxels or bricks than a device groups, or no memory for it: nothing has changed, and
-  // write() may take them); else as wait().
-  Result<Change> write_voxels(std::span<const int32_t> xyz, std::span<const uint8_t> materials);
-  // Bricks as they are elsewhere, where the history is too: it is no step, and what was there is free. The history
-  // must be empty (forget). `materials`: 512 a brick. full(): what fills each brick, 0: it is removed; 5 bytes a brick.
-  Result<void> put(std::span<const uint32_t> keys, std::span<const BrickMaterials> materials);
-  Result<void> put_full(std::span<const uint32_t> keys, std::span<const uint8_t> materials);
+  // An edit of some voxels. The device makes bricks of them. Blocks until it is done. Traffic: 13 bytes a voxel over
+  // the bus, if they are the host's. Errors: unsupported (more voxels or bricks than a device groups, or no memory for
+  // it: nothing has changed, and write() may take them); out_of_bounds (the first voxel outside of the world is
+  // named); else as wait().
+  Result<Change> write_voxels(const GivenVoxels& voxels);
+  // An edit of a dense box in the world, x fastest, at most 2^32 voxels: each becomes what the array says, 0: removed.
+  // Blocks until it is done. Traffic: a byte a voxel over the bus, if they are the host's; on the device 580 a brick
+  // more. Errors: as wait().
+  Result<Change> write_box(const Box3& box, const uint8_t* materials, Side side);
+  // Whole bricks: those that one material fills, or 0 for none; and others with all their materials. Each key once.
+  struct Bricks {
+    std::span<const uint32_t> full_keys;
+    std::span<const uint8_t> full;
+    std::span<const uint32_t> keys;
+    std::span<const BrickMaterials> materials;
+  };
+  // An edit that makes them so. Blocks until it is done. Traffic: 5 or 516 bytes a brick over the bus. Errors: as
+  // wait().
+  Result<Change> write_bricks(const Bricks& bricks);
+  // The same as no step of the history, which must be empty: what a world begins with.
+  Result<void> put(const Bricks& bricks);
   // Drops the history, and frees what only it holds. Errors: device.
   Result<void> forget();
   // Launches that undo or redo a step. No voxel is copied.
@@ -74,11 +86,19 @@ class Store {
     uint64_t steps = 0, position = 0;
     Box3 bounds;               // tight, in voxels
     uint64_t size_bytes = 0;   // of the device's memory
-    uint64_t spare_bytes = 0;  // of these, without content
+    uint64_t world_bytes = 0;  // of these, grid, bricks and pyramid
   };
   // After all edits. The bounds cost a pass over the grid; a version alone does not.
   Result<State> state();
   Result<uint64_t> version();
+  struct MemoryUse {
+    uint64_t grid_bytes = 0, mask_bytes = 0, material_bytes = 0, pyramid_bytes = 0, history_bytes = 0;
+    uint64_t spare_bytes = 0;  // room for bricks to come
+    uint64_t history_changes = 0;
+    uint32_t full_keys = 0;  // keys whose brick is full of one material
+  };
+  // After all edits. Traffic: as entries().
+  Result<MemoryUse> memory_use();
   // Makes room ahead of edits, so that none has to wait for it: for so many keys, and bricks that are not full. Errors:
   // full, out_of_memory, device.
   Result<void> reserve(uint32_t keys, uint32_t bricks);
@@ -90,16 +110,22 @@ class Store {
   struct Entry {
     uint32_t key, index;
   };
-  // After all edits: the keys, sorted, and their bricks' indices.
+  // After all edits: the keys, sorted, and their bricks' indices. Traffic: the grid over the bus.
   Result<std::vector<Entry>> entries();
   // The same from the pyramid, as rays find them.
   Result<std::vector<Entry>> pyramid_entries();
   // The first voxel that each ray meets, after all edits; no edit waits for it, and it reads nothing back but the hits.
   // See Executor::trace(); of edits that are played again, `take` gets the hits once more.
   Result<void> trace(size_t count, const Executor::FillRays& fill, const Executor::TakeHits& take);
+  // The same of arrays in the device's memory, without waiting for the hits; it waits for edits under way.
+  Result<void> trace_there(const Ray* rays, size_t count, RayHit* hits);
   // After all edits: the materials of bricks by their keys; 0 for those that are not there. Traffic: 516 bytes a brick
   // over the bus. Errors: out_of_memory, device.
   Result<void> read(std::span<const uint32_t> keys, std::span<BrickMaterials> materials);
+  // The voxels of a dense box, which may reach out of the world, x fastest; after all edits. Of a host's array it
+  // waits; a device's is written by then in its executor's order. Traffic: a byte a voxel. Errors: out_of_memory,
+  // device.
+  Result<void> read_box(const Box3& box, uint8_t* materials, Side side);
   // The brick of an index in use.
   Result<Brick> brick(uint32_t index);
 
@@ -146,8 +172,9 @@ class Store {
   Store(std::unique_ptr<Executor> executor, uint32_t max_bricks);
   Result<void> open();
   void reach(std::span<const uint32_t> keys);
-  Result<Change> write_list(const EditCall& call, std::span<const uint32_t> keys, std::span<const BrickMask> voxels,
-                            std::span<const BrickMaterials> materials, std::span<const uint8_t> full = {});
+  Result<Change> write_list(EditCall call, const Bricks& bricks, std::span<const BrickMask> voxels);
+  Result<void> room_for_listed(uint64_t bricks);
+  RayWorld ray_world() const;
   Result<Change> make_listed(EditCall call, uint32_t bricks);
   Result<Control> counters();
   Result<std::vector<Step>> history();

@@ -8,4 +8,6 @@ Result<std::unique_ptr<Executor>> make_cuda_executor(int, ShaderMemory*) {
   return fail(ErrorCode::unsupported, "this build has no CUDA: worlds are kept by the host");
 }
 
+int cuda_device_count() { return 0; }
+
 }  // namespace quarry::device

@@ -5,6 +5,8 @@
 // because a shader's quotients may.
 #pragma once
 
+#include <cmath>
+
 #include "voxel/rays/flat_world.hpp"
 #include "voxel/rays/ray_setup.h"
 
@@ -69,5 +71,23 @@ QRY_HD inline RayHit trace_ray(const RayWorld& world, const Ray& ray) {
 
 #undef kVoxelBias
 #undef kVoxelExtent
+
+// False if a number is not finite, or the direction is 0.
+QRY_HD inline bool can_be_traced(const Ray& ray) {
+  float zero = 0;  // NaN then
+  for (const float c : ray.origin) zero += c * 0;
+  for (const float c : ray.direction) zero += c * 0;
+  return zero == 0 && (ray.direction[0] != 0 || ray.direction[1] != 0 || ray.direction[2] != 0);
+}
+
+// The ray with a direction of length 1.
+QRY_HD inline Ray of_unit_length(const Ray& ray) {
+  const double x = ray.direction[0], y = ray.direction[1], z = ray.direction[2];
+  const double norm = sqrt(x * x + y * y + z * z);
+  return {{ray.origin[0], ray.origin[1], ray.origin[2]}, {float(x / norm), float(y / norm), float(z / norm)}};
+}
+
+// As callers get it: a ray that meets nothing tells no more.
+QRY_HD inline RayHit told(const RayHit& hit) { return hit.t < 0 ? RayHit{-1, {0, 0, 0}, 0, 0, 0, 0} : hit; }
 
 }  // namespace quarry

@@ -11,7 +11,7 @@ Result<void> trace_on_cuda(void* stream, const RayWorld& world, const Ray* rays,
   if (count == 0) return {};
   return gpu::launch("trace rays", {uint32_t((count + kTraceThreads - 1) / kTraceThreads), kTraceThreads},
                      static_cast<cudaStream_t>(stream), trace_rays<kTraceThreads>, world, rays, count, hits,
-                     HitAsItIs{});
+                     TraceAsItIs{});
 }
 
 }  // namespace quarry

@@ -68,17 +68,12 @@ uint64_t DeviceTested::edit(const DenseEdit& dense, bool) {
 }
 
 uint64_t DeviceTested::set_voxels(const std::vector<int32_t>& xyz, const std::vector<uint8_t>& materials) {
-  return told(taken(store_->write_voxels(xyz, materials)).voxels);
+  return told(taken(store_->write_voxels({xyz.data(), materials.data(), materials.size()})).voxels);
 }
 
 uint64_t DeviceTested::write_region(Cell min, Cell max, const std::vector<uint8_t>& materials) {
-  Parts parts;
-  size_t next = 0;
-  for (int32_t z = min[2]; z <= max[2]; ++z)
-    for (int32_t y = min[1]; y <= max[1]; ++y)
-      for (int32_t x = min[0]; x <= max[0]; ++x)
-        parts[brick_key(brick_of({x, y, z}))].put({x, y, z}, materials[next++]);
-  return told(write(*store_, parts));
+  const Box3 box{{min[0], min[1], min[2]}, {max[0], max[1], max[2]}};
+  return told(taken(store_->write_box(box, materials.data(), device::Side::host)).voxels);
 }
 
 uint64_t DeviceTested::write_bricks(const std::vector<Cell>& bricks, const std::vector<uint8_t>& materials) {
@@ -157,6 +152,9 @@ void DeviceTested::read(Cell min, Cell max, std::vector<uint8_t>& materials) {
           brick.materials[n];
     }
   }
+  std::vector<uint8_t> by_box(materials.size(), 77);
+  REQUIRE(store_->read_box({{min[0], min[1], min[2]}, {max[0], max[1], max[2]}}, by_box.data(), device::Side::host));
+  REQUIRE((by_box == materials));
 }
 
 std::optional<std::vector<Cell>> DeviceTested::bricks() {

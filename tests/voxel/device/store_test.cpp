@@ -268,7 +268,7 @@ TEST_CASE("Bricks put into a world on a device are no step, and without its hist
       full_keys.push_back(entry.key);
       full.push_back(0);
     }
-    REQUIRE(store->put_full(full_keys, full));
+    REQUIRE(store->put({full_keys, full, {}, {}}));
     REQUIRE(taken(store->state()).keys == 0);
     REQUIRE(taken(store->state()).bricks == 0);
     full_keys.clear();
@@ -284,8 +284,7 @@ TEST_CASE("Bricks put into a world on a device are no step, and without its hist
         ++not_full;
       }
     });
-    REQUIRE(store->put(keys, materials));
-    REQUIRE(store->put_full(full_keys, full));
+    REQUIRE(store->put({full_keys, full, keys, materials}));
     require_same(*store, document);
     REQUIRE(taken(store->state()).bricks == not_full);
     REQUIRE(taken(store->state()).steps == 0);
@@ -335,7 +334,7 @@ TEST_CASE("Rays after edits under way meet what rays meet in a document's world"
       const test::FlatWorld reference(document.world());
       // More than a piece holds go another road than few.
       for (const size_t count : {size_t(1), size_t(3000), round == 3 ? rays.size() : size_t(20000)}) {
-        size_t filled = 0, wrong = 0, hits = 0;
+        std::atomic<size_t> filled{0}, wrong{0}, hits{0};
         const auto traced = store->trace(
             count,
             [&](size_t first, std::span<Ray> to) {
@@ -343,14 +342,18 @@ TEST_CASE("Rays after edits under way meet what rays meet in a document's world"
               filled += to.size();
             },
             [&](size_t first, std::span<const RayHit> found) {
+              size_t met = 0, other = 0;
               for (size_t i = 0; i < found.size(); ++i) {
-                const RayHit expected = trace_ray(reference.rays, rays[first + i]), &hit = found[i];
-                hits += expected.t >= 0;
-                wrong += hit.t != expected.t || hit.voxel[0] != expected.voxel[0] ||
+                const RayHit expected = told(trace_ray(reference.rays, of_unit_length(rays[first + i])));
+                const RayHit& hit = found[i];
+                met += expected.t >= 0;
+                other += hit.t != expected.t || hit.voxel[0] != expected.voxel[0] ||
                          hit.voxel[1] != expected.voxel[1] || hit.voxel[2] != expected.voxel[2] ||
                          hit.face != expected.face || hit.material != expected.material ||
                          (hit.t >= 0) != (hit.probe_depth > 0);
               }
+              hits += met;
+              wrong += other;
             });
         REQUIRE(traced);
         REQUIRE(filled == count);

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // world_bench.cpp - quarry-bench-world, which `quarry bench world` starts: edits, undo and lists of voxels on worlds
 // with history, as a user of the library makes them. It links libquarry and calls quarry.h alone, with default
-// settings. Each row is the median of --repeats runs, each in a new world; a wrong count of voxels fails the run.
+// settings. Each row is the median of --repeats runs, each in a new world; a wrong count of voxels fails the run. Warm
+// rows are of one world, in which qry_world_reserve has made room and the same was done once before.
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -19,6 +21,8 @@
 #include <vector>
 
 #include <quarry/quarry.h>
+
+#include "bench/cuda_arrays.hpp"
 
 namespace {
 
@@ -56,6 +60,8 @@ uint64_t peak_bytes() {
   getrusage(RUSAGE_SELF, &usage);
   return uint64_t(usage.ru_maxrss) * 1024;
 }
+
+using quarry::bench::CudaArray;
 
 // A world of its own, destroyed with it.
 class World {
@@ -215,6 +221,72 @@ class Rows {
         }
     measure_list("set_voxels, cube", cube);
     measure_list("set_voxels, shell", shell);
+    if (home_ == QRY_HOME_HOST) return;
+    warm_list("set_voxels, shell of " + std::to_string(shell.materials.size()) + ", shuffled, warm", shell);
+    if (small_) return;
+    // Larger than a cache: a shell of 20 million.
+    List large;
+    constexpr int64_t kRadius = 1262;
+    for (int64_t y = -kRadius; y <= kRadius; ++y)
+      for (int64_t x = -kRadius; x <= kRadius; ++x) {
+        const int64_t rest = kRadius * kRadius - x * x - y * y;
+        if (rest < 0) continue;
+        for (auto z = int64_t(std::sqrt(double(rest))); z >= 0; --z) {
+          if (z * z > rest) continue;
+          if (x * x + y * y + z * z <= (kRadius - 1) * (kRadius - 1)) break;
+          large.add(int32_t(x), int32_t(y), int32_t(z));
+          if (z) large.add(int32_t(x), int32_t(y), int32_t(-z));
+        }
+      }
+    large.shuffle();
+    warm_list("set_voxels, shell of " + std::to_string(large.materials.size()) + ", shuffled, warm", large);
+    if (home_ == QRY_HOME_DEVICE) add("bus to the device, pinned", quarry::bench::cuda_bus_rate() / 1e9, "GB/s");
+  }
+
+  // By pointers to host memory and, at home on a device, to its memory; where nothing is, and where each voxel is
+  // already, of another material.
+  void warm_list(const std::string& row, const List& list) {
+    const World world(context_, home_);
+    const uint64_t count = list.materials.size();
+    world.reserve(1u << 20, 1u << 20);
+    List other = list;
+    for (uint8_t& material : other.materials) material = uint8_t(1 + material % 255);
+    for (const bool on_device : {false, true}) {
+      if (on_device && home_ != QRY_HOME_DEVICE) break;
+      const std::vector<int32_t> no_xyz;
+      const std::vector<uint8_t> no_materials;
+      const CudaArray<int32_t> xyz(on_device ? list.xyz : no_xyz);
+      const CudaArray<uint8_t> materials(on_device ? list.materials : no_materials),
+          others(on_device ? other.materials : no_materials);
+      if (on_device && !(xyz.get() && materials.get() && others.get())) give_up(row + ": no device memory");
+      std::vector<double> empty, used;
+      for (int i = 0; i <= repeats_; ++i) {
+        uint64_t changed = 0;
+        const auto set = [&](const List& host, const CudaArray<uint8_t>& its) {
+          return ms_of([&] {
+            if (on_device)
+              require(qry_world_cuda_set_voxels(world.get(), xyz.get(), its.get(), count, nullptr, &changed),
+                      "qry_world_cuda_set_voxels");
+            else
+              require(qry_world_set_voxels(world.get(), 0, host.xyz.data(), host.materials.data(), count, &changed),
+                      "qry_world_set_voxels");
+          });
+        };
+        const double first = set(list, materials);
+        if (changed != count) give_up(row + ": not every voxel was new");
+        const double second = set(other, others);
+        if (changed != count) give_up(row + ": not every voxel has another material");
+        world.expect_voxels(count, row);
+        world.undo();
+        world.undo();
+        if (i == 0) continue;
+        empty.push_back(first);
+        used.push_back(second);
+      }
+      const std::string where = row + (on_device ? ", device pointers" : ", host pointers");
+      add(where + ", empty", double(count) / median(empty) / 1e3, "million voxels a second");
+      add(where + ", in use", double(count) / median(used) / 1e3, "million voxels a second");
+    }
   }
 
   struct Ball {
@@ -315,7 +387,24 @@ class Rows {
       add(row, median(with_edit), "ms");
       add(row + ", more than without", median(with_edit) - median(alone), "ms");
     }
-    if (home_ == QRY_HOME_DEVICE && world.home().behind == 0) give_up("pictures: the host has made the edits");
+    if (home_ == QRY_HOME_DEVICE && !world.home().in_place) give_up("pictures: they were made of a copy");
+    // A stroke: a dab a frame, beside as many frames without.
+    std::vector<double> alone, with_dab;
+    for (int i = 0; i < 200; ++i) alone.push_back(ms_of(draw));
+    for (int i = 0; i < 200; ++i) {
+      const qry_edit dab = sphere(i - 100, 40, i * 3 % 50, small_ ? 16 : 64, uint32_t(1 + i));
+      with_dab.push_back(ms_of([&] {
+        if (home_ == QRY_HOME_HOST) world.edit(dab);
+        else world.submit(dab);
+        draw();
+      }));
+    }
+    const auto tell = [&](const char* row, const std::vector<double>& times) {
+      add(row, median(times), "ms");
+      add(std::string(row) + ", the worst", *std::max_element(times.begin(), times.end()), "ms");
+    };
+    tell("frame of 200 alone", alone);
+    tell("frame of 200 with a dab of radius 64 each", with_dab);
   }
 
   void box() {
@@ -337,6 +426,26 @@ class Rows {
     add("box of 10^9 voxels, undone", undone_cold, "ms");
     // While it was planned, the undone one could still be redone: its bricks were there twice.
     add("box of 10^9 voxels, undone and made again: resident memory", double(resident_bytes() - before) / 1e6, "MB");
+    if (home_ == QRY_HOME_HOST) return;
+    const World warm(context_, home_);
+    warm.reserve(4u << 20, 1u << 19);
+    std::vector<double> made, undone;
+    for (int i = 0; i <= repeats_; ++i) {
+      const double one = ms_of([&] { warm.edit(edit); });
+      warm.expect_voxels(1000000000, "box of 10^9 voxels, warm");
+      const qry_home_state before_undo = warm.home();
+      const double back = ms_of([&] { warm.undo(); });
+      if (i == 0) continue;
+      made.push_back(one);
+      undone.push_back(back);
+      if (i == repeats_)
+        add("box of 10^9 voxels, undone, bytes over the bus",
+            double(warm.home().bytes_to_device + warm.home().bytes_from_device - before_undo.bytes_to_device -
+                   before_undo.bytes_from_device),
+            "bytes");
+    }
+    add("box of 10^9 voxels, warm", median(made), "ms");
+    add("box of 10^9 voxels, warm, undone", median(undone), "ms");
   }
 
   // Rays from all around at a ball with a rough surface, as a sensor or a listener casts them; most hit.
@@ -370,6 +479,26 @@ class Rows {
     for (const qry_hit& one : hits) hit += one.t >= 0;
     if (hit < count / 2) give_up("rays: only " + std::to_string(hit) + " of " + std::to_string(count) + " hit");
     add("rays in one list", double(count) / median(times) / 1e3, "million rays a second");
+    if (home_ != QRY_HOME_DEVICE) return;
+    const CudaArray<qry_ray> its_rays(list);
+    const CudaArray<qry_hit> its_hits(count);
+    if (!its_rays.get() || !its_hits.get()) give_up("rays: no device memory");
+    times.clear();
+    constexpr int kCalls = 16;  // that do not wait for each other
+    for (int i = 0; i <= repeats_; ++i) {
+      const double ms = ms_of([&] {
+        for (int call = 0; call < kCalls; ++call)
+          require(qry_world_cuda_trace(world.get(), its_rays.get(), count, its_hits.get(), nullptr),
+                  "qry_world_cuda_trace");
+        quarry::bench::cuda_wait();
+      });
+      if (i > 0) times.push_back(ms / kCalls);
+    }
+    const std::vector<qry_hit> there = its_hits.values();
+    for (uint64_t i = 0; i < count; ++i)
+      if (there[i].t != hits[i].t || there[i].material != hits[i].material)
+        give_up("rays: hits in the device's memory differ");
+    add("rays in one list, device pointers", double(count) / median(times) / 1e3, "million rays a second");
   }
 
   Json take() { return {{"rows", std::move(rows_)}, {"memory", std::move(memory_)}}; }
@@ -422,7 +551,8 @@ int run(int count, char** values) {
   int repeats = 5;  // checked by `quarry bench`, as all options are
   uint64_t ray_count = 0;
   bool as_json = false, small = false, pictures = false;
-  uint32_t home = QRY_HOME_HOST;
+  std::string only;
+  uint32_t home = QRY_HOME_AUTOMATIC;
   for (int i = 1; i < count; ++i) {
     const std::string word = values[i];
     if (word == "--json") as_json = true;
@@ -431,14 +561,19 @@ int run(int count, char** values) {
     else if (word == "--session" && i + 1 < count) session = values[++i];
     else if (word == "--rays" && i + 1 < count) ray_count = std::strtoull(values[++i], nullptr, 10);
     else if (word == "--pictures") pictures = true;
+    else if (word == "--only" && i + 1 < count) only = values[++i];
     else if (word == "--home" && i + 1 < count) {
       const std::string name = values[++i];
-      home = name == "device" ? QRY_HOME_DEVICE : name == "emulated" ? QRY_HOME_EMULATED : QRY_HOME_HOST;
+      home = name == "device"     ? QRY_HOME_DEVICE
+             : name == "emulated" ? QRY_HOME_EMULATED
+             : name == "host"     ? QRY_HOME_HOST
+                                  : QRY_HOME_AUTOMATIC;
     } else if (word == "--repeats" && i + 1 < count) repeats = std::max(1, std::atoi(values[++i]));
     else if (word != "world") give_up("no such option: " + word + "; see `quarry bench --help`");
   }
   qry_context* context = nullptr;
   require(qry_context_create(QRY_ABI_VERSION, nullptr, &context), "qry_context_create");
+  home = World(context, home).home().home;  // the one that was chosen
   Rows rows(context, repeats, small, home);
   if (replays.empty()) {
     std::fprintf(stderr, "without --replays FOLDER the rows of recorded sessions are left out\n");
@@ -447,10 +582,11 @@ int run(int count, char** values) {
     rows.session(replays, session, true);
   }
   if (session == "small") {  // larger ones are a run of their own
-    rows.lists();
-    rows.spheres();
-    if (home != QRY_HOME_HOST) rows.warm_spheres();
-    if (!small) rows.box();
+    const auto wanted = [&](const char* group) { return only.empty() || only == group; };
+    if (wanted("lists")) rows.lists();
+    if (wanted("spheres")) rows.spheres();
+    if (wanted("spheres") && home != QRY_HOME_HOST) rows.warm_spheres();
+    if (wanted("box") && !small) rows.box();
   }
   if (ray_count) rows.rays(context, ray_count);
   if (pictures) rows.frames();

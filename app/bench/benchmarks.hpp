@@ -25,7 +25,7 @@ struct BenchOptions {
   std::string replays;        // "world": a folder of recorded sessions
   std::string session;        // "world": one of them
   bool pictures = false;      // "world": pictures after edits
-  std::string home = "host";  // "world": where its worlds are kept
+  std::string home = "automatic";  // "world": where its worlds are kept
   uint64_t rays = 0;          // "world": rays of a list; 0: none
   bool validation = false;    // "render": with the validation layers
 };

@@ -41,7 +41,9 @@ tl::expected<BenchRequest, int> read_bench_request(const CommandArguments& words
   arguments.integer("--keys", keys, "N", "hashgrid: size in keys (65536, 1048576 and 16777216)", 1000,
                     int64_t(1) << 28);
   arguments.integer("--repeats", repeats, "N", "The median of these is reported (5)", 1, 1000);
-  arguments.text("--only", options.only, "TEXT", "hashgrid: rows whose name has this in it, as 'find' or 'V:' (all)");
+  arguments.text(
+      "--only", options.only, "TEXT",
+      "hashgrid: rows whose name has this in it, as 'find' or 'V:' (all); world: lists, spheres or box (all)");
   arguments.text("--scene", options.scene, "NAME", "render: terrain, sponge or sphere (all)");
   arguments.text("--device", options.device, "NAME", "render: part of a Vulkan device's name");
   arguments.flag("--small", options.small,
@@ -50,7 +52,8 @@ tl::expected<BenchRequest, int> read_bench_request(const CommandArguments& words
   arguments.text("--replays", options.replays, "FOLDER",
                  "world: recorded sessions, NAME.csv and facts.json (left out)");
   arguments.text("--session", options.session, "NAME", "world: which of them (small); any other is measured alone");
-  arguments.text("--home", options.home, "HOME", "world: where worlds are kept: host, device, emulated (host)");
+  arguments.text("--home", options.home, "HOME",
+                 "world: where worlds are kept: automatic, host, device, emulated (automatic)");
   arguments.flag("--pictures", options.pictures, "world: pictures after edits, too, on the device");
   arguments.integer("--rays", rays, "N", "world: a list of so many rays, too, on the device (none)", 0,
                     int64_t(1) << 28);
@@ -69,7 +72,7 @@ tl::expected<BenchRequest, int> read_bench_request(const CommandArguments& words
     return tl::unexpected(
         arguments.wrong(fmt::format("there is no benchmark '{}'.{}", name, did_you_mean(name, known))));
 
-  const std::vector<std::string> homes{"host", "device", "emulated"};
+  const std::vector<std::string> homes{"automatic", "host", "device", "emulated"};
   if (std::ranges::find(homes, options.home) == homes.end())
     return tl::unexpected(
         arguments.wrong(fmt::format("there is no home '{}'.{}", options.home, did_you_mean(options.home, homes))));

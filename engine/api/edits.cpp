@@ -34,9 +34,37 @@ qry_result finish(qry_world& world, const Result<uint64_t>& ticket, bool is_exch
   return QRY_OK;
 }
 
-qry_result catch_up(const qry_world& world) {
-  if (!world.home) return QRY_OK;
-  if (auto ok = world.home->catch_up(); !ok) return refuse(ok.error());
+qry_result scene_from_device(const qry_world& world, Scene* scene) {
+  auto bricks = world.home->bricks();
+  if (!bricks) return refuse(bricks.error());
+  *scene = world.document->scene();
+  scene->volumes[0].bricks = std::move(*bricks);
+  return QRY_OK;
+}
+
+qry_result copy_to_document(qry_world& world) {
+  uint64_t version = 0;
+  QRY_PASS_REFUSAL(version_of(world, &version));
+  if (version == world.copied_version) return QRY_OK;
+  auto now = world.home->bricks(world.document->world().pool());
+  if (!now) return refuse(now.error());
+  // What differs: bricks of both are in the same order.
+  std::vector<World::BrickWrite> writes;
+  const auto before = world.document->scene().volumes[0].bricks.bricks(), after = now->bricks();
+  auto old = before.begin();
+  for (auto one = after.begin(); one != after.end(); ++one) {
+    for (; old != before.end() && (*old).first < (*one).first; ++old) writes.push_back({(*old).first, Brick{}});
+    if (old == before.end() || (*one).first < (*old).first || !((*old).second() == (*one).second()))
+      writes.push_back({(*one).first, (*one).second().copy()});
+    if (old != before.end() && (*old).first == (*one).first) ++old;
+  }
+  for (; old != before.end(); ++old) writes.push_back({(*old).first, Brick{}});
+  if (!writes.empty()) {
+    auto copied = world.document->write(0, writes, "copy");
+    if (!copied) return refuse(copied.error());
+    if (auto ok = world.document->restore_history({}, 0); !ok) return refuse(ok.error());
+  }
+  world.copied_version = version;
   return QRY_OK;
 }
 
@@ -59,48 +87,84 @@ qry_result version_of(const qry_world& world, uint64_t* version) {
   return QRY_OK;
 }
 
-qry_result settle_world(qry_world& world, const qry_world_home_info* info, const char* function) {
+namespace {
+
+// The executor of a device home; null, with the reason: there is none.
+Result<std::unique_ptr<device::Executor>> device_executor(qry_world& world, uint32_t home) {
+  ContextState& context = *world.context;
+  // Shaders read the memory where there is a device to draw with. Without one the world has a home all the same.
+  engine::DeviceBlocks* blocks = nullptr;
+  if (context.device) {
+    const auto sharing = engine::choose_sharing(*context.device, context.sharing);
+    const auto wanted = home == QRY_HOME_EMULATED ? engine::SharingMode::host_import : engine::SharingMode::zero_copy;
+    if (sharing && sharing->mode == wanted) {
+      QRY_TRY_ASSIGN(world.blocks, engine::DeviceBlocks::create(*context.device, home != QRY_HOME_EMULATED));
+      blocks = world.blocks.get();
+    } else if (home == QRY_HOME_AUTOMATIC) {
+      return fail(ErrorCode::unsupported, "no CUDA device shares memory with the context's device: " +
+                                              (sharing ? sharing->reason : sharing.error().message));
+    }
+  }
+  if (home == QRY_HOME_EMULATED) return device::make_emulated_executor({}, blocks);
+  int ordinal = 0;
+  std::string why;
+  if (context.device) ordinal = engine::cuda_device_with_uuid(context.device->info().uuid, &why);
+  if (ordinal < 0) return fail(ErrorCode::unsupported, why);
+  auto made = device::make_cuda_executor(ordinal, blocks);
+  if (!made && made.error().code == ErrorCode::not_found) made.error().code = ErrorCode::unsupported;
+  return made;
+}
+
+}  // namespace
+
+qry_result settle_world(qry_world& world, const qry_world_home_info* info, bool packed, Opened opened,
+                        const WorldMemory& memory, const Progress& progress, const char* function) {
   const uint32_t home = info ? info->home : uint32_t(QRY_HOME_AUTOMATIC);
   if (info && info->reserved2 != 0)
     return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: qry_world_home_info.reserved2 must be 0", function);
   if (home > QRY_HOME_EMULATED)
     return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: qry_world_home_info.home is %u, expected a QRY_HOME_ number",
                   function, home);
-  if (home == QRY_HOME_AUTOMATIC || home == QRY_HOME_HOST) return QRY_OK;
-  std::unique_ptr<device::Executor> executor;
   ContextState& context = *world.context;
-  const std::lock_guard lock(context.mutex);
-  // Shaders read the memory where there is a device to draw with. Without one the world has a home all the same.
-  if (home == QRY_HOME_DEVICE && !context.device && context.device_when != QRY_DEVICE_NEVER)
-    (void)need_device(context, function);
-  engine::DeviceBlocks* blocks = nullptr;
-  if (context.device) {
-    const auto sharing = engine::choose_sharing(*context.device, context.sharing);
-    const auto wanted = home == QRY_HOME_DEVICE ? engine::SharingMode::zero_copy : engine::SharingMode::host_import;
-    if (sharing && sharing->mode == wanted) {
-      auto made = engine::DeviceBlocks::create(*context.device, home == QRY_HOME_DEVICE);
-      if (!made) return refuse(made.error());
-      world.blocks = std::move(*made);
-      blocks = world.blocks.get();
+  if (home != QRY_HOME_HOST) {
+    const std::lock_guard lock(context.mutex);
+    const auto settle = [&]() -> Result<void> {
+      if (packed) return fail(ErrorCode::unsupported, "a packed world (QRY_OPEN_PACK) is at home on the host");
+      if (home == QRY_HOME_AUTOMATIC && context.device_when == QRY_DEVICE_NEVER)
+        return fail(ErrorCode::unsupported, "the context uses no device (QRY_DEVICE_NEVER)");
+      if (home == QRY_HOME_AUTOMATIC && device::cuda_device_count() == 0)
+        return fail(ErrorCode::unsupported, "there is no CUDA device");
+      if (home != QRY_HOME_EMULATED && !context.device && context.device_when != QRY_DEVICE_NEVER &&
+          need_device(context, function) != QRY_OK && home == QRY_HOME_AUTOMATIC)
+        return fail(ErrorCode::unsupported, "there is no Vulkan device");
+      QRY_TRY_ASSIGN(auto executor, device_executor(world, home));
+      QRY_TRY_ASSIGN(world.home, DeviceHome::create(std::move(executor), opened.scene, opened.history,
+                                                    opened.history_position, world.max_bricks, context.threads));
+      return {};
+    };
+    if (auto settled = settle(); settled) {
+      world.home_kind = home == QRY_HOME_AUTOMATIC ? uint32_t(QRY_HOME_DEVICE) : home;
+      opened.scene.volumes[0].bricks.clear();
+      opened.history.clear();
+    } else {
+      world.blocks.reset();
+      if (home != QRY_HOME_AUTOMATIC)
+        return refuse(result_of(settled.error().code), "%s: no home on a device: %s", function,
+                      settled.error().message.c_str());
+      context.say(QRY_LOG_INFO, ("a world is at home on the host: " + settled.error().message).c_str());
     }
   }
-  if (home == QRY_HOME_EMULATED) {
-    executor = device::make_emulated_executor({}, blocks);
-  } else {
-    int ordinal = 0;
-    std::string why;
-    if (context.device) ordinal = engine::cuda_device_with_uuid(context.device->info().uuid, &why);
-    if (ordinal < 0) return refuse(QRY_ERROR_UNSUPPORTED, "%s: no home on a device: %s", function, why.c_str());
-    auto made = device::make_cuda_executor(ordinal, blocks);
-    if (!made)
-      return refuse(made.error().code == ErrorCode::not_found ? QRY_ERROR_UNSUPPORTED : result_of(made.error().code),
-                    "%s: no home on a device: %s", function, made.error().message.c_str());
-    executor = std::move(*made);
-  }
-  auto made = DeviceHome::create(std::move(executor), *world.document, world.max_bricks, world.context->threads);
-  if (!made) return refuse(made.error());
-  world.home = std::move(*made);
-  world.home_kind = home;
+  auto document = Document::create(std::move(opened.scene), memory, progress);
+  const auto refused = [&](const Error& error) {
+    return refuse(result_of(error.code), "%s: %s", function, error.message.c_str());
+  };
+  if (!document) return refused(document.error());
+  if (auto ok = document->restore_history(std::move(opened.history), opened.history_position); !ok)
+    return refused(ok.error());
+  if (packed)
+    if (auto ok = document->pack(); !ok) return refused(ok.error());
+  world.document.emplace(std::move(*document));
+  if (world.home) world.home->attach(*world.document);
   return QRY_OK;
 }
 
@@ -274,7 +338,8 @@ qry_result qry_world_get_home(const qry_world* world, qry_home_state* state) {
     state->home = world->home_kind;
     state->brick_count = there.store.bricks;
     state->device_bytes = there.store.size_bytes;
-    state->behind = there.behind;
+    state->bytes_to_device = there.traffic.to_device_bytes;
+    state->bytes_from_device = there.traffic.from_device_bytes;
     state->in_place = !world->home || world->home->shares() ? 1 : 0;
     state->reserved2 = 0;
     return QRY_OK;

@@ -125,8 +125,10 @@ struct qry_world {
   // Only set if the context limits threads. Otherwise the world uses its own executor.
   std::unique_ptr<quarry::hashgrid::Executor> executor;
   std::unique_ptr<quarry::engine::SharedWorld> shared;  // null: the world is in plain host memory, no device yet
-  // Behind, if the world is at home on a device: see host_document().
+  // Without voxels, if the world is at home on a device, unless shaders need a copy: see copy_to_document().
   std::optional<quarry::Document> document;
+  uint64_t copied_version = ~uint64_t(0);
+  uint64_t lights_version = ~uint64_t(0);                // of the world whose lights `shared` has last been told
   std::unique_ptr<quarry::engine::DeviceBlocks> blocks;  // of `home`, if shaders read its memory
   std::unique_ptr<quarry::c_api::DeviceHome> home;       // null: at home on the host
   uint32_t home_kind = QRY_HOME_HOST;
@@ -175,14 +177,28 @@ qry_result share_world(qry_world& world, const char* function);
 // What is drawn of a world that share_world() has prepared: a world at home on a device from there, if shaders read its
 // memory.
 engine::RenderedWorld rendered(qry_world& world);
-// Lets the document have what was done on a device. Every call that reads or writes its voxels begins with it. Its
-// palette is always up to date: steps that change it are the document's own.
-qry_result catch_up(const qry_world& world);
+// Lets the document have the voxels of a world at home on a device whose memory shaders do not read: a copy, which is
+// brought up to date.
+qry_result copy_to_document(qry_world& world);
+// The whole scene of a world at home on a device, its voxels read from there.
+qry_result scene_from_device(const qry_world& world, Scene* scene);
 // Waits for what was submitted.
 qry_result version_of(const qry_world& world, uint64_t* version);
-// Gives a world with a document its home. `info` may be null.
-qry_result settle_world(qry_world& world, const qry_world_home_info* info, const char* function);
+// What a world begins with.
+struct Opened {
+  Scene scene;
+  std::vector<UndoRecord> history;
+  size_t history_position = 0;
+};
+// Gives a world its home, and its document. `info` may be null. Messages begin with `function`, which may be a file.
+qry_result settle_world(qry_world& world, const qry_world_home_info* info, bool packed, Opened opened,
+                        const WorldMemory& memory, const Progress& progress, const char* function);
 qry_result check_volume(const qry_world& world, uint32_t volume, const char* function);
+// Of a caller's dense box: the box and the array's size; and that each instance of the volume shows it in the world.
+qry_result check_region(const char* function, const int32_t* min, const int32_t* max, const void* materials,
+                        uint64_t size_bytes);
+qry_result check_region_inside(const qry_world& world, uint32_t volume, const int32_t* min, const int32_t* max,
+                               const char* function);
 // The end of every call that may add a step to the history.
 qry_result finish(qry_world& world, const Result<const UndoRecord*>& done, uint64_t* changed);
 // The same of a change on a device, which it waits for. `is_exchange`: it undoes or redoes.

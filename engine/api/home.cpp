@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// home.cpp - launches edits on the device, keeps notes for the document, and lets the document make them.
+// home.cpp - launches edits on the device, and reads from it what is asked for.
 #include "engine/api/home.hpp"
 
 #include <algorithm>
@@ -15,7 +15,6 @@ namespace {
 
 constexpr size_t kAnswers = 4096;
 constexpr size_t kMostUnheard = 2000;              // the store remembers 4096 answers
-constexpr size_t kMostListBytes = 256u << 20;      // of notes; then the document catches up
 constexpr uint64_t kFewVoxels = 256;               // so few are grouped here before a device has begun
 constexpr size_t kBricksAtOnce = size_t(1) << 14;  // 8 MiB of materials over the bus
 
@@ -48,106 +47,178 @@ class Parts {
   uint32_t last_ = 0;
 };
 
-// Bricks on their way to a device: those of one material as a byte, others with all their materials.
-class BrickSender {
+// Whole bricks on their way to a device.
+class BrickBatch {
  public:
-  explicit BrickSender(device::Store& store) : store_(store) {}
-  void put(Int3 place, const BrickMaterials& materials) {
-    keys_.push_back(brick_key(place));
-    materials_.push_back(materials);
-  }
-  void put_full(Int3 place, uint8_t material) {
-    full_keys_.push_back(brick_key(place));
-    full_.push_back(material);
-  }
-  // Those that wait, when they are more.
-  Result<void> send(size_t more_than) {
-    if (keys_.size() > more_than) {
-      QRY_TRY(store_.put(keys_, materials_));
-      keys_.clear();
-      materials_.clear();
+  explicit BrickBatch(uint32_t threads) : threads_(threads) {}
+  void put(uint32_t key, const SharedBrick& brick) {
+    if (brick && !brick.material()) {
+      keys_.push_back(key);
+      bricks_.push_back(brick);
+    } else {
+      full_keys_.push_back(key);
+      full_.push_back(brick.material());
     }
-    if (full_keys_.size() > more_than * 64) {
-      QRY_TRY(store_.put_full(full_keys_, full_));
-      full_keys_.clear();
-      full_.clear();
-    }
-    return {};
+  }
+  // By what is sent.
+  bool is_large() const { return keys_.size() >= kBricksAtOnce || full_.size() >= 64 * kBricksAtOnce; }
+  bool empty() const { return keys_.empty() && full_.empty(); }
+  device::Store::Bricks bricks() {
+    materials_.resize(bricks_.size());
+    parallel_for(
+        bricks_.size(), 256,
+        [&](size_t begin, size_t end) {
+          for (size_t i = begin; i < end; ++i) materials_[i] = bricks_[i]->materials;
+        },
+        threads_);
+    return {full_keys_, full_, keys_, materials_};
+  }
+  void clear() {
+    keys_.clear();
+    full_keys_.clear();
+    full_.clear();
+    bricks_.clear();
   }
 
  private:
-  device::Store& store_;
+  uint32_t threads_;
   std::vector<uint32_t> keys_, full_keys_;
-  std::vector<BrickMaterials> materials_;
   std::vector<uint8_t> full_;
+  std::vector<SharedBrick> bricks_;
+  std::vector<BrickMaterials> materials_;
 };
+
+// Bricks by their keys.
+using KeyedBricks = std::unordered_map<uint32_t, SharedBrick>;
+
+// Calls visit(key, change) for each brick of the record. Errors: out_of_bounds.
+template <class Visit>
+Result<void> for_changes(const UndoRecord& record, Visit&& visit) {
+  for (const BrickChange& change : record.changes)
+    for (uint32_t i = 0; i < change.count; ++i) {
+      if (!brick_in_world(change.at(i)))
+        return fail(ErrorCode::out_of_bounds,
+                    "the history has a step outside of the world, '" + record.label + "': keep it at home on the host");
+      visit(brick_key(change.at(i)), change);
+    }
+  return {};
+}
+
+BrickMask mask_of(const BrickMaterials& materials) {
+  BrickMask mask{};
+  for (uint32_t i = 0; i < kVoxelsPerBrick; ++i) mask[i >> 6] |= uint64_t(materials[i] != 0) << (i & 63u);
+  return mask;
+}
 
 }  // namespace
 
-Result<std::unique_ptr<DeviceHome>> DeviceHome::create(std::unique_ptr<device::Executor> executor, Document& document,
+Result<std::unique_ptr<DeviceHome>> DeviceHome::create(std::unique_ptr<device::Executor> executor, const Scene& scene,
+                                                       std::span<const UndoRecord> history, size_t history_position,
                                                        uint32_t max_bricks, uint32_t threads) {
-  if (!volume_at_origin(document.scene(), false))
+  if (scene.volumes.size() != 1 || scene.instances.size() != 1 || !volume_at_origin(scene, true))
     return fail(ErrorCode::unsupported,
                 "a world on a device has one volume, at the origin and not turned: open the file with "
                 "QRY_OPEN_FLATTEN, or keep the world at home on the host");
   QRY_TRY_ASSIGN(auto store, device::Store::create(std::move(executor), max_bricks ? max_bricks : 0xFFFFFFFEu));
-  std::unique_ptr<DeviceHome> home(new DeviceHome(std::move(store), document, threads));
-  QRY_TRY(home->fill());
+  std::unique_ptr<DeviceHome> home(new DeviceHome(std::move(store), threads));
+  QRY_TRY(home->fill(scene, history, history_position));
   return home;
 }
 
-Result<void> DeviceHome::fill() {
-  const World& world = document_.world();
-  if (world.brick_count()) QRY_TRY(store_->reserve(world.brick_count(), world.brick_count() / 8));
-  BrickSender sender(*store_);
-  Result<void> outcome;
-  world.for_each_brick([&](Int3 at, const Brick& brick) {
-    if (!outcome) return;
-    if (const uint8_t material = full_material(brick)) sender.put_full(at, material);
-    else sender.put(at, brick.materials);
-    outcome = sender.send(kBricksAtOnce);
-  });
-  QRY_TRY(outcome);
-  QRY_TRY(sender.send(0));
-  QRY_TRY_ASSIGN(const uint64_t version, store_->version());
-  version_offset_ = version - version_;
-  base_ = document_.step_position();
+// The device makes each step of the history once more: from what was before all of them, by whole bricks. Then it
+// undoes those that were undone.
+Result<void> DeviceHome::fill(const Scene& scene, std::span<const UndoRecord> history, size_t position) {
+  position = std::min(position, history.size());
+  if (position > 0 && position < history.size() && history[position].continues)
+    return fail(ErrorCode::unsupported,
+                "the history has a step of which a part is undone: keep the world at home on the host");
+  // It names what is outside of the world.
+  QRY_TRY_ASSIGN(const BrickMap bricks, flatten(scene, true));
+  KeyedBricks before;
+  for (const UndoRecord& record : history.first(position))
+    QRY_TRY(
+        for_changes(record, [&](uint32_t key, const BrickChange& change) { before.try_emplace(key, change.before); }));
+  const auto count = uint32_t(bricks.bricks().size());
+  if (count) QRY_TRY(store_->reserve(count, count / 8));
+
+  BrickBatch batch(threads_);
+  const auto send = [&](bool all) -> Result<void> {
+    if (batch.empty() || (!all && !batch.is_large())) return {};
+    QRY_TRY(store_->put(batch.bricks()));
+    batch.clear();
+    return {};
+  };
+  const auto in_order = bricks.bricks();
+  for (auto brick = in_order.begin(); brick != in_order.end(); ++brick) {
+    const uint32_t key = brick_key((*brick).first);
+    if (before.contains(key)) continue;
+    batch.put(key, brick.shared());
+    QRY_TRY(send(false));
+  }
+  for (const auto& [key, brick] : before) {
+    if (brick) batch.put(key, brick);
+    QRY_TRY(send(false));
+  }
+  QRY_TRY(send(true));
+
+  KeyedBricks after;
+  for (size_t i = 0; i < history.size();) {
+    if (i < position) ++position_;
+    FileStep step;
+    after.clear();
+    do {
+      step.voxels += history[i].voxels_changed;
+      step.materials.insert(step.materials.end(), history[i].materials.begin(), history[i].materials.end());
+      QRY_TRY(for_changes(history[i],
+                          [&](uint32_t key, const BrickChange& change) { after.insert_or_assign(key, change.after); }));
+    } while (++i < history.size() && history[i].continues);
+    for (const auto& [key, brick] : after) batch.put(key, brick);
+    if (!batch.empty()) {
+      QRY_TRY_ASSIGN(const auto change, store_->write_bricks(batch.bricks()));
+      step.stored = change.voxels > 0;
+      batch.clear();
+    }
+    file_steps_.push_back(std::move(step));
+  }
+  steps_ = file_steps_.size();
+  for (uint64_t i = steps_; i-- > position_;) {
+    if (!file_steps_[i].stored) continue;
+    QRY_TRY_ASSIGN(const auto ticket, store_->undo());
+    QRY_TRY(store_->wait(ticket));
+  }
+  QRY_TRY_ASSIGN(version_offset_, store_->version());
   return {};
 }
 
 // ---- What is launched
 
-Result<uint64_t> DeviceHome::add(Done done, const Result<device::Store::Change>* change) {
-  done.ticket = ++last_ticket_;
-  list_bytes_ += done.list.size_bytes();
-  done_.push_back(std::move(done));
-  const uint64_t ticket = last_ticket_;
-  if (change) {
-    // What was launched before it is done too: it waited for all of it.
-    QRY_TRY(hear(ticket - 1));
-    heard(done_.back(), *change);
-    ++unheard_;
-    if (list_bytes_ > kMostListBytes) QRY_TRY(catch_up_locked());
-  } else if (done_.size() - unheard_ > kMostUnheard) {
-    QRY_TRY(hear(done_[unheard_].ticket));
-  }
-  return ticket;
+uint64_t DeviceHome::launched(device::Store::Ticket store_ticket, int position) {
+  launched_.push_back({++last_ticket_, store_ticket, position});
+  return last_ticket_;
+}
+
+// What was launched before it is done too: it has waited for all of it.
+uint64_t DeviceHome::done(const device::Store::Change& change, int position) {
+  answer(++last_ticket_, settle(change, position));
+  return last_ticket_;
 }
 
 Result<uint64_t> DeviceHome::edit(const Edit& edit) {
   const std::lock_guard lock(lock_);
-  Done done{0, std::nullopt, Kind::edit, edit, {}};
-  if (edit.shape == Shape::connected) QRY_TRY(catch_up_locked());
-  QRY_TRY_ASSIGN(const auto shape,
-                 edit.shape == Shape::connected
-                     ? EditShape::connected(document_.scene().volumes[0].bricks, edit.a, kMostBricksPerEdit)
-                     : EditShape::create(edit));
+  if (launched_.size() >= kMostUnheard) QRY_TRY(hear(launched_.front().ticket));
+  BrickMap all;
+  if (edit.shape == Shape::connected) {
+    QRY_TRY_ASSIGN(all, bricks_locked(BrickPool::loose()));
+  }
+  QRY_TRY_ASSIGN(const auto shape, edit.shape == Shape::connected
+                                       ? EditShape::connected(all, edit.a, kMostBricksPerEdit)
+                                       : EditShape::create(edit));
   if (const SolidShape* const solid = shape.solid()) {
     const Int3 first = brick_of(shape.bounds().min), last = brick_of(shape.bounds().max);
     const double box = (double(last.x) - first.x + 1) * (double(last.y) - first.y + 1) * (double(last.z) - first.z + 1);
     if (edit.creates() && box > double(kMostBricksPerEdit)) QRY_TRY(shape.rows(kMostBricksPerEdit));
-    QRY_TRY_ASSIGN(done.launched, store_->edit(*solid, edit));
-    return add(std::move(done), nullptr);
+    QRY_TRY_ASSIGN(const auto ticket, store_->edit(*solid, edit));
+    return launched(ticket, 0);
   }
   QRY_TRY_ASSIGN(const auto rows, shape.rows(kMostBricksPerEdit));
   std::vector<uint32_t> keys;
@@ -164,65 +235,54 @@ Result<uint64_t> DeviceHome::edit(const Edit& edit) {
                     "[-4096, 4095], without the brick at its upper corner");
       }
     }
-  return write(std::move(done), keys, voxels, {}, edit);
+  return write(keys, voxels, {}, edit);
 }
 
-Result<uint64_t> DeviceHome::write(Done done, const std::vector<uint32_t>& keys, const std::vector<BrickMask>& voxels,
+Result<uint64_t> DeviceHome::write(const std::vector<uint32_t>& keys, const std::vector<BrickMask>& voxels,
                                    const std::vector<BrickMaterials>& materials, const Edit& edit) {
-  Result<device::Store::Change> change = device::Store::Change{};
-  if (!keys.empty()) change = store_->write(keys, voxels, materials, edit);
-  if (!change) return tl::unexpected(change.error());
-  return add(std::move(done), &change);
+  QRY_TRY(hear(last_ticket_));
+  device::Store::Change change;
+  if (!keys.empty()) {
+    QRY_TRY_ASSIGN(change, store_->write(keys, voxels, materials, edit));
+  }
+  return done(change, 0);
 }
 
-// By all threads: pages that are new cost more than what is copied into them.
-DeviceHome::ListNote DeviceHome::note_of(const VoxelWrites& writes) const {
-  const auto count = size_t(writes.count);
-  ListNote note{std::make_unique_for_overwrite<int32_t[]>(3 * count), std::make_unique_for_overwrite<uint8_t[]>(count),
-                writes.count};
-  parallel_for(
-      count, size_t(1) << 17,
-      [&](size_t begin, size_t end) {
-        std::copy(writes.xyz + 3 * begin, writes.xyz + 3 * end, note.xyz.get() + 3 * begin);
-        std::copy(writes.materials + begin, writes.materials + end, note.materials.get() + begin);
-      },
-      threads_);
-  return note;
-}
-
-Result<uint64_t> DeviceHome::write(ListNote list) {
-  const size_t count = size_t(list.count);
-  const int32_t* const xyz = list.xyz.get();
-  const uint8_t* const materials = list.materials.get();
-  Done done{0, std::nullopt, Kind::voxels, {}, std::move(list)};
-  if (count > kFewVoxels) {
-    const auto change = store_->write_voxels({xyz, 3 * count}, {materials, count});
-    if (change) return add(std::move(done), &change);
-    if (change.error().code != ErrorCode::unsupported) return tl::unexpected(change.error());
+Result<uint64_t> DeviceHome::set_voxels(const device::GivenVoxels& voxels) {
+  const std::lock_guard lock(lock_);
+  const ThreadShare share(threads_ ? threads_ : thread_count());
+  if (voxels.side == device::Side::device || voxels.count > kFewVoxels) {
+    QRY_TRY(hear(last_ticket_));
+    const auto change = store_->write_voxels(voxels);
+    if (change) return done(*change, 0);
+    if (change.error().code != ErrorCode::unsupported || voxels.side == device::Side::device)
+      return tl::unexpected(change.error());
   }
   Parts parts;
-  for (size_t i = 0; i < count; ++i) parts.put({xyz[3 * i], xyz[3 * i + 1], xyz[3 * i + 2]}, materials[i]);
-  return write(std::move(done), parts.keys(), parts.voxels(), parts.materials(), {});
+  for (size_t i = 0; i < voxels.count; ++i) {
+    const Int3 voxel{voxels.xyz[3 * i], voxels.xyz[3 * i + 1], voxels.xyz[3 * i + 2]};
+    if (!voxel_in_world(voxel)) return tl::unexpected(device::outside_of_world(voxel, i));
+    parts.put(voxel, voxels.materials[i]);
+  }
+  return write(parts.keys(), parts.voxels(), parts.materials(), {});
 }
 
-Result<uint64_t> DeviceHome::set_voxels(const VoxelWrites& writes) {
+Result<uint64_t> DeviceHome::write_box(const Box3& box, const uint8_t* materials, device::Side side) {
   const std::lock_guard lock(lock_);
-  return write(note_of(writes));
+  const ThreadShare share(threads_ ? threads_ : thread_count());
+  QRY_TRY(hear(last_ticket_));
+  QRY_TRY_ASSIGN(const auto change, store_->write_box(box, materials, side));
+  return done(change, 0);
 }
 
-// For a device and for the document it is the same as the list of its voxels.
-Result<uint64_t> DeviceHome::write_region(const Box3& box, const uint8_t* materials) {
+Result<void> DeviceHome::wait_for(void* stream) {
   const std::lock_guard lock(lock_);
-  const Int3 last = box.max - box.min;
-  const size_t count = (size_t(last.x) + 1) * (size_t(last.y) + 1) * (size_t(last.z) + 1);
-  ListNote list{std::make_unique_for_overwrite<int32_t[]>(3 * count), std::make_unique_for_overwrite<uint8_t[]>(count),
-                count};
-  std::copy_n(materials, count, list.materials.get());
-  int32_t* xyz = list.xyz.get();
-  for (int32_t z = box.min.z; z <= box.max.z; ++z)
-    for (int32_t y = box.min.y; y <= box.max.y; ++y)
-      for (int32_t x = box.min.x; x <= box.max.x; ++x, xyz += 3) xyz[0] = x, xyz[1] = y, xyz[2] = z;
-  return write(std::move(list));
+  return store_->executor().wait_for(stream);
+}
+
+Result<void> DeviceHome::signal(void* stream) {
+  const std::lock_guard lock(lock_);
+  return store_->executor().signal(stream);
 }
 
 Result<uint64_t> DeviceHome::undo() { return exchange(false); }
@@ -230,86 +290,69 @@ Result<uint64_t> DeviceHome::redo() { return exchange(true); }
 
 Result<uint64_t> DeviceHome::exchange(bool forward) {
   const std::lock_guard lock(lock_);
-  Done done{0, std::nullopt, forward ? Kind::redo : Kind::undo, {}, {}};
-  // Steps that the document had before the device did anything are undone by it, and those undone are redone by it.
-  if (base_ > 0 || document_.step_count() > 0) {
+  if (!file_steps_.empty()) {
     QRY_TRY(hear(last_ticket_));
-    const bool here = forward ? position_ < steps_ : position_ > 0;
-    if (!here) {
-      QRY_TRY(catch_up_locked());
-      Change change{0, version_, false};
-      if (forward ? document_.can_redo() : document_.can_undo()) {
-        QRY_TRY_ASSIGN(const auto records, forward ? document_.redo() : document_.undo());
-        QRY_TRY(push_records(records));
-        for (const UndoRecord& record : records) change.voxels += record.voxels_changed;
-        QRY_TRY_ASSIGN(const uint64_t version, store_->version());
-        version_offset_ = version - ++version_;
-        change.version = version_;
-        change.step = true;
-      }
-      answers_.insert_or_assign(++last_ticket_, change);
-      return last_ticket_;
-    }
+    const uint64_t number = forward ? position_ : position_ - 1;
+    if (number < file_steps_.size()) return exchange_of_file(file_steps_[size_t(number)], forward);
   }
-  QRY_TRY_ASSIGN(done.launched, forward ? store_->redo() : store_->undo());
-  return add(std::move(done), nullptr);
+  if (launched_.size() >= kMostUnheard) QRY_TRY(hear(launched_.front().ticket));
+  QRY_TRY_ASSIGN(const auto ticket, forward ? store_->redo() : store_->undo());
+  return launched(ticket, forward ? 1 : -1);
 }
 
-// The device gets what the document has undone or redone. Its own steps, all of them undone, are the document's now.
-Result<void> DeviceHome::push_records(std::span<const UndoRecord> records) {
-  QRY_TRY(store_->forget());
-  const BrickMap& bricks = document_.scene().volumes[0].bricks;
-  // The parts of a stroke may change a brick more than once.
-  std::vector<Int3> places;
-  for (const UndoRecord& record : records)
-    for (const BrickChange& change : record.changes)
-      for (uint32_t i = 0; i < change.count; ++i) places.push_back(change.at(i));
-  std::sort(places.begin(), places.end());
-  places.erase(std::unique(places.begin(), places.end()), places.end());
-  BrickSender sender(*store_);
-  for (const Int3 place : places) {
-    const SharedBrick now = bricks.share(place);
-    if (now && !now.material()) sender.put(place, now->materials);
-    else sender.put_full(place, now.material());
+// Such steps may change materials, which the host has, or nothing but them.
+Result<uint64_t> DeviceHome::exchange_of_file(const FileStep& step, bool forward) {
+  Change change{0, 0, true};
+  if (step.stored) {
+    QRY_TRY_ASSIGN(const auto ticket, forward ? store_->redo() : store_->undo());
+    QRY_TRY_ASSIGN(const auto exchanged, store_->wait(ticket));
+    change = settle(exchanged, forward ? 1 : -1);
+  } else {
+    position_ += forward ? 1 : uint64_t(-1);
+    change.version = ++version_;
+    --version_offset_;
   }
-  QRY_TRY(sender.send(0));
-  base_ = document_.step_position();
-  steps_ = position_ = 0;
-  edited_ = false;
-  return {};
+  change.voxels = step.voxels;
+  if (!step.materials.empty()) {
+    Palette palette = document_->scene().palette;
+    for (size_t i = 0; i < step.materials.size(); ++i) {
+      const MaterialChange& one = step.materials[forward ? i : step.materials.size() - 1 - i];
+      palette.materials[one.index] = forward ? one.after : one.before;
+      palette.names[one.index] = forward ? one.name_after : one.name_before;
+    }
+    document_->set_palette(palette);
+  }
+  answer(++last_ticket_, change);
+  return last_ticket_;
 }
 
 // ---- What became of it
 
-void DeviceHome::heard(Done& done, const Result<device::Store::Change>& change) {
-  Result<Change> answer = Change{0, version_, false};
-  if (!change) {
-    answer = tl::unexpected(change.error());
-  } else if (change->voxels) {
-    done.voxels = change->voxels;
-    version_ = change->version - version_offset_;
-    answer = Change{change->voxels, version_, true};
-    if (done.kind == Kind::undo) {
-      --position_;
-    } else if (done.kind == Kind::redo) {
-      ++position_;
-    } else {
-      steps_ = ++position_;
-      edited_ = true;
-    }
+DeviceHome::Change DeviceHome::settle(const device::Store::Change& change, int position) {
+  if (change.voxels == 0) return {0, version_, false};
+  version_ = change.version - version_offset_;
+  if (position) {
+    position_ += uint64_t(int64_t(position));
+  } else {
+    if (file_steps_.size() > position_) file_steps_.resize(size_t(position_));
+    steps_ = ++position_;
   }
-  done.launched.reset();
-  answers_.insert_or_assign(done.ticket, std::move(answer));
+  return {change.voxels, version_, true};
+}
+
+void DeviceHome::answer(uint64_t ticket, Result<Change> change) {
+  answers_.insert_or_assign(ticket, std::move(change));
   if (answers_.size() > kAnswers) answers_.erase(answers_.begin());
 }
 
 Result<void> DeviceHome::hear(uint64_t ticket) {
-  for (; unheard_ < done_.size() && done_[unheard_].ticket <= ticket; ++unheard_) {
-    Done& done = done_[unheard_];
-    if (!done.launched) continue;
-    const auto change = store_->wait(*done.launched);
+  while (!launched_.empty() && launched_.front().ticket <= ticket) {
+    const Launched oldest = launched_.front();
+    const auto change = store_->wait(oldest.store_ticket);
     if (!change && change.error().code == ErrorCode::device) return tl::unexpected(change.error());
-    heard(done, change);
+    launched_.pop_front();
+    if (change) answer(oldest.ticket, settle(*change, oldest.position));
+    else answer(oldest.ticket, tl::unexpected(change.error()));
   }
   return {};
 }
@@ -324,40 +367,6 @@ Result<DeviceHome::Change> DeviceHome::wait(uint64_t ticket) {
   return found->second;
 }
 
-Result<void> DeviceHome::catch_up() {
-  const std::lock_guard lock(lock_);
-  return catch_up_locked();
-}
-
-Result<void> DeviceHome::catch_up_locked() {
-  QRY_TRY(hear(last_ticket_));
-  while (!done_.empty()) {
-    const Done& done = done_.front();
-    uint64_t voxels = 0;
-    if (done.voxels) {
-      if (done.kind == Kind::edit) {
-        QRY_TRY_ASSIGN(const auto* const record, document_.apply(0, done.edit, threads_));
-        voxels = record->voxels_changed;
-      } else if (done.kind == Kind::voxels) {
-        const VoxelWrites writes{done.list.xyz.get(), done.list.materials.get(), done.list.count};
-        QRY_TRY_ASSIGN(const auto* const record, document_.write(0, writes, "set voxels", threads_));
-        voxels = record->voxels_changed;
-      } else {
-        QRY_TRY_ASSIGN(const auto records, done.kind == Kind::undo ? document_.undo() : document_.redo());
-        for (const UndoRecord& record : records) voxels += record.voxels_changed;
-      }
-    }
-    if (voxels != done.voxels)
-      return fail(ErrorCode::device, "the device changed " + std::to_string(done.voxels) +
-                                         " voxels where the host changed " + std::to_string(voxels) +
-                                         ": please report this");
-    list_bytes_ -= done.list.size_bytes();
-    done_.pop_front();
-    --unheard_;
-  }
-  return {};
-}
-
 // ---- Questions
 
 Result<DeviceHome::State> DeviceHome::state() {
@@ -366,9 +375,9 @@ Result<DeviceHome::State> DeviceHome::state() {
   State state;
   QRY_TRY_ASSIGN(state.store, store_->state());
   state.version = version_;
-  state.history_length = edited_ ? base_ + steps_ : document_.step_count();
-  state.history_position = base_ + position_;
-  state.behind = done_.size();
+  state.history_length = steps_;
+  state.history_position = position_;
+  state.traffic = store_->executor().traffic();
   return state;
 }
 
@@ -376,6 +385,18 @@ Result<uint64_t> DeviceHome::version() {
   const std::lock_guard lock(lock_);
   QRY_TRY(hear(last_ticket_));
   return version_;
+}
+
+Result<device::Store::MemoryUse> DeviceHome::memory_use() {
+  const std::lock_guard lock(lock_);
+  QRY_TRY(hear(last_ticket_));
+  return store_->memory_use();
+}
+
+Result<hashgrid::Stats> DeviceHome::grid_stats() {
+  const std::lock_guard lock(lock_);
+  QRY_TRY(hear(last_ticket_));
+  return fail(ErrorCode::unsupported, "TODO");
 }
 
 Result<void> DeviceHome::reserve(uint32_t keys, uint32_t bricks) {
@@ -417,42 +438,20 @@ Result<void> DeviceHome::get_voxels(const int32_t* xyz, uint8_t* materials, uint
   return {};
 }
 
-Result<void> DeviceHome::read_box(const Box3& box, const std::function<uint8_t*(Int3 voxel)>& row) {
+Result<void> DeviceHome::read_box(const Box3& box, uint8_t* materials, device::Side side) {
   const std::lock_guard lock(lock_);
-  const Int3 first = brick_of(box.min), last = brick_of(box.max);
-  std::vector<uint32_t> keys;
-  std::vector<Int3> places;
-  std::vector<BrickMaterials> bricks;
-  const auto read = [&]() -> Result<void> {
-    bricks.resize(keys.size());
-    if (!keys.empty()) QRY_TRY(store_->read(keys, bricks));
-    for (size_t i = 0; i < places.size(); ++i) {
-      const Int3 corner{places[i].x * 8, places[i].y * 8, places[i].z * 8};
-      const Box3 part = intersected(box, {corner, corner + Int3{7, 7, 7}});
-      for (int32_t z = part.min.z; z <= part.max.z; ++z)
-        for (int32_t y = part.min.y; y <= part.max.y; ++y) {
-          uint8_t* to = row({part.min.x, y, z});
-          for (int32_t x = part.min.x; x <= part.max.x; ++x) *to++ = bricks[i][voxel_index({x, y, z})];
-        }
-    }
-    keys.clear();
-    places.clear();
-    return {};
-  };
-  for (int32_t z = first.z; z <= last.z; ++z)
-    for (int32_t y = first.y; y <= last.y; ++y)
-      for (int32_t x = first.x; x <= last.x; ++x) {
-        if (!brick_in_world({x, y, z})) continue;
-        keys.push_back(brick_key({x, y, z}));
-        places.push_back({x, y, z});
-        if (keys.size() == kBricksAtOnce) QRY_TRY(read());
-      }
-  return read();
+  return store_->read_box(box, materials, side);
+}
+
+Result<void> DeviceHome::trace_there(const Ray* rays, size_t count, RayHit* hits) {
+  const std::lock_guard lock(lock_);
+  return store_->trace_there(rays, count, hits);
 }
 
 Result<void> DeviceHome::trace(size_t count, const device::Executor::FillRays& fill,
                                const device::Executor::TakeHits& take) {
   const std::lock_guard lock(lock_);
+  const ThreadShare share(threads_ ? threads_ : thread_count());
   return store_->trace(count, fill, take);
 }
 
@@ -468,6 +467,48 @@ Result<std::vector<uint32_t>> DeviceHome::keys() {
   keys.reserve(entries.size());
   for (const device::Store::Entry& entry : entries) keys.push_back(entry.key);
   return keys;
+}
+
+Result<BrickMap> DeviceHome::bricks(const BrickPool& pool) {
+  const std::lock_guard lock(lock_);
+  return bricks_locked(pool);
+}
+
+Result<BrickMap> DeviceHome::bricks_locked(const BrickPool& pool) {
+  QRY_TRY_ASSIGN(const auto entries, store_->entries());
+  std::vector<BrickPut> puts(entries.size());
+  std::vector<uint32_t> keys;
+  std::vector<size_t> numbers;
+  std::vector<BrickMaterials> materials;
+  const auto read = [&]() -> Result<void> {
+    materials.resize(keys.size());
+    if (!keys.empty()) QRY_TRY(store_->read(keys, materials));
+    parallel_for(
+        keys.size(), 256,
+        [&](size_t begin, size_t end) {
+          for (size_t i = begin; i < end; ++i)
+            puts[numbers[i]].value = pool.make(BrickView(mask_of(materials[i]), materials[i]));
+        },
+        threads_);
+    keys.clear();
+    numbers.clear();
+    return {};
+  };
+  for (size_t i = 0; i < entries.size(); ++i) {
+    puts[i].brick = brick_from_key(entries[i].key);
+    if (device::is_full_index(entries[i].index)) {
+      puts[i].value = SharedBrick::full(uint8_t(entries[i].index + 1));
+    } else {
+      keys.push_back(entries[i].key);
+      numbers.push_back(i);
+      if (keys.size() == kBricksAtOnce) QRY_TRY(read());
+    }
+  }
+  QRY_TRY(read());
+  std::sort(puts.begin(), puts.end(), [](const BrickPut& a, const BrickPut& b) { return a.brick < b.brick; });
+  BrickMap bricks(pool);
+  bricks.put(puts);
+  return bricks;
 }
 
 }  // namespace quarry::c_api

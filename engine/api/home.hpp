@@ -1,21 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// home.hpp - the device home of a world of the C interface: its voxels and its history are in a CUDA device's memory
-// (voxel/device/store.hpp), and edits are launched there. The document beside it is behind. It is brought up to date by
-// making the same edits, when a call needs what only the host does: saving, pictures, packing, its own reads.
-//
-//   edit, undo, lists ─► Store, and a note of what was done ─┬─► answers by ticket, counts, bounds, reads of voxels
-//                                                            └─► catch_up(): Document, when it is asked for
-//
-// Edits are deterministic, so both agree; each edit's count of voxels is compared. Any number of threads may read.
+// home.hpp - the device home of a world of the C interface: its voxels and its history are in a device's memory and
+// nowhere else (voxel/device/store.hpp), and edits are launched there. The document beside it has no voxels: names,
+// palette, cameras. Any number of threads may read.
 #pragma once
 
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,13 +22,15 @@ namespace quarry::c_api {
 
 class DeviceHome {
  public:
-  // Puts the document's voxels into the device's memory. Its history stays with it, and is undone there. Its scene has
-  // one volume, at the origin. Errors: unsupported (another scene), out_of_memory, full, device.
-  static Result<std::unique_ptr<DeviceHome>> create(std::unique_ptr<device::Executor> executor, Document& document,
+  // Puts the voxels of a scene of one volume at the origin into the device's memory, with the history of its file:
+  // each step is made there, from what was before all of them. Traffic: each brick of scene and history once over the
+  // bus. `document` has the palette, which steps may change. Errors: unsupported (another scene), out_of_bounds,
+  // out_of_memory, full, device.
+  static Result<std::unique_ptr<DeviceHome>> create(std::unique_ptr<device::Executor> executor, const Scene& scene,
+                                                    std::span<const UndoRecord> history, size_t history_position,
                                                     uint32_t max_bricks, uint32_t threads);
-
-  // The document gets what was done here. Errors: those of the edits; device.
-  Result<void> catch_up();
+  // Which palette steps change. To be called before the first one is undone.
+  void attach(Document& document) { document_ = &document; }
 
   struct Change {
     uint64_t voxels = 0, version = 0;
@@ -44,77 +41,77 @@ class DeviceHome {
   Result<uint64_t> undo();
   Result<uint64_t> redo();
   // Blocks until it is done.
-  Result<uint64_t> set_voxels(const VoxelWrites& writes);
-  Result<uint64_t> write_region(const Box3& box, const uint8_t* materials);
+  Result<uint64_t> set_voxels(const device::GivenVoxels& voxels);
+  Result<uint64_t> write_box(const Box3& box, const uint8_t* materials, device::Side side);
   Result<Change> wait(uint64_t ticket);
 
   struct State {
     device::Store::State store;
     uint64_t version = 0, history_length = 0, history_position = 0;
-    uint64_t behind = 0;  // edits that the document does not have
+    device::Executor::Traffic traffic;
   };
   Result<State> state();
   Result<uint64_t> version();  // of the world: changes made here
+  // As Store's.
+  Result<device::Store::MemoryUse> memory_use();
+  Result<hashgrid::Stats> grid_stats();
   Result<void> reserve(uint32_t keys, uint32_t bricks);
   Result<void> trim();
-  // Materials of voxels, and of a box, x fastest; both in the world.
+  // Materials of voxels, 0 outside of the world.
   Result<void> get_voxels(const int32_t* xyz, uint8_t* materials, uint64_t count);
-  Result<void> read_box(const Box3& box, const std::function<uint8_t*(Int3 voxel)>& row);
-  // As Store::trace().
+  // As Store's.
+  Result<void> read_box(const Box3& box, uint8_t* materials, device::Side side);
   Result<void> trace(size_t count, const device::Executor::FillRays& fill, const device::Executor::TakeHits& take);
+  Result<void> trace_there(const Ray* rays, size_t count, RayHit* hits);
+  // As Executor's, of a CUDA stream.
+  Result<void> wait_for(void* stream);
+  Result<void> signal(void* stream);
   // As Store::publish().
   Result<const device::Store::Published*> publish(const device::Store::Frames& frames);
   bool shares() const { return store_->shares(); }
   // The keys of all bricks, sorted.
   Result<std::vector<uint32_t>> keys();
+  // All bricks, made in `pool`. Traffic: 4 bytes a slot of the grid and 516 a brick that is not full over the bus.
+  Result<BrickMap> bricks(const BrickPool& pool = BrickPool::loose());
 
  private:
-  enum class Kind : uint8_t { edit, undo, redo, voxels };
-  // A list of voxels, as the caller gave it.
-  struct ListNote {
-    std::unique_ptr<int32_t[]> xyz;
-    std::unique_ptr<uint8_t[]> materials;
-    uint64_t count = 0;
-    size_t size_bytes() const { return size_t(count) * (3 * sizeof(int32_t) + 1); }
-  };
-  ListNote note_of(const VoxelWrites& writes) const;
-  // What was done here and not by the document.
-  struct Done {
+  // What was launched, and has no answer yet.
+  struct Launched {
     uint64_t ticket;
-    std::optional<device::Store::Ticket> launched;  // none: it is done
-    Kind kind;
-    Edit edit;
-    ListNote list;
-    uint64_t voxels = 0;  // that differ, once that is heard
+    device::Store::Ticket store_ticket;
+    int position;  // of the history after it: -1: undone, 1: redone, 0: it is a new step
+  };
+  // A step that the world was opened with.
+  struct FileStep {
+    uint64_t voxels = 0;  // that it changed, a voxel as often as its parts did
+    bool stored = false;  // the store has a step of it: it changes voxels
+    std::vector<MaterialChange> materials;
   };
 
-  DeviceHome(std::unique_ptr<device::Store> store, Document& document, uint32_t threads)
-      : store_(std::move(store)), document_(document), threads_(threads) {}
-  Result<void> fill();
-  Result<uint64_t> add(Done done, const Result<device::Store::Change>* change);
-  Result<uint64_t> write(ListNote list);
-  Result<uint64_t> write(Done done, const std::vector<uint32_t>& keys, const std::vector<BrickMask>& voxels,
+  DeviceHome(std::unique_ptr<device::Store> store, uint32_t threads) : store_(std::move(store)), threads_(threads) {}
+  Result<void> fill(const Scene& scene, std::span<const UndoRecord> history, size_t position);
+  uint64_t launched(device::Store::Ticket store_ticket, int position);
+  uint64_t done(const device::Store::Change& change, int position);
+  Result<uint64_t> write(const std::vector<uint32_t>& keys, const std::vector<BrickMask>& voxels,
                          const std::vector<BrickMaterials>& materials, const Edit& edit);
+  Result<BrickMap> bricks_locked(const BrickPool& pool);
   Result<void> hear(uint64_t ticket);
-  void heard(Done& done, const Result<device::Store::Change>& change);
-  Result<void> catch_up_locked();
+  Change settle(const device::Store::Change& change, int position);
+  void answer(uint64_t ticket, Result<Change> change);
   Result<uint64_t> exchange(bool forward);
-  Result<void> push_records(std::span<const UndoRecord> records);
+  Result<uint64_t> exchange_of_file(const FileStep& step, bool forward);
 
   std::mutex lock_;
   std::unique_ptr<device::Store> store_;
-  Document& document_;
+  Document* document_ = nullptr;
   uint32_t threads_;
-  std::deque<Done> done_;
-  size_t unheard_ = 0;  // done_[unheard_ ...] have no answer yet
-  size_t list_bytes_ = 0;
+  std::deque<Launched> launched_;
   std::map<uint64_t, Result<Change>> answers_;  // the last 4096
   uint64_t last_ticket_ = 0;
   uint64_t version_offset_ = 0;  // what the store's version is more than the world's, wrapping round
   uint64_t version_ = 0;         // of the world, as far as heard
-  // The steps that the store has: those of the document before them are `base_`.
-  uint64_t base_ = 0, steps_ = 0, position_ = 0;
-  bool edited_ = false;  // since then: what the document could redo is gone
+  uint64_t steps_ = 0, position_ = 0;
+  std::vector<FileStep> file_steps_;  // the first of the history's, as far as they are still there
 };
 
 }  // namespace quarry::c_api

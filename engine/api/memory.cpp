@@ -5,6 +5,38 @@
 using namespace quarry;
 using namespace quarry::c_api;
 
+namespace quarry::c_api {
+namespace {
+
+qry_result memory_on_device(const qry_world& world, qry_memory_state* state, qry_memory_bricks* bricks) {
+  const auto found = world.home->state();
+  if (!found) return refuse(found.error());
+  const auto use = world.home->memory_use();
+  if (!use) return refuse(use.error());
+  const device::Store::State& store = found->store;
+  state->grid_bytes = use->grid_bytes;
+  state->mask_bytes = use->mask_bytes;
+  state->material_bytes = use->material_bytes;
+  state->pyramid_bytes = use->pyramid_bytes;
+  state->packed_bytes = store.world_bytes;  // it stays as it is
+  state->scene_bytes = 0;
+  state->history_bytes = use->history_bytes;
+  state->device_bytes = store.size_bytes;
+  state->packed = 0;
+  state->reserved2 = 0;
+  if (!bricks) return QRY_OK;
+  bricks->keys = store.keys;
+  bricks->full_keys = use->full_keys;
+  bricks->bricks = store.bricks;
+  bricks->history_bricks = store.bricks - (store.keys - use->full_keys);
+  bricks->history_changes = use->history_changes;
+  bricks->spare_bytes = use->spare_bytes;
+  return QRY_OK;
+}
+
+}  // namespace
+}  // namespace quarry::c_api
+
 qry_result qry_world_get_memory(const qry_world* world, qry_memory_state* state) {
   const char* const function = "qry_world_get_memory";
   return guarded(function, [&]() -> qry_result {
@@ -12,7 +44,8 @@ qry_result qry_world_get_memory(const qry_world* world, qry_memory_state* state)
     const void* chained = nullptr;
     QRY_PASS_REFUSAL(
         check_struct(function, "state", state, QRY_STYPE_MEMORY_STATE, {{QRY_STYPE_MEMORY_BRICKS, &chained}}));
-    QRY_PASS_REFUSAL(catch_up(*world));
+    if (world->home)
+      return memory_on_device(*world, state, static_cast<qry_memory_bricks*>(const_cast<void*>(chained)));
     const World& voxels = world->document->world();
     state->grid_bytes = voxels.grid().block().size_bytes;
     state->mask_bytes = voxels.pool().mask_slabs().size_bytes();
@@ -41,7 +74,7 @@ qry_result qry_world_pack(qry_world* world) {
   const char* const function = "qry_world_pack";
   return guarded(function, [&]() -> qry_result {
     if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
-    QRY_PASS_REFUSAL(catch_up(*world));
+    if (world->home) return refuse(QRY_NOTHING_TO_DO, "%s: worlds at home on a device are not packed", function);
     const World& voxels = world->document->world();
     if (voxels.packed()) return refuse(QRY_NOTHING_TO_DO, "%s: the world is packed already", function);
     if (auto ok = world->document->pack(); !ok) return refuse(ok.error());
@@ -53,7 +86,6 @@ qry_result qry_world_unpack(qry_world* world) {
   const char* const function = "qry_world_unpack";
   return guarded(function, [&]() -> qry_result {
     if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
-    QRY_PASS_REFUSAL(catch_up(*world));
     const World& voxels = world->document->world();
     if (!voxels.packed()) return refuse(QRY_NOTHING_TO_DO, "%s: the world is not packed", function);
     if (auto ok = world->document->unpack(); !ok) return refuse(ok.error());
@@ -65,9 +97,10 @@ qry_result qry_world_trim(qry_world* world) {
   const char* const function = "qry_world_trim";
   return guarded(function, [&]() -> qry_result {
     if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
-    if (world->home)
+    if (world->home) {
       if (auto ok = world->home->trim(); !ok) return refuse(ok.error());
-    QRY_PASS_REFUSAL(catch_up(*world));
+      return QRY_OK;
+    }
     const World& voxels = world->document->world();
     if (voxels.packed()) return refuse(QRY_NOTHING_TO_DO, "%s: the world is packed, with nothing to spare", function);
     if (auto ok = world->document->shrink_to_fit(); !ok) return refuse(ok.error());

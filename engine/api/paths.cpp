@@ -96,7 +96,6 @@ qry_result qry_world_trace_paths(qry_world* world, qry_paths* paths, const qry_p
     const std::lock_guard lock(world->context->mutex);
     QRY_PASS_REFUSAL(need_device(*world->context, function));
     QRY_PASS_REFUSAL(share_world(*world, function));
-    QRY_PASS_REFUSAL(catch_up(*world));  // lights are looked for in the document
     if (!paths->tracer) {
       auto tracer = engine::PathTracer::create(*world->context->device);
       if (!tracer) return refuse(tracer.error());
@@ -110,9 +109,23 @@ qry_result qry_world_trace_paths(qry_world* world, qry_paths* paths, const qry_p
     const uint32_t first = same ? paths->tracer->paths_done() : 0;
     paths->world = 0;  // after an exception or error below, the next call begins anew
     const ProgressCall call(info->progress, info->progress_user);
-    auto traced =
-        paths->tracer->render(rendered(*world), view, settings, info->samples, layers, call.progress(), first);
+    engine::RenderedWorld drawn = rendered(*world);
+    // The host looks for lights: where something glows and has changed, it reads the voxels for as long as that takes.
+    std::optional<Document> glowing;
+    if (drawn.publish_device && world->lights_version != version) {
+      const auto& materials = drawn.palette.materials;
+      if (std::any_of(materials.begin() + 1, materials.end(), [](const Material& m) { return m.emission > 0; })) {
+        Scene scene;
+        QRY_PASS_REFUSAL(scene_from_device(*world, &scene));
+        auto read = Document::create(std::move(scene));
+        if (!read) return refuse(read.error());
+        glowing.emplace(std::move(*read));
+        drawn.lit = &glowing->world();
+      }
+    }
+    auto traced = paths->tracer->render(drawn, view, settings, info->samples, layers, call.progress(), first);
     if (!traced && traced.error().code != ErrorCode::cancelled) return refuse(traced.error());
+    world->lights_version = version;
     paths->world = world->number;
     paths->world_version = version;
     paths->view = view;

@@ -307,13 +307,15 @@ typedef struct qry_world_info {
 
 /* Where a world's voxels and history are kept, and where edits are made. */
 enum {
-  QRY_HOME_AUTOMATIC = 0, /* the host, as yet */
+  /* The context's device, as QRY_HOME_DEVICE, where it is a CUDA device that shares its memory (QRY_SHARING_ZERO_COPY),
+   * and the world is not packed, has one volume, at the origin, and fits into the device's memory; else the host, and
+   * the log says why. Where CUDA has a device, and QRY_DEVICE_LAZY has not made the context's yet, it is made. */
+  QRY_HOME_AUTOMATIC = 0,
   QRY_HOME_HOST = 1,      /* host memory, by host threads */
   /* A CUDA device's memory, by its kernels: the context's device where it has one, else CUDA's first. For worlds of one
-   * volume at the origin. What only the host does (saving, paths, packing, memory and grid statistics)
-   * makes the edits once more on the host, when it is first called after them. Edits, undo, lists, reads of voxels,
-   * rays, counts and bounds never do; nor do pictures, where the context's device and CUDA's are one that can share
-   * memory and the context has not been told to use no device (QRY_DEVICE_NEVER). */
+   * volume at the origin. The host has no copy: what it does with all voxels (saving; paths in a world that glows)
+   * reads them from the device, for as long as that takes. Pictures are drawn from the same memory, where the context's
+   * device and CUDA's are one that can share it; elsewhere a picture needs a copy. Worlds there are not packed. */
   QRY_HOME_DEVICE = 2,
   QRY_HOME_EMULATED = 3 /* host threads that stand in for a CUDA device, with its memory: slow; to test programs with */
 };
@@ -598,8 +600,8 @@ QRY_API qry_result QRY_CALL qry_world_get_memory(const qry_world* world, qry_mem
  * device's. A packed world keeps only the materials of set voxels and has no spare memory. Voxels, version, pictures
  * and the results of all queries stay the same. A picture costs up to a twentieth more. The next call that changes
  * voxels (or qry_world_unpack) unpacks it first, at the cost of copying every brick, and it stays so if that call
- * fails. Both forms are in memory until that is done. QRY_NOTHING_TO_DO: it is packed already. Errors:
- * INVALID_ARGUMENT, FULL (more than 16 GiB of materials), OUT_OF_MEMORY, DEVICE; then it is as before. [write] */
+ * fails. Both forms are in memory until that is done. QRY_NOTHING_TO_DO: it is packed already, or at home on a device.
+ * Errors: INVALID_ARGUMENT, FULL (more than 16 GiB of materials), OUT_OF_MEMORY, DEVICE; it is as before. [write] */
 QRY_API qry_result QRY_CALL qry_world_pack(qry_world* world);
 /* Unpacks the world, so that the next edit need not do it. Errors: as qry_world_pack. [write] */
 QRY_API qry_result QRY_CALL qry_world_unpack(qry_world* world);
@@ -616,13 +618,14 @@ typedef struct qry_home_state {
   uint32_t home;         /* QRY_HOME_..., never AUTOMATIC */
   uint32_t brick_count;  /* bricks that the device stores: not full ones, but those that only the history has */
   uint64_t device_bytes; /* device memory of the world, its history and its spare room; 0 on the host */
-  uint64_t behind;       /* changes that the host would make once more for a call that only it does */
-  uint32_t in_place;     /* 1: pictures are drawn from the memory in which edits are made; 0: the host makes the edits
-                            once more for a picture */
+  uint64_t bytes_to_device; /* over the bus, since the world was made: copies, arguments of kernels, rays */
+  uint64_t bytes_from_device;
+  uint32_t in_place; /* 1: pictures are drawn from the memory in which edits are made; 0: from a copy on the host, or on
+                        the context's device, which a picture brings up to date */
   uint32_t reserved2;
 } qry_home_state;
 #define QRY_HOME_STATE_INIT \
-  { QRY_STYPE_HOME_STATE, 0, NULL, 0, 0, 0, 0, 0, 0 }
+  { QRY_STYPE_HOME_STATE, 0, NULL, 0, 0, 0, 0, 0, 0, 0 }
 
 /* Tells where a world is at home. Waits for submitted changes. Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT, DEVICE.
  * [read] */
@@ -751,6 +754,35 @@ typedef struct qry_hit {
  * voxel under a pointer (qry_camera_ray makes the ray). Thousands of rays in one call are cheaper each. Errors:
  * INVALID_ARGUMENT, UNSUPPORTED, NOT_FOUND, MISSING_FEATURE, DEVICE, OUT_OF_MEMORY. [write] */
 QRY_API qry_result QRY_CALL qry_world_trace(qry_world* world, const qry_ray* rays, uint64_t count, qry_hit* hits);
+
+/* ---- Arrays in a CUDA device's memory ------------------------------------------------------------------------------
+ *
+ * For worlds at home on a device: pointers are of that device (with QRY_HOME_EMULATED, of the host), streams are
+ * cudaStream_t, NULL is CUDA's default stream. What a call does waits for what the stream has got before the call.
+ * On a world that is at home on the host they are QRY_ERROR_UNSUPPORTED. */
+
+/* Edits and reads of the world that are called from now on wait for what the stream has got until now. Returns at once.
+ * Errors: INVALID_ARGUMENT, UNSUPPORTED, DEVICE. [write] */
+QRY_API qry_result QRY_CALL qry_world_cuda_wait(qry_world* world, void* stream);
+/* What the stream gets from now on waits for the edits and reads of the world that were called until now. Returns at
+ * once. Errors: INVALID_ARGUMENT, UNSUPPORTED, DEVICE. [write] */
+QRY_API qry_result QRY_CALL qry_world_cuda_signal(qry_world* world, void* stream);
+
+/* As qry_world_set_voxels and qry_world_write_region, of volume 0. They return when it is done: a list's bricks are
+ * counted by the host. Nothing of the arrays goes over the bus. Errors: as these, and UNSUPPORTED (also more than 2^26
+ * voxels or 5.8 million bricks in a list), DEVICE. [write] */
+QRY_API qry_result QRY_CALL qry_world_cuda_set_voxels(qry_world* world, const int32_t* xyz, const uint8_t* materials,
+                                                      uint64_t count, void* stream, uint64_t* changed);
+QRY_API qry_result QRY_CALL qry_world_cuda_write_region(qry_world* world, const int32_t min[3], const int32_t max[3],
+                                                        const uint8_t* materials, uint64_t size_bytes, void* stream,
+                                                        uint64_t* changed);
+/* As qry_world_read_region and qry_world_trace. They wait for edits under way, not for what they launch: what the
+ * stream gets after the call waits for that. A ray that cannot be traced meets nothing. rays begin at a multiple of 8
+ * bytes, hits of 16. Errors: INVALID_ARGUMENT, BUFFER_TOO_SMALL, UNSUPPORTED, DEVICE. [write] */
+QRY_API qry_result QRY_CALL qry_world_cuda_read_region(qry_world* world, const int32_t min[3], const int32_t max[3],
+                                                       uint8_t* materials, uint64_t size_bytes, void* stream);
+QRY_API qry_result QRY_CALL qry_world_cuda_trace(qry_world* world, const qry_ray* rays, uint64_t count, qry_hit* hits,
+                                                 void* stream);
 
 /* Makes the ray through point (x, y) of a picture, in pixels from its upper left corner: (0.5, 0.5) is the middle of
  * the first pixel. Errors: INVALID_ARGUMENT. Needs no device. [free] */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // render.cpp - the C interface's pictures in the caller's memory, its rays and its cameras.
 #include <atomic>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstring>
@@ -29,12 +30,9 @@ bool all_finite(const double (&v)[3]) { return std::isfinite(v[0]) && std::isfin
 
 double length(const float (&v)[3]) { return glm::length(glm::dvec3(glm::make_vec3(v))); }
 
-bool can_be_traced(const qry_ray& ray) {
-  float zero = 0;  // NaN if a number is not finite
-  for (const float c : ray.origin) zero += c * 0;
-  for (const float c : ray.direction) zero += c * 0;
-  return zero == 0 && (ray.direction[0] != 0 || ray.direction[1] != 0 || ray.direction[2] != 0);
-}
+// Both are the same numbers.
+Ray ray_of(const qry_ray& ray) { return std::bit_cast<Ray>(ray); }
+static_assert(sizeof(qry_ray) == sizeof(Ray) && sizeof(qry_hit) == sizeof(RayHit));
 
 }  // namespace
 
@@ -254,7 +252,7 @@ qry_result qry_world_trace(qry_world* world, const qry_ray* rays, uint64_t count
         size_t(count), kRaysPerTask,
         [&](size_t begin, size_t end) {
           for (uint64_t i = begin; i < end; ++i) {
-            if (can_be_traced(rays[i])) continue;
+            if (can_be_traced(ray_of(rays[i]))) continue;
             for (uint64_t first = first_bad.load(); i < first && !first_bad.compare_exchange_weak(first, i);) {
             }
             return;
@@ -265,36 +263,35 @@ qry_result qry_world_trace(qry_world* world, const qry_ray* rays, uint64_t count
       return refuse(QRY_ERROR_INVALID_ARGUMENT,
                     "%s: rays[%llu]: the origin must be finite, the direction finite and not 0", function,
                     static_cast<unsigned long long>(first_bad.load()));
-    const auto fill = [&](size_t first, auto to) {
-      parallel_for(
-          to.size(), kRaysPerTask,
-          [&](size_t begin, size_t end) {
-            for (size_t i = begin; i < end; ++i) {
-              const qry_ray& ray = rays[first + i];
-              const double norm = length(ray.direction);
-              for (int axis = 0; axis < 3; ++axis) {
-                to[i].origin[axis] = ray.origin[axis];
-                to[i].direction[axis] = float(ray.direction[axis] / norm);
-              }
-            }
-          },
-          threads);
-    };
-    const auto take = [&](size_t first, auto found) {
-      parallel_for(
-          found.size(), kRaysPerTask,
-          [&](size_t begin, size_t end) {
-            std::memcpy(hits + first + begin, found.data() + begin, (end - begin) * sizeof(qry_hit));
-            for (size_t i = first + begin; i < first + end; ++i)
-              if (hits[i].t < 0) hits[i] = qry_hit{-1.0f, {0, 0, 0}, 0, 0, 0, 0};
-          },
-          threads);
+    const auto in_pieces = [&](size_t size, const std::function<void(size_t, size_t)>& body) {
+      parallel_for(size, kRaysPerTask, body, threads);
     };
     if (world->home) {
       // A world at home on a device needs no Vulkan for its rays.
-      if (auto traced = world->home->trace(size_t(count), fill, take); !traced) return refuse(traced.error());
+      auto traced = world->home->trace(
+          size_t(count),
+          [&](size_t first, std::span<Ray> to) { std::memcpy(to.data(), rays + first, to.size_bytes()); },
+          [&](size_t first, std::span<const RayHit> found) {
+            std::memcpy(hits + first, found.data(), found.size_bytes());
+          });
+      if (!traced) return refuse(traced.error());
       return QRY_OK;
     }
+    const auto fill = [&](size_t first, auto to) {
+      in_pieces(to.size(), [&](size_t begin, size_t end) {
+        for (size_t i = begin; i < end; ++i) {
+          const Ray ray = of_unit_length(ray_of(rays[first + i]));
+          std::copy_n(ray.origin, 3, to[i].origin);
+          std::copy_n(ray.direction, 3, to[i].direction);
+        }
+      });
+    };
+    const auto take = [&](size_t first, auto found) {
+      in_pieces(found.size(), [&](size_t begin, size_t end) {
+        for (size_t i = begin; i < end; ++i)
+          hits[first + i] = std::bit_cast<qry_hit>(told(std::bit_cast<RayHit>(found[i])));
+      });
+    };
     const std::lock_guard lock(world->context->mutex);
     QRY_PASS_REFUSAL(need_renderer(*world, function));
     if (auto traced = world->context->renderer->trace(rendered(*world), size_t(count), fill, take); !traced)

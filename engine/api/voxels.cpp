@@ -139,6 +139,22 @@ qry_result check_range(const char* function, uint32_t first, uint32_t count, con
 }
 
 }  // namespace
+
+qry_result check_region(const char* function, const int32_t* min, const int32_t* max, const void* materials,
+                        uint64_t size_bytes) {
+  Region region;
+  return check_region(function, min, max, materials, size_bytes, &region);
+}
+
+qry_result check_region_inside(const qry_world& world, uint32_t volume, const int32_t* min, const int32_t* max,
+                               const char* function) {
+  const WideBox box{{min[0], min[1], min[2]}, {max[0], max[1], max[2]}};
+  const Instance* offender = nullptr;
+  if (shown_inside_world(world.document->scene(), volume, box, &offender)) return QRY_OK;
+  return refuse(QRY_ERROR_OUT_OF_BOUNDS, "%s: the box (%d, %d, %d) .. (%d, %d, %d) reaches outside the world%s: %s",
+                function, min[0], min[1], min[2], max[0], max[1], max[2], shown_as(*offender).c_str(), kWorldExtent);
+}
+
 }  // namespace quarry::c_api
 
 qry_result qry_world_set_voxels(qry_world* world, uint32_t volume, const int32_t* xyz, const uint8_t* materials,
@@ -150,6 +166,12 @@ qry_result qry_world_set_voxels(qry_world* world, uint32_t volume, const int32_t
     if (count && (!xyz || !materials))
       return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: %s is NULL, but count is not 0", function,
                     xyz ? "materials" : "xyz");
+    if (world->home) {
+      const auto ticket = world->home->set_voxels({xyz, materials, size_t(count), device::Side::host});
+      if (!ticket && ticket.error().code == ErrorCode::out_of_bounds)
+        return refuse(QRY_ERROR_OUT_OF_BOUNDS, "%s: %s", function, ticket.error().message.c_str());
+      return finish(*world, ticket, false, changed);
+    }
     const Scene& scene = world->document->scene();
     const auto voxel_box = [xyz](uint64_t i) {
       return WideBox{{xyz[3 * i], xyz[3 * i + 1], xyz[3 * i + 2]}, {xyz[3 * i], xyz[3 * i + 1], xyz[3 * i + 2]}};
@@ -168,7 +190,6 @@ qry_result qry_world_set_voxels(qry_world* world, uint32_t volume, const int32_t
                         "%s: voxel (%d, %d, %d), number %llu of the array, lies outside the world%s: %s", function,
                         xyz[3 * i], xyz[3 * i + 1], xyz[3 * i + 2], static_cast<unsigned long long>(i),
                         shown_as(*offender).c_str(), kWorldExtent);
-    if (world->home) return finish(*world, world->home->set_voxels(writes), false, changed);
     return finish(*world, world->document->write(volume, writes, "set voxels", world->context->threads), changed);
   });
 }
@@ -203,19 +224,12 @@ qry_result qry_world_write_region(qry_world* world, uint32_t volume, const int32
     QRY_PASS_REFUSAL(check_volume(*world, volume, function));
     Region region;
     QRY_PASS_REFUSAL(check_region(function, min, max, materials, size_bytes, &region));
-    const Scene& scene = world->document->scene();
-    const Instance* offender = nullptr;
-    if (!shown_inside_world(scene, volume, region.box, &offender))
-      return refuse(QRY_ERROR_OUT_OF_BOUNDS, "%s: the box (%d, %d, %d) .. (%d, %d, %d) reaches outside the world%s: %s",
-                    function, min[0], min[1], min[2], max[0], max[1], max[2], shown_as(*offender).c_str(),
-                    kWorldExtent);
-    if (world->home)
-      return finish(*world, world->home->write_region({{min[0], min[1], min[2]}, {max[0], max[1], max[2]}}, materials),
-                    false, changed);
+    QRY_PASS_REFUSAL(check_region_inside(*world, volume, min, max, function));
+    const Box3 box{{min[0], min[1], min[2]}, {max[0], max[1], max[2]}};
+    if (world->home) return finish(*world, world->home->write_box(box, materials, device::Side::host), false, changed);
     std::vector<Int3> places;
     for_bricks_of(region.box, [&](Int3 brick, Int3, Int3) { places.push_back(brick); });
     std::sort(places.begin(), places.end());
-    const Box3 box{{min[0], min[1], min[2]}, {max[0], max[1], max[2]}};
     const auto fill = [&](size_t i, Brick& brick) {
       const Int3 corner{places[i].x * kBrickEdge, places[i].y * kBrickEdge, places[i].z * kBrickEdge};
       const Box3 part = intersected(box, {corner, corner + Int3{7, 7, 7}});
@@ -243,13 +257,8 @@ qry_result qry_world_read_region(const qry_world* world, const int32_t min[3], c
       inside.max[i] = std::min(inside.max[i], high[i]);
     }
     if (world->home) {
-      std::memset(materials, 0, size_t(region.size[0]) * size_t(region.size[1]) * size_t(region.size[2]));
-      for (int axis = 0; axis < 3; ++axis)
-        if (inside.max[axis] < inside.min[axis]) return QRY_OK;
-      const Box3 box{{int32_t(inside.min[0]), int32_t(inside.min[1]), int32_t(inside.min[2])},
-                     {int32_t(inside.max[0]), int32_t(inside.max[1]), int32_t(inside.max[2])}};
-      const auto row = [&](Int3 voxel) { return materials + region_index(region, voxel); };
-      if (auto ok = world->home->read_box(box, row); !ok) return refuse(ok.error());
+      const Box3 box{{min[0], min[1], min[2]}, {max[0], max[1], max[2]}};
+      if (auto ok = world->home->read_box(box, materials, device::Side::host); !ok) return refuse(ok.error());
       return QRY_OK;
     }
     const World& voxels = world->document->world();

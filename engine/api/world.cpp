@@ -47,8 +47,7 @@ qry_result share_world(qry_world& world, const char* function) {
     world.shared = std::move(*shared);
     return QRY_OK;
   }
-  QRY_PASS_REFUSAL(catch_up(world));
-  if (world.shared) return QRY_OK;
+  if (world.shared) return world.home ? copy_to_document(world) : qry_result(QRY_OK);
   // Makes a second world, so that a failure leaves the first unchanged.
   qry_world moved;
   moved.context = world.context;
@@ -64,7 +63,9 @@ qry_result share_world(qry_world& world, const char* function) {
   world.document.emplace(std::move(*document));
   world.executor = std::move(moved.executor);
   world.shared = std::move(moved.shared);
-  return QRY_OK;
+  if (!world.home) return QRY_OK;
+  world.home->attach(*world.document);
+  return copy_to_document(world);
 }
 
 namespace {
@@ -95,12 +96,6 @@ Result<Scene> flattened_scene(Scene scene, const BrickPool& pool) {
   scene.instances.push_back(Instance{});
   return scene;
 }
-
-struct Opened {
-  Scene scene;
-  std::vector<UndoRecord> history;
-  size_t history_position = 0;
-};
 
 // The bricks are made in `pool`, where the reader can.
 Result<Opened> read_file(const qry_open_info& info, const ContextState& context, const BrickPool& pool) {
@@ -175,10 +170,12 @@ qry_result qry_world_create(qry_context* context, const qry_world_info* info, qr
     std::unique_ptr<qry_world> world;
     WorldMemory memory;
     QRY_PASS_REFUSAL(begin_world(context, info->max_bricks, function, &world, &memory));
-    auto document = Document::create_empty(memory);
-    if (!document) return refuse(document.error());
-    world->document.emplace(std::move(*document));
-    QRY_PASS_REFUSAL(settle_world(*world, static_cast<const qry_world_home_info*>(home), function));
+    Opened empty;
+    empty.scene.volumes.push_back(Volume{"world", {}, {}});
+    empty.scene.instances.push_back(Instance{});
+    empty.scene.instances[0].name = "world";
+    QRY_PASS_REFUSAL(settle_world(*world, static_cast<const qry_world_home_info*>(home), false, std::move(empty),
+                                  memory, {}, function));
     *out = world.release();
     return QRY_OK;
   });
@@ -202,16 +199,9 @@ qry_result qry_world_open(qry_context* context, const qry_open_info* info, qry_w
     auto opened = read_file(*info, *context->state, memory.new_pool());
     if (!opened) return refuse(opened.error());
     const ProgressCall call(info->progress, info->progress_user);
-    auto document = Document::create(std::move(opened->scene), memory, call.progress());
-    if (!document)
-      return refuse(result_of(document.error().code), "%s: %s", info->path, document.error().message.c_str());
-    if (auto ok = document->restore_history(std::move(opened->history), opened->history_position); !ok)
-      return refuse(result_of(ok.error().code), "%s: %s", info->path, ok.error().message.c_str());
-    if (info->flags & QRY_OPEN_PACK)
-      if (auto ok = document->pack(); !ok)
-        return refuse(result_of(ok.error().code), "%s: %s", info->path, ok.error().message.c_str());
-    world->document.emplace(std::move(*document));
-    QRY_PASS_REFUSAL(settle_world(*world, static_cast<const qry_world_home_info*>(home), function));
+    QRY_PASS_REFUSAL(settle_world(*world, static_cast<const qry_world_home_info*>(home),
+                                  (info->flags & QRY_OPEN_PACK) != 0, std::move(*opened), memory, call.progress(),
+                                  info->path));
     *out = world.release();
     return QRY_OK;
   });
@@ -230,9 +220,11 @@ qry_result qry_world_save(qry_world* world, const qry_save_info* info) {
     QRY_PASS_REFUSAL(check_struct(function, "info", info, QRY_STYPE_SAVE_INFO));
     if (!info->path || !*info->path)
       return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: info->path is %s", function, info->path ? "empty" : "NULL");
-    QRY_PASS_REFUSAL(catch_up(*world));
     const ProgressCall call(info->progress, info->progress_user);
-    if (auto saved = io::write_scene(world->document->scene(), info->path, call.progress()); !saved)
+    Scene whole;
+    if (world->home) QRY_PASS_REFUSAL(scene_from_device(*world, &whole));
+    if (auto saved = io::write_scene(world->home ? whole : world->document->scene(), info->path, call.progress());
+        !saved)
       return refuse(saved.error());
     return QRY_OK;
   });
@@ -252,7 +244,7 @@ qry_result qry_world_get_state(qry_world* world, qry_world_state* state) {
       state->version = world->version + found->version;
       state->voxel_count = found->store.voxels;
       state->brick_count = found->store.keys;
-      state->size_bytes = found->store.size_bytes;
+      state->size_bytes = found->store.world_bytes;
       state->history_length = found->history_length;
       state->history_position = found->history_position;
     } else {
@@ -279,8 +271,7 @@ qry_result qry_world_get_grid_stats(const qry_world* world, qry_grid_stats* stat
   return guarded(function, [&]() -> qry_result {
     if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
     QRY_PASS_REFUSAL(check_struct(function, "stats", stats, QRY_STYPE_GRID_STATS));
-    QRY_PASS_REFUSAL(catch_up(*world));
-    const auto found = world->document->world().stats();
+    const auto found = world->home ? world->home->grid_stats() : world->document->world().stats();
     if (!found) return refuse(found.error());
     const hashgrid::Stats& s = *found;
     static_assert(sizeof stats->depth_histogram == sizeof s.depth_histogram &&

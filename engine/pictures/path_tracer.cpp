@@ -179,7 +179,7 @@ Result<std::unique_ptr<PathTracer>> PathTracer::create(Device& device) {
 
 Result<void> PathTracer::prepare(const RenderedWorld& world) {
   State& s = *state_;
-  const LightTree& tree = world.shared.update_lights(world.world, world.palette);
+  const LightTree& tree = world.shared.update_lights(world.with_lights(), world.palette);
   if (tree.version() == s.lights_version) return {};
   if (!s.upload) {
     QRY_TRY_ASSIGN(auto upload, Upload::create(*s.device));

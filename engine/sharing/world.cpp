@@ -288,7 +288,7 @@ Result<Device::TimelinePoint> SharedWorld::publish(const device::Store::Publishe
   root.brick_count = published.keys;
   put_box(root, published.bounds);
   if (published.version != s.version_seen || s.world_seen != 0) {
-    // Lights are looked for in the document, when they are wanted.
+    // Lights are looked for when they are wanted.
     WorldChanges changes;
     changes.everything = true;
     s.lights.note(changes);

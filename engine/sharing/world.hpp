@@ -75,9 +75,11 @@ struct RenderedWorld {
   World& world;
   const Palette& palette;
 
-  // Of a world at home on a device, which `world` may be behind: instead of publishing that. Empty: there is none.
+  // Of a world at home on a device, of which `world` has no voxels: instead of publishing that. Empty: there is none.
   std::function<Result<Device::TimelinePoint>()> publish_device = {};
+  const World* lit = nullptr;  // where lights are looked for; null: in `world`
 
+  const World& with_lights() const { return lit ? *lit : world; }
   Result<Device::TimelinePoint> publish() const {
     return publish_device ? publish_device() : shared.publish(world, palette);
   }

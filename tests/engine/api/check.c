@@ -72,6 +72,16 @@ qry_world* new_world(qry_context* context) {
   return world;
 }
 
+qry_world* new_world_on_host(qry_context* context) {
+  qry_world* world = NULL;
+  qry_world_home_info home = QRY_WORLD_HOME_INFO_INIT;
+  qry_world_info info = QRY_WORLD_INFO_INIT;
+  home.home = QRY_HOME_HOST;
+  info.next = &home;
+  OK(qry_world_create(context, &info, &world));
+  return world;
+}
+
 qry_world_state state_of(qry_world* world) {
   qry_world_state state = QRY_WORLD_STATE_INIT;
   OK(qry_world_get_state(world, &state));

@@ -6,7 +6,7 @@
 #include "hashgrid/compact/build.cuh"
 #include "hashgrid/compact/find.cuh"
 #include "hashgrid/cuda/sector_loads.cuh"
-#include "hashgrid/cuda/stats_sums.cuh"
+#include "hashgrid/table/stats_sums.hpp"
 
 namespace quarry::hashgrid::kernels {
 

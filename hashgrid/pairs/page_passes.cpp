@@ -9,19 +9,10 @@ namespace quarry::hashgrid::detail {
 void add_page_stats(Stats& stats, const uint64_t* words, uint32_t page, uint32_t page_count) {
   uint32_t live = 0;
   for (uint32_t sector = kQryStateSectors; sector < kQrySectorsPerPage; ++sector) {
-    uint32_t fill = 0;
-    for (uint32_t i = 0; i < kQrySlotsPerSector; ++i) {
-      const uint32_t index = sector * kQrySlotsPerSector + i;
-      const uint64_t word = words[index];
-      if (is_empty(word)) {
-        stats.freed += word != kNeverUsed;
-        continue;
-      }
-      ++fill;
-      ++stats.depth_histogram[depth_at(qry_probe_sequence(low(word), page_count), page * kQrySectorsPerPage + sector,
-                                       page_count) -
-                              1];
-    }
+    const auto [fill, freed] =
+        sector_stats(PrivateWords::load_bucket(words + sector * kQrySlotsPerSector), page * kQrySectorsPerPage + sector,
+                     page_count, [&](uint32_t depth) { ++stats.depth_histogram[depth - 1]; });
+    stats.freed += freed;
     live += fill;
     if (sector >= kQryStashFirstSector) {
       stats.overflow_live += fill;

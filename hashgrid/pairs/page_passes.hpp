@@ -45,6 +45,29 @@ inline void clear_page(uint64_t* page) {
   for (uint32_t i = kFirstSlotWord; i < kQryPageWords; ++i) page[i] = kNeverUsed;
 }
 
+// What one sector of slots adds to a table's statistics.
+struct SectorStats {
+  uint32_t live, freed;
+};
+// use(depth) for each key of a sector, which is counted from the table's start. One text for host threads and kernels.
+template <class Use>
+QRY_HD inline SectorStats sector_stats(const Bucket& bucket, uint32_t sector, uint32_t page_count, const Use& use) {
+  SectorStats stats{0, 0};
+#if defined(__CUDA_ARCH__)
+#pragma unroll
+#endif
+  for (uint32_t i = 0; i < kQrySlotsPerSector; ++i) {
+    const uint64_t word = bucket.slot[i];
+    if (is_empty(word)) {
+      stats.freed += word != kNeverUsed;
+      continue;
+    }
+    ++stats.live;
+    use(depth_at(qry_probe_sequence(low(word), page_count), sector, page_count));
+  }
+  return stats;
+}
+
 // Adds page number `page`, of which `words` is a copy, to the counts. finish_stats() of table/stats.hpp computes load
 // factor and depth percentiles.
 void add_page_stats(Stats& stats, const uint64_t* words, uint32_t page, uint32_t page_count);

@@ -5,9 +5,9 @@
 // thread: compute-sanitizer's racecheck must find nothing.
 #pragma once
 
-#include "hashgrid/cuda/stats_sums.cuh"
 #include "hashgrid/cuda/tuning.cuh"
 #include "hashgrid/pairs/cuckoo.hpp"
+#include "hashgrid/table/stats_sums.hpp"
 
 namespace quarry::hashgrid::kernels {
 
@@ -115,20 +115,13 @@ __global__ void __launch_bounds__(kPageThreads) sum_stats(const uint64_t* words,
     uint32_t live = 0;
     for (uint32_t sector = kQryStateSectors + threadIdx.x; sector < kQrySectorsPerPage; sector += kPageThreads) {
       const detail::Bucket bucket = detail::SharedWords::load_bucket(w + sector * kQrySlotsPerSector);
-      uint32_t here = 0;
-#pragma unroll
-      for (uint32_t i = 0; i < kQrySlotsPerSector; ++i) {
-        const uint64_t word = bucket.slot[i];
-        if (detail::is_empty(word)) {
-          freed += word != detail::kNeverUsed;
-          continue;
-        }
-        ++here;
-        const uint32_t depth = detail::depth_at(qry_probe_sequence(detail::low(word), page_count),
-                                                page * kQrySectorsPerPage + sector, page_count);
-        if (depth == 1) ++first_sector;
-        else atomicAdd(&depths[min(depth, kDepthBins) - 1], 1u);
-      }
+      const detail::SectorStats stats =
+          detail::sector_stats(bucket, page * kQrySectorsPerPage + sector, page_count, [&](uint32_t depth) {
+            if (depth == 1) ++first_sector;
+            else atomicAdd(&depths[min(depth, kDepthBins) - 1], 1u);
+          });
+      const uint32_t here = stats.live;
+      freed += stats.freed;
       live += here;
       if (sector >= kQryStashFirstSector) {
         area += here;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// stats_sums.cuh - the sums of the statistics kernels of both layouts.
+// stats_sums.hpp - the sums of the statistics kernels: those of both layouts, and callers' own over a table of theirs.
 #pragma once
 
 #include <algorithm>

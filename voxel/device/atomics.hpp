@@ -28,6 +28,14 @@ QRY_HD inline void add(uint64_t& word, uint64_t by) {
   __atomic_fetch_add(&word, by, __ATOMIC_RELAXED);
 #endif
 }
+// A counter of 64 bits as hashgrid's statistics have it.
+QRY_HD inline void add(unsigned long long& word, uint64_t by) {
+#if defined(__CUDA_ARCH__)
+  atomicAdd(&word, static_cast<unsigned long long>(by));
+#else
+  __atomic_fetch_add(&word, by, __ATOMIC_RELAXED);
+#endif
+}
 QRY_HD inline uint64_t fetch_or(uint64_t& word, uint64_t bits) {
 #if defined(__CUDA_ARCH__)
   return atomicOr(reinterpret_cast<unsigned long long*>(&word), static_cast<unsigned long long>(bits));
@@ -69,10 +77,26 @@ QRY_HD inline void raise(int32_t& word, int32_t value) {
   }
 #endif
 }
+QRY_HD inline void raise(unsigned long long& word, unsigned long long value) {
+#if defined(__CUDA_ARCH__)
+  atomicMax(&word, value);
+#else
+  unsigned long long seen = __atomic_load_n(&word, __ATOMIC_RELAXED);
+  while (value > seen && !__atomic_compare_exchange_n(&word, &seen, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+  }
+#endif
+}
 // A word that another thread of the same step may be changing.
 QRY_HD inline uint32_t peek(const uint32_t& word) {
 #if defined(__CUDA_ARCH__)
   return *const_cast<const volatile uint32_t*>(&word);
+#else
+  return __atomic_load_n(&word, __ATOMIC_RELAXED);
+#endif
+}
+QRY_HD inline uint64_t peek(const unsigned long long& word) {
+#if defined(__CUDA_ARCH__)
+  return *const_cast<const volatile unsigned long long*>(&word);
 #else
   return __atomic_load_n(&word, __ATOMIC_RELAXED);
 #endif

@@ -224,7 +224,7 @@ const char* name_of(StepId step) {
       "cut by a list",  "settle an undo",   "settle a redo", "write keys",      "erase keys",    "roll back",
       "write regions",  "write tops",       "release",       "clear a grid",    "move keys",     "forget steps",
       "recycle bricks", "copy the pyramid", "begin bounds",  "find bounds",     "gather bricks", "begin a list",
-      "survey a list",  "key voxels",       "begin bricks",  "assemble bricks", "list a box",    "read a box"};
+      "survey a list",  "key voxels",       "begin bricks",  "assemble bricks", "list a box",    "read a box", "begin statistics", "sum statistics"};
   return step < StepId::count ? kNames[size_t(step)] : "no step";
 }
 

@@ -18,7 +18,7 @@
 
 namespace quarry::device {
 
-// The steps of steps.hpp, and those of growth.hpp and lists.hpp.
+// The steps of steps.hpp, and those of growth.hpp, lists.hpp and grid_stats.hpp.
 enum class StepId : uint8_t {
   find_tiles,
   touch_box,
@@ -50,6 +50,8 @@ enum class StepId : uint8_t {
   assemble,
   list_box,
   read_box,
+  begin_grid_stats,
+  sum_grid_stats,
   count,
 };
 const char* name_of(StepId step);

@@ -18,6 +18,7 @@
 #include <cstdint>
 
 #include "hashgrid/pairs/view.hpp"
+#include "hashgrid/table/stats_sums.hpp"
 #include "voxel/bricks/occupancy.hpp"
 #include "voxel/shapes/shape.hpp"
 
@@ -116,6 +117,8 @@ struct Control {
   // Of the list of voxels that is grouped (lists.hpp).
   uint32_t list_bricks;  // distinct ones
   int32_t list_outside;  // the first voxel that is outside of the world
+  // Of the grid, when it was asked for (grid_stats.hpp).
+  hashgrid::kernels::StatsSums grid;
 };
 
 // A brick that an edit makes.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "voxel/device/executor.hpp"
+#include "voxel/device/grid_stats.hpp"
 #include "voxel/device/growth.hpp"
 #include "voxel/device/lists.hpp"
 #include "voxel/device/steps.hpp"
@@ -44,6 +45,8 @@ auto run_step(StepId step, Runner&& runner) {
     case StepId::assemble: return runner.template blocks<Assemble>();
     case StepId::list_box: return runner.template items<ListBox>();
     case StepId::read_box: return runner.template items<ReadBox>();
+    case StepId::begin_grid_stats: return runner.template single<BeginGridStats>();
+    case StepId::sum_grid_stats: return runner.template blocks<SumGridStats>();
     case StepId::count: break;
   }
   return runner.template single<BeginBounds>();  // not reached

@@ -922,6 +922,17 @@ Result<void> Store::trace_there(const Ray* rays, size_t count, RayHit* hits) {
   return executor_->trace_there(ray_world(), memory_.grid, rays, count, hits);
 }
 
+Result<hashgrid::Stats> Store::grid_stats() {
+  QRY_TRY(wait_all());
+  QRY_TRY(executor_->run(StepId::begin_grid_stats, memory_, {}, 1));
+  QRY_TRY(executor_->run(StepId::sum_grid_stats, memory_, {}, memory_.grid.page_count));
+  QRY_TRY_ASSIGN(const Control control, counters());
+  hashgrid::Stats stats = hashgrid::kernels::stats_of(control.grid);
+  hashgrid::detail::finish_stats(stats, memory_.grid.page_count, kQrySlotsPerPage);
+  stats.version = control.version;
+  return stats;
+}
+
 Result<void> Store::trace(size_t count, const Executor::FillRays& fill, const Executor::TakeHits& take) {
   for (;;) {
     const uint64_t refusals = refusals_;

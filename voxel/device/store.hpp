@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "hashgrid/table/stats.hpp"
 #include "voxel/bricks/brick.hpp"
 #include "voxel/device/executor.hpp"
 #include "voxel/device/list_scratch.hpp"
@@ -99,6 +100,9 @@ class Store {
   };
   // After all edits. Traffic: as entries().
   Result<MemoryUse> memory_use();
+  // After all edits: the grid's, of the table as it is; its version is the world's. Traffic: the grid once, and less
+  // than 1 KiB over the bus. Errors: device.
+  Result<hashgrid::Stats> grid_stats();
   // Makes room ahead of edits, so that none has to wait for it: for so many keys, and bricks that are not full. Errors:
   // full, out_of_memory, device.
   Result<void> reserve(uint32_t keys, uint32_t bricks);

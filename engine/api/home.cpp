@@ -396,7 +396,7 @@ Result<device::Store::MemoryUse> DeviceHome::memory_use() {
 Result<hashgrid::Stats> DeviceHome::grid_stats() {
   const std::lock_guard lock(lock_);
   QRY_TRY(hear(last_ticket_));
-  return fail(ErrorCode::unsupported, "TODO");
+  return store_->grid_stats();
 }
 
 Result<void> DeviceHome::reserve(uint32_t keys, uint32_t bricks) {

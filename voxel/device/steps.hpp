@@ -142,13 +142,18 @@ QRY_HD inline bool sets_absent(const EditCall& call) {
 // What an edit does to a brick.
 enum class Fate : uint32_t { stays, whole, cut };
 
-QRY_HD inline Fate fate_of(const EditCall& call, Int3 brick, uint32_t before) {
+// holds(): true if all voxels of the brick are in the shape. False may be wrong.
+template <class Holds>
+QRY_HD inline Fate fate_of(const EditCall& call, uint32_t before, const Holds& holds) {
   if (before == kNone && !sets_absent(call)) return Fate::stays;
   const bool full = before != kNone && is_full_index(before);
   if (full && (call.mode == Mode::add || (call.material && before == full_index(call.material)) ||
                (call.mode == Mode::replace && before != full_index(call.from))))
     return Fate::stays;
-  return (before == kNone || full || call.mode == Mode::remove) && call.shape.holds(brick) ? Fate::whole : Fate::cut;
+  return (before == kNone || full || call.mode == Mode::remove) && holds() ? Fate::whole : Fate::cut;
+}
+QRY_HD inline Fate fate_of(const EditCall& call, Int3 brick, uint32_t before) {
+  return fate_of(call, before, [&] { return call.shape.holds(brick); });
 }
 
 // Adds what becomes of one brick.
@@ -318,8 +323,15 @@ struct TouchList {
       if (before != after) plan(m, key, before, Fate::whole, after, 0, sums);
       return;
     }
-    if (before == kNone && !m.listed_materials && !sets_absent(call)) return;
-    plan(m, key, before, Fate::cut, kNone, uint32_t(item) - call.listed_full, sums);
+    const uint32_t listed = uint32_t(item) - call.listed_full;
+    Fate fate = Fate::cut;
+    if (!m.listed_materials)
+      fate = fate_of(call, before, [&] {
+        uint64_t both = ~uint64_t(0);
+        for (uint32_t octant = 0; octant < 8; ++octant) both &= m.listed_masks[size_t(listed) * 8 + octant];
+        return both == ~uint64_t(0);
+      });
+    if (fate != Fate::stays) plan(m, key, before, fate, whole_index(call), listed, sums);
   }
 };
 

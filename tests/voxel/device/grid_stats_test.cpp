@@ -110,10 +110,10 @@ TEST_CASE("A device's statistics of its grid are those of the host for the same 
       std::sort(keys.begin(), keys.end());
       keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
       materials.assign(keys.size(), uint8_t(1 + round));
-      REQUIRE(store->put_full(keys, materials));
+      REQUIRE(store->put({keys, materials, {}, {}}));
       require_counted(*store);
       for (size_t i = 0; i < keys.size(); ++i) materials[i] = i % 4 ? uint8_t(9) : uint8_t(0);
-      REQUIRE(store->put_full(keys, materials));
+      REQUIRE(store->put({keys, materials, {}, {}}));
       require_counted(*store);
       const hashgrid::Stats stats = taken(store->grid_stats());
       spilled = spilled || (stats.spilled_buckets > 0 && stats.depth_max > 1);

@@ -206,13 +206,12 @@ uint64_t DeviceHome::done(const device::Store::Change& change, int position) {
 Result<uint64_t> DeviceHome::edit(const Edit& edit) {
   const std::lock_guard lock(lock_);
   if (launched_.size() >= kMostUnheard) QRY_TRY(hear(launched_.front().ticket));
-  BrickMap all;
   if (edit.shape == Shape::connected) {
-    QRY_TRY_ASSIGN(all, bricks_locked(BrickPool::loose()));
+    QRY_TRY(hear(last_ticket_));
+    QRY_TRY_ASSIGN(const auto change, store_->edit_connected(edit, kMostBricksPerEdit));
+    return done(change, 0);
   }
-  QRY_TRY_ASSIGN(const auto shape, edit.shape == Shape::connected
-                                       ? EditShape::connected(all, edit.a, kMostBricksPerEdit)
-                                       : EditShape::create(edit));
+  QRY_TRY_ASSIGN(const auto shape, EditShape::create(edit));
   if (const SolidShape* const solid = shape.solid()) {
     const Int3 first = brick_of(shape.bounds().min), last = brick_of(shape.bounds().max);
     const double box = (double(last.x) - first.x + 1) * (double(last.y) - first.y + 1) * (double(last.z) - first.z + 1);

@@ -109,6 +109,22 @@ QRY_HD inline uint64_t peek(const uint64_t& word) {
 #endif
 }
 
+// Writes a word that other threads of the same step may be reading.
+QRY_HD inline void put(uint32_t& word, uint32_t value) {
+#if defined(__CUDA_ARCH__)
+  *static_cast<volatile uint32_t*>(&word) = value;
+#else
+  __atomic_store_n(&word, value, __ATOMIC_RELAXED);
+#endif
+}
+QRY_HD inline void put(uint64_t& word, uint64_t value) {
+#if defined(__CUDA_ARCH__)
+  *static_cast<volatile uint64_t*>(&word) = value;
+#else
+  __atomic_store_n(&word, value, __ATOMIC_RELAXED);
+#endif
+}
+
 // The next number of a list: as fetch_add(counter, 1). On a GPU the threads of a warp that are here take theirs by one
 // atomic operation.
 QRY_HD inline uint32_t push(uint32_t& counter) {
@@ -136,21 +152,6 @@ QRY_HD inline uint32_t push_some(uint32_t& counter, uint32_t by) {
   return here.shfl(first, int(here.size()) - 1) + sum - by;
 #else
   return __atomic_fetch_add(&counter, by, __ATOMIC_RELAXED);
-#endif
-}
-
-// What `find` returns for the key. On a GPU it is called once for the threads of a warp that are here with the same.
-template <class Find>
-QRY_HD inline uint32_t found_once(uint32_t key, const Find& find) {
-#if defined(__CUDA_ARCH__)
-  const unsigned here = __activemask(), same = __match_any_sync(here, key);
-  const int finder = __ffs(int(same)) - 1;
-  uint32_t found = 0;
-  if (int(threadIdx.x & 31u) == finder) found = find(key);
-  __syncwarp(here);
-  return __shfl_sync(here, found, finder);
-#else
-  return find(key);
 #endif
 }
 

@@ -220,12 +220,12 @@ class EmulatedExecutor final : public Executor {
 
 const char* name_of(StepId step) {
   static constexpr std::array<const char*, size_t(StepId::count)> kNames{
-      "find tiles",       "touch a box",      "touch tiles",   "touch the grid",  "touch a list",  "cut",
-      "cut by a list",    "settle an undo",   "settle a redo", "write keys",      "erase keys",    "roll back",
-      "write regions",    "write tops",       "release",       "clear a grid",    "move keys",     "forget steps",
-      "recycle bricks",   "copy the pyramid", "begin bounds",  "find bounds",     "gather bricks", "begin a list",
-      "survey a list",    "key voxels",       "begin bricks",  "assemble bricks", "list a box",    "read a box",
-      "begin statistics", "sum statistics"};
+      "find tiles",     "touch a box",      "touch tiles",   "touch the grid",  "touch a list",     "cut",
+      "cut by a list",  "settle an undo",   "settle a redo", "write keys",      "erase keys",       "roll back",
+      "write regions",  "write tops",       "release",       "clear a grid",    "move keys",        "forget steps",
+      "recycle bricks", "copy the pyramid", "begin bounds",  "find bounds",     "gather bricks",    "begin a list",
+      "survey a list",  "key voxels",       "begin bricks",  "assemble bricks", "list a box",       "read a box",
+      "clear a table",  "seed a flood",     "number bricks", "flood",           "begin statistics", "sum statistics"};
   return step < StepId::count ? kNames[size_t(step)] : "no step";
 }
 

@@ -18,7 +18,7 @@
 
 namespace quarry::device {
 
-// The steps of steps.hpp, and those of growth.hpp, lists.hpp and grid_stats.hpp.
+// The steps of steps.hpp, and those of growth.hpp, lists.hpp, flood.hpp and grid_stats.hpp.
 enum class StepId : uint8_t {
   find_tiles,
   touch_box,
@@ -50,6 +50,10 @@ enum class StepId : uint8_t {
   assemble,
   list_box,
   read_box,
+  clear_table,
+  seed_flood,
+  number_bricks,
+  flood_round,
   begin_grid_stats,
   sum_grid_stats,
   count,

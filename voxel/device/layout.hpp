@@ -117,6 +117,13 @@ struct Control {
   // Of the list of voxels that is grouped (lists.hpp).
   uint32_t list_bricks;  // distinct ones
   int32_t list_outside;  // the first voxel that is outside of the world
+  uint32_t list_full;    // they are more than there is room for, in a flood
+  // Of a flood (flood.hpp), whose bricks are list_bricks.
+  uint32_t flood_material;  // 0: it begins in an empty voxel
+  uint32_t flood_round;
+  uint32_t flood_known;      // bricks that the list had when the round began
+  uint32_t flood_all;        // 1: all bricks take part in the round
+  uint32_t flood_fronts[2];  // how many do, by Flood::frontier
   // Of the grid, when it was asked for (grid_stats.hpp).
   hashgrid::kernels::StatsSums grid;
 };
@@ -148,6 +155,24 @@ struct DenseBox {
   int32_t first[3];        // brick
   uint32_t bricks[3];
 };
+
+// The numbers of keys, each key once, by linear probing (flood.hpp).
+struct KeyTable {
+  uint32_t* slots;     // keys
+  uint32_t* numbers;   // of each slot: its key's
+  uint32_t last_slot;  // slots are a power of two; this is one less
+};
+
+// What is connected with a voxel, on its way to a list of bricks (flood.hpp): arrays by a brick's number in the list.
+// What is reached of each brick is in Memory::listed_masks.
+struct Flood {
+  KeyTable table;
+  uint64_t* same;         // 8 words a brick: its voxels of the material; all ones until that is known
+  uint32_t* queued;       // the last round that it takes part in
+  uint32_t* frontier[2];  // bricks that take part in rounds with an even number, and in those with an odd one
+  uint32_t brick_room;
+};
+constexpr uint64_t kMostFlooded = 1u << 24;  // bricks
 
 // All of it, as kernels get it. Trivially copyable.
 struct Memory {
@@ -182,6 +207,7 @@ struct Memory {
   uint64_t* listed_materials;  // 64 words a brick, 0: removed
   ListedVoxels voxels;
   DenseBox box;
+  Flood flood;
   uint64_t* touched2;    // of each level-2 node: its children that change
   uint64_t* touched3;    // of each level-3 node
   uint32_t* numbers2;    // of each level-2 node: its number in regions

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "voxel/device/executor.hpp"
+#include "voxel/device/flood.hpp"
 #include "voxel/device/grid_stats.hpp"
 #include "voxel/device/growth.hpp"
 #include "voxel/device/lists.hpp"
@@ -45,6 +46,10 @@ auto run_step(StepId step, Runner&& runner) {
     case StepId::assemble: return runner.template blocks<Assemble>();
     case StepId::list_box: return runner.template items<ListBox>();
     case StepId::read_box: return runner.template items<ReadBox>();
+    case StepId::clear_table: return runner.template items<ClearTable>();
+    case StepId::seed_flood: return runner.template single<SeedFlood>();
+    case StepId::number_bricks: return runner.template items<NumberBricks>();
+    case StepId::flood_round: return runner.template blocks<FloodRound>();
     case StepId::begin_grid_stats: return runner.template single<BeginGridStats>();
     case StepId::sum_grid_stats: return runner.template blocks<SumGridStats>();
     case StepId::count: break;

@@ -143,7 +143,7 @@ Result<void> Store::open() {
 // ---- Edits
 
 Result<Store::Ticket> Store::edit(const SolidShape& shape, const Edit& edit) {
-  Pending pending{0, Kind::edit, Touch::box, call_of(edit), 0, {}};
+  Pending pending{0, Kind::edit, Touch::box, call_of(edit)};
   EditCall& call = pending.call;
   call.shape = shape;
   const bool creates = edit.creates();
@@ -274,6 +274,20 @@ Result<void> Store::read_box(const Box3& box, uint8_t* materials, Side side) {
   return {};
 }
 
+Result<Store::Change> Store::edit_connected(const Edit& edit, uint64_t most) {
+  // It floods the world that the edits under way leave.
+  QRY_TRY(wait_all());
+  uint32_t bricks = 0;
+  if (voxel_in_world(edit.a)) {
+    if (!floods_) {
+      QRY_TRY_ASSIGN(floods_, FloodScratch::create(*executor_));
+    }
+    QRY_TRY_ASSIGN(bricks, floods_->find_connected(memory_, arrays_->listed_keys, arrays_->listed_masks, edit.a, most));
+  }
+  memory_.listed_materials = nullptr;
+  return make_listed(call_of(edit), bricks, true);
+}
+
 // No voxel outside of these bricks comes to be.
 void Store::reach(std::span<const uint32_t> keys) {
   Box3 bricks;
@@ -310,9 +324,9 @@ Result<Store::Change> Store::write_list(EditCall call, const Bricks& bricks, std
 }
 
 // The list is there until the next one: edits by lists are not left under way.
-Result<Store::Change> Store::make_listed(EditCall call, uint32_t bricks) {
+Result<Store::Change> Store::make_listed(EditCall call, uint32_t bricks, bool there) {
   call.listed = bricks;
-  QRY_TRY_ASSIGN(const Ticket ticket, launch_new({0, Kind::edit, Touch::list, call, 0, {}}));
+  QRY_TRY_ASSIGN(const Ticket ticket, launch_new({0, Kind::edit, Touch::list, call, 0, there}));
   return wait(ticket);
 }
 
@@ -346,11 +360,11 @@ Result<void> Store::forget() {
 // How much there is to do is known on the device alone; this is near enough.
 Result<Store::Ticket> Store::undo() {
   if (step_ > 0) --step_;
-  return launch_new({0, Kind::undo, Touch::box, {}, step_ < step_bricks_.size() ? step_bricks_[step_] : 1, {}});
+  return launch_new({0, Kind::undo, Touch::box, {}, step_ < step_bricks_.size() ? step_bricks_[step_] : 1});
 }
 Result<Store::Ticket> Store::redo() {
   const uint64_t bricks = step_ < step_bricks_.size() ? step_bricks_[step_++] : 1;
-  return launch_new({0, Kind::redo, Touch::box, {}, bricks, {}});
+  return launch_new({0, Kind::redo, Touch::box, {}, bricks});
 }
 
 Result<Store::Ticket> Store::launch_new(Pending pending) {
@@ -424,10 +438,10 @@ Result<void> Store::launch(const Pending& pending) {
 // ---- Room ahead
 
 // So that few edits are refused: that costs all those under way once more.
-Store::Need Store::need_of(const Pending& pending) {
+Store::Need Store::need_of(const Pending& pending) const {
   if (pending.kind != Kind::edit) return {0, 0, pending.bricks / 4 + 64, pending.bricks};
   const EditCall& call = pending.call;
-  const bool sets = pending.touch == Touch::list || sets_absent(call);
+  const bool sets = !pending.there && (pending.touch == Touch::list || sets_absent(call));
   double touched = double(pending.bricks), cut = touched - call.listed_full;
   if (pending.touch != Touch::list && pending.touch != Touch::grid) {
     const double x = double(call.shape.bounds.max.x) - call.shape.bounds.min.x + 9,
@@ -442,6 +456,8 @@ Store::Need Store::need_of(const Pending& pending) {
   } else if (pending.touch == Touch::grid) {
     touched = cut = 0;  // what it meets is not known
   }
+  // A brick that is full is whole in the list, and what becomes of it takes none.
+  if (pending.there) cut = std::min(cut, double(used_.bricks));
   const auto records = uint64_t(touched);
   return {records, uint64_t(cut), records / 3 + 4096, sets ? records : 0};
 }
@@ -725,6 +741,7 @@ Result<void> Store::trim() {
   QRY_TRY(wait_all());
   QRY_TRY(counters());
   lists_.reset();
+  floods_.reset();
   QRY_TRY(pack_nodes(nodes_live_ + nodes_live_ / 64 + kFirstRun + 4096));
   QRY_TRY_ASSIGN(auto steps, history());
   const uint64_t live = records_in(steps);

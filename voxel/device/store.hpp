@@ -21,6 +21,7 @@
 #include "hashgrid/table/stats.hpp"
 #include "voxel/bricks/brick.hpp"
 #include "voxel/device/executor.hpp"
+#include "voxel/device/flood_scratch.hpp"
 #include "voxel/device/list_scratch.hpp"
 
 namespace quarry::device {
@@ -69,6 +70,13 @@ class Store {
   Result<Change> write_bricks(const Bricks& bricks);
   // The same as no step of the history, which must be empty: what a world begins with.
   Result<void> put(const Bricks& bricks);
+  // An edit of the voxels that are connected with the edit's voxel `a`, through faces, by voxels of its material
+  // (Shape::connected), in any mode. None if it is empty or outside of the world. The device finds them, after all
+  // edits before it. Blocks until it is done. Traffic over the bus: the counters, once for up to 32 rounds, of which
+  // there are at least as many as bricks on the shortest way to the farthest voxel; on the device flood_scratch.hpp's
+  // and an edit's. Errors: full (more than `most` bricks, or than kMostFlooded), out_of_memory, device; then nothing
+  // has changed.
+  Result<Change> edit_connected(const Edit& edit, uint64_t most);
   // Drops the history, and frees what only it holds. Errors: device.
   Result<void> forget();
   // Launches that undo or redo a step. No voxel is copied.
@@ -166,9 +174,10 @@ class Store {
     Touch touch;
     EditCall call;
     uint64_t bricks = 0;  // that it may touch, or about: how many threads are worth launching
+    bool there = false;   // all of a list's bricks are in the world, and those that are full are whole in the list
     struct Need {
       uint64_t records = 0, bricks = 0, nodes = 0, keys = 0;
-    } need;  // of memory, about
+    } need = {};  // of memory, about
   };
   using Need = Pending::Need;
   struct Arrays;  // the ranges behind memory_
@@ -179,7 +188,7 @@ class Store {
   Result<Change> write_list(EditCall call, const Bricks& bricks, std::span<const BrickMask> voxels);
   Result<void> room_for_listed(uint64_t bricks);
   RayWorld ray_world() const;
-  Result<Change> make_listed(EditCall call, uint32_t bricks);
+  Result<Change> make_listed(EditCall call, uint32_t bricks, bool there = false);
   Result<Control> counters();
   Result<std::vector<Step>> history();
   void begin_phase();
@@ -189,7 +198,7 @@ class Store {
   Result<void> advance();
   Result<void> await(Ticket ticket);
   Result<void> answer_refusal();
-  static Need need_of(const Pending& pending);
+  Need need_of(const Pending& pending) const;
   Result<void> make_room_ahead(const Need& need);
   Result<void> make_room(const Control& control);
   Result<void> grow_grid(uint64_t keys);
@@ -206,7 +215,8 @@ class Store {
   std::unique_ptr<Executor> executor_;
   uint32_t max_bricks_;
   std::unique_ptr<Arrays> arrays_;
-  std::unique_ptr<ListScratch> lists_;  // once one was grouped
+  std::unique_ptr<ListScratch> lists_;    // once one was grouped
+  std::unique_ptr<FloodScratch> floods_;  // once there was one
   Memory memory_{};
   Ticket last_ = 0;
   std::vector<uint64_t> step_bricks_;  // of the history: Pending::bricks of each step, or about

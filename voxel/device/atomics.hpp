@@ -138,23 +138,6 @@ QRY_HD inline uint32_t push(uint32_t& counter) {
 #endif
 }
 
-// As fetch_add(counter, by). On a GPU the threads of a warp that are here take theirs by one atomic operation.
-QRY_HD inline uint32_t push_some(uint32_t& counter, uint32_t by) {
-#if defined(__CUDA_ARCH__)
-  const auto here = cooperative_groups::coalesced_threads();
-  uint32_t sum = by;
-  for (uint32_t d = 1; d < here.size(); d *= 2) {
-    const uint32_t before = here.shfl_up(sum, d);
-    if (here.thread_rank() >= d) sum += before;
-  }
-  uint32_t first = 0;
-  if (here.thread_rank() == here.size() - 1) first = atomicAdd(&counter, sum);
-  return here.shfl(first, int(here.size()) - 1) + sum - by;
-#else
-  return __atomic_fetch_add(&counter, by, __ATOMIC_RELAXED);
-#endif
-}
-
 // Adds to a total of which only the end matters, not what each addition finds. On a GPU the threads of a warp that are
 // here add what is theirs together first.
 QRY_HD inline void add_together(uint32_t& total, uint32_t by) {

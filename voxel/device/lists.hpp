@@ -75,7 +75,7 @@ struct BeginBricks {
 };
 
 struct Assemble {
-  static constexpr uint32_t kThreads = 128, kResident = 8, kBricks = kThreads / 32;
+  static constexpr uint32_t kThreads = 128, kResident = 16, kBricks = kThreads / 32;
   struct Shared {
     int32_t last[kBricks][kVoxelsPerBrick];  // of each voxel: 1 + the last in the list, from where its brick begins
   };

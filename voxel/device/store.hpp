@@ -21,8 +21,7 @@
 #include "hashgrid/table/stats.hpp"
 #include "voxel/bricks/brick.hpp"
 #include "voxel/device/executor.hpp"
-#include "voxel/device/flood_scratch.hpp"
-#include "voxel/device/list_scratch.hpp"
+#include "voxel/device/scratch.hpp"
 
 namespace quarry::device {
 
@@ -73,7 +72,7 @@ class Store {
   // An edit of the voxels that are connected with the edit's voxel `a`, through faces, by voxels of its material
   // (Shape::connected), in any mode. None if it is empty or outside of the world. The device finds them, after all
   // edits before it. Blocks until it is done. Traffic over the bus: the counters, once for up to 32 rounds, of which
-  // there are at least as many as bricks on the shortest way to the farthest voxel; on the device flood_scratch.hpp's
+  // there are at least as many as bricks on the shortest way to the farthest voxel; on the device scratch.hpp's
   // and an edit's. Errors: full (more than `most` bricks, or than kMostFlooded), out_of_memory, device; then nothing
   // has changed.
   Result<Change> edit_connected(const Edit& edit, uint64_t most);

@@ -118,7 +118,7 @@ Result<std::unique_ptr<device::Executor>> device_executor(qry_world& world, uint
 }  // namespace
 
 qry_result settle_world(qry_world& world, const qry_world_home_info* info, bool packed, Opened opened,
-                        const WorldMemory& memory, const Progress& progress, const char* function) {
+                        WorldMemory memory, const Progress& progress, const char* function) {
   const uint32_t home = info ? info->home : uint32_t(QRY_HOME_AUTOMATIC);
   if (info && info->reserved2 != 0)
     return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: qry_world_home_info.reserved2 must be 0", function);
@@ -146,6 +146,7 @@ qry_result settle_world(qry_world& world, const qry_world_home_info* info, bool 
       world.home_kind = home == QRY_HOME_AUTOMATIC ? uint32_t(QRY_HOME_DEVICE) : home;
       opened.scene.volumes[0].bricks.clear();
       opened.history.clear();
+      memory.pool.reset();  // in which the bricks were read
     } else {
       world.blocks.reset();
       if (home != QRY_HOME_AUTOMATIC)

@@ -192,7 +192,7 @@ struct Opened {
 };
 // Gives a world its home, and its document. `info` may be null. Messages begin with `function`, which may be a file.
 qry_result settle_world(qry_world& world, const qry_world_home_info* info, bool packed, Opened opened,
-                        const WorldMemory& memory, const Progress& progress, const char* function);
+                        WorldMemory memory, const Progress& progress, const char* function);
 qry_result check_volume(const qry_world& world, uint32_t volume, const char* function);
 // Of a caller's dense box: the box and the array's size; and that each instance of the volume shows it in the world.
 qry_result check_region(const char* function, const int32_t* min, const int32_t* max, const void* materials,

@@ -200,8 +200,8 @@ qry_result qry_world_open(qry_context* context, const qry_open_info* info, qry_w
     if (!opened) return refuse(opened.error());
     const ProgressCall call(info->progress, info->progress_user);
     QRY_PASS_REFUSAL(settle_world(*world, static_cast<const qry_world_home_info*>(home),
-                                  (info->flags & QRY_OPEN_PACK) != 0, std::move(*opened), memory, call.progress(),
-                                  info->path));
+                                  (info->flags & QRY_OPEN_PACK) != 0, std::move(*opened), std::move(memory),
+                                  call.progress(), info->path));
     *out = world.release();
     return QRY_OK;
   });

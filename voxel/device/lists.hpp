@@ -31,20 +31,48 @@ struct BeginList {
   }
 };
 
+// A block of threads has a part of the list, so that few atomic operations meet in the counters.
+constexpr uint32_t kListPart = 4096;
+QRY_HD inline uint64_t parts_of_list(const Memory& m) { return (uint64_t(m.voxels.count) + kListPart - 1) / kListPart; }
+
 struct SurveyList {
-  QRY_HD static uint64_t items(const Memory& m, const EditCall&) { return m.voxels.count; }
-  QRY_HD static void run(const Memory& m, const EditCall&, uint64_t item, Sums&) {
-    const int32_t* const voxel = m.voxels.xyz + 3 * item;
-    const Int3 brick = brick_of({voxel[0], voxel[1], voxel[2]});
-    Control& c = *m.control;
-    if (!brick_in_world(brick)) return lower(c.list_outside, int32_t(item));
-    // Most bricks are inside of what the others have told.
-    const auto told = [](const int32_t& value) { return int32_t(peek(reinterpret_cast<const uint32_t&>(value))); };
-    const int32_t at[3] = {brick.x, brick.y, brick.z};
-    for (uint32_t axis = 0; axis < 3; ++axis) {
-      if (told(c.low[axis]) > at[axis]) lower(c.low[axis], at[axis]);
-      if (told(c.high[axis]) < at[axis]) raise(c.high[axis], at[axis]);
-    }
+  static constexpr uint32_t kThreads = 256, kResident = 8;
+  struct Shared {
+    int32_t low[3], high[3], outside;
+  };
+  QRY_HD static uint64_t items(const Memory& m, const EditCall&) { return parts_of_list(m); }
+  template <class Block>
+  QRY_HD static void run(const Memory& m, const EditCall&, uint64_t item, Shared& s, Block& block) {
+    const uint64_t first = item * kListPart;
+    const auto size = uint32_t(m.voxels.count - first < kListPart ? m.voxels.count - first : kListPart);
+    block.each([&](uint32_t lane) {
+      if (lane < 3) s.low[lane] = 1 << 30, s.high[lane] = -(1 << 30);
+      if (lane == 3) s.outside = kNoVoxel;
+    });
+    block.each([&](uint32_t lane) {
+      int32_t low[3] = {1 << 30, 1 << 30, 1 << 30}, high[3] = {-(1 << 30), -(1 << 30), -(1 << 30)};
+      int32_t outside = kNoVoxel;
+      for (uint32_t i = lane; i < size; i += kThreads) {
+        const int32_t* const voxel = m.voxels.xyz + 3 * (first + i);
+        const Int3 brick = brick_of({voxel[0], voxel[1], voxel[2]});
+        const int32_t at[3] = {brick.x, brick.y, brick.z};
+        if (!brick_in_world(brick) && outside == kNoVoxel) outside = int32_t(first + i);
+        for (uint32_t axis = 0; axis < 3; ++axis) {
+          if (at[axis] < low[axis]) low[axis] = at[axis];
+          if (at[axis] > high[axis]) high[axis] = at[axis];
+        }
+      }
+      for (uint32_t axis = 0; axis < 3; ++axis) {
+        lower(s.low[axis], low[axis]);
+        raise(s.high[axis], high[axis]);
+      }
+      if (outside != kNoVoxel) lower(s.outside, outside);
+    });
+    block.each([&](uint32_t lane) {
+      if (lane < 3) lower(m.control->low[lane], s.low[lane]);
+      else if (lane < 6) raise(m.control->high[lane - 3], s.high[lane - 3]);
+      else if (lane == 6 && s.outside != kNoVoxel) lower(m.control->list_outside, s.outside);
+    });
   }
 };
 
@@ -60,17 +88,35 @@ struct KeyVoxels {
 };
 
 struct BeginBricks {
-  QRY_HD static uint64_t items(const Memory& m, const EditCall&) { return m.voxels.count; }
-  QRY_HD static void run(const Memory& m, const EditCall&, uint64_t item, Sums&) {
+  static constexpr uint32_t kThreads = 256, kResident = 8;
+  struct Shared {
+    uint32_t starts[kListPart];  // of the part's bricks
+    uint32_t count, first;
+  };
+  QRY_HD static uint64_t items(const Memory& m, const EditCall&) { return parts_of_list(m); }
+  template <class Block>
+  QRY_HD static void run(const Memory& m, const EditCall&, uint64_t item, Shared& s, Block& block) {
     const ListedVoxels& l = m.voxels;
-    const uint32_t brick = l.bricks[item];
-    if (item && l.bricks[item - 1] == brick) return;
-    const uint32_t number = push(m.control->list_bricks);
-    l.starts[number] = uint32_t(item);
-    const uint32_t yz = brick >> l.bits[0];
-    m.listed_keys[number] =
-        brick_key({l.low[0] + int32_t(brick & ((1u << l.bits[0]) - 1u)),
-                   l.low[1] + int32_t(yz & ((1u << l.bits[1]) - 1u)), l.low[2] + int32_t(yz >> l.bits[1])});
+    const auto begin = uint32_t(item * kListPart), end = l.count - begin < kListPart ? l.count : begin + kListPart;
+    block.each([&](uint32_t lane) {
+      if (lane == 0) s.count = 0;
+    });
+    block.each([&](uint32_t lane) {
+      for (uint32_t i = begin + lane; i < end; i += kThreads)
+        if (i == 0 || l.bricks[i - 1] != l.bricks[i]) s.starts[push(s.count)] = i;
+    });
+    block.each([&](uint32_t lane) {
+      if (lane == 0 && s.count) s.first = fetch_add(m.control->list_bricks, s.count);
+    });
+    block.each([&](uint32_t lane) {
+      for (uint32_t i = lane; i < s.count; i += kThreads) {
+        const uint32_t brick = l.bricks[s.starts[i]], yz = brick >> l.bits[0];
+        l.starts[s.first + i] = s.starts[i];
+        m.listed_keys[s.first + i] =
+            brick_key({l.low[0] + int32_t(brick & ((1u << l.bits[0]) - 1u)),
+                       l.low[1] + int32_t(yz & ((1u << l.bits[1]) - 1u)), l.low[2] + int32_t(yz >> l.bits[1])});
+      }
+    });
   }
 };
 

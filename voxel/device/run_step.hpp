@@ -40,9 +40,9 @@ auto run_step(StepId step, Runner&& runner) {
     case StepId::bounds: return runner.template items<Bounds>();
     case StepId::gather: return runner.template items<Gather>();
     case StepId::begin_list: return runner.template single<BeginList>();
-    case StepId::survey_list: return runner.template items<SurveyList>();
+    case StepId::survey_list: return runner.template blocks<SurveyList>();
     case StepId::key_voxels: return runner.template items<KeyVoxels>();
-    case StepId::begin_bricks: return runner.template items<BeginBricks>();
+    case StepId::begin_bricks: return runner.template blocks<BeginBricks>();
     case StepId::assemble: return runner.template blocks<Assemble>();
     case StepId::list_box: return runner.template items<ListBox>();
     case StepId::read_box: return runner.template items<ReadBox>();

@@ -60,7 +60,8 @@ Result<ListScratch::Found> ListScratch::find_bricks(Memory& memory, Range& keys,
   }
   memory.listed_keys = static_cast<uint32_t*>(keys.data);
   QRY_TRY(executor_.run(StepId::begin_list, memory, {}, 1));
-  QRY_TRY(executor_.run(StepId::survey_list, memory, {}, list.count));
+  const uint64_t parts = (list.count + kListPart - 1) / kListPart;
+  QRY_TRY(executor_.run(StepId::survey_list, memory, {}, parts));
   if (list.side == Side::host) QRY_TRY(executor_.copy_in(materials_.data, list.materials, list.count));
 
   Control control;
@@ -86,7 +87,7 @@ Result<ListScratch::Found> ListScratch::find_bricks(Memory& memory, Range& keys,
     voxels.bricks = both.keys[sorted];
     voxels.packed = both.values[sorted];
   }
-  QRY_TRY(executor_.run(StepId::begin_bricks, memory, {}, list.count));
+  QRY_TRY(executor_.run(StepId::begin_bricks, memory, {}, parts));
   uint32_t bricks = 0;
   QRY_TRY(executor_.copy_out(&bricks, &memory.control->list_bricks, sizeof bricks));
   const int32_t* const low = control.low;

@@ -36,7 +36,7 @@ class FirstFailure {
 
 class Staging {
  public:
-  static constexpr size_t kSlots = 32, kPieceBytes = size_t(512) << 10;
+  static constexpr size_t kSlots = 24, kPieceBytes = size_t(1) << 20;
   // The driver copies less at once without them.
   static constexpr size_t kWorthwhileBytes = size_t(1) << 20;
 

@@ -37,7 +37,7 @@ auto run_step(StepId step, Runner&& runner) {
     case StepId::recycle: return runner.template items<Recycle>();
     case StepId::copy_pyramid: return runner.template blocks<CopyPyramid>();
     case StepId::begin_bounds: return runner.template single<BeginBounds>();
-    case StepId::bounds: return runner.template items<Bounds>();
+    case StepId::bounds: return runner.template blocks<Bounds>();
     case StepId::gather: return runner.template items<Gather>();
     case StepId::begin_list: return runner.template single<BeginList>();
     case StepId::survey_list: return runner.template blocks<SurveyList>();

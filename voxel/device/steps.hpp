@@ -807,18 +807,49 @@ struct BeginBounds {
   }
 };
 struct Bounds {
-  QRY_HD static uint64_t items(const Memory& m, const EditCall&) { return uint64_t(m.grid.page_count) * kQryPageWords; }
-  QRY_HD static void run(const Memory& m, const EditCall&, uint64_t item, Sums&) {
-    const Pair pair = pair_at(m.grid, item);
-    if (!pair.there) return;
-    const Int3 brick = brick_from_key(pair.key);
+  static constexpr uint32_t kThreads = 256, kResident = 8, kPart = 4096;  // words of the grid
+  struct Shared {
+    int32_t told_low[3], told_high[3];  // by other blocks: most bricks are inside of it
+    int32_t low[3], high[3];
+  };
+  QRY_HD static uint64_t items(const Memory& m, const EditCall&) {
+    return (uint64_t(m.grid.page_count) * kQryPageWords + kPart - 1) / kPart;
+  }
+  template <class Block>
+  QRY_HD static void run(const Memory& m, const EditCall&, uint64_t item, Shared& s, Block& block) {
     Control& c = *m.control;
-    const int32_t x = brick.x * 8, y = brick.y * 8, z = brick.z * 8;
-    // Most bricks are inside of what the others have told.
+    const uint64_t first = item * kPart, all = uint64_t(m.grid.page_count) * kQryPageWords;
+    const uint64_t end = all - first < kPart ? all : first + kPart;
     const auto told = [](const int32_t& value) { return int32_t(peek(reinterpret_cast<const uint32_t&>(value))); };
-    if (told(c.low[0]) <= x && told(c.low[1]) <= y && told(c.low[2]) <= z && told(c.high[0]) >= x + 7 &&
-        told(c.high[1]) >= y + 7 && told(c.high[2]) >= z + 7)
-      return;
+    block.each([&](uint32_t lane) {
+      if (lane >= 3) return;
+      s.low[lane] = s.told_low[lane] = told(c.low[lane]);
+      s.high[lane] = s.told_high[lane] = told(c.high[lane]);
+    });
+    block.each([&](uint32_t lane) {
+      int32_t low[3], high[3];
+      for (uint32_t axis = 0; axis < 3; ++axis) low[axis] = s.told_low[axis], high[axis] = s.told_high[axis];
+      bool wider = false;
+      for (uint64_t i = first + lane; i < end; i += kThreads) wider |= widen(m, i, low, high);
+      if (!wider) return;
+      for (uint32_t axis = 0; axis < 3; ++axis) {
+        lower(s.low[axis], low[axis]);
+        raise(s.high[axis], high[axis]);
+      }
+    });
+    block.each([&](uint32_t lane) {
+      if (lane < 3 && s.low[lane] < s.told_low[lane]) lower(c.low[lane], s.low[lane]);
+      if (lane < 3 && s.high[lane] > s.told_high[lane]) raise(c.high[lane], s.high[lane]);
+    });
+  }
+  // The box, so that it holds the voxels of the pair with this number. False: it does already.
+  QRY_HD static bool widen(const Memory& m, uint64_t number, int32_t (&low)[3], int32_t (&high)[3]) {
+    const Pair pair = pair_at(m.grid, number);
+    if (!pair.there) return false;
+    const Int3 brick = brick_from_key(pair.key);
+    const int32_t x = brick.x * 8, y = brick.y * 8, z = brick.z * 8;
+    if (low[0] <= x && low[1] <= y && low[2] <= z && high[0] >= x + 7 && high[1] >= y + 7 && high[2] >= z + 7)
+      return false;
     // Of the brick: which planes across each axis have a voxel.
     uint32_t across[3] = {0, 0, 0};
     for (uint32_t octant = 0; octant < 8; ++octant) {
@@ -839,11 +870,13 @@ struct Bounds {
     const int32_t at[3] = {x, y, z};
     for (uint32_t axis = 0; axis < 3; ++axis) {
       if (!across[axis]) continue;
-      lower(c.low[axis], at[axis] + int32_t(lowest_bit(across[axis])));
       uint32_t highest = 7;
       while (!(across[axis] >> highest & 1u)) --highest;
-      raise(c.high[axis], at[axis] + int32_t(highest));
+      const int32_t from = at[axis] + int32_t(lowest_bit(across[axis])), to = at[axis] + int32_t(highest);
+      if (from < low[axis]) low[axis] = from;
+      if (to > high[axis]) high[axis] = to;
     }
+    return true;
   }
 };
 

@@ -889,7 +889,8 @@ Result<uint64_t> Store::version() {
 Result<Store::State> Store::state() {
   QRY_TRY(wait_all());
   QRY_TRY(executor_->run(StepId::begin_bounds, memory_, {}, 1));
-  QRY_TRY(executor_->run(StepId::bounds, memory_, {}, uint64_t(memory_.grid.page_count) * kQryPageWords));
+  QRY_TRY(executor_->run(StepId::bounds, memory_, {},
+                         uint64_t(memory_.grid.page_count) * kQryPageWords / Bounds::kPart + 1));
   QRY_TRY_ASSIGN(const Control control, counters());
   State state;
   if (control.keys)

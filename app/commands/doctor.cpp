@@ -81,8 +81,10 @@ void probe_cuda(Report& report) {
 void probe_homes(Report& report) {
   const auto executor = device::make_cuda_executor(0);
   if (executor) {
-    report.ok("home",
-              "on the host, or, through the C interface, on CUDA device 0: edits, undo, lists and rays are made there");
+    report.ok(
+        "home",
+        "through the C interface on CUDA device 0, where it shares memory with Vulkan: edits, undo, lists and rays "
+        "are made there; commands and the editor keep worlds on the host");
   } else {
     report.lack("home", "on the host only: " + executor.error().message +
                             "; QRY_HOME_DEVICE is refused. Commands and the editor keep worlds on the host anyway.");

@@ -61,7 +61,7 @@ class BrickBatch {
     }
   }
   // By what is sent.
-  bool is_large() const { return keys_.size() >= kBricksAtOnce || full_.size() >= 64 * kBricksAtOnce; }
+  bool is_large() const { return keys_.size() >= 4 * kBricksAtOnce || full_.size() >= 64 * kBricksAtOnce; }
   bool empty() const { return keys_.empty() && full_.empty(); }
   device::Store::Bricks bricks() {
     materials_.resize(bricks_.size());
@@ -151,7 +151,7 @@ Result<void> DeviceHome::fill(const Scene& scene, std::span<const UndoRecord> hi
   const auto in_order = bricks.bricks();
   for (auto brick = in_order.begin(); brick != in_order.end(); ++brick) {
     const uint32_t key = brick_key((*brick).first);
-    if (before.contains(key)) continue;
+    if (!before.empty() && before.contains(key)) continue;
     batch.put(key, brick.shared());
     QRY_TRY(send(false));
   }

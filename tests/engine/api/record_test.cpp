@@ -6,6 +6,7 @@
 #include <vulkan/vulkan.h>
 
 #include <catch2/catch.hpp>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -339,6 +340,22 @@ qry_render_info picture_of(uint64_t frame) {
   return render;
 }
 
+// Null: this machine has no such home, which is said.
+qry_world* world_at(qry_context* context, uint32_t home) {
+  qry_world_home_info wanted = QRY_WORLD_HOME_INFO_INIT;
+  wanted.home = home;
+  qry_world_info info = QRY_WORLD_INFO_INIT;
+  info.next = &wanted;
+  qry_world* world = nullptr;
+  const qry_result result = qry_world_create(context, &info, &world);
+  if (result == QRY_ERROR_UNSUPPORTED) {
+    quarry::test::skip(qry_last_error());
+    return nullptr;
+  }
+  REQUIRE(result == QRY_OK);
+  return world;
+}
+
 }  // namespace
 
 TEST_CASE(
@@ -418,6 +435,98 @@ TEST_CASE(
   qry_context_destroy(&context);
   INFO(engine.messages.first);
   CHECK(engine.messages.count == 0);
+}
+
+TEST_CASE(
+    "c_api: wherever a world is at home, each of three frames under way shows it as it was published, whatever edits, "
+    "undo, growth and trim come between recording and submitting, and after",
+    "[one-caller]") {
+  constexpr uint64_t kStates = 8;
+  const uint64_t frames = std::getenv("QUARRY_LONG") ? 1000 : 120;
+  const auto ball = [](uint64_t number, double radius) {
+    qry_edit edit = QRY_EDIT_INIT;
+    edit.shape = QRY_SHAPE_SPHERE;
+    edit.mode = QRY_MODE_FILL;
+    edit.material = uint32_t(1 + number * 37 % 200);
+    edit.a[0] = int32_t(number * 53 % 150), edit.a[1] = int32_t(40 + number * 31 % 90),
+    edit.a[2] = int32_t(number * 71 % 110);
+    edit.radius = radius;
+    return edit;
+  };
+  for (const uint32_t home : {uint32_t(QRY_HOME_HOST), uint32_t(QRY_HOME_EMULATED), uint32_t(QRY_HOME_DEVICE)}) {
+    INFO("home " << home);
+    Engine engine;
+    if (!engine.create(true)) return quarry::test::skip("no Vulkan device for a host engine to create");
+    qry_context* context = context_on(engine, QRY_SHARING_AUTOMATIC);
+    qry_world *world = world_at(context, home), *reference = world_at(context, QRY_HOME_HOST);
+    if (!world) {
+      qry_world_destroy(&reference);
+      qry_context_destroy(&context);
+      continue;
+    }
+    // The states: storeys, and a ball that is another in each.
+    std::vector<std::vector<uint8_t>> expected(kStates, std::vector<uint8_t>(size_t(kPictureBytes)));
+    const qry_render_info render = picture_of(4);
+    for (uint64_t storey = 1; storey <= 4; ++storey) build(world, storey), build(reference, storey);
+    for (uint64_t state = 0; state < kStates; ++state) {
+      const qry_edit edit = ball(state, 20);
+      REQUIRE(qry_world_edit(reference, &edit, nullptr) == QRY_OK);
+      REQUIRE(qry_world_render(reference, &render, expected[state].data(), kPictureBytes, 0) == QRY_OK);
+      REQUIRE(qry_world_undo(reference, nullptr) == QRY_OK);
+    }
+    CHECK(expected[1] != expected[2]);
+    qry_world_destroy(&reference);
+
+    qry_recorder* recorder = nullptr;
+    REQUIRE(qry_recorder_create(context, nullptr, &recorder) == QRY_OK);
+    uint64_t wrong = 0;
+    const auto check = [&](const Engine::Slot& slot) {
+      wrong += std::memcmp(slot.mapped, expected[slot.frame % kStates].data(), kPictureBytes) != 0;
+    };
+    uint64_t ticket = 0;
+    for (uint64_t frame = 1; frame <= frames; ++frame) {
+      Engine::Slot& slot = engine.slots[frame % kInFlight];
+      const uint64_t safe = frame > kInFlight ? frame - kInFlight : 0;
+      if (safe) {
+        engine.wait_for(safe);
+        check(slot);
+      }
+      const qry_edit now = ball(frame % kStates, 20);
+      REQUIRE(qry_world_submit_edit(world, &now, &ticket) == QRY_OK);
+      qry_published published = QRY_PUBLISHED_INIT;
+      REQUIRE(qry_world_publish(world, &published) == QRY_OK);
+      engine.begin(slot, frame);
+      qry_record_info record = QRY_RECORD_INFO_INIT;
+      record.command_buffer = slot.commands;
+      std::memcpy(&record.image_view, &slot.view, sizeof record.image_view);
+      record.frame = frame;
+      record.safe_frame = safe;
+      REQUIRE(qry_record_frame(recorder, world, &render, &record) == QRY_OK);
+      // What the frame shows goes out of use, and its places would be used again.
+      const uint64_t edits = frame % 16 == 5 ? 100 : 4;
+      for (uint64_t i = 0; i < edits; ++i) {
+        const qry_edit edit = ball(frame + i, frame % 29 == 7 && i == 0 ? 150 : 12 + double(i % 9));
+        REQUIRE(qry_world_submit_edit(world, &edit, &ticket) == QRY_OK);
+      }
+      // One that is of the same material already is no step.
+      qry_world_state state = QRY_WORLD_STATE_INIT;
+      REQUIRE(qry_world_get_state(world, &state) == QRY_OK);
+      for (uint64_t i = 4; i < state.history_position; ++i) REQUIRE(qry_world_submit_undo(world, &ticket) == QRY_OK);
+      if (frame % 23 == 11) REQUIRE(qry_world_trim(world) == QRY_OK);
+      engine.end(slot, published);
+    }
+    engine.wait_for(frames);
+    for (const Engine::Slot& slot : engine.slots) check(slot);
+    CHECK(wrong == 0);
+    qry_home_state where = QRY_HOME_STATE_INIT;
+    REQUIRE(qry_world_get_home(world, &where) == QRY_OK);
+    CHECK(where.home == home);
+    qry_recorder_destroy(&recorder);
+    qry_world_destroy(&world);
+    qry_context_destroy(&context);
+    INFO(engine.messages.first);
+    CHECK(engine.messages.count == 0);
+  }
 }
 
 TEST_CASE("c_api: what cannot be recorded is refused with the reason") {

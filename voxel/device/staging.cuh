@@ -37,6 +37,8 @@ class FirstFailure {
 class Staging {
  public:
   static constexpr size_t kSlots = 24, kPieceBytes = size_t(1) << 20;
+  // More of them get in each other's way (docs/results/h100/home.md).
+  static constexpr uint32_t kMostThreads = 8;
   // The driver copies less at once without them.
   static constexpr size_t kWorthwhileBytes = size_t(1) << 20;
 
@@ -72,15 +74,17 @@ class Staging {
       return gpu::check(cudaEventRecord(slot.copied, stream), "copy to the device");
     };
     // One loop for all of it: threads that sleep take long to wake.
-    parallel_for((size_bytes + kPieceBytes - 1) / kPieceBytes, 1, [&](size_t piece, size_t) {
-      const gpu::DeviceScope scope(device);
-      // Its slot was last that of an earlier piece.
-      std::atomic<size_t>& turns = slots_[piece % kSlots].turns;
-      for (size_t now = turns.load(); now != piece / kSlots; now = turns.load()) turns.wait(now);
-      if (!failure.there()) failure.note(copy_piece(piece));
-      turns.fetch_add(1);
-      turns.notify_all();
-    });
+    parallel_for((size_bytes + kPieceBytes - 1) / kPieceBytes, 1,
+                 [&](size_t piece, size_t) {
+                   const gpu::DeviceScope scope(device);
+                   // Its slot was last that of an earlier piece.
+                   std::atomic<size_t>& turns = slots_[piece % kSlots].turns;
+                   for (size_t now = turns.load(); now != piece / kSlots; now = turns.load()) turns.wait(now);
+                   if (!failure.there()) failure.note(copy_piece(piece));
+                   turns.fetch_add(1);
+                   turns.notify_all();
+                 },
+                 std::min(thread_count(), kMostThreads));
     return failure.take();
   }
 

@@ -386,3 +386,45 @@ TEST_CASE(
     qry_world_destroy(&here);
   }
 }
+
+TEST_CASE(
+    "c_api: unless it is told, a world is at home on a device that shares its memory with shaders, and elsewhere on "
+    "the "
+    "host, and the log says why") {
+  for (const uint32_t device : {uint32_t(QRY_DEVICE_NEVER), uint32_t(QRY_DEVICE_LAZY)}) {
+    std::string said;
+    qry_context_info info = QRY_CONTEXT_INFO_INIT;
+    info.device = device;
+    info.log = [](void* user, int32_t, const char* message) {
+      *static_cast<std::string*>(user) += std::string(message) + "\n";
+    };
+    info.log_user = &said;
+    qry_context* context = nullptr;
+    require_ok(qry_context_create(QRY_ABI_VERSION, &info, &context));
+    qry_world* world = nullptr;
+    require_ok(qry_world_create(context, nullptr, &world));
+    const uint32_t home = home_of(world).home;
+    INFO(said);
+    const bool told = said.find("a world is at home on the host: ") != std::string::npos;
+    REQUIRE(told == (home == QRY_HOME_HOST));
+    REQUIRE((home == QRY_HOME_HOST || home == QRY_HOME_DEVICE));
+    if (device == QRY_DEVICE_NEVER) REQUIRE(home == QRY_HOME_HOST);
+    if (home == QRY_HOME_DEVICE) REQUIRE(home_of(world).in_place == 1);
+    qry_world_destroy(&world);
+    // A packed one always is the host's; who asks for a device is told that it cannot be.
+    qry_world_home_info wanted = QRY_WORLD_HOME_INFO_INIT;
+    qry_open_info open = QRY_OPEN_INFO_INIT;
+    const std::string path = quarry::test::asset("compat/world-steps.quarry");
+    open.path = path.c_str();
+    open.flags = QRY_OPEN_PACK;
+    require_ok(qry_world_open(context, &open, &world));
+    REQUIRE(home_of(world).home == QRY_HOME_HOST);
+    qry_world_destroy(&world);
+    open.next = &wanted;
+    wanted.home = QRY_HOME_EMULATED;
+    REQUIRE(qry_world_open(context, &open, &world) == QRY_ERROR_UNSUPPORTED);
+    REQUIRE(std::string(qry_last_error()).find("packed") != std::string::npos);
+    REQUIRE(world == nullptr);
+    qry_context_destroy(&context);
+  }
+}

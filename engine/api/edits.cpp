@@ -89,7 +89,7 @@ qry_result version_of(const qry_world& world, uint64_t* version) {
 
 namespace {
 
-// The executor of a device home; null, with the reason: there is none.
+// The executor of a device home. Errors: unsupported, with the reason (there is none here), out_of_memory, device.
 Result<std::unique_ptr<device::Executor>> device_executor(qry_world& world, uint32_t home) {
   ContextState& context = *world.context;
   // Shaders read the memory where there is a device to draw with. Without one the world has a home all the same.

@@ -192,8 +192,9 @@ Result<void> DeviceHome::fill(const Scene& scene, std::span<const UndoRecord> hi
 
 // ---- What is launched
 
-uint64_t DeviceHome::launched(device::Store::Ticket store_ticket, int position) {
+Result<uint64_t> DeviceHome::launched(device::Store::Ticket store_ticket, int position) {
   launched_.push_back({++last_ticket_, store_ticket, position});
+  if (launched_.size() > kMostUnheard) QRY_TRY(hear(launched_.front().ticket));
   return last_ticket_;
 }
 
@@ -205,7 +206,6 @@ uint64_t DeviceHome::done(const device::Store::Change& change, int position) {
 
 Result<uint64_t> DeviceHome::edit(const Edit& edit) {
   const std::lock_guard lock(lock_);
-  if (launched_.size() >= kMostUnheard) QRY_TRY(hear(launched_.front().ticket));
   if (edit.shape == Shape::connected) {
     QRY_TRY(hear(last_ticket_));
     QRY_TRY_ASSIGN(const auto change, store_->edit_connected(edit, kMostBricksPerEdit));
@@ -294,7 +294,6 @@ Result<uint64_t> DeviceHome::exchange(bool forward) {
     const uint64_t number = forward ? position_ : position_ - 1;
     if (number < file_steps_.size()) return exchange_of_file(file_steps_[size_t(number)], forward);
   }
-  if (launched_.size() >= kMostUnheard) QRY_TRY(hear(launched_.front().ticket));
   QRY_TRY_ASSIGN(const auto ticket, forward ? store_->redo() : store_->undo());
   return launched(ticket, forward ? 1 : -1);
 }

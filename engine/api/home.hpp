@@ -90,7 +90,7 @@ class DeviceHome {
 
   DeviceHome(std::unique_ptr<device::Store> store, uint32_t threads) : store_(std::move(store)), threads_(threads) {}
   Result<void> fill(const Scene& scene, std::span<const UndoRecord> history, size_t position);
-  uint64_t launched(device::Store::Ticket store_ticket, int position);
+  Result<uint64_t> launched(device::Store::Ticket store_ticket, int position);
   uint64_t done(const device::Store::Change& change, int position);
   Result<uint64_t> write(const std::vector<uint32_t>& keys, const std::vector<BrickMask>& voxels,
                          const std::vector<BrickMaterials>& materials, const Edit& edit);

@@ -48,10 +48,6 @@ std::string shown_as(const Instance& instance) {
   return " where it is shown as " + (instance.name.empty() ? "an instance without a name" : "'" + instance.name + "'");
 }
 
-constexpr const char* kWorldExtent =
-    "the world is x and z in [-8192, 8191], y in [-4096, 4095], without the brick at its upper corner (x and z from "
-    "8184, y from 4088)";
-
 // True if every voxel of `box`, in the volume's axes, is in the world for each instance of the volume.
 bool shown_inside_world(const Scene& scene, uint32_t volume, const WideBox& box, const Instance** offender) {
   for (const Instance& instance : scene.instances)
@@ -152,7 +148,8 @@ qry_result check_region_inside(const qry_world& world, uint32_t volume, const in
   const Instance* offender = nullptr;
   if (shown_inside_world(world.document->scene(), volume, box, &offender)) return QRY_OK;
   return refuse(QRY_ERROR_OUT_OF_BOUNDS, "%s: the box (%d, %d, %d) .. (%d, %d, %d) reaches outside the world%s: %s",
-                function, min[0], min[1], min[2], max[0], max[1], max[2], shown_as(*offender).c_str(), kWorldExtent);
+                function, min[0], min[1], min[2], max[0], max[1], max[2], shown_as(*offender).c_str(),
+                device::kWorldExtent);
 }
 
 }  // namespace quarry::c_api
@@ -189,7 +186,7 @@ qry_result qry_world_set_voxels(qry_world* world, uint32_t volume, const int32_t
           return refuse(QRY_ERROR_OUT_OF_BOUNDS,
                         "%s: voxel (%d, %d, %d), number %llu of the array, lies outside the world%s: %s", function,
                         xyz[3 * i], xyz[3 * i + 1], xyz[3 * i + 2], static_cast<unsigned long long>(i),
-                        shown_as(*offender).c_str(), kWorldExtent);
+                        shown_as(*offender).c_str(), device::kWorldExtent);
     return finish(*world, world->document->write(volume, writes, "set voxels", world->context->threads), changed);
   });
 }

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <memory>
 #include <string>
 
@@ -168,7 +167,7 @@ class RayPieces {
     for (cudaStream_t stream : streams_) QRY_TRY(check(cudaStreamWaitEvent(stream, edits_done_, 0), "trace rays"));
     const size_t pieces = (count + kPieceRays - 1) / kPieceRays;
     FirstFailure failure;
-    for (Slot& slot : slots_) slot.turns = 0;
+    turns_.begin();
     const auto size_of = [&](size_t piece) { return std::min(kPieceRays, count - piece * kPieceRays); };
     const auto take_of = [&](size_t piece) -> Result<void> {
       const Slot& slot = slots_[piece % kSlots];
@@ -187,12 +186,9 @@ class RayPieces {
     };
     parallel_for(pieces, 1, [&](size_t piece, size_t) {
       const DeviceScope scope(device);
-      // Its slot was last that of an earlier piece.
-      std::atomic<size_t>& turns = slots_[piece % kSlots].turns;
-      for (size_t now = turns.load(); now != piece / kSlots; now = turns.load()) turns.wait(now);
-      if (!failure.there()) failure.note(send(piece));
-      turns.fetch_add(1);
-      turns.notify_all();
+      turns_.take(piece, [&] {
+        if (!failure.there()) failure.note(send(piece));
+      });
     });
     const size_t first = pieces - std::min(pieces, kSlots);
     if (!failure.there())
@@ -212,7 +208,6 @@ class RayPieces {
     RayHit* hits = nullptr;
     size_t room = 0;
     cudaEvent_t traced = nullptr;
-    std::atomic<size_t> turns{0};  // pieces that it has had
   };
   static void free_arrays(Slot& slot) {
     if (slot.rays) cudaFreeHost(slot.rays);
@@ -237,6 +232,7 @@ class RayPieces {
   }
 
   Slot slots_[kSlots];
+  SlotTurns<kSlots> turns_;
   cudaStream_t streams_[kStreams] = {};
   cudaEvent_t edits_done_ = nullptr;
 };

@@ -96,11 +96,9 @@ Result<ListScratch::Found> ListScratch::find_bricks(Memory& memory, Range& keys,
 }
 
 Error outside_of_world(Int3 voxel, size_t number) {
-  return {ErrorCode::out_of_bounds,
-          "voxel (" + std::to_string(voxel.x) + ", " + std::to_string(voxel.y) + ", " + std::to_string(voxel.z) +
-              "), number " + std::to_string(number) +
-              " of the array, lies outside the world: the world is x and z in [-8192, 8191], y in [-4096, 4095], "
-              "without the brick at its upper corner (x and z from 8184, y from 4088)"};
+  return {ErrorCode::out_of_bounds, "voxel (" + std::to_string(voxel.x) + ", " + std::to_string(voxel.y) + ", " +
+                                        std::to_string(voxel.z) + "), number " + std::to_string(number) +
+                                        " of the array, lies outside the world: " + kWorldExtent};
 }
 
 Result<void> ListScratch::fill_bricks(const Memory& memory, uint32_t bricks) {

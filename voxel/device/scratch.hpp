@@ -23,6 +23,10 @@ struct GivenVoxels {
   size_t count = 0;
   Side side = Side::host;
 };
+// For messages about what is outside.
+constexpr const char* kWorldExtent =
+    "the world is x and z in [-8192, 8191], y in [-4096, 4095], without the brick at its upper corner (x and z from "
+    "8184, y from 4088)";
 // The error of a voxel of such a list.
 Error outside_of_world(Int3 voxel, size_t number);
 

@@ -6,6 +6,7 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <mutex>
@@ -32,6 +33,28 @@ class FirstFailure {
   std::mutex lock_;
   std::atomic<bool> there_{false};
   Result<void> outcome_;
+};
+
+// Places that pieces of one job have in turn, whose pieces several threads do: piece n has place n % kSlots.
+template <size_t kSlots>
+class SlotTurns {
+ public:
+  // A job begins; none is under way.
+  void begin() {
+    for (std::atomic<size_t>& turns : turns_) turns = 0;
+  }
+  // Calls body() when the piece that had its place last is done with it. Pieces are begun in rising order.
+  template <class Body>
+  void take(size_t piece, const Body& body) {
+    std::atomic<size_t>& turns = turns_[piece % kSlots];
+    for (size_t now = turns.load(); now != piece / kSlots; now = turns.load()) turns.wait(now);
+    body();
+    turns.fetch_add(1);
+    turns.notify_all();
+  }
+
+ private:
+  std::array<std::atomic<size_t>, kSlots> turns_{};  // pieces of this job that each place has had
 };
 
 class Staging {
@@ -62,7 +85,7 @@ class Staging {
   // Returns when `from` has been read; the copy is done before what the stream gets next.
   Result<void> copy(int device, cudaStream_t stream, void* to, const void* from, size_t size_bytes) {
     FirstFailure failure;
-    for (Slot& slot : slots_) slot.turns = 0;
+    turns_.begin();
     const auto copy_piece = [&](size_t piece) -> Result<void> {
       Slot& slot = slots_[piece % kSlots];
       char* const pinned = pinned_ + piece % kSlots * kPieceBytes;
@@ -77,12 +100,9 @@ class Staging {
     parallel_for((size_bytes + kPieceBytes - 1) / kPieceBytes, 1,
                  [&](size_t piece, size_t) {
                    const gpu::DeviceScope scope(device);
-                   // Its slot was last that of an earlier piece.
-                   std::atomic<size_t>& turns = slots_[piece % kSlots].turns;
-                   for (size_t now = turns.load(); now != piece / kSlots; now = turns.load()) turns.wait(now);
-                   if (!failure.there()) failure.note(copy_piece(piece));
-                   turns.fetch_add(1);
-                   turns.notify_all();
+                   turns_.take(piece, [&] {
+                     if (!failure.there()) failure.note(copy_piece(piece));
+                   });
                  },
                  std::min(thread_count(), kMostThreads));
     return failure.take();
@@ -91,9 +111,9 @@ class Staging {
  private:
   struct Slot {
     cudaEvent_t copied = nullptr;
-    std::atomic<size_t> turns{0};  // pieces of this copy that it has had
   };
   Slot slots_[kSlots];
+  SlotTurns<kSlots> turns_;
   char* pinned_ = nullptr;
 };
 

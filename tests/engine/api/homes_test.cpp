@@ -12,6 +12,7 @@
 #include <quarry/quarry.h>
 
 #include "bench/cuda_arrays.hpp"
+#include "tests/engine/api/world_at.hpp"
 #include "tests/test_data.hpp"
 
 namespace {
@@ -52,21 +53,7 @@ class Context {
   std::string said_;
 };
 
-// Null: this machine has no such home, which is said.
-qry_world* world_at(qry_context* context, uint32_t home) {
-  qry_world_home_info wanted = QRY_WORLD_HOME_INFO_INIT;
-  wanted.home = home;
-  qry_world_info info = QRY_WORLD_INFO_INIT;
-  info.next = &wanted;
-  qry_world* world = nullptr;
-  const qry_result result = qry_world_create(context, &info, &world);
-  if (result == QRY_ERROR_UNSUPPORTED) {
-    std::printf("skipped: %s\n", qry_last_error());
-    return nullptr;
-  }
-  require_ok(result);
-  return world;
-}
+using quarry::test::world_at;
 
 qry_edit ball(int32_t x, int32_t y, int32_t z, double radius, uint32_t material, uint32_t mode = QRY_MODE_FILL) {
   qry_edit edit = QRY_EDIT_INIT;

@@ -13,6 +13,7 @@
 
 #include <quarry/quarry.h>
 
+#include "tests/engine/api/world_at.hpp"
 #include "tests/test_data.hpp"
 
 namespace {
@@ -340,21 +341,7 @@ qry_render_info picture_of(uint64_t frame) {
   return render;
 }
 
-// Null: this machine has no such home, which is said.
-qry_world* world_at(qry_context* context, uint32_t home) {
-  qry_world_home_info wanted = QRY_WORLD_HOME_INFO_INIT;
-  wanted.home = home;
-  qry_world_info info = QRY_WORLD_INFO_INIT;
-  info.next = &wanted;
-  qry_world* world = nullptr;
-  const qry_result result = qry_world_create(context, &info, &world);
-  if (result == QRY_ERROR_UNSUPPORTED) {
-    quarry::test::skip(qry_last_error());
-    return nullptr;
-  }
-  REQUIRE(result == QRY_OK);
-  return world;
-}
+using quarry::test::world_at;
 
 }  // namespace
 

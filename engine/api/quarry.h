@@ -311,7 +311,7 @@ enum {
    * and the world is not packed, has one volume, at the origin, and fits into the device's memory; else the host, and
    * the log says why. Where CUDA has a device, and QRY_DEVICE_LAZY has not made the context's yet, it is made. */
   QRY_HOME_AUTOMATIC = 0,
-  QRY_HOME_HOST = 1,      /* host memory, by host threads */
+  QRY_HOME_HOST = 1, /* host memory, by host threads */
   /* A CUDA device's memory, by its kernels: the context's device where it has one, else CUDA's first. For worlds of one
    * volume at the origin. The host has no copy: what it does with all voxels (saving; paths in a world that glows)
    * reads them from the device, for as long as that takes. Pictures are drawn from the same memory, where the context's
@@ -617,9 +617,9 @@ typedef struct qry_home_state {
   qry_stype stype;
   uint32_t reserved;
   void* next;
-  uint32_t home;         /* QRY_HOME_..., never AUTOMATIC */
-  uint32_t brick_count;  /* bricks that the device stores: not full ones, but those that only the history has */
-  uint64_t device_bytes; /* device memory of the world, its history and its spare room; 0 on the host */
+  uint32_t home;            /* QRY_HOME_..., never AUTOMATIC */
+  uint32_t brick_count;     /* bricks that the device stores: not full ones, but those that only the history has */
+  uint64_t device_bytes;    /* device memory of the world, its history and its spare room; 0 on the host */
   uint64_t bytes_to_device; /* over the bus, since the world was made: copies, arguments of kernels, rays */
   uint64_t bytes_from_device;
   uint32_t in_place; /* 1: pictures are drawn from the memory in which edits are made; 0: from a copy on the host, or on

@@ -362,7 +362,7 @@ class CudaDeviceExecutor final : public Executor {
     }
     calls.release(handle);  // the mapping holds it
     QRY_TRY(mapped);
-    if (range.for_shaders) range.parts.push_back({range.size_bytes, more, std::move(block)});
+    range.parts.push_back({range.size_bytes, more, std::move(block)});
     range.size_bytes = size;
     held_ += more;
     return check(cudaMemsetAsync(reinterpret_cast<void*>(at), 0, more, stream_), doing.c_str());
@@ -372,10 +372,19 @@ class CudaDeviceExecutor final : public Executor {
     // What was mapped piece by piece is unmapped so.
     for (const Range::Part& part : range.parts)
       mapping_calls().unmap(CUdeviceptr(range.data) + part.offset_bytes, part.size_bytes);
-    if (range.parts.empty() && range.size_bytes) mapping_calls().unmap(CUdeviceptr(range.data), range.size_bytes);
     if (range.data) mapping_calls().free_addresses(CUdeviceptr(range.data), range.most_bytes);
     held_ -= range.size_bytes;
     range = {};  // its blocks after what CUDA has mapped of them
+  }
+  void shrink(Range& range, size_t size_bytes) noexcept override {
+    const DeviceScope scope(device_);
+    while (!range.parts.empty() && range.parts.back().offset_bytes >= size_bytes) {
+      const Range::Part& part = range.parts.back();
+      mapping_calls().unmap(CUdeviceptr(range.data) + part.offset_bytes, part.size_bytes);
+      held_ -= part.size_bytes;
+      range.size_bytes -= part.size_bytes;
+      range.parts.pop_back();
+    }
   }
   bool shares() const override { return shaders_ != nullptr; }
   Outcome* outcomes() override { return outcomes_; }

@@ -70,6 +70,7 @@ class EmulatedExecutor final : public Executor {
     if ((emulation_.memory_limit && held_ + more > emulation_.memory_limit) ||
         mprotect(static_cast<char*>(range.data) + range.size_bytes, more, PROT_READ | PROT_WRITE) != 0)
       return fail(ErrorCode::out_of_memory, "the emulated device has no " + std::to_string(more) + " bytes more");
+    ShaderMemory::Block its;
     if (range.for_shaders) {
       void* const at = static_cast<char*>(range.data) + range.size_bytes;
       auto block = shaders_->import_host(at, more, range.label);
@@ -77,8 +78,9 @@ class EmulatedExecutor final : public Executor {
         mprotect(at, more, PROT_NONE);
         return tl::unexpected(block.error());
       }
-      range.parts.push_back({range.size_bytes, more, std::move(*block)});
+      its = std::move(*block);
     }
+    range.parts.push_back({range.size_bytes, more, std::move(its)});
     range.size_bytes = size;
     held_ += more;
     return {};
@@ -88,6 +90,19 @@ class EmulatedExecutor final : public Executor {
     if (range.data) munmap(range.data, range.most_bytes);
     held_ -= range.size_bytes;
     range = {};
+  }
+  // Memory that comes back is zero.
+  void shrink(Range& range, size_t size_bytes) noexcept override {
+    while (!range.parts.empty() && range.parts.back().offset_bytes >= size_bytes) {
+      const Range::Part& part = range.parts.back();
+      void* const at = static_cast<char*>(range.data) + part.offset_bytes;
+      const size_t size = part.size_bytes;
+      range.parts.pop_back();
+      madvise(at, size, MADV_DONTNEED);
+      mprotect(at, size, PROT_NONE);
+      range.size_bytes -= size;
+      held_ -= size;
+    }
   }
   bool shares() const override { return shaders_ != nullptr; }
   Outcome* outcomes() override { return outcomes_.data(); }
@@ -223,7 +238,8 @@ const char* name_of(StepId step) {
       "find tiles",     "touch a box",      "touch tiles",   "touch the grid",  "touch a list",     "cut",
       "cut by a list",  "settle an undo",   "settle a redo", "write keys",      "erase keys",       "roll back",
       "write regions",  "write tops",       "release",       "clear a grid",    "move keys",        "forget steps",
-      "recycle bricks", "copy the pyramid", "begin bounds",  "find bounds",     "gather bricks",    "begin a list",
+      "recycle bricks", "find places",      "find moves",    "move bricks",     "redirect",         "list places",
+      "leave places",   "copy the pyramid", "begin bounds",  "find bounds",     "gather bricks",    "begin a list",
       "survey a list",  "key voxels",       "begin bricks",  "assemble bricks", "list a box",       "read a box",
       "clear a table",  "seed a flood",     "number bricks", "flood",           "begin statistics", "sum statistics"};
   return step < StepId::count ? kNames[size_t(step)] : "no step";

@@ -39,6 +39,12 @@ enum class StepId : uint8_t {
   rehash,
   forget,
   recycle,
+  find_places,
+  find_moves,
+  move_bricks,
+  redirect,
+  list_places,
+  leave_places,
   copy_pyramid,
   begin_bounds,
   bounds,
@@ -89,7 +95,7 @@ struct Range {
     size_t offset_bytes, size_bytes;
     ShaderMemory::Block block;
   };
-  std::vector<Part> parts = {};  // if it is for shaders: what each growth has added
+  std::vector<Part> parts = {};  // what each growth has added; blocks only if it is for shaders
 };
 
 class Executor {
@@ -105,6 +111,8 @@ class Executor {
   virtual Result<void> grow(Range& range, size_t size_bytes) = 0;
   // What uses it must be done.
   virtual void release(Range& range) noexcept = 0;
+  // Gives back each growth that is wholly behind `size_bytes`. What uses it must be done.
+  virtual void shrink(Range& range, size_t size_bytes) noexcept = 0;
   // kOutcomes outcomes, zero, that the steps write and the host reads. They live as long as the executor.
   virtual Outcome* outcomes() = 0;
 

@@ -1,7 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// growth.hpp - what the host launches between edits: a larger grid, a pyramid without gaps, and a
-// history without steps.
+// growth.hpp - what the host launches between edits: a larger grid, a pyramid without gaps, a history without steps,
+// and a pool whose bricks lie together.
+//
+// Bricks move together in place, each to a free place that no frame reads, so that what is behind them can be given
+// back: find_places, find_moves and move_bricks write only what nobody reads; copy_pyramid makes a pyramid of the new
+// places; redirect tells the grid and the history; list_places frees what is left. That is the two-finger compaction of
+// R. A. Saunders, 1964 (R. Jones et al., "The Garbage Collection Handbook", 2012, chapter 3.1), for many fingers at
+// once: any brick may move to any place.
 #pragma once
+
+#include <cstring>
 
 #include "voxel/device/steps.hpp"
 
@@ -27,18 +35,120 @@ struct Rehash {
   }
 };
 
+// The index that a record holds, by its number; kNone: none that is stored.
+QRY_HD inline uint32_t held_by_record(const Memory& m, uint64_t number) {
+  const Control& c = *m.control;
+  const Step* const last = c.step_position ? m.steps + (c.step_position - 1) : nullptr;
+  const bool applied = last && number < last->first + last->count;
+  const Record record = m.records[number];
+  const uint32_t index = applied ? record.before : record.after;
+  return record.before != record.after && is_stored_index(index) ? index : kNone;
+}
+
 // Frees what the history's records hold. The host then sets its counters to 0.
 struct Forget {
   QRY_HD static uint64_t items(const Memory& m, const EditCall&) { return m.control->record_top; }
   QRY_HD static void run(const Memory& m, const EditCall& call, uint64_t item, Sums&) {
-    const Control& c = *m.control;
-    const Step* const last = c.step_position ? m.steps + (c.step_position - 1) : nullptr;
-    const bool applied = last && item < last->first + last->count;
-    const Record record = m.records[item];
-    const uint32_t index = applied ? record.before : record.after;
-    if (record.before != record.after && is_stored_index(index)) let_go(m, call, index);
+    if (const uint32_t index = held_by_record(m, item); index != kNone) let_go(m, call, index);
   }
 };
+
+// ---- Bricks that move
+
+// Where the brick of an index is after the move.
+QRY_HD inline uint32_t moved(const Memory& m, uint32_t index) {
+  if (index < m.moves.first || index >= m.moves.end) return index;
+  const uint32_t to = m.moves.to[index - m.moves.first];
+  return to ? to : index;
+}
+
+struct FindPlaces {
+  QRY_HD static uint64_t items(const Memory& m, const EditCall&) { return m.control->free_count; }
+  QRY_HD static void run(const Memory& m, const EditCall&, uint64_t item, Sums&) {
+    const uint32_t index = m.free_bricks[item];
+    if (index >= m.moves.first) m.moves.behind[push(m.control->places_behind)] = index;
+    else m.moves.places[push(m.control->places_before)] = index;
+  }
+};
+
+// What holds an index, by its number: the words of the grid first, then the records. Each index has one holder.
+struct FindMoves {
+  QRY_HD static uint64_t items(const Memory& m, const EditCall&) {
+    return uint64_t(m.grid.page_count) * kQryPageWords + m.control->record_top;
+  }
+  QRY_HD static void run(const Memory& m, const EditCall&, uint64_t item, Sums&) {
+    const uint64_t words = uint64_t(m.grid.page_count) * kQryPageWords;
+    uint32_t index = kNone;
+    if (item >= words) index = held_by_record(m, item - words);
+    else if (const Pair pair = pair_at(m.grid, item); pair.there) index = pair.index;
+    if (index == kNone || index < m.moves.first) return;
+    // There are fewer places than bricks as long as frames read some of the places.
+    const uint32_t number = push(m.control->moves);
+    if (number < m.control->places_before) m.moves.to[index - m.moves.first] = m.moves.places[number];
+  }
+};
+
+// Eight bytes a thread.
+struct MoveBricks {
+  static constexpr uint32_t kWords = 8 + 64;  // masks, materials
+  QRY_HD static uint64_t items(const Memory& m, const EditCall&) {
+    return uint64_t(m.moves.end - m.moves.first) * kWords;
+  }
+  QRY_HD static void run(const Memory& m, const EditCall&, uint64_t item, Sums&) {
+    const auto number = uint32_t(item / kWords), word = uint32_t(item % kWords);
+    const uint32_t to = m.moves.to[number];
+    if (to == 0) return;
+    const size_t from = m.moves.first + number;
+    if (word < 8) m.masks[size_t(to) * 8 + word] = m.masks[from * 8 + word];
+    else m.materials[size_t(to) * 64 + (word - 8)] = m.materials[from * 64 + (word - 8)];
+  }
+};
+
+struct Redirect {
+  QRY_HD static uint64_t items(const Memory& m, const EditCall& call) { return FindMoves::items(m, call); }
+  QRY_HD static void run(const Memory& m, const EditCall&, uint64_t item, Sums&) {
+    const uint64_t words = uint64_t(m.grid.page_count) * kQryPageWords;
+    if (item >= words) {
+      Record& record = m.records[item - words];
+      record.before = moved(m, record.before);
+      record.after = moved(m, record.after);
+    } else if (const Pair pair = pair_at(m.grid, item); pair.there) {
+      m.grid.words[item] = uint64_t(moved(m, pair.index)) << 32 | uint32_t(m.grid.words[item]);
+    }
+  }
+};
+
+// Frees the places that were left, or, if frames may read them, gives them to the list of EditCall::hold. The list of
+// free ones is written anew before: those that were there and have not been taken.
+struct ListPlaces {
+  QRY_HD static uint64_t items(const Memory& m, const EditCall&) {
+    const Control& c = *m.control;
+    return uint64_t(c.places_behind) + c.places_before;
+  }
+  QRY_HD static void run(const Memory& m, const EditCall&, uint64_t item, Sums&) {
+    Control& c = *m.control;
+    const auto number = uint32_t(item);
+    if (number < c.places_behind) m.free_bricks[push(c.free_count)] = m.moves.behind[number];
+    else if (number - c.places_behind >= c.moves)
+      m.free_bricks[push(c.free_count)] = m.moves.places[number - c.places_behind];
+  }
+};
+struct LeavePlaces {
+  QRY_HD static uint64_t items(const Memory& m, const EditCall&) { return m.moves.end - m.moves.first; }
+  QRY_HD static void run(const Memory& m, const EditCall& call, uint64_t item, Sums&) {
+    if (m.moves.to[item]) let_go(m, call, m.moves.first + uint32_t(item));
+  }
+};
+
+// A granule of a table of indices. What is behind the last of them may be anything.
+QRY_HD inline OccupancyNode moved_indices(const Memory& m, const OccupancyNode& granule) {
+  uint32_t four[4];
+  memcpy(four, &granule, sizeof four);
+  for (uint32_t& index : four) index = moved(m, index);
+  OccupancyNode out;
+  memcpy(&out, four, sizeof out);
+  return out;
+}
 
 // Writes what the pyramid at Memory::old_nodes reaches into Memory::nodes, one run after the other from
 // Control::nodes_top on. A block of threads has a node of level 3 with all below it.
@@ -87,8 +197,10 @@ struct CopyPyramid {
       block.each([&](uint32_t lane) {
         for (uint32_t i = lane; i < 64 * 16; i += kThreads) {  // tables have 16 granules at most
           const OccupancyNode& node = s.level1.child[i >> 4];
-          if (node.mask && (i & 15u) < granules_of(node))
-            m.nodes[node.child + (i & 15u)] = m.old_nodes[s.sources[i >> 4] + (i & 15u)];
+          if (!node.mask || (i & 15u) >= granules_of(node)) continue;
+          OccupancyNode four = m.old_nodes[s.sources[i >> 4] + (i & 15u)];  // indices
+          if (m.moves.to) four = moved_indices(m, four);
+          m.nodes[node.child + (i & 15u)] = four;
         }
       });
       write_run(m, s.level1, block);

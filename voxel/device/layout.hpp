@@ -124,6 +124,8 @@ struct Control {
   uint32_t flood_known;      // bricks that the list had when the round began
   uint32_t flood_all;        // 1: all bricks take part in the round
   uint32_t flood_fronts[2];  // how many do, by Flood::frontier
+  // Of bricks that move: how many are to, and how many places are free before and behind.
+  uint32_t moves, places_before, places_behind;
   // Of the grid, when it was asked for (grid_stats.hpp).
   hashgrid::kernels::StatsSums grid;
 };
@@ -174,6 +176,14 @@ struct Flood {
 };
 constexpr uint64_t kMostFlooded = 1u << 24;  // bricks
 
+// Where bricks move when the pool is made smaller (growth.hpp): those at `first` and behind it.
+struct BrickMoves {
+  uint32_t first, end;
+  uint32_t* to;      // of each of them its new place, 0: it stays; null: nothing moves
+  uint32_t* places;  // free ones before `first`
+  uint32_t* behind;  // free ones that are not
+};
+
 // All of it, as kernels get it. Trivially copyable.
 struct Memory {
   hashgrid::GridView grid;
@@ -214,6 +224,7 @@ struct Memory {
   uint32_t* regions;     // level-2 nodes that change
   uint32_t* tops;        // level-3 nodes that change
   OccupancyNode* made2;  // what the level-2 nodes become, by number
+  BrickMoves moves;
 };
 
 constexpr uint32_t kOutcomes = 4096;

@@ -35,6 +35,12 @@ auto run_step(StepId step, Runner&& runner) {
     case StepId::rehash: return runner.template items<Rehash>();
     case StepId::forget: return runner.template items<Forget>();
     case StepId::recycle: return runner.template items<Recycle>();
+    case StepId::find_places: return runner.template items<FindPlaces>();
+    case StepId::find_moves: return runner.template items<FindMoves>();
+    case StepId::move_bricks: return runner.template items<MoveBricks>();
+    case StepId::redirect: return runner.template items<Redirect>();
+    case StepId::list_places: return runner.template items<ListPlaces>();
+    case StepId::leave_places: return runner.template items<LeavePlaces>();
     case StepId::copy_pyramid: return runner.template blocks<CopyPyramid>();
     case StepId::begin_bounds: return runner.template single<BeginBounds>();
     case StepId::bounds: return runner.template blocks<Bounds>();

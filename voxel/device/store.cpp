@@ -22,6 +22,10 @@ constexpr uint64_t kFirstBricks = 1u << 15, kFirstScratch = 1u << 16, kFirstReco
 // Addresses, not memory: no world has more of either.
 constexpr uint64_t kMostBricks = uint64_t(1) << 28, kMostNodes = uint64_t(1) << 31, kMostRecords = uint64_t(1) << 32,
                    kMostScratch = uint64_t(1) << 27, kMostSteps = uint64_t(1) << 26;
+// Bricks: memory is given back by growths, which are few.
+constexpr uint64_t kMostGrowth = uint64_t(1) << 21;
+// Of a trim: while bricks are left for frames, edits may need them to move once more.
+constexpr uint32_t kGathers = 16;
 // A dense box is as large as a call allows, and is read in pieces of so many bytes.
 constexpr uint64_t kMostDense = uint64_t(1) << 32;
 constexpr size_t kDenseBytes = size_t(64) << 20;
@@ -40,6 +44,8 @@ Need sum(const Need& a, const Need& b, int64_t sign) {
   };
   return {add(a.records, b.records), add(a.bricks, b.bricks), add(a.nodes, b.nodes), add(a.keys, b.keys)};
 }
+
+uint32_t pages_for(uint64_t keys) { return uint32_t(double(keys) / (kFullest * kQrySlotsPerPage)) + 1; }
 
 EditCall call_of(const Edit& edit) {
   EditCall call{};
@@ -612,12 +618,15 @@ Result<void> Store::grow_bricks(uint64_t bricks) {
     bricks = std::min((bricks + 8 * kBricksPerSlab - 1) / (8 * kBricksPerSlab) * (8 * kBricksPerSlab), kMostBricks);
   if (bricks <= memory_.brick_room)
     return fail(ErrorCode::full, "a world on a device has room for " + std::to_string(kMostBricks) + " bricks");
-  QRY_TRY(grow_to(*executor_, arrays_->masks, bricks, sizeof(BrickMask)));
-  QRY_TRY(grow_to(*executor_, arrays_->free_bricks, bricks, sizeof(uint32_t)));
-  if (executor_->shares())
-    for (Range& range : arrays_->retired) QRY_TRY(grow_to(*executor_, range, bricks, sizeof(uint32_t)));
-  QRY_TRY(grow_to(*executor_, arrays_->materials, bricks, sizeof(BrickMaterials)));
-  memory_.brick_room = uint32_t(bricks);
+  while (memory_.brick_room < bricks) {
+    const uint64_t room = std::min(bricks, memory_.brick_room + kMostGrowth);
+    QRY_TRY(grow_to(*executor_, arrays_->masks, room, sizeof(BrickMask)));
+    QRY_TRY(grow_to(*executor_, arrays_->free_bricks, room, sizeof(uint32_t)));
+    if (executor_->shares())
+      for (Range& range : arrays_->retired) QRY_TRY(grow_to(*executor_, range, room, sizeof(uint32_t)));
+    QRY_TRY(grow_to(*executor_, arrays_->materials, room, sizeof(BrickMaterials)));
+    memory_.brick_room = uint32_t(room);
+  }
   return {};
 }
 Result<void> Store::grow_scratch(uint64_t items) {
@@ -739,20 +748,119 @@ Result<void> Store::pack_records(std::vector<Step> steps, uint64_t room) {
 
 Result<void> Store::trim() {
   QRY_TRY(wait_all());
-  QRY_TRY(counters());
   lists_.reset();
   floods_.reset();
-  QRY_TRY(pack_nodes(nodes_live_ + nodes_live_ / 64 + kFirstRun + 4096));
+  QRY_TRY(trim_scratch());
   QRY_TRY_ASSIGN(auto steps, history());
   const uint64_t live = records_in(steps);
-  return pack_records(std::move(steps), live + live / 64 + 4096);
+  QRY_TRY(pack_records(std::move(steps), live + live / 64 + 4096));
+  if (used_.keys * 4 < memory_.grid_limit && memory_.grid_limit > 2 * kFirstKeys)
+    QRY_TRY(make_grid(pages_for(std::max(used_.keys + used_.keys / 2, kFirstKeys))));
+  const OccupancyNode* const nodes = memory_.nodes;
+  gathers_ = kGathers;
+  QRY_TRY(gather_bricks());
+  // Where bricks have moved it is written anew already.
+  return memory_.nodes == nodes ? pack_nodes(packed_nodes()) : Result<void>();
+}
+
+uint64_t Store::packed_nodes() const { return nodes_live_ + nodes_live_ / 64 + kFirstRun + 4096; }
+
+// What one edit needed has no content after it.
+Result<void> Store::trim_scratch() {
+  Arrays& a = *arrays_;
+  for (Range* range : {&a.listed_keys, &a.listed_full, &a.listed_masks, &a.listed_materials, &a.dense})
+    executor_->shrink(*range, 0);
+  executor_->shrink(a.cuts, kFirstScratch * sizeof(Cut));
+  for (Range* range : {&a.unused, &a.tiles}) executor_->shrink(*range, kFirstScratch * sizeof(uint32_t));
+  memory_.scratch_room = uint32_t(std::min({a.cuts.size_bytes / sizeof(Cut), a.unused.size_bytes / sizeof(uint32_t),
+                                            a.tiles.size_bytes / sizeof(uint32_t)}));
+  return {};
+}
+
+// Moves bricks to free places, so that those that are held are the first ones, and what is behind them can be given
+// back. As long as frames read some places not all bricks can move, and those that have are still there for them: then
+// publish() does it again.
+Result<void> Store::gather_bricks() {
+  QRY_TRY_ASSIGN(Control control, counters());
+  const auto first = uint32_t(control.bricks_top - control.free_count - retired_);
+  if (control.free_count > 0) {
+    QRY_TRY_ASSIGN(const bool left, move_bricks(control, first));
+    if (left && hold_ != 0) return {};
+  }
+  if (retired_ > 0) return {};
+  // Free are those at `first` and behind it, and no others.
+  QRY_TRY_ASSIGN(control, counters());
+  control.bricks_top = first;
+  control.free_count = 0;
+  QRY_TRY(executor_->copy_in(memory_.control, &control, sizeof control));
+  QRY_TRY(counters());
+  gathers_ = 0;
+  if (published_.nodes) leave_frame_ = kNotKnown;
+  else QRY_TRY(give_back_bricks());
+  return {};
+}
+
+// Until the pyramid is written only what nobody reads has changed. True: places were left.
+Result<bool> Store::move_bricks(const Control& control, uint32_t first) {
+  const uint64_t places = control.bricks_top - first;
+  QRY_TRY_ASSIGN(Range range, executor_->reserve(size_t(places) * 3 * sizeof(uint32_t), "bricks that move"));
+  auto* const to = static_cast<uint32_t*>(range.data);
+  const auto move = [&]() -> Result<bool> {
+    Executor& e = *executor_;
+    QRY_TRY(grow_to(e, range, places * 3, sizeof(uint32_t)));
+    memory_.moves = {first, control.bricks_top, to, to + places, to + 2 * places};
+    Control counted = control;
+    counted.moves = counted.places_before = counted.places_behind = 0;
+    QRY_TRY(e.copy_in(memory_.control, &counted, sizeof counted));
+    const uint64_t holders = uint64_t(memory_.grid.page_count) * kQryPageWords + control.record_top;
+    QRY_TRY(e.run(StepId::find_places, memory_, {}, control.free_count));
+    QRY_TRY(e.run(StepId::find_moves, memory_, {}, holders));
+    QRY_TRY_ASSIGN(counted, counters());
+    if (counted.moves == 0 || counted.places_before == 0) return false;
+    QRY_TRY(e.run(StepId::move_bricks, memory_, {}, places * MoveBricks::kWords));
+    QRY_TRY(pack_nodes(packed_nodes()));
+    QRY_TRY(e.run(StepId::redirect, memory_, {}, holders));
+    const uint32_t none = 0;
+    QRY_TRY(e.copy_in(&memory_.control->free_count, &none, sizeof none));
+    EditCall call{};
+    call.hold = hold_;
+    QRY_TRY(e.run(StepId::list_places, memory_, call, control.free_count));
+    QRY_TRY(e.run(StepId::leave_places, memory_, call, places));
+    QRY_TRY(e.wait());
+    return true;
+  };
+  const auto done = move();
+  memory_.moves = {};
+  executor_->release(range);
+  return done;
+}
+
+Result<void> Store::give_back_bricks() {
+  QRY_TRY(executor_->wait());
+  QRY_TRY_ASSIGN(const Control control, counters());
+  Arrays& a = *arrays_;
+  const uint64_t room = std::max<uint64_t>(control.bricks_top, kFirstBricks);
+  uint64_t left = kMostBricks;
+  const auto shrink = [&](Range& range, size_t element_bytes) {
+    if (range.size_bytes == 0) return;
+    executor_->shrink(range, size_t(room) * element_bytes);
+    left = std::min<uint64_t>(left, range.size_bytes / element_bytes);
+  };
+  shrink(a.masks, sizeof(BrickMask));
+  shrink(a.materials, sizeof(BrickMaterials));
+  for (Range* range : {&a.free_bricks, &a.retired[0], &a.retired[1]}) shrink(*range, sizeof(uint32_t));
+  memory_.brick_room = uint32_t(std::min<uint64_t>(memory_.brick_room, left / kBricksPerSlab * kBricksPerSlab));
+  return {};
 }
 
 Result<void> Store::grow_grid(uint64_t keys) {
   // Nothing is under way: the counters of edits are free for its own.
-  keys = std::min<uint64_t>(keys, max_bricks_);
-  auto pages = uint32_t(double(keys) / (kFullest * kQrySlotsPerPage)) + 1;
+  uint32_t pages = pages_for(std::min<uint64_t>(keys, max_bricks_));
   if (pages <= memory_.grid.page_count) pages = memory_.grid.page_count + memory_.grid.page_count / 3 + 1;
+  return make_grid(pages);
+}
+
+Result<void> Store::make_grid(uint32_t pages) {
   for (;; pages += pages / 3 + 1) {
     const size_t bytes = size_t(pages) * kQryPageWords * sizeof(uint64_t);
     QRY_TRY_ASSIGN(Range range, executor_->reserve(bytes, "the hash grid", true));
@@ -819,8 +927,20 @@ void Store::free_old(const Frames& frames) {
 Result<const Store::Published*> Store::publish(const Frames& frames) {
   if (!executor_->shares()) return fail(ErrorCode::unsupported, "this world's memory is not shared with shaders");
   QRY_TRY_ASSIGN(const uint64_t its_version, version());
-  const bool same = published_.nodes && top_ != kTopCopies && its_version == published_.version;
   free_old(frames);
+  if (gathers_ > 0 && retired_ == 0) {
+    --gathers_;
+    QRY_TRY(gather_bricks());
+  }
+  const uint32_t room = memory_.brick_room;
+  if (leave_frame_ && *leave_frame_ <= frames.done) {
+    QRY_TRY(give_back_bricks());
+    leave_frame_.reset();
+  } else if (leave_frame_ == kNotKnown) {
+    leave_frame_ = frames.recorded;
+  }
+  const bool same =
+      published_.nodes && top_ != kTopCopies && its_version == published_.version && room == memory_.brick_room;
   // Two lists of bricks in turn: one takes what goes out of use, the other waits for frames that were recorded before
   // it was closed.
   if (hold_ == 0) {
@@ -877,6 +997,7 @@ Result<Control> Store::counters() {
   QRY_TRY(executor_->copy_out(&control, memory_.control, sizeof control));
   used_ = {control.record_top, uint64_t(control.bricks_top) - control.free_count, control.nodes_top, control.keys};
   nodes_live_ = control.nodes_live;
+  retired_ = uint64_t(control.retired[0]) + control.retired[1];
   return control;
 }
 

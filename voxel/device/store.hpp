@@ -14,6 +14,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -114,8 +115,12 @@ class Store {
   // full, out_of_memory, device.
   Result<void> reserve(uint32_t keys, uint32_t bricks);
 
-  // Gives back memory that holds nothing: of the pyramid and the history, and spare room. Errors: out_of_memory (both
-  // are there until it is done; then nothing has changed), device.
+  // Gives back memory that holds nothing. Bricks move together, in place, so that what is behind them is free; a
+  // growth of the pool (of at most 1.2 GB) is given back when it has no brick any more. Pyramid, history and, if it is
+  // four times too large, the grid are written anew. Places that frames read are left by the next calls of publish().
+  // Traffic on the device: the grid twice, records twice, each brick that moves twice, the pyramid twice. Errors:
+  // out_of_memory (12 bytes for each place that is to be free, and the new pyramid, beside the old one; then nothing
+  // has changed), device.
   Result<void> trim();
 
   struct Entry {
@@ -208,7 +213,13 @@ class Store {
   Result<void> grow_nodes(uint64_t granules);
   Result<void> make_node_room(uint64_t granules);
   Result<void> make_record_room(uint64_t records);
+  Result<void> make_grid(uint32_t pages);
   Result<void> pack_nodes(uint64_t room);
+  uint64_t packed_nodes() const;
+  Result<void> gather_bricks();
+  Result<bool> move_bricks(const Control& control, uint32_t first);
+  Result<void> give_back_bricks();
+  Result<void> trim_scratch();
   Result<void> pack_records(std::vector<Step> steps, uint64_t room);
 
   std::unique_ptr<Executor> executor_;
@@ -238,6 +249,9 @@ class Store {
   uint32_t hold_ = 0;                     // EditCall::hold of the next edits
   uint64_t closed_ = 0;                   // the last frame that may read what is in the other list of retired bricks
   uint64_t nodes_live_ = 0;               // after the last answer
+  uint64_t retired_ = 0;                  // bricks that frames may still read, when the counters were asked for last
+  uint32_t gathers_ = 0;                  // how often publish() may still move bricks together
+  std::optional<uint64_t> leave_frame_;   // the last that may know of memory that is to be given back; or kNotKnown
   Need used_, expected_;                  // after the last answer; and what those that are under way may need
   std::deque<Pending> pending_;           // launched, no answer yet
   std::map<Ticket, Result<Change>> finished_;  // at most kOutcomes

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+// trim_test.cpp - what a world on a device gives back after much was removed: its bricks move together in place, also
+// beside frames that still read the places which they leave.
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/app/sanitized.hpp"
+#include "tests/voxel/device/homes.hpp"
+#include "tests/voxel/taken.hpp"
+#include "voxel/bricks/shared.hpp"
+#include "voxel/device/store.hpp"
+
+using namespace quarry;
+using device::Store;
+using test::taken;
+
+namespace {
+
+using Bricks = std::map<uint32_t, BrickMaterials>;
+
+constexpr size_t kMany = 70'000;  // bricks: more than a new world has room for
+
+// Bricks of which no two are alike, in keys all over the world.
+Bricks some_bricks(size_t count, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  Bricks bricks;
+  while (bricks.size() < count) {
+    const uint64_t place = random();
+    const Int3 at{int32_t(place & 255u) - 128, int32_t(place >> 8 & 63u) - 32, int32_t(place >> 16 & 63u) - 32};
+    BrickMaterials materials{};
+    const auto number = uint32_t(bricks.size());
+    for (uint32_t i = 0; i < 4; ++i) materials[i * 100 + number % 50] = uint8_t(1 + (number >> (6 * i)) % 250);
+    materials[511] = uint8_t(1 + (place >> 32) % 255);
+    bricks.emplace(brick_key(at), materials);
+  }
+  return bricks;
+}
+
+void write(Store& store, const Bricks& bricks) {
+  std::vector<uint32_t> keys;
+  std::vector<BrickMaterials> materials;
+  for (const auto& [key, its] : bricks) {
+    keys.push_back(key);
+    materials.push_back(its);
+  }
+  taken(store.write_bricks({{}, {}, keys, materials}));
+}
+// Three of four bricks go.
+void thin_out(Store& store, Bricks& bricks) {
+  std::vector<uint32_t> keys;
+  size_t number = 0;
+  for (auto it = bricks.begin(); it != bricks.end(); ++number) {
+    if (number % 4 == 0) {
+      ++it;
+      continue;
+    }
+    keys.push_back(it->first);
+    it = bricks.erase(it);
+  }
+  const std::vector<uint8_t> none(keys.size(), 0);
+  taken(store.write_bricks({keys, none, {}, {}}));
+}
+
+bool same(Store& store, const Bricks& bricks) {
+  const auto entries = taken(store.entries()), reached = taken(store.pyramid_entries());
+  if (entries.size() != bricks.size() || reached.size() != bricks.size()) return false;
+  std::vector<uint32_t> keys;
+  for (const auto& [key, materials] : bricks) keys.push_back(key);
+  std::vector<BrickMaterials> read(keys.size());
+  REQUIRE(store.read(keys, read));
+  size_t i = 0;
+  for (const auto& [key, materials] : bricks) {
+    const Store::Entry& entry = entries[i];
+    if (entry.key != key || reached[i].key != key || entry.index != reached[i].index || read[i] != materials)
+      return false;
+    if (i++ % 16) continue;
+    const Brick brick = taken(store.brick(entry.index));
+    for (uint32_t voxel = 0; voxel < 512; ++voxel)
+      if ((brick.mask[voxel >> 6] >> (voxel & 63u) & 1u) != (materials[voxel] != 0)) return false;
+  }
+  return true;
+}
+uint32_t highest_index(Store& store) {
+  uint32_t highest = 0;
+  for (const Store::Entry& entry : taken(store.entries())) highest = std::max(highest, entry.index);
+  return highest;
+}
+
+// Shaders that are host threads: their addresses are the host's.
+class HostShaders final : public device::ShaderMemory {
+ public:
+  Result<Exported> allocate(size_t, const char*) override {
+    return fail(ErrorCode::unsupported, "it has no memory of its own");
+  }
+  Result<Block> import_host(void* data, size_t size_bytes, const char*) override {
+    bytes += size_bytes;
+    return Block{uint64_t(reinterpret_cast<uintptr_t>(data)),
+                 std::shared_ptr<void>(data, [this, size_bytes](void*) { bytes -= size_bytes; })};
+  }
+  size_t bytes = 0;  // that shaders could read
+};
+
+// The bricks that a frame finds from what was published for it.
+Bricks seen_by_frame(const Store::Published& published) {
+  const auto* const nodes = reinterpret_cast<const OccupancyNode*>(uintptr_t(published.nodes));
+  Bricks bricks;
+  const auto children = [&](const OccupancyNode& node, const auto& each) {
+    uint32_t number = 0;
+    for (uint32_t bit = 0; bit < 64; ++bit)
+      if (node.mask >> bit & 1u) each(bit, node.child, number++);
+  };
+  const auto cell = [](uint32_t at, uint32_t bit, uint32_t axis) { return at * 4 + (bit >> (2 * axis) & 3u); };
+  for (uint32_t top = 0; top < kLevel3Nodes; ++top)
+    children(nodes[published.level3 + top], [&](uint32_t b2, uint32_t run2, uint32_t n2) {
+      children(nodes[run2 + n2], [&](uint32_t b1, uint32_t run1, uint32_t n1) {
+        children(nodes[run1 + n1], [&](uint32_t b0, uint32_t table, uint32_t n0) {
+          const uint32_t index = reinterpret_cast<const uint32_t*>(nodes + table)[n0];
+          const uint32_t x = cell(cell(cell(top & 31u, b2, 0), b1, 0), b0, 0),
+                         y = cell(cell(cell(top >> 5 & 15u, b2, 1), b1, 1), b0, 1),
+                         z = cell(cell(cell(top >> 9, b2, 2), b1, 2), b0, 2);
+          const auto* const slab =
+              reinterpret_cast<const BrickMaterials*>(uintptr_t(published.materials[index / kBricksPerSlab]));
+          bricks.emplace(x | y << 11 | z << 21, slab[index % kBricksPerSlab]);
+        });
+      });
+    });
+  return bricks;
+}
+
+}  // namespace
+
+TEST_CASE("After much was removed a trim moves the bricks together, and gives the memory behind them back") {
+  for (const test::DeviceHome& home : test::device_homes()) {
+    INFO(home.name);
+    const auto store = taken(Store::create(taken(home.make())));
+    Bricks bricks = some_bricks(kMany, 5);
+    write(*store, bricks);
+    const uint64_t full_bytes = taken(store->state()).size_bytes;
+    thin_out(*store, bricks);
+    REQUIRE(store->forget());
+    const uint64_t version = taken(store->version());
+    REQUIRE(highest_index(*store) > kMany / 2);
+    REQUIRE(store->trim());
+    REQUIRE(taken(store->version()) == version);
+    REQUIRE(same(*store, bricks));
+    const Store::State state = taken(store->state());
+    REQUIRE(state.bricks == bricks.size());
+    REQUIRE(highest_index(*store) < device::kFullBricks + bricks.size());
+    // All that is behind the room of a new world and the bricks, as far as growths allow.
+    REQUIRE(state.size_bytes + (kMany - 60'000) * sizeof(Brick) < full_bytes);
+    // What comes then has room, and none of it takes a place that is in use.
+    const Bricks more = some_bricks(kMany, 6);
+    write(*store, more);
+    for (const auto& [key, materials] : more) bricks[key] = materials;
+    REQUIRE(same(*store, bricks));
+    REQUIRE(store->trim());
+    REQUIRE(same(*store, bricks));
+  }
+}
+
+TEST_CASE("Bricks that only the history has move too, and come back when steps are undone and redone") {
+  for (const test::DeviceHome& home : test::device_homes()) {
+    INFO(home.name);
+    const auto store = taken(Store::create(taken(home.make())));
+    const size_t count = test::kSanitized ? 3'000 : 12'000;
+    std::vector<Bricks> steps{{}};
+    for (uint64_t seed = 1; seed <= 6; ++seed) {
+      // What is undone and left behind by another step is free.
+      write(*store, some_bricks(count, 100 + seed));
+      taken(store->wait(taken(store->undo())));
+      Bricks now = steps.back();
+      const Bricks more = some_bricks(count / 2, seed);
+      write(*store, more);
+      for (const auto& [key, materials] : more) now[key] = materials;
+      steps.push_back(std::move(now));
+    }
+    const auto to_step = [&](size_t from, size_t to) {
+      for (; from > to; --from) taken(store->wait(taken(store->undo())));
+      for (; from < to; ++from) taken(store->wait(taken(store->redo())));
+      REQUIRE(same(*store, steps[to]));
+    };
+    // At the end, in the middle, and at the beginning, where the history holds all bricks.
+    size_t before = steps.size() - 1;
+    for (const size_t at : {6, 3, 0, 5}) {
+      to_step(before, at);
+      REQUIRE(store->trim());
+      REQUIRE(same(*store, steps[at]));
+      to_step(at, 0);
+      to_step(0, 6);
+      to_step(6, at);
+      before = at;
+    }
+  }
+}
+
+TEST_CASE(
+    "A frame that is not done sees what was published for it while bricks move, and the memory comes back after it") {
+  HostShaders shaders;
+  const auto store = taken(Store::create(device::make_emulated_executor({}, &shaders)));
+  Bricks bricks = some_bricks(kMany, 9);
+  write(*store, bricks);
+  const Bricks all = bricks;
+  const Store::Published first = *taken(store->publish({1, 0}));  // for frame 2, which is recorded then
+  REQUIRE((seen_by_frame(first) == all));
+  thin_out(*store, bricks);
+  REQUIRE(store->forget());
+  // For frame 3. Frame 2 is not done: its bricks stay where they are, and no other has one of their places.
+  const Store::Published second = *taken(store->publish({2, 1}));
+  REQUIRE(store->trim());
+  const size_t full = shaders.bytes;
+  for (int i = 0; i < 3; ++i) {
+    const Store::Published again = *taken(store->publish({3, 1}));
+    REQUIRE((seen_by_frame(first) == all));
+    REQUIRE((seen_by_frame(second) == bricks));
+    REQUIRE((seen_by_frame(again) == bricks));
+    REQUIRE(same(*store, bricks));
+  }
+  // Edits go on meanwhile.
+  const Bricks more = some_bricks(2'000, 10);
+  write(*store, more);
+  for (const auto& [key, materials] : more) bricks[key] = materials;
+  REQUIRE((seen_by_frame(first) == all));
+  // Frame 2 is done, and later ones follow, each seen as it was published.
+  for (uint64_t frame = 4; frame < 20; ++frame) {
+    const Store::Published now = *taken(store->publish({frame, frame - 1}));
+    REQUIRE((seen_by_frame(now) == bricks));
+    if (frame == 8) {
+      const Bricks few = some_bricks(500, 11);
+      write(*store, few);
+      REQUIRE((seen_by_frame(now) == bricks));  // the edit is not for this frame
+      for (const auto& [key, materials] : few) bricks[key] = materials;
+    }
+  }
+  REQUIRE(same(*store, bricks));
+  REQUIRE(highest_index(*store) < device::kFullBricks + taken(store->state()).bricks);
+  REQUIRE(shaders.bytes + 5'000 * sizeof(Brick) < full);
+}
+
+TEST_CASE("A trim that gets no memory leaves the world as it was, and one that gets it later succeeds") {
+  constexpr uint64_t kLimit = uint64_t(1) << 30;
+  size_t refused = 0, made = 0;
+  for (const uint64_t left : {0u, 1u << 12, 1u << 16, 1u << 18, 1u << 20, 3u << 19, 1u << 22, 1u << 26}) {
+    const auto store = taken(Store::create(device::make_emulated_executor({1, kLimit, {}})));
+    Bricks bricks = some_bricks(test::kSanitized ? 8'000 : 30'000, 3);
+    write(*store, bricks);
+    REQUIRE(store->trim());  // nothing is left of what the list needed
+    thin_out(*store, bricks);
+    REQUIRE(store->forget());
+    const uint64_t version = taken(store->version());
+    // Something else has the memory.
+    device::Executor& executor = store->executor();
+    device::Range other = taken(executor.reserve(kLimit, "something else"));
+    REQUIRE(executor.grow(other, kLimit - taken(store->state()).size_bytes - left));
+    if (const auto trimmed = store->trim()) {
+      ++made;
+    } else {
+      REQUIRE(trimmed.error().code == ErrorCode::out_of_memory);
+      ++refused;
+    }
+    executor.release(other);
+    REQUIRE(taken(store->version()) == version);
+    REQUIRE(same(*store, bricks));
+    REQUIRE(store->trim());
+    REQUIRE(same(*store, bricks));
+    REQUIRE(highest_index(*store) < device::kFullBricks + bricks.size());
+    const Bricks few = some_bricks(100, 4);
+    write(*store, few);
+    for (const auto& [key, materials] : few) bricks[key] = materials;
+    REQUIRE(same(*store, bricks));
+  }
+  REQUIRE(refused > 1);
+  REQUIRE(made > 1);
+}

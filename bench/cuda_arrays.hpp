@@ -17,6 +17,8 @@ bool cuda_copy(void* to, const void* from, size_t size_bytes);
 bool cuda_wait();
 // Bytes a second of copies to the device from pinned memory, the best of five; 0: not measured.
 double cuda_bus_rate();
+// The same within the device: bytes copied, which are read and written.
+double cuda_copy_rate();
 
 // An array there. Empty: nothing was allocated, or could be.
 template <class T>

@@ -9,5 +9,6 @@ void cuda_free(void*) {}
 bool cuda_copy(void*, const void*, size_t) { return false; }
 bool cuda_wait() { return false; }
 double cuda_bus_rate() { return 0; }
+double cuda_copy_rate() { return 0; }
 
 }  // namespace quarry::bench

@@ -448,6 +448,40 @@ class Rows {
     add("box of 10^9 voxels, warm, undone", median(undone), "ms");
   }
 
+  // Bricks of one voxel, as many free before them as there are: those of a step that was undone and left behind.
+  void trim() {
+    const int32_t edge = small_ ? 32 : 160;  // bricks along each axis
+    List first, second;
+    for (int32_t z = 0; z < edge; ++z)
+      for (int32_t y = 0; y < edge; ++y)
+        for (int32_t x = 0; x < edge; ++x) {
+          first.add(x * 8, y * 8, z * 8);
+          second.add(x * 8 + 1, y * 8, z * 8);
+        }
+    const size_t count = first.materials.size();
+    const std::string row = "trim, " + std::to_string(count) + " bricks, as many gone";
+    std::vector<double> times;
+    double bytes = 0;
+    for (int i = 0; i < repeats_; ++i) {
+      const World world(context_, home_);
+      const auto write = [&](const List& list) {
+        require(qry_world_set_voxels(world.get(), 0, list.xyz.data(), list.materials.data(), count, nullptr),
+                "qry_world_set_voxels");
+      };
+      write(first);
+      world.undo();
+      write(second);
+      const uint64_t before = world.home().device_bytes;
+      times.push_back(ms_of([&] { require(qry_world_trim(world.get()), "qry_world_trim"); }));
+      bytes = double(before) - double(world.home().device_bytes);
+      world.expect_voxels(count, row);
+    }
+    add(row, median(times), "ms");
+    if (home_ == QRY_HOME_HOST) return;
+    add(row + ", given back", bytes / 1e6, "MB");
+    if (home_ == QRY_HOME_DEVICE) add("copy within the device", quarry::bench::cuda_copy_rate() / 1e9, "GB/s");
+  }
+
   // Rays from all around at a ball with a rough surface, as a sensor or a listener casts them; most hit.
   void rays(qry_context* context, uint64_t count) {
     const World world(context, home_);
@@ -587,6 +621,7 @@ int run(int count, char** values) {
     if (wanted("spheres")) rows.spheres();
     if (wanted("spheres") && home != QRY_HOME_HOST) rows.warm_spheres();
     if (wanted("box") && !small) rows.box();
+    if (wanted("trim")) rows.trim();
   }
   if (ray_count) rows.rays(context, ray_count);
   if (pictures) rows.frames();

@@ -43,7 +43,7 @@ tl::expected<BenchRequest, int> read_bench_request(const CommandArguments& words
   arguments.integer("--repeats", repeats, "N", "The median of these is reported (5)", 1, 1000);
   arguments.text(
       "--only", options.only, "TEXT",
-      "hashgrid: rows whose name has this in it, as 'find' or 'V:' (all); world: lists, spheres or box (all)");
+      "hashgrid: rows whose name has this in it, as 'find' or 'V:' (all); world: lists, spheres, box or trim (all)");
   arguments.text("--scene", options.scene, "NAME", "render: terrain, sponge or sphere (all)");
   arguments.text("--device", options.device, "NAME", "render: part of a Vulkan device's name");
   arguments.flag("--small", options.small,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // diff.cpp - `quarry diff`: compares two files voxel by voxel (voxel/operations/diff.hpp). Its exit codes are those of
-// diff(1) and cmp(1), so scripts can tell "different" from "could not be read". World files are compared in pieces.
+// diff(1) and cmp(1), so scripts can tell "different" from "could not be read". World files are compared in pieces, or
+// layer by layer.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include "app/console/load.hpp"
 #include "app/console/terminal.hpp"
 #include "voxel/io/quarry/reader.hpp"
+#include "voxel/io/quarry/visible_regions.hpp"
 #include "voxel/operations/diff.hpp"
 #include "voxel/worlds/flatten.hpp"
 
@@ -179,6 +181,70 @@ tl::expected<std::optional<SceneDiff>, Trouble> diff_in_pieces(const std::string
   return sum;
 }
 
+constexpr uint64_t kLayerBytes = uint64_t(256) << 20;  // of each file that are flattened at a time, with what it takes
+
+// World files whose volumes are placed in any way, flattened and compared some layers at a time: nothing, if one is
+// another file, or must be read whole: a layer is too large, or a volume lies less than a chunk from the world's edge.
+tl::expected<std::optional<SceneDiff>, Trouble> diff_in_layers(const std::string& a, const std::string& b,
+                                                               const SceneDiffOptions& options) {
+  ProgressLine line(shown(a) + " and " + shown(b));
+  const Progress progress = line.progress();
+  struct Side {
+    const std::string* file;
+    std::vector<std::string> warnings = {};
+    std::optional<io::StoreReader> store = {};
+    std::optional<io::VisibleRegions> regions = {};
+    Box3 bricks() const { return {brick_of(regions->bounds().min), brick_of(regions->bounds().max)}; }
+    bool empty() const { return regions->bounds().empty(); }
+  };
+  Side sides[2] = {{&a}, {&b}};
+  for (Side& side : sides) {
+    const auto trouble = [&](const Error& error) { return Trouble{*side.file, error}; };
+    const auto format = io::format_for_reading(*side.file);
+    if (!format || (*format)->kind != io::FormatKind::world) return std::nullopt;
+    auto store = io::StoreReader::open(*side.file, &side.warnings).map_error(trouble);
+    QRY_TRY(store);
+    side.store.emplace(std::move(*store));
+    auto regions =
+        io::VisibleRegions::of_chunks(*side.store, kLayerBytes, progress, options.visible_only).map_error(trouble);
+    if (!regions && regions.error().error.code == ErrorCode::out_of_bounds) return std::nullopt;
+    QRY_TRY(regions);
+    side.regions.emplace(std::move(*regions));
+  }
+  for (const Side& side : sides)
+    for (const std::string& warning : side.warnings) say_warning(shown(*side.file), warning);
+  Box3 all;
+  for (const Side& side : sides)
+    if (!side.empty()) all = united(all, side.bricks());
+  SceneDiff sum;
+  for (int32_t first = all.min.x; first <= all.max.x;) {
+    progress.say("comparing", double(first - all.min.x) / double(all.max.x - all.min.x + 1));
+    int32_t last = all.max.x;
+    for (const Side& side : sides) {
+      // Where there is nothing more of one, the other decides.
+      if (side.empty() || side.bricks().max.x < first) continue;
+      const auto fits = side.regions->last_layer(0, first);
+      if (!fits && fits.error().code == ErrorCode::out_of_memory) return std::nullopt;
+      QRY_TRY(fits.map_error([&](const Error& error) { return Trouble{*side.file, error}; }));
+      if (*fits < side.bricks().max.x) last = std::min(last, *fits);
+    }
+    BrickMap bricks[2];
+    for (size_t i = 0; i < 2; ++i) {
+      auto read = sides[i].regions->layers(0, first, last).map_error([&](const Error& error) {
+        return Trouble{*sides[i].file, error};
+      });
+      QRY_TRY(read);
+      bricks[i] = std::move(*read);
+    }
+    Box3 layers{brick_of(kWorldMin), brick_of(kWorldMax)};
+    layers.min.x = first, layers.max.x = last;
+    sum.add(diff_bricks({bricks[0], sides[0].store->scene().palette}, {bricks[1], sides[1].store->scene().palette},
+                        layers, options.shape_only));
+    first = last + 1;
+  }
+  return sum;
+}
+
 }  // namespace
 
 int run_diff(const CommandArguments& words) {
@@ -212,12 +278,14 @@ int run_diff(const CommandArguments& words) {
     say_error("", error);
     return trouble(exit_code_of(error));
   };
-  const auto in_pieces = diff_in_pieces(a, b, options);
-  if (!in_pieces) {
-    const auto& [file, error] = in_pieces.error();
-    return file.empty() ? incomparable(error) : trouble(failed(file, error));
+  for (const auto& diff_in_parts : {diff_in_pieces, diff_in_layers}) {
+    const auto in_parts = diff_in_parts(a, b, options);
+    if (!in_parts) {
+      const auto& [file, error] = in_parts.error();
+      return file.empty() ? incomparable(error) : trouble(failed(file, error));
+    }
+    if (*in_parts) return say(**in_parts);
   }
-  if (*in_pieces) return say(**in_pieces);
   const auto first = load_scene(a, load);
   if (!first) return trouble(failed(a, first.error()));
   const auto second = load_scene(b, load);

@@ -2,7 +2,7 @@
 // validate.cpp - `quarry validate`: reads files whole, as every other command would, and reports their defects. Nothing
 // is written.
 // A sound file is one that the reader accepts (for a world file that covers every checksum), and whose instances lie in
-// the world. World files are checked chunk by chunk, unless instances may overlap.
+// the world. World files are checked chunk by chunk; where instances may overlap, voxels are counted layer by layer.
 #include <fmt/format.h>
 
 #include <atomic>
@@ -15,6 +15,7 @@
 #include "voxel/io/quarry/codec.hpp"
 #include "voxel/io/quarry/reader.hpp"
 #include "voxel/io/quarry/store.hpp"
+#include "voxel/io/quarry/visible_regions.hpp"
 #include "voxel/worlds/flatten.hpp"
 
 namespace quarry::app {
@@ -28,17 +29,37 @@ struct ValidationResult {
   uint64_t volumes = 0, instances = 0, voxels = 0;
 };
 
-// A world file that one instance shows as it is, in the memory of some chunks. False: another one, of which nothing is
-// judged yet.
+constexpr uint64_t kLayerBytes = uint64_t(256) << 20;  // flattened at a time, with what it takes
+
+// The distinct voxels of all volumes, hidden ones too, some layers at a time. None: a layer is too large.
+Result<std::optional<uint64_t>> flat_voxels(io::StoreReader& store, const Progress& progress) {
+  auto regions = io::VisibleRegions::of_chunks(store, kLayerBytes, progress, false);
+  // It may be that only a chunk is outside of the world.
+  if (!regions && regions.error().code == ErrorCode::out_of_bounds) return std::nullopt;
+  QRY_TRY(regions);
+  uint64_t voxels = 0;
+  if (regions->bounds().empty()) return voxels;
+  const int32_t end = brick_of(regions->bounds().max).x;
+  for (int32_t first = brick_of(regions->bounds().min).x; first <= end;) {
+    const auto last = regions->last_layer(0, first);
+    if (!last && last.error().code == ErrorCode::out_of_memory) return std::nullopt;
+    QRY_TRY(last);
+    QRY_TRY_ASSIGN(const auto bricks, regions->layers(0, first, *last));
+    for (const auto& [at, brick] : bricks.bricks())
+      if (at.x >= first && at.x <= *last) voxels += brick.count();
+    first = *last + 1;
+  }
+  return voxels;
+}
+
+// A world file in the memory of some chunks. False: one that must be read whole, of which nothing is judged yet.
 Result<bool> judge_by_chunks(const std::string& file, const Progress& progress, ValidationResult& result) {
   std::vector<std::string> warnings;
   QRY_TRY_ASSIGN(auto store, io::StoreReader::open(file, &warnings));
   const Scene& scene = store.scene();
   const Flattener flattener(scene, false);
   const auto shown = flattener.only_volume();
-  if (!shown) return false;
-  result.warnings = std::move(warnings);
-  const Int3 offset = brick_of(scene.instances[0].offset);
+  const Int3 offset = shown ? brick_of(scene.instances[0].offset) : Int3{};
   std::atomic<uint64_t> voxels{0};
   std::mutex lock;
   std::optional<Int3> outside;
@@ -50,7 +71,7 @@ Result<bool> judge_by_chunks(const std::string& file, const Progress& progress, 
           some += full ? kVoxelsPerBrick : brick.count();
           if (!brick_in_world(at + offset)) beyond = at;
         }));
-        if (volume != *shown) return {};
+        if (volume != shown) return {};
         voxels += some;
         const std::lock_guard hold(lock);
         if (beyond) outside = beyond;
@@ -64,6 +85,12 @@ Result<bool> judge_by_chunks(const std::string& file, const Progress& progress, 
     const BrickPut put{*outside, {}};
     QRY_TRY(flattener.in_world(*shown, {&put, 1}, moved));
   }
+  if (!shown) {
+    QRY_TRY_ASSIGN(const auto flat, flat_voxels(store, progress));
+    if (!flat) return false;
+    voxels = *flat;
+  }
+  result.warnings = std::move(warnings);
   result.volumes = scene.volumes.size();
   result.instances = scene.instances.size();
   result.voxels = voxels;

@@ -12,6 +12,11 @@
 namespace quarry {
 namespace {
 
+bool is_in(const Box3& box, Int3 at) {
+  return at.x >= box.min.x && at.y >= box.min.y && at.z >= box.min.z && at.x <= box.max.x && at.y <= box.max.y &&
+         at.z <= box.max.z;
+}
+
 bool looks_alike(const Material& a, const Material& b) {
   return a.r == b.r && a.g == b.g && a.b == b.b && a.a == b.a && a.roughness == b.roughness &&
          a.metalness == b.metalness && a.emission == b.emission && a.transparency == b.transparency && a.ior == b.ior;
@@ -45,12 +50,17 @@ Result<SceneDiff> diff_scenes(const Scene& a, const Scene& b, const SceneDiffOpt
   };
   QRY_TRY_ASSIGN(const auto first, flat(a, "the first"));
   QRY_TRY_ASSIGN(const auto second, flat(b, "the second"));
+  return diff_bricks({first, a.palette}, {second, b.palette}, {brick_of(kWorldMin), brick_of(kWorldMax)},
+                     options.shape_only);
+}
 
+SceneDiff diff_bricks(const FlatScene& a, const FlatScene& b, const Box3& box, bool shape_only) {
+  const BrickMap &first = a.bricks, &second = b.bricks;
   // alike[m * 256 + n]: material m of `a` looks like n of `b`.
   const auto alike = std::make_unique<std::array<bool, 65536>>();
   for (size_t m = 0; m < 256; ++m)
     for (size_t n = 0; n < 256; ++n)
-      (*alike)[m * 256 + n] = options.shape_only || looks_alike(a.palette.materials[m], b.palette.materials[n]);
+      (*alike)[m * 256 + n] = shape_only || looks_alike(a.palette.materials[m], b.palette.materials[n]);
 
   bool each_like_itself = true;
   for (size_t m = 0; m < 256; ++m) each_like_itself &= (*alike)[m * 256 + m];
@@ -60,6 +70,7 @@ Result<SceneDiff> diff_scenes(const Scene& a, const Scene& b, const SceneDiffOpt
   first.visit_pieces([&](size_t, std::span<const Int3> places, std::span<const SharedBrick> bricks) {
     SceneDiff part;
     for (size_t i = 0; i < places.size(); ++i) {
+      if (!is_in(box, places[i])) continue;
       const BrickView brick = *bricks[i];
       const auto other = second.find(places[i]);
       part.voxels_a += brick.count();
@@ -91,6 +102,7 @@ Result<SceneDiff> diff_scenes(const Scene& a, const Scene& b, const SceneDiffOpt
   second.visit_pieces([&](size_t, std::span<const Int3> places, std::span<const SharedBrick> bricks) {
     SceneDiff part;
     for (size_t i = 0; i < places.size(); ++i) {
+      if (!is_in(box, places[i])) continue;
       const BrickView brick = *bricks[i];
       const auto other = first.find(places[i]);
       part.voxels_b += brick.count();

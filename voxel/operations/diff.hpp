@@ -34,5 +34,11 @@ struct SceneDiffOptions {
 
 // By all threads; the result does not depend on their number. Errors: those of flatten().
 Result<SceneDiff> diff_scenes(const Scene& a, const Scene& b, const SceneDiffOptions& options = {});
+// The same of those of their world bricks, flattened already, that are in a box of bricks.
+struct FlatScene {
+  const BrickMap& bricks;
+  const Palette& palette;
+};
+SceneDiff diff_bricks(const FlatScene& a, const FlatScene& b, const Box3& box, bool shape_only = false);
 
 }  // namespace quarry

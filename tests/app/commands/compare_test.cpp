@@ -170,6 +170,83 @@ TEST_CASE(
   }
 }
 
+TEST_CASE(
+    "quarry diff and validate: world files of several volumes, turned, hidden and overlapping, are compared and "
+    "counted "
+    "layer by layer with the result of whole scenes") {
+  const fs::path dir = scratch_dir("diff-layers");
+  std::mt19937 random(11);
+  const auto below = [&](uint32_t count) { return int32_t(random() % count); };
+  Scene base;
+  base.layers = {{"seen", false}, {"hidden", true}};
+  for (int v = 0; v < 3; ++v) {
+    base.volumes.push_back({"volume", {}, {}});
+    for (int i = 0; i < 3000; ++i)
+      base.volumes.back().bricks.set({below(90), below(70) - 20, below(50)}, uint8_t(1 + below(5)));
+  }
+  // More than 64 layers of bricks apart, so that they are not all looked at together.
+  for (int i = 0; i < 12; ++i) {
+    Instance instance;
+    instance.volume = uint32_t(i % 3);
+    const size_t axis = size_t(below(3));
+    instance.rotation.axis = {uint8_t(axis), uint8_t((axis + 1) % 3), uint8_t((axis + 2) % 3)};
+    instance.rotation.sign[size_t(below(3))] = -1;
+    instance.offset = {(i / 2 - 3) * 250 + below(40), below(60), below(60)};
+    instance.layer = i % 5 == 4 ? 1 : 0;
+    instance.hidden = i == 7;
+    base.instances.push_back(instance);
+  }
+  const std::string a = saved(base, dir / "a.quarry");
+  // Equal; with voxels that one volume has more, in all its instances; without an instance; far to one side of it.
+  for (int kind = 0; kind < 4; ++kind) {
+    Scene other = base;
+    if (kind == 1)
+      for (int i = 0; i < 400; ++i)
+        other.volumes[1].bricks.set({below(90), below(70) - 20, below(50)}, uint8_t(below(6)));
+    if (kind == 2) other.instances.erase(other.instances.begin() + 3);
+    if (kind == 3)
+      for (Instance& instance : other.instances) instance.offset.x += 3000;
+    const std::string b = saved(other, dir / "b.quarry");
+    for (const bool hidden : {false, true}) {
+      const auto expected = diff_scenes(base, other, {.visible_only = !hidden});
+      REQUIRE(expected);
+      REQUIRE(expected->equal() == (kind == 0));
+      const Outcome outcome =
+          hidden ? run_quarry({"diff", "--json", "--hidden", a, b}) : run_quarry({"diff", "--json", a, b});
+      CHECK(outcome.code == (kind ? 1 : 0));
+      const json report = json::parse(outcome.out);
+      CHECK(report["added"] == expected->added.voxels);
+      CHECK(report["removed"] == expected->removed.voxels);
+      CHECK(report["recoloured"] == expected->recoloured.voxels);
+      CHECK(report["same"] == expected->same);
+      CHECK(report["voxels_a"] == expected->voxels_a);
+      CHECK(report["voxels_b"] == expected->voxels_b);
+    }
+    const Outcome valid = run_quarry({"validate", "--json", b});
+    CHECK(valid.code == 0);
+    const auto flat = flatten(other, false);
+    REQUIRE(flat);
+    CHECK(json::parse(valid.out)[0]["voxels"] == flat->voxel_count());
+  }
+  // At the world's edge, where a chunk reaches outside and no voxel does; and where voxels do.
+  for (const int32_t beyond : {0, 1}) {
+    Scene edge = base;
+    edge.instances.resize(2);
+    for (Instance& instance : edge.instances) {
+      instance.rotation = {};
+      instance.offset = {8191 - 89 + beyond, 0, 0};
+      instance.hidden = false;
+      instance.layer = -1;
+    }
+    for (Volume& volume : edge.volumes) volume.bricks.set({89, 0, 0}, 1);
+    const std::string far = saved(edge, dir / "edge.quarry");
+    const Outcome valid = run_quarry({"validate", "--json", far});
+    CHECK(valid.code == beyond);
+    if (!beyond) CHECK(json::parse(valid.out)[0]["voxels"] == flatten(edge, false)->voxel_count());
+    CHECK(run_quarry({"diff", far, far}).code == (beyond ? 2 : 0));
+  }
+}
+
 TEST_CASE("quarry diff: a layer of chunks that has more bricks than are held at a time is compared row by row") {
   const fs::path dir = scratch_dir("diff-rows");
   // Two layers across x: 8 * 96 * 96 full bricks, more than 2^16, and one brick far behind them.

@@ -39,16 +39,18 @@ Result<VisibleRegions> VisibleRegions::of(const Scene& scene, const Progress& pr
 }
 
 Result<VisibleRegions> VisibleRegions::of(StoreReader& store, const std::vector<Box3>& bounds,
-                                          const std::function<uint64_t()>& available_bytes, const Progress& progress) {
+                                          const std::function<uint64_t()>& available_bytes, const Progress& progress,
+                                          bool visible_only) {
   VisibleRegions out;
   out.scene_ = &store.scene();
   out.store_ = &store;
   out.volume_bounds_ = bounds;
   out.available_bytes_ = available_bytes;
   out.progress_.cancel = progress.cancel;
+  out.visible_only_ = visible_only;
   for (size_t i = 0; i < out.scene_->instances.size(); ++i) {
     const Instance& instance = out.scene_->instances[i];
-    if (!out.scene_->instance_visible(instance) || bounds[instance.volume].empty()) continue;
+    if (!out.counts(instance)) continue;
     const Box3 box = placed(instance, bounds[instance.volume]);
     if (!inside(box, {kWorldMin, kWorldMax}))
       return fail(ErrorCode::out_of_bounds,
@@ -58,6 +60,24 @@ Result<VisibleRegions> VisibleRegions::of(StoreReader& store, const std::vector<
   return out;
 }
 
+Result<VisibleRegions> VisibleRegions::of_chunks(StoreReader& store, uint64_t available_bytes, const Progress& progress,
+                                                 bool visible_only) {
+  std::vector<Box3> bounds(store.scene().volumes.size());
+  for (uint32_t volume = 0; volume < bounds.size(); ++volume) {
+    QRY_TRY_ASSIGN(const auto chunks, store.chunks(volume));
+    for (const ChunkBricks& c : chunks) {
+      const Int3 low{c.chunk.x * 64, c.chunk.y * 64, c.chunk.z * 64};
+      bounds[volume] = united(bounds[volume], {low, low + Int3{63, 63, 63}});
+    }
+  }
+  return of(
+      store, bounds, [available_bytes] { return available_bytes; }, progress, visible_only);
+}
+
+bool VisibleRegions::counts(const Instance& instance) const {
+  return (!visible_only_ || scene_->instance_visible(instance)) && !volume_bounds_[instance.volume].empty();
+}
+
 std::vector<VisibleRegions::Piece> VisibleRegions::pieces_of(size_t axis, int32_t first, int32_t last) const {
   Box3 slab{kWorldMin, kWorldMax};
   along(slab.min, axis) = first * 8;
@@ -65,7 +85,7 @@ std::vector<VisibleRegions::Piece> VisibleRegions::pieces_of(size_t axis, int32_
   std::vector<Piece> pieces;
   std::unordered_map<uint32_t, std::vector<size_t>> of_volume;
   for (const Instance& instance : scene_->instances) {
-    if (!scene_->instance_visible(instance) || volume_bounds_[instance.volume].empty()) continue;
+    if (!counts(instance)) continue;
     const Box3 here = intersected(placed(instance, volume_bounds_[instance.volume]), slab);
     if (here.empty()) continue;
     const Rotation back = instance.rotation.inverse();
@@ -116,7 +136,7 @@ Result<BrickMap> VisibleRegions::layers(size_t axis, int32_t first, int32_t last
   for (const Piece& piece : pieces_of(axis, first, last))
     QRY_TRY(store_->read(piece.volume, piece.chunks, some.volumes[piece.volume].bricks, progress_,
                          bricks_that_fit(available_bytes_()) / kWaitingShare));
-  return flatten(some, true);
+  return flatten(some, visible_only_);
 }
 
 }  // namespace quarry::io

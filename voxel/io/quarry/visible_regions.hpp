@@ -21,9 +21,14 @@ class VisibleRegions {
   static Result<VisibleRegions> of(const Scene& scene, const Progress& progress);
   // For a world file. `bounds` are those of each volume's voxels. `available_bytes` tells how many bytes may be
   // allocated in addition to the process's memory. The references must outlive this object. Errors: out_of_bounds (a
-  // visible instance reaches outside the world).
+  // visible instance reaches outside the world). `visible_only` false: hidden instances and layers count too.
   static Result<VisibleRegions> of(StoreReader& store, const std::vector<Box3>& bounds,
-                                   const std::function<uint64_t()>& available_bytes, const Progress& progress);
+                                   const std::function<uint64_t()>& available_bytes, const Progress& progress,
+                                   bool visible_only = true);
+  // The same for who has not read the file before: a volume's bounds are those of its chunks. So it is out_of_bounds,
+  // too, if only a chunk reaches outside the world, and none of its voxels.
+  static Result<VisibleRegions> of_chunks(StoreReader& store, uint64_t available_bytes, const Progress& progress,
+                                          bool visible_only);
 
   const Scene& scene() const { return *scene_; }  // perhaps without bricks
   Box3 bounds() const { return bounds_; }         // of the visible voxels; empty if there are none
@@ -42,12 +47,14 @@ class VisibleRegions {
     Box3 chunks;
   };
   std::vector<Piece> pieces_of(size_t axis, int32_t first, int32_t last) const;
+  bool counts(const Instance& instance) const;  // and it shows a voxel
 
   const Scene* scene_ = nullptr;
   Progress progress_;
   Box3 bounds_;
   BrickMap whole_;  // of a scene in memory
   StoreReader* store_ = nullptr;
+  bool visible_only_ = true;
   std::vector<Box3> volume_bounds_;
   std::function<uint64_t()> available_bytes_;
   mutable uint64_t regions_ = 0;

@@ -37,7 +37,8 @@ namespace quarry::engine {
   X(vkCreateCommandPool) X(vkDestroyCommandPool) X(vkAllocateCommandBuffers) X(vkResetCommandPool)                  \
   X(vkBeginCommandBuffer) X(vkEndCommandBuffer) X(vkCmdBindPipeline) X(vkCmdBindDescriptorSets)                     \
   X(vkCmdPushConstants)                                                                                             \
-  X(vkCmdDispatch) X(vkCmdPipelineBarrier) X(vkCmdCopyBuffer) X(vkCmdCopyImageToBuffer)                             \
+  X(vkCmdDispatch) X(vkCmdDispatchIndirect) X(vkCmdPipelineBarrier) X(vkCmdFillBuffer) X(vkCmdCopyBuffer)            \
+  X(vkCmdCopyImageToBuffer)                                                                                         \
   X(vkCreateQueryPool) X(vkDestroyQueryPool) X(vkGetQueryPoolResults) X(vkCmdResetQueryPool) X(vkCmdWriteTimestamp)
 
 #define QRY_VK_OPTIONAL_INSTANCE_FUNCTIONS(X) \

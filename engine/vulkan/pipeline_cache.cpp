@@ -122,7 +122,11 @@ Result<VkPipeline> PipelineCache::make(VkPipelineLayout layout, const uint32_t* 
                {QRY_ID_SLANTED, software},
                {QRY_ID_BY_COLUMNS, constants.by_columns},
                {QRY_ID_ROWS, constants.rows},
-               {QRY_ID_TILED, constants.tiled}};
+               {QRY_ID_TILED, constants.tiled},
+               {QRY_ID_SCAN_GROUP, constants.scan_group},
+               {QRY_ID_SCAN_SPINS, constants.scan_spins},
+               {QRY_ID_SCAN_STRIPED, constants.scan_striped},
+               {QRY_ID_SCAN_TRIAL, constants.scan_trial}};
   constexpr uint32_t kGiven = std::size(given);
   uint32_t values[kGiven];
   VkSpecializationMapEntry entries[kGiven];

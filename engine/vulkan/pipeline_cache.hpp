@@ -20,12 +20,14 @@ class PipelineCache {
   PipelineCache& operator=(const PipelineCache&) = delete;
 
   // Specialisation constants. dispatch_pixel.glsl has tiled. shadow.comp.glsl has one_direction, by_columns and the
-  // rows of its workgroups. traverse.glsl in shaders/library has the others. A shader ignores those that it does not
-  // have.
+  // rows of its workgroups. scan.glsl has those named after it. traverse.glsl in shaders/library has the others. A
+  // shader ignores those that it does not have.
   struct Constants {
     bool counts = false, inside = false, skips_material = false, one_direction = false, by_columns = false,
          tiled = false;
     uint32_t rows = 16;
+    uint32_t scan_group = 256, scan_spins = 64, scan_trial = 0;
+    bool scan_striped = true;
   };
   // The caller owns the pipeline. Any number of threads may call it.
   Result<VkPipeline> make(VkPipelineLayout layout, const uint32_t* code, size_t bytes, const char* name,

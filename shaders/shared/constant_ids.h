@@ -16,6 +16,10 @@
 #define QRY_ID_BY_COLUMNS 11     // shadow_dispatch.glsl
 #define QRY_ID_ROWS 12           // shadow.comp.glsl: the workgroup's rows
 #define QRY_ID_TILED 13          // dispatch_pixel.glsl
+#define QRY_ID_SCAN_GROUP 14     // scan.glsl: the workgroup's threads
+#define QRY_ID_SCAN_SPINS 15     // scan.glsl
+#define QRY_ID_SCAN_STRIPED 16   // scan.glsl
+#define QRY_ID_SCAN_TRIAL 17     // scan.glsl
 
 // Only for bench_rays.comp.glsl, which has neither rows nor tiles.
 #define QRY_ID_BENCH_PASS 2

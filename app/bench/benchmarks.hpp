@@ -20,17 +20,17 @@ struct BenchOptions {
   uint64_t keys = 0;               // "hashgrid": table size; 0: its own sizes
   std::string only;                // "hashgrid": only rows whose name contains this
   uint32_t repeats = 5;            // the median of these runs is reported, after one warm-up
-  std::string scene, device;       // "render": one scene instead of all; part of a device's name
-  bool small = false;              // "render": miniatures, for software drivers
+  std::string scene, device;       // "render": one scene; "render", "scan": part of a device's name
+  bool small = false;              // "render", "scan": miniatures, for software drivers
   std::string replays;             // "world": a folder of recorded sessions
   std::string session;             // "world": one of them
   bool pictures = false;           // "world": pictures after edits
   std::string home = "automatic";  // "world": where its worlds are kept
   uint64_t rays = 0;               // "world": rays of a list; 0: none
-  bool validation = false;         // "render": with the validation layers
+  bool validation = false;         // "render", "scan": with the validation layers
 };
 
-enum class Bench : uint8_t { hashgrid, render, world };
+enum class Bench : uint8_t { hashgrid, render, world, scan };
 
 // A parsed command line of `quarry bench`.
 struct BenchRequest {
@@ -46,5 +46,6 @@ const char* bench_name(Bench bench);
 // Returns {"table": the text for people}, plus other fields for machines.
 Result<nlohmann::json> bench_hashgrid(const BenchOptions& options);
 Result<nlohmann::json> bench_render(const BenchOptions& options);
+Result<nlohmann::json> bench_scan(const BenchOptions& options);
 
 }  // namespace quarry::app

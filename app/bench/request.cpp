@@ -21,6 +21,7 @@ constexpr BenchRow kBenches[] = {
     {"hashgrid", "Hash grid on host threads and CUDA: every operation beside the memory's ceilings and other tables"},
     {"render", "Ray-marcher on reference scenes: primary, shadow, ambient rays and frames, beside two ceilings"},
     {"world", "Worlds with history through the C interface: edits, undo, lists of voxels, memory"},
+    {"scan", "Running sums and selections of lists by shaders, beside a copy of the list"},
 };
 
 }  // namespace
@@ -45,10 +46,10 @@ tl::expected<BenchRequest, int> read_bench_request(const CommandArguments& words
       "--only", options.only, "TEXT",
       "hashgrid: rows whose name has this in it, as 'find' or 'V:' (all); world: lists, spheres, box or trim (all)");
   arguments.text("--scene", options.scene, "NAME", "render: terrain, sponge or sphere (all)");
-  arguments.text("--device", options.device, "NAME", "render: part of a Vulkan device's name");
+  arguments.text("--device", options.device, "NAME", "render, scan: part of a Vulkan device's name");
   arguments.flag("--small", options.small,
-                 "render: miniatures at 320x180, for software drivers; world: a part in seconds");
-  arguments.flag("--validation", options.validation, "render: with the Vulkan validation layers");
+                 "render: miniatures at 320x180, for software drivers; scan: short lists; world: a part in seconds");
+  arguments.flag("--validation", options.validation, "render, scan: with the Vulkan validation layers");
   arguments.text("--replays", options.replays, "FOLDER",
                  "world: recorded sessions, NAME.csv and facts.json (left out)");
   arguments.text("--session", options.session, "NAME", "world: which of them (small); any other is measured alone");

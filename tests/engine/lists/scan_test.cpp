@@ -175,22 +175,23 @@ constexpr uint32_t kMost = 1u << 18;
 TEST_CASE("scan: sums of any number of words are those of the standard library", "[scan]") {
   Device* device = test_device();
   if (!device) return;
-  for (const bool own_order : {false, true})
-    for (const uint32_t group : {0u, 256u}) {
-      Run run(*device, kMost, {.group = group, .own_order = own_order});
-      INFO("workgroups of " << run.scan->tile_words() / 16 << (own_order ? ", other order" : ""));
-      for (const size_t n : telling_sizes(1 << 15, run.scan->tile_words())) {
-        INFO(n << " words");
-        CHECK(run.sums_are_right(random_words(n, uint32_t(n))));
-      }
-      std::mt19937 random(group + own_order);
-      for (int i = 0; i < 50; ++i) {
-        const size_t n = random() % (2u << random() % 15);
-        INFO(n << " words");
-        CHECK(run.sums_are_right(random_words(n, uint32_t(i))));
-      }
-      CHECK(run.sums_are_right(random_words(kMost, 7)));
+  // Each setting is a shader to be compiled, so not all pairs of them.
+  for (const bool own_order : {false, true}) {
+    const uint32_t group = own_order ? 256 : 0;
+    Run run(*device, kMost, {.group = group, .own_order = own_order});
+    INFO("workgroups of " << run.scan->tile_words() / 16 << (own_order ? ", other order" : ""));
+    for (const size_t n : telling_sizes(1 << 15, run.scan->tile_words())) {
+      INFO(n << " words");
+      CHECK(run.sums_are_right(random_words(n, uint32_t(n))));
     }
+    std::mt19937 random(group + own_order);
+    for (int i = 0; i < 60; ++i) {
+      const size_t n = random() % (2u << random() % 15);
+      INFO(n << " words");
+      CHECK(run.sums_are_right(random_words(n, uint32_t(i))));
+    }
+    CHECK(run.sums_are_right(random_words(kMost, 7)));
+  }
 }
 
 // Fails with a sum of fewer than 32 bits, and with halves of different sums taken for one.
@@ -261,7 +262,7 @@ TEST_CASE("scan: results are right when no workgroup publishes its sum, or when 
                            size_t{tile} * 33 - 1, size_t{tile} * 2}) {
       INFO(n << " words");
       CHECK(run.sums_are_right(random_words(n, uint32_t(n))));
-      CHECK(run.selections_are_right(random_flags(n, 30, uint32_t(n)), {}));
+      if (trial == kQryScanBackwards) CHECK(run.selections_are_right(random_flags(n, 30, uint32_t(n)), {}));
     }
   }
 }

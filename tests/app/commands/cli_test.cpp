@@ -366,6 +366,7 @@ TEST_CASE("bench: without the program that measures, help and list are there, an
   CHECK(list.code == 0);
   CHECK(has(list.out, "hashgrid  "));
   CHECK(has(list.out, "render  "));
+  CHECK(has(list.out, "scan  "));
   const Outcome outcome = run_quarry({"bench", "render", "--small"}, without);
   CHECK(outcome.code == 1);
   CHECK(outcome.out.empty());

@@ -18,7 +18,7 @@ namespace {
 
 using Parts = std::vector<ScenePart>;
 using Losses = SceneSteps::Losses;
-using Step = std::function<Result<Parts>(Parts, Losses&)>;
+using Step = std::function<Result<Parts>(Parts, Losses&, const Progress&)>;
 
 // Whole numbers with commas between them, all from lowest to highest. None if the text is anything else.
 std::optional<std::vector<int64_t>> numbers_of(std::string_view text, size_t count, int64_t lowest, int64_t highest) {
@@ -40,12 +40,35 @@ std::optional<int64_t> number_of(std::string_view text, int64_t lowest, int64_t 
   return list ? std::optional((*list)[0]) : std::nullopt;
 }
 
+// N, or N:K with K neighbours of 6, 18 and 26. None if the text is anything else.
+struct Counted {
+  int64_t number = 0;
+  Connectivity neighbours = Connectivity::faces;
+};
+std::optional<Connectivity> connectivity_of(std::string_view text) {
+  if (text == "6") return Connectivity::faces;
+  if (text == "18") return Connectivity::edges;
+  if (text == "26") return Connectivity::corners;
+  return {};
+}
+std::optional<Counted> counted(std::string_view text, int64_t highest, Connectivity otherwise) {
+  const size_t colon = std::min(text.find(':'), text.size());
+  const auto number = number_of(text.substr(0, colon), 1, highest);
+  const auto neighbours = colon == text.size() ? std::optional(otherwise) : connectivity_of(text.substr(colon + 1));
+  if (!number || !neighbours) return {};
+  return Counted{*number, *neighbours};
+}
+
 // A step that changes each part on its own.
 template <class Operation>
 Step each(Operation operation) {
-  return [operation](Parts parts, Losses& losses) -> Result<Parts> {
+  return [operation](Parts parts, Losses& losses, const Progress& progress) -> Result<Parts> {
+    const auto change = [&](const Scene& scene) {
+      if constexpr (std::is_invocable_v<Operation, const Scene&, const Progress&>) return operation(scene, progress);
+      else return operation(scene, losses);
+    };
     for (ScenePart& part : parts) {
-      QRY_TRY_ASSIGN(auto changed, operation(part.scene, losses));
+      QRY_TRY_ASSIGN(auto changed, change(part.scene));
       part.scene = std::move(changed);
     }
     return parts;
@@ -123,6 +146,31 @@ Result<Step> fill_step(const std::string& value) {
   return each([m = uint8_t(*material)](const Scene& scene, Losses&) { return fill(scene, m); });
 }
 
+enum class Way : uint8_t { grow, erode };
+template <Way kWay>
+Result<Step> morphology_step(const std::string& value) {
+  const auto c = counted(value, 4096, Connectivity::faces);
+  if (!c) return bad("write how many steps, 1 to 4096, and which neighbours count if not 6: N, N:18 or N:26");
+  return each([steps = uint32_t(c->number), n = c->neighbours](const Scene& scene, const Progress& progress) {
+    return kWay == Way::grow ? dilate(scene, n, steps, progress) : erode(scene, n, steps, progress);
+  });
+}
+
+Result<Step> drop_parts_step(const std::string& value) {
+  const auto c = counted(value, INT64_MAX, Connectivity::corners);
+  if (!c)
+    return bad("write the fewest voxels of a part that stays, and which neighbours count if not 26: N, N:6 or N:18");
+  return each([choice = PartChoice{c->neighbours, UINT64_MAX, uint64_t(c->number)}](
+                  const Scene& scene, const Progress& progress) { return keep_parts(scene, choice, progress); });
+}
+
+Result<Step> keep_parts_step(const std::string& value) {
+  const auto c = counted(value, INT64_MAX, Connectivity::corners);
+  if (!c) return bad("write how many parts stay, at least 1, and which neighbours count if not 26: N, N:6 or N:18");
+  return each([choice = PartChoice{c->neighbours, uint64_t(c->number), 0}](
+                  const Scene& scene, const Progress& progress) { return keep_parts(scene, choice, progress); });
+}
+
 Result<Step> materials_step(const std::string& value) {
   const auto count = number_of(value, 1, 255);
   if (!count) return bad("write how many materials may stay, 1 to 255");
@@ -135,7 +183,7 @@ Result<Step> materials_step(const std::string& value) {
 }
 
 Result<Step> merge_step(const std::string&) {
-  return Step([](Parts parts, Losses& losses) -> Result<Parts> {
+  return Step([](Parts parts, Losses& losses, const Progress&) -> Result<Parts> {
     std::vector<const Scene*> scenes;
     for (const ScenePart& part : parts) scenes.push_back(&part.scene);
     PaletteError error;
@@ -149,7 +197,7 @@ Result<Step> merge_step(const std::string&) {
 
 template <BooleanKind kKind>
 Result<Step> boolean_step(const std::string&) {
-  return Step([](Parts parts, Losses& losses) -> Result<Parts> {
+  return Step([](Parts parts, Losses& losses, const Progress&) -> Result<Parts> {
     Scene all = std::move(parts[0].scene);
     for (size_t i = 1; i < parts.size(); ++i) {
       PaletteError error;
@@ -165,12 +213,16 @@ Result<Step> boolean_step(const std::string&) {
   });
 }
 
-const std::vector<std::string> kSplitNames{"models", "instances", "layers", "colours", "regions:N"};
+const std::vector<std::string> kSplitNames{"models", "instances", "layers", "colours", "parts", "regions:N"};
 
 Result<Step> split_step(const std::string& value) {
   SplitKind kind = SplitKind::models;
   int32_t edge = 0;
-  if (value.starts_with("regions:")) {
+  std::optional<Connectivity> parts_by;
+  if (value == "parts" || value.starts_with("parts:")) {
+    parts_by = value == "parts" ? Connectivity::corners : connectivity_of(std::string_view(value).substr(6));
+    if (!parts_by) return bad("write parts, or which neighbours count if not 26: parts:6 or parts:18");
+  } else if (value.starts_with("regions:")) {
     const auto n = number_of(std::string_view(value).substr(8), 1, 16384);
     if (!n) return bad("write regions:N, the edge of a region in voxels, 1 to 16384");
     kind = SplitKind::regions;
@@ -186,10 +238,11 @@ Result<Step> split_step(const std::string& value) {
       return bad(fmt::format("write one of {}{}", fmt::join(kSplitNames, ", "), did_you_mean(value, kSplitNames)));
     kind = it->second;
   }
-  return Step([kind, edge](Parts parts, Losses&) -> Result<Parts> {
+  return Step([kind, edge, parts_by](Parts parts, Losses&, const Progress& progress) -> Result<Parts> {
     Parts out;
     for (ScenePart& whole : parts) {
-      QRY_TRY_ASSIGN(auto pieces, split(whole.scene, kind, edge));
+      QRY_TRY_ASSIGN(auto pieces,
+                     parts_by ? split_parts(whole.scene, *parts_by, progress) : split(whole.scene, kind, edge));
       whole.scene = {};
       for (ScenePart& piece : pieces) {
         if (!whole.name.empty()) piece.name = whole.name + "-" + piece.name;
@@ -219,6 +272,17 @@ constexpr Row kRows[] = {
      Effect::changes},
     {"--fill", "M", "Fill closed cavities of each model with material M, or auto for its commonest", fill_step,
      Effect::changes},
+    {"--grow", "N[:K]",
+     "Add N layers of voxels around each model: K neighbours, 6 (faces, unless given), 18 (edges too) or 26 (corners)",
+     morphology_step<Way::grow>, Effect::changes},
+    {"--erode", "N[:K]", "Take N layers of voxels off each model: those with an empty one among their K neighbours",
+     morphology_step<Way::erode>, Effect::changes},
+    {"--drop-parts", "N[:K]",
+     "Drop connected parts of fewer than N voxels (K: 26, 18 or 6 neighbours connect). Looks at all that is visible; "
+     "several models become one",
+     drop_parts_step, Effect::changes},
+    {"--keep-parts", "N[:K]", "Keep the N largest connected parts of all that is visible, as --drop-parts",
+     keep_parts_step, Effect::changes},
     {"--materials", "N", "At most N materials; says how far off the colours are then", materials_step, Effect::changes},
     {"--merge", nullptr, "All inputs into one scene", merge_step, Effect::combines},
     {"--union", nullptr, "All voxels of all inputs, as one model; the first input's where they meet",
@@ -227,7 +291,9 @@ constexpr Row kRows[] = {
      boolean_step<BooleanKind::intersection>, Effect::combines},
     {"--difference", nullptr, "The first input's voxels that are in none of the others",
      boolean_step<BooleanKind::difference>, Effect::combines},
-    {"--split", "KIND", "A file for each of: models, instances, layers, colours, regions:N (cubes of N voxels an edge)",
+    {"--split", "KIND",
+     "A file for each of: models, instances, layers, colours, parts[:K] (connected ones of all that is visible, the "
+     "largest first), regions:N (cubes of N voxels an edge)",
      split_step, Effect::splits},
 };
 
@@ -261,9 +327,11 @@ std::string SceneSteps::text() const {
 
 Result<std::vector<ScenePart>> SceneSteps::apply(std::vector<ScenePart> parts, Losses& losses,
                                                  const std::atomic<bool>* cancel) const {
+  Progress progress;
+  progress.cancel = cancel;
   for (size_t i = 0; i < steps_.size(); ++i) {
-    if (cancel && cancel->load(std::memory_order_relaxed)) return fail(ErrorCode::cancelled, "stopped");
-    auto done = steps_[i](std::move(parts), losses);
+    if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
+    auto done = steps_[i](std::move(parts), losses, progress);
     if (!done) return fail(done.error().code, given_[i].name + ": " + done.error().message);
     parts = std::move(*done);
   }

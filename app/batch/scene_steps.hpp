@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "app/console/arguments.hpp"
+#include "base/progress.hpp"
 #include "voxel/operations/whole_scene.hpp"
 
 namespace quarry::app {
@@ -40,7 +41,7 @@ class SceneSteps {
                                        const std::atomic<bool>* cancel) const;
 
  private:
-  using Step = std::function<Result<std::vector<ScenePart>>(std::vector<ScenePart>, Losses&)>;
+  using Step = std::function<Result<std::vector<ScenePart>>(std::vector<ScenePart>, Losses&, const Progress&)>;
   std::vector<OrderedOption> given_;
   std::vector<Step> steps_;
   bool combines_ = false, splits_ = false;

@@ -15,6 +15,7 @@
 #include "voxel/io/quarry/codec.hpp"
 #include "voxel/io/quarry/reader.hpp"
 #include "voxel/io/vox/read.hpp"
+#include "voxel/operations/connected_parts.hpp"
 #include "voxel/worlds/document.hpp"
 #include "voxel/worlds/flatten.hpp"
 
@@ -237,6 +238,34 @@ Result<std::optional<json>> streamed(const std::string& file, const io::Format& 
   return out;
 }
 
+// The connected parts of what is visible: how many, and the largest.
+constexpr size_t kListedParts = 20;
+Result<void> add_parts(json& out, const Scene& scene, const std::string& neighbours, Axes axes,
+                       const Progress& progress) {
+  const Connectivity connectivity = neighbours == "6"    ? Connectivity::faces
+                                    : neighbours == "18" ? Connectivity::edges
+                                                         : Connectivity::corners;
+  QRY_TRY_ASSIGN(const auto bricks, flatten(scene, true));
+  QRY_TRY_ASSIGN(const auto found, ConnectedParts::find(bricks, connectivity, progress));
+  json list = json::array();
+  for (const ConnectedPart& part : found.parts().first(std::min(found.parts().size(), kListedParts))) {
+    const Box3 box = in_axes(part.box, axes);
+    list.push_back(
+        {{"voxels", part.voxels}, {"min", triple(box.min)}, {"max", triple(box.max)}, {"material", part.material}});
+  }
+  const size_t count = found.parts().size();
+  out["parts"] = {{"neighbours", uint32_t(connectivity)},
+                  {"count", count},
+                  {"single_voxels", count - found.at_least(2)},
+                  {"largest", std::move(list)}};
+  return {};
+}
+
+std::string box_text(const json& min, const json& max) {
+  return fmt::format("{},{},{} to {},{},{}", min[0].get<int>(), min[1].get<int>(), min[2].get<int>(), max[0].get<int>(),
+                     max[1].get<int>(), max[2].get<int>());
+}
+
 void print_text(const json& out) {
   const auto row = [](const char* name, const std::string& value) { fmt::print("  {:<14} {}\n", name, value); };
   fmt::print("{} ({}, {})\n", out["file"].get<std::string>(), out["format"].get<std::string>(),
@@ -245,10 +274,7 @@ void print_text(const json& out) {
       fmt::format("{} visible, {} with hidden ones", with_commas(out["flat_visible"]), with_commas(out["flat_all"])));
   row("models", fmt::format("{}, {} instances, {} layers, {} cameras", with_commas(out["models"]),
                             with_commas(out["instances"]), with_commas(out["layers"]), with_commas(out["cameras"])));
-  if (!out["min"].is_null())
-    row("bounds", fmt::format("{},{},{} to {},{},{}", out["min"][0].get<int>(), out["min"][1].get<int>(),
-                              out["min"][2].get<int>(), out["max"][0].get<int>(), out["max"][1].get<int>(),
-                              out["max"][2].get<int>()));
+  if (!out["min"].is_null()) row("bounds", box_text(out["min"], out["max"]));
   row("colours", fmt::format("{} used", out["colors_used"].get<uint32_t>()));
   row("checksums",
       fmt::format("positions {}, colours {}", out["pos_sum"].get<std::string>(), out["col_sum"].get<std::string>()));
@@ -265,19 +291,35 @@ void print_text(const json& out) {
   row("probe depth",
       fmt::format("mean {:.3f}, p50 {}, p99 {}, max {} sectors", depth["mean"].get<double>(),
                   depth["p50"].get<uint32_t>(), depth["p99"].get<uint32_t>(), depth["max"].get<uint32_t>()));
+  if (!out.contains("parts")) return;
+  const json& parts = out["parts"];
+  const json& largest = parts["largest"];
+  row("parts", fmt::format("{} by {} neighbours, {} of them single voxels", with_commas(parts["count"]),
+                           parts["neighbours"].get<uint32_t>(), with_commas(parts["single_voxels"])));
+  for (size_t i = 0; i < largest.size(); ++i)
+    row("", fmt::format("{}: {} voxels, {}, mostly material {}", i + 1, with_commas(largest[i]["voxels"]),
+                        box_text(largest[i]["min"], largest[i]["max"]), largest[i]["material"].get<uint32_t>()));
+  if (const uint64_t more = parts["count"].get<uint64_t>() - largest.size())
+    row("", fmt::format("and {} smaller or equal", with_commas(more)));
 }
 
 }  // namespace
 
 int run_info(const CommandArguments& words) {
   std::string file;
+  std::string parts;
   bool as_json = false;
   LoadOptions load;
   Arguments arguments("info", "Say what is in a file, and what its hash grid looks like.",
                       "  quarry info castle.vox\n  quarry info --json world.quarry\n"
-                      "  quarry info bunny.obj --resolution 512\n");
+                      "  quarry info bunny.obj --resolution 512\n"
+                      "  quarry info --parts 6 bridge.quarry     # what would fall down\n");
   arguments.text("file", file, "FILE", "File to read", true);
   arguments.flag("--json", as_json, "Print one JSON document");
+  arguments.choice("--parts", parts, "K",
+                   "List the largest connected parts of all that is visible: voxels that 6 (faces), 18 (edges too) or "
+                   "26 (corners too) neighbours connect",
+                   {"6", "18", "26"});
   load.add_to(arguments);
   if (const auto code = arguments.parse(words)) return *code;
   if (const auto code = load.check(arguments)) return *code;
@@ -289,9 +331,11 @@ int run_info(const CommandArguments& words) {
     else print_text(out);
     return kExitDone;
   };
-  auto in_pieces = streamed(file, **format);
-  if (!in_pieces) return failed(file, in_pieces.error());
-  if (*in_pieces) return print(**in_pieces);
+  if (parts.empty()) {
+    auto in_pieces = streamed(file, **format);
+    if (!in_pieces) return failed(file, in_pieces.error());
+    if (*in_pieces) return print(**in_pieces);
+  }
   auto scene = load_scene(file, load);
   if (!scene) return failed(file, scene.error());
   const Axes axes = (*format)->z_up ? Axes::z_up : Axes::y_up;
@@ -299,8 +343,10 @@ int run_info(const CommandArguments& words) {
   if (!facts) return failed(file, facts.error());
   json out = scene_json(file, **format, *scene, *facts, axes);
 
-  // The world is made as for the renderer, so the grid's statistics are true of what is drawn.
   ProgressLine line(file);
+  if (!parts.empty())
+    if (auto ok = add_parts(out, *scene, parts, axes, line.progress()); !ok) return failed(file, ok.error());
+  // The world is made as for the renderer, so the grid's statistics are true of what is drawn.
   auto document = Document::create(std::move(*scene), {}, line.progress());
   line.clear();
   if (!document) return failed(file, document.error());

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// split.cpp - one scene into several: split().
+// split.cpp - one scene into several, or the connected parts of one: split(), split_parts(), keep_parts().
 #include <algorithm>
 #include <map>
 #include <set>
 
+#include "voxel/operations/connected_parts.hpp"
 #include "voxel/operations/internal.hpp"
+#include "voxel/worlds/flatten.hpp"
 
 namespace quarry {
 using namespace operations_detail;
@@ -106,7 +108,51 @@ Result<void> split_regions(const Scene& scene, int32_t edge, Parts& parts) {
   return {};
 }
 
+// The scene with these bricks in place of all that it shows.
+Scene with_flat(const Scene& scene, const std::string& name, BrickMap bricks) {
+  Scene out = scene;
+  out.volumes.clear();
+  out.volumes.push_back({name, std::move(bricks), {}});
+  out.layers.clear();
+  out.instances.assign(1, {});
+  out.instances[0].name = name;
+  forget_file_tables(out);
+  return out;
+}
+
 }  // namespace
+
+Result<std::vector<ScenePart>> split_parts(const Scene& scene, Connectivity neighbours, const Progress& progress) {
+  QRY_TRY(check(scene));
+  QRY_TRY_ASSIGN(const auto bricks, flatten(scene, true));
+  QRY_TRY_ASSIGN(const auto found, ConnectedParts::find(bricks, neighbours, progress));
+  const size_t count = found.parts().size();
+  if (count > kMaxParts)
+    return fail(ErrorCode::unsupported,
+                "it has " + std::to_string(count) + " connected parts, more than 65,536; drop the small ones first");
+  auto maps = found.each(count);
+  Parts parts;
+  Scene empty = scene;
+  empty.volumes.clear();
+  for (size_t i = 0; i < count; ++i) {
+    const std::string name = numbered("part", i + 1);
+    parts.add(name, name, with_flat(empty, name, std::move(maps[i])));
+  }
+  return std::move(parts.list);
+}
+
+Result<Scene> keep_parts(const Scene& scene, const PartChoice& choice, const Progress& progress) {
+  QRY_TRY(check(scene));
+  QRY_TRY_ASSIGN(const auto bricks, flatten(scene, true));
+  QRY_TRY_ASSIGN(const auto found, ConnectedParts::find(bricks, choice.neighbours, progress));
+  auto kept = found.first(size_t(std::min<uint64_t>(found.at_least(choice.least), choice.most)));
+  if (const auto only = volume_at_origin(scene, true)) {
+    Scene out = with_instances(scene, [&](size_t i) { return scene.instance_visible(scene.instances[i]); });
+    out.volumes[0].bricks = std::move(kept);
+    return out;
+  }
+  return with_flat(scene, "parts", std::move(kept));
+}
 
 Result<std::vector<ScenePart>> split(const Scene& scene, SplitKind kind, int32_t edge) {
   QRY_TRY(check(scene));

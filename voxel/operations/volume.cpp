@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// volume.cpp - operations on each volume's own voxels: hollow(), fill().
+// volume.cpp - operations on each volume's own voxels: hollow(), fill(), dilate(), erode().
 #include <algorithm>
 #include <bit>
 #include <map>
@@ -201,6 +201,26 @@ Result<Scene> fill(const Scene& scene, uint8_t material) {
             if (!((open[i >> 6] | b.mask[i >> 6]) >> (i & 63u) & 1u)) b.set(i, with);
           if (!(old ? b == *old : b.empty())) bricks.put({x, y, z}, b);
         }
+  }
+  return out;
+}
+
+Result<Scene> dilate(const Scene& scene, Connectivity neighbours, uint32_t steps, const Progress& progress) {
+  QRY_TRY(check(scene));
+  Scene out = scene;
+  for (size_t n = 0; n < out.volumes.size(); ++n) {
+    auto done = dilate(scene.volumes[n].bricks, neighbours, steps, progress);
+    if (!done) return fail(done.error().code, "volume " + std::to_string(n) + ": " + done.error().message);
+    out.volumes[n].bricks = std::move(*done);
+  }
+  return out;
+}
+
+Result<Scene> erode(const Scene& scene, Connectivity neighbours, uint32_t steps, const Progress& progress) {
+  QRY_TRY(check(scene));
+  Scene out = scene;
+  for (Volume& v : out.volumes) {
+    QRY_TRY_ASSIGN(v.bricks, erode(v.bricks, neighbours, steps, progress));
   }
   return out;
 }

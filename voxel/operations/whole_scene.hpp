@@ -3,9 +3,9 @@
 // shared. Exact to the voxel, and the same for any number of threads. Not here: edits with undo (edit.hpp), file
 // formats (io/).
 //
-// Scenes keep their structure (volumes, instances, layers, names) wherever that is meaningful; boolean() works on
-// visible voxels and returns a single volume. Every call checks that instances refer to existing volumes
-// (invalid_argument).
+// Scenes keep their structure (volumes, instances, layers, names) wherever that is meaningful; boolean() and what looks
+// for connected parts work on visible voxels and return single volumes. Every call checks that instances refer to
+// existing volumes (invalid_argument).
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,9 @@
 #include <string>
 #include <vector>
 
+#include "base/progress.hpp"
 #include "base/result.hpp"
+#include "voxel/operations/morphology.hpp"
 #include "voxel/worlds/scene.hpp"
 
 namespace quarry {
@@ -51,6 +53,12 @@ Result<Scene> hollow(const Scene& scene, uint32_t thickness = 1);
 // 2^30 bricks.
 Result<Scene> fill(const Scene& scene, uint8_t material = 0);
 
+// Each volume after so many steps of dilation or erosion (morphology.hpp), by itself and in its own axes: volumes do
+// not see each other. A turned instance therefore shows materials that came from the neighbour which is first in the
+// axes of its volume. Errors: out_of_bounds (a voxel beyond 32 bits), cancelled.
+Result<Scene> dilate(const Scene& scene, Connectivity neighbours, uint32_t steps, const Progress& progress = {});
+Result<Scene> erode(const Scene& scene, Connectivity neighbours, uint32_t steps, const Progress& progress = {});
+
 // Every voxel as a cube of n x n x n voxels (n 1..64), about the world's origin; cameras and declared sizes scale too,
 // metadata "voxel_size" by 1/n. Errors: invalid_argument (n), out_of_bounds (a cell or offset beyond 32 bits). Memory:
 // n^3 times the bricks.
@@ -76,6 +84,20 @@ enum class SplitKind : uint8_t {
 // Every part keeps the palette and the metadata that still holds. Errors: invalid_argument (an edge below 1),
 // unsupported (2^16 parts).
 Result<std::vector<ScenePart>> split(const Scene& scene, SplitKind kind, int32_t edge = 0);
+
+// The connected parts of the visible voxels (connected_parts.hpp), the largest first, each in its place and in one
+// volume: "part-1", "part-2", ... What touches is connected, whatever volume or instance it is of. Layers and hidden
+// instances are left out. Errors: unsupported (2^16 parts), out_of_bounds (flatten), cancelled.
+Result<std::vector<ScenePart>> split_parts(const Scene& scene, Connectivity neighbours, const Progress& progress = {});
+// Which connected parts of the visible voxels stay: the `most` largest (of equal ones the first in the order of
+// connected_parts.hpp) of those that have at least `least` voxels.
+struct PartChoice {
+  Connectivity neighbours = Connectivity::corners;
+  uint64_t most = UINT64_MAX, least = 0;
+};
+// The visible voxels of these parts, in one volume as split_parts() has it; but a scene that shows one volume, as it is
+// and once, keeps its structure. Errors: out_of_bounds (flatten), cancelled.
+Result<Scene> keep_parts(const Scene& scene, const PartChoice& choice, const Progress& progress = {});
 
 enum class BooleanKind : uint8_t { union_of, intersection, difference };
 // Combines the visible voxels of both, in world axes. Materials are those of `a` where it has the voxel. One volume,

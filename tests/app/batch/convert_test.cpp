@@ -377,6 +377,14 @@ TEST_CASE("convert: steps are done in the order of the command line") {
   CHECK(bounds({"--scale", "4", "--lod", "2"}) == bounds({}));
   CHECK(bounds({"--scale", "4", "--hollow", "1"})[2] == 3 * 64 - 2 * 8 - 16 + 0);
   CHECK(bounds({"--scale", "4", "--hollow", "1", "--fill", "auto"})[2] == 192);
+  // Two voxels side by side have 10 neighbours through faces, one has 6; through corners 34 and 26.
+  CHECK(bounds({"--grow", "1"}) == json{{-3, -3, -3}, {2, 2, 2}, 3 + 10 + 6});
+  CHECK(bounds({"--grow", "1:26"})[2] == 3 + 34 + 26);
+  CHECK(bounds({"--grow", "2:26", "--erode", "2:26"}) == bounds({}));
+  CHECK(bounds({"--erode", "1"})[2] == 0);
+  CHECK(bounds({"--drop-parts", "2"}) == json{{-2, -2, 1}, {-1, -2, 1}, 2});
+  CHECK(bounds({"--keep-parts", "1:6"}) == bounds({"--drop-parts", "2"}));
+  CHECK(bounds({"--keep-parts", "2"}) == bounds({}));
   for (const std::vector<std::string>& wrong : std::vector<std::vector<std::string>>{{"--crop", "1,2,3"},
                                                                                      {"--turn", "y45"},
                                                                                      {"--mirror", "w"},
@@ -385,6 +393,12 @@ TEST_CASE("convert: steps are done in the order of the command line") {
                                                                                      {"--hollow", "0"},
                                                                                      {"--fill", "300"},
                                                                                      {"--materials", "0"},
+                                                                                     {"--grow", "0"},
+                                                                                     {"--grow", "1:7"},
+                                                                                     {"--erode", "1:"},
+                                                                                     {"--drop-parts", ":6"},
+                                                                                     {"--keep-parts", "0"},
+                                                                                     {"--split", "parts:8"},
                                                                                      {"--split", "modls"},
                                                                                      {"--merge", "--union"}}) {
     std::vector<std::string> words{"convert", a, "-o", (dir / "wrong.quarry").string()};
@@ -416,6 +430,10 @@ TEST_CASE("convert: inputs are merged, joined, intersected and taken from one an
   REQUIRE(run_quarry({"convert", a, "-o", (dir / "parts/{stem}_{part}.vox").string(), "--split", "colours"}).code == 0);
   CHECK(names_below(dir / "parts") == std::set<std::string>{"a_colour-1.vox", "a_colour-2.vox", "a_colour-3.vox"});
   CHECK(info(dir / "parts" / "a_colour-2.vox")["voxels"] == 1);
+  REQUIRE(run_quarry({"convert", a, "-o", (dir / "loose/{stem}_{part}.quarry").string(), "--split", "parts:6"}).code ==
+          0);
+  CHECK(names_below(dir / "loose") == std::set<std::string>{"a_part-1.quarry", "a_part-2.quarry"});
+  CHECK(info(dir / "loose" / "a_part-1.quarry")["voxels"] == 2);
   REQUIRE(run_quarry(
               {"convert", a, b, "-o", (dir / "regions").string(), "--to", "quarry", "--merge", "--split", "regions:2"})
               .code == 0);

@@ -11,6 +11,7 @@
 #include "tests/app/program_output.hpp"
 #include "tests/file_bytes.hpp"
 #include "tests/test_data.hpp"
+#include "tests/voxel/io/vox/file_builder.hpp"
 #include "voxel/io/formats.hpp"
 
 using namespace quarry;
@@ -246,6 +247,40 @@ TEST_CASE("info: every broken .vox ends with a message or a warning, never by a 
     CHECK((outcome.code == 0 || outcome.code == 1));
     if (outcome.code == 1) CHECK(has(outcome.err, "quarry: " + entry.path().string() + ": "));
   }
+}
+
+TEST_CASE(
+    "info: --parts counts connected parts, and lists the largest with size, box and material in the file's axes") {
+  const fs::path dir = scratch_dir("cli-info-parts");
+  const std::string file = write_bytes(
+      dir / "a.vox",
+      VoxBuilder().model(8, 8, 8, {{0, 0, 0, 1}, {1, 0, 0, 2}, {2, 0, 0, 2}, {3, 1, 0, 5}, {7, 7, 7, 3}}).bytes());
+  const json faces = json::parse(run_quarry({"info", "--json", "--parts", "6", file}).out);
+  // File (x,y,z) with pivot 4.
+  CHECK(faces["parts"] == json{{"neighbours", 6},
+                               {"count", 3},
+                               {"single_voxels", 2},
+                               {"largest",
+                                {{{"voxels", 3}, {"min", {-4, -4, -4}}, {"max", {-2, -4, -4}}, {"material", 2}},
+                                 {{"voxels", 1}, {"min", {-1, -3, -4}}, {"max", {-1, -3, -4}}, {"material", 5}},
+                                 {{"voxels", 1}, {"min", {3, 3, 3}}, {"max", {3, 3, 3}}, {"material", 3}}}}});
+  CHECK(json::parse(run_quarry({"info", "--json", "--parts", "18", file}).out)["parts"]["count"] == 2);
+  CHECK_FALSE(json::parse(run_quarry({"info", "--json", file}).out).contains("parts"));
+  const Outcome text = run_quarry({"info", "--parts", "26", file});
+  CHECK(text.code == 0);
+  CHECK(has(text.out, "2 by 26 neighbours, 1 of them single voxels"));
+  CHECK(has(text.out, "1: 4 voxels, -4,-4,-4 to -1,-3,-4, mostly material 2"));
+  CHECK(run_quarry({"info", "--parts", "7", file}).code == 2);
+  // A world file is described as its source; of many parts twenty are listed.
+  std::vector<VoxBuilder::Voxel> dust;
+  for (uint8_t i = 0; i < 30; ++i) dust.push_back({uint8_t(i % 6 * 2), uint8_t(i / 6 * 2), 0, 1});
+  const std::string loose = write_bytes(dir / "b.vox", VoxBuilder().model(12, 12, 12, dust).bytes());
+  REQUIRE(run_quarry({"convert", loose, "-o", (dir / "b.quarry").string()}).code == 0);
+  const json many = json::parse(run_quarry({"info", "--json", "--parts", "26", (dir / "b.quarry").string()}).out);
+  CHECK(many["parts"]["count"] == 30);
+  CHECK(many["parts"]["single_voxels"] == 30);
+  CHECK(many["parts"]["largest"].size() == 20);
+  CHECK(has(run_quarry({"info", "--parts", "26", loose}).out, "and 10 smaller or equal"));
 }
 
 TEST_CASE("info: statistics of the grid agree with one another") {

@@ -10,6 +10,7 @@
 
 #include "base/parallel.hpp"
 #include "tests/voxel/scene_cells.hpp"
+#include "voxel/neighbours/one_brick.hpp"
 #include "voxel/operations/connected_parts.hpp"
 
 using namespace quarry;
@@ -19,16 +20,20 @@ namespace {
 
 constexpr Connectivity kAllKinds[] = {Connectivity::faces, Connectivity::edges, Connectivity::corners};
 
-// In the order that gives the material.
+// In the order that gives the material: that of voxel/neighbours.
 std::vector<Int3> neighbours_of(Connectivity kind) {
-  if (kind == Connectivity::faces) return {{-1, 0, 0}, {1, 0, 0}, {0, -1, 0}, {0, 1, 0}, {0, 0, -1}, {0, 0, 1}};
   std::vector<Int3> out;
-  for (int32_t z = -1; z <= 1; ++z)
-    for (int32_t y = -1; y <= 1; ++y)
-      for (int32_t x = -1; x <= 1; ++x) {
-        const int32_t axes = std::abs(x) + std::abs(y) + std::abs(z);
-        if (axes > 0 && (axes < 3 || kind == Connectivity::corners)) out.push_back({x, y, z});
-      }
+  if (kind == Connectivity::faces) {
+    for (uint32_t d = 0; d < 6; ++d) {
+      const NeighbourStep step = step_of<Neighbourhood::faces>(d);
+      out.push_back({step.x, step.y, step.z});
+    }
+    return out;
+  }
+  for (uint32_t d = 0; d < 26; ++d) {
+    const NeighbourStep step = step_of<Neighbourhood::all>(d);
+    if (kind == Connectivity::corners || !step.x || !step.y || !step.z) out.push_back({step.x, step.y, step.z});
+  }
   return out;
 }
 

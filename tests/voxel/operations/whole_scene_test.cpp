@@ -287,6 +287,85 @@ TEST_CASE("boolean: union, intersection and difference of what is visible, in th
   }
 }
 
+TEST_CASE("dilate and erode: each volume by itself, whatever shows it; places, names and layers stay") {
+  const Scene s = random_scene(3);
+  for (const Connectivity kind : {Connectivity::faces, Connectivity::edges, Connectivity::corners}) {
+    const auto more = dilate(s, kind, 2), less = erode(*more, kind, 1);
+    REQUIRE(more);
+    REQUIRE(less);
+    for (size_t v = 0; v < s.volumes.size(); ++v) {
+      CHECK(more->volumes[v].bricks == *dilate(s.volumes[v].bricks, kind, 2));
+      CHECK(less->volumes[v].bricks == *erode(more->volumes[v].bricks, kind, 1));
+    }
+    Scene back = *less;
+    for (size_t v = 0; v < s.volumes.size(); ++v) back.volumes[v].bricks = s.volumes[v].bricks;
+    CHECK(test::same_scene(back, s) == "");
+  }
+  Scene far = s;
+  far.volumes[1].bricks.set({INT32_MAX, 0, 0}, 1);
+  const auto refused = dilate(far, Connectivity::faces, 1);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ErrorCode::out_of_bounds);
+  CHECK(refused.error().message.find("volume 1") != std::string::npos);
+}
+
+TEST_CASE("connected parts of a scene: what is visible counts, across instances; hidden instances and layers go") {
+  // Two halves of a bar by two instances of one volume, a crumb, and what nobody sees.
+  Scene s;
+  s.layers = {{"seen", false}, {"unseen", true}};
+  s.volumes.resize(2);
+  for (int32_t x = 0; x < 10; ++x) s.volumes[0].bricks.set({x, 0, 0}, 4);
+  s.volumes[1].bricks.set({0, 0, 0}, 9);
+  s.instances = {{0, {}, {0, 0, 0}, 0, false, "left", ""},
+                 {0, {}, {10, 0, 0}, 0, false, "right", ""},
+                 {1, {}, {5, 5, 5}, 0, false, "crumb", ""},
+                 {1, {}, {7, 5, 5}, 1, false, "ghost", ""}};
+  const auto parts = split_parts(s, Connectivity::faces);
+  REQUIRE(parts);
+  REQUIRE(parts->size() == 2);
+  CHECK((*parts)[0].name == "part-1");
+  CHECK((*parts)[1].name == "part-2");
+  CHECK(flat((*parts)[0].scene).size() == 20);
+  CHECK(flat((*parts)[1].scene) == Cells{{{5, 5, 5}, 9}});
+
+  const auto clean = keep_parts(s, {Connectivity::faces, UINT64_MAX, 2});
+  REQUIRE(clean);
+  CHECK(flat(*clean) == flat((*parts)[0].scene));
+  CHECK(clean->volumes.size() == 1);
+  CHECK(clean->layers.empty());
+  CHECK(flat(*keep_parts(s, {Connectivity::faces, 1, 0})) == flat(*clean));
+  CHECK(flat(*keep_parts(s, {Connectivity::faces, 2, 0})) == flat(s));
+  CHECK(flat(*keep_parts(s, {Connectivity::faces, UINT64_MAX, 21})).empty());
+
+  // One volume that is shown as it is keeps its name, its instance and its layers.
+  Scene single = s;
+  single.instances.resize(1);
+  single.volumes[0].name = "bar";
+  single.volumes[0].bricks.set({20, 0, 0}, 1);
+  const auto kept = keep_parts(single, {Connectivity::faces, 1, 0});
+  REQUIRE(kept);
+  CHECK(kept->volumes[0].name == "bar");
+  CHECK(kept->instances[0].name == "left");
+  CHECK(kept->layers.size() == 2);
+  CHECK(cells_of(kept->volumes[0].bricks).size() == 10);
+
+  // Of random scenes the parts together are what is seen, and no two share a voxel.
+  for (uint32_t seed = 0; seed < 5; ++seed) {
+    const Scene r = random_scene(seed);
+    Cells together;
+    size_t voxels = 0;
+    const auto all = split_parts(r, Connectivity::faces);
+    REQUIRE(all);
+    for (const ScenePart& part : *all) {
+      const Cells own = flat(part.scene);
+      voxels += own.size();
+      together.insert(own.begin(), own.end());
+    }
+    CHECK(together == flat(r));
+    CHECK(voxels == together.size());
+  }
+}
+
 TEST_CASE("operations: an instance of a volume that is not there is an error, not a crash") {
   Scene s;
   s.instances.resize(1);

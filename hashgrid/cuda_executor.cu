@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuda_executor.cu - the CUDA executor: its device, stream and memory. Its operations on tables are in pairs/cuda/ and
-// compact/cuda.cu.
+// cuda_executor.cu - the CUDA executor: its device, stream and memory. Its operations on tables are in pairs/cuda/,
+// compact/cuda.cu and index/cuda.cu.
 #include <string>
 
 #include "base/cuda/scratch.cuh"
 #include "hashgrid/compact/cuda.cuh"
 #include "hashgrid/cuda/tuning.cuh"
 #include "hashgrid/cuda_stream.cuh"
+#include "hashgrid/index/cuda.cuh"
 #include "hashgrid/pairs/cuda/operations.cuh"
 
 namespace quarry::hashgrid {
@@ -53,7 +54,9 @@ class CudaExecutor final : public Executor {
         multiprocessors_(multiprocessors),
         memory_(device()),
         pairs_(make_cuda_pairs(*stream_, multiprocessors)),
-        compact_(make_cuda_compact(*stream_, multiprocessors)) {}
+        compact_(make_cuda_compact(*stream_, multiprocessors)),
+        index32_(make_cuda_index32(*stream_, multiprocessors)),
+        index64_(make_cuda_index64(*stream_, multiprocessors)) {}
 
   ExecutorKind kind() const override { return ExecutorKind::cuda; }
   uint32_t parallelism() const override { return multiprocessors_; }
@@ -66,6 +69,8 @@ class CudaExecutor final : public Executor {
   }
   BulkOperations<GridView>& pairs() override { return *pairs_; }
   BulkOperations<CompactView>& compact() override { return *compact_; }
+  IndexOperations<uint32_t>& index32() override { return *index32_; }
+  IndexOperations<uint64_t>& index64() override { return *index64_; }
 
   cudaStream_t stream() const { return stream_->get(); }
   const CudaDevice& device() const { return stream_->device(); }
@@ -83,6 +88,8 @@ class CudaExecutor final : public Executor {
   CudaMemory memory_;
   std::unique_ptr<BulkOperations<GridView>> pairs_;
   std::unique_ptr<BulkOperations<CompactView>> compact_;
+  std::unique_ptr<IndexOperations<uint32_t>> index32_;
+  std::unique_ptr<IndexOperations<uint64_t>> index64_;
 };
 
 Result<std::unique_ptr<Executor>> make_executor(const Result<CudaDevice>& found) {

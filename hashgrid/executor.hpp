@@ -11,6 +11,7 @@
 #include "base/memory_source.hpp"
 #include "base/result.hpp"
 #include "hashgrid/compact/view.hpp"
+#include "hashgrid/index/operations.hpp"
 #include "hashgrid/pairs/view.hpp"
 #include "hashgrid/table/operations.hpp"
 
@@ -37,6 +38,9 @@ class Executor {
   // executor.
   virtual BulkOperations<GridView>& pairs() = 0;
   virtual BulkOperations<CompactView>& compact() = 0;
+  // The same on ordered indexes (ordered_index.hpp), by the width of their keys.
+  virtual IndexOperations<uint32_t>& index32() = 0;
+  virtual IndexOperations<uint64_t>& index64() = 0;
 };
 
 // `threads` = 0: as many as the machine has.

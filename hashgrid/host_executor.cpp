@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// host_executor.cpp - the host executor: its threads and its memory. Its operations on tables are in pairs/host/ and
-// compact/host.cpp.
+// host_executor.cpp - the host executor: its threads and its memory. Its operations on tables are in pairs/host/,
+// compact/host.cpp and index/host.cpp.
 #include <cstring>
 
 #include "base/parallel.hpp"
 #include "hashgrid/compact/host.hpp"
 #include "hashgrid/executor.hpp"
+#include "hashgrid/index/host.hpp"
 #include "hashgrid/pairs/host/operations.hpp"
 
 namespace quarry::hashgrid {
@@ -14,7 +15,11 @@ namespace {
 class HostExecutor final : public Executor {
  public:
   explicit HostExecutor(uint32_t threads)
-      : threads_(threads), pairs_(make_host_pairs(threads_)), compact_(make_host_compact(threads_)) {}
+      : threads_(threads),
+        pairs_(make_host_pairs(threads_)),
+        compact_(make_host_compact(threads_)),
+        index32_(make_host_index32(threads_)),
+        index64_(make_host_index64(threads_)) {}
 
   ExecutorKind kind() const override { return ExecutorKind::host; }
   uint32_t parallelism() const override { return threads_; }
@@ -29,11 +34,15 @@ class HostExecutor final : public Executor {
   }
   BulkOperations<GridView>& pairs() override { return *pairs_; }
   BulkOperations<CompactView>& compact() override { return *compact_; }
+  IndexOperations<uint32_t>& index32() override { return *index32_; }
+  IndexOperations<uint64_t>& index64() override { return *index64_; }
 
  private:
   uint32_t threads_;
   std::unique_ptr<BulkOperations<GridView>> pairs_;
   std::unique_ptr<BulkOperations<CompactView>> compact_;
+  std::unique_ptr<IndexOperations<uint32_t>> index32_;
+  std::unique_ptr<IndexOperations<uint64_t>> index64_;
 };
 
 }  // namespace

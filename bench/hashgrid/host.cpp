@@ -15,6 +15,7 @@
 #include "base/parallel.hpp"
 #include "bench/hashgrid/host_ceilings.hpp"
 #include "bench/hashgrid/host_tables.hpp"
+#include "bench/hashgrid/terrain.hpp"
 #include "hashgrid/grid.hpp"
 
 namespace quarry::bench {
@@ -36,26 +37,6 @@ Keys uniform_keys(uint64_t first, uint64_t count) {
   Keys keys(count);
   for (uint64_t i = 0; i < count; ++i) keys[i] = shuffled(uint32_t(first + i) ^ 0x3c6ef372u);
   std::replace(keys.begin(), keys.end(), kQryReservedKey, shuffled(0xFFFFFFFFu ^ 0x3c6ef372u));
-  return keys;
-}
-
-// About `count` bricks of a rolling terrain's shell, three to five thick, in the order of their keys: x, then y, then
-// z.
-Keys terrain_bricks(uint64_t count) {
-  const int width = std::clamp(int(std::lround(std::sqrt(double(count) / 3.3))), 4, 2047);
-  const auto height = [](double x, double z) {
-    return int(130 + 70 * std::sin(x * .0041) * std::cos(z * .0037) + 14 * std::sin(x * .019 + z * .013) +
-               2 * std::sin(x * .083) * std::sin(z * .071));
-  };
-  Keys keys;
-  for (int z = 0; z < width; ++z)
-    for (int x = 0; x < width; ++x) {
-      const int top = height(x, z);
-      const int around = std::min({height(x + 1, z), height(x - 1, z), height(x, z + 1), height(x, z - 1)});
-      for (int y = std::min(around, top) - 2; y <= top; ++y)
-        keys.push_back(uint32_t(x) | uint32_t(y) << 11 | uint32_t(z) << 21);
-    }
-  std::sort(keys.begin(), keys.end());
   return keys;
 }
 

@@ -139,8 +139,10 @@ struct RangeEnds {
   IndexView<Key> view;
   const KeyRange<Key>* ranges;
   uint32_t* ranks;
+  uint32_t* leaves;  // of each range's first key
   QRY_HD Key key(size_t i) const { return i % 2 == 0 ? ranges[i / 2].first : ranges[i / 2].last; }
   QRY_HD uint32_t operator()(size_t i, IndexPlace place) const {
+    if (i % 2 == 0) leaves[i / 2] = place.leaf;
     ranks[i] = rank_of(view, place) + (i % 2 != 0 && is_at(view, place, key(i)) ? 1u : 0u);
     return 0;
   }
@@ -160,7 +162,8 @@ struct RangeCounts {
 template <class Key>
 struct ListRanges {
   IndexView<Key> view;
-  const uint32_t* ranks;   // as RangeEnds has written them
+  const uint32_t* ranks;  // as RangeEnds has written them
+  const uint32_t* leaves;
   const uint64_t* starts;  // of each range, and the number of all keys
   size_t ranges;
   uint32_t run;
@@ -171,7 +174,10 @@ struct ListRanges {
     const uint64_t end = at + run < starts[ranges] ? at + run : starts[ranges];
     for (size_t range = bound<true>(starts, ranges, at) - 1; at < end; ++range) {
       if (starts[range + 1] <= at) continue;
-      IndexCursor<Key> cursor = IndexCursor<Key>::at_rank(view, uint32_t(ranks[range * 2] + (at - starts[range])));
+      const uint32_t rank = uint32_t(ranks[range * 2] + (at - starts[range])), leaf = leaves[range];
+      // A range that has begun in another run needs a search.
+      IndexCursor<Key> cursor = at == starts[range] ? IndexCursor<Key>(view, {leaf, rank - view.before[leaf]})
+                                                    : IndexCursor<Key>::at_rank(view, rank);
       for (const uint64_t stop = starts[range + 1] < end ? starts[range + 1] : end; at < stop; ++at, cursor.next()) {
         if (keys_out != nullptr) keys_out[at] = cursor.key();
         if (values_out != nullptr) values_out[at] = cursor.value();
@@ -209,7 +215,7 @@ struct CountBoxParts {
         const IndexPlace end = place_of(view, part.range.max);
         count = rank_of(view, end) + is_at(view, end, part.range.max) - lower_bound(view, part.range.min);
       } else {
-        detail::for_each_in_part(view, part, Count{&count});
+        detail::for_each_in_part(view, part, place_of(view, part.range.min), Count{&count});
       }
     }
     counts[i] = count;
@@ -239,7 +245,37 @@ struct ListBoxParts {
     const uint32_t parts = detail::box_parts(depth);
     BoxPart part;
     if (detail::box_part(boxes[i / parts], depth, uint32_t(i % parts), &part))
-      detail::for_each_in_part(view, part, Write{&at, keys_out, values_out});
+      detail::for_each_in_part(view, part, place_of(view, part.range.min), Write{&at, keys_out, values_out});
+    return 0;
+  }
+};
+// A box that is not cut; its least code was looked for together with others'.
+struct CountBoxes {
+  IndexView<uint64_t> view;
+  const MortonBox* boxes;
+  IndexPlace* places;
+  uint64_t* counts;
+  QRY_HD uint64_t key(size_t i) const { return morton_range(boxes[i]).min; }
+  QRY_HD uint32_t operator()(size_t i, IndexPlace place) const {
+    uint64_t count = 0;
+    places[i] = place;
+    detail::for_each_in_part(view, {morton_range(boxes[i]), false}, place, CountBoxParts::Count{&count});
+    counts[i] = count;
+    return 0;
+  }
+};
+struct ListBoxes {
+  IndexView<uint64_t> view;
+  const MortonBox* boxes;
+  const IndexPlace* places;
+  const uint64_t* starts;
+  uint64_t* keys_out;
+  uint32_t* values_out;
+  QRY_HD uint32_t operator()(size_t i) const {
+    uint64_t at = starts[i];
+    if (starts[i + 1] != at)
+      detail::for_each_in_part(view, {morton_range(boxes[i]), false}, places[i],
+                               ListBoxParts::Write{&at, keys_out, values_out});
     return 0;
   }
 };
@@ -380,27 +416,32 @@ struct EraseFromLeaves {
   }
 };
 
-// The ranks of leaves after a change in place.
+// The ranks of kLeaves leaves after a change in place.
 template <class Key>
 struct UpdateBefore {
+  static constexpr uint32_t kLeaves = 16;
   IndexView<Key> view;
   const IndexPlace* places;
   const uint32_t* prefix;
   size_t count;
   bool erase;
-  QRY_HD uint32_t operator()(size_t leaf) const {
-    size_t low = 0, left = count;  // batch keys of leaves before this one
+  QRY_HD uint32_t operator()(size_t i) const {
+    const size_t first = i * kLeaves, end = first + kLeaves;
+    size_t next = 0, left = count;  // batch keys of leaves before `first`
     while (left > 0) {
       const size_t half = left / 2;
-      if (places[low + half].leaf < leaf) {
-        low += half + 1;
+      if (places[next + half].leaf < first) {
+        next += half + 1;
         left -= half + 1;
       } else {
         left = half;
       }
     }
-    if (erase) writable(view.before)[leaf] -= prefix[low];
-    else writable(view.before)[leaf] += prefix[low];
+    for (size_t leaf = first; leaf < end && leaf <= view.shape.leaves; ++leaf) {
+      while (next < count && places[next].leaf < leaf) ++next;
+      if (erase) writable(view.before)[leaf] -= prefix[next];
+      else writable(view.before)[leaf] += prefix[next];
+    }
     return 0;
   }
 };

@@ -19,12 +19,18 @@ struct BoxPart {
 
 namespace detail {
 
-// A box has 8 << 3 * depth parts, which rise. Most are empty; the box's size decides which: the smallest power of two
-// that is not less than the longest edge is the edge of a block, the box is in up to 2 x 2 x 2 of them, and each is cut
-// `depth` times.
-QRY_HD inline uint32_t box_parts(uint32_t depth) { return 8u << 3 * depth; }
+// The parts of a box, which rise. At depth 0 it is one part. Else the smallest power of two that is not less than the
+// longest edge is the edge of a block; the box is in up to 2 x 2 x 2 of these, and each is cut `depth` - 1 times
+// into 8. Most parts are empty.
+QRY_HD inline uint32_t box_parts(uint32_t depth) { return depth == 0 ? 1u : 1u << 3 * depth; }
 
 QRY_HD inline bool box_part(const MortonBox& box, uint32_t depth, uint32_t number, BoxPart* part) {
+  if (depth == 0) {
+    part->range = morton_range(box);
+    part->whole = false;
+    return true;
+  }
+  --depth;
   uint32_t longest = 0;
   for (uint32_t axis = 0; axis < 3; ++axis) longest |= box.max[axis] - box.min[axis];
   const uint32_t block_bits = bit_length(longest), cuts = depth < block_bits ? depth : block_bits;
@@ -63,10 +69,11 @@ QRY_HD inline bool box_part(const MortonBox& box, uint32_t depth, uint32_t numbe
   return true;
 }
 
-// Calls use(cursor) for each key of a part, in order.
+// Calls use(cursor) for each key of a part, in order. `first`: the place of its least code.
 template <class Use>
-QRY_HD inline void for_each_in_part(const IndexView<uint64_t>& view, const BoxPart& part, const Use& use) {
-  IndexCursor<uint64_t> cursor(view, place_of(view, part.range.min));
+QRY_HD inline void for_each_in_part(const IndexView<uint64_t>& view, const BoxPart& part, IndexPlace first,
+                                    const Use& use) {
+  IndexCursor<uint64_t> cursor(view, first);
   while (cursor.is_valid()) {
     const uint64_t key = cursor.key();
     if (key > part.range.max) return;
@@ -85,9 +92,8 @@ QRY_HD inline void for_each_in_part(const IndexView<uint64_t>& view, const BoxPa
 // kMortonMost. Cost: the leaves that have keys in the box, and a jump for each gap that Z-order makes in it.
 template <class Use>
 QRY_HD inline void for_each_in_box(const IndexView<uint64_t>& view, const MortonBox& box, const Use& use) {
-  BoxPart part;
-  for (uint32_t number = 0; number < detail::box_parts(0); ++number)
-    if (detail::box_part(box, 0, number, &part)) detail::for_each_in_part(view, part, use);
+  const BoxPart whole{morton_range(box), false};
+  detail::for_each_in_part(view, whole, place_of(view, whole.range.min), use);
 }
 
 }  // namespace quarry::hashgrid

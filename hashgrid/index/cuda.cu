@@ -50,7 +50,7 @@ class CudaThreads {
   Result<void> finish(const char* what) const { return check(cudaStreamSynchronize(stream_->get()), what); }
   Result<Scratch> scratch(size_t size_bytes) const { return Scratch::allocate(*stream_, size_bytes, "index scratch"); }
   uint32_t list_run() const { return 32; }
-  uint32_t box_depth() const { return 2; }
+  uint32_t box_depth(size_t) const { return 3; }
 
   template <class Body>
   Result<void> run(const char* what, size_t count, const Body& body) const {

@@ -24,7 +24,8 @@ class HostThreads {
   Result<void> finish(const char*) const { return {}; }
   Result<HostScratch> scratch(size_t size_bytes) const { return HostScratch::allocate(size_bytes); }
   uint32_t list_run() const { return 4096; }
-  uint32_t box_depth() const { return 1; }
+  // Whole boxes if there are several for each thread: their parts cost a search each.
+  uint32_t box_depth(size_t boxes) const { return boxes >= size_t{threads_} * 8 ? 0 : 2; }
 
   template <class Body>
   Result<void> run(const char* what, size_t count, const Body& body) const {

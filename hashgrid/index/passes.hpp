@@ -12,7 +12,7 @@
 //   sort(keys, values, count, keys_out, values_out)
 //   put(to, number), get(from, &number) one uint64_t (get: or uint32_t) from or to the host
 //   finish(what)                        waits
-//   list_run(), box_depth()             outputs of one thread of ListRanges; cuts of a box
+//   list_run(), box_depth(boxes)        outputs of one thread of ListRanges; cuts of a box
 #pragma once
 
 #include <string>
@@ -69,7 +69,7 @@ class IndexPasses final : public IndexOperations<Key> {
       report.absent = count - counted;
       if (counted != 0) {
         QRY_TRY(machine_.run("erase from leaves", count, bodies::EraseFromLeaves<Key>{view, places, prefix, count}));
-        QRY_TRY(machine_.run("count an index's keys", size_t{view.shape.leaves} + 1,
+        QRY_TRY(machine_.run("count an index's keys", rank_runs(view),
                              bodies::UpdateBefore<Key>{view, places, prefix, count, true}));
       }
       QRY_TRY(machine_.finish("erase from an index"));
@@ -87,7 +87,7 @@ class IndexPasses final : public IndexOperations<Key> {
       if (counted != 0) {
         QRY_TRY(machine_.run("insert into leaves", count,
                              bodies::InsertIntoLeaves<Key>{view, batch.keys, batch.values, places, prefix, count}));
-        QRY_TRY(machine_.run("count an index's keys", size_t{view.shape.leaves} + 1,
+        QRY_TRY(machine_.run("count an index's keys", rank_runs(view),
                              bodies::UpdateBefore<Key>{view, places, prefix, count, false}));
       }
       QRY_TRY(machine_.finish("insert into an index"));
@@ -150,8 +150,9 @@ class IndexPasses final : public IndexOperations<Key> {
     QRY_TRY_ASSIGN(const uint64_t total, total_of(starts, count, room, "ranges"));
     const uint32_t run = machine_.list_run();
     if (total != 0 && (keys_out != nullptr || values_out != nullptr))
-      QRY_TRY(machine_.run("list ranges", size_t((total + run - 1) / run),
-                           bodies::ListRanges<Key>{view, ranks, starts, count, run, keys_out, values_out}));
+      QRY_TRY(machine_.run(
+          "list ranges", size_t((total + run - 1) / run),
+          bodies::ListRanges<Key>{view, ranks, ranks + count * 2, starts, count, run, keys_out, values_out}));
     if (starts_out != nullptr)
       QRY_TRY(machine_.run("list ranges", count + 1, bodies::BoxStarts{starts, 1, starts_out}));
     QRY_TRY(machine_.finish("list ranges of an index"));
@@ -169,15 +170,24 @@ class IndexPasses final : public IndexOperations<Key> {
         return fail(ErrorCode::invalid_argument,
                     "ordered index: box " + std::to_string(fault) + " of " + std::to_string(count) +
                         " has a minimum beyond its maximum, or a coordinate of more than 21 bits; nothing is listed");
-      const uint32_t depth = machine_.box_depth(), parts = detail::box_parts(depth);
+      const uint32_t depth = machine_.box_depth(count), parts = detail::box_parts(depth);
       QRY_TRY_ASSIGN(const auto start_memory, machine_.scratch((count * parts + 1) * sizeof(uint64_t)));
       uint64_t* const starts = start_memory.template as<uint64_t>();
       QRY_TRY(machine_.put(starts + count * parts, 0));
-      QRY_TRY(machine_.run("count boxes", count * parts, bodies::CountBoxParts{view, boxes, depth, starts}));
+      QRY_TRY_ASSIGN(const auto place_memory, machine_.scratch(depth == 0 ? count * sizeof(IndexPlace) : 0));
+      IndexPlace* const places = place_memory.template as<IndexPlace>();
+      if (depth == 0)
+        QRY_TRY(machine_.search("count boxes", view, count, bodies::CountBoxes{view, boxes, places, starts}, nullptr));
+      else QRY_TRY(machine_.run("count boxes", count * parts, bodies::CountBoxParts{view, boxes, depth, starts}));
       QRY_TRY_ASSIGN(const uint64_t total, total_of(starts, count * parts, room, "boxes"));
-      if (total != 0 && (keys_out != nullptr || values_out != nullptr))
-        QRY_TRY(machine_.run("list boxes", count * parts,
-                             bodies::ListBoxParts{view, boxes, depth, starts, keys_out, values_out}));
+      if (total != 0 && (keys_out != nullptr || values_out != nullptr)) {
+        if (depth == 0)
+          QRY_TRY(
+              machine_.run("list boxes", count, bodies::ListBoxes{view, boxes, places, starts, keys_out, values_out}));
+        else
+          QRY_TRY(machine_.run("list boxes", count * parts,
+                               bodies::ListBoxParts{view, boxes, depth, starts, keys_out, values_out}));
+      }
       if (starts_out != nullptr)
         QRY_TRY(machine_.run("list boxes", count + 1, bodies::BoxStarts{starts, parts, starts_out}));
       QRY_TRY(machine_.finish("list boxes of an index"));
@@ -261,7 +271,7 @@ class IndexPasses final : public IndexOperations<Key> {
                         bodies::BuildInner<Key>{to});
   }
 
-  // The ranks of both ends of each range.
+  // The ranks of both ends of each range, and behind them the leaves of their first keys.
   auto range_ends(const View& view, const KeyRange<Key>* ranges, size_t count)
       -> decltype(std::declval<Machine&>().scratch(0)) {
     QRY_TRY_ASSIGN(const uint64_t fault, first_fault([&](uint64_t* to) {
@@ -270,11 +280,17 @@ class IndexPasses final : public IndexOperations<Key> {
     if (fault != kNoFault)
       return fail(ErrorCode::invalid_argument, "ordered index: range " + std::to_string(fault) + " of " +
                                                    std::to_string(count) + " ends before it begins; nothing is listed");
-    auto memory = machine_.scratch(count * 2 * sizeof(uint32_t));
+    auto memory = machine_.scratch(count * 3 * sizeof(uint32_t));
     QRY_TRY(memory);
     QRY_TRY(machine_.search("find ranges", view, count * 2,
-                            bodies::RangeEnds<Key>{view, ranges, memory->template as<uint32_t>()}, nullptr));
+                            bodies::RangeEnds<Key>{view, ranges, memory->template as<uint32_t>(),
+                                                   memory->template as<uint32_t>() + count * 2},
+                            nullptr));
     return memory;
+  }
+
+  static size_t rank_runs(const View& view) {  // of bodies::UpdateBefore
+    return size_t{view.shape.leaves} / bodies::UpdateBefore<Key>::kLeaves + 1;
   }
 
   // Turns counts into starts, with the total behind them.

@@ -79,7 +79,7 @@ TEST_CASE("boxes: the parts of a box are all its codes, once, in order") {
       for (uint32_t y = box.min[1]; y <= box.max[1]; ++y)
         for (uint32_t x = box.min[0]; x <= box.max[0]; ++x) expected.push_back(morton_encode(x, y, z));
     std::sort(expected.begin(), expected.end());
-    for (const uint32_t depth : {0u, 1u, 2u}) {
+    for (const uint32_t depth : {0u, 1u, 2u, 3u}) {
       codes.clear();
       for (uint32_t number = 0; number < detail::box_parts(depth); ++number) {
         BoxPart part;

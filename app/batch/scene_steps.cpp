@@ -84,12 +84,9 @@ void say_palette(const PaletteError& error, Losses& losses) {
 tl::unexpected<Error> bad(const std::string& expected) { return fail(ErrorCode::bad_usage, expected); }
 
 Result<Step> crop_step(const std::string& value) {
-  const auto n = numbers_of(value, 6, INT32_MIN, INT32_MAX);
-  if (!n || (*n)[0] > (*n)[3] || (*n)[1] > (*n)[4] || (*n)[2] > (*n)[5])
-    return bad("write the lowest and the highest voxel that stay, X0,Y0,Z0,X1,Y1,Z1");
-  const auto cell = [&](size_t i) { return int32_t((*n)[i]); };
-  const Box3 box{{cell(0), cell(1), cell(2)}, {cell(3), cell(4), cell(5)}};
-  return each([box](const Scene& scene, Losses&) { return crop(scene, box); });
+  const auto box = box_of_text(value);
+  if (!box) return bad("write the lowest and the highest voxel that stay, X0,Y0,Z0,X1,Y1,Z1");
+  return each([box = *box](const Scene& scene, Losses&) { return crop(scene, box); });
 }
 
 Result<Step> turn_step(const std::string& value) {
@@ -298,6 +295,13 @@ constexpr Row kRows[] = {
 };
 
 }  // namespace
+
+std::optional<Box3> box_of_text(std::string_view text) {
+  const auto n = numbers_of(text, 6, INT32_MIN, INT32_MAX);
+  if (!n || (*n)[0] > (*n)[3] || (*n)[1] > (*n)[4] || (*n)[2] > (*n)[5]) return {};
+  const auto cell = [&](size_t i) { return int32_t((*n)[i]); };
+  return Box3{{cell(0), cell(1), cell(2)}, {cell(3), cell(4), cell(5)}};
+}
 
 void SceneSteps::add_to(Arguments& arguments) {
   for (const Row& row : kRows) arguments.ordered(row.name, given_, row.shown, row.help);

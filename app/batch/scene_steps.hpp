@@ -12,6 +12,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "app/console/arguments.hpp"
@@ -19,6 +20,9 @@
 #include "voxel/operations/whole_scene.hpp"
 
 namespace quarry::app {
+
+// A box of voxels as the command line has it, X0,Y0,Z0,X1,Y1,Z1: the lowest and the highest. None if it is not one.
+std::optional<Box3> box_of_text(std::string_view text);
 
 class SceneSteps {
  public:

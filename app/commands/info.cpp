@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // info.cpp - `quarry info`: describes the content of a file. A .vox is described in its own axes (z up) with order-free
 // checksums, so that two readers can be compared. Everything else is described in Quarry's axes (y up). All files get
-// the statistics of their hash grid. Large world files are read in pieces.
+// the statistics of their hash grid. Large world files are read in pieces. `--box` is in info_box.cpp.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +10,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "app/batch/scene_steps.hpp"
+#include "app/commands/info_box.hpp"
 #include "app/console/load.hpp"
 #include "app/console/terminal.hpp"
 #include "voxel/io/quarry/codec.hpp"
@@ -306,15 +308,19 @@ void print_text(const json& out) {
 }  // namespace
 
 int run_info(const CommandArguments& words) {
-  std::string file;
-  std::string parts;
+  std::string file, box_text, parts;
   bool as_json = false;
   LoadOptions load;
   Arguments arguments("info", "Say what is in a file, and what its hash grid looks like.",
                       "  quarry info castle.vox\n  quarry info --json world.quarry\n"
                       "  quarry info bunny.obj --resolution 512\n"
-                      "  quarry info --parts 6 bridge.quarry     # what would fall down\n");
+                      "  quarry info --parts 6 bridge.quarry     # what would fall down\n"
+                      "  quarry info city.quarry --box 0,0,0,511,255,511\n");
   arguments.text("file", file, "FILE", "File to read", true);
+  arguments.text(
+      "--box", box_text, "X0,Y0,Z0,X1,Y1,Z1",
+      "Only what is visible between these voxels, both included, y up: voxels, bricks, materials. Of a world "
+      "file only the chunks are read that have some of it");
   arguments.flag("--json", as_json, "Print one JSON document");
   arguments.choice("--parts", parts, "K",
                    "List the largest connected parts of all that is visible: voxels that 6 (faces), 18 (edges too) or "
@@ -324,13 +330,29 @@ int run_info(const CommandArguments& words) {
   if (const auto code = arguments.parse(words)) return *code;
   if (const auto code = load.check(arguments)) return *code;
 
+  std::optional<Box3> box;
+  if (arguments.given("--box")) {
+    box = box_of_text(box_text);
+    if (!box)
+      return arguments.wrong(
+          fmt::format("--box {}: write the lowest and the highest voxel, X0,Y0,Z0,X1,Y1,Z1", box_text));
+    // What leaves the box may come back: a part of a part says nothing.
+    if (!parts.empty())
+      return arguments.wrong("--parts and --box: give one of them; `quarry convert --crop` cuts a box out of a file.");
+  }
+
   const auto format = io::format_for_reading(file);
   if (!format) return failed(file, format.error());
   const auto print = [&](const json& out) {
     if (as_json) fmt::print("{}\n", out.dump(2, ' ', false, json::error_handler_t::replace));
+    else if (box) print_box(out);
     else print_text(out);
     return kExitDone;
   };
+  if (box) {
+    const auto described = describe_box(file, **format, load, *box);
+    return described ? print(*described) : failed(file, described.error());
+  }
   if (parts.empty()) {
     auto in_pieces = streamed(file, **format);
     if (!in_pieces) return failed(file, in_pieces.error());

@@ -298,6 +298,61 @@ TEST_CASE("info: statistics of the grid agree with one another") {
   CHECK(has(text.out, "p99"));
 }
 
+TEST_CASE("info: a box has the voxels that a crop keeps, of a world file and of another one") {
+  const fs::path dir = scratch_dir("cli-info-box");
+  const fs::path world = dir / "city.quarry", small = dir / "small.vox";
+  REQUIRE(run_quarry({"generate", "menger", "--size", "81", "-o", world.string()}).code == 0);
+  (void)small_world(small);
+  for (const fs::path& file : {world, small})
+    for (const char* box : {"-40,0,-40,-20,12,-10", "-3,-3,-3,40,12,41", "-500,-500,-500,500,500,500", "4,4,4,4,4,4"}) {
+      INFO(file << " " << box);
+      const Outcome outcome = run_quarry({"info", file.string(), "--box", box, "--json"});
+      INFO(outcome.err);
+      REQUIRE(outcome.code == 0);
+      const json described = json::parse(outcome.out);
+      const fs::path cropped = dir / "cropped.quarry";
+      const Outcome crop = run_quarry({"convert", file.string(), "-o", cropped.string(), "--crop", box, "--overwrite"});
+      uint64_t of_materials = 0;
+      for (const json& material : described["materials"]) of_materials += material["voxels"].get<uint64_t>();
+      CHECK(of_materials == described["voxels"].get<uint64_t>());
+      if (described["voxels"] == 0) continue;
+      REQUIRE(crop.code == 0);
+      const json kept = json::parse(run_quarry({"info", "--json", cropped.string()}).out);
+      CHECK(described["voxels"] == kept["voxels"]);
+      CHECK(described["bricks"] == kept["bricks"]);
+      CHECK(described["min"] == kept["min"]);
+      CHECK(described["max"] == kept["max"]);
+      CHECK(described["materials"].size() == kept["colors_used"]);
+    }
+  // A small box does not read the whole file.
+  const json read = json::parse(run_quarry({"info", world.string(), "--box", "1,1,1,5,5,5", "--json"}).out)["read"];
+  CHECK(read["bricks"].get<uint64_t>() < read["of"].get<uint64_t>());
+  const Outcome text = run_quarry({"info", world.string(), "--box", "0,0,0,8,8,8"});
+  CHECK(has(text.out, "of the file's"));
+  for (const char* wrong : {"1,2,3", "5,0,0,4,9,9", "0,0,0,1,1,x", ""}) {
+    const Outcome outcome = run_quarry({"info", world.string(), "--box", wrong});
+    CHECK(outcome.code == 2);
+    CHECK(has(outcome.err, "X0,Y0,Z0,X1,Y1,Z1"));
+  }
+}
+
+TEST_CASE("bench: the ordered index is measured beside the hash grid and sorted arrays") {
+  const Outcome outcome = run_quarry({"bench", "index", "--keys", "20000", "--repeats", "1", "--json"});
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 0);
+  const json result = json::parse(outcome.out)["index"];
+  std::map<std::string, json> host;
+  for (const json& row : result["rows"])
+    if (row["executor"] == "host") host[row["what"].get<std::string>()] = row;
+  CHECK(host.size() == 10);
+  CHECK(host["find, random keys"]["ratios"].size() == 2);
+  CHECK(host["boxes of 16^3 bricks"]["ratios"].contains("probing the grid"));
+  for (const auto& [what, row] : host) CHECK(row["million_per_s"].get<double>() > 0);
+  const Outcome nothing = run_quarry({"bench", "index", "--keys", "20000", "--only", "fnid"});
+  CHECK(nothing.code == 2);
+  CHECK(has(nothing.err, "no row of the benchmark has 'fnid' in its name"));
+}
+
 TEST_CASE("render: makes a picture of the asked size with the world in it") {
   if (!can_render()) return;
   const fs::path dir = scratch_dir("cli-render");

@@ -3,6 +3,7 @@
 #include "voxel/io/quarry/visible_regions.hpp"
 
 #include <algorithm>
+#include <array>
 #include <unordered_map>
 
 #include "voxel/io/quarry/tables.hpp"
@@ -137,6 +138,42 @@ Result<BrickMap> VisibleRegions::layers(size_t axis, int32_t first, int32_t last
     QRY_TRY(store_->read(piece.volume, piece.chunks, some.volumes[piece.volume].bricks, progress_,
                          bricks_that_fit(available_bytes_()) / kWaitingShare));
   return flatten(some, visible_only_);
+}
+
+Result<BrickMap> visible_in_box(StoreReader& store, const Box3& voxels, uint64_t* bricks_read,
+                                const Progress& progress) {
+  *bricks_read = 0;
+  const Box3 box = intersected(voxels, {kWorldMin, kWorldMax});
+  if (box.empty()) return BrickMap{};
+  Scene some = store.scene();
+  std::vector<std::vector<Box3>> read(some.volumes.size());
+  for (const Instance& instance : some.instances) {
+    if (!some.instance_visible(instance)) continue;
+    // In 64 bits: an offset may be anywhere, and then nothing of a volume is in the box.
+    const Rotation back = instance.rotation.inverse();
+    const auto chunk_of_cell = [&](Int3 cell) -> std::array<int64_t, 3> {
+      const std::array<int64_t, 3> from{int64_t{cell.x} - instance.offset.x, int64_t{cell.y} - instance.offset.y,
+                                        int64_t{cell.z} - instance.offset.z};
+      std::array<int64_t, 3> to{};
+      for (size_t axis = 0; axis < 3; ++axis) {
+        const int64_t v = from[back.axis[axis]];
+        to[axis] = (back.sign[axis] < 0 ? -1 - v : v) >> 6;
+      }
+      return to;
+    };
+    const std::array<int64_t, 3> a = chunk_of_cell(box.min), b = chunk_of_cell(box.max);
+    const auto chunk = [](const std::array<int64_t, 3>& v) {
+      return Int3{int32_t(v[0]), int32_t(v[1]), int32_t(v[2])};
+    };
+    const Box3 chunks = united({chunk(a), chunk(a)}, {chunk(b), chunk(b)});
+    std::vector<Box3>& known = read[instance.volume];
+    if (std::ranges::any_of(known, [&](const Box3& other) { return inside(chunks, other); })) continue;
+    known.push_back(chunks);
+    QRY_TRY_ASSIGN(const uint64_t bricks, store.count_bricks(instance.volume, chunks));
+    *bricks_read += bricks;
+    if (bricks != 0) QRY_TRY(store.read(instance.volume, chunks, some.volumes[instance.volume].bricks, progress));
+  }
+  return flatten(some, true);
 }
 
 }  // namespace quarry::io

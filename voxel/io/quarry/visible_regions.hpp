@@ -60,4 +60,11 @@ class VisibleRegions {
   mutable uint64_t regions_ = 0;
 };
 
+// Returns at least the visible bricks that meet a box of world voxels; they are whole. Of a world file's chunks it
+// reads only those from which an instance can place voxels into the box. `bricks_read`: how many the file has in these.
+// Memory: those bricks, twice. Errors: those of StoreReader::read; out_of_bounds (what was read reaches outside the
+// world); cancelled.
+Result<BrickMap> visible_in_box(StoreReader& store, const Box3& voxels, uint64_t* bricks_read,
+                                const Progress& progress);
+
 }  // namespace quarry::io

@@ -21,6 +21,7 @@
 #include "voxel/io/quarry/store.hpp"
 #include "voxel/io/quarry/writer.hpp"
 #include "voxel/io/vox/write.hpp"
+#include "voxel/operations/box_facts.hpp"
 
 using namespace quarry;
 namespace fs = std::filesystem;
@@ -365,4 +366,39 @@ TEST_CASE("grids: an instance outside the world is refused region by region as i
   CHECK(io::write_raw(scene, dir / "a.nrrd", {}).error().code == ErrorCode::out_of_bounds);
   CHECK(io::VisibleRegions::of(*store, bounds_of(scene), [] { return uint64_t(1) << 30; }, {}).error().code ==
         ErrorCode::out_of_bounds);
+}
+
+TEST_CASE("visible regions: a box of a world file has the voxels of the flattened scene, and few others are read") {
+  const fs::path dir = test::scratch_dir("visible-in-box");
+  for (uint32_t seed = 1; seed <= 3; ++seed) {
+    const Scene scene = crowd(seed);
+    const fs::path file = dir / (std::to_string(seed) + ".quarry");
+    REQUIRE(io::Store::save(scene, file, {}).has_value());
+    const auto all = flatten(scene, true);
+    REQUIRE(all.has_value());
+    auto store = io::StoreReader::open(file);
+    REQUIRE(store.has_value());
+    std::mt19937 random(seed);
+    const auto number = [&](int32_t low, int32_t high) { return low + int32_t(random() % uint32_t(high - low + 1)); };
+    for (uint32_t i = 0; i < 24; ++i) {
+      const Int3 at{number(-300, 300), number(0, 350), number(-400, 400)};
+      const int32_t edge = i % 3 == 0 ? 0 : number(1, i % 3 == 1 ? 20 : 300);
+      const Box3 box = i == 0 ? Box3{{INT32_MIN, INT32_MIN, INT32_MIN}, {INT32_MAX, INT32_MAX, INT32_MAX}}
+                              : Box3{at, {at.x + edge, at.y + edge / 2, at.z + edge}};
+      uint64_t read = 0;
+      const auto some = io::visible_in_box(*store, box, &read, {});
+      REQUIRE(some.has_value());
+      const Box3 inside = intersected(box, {kWorldMin, kWorldMax});
+      const BoxFacts facts = box_facts(*some, inside), expected = box_facts(*all, inside);
+      REQUIRE(facts.voxels == expected.voxels);
+      REQUIRE(facts.bricks == expected.bricks);
+      REQUIRE(facts.bounds == expected.bounds);
+      REQUIRE(facts.of_material == expected.of_material);
+      if (i == 0) REQUIRE(facts.voxels == all->voxel_count());
+      if (i % 3 == 0 && i != 0) REQUIRE(read < store->bricks());
+    }
+    uint64_t read = 7;
+    CHECK(io::visible_in_box(*store, {{9000, 0, 0}, {9001, 0, 0}}, &read, {})->empty());
+    CHECK(read == 0);
+  }
 }

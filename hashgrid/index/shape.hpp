@@ -21,7 +21,8 @@
 namespace quarry::hashgrid {
 
 // Bytes of a node's keys. 128: what one request to a GPU's cache fetches, and two lines of a host's cache, which its
-// prefetcher brings as a pair. With 64 the tree is a third higher (host figures: docs/results/two-core-host/index.md).
+// prefetcher brings as a pair. With 64 the tree is a third higher. On a host the three sizes 64, 128 and 256 could not
+// be told apart (docs/results/two-core-host/index.md).
 constexpr uint32_t kIndexNodeBytes = 128;
 constexpr uint32_t kIndexMostLevels = 8;  // 17^8 leaves are more than 32 bits count
 

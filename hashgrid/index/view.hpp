@@ -65,6 +65,10 @@ count_in_node(const Key* node, Key key) {
   return count;
 #else
   Key count = 0;  // of the keys' width, so that a vector of comparisons can be added as it is
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
+                  // Unrolled, sixteen comparisons are no loop to vectorise: 64-bit keys are found at 2/3 of the rate.
+#pragma GCC unroll 1
+#endif
   for (uint32_t i = 0; i < IndexNode<Key>::kSlots; ++i) count += Key{kEqualToo ? node[i] <= key : node[i] < key};
   return uint32_t(count);
 #endif

@@ -345,6 +345,8 @@ TEST_CASE("world: an executor that is not the host's is refused by name") {
     Result<void> download(void* to, const void* from, size_t n) override { return host->download(to, from, n); }
     hashgrid::BulkOperations<hashgrid::GridView>& pairs() override { return host->pairs(); }
     hashgrid::BulkOperations<hashgrid::CompactView>& compact() override { return host->compact(); }
+    hashgrid::IndexOperations<uint32_t>& index32() override { return host->index32(); }
+    hashgrid::IndexOperations<uint64_t>& index64() override { return host->index64(); }
   } elsewhere;
   const auto world = World::create({.executor = &elsewhere});
   REQUIRE_FALSE(world);

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "voxel/bricks/shared.hpp"
-#include "voxel/device/steps.hpp"
+#include "voxel/device/growth.hpp"
 
 namespace quarry::device {
 namespace {

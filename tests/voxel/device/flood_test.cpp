@@ -408,7 +408,7 @@ TEST_CASE("Room that is refused at any step of a flood's edit leaves its list th
 
 TEST_CASE("A flood that gets no memory changes nothing, and one that needs less is made afterwards") {
   int refused = 0, done = 0;
-  for (uint64_t limit = 48; limit < 200; limit += test::kSanitized ? 24 : 8) {
+  for (uint64_t limit = 48; limit < 200; limit += test::kSanitized ? 40 : 8) {
     auto opened = Store::create(device::make_emulated_executor({3, limit << 20, {}}));
     if (!opened) continue;
     Store& store = **opened;

@@ -211,7 +211,7 @@ TEST_CASE("Room that is refused at any step leaves the world as it was, and the 
 TEST_CASE("An edit that gets no memory changes nothing, and those after it are made without it") {
   // The limits that refuse some of it are found by trying all.
   int refused = 0, done = 0;
-  for (uint64_t limit = 48; limit < 200; limit += test::kSanitized ? 24 : 12) {
+  for (uint64_t limit = 48; limit < 200; limit += test::kSanitized ? 40 : 12) {
     auto opened = Store::create(device::make_emulated_executor({3, limit << 20, {}}));
     if (!opened) {
       REQUIRE(opened.error().code == ErrorCode::out_of_memory);

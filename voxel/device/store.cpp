@@ -829,7 +829,7 @@ Result<bool> Store::move_bricks(const Control& control, uint32_t first) {
     QRY_TRY(e.wait());
     return true;
   };
-  const auto done = move();
+  auto done = move();
   memory_.moves = {};
   executor_->release(range);
   return done;

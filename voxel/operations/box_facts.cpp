@@ -20,7 +20,7 @@ Box3 box_of(Int3 brick) {
 void add_brick(const BrickPut& put, const Box3& box, BoxFacts& to) {
   const Box3 whole = box_of(put.brick), part = intersected(whole, box);
   if (const uint8_t material = put.value.material()) {
-    const auto edge = [](int32_t low, int32_t high) { return uint64_t(high - low + 1); };
+    const auto edge = [](int32_t low, int32_t high) { return uint64_t(int64_t{high} - low + 1); };
     const uint64_t voxels = edge(part.min.x, part.max.x) * edge(part.min.y, part.max.y) * edge(part.min.z, part.max.z);
     to.voxels += voxels;
     to.of_material[material] += voxels;

@@ -52,7 +52,7 @@ class Columns {
       auto it = std::lower_bound(columns_.begin(), columns_.end(), std::pair(x + dx, y - 1),
                                  [](const Column& c, const auto& to) { return std::pair(c.x, c.y) < to; });
       for (; it != columns_.end() && it->x == x + dx && it->y <= y + 1; ++it)
-        out[size_t((dx + 1) * 3 + it->y - y + 1)] = *it;
+        out[size_t(dx + 1) * 3 + size_t(it->y - y + 1)] = *it;
     }
     return out;
   }

@@ -225,7 +225,7 @@ class BitRows {
         const uint32_t row = uint32_t(mask[first >> 6] >> (first & 63u) & 15u) |
                              uint32_t(mask[(first >> 6) + 1] >> (first & 63u) & 15u) << 4;
         const uint32_t part = kPart.x.count == 8 ? row << 1 : kPart.x.from ? row >> 7 : (row & 1u) << 9;
-        rows_[size_t(kPart.z.to + k)][size_t(kPart.y.to + j)] |= uint16_t(part);
+        rows_[uint32_t(kPart.z.to + k)][uint32_t(kPart.y.to + j)] |= uint16_t(part);
       }
   }
 

@@ -105,9 +105,15 @@ class HostShaders final : public device::ShaderMemory {
   size_t bytes = 0;  // that shaders could read
 };
 
+// What an address of a shader is to host threads.
+template <class T>
+const T* at_address(uint64_t address) {
+  return reinterpret_cast<const T*>(uintptr_t(address));  // NOLINT(performance-no-int-to-ptr): as shaders do
+}
+
 // The bricks that a frame finds from what was published for it.
 Bricks seen_by_frame(const Store::Published& published) {
-  const auto* const nodes = reinterpret_cast<const OccupancyNode*>(uintptr_t(published.nodes));
+  const auto* const nodes = at_address<OccupancyNode>(published.nodes);
   Bricks bricks;
   const auto children = [&](const OccupancyNode& node, const auto& each) {
     uint32_t number = 0;
@@ -123,8 +129,7 @@ Bricks seen_by_frame(const Store::Published& published) {
           const uint32_t x = cell(cell(cell(top & 31u, b2, 0), b1, 0), b0, 0),
                          y = cell(cell(cell(top >> 5 & 15u, b2, 1), b1, 1), b0, 1),
                          z = cell(cell(cell(top >> 9, b2, 2), b1, 2), b0, 2);
-          const auto* const slab =
-              reinterpret_cast<const BrickMaterials*>(uintptr_t(published.materials[index / kBricksPerSlab]));
+          const auto* const slab = at_address<BrickMaterials>(published.materials[index / kBricksPerSlab]);
           bricks.emplace(x | y << 11 | z << 21, slab[index % kBricksPerSlab]);
         });
       });

@@ -308,6 +308,20 @@ struct Locate {
   }
 };
 
+// Of a sorted batch's places from `low` on: the first that is not in a leaf before `leaf`.
+QRY_HD inline size_t first_from_leaf(const IndexPlace* places, size_t low, size_t count, size_t leaf) {
+  for (size_t left = count - low; left > 0;) {
+    const size_t half = left / 2;
+    if (places[low + half].leaf < leaf) {
+      low += half + 1;
+      left -= half + 1;
+    } else {
+      left = half;
+    }
+  }
+  return low;
+}
+
 // The keys of a sorted batch that belong to one leaf. The thread of the first of them does the leaf's work.
 template <class Key>
 struct LeafRun {
@@ -332,17 +346,8 @@ struct CountOverfull {
   QRY_HD uint32_t operator()(size_t i) const {
     if (i > 0 && places[i - 1].leaf == places[i].leaf) return 0;
     // The first key beyond this leaf's: its absent keys may be many.
-    size_t low = i + 1, left = count - low;
-    while (left > 0) {
-      const size_t half = left / 2;
-      if (places[low + half].leaf == places[i].leaf) {
-        low += half + 1;
-        left -= half + 1;
-      } else {
-        left = half;
-      }
-    }
-    return view.in_leaf(places[i].leaf) + (prefix[low] - prefix[i]) > IndexNode<Key>::kSlots;
+    const size_t end = first_from_leaf(places, i + 1, count, size_t{places[i].leaf} + 1);
+    return view.in_leaf(places[i].leaf) + (prefix[end] - prefix[i]) > IndexNode<Key>::kSlots;
   }
 };
 
@@ -427,16 +432,7 @@ struct UpdateBefore {
   bool erase;
   QRY_HD uint32_t operator()(size_t i) const {
     const size_t first = i * kLeaves, end = first + kLeaves;
-    size_t next = 0, left = count;  // batch keys of leaves before `first`
-    while (left > 0) {
-      const size_t half = left / 2;
-      if (places[next + half].leaf < first) {
-        next += half + 1;
-        left -= half + 1;
-      } else {
-        left = half;
-      }
-    }
+    size_t next = first_from_leaf(places, 0, count, first);
     for (size_t leaf = first; leaf < end && leaf <= view.shape.leaves; ++leaf) {
       while (next < count && places[next].leaf < leaf) ++next;
       if (erase) writable(view.before)[leaf] -= prefix[next];

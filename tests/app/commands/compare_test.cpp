@@ -30,6 +30,16 @@ std::string saved(const Scene& scene, const fs::path& file) {
   return file.string();
 }
 
+// What `quarry diff --json` says.
+void check_counts(const json& report, const SceneDiff& expected) {
+  CHECK(report["added"] == expected.added.voxels);
+  CHECK(report["removed"] == expected.removed.voxels);
+  CHECK(report["recoloured"] == expected.recoloured.voxels);
+  CHECK(report["same"] == expected.same);
+  CHECK(report["voxels_a"] == expected.voxels_a);
+  CHECK(report["voxels_b"] == expected.voxels_b);
+}
+
 }  // namespace
 
 TEST_CASE("quarry diff: 0 for equal, 1 for different, 2 for wrong usage and unreadable files") {
@@ -156,12 +166,7 @@ TEST_CASE(
       const Outcome outcome = run_quarry({"diff", "--json", a, b});
       CHECK(outcome.code == (more ? 1 : 0));
       const json report = json::parse(outcome.out);
-      CHECK(report["added"] == expected->added.voxels);
-      CHECK(report["removed"] == expected->removed.voxels);
-      CHECK(report["recoloured"] == expected->recoloured.voxels);
-      CHECK(report["same"] == expected->same);
-      CHECK(report["voxels_a"] == expected->voxels_a);
-      CHECK(report["voxels_b"] == expected->voxels_b);
+      check_counts(report, *expected);
       const Box3 box = expected->bounds();
       CHECK(report["bounds"]["all"] ==
             (more ? json({{"min", {box.min.x, box.min.y, box.min.z}}, {"max", {box.max.x, box.max.y, box.max.z}}})
@@ -172,8 +177,7 @@ TEST_CASE(
 
 TEST_CASE(
     "quarry diff and validate: world files of several volumes, turned, hidden and overlapping, are compared and "
-    "counted "
-    "layer by layer with the result of whole scenes") {
+    "counted layer by layer with the result of whole scenes") {
   const fs::path dir = scratch_dir("diff-layers");
   std::mt19937 random(11);
   const auto below = [&](uint32_t count) { return int32_t(random() % count); };
@@ -214,13 +218,7 @@ TEST_CASE(
       const Outcome outcome =
           hidden ? run_quarry({"diff", "--json", "--hidden", a, b}) : run_quarry({"diff", "--json", a, b});
       CHECK(outcome.code == (kind ? 1 : 0));
-      const json report = json::parse(outcome.out);
-      CHECK(report["added"] == expected->added.voxels);
-      CHECK(report["removed"] == expected->removed.voxels);
-      CHECK(report["recoloured"] == expected->recoloured.voxels);
-      CHECK(report["same"] == expected->same);
-      CHECK(report["voxels_a"] == expected->voxels_a);
-      CHECK(report["voxels_b"] == expected->voxels_b);
+      check_counts(json::parse(outcome.out), *expected);
     }
     const Outcome valid = run_quarry({"validate", "--json", b});
     CHECK(valid.code == 0);

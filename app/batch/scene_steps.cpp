@@ -45,12 +45,6 @@ struct Counted {
   int64_t number = 0;
   Connectivity neighbours = Connectivity::faces;
 };
-std::optional<Connectivity> connectivity_of(std::string_view text) {
-  if (text == "6") return Connectivity::faces;
-  if (text == "18") return Connectivity::edges;
-  if (text == "26") return Connectivity::corners;
-  return {};
-}
 std::optional<Counted> counted(std::string_view text, int64_t highest, Connectivity otherwise) {
   const size_t colon = std::min(text.find(':'), text.size());
   const auto number = number_of(text.substr(0, colon), 1, highest);
@@ -295,6 +289,13 @@ constexpr Row kRows[] = {
 };
 
 }  // namespace
+
+std::optional<Connectivity> connectivity_of(std::string_view text) {
+  if (text == "6") return Connectivity::faces;
+  if (text == "18") return Connectivity::edges;
+  if (text == "26") return Connectivity::corners;
+  return {};
+}
 
 std::optional<Box3> box_of_text(std::string_view text) {
   const auto n = numbers_of(text, 6, INT32_MIN, INT32_MAX);

@@ -23,6 +23,8 @@ namespace quarry::app {
 
 // A box of voxels as the command line has it, X0,Y0,Z0,X1,Y1,Z1: the lowest and the highest. None if it is not one.
 std::optional<Box3> box_of_text(std::string_view text);
+// "6", "18" or "26"; none if the text is anything else.
+std::optional<Connectivity> connectivity_of(std::string_view text);
 
 class SceneSteps {
  public:

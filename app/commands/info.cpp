@@ -242,13 +242,9 @@ Result<std::optional<json>> streamed(const std::string& file, const io::Format& 
 
 // The connected parts of what is visible: how many, and the largest.
 constexpr size_t kListedParts = 20;
-Result<void> add_parts(json& out, const Scene& scene, const std::string& neighbours, Axes axes,
-                       const Progress& progress) {
-  const Connectivity connectivity = neighbours == "6"    ? Connectivity::faces
-                                    : neighbours == "18" ? Connectivity::edges
-                                                         : Connectivity::corners;
+Result<void> add_parts(json& out, const Scene& scene, Connectivity neighbours, Axes axes, const Progress& progress) {
   QRY_TRY_ASSIGN(const auto bricks, flatten(scene, true));
-  QRY_TRY_ASSIGN(const auto found, ConnectedParts::find(bricks, connectivity, progress));
+  QRY_TRY_ASSIGN(const auto found, ConnectedParts::find(bricks, neighbours, progress));
   json list = json::array();
   for (const ConnectedPart& part : found.parts().first(std::min(found.parts().size(), kListedParts))) {
     const Box3 box = in_axes(part.box, axes);
@@ -256,7 +252,7 @@ Result<void> add_parts(json& out, const Scene& scene, const std::string& neighbo
         {{"voxels", part.voxels}, {"min", triple(box.min)}, {"max", triple(box.max)}, {"material", part.material}});
   }
   const size_t count = found.parts().size();
-  out["parts"] = {{"neighbours", uint32_t(connectivity)},
+  out["parts"] = {{"neighbours", uint32_t(neighbours)},
                   {"count", count},
                   {"single_voxels", count - found.at_least(2)},
                   {"largest", std::move(list)}};
@@ -366,8 +362,8 @@ int run_info(const CommandArguments& words) {
   json out = scene_json(file, **format, *scene, *facts, axes);
 
   ProgressLine line(file);
-  if (!parts.empty())
-    if (auto ok = add_parts(out, *scene, parts, axes, line.progress()); !ok) return failed(file, ok.error());
+  if (const auto neighbours = connectivity_of(parts))  // none: they were not asked for
+    if (auto ok = add_parts(out, *scene, *neighbours, axes, line.progress()); !ok) return failed(file, ok.error());
   // The world is made as for the renderer, so the grid's statistics are true of what is drawn.
   auto document = Document::create(std::move(*scene), {}, line.progress());
   line.clear();

@@ -11,6 +11,8 @@
 #include <thrust/device_ptr.h>
 #include <thrust/execution_policy.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <fstream>
@@ -21,6 +23,7 @@
 #include "bench/hashgrid/ceilings.cuh"
 #include "bench/hashgrid/cuda.hpp"
 #include "bench/hashgrid/workloads.cuh"
+#include "hashgrid/cuda/enqueue.cuh"
 #include "hashgrid/cuda_stream.cuh"
 #include "hashgrid/grid.hpp"
 #include "voxel/neighbours/bulk.hpp"
@@ -178,10 +181,100 @@ struct Arrays {
   unsigned long long* counter = device_array<unsigned long long>(1);
 };
 
-__global__ void __launch_bounds__(256)
-    find_one_by_one(CompactView view, const uint32_t* keys, uint32_t count, uint32_t* out) {
+// A caller's own kernels: one thread a key, through a view (or ReadOnly<View>).
+template <class View>
+__global__ void __launch_bounds__(256) find_one_by_one(View view, const uint32_t* keys, uint32_t count, uint32_t* out) {
   const uint32_t i = blockIdx.x * 256 + threadIdx.x;
   if (i < count) out[i] = find(view, keys[i]).value;
+}
+template <class View>
+__global__ void __launch_bounds__(256) insert_one_by_one(View view, const uint32_t* keys, const uint32_t* values,
+                                                         uint32_t count, unsigned long long* refused) {
+  const uint32_t i = blockIdx.x * 256 + threadIdx.x;
+  if (i < count && insert(view, keys[i], values[i]) != Outcome::inserted) atomicAdd(refused, 1ull);
+}
+
+// What a caller's own kernel does at a load, and batches of known keys. `view` has the first `count` keys, `refused` of
+// them not; `clear` and `refill` are of its table. It stays filled.
+template <class View, class Clear, class Refill>
+void own_kernel_rows(const std::string& layout, double load, const View& view, uint32_t count, uint64_t refused,
+                     BulkOperations<View>& operations, cudaStream_t stream, const Arrays& a, Table& table,
+                     const Ceilings& c, const Clear& clear, const Refill& refill) {
+  const std::string at = " at " + fixed(load, 2);
+  const auto nothing = [] {};
+  const auto row = [&](const std::string& what, double seconds, double ceiling, const char* of, uint64_t wrong) {
+    table.add({layout + " " + what + at, count / seconds * 1e-9, "G/s", ceiling, of, wrong, ""});
+  };
+  const auto find_row = [&](const std::string& what, const auto& through, bool present) {
+    const uint32_t* const keys = present ? a.keys : a.absent;
+    const double s = seconds_of(
+        [&] {
+          launch_each("find, one thread a key", count, stream, find_one_by_one<std::decay_t<decltype(through)>>,
+                      through, keys, count, a.out);
+        },
+        nothing, stream);
+    const uint64_t wrong = wrong_answers(keys, a.out, count, present, a.counter);
+    row("find, one thread a key, " + what, s, c.read_8, "random reads", present && wrong == refused ? 0 : wrong);
+  };
+  find_row("present", view, true);
+  find_row("read-only, present", ReadOnly<View>{view}, true);
+  find_row("read-only, absent", ReadOnly<View>{view}, false);
+  if (load == 0.5) {
+    const auto empty = [&] { clear(), require(cudaMemset(a.counter, 0, sizeof(*a.counter)), "clear a counter"); };
+    const double s = seconds_of(
+        [&] {
+          launch_each("insert, one thread a key", count, stream, insert_one_by_one<View>, view, a.keys, a.values, count,
+                      a.counter);
+        },
+        empty, stream);
+    unsigned long long wrong = 0;
+    require(cudaMemcpy(&wrong, a.counter, sizeof(wrong), cudaMemcpyDeviceToHost), "read a counter");
+    good(operations.find(view, a.keys, count, a.out, nullptr));
+    row("insert, one thread a key", s, c.swap_8, "random CAS",
+        wrong + wrong_answers(a.keys, a.out, count, true, a.counter));
+
+    // Small batches on the caller's stream: what the call takes, and until a host that waits sees it done.
+    constexpr uint32_t kFew = 1000;
+    OutcomeCounts* const counts = reinterpret_cast<OutcomeCounts*>(a.out);
+    clear(), require(cudaMemset(counts, 0, sizeof(*counts)), "clear counters");
+    std::vector<double> returned, done;
+    constexpr uint32_t kBatches = 200;
+    const auto enqueue = [&](uint32_t batch) {
+      good(enqueue_insert(stream, view, a.keys + size_t{batch} * kFew, a.values + size_t{batch} * kFew, kFew, nullptr,
+                          counts));
+    };
+    const auto wait = [&] { require(cudaStreamSynchronize(stream), "wait"); };
+    const auto since = [](std::chrono::steady_clock::time_point start) {
+      return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    };
+    for (uint32_t batch = 0; batch < kBatches; ++batch) {
+      wait();
+      const auto start = std::chrono::steady_clock::now();
+      enqueue(batch);
+      returned.push_back(since(start));
+      wait();
+      done.push_back(since(start));
+    }
+    const auto first = std::chrono::steady_clock::now();
+    for (uint32_t batch = kBatches; batch < 2 * kBatches; ++batch) enqueue(batch);
+    wait();
+    const double in_a_row = since(first) / kBatches;
+    OutcomeCounts got{};
+    require(cudaMemcpy(&got, counts, sizeof(got), cudaMemcpyDeviceToHost), "read counters");
+    std::sort(returned.begin(), returned.end()), std::sort(done.begin(), done.end());
+    table.add({layout + " insert of 1,000 keys on the caller's stream, until done", done[kBatches / 2] * 1e6, "us", 0,
+               "", 2 * kBatches * kFew - got[Outcome::inserted],
+               "the call returns after " + fixed(returned[kBatches / 2] * 1e6, 1) + " us; of 200 in a row each takes " +
+                   fixed(in_a_row * 1e6, 1) + " us"});
+    clear(), refill();
+  }
+  if (load == 0.8) {
+    const double s =
+        seconds_of([&] { good(operations.assign(view, a.keys, a.values, count, nullptr)); }, nothing, stream);
+    good(operations.find(view, a.keys, count, a.out, nullptr));
+    row("assign known keys, bulk", s, c.swap_8, "random CAS", wrong_answers(a.keys, a.out, count, true, a.counter));
+    refill();
+  }
 }
 
 // The compact layout, through the public grid: at equal load factors, that is, equal memory for equal keys.
@@ -217,14 +310,9 @@ void compact_rows(Executor& cuda, const Arrays& a, Table& table, const Ceilings&
     table.add({"compact find, present" + at, rate(count, s), "G/s", c.read_8, "random reads", wrong(true), ""});
     s = time([&] { good(grid.find(absent, out)); }, nothing);
     table.add({"compact find, absent" + at, rate(count, s), "G/s", c.read_8, "random reads", wrong(false), ""});
-    if (l.load == 0.9) {
-      const CompactView view = grid.compact_view();
-      s = time(
-          [&] { launch_each("find, one thread a key", count, stream, find_one_by_one, view, a.keys, count, a.out); },
-          nothing);
-      table.add(
-          {"compact find, one thread a key" + at, rate(count, s), "G/s", c.read_8, "random reads", wrong(true), ""});
-    }
+    if (l.pages != 16384)
+      own_kernel_rows("compact", l.load, grid.compact_view(), count, 0, cuda.compact(), stream, a, table, c, clear,
+                      fill);
     if (l.load == 0.5 || l.load == 0.9) {
       s = time([&] { report = good(grid.erase(keys.first(count / 2))); }, [&] { clear(), fill(); });
       table.add({"compact erase half" + at, rate(count / 2, s), "G/s", c.swap_8, "random CAS", report.absent, ""});
@@ -238,6 +326,11 @@ void compact_rows(Executor& cuda, const Arrays& a, Table& table, const Ceilings&
                  wrong(true), ""});
       const CompactView view = grid.compact_view();
       s = time([&] { report = good(cuda.compact().insert(view, a.keys + half, a.values + half, half, nullptr)); },
+               half_full);
+      table.add({"compact the same, beside other operations", rate(half, s), "G/s", c.swap_8, "random CAS",
+                 half - report.inserted, ""});
+      Outcome* const each = reinterpret_cast<Outcome*>(a.out);
+      s = time([&] { report = good(cuda.compact().insert(view, a.keys + half, a.values + half, half, each)); },
                half_full);
       table.add({"compact the same, one by one, concurrent", rate(half, s), "G/s", c.swap_8, "random CAS",
                  half - report.inserted, ""});
@@ -349,6 +442,7 @@ int bench_hashgrid_cuda(const CudaBenchOptions& options, std::string* json) try 
                report.absent == refused ? 0 : look_wrong(true), ""});
     s = time([&] { report = good(cuda.pairs().find(view, a.absent, count, a.out, nullptr)); }, nothing);
     table.add({"pairs find, absent" + at, rate(count, s), "G/s", c.read_8, "random reads", look_wrong(false), ""});
+    own_kernel_rows("pairs", l.load, view, count, refused, cuda.pairs(), stream, a, table, c, clear, refill);
     const GridView next{a.table, l.pages, 2};
     if (l.load == 0.5 || l.load == 0.9) {
       s = time([&] { report = good(cuda.pairs().erase(next, a.keys, count / 2, nullptr, nullptr)); }, refill);

@@ -4,6 +4,7 @@
 #include "hashgrid/compact/cuda.cuh"
 
 #include <cub/device/device_scan.cuh>
+#include <optional>
 
 #include "base/cuda/launch.cuh"
 #include "base/cuda/scratch.cuh"
@@ -38,12 +39,16 @@ class CudaCompact final : public BulkOperations<CompactView> {
   Result<BulkReport> insert(const CompactView& view, const uint32_t* keys, const uint32_t* values, size_t count,
                             Outcome* outcomes) override {
     QRY_TRY(detail::check_batch(view, keys, values, count));
+    QRY_TRY_ASSIGN(const auto done, put_in_pages<false>(view, keys, values, count, outcomes));
+    if (done) return *done;
     return for_keys(kernels::InsertKey<CompactView>{view, keys, values}, count, outcomes,
                     "insert into a compact table");
   }
   Result<BulkReport> assign(const CompactView& view, const uint32_t* keys, const uint32_t* values, size_t count,
                             Outcome* outcomes) override {
     QRY_TRY(detail::check_batch(view, keys, values, count));
+    QRY_TRY_ASSIGN(const auto done, put_in_pages<true>(view, keys, values, count, outcomes));
+    if (done) return *done;
     return for_keys(kernels::AssignKey<CompactView>{view, keys, values}, count, outcomes, "assign in a compact table");
   }
   Result<BulkReport> find_or_insert(const CompactView& view, const uint32_t* keys, uint32_t* values, size_t count,
@@ -218,6 +223,30 @@ class CudaCompact final : public BulkOperations<CompactView> {
   static bool worth_lists(const CompactView& view, size_t count, uint32_t least_per_page) {
     return count >= BulkTuning::kLeastBatch && count / view.layout.table.pages >= least_per_page;
   }
+  // insert or assign of a large batch by pages. Empty if the keys must be processed one by one: outcomes are wanted,
+  // the batch is small, there is no scratch memory, or too many keys are equal.
+  template <bool kAssigns>
+  Result<std::optional<BulkReport>> put_in_pages(const CompactView& view, const uint32_t* keys, const uint32_t* values,
+                                                 size_t count, const Outcome* outcomes) const {
+    if (outcomes != nullptr || !worth_lists(view, count, BulkTuning::kLeastKeysPerWindow) ||
+        count > BulkTuning::kMostBatch)
+      return std::nullopt;
+    const DeviceScope scope(stream_.device());
+    const auto got = with_page_lists(
+        stream_, view.layout.table.pages, kernels::SplitForm::mixed, keys, values, uint32_t(count),
+        [&](const PageLists& pages) {
+          return launch("put into compact pages", {view.layout.table.pages, kernels::kCompactWindowThreads},
+                        stream_.get(), kernels::put_in_compact_pages<kAssigns>, view, pages);
+        });
+    if (!got && got.error().code != ErrorCode::out_of_memory) return tl::unexpected(got.error());
+    if (!got || got->overflowed != 0) return std::nullopt;
+    BulkReport report;
+    report.reserved = got->reserved;
+    (kAssigns ? report.assigned : report.present) = got->present;
+    report.full = got->refused;
+    report.inserted = count - report.reserved - got->present - report.full;
+    return report;
+  }
   uint32_t blocks(size_t count) const {
     return uint32_t(std::min<size_t>((count + kCompactThreads - 1) / kCompactThreads,
                                      size_t{multiprocessors_} * kernels::kKeyBlocks));
@@ -269,5 +298,17 @@ std::unique_ptr<BulkOperations<CompactView>> make_cuda_compact(const gpu::Device
                                                                uint32_t multiprocessors) {
   return std::make_unique<CudaCompact>(stream, multiprocessors);
 }
+
+// For the caller's stream (cuda/enqueue.cuh).
+template Result<void> enqueue_insert(cudaStream_t, const CompactView&, const uint32_t*, const uint32_t*, size_t,
+                                     Outcome*, OutcomeCounts*);
+template Result<void> enqueue_assign(cudaStream_t, const CompactView&, const uint32_t*, const uint32_t*, size_t,
+                                     Outcome*, OutcomeCounts*);
+template Result<void> enqueue_find_or_insert(cudaStream_t, const CompactView&, const uint32_t*, uint32_t*, size_t,
+                                             Outcome*, OutcomeCounts*);
+template Result<void> enqueue_find(cudaStream_t, const CompactView&, const uint32_t*, size_t, uint32_t*, Outcome*,
+                                   OutcomeCounts*);
+template Result<void> enqueue_erase(cudaStream_t, const CompactView&, const uint32_t*, size_t, uint32_t*, Outcome*,
+                                    OutcomeCounts*);
 
 }  // namespace quarry::hashgrid

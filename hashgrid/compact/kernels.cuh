@@ -340,19 +340,46 @@ __global__ void __launch_bounds__(kCompactThreads)
   if (threadIdx.x % 32 == 0 && reserved_count != 0) atomicAdd(reserved, Atomic64{reserved_count});
 }
 
+// Fetches the block's page into the L2 cache; does not wait.
+__device__ inline void fetch_compact_page(const CompactView& view) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(
+                   __cvta_generic_to_global(view.words + size_t{blockIdx.x} * kCompactPageWords)),
+               "r"(kQryPageBytes)
+               : "memory");
+#endif
+}
+
+// insert or assign in the order of pages, each fetched into the L2 cache before its keys are put. They may run beside
+// the same operations as insert and assign.
+template <bool kAssigns>
+__global__ void __launch_bounds__(kCompactWindowThreads) put_in_compact_pages(CompactView view, PageLists pages) {
+  if (pages.totals->overflowed != 0) return;
+  const uint32_t size = pages.sizes[blockIdx.x];
+  const uint2* const list = pages.lists + size_t{blockIdx.x} * pages.room;
+  if (threadIdx.x == 0 && size != 0) fetch_compact_page(view);
+  uint32_t present = 0, refused = 0;
+  for (uint32_t i = threadIdx.x; i < size; i += kCompactWindowThreads) {
+    const uint2 pair = __ldcs(list + i);
+    uint32_t* const value = detail::claimed_value_of(view, pair.x);
+    uint32_t none = kQryCompactNoValue;
+    if (value == nullptr) ++refused;
+    else if (kAssigns) present += detail::CompactWords::exchange(value, pair.y) != kQryCompactNoValue;
+    else present += !detail::CompactWords::swap(value, none, pair.y);
+  }
+  present = __reduce_add_sync(0xFFFFFFFFu, present);
+  refused = __reduce_add_sync(0xFFFFFFFFu, refused);
+  if (threadIdx.x % 32 == 0 && present != 0) atomicAdd(&pages.totals->present, Atomic64{present});
+  if (threadIdx.x % 32 == 0 && refused != 0) atomicAdd(&pages.totals->refused, Atomic64{refused});
+}
+
 // Erase in the order of pages, each fetched into the L2 cache before its keys are looked up. It may run beside the same
 // operations as erase.
 __global__ void __launch_bounds__(kCompactWindowThreads) erase_in_compact_pages(CompactView view, PageLists pages) {
   if (pages.totals->overflowed != 0) return;
   const uint32_t size = pages.sizes[blockIdx.x];
   const uint2* const list = pages.lists + size_t{blockIdx.x} * pages.room;
-#if __CUDA_ARCH__ >= 900
-  if (threadIdx.x == 0 && size != 0)
-    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(
-                     __cvta_generic_to_global(view.words + size_t{blockIdx.x} * kCompactPageWords)),
-                 "r"(kQryPageBytes)
-                 : "memory");
-#endif
+  if (threadIdx.x == 0 && size != 0) fetch_compact_page(view);
   uint32_t absent = 0;
   for (uint32_t i = threadIdx.x; i < size; i += kCompactWindowThreads) {
     const detail::CompactEntry entry = detail::entry_of(view, __ldcs(list + i).x);

@@ -49,6 +49,8 @@ inline CompactView compact_view(void* memory, uint32_t pages) {
 }
 
 QRY_HD inline Found find(const CompactView& view, uint32_t key);
+// The same in a table that nobody changes meanwhile.
+QRY_HD inline Found find(const ReadOnly<CompactView>& table, uint32_t key);
 QRY_HD inline Outcome insert(const CompactView& view, uint32_t key, uint32_t value);
 QRY_HD inline Outcome assign(const CompactView& view, uint32_t key, uint32_t value);
 QRY_HD inline Outcome find_or_insert(const CompactView& view, uint32_t key, uint32_t* value);
@@ -56,13 +58,6 @@ QRY_HD inline Outcome erase(const CompactView& view, uint32_t key, uint32_t* old
 
 namespace detail {
 
-QRY_HD inline uint32_t lowest_bit(uint32_t bits) {
-#if defined(__CUDA_ARCH__)
-  return uint32_t(__ffs(int(bits))) - 1;
-#else
-  return uint32_t(__builtin_ctz(bits));
-#endif
-}
 QRY_HD inline uint32_t highest_bit(uint32_t bits) {
 #if defined(__CUDA_ARCH__)
   return 31u - uint32_t(__clz(int(bits)));
@@ -245,6 +240,45 @@ QRY_HD inline CompactEntry entry_of(const CompactView& view, uint32_t mixed) {
   return entry;
 }
 
+#if defined(__CUDACC__)
+// find, through L1: tags and value of a sector are fetched together, so that the value is no second request.
+template <class Format>
+__device__ inline ProbeEnd find_read_only(const CompactView& view, const QryCompactPart& part, uint32_t mixed,
+                                          Found& found) {
+  const QryCompactPlace place = qry_compact_place(mixed, part);
+  uint32_t tag = place.tag;
+  for (uint32_t distance = 0; distance < part.reach && tag < Format::kNoTag; ++distance, tag += part.remainders) {
+    const auto* const halves =
+        reinterpret_cast<const uint4*>(compact_sector_words(view, part, qry_compact_sector(place.home, distance)));
+    const uint4 a = __ldg(halves), b = __ldg(halves + 1);
+    const uint32_t words[8] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
+    uint32_t tags[Format::kTagWords];
+#pragma unroll
+    for (uint32_t w = 0; w < Format::kTagWords; ++w) tags[w] = words[w];
+    ++found.sectors;
+    const uint32_t slot = Format::slot_with(tags, tag);
+    if (slot < Format::kEntries) {
+#pragma unroll
+      for (uint32_t s = 0; s < Format::kEntries; ++s)  // no run-time index: words stay in registers
+        if (s == slot) found.value = words[Format::kTagWords + s];
+      return ProbeEnd::found;
+    }
+    if ((tags[0] & kQryCompactOverflow) == 0) return ProbeEnd::absent;
+  }
+  return ProbeEnd::overflow;
+}
+__device__ inline Found find_read_only(const CompactView& view, uint32_t mixed) {
+  Found found{kQryReservedValue, 0, false};
+  const QryCompactPart& table = view.layout.table;
+  const ProbeEnd in_table = with_format_on_device(
+      table.fields, [&](auto format) { return find_read_only<decltype(format)>(view, table, mixed, found); });
+  if (in_table == ProbeEnd::overflow && view.layout.stash.pages != 0)
+    find_read_only<CompactFormat<1>>(view, view.layout.stash, qry_mix(mixed), found);
+  found.hit = found.value != kQryReservedValue;
+  return found;
+}
+#endif
+
 // entry.value is null if there is no room.
 QRY_HD inline CompactEntry claimed_entry_of(const CompactView& view, uint32_t mixed) {
   CompactEntry entry;
@@ -258,6 +292,47 @@ QRY_HD inline CompactEntry claimed_entry_of(const CompactView& view, uint32_t mi
   return entry;
 }
 
+#if defined(__CUDACC__)
+// claimed_entry_of() as a function of its own: where it is inlined, a caller's kernel has its loops in the way of the
+// one swap that almost all keys need. Arguments are passed in registers.
+__device__ __noinline__ inline uint32_t* claimed_apart(uint32_t* words, uint32_t page_count, uint32_t mixed) {
+  return claimed_entry_of(CompactView{words, page_count, qry_compact(page_count)}, mixed).value;
+}
+// The key's home sector's part of claimed_entry_of(): null if that has neither the key nor room, or a claim was lost.
+template <class Format>
+__device__ inline uint32_t* claimed_at_home(const CompactView& view, const QryCompactPart& part, uint32_t mixed) {
+  const QryCompactPlace place = qry_compact_place(mixed, part);
+  uint32_t* const words = compact_sector_words(view, part, place.home);
+  uint32_t tags[Format::kTagWords];
+  CompactWords::load_tags(tags, words);
+  uint32_t slot = Format::slot_with(tags, place.tag);
+  if (slot >= Format::kEntries) {
+    slot = Format::slot_with(tags, Format::kNoTag);
+    if (slot >= Format::kEntries) return nullptr;
+    const uint32_t w = slot / Format::kFields;
+    uint32_t expected = 0;
+#pragma unroll
+    for (uint32_t t = 0; t < Format::kTagWords; ++t)  // no run-time index
+      if (t == w) expected = tags[t];
+    if (!CompactWords::swap(words + w, expected, expected ^ Format::change(slot % Format::kFields, place.tag)))
+      return nullptr;
+  }
+  return words + Format::kTagWords + slot;
+}
+#endif
+
+// Where the key's value is, or is to be; null if there is no room.
+QRY_HD inline uint32_t* claimed_value_of(const CompactView& view, uint32_t mixed) {
+#if defined(__CUDA_ARCH__)
+  const QryCompactPart& table = view.layout.table;
+  uint32_t* const value = with_format_on_device(
+      table.fields, [&](auto format) { return claimed_at_home<decltype(format)>(view, table, mixed); });
+  return value != nullptr ? value : claimed_apart(view.words, view.page_count, mixed);
+#else
+  return claimed_entry_of(view, mixed).value;
+#endif
+}
+
 }  // namespace detail
 
 QRY_HD inline Found find(const CompactView& view, uint32_t key) {
@@ -267,12 +342,21 @@ QRY_HD inline Found find(const CompactView& view, uint32_t key) {
   return {value, entry.sectors, value != kQryCompactNoValue};
 }
 
+QRY_HD inline Found find(const ReadOnly<CompactView>& table, uint32_t key) {
+#if defined(__CUDA_ARCH__)
+  if (key == kQryReservedKey) return {kQryReservedValue, 0, false};
+  return detail::find_read_only(table.view, qry_mix(key));
+#else
+  return find(table.view, key);
+#endif
+}
+
 QRY_HD inline Outcome find_or_insert(const CompactView& view, uint32_t key, uint32_t* value) {
   if (key == kQryReservedKey || *value == kQryReservedValue) return Outcome::reserved;
-  const detail::CompactEntry entry = detail::claimed_entry_of(view, qry_mix(key));
-  if (entry.value == nullptr) return Outcome::full;
+  uint32_t* const entry = detail::claimed_value_of(view, qry_mix(key));
+  if (entry == nullptr) return Outcome::full;
   uint32_t held = kQryCompactNoValue;
-  if (detail::CompactWords::swap(entry.value, held, *value)) return Outcome::inserted;
+  if (detail::CompactWords::swap(entry, held, *value)) return Outcome::inserted;
   *value = held;
   return Outcome::present;
 }
@@ -283,10 +367,9 @@ QRY_HD inline Outcome insert(const CompactView& view, uint32_t key, uint32_t val
 
 QRY_HD inline Outcome assign(const CompactView& view, uint32_t key, uint32_t value) {
   if (key == kQryReservedKey || value == kQryReservedValue) return Outcome::reserved;
-  const detail::CompactEntry entry = detail::claimed_entry_of(view, qry_mix(key));
-  if (entry.value == nullptr) return Outcome::full;
-  return detail::CompactWords::exchange(entry.value, value) == kQryCompactNoValue ? Outcome::inserted
-                                                                                  : Outcome::assigned;
+  uint32_t* const entry = detail::claimed_value_of(view, qry_mix(key));
+  if (entry == nullptr) return Outcome::full;
+  return detail::CompactWords::exchange(entry, value) == kQryCompactNoValue ? Outcome::inserted : Outcome::assigned;
 }
 
 QRY_HD inline Outcome erase(const CompactView& view, uint32_t key, uint32_t* old) {

@@ -41,6 +41,8 @@ struct GridView {
 // find: 1 sector for a key in its home bucket. An absent key also reads the bucket's state word (state words are 0.8%
 // of the table and stay in cache).
 QRY_HD inline Found find(const GridView& view, uint32_t key);
+// The same in a table that nobody changes meanwhile.
+QRY_HD inline Found find(const ReadOnly<GridView>& table, uint32_t key);
 QRY_HD inline Outcome insert(const GridView& view, uint32_t key, uint32_t value);
 QRY_HD inline Outcome assign(const GridView& view, uint32_t key, uint32_t value);
 // On `present` or `inserted`, *value is the table's value for the key.

@@ -111,6 +111,23 @@ struct SharedWords {
 #endif
 };
 
+// A table that nobody changes while the kernel runs: loads may be served by L1, so that a sector's second half is not
+// asked of the L2 cache again (ld.global.nc).
+#if defined(__CUDA_ARCH__)
+struct ReadOnlyWords {
+  __device__ static uint64_t load(const uint64_t* word) {
+    return __ldg(reinterpret_cast<const unsigned long long*>(word));
+  }
+  __device__ static Bucket load_bucket(const uint64_t* first) {
+    const auto* const halves = reinterpret_cast<const ulonglong2*>(first);
+    const ulonglong2 a = __ldg(halves), b = __ldg(halves + 1);
+    return {{a.x, a.y, b.x, b.y}};
+  }
+};
+#else
+using ReadOnlyWords = SharedWords;
+#endif
+
 template <class Words>
 QRY_HD inline uint32_t bucket_state(const uint64_t* page, uint32_t sector) {
   return uint32_t(Words::load(page + qry_state_word(sector)) >> qry_state_shift(sector)) & 3u;
@@ -194,58 +211,106 @@ QRY_HD inline Located locate(const GridView& view, const QryProbeSequence& probe
 
 enum class IfPresent : uint8_t { keep, replace };
 
+// What a sector has for a key.
+struct SectorLook {
+  uint32_t at = kNoSlot;  // the key's slot
+  uint64_t held = 0;      // its word
+  // Bits of slots: never used; of no key; of no key, and claimable in this phase.
+  uint32_t never = 0, empty = 0, claimable = 0;
+  // The first claimable slot in the key's order; one must be.
+  QRY_HD uint32_t first_claimable(uint32_t home_slot) const {
+    return (home_slot + lowest_bit((claimable | claimable << kQrySlotsPerSector) >> home_slot)) & 3u;
+  }
+};
+QRY_HD inline SectorLook look_at(const Bucket& bucket, uint32_t key, uint32_t phase) {
+  SectorLook look;
+#if defined(__CUDA_ARCH__)
+#pragma unroll
+#endif
+  for (uint32_t slot = 0; slot < kQrySlotsPerSector; ++slot) {
+    const uint64_t word = bucket.slot[slot];
+    if (low(word) == key) look.at = slot, look.held = word;
+    look.never |= uint32_t{word == kNeverUsed} << slot;
+    look.empty |= uint32_t{is_empty(word)} << slot;
+    look.claimable |= uint32_t{is_claimable(word, phase)} << slot;
+  }
+  return look;
+}
+
+// The key was inserted; the bucket has it (and, with IfPresent::replace, its new value); the bucket is full of other
+// keys; put() must decide.
+enum class BucketOutcome : uint8_t { inserted, present, full, undecided };
+
+// One bucket's part of put(): what almost all keys need, in few registers. `value`: as for put(). `after_bit`: a state
+// bit was just set for this key.
+template <class Words, IfPresent kIfPresent>
+QRY_HD inline BucketOutcome put_into(uint64_t* first, uint32_t home_slot, uint32_t key, uint32_t& value, uint32_t phase,
+                                     bool after_bit) {
+  SectorLook look = look_at(Words::load_bucket(first), key, phase);
+  if (look.at != kNoSlot) {
+    if (kIfPresent == IfPresent::keep) {
+      value = high(look.held);
+      return BucketOutcome::present;
+    }
+    // Overtaken by another assign, it took effect just before that; by an erase, the key has to be looked for again.
+    return Words::exchange(first + look.at, look.held, pair_word(key, value), false) || low(look.held) == key
+               ? BucketOutcome::present
+               : BucketOutcome::undecided;
+  }
+  if (look.empty == 0) return BucketOutcome::full;
+  if (look.never == 0) return BucketOutcome::undecided;
+  // If the first claimable slot is a freed one, put() claims it: its word is another.
+  const uint32_t slot = look.first_claimable(home_slot);
+  if ((look.never >> slot & 1u) == 0) return BucketOutcome::undecided;
+  uint64_t expected = kNeverUsed;
+  return Words::exchange(first + slot, expected, pair_word(key, value), after_bit) ? BucketOutcome::inserted
+                                                                                   : BucketOutcome::undecided;
+}
+
 // insert and assign. On `present`, `value` becomes what the table holds.
+//
+// A loop over the sectors, not unrolled, and of a sector's words only the key's is kept: so a kernel of inserts has
+// 40 registers instead of 70, with which half of a multiprocessor's threads have no place.
 template <class Words, IfPresent kIfPresent, class StashWords = Words>
 QRY_HD inline Outcome put(const GridView& view, const QryProbeSequence& probes, uint32_t key, uint32_t& value) {
   uint64_t* const page = page_of(view, probes);
   for (;;) {  // one iteration for each lost CAS: see "bounded" in the head comment
     uint64_t *claim = nullptr, *hit = nullptr;
-    uint64_t claim_word = 0, hit_word = 0;
-    bool set_bit = false;
-
-    // Searches one sector in the key's order; returns whether it has a never-used slot.
-    const auto probe = [&](uint64_t* first, const Bucket& bucket) {
-      bool never = false;
-      for (uint32_t n = 0; n < kQrySlotsPerSector; ++n) {
-        const uint32_t slot = (probes.home_slot + n) & 3u;
-        // No run-time index: it would push the bucket out of registers on a GPU.
-        const uint64_t word =
-            slot < 2 ? (slot == 0 ? bucket.slot[0] : bucket.slot[1]) : (slot == 2 ? bucket.slot[2] : bucket.slot[3]);
-        if (low(word) == key) {
-          hit = first + slot;
-          hit_word = word;
-        } else if (claim == nullptr && is_claimable(word, view.phase)) {
-          claim = first + slot;
-          claim_word = word;
-        }
-        never |= word == kNeverUsed;
-      }
-      return never;
-    };
-
-    uint64_t* const home = page + probes.home_sector * kQrySlotsPerSector;
-    bool further = !probe(home, Words::load_bucket(home)) && hit == nullptr;
+    uint64_t hit_word = 0;
+    bool set_bit = false, in_stash = false, never_used = false;
     uint32_t state = 0;
-    if (further) {
-      if (claim == nullptr) set_bit = ensure_state<Words>(page, probes.home_sector, kQryBucketSpilled);
-      state = bucket_state<Words>(page, probes.home_sector);
-      further = (state & kQryBucketSpilled) != 0;
-    }
-    if (further) {
-      uint64_t* const next = page + probes.second_sector * kQrySlotsPerSector;
-      probe(next, Words::load_bucket(next));
-      further = hit == nullptr && (claim == nullptr || (state & kQryBucketToStash) != 0);
-    }
-    bool in_stash = false;
-    if (further) {
-      if (claim == nullptr) {
-        set_bit |= ensure_state<Words>(page, probes.home_sector, kQryBucketSpilled | kQryBucketToStash);
-        in_stash = true;
+#if defined(__CUDA_ARCH__)
+#pragma unroll 1
+#endif
+    for (uint32_t n = 0; n < 2 + kQryStashTries; ++n) {
+      uint64_t* const first = n == 0 ? page + probes.home_sector * kQrySlotsPerSector
+                              : n == 1
+                                  ? page + probes.second_sector * kQrySlotsPerSector
+                                  : stash_words(view, probes, qry_stash_group(probes.page, view.page_count), n - 2);
+      const SectorLook look =
+          look_at(n < 2 ? Words::load_bucket(first) : StashWords::load_bucket(first), key, view.phase);
+      if (look.at != kNoSlot) {
+        hit = first + look.at;
+        hit_word = look.held;
+        break;
       }
-      const QryStashGroup group = qry_stash_group(probes.page, view.page_count);
-      for (uint32_t n = 0; n < kQryStashTries && hit == nullptr; ++n) {
-        uint64_t* const first = stash_words(view, probes, group, n);
-        if (probe(first, StashWords::load_bucket(first))) break;
+      if (claim == nullptr && look.claimable != 0) {
+        const uint32_t slot = look.first_claimable(probes.home_slot);
+        claim = first + slot;
+        never_used = (look.never >> slot & 1u) != 0;
+        in_stash = n >= 2;
+      }
+      if (n == 1) {
+        if (claim != nullptr && (state & kQryBucketToStash) == 0) break;
+        if (claim == nullptr)
+          set_bit |= ensure_state<Words>(page, probes.home_sector, kQryBucketSpilled | kQryBucketToStash);
+        continue;
+      }
+      if (look.never != 0) break;
+      if (n == 0) {
+        if (claim == nullptr) set_bit = ensure_state<Words>(page, probes.home_sector, kQryBucketSpilled);
+        state = bucket_state<Words>(page, probes.home_sector);
+        if ((state & kQryBucketSpilled) == 0) break;
       }
     }
 
@@ -259,10 +324,50 @@ QRY_HD inline Outcome put(const GridView& view, const QryProbeSequence& probes, 
       continue;                                            // erased meanwhile
     }
     if (claim == nullptr) return Outcome::full;
+    // A freed slot's word is read again: if it is claimable no more, the claim is lost.
+    uint64_t claim_word = kNeverUsed;
+    if (!never_used) {
+      claim_word = in_stash ? StashWords::load(claim) : Words::load(claim);
+      if (!is_claimable(claim_word, view.phase)) continue;
+    }
     const bool claimed = in_stash ? StashWords::exchange(claim, claim_word, pair_word(key, value), set_bit)
                                   : Words::exchange(claim, claim_word, pair_word(key, value), set_bit);
     if (claimed) return Outcome::inserted;
   }
+}
+
+struct Put {
+  Outcome outcome;
+  uint32_t value;  // what the table holds on `inserted` and `present`
+};
+
+#if defined(__CUDACC__)
+// put() as a function of its own: where it is inlined, a caller's kernel has its registers too. Arguments are passed in
+// registers, so nothing of the caller's goes to memory.
+template <IfPresent kIfPresent>
+__device__ __noinline__ Put put_apart(uint64_t* words, uint32_t page_count, uint32_t phase, uint32_t key,
+                                      uint32_t value) {
+  const GridView view{words, page_count, phase, kQryPlain};  // the key is a stored one
+  const Outcome outcome = put<SharedWords, kIfPresent>(view, qry_probe_sequence(key, page_count), key, value);
+  return {outcome, value};
+}
+#endif
+
+// insert and assign of a stored key.
+template <IfPresent kIfPresent>
+QRY_HD inline Put put_one(const GridView& view, uint32_t key, uint32_t value) {
+  const QryProbeSequence probes = qry_probe_sequence(key, view.page_count);
+#if defined(__CUDA_ARCH__)
+  switch (put_into<SharedWords, kIfPresent>(page_of(view, probes) + probes.home_sector * kQrySlotsPerSector,
+                                            probes.home_slot, key, value, view.phase, false)) {
+    case BucketOutcome::inserted: return {Outcome::inserted, value};
+    case BucketOutcome::present: return {kIfPresent == IfPresent::keep ? Outcome::present : Outcome::assigned, value};
+    default: return put_apart<kIfPresent>(view.words, view.page_count, view.phase, key, value);
+  }
+#else
+  const Outcome outcome = put<SharedWords, kIfPresent>(view, probes, key, value);
+  return {outcome, value};
+#endif
 }
 
 template <class Words>
@@ -300,34 +405,37 @@ QRY_HD inline StashClaim claim_in_stash(const GridView& view, const QryProbeSequ
 
 }  // namespace detail
 
-QRY_HD inline Found find(const GridView& view, uint32_t key) {
+namespace detail {
+template <class Words>
+QRY_HD inline Found find_by(const GridView& view, uint32_t key) {
   if (key == kQryReservedKey) return {kQryReservedValue, 0, false};
   const uint32_t stored = qry_stored_key(key, view.locality);
-  const QryProbeSequence probes = qry_probe_sequence(stored, view.page_count);
-  const detail::Located at = detail::locate<detail::SharedWords>(view, probes, stored);
+  const Located at = locate<Words>(view, qry_probe_sequence(stored, view.page_count), stored);
   if (at.slot == nullptr) return {kQryReservedValue, at.sectors, false};
-  return {detail::high(at.word), at.sectors, true};
+  return {high(at.word), at.sectors, true};
+}
+}  // namespace detail
+
+QRY_HD inline Found find(const GridView& view, uint32_t key) { return detail::find_by<detail::SharedWords>(view, key); }
+QRY_HD inline Found find(const ReadOnly<GridView>& table, uint32_t key) {
+  return detail::find_by<detail::ReadOnlyWords>(table.view, key);
 }
 
 QRY_HD inline Outcome insert(const GridView& view, uint32_t key, uint32_t value) {
   if (key == kQryReservedKey || value == kQryReservedValue) return Outcome::reserved;
-  const uint32_t stored = qry_stored_key(key, view.locality);
-  const QryProbeSequence probes = qry_probe_sequence(stored, view.page_count);
-  return detail::put<detail::SharedWords, detail::IfPresent::keep>(view, probes, stored, value);
+  return detail::put_one<detail::IfPresent::keep>(view, qry_stored_key(key, view.locality), value).outcome;
 }
 
 QRY_HD inline Outcome assign(const GridView& view, uint32_t key, uint32_t value) {
   if (key == kQryReservedKey || value == kQryReservedValue) return Outcome::reserved;
-  const uint32_t stored = qry_stored_key(key, view.locality);
-  const QryProbeSequence probes = qry_probe_sequence(stored, view.page_count);
-  return detail::put<detail::SharedWords, detail::IfPresent::replace>(view, probes, stored, value);
+  return detail::put_one<detail::IfPresent::replace>(view, qry_stored_key(key, view.locality), value).outcome;
 }
 
 QRY_HD inline Outcome find_or_insert(const GridView& view, uint32_t key, uint32_t* value) {
   if (key == kQryReservedKey || *value == kQryReservedValue) return Outcome::reserved;
-  const uint32_t stored = qry_stored_key(key, view.locality);
-  const QryProbeSequence probes = qry_probe_sequence(stored, view.page_count);
-  return detail::put<detail::SharedWords, detail::IfPresent::keep>(view, probes, stored, *value);
+  const detail::Put put = detail::put_one<detail::IfPresent::keep>(view, qry_stored_key(key, view.locality), *value);
+  *value = put.value;
+  return put.outcome;
 }
 
 QRY_HD inline Outcome erase(const GridView& view, uint32_t key, uint32_t* old) {

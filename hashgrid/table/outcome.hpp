@@ -32,4 +32,12 @@ struct Found {
   bool hit;
 };
 
+// A view (GridView, CompactView) of a table that nobody, this kernel included, changes while the kernel runs. Then its
+// loads may be served by the L1 cache (ld.global.nc), and a look-up by one thread asks the L2 cache for each sector
+// once, not twice. On host threads: the same as the view itself.
+template <class View>
+struct ReadOnly {
+  View view;
+};
+
 }  // namespace quarry::hashgrid

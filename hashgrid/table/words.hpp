@@ -17,6 +17,15 @@ namespace quarry::hashgrid::detail {
 QRY_HD constexpr uint32_t low(uint64_t word) { return uint32_t(word); }
 QRY_HD constexpr uint32_t high(uint64_t word) { return uint32_t(word >> 32); }
 
+// The number of the lowest bit that is set; one must be.
+QRY_HD inline uint32_t lowest_bit(uint32_t bits) {
+#if defined(__CUDA_ARCH__)
+  return uint32_t(__ffs(int(bits))) - 1;
+#else
+  return uint32_t(__builtin_ctz(bits));
+#endif
+}
+
 // A word as an atomic. On the host it replaces std::atomic_ref, which C++17 lacks, by the compiler's builtins.
 #if defined(__CUDA_ARCH__)
 template <class Word>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // cuda_host_state_test.cpp - the grid as a guest in a process that uses CUDA itself: devices by UUID, and the host's
 // state stays unchanged.
-#include "tests/hashgrid/cuda_host_state.hpp"
+#include "tests/hashgrid/cuda/host_state.hpp"
 
 #include <catch2/catch.hpp>
 #include <thread>

@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "tests/hashgrid/backends.hpp"
-#include "tests/hashgrid/race_kernel.hpp"
+#include "tests/hashgrid/cuda/race_kernel.hpp"
 #include "tests/test_data.hpp"
 
 namespace quarry::hashgrid::test {

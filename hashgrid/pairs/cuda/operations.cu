@@ -292,4 +292,16 @@ bool cuda_pairs_run_here() {
   return false;
 }
 
+// For the caller's stream (cuda/enqueue.cuh).
+template Result<void> enqueue_insert(cudaStream_t, const GridView&, const uint32_t*, const uint32_t*, size_t, Outcome*,
+                                     OutcomeCounts*);
+template Result<void> enqueue_assign(cudaStream_t, const GridView&, const uint32_t*, const uint32_t*, size_t, Outcome*,
+                                     OutcomeCounts*);
+template Result<void> enqueue_find_or_insert(cudaStream_t, const GridView&, const uint32_t*, uint32_t*, size_t,
+                                             Outcome*, OutcomeCounts*);
+template Result<void> enqueue_find(cudaStream_t, const GridView&, const uint32_t*, size_t, uint32_t*, Outcome*,
+                                   OutcomeCounts*);
+template Result<void> enqueue_erase(cudaStream_t, const GridView&, const uint32_t*, size_t, uint32_t*, Outcome*,
+                                    OutcomeCounts*);
+
 }  // namespace quarry::hashgrid

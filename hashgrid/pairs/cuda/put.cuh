@@ -26,34 +26,7 @@ __device__ inline void fetch_page(const uint64_t* words) {
 #endif
 }
 
-// The key was inserted; the bucket has it already; the bucket is full of other keys; put() must decide.
-enum class BucketOutcome : uint32_t { inserted, present, full, undecided };
-
-// Tries one bucket. `after_bit`: a state bit was just set for this key.
-__device__ inline BucketOutcome put_into(uint64_t* first, const QryProbeSequence& probes, uint32_t stored,
-                                         uint32_t value, uint32_t phase, bool after_bit) {
-  const detail::Bucket bucket = detail::SharedWords::load_bucket(first);
-  uint32_t never = 0, empty = 0, claimable = 0;
-  bool there = false;
-#pragma unroll
-  for (uint32_t slot = 0; slot < kQrySlotsPerSector; ++slot) {
-    const uint64_t word = bucket.slot[slot];
-    there |= detail::low(word) == stored;
-    never |= uint32_t{word == detail::kNeverUsed} << slot;
-    empty |= uint32_t{detail::is_empty(word)} << slot;
-    claimable |= uint32_t{detail::is_claimable(word, phase)} << slot;
-  }
-  if (there) return BucketOutcome::present;
-  if (empty == 0) return BucketOutcome::full;
-  if (never == 0) return BucketOutcome::undecided;
-  const uint32_t turned = (claimable | claimable << kQrySlotsPerSector) >> probes.home_slot;
-  const uint32_t slot = (probes.home_slot + uint32_t(__ffs(int(turned))) - 1) & 3u;
-  uint64_t expected = detail::kNeverUsed;
-  if ((never >> slot & 1u) == 0) return BucketOutcome::undecided;  // a freed slot comes first: its word is different
-  return detail::SharedWords::exchange(first + slot, expected, detail::pair_word(stored, value), after_bit)
-             ? BucketOutcome::inserted
-             : BucketOutcome::undecided;
-}
+using detail::BucketOutcome;
 
 template <detail::IfPresent kIfPresent>
 __global__ void __launch_bounds__(kPutThreads, kPutBlocks) put_mostly(GridView view, PageLists pages) {
@@ -78,9 +51,10 @@ __global__ void __launch_bounds__(kPutThreads, kPutBlocks) put_mostly(GridView v
     for (uint32_t k = 0; k < kPutHeld; ++k) {
       if (base + k * kPutThreads + threadIdx.x >= size) continue;
       const QryProbeSequence probes = qry_probe_sequence(pair[k].x, view.page_count);
-      const BucketOutcome outcome =
-          put_into(page + probes.home_sector * kQrySlotsPerSector, probes, pair[k].x, pair[k].y, view.phase, false);
-      if (outcome == BucketOutcome::present && kIfPresent == detail::IfPresent::keep) ++present;
+      uint32_t value = pair[k].y;
+      const BucketOutcome outcome = detail::put_into<detail::SharedWords, kIfPresent>(
+          page + probes.home_sector * kQrySlotsPerSector, probes.home_slot, pair[k].x, value, view.phase, false);
+      if (outcome == BucketOutcome::present) ++present;
       else if (outcome != BucketOutcome::inserted) list[atomicAdd(&full_homes, 1u)] = pair[k];
     }
   }
@@ -93,16 +67,19 @@ __global__ void __launch_bounds__(kPutThreads, kPutBlocks) put_mostly(GridView v
     __syncthreads();
     if (!mine) continue;
     const QryProbeSequence probes = qry_probe_sequence(pair.x, view.page_count);
-    BucketOutcome outcome =
-        put_into(page + probes.home_sector * kQrySlotsPerSector, probes, pair.x, pair.y, view.phase, false);
+    uint32_t value = pair.y;
+    const auto put_into = [&](uint32_t sector, bool after_bit) {
+      return detail::put_into<detail::SharedWords, kIfPresent>(page + sector * kQrySlotsPerSector, probes.home_slot,
+                                                               pair.x, value, view.phase, after_bit);
+    };
+    BucketOutcome outcome = put_into(probes.home_sector, false);
     if (outcome == BucketOutcome::full) {
       const bool set_bit = detail::ensure_state<detail::SharedWords>(page, probes.home_sector, kQryBucketSpilled);
       outcome = BucketOutcome::undecided;
       if ((detail::bucket_state<detail::SharedWords>(page, probes.home_sector) & kQryBucketToStash) == 0)
-        outcome =
-            put_into(page + probes.second_sector * kQrySlotsPerSector, probes, pair.x, pair.y, view.phase, set_bit);
+        outcome = put_into(probes.second_sector, set_bit);
     }
-    if (outcome == BucketOutcome::present && kIfPresent == detail::IfPresent::keep) ++present;
+    if (outcome == BucketOutcome::present) ++present;
     else if (outcome != BucketOutcome::inserted) list[atomicAdd(&rest, 1u)] = pair;
   }
   __syncthreads();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuda_host_state.hpp - the CUDA state that a host application has set up before it calls the grid, and whether it is
+// host_state.hpp - the CUDA state that a host application has set up before it calls the grid, and whether it is
 // unchanged afterwards.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuda_host_state.cu - a process's CUDA state, read and compared.
-#include "tests/hashgrid/cuda_host_state.hpp"
+// host_state.cu - a process's CUDA state, read and compared.
+#include "tests/hashgrid/cuda/host_state.hpp"
 
 #include "base/cuda/launch.cuh"
 #include "hashgrid/cuda_stream.cuh"

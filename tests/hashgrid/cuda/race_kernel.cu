@@ -3,7 +3,7 @@
 #include <cstdio>
 
 #include "base/cuda/launch.cuh"
-#include "tests/hashgrid/race_kernel.hpp"
+#include "tests/hashgrid/cuda/race_kernel.hpp"
 
 namespace quarry::hashgrid::test {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // race_kernel_absent.cpp - replaces race_kernel.cu in builds without CUDA, where no CUDA executor exists to call it.
-#include "tests/hashgrid/race_kernel.hpp"
+#include "tests/hashgrid/cuda/race_kernel.hpp"
 
 namespace quarry::hashgrid::test {
 

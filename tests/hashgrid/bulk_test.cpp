@@ -70,7 +70,7 @@ TEST_CASE("large batch: into an empty table every key is in with its value or co
 }
 
 TEST_CASE("large batch: at a load of 0.95 every key is in without growth, in at most eight sectors, on average 1.5",
-          "[quick]") {
+          "[quick][one-caller]") {
   on_each_executor([](Executor& executor) {
     if (executor.parallelism() == 8) return;  // 1 and 2 threads cover it
     const uint32_t pages = 96;                // a group of 64 and 32 more: one group of 96
@@ -345,7 +345,7 @@ TEST_CASE("large batch: of two copies at a load of 0.94 one is in, in a bucket o
 }
 
 TEST_CASE("large batch: keys that crowd into one page are refused or placed, never lost and never in the way",
-          "[quick]") {
+          "[quick][one-caller]") {
   on_each_layout([](const auto& executor) {
     const uint32_t pages = 300;
     for (const uint32_t page : {17u, pages - 1}) {              // no scratch memory follows the last page's list
@@ -366,7 +366,7 @@ TEST_CASE("large batch: keys that crowd into one page are refused or placed, nev
   });
 }
 
-TEST_CASE("large batches: a grid takes them, grows for them and erases them", "[quick]") {
+TEST_CASE("large batches: a grid takes them, grows for them and erases them", "[quick][one-caller]") {
   on_each_layout([](const auto& executor) {
     const size_t batch = scaled(executor, kBatch);
     auto grid = executor.create_grid({});

@@ -171,7 +171,7 @@ TEST_CASE("compact: an executor's table is read alike by it and by the host's fu
 }
 
 TEST_CASE("compact: keys beyond their reach stand in the stash, and a sweep brings them back when there is room",
-          "[quick]") {
+          "[quick][one-caller]") {
   on_each_executor([](Executor& executor) {
     constexpr uint32_t kPages = 1100;  // five entries a sector, eight pages of stash
     Table<CompactView> table(On<CompactView>(executor), kPages);

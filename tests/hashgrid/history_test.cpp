@@ -5,6 +5,7 @@
 #include <random>
 #include <unordered_map>
 
+#include "tests/app/sanitized.hpp"
 #include "tests/hashgrid/backends.hpp"
 
 namespace quarry::hashgrid::test {
@@ -112,7 +113,8 @@ void run_history(const On<View>& executor, uint32_t seed, size_t universe_size, 
 
 TEST_CASE("history: random ones give what std::unordered_map gives, with growth, erase, sweep and clear", "[quick]") {
   on_each_layout([](const auto& executor) {
-    for (uint32_t seed = 0; seed < 12; ++seed) run_history(executor, seed, 3000 + 700 * seed, 40);
+    for (uint32_t seed = 0; seed < (quarry::test::kThreadSanitized ? 4 : 12); ++seed)
+      run_history(executor, seed, 3000 + 700 * seed, 40);
   });
 }
 

@@ -139,4 +139,4 @@ TEST_CASE(
   check_session(false);
 }
 
-TEST_CASE("c_api: so does the session in which each fourth sphere removes") { check_session(true); }
+TEST_CASE("c_api: so does the session in which each fourth sphere removes", "[one-caller]") { check_session(true); }

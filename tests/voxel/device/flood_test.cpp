@@ -214,7 +214,8 @@ TEST_CASE("A flood follows a corridor of one voxel through all of its bricks, ho
   }
 }
 
-TEST_CASE("A flood through more bricks than it first has room for has all of them, and full bricks take no memory") {
+TEST_CASE("A flood through more bricks than it first has room for has all of them, and full bricks take no memory",
+          "[one-caller]") {
   for (const test::DeviceHome& home : test::device_homes()) {
     INFO(home.name);
     Beside beside(taken(home.make()));
@@ -235,7 +236,7 @@ TEST_CASE("A flood through more bricks than it first has room for has all of the
   }
 }
 
-TEST_CASE("A flood finds its way through mazes, in which it comes back to bricks again and again") {
+TEST_CASE("A flood finds its way through mazes, in which it comes back to bricks again and again", "[one-caller]") {
   for (const test::DeviceHome& home : test::device_homes()) {
     INFO(home.name);
     std::mt19937 random(77);
@@ -251,7 +252,8 @@ TEST_CASE("A flood finds its way through mazes, in which it comes back to bricks
   }
 }
 
-TEST_CASE("A flood that begins with little room finds the same bricks and voxels, whatever part of them had none") {
+TEST_CASE("A flood that begins with little room finds the same bricks and voxels, whatever part of them had none",
+          "[one-caller]") {
   // Where all bricks take part in a round, neighbours do in the same one; else those of a round never touch each other.
   for (const test::DeviceHome& home : test::device_homes()) {
     INFO(home.name);
@@ -292,7 +294,8 @@ TEST_CASE("A flood that begins with little room finds the same bricks and voxels
   }
 }
 
-TEST_CASE("A flood that has no room for the tips of its arms goes on with all of them when there is some") {
+TEST_CASE("A flood that has no room for the tips of its arms goes on with all of them when there is some",
+          "[one-caller]") {
   for (const test::DeviceHome& home : test::device_homes()) {
     INFO(home.name);
     Beside beside(taken(home.make()));
@@ -375,7 +378,8 @@ TEST_CASE("A flood of more bricks than it may have changes nothing, and of as ma
   }
 }
 
-TEST_CASE("Room that is refused at any step of a flood's edit leaves its list there, and it is made again") {
+TEST_CASE("Room that is refused at any step of a flood's edit leaves its list there, and it is made again",
+          "[one-caller]") {
   // No key is new, so that none can lack a place.
   constexpr std::array<std::pair<StepId, uint32_t>, 6> kRefused{{{StepId::touch_list, device::kMissingRecords},
                                                                  {StepId::touch_list, device::kMissingScratch},
@@ -406,7 +410,7 @@ TEST_CASE("Room that is refused at any step of a flood's edit leaves its list th
   }
 }
 
-TEST_CASE("A flood that gets no memory changes nothing, and one that needs less is made afterwards") {
+TEST_CASE("A flood that gets no memory changes nothing, and one that needs less is made afterwards", "[one-caller]") {
   int refused = 0, done = 0;
   for (uint64_t limit = 48; limit < 200; limit += test::kSanitized ? 40 : 8) {
     auto opened = Store::create(device::make_emulated_executor({3, limit << 20, {}}));

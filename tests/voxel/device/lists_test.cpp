@@ -188,7 +188,7 @@ TEST_CASE("A list of voxels makes bricks full, takes them away, and changes noth
   }
 }
 
-TEST_CASE("Lists of voxels reach the corners of the world") {
+TEST_CASE("Lists of voxels reach the corners of the world", "[one-caller]") {
   for (const test::DeviceHome& home : test::device_homes()) {
     INFO(home.name);
     Beside beside(taken(home.make()));
@@ -237,7 +237,8 @@ TEST_CASE("A list that comes in several pieces is one step, and its last piece c
   }
 }
 
-TEST_CASE("Room that is refused at any step of a list's edit leaves the list there, and it is made again") {
+TEST_CASE("Room that is refused at any step of a list's edit leaves the list there, and it is made again",
+          "[one-caller]") {
   constexpr std::array<std::pair<StepId, uint32_t>, 6> kRefused{{{StepId::touch_list, device::kMissingRecords},
                                                                  {StepId::touch_list, device::kMissingScratch},
                                                                  {StepId::cut_list, device::kMissingBricks},
@@ -258,7 +259,7 @@ TEST_CASE("Room that is refused at any step of a list's edit leaves the list the
   }
 }
 
-TEST_CASE("A list that gets no memory, or has more voxels than a device groups, changes nothing") {
+TEST_CASE("A list that gets no memory, or has more voxels than a device groups, changes nothing", "[one-caller]") {
   int refused = 0, done = 0;
   const List list = scattered({-500, -500, -500}, {1000, 1000, 1000}, 60000, 9, 31);
   for (uint64_t limit = 60; limit < 180; limit += test::kSanitized ? 40 : 10) {

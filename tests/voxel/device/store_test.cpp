@@ -161,7 +161,8 @@ TEST_CASE("When all is undone a world on a device has neither a key nor a node, 
   }
 }
 
-TEST_CASE("Room that is refused at any step leaves the world as it was, and the edits are played again in order") {
+TEST_CASE("Room that is refused at any step leaves the world as it was, and the edits are played again in order",
+          "[one-caller]") {
   constexpr uint32_t kAll[] = {device::kMissingRecords, device::kMissingScratch, device::kMissingBricks,
                                device::kMissingNodes,   device::kMissingKeys,    device::kMissingPlace,
                                device::kMissingSteps};
@@ -208,7 +209,7 @@ TEST_CASE("Room that is refused at any step leaves the world as it was, and the 
   REQUIRE(refusals > 100);
 }
 
-TEST_CASE("An edit that gets no memory changes nothing, and those after it are made without it") {
+TEST_CASE("An edit that gets no memory changes nothing, and those after it are made without it", "[one-caller]") {
   // The limits that refuse some of it are found by trying all.
   int refused = 0, done = 0;
   for (uint64_t limit = 48; limit < 200; limit += test::kSanitized ? 40 : 12) {
@@ -364,7 +365,8 @@ TEST_CASE("Rays after edits under way meet what rays meet in a document's world"
   }
 }
 
-TEST_CASE("However often edits are made and undone, a world on a device keeps to the memory that it needs") {
+TEST_CASE("However often edits are made and undone, a world on a device keeps to the memory that it needs",
+          "[one-caller]") {
   for (const test::DeviceHome& home : test::device_homes()) {
     INFO(home.name);
     const auto store = store_on(home);

@@ -168,7 +168,7 @@ TEST_CASE("After much was removed a trim moves the bricks together, and gives th
   }
 }
 
-TEST_CASE("Bricks that only the history has move too, and come back when steps are undone and redone") {
+TEST_CASE("Bricks that only the history has move too, and come back when steps are undone and redone", "[one-caller]") {
   for (const test::DeviceHome& home : test::device_homes()) {
     INFO(home.name);
     const auto store = taken(Store::create(taken(home.make())));
@@ -257,7 +257,8 @@ TEST_CASE(
   REQUIRE(shaders.bytes + 5'000 * sizeof(Brick) < full);
 }
 
-TEST_CASE("A trim that gets no memory leaves the world as it was, and one that gets it later succeeds") {
+TEST_CASE("A trim that gets no memory leaves the world as it was, and one that gets it later succeeds",
+          "[one-caller]") {
   constexpr uint64_t kLimit = uint64_t(1) << 30;
   size_t refused = 0, made = 0;
   for (const uint64_t left : test::kSanitized ? std::vector<uint64_t>{0u, 1u << 12, 1u << 22, 1u << 26}

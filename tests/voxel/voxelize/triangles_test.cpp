@@ -12,6 +12,7 @@
 #include <random>
 #include <set>
 
+#include "tests/app/sanitized.hpp"
 #include "tests/test_data.hpp"
 #include "voxel/foreign/mesh_client.hpp"
 #include "voxel/io/meshes/formats.hpp"
@@ -259,12 +260,13 @@ TEST_CASE("voxelize: the bunny has the known number of voxels") {
 }
 
 TEST_CASE("voxelize: the same voxels and colours whatever the threads and the order of the triangles") {
+  constexpr int kEdge = test::kThreadSanitized ? 40 : 96;
   const auto data = test::data_dir();
   if (data.empty()) return test::skip("no test data");
   for (const char* file : {"mesh/spot.obj", "gltf/DamagedHelmet.glb"}) {
     auto mesh = read_mesh(data / file, {});
     REQUIRE(mesh);
-    const auto one = voxelize(*mesh, at_resolution(96, 1)), four = voxelize(*mesh, at_resolution(96, 4));
+    const auto one = voxelize(*mesh, at_resolution(kEdge, 1)), four = voxelize(*mesh, at_resolution(kEdge, 4));
     REQUIRE(one);
     REQUIRE(four);
     CHECK((voxels(one) == voxels(four)));
@@ -278,7 +280,7 @@ TEST_CASE("voxelize: the same voxels and colours whatever the threads and the or
       for (size_t k = 0; k < 3; ++k) other.indices[i * 3 + k] = mesh->indices[order[i] * 3 + k];
       other.triangle_material[i] = mesh->triangle_material[order[i]];
     }
-    const auto shuffled = voxelize(other, at_resolution(96));
+    const auto shuffled = voxelize(other, at_resolution(kEdge));
     REQUIRE(shuffled);
     CHECK((voxels(one) == voxels(shuffled)));
     CHECK(one->palette == shuffled->palette);

@@ -263,7 +263,8 @@ TEST_CASE("packed: a document edits, undoes and redoes on a packed world as on a
 
 TEST_CASE(
     "shrink_to_fit: a world under edit comes down to its bricks and 18 bytes for each, and small edits make it "
-    "little larger") {
+    "little larger",
+    "[one-caller]") {
   test::LimitedMemory memory;
   std::mt19937 random(5);
   Model model;

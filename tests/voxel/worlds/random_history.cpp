@@ -272,7 +272,7 @@ class History {
 }  // namespace
 
 void check_random_history(TestedStore& store, DenseModel model, uint32_t seed, int changes) {
-  if (kSanitized) changes /= 4;
+  changes /= kThreadSanitized ? 12 : kSanitized ? 4 : 1;
   History history(store, std::move(model), seed);
   history.compare_everything();
   for (int change = 0; change < changes; ++change) {

@@ -4,6 +4,7 @@
 #include <random>
 #include <vector>
 
+#include "tests/app/sanitized.hpp"
 #include "voxel/worlds/document.hpp"
 #include "voxel/worlds/voxel_writes.hpp"
 
@@ -71,7 +72,8 @@ TEST_CASE(
   for (const int reach : {3, 30, 400}) {
     List list;
     const auto pick = [&] { return int(random() % uint32_t(2 * reach)) - reach; };
-    for (int i = 0; i < 150000; ++i) list.add({pick(), pick(), pick()}, uint8_t(random() % 4 ? 1 + random() % 5 : 0));
+    for (int i = 0; i < (test::kThreadSanitized ? 20000 : 150000); ++i)
+      list.add({pick(), pick(), pick()}, uint8_t(random() % 4 ? 1 + random() % 5 : 0));
     check_list(before, list);
     before = naive(before, list);
   }

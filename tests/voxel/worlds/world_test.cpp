@@ -256,7 +256,8 @@ TEST_CASE("world: memory refused at any point of a write leaves the world as it 
   REQUIRE(memory.blocks() == 0);
 }
 
-TEST_CASE("world: filling an empty one is like writing all its bricks, and whatever is refused leaves it empty") {
+TEST_CASE("world: filling an empty one is like writing all its bricks, and whatever is refused leaves it empty",
+          "[one-caller]") {
   std::mt19937 random(11);
   Model model;
   BrickMap bricks;

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/app/sanitized.hpp"
 #include "voxel/bricks/map.hpp"
 
 using namespace quarry;
@@ -135,7 +136,7 @@ TEST_CASE("brick_map: random sets and puts leave what a map of single voxels hol
     BrickMap map;
     Model model;
     History history(uint32_t(reach), reach);
-    for (int n = 0; n < 20000; ++n) history.step(map, model);
+    for (int n = 0; n < (test::kSanitized ? 5000 : 20000); ++n) history.step(map, model);
     require_same(map, model);
     for (int n = 0; n < 500; ++n) {
       const Int3 v = history.voxel();

@@ -7,6 +7,7 @@
 #include <random>
 #include <set>
 
+#include "tests/app/sanitized.hpp"
 #include "voxel/worlds/edit.hpp"
 
 using namespace quarry;
@@ -79,7 +80,7 @@ BrickMap random_bricks(std::mt19937& random, int reach) {
 TEST_CASE("edit: boxes, spheres and lines hold the voxels whose centres are inside, and their bounds are tight",
           "[one-caller]") {
   std::mt19937 random(1);
-  for (int round = 0; round < 60; ++round) {
+  for (int round = 0; round < (test::kSanitized ? 15 : 60); ++round) {
     const double radius = round % 3 == 0 ? double(random() % 12) : std::sqrt(double(random() % 120) + 0.5);
     const Shape shape = Shape(round % 3);
     const Edit edit = make(shape, random_voxel(random, 20), random_voxel(random, 20),

@@ -357,10 +357,137 @@ Result<void> Store::forget() {
   control.step_count = control.step_position = 0;
   step_bricks_.clear();
   step_ = 0;
+  measured_.clear();
+  most_held_ = 0;
   QRY_TRY(executor_->copy_in(memory_.control, &control, sizeof control));
   QRY_TRY_ASSIGN(const State now, state());
   reach_ = now.bounds;
   return {};
+}
+
+// ---- The history's budget
+
+namespace {
+
+constexpr uint64_t kBrickBytes = sizeof(BrickMask) + sizeof(BrickMaterials);
+
+}  // namespace
+
+// What the steps take. Of those that have been counted, the records are not read again.
+Result<uint64_t> Store::measure(const std::vector<Step>& steps) {
+  size_t known = 0;
+  uint64_t bytes = 0;
+  std::vector<Record> records;
+  for (const Step& step : steps) {
+    const size_t number = known++;
+    const bool same =
+        number < measured_.size() && measured_[number].first == step.first && measured_[number].count == step.count;
+    if (!same) {
+      measured_.resize(number);
+      records.resize(step.count);
+      QRY_TRY(executor_->copy_out(records.data(), memory_.records + step.first, step.count * sizeof(Record)));
+      uint32_t before = 0, after = 0;
+      for (const Record& record : records) {
+        if (record.before == record.after) continue;
+        before += is_stored_index(record.before);
+        after += is_stored_index(record.after);
+      }
+      measured_.push_back({step.first, step.count, std::max(before, after)});
+    }
+    bytes += sizeof(Step) + step.count * sizeof(Record) + measured_[number].bricks * kBrickBytes;
+  }
+  measured_.resize(known);
+  return bytes;
+}
+
+// Frees what records [first, end) hold, which are of applied steps or of undone ones, and lets them be of no step.
+// Nothing is under way.
+Result<void> Store::free_records(uint64_t first, uint64_t end, bool applied) {
+  if (first == end) return {};
+  QRY_TRY_ASSIGN(const Control control, counters());
+  // They are taken for the whole history, of which all is applied or nothing.
+  Control part = control;
+  part.record_top = end - first;
+  if (!applied) part.step_position = 0;
+  Memory memory = memory_;
+  memory.records += first;
+  QRY_TRY(executor_->copy_in(memory_.control, &part, sizeof part));
+  EditCall call{};
+  call.hold = hold_;
+  const auto ran = executor_->run(StepId::forget, memory, call, end - first);
+  QRY_TRY_ASSIGN(Control after, counters());
+  after.record_top = control.record_top;
+  after.step_position = control.step_position;
+  QRY_TRY(executor_->copy_in(memory_.control, &after, sizeof after));
+  used_.records = after.record_top;
+  QRY_TRY(ran);
+  // From the host a few, and then each copy is as long as what is there.
+  const std::vector<Record> nothing(size_t(std::min<uint64_t>(end - first, 4096)), Record{kNone, kNone, kNone});
+  QRY_TRY(executor_->copy_in(memory.records, nothing.data(), nothing.size() * sizeof(Record)));
+  for (uint64_t there = nothing.size(); there < end - first;) {
+    const uint64_t more_records = std::min(there, end - first - there);
+    QRY_TRY(executor_->copy_within(memory.records + there, memory.records, more_records * sizeof(Record)));
+    there += more_records;
+  }
+  return {};
+}
+
+// What is over the budget goes, as set_history_budget() says.
+Result<void> Store::keep_budget() {
+  if (budget_ == 0 || most_held_ <= budget_) return {};
+  QRY_TRY(wait_all());
+  QRY_TRY_ASSIGN(auto steps, history());
+  QRY_TRY_ASSIGN(most_held_, measure(steps));
+  if (most_held_ <= budget_) return {};
+  QRY_TRY_ASSIGN(Control control, counters());
+  const auto bytes_of = [&](size_t number) {
+    return sizeof(Step) + steps[number].count * sizeof(Record) + measured_[number].bricks * kBrickBytes;
+  };
+  uint64_t left = most_held_;
+  const size_t position = control.step_position;
+  size_t first = 0, end = steps.size();
+  while (first + 1 < position && left > budget_) left -= bytes_of(first++);
+  const size_t kept = std::max<size_t>(position, 1);
+  while (end > kept && left > budget_) left -= bytes_of(--end);
+  if (first > 0) QRY_TRY(free_records(steps[0].first, steps[first].first, true));
+  if (end < steps.size()) QRY_TRY(free_records(steps[end].first, control.record_top, false));
+  const auto keep = [&](auto& list) {
+    list.resize(std::min(list.size(), end));
+    list.erase(list.begin(), list.begin() + std::ptrdiff_t(std::min(list.size(), first)));
+  };
+  cut_off_ += steps.size() - end;
+  dropped_ += first;
+  keep(steps);
+  keep(measured_);
+  keep(step_bricks_);
+  step_ -= std::min(step_, first);
+  QRY_TRY_ASSIGN(control, counters());
+  control.step_count = uint32_t(steps.size());
+  control.step_position = uint32_t(position - first);
+  QRY_TRY(executor_->copy_in(memory_.steps, steps.data(), steps.size() * sizeof(Step)));
+  QRY_TRY(executor_->copy_in(memory_.control, &control, sizeof control));
+  most_held_ = left;
+  return {};
+}
+
+Result<void> Store::set_history_budget(uint64_t bytes) {
+  budget_ = bytes;
+  most_held_ = ~uint64_t(0);  // as long as there was none it was not added up
+  return keep_budget();
+}
+
+Result<Store::HistoryUse> Store::history_use() {
+  QRY_TRY(wait_all());
+  QRY_TRY(keep_budget());
+  QRY_TRY_ASSIGN(const auto steps, history());
+  HistoryUse use;
+  QRY_TRY_ASSIGN(use.bytes, measure(steps));
+  QRY_TRY_ASSIGN(const Control control, counters());
+  use.steps = control.step_count;
+  use.position = control.step_position;
+  use.dropped = dropped_;
+  use.cut_off = cut_off_;
+  return use;
 }
 
 // How much there is to do is known on the device alone; this is near enough.
@@ -374,6 +501,7 @@ Result<Store::Ticket> Store::redo() {
 }
 
 Result<Store::Ticket> Store::launch_new(Pending pending) {
+  QRY_TRY(keep_budget());
   // An answer's place is used again: its last one must have been heard.
   if (pending_.size() >= kOutcomes / 2) QRY_TRY(await(pending_.front().ticket));
   pending.ticket = pending.call.ticket = last_ + 1;
@@ -502,6 +630,10 @@ Result<void> Store::advance() {
     // Written last, by the device.
     if (std::atomic_ref(outcome.ticket).load(std::memory_order_acquire) != ticket) return {};
     const Answer answer = outcome.answer;
+    if (answer == Answer::done && budget_ && pending_.front().kind == Kind::edit && outcome.records > used_.records) {
+      const uint64_t records = outcome.records - used_.records;
+      most_held_ += sizeof(Step) + records * (sizeof(Record) + kBrickBytes);
+    }
     used_ = {outcome.records, outcome.bricks, outcome.nodes, outcome.keys};
     nodes_live_ = outcome.nodes_live;
     if (answer == Answer::refused || answer == Answer::skipped) {
@@ -544,6 +676,7 @@ Result<void> Store::await(Ticket ticket) {
 
 Result<Store::Change> Store::wait(Ticket ticket) {
   QRY_TRY(await(ticket));
+  if (pending_.empty()) QRY_TRY(keep_budget());
   const auto found = finished_.find(ticket);
   if (found == finished_.end())
     return fail(ErrorCode::invalid_argument, "no edit has the ticket " + std::to_string(ticket) +
@@ -723,9 +856,14 @@ Result<void> Store::pack_records(std::vector<Step> steps, uint64_t room) {
   QRY_TRY_ASSIGN(Range range, executor_->reserve(size_t(kMostRecords) * sizeof(Record), "records"));
   auto* const to = static_cast<Record*>(range.data);
   uint64_t top = 0;
+  std::vector<Measured> measured;  // those of the steps that have been counted, where they will be
   const auto copy = [&]() -> Result<void> {
     QRY_TRY(grow_to(*executor_, range, room, sizeof(Record)));
     for (Step& step : steps) {
+      const size_t number = measured.size();
+      if (number < measured_.size() && measured_[number].first == step.first && measured_[number].count == step.count)
+        measured.push_back({top, step.count, measured_[number].bricks});
+      else measured_.resize(std::min(measured_.size(), number));
       QRY_TRY(executor_->copy_within(to + top, memory_.records + step.first, step.count * sizeof(Record)));
       step.first = top;
       top += step.count;
@@ -743,6 +881,7 @@ Result<void> Store::pack_records(std::vector<Step> steps, uint64_t room) {
   memory_.records = to;
   memory_.record_room = room;
   used_.records = top;
+  measured_ = std::move(measured);
   return {};
 }
 
@@ -1009,6 +1148,7 @@ Result<uint64_t> Store::version() {
 
 Result<Store::State> Store::state() {
   QRY_TRY(wait_all());
+  QRY_TRY(keep_budget());
   QRY_TRY(executor_->run(StepId::begin_bounds, memory_, {}, 1));
   QRY_TRY(executor_->run(StepId::bounds, memory_, {},
                          uint64_t(memory_.grid.page_count) * kQryPageWords / Bounds::kPart + 1));
@@ -1030,6 +1170,8 @@ Result<Store::State> Store::state() {
 }
 
 Result<Store::MemoryUse> Store::memory_use() {
+  QRY_TRY(wait_all());
+  QRY_TRY(keep_budget());
   QRY_TRY_ASSIGN(const auto there, entries());
   QRY_TRY_ASSIGN(const auto steps, history());
   const Arrays& a = *arrays_;

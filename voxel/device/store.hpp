@@ -79,6 +79,24 @@ class Store {
   Result<Change> edit_connected(const Edit& edit, uint64_t most);
   // Drops the history, and frees what only it holds. Errors: device.
   Result<void> forget();
+  // The most that the history may take, in bytes; 0 (the default): no limit. A step takes 12 bytes a record, 32, and
+  // 576 for each brick of those before it or those after it that are stored, whichever are more: undo and redo change
+  // nothing of the sum. When an edit is waited for, or the next one launched, and here, the oldest steps go until the
+  // rest fits, and their bricks with them. The step that undo takes next stays, whatever its size. Where that is not
+  // enough, here, those go that redo reaches last; a history of which nothing is applied keeps the step that redo takes
+  // next. Traffic over the bus: as long as steps may be over the budget, their records once; 32 bytes a step; on the
+  // device the records of what goes. Errors: device.
+  Result<void> set_history_budget(uint64_t bytes);
+  struct HistoryUse {
+    uint64_t bytes = 0;                 // the sum that the budget limits
+    uint64_t steps = 0, position = 0;   // that there are; that are applied
+    uint64_t dropped = 0, cut_off = 0;  // steps, for the budget: the oldest ones; those that could be redone
+  };
+  // After all edits. Traffic: as above, as if they were over the budget. Errors: device.
+  Result<HistoryUse> history_use();
+  // Of these the last two, as far as known: waiting for an edit may add some.
+  uint64_t dropped_steps() const { return dropped_; }
+  uint64_t cut_off_steps() const { return cut_off_; }
   // Launches that undo or redo a step. No voxel is copied.
   Result<Ticket> undo();
   Result<Ticket> redo();
@@ -195,6 +213,9 @@ class Store {
   Result<Change> make_listed(EditCall call, uint32_t bricks, bool there = false);
   Result<Control> counters();
   Result<std::vector<Step>> history();
+  Result<uint64_t> measure(const std::vector<Step>& steps);
+  Result<void> keep_budget();
+  Result<void> free_records(uint64_t first, uint64_t end, bool applied);
   void begin_phase();
   void finish_oldest(Result<Change> change);
   Result<Ticket> launch_new(Pending pending);
@@ -231,7 +252,16 @@ class Store {
   Ticket last_ = 0;
   std::vector<uint64_t> step_bricks_;  // of the history: Pending::bricks of each step, or about
   size_t step_ = 0;
-  Box3 reach_;  // no voxel that it or a redo may have is outside
+  // Of the history's budget.
+  struct Measured {
+    uint64_t first = 0;  // record
+    uint32_t count = 0;  // of records
+    uint32_t bricks = 0;
+  };
+  uint64_t budget_ = 0, dropped_ = 0, cut_off_ = 0;
+  uint64_t most_held_ = 0;          // the history takes at most so many bytes
+  std::vector<Measured> measured_;  // steps from the oldest on, as far as they have been counted
+  Box3 reach_;                      // no voxel that it or a redo may have is outside
   uint64_t refusals_ = 0;
   // Publishing. What went out of use is free when the frames are done that were recorded before the next publish.
   struct Old {

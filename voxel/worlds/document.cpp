@@ -29,6 +29,17 @@ std::string brick_text(Int3 b) {
   return "brick (" + std::to_string(b.x) + ", " + std::to_string(b.y) + ", " + std::to_string(b.z) + ")";
 }
 
+// What a record takes of the history's budget: undone or not, it holds the bricks of one side.
+uint64_t history_bytes(const UndoRecord& record) {
+  uint64_t before = 0, after = 0;
+  for (const BrickChange& change : record.changes) {
+    before += change.before.size_bytes();
+    after += change.after.size_bytes();
+  }
+  return sizeof(UndoRecord) + record.changes.size() * sizeof(BrickChange) +
+         record.materials.size() * sizeof(MaterialChange) + std::max(before, after);
+}
+
 // Sorts the bricks. Of several for one coordinate the last stays.
 void keep_last(std::vector<BrickPut>& puts) {
   const auto rises = [](const BrickPut& a, const BrickPut& b) { return a.brick < b.brick; };
@@ -53,6 +64,9 @@ struct Document::State {
   World world;
   std::vector<UndoRecord> history;
   size_t position = 0;
+  // With a budget: what each record of the history takes of it, and all of them.
+  uint64_t budget = 0, bytes = 0, dropped_steps = 0;
+  std::vector<uint64_t> record_bytes;
   UndoRecord nothing;  // the record of an edit that changed nothing
   uint64_t version = 0;
 
@@ -205,6 +219,52 @@ struct Document::State {
     return records;
   }
 
+  static std::vector<uint64_t> measured(std::span<const UndoRecord> records) {
+    std::vector<uint64_t> bytes;
+    bytes.reserve(records.size());
+    for (const UndoRecord& record : records) bytes.push_back(history_bytes(record));
+    return bytes;
+  }
+
+  void measure(std::vector<uint64_t> bytes_of_records) {
+    record_bytes = std::move(bytes_of_records);
+    bytes = std::accumulate(record_bytes.begin(), record_bytes.end(), uint64_t(0));
+  }
+
+  // Drops records [first, end), which are whole steps: the oldest or the last ones.
+  void drop(size_t first, size_t end) {
+    if (first == end) return;
+    const auto cut = [&](auto& list) {
+      list.erase(list.begin() + std::ptrdiff_t(first), list.begin() + std::ptrdiff_t(end));
+    };
+    for (size_t i = first; i < end; ++i) {
+      dropped_steps += history[i].continues ? 0 : 1;
+      bytes -= record_bytes[i];
+    }
+    cut(history);
+    cut(record_bytes);
+    if (first == 0) position -= std::min(position, end);
+  }
+
+  // What is over the budget goes, as set_history_budget() says.
+  void keep_budget() {
+    if (budget == 0 || bytes <= budget) return;
+    // The step that undo takes next, or, where nothing is applied, redo.
+    size_t kept = position ? position - 1 : 0;
+    while (kept > 0 && history[kept].continues) --kept;
+    size_t first = 0;
+    for (uint64_t left = bytes; first < kept && left > budget;) do
+        left -= record_bytes[first++];
+      while (first < kept && history[first].continues);
+    drop(0, first);
+    size_t end = history.size(), last = position ? position : 1;
+    while (last < end && history[last].continues) ++last;
+    for (uint64_t left = bytes; end > last && left > budget;) do
+        left -= record_bytes[--end];
+      while (end > last && history[end].continues);
+    drop(end, history.size());
+  }
+
   Result<const UndoRecord*> enter(UndoRecord record, const Persist& persist = {}) {
     if (record.changes.empty() && !record.of_palette()) {
       nothing = std::move(record);
@@ -212,7 +272,11 @@ struct Document::State {
     }
     record.continues = record.continues && position > 0;
     // Reserves before the change: adding the record after it must not fail.
-    if (history.capacity() < position + 1) history.reserve(std::max(position + 1, 2 * history.capacity()));
+    const auto make_room = [&](auto& list) {
+      if (list.capacity() < position + 1) list.reserve(std::max(position + 1, 2 * list.capacity()));
+    };
+    make_room(history);
+    if (budget) make_room(record_bytes);
     if (world.packed() && !record.changes.empty()) {  // its bricks were made elsewhere, as the pool takes none
       QRY_TRY(world.unpack(handles(&record)));
       QRY_TRY(adopt(world.pool(), {&record, 1}));
@@ -221,6 +285,12 @@ struct Document::State {
     history.resize(position);
     history.push_back(std::move(record));
     ++position;
+    if (budget) {
+      for (; record_bytes.size() >= position; record_bytes.pop_back()) bytes -= record_bytes.back();
+      record_bytes.push_back(history_bytes(history.back()));
+      bytes += record_bytes.back();
+      keep_budget();
+    }
     return &history.back();
   }
 };
@@ -387,10 +457,27 @@ Result<void> Document::restore_history(std::vector<UndoRecord> records, size_t p
   // Where they are now may be a pool whose memory is freed next.
   if (state_->world.packed() || !State::adopt(state_->world.pool(), records))
     QRY_TRY(State::adopt(BrickPool::loose(), records));
+  auto measured = state_->budget ? State::measured(records) : std::vector<uint64_t>();
   state_->history = std::move(records);
   if (!state_->history.empty()) state_->history.front().continues = false;
   state_->position = std::min(position, state_->history.size());
+  state_->measure(std::move(measured));
+  state_->keep_budget();
   return {};
+}
+
+void Document::set_history_budget(uint64_t bytes) {
+  state_->measure(bytes ? State::measured(state_->history) : std::vector<uint64_t>());
+  state_->budget = bytes;
+  state_->keep_budget();
+}
+uint64_t Document::history_budget() const { return state_->budget; }
+uint64_t Document::dropped_steps() const { return state_->dropped_steps; }
+uint64_t Document::history_size_bytes() const {
+  if (state_->budget) return state_->bytes;
+  uint64_t bytes = 0;
+  for (const UndoRecord& record : state_->history) bytes += history_bytes(record);
+  return bytes;
 }
 
 void Document::set_palette(const Palette& palette) {

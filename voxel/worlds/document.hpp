@@ -86,9 +86,19 @@ class Document {
   // The history as in the world file: records[0 .. position) are applied, the rest can be redone.
   const std::vector<UndoRecord>& history() const;
   size_t history_position() const;
-  // Their bricks are moved to the world's pool, or to no world's if that gets no memory. Errors: out_of_memory; then
-  // the history is as before.
+  // Their bricks are moved to the world's pool, or to no world's if that gets no memory. Of more than the budget the
+  // oldest steps go. Errors: out_of_memory; then the history is as before.
   Result<void> restore_history(std::vector<UndoRecord> records, size_t position);
+  // The most that the history may take, in bytes; 0 (the default): no limit. A step takes its records, and of the
+  // bricks before it and those after it the more, so undo and redo change nothing of the sum. When a step is added, and
+  // here, the oldest steps go until the rest fits, and their bricks with them. The step that undo takes next stays,
+  // whatever its size, with all its parts. Where that is not enough, here, those go that redo reaches last; a history
+  // of which nothing is applied keeps the step that redo takes next. Undo beyond what is kept: there is nothing to
+  // undo. Cost: a pass over the records here, and over each new one. Throws std::bad_alloc; then all is as before.
+  void set_history_budget(uint64_t bytes);
+  uint64_t history_budget() const;
+  uint64_t history_size_bytes() const;       // the sum that the budget limits; without one by a pass over the records
+  uint64_t dropped_steps() const;            // for the budget, since the document was made
   size_t step_count() const;                 // steps of the history
   size_t step_position() const;              // applied steps; a step that is applied in part counts
   void set_palette(const Palette& palette);  // no history entry: for palettes that are only shown

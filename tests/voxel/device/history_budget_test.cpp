@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// history_budget_test.cpp - a world on a device whose history has a budget.
+#include <catch2/catch.hpp>
+
+#include "tests/voxel/device/homes.hpp"
+#include "tests/voxel/taken.hpp"
+#include "tests/voxel/worlds/edit_of.hpp"
+#include "tests/voxel/worlds/history_budget.hpp"
+#include "voxel/device/store.hpp"
+#include "voxel/worlds/edit_shape.hpp"
+
+using namespace quarry;
+using device::Store;
+using test::taken;
+
+namespace {
+
+class BudgetedStore final : public test::BudgetedWorld {
+ public:
+  explicit BudgetedStore(const test::DeviceHome& home) : store_(taken(Store::create(taken(home.make())))) {}
+  void set_budget(uint64_t bytes) override { REQUIRE(store_->set_history_budget(bytes)); }
+  uint64_t edit(const test::DenseEdit& dense) override {
+    const Edit edit = test::edit_of(dense);
+    const auto shape = taken(EditShape::create(edit));
+    return taken(store_->wait(taken(store_->edit(*shape.solid(), edit)))).voxels;
+  }
+  bool undo() override { return taken(store_->wait(taken(store_->undo()))).voxels > 0; }
+  bool redo() override { return taken(store_->wait(taken(store_->redo()))).voxels > 0; }
+  void forget() override { REQUIRE(store_->forget()); }
+  test::HistoryFacts facts() override {
+    const Store::HistoryUse use = taken(store_->history_use());
+    const Store::State state = taken(store_->state());
+    const Store::MemoryUse memory = taken(store_->memory_use());
+    const uint64_t of_history = state.bricks - (state.keys - memory.full_keys);
+    return {use.bytes,
+            use.steps,
+            use.position,
+            use.dropped,
+            memory.history_changes * sizeof(device::Record) + of_history * (sizeof(BrickMask) + sizeof(BrickMaterials)),
+            state.bricks};
+  }
+  std::vector<uint8_t> read(test::Cell min, test::Cell max) override {
+    const Box3 box{{min[0], min[1], min[2]}, {max[0], max[1], max[2]}};
+    const auto across = [&](size_t axis) { return size_t(max[axis] - min[axis]) + 1; };
+    std::vector<uint8_t> voxels(across(0) * across(1) * across(2));
+    REQUIRE(store_->read_box(box, voxels.data(), device::Side::host));
+    return voxels;
+  }
+  Store& store() { return *store_; }
+
+ private:
+  std::unique_ptr<Store> store_;
+};
+
+void on_all_homes(const std::function<void(const test::MakeWorld&)>& check) {
+  for (const test::DeviceHome& home : test::device_homes()) {
+    INFO(home.name);
+    check([&]() -> std::unique_ptr<test::BudgetedWorld> { return std::make_unique<BudgetedStore>(home); });
+  }
+}
+
+}  // namespace
+
+TEST_CASE("A history on a device keeps the newest steps that fit its budget, one at least, and undo goes as far") {
+  on_all_homes([](const test::MakeWorld& make) {
+    test::check_history_budget(make, 60'000, 1, 40);
+    test::check_history_budget(make, 1, 3, 20);
+  });
+}
+
+TEST_CASE("A world on a device frees the bricks of the steps that it drops") {
+  on_all_homes([](const test::MakeWorld& make) { test::check_bricks_freed(make); });
+}
+
+TEST_CASE("A budget that a history on a device gets late drops its oldest steps, then those that redo reaches last") {
+  on_all_homes([](const test::MakeWorld& make) { test::check_budget_set_late(make); });
+}
+
+TEST_CASE("Edits on a device that are not waited for keep to the budget, also where its records are packed") {
+  for (const test::DeviceHome& home : test::device_homes()) {
+    INFO(home.name);
+    BudgetedStore world(home);
+    Store& store = world.store();
+    world.set_budget(5000);
+    for (int32_t round = 0; round < 3; ++round) {
+      for (int32_t i = 0; i < 20; ++i) {
+        Edit edit;
+        edit.a = edit.b = {8 * i, 8 * round, 0};
+        taken(store.edit(*taken(EditShape::create(edit)).solid(), edit));
+      }
+      const test::HistoryFacts facts = world.facts();
+      REQUIRE(facts.bytes <= 5000);
+      REQUIRE(facts.bytes + facts.bytes / facts.steps > 5000);  // one more does not fit
+      REQUIRE(facts.dropped + facts.steps == uint64_t(20 * (round + 1)));
+      REQUIRE(store.trim());
+      REQUIRE(world.facts().bytes == facts.bytes);
+      REQUIRE(world.facts().bricks == uint64_t(20 * (round + 1)));  // before them there were none
+    }
+    const uint64_t steps = world.facts().steps;
+    for (uint64_t i = 0; i < steps; ++i) REQUIRE(world.undo());
+    REQUIRE_FALSE(world.undo());
+    REQUIRE(taken(store.state()).voxels == 60 - steps);
+    for (uint64_t i = 0; i < steps; ++i) REQUIRE(world.redo());
+    REQUIRE(taken(store.state()).voxels == 60);
+  }
+}

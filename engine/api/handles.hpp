@@ -133,7 +133,8 @@ struct qry_world {
   std::unique_ptr<quarry::c_api::DeviceHome> home;       // null: at home on the host
   uint32_t home_kind = QRY_HOME_HOST;
   uint32_t max_bricks = 0;
-  uint64_t version = 0;  // changes that the host made; see version_of()
+  uint64_t dropped_before = 0;  // steps that `document` had dropped when it was another one
+  uint64_t version = 0;         // changes that the host made; see version_of()
   // Of what was submitted to the host, which is done: the last ones.
   std::deque<quarry::c_api::DeviceHome::Change> answers;
   uint64_t last_ticket = 0;

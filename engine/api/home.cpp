@@ -352,7 +352,44 @@ Result<void> DeviceHome::hear(uint64_t ticket) {
     if (change) answer(oldest.ticket, settle(*change, oldest.position));
     else answer(oldest.ticket, tl::unexpected(change.error()));
   }
+  follow_drops();
   return {};
+}
+
+// The store has dropped steps. Those of a palette that are older go with them. As long as an answer is missing, steps
+// here are counted as if all were there.
+void DeviceHome::follow_drops() {
+  if (!launched_.empty()) return;
+  uint64_t gone = 0;
+  for (; store_dropped_ < store_->dropped_steps(); ++gone)
+    store_dropped_ += gone >= file_steps_.size() || file_steps_[size_t(gone)].stored ? 1 : 0;
+  file_steps_.erase(file_steps_.begin(), file_steps_.begin() + std::ptrdiff_t(std::min(gone, file_steps_.size())));
+  position_ -= gone;
+  steps_ -= gone;
+  dropped_ += gone;
+  // Those of a palette that came after the last one cannot be reached without it.
+  for (; store_cut_ < store_->cut_off_steps(); ++dropped_) {
+    --steps_;
+    store_cut_ += steps_ >= file_steps_.size() || file_steps_[size_t(steps_)].stored ? 1 : 0;
+    file_steps_.resize(std::min<size_t>(file_steps_.size(), size_t(steps_)));
+  }
+}
+
+Result<void> DeviceHome::set_history_budget(uint64_t bytes) {
+  const std::lock_guard lock(lock_);
+  QRY_TRY(hear(last_ticket_));
+  QRY_TRY(store_->set_history_budget(bytes));
+  budget_ = bytes;
+  follow_drops();
+  return {};
+}
+
+Result<DeviceHome::HistoryUse> DeviceHome::history_use() {
+  const std::lock_guard lock(lock_);
+  QRY_TRY(hear(last_ticket_));
+  QRY_TRY_ASSIGN(const auto use, store_->history_use());
+  follow_drops();
+  return HistoryUse{budget_, use.bytes, steps_, position_, dropped_};
 }
 
 Result<DeviceHome::Change> DeviceHome::wait(uint64_t ticket) {
@@ -372,6 +409,7 @@ Result<DeviceHome::State> DeviceHome::state() {
   QRY_TRY(hear(last_ticket_));
   State state;
   QRY_TRY_ASSIGN(state.store, store_->state());
+  follow_drops();
   state.version = version_;
   state.history_length = steps_;
   state.history_position = position_;

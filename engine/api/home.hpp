@@ -51,6 +51,12 @@ class DeviceHome {
     device::Executor::Traffic traffic;
   };
   Result<State> state();
+  Result<void> set_history_budget(uint64_t bytes);  // as Store's
+  struct HistoryUse {
+    uint64_t budget = 0, bytes = 0;  // steps that change no voxel take none
+    uint64_t length = 0, position = 0, dropped = 0;
+  };
+  Result<HistoryUse> history_use();
   Result<uint64_t> version();  // of the world: changes made here
   // As Store's.
   Result<device::Store::MemoryUse> memory_use();
@@ -97,6 +103,7 @@ class DeviceHome {
   Result<BrickMap> bricks_locked(const BrickPool& pool);
   Result<void> hear(uint64_t ticket);
   Change settle(const device::Store::Change& change, int position);
+  void follow_drops();
   void answer(uint64_t ticket, Result<Change> change);
   Result<uint64_t> exchange(bool forward);
   Result<uint64_t> exchange_of_file(const FileStep& step, bool forward);
@@ -111,7 +118,10 @@ class DeviceHome {
   uint64_t version_offset_ = 0;  // what the store's version is more than the world's, wrapping round
   uint64_t version_ = 0;         // of the world, as far as heard
   uint64_t steps_ = 0, position_ = 0;
-  std::vector<FileStep> file_steps_;  // the first of the history's, as far as they are still there
+  uint64_t budget_ = 0;                         // of the history
+  uint64_t dropped_ = 0;                        // steps of the history
+  uint64_t store_dropped_ = 0, store_cut_ = 0;  // of the store's steps, as far as they are missing here
+  std::vector<FileStep> file_steps_;            // the first of the history's, as far as they are still there
 };
 
 }  // namespace quarry::c_api

@@ -34,6 +34,26 @@ qry_result memory_on_device(const qry_world& world, qry_memory_state* state, qry
   return QRY_OK;
 }
 
+qry_result history_of(const qry_world& world, qry_memory_history* history) {
+  if (world.home) {
+    const auto found = world.home->history_use();
+    if (!found) return refuse(found.error());
+    history->budget_bytes = found->budget;
+    history->used_bytes = found->bytes;
+    history->undo_steps = found->position;
+    history->redo_steps = found->length - found->position;
+    history->dropped_steps = found->dropped;
+    return QRY_OK;
+  }
+  const Document& document = *world.document;
+  history->budget_bytes = document.history_budget();
+  history->used_bytes = document.history_size_bytes();
+  history->undo_steps = document.step_position();
+  history->redo_steps = document.step_count() - document.step_position();
+  history->dropped_steps = world.dropped_before + document.dropped_steps();
+  return QRY_OK;
+}
+
 }  // namespace
 }  // namespace quarry::c_api
 
@@ -41,9 +61,10 @@ qry_result qry_world_get_memory(const qry_world* world, qry_memory_state* state)
   const char* const function = "qry_world_get_memory";
   return guarded(function, [&]() -> qry_result {
     if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
-    const void* chained = nullptr;
-    QRY_PASS_REFUSAL(
-        check_struct(function, "state", state, QRY_STYPE_MEMORY_STATE, {{QRY_STYPE_MEMORY_BRICKS, &chained}}));
+    const void *chained = nullptr, *history = nullptr;
+    QRY_PASS_REFUSAL(check_struct(function, "state", state, QRY_STYPE_MEMORY_STATE,
+                                  {{QRY_STYPE_MEMORY_BRICKS, &chained}, {QRY_STYPE_MEMORY_HISTORY, &history}}));
+    if (history) QRY_PASS_REFUSAL(history_of(*world, static_cast<qry_memory_history*>(const_cast<void*>(history))));
     if (world->home)
       return memory_on_device(*world, state, static_cast<qry_memory_bricks*>(const_cast<void*>(chained)));
     const World& voxels = world->document->world();
@@ -66,6 +87,19 @@ qry_result qry_world_get_memory(const qry_world* world, qry_memory_state* state)
     bricks->history_bricks = held.history_bricks;
     bricks->history_changes = held.history_changes;
     bricks->spare_bytes = voxels.spare_bytes();
+    return QRY_OK;
+  });
+}
+
+qry_result qry_world_set_history_budget(qry_world* world, uint64_t bytes) {
+  const char* const function = "qry_world_set_history_budget";
+  return guarded(function, [&]() -> qry_result {
+    if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
+    if (!world->home) {
+      world->document->set_history_budget(bytes);
+      return QRY_OK;
+    }
+    if (auto ok = world->home->set_history_budget(bytes); !ok) return refuse(ok.error());
     return QRY_OK;
   });
 }

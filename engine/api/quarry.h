@@ -155,7 +155,8 @@ enum {
   QRY_STYPE_RECORD_INFO = 18,
   QRY_STYPE_MEMORY_BRICKS = 19,
   QRY_STYPE_WORLD_HOME_INFO = 20,
-  QRY_STYPE_HOME_STATE = 21
+  QRY_STYPE_HOME_STATE = 21,
+  QRY_STYPE_MEMORY_HISTORY = 22
   /* 0x70000000 and above: for structures of out-of-tree builds; never used here. */
 };
 
@@ -592,11 +593,35 @@ typedef struct qry_memory_bricks {
 #define QRY_MEMORY_BRICKS_INIT \
   { QRY_STYPE_MEMORY_BRICKS, 0, NULL, 0, 0, 0, 0, 0, 0 }
 
+/* May be chained to qry_memory_state. */
+typedef struct qry_memory_history {
+  qry_stype stype;
+  uint32_t reserved;
+  void* next;
+  uint64_t budget_bytes;  /* qry_world_set_history_budget's; 0: no limit */
+  uint64_t used_bytes;    /* what it limits: records, and the bricks that they may come to hold */
+  uint64_t undo_steps;    /* that can be undone */
+  uint64_t redo_steps;    /* that can be redone */
+  uint64_t dropped_steps; /* that went for the budget, since the world was made or opened */
+} qry_memory_history;
+#define QRY_MEMORY_HISTORY_INIT \
+  { QRY_STYPE_MEMORY_HISTORY, 0, NULL, 0, 0, 0, 0, 0 }
+
 /* Measures memory by a pass over the bricks' masks, the volumes' lists and the records. Of a world at home on a device
  * all of it is the device's, the history too, at 12 bytes a changed brick; there are no lists of volumes, packed_bytes
- * is the sum of the four, and the grid is copied to the host to count keys. Accepts a qry_memory_bricks.
- * Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT. [read] */
+ * is the sum of the four, and the grid is copied to the host to count keys. Accepts a qry_memory_bricks and a
+ * qry_memory_history. Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT. [read] */
 QRY_API qry_result QRY_CALL qry_world_get_memory(const qry_world* world, qry_memory_state* state);
+
+/* Limits the memory of the history; 0, as worlds are made: no limit. A step takes its record (32 bytes, at home on a
+ * device 12, a changed brick, and some 100) and some 580 bytes for each brick of those before it or those after it that
+ * are not full of one material, whichever are more, so that undo and redo change nothing of the sum. When a step is
+ * added, and by this call, the oldest steps go until the rest fits, and memory that only they had is free for later
+ * bricks. The step that undo takes next stays, however large. Where that is not enough, by this call, those go too that
+ * redo reaches last, but for the next one if nothing can be undone. Undo beyond what is kept is QRY_NOTHING_TO_DO. At
+ * home on a device steps that were submitted go when they are awaited, or when one more is submitted, and then it waits
+ * for those before it. An opened file is not changed. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY, DEVICE. [write] */
+QRY_API qry_result QRY_CALL qry_world_set_history_budget(qry_world* world, uint64_t bytes);
 
 /* Packs the world for reading, with all bricks of volumes and history, in about a third of the memory, above all of the
  * device's. A packed world keeps only the materials of set voxels and has no spare memory. Voxels, version, pictures

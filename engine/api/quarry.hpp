@@ -168,6 +168,14 @@ class World {
     const qry_result code = qry_world_get_memory(handle_, &state);
     return {code, state};
   }
+  Status set_history_budget(uint64_t bytes) { return Status(qry_world_set_history_budget(handle_, bytes)); }
+  Result<qry_memory_history> history() const {
+    qry_memory_history history = QRY_MEMORY_HISTORY_INIT;
+    qry_memory_state state = QRY_MEMORY_STATE_INIT;
+    state.next = &history;
+    const qry_result code = qry_world_get_memory(handle_, &state);
+    return {code, history};
+  }
   Status pack() { return Status(qry_world_pack(handle_)); }
   Status unpack() { return Status(qry_world_unpack(handle_)); }
   Status trim() { return Status(qry_world_trim(handle_)); }

@@ -56,10 +56,12 @@ qry_result share_world(qry_world& world, const char* function) {
   QRY_PASS_REFUSAL(place_world(moved, true, &memory, function));
   auto document = Document::create(world.document->scene(), memory);
   if (!document) return refuse(document.error());
+  document->set_history_budget(world.document->history_budget());
   if (auto ok = document->restore_history(world.document->history(), world.document->history_position()); !ok)
     return refuse(ok.error());
   if (world.document->world().packed())
     if (auto ok = document->pack(); !ok) return refuse(ok.error());
+  world.dropped_before += world.document->dropped_steps();
   world.document.emplace(std::move(*document));
   world.executor = std::move(moved.executor);
   world.shared = std::move(moved.shared);

@@ -16,7 +16,7 @@ namespace quarry::app {
 namespace {
 
 struct EditArguments {
-  std::string file, script, screenshot, size = "1440x900", device;
+  std::string file, script, screenshot, size = "1440x900", device, history_memory;
   SharingOption sharing;
   int64_t frames = 0;
   bool validation = false;
@@ -78,6 +78,8 @@ int run_edit(const CommandArguments& words) {
   arguments.text("--size", parsed.size, "WxH", "Size of the window (1440x900)");
   arguments.text("--device", parsed.device, "NAME", "Part of the Vulkan device's name (best there is)");
   parsed.sharing.add_to(arguments);
+  arguments.text("--history-memory", parsed.history_memory, "SIZE",
+                 "Memory for undo and redo, such as 512M; when it is full the oldest steps go (no limit)");
   arguments.integer("--frames", parsed.frames, "N", "End after so many frames", 0, 1 << 30);
   arguments.text("--script", parsed.script, "FILE", "Carry out the commands in FILE (app/README.md lists them)");
   arguments.text("--screenshot", parsed.screenshot, "PNG", "Picture of the window at the end");
@@ -88,6 +90,11 @@ int run_edit(const CommandArguments& words) {
   uint32_t width = 0, height = 0;
   if (!parse_size(parsed.size, width, height) || width < 640 || height < 400)
     return arguments.wrong(fmt::format("--size '{}' is not WIDTHxHEIGHT, at least 640x400.", parsed.size));
+
+  uint64_t history_bytes = 0;  // no limit
+  if (!parsed.history_memory.empty() && !parse_bytes(parsed.history_memory, history_bytes))
+    return arguments.wrong(
+        fmt::format("--history-memory '{}' is no size: write 512M, 2G or a number of bytes.", parsed.history_memory));
 
   std::vector<ScriptCommand> commands;
   if (!parsed.script.empty()) {
@@ -118,6 +125,7 @@ int run_edit(const CommandArguments& words) {
   int code = kExitDone;
   {
     Editor editor(**window, **device, parsed.sharing.mode, recovery_dir());
+    editor.session.set_history_budget(history_bytes);
     editor.unattended = !commands.empty() || parsed.frames > 0 || !parsed.screenshot.empty();
     (*window)->ignore_user(editor.unattended);
     if (auto ready = editor.set_up(); !ready) return stop(ready.error());

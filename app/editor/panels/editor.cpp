@@ -194,6 +194,13 @@ void Editor::handle_keys(const std::vector<InputEvent>& events, bool asked) {
   }
 }
 
+void Editor::say_notice() {
+  const std::string notice = session.take_notice();
+  if (notice.empty()) return;
+  say_warning(session.title(), notice);
+  messages.say(notice);
+}
+
 void Editor::take_statistics() {
   const World& world = session.world();
   if (statistics.world_version == world.version() || seconds_since(statistics.taken) < kStatisticsSeconds) return;
@@ -204,6 +211,7 @@ void Editor::take_statistics() {
   statistics.world_bytes = world.size_bytes();
   statistics.spare_bytes = world.spare_bytes();
   statistics.holdings = session.document().holdings();
+  statistics.history_bytes = session.document().history_size_bytes();
   statistics.device_bytes = shared->device_bytes();
   statistics.world_version = world.version();
   statistics.taken = Clock::now();
@@ -423,6 +431,7 @@ Result<void> Editor::frame(bool screenshot) {
   const double waited = lap();
   process_input(seconds);
   viewport.draw_overlay(imgui->scale());
+  say_notice();
   take_statistics();
   ImGui::Render();
   window.set_cursor(ImGui::GetMouseCursor());

@@ -97,6 +97,7 @@ struct Editor {
   void handle_keys(const std::vector<InputEvent>& events, bool asked);
   // The file, and the losses in it that the user has accepted.
   std::pair<std::filesystem::path, std::vector<std::string>> accepted_losses_;
+  void say_notice();
   void take_statistics();
   bool converging() const;  // more paths are wanted
   bool software() const { return device.info().type == VK_PHYSICAL_DEVICE_TYPE_CPU; }

@@ -316,7 +316,7 @@ void draw_panels(Editor& editor) {
     draw_side("tools", 0, menu, left, height, [&] { draw_tools(editor.brush, editor.session, editor.messages, act); });
     draw_side("facts", window.x - right, menu, right, height, [&] {
       draw_statistics({editor.statistics, editor.resolution, editor.convergence, *editor.presenter, *editor.shared,
-                       editor.device, editor.frame_ms, editor.settings.view});
+                       editor.device, editor.frame_ms, editor.session.history_budget(), editor.settings.view});
       draw_scene(editor.session, editor.messages);
     });
   }

@@ -77,7 +77,7 @@ void draw_scene(Session& session, Messages& messages) {
   list_box("history", steps.size() + 1, 8, [&](uint32_t i) {
     // Newest on top; the last row is the state before the first edit.
     const size_t at = steps.size() - i;
-    std::string label = "opened";
+    std::string label = session.dropped_steps() ? "oldest kept" : "opened";
     if (at > 0) {
       const Session::Step& step = steps[at - 1];
       label = step.label;
@@ -93,6 +93,8 @@ void draw_scene(Session& session, Messages& messages) {
     if (at > position) ImGui::PopStyleColor();
   });
   if (go) messages.report(session.go_to_step(*go));
+  if (const uint64_t dropped = session.dropped_steps())
+    ImGui::TextDisabled("%s oldest %s dropped", with_commas(dropped).c_str(), dropped == 1 ? "step" : "steps");
 }
 
 }  // namespace quarry::app

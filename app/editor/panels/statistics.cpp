@@ -95,6 +95,11 @@ void draw_statistics(const StatisticsPanel& shown) {
   row("Only in the history", with_commas(held.history_bricks));
   row("Records and lists", bytes_text(held.history_bytes + held.scene_bytes),
       "What the steps changed, and which bricks the volumes have.");
+  const uint64_t budget = shown.history_budget;
+  row("History",
+      budget ? fmt::format("{} of {}", bytes_text(now.history_bytes), bytes_text(budget))
+             : bytes_text(now.history_bytes),
+      "Records of all steps, and bricks that undo and redo may need (--history-memory).");
   row("To spare", bytes_text(now.spare_bytes), "Room for bricks to come.");
   if (now.device_bytes) row("On the device", bytes_text(now.device_bytes));
 

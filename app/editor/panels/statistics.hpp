@@ -16,6 +16,7 @@ namespace quarry::app {
 struct Statistics {
   hashgrid::Stats grid;
   uint64_t voxels = 0, bricks = 0, world_bytes = 0, spare_bytes = 0, device_bytes = 0, world_version = ~uint64_t(0);
+  uint64_t history_bytes = 0;  // as the history's budget counts
   Document::Holdings holdings;
   std::chrono::steady_clock::time_point taken;
 };
@@ -29,6 +30,7 @@ struct StatisticsPanel {
   const engine::SharedWorld& shared;
   const engine::Device& device;
   double frame_ms;
+  uint64_t history_budget;  // bytes; 0: no limit
   engine::DebugView& view;
 };
 void draw_statistics(const StatisticsPanel& shown);

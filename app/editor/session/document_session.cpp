@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "app/console/output_file.hpp"
+#include "app/console/terminal.hpp"
 #include "app/editor/session/recovery.hpp"
 #include "voxel/io/export_loss.hpp"
 
@@ -49,7 +50,10 @@ Result<void> Session::adopt(NewWorld& world, Scene scene, std::vector<UndoRecord
   if (scene.volumes.empty()) scene.volumes.push_back({"voxels", {}, {}});
   if (scene.instances.empty()) scene.instances.push_back({});
   QRY_TRY_ASSIGN(auto document, Document::create(std::move(scene), world.memory(), progress));
+  document.set_history_budget(history_budget_);
   QRY_TRY(document.restore_history(std::move(history), position));
+  dropped_before_ = 0;
+  drops_noticed_ = false;
   active_box_.reset();
   kept_palette_.reset();
   document_ = std::move(document);
@@ -57,6 +61,23 @@ Result<void> Session::adopt(NewWorld& world, Scene scene, std::vector<UndoRecord
   in_stroke_ = stroke_has_edit_ = false;
   set_active_instance(active_instance_);
   return {};
+}
+
+void Session::set_history_budget(uint64_t bytes) {
+  history_budget_ = bytes;
+  if (!document_) return;
+  document_->set_history_budget(bytes);
+  notice_drops();
+}
+
+uint64_t Session::dropped_steps() const { return dropped_before_ + (document_ ? document_->dropped_steps() : 0); }
+
+void Session::notice_drops() {
+  if (drops_noticed_ || dropped_steps() == 0) return;
+  drops_noticed_ = true;
+  notice_ = fmt::format("{}the history's memory of {} is full: the oldest steps can no longer be undone{}",
+                        notice_.empty() ? "" : notice_ + "; ", bytes_text(history_budget_),
+                        world_file_ ? fmt::format(" ({} has them)", file_.filename().string()) : "");
 }
 
 Result<void> Session::start_new() {
@@ -121,6 +142,7 @@ Result<void> Session::open(const fs::path& file, const io::ReadOptions& options)
   file_ = file;
   title_ = file.filename().string();
   active_instance_ = 0;
+  notice_drops();
   return {};
 }
 
@@ -238,9 +260,11 @@ Result<uint64_t> Session::apply(const Edit& edit) {
                  document_->apply(instance.volume, in_volume_axes(edit, instance), 0, in_stroke_ && stroke_has_edit_,
                                   commit_with(&io::Store::commit_edit)));
   if (record->changes.empty()) return 0;
+  const uint64_t voxels = record->voxels_changed;
   stroke_has_edit_ = true;
   changed_ = true;
-  return record->voxels_changed;
+  notice_drops();
+  return voxels;
 }
 
 void Session::begin_stroke() {
@@ -278,6 +302,7 @@ Result<void> Session::set_palette(const Palette& palette) {
   QRY_TRY(record);
   stroke_has_edit_ = false;
   changed_ = true;
+  notice_drops();
   return {};
 }
 
@@ -301,11 +326,15 @@ Result<void> Session::reflatten(Scene scene) {
   NewWorld world(place_);
   QRY_TRY(world.prepare());
   if (store_) QRY_TRY(store_->commit_visibility(scene));
+  const uint64_t dropped = dropped_steps();
+  const bool noticed = drops_noticed_;
   if (auto done = adopt(world, std::move(scene), std::move(history), position); !done) {
     // What cannot be shown must not be in the file.
     if (store_) QRY_TRY(store_->commit_visibility(before));
     return done;
   }
+  dropped_before_ = dropped;
+  drops_noticed_ = noticed;
   changed_ = true;
   return {};
 }

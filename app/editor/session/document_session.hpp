@@ -47,6 +47,12 @@ class Session {
   // Opens a recovery file as a document that is not saved yet.
   Result<void> recover(const std::filesystem::path& file);
 
+  // Of this and later documents, as Document's. The journal of a world file or recovery file keeps all steps: reopened,
+  // the newest that fit can be undone. The first time that a document drops steps, take_notice() says so.
+  void set_history_budget(uint64_t bytes);
+  uint64_t history_budget() const { return history_budget_; }
+  uint64_t dropped_steps() const;  // since the document was opened
+
   bool has_document() const { return document_.has_value(); }
   const Document& document() const { return *document_; }
   Document& document() { return *document_; }
@@ -122,6 +128,7 @@ class Session {
   Result<void> reflatten(Scene scene);
   Result<void> keep_safe();
   void end_preview();
+  void notice_drops();
   void take_warnings(const std::vector<std::string>& warnings);
   Result<void> step(bool back);
   Document::Persist commit_with(Result<void> (io::Store::*commit)(const Scene&, std::span<const UndoRecord>));
@@ -149,6 +156,9 @@ class Session {
   uint32_t active_instance_ = 0;
   mutable std::optional<std::tuple<uint64_t, uint32_t, Box3>> active_box_;  // with document version and instance
   std::string title_, notice_;
+  uint64_t history_budget_ = 0;  // bytes; 0: no limit
+  uint64_t dropped_before_ = 0;  // steps that earlier worlds of this document dropped
+  bool drops_noticed_ = false;
 };
 
 }  // namespace quarry::app

@@ -63,6 +63,7 @@ TEST_CASE("quarry: what is not known is refused with the nearest right name and 
       {{"info", "a.vox", "b.vox"}, "unexpected argument 'b.vox'"},
       {{"info"}, "required"},
       {{"edit", "--size", "10x10"}, "at least 640x400"},
+      {{"edit", "--history-memory", "lots"}, "--history-memory 'lots' is no size"},
   };
   const fs::path dir = scratch_dir("cli-usage");
   for (const auto& one : cases) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// history_budget.cpp - makes the changes, and knows by plain sums which steps must be kept.
 #include "tests/voxel/worlds/history_budget.hpp"
 
 #include <catch2/catch.hpp>

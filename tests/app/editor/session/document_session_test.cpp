@@ -622,3 +622,52 @@ TEST_CASE("session: a .vox is written back where it was opened, and what would b
   REQUIRE(session.write_back());
   CHECK(session.write_back()->losses.empty());
 }
+
+TEST_CASE("session: a history over its memory loses its oldest steps, says so once, and the file keeps them") {
+  const fs::path file = test::scratch_dir("session_history_budget") / "world.quarry";
+  const auto voxel = [](int32_t x) {
+    Edit edit;
+    edit.a = edit.b = {x, 0, 0};
+    return edit;
+  };
+  Session session({}, {});
+  REQUIRE(session.start_new());
+  REQUIRE(session.save_as(file));
+  (void)session.take_notice();
+  session.set_history_budget(1);
+  REQUIRE(session.apply(voxel(0)));
+  REQUIRE(session.take_notice().empty());
+  REQUIRE(session.apply(voxel(8)));
+  REQUIRE(session.dropped_steps() == 1);
+  const std::string notice = session.take_notice();
+  REQUIRE(notice.find("oldest steps can no longer be undone") != std::string::npos);
+  REQUIRE(notice.find("world.quarry has them") != std::string::npos);
+  REQUIRE(session.apply(voxel(16)));
+  REQUIRE(session.take_notice().empty());
+  // A scene that is flattened again is the same document.
+  REQUIRE(session.set_instance_hidden(0, true));
+  REQUIRE(session.set_instance_hidden(0, false));
+  REQUIRE(session.dropped_steps() == 2);
+  REQUIRE(session.take_notice().empty());
+  REQUIRE(session.steps().size() == 1);
+  for (int i = 0; i < 3; ++i) REQUIRE(session.undo());
+  REQUIRE(session.step_position() == 0);
+  REQUIRE(session.world().voxel_count() == 2);
+  session.close(false);
+  // As much as fits of what the file has, and without a limit all.
+  for (const uint64_t budget : {uint64_t(1), uint64_t(0)}) {
+    Session again({}, {});
+    again.set_history_budget(budget);
+    REQUIRE(again.open(file));
+    REQUIRE(again.steps().size() == (budget ? 1 : 3));
+    REQUIRE(again.take_notice().empty() == (budget == 0));
+    // The file is left with a step that was undone, which is more than fits.
+    REQUIRE(again.redo());
+    REQUIRE(again.world().voxel_count() == (budget ? 2 : 3));
+    for (int i = 0; i < 3; ++i) REQUIRE(again.undo());
+    REQUIRE(again.world().voxel_count() == (budget ? 1 : 0));
+    for (int i = 0; i < 2; ++i) REQUIRE(again.redo());
+    REQUIRE(again.world().voxel_count() == 2);
+    again.close(false);
+  }
+}

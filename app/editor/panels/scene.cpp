@@ -71,6 +71,8 @@ void draw_scene(Session& session, Messages& messages) {
   if (instance_change) messages.report(session.set_instance_hidden(instance_change->first, instance_change->second));
 
   panel_heading("HISTORY");
+  if (const uint64_t dropped = session.dropped_steps())
+    ImGui::TextDisabled("%s oldest %s dropped", with_commas(dropped).c_str(), dropped == 1 ? "step" : "steps");
   const std::vector<Session::Step> steps = session.steps();
   const size_t position = session.step_position();
   std::optional<size_t> go;
@@ -93,8 +95,6 @@ void draw_scene(Session& session, Messages& messages) {
     if (at > position) ImGui::PopStyleColor();
   });
   if (go) messages.report(session.go_to_step(*go));
-  if (const uint64_t dropped = session.dropped_steps())
-    ImGui::TextDisabled("%s oldest %s dropped", with_commas(dropped).c_str(), dropped == 1 ? "step" : "steps");
 }
 
 }  // namespace quarry::app

@@ -295,3 +295,37 @@ TEST_CASE("A trim that gets no memory leaves the world as it was, and one that g
   REQUIRE(refused > 1);
   REQUIRE(made > 1);
 }
+
+TEST_CASE("A frame that is not done sees what was published for it while the steps are dropped that hold its bricks") {
+  HostShaders shaders;
+  const auto store = taken(Store::create(device::make_emulated_executor({}, &shaders)));
+  REQUIRE(store->set_history_budget(1));  // the newest step alone
+  Bricks bricks = some_bricks(1'000, 21, 4);
+  write(*store, bricks);
+  const Bricks all = bricks;
+  const Store::Published first = *taken(store->publish({1, 0}));  // for frame 2
+  // Each step replaces some of the bricks, and with the next one it goes.
+  uint32_t replaced = 0;
+  for (uint64_t seed = 22; seed < 27; ++seed) {
+    const Bricks more = some_bricks(1'000, seed, 4);
+    replaced = 0;
+    for (const auto& [key, materials] : more) {
+      replaced += bricks.contains(key);
+      bricks[key] = materials;
+    }
+    write(*store, more);
+    REQUIRE((seen_by_frame(first) == all));
+  }
+  REQUIRE(replaced > 100);
+  REQUIRE(store->dropped_steps() == 5);
+  const auto kept = uint32_t(bricks.size()) + replaced;
+  REQUIRE(taken(store->state()).bricks > kept + 100);  // those of frame 2
+  for (uint64_t frame = 2; frame < 6; ++frame) {
+    const Store::Published now = *taken(store->publish({frame, frame}));
+    REQUIRE((seen_by_frame(now) == bricks));
+  }
+  REQUIRE(taken(store->state()).bricks == kept);
+  REQUIRE(same(*store, bricks));
+  taken(store->wait(taken(store->undo())));
+  REQUIRE(taken(store->wait(taken(store->undo()))).voxels == 0);
+}

@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <new>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -400,9 +401,9 @@ Result<uint64_t> Store::measure(const std::vector<Step>& steps) {
   return bytes;
 }
 
-// Frees what records [first, end) hold, which are of applied steps or of undone ones, and lets them be of no step.
+// Frees what records [first, end) hold, which are of applied steps or of undone ones, and makes them `nothing`.
 // Nothing is under way.
-Result<void> Store::free_records(uint64_t first, uint64_t end, bool applied) {
+Result<void> Store::free_records(uint64_t first, uint64_t end, bool applied, std::span<const Record> nothing) {
   if (first == end) return {};
   QRY_TRY_ASSIGN(const Control control, counters());
   // They are taken for the whole history, of which all is applied or nothing.
@@ -422,9 +423,9 @@ Result<void> Store::free_records(uint64_t first, uint64_t end, bool applied) {
   used_.records = after.record_top;
   QRY_TRY(ran);
   // From the host a few, and then each copy is as long as what is there.
-  const std::vector<Record> nothing(size_t(std::min<uint64_t>(end - first, 4096)), Record{kNone, kNone, kNone});
-  QRY_TRY(executor_->copy_in(memory.records, nothing.data(), nothing.size() * sizeof(Record)));
-  for (uint64_t there = nothing.size(); there < end - first;) {
+  uint64_t there = std::min<uint64_t>(end - first, nothing.size());
+  QRY_TRY(executor_->copy_in(memory.records, nothing.data(), there * sizeof(Record)));
+  while (there < end - first) {
     const uint64_t more_records = std::min(there, end - first - there);
     QRY_TRY(executor_->copy_within(memory.records + there, memory.records, more_records * sizeof(Record)));
     there += more_records;
@@ -449,8 +450,11 @@ Result<void> Store::keep_budget() {
   while (first + 1 < position && left > budget_) left -= bytes_of(first++);
   const size_t kept = std::max<size_t>(position, 1);
   while (end > kept && left > budget_) left -= bytes_of(--end);
-  if (first > 0) QRY_TRY(free_records(steps[0].first, steps[first].first, true));
-  if (end < steps.size()) QRY_TRY(free_records(steps[end].first, control.record_top, false));
+  if (first == 0 && end == steps.size()) return {};
+  // From here on the host takes no memory: it must not end in the middle.
+  const std::vector<Record> nothing(4096, Record{kNone, kNone, kNone});
+  if (first > 0) QRY_TRY(free_records(steps[0].first, steps[first].first, true, nothing));
+  if (end < steps.size()) QRY_TRY(free_records(steps[end].first, control.record_top, false, nothing));
   const auto keep = [&](auto& list) {
     list.resize(std::min(list.size(), end));
     list.erase(list.begin(), list.begin() + std::ptrdiff_t(std::min(list.size(), first)));
@@ -472,7 +476,7 @@ Result<void> Store::keep_budget() {
 
 Result<void> Store::set_history_budget(uint64_t bytes) {
   budget_ = bytes;
-  most_held_ = ~uint64_t(0);  // as long as there was none it was not added up
+  most_held_ = uint64_t(1) << 62;  // as long as there was none it was not added up
   return keep_budget();
 }
 
@@ -676,7 +680,11 @@ Result<void> Store::await(Ticket ticket) {
 
 Result<Store::Change> Store::wait(Ticket ticket) {
   QRY_TRY(await(ticket));
-  if (pending_.empty()) QRY_TRY(keep_budget());
+  try {
+    if (pending_.empty()) QRY_TRY(keep_budget());
+  } catch (const std::bad_alloc&) {
+    // The change is made all the same. What is over the budget goes before the next one, or is counted again.
+  }
   const auto found = finished_.find(ticket);
   if (found == finished_.end())
     return fail(ErrorCode::invalid_argument, "no edit has the ticket " + std::to_string(ticket) +

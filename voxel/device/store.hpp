@@ -215,7 +215,7 @@ class Store {
   Result<std::vector<Step>> history();
   Result<uint64_t> measure(const std::vector<Step>& steps);
   Result<void> keep_budget();
-  Result<void> free_records(uint64_t first, uint64_t end, bool applied);
+  Result<void> free_records(uint64_t first, uint64_t end, bool applied, std::span<const Record> nothing);
   void begin_phase();
   void finish_oldest(Result<Change> change);
   Result<Ticket> launch_new(Pending pending);

@@ -63,7 +63,7 @@ void on_all_homes(const std::function<void(const test::MakeWorld&)>& check) {
 
 TEST_CASE("A history on a device keeps the newest steps that fit its budget, one at least, and undo goes as far") {
   on_all_homes([](const test::MakeWorld& make) {
-    test::check_history_budget(make, 60'000, 1, 40);
+    test::check_history_budget(make, 30'000, 1, 40);
     test::check_history_budget(make, 1, 3, 20);
   });
 }

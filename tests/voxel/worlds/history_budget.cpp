@@ -39,7 +39,7 @@ size_t kept(const std::vector<uint64_t>& steps, uint64_t budget) {
 }  // namespace
 
 void check_history_budget(const MakeWorld& make, uint64_t budget, uint32_t seed, int changes) {
-  if (kSanitized) changes /= 4;
+  if (kSanitized) changes /= 2;
   const auto world = make(), unlimited = make();
   world->set_budget(budget);
   DenseModel model(kMin, kSize);

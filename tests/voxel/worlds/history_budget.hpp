@@ -34,7 +34,7 @@ class BudgetedWorld {
 using MakeWorld = std::function<std::unique_ptr<BudgetedWorld>()>;
 
 // Makes random edits, undos and redos. After each, the steps that are kept are the newest ones that fit, one at least;
-// in the end undo goes exactly as far back as they say. Under a sanitizer it makes a quarter of the changes.
+// in the end undo goes exactly as far back as they say. Under a sanitizer it makes half of the changes.
 void check_history_budget(const MakeWorld& make, uint64_t budget, uint32_t seed, int changes);
 // With only the newest step the world stores as many bricks as one that forgot all steps before it.
 void check_bricks_freed(const MakeWorld& make);

@@ -77,7 +77,7 @@ Edit voxel_at(Int3 at) {
 }  // namespace
 
 TEST_CASE("A document's history keeps the newest steps that fit its budget, one at least, and undo goes as far") {
-  test::check_history_budget(make_document, 60'000, 1, 60);
+  test::check_history_budget(make_document, 30'000, 1, 60);
   test::check_history_budget(make_document, 1, 3, 40);
 }
 

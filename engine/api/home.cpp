@@ -274,6 +274,23 @@ Result<uint64_t> DeviceHome::write_box(const Box3& box, const uint8_t* materials
   return done(change, 0);
 }
 
+Result<uint64_t> DeviceHome::write_bricks(std::span<const BrickPut> puts) {
+  const std::lock_guard lock(lock_);
+  QRY_TRY(hear(last_ticket_));
+  BrickBatch batch(threads_);
+  for (const BrickPut& put : puts) {
+    if (!brick_in_world(put.brick))
+      return fail(ErrorCode::out_of_bounds,
+                  std::string("voxels would be outside of the world: ") + device::kWorldExtent);
+    batch.put(brick_key(put.brick), put.value);
+  }
+  device::Store::Change change;
+  if (!batch.empty()) {
+    QRY_TRY_ASSIGN(change, store_->write_bricks(batch.bricks()));
+  }
+  return done(change, 0);
+}
+
 Result<void> DeviceHome::wait_for(void* stream) {
   const std::lock_guard lock(lock_);
   return store_->executor().wait_for(stream);

@@ -43,6 +43,9 @@ class DeviceHome {
   // Blocks until it is done.
   Result<uint64_t> set_voxels(const device::GivenVoxels& voxels);
   Result<uint64_t> write_box(const Box3& box, const uint8_t* materials, device::Side side);
+  // Whole bricks, each place once, as one edit. Blocks until it is done. Traffic: 5 or 516 bytes a brick over the bus;
+  // the latter are copied once more on the host. Errors: out_of_bounds, full, out_of_memory, device.
+  Result<uint64_t> write_bricks(std::span<const BrickPut> puts);
   Result<Change> wait(uint64_t ticket);
 
   struct State {

@@ -2,8 +2,8 @@
 /* quarry.h - Quarry's plugin interface: sparse voxel worlds for any engine, in C99.
  *
  * A qry_context is one Vulkan device (ours or yours) and the settings of one user of the library. A qry_world is a
- * scene of voxels. Calls set, edit and read back its voxels, undo edits, measure, save and open it, pack it for
- * reading, render it into your memory by marching rays or tracing paths, and shoot rays at it. The guide is
+ * scene of voxels. Calls set, edit, combine, grow and read back its voxels, undo edits, measure, save and open it, pack
+ * it for reading, render it into your memory by marching rays or tracing paths, and shoot rays at it. The guide is
  * docs/plugin.md.
  *
  * Conventions
@@ -479,6 +479,67 @@ QRY_API qry_result QRY_CALL qry_world_submit_redo(qry_world* world, uint64_t* ti
  * Both may be NULL. The last 4096 tickets are known. An undo or redo without a step is QRY_NOTHING_TO_DO. Errors:
  * INVALID_ARGUMENT (no such ticket), FULL, OUT_OF_MEMORY, DEVICE. [write] */
 QRY_API qry_result QRY_CALL qry_world_await(qry_world* world, uint64_t ticket, uint64_t* changed, uint64_t* version);
+
+/* ---- Algebra: volumes as sets of voxels -------------------------------------------------------------------------- */
+
+/* Calls that change something make one volume, in its own axes, what the operation makes of it, as one step of the
+ * history; none if no voxel differs. changed (may be NULL): how many voxels differ from before. They do all or nothing,
+ * and come to the same with any number of threads and at every home. They return when they are done, after what was
+ * submitted before. The host finds out what becomes of the voxels: all bricks of a world at home on a device are read
+ * back first (516 bytes over the bus for each that is not full of one material), and those that differ are sent.
+ * Beside the world there are, until the call returns, a list of 20 bytes a brick two or three times, and 576 bytes for
+ * each brick that differs, at a device home for each brick. History as that of qry_world_set_voxels.
+ * neighbours: which voxels touch. 6: those that share a face; 18: a face or an edge; 26: a corner too.
+ * Errors of all that change something: INVALID_ARGUMENT, OUT_OF_BOUNDS, FULL, OUT_OF_MEMORY, DEVICE. */
+
+enum {
+  QRY_COMBINE_UNION = 0,        /* voxels of the volume or of `other` */
+  QRY_COMBINE_INTERSECTION = 1, /* voxels of both */
+  QRY_COMBINE_DIFFERENCE = 2    /* voxels of the volume that `other` does not have */
+};
+
+/* Combines a volume with what another world of the same context shows, whose world axes are taken for the volume's own.
+ * The volume's material wins wherever it has the voxel; what comes from `other` alone keeps the number of its material
+ * there, whatever the two palettes say. `other` may be the same world, and at another home. It is only read, as by a
+ * [read] call. Cost: a pass over both lists of bricks, and over the voxels of bricks that both have. Errors: also
+ * INVALID_ARGUMENT for a world of another context. [write] */
+QRY_API qry_result QRY_CALL qry_world_combine(qry_world* world, uint32_t volume, const qry_world* other, uint32_t mode,
+                                              uint64_t* changed);
+
+/* Grows a volume: each of `steps` steps, 1..4096, adds the empty voxels that have a neighbour. An added voxel gets the
+ * material of its first neighbour in this order: of 6: -x, +x, -y, +y, -z, +z; of 18 and 26: z slowest, x fastest, each
+ * from -1 to +1. Voxels that were there stay as they are. A voxel that would be outside the world is OUT_OF_BOUNDS.
+ * Cost of a step: 3 to 5 us of a core for each brick that changes, next to nothing for a full one. [write] */
+QRY_API qry_result QRY_CALL qry_world_dilate(qry_world* world, uint32_t volume, uint32_t neighbours, uint32_t steps,
+                                             uint64_t* changed);
+/* Erodes a volume: each of `steps` steps, 1..4096, takes away the voxels that have an empty neighbour. The others keep
+ * their materials. The outside of the world is empty. Cost: as qry_world_dilate. [write] */
+QRY_API qry_result QRY_CALL qry_world_erode(qry_world* world, uint32_t volume, uint32_t neighbours, uint32_t steps,
+                                            uint64_t* changed);
+
+/* A connected part: voxels of which each is reached from each other one by steps from neighbour to neighbour. */
+typedef struct qry_part {
+  uint64_t voxel_count;
+  int32_t min[3]; /* its tight box */
+  int32_t max[3];
+  uint32_t material; /* the commonest in it; of several the lowest */
+  uint32_t reserved; /* 0 */
+} qry_part;
+
+/* Lists the connected parts of what the world shows, in world axes, whatever their materials: the largest first, those
+ * of equal size by their first brick in the order of x, then y, then z. count: in, how many fit into `parts`; out, how
+ * many there are. parts may be NULL if *count is 0. It returns QRY_INCOMPLETE if not all fitted; the first *count of
+ * before are there then. Cost: 1 to 2 us of a core for each brick, whatever *count is, so a first call with some room
+ * may spare the second. Memory: 100 bytes a brick, 512 more for one with several parts. Errors: INVALID_ARGUMENT,
+ * UNSUPPORTED (more than 2^32 pieces of bricks), OUT_OF_BOUNDS, OUT_OF_MEMORY, DEVICE. [read] */
+QRY_API qry_result QRY_CALL qry_world_find_parts(const qry_world* world, uint32_t neighbours, qry_part* parts,
+                                                 uint64_t* count);
+/* Removes a volume's connected parts but the `most` largest of those that have at least `least` voxels; of equal ones
+ * the first in the order of qry_world_find_parts stay. most: at least 1; UINT64_MAX: all of that size. least: 0 or 1:
+ * of any size. So (1, 0) keeps the largest, and (UINT64_MAX, n) drops those of less than n voxels. Errors: also
+ * UNSUPPORTED, as qry_world_find_parts. [write] */
+QRY_API qry_result QRY_CALL qry_world_keep_parts(qry_world* world, uint32_t volume, uint32_t neighbours, uint64_t most,
+                                                 uint64_t least, uint64_t* changed);
 
 /* ---- Palette ----------------------------------------------------------------------------------------------------- */
 

@@ -164,6 +164,13 @@ QRY_HD inline void count_change(Sums& sums, uint32_t before, uint32_t after, uin
   sums.erased += after == kNone;
 }
 
+// How many of a stored brick's voxels have the material.
+QRY_HD inline uint32_t voxels_with(const Memory& m, uint32_t index, uint8_t material) {
+  uint32_t count = 0;
+  for (uint32_t at = 0; at < 64; ++at) count += bit_count(equal_bytes(m.materials[size_t(index) * 64 + at], material));
+  return count;
+}
+
 // What a brick that is wholly in the shape becomes.
 QRY_HD inline uint32_t whole_index(const EditCall& call) { return call.material ? full_index(call.material) : kNone; }
 
@@ -320,7 +327,12 @@ struct TouchList {
     if (item < call.listed_full) {
       const uint8_t material = m.listed_full[item];
       const uint32_t after = material ? full_index(material) : kNone;
-      if (before != after) plan(m, key, before, Fate::whole, after, 0, sums);
+      if (before == after) return;
+      plan(m, key, before, Fate::whole, after, 0, sums);
+      // Of a shape's bricks only those become full that were none or full; of a list's those that are stored, too, and
+      // other voxels differ than those that were there.
+      if (material && before != kNone && !is_full_index(before))
+        sums.changed += uint64_t(kVoxelsPerBrick - voxels_with(m, before, material)) - voxels_of(m, before);
       return;
     }
     const uint32_t listed = uint32_t(item) - call.listed_full;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// place.cpp - operations that move instances or cut them: turn(), crop(), boolean().
+// place.cpp - operations that move instances or cut them: turn(), crop(), boolean(), and what differs.
 #include <algorithm>
 #include <bit>
 #include <map>
@@ -83,6 +83,36 @@ BrickMap filtered(const BrickMap& a, const BrickMap& b, bool in_b) {
       }
     }
     if (!kept.empty()) out.put(at, kept);
+  }
+  return out;
+}
+
+// The voxels of both, those of `a` where it has them: the full join of the two maps' keys.
+BrickMap united_bricks(const BrickMap& a, const BrickMap& b) {
+  BrickMap out;
+  const auto ours = a.bricks(), theirs = b.bricks();
+  auto our = ours.begin(), their = theirs.begin();
+  while (our != ours.end() || their != theirs.end()) {
+    if (their == theirs.end() || (our != ours.end() && our->first < their->first)) {
+      out.put(our->first, our.shared());
+      ++our;
+    } else if (our == ours.end() || their->first < our->first) {
+      out.put(their->first, their.shared());
+      ++their;
+    } else {
+      Brick both = our->second().copy();
+      const BrickView added = their->second();
+      bool more = false;
+      for (uint32_t w = 0; w < 8; ++w)
+        for (uint64_t left = added.mask[w] & ~both.mask[w]; left; left &= left - 1) {
+          const uint32_t i = w * 64 + uint32_t(std::countr_zero(left));
+          both.set(i, added.materials[i]);
+          more = true;
+        }
+      if (more) out.put(our->first, both);
+      else out.put(our->first, our.shared());
+      ++our, ++their;
+    }
   }
   return out;
 }
@@ -172,7 +202,25 @@ Result<Scene> boolean(const Scene& a, const Scene& b, BooleanKind kind, PaletteE
   QRY_TRY_ASSIGN(const auto first, flatten(a, true));
   QRY_TRY_ASSIGN(const auto second, flatten(b, true));
   const bool both = kind == BooleanKind::intersection;
-  return single(filtered(first, second, both), a.palette, both ? "intersection" : "difference");
+  return single(boolean(first, second, kind), a.palette, both ? "intersection" : "difference");
+}
+
+BrickMap boolean(const BrickMap& a, const BrickMap& b, BooleanKind kind) {
+  return kind == BooleanKind::union_of ? united_bricks(a, b) : filtered(a, b, kind == BooleanKind::intersection);
+}
+
+std::vector<BrickPut> differences(const BrickMap& before, const BrickMap& after) {
+  std::vector<BrickPut> puts;
+  const auto olds = before.bricks(), news = after.bricks();
+  auto old = olds.begin();
+  for (auto one = news.begin(); one != news.end(); ++one) {
+    for (; old != olds.end() && (*old).first < (*one).first; ++old) puts.push_back({(*old).first, {}});
+    const bool there = old != olds.end() && (*old).first == (*one).first;
+    if (!there || !(old.shared() == one.shared())) puts.push_back({(*one).first, one.shared()});
+    if (there) ++old;
+  }
+  for (; old != olds.end(); ++old) puts.push_back({(*old).first, {}});
+  return puts;
 }
 
 }  // namespace quarry

@@ -35,6 +35,7 @@ void fill_example(qry_world* world);
 
 /* The parts of the test; `context` was made with QRY_DEVICE_NEVER. */
 void check_voxels(qry_context* context);   /* api/voxels_test.c */
+void check_algebra(qry_context* context);  /* api/algebra_test.c */
 void check_files(qry_context* context);    /* api/files_test.c */
 void check_packed(qry_context* context);   /* api/packed_test.c */
 void check_pictures(qry_context* context); /* api/pictures_test.c */

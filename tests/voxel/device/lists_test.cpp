@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// lists_test.cpp - lists of voxels that a device makes bricks of: beside a plain map and a document, whatever their
-// order, with room that is refused and with more bricks than it groups.
+// lists_test.cpp - lists of whole bricks, and of voxels that a device makes bricks of: beside a plain map and a
+// document, whatever their order, with room that is refused and with more bricks than it groups.
 #include <array>
 #include <catch2/catch.hpp>
 #include <map>
@@ -147,6 +147,38 @@ class Beside {
 };
 
 }  // namespace
+
+TEST_CASE("store: a list that fills a brick counts the voxels that differ, whatever was there before") {
+  // Of a brick that becomes full of material 5: nothing, another brick, some of the material, some of others.
+  BrickMaterials none{}, others{}, mixed{}, nearly{}, full{};
+  others.fill(7);
+  full.fill(5);
+  nearly = full;
+  nearly[100] = 0, nearly[101] = 9;
+  for (uint32_t i = 0; i < 300; ++i) mixed[i] = uint8_t(4 + i % 3);
+  for (const test::DeviceHome& home : test::device_homes()) {
+    CAPTURE(home.name);
+    for (const auto& [before, differing] :
+         {std::pair(none, 512u), std::pair(others, 512u), std::pair(mixed, 412u), std::pair(nearly, 2u)}) {
+      CAPTURE(differing);
+      auto executor = home.make();
+      REQUIRE(executor);
+      const auto store = taken(Store::create(std::move(*executor)));
+      const std::vector<uint32_t> keys{brick_key({1, 2, 3})};
+      const std::vector<BrickMaterials> materials{before};
+      const std::vector<uint8_t> five{5};
+      REQUIRE(store->put({{}, {}, keys, materials}));
+      REQUIRE(taken(store->write_bricks({keys, five, {}, {}})).voxels == differing);
+      REQUIRE(taken(store->state()).voxels == 512);
+      REQUIRE(taken(store->wait(taken(store->undo()))).voxels == differing);
+      REQUIRE(taken(store->wait(taken(store->redo()))).voxels == differing);
+      REQUIRE(taken(store->write_bricks({keys, five, {}, {}})).voxels == 0);
+      std::vector<BrickMaterials> read(1);
+      REQUIRE(store->read(keys, read));
+      REQUIRE(read[0] == full);
+    }
+  }
+}
 
 TEST_CASE("Lists of voxels in any order leave a world on a device as the last of equal voxels says") {
   for (const test::DeviceHome& home : test::device_homes()) {

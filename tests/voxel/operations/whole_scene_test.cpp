@@ -287,6 +287,32 @@ TEST_CASE("boolean: union, intersection and difference of what is visible, in th
   }
 }
 
+TEST_CASE("boolean of bricks: the first one's materials where it has the voxel, and what stays as it is is shared") {
+  for (uint32_t seed = 0; seed < 6; ++seed) {
+    const Scene one = random_scene(seed), two = random_scene(seed + 50);
+    const BrickMap a = *flatten(one, true), b = *flatten(two, true);
+    const Cells in_a = flat(one), in_b = flat(two);
+    for (const BooleanKind kind : {BooleanKind::union_of, BooleanKind::intersection, BooleanKind::difference}) {
+      Cells want;
+      for (const auto& [at, m] : in_a)
+        if (kind == BooleanKind::union_of || (kind == BooleanKind::intersection) == (in_b.count(at) == 1)) want[at] = m;
+      if (kind == BooleanKind::union_of) want.insert(in_b.begin(), in_b.end());
+      const BrickMap got = boolean(a, b, kind);
+      CHECK(got.voxel_count() == want.size());
+      int wrong = 0;
+      for (const auto& [at, m] : want) wrong += got.get(at) != m;
+      CHECK(wrong == 0);
+    }
+    const BrickMap same = boolean(a, a, BooleanKind::union_of);
+    CHECK(same == a);
+    int copied = 0;
+    for (auto it = same.bricks().begin(); it != same.bricks().end(); ++it)
+      copied += !a.share(it->first).same_as(it.shared());
+    CHECK(copied == 0);
+    CHECK(differences(a, same).empty());
+  }
+}
+
 TEST_CASE("dilate and erode: each volume by itself, whatever shows it; places, names and layers stay") {
   const Scene s = random_scene(3);
   for (const Connectivity kind : {Connectivity::faces, Connectivity::edges, Connectivity::corners}) {

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// algebra.cpp - volumes as sets of voxels in the C interface: combined, grown, eroded, taken apart.
+// What becomes of a volume is found by voxel/operations, on the host wherever the world is at home. Then the bricks
+// that differ are written as one edit: Document::write, or DeviceHome::write_bricks.
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "base/parallel.hpp"
+#include "engine/api/handles.hpp"
+#include "voxel/operations/connected_parts.hpp"
+#include "voxel/operations/morphology.hpp"
+#include "voxel/operations/whole_scene.hpp"
+#include "voxel/worlds/flatten.hpp"
+
+using namespace quarry;
+using namespace quarry::c_api;
+
+namespace {
+
+constexpr uint32_t kMostSteps = 4096;
+
+qry_result check_neighbours(const char* function, uint32_t neighbours) {
+  if (neighbours == 6 || neighbours == 18 || neighbours == 26) return QRY_OK;
+  return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: neighbours is %u, expected 6, 18 or 26", function, neighbours);
+}
+
+// The bricks of a volume, in its own axes. On a device there is one, at the origin.
+Result<BrickMap> bricks_of_volume(const qry_world& world, uint32_t volume) {
+  if (world.home) return world.home->bricks();
+  return BrickMap(world.document->scene().volumes[volume].bricks);
+}
+
+// What is shown, in world axes.
+Result<BrickMap> bricks_shown(const qry_world& world) {
+  if (world.home) return world.home->bricks();
+  const Scene& scene = world.document->scene();
+  if (const auto alone = volume_at_origin(scene, true)) return BrickMap(scene.volumes[*alone].bricks);
+  return flatten(scene, true);
+}
+
+// Makes the volume what `change` makes of its bricks, as one step of the history, if anything differs.
+template <class Change>
+qry_result change_volume(qry_world& world, uint32_t volume, const char* label, uint64_t* changed,
+                         const Change& change) {
+  const uint32_t threads = world.context->threads;
+  std::vector<BrickPut> puts;
+  {
+    const ThreadShare share(threads ? threads : thread_count());
+    const auto before = bricks_of_volume(world, volume);
+    if (!before) return refuse(before.error());
+    const Result<BrickMap> after = change(*before);
+    if (!after) return refuse(after.error());
+    puts = differences(*before, *after);
+  }
+  if (world.home) return finish(world, world.home->write_bricks(puts), false, changed);
+  std::vector<Int3> places;
+  places.reserve(puts.size());
+  for (const BrickPut& put : puts) places.push_back(put.brick);
+  const auto fill = [&](size_t i, Brick& brick) { brick = puts[i].value->copy(); };
+  return finish(world, world.document->write(volume, places, fill, label, threads), changed);
+}
+
+// One step of either kind of morphology.
+using Morphology = Result<BrickMap> (*)(const BrickMap&, Connectivity, uint32_t, const Progress&);
+qry_result change_by_steps(qry_world* world, uint32_t volume, uint32_t neighbours, uint32_t steps, uint64_t* changed,
+                           const char* function, const char* label, Morphology morphology) {
+  return guarded(function, [&]() -> qry_result {
+    if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
+    QRY_PASS_REFUSAL(check_volume(*world, volume, function));
+    QRY_PASS_REFUSAL(check_neighbours(function, neighbours));
+    if (steps < 1 || steps > kMostSteps)
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: steps is %u, expected 1..%u", function, steps, kMostSteps);
+    return change_volume(*world, volume, label, changed, [&](const BrickMap& bricks) {
+      return morphology(bricks, Connectivity(neighbours), steps, Progress());
+    });
+  });
+}
+
+}  // namespace
+
+qry_result qry_world_combine(qry_world* world, uint32_t volume, const qry_world* other, uint32_t mode,
+                             uint64_t* changed) {
+  const char* const function = "qry_world_combine";
+  return guarded(function, [&]() -> qry_result {
+    if (!world || !other)
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: %s is NULL", function, world ? "other" : "world");
+    QRY_PASS_REFUSAL(check_volume(*world, volume, function));
+    if (mode > QRY_COMBINE_DIFFERENCE)
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: mode is %u, expected a QRY_COMBINE_ number", function, mode);
+    if (other->context != world->context)
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: other is a world of another context", function);
+    return change_volume(*world, volume, "combine", changed, [&](const BrickMap& bricks) -> Result<BrickMap> {
+      QRY_TRY_ASSIGN(const BrickMap theirs, bricks_shown(*other));
+      return boolean(bricks, theirs, BooleanKind(mode));
+    });
+  });
+}
+
+qry_result qry_world_dilate(qry_world* world, uint32_t volume, uint32_t neighbours, uint32_t steps, uint64_t* changed) {
+  return change_by_steps(world, volume, neighbours, steps, changed, "qry_world_dilate", "grow", dilate);
+}
+
+qry_result qry_world_erode(qry_world* world, uint32_t volume, uint32_t neighbours, uint32_t steps, uint64_t* changed) {
+  return change_by_steps(world, volume, neighbours, steps, changed, "qry_world_erode", "erode", erode);
+}
+
+qry_result qry_world_find_parts(const qry_world* world, uint32_t neighbours, qry_part* parts, uint64_t* count) {
+  const char* const function = "qry_world_find_parts";
+  return guarded(function, [&]() -> qry_result {
+    if (!world || !count)
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: %s is NULL", function, world ? "count" : "world");
+    QRY_PASS_REFUSAL(check_neighbours(function, neighbours));
+    if (*count && !parts) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: parts is NULL, but *count is not 0", function);
+    const uint32_t threads = world->context->threads;
+    const ThreadShare share(threads ? threads : thread_count());
+    const auto bricks = bricks_shown(*world);
+    if (!bricks) return refuse(bricks.error());
+    const auto found = ConnectedParts::find(*bricks, Connectivity(neighbours));
+    if (!found) return refuse(found.error());
+    const uint64_t room = *count, all = found->parts().size();
+    for (uint64_t i = 0; i < std::min(room, all); ++i) {
+      const ConnectedPart& part = found->parts()[size_t(i)];
+      parts[i] = {part.voxels,
+                  {part.box.min.x, part.box.min.y, part.box.min.z},
+                  {part.box.max.x, part.box.max.y, part.box.max.z},
+                  part.material,
+                  0};
+    }
+    *count = all;
+    if (all > room)
+      return refuse(QRY_INCOMPLETE, "%s: room for %llu parts, but there are %llu", function,
+                    static_cast<unsigned long long>(room), static_cast<unsigned long long>(all));
+    return QRY_OK;
+  });
+}
+
+qry_result qry_world_keep_parts(qry_world* world, uint32_t volume, uint32_t neighbours, uint64_t most, uint64_t least,
+                                uint64_t* changed) {
+  const char* const function = "qry_world_keep_parts";
+  return guarded(function, [&]() -> qry_result {
+    if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
+    QRY_PASS_REFUSAL(check_volume(*world, volume, function));
+    QRY_PASS_REFUSAL(check_neighbours(function, neighbours));
+    if (most == 0)
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: most is 0, expected at least 1; UINT64_MAX is no limit", function);
+    return change_volume(*world, volume, "keep parts", changed, [&](const BrickMap& bricks) -> Result<BrickMap> {
+      QRY_TRY_ASSIGN(const auto parts, ConnectedParts::find(bricks, Connectivity(neighbours)));
+      return parts.first(size_t(std::min<uint64_t>(most, parts.at_least(least))));
+    });
+  });
+}

@@ -400,7 +400,7 @@ Result<const UndoRecord*> Document::write(uint32_t volume, std::span<const World
 
 Result<const UndoRecord*> Document::write(uint32_t volume, std::span<const Int3> places,
                                           const std::function<void(size_t, Brick&)>& change, std::string label,
-                                          uint32_t threads) {
+                                          uint32_t threads, const Persist& persist) {
   QRY_TRY(state_->check_volume(volume));
   for (const Int3 place : places)
     if (!has_voxel_coordinates(place))
@@ -408,7 +408,7 @@ Result<const UndoRecord*> Document::write(uint32_t volume, std::span<const Int3>
   UndoRecord record = plan_bricks(state_->scene.volumes[volume].bricks, places, change, threads);
   record.volume = volume;
   record.label = std::move(label);
-  return state_->enter(std::move(record));
+  return state_->enter(std::move(record), persist);
 }
 
 Result<const UndoRecord*> Document::write(uint32_t volume, const VoxelWrites& writes, std::string label,

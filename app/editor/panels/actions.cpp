@@ -2,6 +2,9 @@
 // actions.cpp - the table of shortcuts, and what each action does.
 #include "app/editor/panels/actions.hpp"
 
+#include <fmt/format.h>
+
+#include "app/console/terminal.hpp"
 #include "app/editor/panels/editor.hpp"
 
 namespace quarry::app {
@@ -45,6 +48,13 @@ const Shortcut* first_row(Action action) {
   return nullptr;
 }
 
+void change_volume(Editor& editor, const VolumeChange& change) {
+  editor.viewport.cancel_stroke();
+  const auto changed = editor.session.change(change);
+  if (!changed) editor.messages.complain(changed.error());
+  else editor.messages.say(fmt::format("{}: {} voxels", change.label, with_commas(*changed)));
+}
+
 }  // namespace
 
 std::span<const Shortcut> shortcuts() { return kShortcuts; }
@@ -70,6 +80,12 @@ void perform(Editor& editor, Action action) {
     case Action::quit: editor.ask_before_leaving([&editor] { editor.quit = true; }); break;
     case Action::undo: editor.messages.report(editor.session.undo()); break;
     case Action::redo: editor.messages.report(editor.session.redo()); break;
+    case Action::grow: change_volume(editor, grow(Connectivity::faces, 1)); break;
+    case Action::erode: change_volume(editor, erode_by(Connectivity::faces, 1)); break;
+    case Action::drop_parts: change_volume(editor, keep({Connectivity::corners, 1, 0})); break;
+    case Action::unite: editor.dialog.show_combine(BooleanKind::union_of); break;
+    case Action::intersect: editor.dialog.show_combine(BooleanKind::intersection); break;
+    case Action::subtract: editor.dialog.show_combine(BooleanKind::difference); break;
     case Action::frame_all: editor.frame_all(); break;
     case Action::view_front: editor.camera.azimuth = 0, editor.camera.elevation = 0; break;
     case Action::view_right: editor.camera.azimuth = 90, editor.camera.elevation = 0; break;

@@ -108,6 +108,17 @@ bool Editor::open(const std::filesystem::path& file) {
   return true;
 }
 
+bool Editor::combine(const std::filesystem::path& file, BooleanKind kind) {
+  viewport.cancel_stroke();
+  const auto changed = session.combine(file, kind);
+  if (!changed) return messages.report(tl::unexpected(changed.error()));
+  const std::string notice = session.take_notice();
+  if (!notice.empty()) say_warning(file.string(), notice);
+  messages.say(notice.empty() ? fmt::format("{}: {} voxels changed", file.filename().string(), with_commas(*changed))
+                              : notice);
+  return true;
+}
+
 bool Editor::save() {
   if (session.is_world_file()) {
     messages.say(fmt::format("Every edit is in {} already", session.file().string()));

@@ -83,6 +83,8 @@ struct Editor {
   bool open(const std::filesystem::path& file);
   // A question or a menu is open. It alone gets keys, mouse and files dropped on the window.
   bool modal() const;
+  // Session::combine(), with what came of it in the status line.
+  bool combine(const std::filesystem::path& file, BooleanKind kind);
   // Writes the document back into the file that it came from. Asks first if something would be lost. Asks for a name if
   // there is no such file.
   bool save();

@@ -34,6 +34,12 @@ void FileDialog::show_open() {
   list();
 }
 
+void FileDialog::show_combine(BooleanKind kind) {
+  show_open();
+  kind_ = Kind::combine;
+  combined_ = kind;
+}
+
 void FileDialog::show_save(const fs::path& suggestion) {
   kind_ = Kind::save;
   opened_ = false;
@@ -80,14 +86,20 @@ void FileDialog::accept(const FileDialogAnswers& answers) {
     problem_ = file.filename().string() + " is there already. Press again to replace it.";
     return;
   }
-  const auto done = kind_ == Kind::open ? answers.open(file) : answers.save_as(file);
+  const auto done = kind_ == Kind::open      ? answers.open(file)
+                    : kind_ == Kind::combine ? answers.combine(file, combined_)
+                                             : answers.save_as(file);
   if (done) kind_ = Kind::none;
   else problem_ = done.error().message;
 }
 
 void FileDialog::draw(const FileDialogAnswers& answers) {
   if (kind_ == Kind::none) return;
-  const char* title = kind_ == Kind::open ? "Open###file" : "Save as###file";
+  const char* title = kind_ == Kind::save                      ? "Save as###file"
+                      : kind_ == Kind::open                    ? "Open###file"
+                      : combined_ == BooleanKind::union_of     ? "Unite with a file###file"
+                      : combined_ == BooleanKind::intersection ? "Intersect with a file###file"
+                                                               : "Subtract a file###file";
   if (!opened_) ImGui::OpenPopup(title);
   opened_ = true;
   const float em = ImGui::GetFontSize();
@@ -133,9 +145,10 @@ void FileDialog::draw(const FileDialogAnswers& answers) {
   if (ImGui::IsItemEdited()) confirm_overwrite_ = false;
   if (!problem_.empty()) ImGui::TextColored({0.94f, 0.48f, 0.48f, 1}, "%s", problem_.c_str());
   else
-    ImGui::TextDisabled("%s", kind_ == Kind::open ? "Worlds, .vox and meshes"
-                                                  : "The ending names the format: .quarry keeps everything");
-  if (ImGui::Button(kind_ == Kind::open ? "Open" : "Save", {em * 7, 0})) accept(answers);
+    ImGui::TextDisabled("%s", kind_ == Kind::save ? "The ending names the format: .quarry keeps everything"
+                                                  : "Worlds, .vox and meshes");
+  const char* const button = kind_ == Kind::open ? "Open" : kind_ == Kind::save ? "Save" : "Combine";
+  if (ImGui::Button(button, {em * 7, 0})) accept(answers);
   ImGui::SameLine();
   if (ImGui::Button("Cancel", {em * 7, 0}) || !keep) {
     kind_ = Kind::none;

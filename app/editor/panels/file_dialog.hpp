@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "app/editor/session/volume_changes.hpp"
 #include "base/result.hpp"
 
 namespace quarry::app {
@@ -15,22 +16,25 @@ namespace quarry::app {
 // What happens with the chosen file. An error is shown in the dialog, which stays open.
 struct FileDialogAnswers {
   std::function<Result<void>(const std::filesystem::path&)> open, save_as;
+  std::function<Result<void>(const std::filesystem::path&, BooleanKind)> combine;
   std::function<void()> cancelled;
 };
 
 class FileDialog {
  public:
   void show_open();
+  void show_combine(BooleanKind kind);  // a file that is combined with the volume
   void show_save(const std::filesystem::path& suggestion);
   bool shown() const { return kind_ != Kind::none; }
   void draw(const FileDialogAnswers& answers);
 
  private:
-  enum class Kind { none, open, save };
+  enum class Kind { none, open, combine, save };
   void list();
   void accept(const FileDialogAnswers& answers);
 
   Kind kind_ = Kind::none;
+  BooleanKind combined_ = BooleanKind::union_of;
   bool opened_ = false, confirm_overwrite_ = false;
   std::filesystem::path directory_;
   std::string name_, problem_;

@@ -46,6 +46,16 @@ float draw_menu(Session& session, const MenuShown& shown, const Perform& act) {
     entry(Action::redo, "Redo", false, session.document().can_redo());
     ImGui::EndMenu();
   }
+  if (ImGui::BeginMenu("Volume")) {  // that of the chosen instance
+    entry(Action::grow, "Grow");
+    entry(Action::erode, "Erode");
+    entry(Action::drop_parts, "Drop smaller parts");
+    ImGui::Separator();
+    entry(Action::unite, "Unite with a file...");
+    entry(Action::intersect, "Intersect with a file...");
+    entry(Action::subtract, "Subtract a file...");
+    ImGui::EndMenu();
+  }
   if (ImGui::BeginMenu("View")) {
     const auto names = engine::debug_view_names();
     for (size_t i = 0; i < names.size(); ++i)
@@ -333,6 +343,8 @@ void draw_panels(Editor& editor) {
   };
   editor.dialog.draw({.open = [&](const std::filesystem::path& file) { return result_of(editor.open(file)); },
                       .save_as = [&](const std::filesystem::path& file) { return result_of(editor.save_as(file)); },
+                      .combine = [&](const std::filesystem::path& file,
+                                     BooleanKind kind) { return result_of(editor.combine(file, kind)); },
                       .cancelled = [&] { editor.questions.after_saving = {}; }});
   draw_questions(editor.questions, editor.session, editor.dialog,
                  {.save = [&] { editor.save(); },

@@ -82,11 +82,50 @@ Result<void> ScriptRunner::start_edit(Editor& editor, const ScriptCommand& comma
   return {};
 }
 
+namespace {
+
+// A whole number of the script's.
+Result<uint64_t> counted(double number, double most, const char* of) {
+  if (number >= 1 && number <= most && number == std::floor(number)) return uint64_t(number);
+  return fail(ErrorCode::bad_usage, fmt::format("{} is no number of {}: 1 to {}", number, of, most));
+}
+
+Result<void> change_volume(Editor& editor, const ScriptCommand& command) {
+  const std::string& verb = command.words[0];
+  if (verb == "combine") {
+    const auto kind = boolean_from_name(command.words[1]);
+    if (!kind)
+      return fail(ErrorCode::bad_usage,
+                  fmt::format("'{}' is none of unite, intersect, subtract.{}", command.words[1],
+                              did_you_mean(command.words[1], {"unite", "intersect", "subtract"})));
+    if (!editor.combine(command.words[2], *kind)) return fail(ErrorCode::io, editor.messages.text);
+    return {};
+  }
+  // As the steps of `quarry convert` have it: layers by faces, parts by corners, unless said.
+  const bool steps = verb == "grow" || verb == "erode";
+  const double wanted = command.numbers.size() > 1 ? command.numbers[1] : steps ? 6 : 26;
+  const auto neighbours = connectivity_from(wanted);
+  if (!neighbours) return fail(ErrorCode::bad_usage, fmt::format("{} neighbours: 6, 18 or 26", wanted));
+  QRY_TRY_ASSIGN(const uint64_t count, counted(command.numbers[0], steps ? kMostSteps : 1e15,
+                                               steps                  ? "steps"
+                                               : verb == "drop_parts" ? "voxels"
+                                                                      : "parts"));
+  QRY_TRY(editor.session.change(verb == "grow"         ? grow(*neighbours, uint32_t(count))
+                                : verb == "erode"      ? erode_by(*neighbours, uint32_t(count))
+                                : verb == "drop_parts" ? keep({*neighbours, UINT64_MAX, count})
+                                                       : keep({*neighbours, count, 0})));
+  return {};
+}
+
+}  // namespace
+
 Result<void> ScriptRunner::start(Editor& editor, const ScriptCommand& command) {
   const std::string& verb = command.words[0];
   const std::vector<double>& n = command.numbers;
   const auto word = [&](size_t index) { return index < command.words.size() ? command.words[index] : std::string(); };
   if (verb == "sphere" || verb == "box" || verb == "line" || verb == "connected") return start_edit(editor, command);
+  if (verb == "grow" || verb == "erode" || verb == "drop_parts" || verb == "keep_parts" || verb == "combine")
+    return change_volume(editor, command);
   if (verb == "undo") return editor.session.undo();
   if (verb == "redo") return editor.session.redo();
   if (verb == "tool") {

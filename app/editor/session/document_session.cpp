@@ -248,13 +248,59 @@ Document::Persist Session::commit_with(Result<void> (io::Store::*commit)(const S
       [this, commit](std::span<const UndoRecord> records) { return ((*store_).*commit)(document_->scene(), records); };
 }
 
+Result<void> Session::check_shown(const Instance& instance) const {
+  if (document_->scene().instance_visible(instance)) return {};
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("'{}' is hidden: show it or choose another instance", instance.name));
+}
+
+Result<uint64_t> Session::change(const VolumeChange& change) {
+  end_preview();
+  const Instance& instance = document_->scene().instances[active_instance_];
+  QRY_TRY(check_shown(instance));
+  std::vector<BrickPut> puts;
+  {
+    const BrickMap before = document_->scene().volumes[instance.volume].bricks;
+    QRY_TRY_ASSIGN(const BrickMap after, change.made(before));
+    puts = differences(before, after);
+  }
+  if (puts.empty()) return 0;
+  QRY_TRY(keep_safe());
+  std::vector<Int3> places;
+  places.reserve(puts.size());
+  for (const BrickPut& put : puts) places.push_back(put.brick);
+  QRY_TRY_ASSIGN(const auto record,
+                 document_->write(
+                     instance.volume, places, [&](size_t i, Brick& brick) { brick = puts[i].value->copy(); },
+                     change.label, 0, commit_with(&io::Store::commit_edit)));
+  stroke_has_edit_ = false;  // later edits of a stroke are a step of their own
+  changed_ = true;
+  return record->voxels_changed;
+}
+
+Result<uint64_t> Session::combine(const fs::path& file, BooleanKind kind) {
+  std::vector<std::string> warnings;
+  io::ReadOptions read;
+  read.warnings = &warnings;
+  QRY_TRY_ASSIGN(const Scene other, io::read_scene(file, read));
+  end_preview();
+  const Scene& scene = document_->scene();
+  uint32_t replaced = 0;
+  QRY_TRY_ASSIGN(const auto by_file, combined(other, scene.instances[active_instance_], scene.palette, kind, replaced));
+  QRY_TRY_ASSIGN(const uint64_t voxels, change(by_file));
+  if (replaced)
+    warnings.insert(warnings.begin(), fmt::format("{}: {} of its materials are not in the palette; the ones that look "
+                                                  "most like them are used",
+                                                  file.filename().string(), replaced));
+  take_warnings(warnings);
+  return voxels;
+}
+
 Result<uint64_t> Session::apply(const Edit& edit) {
   end_preview();
   const Scene& scene = document_->scene();
   const Instance& instance = scene.instances[active_instance_];
-  if (!scene.instance_visible(instance))
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("'{}' is hidden: show it or choose another instance", instance.name));
+  QRY_TRY(check_shown(instance));
   QRY_TRY(keep_safe());
   QRY_TRY_ASSIGN(const auto record,
                  document_->apply(instance.volume, in_volume_axes(edit, instance), 0, in_stroke_ && stroke_has_edit_,

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "app/editor/session/pick.hpp"
+#include "app/editor/session/volume_changes.hpp"
 #include "voxel/io/formats.hpp"
 #include "voxel/io/quarry/store.hpp"
 #include "voxel/worlds/document.hpp"
@@ -71,6 +72,12 @@ class Session {
   // Applies one edit, in world axes, to the active instance's volume. Returns the number of voxels changed. On failure
   // nothing has changed, neither in memory nor in the file.
   Result<uint64_t> apply(const Edit& edit);
+  // Makes the active instance's volume what the change makes of it, as one step, also in a stroke. Returns the number
+  // of voxels changed. On failure nothing has changed. Errors: those of the change, and as apply().
+  Result<uint64_t> change(const VolumeChange& change);
+  // Combines it with what a file shows, of any format that is read, in world axes. Materials that the palette does not
+  // have become the ones that look most like them, which notice() says. Errors: those of the reader, and as change().
+  Result<uint64_t> combine(const std::filesystem::path& file, BooleanKind kind);
   // Edits between the two calls are one step. They are undone and redone together, also after the file was closed and
   // opened again. If an edit fails, the step consists of the others.
   void begin_stroke();
@@ -127,6 +134,7 @@ class Session {
                      const Progress& progress = {});
   Result<void> reflatten(Scene scene);
   Result<void> keep_safe();
+  Result<void> check_shown(const Instance& instance) const;
   void end_preview();
   void notice_drops();
   void take_warnings(const std::vector<std::string>& warnings);

@@ -171,6 +171,28 @@ TEST_CASE("editor: a click adds at the voxel under the mouse, and keys choose th
   CHECK(now.voxels == start.voxels + 2 - 1);
 }
 
+TEST_CASE("editor: a volume grows, is eroded and combined with a file by script, each in one step") {
+  if (!can_open_window()) return;
+  const Place place = place_for("editor-volume");
+  const fs::path copy = place.dir / "copy.quarry";
+  fs::copy_file(place.world, copy);
+  const Kept start = kept_in(place.world);
+  const Outcome outcome =
+      run_script(place, "sphere add 200 0 0 0 5\ndrop_parts 2\ngrow 2 26\nerode 1\ncombine subtract " + copy.string() +
+                            "\ncombine unite " + copy.string() + "\nquit\n");
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 0);
+  CHECK(outcome.out.find("ok 6: combine unite") != std::string::npos);
+  const Kept now = kept_in(place.world);
+  CHECK(now.history == 6);
+  CHECK(now.position == 6);
+  CHECK(now.voxels > start.voxels);  // what was subtracted has come back, and about it is what it grew by
+  const Outcome refused = run_script(place, "grow 2 7\n");
+  CHECK(refused.code != 0);
+  CHECK(refused.err.find("line 1: `grow 2 7`: 7 neighbours: 6, 18 or 26") != std::string::npos);
+  CHECK(kept_in(place.world).voxels == now.voxels);
+}
+
 TEST_CASE("editor: dragging draws one stroke, the right button turns the view and edits nothing") {
   if (!can_open_window()) return;
   const Place place = place_for("editor-drag");

@@ -38,6 +38,16 @@ SceneFacts facts_of(const fs::path& file) {
   return *facts;
 }
 
+// A copy of the file as it is on disk now, as after a crash.
+fs::path copy_of(const fs::path& file) {
+  fs::path copy = file.parent_path() / "copy.quarry";
+  fs::copy_file(file, copy, fs::copy_options::overwrite_existing);
+  for (const char* suffix : {"-wal", "-journal", "-shm"})
+    if (fs::exists(file.string() + suffix))
+      fs::copy_file(file.string() + suffix, copy.string() + suffix, fs::copy_options::overwrite_existing);
+  return copy;
+}
+
 SceneFacts facts_of(const Session& session) { return *scene_facts(session.scene(), Axes::y_up); }
 
 // A world file with one small ball.
@@ -79,15 +89,113 @@ TEST_CASE("session: each edit of a world file is in the file when the call retur
     REQUIRE(changed);
     CHECK(*changed > 0);
     CHECK_FALSE(session.unsaved());
-    // A copy of the file as it is on disk now, as after a crash.
-    const fs::path copy = dir / "copy.quarry";
-    fs::copy_file(file, copy, fs::copy_options::overwrite_existing);
-    for (const char* suffix : {"-wal", "-journal", "-shm"})
-      if (fs::exists(file.string() + suffix))
-        fs::copy_file(file.string() + suffix, copy.string() + suffix, fs::copy_options::overwrite_existing);
+    const fs::path copy = copy_of(file);
     CHECK(facts_of(copy).pos_sum == facts_of(session).pos_sum);
     CHECK(facts_of(copy).col_sum == facts_of(session).col_sum);
   }
+}
+
+TEST_CASE("session: growing, eroding, parts and combining with a file are a step each, on disk when the call returns") {
+  const fs::path dir = test::scratch_dir("session-volume");
+  const fs::path file = saved_world(dir);
+  {
+    Session other({}, {});
+    REQUIRE(other.start_new());
+    REQUIRE(other.apply(ball(4, 0, 0, 3, 9)));
+    REQUIRE(other.save_as(dir / "other.quarry"));
+  }
+  Session session({}, dir / "recovery");
+  REQUIRE(session.open(file));
+  REQUIRE(session.apply(ball(40, 0, 0, 2, 5)));
+  const size_t before = session.steps().size();
+  std::vector<SceneFacts> states{facts_of(session)};
+  const std::vector<std::pair<std::string, std::function<Result<uint64_t>()>>> changes{
+      {"grow", [&] { return session.change(grow(Connectivity::edges, 2)); }},
+      {"erode", [&] { return session.change(erode_by(Connectivity::faces, 1)); }},
+      {"drop parts",
+       [&] {
+         return session.change(keep({Connectivity::corners, UINT64_MAX, 100}));
+       }},
+      {"unite", [&] { return session.combine(dir / "other.quarry", BooleanKind::union_of); }},
+      {"keep parts",
+       [&] {
+         return session.change(keep({Connectivity::corners, 1, 0}));
+       }},
+      {"subtract", [&] { return session.combine(dir / "other.quarry", BooleanKind::difference); }},
+      {"intersect", [&] { return session.combine(dir / "other.quarry", BooleanKind::intersection); }},
+  };
+  for (const auto& [label, change] : changes) {
+    CAPTURE(label);
+    const auto changed = change();
+    REQUIRE(changed);
+    if (*changed == 0) {  // no step of nothing
+      CHECK(session.steps().size() == before + states.size() - 1);
+      continue;
+    }
+    states.push_back(facts_of(session));
+    REQUIRE(session.steps().size() == before + states.size() - 1);
+    CHECK(session.steps().back().label == label);
+    CHECK(session.steps().back().voxels == *changed);
+    const SceneFacts kept = facts_of(copy_of(file));
+    CHECK(kept.pos_sum == states.back().pos_sum);
+    CHECK(kept.col_sum == states.back().col_sum);
+  }
+  CHECK(states.size() >= 6);
+  CHECK(session.world().voxel_count() == 0);  // what was subtracted is not in what is left
+  for (size_t i = states.size() - 1; i-- > 0;) {
+    REQUIRE(session.undo());
+    CHECK(facts_of(session).pos_sum == states[i].pos_sum);
+    CHECK(facts_of(session).col_sum == states[i].col_sum);
+    CHECK(facts_of(copy_of(file)).pos_sum == states[i].pos_sum);
+  }
+  CHECK_FALSE(session.combine(dir / "missing.vox", BooleanKind::union_of));
+  CHECK(session.steps().size() == before + states.size() - 1);
+  {
+    const FullDisk full(file);
+    CHECK_FALSE(session.change(grow(Connectivity::corners, 40)));
+  }
+  CHECK(facts_of(session).pos_sum == states[0].pos_sum);
+  CHECK(session.steps().size() == before + states.size() - 1);
+}
+
+TEST_CASE("session: a file is combined in world axes, whatever way the volume is turned, by the palette's looks") {
+  Scene scene;
+  scene.volumes.push_back({"voxels", {}, {}});
+  scene.volumes[0].bricks.set({3, 4, 5}, 7);
+  Instance instance;
+  instance.rotation.axis = {2, 1, 0};
+  instance.rotation.sign = {1, -1, -1};
+  instance.offset = {10, -20, 30};
+  scene.instances.push_back(instance);
+  Scene other;
+  other.volumes.push_back({"voxels", {}, {}});
+  other.instances.emplace_back();
+  const Int3 shown = instance.rotation.apply_to_cell({3, 4, 5}) + instance.offset, beside = shown + Int3{1, 2, 3};
+  other.volumes[0].bricks.set(shown, 1);
+  other.volumes[0].bricks.set(beside, 1);
+  other.palette.materials[1] = scene.palette.materials[200];
+  uint32_t replaced = 77;
+  const auto united = combined(other, instance, scene.palette, BooleanKind::union_of, replaced);
+  REQUIRE(united);
+  CHECK(replaced == 0);
+  const auto made = united->made(scene.volumes[0].bricks);
+  REQUIRE(made);
+  CHECK(made->voxel_count() == 2);
+  CHECK(made->get({3, 4, 5}) == 7);  // the volume's own
+  const uint8_t got = made->get(instance.rotation.inverse().apply_to_cell(beside - instance.offset));
+  CHECK(got != 0);
+  CHECK(scene.palette.materials[got] == scene.palette.materials[200]);
+  other.palette.materials[1].r ^= 1;
+  other.palette.materials[1].emission = 3.25f;
+  REQUIRE(combined(other, instance, scene.palette, BooleanKind::union_of, replaced));
+  CHECK(replaced == 1);
+  const auto less = combined(other, instance, scene.palette, BooleanKind::difference, replaced);
+  REQUIRE(less);
+  CHECK(less->made(scene.volumes[0].bricks)->empty());
+  CHECK_FALSE(connectivity_from(7));
+  CHECK(connectivity_from(18) == Connectivity::edges);
+  CHECK(boolean_from_name("subtract") == BooleanKind::difference);
+  CHECK_FALSE(boolean_from_name("add"));
 }
 
 TEST_CASE(

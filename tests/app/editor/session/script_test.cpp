@@ -27,6 +27,9 @@ TEST_CASE("script: a mistake anywhere is found before anything is carried out, w
   } cases[] = {
       {"undo\nshpere add 1 2 3 4 5", "tour: line 2: there is no command 'shpere'. Did you mean 'sphere'?"},
       {"sphere add 1 2 3", "tour: line 1: `sphere add 1 2 3`: wants `sphere mode X Y Z RADIUS MATERIAL`"},
+      {"grow", "tour: line 1: `grow`: wants `grow STEPS [NEIGHBOURS]`"},
+      {"combine unite", "tour: line 1: `combine unite`: wants `combine how file`"},
+      {"drop_parts many", "tour: line 1: `drop_parts many`: 'many' is not a number"},
       {"undo now", "tour: line 1: `undo now`: wants `undo `"},
       {"click 10 ten", "tour: line 1: `click 10 ten`: 'ten' is not a number"},
   };

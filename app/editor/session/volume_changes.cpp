@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// volume_changes.cpp - whole volumes by voxel/operations.
+#include "app/editor/session/volume_changes.hpp"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <memory>
+
+#include "voxel/operations/connected_parts.hpp"
+
+namespace quarry::app {
+namespace {
+
+// How far two looks are from each other: colours in sRGB bytes, the other properties on the same scale.
+double distance(const Material& a, const Material& b) {
+  const double differences[] = {double(a.r) - b.r,
+                                double(a.g) - b.g,
+                                double(a.b) - b.b,
+                                double(a.a) - b.a,
+                                64.0 * (double(a.roughness) - double(b.roughness)),
+                                255.0 * (double(a.metalness) - double(b.metalness)),
+                                255.0 * (double(a.emission) - double(b.emission)),
+                                255.0 * (double(a.transparency) - double(b.transparency)),
+                                64.0 * (double(a.ior) - double(b.ior))};
+  double sum = 0;
+  for (const double d : differences) sum += d * d;
+  return sum;
+}
+
+// The material of the palette that looks most like it; of several the lowest, but `own` before all, its own number.
+uint8_t nearest(const Material& material, uint8_t own, const Palette& palette) {
+  uint8_t best = own;
+  double least = distance(material, palette.materials[own]);
+  for (size_t m = 1; m < 256; ++m)
+    if (const double d = distance(material, palette.materials[m]); d < least) least = d, best = uint8_t(m);
+  return best;
+}
+
+// Replaces the materials in use by the nearest of the palette. Returns how many have no equal there.
+uint32_t use_palette(BrickMap& bricks, const Palette& own, const Palette& palette) {
+  std::array<uint8_t, 256> to{};
+  bool same = true;
+  uint32_t replaced = 0;
+  BrickMap out;
+  for (const auto& [at, brick] : bricks.bricks()) {
+    Brick changed = brick.copy();
+    for (uint8_t& material : changed.materials) {
+      if (!material) continue;
+      if (!to[material]) {
+        to[material] = nearest(own.materials[material], material, palette);
+        replaced += !(palette.materials[to[material]] == own.materials[material]);
+        same = same && to[material] == material;
+      }
+      material = to[material];
+    }
+    out.put(at, changed);
+  }
+  if (!same) bricks = std::move(out);
+  return replaced;
+}
+
+}  // namespace
+
+std::optional<Connectivity> connectivity_from(double number) {
+  for (const Connectivity one : {Connectivity::faces, Connectivity::edges, Connectivity::corners})
+    if (number == double(uint8_t(one))) return one;
+  return {};
+}
+
+std::optional<BooleanKind> boolean_from_name(std::string_view name) {
+  if (name == "unite") return BooleanKind::union_of;
+  if (name == "intersect") return BooleanKind::intersection;
+  if (name == "subtract") return BooleanKind::difference;
+  return {};
+}
+
+VolumeChange grow(Connectivity neighbours, uint32_t steps) {
+  return {"grow", [=](const BrickMap& bricks) { return dilate(bricks, neighbours, steps); }};
+}
+
+VolumeChange erode_by(Connectivity neighbours, uint32_t steps) {
+  return {"erode", [=](const BrickMap& bricks) { return erode(bricks, neighbours, steps); }};
+}
+
+VolumeChange keep(const PartChoice& choice) {
+  return {choice.most == UINT64_MAX ? "drop parts" : "keep parts", [=](const BrickMap& bricks) -> Result<BrickMap> {
+            QRY_TRY_ASSIGN(const auto parts, ConnectedParts::find(bricks, choice.neighbours));
+            return parts.first(size_t(std::min<uint64_t>(choice.most, parts.at_least(choice.least))));
+          }};
+}
+
+Result<VolumeChange> combined(const Scene& other, const Instance& instance, const Palette& palette, BooleanKind kind,
+                              uint32_t& replaced) {
+  QRY_TRY_ASSIGN(BrickMap bricks, flatten(other, true));
+  replaced = kind == BooleanKind::union_of ? use_palette(bricks, other.palette, palette) : 0;
+  if (!instance.rotation.identity() || instance.offset != Int3{}) {
+    // The world's voxel v is the volume's back(v - offset).
+    Scene moved;
+    moved.volumes.push_back({"other", std::move(bricks), {}});
+    moved.instances.emplace_back();
+    Instance& placed = moved.instances.back();
+    placed.rotation = instance.rotation.inverse();
+    placed.offset = placed.rotation.apply_to_cell(Int3{} - instance.offset) - placed.rotation.apply_to_cell(Int3{});
+    QRY_TRY_ASSIGN(bricks, flatten(moved, true));
+  }
+  const char* const label = kind == BooleanKind::union_of       ? "unite"
+                            : kind == BooleanKind::intersection ? "intersect"
+                                                                : "subtract";
+  return VolumeChange{label,
+                      [kind, theirs = std::make_shared<const BrickMap>(std::move(bricks))](
+                          const BrickMap& ours) -> Result<BrickMap> { return boolean(ours, *theirs, kind); }};
+}
+
+}  // namespace quarry::app

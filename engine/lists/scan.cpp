@@ -23,10 +23,15 @@ static_assert(sizeof(QryScanPush) == 80 && offsetof(QryScanPush, count) == 48,
 
 namespace {
 
-constexpr uint32_t kOwnWords = kQryScanQuads * 4;  // of a thread
-// A software driver is as fast with 64 threads as with 256, within what `quarry bench scan` can tell; small tiles
-// spread short lists over its threads.
-constexpr uint32_t kGroup = 256, kSoftwareGroup = 64;
+// How a workgroup shares a tile. On a GPU a tile takes some 15 us from its number to its sums, however few run at once,
+// so what counts is how many words are on their way: as many as registers hold. An H100: docs/results/h100/scan.md. A
+// software driver is as fast with 64 threads as with 256, within what `quarry bench scan` can tell; small tiles spread
+// short lists over its threads.
+struct Tile {
+  uint32_t group, quads;  // threads, and fours of words of each
+  uint32_t words() const { return group * quads * 4; }
+};
+constexpr Tile kSumsTile{1024, 8}, kSelectTile{1024, 6}, kSoftwareTile{64, 4};
 
 // A list or a single word, as the caller gave it.
 struct Range {
@@ -55,19 +60,36 @@ Result<void> check_ranges(std::initializer_list<Range> ranges) {
 }  // namespace
 
 Result<std::unique_ptr<Scan>> Scan::create(Device& device, uint32_t most_words, const ScanOptions& options) {
+  const VulkanFunctions& vk = device.vk();
+  VkPhysicalDeviceProperties properties{};
+  vk.vkGetPhysicalDeviceProperties(device.physical_device(), &properties);
+  const VkPhysicalDeviceLimits& limits = properties.limits;
   const bool software = device.info().type == VK_PHYSICAL_DEVICE_TYPE_CPU;
-  const uint32_t group = options.group ? options.group : software ? kSoftwareGroup : kGroup;
-  if (group < 64 || group > 256 || !std::has_single_bit(group))
+  const uint32_t most_threads =
+      std::bit_floor(std::min({1024u, limits.maxComputeWorkGroupInvocations, limits.maxComputeWorkGroupSize[0]}));
+  const auto chosen = [&](Tile tile) {
+    if (software) tile = kSoftwareTile;
+    tile.group = options.group ? options.group : std::min(tile.group, most_threads);
+    if (options.quads) tile.quads = options.quads;
+    return tile;
+  };
+  const Tile sums_tile = chosen(kSumsTile), select_tile = chosen(kSelectTile);
+  if (options.group && (options.group < 64 || options.group > most_threads || !std::has_single_bit(options.group)))
+    return fail(ErrorCode::invalid_argument, "a scan by workgroups of " + std::to_string(options.group) +
+                                                 " threads: must be a power of two from 64 to " +
+                                                 std::to_string(most_threads) + " on " + device.info().name);
+  if (options.quads > 16)
     return fail(ErrorCode::invalid_argument,
-                "a scan by workgroups of " + std::to_string(group) + " threads: must be a power of two from 64 to 256");
+                "a scan of " + std::to_string(options.quads) + " fours of words a thread: must be at most 16");
   if (!device.info().beam_lanes)
     return fail(ErrorCode::unsupported,
                 device.info().name + " has no arithmetic over subgroups in compute shaders, which scans need");
-  const VulkanFunctions& vk = device.vk();
   std::unique_ptr<Scan> self(new Scan(device));
   self->most_words_ = most_words;
-  self->tile_words_ = group * kOwnWords;
-  const uint64_t tiles = std::max<uint64_t>((uint64_t(most_words) + self->tile_words_ - 1) / self->tile_words_, 1);
+  self->sums_tile_words_ = sums_tile.words();
+  self->select_tile_words_ = select_tile.words();
+  const uint64_t least = std::min(sums_tile.words(), select_tile.words());
+  const uint64_t tiles = std::max<uint64_t>((uint64_t(most_words) + least - 1) / least, 1);
   QRY_TRY_ASSIGN(auto state, DeviceMemory::create(device, BufferMemory::device, (kQryScanHeader + 4 * tiles) * 4,
                                                   "quarry scan state"));
   self->state_ = std::move(state);
@@ -78,13 +100,18 @@ Result<std::unique_ptr<Scan>> Scan::create(Device& device, uint32_t most_words, 
   QRY_TRY(vk_check(vk.vkCreatePipelineLayout(device.handle(), &layout, nullptr, &self->layout_),
                    "vkCreatePipelineLayout", "scans"));
   QRY_TRY_ASSIGN(auto cache, PipelineCache::open(device));
-  const PipelineCache::Constants constants{.scan_group = group,
-                                           .scan_spins = options.spins,
-                                           .scan_trial = options.trial,
-                                           .scan_striped = software == options.own_order};
-  QRY_TRY_ASSIGN(auto sums, cache->make(self->layout_, k_scan_spirv, sizeof k_scan_spirv, "scan", constants));
+  const auto constants = [&](Tile tile) {
+    return PipelineCache::Constants{.scan_group = tile.group,
+                                    .scan_quads = tile.quads,
+                                    .scan_spins = options.spins,
+                                    .scan_trial = options.trial,
+                                    .scan_striped = software == options.own_order};
+  };
+  QRY_TRY_ASSIGN(auto sums,
+                 cache->make(self->layout_, k_scan_spirv, sizeof k_scan_spirv, "scan", constants(sums_tile)));
   self->sums_ = sums;
-  QRY_TRY_ASSIGN(auto select, cache->make(self->layout_, k_select_spirv, sizeof k_select_spirv, "select", constants));
+  QRY_TRY_ASSIGN(auto select,
+                 cache->make(self->layout_, k_select_spirv, sizeof k_select_spirv, "select", constants(select_tile)));
   self->select_ = select;
   cache->store();
   return self;
@@ -108,10 +135,10 @@ Result<void> Scan::clear_state() {
   return timeline->wait(timeline->last());
 }
 
-void Scan::record(VkCommandBuffer commands, VkPipeline pipeline, QryScanPush& push) const {
+void Scan::record(VkCommandBuffer commands, VkPipeline pipeline, uint32_t tile_words, QryScanPush& push) const {
   const VulkanFunctions& vk = device_->vk();
   push.state = state_->address();
-  push.tiles = uint32_t(std::max<uint64_t>((uint64_t(push.count) + tile_words_ - 1) / tile_words_, 1));
+  push.tiles = uint32_t(std::max<uint64_t>((uint64_t(push.count) + tile_words - 1) / tile_words, 1));
   push.capacity = uint32_t((state_->size_bytes() / 4 - kQryScanHeader) / 4);
   constexpr VkAccessFlags kShader = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT,
                           kCopy = VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
@@ -142,7 +169,7 @@ Result<void> Scan::record_sums(VkCommandBuffer commands, const Sums& sums) const
   push.sum = sums.total;
   push.count = sums.count;
   push.inclusive = sums.inclusive;
-  record(commands, sums_, push);
+  record(commands, sums_, sums_tile_words_, push);
   return {};
 }
 
@@ -174,7 +201,7 @@ Result<void> Scan::record_select(VkCommandBuffer commands, const Selection& sele
   push.span = selection.high - selection.low;
   push.room = selection.room;
   push.dispatch_group = selection.dispatch_group;
-  record(commands, select_, push);
+  record(commands, select_, select_tile_words_, push);
   return {};
 }
 

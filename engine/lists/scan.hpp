@@ -24,15 +24,17 @@ namespace quarry::engine {
 
 // How a device's threads share the work. No result depends on it.
 struct ScanOptions {
-  uint32_t group = 0;      // threads of a workgroup, a power of two from 64 to 256; 0: what suits the device
-  uint32_t spins = 64;     // looks at a tile before a workgroup sums that tile up itself
-  uint32_t trial = 0;      // kQryScan... of shaders/shared/scan.h: workgroups that stall, for tests
+  uint32_t group = 0;   // threads of a workgroup, a power of two from 64 to what the device has, at most 1024; 0: what
+                        // suits the device
+  uint32_t quads = 0;   // fours of words of a thread, at most 16; 0: what suits the device
+  uint32_t spins = 64;  // looks at a tile before a workgroup sums that tile up itself
+  uint32_t trial = 0;   // kQryScan... of shaders/shared/scan.h: workgroups that stall, for tests
   bool own_order = false;  // the other order of a thread's words than suits the device
 };
 
-// It owns the state, 16 bytes and 16 bytes a tile of 16 words a thread (4,096 words for a GPU): a 256th of what it
-// sums. Calls record into the caller's command buffer and never wait. They may be recorded by one thread at a time, and
-// must run one after the other on the device's queue, each recording any number of times.
+// It owns the state, 16 bytes and 16 bytes a tile (24,576 words on a GPU): a 6144th of the longest list. Calls record
+// into the caller's command buffer and never wait. They may be recorded by one thread at a time, and must run one after
+// the other on the device's queue, each recording any number of times.
 class Scan {
  public:
   // For lists of at most `most_words` words. Makes two pipelines and clears the state, and waits for that. Errors:
@@ -77,14 +79,16 @@ class Scan {
   Result<void> record_select(VkCommandBuffer commands, const Selection& selection) const;
 
   uint64_t state_bytes() const { return state_->size_bytes(); }
-  uint32_t tile_words() const { return tile_words_; }
+  // Of a workgroup; there are sizes of a list that tell more than others.
+  uint32_t sums_tile_words() const { return sums_tile_words_; }
+  uint32_t select_tile_words() const { return select_tile_words_; }
 
  private:
   explicit Scan(Device& device) : device_(&device) {}
   Result<void> clear_state();
-  void record(VkCommandBuffer commands, VkPipeline pipeline, QryScanPush& push) const;
+  void record(VkCommandBuffer commands, VkPipeline pipeline, uint32_t tile_words, QryScanPush& push) const;
   Device* device_;
-  uint32_t most_words_ = 0, tile_words_ = 0;
+  uint32_t most_words_ = 0, sums_tile_words_ = 0, select_tile_words_ = 0;
   std::unique_ptr<DeviceMemory> state_;
   VkPipelineLayout layout_ = VK_NULL_HANDLE;
   VkPipeline sums_ = VK_NULL_HANDLE, select_ = VK_NULL_HANDLE;

@@ -126,7 +126,8 @@ Result<VkPipeline> PipelineCache::make(VkPipelineLayout layout, const uint32_t* 
                {QRY_ID_SCAN_GROUP, constants.scan_group},
                {QRY_ID_SCAN_SPINS, constants.scan_spins},
                {QRY_ID_SCAN_STRIPED, constants.scan_striped},
-               {QRY_ID_SCAN_TRIAL, constants.scan_trial}};
+               {QRY_ID_SCAN_TRIAL, constants.scan_trial},
+               {QRY_ID_SCAN_QUADS, constants.scan_quads}};
   constexpr uint32_t kGiven = std::size(given);
   uint32_t values[kGiven];
   VkSpecializationMapEntry entries[kGiven];

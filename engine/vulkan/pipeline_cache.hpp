@@ -26,7 +26,7 @@ class PipelineCache {
     bool counts = false, inside = false, skips_material = false, one_direction = false, by_columns = false,
          tiled = false;
     uint32_t rows = 16;
-    uint32_t scan_group = 256, scan_spins = 64, scan_trial = 0;
+    uint32_t scan_group = 256, scan_quads = 4, scan_spins = 64, scan_trial = 0;
     bool scan_striped = true;
   };
   // The caller owns the pipeline. Any number of threads may call it.

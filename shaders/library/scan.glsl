@@ -40,6 +40,8 @@ layout(constant_id = QRY_ID_SCAN_SPINS) const uint kQryScanSpins = 64u;
 // If true, neighbouring threads read neighbouring quads, as GPUs like it; else each reads its own run of quads, which
 // takes fewer sums over subgroups.
 layout(constant_id = QRY_ID_SCAN_STRIPED) const bool kQryScanStriped = true;
+// A thread's share of a tile, in four words.
+layout(constant_id = QRY_ID_SCAN_QUADS) const uint kQryScanQuads = 4u;
 layout(constant_id = QRY_ID_SCAN_TRIAL) const uint kQryScanTrial = 0u;
 
 layout(push_constant, scalar) uniform QryPush { QryScanPush push; };
@@ -200,21 +202,26 @@ uint qry_scan_ahead(uint tile, uint subgroup_sum) {
   return qry_scan_found + qry_scan_totals[gl_SubgroupID];
 }
 
-// Numbers of a thread's quads -> what is before each of them in the list. The whole workgroup calls it.
-uvec4 qry_scan_quads_ahead(uint tile, uvec4 sums) {
-  uvec4 ahead;
-  uint subgroup_sum = 0u;
-  if (kQryScanStriped) {
-    for (uint i = 0u; i < kQryScanQuads; ++i) {
-      ahead[i] = subgroup_sum + subgroupExclusiveAdd(sums[i]);
-      subgroup_sum += subgroupAdd(sums[i]);
-    }
-  } else {
-    const uint mine = sums.x + sums.y + sums.z + sums.w, before = subgroupExclusiveAdd(mine);
-    ahead = uvec4(before, before + sums.x, before + sums.x + sums.y, before + sums.x + sums.y + sums.z);
-    subgroup_sum = subgroupAdd(mine);
+// Numbers of a thread's quads become what is before each of them in the list. The whole workgroup calls it.
+void qry_scan_quads_ahead(uint tile, inout uint quads[kQryScanQuads]) {
+  uint subgroup_sum = 0u, before = 0u;
+  if (!kQryScanStriped) {
+    for (uint i = 0u; i < kQryScanQuads; ++i) subgroup_sum += quads[i];
+    before = subgroupExclusiveAdd(subgroup_sum);
+    subgroup_sum = subgroupAdd(subgroup_sum);
   }
-  return ahead + qry_scan_ahead(tile, subgroup_sum);
+  for (uint i = 0u; i < kQryScanQuads; ++i) {
+    const uint own = quads[i];
+    if (kQryScanStriped) {
+      quads[i] = subgroup_sum + subgroupExclusiveAdd(own);
+      subgroup_sum += subgroupAdd(own);
+    } else {
+      quads[i] = before;
+      before += own;
+    }
+  }
+  const uint ahead = qry_scan_ahead(tile, subgroup_sum);
+  for (uint i = 0u; i < kQryScanQuads; ++i) quads[i] += ahead;
 }
 
 #endif

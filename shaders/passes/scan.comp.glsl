@@ -14,12 +14,13 @@ void main() {
   const uint tile = qry_scan_take();
   if (tile >= push.tiles) return;
   const uint words = qry_scan_words(tile);
-  uvec4 read[kQryScanQuads], sums;
+  uvec4 read[kQryScanQuads];
+  uint ahead[kQryScanQuads];
   for (uint i = 0u; i < kQryScanQuads; ++i) {
     read[i] = qry_scan_read(push.from, tile, qry_scan_own_quad(i), words);
-    sums[i] = read[i].x + read[i].y + read[i].z + read[i].w;
+    ahead[i] = read[i].x + read[i].y + read[i].z + read[i].w;
   }
-  const uvec4 ahead = qry_scan_quads_ahead(tile, sums);
+  qry_scan_quads_ahead(tile, ahead);
   const uint64_t to = qry_scan_address(push.to, tile);
   for (uint i = 0u; i < kQryScanQuads; ++i) {
     const uint quad = qry_scan_own_quad(i);

@@ -17,7 +17,8 @@ void main() {
   const uint tile = qry_scan_take();
   if (tile >= push.tiles) return;
   const uint words = qry_scan_words(tile);
-  uvec4 read[kQryScanQuads], sums;
+  uvec4 read[kQryScanQuads];
+  uint ahead[kQryScanQuads];
   bvec4 chosen[kQryScanQuads];
   for (uint i = 0u; i < kQryScanQuads; ++i) {
     const uint quad = qry_scan_own_quad(i);
@@ -25,9 +26,9 @@ void main() {
     chosen[i] = flags_set(read[i]);
     if (4u * quad + 4u > words)
       for (uint k = 0u; k < 4u; ++k) chosen[i][k] = chosen[i][k] && 4u * quad + k < words;
-    sums[i] = number_of(chosen[i]);
+    ahead[i] = number_of(chosen[i]);
   }
-  const uvec4 ahead = qry_scan_quads_ahead(tile, sums);
+  qry_scan_quads_ahead(tile, ahead);
   const bool places = push.items == 0ul, other = push.items != push.from;
   for (uint i = 0u; i < kQryScanQuads; ++i) {
     const uint quad = qry_scan_own_quad(i);

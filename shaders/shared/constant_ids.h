@@ -20,6 +20,7 @@
 #define QRY_ID_SCAN_SPINS 15     // scan.glsl
 #define QRY_ID_SCAN_STRIPED 16   // scan.glsl
 #define QRY_ID_SCAN_TRIAL 17     // scan.glsl
+#define QRY_ID_SCAN_QUADS 18     // scan.glsl
 
 // Only for bench_rays.comp.glsl, which has neither rows nor tiles.
 #define QRY_ID_BENCH_PASS 2

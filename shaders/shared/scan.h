@@ -31,7 +31,6 @@ struct QryScanPush {
   QRY_U32 dispatch_group;
 };
 
-QRY_CONST kQryScanQuads = 4u;         // a thread's share of a tile, in four words
 QRY_CONST kQryScanHeader = 4u;        // words of the state before its halves
 QRY_CONST kQryScanMostWide = 32768u;  // workgroups of a dispatch's row; any device takes 65535
 

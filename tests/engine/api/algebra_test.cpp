@@ -55,7 +55,9 @@ constexpr size_t kVoxels = size_t(40) * 24 * 40;
 bool inside(int32_t x, int32_t y, int32_t z) {
   return x >= 0 && y >= 0 && z >= 0 && x < kSize[0] && y < kSize[1] && z < kSize[2];
 }
-size_t index_of(int32_t x, int32_t y, int32_t z) { return size_t(x + kSize[0] * (y + kSize[1] * z)); }
+size_t index_of(int32_t x, int32_t y, int32_t z) {
+  return size_t(x) + size_t(kSize[0]) * (size_t(y) + size_t(kSize[1]) * size_t(z));
+}
 // Calls visit(x, y, z, index) in the array's order.
 template <class Visit>
 void each(Visit&& visit) {

@@ -144,7 +144,8 @@ TEST_CASE("The file of a document that drops steps keeps them, and undo survives
   Document document = taken(Document::create(std::move(scene)));
   const std::vector<UndoRecord> all = history;
   document.set_history_budget(1);
-  REQUIRE(document.restore_history(std::move(history), position));
+  const auto restored = document.restore_history(std::move(history), position);
+  REQUIRE(restored);
   REQUIRE(document.step_count() == 1);
   REQUIRE(document.dropped_steps() == kSteps - 1);
   document.set_history_budget(0);

@@ -39,16 +39,22 @@ class CudaCompact final : public BulkOperations<CompactView> {
   Result<BulkReport> insert(const CompactView& view, const uint32_t* keys, const uint32_t* values, size_t count,
                             Outcome* outcomes) override {
     QRY_TRY(detail::check_batch(view, keys, values, count));
-    QRY_TRY_ASSIGN(const auto done, put_in_pages<false>(view, keys, values, count, outcomes));
-    if (done) return *done;
+    if (outcomes == nullptr) {
+      QRY_TRY_ASSIGN(const auto done, in_pages("insert in compact pages", kernels::put_in_compact_pages<false>, view,
+                                               keys, values, count));
+      if (done) return report_of_puts(*done, count, false);
+    }
     return for_keys(kernels::InsertKey<CompactView>{view, keys, values}, count, outcomes,
                     "insert into a compact table");
   }
   Result<BulkReport> assign(const CompactView& view, const uint32_t* keys, const uint32_t* values, size_t count,
                             Outcome* outcomes) override {
     QRY_TRY(detail::check_batch(view, keys, values, count));
-    QRY_TRY_ASSIGN(const auto done, put_in_pages<true>(view, keys, values, count, outcomes));
-    if (done) return *done;
+    if (outcomes == nullptr) {
+      QRY_TRY_ASSIGN(const auto done, in_pages("assign in compact pages", kernels::put_in_compact_pages<true>, view,
+                                               keys, values, count));
+      if (done) return report_of_puts(*done, count, true);
+    }
     return for_keys(kernels::AssignKey<CompactView>{view, keys, values}, count, outcomes, "assign in a compact table");
   }
   Result<BulkReport> find_or_insert(const CompactView& view, const uint32_t* keys, uint32_t* values, size_t count,
@@ -75,20 +81,10 @@ class CudaCompact final : public BulkOperations<CompactView> {
   Result<BulkReport> erase(const CompactView& view, const uint32_t* keys, size_t count, uint32_t* old_values,
                            Outcome* outcomes) override {
     QRY_TRY(detail::check_batch(view, keys, keys, count));
-    if (old_values == nullptr && outcomes == nullptr && worth_lists(view, count, BulkTuning::kLeastKeysPerWindow) &&
-        count <= BulkTuning::kMostBatch) {
-      const DeviceScope scope(stream_.device());
-      const auto got = with_page_lists(stream_, view.layout.table.pages, kernels::SplitForm::mixed, keys, keys,
-                                       uint32_t(count), [&](const PageLists& pages) {
-                                         return launch("erase in compact pages",
-                                                       {view.layout.table.pages, kernels::kCompactWindowThreads},
-                                                       stream_.get(), kernels::erase_in_compact_pages, view, pages);
-                                       });
-      if (got && got->overflowed == 0)
-        return BulkReport{
-            .erased = count - got->reserved - got->refused, .absent = got->refused, .reserved = got->reserved};
-      // Unlike key by key, it needs scratch memory, and lists of keys that are spread evenly.
-      if (!got && got.error().code != ErrorCode::out_of_memory) return tl::unexpected(got.error());
+    if (old_values == nullptr && outcomes == nullptr) {
+      QRY_TRY_ASSIGN(const auto done,
+                     in_pages("erase in compact pages", kernels::erase_in_compact_pages, view, keys, keys, count));
+      if (done) return report_of_erases(*done, count);
     }
     return for_keys(kernels::EraseKey<CompactView>{view, keys, old_values}, count, outcomes,
                     "erase from a compact table");
@@ -223,29 +219,22 @@ class CudaCompact final : public BulkOperations<CompactView> {
   static bool worth_lists(const CompactView& view, size_t count, uint32_t least_per_page) {
     return count >= BulkTuning::kLeastBatch && count / view.layout.table.pages >= least_per_page;
   }
-  // insert or assign of a large batch by pages. Empty if the keys must be processed one by one: outcomes are wanted,
-  // the batch is small, there is no scratch memory, or too many keys are equal.
-  template <bool kAssigns>
-  Result<std::optional<BulkReport>> put_in_pages(const CompactView& view, const uint32_t* keys, const uint32_t* values,
-                                                 size_t count, const Outcome* outcomes) const {
-    if (outcomes != nullptr || !worth_lists(view, count, BulkTuning::kLeastKeysPerWindow) ||
-        count > BulkTuning::kMostBatch)
+  // Runs the kernel over a large batch's lists by page. Empty if the keys must be processed one by one: the batch is
+  // small, there is no scratch memory, or too many keys are equal.
+  Result<std::optional<kernels::MergeTotals>> in_pages(const char* doing, void (*kernel)(CompactView, PageLists),
+                                                       const CompactView& view, const uint32_t* keys,
+                                                       const uint32_t* values, size_t count) const {
+    if (!worth_lists(view, count, BulkTuning::kLeastKeysPerWindow) || count > BulkTuning::kMostBatch)
       return std::nullopt;
     const DeviceScope scope(stream_.device());
-    const auto got = with_page_lists(
-        stream_, view.layout.table.pages, kernels::SplitForm::mixed, keys, values, uint32_t(count),
-        [&](const PageLists& pages) {
-          return launch("put into compact pages", {view.layout.table.pages, kernels::kCompactWindowThreads},
-                        stream_.get(), kernels::put_in_compact_pages<kAssigns>, view, pages);
-        });
+    const auto got = with_page_lists(stream_, view.layout.table.pages, kernels::SplitForm::mixed, keys, values,
+                                     uint32_t(count), [&](const PageLists& pages) {
+                                       return launch(doing, {view.layout.table.pages, kernels::kCompactWindowThreads},
+                                                     stream_.get(), kernel, view, pages);
+                                     });
     if (!got && got.error().code != ErrorCode::out_of_memory) return tl::unexpected(got.error());
     if (!got || got->overflowed != 0) return std::nullopt;
-    BulkReport report;
-    report.reserved = got->reserved;
-    (kAssigns ? report.assigned : report.present) = got->present;
-    report.full = got->refused;
-    report.inserted = count - report.reserved - got->present - report.full;
-    return report;
+    return *got;
   }
   uint32_t blocks(size_t count) const {
     return uint32_t(std::min<size_t>((count + kCompactThreads - 1) / kCompactThreads,
@@ -268,7 +257,7 @@ class CudaCompact final : public BulkOperations<CompactView> {
   // Runs launches(doing, totals) with a zeroed count for each Outcome, waits and reads them.
   template <class Launches>
   Result<BulkReport> counted(const char* doing, const Launches& launches) const {
-    Atomic64 got[kernels::kOutcomes] = {};
+    Atomic64 got[kOutcomes] = {};
     QRY_TRY_ASSIGN(const Scratch totals, Scratch::zeroed(stream_, sizeof(got), doing));
     QRY_TRY(launches(doing, totals.as<Atomic64>()));
     QRY_TRY(check(cudaMemcpyAsync(got, totals.as<void>(), sizeof(got), cudaMemcpyDeviceToHost, stream_.get()), doing));

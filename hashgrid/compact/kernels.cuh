@@ -340,16 +340,6 @@ __global__ void __launch_bounds__(kCompactThreads)
   if (threadIdx.x % 32 == 0 && reserved_count != 0) atomicAdd(reserved, Atomic64{reserved_count});
 }
 
-// Fetches the block's page into the L2 cache; does not wait.
-__device__ inline void fetch_compact_page(const CompactView& view) {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(
-                   __cvta_generic_to_global(view.words + size_t{blockIdx.x} * kCompactPageWords)),
-               "r"(kQryPageBytes)
-               : "memory");
-#endif
-}
-
 // insert or assign in the order of pages, each fetched into the L2 cache before its keys are put. They may run beside
 // the same operations as insert and assign.
 template <bool kAssigns>
@@ -357,7 +347,7 @@ __global__ void __launch_bounds__(kCompactWindowThreads) put_in_compact_pages(Co
   if (pages.totals->overflowed != 0) return;
   const uint32_t size = pages.sizes[blockIdx.x];
   const uint2* const list = pages.lists + size_t{blockIdx.x} * pages.room;
-  if (threadIdx.x == 0 && size != 0) fetch_compact_page(view);
+  if (threadIdx.x == 0 && size != 0) fetch_page(view.words + size_t{blockIdx.x} * kCompactPageWords);
   uint32_t present = 0, refused = 0;
   for (uint32_t i = threadIdx.x; i < size; i += kCompactWindowThreads) {
     const uint2 pair = __ldcs(list + i);
@@ -379,7 +369,7 @@ __global__ void __launch_bounds__(kCompactWindowThreads) erase_in_compact_pages(
   if (pages.totals->overflowed != 0) return;
   const uint32_t size = pages.sizes[blockIdx.x];
   const uint2* const list = pages.lists + size_t{blockIdx.x} * pages.room;
-  if (threadIdx.x == 0 && size != 0) fetch_compact_page(view);
+  if (threadIdx.x == 0 && size != 0) fetch_page(view.words + size_t{blockIdx.x} * kCompactPageWords);
   uint32_t absent = 0;
   for (uint32_t i = threadIdx.x; i < size; i += kCompactWindowThreads) {
     const detail::CompactEntry entry = detail::entry_of(view, __ldcs(list + i).x);

@@ -28,7 +28,7 @@ namespace quarry::hashgrid {
 
 // How many keys had each outcome, in device memory. The calls add to it; the caller clears it (cudaMemsetAsync).
 struct OutcomeCounts {
-  unsigned long long of[7];  // by Outcome
+  unsigned long long of[kOutcomes];  // by Outcome
   QRY_HD unsigned long long operator[](Outcome outcome) const { return of[size_t(outcome)]; }
 };
 

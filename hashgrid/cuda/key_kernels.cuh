@@ -15,8 +15,6 @@
 
 namespace quarry::hashgrid::kernels {
 
-constexpr uint32_t kOutcomes = 7;  // values of Outcome
-
 template <class View>
 struct InsertKey {
   View view;

@@ -8,8 +8,37 @@
 #include "base/cuda/launch.cuh"
 #include "base/cuda/scratch.cuh"
 #include "hashgrid/cuda/split.cuh"
+#include "hashgrid/table/operations.hpp"
 
 namespace quarry::hashgrid {
+
+namespace kernels {
+// Fetches a page into the L2 cache; does not wait.
+__device__ inline void fetch_page(const void* page) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(__cvta_generic_to_global(page)), "r"(kQryPageBytes)
+               : "memory");
+#endif
+}
+}  // namespace kernels
+
+// What a batch of inserts or assigns has come to, of whose lists everything was put but what `got` counts as refused.
+inline BulkReport report_of_puts(const kernels::MergeTotals& got, size_t count, bool assigns) {
+  BulkReport report;
+  report.reserved = got.reserved;
+  (assigns ? report.assigned : report.present) = got.present;
+  report.full = got.refused;
+  report.inserted = count - got.reserved - got.present - got.refused;
+  return report;
+}
+// The same of a batch of erases: `got` counts absent keys as refused.
+inline BulkReport report_of_erases(const kernels::MergeTotals& got, size_t count) {
+  BulkReport report;
+  report.reserved = got.reserved;
+  report.absent = got.refused;
+  report.erased = count - got.reserved - got.refused;
+  return report;
+}
 
 constexpr uint32_t kRangesAtMost = 256;  // of the first pass: see the head of split.cuh
 constexpr uint32_t kMostRoom = 14335;    // of a page's list: longer ones, mostly duplicates, take one block too long

@@ -403,9 +403,6 @@ QRY_HD inline StashClaim claim_in_stash(const GridView& view, const QryProbeSequ
   return {nullptr, false};
 }
 
-}  // namespace detail
-
-namespace detail {
 template <class Words>
 QRY_HD inline Found find_by(const GridView& view, uint32_t key) {
   if (key == kQryReservedKey) return {kQryReservedValue, 0, false};
@@ -414,6 +411,7 @@ QRY_HD inline Found find_by(const GridView& view, uint32_t key) {
   if (at.slot == nullptr) return {kQryReservedValue, at.sectors, false};
   return {high(at.word), at.sectors, true};
 }
+
 }  // namespace detail
 
 QRY_HD inline Found find(const GridView& view, uint32_t key) { return detail::find_by<detail::SharedWords>(view, key); }

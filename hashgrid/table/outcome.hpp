@@ -26,6 +26,8 @@ enum class Outcome : uint8_t {
   reserved,  // key or value is the reserved 0xFFFFFFFF; nothing changed
 };
 
+constexpr uint32_t kOutcomes = 7;  // values of Outcome
+
 struct Found {
   uint32_t value;    // kQryReservedValue if absent
   uint32_t sectors;  // slot sectors read: the probe depth

@@ -69,7 +69,7 @@ TEST_CASE("own kernels: batches on a caller's stream do what the views do, and c
       const auto values = values_of(keys, round);
       const Enqueued done = enqueue(on, table.view(), batch, keys, values);
       REQUIRE(done.accepted);
-      uint64_t counts[7] = {};
+      uint64_t counts[kOutcomes] = {};
       size_t wrong = 0;
       for (size_t i = 0; i < keys.size(); ++i) {
         Outcome outcome = Outcome::reserved;

@@ -77,12 +77,7 @@ Result<std::optional<BulkReport>> bulk_upsert(const gpu::DeviceStream& stream, c
                                                   : put_in_pages<detail::IfPresent::keep>(stream.get(), view, pages);
                                  }));
   if (got.overflowed != 0) return std::nullopt;
-  BulkReport report;
-  report.reserved = got.reserved;
-  (assigns ? report.assigned : report.present) = got.present;
-  report.full = got.refused;
-  report.inserted = count - report.reserved - got.present - report.full;
-  return report;
+  return report_of_puts(got, count, assigns);
 }
 
 Result<std::optional<BulkReport>> bulk_erase(const gpu::DeviceStream& stream, const GridView& view,
@@ -94,11 +89,7 @@ Result<std::optional<BulkReport>> bulk_erase(const gpu::DeviceStream& stream, co
                                                        stream.get(), kernels::erase_in_pages, view, pages);
                                                  }));
   if (got.overflowed != 0) return std::nullopt;
-  BulkReport report;
-  report.reserved = got.reserved;
-  report.absent = got.refused;
-  report.erased = count - report.reserved - report.absent;
-  return report;
+  return report_of_erases(got, count);
 }
 
 }  // namespace quarry::hashgrid

@@ -40,7 +40,7 @@ std::optional<Result<BulkReport>> answer_by_pages(const Result<std::optional<Bul
   return Result<BulkReport>(**done);
 }
 
-BulkReport report_of(const unsigned long long (&totals)[kernels::kOutcomes]) {
+BulkReport report_of(const unsigned long long (&totals)[kOutcomes]) {
   const auto of = [&](Outcome outcome) { return uint64_t{totals[size_t(outcome)]}; };
   return {of(Outcome::inserted), of(Outcome::present), of(Outcome::assigned), of(Outcome::erased),
           of(Outcome::absent),   of(Outcome::full),    of(Outcome::reserved)};
@@ -97,7 +97,7 @@ class CudaPairs final : public BulkOperations<GridView> {
     QRY_TRY(detail::check_batch(view, keys, keys, count));
     if (count == 0) return BulkReport{};
     const DeviceScope scope(device());
-    QRY_TRY_ASSIGN(const Scratch totals, Scratch::zeroed(stream_, sizeof(unsigned long long) * kernels::kOutcomes));
+    QRY_TRY_ASSIGN(const Scratch totals, Scratch::zeroed(stream_, sizeof(unsigned long long) * kOutcomes));
     auto* const counts = totals.as<unsigned long long>();
     auto *const hits = counts + size_t(Outcome::present), *const reserved = counts + size_t(Outcome::reserved);
     if (view.locality == kQryRows) {
@@ -169,7 +169,7 @@ class CudaPairs final : public BulkOperations<GridView> {
       return cub::DeviceScan::ExclusiveSum(temporary, size_bytes, sizes, begins, group_count, stream());
     }));
 
-    QRY_TRY_ASSIGN(const Scratch totals, Scratch::zeroed(stream_, sizeof(unsigned long long) * kernels::kOutcomes));
+    QRY_TRY_ASSIGN(const Scratch totals, Scratch::zeroed(stream_, sizeof(unsigned long long) * kOutcomes));
     QRY_TRY(launch("settle", {page_blocks(group_count), kernels::kPageThreads}, stream(), kernels::cuckoo_pages, view,
                    keys, values, outcomes, group_pages, begins, sizes, positions.as<uint64_t>(), group_count));
     QRY_TRY(launch("settle", one_a_key, stream(), kernels::count_outcomes_at, outcomes, positions.as<uint64_t>(),
@@ -260,7 +260,7 @@ class CudaPairs final : public BulkOperations<GridView> {
   }
 
   Result<BulkReport> read_report(const Scratch& totals) {
-    unsigned long long got[kernels::kOutcomes] = {};
+    unsigned long long got[kOutcomes] = {};
     QRY_TRY(download(got, totals.as<void>(), sizeof(got)));
     return report_of(got);
   }
@@ -269,7 +269,7 @@ class CudaPairs final : public BulkOperations<GridView> {
   Result<BulkReport> for_keys(const Operation& operation, size_t count, Outcome* outcomes, const char* doing) {
     if (count == 0) return BulkReport{};
     const DeviceScope scope(device());
-    QRY_TRY_ASSIGN(const Scratch totals, Scratch::zeroed(stream_, sizeof(unsigned long long) * kernels::kOutcomes));
+    QRY_TRY_ASSIGN(const Scratch totals, Scratch::zeroed(stream_, sizeof(unsigned long long) * kOutcomes));
     QRY_TRY(launch(doing, {key_blocks(count, kernels::kKeyThreads), kernels::kKeyThreads}, stream(),
                    kernels::for_each_key<Operation>, operation, count, outcomes, totals.as<unsigned long long>()));
     return read_report(totals);

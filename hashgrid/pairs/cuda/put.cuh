@@ -18,14 +18,6 @@
 namespace quarry::hashgrid {
 namespace kernels {
 
-// Fetches a page into the L2 cache; does not wait.
-__device__ inline void fetch_page(const uint64_t* words) {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(__cvta_generic_to_global(words)), "r"(kQryPageBytes)
-               : "memory");
-#endif
-}
-
 using detail::BucketOutcome;
 
 template <detail::IfPresent kIfPresent>

@@ -17,7 +17,7 @@ struct Enqueued {
   bool accepted = false;
   std::vector<uint32_t> values;  // after it: what was found, was there, or was erased
   std::vector<Outcome> outcomes;
-  uint64_t counts[7] = {};  // by Outcome
+  uint64_t counts[kOutcomes] = {};  // by Outcome
 };
 enum class Batch { insert, assign, find_or_insert, find, erase };
 // In a stream of the call's own, on the executor's device.

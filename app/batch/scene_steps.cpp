@@ -140,7 +140,7 @@ Result<Step> fill_step(const std::string& value) {
 enum class Way : uint8_t { grow, erode };
 template <Way kWay>
 Result<Step> morphology_step(const std::string& value) {
-  const auto c = counted(value, 4096, Connectivity::faces);
+  const auto c = counted(value, kMostMorphologySteps, Connectivity::faces);
   if (!c) return bad("write how many steps, 1 to 4096, and which neighbours count if not 6: N, N:18 or N:26");
   return each([steps = uint32_t(c->number), n = c->neighbours](const Scene& scene, const Progress& progress) {
     return kWay == Way::grow ? dilate(scene, n, steps, progress) : erode(scene, n, steps, progress);

@@ -18,10 +18,8 @@ using namespace quarry::c_api;
 
 namespace {
 
-constexpr uint32_t kMostSteps = 4096;
-
 qry_result check_neighbours(const char* function, uint32_t neighbours) {
-  if (neighbours == 6 || neighbours == 18 || neighbours == 26) return QRY_OK;
+  if (connectivity_from(neighbours)) return QRY_OK;
   return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: neighbours is %u, expected 6, 18 or 26", function, neighbours);
 }
 
@@ -54,11 +52,7 @@ qry_result change_volume(qry_world& world, uint32_t volume, const char* label, u
     puts = differences(*before, *after);
   }
   if (world.home) return finish(world, world.home->write_bricks(puts), false, changed);
-  std::vector<Int3> places;
-  places.reserve(puts.size());
-  for (const BrickPut& put : puts) places.push_back(put.brick);
-  const auto fill = [&](size_t i, Brick& brick) { brick = puts[i].value->copy(); };
-  return finish(world, world.document->write(volume, places, fill, label, threads), changed);
+  return finish(world, world.document->write(volume, puts, label, threads), changed);
 }
 
 // One step of either kind of morphology.
@@ -69,8 +63,9 @@ qry_result change_by_steps(qry_world* world, uint32_t volume, uint32_t neighbour
     if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
     QRY_PASS_REFUSAL(check_volume(*world, volume, function));
     QRY_PASS_REFUSAL(check_neighbours(function, neighbours));
-    if (steps < 1 || steps > kMostSteps)
-      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: steps is %u, expected 1..%u", function, steps, kMostSteps);
+    if (steps < 1 || steps > kMostMorphologySteps)
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: steps is %u, expected 1..%u", function, steps,
+                    kMostMorphologySteps);
     return change_volume(*world, volume, label, changed, [&](const BrickMap& bricks) {
       return morphology(bricks, Connectivity(neighbours), steps, Progress());
     });
@@ -144,9 +139,8 @@ qry_result qry_world_keep_parts(qry_world* world, uint32_t volume, uint32_t neig
     QRY_PASS_REFUSAL(check_neighbours(function, neighbours));
     if (most == 0)
       return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: most is 0, expected at least 1; UINT64_MAX is no limit", function);
-    return change_volume(*world, volume, "keep parts", changed, [&](const BrickMap& bricks) -> Result<BrickMap> {
-      QRY_TRY_ASSIGN(const auto parts, ConnectedParts::find(bricks, Connectivity(neighbours)));
-      return parts.first(size_t(std::min<uint64_t>(most, parts.at_least(least))));
+    return change_volume(*world, volume, "keep parts", changed, [&](const BrickMap& bricks) {
+      return keep_parts(bricks, {Connectivity(neighbours), most, least});
     });
   });
 }

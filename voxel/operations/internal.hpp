@@ -9,11 +9,7 @@
 
 namespace quarry::operations_detail {
 
-using MaterialTable = std::array<uint8_t, 256>;  // old index -> new; [0] = 0
-
 Result<void> check(const Scene& scene);
-// The same voxels with other material indices.
-BrickMap remapped(const BrickMap& bricks, const MaterialTable& table);
 // Removes metadata that a reader left about a file's palette, materials or layers and that no longer holds.
 void forget_file_tables(Scene& scene);
 

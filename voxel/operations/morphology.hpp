@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "base/progress.hpp"
 #include "base/result.hpp"
@@ -19,6 +20,15 @@ namespace quarry {
 // Which voxels are neighbours: those that share a face, those that share a face or an edge, or those that share a
 // corner too.
 enum class Connectivity : uint8_t { faces = 6, edges = 18, corners = 26 };
+// None if the number is not 6, 18 or 26.
+constexpr std::optional<Connectivity> connectivity_from(double number) {
+  for (const Connectivity one : {Connectivity::faces, Connectivity::edges, Connectivity::corners})
+    if (number == double(uint8_t(one))) return one;
+  return {};
+}
+
+// The most steps that commands, scripts and the C interface take at once.
+constexpr uint32_t kMostMorphologySteps = 4096;
 
 // Each step adds the empty voxels that have a neighbour. A voxel that is added gets the material of its first neighbour
 // in the order of voxel/neighbours: of 6: -x, +x, -y, +y, -z, +z; of 18 and 26: z slowest, x fastest, each from -1 to

@@ -73,19 +73,6 @@ Result<void> check(const Scene& scene) {
   return {};
 }
 
-BrickMap remapped(const BrickMap& bricks, const MaterialTable& table) {
-  bool same = true;
-  for (size_t m = 0; m < 256; ++m) same &= table[m] == m;
-  if (same) return bricks;
-  BrickMap out;
-  for (const auto& [at, brick] : bricks.bricks()) {
-    Brick b = brick.copy();
-    for (uint8_t& m : b.materials) m = table[m];
-    out.put(at, b);
-  }
-  return out;
-}
-
 void forget_file_tables(Scene& scene) {
   for (const char* key : {"vox.material_dicts", "vox.layer_dicts", "vox.camera_dicts", "vox.index_map", "vox.rgba_256",
                           "vox.groups", "palette_distinct", "palette_rms_error"})
@@ -157,6 +144,19 @@ QuantisedMaterials quantise_materials(const std::vector<WeightedMaterial>& input
 }
 
 }  // namespace operations_detail
+
+BrickMap remapped(const BrickMap& bricks, const MaterialTable& table) {
+  bool same = true;
+  for (size_t m = 0; m < 256; ++m) same &= table[m] == m;
+  if (same) return bricks;
+  BrickMap out;
+  for (const auto& [at, brick] : bricks.bricks()) {
+    Brick b = brick.copy();
+    for (uint8_t& m : b.materials) m = table[m];
+    out.put(at, b);
+  }
+  return out;
+}
 
 using namespace operations_detail;
 

@@ -144,14 +144,18 @@ Result<std::vector<ScenePart>> split_parts(const Scene& scene, Connectivity neig
 Result<Scene> keep_parts(const Scene& scene, const PartChoice& choice, const Progress& progress) {
   QRY_TRY(check(scene));
   QRY_TRY_ASSIGN(const auto bricks, flatten(scene, true));
-  QRY_TRY_ASSIGN(const auto found, ConnectedParts::find(bricks, choice.neighbours, progress));
-  auto kept = found.first(size_t(std::min<uint64_t>(found.at_least(choice.least), choice.most)));
+  QRY_TRY_ASSIGN(auto kept, keep_parts(bricks, choice, progress));
   if (const auto only = volume_at_origin(scene, true)) {
     Scene out = with_instances(scene, [&](size_t i) { return scene.instance_visible(scene.instances[i]); });
     out.volumes[0].bricks = std::move(kept);
     return out;
   }
   return with_flat(scene, "parts", std::move(kept));
+}
+
+Result<BrickMap> keep_parts(const BrickMap& bricks, const PartChoice& choice, const Progress& progress) {
+  QRY_TRY_ASSIGN(const auto found, ConnectedParts::find(bricks, choice.neighbours, progress));
+  return found.first(size_t(std::min<uint64_t>(found.at_least(choice.least), choice.most)));
 }
 
 Result<std::vector<ScenePart>> split(const Scene& scene, SplitKind kind, int32_t edge) {

@@ -8,6 +8,7 @@
 // existing volumes (invalid_argument).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -98,6 +99,8 @@ struct PartChoice {
 // The visible voxels of these parts, in one volume as split_parts() has it; but a scene that shows one volume, as it is
 // and once, keeps its structure. Errors: out_of_bounds (flatten), cancelled.
 Result<Scene> keep_parts(const Scene& scene, const PartChoice& choice, const Progress& progress = {});
+// The same of a volume's bricks. Errors: those of ConnectedParts::find.
+Result<BrickMap> keep_parts(const BrickMap& bricks, const PartChoice& choice, const Progress& progress = {});
 
 enum class BooleanKind : uint8_t { union_of, intersection, difference };
 // Combines the visible voxels of both, in world axes. Materials are those of `a` where it has the voxel. One volume,
@@ -111,5 +114,9 @@ BrickMap boolean(const BrickMap& a, const BrickMap& b, BooleanKind kind);
 // What is to be put into `before`, rising, so that it becomes `after`: the bricks that differ, none where one goes.
 // Bricks that both share are not read. Free-threaded.
 std::vector<BrickPut> differences(const BrickMap& before, const BrickMap& after);
+
+using MaterialTable = std::array<uint8_t, 256>;  // old index -> new; [0] = 0
+// The same voxels with other material indices. Where the table changes none, all bricks are shared. Free-threaded.
+BrickMap remapped(const BrickMap& bricks, const MaterialTable& table);
 
 }  // namespace quarry

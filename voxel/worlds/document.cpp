@@ -411,6 +411,16 @@ Result<const UndoRecord*> Document::write(uint32_t volume, std::span<const Int3>
   return state_->enter(std::move(record), persist);
 }
 
+Result<const UndoRecord*> Document::write(uint32_t volume, std::span<const BrickPut> puts, std::string label,
+                                          uint32_t threads, const Persist& persist) {
+  std::vector<Int3> places;
+  places.reserve(puts.size());
+  for (const BrickPut& put : puts) places.push_back(put.brick);
+  return write(
+      volume, places, [&](size_t i, Brick& brick) { brick = puts[i].value->copy(); }, std::move(label), threads,
+      persist);
+}
+
 Result<const UndoRecord*> Document::write(uint32_t volume, const VoxelWrites& writes, std::string label,
                                           uint32_t threads) {
   QRY_TRY(state_->check_volume(volume));

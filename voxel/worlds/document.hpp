@@ -75,6 +75,9 @@ class Document {
   Result<const UndoRecord*> write(uint32_t volume, std::span<const Int3> places,
                                   const std::function<void(size_t, Brick&)>& change, std::string label,
                                   uint32_t threads = 0, const Persist& persist = {});
+  // The same for whole bricks that rise strictly, none where one goes; they are copied.
+  Result<const UndoRecord*> write(uint32_t volume, std::span<const BrickPut> puts, std::string label,
+                                  uint32_t threads = 0, const Persist& persist = {});
   // Replaces the palette, as one entry of the history; no entry if nothing changes.
   Result<const UndoRecord*> change_palette(const Palette& palette, const Persist& persist = {});
   bool can_undo() const;

@@ -106,7 +106,7 @@ Result<void> change_volume(Editor& editor, const ScriptCommand& command) {
   const double wanted = command.numbers.size() > 1 ? command.numbers[1] : steps ? 6 : 26;
   const auto neighbours = connectivity_from(wanted);
   if (!neighbours) return fail(ErrorCode::bad_usage, fmt::format("{} neighbours: 6, 18 or 26", wanted));
-  QRY_TRY_ASSIGN(const uint64_t count, counted(command.numbers[0], steps ? kMostSteps : 1e15,
+  QRY_TRY_ASSIGN(const uint64_t count, counted(command.numbers[0], steps ? kMostMorphologySteps : 1e15,
                                                steps                  ? "steps"
                                                : verb == "drop_parts" ? "voxels"
                                                                       : "parts"));

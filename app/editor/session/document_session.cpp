@@ -266,13 +266,8 @@ Result<uint64_t> Session::change(const VolumeChange& change) {
   }
   if (puts.empty()) return 0;
   QRY_TRY(keep_safe());
-  std::vector<Int3> places;
-  places.reserve(puts.size());
-  for (const BrickPut& put : puts) places.push_back(put.brick);
   QRY_TRY_ASSIGN(const auto record,
-                 document_->write(
-                     instance.volume, places, [&](size_t i, Brick& brick) { brick = puts[i].value->copy(); },
-                     change.label, 0, commit_with(&io::Store::commit_edit)));
+                 document_->write(instance.volume, puts, change.label, 0, commit_with(&io::Store::commit_edit)));
   stroke_has_edit_ = false;  // later edits of a stroke are a step of their own
   changed_ = true;
   return record->voxels_changed;

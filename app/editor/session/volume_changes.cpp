@@ -2,12 +2,8 @@
 // volume_changes.cpp - whole volumes by voxel/operations.
 #include "app/editor/session/volume_changes.hpp"
 
-#include <algorithm>
 #include <array>
-#include <limits>
 #include <memory>
-
-#include "voxel/operations/connected_parts.hpp"
 
 namespace quarry::app {
 namespace {
@@ -39,34 +35,20 @@ uint8_t nearest(const Material& material, uint8_t own, const Palette& palette) {
 
 // Replaces the materials in use by the nearest of the palette. Returns how many have no equal there.
 uint32_t use_palette(BrickMap& bricks, const Palette& own, const Palette& palette) {
-  std::array<uint8_t, 256> to{};
-  bool same = true;
+  std::array<bool, 256> used{};
+  for (const auto& [at, brick] : bricks.bricks())
+    for (const uint8_t material : brick.materials) used[material] = true;
+  MaterialTable to{};
   uint32_t replaced = 0;
-  BrickMap out;
-  for (const auto& [at, brick] : bricks.bricks()) {
-    Brick changed = brick.copy();
-    for (uint8_t& material : changed.materials) {
-      if (!material) continue;
-      if (!to[material]) {
-        to[material] = nearest(own.materials[material], material, palette);
-        replaced += !(palette.materials[to[material]] == own.materials[material]);
-        same = same && to[material] == material;
-      }
-      material = to[material];
-    }
-    out.put(at, changed);
+  for (size_t m = 1; m < 256; ++m) {
+    to[m] = used[m] ? nearest(own.materials[m], uint8_t(m), palette) : uint8_t(m);
+    replaced += used[m] && !(palette.materials[to[m]] == own.materials[m]);
   }
-  if (!same) bricks = std::move(out);
+  bricks = remapped(bricks, to);
   return replaced;
 }
 
 }  // namespace
-
-std::optional<Connectivity> connectivity_from(double number) {
-  for (const Connectivity one : {Connectivity::faces, Connectivity::edges, Connectivity::corners})
-    if (number == double(uint8_t(one))) return one;
-  return {};
-}
 
 std::optional<BooleanKind> boolean_from_name(std::string_view name) {
   if (name == "unite") return BooleanKind::union_of;
@@ -84,10 +66,8 @@ VolumeChange erode_by(Connectivity neighbours, uint32_t steps) {
 }
 
 VolumeChange keep(const PartChoice& choice) {
-  return {choice.most == UINT64_MAX ? "drop parts" : "keep parts", [=](const BrickMap& bricks) -> Result<BrickMap> {
-            QRY_TRY_ASSIGN(const auto parts, ConnectedParts::find(bricks, choice.neighbours));
-            return parts.first(size_t(std::min<uint64_t>(choice.most, parts.at_least(choice.least))));
-          }};
+  return {choice.most == UINT64_MAX ? "drop parts" : "keep parts",
+          [=](const BrickMap& bricks) { return keep_parts(bricks, choice); }};
 }
 
 Result<VolumeChange> combined(const Scene& other, const Instance& instance, const Palette& palette, BooleanKind kind,

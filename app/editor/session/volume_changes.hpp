@@ -18,10 +18,6 @@ struct VolumeChange {
   std::function<Result<BrickMap>(const BrickMap&)> made;
 };
 
-constexpr uint32_t kMostSteps = 4096;
-
-// None if it is not 6, 18 or 26.
-std::optional<Connectivity> connectivity_from(double number);
 std::optional<BooleanKind> boolean_from_name(std::string_view name);  // unite, intersect, subtract
 
 // As dilate() and erode() of voxel/operations.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // bodies.hpp - what one thread does in each pass over an ordered index: one text for host threads and CUDA kernels. No
-// body waits for another, and none needs shared memory. passes.hpp has their order.
+// body waits for another, and none needs shared memory. segments.hpp has those of more threads than one, passes.hpp
+// their order.
 #pragma once
 
 #include <cstddef>
@@ -8,6 +9,7 @@
 
 #include "hashgrid/index/boxes.hpp"
 #include "hashgrid/index/operations.hpp"
+#include "hashgrid/index/segments.hpp"
 #include "hashgrid/index/view.hpp"
 
 namespace quarry::hashgrid::bodies {
@@ -21,22 +23,6 @@ QRY_HD inline void keep_least(uint64_t* least, uint64_t number) {
   while (number < now && !__atomic_compare_exchange_n(least, &now, number, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
   }
 #endif
-}
-
-// The index of an array's first element that is not less than `value`, or greater than it.
-template <bool kEqualToo, class T>
-QRY_HD inline size_t bound(const T* sorted, size_t count, T value) {
-  size_t low = 0;
-  while (count > 0) {
-    const size_t half = count / 2;
-    if (kEqualToo ? sorted[low + half] <= value : sorted[low + half] < value) {
-      low += half + 1;
-      count -= half + 1;
-    } else {
-      count = half;
-    }
-  }
-  return low;
 }
 
 // Views are of constant memory: the owner's passes alone write it.
@@ -158,35 +144,6 @@ struct RangeCounts {
     return count;
   }
 };
-// `run` keys of a list of ranges, wherever the ranges end in it: long ranges are no single thread's.
-template <class Key>
-struct ListRanges {
-  IndexView<Key> view;
-  const uint32_t* ranks;  // as RangeEnds has written them
-  const uint32_t* leaves;
-  const uint64_t* starts;  // of each range, and the number of all keys
-  size_t ranges;
-  uint32_t run;
-  Key* keys_out;
-  uint32_t* values_out;
-  QRY_HD uint32_t operator()(size_t i) const {
-    uint64_t at = i * run;
-    const uint64_t end = at + run < starts[ranges] ? at + run : starts[ranges];
-    for (size_t range = bound<true>(starts, ranges, at) - 1; at < end; ++range) {
-      if (starts[range + 1] <= at) continue;
-      const uint32_t rank = uint32_t(ranks[range * 2] + (at - starts[range])), leaf = leaves[range];
-      // A range that has begun in another run needs a search.
-      IndexCursor<Key> cursor = at == starts[range] ? IndexCursor<Key>(view, {leaf, rank - view.before[leaf]})
-                                                    : IndexCursor<Key>::at_rank(view, rank);
-      for (const uint64_t stop = starts[range + 1] < end ? starts[range + 1] : end; at < stop; ++at, cursor.next()) {
-        if (keys_out != nullptr) keys_out[at] = cursor.key();
-        if (values_out != nullptr) values_out[at] = cursor.value();
-      }
-    }
-    return 0;
-  }
-};
-
 struct CheckBoxes {
   const MortonBox* boxes;
   uint64_t* fault;
@@ -196,57 +153,19 @@ struct CheckBoxes {
     return 0;
   }
 };
-// A part of a box.
-struct CountBoxParts {
-  IndexView<uint64_t> view;
-  const MortonBox* boxes;
-  uint32_t depth;
-  uint64_t* counts;
-  struct Count {
-    uint64_t* count;
-    QRY_HD void operator()(const IndexCursor<uint64_t>&) const { ++*count; }
-  };
-  QRY_HD uint32_t operator()(size_t i) const {
-    const uint32_t parts = detail::box_parts(depth);
-    BoxPart part;
-    uint64_t count = 0;
-    if (detail::box_part(boxes[i / parts], depth, uint32_t(i % parts), &part)) {
-      if (part.whole) {
-        const IndexPlace end = place_of(view, part.range.max);
-        count = rank_of(view, end) + is_at(view, end, part.range.max) - lower_bound(view, part.range.min);
-      } else {
-        detail::for_each_in_part(view, part, place_of(view, part.range.min), Count{&count});
-      }
-    }
-    counts[i] = count;
-    return 0;
-  }
+// What is done with the keys of a box.
+struct CountKeys {
+  uint64_t* count;
+  QRY_HD void operator()(const IndexCursor<uint64_t>&) const { ++*count; }
 };
-struct ListBoxParts {
-  IndexView<uint64_t> view;
-  const MortonBox* boxes;
-  uint32_t depth;
-  const uint64_t* starts;  // of each part
+struct WriteKeys {
+  uint64_t* at;
   uint64_t* keys_out;
   uint32_t* values_out;
-  struct Write {
-    uint64_t* at;
-    uint64_t* keys_out;
-    uint32_t* values_out;
-    QRY_HD void operator()(const IndexCursor<uint64_t>& cursor) const {
-      if (keys_out != nullptr) keys_out[*at] = cursor.key();
-      if (values_out != nullptr) values_out[*at] = cursor.value();
-      ++*at;
-    }
-  };
-  QRY_HD uint32_t operator()(size_t i) const {
-    uint64_t at = starts[i];
-    if (starts[i + 1] == at) return 0;
-    const uint32_t parts = detail::box_parts(depth);
-    BoxPart part;
-    if (detail::box_part(boxes[i / parts], depth, uint32_t(i % parts), &part))
-      detail::for_each_in_part(view, part, place_of(view, part.range.min), Write{&at, keys_out, values_out});
-    return 0;
+  QRY_HD void operator()(const IndexCursor<uint64_t>& cursor) const {
+    if (keys_out != nullptr) keys_out[*at] = cursor.key();
+    if (values_out != nullptr) values_out[*at] = cursor.value();
+    ++*at;
   }
 };
 // A box that is not cut; its least code was looked for together with others'.
@@ -259,7 +178,7 @@ struct CountBoxes {
   QRY_HD uint32_t operator()(size_t i, IndexPlace place) const {
     uint64_t count = 0;
     places[i] = place;
-    detail::for_each_in_part(view, {morton_range(boxes[i]), false}, place, CountBoxParts::Count{&count});
+    detail::for_each_in_part(view, {morton_range(boxes[i]), false}, place, CountKeys{&count});
     counts[i] = count;
     return 0;
   }
@@ -274,17 +193,15 @@ struct ListBoxes {
   QRY_HD uint32_t operator()(size_t i) const {
     uint64_t at = starts[i];
     if (starts[i + 1] != at)
-      detail::for_each_in_part(view, {morton_range(boxes[i]), false}, places[i],
-                               ListBoxParts::Write{&at, keys_out, values_out});
+      detail::for_each_in_part(view, {morton_range(boxes[i]), false}, places[i], WriteKeys{&at, keys_out, values_out});
     return 0;
   }
 };
-struct BoxStarts {
-  const uint64_t* part_starts;
-  uint32_t parts;
+struct CopyStarts {
+  const uint64_t* starts;
   uint64_t* starts_out;
   QRY_HD uint32_t operator()(size_t i) const {
-    starts_out[i] = part_starts[i * parts];
+    starts_out[i] = starts[i];
     return 0;
   }
 };

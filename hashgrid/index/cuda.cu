@@ -32,13 +32,96 @@ __global__ void __launch_bounds__(kSimpleThreads) run_bodies(Body body, size_t c
     sum += body(i);
   if (total != nullptr) add_to(total, sum);
 }
+// The lanes of a warp that look for a key together: a node is 128 bytes, 16 of each. One thread alone reads it by eight
+// loads, each of which meets 32 nodes of 32 threads in the L1 cache; eight lanes read it by one.
+constexpr uint32_t kNodeLanes = kIndexNodeBytes / 16;
+constexpr uint32_t kAtOnce = 4;  // keys on their way at once in such a group
+
+// Of a node whose 16 bytes of this lane are `piece`: the number of its keys that are less than `key`, or at most `key`,
+// in all lanes of the group.
+template <bool kEqualToo, class Key>
+__device__ __forceinline__ uint32_t count_together(uint4 piece, Key key, uint32_t group_shift) {
+  const auto counts = [key](Key of_node) { return kEqualToo ? of_node <= key : of_node < key; };
+  constexpr uint32_t kGroupMask = (1u << kNodeLanes) - 1;
+  if constexpr (sizeof(Key) == 8) {
+    const uint32_t low = __ballot_sync(0xFFFFFFFFu, counts(Key{piece.y} << 32 | piece.x));
+    const uint32_t high = __ballot_sync(0xFFFFFFFFu, counts(Key{piece.w} << 32 | piece.z));
+    return __popc((low >> group_shift & kGroupMask) | (high >> group_shift & kGroupMask) << kNodeLanes);
+  } else {
+    const uint32_t x = __ballot_sync(0xFFFFFFFFu, counts(piece.x)), y = __ballot_sync(0xFFFFFFFFu, counts(piece.y));
+    const uint32_t z = __ballot_sync(0xFFFFFFFFu, counts(piece.z)), w = __ballot_sync(0xFFFFFFFFu, counts(piece.w));
+    return __popc(__byte_perm(__byte_perm(x >> group_shift, y >> group_shift, 0x0040),
+                              __byte_perm(z >> group_shift, w >> group_shift, 0x0040), 0x5410));
+  }
+}
+
+// The place of each lane's key: what place_of (view.hpp) says. All lanes of a warp call it.
+template <class Key>
+__device__ IndexPlace place_together(const IndexView<Key>& view, Key key) {
+  using Node = IndexNode<Key>;
+  const uint32_t lane = threadIdx.x % 32, member = lane % kNodeLanes, group_shift = lane - member;
+  IndexPlace place{};
+  for (uint32_t first = 0; first < kNodeLanes; first += kAtOnce) {
+    Key wanted[kAtOnce];
+    uint32_t node[kAtOnce];
+    uint4 piece[kAtOnce];
+#pragma unroll
+    for (uint32_t i = 0; i < kAtOnce; ++i) {
+      wanted[i] = __shfl_sync(0xFFFFFFFFu, key, int(group_shift + first + i));
+      node[i] = 0;
+    }
+    const auto load = [&](const Key* nodes) {
+#pragma unroll
+      for (uint32_t i = 0; i < kAtOnce; ++i)
+        piece[i] = __ldg(reinterpret_cast<const uint4*>(nodes + size_t{node[i]} * Node::kSlots) + member);
+    };
+    for (uint32_t level = view.shape.levels; level-- > 0;) {
+      load(view.inner + size_t{view.shape.first_node[level]} * Node::kSlots);
+#pragma unroll
+      for (uint32_t i = 0; i < kAtOnce; ++i) {
+        // The reserved key, which pads nodes, is looked for as the one before it.
+        const Key below = wanted[i] == Node::kReservedKey ? Key(wanted[i] - 1) : wanted[i];
+        node[i] = node[i] * Node::kFanout + count_together<true>(piece[i], below, group_shift);
+      }
+    }
+    load(view.keys);
+#pragma unroll
+    for (uint32_t i = 0; i < kAtOnce; ++i) {
+      const uint32_t slot = count_together<false>(piece[i], wanted[i], group_shift);
+      if (member == first + i) place = {node[i], slot};
+    }
+  }
+  return place;
+}
+
 template <class Key, class Body>
 __global__ void __launch_bounds__(kSimpleThreads)
     search_bodies(IndexView<Key> view, Body body, size_t count, unsigned long long* total) {
   uint32_t sum = 0;
-  for (size_t i = size_t{blockIdx.x} * kSimpleThreads + threadIdx.x; i < count; i += size_t{gridDim.x} * kSimpleThreads)
-    sum += body(i, place_of(view, body.key(i)));
+  // Whole warps: lanes without a key of their own help with the others'.
+  const size_t all = (count + 31) / 32 * 32;
+  for (size_t i = size_t{blockIdx.x} * kSimpleThreads + threadIdx.x; i < all; i += size_t{gridDim.x} * kSimpleThreads) {
+    const IndexPlace place = place_together(view, i < count ? body.key(i) : Key{0});
+    if (i < count) sum += body(i, place);
+  }
   if (total != nullptr) add_to(total, sum);
+}
+
+// The lanes of a warp as a group (segments.hpp).
+struct WarpLanes {
+  static constexpr uint32_t kLanes = 32;
+  __device__ uint32_t lane() const { return threadIdx.x % 32; }
+  __device__ uint32_t before(bool flag, uint32_t* all) const {
+    const uint32_t flags = __ballot_sync(0xFFFFFFFFu, flag);
+    *all = __popc(flags);
+    return __popc(flags & ((1u << lane()) - 1));
+  }
+};
+template <class Body>
+__global__ void __launch_bounds__(kSimpleThreads) run_warps(Body body, size_t count) {
+  for (size_t i = (size_t{blockIdx.x} * kSimpleThreads + threadIdx.x) / 32; i < count;
+       i += size_t{gridDim.x} * (kSimpleThreads / 32))
+    body(WarpLanes{}, i);
 }
 
 class CudaThreads {
@@ -49,13 +132,20 @@ class CudaThreads {
   gpu::DeviceScope begin() const { return gpu::DeviceScope(stream_->device()); }
   Result<void> finish(const char* what) const { return check(cudaStreamSynchronize(stream_->get()), what); }
   Result<Scratch> scratch(size_t size_bytes) const { return Scratch::allocate(*stream_, size_bytes, "index scratch"); }
-  uint32_t list_run() const { return 32; }
-  uint32_t box_depth(size_t) const { return 3; }
+  uint32_t piece() const { return 1024; }
+  // Cells of an eighth of a box are small enough that few candidates are outside; of very many boxes there are parts
+  // enough without.
+  uint32_t box_depth(size_t boxes) const { return boxes <= size_t{1} << 14 ? 3 : boxes <= size_t{1} << 17 ? 2 : 1; }
 
   template <class Body>
   Result<void> run(const char* what, size_t count, const Body& body) const {
     if (count == 0) return {};
     return launch(what, shape(count), stream_->get(), run_bodies<Body>, body, count, nullptr);
+  }
+  template <class Body>
+  Result<void> run_groups(const char* what, size_t count, const Body& body) const {
+    if (count == 0) return {};
+    return launch(what, shape(count * 32), stream_->get(), run_warps<Body>, body, count);
   }
   template <class Body>
   Result<void> sum(const char* what, size_t count, const Body& body, uint64_t* total) const {

@@ -23,13 +23,21 @@ class HostThreads {
   Scope begin() const { return {}; }
   Result<void> finish(const char*) const { return {}; }
   Result<HostScratch> scratch(size_t size_bytes) const { return HostScratch::allocate(size_bytes); }
-  uint32_t list_run() const { return 4096; }
+  uint32_t piece() const { return 4096; }
   // Whole boxes if there are several for each thread: their parts cost a search each.
   uint32_t box_depth(size_t boxes) const { return boxes >= size_t{threads_} * 8 ? 0 : 2; }
 
   template <class Body>
   Result<void> run(const char* what, size_t count, const Body& body) const {
     return sum(what, count, body, nullptr);
+  }
+  template <class Body>
+  Result<void> run_groups(const char*, size_t count, const Body& body) const {
+    add_up(count, nullptr, [&body](size_t begin, size_t end) {
+      for (size_t i = begin; i < end; ++i) body(bodies::OneLane{}, i);
+      return uint64_t{0};
+    });
+    return {};
   }
   template <class Body>
   Result<void> sum(const char*, size_t count, const Body& body, uint64_t* total) const {

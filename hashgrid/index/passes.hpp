@@ -12,7 +12,9 @@
 //   sort(keys, values, count, keys_out, values_out)
 //   put(to, number), get(from, &number) one uint64_t (get: or uint32_t) from or to the host
 //   finish(what)                        waits
-//   list_run(), box_depth(boxes)        outputs of one thread of ListRanges; cuts of a box
+//   run_groups(what, count, body)       calls body(group, i) for every i < count (segments.hpp)
+//   piece()                             keys of a piece of a list, which a group has
+//   box_depth(boxes)                    cuts of a box; 0: each is walked by one thread
 #pragma once
 
 #include <string>
@@ -148,13 +150,12 @@ class IndexPasses final : public IndexOperations<Key> {
     QRY_TRY(machine_.put(starts + count, 0));
     QRY_TRY(machine_.run("count ranges", count, bodies::RangeCounts{ranks, nullptr, starts}));
     QRY_TRY_ASSIGN(const uint64_t total, total_of(starts, count, room, "ranges"));
-    const uint32_t run = machine_.list_run();
+    const uint32_t piece = machine_.piece();
     if (total != 0 && (keys_out != nullptr || values_out != nullptr))
-      QRY_TRY(machine_.run(
-          "list ranges", size_t((total + run - 1) / run),
-          bodies::ListRanges<Key>{view, ranks, ranks + count * 2, starts, count, run, keys_out, values_out}));
-    if (starts_out != nullptr)
-      QRY_TRY(machine_.run("list ranges", count + 1, bodies::BoxStarts{starts, 1, starts_out}));
+      QRY_TRY(machine_.run_groups(
+          "list ranges", pieces_of(total),
+          bodies::ListRanges<Key>{view, ranks, ranks + count * 2, starts, count, piece, keys_out, values_out}));
+    if (starts_out != nullptr) QRY_TRY(machine_.run("list ranges", count + 1, bodies::CopyStarts{starts, starts_out}));
     QRY_TRY(machine_.finish("list ranges of an index"));
     return total;
   }
@@ -170,26 +171,19 @@ class IndexPasses final : public IndexOperations<Key> {
         return fail(ErrorCode::invalid_argument,
                     "ordered index: box " + std::to_string(fault) + " of " + std::to_string(count) +
                         " has a minimum beyond its maximum, or a coordinate of more than 21 bits; nothing is listed");
-      const uint32_t depth = machine_.box_depth(count), parts = detail::box_parts(depth);
-      QRY_TRY_ASSIGN(const auto start_memory, machine_.scratch((count * parts + 1) * sizeof(uint64_t)));
+      const uint32_t depth = machine_.box_depth(count);
+      if (depth != 0) return list_cut_boxes(view, boxes, count, depth, starts_out, keys_out, values_out, room);
+      QRY_TRY_ASSIGN(const auto start_memory, machine_.scratch((count + 1) * sizeof(uint64_t)));
       uint64_t* const starts = start_memory.template as<uint64_t>();
-      QRY_TRY(machine_.put(starts + count * parts, 0));
-      QRY_TRY_ASSIGN(const auto place_memory, machine_.scratch(depth == 0 ? count * sizeof(IndexPlace) : 0));
+      QRY_TRY(machine_.put(starts + count, 0));
+      QRY_TRY_ASSIGN(const auto place_memory, machine_.scratch(count * sizeof(IndexPlace)));
       IndexPlace* const places = place_memory.template as<IndexPlace>();
-      if (depth == 0)
-        QRY_TRY(machine_.search("count boxes", view, count, bodies::CountBoxes{view, boxes, places, starts}, nullptr));
-      else QRY_TRY(machine_.run("count boxes", count * parts, bodies::CountBoxParts{view, boxes, depth, starts}));
-      QRY_TRY_ASSIGN(const uint64_t total, total_of(starts, count * parts, room, "boxes"));
-      if (total != 0 && (keys_out != nullptr || values_out != nullptr)) {
-        if (depth == 0)
-          QRY_TRY(
-              machine_.run("list boxes", count, bodies::ListBoxes{view, boxes, places, starts, keys_out, values_out}));
-        else
-          QRY_TRY(machine_.run("list boxes", count * parts,
-                               bodies::ListBoxParts{view, boxes, depth, starts, keys_out, values_out}));
-      }
-      if (starts_out != nullptr)
-        QRY_TRY(machine_.run("list boxes", count + 1, bodies::BoxStarts{starts, parts, starts_out}));
+      QRY_TRY(machine_.search("count boxes", view, count, bodies::CountBoxes{view, boxes, places, starts}, nullptr));
+      QRY_TRY_ASSIGN(const uint64_t total, total_of(starts, count, room, "boxes"));
+      if (total != 0 && (keys_out != nullptr || values_out != nullptr))
+        QRY_TRY(
+            machine_.run("list boxes", count, bodies::ListBoxes{view, boxes, places, starts, keys_out, values_out}));
+      if (starts_out != nullptr) QRY_TRY(machine_.run("list boxes", count + 1, bodies::CopyStarts{starts, starts_out}));
       QRY_TRY(machine_.finish("list boxes of an index"));
       return total;
     } else {
@@ -270,6 +264,52 @@ class IndexPasses final : public IndexOperations<Key> {
     return machine_.run("write inner nodes", size_t{to.shape.nodes} * IndexNode<Key>::kSlots,
                         bodies::BuildInner<Key>{to});
   }
+
+  // Boxes in parts, whose first and last codes are looked for all at once. What is between is a list of candidates,
+  // which groups of threads share; few are not in the box.
+  Result<uint64_t> list_cut_boxes(const View& view, const MortonBox* boxes, size_t count, uint32_t depth,
+                                  uint64_t* starts_out, uint64_t* keys_out, uint32_t* values_out, uint64_t room) {
+    const size_t per_box = detail::box_parts(depth), parts = count * per_box;
+    QRY_TRY_ASSIGN(const auto rank_memory, machine_.scratch(parts * 3 * sizeof(uint32_t)));
+    uint32_t* const ranks = rank_memory.template as<uint32_t>();
+    const bodies::BoxPartEnds ends{view, boxes, depth, ranks, ranks + parts * 2};
+    QRY_TRY(machine_.search("find parts of boxes", view, parts * 2, ends, nullptr));
+    QRY_TRY_ASSIGN(const auto count_memory, machine_.scratch((parts + 1) * 2 * sizeof(uint64_t)));
+    uint64_t* const counts = count_memory.template as<uint64_t>();
+    uint64_t* const used = counts + parts + 1;
+    QRY_TRY(machine_.put(counts + parts, 0));
+    QRY_TRY(machine_.put(used + parts, 0));
+    QRY_TRY(machine_.run("count candidates of boxes", parts, bodies::CountCandidates{ranks, counts, used}));
+    QRY_TRY(machine_.scan(counts, parts + 1));
+    QRY_TRY(machine_.scan(used, parts + 1));
+    uint64_t candidates = 0, segments = 0;
+    QRY_TRY(machine_.get(counts + parts, &candidates));
+    QRY_TRY(machine_.get(used + parts, &segments));
+    const size_t pieces = pieces_of(candidates);
+    QRY_TRY_ASSIGN(const auto segment_memory, machine_.scratch(segments * sizeof(bodies::BoxSegment) +
+                                                               (segments + 1 + pieces + 1) * sizeof(uint64_t)));
+    auto* const picked = segment_memory.template as<bodies::BoxSegment>();
+    auto* const segment_starts = reinterpret_cast<uint64_t*>(picked + segments);
+    uint64_t* const piece_starts = segment_starts + segments + 1;
+    QRY_TRY(machine_.put(segment_starts + segments, candidates));
+    QRY_TRY(machine_.put(piece_starts + pieces, 0));
+    QRY_TRY(
+        machine_.run("pick parts of boxes", parts, bodies::PickSegments{ends, counts, used, picked, segment_starts}));
+    const bodies::BoxCandidates list{view, picked, segment_starts, size_t(segments)};
+    const uint32_t piece = machine_.piece();
+    QRY_TRY(machine_.run_groups("count boxes", pieces, bodies::CountInside{list, piece, piece_starts}));
+    QRY_TRY_ASSIGN(const uint64_t total, total_of(piece_starts, pieces, room, "boxes"));
+    if (total != 0 && (keys_out != nullptr || values_out != nullptr))
+      QRY_TRY(machine_.run_groups("list boxes", pieces,
+                                  bodies::ListInside{list, piece, piece_starts, keys_out, values_out}));
+    if (starts_out != nullptr)
+      QRY_TRY(
+          machine_.run_groups("list boxes", count + 1,
+                              bodies::InsideStarts{list, counts, uint32_t(per_box), piece, piece_starts, starts_out}));
+    QRY_TRY(machine_.finish("list boxes of an index"));
+    return total;
+  }
+  size_t pieces_of(uint64_t keys) const { return size_t((keys + machine_.piece() - 1) / machine_.piece()); }
 
   // The ranks of both ends of each range, and behind them the leaves of their first keys.
   auto range_ends(const View& view, const KeyRange<Key>* ranges, size_t count)

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "base/parallel.hpp"
+#include "tests/app/sanitized.hpp"
 
 namespace quarry::test {
 
@@ -95,7 +96,8 @@ Comparison compare(const World& world, const Box3& bounds, const Rays& rays, std
 size_t rays_wanted(size_t quick) {
   const char* text = std::getenv("QUARRY_LONG");
   const size_t number = text ? std::strtoull(text, nullptr, 10) : 0;
-  return number == 0 ? quick : number == 1 ? 100000 : number;
+  const size_t few = kSanitized ? quick / 4 : quick;
+  return number == 0 ? few : number == 1 ? 100000 : number;
 }
 
 }  // namespace quarry::test

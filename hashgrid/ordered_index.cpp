@@ -48,12 +48,19 @@ struct OrderedIndex<Key>::State {
   MemoryBlock block;
   IndexView<Key> view;
   uint64_t merges = 0;
+  // reserve(): what is asked for, and memory that is ready.
+  size_t reserved_bytes = 0;
+  MemoryBlock spare;
 
   State() = default;
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   ~State() {
     if (block.data != nullptr) memory->release(block);
+    if (spare.data != nullptr) memory->release(spare);
+  }
+  IndexShape<Key> shape_of(uint64_t keys) const {
+    return IndexShape<Key>::of(uint32_t((keys + per_leaf - 1) / per_leaf));
   }
 
   IndexOperations<Key>& operations() const { return operations_of<Key>(*executor); }
@@ -64,13 +71,21 @@ struct OrderedIndex<Key>::State {
     Fresh(const Fresh&) = delete;
     Fresh& operator=(const Fresh&) = delete;
     ~Fresh() {
-      if (block.data != nullptr) state.memory->release(block);
+      if (block.data == nullptr) return;
+      if (state.spare.data == nullptr && state.reserved_bytes != 0 && block.size_bytes >= state.reserved_bytes)
+        state.spare = block;
+      else state.memory->release(block);
     }
     Result<IndexView<Key>> allocate(uint64_t keys) {
       if (keys > kMostKeys)
         return fail(ErrorCode::full, "ordered index: " + std::to_string(keys) + " keys, more than 32 bits can count");
-      const auto shape = IndexShape<Key>::of(uint32_t((keys + state.per_leaf - 1) / state.per_leaf));
-      QRY_TRY_ASSIGN(block, state.memory->allocate(shape.size_bytes(), "ordered index"));
+      const auto shape = state.shape_of(keys);
+      if (state.spare.data != nullptr && state.spare.size_bytes >= shape.size_bytes()) {
+        block = std::exchange(state.spare, {});
+      } else {
+        QRY_TRY_ASSIGN(block,
+                       state.memory->allocate(std::max(shape.size_bytes(), state.reserved_bytes), "ordered index"));
+      }
       const auto* bytes = static_cast<const std::byte*>(block.data);
       view.inner = reinterpret_cast<const Key*>(bytes);
       view.keys = reinterpret_cast<const Key*>(bytes + shape.keys_at());
@@ -126,7 +141,7 @@ uint64_t OrderedIndex<Key>::size() const {
 }
 template <class Key>
 uint64_t OrderedIndex<Key>::size_bytes() const {
-  return state_->block.size_bytes;
+  return state_->block.size_bytes + state_->spare.size_bytes;
 }
 template <class Key>
 uint32_t OrderedIndex<Key>::leaves() const {
@@ -147,6 +162,24 @@ Result<void> OrderedIndex<Key>::build(Span<const Key> keys, Span<const uint32_t>
               ? operations.build(fresh.view, state_->per_leaf, keys.data(), values.data(), keys.size())
               : operations.sort_and_build(fresh.view, state_->per_leaf, keys.data(), values.data(), keys.size()));
   fresh.keep();
+  return {};
+}
+
+template <class Key>
+Result<void> OrderedIndex<Key>::reserve(uint64_t keys) {
+  if (keys > kMostKeys)
+    return fail(ErrorCode::full, "ordered index: " + std::to_string(keys) + " keys, more than 32 bits can count");
+  State& state = *state_;
+  const size_t wanted = keys == 0 ? 0 : state.shape_of(keys).size_bytes();
+  if (wanted > state.spare.size_bytes || wanted == 0) {
+    MemoryBlock more;
+    if (wanted != 0) {
+      QRY_TRY_ASSIGN(more, state.memory->allocate(wanted, "ordered index"));
+    }
+    if (state.spare.data != nullptr) state.memory->release(state.spare);
+    state.spare = more;
+  }
+  state.reserved_bytes = wanted;
   return {};
 }
 

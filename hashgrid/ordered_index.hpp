@@ -39,12 +39,17 @@ class OrderedIndex {
 
   IndexView<Key> view() const;  // valid until the next changing call
   uint64_t size() const;        // keys
-  uint64_t size_bytes() const;  // of its memory
+  uint64_t size_bytes() const;  // of its memory, with what is reserved
   uint32_t leaves() const;
 
   // Replaces the content. `rising`: the keys are promised to rise, which is checked; else they are sorted first.
   // Errors: invalid_argument, full (2^32 - 1 keys and more). Cost: index/operations.hpp.
   Result<void> build(Span<const Key> keys, Span<const uint32_t> values, KeyOrder order = KeyOrder::any);
+
+  // Memory for an index of so many keys, beside the one that is there. Builds and merges up to that size take it, and
+  // keep the old index's memory in its place if that is large enough: an index that is made anew again and again
+  // allocates nothing but the executor's scratch from the second time on. 0: gives it back. Errors: full.
+  Result<void> reserve(uint64_t keys);
 
   // A batch of keys in any order, which is sorted first. insert: a key that is there keeps its value and is counted as
   // `present`; assign: it gets the new one. Cost beyond the sort: a look-up of each key, its leaf rewritten, and the

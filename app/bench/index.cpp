@@ -14,6 +14,9 @@ Result<nlohmann::json> bench_index(const BenchOptions& options) {
   bench_options.progress = line.progress();
   bench_options.rounds = options.repeats;
   bench_options.only = options.only;
+#if QRY_BENCH_CUDA
+  bench_options.rivals = bench::cuda_index_rivals();
+#endif
   if (options.keys != 0) bench_options.sizes = {options.keys};
   QRY_TRY_ASSIGN(auto measured, bench::bench_index(bench_options));
   line.clear();

@@ -30,7 +30,8 @@ using Keys = std::vector<uint64_t>;
 using Words = std::vector<uint32_t>;
 
 constexpr size_t kGrain = 4096;
-constexpr uint64_t kQuestions = uint64_t{1} << 20;
+// Of a call: a device needs more of them to be busy.
+constexpr uint64_t kHostQuestions = uint64_t{1} << 20, kDeviceQuestions = uint64_t{1} << 24;
 
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
@@ -131,16 +132,16 @@ class Rows {
 
 // What both executors are asked, with the answers.
 struct Workload {
-  explicit Workload(uint64_t count) : packed(terrain_bricks(count)), random(uint32_t(count)) {
+  Workload(uint64_t count, uint64_t questions) : packed(terrain_bricks(count)), random(uint32_t(count)) {
     rising.reserve(packed.size());
     for (const uint32_t key : packed) rising.push_back(morton_of(key));
     std::sort(rising.begin(), rising.end());
     values.resize(rising.size());
     for (size_t i = 0; i < values.size(); ++i) values[i] = uint32_t(i);
     // Every question is of a brick that is there.
-    asked_packed.resize(kQuestions);
-    asked.resize(kQuestions);
-    for (size_t i = 0; i < kQuestions; ++i) {
+    asked_packed.resize(questions);
+    asked.resize(questions);
+    for (size_t i = 0; i < questions; ++i) {
       asked_packed[i] = packed[random() % packed.size()];
       asked[i] = morton_of(asked_packed[i]);
     }
@@ -175,10 +176,10 @@ uint64_t sum_of(size_t count, size_t grain, const Part& part) {
   return sum;
 }
 
-Result<void> measure(Executor& executor, uint64_t size, Rows& rows, json& indexes) {
-  Workload work(size);
-  const uint64_t count = work.rising.size();
+Result<void> measure(Executor& executor, const IndexRivals& device, uint64_t size, Rows& rows, json& indexes) {
   const bool host = executor.kind() == ExecutorKind::host;
+  Workload work(size, host ? kHostQuestions : kDeviceQuestions);
+  const uint64_t count = work.rising.size();
   QRY_TRY_ASSIGN(auto index, OrderedIndex<uint64_t>::create(executor));
   QRY_TRY_ASSIGN(const auto rising, Array<uint64_t>::of(executor, work.rising));
   QRY_TRY_ASSIGN(const auto mixed, Array<uint64_t>::of(executor, work.mixed));
@@ -186,7 +187,8 @@ Result<void> measure(Executor& executor, uint64_t size, Rows& rows, json& indexe
   QRY_TRY_ASSIGN(const auto sorted_keys, Array<uint64_t>::empty(executor, count));
   QRY_TRY_ASSIGN(const auto sorted_values, Array<uint32_t>::empty(executor, count));
 
-  // Builds.
+  // Builds, one after the other, into memory that is ready; so are the sorts' arrays.
+  QRY_TRY(index.reserve(count));
   QRY_TRY(rows.row("build, rising keys", "keys", count, count,
                    {{"index", [&]() -> Result<bool> {
                        QRY_TRY(index.build(rising.span(count), values.span(count), KeyOrder::rising));
@@ -202,9 +204,16 @@ Result<void> measure(Executor& executor, uint64_t size, Rows& rows, json& indexe
                                           executor.parallelism()));
                        return sorted_keys.data()[count / 2] == work.rising[count / 2];
                      }});
+  else if (device.sort64)
+    sorts.push_back({"radix sort alone", [&]() -> Result<bool> {
+                       QRY_TRY(
+                           device.sort64(mixed.data(), values.data(), count, sorted_keys.data(), sorted_values.data()));
+                       return true;
+                     }});
   QRY_TRY(rows.row("build, keys in any order", "keys", count, count, sorts));
 
   QRY_TRY(index.build(rising.span(count), values.span(count), KeyOrder::rising));
+  QRY_TRY(index.reserve(0));
   indexes.push_back({{"executor", to_string(executor.kind())},
                      {"keys", count},
                      {"bytes", index.size_bytes()},
@@ -242,6 +251,12 @@ Result<void> measure(Executor& executor, uint64_t size, Rows& rows, json& indexe
                                 return hits;
                               }) == questions;
                      }});
+  else if (device.search64)
+    finds.push_back(
+        {"binary search", [&]() -> Result<bool> {
+           QRY_TRY(device.search64(rising.data(), values.data(), count, asked.data(), questions, answers.data()));
+           return true;
+         }});
   QRY_TRY(rows.row("find, random keys", "keys", count, questions, finds));
 
   // Ranges of 32 keys.
@@ -284,7 +299,7 @@ Result<void> measure(Executor& executor, uint64_t size, Rows& rows, json& indexe
       rows.names_.push_back(what);
       continue;
     }
-    const size_t box_count = edge == 4 ? 4000 : edge == 16 ? 1000 : edge == 64 ? 100 : 4;
+    const size_t box_count = (edge == 4 ? 4000 : edge == 16 ? 1000 : edge == 64 ? 100 : 4) * (host ? 1 : 10);
     const std::vector<MortonBox> boxes = work.boxes(edge, box_count);
     QRY_TRY_ASSIGN(const auto of_boxes, Array<MortonBox>::of(executor, boxes));
     QRY_TRY_ASSIGN(const uint64_t total, index.list_boxes(of_boxes.span(box_count), {}, {}, {}));
@@ -371,6 +386,62 @@ Result<void> measure(Executor& executor, uint64_t size, Rows& rows, json& indexe
   return {};
 }
 
+// Keys of 32 bits, all over their range: builds and look-ups.
+Result<void> measure_short(Executor& executor, const IndexRivals& device, uint64_t count, Rows& rows, json& indexes) {
+  const bool host = executor.kind() == ExecutorKind::host;
+  std::vector<uint32_t> mixed(count), values(count), asked(host ? kHostQuestions : kDeviceQuestions);
+  for (size_t i = 0; i < count; ++i) {
+    mixed[i] = uint32_t(i) * 0x9E3779B1u;  // odd: no two are the same
+    if (mixed[i] == ~0u) mixed[i] = uint32_t(count) * 0x9E3779B1u;
+    values[i] = uint32_t(i);
+  }
+  std::mt19937 random(uint32_t(count) + 1);
+  for (uint32_t& key : asked) key = mixed[random() % count];
+  QRY_TRY_ASSIGN(auto index, OrderedIndex<uint32_t>::create(executor));
+  QRY_TRY_ASSIGN(const auto keys_in, Array<uint32_t>::of(executor, mixed));
+  QRY_TRY_ASSIGN(const auto values_in, Array<uint32_t>::of(executor, values));
+  QRY_TRY_ASSIGN(const auto sorted_keys, Array<uint32_t>::empty(executor, count));
+  QRY_TRY_ASSIGN(const auto sorted_values, Array<uint32_t>::empty(executor, count));
+  QRY_TRY_ASSIGN(const auto questions, Array<uint32_t>::of(executor, asked));
+  QRY_TRY_ASSIGN(const auto answers, Array<uint32_t>::empty(executor, asked.size()));
+  QRY_TRY(index.reserve(count));
+  std::vector<Rival> builds{{"index", [&]() -> Result<bool> {
+                               QRY_TRY(index.build(keys_in.span(count), values_in.span(count)));
+                               return index.size() == count;
+                             }}};
+  if (device.sort32 && !host)
+    builds.push_back(
+        {"radix sort alone", [&]() -> Result<bool> {
+           QRY_TRY(device.sort32(keys_in.data(), values_in.data(), count, sorted_keys.data(), sorted_values.data()));
+           return true;
+         }});
+  QRY_TRY(rows.row("build, 32-bit keys in any order", "keys", count, count, builds));
+  QRY_TRY(index.build(keys_in.span(count), values_in.span(count)));
+  QRY_TRY(index.reserve(0));
+  indexes.push_back({{"executor", to_string(executor.kind())},
+                     {"keys", count},
+                     {"bytes", index.size_bytes()},
+                     {"bytes_per_key", double(index.size_bytes()) / double(count)},
+                     {"levels", index.view().shape.levels + 1}});
+  std::vector<Rival> finds{{"index", [&]() -> Result<bool> {
+                              QRY_TRY_ASSIGN(const auto report,
+                                             index.find(questions.span(asked.size()), answers.span(asked.size())));
+                              return report.present == asked.size();
+                            }}};
+  if (device.search32 && !host)
+    finds.push_back({"binary search",
+                     [&]() -> Result<bool> {
+                       QRY_TRY(device.search32(sorted_keys.data(), sorted_values.data(), count, questions.data(),
+                                               asked.size(), answers.data()));
+                       return true;
+                     },
+                     [&]() -> Result<void> {
+                       return device.sort32(keys_in.data(), values_in.data(), count, sorted_keys.data(),
+                                            sorted_values.data());
+                     }});
+  return rows.row("find, random 32-bit keys", "keys", count, asked.size(), finds);
+}
+
 }  // namespace
 }  // namespace index_rows
 
@@ -385,7 +456,10 @@ Result<nlohmann::json> bench_index(const IndexBenchOptions& options) {
   executors.push_back(hashgrid::make_host_executor());
   for (const auto& executor : executors) {
     index_rows::Rows measured(options, hashgrid::to_string(executor->kind()));
-    for (const uint64_t size : options.sizes) QRY_TRY(index_rows::measure(*executor, size, measured, indexes));
+    for (const uint64_t size : options.sizes) {
+      QRY_TRY(index_rows::measure(*executor, options.rivals, size, measured, indexes));
+      QRY_TRY(index_rows::measure_short(*executor, options.rivals, size, measured, indexes));
+    }
     names = measured.names_;
     rows.insert(rows.end(), measured.rows_.begin(), measured.rows_.end());
   }

@@ -14,6 +14,7 @@
 
 #include "base/progress.hpp"
 #include "base/result.hpp"
+#include "bench/hashgrid/index_rivals.hpp"
 
 namespace quarry::bench {
 
@@ -21,6 +22,7 @@ struct IndexBenchOptions {
   std::vector<uint64_t> sizes{1'000'000, 8'000'000};  // bricks, about
   uint32_t rounds = 5;                                // after one warm-up
   std::string only;                                   // rows whose name contains this; empty: all
+  IndexRivals rivals{};
   Progress progress{};
 };
 

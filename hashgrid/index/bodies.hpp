@@ -33,39 +33,57 @@ QRY_HD inline T* writable(const T* memory) {
 
 enum Fault : uint32_t { kReservedKey, kReservedValue, kNotRising };
 
-// Of each key: whether it or its value is reserved, or the next one is not greater.
+// Whether a key of a batch or its value is reserved, or the next key is not greater: noted as 4 * position + Fault if
+// it is the first.
+template <class Key>
+QRY_HD inline void check_key(const Key* keys, const uint32_t* values, size_t count, size_t i, uint64_t* fault) {
+  const Key key = keys[i];
+  if (key == IndexNode<Key>::kReservedKey) keep_least(fault, i * 4 + kReservedKey);
+  if (values[i] == kQryReservedValue) keep_least(fault, i * 4 + kReservedValue);
+  if (i + 1 < count && key >= keys[i + 1]) keep_least(fault, i * 4 + kNotRising);
+}
 template <class Key>
 struct CheckBatch {
   const Key* keys;
-  const uint32_t* values;  // may be null
+  const uint32_t* values;
   size_t count;
-  bool rising;      // whether they have to rise
-  uint64_t* fault;  // 4 * position + Fault of the first
+  uint64_t* fault;
   QRY_HD uint32_t operator()(size_t i) const {
-    if (keys[i] == IndexNode<Key>::kReservedKey) keep_least(fault, i * 4 + kReservedKey);
-    if (values != nullptr && values[i] == kQryReservedValue) keep_least(fault, i * 4 + kReservedValue);
-    if (rising && i + 1 < count && keys[i] >= keys[i + 1]) keep_least(fault, i * 4 + kNotRising);
+    check_key(keys, values, count, i, fault);
     return 0;
   }
 };
 
-// A slot of a leaf.
+// Some slots of a leaf, which are written at once; their keys are checked on the way.
 template <class Key>
 struct BuildLeaves {
+  static constexpr uint32_t kAtOnce = 4;
+  template <class T>
+  struct alignas(16) Slots {
+    T at[kAtOnce];
+  };
   IndexView<Key> view;
   uint32_t per_leaf;
   const Key* keys;
   const uint32_t* values;
   size_t count;
+  uint64_t* fault;
   QRY_HD uint32_t operator()(size_t i) const {
-    constexpr uint32_t kSlots = IndexNode<Key>::kSlots;
-    const uint32_t leaf = uint32_t(i / kSlots), slot = uint32_t(i % kSlots);
+    constexpr uint32_t kSlots = IndexNode<Key>::kSlots, kPieces = kSlots / kAtOnce;
+    const uint32_t leaf = uint32_t(i / kPieces), slot = uint32_t(i % kPieces) * kAtOnce;
     const size_t first = size_t{leaf} * per_leaf, rank = first + slot;
-    const bool used = slot < per_leaf && rank < count;
-    writable(view.keys)[i] = used ? keys[rank] : IndexNode<Key>::kReservedKey;
-    if (used) writable(view.values)[i] = values[rank];
+    Slots<Key> to_keys;
+    Slots<uint32_t> to_values;
+    for (uint32_t k = 0; k < kAtOnce; ++k) {
+      const bool used = slot + k < per_leaf && rank + k < count;
+      to_keys.at[k] = used ? keys[rank + k] : IndexNode<Key>::kReservedKey;
+      to_values.at[k] = used ? values[rank + k] : kQryReservedValue;
+      if (used) check_key(keys, values, count, rank + k, fault);
+    }
+    *reinterpret_cast<Slots<Key>*>(writable(view.keys) + i * kAtOnce) = to_keys;
+    *reinterpret_cast<Slots<uint32_t>*>(writable(view.values) + i * kAtOnce) = to_values;
     if (slot == 0) writable(view.before)[leaf] = uint32_t(first < count ? first : count);
-    if (i + 1 == view.shape.slots()) writable(view.before)[leaf + 1] = uint32_t(count);
+    if (leaf + 1 == view.shape.leaves && slot == 0) writable(view.before)[leaf + 1] = uint32_t(count);
     return 0;
   }
 };

@@ -25,6 +25,24 @@ __device__ void add_to(unsigned long long* total, uint32_t sum) {
   if (threadIdx.x % 32 == 0 && sum != 0) atomicAdd(total, (unsigned long long)sum);
 }
 
+// The bits in which keys differ: those that are set in any, and those that are not set in any.
+__global__ void __launch_bounds__(kSimpleThreads)
+    find_bits(const uint64_t* keys, size_t count, unsigned long long* any, unsigned long long* none) {
+  unsigned long long set = 0, unset = 0;
+  for (size_t i = size_t{blockIdx.x} * kSimpleThreads + threadIdx.x; i < count;
+       i += size_t{gridDim.x} * kSimpleThreads) {
+    set |= keys[i];
+    unset |= ~keys[i];
+  }
+  for (uint32_t step = 16; step != 0; step /= 2) {
+    set |= __shfl_down_sync(0xFFFFFFFFu, set, step);
+    unset |= __shfl_down_sync(0xFFFFFFFFu, unset, step);
+  }
+  if (threadIdx.x % 32 != 0) return;
+  atomicOr(any, set);
+  atomicOr(none, unset);
+}
+
 template <class Body>
 __global__ void __launch_bounds__(kSimpleThreads) run_bodies(Body body, size_t count, unsigned long long* total) {
   uint32_t sum = 0;
@@ -35,7 +53,9 @@ __global__ void __launch_bounds__(kSimpleThreads) run_bodies(Body body, size_t c
 // The lanes of a warp that look for a key together: a node is 128 bytes, 16 of each. One thread alone reads it by eight
 // loads, each of which meets 32 nodes of 32 threads in the L1 cache; eight lanes read it by one.
 constexpr uint32_t kNodeLanes = kIndexNodeBytes / 16;
-constexpr uint32_t kAtOnce = 4;  // keys on their way at once in such a group
+// Keys on their way at once in such a group: measured with 2, 4 and 8.
+template <class Key>
+constexpr uint32_t kAtOnce = sizeof(Key) == 4 ? 8 : 4;
 
 // Of a node whose 16 bytes of this lane are `piece`: the number of its keys that are less than `key`, or at most `key`,
 // in all lanes of the group.
@@ -61,32 +81,36 @@ __device__ IndexPlace place_together(const IndexView<Key>& view, Key key) {
   using Node = IndexNode<Key>;
   const uint32_t lane = threadIdx.x % 32, member = lane % kNodeLanes, group_shift = lane - member;
   IndexPlace place{};
-  for (uint32_t first = 0; first < kNodeLanes; first += kAtOnce) {
-    Key wanted[kAtOnce];
-    uint32_t node[kAtOnce];
-    uint4 piece[kAtOnce];
+  constexpr uint32_t kKeys = kAtOnce<Key>;
+  for (uint32_t first = 0; first < kNodeLanes; first += kKeys) {
+    Key wanted[kKeys];
+    uint32_t node[kKeys];
+    uint4 piece[kKeys];
 #pragma unroll
-    for (uint32_t i = 0; i < kAtOnce; ++i) {
+    for (uint32_t i = 0; i < kKeys; ++i) {
       wanted[i] = __shfl_sync(0xFFFFFFFFu, key, int(group_shift + first + i));
       node[i] = 0;
     }
-    const auto load = [&](const Key* nodes) {
+    // Leaves, and the many nodes right above them, are met once: they leave the L1 cache to the levels that all share.
+    const auto load = [&](const Key* nodes, bool shared) {
 #pragma unroll
-      for (uint32_t i = 0; i < kAtOnce; ++i)
-        piece[i] = __ldg(reinterpret_cast<const uint4*>(nodes + size_t{node[i]} * Node::kSlots) + member);
+      for (uint32_t i = 0; i < kKeys; ++i) {
+        const uint4* const from = reinterpret_cast<const uint4*>(nodes + size_t{node[i]} * Node::kSlots) + member;
+        piece[i] = shared ? __ldg(from) : __ldcg(from);
+      }
     };
     for (uint32_t level = view.shape.levels; level-- > 0;) {
-      load(view.inner + size_t{view.shape.first_node[level]} * Node::kSlots);
+      load(view.inner + size_t{view.shape.first_node[level]} * Node::kSlots, level != 0);
 #pragma unroll
-      for (uint32_t i = 0; i < kAtOnce; ++i) {
+      for (uint32_t i = 0; i < kKeys; ++i) {
         // The reserved key, which pads nodes, is looked for as the one before it.
         const Key below = wanted[i] == Node::kReservedKey ? Key(wanted[i] - 1) : wanted[i];
         node[i] = node[i] * Node::kFanout + count_together<true>(piece[i], below, group_shift);
       }
     }
-    load(view.keys);
+    load(view.keys, false);
 #pragma unroll
-    for (uint32_t i = 0; i < kAtOnce; ++i) {
+    for (uint32_t i = 0; i < kKeys; ++i) {
       const uint32_t slot = count_together<false>(piece[i], wanted[i], group_shift);
       if (member == first + i) place = {node[i], slot};
     }
@@ -175,12 +199,13 @@ class CudaThreads {
   template <class Key>
   Result<void> sort(const Key* keys, const uint32_t* values, size_t count, Key* keys_out, uint32_t* values_out) const {
     if (count == 0) return {};
+    int first = 0, end = int(sizeof(Key) * 8);
+    if constexpr (sizeof(Key) == 8) QRY_TRY(narrow(keys, count, &first, &end));
     return gpu::with_temporary(*stream_, "sort an index's keys", [&](void* memory, size_t& size_bytes) {
       if (values == nullptr)
-        return cub::DeviceRadixSort::SortKeys(memory, size_bytes, keys, keys_out, count, 0, int(sizeof(Key) * 8),
-                                              stream_->get());
-      return cub::DeviceRadixSort::SortPairs(memory, size_bytes, keys, keys_out, values, values_out, count, 0,
-                                             int(sizeof(Key) * 8), stream_->get());
+        return cub::DeviceRadixSort::SortKeys(memory, size_bytes, keys, keys_out, count, first, end, stream_->get());
+      return cub::DeviceRadixSort::SortPairs(memory, size_bytes, keys, keys_out, values, values_out, count, first, end,
+                                             stream_->get());
     });
   }
 
@@ -199,6 +224,23 @@ class CudaThreads {
   gpu::LaunchShape shape(size_t count) const {
     const size_t blocks = (count + kSimpleThreads - 1) / kSimpleThreads;
     return {uint32_t(std::min<size_t>(blocks, size_t{multiprocessors_} * kSimpleBlocks)), kSimpleThreads};
+  }
+  // Only the bits from the first to the last in which keys differ: of 64, those of a world's Morton codes are a half.
+  Result<void> narrow(const uint64_t* keys, size_t count, int* first, int* end) const {
+    constexpr size_t kWorthwhile = 1 << 16;
+    if (count < kWorthwhile) return {};
+    QRY_TRY_ASSIGN(const Scratch memory, Scratch::zeroed(*stream_, 2 * sizeof(uint64_t)));
+    unsigned long long* const bits = memory.as<unsigned long long>();
+    QRY_TRY(launch("look at an index's keys", shape(count), stream_->get(), find_bits, keys, count, bits, bits + 1));
+    unsigned long long found[2];
+    QRY_TRY(
+        check(cudaMemcpyAsync(found, bits, sizeof(found), cudaMemcpyDefault, stream_->get()), "read an index's bits"));
+    QRY_TRY(finish("look at an index's keys"));
+    const uint64_t differ = found[0] & found[1];
+    if (differ == 0) return {};
+    *first = __builtin_ctzll(differ);
+    *end = 64 - __builtin_clzll(differ);
+    return {};
   }
   template <class Launch>
   Result<void> added(const char* what, size_t count, uint64_t* total, const Launch& launch_it) const {

@@ -33,17 +33,14 @@ class IndexPasses final : public IndexOperations<Key> {
   Result<void> build(const View& view, uint32_t per_leaf, const Key* keys, const uint32_t* values,
                      size_t count) override {
     [[maybe_unused]] const auto scope = machine_.begin();
-    QRY_TRY(check(keys, values, count, true, "build"));
-    QRY_TRY(write(view, per_leaf, keys, values, count));
-    return machine_.finish("build an index");
+    return write(view, per_leaf, keys, values, count, false);
   }
 
   Result<void> sort_and_build(const View& view, uint32_t per_leaf, const Key* keys, const uint32_t* values,
                               size_t count) override {
     [[maybe_unused]] const auto scope = machine_.begin();
-    QRY_TRY_ASSIGN(const Batch batch, sorted(keys, values, count, true, "build"));
-    QRY_TRY(write(view, per_leaf, batch.keys, batch.values, count));
-    return machine_.finish("build an index");
+    QRY_TRY_ASSIGN(const Batch batch, sorted(keys, values, count));
+    return write(view, per_leaf, batch.keys, batch.values, count, true);
   }
 
   Result<BulkReport> change(const View& view, uint32_t per_leaf, IndexChange what, const Key* keys,
@@ -53,10 +50,11 @@ class IndexPasses final : public IndexOperations<Key> {
     if (count == 0) return BulkReport{};
     [[maybe_unused]] const auto scope = machine_.begin();
     const bool erase = what == IndexChange::erase, assign = what == IndexChange::assign;
-    QRY_TRY_ASSIGN(const Batch batch, sorted(keys, values, count, !erase,
-                                             erase    ? "erase"
-                                             : assign ? "assign"
-                                                      : "insert"));
+    QRY_TRY_ASSIGN(const Batch batch, sorted(keys, values, count));
+    if (!erase)
+      QRY_TRY(unharmed(batch.keys, count, assign ? "assign" : "insert", true, [&](uint64_t* to) {
+        return machine_.run("check keys", count, bodies::CheckBatch<Key>{batch.keys, batch.values, count, to});
+      }));
     QRY_TRY_ASSIGN(const auto place_memory, machine_.scratch(count * sizeof(IndexPlace)));
     QRY_TRY_ASSIGN(const auto prefix_memory, machine_.scratch((count + 1) * sizeof(uint32_t)));
     IndexPlace* const places = place_memory.template as<IndexPlace>();
@@ -212,11 +210,10 @@ class IndexPasses final : public IndexOperations<Key> {
     return first;
   }
 
-  Result<void> check(const Key* keys, const uint32_t* values, size_t count, bool rising, const char* what,
-                     bool were_sorted_here = false) {
-    QRY_TRY_ASSIGN(const uint64_t fault, first_fault([&](uint64_t* to) {
-                     return machine_.run("check keys", count, bodies::CheckBatch<Key>{keys, values, count, rising, to});
-                   }));
+  // run(to) looks for the first fault of these keys (bodies.hpp).
+  template <class Run>
+  Result<void> unharmed(const Key* keys, size_t count, const char* what, bool were_sorted_here, const Run& run) {
+    QRY_TRY_ASSIGN(const uint64_t fault, first_fault(run));
     if (fault == kNoFault) return {};
     Key key{};
     QRY_TRY(machine_.get(keys + fault / 4, &key));
@@ -240,21 +237,23 @@ class IndexPasses final : public IndexOperations<Key> {
     }
   }
 
-  // `unique`: equal keys and reserved ones are errors.
-  Result<Batch> sorted(const Key* keys, const uint32_t* values, size_t count, bool unique, const char* what) {
+  Result<Batch> sorted(const Key* keys, const uint32_t* values, size_t count) {
     QRY_TRY_ASSIGN(auto memory, machine_.scratch(count * (sizeof(Key) + sizeof(uint32_t))));
     Key* const to_keys = memory.template as<Key>();
     uint32_t* const to_values = reinterpret_cast<uint32_t*>(to_keys + count);
     QRY_TRY(machine_.sort(keys, values, count, to_keys, to_values));
-    if (unique) QRY_TRY(check(to_keys, to_values, count, true, what, true));
     return Batch{std::move(memory), to_keys, to_values};
   }
 
-  Result<void> write(const View& view, uint32_t per_leaf, const Key* keys, const uint32_t* values, size_t count) {
-    QRY_TRY(machine_.run("write leaves", view.shape.slots(),
-                         bodies::BuildLeaves<Key>{view, per_leaf, keys, values, count}));
-    return machine_.run("write inner nodes", size_t{view.shape.nodes} * IndexNode<Key>::kSlots,
-                        bodies::BuildInner<Key>{view});
+  // Leaves and inner nodes of rising keys. Waits.
+  Result<void> write(const View& view, uint32_t per_leaf, const Key* keys, const uint32_t* values, size_t count,
+                     bool were_sorted_here) {
+    return unharmed(keys, count, "build", were_sorted_here, [&](uint64_t* to) -> Result<void> {
+      QRY_TRY(machine_.run("write leaves", view.shape.slots() / bodies::BuildLeaves<Key>::kAtOnce,
+                           bodies::BuildLeaves<Key>{view, per_leaf, keys, values, count, to}));
+      return machine_.run("write inner nodes", size_t{view.shape.nodes} * IndexNode<Key>::kSlots,
+                          bodies::BuildInner<Key>{view});
+    });
   }
 
   Result<void> merge(const View& from, const View& to, uint32_t per_leaf, const Key* keys, const uint32_t* values,

@@ -465,4 +465,33 @@ TEST_CASE("index: without memory for a merge it stays as it was") {
   });
 }
 
+TEST_CASE("index: with room reserved, builds take it in turns and allocate nothing; given back, it is gone") {
+  on_each([](Executor& executor) {
+    Scarce scarce(executor.memory());
+    scarce.left = 3;  // the empty index, what is reserved, and the first index
+    auto index = OrderedIndex<uint64_t>::create(executor, {1.0}, &scarce);
+    REQUIRE(index.has_value());
+    REQUIRE(index->reserve(2000).has_value());
+    std::mt19937_64 random(37);
+    for (const size_t size : {2000u, 1u, 0u, 700u, 2000u, 1999u}) {
+      const Map<uint64_t> map = some_map<uint64_t>(random, size);
+      REQUIRE(build(executor, *index, batch_of(map), KeyOrder::any).has_value());
+      REQUIRE(fault_of(executor, *index, map) == "");
+    }
+    // A build that fails gives the room back to the next.
+    const Map<uint64_t> map = some_map<uint64_t>(random, 2000);
+    Batch<uint64_t> twice = batch_of(map);
+    twice.keys[7] = twice.keys[8];
+    REQUIRE(!build(executor, *index, twice, KeyOrder::any).has_value());
+    REQUIRE(build(executor, *index, batch_of(map), KeyOrder::any).has_value());
+    REQUIRE(fault_of(executor, *index, map) == "");
+    const uint64_t with_room = index->size_bytes();
+    REQUIRE(index->reserve(0).has_value());
+    CHECK(index->size_bytes() < with_room);
+    REQUIRE(build(executor, *index, batch_of(map), KeyOrder::any).error().code == ErrorCode::out_of_memory);
+    REQUIRE(fault_of(executor, *index, map) == "");
+    REQUIRE(index->reserve(uint64_t{1} << 40).error().code == ErrorCode::full);
+  });
+}
+
 }  // namespace quarry::hashgrid::test

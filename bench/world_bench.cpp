@@ -535,6 +535,60 @@ class Rows {
     add("rays in one list, device pointers", double(count) / median(times) / 1e3, "million rays a second");
   }
 
+  // A world file, opened and pictured, each time in a context of its own. Memory is what the process has at its peak
+  // and afterwards beyond what it had before; each file is a run of its own.
+  void open(const std::string& path) {
+    std::vector<double> opened, pictured;
+    for (int i = 0; i < repeats_; ++i) {
+      const uint64_t before = resident_bytes();
+      qry_context* context = nullptr;
+      require(qry_context_create(QRY_ABI_VERSION, nullptr, &context), "qry_context_create");
+      {
+        const World first(context, home_);  // makes the devices
+        qry_world_home_info home_info = QRY_WORLD_HOME_INFO_INIT;
+        home_info.home = home_;
+        qry_open_info info = QRY_OPEN_INFO_INIT;
+        info.next = &home_info;
+        info.path = path.c_str();
+        qry_world* world = nullptr;
+        const double ms = ms_of([&] { require(qry_world_open(context, &info, &world), "qry_world_open"); });
+        opened.push_back(ms);
+        if (i == 0) {
+          add("open, host's memory at its peak", double(peak_bytes()) / 1e6, "MB");
+          add("open, host's memory more than before", (double(resident_bytes()) - double(before)) / 1e6, "MB");
+        }
+        pictured.push_back(ms + ms_of([&] {
+                             qry_render_info picture = QRY_RENDER_INFO_INIT;
+                             picture.width = small_ ? 192 : 1920, picture.height = small_ ? 108 : 1080;
+                             qry_world_state state = QRY_WORLD_STATE_INIT;
+                             require(qry_world_get_state(world, &state), "qry_world_get_state");
+                             for (int axis = 0; axis < 3; ++axis) {
+                               picture.camera.target[axis] = (state.min[axis] + state.max[axis]) / 2.0;
+                               picture.camera.position[axis] =
+                                   state.max[axis] + 0.7 * (double(state.max[axis]) - state.min[axis]) + 10;
+                             }
+                             std::vector<uint8_t> pixels(size_t(picture.width) * picture.height * 4);
+                             require(qry_world_render(world, &picture, pixels.data(), pixels.size(), 0),
+                                     "qry_world_render");
+                           }));
+        qry_world_state state = QRY_WORLD_STATE_INIT;
+        require(qry_world_get_state(world, &state), "qry_world_get_state");
+        if (i == 0) {
+          add("open, voxels", double(state.voxel_count) / 1e6, "million");
+          if (home_ != QRY_HOME_HOST) {
+            qry_home_state there = QRY_HOME_STATE_INIT;
+            require(qry_world_get_home(world, &there), "qry_world_get_home");
+            add("open, device's memory", double(there.device_bytes) / 1e6, "MB");
+          }
+        }
+        qry_world_destroy(&world);
+      }
+      qry_context_destroy(&context);
+    }
+    add("open", median(opened), "ms");
+    add("open and the first picture", median(pictured), "ms");
+  }
+
   Json take() { return {{"rows", std::move(rows_)}, {"memory", std::move(memory_)}}; }
 
  private:
@@ -585,7 +639,7 @@ int run(int count, char** values) {
   int repeats = 5;  // checked by `quarry bench`, as all options are
   uint64_t ray_count = 0;
   bool as_json = false, small = false, pictures = false;
-  std::string only;
+  std::string only, file;
   uint32_t home = QRY_HOME_AUTOMATIC;
   for (int i = 1; i < count; ++i) {
     const std::string word = values[i];
@@ -595,6 +649,7 @@ int run(int count, char** values) {
     else if (word == "--session" && i + 1 < count) session = values[++i];
     else if (word == "--rays" && i + 1 < count) ray_count = std::strtoull(values[++i], nullptr, 10);
     else if (word == "--pictures") pictures = true;
+    else if (word == "--open" && i + 1 < count) file = values[++i];
     else if (word == "--only" && i + 1 < count) only = values[++i];
     else if (word == "--home" && i + 1 < count) {
       const std::string name = values[++i];
@@ -609,13 +664,15 @@ int run(int count, char** values) {
   require(qry_context_create(QRY_ABI_VERSION, nullptr, &context), "qry_context_create");
   home = World(context, home).home().home;  // the one that was chosen
   Rows rows(context, repeats, small, home);
-  if (replays.empty()) {
+  if (!file.empty()) {
+    rows.open(file);
+  } else if (replays.empty()) {
     std::fprintf(stderr, "without --replays FOLDER the rows of recorded sessions are left out\n");
   } else {
     rows.session(replays, session, false);
     rows.session(replays, session, true);
   }
-  if (session == "small") {  // larger ones are a run of their own
+  if (session == "small" && file.empty()) {  // larger ones are a run of their own
     const auto wanted = [&](const char* group) { return only.empty() || only == group; };
     if (wanted("lists")) rows.lists();
     if (wanted("spheres")) rows.spheres();

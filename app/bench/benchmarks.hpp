@@ -26,6 +26,7 @@ struct BenchOptions {
   std::string session;             // "world": one of them
   bool pictures = false;           // "world": pictures after edits
   std::string home = "automatic";  // "world": where its worlds are kept
+  std::string open;                // "world": a file; empty: none
   uint64_t rays = 0;               // "world": rays of a list; 0: none
   bool validation = false;         // "render", "scan": with the validation layers
 };

@@ -61,6 +61,7 @@ tl::expected<BenchRequest, int> read_bench_request(const CommandArguments& words
   arguments.flag("--pictures", options.pictures, "world: pictures after edits, too, on the device");
   arguments.integer("--rays", rays, "N", "world: a list of so many rays, too, on the device (none)", 0,
                     int64_t(1) << 28);
+  arguments.text("--open", options.open, "FILE", "world: a world file to open and picture, and nothing else (none)");
   arguments.flag("--json", request.as_json, "Print one JSON document");
   arguments.flag("--list", list, "Show the benchmarks there are");
   if (const auto code = arguments.parse(words)) return tl::unexpected(*code);

@@ -117,8 +117,18 @@ Result<std::unique_ptr<device::Executor>> device_executor(qry_world& world, uint
 
 }  // namespace
 
+Result<void> may_be_on_device(const ContextState& context, uint32_t home, bool packed) {
+  if (home == QRY_HOME_HOST) return fail(ErrorCode::unsupported, "the host is asked for");
+  if (packed) return fail(ErrorCode::unsupported, "a packed world (QRY_OPEN_PACK) is at home on the host");
+  if (home == QRY_HOME_AUTOMATIC && context.device_when == QRY_DEVICE_NEVER)
+    return fail(ErrorCode::unsupported, "the context uses no device (QRY_DEVICE_NEVER)");
+  if (home == QRY_HOME_AUTOMATIC && device::cuda_device_count() == 0)
+    return fail(ErrorCode::unsupported, "there is no CUDA device");
+  return {};
+}
+
 qry_result settle_world(qry_world& world, const qry_world_home_info* info, bool packed, Opened opened,
-                        WorldMemory memory, const Progress& progress, const char* function) {
+                        WorldMemory& memory, const Progress& progress, const char* function) {
   const uint32_t home = info ? info->home : uint32_t(QRY_HOME_AUTOMATIC);
   if (info && info->reserved2 != 0)
     return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: qry_world_home_info.reserved2 must be 0", function);
@@ -129,17 +139,15 @@ qry_result settle_world(qry_world& world, const qry_world_home_info* info, bool 
   if (home != QRY_HOME_HOST) {
     const std::lock_guard lock(context.mutex);
     const auto settle = [&]() -> Result<void> {
-      if (packed) return fail(ErrorCode::unsupported, "a packed world (QRY_OPEN_PACK) is at home on the host");
-      if (home == QRY_HOME_AUTOMATIC && context.device_when == QRY_DEVICE_NEVER)
-        return fail(ErrorCode::unsupported, "the context uses no device (QRY_DEVICE_NEVER)");
-      if (home == QRY_HOME_AUTOMATIC && device::cuda_device_count() == 0)
-        return fail(ErrorCode::unsupported, "there is no CUDA device");
+      QRY_TRY(may_be_on_device(context, home, packed));
       if (home != QRY_HOME_EMULATED && !context.device && context.device_when != QRY_DEVICE_NEVER &&
           need_device(context, function) != QRY_OK && home == QRY_HOME_AUTOMATIC)
         return fail(ErrorCode::unsupported, "there is no Vulkan device");
       QRY_TRY_ASSIGN(auto executor, device_executor(world, home));
-      QRY_TRY_ASSIGN(world.home, DeviceHome::create(std::move(executor), opened.scene, opened.history,
-                                                    opened.history_position, world.max_bricks, context.threads));
+      QRY_TRY_ASSIGN(world.home, DeviceHome::create(std::move(executor),
+                                                    {opened.scene, opened.history, opened.history_position,
+                                                     opened.file.get(), progress},
+                                                    world.max_bricks, context.threads));
       return {};
     };
     if (auto settled = settle(); settled) {
@@ -149,11 +157,19 @@ qry_result settle_world(qry_world& world, const qry_world_home_info* info, bool 
       memory.pool.reset();  // in which the bricks were read
     } else {
       world.blocks.reset();
+      // What is wrong with the file is no matter of homes.
+      const ErrorCode code = settled.error().code;
+      if (opened.file && (code == ErrorCode::malformed_input || code == ErrorCode::io || code == ErrorCode::cancelled))
+        return refuse(settled.error());
       if (home != QRY_HOME_AUTOMATIC)
         return refuse(result_of(settled.error().code), "%s: no home on a device: %s", function,
                       settled.error().message.c_str());
       context.say(QRY_LOG_INFO, ("a world is at home on the host: " + settled.error().message).c_str());
     }
+  }
+  if (!world.home && opened.file) {
+    opened.file.reset();
+    if (const auto read = opened.finish_reading(opened); !read) return refuse(read.error());
   }
   auto document = Document::create(std::move(opened.scene), memory, progress);
   const auto refused = [&](const Error& error) {

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <deque>
 #include <exception>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <mutex>
@@ -185,15 +186,22 @@ qry_result copy_to_document(qry_world& world);
 qry_result scene_from_device(const qry_world& world, Scene* scene);
 // Waits for what was submitted.
 qry_result version_of(const qry_world& world, uint64_t* version);
-// What a world begins with.
+// What a world begins with. With a `file` the scene has no bricks yet: they are to be read from there, straight to a
+// device, or else by finish_reading().
 struct Opened {
   Scene scene;
   std::vector<UndoRecord> history;
   size_t history_position = 0;
+  std::unique_ptr<io::StoreReader> file;
+  std::function<Result<void>(Opened& opened)> finish_reading;
 };
-// Gives a world its home, and its document. `info` may be null. Messages begin with `function`, which may be a file.
+// Whether worlds of this request may be at home on a device, before one is asked for. Errors: unsupported, with the
+// reason.
+Result<void> may_be_on_device(const ContextState& context, uint32_t home, bool packed);
+// Gives a world its home, and its document, which may take the pool of `memory`. `info` may be null. Messages begin
+// with `function`, which may be a file.
 qry_result settle_world(qry_world& world, const qry_world_home_info* info, bool packed, Opened opened,
-                        WorldMemory memory, const Progress& progress, const char* function);
+                        WorldMemory& memory, const Progress& progress, const char* function);
 qry_result check_volume(const qry_world& world, uint32_t volume, const char* function);
 // Of a caller's dense box: the box and the array's size; and that each instance of the volume shows it in the world.
 qry_result check_region(const char* function, const int32_t* min, const int32_t* max, const void* materials,

@@ -3,10 +3,13 @@
 #include "engine/api/home.hpp"
 
 #include <algorithm>
+#include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
 #include "base/parallel.hpp"
+#include "voxel/io/quarry/codec.hpp"
 #include "voxel/worlds/edit_shape.hpp"
 #include "voxel/worlds/flatten.hpp"
 
@@ -104,6 +107,67 @@ Result<void> for_changes(const UndoRecord& record, Visit&& visit) {
   return {};
 }
 
+// Sends all bricks of a file but those of `without`, chunk by chunk, in no order: all threads decode, each into an
+// array that it has taken, and send it when it is large.
+Result<void> send_file(device::Store& store, io::StoreReader& file, const KeyedBricks& without,
+                       const Progress& progress) {
+  struct Decoded {
+    std::vector<uint32_t> keys, full_keys;
+    std::vector<uint8_t> full;
+    std::vector<BrickMaterials> materials;
+  };
+  std::mutex list_lock, store_lock;
+  std::vector<std::unique_ptr<Decoded>> idle;
+  const auto send = [&](Decoded& some) -> Result<void> {
+    if (some.keys.empty() && some.full_keys.empty()) return {};
+    const std::lock_guard lock(store_lock);
+    QRY_TRY(store.put({some.full_keys, some.full, some.keys, some.materials}));
+    some.keys.clear();
+    some.full_keys.clear();
+    some.full.clear();
+    some.materials.clear();
+    return {};
+  };
+  const auto visit = [&](uint32_t, const io::PackedChunk& chunk) -> Result<void> {
+    std::unique_ptr<Decoded> mine;
+    {
+      const std::lock_guard lock(list_lock);
+      if (!idle.empty()) {
+        mine = std::move(idle.back());
+        idle.pop_back();
+      }
+    }
+    if (!mine) mine = std::make_unique<Decoded>();
+    std::optional<Int3> outside;
+    QRY_TRY(chunk.each([&](Int3 at, const Brick& brick, uint8_t full) {
+      if (!brick_in_world(at)) {
+        outside = outside.value_or(at);
+        return;
+      }
+      const uint32_t key = brick_key(at);
+      if (!without.empty() && without.contains(key)) return;
+      if (full) {
+        mine->full_keys.push_back(key);
+        mine->full.push_back(full);
+      } else {
+        mine->keys.push_back(key);
+        mine->materials.push_back(brick.materials);
+      }
+    }));
+    if (outside)
+      return fail(ErrorCode::out_of_bounds, "a brick at (" + std::to_string(outside->x) + ", " +
+                                                std::to_string(outside->y) + ", " + std::to_string(outside->z) +
+                                                ") is outside of the world");
+    if (mine->keys.size() >= kBricksAtOnce || mine->full_keys.size() >= 64 * kBricksAtOnce) QRY_TRY(send(*mine));
+    const std::lock_guard lock(list_lock);
+    idle.push_back(std::move(mine));
+    return {};
+  };
+  QRY_TRY(file.visit_all(visit, progress));
+  for (const auto& rest : idle) QRY_TRY(send(*rest));
+  return {};
+}
+
 BrickMask mask_of(const BrickMaterials& materials) {
   BrickMask mask{};
   for (uint32_t i = 0; i < kVoxelsPerBrick; ++i) mask[i >> 6] |= uint64_t(materials[i] != 0) << (i & 63u);
@@ -112,34 +176,42 @@ BrickMask mask_of(const BrickMaterials& materials) {
 
 }  // namespace
 
-Result<std::unique_ptr<DeviceHome>> DeviceHome::create(std::unique_ptr<device::Executor> executor, const Scene& scene,
-                                                       std::span<const UndoRecord> history, size_t history_position,
-                                                       uint32_t max_bricks, uint32_t threads) {
-  if (scene.volumes.size() != 1 || scene.instances.size() != 1 || !volume_at_origin(scene, true))
+bool DeviceHome::takes(const Scene& scene) {
+  return scene.volumes.size() == 1 && scene.instances.size() == 1 && volume_at_origin(scene, true);
+}
+
+Result<std::unique_ptr<DeviceHome>> DeviceHome::create(std::unique_ptr<device::Executor> executor,
+                                                       const Content& content, uint32_t max_bricks, uint32_t threads) {
+  if (!takes(content.scene))
     return fail(ErrorCode::unsupported,
                 "a world on a device has one volume, at the origin and not turned: open the file with "
                 "QRY_OPEN_FLATTEN, or keep the world at home on the host");
   QRY_TRY_ASSIGN(auto store, device::Store::create(std::move(executor), max_bricks ? max_bricks : 0xFFFFFFFEu));
   std::unique_ptr<DeviceHome> home(new DeviceHome(std::move(store), threads));
-  QRY_TRY(home->fill(scene, history, history_position));
+  QRY_TRY(home->fill(content));
   return home;
 }
 
 // The device makes each step of the history once more: from what was before all of them, by whole bricks. Then it
 // undoes those that were undone.
-Result<void> DeviceHome::fill(const Scene& scene, std::span<const UndoRecord> history, size_t position) {
-  position = std::min(position, history.size());
+Result<void> DeviceHome::fill(const Content& content) {
+  const std::span<const UndoRecord> history = content.history;
+  const size_t position = std::min(content.position, history.size());
   if (position > 0 && position < history.size() && history[position].continues)
     return fail(ErrorCode::unsupported,
                 "the history has a step of which a part is undone: keep the world at home on the host");
-  // It names what is outside of the world.
-  QRY_TRY_ASSIGN(const BrickMap bricks, flatten(scene, true));
   KeyedBricks before;
   for (const UndoRecord& record : history.first(position))
     QRY_TRY(
         for_changes(record, [&](uint32_t key, const BrickChange& change) { before.try_emplace(key, change.before); }));
-  const auto count = uint32_t(bricks.bricks().size());
-  if (count) QRY_TRY(store_->reserve(count, count / 8));
+  BrickMap bricks;
+  if (!content.file) {
+    // It names what is outside of the world.
+    QRY_TRY_ASSIGN(bricks, flatten(content.scene, true));
+  }
+  const uint64_t count = content.file ? content.file->bricks() : bricks.bricks().size();
+  if (count) QRY_TRY(store_->reserve(uint32_t(std::min<uint64_t>(count, UINT32_MAX)), uint32_t(count / 8)));
+  if (content.file) QRY_TRY(send_file(*store_, *content.file, before, content.progress));
 
   BrickBatch batch(threads_);
   const auto send = [&](bool all) -> Result<void> {

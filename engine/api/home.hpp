@@ -16,19 +16,30 @@
 
 #include "base/result.hpp"
 #include "voxel/device/store.hpp"
+#include "voxel/io/quarry/reader.hpp"
 #include "voxel/worlds/document.hpp"
 
 namespace quarry::c_api {
 
 class DeviceHome {
  public:
-  // Puts the voxels of a scene of one volume at the origin into the device's memory, with the history of its file:
-  // each step is made there, from what was before all of them. Traffic: each brick of scene and history once over the
-  // bus. `document` has the palette, which steps may change. Errors: unsupported (another scene), out_of_bounds,
-  // out_of_memory, full, device.
-  static Result<std::unique_ptr<DeviceHome>> create(std::unique_ptr<device::Executor> executor, const Scene& scene,
-                                                    std::span<const UndoRecord> history, size_t history_position,
+  // What a world begins with: a scene of one volume at the origin, and the history of its file. With a `file` the
+  // scene has no bricks: they are sent as they are decoded, and the host never has more than a few MiB a thread of
+  // them.
+  struct Content {
+    const Scene& scene;
+    std::span<const UndoRecord> history;
+    size_t position = 0;
+    io::StoreReader* file = nullptr;
+    const Progress& progress;
+  };
+  // Puts it into the device's memory; each step is made there, from what was before all of them. Traffic: each brick of
+  // scene and history once over the bus. Errors: unsupported (another scene), out_of_bounds, out_of_memory, full,
+  // device; of a file its own, too.
+  static Result<std::unique_ptr<DeviceHome>> create(std::unique_ptr<device::Executor> executor, const Content& content,
                                                     uint32_t max_bricks, uint32_t threads);
+  // Whether a scene can be at home on a device; its bricks are not looked at.
+  static bool takes(const Scene& scene);
   // Which palette steps change. To be called before the first one is undone.
   void attach(Document& document) { document_ = &document; }
 
@@ -98,7 +109,7 @@ class DeviceHome {
   };
 
   DeviceHome(std::unique_ptr<device::Store> store, uint32_t threads) : store_(std::move(store)), threads_(threads) {}
-  Result<void> fill(const Scene& scene, std::span<const UndoRecord> history, size_t position);
+  Result<void> fill(const Content& content);
   Result<uint64_t> launched(device::Store::Ticket store_ticket, int position);
   uint64_t done(const device::Store::Change& change, int position);
   Result<uint64_t> write(const std::vector<uint32_t>& keys, const std::vector<BrickMask>& voxels,

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 
 #include "engine/api/handles.hpp"
 #include "voxel/io/formats.hpp"
@@ -97,6 +98,20 @@ Result<Scene> flattened_scene(Scene scene, const BrickPool& pool) {
   scene.volumes.push_back(Volume{"world", std::move(cells), {}});
   scene.instances.push_back(Instance{});
   return scene;
+}
+
+// A world file whose bricks may go straight to a device; nothing if they may not.
+Result<std::optional<Opened>> begin_file(const std::filesystem::path& file, ContextState& context,
+                                         const Progress& progress) {
+  std::vector<std::string> warnings;
+  QRY_TRY_ASSIGN(auto reader, io::StoreReader::open(file, &warnings));
+  if (!DeviceHome::takes(reader.scene())) return std::optional<Opened>();
+  Opened opened;
+  QRY_TRY_ASSIGN(opened.history, reader.history(&opened.history_position, progress));
+  opened.scene = reader.scene();
+  opened.file = std::make_unique<io::StoreReader>(std::move(reader));
+  for (const std::string& warning : warnings) context.say(QRY_LOG_WARNING, warning.c_str());
+  return opened;
 }
 
 // The bricks are made in `pool`, where the reader can.
@@ -198,11 +213,27 @@ qry_result qry_world_open(qry_context* context, const qry_open_info* info, qry_w
     std::unique_ptr<qry_world> world;
     WorldMemory memory;
     QRY_PASS_REFUSAL(begin_world(context, world_info ? world_info->max_bricks : 0, function, &world, &memory));
-    auto opened = read_file(*info, *context->state, memory.new_pool());
-    if (!opened) return refuse(opened.error());
     const ProgressCall call(info->progress, info->progress_user);
-    QRY_PASS_REFUSAL(settle_world(*world, static_cast<const qry_world_home_info*>(home),
-                                  (info->flags & QRY_OPEN_PACK) != 0, std::move(*opened), std::move(memory),
+    const auto* const home_info = static_cast<const qry_world_home_info*>(home);
+    const auto read = [&]() -> Result<Opened> {
+      const std::filesystem::path file(info->path);
+      QRY_TRY_ASSIGN(const auto format, io::format_for_reading(file));
+      const bool may = may_be_on_device(*context->state, home_info ? home_info->home : uint32_t(QRY_HOME_AUTOMATIC),
+                                        (info->flags & QRY_OPEN_PACK) != 0)
+                           .has_value();
+      if (may && format->kind == io::FormatKind::world && !(info->flags & QRY_OPEN_FLATTEN)) {
+        QRY_TRY_ASSIGN(auto begun, begin_file(file, *context->state, call.progress()));
+        if (begun) return std::move(*begun);
+      }
+      return read_file(*info, *context->state, memory.new_pool());
+    };
+    auto opened = read();
+    if (!opened) return refuse(opened.error());
+    opened->finish_reading = [&](Opened& to) -> Result<void> {
+      QRY_TRY_ASSIGN(to, read_file(*info, *context->state, memory.new_pool()));
+      return {};
+    };
+    QRY_PASS_REFUSAL(settle_world(*world, home_info, (info->flags & QRY_OPEN_PACK) != 0, std::move(*opened), memory,
                                   call.progress(), info->path));
     *out = world.release();
     return QRY_OK;

@@ -5,6 +5,9 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -372,6 +375,64 @@ TEST_CASE(
     qry_world_destroy(&there);
     qry_world_destroy(&here);
   }
+}
+
+TEST_CASE(
+    "c_api: a world file goes to every home with its history, and a damaged one is refused there in the same words") {
+  const Context context(QRY_DEVICE_NEVER);
+  const std::string good = quarry::test::asset("compat/world-steps.quarry");
+  const auto open_at = [&](uint32_t home, const std::string& path, qry_world** world) {
+    qry_world_home_info wanted = QRY_WORLD_HOME_INFO_INIT;
+    wanted.home = home;
+    qry_open_info open = QRY_OPEN_INFO_INIT;
+    open.next = &wanted;
+    open.path = path.c_str();
+    return qry_world_open(context.get(), &open, world);
+  };
+  const auto state_of = [](qry_world* world) {
+    qry_world_state state = QRY_WORLD_STATE_INIT;
+    require_ok(qry_world_get_state(world, &state));
+    return state;
+  };
+  // Bytes all over the file are damaged, one at a time; most are noticed, and then at every home.
+  std::ifstream file(good, std::ios::binary);
+  const std::string bytes((std::istreambuf_iterator<char>(file)), {});
+  REQUIRE(bytes.size() > 4096);
+  const std::filesystem::path damaged = std::filesystem::temp_directory_path() / "quarry-damaged-home.quarry";
+  uint32_t refused = 0;
+  for (size_t at = 0; at <= bytes.size(); at += bytes.size() / 97 + 1) {
+    std::string some = bytes;
+    if (at != 0) some[at] = char(some[at] ^ 0x5A);
+    std::ofstream(damaged, std::ios::binary | std::ios::trunc) << some;
+    qry_world *here = nullptr, *there = nullptr;
+    const qry_result on_host = open_at(QRY_HOME_HOST, damaged.string(), &here);
+    const std::string said = on_host == QRY_OK ? "" : qry_last_error();
+    const qry_result on_device = open_at(QRY_HOME_EMULATED, damaged.string(), &there);
+    INFO("byte " << at << ": " << said << " / " << qry_last_error());
+    REQUIRE(on_device == on_host);
+    if (on_host != QRY_OK) {
+      REQUIRE(qry_last_error() == said);
+      REQUIRE(there == nullptr);
+      ++refused;
+      continue;
+    }
+    for (int undone = 0;; ++undone) {
+      const qry_world_state is = state_of(there), expected = state_of(here);
+      REQUIRE(is.voxel_count == expected.voxel_count);
+      REQUIRE(is.brick_count == expected.brick_count);
+      REQUIRE(is.history_length == expected.history_length);
+      REQUIRE(is.history_position == expected.history_position);
+      REQUIRE(std::equal(is.min, is.min + 3, expected.min));
+      const qry_result result = qry_world_undo(here, nullptr);
+      REQUIRE(qry_world_undo(there, nullptr) == result);
+      if (result == QRY_NOTHING_TO_DO) break;
+      require_ok(result);
+    }
+    qry_world_destroy(&here);
+    qry_world_destroy(&there);
+  }
+  REQUIRE(refused >= 10);
+  std::filesystem::remove(damaged);
 }
 
 TEST_CASE(

@@ -102,6 +102,12 @@ Result<void> StoreReader::visit_all(const Visit& visit, const Progress& progress
   return guarded(state_->file, [&] { return visit_all_chunks(state_->db, state_->head, progress, visit); });
 }
 
+Result<std::vector<UndoRecord>> StoreReader::history(size_t* position, const Progress& progress) {
+  *position = size_t(state_->head.position);
+  return guarded(state_->file,
+                 [&] { return read_history(state_->db, state_->head, physical_memory(), progress, nullptr); });
+}
+
 Result<void> StoreReader::check_history(const Progress& progress) {
   return guarded(state_->file, [&] { return quarry::io::check_history(state_->db, state_->head, progress); });
 }

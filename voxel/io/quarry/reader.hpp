@@ -11,6 +11,7 @@
 
 #include "base/progress.hpp"
 #include "base/result.hpp"
+#include "voxel/worlds/edit.hpp"
 #include "voxel/worlds/region_sink.hpp"
 #include "voxel/worlds/scene.hpp"
 
@@ -42,6 +43,9 @@ class StoreReader {
   // too. Memory: some MiB a thread, whatever the world. Errors: those of Store::read.
   using Visit = std::function<Result<void>(uint32_t volume, const PackedChunk& chunk)>;
   Result<void> visit_all(const Visit& visit, const Progress& progress);
+  // The history, oldest step first, of which the first `position` are applied. Its bricks are loose. Errors: as
+  // Store::read.
+  Result<std::vector<UndoRecord>> history(size_t* position, const Progress& progress);
   // Checks the history of edits, in the memory of one part of a record. Errors: those of Store::read with a history.
   Result<void> check_history(const Progress& progress);
   // Returns where a volume's chunks are, rising, and how many bricks each has, by the file's rows, which are checked

@@ -44,10 +44,10 @@ tl::expected<BenchRequest, int> read_bench_request(const CommandArguments& words
                     "hashgrid, index: size in keys (65536, 1048576 and 16777216; index: 1000000 and 8000000)", 1000,
                     int64_t(1) << 28);
   arguments.integer("--repeats", repeats, "N", "The median of these is reported (5)", 1, 1000);
-  arguments.text(
-      "--only", options.only, "TEXT",
-      "hashgrid, index: rows whose name has this in it, as 'find' or 'V:' (all); world: lists, spheres, box or trim "
-      "(all)");
+  arguments.text("--only", options.only, "TEXT",
+                 "hashgrid, index: rows whose name has this in it, as 'find' or 'V:' (all); world: lists, spheres, "
+                 "box, trim or algebra "
+                 "(all)");
   arguments.text("--scene", options.scene, "NAME", "render: terrain, sponge or sphere (all)");
   arguments.text("--device", options.device, "NAME", "render, scan: part of a Vulkan device's name");
   arguments.flag("--small", options.small,

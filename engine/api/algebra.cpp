@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // algebra.cpp - volumes as sets of voxels in the C interface: combined, grown, eroded, taken apart.
-// What becomes of a volume is found by voxel/operations, on the host wherever the world is at home. Then the bricks
-// that differ are written as one edit: Document::write, or DeviceHome::write_bricks.
+// What becomes of a volume is found by voxel/operations, on the host; then the bricks that differ are written as one
+// edit: Document::write, or DeviceHome::write_bricks. Two worlds on one device are combined there (device/combine.hpp).
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -85,6 +85,10 @@ qry_result qry_world_combine(qry_world* world, uint32_t volume, const qry_world*
       return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: mode is %u, expected a QRY_COMBINE_ number", function, mode);
     if (other->context != world->context)
       return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: other is a world of another context", function);
+    if (world->home && other->home) {
+      const auto combined = world->home->combine(*other->home, device::Combination(mode));
+      if (combined || combined.error().code != ErrorCode::unsupported) return finish(*world, combined, false, changed);
+    }
     return change_volume(*world, volume, "combine", changed, [&](const BrickMap& bricks) -> Result<BrickMap> {
       QRY_TRY_ASSIGN(const BrickMap theirs, bricks_shown(*other));
       return boolean(bricks, theirs, BooleanKind(mode));

@@ -363,6 +363,15 @@ Result<uint64_t> DeviceHome::write_bricks(std::span<const BrickPut> puts) {
   return done(change, 0);
 }
 
+Result<uint64_t> DeviceHome::combine(DeviceHome& other, device::Combination combination) {
+  std::unique_lock mine(lock_, std::defer_lock), its(other.lock_, std::defer_lock);
+  if (&other == this) mine.lock();
+  else std::lock(mine, its);
+  QRY_TRY(hear(last_ticket_));
+  QRY_TRY_ASSIGN(const auto change, store_->combine(*other.store_, combination));
+  return done(change, 0);
+}
+
 Result<void> DeviceHome::wait_for(void* stream) {
   const std::lock_guard lock(lock_);
   return store_->executor().wait_for(stream);

@@ -57,6 +57,8 @@ class DeviceHome {
   // Whole bricks, each place once, as one edit. Blocks until it is done. Traffic: 5 or 516 bytes a brick over the bus;
   // the latter are copied once more on the host. Errors: out_of_bounds, full, out_of_memory, device.
   Result<uint64_t> write_bricks(std::span<const BrickPut> puts);
+  // As Store's. Blocks until it is done. Errors: also unsupported (the other world is elsewhere).
+  Result<uint64_t> combine(DeviceHome& other, device::Combination combination);
   Result<Change> wait(uint64_t ticket);
 
   struct State {

@@ -387,6 +387,7 @@ class CudaDeviceExecutor final : public Executor {
     }
   }
   bool shares() const override { return shaders_ != nullptr; }
+  int device() const override { return device_; }
   Outcome* outcomes() override { return outcomes_; }
 
   Result<void> run(StepId step, const Memory& memory, const EditCall& call, uint64_t most_items) override {

@@ -105,6 +105,7 @@ class EmulatedExecutor final : public Executor {
     }
   }
   bool shares() const override { return shaders_ != nullptr; }
+  int device() const override { return -1; }
   Outcome* outcomes() override { return outcomes_.data(); }
 
   Result<void> run(StepId step, const Memory& memory, const EditCall& call, uint64_t) override {
@@ -234,14 +235,50 @@ class EmulatedExecutor final : public Executor {
 }  // namespace
 
 const char* name_of(StepId step) {
-  static constexpr std::array<const char*, size_t(StepId::count)> kNames{
-      "find tiles",     "touch a box",      "touch tiles",   "touch the grid",  "touch a list",     "cut",
-      "cut by a list",  "settle an undo",   "settle a redo", "write keys",      "erase keys",       "roll back",
-      "write regions",  "write tops",       "release",       "clear a grid",    "move keys",        "forget steps",
-      "recycle bricks", "find places",      "find moves",    "move bricks",     "redirect",         "list places",
-      "leave places",   "copy the pyramid", "begin bounds",  "find bounds",     "gather bricks",    "begin a list",
-      "survey a list",  "key voxels",       "begin bricks",  "assemble bricks", "list a box",       "read a box",
-      "clear a table",  "seed a flood",     "number bricks", "flood",           "begin statistics", "sum statistics"};
+  static constexpr std::array<const char*, size_t(StepId::count)> kNames{"find tiles",
+                                                                         "touch a box",
+                                                                         "touch tiles",
+                                                                         "touch the grid",
+                                                                         "touch a list",
+                                                                         "cut",
+                                                                         "cut by a list",
+                                                                         "settle an undo",
+                                                                         "settle a redo",
+                                                                         "write keys",
+                                                                         "erase keys",
+                                                                         "roll back",
+                                                                         "write regions",
+                                                                         "write tops",
+                                                                         "release",
+                                                                         "clear a grid",
+                                                                         "move keys",
+                                                                         "forget steps",
+                                                                         "recycle bricks",
+                                                                         "find places",
+                                                                         "find moves",
+                                                                         "move bricks",
+                                                                         "redirect",
+                                                                         "list places",
+                                                                         "leave places",
+                                                                         "copy the pyramid",
+                                                                         "begin bounds",
+                                                                         "find bounds",
+                                                                         "gather bricks",
+                                                                         "begin a list",
+                                                                         "list what is combined",
+                                                                         "copy materials",
+                                                                         "survey a list",
+                                                                         "key voxels",
+                                                                         "begin bricks",
+                                                                         "assemble bricks",
+                                                                         "list a box",
+                                                                         "read a box",
+                                                                         "clear a table",
+                                                                         "seed a flood",
+                                                                         "number bricks",
+                                                                         "flood",
+                                                                         "begin statistics",
+                                                                         "sum statistics"};
   return step < StepId::count ? kNames[size_t(step)] : "no step";
 }
 

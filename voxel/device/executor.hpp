@@ -18,7 +18,8 @@
 
 namespace quarry::device {
 
-// The steps of steps.hpp, and those of growth.hpp, lists.hpp, flood.hpp and grid_stats.hpp.
+// The steps of steps.hpp, and those of growth.hpp, lists.hpp, combine.hpp, flood.hpp and
+// grid_stats.hpp.
 enum class StepId : uint8_t {
   find_tiles,
   touch_box,
@@ -50,6 +51,8 @@ enum class StepId : uint8_t {
   bounds,
   gather,
   begin_list,
+  list_combined,
+  copy_materials,
   survey_list,
   key_voxels,
   begin_bricks,
@@ -106,6 +109,8 @@ class Executor {
   // `label` outlives it. `for_shaders`: they read it, too, if this executor shares memory with them.
   virtual Result<Range> reserve(size_t most_bytes, const char* label, bool for_shaders = false) = 0;
   virtual bool shares() const = 0;
+  // The CUDA device's ordinal; -1: host threads. Executors with the same read each other's memory.
+  virtual int device() const = 0;
   // At least `size_bytes` are there afterwards, what is new is zero. It may wait for the steps before it. Errors: full
   // (more than the range's most), out_of_memory, device; then nothing has changed.
   virtual Result<void> grow(Range& range, size_t size_bytes) = 0;

@@ -118,6 +118,7 @@ struct Control {
   uint32_t list_bricks;  // distinct ones
   int32_t list_outside;  // the first voxel that is outside of the world
   uint32_t list_full;    // they are more than there is room for, in a flood
+  uint32_t list_whole;   // of two worlds combined: bricks that become full or none; list_bricks are the others
   // Of a flood (flood.hpp), whose bricks are list_bricks.
   uint32_t flood_material;  // 0: it begins in an empty voxel
   uint32_t flood_round;
@@ -184,6 +185,14 @@ struct BrickMoves {
   uint32_t* behind;  // free ones that are not
 };
 
+// Of a world that this one is combined with: what is read of it (combine.hpp).
+struct OtherWorld {
+  hashgrid::GridView grid;
+  const uint64_t *masks, *materials;
+};
+// What a world becomes: voxels of either; of both; of the world alone. Where it has a voxel its own material stays.
+enum class Combination : uint8_t { union_of, intersection, difference };
+
 // All of it, as kernels get it. Trivially copyable.
 struct Memory {
   hashgrid::GridView grid;
@@ -218,6 +227,7 @@ struct Memory {
   ListedVoxels voxels;
   DenseBox box;
   Flood flood;
+  OtherWorld other;
   uint64_t* touched2;    // of each level-2 node: its children that change
   uint64_t* touched3;    // of each level-3 node
   uint32_t* numbers2;    // of each level-2 node: its number in regions
@@ -241,6 +251,8 @@ struct EditCall {
   uint32_t listed_full;
   uint32_t hold;     // bricks that nobody holds any more: 0: are free; 1, 2: go to that list of Memory::retired
   uint32_t no_step;  // 1: it is no step of the history, which has none
+  Combination combination;
+  uint8_t fills;  // 1: a list is written; 0: its bricks are counted
   uint64_t ticket;
 };
 

@@ -281,6 +281,47 @@ Result<void> Store::read_box(const Box3& box, uint8_t* materials, Side side) {
   return {};
 }
 
+Result<Store::Change> Store::combine(Store& other, Combination combination) {
+  if (other.executor_->device() != executor_->device())
+    return fail(ErrorCode::unsupported, "the two worlds are in memory of different devices");
+  QRY_TRY(wait_all());
+  QRY_TRY(other.wait_all());
+  const bool is_union = combination == Combination::union_of;
+  Arrays& a = *arrays_;
+  memory_.other = {other.memory_.grid, other.memory_.masks, other.memory_.materials};
+  memory_.listed_masks = static_cast<uint64_t*>(a.listed_masks.data);
+  memory_.listed_materials = is_union ? static_cast<uint64_t*>(a.listed_materials.data) : nullptr;
+  EditCall call{};
+  call.combination = combination;
+  if (!is_union) call.mode = Mode::remove;
+  const uint32_t pages = (combination == Combination::intersection ? memory_ : other.memory_).grid.page_count;
+  const auto list = [&]() -> Result<void> {
+    QRY_TRY(executor_->run(StepId::begin_list, memory_, call, 1));
+    return executor_->run(StepId::list_combined, memory_, call, uint64_t(pages) * kQryPageWords);
+  };
+  QRY_TRY(list());
+  QRY_TRY_ASSIGN(const Control found, counters());
+  const uint64_t parts = found.list_bricks, bricks = found.list_whole + parts;
+  if (bricks > kMostScratch)
+    return fail(ErrorCode::full,
+                "combining changes " + std::to_string(bricks) + " bricks, which is more than a device lists at once");
+  QRY_TRY(executor_->grow(a.listed_keys, bricks * sizeof(uint32_t)));
+  QRY_TRY(executor_->grow(a.listed_full, found.list_whole));
+  QRY_TRY(executor_->grow(a.listed_masks, parts * sizeof(BrickMask)));
+  if (is_union) QRY_TRY(executor_->grow(a.listed_materials, parts * sizeof(BrickMaterials)));
+  memory_.listed_keys = static_cast<uint32_t*>(a.listed_keys.data);
+  memory_.listed_full = static_cast<uint8_t*>(a.listed_full.data);
+  call.fills = 1;
+  call.listed_full = found.list_whole;
+  call.listed = uint32_t(bricks);
+  if (bricks) {
+    QRY_TRY(list());
+    if (is_union) QRY_TRY(executor_->run(StepId::copy_materials, memory_, call, (parts + 15) / 16));
+  }
+  if (is_union) reach_ = united(reach_, other.reach_);
+  return make_listed(call, uint32_t(bricks));
+}
+
 Result<Store::Change> Store::edit_connected(const Edit& edit, uint64_t most) {
   // It floods the world that the edits under way leave.
   QRY_TRY(wait_all());

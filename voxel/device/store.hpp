@@ -68,6 +68,12 @@ class Store {
   // An edit that makes them so. Blocks until it is done. Traffic: 5 or 516 bytes a brick over the bus. Errors: as
   // wait().
   Result<Change> write_bricks(const Bricks& bricks);
+  // An edit that combines the world with another one in memory of the same device (Executor::device()), or with
+  // itself, after all edits of both; the other is only read. Blocks until it is done. Traffic: the walked grid twice, a
+  // look-up for each of its keys, 128 bytes of masks for each brick of both, 1600 for each that changes in part; over
+  // the bus twice the counters. Errors: unsupported (a world elsewhere), full (bricks that are listed at once); else as
+  // wait().
+  Result<Change> combine(Store& other, Combination combination);
   // The same as no step of the history, which must be empty: what a world begins with.
   Result<void> put(const Bricks& bricks);
   // An edit of the voxels that are connected with the edit's voxel `a`, through faces, by voxels of its material

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // algebra.cpp - volumes as sets of voxels in the C interface: combined, grown, eroded, taken apart.
 // What becomes of a volume is found by voxel/operations, on the host; then the bricks that differ are written as one
-// edit: Document::write, or DeviceHome::write_bricks. Two worlds on one device are combined there (device/combine.hpp).
+// edit: Document::write, or DeviceHome::write_bricks. What a device does itself - two worlds on it, and a
+// single step - is in voxel/device/algebra.hpp.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -55,10 +56,8 @@ qry_result change_volume(qry_world& world, uint32_t volume, const char* label, u
   return finish(world, world.document->write(volume, puts, label, threads), changed);
 }
 
-// One step of either kind of morphology.
-using Morphology = Result<BrickMap> (*)(const BrickMap&, Connectivity, uint32_t, const Progress&);
 qry_result change_by_steps(qry_world* world, uint32_t volume, uint32_t neighbours, uint32_t steps, uint64_t* changed,
-                           const char* function, const char* label, Morphology morphology) {
+                           const char* function, bool grows) {
   return guarded(function, [&]() -> qry_result {
     if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
     QRY_PASS_REFUSAL(check_volume(*world, volume, function));
@@ -66,8 +65,13 @@ qry_result change_by_steps(qry_world* world, uint32_t volume, uint32_t neighbour
     if (steps < 1 || steps > kMostMorphologySteps)
       return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: steps is %u, expected 1..%u", function, steps,
                     kMostMorphologySteps);
-    return change_volume(*world, volume, label, changed, [&](const BrickMap& bricks) {
-      return morphology(bricks, Connectivity(neighbours), steps, Progress());
+    if (world->home && steps == 1) {
+      const auto done = grows ? world->home->grow(neighbours) : world->home->erode(neighbours);
+      if (done || done.error().code != ErrorCode::unsupported) return finish(*world, done, false, changed);
+    }
+    return change_volume(*world, volume, grows ? "grow" : "erode", changed, [&](const BrickMap& bricks) {
+      return grows ? dilate(bricks, Connectivity(neighbours), steps, Progress())
+                   : erode(bricks, Connectivity(neighbours), steps, Progress());
     });
   });
 }
@@ -97,11 +101,11 @@ qry_result qry_world_combine(qry_world* world, uint32_t volume, const qry_world*
 }
 
 qry_result qry_world_dilate(qry_world* world, uint32_t volume, uint32_t neighbours, uint32_t steps, uint64_t* changed) {
-  return change_by_steps(world, volume, neighbours, steps, changed, "qry_world_dilate", "grow", dilate);
+  return change_by_steps(world, volume, neighbours, steps, changed, "qry_world_dilate", true);
 }
 
 qry_result qry_world_erode(qry_world* world, uint32_t volume, uint32_t neighbours, uint32_t steps, uint64_t* changed) {
-  return change_by_steps(world, volume, neighbours, steps, changed, "qry_world_erode", "erode", erode);
+  return change_by_steps(world, volume, neighbours, steps, changed, "qry_world_erode", false);
 }
 
 qry_result qry_world_find_parts(const qry_world* world, uint32_t neighbours, qry_part* parts, uint64_t* count) {

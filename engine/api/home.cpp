@@ -372,6 +372,13 @@ Result<uint64_t> DeviceHome::combine(DeviceHome& other, device::Combination comb
   return done(change, 0);
 }
 
+Result<uint64_t> DeviceHome::morph(Morphology morphology, uint32_t neighbours) {
+  const std::lock_guard lock(lock_);
+  QRY_TRY(hear(last_ticket_));
+  QRY_TRY_ASSIGN(const auto change, ((*store_).*morphology)(neighbours));
+  return done(change, 0);
+}
+
 Result<void> DeviceHome::wait_for(void* stream) {
   const std::lock_guard lock(lock_);
   return store_->executor().wait_for(stream);

@@ -59,6 +59,9 @@ class DeviceHome {
   Result<uint64_t> write_bricks(std::span<const BrickPut> puts);
   // As Store's. Blocks until it is done. Errors: also unsupported (the other world is elsewhere).
   Result<uint64_t> combine(DeviceHome& other, device::Combination combination);
+  // By a voxel, as Store's. Block until they are done.
+  Result<uint64_t> grow(uint32_t neighbours) { return morph(&device::Store::grow, neighbours); }
+  Result<uint64_t> erode(uint32_t neighbours) { return morph(&device::Store::erode, neighbours); }
   Result<Change> wait(uint64_t ticket);
 
   struct State {
@@ -112,6 +115,8 @@ class DeviceHome {
 
   DeviceHome(std::unique_ptr<device::Store> store, uint32_t threads) : store_(std::move(store)), threads_(threads) {}
   Result<void> fill(const Content& content);
+  using Morphology = Result<device::Store::Change> (device::Store::*)(uint32_t neighbours);
+  Result<uint64_t> morph(Morphology morphology, uint32_t neighbours);
   Result<uint64_t> launched(device::Store::Ticket store_ticket, int position);
   uint64_t done(const device::Store::Change& change, int position);
   Result<uint64_t> write(const std::vector<uint32_t>& keys, const std::vector<BrickMask>& voxels,

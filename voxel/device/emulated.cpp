@@ -266,7 +266,7 @@ const char* name_of(StepId step) {
                                                                          "gather bricks",
                                                                          "begin a list",
                                                                          "list what is combined",
-                                                                         "copy materials",
+                                                                         "copy materials", "find nodes around", "list bricks around", "grow or erode",
                                                                          "survey a list",
                                                                          "key voxels",
                                                                          "begin bricks",

@@ -18,7 +18,7 @@
 
 namespace quarry::device {
 
-// The steps of steps.hpp, and those of growth.hpp, lists.hpp, combine.hpp, flood.hpp and
+// The steps of steps.hpp, and those of growth.hpp, lists.hpp, algebra.hpp, flood.hpp and
 // grid_stats.hpp.
 enum class StepId : uint8_t {
   find_tiles,
@@ -53,6 +53,9 @@ enum class StepId : uint8_t {
   begin_list,
   list_combined,
   copy_materials,
+  find_around,
+  list_around,
+  morph,
   survey_list,
   key_voxels,
   begin_bricks,

@@ -115,10 +115,11 @@ struct Control {
   int32_t low[3], high[3];
   uint32_t needed_nodes, reserved;
   // Of the list of voxels that is grouped (lists.hpp).
-  uint32_t list_bricks;  // distinct ones
-  int32_t list_outside;  // the first voxel that is outside of the world
-  uint32_t list_full;    // they are more than there is room for, in a flood
-  uint32_t list_whole;   // of two worlds combined: bricks that become full or none; list_bricks are the others
+  uint32_t list_bricks;   // distinct ones
+  int32_t list_outside;   // the first voxel that is outside of the world
+  uint32_t list_full;     // they are more than there is room for, in a flood
+  uint32_t list_regions;  // nodes of level 2, of a world that is grown or eroded
+  uint32_t list_whole;    // of two worlds combined: bricks that become full or none; list_bricks are the others
   // Of a flood (flood.hpp), whose bricks are list_bricks.
   uint32_t flood_material;  // 0: it begins in an empty voxel
   uint32_t flood_round;
@@ -185,7 +186,7 @@ struct BrickMoves {
   uint32_t* behind;  // free ones that are not
 };
 
-// Of a world that this one is combined with: what is read of it (combine.hpp).
+// Of a world that this one is combined with: what is read of it (algebra.hpp).
 struct OtherWorld {
   hashgrid::GridView grid;
   const uint64_t *masks, *materials;
@@ -228,6 +229,7 @@ struct Memory {
   DenseBox box;
   Flood flood;
   OtherWorld other;
+  uint32_t* candidates;  // keys of bricks that may change, of a world that is grown or eroded
   uint64_t* touched2;    // of each level-2 node: its children that change
   uint64_t* touched3;    // of each level-3 node
   uint32_t* numbers2;    // of each level-2 node: its number in regions
@@ -252,7 +254,9 @@ struct EditCall {
   uint32_t hold;     // bricks that nobody holds any more: 0: are free; 1, 2: go to that list of Memory::retired
   uint32_t no_step;  // 1: it is no step of the history, which has none
   Combination combination;
-  uint8_t fills;  // 1: a list is written; 0: its bricks are counted
+  uint8_t fills;       // 1: a list is written; 0: its bricks are counted
+  uint8_t grows;       // 1: by a voxel, 0: it is eroded
+  uint8_t neighbours;  // of a voxel: 6, 18 or 26
   uint64_t ticket;
 };
 

@@ -25,7 +25,7 @@ constexpr uint32_t kVoxelBits = 9;  // of a voxel's place in its brick; its mate
 
 struct BeginList {
   QRY_HD static void run(const Memory& m, const EditCall& call) {
-    m.control->list_bricks = m.control->list_whole = 0;
+    m.control->list_bricks = m.control->list_whole = m.control->list_regions = m.control->list_full = 0;
     m.control->list_outside = kNoVoxel;
     BeginBounds::run(m, call);
   }

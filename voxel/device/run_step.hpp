@@ -2,7 +2,7 @@
 // run_step.hpp - which body belongs to which step, for both executors.
 #pragma once
 
-#include "voxel/device/combine.hpp"
+#include "voxel/device/algebra.hpp"
 #include "voxel/device/executor.hpp"
 #include "voxel/device/flood.hpp"
 #include "voxel/device/grid_stats.hpp"
@@ -49,6 +49,9 @@ auto run_step(StepId step, Runner&& runner) {
     case StepId::begin_list: return runner.template single<BeginList>();
     case StepId::list_combined: return runner.template items<ListCombined>();
     case StepId::copy_materials: return runner.template blocks<CopyMaterials>();
+    case StepId::find_around: return runner.template items<FindAround>();
+    case StepId::list_around: return runner.template blocks<ListAround>();
+    case StepId::morph: return runner.template blocks<Morph>();
     case StepId::survey_list: return runner.template blocks<SurveyList>();
     case StepId::key_voxels: return runner.template items<KeyVoxels>();
     case StepId::begin_bricks: return runner.template blocks<BeginBricks>();

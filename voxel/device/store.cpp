@@ -62,11 +62,13 @@ EditCall call_of(const Edit& edit) {
 
 struct Store::Arrays {
   Range grid, masks, materials, nodes, records, steps, free_bricks, control, cuts, unused, tiles, touched2, touched3,
-      numbers2, regions, tops, made2, listed_keys, listed_full, listed_masks, listed_materials, dense, retired[2];
-  std::array<Range*, 24> all() {
-    return {&grid,  &masks,       &materials,   &nodes,        &records,          &steps,    &free_bricks, &control,
-            &cuts,  &unused,      &tiles,       &touched2,     &touched3,         &numbers2, &regions,     &tops,
-            &made2, &listed_keys, &listed_full, &listed_masks, &listed_materials, &dense,    &retired[0],  &retired[1]};
+      numbers2, regions, tops, made2, listed_keys, listed_full, listed_masks, listed_materials, dense, candidates,
+      retired[2];
+  std::array<Range*, 25> all() {
+    return {&grid,    &masks,      &materials,  &nodes,       &records,     &steps,        &free_bricks,
+            &control, &cuts,       &unused,     &tiles,       &touched2,    &touched3,     &numbers2,
+            &regions, &tops,       &made2,      &listed_keys, &listed_full, &listed_masks, &listed_materials,
+            &dense,   &candidates, &retired[0], &retired[1]};
   }
 };
 
@@ -111,6 +113,7 @@ Result<void> Store::open() {
   QRY_TRY(open(a.listed_full, m.listed_full, kMostScratch, "a list's full bricks"));
   QRY_TRY(open(a.listed_masks, m.listed_masks, kMostScratch * 8, "a list's voxels"));
   QRY_TRY(open(a.listed_materials, m.listed_materials, kMostScratch * 64, "a list's materials"));
+  QRY_TRY(open(a.candidates, m.candidates, kMostScratch, "bricks that may change"));
   QRY_TRY(open(a.dense, m.box.voxels, kMostDense, "a dense box"));
   // What has one size.
   const auto fixed = [&](Range& range, auto*& at, uint64_t count, const char* label) -> Result<void> {
@@ -320,6 +323,69 @@ Result<Store::Change> Store::combine(Store& other, Combination combination) {
   }
   if (is_union) reach_ = united(reach_, other.reach_);
   return make_listed(call, uint32_t(bricks));
+}
+
+Result<Store::Change> Store::grow(uint32_t neighbours) {
+  EditCall call{};
+  call.neighbours = uint8_t(neighbours);
+  call.grows = 1;
+  const auto outside = [] {
+    return fail(ErrorCode::out_of_bounds, std::string("voxels would be outside of the world: ") + kWorldExtent);
+  };
+  const auto at_border = [](const Box3& box) {
+    const auto touches = [](int32_t low, int32_t high, int32_t min, int32_t max) { return low <= min || high >= max; };
+    return !box.empty() && (touches(box.min.x, box.max.x, kWorldMin.x, kWorldMax.x) ||
+                            touches(box.min.y, box.max.y, kWorldMin.y, kWorldMax.y) ||
+                            touches(box.min.z, box.max.z, kWorldMin.z, kWorldMax.z));
+  };
+  if (at_border(reach_)) {
+    QRY_TRY_ASSIGN(const State now, state());
+    if (at_border(now.bounds)) return outside();
+  }
+  auto change = morph(call);
+  if (!change && change.error().code == ErrorCode::out_of_bounds) return outside();
+  if (change && !reach_.empty())
+    reach_ = intersected({reach_.min - Int3{1, 1, 1}, reach_.max + Int3{1, 1, 1}}, {kWorldMin, kWorldMax});
+  return change;
+}
+
+Result<Store::Change> Store::erode(uint32_t neighbours) {
+  EditCall call{};
+  call.neighbours = uint8_t(neighbours);
+  call.mode = Mode::remove;
+  return morph(call);
+}
+
+Result<Store::Change> Store::morph(EditCall call) {
+  QRY_TRY(wait_all());
+  Arrays& a = *arrays_;
+  const auto list = [&](uint64_t regions) { return executor_->run(StepId::list_around, memory_, call, regions); };
+  // What a step before it may have left is nothing now.
+  QRY_TRY(executor_->run(StepId::begin_list, memory_, call, 1));
+  QRY_TRY(executor_->run(StepId::find_around, memory_, call, kLevel2Nodes));
+  QRY_TRY(list(1u << 16));
+  QRY_TRY_ASSIGN(const Control found, counters());
+  const uint64_t candidates = found.list_bricks;
+  if (candidates > kMostScratch)
+    return fail(ErrorCode::unsupported,
+                std::to_string(candidates) + " bricks may change, more than a device lists at once");
+  QRY_TRY(executor_->grow(a.candidates, candidates * sizeof(uint32_t)));
+  QRY_TRY(room_for_listed(candidates));
+  if (!call.grows) memory_.listed_materials = nullptr;
+  uint32_t changing = 0;
+  if (candidates) {
+    call.fills = 1;
+    QRY_TRY(executor_->run(StepId::begin_list, memory_, call, 1));
+    QRY_TRY(executor_->run(StepId::find_around, memory_, call, kLevel2Nodes));
+    QRY_TRY(list(found.list_regions));
+    QRY_TRY(executor_->run(StepId::begin_list, memory_, call, 1));
+    call.listed = uint32_t(candidates);
+    QRY_TRY(executor_->run(StepId::morph, memory_, call, (candidates + 1) / 2));
+    QRY_TRY_ASSIGN(const Control control, counters());
+    if (control.list_full) return fail(ErrorCode::out_of_bounds, "the world has no brick at its upper corner");
+    changing = control.list_bricks;
+  }
+  return make_listed(call, changing);
 }
 
 Result<Store::Change> Store::edit_connected(const Edit& edit, uint64_t most) {

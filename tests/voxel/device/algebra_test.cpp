@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// combine_test.cpp - two worlds on a device combined as sets of voxels, beside two dense arrays.
+// algebra_test.cpp - worlds on a device as sets of voxels, combined, grown and eroded, beside dense arrays.
 #include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
@@ -20,7 +20,7 @@ using test::taken;
 
 namespace {
 
-constexpr Box3 kBox{{-41, -40, -39}, {46, 47, 40}};
+constexpr Box3 kBox{{-28, -27, -26}, {34, 34, 27}};
 using Dense = std::vector<uint8_t>;
 constexpr std::array kCombinations{Combination::union_of, Combination::intersection, Combination::difference};
 
@@ -43,9 +43,9 @@ void fill(Store& store, uint32_t seed) {
     edit.shape = i % 2 ? Shape::sphere : Shape::box;
     edit.mode = i % 5 == 4 ? Mode::remove : Mode::fill;
     edit.material = uint8_t(1 + below(250));
-    edit.a = {int32_t(below(50)) - 25, int32_t(below(50)) - 25, int32_t(below(50)) - 25};
-    edit.radius = 3 + below(12);
-    edit.b = edit.a + Int3{int32_t(below(20)), int32_t(below(20)), int32_t(below(12))};
+    edit.a = {int32_t(below(32)) - 16, int32_t(below(32)) - 16, int32_t(below(32)) - 16};
+    edit.radius = 3 + below(8);
+    edit.b = edit.a + Int3{int32_t(below(18)), int32_t(below(18)), int32_t(below(11))};
     const auto shape = taken(EditShape::create(edit));
     REQUIRE(shape.solid());
     REQUIRE(store.edit(*shape.solid(), edit));
@@ -80,6 +80,52 @@ void check_combination(Store& a, Store& b, Combination how) {
   REQUIRE(read(a) == before);
   REQUIRE(taken(a.wait(taken(a.redo()))).voxels == changed);
   REQUIRE(read(a) == after);
+}
+
+// Each voxel with its neighbours one by one; what is beyond the array is empty.
+Dense morphed(const Dense& before, bool grows, uint32_t neighbours) {
+  const Int3 size = kBox.max - kBox.min + Int3{1, 1, 1};
+  const auto at = [&](int32_t x, int32_t y, int32_t z) {
+    const bool inside = x >= 0 && y >= 0 && z >= 0 && x < size.x && y < size.y && z < size.z;
+    return inside ? before[size_t(x) + size_t(size.x) * (size_t(y) + size_t(size.y) * size_t(z))] : uint8_t(0);
+  };
+  std::vector<Int3> steps;
+  if (neighbours == 6) steps = {{-1, 0, 0}, {1, 0, 0}, {0, -1, 0}, {0, 1, 0}, {0, 0, -1}, {0, 0, 1}};
+  for (int32_t i = 0; i < 27 && neighbours != 6; ++i) {
+    const Int3 step{i % 3 - 1, i / 3 % 3 - 1, i / 9 - 1};
+    const int32_t axes = step.x * step.x + step.y * step.y + step.z * step.z;
+    if (axes != 0 && axes <= (neighbours == 18 ? 2 : 3)) steps.push_back(step);
+  }
+  Dense after = before;
+  for (int32_t z = 0; z < size.z; ++z)
+    for (int32_t y = 0; y < size.y; ++y)
+      for (int32_t x = 0; x < size.x; ++x) {
+        uint8_t& voxel = after[size_t(x) + size_t(size.x) * (size_t(y) + size_t(size.y) * size_t(z))];
+        if ((voxel == 0) != grows) continue;
+        for (const Int3 step : steps) {
+          const uint8_t beside = at(x + step.x, y + step.y, z + step.z);
+          if ((beside != 0) != grows) continue;
+          voxel = beside;  // 0, of one that goes
+          break;
+        }
+      }
+  return after;
+}
+
+void check_morphology(Store& store, bool grows, uint32_t neighbours) {
+  INFO((grows ? "grow by " : "erode by ") << neighbours);
+  const Dense before = read(store), after = morphed(before, grows, neighbours);
+  uint64_t changed = 0;
+  for (size_t i = 0; i < before.size(); ++i) changed += before[i] != after[i];
+  auto change = grows ? store.grow(neighbours) : store.erode(neighbours);
+  REQUIRE(taken(std::move(change)).voxels == changed);
+  REQUIRE(read(store) == after);
+  REQUIRE(taken(store.entries()).size() == taken(store.pyramid_entries()).size());
+  if (changed == 0) return;
+  REQUIRE(taken(store.wait(taken(store.undo()))).voxels == changed);
+  REQUIRE(read(store) == before);
+  REQUIRE(taken(store.wait(taken(store.redo()))).voxels == changed);
+  REQUIRE(read(store) == after);
 }
 
 std::unique_ptr<Store> store_on(const test::DeviceHome& home) { return taken(Store::create(taken(home.make()))); }
@@ -143,4 +189,47 @@ TEST_CASE("combine: whatever step lacks room, it is made once more, and the resu
       check_combination(*a, *b, how);
       REQUIRE(!armed);
     }
+}
+
+TEST_CASE("grow, erode: each voxel is what its neighbours make of it, in their order, undone and redone") {
+  for (const test::DeviceHome& home : test::device_homes()) {
+    INFO(home.name);
+    for (const bool grows : {true, false})
+      for (const uint32_t neighbours : {6u, 18u, 26u}) {
+        const auto store = store_on(home);
+        check_morphology(*store, grows, neighbours);  // of nothing
+        fill(*store, 20 + neighbours);
+        check_morphology(*store, grows, neighbours);
+        check_morphology(*store, !grows, neighbours);
+      }
+  }
+}
+
+TEST_CASE("grow: single voxels spread over bricks, nodes and half the world, and not out of the world") {
+  const auto put = [](Store& store, const std::vector<int32_t>& xyz) {
+    const std::vector<uint8_t> materials(xyz.size() / 3, 5);
+    REQUIRE(store.write_voxels({xyz.data(), materials.data(), materials.size()}));
+  };
+  for (const test::DeviceHome& home : test::device_homes()) {
+    INFO(home.name);
+    // At corners of bricks, of nodes of all levels, and one voxel from the world's borders.
+    const std::vector<int32_t> xyz{0,   0,   0,    7,    7,    7,     31,    32,    95,   127,  128,
+                                   511, 512, 1024, -8,   -1,   -1,    -1,    64,    64,   64,   63,
+                                   63,  -64, 4000, 2047, 2048, -8191, -4095, -8191, 8190, 4094, 8160};
+    const auto store = store_on(home);
+    put(*store, xyz);
+    REQUIRE(taken(store->state()).voxels == 11);
+    const uint64_t more = 26 * 11 - 8;  // two of them touch by a corner
+    REQUIRE(taken(store->grow(26)).voxels == more);
+    REQUIRE(taken(store->erode(26)).voxels == more);
+    REQUIRE(taken(store->state()).voxels == 11);
+    // Now at a border.
+    put(*store, {-8191, 4095, 0});
+    const auto refused = store->grow(6);
+    REQUIRE(refused.error().code == ErrorCode::out_of_bounds);
+    REQUIRE(taken(store->state()).voxels == 12);
+    REQUIRE(taken(store->erode(6)).voxels == 12);
+    REQUIRE(taken(store->state()).voxels == 0);
+    REQUIRE(taken(store->pyramid_entries()).empty());
+  }
 }

@@ -20,6 +20,8 @@
 //   morph           a block of threads some bricks: each with the voxels around it in shared memory
 #pragma once
 
+#include <utility>
+
 #include "voxel/device/steps.hpp"
 
 namespace quarry::device {
@@ -224,6 +226,11 @@ QRY_HD constexpr uint64_t widened_bytes(uint64_t eight) {
   constexpr uint64_t kLow = kEachByte * 0x7F;
   return ((((eight & kLow) + kLow) | eight) >> 7 & kEachByte) * 0xFF;
 }
+// Calls meet(dx, dy, dz) for 27 steps, x fastest, each a constant there: so a thread's rows stay in registers.
+template <size_t... kSteps, class Meet>
+QRY_HD inline void for_each_step(std::index_sequence<kSteps...>, const Meet& meet) {
+  (meet(int32_t(kSteps % 3) - 1, int32_t(kSteps / 3 % 3) - 1, int32_t(kSteps / 9) - 1), ...);
+}
 // Materials after a step: of grown ones the first neighbour's in the order of voxel/neighbours.
 QRY_HD inline uint64_t morphed(const EditCall& call, const EightAround& around) {
   uint64_t eight = around.shifted(0, 0, 0);
@@ -236,20 +243,22 @@ QRY_HD inline uint64_t morphed(const EditCall& call, const EightAround& around) 
     meet(-1, 0, 0), meet(1, 0, 0), meet(0, -1, 0), meet(0, 1, 0), meet(0, 0, -1), meet(0, 0, 1);
     return eight;
   }
-  for (int32_t dz = -1; dz <= 1; ++dz)
-    for (int32_t dy = -1; dy <= 1; ++dy)
-      for (int32_t dx = -1; dx <= 1; ++dx)
-        if (is_neighbour(call, dx, dy, dz)) meet(dx, dy, dz);
+  for_each_step(std::make_index_sequence<27>(), [&](int32_t dx, int32_t dy, int32_t dz) {
+    if (is_neighbour(call, dx, dy, dz)) meet(dx, dy, dz);
+  });
   return eight;
 }
 
 struct Morph {
   static constexpr uint32_t kThreads = 128, kResident = 12, kBricks = 2, kLanes = kThreads / kBricks;
+  static constexpr uint32_t kPlane = 42;
   struct Shared {
     struct One {
       uint32_t key, changes, number;
       uint32_t around[27];
-      uint32_t halo[100][4];  // rows of the voxels from -1 to 8; bytes 3 to 12 of each
+      // Rows of the voxels from -1 to 8, which are bytes 3 to 12 of each. Planes are 42 words apart: threads of a warp
+      // then read from 32 banks.
+      uint32_t halo[10 * kPlane];
       uint64_t now[64];
       uint8_t named[64];
     } bricks[kBricks];
@@ -292,10 +301,11 @@ struct Morph {
           if (index == kNone) return 0u;
           return reinterpret_cast<const uint32_t*>(m.materials)[size_t(index) * 128 + (octants | octant) * 16 + within];
         };
-        one.halo[row][0] = four(0, 1);
-        one.halo[row][1] = four(1, 0);
-        one.halo[row][2] = four(1, 1);
-        one.halo[row][3] = four(2, 0);
+        uint32_t* const to = one.halo + row / 10 * kPlane + row % 10 * 4;
+        to[0] = four(0, 1);
+        to[1] = four(1, 0);
+        to[2] = four(1, 1);
+        to[3] = four(2, 0);
       }
     });
     block.each([&](uint32_t lane) {
@@ -304,9 +314,10 @@ struct Morph {
       const uint32_t at = lane % kLanes, octant = at >> 3, byte = at & 7u;
       const uint32_t y = (octant >> 1 & 1u) * 4 + (byte & 1u) * 2, z = (octant >> 2) * 4 + (byte >> 1);
       EightAround around;
+      const uint32_t* const from = one.halo + z * kPlane + y * 4 + (octant & 1u);
       for (uint32_t dz = 0; dz < 3; ++dz)
         for (uint32_t dy = 0; dy < 4; ++dy)
-          for (uint32_t w = 0; w < 3; ++w) around.rows[dz][dy][w] = one.halo[(z + dz) * 10 + y + dy][(octant & 1u) + w];
+          for (uint32_t w = 0; w < 3; ++w) around.rows[dz][dy][w] = from[dz * kPlane + dy * 4 + w];
       const uint64_t before = around.shifted(0, 0, 0), now = morphed(call, around);
       one.now[at] = now;
       one.named[at] = uint8_t(~equal_bytes(now ^ before, 0));

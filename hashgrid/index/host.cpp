@@ -25,7 +25,7 @@ class HostThreads {
   Result<HostScratch> scratch(size_t size_bytes) const { return HostScratch::allocate(size_bytes); }
   uint32_t piece() const { return 4096; }
   // Whole boxes if there are several for each thread: their parts cost a search each.
-  uint32_t box_depth(size_t boxes) const { return boxes >= size_t{threads_} * 8 ? 0 : 2; }
+  uint32_t box_depth(size_t boxes) const { return boxes >= size_t{threads_} * 8 ? 0 : 3; }
 
   template <class Body>
   Result<void> run(const char* what, size_t count, const Body& body) const {

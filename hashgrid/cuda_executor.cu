@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // cuda_executor.cu - the CUDA executor: its device, stream and memory. Its operations on tables are in pairs/cuda/,
-// compact/cuda.cu and index/cuda.cu.
+// compact/cuda.cu, index/cuda.cu and multi/cuda.cu.
 #include <string>
 
 #include "base/cuda/scratch.cuh"
@@ -8,6 +8,7 @@
 #include "hashgrid/cuda/tuning.cuh"
 #include "hashgrid/cuda_stream.cuh"
 #include "hashgrid/index/cuda.cuh"
+#include "hashgrid/multi/cuda.cuh"
 #include "hashgrid/pairs/cuda/operations.cuh"
 
 namespace quarry::hashgrid {
@@ -56,7 +57,8 @@ class CudaExecutor final : public Executor {
         pairs_(make_cuda_pairs(*stream_, multiprocessors)),
         compact_(make_cuda_compact(*stream_, multiprocessors)),
         index32_(make_cuda_index32(*stream_, multiprocessors)),
-        index64_(make_cuda_index64(*stream_, multiprocessors)) {}
+        index64_(make_cuda_index64(*stream_, multiprocessors)),
+        multi_(make_cuda_multi(*stream_, multiprocessors)) {}
 
   ExecutorKind kind() const override { return ExecutorKind::cuda; }
   uint32_t parallelism() const override { return multiprocessors_; }
@@ -71,6 +73,7 @@ class CudaExecutor final : public Executor {
   BulkOperations<CompactView>& compact() override { return *compact_; }
   IndexOperations<uint32_t>& index32() override { return *index32_; }
   IndexOperations<uint64_t>& index64() override { return *index64_; }
+  MultiOperations& multi() override { return *multi_; }
 
   cudaStream_t stream() const { return stream_->get(); }
   const CudaDevice& device() const { return stream_->device(); }
@@ -90,6 +93,7 @@ class CudaExecutor final : public Executor {
   std::unique_ptr<BulkOperations<CompactView>> compact_;
   std::unique_ptr<IndexOperations<uint32_t>> index32_;
   std::unique_ptr<IndexOperations<uint64_t>> index64_;
+  std::unique_ptr<MultiOperations> multi_;
 };
 
 Result<std::unique_ptr<Executor>> make_executor(const Result<CudaDevice>& found) {

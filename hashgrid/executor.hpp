@@ -12,6 +12,7 @@
 #include "base/result.hpp"
 #include "hashgrid/compact/view.hpp"
 #include "hashgrid/index/operations.hpp"
+#include "hashgrid/multi/operations.hpp"
 #include "hashgrid/pairs/view.hpp"
 #include "hashgrid/table/operations.hpp"
 
@@ -41,6 +42,8 @@ class Executor {
   // The same on ordered indexes (ordered_index.hpp), by the width of their keys.
   virtual IndexOperations<uint32_t>& index32() = 0;
   virtual IndexOperations<uint64_t>& index64() = 0;
+  // The same on multi grids (multi_grid.hpp), and joins (join.hpp).
+  virtual MultiOperations& multi() = 0;
 };
 
 // `threads` = 0: as many as the machine has.

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // host_executor.cpp - the host executor: its threads and its memory. Its operations on tables are in pairs/host/,
-// compact/host.cpp and index/host.cpp.
+// compact/host.cpp, index/host.cpp and multi/host.cpp.
 #include <cstring>
 
 #include "base/parallel.hpp"
 #include "hashgrid/compact/host.hpp"
 #include "hashgrid/executor.hpp"
 #include "hashgrid/index/host.hpp"
+#include "hashgrid/multi/host.hpp"
 #include "hashgrid/pairs/host/operations.hpp"
 
 namespace quarry::hashgrid {
@@ -19,7 +20,8 @@ class HostExecutor final : public Executor {
         pairs_(make_host_pairs(threads_)),
         compact_(make_host_compact(threads_)),
         index32_(make_host_index32(threads_)),
-        index64_(make_host_index64(threads_)) {}
+        index64_(make_host_index64(threads_)),
+        multi_(make_host_multi(threads_)) {}
 
   ExecutorKind kind() const override { return ExecutorKind::host; }
   uint32_t parallelism() const override { return threads_; }
@@ -36,6 +38,7 @@ class HostExecutor final : public Executor {
   BulkOperations<CompactView>& compact() override { return *compact_; }
   IndexOperations<uint32_t>& index32() override { return *index32_; }
   IndexOperations<uint64_t>& index64() override { return *index64_; }
+  MultiOperations& multi() override { return *multi_; }
 
  private:
   uint32_t threads_;
@@ -43,6 +46,7 @@ class HostExecutor final : public Executor {
   std::unique_ptr<BulkOperations<CompactView>> compact_;
   std::unique_ptr<IndexOperations<uint32_t>> index32_;
   std::unique_ptr<IndexOperations<uint64_t>> index64_;
+  std::unique_ptr<MultiOperations> multi_;
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <type_traits>
 #include <utility>
 
@@ -31,5 +32,13 @@ class Span {
   T* data_ = nullptr;
   size_t size_ = 0;
 };
+
+// Whether two arrays share memory.
+template <class A, class B>
+bool overlap(Span<A> a, Span<B> b) {
+  const auto begin_a = reinterpret_cast<uintptr_t>(a.data()), begin_b = reinterpret_cast<uintptr_t>(b.data());
+  return a.size() != 0 && b.size() != 0 && begin_a < begin_b + b.size() * sizeof(B) &&
+         begin_b < begin_a + a.size() * sizeof(A);
+}
 
 }  // namespace quarry::hashgrid

@@ -26,6 +26,12 @@ void on_each_executor(const std::function<void(Executor&)>& body);
 // The locality that on_each_executor currently requires. Table and the key makers below use it; grids must be created
 // with it.
 Locality test_locality();
+// The executors, once each: for what knows no locality.
+inline void on_each_plain(const std::function<void(Executor&)>& body) {
+  on_each_executor([&](Executor& executor) {
+    if (test_locality() == Locality::plain) body(executor);
+  });
+}
 
 // An executor with the operations of one layout: the argument of a case that runs for both layouts.
 template <class V>
@@ -107,6 +113,22 @@ class Array {
   Executor& executor_;
   size_t count_;
   MemoryBlock block_;
+};
+
+// Gives memory so many times.
+class Scarce final : public MemorySource {
+ public:
+  explicit Scarce(MemorySource& from) : from_(from) {}
+  Result<MemoryBlock> allocate(size_t size_bytes, const char* label) override {
+    if (left == 0) return fail(ErrorCode::out_of_memory, "no more memory in this test");
+    --left;
+    return from_.allocate(size_bytes, label);
+  }
+  void release(const MemoryBlock& block) noexcept override { from_.release(block); }
+  uint32_t left = 0;
+
+ private:
+  MemorySource& from_;
 };
 
 // The content of a table's memory according to layout.h or compact/layout.h: the tests' own reading of these.

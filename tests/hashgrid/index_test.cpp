@@ -12,13 +12,6 @@
 namespace quarry::hashgrid::test {
 namespace {
 
-// The executors, once each: an index knows no locality.
-void on_each(const std::function<void(Executor&)>& body) {
-  on_each_executor([&](Executor& executor) {
-    if (test_locality() == Locality::plain) body(executor);
-  });
-}
-
 template <class Key>
 using Map = std::map<Key, uint32_t>;
 
@@ -347,26 +340,10 @@ void check_refusals(Executor& executor) {
   REQUIRE(!OrderedIndex<Key>::create(executor, {1.5}).has_value());
 }
 
-// Gives memory so many times.
-class Scarce final : public MemorySource {
- public:
-  explicit Scarce(MemorySource& from) : from_(from) {}
-  Result<MemoryBlock> allocate(size_t size_bytes, const char* label) override {
-    if (left == 0) return fail(ErrorCode::out_of_memory, "no more memory in this test");
-    --left;
-    return from_.allocate(size_bytes, label);
-  }
-  void release(const MemoryBlock& block) noexcept override { from_.release(block); }
-  uint32_t left = 0;
-
- private:
-  MemorySource& from_;
-};
-
 }  // namespace
 
 TEST_CASE("index: built from rising keys of any number, it answers as a sorted array") {
-  on_each([](Executor& executor) {
+  on_each_plain([](Executor& executor) {
     check_sizes<uint32_t>(executor);
     check_sizes<uint64_t>(executor);
   });
@@ -389,14 +366,14 @@ TEST_CASE("index: 10,000 random sizes are built and answer") {
 }
 
 TEST_CASE("index: keys in any order, sorted and reversed ones too, give the same index") {
-  on_each([](Executor& executor) {
+  on_each_plain([](Executor& executor) {
     check_orders<uint32_t>(executor);
     check_orders<uint64_t>(executor);
   });
 }
 
 TEST_CASE("index: after any history of batches it holds what a map holds") {
-  on_each([](Executor& executor) {
+  on_each_plain([](Executor& executor) {
     for (uint32_t seed = 1; seed <= 4; ++seed) {
       INFO("seed " << seed);
       check_history<uint32_t>(executor, seed, 0.75);
@@ -406,7 +383,7 @@ TEST_CASE("index: after any history of batches it holds what a map holds") {
 }
 
 TEST_CASE("index: a batch that fits is put in place, one that crowds into a leaf is merged, and both are counted") {
-  on_each([](Executor& executor) {
+  on_each_plain([](Executor& executor) {
     Map<uint64_t> map;
     for (uint64_t key = 0; key < 12 * 17; ++key) map.emplace(key * 100, value_for(key));
     auto index = make_index<uint64_t>(executor, 0.75);
@@ -437,14 +414,14 @@ TEST_CASE("index: a batch that fits is put in place, one that crowds into a leaf
 }
 
 TEST_CASE("index: bad input is an error that says what is wrong, and nothing is written") {
-  on_each([](Executor& executor) {
+  on_each_plain([](Executor& executor) {
     check_refusals<uint32_t>(executor);
     check_refusals<uint64_t>(executor);
   });
 }
 
 TEST_CASE("index: without memory for a merge it stays as it was") {
-  on_each([](Executor& executor) {
+  on_each_plain([](Executor& executor) {
     Scarce scarce(executor.memory());
     scarce.left = 2;
     auto index = OrderedIndex<uint64_t>::create(executor, {1.0}, &scarce);

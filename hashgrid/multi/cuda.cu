@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// cuda.cu - the passes as kernels. Pairs are divided by page by CUB's radix sort, on as many bits as there are of
+// pages; pages of usual size are then built in shared memory, and only the others' pairs are sorted to the end.
+#include "hashgrid/multi/cuda.cuh"
+
+#include <thrust/iterator/counting_iterator.h>
+
+#include <cub/device/device_select.cuh>
+
+#include "hashgrid/index/cuda_threads.cuh"
+#include "hashgrid/multi/build.cuh"
+#include "hashgrid/multi/expand.cuh"
+#include "hashgrid/multi/passes.hpp"
+
+namespace quarry::hashgrid {
+namespace {
+
+class CudaMulti : public CudaThreads {
+ public:
+  using CudaThreads::CudaThreads;
+  static constexpr bool kSortsAll = false;
+  static constexpr uint32_t kMostPagePairs = kernels::kMultiMostPairs;
+  // Tables in the second-level cache answer keys in any order as fast.
+  bool divides_probes(size_t size_bytes) const { return size_bytes > (size_t{1} << 24); }
+
+  Result<void> partition(const uint32_t* stored, const uint32_t* values, size_t count, uint32_t* stored_out,
+                         uint32_t* values_out, uint32_t page_bits) const {
+    if (count == 0) return {};
+    return gpu::with_temporary(*stream_, "divide pairs by page", [&](void* memory, size_t& size_bytes) {
+      return cub::DeviceRadixSort::SortPairs(memory, size_bytes, stored, stored_out, values, values_out, count,
+                                             int(32 - page_bits), 32, stream_->get());
+    });
+  }
+
+  Result<void> build_pages(const MultiView& view, const uint32_t* stored, const uint32_t* values,
+                           uint64_t* large) const {
+    QRY_TRY_ASSIGN(const gpu::Scratch pairs, gpu::Scratch::zeroed(*stream_, sizeof(uint64_t)));
+    QRY_TRY(gpu::launch("build pages", {view.shape.pages(), kernels::kMultiThreads}, stream_->get(),
+                        kernels::build_multi_pages, view, stored, values, pairs.as<unsigned long long>()));
+    return get(pairs.as<uint64_t>(), large);
+  }
+
+  template <class Predicate>
+  Result<void> select(const char* what, size_t count, const Predicate& predicate, uint32_t* out,
+                      uint64_t* number) const {
+    *number = 0;
+    if (count == 0) return {};
+    QRY_TRY_ASSIGN(const gpu::Scratch selected, gpu::Scratch::zeroed(*stream_, sizeof(uint64_t)));
+    QRY_TRY(gpu::with_temporary(*stream_, what, [&](void* memory, size_t& size_bytes) {
+      return cub::DeviceSelect::If(memory, size_bytes, thrust::counting_iterator<uint32_t>(0), out,
+                                   selected.as<uint64_t>(), int64_t(count), predicate, stream_->get());
+    }));
+    return get(selected.as<uint64_t>(), number);
+  }
+
+  template <class Body>
+  Result<void> expand(const char* what, const uint64_t* starts, size_t count, uint64_t total, const Body& body) const {
+    if (total == 0) return {};
+    const uint64_t tiles = (count + total + kernels::kExpandTile - 1) / kernels::kExpandTile;
+    if (tiles > 0x7FFFFFFFu)
+      return fail(ErrorCode::full, std::string(what) + ": " + std::to_string(total) +
+                                       " results are more than a launch can write; take fewer keys at a time");
+    return gpu::launch(what, {uint32_t(tiles), kernels::kExpandThreads}, stream_->get(), kernels::expand_bodies<Body>,
+                       starts, count, total, body);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<MultiOperations> make_cuda_multi(const gpu::DeviceStream& stream, uint32_t multiprocessors) {
+  return std::make_unique<MultiPasses<CudaMulti>>(CudaMulti(stream, multiprocessors));
+}
+
+}  // namespace quarry::hashgrid

@@ -20,6 +20,7 @@ struct BenchRow {
 constexpr BenchRow kBenches[] = {
     {"hashgrid", "Hash grid on host threads and CUDA: every operation beside the memory's ceilings and other tables"},
     {"index", "Ordered index: builds, look-ups, ranges, boxes and batches, beside the hash grid and sorted arrays"},
+    {"join", "Several values a key, and joins of two tables: beside sorting and merging"},
     {"render", "Ray-marcher on reference scenes: primary, shadow, ambient rays and frames, beside two ceilings"},
     {"world", "Worlds with history through the C interface: edits, undo, lists of voxels, memory"},
     {"scan", "Running sums and selections of lists by shaders, beside a copy of the list"},
@@ -40,13 +41,14 @@ tl::expected<BenchRequest, int> read_bench_request(const CommandArguments& words
                       "  quarry bench hashgrid --keys 16777216 --json\n"
                       "  quarry bench render --scene sponge\n");
   arguments.text("name", name, "NAME", "Which benchmark; see --list");
-  arguments.integer("--keys", keys, "N",
-                    "hashgrid, index: size in keys (65536, 1048576 and 16777216; index: 1000000 and 8000000)", 1000,
-                    int64_t(1) << 28);
+  arguments.integer(
+      "--keys", keys, "N",
+      "hashgrid, index, join: size in keys (65536, 1048576 and 16777216; index: 1000000 and 8000000; join: 1048576)",
+      1000, int64_t(1) << 28);
   arguments.integer("--repeats", repeats, "N", "The median of these is reported (5)", 1, 1000);
   arguments.text("--only", options.only, "TEXT",
-                 "hashgrid, index: rows whose name has this in it, as 'find' or 'V:' (all); world: lists, spheres, "
-                 "box, trim or algebra "
+                 "hashgrid, index, join: rows whose name has this in it, as 'find' or 'V:' (all); world: lists, "
+                 "spheres, box, trim or algebra "
                  "(all)");
   arguments.text("--scene", options.scene, "NAME", "render: terrain, sponge or sphere (all)");
   arguments.text("--device", options.device, "NAME", "render, scan: part of a Vulkan device's name");

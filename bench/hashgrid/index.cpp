@@ -6,14 +6,13 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <random>
 
 #include "base/parallel.hpp"
+#include "bench/hashgrid/rows.hpp"
 #include "bench/hashgrid/terrain.hpp"
 #include "hashgrid/grid.hpp"
 #include "hashgrid/index/radix_sort.hpp"
@@ -33,102 +32,8 @@ constexpr size_t kGrain = 4096;
 // Of a call: a device needs more of them to be busy.
 constexpr uint64_t kHostQuestions = uint64_t{1} << 20, kDeviceQuestions = uint64_t{1} << 24;
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
 // The terrain's packed keys, x | y << 11 | z << 21.
 uint64_t morton_of(uint32_t packed) { return morton_encode(packed & 2047u, packed >> 11 & 1023u, packed >> 21); }
-
-// An array in the memory of an executor.
-template <class T>
-class Array {
- public:
-  static Result<Array> of(Executor& executor, const std::vector<T>& from) {
-    QRY_TRY_ASSIGN(Array array, empty(executor, from.size()));
-    QRY_TRY(executor.upload(array.data(), from.data(), from.size() * sizeof(T)));
-    return array;
-  }
-  static Result<Array> empty(Executor& executor, size_t count) {
-    Array array;
-    array.executor_ = &executor;
-    array.count_ = count;
-    QRY_TRY_ASSIGN(array.block_, executor.memory().allocate(std::max<size_t>(1, count * sizeof(T)), "bench"));
-    return array;
-  }
-  Array(Array&& other) noexcept
-      : executor_(other.executor_), count_(other.count_), block_(std::exchange(other.block_, {})) {}
-  Array& operator=(Array&&) = delete;
-  ~Array() {
-    if (block_.data != nullptr) executor_->memory().release(block_);
-  }
-  T* data() const { return static_cast<T*>(block_.data); }
-  size_t size() const { return count_; }
-  Span<T> span(size_t count) const { return {data(), count}; }
-  Result<std::vector<T>> get() const {
-    std::vector<T> copy(count_);
-    QRY_TRY(executor_->download(copy.data(), data(), count_ * sizeof(T)));
-    return copy;
-  }
-
- private:
-  Array() = default;
-  Executor* executor_ = nullptr;
-  size_t count_ = 0;
-  MemoryBlock block_;
-};
-
-// One contestant of a row: prepare (not measured), run, and whether the result was right.
-struct Rival {
-  std::string name;  // the first is the index
-  std::function<Result<bool>()> run;
-  std::function<Result<void>()> prepare{};
-};
-
-class Rows {
- public:
-  Rows(const IndexBenchOptions& options, std::string executor) : options_(options), executor_(std::move(executor)) {}
-
-  bool wanted(const std::string& what) const { return what.find(options_.only) != std::string::npos; }
-
-  // `operations` a run; a row is left out if it is not wanted.
-  Result<void> row(const std::string& what, const char* unit, uint64_t keys, uint64_t operations,
-                   const std::vector<Rival>& rivals) {
-    names_.push_back(what);
-    if (!wanted(what)) return {};
-    options_.progress.say(what, -1);
-    std::vector<std::vector<double>> rates(rivals.size());
-    for (uint32_t round = 0; round <= options_.rounds; ++round)
-      for (size_t i = 0; i < rivals.size(); ++i) {
-        if (options_.progress.cancelled()) return fail(ErrorCode::cancelled, "interrupted");
-        if (rivals[i].prepare) QRY_TRY(rivals[i].prepare());
-        const auto start = std::chrono::steady_clock::now();
-        QRY_TRY_ASSIGN(const bool right, rivals[i].run());
-        const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-        if (!right)
-          return fail(ErrorCode::device,
-                      rivals[i].name + " gave a wrong answer to '" + what + "': nothing is measured");
-        if (round != 0) rates[i].push_back(double(operations) / seconds * 1e-6);
-      }
-    json row{
-        {"what", what}, {"executor", executor_}, {"keys", keys}, {"unit", unit}, {"million_per_s", median(rates[0])}};
-    for (size_t i = 1; i < rivals.size(); ++i) {
-      std::vector<double> ratios;
-      for (size_t round = 0; round < rates[i].size(); ++round) ratios.push_back(rates[0][round] / rates[i][round]);
-      row["rivals"][rivals[i].name] = median(rates[i]);
-      row["ratios"][rivals[i].name] = median(ratios);
-    }
-    rows_.push_back(std::move(row));
-    return {};
-  }
-  json rows_ = json::array();
-  std::vector<std::string> names_;
-
- private:
-  const IndexBenchOptions& options_;
-  std::string executor_;
-};
 
 // What both executors are asked, with the answers.
 struct Workload {
@@ -455,7 +360,7 @@ Result<nlohmann::json> bench_index(const IndexBenchOptions& options) {
   else without = cuda.error().message;
   executors.push_back(hashgrid::make_host_executor());
   for (const auto& executor : executors) {
-    index_rows::Rows measured(options, hashgrid::to_string(executor->kind()));
+    Rows measured(options, hashgrid::to_string(executor->kind()));
     for (const uint64_t size : options.sizes) {
       QRY_TRY(index_rows::measure(*executor, options.rivals, size, measured, indexes));
       QRY_TRY(index_rows::measure_short(*executor, options.rivals, size, measured, indexes));
@@ -463,14 +368,7 @@ Result<nlohmann::json> bench_index(const IndexBenchOptions& options) {
     names = measured.names_;
     rows.insert(rows.end(), measured.rows_.begin(), measured.rows_.end());
   }
-  if (rows.empty()) {
-    std::sort(names.begin(), names.end());
-    names.erase(std::unique(names.begin(), names.end()), names.end());
-    std::string known;
-    for (const std::string& name : names) known += (known.empty() ? "'" : ", '") + name + "'";
-    return fail(ErrorCode::bad_usage,
-                "no row of the benchmark has '" + options.only + "' in its name. Rows: " + known + ".");
-  }
+  if (rows.empty()) return no_such_row(options.only, names);
   return json{{"rows", rows}, {"indexes", indexes}, {"without", without}};
 }
 

@@ -12,23 +12,21 @@
 #include <string>
 #include <vector>
 
-#include "base/progress.hpp"
 #include "base/result.hpp"
 #include "bench/hashgrid/index_rivals.hpp"
+#include "bench/hashgrid/rows.hpp"
 
 namespace quarry::bench {
 
-struct IndexBenchOptions {
+struct IndexBenchOptions : RowOptions {
   std::vector<uint64_t> sizes{1'000'000, 8'000'000};  // bricks, about
-  uint32_t rounds = 5;                                // after one warm-up
-  std::string only;                                   // rows whose name contains this; empty: all
   IndexRivals rivals{};
-  Progress progress{};
 };
 
-// {"rows": [{"what", "executor", "keys", "unit", "million_per_s", "rivals": {name: million_per_s}, "ratios": {name:
-// times its rate}}], "indexes": [{"keys", "bytes", "bytes_per_key", "levels"}], "without": why there are no rows of a
-// device}. Errors: bad_usage (no row has `only` in its name), cancelled; a wrong result makes the measurement void.
+// {"rows": [{"what", "executor", "keys", "unit", "million_per_s", "ms", "rivals": {name: million_per_s}, "ratios":
+// {name: times its rate}}], "indexes": [{"keys", "bytes", "bytes_per_key", "levels"}], "without": why there are no rows
+// of a device}. Errors: bad_usage (no row has `only` in its name), cancelled; a wrong result makes the measurement
+// void.
 Result<nlohmann::json> bench_index(const IndexBenchOptions& options);
 std::string index_table(const nlohmann::json& result);
 

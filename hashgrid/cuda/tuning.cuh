@@ -52,5 +52,9 @@ constexpr uint32_t kWindowThreads = 512;
 // The compact layout (compact/build.cuh, compact/kernels.cuh).
 constexpr uint32_t kCompactThreads = 256, kCompactHeld = 4, kCompactWindowThreads = 512;
 
+// Multi grids (multi/build.cuh, multi/expand.cuh): pairs of a page that a thread holds; results of a thread.
+constexpr uint32_t kMultiThreads = 256, kMultiHeld = 8, kMultiBlocks = 5;
+constexpr uint32_t kExpandThreads = 256, kExpandRows = 8;
+
 }  // namespace kernels
 }  // namespace quarry::hashgrid

@@ -11,11 +11,11 @@
 // Literature: D. Alcantara et al., "Real-time parallel hashing on the GPU", 2009 (parts of a table in shared memory).
 #pragma once
 
+#include "hashgrid/cuda/tuning.cuh"
 #include "hashgrid/multi/bodies.hpp"
 
 namespace quarry::hashgrid::kernels {
 
-constexpr uint32_t kMultiThreads = 256, kMultiHeld = 8, kMultiBlocks = 5;
 constexpr uint32_t kMultiMostPairs =
     kMultiThreads * kMultiHeld;  // of a page: twice the most that pages have on average
 constexpr uint32_t kMultiBuckets = kMultiMostPairs / 2 + 1;

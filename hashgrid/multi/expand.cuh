@@ -6,11 +6,11 @@
 // memory; a ballot finds the last mark before each.
 #pragma once
 
+#include "hashgrid/cuda/tuning.cuh"
 #include "hashgrid/multi/bodies.hpp"
 
 namespace quarry::hashgrid::kernels {
 
-constexpr uint32_t kExpandThreads = 256, kExpandRows = 8;
 constexpr uint32_t kExpandTile = kExpandThreads * kExpandRows;
 
 template <class Body>

@@ -354,6 +354,22 @@ TEST_CASE("bench: the ordered index is measured beside the hash grid and sorted 
   CHECK(has(nothing.err, "no row of the benchmark has 'fnid' in its name"));
 }
 
+TEST_CASE("bench: multi grids and joins are measured beside sorting and merging") {
+  const Outcome outcome = run_quarry({"bench", "join", "--keys", "4096", "--repeats", "1", "--json"});
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 0);
+  const json result = json::parse(outcome.out)["join"];
+  std::map<std::string, json> host;
+  for (const json& row : result["rows"])
+    if (row["executor"] == "host") host[row["what"].get<std::string>()] = row;
+  CHECK(host.size() == 16);
+  CHECK(host["join, 8 to a key"]["ratios"].contains("std::sort and a merge"));
+  for (const auto& [what, row] : host) CHECK(row["million_per_s"].get<double>() > 0);
+  const Outcome nothing = run_quarry({"bench", "join", "--keys", "4096", "--only", "jion"});
+  CHECK(nothing.code == 2);
+  CHECK(has(nothing.err, "no row of the benchmark has 'jion' in its name"));
+}
+
 TEST_CASE("render: makes a picture of the asked size with the world in it") {
   if (!can_render()) return;
   const fs::path dir = scratch_dir("cli-render");

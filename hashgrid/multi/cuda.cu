@@ -27,8 +27,8 @@ class CudaMulti : public CudaThreads {
                          uint32_t* values_out, uint32_t page_bits) const {
     if (count == 0) return {};
     return gpu::with_temporary(*stream_, "divide pairs by page", [&](void* memory, size_t& size_bytes) {
-      return cub::DeviceRadixSort::SortPairs(memory, size_bytes, stored, stored_out, values, values_out, count,
-                                             int(32 - page_bits), 32, stream_->get());
+      return cub::DeviceRadixSort::SortPairs(memory, size_bytes, stored, stored_out, values, values_out,
+                                             uint32_t(count), int(32 - page_bits), 32, stream_->get());
     });
   }
 

@@ -92,23 +92,24 @@ class MultiPasses final : public MultiOperations {
                         size_t right_count, uint32_t* left_rows_out, uint32_t* right_rows_out, uint64_t room) override {
     [[maybe_unused]] const auto scope = machine_.begin();
     const bool pairs = kind == JoinKind::inner || kind == JoinKind::left;
-    QRY_TRY(check_keys(left, left_count, "join", "left row"));
     const MultiShape shape = MultiShape::of(right_count);
+    // Rows divided by page look up in one page after the other. Semi and anti joins keep their order.
+    const bool divides = pairs && machine_.divides_probes(shape.size_bytes());
+    if (!divides) QRY_TRY(check_keys(left, left_count, "join", "left row"));
     QRY_TRY_ASSIGN(const auto table, machine_.scratch(shape.size_bytes()));
     MultiView view;
     {
       QRY_TRY_ASSIGN(const Batch rows, divided(right, nullptr, right_count, "join", "right row"));
       QRY_TRY_ASSIGN(view, fill(table.template as<void>(), rows, right_count));
     }
-    // Rows divided by page look up in one page after the other. Semi and anti joins keep their order.
     Batch rows;
-    if (pairs && machine_.divides_probes(shape.size_bytes())) {
+    if (divides) {
       QRY_TRY_ASSIGN(rows, divided(left, nullptr, left_count, "join", "left row", shape.page_bits));
     }
     QRY_TRY_ASSIGN(const Runs runs, runs_for(left_count));
     const bool outer = kind == JoinKind::left;
     uint64_t hits = 0;
-    if (rows.stored != nullptr) {
+    if (divides) {
       QRY_TRY(machine_.run("look up rows", left_count + 1,
                            bodies::LocateRuns<true>{view, rows.stored, left_count, outer, runs.of, runs.starts}));
     } else {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // cuda_executor.cu - the CUDA executor: its device, stream and memory. Its operations on tables are in pairs/cuda/,
-// compact/cuda.cu, index/cuda.cu and multi/cuda.cu.
+// compact/cuda.cu, index/cuda.cu and multi/cuda.cu; further lanes in paged/cuda.cu.
 #include <string>
 
 #include "base/cuda/scratch.cuh"
@@ -9,6 +9,7 @@
 #include "hashgrid/cuda_stream.cuh"
 #include "hashgrid/index/cuda.cuh"
 #include "hashgrid/multi/cuda.cuh"
+#include "hashgrid/paged/cuda.cuh"
 #include "hashgrid/pairs/cuda/operations.cuh"
 
 namespace quarry::hashgrid {
@@ -54,6 +55,7 @@ class CudaExecutor final : public Executor {
       : stream_(std::move(stream)),
         multiprocessors_(multiprocessors),
         memory_(device()),
+        host_memory_(make_pinned_memory(device())),
         pairs_(make_cuda_pairs(*stream_, multiprocessors)),
         compact_(make_cuda_compact(*stream_, multiprocessors)),
         index32_(make_cuda_index32(*stream_, multiprocessors)),
@@ -69,6 +71,8 @@ class CudaExecutor final : public Executor {
   Result<void> download(void* to_host, const void* from, size_t size_bytes) override {
     return copy(to_host, from, size_bytes, "download");
   }
+  MemorySource& host_memory() override { return *host_memory_; }
+  Result<std::unique_ptr<Lane>> make_lane() override { return make_cuda_lane(device(), multiprocessors_); }
   BulkOperations<GridView>& pairs() override { return *pairs_; }
   BulkOperations<CompactView>& compact() override { return *compact_; }
   IndexOperations<uint32_t>& index32() override { return *index32_; }
@@ -89,6 +93,7 @@ class CudaExecutor final : public Executor {
   std::unique_ptr<gpu::DeviceStream> stream_;
   uint32_t multiprocessors_;
   CudaMemory memory_;
+  std::unique_ptr<MemorySource> host_memory_;
   std::unique_ptr<BulkOperations<GridView>> pairs_;
   std::unique_ptr<BulkOperations<CompactView>> compact_;
   std::unique_ptr<IndexOperations<uint32_t>> index32_;

@@ -13,6 +13,7 @@
 #include "hashgrid/compact/view.hpp"
 #include "hashgrid/index/operations.hpp"
 #include "hashgrid/multi/operations.hpp"
+#include "hashgrid/paged/lane.hpp"
 #include "hashgrid/pairs/view.hpp"
 #include "hashgrid/table/operations.hpp"
 
@@ -34,6 +35,11 @@ class Executor {
   // Copies between plain host memory and memory of this executor. Synchronises.
   virtual Result<void> upload(void* to, const void* from_host, size_t size_bytes) = 0;
   virtual Result<void> download(void* to_host, const void* from, size_t size_bytes) = 0;
+  // Host memory that copies reach fastest: pinned for CUDA, else any.
+  virtual MemorySource& host_memory() = 0;
+  // A further way for copies and operations, beside the others (paged_grid.hpp). It must not outlive the executor.
+  // Errors: device.
+  virtual Result<std::unique_ptr<Lane>> make_lane() = 0;
 
   // The operations on tables of a layout, run by the same threads or in the same stream. They live as long as the
   // executor.

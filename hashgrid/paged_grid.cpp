@@ -1,0 +1,993 @@
+// SPDX-License-Identifier: Apache-2.0
+// paged_grid.cpp - where each child table is, who leaves for whom, and what happens when something fails.
+//
+// Within a call, a thread drives each lane and takes one job after the other: a region's part of the batch. The mutex
+// guards where children are (Child::at, users, moving, the arena). A thread that waits for room holds no run itself, so
+// one of the others always gets on.
+#include "hashgrid/paged_grid.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "base/parallel.hpp"
+#include "hashgrid/paged/arena.hpp"
+#include "hashgrid/paged/child.hpp"
+#include "hashgrid/paged/pieces.hpp"
+#include "hashgrid/paged/split.hpp"
+
+namespace quarry::hashgrid {
+namespace {
+
+using paged::Child;
+using paged::Pieces;
+
+constexpr uint32_t kCudaLanes = 4, kMostLanes = 64;
+constexpr uint64_t kMostStaged = uint64_t{1} << 20, kLeastStaged = 256;
+constexpr uint64_t kStagedBytes = 2 * 2 * sizeof(uint32_t);  // of a staged pair: two buffers
+constexpr uint64_t kStagingPart = 8;                         // of the budget, if the caller does not say
+constexpr size_t kMostAtOnce = size_t{1} << 31;              // of a batch that is split at once
+constexpr size_t kGrain = 16384;
+// As in grid.cpp: below this load a table is not grown for keys that crowd into few pages.
+constexpr double kLeastChildLoad = 1.0 / 64;
+constexpr uint32_t kChildPagesAllowed = 64;
+constexpr uint64_t kMostChildPages = uint64_t{1} << 21;
+
+enum class Change : uint8_t { insert, assign, erase };
+const char* to_string(Change what) {
+  return what == Change::insert ? "insert" : what == Change::assign ? "assign" : "erase";
+}
+
+size_t bytes_of(uint32_t pages) { return size_t{pages} * kQryPageBytes; }
+
+Result<void> same_number(const char* what, size_t keys, size_t others, const char* name) {
+  if (keys == others) return {};
+  return fail(ErrorCode::invalid_argument, std::string("paged grid ") + what + ": " + std::to_string(keys) +
+                                               " keys but " + std::to_string(others) + " " + name);
+}
+
+// Position of the first element for which is_bad(i), or `count`.
+template <class IsBad>
+size_t first_bad(size_t count, uint32_t threads, const IsBad& is_bad) {
+  std::atomic<size_t> first{count};
+  parallel_for(
+      count, kGrain,
+      [&](size_t begin, size_t end) {
+        bool any = false;
+        for (size_t i = begin; i < end; ++i) any |= is_bad(i);
+        if (!any) return;
+        while (!is_bad(begin)) ++begin;
+        size_t known = first.load();
+        while (begin < known && !first.compare_exchange_weak(known, begin)) {
+        }
+      },
+      threads);
+  return first;
+}
+
+tl::unexpected<Error> reserved_at(const char* what, size_t i) {
+  return fail(ErrorCode::invalid_argument, std::string("paged grid ") + what + ": at position " + std::to_string(i) +
+                                               " the region, key or value is the reserved 0xFFFFFFFF; nothing is "
+                                               "changed");
+}
+
+}  // namespace
+
+struct PagedGrid::State {
+  // A region's part of a batch.
+  struct Job {
+    Child* child = nullptr;
+    uint64_t begin = 0, count = 0;
+    bool on_host = false;
+    BulkReport report{};
+  };
+  // A batch in the order of regions.
+  struct Batch {
+    const uint32_t* keys = nullptr;
+    const uint32_t* values = nullptr;
+    uint32_t* results = nullptr;
+  };
+
+  Executor* executor = nullptr;
+  MemorySource* memory = nullptr;
+  MemorySource* host_memory = nullptr;
+  PagedOptions options;
+  std::vector<std::unique_ptr<Lane>> lanes;
+  MemoryBlock block;  // staging of the lanes, then the arena's pages
+  uint64_t* pages_of_block = nullptr;
+  MemoryBlock scratch;  // a batch in the order of regions; kept between calls
+  std::unique_ptr<Executor> host;
+  std::unique_ptr<Grid> directory;  // region -> position in `children`
+  std::vector<std::unique_ptr<Child>> children;
+
+  std::mutex mutex;
+  std::condition_variable moved;
+  Arena arena;
+  std::vector<MemoryBlock> spare;  // blocks of the cache that no child has
+  uint64_t clock = 0;
+  std::atomic<uint64_t> bytes_in{0}, bytes_out{0}, loads{0}, evictions{0}, writebacks{0}, growths{0}, host_parts{0},
+      rescued{0};
+
+  State() = default;
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() {
+    lanes.clear();
+    for (const auto& child : children)
+      if (child->cached.data != nullptr) host_memory->release(child->cached);
+    for (const MemoryBlock& each : spare) host_memory->release(each);
+    if (scratch.data != nullptr) host_memory->release(scratch);
+    if (block.data != nullptr) memory->release(block);
+  }
+
+  uint32_t threads() const { return host->parallelism(); }
+  uint32_t* staging_of(uint32_t lane) const {
+    return static_cast<uint32_t*>(block.data) + lane * options.staged_pairs * kStagedBytes / sizeof(uint32_t);
+  }
+  uint64_t pages_for(uint64_t keys) const {
+    return std::max<uint64_t>(1, uint64_t(std::ceil(double(keys) / options.max_load_factor / kQrySlotsPerPage)));
+  }
+  GridView view_at(uint32_t at, uint32_t pages, uint32_t phase) const {
+    return {pages_of_block + size_t{at} * kQryPageWords, pages, phase, uint32_t(options.locality)};
+  }
+  GridView view_in(const MemoryBlock& cached, uint32_t pages, uint32_t phase) const {
+    return {static_cast<uint64_t*>(cached.data), pages, phase, uint32_t(options.locality)};
+  }
+  // Where a job works: on the lane's executor, or without one by host threads in the cache.
+  GridView view_of(const Lane* lane, const Child& child) const {
+    return lane != nullptr ? view_at(child.at, child.pages, child.phase)
+                           : view_in(child.cached, child.cached_pages, child.phase);
+  }
+  BulkOperations<GridView>& operations(Lane* lane) const { return lane != nullptr ? lane->pairs() : host->pairs(); }
+
+  // ---- Memory of the cache.
+  Result<MemoryBlock> take_block(size_t size_bytes) {
+    const std::lock_guard lock(mutex);
+    auto best = spare.end();
+    for (auto each = spare.begin(); each != spare.end(); ++each)
+      if (each->size_bytes >= size_bytes && each->size_bytes / 2 <= size_bytes &&
+          (best == spare.end() || each->size_bytes < best->size_bytes))
+        best = each;
+    if (best != spare.end()) {
+      const MemoryBlock found = *best;
+      spare.erase(best);
+      return found;
+    }
+    auto made = host_memory->allocate(size_bytes, "paged grid cache");
+    if (made || spare.empty()) return made;
+    for (const MemoryBlock& each : spare) host_memory->release(each);
+    spare.clear();
+    return host_memory->allocate(size_bytes, "paged grid cache");
+  }
+  void give_block(MemoryBlock& given) {
+    if (given.data == nullptr) return;
+    const std::lock_guard lock(mutex);
+    spare.push_back(std::exchange(given, MemoryBlock{}));
+  }
+  Result<uint32_t*> take_scratch(size_t words) {
+    if (scratch.size_bytes < words * sizeof(uint32_t)) {
+      if (scratch.data != nullptr) host_memory->release(std::exchange(scratch, MemoryBlock{}));
+      QRY_TRY_ASSIGN(scratch, host_memory->allocate(words * sizeof(uint32_t), "paged grid batch"));
+    }
+    return static_cast<uint32_t*>(scratch.data);
+  }
+
+  // ---- Children come and go.
+  // A run of pages for a table. Others leave for it. The caller holds no run.
+  Result<uint32_t> take_run(Lane& lane, uint32_t pages) {
+    std::unique_lock lock(mutex);
+    if (pages > arena.pages())
+      return fail(ErrorCode::full, "its table needs " + std::to_string(bytes_of(pages)) +
+                                       " bytes, but the budget has " + std::to_string(bytes_of(arena.pages())) +
+                                       " for tables; give a larger budget_bytes, or use smaller regions");
+    for (;;) {
+      if (const auto at = arena.take(pages)) return *at;
+      Child* leaving = nullptr;
+      for (const auto& child : children)
+        if (child->resident() && child->users == 0 && !child->moving &&
+            (leaving == nullptr || child->last_use < leaving->last_use))
+          leaving = child.get();
+      if (leaving == nullptr) {
+        moved.wait(lock);
+        continue;
+      }
+      QRY_TRY(send_out(lane, *leaving, lock));
+    }
+  }
+  // `child` is resident and has no users. The lock is open while it is copied.
+  Result<void> send_out(Lane& lane, Child& child, std::unique_lock<std::mutex>& lock) {
+    child.moving = true;
+    lock.unlock();
+    const auto written = write_back(lane, child);
+    lock.lock();
+    child.moving = false;
+    if (written) {
+      leave(child);
+      ++evictions;
+    }
+    moved.notify_all();
+    return written;
+  }
+  // Gives back its run; with the lock.
+  void leave(Child& child) {
+    arena.give(child.at, child.pages);
+    child.at = paged::kNowhere;
+    child.pages = 0;
+  }
+  void drop_run(Child& child) {
+    const std::lock_guard lock(mutex);
+    if (child.resident()) leave(child);
+    moved.notify_all();
+  }
+  // The table is copied to the cache if that has another content.
+  Result<void> write_back(Lane& lane, Child& child) {
+    if (child.current) return {};
+    return copy_out(lane, child);
+  }
+  Result<void> copy_out(Lane& lane, Child& child) {
+    const size_t size_bytes = bytes_of(child.pages);
+    if (child.cached.size_bytes < size_bytes) {
+      QRY_TRY_ASSIGN(MemoryBlock larger, take_block(size_bytes));
+      give_block(child.cached);
+      child.cached = larger;
+    }
+    child.current = false;
+    child.cached_pages = 0;
+    const auto sent = lane.download(child.cached.data, view_of(&lane, child).words, size_bytes);
+    const auto done = lane.wait();
+    QRY_TRY(sent);
+    QRY_TRY(done);
+    child.cached_pages = child.pages;
+    child.current = true;
+    ++writebacks;
+    bytes_out += size_bytes;
+    return {};
+  }
+  // Makes a child with a table resident, with one more user.
+  Result<void> bring(Lane& lane, Child& child) {
+    std::unique_lock lock(mutex);
+    while (child.moving) moved.wait(lock);
+    if (child.resident()) {
+      ++child.users;
+      return {};
+    }
+    child.moving = true;
+    lock.unlock();
+    auto at = take_run(lane, child.cached_pages);
+    Result<void> copied;
+    if (at) {
+      copied = lane.upload(view_at(*at, 1, 0).words, child.cached.data, bytes_of(child.cached_pages));
+      const auto done = lane.wait();
+      if (copied) copied = done;
+    }
+    lock.lock();
+    child.moving = false;
+    if (at && copied) {
+      child.at = *at;
+      child.pages = child.cached_pages;
+      ++child.users;
+      ++loads;
+      bytes_in += bytes_of(child.pages);
+    } else if (at) {
+      arena.give(*at, child.cached_pages);
+    }
+    moved.notify_all();
+    QRY_TRY(at);
+    return copied;
+  }
+  // An empty table for a child without one, with one user.
+  Result<void> open(Lane& lane, Child& child, uint32_t pages) {
+    QRY_TRY_ASSIGN(const uint32_t at, take_run(lane, pages));
+    {
+      const std::lock_guard lock(mutex);
+      child.at = at;
+      child.pages = pages;
+      child.current = false;
+      ++child.users;
+    }
+    auto cleared = lane.pairs().clear(view_of(&lane, child));
+    if (!cleared) {
+      drop_run(child);
+      release(child);
+    }
+    return cleared;
+  }
+  Result<void> open_in_cache(Child& child, uint32_t pages) {
+    if (child.cached.size_bytes < bytes_of(pages)) {
+      QRY_TRY_ASSIGN(MemoryBlock larger, take_block(bytes_of(pages)));
+      give_block(child.cached);
+      child.cached = larger;
+    }
+    QRY_TRY(host->pairs().clear(view_in(child.cached, pages, child.phase)));
+    child.cached_pages = pages;
+    child.current = true;
+    return {};
+  }
+  void release(Child& child) {
+    const std::lock_guard lock(mutex);
+    --child.users;
+    child.last_use = ++clock;
+    moved.notify_all();
+  }
+  void drop_table(Child& child) {
+    drop_run(child);
+    give_block(child.cached);
+    child.cached_pages = 0;
+    child.current = false;
+    child.keys = 0;
+  }
+
+  // ---- Growth.
+  bool may_have(uint64_t pages, uint64_t keys) const {
+    return pages <= kChildPagesAllowed || double(keys) >= kLeastChildLoad * double(pages) * kQrySlotsPerPage;
+  }
+  Result<void> check_growth(uint64_t pages, uint64_t keys) const {
+    if (pages > kMostChildPages) return fail(ErrorCode::full, "its table needs more pages than 32-bit keys can fill");
+    if (!may_have(pages, keys))
+      return fail(ErrorCode::full, "the keys crowd into few pages, and a table twice as large would be nearly empty");
+    return {};
+  }
+  // The child's table gets at least so many pages, where it is. `begun`: the table may have a part of the batch that
+  // the cache has not. There is no wait while the old table is held: without room beside it, it grows in the cache.
+  Result<void> grow(Lane* lane, Child& child, uint64_t pages, uint64_t keys, bool begun) {
+    ++growths;
+    if (lane != nullptr) {
+      for (uint64_t wanted = pages;; wanted *= 2) {
+        QRY_TRY(check_growth(wanted, keys));
+        if (wanted > arena.pages()) break;
+        std::optional<uint32_t> at;
+        {
+          const std::lock_guard lock(mutex);
+          at = arena.take(uint32_t(wanted));
+        }
+        if (!at) break;
+        const GridView to = view_at(*at, uint32_t(wanted), child.phase);
+        auto cleared = lane->pairs().clear(to);
+        Result<uint64_t> left = uint64_t{0};
+        if (cleared) left = lane->pairs().rehash(view_of(lane, child), to);
+        const std::lock_guard lock(mutex);
+        const bool moved_all = cleared && left && *left == 0;
+        if (moved_all) {
+          arena.give(child.at, child.pages);
+          child.at = *at;
+          child.pages = uint32_t(wanted);
+        } else {
+          arena.give(*at, uint32_t(wanted));
+        }
+        moved.notify_all();
+        QRY_TRY(cleared);
+        QRY_TRY(left);
+        if (moved_all) return {};
+      }
+      if (begun) QRY_TRY(copy_out(*lane, child));
+      else QRY_TRY(write_back(*lane, child));
+      {
+        const std::lock_guard lock(mutex);
+        leave(child);
+        --child.users;
+        child.moving = true;  // nobody else brings it in
+        moved.notify_all();
+      }
+      auto grown = grow_in_cache(child, pages, keys);
+      {
+        const std::lock_guard lock(mutex);
+        child.moving = false;
+      }
+      if (grown) grown = bring(*lane, child);
+      if (!grown) {  // the caller's release() is owed
+        const std::lock_guard lock(mutex);
+        ++child.users;
+      }
+      return grown;
+    }
+    return grow_in_cache(child, pages, keys);
+  }
+  Result<void> grow_in_cache(Child& child, uint64_t pages, uint64_t keys) {
+    for (;; pages *= 2) {
+      QRY_TRY(check_growth(pages, keys));
+      QRY_TRY_ASSIGN(MemoryBlock larger, take_block(bytes_of(uint32_t(pages))));
+      const GridView to = view_in(larger, uint32_t(pages), child.phase);
+      auto cleared = host->pairs().clear(to);
+      Result<uint64_t> left = uint64_t{0};
+      if (cleared) left = host->pairs().rehash(view_of(nullptr, child), to);
+      if (!cleared || !left || *left != 0) give_block(larger);
+      QRY_TRY(cleared);
+      QRY_TRY(left);
+      if (*left != 0) continue;
+      give_block(child.cached);
+      child.cached = larger;
+      child.cached_pages = uint32_t(pages);
+      return {};
+    }
+  }
+
+  // ---- Parts of batches.
+  static Result<BulkReport> change_once(BulkOperations<GridView>& on, const GridView& view, Change what, bool exclusive,
+                                        bool fresh, const Pieces::Piece& piece) {
+    if (what == Change::erase) return on.erase_exclusive(view, piece.keys, piece.count);
+    if (what == Change::insert)
+      return exclusive ? on.insert_exclusive(view, piece.keys, piece.values, piece.count, fresh)
+                       : on.insert(view, piece.keys, piece.values, piece.count, nullptr);
+    return exclusive ? on.assign_exclusive(view, piece.keys, piece.values, piece.count)
+                     : on.assign(view, piece.keys, piece.values, piece.count, nullptr);
+  }
+  // Puts a piece. Keys that a stream over pages refuses are tried one by one, then in a larger table.
+  Result<BulkReport> change_piece(Lane* lane, Child& child, Change what, bool fresh, uint64_t keys_before,
+                                  const Pieces::Piece& piece) {
+    uint64_t earlier = 0;
+    for (uint32_t round = 0;; ++round) {
+      child.phase = child.phase + 1 == kQryPhaseNever ? 0 : child.phase + 1;
+      QRY_TRY_ASSIGN(BulkReport report, change_once(operations(lane), view_of(lane, child), what, round % 2 == 0,
+                                                    fresh && round == 0, piece));
+      if (report.full == 0) {
+        // Keys of earlier rounds were found again.
+        uint64_t& found = what == Change::assign ? report.assigned : report.present;
+        found -= std::min(found, earlier);
+        report.inserted += earlier;
+        return report;
+      }
+      earlier += report.inserted;
+      if (round % 2 == 1) {
+        const uint64_t pages = lane != nullptr ? child.pages : child.cached_pages;
+        QRY_TRY(grow(lane, child, pages * 2, keys_before + earlier + report.full, true));
+      }
+    }
+  }
+  // `begun` is set before the first change.
+  Result<BulkReport> try_change(Lane* lane, Pieces& pieces, Change what, Job& job, bool& begun) {
+    Child& child = *job.child;
+    const bool fresh = !child.has_table();
+    const uint64_t more = what == Change::erase ? 0 : job.count;
+    uint64_t needed = pages_for(std::max(child.least_keys, child.keys + more));
+    if (needed > kMostChildPages) needed = kMostChildPages;  // then most keys are known or equal
+    if (lane != nullptr) {
+      if (const auto sent = pieces.send(0); !sent) return tl::unexpected(sent.error());
+      QRY_TRY(fresh ? open(*lane, child, uint32_t(needed)) : bring(*lane, child));
+    } else if (fresh) {
+      QRY_TRY(open_in_cache(child, uint32_t(needed)));
+    }
+    const auto pages = [&] { return uint64_t{lane != nullptr ? child.pages : child.cached_pages}; };
+    if (!fresh && what != Change::erase && needed > pages()) {
+      // Only absent keys take slots.
+      uint64_t added = job.count;
+      if (child.keys != 0) {
+        added = 0;
+        for (uint64_t i = 0; i < pieces.size(); ++i) {
+          QRY_TRY_ASSIGN(const Pieces::Piece piece, pieces.take(i));
+          QRY_TRY_ASSIGN(const BulkReport there,
+                         operations(lane).find(view_of(lane, child), piece.keys, piece.count, nullptr, nullptr));
+          added += there.absent;
+        }
+      }
+      needed = pages_for(std::max(child.least_keys, child.keys + added));
+      if (needed > pages()) {
+        // By a quarter at least, so that small batches do not copy the table each time.
+        uint64_t wanted = std::max(needed, pages() + pages() / 4);
+        if (lane != nullptr && wanted > arena.pages()) wanted = needed;
+        QRY_TRY(grow(lane, child, wanted, UINT64_MAX, false));
+      }
+    }
+    BulkReport total;
+    for (uint64_t i = 0; i < pieces.size(); ++i) {
+      QRY_TRY_ASSIGN(const Pieces::Piece piece, pieces.take(i));
+      begun = true;
+      QRY_TRY_ASSIGN(const BulkReport report,
+                     change_piece(lane, child, what, fresh && i == 0, child.keys + total.inserted, piece));
+      add(total, report);
+    }
+    return total;
+  }
+
+  Result<void> change_part(Lane* lane, uint32_t* staging, Change what, const Batch& batch, Job& job) {
+    Child& child = *job.child;
+    const bool fresh = !child.has_table();
+    const uint32_t* const keys = batch.keys + job.begin;
+    const uint32_t* const values = batch.values == nullptr ? nullptr : batch.values + job.begin;
+    Pieces pieces(lane, staging, options.staged_pairs, keys, values, job.count);
+    bool begun = false;
+    uint32_t users_before = 0;
+    {
+      const std::lock_guard lock(mutex);
+      users_before = child.users;
+    }
+    auto done = try_change(lane, pieces, what, job, begun);
+    bytes_in += pieces.bytes();
+    if (done) {
+      child.keys += done->inserted;
+      child.keys -= std::min(child.keys, done->erased);
+      if (lane != nullptr && done->inserted + done->assigned + done->erased != 0) child.current = false;
+      if (lane == nullptr) ++host_parts;
+    } else {
+      if (lane != nullptr) (void)lane->wait();  // nothing is on its way to or from what is given back
+      if (fresh) drop_table(child);
+      else if (begun) done = mend(lane, what, keys, values, job, done.error());
+    }
+    if (child.users > users_before) release(child);
+    QRY_TRY(done);
+    job.report = *done;
+    return {};
+  }
+  // The executor failed within a part, or memory for a growth was refused.
+  Result<BulkReport> mend(Lane* lane, Change what, const uint32_t* keys, const uint32_t* values, const Job& job,
+                          const Error& why) {
+    Child& child = *job.child;
+    // As before the call.
+    if (lane != nullptr && child.resident() && child.current) {
+      drop_run(child);
+      return tl::unexpected(why);
+    }
+    if (lane == nullptr) {
+      recount(nullptr, child);
+      return tl::unexpected(why);
+    }
+    // The rest by host threads. What is in already is found and put again.
+    if (child.resident()) {
+      if (!copy_out(*lane, child)) {
+        recount(lane, child);
+        return tl::unexpected(why);
+      }
+      drop_run(child);
+    }
+    const uint64_t before = child.keys;
+    Pieces whole(nullptr, nullptr, 0, keys, values, job.count);
+    auto done = whole.take(0);
+    QRY_TRY(done);
+    auto report = change_piece(nullptr, child, what, false, child.keys, *done);
+    recount(nullptr, child);
+    if (!report) return tl::unexpected(why);
+    ++rescued;
+    // What was put before the failure has been found again.
+    if (what == Change::erase) {
+      const uint64_t gone = before - std::min(before, child.keys);
+      report->absent -= std::min(report->absent, gone - std::min(gone, report->erased));
+      report->erased = gone;
+    } else {
+      const uint64_t come = child.keys - std::min(child.keys, before);
+      uint64_t& found = what == Change::assign ? report->assigned : report->present;
+      found -= std::min(found, come - std::min(come, report->inserted));
+      report->inserted = come;
+    }
+    return report;
+  }
+  void recount(Lane* lane, Child& child) {
+    if (const auto keys = operations(lane).enumerate(view_of(lane, child), nullptr, nullptr, 0)) child.keys = *keys;
+  }
+
+  Result<void> find_part(Lane* lane, uint32_t* staging, const Batch& batch, Job& job) {
+    Child& child = *job.child;
+    const uint32_t* const keys = batch.keys + job.begin;
+    uint32_t* const results = batch.results + job.begin;
+    if (lane == nullptr) {
+      QRY_TRY_ASSIGN(job.report, host->pairs().find(view_of(nullptr, child), keys, job.count, results, nullptr));
+      ++host_parts;
+      return {};
+    }
+    const auto found = [&]() -> Result<BulkReport> {
+      uint32_t* const values = staging + 2 * options.staged_pairs;
+      QRY_TRY(lane->upload(staging, keys, job.count * sizeof(uint32_t)));
+      QRY_TRY(lane->order_after_uploads());
+      QRY_TRY_ASSIGN(const BulkReport report,
+                     lane->pairs().find(view_of(lane, child), staging, job.count, values, nullptr));
+      QRY_TRY(lane->download(results, values, job.count * sizeof(uint32_t)));
+      bytes_in += job.count * sizeof(uint32_t);
+      bytes_out += job.count * sizeof(uint32_t);
+      return report;
+    };
+    QRY_TRY(bring(*lane, child));
+    const auto report = found();
+    const auto waited = lane->wait();
+    release(child);
+    QRY_TRY(report);
+    QRY_TRY(waited);
+    job.report = *report;
+    return {};
+  }
+
+  // Does the jobs: those of resident children first, a thread for each lane; those in the cache by host threads beside
+  // them. After an error no further job is begun. The error names the first region that failed.
+  using Work = std::function<Result<void>(Lane*, uint32_t*, Job&)>;
+  Result<void> run(const char* what, std::vector<Job>& jobs, const Work& work) {
+    std::vector<Job*> of_lanes, of_host;
+    for (Job& job : jobs) (job.on_host ? of_host : of_lanes).push_back(&job);
+    std::stable_partition(of_lanes.begin(), of_lanes.end(), [](const Job* job) { return job->child->resident(); });
+    std::atomic<size_t> next{0};
+    std::atomic<bool> failed{false};
+    Result<void> result;
+    std::mutex result_mutex;
+    const auto attempt = [&](Lane* lane, uint32_t* staging, Job& job) {
+      if (failed) return;
+      const auto ok = work(lane, staging, job);
+      if (ok) return;
+      const std::lock_guard lock(result_mutex);
+      if (!failed.exchange(true))
+        result = fail(ok.error().code, std::string("paged grid ") + what + ": region " +
+                                           std::to_string(job.child->region) + ": " + ok.error().message);
+    };
+    const auto drive = [&](uint32_t lane) {
+      for (size_t i = next++; i < of_lanes.size(); i = next++)
+        attempt(lanes[lane].get(), staging_of(lane), *of_lanes[i]);
+    };
+    const auto drive_host = [&] {
+      parallel_for(
+          of_host.size(), 1,
+          [&](size_t begin, size_t end) {
+            for (size_t i = begin; i < end; ++i) attempt(nullptr, nullptr, *of_host[i]);
+          },
+          threads());
+    };
+    std::vector<std::thread> drivers;
+    const size_t driven = std::min(lanes.size(), of_lanes.size());
+    for (uint32_t lane = 1; lane < driven; ++lane) drivers.emplace_back(drive, lane);
+    if (driven != 0 && !of_host.empty()) drivers.emplace_back(drive_host);
+    if (driven != 0) drive(0);
+    else drive_host();
+    for (std::thread& driver : drivers) driver.join();
+    return result;
+  }
+
+  bool better_in_cache(const Child& child, uint64_t keys, bool adds) const {
+    if (child.resident()) return false;
+    const uint64_t pages = std::max<uint64_t>(child.cached_pages, adds ? pages_for(child.keys + keys) : 1);
+    return keys < options.host_keys_per_page * pages;
+  }
+
+  // The children of parts; those without one get it if `adds`, else null.
+  Result<std::vector<Child*>> children_of(const std::vector<RegionPart>& parts, bool adds) {
+    std::vector<uint32_t> regions(parts.size()), places(parts.size());
+    for (size_t i = 0; i < parts.size(); ++i) regions[i] = parts[i].region;
+    QRY_TRY(directory->find(regions, places));
+    std::vector<Child*> found(parts.size());
+    std::vector<uint32_t> fresh, fresh_places;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      if (places[i] == kQryReservedValue && adds) {
+        places[i] = uint32_t(children.size() + fresh.size());
+        fresh.push_back(regions[i]);
+        fresh_places.push_back(places[i]);
+      }
+    }
+    if (!fresh.empty()) {
+      QRY_TRY(directory->insert(fresh, fresh_places));
+      for (const uint32_t region : fresh) {
+        children.push_back(std::make_unique<Child>());
+        children.back()->region = region;
+      }
+    }
+    for (size_t i = 0; i < parts.size(); ++i)
+      if (places[i] != kQryReservedValue) found[i] = children[places[i]].get();
+    return found;
+  }
+  Child* child_of(uint32_t region) const {
+    const Found found = hashgrid::find(directory->view(), region);
+    return found.hit ? children[found.value].get() : nullptr;
+  }
+
+  Result<BulkReport> change_all(Change what, const std::vector<RegionPart>& parts, const Batch& batch) {
+    QRY_TRY_ASSIGN(const auto found, children_of(parts, what != Change::erase));
+    std::vector<Job> jobs;
+    BulkReport total;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      if (parts[i].count == 0) continue;
+      if (found[i] == nullptr || (what == Change::erase && !found[i]->has_table())) {
+        total.absent += parts[i].count;
+        continue;
+      }
+      jobs.push_back({found[i], parts[i].begin, parts[i].count,
+                      better_in_cache(*found[i], parts[i].count, what != Change::erase)});
+    }
+    QRY_TRY(run(to_string(what), jobs,
+                [&](Lane* lane, uint32_t* staging, Job& job) { return change_part(lane, staging, what, batch, job); }));
+    for (const Job& job : jobs) add(total, job.report);
+    return total;
+  }
+  Result<BulkReport> find_all(const std::vector<RegionPart>& parts, const Batch& batch) {
+    QRY_TRY_ASSIGN(const auto found, children_of(parts, false));
+    std::vector<Job> jobs;
+    BulkReport total;
+    const uint64_t most = 2 * options.staged_pairs;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const RegionPart& part = parts[i];
+      if (found[i] == nullptr || !found[i]->has_table()) {
+        std::fill_n(batch.results + part.begin, part.count, kQryReservedValue);
+        total.absent += part.count;
+        continue;
+      }
+      // Several lanes may answer for one child.
+      const bool on_host = better_in_cache(*found[i], part.count, false);
+      for (uint64_t at = 0; at < part.count; at += most)
+        jobs.push_back({found[i], part.begin + at, std::min(most, part.count - at), on_host});
+    }
+    QRY_TRY(run("find", jobs,
+                [&](Lane* lane, uint32_t* staging, Job& job) { return find_part(lane, staging, batch, job); }));
+    for (const Job& job : jobs) add(total, job.report);
+    return total;
+  }
+
+  // A batch in any order: split, then as above.
+  Result<BulkReport> change_unsorted(Change what, Span<const uint64_t> keys, const uint32_t* values) {
+    if (what != Change::erase) {
+      const size_t bad = first_bad(keys.size(), threads(), [&](size_t i) {
+        return uint32_t(keys[i]) == kQryReservedKey || uint32_t(keys[i] >> 32) == kQryReservedKey ||
+               values[i] == kQryReservedValue;
+      });
+      if (bad != keys.size()) return reserved_at(to_string(what), bad);
+    }
+    BulkReport total;
+    for (size_t first = 0; first < keys.size(); first += kMostAtOnce) {
+      const Span<const uint64_t> some(keys.data() + first, std::min(kMostAtOnce, keys.size() - first));
+      QRY_TRY_ASSIGN(uint32_t* const words, take_scratch(some.size() * (values != nullptr ? 2 : 1)));
+      uint32_t* const values_out = values != nullptr ? words + some.size() : nullptr;
+      RegionSplit split;
+      QRY_TRY(split.plan(some, threads()));
+      split.write(some, values == nullptr ? nullptr : values + first, words, values_out, nullptr);
+      QRY_TRY_ASSIGN(const BulkReport report, change_all(what, split.parts(), {words, values_out, nullptr}));
+      add(total, report);
+    }
+    return total;
+  }
+
+  // What the caller says about a batch by regions.
+  Result<std::vector<RegionPart>> parts_of(const char* what, Span<const RegionCount> counts, size_t keys) const {
+    std::vector<RegionPart> parts(counts.size());
+    uint64_t at = 0;
+    for (size_t i = 0; i < counts.size(); ++i) {
+      parts[i] = {counts[i].region, at, counts[i].keys};
+      if (counts[i].keys > keys - at) at = keys + 1;
+      else at += counts[i].keys;
+      if (at > keys) break;
+    }
+    if (at != keys)
+      return fail(ErrorCode::invalid_argument, std::string("paged grid ") + what + ": " + std::to_string(keys) +
+                                                   " keys, but the regions' counts add up to another number");
+    std::vector<uint32_t> regions(counts.size());
+    for (size_t i = 0; i < counts.size(); ++i) regions[i] = counts[i].region;
+    std::sort(regions.begin(), regions.end());
+    const auto twice = std::adjacent_find(regions.begin(), regions.end());
+    if (twice != regions.end())
+      return fail(ErrorCode::invalid_argument,
+                  std::string("paged grid ") + what + ": region " + std::to_string(*twice) + " is named twice");
+    return parts;
+  }
+  Result<BulkReport> change_sorted(Change what, Span<const RegionCount> counts, Span<const uint32_t> keys,
+                                   const uint32_t* values) {
+    QRY_TRY_ASSIGN(const auto parts, parts_of(to_string(what), counts, keys.size()));
+    if (what != Change::erase) {
+      for (const RegionPart& part : parts)
+        if (part.region == kQryReservedKey) return reserved_at(to_string(what), part.begin);
+      const size_t bad = first_bad(keys.size(), threads(), [&](size_t i) {
+        return keys[i] == kQryReservedKey || values[i] == kQryReservedValue;
+      });
+      if (bad != keys.size()) return reserved_at(to_string(what), bad);
+    }
+    return change_all(what, parts, {keys.data(), values, nullptr});
+  }
+  Result<void> check_empty() const {
+    uint64_t keys = 0;
+    for (const auto& child : children) keys += child->keys;
+    if (keys == 0) return {};
+    return fail(ErrorCode::invalid_argument,
+                "paged grid build: it has " + std::to_string(keys) + " keys; clear it first, or call insert");
+  }
+
+  // Children with a table, each once.
+  std::vector<Job> jobs_of(Span<const uint32_t> regions) const {
+    std::vector<Job> jobs;
+    for (size_t i = 0; i < regions.size(); ++i) {
+      Child* const child = regions[i] == kQryReservedKey ? nullptr : child_of(regions[i]);
+      const bool known = std::any_of(jobs.begin(), jobs.end(), [&](const Job& job) { return job.child == child; });
+      if (child != nullptr && child->has_table() && !known) jobs.push_back({child, 0, 0, false});
+    }
+    return jobs;
+  }
+  Result<void> evict(std::vector<Job> jobs) {
+    return run("evict", jobs, [&](Lane* lane, uint32_t*, Job& job) -> Result<void> {
+      std::unique_lock lock(mutex);
+      while (job.child->moving) moved.wait(lock);
+      if (!job.child->resident()) return {};
+      return send_out(*lane, *job.child, lock);
+    });
+  }
+};
+
+PagedGrid::PagedGrid(std::unique_ptr<State> state) : state_(std::move(state)) {}
+PagedGrid::PagedGrid(PagedGrid&&) noexcept = default;
+PagedGrid& PagedGrid::operator=(PagedGrid&&) noexcept = default;
+PagedGrid::~PagedGrid() = default;
+
+Result<PagedGrid> PagedGrid::create(Executor& executor, const PagedOptions& options, MemorySource* memory,
+                                    MemorySource* host_memory) {
+  if (!(options.max_load_factor > 0.0 && options.max_load_factor <= 0.95))
+    return fail(ErrorCode::invalid_argument,
+                "paged grid: max_load_factor must be in (0, 0.95], not " + std::to_string(options.max_load_factor));
+  if (options.lanes > kMostLanes)
+    return fail(ErrorCode::invalid_argument,
+                "paged grid: " + std::to_string(options.lanes) + " lanes; at most " + std::to_string(kMostLanes));
+  auto state = std::make_unique<State>();
+  state->executor = &executor;
+  state->memory = memory != nullptr ? memory : &executor.memory();
+  state->host_memory = host_memory != nullptr ? host_memory : &executor.host_memory();
+  state->options = options;
+  PagedOptions& chosen = state->options;
+  const bool host = executor.kind() == ExecutorKind::host;
+  if (chosen.lanes == 0) chosen.lanes = host ? 1 : kCudaLanes;
+  if (chosen.staged_pairs == 0)
+    chosen.staged_pairs =
+        std::clamp(options.budget_bytes / kStagingPart / kStagedBytes / chosen.lanes, kLeastStaged, kMostStaged);
+  // Pages begin at a multiple of their size.
+  constexpr uint64_t kMostStagedEver = uint64_t{1} << 28;
+  const uint64_t staged = std::min(chosen.staged_pairs, kMostStagedEver) * kStagedBytes * chosen.lanes;
+  chosen.staged_pairs = std::min(chosen.staged_pairs, kMostStagedEver);
+  const uint64_t before_pages = (staged + 4095) / 4096 * 4096;
+  const uint64_t pages =
+      options.budget_bytes < before_pages ? 0 : (options.budget_bytes - before_pages) / kQryPageBytes;
+  if (pages == 0)
+    return fail(ErrorCode::invalid_argument, "paged grid: a budget of " + std::to_string(options.budget_bytes) +
+                                                 " bytes has no room: " + std::to_string(chosen.lanes) +
+                                                 " lanes stage " + std::to_string(before_pages) +
+                                                 " bytes, and the least table has " + std::to_string(kQryPageBytes) +
+                                                 "; give more, or fewer lanes or staged_pairs");
+  const uint64_t used = std::min<uint64_t>(pages, UINT32_MAX - 1);
+  QRY_TRY_ASSIGN(state->block, state->memory->allocate(before_pages + used * kQryPageBytes, "paged grid"));
+  state->pages_of_block = reinterpret_cast<uint64_t*>(static_cast<std::byte*>(state->block.data) + before_pages);
+  state->arena = Arena(uint32_t(used));
+  for (uint32_t lane = 0; lane < chosen.lanes; ++lane) {
+    QRY_TRY_ASSIGN(auto made, executor.make_lane());
+    state->lanes.push_back(std::move(made));
+  }
+  state->host = make_host_executor(host ? executor.parallelism() : 0);
+  QRY_TRY_ASSIGN(Grid directory, Grid::create(*state->host));
+  state->directory = std::make_unique<Grid>(std::move(directory));
+  return PagedGrid(std::move(state));
+}
+
+uint64_t PagedGrid::size() const {
+  uint64_t keys = 0;
+  for (const auto& child : state_->children) keys += child->keys;
+  return keys;
+}
+
+PagedStats PagedGrid::stats() const {
+  const State& state = *state_;
+  PagedStats stats;
+  stats.keys = size();
+  stats.budget_bytes = state.block.size_bytes;
+  for (const auto& child : state.children) {
+    stats.regions += child->has_table();
+    stats.resident += child->resident();
+    stats.resident_bytes += bytes_of(child->pages);
+    stats.host_bytes += child->cached.size_bytes;
+  }
+  for (const MemoryBlock& block : state.spare) stats.host_bytes += block.size_bytes;
+  stats.host_bytes += state.scratch.size_bytes;
+  stats.bytes_in = state.bytes_in;
+  stats.bytes_out = state.bytes_out;
+  stats.loads = state.loads;
+  stats.evictions = state.evictions;
+  stats.writebacks = state.writebacks;
+  stats.growths = state.growths;
+  stats.host_parts = state.host_parts;
+  stats.rescued_parts = state.rescued;
+  return stats;
+}
+
+bool PagedGrid::is_resident(uint32_t region) const {
+  const Child* const child = region == kQryReservedKey ? nullptr : state_->child_of(region);
+  return child != nullptr && child->resident();
+}
+
+Result<BulkReport> PagedGrid::insert(Span<const uint64_t> keys, Span<const uint32_t> values) {
+  QRY_TRY(same_number("insert", keys.size(), values.size(), "values"));
+  return state_->change_unsorted(Change::insert, keys, values.data());
+}
+Result<BulkReport> PagedGrid::assign(Span<const uint64_t> keys, Span<const uint32_t> values) {
+  QRY_TRY(same_number("assign", keys.size(), values.size(), "values"));
+  return state_->change_unsorted(Change::assign, keys, values.data());
+}
+Result<BulkReport> PagedGrid::build(Span<const uint64_t> keys, Span<const uint32_t> values) {
+  QRY_TRY(state_->check_empty());
+  return insert(keys, values);
+}
+Result<BulkReport> PagedGrid::erase(Span<const uint64_t> keys) {
+  return state_->change_unsorted(Change::erase, keys, nullptr);
+}
+
+Result<BulkReport> PagedGrid::find(Span<const uint64_t> keys, Span<uint32_t> values_out) {
+  QRY_TRY(same_number("find", keys.size(), values_out.size(), "places for values"));
+  State& state = *state_;
+  BulkReport total;
+  for (size_t first = 0; first < keys.size(); first += kMostAtOnce) {
+    const Span<const uint64_t> some(keys.data() + first, std::min(kMostAtOnce, keys.size() - first));
+    QRY_TRY_ASSIGN(uint32_t* const words, state.take_scratch(some.size() * 3));
+    uint32_t *const results = words + some.size(), *const positions = results + some.size();
+    RegionSplit split;
+    QRY_TRY(split.plan(some, state.threads()));
+    split.write(some, nullptr, words, nullptr, positions);
+    QRY_TRY_ASSIGN(const BulkReport report, state.find_all(split.parts(), {words, nullptr, results}));
+    add(total, report);
+    uint32_t* const out = values_out.data() + first;
+    parallel_for(
+        some.size(), kGrain,
+        [&](size_t begin, size_t end) {
+          for (size_t i = begin; i < end; ++i) out[positions[i]] = results[i];
+        },
+        state.threads());
+  }
+  return total;
+}
+
+Result<BulkReport> PagedGrid::insert(Span<const RegionCount> parts, Span<const uint32_t> keys,
+                                     Span<const uint32_t> values) {
+  QRY_TRY(same_number("insert", keys.size(), values.size(), "values"));
+  return state_->change_sorted(Change::insert, parts, keys, values.data());
+}
+Result<BulkReport> PagedGrid::assign(Span<const RegionCount> parts, Span<const uint32_t> keys,
+                                     Span<const uint32_t> values) {
+  QRY_TRY(same_number("assign", keys.size(), values.size(), "values"));
+  return state_->change_sorted(Change::assign, parts, keys, values.data());
+}
+Result<BulkReport> PagedGrid::build(Span<const RegionCount> parts, Span<const uint32_t> keys,
+                                    Span<const uint32_t> values) {
+  QRY_TRY(state_->check_empty());
+  return insert(parts, keys, values);
+}
+Result<BulkReport> PagedGrid::erase(Span<const RegionCount> parts, Span<const uint32_t> keys) {
+  return state_->change_sorted(Change::erase, parts, keys, nullptr);
+}
+Result<BulkReport> PagedGrid::find(Span<const RegionCount> parts, Span<const uint32_t> keys,
+                                   Span<uint32_t> values_out) {
+  QRY_TRY(same_number("find", keys.size(), values_out.size(), "places for values"));
+  QRY_TRY_ASSIGN(const auto each, state_->parts_of("find", parts, keys.size()));
+  return state_->find_all(each, {keys.data(), nullptr, values_out.data()});
+}
+
+Result<void> PagedGrid::clear() {
+  State& state = *state_;
+  QRY_TRY(state.directory->clear());
+  for (const auto& child : state.children) state.give_block(child->cached);
+  state.children.clear();
+  state.arena = Arena(state.arena.pages());
+  return {};
+}
+
+void PagedGrid::reserve(uint32_t region, uint64_t keys) {
+  const std::vector<RegionPart> part{{region, 0, 0}};
+  if (region == kQryReservedKey) return;
+  if (const auto child = state_->children_of(part, true)) (*child)[0]->least_keys = keys;
+}
+
+Result<uint64_t> PagedGrid::prefetch(Span<const uint32_t> regions) {
+  using Job = State::Job;
+  State& state = *state_;
+  std::vector<Job> jobs = state.jobs_of(regions);
+  uint64_t pages = 0;
+  size_t fit = 0;
+  while (fit < jobs.size()) {
+    const Child& child = *jobs[fit].child;
+    pages += child.resident() ? child.pages : child.cached_pages;
+    if (pages > state.arena.pages()) break;
+    ++fit;
+  }
+  jobs.resize(fit);
+  for (auto job = jobs.rbegin(); job != jobs.rend(); ++job) job->child->last_use = ++state.clock;
+  QRY_TRY(state.run("prefetch", jobs, [&](Lane* lane, uint32_t*, Job& job) -> Result<void> {
+    QRY_TRY(state.bring(*lane, *job.child));
+    state.release(*job.child);
+    return {};
+  }));
+  return uint64_t(std::count_if(jobs.begin(), jobs.end(), [](const Job& job) { return job.child->resident(); }));
+}
+
+Result<void> PagedGrid::evict(Span<const uint32_t> regions) { return state_->evict(state_->jobs_of(regions)); }
+Result<void> PagedGrid::evict_all() {
+  std::vector<State::Job> jobs;
+  for (const auto& child : state_->children)
+    if (child->resident()) jobs.push_back({child.get(), 0, 0, false});
+  return state_->evict(std::move(jobs));
+}
+
+}  // namespace quarry::hashgrid

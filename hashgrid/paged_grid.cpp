@@ -452,6 +452,7 @@ struct PagedGrid::State {
     } else if (fresh) {
       QRY_TRY(open_in_cache(child, uint32_t(needed)));
     }
+    if (!child.counted) recount(lane, child);
     const auto pages = [&] { return uint64_t{lane != nullptr ? child.pages : child.cached_pages}; };
     if (!fresh && what != Change::erase && needed > pages()) {
       // Only absent keys take slots.
@@ -556,7 +557,9 @@ struct PagedGrid::State {
     return report;
   }
   void recount(Lane* lane, Child& child) {
-    if (const auto keys = operations(lane).enumerate(view_of(lane, child), nullptr, nullptr, 0)) child.keys = *keys;
+    const auto keys = operations(lane).enumerate(view_of(lane, child), nullptr, nullptr, 0);
+    if (keys) child.keys = *keys;
+    child.counted = keys.has_value();
   }
 
   Result<void> find_part(Lane* lane, uint32_t* staging, const Batch& batch, Job& job) {

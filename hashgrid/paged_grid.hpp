@@ -89,6 +89,7 @@ class PagedGrid {
   PagedGrid& operator=(PagedGrid&&) noexcept;
   ~PagedGrid();
 
+  // After a part that failed twice (see above) an estimate, until that region is changed again.
   uint64_t size() const;
   PagedStats stats() const;
   bool is_resident(uint32_t region) const;

@@ -15,6 +15,7 @@ constexpr uint32_t kNowhere = UINT32_MAX;
 struct Child {
   uint32_t region = 0, phase = 0;
   uint64_t keys = 0, least_keys = 0;
+  bool counted = true;                // false: `keys` is of before a part that failed twice
   uint32_t at = kNowhere, pages = 0;  // its run in the executor's memory
   MemoryBlock cached;
   uint32_t cached_pages = 0;

@@ -17,8 +17,8 @@
 namespace quarry::app {
 
 struct BenchOptions {
-  uint64_t keys = 0;               // "hashgrid", "index", "join": size; 0: its own sizes
-  std::string only;                // "hashgrid", "index", "join": only rows whose name contains this
+  uint64_t keys = 0;               // "hashgrid", "index", "join", "paged": size; 0: its own sizes
+  std::string only;                // "hashgrid", "index", "join", "paged": only rows whose name contains this
   uint32_t repeats = 5;            // the median of these runs is reported, after one warm-up
   std::string scene, device;       // "render": one scene; "render", "scan": part of a device's name
   bool small = false;              // "render", "scan": miniatures, for software drivers
@@ -31,7 +31,7 @@ struct BenchOptions {
   bool validation = false;         // "render", "scan": with the validation layers
 };
 
-enum class Bench : uint8_t { hashgrid, index, join, render, world, scan };
+enum class Bench : uint8_t { hashgrid, index, join, render, world, scan, paged };
 
 // A parsed command line of `quarry bench`.
 struct BenchRequest {
@@ -48,6 +48,7 @@ const char* bench_name(Bench bench);
 Result<nlohmann::json> bench_hashgrid(const BenchOptions& options);
 Result<nlohmann::json> bench_index(const BenchOptions& options);
 Result<nlohmann::json> bench_join(const BenchOptions& options);
+Result<nlohmann::json> bench_paged(const BenchOptions& options);
 Result<nlohmann::json> bench_render(const BenchOptions& options);
 Result<nlohmann::json> bench_scan(const BenchOptions& options);
 

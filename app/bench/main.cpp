@@ -30,6 +30,7 @@ Result<nlohmann::json> measure(const BenchRequest& request) {
     case Bench::index: return bench_index(request.options);
     case Bench::join: return bench_join(request.options);
     case Bench::render: return bench_render(request.options);
+    case Bench::paged: return bench_paged(request.options);
     case Bench::scan: return bench_scan(request.options);
     case Bench::world: break;  // a program of its own
   }

@@ -24,6 +24,7 @@ constexpr BenchRow kBenches[] = {
     {"render", "Ray-marcher on reference scenes: primary, shadow, ambient rays and frames, beside two ceilings"},
     {"world", "Worlds with history through the C interface: edits, undo, lists of voxels, memory"},
     {"scan", "Running sums and selections of lists by shaders, beside a copy of the list"},
+    {"paged", "Paged grids: builds and look-ups beyond a budget, beside a table used in parts and beside the bus"},
 };
 
 }  // namespace
@@ -43,11 +44,12 @@ tl::expected<BenchRequest, int> read_bench_request(const CommandArguments& words
   arguments.text("name", name, "NAME", "Which benchmark; see --list");
   arguments.integer(
       "--keys", keys, "N",
-      "hashgrid, index, join: size in keys (65536, 1048576 and 16777216; index: 1000000 and 8000000; join: 1048576)",
+      "hashgrid, index, join, paged: size in keys (65536, 1048576 and 16777216; index: 1000000 and 8000000; join: "
+      "1048576; paged: 1000000, 10000000 and 100000000)",
       1000, int64_t(1) << 28);
   arguments.integer("--repeats", repeats, "N", "The median of these is reported (5)", 1, 1000);
   arguments.text("--only", options.only, "TEXT",
-                 "hashgrid, index, join: rows whose name has this in it, as 'find' or 'V:' (all); world: lists, "
+                 "hashgrid, index, join, paged: rows whose name has this in it, as 'find' or 'V:' (all); world: lists, "
                  "spheres, box, trim or algebra "
                  "(all)");
   arguments.text("--scene", options.scene, "NAME", "render: terrain, sponge or sphere (all)");

@@ -52,31 +52,6 @@ Result<void> same_number(const char* what, size_t keys, size_t others, const cha
                                                " keys but " + std::to_string(others) + " " + name);
 }
 
-// Position of the first element for which is_bad(i), or `count`.
-template <class IsBad>
-size_t first_bad(size_t count, uint32_t threads, const IsBad& is_bad) {
-  std::atomic<size_t> first{count};
-  parallel_for(
-      count, kGrain,
-      [&](size_t begin, size_t end) {
-        bool any = false;
-        for (size_t i = begin; i < end; ++i) any |= is_bad(i);
-        if (!any) return;
-        while (!is_bad(begin)) ++begin;
-        size_t known = first.load();
-        while (begin < known && !first.compare_exchange_weak(known, begin)) {
-        }
-      },
-      threads);
-  return first;
-}
-
-tl::unexpected<Error> reserved_at(const char* what, size_t i) {
-  return fail(ErrorCode::invalid_argument, std::string("paged grid ") + what + ": at position " + std::to_string(i) +
-                                               " the region, key or value is the reserved 0xFFFFFFFF; nothing is "
-                                               "changed");
-}
-
 }  // namespace
 
 struct PagedGrid::State {
@@ -648,7 +623,7 @@ struct PagedGrid::State {
     std::vector<Child*> found(parts.size());
     std::vector<uint32_t> fresh, fresh_places;
     for (size_t i = 0; i < parts.size(); ++i) {
-      if (places[i] == kQryReservedValue && adds) {
+      if (places[i] == kQryReservedValue && adds && regions[i] != kQryReservedKey) {
         places[i] = uint32_t(children.size() + fresh.size());
         fresh.push_back(regions[i]);
         fresh_places.push_back(places[i]);
@@ -677,7 +652,7 @@ struct PagedGrid::State {
     for (size_t i = 0; i < parts.size(); ++i) {
       if (parts[i].count == 0) continue;
       if (found[i] == nullptr || (what == Change::erase && !found[i]->has_table())) {
-        total.absent += parts[i].count;
+        (what == Change::erase ? total.absent : total.reserved) += parts[i].count;
         continue;
       }
       jobs.push_back({found[i], parts[i].begin, parts[i].count,
@@ -711,15 +686,16 @@ struct PagedGrid::State {
     return total;
   }
 
+  // Reserved keys and values are not in; all others are.
+  static Result<BulkReport> refuse_reserved(Change what, const BulkReport& total, size_t keys) {
+    if (what == Change::erase || total.reserved == 0) return total;
+    return fail(ErrorCode::invalid_argument, std::string("paged grid ") + to_string(what) + ": " +
+                                                 std::to_string(total.reserved) + " of " + std::to_string(keys) +
+                                                 " regions, keys or values are the reserved 0xFFFFFFFF; all others "
+                                                 "are in");
+  }
   // A batch in any order: split, then as above.
   Result<BulkReport> change_unsorted(Change what, Span<const uint64_t> keys, const uint32_t* values) {
-    if (what != Change::erase) {
-      const size_t bad = first_bad(keys.size(), threads(), [&](size_t i) {
-        return uint32_t(keys[i]) == kQryReservedKey || uint32_t(keys[i] >> 32) == kQryReservedKey ||
-               values[i] == kQryReservedValue;
-      });
-      if (bad != keys.size()) return reserved_at(to_string(what), bad);
-    }
     BulkReport total;
     for (size_t first = 0; first < keys.size(); first += kMostAtOnce) {
       const Span<const uint64_t> some(keys.data() + first, std::min(kMostAtOnce, keys.size() - first));
@@ -731,7 +707,7 @@ struct PagedGrid::State {
       QRY_TRY_ASSIGN(const BulkReport report, change_all(what, split.parts(), {words, values_out, nullptr}));
       add(total, report);
     }
-    return total;
+    return refuse_reserved(what, total, keys.size());
   }
 
   // What the caller says about a batch by regions.
@@ -759,15 +735,8 @@ struct PagedGrid::State {
   Result<BulkReport> change_sorted(Change what, Span<const RegionCount> counts, Span<const uint32_t> keys,
                                    const uint32_t* values) {
     QRY_TRY_ASSIGN(const auto parts, parts_of(to_string(what), counts, keys.size()));
-    if (what != Change::erase) {
-      for (const RegionPart& part : parts)
-        if (part.region == kQryReservedKey) return reserved_at(to_string(what), part.begin);
-      const size_t bad = first_bad(keys.size(), threads(), [&](size_t i) {
-        return keys[i] == kQryReservedKey || values[i] == kQryReservedValue;
-      });
-      if (bad != keys.size()) return reserved_at(to_string(what), bad);
-    }
-    return change_all(what, parts, {keys.data(), values, nullptr});
+    QRY_TRY_ASSIGN(const BulkReport total, change_all(what, parts, {keys.data(), values, nullptr}));
+    return refuse_reserved(what, total, keys.size());
   }
   Result<void> check_empty() const {
     uint64_t keys = 0;

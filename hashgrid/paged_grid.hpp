@@ -73,11 +73,11 @@ struct PagedStats {
 };
 
 // Spans are host memory; of pinned memory (Executor::host_memory()) the overloads by region copy straight. One call at
-// a time. Reserved: the region, the key in it and the value 0xFFFFFFFF. insert, assign and build refuse a batch that
-// has one, with invalid_argument and nothing changed; find and erase count such keys as `reserved` or `absent`. Of
-// equal keys in a batch one is inserted, as in Grid. Errors of every call: invalid_argument (lengths), full (a child
-// that the budget cannot hold; keys chosen to crowd into few pages), out_of_memory, device; see above for what is done
-// then.
+// a time. Reserved: the region, the key in it and the value 0xFFFFFFFF. insert, assign and build leave such pairs out:
+// all others are in, and the call fails with invalid_argument; find and erase count such keys as `reserved` or
+// `absent`. Of equal keys in a batch one is inserted, as in Grid. Errors of every call: invalid_argument (lengths: then
+// nothing is changed), full (a child that the budget cannot hold; keys chosen to crowd into few pages), out_of_memory,
+// device; see above for what is done then.
 class PagedGrid {
  public:
   // Empty. `memory` (null: the executor's own) gives the budget in one block, `host_memory` (null: the executor's

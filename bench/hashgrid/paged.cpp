@@ -24,7 +24,7 @@ using nlohmann::json;
 using namespace hashgrid;
 
 constexpr size_t kGrain = 65536;
-constexpr uint64_t kQuestions = uint64_t{1} << 22;
+constexpr uint64_t kMostQuestions = uint64_t{1} << 22;
 constexpr double kLoad = 0.8;
 constexpr uint32_t kLanes = 4;
 constexpr uint64_t kStaged = uint64_t{1} << 18;
@@ -319,9 +319,10 @@ Result<void> measure(Executor& executor, uint64_t pairs, uint32_t tables, const 
 
   const Span<const uint32_t> keys(work.keys.data(), work.keys.size()), values(work.values.data(), work.values.size());
   std::mt19937_64 random(pairs + tables);
-  std::vector<uint32_t> answers(kQuestions);
+  const uint64_t question_count = std::min(kMostQuestions, 4 * pairs);
+  std::vector<uint32_t> answers(question_count);
   const auto questions = [&](uint32_t regions) {
-    std::vector<uint64_t> asked(kQuestions);
+    std::vector<uint64_t> asked(question_count);
     for (uint64_t& key : asked) key = paged_key(uint32_t(random() % regions), key_of(random() % work.each));
     return asked;
   };

@@ -335,7 +335,7 @@ TEST_CASE("paged: what it cannot do is said, and nothing is changed") {
 
     std::mt19937_64 random(14);
     PagedGrid grid = make_grid(executor, options_for(2, 2));
-    const Keys keys = some_paged_keys(random, {1}, 1000);
+    Keys keys = some_paged_keys(random, {1}, 1000);
     const Words values = values_for(keys, 0);
     REQUIRE(grid.insert(keys, values).has_value());
     Map map;
@@ -353,13 +353,6 @@ TEST_CASE("paged: what it cannot do is said, and nothing is changed") {
     fails(grid.insert(wrong_keys, Words(99)), bad, "100 keys but 99 values");
     Words place(99);
     fails(grid.find(wrong_keys, place), bad, "100 keys but 99 places");
-    wrong_values[40] = kQryReservedValue;
-    fails(grid.insert(wrong_keys, wrong_values), bad, "at position 40");
-    wrong_values[40] = 1;
-    wrong_keys[41] = paged_key(3, kQryReservedKey);
-    fails(grid.assign(wrong_keys, wrong_values), bad, "at position 41");
-    wrong_keys[41] = paged_key(kQryReservedKey, 3);
-    fails(grid.insert(wrong_keys, wrong_values), bad, "at position 41");
     Words few(2);
     const Keys reserved{paged_key(kQryReservedKey, 3), paged_key(1, kQryReservedKey)};
     const auto asked = grid.find(reserved, few);
@@ -375,6 +368,23 @@ TEST_CASE("paged: what it cannot do is said, and nothing is changed") {
     // A table larger than the budget.
     const Keys many = some_paged_keys(random, {5}, 10000);
     fails(grid.insert(many, values_for(many, 0)), ErrorCode::full, "region 5: its table needs 131072 bytes");
+
+    // Reserved ones are left out, all others are in.
+    for (const bool assigns : {false, true}) {
+      wrong_keys = some_paged_keys(random, {1, 2}, 100);
+      wrong_values = values_for(wrong_keys, 0);
+      for (size_t i = 0; i < 100; ++i)
+        if (i < 40 || i > 42) map.emplace(wrong_keys[i], wrong_values[i]);
+      keys.insert(keys.end(), wrong_keys.begin(), wrong_keys.end());
+      wrong_values[40] = kQryReservedValue;
+      wrong_keys[41] = paged_key(2, kQryReservedKey);
+      wrong_keys[42] = paged_key(kQryReservedKey, 3);
+      fails(assigns ? grid.assign(wrong_keys, wrong_values) : grid.insert(wrong_keys, wrong_values), bad,
+            "3 of 100 regions, keys or values are the reserved 0xFFFFFFFF; all others are in");
+    }
+    fails(grid.insert(std::vector<RegionCount>{{kQryReservedKey, 2}, {1, 1}}, Words{1, 2, kQryReservedKey},
+                      Words{1, 2, 3}),
+          bad, "3 of 3 regions");
   });
 }
 

@@ -134,10 +134,10 @@ class InParts {
     QRY_TRY_ASSIGN(auto grid, PagedGrid::create(executor, of_one));
     // A part is a child table and differs from others by chance: room for that.
     const uint32_t parts = uint32_t(std::max<uint64_t>(1, pairs / part_pairs));
-    QRY_TRY_ASSIGN(auto keys, Pinned<uint32_t>::of(executor, pairs));
-    QRY_TRY_ASSIGN(auto values, Pinned<uint32_t>::of(executor, pairs));
-    return InParts{
-        std::move(grid), parts, part_pairs, std::move(keys), std::move(values), std::vector<uint64_t>(pairs)};
+    const uint64_t most = std::max(pairs, kMostQuestions);  // may be in one part
+    QRY_TRY_ASSIGN(auto keys, Pinned<uint32_t>::of(executor, most));
+    QRY_TRY_ASSIGN(auto values, Pinned<uint32_t>::of(executor, most));
+    return InParts{std::move(grid), parts, part_pairs, std::move(keys), std::move(values), std::vector<uint64_t>(most)};
   }
   Result<void> build(const std::vector<uint64_t>& from, const std::vector<uint32_t>& from_values) {
     QRY_TRY(grid.clear());

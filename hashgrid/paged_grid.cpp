@@ -60,6 +60,7 @@ struct PagedGrid::State {
     Child* child = nullptr;
     uint64_t begin = 0, count = 0;
     bool on_host = false;
+    bool fresh = false;  // the child has no table yet. (During the call other jobs may move it.)
     BulkReport report{};
   };
   // A batch in the order of regions.
@@ -417,7 +418,7 @@ struct PagedGrid::State {
   // `begun` is set before the first change.
   Result<BulkReport> try_change(Lane* lane, Pieces& pieces, Change what, Job& job, bool& begun) {
     Child& child = *job.child;
-    const bool fresh = !child.has_table();
+    const bool fresh = job.fresh;
     const uint64_t more = what == Change::erase ? 0 : job.count;
     uint64_t needed = pages_for(std::max(child.least_keys, child.keys + more));
     if (needed > kMostChildPages) needed = kMostChildPages;  // then most keys are known or equal
@@ -462,16 +463,10 @@ struct PagedGrid::State {
 
   Result<void> change_part(Lane* lane, uint32_t* staging, Change what, const Batch& batch, Job& job) {
     Child& child = *job.child;
-    const bool fresh = !child.has_table();
     const uint32_t* const keys = batch.keys + job.begin;
     const uint32_t* const values = batch.values == nullptr ? nullptr : batch.values + job.begin;
     Pieces pieces(lane, staging, options.staged_pairs, keys, values, job.count);
     bool begun = false;
-    uint32_t users_before = 0;
-    {
-      const std::lock_guard lock(mutex);
-      users_before = child.users;
-    }
     auto done = try_change(lane, pieces, what, job, begun);
     bytes_in += pieces.bytes();
     if (done) {
@@ -481,10 +476,10 @@ struct PagedGrid::State {
       if (lane == nullptr) ++host_parts;
     } else {
       if (lane != nullptr) (void)lane->wait();  // nothing is on its way to or from what is given back
-      if (fresh) drop_table(child);
+      if (job.fresh) drop_table(child);
       else if (begun) done = mend(lane, what, keys, values, job, done.error());
     }
-    if (child.users > users_before) release(child);
+    if (child.users != 0) release(child);
     QRY_TRY(done);
     job.report = *done;
     return {};
@@ -656,7 +651,7 @@ struct PagedGrid::State {
         continue;
       }
       jobs.push_back({found[i], parts[i].begin, parts[i].count,
-                      better_in_cache(*found[i], parts[i].count, what != Change::erase)});
+                      better_in_cache(*found[i], parts[i].count, what != Change::erase), !found[i]->has_table()});
     }
     QRY_TRY(run(to_string(what), jobs,
                 [&](Lane* lane, uint32_t* staging, Job& job) { return change_part(lane, staging, what, batch, job); }));

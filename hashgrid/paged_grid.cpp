@@ -77,6 +77,10 @@ struct PagedGrid::State {
   std::vector<std::unique_ptr<Lane>> lanes;
   MemoryBlock block;  // staging of the lanes, then the arena's pages
   uint64_t* pages_of_block = nullptr;
+  // For view(): the directory's pages, views of the resident children, then keys and values that it is made from.
+  MemoryBlock index;
+  PagedView index_view;
+  bool index_current = false;
   MemoryBlock scratch;  // a batch in the order of regions; kept between calls
   std::unique_ptr<Executor> host;
   std::unique_ptr<Grid> directory;  // region -> position in `children`
@@ -99,6 +103,7 @@ struct PagedGrid::State {
       if (child->cached.data != nullptr) host_memory->release(child->cached);
     for (const MemoryBlock& each : spare) host_memory->release(each);
     if (scratch.data != nullptr) host_memory->release(scratch);
+    if (index.data != nullptr) memory->release(index);
     if (block.data != nullptr) memory->release(block);
   }
 
@@ -566,6 +571,7 @@ struct PagedGrid::State {
   // them. After an error no further job is begun. The error names the first region that failed.
   using Work = std::function<Result<void>(Lane*, uint32_t*, Job&)>;
   Result<void> run(const char* what, std::vector<Job>& jobs, const Work& work) {
+    index_current = false;
     std::vector<Job*> of_lanes, of_host;
     for (Job& job : jobs) (job.on_host ? of_host : of_lanes).push_back(&job);
     std::stable_partition(of_lanes.begin(), of_lanes.end(), [](const Job* job) { return job->child->resident(); });
@@ -751,6 +757,42 @@ struct PagedGrid::State {
     }
     return jobs;
   }
+  // The directory of view().
+  Result<void> write_index() {
+    std::vector<uint32_t> regions, places;
+    std::vector<GridView> tables;
+    for (const auto& child : children) {
+      if (!child->has_table()) continue;
+      regions.push_back(child->region);
+      places.push_back(child->resident() ? uint32_t(tables.size()) : PagedView::kAway);
+      if (child->resident()) tables.push_back(view_at(child->at, child->pages, child->phase));
+    }
+    constexpr double kIndexLoad = 0.5;
+    for (uint64_t pages = uint64_t(double(regions.size()) / kIndexLoad / kQrySlotsPerPage) + 1;; pages *= 2) {
+      const size_t tables_at = size_t(pages) * kQryPageBytes, regions_at = tables_at + tables.size() * sizeof(GridView),
+                   places_at = regions_at + regions.size() * sizeof(uint32_t),
+                   end = places_at + regions.size() * sizeof(uint32_t);
+      if (index.size_bytes < end) {
+        index_view = {};
+        if (index.data != nullptr) memory->release(std::exchange(index, MemoryBlock{}));
+        QRY_TRY_ASSIGN(index, memory->allocate(end, "paged grid directory"));
+      }
+      auto* const bytes = static_cast<std::byte*>(index.data);
+      auto* const keys = reinterpret_cast<uint32_t*>(bytes + regions_at);
+      auto* const values = reinterpret_cast<uint32_t*>(bytes + places_at);
+      const GridView view{static_cast<uint64_t*>(index.data), uint32_t(pages), 0, kQryPlain};
+      QRY_TRY(executor->upload(bytes + tables_at, tables.data(), tables.size() * sizeof(GridView)));
+      QRY_TRY(executor->upload(keys, regions.data(), regions.size() * sizeof(uint32_t)));
+      QRY_TRY(executor->upload(values, places.data(), places.size() * sizeof(uint32_t)));
+      QRY_TRY(executor->pairs().clear(view));
+      QRY_TRY_ASSIGN(const BulkReport report, executor->pairs().insert(view, keys, values, regions.size(), nullptr));
+      if (report.full != 0) continue;
+      index_view = {view, reinterpret_cast<const GridView*>(bytes + tables_at)};
+      index_current = true;
+      return {};
+    }
+  }
+
   Result<void> evict(std::vector<Job> jobs) {
     return run("evict", jobs, [&](Lane* lane, uint32_t*, Job& job) -> Result<void> {
       std::unique_lock lock(mutex);
@@ -789,6 +831,7 @@ Result<PagedGrid> PagedGrid::create(Executor& executor, const PagedOptions& opti
   constexpr uint64_t kMostStagedEver = uint64_t{1} << 28;
   const uint64_t staged = std::min(chosen.staged_pairs, kMostStagedEver) * kStagedBytes * chosen.lanes;
   chosen.staged_pairs = std::min(chosen.staged_pairs, kMostStagedEver);
+  chosen.staged_pairs = chosen.staged_pairs < 4 ? chosen.staged_pairs : chosen.staged_pairs / 4 * 4;  // vector loads
   const uint64_t before_pages = (staged + 4095) / 4096 * 4096;
   const uint64_t pages =
       options.budget_bytes < before_pages ? 0 : (options.budget_bytes - before_pages) / kQryPageBytes;
@@ -829,6 +872,7 @@ PagedStats PagedGrid::stats() const {
     stats.resident_bytes += bytes_of(child->pages);
     stats.host_bytes += child->cached.size_bytes;
   }
+  stats.directory_bytes = state.index.size_bytes;
   for (const MemoryBlock& block : state.spare) stats.host_bytes += block.size_bytes;
   stats.host_bytes += state.scratch.size_bytes;
   stats.bytes_in = state.bytes_in;
@@ -840,6 +884,11 @@ PagedStats PagedGrid::stats() const {
   stats.host_parts = state.host_parts;
   stats.rescued_parts = state.rescued;
   return stats;
+}
+
+Result<PagedView> PagedGrid::view() {
+  if (!state_->index_current) QRY_TRY(state_->write_index());
+  return state_->index_view;
 }
 
 bool PagedGrid::is_resident(uint32_t region) const {
@@ -917,6 +966,7 @@ Result<void> PagedGrid::clear() {
   QRY_TRY(state.directory->clear());
   for (const auto& child : state.children) state.give_block(child->cached);
   state.children.clear();
+  state.index_current = false;
   state.arena = Arena(state.arena.pages());
   return {};
 }

@@ -34,6 +34,7 @@
 
 #include "hashgrid/executor.hpp"
 #include "hashgrid/grid.hpp"
+#include "hashgrid/paged/view.hpp"
 #include "hashgrid/table/span.hpp"
 
 namespace quarry::hashgrid {
@@ -63,6 +64,7 @@ struct PagedStats {
   uint64_t regions = 0, resident = 0;  // children that have a table; of these, in the executor's memory
   uint64_t budget_bytes = 0;           // taken from the executor's memory, staging included
   uint64_t resident_bytes = 0;         // of it, pages of children
+  uint64_t directory_bytes = 0;        // of the executor's memory, for view()
   uint64_t host_bytes = 0;             // of the host cache: blocks of children, those kept for others, batches
   // Since create():
   uint64_t bytes_in = 0, bytes_out = 0;               // copied to and from the executor's memory
@@ -93,6 +95,10 @@ class PagedGrid {
   uint64_t size() const;
   PagedStats stats() const;
   bool is_resident(uint32_t region) const;
+  // For kernels (CUDA) or threads of the caller's own: what is resident now, and what is away. Writes the directory in
+  // the executor's memory if something has moved since the last call: 32 bytes a region and 32 KiB at least, which are
+  // on top of the budget. Errors: out_of_memory, device.
+  Result<PagedView> view();
 
   // insert: a key that is there keeps its value; assign: it gets the new one.
   Result<BulkReport> insert(Span<const uint64_t> keys, Span<const uint32_t> values);

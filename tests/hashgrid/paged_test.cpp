@@ -12,6 +12,9 @@
 #include "hashgrid/paged/split.hpp"
 #include "tests/app/sanitized.hpp"
 #include "tests/hashgrid/backends.hpp"
+#if defined(QRY_HAVE_CUDA)
+#include "tests/hashgrid/cuda/own_kernels.hpp"
+#endif
 
 namespace quarry::hashgrid::test {
 namespace {
@@ -69,6 +72,17 @@ void require_same(PagedGrid& grid, const Keys& asked, const Map& map) {
   REQUIRE(wrong == 0);
   REQUIRE(report->present == present);
   REQUIRE(report->absent == asked.size() - present);
+}
+
+// The view's answers, by host threads or a kernel.
+std::vector<PagedFound> through_view(Executor& executor, const PagedView& view, const Keys& keys) {
+#if defined(QRY_HAVE_CUDA)
+  if (executor.kind() == ExecutorKind::cuda) return find_paged(executor, view, keys);
+#endif
+  (void)executor;
+  std::vector<PagedFound> found;
+  for (const uint64_t key : keys) found.push_back(find(view, uint32_t(key >> 32), uint32_t(key)));
+  return found;
 }
 
 void run_history(Executor& executor, const PagedOptions& options, uint32_t seed, size_t universe_size, int steps) {
@@ -385,6 +399,48 @@ TEST_CASE("paged: what it cannot do is said, and nothing is changed") {
     fails(grid.insert(std::vector<RegionCount>{{kQryReservedKey, 2}, {1, 1}}, Words{1, 2, kQryReservedKey},
                       Words{1, 2, 3}),
           bad, "3 of 3 regions");
+  });
+}
+
+TEST_CASE("paged: the view tells a kernel the value, or that there is none, or that the region is away") {
+  on_each_executor([](Executor& executor) {
+    std::mt19937_64 random(18);
+    const Keys keys = some_paged_keys(random, {1, 2, 3, 4}, 8000);
+    const Words values = values_for(keys, 0);
+    PagedGrid grid = make_grid(executor, options_for(2, 2));
+    Keys asked = keys;
+    for (uint32_t region = 0; region < 7; ++region) asked.push_back(paged_key(region, 4242));
+    asked.push_back(paged_key(kQryReservedKey, 1));
+    const auto check = [&](uint64_t expected_away) {
+      const auto view = grid.view();
+      REQUIRE(view.has_value());
+      REQUIRE(grid.view()->directory.words == view->directory.words);
+      const auto found = through_view(executor, *view, asked);
+      REQUIRE(found.size() == asked.size());
+      uint64_t wrong = 0, away = 0;
+      for (size_t i = 0; i < asked.size(); ++i) {
+        const uint32_t region = uint32_t(asked[i] >> 32);
+        const bool known = grid.size() != 0 && region >= 1 && region <= 4, put = known && i < keys.size();
+        const PagedAnswer expected = known && !grid.is_resident(region) ? PagedAnswer::not_resident
+                                     : put                              ? PagedAnswer::present
+                                                                        : PagedAnswer::absent;
+        wrong += found[i].answer != expected;
+        wrong += found[i].value != (expected == PagedAnswer::present ? values[i] : kQryReservedValue);
+        away += expected == PagedAnswer::not_resident;
+      }
+      REQUIRE(wrong == 0);
+      REQUIRE((away != 0) == (expected_away != 0));
+      REQUIRE(grid.stats().directory_bytes >= kQryPageBytes);
+    };
+    check(0);
+    REQUIRE(grid.build(keys, values).has_value());
+    check(1);
+    REQUIRE(grid.prefetch(Words{1, 3}) == 2u);
+    check(1);
+    REQUIRE(grid.evict_all().has_value());
+    check(1);
+    REQUIRE(grid.clear().has_value());
+    check(0);
   });
 }
 

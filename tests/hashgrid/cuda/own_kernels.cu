@@ -16,6 +16,11 @@ __global__ void find_each(ReadOnly<View> table, const uint32_t* keys, uint32_t c
   if (i < count) found[i] = find(table, keys[i]);
 }
 
+__global__ void find_each_paged(PagedView view, const uint64_t* keys, uint32_t count, PagedFound* found) {
+  const uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < count) found[i] = find(view, uint32_t(keys[i] >> 32), uint32_t(keys[i]));
+}
+
 // An array in device memory, with a copy of what it is given.
 template <class T>
 class OnDevice {
@@ -86,6 +91,17 @@ Enqueued enqueue_batch(Executor& executor, const View& view, Batch batch, const 
 }
 
 }  // namespace
+
+std::vector<PagedFound> find_paged(Executor& executor, const PagedView& view, const std::vector<uint64_t>& keys) {
+  const gpu::DeviceScope scope(cuda_device_of(executor));
+  const OnDevice<uint64_t> asked(keys);
+  const OnDevice<PagedFound> found(keys.size());
+  const auto launched =
+      gpu::launch("find in a paged grid", {uint32_t(keys.size() / 128 + 1), 128}, cuda_stream_of(executor),
+                  find_each_paged, view, asked.data(), uint32_t(keys.size()), found.data());
+  if (!launched || cudaStreamSynchronize(cuda_stream_of(executor)) != cudaSuccess) return {};
+  return found.get();
+}
 
 std::vector<Found> find_read_only(Executor& executor, const GridView& view, const std::vector<uint32_t>& keys) {
   return find_all(executor, view, keys);

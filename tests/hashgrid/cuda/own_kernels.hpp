@@ -5,12 +5,16 @@
 #include <vector>
 
 #include "hashgrid/executor.hpp"
+#include "hashgrid/paged/view.hpp"
 
 namespace quarry::hashgrid::test {
 
 // Looks up every key through ReadOnly<View>, one thread a key; for a CUDA executor.
 std::vector<Found> find_read_only(Executor& executor, const GridView& view, const std::vector<uint32_t>& keys);
 std::vector<Found> find_read_only(Executor& executor, const CompactView& view, const std::vector<uint32_t>& keys);
+
+// Looks up every key, region in its upper half, through a paged grid's view; likewise.
+std::vector<PagedFound> find_paged(Executor& executor, const PagedView& view, const std::vector<uint64_t>& keys);
 
 // What a batch of enqueue.cuh did.
 struct Enqueued {

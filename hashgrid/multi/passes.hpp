@@ -69,7 +69,7 @@ class MultiPasses final : public MultiOperations {
       QRY_TRY(
           machine_.expand("retrieve values", runs.starts, count, total, bodies::PutValues{view, runs.of, values_out}));
     if (starts_out != nullptr)
-      QRY_TRY(machine_.run("retrieve starts", count + 1, bodies::BoxStarts{runs.starts, 1, starts_out}));
+      QRY_TRY(machine_.run("retrieve starts", count + 1, bodies::CopyStarts{runs.starts, starts_out}));
     QRY_TRY(machine_.finish("retrieve from a multi grid"));
     return total;
   }

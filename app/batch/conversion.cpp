@@ -104,16 +104,24 @@ Result<Scene> coarser(const Scene& scene, bool mesh, int64_t level) {
   return half;
 }
 
+io::Destination destination(const fs::path& file, const ConversionOptions& options) {
+  io::Destination to(file, options.overwrite, options.deferred_sync);
+  to.same_is_fine = options.same_is_fine;
+  return to;
+}
+
 Result<void> check_free(const fs::path& file, const ConversionJob& job, const ConversionOptions& options,
                         OutputNames& names, Conversion& done) {
   std::error_code error;
-  QRY_TRY(check_output(file, options.overwrite && options.picture != PictureKind::slices));
+  const bool may_exist = options.overwrite || options.same_is_fine;
+  QRY_TRY(check_output(file, may_exist && options.picture != PictureKind::slices));
   const fs::path sidecar = io::sidecar_of(file);
   for (const Input& input : job.inputs)
     if (fs::equivalent(input.file, file, error) || (!sidecar.empty() && fs::equivalent(input.file, sidecar, error)))
       return fail(ErrorCode::conflict, shown(input.file) + ": input and output are the same file");
   if (!names.take(file, job))
     return fail(ErrorCode::conflict, shown(file) + ": another input or part of this run has this name already");
+  if (!options.overwrite && fs::exists(file, error)) return {};  // it stays, with all beside it
   if (std::string sidecars = replaced_sidecars(file); !sidecars.empty()) done.warnings.push_back(std::move(sidecars));
   return {};
 }
@@ -158,7 +166,7 @@ Result<void> convert_regions(const ConversionJob& job, const ConversionOptions& 
   if (!from || !to) return tl::unexpected<Error>((from ? to : from).error());
   const bool from_world = is_world(**from), to_world = is_world(**to);
   const PassingWorld passing(file);
-  const io::Destination target(file, options.overwrite, options.deferred_sync);
+  const io::Destination target = destination(file, options);
   io::ReadOptions read = options.load.read_options();
   read.budget = options.budget;
   read.accessed_files = &done.accessed_files;
@@ -283,7 +291,7 @@ Result<void> convert_parts(const ConversionJob& job, const ConversionOptions& op
   QRY_TRY(check_strict(options, done));
   for (size_t i = 0; i < changed.size(); ++i) {
     Scene& scene = changed[i].scene;
-    QRY_TRY(write(scene, {files[i], options.overwrite, options.deferred_sync}, options.picture, progress));
+    QRY_TRY(write(scene, destination(files[i], options), options.picture, progress));
     done.outputs.push_back(files[i]);
     for (const Instance& instance : scene.instances)
       if (instance.volume < scene.volumes.size()) done.voxels += scene.volumes[instance.volume].bricks.voxel_count();
@@ -294,7 +302,7 @@ Result<void> convert_parts(const ConversionJob& job, const ConversionOptions& op
       QRY_TRY_ASSIGN(auto half, coarser(scene, mesh, level));
       scene = std::move(half);
       const fs::path file = lod_file(files[i], level);
-      QRY_TRY(write(scene, {file, options.overwrite, options.deferred_sync}, options.picture, progress));
+      QRY_TRY(write(scene, destination(file, options), options.picture, progress));
       done.outputs.push_back(file);
       done.bytes += size_of(file);
     }

@@ -24,6 +24,7 @@ struct ConversionOptions {
   LoadOptions load;
   SceneSteps steps;
   bool overwrite = false;
+  bool same_is_fine = false;  // an output that is there with the bytes that it should have counts as written
   // Number of additional outputs, each half as fine as the one before: OUT_lod1, OUT_lod2 ...
   int64_t lod_levels = 0;
   bool salvage = false;  // read the intact part of damaged inputs

@@ -4,17 +4,14 @@
 #include "app/batch/dependencies.hpp"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <ctime>
-#include <memory>
-#include <optional>
-#include <span>
+
+#include "app/batch/checksum.hpp"
 
 namespace quarry::app {
 namespace {
@@ -24,36 +21,22 @@ constexpr size_t kMostDependencies = 4096, kMostDependencyNames = size_t{1} << 2
 
 int64_t in_nanoseconds(const timespec& time) { return int64_t(time.tv_sec) * 1'000'000'000 + time.tv_nsec; }
 
-class DependencyHash {
- public:
-  DependencyHash() : state_(XXH3_createState(), XXH3_freeState) { XXH3_128bits_reset(state_.get()); }
-  void add(std::span<const char> bytes) { XXH3_128bits_update(state_.get(), bytes.data(), bytes.size()); }
-  void add(uint64_t number) { XXH3_128bits_update(state_.get(), &number, sizeof number); }
-  std::string hex() const {
-    const XXH128_hash_t hash = XXH3_128bits_digest(state_.get());
-    return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
-  }
-
- private:
-  std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state_;
-};
-
 // False if the file's content is not known: it was changed since, or cannot be read.
-bool add_dependency(const fs::path& file, int64_t since, const std::atomic<bool>* cancel, DependencyHash& hash) {
+bool add_dependency(const fs::path& file, int64_t since, const std::atomic<bool>* cancel, Checksum& hash) {
   constexpr uint64_t kAbsent = 0, kThere = 1, kNoFile = 2;
   struct stat info {};
   if (::stat(file.c_str(), &info) != 0) {
-    hash.add(kAbsent);
+    hash.add_number(kAbsent);
     return true;
   }
   if (!S_ISREG(info.st_mode)) {  // no reader opens a folder or a device
-    hash.add(kNoFile);
+    hash.add_number(kNoFile);
     return true;
   }
   if (in_nanoseconds(info.st_mtim) >= since) return false;
   const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return false;
-  hash.add(kThere);
+  hash.add_number(kThere);
   std::vector<char> buffer(size_t{1} << 20);
   uint64_t total = 0;
   ssize_t got = 0;
@@ -64,13 +47,13 @@ bool add_dependency(const fs::path& file, int64_t since, const std::atomic<bool>
     total += uint64_t(got);
   }
   ::close(fd);
-  hash.add(total);
+  hash.add_number(total);
   return got == 0;
 }
 
 std::string dependency_hash(const std::vector<std::string>& files, const fs::path& folder, int64_t since,
                             const std::atomic<bool>* cancel) {
-  DependencyHash hash;
+  Checksum hash;
   for (const std::string& name : files) {
     hash.add({name.data(), name.size()});
     if (!add_dependency(folder / name, since, cancel, hash)) return {};

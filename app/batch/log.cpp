@@ -36,6 +36,8 @@ void add_lost(json& out, const Conversion& done) {
 }
 std::string text_of(const json& event) { return event.dump(-1, ' ', false, json::error_handler_t::replace); }
 
+}  // namespace
+
 const char* code_name(ErrorCode code) {
   switch (code) {
     case ErrorCode::invalid_argument: return "invalid_argument";
@@ -53,8 +55,6 @@ const char* code_name(ErrorCode code) {
   }
   return "";
 }
-
-}  // namespace
 
 std::string duration_text(double seconds) {
   const auto whole = uint64_t(std::llround(std::max(0.0, seconds)));

@@ -26,6 +26,8 @@ struct BatchCounts {
   std::vector<std::string> failed_names;
 };
 
+// "malformed_input"
+const char* code_name(ErrorCode code);
 // "40 s", "3 min 05 s", "2 h 07 min"
 std::string duration_text(double seconds);
 

@@ -7,11 +7,9 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "voxel/io/files/bytes.hpp"
@@ -24,41 +22,6 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr const char* kName = ".quarry-resume";
-
-class ContentHash {
- public:
-  ContentHash() : state_(XXH3_createState(), XXH3_freeState) { XXH3_128bits_reset(state_.get()); }
-  void add(const std::string& text) {
-    const uint64_t size = text.size();
-    XXH3_128bits_update(state_.get(), &size, sizeof size);
-    XXH3_128bits_update(state_.get(), text.data(), text.size());
-  }
-  Result<void> add_file(const fs::path& file, const std::atomic<bool>* cancel) {
-    add(file.filename().string());
-    std::ifstream in(file, std::ios::binary);
-    std::error_code error;
-    if (!in || fs::is_directory(file, error))
-      return tl::unexpected(
-          io::error_from_errno(file.string() + ": cannot open it", fs::exists(file, error) ? EACCES : ENOENT));
-    std::vector<char> buffer(size_t{1} << 20);
-    uint64_t total = 0;
-    while (in.read(buffer.data(), std::streamsize(buffer.size())), in.gcount() > 0) {
-      const auto got = size_t(in.gcount());
-      XXH3_128bits_update(state_.get(), buffer.data(), got);
-      total += got;
-      if (cancel && cancel->load(std::memory_order_relaxed)) return fail(ErrorCode::cancelled, "stopped");
-    }
-    XXH3_128bits_update(state_.get(), &total, sizeof total);
-    return {};
-  }
-  std::string hex() const {
-    const XXH128_hash_t hash = XXH3_128bits_digest(state_.get());
-    return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
-  }
-
- private:
-  std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state_;
-};
 
 // Reads the dependencies of a line. False if the line is of a version that did not record them.
 bool read_needs(const json& entry, Dependencies& needs) {
@@ -74,10 +37,16 @@ bool read_needs(const json& entry, Dependencies& needs) {
 }  // namespace
 
 Result<std::string> content_hash(const std::vector<Input>& inputs, const std::string& options,
-                                 const std::atomic<bool>* cancel) {
-  ContentHash hash;
-  hash.add(options);
-  for (const Input& input : inputs) QRY_TRY(hash.add_file(input.file, cancel));
+                                 const std::atomic<bool>* cancel, std::vector<FileChecksum>* each) {
+  Checksum hash;
+  hash.add_text(options);
+  for (const Input& input : inputs) {
+    hash.add_text(input.file.filename().string());
+    QRY_TRY_ASSIGN(auto sum, checksum_of(input.file, cancel, &hash));
+    if (!each) continue;
+    sum.file = input.relative.generic_string();
+    each->push_back(std::move(sum));
+  }
   return hash.hex();
 }
 
@@ -96,6 +65,7 @@ ResumeManifest::ResumeManifest(fs::path folder, const std::string& suffix)
       if (entry.is_object() && entry.value("settled", json()).is_boolean()) {
         for (const std::string& job : open) {
           Entry& settled = entries_[job];
+          if (settled.manifest != manifest) continue;
           if (entry.value("start", json()) != settled.start) continue;  // the machine was restarted between them
           settled.on_disk = settled.believed = entry["settled"];
           for (const Output& output : settled.outputs) files_[output.file].unsure = !settled.on_disk;
@@ -120,13 +90,30 @@ ResumeManifest::ResumeManifest(fs::path folder, const std::string& suffix)
         if (output.is_object() && output.value("file", json()).is_string() &&
             output.value("bytes", json()).is_number_integer() && output.value("time", json()).is_number_integer())
           read.outputs.push_back({output["file"], output["bytes"], output["time"], false});
-      for (Output output : read.outputs) {
-        output.unsure = !read.on_disk;
-        files_[output.file] = output;
-      }
-      entries_[entry["job"]] = std::move(read);
+      for (const json& sum : entry.value("checksums", json::array()))
+        if (sum.is_object() && sum.value("file", json()).is_string() && sum.value("xxh128", json()).is_string() &&
+            sum.value("bytes", json()).is_number_integer())
+          read.checksums.push_back({sum["file"], sum["bytes"], sum["xxh128"]});
+      read.manifest = manifest;
+      take(entry["job"], std::move(read));
     }
   }
+}
+
+// A later line of the same file replaces an earlier one. Lines of different files (of shards, of a run without) have no
+// order, so the one stays that tells of the outputs that are there.
+void ResumeManifest::take(const std::string& job, Entry&& read) {
+  const auto as_left_all = [&](const Entry& entry) {
+    return std::ranges::all_of(entry.outputs, [&](const Output& output) { return as_left(output); });
+  };
+  if (const auto it = entries_.find(job);
+      it != entries_.end() && it->second.manifest != read.manifest && as_left_all(it->second) && !as_left_all(read))
+    return;
+  for (Output output : read.outputs) {
+    output.unsure = !read.on_disk;
+    files_[output.file] = output;
+  }
+  entries_[job] = std::move(read);
 }
 
 ResumeManifest::Output ResumeManifest::look(const fs::path& file) const {
@@ -185,14 +172,22 @@ Dependencies ResumeManifest::dependencies(const std::string& job) const {
   return it == entries_.end() ? Dependencies() : it->second.needs;
 }
 
+std::vector<FileChecksum> ResumeManifest::checksums(const std::string& job) const {
+  const auto it = entries_.find(job);
+  return it == entries_.end() ? std::vector<FileChecksum>() : it->second.checksums;
+}
+
 Result<void> ResumeManifest::record(const std::string& job, const std::string& hash,
-                                    const std::vector<fs::path>& outputs, const Dependencies& needs) {
+                                    const std::vector<fs::path>& outputs, const Dependencies& needs,
+                                    const std::vector<FileChecksum>& checksums) {
   json entry{{"job", job}, {"hash", hash}, {"start", io::machine_start()}, {"outputs", json::array()}};
   entry["needs"] = {{"files", needs.files}, {"hash", needs.hash}};
   for (const fs::path& file : outputs) {
     const Output output = look(file);
     entry["outputs"].push_back({{"file", output.file}, {"bytes", output.bytes}, {"time", output.time}});
   }
+  for (const FileChecksum& sum : checksums)
+    entry["checksums"].push_back({{"file", sum.file}, {"bytes", sum.bytes}, {"xxh128", sum.xxh128}});
   return append(entry.dump(-1, ' ', false, json::error_handler_t::replace), false);
 }
 

@@ -17,16 +17,17 @@
 #include <string>
 #include <vector>
 
+#include "app/batch/checksum.hpp"
 #include "app/batch/dependencies.hpp"
 #include "app/console/inputs.hpp"
 #include "base/result.hpp"
 
 namespace quarry::app {
 
-// A checksum (XXH3, 128 bits, in hex) of `options`, and of the names and contents of the inputs. Errors: those of
-// opening; cancelled.
+// A checksum (XXH3, 128 bits, in hex) of `options`, and of the names and contents of the inputs. `each`, if given, gets
+// the checksum of each input by its relative name. Errors: those of opening; cancelled.
 Result<std::string> content_hash(const std::vector<Input>& inputs, const std::string& options,
-                                 const std::atomic<bool>* cancel = nullptr);
+                                 const std::atomic<bool>* cancel = nullptr, std::vector<FileChecksum>* each = nullptr);
 
 class ResumeManifest {
  public:
@@ -46,9 +47,12 @@ class ResumeManifest {
   bool has_old() const;
   // Outputs of earlier runs in this start of the machine that nobody has synced. The caller of settled() must do it.
   std::vector<std::filesystem::path> unsynced() const;
-  // Any thread. Errors: io.
+  // The checksums that record() was given for the job's outputs; empty if none.
+  std::vector<FileChecksum> checksums(const std::string& job) const;
+  // `checksums`: of the outputs and what belongs to them, if they are known. Any thread. Errors: io.
   Result<void> record(const std::string& job, const std::string& hash,
-                      const std::vector<std::filesystem::path>& outputs, const Dependencies& needs);
+                      const std::vector<std::filesystem::path>& outputs, const Dependencies& needs,
+                      const std::vector<FileChecksum>& checksums = {});
   // To be called at the end. It says that all outputs recorded here are on disk, or that they may not be. This line is
   // itself on disk when the call returns. Errors: io.
   Result<void> settled(bool on_disk);
@@ -68,7 +72,10 @@ class ResumeManifest {
     bool on_disk = true;   // somebody has waited for that
     bool believed = true;  // on disk, or at least not lost yet
     Dependencies needs;
+    std::vector<FileChecksum> checksums;
+    std::filesystem::path manifest;  // the file with the line
   };
+  void take(const std::string& job, Entry&& read);
   Result<void> append(std::string line, bool sync);
   Output look(const std::filesystem::path& file) const;
   bool as_left(const Output& output) const;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -12,6 +13,7 @@
 #include "app/batch/conversion.hpp"
 #include "app/batch/job_estimate.hpp"
 #include "app/batch/log.hpp"
+#include "app/batch/manifest.hpp"
 #include "app/batch/resume.hpp"
 #include "app/batch/tasks.hpp"
 #include "app/console/output_file.hpp"
@@ -26,13 +28,13 @@ namespace fs = std::filesystem;
 
 struct ConvertArguments {
   std::vector<std::string> inputs;
-  std::string output, to, memory, shard, report, picture = "top";
+  std::string output, to, memory, shard, report, manifest, merge_manifest, picture = "top";
   int64_t jobs = 0;
   bool keep_going = false, overwrite = false, dry_run = false, resume = false, json = false, list = false,
        strict = false, slices = false;
   ConversionOptions options;
   uint64_t memory_bytes = 0;
-  uint32_t shard_number = 0, shard_count = 1;  // the number counts from 0
+  Shard part;  // of the inputs, as --shard has it
 };
 
 void list_formats() {
@@ -61,7 +63,8 @@ std::string without_placeholders(const std::string& text) {
   return out;
 }
 
-bool parse_shard(const std::string& text, uint32_t& number, uint32_t& count) {
+bool parse_shard(const std::string& text, Shard& shard) {
+  auto& [number, count] = shard;
   const char *at = text.data(), *end = at + text.size();
   const auto [slash, first] = std::from_chars(at, end, number);
   if (first != std::errc() || slash == end || *slash != '/') return false;
@@ -69,14 +72,14 @@ bool parse_shard(const std::string& text, uint32_t& number, uint32_t& count) {
   return second == std::errc() && last == end && number >= 1 && number <= count;
 }
 
-// The shard of an input. It depends on the relative name alone (FNV-1a, 64 bits, its bits then mixed as in splitmix64),
-// so every machine finds the same shard without looking at the files.
+// The shard of an input, from 1. It depends on the relative name alone (FNV-1a, 64 bits, its bits then mixed as in
+// splitmix64), so every machine finds the same shard without looking at the files.
 uint32_t shard_of(const Input& input, uint32_t count) {
   uint64_t h = 0xcbf29ce484222325u;
   for (const char c : input.relative.generic_string()) h = (h ^ uint8_t(c)) * 0x100000001b3u;
   h = (h ^ (h >> 30)) * 0xbf58476d1ce4e5b9u;
   h = (h ^ (h >> 27)) * 0x94d049bb133111ebu;
-  return uint32_t((h ^ (h >> 31)) % count);
+  return uint32_t((h ^ (h >> 31)) % count) + 1;
 }
 
 void add_options(Arguments& arguments, ConvertArguments& parsed) {
@@ -119,6 +122,11 @@ void add_options(Arguments& arguments, ConvertArguments& parsed) {
                  "unchanged with all files that they use; .quarry-resume beside the outputs remembers");
   arguments.text("--shard", parsed.shard, "I/N",
                  "Only the I-th of N parts of the inputs (I from 1): each machine of a cluster its own");
+  arguments.text("--manifest", parsed.manifest, "FILE",
+                 "Write names, sizes and checksums of all inputs and outputs at the end, as JSON; with --shard the "
+                 "shard's part beside it, and all of it when the last part is there");
+  arguments.text("--merge-manifest", parsed.merge_manifest, "FILE",
+                 "Convert nothing: join the parts that shards wrote for --manifest FILE");
   arguments.flag("--dry-run", parsed.dry_run, "Say what would be written, and write nothing");
   arguments.flag("--json", parsed.json, "Print one JSON document a line: started, finished, failed, skipped, summary");
   arguments.text("--report", parsed.report, "FILE", "Write one JSON document about all files at the end");
@@ -129,6 +137,7 @@ class ConvertCommand {
   ConvertCommand(const Arguments& arguments, ConvertArguments& parsed) : arguments_(arguments), parsed_(parsed) {}
 
   int run() {
+    if (!parsed_.merge_manifest.empty()) return merge_manifest();
     if (const auto code = check()) return *code;
     if (const auto code = plan()) return *code;
     return parsed_.dry_run ? say_plan() : do_jobs();
@@ -146,9 +155,8 @@ class ConvertCommand {
           fmt::format("--memory '{}' is no size: write 512M, 2G or a number of bytes.", parsed_.memory));
     if (parsed_.memory_bytes == 0) parsed_.memory_bytes = default_memory_limit();
     if (!parsed_.shard.empty()) {
-      if (!parse_shard(parsed_.shard, parsed_.shard_number, parsed_.shard_count))
+      if (!parse_shard(parsed_.shard, parsed_.part))
         return arguments_.wrong(fmt::format("--shard '{}' is not I/N with I from 1 to N.", parsed_.shard));
-      --parsed_.shard_number;
       if (parsed_.options.steps.combines())
         return arguments_.wrong(
             "--shard gives each machine some of the inputs, but this command makes one scene of all.");
@@ -206,14 +214,58 @@ class ConvertCommand {
     return {};
   }
 
+  // Joins the parts of shards, on a machine that has them all.
+  int merge_manifest() {
+    if (!parsed_.inputs.empty() || !parsed_.output.empty() || !parsed_.shard.empty() || !parsed_.manifest.empty())
+      return arguments_.wrong("--merge-manifest only joins parts that are there: give no inputs and no other option.");
+    const auto joined = join_manifest(parsed_.merge_manifest);
+    if (!joined) {
+      say_error("", joined.error());
+      return exit_code_of(joined.error());
+    }
+    if (!joined->missing.empty()) {
+      say_error(parsed_.merge_manifest, missing_text(*joined) + "; run those shards");
+      return kExitFailed;
+    }
+    fmt::print("{}: joined from {} parts\n", parsed_.merge_manifest, joined->shards);
+    return kExitDone;
+  }
+  // "2 of 8 parts are not there: 3/8, 5/8"
+  static std::string missing_text(const JoinedManifest& joined) {
+    constexpr size_t kNamed = 10;
+    const size_t count = joined.missing.size();
+    std::string text = fmt::format("{} of {} parts {} not there:", count, joined.shards, count == 1 ? "is" : "are");
+    for (size_t i = 0; i < std::min(count, kNamed); ++i)
+      text += fmt::format("{} {}/{}", i == 0 ? "" : ",", joined.missing[i], joined.shards);
+    return count > kNamed ? text + fmt::format(" and {} more", count - kNamed) : text;
+  }
+
+  // Takes those files out of the inputs that a directory or a pattern found in the folder of the outputs below it, with
+  // the extension of the outputs: other shards, or an earlier run, wrote them.
+  void leave_out_outputs(std::vector<Input>& inputs, const std::string& output) const {
+    const fs::path root = fs::absolute(root_.empty() ? fs::path(".") : root_).lexically_normal() / "";
+    const std::string extension = io::extension_of(output);
+    std::erase_if(inputs, [&](const Input& input) {
+      if (io::extension_of(input.file) != extension) return false;
+      const fs::path below = fs::absolute(input.file).lexically_normal().lexically_relative(root.parent_path());
+      return !below.empty() && *below.begin() != ".." &&
+             std::distance(below.begin(), below.end()) < std::distance(input.relative.begin(), input.relative.end());
+    });
+  }
+
   std::optional<int> plan() {
-    const auto inputs = expand_inputs(parsed_.inputs);
+    auto inputs = expand_inputs(parsed_.inputs);
     if (!inputs) {
       say_error("", inputs.error());
       return kExitFailed;
     }
     std::string output;
     if (const auto code = find_output(inputs->size(), output)) return code;
+    makes_folders_ = is_template(output);
+    root_ = fs::path(output.substr(0, output.find('{'))).parent_path();
+    if (!parsed_.to.empty()) root_ = parsed_.output;
+    if (makes_folders_) leave_out_outputs(*inputs, output);
+    if (inputs->empty()) return arguments_.wrong("all inputs are outputs of an earlier run.");
     const bool splits = parsed_.options.steps.splits();
     if (!splits && output.find("{part}") != std::string::npos) return arguments_.wrong("{part} in -o needs --split.");
 
@@ -242,13 +294,14 @@ class ConvertCommand {
         return arguments_.wrong(
             fmt::format("'{}' would become '{}', which is an input too.", shown(job.inputs[0].file), shown(*file)));
     }
+    for (const ConversionJob& job : all)
+      for (const Input& input : job.inputs) names_.add_text(input.relative.generic_string());
+    all_jobs_ = all.size();
+    output_template_ = place_below_root(output);
     for (ConversionJob& job : all)
-      if (parsed_.shard_count == 1 || shard_of(job.inputs[0], parsed_.shard_count) == parsed_.shard_number)
+      if (parsed_.part.count == 1 || shard_of(job.inputs[0], parsed_.part.count) == parsed_.part.number)
         jobs_.push_back(std::move(job));
     for (const ConversionJob& job : jobs_) estimates_.push_back(estimate(job, parsed_.options, parsed_.memory_bytes));
-    makes_folders_ = is_template(output);
-    root_ = fs::path(output.substr(0, output.find('{'))).parent_path();
-    if (!parsed_.to.empty()) root_ = parsed_.output;
     return {};
   }
 
@@ -258,13 +311,31 @@ class ConvertCommand {
     return fmt::format("quarry {} {} {} picture={} salvage={} lod_levels={} to={}", QRY_VERSION, o.load.text(),
                        o.steps.text(), int(o.picture), o.salvage, o.lod_levels, parsed_.output + " " + parsed_.to);
   }
-  std::string manifest_suffix() const {
-    return parsed_.shard_count > 1 ? fmt::format("-{}-of-{}", parsed_.shard_number + 1, parsed_.shard_count)
-                                   : std::string();
+  // The same for --manifest, whose bytes do not depend on where the outputs' folder is.
+  std::string portable_options_text() const {
+    const ConversionOptions& o = parsed_.options;
+    return fmt::format("{} {} picture={} salvage={} lod_levels={} output={}", o.load.text(), o.steps.text(),
+                       parsed_.slices ? "slices" : parsed_.picture, o.salvage, o.lod_levels, output_template_);
   }
-  // The name of a job in the manifest: its output, or for a job with several the beginning of their names.
-  std::string job_name(const ConversionJob& job) const {
-    return job.file()->lexically_proximate(root_.empty() ? fs::path(".") : root_).generic_string();
+  std::string resume_suffix() const {
+    return parsed_.part.count > 1 ? fmt::format("-{}-of-{}", parsed_.part.number, parsed_.part.count) : std::string();
+  }
+  std::string place_below_root(const fs::path& file) const {
+    return file.lexically_proximate(root_.empty() ? fs::path(".") : root_).generic_string();
+  }
+  // The name of a job for --resume: its output, or for a job with several the beginning of their names.
+  std::string job_name(const ConversionJob& job) const { return place_below_root(*job.file()); }
+
+  // The checksums of files that a job wrote, now or earlier, and of what belongs to them.
+  Result<std::vector<FileChecksum>> checksums(const std::vector<fs::path>& outputs,
+                                              const std::atomic<bool>* cancel) const {
+    std::vector<FileChecksum> out;
+    for (const fs::path& file : files_of_outputs(outputs)) {
+      QRY_TRY_ASSIGN(auto sum, checksum_of(file, cancel));
+      sum.file = place_below_root(file);
+      out.push_back(std::move(sum));
+    }
+    return out;
   }
 
   // The message if --memory is probably too small for a job and regions cannot help; "" otherwise. It is an estimate,
@@ -288,7 +359,7 @@ class ConvertCommand {
 
   int say_plan() {
     BatchLog log(parsed_.json, !parsed_.report.empty(), std::vector<uint64_t>(jobs_.size(), 1));
-    const ResumeManifest manifest(root_, manifest_suffix());
+    const ResumeManifest manifest(root_, resume_suffix());
     BatchCounts counts;
     counts.inputs = jobs_.size();
     std::error_code error;
@@ -302,7 +373,10 @@ class ConvertCommand {
       else if (parsed_.resume && hash && is_unchanged(manifest, job, *hash, nullptr))
         note = "unchanged: would be skipped", ++counts.skipped;
       else if (there && !parsed_.overwrite && !(parsed_.resume && manifest.wrote(file)))
-        note = "is there already: would fail without --overwrite", ++counts.failed;
+        note = parsed_.resume
+                   ? "is there already: would stay if it has the bytes that it should have, and fail otherwise"
+                   : "is there already: would fail without --overwrite",
+        ++(parsed_.resume ? counts.converted : counts.failed);
       else if (there) note = "would be replaced", ++counts.converted;
       else ++counts.converted;
       const auto at = size_t(&job - jobs_.data());
@@ -322,7 +396,7 @@ class ConvertCommand {
         return kExitFailed;
       }
     }
-    if (auto free = check_report_place(); !free) {
+    if (auto free = check_places(); !free) {
       say_error("", free.error());
       return exit_code_of(free.error());
     }
@@ -336,6 +410,12 @@ class ConvertCommand {
                   memory_text(parsed_.memory_bytes), memory_text(own), (own >> 20) + 20)});
       return kExitFailed;
     }
+    if (!parsed_.manifest.empty()) {
+      if (auto begun = begin_manifest(parsed_.manifest, parsed_.part); !begun) {
+        say_error("", begun.error());
+        return exit_code_of(begun.error());
+      }
+    }
     std::vector<uint64_t> work;
     for (const BatchItem& e : estimates_) work.push_back(e.work);
     BatchLog log(parsed_.json, !parsed_.report.empty(), work);
@@ -343,7 +423,7 @@ class ConvertCommand {
     const bool one_file = jobs_.size() == 1 && !parsed_.options.steps.splits() && parsed_.options.lod_levels == 0;
     std::unique_ptr<ResumeManifest> manifest;
     if (parsed_.resume) {
-      manifest = std::make_unique<ResumeManifest>(root_, manifest_suffix());
+      manifest = std::make_unique<ResumeManifest>(root_, resume_suffix());
       for (const fs::path& output : manifest->unsynced()) deferred_sync_.add(output);
     }
     if (manifest && manifest->has_old())
@@ -351,9 +431,11 @@ class ConvertCommand {
                   "was begun by Quarry 0.1.1 or older, which did not remember all "
                   "that an output depends on (textures, headers, logs): what it lists is converted once more");
     const std::string text = options_text();
+    const bool lists = !parsed_.manifest.empty();
     OutputNames names;
     std::vector<Conversion> done(jobs_.size());
     std::vector<uint8_t> skipped(jobs_.size()), begun(jobs_.size());
+    std::vector<ManifestEntry> entries(jobs_.size());
     BatchCounts counts;
     counts.inputs = jobs_.size();
     int last_code = kExitDone;
@@ -361,34 +443,52 @@ class ConvertCommand {
     const auto run = [&](size_t i, const ItemContext& context) -> Result<void> {
       const ConversionJob& job = jobs_[i];
       done[i] = {};
+      ManifestEntry& entry = entries[i] = {};
+      std::string note = begun[i]++ ? std::string() : too_large(i);
       const fs::path file = *job.file();
       std::string hash;
       const int64_t begin = file_clock_now();
       ConversionOptions options = parsed_.options;
       if (!one_file) options.deferred_sync = &deferred_sync_;
       options.in_regions = context.save_memory;
-      if (manifest) {
-        QRY_TRY_ASSIGN(const auto hashed, content_hash(job.inputs, text, context.cancel));
+      if (manifest || lists) {
+        QRY_TRY_ASSIGN(const auto hashed, content_hash(job.inputs, text, context.cancel, &entry.inputs));
         hash = hashed;
+      }
+      if (manifest) {
         if (is_unchanged(*manifest, job, hash, context.cancel)) {
-          skipped[i] = true;
-          return {};
+          const std::vector<FileChecksum> known = manifest->checksums(job_name(job));
+          if (lists) {
+            QRY_TRY_ASSIGN(auto now, checksums(manifest->outputs(job_name(job)), context.cancel));
+            entry.outputs = std::move(now);
+          }
+          if (!lists || known.empty() || known == entry.outputs) {
+            skipped[i] = true;
+            return {};
+          }
+          note = "the bytes of its output are not those that were written, though size and time are: converted again";
         }
+        options.same_is_fine = !options.overwrite;
         const auto before = manifest->outputs(job_name(job));
         options.overwrite =
             options.overwrite ||
             (!before.empty() && std::ranges::all_of(before, [&](const fs::path& f) { return manifest->wrote(f); }));
       }
-      log.started(job, context.threads, context.save_memory, begun[i]++ ? std::string() : too_large(i));
+      log.started(job, context.threads, context.save_memory, note);
       if (makes_folders_ || !parsed_.to.empty())
         QRY_TRY(deferred_sync_.make_folders(file.has_parent_path() ? file.parent_path() : fs::path(".")));
       Progress progress;
       progress.cancel = context.cancel;
       if (jobs_.size() == 1) progress = log.progress_of_one(shown(file), context.cancel);
       QRY_TRY(convert(job, options, names, progress, done[i]));
+      if (lists) {
+        QRY_TRY_ASSIGN(auto now, checksums(done[i].outputs, context.cancel));
+        entry.outputs = std::move(now);
+      }
       if (!manifest) return {};
       return manifest->record(job_name(job), hash, done[i].outputs,
-                              dependencies_now(folder_of(job), done[i].accessed_files, begin, context.cancel));
+                              dependencies_now(folder_of(job), done[i].accessed_files, begin, context.cancel),
+                              entry.outputs);
     };
     const auto ended = [&](size_t i, const Result<void>& result) {
       if (result && skipped[i]) {
@@ -401,6 +501,7 @@ class ConvertCommand {
         ++counts.not_started;
       } else {
         ++counts.failed;
+        entries[i].error = code_name(result.error().code);
         counts.failed_names.push_back(shown(jobs_[i].inputs[0].file));
         last_code = done[i].salvaged && parsed_.options.strict ? int(kExitSomeFailed) : exit_code_of(result.error());
         Error error = result.error();
@@ -440,6 +541,9 @@ class ConvertCommand {
       stopped += (stopped.empty() ? "" : "; ") + settled.error().message;
       if (jobs_.size() == 1) say_error("", settled.error());
     }
+    // A manifest tells of all jobs, or there is none.
+    if (lists && settled && counts.not_started == 0 && !interrupt_flag().load() && !finish_manifest(entries))
+      code = code == kExitDone ? int(kExitFailed) : code;
     log.summary(counts, stopped, code);
     if (!parsed_.report.empty())
       if (auto written = write_report(parsed_.report, report_text(log.report())); !written) {
@@ -449,16 +553,38 @@ class ConvertCommand {
     return code;
   }
 
+  // Writes the manifest, or this shard's part, and joins the parts if they are all there. Returns false if it cannot be
+  // written. That parts do not fit together is only a warning here: shards that run again replace theirs one by one.
+  bool finish_manifest(std::vector<ManifestEntry>& entries) const {
+    for (size_t i = 0; i < jobs_.size(); ++i) {
+      entries[i].index = jobs_[i].values.index;
+      if (entries[i].error.empty()) continue;
+      entries[i].inputs.clear();
+      for (const Input& input : jobs_[i].inputs) entries[i].inputs.push_back({input.relative.generic_string(), 0, ""});
+    }
+    const ManifestHead head{QRY_VERSION, portable_options_text(), names_.hex(), all_jobs_, parsed_.part};
+    if (auto written = write_manifest(parsed_.manifest, head, entries); !written) {
+      say_error("", written.error());
+      return false;
+    }
+    if (parsed_.part.count == 1) return true;
+    if (const auto joined = join_manifest(parsed_.manifest); !joined)
+      say_warning(parsed_.manifest, "is not joined: " + joined.error().message);
+    else if (joined->missing.empty() && !parsed_.json)
+      fmt::print("{}: joined from {} parts\n", parsed_.manifest, joined->shards);
+    return true;
+  }
+
   // The text of a report. Its first line marks it as one that may be replaced.
   static std::string report_text(const nlohmann::json& report) {
     const std::string text = report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
     return kReportHead + std::string("\"convert\",") + text.substr(1) + "\n";
   }
 
-  // Checks before any work that a report can be written, and to a place that nothing else uses.
-  Result<void> check_report_place() const {
-    if (parsed_.report.empty()) return {};
+  // Checks before any work that report and manifest can be written, and to places that nothing else uses.
+  Result<void> check_places() const {
     std::vector<fs::path> used;
+    if (parsed_.report.empty() && parsed_.manifest.empty()) return {};
     for (const ConversionJob& job : jobs_) {
       for (const Input& input : job.inputs) used.push_back(input.file);
       const auto file = job.file();
@@ -466,8 +592,15 @@ class ConvertCommand {
       used.push_back(*file);
       if (fs::path sidecar = io::sidecar_of(*file); !sidecar.empty()) used.push_back(std::move(sidecar));
     }
-    if (parsed_.resume) used.push_back(ResumeManifest::file_in(root_, manifest_suffix()));
-    return check_report(parsed_.report, used);
+    if (parsed_.resume) used.push_back(ResumeManifest::file_in(root_, resume_suffix()));
+    if (!parsed_.manifest.empty()) {
+      for (const fs::path& file : {fs::path(parsed_.manifest), manifest_part(parsed_.manifest, parsed_.part)}) {
+        QRY_TRY(check_apart(file, used, "--manifest"));
+        if (!parsed_.report.empty()) QRY_TRY(check_apart(file, std::array{fs::path(parsed_.report)}, "--manifest"));
+      }
+      QRY_TRY(check_manifest(parsed_.manifest, parsed_.part));
+    }
+    return parsed_.report.empty() ? Result<void>() : check_report(parsed_.report, used);
   }
 
   const Arguments& arguments_;
@@ -477,7 +610,10 @@ class ConvertCommand {
   std::vector<BatchItem> estimates_;
   bool makes_folders_ = false;  // the folders of a template
   io::DeferredSync deferred_sync_;
-  fs::path root_;  // of the outputs; the manifest is there
+  fs::path root_;                // of the outputs; what --resume remembers is there
+  Checksum names_;               // of all inputs of all shards
+  size_t all_jobs_ = 0;          // of all shards
+  std::string output_template_;  // below root_
 };
 
 }  // namespace

@@ -137,12 +137,17 @@ std::string replaced_sidecars(const fs::path& output) {
   return kept.empty() ? kept : fmt::format("{}: {}", output.string(), kept);
 }
 
-Result<void> check_report(const fs::path& report, std::span<const fs::path> used) {
-  for (const fs::path& file : used)
-    if (same_file(report, file))
+Result<void> check_apart(const fs::path& file, std::span<const fs::path> used, const char* option) {
+  for (const fs::path& other : used)
+    if (same_file(file, other))
       return fail(ErrorCode::invalid_argument,
-                  fmt::format("{}: is {}, which this command reads or writes; give --report another name",
-                              report.string(), file.string()));
+                  fmt::format("{}: is {}, which this command reads or writes; give {} another name", file.string(),
+                              other.string(), option));
+  return {};
+}
+
+Result<void> check_report(const fs::path& report, std::span<const fs::path> used) {
+  QRY_TRY(check_apart(report, used, "--report"));
   const ReportStream stream = stream_of(report);
   if (stream.own >= 0 || stream.open) return {};
   remove_left_behind(report);

@@ -28,7 +28,11 @@ std::string replaced_sidecars(const std::filesystem::path& output);
 //
 // The first line marks a report as one that Quarry wrote.
 constexpr const char* kReportHead = "{\n  \"quarry_report\": ";
-// `used`: inputs and outputs of the run. The report must not be one of them, under any name. Errors: conflict, io,
+// `used`: inputs and outputs of the run. A file that is written beside them must not be one of them, under any name.
+// `option` names it in the message. Errors: invalid_argument.
+Result<void> check_apart(const std::filesystem::path& file, std::span<const std::filesystem::path> used,
+                         const char* option);
+// `used`: as in check_apart(). The report must not be one of them, under any name. Errors: conflict, io,
 // invalid_argument.
 Result<void> check_report(const std::filesystem::path& report, std::span<const std::filesystem::path> used);
 // Checks again and writes the report. A file is written whole or not at all. `text` begins with kReportHead.

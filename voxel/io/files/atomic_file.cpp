@@ -7,11 +7,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "voxel/io/files/bytes.hpp"
 #include "voxel/io/files/names.hpp"
@@ -24,6 +26,34 @@ namespace fs = std::filesystem;
 
 constexpr int kMaxLinks = 40;  // as many as Linux follows
 constexpr char kThere[] = "it is there already; give --overwrite to replace it";
+
+constexpr char kOther[] = "it is there already, with other bytes; give --overwrite to replace it";
+
+// Whether two open files have the same content. False if either cannot be read.
+bool same_bytes(int a, int b) {
+  constexpr size_t kPiece = size_t{1} << 16;
+  struct stat first {
+  }, second{};
+  if (::fstat(a, &first) != 0 || ::fstat(b, &second) != 0 || !S_ISREG(first.st_mode) || first.st_size != second.st_size)
+    return false;
+  std::vector<char> from_a(kPiece), from_b(kPiece);
+  const auto read_at = [](int fd, std::vector<char>& into, size_t size, off_t at) {
+    for (size_t done = 0; done < size;) {
+      const ssize_t got = ::pread(fd, into.data() + done, size - done, at + off_t(done));
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) return false;
+      done += size_t(got);
+    }
+    return true;
+  };
+  for (off_t at = 0; at < first.st_size; at += off_t(kPiece)) {
+    const size_t size = std::min(kPiece, size_t(first.st_size - at));
+    if (!read_at(a, from_a, size, at) || !read_at(b, from_b, size, at) ||
+        std::memcmp(from_a.data(), from_b.data(), size) != 0)
+      return false;
+  }
+  return true;
+}
 
 Error no_file(mode_t mode) {
   if (S_ISDIR(mode)) return {ErrorCode::io, "it is a folder; expected the name of a file"};
@@ -64,7 +94,7 @@ Result<fs::path> find_target(const Destination& to) {
   // stat() follows links that only the system can follow (/dev/stdout).
   if (::stat(to.file.c_str(), &info) == 0) {
     if (!S_ISREG(info.st_mode)) return tl::unexpected(no_file(info.st_mode));
-    if (!to.replace) return fail(ErrorCode::conflict, kThere);
+    if (!to.replace && !to.same_is_fine) return fail(ErrorCode::conflict, kThere);
   } else if (errno == ELOOP) {
     return fail(ErrorCode::io, "it is a link that leads in a circle; take it away, or name another file");
   } else if (errno != ENOENT) {
@@ -111,6 +141,7 @@ AtomicFile::AtomicFile(AtomicFile&& other) noexcept
       temporary_(std::move(other.temporary_)),
       replaces_(other.replaces_),
       settled_(other.settled_),
+      kept_(other.kept_),
       fd_(std::exchange(other.fd_, -1)),
       by_name_(other.by_name_),
       sink_(std::move(other.sink_)) {
@@ -170,12 +201,28 @@ Result<void> AtomicFile::place() {
   int number = EEXIST;
   if (!there || !to_.replace) number = rename_where_nothing_is(temporary_, target_);
   if (number == EEXIST) {
-    if (!to_.replace) return fail(ErrorCode::conflict, kThere);
+    if (!to_.replace) return to_.same_is_fine ? keep_same() : fail(ErrorCode::conflict, kThere);
     number = 0;
     if (!waits()) number = sync_file(fd_);  // the target did not exist at the beginning
     if (!number && ::rename(temporary_.c_str(), target_.c_str()) != 0) number = errno;
   }
   if (number) return tl::unexpected(error_from_errno("cannot put the new file in its place", number));
+  temporary_.clear();
+  return {};
+}
+
+// Keeps the existing target if it has the bytes of the new file, which is then not needed.
+Result<void> AtomicFile::keep_same() {
+  const int there = ::open(target_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (there < 0) return tl::unexpected(error_from_errno("is there already and cannot be compared", errno));
+  const bool same = same_bytes(there, fd_);
+  // Whoever wrote it may have been killed before it was on disk.
+  const int number = same && !to_.later ? sync_file(there) : 0;
+  ::close(there);
+  if (number) return tl::unexpected(error_from_errno("cannot be brought to disk", number));
+  if (!same) return fail(ErrorCode::conflict, kOther);
+  kept_ = true;
+  ::unlink(temporary_.c_str());
   temporary_.clear();
   return {};
 }

@@ -31,6 +31,9 @@ struct Destination {
   std::filesystem::path file;
   // False: a file that exists, or appears while this one is made, is kept, and the writer returns conflict.
   bool replace = true;
+  // Without `replace`: a file that exists with the very bytes that would be written counts as written. The writer does
+  // its whole work to find out. Any other file is kept, and the writer returns conflict.
+  bool same_is_fine = false;
   // If given, the caller of settle() waits for the disk instead of the writer, unless the file replaces another.
   DeferredSync* later = nullptr;
 
@@ -40,7 +43,11 @@ struct Destination {
   Destination(T&& name, bool may_replace = true, DeferredSync* deferred_sync = nullptr)
       : file(std::forward<T>(name)), replace(may_replace), later(deferred_sync) {}
   // The same for another file.
-  Destination with(std::filesystem::path other) const { return {std::move(other), replace, later}; }
+  Destination with(std::filesystem::path other) const {
+    Destination out = *this;
+    out.file = std::move(other);
+    return out;
+  }
 };
 
 // Returns the file that `to.file` leads to. A link is followed, even to a file that does not exist yet. Errors:
@@ -76,6 +83,8 @@ class AtomicFile {
 
   const std::filesystem::path& target() const { return target_; }
   bool replaces() const { return replaces_; }  // the target existed at the beginning
+  bool may_keep() const { return to_.same_is_fine && !to_.replace; }
+  bool kept() const { return kept_; }  // after commit(): the target was there with the same bytes, and still is
 
   // Gives the file its name. `before`, if given, is called when the file is whole and on disk and the target is still
   // untouched. `after` is called once the file has its name, which is not on disk yet. Errors: those of the two; io (no
@@ -94,12 +103,13 @@ class AtomicFile {
   bool waits() const { return replaces_ || !to_.later; }  // whether it waits for the disk before the rename
   Result<void> settle();
   Result<void> place();
+  Result<void> keep_same();
   Result<void> sync_folder();
   void forget();
 
   Destination to_;
   std::filesystem::path target_, temporary_;
-  bool replaces_ = false, settled_ = false;
+  bool replaces_ = false, settled_ = false, kept_ = false;
   int fd_ = -1;  // locked until the file has its name
   std::optional<uint64_t> by_name_;
   FileSink sink_;

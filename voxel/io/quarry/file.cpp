@@ -80,9 +80,12 @@ Result<void> put_in_place(AtomicFile& world, const LockedFile& old) {
   return world.commit(
       [&]() -> Result<void> {
         sidecars.emplace(world.target(), old.fd >= 0);
+        // A world with a log has been edited, whatever the bytes of its file are.
+        if (world.may_keep() && old.fd >= 0 && sidecars->with_pages())
+          return fail(ErrorCode::conflict, "it is there already, with edits beside it; give --overwrite to replace it");
         return {};
       },
-      [&] { return sidecars->clear(); });
+      [&] { return world.kept() ? Result<void>() : sidecars->clear(); });
 }
 
 }  // namespace quarry::io

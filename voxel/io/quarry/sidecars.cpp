@@ -234,7 +234,8 @@ SidecarFiles::SidecarFiles(const fs::path& file, bool there) {
   for (const fs::path& path : {log_file, journal_file, index})
     if (fs::exists(fs::symlink_status(path, ignored))) gone_.push_back(path);
   const bool log = holds_pages(log_file), journal = holds_pages(journal_file);
-  if (!log && !journal) return;
+  with_pages_ = log || journal;
+  if (!with_pages_) return;
   bool log_kept = log, journal_kept = journal;
   if (there) {
     // In doubt a log is kept. Sidecars of this file are removed with it, damaged or not.

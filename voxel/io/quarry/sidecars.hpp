@@ -69,11 +69,13 @@ class SidecarFiles {
   // `there`: the file exists, and its lock is held.
   SidecarFiles(const std::filesystem::path& file, bool there);
   Result<void> clear();
+  bool with_pages() const { return with_pages_; }  // whether a log or a journal has something in it
   // A sentence about the files that clear() will set aside, for the caller who replaces the file; "" if there are none.
   std::string message() const;
 
  private:
   std::vector<std::filesystem::path> gone_, kept_;
+  bool with_pages_ = false;
 };
 
 }  // namespace quarry::io

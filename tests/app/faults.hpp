@@ -48,7 +48,7 @@ void put_tree(const Tree& tree, const std::filesystem::path& folder);
 bool is_temporary(const std::string& name);
 
 // Whether two files of this name have the same content. They are compared byte for byte, except values that differ in
-// each run (an OpenVDB file's number, the times in a report). A .quarry file is compared by its scene and history.
+// each run (the times in a report). A .quarry file is compared by its scene and history.
 bool same_file(const std::string& name, const std::string& a, const std::string& b);
 // The same for worlds at their place, each with the log or journal next to it.
 bool same_world(const std::filesystem::path& a, const std::filesystem::path& b);

@@ -18,7 +18,7 @@
 # driver and the choice of CUDA show in them.
 #
 # Not compared byte for byte, because it differs from run to run:
-#   .vdb     OpenVDB writes a random UUID into bytes 21 to 56 of the header: they are left out
+#   .vdb     version 0.2 wrote a random UUID into bytes 21 to 56 of the header: they are left out
 #   .quarry  as convert writes it, it is compared whole; what the editor leaves has a random `log_number`: dumped without that row
 #   .quarry-resume  has times and device numbers: not compared
 #   texts    seconds, progress in percent, temporary names, paths, amounts of memory and the machine's names become words

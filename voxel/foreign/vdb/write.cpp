@@ -2,9 +2,12 @@
 // write.cpp - converts a voxel stream to density, colour and material grids of OpenVDB, and these to NanoVDB.
 #include <fcntl.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include <cerrno>
+#include <cinttypes>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <ostream>
 
@@ -27,6 +30,18 @@ class SeekableArchive : public openvdb::io::Archive {
     Archive::write(out, grids, true, metadata);
   }
 };
+
+// The archive's UUID, by which programs tell files apart. The library makes it of random numbers, so that no two runs
+// would write the same file. Ours is made of what is written (version 8 of RFC 9562: anything of one's own).
+constexpr uint64_t kUuidAt = 21;  // behind the magic number, the file's and the library's version and a byte
+std::string uuid_of(std::span<const uint8_t> stream) {
+  const XXH128_hash_t hash = XXH3_128bits(stream.data(), stream.size());
+  const uint64_t high = (hash.high64 & ~uint64_t{0xf000}) | 0x8000, low = (hash.low64 << 2 >> 2) | uint64_t{1} << 63;
+  char text[37];
+  std::snprintf(text, sizeof text, "%08" PRIx64 "-%04" PRIx64 "-%04" PRIx64 "-%04" PRIx64 "-%012" PRIx64, high >> 32,
+                high >> 16 & 0xffff, high & 0xffff, low >> 48, low & 0xffffffffffff);
+  return text;
+}
 
 }  // namespace
 
@@ -97,6 +112,10 @@ Result<uint64_t> write_file(std::span<const uint8_t> stream, const std::filesyst
     throw;
   } catch (const std::exception& e) {
     why = e.what();
+  }
+  if (!nano && why.empty()) {
+    sink.seek(kUuidAt);
+    sink.put(uuid_of(stream));
   }
   int number = sink.settle();
   if (::close(fd) != 0 && errno != EINTR && !number) number = errno;

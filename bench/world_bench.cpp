@@ -505,8 +505,9 @@ class Rows {
       std::vector<double> times;
       for (int i = 0; i <= repeats_; ++i) {  // the first makes memory
         uint64_t changed = 0;
-        const double ms = ms_of(
-            [&] { require(qry_world_combine(ours.get(), 0, theirs.get(), mode, &changed), "qry_world_combine"); });
+        const double ms = ms_of([&] {
+          require(qry_world_combine(ours.get(), 0, theirs.get(), mode, nullptr, &changed), "qry_world_combine");
+        });
         if (changed == 0) give_up(std::string("algebra: a ") + name + " changed nothing");
         if (i > 0) times.push_back(ms);
         ours.undo();
@@ -618,7 +619,7 @@ class Rows {
         const auto morph = [&](auto call, std::vector<double>& times) {
           for (int round = 0; round < 3; ++round) {  // the first makes memory
             uint64_t changed = 0;
-            const double took = ms_of([&] { require(call(world, 0, 26, 1, &changed), "grow or erode"); });
+            const double took = ms_of([&] { require(call(world, 0, 26, 1, nullptr, &changed), "grow or erode"); });
             if (round > 0) times.push_back(took);
             require(qry_world_undo(world, nullptr), "qry_world_undo");
           }

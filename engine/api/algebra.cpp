@@ -38,26 +38,53 @@ Result<BrickMap> bricks_shown(const qry_world& world) {
   return flatten(scene, true);
 }
 
+qry_result check_info(const char* function, const qry_progress_info* info) {
+  return info ? check_struct(function, "info", info, QRY_STYPE_PROGRESS_INFO) : QRY_OK;
+}
+class InfoCall : public ProgressCall {
+ public:
+  explicit InfoCall(const qry_progress_info* info)
+      : ProgressCall(info ? info->progress : nullptr, info ? info->progress_user : nullptr) {}
+  // The last time to stop. What follows is done whole.
+  Result<void> last(const char* stage) const {
+    if (!progress().cancelled()) progress().say(stage, 1);
+    return progress().cancelled() ? Result<void>(fail(ErrorCode::cancelled, "stopped; nothing has changed"))
+                                  : Result<void>();
+  }
+};
+
 // Makes the volume what `change` makes of its bricks, as one step of the history, if anything differs.
 template <class Change>
-qry_result change_volume(qry_world& world, uint32_t volume, const char* label, uint64_t* changed,
-                         const Change& change) {
+qry_result change_volume(qry_world& world, uint32_t volume, const char* label, const qry_progress_info* info,
+                         uint64_t* changed, const Change& change) {
+  const InfoCall call(info);
   const uint32_t threads = world.context->threads;
   std::vector<BrickPut> puts;
   {
     const ThreadShare share(threads ? threads : thread_count());
     const auto before = bricks_of_volume(world, volume);
     if (!before) return refuse(before.error());
-    const Result<BrickMap> after = change(*before);
+    const Result<BrickMap> after = change(*before, call.progress());
     if (!after) return refuse(after.error());
     puts = differences(*before, *after);
+    if (const auto last = call.last("writing"); !last) return refuse(last.error());
   }
   if (world.home) return finish(world, world.home->write_bricks(puts), false, changed);
   return finish(world, world.document->write(volume, puts, label, threads), changed);
 }
 
-qry_result change_by_steps(qry_world* world, uint32_t volume, uint32_t neighbours, uint32_t steps, uint64_t* changed,
-                           const char* function, bool grows) {
+// A device makes it itself, at once: it is told that it begins, and that the last is to be done.
+template <class Launch>
+qry_result change_there(qry_world& world, const qry_progress_info* info, const char* what, uint64_t* changed,
+                        const Launch& launch) {
+  const InfoCall call(info);
+  call.progress().say(what, 0);
+  if (const auto last = call.last("writing"); !last) return refuse(last.error());
+  return finish(world, launch(), false, changed);
+}
+
+qry_result change_by_steps(qry_world* world, uint32_t volume, uint32_t neighbours, uint32_t steps,
+                           const qry_progress_info* info, uint64_t* changed, const char* function, bool grows) {
   return guarded(function, [&]() -> qry_result {
     if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
     QRY_PASS_REFUSAL(check_volume(*world, volume, function));
@@ -65,13 +92,14 @@ qry_result change_by_steps(qry_world* world, uint32_t volume, uint32_t neighbour
     if (steps < 1 || steps > kMostMorphologySteps)
       return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: steps is %u, expected 1..%u", function, steps,
                     kMostMorphologySteps);
-    if (world->home && steps == 1) {
-      const auto done = grows ? world->home->grow(neighbours) : world->home->erode(neighbours);
-      if (done || done.error().code != ErrorCode::unsupported) return finish(*world, done, false, changed);
-    }
-    return change_volume(*world, volume, grows ? "grow" : "erode", changed, [&](const BrickMap& bricks) {
-      return grows ? dilate(bricks, Connectivity(neighbours), steps, Progress())
-                   : erode(bricks, Connectivity(neighbours), steps, Progress());
+    QRY_PASS_REFUSAL(check_info(function, info));
+    const char* const what = grows ? "grow" : "erode";
+    if (world->home && steps == 1)
+      return change_there(*world, info, what, changed,
+                          [&] { return grows ? world->home->grow(neighbours) : world->home->erode(neighbours); });
+    return change_volume(*world, volume, what, info, changed, [&](const BrickMap& bricks, const Progress& progress) {
+      return grows ? dilate(bricks, Connectivity(neighbours), steps, progress)
+                   : erode(bricks, Connectivity(neighbours), steps, progress);
     });
   });
 }
@@ -79,7 +107,7 @@ qry_result change_by_steps(qry_world* world, uint32_t volume, uint32_t neighbour
 }  // namespace
 
 qry_result qry_world_combine(qry_world* world, uint32_t volume, const qry_world* other, uint32_t mode,
-                             uint64_t* changed) {
+                             const qry_progress_info* info, uint64_t* changed) {
   const char* const function = "qry_world_combine";
   return guarded(function, [&]() -> qry_result {
     if (!world || !other)
@@ -89,38 +117,45 @@ qry_result qry_world_combine(qry_world* world, uint32_t volume, const qry_world*
       return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: mode is %u, expected a QRY_COMBINE_ number", function, mode);
     if (other->context != world->context)
       return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: other is a world of another context", function);
-    if (world->home && other->home) {
-      const auto combined = world->home->combine(*other->home, device::Combination(mode));
-      if (combined || combined.error().code != ErrorCode::unsupported) return finish(*world, combined, false, changed);
-    }
-    return change_volume(*world, volume, "combine", changed, [&](const BrickMap& bricks) -> Result<BrickMap> {
-      QRY_TRY_ASSIGN(const BrickMap theirs, bricks_shown(*other));
-      return boolean(bricks, theirs, BooleanKind(mode));
-    });
+    QRY_PASS_REFUSAL(check_info(function, info));
+    if (world->home && other->home && world->home->reads(*other->home))
+      return change_there(*world, info, "combine", changed,
+                          [&] { return world->home->combine(*other->home, device::Combination(mode)); });
+    return change_volume(*world, volume, "combine", info, changed,
+                         [&](const BrickMap& bricks, const Progress& progress) -> Result<BrickMap> {
+                           QRY_TRY_ASSIGN(const BrickMap theirs, bricks_shown(*other));
+                           return boolean(bricks, theirs, BooleanKind(mode), progress);
+                         });
   });
 }
 
-qry_result qry_world_dilate(qry_world* world, uint32_t volume, uint32_t neighbours, uint32_t steps, uint64_t* changed) {
-  return change_by_steps(world, volume, neighbours, steps, changed, "qry_world_dilate", true);
+qry_result qry_world_dilate(qry_world* world, uint32_t volume, uint32_t neighbours, uint32_t steps,
+                            const qry_progress_info* info, uint64_t* changed) {
+  return change_by_steps(world, volume, neighbours, steps, info, changed, "qry_world_dilate", true);
 }
 
-qry_result qry_world_erode(qry_world* world, uint32_t volume, uint32_t neighbours, uint32_t steps, uint64_t* changed) {
-  return change_by_steps(world, volume, neighbours, steps, changed, "qry_world_erode", false);
+qry_result qry_world_erode(qry_world* world, uint32_t volume, uint32_t neighbours, uint32_t steps,
+                           const qry_progress_info* info, uint64_t* changed) {
+  return change_by_steps(world, volume, neighbours, steps, info, changed, "qry_world_erode", false);
 }
 
-qry_result qry_world_find_parts(const qry_world* world, uint32_t neighbours, qry_part* parts, uint64_t* count) {
+qry_result qry_world_find_parts(const qry_world* world, uint32_t neighbours, const qry_progress_info* info,
+                                qry_part* parts, uint64_t* count) {
   const char* const function = "qry_world_find_parts";
   return guarded(function, [&]() -> qry_result {
     if (!world || !count)
       return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: %s is NULL", function, world ? "count" : "world");
     QRY_PASS_REFUSAL(check_neighbours(function, neighbours));
     if (*count && !parts) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: parts is NULL, but *count is not 0", function);
+    QRY_PASS_REFUSAL(check_info(function, info));
+    const InfoCall call(info);
     const uint32_t threads = world->context->threads;
     const ThreadShare share(threads ? threads : thread_count());
     const auto bricks = bricks_shown(*world);
     if (!bricks) return refuse(bricks.error());
-    const auto found = ConnectedParts::find(*bricks, Connectivity(neighbours));
+    const auto found = ConnectedParts::find(*bricks, Connectivity(neighbours), call.progress());
     if (!found) return refuse(found.error());
+    if (const auto last = call.last("looking for parts"); !last) return refuse(last.error());
     const uint64_t room = *count, all = found->parts().size();
     for (uint64_t i = 0; i < std::min(room, all); ++i) {
       const ConnectedPart& part = found->parts()[size_t(i)];
@@ -139,7 +174,7 @@ qry_result qry_world_find_parts(const qry_world* world, uint32_t neighbours, qry
 }
 
 qry_result qry_world_keep_parts(qry_world* world, uint32_t volume, uint32_t neighbours, uint64_t most, uint64_t least,
-                                uint64_t* changed) {
+                                const qry_progress_info* info, uint64_t* changed) {
   const char* const function = "qry_world_keep_parts";
   return guarded(function, [&]() -> qry_result {
     if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
@@ -147,8 +182,10 @@ qry_result qry_world_keep_parts(qry_world* world, uint32_t volume, uint32_t neig
     QRY_PASS_REFUSAL(check_neighbours(function, neighbours));
     if (most == 0)
       return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: most is 0, expected at least 1; UINT64_MAX is no limit", function);
-    return change_volume(*world, volume, "keep parts", changed, [&](const BrickMap& bricks) {
-      return keep_parts(bricks, {Connectivity(neighbours), most, least});
-    });
+    QRY_PASS_REFUSAL(check_info(function, info));
+    return change_volume(*world, volume, "keep parts", info, changed,
+                         [&](const BrickMap& bricks, const Progress& progress) {
+                           return keep_parts(bricks, {Connectivity(neighbours), most, least}, progress);
+                         });
   });
 }

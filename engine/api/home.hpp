@@ -57,7 +57,9 @@ class DeviceHome {
   // Whole bricks, each place once, as one edit. Blocks until it is done. Traffic: 5 or 516 bytes a brick over the bus;
   // the latter are copied once more on the host. Errors: out_of_bounds, full, out_of_memory, device.
   Result<uint64_t> write_bricks(std::span<const BrickPut> puts);
-  // As Store's. Blocks until it is done. Errors: also unsupported (the other world is elsewhere).
+  // Whether the other world is in memory of the same device.
+  bool reads(DeviceHome& other) { return store_->executor().device() == other.store_->executor().device(); }
+  // As Store's. Blocks until it is done.
   Result<uint64_t> combine(DeviceHome& other, device::Combination combination);
   // By a voxel, as Store's. Block until they are done.
   Result<uint64_t> grow(uint32_t neighbours) { return morph(&device::Store::grow, neighbours); }

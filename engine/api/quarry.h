@@ -156,7 +156,8 @@ enum {
   QRY_STYPE_MEMORY_BRICKS = 19,
   QRY_STYPE_WORLD_HOME_INFO = 20,
   QRY_STYPE_HOME_STATE = 21,
-  QRY_STYPE_MEMORY_HISTORY = 22
+  QRY_STYPE_MEMORY_HISTORY = 22,
+  QRY_STYPE_PROGRESS_INFO = 23
   /* 0x70000000 and above: for structures of out-of-tree builds; never used here. */
 };
 
@@ -490,7 +491,20 @@ QRY_API qry_result QRY_CALL qry_world_await(qry_world* world, uint64_t ticket, u
  * Beside the world there are, until the call returns, a list of 20 bytes a brick two or three times, and 576 bytes for
  * each brick that differs, at a device home for each brick. History as that of qry_world_set_voxels.
  * neighbours: which voxels touch. 6: those that share a face; 18: a face or an edge; 26: a corner too.
- * Errors of all that change something: INVALID_ARGUMENT, OUT_OF_BOUNDS, FULL, OUT_OF_MEMORY, DEVICE. */
+ * info (may be NULL): who is told how far it is, and may stop it. What is read back from a device, and instances that
+ * are made one volume, are not stopped, nor is the edit itself: the last call is before it, with the fraction 1.
+ * Errors of all that change something: INVALID_ARGUMENT, UNKNOWN_STRUCT, OUT_OF_BOUNDS, FULL, CANCELLED (nothing has
+ * changed), OUT_OF_MEMORY, DEVICE. */
+
+typedef struct qry_progress_info {
+  qry_stype stype;
+  uint32_t reserved;
+  const void* next;
+  qry_progress_function progress; /* at most some tens of times a second; may be NULL */
+  void* progress_user;
+} qry_progress_info;
+#define QRY_PROGRESS_INFO_INIT \
+  { QRY_STYPE_PROGRESS_INFO, 0, NULL, NULL, NULL }
 
 enum {
   QRY_COMBINE_UNION = 0,        /* voxels of the volume or of `other` */
@@ -504,18 +518,18 @@ enum {
  * [read] call. Cost: a pass over both lists of bricks, and over the voxels of bricks that both have. Errors: also
  * INVALID_ARGUMENT for a world of another context. [write] */
 QRY_API qry_result QRY_CALL qry_world_combine(qry_world* world, uint32_t volume, const qry_world* other, uint32_t mode,
-                                              uint64_t* changed);
+                                              const qry_progress_info* info, uint64_t* changed);
 
 /* Grows a volume: each of `steps` steps, 1..4096, adds the empty voxels that have a neighbour. An added voxel gets the
  * material of its first neighbour in this order: of 6: -x, +x, -y, +y, -z, +z; of 18 and 26: z slowest, x fastest, each
  * from -1 to +1. Voxels that were there stay as they are. A voxel that would be outside the world is OUT_OF_BOUNDS.
  * Cost of a step: 3 to 5 us of a core for each brick that changes, next to nothing for a full one. [write] */
 QRY_API qry_result QRY_CALL qry_world_dilate(qry_world* world, uint32_t volume, uint32_t neighbours, uint32_t steps,
-                                             uint64_t* changed);
+                                             const qry_progress_info* info, uint64_t* changed);
 /* Erodes a volume: each of `steps` steps, 1..4096, takes away the voxels that have an empty neighbour. The others keep
  * their materials. The outside of the world is empty. Cost: as qry_world_dilate. [write] */
 QRY_API qry_result QRY_CALL qry_world_erode(qry_world* world, uint32_t volume, uint32_t neighbours, uint32_t steps,
-                                            uint64_t* changed);
+                                            const qry_progress_info* info, uint64_t* changed);
 
 /* A connected part: voxels of which each is reached from each other one by steps from neighbour to neighbour. */
 typedef struct qry_part {
@@ -531,15 +545,16 @@ typedef struct qry_part {
  * many there are. parts may be NULL if *count is 0. It returns QRY_INCOMPLETE if not all fitted; the first *count of
  * before are there then. Cost: 1 to 2 us of a core for each brick, whatever *count is, so a first call with some room
  * may spare the second. Memory: 100 bytes a brick, 512 more for one with several parts. Errors: INVALID_ARGUMENT,
- * UNSUPPORTED (more than 2^32 pieces of bricks), OUT_OF_BOUNDS, OUT_OF_MEMORY, DEVICE. [read] */
-QRY_API qry_result QRY_CALL qry_world_find_parts(const qry_world* world, uint32_t neighbours, qry_part* parts,
-                                                 uint64_t* count);
+ * UNKNOWN_STRUCT, UNSUPPORTED (more than 2^32 pieces of bricks), OUT_OF_BOUNDS, CANCELLED (parts and count are as they
+ * were), OUT_OF_MEMORY, DEVICE. [read] */
+QRY_API qry_result QRY_CALL qry_world_find_parts(const qry_world* world, uint32_t neighbours,
+                                                 const qry_progress_info* info, qry_part* parts, uint64_t* count);
 /* Removes a volume's connected parts but the `most` largest of those that have at least `least` voxels; of equal ones
  * the first in the order of qry_world_find_parts stay. most: at least 1; UINT64_MAX: all of that size. least: 0 or 1:
  * of any size. So (1, 0) keeps the largest, and (UINT64_MAX, n) drops those of less than n voxels. Errors: also
  * UNSUPPORTED, as qry_world_find_parts. [write] */
 QRY_API qry_result QRY_CALL qry_world_keep_parts(qry_world* world, uint32_t volume, uint32_t neighbours, uint64_t most,
-                                                 uint64_t least, uint64_t* changed);
+                                                 uint64_t least, const qry_progress_info* info, uint64_t* changed);
 
 /* ---- Palette ----------------------------------------------------------------------------------------------------- */
 

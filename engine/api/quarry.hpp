@@ -143,35 +143,39 @@ class World {
     const qry_result code = qry_world_edit(handle_, &edit, &changed);
     return {code, changed};
   }
-  // Each returns how many voxels differ from before.
-  Result<uint64_t> combine(const World& other, uint32_t mode, uint32_t volume = 0) {
+  // Each returns how many voxels differ from before. `info`, which may be null, is told how far it is.
+  Result<uint64_t> combine(const World& other, uint32_t mode, uint32_t volume = 0,
+                           const qry_progress_info* info = nullptr) {
     uint64_t changed = 0;
-    const qry_result code = qry_world_combine(handle_, volume, other.handle_, mode, &changed);
+    const qry_result code = qry_world_combine(handle_, volume, other.handle_, mode, info, &changed);
     return {code, changed};
   }
-  Result<uint64_t> dilate(uint32_t neighbours, uint32_t steps = 1, uint32_t volume = 0) {
+  Result<uint64_t> dilate(uint32_t neighbours, uint32_t steps = 1, uint32_t volume = 0,
+                          const qry_progress_info* info = nullptr) {
     uint64_t changed = 0;
-    const qry_result code = qry_world_dilate(handle_, volume, neighbours, steps, &changed);
+    const qry_result code = qry_world_dilate(handle_, volume, neighbours, steps, info, &changed);
     return {code, changed};
   }
-  Result<uint64_t> erode(uint32_t neighbours, uint32_t steps = 1, uint32_t volume = 0) {
+  Result<uint64_t> erode(uint32_t neighbours, uint32_t steps = 1, uint32_t volume = 0,
+                         const qry_progress_info* info = nullptr) {
     uint64_t changed = 0;
-    const qry_result code = qry_world_erode(handle_, volume, neighbours, steps, &changed);
+    const qry_result code = qry_world_erode(handle_, volume, neighbours, steps, info, &changed);
     return {code, changed};
   }
-  Result<uint64_t> keep_parts(uint32_t neighbours, uint64_t most, uint64_t least, uint32_t volume = 0) {
+  Result<uint64_t> keep_parts(uint32_t neighbours, uint64_t most, uint64_t least, uint32_t volume = 0,
+                              const qry_progress_info* info = nullptr) {
     uint64_t changed = 0;
-    const qry_result code = qry_world_keep_parts(handle_, volume, neighbours, most, least, &changed);
+    const qry_result code = qry_world_keep_parts(handle_, volume, neighbours, most, least, info, &changed);
     return {code, changed};
   }
   // The largest first.
-  Result<std::vector<qry_part>> find_parts(uint32_t neighbours) const {
+  Result<std::vector<qry_part>> find_parts(uint32_t neighbours, const qry_progress_info* info = nullptr) const {
     std::vector<qry_part> parts(64);
     uint64_t count = parts.size();
-    qry_result code = qry_world_find_parts(handle_, neighbours, parts.data(), &count);
+    qry_result code = qry_world_find_parts(handle_, neighbours, info, parts.data(), &count);
     if (code == QRY_INCOMPLETE) {
       parts.resize(size_t(count));
-      code = qry_world_find_parts(handle_, neighbours, parts.data(), &count);
+      code = qry_world_find_parts(handle_, neighbours, info, parts.data(), &count);
     }
     parts.resize(code < 0 ? 0 : size_t(count));
     return {code, std::move(parts)};

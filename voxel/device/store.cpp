@@ -367,8 +367,7 @@ Result<Store::Change> Store::morph(EditCall call) {
   QRY_TRY_ASSIGN(const Control found, counters());
   const uint64_t candidates = found.list_bricks;
   if (candidates > kMostScratch)
-    return fail(ErrorCode::unsupported,
-                std::to_string(candidates) + " bricks may change, more than a device lists at once");
+    return fail(ErrorCode::full, std::to_string(candidates) + " bricks may change, more than a device lists at once");
   QRY_TRY(executor_->grow(a.candidates, candidates * sizeof(uint32_t)));
   QRY_TRY(room_for_listed(candidates));
   if (!call.grows) memory_.listed_materials = nullptr;

@@ -191,13 +191,12 @@ using namespace parts_detail;
 class PartFinder {
  public:
   PartFinder(const BrickMap& bricks, Connectivity neighbours, const Progress& progress)
-      : neighbours_(neighbours), progress_(progress) {
+      : neighbours_(neighbours), progress_(progress, "looking for parts") {
     out_.bricks_ = Columns(bricks);
   }
 
   Result<ConnectedParts> run() {
     const size_t count = out_.bricks_.size();
-    progress_.say("looking for parts", 0);
     QRY_TRY(label());
     uint64_t components = 0;
     out_.firsts_.resize(count + 1);
@@ -210,23 +209,25 @@ class PartFinder {
     out_.firsts_[count] = uint32_t(components);
     counts_ = {};
     Forest forest(components);
-    progress_.say("looking for parts", 0.4);
     QRY_TRY(join(forest));
     slices_ = {};
-    progress_.say("looking for parts", 0.7);
     number_roots(forest);
     QRY_TRY(measure());
     return std::move(out_);
   }
 
  private:
+  static constexpr double kLabelled = 0.4, kJoined = 0.7;  // how far it is then
+
   // Calls piece(begin, end) for pieces of `count` things on all threads, unless it is cancelled.
   template <class Piece>
-  Result<void> each_piece(size_t count, size_t grain, const Piece& piece) {
-    std::atomic<bool> cancelled{false};
+  Result<void> each_piece(size_t count, size_t grain, double from, double to, const Piece& piece) {
+    progress_.begin((count + grain - 1) / grain, from, to);
+    std::atomic<bool> cancelled{progress_.cancelled()};
     parallel_for(count, grain, [&](size_t begin, size_t end) {
-      if (progress_.cancelled()) cancelled = true;
-      if (!cancelled) piece(begin, end);
+      if (cancelled) return;
+      piece(begin, end);
+      if (!progress_.piece_done()) cancelled = true;
     });
     if (cancelled) return fail(ErrorCode::cancelled, "stopped");
     return {};
@@ -239,7 +240,7 @@ class PartFinder {
     slices_.resize(count);
     out_.labels_.resize(count);
     out_.kept_labels_.resize((count + kPartBricks - 1) / kPartBricks);
-    return each_piece(count, kPartBricks, [&](size_t begin, size_t end) {
+    return each_piece(count, kPartBricks, 0, kLabelled, [&](size_t begin, size_t end) {
       auto& kept = out_.kept_labels_[begin / kPartBricks];
       for (size_t i = begin; i < end; ++i) {
         const SharedBrick& brick = out_.bricks_.brick(i);
@@ -302,7 +303,7 @@ class PartFinder {
   Result<void> join(Forest& forest) {
     const Columns& bricks = out_.bricks_;
     const int32_t most_axes = neighbours_ == Connectivity::faces ? 1 : neighbours_ == Connectivity::edges ? 2 : 3;
-    return each_piece(bricks.columns().size(), 64, [&](size_t begin, size_t end) {
+    return each_piece(bricks.columns().size(), 64, kLabelled, kJoined, [&](size_t begin, size_t end) {
       for (size_t c = begin; c < end; ++c) {
         const Columns::Column& column = bricks.columns()[c];
         Columns::Around around = bricks.around(column.x, column.y);
@@ -368,7 +369,7 @@ class PartFinder {
   Result<void> measure() {
     const size_t count = out_.bricks_.size();
     std::vector<std::vector<Share>> pieces((count + kPartBricks - 1) / kPartBricks);
-    QRY_TRY(each_piece(count, kPartBricks, [&](size_t begin, size_t end) {
+    QRY_TRY(each_piece(count, kPartBricks, kJoined, 1, [&](size_t begin, size_t end) {
       Shares shares;
       for (size_t i = begin; i < end; ++i) measure_brick(i, shares);
       pieces[begin / kPartBricks] = std::move(shares.list);
@@ -409,7 +410,7 @@ class PartFinder {
   }
 
   Connectivity neighbours_;
-  const Progress& progress_;
+  PieceProgress progress_;
   ConnectedParts out_;
   std::vector<uint16_t> counts_;  // of each brick's components
   std::vector<BrickSlices> slices_;

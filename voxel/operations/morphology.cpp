@@ -296,16 +296,22 @@ struct Made {
   }
 };
 
+struct MorphologyStep {
+  PieceProgress& progress;
+  uint32_t number, count;
+};
+
 // Calls column(number, made) for each of `count` columns by all threads; none if it was cancelled.
 template <class Column>
-std::optional<Columns> each_column(size_t count, const Progress& progress, const Column& column) {
+std::optional<Columns> each_column(size_t count, MorphologyStep& step, const Column& column) {
   std::vector<Made> parts((count + kColumnsAtOnce - 1) / kColumnsAtOnce);
-  std::atomic<bool> cancelled{false};
+  step.progress.begin(parts.size(), double(step.number) / step.count, double(step.number + 1) / step.count);
+  std::atomic<bool> cancelled{step.progress.cancelled()};
   parallel_for(count, kColumnsAtOnce, [&](size_t begin, size_t end) {
-    if (progress.cancelled()) cancelled = true;
     if (cancelled) return;
     BrickWriter writer(BrickPool::loose(), end - begin);
     for (size_t c = begin; c < end; ++c) column(c, parts[begin / kColumnsAtOnce], writer);
+    if (!step.progress.piece_done()) cancelled = true;
   });
   if (cancelled) return {};
   std::vector<size_t> firsts{0};
@@ -321,9 +327,9 @@ std::optional<Columns> each_column(size_t count, const Progress& progress, const
   return Columns(std::move(at), std::move(bricks));
 }
 
-std::optional<Columns> dilated(const Columns& before, Connectivity neighbours, const Progress& progress) {
+std::optional<Columns> dilated(const Columns& before, Connectivity neighbours, MorphologyStep& step) {
   const auto reached = columns_reached(before);
-  return each_column(reached.size(), progress, [&](size_t c, Made& made, BrickWriter& writer) {
+  return each_column(reached.size(), step, [&](size_t c, Made& made, BrickWriter& writer) {
     const auto [x, y] = reached[c];
     Columns::Around around = before.around(x, y);
     MaterialRows rows;
@@ -340,8 +346,8 @@ std::optional<Columns> dilated(const Columns& before, Connectivity neighbours, c
   });
 }
 
-std::optional<Columns> eroded(const Columns& before, Connectivity neighbours, const Progress& progress) {
-  return each_column(before.columns().size(), progress, [&](size_t c, Made& made, BrickWriter& writer) {
+std::optional<Columns> eroded(const Columns& before, Connectivity neighbours, MorphologyStep& step) {
+  return each_column(before.columns().size(), step, [&](size_t c, Made& made, BrickWriter& writer) {
     const Columns::Column& column = before.columns()[c];
     Columns::Around around = before.around(column.x, column.y);
     for (size_t i = column.begin; i < column.end; ++i) {
@@ -352,14 +358,15 @@ std::optional<Columns> eroded(const Columns& before, Connectivity neighbours, co
   });
 }
 
-template <class Step>
+template <class Change>
 Result<BrickMap> steps_of(const BrickMap& bricks, uint32_t steps, const Progress& progress, const char* stage,
-                          const Step& step) {
+                          const Change& change) {
   if (steps == 0 || bricks.empty()) return bricks;
   Columns now(bricks);
+  PieceProgress pieces(progress, stage);
   for (uint32_t i = 0; i < steps && now.size(); ++i) {
-    progress.say(stage, double(i) / steps);
-    auto next = step(now);
+    MorphologyStep step{pieces, i, steps};
+    auto next = change(now, step);
     if (!next) return fail(ErrorCode::cancelled, "stopped");
     now = std::move(*next);
   }
@@ -377,12 +384,12 @@ Result<BrickMap> dilate(const BrickMap& bricks, Connectivity neighbours, uint32_
     if (!bricks.empty() && int64_t(high) + steps > INT32_MAX)
       return fail(ErrorCode::out_of_bounds, "voxels would be added beyond 32 bits");
   return steps_of(bricks, steps, progress, "growing",
-                  [&](const Columns& now) { return dilated(now, neighbours, progress); });
+                  [&](const Columns& now, MorphologyStep& step) { return dilated(now, neighbours, step); });
 }
 
 Result<BrickMap> erode(const BrickMap& bricks, Connectivity neighbours, uint32_t steps, const Progress& progress) {
   return steps_of(bricks, steps, progress, "eroding",
-                  [&](const Columns& now) { return eroded(now, neighbours, progress); });
+                  [&](const Columns& now, MorphologyStep& step) { return eroded(now, neighbours, step); });
 }
 
 }  // namespace quarry

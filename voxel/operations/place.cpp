@@ -62,12 +62,35 @@ Scene single(BrickMap bricks, const Palette& palette, const char* name) {
   return out;
 }
 
+// Progress over the bricks of a map, in pieces.
+class BrickProgress {
+ public:
+  BrickProgress(const Progress& progress, size_t bricks)
+      : pieces_(progress, "combining"), stopped_(progress.cancelled()) {
+    pieces_.begin(bricks / kPiece + 1, 0, 1);
+  }
+  // Call it before each brick. False if the work is to stop.
+  bool go_on() {
+    if (++bricks_ % kPiece == 0) stopped_ = !pieces_.piece_done();
+    return !stopped_;
+  }
+
+ private:
+  static constexpr size_t kPiece = 1024;
+  PieceProgress pieces_;
+  size_t bricks_ = 0;
+  bool stopped_;
+};
+tl::unexpected<Error> stopped() { return fail(ErrorCode::cancelled, "stopped"); }
+
 // Voxels of `a` that are (or are not) in `b`: the inner (or left) join of the two maps' keys, which are both sorted.
-BrickMap filtered(const BrickMap& a, const BrickMap& b, bool in_b) {
+Result<BrickMap> filtered(const BrickMap& a, const BrickMap& b, bool in_b, const Progress& progress) {
+  BrickProgress bricks(progress, a.bricks().size());
   BrickMap out;
   const auto theirs_end = b.bricks().end();
   auto their = b.bricks().begin();
   for (const auto& [at, brick] : a.bricks()) {
+    if (!bricks.go_on()) return stopped();
     while (their != theirs_end && their->first < at) ++their;
     if (their == theirs_end || their->first != at) {
       if (!in_b) out.put(at, brick);
@@ -88,11 +111,13 @@ BrickMap filtered(const BrickMap& a, const BrickMap& b, bool in_b) {
 }
 
 // The voxels of both, those of `a` where it has them: the full join of the two maps' keys.
-BrickMap united_bricks(const BrickMap& a, const BrickMap& b) {
+Result<BrickMap> united_bricks(const BrickMap& a, const BrickMap& b, const Progress& progress) {
+  BrickProgress bricks(progress, a.bricks().size() + b.bricks().size());
   BrickMap out;
   const auto ours = a.bricks(), theirs = b.bricks();
   auto our = ours.begin(), their = theirs.begin();
   while (our != ours.end() || their != theirs.end()) {
+    if (!bricks.go_on()) return stopped();
     if (their == theirs.end() || (our != ours.end() && our->first < their->first)) {
       out.put(our->first, our.shared());
       ++our;
@@ -202,11 +227,13 @@ Result<Scene> boolean(const Scene& a, const Scene& b, BooleanKind kind, PaletteE
   QRY_TRY_ASSIGN(const auto first, flatten(a, true));
   QRY_TRY_ASSIGN(const auto second, flatten(b, true));
   const bool both = kind == BooleanKind::intersection;
-  return single(boolean(first, second, kind), a.palette, both ? "intersection" : "difference");
+  QRY_TRY_ASSIGN(auto bricks, boolean(first, second, kind));
+  return single(std::move(bricks), a.palette, both ? "intersection" : "difference");
 }
 
-BrickMap boolean(const BrickMap& a, const BrickMap& b, BooleanKind kind) {
-  return kind == BooleanKind::union_of ? united_bricks(a, b) : filtered(a, b, kind == BooleanKind::intersection);
+Result<BrickMap> boolean(const BrickMap& a, const BrickMap& b, BooleanKind kind, const Progress& progress) {
+  return kind == BooleanKind::union_of ? united_bricks(a, b, progress)
+                                       : filtered(a, b, kind == BooleanKind::intersection, progress);
 }
 
 std::vector<BrickPut> differences(const BrickMap& before, const BrickMap& after) {

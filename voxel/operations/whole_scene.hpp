@@ -109,8 +109,8 @@ enum class BooleanKind : uint8_t { union_of, intersection, difference };
 Result<Scene> boolean(const Scene& a, const Scene& b, BooleanKind kind, PaletteError* error = nullptr);
 // The same of two volumes' bricks, whose materials are of one palette: those of `a` where it has the voxel. Bricks that
 // come out as they are in `a`, or that `a` has not, are shared. Free-threaded. Cost: a pass over both lists, and 576
-// bytes for each brick that is mixed.
-BrickMap boolean(const BrickMap& a, const BrickMap& b, BooleanKind kind);
+// bytes for each brick that is mixed. Errors: cancelled.
+Result<BrickMap> boolean(const BrickMap& a, const BrickMap& b, BooleanKind kind, const Progress& progress = {});
 // What is to be put into `before`, rising, so that it becomes `after`: the bricks that differ, none where one goes.
 // Bricks that both share are not read. Free-threaded.
 std::vector<BrickPut> differences(const BrickMap& before, const BrickMap& after);

@@ -217,14 +217,15 @@ TEST_CASE("c_api: at every home a volume grows and is eroded in one step, as vox
       for (const uint32_t steps : {1u, 3u}) {
         CAPTURE(neighbours, steps);
         check_step(
-            world, [&](uint64_t* changed) { return qry_world_dilate(world, 0, neighbours, steps, changed); },
+            world, [&](uint64_t* changed) { return qry_world_dilate(world, 0, neighbours, steps, nullptr, changed); },
             dilated(voxels, neighbours, steps));
         check_step(
-            world, [&](uint64_t* changed) { return qry_world_erode(world, 0, neighbours, steps, changed); },
+            world, [&](uint64_t* changed) { return qry_world_erode(world, 0, neighbours, steps, nullptr, changed); },
             eroded(voxels, neighbours, steps));
       }
     check_step(
-        world, [&](uint64_t* changed) { return qry_world_erode(world, 0, 26, 4096, changed); }, Dense(kVoxels));
+        world, [&](uint64_t* changed) { return qry_world_erode(world, 0, 26, 4096, nullptr, changed); },
+        Dense(kVoxels));
     qry_world_destroy(&world);
   }
 }
@@ -245,7 +246,8 @@ TEST_CASE("c_api: a brick with voxels that becomes full of one material counts t
     write(filling, full);
     write(world, voxels);
     check_step(
-        world, [&](uint64_t* changed) { return qry_world_combine(world, 0, filling, QRY_COMBINE_UNION, changed); },
+        world,
+        [&](uint64_t* changed) { return qry_world_combine(world, 0, filling, QRY_COMBINE_UNION, nullptr, changed); },
         full);
     qry_world_destroy(&filling);
     qry_world_destroy(&world);
@@ -271,17 +273,20 @@ TEST_CASE("c_api: at every home a volume is combined with a world at any, and it
         for (uint32_t mode = QRY_COMBINE_UNION; mode <= QRY_COMBINE_DIFFERENCE; ++mode) {
           CAPTURE(mode);
           check_step(
-              world, [&](uint64_t* changed) { return qry_world_combine(world, 0, other, mode, changed); },
+              world, [&](uint64_t* changed) { return qry_world_combine(world, 0, other, mode, nullptr, changed); },
               results[mode]);
         }
         REQUIRE(read(other) == theirs);
         // With itself: nothing changes, or all goes.
         check_step(
-            world, [&](uint64_t* changed) { return qry_world_combine(world, 0, world, QRY_COMBINE_UNION, changed); },
+            world,
+            [&](uint64_t* changed) { return qry_world_combine(world, 0, world, QRY_COMBINE_UNION, nullptr, changed); },
             ours);
         check_step(
             world,
-            [&](uint64_t* changed) { return qry_world_combine(world, 0, world, QRY_COMBINE_DIFFERENCE, changed); },
+            [&](uint64_t* changed) {
+              return qry_world_combine(world, 0, world, QRY_COMBINE_DIFFERENCE, nullptr, changed);
+            },
             Dense(kVoxels));
       }
       qry_world_destroy(&other);
@@ -297,17 +302,18 @@ TEST_CASE("c_api: at every home parts are found as by a flood, and those that ar
     qry_world* world = world_at(context.get(), home);
     if (!world) continue;
     uint64_t none = 0;
-    require_ok(qry_world_find_parts(world, 6, nullptr, &none));  // of an empty world
+    require_ok(qry_world_find_parts(world, 6, nullptr, nullptr, &none));  // of an empty world
     REQUIRE(none == 0);
     write(world, voxels);
     for (const uint32_t neighbours : kNeighbours) {
       CAPTURE(neighbours);
       const std::vector<Part> expected = parts_of(voxels, neighbours);
       uint64_t count = 0;
-      require_refused(qry_world_find_parts(world, neighbours, nullptr, &count), QRY_INCOMPLETE, "room for 0 parts");
+      require_refused(qry_world_find_parts(world, neighbours, nullptr, nullptr, &count), QRY_INCOMPLETE,
+                      "room for 0 parts");
       REQUIRE(count == expected.size());
       std::vector<qry_part> parts(count);
-      require_ok(qry_world_find_parts(world, neighbours, parts.data(), &count));
+      require_ok(qry_world_find_parts(world, neighbours, nullptr, parts.data(), &count));
       REQUIRE(count == expected.size());
       std::vector<std::vector<int64_t>> got, wanted;
       for (size_t i = 0; i < count; ++i) {
@@ -333,13 +339,19 @@ TEST_CASE("c_api: at every home parts are found as by a flood, and those that ar
       // Loose voxels go, but for the largest part; those of at least 2 stay; all.
       REQUIRE(expected[0].voxels.size() > expected[1].voxels.size());
       check_step(
-          world, [&](uint64_t* changed) { return qry_world_keep_parts(world, 0, neighbours, 1, 0, changed); },
+          world, [&](uint64_t* changed) { return qry_world_keep_parts(world, 0, neighbours, 1, 0, nullptr, changed); },
           kept(expected[0].voxels.size()));
       check_step(
-          world, [&](uint64_t* changed) { return qry_world_keep_parts(world, 0, neighbours, UINT64_MAX, 2, changed); },
+          world,
+          [&](uint64_t* changed) {
+            return qry_world_keep_parts(world, 0, neighbours, UINT64_MAX, 2, nullptr, changed);
+          },
           kept(2));
       check_step(
-          world, [&](uint64_t* changed) { return qry_world_keep_parts(world, 0, neighbours, UINT64_MAX, 1, changed); },
+          world,
+          [&](uint64_t* changed) {
+            return qry_world_keep_parts(world, 0, neighbours, UINT64_MAX, 1, nullptr, changed);
+          },
           voxels);
     }
     qry_world_destroy(&world);
@@ -358,7 +370,7 @@ TEST_CASE("c_api: what leaves the world or is more than its bricks is refused, a
     const Dense before = read(world);
     const qry_world_state state = state_of(world);
     uint64_t changed = 77;
-    REQUIRE(qry_world_dilate(world, 0, 6, 1, &changed) == QRY_ERROR_OUT_OF_BOUNDS);
+    REQUIRE(qry_world_dilate(world, 0, 6, 1, nullptr, &changed) == QRY_ERROR_OUT_OF_BOUNDS);
     REQUIRE(std::string(qry_last_error()).find("world") != std::string::npos);
     REQUIRE(changed == 77);
     REQUIRE(read(world) == before);
@@ -375,7 +387,7 @@ TEST_CASE("c_api: what leaves the world or is more than its bricks is refused, a
     const int32_t corner[] = {0, 0, 0};
     require_ok(qry_world_set_voxels(world, 0, corner, materials, 1, nullptr));
     const Dense one = read(world);
-    REQUIRE(qry_world_dilate(world, 0, 26, 1, &changed) == QRY_ERROR_FULL);  // into eight bricks
+    REQUIRE(qry_world_dilate(world, 0, 26, 1, nullptr, &changed) == QRY_ERROR_FULL);  // into eight bricks
     REQUIRE(read(world) == one);
     REQUIRE(state_of(world).history_length == 1);
     qry_world_destroy(&world);
@@ -389,11 +401,121 @@ TEST_CASE("c_api: a packed world is combined and eroded as another") {
   write(world, voxels);
   require_ok(qry_world_pack(world));
   check_step(
-      world, [&](uint64_t* changed) { return qry_world_erode(world, 0, 18, 1, changed); }, eroded(voxels, 18, 1));
+      world, [&](uint64_t* changed) { return qry_world_erode(world, 0, 18, 1, nullptr, changed); },
+      eroded(voxels, 18, 1));
   require_ok(qry_world_pack(world));
   check_step(
-      world, [&](uint64_t* changed) { return qry_world_dilate(world, 0, 18, 1, changed); }, dilated(voxels, 18, 1));
+      world, [&](uint64_t* changed) { return qry_world_dilate(world, 0, 18, 1, nullptr, changed); },
+      dilated(voxels, 18, 1));
   qry_world_destroy(&world);
+}
+
+namespace {
+
+// Stops the call number `stop_at`, and keeps what it is told.
+struct Watch {
+  size_t stop_at = 0;  // 0: none
+  std::vector<double> said{};
+  static int32_t QRY_CALL call(void* user, const char* stage, double fraction) {
+    auto& watch = *static_cast<Watch*>(user);
+    watch.said.push_back(std::string(stage).empty() ? -1.0 : fraction);
+    return watch.said.size() == watch.stop_at ? 1 : 0;
+  }
+  qry_progress_info info() {
+    qry_progress_info out = QRY_PROGRESS_INFO_INIT;
+    out.progress = call;
+    out.progress_user = this;
+    return out;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("c_api: algebra tells how far it is, and stopped at any call it leaves all as it was, at every home") {
+  const Context context;
+  const Dense voxels = example(6), mask = example(7);
+  std::vector<qry_part> parts(1000, qry_part{});
+  uint64_t changed = 77, count = parts.size();
+  for (const uint32_t home : kHomes) {
+    CAPTURE(home);
+    qry_world *world = world_at(context.get(), home), *other = world_at(context.get(), QRY_HOME_HOST);
+    if (!world) {
+      qry_world_destroy(&other);
+      continue;
+    }
+    write(world, voxels);
+    write(other, mask);
+    using Call = std::function<qry_result(const qry_progress_info*)>;
+    const std::vector<std::pair<Call, Dense>> calls{
+        {[&](const qry_progress_info* info) { return qry_world_dilate(world, 0, 18, 3, info, &changed); },
+         dilated(voxels, 18, 3)},
+        {[&](const qry_progress_info* info) { return qry_world_erode(world, 0, 6, 2, info, &changed); },
+         eroded(voxels, 6, 2)},
+        {[&](const qry_progress_info* info) {
+           return qry_world_combine(world, 0, other, QRY_COMBINE_UNION, info, &changed);
+         },
+         [&] {
+           Dense both = voxels;
+           for (size_t i = 0; i < kVoxels; ++i) both[i] = voxels[i] ? voxels[i] : mask[i];
+           return both;
+         }()},
+        {[&](const qry_progress_info* info) {
+           return qry_world_combine(world, 0, other, QRY_COMBINE_DIFFERENCE, info, &changed);
+         },
+         [&] {
+           Dense left = voxels;
+           for (size_t i = 0; i < kVoxels; ++i) left[i] = mask[i] ? uint8_t(0) : voxels[i];
+           return left;
+         }()},
+        {[&](const qry_progress_info* info) { return qry_world_keep_parts(world, 0, 6, 1, 0, info, &changed); },
+         [&] {
+           Dense largest(kVoxels);
+           const std::vector<Part> all = parts_of(voxels, 6);
+           for (const size_t at : all[0].voxels) largest[at] = voxels[at];
+           return largest;
+         }()},
+        {[&](const qry_progress_info* info) { return qry_world_find_parts(world, 6, info, parts.data(), &count); },
+         voxels},
+    };
+    for (size_t c = 0; c < calls.size(); ++c) {
+      CAPTURE(c);
+      const auto& [call, after] = calls[c];
+      const bool reads = c + 1 == calls.size();
+      const qry_world_state old = state_of(world);
+      size_t stopped = 0;
+      for (;; ++stopped) {
+        Watch watch{stopped + 1};
+        const qry_progress_info info = watch.info();
+        changed = 77, count = parts.size(), parts[0] = qry_part{};
+        const qry_result result = call(&info);
+        // A slow machine may be told more often.
+        REQUIRE((result == QRY_OK ? watch.said.size() <= stopped : watch.said.size() == stopped + 1));
+        REQUIRE(std::is_sorted(watch.said.begin(), watch.said.end()));
+        REQUIRE((watch.said.front() == 0 && watch.said.back() <= 1));
+        if (result == QRY_OK) {
+          REQUIRE(watch.said.back() == 1);
+          break;
+        }
+        require_refused(result, QRY_ERROR_CANCELLED, "stopped");
+        REQUIRE(changed == 77);
+        REQUIRE(count == parts.size());
+        REQUIRE(parts[0].voxel_count == 0);
+        REQUIRE(read(world) == voxels);
+        REQUIRE(state_of(world).version == old.version);
+        REQUIRE(state_of(world).history_length == old.history_length);
+      }
+      REQUIRE(stopped >= 2);  // at the beginning and before the edit
+      REQUIRE(read(world) == after);
+      if (reads) {
+        REQUIRE(count == parts_of(voxels, 6).size());
+      } else {
+        REQUIRE(changed == differing(voxels, after));
+        require_ok(qry_world_undo(world, nullptr));
+      }
+    }
+    qry_world_destroy(&world);
+    qry_world_destroy(&other);
+  }
 }
 
 TEST_CASE("c_api: algebra refuses bad arguments by name") {
@@ -401,25 +523,39 @@ TEST_CASE("c_api: algebra refuses bad arguments by name") {
   qry_world *world = world_at(context.get(), QRY_HOME_HOST), *foreign = world_at(another.get(), QRY_HOME_HOST);
   uint64_t count = 0;
   const auto bad = QRY_ERROR_INVALID_ARGUMENT;
-  require_refused(qry_world_combine(nullptr, 0, world, 0, nullptr), bad, "qry_world_combine: world is NULL");
-  require_refused(qry_world_combine(world, 0, nullptr, 0, nullptr), bad, "other is NULL");
-  require_refused(qry_world_combine(world, 1, world, 0, nullptr), bad, "volume is 1");
-  require_refused(qry_world_combine(world, 0, world, 3, nullptr), bad, "mode is 3");
-  require_refused(qry_world_combine(world, 0, foreign, 0, nullptr), bad, "another context");
-  require_refused(qry_world_dilate(nullptr, 0, 6, 1, nullptr), bad, "qry_world_dilate: world is NULL");
-  require_refused(qry_world_dilate(world, 2, 6, 1, nullptr), bad, "volume is 2");
-  require_refused(qry_world_dilate(world, 0, 7, 1, nullptr), bad, "neighbours is 7, expected 6, 18 or 26");
-  require_refused(qry_world_erode(world, 0, 6, 0, nullptr), bad, "qry_world_erode: steps is 0, expected 1..4096");
-  require_refused(qry_world_erode(world, 0, 6, 4097, nullptr), bad, "steps is 4097");
-  require_refused(qry_world_find_parts(nullptr, 6, nullptr, &count), bad, "world is NULL");
-  require_refused(qry_world_find_parts(world, 6, nullptr, nullptr), bad, "count is NULL");
-  require_refused(qry_world_find_parts(world, 0, nullptr, &count), bad, "neighbours is 0");
+  require_refused(qry_world_combine(nullptr, 0, world, 0, nullptr, nullptr), bad, "qry_world_combine: world is NULL");
+  require_refused(qry_world_combine(world, 0, nullptr, 0, nullptr, nullptr), bad, "other is NULL");
+  require_refused(qry_world_combine(world, 1, world, 0, nullptr, nullptr), bad, "volume is 1");
+  require_refused(qry_world_combine(world, 0, world, 3, nullptr, nullptr), bad, "mode is 3");
+  require_refused(qry_world_combine(world, 0, foreign, 0, nullptr, nullptr), bad, "another context");
+  require_refused(qry_world_dilate(nullptr, 0, 6, 1, nullptr, nullptr), bad, "qry_world_dilate: world is NULL");
+  require_refused(qry_world_dilate(world, 2, 6, 1, nullptr, nullptr), bad, "volume is 2");
+  require_refused(qry_world_dilate(world, 0, 7, 1, nullptr, nullptr), bad, "neighbours is 7, expected 6, 18 or 26");
+  require_refused(qry_world_erode(world, 0, 6, 0, nullptr, nullptr), bad,
+                  "qry_world_erode: steps is 0, expected 1..4096");
+  require_refused(qry_world_erode(world, 0, 6, 4097, nullptr, nullptr), bad, "steps is 4097");
+  require_refused(qry_world_find_parts(nullptr, 6, nullptr, nullptr, &count), bad, "world is NULL");
+  require_refused(qry_world_find_parts(world, 6, nullptr, nullptr, nullptr), bad, "count is NULL");
+  require_refused(qry_world_find_parts(world, 0, nullptr, nullptr, &count), bad, "neighbours is 0");
   count = 1;
-  require_refused(qry_world_find_parts(world, 6, nullptr, &count), bad, "parts is NULL");
-  require_refused(qry_world_keep_parts(nullptr, 0, 6, 1, 0, nullptr), bad, "world is NULL");
-  require_refused(qry_world_keep_parts(world, 3, 6, 1, 0, nullptr), bad, "volume is 3");
-  require_refused(qry_world_keep_parts(world, 0, 5, 1, 0, nullptr), bad, "neighbours is 5");
-  require_refused(qry_world_keep_parts(world, 0, 6, 0, 0, nullptr), bad, "most is 0");
+  require_refused(qry_world_find_parts(world, 6, nullptr, nullptr, &count), bad, "parts is NULL");
+  require_refused(qry_world_keep_parts(nullptr, 0, 6, 1, 0, nullptr, nullptr), bad, "world is NULL");
+  require_refused(qry_world_keep_parts(world, 3, 6, 1, 0, nullptr, nullptr), bad, "volume is 3");
+  require_refused(qry_world_keep_parts(world, 0, 5, 1, 0, nullptr, nullptr), bad, "neighbours is 5");
+  require_refused(qry_world_keep_parts(world, 0, 6, 0, 0, nullptr, nullptr), bad, "most is 0");
+  qry_progress_info info = QRY_PROGRESS_INFO_INIT;
+  info.stype = QRY_STYPE_SAVE_INFO;
+  const auto unknown = QRY_ERROR_UNKNOWN_STRUCT;
+  require_refused(qry_world_combine(world, 0, world, 0, &info, nullptr), unknown, "QRY_STYPE_PROGRESS_INFO");
+  require_refused(qry_world_dilate(world, 0, 6, 1, &info, nullptr), unknown, "qry_world_dilate: info->stype");
+  require_refused(qry_world_erode(world, 0, 6, 1, &info, nullptr), unknown, "qry_world_erode: info->stype");
+  require_refused(qry_world_find_parts(world, 6, &info, nullptr, &count), bad, "parts is NULL");
+  count = 0;
+  require_refused(qry_world_find_parts(world, 6, &info, nullptr, &count), unknown, "qry_world_find_parts");
+  require_refused(qry_world_keep_parts(world, 0, 6, 1, 0, &info, nullptr), unknown, "qry_world_keep_parts");
+  info = QRY_PROGRESS_INFO_INIT;
+  info.next = &info;
+  require_refused(qry_world_dilate(world, 0, 6, 1, &info, nullptr), unknown, "in this chain");
   qry_world_destroy(&world);
   qry_world_destroy(&foreign);
 }

@@ -118,11 +118,11 @@ static void null_handles_are_refused_by_name(void) {
   REFUSED(qry_world_read_region(NULL, xyz, xyz, &byte, 1), QRY_ERROR_INVALID_ARGUMENT, "world is NULL");
   REFUSED(qry_world_list_bricks(NULL, NULL, &count), QRY_ERROR_INVALID_ARGUMENT, "world is NULL");
   REFUSED(qry_world_edit(NULL, &edit, NULL), QRY_ERROR_INVALID_ARGUMENT, "world is NULL");
-  REFUSED(qry_world_combine(NULL, 0, NULL, 0, NULL), QRY_ERROR_INVALID_ARGUMENT, "world is NULL");
-  REFUSED(qry_world_dilate(NULL, 0, 6, 1, NULL), QRY_ERROR_INVALID_ARGUMENT, "world is NULL");
-  REFUSED(qry_world_erode(NULL, 0, 6, 1, NULL), QRY_ERROR_INVALID_ARGUMENT, "world is NULL");
-  REFUSED(qry_world_find_parts(NULL, 6, NULL, &count), QRY_ERROR_INVALID_ARGUMENT, "world is NULL");
-  REFUSED(qry_world_keep_parts(NULL, 0, 6, 1, 0, NULL), QRY_ERROR_INVALID_ARGUMENT, "world is NULL");
+  REFUSED(qry_world_combine(NULL, 0, NULL, 0, NULL, NULL), QRY_ERROR_INVALID_ARGUMENT, "world is NULL");
+  REFUSED(qry_world_dilate(NULL, 0, 6, 1, NULL, NULL), QRY_ERROR_INVALID_ARGUMENT, "world is NULL");
+  REFUSED(qry_world_erode(NULL, 0, 6, 1, NULL, NULL), QRY_ERROR_INVALID_ARGUMENT, "world is NULL");
+  REFUSED(qry_world_find_parts(NULL, 6, NULL, NULL, &count), QRY_ERROR_INVALID_ARGUMENT, "world is NULL");
+  REFUSED(qry_world_keep_parts(NULL, 0, 6, 1, 0, NULL, NULL), QRY_ERROR_INVALID_ARGUMENT, "world is NULL");
   REFUSED(qry_world_undo(NULL, NULL), QRY_ERROR_INVALID_ARGUMENT, "world is NULL");
   REFUSED(qry_world_redo(NULL, NULL), QRY_ERROR_INVALID_ARGUMENT, "world is NULL");
   REFUSED(qry_world_get_materials(NULL, 1, 1, &material), QRY_ERROR_INVALID_ARGUMENT, "world is NULL");

@@ -297,13 +297,17 @@ TEST_CASE("boolean of bricks: the first one's materials where it has the voxel, 
       for (const auto& [at, m] : in_a)
         if (kind == BooleanKind::union_of || (kind == BooleanKind::intersection) == (in_b.count(at) == 1)) want[at] = m;
       if (kind == BooleanKind::union_of) want.insert(in_b.begin(), in_b.end());
-      const BrickMap got = boolean(a, b, kind);
+      const BrickMap got = *boolean(a, b, kind);
       CHECK(got.voxel_count() == want.size());
       int wrong = 0;
       for (const auto& [at, m] : want) wrong += got.get(at) != m;
       CHECK(wrong == 0);
+      const std::atomic<bool> stop{true};
+      const auto stopped = boolean(a, b, kind, Progress{{}, &stop});
+      REQUIRE_FALSE(stopped);
+      CHECK(stopped.error().code == ErrorCode::cancelled);
     }
-    const BrickMap same = boolean(a, a, BooleanKind::union_of);
+    const BrickMap same = *boolean(a, a, BooleanKind::union_of);
     CHECK(same == a);
     int copied = 0;
     for (auto it = same.bricks().begin(); it != same.bricks().end(); ++it)

@@ -541,8 +541,9 @@ class ConvertCommand {
       stopped += (stopped.empty() ? "" : "; ") + settled.error().message;
       if (jobs_.size() == 1) say_error("", settled.error());
     }
-    // A manifest tells of all jobs, or there is none.
-    if (lists && settled && counts.not_started == 0 && !interrupt_flag().load() && !finish_manifest(entries))
+    // A manifest tells of all jobs, or there is none. It tells of failures if the user wants to go on after them.
+    if (lists && settled && counts.not_started == 0 && (counts.failed == 0 || parsed_.keep_going) &&
+        !interrupt_flag().load() && !finish_manifest(entries))
       code = code == kExitDone ? int(kExitFailed) : code;
     log.summary(counts, stopped, code);
     if (!parsed_.report.empty())

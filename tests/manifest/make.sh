@@ -345,6 +345,7 @@ outputs() {
   option strict_refuses data/vox/robo.vox -o o/a.ply --strict
   option strict_keeps data/vox/robo.vox -o o/a.vox --strict
   option shard data/vox/mmmm -o o --to glb --shard 2/3 -j 1
+  option manifest data/vox/mmmm -o o --to glb --shard 1/2 -j 1 --manifest o/done.json
   option dry_run data/vox/mmmm -o o --to glb --dry-run -j 1
   option memory data/mesh/stanford-bunny.obj -o o/a.quarry --resolution 512 --memory 160M
   option json data/vox/robo.vox data/mesh/spot.obj -o o --to glb --resolution 32 -j 1 --json

@@ -227,6 +227,7 @@ Result<void> check_manifest(const fs::path& file, Shard shard) {
 }
 
 Result<void> begin_manifest(const fs::path& file, Shard shard) {
+  if (file.empty()) return {};
   std::error_code error;
   for (const fs::path& one : {file, manifest_part(file, shard)}) {
     fs::remove(one, error);
@@ -240,6 +241,15 @@ Result<void> write_manifest(const fs::path& file, const ManifestHead& head, std:
   std::map<uint64_t, std::string> lines;
   for (const ManifestEntry& entry : entries) lines.try_emplace(entry.index, line_of(entry));
   return write(manifest_part(file, head.shard), head, lines);
+}
+
+std::string missing_text(const JoinedManifest& joined) {
+  constexpr size_t kNamed = 10;
+  const size_t count = joined.missing.size();
+  std::string text = fmt::format("{} of {} parts {} not there:", count, joined.shards, count == 1 ? "is" : "are");
+  for (size_t i = 0; i < std::min(count, kNamed); ++i)
+    text += fmt::format("{} {}/{}", i == 0 ? "" : ",", joined.missing[i], joined.shards);
+  return count > kNamed ? text + fmt::format(" and {} more", count - kNamed) : text;
 }
 
 Result<JoinedManifest> join_manifest(const fs::path& file) {

@@ -23,14 +23,10 @@
 #include <vector>
 
 #include "app/batch/checksum.hpp"
+#include "app/batch/shard.hpp"
 #include "base/result.hpp"
 
 namespace quarry::app {
-
-struct Shard {
-  uint32_t number = 1, count = 1;  // the number from 1; 1 of 1 is the whole
-  bool operator==(const Shard&) const = default;
-};
 
 struct ManifestHead {
   std::string version;
@@ -56,7 +52,7 @@ std::vector<std::filesystem::path> files_of_outputs(const std::vector<std::files
 // of this name that is no manifest, or parts of a division into another number of shards beside it).
 Result<void> check_manifest(const std::filesystem::path& file, Shard shard);
 // Removes the shard's part and the manifest, which a run that begins makes anew. So what is there was written by a run
-// that ended. Errors: io.
+// that ended. Nothing if `file` is empty. Errors: io.
 Result<void> begin_manifest(const std::filesystem::path& file, Shard shard);
 // Writes the shard's part, or for 1 of 1 the manifest, whole or not at all. Errors: io, conflict (not a manifest).
 Result<void> write_manifest(const std::filesystem::path& file, const ManifestHead& head,
@@ -66,6 +62,8 @@ struct JoinedManifest {
   uint32_t shards = 0;
   std::vector<uint32_t> missing;  // shards without a part, the lowest first. If there are any, nothing was written.
 };
+// "2 of 8 parts are not there: 3/8, 5/8"
+std::string missing_text(const JoinedManifest& joined);
 // Joins the parts beside `file`. Any number of processes may do that at once: they write the same. If a part went
 // meanwhile, because its shard was begun again, the manifest is removed. Errors: not_found (no part), conflict (parts
 // of several divisions, or of other inputs, options or versions; the file is no manifest), malformed_input (a part that

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // convert.cpp - `quarry convert`: turns the command line into jobs. Their outputs are known to be distinct before the
 // first job begins. inputs.hpp finds the input files, conversion.hpp does a job, batch/tasks.hpp runs the jobs,
-// batch/log.hpp reports on them.
+// batch/log.hpp
+// reports on them, batch/manifest.hpp lists what they did.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -15,6 +15,7 @@
 #include "app/batch/log.hpp"
 #include "app/batch/manifest.hpp"
 #include "app/batch/resume.hpp"
+#include "app/batch/shard.hpp"
 #include "app/batch/tasks.hpp"
 #include "app/console/output_file.hpp"
 #include "app/console/terminal.hpp"
@@ -61,25 +62,6 @@ std::string without_placeholders(const std::string& text) {
   std::string out;
   for (const char c : text) out.append(c == '{' || c == '}' ? 2 : 1, c);
   return out;
-}
-
-bool parse_shard(const std::string& text, Shard& shard) {
-  auto& [number, count] = shard;
-  const char *at = text.data(), *end = at + text.size();
-  const auto [slash, first] = std::from_chars(at, end, number);
-  if (first != std::errc() || slash == end || *slash != '/') return false;
-  const auto [last, second] = std::from_chars(slash + 1, end, count);
-  return second == std::errc() && last == end && number >= 1 && number <= count;
-}
-
-// The shard of an input, from 1. It depends on the relative name alone (FNV-1a, 64 bits, its bits then mixed as in
-// splitmix64), so every machine finds the same shard without looking at the files.
-uint32_t shard_of(const Input& input, uint32_t count) {
-  uint64_t h = 0xcbf29ce484222325u;
-  for (const char c : input.relative.generic_string()) h = (h ^ uint8_t(c)) * 0x100000001b3u;
-  h = (h ^ (h >> 30)) * 0xbf58476d1ce4e5b9u;
-  h = (h ^ (h >> 27)) * 0x94d049bb133111ebu;
-  return uint32_t((h ^ (h >> 31)) % count) + 1;
 }
 
 void add_options(Arguments& arguments, ConvertArguments& parsed) {
@@ -230,28 +212,6 @@ class ConvertCommand {
     fmt::print("{}: joined from {} parts\n", parsed_.merge_manifest, joined->shards);
     return kExitDone;
   }
-  // "2 of 8 parts are not there: 3/8, 5/8"
-  static std::string missing_text(const JoinedManifest& joined) {
-    constexpr size_t kNamed = 10;
-    const size_t count = joined.missing.size();
-    std::string text = fmt::format("{} of {} parts {} not there:", count, joined.shards, count == 1 ? "is" : "are");
-    for (size_t i = 0; i < std::min(count, kNamed); ++i)
-      text += fmt::format("{} {}/{}", i == 0 ? "" : ",", joined.missing[i], joined.shards);
-    return count > kNamed ? text + fmt::format(" and {} more", count - kNamed) : text;
-  }
-
-  // Takes those files out of the inputs that a directory or a pattern found in the folder of the outputs below it, with
-  // the extension of the outputs: other shards, or an earlier run, wrote them.
-  void leave_out_outputs(std::vector<Input>& inputs, const std::string& output) const {
-    const fs::path root = fs::absolute(root_.empty() ? fs::path(".") : root_).lexically_normal() / "";
-    const std::string extension = io::extension_of(output);
-    std::erase_if(inputs, [&](const Input& input) {
-      if (io::extension_of(input.file) != extension) return false;
-      const fs::path below = fs::absolute(input.file).lexically_normal().lexically_relative(root.parent_path());
-      return !below.empty() && *below.begin() != ".." &&
-             std::distance(below.begin(), below.end()) < std::distance(input.relative.begin(), input.relative.end());
-    });
-  }
 
   std::optional<int> plan() {
     auto inputs = expand_inputs(parsed_.inputs);
@@ -264,7 +224,7 @@ class ConvertCommand {
     makes_folders_ = is_template(output);
     root_ = fs::path(output.substr(0, output.find('{'))).parent_path();
     if (!parsed_.to.empty()) root_ = parsed_.output;
-    if (makes_folders_) leave_out_outputs(*inputs, output);
+    if (makes_folders_) leave_out_outputs(*inputs, root_, io::extension_of(output));
     if (inputs->empty()) return arguments_.wrong("all inputs are outputs of an earlier run.");
     const bool splits = parsed_.options.steps.splits();
     if (!splits && output.find("{part}") != std::string::npos) return arguments_.wrong("{part} in -o needs --split.");
@@ -396,7 +356,7 @@ class ConvertCommand {
         return kExitFailed;
       }
     }
-    if (auto free = check_places(); !free) {
+    if (auto free = check_places().and_then([&] { return begin_manifest(parsed_.manifest, parsed_.part); }); !free) {
       say_error("", free.error());
       return exit_code_of(free.error());
     }
@@ -409,12 +369,6 @@ class ConvertCommand {
                   "--memory is {}, and the program itself holds {} before it reads anything: give --memory {}M or more",
                   memory_text(parsed_.memory_bytes), memory_text(own), (own >> 20) + 20)});
       return kExitFailed;
-    }
-    if (!parsed_.manifest.empty()) {
-      if (auto begun = begin_manifest(parsed_.manifest, parsed_.part); !begun) {
-        say_error("", begun.error());
-        return exit_code_of(begun.error());
-      }
     }
     std::vector<uint64_t> work;
     for (const BatchItem& e : estimates_) work.push_back(e.work);

@@ -443,7 +443,7 @@ TEST_CASE("index: without memory for a merge it stays as it was") {
 }
 
 TEST_CASE("index: with room reserved, builds take it in turns and allocate nothing; given back, it is gone") {
-  on_each([](Executor& executor) {
+  on_each_plain([](Executor& executor) {
     Scarce scarce(executor.memory());
     scarce.left = 3;  // the empty index, what is reserved, and the first index
     auto index = OrderedIndex<uint64_t>::create(executor, {1.0}, &scarce);

@@ -2,6 +2,7 @@
 // own_kernels_test.cpp - what a caller's own kernels and threads do key by key: read-only views, batches on a stream.
 #include <map>
 
+#include "hashgrid/multi_grid.hpp"
 #include "tests/hashgrid/backends.hpp"
 #if defined(QRY_HAVE_CUDA)
 #include "tests/hashgrid/cuda/own_kernels.hpp"
@@ -22,6 +23,43 @@ std::vector<Found> through_read_only(Executor& executor, const View& view, const
 }
 
 }  // namespace
+
+TEST_CASE("own kernels: a thread goes through all values of a key in a multi grid", "[quick]") {
+  on_each_plain([](Executor& executor) {
+    std::mt19937 random(9);
+    std::vector<uint32_t> pair_keys, pair_values, asked{0, kQryReservedKey};
+    std::map<uint32_t, uint64_t> sums;
+    for (uint32_t i = 0; i < 30'000; ++i) {
+      // Some keys have one value, some a few, one very many.
+      const uint32_t key = i % 4 == 0 ? 5 : i % 4 == 1 ? i : 1'000'000 + uint32_t(random() % 500);
+      pair_keys.push_back(key);
+      pair_values.push_back(uint32_t(random()));
+      sums[key] += pair_values.back();
+    }
+    for (const auto& [key, sum] : sums) asked.insert(asked.end(), {key, key + 2'000'000});
+    auto grid = MultiGrid::create(executor);
+    REQUIRE(grid.has_value());
+    const Array<uint32_t> keys(executor, pair_keys), values(executor, pair_values);
+    REQUIRE(grid->insert(keys.span(), values.span()).has_value());
+    std::vector<uint64_t> got;
+#if defined(QRY_HAVE_CUDA)
+    if (executor.kind() == ExecutorKind::cuda) got = sum_values(executor, grid->view(), asked);
+#endif
+    if (executor.kind() == ExecutorKind::host)
+      for (const uint32_t key : asked) {
+        uint64_t sum = 0;
+        for_each_value(grid->view(), key, [&sum](uint32_t value) { sum += value; });
+        got.push_back(sum);
+      }
+    REQUIRE(got.size() == asked.size());
+    size_t wrong = 0;
+    for (size_t i = 0; i < asked.size(); ++i) {
+      const auto at = sums.find(asked[i]);
+      wrong += got[i] != (at == sums.end() ? 0 : at->second);
+    }
+    CHECK(wrong == 0);
+  });
+}
 
 TEST_CASE("own kernels: a read-only view answers as the bulk look-up does, with the same depths", "[quick]") {
   on_each_layout([&](auto on) {

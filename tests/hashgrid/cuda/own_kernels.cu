@@ -21,6 +21,14 @@ __global__ void find_each_paged(PagedView view, const uint64_t* keys, uint32_t c
   if (i < count) found[i] = find(view, uint32_t(keys[i] >> 32), uint32_t(keys[i]));
 }
 
+__global__ void sum_each(MultiView grid, const uint32_t* keys, uint32_t count, uint64_t* sums) {
+  const uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= count) return;
+  uint64_t sum = 0;
+  for_each_value(grid, keys[i], [&sum](uint32_t value) { sum += value; });
+  sums[i] = sum;
+}
+
 // An array in device memory, with a copy of what it is given.
 template <class T>
 class OnDevice {
@@ -101,6 +109,16 @@ std::vector<PagedFound> find_paged(Executor& executor, const PagedView& view, co
                   find_each_paged, view, asked.data(), uint32_t(keys.size()), found.data());
   if (!launched || cudaStreamSynchronize(cuda_stream_of(executor)) != cudaSuccess) return {};
   return found.get();
+}
+
+std::vector<uint64_t> sum_values(Executor& executor, const MultiView& view, const std::vector<uint32_t>& keys) {
+  const gpu::DeviceScope scope(cuda_device_of(executor));
+  const OnDevice<uint32_t> asked(keys);
+  const OnDevice<uint64_t> sums(keys.size());
+  const auto launched = gpu::launch("sum up values", {uint32_t(keys.size() / 128 + 1), 128}, cuda_stream_of(executor),
+                                    sum_each, view, asked.data(), uint32_t(keys.size()), sums.data());
+  if (!launched || cudaStreamSynchronize(cuda_stream_of(executor)) != cudaSuccess) return {};
+  return sums.get();
 }
 
 std::vector<Found> find_read_only(Executor& executor, const GridView& view, const std::vector<uint32_t>& keys) {

@@ -15,6 +15,8 @@ std::vector<Found> find_read_only(Executor& executor, const CompactView& view, c
 
 // Looks up every key, region in its upper half, through a paged grid's view; likewise.
 std::vector<PagedFound> find_paged(Executor& executor, const PagedView& view, const std::vector<uint64_t>& keys);
+// The sum of each key's values in a multi grid, by a thread for each key; for a CUDA executor.
+std::vector<uint64_t> sum_values(Executor& executor, const MultiView& view, const std::vector<uint32_t>& keys);
 
 // What a batch of enqueue.cuh did.
 struct Enqueued {

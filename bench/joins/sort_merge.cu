@@ -43,21 +43,26 @@ struct PutPair {
   const uint32_t* firsts;
   uint32_t* left_out;
   uint32_t* right_out;
-  __device__ void operator()(size_t owner, uint32_t i, size_t to) const {
-    left_out[to] = left_rows[owner];
-    right_out[to] = right_rows[firsts[owner] + i];
+  __device__ uint2 get(size_t owner, uint32_t i) const {
+    return make_uint2(left_rows[owner], right_rows[firsts[owner] + i]);
+  }
+  __device__ void put(size_t to, uint2 rows) const {
+    left_out[to] = rows.x;
+    right_out[to] = rows.y;
   }
 };
 
 uint32_t blocks_of(size_t count) { return uint32_t((count + kThreads - 1) / kThreads); }
 
-// The executor's stream, with a pool of its own that is kept between calls.
+// A stream on the executor's device, with a pool that is kept between calls. It is never destroyed: at the process's
+// end CUDA may have ended before.
 Result<const gpu::DeviceStream*> stream_of(hashgrid::Executor& executor) {
-  static std::unique_ptr<gpu::DeviceStream> stream;
+  static gpu::DeviceStream* stream = nullptr;
   if (stream == nullptr) {
-    QRY_TRY_ASSIGN(stream, gpu::DeviceStream::create(hashgrid::cuda_device_of(executor), uint64_t{16} << 30));
+    QRY_TRY_ASSIGN(auto made, gpu::DeviceStream::create(hashgrid::cuda_device_of(executor), uint64_t{16} << 30));
+    stream = made.release();
   }
-  return stream.get();
+  return stream;
 }
 
 Result<void> sort_on(const gpu::DeviceStream& stream, const uint32_t* keys, const uint32_t* values, size_t count,

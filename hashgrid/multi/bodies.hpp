@@ -319,22 +319,43 @@ struct IsPresent {
   QRY_HD bool operator()(uint32_t i) const { return (runs[i].count != 0) == wanted; }
 };
 
-// What is done with result `to`, the `i`-th of its owner.
+// A result is got from its owner, whose `i`-th it is, and put to its place `to`: in two steps, so that a thread can get
+// several before it writes one.
+
+// Value `i` of an owner's run. Without a branch: the loads of several can be under way at once. The run of a single
+// value is read twice.
+QRY_HD inline uint32_t value_of_owner(const MultiView& view, const MultiRun* runs, size_t owner, uint32_t i) {
+#if defined(__CUDA_ARCH__)
+  const uint2 both = __ldg(reinterpret_cast<const uint2*>(runs + owner));
+  return __ldg(both.y > 1 ? view.values + (size_t{both.x} + i) : &runs[owner].word);
+#else
+  return value_of(view, runs[owner], i);
+#endif
+}
 struct PutValues {
   MultiView view;
   const MultiRun* runs;
   uint32_t* values_out;
-  QRY_HD void operator()(size_t owner, uint32_t i, size_t to) const { values_out[to] = value_of(view, runs[owner], i); }
+  QRY_HD uint32_t get(size_t owner, uint32_t i) const { return value_of_owner(view, runs, owner, i); }
+  QRY_HD void put(size_t to, uint32_t value) const { values_out[to] = value; }
+};
+struct TwoWords {
+  uint32_t first = 0, second = 0;
 };
 struct PutPairs {
   MultiView view;
   const MultiRun* runs;
   uint32_t* keys_out;    // may be null
   uint32_t* values_out;  // may be null
-  QRY_HD void operator()(size_t owner, uint32_t i, size_t to) const {
-    if (keys_out != nullptr)
-      keys_out[to] = qry_key_of_stored(view.buckets[owner / kMultiSlots].keys[owner % kMultiSlots], kQryPlain);
-    if (values_out != nullptr) values_out[to] = value_of(view, runs[owner], i);
+  QRY_HD TwoWords get(size_t owner, uint32_t i) const {
+    TwoWords pair;
+    pair.first = view.buckets[owner / kMultiSlots].keys[owner % kMultiSlots];
+    pair.second = value_of_owner(view, runs, owner, i);
+    return pair;
+  }
+  QRY_HD void put(size_t to, const TwoWords& pair) const {
+    if (keys_out != nullptr) keys_out[to] = qry_key_of_stored(pair.first, kQryPlain);
+    if (values_out != nullptr) values_out[to] = pair.second;
   }
 };
 struct PutJoined {
@@ -343,9 +364,15 @@ struct PutJoined {
   const uint32_t* left_rows;  // null: their numbers
   uint32_t* left_out;         // may be null
   uint32_t* right_out;        // may be null
-  QRY_HD void operator()(size_t owner, uint32_t i, size_t to) const {
-    if (left_out != nullptr) left_out[to] = left_rows != nullptr ? left_rows[owner] : uint32_t(owner);
-    if (right_out != nullptr) right_out[to] = value_of(view, runs[owner], i);
+  QRY_HD TwoWords get(size_t owner, uint32_t i) const {
+    TwoWords rows;
+    rows.first = left_rows != nullptr ? left_rows[owner] : uint32_t(owner);
+    rows.second = value_of_owner(view, runs, owner, i);
+    return rows;
+  }
+  QRY_HD void put(size_t to, const TwoWords& rows) const {
+    if (left_out != nullptr) left_out[to] = rows.first;
+    if (right_out != nullptr) right_out[to] = rows.second;
   }
 };
 

@@ -54,14 +54,21 @@ __global__ void __launch_bounds__(kExpandThreads)
     const uint32_t marked = __ballot_sync(0xFFFFFFFFu, mark[row] != 0);
     const uint32_t upto = marked & (0xFFFFFFFFu >> (31 - lane));
     const uint32_t theirs = __shfl_sync(0xFFFFFFFFu, mark[row], upto == 0 ? 0 : 31 - __clz(int(upto)));
-    const uint32_t mine = upto == 0 ? now : theirs;
-    now = __shfl_sync(0xFFFFFFFFu, mine, 31);
-    const uint32_t result = warp * (kExpandRows * 32) + row * 32 + lane;
-    if (result < results) {
-      const size_t of = size_t(owner) + mine;
-      body(of, uint32_t(first + result - starts[of]), size_t(first + result));
-    }
+    mark[row] = upto == 0 ? now : theirs;
+    now = __shfl_sync(0xFFFFFFFFu, mark[row], 31);
   }
+  // All are got before one is put, without a branch: places behind the last result stand for it.
+  const uint32_t mine = warp * (kExpandRows * 32) + lane;
+  using Item = decltype(body.get(size_t{0}, 0u));
+  Item items[kExpandRows];
+#pragma unroll
+  for (uint32_t row = 0; row < kExpandRows; ++row) {
+    const size_t of = size_t(owner) + mark[row];
+    items[row] = body.get(of, uint32_t(first + min(mine + row * 32, results - 1) - __ldg(starts + of)));
+  }
+#pragma unroll
+  for (uint32_t row = 0; row < kExpandRows; ++row)
+    if (mine + row * 32 < results) body.put(size_t(first + mine + row * 32), items[row]);
 }
 
 }  // namespace quarry::hashgrid::kernels

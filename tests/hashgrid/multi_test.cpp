@@ -113,13 +113,12 @@ std::string layout_fault(Executor& executor, const MultiGrid& grid, const Model&
     part = reinterpret_cast<std::decay_t<decltype(part)>>(bytes.data() + offset);
   };
   moved(view.pages), moved(view.buckets), moved(view.values), moved(view.large);
-  uint64_t slots = 0, behind = 0;
+  uint64_t slots = 0;
   for (size_t i = 0; i < view.shape.buckets(); ++i) {
     uint32_t used = 0;
     for (uint32_t slot = 0; slot < kMultiSlots; ++slot) used += multi_count_field(view.buckets[i].counts, slot) != 0;
     slots += used;
     if ((view.buckets[i].counts & kMultiWentOn) != 0 && used < kMultiSlots) return "a mark on a bucket with room";
-    behind += (view.buckets[i].counts & kMultiWentOn) != 0;
   }
   if (slots != model.size()) return "a wrong number of slots: " + std::to_string(slots);
   for (const auto& [key, expected] : model) {

@@ -3,6 +3,7 @@
 // waits for another, and none needs shared memory. passes.hpp has their order.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -332,12 +333,20 @@ QRY_HD inline uint32_t value_of_owner(const MultiView& view, const MultiRun* run
   return value_of(view, runs[owner], i);
 #endif
 }
+// The same of `count` values from `i` on, for a host thread, which goes through an owner's results by itself.
+inline void copy_values(const MultiView& view, const MultiRun& run, uint32_t i, size_t count, uint32_t* to) {
+  if (run.count <= 1) *to = run.word;
+  else std::copy_n(view.values + run.word + i, count, to);
+}
 struct PutValues {
   MultiView view;
   const MultiRun* runs;
   uint32_t* values_out;
   QRY_HD uint32_t get(size_t owner, uint32_t i) const { return value_of_owner(view, runs, owner, i); }
   QRY_HD void put(size_t to, uint32_t value) const { values_out[to] = value; }
+  void put_all(size_t owner, uint32_t i, size_t count, size_t to) const {
+    copy_values(view, runs[owner], i, count, values_out + to);
+  }
 };
 struct TwoWords {
   uint32_t first = 0, second = 0;
@@ -357,6 +366,10 @@ struct PutPairs {
     if (keys_out != nullptr) keys_out[to] = qry_key_of_stored(pair.first, kQryPlain);
     if (values_out != nullptr) values_out[to] = pair.second;
   }
+  void put_all(size_t owner, uint32_t i, size_t count, size_t to) const {
+    if (keys_out != nullptr) std::fill_n(keys_out + to, count, qry_key_of_stored(get(owner, i).first, kQryPlain));
+    if (values_out != nullptr) copy_values(view, runs[owner], i, count, values_out + to);
+  }
 };
 struct PutJoined {
   MultiView view;
@@ -373,6 +386,10 @@ struct PutJoined {
   QRY_HD void put(size_t to, const TwoWords& rows) const {
     if (left_out != nullptr) left_out[to] = rows.first;
     if (right_out != nullptr) right_out[to] = rows.second;
+  }
+  void put_all(size_t owner, uint32_t i, size_t count, size_t to) const {
+    if (left_out != nullptr) std::fill_n(left_out + to, count, get(owner, i).first);
+    if (right_out != nullptr) copy_values(view, runs[owner], i, count, right_out + to);
   }
 };
 

@@ -57,7 +57,8 @@ class HostMulti : public HostThreads {
           for (uint64_t to = begin - owner; to < last;) {
             while (starts[owner + 1] <= to) ++owner;
             const uint64_t stop = std::min(last, starts[owner + 1]);
-            for (; to < stop; ++to) body.put(size_t(to), body.get(owner, uint32_t(to - starts[owner])));
+            body.put_all(owner, uint32_t(to - starts[owner]), size_t(stop - to), size_t(to));
+            to = stop;
           }
         },
         threads_);

@@ -8,7 +8,8 @@
 //   build_pages(view, stored, values, &large)
 //                                       builds the pages of at most kMostPagePairs; `large`: pairs of the others
 //   select(what, count, predicate, out, &number)    the i < count with predicate(i), in order
-//   expand(what, starts, count, total, body)        body.put(result, body.get(owner, i)) for every result
+//   expand(what, starts, count, total, body)        body.put(result, body.get(owner, i)) for every result, or
+//                                       body.put_all(owner, i, count, result) for several
 //   divides_probes(size_bytes)          whether keys looked up in a table of this size are divided by page before
 #pragma once
 

@@ -89,6 +89,7 @@ struct PagedGrid::State {
   std::mutex mutex;
   std::condition_variable moved;
   Arena arena;
+  std::vector<Child*> residents;   // in no order
   std::vector<MemoryBlock> spare;  // blocks of the cache that no child has
   uint64_t clock = 0;
   std::atomic<uint64_t> bytes_in{0}, bytes_out{0}, loads{0}, evictions{0}, writebacks{0}, growths{0}, host_parts{0},
@@ -129,21 +130,28 @@ struct PagedGrid::State {
 
   // ---- Memory of the cache.
   Result<MemoryBlock> take_block(size_t size_bytes) {
-    const std::lock_guard lock(mutex);
-    auto best = spare.end();
-    for (auto each = spare.begin(); each != spare.end(); ++each)
-      if (each->size_bytes >= size_bytes && each->size_bytes / 2 <= size_bytes &&
-          (best == spare.end() || each->size_bytes < best->size_bytes))
-        best = each;
-    if (best != spare.end()) {
-      const MemoryBlock found = *best;
-      spare.erase(best);
-      return found;
+    {
+      const std::lock_guard lock(mutex);
+      auto best = spare.end();
+      for (auto each = spare.begin(); each != spare.end(); ++each)
+        if (each->size_bytes >= size_bytes && each->size_bytes / 2 <= size_bytes &&
+            (best == spare.end() || each->size_bytes < best->size_bytes))
+          best = each;
+      if (best != spare.end()) {
+        const MemoryBlock found = *best;
+        spare.erase(best);
+        return found;
+      }
     }
     auto made = host_memory->allocate(size_bytes, "paged grid cache");
-    if (made || spare.empty()) return made;
-    for (const MemoryBlock& each : spare) host_memory->release(each);
-    spare.clear();
+    if (made) return made;
+    std::vector<MemoryBlock> unused;
+    {
+      const std::lock_guard lock(mutex);
+      unused.swap(spare);
+    }
+    if (unused.empty()) return made;
+    for (const MemoryBlock& each : unused) host_memory->release(each);
     return host_memory->allocate(size_bytes, "paged grid cache");
   }
   void give_block(MemoryBlock& given) {
@@ -170,10 +178,9 @@ struct PagedGrid::State {
     for (;;) {
       if (const auto at = arena.take(pages)) return *at;
       Child* leaving = nullptr;
-      for (const auto& child : children)
-        if (child->resident() && child->users == 0 && !child->moving &&
-            (leaving == nullptr || child->last_use < leaving->last_use))
-          leaving = child.get();
+      for (Child* const child : residents)
+        if (child->users == 0 && !child->moving && (leaving == nullptr || child->last_use < leaving->last_use))
+          leaving = child;
       if (leaving == nullptr) {
         moved.wait(lock);
         continue;
@@ -195,9 +202,18 @@ struct PagedGrid::State {
     moved.notify_all();
     return written;
   }
-  // Gives back its run; with the lock.
+  // With the lock: it has this run now, or gives its run back.
+  void settle(Child& child, uint32_t at, uint32_t pages) {
+    child.at = at;
+    child.pages = pages;
+    child.among_residents = residents.size();
+    residents.push_back(&child);
+  }
   void leave(Child& child) {
     arena.give(child.at, child.pages);
+    residents.back()->among_residents = child.among_residents;
+    residents[child.among_residents] = residents.back();
+    residents.pop_back();
     child.at = paged::kNowhere;
     child.pages = 0;
   }
@@ -250,8 +266,7 @@ struct PagedGrid::State {
     lock.lock();
     child.moving = false;
     if (at && copied) {
-      child.at = *at;
-      child.pages = child.cached_pages;
+      settle(child, *at, child.cached_pages);
       ++child.users;
       ++loads;
       bytes_in += bytes_of(child.pages);
@@ -267,8 +282,7 @@ struct PagedGrid::State {
     QRY_TRY_ASSIGN(const uint32_t at, take_run(lane, pages));
     {
       const std::lock_guard lock(mutex);
-      child.at = at;
-      child.pages = pages;
+      settle(child, at, pages);
       child.current = false;
       ++child.users;
     }
@@ -966,6 +980,7 @@ Result<void> PagedGrid::clear() {
   QRY_TRY(state.directory->clear());
   for (const auto& child : state.children) state.give_block(child->cached);
   state.children.clear();
+  state.residents.clear();
   state.index_current = false;
   state.arena = Arena(state.arena.pages());
   return {};

@@ -23,6 +23,7 @@ struct Child {
   uint32_t users = 0;    // jobs that need it where it is
   bool moving = false;   // it is on its way in or out
   uint64_t last_use = 0;
+  size_t among_residents = 0;  // its place in the list of those
 
   bool resident() const { return at != kNowhere; }
   bool has_table() const { return resident() || cached_pages != 0; }

@@ -303,7 +303,7 @@ void every_fate(Executor& executor, const Case& each, int64_t bad, bool memory_f
   for (const Call call : {Call::insert, Call::assign, Call::erase}) {
     int64_t good = 0;
     while (one_fate(executor, each, call, good, bad, memory_fails, parts)) {
-      ++good;
+      good += quarry::test::kSanitized ? 5 : 1;
       REQUIRE(good < 400);
     }
     if (!memory_fails && each.host_keys == 0) REQUIRE(good > 5);

@@ -370,6 +370,26 @@ TEST_CASE("bench: multi grids and joins are measured beside sorting and merging"
   CHECK(has(nothing.err, "no row of the benchmark has 'jion' in its name"));
 }
 
+TEST_CASE("bench: paged grids are measured beside a table that is used in parts") {
+  const Outcome outcome =
+      run_quarry({"bench", "paged", "--keys", "20000", "--repeats", "1", "--only", "any order", "--json"});
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 0);
+  const json result = json::parse(outcome.out)["paged"];
+  CHECK(result["bus"]["in"].get<double>() > 0);
+  REQUIRE(result["rows"].size() == 3);
+  for (const json& row : result["rows"]) {
+    CHECK(row["what"] == "build, any order");
+    CHECK(row["pairs"] == 20000);
+    CHECK(row["million_per_s"].get<double>() > 0);
+    CHECK(row["bytes_in"].get<uint64_t>() >= 8 * 20000);
+    CHECK(row["ratios"].contains("in parts"));
+  }
+  const Outcome nothing = run_quarry({"bench", "paged", "--keys", "20000", "--repeats", "1", "--only", "fnid"});
+  CHECK(nothing.code == 2);
+  CHECK(has(nothing.err, "no row of the benchmark has 'fnid' in its name"));
+}
+
 TEST_CASE("render: makes a picture of the asked size with the world in it") {
   if (!can_render()) return;
   const fs::path dir = scratch_dir("cli-render");

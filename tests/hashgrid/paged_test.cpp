@@ -329,6 +329,40 @@ TEST_CASE("paged: a table grows alone, beside its old one or in the cache, and r
   });
 }
 
+TEST_CASE("paged: parts so large that a device puts them page by page travel in pieces, and all are in") {
+  on_each_executor([](Executor& executor) {
+    if (executor.kind() == ExecutorKind::host && (executor.parallelism() != 2 || quarry::test::kSanitized)) return;
+    constexpr uint32_t kEach = 300000, kRegions = 2;
+    std::vector<RegionCount> parts;
+    Words keys, values;
+    for (uint32_t region = 0; region < kRegions; ++region) {
+      parts.push_back({region * 7, kEach});
+      for (uint32_t i = 0; i < kEach; ++i) {
+        keys.push_back(i * 0x9E3779B1u ^ region);
+        values.push_back(i * 3 + region);
+      }
+    }
+    PagedOptions options = options_for(pages_of(kEach), 2);
+    options.budget_bytes += 2 * 16 * ((1 << 18) - kStaged);
+    options.staged_pairs = 1 << 18;
+    PagedGrid grid = make_grid(executor, options);
+    for (const uint32_t round : {0u, 1u}) {  // new tables, then such in use
+      const auto report = round == 0 ? grid.build(parts, keys, values) : grid.assign(parts, keys, values);
+      if (!report) FAIL(report.error().message);
+      REQUIRE((round == 0 ? report->inserted : report->assigned) == keys.size());
+      REQUIRE(grid.size() == keys.size());
+      Words found(keys.size());
+      REQUIRE(grid.find(parts, keys, found)->present == keys.size());
+      REQUIRE(found == values);
+      for (uint32_t& value : values) value += 5;
+    }
+    REQUIRE(grid.insert(parts, keys, values)->present == keys.size());
+    REQUIRE(grid.erase(parts, keys)->erased == keys.size());
+    REQUIRE(grid.size() == 0);
+    REQUIRE(grid.stats().growths == 0);
+  });
+}
+
 TEST_CASE("paged: keys that crowd into one page make their table grow in the midst of a batch, and all are in") {
   on_each_executor([](Executor& executor) {
     const On<GridView> on(executor);

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// paged_grid.cpp - where each child table is, who leaves for whom, and what happens when something fails.
+// paged_grid.cpp - batches by region, what is done when something fails, and argument checks. Where children are, and
+// who leaves for whom: paged/residence.hpp.
 //
-// Within a call, a thread drives each lane and takes one job after the other: a region's part of the batch. The mutex
-// guards where children are (Child::at, users, moving, the arena). A thread that waits for room holds no run itself, so
-// one of the others always gets on.
+// Within a call, a thread drives each lane and takes one job after the other: a region's part of the batch.
 #include "hashgrid/paged_grid.hpp"
 
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <condition_variable>
 #include <functional>
 #include <mutex>
 #include <string>
@@ -17,15 +15,16 @@
 #include <utility>
 
 #include "base/parallel.hpp"
-#include "hashgrid/paged/arena.hpp"
-#include "hashgrid/paged/child.hpp"
 #include "hashgrid/paged/pieces.hpp"
+#include "hashgrid/paged/residence.hpp"
 #include "hashgrid/paged/split.hpp"
 
 namespace quarry::hashgrid {
 namespace {
 
+using paged::bytes_of;
 using paged::Child;
+using paged::kMostChildPages;
 using paged::Pieces;
 
 constexpr uint32_t kCudaLanes = 4, kMostLanes = 64;
@@ -34,17 +33,11 @@ constexpr uint64_t kStagedBytes = 2 * 2 * sizeof(uint32_t);  // of a staged pair
 constexpr uint64_t kStagingPart = 8;                         // of the budget, if the caller does not say
 constexpr size_t kMostAtOnce = size_t{1} << 31;              // of a batch that is split at once
 constexpr size_t kGrain = 16384;
-// As in grid.cpp: below this load a table is not grown for keys that crowd into few pages.
-constexpr double kLeastChildLoad = 1.0 / 64;
-constexpr uint32_t kChildPagesAllowed = 64;
-constexpr uint64_t kMostChildPages = uint64_t{1} << 21;
 
 enum class Change : uint8_t { insert, assign, erase };
 const char* to_string(Change what) {
   return what == Change::insert ? "insert" : what == Change::assign ? "assign" : "erase";
 }
-
-size_t bytes_of(uint32_t pages) { return size_t{pages} * kQryPageBytes; }
 
 Result<void> same_number(const char* what, size_t keys, size_t others, const char* name) {
   if (keys == others) return {};
@@ -54,7 +47,7 @@ Result<void> same_number(const char* what, size_t keys, size_t others, const cha
 
 }  // namespace
 
-struct PagedGrid::State {
+struct PagedGrid::State : paged::Residence {
   // A region's part of a batch.
   struct Job {
     Child* child = nullptr;
@@ -72,11 +65,9 @@ struct PagedGrid::State {
 
   Executor* executor = nullptr;
   MemorySource* memory = nullptr;
-  MemorySource* host_memory = nullptr;
   PagedOptions options;
   std::vector<std::unique_ptr<Lane>> lanes;
   MemoryBlock block;  // staging of the lanes, then the arena's pages
-  uint64_t* pages_of_block = nullptr;
   // For view(): the directory's pages, views of the resident children, then keys and values that it is made from.
   MemoryBlock index;
   PagedView index_view;
@@ -86,14 +77,7 @@ struct PagedGrid::State {
   std::unique_ptr<Grid> directory;  // region -> position in `children`
   std::vector<std::unique_ptr<Child>> children;
 
-  std::mutex mutex;
-  std::condition_variable moved;
-  Arena arena;
-  std::vector<Child*> residents;   // in no order
-  std::vector<MemoryBlock> spare;  // blocks of the cache that no child has
-  uint64_t clock = 0;
-  std::atomic<uint64_t> bytes_in{0}, bytes_out{0}, loads{0}, evictions{0}, writebacks{0}, growths{0}, host_parts{0},
-      rescued{0};
+  std::atomic<uint64_t> host_parts{0}, rescued{0};
 
   State() = default;
   State(const State&) = delete;
@@ -115,291 +99,12 @@ struct PagedGrid::State {
   uint64_t pages_for(uint64_t keys) const {
     return std::max<uint64_t>(1, uint64_t(std::ceil(double(keys) / options.max_load_factor / kQrySlotsPerPage)));
   }
-  GridView view_at(uint32_t at, uint32_t pages, uint32_t phase) const {
-    return {pages_of_block + size_t{at} * kQryPageWords, pages, phase, uint32_t(options.locality)};
-  }
-  GridView view_in(const MemoryBlock& cached, uint32_t pages, uint32_t phase) const {
-    return {static_cast<uint64_t*>(cached.data), pages, phase, uint32_t(options.locality)};
-  }
-  // Where a job works: on the lane's executor, or without one by host threads in the cache.
-  GridView view_of(const Lane* lane, const Child& child) const {
-    return lane != nullptr ? view_at(child.at, child.pages, child.phase)
-                           : view_in(child.cached, child.cached_pages, child.phase);
-  }
-  BulkOperations<GridView>& operations(Lane* lane) const { return lane != nullptr ? lane->pairs() : host->pairs(); }
-
-  // ---- Memory of the cache.
-  Result<MemoryBlock> take_block(size_t size_bytes) {
-    {
-      const std::lock_guard lock(mutex);
-      auto best = spare.end();
-      for (auto each = spare.begin(); each != spare.end(); ++each)
-        if (each->size_bytes >= size_bytes && each->size_bytes / 2 <= size_bytes &&
-            (best == spare.end() || each->size_bytes < best->size_bytes))
-          best = each;
-      if (best != spare.end()) {
-        const MemoryBlock found = *best;
-        spare.erase(best);
-        return found;
-      }
-    }
-    auto made = host_memory->allocate(size_bytes, "paged grid cache");
-    if (made) return made;
-    std::vector<MemoryBlock> unused;
-    {
-      const std::lock_guard lock(mutex);
-      unused.swap(spare);
-    }
-    if (unused.empty()) return made;
-    for (const MemoryBlock& each : unused) host_memory->release(each);
-    return host_memory->allocate(size_bytes, "paged grid cache");
-  }
-  void give_block(MemoryBlock& given) {
-    if (given.data == nullptr) return;
-    const std::lock_guard lock(mutex);
-    spare.push_back(std::exchange(given, MemoryBlock{}));
-  }
   Result<uint32_t*> take_scratch(size_t words) {
     if (scratch.size_bytes < words * sizeof(uint32_t)) {
       if (scratch.data != nullptr) host_memory->release(std::exchange(scratch, MemoryBlock{}));
       QRY_TRY_ASSIGN(scratch, host_memory->allocate(words * sizeof(uint32_t), "paged grid batch"));
     }
     return static_cast<uint32_t*>(scratch.data);
-  }
-
-  // ---- Children come and go.
-  // A run of pages for a table. Others leave for it. The caller holds no run.
-  Result<uint32_t> take_run(Lane& lane, uint32_t pages) {
-    std::unique_lock lock(mutex);
-    if (pages > arena.pages())
-      return fail(ErrorCode::full, "its table needs " + std::to_string(bytes_of(pages)) +
-                                       " bytes, but the budget has " + std::to_string(bytes_of(arena.pages())) +
-                                       " for tables; give a larger budget_bytes, or use smaller regions");
-    for (;;) {
-      if (const auto at = arena.take(pages)) return *at;
-      Child* leaving = nullptr;
-      for (Child* const child : residents)
-        if (child->users == 0 && !child->moving && (leaving == nullptr || child->last_use < leaving->last_use))
-          leaving = child;
-      if (leaving == nullptr) {
-        moved.wait(lock);
-        continue;
-      }
-      QRY_TRY(send_out(lane, *leaving, lock));
-    }
-  }
-  // `child` is resident and has no users. The lock is open while it is copied.
-  Result<void> send_out(Lane& lane, Child& child, std::unique_lock<std::mutex>& lock) {
-    child.moving = true;
-    lock.unlock();
-    const auto written = write_back(lane, child);
-    lock.lock();
-    child.moving = false;
-    if (written) {
-      leave(child);
-      ++evictions;
-    }
-    moved.notify_all();
-    return written;
-  }
-  // With the lock: it has this run now, or gives its run back.
-  void settle(Child& child, uint32_t at, uint32_t pages) {
-    child.at = at;
-    child.pages = pages;
-    child.among_residents = residents.size();
-    residents.push_back(&child);
-  }
-  void leave(Child& child) {
-    arena.give(child.at, child.pages);
-    residents.back()->among_residents = child.among_residents;
-    residents[child.among_residents] = residents.back();
-    residents.pop_back();
-    child.at = paged::kNowhere;
-    child.pages = 0;
-  }
-  void drop_run(Child& child) {
-    const std::lock_guard lock(mutex);
-    if (child.resident()) leave(child);
-    moved.notify_all();
-  }
-  // The table is copied to the cache if that has another content.
-  Result<void> write_back(Lane& lane, Child& child) {
-    if (child.current) return {};
-    return copy_out(lane, child);
-  }
-  Result<void> copy_out(Lane& lane, Child& child) {
-    const size_t size_bytes = bytes_of(child.pages);
-    if (child.cached.size_bytes < size_bytes) {
-      QRY_TRY_ASSIGN(MemoryBlock larger, take_block(size_bytes));
-      give_block(child.cached);
-      child.cached = larger;
-    }
-    child.current = false;
-    child.cached_pages = 0;
-    const auto sent = lane.download(child.cached.data, view_of(&lane, child).words, size_bytes);
-    const auto done = lane.wait();
-    QRY_TRY(sent);
-    QRY_TRY(done);
-    child.cached_pages = child.pages;
-    child.current = true;
-    ++writebacks;
-    bytes_out += size_bytes;
-    return {};
-  }
-  // Makes a child with a table resident, with one more user.
-  Result<void> bring(Lane& lane, Child& child) {
-    std::unique_lock lock(mutex);
-    while (child.moving) moved.wait(lock);
-    if (child.resident()) {
-      ++child.users;
-      return {};
-    }
-    child.moving = true;
-    lock.unlock();
-    auto at = take_run(lane, child.cached_pages);
-    Result<void> copied;
-    if (at) {
-      copied = lane.upload(view_at(*at, 1, 0).words, child.cached.data, bytes_of(child.cached_pages));
-      const auto done = lane.wait();
-      if (copied) copied = done;
-    }
-    lock.lock();
-    child.moving = false;
-    if (at && copied) {
-      settle(child, *at, child.cached_pages);
-      ++child.users;
-      ++loads;
-      bytes_in += bytes_of(child.pages);
-    } else if (at) {
-      arena.give(*at, child.cached_pages);
-    }
-    moved.notify_all();
-    QRY_TRY(at);
-    return copied;
-  }
-  // An empty table for a child without one, with one user.
-  Result<void> open(Lane& lane, Child& child, uint32_t pages) {
-    QRY_TRY_ASSIGN(const uint32_t at, take_run(lane, pages));
-    {
-      const std::lock_guard lock(mutex);
-      settle(child, at, pages);
-      child.current = false;
-      ++child.users;
-    }
-    auto cleared = lane.pairs().clear(view_of(&lane, child));
-    if (!cleared) {
-      drop_run(child);
-      release(child);
-    }
-    return cleared;
-  }
-  Result<void> open_in_cache(Child& child, uint32_t pages) {
-    if (child.cached.size_bytes < bytes_of(pages)) {
-      QRY_TRY_ASSIGN(MemoryBlock larger, take_block(bytes_of(pages)));
-      give_block(child.cached);
-      child.cached = larger;
-    }
-    QRY_TRY(host->pairs().clear(view_in(child.cached, pages, child.phase)));
-    child.cached_pages = pages;
-    child.current = true;
-    return {};
-  }
-  void release(Child& child) {
-    const std::lock_guard lock(mutex);
-    --child.users;
-    child.last_use = ++clock;
-    moved.notify_all();
-  }
-  void drop_table(Child& child) {
-    drop_run(child);
-    give_block(child.cached);
-    child.cached_pages = 0;
-    child.current = false;
-    child.keys = 0;
-  }
-
-  // ---- Growth.
-  bool may_have(uint64_t pages, uint64_t keys) const {
-    return pages <= kChildPagesAllowed || double(keys) >= kLeastChildLoad * double(pages) * kQrySlotsPerPage;
-  }
-  Result<void> check_growth(uint64_t pages, uint64_t keys) const {
-    if (pages > kMostChildPages) return fail(ErrorCode::full, "its table needs more pages than 32-bit keys can fill");
-    if (!may_have(pages, keys))
-      return fail(ErrorCode::full, "the keys crowd into few pages, and a table twice as large would be nearly empty");
-    return {};
-  }
-  // The child's table gets at least so many pages, where it is. `begun`: the table may have a part of the batch that
-  // the cache has not. There is no wait while the old table is held: without room beside it, it grows in the cache.
-  Result<void> grow(Lane* lane, Child& child, uint64_t pages, uint64_t keys, bool begun) {
-    ++growths;
-    if (lane != nullptr) {
-      for (uint64_t wanted = pages;; wanted *= 2) {
-        QRY_TRY(check_growth(wanted, keys));
-        if (wanted > arena.pages()) break;
-        std::optional<uint32_t> at;
-        {
-          const std::lock_guard lock(mutex);
-          at = arena.take(uint32_t(wanted));
-        }
-        if (!at) break;
-        const GridView to = view_at(*at, uint32_t(wanted), child.phase);
-        auto cleared = lane->pairs().clear(to);
-        Result<uint64_t> left = uint64_t{0};
-        if (cleared) left = lane->pairs().rehash(view_of(lane, child), to);
-        const std::lock_guard lock(mutex);
-        const bool moved_all = cleared && left && *left == 0;
-        if (moved_all) {
-          arena.give(child.at, child.pages);
-          child.at = *at;
-          child.pages = uint32_t(wanted);
-        } else {
-          arena.give(*at, uint32_t(wanted));
-        }
-        moved.notify_all();
-        QRY_TRY(cleared);
-        QRY_TRY(left);
-        if (moved_all) return {};
-      }
-      if (begun) QRY_TRY(copy_out(*lane, child));
-      else QRY_TRY(write_back(*lane, child));
-      {
-        const std::lock_guard lock(mutex);
-        leave(child);
-        --child.users;
-        child.moving = true;  // nobody else brings it in
-        moved.notify_all();
-      }
-      auto grown = grow_in_cache(child, pages, keys);
-      {
-        const std::lock_guard lock(mutex);
-        child.moving = false;
-      }
-      if (grown) grown = bring(*lane, child);
-      if (!grown) {  // the caller's release() is owed
-        const std::lock_guard lock(mutex);
-        ++child.users;
-      }
-      return grown;
-    }
-    return grow_in_cache(child, pages, keys);
-  }
-  Result<void> grow_in_cache(Child& child, uint64_t pages, uint64_t keys) {
-    for (;; pages *= 2) {
-      QRY_TRY(check_growth(pages, keys));
-      QRY_TRY_ASSIGN(MemoryBlock larger, take_block(bytes_of(uint32_t(pages))));
-      const GridView to = view_in(larger, uint32_t(pages), child.phase);
-      auto cleared = host->pairs().clear(to);
-      Result<uint64_t> left = uint64_t{0};
-      if (cleared) left = host->pairs().rehash(view_of(nullptr, child), to);
-      if (!cleared || !left || *left != 0) give_block(larger);
-      QRY_TRY(cleared);
-      QRY_TRY(left);
-      if (*left != 0) continue;
-      give_block(child.cached);
-      child.cached = larger;
-      child.cached_pages = uint32_t(pages);
-      return {};
-    }
   }
 
   // ---- Parts of batches.
@@ -836,6 +541,7 @@ Result<PagedGrid> PagedGrid::create(Executor& executor, const PagedOptions& opti
   state->host_memory = host_memory != nullptr ? host_memory : &executor.host_memory();
   state->options = options;
   PagedOptions& chosen = state->options;
+  state->locality = uint32_t(options.locality);
   const bool host = executor.kind() == ExecutorKind::host;
   if (chosen.lanes == 0) chosen.lanes = host ? 1 : kCudaLanes;
   if (chosen.staged_pairs == 0)
@@ -864,6 +570,7 @@ Result<PagedGrid> PagedGrid::create(Executor& executor, const PagedOptions& opti
     state->lanes.push_back(std::move(made));
   }
   state->host = make_host_executor(host ? executor.parallelism() : 0);
+  state->host_pairs = &state->host->pairs();
   QRY_TRY_ASSIGN(Grid directory, Grid::create(*state->host));
   state->directory = std::make_unique<Grid>(std::move(directory));
   return PagedGrid(std::move(state));

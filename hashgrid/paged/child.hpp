@@ -9,6 +9,7 @@
 namespace quarry::hashgrid::paged {
 
 constexpr uint32_t kNowhere = UINT32_MAX;
+constexpr uint64_t kMostChildPages = uint64_t{1} << 21;  // more slots than there are keys in a region
 
 // A region's table. It is in the executor's memory, in the cache, or in both; without one, it is in neither. In the
 // cache alone, it is always current.

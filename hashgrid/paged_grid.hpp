@@ -96,8 +96,8 @@ class PagedGrid {
   PagedStats stats() const;
   bool is_resident(uint32_t region) const;
   // For kernels (CUDA) or threads of the caller's own: what is resident now, and what is away. Writes the directory in
-  // the executor's memory if something has moved since the last call: 32 bytes a region and 32 KiB at least, which are
-  // on top of the budget. Errors: out_of_memory, device.
+  // the executor's memory if something has moved since the last call: 50 bytes a region at most, 32 KiB at least, which
+  // are on top of the budget. Errors: out_of_memory, device.
   Result<PagedView> view();
 
   // insert: a key that is there keeps its value; assign: it gets the new one.

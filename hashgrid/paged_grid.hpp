@@ -5,8 +5,7 @@
 // A key has 64 bits: the region in the upper half, the key in the region's child table in the lower. A child is a table
 // of the pairs layout (pairs/layout.h), of its own number of pages, and grows as it fills.
 //
-//   batch in host memory -> split by region (host threads) -> lanes: pairs in, child in | hashing | child out, values
-//   out
+//   batch in host memory -> split by region -> lanes, side by side: pairs, child in | hashing | child, values out
 //
 // Each lane takes a region at a time. While one hashes, others copy in and out: that is why the lanes are several.
 // Literature: Starfish; docs/literature.md has what is different. How to choose a budget: docs/paging.md.
@@ -46,8 +45,9 @@ struct PagedOptions {
   double max_load_factor = 0.80;  // of a child; beyond it the child grows
   Locality locality = Locality::plain;
   uint32_t lanes = 0;  // that work at the same time; 0: four on CUDA, else one
-  uint64_t staged_pairs =
-      0;  // of each of a lane's two buffers, 8 bytes a pair; 0: at most 2^20, an eighth of the budget
+  // Of each of a lane's two buffers, 8 bytes a pair. 0: at most 2^20, and an eighth of the budget for all lanes. From
+  // 2^18 on a device puts large parts page by page.
+  uint64_t staged_pairs = 0;
   // A part of a batch with fewer keys than this for each page of its child is done by host threads if the child is not
   // resident. 0: every child is brought in.
   uint32_t host_keys_per_page = 64;

@@ -14,6 +14,7 @@ namespace quarry::hashgrid {
 namespace {
 
 constexpr size_t kLeastPiece = size_t{1} << 15;  // keys for which a thread is worth its start
+constexpr size_t kBlock = 4096;                  // keys that stay there while they are looked at twice
 constexpr size_t kCloseRegions = 4096;           // counters that stay in a core's nearest cache
 
 uint32_t region_of(uint64_t key) { return uint32_t(key >> 32); }
@@ -53,19 +54,27 @@ Result<void> RegionSplit::widen(Piece& piece, uint32_t pages) {
 }
 
 Result<void> RegionSplit::count(Span<const uint64_t> keys, Piece& piece) {
+  // Block by block, so that the keys are read from memory once: which regions, then how many keys of each.
+  const size_t most_counters = std::max(kCloseRegions, (piece.end - piece.begin) / 16);
   uint32_t least = UINT32_MAX, most = 0;
-  for (size_t i = piece.begin; i < piece.end; ++i) {
-    least = std::min(least, region_of(keys[i]));
-    most = std::max(most, region_of(keys[i]));
+  for (size_t block = piece.begin; block < piece.end && piece.close; block += kBlock) {
+    const size_t block_end = std::min(block + kBlock, piece.end);
+    uint32_t first = least, last = most;
+    for (size_t i = block; i < block_end; ++i) {
+      first = std::min(first, region_of(keys[i]));
+      last = std::max(last, region_of(keys[i]));
+    }
+    piece.close = last - first < most_counters;
+    if (!piece.close) break;
+    if (first < least) piece.next.insert(piece.next.begin(), piece.next.empty() ? 0 : least - first, 0);
+    piece.next.resize(size_t{last - first} + 1, 0);
+    least = first;
+    most = last;
+    for (size_t i = block; i < block_end; ++i) ++piece.next[region_of(keys[i]) - least];
   }
-  const size_t size = piece.end - piece.begin;
-  piece.close = most - least < std::max(kCloseRegions, size / 16);
-  if (piece.close) {
-    piece.first_region = least;
-    piece.next.assign(size_t{most - least} + 1, 0);
-    for (size_t i = piece.begin; i < piece.end; ++i) ++piece.next[region_of(keys[i]) - least];
-    return {};
-  }
+  piece.first_region = least;
+  if (piece.close) return {};
+  piece.next.clear();
   QRY_TRY(widen(piece, 1));
   uint32_t last = 0, number = 0;
   for (size_t i = piece.begin; i < piece.end; ++i) {

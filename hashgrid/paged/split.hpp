@@ -27,7 +27,7 @@ class RegionSplit {
   RegionSplit& operator=(const RegionSplit&) = delete;
   ~RegionSplit();
 
-  // Cost: the keys read twice. Host memory: 16 bytes a region and thread. Errors: out_of_memory.
+  // Cost: the keys read once. Host memory: 16 bytes a region and thread. Errors: out_of_memory.
   Result<void> plan(Span<const uint64_t> keys, uint32_t threads);
   const std::vector<RegionPart>& parts() const { return parts_; }  // by rising region
 

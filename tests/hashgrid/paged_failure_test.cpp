@@ -276,7 +276,9 @@ bool one_fate(Executor& executor, const Case& each, Call call, int64_t good, int
     wrong += found[i] != is_old && found[i] != is_new;
     present += found[i] != kQryReservedValue;
     if (is_old == is_new) continue;
-    ++(found[i] == is_new ? new_in : old_in)[all[i] >> 32];
+    const size_t region = size_t(all[i] >> 32);
+    new_in[region] += found[i] == is_new;
+    old_in[region] += found[i] != is_new;
   }
   REQUIRE(wrong == 0);
   if (parts == Parts::whole) REQUIRE(grid.size() == present);

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/progress.hpp"
+#include "engine/api/attached.hpp"
 #include "engine/api/home.hpp"
 #include "engine/api/quarry.h"
 #include "engine/pictures/path_tracer.hpp"
@@ -140,6 +141,13 @@ struct qry_world {
   std::deque<quarry::c_api::DeviceHome::Change> answers;
   uint64_t last_ticket = 0;
   uint64_t number = 0;  // among the context's worlds
+  // A file that had this world's scene and history, when the world had the version.
+  struct SameFile {
+    uint64_t fingerprint, version;
+    int64_t first_record;  // see AttachedFile
+  };
+  std::optional<SameFile> same_file;
+  std::unique_ptr<quarry::c_api::AttachedFile> file;  // null: not attached
 
   ~qry_world();
 };
@@ -192,6 +200,7 @@ struct Opened {
   Scene scene;
   std::vector<UndoRecord> history;
   size_t history_position = 0;
+  std::optional<uint64_t> fingerprint;  // of a world file with all of these
   std::unique_ptr<io::StoreReader> file;
   std::function<Result<void>(Opened& opened)> finish_reading;
 };

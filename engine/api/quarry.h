@@ -49,8 +49,8 @@
  * Quarry does not
  *   - draw into a picture of yours that already has depth, yet: a recorded frame writes your whole colour image;
  *   - take allocator callbacks, for host or device memory, yet;
- *   - keep an opened .quarry file attached: a world is in memory. It is saved when you ask for it, with its voxels but
- * without its undo history;
+ *   - write to a file by itself: a world is in memory. It is saved when you ask for it, with its voxels but without its
+ * undo history; or it is attached to a .quarry file, which gets both whenever you flush (qry_world_attach);
  *   - edit the scene's tree (instances, layers): it opens, flattens, shows and saves the tree, and edits single volumes
  * of it;
  *   - start threads that outlive a call, install signal handlers, print, or read environment variables other than those
@@ -386,6 +386,37 @@ typedef struct qry_save_info {
  * Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT, UNSUPPORTED (format; the message lists the known ones), NOT_FOUND (folder),
  * IO, CONFLICT, CANCELLED, OUT_OF_MEMORY. [read] */
 QRY_API qry_result QRY_CALL qry_world_save(qry_world* world, const qry_save_info* info);
+
+/* A world that is attached to a .quarry file has a journal behind its edits: qry_world_flush brings to the file what has
+ * changed since the last flush, by the regions of 64^3 voxels that changed and the steps of the history that are new.
+ * Edits, undo and redo cost as before; no thread lives between calls. What a flush returned QRY_OK for is on disk and
+ * survives the program and the machine. What was not flushed is not in the file, and a flush that was cut short is in it
+ * as a whole or not at all. Calls on the world need not know of the file. */
+
+/* Attaches the world to the file, which has the whole world and its history when the call returns. path ends in .quarry
+ * and is
+ * - no file yet: it is written, as by qry_world_save, and with the history;
+ * - the file that the world was opened from, without QRY_OPEN_FLATTEN, or was detached from, or a copy of it: a world
+ *   that has not changed since is not written again; of one that has the file is replaced as a whole;
+ * - any other file: QRY_ERROR_CONFLICT, and it stays as it is.
+ * Other programs and worlds cannot edit or replace the file until it is detached: QRY_ERROR_CONFLICT. A file beside it,
+ * named path-wal, is part of it for so long. On failure the world is not attached, but the file may be there already.
+ * Cost: opening checks the file by reading all of it, without unpacking. Errors: INVALID_ARGUMENT (also: is attached
+ * already), UNSUPPORTED (another format), CONFLICT, NOT_FOUND (folder), MALFORMED_INPUT, IO (also a folder, or a file
+ * that must not be written), OUT_OF_MEMORY, DEVICE. [write] */
+QRY_API qry_result QRY_CALL qry_world_attach(qry_world* world, const char* path);
+/* Brings all changes since the last flush into the file, as one transaction, and waits for the disk. The file gets the
+ * steps that came and went by undo, too, as far as they can be redone, and the palette. After a failure the file is as
+ * after the last flush, and the next flush tries again with all of it. The budget of the history
+ * (qry_world_set_history_budget) is kept here, so that the file gets every step first: it keeps them all. Cost: changed
+ * regions and new steps are compressed by all threads; at home on a device they are read back, 516 bytes for each of a
+ * changed region's 512 bricks. Errors: INVALID_ARGUMENT (not attached), IO (disk full), OUT_OF_MEMORY, DEVICE. [write]
+ */
+QRY_API qry_result QRY_CALL qry_world_flush(qry_world* world);
+/* Flushes, and lets the file go: it is a single file again. On failure the world stays attached. qry_world_destroy of an
+ * attached world lets the file go without flushing: it cannot tell you of a failure. Errors: as qry_world_flush.
+ * [write] */
+QRY_API qry_result QRY_CALL qry_world_detach(qry_world* world);
 
 /* ---- Voxels in bulk ---------------------------------------------------------------------------------------------- */
 

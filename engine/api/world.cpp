@@ -57,9 +57,10 @@ qry_result share_world(qry_world& world, const char* function) {
   QRY_PASS_REFUSAL(place_world(moved, true, &memory, function));
   auto document = Document::create(world.document->scene(), memory);
   if (!document) return refuse(document.error());
-  document->set_history_budget(world.document->history_budget());
   if (auto ok = document->restore_history(world.document->history(), world.document->history_position()); !ok)
     return refuse(ok.error());
+  document->continue_from(*world.document);
+  document->set_history_budget(world.document->history_budget());
   if (world.document->world().packed())
     if (auto ok = document->pack(); !ok) return refuse(ok.error());
   world.dropped_before += world.document->dropped_steps();
@@ -108,6 +109,7 @@ Result<std::optional<Opened>> begin_file(const std::filesystem::path& file, Cont
   if (!DeviceHome::takes(reader.scene())) return std::optional<Opened>();
   Opened opened;
   QRY_TRY_ASSIGN(opened.history, reader.history(&opened.history_position, progress));
+  QRY_TRY_ASSIGN(opened.fingerprint, reader.fingerprint());
   opened.scene = reader.scene();
   opened.file = std::make_unique<io::StoreReader>(std::move(reader));
   for (const std::string& warning : warnings) context.say(QRY_LOG_WARNING, warning.c_str());
@@ -122,9 +124,11 @@ Result<Opened> read_file(const qry_open_info& info, const ContextState& context,
   Opened opened;
   QRY_TRY_ASSIGN(auto format, io::format_for_reading(file));
   if (format->kind == io::FormatKind::world && !(info.flags & QRY_OPEN_FLATTEN)) {
-    QRY_TRY_ASSIGN(auto scene,
-                   io::Store::read(file, call.progress(), &opened.history, &opened.history_position, &warnings, &pool));
+    uint64_t fingerprint = 0;
+    QRY_TRY_ASSIGN(auto scene, io::Store::read(file, call.progress(), &opened.history, &opened.history_position,
+                                               &warnings, &pool, &fingerprint));
     opened.scene = std::move(scene);
+    opened.fingerprint = fingerprint;
   } else {
     io::ReadOptions options;
     options.resolution = info.resolution;
@@ -229,6 +233,7 @@ qry_result qry_world_open(qry_context* context, const qry_open_info* info, qry_w
     };
     auto opened = read();
     if (!opened) return refuse(opened.error());
+    if (opened->fingerprint) world->same_file = qry_world::SameFile{*opened->fingerprint, 0, 0};
     opened->finish_reading = [&](Opened& to) -> Result<void> {
       QRY_TRY_ASSIGN(to, read_file(*info, *context->state, memory.new_pool()));
       return {};

@@ -9,6 +9,7 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -69,6 +70,14 @@ struct Document::State {
   std::vector<uint64_t> record_bytes;
   UndoRecord nothing;  // the record of an edit that changed nothing
   uint64_t version = 0;
+  // Of the file that follows the document: how many of the history's first records it has, and how many of these are
+  // applied in it. Those that it had as applied, and that the history has lost since, have changed the regions.
+  struct Followed {
+    size_t kept = 0, applied = 0;
+    std::map<uint32_t, std::set<Int3>> lost;
+  };
+  std::optional<Followed> followed;
+  uint64_t dropped_records = 0;  // the oldest ones, since the document was made
 
   State(Scene its_scene, World its_world)
       : scene(std::move(its_scene)), flattener(scene, true), world(std::move(its_world)) {}
@@ -243,12 +252,15 @@ struct Document::State {
     }
     cut(history);
     cut(record_bytes);
-    if (first == 0) position -= std::min(position, end);
+    if (first == 0) {
+      position -= std::min(position, end);
+      dropped_records += end;
+    }
   }
 
   // What is over the budget goes, as set_history_budget() says.
   void keep_budget() {
-    if (budget == 0 || bytes <= budget) return;
+    if (budget == 0 || bytes <= budget || followed) return;
     // The step that undo takes next, or, where nothing is applied, redo.
     size_t kept = position ? position - 1 : 0;
     while (kept > 0 && history[kept].continues) --kept;
@@ -263,6 +275,24 @@ struct Document::State {
         left -= record_bytes[--end];
       while (end > last && history[end].continues);
     drop(end, history.size());
+  }
+
+  // Before the history loses what could be redone. Regions that were noted for nothing do no harm.
+  void note_lost() {
+    if (!followed) return;
+    for (size_t i = position; i < std::min(followed->applied, followed->kept); ++i) add_regions(history[i], followed->lost);
+  }
+
+  static void add_regions(const UndoRecord& record, std::map<uint32_t, std::set<Int3>>& to) {
+    if (record.changes.empty()) return;
+    std::set<Int3>& regions = to[record.volume];
+    const auto region_of = [](Int3 brick) { return Int3{brick.x >> 3, brick.y >> 3, brick.z >> 3}; };
+    std::optional<Int3> last;
+    for (const BrickChange& change : record.changes) {
+      const Int3 end = region_of(change.last());
+      for (Int3 region = region_of(change.brick); region.z <= end.z; ++region.z)
+        if (last != region) regions.insert(*(last = region));
+    }
   }
 
   Result<const UndoRecord*> enter(UndoRecord record, const Persist& persist = {}) {
@@ -281,7 +311,9 @@ struct Document::State {
       QRY_TRY(world.unpack(handles(&record)));
       QRY_TRY(adopt(world.pool(), {&record, 1}));
     }
+    note_lost();
     QRY_TRY(commit_and_persist({&record, 1}, true, persist, true));
+    if (followed) followed->kept = std::min(followed->kept, position);
     history.resize(position);
     history.push_back(std::move(record));
     ++position;
@@ -468,6 +500,7 @@ Result<void> Document::restore_history(std::vector<UndoRecord> records, size_t p
   if (state_->world.packed() || !State::adopt(state_->world.pool(), records))
     QRY_TRY(State::adopt(BrickPool::loose(), records));
   auto measured = state_->budget ? State::measured(records) : std::vector<uint64_t>();
+  state_->followed.reset();
   state_->history = std::move(records);
   if (!state_->history.empty()) state_->history.front().continues = false;
   state_->position = std::min(position, state_->history.size());
@@ -488,6 +521,40 @@ uint64_t Document::history_size_bytes() const {
   uint64_t bytes = 0;
   for (const UndoRecord& record : state_->history) bytes += history_bytes(record);
   return bytes;
+}
+
+void Document::follow() {
+  State& s = *state_;
+  s.followed.reset();
+  s.keep_budget();
+  s.followed.emplace();
+  s.followed->kept = s.history.size();
+  s.followed->applied = s.position;
+}
+
+void Document::unfollow() {
+  state_->followed.reset();
+  state_->keep_budget();
+}
+
+void Document::continue_from(const Document& other) {
+  state_->followed = other.state_->followed;
+  state_->dropped_records = other.state_->dropped_records;
+}
+
+Document::Unsaved Document::unsaved() const {
+  const State& s = *state_;
+  Unsaved unsaved;
+  if (!s.followed) return unsaved;
+  const State::Followed& file = *s.followed;
+  unsaved.dropped = s.dropped_records;
+  unsaved.kept = file.kept;
+  unsaved.moved = s.position != file.applied || file.kept < s.history.size() || !file.lost.empty();
+  std::map<uint32_t, std::set<Int3>> regions = file.lost;
+  const size_t end = std::max(s.position, std::min(file.applied, file.kept));
+  for (size_t i = std::min({s.position, file.applied, file.kept}); i < end; ++i) State::add_regions(s.history[i], regions);
+  for (const auto& [volume, its] : regions) unsaved.regions[volume].assign(its.begin(), its.end());
+  return unsaved;
 }
 
 void Document::set_palette(const Palette& palette) {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -105,6 +106,23 @@ class Document {
   size_t step_count() const;                 // steps of the history
   size_t step_position() const;              // applied steps; a step that is applied in part counts
   void set_palette(const Palette& palette);  // no history entry: for palettes that are only shown
+
+  // A file that follows the document, whose scene and history it has now: brought up to date by what unsaved() tells,
+  // and then follow() again. Edits cost what they did. What is over the history's budget goes by this call alone, so
+  // that the file gets every step first.
+  void follow();
+  void unfollow();  // there is no such file any more; the budget holds
+  // By a document with the scene and history of another, after restore_history(): it is followed as that is.
+  void continue_from(const Document& other);
+  // What has changed since. Throws std::bad_alloc.
+  struct Unsaved {
+    uint64_t dropped = 0;  // the oldest records that have gone, since the document was made
+    size_t kept = 0;       // the first records of the history, which the file has too; it has none of the others
+    bool moved = false;    // another part of the history is applied than in the file
+    // By volume: regions of 8^3 bricks, each once, rising, outside of which no voxel has changed.
+    std::map<uint32_t, std::vector<Int3>> regions;
+  };
+  Unsaved unsaved() const;
   uint64_t version() const;
 
  private:

@@ -22,11 +22,13 @@
 #include <vector>
 
 #include "voxel/io/files/bytes.hpp"
+#include "voxel/io/quarry/fields.hpp"
 #include "voxel/io/quarry/file.hpp"
 #include "voxel/io/quarry/salvage.hpp"
 #include "voxel/io/quarry/sidecars.hpp"
 #include "voxel/io/quarry/tables.hpp"
 #include "voxel/io/quarry/writer.hpp"
+#include "voxel/io/sqlite/journals.hpp"
 
 namespace quarry::io {
 namespace fs = std::filesystem;
@@ -113,7 +115,6 @@ struct Store::State {
 
   Result<void> write_touched(const Scene& scene, std::span<const UndoRecord> records, StoreHead* next) {
     std::map<uint32_t, std::vector<Int3>> chunks;  // by volume
-    std::set<uint32_t> volumes;
     bool palette = false;
     for (const UndoRecord& record : records) {
       palette |= record.of_palette();
@@ -127,9 +128,17 @@ struct Store::State {
       }
     }
     for (auto& [volume, of_volume] : chunks) {
-      volumes.insert(volume);
       std::sort(of_volume.begin(), of_volume.end());
       of_volume.erase(std::unique(of_volume.begin(), of_volume.end()), of_volume.end());
+    }
+    return write_changed(scene, chunks, palette, next);
+  }
+
+  Result<void> write_changed(const Scene& scene, const std::map<uint32_t, std::vector<Int3>>& chunks, bool palette,
+                           StoreHead* next) {
+    std::set<uint32_t> volumes;
+    for (const auto& [volume, of_volume] : chunks) {
+      volumes.insert(volume);
       QRY_TRY(write_chunks(db, scene.volumes[volume].bricks, of_volume, volume, next));
     }
     if (palette) QRY_TRY(write_palette(db, scene.palette));
@@ -269,12 +278,30 @@ Result<Opened> open_for_editing(const fs::path& file) {
   return Opened{std::move(locked), std::move(db), std::move(*head), std::move(warnings)};
 }
 
+// Of all that the table says but the log's number: the checksums of all else.
+Result<uint64_t> fingerprint_of(Db& db) {
+  FieldSum sum;
+  QRY_TRY_ASSIGN(auto s, Statement::prepare(db, "SELECT key, value FROM state WHERE key <> ?1 ORDER BY key", "state"));
+  s.bind(1, kLogNumberKey);
+  for (;;) {
+    QRY_TRY_ASSIGN(const auto row, s.step());
+    if (!row) return sum.value();
+    sum.add(s.text(0, "key")).add(s.integer(1, "value"));
+    QRY_TRY(s.row_check());
+  }
+}
+
 Result<Scene> read_whole(const fs::path& file, const Progress& progress, std::vector<UndoRecord>* history,
-                         size_t* history_position, std::vector<std::string>* warnings, const BrickPool* pool) {
+                         size_t* history_position, std::vector<std::string>* warnings, const BrickPool* pool,
+                         uint64_t* fingerprint) {
   QRY_TRY_ASSIGN(const auto locked, lock_file(file, O_RDONLY, LOCK_SH));
   QRY_TRY(check_header(locked));
   QRY_TRY_ASSIGN(auto db, open_for_reading(locked, file, warnings));
-  return read_world(db, physical_memory(), progress, history, history_position, pool);
+  QRY_TRY_ASSIGN(auto scene, read_world(db, physical_memory(), progress, history, history_position, pool));
+  if (fingerprint) {
+    QRY_TRY_ASSIGN(*fingerprint, fingerprint_of(db));
+  }
+  return scene;
 }
 
 // The library's call is not used: libstdc++ 12's copy_file reports success for a copy that a full disk cut short.
@@ -340,8 +367,10 @@ Result<Store> Store::open(const fs::path& file) {
 }
 
 Result<Scene> Store::read(const fs::path& file, const Progress& progress, std::vector<UndoRecord>* history,
-                          size_t* history_position, std::vector<std::string>* warnings, const BrickPool* pool) {
-  return guarded(file, [&] { return read_whole(file, progress, history, history_position, warnings, pool); });
+                          size_t* history_position, std::vector<std::string>* warnings, const BrickPool* pool,
+                          uint64_t* fingerprint) {
+  return guarded(
+      file, [&] { return read_whole(file, progress, history, history_position, warnings, pool, fingerprint); });
 }
 
 Result<Scene> Store::read_scene(const Progress& progress, std::vector<UndoRecord>* history, size_t* history_position,
@@ -383,6 +412,23 @@ Result<void> Store::commit_undo(const Scene& scene, std::span<const UndoRecord> 
 }
 Result<void> Store::commit_redo(const Scene& scene, std::span<const UndoRecord> records) {
   return state_->move_in_history(scene, records, false);
+}
+
+Result<uint64_t> Store::fingerprint() {
+  return guarded(path(), [&] { return fingerprint_of(state_->db); });
+}
+
+Result<void> Store::commit_later(const Scene& scene, const Later& later) {
+  for (const UndoRecord& record : later.records) QRY_TRY(state_->check_call(scene, record));
+  return state_->transact([&](StoreHead& next) -> Result<void> {
+    if (later.kept > uint64_t(next.length) || later.position > std::max(later.kept + later.records.size(),
+                                                                        later.records.empty() ? uint64_t(next.length) : 0))
+      return fail(ErrorCode::invalid_argument, "the file's history has no such edit");
+    next.position = int64_t(later.kept);
+    for (const UndoRecord& record : later.records) QRY_TRY(write_record(state_->db, record, &next));
+    next.position = int64_t(later.position);
+    return state_->write_changed(scene, later.chunks, later.palette, &next);
+  });
 }
 
 Result<void> Store::commit_palette(const Palette& palette) {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -46,16 +47,20 @@ class Store {
   // Reads everything, with the sidecars of a killed editor, and checks every checksum. Nothing is changed. `history`
   // (may be null) gets the journal and its position. `warnings` gets a sentence for each part of the sidecars that may
   // be missing (quarry/file.hpp). Volumes and history make their bricks in `pool`, so that a world that is
-  // given it (WorldMemory::pool) need not copy them.
+  // given it (WorldMemory::pool) need not copy them. `fingerprint` (may be null) gets what fingerprint() of the same file is.
   static Result<Scene> read(const std::filesystem::path& file, const Progress& progress = {},
                             std::vector<UndoRecord>* history = nullptr, size_t* history_position = nullptr,
-                            std::vector<std::string>* warnings = nullptr, const BrickPool* pool = nullptr);
+                            std::vector<std::string>* warnings = nullptr, const BrickPool* pool = nullptr,
+                            uint64_t* fingerprint = nullptr);
   Store(Store&&) noexcept;
   Store& operator=(Store&&) noexcept;
   ~Store();
 
   const std::filesystem::path& path() const;
   const std::vector<std::string>& warnings() const;  // from opening, as those of read()
+  // Two files, or states of one, that have the same: their scenes and histories are equal. It is made of their
+  // checksums. Errors: io, malformed_input.
+  Result<uint64_t> fingerprint();
   Result<Scene> read_scene(const Progress& progress, std::vector<UndoRecord>* history, size_t* history_position,
                            const BrickPool* pool = nullptr);
   // The edit is on disk when this returns. Errors change neither file nor history: invalid_argument (another number of
@@ -74,6 +79,18 @@ class Store {
   Result<void> commit_redo(const Scene& scene, const UndoRecord& record) {
     return commit_redo(scene, std::span(&record, 1));
   }
+  // Brings the file to a later state of the scene, by however many edits, undos and redos it has come to be, as one
+  // transaction. Errors: as commit_edit's.
+  struct Later {
+    uint64_t kept = 0;                      // records of the file's history that stay, from its first one on
+    std::span<const UndoRecord> records;    // that follow them; none: the file's own stay, to be redone
+    uint64_t position = 0;                  // of all of these, how many are applied in the scene
+    bool palette = false;                   // it may be another one
+    // By volume: the chunks (regions of 8^3 bricks) in which voxels may differ from the file's, each once. All others
+    // are not read: the scene's volumes may lack them.
+    std::map<uint32_t, std::vector<Int3>> chunks;
+  };
+  Result<void> commit_later(const Scene& scene, const Later& later);
   Result<void> commit_palette(const Palette& palette);  // not in the history, unlike Document::change_palette
   // Writes which layers and instances are hidden. `scene` is otherwise the file's own. This is not in the history,
   // because hiding loses nothing.

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+// attached_test.cpp - worlds with a file behind their edits: what a flush brings there, beside twins that have none.
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "tests/engine/api/files/twin.hpp"
+#include "tests/file_bytes.hpp"
+#include "tests/test_data.hpp"
+
+using namespace quarry::test;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr uint32_t kHomes[] = {QRY_HOME_HOST};
+
+void refused(qry_result result, qry_result expected, const char* part) {
+  INFO(qry_last_error());
+  CHECK(result == expected);
+  CHECK_THAT(qry_last_error(), Catch::Contains(part));
+}
+
+// What another program finds that reads the file now, with the log beside it.
+OneWorld copied(const Worlds& worlds, const fs::path& file, const fs::path& to) {
+  fs::copy_file(file, to, fs::copy_options::overwrite_existing);
+  fs::remove(to.string() + "-wal");
+  if (fs::exists(file.string() + "-wal")) fs::copy_file(file.string() + "-wal", to.string() + "-wal");
+  return opened(worlds, to);
+}
+
+// The process can make no file larger, as long as this lives: as on a full disk.
+class FullDisk {
+ public:
+  explicit FullDisk(uint64_t most_bytes) {
+    REQUIRE(::getrlimit(RLIMIT_FSIZE, &before_) == 0);
+    handler_ = ::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{most_bytes, before_.rlim_max};
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &limit) == 0);
+  }
+  ~FullDisk() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    ::signal(SIGXFSZ, handler_);
+  }
+  FullDisk(const FullDisk&) = delete;
+  FullDisk& operator=(const FullDisk&) = delete;
+
+ private:
+  struct rlimit before_ {};
+  void (*handler_)(int);
+};
+
+}  // namespace
+
+TEST_CASE(
+    "c_api: whatever was edited, undone and redone between two flushes, the file then has the voxels, the palette and "
+    "every step of the history, and goes on with them when it is opened again") {
+  const Worlds worlds;
+  const fs::path dir = scratch_dir("api_attached");
+  for (const uint32_t home : kHomes) {
+    INFO("home " << home);
+    const fs::path file = dir / ("w" + std::to_string(home) + ".quarry");
+    OneWorld world = new_world(worlds, home), twin = new_world(worlds, QRY_HOME_HOST);
+    uint32_t number = 0;
+    std::mt19937 random(5);
+    for (int round = 0; round < 8; ++round) {
+      INFO("round " << round);
+      if (round % 4 == 0) {  // the first edits come before the file, later ones between two files' times
+        for (int i = 0; i < 5; ++i, ++number) change(world.get(), 1, number), change(twin.get(), 1, number);
+        require_ok(qry_world_attach(world.get(), file.c_str()));
+      }
+      const int edits = int(random() % 12);
+      for (int i = 0; i < edits; ++i, ++number) change(world.get(), 1, number), change(twin.get(), 1, number);
+      require_ok(qry_world_flush(world.get()));
+      if (round % 4 == 3) require_ok(qry_world_detach(world.get()));
+      const OneWorld again = copied(worlds, file, dir / "copy.quarry");
+      REQUIRE((facts_of(again.get()) == facts_of(twin.get())));
+      if (round % 4 < 3) continue;
+      REQUIRE((all_facts(again.get()) == all_facts(twin.get())));
+      if (round == 3) {  // it goes on as another world
+        CHECK_FALSE(fs::exists(file.string() + "-wal"));
+        world = opened(worlds, file, home);
+        CHECK(state_of(world.get()).version == 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("c_api: what was not flushed is not in the file, and destroying an attached world does not flush") {
+  const Worlds worlds;
+  const fs::path dir = scratch_dir("api_unflushed"), file = dir / "w.quarry";
+  for (const uint32_t home : kHomes) {
+    INFO("home " << home);
+    fs::remove(file);
+    OneWorld world = new_world(worlds, home);
+    require_ok(qry_world_attach(world.get(), file.c_str()));
+    for (uint32_t i = 0; i < 9; ++i) change(world.get(), 2, i);
+    require_ok(qry_world_flush(world.get()));
+    const Facts flushed = facts_of(world.get());
+    for (uint32_t i = 9; i < 20; ++i) change(world.get(), 2, i);
+    CHECK_FALSE((facts_of(world.get()) == flushed));
+    CHECK((facts_of(copied(worlds, file, dir / "copy.quarry").get()) == flushed));
+    world = OneWorld(nullptr);
+    CHECK_FALSE(fs::exists(file.string() + "-wal"));
+    CHECK((facts_of(opened(worlds, file).get()) == flushed));
+  }
+}
+
+TEST_CASE(
+    "c_api: a world is attached to its own file without writing it again, and to no file that is another world's, that "
+    "is open elsewhere or that cannot be one") {
+  const Worlds worlds;
+  const fs::path dir = scratch_dir("api_attach_where"), file = dir / "w.quarry", other = dir / "other.quarry";
+  for (const uint32_t home : kHomes) {
+    INFO("home " << home);
+    fs::remove(file);
+    fs::remove(other);
+    OneWorld world = new_world(worlds, home), second = new_world(worlds, home);
+    for (uint32_t i = 0; i < 9; ++i) change(world.get(), 3, i);
+    refused(qry_world_flush(world.get()), QRY_ERROR_INVALID_ARGUMENT, "not attached");
+    refused(qry_world_detach(world.get()), QRY_ERROR_INVALID_ARGUMENT, "not attached");
+    require_ok(qry_world_attach(world.get(), file.c_str()));
+    refused(qry_world_attach(world.get(), other.c_str()), QRY_ERROR_INVALID_ARGUMENT, "detach it first");
+    CHECK_FALSE(fs::exists(other));
+    refused(qry_world_attach(second.get(), file.c_str()), QRY_ERROR_CONFLICT, "w.quarry");
+    qry_save_info save = QRY_SAVE_INFO_INIT;
+    save.path = file.c_str();
+    CHECK(qry_world_save(second.get(), &save) == QRY_ERROR_CONFLICT);
+    require_ok(qry_world_detach(world.get()));
+    refused(qry_world_attach(second.get(), file.c_str()), QRY_ERROR_CONFLICT, "under a name that no file has");
+
+    // Its own file is the same one, by its inode, when nothing has changed; else it is replaced.
+    const auto inode_of = [](const fs::path& of) {
+      struct stat info {};
+      REQUIRE(::stat(of.c_str(), &info) == 0);
+      return info.st_ino;
+    };
+    const auto inode = inode_of(file);
+    require_ok(qry_world_attach(world.get(), file.c_str()));
+    CHECK(inode_of(file) == inode);
+    require_ok(qry_world_detach(world.get()));
+    second = opened(worlds, file, home);
+    require_ok(qry_world_attach(second.get(), file.c_str()));
+    CHECK(inode_of(file) == inode);
+    require_ok(qry_world_detach(second.get()));
+    const uint64_t length = state_of(world.get()).history_length;
+    for (uint32_t i = 9; i < 14; ++i) change(world.get(), 3, i);
+    require_ok(qry_world_attach(world.get(), file.c_str()));
+    CHECK(inode_of(file) != inode);
+    require_ok(qry_world_detach(world.get()));
+    CHECK((all_facts(opened(worlds, file).get()) == all_facts(world.get())));
+    // For the second one that is another file now.
+    refused(qry_world_attach(second.get(), file.c_str()), QRY_ERROR_CONFLICT, "has changed since");
+    CHECK(state_of(second.get()).history_length == length);
+
+    refused(qry_world_attach(world.get(), nullptr), QRY_ERROR_INVALID_ARGUMENT, "path is NULL");
+    refused(qry_world_attach(world.get(), ""), QRY_ERROR_INVALID_ARGUMENT, "path is empty");
+    refused(qry_world_attach(world.get(), (dir / "w.vox").c_str()), QRY_ERROR_UNSUPPORTED, ".quarry");
+    refused(qry_world_attach(world.get(), (dir / "none" / "w.quarry").c_str()), QRY_ERROR_NOT_FOUND, "none");
+    fs::create_directory(dir / "folder.quarry");
+    refused(qry_world_attach(world.get(), (dir / "folder.quarry").c_str()), QRY_ERROR_IO, "folder.quarry");
+    write_bytes(other, {'n', 'o', 't', ' ', 'a', ' ', 'w', 'o', 'r', 'l', 'd'});
+    refused(qry_world_attach(world.get(), other.c_str()), QRY_ERROR_MALFORMED_INPUT, "other.quarry");
+    CHECK(file_bytes(other).size() == 11);
+    // After all of it the world can still be attached.
+    require_ok(qry_world_attach(world.get(), file.c_str()));
+  }
+}
+
+TEST_CASE(
+    "c_api: with the disk full at any point of a flush the file stays as after the last one, the world goes on, and a "
+    "later flush brings all of it") {
+  const Worlds worlds;
+  const fs::path dir = scratch_dir("api_attached_full"), file = dir / "w.quarry";
+  for (const uint32_t home : kHomes) {
+    INFO("home " << home);
+    fs::remove(file);
+    OneWorld world = new_world(worlds, home);
+    require_ok(qry_world_attach(world.get(), file.c_str()));
+    uint32_t number = 0;
+    for (; number < 6; ++number) change(world.get(), 4, number);
+    require_ok(qry_world_flush(world.get()));
+    int failures = 0;
+    Facts flushed = facts_of(world.get());
+    for (uint64_t room = 0;; room += 2 * (4096 + 24)) {
+      for (int i = 0; i < 2; ++i) change(world.get(), 4, number++);
+      const uint64_t log = fs::file_size(file.string() + "-wal");
+      qry_result result = QRY_OK;
+      std::string message;
+      {
+        const FullDisk full(log + room);
+        result = qry_world_flush(world.get());
+        message = qry_last_error();
+      }
+      if (result == QRY_OK && room > 30 * 4096) break;
+      if (result == QRY_OK) {
+        flushed = facts_of(world.get());
+        continue;
+      }
+      ++failures;
+      INFO(message);
+      CHECK(result == QRY_ERROR_IO);
+      CHECK_THAT(message, Catch::Contains("w.quarry"));
+      CHECK((facts_of(copied(worlds, file, dir / "copy.quarry").get()) == flushed));
+      if (failures % 2) continue;
+      require_ok(qry_world_flush(world.get()));
+      flushed = facts_of(world.get());
+      CHECK((facts_of(copied(worlds, file, dir / "copy.quarry").get()) == flushed));
+    }
+    CHECK(failures > 3);
+    require_ok(qry_world_detach(world.get()));
+    CHECK((all_facts(opened(worlds, file).get()) == all_facts(world.get())));
+  }
+}
+
+TEST_CASE(
+    "c_api: steps that the budget of the history takes from an attached world are all in its file, and go no sooner "
+    "than they are there") {
+  const Worlds worlds;
+  const fs::path dir = scratch_dir("api_attached_budget"), file = dir / "w.quarry";
+  for (const uint32_t home : kHomes) {
+    INFO("home " << home);
+    fs::remove(file);
+    OneWorld world = new_world(worlds, home), twin = new_world(worlds, QRY_HOME_HOST);
+    for (uint32_t i = 0; i < 10; ++i) change(world.get(), 6, i), change(twin.get(), 6, i);
+    require_ok(qry_world_attach(world.get(), file.c_str()));
+    require_ok(qry_world_set_history_budget(world.get(), 40000));
+    bool dropped = false;
+    for (uint32_t i = 10; i < 70; ++i) {
+      INFO("change " << i);
+      change(world.get(), 6, i);
+      change(twin.get(), 6, i);
+      // Not so many are undone at once that one is missing.
+      REQUIRE(state_of(world.get()).voxel_count == state_of(twin.get()).voxel_count);
+      if (i % 7 == 0) {
+        require_ok(qry_world_flush(world.get()));
+        qry_memory_history history = QRY_MEMORY_HISTORY_INIT;
+        qry_memory_state memory = QRY_MEMORY_STATE_INIT;
+        memory.next = &history;
+        require_ok(qry_world_get_memory(world.get(), &memory));
+        dropped = dropped || history.dropped_steps > 0;
+        CHECK((history.used_bytes <= 40000 || history.undo_steps == 1));
+        CHECK((all_facts(copied(worlds, file, dir / "copy.quarry").get()) == all_facts(twin.get())));
+      }
+    }
+    CHECK(dropped);
+    // Reopened, all of it can be undone.
+    require_ok(qry_world_detach(world.get()));
+    CHECK(state_of(opened(worlds, file).get()).history_length > state_of(world.get()).history_length);
+  }
+}
+
+TEST_CASE("c_api: a packed world, and one that is packed and trimmed meanwhile, is flushed as any other") {
+  const Worlds worlds;
+  const fs::path dir = scratch_dir("api_attached_packed"), file = dir / "w.quarry";
+  OneWorld world = new_world(worlds, QRY_HOME_HOST);
+  for (uint32_t i = 0; i < 10; ++i) change(world.get(), 8, i);
+  require_ok(qry_world_pack(world.get()));
+  require_ok(qry_world_attach(world.get(), file.c_str()));
+  for (uint32_t i = 10; i < 30; ++i) {
+    change(world.get(), 8, i);
+    if (i % 4 == 0) CHECK(qry_world_pack(world.get()) >= 0);
+    if (i % 4 == 2) CHECK(qry_world_trim(world.get()) >= 0);
+    if (i % 3 == 0) require_ok(qry_world_flush(world.get()));
+  }
+  require_ok(qry_world_detach(world.get()));
+  CHECK((all_facts(opened(worlds, file).get()) == all_facts(world.get())));
+}

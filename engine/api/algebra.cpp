@@ -69,7 +69,7 @@ qry_result change_volume(qry_world& world, uint32_t volume, const char* label, c
     puts = differences(*before, *after);
     if (const auto last = call.last("writing"); !last) return refuse(last.error());
   }
-  if (world.home) return finish(world, world.home->write_bricks(puts), false, changed);
+  if (world.home) return finish(world, world.home->write_bricks(puts, label), false, changed);
   return finish(world, world.document->write(volume, puts, label, threads), changed);
 }
 

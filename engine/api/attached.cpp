@@ -22,24 +22,34 @@ Result<void> write_new(qry_world& world, const io::Destination& to) {
   if (!world.home)
     return io::Store::save_with_history(world.document->scene(), world.document->history(),
                                         world.document->history_position(), to);
-  return fail(ErrorCode::unsupported, "a world at home on a device cannot be attached");
+  Scene scene;
+  if (scene_from_device(world, &scene) != QRY_OK) return fail(ErrorCode::device, qry_last_error());
+  size_t position = 0;
+  QRY_TRY_ASSIGN(const auto history, world.home->history(&position));
+  return io::Store::save_with_history(scene, history, position, to);
 }
 
-void follow(qry_world& world) {
-  if (!world.home) world.document->follow();
+Result<void> follow(qry_world& world, bool written_whole) {
+  if (world.home) return world.home->follow(written_whole);
+  world.document->follow();
+  return {};
 }
 
-// Oldest records that the world has dropped since it was made.
-uint64_t dropped_records(const qry_world& world) { return world.document->unsaved().dropped; }
+// The oldest ones, since the world was made.
+Result<uint64_t> dropped_records(qry_world& world) {
+  return world.home ? world.home->dropped_records() : world.document->dropped_records();
+}
 
 Result<std::unique_ptr<AttachedFile>> attach(qry_world& world, const fs::path& path) {
   QRY_TRY_ASSIGN(const auto format, io::format_for_writing(path));
   if (format->kind != io::FormatKind::world)
-    return fail(ErrorCode::unsupported, path.string() + ": only a .quarry file can be attached, not a file of the kind '" +
-                                            format->title + "'");
+    return fail(
+        ErrorCode::unsupported,
+        path.string() + ": only a .quarry file can be attached, not a file of the kind '" + format->title + "'");
   uint64_t version = 0;
   if (version_of(world, &version) != QRY_OK) return fail(ErrorCode::device, qry_last_error());
-  int64_t first_record = -int64_t(dropped_records(world));
+  QRY_TRY_ASSIGN(const uint64_t dropped, dropped_records(world));
+  int64_t first_record = -int64_t(dropped);
   std::error_code ignored;
   const bool there = fs::exists(path, ignored);
   std::optional<io::Store> store;
@@ -53,10 +63,12 @@ Result<std::unique_ptr<AttachedFile>> attach(qry_world& world, const fs::path& p
     if (version == world.same_file->version) first_record = world.same_file->first_record;
     else store.reset();
   }
-  if (!store) {
+  const bool whole = !store;
+  if (whole) {
     QRY_TRY(write_new(world, {path, there}));
     QRY_TRY_ASSIGN(store, io::Store::open(path));
   }
+  QRY_TRY(follow(world, whole));
   for (const std::string& warning : store->warnings()) world.context->say(QRY_LOG_WARNING, warning.c_str());
   return std::unique_ptr<AttachedFile>(
       new AttachedFile{std::move(*store), world.document->scene().palette, first_record});
@@ -68,17 +80,29 @@ Result<void> flush(qry_world& world) {
   io::Store::Later later;
   later.palette = !(scene.palette == file.palette);
   const Palette palette = scene.palette;
-  const auto unsaved = world.document->unsaved();
-  if (!unsaved.moved && !later.palette) return {};
-  const int64_t first = file.first_record + int64_t(unsaved.dropped);
-  later.kept = uint64_t(first + int64_t(unsaved.kept));
-  later.records = std::span(world.document->history()).subspan(unsaved.kept);
-  later.position = uint64_t(first + int64_t(world.document->history_position()));
-  later.chunks = unsaved.regions;
-  QRY_TRY(file.store.commit_later(scene, later));
+  QRY_TRY_ASSIGN(const uint64_t dropped, dropped_records(world));
+  const int64_t first = file.first_record + int64_t(dropped);
+  if (world.home) {
+    QRY_TRY_ASSIGN(auto unsaved, world.home->unsaved());
+    if (!unsaved.moved && !later.palette) return {};
+    later.kept = uint64_t(first + int64_t(unsaved.kept));
+    later.records = unsaved.records;
+    later.position = uint64_t(first + int64_t(unsaved.position));
+    if (!unsaved.regions.empty()) later.chunks[0] = std::move(unsaved.regions);
+    Scene changed = scene;
+    changed.volumes[0].bricks = std::move(unsaved.bricks);
+    QRY_TRY(file.store.commit_later(changed, later));
+  } else {
+    auto unsaved = world.document->unsaved();
+    if (!unsaved.moved && !later.palette) return {};
+    later.kept = uint64_t(first + int64_t(unsaved.kept));
+    later.records = std::span(world.document->history()).subspan(unsaved.kept);
+    later.position = uint64_t(first + int64_t(world.document->history_position()));
+    later.chunks = std::move(unsaved.regions);
+    QRY_TRY(file.store.commit_later(scene, later));
+  }
   file.palette = palette;
-  world.document->follow();
-  return {};
+  return follow(world, false);
 }
 
 }  // namespace
@@ -89,13 +113,14 @@ qry_result qry_world_attach(qry_world* world, const char* path) {
   return guarded(function, [&]() -> qry_result {
     if (!world || !path || !*path)
       return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: %s", function,
-                    !world ? "world is NULL" : !path ? "path is NULL" : "path is empty");
+                    !world  ? "world is NULL"
+                    : !path ? "path is NULL"
+                            : "path is empty");
     if (world->file)
       return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: the world is attached to %s: detach it first", function,
                     world->file->store.path().c_str());
     auto file = attach(*world, path);
     if (!file) return refuse(file.error());
-    follow(*world);
     world->file = std::move(*file);
     return QRY_OK;
   });
@@ -121,7 +146,8 @@ qry_result qry_world_detach(qry_world* world) {
       world->same_file = qry_world::SameFile{*fingerprint, version, world->file->first_record};
     else world->same_file.reset();
     world->file.reset();
-    world->document->unfollow();
+    if (!world->home) world->document->unfollow();
+    else if (auto ok = world->home->unfollow(); !ok) return refuse(ok.error());
     return QRY_OK;
   });
 }

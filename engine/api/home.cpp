@@ -3,6 +3,7 @@
 #include "engine/api/home.hpp"
 
 #include <algorithm>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <unordered_map>
@@ -237,9 +238,12 @@ Result<void> DeviceHome::fill(const Content& content) {
   for (size_t i = 0; i < history.size();) {
     if (i < position) ++position_;
     FileStep step;
+    uint64_t records = 0;
+    labels_.push_back(history[i].label);
     after.clear();
     do {
       step.voxels += history[i].voxels_changed;
+      ++records;
       step.materials.insert(step.materials.end(), history[i].materials.begin(), history[i].materials.end());
       QRY_TRY(for_changes(history[i],
                           [&](uint32_t key, const BrickChange& change) { after.insert_or_assign(key, change.after); }));
@@ -250,6 +254,7 @@ Result<void> DeviceHome::fill(const Content& content) {
       step.stored = change.voxels > 0;
       batch.clear();
     }
+    step.records = records;
     file_steps_.push_back(std::move(step));
   }
   steps_ = file_steps_.size();
@@ -264,15 +269,15 @@ Result<void> DeviceHome::fill(const Content& content) {
 
 // ---- What is launched
 
-Result<uint64_t> DeviceHome::launched(device::Store::Ticket store_ticket, int position) {
-  launched_.push_back({++last_ticket_, store_ticket, position});
+Result<uint64_t> DeviceHome::launched(device::Store::Ticket store_ticket, int position, std::string label) {
+  launched_.push_back({++last_ticket_, store_ticket, position, std::move(label)});
   if (launched_.size() > kMostUnheard) QRY_TRY(hear(launched_.front().ticket));
   return last_ticket_;
 }
 
 // What was launched before it is done too: it has waited for all of it.
-uint64_t DeviceHome::done(const device::Store::Change& change, int position) {
-  answer(++last_ticket_, settle(change, position));
+uint64_t DeviceHome::done(const device::Store::Change& change, std::string label) {
+  answer(++last_ticket_, settle(change, 0, std::move(label)));
   return last_ticket_;
 }
 
@@ -281,7 +286,7 @@ Result<uint64_t> DeviceHome::edit(const Edit& edit) {
   if (edit.shape == Shape::connected) {
     QRY_TRY(hear(last_ticket_));
     QRY_TRY_ASSIGN(const auto change, store_->edit_connected(edit, kMostBricksPerEdit));
-    return done(change, 0);
+    return done(change, edit_label(edit));
   }
   QRY_TRY_ASSIGN(const auto shape, EditShape::create(edit));
   if (const SolidShape* const solid = shape.solid()) {
@@ -289,7 +294,7 @@ Result<uint64_t> DeviceHome::edit(const Edit& edit) {
     const double box = (double(last.x) - first.x + 1) * (double(last.y) - first.y + 1) * (double(last.z) - first.z + 1);
     if (edit.creates() && box > double(kMostBricksPerEdit)) QRY_TRY(shape.rows(kMostBricksPerEdit));
     QRY_TRY_ASSIGN(const auto ticket, store_->edit(*solid, edit));
-    return launched(ticket, 0);
+    return launched(ticket, 0, edit_label(edit));
   }
   QRY_TRY_ASSIGN(const auto rows, shape.rows(kMostBricksPerEdit));
   std::vector<uint32_t> keys;
@@ -306,17 +311,17 @@ Result<uint64_t> DeviceHome::edit(const Edit& edit) {
                     "[-4096, 4095], without the brick at its upper corner");
       }
     }
-  return write(keys, voxels, {}, edit);
+  return write(keys, voxels, {}, edit, edit_label(edit));
 }
 
 Result<uint64_t> DeviceHome::write(const std::vector<uint32_t>& keys, const std::vector<BrickMask>& voxels,
-                                   const std::vector<BrickMaterials>& materials, const Edit& edit) {
+                                   const std::vector<BrickMaterials>& materials, const Edit& edit, std::string label) {
   QRY_TRY(hear(last_ticket_));
   device::Store::Change change;
   if (!keys.empty()) {
     QRY_TRY_ASSIGN(change, store_->write(keys, voxels, materials, edit));
   }
-  return done(change, 0);
+  return done(change, std::move(label));
 }
 
 Result<uint64_t> DeviceHome::set_voxels(const device::GivenVoxels& voxels) {
@@ -325,7 +330,7 @@ Result<uint64_t> DeviceHome::set_voxels(const device::GivenVoxels& voxels) {
   if (voxels.side == device::Side::device || voxels.count > kFewVoxels) {
     QRY_TRY(hear(last_ticket_));
     const auto change = store_->write_voxels(voxels);
-    if (change) return done(*change, 0);
+    if (change) return done(*change, "set voxels");
     if (change.error().code != ErrorCode::unsupported || voxels.side == device::Side::device)
       return tl::unexpected(change.error());
   }
@@ -335,7 +340,7 @@ Result<uint64_t> DeviceHome::set_voxels(const device::GivenVoxels& voxels) {
     if (!voxel_in_world(voxel)) return tl::unexpected(device::outside_of_world(voxel, i));
     parts.put(voxel, voxels.materials[i]);
   }
-  return write(parts.keys(), parts.voxels(), parts.materials(), {});
+  return write(parts.keys(), parts.voxels(), parts.materials(), {}, "set voxels");
 }
 
 Result<uint64_t> DeviceHome::write_box(const Box3& box, const uint8_t* materials, device::Side side) {
@@ -343,10 +348,10 @@ Result<uint64_t> DeviceHome::write_box(const Box3& box, const uint8_t* materials
   const ThreadShare share(threads_ ? threads_ : thread_count());
   QRY_TRY(hear(last_ticket_));
   QRY_TRY_ASSIGN(const auto change, store_->write_box(box, materials, side));
-  return done(change, 0);
+  return done(change, "write region");
 }
 
-Result<uint64_t> DeviceHome::write_bricks(std::span<const BrickPut> puts) {
+Result<uint64_t> DeviceHome::write_bricks(std::span<const BrickPut> puts, const char* label) {
   const std::lock_guard lock(lock_);
   QRY_TRY(hear(last_ticket_));
   BrickBatch batch(threads_);
@@ -360,7 +365,7 @@ Result<uint64_t> DeviceHome::write_bricks(std::span<const BrickPut> puts) {
   if (!batch.empty()) {
     QRY_TRY_ASSIGN(change, store_->write_bricks(batch.bricks()));
   }
-  return done(change, 0);
+  return done(change, label);
 }
 
 Result<uint64_t> DeviceHome::combine(DeviceHome& other, device::Combination combination) {
@@ -369,14 +374,14 @@ Result<uint64_t> DeviceHome::combine(DeviceHome& other, device::Combination comb
   else std::lock(mine, its);
   QRY_TRY(hear(last_ticket_));
   QRY_TRY_ASSIGN(const auto change, store_->combine(*other.store_, combination));
-  return done(change, 0);
+  return done(change, "combine");
 }
 
-Result<uint64_t> DeviceHome::morph(Morphology morphology, uint32_t neighbours) {
+Result<uint64_t> DeviceHome::morph(Morphology morphology, uint32_t neighbours, const char* label) {
   const std::lock_guard lock(lock_);
   QRY_TRY(hear(last_ticket_));
   QRY_TRY_ASSIGN(const auto change, ((*store_).*morphology)(neighbours));
-  return done(change, 0);
+  return done(change, label);
 }
 
 Result<void> DeviceHome::wait_for(void* stream) {
@@ -431,13 +436,16 @@ Result<uint64_t> DeviceHome::exchange_of_file(const FileStep& step, bool forward
 
 // ---- What became of it
 
-DeviceHome::Change DeviceHome::settle(const device::Store::Change& change, int position) {
+DeviceHome::Change DeviceHome::settle(const device::Store::Change& change, int position, std::string label) {
   if (change.voxels == 0) return {0, version_, false};
   version_ = change.version - version_offset_;
   if (position) {
     position_ += uint64_t(int64_t(position));
   } else {
     if (file_steps_.size() > position_) file_steps_.resize(size_t(position_));
+    if (followed_) followed_->kept = std::min(followed_->kept, position_);
+    labels_.resize(size_t(position_));
+    labels_.push_back(std::move(label));
     steps_ = ++position_;
   }
   return {change.voxels, version_, true};
@@ -450,11 +458,11 @@ void DeviceHome::answer(uint64_t ticket, Result<Change> change) {
 
 Result<void> DeviceHome::hear(uint64_t ticket) {
   while (!launched_.empty() && launched_.front().ticket <= ticket) {
-    const Launched oldest = launched_.front();
+    Launched oldest = launched_.front();
     const auto change = store_->wait(oldest.store_ticket);
     if (!change && change.error().code == ErrorCode::device) return tl::unexpected(change.error());
     launched_.pop_front();
-    if (change) answer(oldest.ticket, settle(*change, oldest.position));
+    if (change) answer(oldest.ticket, settle(*change, oldest.position, std::move(oldest.label)));
     else answer(oldest.ticket, tl::unexpected(change.error()));
   }
   follow_drops();
@@ -468,6 +476,12 @@ void DeviceHome::follow_drops() {
   uint64_t gone = 0;
   for (; store_dropped_ < store_->dropped_steps(); ++gone)
     store_dropped_ += gone >= file_steps_.size() || file_steps_[size_t(gone)].stored ? 1 : 0;
+  for (uint64_t i = 0; i < gone; ++i) dropped_records_ += i < file_steps_.size() ? file_steps_[size_t(i)].records : 1;
+  if (followed_) {
+    std::vector<FollowedStep>& steps = followed_->steps;
+    steps.erase(steps.begin(), steps.begin() + std::ptrdiff_t(std::min<uint64_t>(gone, steps.size())));
+  }
+  labels_.erase(labels_.begin(), labels_.begin() + std::ptrdiff_t(std::min<uint64_t>(gone, labels_.size())));
   file_steps_.erase(file_steps_.begin(), file_steps_.begin() + std::ptrdiff_t(std::min(gone, file_steps_.size())));
   position_ -= gone;
   steps_ -= gone;
@@ -477,13 +491,14 @@ void DeviceHome::follow_drops() {
     --steps_;
     store_cut_ += steps_ >= file_steps_.size() || file_steps_[size_t(steps_)].stored ? 1 : 0;
     file_steps_.resize(std::min<size_t>(file_steps_.size(), size_t(steps_)));
+    labels_.resize(size_t(steps_));
   }
 }
 
 Result<void> DeviceHome::set_history_budget(uint64_t bytes) {
   const std::lock_guard lock(lock_);
   QRY_TRY(hear(last_ticket_));
-  QRY_TRY(store_->set_history_budget(bytes));
+  if (!followed_) QRY_TRY(store_->set_history_budget(bytes));
   budget_ = bytes;
   follow_drops();
   return {};
@@ -495,6 +510,229 @@ Result<DeviceHome::HistoryUse> DeviceHome::history_use() {
   QRY_TRY_ASSIGN(const auto use, store_->history_use());
   follow_drops();
   return HistoryUse{budget_, use.bytes, steps_, position_, dropped_};
+}
+
+// ---- A file that follows
+
+namespace {
+
+Int3 region_of(Int3 brick) { return {brick.x >> 3, brick.y >> 3, brick.z >> 3}; }
+
+void make_rising(std::vector<Int3>& list) {
+  std::sort(list.begin(), list.end());
+  list.erase(std::unique(list.begin(), list.end()), list.end());
+}
+
+// Of several changes of one material the first one's before and the last one's after; rising, as in a record.
+std::vector<MaterialChange> joined_changes(const std::vector<MaterialChange>& changes) {
+  std::map<uint8_t, MaterialChange> of;
+  for (const MaterialChange& change : changes) {
+    const auto [found, is_new] = of.try_emplace(change.index, change);
+    if (is_new) continue;
+    found->second.after = change.after;
+    found->second.name_after = change.name_after;
+  }
+  std::vector<MaterialChange> rising;
+  for (auto& [index, change] : of) rising.push_back(std::move(change));
+  return rising;
+}
+
+}  // namespace
+
+// Steps of a palette alone are not the store's.
+uint64_t DeviceHome::stored_steps_before(uint64_t number) const {
+  uint64_t stored = number;
+  for (uint64_t i = 0; i < std::min<uint64_t>(number, file_steps_.size()); ++i)
+    stored -= file_steps_[size_t(i)].stored ? 0 : 1;
+  return stored;
+}
+
+uint64_t DeviceHome::records_before(const std::vector<FollowedStep>& steps, uint64_t number) const {
+  uint64_t records = 0;
+  for (uint64_t i = 0; i < number; ++i) records += i < steps.size() ? steps[size_t(i)].records : 1;
+  return records;
+}
+
+// The steps from number `first` on, as records of a file. `as_followed` gets one more for each step.
+Result<std::vector<UndoRecord>> DeviceHome::records_of(uint64_t first, std::vector<FollowedStep>* as_followed) {
+  std::vector<UndoRecord> records;
+  if (first >= steps_) return records;
+  QRY_TRY_ASSIGN(const auto stored, store_->step_records(stored_steps_before(first)));
+  // Bricks that are read back, once a place.
+  std::unordered_map<uint32_t, SharedBrick> bricks;
+  std::vector<uint32_t> places;
+  for (const device::Store::StepRecords& step : stored)
+    for (const device::Record& record : step.records)
+      for (const uint32_t place : {record.before, record.after})
+        if (record.before != record.after && device::is_stored_index(place) && bricks.try_emplace(place).second)
+          places.push_back(place);
+  std::vector<BrickMaterials> materials;
+  for (size_t begin = 0; begin < places.size(); begin += kBricksAtOnce) {
+    const auto some = std::span(places).subspan(begin, std::min(kBricksAtOnce, places.size() - begin));
+    materials.resize(some.size());
+    QRY_TRY(store_->read_places(some, materials));
+    for (size_t i = 0; i < some.size(); ++i)
+      bricks[some[i]] = BrickPool::loose().make(BrickView(mask_of(materials[i]), materials[i]));
+  }
+  const auto brick_at = [&](uint32_t place) -> SharedBrick {
+    if (place == device::kNone) return {};
+    return device::is_full_index(place) ? SharedBrick::full(uint8_t(place + 1)) : bricks.at(place);
+  };
+  auto next = stored.begin();
+  for (uint64_t number = first; number < steps_; ++number) {
+    FileStep* const of_file = number < file_steps_.size() ? &file_steps_[size_t(number)] : nullptr;
+    FollowedStep followed;
+    followed.records = 0;
+    const std::string& label = labels_[size_t(number)];
+    if (!of_file || of_file->stored) {
+      if (next == stored.end()) return fail(ErrorCode::device, "the device's history lacks a step");
+      UndoRecord record;
+      record.label = label;
+      record.voxels_changed = next->voxels;
+      for (const device::Record& one : next->records)
+        if (one.before != one.after)
+          record.changes.push_back({brick_from_key(one.key), 1, brick_at(one.before), brick_at(one.after)});
+      ++next;
+      std::sort(record.changes.begin(), record.changes.end(),
+                [](const BrickChange& a, const BrickChange& b) { return a.brick < b.brick; });
+      for (const BrickChange& change : record.changes) followed.regions.push_back(region_of(change.brick));
+      make_rising(followed.regions);
+      records.push_back(std::move(record));
+      ++followed.records;
+    }
+    if (of_file && !of_file->materials.empty()) {
+      UndoRecord record;
+      record.label = label;
+      record.materials = joined_changes(of_file->materials);
+      record.continues = followed.records > 0;
+      records.push_back(std::move(record));
+      ++followed.records;
+    }
+    as_followed->push_back(std::move(followed));
+  }
+  return records;
+}
+
+Result<BrickMap> DeviceHome::bricks_of_regions(std::span<const Int3> regions) {
+  constexpr size_t kRegionBricks = 512;
+  std::vector<uint32_t> keys;
+  std::vector<BrickMaterials> materials;
+  BrickMap bricks;
+  std::vector<BrickPut> puts;
+  for (size_t begin = 0; begin < regions.size(); begin += kBricksAtOnce / kRegionBricks) {
+    keys.clear();
+    const auto some = regions.subspan(begin, std::min(kBricksAtOnce / kRegionBricks, regions.size() - begin));
+    for (const Int3 region : some)
+      for (int32_t i = 0; i < int32_t(kRegionBricks); ++i) {
+        const Int3 brick{region.x * 8 + (i >> 6), region.y * 8 + (i >> 3 & 7), region.z * 8 + (i & 7)};
+        if (brick_in_world(brick)) keys.push_back(brick_key(brick));
+      }
+    materials.resize(keys.size());
+    QRY_TRY(store_->read(keys, materials));
+    puts.resize(keys.size());
+    parallel_for(
+        keys.size(), 256,
+        [&](size_t first, size_t end) {
+          for (size_t i = first; i < end; ++i)
+            puts[i] = {brick_from_key(keys[i]),
+                       BrickPool::loose().make(BrickView(mask_of(materials[i]), materials[i]))};
+        },
+        threads_);
+    std::erase_if(puts, [](const BrickPut& put) { return !put.value; });
+    std::sort(puts.begin(), puts.end(), [](const BrickPut& a, const BrickPut& b) { return a.brick < b.brick; });
+    bricks.put(puts);
+  }
+  return bricks;
+}
+
+Result<std::vector<UndoRecord>> DeviceHome::history(size_t* position) {
+  const std::lock_guard lock(lock_);
+  QRY_TRY(hear(last_ticket_));
+  std::vector<FollowedStep> steps;
+  QRY_TRY_ASSIGN(auto records, records_of(0, &steps));
+  *position = size_t(records_before(steps, position_));
+  written_ = std::move(steps);
+  return records;
+}
+
+Result<void> DeviceHome::follow(bool by_history) {
+  const std::lock_guard lock(lock_);
+  QRY_TRY(hear(last_ticket_));
+  if (by_history) {
+    // The file may have another number of records of a step than the one that the world was opened from.
+    for (size_t i = 0; i < file_steps_.size(); ++i) file_steps_[i].records = written_[i].records;
+    next_followed_ = std::move(written_);
+  } else if (!followed_) {
+    // Which regions each step changes is asked once.
+    std::vector<FollowedStep> steps;
+    steps.resize(size_t(steps_));
+    QRY_TRY_ASSIGN(const auto stored, store_->step_records(0));
+    auto next = stored.begin();
+    for (size_t i = 0; i < steps.size(); ++i) {
+      if (i < file_steps_.size()) {
+        steps[i].records = file_steps_[i].records;
+        if (!file_steps_[i].stored) continue;
+      }
+      if (next == stored.end()) return fail(ErrorCode::device, "the device's history lacks a step");
+      for (const device::Record& record : next->records)
+        if (record.before != record.after) steps[i].regions.push_back(region_of(brick_from_key(record.key)));
+      make_rising(steps[i].regions);
+      ++next;
+    }
+    next_followed_ = std::move(steps);
+  }
+  followed_.emplace();
+  followed_->steps = std::move(next_followed_);
+  followed_->steps.resize(size_t(steps_));
+  next_followed_.clear();
+  // What is over the budget goes now, and then nothing until the next call.
+  if (budget_) {
+    QRY_TRY(store_->set_history_budget(budget_));
+    QRY_TRY(store_->set_history_budget(0));
+    follow_drops();
+  }
+  followed_->steps.resize(size_t(steps_));
+  followed_->kept = steps_;
+  followed_->applied = position_;
+  return {};
+}
+
+Result<void> DeviceHome::unfollow() {
+  const std::lock_guard lock(lock_);
+  followed_.reset();
+  QRY_TRY(hear(last_ticket_));
+  QRY_TRY(store_->set_history_budget(budget_));
+  follow_drops();
+  return {};
+}
+
+Result<DeviceHome::Unsaved> DeviceHome::unsaved() {
+  const std::lock_guard lock(lock_);
+  QRY_TRY(hear(last_ticket_));
+  Unsaved unsaved;
+  const Followed& file = *followed_;
+  const auto steps = [](const std::vector<FollowedStep>& list, uint64_t count) {
+    return std::span(list).first(size_t(count));
+  };
+  const auto kept = steps(file.steps, file.kept);
+  next_followed_.assign(kept.begin(), kept.end());
+  QRY_TRY_ASSIGN(unsaved.records, records_of(file.kept, &next_followed_));
+  unsaved.moved = position_ != file.applied || steps_ > file.kept;
+  unsaved.kept = records_before(file.steps, file.kept);
+  unsaved.position = records_before(next_followed_, position_);
+  const size_t common = size_t(std::min({position_, file.applied, file.kept}));
+  for (const auto list : {steps(file.steps, file.applied), steps(next_followed_, position_)})
+    for (const FollowedStep& step : list.subspan(common))
+      unsaved.regions.insert(unsaved.regions.end(), step.regions.begin(), step.regions.end());
+  make_rising(unsaved.regions);
+  QRY_TRY_ASSIGN(unsaved.bricks, bricks_of_regions(unsaved.regions));
+  return unsaved;
+}
+
+Result<uint64_t> DeviceHome::dropped_records() {
+  const std::lock_guard lock(lock_);
+  QRY_TRY(hear(last_ticket_));
+  return dropped_records_;
 }
 
 Result<DeviceHome::Change> DeviceHome::wait(uint64_t ticket) {

@@ -56,14 +56,14 @@ class DeviceHome {
   Result<uint64_t> write_box(const Box3& box, const uint8_t* materials, device::Side side);
   // Whole bricks, each place once, as one edit. Blocks until it is done. Traffic: 5 or 516 bytes a brick over the bus;
   // the latter are copied once more on the host. Errors: out_of_bounds, full, out_of_memory, device.
-  Result<uint64_t> write_bricks(std::span<const BrickPut> puts);
+  Result<uint64_t> write_bricks(std::span<const BrickPut> puts, const char* label);
   // Whether the other world is in memory of the same device.
   bool reads(DeviceHome& other) { return store_->executor().device() == other.store_->executor().device(); }
   // As Store's. Blocks until it is done.
   Result<uint64_t> combine(DeviceHome& other, device::Combination combination);
   // By a voxel, as Store's. Block until they are done.
-  Result<uint64_t> grow(uint32_t neighbours) { return morph(&device::Store::grow, neighbours); }
-  Result<uint64_t> erode(uint32_t neighbours) { return morph(&device::Store::erode, neighbours); }
+  Result<uint64_t> grow(uint32_t neighbours) { return morph(&device::Store::grow, neighbours, "grow"); }
+  Result<uint64_t> erode(uint32_t neighbours) { return morph(&device::Store::erode, neighbours, "erode"); }
   Result<Change> wait(uint64_t ticket);
 
   struct State {
@@ -72,7 +72,28 @@ class DeviceHome {
     device::Executor::Traffic traffic;
   };
   Result<State> state();
-  Result<void> set_history_budget(uint64_t bytes);  // as Store's
+  Result<void> set_history_budget(uint64_t bytes);  // as Store's; of a world that a file follows, at the next follow()
+
+  // The whole history, as in a world file. Blocks until all is done. Traffic: the records, and each brick before and
+  // after that is not full of one material, once for each record that has it.
+  Result<std::vector<UndoRecord>> history(size_t* position);
+  // A file that follows the world, as Document's: it has the world as it is now. `by_history`: it was written by what
+  // history() told last. Errors: device.
+  Result<void> follow(bool by_history);
+  Result<void> unfollow();
+  // What such a file lacks. Blocks until all is done. Traffic over the bus: the records of new steps, and their bricks
+  // before and after, 516 bytes each; 516 bytes for each of the 512 bricks of a region.
+  struct Unsaved {
+    uint64_t kept = 0;                // records of the history, from its first one on, which the file has too
+    uint64_t position = 0;            // applied records
+    std::vector<UndoRecord> records;  // those after the ones kept
+    std::vector<Int3> regions;        // of 8^3 bricks, each once, rising, outside of which no voxel has changed
+    BrickMap bricks;                  // of these regions
+    bool moved = false;               // something has changed
+  };
+  Result<Unsaved> unsaved();
+  // The oldest records that have gone, since the world was made.
+  Result<uint64_t> dropped_records();
   struct HistoryUse {
     uint64_t budget = 0, bytes = 0;  // steps that change no voxel take none
     uint64_t length = 0, position = 0, dropped = 0;
@@ -106,26 +127,41 @@ class DeviceHome {
   struct Launched {
     uint64_t ticket;
     device::Store::Ticket store_ticket;
-    int position;  // of the history after it: -1: undone, 1: redone, 0: it is a new step
+    int position;       // of the history after it: -1: undone, 1: redone, 0: it is a new step
+    std::string label;  // of a new step
   };
   // A step that the world was opened with.
   struct FileStep {
     uint64_t voxels = 0;  // that it changed, a voxel as often as its parts did
     bool stored = false;  // the store has a step of it: it changes voxels
     std::vector<MaterialChange> materials;
+    uint64_t records = 1;  // of the file
+  };
+  // A step as the file has it that follows the world: it changes these regions.
+  struct FollowedStep {
+    uint64_t records = 1;
+    std::vector<Int3> regions;
+  };
+  struct Followed {
+    std::vector<FollowedStep> steps;  // those of the file, from the history's first on
+    uint64_t kept = 0, applied = 0;   // how many of them the history still has; and are applied in the file
   };
 
   DeviceHome(std::unique_ptr<device::Store> store, uint32_t threads) : store_(std::move(store)), threads_(threads) {}
   Result<void> fill(const Content& content);
   using Morphology = Result<device::Store::Change> (device::Store::*)(uint32_t neighbours);
-  Result<uint64_t> morph(Morphology morphology, uint32_t neighbours);
-  Result<uint64_t> launched(device::Store::Ticket store_ticket, int position);
-  uint64_t done(const device::Store::Change& change, int position);
+  Result<uint64_t> morph(Morphology morphology, uint32_t neighbours, const char* label);
+  Result<uint64_t> launched(device::Store::Ticket store_ticket, int position, std::string label = {});
+  uint64_t done(const device::Store::Change& change, std::string label);
   Result<uint64_t> write(const std::vector<uint32_t>& keys, const std::vector<BrickMask>& voxels,
-                         const std::vector<BrickMaterials>& materials, const Edit& edit);
+                         const std::vector<BrickMaterials>& materials, const Edit& edit, std::string label);
   Result<BrickMap> bricks_locked(const BrickPool& pool);
   Result<void> hear(uint64_t ticket);
-  Change settle(const device::Store::Change& change, int position);
+  Change settle(const device::Store::Change& change, int position, std::string label = {});
+  uint64_t stored_steps_before(uint64_t number) const;
+  uint64_t records_before(const std::vector<FollowedStep>& steps, uint64_t number) const;
+  Result<std::vector<UndoRecord>> records_of(uint64_t first, std::vector<FollowedStep>* as_followed);
+  Result<BrickMap> bricks_of_regions(std::span<const Int3> regions);
   void follow_drops();
   void answer(uint64_t ticket, Result<Change> change);
   Result<uint64_t> exchange(bool forward);
@@ -145,6 +181,11 @@ class DeviceHome {
   uint64_t dropped_ = 0;                        // steps of the history
   uint64_t store_dropped_ = 0, store_cut_ = 0;  // of the store's steps, as far as they are missing here
   std::vector<FileStep> file_steps_;            // the first of the history's, as far as they are still there
+  std::deque<std::string> labels_;              // of the history's steps
+  std::optional<Followed> followed_;
+  std::vector<FollowedStep> next_followed_;  // as they are once what unsaved() told is in the file
+  std::vector<FollowedStep> written_;        // by history()
+  uint64_t dropped_records_ = 0;
 };
 
 }  // namespace quarry::c_api

@@ -50,6 +50,7 @@ enum class StepId : uint8_t {
   begin_bounds,
   bounds,
   gather,
+  gather_places,
   begin_list,
   list_combined,
   copy_materials,

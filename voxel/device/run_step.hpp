@@ -46,6 +46,7 @@ auto run_step(StepId step, Runner&& runner) {
     case StepId::begin_bounds: return runner.template single<BeginBounds>();
     case StepId::bounds: return runner.template blocks<Bounds>();
     case StepId::gather: return runner.template items<Gather>();
+    case StepId::gather_places: return runner.template items<GatherPlaces>();
     case StepId::begin_list: return runner.template single<BeginList>();
     case StepId::list_combined: return runner.template items<ListCombined>();
     case StepId::copy_materials: return runner.template blocks<CopyMaterials>();

@@ -915,4 +915,12 @@ struct Gather {
   }
 };
 
+// The same of places of the pool, instead of keys.
+struct GatherPlaces {
+  QRY_HD static uint64_t items(const Memory&, const EditCall& call) { return uint64_t(call.listed) * 64; }
+  QRY_HD static void run(const Memory& m, const EditCall&, uint64_t item, Sums&) {
+    m.listed_materials[item] = m.materials[size_t(m.listed_keys[item >> 6]) * 64 + (uint32_t(item) & 63u)];
+  }
+};
+
 }  // namespace quarry::device

@@ -1394,6 +1394,28 @@ Result<void> Store::read(std::span<const uint32_t> keys, std::span<BrickMaterial
   return executor_->copy_out(materials.data(), memory_.listed_materials, materials.size_bytes());
 }
 
+Result<void> Store::read_places(std::span<const uint32_t> places, std::span<BrickMaterials> materials) {
+  QRY_TRY(wait_all());
+  QRY_TRY(room_for_listed(places.size()));
+  QRY_TRY(executor_->copy_in(memory_.listed_keys, places.data(), places.size_bytes()));
+  EditCall call{};
+  call.listed = uint32_t(places.size());
+  QRY_TRY(executor_->run(StepId::gather_places, memory_, call, places.size() * 64));
+  return executor_->copy_out(materials.data(), memory_.listed_materials, materials.size_bytes());
+}
+
+Result<std::vector<Store::StepRecords>> Store::step_records(uint64_t first) {
+  QRY_TRY(wait_all());
+  QRY_TRY_ASSIGN(const auto steps, history());
+  std::vector<StepRecords> found;
+  for (size_t i = size_t(std::min<uint64_t>(first, steps.size())); i < steps.size(); ++i) {
+    found.push_back({steps[i].changed, std::vector<Record>(steps[i].count)});
+    QRY_TRY(executor_->copy_out(found.back().records.data(), memory_.records + steps[i].first,
+                                steps[i].count * sizeof(Record)));
+  }
+  return found;
+}
+
 Result<Brick> Store::brick(uint32_t index) {
   Brick brick;
   QRY_TRY(executor_->copy_out(&brick.mask, memory_.masks + size_t(index) * 8, sizeof brick.mask));

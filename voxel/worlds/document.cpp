@@ -280,7 +280,8 @@ struct Document::State {
   // Before the history loses what could be redone. Regions that were noted for nothing do no harm.
   void note_lost() {
     if (!followed) return;
-    for (size_t i = position; i < std::min(followed->applied, followed->kept); ++i) add_regions(history[i], followed->lost);
+    for (size_t i = position; i < std::min(followed->applied, followed->kept); ++i)
+      add_regions(history[i], followed->lost);
   }
 
   static void add_regions(const UndoRecord& record, std::map<uint32_t, std::set<Int3>>& to) {
@@ -542,17 +543,19 @@ void Document::continue_from(const Document& other) {
   state_->dropped_records = other.state_->dropped_records;
 }
 
+uint64_t Document::dropped_records() const { return state_->dropped_records; }
+
 Document::Unsaved Document::unsaved() const {
   const State& s = *state_;
   Unsaved unsaved;
   if (!s.followed) return unsaved;
   const State::Followed& file = *s.followed;
-  unsaved.dropped = s.dropped_records;
   unsaved.kept = file.kept;
   unsaved.moved = s.position != file.applied || file.kept < s.history.size() || !file.lost.empty();
   std::map<uint32_t, std::set<Int3>> regions = file.lost;
   const size_t end = std::max(s.position, std::min(file.applied, file.kept));
-  for (size_t i = std::min({s.position, file.applied, file.kept}); i < end; ++i) State::add_regions(s.history[i], regions);
+  for (size_t i = std::min({s.position, file.applied, file.kept}); i < end; ++i)
+    State::add_regions(s.history[i], regions);
   for (const auto& [volume, its] : regions) unsaved.regions[volume].assign(its.begin(), its.end());
   return unsaved;
 }

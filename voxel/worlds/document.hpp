@@ -116,13 +116,13 @@ class Document {
   void continue_from(const Document& other);
   // What has changed since. Throws std::bad_alloc.
   struct Unsaved {
-    uint64_t dropped = 0;  // the oldest records that have gone, since the document was made
-    size_t kept = 0;       // the first records of the history, which the file has too; it has none of the others
-    bool moved = false;    // another part of the history is applied than in the file
+    size_t kept = 0;     // the first records of the history, which the file has too; it has none of the others
+    bool moved = false;  // another part of the history is applied than in the file
     // By volume: regions of 8^3 bricks, each once, rising, outside of which no voxel has changed.
     std::map<uint32_t, std::vector<Int3>> regions;
   };
   Unsaved unsaved() const;
+  uint64_t dropped_records() const;  // the oldest ones, for the budget, since the document was made
   uint64_t version() const;
 
  private:

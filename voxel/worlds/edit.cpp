@@ -263,9 +263,11 @@ Result<UndoRecord> plan_edit(const BrickMap& bricks, const Edit& edit, uint32_t 
   QRY_TRY_ASSIGN(auto pieces,
                  creates ? plan_rows(bricks, edit, shape, threads) : plan_there(bricks, edit, shape, threads));
   UndoRecord record = joined(pieces);
-  record.label = std::string(name_of(edit.mode)) + " " + name_of(edit.shape);
+  record.label = edit_label(edit);
   return record;
 }
+
+std::string edit_label(const Edit& edit) { return std::string(name_of(edit.mode)) + " " + name_of(edit.shape); }
 
 UndoRecord joined(std::vector<PlannedChanges>& pieces) {
   UndoRecord record;

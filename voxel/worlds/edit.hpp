@@ -45,6 +45,9 @@ constexpr size_t kMostBricksPerEdit = size_t(1) << 24;
 // coordinates).
 Result<Box3> edit_bounds(const Edit& edit);
 
+// As its record says it: "add sphere".
+std::string edit_label(const Edit& edit);
+
 // The voxels of the edit's shape, which is not `connected`, in one brick. edit_bounds must accept the edit. Exact:
 // integers only.
 BrickMask edit_mask(const Edit& edit, Int3 brick);

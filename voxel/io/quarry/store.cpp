@@ -135,7 +135,7 @@ struct Store::State {
   }
 
   Result<void> write_changed(const Scene& scene, const std::map<uint32_t, std::vector<Int3>>& chunks, bool palette,
-                           StoreHead* next) {
+                             StoreHead* next) {
     std::set<uint32_t> volumes;
     for (const auto& [volume, of_volume] : chunks) {
       volumes.insert(volume);
@@ -369,8 +369,8 @@ Result<Store> Store::open(const fs::path& file) {
 Result<Scene> Store::read(const fs::path& file, const Progress& progress, std::vector<UndoRecord>* history,
                           size_t* history_position, std::vector<std::string>* warnings, const BrickPool* pool,
                           uint64_t* fingerprint) {
-  return guarded(
-      file, [&] { return read_whole(file, progress, history, history_position, warnings, pool, fingerprint); });
+  return guarded(file,
+                 [&] { return read_whole(file, progress, history, history_position, warnings, pool, fingerprint); });
 }
 
 Result<Scene> Store::read_scene(const Progress& progress, std::vector<UndoRecord>* history, size_t* history_position,
@@ -421,8 +421,8 @@ Result<uint64_t> Store::fingerprint() {
 Result<void> Store::commit_later(const Scene& scene, const Later& later) {
   for (const UndoRecord& record : later.records) QRY_TRY(state_->check_call(scene, record));
   return state_->transact([&](StoreHead& next) -> Result<void> {
-    if (later.kept > uint64_t(next.length) || later.position > std::max(later.kept + later.records.size(),
-                                                                        later.records.empty() ? uint64_t(next.length) : 0))
+    if (later.kept > uint64_t(next.length) ||
+        later.position > std::max(later.kept + later.records.size(), later.records.empty() ? uint64_t(next.length) : 0))
       return fail(ErrorCode::invalid_argument, "the file's history has no such edit");
     next.position = int64_t(later.kept);
     for (const UndoRecord& record : later.records) QRY_TRY(write_record(state_->db, record, &next));

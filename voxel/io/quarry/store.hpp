@@ -47,7 +47,8 @@ class Store {
   // Reads everything, with the sidecars of a killed editor, and checks every checksum. Nothing is changed. `history`
   // (may be null) gets the journal and its position. `warnings` gets a sentence for each part of the sidecars that may
   // be missing (quarry/file.hpp). Volumes and history make their bricks in `pool`, so that a world that is
-  // given it (WorldMemory::pool) need not copy them. `fingerprint` (may be null) gets what fingerprint() of the same file is.
+  // given it (WorldMemory::pool) need not copy them. `fingerprint` (may be null) gets what fingerprint() of the same
+  // file is.
   static Result<Scene> read(const std::filesystem::path& file, const Progress& progress = {},
                             std::vector<UndoRecord>* history = nullptr, size_t* history_position = nullptr,
                             std::vector<std::string>* warnings = nullptr, const BrickPool* pool = nullptr,
@@ -82,10 +83,10 @@ class Store {
   // Brings the file to a later state of the scene, by however many edits, undos and redos it has come to be, as one
   // transaction. Errors: as commit_edit's.
   struct Later {
-    uint64_t kept = 0;                      // records of the file's history that stay, from its first one on
-    std::span<const UndoRecord> records;    // that follow them; none: the file's own stay, to be redone
-    uint64_t position = 0;                  // of all of these, how many are applied in the scene
-    bool palette = false;                   // it may be another one
+    uint64_t kept = 0;                    // records of the file's history that stay, from its first one on
+    std::span<const UndoRecord> records;  // that follow them; none: the file's own stay, to be redone
+    uint64_t position = 0;                // of all of these, how many are applied in the scene
+    bool palette = false;                 // it may be another one
     // By volume: the chunks (regions of 8^3 bricks) in which voxels may differ from the file's, each once. All others
     // are not read: the scene's volumes may lack them.
     std::map<uint32_t, std::vector<Int3>> chunks;

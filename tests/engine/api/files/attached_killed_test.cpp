@@ -30,21 +30,20 @@ TEST_CASE(
   const int rounds = std::getenv("QUARRY_LONG") ? 1000 : 8;
   int with_log = 0, later = 0;
   for (int round = 0; round < rounds; ++round) {
-    const uint32_t home = round % 4 == 3 ? uint32_t(QRY_HOME_HOST) : uint32_t(QRY_HOME_HOST);
+    const uint32_t home = round % 4 == 3 ? uint32_t(QRY_HOME_EMULATED) : uint32_t(QRY_HOME_HOST);
     INFO("round " << round << ", home " << home);
     for (const auto& entry : fs::directory_iterator(dir)) fs::remove(entry.path());
     const auto seed = uint32_t(round + 1);
-    const int32_t reported =
-        last_step_before_kill(-1, int32_t(random() % 4), 30000, random, [&](const auto& report) {
-          const Worlds worlds;
-          const OneWorld world = new_world(worlds, home);
-          require_ok(qry_world_attach(world.get(), file.c_str()));
-          for (int32_t flush = 0; flush < 2000; ++flush) {
-            play(world.get(), seed, flush);
-            require_ok(qry_world_flush(world.get()));
-            report(flush);
-          }
-        });
+    const int32_t reported = last_step_before_kill(-1, int32_t(random() % 4), 30000, random, [&](const auto& report) {
+      const Worlds worlds;
+      const OneWorld world = new_world(worlds, home);
+      require_ok(qry_world_attach(world.get(), file.c_str()));
+      for (int32_t flush = 0; flush < 2000; ++flush) {
+        play(world.get(), seed, flush);
+        require_ok(qry_world_flush(world.get()));
+        report(flush);
+      }
+    });
     with_log += fs::exists(file.string() + "-wal") && fs::file_size(file.string() + "-wal") > 0;
     const Worlds worlds;
     const OneWorld found = opened(worlds, file), twin = new_world(worlds, QRY_HOME_HOST);

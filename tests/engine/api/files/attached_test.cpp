@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr uint32_t kHomes[] = {QRY_HOME_HOST};
+constexpr uint32_t kHomes[] = {QRY_HOME_HOST, QRY_HOME_EMULATED};
 
 void refused(qry_result result, qry_result expected, const char* part) {
   INFO(qry_last_error());
@@ -187,7 +187,7 @@ TEST_CASE(
     require_ok(qry_world_flush(world.get()));
     int failures = 0;
     Facts flushed = facts_of(world.get());
-    for (uint64_t room = 0;; room += 2 * (4096 + 24)) {
+    for (uint64_t room = 0;; room += 4096 + 24) {
       for (int i = 0; i < 2; ++i) change(world.get(), 4, number++);
       const uint64_t log = fs::file_size(file.string() + "-wal");
       qry_result result = QRY_OK;

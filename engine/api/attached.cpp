@@ -116,6 +116,7 @@ qry_result qry_world_attach(qry_world* world, const char* path) {
                     !world  ? "world is NULL"
                     : !path ? "path is NULL"
                             : "path is empty");
+    QRY_PASS_REFUSAL(check_writable(*world, function));
     if (world->file)
       return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: the world is attached to %s: detach it first", function,
                     world->file->store.path().c_str());

@@ -12,6 +12,7 @@ using namespace quarry::c_api;
 namespace quarry::c_api {
 
 qry_result check_volume(const qry_world& world, uint32_t volume, const char* function) {
+  QRY_PASS_REFUSAL(check_writable(world, function));
   const size_t count = world.document->scene().volumes.size();
   if (volume < count) return QRY_OK;
   return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: volume is %u, but the world has %zu", function, volume, count);

@@ -25,6 +25,7 @@
 #include "engine/pictures/path_tracer.hpp"
 #include "engine/render/ray_marcher.hpp"
 #include "engine/sharing/device_blocks.hpp"
+#include "voxel/bricks/map.hpp"
 #include "voxel/worlds/document.hpp"
 
 namespace quarry::c_api {
@@ -126,7 +127,7 @@ struct qry_world {
   std::shared_ptr<quarry::c_api::ContextState> context;
   // Only set if the context limits threads. Otherwise the world uses its own executor.
   std::unique_ptr<quarry::hashgrid::Executor> executor;
-  std::unique_ptr<quarry::engine::SharedWorld> shared;  // null: the world is in plain host memory, no device yet
+  std::shared_ptr<quarry::engine::SharedWorld> shared;  // null: the world is in plain host memory, no device yet
   // Without voxels, if the world is at home on a device, unless shaders need a copy: see copy_to_document().
   std::optional<quarry::Document> document;
   uint64_t copied_version = ~uint64_t(0);
@@ -141,6 +142,15 @@ struct qry_world {
   std::deque<quarry::c_api::DeviceHome::Change> answers;
   uint64_t last_ticket = 0;
   uint64_t number = 0;  // among the context's worlds
+  // Of a snapshot: what the world showed, by handles of its bricks, with whom the bricks are and whose memory they are
+  // in. Only until the snapshot is first drawn; then `document` shows a copy.
+  struct Lent {
+    std::shared_ptr<quarry::engine::SharedWorld> memory;
+    quarry::BrickPool pool;
+    quarry::BrickMap bricks;
+  };
+  bool is_snapshot = false;
+  std::optional<Lent> lent;
   // A file that had this world's scene and history, when the world had the version.
   struct SameFile {
     uint64_t fingerprint, version;
@@ -211,6 +221,9 @@ Result<void> may_be_on_device(const ContextState& context, uint32_t home, bool p
 // with `function`, which may be a file.
 qry_result settle_world(qry_world& world, const qry_world_home_info* info, bool packed, Opened opened,
                         WorldMemory& memory, const Progress& progress, const char* function);
+// Refuses snapshots.
+qry_result check_writable(const qry_world& world, const char* function);
+// The same, and that there is such a volume.
 qry_result check_volume(const qry_world& world, uint32_t volume, const char* function);
 // Of a caller's dense box: the box and the array's size; and that each instance of the volume shows it in the world.
 qry_result check_region(const char* function, const int32_t* min, const int32_t* max, const void* materials,

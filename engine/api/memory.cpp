@@ -73,7 +73,11 @@ qry_result qry_world_get_memory(const qry_world* world, qry_memory_state* state)
     state->material_bytes = voxels.pool().material_slabs().size_bytes();
     state->pyramid_bytes = voxels.pyramid().size_bytes();
     state->packed_bytes = voxels.packed_bytes();
-    const Document::Holdings held = world->document->holdings();
+    Document::Holdings held = world->document->holdings();
+    if (world->lent) {  // bricks that are not its own
+      held.scene_bytes = world->lent->bricks.size_bytes(&world->lent->pool);
+      held.keys = world->lent->bricks.bricks().size();
+    }
     state->scene_bytes = held.scene_bytes;
     state->history_bytes = held.history_bytes;
     state->device_bytes = world->shared ? world->shared->device_bytes() : 0;
@@ -109,6 +113,7 @@ qry_result qry_world_pack(qry_world* world) {
   return guarded(function, [&]() -> qry_result {
     if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
     if (world->home) return refuse(QRY_NOTHING_TO_DO, "%s: worlds at home on a device are not packed", function);
+    QRY_PASS_REFUSAL(check_writable(*world, function));
     const World& voxels = world->document->world();
     if (voxels.packed()) return refuse(QRY_NOTHING_TO_DO, "%s: the world is packed already", function);
     if (auto ok = world->document->pack(); !ok) return refuse(ok.error());
@@ -135,6 +140,7 @@ qry_result qry_world_trim(qry_world* world) {
       if (auto ok = world->home->trim(); !ok) return refuse(ok.error());
       return QRY_OK;
     }
+    QRY_PASS_REFUSAL(check_writable(*world, function));
     const World& voxels = world->document->world();
     if (voxels.packed()) return refuse(QRY_NOTHING_TO_DO, "%s: the world is packed, with nothing to spare", function);
     if (auto ok = world->document->shrink_to_fit(); !ok) return refuse(ok.error());

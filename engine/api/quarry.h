@@ -418,6 +418,19 @@ QRY_API qry_result QRY_CALL qry_world_flush(qry_world* world);
  * [write] */
 QRY_API qry_result QRY_CALL qry_world_detach(qry_world* world);
 
+/* ---- Snapshots: readers beside a writer ----------------------------------------------------------------------------- */
+
+/* Makes a world that stays as this one is now, while this one is edited: any threads may use the one beside the other.
+ * It is only read: calls that change it or attach it are QRY_ERROR_UNSUPPORTED, and it has no history. It is saved, read
+ * and listed by any number of threads, and drawn and traced by one thread at a time, as every world. It is destroyed as
+ * every world, before this one or after it.
+ * Of a world at home on the host it shares the bricks: it takes 20 bytes a brick, and what is removed or changed meanwhile
+ * stays in memory for it. When it is first drawn or traced it becomes a world of its own, with all bricks copied. Of a
+ * world at home on a device it is a copy in host memory: all bricks are read back, 516 bytes over the bus for each that
+ * is not full of one material, which waits for submitted changes. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY, DEVICE.
+ * [read] */
+QRY_API qry_result QRY_CALL qry_world_snapshot(const qry_world* world, qry_world** snapshot);
+
 /* ---- Voxels in bulk ---------------------------------------------------------------------------------------------- */
 
 /* Calls write to one volume of the scene, in that volume's own axes. They read the flattened scene, in world axes. In a

@@ -201,6 +201,8 @@ qry_result qry_world_fit_camera(qry_world* world, double vertical_fov_degrees, d
       const auto state = world->home->state();
       if (!state) return refuse(state.error());
       bounds = state->store.bounds;
+    } else if (world->lent) {
+      bounds = world->lent->bricks.bounds();
     } else {
       bounds = world->document->world().bounds();
     }

@@ -203,10 +203,14 @@ qry_result qry_world_get_voxels(const qry_world* world, const int32_t* xyz, uint
       return QRY_OK;
     }
     const World& voxels = world->document->world();
+    const BrickMap* const lent = world->lent ? &world->lent->bricks : nullptr;
     parallel_for(
         size_t(count), 1 << 16,
         [&](size_t begin, size_t end) {
-          for (size_t i = begin; i < end; ++i) materials[i] = voxels.get({xyz[3 * i], xyz[3 * i + 1], xyz[3 * i + 2]});
+          for (size_t i = begin; i < end; ++i) {
+            const Int3 voxel{xyz[3 * i], xyz[3 * i + 1], xyz[3 * i + 2]};
+            materials[i] = lent ? lent->get(voxel) : voxels.get(voxel);
+          }
         },
         world->context->threads);
     return QRY_OK;
@@ -259,6 +263,13 @@ qry_result qry_world_read_region(const qry_world* world, const int32_t min[3], c
       return QRY_OK;
     }
     const World& voxels = world->document->world();
+    const BrickMap* const lent = world->lent ? &world->lent->bricks : nullptr;
+    const auto found = [&](Int3 brick, Brick* value) {
+      if (!lent) return voxels.find_brick(brick, value);
+      const auto view = lent->find(brick);
+      if (view) *value = view->copy();
+      return view.has_value();
+    };
     // Layers of bricks along z, which lie one after the other in the caller's memory.
     const int64_t first = region.box.min[2] >> 3, layers = (region.box.max[2] >> 3) - first + 1;
     parallel_for(
@@ -276,7 +287,7 @@ qry_result qry_world_read_region(const qry_world* world, const int32_t min[3], c
             if (layer.max[axis] < layer.min[axis]) return;
           for_bricks_of(layer, [&](Int3 brick, Int3 from, Int3 to) {
             Brick value;
-            if (!brick_in_world(brick) || !voxels.find_brick(brick, &value)) return;
+            if (!brick_in_world(brick) || !found(brick, &value)) return;
             for (int32_t z = from.z; z <= to.z; ++z)
               for (int32_t y = from.y; y <= to.y; ++y)
                 copy_row(value, {from.x, y, z}, to.x, materials + region_index(region, {from.x, y, z}));
@@ -301,6 +312,9 @@ qry_result qry_world_list_bricks(const qry_world* world, int32_t* brick_xyz, uin
       auto listed = world->home->keys();
       if (!listed) return refuse(listed.error());
       keys = std::move(*listed);
+    } else if (world->lent) {
+      for (const BrickMap::Entry& entry : world->lent->bricks.bricks()) keys.push_back(brick_key(entry.first));
+      std::sort(keys.begin(), keys.end());
     } else {
       keys = world->document->world().pyramid().keys();
     }
@@ -344,6 +358,7 @@ qry_result qry_world_set_materials(qry_world* world, uint32_t first, uint32_t co
   const char* const function = "qry_world_set_materials";
   return guarded(function, [&]() -> qry_result {
     if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
+    QRY_PASS_REFUSAL(check_writable(*world, function));
     QRY_PASS_REFUSAL(check_range(function, first, count, materials));
     Palette palette = world->document->scene().palette;
     for (uint32_t i = 0; i < count; ++i) {

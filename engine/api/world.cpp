@@ -13,11 +13,12 @@ using namespace quarry;
 using namespace quarry::c_api;
 
 qry_world::~qry_world() {
-  if (!shared && !blocks) return;
+  if (!shared && !blocks && !lent) return;
   const std::lock_guard lock(context->mutex);
   home.reset();
   blocks.reset();
   document.reset();
+  lent.reset();
   shared.reset();
 }
 
@@ -67,6 +68,7 @@ qry_result share_world(qry_world& world, const char* function) {
   world.document.emplace(std::move(*document));
   world.executor = std::move(moved.executor);
   world.shared = std::move(moved.shared);
+  world.lent.reset();
   if (!world.home) return QRY_OK;
   world.home->attach(*world.document);
   return copy_to_document(world);
@@ -285,6 +287,14 @@ qry_result qry_world_get_state(qry_world* world, qry_world_state* state) {
       state->size_bytes = found->store.world_bytes;
       state->history_length = found->history_length;
       state->history_position = found->history_position;
+    } else if (world->lent) {
+      const BrickMap& bricks = world->lent->bricks;
+      bounds = bricks.bounds();
+      state->version = world->version;
+      state->voxel_count = bricks.voxel_count();
+      state->brick_count = bricks.bricks().size();
+      state->size_bytes = bricks.size_bytes(&world->lent->pool);
+      state->history_length = state->history_position = 0;
     } else {
       bounds = voxels.bounds();
       state->version = world->version;
@@ -309,6 +319,8 @@ qry_result qry_world_get_grid_stats(const qry_world* world, qry_grid_stats* stat
   return guarded(function, [&]() -> qry_result {
     if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
     QRY_PASS_REFUSAL(check_struct(function, "stats", stats, QRY_STYPE_GRID_STATS));
+    if (world->lent)
+      return refuse(QRY_ERROR_UNSUPPORTED, "%s: a snapshot has no hash grid before it is first drawn", function);
     const auto found = world->home ? world->home->grid_stats() : world->document->world().stats();
     if (!found) return refuse(found.error());
     const hashgrid::Stats& s = *found;

@@ -350,6 +350,11 @@ Result<Document> Document::create(Scene scene, const WorldMemory& memory, const 
   return document;
 }
 
+Result<Document> Document::create_unshown(Scene scene) {
+  QRY_TRY_ASSIGN(auto world, World::create());
+  return Document(std::make_unique<State>(std::move(scene), std::move(world)));
+}
+
 Result<void> Document::shrink_to_fit() { return state_->world.shrink_to_fit(state_->handles()); }
 Result<void> Document::pack() { return state_->world.pack(state_->handles()); }
 Result<void> Document::unpack() { return state_->world.unpack(state_->handles()); }

@@ -27,6 +27,8 @@ class Document {
   static constexpr size_t kBatchBricks = 1u << 16;
   // Flattens the scene's visible instances into the world. Errors: out_of_bounds, full, out_of_memory, cancelled.
   static Result<Document> create(Scene scene, const WorldMemory& memory = {}, const Progress& progress = {});
+  // The same without a world: its world stays empty, whatever the scene shows. For scenes that are only kept.
+  static Result<Document> create_unshown(Scene scene);
   static Result<Document> create_empty(const WorldMemory& memory = {});  // one empty volume at the origin
   Document(Document&&) noexcept;
   Document& operator=(Document&&) noexcept;

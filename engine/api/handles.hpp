@@ -25,7 +25,6 @@
 #include "engine/pictures/path_tracer.hpp"
 #include "engine/render/ray_marcher.hpp"
 #include "engine/sharing/device_blocks.hpp"
-#include "voxel/bricks/map.hpp"
 #include "voxel/worlds/document.hpp"
 
 namespace quarry::c_api {

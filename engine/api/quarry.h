@@ -387,11 +387,11 @@ typedef struct qry_save_info {
  * IO, CONFLICT, CANCELLED, OUT_OF_MEMORY. [read] */
 QRY_API qry_result QRY_CALL qry_world_save(qry_world* world, const qry_save_info* info);
 
-/* A world that is attached to a .quarry file has a journal behind its edits: qry_world_flush brings to the file what has
- * changed since the last flush, by the regions of 64^3 voxels that changed and the steps of the history that are new.
- * Edits, undo and redo cost as before; no thread lives between calls. What a flush returned QRY_OK for is on disk and
- * survives the program and the machine. What was not flushed is not in the file, and a flush that was cut short is in it
- * as a whole or not at all. Calls on the world need not know of the file. */
+/* A world that is attached to a .quarry file has a journal behind its edits: qry_world_flush brings to the file what
+ * has changed since the last flush, by the regions of 64^3 voxels that changed and the steps of the history that are
+ * new. Edits, undo and redo cost as before; no thread lives between calls. What a flush returned QRY_OK for is on disk
+ * and survives the program and the machine. What was not flushed is not in the file, and a flush that was cut short is
+ * in it as a whole or not at all. Calls on the world need not know of the file. */
 
 /* Attaches the world to the file, which has the whole world and its history when the call returns. path ends in .quarry
  * and is
@@ -413,22 +413,22 @@ QRY_API qry_result QRY_CALL qry_world_attach(qry_world* world, const char* path)
  * changed region's 512 bricks. Errors: INVALID_ARGUMENT (not attached), IO (disk full), OUT_OF_MEMORY, DEVICE. [write]
  */
 QRY_API qry_result QRY_CALL qry_world_flush(qry_world* world);
-/* Flushes, and lets the file go: it is a single file again. On failure the world stays attached. qry_world_destroy of an
- * attached world lets the file go without flushing: it cannot tell you of a failure. Errors: as qry_world_flush.
+/* Flushes, and lets the file go: it is a single file again. On failure the world stays attached. qry_world_destroy of
+ * an attached world lets the file go without flushing: it cannot tell you of a failure. Errors: as qry_world_flush.
  * [write] */
 QRY_API qry_result QRY_CALL qry_world_detach(qry_world* world);
 
-/* ---- Snapshots: readers beside a writer ----------------------------------------------------------------------------- */
+/* ---- Snapshots: readers beside a writer -----------------------------------------------------------------------------
+ */
 
 /* Makes a world that stays as this one is now, while this one is edited: any threads may use the one beside the other.
- * It is only read: calls that change it or attach it are QRY_ERROR_UNSUPPORTED, and it has no history. It is saved, read
- * and listed by any number of threads, and drawn and traced by one thread at a time, as every world. It is destroyed as
- * every world, before this one or after it.
- * Of a world at home on the host it shares the bricks: it takes 20 bytes a brick, and what is removed or changed meanwhile
- * stays in memory for it. When it is first drawn or traced it becomes a world of its own, with all bricks copied. Of a
- * world at home on a device it is a copy in host memory: all bricks are read back, 516 bytes over the bus for each that
- * is not full of one material, which waits for submitted changes. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY, DEVICE.
- * [read] */
+ * It is only read: calls that change it or attach it are QRY_ERROR_UNSUPPORTED, and it has no history. It is saved,
+ * read and listed by any number of threads, and drawn and traced by one thread at a time, as every world. It is
+ * destroyed as every world, before this one or after it. Of a world at home on the host it shares the bricks: it takes
+ * 20 bytes a brick, and what is removed or changed meanwhile stays in memory for it. When it is first drawn or traced
+ * it becomes a world of its own, with all bricks copied. Of a world at home on a device it is a copy in host memory:
+ * all bricks are read back, 516 bytes over the bus for each that is not full of one material, which waits for submitted
+ * changes. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY, DEVICE. [read] */
 QRY_API qry_result QRY_CALL qry_world_snapshot(const qry_world* world, qry_world** snapshot);
 
 /* ---- Voxels in bulk ---------------------------------------------------------------------------------------------- */

@@ -129,6 +129,14 @@ class World {
     info.path = path;
     return Status(qry_world_save(handle_, &info));
   }
+  Status attach(const char* path) { return Status(qry_world_attach(handle_, path)); }
+  Status flush() { return Status(qry_world_flush(handle_)); }
+  Status detach() { return Status(qry_world_detach(handle_)); }
+  Result<World> snapshot() const {
+    qry_world* handle = nullptr;
+    const qry_result code = qry_world_snapshot(handle_, &handle);
+    return {code, World(handle)};
+  }
   // Returns how many voxels differ from before.
   Result<uint64_t> set_voxels(const int32_t* xyz, const uint8_t* materials, uint64_t count, uint32_t volume = 0) {
     uint64_t changed = 0;

@@ -37,6 +37,7 @@ void fill_example(qry_world* world);
 void check_voxels(qry_context* context);   /* api/voxels_test.c */
 void check_algebra(qry_context* context);  /* api/algebra_test.c */
 void check_files(qry_context* context);    /* api/files_test.c */
+void check_attached(qry_context* context); /* api/files/attached_test.c */
 void check_packed(qry_context* context);   /* api/packed_test.c */
 void check_pictures(qry_context* context); /* api/pictures_test.c */
 void check_paths(qry_context* context);    /* api/paths_test.c */

@@ -112,6 +112,10 @@ static void null_handles_are_refused_by_name(void) {
   REFUSED(qry_world_create(NULL, NULL, &world), QRY_ERROR_INVALID_ARGUMENT, "context is NULL");
   REFUSED(qry_world_open(NULL, &open, &world), QRY_ERROR_INVALID_ARGUMENT, "context is NULL");
   REFUSED(qry_world_save(NULL, &save), QRY_ERROR_INVALID_ARGUMENT, "world is NULL");
+  REFUSED(qry_world_attach(NULL, "w.quarry"), QRY_ERROR_INVALID_ARGUMENT, "world is NULL");
+  REFUSED(qry_world_flush(NULL), QRY_ERROR_INVALID_ARGUMENT, "world is NULL");
+  REFUSED(qry_world_detach(NULL), QRY_ERROR_INVALID_ARGUMENT, "world is NULL");
+  REFUSED(qry_world_snapshot(NULL, &world), QRY_ERROR_INVALID_ARGUMENT, "world is NULL");
   REFUSED(qry_world_set_voxels(NULL, 0, xyz, &byte, 1, NULL), QRY_ERROR_INVALID_ARGUMENT, "world is NULL");
   REFUSED(qry_world_get_voxels(NULL, xyz, &byte, 1), QRY_ERROR_INVALID_ARGUMENT, "world is NULL");
   REFUSED(qry_world_write_region(NULL, 0, xyz, xyz, &byte, 1, NULL), QRY_ERROR_INVALID_ARGUMENT, "world is NULL");
@@ -151,6 +155,7 @@ int main(int argc, char** argv) {
   check_voxels(context);
   check_algebra(context);
   check_files(context);
+  check_attached(context);
   check_packed(context);
   check_pictures(context);
   check_paths(context);

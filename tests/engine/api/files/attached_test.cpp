@@ -91,6 +91,43 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("c_api: a step of the file that was undone and made way for another one is gone from the file, voxels too") {
+  const Worlds worlds;
+  const fs::path dir = scratch_dir("api_attached_lost"), file = dir / "w.quarry";
+  for (const uint32_t home : kHomes) {
+    INFO("home " << home);
+    fs::remove(file);
+    OneWorld world = new_world(worlds, home);
+    const auto box_at = [&](int32_t x, uint32_t material) {
+      qry_edit edit = QRY_EDIT_INIT;
+      edit.mode = QRY_MODE_FILL;
+      edit.material = material;
+      edit.a[0] = x, edit.b[0] = x + 20;
+      require_ok(qry_world_edit(world.get(), &edit, nullptr));
+    };
+    box_at(0, 1);
+    require_ok(qry_world_attach(world.get(), file.c_str()));
+    box_at(300, 2);
+    box_at(600, 3);
+    require_ok(qry_world_flush(world.get()));
+    for (int i = 0; i < 2; ++i) require_ok(qry_world_undo(world.get(), nullptr));
+    box_at(-300, 4);
+    box_at(-600, 5);
+    require_ok(qry_world_undo(world.get(), nullptr));
+    require_ok(qry_world_flush(world.get()));
+    const OneWorld again = copied(worlds, file, dir / "copy.quarry");
+    CHECK(state_of(again.get()).voxel_count == 42);
+    CHECK((all_facts(again.get()) == all_facts(world.get())));
+    // Far back, and forth by redo alone.
+    for (int i = 0; i < 2; ++i) require_ok(qry_world_undo(world.get(), nullptr));
+    require_ok(qry_world_flush(world.get()));
+    CHECK((all_facts(copied(worlds, file, dir / "copy.quarry").get()) == all_facts(world.get())));
+    for (int i = 0; i < 3; ++i) require_ok(qry_world_redo(world.get(), nullptr));
+    require_ok(qry_world_flush(world.get()));
+    CHECK((all_facts(copied(worlds, file, dir / "copy.quarry").get()) == all_facts(world.get())));
+  }
+}
+
 TEST_CASE("c_api: what was not flushed is not in the file, and destroying an attached world does not flush") {
   const Worlds worlds;
   const fs::path dir = scratch_dir("api_unflushed"), file = dir / "w.quarry";

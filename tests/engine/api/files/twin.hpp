@@ -138,7 +138,7 @@ inline void change(qry_world* world, uint32_t seed, uint32_t number) {
     std::vector<int32_t> xyz;
     std::vector<uint8_t> materials;
     for (int i = 0; i < 40; ++i) {
-      for (int a = 0; a < 3; ++a) xyz.push_back(int32_t(random() % 120) - 60);
+      for (int a = 0; a < 3; ++a) xyz.push_back(int32_t(random() % 600) - 300);
       materials.push_back(uint8_t(random() % 3 ? 1 + random() % 255 : 0));
     }
     require_ok(qry_world_set_voxels(world, 0, xyz.data(), materials.data(), materials.size(), nullptr));
@@ -149,7 +149,7 @@ inline void change(qry_world* world, uint32_t seed, uint32_t number) {
     edit.material = 1 + uint32_t(random() % 255);
     edit.radius = double(random() % 14);
     for (int a = 0; a < 3; ++a) {
-      edit.a[a] = int32_t(random() % 120) - 60;
+      edit.a[a] = int32_t(random() % 600) - 300;
       edit.b[a] = edit.a[a] + int32_t(random() % 24);
     }
     require_ok(qry_world_edit(world, &edit, nullptr));

@@ -27,7 +27,7 @@ TEST_CASE(
     "c_api: kill -9 at any instant of edits and flushes: what was flushed is there, what was not is whole or absent") {
   const fs::path dir = scratch_dir("api_attached_killed"), file = dir / "w.quarry";
   std::mt19937 random(11);
-  const int rounds = std::getenv("QUARRY_LONG") ? 1000 : 8;
+  const int rounds = std::getenv("QUARRY_LONG") ? 1000 : 6;
   int with_log = 0, later = 0;
   for (int round = 0; round < rounds; ++round) {
     const uint32_t home = round % 4 == 3 ? uint32_t(QRY_HOME_EMULATED) : uint32_t(QRY_HOME_HOST);

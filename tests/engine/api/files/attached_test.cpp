@@ -333,6 +333,51 @@ TEST_CASE(
   }
 }
 
+TEST_CASE(
+    "c_api: a world that moves to a device's memory when it is first drawn stays attached, and so does the history; a "
+    "snapshot is drawn as the world was",
+    "[one-caller]") {
+  const Worlds worlds(QRY_DEVICE_LAZY);
+  const fs::path dir = scratch_dir("api_attached_drawn"), file = dir / "w.quarry";
+  const OneWorld world = new_world(worlds, QRY_HOME_HOST), twin = new_world(worlds, QRY_HOME_HOST);
+  const auto both = [&](uint32_t from, uint32_t to) {
+    for (uint32_t i = from; i < to; ++i) change(world.get(), 12, i), change(twin.get(), 12, i);
+  };
+  qry_render_info info = QRY_RENDER_INFO_INIT;
+  info.width = info.height = 24;
+  info.camera.position[2] = 900;
+  const auto picture_of = [&](qry_world* drawn) {
+    std::vector<uint8_t> rgba(24 * 24 * 4);
+    require_ok(qry_world_render(drawn, &info, rgba.data(), rgba.size(), 0));
+    return rgba;
+  };
+  both(0, 10);
+  qry_world *early = nullptr, *late = nullptr;
+  require_ok(qry_world_snapshot(world.get(), &early));
+  const OneWorld first(early);
+  require_ok(qry_world_attach(world.get(), file.c_str()));
+  both(10, 20);
+  std::vector<uint8_t> rgba(24 * 24 * 4);
+  const qry_result drawn = qry_world_render(world.get(), &info, rgba.data(), rgba.size(), 0);
+  if (drawn == QRY_ERROR_NOT_FOUND || drawn == QRY_ERROR_MISSING_FEATURE) {
+    skip(qry_last_error());
+    return;
+  }
+  require_ok(drawn);
+  require_ok(qry_world_snapshot(world.get(), &late));
+  const OneWorld second(late);
+  both(20, 30);
+  require_ok(qry_world_flush(world.get()));
+  CHECK((all_facts(copied(worlds, file, dir / "copy.quarry").get()) == all_facts(twin.get())));
+  CHECK(picture_of(second.get()) == rgba);
+  CHECK(state_of(second.get()).voxel_count > 0);
+  const OneWorld beginning = new_world(worlds, QRY_HOME_HOST);
+  for (uint32_t i = 0; i < 10; ++i) change(beginning.get(), 12, i);
+  CHECK(picture_of(first.get()) == picture_of(beginning.get()));
+  CHECK(facts_of(first.get()).materials == facts_of(beginning.get()).materials);
+  require_ok(qry_world_detach(world.get()));
+}
+
 TEST_CASE("c_api: a packed world, and one that is packed and trimmed meanwhile, is flushed as any other") {
   const Worlds worlds;
   const fs::path dir = scratch_dir("api_attached_packed"), file = dir / "w.quarry";

@@ -20,12 +20,12 @@ inline void require_ok(qry_result result) {
   REQUIRE(result == QRY_OK);
 }
 
-// A context without a device, and its worlds.
+// A context, and its worlds.
 class Worlds {
  public:
-  Worlds() {
+  explicit Worlds(uint32_t device = QRY_DEVICE_NEVER) {
     qry_context_info info = QRY_CONTEXT_INFO_INIT;
-    info.device = QRY_DEVICE_NEVER;
+    info.device = device;
     require_ok(qry_context_create(QRY_ABI_VERSION, &info, &context_));
   }
   ~Worlds() { qry_context_destroy(&context_); }

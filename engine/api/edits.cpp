@@ -170,7 +170,8 @@ qry_result settle_world(qry_world& world, const qry_world_home_info* info, bool 
   }
   if (!world.home && opened.file) {
     opened.file.reset();
-    if (const auto read = opened.finish_reading(opened); !read) return refuse(read.error());
+    const auto finish_reading = std::move(opened.finish_reading);  // which replaces all of `opened`
+    if (const auto read = finish_reading(opened); !read) return refuse(read.error());
   }
   auto document = Document::create(std::move(opened.scene), memory, progress);
   const auto refused = [&](const Error& error) {

@@ -437,6 +437,18 @@ Result<void> read_some_chunks(Db& db, const StoreHead& head, uint32_t volume, co
   return ChunkPipeline(std::move(rows), head.volumes.size(), progress, steps, most_waiting).run();
 }
 
+Result<uint64_t> fingerprint_of(Db& db) {
+  FieldSum sum;
+  QRY_TRY_ASSIGN(auto s, Statement::prepare(db, "SELECT key, value FROM state WHERE key <> ?1 ORDER BY key", "state"));
+  s.bind(1, kLogNumberKey);
+  for (;;) {
+    QRY_TRY_ASSIGN(const auto row, s.step());
+    if (!row) return sum.value();
+    sum.add(s.text(0, "key")).add(s.integer(1, "value"));
+    QRY_TRY(s.row_check());
+  }
+}
+
 Result<StoreHead> read_head(Db& db) {
   QRY_TRY_ASSIGN(const auto state, read_state(db));
   return head_from(db, state, nullptr);

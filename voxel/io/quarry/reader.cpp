@@ -94,6 +94,10 @@ uint64_t StoreReader::bricks() const {
   return sum;
 }
 
+Result<uint64_t> StoreReader::fingerprint() const {
+  return guarded(state_->file, [&] { return fingerprint_of(state_->db); });
+}
+
 Result<RegionsDone> StoreReader::read_all(const RegionSink& sink, const Progress& progress) {
   return guarded(state_->file, [&] { return state_->all(sink, progress); });
 }

@@ -36,6 +36,8 @@ class StoreReader {
 
   const Scene& scene() const;  // without bricks
   uint64_t bricks() const;     // of all volumes, by the file's counts
+  // Store::fingerprint() of the same file. Errors: io, malformed_input.
+  Result<uint64_t> fingerprint() const;
   // Reads all bricks, in regions of as many chunks as fit sink.available_bytes(). sink.begin is called first. Errors:
   // those of Store::read, of the sink.
   Result<RegionsDone> read_all(const RegionSink& sink, const Progress& progress);

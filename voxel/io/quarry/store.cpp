@@ -278,19 +278,6 @@ Result<Opened> open_for_editing(const fs::path& file) {
   return Opened{std::move(locked), std::move(db), std::move(*head), std::move(warnings)};
 }
 
-// Of all that the table says but the log's number: the checksums of all else.
-Result<uint64_t> fingerprint_of(Db& db) {
-  FieldSum sum;
-  QRY_TRY_ASSIGN(auto s, Statement::prepare(db, "SELECT key, value FROM state WHERE key <> ?1 ORDER BY key", "state"));
-  s.bind(1, kLogNumberKey);
-  for (;;) {
-    QRY_TRY_ASSIGN(const auto row, s.step());
-    if (!row) return sum.value();
-    sum.add(s.text(0, "key")).add(s.integer(1, "value"));
-    QRY_TRY(s.row_check());
-  }
-}
-
 Result<Scene> read_whole(const fs::path& file, const Progress& progress, std::vector<UndoRecord>* history,
                          size_t* history_position, std::vector<std::string>* warnings, const BrickPool* pool,
                          uint64_t* fingerprint) {

@@ -84,6 +84,9 @@ class TableWriter {
 // and below bricks are made in `pool`; null: in each thread's BrickPool::loose().
 Result<Scene> read_tables(Db& db, uint64_t memory_limit, const Progress& progress, const BrickPool* pool,
                           StoreHead* head);
+// What Store::fingerprint() gives: of all that the table of the state says but the log's number, which is the checksums
+// of all else.
+Result<uint64_t> fingerprint_of(Db& db);
 // Reads all but the bricks. `head` (not null) gets their counts and sums.
 Result<Scene> read_without_chunks(Db& db, StoreHead* head);
 // Reads all chunks, checked against the head: all threads decode, while one at a time reads rows. The bricks are put

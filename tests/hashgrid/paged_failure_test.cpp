@@ -152,6 +152,7 @@ class FailingExecutor final : public Executor {
   BulkOperations<CompactView>& compact() override { return real_.compact(); }
   IndexOperations<uint32_t>& index32() override { return real_.index32(); }
   IndexOperations<uint64_t>& index64() override { return real_.index64(); }
+  MultiOperations& multi() override { return real_.multi(); }
 
  private:
   Executor& real_;

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "tests/engine/api/files/twin.hpp"
 #include "tests/test_data.hpp"
@@ -48,11 +49,13 @@ TEST_CASE(
     const Worlds worlds;
     const OneWorld found = opened(worlds, file), twin = new_world(worlds, QRY_HOME_HOST);
     for (int32_t flush = 0; flush <= reported; ++flush) play(twin.get(), seed, flush);
-    if (!(facts_of(found.get()) == facts_of(twin.get()))) {
+    // All facts: two flushes may differ in what can be redone alone.
+    const std::vector<Facts> its = all_facts(found.get());
+    if (its != all_facts(twin.get())) {
       ++later;
       play(twin.get(), seed, reported + 1);
+      REQUIRE((its == all_facts(twin.get())));
     }
-    REQUIRE((all_facts(found.get()) == all_facts(twin.get())));
     // It goes on where it was.
     require_ok(qry_world_attach(found.get(), file.c_str()));
     play(found.get(), seed, 5000), play(twin.get(), seed, 5000);

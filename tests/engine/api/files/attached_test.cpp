@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "tests/engine/api/files/twin.hpp"
 #include "tests/file_bytes.hpp"
@@ -18,7 +19,12 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr uint32_t kHomes[] = {QRY_HOME_HOST, QRY_HOME_EMULATED};
+// Those that this machine has.
+std::vector<uint32_t> homes(const Worlds& worlds) {
+  std::vector<uint32_t> there = {QRY_HOME_HOST, QRY_HOME_EMULATED};
+  if (new_world(worlds, QRY_HOME_DEVICE)) there.push_back(QRY_HOME_DEVICE);
+  return there;
+}
 
 void refused(qry_result result, qry_result expected, const char* part) {
   INFO(qry_last_error());
@@ -62,7 +68,7 @@ TEST_CASE(
     "every step of the history, and goes on with them when it is opened again") {
   const Worlds worlds;
   const fs::path dir = scratch_dir("api_attached");
-  for (const uint32_t home : kHomes) {
+  for (const uint32_t home : homes(worlds)) {
     INFO("home " << home);
     const fs::path file = dir / ("w" + std::to_string(home) + ".quarry");
     OneWorld world = new_world(worlds, home), twin = new_world(worlds, QRY_HOME_HOST);
@@ -94,7 +100,7 @@ TEST_CASE(
 TEST_CASE("c_api: a step of the file that was undone and made way for another one is gone from the file, voxels too") {
   const Worlds worlds;
   const fs::path dir = scratch_dir("api_attached_lost"), file = dir / "w.quarry";
-  for (const uint32_t home : kHomes) {
+  for (const uint32_t home : homes(worlds)) {
     INFO("home " << home);
     fs::remove(file);
     OneWorld world = new_world(worlds, home);
@@ -134,7 +140,7 @@ TEST_CASE(
     "gone on with in the file that it is attached to, and in a new one") {
   const Worlds worlds;
   const fs::path dir = scratch_dir("api_attached_steps"), file = dir / "w.quarry", other = dir / "other.quarry";
-  for (const uint32_t home : kHomes)
+  for (const uint32_t home : homes(worlds))
     for (const bool elsewhere : {false, true})
       for (int undone = 0; undone < 4; ++undone) {
         INFO("home " << home << ", a new file " << elsewhere << ", undone " << undone);
@@ -172,7 +178,7 @@ TEST_CASE(
 TEST_CASE("c_api: what was not flushed is not in the file, and destroying an attached world does not flush") {
   const Worlds worlds;
   const fs::path dir = scratch_dir("api_unflushed"), file = dir / "w.quarry";
-  for (const uint32_t home : kHomes) {
+  for (const uint32_t home : homes(worlds)) {
     INFO("home " << home);
     fs::remove(file);
     OneWorld world = new_world(worlds, home);
@@ -194,7 +200,7 @@ TEST_CASE(
     "is open elsewhere or that cannot be one") {
   const Worlds worlds;
   const fs::path dir = scratch_dir("api_attach_where"), file = dir / "w.quarry", other = dir / "other.quarry";
-  for (const uint32_t home : kHomes) {
+  for (const uint32_t home : homes(worlds)) {
     INFO("home " << home);
     fs::remove(file);
     fs::remove(other);
@@ -255,7 +261,7 @@ TEST_CASE(
     "later flush brings all of it") {
   const Worlds worlds;
   const fs::path dir = scratch_dir("api_attached_full"), file = dir / "w.quarry";
-  for (const uint32_t home : kHomes) {
+  for (const uint32_t home : homes(worlds)) {
     INFO("home " << home);
     fs::remove(file);
     OneWorld world = new_world(worlds, home);
@@ -301,7 +307,7 @@ TEST_CASE(
     "than they are there") {
   const Worlds worlds;
   const fs::path dir = scratch_dir("api_attached_budget"), file = dir / "w.quarry";
-  for (const uint32_t home : kHomes) {
+  for (const uint32_t home : homes(worlds)) {
     INFO("home " << home);
     fs::remove(file);
     OneWorld world = new_world(worlds, home), twin = new_world(worlds, QRY_HOME_HOST);

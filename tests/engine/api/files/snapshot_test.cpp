@@ -43,9 +43,10 @@ TEST_CASE(
     "[one-caller]") {
   const Worlds worlds;
   const fs::path dir = scratch_dir("api_snapshot"), file = dir / "w.quarry";
-  for (const uint32_t home : {QRY_HOME_HOST, QRY_HOME_EMULATED}) {
+  for (const uint32_t home : {QRY_HOME_HOST, QRY_HOME_EMULATED, QRY_HOME_DEVICE}) {
     INFO("home " << home);
     OneWorld world = new_world(worlds, home);
+    if (!world) continue;
     const OneWorld empty = snapshot_of(world);
     std::vector<std::pair<OneWorld, Facts>> taken;
     for (uint32_t i = 0; i < 40; ++i) {

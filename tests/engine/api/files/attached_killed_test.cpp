@@ -49,7 +49,7 @@ TEST_CASE(
     const Worlds worlds;
     const OneWorld found = opened(worlds, file), twin = new_world(worlds, QRY_HOME_HOST);
     for (int32_t flush = 0; flush <= reported; ++flush) play(twin.get(), seed, flush);
-    // All facts: two flushes may differ in what can be redone alone.
+    // All facts: two flushes may differ in what can be redone alone, or in the place in the history.
     const std::vector<Facts> its = all_facts(found.get());
     if (its != all_facts(twin.get())) {
       ++later;

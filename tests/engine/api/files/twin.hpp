@@ -92,12 +92,16 @@ inline Facts facts_of(qry_world* world) {
   facts.bricks.resize(count * 3);
   require_ok(qry_world_list_bricks(world, facts.bricks.data(), &count));
   REQUIRE(count * 3 == facts.bricks.size());
-  std::vector<int32_t> xyz;
-  for (uint64_t i = 0; i < count; ++i)
+  std::vector<int32_t> xyz(count * 512 * 3);
+  int32_t* to = xyz.data();
+  for (uint64_t i = 0; i < count; ++i) {
+    const int32_t* const brick = &facts.bricks[i * 3];
     for (int32_t v = 0; v < 512; ++v) {
-      const int32_t* const brick = &facts.bricks[i * 3];
-      xyz.insert(xyz.end(), {brick[0] * 8 + (v & 7), brick[1] * 8 + (v >> 3 & 7), brick[2] * 8 + (v >> 6)});
+      *to++ = brick[0] * 8 + (v & 7);
+      *to++ = brick[1] * 8 + (v >> 3 & 7);
+      *to++ = brick[2] * 8 + (v >> 6);
     }
+  }
   facts.materials.resize(count * 512);
   require_ok(qry_world_get_voxels(world, xyz.data(), facts.materials.data(), facts.materials.size()));
   std::vector<qry_material> palette(255);
@@ -109,7 +113,8 @@ inline Facts facts_of(qry_world* world) {
   return facts;
 }
 
-// The facts at every place of the history, which is gone through to both ends. The world is as before.
+// The facts at every place of the history, which is gone through to both ends, and last those of now. The world is as
+// before.
 inline std::vector<Facts> all_facts(qry_world* world) {
   const uint64_t position = state_of(world).history_position;
   while (qry_world_undo(world, nullptr) == QRY_OK) {
@@ -117,6 +122,7 @@ inline std::vector<Facts> all_facts(qry_world* world) {
   std::vector<Facts> facts = {facts_of(world)};
   while (qry_world_redo(world, nullptr) == QRY_OK) facts.push_back(facts_of(world));
   while (state_of(world).history_position > position) require_ok(qry_world_undo(world, nullptr));
+  facts.push_back(facts_of(world));
   return facts;
 }
 
@@ -137,7 +143,7 @@ inline void change(qry_world* world, uint32_t seed, uint32_t number) {
   } else if (dice < 8) {
     std::vector<int32_t> xyz;
     std::vector<uint8_t> materials;
-    for (int i = 0; i < 40; ++i) {
+    for (int i = 0; i < 10; ++i) {
       for (int a = 0; a < 3; ++a) xyz.push_back(int32_t(random() % 600) - 300);
       materials.push_back(uint8_t(random() % 3 ? 1 + random() % 255 : 0));
     }
@@ -147,10 +153,10 @@ inline void change(qry_world* world, uint32_t seed, uint32_t number) {
     edit.shape = random() % 2 ? QRY_SHAPE_SPHERE : QRY_SHAPE_BOX;
     edit.mode = random() % 4 ? QRY_MODE_FILL : QRY_MODE_REMOVE;
     edit.material = 1 + uint32_t(random() % 255);
-    edit.radius = double(random() % 14);
+    edit.radius = double(random() % 11);
     for (int a = 0; a < 3; ++a) {
       edit.a[a] = int32_t(random() % 600) - 300;
-      edit.b[a] = edit.a[a] + int32_t(random() % 24);
+      edit.b[a] = edit.a[a] + int32_t(random() % 16);
     }
     require_ok(qry_world_edit(world, &edit, nullptr));
   }

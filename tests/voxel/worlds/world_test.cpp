@@ -348,6 +348,9 @@ TEST_CASE("world: an executor that is not the host's is refused by name") {
     hashgrid::BulkOperations<hashgrid::CompactView>& compact() override { return host->compact(); }
     hashgrid::IndexOperations<uint32_t>& index32() override { return host->index32(); }
     hashgrid::IndexOperations<uint64_t>& index64() override { return host->index64(); }
+    hashgrid::MultiOperations& multi() override { return host->multi(); }
+    MemorySource& host_memory() override { return host->host_memory(); }
+    Result<std::unique_ptr<hashgrid::Lane>> make_lane() override { return host->make_lane(); }
   } elsewhere;
   const auto world = World::create({.executor = &elsewhere});
   REQUIRE_FALSE(world);

@@ -103,8 +103,9 @@ TEST_CASE("c_api: a snapshot refuses every change, and of a world on the host ta
        {qry_world_edit(snapshot.get(), &edit, nullptr), qry_world_submit_edit(snapshot.get(), &edit, &ticket),
         qry_world_set_voxels(snapshot.get(), 0, at, &material, 1, nullptr),
         qry_world_write_region(snapshot.get(), 0, at, at, &material, 1, nullptr),
-        qry_world_combine(snapshot.get(), 0, world.get(), QRY_COMBINE_UNION, nullptr),
-        qry_world_dilate(snapshot.get(), 0, 6, 1, nullptr), qry_world_keep_parts(snapshot.get(), 0, 6, 1, 0, nullptr),
+        qry_world_combine(snapshot.get(), 0, world.get(), QRY_COMBINE_UNION, nullptr, nullptr),
+        qry_world_dilate(snapshot.get(), 0, 6, 1, nullptr, nullptr),
+        qry_world_keep_parts(snapshot.get(), 0, 6, 1, 0, nullptr, nullptr),
         qry_world_set_materials(snapshot.get(), 1, 1, &of_palette), qry_world_pack(snapshot.get()),
         qry_world_trim(snapshot.get()), qry_world_attach(snapshot.get(), "never.quarry")})
     CHECK(result == QRY_ERROR_UNSUPPORTED);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // index.cpp - the row of `quarry bench` that measures the ordered index. The measurement is in
-// bench/hashgrid/index.cpp.
-#include "bench/hashgrid/index.hpp"
+// bench/tables/index.cpp.
+#include "bench/tables/index.hpp"
 
 #include "app/bench/benchmarks.hpp"
 #include "app/console/terminal.hpp"
@@ -14,9 +14,7 @@ Result<nlohmann::json> bench_index(const BenchOptions& options) {
   bench_options.progress = line.progress();
   bench_options.rounds = options.repeats;
   bench_options.only = options.only;
-#if QRY_BENCH_CUDA
   bench_options.rivals = bench::cuda_index_rivals();
-#endif
   if (options.keys != 0) bench_options.sizes = {options.keys};
   QRY_TRY_ASSIGN(auto measured, bench::bench_index(bench_options));
   line.clear();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// paged.cpp - the row of `quarry bench` that measures paged grids. The measurement is in bench/hashgrid/paged.cpp.
-#include "bench/hashgrid/paged.hpp"
+// paged.cpp - the row of `quarry bench` that measures paged grids. The measurement is in bench/tables/paged.cpp.
+#include "bench/tables/paged.hpp"
 
 #include <algorithm>
 

@@ -48,12 +48,16 @@ void Residence::give_block(MemoryBlock& given) {
   spare.push_back(std::exchange(given, MemoryBlock{}));
 }
 
+Result<void> Residence::check_budget(uint64_t pages) const {
+  if (pages <= arena.pages()) return {};
+  return fail(ErrorCode::full, "its table needs " + std::to_string(pages * kQryPageBytes) +
+                                   " bytes, but the budget has " + std::to_string(bytes_of(arena.pages())) +
+                                   " for tables; give a larger budget_bytes, or use smaller regions");
+}
+
 Result<uint32_t> Residence::take_run(Lane& lane, uint32_t pages) {
   std::unique_lock lock(mutex);
-  if (pages > arena.pages())
-    return fail(ErrorCode::full, "its table needs " + std::to_string(bytes_of(pages)) + " bytes, but the budget has " +
-                                     std::to_string(bytes_of(arena.pages())) +
-                                     " for tables; give a larger budget_bytes, or use smaller regions");
+  QRY_TRY(check_budget(pages));
   for (;;) {
     if (const auto at = arena.take(pages)) return *at;
     Child* leaving = nullptr;
@@ -211,7 +215,8 @@ Result<void> Residence::check_growth(uint64_t pages, uint64_t keys) const {
   if (pages > kMostChildPages) return fail(ErrorCode::full, "its table needs more pages than 32-bit keys can fill");
   if (!may_have(pages, keys))
     return fail(ErrorCode::full, "the keys crowd into few pages, and a table twice as large would be nearly empty");
-  return {};
+  // One that could never be brought in again is not made.
+  return check_budget(pages);
 }
 
 Result<void> Residence::grow(Lane* lane, Child& child, uint64_t pages, uint64_t keys, bool begun) {

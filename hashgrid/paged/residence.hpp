@@ -85,6 +85,8 @@ struct Residence {
 
   // Whether a table of so many pages is justified for so many keys. Errors of the second: full.
   bool may_have(uint64_t pages, uint64_t keys) const;
+  // Errors: full (a table of so many pages is more than the budget has room for).
+  Result<void> check_budget(uint64_t pages) const;
   Result<void> check_growth(uint64_t pages, uint64_t keys) const;
   // The child's table gets at least so many pages, where it is. `begun`: the table may have a part of the batch that
   // the cache has not. There is no wait while the old table is held: without room beside it, it grows in the cache.

@@ -264,9 +264,13 @@ const char* name_of(StepId step) {
                                                                          "begin bounds",
                                                                          "find bounds",
                                                                          "gather bricks",
+                                                                         "gather places",
                                                                          "begin a list",
                                                                          "list what is combined",
-                                                                         "copy materials", "find nodes around", "list bricks around", "grow or erode",
+                                                                         "copy materials",
+                                                                         "find nodes around",
+                                                                         "list bricks around",
+                                                                         "grow or erode",
                                                                          "survey a list",
                                                                          "key voxels",
                                                                          "begin bricks",
@@ -279,6 +283,7 @@ const char* name_of(StepId step) {
                                                                          "flood",
                                                                          "begin statistics",
                                                                          "sum statistics"};
+  static_assert(kNames.back() != nullptr, "each step has a name");
   return step < StepId::count ? kNames[size_t(step)] : "no step";
 }
 

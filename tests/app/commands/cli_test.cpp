@@ -195,7 +195,7 @@ TEST_CASE("bench: world measures edits, undo, lists and a trim through the C int
   CHECK(outcome.code == 0);
   const json result = json::parse(outcome.out);
   CHECK(result["bench"] == "world");
-  CHECK(result["rows"].size() == 9);
+  CHECK(result["rows"].size() == 13);
   for (const json& row : result["rows"]) CHECK(row["value"] > 0);
   const Outcome wrong = run_quarry({"bench", "world", "--small", "--replays", "/nowhere"});
   CHECK(wrong.code == 1);
@@ -345,7 +345,7 @@ TEST_CASE("bench: the ordered index is measured beside the hash grid and sorted 
   std::map<std::string, json> host;
   for (const json& row : result["rows"])
     if (row["executor"] == "host") host[row["what"].get<std::string>()] = row;
-  CHECK(host.size() == 10);
+  CHECK(host.size() == 12);
   CHECK(host["find, random keys"]["ratios"].size() == 2);
   CHECK(host["boxes of 16^3 bricks"]["ratios"].contains("probing the grid"));
   for (const auto& [what, row] : host) CHECK(row["million_per_s"].get<double>() > 0);

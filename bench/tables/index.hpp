@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "bench/hashgrid/index_rivals.hpp"
+#include "bench/tables/index_rivals.hpp"
 #include "bench/hashgrid/rows.hpp"
 
 namespace quarry::bench {

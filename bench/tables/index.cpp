@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // index.cpp - the rows of `quarry bench index`.
-#include "bench/hashgrid/index.hpp"
+#include "bench/tables/index.hpp"
 
 #include <fmt/format.h>
 

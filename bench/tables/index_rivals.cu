@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // index_rivals.cu - what the ordered index is measured against on a CUDA device.
-#include "bench/hashgrid/index_rivals.hpp"
+#include "bench/tables/index_rivals.hpp"
 
 #include <cub/device/device_radix_sort.cuh>
 

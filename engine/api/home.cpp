@@ -681,7 +681,7 @@ Result<void> DeviceHome::follow(bool by_history) {
     }
     next_followed_ = std::move(steps);
   }
-  followed_.emplace();
+  followed_ = Followed{};
   followed_->steps = std::move(next_followed_);
   followed_->steps.resize(size_t(steps_));
   next_followed_.clear();

@@ -533,7 +533,7 @@ void Document::follow() {
   State& s = *state_;
   s.followed.reset();
   s.keep_budget();
-  s.followed.emplace();
+  s.followed = State::Followed{};
   s.followed->kept = s.history.size();
   s.followed->applied = s.position;
 }

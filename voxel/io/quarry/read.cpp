@@ -13,6 +13,7 @@
 #include "base/parallel.hpp"
 #include "voxel/io/quarry/fields.hpp"
 #include "voxel/io/quarry/tables.hpp"
+#include "voxel/io/sqlite/journals.hpp"
 
 namespace quarry::io {
 namespace {

@@ -533,6 +533,7 @@ std::vector<MaterialChange> joined_changes(const std::vector<MaterialChange>& ch
     found->second.name_after = change.name_after;
   }
   std::vector<MaterialChange> rising;
+  rising.reserve(of.size());
   for (auto& [index, change] : of) rising.push_back(std::move(change));
   return rising;
 }

@@ -75,7 +75,7 @@ Result<uint32_t> Residence::take_run(Lane& lane, uint32_t pages) {
 Result<void> Residence::send_out(Lane& lane, Child& child, std::unique_lock<std::mutex>& lock) {
   child.moving = true;
   lock.unlock();
-  const auto written = write_back(lane, child);
+  auto written = write_back(lane, child);
   lock.lock();
   child.moving = false;
   if (written) {

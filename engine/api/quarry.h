@@ -530,8 +530,9 @@ QRY_API qry_result QRY_CALL qry_world_await(qry_world* world, uint64_t ticket, u
 /* Calls that change something make one volume, in its own axes, what the operation makes of it, as one step of the
  * history; none if no voxel differs. changed (may be NULL): how many voxels differ from before. They do all or nothing,
  * and come to the same with any number of threads and at every home. They return when they are done, after what was
- * submitted before. The host finds out what becomes of the voxels: all bricks of a world at home on a device are read
- * back first (516 bytes over the bus for each that is not full of one material), and those that differ are sent.
+ * submitted before. Two worlds at home on one device are combined there, and a single step of growth or erosion is made
+ * there. Everything else the host finds out: all bricks of a world at home on a device are read back first (516 bytes
+ * over the bus for each that is not full of one material), and those that differ are sent.
  * Beside the world there are, until the call returns, a list of 20 bytes a brick two or three times, and 576 bytes for
  * each brick that differs, at a device home for each brick. History as that of qry_world_set_voxels.
  * neighbours: which voxels touch. 6: those that share a face; 18: a face or an edge; 26: a corner too.

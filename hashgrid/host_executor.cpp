@@ -16,21 +16,19 @@ namespace {
 // Copies by the thread that calls: they are done when they return.
 class HostLane final : public Lane {
  public:
-  explicit HostLane(BulkOperations<GridView>& pairs) : pairs_(pairs) {}
+  explicit HostLane(Executor& host) : host_(host) {}
   Result<void> upload(void* to, const void* from_host, size_t size_bytes) override {
-    if (size_bytes != 0) std::memcpy(to, from_host, size_bytes);
-    return {};
+    return host_.upload(to, from_host, size_bytes);
   }
   Result<void> download(void* to_host, const void* from, size_t size_bytes) override {
-    if (size_bytes != 0) std::memcpy(to_host, from, size_bytes);
-    return {};
+    return host_.download(to_host, from, size_bytes);
   }
   Result<void> order_after_uploads() override { return {}; }
   Result<void> wait() override { return {}; }
-  BulkOperations<GridView>& pairs() override { return pairs_; }
+  BulkOperations<GridView>& pairs() override { return host_.pairs(); }
 
  private:
-  BulkOperations<GridView>& pairs_;
+  Executor& host_;
 };
 
 class HostExecutor final : public Executor {
@@ -55,7 +53,7 @@ class HostExecutor final : public Executor {
     return {};
   }
   MemorySource& host_memory() override { return host_memory_source(); }
-  Result<std::unique_ptr<Lane>> make_lane() override { return std::make_unique<HostLane>(*pairs_); }
+  Result<std::unique_ptr<Lane>> make_lane() override { return std::make_unique<HostLane>(*this); }
   BulkOperations<GridView>& pairs() override { return *pairs_; }
   BulkOperations<CompactView>& compact() override { return *compact_; }
   IndexOperations<uint32_t>& index32() override { return *index32_; }

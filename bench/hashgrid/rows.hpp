@@ -2,6 +2,8 @@
 // rows.hpp - rows of a benchmark whose rivals answer the same questions: measured in turn, each answer checked.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -129,6 +131,15 @@ inline tl::unexpected<Error> no_such_row(const std::string& only, std::vector<st
   std::string known;
   for (const std::string& name : names) known += (known.empty() ? "'" : ", '") + name + "'";
   return fail(ErrorCode::bad_usage, "no row of the benchmark has '" + only + "' in its name. Rows: " + known + ".");
+}
+
+// The end of a row's line in a table: how many times the rate of each rival it has.
+inline std::string ratios_of(const nlohmann::json& row) {
+  std::string text;
+  if (row.contains("ratios"))
+    for (const auto& [name, ratio] : row["ratios"].items())
+      text += fmt::format("  {:.2f} x {}", ratio.get<double>(), name);
+  return text + '\n';
 }
 
 }  // namespace quarry::bench

@@ -213,10 +213,7 @@ std::string join_table(const json& result) {
     text += fmt::format("{:<5} {:>9} rows  {:<24} {:>10.3f} {:<10} {:>10.3f} ms", row["executor"].get<std::string>(),
                         row["keys"].get<uint64_t>(), row["what"].get<std::string>(), row["million_per_s"].get<double>(),
                         row["unit"].get<std::string>(), row["ms"].get<double>());
-    if (row.contains("ratios"))
-      for (const auto& [name, ratio] : row["ratios"].items())
-        text += fmt::format("  {:.2f} x {}", ratio.get<double>(), name);
-    text += '\n';
+    text += ratios_of(row);
   }
   return text;
 }

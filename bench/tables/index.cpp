@@ -73,6 +73,15 @@ struct Workload {
   std::mt19937 random;
 };
 
+template <class Key>
+json facts_of(const Executor& executor, const OrderedIndex<Key>& index) {
+  return {{"executor", to_string(executor.kind())},
+          {"keys", index.size()},
+          {"bytes", index.size_bytes()},
+          {"bytes_per_key", double(index.size_bytes()) / double(index.size())},
+          {"levels", index.view().shape.levels + 1}};
+}
+
 // Adds up what part(begin, end) returns, by all threads.
 template <class Part>
 uint64_t sum_of(size_t count, size_t grain, const Part& part) {
@@ -119,11 +128,7 @@ Result<void> measure(Executor& executor, const IndexRivals& device, uint64_t siz
 
   QRY_TRY(index.build(rising.span(count), values.span(count), KeyOrder::rising));
   QRY_TRY(index.reserve(0));
-  indexes.push_back({{"executor", to_string(executor.kind())},
-                     {"keys", count},
-                     {"bytes", index.size_bytes()},
-                     {"bytes_per_key", double(index.size_bytes()) / double(count)},
-                     {"levels", index.view().shape.levels + 1}});
+  indexes.push_back(facts_of(executor, index));
   QRY_TRY_ASSIGN(auto grid, Grid::create(executor, {.capacity = count, .locality = Locality::rows}));
   QRY_TRY_ASSIGN(const auto packed, Array<uint32_t>::of(executor, work.packed));
   QRY_TRY(grid.insert(packed.span(count), values.span(count)));
@@ -323,11 +328,7 @@ Result<void> measure_short(Executor& executor, const IndexRivals& device, uint64
   QRY_TRY(rows.row("build, 32-bit keys in any order", "keys", count, count, builds));
   QRY_TRY(index.build(keys_in.span(count), values_in.span(count)));
   QRY_TRY(index.reserve(0));
-  indexes.push_back({{"executor", to_string(executor.kind())},
-                     {"keys", count},
-                     {"bytes", index.size_bytes()},
-                     {"bytes_per_key", double(index.size_bytes()) / double(count)},
-                     {"levels", index.view().shape.levels + 1}});
+  indexes.push_back(facts_of(executor, index));
   std::vector<Rival> finds{{"index", [&]() -> Result<bool> {
                               QRY_TRY_ASSIGN(const auto report,
                                              index.find(questions.span(asked.size()), answers.span(asked.size())));
@@ -385,10 +386,7 @@ std::string index_table(const nlohmann::json& result) {
     text += fmt::format("{:<5} {:>9} keys  {:<32} {:>9.3f} {:<13}", row["executor"].get<std::string>(),
                         row["keys"].get<uint64_t>(), row["what"].get<std::string>(), row["million_per_s"].get<double>(),
                         row["unit"].get<std::string>());
-    if (row.contains("ratios"))
-      for (const auto& [name, ratio] : row["ratios"].items())
-        text += fmt::format("  {:.2f} x {}", ratio.get<double>(), name);
-    text += '\n';
+    text += ratios_of(row);
   }
   return text;
 }

@@ -245,16 +245,7 @@ struct Locate {
 
 // Of a sorted batch's places from `low` on: the first that is not in a leaf before `leaf`.
 QRY_HD inline size_t first_from_leaf(const IndexPlace* places, size_t low, size_t count, size_t leaf) {
-  for (size_t left = count - low; left > 0;) {
-    const size_t half = left / 2;
-    if (places[low + half].leaf < leaf) {
-      low += half + 1;
-      left -= half + 1;
-    } else {
-      left = half;
-    }
-  }
-  return low;
+  return low + count_before(count - low, [&](size_t i) { return places[low + i].leaf < leaf; });
 }
 
 // The keys of a sorted batch that belong to one leaf. The thread of the first of them does the leaf's work.

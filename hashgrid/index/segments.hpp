@@ -27,17 +27,7 @@ struct OneLane {
 // The index of an array's first element that is not less than `value`, or greater than it.
 template <bool kEqualToo, class T>
 QRY_HD inline size_t bound(const T* sorted, size_t count, T value) {
-  size_t low = 0;
-  while (count > 0) {
-    const size_t half = count / 2;
-    if (kEqualToo ? sorted[low + half] <= value : sorted[low + half] < value) {
-      low += half + 1;
-      count -= half + 1;
-    } else {
-      count = half;
-    }
-  }
-  return low;
+  return count_before(count, [&](size_t i) { return kEqualToo ? sorted[i] <= value : sorted[i] < value; });
 }
 
 // Calls use(is one, slot, rank) for the keys of the ranks from `rank` to before `end`, in order. `leaf`: one that has
@@ -67,11 +57,6 @@ QRY_HD inline void for_each_rank(const IndexView<Key>& view, const Group& group,
       use(at < behind && at >= rank && at < end, size_t{mine} * kSlots + slot, at);
     }
   }
-}
-// The last leaf that has no key of a greater rank only.
-template <class Key>
-QRY_HD inline uint32_t leaf_of_rank(const IndexView<Key>& view, uint32_t rank) {
-  return uint32_t(bound<true>(view.before, view.shape.leaves, rank)) - 1;
 }
 
 // A piece of the list of all ranges' keys.

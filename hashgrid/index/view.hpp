@@ -28,6 +28,27 @@ struct IndexView {
   QRY_HD uint32_t in_leaf(uint32_t leaf) const { return before[leaf + 1] - before[leaf]; }
 };
 
+// How many of `count` elements are before a point: is_before(i) is true for the first ones, and false for the rest.
+template <class IsBefore>
+QRY_HD inline size_t count_before(size_t count, const IsBefore& is_before) {
+  size_t low = 0;
+  while (count > 0) {
+    const size_t half = count / 2;
+    if (is_before(low + half)) {
+      low += half + 1;
+      count -= half + 1;
+    } else {
+      count = half;
+    }
+  }
+  return low;
+}
+// The last leaf that does not begin behind the rank.
+template <class Key>
+QRY_HD inline uint32_t leaf_of_rank(const IndexView<Key>& view, uint32_t rank) {
+  return uint32_t(count_before(view.shape.leaves, [&](size_t leaf) { return view.before[leaf] <= rank; })) - 1;
+}
+
 // A place in an index: a slot of a leaf. At the leaf's end it stands for the first key behind.
 struct IndexPlace {
   uint32_t leaf = 0, slot = 0;
@@ -132,13 +153,8 @@ class IndexCursor {
   }
   // At the key of this rank.
   QRY_HD static IndexCursor at_rank(const IndexView<Key>& view, uint32_t rank) {
-    uint32_t low = 0, high = view.shape.leaves;  // the last leaf in it with before[leaf] <= rank
-    while (high - low > 1) {
-      const uint32_t middle = low + (high - low) / 2;
-      if (view.before[middle] <= rank) low = middle;
-      else high = middle;
-    }
-    return IndexCursor(view, {low, rank - view.before[low]});
+    const uint32_t leaf = leaf_of_rank(view, rank);
+    return IndexCursor(view, {leaf, rank - view.before[leaf]});
   }
   QRY_HD bool is_valid() const { return leaf_ < view_.shape.leaves; }
   QRY_HD Key key() const { return view_.keys[size_t{leaf_} * kSlots + slot_]; }

@@ -94,19 +94,11 @@ struct PageStarts {
   MultiView view;
   const uint32_t* stored;
   QRY_HD uint32_t operator()(size_t page) const {
-    size_t low = 0, count = page == view.shape.pages() ? 0 : view.shape.pairs;
-    if (page == view.shape.pages()) low = view.shape.pairs;
-    while (count > 0) {
-      const size_t half = count / 2;
-      if (multi_page(stored[low + half], view.shape.page_bits) < page) {
-        low += half + 1;
-        count -= half + 1;
-      } else {
-        count = half;
-      }
-    }
+    const size_t before = page == view.shape.pages() ? view.shape.pairs : count_before(view.shape.pairs, [&](size_t i) {
+      return multi_page(stored[i], view.shape.page_bits) < page;
+    });
     MultiPage& to = *writable(view.pages + page);
-    to.first = uint32_t(low);
+    to.first = uint32_t(before);
     to.buckets = 0;
     if (page == 0) *writable(view.large) = 0;
     return 0;
@@ -142,17 +134,9 @@ struct CountRunsOfPages {
   QRY_HD uint32_t operator()(size_t run) const {
     const uint32_t page = pairs.page_of(runs[run]);
     if (run != 0 && pairs.page_of(runs[run - 1]) == page) return 0;
-    size_t low = run + 1, count = run_count - low;
-    while (count > 0) {
-      const size_t half = count / 2;
-      if (pairs.page_of(runs[low + half]) == page) {
-        low += half + 1;
-        count -= half + 1;
-      } else {
-        count = half;
-      }
-    }
-    writable(pairs.view.pages + page)->buckets = uint32_t((low - run) / 2 + 1);
+    const size_t more =
+        count_before(run_count - run - 1, [&](size_t i) { return pairs.page_of(runs[run + 1 + i]) == page; });
+    writable(pairs.view.pages + page)->buckets = uint32_t((more + 1) / 2 + 1);
     pairs.from[page] = runs[run];
     return 0;
   }

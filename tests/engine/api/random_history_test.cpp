@@ -12,6 +12,7 @@
 
 #include <quarry/quarry.h>
 
+#include "tests/app/sanitized.hpp"
 #include "tests/test_data.hpp"
 #include "tests/voxel/worlds/random_history.hpp"
 
@@ -234,7 +235,7 @@ TEST_CASE(
                           {{-512, 248, -24}, {96, 160, 96}},
                           {{-8192, -4096, -8192}, {104, 112, 120}},
                           {{7000, -4000, 8192 - 112}, {160, 96, 112}}};
-  for (uint32_t seed = 0; seed < 16; ++seed) {
+  for (uint32_t seed = 0; seed < (quarry::test::kSanitized ? 6 : 16); ++seed) {
     const Place& place = places[seed % 4];
     PluginWorld world(1 + seed % 3, folder);
     quarry::test::check_random_history(world, DenseModel(place.min, place.size), seed, 500);
@@ -264,7 +265,7 @@ TEST_CASE(
         continue;
       }
     }
-    for (uint32_t seed = 0; seed < 4; ++seed) {
+    for (uint32_t seed = 0; seed < (quarry::test::kSanitized ? 2 : 4); ++seed) {
       PluginWorld world(1 + seed % 3, folder, home);
       quarry::test::check_random_history(world, DenseModel({-72, -40, -56}, {128, 104, 112}), seed, 400);
     }

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/app/sanitized.hpp"
 #include "tests/voxel/limited_memory.hpp"
 #include "voxel/worlds/document.hpp"
 
@@ -101,7 +102,7 @@ Result<void> without_value(Result<T>&& result) {
 // refused write has unpacked may stay so; `stays_packed`: it may not.
 int exhaust(test::LimitedMemory& memory, Document& document, Form form, const Call& call, bool stays_packed = false) {
   State before = state_of(document, form);
-  for (int blocks = 0; blocks < 1000; ++blocks) {
+  for (int blocks = 0; blocks < 1000; blocks += test::kSanitized ? 3 : 1) {
     memory.refuse_after = size_t(blocks);
     const Result<void> result = call(document);
     memory.refuse_after = size_t(-1);

@@ -21,6 +21,7 @@ enum class ErrorCode : uint8_t {
   unsupported,       // a device or build that lacks something, or a feature of a format not read
   io,                // the operating system refused
   device,            // a call of a GPU driver or runtime failed
+  device_lost,       // the same, and so will every later one: what was in the device's memory is gone
   cancelled,         // the user cancelled
   conflict,          // the file is in use, or was changed by someone else
 };
@@ -29,6 +30,11 @@ struct Error {
   ErrorCode code = ErrorCode::invalid_argument;
   std::string message;  // one sentence for a person: what, where (file, offset, argument), what to do
 };
+
+// Whether a device failed, and not what was asked of it: it would fail at less, or in another way, too.
+inline bool device_failed(const Error& error) {
+  return error.code == ErrorCode::device || error.code == ErrorCode::device_lost;
+}
 
 template <class T>
 using Result = tl::expected<T, Error>;

@@ -260,7 +260,7 @@ struct Grid::State {
           why = "the keys crowd into few pages, and a table twice as large would be nearly empty";
         } else if (auto ok = grow_to(pages); ok) {
           again = true;
-        } else if (ok.error().code == ErrorCode::device) {
+        } else if (device_failed(ok.error())) {
           return tl::unexpected(ok.error());
         } else {
           why = ok.error().message;

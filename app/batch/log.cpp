@@ -50,6 +50,7 @@ const char* code_name(ErrorCode code) {
     case ErrorCode::unsupported: return "unsupported";
     case ErrorCode::io: return "io";
     case ErrorCode::device: return "device";
+    case ErrorCode::device_lost: return "device_lost";
     case ErrorCode::cancelled: return "cancelled";
     case ErrorCode::conflict: return "conflict";
   }

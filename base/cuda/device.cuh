@@ -20,11 +20,13 @@ struct CudaDevice {
   int ordinal = -1;
 };
 
-// The number of devices that this process sees. not_found without a driver or a device; the message is the reason only.
+// The number of devices that this process sees. Errors: not_found without a driver or a device, when the message is the
+// reason only; device_lost.
 inline Result<int> device_count() {
   int count = 0;
   const cudaError_t error = cudaGetDeviceCount(&count);
   if (error == cudaSuccess && count > 0) return count;
+  if (loses_device(error)) QRY_TRY(check(error, "count the devices"));
   (void)cudaGetLastError();
   return fail(ErrorCode::not_found, error == cudaSuccess ? "the driver knows none" : cudaGetErrorString(error));
 }

@@ -22,11 +22,19 @@ Result<void> write_new(qry_world& world, const io::Destination& to) {
   if (!world.home)
     return io::Store::save_with_history(world.document->scene(), world.document->history(),
                                         world.document->history_position(), to);
-  Scene scene;
-  if (scene_from_device(world, &scene) != QRY_OK) return fail(ErrorCode::device, qry_last_error());
+  Scene scene = world.document->scene();
+  QRY_TRY_ASSIGN(scene.volumes[0].bricks, world.home->bricks());
   size_t position = 0;
   QRY_TRY_ASSIGN(const auto history, world.home->history(&position));
   return io::Store::save_with_history(scene, history, position, to);
+}
+
+// Lets the file go. The world goes on without one.
+Result<void> let_go(qry_world& world) {
+  world.file.reset();
+  if (world.home) return world.home->unfollow();
+  world.document->unfollow();
+  return {};
 }
 
 Result<void> follow(qry_world& world, bool written_whole) {
@@ -46,8 +54,11 @@ Result<std::unique_ptr<AttachedFile>> attach(qry_world& world, const fs::path& p
     return fail(
         ErrorCode::unsupported,
         path.string() + ": only a .quarry file can be attached, not a file of the kind '" + format->title + "'");
-  uint64_t version = 0;
-  if (version_of(world, &version) != QRY_OK) return fail(ErrorCode::device, qry_last_error());
+  uint64_t version = world.version;
+  if (world.home) {
+    QRY_TRY_ASSIGN(const uint64_t there, world.home->version());
+    version += there;
+  }
   QRY_TRY_ASSIGN(const uint64_t dropped, dropped_records(world));
   int64_t first_record = -int64_t(dropped);
   std::error_code ignored;
@@ -140,15 +151,21 @@ qry_result qry_world_flush(qry_world* world) {
 qry_result qry_world_detach(qry_world* world) {
   const char* const function = "qry_world_detach";
   return guarded(function, [&]() -> qry_result {
-    QRY_PASS_REFUSAL(qry_world_flush(world));
+    const qry_result flushed = qry_world_flush(world);
+    if (flushed == QRY_ERROR_DEVICE_LOST) {  // nothing of the world will come there any more
+      const std::string reason = qry_last_error(), file = world->file->store.path();
+      world->same_file.reset();
+      (void)let_go(*world);
+      return refuse(flushed, "%s: %s is as after the last flush, and let go: %s", function, file.c_str(),
+                    reason.c_str());
+    }
+    QRY_PASS_REFUSAL(flushed);
     uint64_t version = 0;
     QRY_PASS_REFUSAL(version_of(*world, &version));
     if (const auto fingerprint = world->file->store.fingerprint(); fingerprint)
       world->same_file = qry_world::SameFile{*fingerprint, version, world->file->first_record};
     else world->same_file.reset();
-    world->file.reset();
-    if (!world->home) world->document->unfollow();
-    else if (auto ok = world->home->unfollow(); !ok) return refuse(ok.error());
+    if (auto ok = let_go(*world); !ok) return refuse(ok.error());
     return QRY_OK;
   });
 }

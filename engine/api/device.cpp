@@ -51,6 +51,7 @@ qry_result result_of(ErrorCode code) noexcept {
     case ErrorCode::unsupported: return QRY_ERROR_UNSUPPORTED;
     case ErrorCode::io: return QRY_ERROR_IO;
     case ErrorCode::device: return QRY_ERROR_DEVICE;
+    case ErrorCode::device_lost: return QRY_ERROR_DEVICE_LOST;
     case ErrorCode::cancelled: return QRY_ERROR_CANCELLED;
     case ErrorCode::conflict: return QRY_ERROR_CONFLICT;
   }
@@ -80,6 +81,7 @@ const char* stype_name(qry_stype stype) noexcept {
     case QRY_STYPE_PUBLISHED: return "QRY_STYPE_PUBLISHED";
     case QRY_STYPE_RECORDER_INFO: return "QRY_STYPE_RECORDER_INFO";
     case QRY_STYPE_RECORD_INFO: return "QRY_STYPE_RECORD_INFO";
+    case QRY_STYPE_EMULATION_INFO: return "QRY_STYPE_EMULATION_INFO";
     case QRY_STYPE_PATHS_INFO: return "QRY_STYPE_PATHS_INFO";
     case QRY_STYPE_PATHS_STATE: return "QRY_STYPE_PATHS_STATE";
     default: return "unknown";
@@ -231,6 +233,7 @@ const char* qry_result_name(qry_result result) {
     case QRY_ERROR_BUFFER_TOO_SMALL: return "QRY_ERROR_BUFFER_TOO_SMALL";
     case QRY_ERROR_MISSING_FEATURE: return "QRY_ERROR_MISSING_FEATURE";
     case QRY_ERROR_INTERNAL: return "QRY_ERROR_INTERNAL";
+    case QRY_ERROR_DEVICE_LOST: return "QRY_ERROR_DEVICE_LOST";
     default: return "QRY_UNKNOWN_RESULT";
   }
 }

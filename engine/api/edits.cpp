@@ -91,7 +91,8 @@ qry_result version_of(const qry_world& world, uint64_t* version) {
 namespace {
 
 // The executor of a device home. Errors: unsupported, with the reason (there is none here), out_of_memory, device.
-Result<std::unique_ptr<device::Executor>> device_executor(qry_world& world, uint32_t home) {
+Result<std::unique_ptr<device::Executor>> device_executor(qry_world& world, uint32_t home,
+                                                          const qry_emulation_info* emulation) {
   ContextState& context = *world.context;
   // Shaders read the memory where there is a device to draw with. Without one the world has a home all the same.
   engine::DeviceBlocks* blocks = nullptr;
@@ -106,7 +107,22 @@ Result<std::unique_ptr<device::Executor>> device_executor(qry_world& world, uint
                                               (sharing ? sharing->reason : sharing.error().message));
     }
   }
-  if (home == QRY_HOME_EMULATED) return device::make_emulated_executor({}, blocks);
+  if (home == QRY_HOME_EMULATED) {
+    device::Emulation emulated;
+    if (emulation && emulation->before)
+      emulated.before = [before = emulation->before, user = emulation->user](device::DeviceCall call) {
+        static_assert(uint32_t(device::DeviceCall::launch) == QRY_EMULATED_LAUNCH &&
+                      uint32_t(device::DeviceCall::copy) == QRY_EMULATED_COPY &&
+                      uint32_t(device::DeviceCall::allocation) == QRY_EMULATED_ALLOCATION &&
+                      uint32_t(device::DeviceCall::wait) == QRY_EMULATED_WAIT);
+        switch (before(user, uint32_t(call))) {
+          case QRY_OK: return device::Fault::none;
+          case QRY_ERROR_OUT_OF_MEMORY: return device::Fault::no_memory;
+          default: return device::Fault::lost;
+        }
+      };
+    return device::make_emulated_executor(std::move(emulated), blocks);
+  }
   int ordinal = 0;
   std::string why;
   if (context.device) ordinal = engine::cuda_device_with_uuid(context.device->info().uuid, &why);
@@ -128,13 +144,18 @@ Result<void> may_be_on_device(const ContextState& context, uint32_t home, bool p
   return {};
 }
 
-qry_result settle_world(qry_world& world, const qry_world_home_info* info, bool packed, Opened opened,
-                        WorldMemory& memory, const Progress& progress, const char* function) {
+qry_result settle_world(qry_world& world, const HomeInfos& infos, bool packed, Opened opened, WorldMemory& memory,
+                        const Progress& progress, const char* function) {
+  const auto* const info = static_cast<const qry_world_home_info*>(infos.home);
+  const auto* const emulation = static_cast<const qry_emulation_info*>(infos.emulation);
   const uint32_t home = info ? info->home : uint32_t(QRY_HOME_AUTOMATIC);
   if (info && info->reserved2 != 0)
     return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: qry_world_home_info.reserved2 must be 0", function);
   if (home > QRY_HOME_EMULATED)
     return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: qry_world_home_info.home is %u, expected a QRY_HOME_ number",
+                  function, home);
+  if (emulation && home != QRY_HOME_EMULATED)
+    return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: qry_emulation_info needs the home QRY_HOME_EMULATED, not %u",
                   function, home);
   ContextState& context = *world.context;
   if (home != QRY_HOME_HOST) {
@@ -144,7 +165,7 @@ qry_result settle_world(qry_world& world, const qry_world_home_info* info, bool 
       if (home != QRY_HOME_EMULATED && !context.device && context.device_when != QRY_DEVICE_NEVER &&
           need_device(context, function) != QRY_OK && home == QRY_HOME_AUTOMATIC)
         return fail(ErrorCode::unsupported, "there is no Vulkan device");
-      QRY_TRY_ASSIGN(auto executor, device_executor(world, home));
+      QRY_TRY_ASSIGN(auto executor, device_executor(world, home, emulation));
       QRY_TRY_ASSIGN(world.home, DeviceHome::create(std::move(executor),
                                                     {opened.scene, opened.history, opened.history_position,
                                                      opened.file.get(), progress},

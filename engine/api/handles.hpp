@@ -216,10 +216,14 @@ struct Opened {
 // Whether worlds of this request may be at home on a device, before one is asked for. Errors: unsupported, with the
 // reason.
 Result<void> may_be_on_device(const ContextState& context, uint32_t home, bool packed);
-// Gives a world its home, and its document, which may take the pool of `memory`. `info` may be null. Messages begin
-// with `function`, which may be a file.
-qry_result settle_world(qry_world& world, const qry_world_home_info* info, bool packed, Opened opened,
-                        WorldMemory& memory, const Progress& progress, const char* function);
+// A caller's structures about a world's home, each as read_chain() finds it; null: it is not there.
+struct HomeInfos {
+  const void *home = nullptr, *emulation = nullptr;  // qry_world_home_info, qry_emulation_info
+};
+// Gives a world its home, and its document, which may take the pool of `memory`. Messages begin with `function`, which
+// may be a file.
+qry_result settle_world(qry_world& world, const HomeInfos& infos, bool packed, Opened opened, WorldMemory& memory,
+                        const Progress& progress, const char* function);
 // Refuses snapshots.
 qry_result check_writable(const qry_world& world, const char* function);
 // The same, and that there is such a volume.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -460,7 +461,7 @@ Result<void> DeviceHome::hear(uint64_t ticket) {
   while (!launched_.empty() && launched_.front().ticket <= ticket) {
     Launched oldest = launched_.front();
     const auto change = store_->wait(oldest.store_ticket);
-    if (!change && change.error().code == ErrorCode::device) return tl::unexpected(change.error());
+    if (!change && device_failed(change.error())) return tl::unexpected(change.error());
     launched_.pop_front();
     if (change) answer(oldest.ticket, settle(*change, oldest.position, std::move(oldest.label)));
     else answer(oldest.ticket, tl::unexpected(change.error()));
@@ -480,6 +481,8 @@ void DeviceHome::follow_drops() {
   if (followed_) {
     std::vector<FollowedStep>& steps = followed_->steps;
     steps.erase(steps.begin(), steps.begin() + std::ptrdiff_t(std::min<uint64_t>(gone, steps.size())));
+    followed_->kept -= std::min(gone, followed_->kept);
+    followed_->applied -= std::min(gone, followed_->applied);
   }
   labels_.erase(labels_.begin(), labels_.begin() + std::ptrdiff_t(std::min<uint64_t>(gone, labels_.size())));
   file_steps_.erase(file_steps_.begin(), file_steps_.begin() + std::ptrdiff_t(std::min(gone, file_steps_.size())));
@@ -684,26 +687,38 @@ Result<void> DeviceHome::follow(bool by_history) {
   }
   followed_ = Followed{};
   followed_->steps = std::move(next_followed_);
-  followed_->steps.resize(size_t(steps_));
   next_followed_.clear();
+  const auto has_all = [&] {
+    followed_->steps.resize(size_t(steps_));
+    followed_->kept = steps_;
+    followed_->applied = position_;
+    followed_->version = version_;
+  };
+  has_all();
   // What is over the budget goes now, and then nothing until the next call.
   if (budget_) {
-    QRY_TRY(store_->set_history_budget(budget_));
-    QRY_TRY(store_->set_history_budget(0));
-    follow_drops();
+    drop_over_budget(0);
+    has_all();
   }
-  followed_->steps.resize(size_t(steps_));
-  followed_->kept = steps_;
-  followed_->applied = position_;
   return {};
+}
+
+// A file has all of them, whether they go now or later.
+void DeviceHome::drop_over_budget(uint64_t budget_after) {
+  try {
+    (void)store_->set_history_budget(budget_);
+  } catch (const std::bad_alloc&) {
+    // as the errors
+  }
+  if (budget_after != budget_) (void)store_->set_history_budget(budget_after);
+  follow_drops();
 }
 
 Result<void> DeviceHome::unfollow() {
   const std::lock_guard lock(lock_);
   followed_.reset();
   QRY_TRY(hear(last_ticket_));
-  QRY_TRY(store_->set_history_budget(budget_));
-  follow_drops();
+  drop_over_budget(budget_);
   return {};
 }
 
@@ -712,6 +727,12 @@ Result<DeviceHome::Unsaved> DeviceHome::unsaved() {
   QRY_TRY(hear(last_ticket_));
   Unsaved unsaved;
   const Followed& file = *followed_;
+  if (version_ == file.version) {
+    next_followed_ = file.steps;
+    unsaved.kept = records_before(file.steps, file.kept);
+    unsaved.position = records_before(file.steps, file.applied);
+    return unsaved;
+  }
   const auto steps = [](const std::vector<FollowedStep>& list, uint64_t count) {
     return std::span(list).first(size_t(count));
   };

@@ -78,10 +78,12 @@ class DeviceHome {
   // after that is not full of one material, once for each record that has it.
   Result<std::vector<UndoRecord>> history(size_t* position);
   // A file that follows the world, as Document's: it has the world as it is now. `by_history`: it was written by what
-  // history() told last. Errors: device.
+  // history() told last. What is over the history's budget goes now, unless memory or the device refuses: then it goes
+  // at the next call. Errors: device.
   Result<void> follow(bool by_history);
+  // The same of the budget. Errors: device; then no file follows either.
   Result<void> unfollow();
-  // What such a file lacks. Blocks until all is done. Traffic over the bus: the records of new steps, and their bricks
+  // What such a file lacks. Blocks until all is done. The device is not asked if nothing has changed. Traffic over the bus: the records of new steps, and their bricks
   // before and after, 516 bytes each; 516 bytes for each of the 512 bricks of a region.
   struct Unsaved {
     uint64_t kept = 0;                // records of the history, from its first one on, which the file has too
@@ -145,6 +147,7 @@ class DeviceHome {
   struct Followed {
     std::vector<FollowedStep> steps;  // those of the file, from the history's first on
     uint64_t kept = 0, applied = 0;   // how many of them the history still has; and are applied in the file
+    uint64_t version = 0;             // of the world, as the file has it
   };
 
   DeviceHome(std::unique_ptr<device::Store> store, uint32_t threads) : store_(std::move(store)), threads_(threads) {}
@@ -163,6 +166,7 @@ class DeviceHome {
   Result<std::vector<UndoRecord>> records_of(uint64_t first, std::vector<FollowedStep>* as_followed);
   Result<BrickMap> bricks_of_regions(std::span<const Int3> regions);
   void follow_drops();
+  void drop_over_budget(uint64_t budget_after);
   void answer(uint64_t ticket, Result<Change> change);
   Result<uint64_t> exchange(bool forward);
   Result<uint64_t> exchange_of_file(const FileStep& step, bool forward);

@@ -121,7 +121,8 @@ enum {
   QRY_ERROR_BUFFER_TOO_SMALL = -15, /* your memory is smaller than what is to be written: the message has both sizes */
   QRY_ERROR_MISSING_FEATURE =
       -16, /* the Vulkan device lacks, or was created without, a required feature: the message names it */
-  QRY_ERROR_INTERNAL = -17 /* a fault of ours: please report it with the message */
+  QRY_ERROR_INTERNAL = -17,   /* a fault of ours: please report it with the message */
+  QRY_ERROR_DEVICE_LOST = -18 /* the Vulkan or CUDA device is lost: see "Lost devices" */
 };
 
 /* The name of a result, such as "QRY_ERROR_FULL", or "QRY_UNKNOWN_RESULT". Static and never NULL. [free] */
@@ -157,7 +158,8 @@ enum {
   QRY_STYPE_WORLD_HOME_INFO = 20,
   QRY_STYPE_HOME_STATE = 21,
   QRY_STYPE_MEMORY_HISTORY = 22,
-  QRY_STYPE_PROGRESS_INFO = 23
+  QRY_STYPE_PROGRESS_INFO = 23,
+  QRY_STYPE_EMULATION_INFO = 24
   /* 0x70000000 and above: for structures of out-of-tree builds; never used here. */
 };
 
@@ -299,7 +301,7 @@ typedef struct qry_world qry_world;
 typedef struct qry_world_info {
   qry_stype stype;
   uint32_t reserved;
-  const void* next;    /* accepts qry_world_home_info */
+  const void* next;    /* accepts qry_world_home_info, qry_emulation_info */
   uint32_t max_bricks; /* more bricks than this are QRY_ERROR_FULL; 0: only memory limits them. A brick costs 576 bytes
                           and its grid slot */
   uint32_t reserved2;
@@ -332,6 +334,45 @@ typedef struct qry_world_home_info {
 #define QRY_WORLD_HOME_INFO_INIT \
   { QRY_STYPE_WORLD_HOME_INFO, 0, NULL, QRY_HOME_AUTOMATIC, 0 }
 
+/* Lost devices
+ *   A device may be lost at any moment: a kernel of anyone in the process breaks, hardware fails, a driver starts anew.
+ * What was in its memory is gone then, for a world at home there all voxels and the history. From then on
+ * - calls on that world that need the device are QRY_ERROR_DEVICE_LOST: edits, undo, redo, what was submitted and not
+ *   yet awaited, reading, saving, snapshots, states, pictures, rays. Arrays that such a call was to fill may be filled
+ *   in part;
+ * - calls that need nothing of it answer as before: the palette and its names, worlds at home elsewhere, what was
+ *   awaited already, qry_world_flush if nothing has changed since the last one;
+ * - an attached file has what the last flush brought there that returned QRY_OK, and of one that the loss has stopped
+ *   all or nothing. qry_world_detach lets the file go, too, and is QRY_ERROR_DEVICE_LOST only if changes are lost;
+ * - handles are destroyed as always, which lets go of an attached file.
+ *   Then the file is opened again, in the same process: at home on the host, or on another device. A CUDA device cannot
+ * be used again by the process that has lost it: worlds there are QRY_ERROR_DEVICE_LOST until the program is started
+ * anew, and QRY_HOME_AUTOMATIC takes the host. A lost Vulkan device needs a new context. Worlds at home on the host
+ * lose no voxel: they are saved or flushed, and then opened there. */
+
+/* What a world at home asks of its device. */
+enum {
+  QRY_EMULATED_LAUNCH = 0, /* of a kernel */
+  QRY_EMULATED_COPY = 1,
+  QRY_EMULATED_ALLOCATION = 2,
+  QRY_EMULATED_WAIT = 3
+};
+/* Called by the thread whose call needs the device, before it does it. Return QRY_OK, or QRY_ERROR_OUT_OF_MEMORY, which
+ * refuses an allocation and is QRY_OK to all else, or QRY_ERROR_DEVICE_LOST, as anything else: the device is lost at
+ * this call. It must not call into Quarry. */
+typedef qry_result(QRY_CALL* qry_emulated_function)(void* user, uint32_t emulated_call);
+/* Chain it beside a qry_world_home_info with QRY_HOME_EMULATED; with any other home it is QRY_ERROR_INVALID_ARGUMENT.
+ * So a program can be tested with devices that have no memory left or are lost, without any. */
+typedef struct qry_emulation_info {
+  qry_stype stype;
+  uint32_t reserved;
+  const void* next;
+  qry_emulated_function before; /* may be NULL; no more called when the world is destroyed */
+  void* user;
+} qry_emulation_info;
+#define QRY_EMULATION_INFO_INIT \
+  { QRY_STYPE_EMULATION_INFO, 0, NULL, NULL, NULL }
+
 /* Makes an empty world: one volume (number 0) at the origin, the standard palette. info: NULL means
  * QRY_WORLD_INFO_INIT.
  * Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT, OUT_OF_MEMORY, DEVICE. [free] */
@@ -351,7 +392,7 @@ enum {
 typedef struct qry_open_info {
   qry_stype stype;
   uint32_t reserved;
-  const void* next; /* accepts qry_world_info, qry_world_home_info */
+  const void* next; /* accepts qry_world_info, qry_world_home_info, qry_emulation_info */
   const char* path;
   uint32_t flags;                 /* QRY_OPEN_... */
   int32_t resolution;             /* meshes: voxels along the longest edge, 1..8192 */
@@ -413,9 +454,9 @@ QRY_API qry_result QRY_CALL qry_world_attach(qry_world* world, const char* path)
  * changed region's 512 bricks. Errors: INVALID_ARGUMENT (not attached), IO (disk full), OUT_OF_MEMORY, DEVICE. [write]
  */
 QRY_API qry_result QRY_CALL qry_world_flush(qry_world* world);
-/* Flushes, and lets the file go: it is a single file again. On failure the world stays attached. qry_world_destroy of
- * an attached world lets the file go without flushing: it cannot tell you of a failure. Errors: as qry_world_flush.
- * [write] */
+/* Flushes, and lets the file go: it is a single file again. On failure the world stays attached, except that
+ * DEVICE_LOST lets the file go as it was after the last flush. qry_world_destroy of an attached world lets the file go
+ * without flushing: it cannot tell you of a failure. Errors: as qry_world_flush. [write] */
 QRY_API qry_result QRY_CALL qry_world_detach(qry_world* world);
 
 /* ---- Snapshots: readers beside a writer -----------------------------------------------------------------------------

@@ -187,8 +187,10 @@ qry_result qry_world_create(qry_context* context, const qry_world_info* info, qr
     if (!context) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: context is NULL", function);
     const qry_world_info defaults = QRY_WORLD_INFO_INIT;
     if (!info) info = &defaults;
-    const void* home = nullptr;
-    QRY_PASS_REFUSAL(check_struct(function, "info", info, QRY_STYPE_WORLD_INFO, {{QRY_STYPE_WORLD_HOME_INFO, &home}}));
+    HomeInfos infos;
+    QRY_PASS_REFUSAL(
+        check_struct(function, "info", info, QRY_STYPE_WORLD_INFO,
+                     {{QRY_STYPE_WORLD_HOME_INFO, &infos.home}, {QRY_STYPE_EMULATION_INFO, &infos.emulation}}));
     QRY_PASS_REFUSAL(check_world_info(*info, function));
     std::unique_ptr<qry_world> world;
     WorldMemory memory;
@@ -197,8 +199,7 @@ qry_result qry_world_create(qry_context* context, const qry_world_info* info, qr
     empty.scene.volumes.push_back(Volume{"world", {}, {}});
     empty.scene.instances.push_back(Instance{});
     empty.scene.instances[0].name = "world";
-    QRY_PASS_REFUSAL(settle_world(*world, static_cast<const qry_world_home_info*>(home), false, std::move(empty),
-                                  memory, {}, function));
+    QRY_PASS_REFUSAL(settle_world(*world, infos, false, std::move(empty), memory, {}, function));
     *out = world.release();
     return QRY_OK;
   });
@@ -210,9 +211,12 @@ qry_result qry_world_open(qry_context* context, const qry_open_info* info, qry_w
     if (!out) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: out is NULL", function);
     *out = nullptr;
     if (!context) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: context is NULL", function);
-    const void *limits = nullptr, *home = nullptr;
+    const void* limits = nullptr;
+    HomeInfos infos;
     QRY_PASS_REFUSAL(check_struct(function, "info", info, QRY_STYPE_OPEN_INFO,
-                                  {{QRY_STYPE_WORLD_INFO, &limits}, {QRY_STYPE_WORLD_HOME_INFO, &home}}));
+                                  {{QRY_STYPE_WORLD_INFO, &limits},
+                                   {QRY_STYPE_WORLD_HOME_INFO, &infos.home},
+                                   {QRY_STYPE_EMULATION_INFO, &infos.emulation}}));
     QRY_PASS_REFUSAL(check_open_info(*info, function));
     const auto* world_info = static_cast<const qry_world_info*>(limits);
     if (world_info) QRY_PASS_REFUSAL(check_world_info(*world_info, function));
@@ -220,7 +224,7 @@ qry_result qry_world_open(qry_context* context, const qry_open_info* info, qry_w
     WorldMemory memory;
     QRY_PASS_REFUSAL(begin_world(context, world_info ? world_info->max_bricks : 0, function, &world, &memory));
     const ProgressCall call(info->progress, info->progress_user);
-    const auto* const home_info = static_cast<const qry_world_home_info*>(home);
+    const auto* const home_info = static_cast<const qry_world_home_info*>(infos.home);
     const auto read = [&]() -> Result<Opened> {
       const std::filesystem::path file(info->path);
       QRY_TRY_ASSIGN(const auto format, io::format_for_reading(file));
@@ -240,7 +244,7 @@ qry_result qry_world_open(qry_context* context, const qry_open_info* info, qry_w
       QRY_TRY_ASSIGN(to, read_file(*info, *context->state, memory.new_pool()));
       return {};
     };
-    QRY_PASS_REFUSAL(settle_world(*world, home_info, (info->flags & QRY_OPEN_PACK) != 0, std::move(*opened), memory,
+    QRY_PASS_REFUSAL(settle_world(*world, infos, (info->flags & QRY_OPEN_PACK) != 0, std::move(*opened), memory,
                                   call.progress(), info->path));
     *out = world.release();
     return QRY_OK;

@@ -84,9 +84,13 @@ const char* vk_result_name(VkResult result) {
 Result<void> vk_check(VkResult result, const char* call, const std::string& purpose) {
   if (result >= VK_SUCCESS) return {};
   const bool memory = result == VK_ERROR_OUT_OF_HOST_MEMORY || result == VK_ERROR_OUT_OF_DEVICE_MEMORY;
-  return fail(memory ? ErrorCode::out_of_memory : ErrorCode::device, std::string(call) + " failed for " + purpose +
-                                                                         ": " + vk_result_name(result) + " (" +
-                                                                         std::to_string(int(result)) + ")");
+  const bool lost = result == VK_ERROR_DEVICE_LOST;
+  return fail(memory ? ErrorCode::out_of_memory
+              : lost ? ErrorCode::device_lost
+                     : ErrorCode::device,
+              std::string(call) + " failed for " + purpose + ": " + vk_result_name(result) + " (" +
+                  std::to_string(int(result)) + ")" +
+                  (lost ? "; the device is lost: destroy the context and its worlds, and make them anew" : ""));
 }
 
 }  // namespace quarry::engine

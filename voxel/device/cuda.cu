@@ -20,6 +20,7 @@ namespace quarry::device {
 namespace {
 
 using gpu::check;
+using gpu::check_driver;
 using gpu::DeviceScope;
 
 constexpr unsigned kThreads = 256;
@@ -273,12 +274,6 @@ const MappingCalls& mapping_calls() {
   return calls;
 }
 
-Result<void> check_driver(CUresult result, const std::string& doing) {
-  if (result == CUDA_SUCCESS) return {};
-  return fail(result == CUDA_ERROR_OUT_OF_MEMORY ? ErrorCode::out_of_memory : ErrorCode::device,
-              "CUDA: " + doing + ": error " + std::to_string(int(result)));
-}
-
 class CudaDeviceExecutor final : public Executor {
  public:
   CudaDeviceExecutor(int device, ShaderMemory* shaders) : device_(device), shaders_(shaders) {}
@@ -293,6 +288,7 @@ class CudaDeviceExecutor final : public Executor {
     staging_.reset();
     if (sorting_.data) release(sorting_);
     if (outcomes_) cudaFreeHost(outcomes_);
+    (void)cudaGetLastError();  // of a lost device: nobody asks any more
   }
 
   Result<void> open() {

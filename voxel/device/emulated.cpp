@@ -53,6 +53,7 @@ class EmulatedExecutor final : public Executor {
   EmulatedExecutor(Emulation emulation, ShaderMemory* shaders) : emulation_(std::move(emulation)), shaders_(shaders) {}
 
   Result<Range> reserve(size_t most_bytes, const char* label, bool for_shaders) override {
+    QRY_TRY(begin(DeviceCall::allocation, label));
     const size_t size = (most_bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
     void* const data = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (data == MAP_FAILED)
@@ -66,6 +67,7 @@ class EmulatedExecutor final : public Executor {
     if (size > range.most_bytes)
       return fail(ErrorCode::full, "a device's array may have at most " + std::to_string(range.most_bytes) +
                                        " bytes, not " + std::to_string(size));
+    QRY_TRY(begin(DeviceCall::allocation, range.label));
     const size_t more = size - range.size_bytes;
     if ((emulation_.memory_limit && held_ + more > emulation_.memory_limit) ||
         mprotect(static_cast<char*>(range.data) + range.size_bytes, more, PROT_READ | PROT_WRITE) != 0)
@@ -109,6 +111,7 @@ class EmulatedExecutor final : public Executor {
   Outcome* outcomes() override { return outcomes_.data(); }
 
   Result<void> run(StepId step, const Memory& memory, const EditCall& call, uint64_t) override {
+    QRY_TRY(begin(DeviceCall::launch, name_of(step)));
     ++runs_;
     count_step(step);
     run_step(step, Runner{*this, memory, call});
@@ -117,6 +120,7 @@ class EmulatedExecutor final : public Executor {
     return {};
   }
   Result<uint32_t> sort(const Pairs& pairs, uint32_t count, uint32_t bits) override {
+    QRY_TRY(begin(DeviceCall::launch, "sort"));
     // The number of a pair breaks ties: the sort is stable.
     const uint64_t mask = (uint64_t(1) << bits) - 1u;
     std::vector<uint64_t> order(count);
@@ -138,6 +142,7 @@ class EmulatedExecutor final : public Executor {
     for (size_t first = 0; first < count; first += kPiece) {
       const size_t size = std::min(kPiece, count - first);
       fill(first, std::span(rays).first(size));
+      QRY_TRY(begin(DeviceCall::launch, "trace rays"));
       parallel_for(size, 256, [&](size_t begin, size_t end) {
         for (size_t i = begin; i < end; ++i) hits[i] = trace_given(world, grid, rays[i]);
       });
@@ -149,30 +154,47 @@ class EmulatedExecutor final : public Executor {
   }
   Result<void> trace_there(const RayWorld& world, const hashgrid::GridView& grid, const Ray* rays, size_t count,
                            RayHit* hits) override {
+    QRY_TRY(begin(DeviceCall::launch, "trace rays"));
     parallel_for(count, 256, [&](size_t begin, size_t end) {
       for (size_t i = begin; i < end; ++i) hits[i] = trace_given(world, grid, rays[i]);
     });
     return {};
   }
   // Everything is done when a call returns.
-  Result<void> wait_for(void*) override { return {}; }
-  Result<void> signal(void*) override { return {}; }
+  Result<void> wait_for(void*) override { return begin(DeviceCall::wait, "order streams"); }
+  Result<void> signal(void*) override { return begin(DeviceCall::wait, "order streams"); }
   Result<void> copy_in(void* to, const void* from_host, size_t size_bytes) override {
     traffic_.to_device_bytes += size_bytes;
-    return copy_within(to, from_host, size_bytes);
+    return copy(to, from_host, size_bytes, "copy to the device");
   }
   Result<void> copy_out(void* to_host, const void* from, size_t size_bytes) override {
     traffic_.from_device_bytes += size_bytes;
-    return copy_within(to_host, from, size_bytes);
+    return copy(to_host, from, size_bytes, "copy from the device");
   }
   Result<void> copy_within(void* to, const void* from, size_t size_bytes) override {
-    std::copy_n(static_cast<const char*>(from), size_bytes, static_cast<char*>(to));
-    return {};
+    return copy(to, from, size_bytes, "copy within the device");
   }
-  Result<void> wait() override { return {}; }
+  Result<void> wait() override { return begin(DeviceCall::wait, "wait for edits"); }
   uint64_t size_bytes() const override { return held_; }
 
  private:
+  Result<void> begin(DeviceCall call, const char* doing) {
+    const Fault fault = lost_ ? Fault::lost : emulation_.before ? emulation_.before(call) : Fault::none;
+    if (fault == Fault::no_memory && call == DeviceCall::allocation)
+      return fail(ErrorCode::out_of_memory, std::string("the emulated device has no memory for ") + doing);
+    lost_ = fault == Fault::lost;
+    if (!lost_) return {};
+    return fail(ErrorCode::device_lost, std::string("the emulated device: ") + doing +
+                                            ": it is lost, with all that its memory held: destroy what is there, and "
+                                            "open files again");
+  }
+  Result<void> copy(void* to, const void* from, size_t size_bytes, const char* doing) {
+    if (size_bytes == 0) return {};
+    QRY_TRY(begin(DeviceCall::copy, doing));
+    std::copy_n(static_cast<const char*>(from), size_bytes, static_cast<char*>(to));
+    return {};
+  }
+
   struct Runner {
     EmulatedExecutor& device;
     const Memory& memory;
@@ -229,6 +251,7 @@ class EmulatedExecutor final : public Executor {
   ShaderMemory* shaders_;
   std::array<Outcome, kOutcomes> outcomes_{};
   std::atomic<uint64_t> held_{0};
+  bool lost_ = false;
   uint64_t runs_ = 0;
 };
 

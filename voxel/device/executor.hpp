@@ -3,6 +3,10 @@
 //
 // The host only launches: run() returns before the step has run, and nothing comes back but through Memory::outcomes
 // and copy_out(). Steps run one after the other, in the order of the calls.
+//
+// A device may be lost at any time (a kernel's fault, hardware, a driver that restarts). Calls that need it answer
+// device_lost from then on, wherever `device` stands as an error below, and have done nothing or a part. release(),
+// shrink() and the destructor go on to work: they give back what there is to give back.
 #pragma once
 
 #include <cstddef>
@@ -174,12 +178,22 @@ class Executor {
   Traffic traffic_;
 };
 
+// What the host asks of a device. A sort and rays are launches; a copy that waits is a copy.
+enum class DeviceCall : uint8_t { launch, copy, allocation, wait };
+enum class Fault : uint8_t {
+  none,
+  no_memory,  // an allocation is out_of_memory, once; nothing to other calls
+  lost        // the device is, at this call
+};
+
 // Host threads that run the bodies of the kernels, in any order of their blocks.
 struct Emulation {
   uint64_t seed = 0;          // of the order
   uint64_t memory_limit = 0;  // bytes; 0: none
   // Called after each step. What it returns is missing from then on, as if the step had found no room for it.
-  std::function<uint32_t(StepId)> refuse;
+  std::function<uint32_t(StepId)> refuse = {};
+  // Called before each call of a device that is not lost, by the thread that makes it.
+  std::function<Fault(DeviceCall)> before = {};
 };
 // `shaders`: null, or what lets shaders read its memory; it must outlive the executor.
 std::unique_ptr<Executor> make_emulated_executor(Emulation emulation = {}, ShaderMemory* shaders = nullptr);

@@ -201,8 +201,8 @@ Result<Store::Change> Store::write_voxels(const GivenVoxels& voxels) {
     };
     auto its = find();
     if (!its) {
-      const ErrorCode code = its.error().code;
-      if (code != ErrorCode::device && code != ErrorCode::out_of_bounds) its.error().code = ErrorCode::unsupported;
+      if (!device_failed(its.error()) && its.error().code != ErrorCode::out_of_bounds)
+        its.error().code = ErrorCode::unsupported;
       return tl::unexpected(its.error());
     }
     found = *its;
@@ -718,7 +718,7 @@ Result<void> Store::make_room_ahead(const Need& need) {
   const Need all = sum(used_, need, 1);
   if (fits(all)) return {};
   QRY_TRY(executor_->wait());
-  const auto refused = [](const Result<void>& made) { return !made && made.error().code == ErrorCode::device; };
+  const auto refused = [](const Result<void>& made) { return !made && device_failed(made.error()); };
   Result<void> made;
   if (all.records > memory_.record_room) made = make_record_room(all.records);
   if (!refused(made) && all.bricks + kFullBricks > memory_.brick_room)
@@ -819,7 +819,7 @@ Result<void> Store::answer_refusal() {
   QRY_TRY(executor_->copy_in(memory_.control, &free, sizeof free));
   auto made = make_room(control);
   if (!made) {
-    if (made.error().code == ErrorCode::device) return made;
+    if (device_failed(made.error())) return made;
     finish_oldest(tl::unexpected(made.error()));
   }
   for (const Pending& pending : pending_) {

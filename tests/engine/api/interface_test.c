@@ -18,7 +18,7 @@ static void every_result_has_its_own_name(void) {
       CHECK(strcmp(qry_result_name(a), qry_result_name(b)) != 0 ||
             strcmp(qry_result_name(b), "QRY_UNKNOWN_RESULT") == 0);
   }
-  CHECK(named == 3 + 17);
+  CHECK(named == 3 + 18);
   CHECK(strcmp(qry_result_name(QRY_ERROR_FULL), "QRY_ERROR_FULL") == 0);
   CHECK(qry_abi_version() == QRY_ABI_VERSION);
   CHECK(qry_version() ==

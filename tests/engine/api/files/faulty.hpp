@@ -146,10 +146,10 @@ inline std::vector<Operation> operations(const std::filesystem::path& folder) {
          const qry_result result = qry_world_await(w, first, nullptr, nullptr);
          return result ? result : qry_world_await(w, second, nullptr, nullptr);
        }},
-      {"combine", true, [](qry_world* w) { return qry_world_combine(w, 0, w, QRY_COMBINE_DIFFERENCE, nullptr, nullptr); }},
+      {"combine", true,
+       [](qry_world* w) { return qry_world_combine(w, 0, w, QRY_COMBINE_DIFFERENCE, nullptr, nullptr); }},
       {"grow", true, [](qry_world* w) { return qry_world_dilate(w, 0, 6, 1, nullptr, nullptr); }},
       {"grow twice", true, [](qry_world* w) { return qry_world_dilate(w, 0, 26, 2, nullptr, nullptr); }},
-      {"erode", true, [](qry_world* w) { return qry_world_erode(w, 0, 18, 1, nullptr, nullptr); }},
       {"keep parts", true, [](qry_world* w) { return qry_world_keep_parts(w, 0, 6, 1, 100000, nullptr, nullptr); }},
       {"find parts", false,
        [](qry_world* w) {

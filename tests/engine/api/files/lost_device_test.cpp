@@ -14,8 +14,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Sanitizers see the same in a part of them.
-constexpr uint64_t kStride = kThreadSanitized ? 7 : kSanitized ? 3 : 1;
+// The first calls one by one, later ones, which are much like them, in part. Sanitizers see the same in fewer.
+uint64_t after(uint64_t number) { return number + (kThreadSanitized ? 9 : kSanitized ? 5 : number < 5 ? 1 : 4); }
 
 void lost(qry_result result) {
   INFO(qry_last_error());
@@ -47,11 +47,11 @@ TEST_CASE(
     require_ok(qry_world_attach(world.get(), begun.c_str()));
     require_ok(qry_world_detach(world.get()));
   }
+  uint64_t losses = 0;
   const auto flushed = all_facts(opened(worlds, begun).get());
   for (const Operation& operation : all) {
     INFO(operation.name);
-    uint64_t calls = 0;
-    for (uint64_t number = 1;; number += kStride) {
+    for (uint64_t number = 1;; number = after(number)) {
       INFO("call " << number);
       fs::copy_file(begun, file, fs::copy_options::overwrite_existing);
       Fault fault;
@@ -61,9 +61,9 @@ TEST_CASE(
       const qry_result result = operation.call(world.get());
       if (!fault.disarm()) {
         require_ok(result);
-        calls = number - 1;
         break;
       }
+      ++losses;
       lost(result);
       for (size_t i = number == 1 ? 0 : number % 5; i < all.size(); i += number == 1 ? 1 : 5) {
         INFO("then " << all[i].name);
@@ -81,22 +81,24 @@ TEST_CASE(
         world = OneWorld(nullptr);
       }
       CHECK_FALSE(fs::exists(file.string() + "-wal"));
-      if (number > 2) CHECK((facts_of(opened(worlds, file).get()) == flushed.back()));
-      else CHECK((all_facts(opened(worlds, file, number == 1 ? QRY_HOME_EMULATED : QRY_HOME_HOST).get()) == flushed));
+      if (number == 1 && operation.changes)
+        CHECK((all_facts(opened(worlds, file, losses % 2 ? QRY_HOME_HOST : QRY_HOME_EMULATED).get()) == flushed));
+      else CHECK((facts_of(opened(worlds, file).get()) == flushed.back()));
     }
-    CHECK(calls > 0);
   }
+  CHECK(losses > (kSanitized ? 1 : 3) * all.size());
 }
 
 TEST_CASE(
-    "c_api: with the device lost at any call of a flush the file is as after the last one, or has all of it, and goes on "
+    "c_api: with the device lost at any call of a flush the file is as after the last one, or has all of it, and goes "
+    "on "
     "at another home, while changes that were not flushed are said to be lost") {
   const Worlds worlds;
   const fs::path dir = scratch_dir("api_lost_flush"), file = dir / "w.quarry";
   for (const uint64_t budget : {0, 3000}) {
     INFO("budget " << budget);
     bool fired = true;
-    for (uint64_t number = 1; fired; number += kStride) {
+    for (uint64_t number = 1; fired; number = after(number)) {
       INFO("call " << number);
       fs::remove(file);
       Fault fault;
@@ -131,7 +133,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "c_api: with the device lost at any call of opening or attaching there is no world, or no file is attached, and what "
+    "c_api: with the device lost at any call of opening or attaching there is no world, or no file is attached, and "
+    "what "
     "the file has stays") {
   const Worlds worlds;
   const fs::path dir = scratch_dir("api_lost_open"), file = dir / "w.quarry", other = dir / "other.quarry";
@@ -144,7 +147,7 @@ TEST_CASE(
   const Facts facts = facts_of(opened(worlds, file).get());
   for (const bool empty : {true, false}) {
     bool fired = true;
-    for (uint64_t number = 1; fired; number += kStride) {
+    for (uint64_t number = 1; fired; number = after(number)) {
       INFO("call " << number << " of a world that is empty " << empty);
       Fault fault;
       fault.arm(QRY_ERROR_DEVICE_LOST, number);
@@ -157,7 +160,7 @@ TEST_CASE(
   }
   for (const fs::path& to : {file, other}) {
     bool fired = true;
-    for (uint64_t number = 1; fired; ++number) {
+    for (uint64_t number = 1; fired; number = after(number)) {
       INFO("call " << number << " of attaching " << to);
       fs::remove(other);
       Fault fault;

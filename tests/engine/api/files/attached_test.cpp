@@ -7,7 +7,9 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/engine/api/files/twin.hpp"
@@ -299,6 +301,65 @@ TEST_CASE(
     CHECK(failures > 3);
     require_ok(qry_world_detach(world.get()));
     CHECK((all_facts(opened(worlds, file).get()) == all_facts(world.get())));
+  }
+}
+
+TEST_CASE(
+    "c_api: with the disk full at any point of attaching or detaching the error names the file and the reason, the "
+    "world "
+    "goes on as before, and with room it is attached, or detached, with all it has") {
+  const Worlds worlds;
+  const fs::path dir = scratch_dir("api_attach_full"), file = dir / "w.quarry", own = dir / "own.quarry";
+  const auto io_error = [&](qry_result result, const std::string& message, const char* name) {
+    INFO(message);
+    CHECK(result == QRY_ERROR_IO);
+    CHECK_THAT(message, Catch::Contains(name) && (Catch::Contains("full") || Catch::Contains("large")));
+  };
+  for (const uint32_t home : homes(worlds)) {
+    INFO("home " << home);
+    OneWorld world = new_world(worlds, home), twin = new_world(worlds, QRY_HOME_HOST);
+    uint32_t number = 0;
+    const auto both = [&] {
+      change(world.get(), 14, number), change(twin.get(), 14, number);
+      ++number;
+    };
+    for (int i = 0; i < 12; ++i) both();
+    const auto limited = [&](uint64_t room, const auto& call) {
+      const FullDisk full(room);
+      const qry_result result = call();
+      return std::pair(result, std::string(qry_last_error()));
+    };
+    int refusals = 0;
+    for (uint64_t room = 0;; room += 4096 + 8) {
+      INFO("room " << room);
+      fs::remove(file);
+      const auto [result, message] = limited(room, [&] { return qry_world_attach(world.get(), file.c_str()); });
+      if (result == QRY_OK) break;
+      ++refusals;
+      io_error(result, message, "w.quarry");
+      CHECK(qry_world_flush(world.get()) == QRY_ERROR_INVALID_ARGUMENT);
+      REQUIRE((facts_of(world.get()) == facts_of(twin.get())));
+      if (refusals % 4 == 0) both();
+    }
+    CHECK(refusals > 3);
+    refusals = 0;
+    for (uint64_t room = 0;; room += 4096 + 8) {
+      INFO("room " << room);
+      const auto [result, message] = limited(room, [&] { return qry_world_detach(world.get()); });
+      if (result == QRY_OK && refusals > 3) break;
+      if (result == QRY_OK) {
+        require_ok(qry_world_attach(world.get(), file.c_str()));
+      } else {
+        ++refusals;
+        io_error(result, message, "w.quarry");
+        CHECK(qry_world_attach(world.get(), own.c_str()) == QRY_ERROR_INVALID_ARGUMENT);
+      }
+      both();
+    }
+    CHECK_FALSE(fs::exists(file.string() + "-wal"));
+    CHECK((all_facts(opened(worlds, file).get()) == all_facts(twin.get())));
+    // Nothing is left beside it.
+    CHECK(std::distance(fs::directory_iterator(dir), fs::directory_iterator()) == 1);
   }
 }
 

@@ -162,6 +162,7 @@ qry_result qry_world_detach(qry_world* world) {
     QRY_PASS_REFUSAL(flushed);
     uint64_t version = 0;
     QRY_PASS_REFUSAL(version_of(*world, &version));
+    if (auto single = world->file->store.fold_in(); !single) return refuse(single.error());
     if (const auto fingerprint = world->file->store.fingerprint(); fingerprint)
       world->same_file = qry_world::SameFile{*fingerprint, version, world->file->first_record};
     else world->same_file.reset();

@@ -61,13 +61,17 @@ struct Store::State {
 
   // The new number is written first, as an edit of the log. Until the whole log is in the file, the file has the old
   // number or the new one, and the log has both. If it fails, the log stays unchanged, and the next edit tries again.
-  void fold_in_log() {
-    if (!db.run("BEGIN IMMEDIATE", "renew the log's number")) return;
-    if (!write_log_number(db) || !db.run("COMMIT", "renew the log's number")) {
+  Result<void> fold_in_log() {
+    QRY_TRY(db.run("BEGIN IMMEDIATE", "renew the log's number"));
+    auto renewed = write_log_number(db);
+    if (renewed) renewed = db.run("COMMIT", "renew the log's number");
+    if (!renewed) {
       if (!sqlite3_get_autocommit(db.handle())) sqlite3_exec(db.handle(), "ROLLBACK", nullptr, nullptr, nullptr);
-      return;
+      return renewed;
     }
-    if (db.run("PRAGMA wal_checkpoint(TRUNCATE)", "fold in the log")) log_pages = 0;
+    QRY_TRY(db.run("PRAGMA wal_checkpoint(TRUNCATE)", "fold in the log"));
+    log_pages = 0;
+    return {};
   }
 
   // Runs `work` as one transaction on a copy of the head. Both take effect only if everything is on disk.
@@ -85,7 +89,7 @@ struct Store::State {
       return result;
     }
     head = std::move(next);
-    if (log_pages >= kLogPages) fold_in_log();
+    if (log_pages >= kLogPages) (void)fold_in_log();
     return {};
   }
 
@@ -204,6 +208,10 @@ std::string Store::foreign_sidecars(const fs::path& file) {
   } catch (const std::bad_alloc&) {
     return {};
   }
+}
+
+Result<void> Store::fold_in() {
+  return guarded(state_->path, [&]() -> Result<void> { return state_->fold_in_log(); });
 }
 
 const fs::path& Store::path() const { return state_->path; }

@@ -56,6 +56,9 @@ class Store {
   Store(Store&&) noexcept;
   Store& operator=(Store&&) noexcept;
   ~Store();
+  // Folds the log in, so that nothing but room for one page is needed to make it a single file, when the Store is
+  // destroyed. On failure the log stays, and all that was committed is there. Errors: io (disk full).
+  Result<void> fold_in();
 
   const std::filesystem::path& path() const;
   const std::vector<std::string>& warnings() const;  // from opening, as those of read()

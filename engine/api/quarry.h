@@ -122,7 +122,7 @@ enum {
   QRY_ERROR_MISSING_FEATURE =
       -16, /* the Vulkan device lacks, or was created without, a required feature: the message names it */
   QRY_ERROR_INTERNAL = -17,   /* a fault of ours: please report it with the message */
-  QRY_ERROR_DEVICE_LOST = -18 /* the Vulkan or CUDA device is lost: see "Lost devices" */
+  QRY_ERROR_DEVICE_LOST = -18 /* the Vulkan or CUDA device is lost; any call that needs it says so: "Lost devices" */
 };
 
 /* The name of a result, such as "QRY_ERROR_FULL", or "QRY_UNKNOWN_RESULT". Static and never NULL. [free] */
@@ -337,29 +337,30 @@ typedef struct qry_world_home_info {
 /* Lost devices
  *   A device may be lost at any moment: a kernel of anyone in the process breaks, hardware fails, a driver starts anew.
  * What was in its memory is gone then, for a world at home there all voxels and the history. From then on
- * - calls on that world that need the device are QRY_ERROR_DEVICE_LOST: edits, undo, redo, what was submitted and not
- *   yet awaited, reading, saving, snapshots, states, pictures, rays. Arrays that such a call was to fill may be filled
- *   in part;
- * - calls that need nothing of it answer as before: the palette and its names, worlds at home elsewhere, what was
- *   awaited already, qry_world_flush if nothing has changed since the last one;
+ * - calls on that world that need the device are QRY_ERROR_DEVICE_LOST, whatever else they list: edits, undo, redo,
+ * what was submitted and has no answer yet, reading, saving, snapshots, states, pictures, rays. Arrays that such a call
+ * was to fill may be filled in part;
+ * - calls that need nothing of it answer as before: the palette, worlds at home elsewhere, what was awaited already,
+ *   qry_world_flush if nothing has changed since the last one;
  * - an attached file has what the last flush brought there that returned QRY_OK, and of one that the loss has stopped
- *   all or nothing. qry_world_detach lets the file go, too, and is QRY_ERROR_DEVICE_LOST only if changes are lost;
+ *   all or nothing. qry_world_detach lets the file go, too, and is QRY_ERROR_DEVICE_LOST only if changes are lost or
+ *   may be;
  * - handles are destroyed as always, which lets go of an attached file.
  *   Then the file is opened again, in the same process: at home on the host, or on another device. A CUDA device cannot
  * be used again by the process that has lost it: worlds there are QRY_ERROR_DEVICE_LOST until the program is started
- * anew, and QRY_HOME_AUTOMATIC takes the host. A lost Vulkan device needs a new context. Worlds at home on the host
- * lose no voxel: they are saved or flushed, and then opened there. */
+ * anew, and QRY_HOME_AUTOMATIC takes the host. A lost Vulkan device needs a new context. An emulated one is made anew
+ * with each world. */
 
-/* What a world at home asks of its device. */
+/* What a world at home on a device asks of it. */
 enum {
   QRY_EMULATED_LAUNCH = 0, /* of a kernel */
   QRY_EMULATED_COPY = 1,
   QRY_EMULATED_ALLOCATION = 2,
   QRY_EMULATED_WAIT = 3
 };
-/* Called by the thread whose call needs the device, before it does it. Return QRY_OK, or QRY_ERROR_OUT_OF_MEMORY, which
- * refuses an allocation and is QRY_OK to all else, or QRY_ERROR_DEVICE_LOST, as anything else: the device is lost at
- * this call. It must not call into Quarry. */
+/* Called before each of them, by one thread at a time for one world, not always the caller's. Return QRY_OK, or
+ * QRY_ERROR_OUT_OF_MEMORY, which refuses an allocation and is QRY_OK to all else, or QRY_ERROR_DEVICE_LOST, as anything
+ * else: the device is lost at this call. It must not call into Quarry. */
 typedef qry_result(QRY_CALL* qry_emulated_function)(void* user, uint32_t emulated_call);
 /* Chain it beside a qry_world_home_info with QRY_HOME_EMULATED; with any other home it is QRY_ERROR_INVALID_ARGUMENT.
  * So a program can be tested with devices that have no memory left or are lost, without any. */
@@ -454,9 +455,9 @@ QRY_API qry_result QRY_CALL qry_world_attach(qry_world* world, const char* path)
  * changed region's 512 bricks. Errors: INVALID_ARGUMENT (not attached), IO (disk full), OUT_OF_MEMORY, DEVICE. [write]
  */
 QRY_API qry_result QRY_CALL qry_world_flush(qry_world* world);
-/* Flushes, and lets the file go: it is a single file again. On failure the world stays attached, except that
- * DEVICE_LOST lets the file go as it was after the last flush. qry_world_destroy of an attached world lets the file go
- * without flushing: it cannot tell you of a failure. Errors: as qry_world_flush. [write] */
+/* Flushes, and lets the file go: it is a single file again, which needs room on the disk. On failure the world stays
+ * attached, except that DEVICE_LOST lets the file go as it was after the last flush. qry_world_destroy of an attached
+ * world lets the file go without flushing: it cannot tell you of a failure. Errors: as qry_world_flush. [write] */
 QRY_API qry_result QRY_CALL qry_world_detach(qry_world* world);
 
 /* ---- Snapshots: readers beside a writer -----------------------------------------------------------------------------

@@ -192,7 +192,7 @@ struct Emulation {
   uint64_t memory_limit = 0;  // bytes; 0: none
   // Called after each step. What it returns is missing from then on, as if the step had found no room for it.
   std::function<uint32_t(StepId)> refuse = {};
-  // Called before each call of a device that is not lost, by the thread that makes it.
+  // Called before each call of a device that is not lost, by the thread that makes it; one at a time.
   std::function<Fault(DeviceCall)> before = {};
 };
 // `shaders`: null, or what lets shaders read its memory; it must outlive the executor.

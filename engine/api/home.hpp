@@ -83,8 +83,9 @@ class DeviceHome {
   Result<void> follow(bool by_history);
   // The same of the budget. Errors: device; then no file follows either.
   Result<void> unfollow();
-  // What such a file lacks. Blocks until all is done. The device is not asked if nothing has changed. Traffic over the bus: the records of new steps, and their bricks
-  // before and after, 516 bytes each; 516 bytes for each of the 512 bricks of a region.
+  // What such a file lacks. Blocks until all is done. The device is not asked if nothing has changed. Traffic over the
+  // bus: the records of new steps, and their bricks before and after, 516 bytes each; 516 bytes for each of the 512
+  // bricks of a region.
   struct Unsaved {
     uint64_t kept = 0;                // records of the history, from its first one on, which the file has too
     uint64_t position = 0;            // applied records

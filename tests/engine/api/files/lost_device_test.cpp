@@ -26,7 +26,8 @@ void lost(qry_result result) {
 }
 
 // A lost world still answers what it can without the device.
-void answers_without_device(qry_world* world) {
+void answers_without_device(qry_world* world, uint64_t awaited) {
+  require_ok(qry_world_await(world, awaited, nullptr, nullptr));
   qry_material material;
   require_ok(qry_world_get_materials(world, 7, 1, &material));
   const int32_t outside[3] = {9000, 0, 0};
@@ -61,6 +62,12 @@ TEST_CASE(
       OneWorld world = faulty_world(worlds, fault, attached ? file : fs::path());
       if (attached) require_ok(qry_world_attach(world.get(), file.c_str()));
       else begin_faulty(world.get());
+      uint64_t awaited = 0;
+      qry_edit nothing = QRY_EDIT_INIT;
+      nothing.mode = QRY_MODE_REMOVE;
+      nothing.a[0] = nothing.b[0] = 500;
+      require_ok(qry_world_submit_edit(world.get(), &nothing, &awaited));
+      require_ok(qry_world_await(world.get(), awaited, nullptr, nullptr));
       fault.arm(QRY_ERROR_DEVICE_LOST, number);
       const qry_result result = operation.call(world.get());
       if (!fault.disarm()) {
@@ -73,7 +80,7 @@ TEST_CASE(
         INFO("then " << all[i].name);
         lost(all[i].call(world.get()));
       }
-      answers_without_device(world.get());
+      answers_without_device(world.get(), awaited);
       if (!attached) continue;
       if (number == 1 || losses % 2) {
         // An edit may have been launched, or not yet.

@@ -62,7 +62,8 @@ Part part_of(qry_world* world) {
 
 TEST_CASE(
     "c_api: with any piece of a device's memory refused a call is out of memory and the world as before, byte for "
-    "byte, or it does without, and the next one is made") {
+    "byte, or it does without, and the next one is made",
+    "[one-caller]") {
   const Worlds worlds;
   const fs::path dir = scratch_dir("api_device_memory");
   int failed = 0, turn = 0;
@@ -105,7 +106,8 @@ TEST_CASE(
 
 TEST_CASE(
     "c_api: a change that needs more of each array than a device has room for is made as a whole, or is out of memory "
-    "and changes nothing") {
+    "and changes nothing",
+    "[one-caller]") {
   const Worlds worlds;
   const Operation large[] = {
       {"a box of many full bricks", true, [](qry_world* w) { return edit_at(w, QRY_SHAPE_BOX, -204, 407, 2); }},
@@ -148,7 +150,8 @@ TEST_CASE(
 
 TEST_CASE(
     "c_api: with any piece of a device's memory refused to opening, attaching or flushing there is no world, or it "
-    "goes on, and what a flush then brings is all of it") {
+    "goes on, and what a flush then brings is all of it",
+    "[one-caller]") {
   const Worlds worlds;
   const fs::path dir = scratch_dir("api_device_memory_files"), file = dir / "w.quarry", other = dir / "other.quarry";
   {

@@ -15,9 +15,7 @@ namespace fs = std::filesystem;
 namespace {
 
 // The first calls one by one, later ones, which are much like them, in part. Sanitizers see the same in fewer.
-uint64_t after(uint64_t number, bool slow = false) {
-  return number + (kThreadSanitized ? 9 : kSanitized || slow ? 5 : number < 5 ? 1 : 4);
-}
+uint64_t after(uint64_t number, bool slow = false) { return number + (kSanitized || slow ? 6 : number < 4 ? 1 : 6); }
 
 void lost(qry_result result) {
   INFO(qry_last_error());
@@ -40,7 +38,8 @@ void answers_without_device(qry_world* world, uint64_t awaited) {
 
 TEST_CASE(
     "c_api: with the device lost at any of its calls, this call and all others that need it answer so, the world is "
-    "destroyed or its file let go, and the file has what was flushed, at once and at every home") {
+    "destroyed or its file let go, and the file has what was flushed, at once and at every home",
+    "[one-caller]") {
   const Worlds worlds;
   const fs::path dir = scratch_dir("api_lost"), begun = dir / "begun.quarry", file = dir / "w.quarry";
   const auto all = operations(dir);
@@ -98,12 +97,13 @@ TEST_CASE(
       else CHECK((facts_of(opened(worlds, file).get()) == flushed.back()));
     }
   }
-  CHECK(losses > (kSanitized ? 1 : 3) * all.size());
+  CHECK(losses > (kSanitized ? 1 : 2) * all.size());
 }
 
 TEST_CASE(
     "c_api: with the device lost at any call of a flush the file is as after the last one, or has all of it, and goes "
-    "on at another home, while changes that were not flushed are said to be lost") {
+    "on at another home, while changes that were not flushed are said to be lost",
+    "[one-caller]") {
   const Worlds worlds;
   const fs::path dir = scratch_dir("api_lost_flush"), file = dir / "w.quarry";
   for (const uint64_t budget : {0, 3000}) {
@@ -146,7 +146,8 @@ TEST_CASE(
 TEST_CASE(
     "c_api: with the device lost at any call of opening or attaching there is no world, or no file is attached, and "
     "what "
-    "the file has stays") {
+    "the file has stays",
+    "[one-caller]") {
   const Worlds worlds;
   const fs::path dir = scratch_dir("api_lost_open"), file = dir / "w.quarry", other = dir / "other.quarry";
   {

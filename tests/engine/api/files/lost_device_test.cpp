@@ -146,6 +146,30 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("c_api: what was submitted and had no answer when the device was lost is not said to be flushed") {
+  const Worlds worlds;
+  const fs::path dir = scratch_dir("api_lost_submitted"), file = dir / "w.quarry";
+  Fault fault;
+  const OneWorld world = faulty_world(worlds, fault);
+  begin_faulty(world.get());
+  const Facts flushed = facts_of(world.get());
+  require_ok(qry_world_attach(world.get(), file.c_str()));
+  // More bricks than there is room for. As no room can be made ahead, the device refuses the edit, and its answer waits
+  // for the host.
+  qry_edit plate = QRY_EDIT_INIT;
+  plate.b[0] = plate.b[2] = 8 * 182 - 1;
+  uint64_t ticket = 0;
+  fault.arm(QRY_ERROR_OUT_OF_MEMORY, 1, QRY_EMULATED_ALLOCATION);
+  require_ok(qry_world_submit_edit(world.get(), &plate, &ticket));
+  REQUIRE(fault.disarm());
+  fault.arm(QRY_ERROR_DEVICE_LOST, 1);
+  for (int i = 0; i < 2; ++i) lost(qry_world_await(world.get(), ticket, nullptr, nullptr));
+  CHECK(fault.disarm());
+  lost(qry_world_flush(world.get()));
+  lost(qry_world_detach(world.get()));
+  CHECK((facts_of(opened(worlds, file).get()) == flushed));
+}
+
 TEST_CASE(
     "c_api: with the device lost at any call of opening or attaching there is no world, or no file is attached, and "
     "what "

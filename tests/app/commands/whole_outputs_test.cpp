@@ -48,7 +48,7 @@ bool long_run() {
 size_t turns_of([[maybe_unused]] bool driver) {
   if (long_run()) return 1;
 #if defined(__SANITIZE_ADDRESS__)
-  return 15;  // odd, so that turns do not coincide with the number of actions
+  return 7;  // odd, so that turns do not coincide with the number of actions
 #else
   return driver ? 4 : 2;
 #endif

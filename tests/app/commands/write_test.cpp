@@ -39,7 +39,7 @@ fs::path make_model(const fs::path& file, uint8_t edge = 6) {
 
 std::vector<std::string> all_extensions() {
   std::vector<std::string> out{"quarry", "vox", "obj", "ply", "glb", "gltf", "png", "binvox", "raw", "nrrd"};
-  if (kSanitized) return {"quarry", "obj", "png", "raw"};  // one file, a file and a second one, a folder of pictures
+  if (kSanitized) return {"quarry", "vox", "obj", "png", "raw"};  // one file, two files, a folder
   if (!io::kVdbAbsent) out.insert(out.end(), {"vdb", "nvdb"});
   else skip(io::kVdbAbsent);
   return out;

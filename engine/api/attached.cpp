@@ -22,8 +22,7 @@ Result<void> write_new(qry_world& world, const io::Destination& to) {
   if (!world.home)
     return io::Store::save_with_history(world.document->scene(), world.document->history(),
                                         world.document->history_position(), to);
-  Scene scene = world.document->scene();
-  QRY_TRY_ASSIGN(scene.volumes[0].bricks, world.home->bricks());
+  QRY_TRY_ASSIGN(const Scene scene, scene_from_device(world));
   size_t position = 0;
   QRY_TRY_ASSIGN(const auto history, world.home->history(&position));
   return io::Store::save_with_history(scene, history, position, to);
@@ -54,11 +53,7 @@ Result<std::unique_ptr<AttachedFile>> attach(qry_world& world, const fs::path& p
     return fail(
         ErrorCode::unsupported,
         path.string() + ": only a .quarry file can be attached, not a file of the kind '" + format->title + "'");
-  uint64_t version = world.version;
-  if (world.home) {
-    QRY_TRY_ASSIGN(const uint64_t there, world.home->version());
-    version += there;
-  }
+  QRY_TRY_ASSIGN(const uint64_t version, version_of(world));
   QRY_TRY_ASSIGN(const uint64_t dropped, dropped_records(world));
   int64_t first_record = -int64_t(dropped);
   std::error_code ignored;
@@ -160,11 +155,11 @@ qry_result qry_world_detach(qry_world* world) {
                     reason.c_str());
     }
     QRY_PASS_REFUSAL(flushed);
-    uint64_t version = 0;
-    QRY_PASS_REFUSAL(version_of(*world, &version));
+    const auto version = version_of(*world);
+    if (!version) return refuse(version.error());
     if (auto single = world->file->store.fold_in(); !single) return refuse(single.error());
     if (const auto fingerprint = world->file->store.fingerprint(); fingerprint)
-      world->same_file = qry_world::SameFile{*fingerprint, version, world->file->first_record};
+      world->same_file = qry_world::SameFile{*fingerprint, *version, world->file->first_record};
     else world->same_file.reset();
     if (auto ok = let_go(*world); !ok) return refuse(ok.error());
     return QRY_OK;

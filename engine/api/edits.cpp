@@ -35,18 +35,16 @@ qry_result finish(qry_world& world, const Result<uint64_t>& ticket, bool is_exch
   return QRY_OK;
 }
 
-qry_result scene_from_device(const qry_world& world, Scene* scene) {
-  auto bricks = world.home->bricks();
-  if (!bricks) return refuse(bricks.error());
-  *scene = world.document->scene();
-  scene->volumes[0].bricks = std::move(*bricks);
-  return QRY_OK;
+Result<Scene> scene_from_device(const qry_world& world) {
+  Scene scene = world.document->scene();
+  QRY_TRY_ASSIGN(scene.volumes[0].bricks, world.home->bricks());
+  return scene;
 }
 
 qry_result copy_to_document(qry_world& world) {
-  uint64_t version = 0;
-  QRY_PASS_REFUSAL(version_of(world, &version));
-  if (version == world.copied_version) return QRY_OK;
+  const auto version = version_of(world);
+  if (!version) return refuse(version.error());
+  if (*version == world.copied_version) return QRY_OK;
   auto now = world.home->bricks(world.document->world().pool());
   if (!now) return refuse(now.error());
   // What differs: bricks of both are in the same order.
@@ -65,7 +63,7 @@ qry_result copy_to_document(qry_world& world) {
     if (!copied) return refuse(copied.error());
     if (auto ok = world.document->restore_history({}, 0); !ok) return refuse(ok.error());
   }
-  world.copied_version = version;
+  world.copied_version = *version;
   return QRY_OK;
 }
 
@@ -79,13 +77,10 @@ engine::RenderedWorld rendered(qry_world& world) {
   return drawn;
 }
 
-qry_result version_of(const qry_world& world, uint64_t* version) {
-  *version = world.version;
-  if (!world.home) return QRY_OK;
-  const auto here = world.home->version();
-  if (!here) return refuse(here.error());
-  *version += *here;
-  return QRY_OK;
+Result<uint64_t> version_of(const qry_world& world) {
+  if (!world.home) return world.version;
+  QRY_TRY_ASSIGN(const uint64_t there, world.home->version());
+  return world.version + there;
 }
 
 namespace {

@@ -199,10 +199,10 @@ engine::RenderedWorld rendered(qry_world& world);
 // Lets the document have the voxels of a world at home on a device whose memory shaders do not read: a copy, which is
 // brought up to date.
 qry_result copy_to_document(qry_world& world);
-// The whole scene of a world at home on a device, its voxels read from there.
-qry_result scene_from_device(const qry_world& world, Scene* scene);
-// Waits for what was submitted.
-qry_result version_of(const qry_world& world, uint64_t* version);
+// The whole scene of a world at home on a device, its voxels read from there. Errors: as DeviceHome::bricks.
+Result<Scene> scene_from_device(const qry_world& world);
+// Waits for what was submitted. Errors: as DeviceHome::version.
+Result<uint64_t> version_of(const qry_world& world);
 // What a world begins with. With a `file` the scene has no bricks yet: they are to be read from there, straight to a
 // device, or else by finish_reading().
 struct Opened {

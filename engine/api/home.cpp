@@ -688,18 +688,12 @@ Result<void> DeviceHome::follow(bool by_history) {
   followed_ = Followed{};
   followed_->steps = std::move(next_followed_);
   next_followed_.clear();
-  const auto has_all = [&] {
-    followed_->steps.resize(size_t(steps_));
-    followed_->kept = steps_;
-    followed_->applied = position_;
-    followed_->version = version_;
-  };
-  has_all();
   // What is over the budget goes now, and then nothing until the next call.
-  if (budget_) {
-    drop_over_budget(0);
-    has_all();
-  }
+  if (budget_) drop_over_budget(0);
+  followed_->steps.resize(size_t(steps_));
+  followed_->kept = steps_;
+  followed_->applied = position_;
+  followed_->version = version_;
   return {};
 }
 

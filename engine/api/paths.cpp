@@ -101,8 +101,9 @@ qry_result qry_world_trace_paths(qry_world* world, qry_paths* paths, const qry_p
       if (!tracer) return refuse(tracer.error());
       paths->tracer = std::move(*tracer);
     }
-    uint64_t version = 0;
-    QRY_PASS_REFUSAL(version_of(*world, &version));
+    const auto now = version_of(*world);
+    if (!now) return refuse(now.error());
+    const uint64_t version = *now;
     const bool same = !(info->flags & QRY_PATHS_RESTART) && paths->world == world->number &&
                       paths->world_version == version && paths->layers == layers && paths->view == view &&
                       same_paths(paths->settings, settings);
@@ -115,9 +116,9 @@ qry_result qry_world_trace_paths(qry_world* world, qry_paths* paths, const qry_p
     if (drawn.publish_device && world->lights_version != version) {
       const auto& materials = drawn.palette.materials;
       if (std::any_of(materials.begin() + 1, materials.end(), [](const Material& m) { return m.emission > 0; })) {
-        Scene scene;
-        QRY_PASS_REFUSAL(scene_from_device(*world, &scene));
-        auto read = Document::create(std::move(scene));
+        auto scene = scene_from_device(*world);
+        if (!scene) return refuse(scene.error());
+        auto read = Document::create(std::move(*scene));
         if (!read) return refuse(read.error());
         glowing.emplace(std::move(*read));
         drawn.lit = &glowing->world();

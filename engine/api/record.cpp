@@ -57,7 +57,9 @@ qry_result qry_world_publish(qry_world* world, qry_published* published) {
     if (!point) return refuse(point.error());
     published->semaphore = number_of(point->semaphore);
     published->value = point->semaphore ? point->value : 0;
-    QRY_PASS_REFUSAL(version_of(*world, &published->version));
+    const auto version = version_of(*world);
+    if (!version) return refuse(version.error());
+    published->version = *version;
     return QRY_OK;
   });
 }

@@ -26,16 +26,17 @@ qry_result qry_world_snapshot(const qry_world* world, qry_world** snapshot) {
     auto fresh = std::make_unique<qry_world>();
     fresh->context = world->context;
     fresh->is_snapshot = true;
-    QRY_PASS_REFUSAL(version_of(*world, &fresh->version));
-    Scene scene;
-    if (world->home) QRY_PASS_REFUSAL(scene_from_device(*world, &scene));
-    else scene = world->document->scene();
-    auto bricks = world->lent ? Result<BrickMap>(world->lent->bricks) : flatten(scene, true);
+    const auto version = version_of(*world);
+    if (!version) return refuse(version.error());
+    fresh->version = *version;
+    auto scene = world->home ? scene_from_device(*world) : Result<Scene>(world->document->scene());
+    if (!scene) return refuse(scene.error());
+    auto bricks = world->lent ? Result<BrickMap>(world->lent->bricks) : flatten(*scene, true);
     if (!bricks) return refuse(bricks.error());
     fresh->lent.emplace(qry_world::Lent{world->lent ? world->lent->memory : world->shared,
                                         world->lent ? world->lent->pool : world->document->world().pool(),
                                         std::move(*bricks)});
-    auto document = Document::create_unshown(std::move(scene));
+    auto document = Document::create_unshown(std::move(*scene));
     if (!document) return refuse(document.error());
     fresh->document.emplace(std::move(*document));
     {

@@ -265,9 +265,10 @@ qry_result qry_world_save(qry_world* world, const qry_save_info* info) {
     if (!info->path || !*info->path)
       return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: info->path is %s", function, info->path ? "empty" : "NULL");
     const ProgressCall call(info->progress, info->progress_user);
-    Scene whole;
-    if (world->home) QRY_PASS_REFUSAL(scene_from_device(*world, &whole));
-    if (auto saved = io::write_scene(world->home ? whole : world->document->scene(), info->path, call.progress());
+    Result<Scene> whole;
+    if (world->home) whole = scene_from_device(*world);
+    if (!whole) return refuse(whole.error());
+    if (auto saved = io::write_scene(world->home ? *whole : world->document->scene(), info->path, call.progress());
         !saved)
       return refuse(saved.error());
     return QRY_OK;

@@ -126,24 +126,22 @@ TEST_CASE(
     const Part made = part_of(twin.get());
     CHECK(made.state.brick_count > 32768);
     int out_of_memory = 0;
-    until_none_fails(
-        [&](uint64_t number, Fault& fault) {
-          const OneWorld world = faulty_world(worlds, fault);
-          begin_faulty(world.get());
-          // Room that is made ahead is asked for once more: so all is refused from here on.
-          arm(fault, number, true);
-          const qry_result result = operation.call(world.get());
-          if (!fault.disarm()) return false;
-          if (result != QRY_OK) {
-            ++out_of_memory;
-            refused(result);
-            CHECK((part_of(world.get()) == before));
-            require_ok(operation.call(world.get()));
-          }
-          CHECK((part_of(world.get()) == made));
-          return true;
-        },
-        1);
+    until_none_fails([&](uint64_t number, Fault& fault) {
+      const OneWorld world = faulty_world(worlds, fault);
+      begin_faulty(world.get());
+      // Room that is made ahead is asked for once more: so all is refused from here on.
+      arm(fault, number, true);
+      const qry_result result = operation.call(world.get());
+      if (!fault.disarm()) return false;
+      if (result != QRY_OK) {
+        ++out_of_memory;
+        refused(result);
+        CHECK((part_of(world.get()) == before));
+        require_ok(operation.call(world.get()));
+      }
+      CHECK((part_of(world.get()) == made));
+      return true;
+    });
     CHECK(out_of_memory > 0);
   }
 }
@@ -154,12 +152,10 @@ TEST_CASE(
     "[one-caller]") {
   const Worlds worlds;
   const fs::path dir = scratch_dir("api_device_memory_files"), file = dir / "w.quarry", other = dir / "other.quarry";
-  {
-    const OneWorld world = new_world(worlds, QRY_HOME_HOST);
-    for (uint32_t i = 0; i < 8; ++i) change(world.get(), 41, i);
-    require_ok(qry_world_attach(world.get(), file.c_str()));
-    require_ok(qry_world_detach(world.get()));
-  }
+  const auto begin = [](qry_world* world) {
+    for (uint32_t i = 0; i < 8; ++i) change(world, 41, i);
+  };
+  write_file(worlds, file, begin);
   const auto facts = all_facts(opened(worlds, file).get());
   CHECK(until_none_fails([&](uint64_t number, Fault& fault) {
           arm(fault, number, number % 2);
@@ -198,10 +194,7 @@ TEST_CASE(
       CHECK((all_facts(opened(worlds, to).get()) == all_facts(twin.get())));
       if (to == file) {  // as it was
         fs::remove(file);
-        const OneWorld again = new_world(worlds, QRY_HOME_HOST);
-        for (uint32_t i = 0; i < 8; ++i) change(again.get(), 41, i);
-        require_ok(qry_world_attach(again.get(), file.c_str()));
-        require_ok(qry_world_detach(again.get()));
+        write_file(worlds, file, begin);
       }
       return fired;
     });

@@ -106,6 +106,15 @@ inline void begin_faulty(qry_world* world) {
   require_ok(qry_world_undo(world, nullptr));
 }
 
+// The file of a world of the host, as `begin` leaves that, with its history.
+template <class Begin>
+void write_file(const Worlds& worlds, const std::filesystem::path& file, const Begin& begin) {
+  const OneWorld world = new_world(worlds, QRY_HOME_HOST);
+  begin(world.get());
+  require_ok(qry_world_attach(world.get(), file.c_str()));
+  require_ok(qry_world_detach(world.get()));
+}
+
 // `folder`: where one saves.
 inline std::vector<Operation> operations(const std::filesystem::path& folder) {
   const auto some_voxels = [](uint32_t count) {

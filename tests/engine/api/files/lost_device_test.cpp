@@ -45,12 +45,7 @@ TEST_CASE(
   const Worlds worlds;
   const fs::path dir = scratch_dir("api_lost"), begun = dir / "begun.quarry", file = dir / "w.quarry";
   const auto all = operations(dir);
-  {
-    const OneWorld world = new_world(worlds, QRY_HOME_HOST);
-    begin_faulty(world.get());
-    require_ok(qry_world_attach(world.get(), begun.c_str()));
-    require_ok(qry_world_detach(world.get()));
-  }
+  write_file(worlds, begun, begin_faulty);
   uint64_t losses = 0;
   const auto flushed = all_facts(opened(worlds, begun).get());
   for (const Operation& operation : all) {
@@ -177,12 +172,7 @@ TEST_CASE(
     "[one-caller]") {
   const Worlds worlds;
   const fs::path dir = scratch_dir("api_lost_open"), file = dir / "w.quarry", other = dir / "other.quarry";
-  {
-    const OneWorld world = new_world(worlds, QRY_HOME_HOST);
-    begin_faulty(world.get());
-    require_ok(qry_world_attach(world.get(), file.c_str()));
-    require_ok(qry_world_detach(world.get()));
-  }
+  write_file(worlds, file, begin_faulty);
   const Facts facts = facts_of(opened(worlds, file).get());
   for (const bool empty : {true, false}) {
     bool fired = true;

@@ -35,7 +35,8 @@ TEST_CASE(
 
   // It may be told by this call, or by the next one.
   const int32_t min[3] = {0, 0, 0}, max[3] = {63, 63, 63};
-  const auto nowhere = reinterpret_cast<uint8_t*>(uintptr_t(4096));
+  // An address that no memory is at.
+  const auto nowhere = reinterpret_cast<uint8_t*>(uintptr_t(4096));  // NOLINT(performance-no-int-to-ptr)
   const qry_result read = qry_world_cuda_read_region(world.get(), min, max, nowhere, 64 * 64 * 64, nullptr);
   CHECK((read == QRY_OK || read == QRY_ERROR_DEVICE_LOST));
   const auto lost = [](qry_result result) {

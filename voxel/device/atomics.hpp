@@ -52,6 +52,15 @@ QRY_HD inline uint32_t exchange_if(uint32_t& word, uint32_t expected, uint32_t d
   return expected;
 #endif
 }
+QRY_HD inline unsigned long long exchange_if(unsigned long long& word, unsigned long long expected,
+                                             unsigned long long desired) {
+#if defined(__CUDA_ARCH__)
+  return atomicCAS(&word, expected, desired);
+#else
+  __atomic_compare_exchange_n(&word, &expected, desired, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  return expected;
+#endif
+}
 QRY_HD inline void set_bits(uint32_t& word, uint32_t bits) {
 #if defined(__CUDA_ARCH__)
   atomicOr(&word, bits);
@@ -64,6 +73,15 @@ QRY_HD inline void lower(int32_t& word, int32_t value) {
   atomicMin(&word, value);
 #else
   int32_t seen = __atomic_load_n(&word, __ATOMIC_RELAXED);
+  while (value < seen && !__atomic_compare_exchange_n(&word, &seen, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+  }
+#endif
+}
+QRY_HD inline void lower(unsigned long long& word, unsigned long long value) {
+#if defined(__CUDA_ARCH__)
+  atomicMin(&word, value);
+#else
+  unsigned long long seen = __atomic_load_n(&word, __ATOMIC_RELAXED);
   while (value < seen && !__atomic_compare_exchange_n(&word, &seen, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
   }
 #endif
@@ -90,6 +108,13 @@ QRY_HD inline void raise(unsigned long long& word, unsigned long long value) {
 QRY_HD inline uint32_t peek(const uint32_t& word) {
 #if defined(__CUDA_ARCH__)
   return *const_cast<const volatile uint32_t*>(&word);
+#else
+  return __atomic_load_n(&word, __ATOMIC_RELAXED);
+#endif
+}
+QRY_HD inline int32_t peek(const int32_t& word) {
+#if defined(__CUDA_ARCH__)
+  return *const_cast<const volatile int32_t*>(&word);
 #else
   return __atomic_load_n(&word, __ATOMIC_RELAXED);
 #endif

@@ -11,9 +11,9 @@
 
 #include "base/cuda/device.cuh"
 #include "base/cuda/launch.cuh"
+#include "base/cuda/staging.cuh"
 #include "voxel/device/run_step.hpp"
 #include "voxel/device/sort.hpp"
-#include "voxel/device/staging.cuh"
 #include "voxel/rays/trace_kernel.cuh"
 
 namespace quarry::device {
@@ -22,6 +22,9 @@ namespace {
 using gpu::check;
 using gpu::check_driver;
 using gpu::DeviceScope;
+using gpu::FirstFailure;
+using gpu::SlotTurns;
+using gpu::Staging;
 
 constexpr unsigned kThreads = 256;
 

@@ -304,6 +304,16 @@ const char* name_of(StepId step) {
                                                                          "seed a flood",
                                                                          "number bricks",
                                                                          "flood",
+                                                                         "begin parts",
+                                                                         "list bricks",
+                                                                         "label bricks",
+                                                                         "join bricks",
+                                                                         "number parts",
+                                                                         "clear parts",
+                                                                         "measure pieces",
+                                                                         "count materials",
+                                                                         "pick materials",
+                                                                         "list what is lost",
                                                                          "begin statistics",
                                                                          "sum statistics"};
   static_assert(kNames.back() != nullptr, "each step has a name");

@@ -22,7 +22,7 @@
 
 namespace quarry::device {
 
-// The steps of steps.hpp, and those of growth.hpp, lists.hpp, algebra.hpp, flood.hpp and
+// The steps of steps.hpp, and those of growth.hpp, lists.hpp, algebra.hpp, flood.hpp, parts.hpp and
 // grid_stats.hpp.
 enum class StepId : uint8_t {
   find_tiles,
@@ -71,6 +71,16 @@ enum class StepId : uint8_t {
   seed_flood,
   number_bricks,
   flood_round,
+  begin_parts,
+  list_bricks,
+  label_bricks,
+  join_bricks,
+  number_parts,
+  clear_parts,
+  measure_pieces,
+  count_materials,
+  pick_materials,
+  list_lost,
   begin_grid_stats,
   sum_grid_stats,
   count,

@@ -126,6 +126,10 @@ struct Control {
   uint32_t flood_known;      // bricks that the list had when the round began
   uint32_t flood_all;        // 1: all bricks take part in the round
   uint32_t flood_fronts[2];  // how many do, by Flood::frontier
+  // Of the parts of a world (parts.hpp), whose bricks are list_bricks.
+  uint32_t part_labels;  // bricks with several pieces
+  uint32_t part_pieces;  // that single bricks fall into
+  uint32_t part_count, reserved3;
   // Of bricks that move: how many are to, and how many places are free before and behind.
   uint32_t moves, places_before, places_behind;
   // Of the grid, when it was asked for (grid_stats.hpp).
@@ -178,6 +182,42 @@ struct Flood {
 };
 constexpr uint64_t kMostFlooded = 1u << 24;  // bricks
 
+// What of one brick is connected within it: a piece.
+struct PartPiece {
+  uint32_t brick;   // its number
+  uint32_t planes;  // that it has voxels in: a bit for each x, y and z, from bits 0, 8 and 16 on
+  uint32_t first;   // of its voxels the first in the order of z, then y, then x: x | y << 3 | z << 6
+  uint32_t parent;  // another piece of its part, with a lower number; itself: it is the root
+};
+// A part, as the host sees it.
+struct PartFound {
+  unsigned long long voxels;
+  unsigned long long
+      first;  // of its pieces the lowest place of the brick in the order of x, y, z, then PartPiece::first
+  unsigned long long material;  // of each material how many voxels, << 8, | 255 - material: the highest
+  int32_t low[3], high[3];      // in voxels from the world's corner
+};
+// The parts of a world on their way to a table (parts.hpp). Its bricks' numbers are in Flood::table.
+struct Parts {
+  // By a brick's number.
+  uint32_t* keys;
+  uint32_t* indices;
+  uint32_t* firsts;  // the number of its first piece
+  uint32_t* labels;  // where its voxels' pieces are; kNone: it is one piece
+  uint32_t brick_room;
+  uint64_t* voxel_labels;  // 64 words a brick: of each voxel, in the order of z, y, x, its piece's number in the brick
+  uint32_t label_room;     // bricks
+  PartPiece* pieces;
+  uint32_t* numbers;  // of a piece that is a root: its part's
+  uint32_t piece_room;
+  PartFound* found;
+  // How many voxels of a part have a material, by linear probing. Keys are part << 8 | material, or kNoShare.
+  unsigned long long *share_keys, *share_counts;
+  uint32_t last_share;   // slots are a power of two; this is one less
+  const uint8_t* keeps;  // of each part: 1: it stays
+};
+constexpr unsigned long long kNoShare = ~0ull;
+
 // Where bricks move when the pool is made smaller (growth.hpp): those at `first` and behind it.
 struct BrickMoves {
   uint32_t first, end;
@@ -228,6 +268,7 @@ struct Memory {
   ListedVoxels voxels;
   DenseBox box;
   Flood flood;
+  Parts parts;
   OtherWorld other;
   uint32_t* candidates;  // keys of bricks that may change, of a world that is grown or eroded
   uint64_t* touched2;    // of each level-2 node: its children that change

@@ -8,6 +8,7 @@
 #include "voxel/device/grid_stats.hpp"
 #include "voxel/device/growth.hpp"
 #include "voxel/device/lists.hpp"
+#include "voxel/device/parts.hpp"
 #include "voxel/device/steps.hpp"
 
 namespace quarry::device {
@@ -63,6 +64,16 @@ auto run_step(StepId step, Runner&& runner) {
     case StepId::seed_flood: return runner.template single<SeedFlood>();
     case StepId::number_bricks: return runner.template items<NumberBricks>();
     case StepId::flood_round: return runner.template blocks<FloodRound>();
+    case StepId::begin_parts: return runner.template single<BeginParts>();
+    case StepId::list_bricks: return runner.template items<ListBricks>();
+    case StepId::label_bricks: return runner.template blocks<LabelBricks>();
+    case StepId::join_bricks: return runner.template blocks<JoinBricks>();
+    case StepId::number_parts: return runner.template items<NumberParts>();
+    case StepId::clear_parts: return runner.template items<ClearParts>();
+    case StepId::measure_pieces: return runner.template items<MeasurePieces>();
+    case StepId::count_materials: return runner.template blocks<CountMaterials>();
+    case StepId::pick_materials: return runner.template items<PickMaterials>();
+    case StepId::list_lost: return runner.template blocks<ListLost>();
     case StepId::begin_grid_stats: return runner.template single<BeginGridStats>();
     case StepId::sum_grid_stats: return runner.template blocks<SumGridStats>();
     case StepId::count: break;

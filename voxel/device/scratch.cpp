@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // scratch.cpp - makes room for a list of voxels, sends it, and launches the steps that make bricks of it; launches the
-// rounds of a flood, some at once, until none is left, and makes room between them.
+// rounds of a flood, some at once, until none is left, and makes room between them; launches the steps that find parts,
+// and puts the parts in order.
 #include "voxel/device/scratch.hpp"
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 
 #include "voxel/bricks/brick.hpp"
 #include "voxel/device/lists.hpp"
+#include "voxel/device/parts.hpp"
 
 namespace quarry::device {
 Result<std::unique_ptr<ListScratch>> ListScratch::create(Executor& executor) {
@@ -198,6 +200,170 @@ Result<uint32_t> FloodScratch::find_connected(Memory& memory, Range& keys, Range
     QRY_TRY(executor_.run(StepId::number_bricks, memory, call, room));
     blocks = room;
   }
+}
+
+// ---- Parts
+
+namespace {
+
+// Addresses, not memory.
+constexpr uint64_t kMostPieces = uint64_t(1) << 30, kMostShares = uint64_t(1) << 28;
+
+}  // namespace
+
+Result<std::unique_ptr<PartScratch>> PartScratch::create(Executor& executor, uint64_t first_shares) {
+  std::unique_ptr<PartScratch> scratch(new PartScratch(executor, first_shares));
+  const auto reserve = [&](Range& range, uint64_t count, uint64_t element_bytes, const char* label) -> Result<void> {
+    QRY_TRY_ASSIGN(range, executor.reserve(size_t(count * element_bytes), label));
+    return {};
+  };
+  PartScratch& s = *scratch;
+  QRY_TRY(reserve(s.slots_, slots_for(kMostFlooded), sizeof(uint32_t), "a table of a world's keys"));
+  QRY_TRY(reserve(s.slot_numbers_, slots_for(kMostFlooded), sizeof(uint32_t), "numbers of a world's bricks"));
+  QRY_TRY(reserve(s.keys_, kMostFlooded, sizeof(uint32_t), "a world's keys"));
+  QRY_TRY(reserve(s.indices_, kMostFlooded, sizeof(uint32_t), "a world's bricks"));
+  QRY_TRY(reserve(s.firsts_, kMostFlooded, sizeof(uint32_t), "first pieces of bricks"));
+  QRY_TRY(reserve(s.labels_, kMostFlooded, sizeof(uint32_t), "bricks of several pieces"));
+  QRY_TRY(reserve(s.voxel_labels_, kMostFlooded, kVoxelsPerBrick, "pieces of voxels"));
+  QRY_TRY(reserve(s.pieces_, kMostPieces, sizeof(PartPiece), "pieces of bricks"));
+  QRY_TRY(reserve(s.numbers_, kMostPieces, sizeof(uint32_t), "numbers of parts"));
+  QRY_TRY(reserve(s.found_, kMostPieces, sizeof(PartFound), "parts"));
+  QRY_TRY(reserve(s.share_keys_, kMostShares, sizeof(uint64_t), "materials of parts"));
+  QRY_TRY(reserve(s.share_counts_, kMostShares, sizeof(uint64_t), "voxels of a material"));
+  QRY_TRY(reserve(s.keeps_, kMostPieces, 1, "parts that stay"));
+  return scratch;
+}
+
+PartScratch::~PartScratch() {
+  for (Range* const range : all())
+    if (range->data) executor_.release(*range);
+}
+
+Result<void> PartScratch::make_brick_room(Memory& memory, uint32_t bricks) {
+  const uint64_t slots = slots_for(bricks);
+  for (Range* const range : {&slots_, &slot_numbers_})
+    QRY_TRY(executor_.grow(*range, size_t(slots * sizeof(uint32_t))));
+  for (Range* const range : {&keys_, &indices_, &firsts_, &labels_})
+    QRY_TRY(executor_.grow(*range, bricks * sizeof(uint32_t)));
+  const auto at = [](const Range& range) { return static_cast<uint32_t*>(range.data); };
+  memory.flood.table = {at(slots_), at(slot_numbers_), uint32_t(slots - 1)};
+  Parts& p = memory.parts;
+  p.keys = at(keys_);
+  p.indices = at(indices_);
+  p.firsts = at(firsts_);
+  p.labels = at(labels_);
+  p.brick_room = bricks;
+  return {};
+}
+
+Result<void> PartScratch::make_piece_room(Memory& memory, uint64_t pieces, uint64_t labels) {
+  QRY_TRY(executor_.grow(pieces_, size_t(pieces * sizeof(PartPiece))));
+  QRY_TRY(executor_.grow(numbers_, size_t(pieces * sizeof(uint32_t))));
+  QRY_TRY(executor_.grow(voxel_labels_, size_t(labels * kVoxelsPerBrick)));
+  Parts& p = memory.parts;
+  p.pieces = static_cast<PartPiece*>(pieces_.data);
+  p.numbers = static_cast<uint32_t*>(numbers_.data);
+  p.piece_room = uint32_t(std::min(pieces_.size_bytes / sizeof(PartPiece), numbers_.size_bytes / sizeof(uint32_t)));
+  p.voxel_labels = static_cast<uint64_t*>(voxel_labels_.data);
+  p.label_room = uint32_t(voxel_labels_.size_bytes / kVoxelsPerBrick);
+  return {};
+}
+
+Result<void> PartScratch::make_share_room(Memory& memory, uint64_t slots) {
+  if (slots > kMostShares) return fail(ErrorCode::full, "the parts have more materials together than a device counts");
+  for (Range* const range : {&share_keys_, &share_counts_})
+    QRY_TRY(executor_.grow(*range, size_t(slots * sizeof(uint64_t))));
+  Parts& p = memory.parts;
+  p.share_keys = static_cast<unsigned long long*>(share_keys_.data);
+  p.share_counts = static_cast<unsigned long long*>(share_counts_.data);
+  p.last_share = uint32_t(slots - 1);
+  return {};
+}
+
+Result<std::vector<PartScratch::Part>> PartScratch::find(Memory& memory, uint32_t bricks, uint32_t neighbours) {
+  bricks_ = bricks;
+  if (bricks == 0) return std::vector<Part>();
+  if (bricks > kMostFlooded)
+    return fail(ErrorCode::full, "a device looks for parts in at most " + std::to_string(kMostFlooded) +
+                                     " bricks, not " + std::to_string(bricks));
+  QRY_TRY(make_brick_room(memory, bricks));
+  // Most bricks are one piece. Where that is not so, it is found out below.
+  QRY_TRY(make_piece_room(memory, bricks + uint64_t(bricks) / 4 + 256, uint64_t(bricks) / 16 + 64));
+  EditCall call{};
+  call.neighbours = uint8_t(neighbours);
+  const auto run = [&](StepId step, uint64_t items) { return executor_.run(step, memory, call, items); };
+  Control control;
+  const auto ask = [&] { return executor_.copy_out(&control, memory.control, sizeof control); };
+  QRY_TRY(run(StepId::begin_parts, 1));
+  QRY_TRY(run(StepId::clear_table, uint64_t(memory.flood.table.last_slot) + 1));
+  QRY_TRY(run(StepId::list_bricks, uint64_t(memory.grid.page_count) * kQryPageWords));
+  call.fills = 1;
+  const uint64_t label_blocks = (uint64_t(bricks) + LabelBricks::kBricks - 1) / LabelBricks::kBricks;
+  QRY_TRY(run(StepId::label_bricks, label_blocks));
+  QRY_TRY(ask());
+  if (control.list_full || control.list_bricks != bricks)
+    return fail(ErrorCode::device, "the grid has " + std::to_string(control.list_bricks) + " keys, and not " +
+                                       std::to_string(bricks) + " as it was told");
+  if (control.part_pieces > memory.parts.piece_room || control.part_labels > memory.parts.label_room) {
+    QRY_TRY(make_piece_room(memory, control.part_pieces, control.part_labels));
+    QRY_TRY(run(StepId::begin_parts, 1));
+    QRY_TRY(run(StepId::label_bricks, label_blocks));
+  }
+  const uint64_t pieces = control.part_pieces;
+  QRY_TRY(run(StepId::join_bricks, bricks));
+  QRY_TRY(run(StepId::number_parts, pieces));
+  QRY_TRY(ask());
+  const uint64_t parts = control.part_count;
+  QRY_TRY(executor_.grow(found_, size_t(parts * sizeof(PartFound))));
+  memory.parts.found = static_cast<PartFound*>(found_.data);
+  for (uint64_t slots = std::bit_ceil(std::max(first_shares_, parts * 4));; slots *= 4) {
+    QRY_TRY(make_share_room(memory, slots));
+    QRY_TRY(run(StepId::clear_parts, std::max(slots, parts)));
+    QRY_TRY(run(StepId::measure_pieces, pieces));
+    QRY_TRY(run(StepId::count_materials, bricks));
+    QRY_TRY(run(StepId::pick_materials, slots));
+    QRY_TRY(ask());
+    if (!control.list_full) break;
+    control.list_full = 0;
+    QRY_TRY(executor_.copy_in(memory.control, &control, sizeof control));
+  }
+  std::vector<PartFound> found(parts);
+  QRY_TRY(executor_.copy_out(found.data(), memory.parts.found, parts * sizeof(PartFound)));
+
+  std::vector<uint32_t> order(parts);
+  for (uint32_t i = 0; i < parts; ++i) order[i] = i;
+  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+    return found[a].voxels != found[b].voxels ? found[a].voxels > found[b].voxels : found[a].first < found[b].first;
+  });
+  std::vector<Part> sorted;
+  sorted.reserve(parts);
+  for (const uint32_t i : order) {
+    const PartFound& f = found[i];
+    const auto corner = [](const int32_t(&at)[3]) { return Int3{at[0], at[1], at[2]} + kWorldMin; };
+    sorted.push_back({f.voxels, {corner(f.low), corner(f.high)}, uint8_t(255 - (f.material & 255)), i});
+  }
+  return sorted;
+}
+
+Result<uint32_t> PartScratch::list_lost(Memory& memory, Range& keys, Range& masks, std::span<const Part> parts,
+                                        size_t count) {
+  if (count >= parts.size()) return 0u;
+  std::vector<uint8_t> keeps(parts.size());
+  for (const Part& part : parts.first(count)) keeps[part.number] = 1;
+  QRY_TRY(executor_.grow(keeps_, keeps.size()));
+  QRY_TRY(executor_.grow(keys, bricks_ * sizeof(uint32_t)));
+  QRY_TRY(executor_.grow(masks, bricks_ * sizeof(BrickMask)));
+  QRY_TRY(executor_.copy_in(keeps_.data, keeps.data(), keeps.size()));
+  memory.parts.keeps = static_cast<const uint8_t*>(keeps_.data);
+  memory.listed_keys = static_cast<uint32_t*>(keys.data);
+  memory.listed_masks = static_cast<uint64_t*>(masks.data);
+  EditCall call{};
+  call.listed = bricks_;
+  QRY_TRY(executor_.run(StepId::begin_list, memory, call, 1));
+  QRY_TRY(executor_.run(StepId::list_lost, memory, call, bricks_));
+  uint32_t bricks = 0;
+  QRY_TRY(executor_.copy_out(&bricks, &memory.control->list_bricks, sizeof bricks));
+  return bricks;
 }
 
 }  // namespace quarry::device

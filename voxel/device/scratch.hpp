@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// scratch.hpp - the memory in which a device makes a list of bricks: of voxels that are given (lists.hpp), and of what
-// is connected with a voxel (flood.hpp); and the launches of the steps that do. What comes out of it is the caller's:
-// 68 bytes a brick, 580 with materials.
+// scratch.hpp - the memory in which a device makes a list of bricks: of voxels that are given (lists.hpp), of what is
+// connected with a voxel (flood.hpp), and of parts that go (parts.hpp); and the launches of the steps that do. What
+// comes out of it is the caller's: 68 bytes a brick, 580 with materials.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <vector>
 
 #include "base/result.hpp"
 #include "voxel/bricks/coords.hpp"
@@ -89,6 +91,52 @@ class FloodScratch {
   Executor& executor_;
   uint64_t first_room_;
   Range slots_, numbers_, same_, queued_, frontiers_[2];
+};
+
+// On the device: 36 bytes a brick and 20 to 40 a piece of one, of which most bricks have one; 512 for each brick of
+// several; 48 a part, and 32 to 128 for each material of one. Traffic there: the grid once; of each brick its materials
+// once, its mask up to 14 times, and 4 to 14 look-ups of keys. Over the bus: the counters three times, and 56 bytes a
+// part.
+class PartScratch {
+ public:
+  // Addresses, and no memory yet. It must not outlive the executor. `first_shares`: materials of parts, of which most
+  // worlds have no more; one that has is counted once more, with four times the room. Errors: out_of_memory, device.
+  static Result<std::unique_ptr<PartScratch>> create(Executor& executor, uint64_t first_shares = 1u << 16);
+  // What uses it must be done.
+  ~PartScratch();
+  PartScratch(const PartScratch&) = delete;
+  PartScratch& operator=(const PartScratch&) = delete;
+
+  struct Part {
+    uint64_t voxels = 0;
+    Box3 box;              // tight, in voxels
+    uint8_t material = 0;  // the commonest; of several the lowest
+    uint32_t number = 0;   // on the device
+  };
+  // The parts of the world, which has so many bricks: the same in the same order as ConnectedParts::parts().
+  // `neighbours`: 6, 18 or 26. No edit may be under way. Waits for the device. Errors: full (more bricks than
+  // kMostFlooded, or more pieces, parts or materials than it has addresses for), out_of_memory, device.
+  Result<std::vector<Part>> find(Memory& memory, uint32_t bricks, uint32_t neighbours);
+  // Memory::listed_keys and listed_masks, in `keys` and `masks`, become the bricks of the world that lose voxels, and
+  // which, if of the parts that were found last only the first `count` stay; it returns how many bricks. The world must
+  // be as it was then. Waits for the device. Errors: out_of_memory, device.
+  Result<uint32_t> list_lost(Memory& memory, Range& keys, Range& masks, std::span<const Part> parts, size_t count);
+
+ private:
+  PartScratch(Executor& executor, uint64_t first_shares) : executor_(executor), first_shares_(first_shares) {}
+  Result<void> make_brick_room(Memory& memory, uint32_t bricks);
+  Result<void> make_piece_room(Memory& memory, uint64_t pieces, uint64_t labels);
+  Result<void> make_share_room(Memory& memory, uint64_t slots);
+  std::array<Range*, 13> all() {
+    return {&slots_,  &slot_numbers_, &keys_,  &indices_,    &firsts_,       &labels_, &voxel_labels_,
+            &pieces_, &numbers_,      &found_, &share_keys_, &share_counts_, &keeps_};
+  }
+
+  Executor& executor_;
+  uint64_t first_shares_;
+  uint32_t bricks_ = 0;  // of the world, when its parts were found
+  Range slots_, slot_numbers_, keys_, indices_, firsts_, labels_, voxel_labels_, pieces_, numbers_, found_, share_keys_,
+      share_counts_, keeps_;
 };
 
 }  // namespace quarry::device

@@ -401,6 +401,27 @@ Result<Store::Change> Store::edit_connected(const Edit& edit, uint64_t most) {
   return make_listed(call_of(edit), bricks, true);
 }
 
+Result<std::vector<PartScratch::Part>> Store::find_parts(uint32_t neighbours) {
+  QRY_TRY(wait_all());
+  QRY_TRY_ASSIGN(const Control control, counters());
+  if (!parts_) {
+    QRY_TRY_ASSIGN(parts_, PartScratch::create(*executor_));
+  }
+  return parts_->find(memory_, control.keys, neighbours);
+}
+
+Result<Store::Change> Store::keep_parts(uint32_t neighbours, uint64_t most, uint64_t least) {
+  QRY_TRY_ASSIGN(const auto parts, find_parts(neighbours));
+  const auto is_large = [least](const PartScratch::Part& part) { return part.voxels >= least; };
+  const auto large = size_t(std::partition_point(parts.begin(), parts.end(), is_large) - parts.begin());
+  QRY_TRY_ASSIGN(const uint32_t bricks, parts_->list_lost(memory_, arrays_->listed_keys, arrays_->listed_masks, parts,
+                                                          size_t(std::min<uint64_t>(large, most))));
+  memory_.listed_materials = nullptr;
+  EditCall call{};
+  call.mode = Mode::remove;
+  return make_listed(call, bricks, true);
+}
+
 // No voxel outside of these bricks comes to be.
 void Store::reach(std::span<const uint32_t> keys) {
   Box3 bricks;
@@ -1003,6 +1024,7 @@ Result<void> Store::trim() {
   QRY_TRY(wait_all());
   lists_.reset();
   floods_.reset();
+  parts_.reset();
   QRY_TRY(trim_scratch());
   QRY_TRY_ASSIGN(auto steps, history());
   const uint64_t live = records_in(steps);

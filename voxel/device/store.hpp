@@ -81,6 +81,14 @@ class Store {
   // (more of them than a device lists at once), out_of_bounds (it would grow out of the world); else as wait().
   Result<Change> grow(uint32_t neighbours);
   Result<Change> erode(uint32_t neighbours);
+  // The connected parts of the world, after all edits, in their order (voxel/operations/connected_parts.hpp), whichever
+  // device finds them; `neighbours`: 6, 18 or 26. Waits for the device. Traffic and memory: scratch.hpp's, until
+  // trim(). Errors: full (more than a device takes), out_of_memory, device.
+  Result<std::vector<PartScratch::Part>> find_parts(uint32_t neighbours);
+  // An edit that removes all parts but the first `most`, of those that have at least `least` voxels. Traffic: as
+  // find_parts(), 68 bytes a brick that loses voxels, a byte a part over the bus, and an edit's. Errors: as
+  // find_parts(), and as wait().
+  Result<Change> keep_parts(uint32_t neighbours, uint64_t most, uint64_t least);
   // The same as no step of the history, which must be empty: what a world begins with.
   Result<void> put(const Bricks& bricks);
   // An edit of the voxels that are connected with the edit's voxel `a`, through faces, by voxels of its material
@@ -272,6 +280,7 @@ class Store {
   std::unique_ptr<Arrays> arrays_;
   std::unique_ptr<ListScratch> lists_;    // once one was grouped
   std::unique_ptr<FloodScratch> floods_;  // once there was one
+  std::unique_ptr<PartScratch> parts_;    // once they were looked for
   Memory memory_{};
   Ticket last_ = 0;
   std::vector<uint64_t> step_bricks_;  // of the history: Pending::bricks of each step, or about

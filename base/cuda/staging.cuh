@@ -16,7 +16,7 @@
 #include "base/cuda/error.cuh"
 #include "base/parallel.hpp"
 
-namespace quarry::device {
+namespace quarry::gpu {
 
 // Of what several threads do: the first that fails.
 class FirstFailure {
@@ -76,10 +76,10 @@ class Staging {
   }
   Result<void> open() {
     void* at = nullptr;
-    QRY_TRY(gpu::check(cudaHostAlloc(&at, kSlots * kPieceBytes, cudaHostAllocPortable), "memory for copies"));
+    QRY_TRY(check(cudaHostAlloc(&at, kSlots * kPieceBytes, cudaHostAllocPortable), "memory for copies"));
     pinned_ = static_cast<char*>(at);
     for (Slot& slot : slots_)
-      QRY_TRY(gpu::check(cudaEventCreateWithFlags(&slot.copied, cudaEventDisableTiming), "prepare copies"));
+      QRY_TRY(check(cudaEventCreateWithFlags(&slot.copied, cudaEventDisableTiming), "prepare copies"));
     return {};
   }
   // Returns when `from` has been read; the copy is done before what the stream gets next.
@@ -90,16 +90,16 @@ class Staging {
       Slot& slot = slots_[piece % kSlots];
       char* const pinned = pinned_ + piece % kSlots * kPieceBytes;
       const size_t first = piece * kPieceBytes, size = std::min(kPieceBytes, size_bytes - first);
-      QRY_TRY(gpu::check(cudaEventSynchronize(slot.copied), "copy to the device"));
+      QRY_TRY(check(cudaEventSynchronize(slot.copied), "copy to the device"));
       std::memcpy(pinned, static_cast<const char*>(from) + first, size);
-      QRY_TRY(gpu::check(cudaMemcpyAsync(static_cast<char*>(to) + first, pinned, size, cudaMemcpyHostToDevice, stream),
-                         "copy to the device"));
-      return gpu::check(cudaEventRecord(slot.copied, stream), "copy to the device");
+      QRY_TRY(check(cudaMemcpyAsync(static_cast<char*>(to) + first, pinned, size, cudaMemcpyHostToDevice, stream),
+                    "copy to the device"));
+      return check(cudaEventRecord(slot.copied, stream), "copy to the device");
     };
     // One loop for all of it: threads that sleep take long to wake.
     parallel_for((size_bytes + kPieceBytes - 1) / kPieceBytes, 1,
                  [&](size_t piece, size_t) {
-                   const gpu::DeviceScope scope(device);
+                   const DeviceScope scope(device);
                    turns_.take(piece, [&] {
                      if (!failure.there()) failure.note(copy_piece(piece));
                    });
@@ -117,4 +117,4 @@ class Staging {
   char* pinned_ = nullptr;
 };
 
-}  // namespace quarry::device
+}  // namespace quarry::gpu

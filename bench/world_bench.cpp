@@ -518,6 +518,61 @@ class Rows {
       }
       add(std::string("algebra, ") + kind.name, median(times), "ms");
     }
+    parts();
+  }
+
+  // Of nine hollow balls side by side, of 10^7 voxels together, and 500 crumbs in each: connected parts with their
+  // sizes, boxes and materials, and the world without the crumbs.
+  void parts() {
+    const int radius = small_ ? 20 : 103, wall = small_ ? 3 : 9, apart = 2 * radius + 10, crumbs = small_ ? 20 : 500;
+    const World world(context_, home_);
+    std::vector<int32_t> xyz;
+    std::vector<uint8_t> materials;
+    for (int ball = 0; ball < 9; ++ball) {
+      const int x = (ball % 3 - 1) * apart, y = (ball / 3 - 1) * apart;
+      for (const int r : {radius, radius - wall}) {
+        qry_edit edit = sphere(x, y, 0, r, uint32_t(7 + ball % 2));
+        if (r != radius) edit.mode = QRY_MODE_REMOVE;
+        world.edit(edit);
+      }
+      const int side = radius / 2;  // of a cube within the hollow, with a crumb at every other place of some
+      for (int i = 0; i < crumbs; ++i) {
+        const int at = i * 2 * 31;
+        xyz.insert(xyz.end(), {x + at % side / 2 * 2, y + at / side % side / 2 * 2, at / side / side % side / 2 * 2});
+        materials.push_back(9);
+      }
+    }
+    require(qry_world_set_voxels(world.get(), 0, xyz.data(), materials.data(), materials.size(), nullptr),
+            "qry_world_set_voxels");
+    qry_world_state before = QRY_WORLD_STATE_INIT;
+    require(qry_world_get_state(world.get(), &before), "qry_world_get_state");
+    add("algebra, voxels of parts", double(before.voxel_count) / 1e6, "million");
+    for (const uint32_t neighbours : {6u, 26u}) {
+      std::vector<qry_part> found(size_t(1) << 16);
+      std::vector<double> times;
+      for (int i = 0; i <= repeats_; ++i) {  // the first makes memory
+        uint64_t count = found.size(), voxels = 0;
+        const double ms = ms_of([&] {
+          require(qry_world_find_parts(world.get(), neighbours, nullptr, found.data(), &count), "qry_world_find_parts");
+        });
+        for (uint64_t part = 0; part < count; ++part) voxels += found[part].voxel_count;
+        if (count < 10 || voxels != before.voxel_count) give_up("algebra: parts do not have all voxels");
+        if (i > 0) times.push_back(ms);
+        if (i == 0) add("algebra, parts through " + std::to_string(neighbours), double(count), "parts");
+      }
+      add("algebra, connected parts of 10^7 voxels through " + std::to_string(neighbours), median(times), "ms");
+    }
+    std::vector<double> times;
+    for (int i = 0; i <= repeats_; ++i) {
+      uint64_t changed = 0;
+      const double ms = ms_of(
+          [&] { require(qry_world_keep_parts(world.get(), 0, 6, 9, 0, nullptr, &changed), "qry_world_keep_parts"); });
+      if (changed == 0) give_up("algebra: no part was removed");
+      if (i > 0) times.push_back(ms);
+      world.undo();
+      world.expect_voxels(before.voxel_count, "keep parts");
+    }
+    add("algebra, the nine largest of these parts kept", median(times), "ms");
   }
 
   // Rays from all around at a ball with a rough surface, as a sensor or a listener casts them; most hit.

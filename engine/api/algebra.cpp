@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // algebra.cpp - volumes as sets of voxels in the C interface: combined, grown, eroded, taken apart.
 // What becomes of a volume is found by voxel/operations, on the host; then the bricks that differ are written as one
-// edit: Document::write, or DeviceHome::write_bricks. What a device does itself - two worlds on it, and a
-// single step - is in voxel/device/algebra.hpp.
+// edit: Document::write, or DeviceHome::write_bricks. What a device does itself - two worlds on it, a single step, and
+// parts - is in voxel/device/algebra.hpp and parts.hpp.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -71,6 +71,28 @@ qry_result change_volume(qry_world& world, uint32_t volume, const char* label, c
   }
   if (world.home) return finish(world, world.home->write_bricks(puts, label), false, changed);
   return finish(world, world.document->write(volume, puts, label, threads), changed);
+}
+
+// The device has no room for what it would do itself. The host may have.
+bool lacks_room(const Error& error) { return error.code == ErrorCode::full || error.code == ErrorCode::out_of_memory; }
+
+// What qry_world_find_parts writes, of parts as host and device have them.
+template <class Parts>
+qry_result write_parts(const char* function, const Parts& found, qry_part* parts, uint64_t* count) {
+  const uint64_t room = *count, all = found.size();
+  for (uint64_t i = 0; i < std::min(room, all); ++i) {
+    const auto& part = found[size_t(i)];
+    parts[i] = {part.voxels,
+                {part.box.min.x, part.box.min.y, part.box.min.z},
+                {part.box.max.x, part.box.max.y, part.box.max.z},
+                part.material,
+                0};
+  }
+  *count = all;
+  if (all > room)
+    return refuse(QRY_INCOMPLETE, "%s: room for %llu parts, but there are %llu", function,
+                  static_cast<unsigned long long>(room), static_cast<unsigned long long>(all));
+  return QRY_OK;
 }
 
 // A device makes it itself, at once: it is told that it begins, and that the last is to be done.
@@ -149,27 +171,22 @@ qry_result qry_world_find_parts(const qry_world* world, uint32_t neighbours, con
     if (*count && !parts) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: parts is NULL, but *count is not 0", function);
     QRY_PASS_REFUSAL(check_info(function, info));
     const InfoCall call(info);
+    const auto last = [&] { return call.last("looking for parts"); };
+    if (world->home) {
+      call.progress().say("looking for parts", 0);
+      if (const auto stopped = last(); !stopped) return refuse(stopped.error());
+      const auto found = world->home->find_parts(neighbours);
+      if (found) return write_parts(function, *found, parts, count);
+      if (!lacks_room(found.error())) return refuse(found.error());
+    }
     const uint32_t threads = world->context->threads;
     const ThreadShare share(threads ? threads : thread_count());
     const auto bricks = bricks_shown(*world);
     if (!bricks) return refuse(bricks.error());
     const auto found = ConnectedParts::find(*bricks, Connectivity(neighbours), call.progress());
     if (!found) return refuse(found.error());
-    if (const auto last = call.last("looking for parts"); !last) return refuse(last.error());
-    const uint64_t room = *count, all = found->parts().size();
-    for (uint64_t i = 0; i < std::min(room, all); ++i) {
-      const ConnectedPart& part = found->parts()[size_t(i)];
-      parts[i] = {part.voxels,
-                  {part.box.min.x, part.box.min.y, part.box.min.z},
-                  {part.box.max.x, part.box.max.y, part.box.max.z},
-                  part.material,
-                  0};
-    }
-    *count = all;
-    if (all > room)
-      return refuse(QRY_INCOMPLETE, "%s: room for %llu parts, but there are %llu", function,
-                    static_cast<unsigned long long>(room), static_cast<unsigned long long>(all));
-    return QRY_OK;
+    if (const auto stopped = last(); !stopped) return refuse(stopped.error());
+    return write_parts(function, found->parts(), parts, count);
   });
 }
 
@@ -183,6 +200,13 @@ qry_result qry_world_keep_parts(qry_world* world, uint32_t volume, uint32_t neig
     if (most == 0)
       return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: most is 0, expected at least 1; UINT64_MAX is no limit", function);
     QRY_PASS_REFUSAL(check_info(function, info));
+    if (world->home) {
+      const InfoCall call(info);
+      call.progress().say("keep parts", 0);
+      if (const auto last = call.last("writing"); !last) return refuse(last.error());
+      const auto ticket = world->home->keep_parts(neighbours, most, least);
+      if (ticket || !lacks_room(ticket.error())) return finish(*world, ticket, false, changed);
+    }
     return change_volume(*world, volume, "keep parts", info, changed,
                          [&](const BrickMap& bricks, const Progress& progress) {
                            return keep_parts(bricks, {Connectivity(neighbours), most, least}, progress);

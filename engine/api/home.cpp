@@ -385,6 +385,18 @@ Result<uint64_t> DeviceHome::morph(Morphology morphology, uint32_t neighbours, c
   return done(change, label);
 }
 
+Result<std::vector<device::PartScratch::Part>> DeviceHome::find_parts(uint32_t neighbours) {
+  const std::lock_guard lock(lock_);
+  return store_->find_parts(neighbours);
+}
+
+Result<uint64_t> DeviceHome::keep_parts(uint32_t neighbours, uint64_t most, uint64_t least) {
+  const std::lock_guard lock(lock_);
+  QRY_TRY(hear(last_ticket_));
+  QRY_TRY_ASSIGN(const auto change, store_->keep_parts(neighbours, most, least));
+  return done(change, "keep parts");
+}
+
 Result<void> DeviceHome::wait_for(void* stream) {
   const std::lock_guard lock(lock_);
   return store_->executor().wait_for(stream);

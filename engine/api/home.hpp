@@ -64,6 +64,9 @@ class DeviceHome {
   // By a voxel, as Store's. Block until they are done.
   Result<uint64_t> grow(uint32_t neighbours) { return morph(&device::Store::grow, neighbours, "grow"); }
   Result<uint64_t> erode(uint32_t neighbours) { return morph(&device::Store::erode, neighbours, "erode"); }
+  // As Store's. Block until they are done.
+  Result<std::vector<device::PartScratch::Part>> find_parts(uint32_t neighbours);
+  Result<uint64_t> keep_parts(uint32_t neighbours, uint64_t most, uint64_t least);
   Result<Change> wait(uint64_t ticket);
 
   struct State {

@@ -573,8 +573,9 @@ QRY_API qry_result QRY_CALL qry_world_await(qry_world* world, uint64_t ticket, u
  * history; none if no voxel differs. changed (may be NULL): how many voxels differ from before. They do all or nothing,
  * and come to the same with any number of threads and at every home. They return when they are done, after what was
  * submitted before. Two worlds at home on one device are combined there; a single step of growth or erosion is made
- * there, and parts are found and removed there. Everything else the host finds out: all bricks of a world at home on a device are read back first (516 bytes
- * over the bus for each that is not full of one material), and those that differ are sent.
+ * there, and parts are found and removed there. Everything else the host finds out: all bricks of a world at home on a
+ * device are read back first (516 bytes over the bus for each that is not full of one material), and those that differ
+ * are sent.
  * Beside the world there are, until the call returns, a list of 20 bytes a brick two or three times, and 576 bytes for
  * each brick that differs, at a device home for each brick. History as that of qry_world_set_voxels.
  * neighbours: which voxels touch. 6: those that share a face; 18: a face or an edge; 26: a corner too.
@@ -633,9 +634,8 @@ typedef struct qry_part {
  * before are there then. Cost: 1 to 2 us of a core for each brick, whatever *count is, so a first call with some room
  * may spare the second. Memory: 100 bytes a brick, 512 more for one with several parts. A device finds the parts of
  * worlds that are at home there: then that memory is the device's, until qry_world_trim; if it has too little, the host
- * reads the bricks and finds them. Errors: INVALID_ARGUMENT,
- * UNKNOWN_STRUCT, UNSUPPORTED (more than 2^32 pieces of bricks), OUT_OF_BOUNDS, CANCELLED (parts and count are as they
- * were), OUT_OF_MEMORY, DEVICE. [read] */
+ * reads the bricks and finds them. Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT, UNSUPPORTED (more than 2^32 pieces of
+ * bricks), OUT_OF_BOUNDS, CANCELLED (parts and count are as they were), OUT_OF_MEMORY, DEVICE. [read] */
 QRY_API qry_result QRY_CALL qry_world_find_parts(const qry_world* world, uint32_t neighbours,
                                                  const qry_progress_info* info, qry_part* parts, uint64_t* count);
 /* Removes a volume's connected parts but the `most` largest of those that have at least `least` voxels; of equal ones

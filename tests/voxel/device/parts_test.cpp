@@ -215,7 +215,7 @@ TEST_CASE("find_parts, keep_parts: of dust, of caves and of nearly solid worlds 
   for (const test::DeviceHome& home : test::device_homes()) {
     INFO(home.name);
     std::mt19937 random(41);
-    const int32_t edge = test::kSanitized ? 20 : 34;
+    const int32_t edge = test::kSanitized ? 17 : 34;
     for (const uint32_t percent : {2u, 12u, 30u, 50u, 97u}) {
       INFO(percent << " per cent");
       const auto store = store_on(home);
@@ -246,7 +246,7 @@ TEST_CASE("find_parts, keep_parts: of dust, of caves and of nearly solid worlds 
 TEST_CASE("find_parts: they are the same in any order of threads, and when they are looked for again", "[one-caller]") {
   std::mt19937 random(43);
   const Voxels voxels = noise(random, 26, 33, 3), more = noise(random, 30, 20, 200);
-  for (uint64_t seed = 1; seed <= 6; ++seed) {
+  for (uint64_t seed = 1; seed <= (test::kSanitized ? 2u : 6u); ++seed) {
     const auto store = taken(Store::create(device::make_emulated_executor({seed * 977, 0, {}})));
     write(*store, voxels);
     check_all_parts(*store, voxels);

@@ -17,10 +17,9 @@
 //   find_around     nodes of level 2 that have bricks, or a neighbour that has
 //   list_around     a block of threads a node: bricks that are there, and to grow also those beside them, found in the
 //                   masks of 6^3 nodes of level 1 by shifts; counted first, then written
-//   morph           a block of threads some bricks: each with the voxels around it in shared memory
+//   morph           a block of threads some bricks: each with the voxels around it in shared memory, whose bits tell
+//                   which change
 #pragma once
-
-#include <utility>
 
 #include "voxel/device/steps.hpp"
 
@@ -103,12 +102,6 @@ struct CopyMaterials {
 };
 
 // ---- by a voxel
-
-// Which of the 26 voxels around one are its neighbours, by how many of its axes differ.
-QRY_HD constexpr bool is_neighbour(const EditCall& call, int32_t dx, int32_t dy, int32_t dz) {
-  const int32_t axes = (dx != 0) + (dy != 0) + (dz != 0);
-  return axes >= 1 && axes <= (call.neighbours == 6 ? 1 : call.neighbours == 18 ? 2 : 3);
-}
 
 // A node's 4^3 children, of 27 nodes side by side those in the middle: set where one of the 27 around it is, itself
 // too. cells(dx, dy, dz): the masks.
@@ -207,136 +200,179 @@ struct ListAround {
   }
 };
 
-// What eight voxels become. rows[z][y]: the voxels of rows y - 1 to y + 2 in planes z - 1 to z + 1, each as three words
-// of which the middle one has the four in question.
-struct EightAround {
-  uint32_t rows[3][4][3];
-  // The eight that lie by so much aside.
-  QRY_HD uint64_t shifted(int32_t dx, int32_t dy, int32_t dz) const {
-    return four(rows[dz + 1][dy + 1], dx) | uint64_t(four(rows[dz + 1][dy + 2], dx)) << 32;
-  }
-
- private:
-  QRY_HD static uint32_t four(const uint32_t (&row)[3], int32_t dx) {
-    return dx == 0 ? row[1] : dx < 0 ? row[1] << 8 | row[0] >> 24 : row[1] >> 8 | row[2] << 24;
-  }
-};
 // 0xFF for each byte that is not 0.
 QRY_HD constexpr uint64_t widened_bytes(uint64_t eight) {
   constexpr uint64_t kLow = kEachByte * 0x7F;
   return ((((eight & kLow) + kLow) | eight) >> 7 & kEachByte) * 0xFF;
 }
-// Calls meet(dx, dy, dz) for 27 steps, x fastest, each a constant there: so a thread's rows stay in registers.
-template <size_t... kSteps, class Meet>
-QRY_HD inline void for_each_step(std::index_sequence<kSteps...>, const Meet& meet) {
-  (meet(int32_t(kSteps % 3) - 1, int32_t(kSteps / 3 % 3) - 1, int32_t(kSteps / 9) - 1), ...);
-}
-// Materials after a step: of grown ones the first neighbour's in the order of voxel/neighbours.
-QRY_HD inline uint64_t morphed(const EditCall& call, const EightAround& around) {
-  uint64_t eight = around.shifted(0, 0, 0);
-  const auto meet = [&](int32_t dx, int32_t dy, int32_t dz) {
-    const uint64_t beside = around.shifted(dx, dy, dz);
-    if (call.grows) eight |= beside & ~widened_bytes(eight);
-    else eight &= widened_bytes(beside);
-  };
-  if (call.neighbours == 6) {
-    meet(-1, 0, 0), meet(1, 0, 0), meet(0, -1, 0), meet(0, 1, 0), meet(0, 0, -1), meet(0, 0, 1);
-    return eight;
-  }
-  for_each_step(std::make_index_sequence<27>(), [&](int32_t dx, int32_t dy, int32_t dz) {
-    if (is_neighbour(call, dx, dy, dz)) meet(dx, dy, dz);
-  });
-  return eight;
-}
+// Of each byte the first that is not 0.
+QRY_HD constexpr uint64_t first_of(uint64_t a, uint64_t b) { return a | (b & ~widened_bytes(a)); }
+QRY_HD constexpr uint64_t first_of(uint64_t a, uint64_t b, uint64_t c) { return first_of(first_of(a, b), c); }
 
+// First which voxels change, by bits: rows of ten, from -1 to 8, widened along x, then joined along y and z. What grown
+// voxels become is found only for bricks that get any: the order of neighbours has x fastest and z slowest, so the
+// first one is the first along x of each row, of those the first along y, of those the first along z.
 struct Morph {
-  static constexpr uint32_t kThreads = 128, kResident = 12, kBricks = 2, kLanes = kThreads / kBricks;
-  static constexpr uint32_t kPlane = 42;
+  static constexpr uint32_t kThreads = 256, kResident = 6, kBricks = 4, kLanes = kThreads / kBricks;
+  static constexpr uint32_t kPlane = 10, kHaloRows = kPlane * kPlane;  // rows of y and z from -1 to 8
   struct Shared {
     struct One {
       uint32_t key, changes, number;
       uint32_t around[27];
-      // Rows of the voxels from -1 to 8, which are bytes 3 to 12 of each. Planes are 42 words apart: threads of a warp
-      // then read from 32 banks.
-      uint32_t halo[10 * kPlane];
-      uint64_t now[64];
-      uint8_t named[64];
+      uint64_t octants[64];  // masks of the 4^3 octants from the one before the brick on; of erosions what is empty
+      // Of each row: bit x + 1 its voxel x, bit 16 + x whether x or one beside it is.
+      uint32_t rows[kHaloRows];
+      uint8_t named[64];  // rows of the brick
+      // Materials of rows, of their first voxels along x, and of the first of those along y: of rows of z from -1 to 8.
+      uint64_t own[kHaloRows], beside[kHaloRows], planes[8 * kPlane], ends[8 * kPlane];
     } bricks[kBricks];
+    uint32_t first;
   };
   QRY_HD static uint64_t items(const Memory&, const EditCall& call) {
     return (uint64_t(call.listed) + kBricks - 1) / kBricks;
   }
   template <class Block>
   QRY_HD static void run(const Memory& m, const EditCall& call, uint64_t item, Shared& s, Block& block) {
+    using One = typename Shared::One;
     const auto number_of = [item](uint32_t lane) { return size_t(item) * kBricks + lane / kLanes; };
     block.each([&](uint32_t lane) {
-      typename Shared::One& one = s.bricks[lane / kLanes];
+      One& one = s.bricks[lane / kLanes];
       const uint32_t i = lane % kLanes;
       if (i == 0) one.changes = 0;
       if (number_of(lane) >= call.listed) return;
       const uint32_t key = m.candidates[number_of(lane)];
       if (i == 0) one.key = key;
-      if (i >= 27) return;
-      const int32_t x = int32_t(key & 2047u) + int32_t(i % 3) - 1,
-                    y = int32_t(key >> 11 & 1023u) + int32_t(i / 3 % 3) - 1,
-                    z = int32_t(key >> 21) + int32_t(i / 9) - 1;
-      one.around[i] = kNone;
-      if (uint32_t(x) > 2047u || uint32_t(y) > 1023u || uint32_t(z) > 2047u) return;
-      const uint32_t beside = uint32_t(x) | uint32_t(y) << 11 | uint32_t(z) << 21;
-      if (beside == kQryReservedKey) return;
-      const hashgrid::Found found = hashgrid::find(m.grid, beside);
-      if (found.hit) one.around[i] = found.value;
+      if (i < 27) one.around[i] = index_beside(m, key, i);
     });
     block.each([&](uint32_t lane) {
       if (number_of(lane) >= call.listed) return;
-      typename Shared::One& one = s.bricks[lane / kLanes];
-      for (uint32_t row = lane % kLanes; row < 100; row += kLanes) {
-        const auto y = int32_t(row % 10) - 1, z = int32_t(row / 10) - 1;
-        // Of the three bricks that the row crosses: where it is in each.
-        const uint32_t first = uint32_t(((z >> 3) + 1) * 9 + ((y >> 3) + 1) * 3);
-        const uint32_t octants = (uint32_t(y) >> 2 & 1u) << 1 | (uint32_t(z) >> 2 & 1u) << 2;
-        const uint32_t within = (uint32_t(z) & 3u) * 4 + (uint32_t(y) & 3u);  // words of four voxels
-        const auto four = [&](uint32_t brick, uint32_t octant) {
-          const uint32_t index = one.around[first + brick];
-          if (index == kNone) return 0u;
-          return reinterpret_cast<const uint32_t*>(m.materials)[size_t(index) * 128 + (octants | octant) * 16 + within];
-        };
-        uint32_t* const to = one.halo + row / 10 * kPlane + row % 10 * 4;
-        to[0] = four(0, 1);
-        to[1] = four(1, 0);
-        to[2] = four(1, 1);
-        to[3] = four(2, 0);
+      One& one = s.bricks[lane / kLanes];
+      const uint32_t i = lane % kLanes, x = (i & 3u) + 1, y = (i >> 2 & 3u) + 1, z = (i >> 4) + 1;
+      const uint32_t index = one.around[(x >> 1) + (y >> 1) * 3 + (z >> 1) * 9];
+      const uint64_t mask =
+          index == kNone ? 0 : m.masks[size_t(index) * 8 + ((x & 1u) | (y & 1u) << 1 | (z & 1u) << 2)];
+      one.octants[i] = call.grows ? mask : ~mask;  // full bricks have masks, too
+    });
+    block.each([&](uint32_t lane) {
+      if (number_of(lane) >= call.listed) return;
+      One& one = s.bricks[lane / kLanes];
+      for (uint32_t row = lane % kLanes; row < kHaloRows; row += kLanes) {
+        const uint32_t y = row % kPlane + 3, z = row / kPlane + 3;  // from the first octant on
+        const uint64_t* const octants = one.octants + (y >> 2) * 4 + (z >> 2) * 16;
+        const uint32_t at = (y & 3u) * 4 + (z & 3u) * 16;
+        const auto four = [&](uint32_t octant) { return uint32_t(octants[octant] >> at) & 15u; };
+        const uint32_t ten = four(0) >> 3 | four(1) << 1 | four(2) << 5 | (four(3) & 1u) << 9;
+        one.rows[row] = ten | ((ten | ten >> 1 | ten >> 2) & 0xFFu) << 16;
       }
     });
     block.each([&](uint32_t lane) {
       if (number_of(lane) >= call.listed) return;
-      typename Shared::One& one = s.bricks[lane / kLanes];
-      const uint32_t at = lane % kLanes, octant = at >> 3, byte = at & 7u;
-      const uint32_t y = (octant >> 1 & 1u) * 4 + (byte & 1u) * 2, z = (octant >> 2) * 4 + (byte >> 1);
-      EightAround around;
-      const uint32_t* const from = one.halo + z * kPlane + y * 4 + (octant & 1u);
-      for (uint32_t dz = 0; dz < 3; ++dz)
-        for (uint32_t dy = 0; dy < 4; ++dy)
-          for (uint32_t w = 0; w < 3; ++w) around.rows[dz][dy][w] = from[dz * kPlane + dy * 4 + w];
-      const uint64_t before = around.shifted(0, 0, 0), now = morphed(call, around);
-      one.now[at] = now;
-      one.named[at] = uint8_t(~equal_bytes(now ^ before, 0));
-      if (now != before) set_bits(one.changes, 1);
+      One& one = s.bricks[lane / kLanes];
+      const uint32_t row = lane % kLanes;
+      const uint32_t* const rows = one.rows + halo_row(row);
+      const uint32_t own = rows[0] >> 1;
+      const uint32_t named = reached(call, rows) & ~own & 0xFFu;
+      one.named[row] = uint8_t(named);
+      if (named) set_bits(one.changes, 1);
+    });
+    // One number from the counter of all for the bricks of a block.
+    block.each([&](uint32_t lane) {
+      if (lane) return;
+      uint32_t changing = 0;
+      for (One& one : s.bricks)
+        if (one.changes) one.number = changing++;
+      if (changing) s.first = fetch_add(m.control->list_bricks, changing);
     });
     block.each([&](uint32_t lane) {
-      typename Shared::One& one = s.bricks[lane / kLanes];
-      if (lane % kLanes || !one.changes) return;
-      if (one.key == kQryReservedKey) set_bits(m.control->list_full, 1);
-      one.number = push(m.control->list_bricks);
-      m.listed_keys[one.number] = one.key;
-    });
-    block.each([&](uint32_t lane) {
-      const typename Shared::One& one = s.bricks[lane / kLanes];
+      const One& one = s.bricks[lane / kLanes];
       if (!one.changes) return;
-      const uint32_t at = lane % kLanes;
-      if (call.grows) m.listed_materials[size_t(one.number) * 64 + at] = one.now[at];
-      reinterpret_cast<uint8_t*>(m.listed_masks + size_t(one.number) * 8)[at] = one.named[at];
+      const uint32_t at = lane % kLanes, number = s.first + one.number;
+      if (at == 0) {
+        if (one.key == kQryReservedKey) set_bits(m.control->list_full, 1);
+        m.listed_keys[number] = one.key;
+      }
+      const uint32_t octant = at >> 3, byte = at & 7u, shift = (octant & 1u) * 4;
+      const uint32_t row = (octant >> 1 & 1u) * 4 + (byte & 1u) * 2 + (octant >> 2) * 32 + (byte >> 1) * 8;
+      reinterpret_cast<uint8_t*>(m.listed_masks + size_t(number) * 8)[at] =
+          uint8_t((one.named[row] >> shift & 15u) | (one.named[row + 1] >> shift & 15u) << 4);
     });
+    if (!call.grows) return;
+    block.each([&](uint32_t lane) {
+      One& one = s.bricks[lane / kLanes];
+      if (!one.changes) return;
+      for (uint32_t row = lane % kLanes; row < kHaloRows; row += kLanes) read_row(m, call, one, row);
+    });
+    if (call.neighbours != 6) {
+      block.each([&](uint32_t lane) {
+        One& one = s.bricks[lane / kLanes];
+        if (!one.changes) return;
+        for (uint32_t row = lane % kLanes; row < 8 * kPlane; row += kLanes) {
+          const uint32_t at = row % 8 + 1 + row / 8 * kPlane;
+          one.planes[row] = first_of(one.beside[at - 1], one.beside[at], one.beside[at + 1]);
+          if (call.neighbours == 18) one.ends[row] = first_of(one.own[at - 1], one.beside[at], one.own[at + 1]);
+        }
+      });
+    }
+    block.each([&](uint32_t lane) {
+      const One& one = s.bricks[lane / kLanes];
+      if (!one.changes) return;
+      const uint32_t row = lane % kLanes, y = row & 7u, z = row >> 3, at = halo_row(row);
+      uint64_t eight = 0;
+      if (call.neighbours == 6) {
+        eight = first_of(first_of(one.beside[at], one.own[at - 1], one.own[at + 1]), one.own[at - kPlane],
+                         one.own[at + kPlane]);
+      } else {
+        const uint64_t* const ends = call.neighbours == 18 ? one.ends : one.planes;
+        eight = first_of(ends[row], one.planes[row + 8], ends[row + 16]);
+      }
+      // The list has them in the order of a brick's materials. Only those that are named count.
+      auto* const to = reinterpret_cast<uint32_t*>(m.listed_materials + size_t(s.first + one.number) * 64) +
+                       ((y >> 2) << 1 | (z >> 2) << 2) * 16 + (z & 3u) * 4 + (y & 3u);
+      to[0] = uint32_t(eight);
+      to[16] = uint32_t(eight >> 32);
+    });
+  }
+
+ private:
+  // Of the 27 bricks around one of a key, x fastest.
+  QRY_HD static uint32_t index_beside(const Memory& m, uint32_t key, uint32_t number) {
+    const int32_t x = int32_t(key & 2047u) + int32_t(number % 3) - 1,
+                  y = int32_t(key >> 11 & 1023u) + int32_t(number / 3 % 3) - 1,
+                  z = int32_t(key >> 21) + int32_t(number / 9) - 1;
+    if (uint32_t(x) > 2047u || uint32_t(y) > 1023u || uint32_t(z) > 2047u) return kNone;
+    const uint32_t beside = uint32_t(x) | uint32_t(y) << 11 | uint32_t(z) << 21;
+    if (beside == kQryReservedKey) return kNone;
+    const hashgrid::Found found = hashgrid::find(m.grid, beside);
+    return found.hit ? found.value : kNone;
+  }
+  // Of a row of the brick, y fastest: among those of the halo.
+  QRY_HD static constexpr uint32_t halo_row(uint32_t row) { return (row & 7u) + 1 + ((row >> 3) + 1) * kPlane; }
+  // Which voxels of a row have a neighbour, or are one.
+  QRY_HD static uint32_t reached(const EditCall& call, const uint32_t* rows) {
+    const auto own = [rows](int32_t row) { return rows[row] >> 1; };
+    const auto wide = [rows](int32_t row) { return rows[row] >> 16; };
+    constexpr auto kZ = int32_t(kPlane);
+    if (call.neighbours == 6) return wide(0) | own(-1) | own(1) | own(-kZ) | own(kZ);
+    const uint32_t plane = wide(-1) | wide(0) | wide(1) | wide(-kZ) | wide(kZ);
+    const auto corners = [&](const auto& of) { return of(-kZ - 1) | of(-kZ + 1) | of(kZ - 1) | of(kZ + 1); };
+    return plane | (call.neighbours == 18 ? corners(own) : corners(wide));
+  }
+  QRY_HD static void read_row(const Memory& m, const EditCall& call, typename Shared::One& one, uint32_t row) {
+    const uint32_t y = row % kPlane + 3, z = row / kPlane + 3;  // from the first octant on
+    // Of the three bricks that the row crosses: where it is in each.
+    const uint32_t* const around = one.around + (y + 4) / 8 * 3 + (z + 4) / 8 * 9;
+    const uint32_t octants = (y >> 2 & 1u ? 0u : 2u) | (z >> 2 & 1u ? 0u : 4u);
+    const uint32_t within = (z & 3u) * 4 + (y & 3u);  // words of four voxels
+    const auto four = [&](uint32_t brick, uint32_t octant) -> uint64_t {
+      const uint32_t index = around[brick];
+      if (index == kNone) return 0;
+      return reinterpret_cast<const uint32_t*>(m.materials)[size_t(index) * 128 + (octants | octant) * 16 + within];
+    };
+    const uint64_t eight = four(1, 0) | four(1, 1) << 32;
+    const uint64_t before = eight << 8 | four(0, 1) >> 24, after = eight >> 8 | four(2, 0) << 56;
+    one.own[row] = eight;
+    // Of six neighbours those along x come first; of more, the voxel itself is in the middle, and empty if it grows.
+    one.beside[row] = call.neighbours == 6 ? first_of(before, after) : first_of(before, eight, after);
   }
 };
 

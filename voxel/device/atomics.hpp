@@ -134,6 +134,16 @@ QRY_HD inline uint64_t peek(const uint64_t& word) {
 #endif
 }
 
+// The same of a word in a block's shared memory: by an atomic operation there, as a checker of races takes any other
+// load beside atomic ones for a hazard.
+QRY_HD inline uint32_t peek_shared(uint32_t& word) {
+#if defined(__CUDA_ARCH__)
+  return atomicOr(&word, 0u);
+#else
+  return __atomic_load_n(&word, __ATOMIC_RELAXED);
+#endif
+}
+
 // Writes a word that other threads of the same step may be reading.
 QRY_HD inline void put(uint32_t& word, uint32_t value) {
 #if defined(__CUDA_ARCH__)

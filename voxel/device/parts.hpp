@@ -102,18 +102,22 @@ QRY_HD inline uint32_t listed_number(const KeyTable& table, uint32_t key) {
 
 // ---- label
 
-// A forest of the voxels of one brick, in shared memory; of each run along x only the first voxel.
+// A forest of the voxels of one brick, in shared memory; of each run along x only the first voxel. Once it is done:
 QRY_HD inline uint32_t root_in_brick(const uint32_t* parents, uint32_t of) {
+  while (parents[of] != of) of = parents[of];
+  return of;
+}
+QRY_HD inline uint32_t growing_root_in_brick(uint32_t* parents, uint32_t of) {
   for (;;) {
-    const uint32_t parent = peek(parents[of]);
+    const uint32_t parent = peek_shared(parents[of]);
     if (parent == of) return of;
     of = parent;
   }
 }
 QRY_HD inline void join_in_brick(uint32_t* parents, uint32_t a, uint32_t b) {
   for (;;) {
-    a = root_in_brick(parents, a);
-    b = root_in_brick(parents, b);
+    a = growing_root_in_brick(parents, a);
+    b = growing_root_in_brick(parents, b);
     if (a == b) return;
     const uint32_t high = a > b ? a : b, low = a > b ? b : a;
     if (exchange_if(parents[high], high, low) == high) return;
@@ -338,7 +342,7 @@ struct JoinBricks {
     const uint32_t there = 1 + after;
     if (s.indices[there] == kNone) return;
     const bool whole = s.labels[0] == kNone && s.labels[there] == kNone;
-    if (whole && peek(s.touched[there])) return;
+    if (whole && peek_shared(s.touched[there])) return;
     const StepAfter step = step_after(after);
     const auto coordinate = [&](int32_t way) {
       if (way) return way < 0 ? 0 : 7;
@@ -368,7 +372,7 @@ struct JoinBricks {
           other.y = y & 7;
           other.z = z & 7;
           if (!has(s.masks[there], other)) continue;
-          if (whole) return put(s.touched[there], 1u);
+          if (whole) return set_bits(s.touched[there], 1u);
           const uint32_t its = piece_at(p, s, there, other);
           if (its != last) join_pieces(p.pieces, mine, its);
           last = its;
@@ -509,11 +513,8 @@ struct CountMaterials {
  private:
   QRY_HD static void add_here(Shared& s, uint32_t key, uint32_t voxels) {
     for (uint32_t slot = scattered(key) & (kSlots - 1u);; slot = (slot + 1) & (kSlots - 1u)) {
-      uint32_t held = peek(s.shares[slot]);
-      if (held == 0) {
-        held = exchange_if(s.shares[slot], 0, key << 16 | voxels);
-        if (held == 0) return;
-      }
+      const uint32_t held = exchange_if(s.shares[slot], 0, key << 16 | voxels);
+      if (held == 0) return;
       if (held >> 16 == key) {
         fetch_add(s.shares[slot], voxels);
         return;

@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -353,6 +354,54 @@ class Rows {
         add(row + ", redone", median(redone), "ms");
       }
     }
+  }
+
+  // Strokes of a world with a file behind it, and what brings each to the file; the same without a file. Then the file
+  // is opened, and has them.
+  void strokes() {
+    namespace fs = std::filesystem;
+    const fs::path folder = fs::temp_directory_path() / ("quarry-bench-world-" + std::to_string(getpid()));
+    fs::create_directory(folder);
+    const std::string path = (folder / "strokes.quarry").string();
+    const World attached(context_, home_), alone(context_, home_);
+    for (const World* world : {&attached, &alone}) {
+      world->reserve(1u << 20, 1u << 19);
+      for (int i = 0; i < 40; ++i)
+        world->edit(sphere(i * 37 % 400 - 200, i * 53 % 100 - 50, i * 71 % 400 - 200, 10 + i % 30, uint32_t(1 + i)));
+    }
+    require(qry_world_attach(attached.get(), path.c_str()), "qry_world_attach");
+    for (const Ball& one : kBalls) {
+      if (one.radius < 32 || one.radius > (small_ ? 32 : 128)) continue;
+      std::vector<double> with, without, flushed;
+      for (int i = 0; i <= 2 * repeats_; ++i) {
+        const qry_edit edit = sphere(i * 41 % 300 - 150, 30, i * 59 % 300 - 150, one.radius, uint32_t(1 + i % 250));
+        const double ours = ms_of([&] { attached.edit(edit); }), theirs = ms_of([&] { alone.edit(edit); });
+        const double flush = ms_of([&] { require(qry_world_flush(attached.get()), "qry_world_flush"); });
+        if (i == 0) continue;  // it makes memory
+        with.push_back(ours);
+        without.push_back(theirs);
+        flushed.push_back(flush);
+      }
+      const std::string row = "stroke of radius " + std::to_string(one.radius);
+      add(row + ", no file", median(without), "ms");
+      add(row + ", attached", median(with), "ms");
+      add(row + ", flushed", median(flushed), "ms");
+    }
+    const double ms = ms_of([&] { require(qry_world_detach(attached.get()), "qry_world_detach"); });
+    add("strokes, detached", ms, "ms");
+    qry_world_home_info home_info = QRY_WORLD_HOME_INFO_INIT;
+    home_info.home = home_;
+    qry_open_info info = QRY_OPEN_INFO_INIT;
+    info.next = &home_info;
+    info.path = path.c_str();
+    qry_world* opened = nullptr;
+    require(qry_world_open(context_, &info, &opened), "qry_world_open");
+    qry_world_state state = QRY_WORLD_STATE_INIT, expected = alone.state();
+    require(qry_world_get_state(opened, &state), "qry_world_get_state");
+    if (state.voxel_count != expected.voxel_count || state.history_length != expected.history_length)
+      give_up("strokes: the file has not what the world had");
+    qry_world_destroy(&opened);
+    fs::remove_all(folder);
   }
 
   // What an edit before it adds to a picture of 1920 x 1080, which is copied to the host: the edit, and letting shaders
@@ -782,6 +831,7 @@ int run(int count, char** values) {
     if (wanted("lists")) rows.lists();
     if (wanted("spheres")) rows.spheres();
     if (wanted("spheres") && home != QRY_HOME_HOST) rows.warm_spheres();
+    if (wanted("strokes")) rows.strokes();
     if (wanted("box") && !small) rows.box();
     if (wanted("trim")) rows.trim();
     if (wanted("algebra")) rows.algebra();

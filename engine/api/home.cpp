@@ -538,6 +538,35 @@ void make_rising(std::vector<Int3>& list) {
   list.erase(std::unique(list.begin(), list.end()), list.end());
 }
 
+// Keys in rising order of their bricks.
+constexpr uint32_t rank_of(uint32_t key) { return (key & 2047u) << 21 | (key >> 11 & 1023u) << 11 | key >> 21; }
+
+// Of all bricks of regions, which rise, in rising order of the bricks; without those outside of the world.
+std::vector<uint32_t> keys_of_regions(std::span<const Int3> regions) {
+  std::vector<uint32_t> keys;
+  keys.reserve(regions.size() * 512);
+  // Those from `begin` on that `same` says are like it.
+  const auto like = [](auto begin, auto end, const auto& same) {
+    return std::find_if_not(begin, end, [&](Int3 region) { return same(*begin, region); });
+  };
+  for (auto of_x = regions.begin(); of_x != regions.end();) {
+    const auto end_x = like(of_x, regions.end(), [](Int3 a, Int3 b) { return a.x == b.x; });
+    for (int32_t x = 0; x < 8; ++x)
+      for (auto of_y = of_x; of_y != end_x;) {
+        const auto end_y = like(of_y, end_x, [](Int3 a, Int3 b) { return a.y == b.y; });
+        for (int32_t y = 0; y < 8; ++y)
+          for (auto region = of_y; region != end_y; ++region)
+            for (int32_t z = 0; z < 8; ++z) {
+              const Int3 brick{region->x * 8 + x, region->y * 8 + y, region->z * 8 + z};
+              if (brick_in_world(brick)) keys.push_back(brick_key(brick));
+            }
+        of_y = end_y;
+      }
+    of_x = end_x;
+  }
+  return keys;
+}
+
 // Of several changes of one material the first one's before and the last one's after; rising, as in a record.
 std::vector<MaterialChange> joined_changes(const std::vector<MaterialChange>& changes) {
   std::map<uint8_t, MaterialChange> of;
@@ -555,6 +584,61 @@ std::vector<MaterialChange> joined_changes(const std::vector<MaterialChange>& ch
 
 }  // namespace
 
+// Bricks that are read back from the device's pool, each once. Full ones and none are told by the index alone.
+class DeviceHome::BricksRead {
+ public:
+  void want(uint32_t place) {
+    if (device::is_stored_index(place)) wanted_.push_back(place);
+  }
+  // Those that are wanted and not there yet.
+  Result<void> read(device::Store& store, uint32_t threads) {
+    std::sort(wanted_.begin(), wanted_.end());
+    wanted_.erase(std::unique(wanted_.begin(), wanted_.end()), wanted_.end());
+    std::erase_if(wanted_, [&](uint32_t place) {
+      const auto found = find(place);
+      return found != read_.end() && found->place == place;
+    });
+    const size_t before = read_.size();
+    read_.resize(before + wanted_.size());
+    std::vector<BrickMaterials> materials;
+    for (size_t begin = 0; begin < wanted_.size(); begin += kBricksAtOnce) {
+      const auto some = std::span(wanted_).subspan(begin, std::min(kBricksAtOnce, wanted_.size() - begin));
+      materials.resize(some.size());
+      QRY_TRY(store.read_places(some, materials));
+      parallel_for(
+          some.size(), 256,
+          [&](size_t first, size_t end) {
+            for (size_t i = first; i < end; ++i)
+              read_[before + begin + i] = {some[i],
+                                           BrickPool::loose().make(BrickView(mask_of(materials[i]), materials[i]))};
+          },
+          threads);
+    }
+    wanted_.clear();
+    std::inplace_merge(read_.begin(), read_.begin() + std::ptrdiff_t(before), read_.end(),
+                       [](const OneRead& a, const OneRead& b) { return a.place < b.place; });
+    return {};
+  }
+  // The brick of an index that was wanted.
+  SharedBrick at(uint32_t index) const {
+    if (index == device::kNone) return {};
+    return device::is_full_index(index) ? SharedBrick::full(uint8_t(index + 1)) : find(index)->brick;
+  }
+
+ private:
+  struct OneRead {
+    uint32_t place;
+    SharedBrick brick;
+  };
+  std::vector<OneRead>::const_iterator find(uint32_t place) const {
+    return std::lower_bound(read_.begin(), read_.end(), place,
+                            [](const OneRead& one, uint32_t wanted) { return one.place < wanted; });
+  }
+
+  std::vector<uint32_t> wanted_;
+  std::vector<OneRead> read_;  // by rising places
+};
+
 // Steps of a palette alone are not the store's.
 uint64_t DeviceHome::stored_steps_before(uint64_t number) const {
   uint64_t stored = number;
@@ -570,30 +654,19 @@ uint64_t DeviceHome::records_before(const std::vector<FollowedStep>& steps, uint
 }
 
 // The steps from number `first` on, as records of a file. `as_followed` gets one more for each step.
-Result<std::vector<UndoRecord>> DeviceHome::records_of(uint64_t first, std::vector<FollowedStep>* as_followed) {
+Result<std::vector<UndoRecord>> DeviceHome::records_of(uint64_t first, std::vector<FollowedStep>* as_followed,
+                                                       BricksRead& bricks) {
   std::vector<UndoRecord> records;
   if (first >= steps_) return records;
-  QRY_TRY_ASSIGN(const auto stored, store_->step_records(stored_steps_before(first)));
-  // Bricks that are read back, once a place.
-  std::unordered_map<uint32_t, SharedBrick> bricks;
-  std::vector<uint32_t> places;
-  for (const device::Store::StepRecords& step : stored)
-    for (const device::Record& record : step.records)
-      for (const uint32_t place : {record.before, record.after})
-        if (record.before != record.after && device::is_stored_index(place) && bricks.try_emplace(place).second)
-          places.push_back(place);
-  std::vector<BrickMaterials> materials;
-  for (size_t begin = 0; begin < places.size(); begin += kBricksAtOnce) {
-    const auto some = std::span(places).subspan(begin, std::min(kBricksAtOnce, places.size() - begin));
-    materials.resize(some.size());
-    QRY_TRY(store_->read_places(some, materials));
-    for (size_t i = 0; i < some.size(); ++i)
-      bricks[some[i]] = BrickPool::loose().make(BrickView(mask_of(materials[i]), materials[i]));
+  QRY_TRY_ASSIGN(auto stored, store_->step_records(stored_steps_before(first)));
+  for (device::Store::StepRecords& step : stored) {
+    std::erase_if(step.records, [](const device::Record& one) { return one.before == one.after; });
+    std::sort(step.records.begin(), step.records.end(),
+              [](const device::Record& a, const device::Record& b) { return rank_of(a.key) < rank_of(b.key); });
+    for (const device::Record& one : step.records)
+      for (const uint32_t place : {one.before, one.after}) bricks.want(place);
   }
-  const auto brick_at = [&](uint32_t place) -> SharedBrick {
-    if (place == device::kNone) return {};
-    return device::is_full_index(place) ? SharedBrick::full(uint8_t(place + 1)) : bricks.at(place);
-  };
+  QRY_TRY(bricks.read(*store_, threads_));
   auto next = stored.begin();
   for (uint64_t number = first; number < steps_; ++number) {
     FileStep* const of_file = number < file_steps_.size() ? &file_steps_[size_t(number)] : nullptr;
@@ -605,14 +678,21 @@ Result<std::vector<UndoRecord>> DeviceHome::records_of(uint64_t first, std::vect
       UndoRecord record;
       record.label = label;
       record.voxels_changed = next->voxels;
-      for (const device::Record& one : next->records)
-        if (one.before != one.after)
-          record.changes.push_back({brick_from_key(one.key), 1, brick_at(one.before), brick_at(one.after)});
-      ++next;
-      std::sort(record.changes.begin(), record.changes.end(),
-                [](const BrickChange& a, const BrickChange& b) { return a.brick < b.brick; });
-      for (const BrickChange& change : record.changes) followed.regions.push_back(region_of(change.brick));
+      record.changes.resize(next->records.size());
+      parallel_for(
+          next->records.size(), 1024,
+          [&](size_t begin, size_t end) {
+            for (size_t i = begin; i < end; ++i) {
+              const device::Record& one = next->records[i];
+              record.changes[i] = {brick_from_key(one.key), 1, bricks.at(one.before), bricks.at(one.after)};
+            }
+          },
+          threads_);
+      for (const BrickChange& change : record.changes)
+        if (const Int3 region = region_of(change.brick); followed.regions.empty() || followed.regions.back() != region)
+          followed.regions.push_back(region);
       make_rising(followed.regions);
+      ++next;
       records.push_back(std::move(record));
       ++followed.records;
     }
@@ -629,43 +709,37 @@ Result<std::vector<UndoRecord>> DeviceHome::records_of(uint64_t first, std::vect
   return records;
 }
 
-Result<BrickMap> DeviceHome::bricks_of_regions(std::span<const Int3> regions) {
-  constexpr size_t kRegionBricks = 512;
-  std::vector<uint32_t> keys;
-  std::vector<BrickMaterials> materials;
-  BrickMap bricks;
+// Of most bricks only the index comes over the bus: they are full, or not there, or have been read with the records.
+Result<BrickMap> DeviceHome::bricks_of_regions(std::span<const Int3> regions, BricksRead& bricks) {
+  const std::vector<uint32_t> keys = keys_of_regions(regions);
+  std::vector<uint32_t> places(keys.size());
+  QRY_TRY(store_->look_up(keys, places));
   std::vector<BrickPut> puts;
-  for (size_t begin = 0; begin < regions.size(); begin += kBricksAtOnce / kRegionBricks) {
-    keys.clear();
-    const auto some = regions.subspan(begin, std::min(kBricksAtOnce / kRegionBricks, regions.size() - begin));
-    for (const Int3 region : some)
-      for (int32_t i = 0; i < int32_t(kRegionBricks); ++i) {
-        const Int3 brick{region.x * 8 + (i >> 6), region.y * 8 + (i >> 3 & 7), region.z * 8 + (i & 7)};
-        if (brick_in_world(brick)) keys.push_back(brick_key(brick));
-      }
-    materials.resize(keys.size());
-    QRY_TRY(store_->read(keys, materials));
-    puts.resize(keys.size());
-    parallel_for(
-        keys.size(), 256,
-        [&](size_t first, size_t end) {
-          for (size_t i = first; i < end; ++i)
-            puts[i] = {brick_from_key(keys[i]),
-                       BrickPool::loose().make(BrickView(mask_of(materials[i]), materials[i]))};
-        },
-        threads_);
-    std::erase_if(puts, [](const BrickPut& put) { return !put.value; });
-    std::sort(puts.begin(), puts.end(), [](const BrickPut& a, const BrickPut& b) { return a.brick < b.brick; });
-    bricks.put(puts);
+  std::vector<uint32_t> there;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (places[i] == device::kNone) continue;
+    bricks.want(places[i]);
+    puts.push_back({brick_from_key(keys[i]), {}});
+    there.push_back(places[i]);
   }
-  return bricks;
+  QRY_TRY(bricks.read(*store_, threads_));
+  parallel_for(
+      puts.size(), 4096,
+      [&](size_t begin, size_t end) {
+        for (size_t i = begin; i < end; ++i) puts[i].value = bricks.at(there[i]);
+      },
+      threads_);
+  BrickMap map;
+  map.put(puts);
+  return map;
 }
 
 Result<std::vector<UndoRecord>> DeviceHome::history(size_t* position) {
   const std::lock_guard lock(lock_);
   QRY_TRY(hear(last_ticket_));
   std::vector<FollowedStep> steps;
-  QRY_TRY_ASSIGN(auto records, records_of(0, &steps));
+  BricksRead bricks;
+  QRY_TRY_ASSIGN(auto records, records_of(0, &steps, bricks));
   *position = size_t(records_before(steps, position_));
   written_ = std::move(steps);
   return records;
@@ -744,7 +818,8 @@ Result<DeviceHome::Unsaved> DeviceHome::unsaved() {
   };
   const auto kept = steps(file.steps, file.kept);
   next_followed_.assign(kept.begin(), kept.end());
-  QRY_TRY_ASSIGN(unsaved.records, records_of(file.kept, &next_followed_));
+  BricksRead bricks;
+  QRY_TRY_ASSIGN(unsaved.records, records_of(file.kept, &next_followed_, bricks));
   unsaved.moved = position_ != file.applied || steps_ > file.kept;
   unsaved.kept = records_before(file.steps, file.kept);
   unsaved.position = records_before(next_followed_, position_);
@@ -753,7 +828,7 @@ Result<DeviceHome::Unsaved> DeviceHome::unsaved() {
     for (const FollowedStep& step : list.subspan(common))
       unsaved.regions.insert(unsaved.regions.end(), step.regions.begin(), step.regions.end());
   make_rising(unsaved.regions);
-  QRY_TRY_ASSIGN(unsaved.bricks, bricks_of_regions(unsaved.regions));
+  QRY_TRY_ASSIGN(unsaved.bricks, bricks_of_regions(unsaved.regions, bricks));
   return unsaved;
 }
 

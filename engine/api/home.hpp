@@ -87,8 +87,8 @@ class DeviceHome {
   // The same of the budget. Errors: device; then no file follows either.
   Result<void> unfollow();
   // What such a file lacks. Blocks until all is done. The device is not asked if nothing has changed. Traffic over the
-  // bus: the records of new steps, and their bricks before and after, 516 bytes each; 516 bytes for each of the 512
-  // bricks of a region.
+  // bus: the records of new steps; 8 bytes for each of the 512 bricks of a region that changed; 516 bytes for each
+  // brick of either that is not full of one material, before and after.
   struct Unsaved {
     uint64_t kept = 0;                // records of the history, from its first one on, which the file has too
     uint64_t position = 0;            // applied records
@@ -167,8 +167,10 @@ class DeviceHome {
   Change settle(const device::Store::Change& change, int position, std::string label = {});
   uint64_t stored_steps_before(uint64_t number) const;
   uint64_t records_before(const std::vector<FollowedStep>& steps, uint64_t number) const;
-  Result<std::vector<UndoRecord>> records_of(uint64_t first, std::vector<FollowedStep>* as_followed);
-  Result<BrickMap> bricks_of_regions(std::span<const Int3> regions);
+  class BricksRead;
+  Result<std::vector<UndoRecord>> records_of(uint64_t first, std::vector<FollowedStep>* as_followed,
+                                             BricksRead& bricks);
+  Result<BrickMap> bricks_of_regions(std::span<const Int3> regions, BricksRead& bricks);
   void follow_drops();
   void drop_over_budget(uint64_t budget_after);
   void answer(uint64_t ticket, Result<Change> change);

@@ -288,6 +288,7 @@ const char* name_of(StepId step) {
                                                                          "find bounds",
                                                                          "gather bricks",
                                                                          "gather places",
+                                                                         "look keys up",
                                                                          "begin a list",
                                                                          "list what is combined",
                                                                          "copy materials",

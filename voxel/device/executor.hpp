@@ -55,6 +55,7 @@ enum class StepId : uint8_t {
   bounds,
   gather,
   gather_places,
+  look_up,
   begin_list,
   list_combined,
   copy_materials,

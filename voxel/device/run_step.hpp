@@ -48,6 +48,7 @@ auto run_step(StepId step, Runner&& runner) {
     case StepId::bounds: return runner.template blocks<Bounds>();
     case StepId::gather: return runner.template items<Gather>();
     case StepId::gather_places: return runner.template items<GatherPlaces>();
+    case StepId::look_up: return runner.template items<LookUp>();
     case StepId::begin_list: return runner.template single<BeginList>();
     case StepId::list_combined: return runner.template items<ListCombined>();
     case StepId::copy_materials: return runner.template blocks<CopyMaterials>();

@@ -915,7 +915,16 @@ struct Gather {
   }
 };
 
-// The same of places of the pool, instead of keys.
+// Each key of a list becomes the index of its brick; kNone: there is none.
+struct LookUp {
+  QRY_HD static uint64_t items(const Memory&, const EditCall& call) { return call.listed; }
+  QRY_HD static void run(const Memory& m, const EditCall&, uint64_t item, Sums&) {
+    const hashgrid::Found found = hashgrid::find(m.grid, m.listed_keys[item]);
+    m.listed_keys[item] = found.hit ? found.value : kNone;
+  }
+};
+
+// As Gather, of places of the pool instead of keys.
 struct GatherPlaces {
   QRY_HD static uint64_t items(const Memory&, const EditCall& call) { return uint64_t(call.listed) * 64; }
   QRY_HD static void run(const Memory& m, const EditCall&, uint64_t item, Sums&) {

@@ -1416,6 +1416,17 @@ Result<void> Store::read(std::span<const uint32_t> keys, std::span<BrickMaterial
   return executor_->copy_out(materials.data(), memory_.listed_materials, materials.size_bytes());
 }
 
+Result<void> Store::look_up(std::span<const uint32_t> keys, std::span<uint32_t> indices) {
+  QRY_TRY(wait_all());
+  QRY_TRY(executor_->grow(arrays_->listed_keys, keys.size_bytes()));
+  memory_.listed_keys = static_cast<uint32_t*>(arrays_->listed_keys.data);
+  QRY_TRY(executor_->copy_in(memory_.listed_keys, keys.data(), keys.size_bytes()));
+  EditCall call{};
+  call.listed = uint32_t(keys.size());
+  QRY_TRY(executor_->run(StepId::look_up, memory_, call, keys.size()));
+  return executor_->copy_out(indices.data(), memory_.listed_keys, indices.size_bytes());
+}
+
 Result<void> Store::read_places(std::span<const uint32_t> places, std::span<BrickMaterials> materials) {
   QRY_TRY(wait_all());
   QRY_TRY(room_for_listed(places.size()));

@@ -25,6 +25,8 @@ constexpr uint32_t kBrickBytesMax = 64 + 512;
 constexpr uint32_t kChunkBytesMax = 2 + kChunkBricks * (2 + kBrickBytesMax);
 // The changes of an undo record in one row: some 5 MiB at most, far below SQLite's limit for a value.
 constexpr uint32_t kPartChanges = 4096;
+// As many are written: parts are compressed one by one, so a stroke of a few thousand keeps all threads busy.
+constexpr uint32_t kWrittenPartChanges = 512;
 constexpr uint32_t kPartBytesMax = 4 + kPartChanges * (12 + 2 * kBrickBytesMax);
 
 // The limit of brick coordinates, so that voxels have 32-bit coordinates.

@@ -405,7 +405,7 @@ Result<void> write_record(Db& db, const UndoRecord& record, StoreHead* head) {
   do {  // a record without changes is a row, too
     size_t parts = 0;
     for (; parts < some.size() && (parts == 0 || done < all); ++parts)
-      for (some[parts].clear(); done < all && some[parts].size() < kPartChanges; ++done) {
+      for (some[parts].clear(); done < all && some[parts].size() < kWrittenPartChanges; ++done) {
         some[parts].push_back({next->at(done_of_next), 1, next->before, next->after});
         if (++done_of_next == next->count) ++next, done_of_next = 0;
       }

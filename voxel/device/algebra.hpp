@@ -213,7 +213,7 @@ QRY_HD constexpr uint64_t first_of(uint64_t a, uint64_t b, uint64_t c) { return 
 // voxels become is found only for bricks that get any: the order of neighbours has x fastest and z slowest, so the
 // first one is the first along x of each row, of those the first along y, of those the first along z.
 struct Morph {
-  static constexpr uint32_t kThreads = 256, kResident = 6, kBricks = 4, kLanes = kThreads / kBricks;
+  static constexpr uint32_t kThreads = 64, kResident = 16, kBricks = 2, kLanes = kThreads / kBricks;
   static constexpr uint32_t kPlane = 10, kHaloRows = kPlane * kPlane;  // rows of y and z from -1 to 8
   struct Shared {
     struct One {
@@ -247,11 +247,13 @@ struct Morph {
     block.each([&](uint32_t lane) {
       if (number_of(lane) >= call.listed) return;
       One& one = s.bricks[lane / kLanes];
-      const uint32_t i = lane % kLanes, x = (i & 3u) + 1, y = (i >> 2 & 3u) + 1, z = (i >> 4) + 1;
-      const uint32_t index = one.around[(x >> 1) + (y >> 1) * 3 + (z >> 1) * 9];
-      const uint64_t mask =
-          index == kNone ? 0 : m.masks[size_t(index) * 8 + ((x & 1u) | (y & 1u) << 1 | (z & 1u) << 2)];
-      one.octants[i] = call.grows ? mask : ~mask;  // full bricks have masks, too
+      for (uint32_t i = lane % kLanes; i < 64; i += kLanes) {
+        const uint32_t x = (i & 3u) + 1, y = (i >> 2 & 3u) + 1, z = (i >> 4) + 1;
+        const uint32_t index = one.around[(x >> 1) + (y >> 1) * 3 + (z >> 1) * 9];
+        const uint64_t mask =
+            index == kNone ? 0 : m.masks[size_t(index) * 8 + ((x & 1u) | (y & 1u) << 1 | (z & 1u) << 2)];
+        one.octants[i] = call.grows ? mask : ~mask;  // full bricks have masks, too
+      }
     });
     block.each([&](uint32_t lane) {
       if (number_of(lane) >= call.listed) return;
@@ -268,12 +270,15 @@ struct Morph {
     block.each([&](uint32_t lane) {
       if (number_of(lane) >= call.listed) return;
       One& one = s.bricks[lane / kLanes];
-      const uint32_t row = lane % kLanes;
-      const uint32_t* const rows = one.rows + halo_row(row);
-      const uint32_t own = rows[0] >> 1;
-      const uint32_t named = reached(call, rows) & ~own & 0xFFu;
-      one.named[row] = uint8_t(named);
-      if (named) set_bits(one.changes, 1);
+      uint32_t any = 0;
+      for (uint32_t row = lane % kLanes; row < 64; row += kLanes) {
+        const uint32_t* const rows = one.rows + halo_row(row);
+        const uint32_t own = rows[0] >> 1;
+        const uint32_t named = reached(call, rows) & ~own & 0xFFu;
+        one.named[row] = uint8_t(named);
+        any |= named;
+      }
+      if (any) set_bits(one.changes, 1);
     });
     // One number from the counter of all for the bricks of a block.
     block.each([&](uint32_t lane) {
@@ -286,15 +291,17 @@ struct Morph {
     block.each([&](uint32_t lane) {
       const One& one = s.bricks[lane / kLanes];
       if (!one.changes) return;
-      const uint32_t at = lane % kLanes, number = s.first + one.number;
-      if (at == 0) {
+      const uint32_t number = s.first + one.number;
+      if (lane % kLanes == 0) {
         if (one.key == kQryReservedKey) set_bits(m.control->list_full, 1);
         m.listed_keys[number] = one.key;
       }
-      const uint32_t octant = at >> 3, byte = at & 7u, shift = (octant & 1u) * 4;
-      const uint32_t row = (octant >> 1 & 1u) * 4 + (byte & 1u) * 2 + (octant >> 2) * 32 + (byte >> 1) * 8;
-      reinterpret_cast<uint8_t*>(m.listed_masks + size_t(number) * 8)[at] =
-          uint8_t((one.named[row] >> shift & 15u) | (one.named[row + 1] >> shift & 15u) << 4);
+      for (uint32_t at = lane % kLanes; at < 64; at += kLanes) {
+        const uint32_t octant = at >> 3, byte = at & 7u, shift = (octant & 1u) * 4;
+        const uint32_t row = (octant >> 1 & 1u) * 4 + (byte & 1u) * 2 + (octant >> 2) * 32 + (byte >> 1) * 8;
+        reinterpret_cast<uint8_t*>(m.listed_masks + size_t(number) * 8)[at] =
+            uint8_t((one.named[row] >> shift & 15u) | (one.named[row + 1] >> shift & 15u) << 4);
+      }
     });
     if (!call.grows) return;
     block.each([&](uint32_t lane) {
@@ -316,20 +323,19 @@ struct Morph {
     block.each([&](uint32_t lane) {
       const One& one = s.bricks[lane / kLanes];
       if (!one.changes) return;
-      const uint32_t row = lane % kLanes, y = row & 7u, z = row >> 3, at = halo_row(row);
-      uint64_t eight = 0;
-      if (call.neighbours == 6) {
-        eight = first_of(first_of(one.beside[at], one.own[at - 1], one.own[at + 1]), one.own[at - kPlane],
-                         one.own[at + kPlane]);
-      } else {
-        const uint64_t* const ends = call.neighbours == 18 ? one.ends : one.planes;
-        eight = first_of(ends[row], one.planes[row + 8], ends[row + 16]);
+      const uint64_t* const ends = call.neighbours == 18 ? one.ends : one.planes;
+      for (uint32_t row = lane % kLanes; row < 64; row += kLanes) {
+        const uint32_t y = row & 7u, z = row >> 3, at = halo_row(row);
+        const uint64_t eight = call.neighbours == 6
+                                   ? first_of(first_of(one.beside[at], one.own[at - 1], one.own[at + 1]),
+                                              one.own[at - kPlane], one.own[at + kPlane])
+                                   : first_of(ends[row], one.planes[row + 8], ends[row + 16]);
+        // The list has them in the order of a brick's materials. Only those that are named count.
+        auto* const to = reinterpret_cast<uint32_t*>(m.listed_materials + size_t(s.first + one.number) * 64) +
+                         ((y >> 2) << 1 | (z >> 2) << 2) * 16 + (z & 3u) * 4 + (y & 3u);
+        to[0] = uint32_t(eight);
+        to[16] = uint32_t(eight >> 32);
       }
-      // The list has them in the order of a brick's materials. Only those that are named count.
-      auto* const to = reinterpret_cast<uint32_t*>(m.listed_materials + size_t(s.first + one.number) * 64) +
-                       ((y >> 2) << 1 | (z >> 2) << 2) * 16 + (z & 3u) * 4 + (y & 3u);
-      to[0] = uint32_t(eight);
-      to[16] = uint32_t(eight >> 32);
     });
   }
 

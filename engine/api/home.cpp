@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 #include <new>
+#include <numeric>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -538,8 +539,26 @@ void make_rising(std::vector<Int3>& list) {
   list.erase(std::unique(list.begin(), list.end()), list.end());
 }
 
-// Keys in rising order of their bricks.
-constexpr uint32_t rank_of(uint32_t key) { return (key & 2047u) << 21 | (key >> 11 & 1023u) << 11 | key >> 21; }
+// In rising order of their bricks: by x first, then those of each x by all threads.
+void sort_by_brick(std::vector<device::Record>& records, uint32_t threads) {
+  constexpr size_t kEdge = 2048;
+  std::vector<size_t> ends(kEdge + 1);
+  for (const device::Record& record : records) ++ends[(record.key & (kEdge - 1)) + 1];
+  std::partial_sum(ends.begin(), ends.end(), ends.begin());
+  std::vector<device::Record> sorted(records.size());
+  for (const device::Record& record : records) sorted[ends[record.key & (kEdge - 1)]++] = record;
+  // Without x: z is in the key's highest bits, y between.
+  const auto rank_of = [](uint32_t key) { return (key >> 11 & 1023u) << 11 | key >> 21; };
+  parallel_for(
+      kEdge, 4,
+      [&](size_t begin, size_t end) {
+        for (size_t x = begin; x < end; ++x)
+          std::sort(sorted.begin() + std::ptrdiff_t(x ? ends[x - 1] : 0), sorted.begin() + std::ptrdiff_t(ends[x]),
+                    [&](const device::Record& a, const device::Record& b) { return rank_of(a.key) < rank_of(b.key); });
+      },
+      threads);
+  records.swap(sorted);
+}
 
 // Of all bricks of regions, which rise, in rising order of the bricks; without those outside of the world.
 std::vector<uint32_t> keys_of_regions(std::span<const Int3> regions) {
@@ -587,56 +606,55 @@ std::vector<MaterialChange> joined_changes(const std::vector<MaterialChange>& ch
 // Bricks that are read back from the device's pool, each once. Full ones and none are told by the index alone.
 class DeviceHome::BricksRead {
  public:
-  void want(uint32_t place) {
-    if (device::is_stored_index(place)) wanted_.push_back(place);
+  // Before the next read().
+  void want(uint32_t index) {
+    if (!device::is_stored_index(index)) return;
+    if (places_.size() * 2 >= slots_.size()) rehash(std::max<size_t>(slots_.size() * 2, 1024));
+    uint32_t& slot = slots_[slot_of(index)];
+    if (slot != device::kNone) return;
+    slot = uint32_t(places_.size());
+    places_.push_back(index);
   }
-  // Those that are wanted and not there yet.
   Result<void> read(device::Store& store, uint32_t threads) {
-    std::sort(wanted_.begin(), wanted_.end());
-    wanted_.erase(std::unique(wanted_.begin(), wanted_.end()), wanted_.end());
-    std::erase_if(wanted_, [&](uint32_t place) {
-      const auto found = find(place);
-      return found != read_.end() && found->place == place;
-    });
-    const size_t before = read_.size();
-    read_.resize(before + wanted_.size());
     std::vector<BrickMaterials> materials;
-    for (size_t begin = 0; begin < wanted_.size(); begin += kBricksAtOnce) {
-      const auto some = std::span(wanted_).subspan(begin, std::min(kBricksAtOnce, wanted_.size() - begin));
+    bricks_.reserve(places_.size());
+    while (bricks_.size() < places_.size()) {
+      const size_t first = bricks_.size();
+      const auto some = std::span(places_).subspan(first, std::min(kBricksAtOnce, places_.size() - first));
       materials.resize(some.size());
       QRY_TRY(store.read_places(some, materials));
+      bricks_.resize(first + some.size());
       parallel_for(
           some.size(), 256,
-          [&](size_t first, size_t end) {
-            for (size_t i = first; i < end; ++i)
-              read_[before + begin + i] = {some[i],
-                                           BrickPool::loose().make(BrickView(mask_of(materials[i]), materials[i]))};
+          [&](size_t begin, size_t end) {
+            for (size_t i = begin; i < end; ++i)
+              bricks_[first + i] = BrickPool::loose().make(BrickView(mask_of(materials[i]), materials[i]));
           },
           threads);
     }
-    wanted_.clear();
-    std::inplace_merge(read_.begin(), read_.begin() + std::ptrdiff_t(before), read_.end(),
-                       [](const OneRead& a, const OneRead& b) { return a.place < b.place; });
     return {};
   }
-  // The brick of an index that was wanted.
+  // The brick of an index that was wanted and has been read.
   SharedBrick at(uint32_t index) const {
     if (index == device::kNone) return {};
-    return device::is_full_index(index) ? SharedBrick::full(uint8_t(index + 1)) : find(index)->brick;
+    return device::is_full_index(index) ? SharedBrick::full(uint8_t(index + 1)) : bricks_[slots_[slot_of(index)]];
   }
 
  private:
-  struct OneRead {
-    uint32_t place;
-    SharedBrick brick;
-  };
-  std::vector<OneRead>::const_iterator find(uint32_t place) const {
-    return std::lower_bound(read_.begin(), read_.end(), place,
-                            [](const OneRead& one, uint32_t wanted) { return one.place < wanted; });
+  // Where it is, or would be.
+  size_t slot_of(uint32_t place) const {
+    size_t slot = place * size_t{0x9E3779B97F4A7C15} >> 20 & (slots_.size() - 1);
+    while (slots_[slot] != device::kNone && places_[slots_[slot]] != place) slot = (slot + 1) & (slots_.size() - 1);
+    return slot;
+  }
+  void rehash(size_t size) {
+    slots_.assign(size, device::kNone);
+    for (uint32_t number = 0; number < places_.size(); ++number) slots_[slot_of(places_[number])] = number;
   }
 
-  std::vector<uint32_t> wanted_;
-  std::vector<OneRead> read_;  // by rising places
+  std::vector<uint32_t> places_;     // of the pool
+  std::vector<SharedBrick> bricks_;  // of as many places as have been read
+  std::vector<uint32_t> slots_;      // a table of numbers of places; kNone: free
 };
 
 // Steps of a palette alone are not the store's.
@@ -661,8 +679,7 @@ Result<std::vector<UndoRecord>> DeviceHome::records_of(uint64_t first, std::vect
   QRY_TRY_ASSIGN(auto stored, store_->step_records(stored_steps_before(first)));
   for (device::Store::StepRecords& step : stored) {
     std::erase_if(step.records, [](const device::Record& one) { return one.before == one.after; });
-    std::sort(step.records.begin(), step.records.end(),
-              [](const device::Record& a, const device::Record& b) { return rank_of(a.key) < rank_of(b.key); });
+    sort_by_brick(step.records, threads_);
     for (const device::Record& one : step.records)
       for (const uint32_t place : {one.before, one.after}) bricks.want(place);
   }
@@ -716,6 +733,8 @@ Result<BrickMap> DeviceHome::bricks_of_regions(std::span<const Int3> regions, Br
   QRY_TRY(store_->look_up(keys, places));
   std::vector<BrickPut> puts;
   std::vector<uint32_t> there;
+  puts.reserve(keys.size());
+  there.reserve(keys.size());
   for (size_t i = 0; i < keys.size(); ++i) {
     if (places[i] == device::kNone) continue;
     bricks.want(places[i]);

@@ -201,13 +201,17 @@ struct ListAround {
 };
 
 // 0xFF for each byte that is not 0.
-QRY_HD constexpr uint64_t widened_bytes(uint64_t eight) {
+QRY_HD inline uint64_t widened_bytes(uint64_t eight) {
+#if defined(__CUDA_ARCH__)
+  return uint64_t(__vcmpne4(uint32_t(eight >> 32), 0)) << 32 | __vcmpne4(uint32_t(eight), 0);
+#else
   constexpr uint64_t kLow = kEachByte * 0x7F;
   return ((((eight & kLow) + kLow) | eight) >> 7 & kEachByte) * 0xFF;
+#endif
 }
 // Of each byte the first that is not 0.
-QRY_HD constexpr uint64_t first_of(uint64_t a, uint64_t b) { return a | (b & ~widened_bytes(a)); }
-QRY_HD constexpr uint64_t first_of(uint64_t a, uint64_t b, uint64_t c) { return first_of(first_of(a, b), c); }
+QRY_HD inline uint64_t first_of(uint64_t a, uint64_t b) { return a | (b & ~widened_bytes(a)); }
+QRY_HD inline uint64_t first_of(uint64_t a, uint64_t b, uint64_t c) { return first_of(first_of(a, b), c); }
 
 // First which voxels change, by bits: rows of ten, from -1 to 8, widened along x, then joined along y and z. What grown
 // voxels become is found only for bricks that get any: the order of neighbours has x fastest and z slowest, so the

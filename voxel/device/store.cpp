@@ -926,8 +926,12 @@ Result<void> Store::grow_nodes(uint64_t granules) {
 Result<void> Store::make_node_room(uint64_t granules) {
   const uint64_t live = nodes_live_ + kFirstRun, more_than_top = granules - std::min(granules, used_.nodes);
   // Shaders reach nodes from one address: there they do not grow where they are.
-  if (live * 2 < used_.nodes || executor_->shares())
-    return pack_nodes(live + std::max(live, more_than_top) + more_than_top);
+  if (live * 2 < used_.nodes || executor_->shares()) {
+    // As much room again, and three times as much while that is little: packing takes longer than most edits.
+    constexpr uint64_t kLittle = (32u << 20) / sizeof(OccupancyNode);
+    const uint64_t spare = std::max(live, std::min(3 * live, kLittle));
+    return pack_nodes(live + std::max(spare, more_than_top) + more_than_top);
+  }
   return grow_nodes(more(granules, memory_.node_room));
 }
 

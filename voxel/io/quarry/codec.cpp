@@ -43,11 +43,6 @@ uint8_t* put_brick(uint8_t* to, const BrickView& brick) {
   }
   return to;
 }
-void put_brick(std::vector<uint8_t>& out, const BrickView& brick) {
-  const size_t at = out.size();
-  out.resize(at + sizeof brick.mask + brick.count());
-  put_brick(out.data() + at, brick);
-}
 
 void put_material(std::vector<uint8_t>& out, const Material& m, const std::string& name) {
   for (const uint8_t c : {m.r, m.g, m.b, m.a}) put(out, c);
@@ -292,12 +287,17 @@ Result<void> decode_materials(std::span<const uint8_t> data, uint32_t plain_byte
 }
 
 Result<Blob> encode_part(std::span<const BrickChange> changes, const RecordHead& head) {
-  std::vector<uint8_t> plain;
-  put(plain, uint32_t(changes.size()));
+  const auto count = uint32_t(changes.size());
+  size_t bytes = sizeof count;
+  for (const BrickChange& c : changes)
+    bytes += sizeof c.brick + 2 * sizeof(BrickMask) + (*c.before).count() + (*c.after).count();
+  std::vector<uint8_t> plain(bytes);
+  uint8_t* to = plain.data();
+  std::memcpy(to, &count, sizeof count);
+  to += sizeof count;
   for (const BrickChange& c : changes) {
-    put(plain, c.brick.x), put(plain, c.brick.y), put(plain, c.brick.z);
-    put_brick(plain, *c.before);
-    put_brick(plain, *c.after);
+    std::memcpy(to, &c.brick, sizeof c.brick);
+    to = put_brick(put_brick(to + sizeof c.brick, *c.before), *c.after);
   }
   return part_blob(plain, changes.size(), head);
 }

@@ -80,7 +80,7 @@ std::vector<Int3> chunks_of(const BrickMap& map) {
 void encode_chunks(const BrickMap& bricks, std::span<const Int3> chunks, uint32_t volume, uint32_t threads,
                    const Progress& progress, std::vector<Result<Blob>>& out) {
   parallel_for(
-      chunks.size(), 8,
+      chunks.size(), 1,
       [&](size_t begin, size_t end) {
         for (size_t c = begin; c < end && !progress.cancelled(); ++c) {
           try {

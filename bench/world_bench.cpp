@@ -64,6 +64,23 @@ uint64_t peak_bytes() {
 
 using quarry::bench::CudaArray;
 
+// Gone at the end, with all that is in it.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() { std::filesystem::create_directory(path_); }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  const std::filesystem::path path_ =
+      std::filesystem::temp_directory_path() / ("quarry-bench-world-" + std::to_string(getpid()));
+};
+
 // A world of its own, destroyed with it.
 class World {
  public:
@@ -73,6 +90,14 @@ class World {
     qry_world_info info = QRY_WORLD_INFO_INIT;
     info.next = &home_info;
     require(qry_world_create(context, &info, &world_), "qry_world_create");
+  }
+  World(qry_context* context, uint32_t home, const std::string& path) {
+    qry_world_home_info home_info = QRY_WORLD_HOME_INFO_INIT;
+    home_info.home = home;
+    qry_open_info info = QRY_OPEN_INFO_INIT;
+    info.next = &home_info;
+    info.path = path.c_str();
+    require(qry_world_open(context, &info, &world_), "qry_world_open");
   }
   ~World() { qry_world_destroy(&world_); }
   World(const World&) = delete;
@@ -157,7 +182,7 @@ class Rows {
       : context_(context), repeats_(repeats), small_(small), home_(home) {}
 
   // What people did in an editor: NAME.csv of the folder, and what is left at the end, by facts.json.
-  void session(const std::string& folder, const std::string& name, bool carve) {
+  void session(const std::string& folder, const std::string& name, bool carve, bool with_file) {
     std::ifstream file(folder + "/" + name + ".csv"), facts_file(folder + "/facts.json");
     if (!file || !facts_file) give_up("no " + name + ".csv or facts.json in '" + folder + "'");
     std::vector<qry_edit> edits;
@@ -175,6 +200,7 @@ class Rows {
     if (!all_facts.contains(carve ? "carve" : "fill")) return;  // nobody has counted it
     const Json facts = all_facts.at(carve ? "carve" : "fill");
     const std::string row = "session " + name + (carve ? ", carve" : ", fill");
+    if (with_file) return replay_with_file(row, edits, facts);
     replay(row, edits, facts, false);
     // Memory is there before: what is left is the edits.
     if (home_ != QRY_HOME_HOST) replay(row + ", warm", edits, facts, true);
@@ -204,6 +230,34 @@ class Rows {
     }
     add(row, median(made), "ms");
     add(row + ", undone", median(undone), "ms");
+  }
+
+  // With a file behind the world, flushed once at the session's end; then the file is opened, and has all of it.
+  void replay_with_file(const std::string& row, const std::vector<qry_edit>& edits, const Json& facts) {
+    const TemporaryFolder folder;
+    const std::string path = (folder.path() / "session.quarry").string();
+    uint64_t steps = 0;
+    {
+      const World world(context_, home_);
+      require(qry_world_attach(world.get(), path.c_str()), "qry_world_attach");
+      const double made = ms_of([&] {
+        uint64_t last = 0;
+        for (const qry_edit& edit : edits) last = world.submit(edit);
+        world.await(last);
+      });
+      const double flushed = ms_of([&] { require(qry_world_flush(world.get()), "qry_world_flush"); });
+      add(row + ", attached", made, "ms");
+      add(row + ", attached and flushed at its end", made + flushed, "ms");
+      add(row + ", host's memory at its peak", double(peak_bytes()) / 1e6, "MB");
+      steps = world.state().history_length;
+      require(qry_world_detach(world.get()), "qry_world_detach");
+    }
+    add(row + ", its file", double(std::filesystem::file_size(path)) / 1e6, "MB");
+    const World opened(context_, home_, path);
+    opened.expect_voxels(facts.at("voxels").get<uint64_t>(), row + ", opened");
+    const qry_world_state state = opened.state();
+    if (state.brick_count != facts.at("bricks").get<uint64_t>() || state.history_length != steps)
+      give_up(row + ": the file has not all bricks or steps");
   }
 
   // Lists of 4 million voxels of all materials: a solid cube, and the shell of a ball, as scanners and simulations give
@@ -359,10 +413,8 @@ class Rows {
   // Strokes of a world with a file behind it, and what brings each to the file; the same without a file. Then the file
   // is opened, and has them.
   void strokes() {
-    namespace fs = std::filesystem;
-    const fs::path folder = fs::temp_directory_path() / ("quarry-bench-world-" + std::to_string(getpid()));
-    fs::create_directory(folder);
-    const std::string path = (folder / "strokes.quarry").string();
+    const TemporaryFolder folder;
+    const std::string path = (folder.path() / "strokes.quarry").string();
     const World attached(context_, home_), alone(context_, home_);
     for (const World* world : {&attached, &alone}) {
       world->reserve(1u << 20, 1u << 19);
@@ -393,19 +445,10 @@ class Rows {
     }
     const double ms = ms_of([&] { require(qry_world_detach(attached.get()), "qry_world_detach"); });
     add("strokes, detached", ms, "ms");
-    qry_world_home_info home_info = QRY_WORLD_HOME_INFO_INIT;
-    home_info.home = home_;
-    qry_open_info info = QRY_OPEN_INFO_INIT;
-    info.next = &home_info;
-    info.path = path.c_str();
-    qry_world* opened = nullptr;
-    require(qry_world_open(context_, &info, &opened), "qry_world_open");
-    qry_world_state state = QRY_WORLD_STATE_INIT, expected = alone.state();
-    require(qry_world_get_state(opened, &state), "qry_world_get_state");
+    const World opened(context_, home_, path);
+    const qry_world_state state = opened.state(), expected = alone.state();
     if (state.voxel_count != expected.voxel_count || state.history_length != expected.history_length)
       give_up("strokes: the file has not what the world had");
-    qry_world_destroy(&opened);
-    fs::remove_all(folder);
   }
 
   // What an edit before it adds to a picture of 1920 x 1080, which is copied to the host: the edit, and letting shaders
@@ -827,8 +870,8 @@ int run(int count, char** values) {
   } else if (replays.empty()) {
     std::fprintf(stderr, "without --replays FOLDER the rows of recorded sessions are left out\n");
   } else {
-    rows.session(replays, session, false);
-    rows.session(replays, session, true);
+    rows.session(replays, session, false, only == "attached");
+    rows.session(replays, session, true, only == "attached");
   }
   if (session == "small" && file.empty()) {  // larger ones are a run of their own
     const auto wanted = [&](const char* group) { return only.empty() || only == group; };

@@ -5,6 +5,7 @@
 #include "engine/api/handles.hpp"
 #include "engine/cuda/interop.hpp"
 #include "engine/sharing/buffer.hpp"
+#include "voxel/device/executor.hpp"
 
 using namespace quarry;
 using namespace quarry::c_api;

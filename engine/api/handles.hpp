@@ -20,14 +20,16 @@
 
 #include "base/progress.hpp"
 #include "engine/api/attached.hpp"
-#include "engine/api/home.hpp"
 #include "engine/api/quarry.h"
+#include "engine/home/device_home.hpp"
 #include "engine/pictures/path_tracer.hpp"
 #include "engine/render/ray_marcher.hpp"
 #include "engine/sharing/device_blocks.hpp"
 #include "voxel/worlds/document.hpp"
 
 namespace quarry::c_api {
+
+using engine::DeviceHome;
 
 // The part of a context that its worlds need. It lives until the last of them is gone.
 struct ContextState {

@@ -22,7 +22,7 @@ set(QRY_SYMBOL_VERSION QRY_${qry_abi_version})
 configure_file(${qry_package_dir}/exports.map.in ${CMAKE_CURRENT_BINARY_DIR}/exports.map @ONLY)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${qry_package_dir}/exports.txt ${PROJECT_SOURCE_DIR}/engine/api/quarry.h)
 
-add_library(qry_libquarry SHARED api/device.cpp api/requirements.cpp api/world.cpp api/attached.cpp api/snapshot.cpp api/memory.cpp api/voxels.cpp api/algebra.cpp api/cuda.cpp api/edits.cpp api/home.cpp api/render.cpp api/record.cpp api/paths.cpp)
+add_library(qry_libquarry SHARED api/device.cpp api/requirements.cpp api/world.cpp api/attached.cpp api/snapshot.cpp api/memory.cpp api/voxels.cpp api/algebra.cpp api/cuda.cpp api/edits.cpp api/render.cpp api/record.cpp api/paths.cpp)
 add_library(quarry::quarry ALIAS qry_libquarry)
 set_target_properties(qry_libquarry PROPERTIES
   OUTPUT_NAME quarry EXPORT_NAME quarry VERSION ${PROJECT_VERSION} SOVERSION ${qry_abi_version}

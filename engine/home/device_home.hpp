@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// home.hpp - the device home of a world of the C interface: its voxels and its history are in a device's memory and
-// nowhere else (voxel/device/store.hpp), and edits are launched there. The document beside it has no voxels: names,
-// palette, cameras. Any number of threads may read.
+// device_home.hpp - the device home of a world: its voxels and its history are in a device's memory and nowhere else
+// (voxel/device/store.hpp), and edits are launched there. The document beside it has no voxels: names, palette,
+// cameras. Any number of threads may read.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@
 #include "voxel/io/quarry/reader.hpp"
 #include "voxel/worlds/document.hpp"
 
-namespace quarry::c_api {
+namespace quarry::engine {
 
 class DeviceHome {
  public:
@@ -198,4 +198,4 @@ class DeviceHome {
   uint64_t dropped_records_ = 0;
 };
 
-}  // namespace quarry::c_api
+}  // namespace quarry::engine

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// home.cpp - launches edits on the device, and reads from it what is asked for.
-#include "engine/api/home.hpp"
+// device_home.cpp - launches edits on the device, and reads from it what is asked for.
+#include "engine/home/device_home.hpp"
 
 #include <algorithm>
 #include <map>
@@ -16,7 +16,7 @@
 #include "voxel/worlds/edit_shape.hpp"
 #include "voxel/worlds/flatten.hpp"
 
-namespace quarry::c_api {
+namespace quarry::engine {
 namespace {
 
 constexpr size_t kAnswers = 4096;
@@ -1012,4 +1012,4 @@ Result<BrickMap> DeviceHome::bricks_locked(const BrickPool& pool) {
   return bricks;
 }
 
-}  // namespace quarry::c_api
+}  // namespace quarry::engine

@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "engine/api/handles.hpp"
+#include "engine/home/drawing.hpp"
 #include "voxel/io/formats.hpp"
 
 using namespace quarry;
@@ -22,7 +23,7 @@ Result<void> write_new(qry_world& world, const io::Destination& to) {
   if (!world.home)
     return io::Store::save_with_history(world.document->scene(), world.document->history(),
                                         world.document->history_position(), to);
-  QRY_TRY_ASSIGN(const Scene scene, scene_from_device(world));
+  QRY_TRY_ASSIGN(const Scene scene, engine::whole_scene(*world.home, *world.document));
   size_t position = 0;
   QRY_TRY_ASSIGN(const auto history, world.home->history(&position));
   return io::Store::save_with_history(scene, history, position, to);

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "engine/api/handles.hpp"
-#include "engine/cuda/interop.hpp"
-#include "engine/sharing/buffer.hpp"
+#include "engine/home/choice.hpp"
+#include "engine/home/drawing.hpp"
 #include "voxel/device/executor.hpp"
 
 using namespace quarry;
@@ -36,46 +36,19 @@ qry_result finish(qry_world& world, const Result<uint64_t>& ticket, bool is_exch
   return QRY_OK;
 }
 
-Result<Scene> scene_from_device(const qry_world& world) {
-  Scene scene = world.document->scene();
-  QRY_TRY_ASSIGN(scene.volumes[0].bricks, world.home->bricks());
-  return scene;
-}
-
 qry_result copy_to_document(qry_world& world) {
   const auto version = version_of(world);
   if (!version) return refuse(version.error());
   if (*version == world.copied_version) return QRY_OK;
-  auto now = world.home->bricks(world.document->world().pool());
-  if (!now) return refuse(now.error());
-  // What differs: bricks of both are in the same order.
-  std::vector<World::BrickWrite> writes;
-  const auto before = world.document->scene().volumes[0].bricks.bricks(), after = now->bricks();
-  auto old = before.begin();
-  for (auto one = after.begin(); one != after.end(); ++one) {
-    for (; old != before.end() && (*old).first < (*one).first; ++old) writes.push_back({(*old).first, Brick{}});
-    if (old == before.end() || (*one).first < (*old).first || !((*old).second() == (*one).second()))
-      writes.push_back({(*one).first, (*one).second().copy()});
-    if (old != before.end() && (*old).first == (*one).first) ++old;
-  }
-  for (; old != before.end(); ++old) writes.push_back({(*old).first, Brick{}});
-  if (!writes.empty()) {
-    auto copied = world.document->write(0, writes, "copy");
-    if (!copied) return refuse(copied.error());
-    if (auto ok = world.document->restore_history({}, 0); !ok) return refuse(ok.error());
-  }
+  if (auto ok = engine::copy_to_document(*world.home, *world.document); !ok) return refuse(ok.error());
   world.copied_version = *version;
   return QRY_OK;
 }
 
 engine::RenderedWorld rendered(qry_world& world) {
-  engine::RenderedWorld drawn = engine::rendered_world(*world.shared, *world.document);
   if (world.home && world.home->shares())
-    drawn.publish_device = [&world]() -> Result<engine::Device::TimelinePoint> {
-      QRY_TRY_ASSIGN(const auto* const published, world.home->publish(world.shared->frames()));
-      return world.shared->publish(*published, *world.blocks, world.document->scene().palette);
-    };
-  return drawn;
+    return engine::rendered_world(*world.shared, *world.document, *world.home, *world.blocks);
+  return engine::rendered_world(*world.shared, *world.document);
 }
 
 Result<uint64_t> version_of(const qry_world& world) {
@@ -86,58 +59,36 @@ Result<uint64_t> version_of(const qry_world& world) {
 
 namespace {
 
-// The executor of a device home. Errors: unsupported, with the reason (there is none here), out_of_memory, device.
-Result<std::unique_ptr<device::Executor>> device_executor(qry_world& world, uint32_t home,
-                                                          const qry_emulation_info* emulation) {
-  ContextState& context = *world.context;
-  // Shaders read the memory where there is a device to draw with. Without one the world has a home all the same.
-  engine::DeviceBlocks* blocks = nullptr;
-  if (context.device) {
-    const auto sharing = engine::choose_sharing(*context.device, context.sharing);
-    const auto wanted = home == QRY_HOME_EMULATED ? engine::SharingMode::host_import : engine::SharingMode::zero_copy;
-    if (sharing && sharing->mode == wanted) {
-      QRY_TRY_ASSIGN(world.blocks, engine::DeviceBlocks::create(*context.device, home != QRY_HOME_EMULATED));
-      blocks = world.blocks.get();
-    } else if (home == QRY_HOME_AUTOMATIC) {
-      return fail(ErrorCode::unsupported, "no CUDA device shares memory with the context's device: " +
-                                              (sharing ? sharing->reason : sharing.error().message));
+static_assert(uint32_t(engine::Home::automatic) == QRY_HOME_AUTOMATIC &&
+              uint32_t(engine::Home::host) == QRY_HOME_HOST && uint32_t(engine::Home::device) == QRY_HOME_DEVICE &&
+              uint32_t(engine::Home::emulated) == QRY_HOME_EMULATED);
+
+// What calls the caller's function before each call of an emulated device.
+device::Emulation emulation_of(const qry_emulation_info* info) {
+  device::Emulation emulation;
+  if (!info || !info->before) return emulation;
+  emulation.before = [before = info->before, user = info->user](device::DeviceCall call) {
+    static_assert(uint32_t(device::DeviceCall::launch) == QRY_EMULATED_LAUNCH &&
+                  uint32_t(device::DeviceCall::copy) == QRY_EMULATED_COPY &&
+                  uint32_t(device::DeviceCall::allocation) == QRY_EMULATED_ALLOCATION &&
+                  uint32_t(device::DeviceCall::wait) == QRY_EMULATED_WAIT);
+    switch (before(user, uint32_t(call))) {
+      case QRY_OK: return device::Fault::none;
+      case QRY_ERROR_OUT_OF_MEMORY: return device::Fault::no_memory;
+      default: return device::Fault::lost;
     }
-  }
-  if (home == QRY_HOME_EMULATED) {
-    device::Emulation emulated;
-    if (emulation && emulation->before)
-      emulated.before = [before = emulation->before, user = emulation->user](device::DeviceCall call) {
-        static_assert(uint32_t(device::DeviceCall::launch) == QRY_EMULATED_LAUNCH &&
-                      uint32_t(device::DeviceCall::copy) == QRY_EMULATED_COPY &&
-                      uint32_t(device::DeviceCall::allocation) == QRY_EMULATED_ALLOCATION &&
-                      uint32_t(device::DeviceCall::wait) == QRY_EMULATED_WAIT);
-        switch (before(user, uint32_t(call))) {
-          case QRY_OK: return device::Fault::none;
-          case QRY_ERROR_OUT_OF_MEMORY: return device::Fault::no_memory;
-          default: return device::Fault::lost;
-        }
-      };
-    return device::make_emulated_executor(std::move(emulated), blocks);
-  }
-  int ordinal = 0;
-  std::string why;
-  if (context.device) ordinal = engine::cuda_device_with_uuid(context.device->info().uuid, &why);
-  if (ordinal < 0) return fail(ErrorCode::unsupported, why);
-  auto made = device::make_cuda_executor(ordinal, blocks);
-  if (!made && made.error().code == ErrorCode::not_found) made.error().code = ErrorCode::unsupported;
-  return made;
+  };
+  return emulation;
 }
 
 }  // namespace
 
 Result<void> may_be_on_device(const ContextState& context, uint32_t home, bool packed) {
-  if (home == QRY_HOME_HOST) return fail(ErrorCode::unsupported, "the host is asked for");
-  if (packed) return fail(ErrorCode::unsupported, "a packed world (QRY_OPEN_PACK) is at home on the host");
+  if (home != QRY_HOME_HOST && packed)
+    return fail(ErrorCode::unsupported, "a packed world (QRY_OPEN_PACK) is at home on the host");
   if (home == QRY_HOME_AUTOMATIC && context.device_when == QRY_DEVICE_NEVER)
     return fail(ErrorCode::unsupported, "the context uses no device (QRY_DEVICE_NEVER)");
-  if (home == QRY_HOME_AUTOMATIC && device::cuda_device_count() == 0)
-    return fail(ErrorCode::unsupported, "there is no CUDA device");
-  return {};
+  return engine::may_be_on_device(engine::Home(home));
 }
 
 qry_result settle_world(qry_world& world, const HomeInfos& infos, bool packed, Opened opened, WorldMemory& memory,
@@ -161,8 +112,10 @@ qry_result settle_world(qry_world& world, const HomeInfos& infos, bool packed, O
       if (home != QRY_HOME_EMULATED && !context.device && context.device_when != QRY_DEVICE_NEVER &&
           need_device(context, function) != QRY_OK && home == QRY_HOME_AUTOMATIC)
         return fail(ErrorCode::unsupported, "there is no Vulkan device");
-      QRY_TRY_ASSIGN(auto executor, device_executor(world, home, emulation));
-      QRY_TRY_ASSIGN(world.home, DeviceHome::create(std::move(executor),
+      QRY_TRY_ASSIGN(auto memory_there, engine::home_memory(engine::Home(home), context.device.get(), context.sharing,
+                                                            emulation_of(emulation)));
+      world.blocks = std::move(memory_there.blocks);
+      QRY_TRY_ASSIGN(world.home, DeviceHome::create(std::move(memory_there.executor),
                                                     {opened.scene, opened.history, opened.history_position,
                                                      opened.file.get(), progress},
                                                     world.max_bricks, context.threads));
@@ -176,9 +129,7 @@ qry_result settle_world(qry_world& world, const HomeInfos& infos, bool packed, O
     } else {
       world.blocks.reset();
       // What is wrong with the file is no matter of homes.
-      const ErrorCode code = settled.error().code;
-      if (opened.file && (code == ErrorCode::malformed_input || code == ErrorCode::io || code == ErrorCode::cancelled))
-        return refuse(settled.error());
+      if (opened.file && engine::fails_at_every_home(settled.error().code)) return refuse(settled.error());
       if (home != QRY_HOME_AUTOMATIC)
         return refuse(result_of(settled.error().code), "%s: no home on a device: %s", function,
                       settled.error().message.c_str());

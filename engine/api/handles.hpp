@@ -201,8 +201,6 @@ engine::RenderedWorld rendered(qry_world& world);
 // Lets the document have the voxels of a world at home on a device whose memory shaders do not read: a copy, which is
 // brought up to date.
 qry_result copy_to_document(qry_world& world);
-// The whole scene of a world at home on a device, its voxels read from there. Errors: as DeviceHome::bricks.
-Result<Scene> scene_from_device(const qry_world& world);
 // Waits for what was submitted. Errors: as DeviceHome::version.
 Result<uint64_t> version_of(const qry_world& world);
 // What a world begins with. With a `file` the scene has no bricks yet: they are to be read from there, straight to a
@@ -215,8 +213,8 @@ struct Opened {
   std::unique_ptr<io::StoreReader> file;
   std::function<Result<void>(Opened& opened)> finish_reading;
 };
-// Whether worlds of this request may be at home on a device, before one is asked for. Errors: unsupported, with the
-// reason.
+// Whether worlds of this request may be at home on a device, before one is asked for (engine/home/choice.hpp). Errors:
+// unsupported, with the reason.
 Result<void> may_be_on_device(const ContextState& context, uint32_t home, bool packed);
 // A caller's structures about a world's home, each as read_chain() finds it; null: it is not there.
 struct HomeInfos {

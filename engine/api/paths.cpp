@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "engine/api/handles.hpp"
+#include "engine/home/drawing.hpp"
 
 using namespace quarry;
 using namespace quarry::c_api;
@@ -114,15 +115,10 @@ qry_result qry_world_trace_paths(qry_world* world, qry_paths* paths, const qry_p
     // The host looks for lights: where something glows and has changed, it reads the voxels for as long as that takes.
     std::optional<Document> glowing;
     if (drawn.publish_device && world->lights_version != version) {
-      const auto& materials = drawn.palette.materials;
-      if (std::any_of(materials.begin() + 1, materials.end(), [](const Material& m) { return m.emission > 0; })) {
-        auto scene = scene_from_device(*world);
-        if (!scene) return refuse(scene.error());
-        auto read = Document::create(std::move(*scene));
-        if (!read) return refuse(read.error());
-        glowing.emplace(std::move(*read));
-        drawn.lit = &glowing->world();
-      }
+      auto copied = engine::copy_where_it_glows(*world->home, *world->document);
+      if (!copied) return refuse(copied.error());
+      glowing = std::move(*copied);
+      if (glowing) drawn.lit = &glowing->world();
     }
     auto traced = paths->tracer->render(drawn, view, settings, info->samples, layers, call.progress(), first);
     if (!traced && traced.error().code != ErrorCode::cancelled) return refuse(traced.error());

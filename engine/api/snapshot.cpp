@@ -4,6 +4,7 @@
 // A snapshot of a world at home on the host has handles of its bricks, which nobody changes: what is edited gets new
 // ones. Beside them it has lists of 20 bytes a brick, and shares these too until they are edited.
 #include "engine/api/handles.hpp"
+#include "engine/home/drawing.hpp"
 
 using namespace quarry;
 using namespace quarry::c_api;
@@ -29,7 +30,8 @@ qry_result qry_world_snapshot(const qry_world* world, qry_world** snapshot) {
     const auto version = version_of(*world);
     if (!version) return refuse(version.error());
     fresh->version = *version;
-    auto scene = world->home ? scene_from_device(*world) : Result<Scene>(world->document->scene());
+    auto scene =
+        world->home ? engine::whole_scene(*world->home, *world->document) : Result<Scene>(world->document->scene());
     if (!scene) return refuse(scene.error());
     auto bricks = world->lent ? Result<BrickMap>(world->lent->bricks) : flatten(*scene, true);
     if (!bricks) return refuse(bricks.error());

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "engine/api/handles.hpp"
+#include "engine/home/drawing.hpp"
 #include "voxel/io/formats.hpp"
 #include "voxel/io/quarry/store.hpp"
 
@@ -91,18 +92,6 @@ qry_result begin_world(qry_context* context, uint32_t max_bricks, const char* fu
   return QRY_OK;
 }
 
-// Makes one volume at the origin with the visible scene's voxels. It drops the tree and keeps palette, cameras and
-// notes.
-Result<Scene> flattened_scene(Scene scene, const BrickPool& pool) {
-  QRY_TRY_ASSIGN(auto cells, flatten(scene, true, pool));
-  scene.volumes.clear();
-  scene.instances.clear();
-  scene.layers.clear();
-  scene.volumes.push_back(Volume{"world", std::move(cells), {}});
-  scene.instances.push_back(Instance{});
-  return scene;
-}
-
 // A world file whose bricks may go straight to a device; nothing if they may not.
 Result<std::optional<Opened>> begin_file(const std::filesystem::path& file, ContextState& context,
                                          const Progress& progress) {
@@ -146,7 +135,7 @@ Result<Opened> read_file(const qry_open_info& info, const ContextState& context,
   }
   for (const std::string& warning : warnings) context.say(QRY_LOG_WARNING, warning.c_str());
   if (info.flags & QRY_OPEN_FLATTEN) {
-    auto flat = flattened_scene(std::move(opened.scene), pool);
+    auto flat = engine::flattened_scene(std::move(opened.scene), pool);
     if (!flat) return tl::unexpected(Error{flat.error().code, std::string(info.path) + ": " + flat.error().message});
     opened.scene = std::move(*flat);
   }
@@ -266,7 +255,7 @@ qry_result qry_world_save(qry_world* world, const qry_save_info* info) {
       return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: info->path is %s", function, info->path ? "empty" : "NULL");
     const ProgressCall call(info->progress, info->progress_user);
     Result<Scene> whole;
-    if (world->home) whole = scene_from_device(*world);
+    if (world->home) whole = engine::whole_scene(*world->home, *world->document);
     if (!whole) return refuse(whole.error());
     if (auto saved = io::write_scene(world->home ? *whole : world->document->scene(), info->path, call.progress());
         !saved)

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// drawing.cpp - publishes a device's world for shaders, and copies its voxels where they cannot read them.
+#include "engine/home/drawing.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "voxel/worlds/flatten.hpp"
+
+namespace quarry::engine {
+
+RenderedWorld rendered_world(SharedWorld& shared, Document& document, DeviceHome& home, DeviceBlocks& blocks) {
+  RenderedWorld drawn = rendered_world(shared, document);
+  drawn.publish_device = [&shared, &document, &home, &blocks]() -> Result<Device::TimelinePoint> {
+    QRY_TRY_ASSIGN(const auto* const published, home.publish(shared.frames()));
+    return shared.publish(*published, blocks, document.scene().palette);
+  };
+  return drawn;
+}
+
+Result<void> copy_to_document(DeviceHome& home, Document& document) {
+  QRY_TRY_ASSIGN(const auto now, home.bricks(document.world().pool()));
+  // What differs: bricks of both are in the same order.
+  std::vector<World::BrickWrite> writes;
+  const auto before = document.scene().volumes[0].bricks.bricks(), after = now.bricks();
+  auto old = before.begin();
+  for (auto one = after.begin(); one != after.end(); ++one) {
+    for (; old != before.end() && (*old).first < (*one).first; ++old) writes.push_back({(*old).first, Brick{}});
+    if (old == before.end() || (*one).first < (*old).first || !((*old).second() == (*one).second()))
+      writes.push_back({(*one).first, (*one).second().copy()});
+    if (old != before.end() && (*old).first == (*one).first) ++old;
+  }
+  for (; old != before.end(); ++old) writes.push_back({(*old).first, Brick{}});
+  if (writes.empty()) return {};
+  QRY_TRY(document.write(0, writes, "copy"));
+  return document.restore_history({}, 0);
+}
+
+Result<Scene> whole_scene(DeviceHome& home, const Document& document) {
+  Scene scene = document.scene();
+  QRY_TRY_ASSIGN(scene.volumes[0].bricks, home.bricks());
+  return scene;
+}
+
+Result<std::optional<Document>> copy_where_it_glows(DeviceHome& home, const Document& document) {
+  const auto& materials = document.scene().palette.materials;
+  if (std::none_of(materials.begin() + 1, materials.end(), [](const Material& m) { return m.emission > 0; }))
+    return std::optional<Document>();
+  QRY_TRY_ASSIGN(auto scene, whole_scene(home, document));
+  QRY_TRY_ASSIGN(auto copy, Document::create(std::move(scene)));
+  return std::optional<Document>(std::move(copy));
+}
+
+Result<Scene> flattened_scene(Scene scene, const BrickPool& pool) {
+  QRY_TRY_ASSIGN(auto cells, flatten(scene, true, pool));
+  scene.volumes.clear();
+  scene.instances.clear();
+  scene.layers.clear();
+  scene.volumes.push_back(Volume{"world", std::move(cells), {}});
+  scene.instances.push_back(Instance{});
+  return scene;
+}
+
+}  // namespace quarry::engine

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// drawing.hpp - what pictures need of a world at home on a device. Where shaders read its memory (DeviceHome::shares)
+// that is no voxel, and elsewhere a copy. `document` is the one beside the home, which has names, palette and cameras.
+#pragma once
+
+#include <optional>
+
+#include "engine/home/device_home.hpp"
+#include "engine/sharing/device_blocks.hpp"
+#include "engine/sharing/world.hpp"
+#include "voxel/worlds/document.hpp"
+
+namespace quarry::engine {
+
+// What is drawn where shaders read the home's memory, which is in `blocks`. Each publish() publishes the world as it is
+// then. All five must outlive the result; nothing is copied.
+RenderedWorld rendered_world(SharedWorld& shared, Document& document, DeviceHome& home, DeviceBlocks& blocks);
+
+// Gives the document the home's voxels, for pictures where shaders cannot read those: writes the bricks that differ.
+// Blocks until it is done. Traffic: as DeviceHome::bricks. Errors: device; those of Document::write.
+Result<void> copy_to_document(DeviceHome& home, Document& document);
+
+// The document's scene with the home's voxels, which it shares with nobody. Errors: as DeviceHome::bricks.
+Result<Scene> whole_scene(DeviceHome& home, const Document& document);
+
+// The same as a world in host memory, in which the host looks for lights; nothing if no material glows. Errors: as
+// whole_scene and Document::create.
+Result<std::optional<Document>> copy_where_it_glows(DeviceHome& home, const Document& document);
+
+// The visible scene as one volume at the origin, its bricks made in `pool`: what a device takes. The tree is dropped;
+// palette, cameras and notes are kept. Errors: out_of_bounds.
+Result<Scene> flattened_scene(Scene scene, const BrickPool& pool);
+
+}  // namespace quarry::engine

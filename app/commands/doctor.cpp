@@ -8,14 +8,15 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "app/console/arguments.hpp"
 #include "app/console/terminal.hpp"
 #include "base/parallel.hpp"
+#include "engine/home/choice.hpp"
 #include "engine/sharing/buffer.hpp"
 #include "hashgrid/executor.hpp"
-#include "voxel/device/executor.hpp"
 
 namespace quarry::app {
 namespace {
@@ -77,20 +78,6 @@ void probe_cuda(Report& report) {
   else report.lack("cuda", executor.error().message + "; host threads build the hash grid instead.");
 }
 
-// Where worlds can be kept and edited (qry_world_home_info).
-void probe_homes(Report& report) {
-  const auto executor = device::make_cuda_executor(0);
-  if (executor) {
-    report.ok(
-        "home",
-        "through the C interface on CUDA device 0, where it shares memory with Vulkan: edits, undo, lists and rays "
-        "are made there; commands and the editor keep worlds on the host");
-  } else {
-    report.lack("home", "on the host only: " + executor.error().message +
-                            "; QRY_HOME_DEVICE is refused. Commands and the editor keep worlds on the host anyway.");
-  }
-}
-
 std::string device_text(const engine::DeviceInfo& info) {
   return fmt::format("{} (Vulkan {}.{}, {}{})", info.name, VK_API_VERSION_MAJOR(info.api_version),
                      VK_API_VERSION_MINOR(info.api_version), info.driver,
@@ -109,12 +96,38 @@ bool has_validation_layer(const engine::Device& device) {
   return false;
 }
 
-void probe_vulkan(Report& report) {
+// Where worlds can be at home: the same question, and the same answers, as of `quarry render` and the C interface.
+void probe_homes(Report& report, engine::Device* device) {
+  const auto memory = [&](engine::Home home) -> Result<engine::HomeMemory> {
+    QRY_TRY(engine::may_be_on_device(home));
+    return engine::home_memory(home, device, engine::SharingMode::automatic);
+  };
+  const auto chosen = memory(engine::Home::automatic);
+  if (chosen) {
+    report.ok("home", chosen->reason +
+                          ": `quarry render` draws .quarry files of one volume at the origin from its memory, and "
+                          "through the C interface edits, undo, lists and rays are made there; other commands and the "
+                          "editor keep worlds on the host");
+    return;
+  }
+  const auto asked = memory(engine::Home::device);
+  if (asked)
+    report.lack("home", fmt::format("on the host, unless a device is asked for (`quarry render --home device`, "
+                                    "QRY_HOME_DEVICE): {}; then a picture needs a copy.",
+                                    chosen.error().message));
+  else
+    report.lack("home", fmt::format("on the host only: {}; `quarry render --home device` and QRY_HOME_DEVICE are "
+                                    "refused. Other commands and the editor keep worlds on the host anyway.",
+                                    chosen.error().message));
+}
+
+// Returns the device that draws; null: there is none.
+std::unique_ptr<engine::Device> probe_vulkan(Report& report) {
   const auto devices = engine::list_devices();
   if (!devices) {
     report.fatal("vulkan", devices.error().message +
                                ". Without it nothing can be rendered; convert, info and generate still work.");
-    return;
+    return nullptr;
   }
   size_t usable = 0;
   for (const engine::DeviceInfo& info : *devices) {
@@ -131,12 +144,12 @@ void probe_vulkan(Report& report) {
         "vulkan",
         "no usable Vulkan device: nothing can be rendered. Install a GPU's driver, or mesa-vulkan-drivers for software "
         "rendering; convert, info and generate still work.");
-    return;
+    return nullptr;
   }
-  const auto device = engine::Device::create();
+  auto device = engine::Device::create();
   if (!device) {
     report.fatal("vulkan", device.error().message);
-    return;
+    return nullptr;
   }
   const engine::DeviceInfo& info = (*device)->info();
   if (info.type == VK_PHYSICAL_DEVICE_TYPE_CPU)
@@ -153,6 +166,7 @@ void probe_vulkan(Report& report) {
   if (has_validation_layer(**device))
     report.ok("validation", "VK_LAYER_KHRONOS_validation is there for `--validation`");
   else report.lack("validation", "no validation layers: `--validation` is refused. Package vulkan-validationlayers.");
+  return std::move(*device);
 }
 
 void probe_display(Report& report) {
@@ -202,8 +216,8 @@ int run_doctor(const CommandArguments& words) {
   report.ok("quarry", fmt::format("{}{}", QRY_VERSION, QRY_WITH_CUDA ? " with CUDA" : ""));
   report.ok("machine", fmt::format("{}; {} {}", machine_text(), system.sysname, system.release));
   probe_cuda(report);
-  probe_homes(report);
-  probe_vulkan(report);
+  const auto device = probe_vulkan(report);
+  probe_homes(report, device.get());
   probe_display(report);
   probe_mesh_reader(report);
 

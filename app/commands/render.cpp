@@ -13,10 +13,10 @@
 #include "app/console/load.hpp"
 #include "app/console/output_file.hpp"
 #include "app/console/terminal.hpp"
+#include "engine/home/drawn_world.hpp"
 #include "engine/pictures/exr_file.hpp"
 #include "engine/pictures/path_tracer.hpp"
 #include "engine/pictures/png_file.hpp"
-#include "voxel/worlds/document.hpp"
 
 namespace quarry::app {
 namespace {
@@ -27,8 +27,9 @@ double seconds_since(Clock::time_point then) { return std::chrono::duration<doub
 
 struct RenderArguments {
   std::vector<std::string> inputs;
-  std::string output, device, to = "png";
+  std::string output, device, to = "png", home_name = "auto";
   SharingOption sharing;
+  engine::Home home = engine::Home::automatic;
   int64_t turntable = 1;
   bool layers = false, validation = false, json = false;
   LoadOptions load;
@@ -112,25 +113,32 @@ class Batch {
       if (output.has_parent_path()) QRY_TRY(deferred_sync_.make_folders(output.parent_path()));
       QRY_TRY(check_output(output, true));
     }
-    QRY_TRY_ASSIGN(auto shared, engine::SharedWorld::create(*device_, parsed_.sharing.mode));
-    WorldMemory memory = shared->memory();
-    QRY_TRY_ASSIGN(auto scene, load_scene(job.input, parsed_.load, &memory.new_pool()));
     const PictureOptions& picture = parsed_.picture;
-    if (picture.scene_camera >= int64_t(scene.cameras.size()))
+    ProgressLine line(shown(job.input));
+    engine::DrawnWorld::Request request;
+    request.file = job.input;
+    request.home = parsed_.home;
+    request.sharing = parsed_.sharing.mode;
+    request.read = [&](const BrickPool* pool) { return load_scene(job.input, parsed_.load, pool); };
+    request.check = [&](const Scene& scene) -> Result<void> {
+      if (picture.scene_camera < int64_t(scene.cameras.size())) return {};
       return fail(ErrorCode::bad_usage, fmt::format("--scene-camera {}: the file has {} cameras", picture.scene_camera,
                                                     scene.cameras.size()));
-    ProgressLine line(shown(job.input));
-    QRY_TRY_ASSIGN(auto document, Document::create(std::move(scene), memory, line.progress()));
-    World& world = document.world();
-    const engine::RenderedWorld rendered = engine::rendered_world(*shared, document);
-    // Rendering only reads, so a packed world serves it: the device gets a third of the bytes. A world that cannot be
-    // packed, perhaps for lack of memory, is drawn as it is.
-    (void)document.pack();
+    };
+    request.otherwise = fmt::format("; without --home {}, or with --home host, it is drawn all the same",
+                                    engine::to_string(parsed_.home));
+    std::vector<std::string> warnings;
+    QRY_TRY_ASSIGN(const auto world, engine::DrawnWorld::open(*device_, request, line.progress(), &warnings));
+    line.clear();
+    for (const std::string& warning : warnings) say_warning(shown(job.input), warning);
+    const engine::RenderedWorld rendered = world->rendered();
+    const engine::DrawnWorld::Numbers& numbers = world->numbers();
+    if (tracer_) QRY_TRY(world->find_lights(line.progress()));
     const auto frames = uint32_t(job.outputs.size());
     for (uint32_t frame = 0; frame < frames; ++frame) {
       const fs::path& output = job.outputs[frame];
       engine::RenderSettings settings = picture.settings;
-      const engine::View view = picture.view(document.scene(), world.bounds(), frame, frames, settings);
+      const engine::View view = picture.view(world->scene(), numbers.bounds, frame, frames, settings);
       const auto start = Clock::now();
       Progress progress = line.progress();
       if (frames > 1) {
@@ -151,24 +159,28 @@ class Batch {
                         {"paths", picture.paths},
                         {"device", device_->info().name},
                         {"driver", device_->info().driver},
-                        {"sharing", engine::to_string(shared->mode())},
-                        {"sharing_reason", shared->sharing_reason()},
-                        {"voxels", world.voxel_count()},
-                        {"bricks", world.brick_count()},
-                        {"world_bytes", world.size_bytes()},
-                        {"packed", world.packed()},
+                        {"sharing", engine::to_string(world->shared().mode())},
+                        {"sharing_reason", world->shared().sharing_reason()},
+                        {"home", engine::to_string(world->home())},
+                        {"home_reason", world->home_reason()},
+                        {"voxels", numbers.voxels},
+                        {"bricks", numbers.bricks},
+                        {"world_bytes", numbers.size_bytes},
+                        {"packed", numbers.packed},
                         {"seconds", seconds},
                         {"validation_errors", device_->validation_errors()}});
       if (parsed_.json) continue;
       line.clear();
       fmt::print("{}: {}x{}, {} voxels in {} bricks, {:.3f} s\n", shown(output), settings.width, settings.height,
-                 with_commas(world.voxel_count()), with_commas(world.brick_count()), seconds);
+                 with_commas(numbers.voxels), with_commas(numbers.bricks), seconds);
     }
-    if (!parsed_.json && !reported_) {
-      fmt::print("  device   {}\n  sharing  {}: {}\n", device_->info().name, engine::to_string(shared->mode()),
-                 shared->sharing_reason());
-      reported_ = true;
-    }
+    if (parsed_.json) return {};
+    if (reported_.empty())
+      fmt::print("  device   {}\n  sharing  {}: {}\n", device_->info().name, engine::to_string(world->shared().mode()),
+                 world->shared().sharing_reason());
+    std::string home = fmt::format("{}: {}", engine::to_string(world->home()), world->home_reason());
+    if (home != reported_) fmt::print("  home     {}\n", home);
+    reported_ = std::move(home);
     return {};
   }
 
@@ -198,7 +210,7 @@ class Batch {
   std::unique_ptr<engine::PathTracer> tracer_;
   io::DeferredSync deferred_sync_;
   const bool several_;
-  bool reported_ = false;
+  std::string reported_;  // the home that was printed last
 };
 
 }  // namespace
@@ -224,6 +236,11 @@ int run_render(const CommandArguments& words) {
   arguments.flag("--layers", parsed.layers, "EXR: depth, albedo and normals, too");
   arguments.text("--device", parsed.device, "NAME", "Part of the Vulkan device's name (best there is)");
   parsed.sharing.add_to(arguments);
+  arguments.choice("--home", parsed.home_name, "HOME",
+                   "Whose memory has the world: host, device: a CUDA device's, or auto: the device's if Vulkan draws "
+                   "from it and the file is a .quarry of one volume at the origin that fits; emulated: host threads "
+                   "stand in for the device, to test without a GPU (auto)",
+                   {"auto", "host", "device", "emulated"});
   arguments.flag("--validation", parsed.validation,
                  "Run under the Vulkan validation layers; their errors fail the command");
   arguments.flag("--json", parsed.json, "Print one JSON document about what was done");
@@ -231,6 +248,8 @@ int run_render(const CommandArguments& words) {
   if (const auto code = arguments.parse(words)) return *code;
   if (const auto code = parsed.load.check(arguments)) return *code;
   if (const auto code = parsed.sharing.check(arguments)) return *code;
+  for (const auto home : {engine::Home::host, engine::Home::device, engine::Home::emulated})
+    if (parsed.home_name == engine::to_string(home)) parsed.home = home;
   if (const auto code = arguments.check_name("--to", parsed.to, {"png", "exr"})) return *code;
   if (const auto code = parsed.picture.check(arguments)) return *code;
   const auto inputs = expand_inputs(parsed.inputs);

@@ -26,6 +26,7 @@ Result<void> may_be_on_device(Home asked) {
 }
 
 Result<HomeMemory> home_memory(Home asked, Device* device, SharingMode sharing, device::Emulation emulation) {
+  if (asked == Home::automatic && !device) return fail(ErrorCode::unsupported, "there is no Vulkan device");
   HomeMemory memory;
   const bool emulated = asked == Home::emulated;
   memory.reason = emulated ? "host threads that stand in for a CUDA device are asked for" : "a device is asked for";

@@ -187,8 +187,7 @@ Result<std::unique_ptr<DeviceHome>> DeviceHome::create(std::unique_ptr<device::E
                                                        const Content& content, uint32_t max_bricks, uint32_t threads) {
   if (!takes(content.scene))
     return fail(ErrorCode::unsupported,
-                "a world on a device has one volume, at the origin and not turned: open the file with "
-                "QRY_OPEN_FLATTEN, or keep the world at home on the host");
+                std::string(kTaken) + ": open the file with QRY_OPEN_FLATTEN, or keep the world at home on the host");
   QRY_TRY_ASSIGN(auto store, device::Store::create(std::move(executor), max_bricks ? max_bricks : 0xFFFFFFFEu));
   std::unique_ptr<DeviceHome> home(new DeviceHome(std::move(store), threads));
   QRY_TRY(home->fill(content));

@@ -38,8 +38,9 @@ class DeviceHome {
   // device; of a file its own, too.
   static Result<std::unique_ptr<DeviceHome>> create(std::unique_ptr<device::Executor> executor, const Content& content,
                                                     uint32_t max_bricks, uint32_t threads);
-  // Whether a scene can be at home on a device; its bricks are not looked at.
+  // Whether a scene can be at home on a device; its bricks are not looked at. kTaken says which can.
   static bool takes(const Scene& scene);
+  static constexpr const char* kTaken = "a world on a device has one volume, at the origin and not turned";
   // Which palette steps change. To be called before the first one is undone.
   void attach(Document& document) { document_ = &document; }
 

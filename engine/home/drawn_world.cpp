@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// drawn_world.cpp - opens a file straight into a device's memory, or on the host.
+#include "engine/home/drawn_world.hpp"
+
+#include <utility>
+
+#include "engine/home/drawing.hpp"
+#include "voxel/io/formats.hpp"
+#include "voxel/io/quarry/reader.hpp"
+
+namespace quarry::engine {
+namespace {
+
+// A reason is a part of a sentence: the file has been named.
+std::string without_file(const std::string& message, const std::filesystem::path& file) {
+  const std::string name = file.string() + ": ";
+  return message.starts_with(name) ? message.substr(name.size()) : message;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<DrawnWorld>> DrawnWorld::open(Device& device, const Request& request, const Progress& progress,
+                                                     std::vector<std::string>* warnings) {
+  std::unique_ptr<DrawnWorld> world(new DrawnWorld);
+  QRY_TRY_ASSIGN(world->shared_, SharedWorld::create(device, request.sharing));
+  world->memory_ = world->shared_->memory();
+  QRY_TRY(world->settle(device, request, progress, warnings));
+  if (!world->home_) QRY_TRY(world->keep_on_host(request, progress));
+  return world;
+}
+
+// Leaves `home_` null, with the reason, if the host is to have the world.
+Result<void> DrawnWorld::settle(Device& device, const Request& request, const Progress& progress,
+                                std::vector<std::string>* warnings) {
+  // What would be wrong at home on the host too.
+  std::optional<Error> wrong;
+  const auto of_file = [&]<class T>(Result<T> result) {
+    if (!result) wrong = result.error();
+    return result;
+  };
+  const auto try_device = [&]() -> Result<void> {
+    QRY_TRY(may_be_on_device(request.home));
+    QRY_TRY_ASSIGN(auto there, home_memory(request.home, &device, request.sharing, request.emulation));
+    QRY_TRY_ASSIGN(const auto* const format, of_file(io::format_for_reading(request.file)));
+    std::optional<io::StoreReader> file;
+    std::vector<std::string> said;
+    if (format->kind == io::FormatKind::world) {
+      QRY_TRY_ASSIGN(file, of_file(io::StoreReader::open(request.file, &said)));
+    }
+    Scene scene;
+    if (file && DeviceHome::takes(file->scene())) {
+      scene = file->scene();
+    } else if (request.home == Home::automatic) {
+      return fail(ErrorCode::unsupported,
+                  file ? DeviceHome::kTaken : "only a .quarry file goes straight into a device's memory");
+    } else {
+      file.reset();
+      said.clear();
+      QRY_TRY_ASSIGN(scene, of_file(request.read(nullptr)));
+    }
+    QRY_TRY(of_file(request.check(scene)));
+    if (!file && !DeviceHome::takes(scene)) {
+      QRY_TRY_ASSIGN(scene, flattened_scene(std::move(scene), BrickPool::loose()));
+    }
+    blocks_ = std::move(there.blocks);
+    QRY_TRY_ASSIGN(
+        home_, DeviceHome::create(std::move(there.executor), {scene, {}, 0, file ? &*file : nullptr, progress}, 0, 0));
+    scene.volumes[0].bricks.clear();
+    QRY_TRY_ASSIGN(auto document, Document::create(std::move(scene), memory_));
+    document_.emplace(std::move(document));
+    if (!home_->shares()) QRY_TRY(copy_to_document(*home_, *document_));
+    QRY_TRY_ASSIGN(const auto state, home_->state());
+    numbers_ = {state.store.bounds, state.store.voxels, state.store.keys, state.store.world_bytes, false};
+    kind_ = request.home == Home::automatic ? Home::device : request.home;
+    reason_ = std::move(there.reason);
+    if (warnings) warnings->insert(warnings->end(), said.begin(), said.end());
+    return {};
+  };
+  if (const auto settled = try_device(); !settled) {
+    document_.reset();
+    home_.reset();
+    blocks_.reset();
+    const Error& error = settled.error();
+    if (wrong || fails_at_every_home(error.code)) return tl::unexpected(error);
+    reason_ = without_file(error.message, request.file);
+    if (request.home == Home::device || request.home == Home::emulated)
+      return fail(error.code, "no home on a device: " + reason_ + request.otherwise);
+  }
+  return {};
+}
+
+Result<void> DrawnWorld::keep_on_host(const Request& request, const Progress& progress) {
+  QRY_TRY_ASSIGN(auto scene, request.read(&memory_.new_pool()));
+  QRY_TRY(request.check(scene));
+  QRY_TRY_ASSIGN(auto document, Document::create(std::move(scene), memory_, progress));
+  document_.emplace(std::move(document));
+  // Drawing only reads, so a packed world serves it: the device gets a third of the bytes. A world that cannot be
+  // packed, perhaps for lack of memory, is drawn as it is.
+  (void)document_->pack();
+  const World& world = document_->world();
+  numbers_ = {world.bounds(), world.voxel_count(), world.brick_count(), world.size_bytes(), world.packed()};
+  return {};
+}
+
+RenderedWorld DrawnWorld::rendered() {
+  if (home_ && home_->shares()) return rendered_world(*shared_, *document_, *home_, *blocks_);
+  return rendered_world(*shared_, *document_);
+}
+
+Result<void> DrawnWorld::find_lights(const Progress& progress) {
+  if (lights_found_ || !home_ || !home_->shares()) return {};
+  progress.say("looking for lights", -1);
+  QRY_TRY_ASSIGN(const auto glowing, copy_where_it_glows(*home_, *document_));
+  if (glowing) {
+    // The published version is the one that is drawn: nothing is edited.
+    QRY_TRY(rendered().publish());
+    shared_->update_lights(glowing->world(), document_->scene().palette);
+  }
+  lights_found_ = true;
+  return {};
+}
+
+}  // namespace quarry::engine

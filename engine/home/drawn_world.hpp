@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// drawn_world.hpp - a file as a world that is drawn and not edited, at home on a device or on the host.
+//
+//   device   .quarry ─► chunks, decoded by all threads ─► the device's memory ─► shaders: no voxel stays on the host
+//   host     any file ─► Scene ─► Document, packed ─► SharedWorld ─► shaders
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/progress.hpp"
+#include "engine/home/choice.hpp"
+#include "engine/home/device_home.hpp"
+#include "engine/sharing/world.hpp"
+#include "voxel/worlds/document.hpp"
+
+namespace quarry::engine {
+
+class DrawnWorld {
+ public:
+  struct Request {
+    std::filesystem::path file;
+    Home home = Home::automatic;
+    SharingMode sharing = SharingMode::automatic;
+    device::Emulation emulation = {};  // of Home::emulated
+    // Reads all of the file, its bricks in the pool where the reader can; null: in none.
+    std::function<Result<Scene>(const BrickPool* pool)> read;
+    // Looks at the scene before its voxels are there. An error ends the opening.
+    std::function<Result<void>(const Scene& scene)> check;
+    // Ends the message where the home that is asked for cannot be had: what to do.
+    std::string otherwise;
+  };
+
+  // `automatic`: the device, where CUDA has one that shares its memory with `device` (home_memory) and the file is a
+  // .quarry of one volume at the origin that fits there; the file's bricks are sent as they are decoded, and the host
+  // never has more than some MiB a thread of them. Else the host, and home_reason() says why.
+  // `device`, `emulated`: there or nowhere. Other files and scenes are read whole, flattened, sent and let go.
+  // `device` must outlive the result, and one thread at a time may use it. `warnings`: of a .quarry that is read
+  // straight there. Errors: those of reading; unsupported, out_of_memory, full, out_of_bounds, device: of a home that
+  // is asked for; those of Document::create.
+  static Result<std::unique_ptr<DrawnWorld>> open(Device& device, const Request& request, const Progress& progress,
+                                                  std::vector<std::string>* warnings);
+
+  Home home() const { return kind_; }  // never automatic
+  const std::string& home_reason() const { return reason_; }
+  const SharedWorld& shared() const { return *shared_; }
+  const Scene& scene() const { return document_->scene(); }  // on a device without bricks
+
+  struct Numbers {
+    Box3 bounds;
+    uint64_t voxels = 0, bricks = 0, size_bytes = 0;
+    bool packed = false;
+  };
+  const Numbers& numbers() const { return numbers_; }
+
+  // Lives as long as this.
+  RenderedWorld rendered();
+  // Before paths are traced: lets SharedWorld have the faces that glow. At home on a device that needs all voxels in
+  // host memory, for as long as it takes, if a material glows; the second call does nothing. Errors: device, those of
+  // Document::create.
+  Result<void> find_lights(const Progress& progress);
+
+ private:
+  DrawnWorld() = default;
+  Result<void> settle(Device& device, const Request& request, const Progress& progress,
+                      std::vector<std::string>* warnings);
+  Result<void> keep_on_host(const Request& request, const Progress& progress);
+
+  // Destroyed from the last to the first, as those want it that use others.
+  std::unique_ptr<SharedWorld> shared_;
+  WorldMemory memory_;
+  std::optional<Document> document_;
+  std::unique_ptr<DeviceBlocks> blocks_;  // of `home_`, if shaders read its memory
+  std::unique_ptr<DeviceHome> home_;      // null: at home on the host
+  Home kind_ = Home::host;
+  std::string reason_;
+  Numbers numbers_;
+  bool lights_found_ = false;
+};
+
+}  // namespace quarry::engine

@@ -197,6 +197,110 @@ TEST_CASE("render: an EXR picture has the light, and with --layers depth, albedo
   CHECK(names_in(dir) == std::vector<std::string>{"p.exr", "w.quarry"});
 }
 
+// Without a CUDA device, whatever the machine has.
+Outcome render_without_cuda(std::vector<std::string> words) {
+  words.insert(words.begin(), "render");
+  words.insert(words.end(), {"--size", "64x40", "--samples", "1"});
+  return run_quarry(words, {{"CUDA_VISIBLE_DEVICES", "-1"}});
+}
+
+TEST_CASE("render: a picture from a device's memory has the same bytes as one from the host's") {
+  if (!can_render()) return;
+  const fs::path dir = scratch_dir("render-homes");
+  const std::string city = (dir / "city.quarry").string();
+  REQUIRE(run_quarry({"generate", "city", "--size", "128", "-o", city}).code == 0);
+  const std::vector<std::vector<std::string>> pictures{
+      {city, "--turntable", "2", "--ground", "--fog", "200", "--samples", "1"},
+      {city, "--spp", "1", "--sun", "200,-20", "--scene-camera", "1"}};  // windows are lit
+  bool no_device = false;
+  for (const auto& picture : pictures) {
+    json host;
+    for (const std::string home : {"host", "emulated", "device"}) {
+      if (home == "device" && no_device) continue;
+      std::vector<std::string> words = picture;
+      words.insert(words.end(), {"-o", (dir / home / "p-{part}.png").string(), "--home", home, "--json"});
+      const Outcome outcome = render(words);
+      INFO(outcome.err);
+      if (home == "device" && has(outcome.err, "no home on a device")) {
+        skip(outcome.err);
+        no_device = true;
+        continue;
+      }
+      REQUIRE(outcome.code == 0);
+      const json all = json::parse(outcome.out), said = all.is_array() ? all[0] : all;
+      CHECK(said["home"] == home);
+      CHECK(!said["home_reason"].get<std::string>().empty());
+      if (home == "host") host = said;
+      for (const char* number : {"voxels", "bricks"}) CHECK(said[number] == host[number]);
+      REQUIRE(names_in(dir / home) == names_in(dir / "host"));
+      for (const std::string& name : names_in(dir / "host"))
+        CHECK((file_bytes(dir / home / name) == file_bytes(dir / "host" / name)));
+    }
+    fs::remove_all(dir / "host");
+    fs::remove_all(dir / "emulated");
+    fs::remove_all(dir / "device");
+  }
+}
+
+TEST_CASE(
+    "render: a device that is asked for takes what is no .quarry of one volume too; left to itself, the host does") {
+  if (!can_render()) return;
+  const fs::path dir = scratch_dir("render-any-home");
+  const std::string model = small_world(dir / "m.vox").string(), world = small_world(dir / "w.quarry").string(),
+                    both = (dir / "both.quarry").string();
+  REQUIRE(run_quarry({"convert", model, world, "--merge", "-o", both}).code == 0);
+  const auto draw = [&](const std::string& home) {
+    const Outcome outcome = render(
+        {model, both, "-o", (dir / home).string(), "--view", "albedo", "--samples", "1", "--home", home, "--json"});
+    INFO(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return json::parse(outcome.out);
+  };
+  const json own = draw("auto"), asked = draw("emulated");
+  for (const size_t i : {0, 1}) {
+    CHECK(own[i]["home"] == "host");
+    CHECK(asked[i]["home"] == "emulated");
+    CHECK(own[i]["voxels"] == asked[i]["voxels"]);
+    const std::string name = i ? "both.png" : "m.png";
+    CHECK((file_bytes(dir / "auto" / name) == file_bytes(dir / "emulated" / name)));
+  }
+}
+
+TEST_CASE("render: a device that is asked for and not there is refused, with what to do; otherwise the host says why") {
+  if (!can_render()) return;
+  const fs::path dir = scratch_dir("render-no-home");
+  const std::string world = small_world(dir / "w.quarry").string(), out = (dir / "p.png").string();
+  const Outcome refused = render_without_cuda({world, "-o", out, "--home", "device"});
+  INFO(refused.err);
+  CHECK(refused.code == 1);
+  CHECK(has(refused.err, "w.quarry: no home on a device: "));
+  CHECK(has(refused.err, "with --home host, it is drawn"));
+  CHECK(names_in(dir) == std::vector<std::string>{"w.quarry"});
+  const Outcome drawn = render_without_cuda({world, "-o", out});
+  INFO(drawn.err);
+  CHECK(drawn.code == 0);
+  CHECK(has(drawn.out, "  home     host: there is no CUDA device\n"));
+  CHECK(render_without_cuda({world, "-o", out, "--home", "attic"}).code == 2);
+}
+
+TEST_CASE("render: a damaged file has the same message at every home, and no picture") {
+  if (!can_render()) return;
+  const fs::path dir = scratch_dir("render-damaged-home");
+  const std::string out = (dir / "p.png").string();
+  std::vector<uint8_t> bytes = file_bytes(small_world(dir / "whole.quarry"));
+  std::fill(bytes.end() - 3000, bytes.end() - 500, uint8_t(0x5A));
+  const std::string damaged = write_bytes(dir / "damaged.quarry", bytes);
+  for (const std::string& file : {damaged, (dir / "missing.quarry").string()}) {
+    const Outcome host = render({file, "-o", out, "--home", "host"}),
+                  there = render({file, "-o", out, "--home", "emulated"});
+    INFO(host.err);
+    CHECK(host.code == 1);
+    CHECK(there.code == 1);
+    CHECK(there.err == host.err);
+    CHECK_FALSE(fs::exists(out));
+  }
+}
+
 TEST_CASE("render: Ctrl+C ends a long picture with 130 and leaves no file") {
   if (!can_render()) return;
   const fs::path dir = scratch_dir("render-cancel"), out = dir / "out";

@@ -40,27 +40,30 @@ Result<void> DrawnWorld::settle(Device& device, const Request& request, const Pr
   };
   const auto try_device = [&]() -> Result<void> {
     QRY_TRY(may_be_on_device(request.home));
-    QRY_TRY_ASSIGN(auto there, home_memory(request.home, &device, request.sharing, request.emulation));
     QRY_TRY_ASSIGN(const auto* const format, of_file(io::format_for_reading(request.file)));
     std::optional<io::StoreReader> file;
     std::vector<std::string> said;
     if (format->kind == io::FormatKind::world) {
       QRY_TRY_ASSIGN(file, of_file(io::StoreReader::open(request.file, &said)));
     }
-    Scene scene;
-    if (file && DeviceHome::takes(file->scene())) {
-      scene = file->scene();
-    } else if (request.home == Home::automatic) {
+    const bool straight = file && DeviceHome::takes(file->scene());
+    if (!straight && request.home == Home::automatic)
       return fail(ErrorCode::unsupported,
                   file ? DeviceHome::kTaken : "only a .quarry file goes straight into a device's memory");
-    } else {
+    Scene scene;
+    if (straight) {
+      scene = file->scene();
+      QRY_TRY(of_file(request.check(scene)));
+    }
+    QRY_TRY_ASSIGN(auto there, home_memory(request.home, &device, request.sharing, request.emulation));
+    if (!straight) {
       file.reset();
       said.clear();
       QRY_TRY_ASSIGN(scene, of_file(request.read(nullptr)));
-    }
-    QRY_TRY(of_file(request.check(scene)));
-    if (!file && !DeviceHome::takes(scene)) {
-      QRY_TRY_ASSIGN(scene, flattened_scene(std::move(scene), BrickPool::loose()));
+      QRY_TRY(of_file(request.check(scene)));
+      if (!DeviceHome::takes(scene)) {
+        QRY_TRY_ASSIGN(scene, flattened_scene(std::move(scene), BrickPool::loose()));
+      }
     }
     blocks_ = std::move(there.blocks);
     QRY_TRY_ASSIGN(

@@ -115,7 +115,7 @@ qry_result qry_world_trace_paths(qry_world* world, qry_paths* paths, const qry_p
     // The host looks for lights: where something glows and has changed, it reads the voxels for as long as that takes.
     std::optional<Document> glowing;
     if (drawn.publish_device && world->lights_version != version) {
-      auto copied = engine::copy_where_it_glows(*world->home, *world->document);
+      auto copied = engine::glowing_part(*world->home, *world->document);
       if (!copied) return refuse(copied.error());
       glowing = std::move(*copied);
       if (glowing) drawn.lit = &glowing->world();

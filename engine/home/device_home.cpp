@@ -971,11 +971,63 @@ Result<std::vector<uint32_t>> DeviceHome::keys() {
 
 Result<BrickMap> DeviceHome::bricks(const BrickPool& pool) {
   const std::lock_guard lock(lock_);
-  return bricks_locked(pool);
+  QRY_TRY_ASSIGN(const auto entries, store_->entries());
+  return bricks_of(entries, pool);
 }
 
-Result<BrickMap> DeviceHome::bricks_locked(const BrickPool& pool) {
-  QRY_TRY_ASSIGN(const auto entries, store_->entries());
+Result<BrickMap> DeviceHome::bricks_with(const std::array<bool, 256>& materials) {
+  const std::lock_guard lock(lock_);
+  QRY_TRY_ASSIGN(auto entries, store_->entries());
+  enum : uint8_t { kLeftOut, kBeside, kFound };
+  std::vector<uint8_t> which(entries.size(), kLeftOut);
+  std::vector<uint32_t> keys;
+  std::vector<size_t> numbers;
+  std::vector<BrickMaterials> read;
+  const auto look = [&]() -> Result<void> {
+    read.resize(keys.size());
+    if (!keys.empty()) QRY_TRY(store_->read(keys, read));
+    parallel_for(
+        keys.size(), 256,
+        [&](size_t begin, size_t end) {
+          for (size_t i = begin; i < end; ++i)
+            if (std::ranges::any_of(read[i], [&](uint8_t material) { return material && materials[material]; }))
+              which[numbers[i]] = kFound;
+        },
+        threads_);
+    keys.clear();
+    numbers.clear();
+    return {};
+  };
+  for (size_t i = 0; i < entries.size(); ++i) {
+    if (device::is_full_index(entries[i].index)) {
+      if (materials[entries[i].index + 1]) which[i] = kFound;
+      continue;
+    }
+    keys.push_back(entries[i].key);
+    numbers.push_back(i);
+    if (keys.size() == kBricksAtOnce) QRY_TRY(look());
+  }
+  QRY_TRY(look());
+  for (size_t i = 0; i < entries.size(); ++i) {
+    if (which[i] != kFound) continue;
+    const Int3 at = brick_from_key(entries[i].key);
+    for (const Int3 step : {Int3{-1, 0, 0}, {1, 0, 0}, {0, -1, 0}, {0, 1, 0}, {0, 0, -1}, {0, 0, 1}}) {
+      if (!brick_in_world(at + step)) continue;
+      const uint32_t key = brick_key(at + step);
+      const auto beside = std::ranges::lower_bound(entries, key, {}, &device::Store::Entry::key);
+      if (beside == entries.end() || beside->key != key) continue;
+      uint8_t& its = which[size_t(beside - entries.begin())];
+      its = std::max<uint8_t>(its, kBeside);
+    }
+  }
+  size_t kept = 0;
+  for (size_t i = 0; i < entries.size(); ++i)
+    if (which[i] != kLeftOut) entries[kept++] = entries[i];
+  entries.resize(kept);
+  return bricks_of(entries, BrickPool::loose());
+}
+
+Result<BrickMap> DeviceHome::bricks_of(std::span<const device::Store::Entry> entries, const BrickPool& pool) {
   std::vector<BrickPut> puts(entries.size());
   std::vector<uint32_t> keys;
   std::vector<size_t> numbers;

@@ -3,6 +3,7 @@
 #include "engine/home/drawing.hpp"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 #include <vector>
 
@@ -43,13 +44,15 @@ Result<Scene> whole_scene(DeviceHome& home, const Document& document) {
   return scene;
 }
 
-Result<std::optional<Document>> copy_where_it_glows(DeviceHome& home, const Document& document) {
+Result<std::optional<Document>> glowing_part(DeviceHome& home, const Document& document) {
+  std::array<bool, 256> glows{};
   const auto& materials = document.scene().palette.materials;
-  if (std::none_of(materials.begin() + 1, materials.end(), [](const Material& m) { return m.emission > 0; }))
-    return std::optional<Document>();
-  QRY_TRY_ASSIGN(auto scene, whole_scene(home, document));
-  QRY_TRY_ASSIGN(auto copy, Document::create(std::move(scene)));
-  return std::optional<Document>(std::move(copy));
+  for (size_t i = 1; i < glows.size(); ++i) glows[i] = materials[i].emission > 0;
+  if (std::ranges::none_of(glows, [](bool one) { return one; })) return std::optional<Document>();
+  Scene scene = document.scene();
+  QRY_TRY_ASSIGN(scene.volumes[0].bricks, home.bricks_with(glows));
+  QRY_TRY_ASSIGN(auto part, Document::create(std::move(scene)));
+  return std::optional<Document>(std::move(part));
 }
 
 Result<Scene> flattened_scene(Scene scene, const BrickPool& pool) {

@@ -23,9 +23,10 @@ Result<void> copy_to_document(DeviceHome& home, Document& document);
 // The document's scene with the home's voxels, which it shares with nobody. Errors: as DeviceHome::bricks.
 Result<Scene> whole_scene(DeviceHome& home, const Document& document);
 
-// The same as a world in host memory, in which the host looks for lights; nothing if no material glows. Errors: as
-// whole_scene and Document::create.
-Result<std::optional<Document>> copy_where_it_glows(DeviceHome& home, const Document& document);
+// What glows of it, and the bricks that touch those which do, as a world in host memory: the host finds the same lights
+// in it as in all of it. Nothing if no material glows. Traffic and errors: as DeviceHome::bricks_with and
+// Document::create.
+Result<std::optional<Document>> glowing_part(DeviceHome& home, const Document& document);
 
 // The visible scene as one volume at the origin, its bricks made in `pool`: what a device takes. The tree is dropped;
 // palette, cameras and notes are kept. Errors: out_of_bounds.

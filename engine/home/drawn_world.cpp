@@ -113,7 +113,7 @@ RenderedWorld DrawnWorld::rendered() {
 Result<void> DrawnWorld::find_lights(const Progress& progress) {
   if (lights_found_ || !home_ || !home_->shares()) return {};
   progress.say("looking for lights", -1);
-  QRY_TRY_ASSIGN(const auto glowing, copy_where_it_glows(*home_, *document_));
+  QRY_TRY_ASSIGN(const auto glowing, glowing_part(*home_, *document_));
   if (glowing) {
     // The published version is the one that is drawn: nothing is edited.
     QRY_TRY(rendered().publish());

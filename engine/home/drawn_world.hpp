@@ -59,9 +59,9 @@ class DrawnWorld {
 
   // Lives as long as this.
   RenderedWorld rendered();
-  // Before paths are traced: lets SharedWorld have the faces that glow. At home on a device that needs all voxels in
-  // host memory, for as long as it takes, if a material glows; the second call does nothing. Errors: device, those of
-  // Document::create.
+  // Before paths are traced: lets SharedWorld have the faces that glow. At home on a device, if a material glows, all
+  // bricks are read back, piece by piece, and those that glow are in host memory for as long as that takes; the second
+  // call does nothing. Errors: device, those of Document::create.
   Result<void> find_lights(const Progress& progress);
 
  private:

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <catch2/catch.hpp>
 
+#include "engine/home/drawing.hpp"
 #include "engine/home/drawn_world.hpp"
 #include "tests/engine/test_device.hpp"
 #include "tests/file_bytes.hpp"
@@ -163,4 +164,67 @@ TEST_CASE("drawn world: what the check of a scene refuses is not opened, and no 
     CHECK(checks == 1);
     CHECK(reads == (home == Home::host || (home == Home::automatic && !may_be_on_device(home)) ? 1 : 0));
   }
+}
+
+TEST_CASE(
+    "drawn world: of a device's world the host has only what glows and what touches it, and finds the same lights") {
+  Device* device = test::test_device();
+  if (!device) return;
+  // Lamps of single voxels and of full bricks: inside of the rest, at its sides and corners, and beyond the world's
+  // end.
+  Scene scene;
+  scene.palette.materials[9].emission = 2;
+  scene.palette.materials[7].emission = 1;  // no voxel has it
+  scene.volumes.push_back(Volume{"world", {}, {}});
+  scene.instances.push_back(Instance{});
+  uint32_t random = 7;
+  const auto next = [&](uint32_t below) {
+    random = random * 1664525u + 1013904223u;
+    return (random >> 8) % below;
+  };
+  size_t lamps = 0;
+  std::vector<BrickPut> puts;
+  for (int32_t x = -5; x < 5; ++x)
+    for (int32_t y = -5; y < 5; ++y)
+      for (int32_t z = -5; z < 5; ++z) {
+        BrickMaterials materials{};
+        const uint32_t kind = next(40);
+        if (kind < 4) continue;
+        for (uint8_t& material : materials) material = kind == 4 ? 9 : kind < 20 ? 3 : uint8_t(next(3));
+        if (kind == 21) materials[next(512)] = 9;
+        lamps += kind == 4 || kind == 21;
+        BrickMask mask{};
+        for (uint32_t i = 0; i < 512; ++i) mask[i >> 6] |= uint64_t(materials[i] != 0) << (i & 63u);
+        puts.push_back({{x, y, z}, BrickPool::loose().make(BrickView(mask, materials))});
+      }
+  scene.volumes[0].bricks.put(puts);
+  const fs::path file = test::scratch_dir("drawn-lights") / "lamps.quarry";
+  REQUIRE(io::write_scene(scene, file));
+
+  int reads = 0;
+  const auto here = DrawnWorld::open(*device, request_of(file, Home::host, &reads), {}, nullptr),
+             there = DrawnWorld::open(*device, request_of(file, Home::emulated, &reads), {}, nullptr);
+  REQUIRE((here && there));
+  std::vector<uint8_t> images[2];
+  for (const auto* const world : {&here, &there}) {
+    REQUIRE((**world)->find_lights({}));
+    const RenderedWorld drawn = (**world)->rendered();
+    REQUIRE(drawn.publish());
+    // Of a home whose memory shaders read it is an empty world that is looked at here.
+    images[world == &there] = drawn.shared.update_lights(drawn.with_lights(), drawn.palette).image(4096);
+  }
+  CHECK(images[0].size() > 1000);
+  CHECK((images[0] == images[1]));
+
+  auto memory = home_memory(Home::emulated, nullptr, SharingMode::automatic);
+  REQUIRE(memory);
+  const auto home = DeviceHome::create(std::move(memory->executor), {scene, {}, 0, nullptr, {}}, 0, 0);
+  REQUIRE(home);
+  const auto document = Document::create(std::move(scene));
+  REQUIRE(document);
+  const auto part = glowing_part(**home, *document);
+  REQUIRE((part && *part));
+  CHECK((*part)->world().brick_count() > lamps);
+  CHECK((*part)->world().brick_count() <= 7 * lamps);
+  CHECK((*part)->world().brick_count() < puts.size() / 2);
 }

@@ -6,6 +6,7 @@
 
 #include "engine/home/drawing.hpp"
 #include "engine/home/drawn_world.hpp"
+#include "engine/sharing/light_tree.hpp"
 #include "tests/engine/test_device.hpp"
 #include "tests/file_bytes.hpp"
 #include "tests/test_data.hpp"

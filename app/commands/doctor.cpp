@@ -113,8 +113,8 @@ void probe_homes(Report& report, engine::Device* device) {
   const auto asked = memory(engine::Home::device);
   if (asked)
     report.lack("home", fmt::format("on the host, unless a device is asked for (`quarry render --home device`, "
-                                    "QRY_HOME_DEVICE): {}; then a picture needs a copy.",
-                                    chosen.error().message));
+                                    "QRY_HOME_DEVICE): {}{}.",
+                                    chosen.error().message, device ? "; then a picture needs a copy" : ""));
   else
     report.lack("home", fmt::format("on the host only: {}; `quarry render --home device` and QRY_HOME_DEVICE are "
                                     "refused. Other commands and the editor keep worlds on the host anyway.",

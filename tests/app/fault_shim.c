@@ -175,11 +175,11 @@ static int meet(enum fault_call call, const char* name, int fd, size_t* bytes) {
 }
 
 /* Makes a call that may run. */
-#define DO(call)               \
-  do {                         \
-    __auto_type done = (call); \
-    if (kill_after) die();     \
-    return done;               \
+#define DO(call)                             \
+  do {                                       \
+    __extension__ __auto_type done = (call); \
+    if (kill_after) die();                   \
+    return done;                             \
   } while (0)
 
 #define FAIL_WITH(error) \

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 namespace {
 
 fs::path spheres(const char* name) {
-  const fs::path file = test::scratch_dir(name) / "spheres.quarry";
+  fs::path file = test::scratch_dir(name) / "spheres.quarry";
   const auto scene = generate("spheres", 64, 1);
   REQUIRE(scene);
   REQUIRE(io::write_scene(*scene, file));

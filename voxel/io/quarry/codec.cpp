@@ -111,16 +111,24 @@ struct Compressor {
   ~Compressor() { ZSTD_freeCCtx(context); }
 };
 
+// Room of a thread for bytes that are written before they are read, until its next call. It is kept, 0.6 MB each at
+// most: memory of this size that is fresh each time costs more than what is written there.
+enum class Room { plain, compressed };
+template <Room kRoom>
+std::span<uint8_t> room_for(size_t bytes) {
+  thread_local std::vector<uint8_t> room;
+  if (room.size() < bytes) room.resize(bytes);
+  return std::span(room).first(bytes);
+}
+
 Result<std::vector<uint8_t>> compress(std::span<const uint8_t> plain) {
   thread_local const Compressor compressor;
   if (!compressor.context) return fail(ErrorCode::out_of_memory, "cannot compress: no memory for the tables");
-  std::vector<uint8_t> out(ZSTD_compressBound(plain.size()));
+  const std::span<uint8_t> out = room_for<Room::compressed>(ZSTD_compressBound(plain.size()));
   const size_t n =
       ZSTD_compressCCtx(compressor.context, out.data(), out.size(), plain.data(), plain.size(), kZstdLevel);
   if (ZSTD_isError(n)) return fail(ErrorCode::out_of_memory, std::string("cannot compress: ") + ZSTD_getErrorName(n));
-  out.resize(n);
-  out.shrink_to_fit();
-  return out;
+  return std::vector<uint8_t>(out.begin(), out.begin() + std::ptrdiff_t(n));
 }
 
 // Its tables are kept from call to call, as the compressor's.
@@ -169,19 +177,17 @@ Result<Blob> encode_chunk(const BrickMap& bricks, Int3 chunk, uint32_t volume) {
   // The map's order is x, y, z with x slowest. In the file x runs fastest.
   std::array<std::optional<BrickView>, kChunkBricks> found{};
   uint16_t count = 0;
-  size_t bytes = sizeof count;
   const Int3 corner{chunk.x * 8, chunk.y * 8, chunk.z * 8};
   const std::vector<BrickPut> all = bricks.within({corner, corner + Int3{7, 7, 7}});
   for (const auto& [at, shared] : all) {
     const BrickView brick = *shared;
     found[size_t((at.x & 7) | (at.y & 7) << 3 | (at.z & 7) << 6)].emplace(brick);
     ++count;
-    bytes += sizeof(uint16_t) + sizeof brick.mask + brick.count();
   }
   Blob blob;
   if (!count) return blob;
-  std::vector<uint8_t> plain(bytes);
-  uint8_t* to = plain.data();
+  uint8_t* const plain = room_for<Room::plain>(sizeof count + count * (sizeof count + kBrickBytesMax)).data();
+  uint8_t* to = plain;
   std::memcpy(to, &count, sizeof count);
   to += sizeof count;
   for (uint16_t i = 0; i < kChunkBricks; ++i) {
@@ -189,9 +195,10 @@ Result<Blob> encode_chunk(const BrickMap& bricks, Int3 chunk, uint32_t volume) {
     std::memcpy(to, &i, sizeof i);
     to = put_brick(to + sizeof i, *found[i]);
   }
-  QRY_TRY_ASSIGN(auto data, compress(plain));
+  const std::span<const uint8_t> bytes(plain, to);
+  QRY_TRY_ASSIGN(auto data, compress(bytes));
   blob.data = std::move(data);
-  blob.plain_bytes = uint32_t(plain.size());
+  blob.plain_bytes = uint32_t(bytes.size());
   blob.count = count;
   blob.checksum = chunk_checksum(blob.data, volume, chunk, blob.plain_bytes, blob.count);
   return blob;
@@ -238,7 +245,7 @@ Result<std::vector<BrickPut>> PackedChunk::bricks(const BrickPool& pool) const {
 
 namespace {
 
-Result<Blob> part_blob(const std::vector<uint8_t>& plain, size_t count, const RecordHead& head) {
+Result<Blob> part_blob(std::span<const uint8_t> plain, size_t count, const RecordHead& head) {
   QRY_TRY_ASSIGN(auto data, compress(plain));
   Blob blob;
   blob.data = std::move(data);
@@ -288,18 +295,16 @@ Result<void> decode_materials(std::span<const uint8_t> data, uint32_t plain_byte
 
 Result<Blob> encode_part(std::span<const BrickChange> changes, const RecordHead& head) {
   const auto count = uint32_t(changes.size());
-  size_t bytes = sizeof count;
-  for (const BrickChange& c : changes)
-    bytes += sizeof c.brick + 2 * sizeof(BrickMask) + (*c.before).count() + (*c.after).count();
-  std::vector<uint8_t> plain(bytes);
-  uint8_t* to = plain.data();
+  uint8_t* const plain =
+      room_for<Room::plain>(sizeof count + changes.size() * (sizeof(Int3) + 2 * size_t(kBrickBytesMax))).data();
+  uint8_t* to = plain;
   std::memcpy(to, &count, sizeof count);
   to += sizeof count;
   for (const BrickChange& c : changes) {
     std::memcpy(to, &c.brick, sizeof c.brick);
     to = put_brick(put_brick(to + sizeof c.brick, *c.before), *c.after);
   }
-  return part_blob(plain, changes.size(), head);
+  return part_blob({plain, to}, changes.size(), head);
 }
 
 Result<void> decode_part(std::span<const uint8_t> data, uint32_t plain_bytes, uint32_t count, const BrickPool& pool,

@@ -397,24 +397,35 @@ Result<void> write_record(Db& db, const UndoRecord& record, StoreHead* head) {
                   record.of_palette() ? kPaletteVolume : int64_t(record.volume), record.label, record.voxels_changed};
   // The file has the changes brick by brick, so many to a part. Some parts are compressed at a time, by all threads.
   const uint64_t all = bricks_in(record.changes);
+  const bool one_by_one = all == record.changes.size();  // then they are encoded where they are
   uint64_t done = 0;
   auto next = record.changes.begin();
   uint32_t done_of_next = 0;
-  std::vector<std::vector<BrickChange>> some(thread_count());
+  std::vector<std::vector<BrickChange>> some(one_by_one ? 0 : thread_count());
+  std::vector<std::span<const BrickChange>> spans;
   std::vector<Result<Blob>> blobs;
   do {  // a record without changes is a row, too
-    size_t parts = 0;
-    for (; parts < some.size() && (parts == 0 || done < all); ++parts)
-      for (some[parts].clear(); done < all && some[parts].size() < kWrittenPartChanges; ++done) {
-        some[parts].push_back({next->at(done_of_next), 1, next->before, next->after});
+    spans.clear();
+    for (const size_t most = one_by_one ? thread_count() * size_t{8} : some.size();
+         spans.size() < most && (spans.empty() || done < all);) {
+      if (one_by_one) {
+        spans.push_back(std::span(record.changes).subspan(done, std::min<uint64_t>(kWrittenPartChanges, all - done)));
+        done += spans.back().size();
+        continue;
+      }
+      std::vector<BrickChange>& its = some[spans.size()];
+      for (its.clear(); done < all && its.size() < kWrittenPartChanges; ++done) {
+        its.push_back({next->at(done_of_next), 1, next->before, next->after});
         if (++done_of_next == next->count) ++next, done_of_next = 0;
       }
+      spans.push_back(its);
+    }
     blobs.clear();
-    blobs.resize(parts);
-    parallel_for(parts, 1, [&](size_t i, size_t) {
+    blobs.resize(spans.size());
+    parallel_for(spans.size(), 1, [&](size_t i, size_t) {
       RecordHead its = part;
       its.part += uint32_t(i);
-      blobs[i] = record.of_palette() ? encode_materials(record.materials, its) : encode_part(some[i], its);
+      blobs[i] = record.of_palette() ? encode_materials(record.materials, its) : encode_part(spans[i], its);
     });
     for (const Result<Blob>& blob : blobs) {
       QRY_TRY(blob);

@@ -676,13 +676,42 @@ Result<std::vector<UndoRecord>> DeviceHome::records_of(uint64_t first, std::vect
   std::vector<UndoRecord> records;
   if (first >= steps_) return records;
   QRY_TRY_ASSIGN(auto stored, store_->step_records(stored_steps_before(first)));
-  for (device::Store::StepRecords& step : stored) {
-    std::erase_if(step.records, [](const device::Record& one) { return one.before == one.after; });
-    sort_by_brick(step.records, threads_);
+  // Steps side by side, and each by as many threads as are left: of many small ones and of one large one.
+  const auto each_step = [&](const auto& work) {
+    parallel_for(
+        stored.size(), 1, [&](size_t i, size_t) { work(i); }, threads_);
+  };
+  each_step([&](size_t i) {
+    std::erase_if(stored[i].records, [](const device::Record& one) { return one.before == one.after; });
+    sort_by_brick(stored[i].records, threads_);
+  });
+  for (const device::Store::StepRecords& step : stored)
     for (const device::Record& one : step.records)
       for (const uint32_t place : {one.before, one.after}) bricks.want(place);
-  }
   QRY_TRY(bricks.read(*store_, threads_));
+  struct Changes {
+    std::vector<BrickChange> list;
+    std::vector<Int3> regions;
+  };
+  std::vector<Changes> changes(stored.size());
+  each_step([&](size_t i) {
+    std::vector<BrickChange>& list = changes[i].list;
+    std::vector<Int3>& regions = changes[i].regions;
+    std::vector<device::Record> its;
+    its.swap(stored[i].records);
+    list.resize(its.size());
+    parallel_for(
+        its.size(), 1024,
+        [&list, &its, &bricks](size_t begin, size_t end) {
+          for (size_t at = begin; at < end; ++at)
+            list[at] = {brick_from_key(its[at].key), 1, bricks.at(its[at].before), bricks.at(its[at].after)};
+        },
+        threads_);
+    for (const BrickChange& change : list)
+      if (const Int3 region = region_of(change.brick); regions.empty() || regions.back() != region)
+        regions.push_back(region);
+    make_rising(regions);
+  });
   auto next = stored.begin();
   for (uint64_t number = first; number < steps_; ++number) {
     FileStep* const of_file = number < file_steps_.size() ? &file_steps_[size_t(number)] : nullptr;
@@ -694,20 +723,9 @@ Result<std::vector<UndoRecord>> DeviceHome::records_of(uint64_t first, std::vect
       UndoRecord record;
       record.label = label;
       record.voxels_changed = next->voxels;
-      record.changes.resize(next->records.size());
-      parallel_for(
-          next->records.size(), 1024,
-          [&](size_t begin, size_t end) {
-            for (size_t i = begin; i < end; ++i) {
-              const device::Record& one = next->records[i];
-              record.changes[i] = {brick_from_key(one.key), 1, bricks.at(one.before), bricks.at(one.after)};
-            }
-          },
-          threads_);
-      for (const BrickChange& change : record.changes)
-        if (const Int3 region = region_of(change.brick); followed.regions.empty() || followed.regions.back() != region)
-          followed.regions.push_back(region);
-      make_rising(followed.regions);
+      Changes& made = changes[size_t(next - stored.begin())];
+      record.changes = std::move(made.list);
+      followed.regions = std::move(made.regions);
       ++next;
       records.push_back(std::move(record));
       ++followed.records;

@@ -51,6 +51,11 @@ class InfoCall : public ProgressCall {
     return progress().cancelled() ? Result<void>(fail(ErrorCode::cancelled, "stopped; nothing has changed"))
                                   : Result<void>();
   }
+  // Of what a device makes itself, at once: that it begins, and that the last is to be done.
+  Result<void> at_once(const char* what, const char* stage) const {
+    progress().say(what, 0);
+    return last(stage);
+  }
 };
 
 // Makes the volume what `change` makes of its bricks, as one step of the history, if anything differs.
@@ -95,13 +100,11 @@ qry_result write_parts(const char* function, const Parts& found, qry_part* parts
   return QRY_OK;
 }
 
-// A device makes it itself, at once: it is told that it begins, and that the last is to be done.
+// A device makes it itself.
 template <class Launch>
 qry_result change_there(qry_world& world, const qry_progress_info* info, const char* what, uint64_t* changed,
                         const Launch& launch) {
-  const InfoCall call(info);
-  call.progress().say(what, 0);
-  if (const auto last = call.last("writing"); !last) return refuse(last.error());
+  if (const auto last = InfoCall(info).at_once(what, "writing"); !last) return refuse(last.error());
   return finish(world, launch(), false, changed);
 }
 
@@ -171,10 +174,9 @@ qry_result qry_world_find_parts(const qry_world* world, uint32_t neighbours, con
     if (*count && !parts) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: parts is NULL, but *count is not 0", function);
     QRY_PASS_REFUSAL(check_info(function, info));
     const InfoCall call(info);
-    const auto last = [&] { return call.last("looking for parts"); };
+    const char* const stage = "looking for parts";
     if (world->home) {
-      call.progress().say("looking for parts", 0);
-      if (const auto stopped = last(); !stopped) return refuse(stopped.error());
+      if (const auto last = call.at_once(stage, stage); !last) return refuse(last.error());
       const auto found = world->home->find_parts(neighbours);
       if (found) return write_parts(function, *found, parts, count);
       if (!lacks_room(found.error())) return refuse(found.error());
@@ -185,7 +187,7 @@ qry_result qry_world_find_parts(const qry_world* world, uint32_t neighbours, con
     if (!bricks) return refuse(bricks.error());
     const auto found = ConnectedParts::find(*bricks, Connectivity(neighbours), call.progress());
     if (!found) return refuse(found.error());
-    if (const auto stopped = last(); !stopped) return refuse(stopped.error());
+    if (const auto last = call.last(stage); !last) return refuse(last.error());
     return write_parts(function, found->parts(), parts, count);
   });
 }
@@ -201,9 +203,7 @@ qry_result qry_world_keep_parts(qry_world* world, uint32_t volume, uint32_t neig
       return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: most is 0, expected at least 1; UINT64_MAX is no limit", function);
     QRY_PASS_REFUSAL(check_info(function, info));
     if (world->home) {
-      const InfoCall call(info);
-      call.progress().say("keep parts", 0);
-      if (const auto last = call.last("writing"); !last) return refuse(last.error());
+      if (const auto last = InfoCall(info).at_once("keep parts", "writing"); !last) return refuse(last.error());
       const auto ticket = world->home->keep_parts(neighbours, most, least);
       if (ticket || !lacks_room(ticket.error())) return finish(*world, ticket, false, changed);
     }

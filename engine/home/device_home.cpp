@@ -177,6 +177,27 @@ BrickMask mask_of(const BrickMaterials& materials) {
   return mask;
 }
 
+// Calls use(i, materials) for each place of the pool, from all threads; some thousands are read at a time.
+template <class Use>
+Result<void> read_each(device::Store& store, std::span<const uint32_t> places, uint32_t threads, const Use& use) {
+  std::vector<BrickMaterials> materials;
+  for (size_t first = 0; first < places.size(); first += kBricksAtOnce) {
+    const auto some = places.subspan(first, std::min(kBricksAtOnce, places.size() - first));
+    materials.resize(some.size());
+    QRY_TRY(store.read_places(some, materials));
+    parallel_for(
+        some.size(), 256,
+        [&](size_t begin, size_t end) {
+          for (size_t i = begin; i < end; ++i) use(first + i, materials[i]);
+        },
+        threads);
+  }
+  return {};
+}
+SharedBrick brick_of_materials(const BrickMaterials& materials, const BrickPool& pool) {
+  return pool.make(BrickView(mask_of(materials), materials));
+}
+
 }  // namespace
 
 bool DeviceHome::takes(const Scene& scene) {
@@ -615,23 +636,12 @@ class DeviceHome::BricksRead {
     places_.push_back(index);
   }
   Result<void> read(device::Store& store, uint32_t threads) {
-    std::vector<BrickMaterials> materials;
-    bricks_.reserve(places_.size());
-    while (bricks_.size() < places_.size()) {
-      const size_t first = bricks_.size();
-      const auto some = std::span(places_).subspan(first, std::min(kBricksAtOnce, places_.size() - first));
-      materials.resize(some.size());
-      QRY_TRY(store.read_places(some, materials));
-      bricks_.resize(first + some.size());
-      parallel_for(
-          some.size(), 256,
-          [&](size_t begin, size_t end) {
-            for (size_t i = begin; i < end; ++i)
-              bricks_[first + i] = BrickPool::loose().make(BrickView(mask_of(materials[i]), materials[i]));
-          },
-          threads);
-    }
-    return {};
+    const size_t before = bricks_.size();
+    bricks_.resize(places_.size());
+    return read_each(store, std::span(places_).subspan(before), threads,
+                     [&](size_t i, const BrickMaterials& materials) {
+                       bricks_[before + i] = brick_of_materials(materials, BrickPool::loose());
+                     });
   }
   // The brick of an index that was wanted and has been read.
   SharedBrick at(uint32_t index) const {
@@ -998,34 +1008,20 @@ Result<BrickMap> DeviceHome::bricks_with(const std::array<bool, 256>& materials)
   QRY_TRY_ASSIGN(auto entries, store_->entries());
   enum : uint8_t { kLeftOut, kBeside, kFound };
   std::vector<uint8_t> which(entries.size(), kLeftOut);
-  std::vector<uint32_t> keys;
+  std::vector<uint32_t> places;
   std::vector<size_t> numbers;
-  std::vector<BrickMaterials> read;
-  const auto look = [&]() -> Result<void> {
-    read.resize(keys.size());
-    if (!keys.empty()) QRY_TRY(store_->read(keys, read));
-    parallel_for(
-        keys.size(), 256,
-        [&](size_t begin, size_t end) {
-          for (size_t i = begin; i < end; ++i)
-            if (std::ranges::any_of(read[i], [&](uint8_t material) { return material && materials[material]; }))
-              which[numbers[i]] = kFound;
-        },
-        threads_);
-    keys.clear();
-    numbers.clear();
-    return {};
-  };
   for (size_t i = 0; i < entries.size(); ++i) {
     if (device::is_full_index(entries[i].index)) {
       if (materials[entries[i].index + 1]) which[i] = kFound;
       continue;
     }
-    keys.push_back(entries[i].key);
+    places.push_back(entries[i].index);
     numbers.push_back(i);
-    if (keys.size() == kBricksAtOnce) QRY_TRY(look());
   }
-  QRY_TRY(look());
+  QRY_TRY(read_each(*store_, places, threads_, [&](size_t i, const BrickMaterials& read) {
+    if (std::ranges::any_of(read, [&](uint8_t material) { return material && materials[material]; }))
+      which[numbers[i]] = kFound;
+  }));
   for (size_t i = 0; i < entries.size(); ++i) {
     if (which[i] != kFound) continue;
     const Int3 at = brick_from_key(entries[i].key);
@@ -1047,34 +1043,20 @@ Result<BrickMap> DeviceHome::bricks_with(const std::array<bool, 256>& materials)
 
 Result<BrickMap> DeviceHome::bricks_of(std::span<const device::Store::Entry> entries, const BrickPool& pool) {
   std::vector<BrickPut> puts(entries.size());
-  std::vector<uint32_t> keys;
+  std::vector<uint32_t> places;
   std::vector<size_t> numbers;
-  std::vector<BrickMaterials> materials;
-  const auto read = [&]() -> Result<void> {
-    materials.resize(keys.size());
-    if (!keys.empty()) QRY_TRY(store_->read(keys, materials));
-    parallel_for(
-        keys.size(), 256,
-        [&](size_t begin, size_t end) {
-          for (size_t i = begin; i < end; ++i)
-            puts[numbers[i]].value = pool.make(BrickView(mask_of(materials[i]), materials[i]));
-        },
-        threads_);
-    keys.clear();
-    numbers.clear();
-    return {};
-  };
   for (size_t i = 0; i < entries.size(); ++i) {
     puts[i].brick = brick_from_key(entries[i].key);
     if (device::is_full_index(entries[i].index)) {
       puts[i].value = SharedBrick::full(uint8_t(entries[i].index + 1));
     } else {
-      keys.push_back(entries[i].key);
+      places.push_back(entries[i].index);
       numbers.push_back(i);
-      if (keys.size() == kBricksAtOnce) QRY_TRY(read());
     }
   }
-  QRY_TRY(read());
+  QRY_TRY(read_each(*store_, places, threads_, [&](size_t i, const BrickMaterials& materials) {
+    puts[numbers[i]].value = brick_of_materials(materials, pool);
+  }));
   std::sort(puts.begin(), puts.end(), [](const BrickPut& a, const BrickPut& b) { return a.brick < b.brick; });
   BrickMap bricks(pool);
   bricks.put(puts);

@@ -44,6 +44,18 @@ QRY_HD inline uint32_t most_axes(const EditCall& call) {
 
 // ---- The forest of pieces
 
+// Makes one tree of the trees of two elements: the higher root gets the lower one as its parent.
+template <class RootOf, class ParentOf>
+QRY_HD inline void join_trees(uint32_t a, uint32_t b, const RootOf& root_of, const ParentOf& parent_of) {
+  for (;;) {
+    a = root_of(a);
+    b = root_of(b);
+    if (a == b) return;
+    const uint32_t high = a > b ? a : b, low = a > b ? b : a;
+    if (exchange_if(parent_of(high), high, low) == high) return;
+  }
+}
+
 QRY_HD inline uint32_t root_of(PartPiece* pieces, uint32_t of) {
   for (;;) {
     const uint32_t parent = peek(pieces[of].parent);
@@ -55,13 +67,9 @@ QRY_HD inline uint32_t root_of(PartPiece* pieces, uint32_t of) {
   }
 }
 QRY_HD inline void join_pieces(PartPiece* pieces, uint32_t a, uint32_t b) {
-  for (;;) {
-    a = root_of(pieces, a);
-    b = root_of(pieces, b);
-    if (a == b) return;
-    const uint32_t high = a > b ? a : b, low = a > b ? b : a;
-    if (exchange_if(pieces[high].parent, high, low) == high) return;
-  }
+  join_trees(
+      a, b, [=](uint32_t of) { return root_of(pieces, of); },
+      [=](uint32_t of) -> uint32_t& { return pieces[of].parent; });
 }
 
 // ---- Bricks
@@ -115,13 +123,9 @@ QRY_HD inline uint32_t growing_root_in_brick(uint32_t* parents, uint32_t of) {
   }
 }
 QRY_HD inline void join_in_brick(uint32_t* parents, uint32_t a, uint32_t b) {
-  for (;;) {
-    a = growing_root_in_brick(parents, a);
-    b = growing_root_in_brick(parents, b);
-    if (a == b) return;
-    const uint32_t high = a > b ? a : b, low = a > b ? b : a;
-    if (exchange_if(parents[high], high, low) == high) return;
-  }
+  join_trees(
+      a, b, [=](uint32_t of) { return growing_root_in_brick(parents, of); },
+      [=](uint32_t of) -> uint32_t& { return parents[of]; });
 }
 // Of each run of set bits the first.
 QRY_HD constexpr uint32_t run_starts(uint32_t row) { return row & ~(row << 1); }

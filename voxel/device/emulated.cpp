@@ -283,6 +283,8 @@ const char* name_of(StepId step) {
                                                                          "redirect",
                                                                          "list places",
                                                                          "leave places",
+                                                                         "list records",
+                                                                         "join records",
                                                                          "copy the pyramid",
                                                                          "begin bounds",
                                                                          "find bounds",

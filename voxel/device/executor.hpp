@@ -50,6 +50,8 @@ enum class StepId : uint8_t {
   redirect,
   list_places,
   leave_places,
+  list_records,
+  join_records,
   copy_pyramid,
   begin_bounds,
   bounds,

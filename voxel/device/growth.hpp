@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // growth.hpp - what the host launches between edits: a larger grid, a pyramid without gaps, a history without steps,
-// and a pool whose bricks lie together.
+// steps that become one, and a pool whose bricks lie together.
 //
 // Bricks move together in place, each to a free place that no frame reads, so that what is behind them can be given
 // back: find_places, find_moves and move_bricks write only what nobody reads; copy_pyramid makes a pyramid of the new
@@ -50,6 +50,38 @@ struct Forget {
   QRY_HD static uint64_t items(const Memory& m, const EditCall&) { return m.control->record_top; }
   QRY_HD static void run(const Memory& m, const EditCall& call, uint64_t item, Sums&) {
     if (const uint32_t index = held_by_record(m, item); index != kNone) let_go(m, call, index);
+  }
+};
+
+// ---- Steps that become one
+
+struct ListRecords {
+  QRY_HD static uint64_t items(const Memory& m, const EditCall&) { return m.joined.count; }
+  QRY_HD static void run(const Memory& m, const EditCall&, uint64_t item, Sums&) {
+    m.joined.keys[item] = m.records[m.joined.first + item].key;
+    m.joined.numbers[item] = uint32_t(item);
+  }
+};
+
+// The records of one key become one: from what was before the first to what is after the last. What was there between
+// is held by these records alone, and is let go. The first record of each key's does the work; most have few.
+struct JoinRecords {
+  QRY_HD static uint64_t items(const Memory& m, const EditCall&) { return m.joined.count; }
+  QRY_HD static void run(const Memory& m, const EditCall& call, uint64_t item, Sums&) {
+    const JoinedSteps& j = m.joined;
+    const uint32_t key = j.keys[item];
+    if (item > 0 && j.keys[item - 1] == key) return;
+    Record joined{key, kNone, kNone};
+    bool begun = false;
+    for (uint64_t i = item; i < j.count && j.keys[i] == key; ++i) {
+      const Record record = m.records[j.first + j.numbers[i]];
+      if (record.before == record.after) continue;
+      if (!begun) joined.before = record.before;
+      else if (is_stored_index(record.before)) let_go(m, call, record.before);
+      joined.after = record.after;
+      begun = true;
+    }
+    if (joined.before != joined.after) j.to[push(m.control->list_bricks)] = joined;
   }
 };
 

@@ -115,7 +115,7 @@ struct Control {
   int32_t low[3], high[3];
   uint32_t needed_nodes, reserved;
   // Of the list of voxels that is grouped (lists.hpp).
-  uint32_t list_bricks;   // distinct ones
+  uint32_t list_bricks;   // distinct ones; of steps that become one: its records
   int32_t list_outside;   // the first voxel that is outside of the world
   uint32_t list_full;     // they are more than there is room for, in a flood
   uint32_t list_regions;  // nodes of level 2, of a world that is grown or eroded
@@ -226,6 +226,16 @@ struct BrickMoves {
   uint32_t* behind;  // free ones that are not
 };
 
+// Steps of the history that become one (growth.hpp): what is read of their records, and what these become.
+struct JoinedSteps {
+  // Sorted by key; records of one key in the order of the steps.
+  uint32_t* keys;
+  uint32_t* numbers;  // of the records, from `first` on
+  uint64_t first;
+  uint32_t count;  // of records
+  Record* to;
+};
+
 // Of a world that this one is combined with: what is read of it (algebra.hpp).
 struct OtherWorld {
   hashgrid::GridView grid;
@@ -278,6 +288,7 @@ struct Memory {
   uint32_t* tops;        // level-3 nodes that change
   OccupancyNode* made2;  // what the level-2 nodes become, by number
   BrickMoves moves;
+  JoinedSteps joined;
 };
 
 constexpr uint32_t kOutcomes = 4096;

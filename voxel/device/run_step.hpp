@@ -43,6 +43,8 @@ auto run_step(StepId step, Runner&& runner) {
     case StepId::redirect: return runner.template items<Redirect>();
     case StepId::list_places: return runner.template items<ListPlaces>();
     case StepId::leave_places: return runner.template items<LeavePlaces>();
+    case StepId::list_records: return runner.template items<ListRecords>();
+    case StepId::join_records: return runner.template items<JoinRecords>();
     case StepId::copy_pyramid: return runner.template blocks<CopyPyramid>();
     case StepId::begin_bounds: return runner.template single<BeginBounds>();
     case StepId::bounds: return runner.template blocks<Bounds>();

@@ -484,6 +484,7 @@ Result<void> Store::forget() {
   control.record_top = 0;
   control.step_count = control.step_position = 0;
   step_bricks_.clear();
+  step_begun_.reset();
   step_ = 0;
   measured_.clear();
   most_held_ = 0;
@@ -574,7 +575,10 @@ Result<void> Store::keep_budget() {
   uint64_t left = most_held_;
   const size_t position = control.step_position;
   size_t first = 0, end = steps.size();
-  while (first + 1 < position && left > budget_) left -= bytes_of(first++);
+  // What undo takes next: a step, or the parts of the one that has begun.
+  size_t last = position - (position > 0);
+  if (step_begun_) last = std::min(last, size_t(*step_begun_ - dropped_));
+  while (first < last && left > budget_) left -= bytes_of(first++);
   const size_t kept = std::max<size_t>(position, 1);
   while (end > kept && left > budget_) left -= bytes_of(--end);
   if (first == 0 && end == steps.size()) return {};
@@ -609,6 +613,7 @@ Result<void> Store::set_history_budget(uint64_t bytes) {
 
 Result<Store::HistoryUse> Store::history_use() {
   QRY_TRY(wait_all());
+  QRY_TRY(end_step());
   QRY_TRY(keep_budget());
   QRY_TRY_ASSIGN(const auto steps, history());
   HistoryUse use;
@@ -621,12 +626,82 @@ Result<Store::HistoryUse> Store::history_use() {
   return use;
 }
 
+// ---- Steps of several edits
+
+Result<void> Store::begin_step(bool continues) {
+  QRY_TRY(end_step());
+  QRY_TRY(wait_all());
+  QRY_TRY_ASSIGN(const Control control, counters());
+  step_begun_ = control.step_position + dropped_ - (continues && control.step_position ? 1 : 0);
+  return {};
+}
+
+Result<void> Store::end_step() {
+  if (!step_begun_) return {};
+  QRY_TRY(wait_all());
+  QRY_TRY_ASSIGN(const Control control, counters());
+  const uint64_t position = control.step_position + dropped_;
+  if (position > *step_begun_ + 1) QRY_TRY(join_steps(uint32_t(position - *step_begun_)));
+  step_begun_.reset();
+  return keep_budget();
+}
+
+// The last steps, all of which are applied. Nothing is under way. Lists are not either: their memory is used.
+Result<void> Store::join_steps(uint32_t count) {
+  QRY_TRY_ASSIGN(auto steps, history());
+  const auto joined = std::span(steps).last(count);
+  Step one = joined.front();
+  const uint64_t records = joined.back().first + joined.back().count - one.first;  // with gaps, which change nothing
+  if (records > kMostScratch)
+    return fail(ErrorCode::full, "a step of " + std::to_string(records) +
+                                     " records is more than a device lists at once: its parts are steps of their own");
+  for (const Step& step : joined.subspan(1)) {
+    one.more += step.more;
+    one.changed += step.changed;
+  }
+  Arrays& a = *arrays_;
+  QRY_TRY(executor_->grow(a.listed_keys, records * sizeof(uint32_t)));
+  QRY_TRY(executor_->grow(a.candidates, records * sizeof(uint32_t)));
+  QRY_TRY(executor_->grow(a.listed_masks, records * sizeof(Record)));
+  QRY_TRY(executor_->grow(a.listed_materials, records * 2 * sizeof(uint32_t)));
+  const auto words = [](const Range& range) { return static_cast<uint32_t*>(range.data); };
+  const Executor::Pairs pairs{{words(a.listed_keys), words(a.candidates)},
+                              {words(a.listed_materials), words(a.listed_materials) + records}};
+  Memory memory = memory_;
+  memory.joined = {pairs.keys[0], pairs.values[0], one.first, uint32_t(records),
+                   static_cast<Record*>(a.listed_masks.data)};
+  EditCall call{};
+  call.hold = hold_;
+  QRY_TRY(executor_->run(StepId::begin_list, memory, call, 1));
+  QRY_TRY(executor_->run(StepId::list_records, memory, call, records));
+  QRY_TRY_ASSIGN(const uint32_t sorted, executor_->sort(pairs, uint32_t(records), 32));
+  memory.joined.keys = pairs.keys[sorted];
+  memory.joined.numbers = pairs.values[sorted];
+  QRY_TRY(executor_->run(StepId::join_records, memory, call, records));
+  QRY_TRY_ASSIGN(Control control, counters());
+  one.count = control.list_bricks;
+  QRY_TRY(executor_->copy_within(memory_.records + one.first, memory.joined.to, one.count * sizeof(Record)));
+  const size_t number = steps.size() - count;
+  control.record_top = one.first + one.count;
+  control.step_count = control.step_position = uint32_t(number + 1);
+  QRY_TRY(executor_->copy_in(memory_.steps + number, &one, sizeof one));
+  QRY_TRY(executor_->copy_in(memory_.control, &control, sizeof control));
+  used_.records = control.record_top;
+  measured_.resize(std::min(measured_.size(), number));
+  step_bricks_.resize(number + 1);
+  step_bricks_.back() = one.count;
+  step_ = number + 1;
+  return {};
+}
+
 // How much there is to do is known on the device alone; this is near enough.
 Result<Store::Ticket> Store::undo() {
+  QRY_TRY(end_step());
   if (step_ > 0) --step_;
   return launch_new({0, Kind::undo, Touch::box, {}, step_ < step_bricks_.size() ? step_bricks_[step_] : 1});
 }
 Result<Store::Ticket> Store::redo() {
+  QRY_TRY(end_step());
   const uint64_t bricks = step_ < step_bricks_.size() ? step_bricks_[step_++] : 1;
   return launch_new({0, Kind::redo, Touch::box, {}, bricks});
 }
@@ -1443,6 +1518,7 @@ Result<void> Store::read_places(std::span<const uint32_t> places, std::span<Bric
 
 Result<std::vector<Store::StepRecords>> Store::step_records(uint64_t first) {
   QRY_TRY(wait_all());
+  QRY_TRY(end_step());
   QRY_TRY_ASSIGN(const auto steps, history());
   std::vector<StepRecords> found;
   for (size_t i = size_t(std::min<uint64_t>(first, steps.size())); i < steps.size(); ++i) {

@@ -118,6 +118,15 @@ class Store {
   // Of these the last two, as far as known: waiting for an edit may add some.
   uint64_t dropped_steps() const { return dropped_; }
   uint64_t cut_off_steps() const { return cut_off_; }
+  // Edits from here until end_step() are one step of the history, which no budget drops in part; `continues`: with the
+  // last step that is applied, if there is one. Waits for all edits. Errors: device.
+  Result<void> begin_step(bool continues = false);
+  // Makes it of them: a brick that several have changed has one record, and what it was between is freed. Undo and redo
+  // of it change as many voxels as its parts did. Nothing to do if no step has begun. undo(), redo(), history_use() and
+  // step_records() end it first. Traffic on the device: about 150 bytes a record of the parts, most of it the sort's;
+  // over the bus 32 a step. Errors: full (more records than a device lists at once), out_of_memory: then it goes on,
+  // and its parts are steps still; device.
+  Result<void> end_step();
   // Launches that undo or redo a step. No voxel is copied.
   Result<Ticket> undo();
   Result<Ticket> redo();
@@ -250,6 +259,7 @@ class Store {
   Result<std::vector<Step>> history();
   Result<uint64_t> measure(const std::vector<Step>& steps);
   Result<void> keep_budget();
+  Result<void> join_steps(uint32_t count);
   Result<void> free_records(uint64_t first, uint64_t end, bool applied, std::span<const Record> nothing);
   void begin_phase();
   void finish_oldest(Result<Change> change);
@@ -295,9 +305,10 @@ class Store {
     uint32_t bricks = 0;
   };
   uint64_t budget_ = 0, dropped_ = 0, cut_off_ = 0;
-  uint64_t most_held_ = 0;          // the history takes at most so many bytes
-  std::vector<Measured> measured_;  // steps from the oldest on, as far as they have been counted
-  Box3 reach_;                      // no voxel that it or a redo may have is outside
+  std::optional<uint64_t> step_begun_;  // by begin_step(), where so many steps were applied, with those dropped by then
+  uint64_t most_held_ = 0;              // the history takes at most so many bytes
+  std::vector<Measured> measured_;      // steps from the oldest on, as far as they have been counted
+  Box3 reach_;                          // no voxel that it or a redo may have is outside
   uint64_t refusals_ = 0;
   // Publishing. What went out of use is free when the frames are done that were recorded before the next publish.
   struct Old {

@@ -104,3 +104,110 @@ TEST_CASE("Edits on a device that are not waited for keep to the budget, also wh
     REQUIRE(taken(store.state()).voxels == 60);
   }
 }
+
+namespace {
+
+// Launched, and not waited for.
+void launch_ball(Store& store, Int3 middle, double radius, uint8_t material, Mode mode = Mode::add) {
+  Edit edit;
+  edit.mode = mode;
+  edit.a = edit.b = middle;
+  edit.radius = radius;
+  edit.material = material;
+  taken(store.edit(*taken(EditShape::create(edit)).solid(), edit));
+}
+
+}  // namespace
+
+TEST_CASE("A step of several edits is undone and redone as one, and no brick is kept that was between them") {
+  for (const test::DeviceHome& home : test::device_homes()) {
+    INFO(home.name);
+    BudgetedStore world(home);
+    Store& store = world.store();
+    launch_ball(store, {0, 0, 0}, 9, 1);
+    const uint64_t before = taken(store.state()).voxels;
+    REQUIRE(store.begin_step());
+    for (int32_t i = 0; i < 30; ++i) launch_ball(store, {i, 2 * i, -i}, 6, uint8_t(2 + i), Mode::fill);
+    REQUIRE(store.end_step());
+    const Store::State made = taken(store.state());
+    REQUIRE(made.steps == 2);
+    // Each brick of the world once, and those of it that the step has replaced.
+    const test::HistoryFacts facts = world.facts();
+    uint64_t replaced = 0, stored = 0;
+    const auto steps = taken(store.step_records(1));
+    for (const device::Record& record : steps[0].records) replaced += device::is_stored_index(record.before);
+    for (const Store::Entry& entry : taken(store.entries())) stored += device::is_stored_index(entry.index);
+    REQUIRE(replaced > 0);
+    REQUIRE(facts.bricks == stored + replaced);
+    const std::vector<uint8_t> voxels = world.read({-40, -40, -40}, {80, 80, 80});
+    REQUIRE(world.undo());
+    REQUIRE(taken(store.state()).voxels == before);
+    REQUIRE(world.redo());
+    REQUIRE((world.read({-40, -40, -40}, {80, 80, 80}) == voxels));
+    REQUIRE(store.trim());
+    REQUIRE(world.undo());
+    REQUIRE(world.undo());
+    REQUIRE_FALSE(world.undo());
+    REQUIRE(taken(store.state()).voxels == 0);
+  }
+}
+
+TEST_CASE("A step of edits that leave the world as it was is a step all the same") {
+  for (const test::DeviceHome& home : test::device_homes()) {
+    INFO(home.name);
+    BudgetedStore world(home);
+    Store& store = world.store();
+    REQUIRE(store.begin_step());
+    launch_ball(store, {0, 0, 0}, 20, 1);
+    launch_ball(store, {0, 0, 0}, 25, 0, Mode::remove);
+    REQUIRE(store.end_step());
+    REQUIRE(taken(store.state()).steps == 1);
+    REQUIRE(taken(store.state()).bricks == 0);
+    REQUIRE(taken(store.step_records(0))[0].records.empty());
+    REQUIRE(world.undo());
+    REQUIRE(world.redo());
+    REQUIRE(taken(store.state()).voxels == 0);
+    launch_ball(store, {0, 0, 0}, 3, 1);
+    REQUIRE(taken(store.state()).steps == 2);
+  }
+}
+
+TEST_CASE("A step of several edits that is larger than the budget stays whole while undo takes it next") {
+  for (const test::DeviceHome& home : test::device_homes()) {
+    INFO(home.name);
+    BudgetedStore world(home);
+    Store& store = world.store();
+    launch_ball(store, {0, 100, 0}, 9, 1);
+    const uint64_t before = taken(store.state()).voxels;
+    world.set_budget(1000);
+    REQUIRE(store.begin_step());
+    for (int32_t i = 0; i < 12; ++i) {
+      launch_ball(store, {8 * i, 0, 0}, 7, 3);
+      taken(store.state());
+    }
+    REQUIRE(store.end_step());
+    REQUIRE(world.facts().steps == 1);
+    REQUIRE(world.facts().dropped == 1);
+    REQUIRE(world.undo());
+    REQUIRE(taken(store.state()).voxels == before);
+    REQUIRE_FALSE(world.undo());
+  }
+}
+
+TEST_CASE("A step of several edits that gets no memory to be made one stays several, and is made one later") {
+  uint64_t limit = 0;
+  {
+    auto store = taken(Store::create(device::make_emulated_executor()));
+    for (int32_t i = 0; i < 4; ++i) launch_ball(*store, {64 * i, 0, 0}, 60, 3);
+    REQUIRE(store->wait_all());
+    limit = store->executor().size_bytes();
+  }
+  auto store = taken(Store::create(device::make_emulated_executor({0, limit, {}})));
+  REQUIRE(store->begin_step());
+  for (int32_t i = 0; i < 4; ++i) launch_ball(*store, {64 * i, 0, 0}, 60, 3);
+  const uint64_t voxels = taken(store->state()).voxels;
+  REQUIRE(store->end_step().error().code == ErrorCode::out_of_memory);
+  REQUIRE(store->undo().error().code == ErrorCode::out_of_memory);
+  REQUIRE(taken(store->state()).voxels == voxels);
+  REQUIRE(taken(store->state()).steps == 4);
+}

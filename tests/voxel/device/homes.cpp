@@ -53,11 +53,17 @@ std::vector<DeviceHome> device_homes() {
   return homes;
 }
 
-uint64_t DeviceTested::edit(const DenseEdit& dense, bool) {
-  const Edit edit = edit_of(dense);
+uint64_t DeviceTested::edit(const DenseEdit& dense, bool continues) {
+  if (continues) REQUIRE(store_->begin_step(true));
+  const uint64_t voxels = told(edit_alone(edit_of(dense)));
+  REQUIRE(store_->end_step());
+  return voxels;
+}
+
+uint64_t DeviceTested::edit_alone(const Edit& edit) {
   const auto shape = taken(EditShape::create(edit));
   if (const SolidShape* const solid = shape.solid())
-    return told(taken(store_->wait(taken(store_->edit(*solid, edit)))).voxels);
+    return taken(store_->wait(taken(store_->edit(*solid, edit)))).voxels;
   // A line without a radius is a list of voxels, with the mode.
   std::vector<uint32_t> keys;
   std::vector<BrickMask> voxels;
@@ -66,7 +72,7 @@ uint64_t DeviceTested::edit(const DenseEdit& dense, bool) {
       keys.push_back(brick_key(row.at(i)));
       voxels.push_back(shape.mask(row.at(i)));
     }
-  return told(taken(store_->write(keys, voxels, {}, edit)).voxels);
+  return taken(store_->write(keys, voxels, {}, edit)).voxels;
 }
 
 uint64_t DeviceTested::set_voxels(const std::vector<int32_t>& xyz, const std::vector<uint8_t>& materials) {

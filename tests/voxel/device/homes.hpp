@@ -28,7 +28,7 @@ class DeviceTested final : public TestedStore {
   explicit DeviceTested(std::unique_ptr<device::Store> store) : store_(std::move(store)) {}
   device::Store& store() { return *store_; }
 
-  bool makes_strokes() const override { return false; }
+  bool makes_strokes() const override { return true; }
   uint64_t edit(const DenseEdit& dense, bool continues) override;
   uint64_t set_voxels(const std::vector<int32_t>& xyz, const std::vector<uint8_t>& materials) override;
   uint64_t write_region(Cell min, Cell max, const std::vector<uint8_t>& materials) override;
@@ -49,6 +49,7 @@ class DeviceTested final : public TestedStore {
   std::optional<std::vector<Cell>> bricks() override;
 
  private:
+  uint64_t edit_alone(const Edit& edit);
   uint64_t told(uint64_t voxels) {
     packed_ = packed_ && voxels == 0;
     return voxels;

@@ -259,13 +259,11 @@ Result<void> DeviceHome::fill(const Content& content) {
   KeyedBricks after;
   for (size_t i = 0; i < history.size();) {
     if (i < position) ++position_;
-    FileStep step;
-    uint64_t records = 0;
-    labels_.push_back(history[i].label);
+    HomeStep step{history[i].label, 0, false, {}, 0};
     after.clear();
     do {
       step.voxels += history[i].voxels_changed;
-      ++records;
+      ++step.records;
       step.materials.insert(step.materials.end(), history[i].materials.begin(), history[i].materials.end());
       QRY_TRY(for_changes(history[i],
                           [&](uint32_t key, const BrickChange& change) { after.insert_or_assign(key, change.after); }));
@@ -276,12 +274,11 @@ Result<void> DeviceHome::fill(const Content& content) {
       step.stored = change.voxels > 0;
       batch.clear();
     }
-    step.records = records;
-    file_steps_.push_back(std::move(step));
+    steps_.push_back(std::move(step));
   }
-  steps_ = file_steps_.size();
-  for (uint64_t i = steps_; i-- > position_;) {
-    if (!file_steps_[i].stored) continue;
+  plain_from_ = steps_.size();
+  for (uint64_t i = steps_.size(); i-- > position_;) {
+    if (!steps_[size_t(i)].stored) continue;
     QRY_TRY_ASSIGN(const auto ticket, store_->undo());
     QRY_TRY(store_->wait(ticket));
   }
@@ -433,17 +430,18 @@ Result<uint64_t> DeviceHome::redo() { return exchange(true); }
 
 Result<uint64_t> DeviceHome::exchange(bool forward) {
   const std::lock_guard lock(lock_);
-  if (!file_steps_.empty()) {
+  QRY_TRY(close_step());
+  if (plain_from_ > 0) {
     QRY_TRY(hear(last_ticket_));
     const uint64_t number = forward ? position_ : position_ - 1;
-    if (number < file_steps_.size()) return exchange_of_file(file_steps_[size_t(number)], forward);
+    if (number < plain_from_ && number < steps_.size()) return exchange_own(steps_[size_t(number)], forward);
   }
   QRY_TRY_ASSIGN(const auto ticket, forward ? store_->redo() : store_->undo());
   return launched(ticket, forward ? 1 : -1);
 }
 
-// Such steps may change materials, which the host has, or nothing but them.
-Result<uint64_t> DeviceHome::exchange_of_file(const FileStep& step, bool forward) {
+// Steps of a file, and those that change materials, which the host has, and perhaps nothing but them.
+Result<uint64_t> DeviceHome::exchange_own(const HomeStep& step, bool forward) {
   Change change{0, 0, true};
   if (step.stored) {
     QRY_TRY_ASSIGN(const auto ticket, forward ? store_->redo() : store_->undo());
@@ -475,14 +473,72 @@ DeviceHome::Change DeviceHome::settle(const device::Store::Change& change, int p
   version_ = change.version - version_offset_;
   if (position) {
     position_ += uint64_t(int64_t(position));
+  } else if (stroke_ == Stroke::begun) {
+    steps_.back().voxels += change.voxels;
   } else {
-    if (file_steps_.size() > position_) file_steps_.resize(size_t(position_));
-    if (followed_) followed_->kept = std::min(followed_->kept, position_);
-    labels_.resize(size_t(position_));
-    labels_.push_back(std::move(label));
-    steps_ = ++position_;
+    if (stroke_ == Stroke::empty) stroke_ = Stroke::begun;
+    add_step({std::move(label), change.voxels, true, {}});
   }
   return {change.voxels, version_, true};
+}
+
+// Those that could be redone go.
+void DeviceHome::add_step(HomeStep step) {
+  steps_.resize(size_t(position_));
+  plain_from_ = std::min(plain_from_, position_);
+  if (followed_) followed_->kept = std::min(followed_->kept, position_);
+  steps_.push_back(std::move(step));
+  ++position_;
+}
+
+Result<void> DeviceHome::begin_step() {
+  const std::lock_guard lock(lock_);
+  QRY_TRY(close_step());
+  QRY_TRY(hear(last_ticket_));
+  QRY_TRY(store_->begin_step());
+  stroke_ = Stroke::empty;
+  return {};
+}
+
+Result<void> DeviceHome::end_step() {
+  const std::lock_guard lock(lock_);
+  return close_step();
+}
+
+// Before everything that looks at steps, or makes another one.
+Result<void> DeviceHome::close_step() {
+  if (stroke_ == Stroke::none) return {};
+  QRY_TRY(hear(last_ticket_));
+  QRY_TRY(store_->end_step());
+  stroke_ = Stroke::none;
+  follow_drops();
+  return {};
+}
+
+Result<uint64_t> DeviceHome::change_palette(const Palette& palette) {
+  const std::lock_guard lock(lock_);
+  QRY_TRY(close_step());
+  QRY_TRY(hear(last_ticket_));
+  UndoRecord record = plan_palette_change(document_->scene().palette, palette);
+  Change change{0, version_, false};
+  if (!record.materials.empty()) {
+    QRY_TRY(store_->forget_redo());
+    document_->set_palette(palette);
+    add_step({std::move(record.label), 0, false, std::move(record.materials)});
+    plain_from_ = position_;
+    change = {0, ++version_, true};
+    --version_offset_;
+  }
+  answer(++last_ticket_, change);
+  return last_ticket_;
+}
+
+std::vector<DeviceHome::StepMade> DeviceHome::steps() {
+  const std::lock_guard lock(lock_);
+  std::vector<StepMade> steps;
+  steps.reserve(steps_.size());
+  for (const HomeStep& step : steps_) steps.push_back({step.label, step.voxels});
+  return steps;
 }
 
 void DeviceHome::answer(uint64_t ticket, Result<Change> change) {
@@ -508,27 +564,26 @@ Result<void> DeviceHome::hear(uint64_t ticket) {
 void DeviceHome::follow_drops() {
   if (!launched_.empty()) return;
   uint64_t gone = 0;
-  for (; store_dropped_ < store_->dropped_steps(); ++gone)
-    store_dropped_ += gone >= file_steps_.size() || file_steps_[size_t(gone)].stored ? 1 : 0;
-  for (uint64_t i = 0; i < gone; ++i) dropped_records_ += i < file_steps_.size() ? file_steps_[size_t(i)].records : 1;
+  for (; store_dropped_ < store_->dropped_steps(); ++gone) {
+    store_dropped_ += steps_[size_t(gone)].stored ? 1 : 0;
+    dropped_records_ += steps_[size_t(gone)].records;
+  }
   if (followed_) {
     std::vector<FollowedStep>& steps = followed_->steps;
     steps.erase(steps.begin(), steps.begin() + std::ptrdiff_t(std::min<uint64_t>(gone, steps.size())));
     followed_->kept -= std::min(gone, followed_->kept);
     followed_->applied -= std::min(gone, followed_->applied);
   }
-  labels_.erase(labels_.begin(), labels_.begin() + std::ptrdiff_t(std::min<uint64_t>(gone, labels_.size())));
-  file_steps_.erase(file_steps_.begin(), file_steps_.begin() + std::ptrdiff_t(std::min(gone, file_steps_.size())));
+  steps_.erase(steps_.begin(), steps_.begin() + std::ptrdiff_t(gone));
   position_ -= gone;
-  steps_ -= gone;
+  plain_from_ -= std::min(gone, plain_from_);
   dropped_ += gone;
   // Those of a palette that came after the last one cannot be reached without it.
   for (; store_cut_ < store_->cut_off_steps(); ++dropped_) {
-    --steps_;
-    store_cut_ += steps_ >= file_steps_.size() || file_steps_[size_t(steps_)].stored ? 1 : 0;
-    file_steps_.resize(std::min<size_t>(file_steps_.size(), size_t(steps_)));
-    labels_.resize(size_t(steps_));
+    store_cut_ += steps_.back().stored ? 1 : 0;
+    steps_.pop_back();
   }
+  plain_from_ = std::min<uint64_t>(plain_from_, steps_.size());
 }
 
 Result<void> DeviceHome::set_history_budget(uint64_t bytes) {
@@ -542,10 +597,11 @@ Result<void> DeviceHome::set_history_budget(uint64_t bytes) {
 
 Result<DeviceHome::HistoryUse> DeviceHome::history_use() {
   const std::lock_guard lock(lock_);
+  QRY_TRY(close_step());
   QRY_TRY(hear(last_ticket_));
   QRY_TRY_ASSIGN(const auto use, store_->history_use());
   follow_drops();
-  return HistoryUse{budget_, use.bytes, steps_, position_, dropped_};
+  return HistoryUse{budget_, use.bytes, steps_.size(), position_, dropped_};
 }
 
 // ---- A file that follows
@@ -668,10 +724,9 @@ class DeviceHome::BricksRead {
 
 // Steps of a palette alone are not the store's.
 uint64_t DeviceHome::stored_steps_before(uint64_t number) const {
-  uint64_t stored = number;
-  for (uint64_t i = 0; i < std::min<uint64_t>(number, file_steps_.size()); ++i)
-    stored -= file_steps_[size_t(i)].stored ? 0 : 1;
-  return stored;
+  const uint64_t among = std::min(number, plain_from_);
+  return number - uint64_t(std::count_if(steps_.begin(), steps_.begin() + std::ptrdiff_t(among),
+                                         [](const HomeStep& step) { return !step.stored; }));
 }
 
 uint64_t DeviceHome::records_before(const std::vector<FollowedStep>& steps, uint64_t number) const {
@@ -684,7 +739,7 @@ uint64_t DeviceHome::records_before(const std::vector<FollowedStep>& steps, uint
 Result<std::vector<UndoRecord>> DeviceHome::records_of(uint64_t first, std::vector<FollowedStep>* as_followed,
                                                        BricksRead& bricks) {
   std::vector<UndoRecord> records;
-  if (first >= steps_) return records;
+  if (first >= steps_.size()) return records;
   QRY_TRY_ASSIGN(auto stored, store_->step_records(stored_steps_before(first)));
   // Steps side by side, and each by as many threads as are left: of many small ones and of one large one.
   const auto each_step = [&](const auto& work) {
@@ -723,15 +778,14 @@ Result<std::vector<UndoRecord>> DeviceHome::records_of(uint64_t first, std::vect
     make_rising(regions);
   });
   auto next = stored.begin();
-  for (uint64_t number = first; number < steps_; ++number) {
-    FileStep* const of_file = number < file_steps_.size() ? &file_steps_[size_t(number)] : nullptr;
+  for (uint64_t number = first; number < steps_.size(); ++number) {
+    const HomeStep& step = steps_[size_t(number)];
     FollowedStep followed;
     followed.records = 0;
-    const std::string& label = labels_[size_t(number)];
-    if (!of_file || of_file->stored) {
+    if (step.stored) {
       if (next == stored.end()) return fail(ErrorCode::device, "the device's history lacks a step");
       UndoRecord record;
-      record.label = label;
+      record.label = step.label;
       record.voxels_changed = next->voxels;
       Changes& made = changes[size_t(next - stored.begin())];
       record.changes = std::move(made.list);
@@ -740,10 +794,10 @@ Result<std::vector<UndoRecord>> DeviceHome::records_of(uint64_t first, std::vect
       records.push_back(std::move(record));
       ++followed.records;
     }
-    if (of_file && !of_file->materials.empty()) {
+    if (!step.materials.empty()) {
       UndoRecord record;
-      record.label = label;
-      record.materials = joined_changes(of_file->materials);
+      record.label = step.label;
+      record.materials = joined_changes(step.materials);
       record.continues = followed.records > 0;
       records.push_back(std::move(record));
       ++followed.records;
@@ -782,6 +836,7 @@ Result<BrickMap> DeviceHome::bricks_of_regions(std::span<const Int3> regions, Br
 
 Result<std::vector<UndoRecord>> DeviceHome::history(size_t* position) {
   const std::lock_guard lock(lock_);
+  QRY_TRY(close_step());
   QRY_TRY(hear(last_ticket_));
   std::vector<FollowedStep> steps;
   BricksRead bricks;
@@ -793,22 +848,21 @@ Result<std::vector<UndoRecord>> DeviceHome::history(size_t* position) {
 
 Result<void> DeviceHome::follow(bool by_history) {
   const std::lock_guard lock(lock_);
+  QRY_TRY(close_step());
   QRY_TRY(hear(last_ticket_));
   if (by_history) {
     // The file may have another number of records of a step than the one that the world was opened from.
-    for (size_t i = 0; i < file_steps_.size(); ++i) file_steps_[i].records = written_[i].records;
+    for (size_t i = 0; i < steps_.size(); ++i) steps_[i].records = written_[i].records;
     next_followed_ = std::move(written_);
   } else if (!followed_) {
     // Which regions each step changes is asked once.
     std::vector<FollowedStep> steps;
-    steps.resize(size_t(steps_));
+    steps.resize(steps_.size());
     QRY_TRY_ASSIGN(const auto stored, store_->step_records(0));
     auto next = stored.begin();
     for (size_t i = 0; i < steps.size(); ++i) {
-      if (i < file_steps_.size()) {
-        steps[i].records = file_steps_[i].records;
-        if (!file_steps_[i].stored) continue;
-      }
+      steps[i].records = steps_[i].records;
+      if (!steps_[i].stored) continue;
       if (next == stored.end()) return fail(ErrorCode::device, "the device's history lacks a step");
       for (const device::Record& record : next->records)
         if (record.before != record.after) steps[i].regions.push_back(region_of(brick_from_key(record.key)));
@@ -822,8 +876,8 @@ Result<void> DeviceHome::follow(bool by_history) {
   next_followed_.clear();
   // What is over the budget goes now, and then nothing until the next call.
   if (budget_) drop_over_budget(0);
-  followed_->steps.resize(size_t(steps_));
-  followed_->kept = steps_;
+  followed_->steps.resize(steps_.size());
+  followed_->kept = steps_.size();
   followed_->applied = position_;
   followed_->version = version_;
   return {};
@@ -850,6 +904,7 @@ Result<void> DeviceHome::unfollow() {
 
 Result<DeviceHome::Unsaved> DeviceHome::unsaved() {
   const std::lock_guard lock(lock_);
+  QRY_TRY(close_step());
   QRY_TRY(hear(last_ticket_));
   Unsaved unsaved;
   const Followed& file = *followed_;
@@ -866,7 +921,7 @@ Result<DeviceHome::Unsaved> DeviceHome::unsaved() {
   next_followed_.assign(kept.begin(), kept.end());
   BricksRead bricks;
   QRY_TRY_ASSIGN(unsaved.records, records_of(file.kept, &next_followed_, bricks));
-  unsaved.moved = position_ != file.applied || steps_ > file.kept;
+  unsaved.moved = position_ != file.applied || steps_.size() > file.kept;
   unsaved.kept = records_before(file.steps, file.kept);
   unsaved.position = records_before(next_followed_, position_);
   const size_t common = size_t(std::min({position_, file.applied, file.kept}));
@@ -903,7 +958,7 @@ Result<DeviceHome::State> DeviceHome::state() {
   QRY_TRY_ASSIGN(state.store, store_->state());
   follow_drops();
   state.version = version_;
-  state.history_length = steps_;
+  state.history_length = steps_.size();
   state.history_position = position_;
   state.traffic = store_->executor().traffic();
   return state;

@@ -53,6 +53,19 @@ class DeviceHome {
   Result<uint64_t> edit(const Edit& edit);
   Result<uint64_t> undo();
   Result<uint64_t> redo();
+  // Edits from here until end_step() are one step of the history, with the label of the first. What looks at steps, or
+  // makes another one, ends it first. Block until what was launched is done. Errors: as Store's; where end_step() lacks
+  // memory the step goes on.
+  Result<void> begin_step();
+  Result<void> end_step();
+  // Replaces the document's palette, as one step; none if nothing changes. Errors: device.
+  Result<uint64_t> change_palette(const Palette& palette);
+  // The history's, oldest first, as far as they have been waited for.
+  struct StepMade {
+    std::string label;
+    uint64_t voxels = 0;  // that differ; as often as its parts changed them
+  };
+  std::vector<StepMade> steps();
   // Blocks until it is done.
   Result<uint64_t> set_voxels(const device::GivenVoxels& voxels);
   Result<uint64_t> write_box(const Box3& box, const uint8_t* materials, device::Side side);
@@ -141,12 +154,12 @@ class DeviceHome {
     int position;       // of the history after it: -1: undone, 1: redone, 0: it is a new step
     std::string label;  // of a new step
   };
-  // A step that the world was opened with.
-  struct FileStep {
+  struct HomeStep {
+    std::string label;
     uint64_t voxels = 0;  // that it changed, a voxel as often as its parts did
-    bool stored = false;  // the store has a step of it: it changes voxels
+    bool stored = true;   // the store has a step of it: it changes voxels
     std::vector<MaterialChange> materials;
-    uint64_t records = 1;  // of the file
+    uint64_t records = 1;  // of the file that it came from, or comes into
   };
   // A step as the file has it that follows the world: it changes these regions.
   struct FollowedStep {
@@ -180,7 +193,9 @@ class DeviceHome {
   void drop_over_budget(uint64_t budget_after);
   void answer(uint64_t ticket, Result<Change> change);
   Result<uint64_t> exchange(bool forward);
-  Result<uint64_t> exchange_of_file(const FileStep& step, bool forward);
+  Result<uint64_t> exchange_own(const HomeStep& step, bool forward);
+  void add_step(HomeStep step);
+  Result<void> close_step();
 
   std::mutex lock_;
   std::unique_ptr<device::Store> store_;
@@ -191,12 +206,14 @@ class DeviceHome {
   uint64_t last_ticket_ = 0;
   uint64_t version_offset_ = 0;  // what the store's version is more than the world's, wrapping round
   uint64_t version_ = 0;         // of the world, as far as heard
-  uint64_t steps_ = 0, position_ = 0;
+  std::deque<HomeStep> steps_;
+  uint64_t position_ = 0;
+  uint64_t plain_from_ = 0;  // this step and those after it are the store's, and nothing else
+  enum class Stroke : uint8_t { none, empty, begun };
+  Stroke stroke_ = Stroke::none;                // the step that begin_step() has begun
   uint64_t budget_ = 0;                         // of the history
   uint64_t dropped_ = 0;                        // steps of the history
   uint64_t store_dropped_ = 0, store_cut_ = 0;  // of the store's steps, as far as they are missing here
-  std::vector<FileStep> file_steps_;            // the first of the history's, as far as they are still there
-  std::deque<std::string> labels_;              // of the history's steps
   std::optional<Followed> followed_;
   std::vector<FollowedStep> next_followed_;  // as they are once what unsaved() told is in the file
   std::vector<FollowedStep> written_;        // by history()

@@ -582,6 +582,18 @@ Result<void> Store::keep_budget() {
   const size_t kept = std::max<size_t>(position, 1);
   while (end > kept && left > budget_) left -= bytes_of(--end);
   if (first == 0 && end == steps.size()) return {};
+  const size_t all = steps.size();
+  QRY_TRY(keep_steps(std::move(steps), first, end));
+  cut_off_ += all - end;
+  dropped_ += first;
+  most_held_ = left;
+  return {};
+}
+
+// Of the history's steps those from `first` to `end`, among which is where it is. The others' bricks are freed.
+Result<void> Store::keep_steps(std::vector<Step> steps, size_t first, size_t end) {
+  QRY_TRY_ASSIGN(Control control, counters());
+  const size_t position = control.step_position;
   // From here on the host takes no memory: it must not end in the middle.
   const std::vector<Record> nothing(4096, Record{kNone, kNone, kNone});
   if (first > 0) QRY_TRY(free_records(steps[0].first, steps[first].first, true, nothing));
@@ -590,8 +602,6 @@ Result<void> Store::keep_budget() {
     list.resize(std::min(list.size(), end));
     list.erase(list.begin(), list.begin() + std::ptrdiff_t(std::min(list.size(), first)));
   };
-  cut_off_ += steps.size() - end;
-  dropped_ += first;
   keep(steps);
   keep(measured_);
   keep(step_bricks_);
@@ -600,9 +610,16 @@ Result<void> Store::keep_budget() {
   control.step_count = uint32_t(steps.size());
   control.step_position = uint32_t(position - first);
   QRY_TRY(executor_->copy_in(memory_.steps, steps.data(), steps.size() * sizeof(Step)));
-  QRY_TRY(executor_->copy_in(memory_.control, &control, sizeof control));
-  most_held_ = left;
-  return {};
+  return executor_->copy_in(memory_.control, &control, sizeof control);
+}
+
+Result<void> Store::forget_redo() {
+  QRY_TRY(wait_all());
+  QRY_TRY(end_step());
+  QRY_TRY_ASSIGN(auto steps, history());
+  QRY_TRY_ASSIGN(const Control control, counters());
+  if (control.step_position == steps.size()) return {};
+  return keep_steps(std::move(steps), 0, control.step_position);
 }
 
 Result<void> Store::set_history_budget(uint64_t bytes) {

@@ -100,6 +100,8 @@ class Store {
   Result<Change> edit_connected(const Edit& edit, uint64_t most);
   // Drops the history, and frees what only it holds. Errors: device.
   Result<void> forget();
+  // Drops the steps that could be redone, after all edits, as a new edit would. Errors: device.
+  Result<void> forget_redo();
   // The most that the history may take, in bytes; 0 (the default): no limit. A step takes 12 bytes a record, 32, and
   // 576 for each brick of those before it or those after it that are stored, whichever are more: undo and redo change
   // nothing of the sum. When an edit is waited for, or the next one launched, and here, the oldest steps go until the
@@ -259,6 +261,7 @@ class Store {
   Result<std::vector<Step>> history();
   Result<uint64_t> measure(const std::vector<Step>& steps);
   Result<void> keep_budget();
+  Result<void> keep_steps(std::vector<Step> steps, size_t first, size_t end);
   Result<void> join_steps(uint32_t count);
   Result<void> free_records(uint64_t first, uint64_t end, bool applied, std::span<const Record> nothing);
   void begin_phase();

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// followed_file.cpp - writes a world whole, or what of it has changed.
+#include "engine/home/followed_file.hpp"
+
+#include <utility>
+
+#include "engine/home/drawing.hpp"
+
+namespace quarry::engine {
+namespace {
+
+Result<void> follow(const HomedWorld& world, bool written) {
+  if (world.home) return world.home->follow(written);
+  world.document.follow();
+  return {};
+}
+
+}  // namespace
+
+Result<uint64_t> HomedWorld::dropped_records() const {
+  return home ? home->dropped_records() : Result<uint64_t>(document.dropped_records());
+}
+
+Result<void> FollowedFile::write_all(const HomedWorld& world, const io::Destination& to, const Progress& progress) {
+  const Document& document = world.document;
+  if (!world.home)
+    return io::Store::save_with_history(document.scene(), document.history(), document.history_position(), to,
+                                        progress);
+  QRY_TRY_ASSIGN(const Scene scene, whole_scene(*world.home, document));
+  size_t position = 0;
+  QRY_TRY_ASSIGN(const auto history, world.home->history(&position));
+  return io::Store::save_with_history(scene, history, position, to, progress);
+}
+
+Result<FollowedFile> FollowedFile::begin(io::Store store, const HomedWorld& world, bool written, int64_t first_record) {
+  QRY_TRY(follow(world, written));
+  return FollowedFile(std::move(store), world.document.scene().palette, first_record);
+}
+
+Result<void> FollowedFile::let_go(const HomedWorld& world) {
+  if (world.home) return world.home->unfollow();
+  world.document.unfollow();
+  return {};
+}
+
+Result<void> FollowedFile::flush(const HomedWorld& world) {
+  const Scene& scene = world.document.scene();
+  io::Store::Later later;
+  later.palette = !(scene.palette == palette_);
+  const Palette palette = scene.palette;
+  QRY_TRY_ASSIGN(const uint64_t dropped, world.dropped_records());
+  const int64_t first = first_record_ + int64_t(dropped);
+  if (world.home) {
+    QRY_TRY_ASSIGN(auto unsaved, world.home->unsaved());
+    if (!unsaved.moved && !later.palette) return {};
+    later.kept = uint64_t(first + int64_t(unsaved.kept));
+    later.records = unsaved.records;
+    later.position = uint64_t(first + int64_t(unsaved.position));
+    if (!unsaved.regions.empty()) later.chunks[0] = std::move(unsaved.regions);
+    Scene changed = scene;
+    changed.volumes[0].bricks = std::move(unsaved.bricks);
+    QRY_TRY(store_.commit_later(changed, later));
+  } else {
+    auto unsaved = world.document.unsaved();
+    if (!unsaved.moved && !later.palette) return {};
+    later.kept = uint64_t(first + int64_t(unsaved.kept));
+    later.records = std::span(world.document.history()).subspan(unsaved.kept);
+    later.position = uint64_t(first + int64_t(world.document.history_position()));
+    later.chunks = std::move(unsaved.regions);
+    QRY_TRY(store_.commit_later(scene, later));
+  }
+  palette_ = palette;
+  return follow(world, false);
+}
+
+}  // namespace quarry::engine

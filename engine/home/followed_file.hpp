@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// followed_file.hpp - a world file behind the edits of a world at either home: it has the world's scene and history as
+// they were at the last flush.
+//
+//   edit, undo, redo: the world alone     flush: what differs ─► one transaction of the file ─► it is the same again
+//
+// A world at home on the host knows by its Document what the file lacks, one on a device by its DeviceHome.
+#pragma once
+
+#include <cstdint>
+
+#include "base/progress.hpp"
+#include "engine/home/device_home.hpp"
+#include "voxel/io/files/atomic_file.hpp"
+#include "voxel/io/quarry/store.hpp"
+#include "voxel/worlds/document.hpp"
+
+namespace quarry::engine {
+
+// A world: its document, and the home on a device that has the voxels; null: the document has them.
+struct HomedWorld {
+  Document& document;
+  DeviceHome* home = nullptr;
+
+  // The oldest records of the history that have gone, since the world was made.
+  Result<uint64_t> dropped_records() const;
+};
+
+// One thread at a time. Destroying it makes the file a single one again; the world is to be told before, by let_go().
+class FollowedFile {
+ public:
+  // Writes all of a world: a file that can follow it, until the next edit. Of a device's world every brick is read
+  // back. Errors: those of Store::save_with_history, device.
+  static Result<void> write_all(const HomedWorld& world, const io::Destination& to, const Progress& progress = {});
+  // `store` has the world as it is now. `written`: by write_all(), just now. `first_record`: the number in the file's
+  // history of the first record that the world began with; below 0 by as many as the world had dropped when the file
+  // was written. Errors: device.
+  static Result<FollowedFile> begin(io::Store store, const HomedWorld& world, bool written, int64_t first_record);
+
+  // Brings the file up to date: what was changed until now is on disk when it returns. Nothing is written if nothing
+  // has changed. Traffic on a device: DeviceHome::unsaved(). Errors: those of Store::commit_later; device. Then the
+  // file is as it was.
+  Result<void> flush(const HomedWorld& world);
+  // The world goes on without the file. Errors: device; it is let go all the same.
+  static Result<void> let_go(const HomedWorld& world);
+
+  io::Store& store() { return store_; }
+  int64_t first_record() const { return first_record_; }
+
+ private:
+  FollowedFile(io::Store store, const Palette& palette, int64_t first_record)
+      : store_(std::move(store)), palette_(palette), first_record_(first_record) {}
+
+  io::Store store_;
+  Palette palette_;  // the file's
+  int64_t first_record_;
+};
+
+}  // namespace quarry::engine

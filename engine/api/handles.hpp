@@ -19,9 +19,9 @@
 #include <vector>
 
 #include "base/progress.hpp"
-#include "engine/api/attached.hpp"
 #include "engine/api/quarry.h"
 #include "engine/home/device_home.hpp"
+#include "engine/home/followed_file.hpp"
 #include "engine/pictures/path_tracer.hpp"
 #include "engine/render/ray_marcher.hpp"
 #include "engine/sharing/device_blocks.hpp"
@@ -155,10 +155,10 @@ struct qry_world {
   // A file that had this world's scene and history, when the world had the version.
   struct SameFile {
     uint64_t fingerprint, version;
-    int64_t first_record;  // see AttachedFile
+    int64_t first_record;  // see FollowedFile::begin()
   };
   std::optional<SameFile> same_file;
-  std::unique_ptr<quarry::c_api::AttachedFile> file;  // null: not attached
+  std::unique_ptr<quarry::engine::FollowedFile> file;  // null: not attached
 
   ~qry_world();
 };

@@ -77,7 +77,11 @@ int run_edit(const CommandArguments& words) {
   arguments.text("file", parsed.file, "FILE", "World or any readable file; without one a new world");
   arguments.text("--size", parsed.size, "WxH", "Size of the window (1440x900)");
   arguments.text("--device", parsed.device, "NAME", "Part of the Vulkan device's name (best there is)");
-  parsed.sharing.add_to(arguments);
+  parsed.sharing.add_to(
+      arguments,
+      "Whose memory has the world: host, device: a CUDA device's, which makes the edits, or auto: the "
+      "device's if Vulkan draws from it and the document shows one volume, at the origin; emulated: "
+      "host threads stand in for the device, to test without a GPU (auto)");
   arguments.text("--history-memory", parsed.history_memory, "SIZE",
                  "Memory for undo and redo, such as 512M; when it is full the oldest steps go (no limit)");
   arguments.integer("--frames", parsed.frames, "N", "End after so many frames", 0, 1 << 30);
@@ -124,7 +128,7 @@ int run_edit(const CommandArguments& words) {
 
   int code = kExitDone;
   {
-    Editor editor(**window, **device, parsed.sharing.mode, recovery_dir());
+    Editor editor(**window, **device, parsed.sharing.mode, parsed.sharing.home, recovery_dir());
     editor.session.set_history_budget(history_bytes);
     editor.unattended = !commands.empty() || parsed.frames > 0 || !parsed.screenshot.empty();
     (*window)->ignore_user(editor.unattended);

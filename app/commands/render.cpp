@@ -27,9 +27,8 @@ double seconds_since(Clock::time_point then) { return std::chrono::duration<doub
 
 struct RenderArguments {
   std::vector<std::string> inputs;
-  std::string output, device, to = "png", home_name = "auto";
+  std::string output, device, to = "png";
   SharingOption sharing;
-  engine::Home home = engine::Home::automatic;
   int64_t turntable = 1;
   bool layers = false, validation = false, json = false;
   LoadOptions load;
@@ -117,7 +116,7 @@ class Batch {
     ProgressLine line(shown(job.input));
     engine::DrawnWorld::Request request;
     request.file = job.input;
-    request.home = parsed_.home;
+    request.home = parsed_.sharing.home;
     request.sharing = parsed_.sharing.mode;
     request.read = [&](const BrickPool* pool) { return load_scene(job.input, parsed_.load, pool); };
     request.check = [&](const Scene& scene) -> Result<void> {
@@ -126,7 +125,7 @@ class Batch {
                                                     scene.cameras.size()));
     };
     request.otherwise = fmt::format("; without --home {}, or with --home host, it is drawn all the same",
-                                    engine::to_string(parsed_.home));
+                                    engine::to_string(parsed_.sharing.home));
     std::vector<std::string> warnings;
     QRY_TRY_ASSIGN(const auto world, engine::DrawnWorld::open(*device_, request, line.progress(), &warnings));
     line.clear();
@@ -235,12 +234,10 @@ int run_render(const CommandArguments& words) {
   parsed.picture.add_to(arguments);
   arguments.flag("--layers", parsed.layers, "EXR: depth, albedo and normals, too");
   arguments.text("--device", parsed.device, "NAME", "Part of the Vulkan device's name (best there is)");
-  parsed.sharing.add_to(arguments);
-  arguments.choice("--home", parsed.home_name, "HOME",
-                   "Whose memory has the world: host, device: a CUDA device's, or auto: the device's if Vulkan draws "
-                   "from it and the file is a .quarry of one volume at the origin that fits; emulated: host threads "
-                   "stand in for the device, to test without a GPU (auto)",
-                   {"auto", "host", "device", "emulated"});
+  parsed.sharing.add_to(arguments,
+                        "Whose memory has the world: host, device: a CUDA device's, or auto: the device's if Vulkan "
+                        "draws from it and the file is a .quarry of one volume at the origin that fits; emulated: host "
+                        "threads stand in for the device, to test without a GPU (auto)");
   arguments.flag("--validation", parsed.validation,
                  "Run under the Vulkan validation layers; their errors fail the command");
   arguments.flag("--json", parsed.json, "Print one JSON document about what was done");
@@ -248,8 +245,6 @@ int run_render(const CommandArguments& words) {
   if (const auto code = arguments.parse(words)) return *code;
   if (const auto code = parsed.load.check(arguments)) return *code;
   if (const auto code = parsed.sharing.check(arguments)) return *code;
-  for (const auto home : {engine::Home::host, engine::Home::device, engine::Home::emulated})
-    if (parsed.home_name == engine::to_string(home)) parsed.home = home;
   if (const auto code = arguments.check_name("--to", parsed.to, {"png", "exr"})) return *code;
   if (const auto code = parsed.picture.check(arguments)) return *code;
   const auto inputs = expand_inputs(parsed.inputs);

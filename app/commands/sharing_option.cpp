@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// sharing_option.cpp - the option for how CUDA and Vulkan share memory.
+// sharing_option.cpp - the options for how CUDA and Vulkan share memory, and for whose memory has a world.
 #include "app/commands/sharing_option.hpp"
 
 #include <vector>
@@ -16,8 +16,9 @@ const char* name_of(engine::SharingMode mode) {
 
 }  // namespace
 
-void SharingOption::add_to(Arguments& arguments) {
+void SharingOption::add_to(Arguments& arguments, const char* home_help) {
   arguments.text("--sharing", name_, "MODE", "auto, zero-copy, host-import or staged (auto)");
+  arguments.choice("--home", home_, "HOME", home_help, {"auto", "host", "device", "emulated"});
 }
 
 std::optional<int> SharingOption::check(const Arguments& arguments) {
@@ -26,6 +27,8 @@ std::optional<int> SharingOption::check(const Arguments& arguments) {
     names.emplace_back(name_of(m));
     if (name_ == names.back()) mode = m;
   }
+  for (const auto one : {engine::Home::host, engine::Home::device, engine::Home::emulated})
+    if (home_ == engine::to_string(one)) home = one;
   return arguments.check_name("--sharing", name_, names);
 }
 

@@ -476,7 +476,10 @@ DeviceHome::Change DeviceHome::settle(const device::Store::Change& change, int p
   } else if (stroke_ == Stroke::begun) {
     steps_.back().voxels += change.voxels;
   } else {
-    if (stroke_ == Stroke::empty) stroke_ = Stroke::begun;
+    if (stroke_ == Stroke::empty) {
+      stroke_ = Stroke::begun;
+      if (!stroke_label_.empty()) label = stroke_label_;
+    }
     add_step({std::move(label), change.voxels, true, {}});
   }
   return {change.voxels, version_, true};
@@ -491,18 +494,22 @@ void DeviceHome::add_step(HomeStep step) {
   ++position_;
 }
 
-Result<void> DeviceHome::begin_step() {
+Result<void> DeviceHome::begin_step(std::string label) {
   const std::lock_guard lock(lock_);
   QRY_TRY(close_step());
   QRY_TRY(hear(last_ticket_));
   QRY_TRY(store_->begin_step());
   stroke_ = Stroke::empty;
+  stroke_label_ = std::move(label);
   return {};
 }
 
-Result<void> DeviceHome::end_step() {
+Result<uint64_t> DeviceHome::end_step() {
   const std::lock_guard lock(lock_);
-  return close_step();
+  QRY_TRY(hear(last_ticket_));
+  const uint64_t voxels = stroke_ == Stroke::begun ? steps_.back().voxels : 0;
+  QRY_TRY(close_step());
+  return voxels;
 }
 
 // Before everything that looks at steps, or makes another one.
@@ -513,6 +520,16 @@ Result<void> DeviceHome::close_step() {
   stroke_ = Stroke::none;
   follow_drops();
   return {};
+}
+
+uint64_t DeviceHome::position() {
+  const std::lock_guard lock(lock_);
+  return position_;
+}
+
+uint64_t DeviceHome::dropped_steps() {
+  const std::lock_guard lock(lock_);
+  return dropped_;
 }
 
 Result<uint64_t> DeviceHome::change_palette(const Palette& palette) {

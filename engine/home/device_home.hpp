@@ -53,11 +53,11 @@ class DeviceHome {
   Result<uint64_t> edit(const Edit& edit);
   Result<uint64_t> undo();
   Result<uint64_t> redo();
-  // Edits from here until end_step() are one step of the history, with the label of the first. What looks at steps, or
-  // makes another one, ends it first. Block until what was launched is done. Errors: as Store's; where end_step() lacks
-  // memory the step goes on.
-  Result<void> begin_step();
-  Result<void> end_step();
+  // Edits from here until end_step() are one step of the history, with this label, or that of the first. What looks at
+  // steps, or makes another one, ends it first. end_step() tells how many voxels the parts have changed; 0: there is no
+  // step. Block until what was launched is done. Errors: as Store's; where end_step() lacks memory the step goes on.
+  Result<void> begin_step(std::string label = {});
+  Result<uint64_t> end_step();
   // Replaces the document's palette, as one step; none if nothing changes. Errors: device.
   Result<uint64_t> change_palette(const Palette& palette);
   // The history's, oldest first, as far as they have been waited for.
@@ -66,6 +66,8 @@ class DeviceHome {
     uint64_t voxels = 0;  // that differ; as often as its parts changed them
   };
   std::vector<StepMade> steps();
+  uint64_t position();       // how many of them are applied
+  uint64_t dropped_steps();  // for the budget, since the world was made
   // Blocks until it is done.
   Result<uint64_t> set_voxels(const device::GivenVoxels& voxels);
   Result<uint64_t> write_box(const Box3& box, const uint8_t* materials, device::Side side);
@@ -211,6 +213,7 @@ class DeviceHome {
   uint64_t plain_from_ = 0;  // this step and those after it are the store's, and nothing else
   enum class Stroke : uint8_t { none, empty, begun };
   Stroke stroke_ = Stroke::none;                // the step that begin_step() has begun
+  std::string stroke_label_;                    // empty: that of its first edit
   uint64_t budget_ = 0;                         // of the history
   uint64_t dropped_ = 0;                        // steps of the history
   uint64_t store_dropped_ = 0, store_cut_ = 0;  // of the store's steps, as far as they are missing here

@@ -45,6 +45,9 @@ class FollowedFile {
   static Result<void> let_go(const HomedWorld& world);
 
   io::Store& store() { return store_; }
+  // Gives the file up, to be replaced by one that has the same before anything else is called: it, or a copy.
+  io::Store take() { return std::move(store_); }
+  void replace(io::Store same) { store_ = std::move(same); }
   int64_t first_record() const { return first_record_; }
 
  private:

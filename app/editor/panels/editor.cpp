@@ -3,6 +3,7 @@
 // samples, tiles).
 #include "app/editor/panels/editor.hpp"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <imgui.h>
 
@@ -14,6 +15,7 @@
 #include "app/console/terminal.hpp"
 #include "app/editor/panels/actions.hpp"
 #include "app/editor/panels/frame.hpp"
+#include "engine/home/drawing.hpp"
 #include "voxel/io/export_loss.hpp"
 
 namespace quarry::app {
@@ -32,9 +34,15 @@ constexpr double kStatisticsSeconds = 0.1;
 
 double seconds_since(Clock::time_point then) { return std::chrono::duration<double>(Clock::now() - then).count(); }
 
+// When the last change came to be in a file: for the window's title.
+std::string kept_text(const Session& session) {
+  const auto at = session.kept_at();
+  return at ? fmt::format(" (kept {:%H:%M:%S})", fmt::localtime(std::chrono::system_clock::to_time_t(*at))) : "";
+}
+
 }  // namespace
 
-Editor::Editor(Window& window_in, engine::Device& device_in, engine::SharingMode sharing_in,
+Editor::Editor(Window& window_in, engine::Device& device_in, engine::SharingMode sharing_in, engine::Home home,
                std::filesystem::path recovery)
     : window(window_in),
       device(device_in),
@@ -48,8 +56,20 @@ Editor::Editor(Window& window_in, engine::Device& device_in, engine::SharingMode
                            std::shared_ptr<engine::SharedWorld> gone =
                                used ? std::exchange(shared, std::move(prepared)) : std::move(prepared);
                            prepared.reset();
+                           if (!used) return;
                            // Frames in flight may still march through the old world.
-                           if (gone && used && presenter) presenter->retire([gone]() mutable { gone.reset(); });
+                           if (presenter)
+                             presenter->retire([gone, world = std::move(on_device_)]() mutable {
+                               world.reset();
+                               gone.reset();
+                             });
+                           on_device_.reset();
+                         },
+                         home,
+                         [this, home]() -> Result<engine::HomeMemory> {
+                           QRY_TRY_ASSIGN(auto memory, engine::home_memory(home, &device, sharing));
+                           if (!memory.blocks) return fail(ErrorCode::unsupported, memory.reason);
+                           return memory;
                          }},
               std::move(recovery)) {
   last_frame_ = resolution.changed = Clock::now();
@@ -76,7 +96,7 @@ Result<void> Editor::set_up() {
   return {};
 }
 
-void Editor::frame_all() { camera.frame(session.world().bounds(), viewport.width / std::max(1.0, viewport.height)); }
+void Editor::frame_all() { camera.frame(session.shown().bounds, viewport.width / std::max(1.0, viewport.height)); }
 
 void Editor::start_new() {
   viewport.forget();
@@ -103,7 +123,7 @@ bool Editor::open(const std::filesystem::path& file) {
   const std::string notice = session.take_notice();
   if (!notice.empty()) say_warning(file.string(), notice);
   messages.say(notice.empty()
-                   ? fmt::format("{}: {} voxels", file.filename().string(), with_commas(session.world().voxel_count()))
+                   ? fmt::format("{}: {} voxels", file.filename().string(), with_commas(session.shown().voxels))
                    : notice);
   return true;
 }
@@ -152,8 +172,9 @@ bool Editor::save_as(const std::filesystem::path& file) {
   // The user is told what the format cannot hold, before the document may be gone.
   std::string lost;
   if (const auto format = io::format_for_writing(file))
-    for (const io::ExportLoss& loss : io::export_losses(session.scene(), **format))
-      lost += (lost.empty() ? "" : ", ") + loss.text;
+    if (const auto whole = (*format)->keeps == io::kKeepsAll ? Result<Scene>(session.scene()) : session.whole_scene())
+      for (const io::ExportLoss& loss : io::export_losses(*whole, **format))
+        lost += (lost.empty() ? "" : ", ") + loss.text;
   const std::string sidecars = replaced_sidecars(file);
   if (!messages.report(session.save_as(file))) return false;
   if (!sidecars.empty()) say_warning(file.string(), sidecars);
@@ -213,18 +234,36 @@ void Editor::say_notice() {
 }
 
 void Editor::take_statistics() {
-  const World& world = session.world();
-  if (statistics.world_version == world.version() || seconds_since(statistics.taken) < kStatisticsSeconds) return;
-  const auto grid = world.stats();
-  if (grid) statistics.grid = *grid;
-  statistics.voxels = world.voxel_count();
-  statistics.bricks = world.brick_count();
-  statistics.world_bytes = world.size_bytes();
-  statistics.spare_bytes = world.spare_bytes();
-  statistics.holdings = session.document().holdings();
-  statistics.history_bytes = session.document().history_size_bytes();
-  statistics.device_bytes = shared->device_bytes();
-  statistics.world_version = world.version();
+  const Session::Shown shown = session.shown();
+  if (statistics.world_version == shown.version || seconds_since(statistics.taken) < kStatisticsSeconds) return;
+  statistics.voxels = shown.voxels;
+  statistics.bricks = shown.bricks;
+  statistics.world_bytes = shown.world_bytes;
+  if (session.on_device()) {
+    engine::DeviceHome& home = *session.device_world()->home;
+    if (const auto grid = home.grid_stats()) statistics.grid = *grid;
+    if (const auto use = home.memory_use()) {
+      statistics.spare_bytes = use->spare_bytes;
+      statistics.holdings = {};
+      statistics.holdings.full_keys = use->full_keys;
+      statistics.holdings.history_bytes = use->history_bytes;
+      statistics.history_bytes = use->history_changes * sizeof(device::Record);
+    }
+    if (const auto state = home.state()) {
+      statistics.holdings.bricks = state->store.bricks;
+      statistics.holdings.history_bricks = state->store.bricks + statistics.holdings.full_keys - state->store.keys;
+      statistics.history_bytes += statistics.holdings.history_bricks * (sizeof(BrickMask) + sizeof(BrickMaterials));
+      statistics.device_bytes = state->store.size_bytes;
+    }
+  } else {
+    const World& world = session.document().world();
+    if (const auto grid = world.stats()) statistics.grid = *grid;
+    statistics.spare_bytes = world.spare_bytes();
+    statistics.holdings = session.document().holdings();
+    statistics.history_bytes = session.document().history_size_bytes();
+    statistics.device_bytes = shared->device_bytes();
+  }
+  statistics.world_version = shown.version;
   statistics.taken = Clock::now();
 }
 
@@ -233,7 +272,7 @@ bool Editor::converging() const {
 }
 bool Editor::settled() const {
   return resolution.whole && !refinement_ && !converging() && window.events().empty() &&
-         statistics.world_version == session.world().version();
+         statistics.world_version == session.shown().version;
 }
 double Editor::seconds_since_frame() const { return seconds_since(last_frame_); }
 
@@ -241,7 +280,7 @@ double Editor::idle_seconds() const {
   if (frames_to_draw_ > 0 || refinement_) return 0;  // next_tile() waits for the tile under way
   if (!resolution.whole) return unattended ? 0 : std::max(0.0, kStillSeconds - seconds_since(resolution.changed));
   if (converging()) return 0;
-  if (statistics.world_version != session.world().version())
+  if (statistics.world_version != session.shown().version)
     return std::max(0.0, kStatisticsSeconds - seconds_since(statistics.taken));
   return 0.25;
 }
@@ -256,12 +295,33 @@ PixelRect Editor::scene_pixels() const {
 }
 
 Editor::PictureKey Editor::key_of(const PixelRect& pixels) const {
-  return {camera,        session.world().version(), session.document().version(), settings.view,         pixels.width,
-          pixels.height, settings.exposure,         settings.sun_strength,        settings.sky_strength, shared.get()};
+  return {camera,        session.shown().version, session.document().version(), settings.view,         pixels.width,
+          pixels.height, settings.exposure,       settings.sun_strength,        settings.sky_strength, shared.get()};
+}
+
+engine::RenderedWorld Editor::rendered() {
+  on_device_ = session.device_world();
+  if (!on_device_) return engine::rendered_world(*shared, session.document());
+  return engine::rendered_world(*shared, session.document(), *on_device_->home, *on_device_->blocks);
+}
+
+// The host looks for lights: where something glows and has changed, it reads the voxels of a device's world for as long
+// as that takes.
+Result<void> Editor::prepare_lights() {
+  engine::RenderedWorld drawn = rendered();
+  std::optional<Document> glowing;
+  const PictureKey key = key_of(scene_pixels());
+  if (on_device_ && !(lit_ == std::pair(key.world, key.document))) {
+    QRY_TRY_ASSIGN(glowing, engine::glowing_part(*on_device_->home, session.document()));
+    if (glowing) drawn.lit = &glowing->world();
+  }
+  QRY_TRY(tracer->prepare(drawn));
+  lit_ = {key.world, key.document};
+  return {};
 }
 
 Result<std::optional<FrameRequest::Scene>> Editor::next_picture(const PixelRect& pixels) {
-  QRY_TRY_ASSIGN(const auto point, engine::rendered_world(*shared, session.document()).publish());
+  QRY_TRY_ASSIGN(const auto point, rendered().publish());
   const PictureKey key = key_of(pixels);
   const bool measured = std::exchange(measured_, presenter->pictures_done()) != presenter->pictures_done();
   if (measured && presenter->picture_steps() > 0)
@@ -382,7 +442,7 @@ Result<std::optional<FrameRequest::Scene>> Editor::next_paths(FrameRequest::Scen
     }
     tracer = std::move(*made);
   }
-  if (convergence.steps == 0) QRY_TRY(tracer->prepare(engine::rendered_world(*shared, session.document())));
+  if (convergence.steps == 0) QRY_TRY(prepare_lights());
   const double path_ms = convergence.step_ms > 0 ? convergence.step_ms * kAPath : software() ? 16000 : 20;
   uint32_t steps = 1;
   if (convergence.steps % kAPath == 0 && path_ms <= kBudgetMs)
@@ -446,7 +506,7 @@ Result<void> Editor::frame(bool screenshot) {
   take_statistics();
   ImGui::Render();
   window.set_cursor(ImGui::GetMouseCursor());
-  window.set_title(fmt::format("{}{} - Quarry", session.unsaved() ? "* " : "", session.title()));
+  window.set_title(fmt::format("{}{}{} - Quarry", session.unsaved() ? "* " : "", session.title(), kept_text(session)));
 
   const double input = lap();
 

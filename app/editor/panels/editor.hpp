@@ -39,7 +39,9 @@ struct Refinement {
 };
 
 struct Editor {
-  Editor(Window& window, engine::Device& device, engine::SharingMode sharing, std::filesystem::path recovery);
+  // `home`: where documents are to be at home; with automatic on a device only if shaders read its memory.
+  Editor(Window& window, engine::Device& device, engine::SharingMode sharing, engine::Home home,
+         std::filesystem::path recovery);
   ~Editor();
 
   Window& window;
@@ -122,6 +124,10 @@ struct Editor {
     friend bool operator==(const PictureKey&, const PictureKey&) = default;
   };
   PictureKey key_of(const PixelRect& pixels) const;
+  engine::RenderedWorld rendered();
+  Result<void> prepare_lights();
+  std::shared_ptr<DeviceWorld> on_device_;  // what frames may read
+  std::pair<uint64_t, uint64_t> lit_;       // versions whose lights the tracer has, of a world on a device
   std::optional<PictureKey> drawn_;
   std::optional<Refinement> refinement_;  // of the picture drawn_
   TileCost picture_cost_, path_cost_;

@@ -42,8 +42,8 @@ float draw_menu(Session& session, const MenuShown& shown, const Perform& act) {
     ImGui::EndMenu();
   }
   if (ImGui::BeginMenu("Edit")) {
-    entry(Action::undo, "Undo", false, session.document().can_undo());
-    entry(Action::redo, "Redo", false, session.document().can_redo());
+    entry(Action::undo, "Undo", false, session.can_undo());
+    entry(Action::redo, "Redo", false, session.can_redo());
     ImGui::EndMenu();
   }
   if (ImGui::BeginMenu("Volume")) {  // that of the chosen instance
@@ -326,7 +326,8 @@ void draw_panels(Editor& editor) {
     draw_side("tools", 0, menu, left, height, [&] { draw_tools(editor.brush, editor.session, editor.messages, act); });
     draw_side("facts", window.x - right, menu, right, height, [&] {
       draw_statistics({editor.statistics, editor.resolution, editor.convergence, *editor.presenter, *editor.shared,
-                       editor.device, editor.frame_ms, editor.session.history_budget(), editor.settings.view});
+                       editor.session, editor.device, editor.frame_ms, editor.session.history_budget(),
+                       editor.settings.view});
       draw_scene(editor.session, editor.messages);
     });
   }

@@ -28,6 +28,7 @@ struct StatisticsPanel {
   const Convergence& convergence;
   const Presenter& presenter;
   const engine::SharedWorld& shared;
+  const Session& session;
   const engine::Device& device;
   double frame_ms;
   uint64_t history_budget;  // bytes; 0: no limit

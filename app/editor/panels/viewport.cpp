@@ -71,7 +71,7 @@ void Viewport::handle(const std::vector<InputEvent>& events, bool modal) {
       case InputEvent::Type::scroll:
         if (over_ && event.y != 0) {
           // Moves towards the voxel under the mouse, so the user can fly to a detail without turning first.
-          const auto hit = pick_voxel(session_.world(), ray_at(mouse_x_, mouse_y_));
+          const auto hit = session_.pick(ray_at(mouse_x_, mouse_y_));
           const Ray ray = ray_at(mouse_x_, mouse_y_);
           const glm::dvec3 point = ray.origin + ray.direction * (hit ? hit->t : 0);
           camera_.zoom(std::pow(0.87, event.y), hit ? &point : nullptr);
@@ -88,7 +88,8 @@ void Viewport::look() {
     hover.reset();
     return;
   }
-  hover = pick_or_ground(session_.world(), ray_at(mouse_x_, mouse_y_));
+  const Ray ray = ray_at(mouse_x_, mouse_y_);
+  hover = or_ground(session_.pick(ray), ray);
   // On bare ground nothing can be removed or painted.
   if (hover && hover->ground && brush_.mode != Mode::add && brush_.mode != Mode::fill) hover.reset();
 }
@@ -122,22 +123,26 @@ void Viewport::press(const InputEvent& event) {
     if (const auto instance = session_.instance_at(hover->voxel)) session_.set_active_instance(*instance);
   drag_ = Drag::stroke;
   stroke_.emplace(brush_, *hover);
-  session_.begin_stroke();
+  if (const auto begun = session_.begin_stroke(); !begun) messages_.complain(begun.error());
   apply(stroke_->begin());
 }
 
 void Viewport::release() {
   if (drag_ == Drag::stroke && stroke_) {
     apply(stroke_->end());
-    session_.end_stroke();
-    stroke_.reset();
+    end_stroke();
   }
   drag_ = Drag::none;
   drag_button_ = -1;
 }
 
+void Viewport::end_stroke() {
+  if (const auto ended = session_.end_stroke(); !ended) messages_.complain(ended.error());
+  stroke_.reset();
+}
+
 void Viewport::cancel_stroke() {
-  if (drag_ == Drag::stroke) session_.end_stroke();
+  if (drag_ == Drag::stroke) end_stroke();
   stroke_.reset();
   drag_ = Drag::none;
   drag_button_ = -1;
@@ -150,7 +155,8 @@ void Viewport::move(double mouse_x, double mouse_y) {
     case Drag::orbit: camera_.orbit(dx, dy); break;
     case Drag::pan: camera_.pan(dx, dy, height); break;
     case Drag::stroke:
-      if (stroke_) apply(stroke_->move(session_.world(), ray_at(mouse_x, mouse_y)));
+      if (stroke_)
+        apply(stroke_->move([this](const Ray& ray) { return session_.pick(ray); }, ray_at(mouse_x, mouse_y)));
       break;
     case Drag::none: break;
   }
@@ -178,7 +184,7 @@ void Viewport::draw_overlay(float scale) const {
   };
 
   // In an empty world only the ground shows where things are.
-  if (session_.world().brick_count() == 0) {
+  if (session_.shown().bricks == 0) {
     for (int i = -64; i <= 64; i += 8) {
       const unsigned color = i == 0 ? 0x60FFFFFF : 0x24FFFFFF;
       segment({i, 0, -64}, {i, 0, 64}, color, 1);

@@ -39,6 +39,7 @@ class Viewport {
   enum class Drag : uint8_t { none, orbit, pan, stroke };
   void press(const InputEvent& event);
   void release();
+  void end_stroke();
   void move(double mouse_x, double mouse_y);
   void look();
   void apply(const std::vector<Edit>& edits);

@@ -11,7 +11,9 @@
 #include "app/console/output_file.hpp"
 #include "app/console/terminal.hpp"
 #include "app/editor/session/recovery.hpp"
+#include "engine/home/drawing.hpp"
 #include "voxel/io/export_loss.hpp"
+#include "voxel/io/quarry/reader.hpp"
 
 namespace quarry::app {
 namespace fs = std::filesystem;
@@ -45,21 +47,44 @@ class Session::NewWorld {
   bool prepared_ = false;
 };
 
-Result<void> Session::adopt(NewWorld& world, Scene scene, std::vector<UndoRecord> history, size_t position,
-                            const Progress& progress) {
+Result<Session::Made> Session::make(NewWorld& world, Content content, const Progress& progress) {
+  Made made;
+  Scene& scene = content.scene;
   if (scene.volumes.empty()) scene.volumes.push_back({"voxels", {}, {}});
   if (scene.instances.empty()) scene.instances.push_back({});
-  QRY_TRY_ASSIGN(auto document, Document::create(std::move(scene), world.memory(), progress));
-  document.set_history_budget(history_budget_);
-  QRY_TRY(document.restore_history(std::move(history), position));
+  QRY_TRY_ASSIGN(made.device, device_world_of(content, made.home_reason, progress));
+  if (made.device) {
+    scene.volumes[0].bricks.clear();
+    content.history.clear();
+    QRY_TRY(made.device->home->set_history_budget(history_budget_));
+  } else if (content.file) {
+    return made;
+  }
+  QRY_TRY_ASSIGN(made.document, Document::create(std::move(scene), world.memory(), progress));
+  made.document->set_history_budget(history_budget_);
+  QRY_TRY(made.document->restore_history(std::move(content.history), made.device ? 0 : content.position));
+  return made;
+}
+
+void Session::take(NewWorld& world, Made made) {
   dropped_before_ = 0;
   drops_noticed_ = false;
   active_box_.reset();
   kept_palette_.reset();
-  document_ = std::move(document);
+  kept_at_.reset();
+  shown_ = {};
+  document_ = std::move(made.document);
+  device_ = std::move(made.device);
+  home_reason_ = std::move(made.home_reason);
+  if (device_) home().attach(*document_);
   world.use();
   in_stroke_ = stroke_has_edit_ = false;
   set_active_instance(active_instance_);
+}
+
+Result<void> Session::adopt(NewWorld& world, Content content, const Progress& progress) {
+  QRY_TRY_ASSIGN(auto made, make(world, std::move(content), progress));
+  take(world, std::move(made));
   return {};
 }
 
@@ -67,10 +92,15 @@ void Session::set_history_budget(uint64_t bytes) {
   history_budget_ = bytes;
   if (!document_) return;
   document_->set_history_budget(bytes);
+  // What the device has no memory for, or does not answer, stays for the next call.
+  if (device_) (void)home().set_history_budget(bytes);
   notice_drops();
 }
 
-uint64_t Session::dropped_steps() const { return dropped_before_ + (document_ ? document_->dropped_steps() : 0); }
+uint64_t Session::dropped_steps() const {
+  if (!document_) return dropped_before_;
+  return dropped_before_ + (device_ ? home().dropped_steps() : document_->dropped_steps());
+}
 
 void Session::notice_drops() {
   if (drops_noticed_ || dropped_steps() == 0) return;
@@ -87,7 +117,7 @@ Result<void> Session::start_new() {
   scene.volumes.push_back({"voxels", {}, {}});
   scene.instances.push_back({});
   active_instance_ = 0;
-  QRY_TRY(adopt(world, std::move(scene), {}, 0));
+  QRY_TRY(adopt(world, {std::move(scene)}));
   close(false);
   title_ = "untitled";
   return {};
@@ -105,21 +135,52 @@ std::optional<Session::Origin> Session::look_at(const fs::path& file) {
   return origin;
 }
 
+// Chunk by chunk: the host never has the world. False: it is to be opened on the host.
+Result<bool> Session::open_on_device(const fs::path& file, const Progress& progress) {
+  if (place_.home == engine::Home::host) return false;
+  NewWorld world(place_);
+  Made made;
+  uint64_t fingerprint = 0;
+  {
+    QRY_TRY_ASSIGN(auto reader, io::StoreReader::open(file));
+    if (!engine::DeviceHome::takes(reader.scene())) return false;
+    QRY_TRY(world.prepare());
+    Content content{reader.scene()};
+    content.file = &reader;
+    QRY_TRY_ASSIGN(content.history, reader.history(&content.position, progress));
+    QRY_TRY_ASSIGN(fingerprint, reader.fingerprint());
+    QRY_TRY_ASSIGN(made, make(world, std::move(content), progress));
+  }
+  if (!made.device) return false;
+  QRY_TRY_ASSIGN(auto store, io::Store::open(file));
+  QRY_TRY_ASSIGN(const uint64_t now, store.fingerprint());
+  if (now != fingerprint)
+    return fail(ErrorCode::conflict, file.string() + ": another program has changed it just now: open it again");
+  take(world, std::move(made));
+  close(false);
+  take_warnings(store.warnings());
+  QRY_TRY(go_on_in(std::move(store), false, 0));
+  return true;
+}
+
 Result<void> Session::open(const fs::path& file, const io::ReadOptions& options) {
   QRY_TRY_ASSIGN(const auto format, io::format_for_reading(file));
   if (format->kind == io::FormatKind::world) {
     std::error_code error;
-    if (store_ && fs::equivalent(file, store_path_, error)) return {};  // it is already open here
-    QRY_TRY_ASSIGN(auto store, io::Store::open(file));
-    NewWorld world(place_);
-    QRY_TRY(world.prepare());
-    std::vector<UndoRecord> history;
-    size_t position = 0;
-    QRY_TRY_ASSIGN(auto scene, store.read_scene(options.progress, &history, &position, &world.memory().new_pool()));
-    QRY_TRY(adopt(world, std::move(scene), std::move(history), position, options.progress));
-    close(false);
-    take_warnings(store.warnings());
-    store_ = std::move(store);
+    if (store() && fs::equivalent(file, store_path_, error)) return {};  // it is already open here
+    QRY_TRY_ASSIGN(const bool there, open_on_device(file, options.progress));
+    if (!there) {
+      QRY_TRY_ASSIGN(auto store, io::Store::open(file));
+      NewWorld world(place_);
+      QRY_TRY(world.prepare());
+      Content content;
+      QRY_TRY_ASSIGN(content.scene, store.read_scene(options.progress, &content.history, &content.position,
+                                                     &world.memory().new_pool()));
+      QRY_TRY(adopt(world, std::move(content), options.progress));
+      close(false);
+      take_warnings(store.warnings());
+      store_ = std::move(store);
+    }
     store_path_ = file;
     world_file_ = true;
   } else {
@@ -130,7 +191,7 @@ Result<void> Session::open(const fs::path& file, const io::ReadOptions& options)
     QRY_TRY_ASSIGN(auto scene, io::read_scene(file, read));
     NewWorld world(place_);
     QRY_TRY(world.prepare());
-    QRY_TRY(adopt(world, std::move(scene), {}, 0, options.progress));
+    QRY_TRY(adopt(world, {std::move(scene)}, options.progress));
     close(false);
     take_warnings(warnings);
     origin_ = std::move(origin);
@@ -165,16 +226,23 @@ Result<void> Session::recover(const fs::path& file) {
 
 // Its content is saved elsewhere now, or not wanted.
 void Session::drop_recovery_file() {
-  if (!store_ || world_file_) return;
-  store_.reset();
+  if (!store() || world_file_) return;
+  let_file_go();
   std::error_code ignored;
   fs::remove(store_path_, ignored);
   store_path_.clear();
 }
 
+void Session::let_file_go() {
+  store_.reset();
+  if (!followed_) return;
+  followed_.reset();
+  (void)engine::FollowedFile::let_go(homed());  // a device that does not answer has let it go, too
+}
+
 void Session::close(bool keep_recovery) {
   if (!(keep_recovery && changed_)) drop_recovery_file();
-  store_.reset();
+  let_file_go();
   store_path_.clear();
   file_.clear();
   origin_.reset();
@@ -183,6 +251,7 @@ void Session::close(bool keep_recovery) {
 }
 
 std::optional<uint32_t> Session::instance_at(Int3 voxel) const {
+  if (device_) return is_voxel_there(voxel) ? std::optional(0u) : std::nullopt;
   const Scene& scene = document_->scene();
   std::optional<uint32_t> found;
   for (uint32_t i = 0; i < scene.instances.size(); ++i) {
@@ -203,13 +272,14 @@ void Session::set_active_instance(uint32_t instance) {
 }
 
 Box3 Session::active_box() const {
-  const std::pair key{document_->version(), active_instance_};
+  const std::pair key{device_ ? shown().version : document_->version(), active_instance_};
   if (active_box_ && std::get<0>(*active_box_) == key.first && std::get<1>(*active_box_) == key.second)
     return std::get<2>(*active_box_);
   const Scene& scene = document_->scene();
   const Instance& instance = scene.instances[active_instance_];
   Box3 box;
-  if (scene.instance_visible(instance)) box = scene.volumes[instance.volume].bricks.bounds();
+  if (device_) box = shown().bounds;  // at the origin
+  else if (scene.instance_visible(instance)) box = scene.volumes[instance.volume].bricks.bounds();
   if (!box.empty()) {
     const Int3 a = instance.rotation.apply_to_cell(box.min) + instance.offset,
                b = instance.rotation.apply_to_cell(box.max) + instance.offset;
@@ -231,14 +301,35 @@ Edit Session::in_volume_axes(const Edit& edit, const Instance& instance) const {
 // Creates the recovery file of a document without a world file, before its first change since it was opened or saved.
 // The file gets the history up to then.
 Result<void> Session::keep_safe() {
-  if (store_ || recovery_.empty()) return {};
+  if (store() || recovery_.empty()) return {};
   QRY_TRY_ASSIGN(auto file, new_recovery_file(recovery_, title_));
-  QRY_TRY(io::Store::save_with_history(document_->scene(), document_->history(), document_->history_position(),
-                                       {file, false}));
-  QRY_TRY_ASSIGN(auto store, io::Store::open(file));
-  store_ = std::move(store);
+  QRY_TRY(engine::FollowedFile::write_all(homed(), {file, false}));
+  QRY_TRY_ASSIGN(auto opened, io::Store::open(file));
+  QRY_TRY(go_on_in(std::move(opened), true, 0));
   store_path_ = file;
+  // What looked at the history has ended the step of a stroke, of which nothing has been made yet.
+  return device_ && in_stroke_ ? home().begin_step() : Result<void>();
+}
+
+// The store has what the document has now. `written`, `first_record`: as FollowedFile::begin() has it.
+Result<void> Session::go_on_in(io::Store store, bool written, int64_t first_record) {
+  if (!device_) {
+    store_ = std::move(store);
+    return {};
+  }
+  if (written) {
+    QRY_TRY_ASSIGN(const uint64_t dropped, homed().dropped_records());
+    first_record = -int64_t(dropped);
+  }
+  QRY_TRY_ASSIGN(auto followed, engine::FollowedFile::begin(std::move(store), homed(), written, first_record));
+  followed_ = std::move(followed);
   return {};
+}
+
+void Session::kept() {
+  changed_ = true;
+  kept_at_.reset();
+  if (store()) kept_at_ = std::chrono::system_clock::now();
 }
 
 // A change that is not on disk must not look done: the document undoes a change whose commit fails.
@@ -258,6 +349,7 @@ Result<uint64_t> Session::change(const VolumeChange& change) {
   end_preview();
   const Instance& instance = document_->scene().instances[active_instance_];
   QRY_TRY(check_shown(instance));
+  if (device_) return change_there(change);
   std::vector<BrickPut> puts;
   {
     const BrickMap before = document_->scene().volumes[instance.volume].bricks;
@@ -269,7 +361,7 @@ Result<uint64_t> Session::change(const VolumeChange& change) {
   QRY_TRY_ASSIGN(const auto record,
                  document_->write(instance.volume, puts, change.label, 0, commit_with(&io::Store::commit_edit)));
   stroke_has_edit_ = false;  // later edits of a stroke are a step of their own
-  changed_ = true;
+  kept();
   return record->voxels_changed;
 }
 
@@ -297,32 +389,38 @@ Result<uint64_t> Session::apply(const Edit& edit) {
   const Instance& instance = scene.instances[active_instance_];
   QRY_TRY(check_shown(instance));
   QRY_TRY(keep_safe());
+  if (device_) return apply_there(edit);
   QRY_TRY_ASSIGN(const auto record,
                  document_->apply(instance.volume, in_volume_axes(edit, instance), 0, in_stroke_ && stroke_has_edit_,
                                   commit_with(&io::Store::commit_edit)));
   if (record->changes.empty()) return 0;
   const uint64_t voxels = record->voxels_changed;
   stroke_has_edit_ = true;
-  changed_ = true;
+  kept();
   notice_drops();
   return voxels;
 }
 
-void Session::begin_stroke() {
+Result<void> Session::begin_stroke() {
   in_stroke_ = true;
   stroke_has_edit_ = false;
+  return device_ ? home().begin_step() : Result<void>();
 }
-void Session::end_stroke() { in_stroke_ = false; }
+Result<void> Session::end_stroke() {
+  in_stroke_ = false;
+  return device_ ? end_stroke_there() : Result<void>();
+}
 
 Result<void> Session::step(bool back) {
   end_preview();
   stroke_has_edit_ = false;  // later edits of the stroke are a step of their own
-  if (back ? !document_->can_undo() : !document_->can_redo()) return {};
+  if (back ? !can_undo() : !can_redo()) return {};
   QRY_TRY(keep_safe());
+  if (device_) return step_there(back);
   const auto done = back ? document_->undo(commit_with(&io::Store::commit_undo))
                          : document_->redo(commit_with(&io::Store::commit_redo));
   QRY_TRY(done);
-  changed_ = true;
+  kept();
   return {};
 }
 
@@ -331,7 +429,7 @@ Result<void> Session::redo() { return step(false); }
 
 Result<void> Session::go_to_step(size_t position) {
   while (step_position() > position) QRY_TRY(undo());
-  while (step_position() < position && document_->can_redo()) QRY_TRY(redo());
+  while (step_position() < position && can_redo()) QRY_TRY(redo());
   return {};
 }
 
@@ -339,10 +437,11 @@ Result<void> Session::set_palette(const Palette& palette) {
   end_preview();
   if (palette == document_->scene().palette) return {};
   QRY_TRY(keep_safe());
+  stroke_has_edit_ = false;
+  if (device_) return set_palette_there(palette);
   const auto record = document_->change_palette(palette, commit_with(&io::Store::commit_edit));
   QRY_TRY(record);
-  stroke_has_edit_ = false;
-  changed_ = true;
+  kept();
   notice_drops();
   return {};
 }
@@ -360,23 +459,34 @@ void Session::end_preview() {
 
 Result<void> Session::reflatten(Scene scene) {
   QRY_TRY(keep_safe());
-  std::vector<UndoRecord> history = document_->history();
+  Content content{std::move(scene), document_->history(), document_->history_position()};
+  if (device_) QRY_TRY(read_back(content));
   Scene before = document_->scene();
   for (Volume& volume : before.volumes) volume.bricks.clear();  // the old world's memory may go before `before`
-  const size_t position = document_->history_position();
   NewWorld world(place_);
   QRY_TRY(world.prepare());
-  if (store_) QRY_TRY(store_->commit_visibility(scene));
+  const size_t records = content.history.size();
+  if (store()) QRY_TRY(store()->commit_visibility(content.scene));
   const uint64_t dropped = dropped_steps();
   const bool noticed = drops_noticed_;
-  if (auto done = adopt(world, std::move(scene), std::move(history), position); !done) {
+  auto made = make(world, std::move(content), {});
+  if (!made) {
     // What cannot be shown must not be in the file.
-    if (store_) QRY_TRY(store_->commit_visibility(before));
-    return done;
+    if (store()) QRY_TRY(store()->commit_visibility(before));
+    return tl::unexpected(made.error());
   }
+  std::optional<io::Store> file;
+  if (followed_) file = followed_->take();
+  else file = std::exchange(store_, std::nullopt);
+  followed_.reset();
+  take(world, std::move(*made));
   dropped_before_ = dropped;
   drops_noticed_ = noticed;
-  changed_ = true;
+  if (file) {
+    const auto first = int64_t(file->history_length()) - int64_t(records);
+    QRY_TRY(go_on_in(std::move(*file), false, first));
+  }
+  kept();
   return {};
 }
 
@@ -395,6 +505,10 @@ Result<void> Session::set_instance_hidden(uint32_t instance, bool hidden) {
 
 std::vector<Session::Step> Session::steps() const {
   std::vector<Step> steps;
+  if (device_) {
+    for (auto& step : home().steps()) steps.push_back({std::move(step.label), step.voxels, 1});
+    return steps;
+  }
   for (const UndoRecord& record : document_->history()) {
     if (!record.continues || steps.empty()) steps.push_back({record.label, 0, 0});
     steps.back().voxels += record.voxels_changed;
@@ -403,7 +517,23 @@ std::vector<Session::Step> Session::steps() const {
   return steps;
 }
 
-size_t Session::step_position() const { return document_->step_position(); }
+size_t Session::step_position() const { return device_ ? size_t(home().position()) : document_->step_position(); }
+bool Session::can_redo() const { return device_ ? home().position() < home().steps().size() : document_->can_redo(); }
+
+Result<Scene> Session::whole_scene() const {
+  return device_ ? engine::whole_scene(home(), *document_) : Result<Scene>(document_->scene());
+}
+
+const Session::Shown& Session::shown() const {
+  if (device_) return shown_there();
+  const World& world = document_->world();
+  shown_ = {world.version(), world.voxel_count(), world.brick_count(), world.size_bytes(), world.bounds()};
+  return shown_;
+}
+
+std::optional<Pick> Session::pick(const Ray& ray) const {
+  return device_ ? pick_there(ray) : pick_voxel(document_->world(), ray);
+}
 
 std::string Session::title() const { return title_; }
 const fs::path& Session::store_file() const { return store_path_; }
@@ -422,8 +552,8 @@ Result<Session::WriteBack> Session::write_back() const {
                                                     "written back ({}): save under another name",
                                                     name, (*writer)->title));
   WriteBack meant;
-  for (io::ExportLoss& loss : io::export_losses(document_->scene(), **writer))
-    meant.losses.push_back(std::move(loss.text));
+  QRY_TRY_ASSIGN(const Scene whole, whole_scene());
+  for (io::ExportLoss& loss : io::export_losses(whole, **writer)) meant.losses.push_back(std::move(loss.text));
   for (const std::string& sentence : origin_->left_out) meant.losses.push_back("not read: " + sentence);
   const auto now = look_at(file_);
   meant.changed_on_disk = now && !now->same_file(*origin_);
@@ -435,7 +565,10 @@ Result<void> Session::save_as(const fs::path& file, const Progress& progress) {
   QRY_TRY_ASSIGN(const auto format, io::format_for_writing(file));
   remove_left_behind(file);
   if (format->kind != io::FormatKind::world) {
-    QRY_TRY(io::write_scene(document_->scene(), file, progress));
+    {
+      QRY_TRY_ASSIGN(const Scene whole, whole_scene());
+      QRY_TRY(io::write_scene(whole, file, progress));
+    }
     if (world_file_) return {};  // a copy; edits still go into the world's file
     // The document is in a file of the user's choice, so no recovery is offered. The next change creates a new recovery
     // file.
@@ -449,26 +582,32 @@ Result<void> Session::save_as(const fs::path& file, const Progress& progress) {
     return {};
   }
   std::error_code error;
-  if (store_ && world_file_ && fs::equivalent(file, store_path_, error)) return {};  // every edit is in it already
-  if (store_) {
+  if (store() && world_file_ && fs::equivalent(file, store_path_, error)) return {};  // every edit is in it already
+  const bool had_file = store() != nullptr;
+  const int64_t first_record = followed_ ? followed_->first_record() : 0;
+  if (had_file) {
     // The file with the edits so far is copied whole, with its history. It is closed first, so that the copy is
     // complete.
+    if (followed_) QRY_TRY(followed_->flush(homed()));
     const fs::path from = store_path_;
+    if (followed_) (void)followed_->take();
     store_.reset();
     const auto copied = io::Store::copy(from, file);
     QRY_TRY_ASSIGN(auto again, io::Store::open(from));
-    store_ = std::move(again);
+    if (followed_) followed_->replace(std::move(again));
+    else store_ = std::move(again);
     QRY_TRY(copied);
-  } else
-    QRY_TRY(io::Store::save_with_history(document_->scene(), document_->history(), document_->history_position(), file,
-                                         progress));
-  QRY_TRY_ASSIGN(auto store, io::Store::open(file));
+  } else {
+    QRY_TRY(engine::FollowedFile::write_all(homed(), file, progress));
+  }
+  QRY_TRY_ASSIGN(auto opened, io::Store::open(file));
+  const auto kept_at = kept_at_;
   close(false);
-  store_ = std::move(store);
   store_path_ = file_ = file;
   title_ = file.filename().string();
   world_file_ = true;
-  return {};
+  kept_at_ = kept_at;
+  return go_on_in(std::move(opened), !had_file, first_record);
 }
 
 std::string Session::take_notice() {

@@ -3,12 +3,14 @@
 // call returns. A failed change is nowhere: not in the file, the document or its history.
 //
 //   Edit (world axes) -> instance's inverse transform -> Document::apply -> Store::commit_edit -> acknowledged
+//   at home on a device: DeviceHome::edit, for all of a stroke      -> FollowedFile::flush at its end -> acknowledged
 //
 // A document opened from a .quarry file is committed to that file. Any other (new, imported) is committed to a recovery
 // file. That file is created before the first edit, with the history so far, and removed once the document is saved. A
 // session knows nothing of windows. Use it from one thread at a time.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -20,6 +22,8 @@
 
 #include "app/editor/session/pick.hpp"
 #include "app/editor/session/volume_changes.hpp"
+#include "engine/home/choice.hpp"
+#include "engine/home/followed_file.hpp"
 #include "voxel/io/formats.hpp"
 #include "voxel/io/quarry/store.hpp"
 #include "voxel/worlds/document.hpp"
@@ -32,6 +36,16 @@ namespace quarry::app {
 struct WorldPlace {
   std::function<Result<WorldMemory>()> prepare;
   std::function<void(bool used)> settle;
+  // Where documents are to be at home. Not the host: `prepare_home` gives a device's memory for one world more, after
+  // `prepare`. Errors: as engine::home_memory.
+  engine::Home home = engine::Home::host;
+  std::function<Result<engine::HomeMemory>()> prepare_home = {};
+};
+
+// A world at home on a device, with what must outlive it.
+struct DeviceWorld {
+  std::unique_ptr<engine::DeviceBlocks> blocks;  // null: shaders cannot read it
+  std::unique_ptr<engine::DeviceHome> home;
 };
 
 class Session {
@@ -54,11 +68,32 @@ class Session {
   uint64_t history_budget() const { return history_budget_; }
   uint64_t dropped_steps() const;  // since the document was opened
 
+  // A document is at home on a device if that is asked for, or with Home::automatic where it can be, and the scene
+  // shows one volume, at the origin; else on the host, and home_reason() says why. A .quarry file goes straight there.
+  // At home on a device, the edits of a stroke are one part of the history, and are in the file when the stroke ends. A
+  // change that cannot be written there is undone, and stays to be redone.
+  bool on_device() const { return device_ != nullptr; }
+  const std::string& home_reason() const { return home_reason_; }
+  // Null: at home on the host. Frames may read the world for as long as somebody has this.
+  const std::shared_ptr<DeviceWorld>& device_world() const { return device_; }
+
   bool has_document() const { return document_.has_value(); }
+  // At home on a device the document and its scene have no voxels; nor has it a history.
   const Document& document() const { return *document_; }
   Document& document() { return *document_; }
   const Scene& scene() const { return document_->scene(); }
-  const World& world() const { return document_->world(); }
+  // The scene with all its voxels. Of a device's world every brick is read back. Errors: device.
+  Result<Scene> whole_scene() const;
+  // What is shown, at either home. On a device: asked for once a version; what cannot be asked is as it was last.
+  struct Shown {
+    uint64_t version = 0, voxels = 0, bricks = 0, world_bytes = 0;
+    Box3 bounds;  // tight, in voxels
+  };
+  const Shown& shown() const;
+  // The first voxel along the ray, of what is shown.
+  std::optional<Pick> pick(const Ray& ray) const;
+  bool can_undo() const { return step_position() > 0; }
+  bool can_redo() const;
 
   // The instance that shows the voxel, by the scene's overlap rule among visible instances. None for empty space.
   std::optional<uint32_t> instance_at(Int3 voxel) const;
@@ -80,8 +115,9 @@ class Session {
   Result<uint64_t> combine(const std::filesystem::path& file, BooleanKind kind);
   // Edits between the two calls are one step. They are undone and redone together, also after the file was closed and
   // opened again. If an edit fails, the step consists of the others.
-  void begin_stroke();
-  void end_stroke();
+  // Errors: those of apply(), at the end of a stroke on a device; then none of its edits is left.
+  Result<void> begin_stroke();
+  Result<void> end_stroke();
   // One step back or forth: all of it, or nothing. With nothing to undo the call succeeds and does nothing.
   Result<void> undo();
   Result<void> redo();
@@ -108,6 +144,9 @@ class Session {
   const std::filesystem::path& file() const { return file_; }  // opened or saved; empty for a new document
   bool is_world_file() const { return world_file_; }           // edits are committed directly to file()
   bool unsaved() const { return !world_file_ && changed_; }
+  // When what was changed last came to be in a file, the user's or that for recovery; none: nothing has been changed
+  // since the document was opened, or something is not in a file yet.
+  std::optional<std::chrono::system_clock::time_point> kept_at() const { return kept_at_; }
   std::string title() const;
   const std::filesystem::path& store_file() const;  // holds the acknowledged edits; empty before the first
   // Writes a copy through the format registry. After that nothing is unsaved, whatever the format. Saving as .quarry
@@ -130,8 +169,21 @@ class Session {
 
  private:
   class NewWorld;
-  Result<void> adopt(NewWorld& world, Scene scene, std::vector<UndoRecord> history, size_t position,
-                     const Progress& progress = {});
+  // What a document begins with. With a `file` the scene has no bricks: they go from there straight to a device.
+  struct Content {
+    Scene scene;
+    std::vector<UndoRecord> history = {};
+    size_t position = 0;
+    io::StoreReader* file = nullptr;
+  };
+  struct Made {
+    std::optional<Document> document;
+    std::shared_ptr<DeviceWorld> device;
+    std::string home_reason;
+  };
+  Result<Made> make(NewWorld& world, Content content, const Progress& progress);
+  void take(NewWorld& world, Made made);
+  Result<void> adopt(NewWorld& world, Content content, const Progress& progress = {});
   Result<void> reflatten(Scene scene);
   Result<void> keep_safe();
   Result<void> check_shown(const Instance& instance) const;
@@ -142,11 +194,37 @@ class Session {
   Document::Persist commit_with(Result<void> (io::Store::*commit)(const Scene&, std::span<const UndoRecord>));
   Edit in_volume_axes(const Edit& edit, const Instance& instance) const;
   void drop_recovery_file();
+  io::Store* store() { return store_ ? &*store_ : followed_ ? &followed_->store() : nullptr; }
+  void kept();
+
+  // At home on a device.
+  Result<std::shared_ptr<DeviceWorld>> device_world_of(const Content& content, std::string& reason,
+                                                       const Progress& progress);
+  Result<bool> open_on_device(const std::filesystem::path& file, const Progress& progress);
+  Result<void> go_on_in(io::Store store, bool written, int64_t first_record);
+  void let_file_go();
+  engine::HomedWorld homed() { return {*document_, device_ ? device_->home.get() : nullptr}; }
+  engine::DeviceHome& home() const { return *device_->home; }
+  Result<uint64_t> apply_there(const Edit& edit);
+  Result<uint64_t> change_there(const VolumeChange& change);
+  Result<void> end_stroke_there();
+  Result<void> step_there(bool back);
+  Result<void> set_palette_there(const Palette& palette);
+  Result<void> keep_or_take_back(bool undone);
+  Result<void> read_back(Content& content);
+  const Shown& shown_there() const;
+  std::optional<Pick> pick_there(const Ray& ray) const;
+  bool is_voxel_there(Int3 voxel) const;
 
   WorldPlace place_;
   std::filesystem::path recovery_, file_, store_path_;
   std::optional<Document> document_;
-  std::optional<io::Store> store_;
+  std::optional<io::Store> store_;                // of a world at home on the host
+  std::shared_ptr<DeviceWorld> device_;           // null: at home on the host
+  std::optional<engine::FollowedFile> followed_;  // of a world at home on a device
+  std::string home_reason_;
+  mutable Shown shown_;
+  std::optional<std::chrono::system_clock::time_point> kept_at_;
   bool world_file_ = false, changed_ = false, in_stroke_ = false, stroke_has_edit_ = false;
   std::optional<Palette> kept_palette_;  // set while another one is shown
   // About file_, if it is no world file: the identity of its bytes, how they were read, and what reading left out.

@@ -101,8 +101,8 @@ std::optional<Pick> pick_voxel(const World& world, const Ray& ray, double reach)
   return {};
 }
 
-std::optional<Pick> pick_or_ground(const World& world, const Ray& ray) {
-  if (auto hit = pick_voxel(world, ray)) return hit;
+std::optional<Pick> or_ground(std::optional<Pick> picked, const Ray& ray) {
+  if (picked) return picked;
   if (ray.direction[1] >= 0 || ray.origin[1] <= 0) return {};
   const auto voxel = voxel_on_plane(ray, 1, 0, true);
   if (!voxel) return {};

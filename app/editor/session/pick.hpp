@@ -4,6 +4,7 @@
 // both with a brute-force walk.
 #pragma once
 
+#include <functional>
 #include <optional>
 
 #include "engine/render/orbit_camera.hpp"
@@ -22,8 +23,10 @@ struct Pick {
 // The first voxel along the ray. It walks bricks, and voxels only inside bricks that exist. None if there is nothing
 // within `reach` voxels.
 std::optional<Pick> pick_voxel(const World& world, const Ray& ray, double reach = 50000);
-// The same, or else the ground plane. In an empty world the user starts there.
-std::optional<Pick> pick_or_ground(const World& world, const Ray& ray);
+// The same of a world that is told by what finds it.
+using PickVoxel = std::function<std::optional<Pick>(const Ray&)>;
+// What was picked, or else the ground plane. In an empty world the user starts there.
+std::optional<Pick> or_ground(std::optional<Pick> picked, const Ray& ray);
 
 // Where a ray meets the plane (axis, coordinate). The result is the voxel behind the plane, as seen from `normal`; none
 // if the ray is parallel to the plane or the plane is behind its origin.

@@ -90,9 +90,9 @@ Stroke::Stroke(const Brush& brush, const Pick& start) : brush_(brush) {
   plane_ = cell[axis_] + (positive_ ? 1 : 0);
 }
 
-std::optional<Int3> Stroke::follow(const World& world, const Ray& ray) const {
+std::optional<Int3> Stroke::follow(const PickVoxel& pick, const Ray& ray) const {
   if (brush_.mode == Mode::paint || brush_.mode == Mode::replace) {
-    const auto hit = pick_voxel(world, ray);
+    const auto hit = pick(ray);
     if (!hit) return {};
     return hit->voxel;
   }
@@ -111,9 +111,9 @@ std::vector<Edit> Stroke::begin() const {
   return {brush_edit(brush_, first_, first_)};
 }
 
-std::vector<Edit> Stroke::move(const World& world, const Ray& ray) {
+std::vector<Edit> Stroke::move(const PickVoxel& pick, const Ray& ray) {
   if (brush_.shape == BrushShape::connected) return {};  // where it was clicked, and no further
-  const auto voxel = follow(world, ray);
+  const auto voxel = follow(pick, ray);
   if (!voxel || *voxel == last_) return {};
   const Int3 from = last_;
   last_ = *voxel;

@@ -53,7 +53,7 @@ class Stroke {
   // Edits to apply now, for sphere and cube. The first dab is applied at once; later calls cover the mouse's path since
   // the last one.
   std::vector<Edit> begin() const;
-  std::vector<Edit> move(const World& world, const Ray& ray);
+  std::vector<Edit> move(const PickVoxel& pick, const Ray& ray);
   // The edits that the release applies, for box and line.
   std::vector<Edit> end() const;
   // The edit that the release would apply (box, line), or a dab here.
@@ -61,7 +61,7 @@ class Stroke {
   const Brush& brush() const { return brush_; }
 
  private:
-  std::optional<Int3> follow(const World& world, const Ray& ray) const;
+  std::optional<Int3> follow(const PickVoxel& pick, const Ray& ray) const;
 
   Brush brush_;
   Int3 first_, last_;

@@ -6,6 +6,8 @@
 #include <memory>
 
 namespace quarry::app {
+using engine::DeviceHome;
+
 namespace {
 
 // How far two looks are from each other: colours in sRGB bytes, the other properties on the same scale.
@@ -48,6 +50,19 @@ uint32_t use_palette(BrickMap& bricks, const Palette& own, const Palette& palett
   return replaced;
 }
 
+// So many steps of one voxel, until one changes nothing.
+std::function<Result<void>(DeviceHome&)> there(Result<uint64_t> (DeviceHome::*step)(uint32_t), Connectivity neighbours,
+                                               uint32_t steps) {
+  return [=](DeviceHome& home) -> Result<void> {
+    for (uint32_t i = 0; i < steps; ++i) {
+      QRY_TRY_ASSIGN(const uint64_t ticket, (home.*step)(uint32_t(neighbours)));
+      QRY_TRY_ASSIGN(const auto change, home.wait(ticket));
+      if (!change.step) break;
+    }
+    return {};
+  };
+}
+
 }  // namespace
 
 std::optional<BooleanKind> boolean_from_name(std::string_view name) {
@@ -58,16 +73,24 @@ std::optional<BooleanKind> boolean_from_name(std::string_view name) {
 }
 
 VolumeChange grow(Connectivity neighbours, uint32_t steps) {
-  return {"grow", [=](const BrickMap& bricks) { return dilate(bricks, neighbours, steps); }};
+  return {"grow", [=](const BrickMap& bricks) { return dilate(bricks, neighbours, steps); },
+          there(&DeviceHome::grow, neighbours, steps)};
 }
 
 VolumeChange erode_by(Connectivity neighbours, uint32_t steps) {
-  return {"erode", [=](const BrickMap& bricks) { return erode(bricks, neighbours, steps); }};
+  return {"erode", [=](const BrickMap& bricks) { return erode(bricks, neighbours, steps); },
+          there(&DeviceHome::erode, neighbours, steps)};
 }
 
 VolumeChange keep(const PartChoice& choice) {
   return {choice.most == UINT64_MAX ? "drop parts" : "keep parts",
-          [=](const BrickMap& bricks) { return keep_parts(bricks, choice); }};
+          [=](const BrickMap& bricks) { return keep_parts(bricks, choice); },
+          [=](DeviceHome& home) -> Result<void> {
+            QRY_TRY_ASSIGN(const uint64_t ticket,
+                           home.keep_parts(uint32_t(choice.neighbours), choice.most, choice.least));
+            QRY_TRY(home.wait(ticket));
+            return {};
+          }};
 }
 
 Result<VolumeChange> combined(const Scene& other, const Instance& instance, const Palette& palette, BooleanKind kind,

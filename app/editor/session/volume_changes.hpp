@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "engine/home/device_home.hpp"
 #include "voxel/operations/morphology.hpp"
 #include "voxel/operations/whole_scene.hpp"
 
@@ -16,6 +17,9 @@ namespace quarry::app {
 struct VolumeChange {
   std::string label;
   std::function<Result<BrickMap>(const BrickMap&)> made;
+  // The same where a device makes it of the world that it has, as edits; null: it does not. Errors: as DeviceHome's;
+  // then some of the edits may have been made.
+  std::function<Result<void>(engine::DeviceHome&)> made_there = {};
 };
 
 std::optional<BooleanKind> boolean_from_name(std::string_view name);  // unite, intersect, subtract

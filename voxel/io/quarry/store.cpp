@@ -368,6 +368,8 @@ Result<Scene> Store::read(const fs::path& file, const Progress& progress, std::v
                  [&] { return read_whole(file, progress, history, history_position, warnings, pool, fingerprint); });
 }
 
+uint64_t Store::history_length() const { return uint64_t(state_->head.length); }
+
 Result<Scene> Store::read_scene(const Progress& progress, std::vector<UndoRecord>* history, size_t* history_position,
                                 const BrickPool* pool) {
   return guarded(path(),

@@ -62,6 +62,7 @@ class Store {
 
   const std::filesystem::path& path() const;
   const std::vector<std::string>& warnings() const;  // from opening, as those of read()
+  uint64_t history_length() const;  // records, those that can be redone with them
   // Two files, or states of one, that have the same: their scenes and histories are equal. It is made of their
   // checksums. Errors: io, malformed_input.
   Result<uint64_t> fingerprint();

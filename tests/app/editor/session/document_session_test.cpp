@@ -48,7 +48,23 @@ fs::path copy_of(const fs::path& file) {
   return copy;
 }
 
-SceneFacts facts_of(const Session& session) { return *scene_facts(session.scene(), Axes::y_up); }
+SceneFacts facts_of(const Session& session) {
+  const auto whole = session.whole_scene();
+  REQUIRE(whole);
+  return *scene_facts(*whole, Axes::y_up);
+}
+
+// Where documents are at home: each case is tried on the host and on a device, CUDA's if there is one.
+engine::Home some_home() {
+  static const engine::Home device = device::cuda_device_count() > 0 ? engine::Home::device : engine::Home::emulated;
+  return GENERATE_COPY(engine::Home::host, device);
+}
+WorldPlace place_of(engine::Home home) {
+  return {{}, {}, home, [home] { return engine::home_memory(home, nullptr, engine::SharingMode::automatic); }};
+}
+
+// The records of a stroke of so many edits: at home on a device it is one.
+size_t parts_of(const Session& session, size_t edits) { return session.on_device() ? 1 : edits; }
 
 // A world file with one small ball.
 fs::path saved_world(const fs::path& dir) {
@@ -79,9 +95,10 @@ class FullDisk {
 }  // namespace
 
 TEST_CASE("session: each edit of a world file is in the file when the call returns") {
+  const engine::Home home = some_home();
   const fs::path dir = test::scratch_dir("session-commit");
   const fs::path file = saved_world(dir);
-  Session session({}, dir / "recovery");
+  Session session(place_of(home), dir / "recovery");
   REQUIRE(session.open(file));
   CHECK(session.is_world_file());
   for (int i = 1; i <= 5; ++i) {
@@ -96,15 +113,16 @@ TEST_CASE("session: each edit of a world file is in the file when the call retur
 }
 
 TEST_CASE("session: growing, eroding, parts and combining with a file are a step each, on disk when the call returns") {
+  const engine::Home home = some_home();
   const fs::path dir = test::scratch_dir("session-volume");
   const fs::path file = saved_world(dir);
   {
-    Session other({}, {});
+    Session other(place_of(home), {});
     REQUIRE(other.start_new());
     REQUIRE(other.apply(ball(4, 0, 0, 3, 9)));
     REQUIRE(other.save_as(dir / "other.quarry"));
   }
-  Session session({}, dir / "recovery");
+  Session session(place_of(home), dir / "recovery");
   REQUIRE(session.open(file));
   REQUIRE(session.apply(ball(40, 0, 0, 2, 5)));
   const size_t before = session.steps().size();
@@ -141,7 +159,7 @@ TEST_CASE("session: growing, eroding, parts and combining with a file are a step
     CHECK(kept.col_sum == states.back().col_sum);
   }
   CHECK(states.size() >= 6);
-  CHECK(session.world().voxel_count() == 0);  // what was subtracted is not in what is left
+  CHECK(session.shown().voxels == 0);  // what was subtracted is not in what is left
   for (size_t i = states.size() - 1; i-- > 0;) {
     REQUIRE(session.undo());
     CHECK(facts_of(session).pos_sum == states[i].pos_sum);
@@ -155,7 +173,9 @@ TEST_CASE("session: growing, eroding, parts and combining with a file are a step
     CHECK_FALSE(session.change(grow(Connectivity::corners, 40)));
   }
   CHECK(facts_of(session).pos_sum == states[0].pos_sum);
-  CHECK(session.steps().size() == before + states.size() - 1);
+  CHECK(session.step_position() == before);
+  // At home on a device what was refused is there, to be redone, in place of what could be.
+  CHECK(session.steps().size() == before + (session.on_device() ? 1 : states.size() - 1));
 }
 
 TEST_CASE("session: a file is combined in world axes, whatever way the volume is turned, by the palette's looks") {
@@ -201,10 +221,11 @@ TEST_CASE("session: a file is combined in world axes, whatever way the volume is
 TEST_CASE(
     "session: saving over a world whose editor was killed leaves nothing of that editor's log, and a damaged "
     "log is not opened") {
+  const engine::Home home = some_home();
   const fs::path dir = test::scratch_dir("session-over-crashed");
   const fs::path file = saved_world(dir), crashed = dir / "crashed.quarry", log = dir / "crashed.quarry-wal";
   {
-    Session session({}, dir / "recovery");
+    Session session(place_of(home), dir / "recovery");
     REQUIRE(session.open(file));
     for (int i = 1; i <= 3; ++i) REQUIRE(session.apply(ball(i * 10, 0, 0, 4, 9)));
     fs::copy_file(file, crashed);
@@ -215,7 +236,7 @@ TEST_CASE(
     auto bytes = test::file_bytes(log);
     bytes[32 + 24 + 100] ^= 1;
     test::write_bytes(dir / "hurt.quarry-wal", bytes);
-    Session session({}, dir / "recovery");
+    Session session(place_of(home), dir / "recovery");
     const auto refused = session.open(dir / "hurt.quarry");
     REQUIRE_FALSE(refused);
     CHECK(refused.error().message.find("hurt.quarry-wal, is damaged") != std::string::npos);
@@ -227,7 +248,7 @@ TEST_CASE(
     REQUIRE(damaged.size() == 1);
     CHECK(damaged[0].first.filename() == "hurt.quarry");
   }
-  Session session({}, dir / "recovery");
+  Session session(place_of(home), dir / "recovery");
   REQUIRE(session.start_new());
   REQUIRE(session.apply(ball(0, 40, 0, 5, 3)));
   const auto drawn = facts_of(session).pos_sum;
@@ -241,11 +262,12 @@ TEST_CASE(
 }
 
 TEST_CASE("session: undo and redo go stroke by stroke, also after the file was closed and opened again") {
+  const engine::Home home = some_home();
   const fs::path dir = test::scratch_dir("session-undo");
   const fs::path file = saved_world(dir);
   std::vector<uint64_t> sums;
   {
-    Session session({}, dir / "recovery");
+    Session session(place_of(home), dir / "recovery");
     REQUIRE(session.open(file));
     sums.push_back(facts_of(session).pos_sum);
     session.begin_stroke();
@@ -256,7 +278,7 @@ TEST_CASE("session: undo and redo go stroke by stroke, also after the file was c
     sums.push_back(facts_of(session).pos_sum);
     const auto steps = session.steps();
     REQUIRE(steps.size() == 3);  // the ball saved before, the stroke, the ball
-    CHECK(steps[1].records == 3);
+    CHECK(steps[1].records == parts_of(session, 3));
     CHECK(session.step_position() == 3);
     REQUIRE(session.undo());
     CHECK(facts_of(session).pos_sum == sums[1]);
@@ -267,10 +289,10 @@ TEST_CASE("session: undo and redo go stroke by stroke, also after the file was c
     REQUIRE(session.go_to_step(3));
     CHECK(facts_of(session).pos_sum == sums[2]);
     REQUIRE(session.go_to_step(0));
-    CHECK(session.world().voxel_count() == 0);
+    CHECK(session.shown().voxels == 0);
     REQUIRE(session.go_to_step(2));
   }
-  Session session({}, dir / "recovery");
+  Session session(place_of(home), dir / "recovery");
   REQUIRE(session.open(file));
   CHECK(facts_of(session).pos_sum == sums[1]);
   REQUIRE(session.redo());
@@ -278,16 +300,17 @@ TEST_CASE("session: undo and redo go stroke by stroke, also after the file was c
   // A new edit drops the edits that could be redone.
   REQUIRE(session.undo());
   REQUIRE(session.apply(ball(0, -12, 0, 3, 4)));
-  CHECK_FALSE(session.document().can_redo());
+  CHECK_FALSE(session.can_redo());
   CHECK(session.step_position() == session.steps().size());
 }
 
 TEST_CASE("session: a new document keeps its edits in a recovery file that a crash leaves and a clean end removes") {
+  const engine::Home home = some_home();
   const fs::path dir = test::scratch_dir("session-recovery") / "recovery";
   fs::path left;
   uint64_t sum = 0;
   {
-    Session session({}, dir);
+    Session session(place_of(home), dir);
     REQUIRE(session.start_new());
     CHECK(session.store_file().empty());  // looking writes nothing
     REQUIRE(session.apply(ball(1, 2, 3, 5, 9)));
@@ -302,7 +325,7 @@ TEST_CASE("session: a new document keeps its edits in a recovery file that a cra
   CHECK(files[0].file == left);
   CHECK(files[0].title == "untitled");
   {
-    Session session({}, dir);
+    Session session(place_of(home), dir);
     REQUIRE(session.recover(left));
     CHECK(facts_of(session).col_sum == sum);
     CHECK(session.unsaved());
@@ -318,9 +341,10 @@ TEST_CASE("session: a new document keeps its edits in a recovery file that a cra
 }
 
 TEST_CASE("session: saving under a new name takes the history along and goes on there") {
+  const engine::Home home = some_home();
   const fs::path dir = test::scratch_dir("session-save-as");
   const fs::path first = saved_world(dir), second = dir / "second.quarry";
-  Session session({}, dir / "recovery");
+  Session session(place_of(home), dir / "recovery");
   REQUIRE(session.open(first));
   const uint64_t before = facts_of(session).pos_sum;
   REQUIRE(session.apply(ball(30, 0, 0, 4, 2)));
@@ -335,8 +359,9 @@ TEST_CASE("session: saving under a new name takes the history along and goes on 
 }
 
 TEST_CASE("session: a file that cannot be opened leaves the open document as it was") {
+  const engine::Home home = some_home();
   const fs::path dir = test::scratch_dir("session-bad-open");
-  Session session({}, dir / "recovery");
+  Session session(place_of(home), dir / "recovery");
   REQUIRE(session.start_new());
   REQUIRE(session.apply(ball(0, 0, 0, 3, 7)));
   const uint64_t sum = facts_of(session).pos_sum;
@@ -349,10 +374,11 @@ TEST_CASE("session: a file that cannot be opened leaves the open document as it 
     CHECK(session.unsaved());
   }
   REQUIRE(session.undo());
-  CHECK(session.world().voxel_count() == 0);
+  CHECK(session.shown().voxels == 0);
 }
 
 TEST_CASE("session: edits in world axes reach the volume through a turned and shifted instance") {
+  const engine::Home home = some_home();
   const fs::path dir = test::scratch_dir("session-instance");
   Scene scene;
   scene.volumes.push_back({"plain", {}, {}});
@@ -368,7 +394,7 @@ TEST_CASE("session: edits in world axes reach the volume through a turned and sh
   scene.instances.push_back(turned);
   const fs::path file = dir / "two.quarry";
   REQUIRE(io::write_scene(scene, file));
-  Session session({}, dir / "recovery");
+  Session session(place_of(home), dir / "recovery");
   REQUIRE(session.open(file));
   const Int3 placed = turned.rotation.apply_to_cell({0, 0, 0}) + turned.offset;
   REQUIRE(session.instance_at(placed) == 1u);
@@ -385,7 +411,7 @@ TEST_CASE("session: edits in world axes reach the volume through a turned and sh
   REQUIRE(changed);
   CHECK(*changed == 12);
   for (int x = 1; x <= 4; ++x)
-    for (int y = 0; y <= 2; ++y) CHECK(session.world().get({placed.x + x, placed.y + y, placed.z}) == 77);
+    for (int y = 0; y <= 2; ++y) CHECK(session.document().world().get({placed.x + x, placed.y + y, placed.z}) == 77);
   CHECK(session.scene().volumes[0].bricks.voxel_count() == 1);
   // The outline of the active instance follows the edit.
   CHECK(session.active_box() == Box3{placed, placed + Int3{4, 2, 0}});
@@ -396,29 +422,31 @@ TEST_CASE("session: edits in world axes reach the volume through a turned and sh
 }
 
 TEST_CASE("session: hiding an instance takes its voxels out of the world, and edits do not act on what is hidden") {
+  const engine::Home home = some_home();
   const fs::path dir = test::scratch_dir("session-hide");
   const fs::path file = saved_world(dir);
-  Session session({}, dir / "recovery");
+  Session session(place_of(home), dir / "recovery");
   REQUIRE(session.open(file));
-  const uint64_t voxels = session.world().voxel_count();
+  const uint64_t voxels = session.shown().voxels;
   REQUIRE(session.set_instance_hidden(0, true));
-  CHECK(session.world().voxel_count() == 0);
+  CHECK(session.shown().voxels == 0);
   CHECK_FALSE(session.apply(ball(0, 0, 0, 2, 1)));
   session.close(true);
   REQUIRE(session.start_new());
   REQUIRE(session.open(file));  // the file keeps it
   CHECK(session.scene().instances[0].hidden);
-  CHECK(session.world().voxel_count() == 0);
+  CHECK(session.shown().voxels == 0);
   REQUIRE(session.set_instance_hidden(0, false));
-  CHECK(session.world().voxel_count() == voxels);
+  CHECK(session.shown().voxels == voxels);
   REQUIRE(session.undo());  // the history was copied too
-  CHECK(session.world().voxel_count() == 0);
+  CHECK(session.shown().voxels == 0);
 }
 
 TEST_CASE("session: an edit outside the world is refused and changes neither memory nor file") {
+  const engine::Home home = some_home();
   const fs::path dir = test::scratch_dir("session-outside");
   const fs::path file = saved_world(dir);
-  Session session({}, dir / "recovery");
+  Session session(place_of(home), dir / "recovery");
   REQUIRE(session.open(file));
   const uint64_t sum = facts_of(session).pos_sum;
   const auto refused = session.apply(ball(kWorldMax.x, 0, 0, 5, 1));
@@ -431,10 +459,11 @@ TEST_CASE("session: an edit outside the world is refused and changes neither mem
 }
 
 TEST_CASE("session: a palette that was only looked at is not in the file; one that was set is") {
+  const engine::Home home = some_home();
   const fs::path dir = test::scratch_dir("session-palette");
   const fs::path file = saved_world(dir);
   {
-    Session session({}, dir / "recovery");
+    Session session(place_of(home), dir / "recovery");
     REQUIRE(session.open(file));
     Palette palette = session.scene().palette;
     palette.materials[7].r = 1;
@@ -449,11 +478,12 @@ TEST_CASE("session: a palette that was only looked at is not in the file; one th
 }
 
 TEST_CASE("session: a stroke is one step also after its file was closed and opened again") {
+  const engine::Home home = some_home();
   const fs::path dir = test::scratch_dir("session-strokes");
   const fs::path file = saved_world(dir);
   std::vector<uint64_t> sums;
   {
-    Session session({}, dir / "recovery");
+    Session session(place_of(home), dir / "recovery");
     REQUIRE(session.open(file));
     sums.push_back(facts_of(session).pos_sum);
     for (int stroke = 1; stroke <= 2; ++stroke) {
@@ -465,12 +495,12 @@ TEST_CASE("session: a stroke is one step also after its file was closed and open
     REQUIRE(session.undo());
     REQUIRE(session.redo());
   }
-  Session session({}, dir / "recovery");
+  Session session(place_of(home), dir / "recovery");
   REQUIRE(session.open(file));
   const auto steps = session.steps();
   REQUIRE(steps.size() == 3);  // the ball that was saved, and the strokes
-  CHECK(steps[1].records == 8);
-  CHECK(steps[2].records == 8);
+  CHECK(steps[1].records == parts_of(session, 8));
+  CHECK(steps[2].records == parts_of(session, 8));
   CHECK(session.step_position() == 3);
   for (size_t at = 2; at-- > 0;) {
     REQUIRE(session.undo());
@@ -484,27 +514,29 @@ TEST_CASE("session: a stroke is one step also after its file was closed and open
 }
 
 TEST_CASE("session: an undo in the middle of a stroke ends the step, not the stroke") {
+  const engine::Home home = some_home();
   const fs::path dir = test::scratch_dir("session-stroke-undo");
-  Session session({}, dir / "recovery");
+  Session session(place_of(home), dir / "recovery");
   REQUIRE(session.start_new());
   session.begin_stroke();
   for (int i = 0; i < 3; ++i) REQUIRE(session.apply(ball(9 * i, 0, 0, 2, 3)));
   REQUIRE(session.undo());
-  CHECK(session.world().voxel_count() == 0);
+  CHECK(session.shown().voxels == 0);
   for (int i = 3; i < 6; ++i) REQUIRE(session.apply(ball(9 * i, 0, 0, 2, 3)));
   session.end_stroke();
   REQUIRE(session.steps().size() == 1);
-  CHECK(session.steps()[0].records == 3);
+  CHECK(session.steps()[0].records == parts_of(session, 3));
 }
 
 TEST_CASE(
     "session: a change of a material is a step with undo and redo, also after a restart, and what was only shown is "
     "none") {
+  const engine::Home home = some_home();
   const fs::path dir = test::scratch_dir("session-palette-steps");
   const fs::path file = saved_world(dir);
   float first = 0;
   {
-    Session session({}, dir / "recovery");
+    Session session(place_of(home), dir / "recovery");
     REQUIRE(session.open(file));
     Palette palette = session.scene().palette;
     first = palette.materials[7].roughness;
@@ -525,7 +557,7 @@ TEST_CASE(
     REQUIRE(session.undo());
     REQUIRE(session.undo());
     CHECK(session.scene().palette.materials[7].roughness == first);
-    CHECK(session.world().voxel_count() > 0);
+    CHECK(session.shown().voxels > 0);
     REQUIRE(session.redo());
     CHECK(session.scene().palette.materials[7].roughness == 0.4f);
     // A preview ends before another change.
@@ -534,7 +566,7 @@ TEST_CASE(
     REQUIRE(session.redo());
     CHECK(session.scene().palette.materials[7].roughness == 0.4f);
   }
-  Session session({}, dir / "recovery");
+  Session session(place_of(home), dir / "recovery");
   REQUIRE(session.open(file));
   REQUIRE(session.steps().size() == 3);
   REQUIRE(session.undo());
@@ -550,18 +582,23 @@ TEST_CASE(
 TEST_CASE(
     "session: a change that the full disk refuses leaves no step, and what could be redone stays; the same of "
     "undo, redo and materials") {
+  const engine::Home home = some_home();
   const fs::path dir = test::scratch_dir("session-full-disk");
   const fs::path file = saved_world(dir);
-  Session session({}, dir / "recovery");
+  Session session(place_of(home), dir / "recovery");
   REQUIRE(session.open(file));
   session.begin_stroke();
   for (int i = 1; i < 4; ++i) REQUIRE(session.apply(ball(10 * i, 0, 0, 3, 3)));
   session.end_stroke();
   REQUIRE(session.apply(ball(0, 20, 0, 3, 4)));
   REQUIRE(session.undo());
+  // At home on a device what was refused is undone, in place of what could be redone, and can be redone itself.
+  const bool on_device = session.on_device();
   const auto state = [&] {
     std::string text;
-    for (const Session::Step& step : session.steps())
+    auto steps = session.steps();
+    if (on_device) steps.resize(session.step_position());
+    for (const Session::Step& step : steps)
       text += step.label + " " + std::to_string(step.voxels) + " " + std::to_string(step.records) + "; ";
     const SceneFacts facts = facts_of(session);
     return text + std::to_string(session.step_position()) + " " + std::to_string(facts.pos_sum) + " " +
@@ -575,10 +612,10 @@ TEST_CASE(
     for (int again = 0; again < 2; ++again) {
       CHECK_FALSE(session.apply(ball(40, 0, 0, 6, 9)));
       CHECK(state() == before);
-      session.begin_stroke();
-      CHECK_FALSE(session.apply(ball(40, 0, 0, 6, 9)));
-      CHECK_FALSE(session.apply(ball(45, 0, 0, 6, 9)));
-      session.end_stroke();
+      REQUIRE(session.begin_stroke());
+      CHECK(session.apply(ball(40, 0, 0, 6, 9)).has_value() == on_device);
+      CHECK(session.apply(ball(45, 0, 0, 6, 9)).has_value() == on_device);
+      CHECK(session.end_stroke().has_value() != on_device);
       CHECK(state() == before);
       session.preview_palette(palette);
       CHECK_FALSE(session.set_palette(palette));
@@ -593,19 +630,21 @@ TEST_CASE(
   }
   // There is room again, so everything works, on disk too.
   REQUIRE(session.redo());
+  CHECK((session.scene().palette.materials[7].roughness == 0.125f) == on_device);
   REQUIRE(session.undo());
   CHECK(state() == before);
-  // If the disk cuts a stroke short, the step consists of the edits that were kept.
-  session.begin_stroke();
+  // If the disk cuts a stroke short, the step consists of the edits that were kept; at home on a device, which has none
+  // in the file before the stroke ends, of all if there is room by then.
+  REQUIRE(session.begin_stroke());
   REQUIRE(session.apply(ball(0, -20, 0, 3, 4)));
   {
     const FullDisk full(file.string() + "-wal");
-    CHECK_FALSE(session.apply(ball(8, -20, 0, 3, 4)));
+    CHECK(session.apply(ball(8, -20, 0, 3, 4)).has_value() == on_device);
   }
   REQUIRE(session.apply(ball(16, -20, 0, 3, 4)));
-  session.end_stroke();
+  REQUIRE(session.end_stroke());
   REQUIRE(session.steps().size() == 3);
-  CHECK(session.steps()[2].records == 2);
+  CHECK(session.steps()[2].records == parts_of(session, 2));
   REQUIRE(session.undo());
   CHECK(facts_of(session).pos_sum == std::stoull(before.substr(before.find("; 2 ") + 4)));
   const std::string last = state();
@@ -617,12 +656,13 @@ TEST_CASE(
 TEST_CASE(
     "session: saving in any format settles the question, and work done after it is kept safe anew with its whole "
     "history") {
+  const engine::Home home = some_home();
   for (const char* name : {"saved.vox", "saved.glb", "saved.binvox"}) {
     INFO(name);
     const fs::path dir = test::scratch_dir("session-settled"), recovery = dir / "recovery";
     fs::path left;
     {
-      Session session({}, recovery);
+      Session session(place_of(home), recovery);
       REQUIRE(session.start_new());
       session.begin_stroke();
       REQUIRE(session.apply(ball(0, 0, 0, 5, 9)));
@@ -641,13 +681,13 @@ TEST_CASE(
       REQUIRE_FALSE(left.empty());
     }
     {
-      Session session({}, recovery);
+      Session session(place_of(home), recovery);
       REQUIRE(session.recover(left));
       REQUIRE(session.steps().size() == 2);
-      CHECK(session.steps()[0].records == 2);
+      CHECK(session.steps()[0].records == parts_of(session, 2));
       REQUIRE(session.undo());
       REQUIRE(session.undo());
-      CHECK(session.world().voxel_count() == 0);
+      CHECK(session.shown().voxels == 0);
       REQUIRE(session.redo());
       // An undo after saving is also a change.
       REQUIRE(session.save_as(dir / name));
@@ -662,11 +702,12 @@ TEST_CASE(
     CHECK(test::names_in(recovery).empty());
     std::vector<UndoRecord> history;
     REQUIRE(io::Store::read(dir / "whole.quarry", {}, &history));
-    CHECK(history.size() == 3);
+    CHECK(history.size() == (home == engine::Home::host ? 3 : 2));  // the records of a stroke, and of an edit
   }
 }
 
 TEST_CASE("session: a .vox is written back where it was opened, and what would be lost is known before") {
+  const engine::Home home = some_home();
   const fs::path dir = test::scratch_dir("session-write-back");
   Scene scene;
   scene.palette = Palette::standard();
@@ -676,7 +717,7 @@ TEST_CASE("session: a .vox is written back where it was opened, and what would b
   REQUIRE(io::write_scene(scene, dir / "thing.vox"));
   REQUIRE(io::write_scene(scene, dir / "thing.glb"));
   REQUIRE(io::write_scene(scene, dir / "thing.nrrd"));
-  Session session({}, dir / "recovery");
+  Session session(place_of(home), dir / "recovery");
   REQUIRE(session.start_new());
   CHECK(session.write_back().error().code == ErrorCode::not_found);
   for (const char* other : {"thing.glb", "thing.nrrd"}) {  // their content differs from what was read
@@ -697,7 +738,7 @@ TEST_CASE("session: a .vox is written back where it was opened, and what would b
   CHECK(session.title() == "thing.vox");
   const auto written = io::read_scene(dir / "thing.vox");
   REQUIRE(written);
-  CHECK(scene_facts(*written, Axes::y_up)->flat_all == session.world().voxel_count());
+  CHECK(scene_facts(*written, Axes::y_up)->flat_all == session.shown().voxels);
   CHECK_FALSE(session.write_back()->changed_on_disk);  // our own writes do not count
   // A change by another program.
   auto bytes = test::file_bytes(dir / "thing.vox");
@@ -732,13 +773,14 @@ TEST_CASE("session: a .vox is written back where it was opened, and what would b
 }
 
 TEST_CASE("session: a history over its memory loses its oldest steps, says so once, and the file keeps them") {
+  const engine::Home home = some_home();
   const fs::path file = test::scratch_dir("session_history_budget") / "world.quarry";
   const auto voxel = [](int32_t x) {
     Edit edit;
     edit.a = edit.b = {x, 0, 0};
     return edit;
   };
-  Session session({}, {});
+  Session session(place_of(home), {});
   REQUIRE(session.start_new());
   REQUIRE(session.save_as(file));
   (void)session.take_notice();
@@ -760,22 +802,98 @@ TEST_CASE("session: a history over its memory loses its oldest steps, says so on
   REQUIRE(session.steps().size() == 1);
   for (int i = 0; i < 3; ++i) REQUIRE(session.undo());
   REQUIRE(session.step_position() == 0);
-  REQUIRE(session.world().voxel_count() == 2);
+  REQUIRE(session.shown().voxels == 2);
   session.close(false);
   // As much as fits of what the file has, and without a limit all.
   for (const uint64_t budget : {uint64_t(1), uint64_t(0)}) {
-    Session again({}, {});
+    Session again(place_of(home), {});
     again.set_history_budget(budget);
     REQUIRE(again.open(file));
     REQUIRE(again.steps().size() == (budget ? 1 : 3));
     REQUIRE(again.take_notice().empty() == (budget == 0));
     // The file is left with a step that was undone, which is more than fits.
     REQUIRE(again.redo());
-    REQUIRE(again.world().voxel_count() == (budget ? 2 : 3));
+    REQUIRE(again.shown().voxels == (budget ? 2 : 3));
     for (int i = 0; i < 3; ++i) REQUIRE(again.undo());
-    REQUIRE(again.world().voxel_count() == (budget ? 1 : 0));
+    REQUIRE(again.shown().voxels == (budget ? 1 : 0));
     for (int i = 0; i < 2; ++i) REQUIRE(again.redo());
-    REQUIRE(again.world().voxel_count() == 2);
+    REQUIRE(again.shown().voxels == 2);
     again.close(false);
   }
+}
+
+TEST_CASE("session: what was made at one home goes on at the other, with the steps of the file, hidden or not") {
+  const fs::path dir = test::scratch_dir("session-homes");
+  const fs::path file = saved_world(dir);
+  const engine::Home homes[] = {engine::Home::host, engine::Home::emulated};
+  const auto stroke = [](Session& session, int at) {
+    REQUIRE(session.begin_stroke());
+    for (int i = 0; i < 3; ++i) REQUIRE(session.apply(ball(20 * at + 2 * i, 0, 0, 3, uint8_t(i + 1), Mode::fill)));
+    REQUIRE(session.end_stroke());
+  };
+  std::vector<uint64_t> sums{facts_of(file).col_sum};
+  for (int round = 0; round < 4; ++round) {
+    Session session(place_of(homes[round % 2]), dir / "recovery");
+    REQUIRE(session.open(file));
+    REQUIRE(session.on_device() == (round % 2 == 1));
+    stroke(session, round);
+    REQUIRE(session.kept_at());
+    sums.push_back(facts_of(session).col_sum);
+    REQUIRE(facts_of(copy_of(file)).col_sum == sums.back());
+    if (round > 1) {
+      REQUIRE(session.set_instance_hidden(0, true));
+      REQUIRE_FALSE(session.on_device());
+      REQUIRE(session.set_instance_hidden(0, false));
+      REQUIRE(session.on_device() == (round % 2 == 1));
+      REQUIRE(facts_of(session).col_sum == sums.back());
+      REQUIRE(session.undo());
+      REQUIRE(facts_of(copy_of(file)).col_sum == sums[sums.size() - 2]);
+      REQUIRE(session.redo());
+    }
+    REQUIRE(session.steps().size() == sums.size());  // and the first ball
+  }
+  for (const engine::Home home : homes) {
+    Session session(place_of(home), dir / "recovery");
+    REQUIRE(session.open(file));
+    for (size_t i = sums.size() - 1; i-- > 0;) {
+      REQUIRE(session.undo());
+      CHECK(facts_of(session).col_sum == sums[i]);
+      CHECK(facts_of(copy_of(file)).col_sum == sums[i]);
+    }
+    for (size_t i = 1; i < sums.size(); ++i) {
+      REQUIRE(session.redo());
+      CHECK(facts_of(session).col_sum == sums[i]);
+    }
+  }
+}
+
+TEST_CASE("session: at home on a device the edits of a stroke are in the file when it ends, and not before") {
+  const fs::path dir = test::scratch_dir("session-stroke-kept");
+  const fs::path file = saved_world(dir);
+  Session session(place_of(engine::Home::emulated), dir / "recovery");
+  REQUIRE(session.open(file));
+  const uint64_t before = facts_of(session).pos_sum;
+  REQUIRE_FALSE(session.kept_at());
+  REQUIRE(session.begin_stroke());
+  for (int i = 1; i < 4; ++i) REQUIRE(session.apply(ball(10 * i, 0, 0, 3, 3)));
+  CHECK_FALSE(session.kept_at());
+  CHECK(facts_of(copy_of(file)).pos_sum == before);
+  CHECK(session.steps().size() == 2);
+  REQUIRE(session.end_stroke());
+  CHECK(session.kept_at());
+  CHECK(facts_of(copy_of(file)).pos_sum == facts_of(session).pos_sum);
+  CHECK(session.steps().size() == 2);
+  // A stroke that changes nothing writes nothing.
+  REQUIRE(session.begin_stroke());
+  REQUIRE(*session.apply(ball(500, 0, 0, 3, 0, Mode::remove)) == 0);
+  REQUIRE(session.end_stroke());
+  CHECK(session.steps().size() == 2);
+  // A ray meets what it would meet on the host.
+  const auto pick = session.pick({{10, 50, 0.5}, {0, -1, 0}});
+  REQUIRE(pick);
+  CHECK(pick->voxel == Int3{10, 3, 0});
+  CHECK(pick->normal == Int3{0, 1, 0});
+  CHECK(pick->material == 3);
+  CHECK(session.instance_at(pick->voxel) == 0u);
+  CHECK_FALSE(session.pick({{200, 50, 0.5}, {0, -1, 0}}));
 }

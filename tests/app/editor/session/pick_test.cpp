@@ -92,13 +92,14 @@ TEST_CASE("pick: names the face that the ray enters through") {
 TEST_CASE(
     "pick: an empty world answers with the ground where the ray meets y = 0, and with nothing above the horizon") {
   const Document document = document_of({});
-  const auto hit = pick_or_ground(document.world(), ray_from(0.5, 10, 0.5, 1, -1, 0));
+  const auto down = [&](const Ray& ray) { return or_ground(pick_voxel(document.world(), ray), ray); };
+  const auto hit = down(ray_from(0.5, 10, 0.5, 1, -1, 0));
   REQUIRE(hit);
   CHECK(hit->ground);
   CHECK(hit->voxel == Int3{10, -1, 0});
   CHECK(hit->normal == Int3{0, 1, 0});
-  CHECK_FALSE(pick_or_ground(document.world(), ray_from(0, 10, 0, 1, 0.1, 0)));
-  CHECK_FALSE(pick_or_ground(document.world(), ray_from(0, -10, 0, 1, -1, 0)));
+  CHECK_FALSE(down(ray_from(0, 10, 0, 1, 0.1, 0)));
+  CHECK_FALSE(down(ray_from(0, -10, 0, 1, -1, 0)));
 }
 
 TEST_CASE("pick: works at the corners of the world") {

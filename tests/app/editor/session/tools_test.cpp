@@ -23,6 +23,10 @@ Document floor_document() {
 
 Ray straight_down(double x, double z) { return {{x, 50, z}, {0, -1, 0}}; }
 
+PickVoxel picked_in(const Document& document) {
+  return [&document](const Ray& ray) { return pick_voxel(document.world(), ray); };
+}
+
 }  // namespace
 
 TEST_CASE("tools: adding works in front of the picked face, everything else at the picked voxel") {
@@ -64,7 +68,7 @@ TEST_CASE("tools: a stroke that adds stays on the plane where it began and leave
   Stroke stroke(brush, *start);
   for (const Edit& edit : stroke.begin()) REQUIRE(document.apply(0, edit));
   for (const double x : {-14.5, -2.5, 9.5})
-    for (const Edit& edit : stroke.move(document.world(), straight_down(x, 0.5))) REQUIRE(document.apply(0, edit));
+    for (const Edit& edit : stroke.move(picked_in(document), straight_down(x, 0.5))) REQUIRE(document.apply(0, edit));
   CHECK(document.world().bounds().max.y == 2);  // the centre stays at 1, whatever was added under the mouse
   for (int x = -15; x <= 9; ++x) CHECK(document.world().get({x, 1, 0}) == brush.material);
 }
@@ -86,7 +90,7 @@ TEST_CASE("tools: a stroke that removes does not drill") {
   Stroke stroke(brush, *start);
   for (const Edit& edit : stroke.begin()) REQUIRE(document.apply(0, edit));
   for (const double x : {5.5, 1.5, 12.5})  // back over voxels that are already removed
-    for (const Edit& edit : stroke.move(document.world(), straight_down(x, 8.5))) REQUIRE(document.apply(0, edit));
+    for (const Edit& edit : stroke.move(picked_in(document), straight_down(x, 8.5))) REQUIRE(document.apply(0, edit));
   for (int x = 1; x <= 12; ++x) {
     CHECK(document.world().get({x, 15, 8}) == 0);
     CHECK(document.world().get({x, 14, 8}) == 1);
@@ -117,7 +121,7 @@ TEST_CASE("tools: box and line do nothing until the release, then one edit from 
     REQUIRE(start);
     Stroke stroke(brush, *start);
     CHECK(stroke.begin().empty());
-    CHECK(stroke.move(document.world(), straight_down(8.5, 6.5)).empty());
+    CHECK(stroke.move(picked_in(document), straight_down(8.5, 6.5)).empty());
     const auto edits = stroke.end();
     REQUIRE(edits.size() == 1);
     CHECK(touched_box(edits[0]) == Box3{{2, 1, 2}, {8, 1, 6}});
@@ -140,7 +144,7 @@ TEST_CASE("tools: a click with the connected shape paints what is connected with
     CHECK(edits[0].a == start->voxel);
     CHECK(edits[0].mode == (mode == Mode::add ? Mode::paint : mode));
     CHECK(touched_box(edits[0]) == Box3{start->voxel, start->voxel});
-    CHECK(stroke.move(document.world(), straight_down(8.5, 6.5)).empty());
+    CHECK(stroke.move(picked_in(document), straight_down(8.5, 6.5)).empty());
     CHECK(stroke.end().empty());
     const uint64_t before = document.world().voxel_count();
     const auto record = document.apply(0, edits[0]);

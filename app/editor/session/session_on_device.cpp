@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// session_on_device.cpp - what a session does where its world is at home on a device: a change is made there, and when
+// its stroke is over the file is brought up to date.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "app/editor/session/document_session.hpp"
+#include "engine/home/drawing.hpp"
+#include "voxel/io/quarry/reader.hpp"
+
+namespace quarry::app {
+
+using engine::DeviceHome;
+
+// Null, with the reason, if the host is to have the world.
+Result<std::shared_ptr<DeviceWorld>> Session::device_world_of(const Content& content, std::string& reason,
+                                                              const Progress& progress) {
+  const auto made = [&]() -> Result<std::shared_ptr<DeviceWorld>> {
+    QRY_TRY(engine::may_be_on_device(place_.home));
+    if (!DeviceHome::takes(content.scene)) return fail(ErrorCode::unsupported, DeviceHome::kTaken);
+    QRY_TRY_ASSIGN(auto memory, place_.prepare_home());
+    auto world = std::make_shared<DeviceWorld>();
+    world->blocks = std::move(memory.blocks);
+    reason = std::move(memory.reason);
+    QRY_TRY_ASSIGN(world->home, DeviceHome::create(
+                                    std::move(memory.executor),
+                                    {content.scene, content.history, content.position, content.file, progress}, 0, 0));
+    return world;
+  }();
+  if (made) return made;
+  const Error& error = made.error();
+  // Other scenes are edited on the host, whatever is asked for: an instance that is hidden makes one.
+  const bool may_be_host =
+      place_.home == engine::Home::host || place_.home == engine::Home::automatic || !DeviceHome::takes(content.scene);
+  if (!may_be_host || engine::fails_at_every_home(error.code))
+    return fail(error.code, fmt::format("no home on a device: {}", error.message));
+  reason = error.message;
+  return std::shared_ptr<DeviceWorld>();
+}
+
+// Of a stroke when it ends.
+Result<uint64_t> Session::apply_there(const Edit& edit) {
+  QRY_TRY_ASSIGN(const uint64_t ticket, home().edit(edit));
+  QRY_TRY_ASSIGN(const auto change, home().wait(ticket));
+  if (!change.step) return 0;
+  kept_at_.reset();
+  changed_ = true;
+  if (in_stroke_) {
+    stroke_has_edit_ = true;
+    return change.voxels;
+  }
+  QRY_TRY(keep_or_take_back(false));
+  return change.voxels;
+}
+
+Result<void> Session::end_stroke_there() {
+  QRY_TRY_ASSIGN(const uint64_t voxels, home().end_step());
+  return voxels && stroke_has_edit_ ? keep_or_take_back(false) : Result<void>();
+}
+
+Result<uint64_t> Session::change_there(const VolumeChange& change) {
+  QRY_TRY(keep_safe());
+  if (change.made_there) {
+    QRY_TRY(home().begin_step(change.label));
+    const auto made = change.made_there(home());
+    QRY_TRY_ASSIGN(const uint64_t voxels, home().end_step());
+    if (made) {
+      if (voxels) QRY_TRY(keep_or_take_back(false));
+      return voxels;
+    }
+    if (voxels) {
+      QRY_TRY_ASSIGN(const uint64_t ticket, home().undo());
+      QRY_TRY(home().wait(ticket));
+    }
+    // The device has no room for what it would do itself. The host may have.
+    const ErrorCode code = made.error().code;
+    if (code != ErrorCode::full && code != ErrorCode::out_of_memory) return tl::unexpected(made.error());
+  }
+  std::vector<BrickPut> puts;
+  {
+    QRY_TRY_ASSIGN(const BrickMap before, home().bricks());
+    QRY_TRY_ASSIGN(const BrickMap after, change.made(before));
+    puts = differences(before, after);
+  }
+  if (puts.empty()) return 0;
+  QRY_TRY_ASSIGN(const uint64_t ticket, home().write_bricks(puts, change.label.c_str()));
+  QRY_TRY_ASSIGN(const auto done, home().wait(ticket));
+  if (done.step) QRY_TRY(keep_or_take_back(false));
+  return done.voxels;
+}
+
+Result<void> Session::step_there(bool back) {
+  QRY_TRY_ASSIGN(const uint64_t ticket, back ? home().undo() : home().redo());
+  QRY_TRY(home().wait(ticket));
+  return keep_or_take_back(back);
+}
+
+Result<void> Session::set_palette_there(const Palette& palette) {
+  QRY_TRY_ASSIGN(const uint64_t ticket, home().change_palette(palette));
+  QRY_TRY(home().wait(ticket));
+  return keep_or_take_back(false);
+}
+
+// What is not on disk must not look done: where the file cannot be written, the last change is exchanged once more.
+Result<void> Session::keep_or_take_back(bool undone) {
+  stroke_has_edit_ = false;
+  const auto flushed = followed_ ? followed_->flush(homed()) : Result<void>();
+  if (flushed) {
+    kept();
+    notice_drops();
+  } else if (flushed.error().code != ErrorCode::device_lost) {
+    QRY_TRY_ASSIGN(const uint64_t ticket, undone ? home().redo() : home().undo());
+    QRY_TRY(home().wait(ticket));
+  }
+  if (in_stroke_) QRY_TRY(home().begin_step());  // later edits of the stroke are a step of their own
+  return flushed;
+}
+
+// The world as it is, with its history, of which the file has the same records afterwards: a step that came from a file
+// in several parts is one record now.
+Result<void> Session::read_back(Content& content) {
+  QRY_TRY_ASSIGN(content.scene.volumes[0].bricks, home().bricks());
+  QRY_TRY_ASSIGN(content.history, home().history(&content.position));
+  if (!followed_) return {};
+  QRY_TRY(followed_->flush(homed()));
+  QRY_TRY_ASSIGN(const uint64_t dropped, home().dropped_records());
+  const auto first = uint64_t(followed_->first_record() + int64_t(dropped));
+  io::Store::Later later;
+  later.kept = first;
+  later.records = content.history;
+  later.position = first + content.position;
+  return followed_->store().commit_later(document_->scene(), later);
+}
+
+const Session::Shown& Session::shown_there() const {
+  const auto version = home().version();
+  if (!version || (*version == shown_.version && shown_.world_bytes)) return shown_;
+  if (const auto state = home().state())
+    shown_ = {state->version, state->store.voxels, state->store.keys, state->store.world_bytes, state->store.bounds};
+  return shown_;
+}
+
+std::optional<Pick> Session::pick_there(const Ray& ray) const {
+  quarry::Ray sent{};
+  for (int i = 0; i < 3; ++i) sent.origin[i] = float(ray.origin[i]), sent.direction[i] = float(ray.direction[i]);
+  RayHit hit{};
+  hit.t = -1;
+  const auto traced = home().trace(
+      1, [&](size_t, std::span<quarry::Ray> to) { to[0] = sent; },
+      [&](size_t, std::span<const RayHit> hits) { hit = hits[0]; });
+  if (!traced || hit.t < 0) return {};
+  Pick pick;
+  pick.voxel = {hit.voxel[0], hit.voxel[1], hit.voxel[2]};
+  const int towards = hit.face & 1u ? 1 : -1;
+  if (hit.t > 0) (hit.face < 2 ? pick.normal.x : hit.face < 4 ? pick.normal.y : pick.normal.z) = towards;
+  pick.t = double(hit.t);
+  pick.material = uint8_t(hit.material);
+  return pick;
+}
+
+bool Session::is_voxel_there(Int3 voxel) const {
+  const int32_t at[3] = {voxel.x, voxel.y, voxel.z};
+  uint8_t material = 0;
+  return home().get_voxels(at, &material, 1) && material != 0;
+}
+
+}  // namespace quarry::app

@@ -321,7 +321,13 @@ Result<void> Editor::prepare_lights() {
 }
 
 Result<std::optional<FrameRequest::Scene>> Editor::next_picture(const PixelRect& pixels) {
-  QRY_TRY_ASSIGN(const auto point, rendered().publish());
+  auto published = rendered().publish();
+  if (!published && published.error().code == ErrorCode::device_lost && session.on_device()) {
+    viewport.forget();
+    messages.complain(session.reopen_on_host(published.error()));
+    published = rendered().publish();
+  }
+  QRY_TRY_ASSIGN(const auto point, published);
   const PictureKey key = key_of(pixels);
   const bool measured = std::exchange(measured_, presenter->pictures_done()) != presenter->pictures_done();
   if (measured && presenter->picture_steps() > 0)

@@ -213,6 +213,47 @@ void Session::take_warnings(const std::vector<std::string>& warnings) {
         warnings.size() == 1 ? warnings[0] : fmt::format("{} (and {} more warnings)", warnings[0], warnings.size() - 1);
 }
 
+// The world is lost with its device, the file is there.
+Result<void> Session::open_again(const fs::path& file) {
+  place_.home = engine::Home::host;
+  followed_.reset();  // first, so that it can be opened
+  NewWorld world(place_);
+  QRY_TRY(world.prepare());
+  if (file.empty()) {  // nothing has been changed since it was opened
+    if (!file_.empty()) return open(fs::path(file_));
+    return adopt(world, {});
+  }
+  QRY_TRY_ASSIGN(auto store, io::Store::open(file));
+  Content content;
+  QRY_TRY_ASSIGN(content.scene,
+                 store.read_scene({}, &content.history, &content.position, &world.memory().new_pool()));
+  const uint64_t dropped = dropped_steps();
+  const bool noticed = drops_noticed_;
+  QRY_TRY(adopt(world, std::move(content)));
+  dropped_before_ = dropped;
+  drops_noticed_ = noticed;
+  store_ = std::move(store);
+  return {};
+}
+
+Error Session::reopen_on_host(const Error& lost) {
+  const char* const left = kept_at_               ? ""
+                           : !store_path_.empty() ? ", without the change under way"
+                           : changed_             ? ": its changes were kept in no file, and are gone"
+                                                  : "";
+  if (const auto opened = open_again(store_path_); !opened)
+    return {ErrorCode::device_lost,
+            fmt::format("{}; '{}' could not be opened again: {}", lost.message, title_, opened.error().message)};
+  std::string last;
+  const std::vector<Step> steps = this->steps();
+  for (size_t i = step_position(), shown = 0; i-- > 0 && shown < 3; ++shown)
+    last = steps[i].label + (last.empty() ? "" : ", ") + last;
+  return {ErrorCode::device_lost,
+          fmt::format("{}. '{}' was opened again, at home on the host, as it is in its file{}; the last steps there: {}",
+                      lost.message, title_, left,
+                      last.empty() ? "none" : last)};
+}
+
 Result<void> Session::recover(const fs::path& file) {
   QRY_TRY(open(file));
   // Edits are still committed to its file, but the user has not saved it anywhere yet.
@@ -349,7 +390,7 @@ Result<uint64_t> Session::change(const VolumeChange& change) {
   end_preview();
   const Instance& instance = document_->scene().instances[active_instance_];
   QRY_TRY(check_shown(instance));
-  if (device_) return change_there(change);
+  if (device_) return heard(change_there(change));
   std::vector<BrickPut> puts;
   {
     const BrickMap before = document_->scene().volumes[instance.volume].bricks;
@@ -388,8 +429,8 @@ Result<uint64_t> Session::apply(const Edit& edit) {
   const Scene& scene = document_->scene();
   const Instance& instance = scene.instances[active_instance_];
   QRY_TRY(check_shown(instance));
-  QRY_TRY(keep_safe());
-  if (device_) return apply_there(edit);
+  QRY_TRY(heard(keep_safe()));
+  if (device_) return heard(apply_there(edit));
   QRY_TRY_ASSIGN(const auto record,
                  document_->apply(instance.volume, in_volume_axes(edit, instance), 0, in_stroke_ && stroke_has_edit_,
                                   commit_with(&io::Store::commit_edit)));
@@ -404,19 +445,19 @@ Result<uint64_t> Session::apply(const Edit& edit) {
 Result<void> Session::begin_stroke() {
   in_stroke_ = true;
   stroke_has_edit_ = false;
-  return device_ ? home().begin_step() : Result<void>();
+  return device_ ? heard(home().begin_step()) : Result<void>();
 }
 Result<void> Session::end_stroke() {
   in_stroke_ = false;
-  return device_ ? end_stroke_there() : Result<void>();
+  return device_ ? heard(end_stroke_there()) : Result<void>();
 }
 
 Result<void> Session::step(bool back) {
   end_preview();
   stroke_has_edit_ = false;  // later edits of the stroke are a step of their own
   if (back ? !can_undo() : !can_redo()) return {};
-  QRY_TRY(keep_safe());
-  if (device_) return step_there(back);
+  QRY_TRY(heard(keep_safe()));
+  if (device_) return heard(step_there(back));
   const auto done = back ? document_->undo(commit_with(&io::Store::commit_undo))
                          : document_->redo(commit_with(&io::Store::commit_redo));
   QRY_TRY(done);
@@ -436,9 +477,9 @@ Result<void> Session::go_to_step(size_t position) {
 Result<void> Session::set_palette(const Palette& palette) {
   end_preview();
   if (palette == document_->scene().palette) return {};
-  QRY_TRY(keep_safe());
+  QRY_TRY(heard(keep_safe()));
   stroke_has_edit_ = false;
-  if (device_) return set_palette_there(palette);
+  if (device_) return heard(set_palette_there(palette));
   const auto record = document_->change_palette(palette, commit_with(&io::Store::commit_edit));
   QRY_TRY(record);
   kept();

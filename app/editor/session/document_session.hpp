@@ -71,11 +71,15 @@ class Session {
   // A document is at home on a device if that is asked for, or with Home::automatic where it can be, and the scene
   // shows one volume, at the origin; else on the host, and home_reason() says why. A .quarry file goes straight there.
   // At home on a device, the edits of a stroke are one part of the history, and are in the file when the stroke ends. A
-  // change that cannot be written there is undone, and stays to be redone.
+  // change that cannot be written there is undone, and stays to be redone. If the device is lost, the call that notices
+  // opens the document again, on the host, as it is in its file; its error, device_lost, says so, and what the last
+  // steps there are.
   bool on_device() const { return device_ != nullptr; }
   const std::string& home_reason() const { return home_reason_; }
   // Null: at home on the host. Frames may read the world for as long as somebody has this.
   const std::shared_ptr<DeviceWorld>& device_world() const { return device_; }
+  // For who notices it elsewhere, while drawing. Returns the error to show.
+  Error reopen_on_host(const Error& lost);
 
   bool has_document() const { return document_.has_value(); }
   // At home on a device the document and its scene have no voxels; nor has it a history.
@@ -205,6 +209,13 @@ class Session {
   void let_file_go();
   engine::HomedWorld homed() { return {*document_, device_ ? device_->home.get() : nullptr}; }
   engine::DeviceHome& home() const { return *device_->home; }
+  template <class T>
+  Result<T> heard(Result<T> result) {
+    if (!result && device_ && result.error().code == ErrorCode::device_lost)
+      return tl::unexpected(reopen_on_host(result.error()));
+    return result;
+  }
+  Result<void> open_again(const std::filesystem::path& file);
   Result<uint64_t> apply_there(const Edit& edit);
   Result<uint64_t> change_there(const VolumeChange& change);
   Result<void> end_stroke_there();

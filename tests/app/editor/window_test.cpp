@@ -353,17 +353,65 @@ TEST_CASE("editor: the validation layers have nothing to say") {
   CHECK(outcome.err.empty());
 }
 
+TEST_CASE("editor: a document at home on a device looks, is edited and is kept as on the host, under validation") {
+  if (!can_open_window()) return;
+  const Place place = place_for("editor-home");
+  const fs::path world = place.dir / "world-there.quarry";
+  fs::copy_file(place.world, world);
+  std::vector<engine::Picture> seen[2];
+  for (const size_t there : {size_t(0), size_t(1)}) {
+    const auto picture = [&](int number) {
+      return (place.dir / ("at-" + std::to_string(there) + "-" + std::to_string(number) + ".png")).string();
+    };
+    const std::string script = "screenshot " + picture(0) +
+                               "\nsphere add 0 16 0 14 3\ntool remove sphere 3\ndrag 400 300 560 340\n"
+                               "key w\nclick 480 400\ngrow 2 18\nmove 4 4\nscreenshot " +
+                               picture(1) + "\npaths 1\nwait 3\nscreenshot " + picture(2) +
+                               "\npaths 0\nundo\nundo\nundo\nredo\nscreenshot " + picture(3) + "\nsave " +
+                               (place.dir / ("copy-" + std::to_string(there) + ".vox")).string() + "\nquit\n";
+    Place used = place;
+    if (there) used.world = world;
+    const Outcome outcome = run_script(used, script, {"--validation", "--home", there ? "emulated" : "host"});
+    if (outcome.code == 1 && outcome.err.find("validation layer") != std::string::npos &&
+        outcome.err.find("report") == std::string::npos)
+      return skip("no validation layers: " + outcome.err);
+    INFO(outcome.err);
+    REQUIRE(outcome.code == 0);
+    CHECK(outcome.err.find("validation:") == std::string::npos);
+    for (int number = 0; number < 4; ++number) {
+      const auto read = engine::read_png(picture(number));
+      REQUIRE(read);
+      seen[there].push_back(*read);
+    }
+  }
+  for (size_t i = 0; i < 4; ++i) {
+    INFO(i);
+    CHECK(colours_in(seen[1][i], kScene) > 300);
+    CHECK(different(seen[0][i], seen[1][i], kScene) == 0);
+  }
+  const Kept on_host = kept_in(place.world), there = kept_in(world);
+  CHECK(there.voxels == on_host.voxels);
+  CHECK(there.history == 4);  // a record for each step
+  CHECK(there.position == 2);
+  const auto one = io::Store::read(place.world), other = io::Store::read(world);
+  REQUIRE((one && other));
+  CHECK(scene_facts(*one, Axes::y_up)->col_sum == scene_facts(*other, Axes::y_up)->col_sum);
+  CHECK(file_bytes(place.dir / "copy-0.vox") == file_bytes(place.dir / "copy-1.vox"));
+}
+
 TEST_CASE("editor: kill -9 in the middle of edits loses none that was acknowledged") {
   if (!can_open_window()) return;
-  for (const bool new_document : {false, true})
-    for (const int edits_before_kill : {1, 9}) {
+  for (const char* home : {"host", "emulated"})
+    for (const auto [new_document, edits_before_kill] : {std::pair(false, 1), {false, 9}, {true, 1}, {true, 9}}) {
+      if (home == std::string("emulated") && edits_before_kill == 1) continue;  // what begins is the same
       const Place place = place_for("editor-kill");
       std::string script;
       for (int i = 0; i < 400; ++i)
         script += "sphere add " + std::to_string(i * 9 - 1500) + " 60 0 3 " + std::to_string(1 + i % 200) + "\n";
       std::vector<std::string> words{quarry_program().string()};
-      const auto more =
-          edit_words(place, script, new_document ? std::vector<std::string>{"--new"} : std::vector<std::string>{});
+      std::vector<std::string> options{"--home", home};
+      if (new_document) options.emplace_back("--new");
+      const auto more = edit_words(place, script, options);
       words.insert(words.end(), more.begin(), more.end());
       Process editor(words, place.environment());
       REQUIRE(editor.wait_for_output("ok " + std::to_string(edits_before_kill) + ":", 120));

@@ -897,3 +897,76 @@ TEST_CASE("session: at home on a device the edits of a stroke are in the file wh
   CHECK(session.instance_at(pick->voxel) == 0u);
   CHECK_FALSE(session.pick({{200, 50, 0.5}, {0, -1, 0}}));
 }
+
+TEST_CASE("session: with its device lost at any call the document is opened again on the host, as it is in its file") {
+  const fs::path dir = test::scratch_dir("session-lost");
+  const fs::path begun = saved_world(dir), file = dir / "w.quarry";
+  const std::vector<std::pair<const char*, std::function<Result<void>(Session&)>>> changes{
+      {"an edit",
+       [](Session& session) -> Result<void> {
+         QRY_TRY(session.apply(ball(12, 0, 0, 4, 3)));
+         return {};
+       }},
+      {"a stroke",
+       [](Session& session) -> Result<void> {
+         QRY_TRY(session.begin_stroke());
+         for (int i = 0; i < 3; ++i) QRY_TRY(session.apply(ball(5 * i, 9, 0, 4, 3)));
+         return session.end_stroke();
+       }},
+      {"undo", [](Session& session) { return session.undo(); }},
+      {"a volume",
+       [](Session& session) -> Result<void> {
+         QRY_TRY(session.change(grow(Connectivity::faces, 2)));
+         return {};
+       }},
+      {"materials",
+       [](Session& session) {
+         Palette palette = session.scene().palette;
+         palette.materials[7].roughness = 0.125f;
+         return session.set_palette(palette);
+       }},
+  };
+  for (const auto& [name, change] : changes) {
+    INFO(name);
+    const uint64_t before = facts_of(begun).col_sum;
+    bool done = false;
+    for (uint64_t number = 1; !done; number += number < 6 ? 1 : 7) {
+      INFO("call " << number);
+      fs::copy_file(begun, file, fs::copy_options::overwrite_existing);
+      uint64_t calls = 0;
+      bool armed = false;
+      WorldPlace place = place_of(engine::Home::emulated);
+      place.prepare_home = [&]() {
+        device::Emulation emulation;
+        emulation.before = [&](device::DeviceCall) {
+          return armed && ++calls == number ? device::Fault::lost : device::Fault::none;
+        };
+        return engine::home_memory(engine::Home::emulated, nullptr, engine::SharingMode::automatic,
+                                   std::move(emulation));
+      };
+      Session session(place, dir / "recovery");
+      REQUIRE(session.open(file));
+      armed = true;
+      const auto changed = change(session);
+      armed = false;
+      done = calls < number;
+      REQUIRE(changed.has_value() == done);
+      REQUIRE(session.on_device() == done);
+      if (!done) {
+        CHECK(changed.error().code == ErrorCode::device_lost);
+        CHECK_THAT(changed.error().message, Catch::Contains("was opened again, at home on the host") &&
+                                                Catch::Contains("the last steps there: add sphere"));
+        // Nothing is half there, and memory and file are the same.
+        const uint64_t now = facts_of(session).col_sum;
+        CHECK(facts_of(copy_of(file)).col_sum == now);
+        CHECK(now == before);
+        CHECK(session.is_world_file());
+        REQUIRE(session.begin_stroke());
+        REQUIRE(session.apply(ball(0, 0, 30, 4, 3)));
+        REQUIRE(session.end_stroke());
+        REQUIRE(session.undo());
+        CHECK(facts_of(copy_of(file)).col_sum == before);
+      }
+    }
+  }
+}

@@ -225,8 +225,7 @@ Result<void> Session::open_again(const fs::path& file) {
   }
   QRY_TRY_ASSIGN(auto store, io::Store::open(file));
   Content content;
-  QRY_TRY_ASSIGN(content.scene,
-                 store.read_scene({}, &content.history, &content.position, &world.memory().new_pool()));
+  QRY_TRY_ASSIGN(content.scene, store.read_scene({}, &content.history, &content.position, &world.memory().new_pool()));
   const uint64_t dropped = dropped_steps();
   const bool noticed = drops_noticed_;
   QRY_TRY(adopt(world, std::move(content)));
@@ -248,10 +247,10 @@ Error Session::reopen_on_host(const Error& lost) {
   const std::vector<Step> steps = this->steps();
   for (size_t i = step_position(), shown = 0; i-- > 0 && shown < 3; ++shown)
     last = steps[i].label + (last.empty() ? "" : ", ") + last;
-  return {ErrorCode::device_lost,
-          fmt::format("{}. '{}' was opened again, at home on the host, as it is in its file{}; the last steps there: {}",
-                      lost.message, title_, left,
-                      last.empty() ? "none" : last)};
+  return {
+      ErrorCode::device_lost,
+      fmt::format("{}. '{}' was opened again, at home on the host, as it is in its file{}; the last steps there: {}",
+                  lost.message, title_, left, last.empty() ? "none" : last)};
 }
 
 Result<void> Session::recover(const fs::path& file) {

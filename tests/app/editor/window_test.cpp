@@ -402,7 +402,8 @@ TEST_CASE("editor: a document at home on a device looks, is edited and is kept a
 TEST_CASE("editor: kill -9 in the middle of edits loses none that was acknowledged") {
   if (!can_open_window()) return;
   for (const char* home : {"host", "emulated"})
-    for (const auto [new_document, edits_before_kill] : {std::pair(false, 1), {false, 9}, {true, 1}, {true, 9}}) {
+    for (const auto& [new_document, edits_before_kill] :
+         std::initializer_list<std::pair<bool, int>>{{false, 1}, {false, 9}, {true, 1}, {true, 9}}) {
       if (home == std::string("emulated") && edits_before_kill == 1) continue;  // what begins is the same
       const Place place = place_for("editor-kill");
       std::string script;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// session_on_device.cpp - what a session does where its world is at home on a device: a change is made there, and when
+// on_device.cpp - what a session does where its world is at home on a device: a change is made there, and when
 // its stroke is over the file is brought up to date.
 #include <fmt/format.h>
 

@@ -17,12 +17,12 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "voxel/device/layout.hpp"
+#include "voxel/device/bodies/layout.hpp"
 #include "voxel/rays/trace.hpp"
 
 namespace quarry::device {
 
-// The steps of steps.hpp, and those of growth.hpp, lists.hpp, algebra.hpp, flood.hpp, parts.hpp and
+// The steps of bodies/: those of steps.hpp, growth.hpp, lists.hpp, algebra.hpp, flood.hpp, parts.hpp and
 // grid_stats.hpp.
 enum class StepId : uint8_t {
   find_tiles,

@@ -2,14 +2,14 @@
 // run_step.hpp - which body belongs to which step, for both executors.
 #pragma once
 
-#include "voxel/device/algebra.hpp"
+#include "voxel/device/bodies/algebra.hpp"
+#include "voxel/device/bodies/flood.hpp"
+#include "voxel/device/bodies/grid_stats.hpp"
+#include "voxel/device/bodies/growth.hpp"
+#include "voxel/device/bodies/lists.hpp"
+#include "voxel/device/bodies/parts.hpp"
+#include "voxel/device/bodies/steps.hpp"
 #include "voxel/device/executor.hpp"
-#include "voxel/device/flood.hpp"
-#include "voxel/device/grid_stats.hpp"
-#include "voxel/device/growth.hpp"
-#include "voxel/device/lists.hpp"
-#include "voxel/device/parts.hpp"
-#include "voxel/device/steps.hpp"
 
 namespace quarry::device {
 

@@ -9,8 +9,8 @@
 #include <string>
 
 #include "voxel/bricks/brick.hpp"
-#include "voxel/device/lists.hpp"
-#include "voxel/device/parts.hpp"
+#include "voxel/device/bodies/lists.hpp"
+#include "voxel/device/bodies/parts.hpp"
 
 namespace quarry::device {
 Result<std::unique_ptr<ListScratch>> ListScratch::create(Executor& executor) {

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "voxel/bricks/shared.hpp"
-#include "voxel/device/growth.hpp"
+#include "voxel/device/bodies/growth.hpp"
 
 namespace quarry::device {
 namespace {

@@ -15,9 +15,9 @@
 // Merrill's onesweep radix sort, 2022, whose passes are chained by decoupled look-back.
 #pragma once
 
-#include "voxel/device/atomics.hpp"
-#include "voxel/device/layout.hpp"
-#include "voxel/device/steps.hpp"
+#include "voxel/device/bodies/atomics.hpp"
+#include "voxel/device/bodies/layout.hpp"
+#include "voxel/device/bodies/steps.hpp"
 
 namespace quarry::device {
 

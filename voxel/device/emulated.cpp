@@ -317,6 +317,13 @@ const char* name_of(StepId step) {
                                                                          "count materials",
                                                                          "pick materials",
                                                                          "list what is lost",
+                                                                         "mask bricks",
+                                                                         "survey placed volumes",
+                                                                         "scan placed volumes",
+                                                                         "list contributions",
+                                                                         "group contributions",
+                                                                         "list filled bricks",
+                                                                         "compose bricks",
                                                                          "begin statistics",
                                                                          "sum statistics"};
   static_assert(kNames.back() != nullptr, "each step has a name");

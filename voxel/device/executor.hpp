@@ -22,7 +22,7 @@
 
 namespace quarry::device {
 
-// The steps of bodies/: those of steps.hpp, growth.hpp, lists.hpp, algebra.hpp, flood.hpp, parts.hpp and
+// The steps of bodies/: those of steps.hpp, growth.hpp, lists.hpp, algebra.hpp, flood.hpp, parts.hpp, flatten.hpp and
 // grid_stats.hpp.
 enum class StepId : uint8_t {
   find_tiles,
@@ -84,6 +84,13 @@ enum class StepId : uint8_t {
   count_materials,
   pick_materials,
   list_lost,
+  mask_bricks,
+  survey_placed,
+  scan_placed,
+  contribute,
+  group_placed,
+  list_filled,
+  compose,
   begin_grid_stats,
   sum_grid_stats,
   count,

@@ -317,6 +317,7 @@ const char* name_of(StepId step) {
                                                                          "count materials",
                                                                          "pick materials",
                                                                          "list what is lost",
+                                                                         "sort bricks in",
                                                                          "mask bricks",
                                                                          "survey placed volumes",
                                                                          "scan placed volumes",

@@ -84,6 +84,7 @@ enum class StepId : uint8_t {
   count_materials,
   pick_materials,
   list_lost,
+  sort_in,
   mask_bricks,
   survey_placed,
   scan_placed,

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <string>
 
 #include "voxel/device/bodies/flatten.hpp"
@@ -60,6 +61,9 @@ Result<std::unique_ptr<PlacedVolumes>> PlacedVolumes::create(Store& store) {
   QRY_TRY(reserve(volumes->indices_, kMostSent, sizeof(uint32_t), "bricks of volumes"));
   QRY_TRY(reserve(volumes->masks_, kMostSent, sizeof(BrickMask), "masks of volumes"));
   QRY_TRY(reserve(volumes->materials_, kMostSent, sizeof(BrickMaterials), "materials of volumes"));
+  QRY_TRY(reserve(volumes->numbers_, kMostSent, sizeof(uint32_t), "numbers of sent bricks"));
+  QRY_TRY(reserve(volumes->sent_indices_, kMostSent, sizeof(uint32_t), "sent bricks"));
+  QRY_TRY(reserve(volumes->sent_at_, kMostSent, sizeof(Int3), "where sent bricks are"));
   QRY_TRY(reserve(volumes->placed_, kMostPlaced + 1, sizeof(Placed), "placements"));
   QRY_TRY(reserve(volumes->parts_, kMostPairs, 1, "parts of placed bricks"));
   QRY_TRY(reserve(volumes->before_, kMostPairs / kPairRun + 1, sizeof(uint32_t), "counts of contributions"));
@@ -80,7 +84,10 @@ Result<void> PlacedVolumes::grow(Range& range, uint64_t count, size_t element_by
   uint64_t bytes = count * element_bytes;
   if (bytes <= range.size_bytes) return {};
   if (ahead) bytes = std::max<uint64_t>(bytes, std::min(range.size_bytes + range.size_bytes / 2, range.most_bytes));
-  return executor_.grow(range, size_t(bytes));
+  const auto begin = std::chrono::steady_clock::now();
+  auto grown = executor_.grow(range, size_t(bytes));
+  room_ms_ += std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+  return grown;
 }
 
 Result<void> PlacedVolumes::begin(std::span<const uint64_t> bricks) {
@@ -97,37 +104,55 @@ Result<void> PlacedVolumes::begin(std::span<const uint64_t> bricks) {
   return grow(indices_, all, sizeof(uint32_t));
 }
 
-Result<void> PlacedVolumes::send(uint32_t number, const Bricks& bricks) {
-  Volume& volume = volumes_[number];
-  if (volume.sent + bricks.at.size() > volume.count)
-    return fail(ErrorCode::full, "volume " + std::to_string(number) + " has more bricks than was said");
-  const uint64_t stored = bricks.materials.size();
+Result<void> PlacedVolumes::send(const Bricks& bricks) {
+  const size_t count = bricks.at.size(), stored = bricks.materials.size();
+  if (count == 0) return {};
   QRY_TRY(grow(masks_, stored_ + stored, sizeof(BrickMask), true));
   QRY_TRY(grow(materials_, stored_ + stored, sizeof(BrickMaterials), true));
-  const uint64_t first = volume.first + volume.sent;
-  QRY_TRY(executor_.copy_in(static_cast<Int3*>(at_.data) + first, bricks.at.data(), bricks.at.size_bytes()));
-  // They are numbered as they come.
-  std::vector<uint32_t> indices(bricks.indices.begin(), bricks.indices.end());
+  QRY_TRY(grow(numbers_, count, sizeof(uint32_t), true));
+  QRY_TRY(grow(sent_indices_, count, sizeof(uint32_t), true));
+  QRY_TRY(grow(sent_at_, count, sizeof(Int3), true));
+  std::vector<uint32_t> numbers, indices(bricks.indices.begin(), bricks.indices.end());
+  numbers.reserve(count);
+  for (const Row& row : bricks.rows) {
+    Volume& volume = volumes_[row.volume];
+    if (volume.sent + row.count > volume.count)
+      return fail(ErrorCode::full, "volume " + std::to_string(row.volume) + " has more bricks than was said");
+    for (uint32_t i = 0; i < row.count; ++i) {
+      const Int3 at = bricks.at[numbers.size()];
+      volume.bricks = united(volume.bricks, {at, at});
+      numbers.push_back(uint32_t(volume.first + volume.sent++));
+    }
+  }
+  // Those that are not full are numbered as they come.
   auto next = uint32_t(kFullBricks + stored_);
   for (uint32_t& index : indices)
     if (!is_full_index(index)) index = next++;
-  QRY_TRY(executor_.copy_in(static_cast<uint32_t*>(indices_.data) + first, indices.data(),
-                            indices.size() * sizeof(uint32_t)));
-  if (stored) {
-    auto* const materials = static_cast<BrickMaterials*>(materials_.data) + stored_;
-    QRY_TRY(executor_.copy_in(materials, bricks.materials.data(), bricks.materials.size_bytes()));
-    Memory memory{};
-    memory.control = control_;
-    memory.placed.masks = static_cast<uint64_t*>(masks_.data) + stored_ * 8;
-    memory.placed.materials = static_cast<const uint64_t*>(materials_.data) + stored_ * 64;
-    EditCall call{};
-    call.listed = uint32_t(stored);
-    QRY_TRY(executor_.run(StepId::mask_bricks, memory, call, stored * 64));
-  }
-  for (const Int3 at : bricks.at) volume.bricks = united(volume.bricks, {at, at});
+  const auto send = [&](Range& range, auto from) {
+    return executor_.copy_in(range.data, from.data(), from.size_bytes());
+  };
+  QRY_TRY(send(numbers_, std::span<const uint32_t>(numbers)));
+  QRY_TRY(send(sent_indices_, std::span<const uint32_t>(indices)));
+  QRY_TRY(send(sent_at_, bricks.at));
+  Memory memory{};
+  memory.control = control_;
+  PlacedBricks& p = memory.placed;
+  p.at = static_cast<Int3*>(at_.data);
+  p.indices = static_cast<uint32_t*>(indices_.data);
+  p.sent_numbers = static_cast<const uint32_t*>(numbers_.data);
+  p.sent_indices = static_cast<const uint32_t*>(sent_indices_.data);
+  p.sent_at = static_cast<const Int3*>(sent_at_.data);
+  EditCall call{};
+  call.listed = uint32_t(count);
+  QRY_TRY(executor_.run(StepId::sort_in, memory, call, count));
+  if (stored == 0) return {};
+  auto* const materials = static_cast<BrickMaterials*>(materials_.data) + stored_;
+  QRY_TRY(executor_.copy_in(materials, bricks.materials.data(), bricks.materials.size_bytes()));
+  p.masks = static_cast<uint64_t*>(masks_.data) + stored_ * 8;
+  p.materials = static_cast<const uint64_t*>(materials_.data) + stored_ * 64;
+  call.listed = uint32_t(stored);
   stored_ += stored;
-  volume.sent += bricks.at.size();
-  return {};
+  return executor_.run(StepId::mask_bricks, memory, call, stored * 64);
 }
 
 Result<PlacedVolumes::Found> PlacedVolumes::group(Memory& memory, std::span<const Placement> placements) {
@@ -156,8 +181,8 @@ Result<PlacedVolumes::Found> PlacedVolumes::group(Memory& memory, std::span<cons
   QRY_TRY(executor_.copy_in(placed_.data, placed.data(), placed.size() * sizeof(Placed)));
   PlacedBricks& p = memory.placed;
   p = {};
-  p.at = static_cast<const Int3*>(at_.data);
-  p.indices = static_cast<const uint32_t*>(indices_.data);
+  p.at = static_cast<Int3*>(at_.data);
+  p.indices = static_cast<uint32_t*>(indices_.data);
   p.masks = static_cast<uint64_t*>(masks_.data);
   p.materials = static_cast<const uint64_t*>(materials_.data);
   p.placed = static_cast<const Placed*>(placed_.data);

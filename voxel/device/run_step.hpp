@@ -78,6 +78,7 @@ auto run_step(StepId step, Runner&& runner) {
     case StepId::count_materials: return runner.template blocks<CountMaterials>();
     case StepId::pick_materials: return runner.template items<PickMaterials>();
     case StepId::list_lost: return runner.template blocks<ListLost>();
+    case StepId::sort_in: return runner.template items<SortIn>();
     case StepId::mask_bricks: return runner.template items<MaskBricks>();
     case StepId::survey_placed: return runner.template blocks<SurveyPlaced>();
     case StepId::scan_placed: return runner.template blocks<ScanPlaced>();

@@ -482,7 +482,9 @@ Result<Store::Flattened> Store::flatten(PlacedVolumes& volumes, std::span<const 
   QRY_TRY(wait_all());
   const auto begin = Clock::now();
   Flattened done;
+  const double room_before_ms = volumes.room_ms();
   QRY_TRY_ASSIGN(done.found, volumes.group(memory_, placements));
+  done.room_ms = volumes.room_ms() - room_before_ms;
   const uint32_t filled = done.found.filled, made = done.found.made, at_once = std::min(made, most_made);
   if (filled + uint64_t(made) == 0) return done;
   if (filled + uint64_t(made) > kMostScratch)
@@ -494,7 +496,8 @@ Result<Store::Flattened> Store::flatten(PlacedVolumes& volumes, std::span<const 
   QRY_TRY(room_for_listed(at_once));
   QRY_TRY(executor_->grow(a.listed_keys, (uint64_t(filled) + at_once) * sizeof(uint32_t)));
   QRY_TRY(executor_->grow(a.listed_full, filled));
-  done.room_ms = ms_since(begin_room);
+  QRY_TRY(executor_->wait());
+  done.room_ms += ms_since(begin_room);
   memory_.listed_full = static_cast<uint8_t*>(a.listed_full.data);
   memory_.listed_masks = nullptr;  // whole bricks
   EditCall call{};

@@ -135,14 +135,15 @@ Result<std::unique_ptr<PlacedVolumes>> sent(Store& store, const Scene& scene, si
   std::vector<uint64_t> counts;
   for (const Volume& volume : scene.volumes) counts.push_back(volume.bricks.bricks().size());
   QRY_TRY(volumes->begin(counts));
+  std::vector<PlacedVolumes::Row> rows;
   std::vector<Int3> at;
   std::vector<uint32_t> indices;
   std::vector<BrickMaterials> materials;
   // Volumes by turns, as threads that decode them may do.
   for (size_t first = 0, left = 1; left != 0; first += at_once) {
-    left = 0;
+    rows.clear(), at.clear(), indices.clear(), materials.clear();
     for (uint32_t v = 0; v < counts.size(); ++v) {
-      at.clear(), indices.clear(), materials.clear();
+      const size_t before = at.size();
       size_t number = 0;
       const auto bricks = scene.volumes[v].bricks.bricks();
       for (auto brick = bricks.begin(); brick != bricks.end(); ++brick, ++number) {
@@ -152,9 +153,10 @@ Result<std::unique_ptr<PlacedVolumes>> sent(Store& store, const Scene& scene, si
         indices.push_back(full ? device::full_index(full) : device::kFullBricks);
         if (!full) materials.push_back((*brick).second().materials);
       }
-      left += at.size();
-      if (!at.empty()) QRY_TRY(volumes->send(v, {at, indices, materials}));
+      rows.push_back({v, uint32_t(at.size() - before)});
     }
+    left = at.size();
+    QRY_TRY(volumes->send({rows, at, indices, materials}));
   }
   return volumes;
 }

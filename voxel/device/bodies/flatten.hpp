@@ -3,7 +3,8 @@
 // a list of bricks, as TouchList and CutBricks<true> read it, so the rest is an edit like any other. What becomes of
 // each voxel is said in voxel/worlds/flatten.hpp, whose flattener does the same on the host.
 //
-//   mask_bricks      masks of bricks whose materials have been sent
+//   sort_in          bricks that have been sent come to the others of their volumes
+//   mask_bricks      masks of those whose materials have been sent
 //   survey_placed    a thread a pair of a placed volume and one of its bricks: which of up to eight bricks of the world
 //                    get voxels of it, how many they are, and whether one is outside of the world
 //   scan_placed      where each run of pairs puts its contributions. The host makes room for so many
@@ -129,6 +130,15 @@ QRY_HD inline uint32_t brick_number(const Placed& placed, uint32_t pair) {
 }
 
 // ---- Contributions
+
+struct SortIn {
+  QRY_HD static uint64_t items(const Memory&, const EditCall& call) { return call.listed; }
+  QRY_HD static void run(const Memory& m, const EditCall&, uint64_t item, Sums&) {
+    const uint32_t number = m.placed.sent_numbers[item];
+    m.placed.at[number] = m.placed.sent_at[item];
+    m.placed.indices[number] = m.placed.sent_indices[item];
+  }
+};
 
 // Eight voxels a thread.
 struct MaskBricks {
@@ -311,7 +321,7 @@ struct ListFilled {
 };
 
 struct Compose {
-  static constexpr uint32_t kThreads = 64, kResident = 24;
+  static constexpr uint32_t kThreads = 64, kResident = 32;
   struct Shared {
     uint64_t bricks[8][64];  // materials of a placed volume's bricks, by the parts that they have here
     uint64_t made[64];

@@ -244,12 +244,15 @@ struct Placed {
 // is a contribution: one of its up to eight parts, for the eight bricks of the world that it may meet.
 struct PlacedBricks {
   // Of each brick of the volumes, those of a volume one after the other.
-  const Int3* at;           // in its volume
-  const uint32_t* indices;  // as those of the world: it is full, or kFullBricks and its number among those that are not
-  uint64_t* masks;          // of the latter: 8 words a brick
+  Int3* at;           // in its volume
+  uint32_t* indices;  // as those of the world: it is full, or kFullBricks and its number among those that are not
+  uint64_t* masks;    // of the latter: 8 words a brick
   const uint64_t* materials;  // 64 words a brick
-  const Placed* placed;       // in the order of precedence: where several have a voxel it is the first one's
-  uint32_t placed_count;      // behind them is one more, where their pairs end
+  // Of bricks that have been sent, of any volumes: their numbers among all, and the same of them.
+  const uint32_t *sent_numbers, *sent_indices;
+  const Int3* sent_at;
+  const Placed* placed;   // in the order of precedence: where several have a voxel it is the first one's
+  uint32_t placed_count;  // behind them is one more, where their pairs end
   uint32_t pairs;
   uint8_t* parts;    // of each pair: which have voxels
   uint32_t* before;  // of each run of pairs: the number of its contributions; then of those before it

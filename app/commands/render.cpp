@@ -238,8 +238,8 @@ int run_render(const CommandArguments& words) {
   parsed.sharing.add_to(arguments);
   arguments.choice("--home", parsed.home_name, "HOME",
                    "Whose memory has the world: host, device: a CUDA device's, or auto: the device's if Vulkan draws "
-                   "from it and the file is a .quarry of one volume at the origin that fits; emulated: host threads "
-                   "stand in for the device, to test without a GPU (auto)",
+                   "from it and the file is a .quarry that fits; emulated: host threads stand in for the device, to "
+                   "test without a GPU (auto)",
                    {"auto", "host", "device", "emulated"});
   arguments.flag("--validation", parsed.validation,
                  "Run under the Vulkan validation layers; their errors fail the command");

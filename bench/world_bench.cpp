@@ -24,6 +24,7 @@
 #include <quarry/quarry.h>
 
 #include "bench/cuda_arrays.hpp"
+#include "bench/turned_scene.hpp"
 
 namespace {
 
@@ -91,12 +92,13 @@ class World {
     info.next = &home_info;
     require(qry_world_create(context, &info, &world_), "qry_world_create");
   }
-  World(qry_context* context, uint32_t home, const std::string& path) {
+  World(qry_context* context, uint32_t home, const std::string& path, uint32_t flags = 0) {
     qry_world_home_info home_info = QRY_WORLD_HOME_INFO_INIT;
     home_info.home = home;
     qry_open_info info = QRY_OPEN_INFO_INIT;
     info.next = &home_info;
     info.path = path.c_str();
+    info.flags = flags;
     require(qry_world_open(context, &info, &world_), "qry_world_open");
   }
   ~World() { qry_world_destroy(&world_); }
@@ -671,6 +673,68 @@ class Rows {
     add("algebra, the nine largest of these parts kept", median(times), "ms");
   }
 
+  // A scene of 160 turned and overlapping balls, opened as one volume: what flattening takes at its home, and on the
+  // host. The two worlds have the same voxels.
+  void flatten() {
+    const TemporaryFolder folder;
+    const std::string path = (folder.path() / "turned.vox").string();
+    const quarry::bench::TurnedScene scene = quarry::bench::turned_scene(small_);
+    std::ofstream file(path, std::ios::binary);
+    file.write(reinterpret_cast<const char*>(scene.vox.data()), std::streamsize(scene.vox.size()));
+    file.close();
+    add("flatten, voxels of " + std::to_string(scene.instances) + " instances", double(scene.placed) / 1e6, "million");
+    const std::string row = "flatten to " + std::to_string(scene.voxels) + " voxels";
+    std::vector<double> times, rooms, host_times, opened;
+    for (int i = 0; i <= repeats_; ++i) {  // the first loads kernels
+      const auto flattening_of = [](const World& world) {
+        qry_flatten_state flattening = QRY_FLATTEN_STATE_INIT;
+        qry_home_state home = QRY_HOME_STATE_INIT;
+        home.next = &flattening;
+        require(qry_world_get_home(world.get(), &home), "qry_world_get_home");
+        if (!flattening.flattened) give_up("flatten: the world was not flattened");
+        return flattening;
+      };
+      const auto begin = std::chrono::steady_clock::now();
+      const World world(context_, home_, path, QRY_OPEN_FLATTEN);
+      const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+      world.expect_voxels(scene.voxels, row);
+      if (home_ != QRY_HOME_HOST) {
+        const World host(context_, QRY_HOME_HOST, path, QRY_OPEN_FLATTEN);
+        expect_same(world, host, row, i == 0);
+        if (i > 0) host_times.push_back(flattening_of(host).ms);
+      }
+      if (i == 0) continue;
+      times.push_back(flattening_of(world).ms);
+      rooms.push_back(flattening_of(world).room_ms);
+      opened.push_back(ms);
+    }
+    add(row, median(times), "ms");
+    if (home_ != QRY_HOME_HOST) {
+      add(row + ", memory for it", median(rooms), "ms");
+      add(row + ", by the host", median(host_times), "ms");
+    }
+    add(row + ", with reading the file", median(opened), "ms");
+  }
+
+  // Two worlds: their counts, and, if they are read, all of their voxels.
+  static void expect_same(const World& one, const World& other, const std::string& row, bool read) {
+    const qry_world_state state = one.state(), expected = other.state();
+    if (state.voxel_count != expected.voxel_count || state.brick_count != expected.brick_count ||
+        !std::equal(state.min, state.min + 3, expected.min) || !std::equal(state.max, state.max + 3, expected.max))
+      give_up(row + ": the two worlds have not the same voxels, bricks and bounds");
+    constexpr int32_t kPlanes = 32;
+    for (int32_t z = state.min[2]; read && z <= state.max[2]; z += kPlanes) {
+      const int32_t min[3] = {state.min[0], state.min[1], z},
+                    max[3] = {state.max[0], state.max[1], std::min(z + kPlanes - 1, state.max[2])};
+      size_t size = 1;
+      for (int axis = 0; axis < 3; ++axis) size *= size_t(max[axis] - min[axis]) + 1;
+      std::vector<uint8_t> voxels(size), its(size);
+      require(qry_world_read_region(one.get(), min, max, voxels.data(), size), "qry_world_read_region");
+      require(qry_world_read_region(other.get(), min, max, its.data(), size), "qry_world_read_region");
+      if (voxels != its) give_up(row + ": the two worlds differ from z " + std::to_string(z) + " on");
+    }
+  }
+
   // Rays from all around at a ball with a rough surface, as a sensor or a listener casts them; most hit.
   void rays(qry_context* context, uint64_t count) {
     const World world(context, home_);
@@ -882,6 +946,7 @@ int run(int count, char** values) {
     if (wanted("box") && !small) rows.box();
     if (wanted("trim")) rows.trim();
     if (wanted("algebra")) rows.algebra();
+    if (wanted("flatten")) rows.flatten();
   }
   if (ray_count) rows.rays(context, ray_count);
   if (pictures) rows.frames();

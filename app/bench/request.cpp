@@ -48,9 +48,10 @@ tl::expected<BenchRequest, int> read_bench_request(const CommandArguments& words
       "1048576; paged: 1000000, 10000000 and 100000000)",
       1000, int64_t(1) << 28);
   arguments.integer("--repeats", repeats, "N", "The median of these is reported (5)", 1, 1000);
-  arguments.text("--only", options.only, "TEXT",
-                 "hashgrid, index, join, paged: rows whose name has this in it, as 'find' or 'V:' (all); world: lists, "
-                 "spheres, strokes, box, trim or algebra (all); attached: the sessions, with a file behind the world");
+  arguments.text(
+      "--only", options.only, "TEXT",
+      "hashgrid, index, join, paged: rows whose name has this in it, as 'find' or 'V:' (all); world: lists, "
+      "spheres, strokes, box, trim, algebra or flatten (all); attached: the sessions, with a file behind the world");
   arguments.text("--scene", options.scene, "NAME", "render: terrain, sponge or sphere (all)");
   arguments.text("--device", options.device, "NAME", "render, scan: part of a Vulkan device's name");
   arguments.flag("--small", options.small,

@@ -105,9 +105,9 @@ void probe_homes(Report& report, engine::Device* device) {
   const auto chosen = memory(engine::Home::automatic);
   if (chosen) {
     report.ok("home", chosen->reason +
-                          ": `quarry render` draws .quarry files of one volume at the origin from its memory, and "
-                          "through the C interface edits, undo, lists and rays are made there; other commands and the "
-                          "editor keep worlds on the host");
+                          ": `quarry render` draws .quarry files from its memory, and through the C interface edits, "
+                          "undo, lists and rays are made there; other commands and the editor keep worlds on the "
+                          "host");
     return;
   }
   const auto asked = memory(engine::Home::device);

@@ -236,8 +236,8 @@ int run_render(const CommandArguments& words) {
   arguments.text("--device", parsed.device, "NAME", "Part of the Vulkan device's name (best there is)");
   parsed.sharing.add_to(arguments,
                         "Whose memory has the world: host, device: a CUDA device's, or auto: the device's if Vulkan "
-                        "draws from it and the file is a .quarry of one volume at the origin that fits; emulated: host "
-                        "threads stand in for the device, to test without a GPU (auto)");
+                        "draws from it and the file is a .quarry that fits; emulated: host threads stand in for the "
+                        "device, to test without a GPU (auto)");
   arguments.flag("--validation", parsed.validation,
                  "Run under the Vulkan validation layers; their errors fail the command");
   arguments.flag("--json", parsed.json, "Print one JSON document about what was done");

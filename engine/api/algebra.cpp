@@ -2,7 +2,7 @@
 // algebra.cpp - volumes as sets of voxels in the C interface: combined, grown, eroded, taken apart.
 // What becomes of a volume is found by voxel/operations, on the host; then the bricks that differ are written as one
 // edit: Document::write, or DeviceHome::write_bricks. What a device does itself - two worlds on it, a single step, and
-// parts - is in voxel/device/algebra.hpp and parts.hpp.
+// parts - is in voxel/device/bodies/algebra.hpp and parts.hpp.
 #include <algorithm>
 #include <utility>
 #include <vector>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // edits.cpp - edits and history of the C interface, at once or by tickets, and where a world is at home.
+#include <chrono>
 #include <utility>
 
 #include "engine/api/handles.hpp"
@@ -105,6 +106,9 @@ qry_result settle_world(qry_world& world, const HomeInfos& infos, bool packed, O
     return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: qry_emulation_info needs the home QRY_HOME_EMULATED, not %u",
                   function, home);
   ContextState& context = *world.context;
+  const auto refused = [&](const Error& error) {
+    return refuse(result_of(error.code), "%s: %s", function, error.message.c_str());
+  };
   if (home != QRY_HOME_HOST) {
     const std::lock_guard lock(context.mutex);
     const auto settle = [&]() -> Result<void> {
@@ -117,12 +121,14 @@ qry_result settle_world(qry_world& world, const HomeInfos& infos, bool packed, O
       world.blocks = std::move(memory_there.blocks);
       QRY_TRY_ASSIGN(world.home, DeviceHome::create(std::move(memory_there.executor),
                                                     {opened.scene, opened.history, opened.history_position,
-                                                     opened.file.get(), progress},
+                                                     opened.file.get(), progress, opened.flattens},
                                                     world.max_bricks, context.threads));
       return {};
     };
     if (auto settled = settle(); settled) {
       world.home_kind = home == QRY_HOME_AUTOMATIC ? uint32_t(QRY_HOME_DEVICE) : home;
+      if (opened.flattens) opened.scene = engine::as_one_volume(std::move(opened.scene));
+      if (const auto& flattened = world.home->flattened()) world.flattened = {flattened->made_ms, flattened->room_ms};
       opened.scene.volumes[0].bricks.clear();
       opened.history.clear();
       memory.pool.reset();  // in which the bricks were read
@@ -130,6 +136,7 @@ qry_result settle_world(qry_world& world, const HomeInfos& infos, bool packed, O
       world.blocks.reset();
       // What is wrong with the file is no matter of homes.
       if (opened.file && engine::fails_at_every_home(settled.error().code)) return refuse(settled.error());
+      if (opened.flattens && settled.error().code == ErrorCode::out_of_bounds) return refused(settled.error());
       if (home != QRY_HOME_AUTOMATIC)
         return refuse(result_of(settled.error().code), "%s: no home on a device: %s", function,
                       settled.error().message.c_str());
@@ -141,10 +148,15 @@ qry_result settle_world(qry_world& world, const HomeInfos& infos, bool packed, O
     const auto finish_reading = std::move(opened.finish_reading);  // which replaces all of `opened`
     if (const auto read = finish_reading(opened); !read) return refuse(read.error());
   }
+  const auto begin = std::chrono::steady_clock::now();
+  if (!world.home && opened.flattens) {
+    auto flat = engine::flattened_scene(std::move(opened.scene), memory.new_pool());
+    if (!flat) return refused(flat.error());
+    opened.scene = std::move(*flat);
+  }
   auto document = Document::create(std::move(opened.scene), memory, progress);
-  const auto refused = [&](const Error& error) {
-    return refuse(result_of(error.code), "%s: %s", function, error.message.c_str());
-  };
+  if (!world.home && opened.flattens)
+    world.flattened = {std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count(), 0};
   if (!document) return refused(document.error());
   if (auto ok = document->restore_history(std::move(opened.history), opened.history_position); !ok)
     return refused(ok.error());
@@ -315,7 +327,9 @@ qry_result qry_world_get_home(const qry_world* world, qry_home_state* state) {
   const char* const function = "qry_world_get_home";
   return guarded(function, [&]() -> qry_result {
     if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
-    QRY_PASS_REFUSAL(check_struct(function, "state", state, QRY_STYPE_HOME_STATE));
+    const void* chained = nullptr;
+    QRY_PASS_REFUSAL(
+        check_struct(function, "state", state, QRY_STYPE_HOME_STATE, {{QRY_STYPE_FLATTEN_STATE, &chained}}));
     DeviceHome::State there;
     if (world->home) {
       auto found = world->home->state();
@@ -329,6 +343,14 @@ qry_result qry_world_get_home(const qry_world* world, qry_home_state* state) {
     state->bytes_from_device = there.traffic.from_device_bytes;
     state->in_place = !world->home || world->home->shares() ? 1 : 0;
     state->reserved2 = 0;
+    if (chained) {
+      auto* const flatten = static_cast<qry_flatten_state*>(const_cast<void*>(chained));
+      const auto its = world->flattened.value_or(qry_world::Flattened{0, 0});
+      flatten->flattened = world->flattened ? 1 : 0;
+      flatten->reserved2 = 0;
+      flatten->ms = its.ms;
+      flatten->room_ms = its.room_ms;
+    }
     return QRY_OK;
   });
 }

@@ -136,6 +136,10 @@ struct qry_world {
   std::unique_ptr<quarry::engine::DeviceBlocks> blocks;  // of `home`, if shaders read its memory
   std::unique_ptr<quarry::c_api::DeviceHome> home;       // null: at home on the host
   uint32_t home_kind = QRY_HOME_HOST;
+  struct Flattened {
+    double ms, room_ms;
+  };
+  std::optional<Flattened> flattened;  // when it was opened
   uint32_t max_bricks = 0;
   uint64_t dropped_before = 0;  // steps that `document` had dropped when it was another one
   uint64_t version = 0;         // changes that the host made; see version_of()
@@ -207,6 +211,7 @@ Result<uint64_t> version_of(const qry_world& world);
 // device, or else by finish_reading().
 struct Opened {
   Scene scene;
+  bool flattens = false;  // what the scene shows is to become one volume; there is no history
   std::vector<UndoRecord> history;
   size_t history_position = 0;
   std::optional<uint64_t> fingerprint;  // of a world file with all of these

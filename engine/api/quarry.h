@@ -159,7 +159,8 @@ enum {
   QRY_STYPE_HOME_STATE = 21,
   QRY_STYPE_MEMORY_HISTORY = 22,
   QRY_STYPE_PROGRESS_INFO = 23,
-  QRY_STYPE_EMULATION_INFO = 24
+  QRY_STYPE_EMULATION_INFO = 24,
+  QRY_STYPE_FLATTEN_STATE = 25
   /* 0x70000000 and above: for structures of out-of-tree builds; never used here. */
 };
 
@@ -387,7 +388,7 @@ typedef int32_t(QRY_CALL* qry_progress_function)(void* user, const char* stage, 
 
 enum {
   QRY_OPEN_FLATTEN = 1, /* all visible instances become one volume at the origin, whose axes are the world's; the
-                           scene's tree is dropped */
+                           scene's tree is dropped. At home on a device it does that: each volume is sent once */
   QRY_OPEN_PACK = 2     /* the opened world is packed, as by qry_world_pack */
 };
 typedef struct qry_open_info {
@@ -806,7 +807,7 @@ QRY_API qry_result QRY_CALL qry_world_trim(qry_world* world);
 typedef struct qry_home_state {
   qry_stype stype;
   uint32_t reserved;
-  void* next;
+  void* next;               /* accepts qry_flatten_state */
   uint32_t home;            /* QRY_HOME_..., never AUTOMATIC */
   uint32_t brick_count;     /* bricks that the device stores: not full ones, but those that only the history has */
   uint64_t device_bytes;    /* device memory of the world, its history and its spare room; 0 on the host */
@@ -818,6 +819,20 @@ typedef struct qry_home_state {
 } qry_home_state;
 #define QRY_HOME_STATE_INIT \
   { QRY_STYPE_HOME_STATE, 0, NULL, 0, 0, 0, 0, 0, 0, 0 }
+
+/* How long it took to lay the scene of a world into one volume, where it was opened with QRY_OPEN_FLATTEN. Chain it to
+ * qry_home_state. */
+typedef struct qry_flatten_state {
+  qry_stype stype;
+  uint32_t reserved;
+  void* next;
+  uint32_t flattened; /* 0: it was not, or is one volume at the origin as it is, on a device; the rest is 0 */
+  uint32_t reserved2;
+  double ms;      /* from volumes in the home's memory until the world was there: by the device, or by host threads */
+  double room_ms; /* of a device: the time to make memory for it, which is not in `ms` */
+} qry_flatten_state;
+#define QRY_FLATTEN_STATE_INIT \
+  { QRY_STYPE_FLATTEN_STATE, 0, NULL, 0, 0, 0.0, 0.0 }
 
 /* Tells where a world is at home. Waits for submitted changes. Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT, DEVICE.
  * [read] */

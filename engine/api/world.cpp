@@ -93,14 +93,17 @@ qry_result begin_world(qry_context* context, uint32_t max_bricks, const char* fu
 }
 
 // A world file whose bricks may go straight to a device; nothing if they may not.
-Result<std::optional<Opened>> begin_file(const std::filesystem::path& file, ContextState& context,
+Result<std::optional<Opened>> begin_file(const std::filesystem::path& file, bool flattens, ContextState& context,
                                          const Progress& progress) {
   std::vector<std::string> warnings;
   QRY_TRY_ASSIGN(auto reader, io::StoreReader::open(file, &warnings));
-  if (!DeviceHome::takes(reader.scene())) return std::optional<Opened>();
+  if (!flattens && !DeviceHome::takes(reader.scene())) return std::optional<Opened>();
   Opened opened;
-  QRY_TRY_ASSIGN(opened.history, reader.history(&opened.history_position, progress));
-  QRY_TRY_ASSIGN(opened.fingerprint, reader.fingerprint());
+  opened.flattens = flattens;
+  if (!flattens) {
+    QRY_TRY_ASSIGN(opened.history, reader.history(&opened.history_position, progress));
+    QRY_TRY_ASSIGN(opened.fingerprint, reader.fingerprint());
+  }
   opened.scene = reader.scene();
   opened.file = std::make_unique<io::StoreReader>(std::move(reader));
   for (const std::string& warning : warnings) context.say(QRY_LOG_WARNING, warning.c_str());
@@ -134,11 +137,7 @@ Result<Opened> read_file(const qry_open_info& info, const ContextState& context,
     opened.scene = std::move(scene);
   }
   for (const std::string& warning : warnings) context.say(QRY_LOG_WARNING, warning.c_str());
-  if (info.flags & QRY_OPEN_FLATTEN) {
-    auto flat = engine::flattened_scene(std::move(opened.scene), pool);
-    if (!flat) return tl::unexpected(Error{flat.error().code, std::string(info.path) + ": " + flat.error().message});
-    opened.scene = std::move(*flat);
-  }
+  opened.flattens = (info.flags & QRY_OPEN_FLATTEN) != 0;
   return opened;
 }
 
@@ -220,8 +219,9 @@ qry_result qry_world_open(qry_context* context, const qry_open_info* info, qry_w
       const bool may = may_be_on_device(*context->state, home_info ? home_info->home : uint32_t(QRY_HOME_AUTOMATIC),
                                         (info->flags & QRY_OPEN_PACK) != 0)
                            .has_value();
-      if (may && format->kind == io::FormatKind::world && !(info->flags & QRY_OPEN_FLATTEN)) {
-        QRY_TRY_ASSIGN(auto begun, begin_file(file, *context->state, call.progress()));
+      if (may && format->kind == io::FormatKind::world) {
+        QRY_TRY_ASSIGN(auto begun,
+                       begin_file(file, (info->flags & QRY_OPEN_FLATTEN) != 0, *context->state, call.progress()));
         if (begun) return std::move(*begun);
       }
       return read_file(*info, *context->state, memory.new_pool());

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/parallel.hpp"
+#include "engine/home/flattening.hpp"
 #include "voxel/io/quarry/codec.hpp"
 #include "voxel/worlds/edit_shape.hpp"
 #include "voxel/worlds/flatten.hpp"
@@ -206,7 +207,7 @@ bool DeviceHome::takes(const Scene& scene) {
 
 Result<std::unique_ptr<DeviceHome>> DeviceHome::create(std::unique_ptr<device::Executor> executor,
                                                        const Content& content, uint32_t max_bricks, uint32_t threads) {
-  if (!takes(content.scene))
+  if (!takes(content.scene) && !content.flattens)
     return fail(ErrorCode::unsupported,
                 std::string(kTaken) + ": open the file with QRY_OPEN_FLATTEN, or keep the world at home on the host");
   QRY_TRY_ASSIGN(auto store, device::Store::create(std::move(executor), max_bricks ? max_bricks : 0xFFFFFFFEu));
@@ -218,6 +219,12 @@ Result<std::unique_ptr<DeviceHome>> DeviceHome::create(std::unique_ptr<device::E
 // The device makes each step of the history once more: from what was before all of them, by whole bricks. Then it
 // undoes those that were undone.
 Result<void> DeviceHome::fill(const Content& content) {
+  if (!takes(content.scene)) {
+    const ThreadShare share(threads_ ? threads_ : thread_count());
+    QRY_TRY_ASSIGN(flattened_, flatten_on_device(*store_, content.scene, content.file, content.progress));
+    QRY_TRY_ASSIGN(version_offset_, store_->version());
+    return {};
+  }
   const std::span<const UndoRecord> history = content.history;
   const size_t position = std::min(content.position, history.size());
   if (position > 0 && position < history.size() && history[position].continues)

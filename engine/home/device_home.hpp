@@ -26,22 +26,25 @@ class DeviceHome {
  public:
   // What a world begins with: a scene of one volume at the origin, and the history of its file. With a `file` the
   // scene has no bricks: they are sent as they are decoded, and the host never has more than a few MiB a thread of
-  // them.
+  // them. `flattens`: any scene, without a history; what it shows becomes the one volume (flattening.hpp).
   struct Content {
     const Scene& scene;
     std::span<const UndoRecord> history;
     size_t position = 0;
     io::StoreReader* file = nullptr;
     const Progress& progress;
+    bool flattens = false;
   };
   // Puts it into the device's memory; each step is made there, from what was before all of them. Traffic: each brick of
-  // scene and history once over the bus. Errors: unsupported (another scene), out_of_bounds, out_of_memory, full,
-  // device; of a file its own, too.
+  // scene and history once over the bus. Errors: unsupported (another scene), invalid_argument (of one that is
+  // flattened: an instance of no volume), out_of_bounds, out_of_memory, full, device; of a file its own, too.
   static Result<std::unique_ptr<DeviceHome>> create(std::unique_ptr<device::Executor> executor, const Content& content,
                                                     uint32_t max_bricks, uint32_t threads);
   // Whether a scene can be at home on a device; its bricks are not looked at. kTaken says which can.
   static bool takes(const Scene& scene);
   static constexpr const char* kTaken = "a world on a device has one volume, at the origin and not turned";
+  // Of a world that was flattened here.
+  const std::optional<device::Store::Flattened>& flattened() const { return flattened_; }
   // Which palette steps change. To be called before the first one is undone.
   void attach(Document& document) { document_ = &document; }
 
@@ -201,6 +204,7 @@ class DeviceHome {
 
   std::mutex lock_;
   std::unique_ptr<device::Store> store_;
+  std::optional<device::Store::Flattened> flattened_;
   Document* document_ = nullptr;
   uint32_t threads_;
   std::deque<Launched> launched_;

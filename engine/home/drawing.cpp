@@ -55,14 +55,18 @@ Result<std::optional<Document>> glowing_part(DeviceHome& home, const Document& d
   return std::optional<Document>(std::move(part));
 }
 
-Result<Scene> flattened_scene(Scene scene, const BrickPool& pool) {
-  QRY_TRY_ASSIGN(auto cells, flatten(scene, true, pool));
+Scene as_one_volume(Scene scene, BrickMap bricks) {
   scene.volumes.clear();
   scene.instances.clear();
   scene.layers.clear();
-  scene.volumes.push_back(Volume{"world", std::move(cells), {}});
+  scene.volumes.push_back(Volume{"world", std::move(bricks), {}});
   scene.instances.push_back(Instance{});
   return scene;
+}
+
+Result<Scene> flattened_scene(Scene scene, const BrickPool& pool) {
+  QRY_TRY_ASSIGN(auto bricks, flatten(scene, true, pool));
+  return as_one_volume(std::move(scene), std::move(bricks));
 }
 
 }  // namespace quarry::engine

@@ -28,8 +28,10 @@ Result<Scene> whole_scene(DeviceHome& home, const Document& document);
 // Document::create.
 Result<std::optional<Document>> glowing_part(DeviceHome& home, const Document& document);
 
-// The visible scene as one volume at the origin, its bricks made in `pool`: what a device takes. The tree is dropped;
-// palette, cameras and notes are kept. Errors: out_of_bounds.
+// The scene as one volume at the origin, of these bricks: what a device takes. The tree is dropped; palette, cameras
+// and notes are kept.
+Scene as_one_volume(Scene scene, BrickMap bricks = {});
+// The same, of the visible scene's, made in `pool`. Errors: those of flatten().
 Result<Scene> flattened_scene(Scene scene, const BrickPool& pool);
 
 }  // namespace quarry::engine

@@ -46,28 +46,22 @@ Result<void> DrawnWorld::settle(Device& device, const Request& request, const Pr
     if (format->kind == io::FormatKind::world) {
       QRY_TRY_ASSIGN(file, of_file(io::StoreReader::open(request.file, &said)));
     }
-    const bool straight = file && DeviceHome::takes(file->scene());
-    if (!straight && request.home == Home::automatic)
-      return fail(ErrorCode::unsupported,
-                  file ? DeviceHome::kTaken : "only a .quarry file goes straight into a device's memory");
+    if (!file && request.home == Home::automatic)
+      return fail(ErrorCode::unsupported, "only a .quarry file goes straight into a device's memory");
     Scene scene;
-    if (straight) {
+    if (file) {
       scene = file->scene();
       QRY_TRY(of_file(request.check(scene)));
     }
     QRY_TRY_ASSIGN(auto there, home_memory(request.home, &device, request.sharing, request.emulation));
-    if (!straight) {
-      file.reset();
-      said.clear();
+    if (!file) {
       QRY_TRY_ASSIGN(scene, of_file(request.read(nullptr)));
       QRY_TRY(of_file(request.check(scene)));
-      if (!DeviceHome::takes(scene)) {
-        QRY_TRY_ASSIGN(scene, flattened_scene(std::move(scene), BrickPool::loose()));
-      }
     }
     blocks_ = std::move(there.blocks);
-    QRY_TRY_ASSIGN(
-        home_, DeviceHome::create(std::move(there.executor), {scene, {}, 0, file ? &*file : nullptr, progress}, 0, 0));
+    QRY_TRY_ASSIGN(home_, DeviceHome::create(std::move(there.executor),
+                                             {scene, {}, 0, file ? &*file : nullptr, progress, true}, 0, 0));
+    if (!DeviceHome::takes(scene)) scene = as_one_volume(std::move(scene));
     scene.volumes[0].bricks.clear();
     QRY_TRY_ASSIGN(auto document, Document::create(std::move(scene), memory_));
     document_.emplace(std::move(document));

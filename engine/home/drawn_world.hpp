@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // drawn_world.hpp - a file as a world that is drawn and not edited, at home on a device or on the host.
 //
-//   device   .quarry ─► chunks, decoded by all threads ─► the device's memory ─► shaders: no voxel stays on the host
+//   device   .quarry ─► chunks, decoded by all threads ─► the device's memory, which flattens the scene if it is not
+//   one
+//                       volume at the origin ─► shaders: no voxel stays on the host
 //   host     any file ─► Scene ─► Document, packed ─► SharedWorld ─► shaders
 #pragma once
 
@@ -36,9 +38,10 @@ class DrawnWorld {
   };
 
   // `automatic`: the device, where CUDA has one that shares its memory with `device` (home_memory) and the file is a
-  // .quarry of one volume at the origin that fits there; the file's bricks are sent as they are decoded, and the host
-  // never has more than some MiB a thread of them. Else the host, and home_reason() says why.
-  // `device`, `emulated`: there or nowhere. Other files and scenes are read whole, flattened, sent and let go.
+  // .quarry that fits there; the file's bricks are sent as they are decoded, and the host never has more than some MiB
+  // a thread of them. Else the host, and home_reason() says why.
+  // `device`, `emulated`: there or nowhere. Other files are read whole, sent and let go. Scenes that are not one volume
+  // at the origin are flattened by the device.
   // `device` must outlive the result, and one thread at a time may use it. `warnings`: of a .quarry that is read
   // straight there. Errors: those of reading; unsupported, out_of_memory, full, out_of_bounds, device: of a home that
   // is asked for; those of Document::create.

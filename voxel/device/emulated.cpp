@@ -317,6 +317,14 @@ const char* name_of(StepId step) {
                                                                          "count materials",
                                                                          "pick materials",
                                                                          "list what is lost",
+                                                                         "sort bricks in",
+                                                                         "mask bricks",
+                                                                         "survey placed volumes",
+                                                                         "scan placed volumes",
+                                                                         "list contributions",
+                                                                         "group contributions",
+                                                                         "list filled bricks",
+                                                                         "compose bricks",
                                                                          "begin statistics",
                                                                          "sum statistics"};
   static_assert(kNames.back() != nullptr, "each step has a name");

@@ -17,12 +17,12 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "voxel/device/layout.hpp"
+#include "voxel/device/bodies/layout.hpp"
 #include "voxel/rays/trace.hpp"
 
 namespace quarry::device {
 
-// The steps of steps.hpp, and those of growth.hpp, lists.hpp, algebra.hpp, flood.hpp, parts.hpp and
+// The steps of bodies/: those of steps.hpp, growth.hpp, lists.hpp, algebra.hpp, flood.hpp, parts.hpp, flatten.hpp and
 // grid_stats.hpp.
 enum class StepId : uint8_t {
   find_tiles,
@@ -84,6 +84,14 @@ enum class StepId : uint8_t {
   count_materials,
   pick_materials,
   list_lost,
+  sort_in,
+  mask_bricks,
+  survey_placed,
+  scan_placed,
+  contribute,
+  group_placed,
+  list_filled,
+  compose,
   begin_grid_stats,
   sum_grid_stats,
   count,

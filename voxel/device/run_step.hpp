@@ -2,14 +2,15 @@
 // run_step.hpp - which body belongs to which step, for both executors.
 #pragma once
 
-#include "voxel/device/algebra.hpp"
+#include "voxel/device/bodies/algebra.hpp"
+#include "voxel/device/bodies/flatten.hpp"
+#include "voxel/device/bodies/flood.hpp"
+#include "voxel/device/bodies/grid_stats.hpp"
+#include "voxel/device/bodies/growth.hpp"
+#include "voxel/device/bodies/lists.hpp"
+#include "voxel/device/bodies/parts.hpp"
+#include "voxel/device/bodies/steps.hpp"
 #include "voxel/device/executor.hpp"
-#include "voxel/device/flood.hpp"
-#include "voxel/device/grid_stats.hpp"
-#include "voxel/device/growth.hpp"
-#include "voxel/device/lists.hpp"
-#include "voxel/device/parts.hpp"
-#include "voxel/device/steps.hpp"
 
 namespace quarry::device {
 
@@ -77,6 +78,14 @@ auto run_step(StepId step, Runner&& runner) {
     case StepId::count_materials: return runner.template blocks<CountMaterials>();
     case StepId::pick_materials: return runner.template items<PickMaterials>();
     case StepId::list_lost: return runner.template blocks<ListLost>();
+    case StepId::sort_in: return runner.template items<SortIn>();
+    case StepId::mask_bricks: return runner.template items<MaskBricks>();
+    case StepId::survey_placed: return runner.template blocks<SurveyPlaced>();
+    case StepId::scan_placed: return runner.template blocks<ScanPlaced>();
+    case StepId::contribute: return runner.template blocks<Contribute>();
+    case StepId::group_placed: return runner.template blocks<GroupPlaced>();
+    case StepId::list_filled: return runner.template items<ListFilled>();
+    case StepId::compose: return runner.template blocks<Compose>();
     case StepId::begin_grid_stats: return runner.template single<BeginGridStats>();
     case StepId::sum_grid_stats: return runner.template blocks<SumGridStats>();
     case StepId::count: break;

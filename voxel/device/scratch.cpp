@@ -9,8 +9,8 @@
 #include <string>
 
 #include "voxel/bricks/brick.hpp"
-#include "voxel/device/lists.hpp"
-#include "voxel/device/parts.hpp"
+#include "voxel/device/bodies/lists.hpp"
+#include "voxel/device/bodies/parts.hpp"
 
 namespace quarry::device {
 Result<std::unique_ptr<ListScratch>> ListScratch::create(Executor& executor) {
@@ -51,8 +51,7 @@ Result<ListScratch::Found> ListScratch::find_bricks(Memory& memory, Range& keys,
   for (Range* const range : {&keys, &bricks_[0], &bricks_[1], &packed_[0], &packed_[1], &starts_})
     QRY_TRY(grow(*range, sizeof(uint32_t)));
   ListedVoxels& voxels = memory.voxels;
-  voxels = {list.xyz, list.materials, nullptr, nullptr, static_cast<uint32_t*>(starts_.data), uint32_t(list.count), {},
-            {}};
+  voxels = {list.xyz, list.materials, nullptr, nullptr, static_cast<uint32_t*>(starts_.data), uint32_t(list.count), {}};
   if (list.side == Side::host) {
     QRY_TRY(grow(xyz_, 3 * sizeof(int32_t)));
     QRY_TRY(grow(materials_, 1));
@@ -77,8 +76,8 @@ Result<ListScratch::Found> ListScratch::find_bricks(Memory& memory, Range& keys,
   }
   uint32_t bits = 0;
   for (uint32_t axis = 0; axis < 3; ++axis) {
-    voxels.low[axis] = control.low[axis];
-    bits += voxels.bits[axis] = uint32_t(std::bit_width(uint32_t(control.high[axis] - control.low[axis])));
+    voxels.box.low[axis] = control.low[axis];
+    bits += voxels.box.bits[axis] = uint32_t(std::bit_width(uint32_t(control.high[axis] - control.low[axis])));
   }
   const Executor::Pairs both = pairs();
   voxels.bricks = both.keys[0];

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "voxel/bricks/shared.hpp"
-#include "voxel/device/growth.hpp"
+#include "voxel/device/bodies/growth.hpp"
 
 namespace quarry::device {
 namespace {
@@ -471,6 +471,54 @@ Result<void> Store::put(const Bricks& bricks) {
   call.no_step = 1;
   QRY_TRY(write_list(call, bricks, {}));
   return {};
+}
+
+Result<Store::Flattened> Store::flatten(PlacedVolumes& volumes, std::span<const Placement> placements,
+                                        uint32_t most_made) {
+  using Clock = std::chrono::steady_clock;
+  const auto ms_since = [](Clock::time_point begin) {
+    return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+  };
+  QRY_TRY(wait_all());
+  const auto begin = Clock::now();
+  Flattened done;
+  const double room_before_ms = volumes.room_ms();
+  QRY_TRY_ASSIGN(done.found, volumes.group(memory_, placements));
+  done.room_ms = volumes.room_ms() - room_before_ms;
+  const uint32_t filled = done.found.filled, made = done.found.made, at_once = std::min(made, most_made);
+  if (filled + uint64_t(made) == 0) return done;
+  if (filled + uint64_t(made) > kMostScratch)
+    return fail(ErrorCode::full, "the world would have " + std::to_string(uint64_t(filled) + made) +
+                                     " bricks, which is more than a device flattens at once");
+  const auto begin_room = Clock::now();
+  Arrays& a = *arrays_;
+  QRY_TRY(reserve(filled + made, made));
+  QRY_TRY(room_for_listed(at_once));
+  QRY_TRY(executor_->grow(a.listed_keys, (uint64_t(filled) + at_once) * sizeof(uint32_t)));
+  QRY_TRY(executor_->grow(a.listed_full, filled));
+  QRY_TRY(executor_->wait());
+  done.room_ms += ms_since(begin_room);
+  memory_.listed_full = static_cast<uint8_t*>(a.listed_full.data);
+  memory_.listed_masks = nullptr;  // whole bricks
+  EditCall call{};
+  call.no_step = 1;
+  call.listed_full = filled;
+  for (uint32_t first = 0; first == 0 || first < made; first += at_once) {
+    memory_.placed.first_made = first;
+    const uint32_t some = std::min(at_once, made - first);
+    call.listed = call.listed_full + some;
+    if (call.listed_full) QRY_TRY(executor_->run(StepId::list_filled, memory_, call, call.listed_full));
+    if (some) QRY_TRY(executor_->run(StepId::compose, memory_, call, some));
+    QRY_TRY(make_listed(call, call.listed));
+    call.listed_full = 0;
+    if (some == 0) break;
+  }
+  memory_.placed = {};
+  reach_ = united(reach_, done.found.box);
+  done.made_ms = ms_since(begin) - done.room_ms;
+  QRY_TRY(wait_all());
+  QRY_TRY(trim_scratch());
+  return done;
 }
 
 Result<void> Store::forget() {

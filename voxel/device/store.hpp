@@ -22,6 +22,7 @@
 #include "hashgrid/table/stats.hpp"
 #include "voxel/bricks/brick.hpp"
 #include "voxel/device/executor.hpp"
+#include "voxel/device/placed_volumes.hpp"
 #include "voxel/device/scratch.hpp"
 
 namespace quarry::device {
@@ -91,6 +92,18 @@ class Store {
   Result<Change> keep_parts(uint32_t neighbours, uint64_t most, uint64_t least);
   // The same as no step of the history, which must be empty: what a world begins with.
   Result<void> put(const Bricks& bricks);
+  // What a world begins with, too: an empty world becomes what volumes make that are in memory of its executor. Where
+  // placements overlap the first one's voxels stay. Bricks of it that full bricks fill are made without a look at
+  // voxels; the others are made some at a time, `most_made`, each time as put(). Blocks until it is done. Traffic on
+  // the device: PlacedVolumes::group's, and for each brick that is not filled 512 bytes for each brick that it is made
+  // of and 1100 more. Over the bus: the counters twice, and an edit's. Errors: out_of_bounds (then nothing has changed,
+  // and PlacedVolumes::outside() says which placement), full, out_of_memory, device.
+  struct Flattened {
+    PlacedVolumes::Found found;
+    double room_ms = 0, made_ms = 0;  // time to make room for the world; and of all the rest
+  };
+  Result<Flattened> flatten(PlacedVolumes& volumes, std::span<const Placement> placements,
+                            uint32_t most_made = 1u << 20);
   // An edit of the voxels that are connected with the edit's voxel `a`, through faces, by voxels of its material
   // (Shape::connected), in any mode. None if it is empty or outside of the world. The device finds them, after all
   // edits before it. Blocks until it is done. Traffic over the bus: the counters, once for up to 32 rounds, of which

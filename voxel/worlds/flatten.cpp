@@ -98,10 +98,41 @@ std::optional<uint32_t> volume_at_origin(const Scene& scene, bool visible_only) 
   return only->volume;
 }
 
-Flattener::Flattener(const Scene& scene, bool visible_only) : scene_(&scene), visible_only_(visible_only) {
+Result<void> check_instances(const Scene& scene) {
+  for (size_t i = 0; i < scene.instances.size(); ++i) {
+    if (scene.instances[i].volume >= scene.volumes.size())
+      return fail(ErrorCode::invalid_argument,
+                  "instance " + std::to_string(i) + " shows volume " + std::to_string(scene.instances[i].volume) +
+                      ", but the scene has only " + std::to_string(scene.volumes.size()) + " volumes");
+  }
+  return {};
+}
+
+std::vector<uint32_t> shown_instances(const Scene& scene, bool visible_only) {
+  std::vector<uint32_t> shown;
   for (uint32_t i = 0; i < scene.instances.size(); ++i) {
     const Instance& instance = scene.instances[i];
-    if (instance.volume >= scene.volumes.size() || (visible_only && !scene.instance_visible(instance))) continue;
+    if (instance.volume < scene.volumes.size() && (!visible_only || scene.instance_visible(instance)))
+      shown.push_back(i);
+  }
+  if (scene.overlap == OverlapRule::last_instance_wins) std::reverse(shown.begin(), shown.end());
+  return shown;
+}
+
+Error instance_outside(const Scene& scene, uint32_t number) {
+  const Instance& instance = scene.instances[number];
+  const std::string& name = instance.name.empty() ? scene.volumes[instance.volume].name : instance.name;
+  return {ErrorCode::out_of_bounds,
+          "instance " + std::to_string(number) + (name.empty() ? "" : " (\"" + name + "\")") + " at offset (" +
+              std::to_string(instance.offset.x) + ", " + std::to_string(instance.offset.y) + ", " +
+              std::to_string(instance.offset.z) +
+              ") has voxels outside the world, which is x and z in [-8192, 8191], y in [-4096, 4095]; move it or "
+              "make it smaller"};
+}
+
+Flattener::Flattener(const Scene& scene, bool visible_only) : scene_(&scene), visible_only_(visible_only) {
+  for (const uint32_t i : shown_instances(scene, visible_only)) {
+    const Instance& instance = scene.instances[i];
     const Rotation& r = instance.rotation;
     uint32_t alike = 0;
     for (uint32_t row = 0; row < 3; ++row)
@@ -113,24 +144,12 @@ Flattener::Flattener(const Scene& scene, bool visible_only) : scene_(&scene), vi
     for (uint32_t p = 0; p < 8; ++p) parts |= uint32_t(meets(remap->window[p], remap->window[p])) << p;
     placed_.push_back({i, instance.volume, r, instance.offset, remap.get(), parts});
   }
-  if (scene.overlap == OverlapRule::last_instance_wins) std::reverse(placed_.begin(), placed_.end());
   volume_bricks_.reserve(scene.volumes.size());
   for (const Volume& volume : scene.volumes) volume_bricks_.push_back(volume.bricks.brick_bounds());
 }
 
 void Flattener::volume_has(uint32_t volume, const Box3& bricks) {
   volume_bricks_[volume] = united(volume_bricks_[volume], bricks);
-}
-
-Error Flattener::outside(const Placed& placed) const {
-  const Instance& instance = scene_->instances[placed.instance];
-  const std::string& name = instance.name.empty() ? scene_->volumes[placed.volume].name : instance.name;
-  return {ErrorCode::out_of_bounds,
-          "instance " + std::to_string(placed.instance) + (name.empty() ? "" : " (\"" + name + "\")") + " at offset (" +
-              std::to_string(instance.offset.x) + ", " + std::to_string(instance.offset.y) + ", " +
-              std::to_string(instance.offset.z) +
-              ") has voxels outside the world, which is x and z in [-8192, 8191], y in [-4096, 4095]; move it or "
-              "make it smaller"};
 }
 
 // The world brick of part 0. 64 bits: a volume may be anywhere.
@@ -164,7 +183,7 @@ Result<BrickMap> Flattener::all(const BrickPool& pool, uint32_t threads) const {
     only.visit_pieces([&](size_t, std::span<const Int3> at, std::span<const SharedBrick>) {
       if (!std::all_of(at.begin(), at.end(), brick_in_world)) fits = false;
     });
-    if (!fits) return tl::unexpected(outside(placed_[0]));
+    if (!fits) return tl::unexpected(instance_outside(*scene_, placed_[0].instance));
     return only;
   }
 
@@ -184,7 +203,7 @@ Result<BrickMap> Flattener::all(const BrickPool& pool, uint32_t threads) const {
             });
       },
       threads);
-  if (beyond < placed_.size()) return tl::unexpected(outside(placed_[beyond]));
+  if (beyond < placed_.size()) return tl::unexpected(instance_outside(*scene_, placed_[beyond].instance));
   std::vector<std::vector<Contribution>*> filled;
   for (Slab& slab : slabs)
     if (!slab.contributions.empty()) filled.push_back(&slab.contributions);
@@ -324,7 +343,8 @@ std::optional<uint32_t> Flattener::only_volume() const {
 }
 
 Error Flattener::outside(uint32_t volume) const {
-  return outside(*std::find_if(placed_.begin(), placed_.end(), [&](const Placed& p) { return p.volume == volume; }));
+  const auto its = std::find_if(placed_.begin(), placed_.end(), [&](const Placed& p) { return p.volume == volume; });
+  return instance_outside(*scene_, its->instance);
 }
 
 Result<std::span<const BrickPut>> Flattener::in_world(uint32_t volume, std::span<const BrickPut> puts,
@@ -335,7 +355,7 @@ Result<std::span<const BrickPut>> Flattener::in_world(uint32_t volume, std::span
   if (moves) moved.assign(puts.begin(), puts.end());
   for (size_t i = 0; i < puts.size(); ++i) {
     const std::array<int64_t, 3> target = target_of(placed, puts[i].brick);
-    if (!within_world(target)) return tl::unexpected(outside(placed));
+    if (!within_world(target)) return tl::unexpected(instance_outside(*scene_, placed.instance));
     if (moves) moved[i].brick = {int32_t(target[0]), int32_t(target[1]), int32_t(target[2])};
   }
   return moves ? std::span<const BrickPut>(moved) : puts;
@@ -349,7 +369,7 @@ Result<void> Flattener::touched(uint32_t volume, Int3 source, const BrickMask& m
       if (!(placed.parts >> part & 1u) || !meets(mask, placed.remap->window[part])) continue;
       const std::array<int64_t, 3> target{base[0] + part_bit(part, 0), base[1] + part_bit(part, 1),
                                           base[2] + part_bit(part, 2)};
-      if (!within_world(target)) return tl::unexpected(outside(placed));
+      if (!within_world(target)) return tl::unexpected(instance_outside(*scene_, placed.instance));
       touched.push_back({int32_t(target[0]), int32_t(target[1]), int32_t(target[2])});
     }
   }
@@ -366,7 +386,7 @@ Result<void> Flattener::check_box(uint32_t volume, const Box3& box) const {
       const int64_t offset = component(placed.offset, row);
       if ((up ? a : -1 - b) + offset < component(kWorldMin, row) ||
           (up ? b : -1 - a) + offset > component(kWorldMax, row))
-        return tl::unexpected(outside(placed));
+        return tl::unexpected(instance_outside(*scene_, placed.instance));
     }
   }
   return {};

@@ -32,6 +32,15 @@ BrickRemap make_brick_remap(const Rotation& rotation, Int3 offset);
 // None: there is no such volume.
 std::optional<uint32_t> volume_at_origin(const Scene& scene, bool visible_only);
 
+// What flattening begins with, here and on a device. Errors: invalid_argument: an instance shows a volume that is not
+// there.
+Result<void> check_instances(const Scene& scene);
+// The instances that are shown, by their numbers, in order of precedence: where several have a voxel it is the first
+// one's. Those of a missing volume are left out.
+std::vector<uint32_t> shown_instances(const Scene& scene, bool visible_only);
+// The error of one that has voxels outside the world.
+Error instance_outside(const Scene& scene, uint32_t instance);
+
 class Flattener {
  public:
   // Refers to `scene`, whose instances, layers and overlap rule must not change during its life; its volumes' bricks
@@ -89,7 +98,6 @@ class Flattener {
   static bool source_of(const Placed& placed, Int3 world_brick, uint32_t part, Int3* source);
   std::vector<Candidate> candidates(const Box3& world_bricks) const;
   SharedBrick place_all(const std::vector<Candidate>& from, Int3 world_brick, BrickWriter& writer) const;
-  Error outside(const Placed& placed) const;
 
   const Scene* scene_;
   bool visible_only_;

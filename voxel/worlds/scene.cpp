@@ -6,23 +6,12 @@
 #include <array>
 #include <bit>
 #include <mutex>
-#include <string>
 
 #include "base/parallel.hpp"
 #include "voxel/worlds/flatten.hpp"
 
 namespace quarry {
 namespace {
-
-Result<void> check_volumes(const Scene& scene) {
-  for (size_t i = 0; i < scene.instances.size(); ++i) {
-    if (scene.instances[i].volume >= scene.volumes.size())
-      return fail(ErrorCode::invalid_argument,
-                  "instance " + std::to_string(i) + " shows volume " + std::to_string(scene.instances[i].volume) +
-                      ", but the scene has only " + std::to_string(scene.volumes.size()) + " volumes");
-  }
-  return {};
-}
 
 // The splitmix64 finaliser (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014).
 uint64_t mixed(uint64_t h) {
@@ -57,7 +46,7 @@ bool Scene::instance_visible(const Instance& instance) const {
 }
 
 Result<BrickMap> flatten(const Scene& scene, bool visible_only, const BrickPool& pool) {
-  QRY_TRY(check_volumes(scene));
+  QRY_TRY(check_instances(scene));
   return Flattener(scene, visible_only).all(pool);
 }
 

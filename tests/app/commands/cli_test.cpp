@@ -191,12 +191,13 @@ TEST_CASE("info: a world file read in one pass is described as the same world is
 }
 
 TEST_CASE(
-    "bench: world measures edits, undo, lists, strokes with a file, a trim and algebra, and checks what is left") {
+    "bench: world measures edits, undo, lists, strokes with a file, a trim, algebra and flattening, and checks what is "
+    "left") {
   const Outcome outcome = run_quarry({"bench", "world", "--small", "--repeats", "1", "--json"});
   CHECK(outcome.code == 0);
   const json result = json::parse(outcome.out);
   CHECK(result["bench"] == "world");
-  CHECK(result["rows"].size() == 23);
+  CHECK(result["rows"].size() == 26);
   for (const json& row : result["rows"]) CHECK(row["value"] > 0);
   const Outcome wrong = run_quarry({"bench", "world", "--small", "--replays", "/nowhere"});
   CHECK(wrong.code == 1);

@@ -56,7 +56,7 @@ class Fault {
 // A new world at home on an emulated device, or, with a `file`, the one that is there. Null: it was refused, as
 // `result` says.
 inline OneWorld faulty_world(const Worlds& worlds, Fault& fault, const std::filesystem::path& file = {},
-                             qry_result* result = nullptr) {
+                             qry_result* result = nullptr, uint32_t flags = 0) {
   qry_emulation_info emulation = fault.info();
   qry_world_home_info home = QRY_WORLD_HOME_INFO_INIT;
   home.home = QRY_HOME_EMULATED;
@@ -71,6 +71,7 @@ inline OneWorld faulty_world(const Worlds& worlds, Fault& fault, const std::file
     const std::string path = file.string();
     qry_open_info info = QRY_OPEN_INFO_INIT;
     info.path = path.c_str();
+    info.flags = flags;
     info.next = &home;
     got = qry_world_open(worlds.context(), &info, &world);
   }

@@ -55,12 +55,14 @@ class OneWorld {
 
 inline OneWorld new_world(const Worlds& worlds, uint32_t home) { return OneWorld(world_at(worlds.context(), home)); }
 
-inline OneWorld opened(const Worlds& worlds, const std::filesystem::path& file, uint32_t home = QRY_HOME_HOST) {
+inline OneWorld opened(const Worlds& worlds, const std::filesystem::path& file, uint32_t home = QRY_HOME_HOST,
+                       uint32_t flags = 0) {
   qry_world_home_info wanted = QRY_WORLD_HOME_INFO_INIT;
   wanted.home = home;
   qry_open_info info = QRY_OPEN_INFO_INIT;
   const std::string path = file.string();
   info.path = path.c_str();
+  info.flags = flags;
   info.next = &wanted;
   qry_world* world = nullptr;
   require_ok(qry_world_open(worlds.context(), &info, &world));

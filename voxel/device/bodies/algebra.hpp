@@ -21,7 +21,7 @@
 //                   which change
 #pragma once
 
-#include "voxel/device/steps.hpp"
+#include "voxel/device/bodies/steps.hpp"
 
 namespace quarry::device {
 

@@ -129,7 +129,8 @@ struct Control {
   // Of the parts of a world (parts.hpp), whose bricks are list_bricks.
   uint32_t part_labels;  // bricks with several pieces
   uint32_t part_pieces;  // that single bricks fall into
-  uint32_t part_count, reserved3;
+  uint32_t part_count;
+  uint32_t contributions;  // of placed volumes (flatten.hpp)
   // Of bricks that move: how many are to, and how many places are free before and behind.
   uint32_t moves, places_before, places_behind;
   // Of the grid, when it was asked for (grid_stats.hpp).
@@ -142,6 +143,21 @@ struct Cut {
   uint32_t listed;  // its number in the list, for an edit by a list
 };
 
+// A box of the world's bricks, each of which has a number in it of so many bits.
+struct BrickBox {
+  int32_t low[3];
+  uint32_t bits[3];  // that tell its bricks apart
+};
+QRY_HD inline uint32_t number_in(const BrickBox& box, Int3 brick) {
+  return uint32_t(brick.x - box.low[0]) | uint32_t(brick.y - box.low[1]) << box.bits[0] |
+         uint32_t(brick.z - box.low[2]) << (box.bits[0] + box.bits[1]);
+}
+QRY_HD inline Int3 brick_in(const BrickBox& box, uint32_t number) {
+  const uint32_t yz = number >> box.bits[0];
+  return {box.low[0] + int32_t(number & ((1u << box.bits[0]) - 1u)),
+          box.low[1] + int32_t(yz & ((1u << box.bits[1]) - 1u)), box.low[2] + int32_t(yz >> box.bits[1])};
+}
+
 // A list of voxels on its way to bricks (lists.hpp).
 struct ListedVoxels {
   const int32_t* xyz;  // 3 a voxel
@@ -150,8 +166,7 @@ struct ListedVoxels {
   uint32_t* packed;  // its place in the brick and its material, sorted with them
   uint32_t* starts;  // of each brick: where it begins among the sorted
   uint32_t count;    // voxels
-  int32_t low[3];    // of the list's box, in bricks
-  uint32_t bits[3];  // that tell its bricks apart
+  BrickBox box;
 };
 constexpr int32_t kNoVoxel = 0x7FFFFFFF;    // of a list
 constexpr uint64_t kMostListed = 1u << 26;  // voxels, by what the memory for them may be
@@ -218,6 +233,39 @@ struct Parts {
 };
 constexpr unsigned long long kNoShare = ~0ull;
 
+// A volume as it is placed in a world: each of its voxels turned about the volume's origin, then shifted.
+struct Placed {
+  uint32_t first_pair;   // of its pairs with the volume's bricks, among those of all placed volumes
+  uint32_t first_brick;  // of the volume
+  uint32_t turn;         // of each axis of the world, from bit 3 * axis on: the volume's axis, | 4: backwards
+  int32_t offset[3];     // voxels
+};
+// Placed volumes on their way to bricks of a world (flatten.hpp). What a brick of a volume gives a brick of the world
+// is a contribution: one of its up to eight parts, for the eight bricks of the world that it may meet.
+struct PlacedBricks {
+  // Of each brick of the volumes, those of a volume one after the other.
+  Int3* at;           // in its volume
+  uint32_t* indices;  // as those of the world: it is full, or kFullBricks and its number among those that are not
+  uint64_t* masks;    // of the latter: 8 words a brick
+  const uint64_t* materials;  // 64 words a brick
+  // Of bricks that have been sent, of any volumes: their numbers among all, and the same of them.
+  const uint32_t *sent_numbers, *sent_indices;
+  const Int3* sent_at;
+  const Placed* placed;   // in the order of precedence: where several have a voxel it is the first one's
+  uint32_t placed_count;  // behind them is one more, where their pairs end
+  uint32_t pairs;
+  uint8_t* parts;    // of each pair: which have voxels
+  uint32_t* before;  // of each run of pairs: the number of its contributions; then of those before it
+  // Of each contribution, sorted by brick, and those of a brick by precedence.
+  uint32_t* bricks;   // of the world, by number in `box`
+  uint32_t* sources;  // pair << 3 | part
+  uint32_t count;
+  // Where those of a brick begin: of bricks that become full from the first one on, of others from the last one on.
+  uint32_t* starts;
+  uint32_t first_made;  // of the others: how many are made already
+  BrickBox box;
+};
+
 // Where bricks move when the pool is made smaller (growth.hpp): those at `first` and behind it.
 struct BrickMoves {
   uint32_t first, end;
@@ -279,6 +327,7 @@ struct Memory {
   DenseBox box;
   Flood flood;
   Parts parts;
+  PlacedBricks placed;
   OtherWorld other;
   uint32_t* candidates;  // keys of bricks that may change, of a world that is grown or eroded
   uint64_t* touched2;    // of each level-2 node: its children that change

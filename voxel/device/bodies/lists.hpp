@@ -15,9 +15,9 @@
 // Merrill's onesweep radix sort, 2022, whose passes are chained by decoupled look-back.
 #pragma once
 
-#include "voxel/device/atomics.hpp"
-#include "voxel/device/layout.hpp"
-#include "voxel/device/steps.hpp"
+#include "voxel/device/bodies/atomics.hpp"
+#include "voxel/device/bodies/layout.hpp"
+#include "voxel/device/bodies/steps.hpp"
 
 namespace quarry::device {
 
@@ -81,8 +81,7 @@ struct KeyVoxels {
   QRY_HD static void run(const Memory& m, const EditCall&, uint64_t item, Sums&) {
     const ListedVoxels& l = m.voxels;
     const Int3 voxel{l.xyz[3 * item], l.xyz[3 * item + 1], l.xyz[3 * item + 2]}, brick = brick_of(voxel);
-    l.bricks[item] = uint32_t(brick.x - l.low[0]) | uint32_t(brick.y - l.low[1]) << l.bits[0] |
-                     uint32_t(brick.z - l.low[2]) << (l.bits[0] + l.bits[1]);
+    l.bricks[item] = number_in(l.box, brick);
     l.packed[item] = voxel_index(voxel) | uint32_t(l.materials[item]) << kVoxelBits;
   }
 };
@@ -110,11 +109,8 @@ struct BeginBricks {
     });
     block.each([&](uint32_t lane) {
       for (uint32_t i = lane; i < s.count; i += kThreads) {
-        const uint32_t brick = l.bricks[s.starts[i]], yz = brick >> l.bits[0];
         l.starts[s.first + i] = s.starts[i];
-        m.listed_keys[s.first + i] =
-            brick_key({l.low[0] + int32_t(brick & ((1u << l.bits[0]) - 1u)),
-                       l.low[1] + int32_t(yz & ((1u << l.bits[1]) - 1u)), l.low[2] + int32_t(yz >> l.bits[1])});
+        m.listed_keys[s.first + i] = brick_key(brick_in(l.box, l.bricks[s.starts[i]]));
       }
     });
   }

@@ -11,7 +11,7 @@
 
 #include <cstring>
 
-#include "voxel/device/steps.hpp"
+#include "voxel/device/bodies/steps.hpp"
 
 namespace quarry::device {
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "hashgrid/pairs/page_passes.hpp"
-#include "voxel/device/steps.hpp"
+#include "voxel/device/bodies/steps.hpp"
 
 namespace quarry::device {
 

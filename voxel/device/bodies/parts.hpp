@@ -29,11 +29,11 @@
 // R. A. Lotufo, "A Study on Connected Components Labeling Algorithms using GPUs", 2010.
 #pragma once
 
-#include "voxel/device/atomics.hpp"
-#include "voxel/device/flood.hpp"
-#include "voxel/device/layout.hpp"
-#include "voxel/device/lists.hpp"
-#include "voxel/device/steps.hpp"
+#include "voxel/device/bodies/atomics.hpp"
+#include "voxel/device/bodies/flood.hpp"
+#include "voxel/device/bodies/layout.hpp"
+#include "voxel/device/bodies/lists.hpp"
+#include "voxel/device/bodies/steps.hpp"
 
 namespace quarry::device {
 

@@ -22,8 +22,8 @@
 
 #include <cstddef>
 
-#include "voxel/device/atomics.hpp"
-#include "voxel/device/layout.hpp"
+#include "voxel/device/bodies/atomics.hpp"
+#include "voxel/device/bodies/layout.hpp"
 #include "voxel/rays/trace.hpp"
 #include "voxel/shapes/change.hpp"
 

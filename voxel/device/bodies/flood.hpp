@@ -20,9 +20,9 @@
 // Graph Traversal", 2012; here a node is a brick, and the search within it is by words of 4 x 4 x 4 voxels.
 #pragma once
 
-#include "voxel/device/atomics.hpp"
-#include "voxel/device/layout.hpp"
-#include "voxel/device/steps.hpp"
+#include "voxel/device/bodies/atomics.hpp"
+#include "voxel/device/bodies/layout.hpp"
+#include "voxel/device/bodies/steps.hpp"
 
 namespace quarry::device {
 

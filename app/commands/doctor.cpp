@@ -162,6 +162,9 @@ std::unique_ptr<engine::Device> probe_vulkan(Report& report) {
   else if (choice->mode == engine::SharingMode::staged)
     report.lack("sharing", fmt::format("{}: {}; every edit is copied to the device.", engine::to_string(choice->mode),
                                        choice->reason));
+  else if (choice->mode == engine::SharingMode::zero_copy)
+    report.ok("sharing", fmt::format("{}: {}; a world at home on the host is copied", engine::to_string(choice->mode),
+                                     choice->reason));
   else report.ok("sharing", fmt::format("{}: {}", engine::to_string(choice->mode), choice->reason));
   if (has_validation_layer(**device))
     report.ok("validation", "VK_LAYER_KHRONOS_validation is there for `--validation`");

@@ -58,9 +58,8 @@ const char* const kFeatureStructs[] = {kFeatures[0].structure, kFeatures[1].stru
 static_assert(sizeof kFeatureNames == sizeof(char*) * kFeatureCount && sizeof kFeatureStructs == sizeof kFeatureNames);
 
 const char* const kOptionalExtensions[] = {
-    "VK_EXT_external_memory_host",   // sharing mode host-import: shaders read the world in host memory without copies
-    "VK_KHR_external_memory_fd",     // sharing mode zero-copy, with CUDA
-    "VK_KHR_external_semaphore_fd",  // zero-copy too: hand-over without a wait of the host
+    "VK_EXT_external_memory_host",  // sharing mode host-import: shaders read the world in host memory without copies
+    "VK_KHR_external_memory_fd",    // sharing mode zero-copy, with CUDA
 };
 
 const qry_requirements kRequirements = {

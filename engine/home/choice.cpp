@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "engine/cuda/interop.hpp"
+#include "engine/cuda/device.hpp"
 
 namespace quarry::engine {
 

@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "engine/cuda/interop.hpp"
 #include "engine/vulkan/device_memory.hpp"
 
 namespace quarry::engine {
@@ -28,8 +27,6 @@ Result<SharingChoice> choose_sharing(const Device& device, SharingMode wanted) {
   std::string no_zero_copy;
   if (device.cuda_device() < 0) no_zero_copy = device.cuda_reason();
   else if (!info.external_memory_fd) no_zero_copy = info.name + " cannot export memory (VK_KHR_external_memory_fd)";
-  else if (!info.external_semaphore_fd)
-    no_zero_copy = info.name + " cannot export timeline semaphores (VK_KHR_external_semaphore_fd)";
   const std::string no_import =
       info.external_memory_host ? "" : info.name + " cannot import host memory (VK_EXT_external_memory_host)";
   // A device behind a bus would read the host's memory word by word.
@@ -58,19 +55,23 @@ Result<SharingChoice> choose_sharing(const Device& device, SharingMode wanted) {
                                                 (no_import.empty() ? info.name + " has memory of its own" : no_import)};
 }
 
+Result<SharingChoice> choose_host_sharing(const Device& device, SharingMode wanted) {
+  auto choice = choose_sharing(device, wanted);
+  if (choice && choice->mode == SharingMode::zero_copy)
+    return SharingChoice{SharingMode::staged, "changes are copied to " + device.info().name +
+                                                  ": the world is at home on the host, and not on the CUDA device"};
+  return choice;
+}
+
 struct SharedBuffer::State {
   SharingMode mode = SharingMode::staged;
   size_t size_bytes = 0;
   void* host = nullptr;
   size_t host_bytes = 0;
-  bool on_queue = false;
   std::unique_ptr<DeviceMemory> memory;
-  std::unique_ptr<CudaImportedMemory> cuda;
 
   ~State() {
-    // CUDA's mapping is destroyed before the memory it maps. The imported pages are freed after the buffer that reads
-    // them.
-    cuda.reset();
+    // The imported pages are freed after the buffer that reads them.
     memory.reset();
     if (host) munmap(host, host_bytes);
   }
@@ -82,23 +83,11 @@ SharedBuffer::~SharedBuffer() = default;
 Result<std::unique_ptr<SharedBuffer>> SharedBuffer::create(Device& device, SharingMode mode, size_t size_bytes,
                                                            const char* label) {
   if (!size_bytes) return fail(ErrorCode::invalid_argument, std::string("shared buffer '") + label + "' of 0 bytes");
-  QRY_TRY_ASSIGN(auto choice, choose_sharing(device, mode));
+  QRY_TRY_ASSIGN(const auto choice, choose_host_sharing(device, mode));
   auto state = std::make_unique<State>();
   State& s = *state;
   s.mode = choice.mode;
   s.size_bytes = size_bytes;
-  Result<std::unique_ptr<DeviceMemory>> memory;
-  if (s.mode == SharingMode::zero_copy) {
-    memory = DeviceMemory::create(device, BufferMemory::exported, size_bytes, label);
-    QRY_TRY(memory);
-    QRY_TRY_ASSIGN(auto exported, (*memory)->export_fd());
-    QRY_TRY_ASSIGN(auto cuda, cuda_import_memory(device.cuda_device(), exported.fd, exported.allocation_bytes,
-                                                 size_bytes, exported.dedicated));
-    s.cuda = std::move(cuda);
-    s.memory = std::move(*memory);
-    QRY_TRY(cuda_clear(device.cuda_device(), s.cuda->data(), size_bytes));
-    return std::unique_ptr<SharedBuffer>(new SharedBuffer(std::move(state)));
-  }
   const size_t alignment =
       std::max<size_t>(device.info().min_imported_host_pointer_alignment, size_t(sysconf(_SC_PAGESIZE)));
   s.host_bytes = (size_bytes + alignment - 1) / alignment * alignment;
@@ -111,7 +100,7 @@ Result<std::unique_ptr<SharedBuffer>> SharedBuffer::create(Device& device, Shari
     return fail(ErrorCode::out_of_memory, std::string("no host memory for shared buffer '") + label + "' of " +
                                               std::to_string(size_bytes) + " bytes: " + std::strerror(errno));
   s.host = host;
-  memory = s.mode == SharingMode::host_import
+  auto memory = s.mode == SharingMode::host_import
                ? DeviceMemory::create(device, BufferMemory::host_pointer, s.host_bytes, label, s.host)
                : DeviceMemory::create(device, BufferMemory::device, s.host_bytes, label);
   QRY_TRY(memory);
@@ -124,8 +113,5 @@ size_t SharedBuffer::size_bytes() const { return state_->size_bytes; }
 VkBuffer SharedBuffer::buffer() const { return state_->memory->buffer(); }
 uint64_t SharedBuffer::device_address() const { return state_->memory->address(); }
 void* SharedBuffer::host() const { return state_->host; }
-bool SharedBuffer::on_queue() const { return state_->on_queue; }
-void SharedBuffer::set_on_queue(bool on_queue) { state_->on_queue = on_queue; }
-void* SharedBuffer::cuda() const { return state_->cuda ? state_->cuda->data() : nullptr; }
 
 }  // namespace quarry::engine

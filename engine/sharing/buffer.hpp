@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// buffer.hpp - memory that CUDA (or host threads) writes and Vulkan reads. The only place where CUDA meets Vulkan.
+// buffer.hpp - how shaders come to read a world, and the memory of worlds at home on the host.
 //
-//   zero-copy    Vulkan allocates device memory and exports an opaque fd. CUDA imports it. An exported timeline
-//                semaphore hands the memory over.
+//   zero-copy    Of worlds at home on a device: Vulkan allocates device memory and exports an opaque fd. CUDA imports
+//                it and writes it in place (device_blocks.hpp). A world at home on the host is staged there.
 //   host-import  Vulkan imports page-aligned host memory (VK_EXT_external_memory_host). Host threads write it and
 //                shaders read it in place.
-//   staged       Host memory plus a device buffer. SharedWorld::publish copies the changes. For devices that can do
-//                neither of the others.
+//   staged       Host memory plus a device buffer, a copy: SharedWorld::publish copies the changes.
 #pragma once
 
 #include <cstdint>
@@ -26,9 +25,12 @@ struct SharingChoice {
   std::string reason;
 };
 Result<SharingChoice> choose_sharing(const Device& device, SharingMode wanted = SharingMode::automatic);
+// The same of worlds at home on the host: never zero_copy.
+Result<SharingChoice> choose_host_sharing(const Device& device, SharingMode wanted = SharingMode::automatic);
 
 class SharedBuffer {
  public:
+  // `mode`: as choose_host_sharing() has it.
   static Result<std::unique_ptr<SharedBuffer>> create(Device& device, SharingMode mode, size_t size_bytes,
                                                       const char* label);
   ~SharedBuffer();
@@ -36,12 +38,7 @@ class SharedBuffer {
   size_t size_bytes() const;
   VkBuffer buffer() const;
   uint64_t device_address() const;  // in shaders
-  void* host() const;               // host_import and staged; null for zero_copy
-  void* cuda() const;               // zero_copy: CUDA device pointer; else null
-  // zero_copy: true if the Vulkan queue owns the buffer, false if CUDA does. CUDA owns every new buffer. The code that
-  // hands a buffer over keeps this flag.
-  bool on_queue() const;
-  void set_on_queue(bool on_queue);
+  void* host() const;
 
  private:
   struct State;

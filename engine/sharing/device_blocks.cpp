@@ -44,7 +44,7 @@ Result<Device::TimelinePoint> DeviceBlocks::acquire() {
   std::vector<VkBuffer> buffers;
   for (const std::weak_ptr<void>& block : blocks_)
     if (const auto memory = block.lock()) buffers.push_back(static_cast<const DeviceMemory*>(memory.get())->buffer());
-  return ownership_->acquire(buffers, {VK_NULL_HANDLE, 0});
+  return ownership_->acquire(buffers);
 }
 
 }  // namespace quarry::engine

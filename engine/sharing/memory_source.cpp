@@ -49,10 +49,7 @@ struct SharedMemorySource::State {
     for (; !epochs.empty() && epochs.front().last_frame <= completed; epochs.pop_front()) past = epochs.front().epoch;
   }
 
-  // CUDA frees memory only when all its streams are done, and a stream may be waiting for a frame. So in zero_copy all
-  // memory stays while an update is in progress.
   void destroy_what_may_go() {
-    if (retired.empty() || (mode == SharingMode::zero_copy && !reached(copies))) return;
     std::erase_if(retired, [&](Retired& r) {
       const bool gone = r.frame <= completed && r.epoch <= past && reached(r.copies);
       if (gone) bytes -= r.buffer->size_bytes();
@@ -73,7 +70,7 @@ Result<MemoryBlock> SharedMemorySource::allocate(size_t size_bytes, const char* 
   SharedBuffer& b = *buffer;
   const std::lock_guard lock(state_->mutex);
   state_->bytes += b.size_bytes();
-  MemoryBlock block{b.cuda() ? b.cuda() : b.host(), size_bytes, b.device_address(), &b};
+  MemoryBlock block{b.host(), size_bytes, b.device_address(), &b};
   state_->live.push_back(std::move(buffer));
   return block;
 }

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstring>
 
-#include "engine/sharing/cuda_mirror.hpp"
 #include "engine/sharing/device_blocks.hpp"
 #include "engine/sharing/light_tree.hpp"
 #include "engine/sharing/memory_source.hpp"
@@ -147,10 +146,10 @@ bool bounds_box(const Box3& box, Int3 at) {
 
 struct SharedWorld::State {
   Device* device = nullptr;
-  SharingChoice choice;
+  SharingChoice host, on_device;  // of worlds at home there
+  bool shows_device = false;      // the world published last is at home on a device
   std::unique_ptr<SharedMemorySource> memory;
-  std::unique_ptr<Upload> upload;      // staged
-  std::unique_ptr<CudaMirror> mirror;  // zero_copy
+  std::unique_ptr<Upload> upload;  // staged
   RootRing roots;
   uint64_t submitted = 0, completed = 0;
   bool transmissive = false, reflective = false;
@@ -195,31 +194,26 @@ SharedWorld::SharedWorld(std::unique_ptr<State> state) : state_(std::move(state)
 SharedWorld::~SharedWorld() = default;
 
 Result<std::unique_ptr<SharedWorld>> SharedWorld::create(Device& device, SharingMode mode) {
-  QRY_TRY_ASSIGN(auto choice, choose_sharing(device, mode));
   auto state = std::make_unique<State>();
   state->device = &device;
-  state->choice = std::move(choice);
-  state->memory = std::make_unique<SharedMemorySource>(device, state->choice.mode);
-  if (state->choice.mode == SharingMode::staged) {
-    QRY_TRY_ASSIGN(auto upload, Upload::create(device));
-    state->upload = std::move(upload);
-  } else if (state->choice.mode == SharingMode::zero_copy) {
-    QRY_TRY_ASSIGN(auto mirror, CudaMirror::create(device, *state->memory));
-    state->mirror = std::move(mirror);
+  QRY_TRY_ASSIGN(state->on_device, choose_sharing(device, mode));
+  QRY_TRY_ASSIGN(state->host, choose_host_sharing(device, mode));
+  state->memory = std::make_unique<SharedMemorySource>(device, state->host.mode);
+  if (state->host.mode == SharingMode::staged) {
+    QRY_TRY_ASSIGN(state->upload, Upload::create(device));
   }
   return std::unique_ptr<SharedWorld>(new SharedWorld(std::move(state)));
 }
 
 WorldMemory SharedWorld::memory() const {
   WorldMemory memory;
-  if (state_->choice.mode != SharingMode::zero_copy) memory.memory = state_->memory.get();
+  memory.memory = state_->memory.get();
   return memory;
 }
 
 Result<Device::TimelinePoint> SharedWorld::publish(World& world, const Palette& palette) {
   State& s = *state_;
-  const bool host_side = s.choice.mode != SharingMode::zero_copy;
-  if (host_side && (world.grid().block().device_address == 0 || world.pyramid().block().device_address == 0))
+  if (world.grid().block().device_address == 0 || world.pyramid().block().device_address == 0)
     return fail(ErrorCode::invalid_argument, "this world was not created with SharedWorld::memory(), so " +
                                                  s.device->info().name + " cannot read it");
 
@@ -236,24 +230,16 @@ Result<Device::TimelinePoint> SharedWorld::publish(World& world, const Palette& 
     s.box = box_of(world);
 
   QryWorldRoot root{};
-  std::vector<uint8_t> image;
-  if (host_side) {
-    if (s.upload && (changes.everything || changes.whole_grid || changes.whole_pyramid || !changes.keys.empty() ||
-                     !changes.level2.empty()))
-      QRY_TRY(s.upload_changes(world, changes));
-    root.grid_words = world.grid().block().device_address;
-  } else {
-    QRY_TRY_ASSIGN(auto point, s.mirror->update(world, changes));
-    s.ready = point;
-    s.memory->copies_submitted(s.ready);
-    root.grid_words = s.mirror->grid().device_address;
-  }
-  const SlabArray& masks = host_side ? world.pool().mask_slabs() : s.mirror->masks();
-  const SlabArray& materials = host_side ? world.pool().material_slabs() : s.mirror->materials();
+  if (s.upload && (changes.everything || changes.whole_grid || changes.whole_pyramid || !changes.keys.empty() ||
+                   !changes.level2.empty()))
+    QRY_TRY(s.upload_changes(world, changes));
+  root.grid_words = world.grid().block().device_address;
+  const SlabArray& masks = world.pool().mask_slabs();
+  const SlabArray& materials = world.pool().material_slabs();
   root.packed = world.packed();
   const uint64_t bricks = root.packed ? masks.capacity() : std::min(masks.capacity(), materials.capacity());
   root.brick_capacity = uint32_t(std::min<uint64_t>(bricks, kQryReservedValue));
-  const MemoryBlock& pyramid = host_side ? world.pyramid().block() : s.mirror->pyramid();
+  const MemoryBlock& pyramid = world.pyramid().block();
   QRY_TRY(check_pyramid(pyramid.size_bytes));
   root.pyramid = pyramid.device_address;
   root.level3 = world.pyramid().level3_granule();
@@ -270,6 +256,7 @@ Result<Device::TimelinePoint> SharedWorld::publish(World& world, const Palette& 
   s.grid_seen = world.grid().block().data;
   s.grid_pages_seen = world.grid().view().page_count;
   s.version_seen = world.version();
+  s.shows_device = false;
   s.memory->published();
   return s.ready;
 }
@@ -303,6 +290,7 @@ Result<Device::TimelinePoint> SharedWorld::publish(const device::Store::Publishe
   s.world_seen = 0;
   s.version_seen = published.version;
   s.published_seen = published.number;
+  s.shows_device = true;
   return s.ready;
 }
 
@@ -318,8 +306,10 @@ void SharedWorld::frame_completed(uint64_t value) {
   state_->memory->frame_completed(value);
 }
 
-SharingMode SharedWorld::mode() const { return state_->choice.mode; }
-const std::string& SharedWorld::sharing_reason() const { return state_->choice.reason; }
+SharingMode SharedWorld::mode() const { return (state_->shows_device ? state_->on_device : state_->host).mode; }
+const std::string& SharedWorld::sharing_reason() const {
+  return (state_->shows_device ? state_->on_device : state_->host).reason;
+}
 uint64_t SharedWorld::root_address() const { return state_->roots.address(); }
 const QryWorldRoot& SharedWorld::root() const { return state_->roots.root(); }
 bool SharedWorld::has_transmissive() const { return state_->transmissive; }

@@ -25,8 +25,8 @@ namespace quarry::engine {
 class DeviceBlocks;
 class LightTree;
 
-// A World readable by shaders. host_import: shaders read the world's own memory, without copies. zero_copy: CUDA writes
-// a copy of the world in exported memory. staged: changes are copied. It serves one World at a time. The World must be
+// A World readable by shaders. host_import: shaders read the world's own memory, without copies. staged: changes are
+// copied. zero_copy: the world is at home on a device, and shaders read what CUDA writes. It serves one World at a time. The World must be
 // destroyed before its SharedWorld, because it lives in the latter's memory, and the Device after both. Only one thread
 // may use it at a time. Every frame shows exactly the version published before it was recorded, and no edit waits for a
 // frame: what a published root reaches stays as it is (MemorySource::epoch). Only in host_import, World::write waits
@@ -49,6 +49,7 @@ class SharedWorld {
   // shows the hash grid itself. To be called before the next publish().
   void frame_submitted(uint64_t value, bool reads_grid = false);
   void frame_completed(uint64_t value);
+  // Of the world that was published last; before, of one at home on the host.
   SharingMode mode() const;
   const std::string& sharing_reason() const;
   uint64_t root_address() const;  // device address of the root structure of shaders/library/world.glsl

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // world_changes.hpp - the copy regions of a World's changes: regions of host memory, each with its place in the world's
-// arrays. SharedWorld in staged mode copies them by Vulkan, and cuda_mirror by CUDA. host_import needs none.
+// arrays. SharedWorld in staged mode copies them. host_import needs none.
 #pragma once
 
 #include <cstdint>

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <mutex>
 
-#include "engine/cuda/interop.hpp"
+#include "engine/cuda/device.hpp"
 #include "engine/vulkan/device_requirements.hpp"
 #include "engine/vulkan/loader.hpp"
 
@@ -239,7 +239,6 @@ Result<std::unique_ptr<Device>> Device::create(const DeviceOptions& options) {
   s.queue_family = pick_queue_family(s.vk, s.physical_device);
   std::vector<const char*> extensions;
   if (s.info.external_memory_fd) extensions.push_back(VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME);
-  if (s.info.external_semaphore_fd) extensions.push_back(VK_KHR_EXTERNAL_SEMAPHORE_FD_EXTENSION_NAME);
   if (s.info.external_memory_host) extensions.push_back(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME);
   if (options.want_swapchain) {
     if (!has_name(device_extensions(s.vk, s.physical_device), VK_KHR_SWAPCHAIN_EXTENSION_NAME))
@@ -307,7 +306,6 @@ Result<std::unique_ptr<Device>> Device::adopt(const AdoptedDevice& adopted) {
                                             ": enable these features in vkCreateDevice and pass the same chain as "
                                             "enabled_features");
   s.info.external_memory_fd &= has_name(adopted.enabled_extensions, VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME);
-  s.info.external_semaphore_fd &= has_name(adopted.enabled_extensions, VK_KHR_EXTERNAL_SEMAPHORE_FD_EXTENSION_NAME);
   s.info.external_memory_host &= has_name(adopted.enabled_extensions, VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME);
   QRY_TRY(load_device_functions(s.device, s.vk));
   s.cuda_device = cuda_device_with_uuid(s.info.uuid, &s.cuda_reason);

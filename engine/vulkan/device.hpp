@@ -47,7 +47,7 @@ struct DeviceInfo {
   VkPhysicalDeviceType type = VK_PHYSICAL_DEVICE_TYPE_OTHER;
   std::array<uint8_t, 16> uuid{};
   uint64_t device_memory_bytes = 0;
-  bool external_memory_fd = false, external_semaphore_fd = false, external_memory_host = false;
+  bool external_memory_fd = false, external_memory_host = false;
   uint64_t min_imported_host_pointer_alignment = 4096;
   // The threads of a subgroup, if compute shaders can find its minimum (shaders/library/beam.glsl). 0 if they cannot.
   uint32_t beam_lanes = 0;

@@ -13,16 +13,6 @@ bool has(const std::vector<std::string>& names, const char* name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-bool timeline_semaphore_is_exportable(const VulkanFunctions& vk, VkPhysicalDevice physical_device) {
-  // The query chains the semaphore type, because a device may export binary semaphores but not timelines.
-  VkSemaphoreTypeCreateInfo type{VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO, nullptr, VK_SEMAPHORE_TYPE_TIMELINE, 0};
-  VkPhysicalDeviceExternalSemaphoreInfo info{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_SEMAPHORE_INFO, &type,
-                                             VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT};
-  VkExternalSemaphoreProperties properties{VK_STRUCTURE_TYPE_EXTERNAL_SEMAPHORE_PROPERTIES, nullptr, 0, 0, 0};
-  vk.vkGetPhysicalDeviceExternalSemaphoreProperties(physical_device, &info, &properties);
-  return (properties.externalSemaphoreFeatures & VK_EXTERNAL_SEMAPHORE_FEATURE_EXPORTABLE_BIT) != 0;
-}
-
 bool buffer_is_exportable(const VulkanFunctions& vk, VkPhysicalDevice physical_device) {
   VkPhysicalDeviceExternalBufferInfo info{
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO, nullptr, 0,
@@ -128,8 +118,6 @@ DeviceInfo describe_physical_device(const VulkanFunctions& vk, VkPhysicalDevice 
   info.min_imported_host_pointer_alignment = host.minImportedHostPointerAlignment;
   info.external_memory_fd =
       has(extensions, VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME) && buffer_is_exportable(vk, physical_device);
-  info.external_semaphore_fd = has(extensions, VK_KHR_EXTERNAL_SEMAPHORE_FD_EXTENSION_NAME) &&
-                               timeline_semaphore_is_exportable(vk, physical_device);
 
   VkPhysicalDeviceVulkan12Features features12{};
   features12.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES;

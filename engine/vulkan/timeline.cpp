@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// timeline.cpp - creates, waits for and exports the semaphore. Its destructor works around Mesa's submission thread.
+// timeline.cpp - creates and waits for the semaphore. Its destructor works around Mesa's submission thread.
 #include "engine/vulkan/timeline.hpp"
 
 #include "engine/vulkan/loader.hpp"
 
 namespace quarry::engine {
 
-Result<std::unique_ptr<Timeline>> Timeline::create(Device& device, const char* label, bool exported) {
+Result<std::unique_ptr<Timeline>> Timeline::create(Device& device, const char* label) {
   std::unique_ptr<Timeline> self(new Timeline(device));
-  VkExportSemaphoreCreateInfo export_info{VK_STRUCTURE_TYPE_EXPORT_SEMAPHORE_CREATE_INFO, nullptr,
-                                          VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT};
-  VkSemaphoreTypeCreateInfo type{VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO, exported ? &export_info : nullptr,
-                                 VK_SEMAPHORE_TYPE_TIMELINE, 0};
+  VkSemaphoreTypeCreateInfo type{VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO, nullptr, VK_SEMAPHORE_TYPE_TIMELINE, 0};
   VkSemaphoreCreateInfo info{VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, &type, 0};
   QRY_TRY(vk_check(device.vk().vkCreateSemaphore(device.handle(), &info, nullptr, &self->semaphore_),
                    "vkCreateSemaphore", label));
@@ -52,15 +49,6 @@ Result<bool> Timeline::wait(uint64_t value, uint64_t most_ns) const {
   if (result == VK_TIMEOUT) return false;
   QRY_TRY(vk_check(result, "vkWaitSemaphores", device_->info().name));
   return true;
-}
-
-Result<int> Timeline::export_fd() const {
-  VkSemaphoreGetFdInfoKHR info{VK_STRUCTURE_TYPE_SEMAPHORE_GET_FD_INFO_KHR, nullptr, semaphore_,
-                               VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT};
-  int fd = -1;
-  QRY_TRY(vk_check(device_->vk().vkGetSemaphoreFdKHR(device_->handle(), &info, &fd), "vkGetSemaphoreFdKHR",
-                   "sharing with CUDA"));
-  return fd;
 }
 
 }  // namespace quarry::engine

@@ -12,8 +12,7 @@ namespace quarry::engine {
 
 class Timeline {
  public:
-  // An `exported` semaphore can be given to CUDA as an opaque fd.
-  static Result<std::unique_ptr<Timeline>> create(Device& device, const char* label, bool exported = false);
+  static Result<std::unique_ptr<Timeline>> create(Device& device, const char* label);
   ~Timeline();
   Timeline(const Timeline&) = delete;
   Timeline& operator=(const Timeline&) = delete;
@@ -25,7 +24,6 @@ class Timeline {
   Result<uint64_t> reached() const;                           // asks the device; never waits
   Result<void> wait(uint64_t value) const;                    // blocks this host thread
   Result<bool> wait(uint64_t value, uint64_t most_ns) const;  // blocks for most_ns at most; false: not reached
-  Result<int> export_fd() const;                              // a new fd, owned by the caller
 
  private:
   explicit Timeline(Device& device) : device_(&device) {}

@@ -50,7 +50,7 @@ bool test_device_validates() { return shared().validates; }
 
 std::vector<engine::SharingMode> possible_modes(engine::Device& device, std::vector<engine::SharingMode> modes) {
   using enum engine::SharingMode;
-  if (modes.empty()) modes = {host_import, staged, zero_copy};
+  if (modes.empty()) modes = {host_import, staged};
   std::erase_if(modes, [&](engine::SharingMode mode) {
     const auto choice = engine::choose_sharing(device, mode);
     if (!choice) skip(choice.error().message);

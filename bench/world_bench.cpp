@@ -412,18 +412,26 @@ class Rows {
     }
   }
 
-  // Strokes of a world with a file behind it, and what brings each to the file; the same without a file. Then the file
-  // is opened, and has them.
-  void strokes() {
+  // Strokes of a world with a file behind it, and what brings each to the file: saving what has changed; the same
+  // without a file. Then the file is opened, and has them. `begun`: a world to begin with, in a copy of its file;
+  // empty: some balls.
+  void strokes(const std::string& begun) {
     const TemporaryFolder folder;
     const std::string path = (folder.path() / "strokes.quarry").string();
-    const World attached(context_, home_), alone(context_, home_);
+    if (!begun.empty()) std::filesystem::copy_file(begun, path);
+    const auto make = [&] {
+      return begun.empty() ? std::make_unique<World>(context_, home_) : std::make_unique<World>(context_, home_, path);
+    };
+    const auto ours_made = make(), alone_made = make();
+    const World &attached = *ours_made, &alone = *alone_made;
     for (const World* world : {&attached, &alone}) {
       world->reserve(1u << 20, 1u << 19);
+      if (!begun.empty()) continue;
       for (int i = 0; i < 40; ++i)
         world->edit(sphere(i * 37 % 400 - 200, i * 53 % 100 - 50, i * 71 % 400 - 200, 10 + i % 30, uint32_t(1 + i)));
     }
-    require(qry_world_attach(attached.get(), path.c_str()), "qry_world_attach");
+    add("strokes, attached to the file",
+        ms_of([&] { require(qry_world_attach(attached.get(), path.c_str()), "qry_world_attach"); }), "ms");
     for (const Ball& one : kBalls) {
       if (one.radius < 32 || one.radius > (small_ ? 32 : 128)) continue;
       std::vector<double> with, without, flushed;
@@ -930,7 +938,8 @@ int run(int count, char** values) {
   home = World(context, home).home().home;  // the one that was chosen
   Rows rows(context, repeats, small, home);
   if (!file.empty()) {
-    rows.open(file);
+    if (only == "strokes") rows.strokes(file);
+    else rows.open(file);
   } else if (replays.empty()) {
     std::fprintf(stderr, "without --replays FOLDER the rows of recorded sessions are left out\n");
   } else {
@@ -942,7 +951,7 @@ int run(int count, char** values) {
     if (wanted("lists")) rows.lists();
     if (wanted("spheres")) rows.spheres();
     if (wanted("spheres") && home != QRY_HOME_HOST) rows.warm_spheres();
-    if (wanted("strokes")) rows.strokes();
+    if (wanted("strokes")) rows.strokes({});
     if (wanted("box") && !small) rows.box();
     if (wanted("trim")) rows.trim();
     if (wanted("algebra")) rows.algebra();

@@ -101,8 +101,8 @@ Result<std::unique_ptr<SharedBuffer>> SharedBuffer::create(Device& device, Shari
                                               std::to_string(size_bytes) + " bytes: " + std::strerror(errno));
   s.host = host;
   auto memory = s.mode == SharingMode::host_import
-               ? DeviceMemory::create(device, BufferMemory::host_pointer, s.host_bytes, label, s.host)
-               : DeviceMemory::create(device, BufferMemory::device, s.host_bytes, label);
+                    ? DeviceMemory::create(device, BufferMemory::host_pointer, s.host_bytes, label, s.host)
+                    : DeviceMemory::create(device, BufferMemory::device, s.host_bytes, label);
   QRY_TRY(memory);
   s.memory = std::move(*memory);
   return std::unique_ptr<SharedBuffer>(new SharedBuffer(std::move(state)));

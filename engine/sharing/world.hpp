@@ -26,11 +26,11 @@ class DeviceBlocks;
 class LightTree;
 
 // A World readable by shaders. host_import: shaders read the world's own memory, without copies. staged: changes are
-// copied. zero_copy: the world is at home on a device, and shaders read what CUDA writes. It serves one World at a time. The World must be
-// destroyed before its SharedWorld, because it lives in the latter's memory, and the Device after both. Only one thread
-// may use it at a time. Every frame shows exactly the version published before it was recorded, and no edit waits for a
-// frame: what a published root reaches stays as it is (MemorySource::epoch). Only in host_import, World::write waits
-// for submitted frames whose views show the hash grid itself.
+// copied. zero_copy: the world is at home on a device, and shaders read what CUDA writes. It serves one World at a
+// time. The World must be destroyed before its SharedWorld, because it lives in the latter's memory, and the Device
+// after both. Only one thread may use it at a time. Every frame shows exactly the version published before it was
+// recorded, and no edit waits for a frame: what a published root reaches stays as it is (MemorySource::epoch). Only in
+// host_import, World::write waits for submitted frames whose views show the hash grid itself.
 class SharedWorld {
  public:
   static Result<std::unique_ptr<SharedWorld>> create(Device& device, SharingMode mode = SharingMode::automatic);

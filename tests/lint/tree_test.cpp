@@ -170,6 +170,22 @@ TEST_CASE("lint: only engine and app see Vulkan, only app sees windows, only .cu
   }
 }
 
+TEST_CASE("lint: worlds go over the bus in one place, which counts their bytes, and Vulkan's memory is mapped in one") {
+  // hashgrid/, voxel/bricks and voxel/voxelize have arrays of callers and of their own, and no world's.
+  static const std::regex copies("cuda(Memcpy|MallocManaged|HostRegister|HostGetDevicePointer)|cuMemcpy"),
+      maps("vkMapMemory\\(");
+  std::set<std::string> copying, mapping;
+  for (const SourceFile& file : sources()) {
+    const bool of_worlds = file.floor == "engine" || file.floor == "app" || file.path.rfind("voxel/device/", 0) == 0 ||
+                           file.path.rfind("voxel/worlds/", 0) == 0 || file.path.rfind("voxel/rays/", 0) == 0;
+    if (!of_worlds || ends_with(file.path, ".md")) continue;
+    if (std::regex_search(file.text, copies)) copying.insert(file.path);
+    if (std::regex_search(file.text, maps)) mapping.insert(file.path);
+  }
+  CHECK(copying == std::set<std::string>{"voxel/device/cuda.cu"});
+  CHECK(mapping == std::set<std::string>{"engine/vulkan/device_memory.cpp"});
+}
+
 TEST_CASE("lint: no file is called utils, common, helper or manager") {
   static const std::regex bad("(^|[/_.])(utils?|common|helpers?|managers?)([_.]|$)", std::regex::icase);
   for (const SourceFile& file : sources()) {

@@ -254,6 +254,8 @@ void Editor::take_statistics() {
       statistics.holdings.history_bricks = state->store.bricks + statistics.holdings.full_keys - state->store.keys;
       statistics.history_bytes += statistics.holdings.history_bricks * (sizeof(BrickMask) + sizeof(BrickMaterials));
       statistics.device_bytes = state->store.size_bytes;
+      statistics.to_device_bytes = state->traffic.to_device_bytes;
+      statistics.from_device_bytes = state->traffic.from_device_bytes;
     }
   } else {
     const World& world = session.document().world();

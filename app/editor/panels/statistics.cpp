@@ -119,6 +119,9 @@ void draw_statistics(const StatisticsPanel& shown) {
   row("Frame", shown.frame_ms > 0 ? fmt::format("{:.1f} ms", shown.frame_ms) : "-");
   const std::string& reason = shown.shared.sharing_reason();
   row("Sharing", engine::to_string(shown.shared.mode()), reason.c_str());
+  if (shown.session.on_device())
+    row("Over the bus", fmt::format("{} / {}", bytes_text(now.to_device_bytes), bytes_text(now.from_device_bytes)),
+        "To the device and back, since the document was opened.");
   row("At home", shown.session.on_device() ? "on the device" : "on the host", shown.session.home_reason().c_str());
   const std::string& device = shown.device.info().name;
   row("Device", device.size() > 24 ? device.substr(0, 23) + "\xE2\x80\xA6" : device, device.c_str());

@@ -16,7 +16,8 @@ namespace quarry::app {
 struct Statistics {
   hashgrid::Stats grid;
   uint64_t voxels = 0, bricks = 0, world_bytes = 0, spare_bytes = 0, device_bytes = 0, world_version = ~uint64_t(0);
-  uint64_t history_bytes = 0;  // as the history's budget counts
+  uint64_t history_bytes = 0;                           // as the history's budget counts
+  uint64_t to_device_bytes = 0, from_device_bytes = 0;  // over the bus, of a world at home on a device
   Document::Holdings holdings;
   std::chrono::steady_clock::time_point taken;
 };

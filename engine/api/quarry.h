@@ -221,8 +221,8 @@ enum {
   QRY_DEVICE_NOW = 1,  /* in qry_context_create, which fails without it */
   QRY_DEVICE_NEVER = 2 /* calls that need one are QRY_ERROR_UNSUPPORTED */
 };
-/* How shaders come to read a world. ZERO_COPY: of worlds at home on a CUDA device, where CUDA wrote them; one at home on
- * the host is STAGED there. HOST_IMPORT: in host memory. STAGED: in a copy of what changed. */
+/* How shaders come to read a world. ZERO_COPY: of worlds at home on a CUDA device, where CUDA wrote them; one at home
+ * on the host is STAGED there. HOST_IMPORT: in host memory. STAGED: in a copy of what changed. */
 enum { QRY_SHARING_AUTOMATIC = 0, QRY_SHARING_ZERO_COPY = 1, QRY_SHARING_HOST_IMPORT = 2, QRY_SHARING_STAGED = 3 };
 
 typedef struct qry_context_info {

@@ -759,6 +759,74 @@ Result<void> Store::join_steps(uint32_t count) {
   return {};
 }
 
+// ---- Steps that come from elsewhere
+
+Result<Store::Change> Store::recall_newer(const Bricks& after) {
+  QRY_TRY(end_step());
+  QRY_TRY(wait_all());
+  QRY_TRY_ASSIGN(const Control control, counters());
+  if (control.step_position != control.step_count)
+    return fail(ErrorCode::invalid_argument, "the history has steps that can be redone");
+  QRY_TRY_ASSIGN(const Change made, write_bricks(after));
+  if (made.voxels == 0) return made;
+  QRY_TRY_ASSIGN(const Ticket undone, undo());
+  return wait(undone);
+}
+
+// The step is made the other way round, and undone; what its records have before and after is exchanged then. Meanwhile
+// the history is set aside.
+Result<Store::Change> Store::recall_older(const Bricks& before) {
+  QRY_TRY(end_step());
+  QRY_TRY(wait_all());
+  QRY_TRY_ASSIGN(auto steps, history());
+  QRY_TRY_ASSIGN(Control control, counters());
+  if (control.step_position != 0) return fail(ErrorCode::invalid_argument, "the history has steps that are applied");
+  const uint64_t records = control.record_top + before.full_keys.size() + before.keys.size();
+  if (records > memory_.record_room) {
+    QRY_TRY(make_record_room(records));
+    QRY_TRY_ASSIGN(steps, history());
+    QRY_TRY_ASSIGN(control, counters());
+  }
+  const uint64_t budget = std::exchange(budget_, 0);
+  auto bricks_of_steps = std::exchange(step_bricks_, {});
+  const auto put_steps = [&](std::span<const Step> all, uint32_t applied) -> Result<void> {
+    QRY_TRY_ASSIGN(Control now, counters());
+    now.step_count = uint32_t(all.size());
+    now.step_position = applied;
+    if (all.size() > memory_.step_room) QRY_TRY(grow_steps(more(all.size(), memory_.step_room)));
+    QRY_TRY(executor_->copy_in(memory_.steps, all.data(), all.size_bytes()));
+    return executor_->copy_in(memory_.control, &now, sizeof now);
+  };
+  const auto make = [&]() -> Result<Change> {
+    QRY_TRY(put_steps({}, 0));
+    QRY_TRY_ASSIGN(const Change made, write_bricks(before));
+    if (made.voxels == 0) return made;
+    QRY_TRY_ASSIGN(const Ticket undone, undo());
+    QRY_TRY_ASSIGN(const Change back, wait(undone));
+    QRY_TRY_ASSIGN(const auto alone, history());
+    Step step = alone.front();
+    step.more = -step.more;
+    std::vector<Record> its(step.count);
+    QRY_TRY(executor_->copy_out(its.data(), memory_.records + step.first, its.size() * sizeof(Record)));
+    for (Record& record : its) std::swap(record.before, record.after);
+    QRY_TRY(executor_->copy_in(memory_.records + step.first, its.data(), its.size() * sizeof(Record)));
+    steps.insert(steps.begin(), step);
+    bricks_of_steps.insert(bricks_of_steps.begin(), step.count);
+    return back;
+  };
+  const size_t others = steps.size();
+  auto made = make();
+  const auto put = put_steps(steps, uint32_t(steps.size() - others));
+  step_bricks_ = std::move(bricks_of_steps);
+  step_ = steps.size() - others;
+  measured_.clear();
+  budget_ = budget;
+  if (!put) return tl::unexpected(put.error());
+  QRY_TRY(made);
+  if (budget_) QRY_TRY(set_history_budget(budget_));
+  return made;
+}
+
 // How much there is to do is known on the device alone; this is near enough.
 Result<Store::Ticket> Store::undo() {
   QRY_TRY(end_step());

@@ -110,6 +110,7 @@ namespace {
 // Launched, and not waited for.
 void launch_ball(Store& store, Int3 middle, double radius, uint8_t material, Mode mode = Mode::add) {
   Edit edit;
+  edit.shape = Shape::sphere;
   edit.mode = mode;
   edit.a = edit.b = middle;
   edit.radius = radius;
@@ -210,4 +211,79 @@ TEST_CASE("A step of several edits that gets no memory to be made one stays seve
   REQUIRE(store->undo().error().code == ErrorCode::out_of_memory);
   REQUIRE(taken(store->state()).voxels == voxels);
   REQUIRE(taken(store->state()).steps == 4);
+}
+
+TEST_CASE(
+    "Steps that a history has dropped are recalled from what was before them or after them, and undone and redone") {
+  for (const test::DeviceHome& home : test::device_homes()) {
+    INFO(home.name);
+    BudgetedStore world(home);
+    Store& store = world.store();
+    // Each step's world, and of the bricks that it changes what they were before and after.
+    struct Whole {
+      std::vector<uint32_t> keys;
+      std::vector<BrickMaterials> before, after;
+    };
+    std::vector<Whole> steps;
+    std::vector<std::vector<uint8_t>> worlds{world.read({-60, -60, -60}, {90, 60, 60})};
+    constexpr int32_t kSteps = 6;
+    for (int32_t i = 0; i < kSteps; ++i) {
+      Whole& whole = steps.emplace_back();
+      for (int32_t z = -6; z < 6; ++z)
+        for (int32_t y = -6; y < 6; ++y)
+          for (int32_t x = -6; x < 10; ++x) whole.keys.push_back(brick_key({x, y, z}));
+      whole.before.resize(whole.keys.size());
+      whole.after.resize(whole.keys.size());
+      REQUIRE(store.read(whole.keys, whole.before));
+      launch_ball(store, {6 * i, i, -i}, 17 + i, uint8_t(1 + i), i % 3 == 2 ? Mode::remove : Mode::fill);
+      REQUIRE(store.read(whole.keys, whole.after));
+      worlds.push_back(world.read({-60, -60, -60}, {90, 60, 60}));
+    }
+    const uint64_t bricks = world.facts().bricks;
+    world.set_budget(1);
+    REQUIRE(world.facts().steps == 1);
+    world.set_budget(0);
+    const auto voxels_are = [&](size_t step) { return world.read({-60, -60, -60}, {90, 60, 60}) == worlds[step]; };
+    // Back to the beginning, and forth again.
+    REQUIRE(store.recall_older({{}, {}, steps[4].keys, steps[4].before}).error().code == ErrorCode::invalid_argument);
+    for (size_t i = kSteps; i-- > 0;) {
+      CAPTURE(i);
+      if (i + 1 < kSteps) {
+        REQUIRE(taken(store.recall_older({{}, {}, steps[i].keys, steps[i].before})).voxels > 0);
+        REQUIRE(voxels_are(i + 1));
+      }
+      REQUIRE(world.undo());
+      REQUIRE(voxels_are(i));
+      REQUIRE(world.facts().steps == kSteps - i);
+    }
+    REQUIRE_FALSE(world.undo());
+    REQUIRE(world.facts().bricks == bricks);
+    REQUIRE(store.trim());
+    for (size_t i = 0; i < kSteps; ++i) {
+      REQUIRE(world.redo());
+      REQUIRE(voxels_are(i + 1));
+    }
+    // A history that ends before the world that a file has: its steps come from there one by one.
+    for (int32_t i = 0; i < kSteps; ++i) REQUIRE(world.undo());
+    REQUIRE(store.recall_newer({{}, {}, steps[0].keys, steps[0].after}).error().code == ErrorCode::invalid_argument);
+    REQUIRE(store.forget());
+    REQUIRE(world.facts().bricks == 0);
+    for (size_t i = 0; i < kSteps; ++i) {
+      REQUIRE(taken(store.recall_newer({{}, {}, steps[i].keys, steps[i].after})).voxels > 0);
+      REQUIRE(voxels_are(i));
+      REQUIRE(world.redo());
+      REQUIRE(voxels_are(i + 1));
+    }
+    REQUIRE(world.facts().bricks == bricks);
+    // With a budget the others go; a step that would change nothing is none.
+    REQUIRE(taken(store.recall_newer({{}, {}, steps[5].keys, steps[5].after})).voxels == 0);
+    for (size_t i = kSteps; i-- > 0;) {
+      world.set_budget(1);
+      world.set_budget(0);
+      if (world.facts().position == 0)
+        REQUIRE(taken(store.recall_older({{}, {}, steps[i].keys, steps[i].before})).voxels > 0);
+      REQUIRE(world.undo());
+      REQUIRE(voxels_are(i));
+    }
+  }
 }

@@ -957,6 +957,116 @@ Result<DeviceHome::Unsaved> DeviceHome::unsaved() {
   return unsaved;
 }
 
+// ---- Steps of the file alone
+
+DeviceHome::HomeStep DeviceHome::recalled(std::span<const UndoRecord> step, FollowedStep* as_followed) const {
+  HomeStep made{step.front().label, 0, true, {}, step.size()};
+  as_followed->records = step.size();
+  for (const UndoRecord& record : step) {
+    made.voxels += record.voxels_changed;
+    made.materials.insert(made.materials.end(), record.materials.begin(), record.materials.end());
+    for (const BrickChange& change : record.changes)
+      for (Int3 region = region_of(change.brick); region.z <= region_of(change.last()).z; ++region.z)
+        as_followed->regions.push_back(region);
+  }
+  make_rising(as_followed->regions);
+  return made;
+}
+
+namespace {
+
+// Of several changes of a brick the first one's before, or the last one's after.
+Result<void> put_changes(std::span<const UndoRecord> step, bool before, BrickBatch& batch) {
+  std::unordered_map<uint32_t, SharedBrick> bricks;
+  for (const UndoRecord& record : step)
+    for (const BrickChange& change : record.changes)
+      for (uint32_t i = 0; i < change.count; ++i) {
+        if (!brick_in_world(change.at(i)))
+          return fail(ErrorCode::out_of_bounds, "the history has a step outside of the world, '" + record.label + "'");
+        const uint32_t key = brick_key(change.at(i));
+        if (before) bricks.try_emplace(key, change.before);
+        else bricks.insert_or_assign(key, change.after);
+      }
+  for (const auto& [key, brick] : bricks) batch.put(key, brick);
+  return {};
+}
+
+}  // namespace
+
+Result<void> DeviceHome::recall_older(std::span<const UndoRecord> step) {
+  const std::lock_guard lock(lock_);
+  QRY_TRY(close_step());
+  QRY_TRY(hear(last_ticket_));
+  if (position_ != 0) return fail(ErrorCode::invalid_argument, "the history has steps that are applied");
+  FollowedStep followed;
+  HomeStep made = recalled(step, &followed);
+  BrickBatch batch(threads_);
+  QRY_TRY(put_changes(step, true, batch));
+  made.stored = false;
+  if (!batch.empty()) {
+    QRY_TRY_ASSIGN(const uint64_t version, store_->version());
+    QRY_TRY_ASSIGN(const auto change, store_->recall_step(batch.bricks()));
+    made.stored = change.voxels > 0;
+    if (made.stored) version_offset_ += change.version - version;  // nothing has changed
+  }
+  steps_.push_front(std::move(made));
+  position_ = 1;
+  ++plain_from_;
+  if (followed_) {
+    followed_->steps.insert(followed_->steps.begin(), std::move(followed));
+    ++followed_->kept;
+    ++followed_->applied;
+  }
+  dropped_ -= std::min<uint64_t>(1, dropped_);
+  dropped_records_ -= std::min<uint64_t>(step.size(), dropped_records_);
+  follow_drops();
+  return {};
+}
+
+Result<uint64_t> DeviceHome::redo_recalled(std::span<const UndoRecord> step) {
+  const std::lock_guard lock(lock_);
+  QRY_TRY(close_step());
+  QRY_TRY(hear(last_ticket_));
+  if (position_ != steps_.size()) return fail(ErrorCode::invalid_argument, "the history has steps that can be redone");
+  FollowedStep followed;
+  HomeStep made = recalled(step, &followed);
+  BrickBatch batch(threads_);
+  QRY_TRY(put_changes(step, false, batch));
+  Change change{made.voxels, version_ + 1, true};
+  made.stored = false;
+  if (!batch.empty()) {
+    QRY_TRY_ASSIGN(const auto exchanged, store_->write_bricks(batch.bricks()));
+    made.stored = exchanged.voxels > 0;
+    if (made.stored) change.version = exchanged.version - version_offset_;
+  }
+  if (!made.stored) --version_offset_;
+  version_ = change.version;
+  if (!made.materials.empty()) {
+    Palette palette = document_->scene().palette;
+    for (const MaterialChange& one : made.materials) {
+      palette.materials[one.index] = one.after;
+      palette.names[one.index] = one.name_after;
+    }
+    document_->set_palette(palette);
+  }
+  add_step(std::move(made));
+  plain_from_ = position_;
+  if (followed_) {
+    followed_->steps.resize(size_t(followed_->kept));
+    followed_->steps.push_back(std::move(followed));
+    ++followed_->kept;
+  }
+  answer(++last_ticket_, change);
+  follow_drops();
+  return last_ticket_;
+}
+
+void DeviceHome::begin_after(uint64_t records, uint64_t steps) {
+  const std::lock_guard lock(lock_);
+  dropped_records_ = records;
+  dropped_ = steps;
+}
+
 Result<uint64_t> DeviceHome::dropped_records() {
   const std::lock_guard lock(lock_);
   QRY_TRY(hear(last_ticket_));

@@ -118,8 +118,18 @@ class DeviceHome {
     bool moved = false;               // something has changed
   };
   Result<Unsaved> unsaved();
+  // Steps that the file has and the history has not: dropped for the budget, or never read; each all records of one.
+  // recall_older(): of the step before the oldest one, when none is applied; it is applied then, and can be undone.
+  // redo_recalled(): of the step after the newest one, when all are applied; it is redone. Block until they are done.
+  // Traffic: 5 or 516 bytes over the bus for each brick of the step, as it was before it or after it; once more on the
+  // host. Errors: invalid_argument (steps are applied, or can be redone), out_of_bounds (of the world), out_of_memory,
+  // full, device; then the history is as before.
+  Result<void> recall_older(std::span<const UndoRecord> step);
+  Result<uint64_t> redo_recalled(std::span<const UndoRecord> step);
   // The oldest records that have gone, since the world was made.
   Result<uint64_t> dropped_records();
+  // Of a world whose file has a history of which it was given nothing: so many of the oldest have gone.
+  void begin_after(uint64_t records, uint64_t steps);
   struct HistoryUse {
     uint64_t budget = 0, bytes = 0;  // steps that change no voxel take none
     uint64_t length = 0, position = 0, dropped = 0;
@@ -200,6 +210,7 @@ class DeviceHome {
   Result<uint64_t> exchange(bool forward);
   Result<uint64_t> exchange_own(const HomeStep& step, bool forward);
   void add_step(HomeStep step);
+  HomeStep recalled(std::span<const UndoRecord> step, FollowedStep* as_followed) const;
   Result<void> close_step();
 
   std::mutex lock_;

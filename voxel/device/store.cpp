@@ -759,23 +759,9 @@ Result<void> Store::join_steps(uint32_t count) {
   return {};
 }
 
-// ---- Steps that come from elsewhere
-
-Result<Store::Change> Store::recall_newer(const Bricks& after) {
-  QRY_TRY(end_step());
-  QRY_TRY(wait_all());
-  QRY_TRY_ASSIGN(const Control control, counters());
-  if (control.step_position != control.step_count)
-    return fail(ErrorCode::invalid_argument, "the history has steps that can be redone");
-  QRY_TRY_ASSIGN(const Change made, write_bricks(after));
-  if (made.voxels == 0) return made;
-  QRY_TRY_ASSIGN(const Ticket undone, undo());
-  return wait(undone);
-}
-
 // The step is made the other way round, and undone; what its records have before and after is exchanged then. Meanwhile
 // the history is set aside.
-Result<Store::Change> Store::recall_older(const Bricks& before) {
+Result<Store::Change> Store::recall_step(const Bricks& before) {
   QRY_TRY(end_step());
   QRY_TRY(wait_all());
   QRY_TRY_ASSIGN(auto steps, history());

@@ -146,15 +146,12 @@ class Store {
   Result<Ticket> undo();
   Result<Ticket> redo();
 
-  // Steps that the history no longer has, or never had, and a file has: whole bricks, as in write_bricks(), as they
-  // were before the step or after it. recall_older(): of the step before the oldest one, when none is applied: it is
-  // the oldest then, and applied. recall_newer(): of the step after the newest one, when all are applied: it is the
-  // newest then, and undone. The world is as before, its version higher; no step if nothing differs. Of a history over
-  // its budget the oldest steps go, or those that redo reaches last. Block until they are done. Traffic: as
-  // write_bricks(), and 24 bytes a brick over the bus. Errors: invalid_argument (steps are applied, or can be redone);
-  // else as wait(): then the history is as before.
-  Result<Change> recall_older(const Bricks& before);
-  Result<Change> recall_newer(const Bricks& after);
+  // The step before the history's oldest one, which the history no longer has, or never had, and a file has: whole
+  // bricks, as in write_bricks(), as they were before it. None may be applied; it is the oldest then, and applied. The
+  // world is as before, its version higher; no step if nothing differs. Of a history over its budget those go that redo
+  // reaches last. Blocks until it is done. Traffic: as write_bricks(), and 24 bytes a brick over the bus. Errors:
+  // invalid_argument (steps are applied); else as wait(): then the history is as before.
+  Result<Change> recall_step(const Bricks& before);
 
   // Until it is done. What became of the last 4096 can be asked. Errors: full (max_bricks), out_of_memory, device.
   Result<Change> wait(Ticket ticket);

@@ -296,6 +296,8 @@ struct Document::State {
     }
   }
 
+  Result<void> recall(std::vector<UndoRecord> step, bool older);
+
   Result<const UndoRecord*> enter(UndoRecord record, const Persist& persist = {}) {
     if (record.changes.empty() && !record.of_palette()) {
       nothing = std::move(record);
@@ -514,6 +516,36 @@ Result<void> Document::restore_history(std::vector<UndoRecord> records, size_t p
   state_->keep_budget();
   return {};
 }
+
+Result<void> Document::State::recall(std::vector<UndoRecord> step, bool older) {
+  if (older ? position != 0 : position != history.size())
+    return fail(ErrorCode::invalid_argument,
+                older ? "the history has steps that are applied" : "the history has steps that can be redone");
+  if (world.packed() || !adopt(world.pool(), step)) QRY_TRY(adopt(BrickPool::loose(), step));
+  if (step.empty()) return {};
+  step.front().continues = false;
+  const size_t count = step.size();
+  auto its_bytes = budget ? measured(step) : std::vector<uint64_t>();
+  history.reserve(history.size() + count);
+  record_bytes.reserve(record_bytes.size() + its_bytes.size());
+  const auto insert = [older](auto& list, auto& more) {
+    list.insert(older ? list.begin() : list.end(), std::make_move_iterator(more.begin()),
+                std::make_move_iterator(more.end()));
+  };
+  bytes += std::accumulate(its_bytes.begin(), its_bytes.end(), uint64_t(0));
+  insert(history, step);
+  insert(record_bytes, its_bytes);
+  if (followed) followed->kept += count;
+  dropped_steps -= std::min<uint64_t>(1, dropped_steps);
+  if (!older) return {};
+  position = count;
+  if (followed) followed->applied += count;
+  dropped_records -= std::min<uint64_t>(count, dropped_records);
+  return {};
+}
+
+Result<void> Document::recall_older(std::vector<UndoRecord> step) { return state_->recall(std::move(step), true); }
+Result<void> Document::recall_newer(std::vector<UndoRecord> step) { return state_->recall(std::move(step), false); }
 
 void Document::set_history_budget(uint64_t bytes) {
   state_->measure(bytes ? State::measured(state_->history) : std::vector<uint64_t>());

@@ -95,6 +95,13 @@ class Document {
   // Their bricks are moved to the world's pool, or to no world's if that gets no memory. Of more than the budget the
   // oldest steps go. Errors: out_of_memory; then the history is as before.
   Result<void> restore_history(std::vector<UndoRecord> records, size_t position);
+  // Steps that a file has and the history has not: dropped for the budget, or never read. recall_older(): all records
+  // of the step before the oldest one, when none is applied; it is applied then. recall_newer(): of the step after the
+  // newest one, when all are applied; it is undone then. The budget holds again after the next change, or
+  // set_history_budget(). Errors: invalid_argument (steps are applied, or can be redone), out_of_memory; then the
+  // history is as before.
+  Result<void> recall_older(std::vector<UndoRecord> step);
+  Result<void> recall_newer(std::vector<UndoRecord> step);
   // The most that the history may take, in bytes; 0 (the default): no limit. A step takes its records, and of the
   // bricks before it and those after it the more, so undo and redo change nothing of the sum. When a step is added, and
   // here, the oldest steps go until the rest fits, and their bricks with them. The step that undo takes next stays,

@@ -112,6 +112,13 @@ Result<std::vector<UndoRecord>> StoreReader::history(size_t* position, const Pro
                  [&] { return read_history(state_->db, state_->head, physical_memory(), progress, nullptr); });
 }
 
+uint64_t StoreReader::history_position() const { return uint64_t(state_->head.position); }
+
+Result<void> StoreReader::visit_history(HistorySide side, const HistoryVisit& visit, const Progress& progress) {
+  return guarded(state_->file,
+                 [&] { return quarry::io::visit_history(state_->db, state_->head, side, progress, visit); });
+}
+
 Result<void> StoreReader::check_history(const Progress& progress) {
   return guarded(state_->file, [&] { return quarry::io::check_history(state_->db, state_->head, progress); });
 }

@@ -68,9 +68,6 @@ class StoreReader {
   // too. Memory: some MiB a thread, whatever the world. Errors: those of Store::read.
   using Visit = std::function<Result<void>(uint32_t volume, const PackedChunk& chunk)>;
   Result<void> visit_all(const Visit& visit, const Progress& progress);
-  // The history, oldest step first, of which the first `position` are applied. Its bricks are loose. Errors: as
-  // Store::read.
-  Result<std::vector<UndoRecord>> history(size_t* position, const Progress& progress);
   uint64_t history_position() const;  // applied records
   // Shows the parts of all records, oldest first, with what is `after` them; or those of the applied records, newest
   // first, with what was `before` them: put over the scene in this order it becomes the one that the history began

@@ -17,6 +17,7 @@
 #include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -255,11 +256,14 @@ class Rows {
       require(qry_world_detach(world.get()), "qry_world_detach");
     }
     add(row + ", its file", double(std::filesystem::file_size(path)) / 1e6, "MB");
-    const World opened(context_, home_, path);
-    opened.expect_voxels(facts.at("voxels").get<uint64_t>(), row + ", opened");
-    const qry_world_state state = opened.state();
+    std::optional<World> opened;
+    add(row + ", its file opened", ms_of([&] { opened.emplace(context_, home_, path); }), "ms");
+    add(row + ", host's memory at its peak, opening included", double(peak_bytes()) / 1e6, "MB");
+    opened->expect_voxels(facts.at("voxels").get<uint64_t>(), row + ", opened");
+    const qry_world_state state = opened->state();
     if (state.brick_count != facts.at("bricks").get<uint64_t>() || state.history_length != steps)
-      give_up(row + ": the file has not all bricks or steps");
+      give_up(row + ": the file has " + std::to_string(state.brick_count) + " bricks and " +
+              std::to_string(state.history_length) + " steps");
   }
 
   // Lists of 4 million voxels of all materials: a solid cube, and the shell of a ball, as scanners and simulations give

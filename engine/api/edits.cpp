@@ -119,10 +119,11 @@ qry_result settle_world(qry_world& world, const HomeInfos& infos, bool packed, O
       QRY_TRY_ASSIGN(auto memory_there, engine::home_memory(engine::Home(home), context.device.get(), context.sharing,
                                                             emulation_of(emulation)));
       world.blocks = std::move(memory_there.blocks);
-      QRY_TRY_ASSIGN(world.home, DeviceHome::create(std::move(memory_there.executor),
-                                                    {opened.scene, opened.history, opened.history_position,
-                                                     opened.file.get(), progress, opened.flattens},
-                                                    world.max_bricks, context.threads));
+      QRY_TRY_ASSIGN(world.home,
+                     DeviceHome::create(std::move(memory_there.executor),
+                                        {opened.scene, opened.history, opened.history_position, opened.file.get(),
+                                         progress, opened.flattens, opened.file && !opened.flattens},
+                                        world.max_bricks, context.threads));
       return {};
     };
     if (auto settled = settle(); settled) {

@@ -207,8 +207,8 @@ engine::RenderedWorld rendered(qry_world& world);
 qry_result copy_to_document(qry_world& world);
 // Waits for what was submitted. Errors: as DeviceHome::version.
 Result<uint64_t> version_of(const qry_world& world);
-// What a world begins with. With a `file` the scene has no bricks yet: they are to be read from there, straight to a
-// device, or else by finish_reading().
+// What a world begins with. With a `file` there are neither bricks nor history yet: they are to be read from there,
+// straight to a device, or else by finish_reading().
 struct Opened {
   Scene scene;
   bool flattens = false;  // what the scene shows is to become one volume; there is no history

@@ -454,9 +454,10 @@ QRY_API qry_result QRY_CALL qry_world_attach(qry_world* world, const char* path)
  * steps that came and went by undo, too, as far as they can be redone, and the palette. After a failure the file is as
  * after the last flush, and the next flush tries again with all of it. The budget of the history
  * (qry_world_set_history_budget) is kept here, so that the file gets every step first: it keeps them all. Cost: changed
- * regions and new steps are compressed by all threads; at home on a device they are read back, 516 bytes for each of a
- * changed region's 512 bricks. Errors: INVALID_ARGUMENT (not attached), IO (disk full), OUT_OF_MEMORY, DEVICE. [write]
- */
+ * regions and new steps are compressed by all threads; at home on a device they are read back some at a time, 8 bytes
+ * for each of a changed region's 512 bricks, 12 for each brick that a step changes, 516 for each of either that is not
+ * full of one material: the host has the records of half a million bricks, or of one step. Errors: INVALID_ARGUMENT
+ * (not attached), IO (disk full), OUT_OF_MEMORY, DEVICE. [write] */
 QRY_API qry_result QRY_CALL qry_world_flush(qry_world* world);
 /* Flushes, and lets the file go: it is a single file again, which needs room on the disk. On failure the world stays
  * attached, except that DEVICE_LOST lets the file go as it was after the last flush. qry_world_destroy of an attached

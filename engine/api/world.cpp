@@ -92,16 +92,14 @@ qry_result begin_world(qry_context* context, uint32_t max_bricks, const char* fu
   return QRY_OK;
 }
 
-// A world file whose bricks may go straight to a device; nothing if they may not.
-Result<std::optional<Opened>> begin_file(const std::filesystem::path& file, bool flattens, ContextState& context,
-                                         const Progress& progress) {
+// A world file whose bricks and history may go straight to a device; nothing if they may not.
+Result<std::optional<Opened>> begin_file(const std::filesystem::path& file, bool flattens, ContextState& context) {
   std::vector<std::string> warnings;
   QRY_TRY_ASSIGN(auto reader, io::StoreReader::open(file, &warnings));
   if (!flattens && !DeviceHome::takes(reader.scene())) return std::optional<Opened>();
   Opened opened;
   opened.flattens = flattens;
   if (!flattens) {
-    QRY_TRY_ASSIGN(opened.history, reader.history(&opened.history_position, progress));
     QRY_TRY_ASSIGN(opened.fingerprint, reader.fingerprint());
   }
   opened.scene = reader.scene();
@@ -220,8 +218,7 @@ qry_result qry_world_open(qry_context* context, const qry_open_info* info, qry_w
                                         (info->flags & QRY_OPEN_PACK) != 0)
                            .has_value();
       if (may && format->kind == io::FormatKind::world) {
-        QRY_TRY_ASSIGN(auto begun,
-                       begin_file(file, (info->flags & QRY_OPEN_FLATTEN) != 0, *context->state, call.progress()));
+        QRY_TRY_ASSIGN(auto begun, begin_file(file, (info->flags & QRY_OPEN_FLATTEN) != 0, *context->state));
         if (begun) return std::move(*begun);
       }
       return read_file(*info, *context->state, memory.new_pool());

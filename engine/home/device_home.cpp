@@ -3,6 +3,9 @@
 #include "engine/home/device_home.hpp"
 
 #include <algorithm>
+#include <cstring>
+#include <deque>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <new>
@@ -11,9 +14,12 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/ahead.hpp"
 #include "base/parallel.hpp"
 #include "engine/home/flattening.hpp"
+#include "engine/home/record_batch.hpp"
 #include "voxel/io/quarry/codec.hpp"
+#include "voxel/shapes/change.hpp"
 #include "voxel/worlds/edit_shape.hpp"
 #include "voxel/worlds/flatten.hpp"
 
@@ -21,9 +27,12 @@ namespace quarry::engine {
 namespace {
 
 constexpr size_t kAnswers = 4096;
-constexpr size_t kMostUnheard = 2000;              // the store remembers 4096 answers
-constexpr uint64_t kFewVoxels = 256;               // so few are grouped here before a device has begun
-constexpr size_t kBricksAtOnce = size_t(1) << 14;  // 8 MiB of materials over the bus
+constexpr size_t kMostUnheard = 2000;                   // the store remembers 4096 answers
+constexpr uint64_t kFewVoxels = 256;                    // so few are grouped here before a device has begun
+constexpr size_t kBricksAtOnce = size_t(1) << 14;       // 8 MiB of materials over the bus
+constexpr size_t kFewBricks = 4096;                     // records of a file that have fewer go to a device together
+constexpr uint64_t kRecordsAtOnce = uint64_t(1) << 19;  // changes of bricks, on their way to a file
+constexpr size_t kBricksKept = size_t(1) << 17;         // 75 MB, of those that are read back at once
 
 // One brick's part of a list of voxels.
 class Parts {
@@ -95,26 +104,9 @@ class BrickBatch {
   std::vector<BrickMaterials> materials_;
 };
 
-// Bricks by their keys.
-using KeyedBricks = std::unordered_map<uint32_t, SharedBrick>;
-
-// Calls visit(key, change) for each brick of the record. Errors: out_of_bounds.
-template <class Visit>
-Result<void> for_changes(const UndoRecord& record, Visit&& visit) {
-  for (const BrickChange& change : record.changes)
-    for (uint32_t i = 0; i < change.count; ++i) {
-      if (!brick_in_world(change.at(i)))
-        return fail(ErrorCode::out_of_bounds,
-                    "the history has a step outside of the world, '" + record.label + "': keep it at home on the host");
-      visit(brick_key(change.at(i)), change);
-    }
-  return {};
-}
-
-// Sends all bricks of a file but those of `without`, chunk by chunk, in no order: all threads decode, each into an
-// array that it has taken, and send it when it is large.
-Result<void> send_file(device::Store& store, io::StoreReader& file, const KeyedBricks& without,
-                       const Progress& progress) {
+// Sends all bricks of a file, chunk by chunk, in no order: all threads decode, each into an array that it has taken,
+// and send it when it is large.
+Result<void> send_file(device::Store& store, io::StoreReader& file, const Progress& progress) {
   struct Decoded {
     std::vector<uint32_t> keys, full_keys;
     std::vector<uint8_t> full;
@@ -149,7 +141,6 @@ Result<void> send_file(device::Store& store, io::StoreReader& file, const KeyedB
         return;
       }
       const uint32_t key = brick_key(at);
-      if (!without.empty() && without.contains(key)) return;
       if (full) {
         mine->full_keys.push_back(key);
         mine->full.push_back(full);
@@ -174,7 +165,11 @@ Result<void> send_file(device::Store& store, io::StoreReader& file, const KeyedB
 
 BrickMask mask_of(const BrickMaterials& materials) {
   BrickMask mask{};
-  for (uint32_t i = 0; i < kVoxelsPerBrick; ++i) mask[i >> 6] |= uint64_t(materials[i] != 0) << (i & 63u);
+  for (uint32_t i = 0; i < kVoxelsPerBrick; i += 8) {
+    uint64_t eight;
+    std::memcpy(&eight, &materials[i], sizeof eight);
+    mask[i >> 6] |= (~equal_bytes(eight, 0) & 255u) << (i & 63u);
+  }
   return mask;
 }
 
@@ -199,6 +194,30 @@ SharedBrick brick_of_materials(const BrickMaterials& materials, const BrickPool&
   return pool.make(BrickView(mask_of(materials), materials));
 }
 
+// Records that are in memory, as StoreReader shows those of a file.
+Result<void> visit_records(std::span<const UndoRecord> records, size_t position, io::HistorySide side,
+                           const io::HistoryVisit& visit) {
+  const bool back = side == io::HistorySide::before;
+  const size_t count = back ? position : records.size();
+  for (size_t n = 0; n < count; ++n) {
+    const size_t number = back ? count - 1 - n : n;
+    const UndoRecord& record = records[number];
+    io::HistoryBricks bricks;
+    for (const BrickChange& change : record.changes) {
+      const SharedBrick& its = back ? change.before : change.after;
+      if (its && !its.material()) {
+        bricks.at.push_back(change.brick);
+        bricks.materials.push_back(its->materials);
+      } else {
+        bricks.full.push_back({change.brick, change.count, its.material()});
+      }
+    }
+    std::vector<MaterialChange> materials = record.materials;
+    QRY_TRY(visit({int64_t(number) + 1, record.continues, record.label, record.voxels_changed, materials, bricks}));
+  }
+  return {};
+}
+
 }  // namespace
 
 bool DeviceHome::takes(const Scene& scene) {
@@ -216,8 +235,6 @@ Result<std::unique_ptr<DeviceHome>> DeviceHome::create(std::unique_ptr<device::E
   return home;
 }
 
-// The device makes each step of the history once more: from what was before all of them, by whole bricks. Then it
-// undoes those that were undone.
 Result<void> DeviceHome::fill(const Content& content) {
   if (!takes(content.scene)) {
     const ThreadShare share(threads_ ? threads_ : thread_count());
@@ -225,15 +242,6 @@ Result<void> DeviceHome::fill(const Content& content) {
     QRY_TRY_ASSIGN(version_offset_, store_->version());
     return {};
   }
-  const std::span<const UndoRecord> history = content.history;
-  const size_t position = std::min(content.position, history.size());
-  if (position > 0 && position < history.size() && history[position].continues)
-    return fail(ErrorCode::unsupported,
-                "the history has a step of which a part is undone: keep the world at home on the host");
-  KeyedBricks before;
-  for (const UndoRecord& record : history.first(position))
-    QRY_TRY(
-        for_changes(record, [&](uint32_t key, const BrickChange& change) { before.try_emplace(key, change.before); }));
   BrickMap bricks;
   if (!content.file) {
     // It names what is outside of the world.
@@ -241,55 +249,90 @@ Result<void> DeviceHome::fill(const Content& content) {
   }
   const uint64_t count = content.file ? content.file->bricks() : bricks.bricks().size();
   if (count) QRY_TRY(store_->reserve(uint32_t(std::min<uint64_t>(count, UINT32_MAX)), uint32_t(count / 8)));
-  if (content.file) QRY_TRY(send_file(*store_, *content.file, before, content.progress));
+  if (content.file) {
+    QRY_TRY(send_file(*store_, *content.file, content.progress));
+  } else {
+    BrickBatch batch(threads_);
+    const auto in_order = bricks.bricks();
+    for (auto brick = in_order.begin(); brick != in_order.end(); ++brick) {
+      batch.put(brick_key((*brick).first), brick.shared());
+      if (!batch.is_large()) continue;
+      QRY_TRY(store_->put(batch.bricks()));
+      batch.clear();
+    }
+    if (!batch.empty()) QRY_TRY(store_->put(batch.bricks()));
+  }
+  if (content.history_of_file) {
+    QRY_TRY(make_history(content.file->history_position(), [&](io::HistorySide side, const io::HistoryVisit& visit) {
+      return content.file->visit_history(side, visit, content.progress);
+    }));
+  } else if (!content.history.empty()) {
+    const size_t applied = std::min(content.position, content.history.size());
+    QRY_TRY(make_history(applied, [&](io::HistorySide side, const io::HistoryVisit& visit) {
+      return visit_records(content.history, applied, side, visit);
+    }));
+  }
+  QRY_TRY_ASSIGN(version_offset_, store_->version());
+  return {};
+}
 
-  BrickBatch batch(threads_);
-  const auto send = [&](bool all) -> Result<void> {
-    if (batch.empty() || (!all && !batch.is_large())) return {};
-    QRY_TRY(store_->put(batch.bricks()));
+// First the world goes back to what it was before all steps, by whole bricks. Then the device makes each step once
+// more, and undoes those that were undone. The host has one step at a time.
+Result<void> DeviceHome::make_history(uint64_t position, const VisitHistory& visit) {
+  RecordBatch batch(threads_);
+  const auto put = [&]() -> Result<void> {
+    if (!batch.empty()) QRY_TRY(store_->put(batch.bricks()));
     batch.clear();
     return {};
   };
-  const auto in_order = bricks.bricks();
-  for (auto brick = in_order.begin(); brick != in_order.end(); ++brick) {
-    const uint32_t key = brick_key((*brick).first);
-    if (!before.empty() && before.contains(key)) continue;
-    batch.put(key, brick.shared());
-    QRY_TRY(send(false));
-  }
-  for (const auto& [key, brick] : before) {
-    if (brick) batch.put(key, brick);
-    QRY_TRY(send(false));
-  }
-  QRY_TRY(send(true));
-
-  KeyedBricks after;
-  for (size_t i = 0; i < history.size();) {
-    if (i < position) ++position_;
-    HomeStep step{history[i].label, 0, false, {}, 0};
-    after.clear();
-    do {
-      step.voxels += history[i].voxels_changed;
-      ++step.records;
-      step.materials.insert(step.materials.end(), history[i].materials.begin(), history[i].materials.end());
-      QRY_TRY(for_changes(history[i],
-                          [&](uint32_t key, const BrickChange& change) { after.insert_or_assign(key, change.after); }));
-    } while (++i < history.size() && history[i].continues);
-    for (const auto& [key, brick] : after) batch.put(key, brick);
-    if (!batch.empty()) {
-      QRY_TRY_ASSIGN(const auto change, store_->write_bricks(batch.bricks()));
-      step.stored = change.voxels > 0;
-      batch.clear();
+  int64_t record = 0;
+  const auto go_back = [&](io::HistoryPart part) -> Result<void> {
+    if (std::exchange(record, part.record) != part.record) {
+      if (batch.size() >= kFewBricks) QRY_TRY(put());
+      batch.begin_record();
     }
-    steps_.push_back(std::move(step));
-  }
+    QRY_TRY(batch.add(part));
+    return batch.is_large() ? put() : Result<void>();
+  };
+  QRY_TRY(visit(io::HistorySide::before, go_back));
+  QRY_TRY(put());
+
+  const auto applied = int64_t(position);
+  record = 0;
+  const auto end_step = [&]() -> Result<void> {
+    if (batch.empty()) return {};
+    QRY_TRY_ASSIGN(const auto change, store_->write_bricks(batch.bricks()));
+    steps_.back().stored = change.voxels > 0;
+    batch.clear();
+    return {};
+  };
+  const auto make = [&](io::HistoryPart part) -> Result<void> {
+    if (std::exchange(record, part.record) != part.record) {
+      if (!part.continues || steps_.empty()) {
+        QRY_TRY(end_step());
+        steps_.push_back({part.label, 0, false, {}, 0});
+        if (part.record <= applied) ++position_;
+      } else if (part.record == applied + 1) {
+        return fail(ErrorCode::unsupported,
+                    "the history has a step of which a part is undone: keep the world at home on the host");
+      }
+      batch.begin_record();
+      HomeStep& step = steps_.back();
+      step.voxels += part.voxels;
+      ++step.records;
+      step.materials.insert(step.materials.end(), std::make_move_iterator(part.materials.begin()),
+                            std::make_move_iterator(part.materials.end()));
+    }
+    return batch.add(part);
+  };
+  QRY_TRY(visit(io::HistorySide::after, make));
+  QRY_TRY(end_step());
   plain_from_ = steps_.size();
   for (uint64_t i = steps_.size(); i-- > position_;) {
     if (!steps_[size_t(i)].stored) continue;
     QRY_TRY_ASSIGN(const auto ticket, store_->undo());
     QRY_TRY(store_->wait(ticket));
   }
-  QRY_TRY_ASSIGN(version_offset_, store_->version());
   return {};
 }
 
@@ -632,11 +675,25 @@ Result<DeviceHome::HistoryUse> DeviceHome::history_use() {
 
 namespace {
 
+constexpr const char* kLacksStep = "the device's history lacks a step";
+
 Int3 region_of(Int3 brick) { return {brick.x >> 3, brick.y >> 3, brick.z >> 3}; }
 
 void make_rising(std::vector<Int3>& list) {
   std::sort(list.begin(), list.end());
   list.erase(std::unique(list.begin(), list.end()), list.end());
+}
+
+// Of those that change something; each once, rising.
+std::vector<Int3> regions_of(std::span<const device::Record> records) {
+  std::vector<Int3> regions;
+  for (const device::Record& one : records) {
+    if (one.before == one.after) continue;
+    if (const Int3 region = region_of(brick_from_key(one.key)); regions.empty() || regions.back() != region)
+      regions.push_back(region);
+  }
+  make_rising(regions);
+  return regions;
 }
 
 // In rising order of their bricks: by x first, then those of each x by all threads.
@@ -708,17 +765,12 @@ class DeviceHome::BricksRead {
  public:
   // Before the next read().
   void want(uint32_t index) {
-    if (!device::is_stored_index(index)) return;
-    if (places_.size() * 2 >= slots_.size()) rehash(std::max<size_t>(slots_.size() * 2, 1024));
-    uint32_t& slot = slots_[slot_of(index)];
-    if (slot != device::kNone) return;
-    slot = uint32_t(places_.size());
-    places_.push_back(index);
+    if (device::is_stored_index(index)) places_.add(index);
   }
   Result<void> read(device::Store& store, uint32_t threads) {
     const size_t before = bricks_.size();
-    bricks_.resize(places_.size());
-    return read_each(store, std::span(places_).subspan(before), threads,
+    bricks_.resize(places_.keys().size());
+    return read_each(store, std::span(places_.keys()).subspan(before), threads,
                      [&](size_t i, const BrickMaterials& materials) {
                        bricks_[before + i] = brick_of_materials(materials, BrickPool::loose());
                      });
@@ -726,24 +778,17 @@ class DeviceHome::BricksRead {
   // The brick of an index that was wanted and has been read.
   SharedBrick at(uint32_t index) const {
     if (index == device::kNone) return {};
-    return device::is_full_index(index) ? SharedBrick::full(uint8_t(index + 1)) : bricks_[slots_[slot_of(index)]];
+    return device::is_full_index(index) ? SharedBrick::full(uint8_t(index + 1)) : bricks_[places_.at(index)];
+  }
+  void forget_if_many() {
+    if (bricks_.size() < kBricksKept) return;
+    places_.clear();
+    bricks_.clear();
   }
 
  private:
-  // Where it is, or would be.
-  size_t slot_of(uint32_t place) const {
-    size_t slot = place * size_t{0x9E3779B97F4A7C15} >> 20 & (slots_.size() - 1);
-    while (slots_[slot] != device::kNone && places_[slots_[slot]] != place) slot = (slot + 1) & (slots_.size() - 1);
-    return slot;
-  }
-  void rehash(size_t size) {
-    slots_.assign(size, device::kNone);
-    for (uint32_t number = 0; number < places_.size(); ++number) slots_[slot_of(places_[number])] = number;
-  }
-
-  std::vector<uint32_t> places_;     // of the pool
+  KeyNumbers places_;                // of the pool
   std::vector<SharedBrick> bricks_;  // of as many places as have been read
-  std::vector<uint32_t> slots_;      // a table of numbers of places; kNone: free
 };
 
 // Steps of a palette alone are not the store's.
@@ -759,12 +804,50 @@ uint64_t DeviceHome::records_before(const std::vector<FollowedStep>& steps, uint
   return records;
 }
 
-// The steps from number `first` on, as records of a file. `as_followed` gets one more for each step.
+namespace {
+
+// Changes of bricks, in their order, as few as a record needs. `bricks` tells the brick of an index.
+template <class Bricks>
+std::vector<BrickChange> changes_of(std::span<const device::Record> records, const Bricks& bricks) {
+  const auto stored = [](const device::Record& one) {
+    return device::is_stored_index(one.before) || device::is_stored_index(one.after);
+  };
+  std::vector<BrickChange> changes;
+  for (size_t begin = 0, end = 0; begin < records.size(); begin = end) {
+    const device::Record& first = records[begin];
+    // A row along z, which is in the key's highest bits.
+    for (end = begin + 1; end < records.size() && !stored(first); ++end) {
+      const device::Record& next = records[end];
+      if (next.before != first.before || next.after != first.after ||
+          next.key != first.key + (uint32_t(end - begin) << 21))
+        break;
+    }
+    changes.push_back(
+        {brick_from_key(first.key), uint32_t(end - begin), bricks.at(first.before), bricks.at(first.after)});
+  }
+  return changes;
+}
+
+}  // namespace
+
+// Some of the steps from number `first` on, at least one, as records of a file. `as_followed` gets one more for each
+// step. `raw` has what was read of them and is for later calls.
 Result<std::vector<UndoRecord>> DeviceHome::records_of(uint64_t first, std::vector<FollowedStep>* as_followed,
+                                                       std::deque<device::Store::StepRecords>& raw,
                                                        BricksRead& bricks) {
   std::vector<UndoRecord> records;
   if (first >= steps_.size()) return records;
-  QRY_TRY_ASSIGN(auto stored, store_->step_records(stored_steps_before(first)));
+  if (raw.empty()) {
+    QRY_TRY_ASSIGN(auto read, store_->step_records(stored_steps_before(first), kRecordsAtOnce));
+    std::move(read.begin(), read.end(), std::back_inserter(raw));
+  }
+  std::vector<device::Store::StepRecords> stored;
+  for (size_t places = 0; !raw.empty(); raw.pop_front()) {
+    for (const device::Record& one : raw.front().records)
+      for (const uint32_t place : {one.before, one.after}) places += device::is_stored_index(place);
+    if (places > kBricksKept && !stored.empty()) break;
+    stored.push_back(std::move(raw.front()));
+  }
   // Steps side by side, and each by as many threads as are left: of many small ones and of one large one.
   const auto each_step = [&](const auto& work) {
     parallel_for(
@@ -784,22 +867,9 @@ Result<std::vector<UndoRecord>> DeviceHome::records_of(uint64_t first, std::vect
   };
   std::vector<Changes> changes(stored.size());
   each_step([&](size_t i) {
-    std::vector<BrickChange>& list = changes[i].list;
-    std::vector<Int3>& regions = changes[i].regions;
-    std::vector<device::Record> its;
-    its.swap(stored[i].records);
-    list.resize(its.size());
-    parallel_for(
-        its.size(), 1024,
-        [&list, &its, &bricks](size_t begin, size_t end) {
-          for (size_t at = begin; at < end; ++at)
-            list[at] = {brick_from_key(its[at].key), 1, bricks.at(its[at].before), bricks.at(its[at].after)};
-        },
-        threads_);
-    for (const BrickChange& change : list)
-      if (const Int3 region = region_of(change.brick); regions.empty() || regions.back() != region)
-        regions.push_back(region);
-    make_rising(regions);
+    changes[i].list = changes_of(stored[i].records, bricks);
+    changes[i].regions = regions_of(stored[i].records);
+    std::vector<device::Record>().swap(stored[i].records);
   });
   auto next = stored.begin();
   for (uint64_t number = first; number < steps_.size(); ++number) {
@@ -807,7 +877,8 @@ Result<std::vector<UndoRecord>> DeviceHome::records_of(uint64_t first, std::vect
     FollowedStep followed;
     followed.records = 0;
     if (step.stored) {
-      if (next == stored.end()) return fail(ErrorCode::device, "the device's history lacks a step");
+      if (next == stored.end() && number > first) break;
+      if (next == stored.end()) return fail(ErrorCode::device, kLacksStep);
       UndoRecord record;
       record.label = step.label;
       record.voxels_changed = next->voxels;
@@ -858,18 +929,6 @@ Result<BrickMap> DeviceHome::bricks_of_regions(std::span<const Int3> regions, Br
   return map;
 }
 
-Result<std::vector<UndoRecord>> DeviceHome::history(size_t* position) {
-  const std::lock_guard lock(lock_);
-  QRY_TRY(close_step());
-  QRY_TRY(hear(last_ticket_));
-  std::vector<FollowedStep> steps;
-  BricksRead bricks;
-  QRY_TRY_ASSIGN(auto records, records_of(0, &steps, bricks));
-  *position = size_t(records_before(steps, position_));
-  written_ = std::move(steps);
-  return records;
-}
-
 Result<void> DeviceHome::follow(bool by_history) {
   const std::lock_guard lock(lock_);
   QRY_TRY(close_step());
@@ -879,19 +938,25 @@ Result<void> DeviceHome::follow(bool by_history) {
     for (size_t i = 0; i < steps_.size(); ++i) steps_[i].records = written_[i].records;
     next_followed_ = std::move(written_);
   } else if (!followed_) {
-    // Which regions each step changes is asked once.
+    // Which regions each step changes is asked once, of some steps at a time.
     std::vector<FollowedStep> steps;
     steps.resize(steps_.size());
-    QRY_TRY_ASSIGN(const auto stored, store_->step_records(0));
-    auto next = stored.begin();
+    std::vector<std::vector<Int3>> regions;  // of the store's steps
+    uint64_t asked = 0;
+    auto next = regions.begin();
     for (size_t i = 0; i < steps.size(); ++i) {
       steps[i].records = steps_[i].records;
       if (!steps_[i].stored) continue;
-      if (next == stored.end()) return fail(ErrorCode::device, "the device's history lacks a step");
-      for (const device::Record& record : next->records)
-        if (record.before != record.after) steps[i].regions.push_back(region_of(brick_from_key(record.key)));
-      make_rising(steps[i].regions);
-      ++next;
+      if (next == regions.end()) {
+        QRY_TRY_ASSIGN(const auto stored, store_->step_records(asked, kRecordsAtOnce));
+        if (stored.empty()) return fail(ErrorCode::device, kLacksStep);
+        asked += stored.size();
+        regions.assign(stored.size(), {});
+        parallel_for(
+            stored.size(), 1, [&](size_t j, size_t) { regions[j] = regions_of(stored[j].records); }, threads_);
+        next = regions.begin();
+      }
+      steps[i].regions = std::move(*next++);
     }
     next_followed_ = std::move(steps);
   }
@@ -926,35 +991,111 @@ Result<void> DeviceHome::unfollow() {
   return {};
 }
 
+struct DeviceHome::Unsaved::State {
+  DeviceHome& home;
+  std::vector<FollowedStep>& steps;  // of the file, with those that were told
+  uint64_t next;                     // step of the history to be told
+  size_t common;                     // steps that are applied in the world and in the file
+  std::deque<device::Store::StepRecords> raw = {};
+  BricksRead bricks = {};
+  std::vector<UndoRecord> told = {};
+  BrickMap map = {};
+  // While some are written those after them are read.
+  Ahead<std::vector<UndoRecord>> ahead{[this] { return read_some(); }};
+
+  Result<std::vector<UndoRecord>> read_some() {
+    const std::lock_guard lock(home.lock_);
+    const size_t before = steps.size();
+    bricks.forget_if_many();
+    QRY_TRY_ASSIGN(auto some, home.records_of(next, &steps, raw, bricks));
+    next += steps.size() - before;
+    return some;
+  }
+};
+
+DeviceHome::Unsaved::Unsaved(std::unique_ptr<State> state) : state_(std::move(state)) {}
+DeviceHome::Unsaved::Unsaved(Unsaved&&) noexcept = default;
+DeviceHome::Unsaved& DeviceHome::Unsaved::operator=(Unsaved&&) noexcept = default;
+DeviceHome::Unsaved::~Unsaved() = default;
+
+Result<io::SomeRecords> DeviceHome::Unsaved::records() {
+  State& s = *state_;
+  s.told.clear();
+  QRY_TRY_ASSIGN(s.told, s.ahead.next());
+  const bool last = s.next >= s.home.steps_.size();
+  if (!last) s.ahead.start();
+  return io::SomeRecords{s.told, last};
+}
+
+Result<std::vector<UndoRecord>> DeviceHome::Unsaved::all_records() {
+  std::vector<UndoRecord> all;
+  for (bool last = false; !last;) {
+    QRY_TRY_ASSIGN(const auto some, records());
+    last = some.last;
+    all.insert(all.end(), std::make_move_iterator(state_->told.begin()), std::make_move_iterator(state_->told.end()));
+  }
+  return all;
+}
+
+uint64_t DeviceHome::Unsaved::position() const {
+  const State& s = *state_;
+  const std::lock_guard lock(s.home.lock_);
+  return s.home.records_before(s.steps, s.home.position_);
+}
+
+std::vector<Int3> DeviceHome::Unsaved::regions() const {
+  const State& s = *state_;
+  const std::lock_guard lock(s.home.lock_);
+  std::vector<Int3> regions;
+  const auto add = [&](const std::vector<FollowedStep>& steps, uint64_t applied) {
+    for (const FollowedStep& step : std::span(steps).first(size_t(applied)).subspan(s.common))
+      regions.insert(regions.end(), step.regions.begin(), step.regions.end());
+  };
+  if (moved) {
+    add(s.home.followed_->steps, s.home.followed_->applied);
+    add(s.steps, s.home.position_);
+  }
+  make_rising(regions);
+  return regions;
+}
+
+Result<const BrickMap*> DeviceHome::Unsaved::bricks(std::span<const Int3> regions) {
+  State& s = *state_;
+  const std::lock_guard lock(s.home.lock_);
+  s.map.clear();
+  s.bricks.forget_if_many();
+  QRY_TRY_ASSIGN(s.map, s.home.bricks_of_regions(regions, s.bricks));
+  return &s.map;
+}
+
 Result<DeviceHome::Unsaved> DeviceHome::unsaved() {
   const std::lock_guard lock(lock_);
   QRY_TRY(close_step());
   QRY_TRY(hear(last_ticket_));
-  Unsaved unsaved;
   const Followed& file = *followed_;
-  if (version_ == file.version) {
-    next_followed_ = file.steps;
-    unsaved.kept = records_before(file.steps, file.kept);
-    unsaved.position = records_before(file.steps, file.applied);
-    return unsaved;
-  }
-  const auto steps = [](const std::vector<FollowedStep>& list, uint64_t count) {
-    return std::span(list).first(size_t(count));
-  };
-  const auto kept = steps(file.steps, file.kept);
-  next_followed_.assign(kept.begin(), kept.end());
-  BricksRead bricks;
-  QRY_TRY_ASSIGN(unsaved.records, records_of(file.kept, &next_followed_, bricks));
-  unsaved.moved = position_ != file.applied || steps_.size() > file.kept;
+  // Nothing has changed: all steps are the file's.
+  const bool same = version_ == file.version;
+  const uint64_t kept = same ? file.steps.size() : file.kept;
+  next_followed_.assign(file.steps.begin(), file.steps.begin() + std::ptrdiff_t(kept));
+  Unsaved unsaved(
+      std::unique_ptr<Unsaved::State>(new Unsaved::State{*this,
+                                                         next_followed_,
+                                                         same ? steps_.size() : kept,
+                                                         size_t(std::min({position_, file.applied, file.kept})),
+                                                         {},
+                                                         {},
+                                                         {}}));
+  unsaved.moved = !same && (position_ != file.applied || steps_.size() > file.kept);
   unsaved.kept = records_before(file.steps, file.kept);
-  unsaved.position = records_before(next_followed_, position_);
-  const size_t common = size_t(std::min({position_, file.applied, file.kept}));
-  for (const auto list : {steps(file.steps, file.applied), steps(next_followed_, position_)})
-    for (const FollowedStep& step : list.subspan(common))
-      unsaved.regions.insert(unsaved.regions.end(), step.regions.begin(), step.regions.end());
-  make_rising(unsaved.regions);
-  QRY_TRY_ASSIGN(unsaved.bricks, bricks_of_regions(unsaved.regions, bricks));
   return unsaved;
+}
+
+Result<DeviceHome::Unsaved> DeviceHome::history() {
+  const std::lock_guard lock(lock_);
+  QRY_TRY(close_step());
+  QRY_TRY(hear(last_ticket_));
+  written_.clear();
+  return Unsaved(std::unique_ptr<Unsaved::State>(new Unsaved::State{*this, written_, 0, 0}));
 }
 
 // ---- Steps of the file alone

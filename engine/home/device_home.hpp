@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -18,15 +19,17 @@
 #include "base/result.hpp"
 #include "voxel/device/store.hpp"
 #include "voxel/io/quarry/reader.hpp"
+#include "voxel/io/quarry/writer.hpp"
 #include "voxel/worlds/document.hpp"
 
 namespace quarry::engine {
 
 class DeviceHome {
  public:
-  // What a world begins with: a scene of one volume at the origin, and the history of its file. With a `file` the
-  // scene has no bricks: they are sent as they are decoded, and the host never has more than a few MiB a thread of
-  // them. `flattens`: any scene, without a history; what it shows becomes the one volume (flattening.hpp).
+  // What a world begins with: a scene of one volume at the origin, and a history of it in memory. With a `file` the
+  // scene has no bricks: they are sent as they are decoded, and with `history_of_file` the file's history, too: the
+  // host never has more than a few MiB a thread of them, and one step. `flattens`: any scene, without a history; what
+  // it shows becomes the one volume (flattening.hpp).
   struct Content {
     const Scene& scene;
     std::span<const UndoRecord> history;
@@ -34,10 +37,13 @@ class DeviceHome {
     io::StoreReader* file = nullptr;
     const Progress& progress;
     bool flattens = false;
+    bool history_of_file = false;
   };
   // Puts it into the device's memory; each step is made there, from what was before all of them. Traffic: each brick of
-  // scene and history once over the bus. Errors: unsupported (another scene), invalid_argument (of one that is
-  // flattened: an instance of no volume), out_of_bounds, out_of_memory, full, device; of a file its own, too.
+  // the scene, and of each record what was before it and after it, once over the bus: 5 bytes, or 516 if it is not full
+  // of one material. The file's history is read twice. Errors: unsupported (another scene, a step of which a part is
+  // undone), invalid_argument (of one that is flattened: an instance of no volume), out_of_bounds, out_of_memory, full,
+  // device; of a file its own, too.
   static Result<std::unique_ptr<DeviceHome>> create(std::unique_ptr<device::Executor> executor, const Content& content,
                                                     uint32_t max_bricks, uint32_t threads);
   // Whether a scene can be at home on a device; its bricks are not looked at. kTaken says which can.
@@ -97,27 +103,41 @@ class DeviceHome {
   Result<State> state();
   Result<void> set_history_budget(uint64_t bytes);  // as Store's; of a world that a file follows, at the next follow()
 
-  // The whole history, as in a world file. Blocks until all is done. Traffic: the records, and each brick before and
-  // after that is not full of one material, once for each record that has it.
-  Result<std::vector<UndoRecord>> history(size_t* position);
-  // A file that follows the world, as Document's: it has the world as it is now. `by_history`: it was written by what
-  // history() told last. What is over the history's budget goes now, unless memory or the device refuses: then it goes
-  // at the next call. Errors: device.
+  // A file that follows the world, as Document's: it has the world as it is now. `by_history`: it was written by all
+  // that history() told last. What is over the history's budget goes now, unless memory or the device refuses: then it
+  // goes at the next call. Errors: device.
   Result<void> follow(bool by_history);
   // The same of the budget. Errors: device; then no file follows either.
   Result<void> unfollow();
-  // What such a file lacks. Blocks until all is done. The device is not asked if nothing has changed. Traffic over the
-  // bus: the records of new steps; 8 bytes for each of the 512 bricks of a region that changed; 516 bytes for each
-  // brick of either that is not full of one material, before and after.
-  struct Unsaved {
-    uint64_t kept = 0;                // records of the history, from its first one on, which the file has too
-    uint64_t position = 0;            // applied records
-    std::vector<UndoRecord> records;  // those after the ones kept
-    std::vector<Int3> regions;        // of 8^3 bricks, each once, rising, outside of which no voxel has changed
-    BrickMap bricks;                  // of these regions
-    bool moved = false;               // something has changed
+  // What a file lacks, told some at a time: the host has the records of half a million changes of bricks, and 75 MB of
+  // bricks that are not full; or those of one step. First all records, then the rest. The world must neither change nor
+  // go meanwhile. One thread at a time. Errors: device, out_of_memory. Traffic over the bus: the records of new steps;
+  // 8 bytes for each of the 512 bricks of a region; 516 bytes for each brick of either that is not full of one
+  // material, before and after.
+  class Unsaved {
+   public:
+    Unsaved(Unsaved&&) noexcept;
+    Unsaved& operator=(Unsaved&&) noexcept;
+    ~Unsaved();
+    bool moved = false;  // something has changed
+    uint64_t kept = 0;   // records of the history, from its first one on, which the file has too
+    Result<std::vector<UndoRecord>> all_records();                  // for who wants all of them in memory
+    Result<io::SomeRecords> records();                              // the next of those after the ones kept
+    uint64_t position() const;                                      // applied records
+    std::vector<Int3> regions() const;                              // of 8^3 bricks, each once, rising: outside of
+                                                                    // them no voxel has changed
+    Result<const BrickMap*> bricks(std::span<const Int3> regions);  // of some of them; until the next call
+
+   private:
+    friend DeviceHome;
+    struct State;
+    explicit Unsaved(std::unique_ptr<State> state);
+    std::unique_ptr<State> state_;
   };
+  // Of the file that follows. Blocks until all is done. The device is not asked if nothing has changed.
   Result<Unsaved> unsaved();
+  // Of a new file: records and position alone.
+  Result<Unsaved> history();
   // Steps that the file has and the history has not: dropped for the budget, or never read; each all records of one.
   // recall_older(): of the step before the oldest one, when none is applied; it is applied then, and can be undone.
   // redo_recalled(): of the step after the newest one, when all are applied; it is redone. Block until they are done.
@@ -189,6 +209,8 @@ class DeviceHome {
 
   DeviceHome(std::unique_ptr<device::Store> store, uint32_t threads) : store_(std::move(store)), threads_(threads) {}
   Result<void> fill(const Content& content);
+  using VisitHistory = std::function<Result<void>(io::HistorySide side, const io::HistoryVisit& visit)>;
+  Result<void> make_history(uint64_t position, const VisitHistory& visit);
   using Morphology = Result<device::Store::Change> (device::Store::*)(uint32_t neighbours);
   Result<uint64_t> morph(Morphology morphology, uint32_t neighbours, const char* label);
   Result<uint64_t> launched(device::Store::Ticket store_ticket, int position, std::string label = {});
@@ -202,7 +224,7 @@ class DeviceHome {
   uint64_t records_before(const std::vector<FollowedStep>& steps, uint64_t number) const;
   class BricksRead;
   Result<std::vector<UndoRecord>> records_of(uint64_t first, std::vector<FollowedStep>* as_followed,
-                                             BricksRead& bricks);
+                                             std::deque<device::Store::StepRecords>& raw, BricksRead& bricks);
   Result<BrickMap> bricks_of_regions(std::span<const Int3> regions, BricksRead& bricks);
   void follow_drops();
   void drop_over_budget(uint64_t budget_after);

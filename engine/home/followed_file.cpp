@@ -27,9 +27,9 @@ Result<void> FollowedFile::write_all(const HomedWorld& world, const io::Destinat
     return io::Store::save_with_history(document.scene(), document.history(), document.history_position(), to,
                                         progress);
   QRY_TRY_ASSIGN(const Scene scene, whole_scene(*world.home, document));
-  size_t position = 0;
-  QRY_TRY_ASSIGN(const auto history, world.home->history(&position));
-  return io::Store::save_with_history(scene, history, position, to, progress);
+  QRY_TRY_ASSIGN(auto history, world.home->history());
+  return io::Store::save_with_history(
+      scene, [&] { return history.records(); }, [&] { return size_t(history.position()); }, to, progress);
 }
 
 Result<FollowedFile> FollowedFile::begin(io::Store store, const HomedWorld& world, bool written, int64_t first_record) {
@@ -53,13 +53,14 @@ Result<void> FollowedFile::flush(const HomedWorld& world) {
   if (world.home) {
     QRY_TRY_ASSIGN(auto unsaved, world.home->unsaved());
     if (!unsaved.moved && !later.palette) return {};
-    later.kept = uint64_t(first + int64_t(unsaved.kept));
-    later.records = unsaved.records;
-    later.position = uint64_t(first + int64_t(unsaved.position));
-    if (!unsaved.regions.empty()) later.chunks[0] = std::move(unsaved.regions);
-    Scene changed = scene;
-    changed.volumes[0].bricks = std::move(unsaved.bricks);
-    QRY_TRY(store_.commit_later(changed, later));
+    const auto rest = [&]() -> Result<io::Store::Later> {
+      later.position = uint64_t(first + int64_t(unsaved.position()));
+      if (auto regions = unsaved.regions(); !regions.empty()) later.chunks[0] = std::move(regions);
+      return later;
+    };
+    QRY_TRY(
+        store_.commit_later(scene, {uint64_t(first + int64_t(unsaved.kept)), [&] { return unsaved.records(); }, rest,
+                                    [&](uint32_t, std::span<const Int3> chunks) { return unsaved.bricks(chunks); }}));
   } else {
     auto unsaved = world.document.unsaved();
     if (!unsaved.moved && !later.palette) return {};

@@ -108,6 +108,18 @@ bool store_files(const fs::path& dir) {
   }
   if (!shrink()) return false;
   add("steps", 0, file_bytes(small));
+  // Rows of bricks that are full of one material, in a record and in chunks.
+  {
+    auto store = io::Store::open(file);
+    if (!store) return false;
+    BrickMap wanted = scene.volumes[0].bricks;
+    for (int32_t z = -2; z < 9; ++z) wanted.put({3, 1, z}, SharedBrick::full(z < 4 ? 7 : 8));
+    const UndoRecord row = test::make_record(scene, 0, wanted, "row");
+    test::apply_record(&scene, row, true);
+    if (!store->commit_edit(scene, row)) return false;
+  }
+  if (!shrink()) return false;
+  add("rows", 0, file_bytes(small));
   // The database with its sidecar in the middle of a change: first SQLite's rollback journal, then its log.
   for (const char* mode : {"delete", "wal"}) {
     if (sqlite3_open(small.c_str(), &db) != SQLITE_OK ||
@@ -152,6 +164,14 @@ bool store_files(const fs::path& dir) {
   part.push_back(42);
   add("chunk", 1, chunk, 2);
   add("part", 2, part, 1);
+  // The same, of full bricks: one of a chunk; a row of three that come to be.
+  std::vector<uint8_t> row{1, 0, 0, 0x80};
+  row.insert(row.end(), 12, 1);
+  row.insert(row.end(), {3, 0, 0, 0, 0});
+  row.insert(row.end(), 64, 0);
+  row.push_back(42);
+  add("full_chunk", 1, {1, 0x80, 200, 0, 42}, 1);
+  add("row_part", 2, row, 1);
   std::vector<uint8_t> materials{1, 0, 0, 0, 12};
   for (int side = 0; side < 2; ++side) {
     materials.insert(materials.end(), 4 + 7 * 4, uint8_t(side));

@@ -380,17 +380,16 @@ BrickView SharedBrick::packed_view(const BrickSlab& slab, size_t slot) {
           }};
 }
 
-void append_change(std::vector<BrickChange>& changes, BrickChange change) {
+bool goes_on(const BrickChange& change, const BrickChange& next) {
   const auto uniform = [](const SharedBrick& brick) { return !brick || brick.material() != 0; };
-  if (!changes.empty() && uniform(change.before) && uniform(change.after)) {
-    BrickChange& last = changes.back();
-    if (last.before.same_as(change.before) && last.after.same_as(change.after) && last.brick.x == change.brick.x &&
-        last.brick.y == change.brick.y && int64_t(last.brick.z) + last.count == change.brick.z) {
-      last.count += change.count;
-      return;
-    }
-  }
-  changes.push_back(std::move(change));
+  return uniform(next.before) && uniform(next.after) && change.before.same_as(next.before) &&
+         change.after.same_as(next.after) && change.brick.x == next.brick.x && change.brick.y == next.brick.y &&
+         int64_t(change.brick.z) + change.count == next.brick.z;
+}
+
+void append_change(std::vector<BrickChange>& changes, BrickChange change) {
+  if (!changes.empty() && goes_on(changes.back(), change)) changes.back().count += change.count;
+  else changes.push_back(std::move(change));
 }
 
 uint64_t bricks_in(std::span<const BrickChange> changes) {

@@ -152,6 +152,8 @@ struct BrickChange {
   Int3 at(uint32_t number) const { return {brick.x, brick.y, int32_t(int64_t(brick.z) + number)}; }
   Int3 last() const { return at(count - 1); }
 };
+// Whether `next` goes on where `change` ends, so that both are one.
+bool goes_on(const BrickChange& change, const BrickChange& next);
 // Adds a change that comes after all of `changes`, to the last of them if it goes on where that ends.
 void append_change(std::vector<BrickChange>& changes, BrickChange change);
 // The number of bricks in all of them.

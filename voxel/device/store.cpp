@@ -1635,12 +1635,15 @@ Result<void> Store::read_places(std::span<const uint32_t> places, std::span<Bric
   return executor_->copy_out(materials.data(), memory_.listed_materials, materials.size_bytes());
 }
 
-Result<std::vector<Store::StepRecords>> Store::step_records(uint64_t first) {
+Result<std::vector<Store::StepRecords>> Store::step_records(uint64_t first, uint64_t most) {
   QRY_TRY(wait_all());
   QRY_TRY(end_step());
   QRY_TRY_ASSIGN(const auto steps, history());
   std::vector<StepRecords> found;
+  uint64_t records = 0;
   for (size_t i = size_t(std::min<uint64_t>(first, steps.size())); i < steps.size(); ++i) {
+    records += steps[i].count;
+    if (records > most && !found.empty()) break;
     found.push_back({steps[i].changed, std::vector<Record>(steps[i].count)});
     QRY_TRY(executor_->copy_out(found.back().records.data(), memory_.records + steps[i].first,
                                 steps[i].count * sizeof(Record)));

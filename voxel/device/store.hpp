@@ -213,14 +213,14 @@ class Store {
   Result<void> look_up(std::span<const uint32_t> keys, std::span<uint32_t> indices);
   // As read(), of places of the pool that are in use.
   Result<void> read_places(std::span<const uint32_t> places, std::span<BrickMaterials> materials);
-  // After all edits: the steps of the history from number `first` on, with their records in any order, each key once;
-  // some may change nothing. Traffic: the records over the bus, and 32 bytes for each step of the history. Errors:
-  // device.
+  // After all edits: the steps of the history from number `first` on, as long as they have at most `most` records
+  // together, at least one, with their records in any order, each key once; some may change nothing. Traffic: the
+  // records over the bus, and 32 bytes for each step of the history. Errors: device.
   struct StepRecords {
     uint64_t voxels = 0;  // that differ
     std::vector<Record> records;
   };
-  Result<std::vector<StepRecords>> step_records(uint64_t first);
+  Result<std::vector<StepRecords>> step_records(uint64_t first, uint64_t most = UINT64_MAX);
   // The voxels of a dense box, which may reach out of the world, x fastest; after all edits. Of a host's array it
   // waits; a device's is written by then in its executor's order. Traffic: a byte a voxel. Errors: out_of_memory,
   // device.

@@ -147,7 +147,6 @@ Result<bool> Session::open_on_device(const fs::path& file, const Progress& progr
     QRY_TRY(world.prepare());
     Content content{reader.scene()};
     content.file = &reader;
-    QRY_TRY_ASSIGN(content.history, reader.history(&content.position, progress));
     QRY_TRY_ASSIGN(fingerprint, reader.fingerprint());
     QRY_TRY_ASSIGN(made, make(world, std::move(content), progress));
   }

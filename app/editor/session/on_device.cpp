@@ -23,9 +23,10 @@ Result<std::shared_ptr<DeviceWorld>> Session::device_world_of(const Content& con
     auto world = std::make_shared<DeviceWorld>();
     world->blocks = std::move(memory.blocks);
     reason = std::move(memory.reason);
-    QRY_TRY_ASSIGN(world->home, DeviceHome::create(
-                                    std::move(memory.executor),
-                                    {content.scene, content.history, content.position, content.file, progress}, 0, 0));
+    QRY_TRY_ASSIGN(world->home, DeviceHome::create(std::move(memory.executor),
+                                                   {content.scene, content.history, content.position, content.file,
+                                                    progress, false, content.file != nullptr},
+                                                   0, 0));
     return world;
   }();
   if (made) return made;
@@ -121,7 +122,9 @@ Result<void> Session::keep_or_take_back(bool undone) {
 // in several parts is one record now.
 Result<void> Session::read_back(Content& content) {
   QRY_TRY_ASSIGN(content.scene.volumes[0].bricks, home().bricks());
-  QRY_TRY_ASSIGN(content.history, home().history(&content.position));
+  QRY_TRY_ASSIGN(auto history, home().history());
+  QRY_TRY_ASSIGN(content.history, history.all_records());
+  content.position = size_t(history.position());
   if (!followed_) return {};
   QRY_TRY(followed_->flush(homed()));
   QRY_TRY_ASSIGN(const uint64_t dropped, home().dropped_records());

@@ -28,10 +28,21 @@ void put(std::vector<uint8_t>& out, const T& v) {
   std::memcpy(out.data() + at, &v, sizeof v);
 }
 
+// In the count that begins a blob's plain bytes: they have the short form.
+constexpr uint16_t kShortChunk = 0x8000;
+constexpr uint32_t kShortPart = 0x80000000u;
+constexpr uint32_t kShortBrickMax = 1 + kBrickBytesMax;
+constexpr const char* kNotShort = "it has the short form, and nothing that would be shorter";
+
+template <class T>
+uint8_t* put(uint8_t* to, const T& v) {
+  std::memcpy(to, &v, sizeof v);
+  return to + sizeof v;
+}
+
 // Writes the mask, then the materials of the set voxels in index order. Returns the end.
 uint8_t* put_brick(uint8_t* to, const BrickView& brick) {
-  std::memcpy(to, &brick.mask, sizeof brick.mask);
-  to += sizeof brick.mask;
+  to = put(to, brick.mask);
   for (uint32_t w = 0; w < 8; ++w) {
     const uint8_t* const from = brick.materials.data() + w * 64;
     if (brick.mask[w] == ~uint64_t(0)) {
@@ -42,6 +53,11 @@ uint8_t* put_brick(uint8_t* to, const BrickView& brick) {
     for (uint64_t bits = brick.mask[w]; bits; bits &= bits - 1) *to++ = from[std::countr_zero(bits)];
   }
   return to;
+}
+// In the short form: the material of a brick that is full of one; else 0, and then as above.
+uint8_t* put_short(uint8_t* to, const SharedBrick& brick) {
+  *to++ = brick.material();
+  return brick.material() ? to : put_brick(to, *brick);
 }
 
 void put_material(std::vector<uint8_t>& out, const Material& m, const std::string& name) {
@@ -62,9 +78,19 @@ class Reader {
     at_ += sizeof(T);
     return true;
   }
-  // Writes all of the brick.
-  bool get_brick(Brick* out) {
+  // Writes all of the brick, unless it is full of one material, which `full` gets then, else 0.
+  bool get_brick(Brick* out, uint8_t* full) {
+    *full = 0;
     if (!get(&out->mask)) return false;
+    if (all_set(out->mask)) {
+      if (bytes_.size() - at_ < kVoxelsPerBrick) return false;
+      const uint8_t* const from = bytes_.data() + at_;
+      if (from[0] && std::memcmp(from, from + 1, kVoxelsPerBrick - 1) == 0) {
+        *full = from[0];
+        at_ += kVoxelsPerBrick;
+        return true;
+      }
+    }
     if (bytes_.size() - at_ < out->count()) return false;
     for (uint32_t w = 0; w < 8; ++w) {
       uint8_t* const to = out->materials.data() + size_t(w) * 64;
@@ -82,6 +108,11 @@ class Reader {
       for (uint64_t bits = mask; bits; bits &= bits - 1) to[std::countr_zero(bits)] = *next++;
     }
     return true;
+  }
+  // In the short form. A brick has one form alone.
+  bool get_short(Brick* out, uint8_t* full) {
+    if (!get(full)) return false;
+    return *full != 0 || (get_brick(out, full) && *full == 0);
   }
   bool get_material(Material* out, std::string* name) {
     uint32_t length = 0;
@@ -175,25 +206,24 @@ uint64_t part_checksum(std::span<const uint8_t> data, const RecordHead& head, ui
 
 Result<Blob> encode_chunk(const BrickMap& bricks, Int3 chunk, uint32_t volume) {
   // The map's order is x, y, z with x slowest. In the file x runs fastest.
-  std::array<std::optional<BrickView>, kChunkBricks> found{};
+  std::array<const SharedBrick*, kChunkBricks> found{};
   uint16_t count = 0;
+  bool is_short = false;
   const Int3 corner{chunk.x * 8, chunk.y * 8, chunk.z * 8};
   const std::vector<BrickPut> all = bricks.within({corner, corner + Int3{7, 7, 7}});
   for (const auto& [at, shared] : all) {
-    const BrickView brick = *shared;
-    found[size_t((at.x & 7) | (at.y & 7) << 3 | (at.z & 7) << 6)].emplace(brick);
+    found[size_t((at.x & 7) | (at.y & 7) << 3 | (at.z & 7) << 6)] = &shared;
+    is_short |= shared.material() != 0;
     ++count;
   }
   Blob blob;
   if (!count) return blob;
-  uint8_t* const plain = room_for<Room::plain>(sizeof count + count * (sizeof count + kBrickBytesMax)).data();
-  uint8_t* to = plain;
-  std::memcpy(to, &count, sizeof count);
-  to += sizeof count;
+  uint8_t* const plain = room_for<Room::plain>(sizeof count + count * (sizeof count + kShortBrickMax)).data();
+  uint8_t* to = put(plain, uint16_t(is_short ? count | kShortChunk : count));
   for (uint16_t i = 0; i < kChunkBricks; ++i) {
     if (!found[i]) continue;
-    std::memcpy(to, &i, sizeof i);
-    to = put_brick(to + sizeof i, *found[i]);
+    to = put(to, i);
+    to = is_short ? put_short(to, *found[i]) : put_brick(to, **found[i]);
   }
   const std::span<const uint8_t> bytes(plain, to);
   QRY_TRY_ASSIGN(auto data, compress(bytes));
@@ -201,6 +231,7 @@ Result<Blob> encode_chunk(const BrickMap& bricks, Int3 chunk, uint32_t volume) {
   blob.plain_bytes = uint32_t(bytes.size());
   blob.count = count;
   blob.checksum = chunk_checksum(blob.data, volume, chunk, blob.plain_bytes, blob.count);
+  if (is_short) blob.version = kShortBricks;
   return blob;
 }
 
@@ -209,21 +240,28 @@ Result<void> PackedChunk::each(const Each& each) const {
   QRY_TRY(decompress(data, plain_bytes, plain));
   Reader in(plain);
   uint16_t n = 0;
-  if (!in.get(&n) || n != count || n == 0)
+  const bool there = in.get(&n), is_short = n & kShortChunk && version >= kShortBricks;
+  if (is_short) n = uint16_t(n & ~kShortChunk);
+  if (!there || n != count || n == 0)
     return fail(ErrorCode::malformed_input, "expected " + std::to_string(std::max(1u, count)) + " bricks");
   int32_t last = -1;
   Brick brick;
+  bool some_full = false;
   for (uint32_t k = 0; k < n; ++k) {
     uint16_t i = 0;
     if (!in.get(&i) || i >= kChunkBricks || int32_t(i) <= last)
       return fail(ErrorCode::malformed_input, "expected the numbers of its bricks to rise");
     last = i;
-    if (!in.get_brick(&brick) || brick.empty())
+    uint8_t full = 0;
+    if (!(is_short ? in.get_short(&brick, &full) : in.get_brick(&brick, &full)) || (!full && brick.empty()))
       return fail(ErrorCode::malformed_input,
                   "brick " + std::to_string(i) + " is cut short, empty, or has a voxel without material");
-    each({chunk.x * 8 + (i & 7), chunk.y * 8 + (i >> 3 & 7), chunk.z * 8 + (i >> 6)}, brick, full_material(brick));
+    some_full |= full != 0;
+    each({chunk.x * 8 + (i & 7), chunk.y * 8 + (i >> 3 & 7), chunk.z * 8 + (i >> 6)}, full ? full_brick(full) : brick,
+         full);
   }
   if (!in.at_end()) return fail(ErrorCode::malformed_input, "there are bytes after the last brick");
+  if (is_short && !some_full) return fail(ErrorCode::malformed_input, kNotShort);
   return {};
 }
 
@@ -295,44 +333,72 @@ Result<void> decode_materials(std::span<const uint8_t> data, uint32_t plain_byte
 
 Result<Blob> encode_part(std::span<const BrickChange> changes, const RecordHead& head) {
   const auto count = uint32_t(changes.size());
+  const bool is_short = std::ranges::any_of(
+      changes, [](const BrickChange& c) { return c.count > 1 || c.before.material() || c.after.material(); });
   uint8_t* const plain =
-      room_for<Room::plain>(sizeof count + changes.size() * (sizeof(Int3) + 2 * size_t(kBrickBytesMax))).data();
-  uint8_t* to = plain;
-  std::memcpy(to, &count, sizeof count);
-  to += sizeof count;
+      room_for<Room::plain>(sizeof count + changes.size() * (sizeof(Int3) + sizeof count + 2 * size_t(kShortBrickMax)))
+          .data();
+  uint8_t* to = put(plain, is_short ? count | kShortPart : count);
   for (const BrickChange& c : changes) {
-    std::memcpy(to, &c.brick, sizeof c.brick);
-    to = put_brick(put_brick(to + sizeof c.brick, *c.before), *c.after);
+    to = put(to, c.brick);
+    to = is_short ? put_short(put_short(put(to, c.count), c.before), c.after)
+                  : put_brick(put_brick(to, *c.before), *c.after);
   }
-  return part_blob({plain, to}, changes.size(), head);
+  QRY_TRY_ASSIGN(auto blob, part_blob({plain, to}, changes.size(), head));
+  if (is_short) blob.version = kShortBricks;
+  return blob;
 }
 
-Result<void> decode_part(std::span<const uint8_t> data, uint32_t plain_bytes, uint32_t count, const BrickPool& pool,
-                         std::vector<BrickChange>* append) {
+Result<std::optional<PackedPart::Range>> PackedPart::each(const Each& each) const {
+  const auto malformed = [](const std::string& what) { return fail(ErrorCode::malformed_input, what); };
   std::vector<uint8_t> plain;
   QRY_TRY(decompress(data, plain_bytes, plain));
   Reader in(plain);
   uint32_t n = 0;
-  if (!in.get(&n) || n != count)
-    return fail(ErrorCode::malformed_input, "expected " + std::to_string(count) + " changes");
-  BrickWriter writer(pool);
+  const bool there = in.get(&n), is_short = n & kShortPart && version >= kShortBricks;
+  if (is_short) n &= ~kShortPart;
+  if (!there || n != count) return malformed("expected " + std::to_string(count) + " changes");
+  std::optional<Range> range;
+  bool some_full = false;
+  Brick bricks[2];
   for (uint32_t i = 0; i < n; ++i) {
-    BrickChange c;
-    Brick before, after;
-    if (!in.get(&c.brick.x) || !in.get(&c.brick.y) || !in.get(&c.brick.z) || !in.get_brick(&before) ||
-        !in.get_brick(&after))
-      return fail(ErrorCode::malformed_input,
-                  "change " + std::to_string(i) + " is cut short or has a voxel without material");
-    if (!brick_storable(c.brick))
-      return fail(ErrorCode::malformed_input, "change " + std::to_string(i) + " lies outside all coordinates");
-    if (!append->empty() && append->back().last() >= c.brick)
-      return fail(ErrorCode::malformed_input, "expected the bricks of the changes to rise");
-    c.before = writer.make(before);
-    c.after = writer.make(after);
-    append_change(*append, std::move(c));
+    Int3 at;
+    uint32_t row = 1;
+    Side sides[2];
+    bool whole = in.get(&at.x) && in.get(&at.y) && in.get(&at.z) && (!is_short || in.get(&row));
+    for (int side = 0; side < 2 && whole; ++side) {
+      Side& its = sides[side];
+      Brick& brick = bricks[side];
+      whole = is_short ? in.get_short(&brick, &its.full) : in.get_brick(&brick, &its.full);
+      if (whole && !its.full && !brick.empty()) its.voxels = &brick;
+    }
+    if (!whole) return malformed("change " + std::to_string(i) + " is cut short or has a voxel without material");
+    const int64_t last_z = int64_t(at.z) + row - 1;
+    if (!brick_storable(at) || last_z >= kMaxBrickCoordinate)
+      return malformed("change " + std::to_string(i) + " lies outside all coordinates");
+    if (row == 0 || (row > 1 && (sides[0].voxels || sides[1].voxels)))
+      return malformed("change " + std::to_string(i) + " is of no row of equal bricks");
+    some_full |= row > 1 || sides[0].full || sides[1].full;
+    if (range && range->last >= at) return malformed("expected the bricks of the changes to rise");
+    if (!range) range.emplace(Range{at, at});
+    range->last = {at.x, at.y, int32_t(last_z)};
+    each(at, row, sides[0], sides[1]);
   }
-  if (!in.at_end()) return fail(ErrorCode::malformed_input, "there are bytes after the last change");
-  return {};
+  if (!in.at_end()) return malformed("there are bytes after the last change");
+  if (is_short && !some_full) return malformed(kNotShort);
+  return range;
+}
+
+Result<std::vector<BrickChange>> PackedPart::changes(const BrickPool& pool) const {
+  std::vector<BrickChange> made;
+  BrickWriter writer(pool);
+  const auto handle = [&](const Side& side) {
+    return side.voxels ? writer.make(*side.voxels) : SharedBrick::full(side.full);
+  };
+  QRY_TRY(each([&](Int3 first, uint32_t row, const Side& before, const Side& after) {
+    append_change(made, {first, row, handle(before), handle(after)});
+  }));
+  return made;
 }
 
 FieldSum& FieldSum::add(int64_t v) {

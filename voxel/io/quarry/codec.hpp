@@ -5,10 +5,15 @@
 // Plain bytes are canonical: the same bricks give the same bytes, whatever the writer and the order. They are
 // compressed with zstd. The checksum (XXH3, 64 bits) covers the compressed bytes and the row's own numbers. So a blob
 // in a wrong row is noticed, and only checked bytes reach the decompressor.
+//
+// Plain bytes have two forms. Those in which a brick is full of one material say it in a byte, and a row of changes
+// that are the same once: such blobs are in files of version kShortBricks and later alone. All others are as they ever
+// were.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -27,7 +32,10 @@ constexpr uint32_t kChunkBytesMax = 2 + kChunkBricks * (2 + kBrickBytesMax);
 constexpr uint32_t kPartChanges = 4096;
 // As many are written: parts are compressed one by one, so a stroke of a few thousand keeps all threads busy.
 constexpr uint32_t kWrittenPartChanges = 512;
-constexpr uint32_t kPartBytesMax = 4 + kPartChanges * (12 + 2 * kBrickBytesMax);
+constexpr uint32_t kPartBytesMax = 4 + kPartChanges * (12 + 4 + 2 * (1 + kBrickBytesMax));
+// Versions of a file, by what it may have; each has what those before it have. kPlainHistory: every record is of voxels
+// and is one step. kSteps: records of the palette, steps of several records. kShortBricks: blobs of the short form.
+constexpr int64_t kPlainHistory = 1, kSteps = 2, kShortBricks = 3;
 
 // The limit of brick coordinates, so that voxels have 32-bit coordinates.
 constexpr int32_t kMaxBrickCoordinate = 1 << 28;
@@ -42,6 +50,7 @@ struct Blob {
   uint32_t plain_bytes = 0;
   uint32_t count = 0;  // bricks or changes
   uint64_t checksum = 0;
+  int64_t version = kPlainHistory;  // of a file that may have it
 };
 
 // Encodes the chunk of `bricks`. The count is 0 if there is no brick in it. Errors: out_of_memory.
@@ -51,6 +60,7 @@ struct PackedChunk {
   std::span<const uint8_t> data;
   uint32_t plain_bytes = 0, count = 0;
   Int3 chunk;
+  int64_t version = kShortBricks;  // of its file
   // In the file's order: x runs fastest. `full`: the material of a brick that is full of one, else 0.
   using Each = std::function<void(Int3 at, const Brick& brick, uint8_t full)>;
   // Errors: malformed_input (without saying which chunk), after `each` has seen the bricks before the damage.
@@ -71,9 +81,29 @@ struct RecordHead {
   std::string label;
   uint64_t voxels = 0;
 };
+// Changes of which none goes on where the one before it ends (append_change()).
 Result<Blob> encode_part(std::span<const BrickChange> changes, const RecordHead& head);
-Result<void> decode_part(std::span<const uint8_t> data, uint32_t plain_bytes, uint32_t count, const BrickPool& pool,
-                         std::vector<BrickChange>* append);
+// A part of a record of voxels as it is in the file.
+struct PackedPart {
+  std::span<const uint8_t> data;
+  uint32_t plain_bytes = 0, count = 0;
+  int64_t version = kShortBricks;  // of its file
+  // One side of a change: full of a material; else the voxels, null if there are none, which live until `each` returns.
+  struct Side {
+    uint8_t full = 0;
+    const Brick* voxels = nullptr;
+  };
+  // In rising order; of several bricks in a row along z the first and their number, both sides full or none.
+  using Each = std::function<void(Int3 first, uint32_t count, const Side& before, const Side& after)>;
+  struct Range {
+    Int3 first, last;  // bricks
+  };
+  // Returns the range of all changes, nothing if there are none. Errors: malformed_input (without saying which part),
+  // after `each` has seen the changes before the damage.
+  Result<std::optional<Range>> each(const Each& each) const;
+  // Returns the changes with bricks made in `pool`. Errors: the same.
+  Result<std::vector<BrickChange>> changes(const BrickPool& pool) const;
+};
 // Does the same for changes of the palette, which always fit into one part. Errors: invalid_argument (the names are too
 // long), out_of_memory; malformed_input.
 Result<Blob> encode_materials(std::span<const MaterialChange> changes, const RecordHead& head);

@@ -3,15 +3,13 @@
 // and range, every checksum and every count is checked. A world that would not fit into memory is rejected before its
 // bricks are read.
 #include <algorithm>
-#include <condition_variable>
-#include <exception>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <optional>
 
 #include "base/parallel.hpp"
 #include "voxel/io/quarry/fields.hpp"
+#include "voxel/io/quarry/pipeline.hpp"
 #include "voxel/io/quarry/tables.hpp"
 #include "voxel/io/sqlite/journals.hpp"
 
@@ -176,35 +174,8 @@ struct ChunkSteps {
   std::function<Result<void>(const ChunkRow& row, std::vector<BrickPut>& bricks)> put;
 };
 
-// Takes all rows with several threads. One at a time has the database and reads the next row; all decompress and decode
-// theirs. The first of the loop's pieces puts what is decoded, in the order of the rows.
-class ChunkPipeline {
- public:
-  ChunkPipeline(Statement rows, size_t volumes, const Progress& progress, const ChunkSteps& steps,
-                uint64_t most_waiting)
-      : progress_(progress),
-        steps_(steps),
-        volumes_(volumes),
-        most_waiting_(size_t(std::clamp<uint64_t>(most_waiting / kChunkBricks, 1, kChunksAtOnce * thread_count()))),
-        rows_(std::move(rows)) {}
-
-  Result<void> run() {
-    // One thread, where memory lets only one chunk wait.
-    parallel_for(std::min<size_t>(thread_count(), most_waiting_), 1, [&](size_t piece, size_t) {
-      try {
-        work(piece == 0);
-      } catch (...) {  // the other pieces wait for this one
-        const std::lock_guard lock(lock_);
-        if (!thrown_) thrown_ = std::current_exception();
-        stop();
-      }
-    });
-    if (thrown_) std::rethrow_exception(thrown_);
-    if (failed_) return tl::unexpected(*failed_);
-    return {};
-  }
-
- private:
+Result<void> take_chunks(Statement rows, const StoreHead& head, const Progress& progress, const ChunkSteps& steps,
+                         uint64_t most_waiting) {
   struct Read {
     ChunkRow row;
     std::vector<uint8_t> data;
@@ -213,105 +184,26 @@ class ChunkPipeline {
     ChunkRow row;  // without its data
     std::vector<BrickPut> bricks;
   };
-
-  // Under the lock: nothing more is read or put.
-  void stop() {
-    stopped_ = true;
-    changed_.notify_all();
-  }
-
-  void work(bool puts) {
-    while (begin_one(puts)) {
-      size_t number = 0;
-      const Result<std::optional<Read>> read = read_row(&number);
-      const bool none = read && !*read;
-      Result<Decoded> decoded = none ? Decoded() : read ? decode(**read) : tl::unexpected(read.error());
-      const std::lock_guard lock(lock_);
-      --begun_;
-      if (none) ended_ = true;
-      else waiting_.emplace(number, std::move(decoded));
-      changed_.notify_all();
-    }
-  }
-
-  // Waits until another row may be read; false if none is left. Who puts, puts meanwhile what there is, and at the end
-  // what the others still decode.
-  bool begin_one(bool puts) {
-    std::unique_lock lock(lock_);
-    for (;;) {
-      if (puts) put_waiting(lock);
-      if (stopped_ || (ended_ && (!puts || begun_ + waiting_.size() == 0))) return false;
-      if (!ended_ && begun_ + waiting_.size() < most_waiting_) {
-        ++begun_;
-        return true;
-      }
-      changed_.wait(lock);
-    }
-  }
-
-  void put_waiting(std::unique_lock<std::mutex>& lock) {
-    while (!stopped_ && !waiting_.empty() && waiting_.begin()->first == next_put_) {
-      Result<Decoded> one = std::move(waiting_.begin()->second);
-      lock.unlock();
-      const Result<void> put = one ? steps_.put(one->row, one->bricks) : tl::unexpected(one.error());
-      lock.lock();
-      waiting_.erase(waiting_.begin());  // until here it counted as waiting
-      ++next_put_;
-      if (!put) {
-        failed_ = put.error();
-        stop();
-      }
-      changed_.notify_all();
-    }
-  }
-
-  // The next row; none after the last, and after one with an error.
-  Result<std::optional<Read>> read_row(size_t* number) {
-    const std::lock_guard lock(reading_);
-    if (read_all_) return std::optional<Read>();
-    *number = rows_read_++;
-    auto read = next_row();
-    read_all_ = !read || !*read;
-    return read;
-  }
-
-  Result<std::optional<Read>> next_row() {
-    if (progress_.cancelled()) return fail(ErrorCode::cancelled, "stopped");
-    QRY_TRY_ASSIGN(const auto there, rows_.step());
+  const auto next = [&]() -> Result<std::optional<Read>> {
+    if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
+    QRY_TRY_ASSIGN(const auto there, rows.step());
     if (!there) return std::optional<Read>();
-    QRY_TRY_ASSIGN(const auto row, chunk_row(rows_, volumes_));
-    QRY_TRY(steps_.check(row));
+    QRY_TRY_ASSIGN(const auto row, chunk_row(rows, head.volumes.size()));
+    QRY_TRY(steps.check(row));
     return Read{row, {row.data.begin(), row.data.end()}};
-  }
-
-  Result<Decoded> decode(const Read& from) const {
+  };
+  const auto decode = [&](Read& from) -> Result<Decoded> {
     Decoded decoded{from.row, {}};
     decoded.row.data = {};
-    auto bricks = steps_.decode(decoded.row, {from.data, from.row.bytes, from.row.bricks, from.row.chunk});
+    auto bricks = steps.decode(decoded.row, {from.data, from.row.bytes, from.row.bricks, from.row.chunk, head.version});
     if (!bricks) return tl::unexpected(damaged(from.row.name() + ": " + bricks.error().message).error());
     decoded.bricks = std::move(*bricks);
     return decoded;
-  }
-
-  const Progress& progress_;
-  const ChunkSteps& steps_;
-  const size_t volumes_;
-  const size_t most_waiting_;  // chunks
-
-  std::mutex reading_;  // of the rows:
-  Statement rows_;
-  size_t rows_read_ = 0;
-  bool read_all_ = false;
-
-  std::mutex lock_;  // of the rest:
-  std::condition_variable changed_;
-  std::map<size_t, Result<Decoded>> waiting_;  // to be put: bricks, or what is wrong, by the number of the row
-  size_t begun_ = 0;                           // rows that threads read or decode
-  size_t next_put_ = 0;
-  bool ended_ = false, stopped_ = false;
-  std::exception_ptr thrown_;
-  std::optional<Error> failed_;
-};
+  };
+  const auto put = [&](Decoded& one) { return steps.put(one.row, one.bricks); };
+  const size_t most = size_t(std::clamp<uint64_t>(most_waiting / kChunkBricks, 1, kChunksAtOnce * thread_count()));
+  return Pipeline<Read, Decoded>({next, decode, put}, most).run();
+}
 
 // Errors: malformed_input if a volume's chunks are not those that its row counts.
 Result<void> check_counts(size_t volume, const StoreHead::Volume& found, const StoreHead::Volume& expected) {
@@ -345,7 +237,7 @@ Result<void> each_chunk(Db& db, const StoreHead& head, const Progress& progress,
     report.at(double(done += row.bricks) / double(total));
     return {};
   };
-  QRY_TRY(ChunkPipeline(std::move(rows), seen.size(), progress, steps, most_waiting).run());
+  QRY_TRY(take_chunks(std::move(rows), head, progress, steps, most_waiting));
   for (size_t i = 0; i < seen.size(); ++i) QRY_TRY(check_counts(i, seen[i], head.volumes[i]));
   return {};
 }
@@ -435,7 +327,7 @@ Result<void> read_some_chunks(Db& db, const StoreHead& head, uint32_t volume, co
   bind_box(rows, volume, chunks);
   const ChunkTarget target = [&](uint32_t, uint32_t) -> Result<BrickMap*> { return &into; };
   const ChunkSteps steps = put_steps(target);
-  return ChunkPipeline(std::move(rows), head.volumes.size(), progress, steps, most_waiting).run();
+  return take_chunks(std::move(rows), head, progress, steps, most_waiting);
 }
 
 Result<uint64_t> fingerprint_of(Db& db) {
@@ -519,92 +411,212 @@ Result<Scene> read_tables(Db& db, uint64_t memory_limit, const Progress& progres
 
 namespace {
 
-// Where the next part of a record is decoded to. `changes`: how many it adds; one of the palette counts as the changes
-// that take its memory. `starts`: it is its record's first part.
-using PartTarget = std::function<Result<UndoRecord*>(const RecordHead& part, uint64_t changes, bool starts)>;
-
-// All parts of all records in their order, checked against the head.
-Result<void> each_part(Db& db, const StoreHead& head, const Progress& progress, const BrickPool& pool,
-                       const PartTarget& target) {
+// One row of the table journal. All but the blob's content is checked.
+struct PartRow {
   RecordHead part;
-  uint64_t sum = 0;
-  QRY_TRY(for_rows(
-      db,
-      "SELECT record, part, volume, label, voxels, changes, bytes, checksum, data FROM journal ORDER BY record, part",
-      "journal", [&](Statement& s) -> Result<void> {
-        if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
-        RecordHead next;
-        next.record = s.integer(0, "record", 1, head.length);
-        next.part = uint32_t(s.integer(1, "part", 0, UINT32_MAX));
-        next.volume =
-            s.integer(2, "volume", head.version > kPlainHistory ? kPaletteVolume : 0, int64_t(head.volumes.size()) - 1);
-        next.label = s.text(3, "label");
-        next.voxels = uint64_t(s.integer(4, "voxels", 0, INT64_MAX));
-        const uint32_t count = uint32_t(s.integer(5, "changes", 0, kPartChanges));
-        const uint32_t bytes = uint32_t(s.integer(6, "bytes", 0, kPartBytesMax));
-        const uint64_t checksum = uint64_t(s.integer(7, "checksum"));
-        const std::span<const uint8_t> data = s.blob(8, "data", 2 * kPartBytesMax);
-        QRY_TRY(s.row_check());
-        const std::string name =
-            "table journal, record " + std::to_string(next.record) + ", part " + std::to_string(next.part);
-        if (part_checksum(data, next, bytes, count) != checksum) return damaged(name + ": the checksum is wrong");
-        const bool continues = next.part == 1 && next.record > 1 && head.version > kPlainHistory;
-        const bool starts = next.record == part.record + 1 && (next.part == 0 || continues);
-        const bool goes_on = next.part > 0 && next.record == part.record && next.part == part.part + 1 &&
-                             next.volume == part.volume && next.label == part.label && next.voxels == part.voxels;
-        if (!starts && !goes_on) return damaged(name + " does not follow the one before it");
-        const bool of_palette = next.volume == kPaletteVolume;
-        if (of_palette && goes_on) return damaged(name + ": a change of the palette has one part");
-        QRY_TRY_ASSIGN(const auto record,
-                       target(next, of_palette ? bytes / sizeof(BrickChange) + 1 : uint64_t(count), starts));
-        const auto decoded = of_palette ? decode_materials(data, bytes, count, &record->materials)
-                                        : decode_part(data, bytes, count, pool, &record->changes);
-        if (!decoded) return damaged(name + ": " + decoded.error().message);
-        sum += checksum;
-        part = std::move(next);
-        return {};
-      }));
+  uint32_t count = 0, bytes = 0;
+  bool starts = false;  // it is its record's first part
+  std::vector<uint8_t> data;
+  bool of_palette() const { return part.volume == kPaletteVolume; }
+  std::string name() const {
+    return "table journal, record " + std::to_string(part.record) + ", part " + std::to_string(part.part);
+  }
+};
+// Some are read, and decoded, at a time: most are small.
+constexpr size_t kPartsAtOnce = 64;
+constexpr uint64_t kPlainBytesAtOnce = uint64_t(1) << 19;
+constexpr size_t kPiecesWaiting = 4;  // a thread
+
+// The rows in the order of the records, checked against the head; or those of applied records from the last one back.
+class PartRows {
+ public:
+  static Result<PartRows> select(Db& db, const StoreHead& head, bool back) {
+    const char* const text = back ? "SELECT record, part, volume, label, voxels, changes, bytes, checksum, data FROM "
+                                    "journal WHERE record <= ?1 ORDER BY record DESC, part DESC"
+                                  : "SELECT record, part, volume, label, voxels, changes, bytes, checksum, data FROM "
+                                    "journal ORDER BY record, part";
+    QRY_TRY_ASSIGN(auto rows, Statement::prepare(db, text, "journal"));
+    if (back) rows.bind(1, head.position);
+    return PartRows(std::move(rows), head, back);
+  }
+  Result<std::optional<std::vector<PartRow>>> next(const Progress& progress) {
+    std::vector<PartRow> some;
+    for (uint64_t bytes = 0; !ended_ && some.size() < kPartsAtOnce && bytes < kPlainBytesAtOnce;) {
+      if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
+      QRY_TRY_ASSIGN(const auto there, rows_.step());
+      ended_ = !there;  // a further step would begin anew
+      if (ended_) break;
+      some.emplace_back();
+      QRY_TRY(read(some.back()));
+      bytes += some.back().bytes;
+    }
+    if (!some.empty()) return std::optional(std::move(some));
+    if (!back_) QRY_TRY(check_all());
+    return std::optional<std::vector<PartRow>>();
+  }
+
+ private:
+  PartRows(Statement rows, const StoreHead& head, bool back) : rows_(std::move(rows)), head_(head), back_(back) {}
+
+  Result<void> read(PartRow& row) {
+    Statement& s = rows_;
+    RecordHead& next = row.part;
+    next.record = s.integer(0, "record", 1, head_.length);
+    next.part = uint32_t(s.integer(1, "part", 0, UINT32_MAX));
+    next.volume =
+        s.integer(2, "volume", head_.version >= kSteps ? kPaletteVolume : 0, int64_t(head_.volumes.size()) - 1);
+    next.label = s.text(3, "label");
+    next.voxels = uint64_t(s.integer(4, "voxels", 0, INT64_MAX));
+    row.count = uint32_t(s.integer(5, "changes", 0, kPartChanges));
+    row.bytes = uint32_t(s.integer(6, "bytes", 0, kPartBytesMax));
+    const uint64_t checksum = uint64_t(s.integer(7, "checksum"));
+    const std::span<const uint8_t> data = s.blob(8, "data", 2 * kPartBytesMax);
+    QRY_TRY(s.row_check());
+    if (part_checksum(data, next, row.bytes, row.count) != checksum)
+      return damaged(row.name() + ": the checksum is wrong");
+    if (!back_) {
+      const bool continues = next.part == 1 && next.record > 1 && head_.version >= kSteps;
+      row.starts = next.record == last_.record + 1 && (next.part == 0 || continues);
+      const bool goes_on = next.part > 0 && next.record == last_.record && next.part == last_.part + 1 &&
+                           next.volume == last_.volume && next.label == last_.label && next.voxels == last_.voxels;
+      if (!row.starts && !goes_on) return damaged(row.name() + " does not follow the one before it");
+      if (row.of_palette() && goes_on) return damaged(row.name() + ": a change of the palette has one part");
+      sum_ += checksum;
+    }
+    row.data.assign(data.begin(), data.end());
+    last_ = next;
+    return {};
+  }
+
   // Records are numbered from 1 without gaps.
-  if (part.record != head.length || sum != head.history_sum)
-    return fail(ErrorCode::malformed_input, "table journal has " + std::to_string(part.record) + " records, expected " +
-                                                std::to_string(head.length) +
+  Result<void> check_all() const {
+    if (last_.record == head_.length && sum_ == head_.history_sum) return {};
+    return fail(ErrorCode::malformed_input, "table journal has " + std::to_string(last_.record) +
+                                                " records, expected " + std::to_string(head_.length) +
                                                 " with another checksum; the file is damaged");
-  return {};
+  }
+
+  Statement rows_;
+  const StoreHead& head_;
+  bool back_, ended_ = false;
+  RecordHead last_;
+  uint64_t sum_ = 0;
+};
+
+// A row, decoded: its changes of voxels as T, or those of the palette.
+template <class T>
+struct DecodedPart {
+  PartRow row;  // without its data
+  std::optional<PackedPart::Range> range;
+  T voxels{};
+  std::vector<MaterialChange> materials;
+};
+template <class T>
+using DecodePart = std::function<Result<std::optional<PackedPart::Range>>(const PackedPart& part, T& out)>;
+
+// All threads decode, one at a time takes, in the order of the rows. Memory: some parts a thread.
+template <class T>
+Result<void> take_parts(Db& db, const StoreHead& head, bool back, const Progress& progress, const DecodePart<T>& decode,
+                        const std::function<Result<void>(DecodedPart<T>& part)>& take) {
+  QRY_TRY_ASSIGN(auto rows, PartRows::select(db, head, back));
+  using Rows = std::vector<PartRow>;
+  using Parts = std::vector<DecodedPart<T>>;
+  const auto decode_one = [&](const PartRow& row, DecodedPart<T>& part) -> Result<void> {
+    if (row.of_palette()) return decode_materials(row.data, row.bytes, row.count, &part.materials);
+    QRY_TRY_ASSIGN(part.range, decode({row.data, row.bytes, row.count, head.version}, part.voxels));
+    return {};
+  };
+  const auto decode_all = [&](Rows& some) -> Result<Parts> {
+    Parts parts(some.size());
+    for (size_t i = 0; i < some.size(); ++i) {
+      if (const auto decoded = decode_one(some[i], parts[i]); !decoded)
+        return tl::unexpected(damaged(some[i].name() + ": " + decoded.error().message).error());
+      some[i].data = {};
+      parts[i].row = std::move(some[i]);
+    }
+    return parts;
+  };
+  int64_t record = 0;
+  std::optional<PackedPart::Range> beside;  // of this record's part that was taken last
+  const auto take_all = [&](Parts& parts) -> Result<void> {
+    for (DecodedPart<T>& part : parts) {
+      if (std::exchange(record, part.row.part.record) != record) beside.reset();
+      if (beside && part.range && !(back ? part.range->last < beside->first : beside->last < part.range->first))
+        return damaged(part.row.name() + ": expected the bricks of the changes to rise");
+      if (part.range) beside = part.range;
+      QRY_TRY(take(part));
+    }
+    return {};
+  };
+  const PipelineSteps<Rows, Parts> steps{[&] { return rows.next(progress); }, decode_all, take_all};
+  return Pipeline<Rows, Parts>(steps, kPiecesWaiting * thread_count()).run();
 }
 
 }  // namespace
 
 Result<std::vector<UndoRecord>> read_history(Db& db, const StoreHead& head, uint64_t memory_limit,
                                              const Progress& progress, const BrickPool* pool) {
+  using Changes = std::vector<BrickChange>;
   std::vector<UndoRecord> records;
   uint64_t changes = 0;
-  QRY_TRY(each_part(db, head, progress, pool ? *pool : BrickPool::loose(),
-                    [&](const RecordHead& part, uint64_t more, bool starts) -> Result<UndoRecord*> {
-                      changes += more;
-                      if (changes > memory_limit / sizeof(BrickChange))
-                        return fail(ErrorCode::out_of_memory, "its history of edits needs more than " +
-                                                                  std::to_string(memory_limit >> 20) +
-                                                                  " MiB of memory");
-                      if (starts) {
-                        UndoRecord& record = records.emplace_back();
-                        record.volume = part.volume == kPaletteVolume ? 0 : uint32_t(part.volume);
-                        record.continues = part.part == 1;
-                        record.label = part.label;
-                        record.voxels_changed = part.voxels;
-                      }
-                      return &records.back();
-                    }));
+  const auto decode = [&](const PackedPart& part, Changes& out) -> Result<std::optional<PackedPart::Range>> {
+    QRY_TRY_ASSIGN(out, part.changes(pool ? *pool : BrickPool::loose()));
+    if (out.empty()) return std::optional<PackedPart::Range>();
+    return PackedPart::Range{out.front().brick, out.back().last()};
+  };
+  const auto take = [&](DecodedPart<Changes>& part) -> Result<void> {
+    const RecordHead& its = part.row.part;
+    // A change of the palette counts as those that take its memory.
+    changes += part.row.of_palette() ? part.row.bytes / sizeof(BrickChange) + 1 : uint64_t(part.voxels.size());
+    if (changes > memory_limit / sizeof(BrickChange))
+      return fail(ErrorCode::out_of_memory,
+                  "its history of edits needs more than " + std::to_string(memory_limit >> 20) + " MiB of memory");
+    if (part.row.starts) {
+      UndoRecord& record = records.emplace_back();
+      record.volume = part.row.of_palette() ? 0 : uint32_t(its.volume);
+      record.continues = its.part == 1;
+      record.label = its.label;
+      record.voxels_changed = its.voxels;
+      record.materials = std::move(part.materials);
+    }
+    Changes& all = records.back().changes;
+    if (part.voxels.empty()) return {};
+    append_change(all, std::move(part.voxels.front()));
+    all.insert(all.end(), std::make_move_iterator(part.voxels.begin() + 1), std::make_move_iterator(part.voxels.end()));
+    return {};
+  };
+  QRY_TRY(take_parts<Changes>(db, head, false, progress, decode, take));
   return records;
 }
 
+Result<void> visit_history(Db& db, const StoreHead& head, HistorySide side, const Progress& progress,
+                           const HistoryVisit& visit) {
+  const bool back = side == HistorySide::before;
+  const auto decode = [back](const PackedPart& part, HistoryBricks& out) {
+    return part.each([&](Int3 first, uint32_t count, const PackedPart::Side& before, const PackedPart::Side& after) {
+      const PackedPart::Side& its = back ? before : after;
+      if (!its.voxels) {
+        out.full.push_back({first, count, its.full});
+      } else {
+        out.at.push_back(first);
+        out.materials.push_back(its.voxels->materials);
+      }
+    });
+  };
+  const auto take = [&](DecodedPart<HistoryBricks>& part) -> Result<void> {
+    const RecordHead& its = part.row.part;
+    return visit({its.record, part.row.starts && its.part == 1, its.label, its.voxels, part.materials, part.voxels});
+  };
+  return take_parts<HistoryBricks>(db, head, back, progress, decode, take);
+}
+
 Result<void> check_history(Db& db, const StoreHead& head, const Progress& progress) {
-  UndoRecord scratch;
-  return each_part(db, head, progress, BrickPool::loose(),
-                   [&](const RecordHead&, uint64_t, bool) -> Result<UndoRecord*> {
-                     scratch.changes.clear();
-                     scratch.materials.clear();
-                     return &scratch;
-                   });
+  struct Nothing {};
+  const auto decode = [](const PackedPart& part, Nothing&) {
+    return part.each([](Int3, uint32_t, const PackedPart::Side&, const PackedPart::Side&) {});
+  };
+  return take_parts<Nothing>(db, head, false, progress, decode,
+                             [](DecodedPart<Nothing>&) -> Result<void> { return {}; });
 }
 
 Result<Scene> read_world(Db& db, uint64_t memory_limit, const Progress& progress, std::vector<UndoRecord>* history,
@@ -632,12 +644,16 @@ Result<bool> record_is(Db& db, int64_t number, const UndoRecord& record) {
   QRY_TRY_ASSIGN(const auto row, s.bind(1, number).bind(2, int64_t(record.continues)).step());
   if (!row) return false;
   const int64_t volume = record.of_palette() ? kPaletteVolume : int64_t(record.volume);
-  const bool same =
-      s.integer(0, "volume") == volume && s.text(1, "label") == record.label &&
-      s.integer(2, "voxels") == int64_t(record.voxels_changed) &&
-      s.integer(3, "changes") == int64_t(record.of_palette() ? record.materials.size() : bricks_in(record.changes));
+  bool same = s.integer(0, "volume") == volume && s.text(1, "label") == record.label &&
+              s.integer(2, "voxels") == int64_t(record.voxels_changed);
+  const int64_t changes = s.integer(3, "changes");
   QRY_TRY(s.row_check());
-  return same;
+  if (record.of_palette()) return same && changes == int64_t(record.materials.size());
+  // Older programs wrote the bricks of a row one by one.
+  int64_t rows = 0;
+  for (size_t i = 0; i < record.changes.size(); ++i)
+    rows += i == 0 || !goes_on(record.changes[i - 1], record.changes[i]);
+  return same && (changes == rows || changes == int64_t(bricks_in(record.changes)));
 }
 
 }  // namespace quarry::io

@@ -106,10 +106,11 @@ Result<void> StoreReader::visit_all(const Visit& visit, const Progress& progress
   return guarded(state_->file, [&] { return visit_all_chunks(state_->db, state_->head, progress, visit); });
 }
 
-Result<std::vector<UndoRecord>> StoreReader::history(size_t* position, const Progress& progress) {
-  *position = size_t(state_->head.position);
+uint64_t StoreReader::history_position() const { return uint64_t(state_->head.position); }
+
+Result<void> StoreReader::visit_history(HistorySide side, const HistoryVisit& visit, const Progress& progress) {
   return guarded(state_->file,
-                 [&] { return read_history(state_->db, state_->head, physical_memory(), progress, nullptr); });
+                 [&] { return quarry::io::visit_history(state_->db, state_->head, side, progress, visit); });
 }
 
 Result<void> StoreReader::check_history(const Progress& progress) {

@@ -25,6 +25,29 @@ struct ChunkBricks {
   uint32_t bricks = 0;
 };
 
+// What bricks a part of a record has before, or after, its changes.
+struct HistoryBricks {
+  struct Row {
+    Int3 first;
+    uint32_t count;    // of bricks along z
+    uint8_t material;  // 0: none is there
+  };
+  std::vector<Row> full;  // of one material
+  std::vector<Int3> at;   // all others, with
+  std::vector<BrickMaterials> materials;
+};
+// A part of a record. Each brick is in one part of a record.
+struct HistoryPart {
+  int64_t record;  // from 1
+  bool continues;  // the first part of a record that continues the step of the one before it
+  const std::string& label;
+  uint64_t voxels;                         // that the record changes
+  std::vector<MaterialChange>& materials;  // may be taken, as
+  HistoryBricks& bricks;
+};
+using HistoryVisit = std::function<Result<void>(HistoryPart part)>;
+enum class HistorySide : uint8_t { before, after };
+
 // For one thread at a time. Nobody can edit the file during its lifetime. Messages begin with the file's name.
 class StoreReader {
  public:
@@ -45,10 +68,13 @@ class StoreReader {
   // too. Memory: some MiB a thread, whatever the world. Errors: those of Store::read.
   using Visit = std::function<Result<void>(uint32_t volume, const PackedChunk& chunk)>;
   Result<void> visit_all(const Visit& visit, const Progress& progress);
-  // The history, oldest step first, of which the first `position` are applied. Its bricks are loose. Errors: as
-  // Store::read.
-  Result<std::vector<UndoRecord>> history(size_t* position, const Progress& progress);
-  // Checks the history of edits, in the memory of one part of a record. Errors: those of Store::read with a history.
+  uint64_t history_position() const;  // applied records
+  // Shows the parts of all records, oldest first, with what is `after` them; or those of the applied records, newest
+  // first, with what was `before` them: put over the scene in this order it becomes the one that the history began
+  // with. All threads decode, one at a time visits, not always the caller's. Memory: some parts a thread. Errors: as
+  // Store::read; only `after` shows whether all records are there.
+  Result<void> visit_history(HistorySide side, const HistoryVisit& visit, const Progress& progress);
+  // Checks the history of edits, in the memory of some parts a thread. Errors: those of Store::read with a history.
   Result<void> check_history(const Progress& progress);
   // Returns where a volume's chunks are, rising, and how many bricks each has, by the file's rows, which are checked
   // against the volume's counts. It reads no brick.

@@ -135,15 +135,24 @@ struct Store::State {
       std::sort(of_volume.begin(), of_volume.end());
       of_volume.erase(std::unique(of_volume.begin(), of_volume.end()), of_volume.end());
     }
-    return write_changed(scene, chunks, palette, next);
+    return write_changed(scene, chunks, bricks_of(scene), palette, next);
   }
 
-  Result<void> write_changed(const Scene& scene, const std::map<uint32_t, std::vector<Int3>>& chunks, bool palette,
-                             StoreHead* next) {
+  using Bricks = decltype(LaterPieces::bricks);
+  static Bricks bricks_of(const Scene& scene) {
+    return [&scene](uint32_t volume, std::span<const Int3>) -> Result<const BrickMap*> {
+      return &scene.volumes[volume].bricks;
+    };
+  }
+
+  Result<void> write_changed(const Scene& scene, const std::map<uint32_t, std::vector<Int3>>& chunks,
+                             const Bricks& bricks, bool palette, StoreHead* next) {
     std::set<uint32_t> volumes;
-    for (const auto& [volume, of_volume] : chunks) {
+    for (const auto& one : chunks) {
+      const uint32_t volume = one.first;
       volumes.insert(volume);
-      QRY_TRY(write_chunks(db, scene.volumes[volume].bricks, of_volume, volume, next));
+      const ChunkSource of_volume = [&](std::span<const Int3> some) { return bricks(volume, some); };
+      QRY_TRY(write_chunks(db, of_volume, one.second, volume, next));
     }
     if (palette) QRY_TRY(write_palette(db, scene.palette));
     return write_head(db, *next, volumes);
@@ -325,12 +334,19 @@ Result<void> Store::save(const Scene& scene, const Destination& to, const Progre
   return save_with_history(scene, {}, 0, to, progress);
 }
 
-Result<void> Store::save_with_history(const Scene& scene, std::span<const UndoRecord> records, size_t position,
-                                      const Destination& to, const Progress& progress) {
+Result<void> Store::save_with_history(const Scene& scene, const RecordSource& records,
+                                      const std::function<size_t()>& position, const Destination& to,
+                                      const Progress& progress) {
   QRY_TRY_ASSIGN(auto writer, StoreWriter::create(scene, to, progress));
   for (uint32_t i = 0; i < scene.volumes.size(); ++i) QRY_TRY(writer.append(i, scene.volumes[i].bricks));
   QRY_TRY(writer.append_history(records, position));
   return writer.commit();
+}
+
+Result<void> Store::save_with_history(const Scene& scene, std::span<const UndoRecord> records, size_t position,
+                                      const Destination& to, const Progress& progress) {
+  return save_with_history(
+      scene, all_of(records), [position] { return position; }, to, progress);
 }
 
 Result<void> Store::copy(const fs::path& from, const Destination& to) {
@@ -399,7 +415,7 @@ Result<Scene> salvage_store(const fs::path& file, Salvage& salvage, std::vector<
 Result<void> Store::commit_edit(const Scene& scene, std::span<const UndoRecord> records) {
   for (const UndoRecord& record : records) QRY_TRY(state_->check_call(scene, record));
   return state_->transact([&](StoreHead& next) -> Result<void> {
-    for (const UndoRecord& record : records) QRY_TRY(write_record(state_->db, record, &next));
+    QRY_TRY(write_records(state_->db, all_of(records), &next));
     return state_->write_touched(scene, records, &next);
   });
 }
@@ -416,15 +432,25 @@ Result<uint64_t> Store::fingerprint() {
 }
 
 Result<void> Store::commit_later(const Scene& scene, const Later& later) {
-  for (const UndoRecord& record : later.records) QRY_TRY(state_->check_call(scene, record));
+  return commit_later(scene, LaterPieces{later.kept, all_of(later.records), [&]() -> Result<Later> { return later; },
+                                         State::bricks_of(scene)});
+}
+
+Result<void> Store::commit_later(const Scene& scene, const LaterPieces& later) {
+  const auto no_such_edit = [] { return fail(ErrorCode::invalid_argument, "the file's history has no such edit"); };
+  const RecordSource checked = [&]() -> Result<SomeRecords> {
+    QRY_TRY_ASSIGN(const SomeRecords some, later.records());
+    for (const UndoRecord& record : some.records) QRY_TRY(state_->check_call(scene, record));
+    return some;
+  };
   return state_->transact([&](StoreHead& next) -> Result<void> {
-    if (later.kept > uint64_t(next.length) ||
-        later.position > std::max(later.kept + later.records.size(), later.records.empty() ? uint64_t(next.length) : 0))
-      return fail(ErrorCode::invalid_argument, "the file's history has no such edit");
+    if (later.kept > uint64_t(next.length)) return no_such_edit();
     next.position = int64_t(later.kept);
-    for (const UndoRecord& record : later.records) QRY_TRY(write_record(state_->db, record, &next));
-    next.position = int64_t(later.position);
-    return state_->write_changed(scene, later.chunks, later.palette, &next);
+    QRY_TRY(write_records(state_->db, checked, &next));
+    QRY_TRY_ASSIGN(const Later rest, later.rest());
+    if (rest.position > uint64_t(next.length)) return no_such_edit();
+    next.position = int64_t(rest.position);
+    return state_->write_changed(scene, rest.chunks, later.bricks, rest.palette, &next);
   });
 }
 

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -15,6 +16,7 @@
 #include "base/progress.hpp"
 #include "base/result.hpp"
 #include "voxel/io/files/atomic_file.hpp"
+#include "voxel/io/quarry/writer.hpp"
 #include "voxel/worlds/document.hpp"
 #include "voxel/worlds/scene.hpp"
 
@@ -30,6 +32,10 @@ class Store {
   // Does the same with a history. records[0 .. position) are applied in the scene, the rest can be redone.
   static Result<void> save_with_history(const Scene& scene, std::span<const UndoRecord> records, size_t position,
                                         const Destination& to, const Progress& progress = {});
+  // The same of records that come some at a time (StoreWriter::append_history).
+  static Result<void> save_with_history(const Scene& scene, const RecordSource& records,
+                                        const std::function<size_t()>& position, const Destination& to,
+                                        const Progress& progress = {});
   // Copies a world that nobody edits, with its history, to `to`: on disk, whole or not at all, without sidecars of the
   // old file. Errors: conflict, not_found, io.
   static Result<void> copy(const std::filesystem::path& from, const Destination& to);
@@ -96,6 +102,15 @@ class Store {
     std::map<uint32_t, std::vector<Int3>> chunks;
   };
   Result<void> commit_later(const Scene& scene, const Later& later);
+  // The same of records and bricks that come some at a time, so that not all need be in memory. What they return is
+  // used until the next call; not always the caller's thread asks, one at a time. Errors: theirs, too.
+  struct LaterPieces {
+    uint64_t kept = 0;
+    RecordSource records;
+    std::function<Result<Later>()> rest;  // when the source has ended: all else
+    std::function<Result<const BrickMap*>(uint32_t volume, std::span<const Int3> chunks)> bricks;
+  };
+  Result<void> commit_later(const Scene& scene, const LaterPieces& later);
   Result<void> commit_palette(const Palette& palette);  // not in the history, unlike Document::change_palette
   // Writes which layers and instances are hidden. `scene` is otherwise the file's own. This is not in the history,
   // because hiding loses nothing.

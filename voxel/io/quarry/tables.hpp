@@ -15,15 +15,16 @@
 #include "base/progress.hpp"
 #include "voxel/io/quarry/codec.hpp"
 #include "voxel/io/quarry/reader.hpp"
+#include "voxel/io/quarry/writer.hpp"
 #include "voxel/io/sqlite/db.hpp"
 #include "voxel/worlds/scene.hpp"
 
 namespace quarry::io {
 
 constexpr int32_t kApplicationId = 0x51727279;  // "Qrry", at byte 68 of the file
-constexpr int32_t kSchemaVersion = 2;           // raised by every change of the schema; a reader rejects a newer one
-// The version of a file in which every record is of voxels and is one step. New files have it.
-constexpr int32_t kPlainHistory = 1;
+// Raised by every change of the schema or the blobs; a reader rejects a newer one. What needs which: codec.hpp. New
+// files have the first version until something is written that needs another.
+constexpr int64_t kSchemaVersion = kShortBricks;
 constexpr int32_t kMaxChunkCoordinate = kMaxBrickCoordinate / 8;
 constexpr uint64_t kBrickMemoryBytes = 650;  // of a brick in a BrickMap
 constexpr uint64_t kWaitingShare = 16;       // one in so many bricks of a region waits, decoded, for its place
@@ -65,7 +66,8 @@ class TableWriter {
   // See StoreWriter::append. `written` is called after each chunk.
   Result<void> append(uint32_t volume, const BrickMap& bricks, const Progress& progress,
                       const std::function<void()>& written);
-  Result<void> history(std::span<const UndoRecord> records, size_t position);
+  // `position` is asked when the source has ended.
+  Result<void> history(const RecordSource& records, const std::function<size_t()>& position);
   Result<void> end();
   uint64_t bricks() const { return bricks_; }
 
@@ -119,19 +121,28 @@ Result<void> write_log_number(Db& db);
 Result<void> write_palette(Db& db, const Palette& palette);
 // Writes which layers and instances are hidden. The rest of the scene must be as in the file.
 Result<void> write_visibility(Db& db, const Scene& scene);
+// Makes the file's version this one, if it is a lower one.
+Result<void> need_version(Db& db, int64_t version, StoreHead* head);
+// Where the bricks of some chunks are: asked in the order of the chunks, not always by the caller's thread, one at a
+// time. The map is used until the next call.
+using ChunkSource = std::function<Result<const BrickMap*>(std::span<const Int3> chunks)>;
 // Writes chunks of a volume again, or removes those that are empty now; all threads compress. It updates `head`, but
 // not the head's tables (see write_head).
-Result<void> write_chunks(Db& db, const BrickMap& bricks, std::span<const Int3> chunks, uint32_t volume,
+Result<void> write_chunks(Db& db, const ChunkSource& bricks, std::span<const Int3> chunks, uint32_t volume,
                           StoreHead* head);
 // Writes the numbers of some volumes and those of the history, with their checksums.
 Result<void> write_head(Db& db, const StoreHead& head, const std::set<uint32_t>& changed_volumes);
 
-// Drops the records after the head's position and appends one. Errors: invalid_argument (the first one continues a
-// step).
-Result<void> write_record(Db& db, const UndoRecord& record, StoreHead* head);
+// Drops the records after the head's position and appends the source's. All threads compress those that come next while
+// some are written. The bytes do not depend on the threads, nor on how the source divides the records. Errors:
+// invalid_argument (the first one continues a step).
+Result<void> write_records(Db& db, const RecordSource& source, StoreHead* head);
 Result<std::vector<UndoRecord>> read_history(Db& db, const StoreHead& head, uint64_t memory_limit,
                                              const Progress& progress, const BrickPool* pool);
-// Reads the history as read_history() does and keeps nothing of it. Memory: one part of a record.
+// See StoreReader::visit_history.
+Result<void> visit_history(Db& db, const StoreHead& head, HistorySide side, const Progress& progress,
+                           const HistoryVisit& visit);
+// Reads the history as read_history() does and keeps nothing of it. Memory: some parts of records a thread.
 Result<void> check_history(Db& db, const StoreHead& head, const Progress& progress);
 // Reads schema, scene and, unless `history` is null, history: a reader's whole work on an open database.
 Result<Scene> read_world(Db& db, uint64_t memory_limit, const Progress& progress, std::vector<UndoRecord>* history,

@@ -8,10 +8,9 @@
 #include <functional>
 #include <new>
 #include <span>
-#include <system_error>
-#include <thread>
 #include <vector>
 
+#include "base/ahead.hpp"
 #include "base/parallel.hpp"
 #include "voxel/io/files/bytes.hpp"
 #include "voxel/io/quarry/fields.hpp"
@@ -76,21 +75,54 @@ std::vector<Int3> chunks_of(const BrickMap& map) {
   return chunks;
 }
 
-// Compresses chunks on `threads` threads into `out`, which has a place for each.
-void encode_chunks(const BrickMap& bricks, std::span<const Int3> chunks, uint32_t volume, uint32_t threads,
-                   const Progress& progress, std::vector<Result<Blob>>& out) {
-  parallel_for(
-      chunks.size(), 1,
-      [&](size_t begin, size_t end) {
-        for (size_t c = begin; c < end && !progress.cancelled(); ++c) {
-          try {
-            out[c] = encode_chunk(bricks, chunks[c], volume);
-          } catch (const std::bad_alloc&) {
-            out[c] = fail(ErrorCode::out_of_memory, "not enough memory to compress a chunk");
-          }
-        }
-      },
-      threads);
+// Compresses some chunks at a time, by all threads. After `progress` is cancelled blobs may be missing.
+class ChunkEncoder {
+ public:
+  ChunkEncoder(const ChunkSource& bricks, std::span<const Int3> chunks, uint32_t volume, const Progress& progress)
+      : bricks_(bricks), rest_(chunks), volume_(volume), progress_(progress) {}
+  bool ended() const { return rest_.empty(); }
+  Result<std::vector<Result<Blob>>> next() {
+    constexpr size_t kAtOnce = 256;
+    const auto some = rest_.first(std::min(kAtOnce, rest_.size()));
+    rest_ = rest_.subspan(some.size());
+    std::vector<Result<Blob>> blobs(some.size());
+    if (some.empty()) return blobs;
+    QRY_TRY_ASSIGN(const BrickMap* const map, bricks_(some));
+    parallel_for(some.size(), 1, [&](size_t c, size_t) {
+      if (progress_.cancelled()) return;
+      try {
+        blobs[c] = encode_chunk(*map, some[c], volume_);
+      } catch (const std::bad_alloc&) {
+        blobs[c] = fail(ErrorCode::out_of_memory, "not enough memory to compress a chunk");
+      }
+    });
+    return blobs;
+  }
+
+ private:
+  const ChunkSource& bricks_;
+  std::span<const Int3> rest_;
+  uint32_t volume_;
+  const Progress& progress_;
+};
+
+// Calls put(chunk, blob) for each chunk, in their order, while those after it are compressed.
+template <class Put>
+Result<void> put_chunks(const ChunkSource& bricks, std::span<const Int3> chunks, uint32_t volume,
+                        const Progress& progress, const Put& put) {
+  ChunkEncoder encoder(bricks, chunks, volume, progress);
+  Ahead<std::vector<Result<Blob>>> ahead([&] { return encoder.next(); });
+  for (size_t done = 0; done < chunks.size();) {
+    QRY_TRY_ASSIGN(const auto blobs, ahead.next());
+    if (!encoder.ended()) ahead.start();
+    for (const Result<Blob>& blob : blobs) {
+      if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped; nothing was written");
+      QRY_TRY(blob);
+      QRY_TRY(put(chunks[done], *blob));
+      ++done;
+    }
+  }
+  return {};
 }
 
 Result<void> write_volume_row(Db& db, uint32_t id, const Volume& v) {
@@ -177,7 +209,8 @@ void bind_place(Statement& s, Int3 chunk, uint32_t volume) {
 }
 
 // `insert` adds rows to the table chunks. The chunk is counted in `head`.
-Result<void> insert_chunk(Statement& insert, const Blob& blob, Int3 chunk, uint32_t volume, StoreHead* head) {
+Result<void> insert_chunk(Db& db, Statement& insert, const Blob& blob, Int3 chunk, uint32_t volume, StoreHead* head) {
+  QRY_TRY(need_version(db, blob.version, head));
   StoreHead::Volume& v = head->volumes[volume];
   ++v.chunks;
   v.bricks += blob.count;
@@ -190,41 +223,17 @@ Result<void> insert_chunk(Statement& insert, const Blob& blob, Int3 chunk, uint3
       .execute();
 }
 
-// Writes chunks that the file does not have yet. The rows and their order do not depend on the threads: some chunks are
-// compressed on all threads while the previous ones are written.
+// Writes chunks that the file does not have yet. The rows and their order do not depend on the threads.
 Result<void> write_new_chunks(Db& db, const BrickMap& bricks, std::span<const Int3> chunks, uint32_t volume,
                               StoreHead* head, const Progress& progress, const std::function<void()>& written) {
-  constexpr size_t kAtOnce = 256;
   QRY_TRY_ASSIGN(auto insert,
                  Statement::prepare(db, "INSERT INTO chunks VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)", "chunks"));
-  const uint32_t threads = thread_count();
-  const auto part = [&](size_t first) { return chunks.subspan(first, std::min(kAtOnce, chunks.size() - first)); };
-  std::vector<Result<Blob>> now, next(part(0).size());
-  encode_chunks(bricks, part(0), volume, threads, progress, next);
-  for (size_t first = 0; first < chunks.size(); first += kAtOnce) {
-    now.swap(next);
-    const auto later = part(std::min(first + kAtOnce, chunks.size()));
-    next.clear();
-    next.resize(later.size());
-    const auto encode_later = [&] { encode_chunks(bricks, later, volume, threads, progress, next); };
-    std::jthread ahead;
-    if (threads > 1 && !later.empty()) {
-      try {
-        ahead = std::jthread(encode_later);
-      } catch (const std::system_error&) {
-        // No further thread is allowed, so this thread compresses them below.
-      }
-    }
-    for (size_t c = 0; c < now.size(); ++c) {
-      if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped; nothing was written");
-      QRY_TRY(now[c]);
-      QRY_TRY(insert_chunk(insert, *now[c], chunks[first + c], volume, head));
-      written();
-    }
-    if (ahead.joinable()) ahead.join();
-    else encode_later();
-  }
-  return {};
+  const ChunkSource source = [&](std::span<const Int3>) -> Result<const BrickMap*> { return &bricks; };
+  return put_chunks(source, chunks, volume, progress, [&](Int3 chunk, const Blob& blob) -> Result<void> {
+    QRY_TRY(insert_chunk(db, insert, blob, chunk, volume, head));
+    written();
+    return {};
+  });
 }
 
 }  // namespace
@@ -271,49 +280,43 @@ Result<void> write_visibility(Db& db, const Scene& scene) {
   return write_state(db, kSceneSumKey, int64_t(scene_sum(scene)));
 }
 
-Result<void> write_chunks(Db& db, const BrickMap& bricks, std::span<const Int3> chunks, uint32_t volume,
+Result<void> need_version(Db& db, int64_t version, StoreHead* head) {
+  if (version <= head->version) return {};
+  QRY_TRY(db.run(("PRAGMA user_version=" + std::to_string(version)).c_str(), "mark the file's version"));
+  head->version = version;
+  return {};
+}
+
+Result<void> write_chunks(Db& db, const ChunkSource& bricks, std::span<const Int3> chunks, uint32_t volume,
                           StoreHead* head) {
-  constexpr size_t kAtOnce = 256;
-  const Progress progress;
   QRY_TRY_ASSIGN(
       auto old,
       Statement::prepare(db, "SELECT bricks, checksum FROM chunks WHERE volume = ?1 AND x = ?2 AND y = ?3 AND z = ?4",
                          "chunks"));
   QRY_TRY_ASSIGN(auto drop, Statement::prepare(
                                 db, "DELETE FROM chunks WHERE volume = ?1 AND x = ?2 AND y = ?3 AND z = ?4", "chunks"));
-  QRY_TRY_ASSIGN(auto put, Statement::prepare(
-                               db,
-                               "INSERT INTO chunks VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (volume, x, y, "
-                               "z) DO UPDATE SET bricks = ?5, bytes = ?6, "
-                               "checksum = ?7, data = ?8",
-                               "chunks"));
-  std::vector<Result<Blob>> blobs;
-  for (size_t first = 0; first < chunks.size(); first += kAtOnce) {
-    const auto some = chunks.subspan(first, std::min(kAtOnce, chunks.size() - first));
-    blobs.clear();
-    blobs.resize(some.size());
-    encode_chunks(bricks, some, volume, thread_count(), progress, blobs);
-    for (size_t c = 0; c < some.size(); ++c) {
-      QRY_TRY(blobs[c]);
-      bind_place(old, some[c], volume);
-      QRY_TRY_ASSIGN(const auto there, old.step());
-      if (there) {
-        StoreHead::Volume& v = head->volumes[volume];
-        --v.chunks;
-        v.bricks -= old.integer(0, "bricks", 1, kChunkBricks);
-        v.sum -= uint64_t(old.integer(1, "checksum"));
-        QRY_TRY(old.row_check());
-      }
-      old.reset();
-      if (blobs[c]->count) {
-        QRY_TRY(insert_chunk(put, *blobs[c], some[c], volume, head));
-      } else if (there) {
-        bind_place(drop, some[c], volume);
-        QRY_TRY(drop.execute());
-      }
+  QRY_TRY_ASSIGN(auto insert, Statement::prepare(
+                                  db,
+                                  "INSERT INTO chunks VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (volume, x, "
+                                  "y, z) DO UPDATE SET bricks = ?5, bytes = ?6, "
+                                  "checksum = ?7, data = ?8",
+                                  "chunks"));
+  return put_chunks(bricks, chunks, volume, {}, [&](Int3 chunk, const Blob& blob) -> Result<void> {
+    bind_place(old, chunk, volume);
+    QRY_TRY_ASSIGN(const auto there, old.step());
+    if (there) {
+      StoreHead::Volume& v = head->volumes[volume];
+      --v.chunks;
+      v.bricks -= old.integer(0, "bricks", 1, kChunkBricks);
+      v.sum -= uint64_t(old.integer(1, "checksum"));
+      QRY_TRY(old.row_check());
     }
-  }
-  return {};
+    old.reset();
+    if (blob.count) return insert_chunk(db, insert, blob, chunk, volume, head);
+    if (!there) return {};
+    bind_place(drop, chunk, volume);
+    return drop.execute();
+  });
 }
 
 Result<void> write_head(Db& db, const StoreHead& head, const std::set<uint32_t>& changed_volumes) {
@@ -361,9 +364,9 @@ Result<void> TableWriter::append(uint32_t volume, const BrickMap& bricks, const 
   });
 }
 
-Result<void> TableWriter::history(std::span<const UndoRecord> records, size_t position) {
-  for (const UndoRecord& record : records) QRY_TRY(write_record(db_, record, &head_));
-  head_.position = int64_t(std::min(position, records.size()));
+Result<void> TableWriter::history(const RecordSource& records, const std::function<size_t()>& position) {
+  QRY_TRY(write_records(db_, records, &head_));
+  head_.position = int64_t(std::min<uint64_t>(position(), uint64_t(head_.length)));
   return {};
 }
 
@@ -371,80 +374,6 @@ Result<void> TableWriter::end() {
   if (!volumes_.empty()) QRY_TRY(go_to(uint32_t(volumes_.size())));
   QRY_TRY(write_volumes_sum(db_, head_));
   return write_history_state(db_, head_);
-}
-
-Result<void> write_record(Db& db, const UndoRecord& record, StoreHead* head) {
-  if (record.continues && head->position == 0)
-    return fail(ErrorCode::invalid_argument, "the first edit of a history continues no step");
-  if ((record.continues || record.of_palette()) && head->version == kPlainHistory) {
-    QRY_TRY(db.run(("PRAGMA user_version=" + std::to_string(kSchemaVersion)).c_str(), "mark the file's version"));
-    head->version = kSchemaVersion;
-  }
-  QRY_TRY_ASSIGN(auto dropped, Statement::prepare(db, "SELECT checksum FROM journal WHERE record > ?1", "journal"));
-  dropped.bind(1, head->position);
-  for (;;) {
-    QRY_TRY_ASSIGN(const auto row, dropped.step());
-    if (!row) break;
-    head->history_sum -= uint64_t(dropped.integer(0, "checksum"));
-    QRY_TRY(dropped.row_check());
-  }
-  dropped.reset();
-  QRY_TRY_ASSIGN(auto drop, Statement::prepare(db, "DELETE FROM journal WHERE record > ?1", "journal"));
-  QRY_TRY(drop.bind(1, head->position).execute());
-
-  QRY_TRY_ASSIGN(auto s, Statement::prepare(db, "INSERT INTO journal VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", "journal"));
-  RecordHead part{head->position + 1, record.continues ? 1u : 0u,
-                  record.of_palette() ? kPaletteVolume : int64_t(record.volume), record.label, record.voxels_changed};
-  // The file has the changes brick by brick, so many to a part. Some parts are compressed at a time, by all threads.
-  const uint64_t all = bricks_in(record.changes);
-  const bool one_by_one = all == record.changes.size();  // then they are encoded where they are
-  uint64_t done = 0;
-  auto next = record.changes.begin();
-  uint32_t done_of_next = 0;
-  std::vector<std::vector<BrickChange>> some(one_by_one ? 0 : thread_count());
-  std::vector<std::span<const BrickChange>> spans;
-  std::vector<Result<Blob>> blobs;
-  do {  // a record without changes is a row, too
-    spans.clear();
-    for (const size_t most = one_by_one ? thread_count() * size_t{8} : some.size();
-         spans.size() < most && (spans.empty() || done < all);) {
-      if (one_by_one) {
-        spans.push_back(std::span(record.changes).subspan(done, std::min<uint64_t>(kWrittenPartChanges, all - done)));
-        done += spans.back().size();
-        continue;
-      }
-      std::vector<BrickChange>& its = some[spans.size()];
-      for (its.clear(); done < all && its.size() < kWrittenPartChanges; ++done) {
-        its.push_back({next->at(done_of_next), 1, next->before, next->after});
-        if (++done_of_next == next->count) ++next, done_of_next = 0;
-      }
-      spans.push_back(its);
-    }
-    blobs.clear();
-    blobs.resize(spans.size());
-    parallel_for(spans.size(), 1, [&](size_t i, size_t) {
-      RecordHead its = part;
-      its.part += uint32_t(i);
-      blobs[i] = record.of_palette() ? encode_materials(record.materials, its) : encode_part(spans[i], its);
-    });
-    for (const Result<Blob>& blob : blobs) {
-      QRY_TRY(blob);
-      s.bind(1, part.record)
-          .bind(2, int64_t(part.part))
-          .bind(3, part.volume)
-          .bind(4, std::string_view(part.label))
-          .bind(5, int64_t(part.voxels));
-      s.bind(6, int64_t(blob->count))
-          .bind(7, int64_t(blob->plain_bytes))
-          .bind(8, int64_t(blob->checksum))
-          .bind(9, std::span<const uint8_t>(blob->data));
-      QRY_TRY(s.execute());
-      head->history_sum += blob->checksum;
-      ++part.part;
-    }
-  } while (done < all);
-  head->length = ++head->position;
-  return {};
 }
 
 }  // namespace quarry::io

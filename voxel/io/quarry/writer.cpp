@@ -94,7 +94,7 @@ Result<void> StoreWriter::append(uint32_t volume, const BrickMap& bricks) {
   });
 }
 
-Result<void> StoreWriter::append_history(std::span<const UndoRecord> records, size_t position) {
+Result<void> StoreWriter::append_history(const RecordSource& records, const std::function<size_t()>& position) {
   return guarded(state_->to.file, [&] { return state_->tables->history(records, position); });
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 
@@ -14,6 +15,19 @@
 #include "voxel/worlds/scene.hpp"
 
 namespace quarry::io {
+
+// Records of a history on their way to a file, asked for some at a time, oldest first, so that not all need be in
+// memory. Not always the caller's thread asks, one at a time. They are used until the next call. Empty pieces are
+// skipped.
+struct SomeRecords {
+  std::span<const UndoRecord> records;
+  bool last = false;  // there are no more
+};
+using RecordSource = std::function<Result<SomeRecords>()>;
+// Of records that are in memory.
+inline RecordSource all_of(std::span<const UndoRecord> records) {
+  return [records]() -> Result<SomeRecords> { return SomeRecords{records, true}; };
+}
 
 // For one thread at a time. The file appears whole, by commit(), or not at all (atomic_file.hpp). After an error the
 // writer can only be destroyed. Messages begin with the file's name.
@@ -30,8 +44,9 @@ class StoreWriter {
   // rise by x, then y, then z. They are compressed on all threads. Memory: some compressed chunks for each thread.
   // Errors: invalid_argument (another order), out_of_memory, io, cancelled.
   Result<void> append(uint32_t volume, const BrickMap& bricks);
-  // Call it once, after the bricks. records[0 .. position) are applied in them, the rest can be redone.
-  Result<void> append_history(std::span<const UndoRecord> records, size_t position);
+  // Call it once, after the bricks. The first `position` records are applied in them, the rest can be redone; it is
+  // asked when the source has ended. Errors: the source's, too.
+  Result<void> append_history(const RecordSource& records, const std::function<size_t()>& position);
   uint64_t bricks() const;  // so far
   // Renames the file to its target. It is on disk on return, unless the destination has a DeferredSync that waits for
   // it later.

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // attached_test.cpp - worlds with a file behind their edits: what a flush brings there, beside twins that have none.
-#include <signal.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <catch2/catch.hpp>
@@ -12,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/engine/api/files/full_disk.hpp"
 #include "tests/engine/api/files/twin.hpp"
 #include "tests/file_bytes.hpp"
 #include "tests/test_data.hpp"
@@ -21,47 +20,11 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Those that this machine has.
-std::vector<uint32_t> homes(const Worlds& worlds) {
-  std::vector<uint32_t> there = {QRY_HOME_HOST, QRY_HOME_EMULATED};
-  if (new_world(worlds, QRY_HOME_DEVICE)) there.push_back(QRY_HOME_DEVICE);
-  return there;
-}
-
 void refused(qry_result result, qry_result expected, const char* part) {
   INFO(qry_last_error());
   CHECK(result == expected);
   CHECK_THAT(qry_last_error(), Catch::Contains(part));
 }
-
-// What another program finds that reads the file now, with the log beside it.
-OneWorld copied(const Worlds& worlds, const fs::path& file, const fs::path& to) {
-  fs::copy_file(file, to, fs::copy_options::overwrite_existing);
-  fs::remove(to.string() + "-wal");
-  if (fs::exists(file.string() + "-wal")) fs::copy_file(file.string() + "-wal", to.string() + "-wal");
-  return opened(worlds, to);
-}
-
-// The process can make no file larger, as long as this lives: as on a full disk.
-class FullDisk {
- public:
-  explicit FullDisk(uint64_t most_bytes) {
-    REQUIRE(::getrlimit(RLIMIT_FSIZE, &before_) == 0);
-    handler_ = ::signal(SIGXFSZ, SIG_IGN);
-    const rlimit limit{most_bytes, before_.rlim_max};
-    REQUIRE(::setrlimit(RLIMIT_FSIZE, &limit) == 0);
-  }
-  ~FullDisk() {
-    ::setrlimit(RLIMIT_FSIZE, &before_);
-    ::signal(SIGXFSZ, handler_);
-  }
-  FullDisk(const FullDisk&) = delete;
-  FullDisk& operator=(const FullDisk&) = delete;
-
- private:
-  struct rlimit before_ {};
-  void (*handler_)(int);
-};
 
 }  // namespace
 

@@ -164,4 +164,20 @@ inline void change(qry_world* world, uint32_t seed, uint32_t number) {
   }
 }
 
+// Those that this machine has.
+inline std::vector<uint32_t> homes(const Worlds& worlds) {
+  std::vector<uint32_t> there = {QRY_HOME_HOST, QRY_HOME_EMULATED};
+  if (new_world(worlds, QRY_HOME_DEVICE)) there.push_back(QRY_HOME_DEVICE);
+  return there;
+}
+
+// What another program finds that reads the file now, with the log beside it.
+inline OneWorld copied(const Worlds& worlds, const std::filesystem::path& file, const std::filesystem::path& to) {
+  namespace fs = std::filesystem;
+  fs::copy_file(file, to, fs::copy_options::overwrite_existing);
+  fs::remove(to.string() + "-wal");
+  if (fs::exists(file.string() + "-wal")) fs::copy_file(file.string() + "-wal", to.string() + "-wal");
+  return opened(worlds, to);
+}
+
 }  // namespace quarry::test

@@ -253,6 +253,68 @@ TEST_CASE("store: a world with steps goes on being read") {
   CHECK(kept.document->scene().palette.materials[7].roughness == 0.9f);
 }
 
+TEST_CASE(
+    "store: a world as Quarry 0.2 wrote it, each full brick voxel by voxel, has every voxel at every step, and goes on "
+    "with rows of the new form beside those of the old one") {
+  const fs::path file = test::scratch_dir("store-compat-full") / "w.quarry";
+  fs::copy_file(test::asset("compat/world-0.2.quarry"), file);
+  REQUIRE(version_of(file) == 1);
+  // The five edits once more, voxel by voxel.
+  constexpr int32_t kLow = -64, kEdge = 160;
+  std::vector<uint8_t> voxels(size_t(kEdge) * kEdge * kEdge);
+  const auto each = [&](const auto& visit) {
+    for (int32_t z = 0; z < kEdge; ++z)
+      for (int32_t y = 0; y < kEdge; ++y)
+        for (int32_t x = 0; x < kEdge; ++x)
+          visit(Int3{x + kLow, y + kLow, z + kLow}, voxels[size_t((z * kEdge + y) * kEdge + x)]);
+  };
+  const auto within = [](int32_t v, int32_t low, int32_t high) { return v >= low && v <= high; };
+  const auto in_ball = [](Int3 v, Int3 c, int32_t r) {
+    return (v.x - c.x) * (v.x - c.x) + (v.y - c.y) * (v.y - c.y) + (v.z - c.z) * (v.z - c.z) <= r * r;
+  };
+  const auto apply = [&](int step) {
+    each([&](Int3 v, uint8_t& m) {
+      if (step == 0 && within(v.x, -40, 63) && within(v.y, 0, 23) && within(v.z, -40, 63)) m = 5;
+      if (step == 1 && in_ball(v, {10, 20, 10}, 24)) m = 9;
+      if (step == 2 && within(v.x, -8, 7) && within(v.y, 0, 15) && within(v.z, -8, 47)) m = 0;
+      if (step == 3 && in_ball(v, {40, 10, -20}, 20) && m) m = 7;
+      if (step == 4 && in_ball(v, {-30, 40, -30}, 14) && !m) m = 3;
+    });
+  };
+  const auto differing = [&](const Document& document) {
+    const BrickMap& bricks = document.scene().volumes[0].bricks;
+    uint64_t count = 0, set = 0;
+    each([&](Int3 v, uint8_t m) { count += bricks.get(v) != m, set += m != 0; });
+    return count + (set == document.world().voxel_count() ? 0 : 1);
+  };
+  std::vector<UndoRecord> records;
+  {
+    Kept kept(file);
+    CHECK(kept.document->step_position() == 4);
+    while (kept.document->can_undo()) REQUIRE(kept.document->undo(kept.undos()));
+    for (int step = 0; step < 5; ++step) {
+      INFO("step " << step);
+      REQUIRE(kept.document->redo(kept.redos()));
+      apply(step);
+      CHECK(differing(*kept.document) == 0);
+    }
+    records = kept.document->history();
+  }
+  // Its chunks were written anew.
+  CHECK(version_of(file) == 3);
+  {
+    Kept kept(file);
+    CHECK(same_records(records, kept.document->history()) == "");
+    CHECK(differing(*kept.document) == 0);
+    kept.stroke({40, 45}, 5);
+    records = kept.document->history();
+    while (kept.document->can_undo()) REQUIRE(kept.document->undo(kept.undos()));
+    CHECK(kept.document->world().voxel_count() == 0);
+  }
+  Kept kept(file);
+  CHECK(same_records(records, kept.document->history()) == "");
+}
+
 TEST_CASE("store: a step of several records is committed whole or not at all") {
   const fs::path file = new_world(test::scratch_dir("store-step-whole"));
   Kept kept(file);

@@ -446,8 +446,8 @@ TEST_CASE("store: what is no Quarry world, or a newer one, is said to be so") {
     if (opened) CHECK_FALSE(opened->read_scene({}, nullptr, nullptr));
     return e;
   };
-  CHECK(tampered("PRAGMA user_version=3").code == ErrorCode::unsupported);
-  CHECK_THAT(tampered("PRAGMA user_version=3").message, Catch::Contains("newer"));
+  CHECK(tampered("PRAGMA user_version=4").code == ErrorCode::unsupported);
+  CHECK_THAT(tampered("PRAGMA user_version=4").message, Catch::Contains("newer"));
   const std::vector<std::pair<std::string, std::string>> cases{
       {"PRAGMA user_version=0", "version is 0"},
       {"CREATE TRIGGER t AFTER INSERT ON meta BEGIN DELETE FROM meta; END", "trigger 't'"},

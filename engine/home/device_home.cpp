@@ -577,6 +577,13 @@ uint64_t DeviceHome::position() {
   return position_;
 }
 
+uint64_t DeviceHome::records() {
+  const std::lock_guard lock(lock_);
+  uint64_t records = 0;
+  for (const HomeStep& step : steps_) records += step.records;
+  return records;
+}
+
 uint64_t DeviceHome::dropped_steps() {
   const std::lock_guard lock(lock_);
   return dropped_;
@@ -604,7 +611,7 @@ std::vector<DeviceHome::StepMade> DeviceHome::steps() {
   const std::lock_guard lock(lock_);
   std::vector<StepMade> steps;
   steps.reserve(steps_.size());
-  for (const HomeStep& step : steps_) steps.push_back({step.label, step.voxels});
+  for (const HomeStep& step : steps_) steps.push_back({step.label, step.voxels, step.records});
   return steps;
 }
 

@@ -72,11 +72,13 @@ class DeviceHome {
   // The history's, oldest first, as far as they have been waited for.
   struct StepMade {
     std::string label;
-    uint64_t voxels = 0;  // that differ; as often as its parts changed them
+    uint64_t voxels = 0;   // that differ; as often as its parts changed them
+    uint64_t records = 1;  // of the file that it came from, or comes into
   };
   std::vector<StepMade> steps();
   uint64_t position();       // how many of them are applied
   uint64_t dropped_steps();  // for the budget, since the world was made
+  uint64_t records();        // that a file which follows has of the steps, once it is flushed
   // Blocks until it is done.
   Result<uint64_t> set_voxels(const device::GivenVoxels& voxels);
   Result<uint64_t> write_box(const Box3& box, const uint8_t* materials, device::Side side);

@@ -100,6 +100,9 @@ class Document {
   // newest one, when all are applied; it is undone then. The budget holds again after the next change, or
   // set_history_budget(). Errors: invalid_argument (steps are applied, or can be redone), out_of_memory; then the
   // history is as before.
+  // begin_after(): of a document whose file has a history of which it was given nothing: so many of the oldest have
+  // gone.
+  void begin_after(uint64_t records, uint64_t steps);
   Result<void> recall_older(std::vector<UndoRecord> step);
   Result<void> recall_newer(std::vector<UndoRecord> step);
   // The most that the history may take, in bytes; 0 (the default): no limit. A step takes its records, and of the

@@ -75,6 +75,8 @@ void Session::take(NewWorld& world, Made made) {
   shown_ = {};
   document_ = std::move(made.document);
   device_ = std::move(made.device);
+  older_.clear();
+  newer_.clear();
   home_reason_ = std::move(made.home_reason);
   if (device_) home().attach(*document_);
   world.use();
@@ -98,16 +100,15 @@ void Session::set_history_budget(uint64_t bytes) {
 }
 
 uint64_t Session::dropped_steps() const {
-  if (!document_) return dropped_before_;
+  if (!document_ || store()) return dropped_before_;
   return dropped_before_ + (device_ ? home().dropped_steps() : document_->dropped_steps());
 }
 
 void Session::notice_drops() {
   if (drops_noticed_ || dropped_steps() == 0) return;
   drops_noticed_ = true;
-  notice_ = fmt::format("{}the history's memory of {} is full: the oldest steps can no longer be undone{}",
-                        notice_.empty() ? "" : notice_ + "; ", bytes_text(history_budget_),
-                        world_file_ ? fmt::format(" ({} has them)", file_.filename().string()) : "");
+  notice_ = fmt::format("{}the history's memory of {} is full: the oldest steps can no longer be undone",
+                        notice_.empty() ? "" : notice_ + "; ", bytes_text(history_budget_));
 }
 
 Result<void> Session::start_new() {
@@ -136,7 +137,7 @@ std::optional<Session::Origin> Session::look_at(const fs::path& file) {
 }
 
 // Chunk by chunk: the host never has the world. False: it is to be opened on the host.
-Result<bool> Session::open_on_device(const fs::path& file, const Progress& progress) {
+Result<bool> Session::open_on_device(const fs::path& file, bool whole_history, const Progress& progress) {
   if (place_.home == engine::Home::host) return false;
   NewWorld world(place_);
   Made made;
@@ -147,6 +148,7 @@ Result<bool> Session::open_on_device(const fs::path& file, const Progress& progr
     QRY_TRY(world.prepare());
     Content content{reader.scene()};
     content.file = &reader;
+    content.history_of_file = whole_history;
     QRY_TRY_ASSIGN(fingerprint, reader.fingerprint());
     QRY_TRY_ASSIGN(made, make(world, std::move(content), progress));
   }
@@ -158,23 +160,30 @@ Result<bool> Session::open_on_device(const fs::path& file, const Progress& progr
   take(world, std::move(made));
   close(false);
   take_warnings(store.warnings());
+  if (!whole_history) home().begin_after(store.history_position(), 0);
   QRY_TRY(go_on_in(std::move(store), false, 0));
   return true;
 }
 
 Result<void> Session::open(const fs::path& file, const io::ReadOptions& options) {
+  return open_file(file, options, false);
+}
+
+// The history of a world file stays there until undo or redo wants some of it.
+Result<void> Session::open_file(const fs::path& file, const io::ReadOptions& options, bool whole_history) {
   QRY_TRY_ASSIGN(const auto format, io::format_for_reading(file));
   if (format->kind == io::FormatKind::world) {
     std::error_code error;
     if (store() && fs::equivalent(file, store_path_, error)) return {};  // it is already open here
-    QRY_TRY_ASSIGN(const bool there, open_on_device(file, options.progress));
+    QRY_TRY_ASSIGN(const bool there, open_on_device(file, whole_history, options.progress));
     if (!there) {
       QRY_TRY_ASSIGN(auto store, io::Store::open(file));
       NewWorld world(place_);
       QRY_TRY(world.prepare());
       Content content;
-      QRY_TRY_ASSIGN(content.scene, store.read_scene(options.progress, &content.history, &content.position,
-                                                     &world.memory().new_pool()));
+      QRY_TRY_ASSIGN(content.scene,
+                     store.read_scene(options.progress, whole_history ? &content.history : nullptr,
+                                      whole_history ? &content.position : nullptr, &world.memory().new_pool()));
       QRY_TRY(adopt(world, std::move(content), options.progress));
       close(false);
       take_warnings(store.warnings());
@@ -202,6 +211,7 @@ Result<void> Session::open(const fs::path& file, const io::ReadOptions& options)
   file_ = file;
   title_ = file.filename().string();
   active_instance_ = 0;
+  note_steps();
   notice_drops();
   return {};
 }
@@ -224,13 +234,10 @@ Result<void> Session::open_again(const fs::path& file) {
   }
   QRY_TRY_ASSIGN(auto store, io::Store::open(file));
   Content content;
-  QRY_TRY_ASSIGN(content.scene, store.read_scene({}, &content.history, &content.position, &world.memory().new_pool()));
-  const uint64_t dropped = dropped_steps();
-  const bool noticed = drops_noticed_;
+  QRY_TRY_ASSIGN(content.scene, store.read_scene({}, nullptr, nullptr, &world.memory().new_pool()));
   QRY_TRY(adopt(world, std::move(content)));
-  dropped_before_ = dropped;
-  drops_noticed_ = noticed;
   store_ = std::move(store);
+  note_steps();
   return {};
 }
 
@@ -253,7 +260,7 @@ Error Session::reopen_on_host(const Error& lost) {
 }
 
 Result<void> Session::recover(const fs::path& file) {
-  QRY_TRY(open(file));
+  QRY_TRY(open_file(file, {}, true));
   // Edits are still committed to its file, but the user has not saved it anywhere yet.
   world_file_ = false;
   changed_ = true;
@@ -369,6 +376,63 @@ void Session::kept() {
   changed_ = true;
   kept_at_.reset();
   if (store()) kept_at_ = std::chrono::system_clock::now();
+  note_steps();
+}
+
+uint64_t Session::records_before() const {
+  if (!device_) return store_->history_position() - document_->history_position();
+  const auto dropped = home().dropped_records();
+  return uint64_t(followed_->first_record() + int64_t(dropped ? *dropped : 0));
+}
+uint64_t Session::records_until() const {
+  return records_before() + (device_ ? home().records() : uint64_t(document_->history().size()));
+}
+
+// What the steps are called that only the file has, as far as it tells.
+void Session::note_steps() {
+  if (!store()) {
+    older_.clear();
+    newer_.clear();
+    return;
+  }
+  const auto records_in = [](const std::vector<Step>& steps) {
+    uint64_t sum = 0;
+    for (const Step& step : steps) sum += step.records;
+    return sum;
+  };
+  const auto add = [&](std::vector<Step>& to, uint64_t first, uint64_t end) {
+    if (first >= end) return;
+    if (auto names = store()->step_names(first, end))
+      for (io::StepName& name : *names) to.push_back({std::move(name.label), name.voxels, size_t(name.records)});
+  };
+  const uint64_t before = records_before(), until = records_until(), all = store()->history_length();
+  uint64_t known = records_in(older_);
+  for (; known > before; older_.pop_back()) known -= older_.back().records;
+  add(older_, known, before);
+  if (records_in(newer_) == all - std::min(until, all)) return;
+  newer_.clear();
+  add(newer_, until, all);
+}
+
+bool Session::has_step(bool back) const {
+  if (!device_) return back ? document_->can_undo() : document_->can_redo();
+  return back ? home().position() > 0 : home().position() < home().steps().size();
+}
+
+// Brings a step from the file to memory. False: on a device it is redone already.
+Result<bool> Session::recall(bool back) {
+  QRY_TRY_ASSIGN(auto step, back ? store()->step_before(records_before()) : store()->step_from(records_until()));
+  if (!device_) {
+    QRY_TRY(back ? document_->recall_older(std::move(step)) : document_->recall_newer(std::move(step)));
+    return true;
+  }
+  if (back) {
+    QRY_TRY(home().recall_older(step));
+    return true;
+  }
+  QRY_TRY_ASSIGN(const uint64_t ticket, home().redo_recalled(step));
+  QRY_TRY(home().wait(ticket));
+  return false;
 }
 
 // A change that is not on disk must not look done: the document undoes a change whose commit fails.
@@ -455,6 +519,10 @@ Result<void> Session::step(bool back) {
   stroke_has_edit_ = false;  // later edits of the stroke are a step of their own
   if (back ? !can_undo() : !can_redo()) return {};
   QRY_TRY(heard(keep_safe()));
+  if (!has_step(back)) {
+    QRY_TRY_ASSIGN(const bool there, heard(recall(back)));
+    if (!there) return heard(keep_or_take_back(back));
+  }
   if (device_) return heard(step_there(back));
   const auto done = back ? document_->undo(commit_with(&io::Store::commit_undo))
                          : document_->redo(commit_with(&io::Store::commit_redo));
@@ -498,13 +566,16 @@ void Session::end_preview() {
 
 Result<void> Session::reflatten(Scene scene) {
   QRY_TRY(keep_safe());
-  Content content{std::move(scene), document_->history(), document_->history_position()};
-  if (device_) QRY_TRY(read_back(content));
+  // The history of a world file stays there; that of others must not be gone with a recovery file.
+  const bool carries = !store() || !world_file_;
+  Content content{std::move(scene)};
+  if (carries && !device_) content.history = document_->history(), content.position = document_->history_position();
+  if (device_) QRY_TRY(read_back(content, carries));
   Scene before = document_->scene();
   for (Volume& volume : before.volumes) volume.bricks.clear();  // the old world's memory may go before `before`
   NewWorld world(place_);
   QRY_TRY(world.prepare());
-  const size_t records = content.history.size();
+  const size_t applied = content.position;
   if (store()) QRY_TRY(store()->commit_visibility(content.scene));
   const uint64_t dropped = dropped_steps();
   const bool noticed = drops_noticed_;
@@ -522,8 +593,10 @@ Result<void> Session::reflatten(Scene scene) {
   dropped_before_ = dropped;
   drops_noticed_ = noticed;
   if (file) {
-    const auto first = int64_t(file->history_length()) - int64_t(records);
-    QRY_TRY(go_on_in(std::move(*file), false, first));
+    const uint64_t earlier = file->history_position() - applied;
+    if (device_) home().begin_after(earlier, 0);
+    else document_->begin_after(earlier, 0);
+    QRY_TRY(go_on_in(std::move(*file), false, 0));
   }
   kept();
   return {};
@@ -543,21 +616,23 @@ Result<void> Session::set_instance_hidden(uint32_t instance, bool hidden) {
 }
 
 std::vector<Session::Step> Session::steps() const {
-  std::vector<Step> steps;
-  if (device_) {
-    for (auto& step : home().steps()) steps.push_back({std::move(step.label), step.voxels, 1});
-    return steps;
-  }
-  for (const UndoRecord& record : document_->history()) {
-    if (!record.continues || steps.empty()) steps.push_back({record.label, 0, 0});
-    steps.back().voxels += record.voxels_changed;
-    ++steps.back().records;
-  }
+  std::vector<Step> steps = older_;
+  if (device_)
+    for (auto& step : home().steps()) steps.push_back({std::move(step.label), step.voxels, size_t(step.records)});
+  else
+    for (const UndoRecord& record : document_->history()) {
+      if (!record.continues || steps.size() == older_.size()) steps.push_back({record.label, 0, 0});
+      steps.back().voxels += record.voxels_changed;
+      ++steps.back().records;
+    }
+  steps.insert(steps.end(), newer_.begin(), newer_.end());
   return steps;
 }
 
-size_t Session::step_position() const { return device_ ? size_t(home().position()) : document_->step_position(); }
-bool Session::can_redo() const { return device_ ? home().position() < home().steps().size() : document_->can_redo(); }
+size_t Session::step_position() const {
+  return older_.size() + (device_ ? size_t(home().position()) : document_->step_position());
+}
+bool Session::can_redo() const { return has_step(false) || !newer_.empty(); }
 
 Result<Scene> Session::whole_scene() const {
   return device_ ? engine::whole_scene(home(), *document_) : Result<Scene>(document_->scene());

@@ -62,11 +62,12 @@ class Session {
   // Opens a recovery file as a document that is not saved yet.
   Result<void> recover(const std::filesystem::path& file);
 
-  // Of this and later documents, as Document's. The journal of a world file or recovery file keeps all steps: reopened,
-  // the newest that fit can be undone. The first time that a document drops steps, take_notice() says so.
+  // Of this and later documents, as Document's. The journal of a world file or recovery file keeps all steps: undo and
+  // redo take from there what memory does not have. Without such a file they are gone; the first time take_notice()
+  // says so.
   void set_history_budget(uint64_t bytes);
   uint64_t history_budget() const { return history_budget_; }
-  uint64_t dropped_steps() const;  // since the document was opened
+  uint64_t dropped_steps() const;  // that can no longer be undone, since the document was opened
 
   // A document is at home on a device if that is asked for, or with Home::automatic where it can be, and the scene
   // shows one volume, at the origin; else on the host, and home_reason() says why. A .quarry file goes straight there.
@@ -141,7 +142,7 @@ class Session {
     uint64_t voxels = 0;
     size_t records = 0;  // the step's records in Document's history
   };
-  std::vector<Step> steps() const;  // strokes and changes of the palette, oldest first
+  std::vector<Step> steps() const;  // strokes and changes of the palette, oldest first; those of the file alone, too
   size_t step_position() const;     // steps()[0 .. position) are applied
   Result<void> go_to_step(size_t position);
 
@@ -173,12 +174,20 @@ class Session {
 
  private:
   class NewWorld;
+  Result<void> open_file(const std::filesystem::path& file, const io::ReadOptions& options, bool whole_history);
+  // Of the file's records: how many are before those in memory, and where these end.
+  uint64_t records_before() const;
+  uint64_t records_until() const;
+  bool has_step(bool back) const;
+  Result<bool> recall(bool back);
+  void note_steps();
   // What a document begins with. With a `file` the scene has no bricks: they go from there straight to a device.
   struct Content {
     Scene scene;
     std::vector<UndoRecord> history = {};
     size_t position = 0;
     io::StoreReader* file = nullptr;
+    bool history_of_file = false;
   };
   struct Made {
     std::optional<Document> document;
@@ -199,12 +208,13 @@ class Session {
   Edit in_volume_axes(const Edit& edit, const Instance& instance) const;
   void drop_recovery_file();
   io::Store* store() { return store_ ? &*store_ : followed_ ? &followed_->store() : nullptr; }
+  const io::Store* store() const { return const_cast<Session*>(this)->store(); }
   void kept();
 
   // At home on a device.
   Result<std::shared_ptr<DeviceWorld>> device_world_of(const Content& content, std::string& reason,
                                                        const Progress& progress);
-  Result<bool> open_on_device(const std::filesystem::path& file, const Progress& progress);
+  Result<bool> open_on_device(const std::filesystem::path& file, bool whole_history, const Progress& progress);
   Result<void> go_on_in(io::Store store, bool written, int64_t first_record);
   void let_file_go();
   engine::HomedWorld homed() { return {*document_, device_ ? device_->home.get() : nullptr}; }
@@ -222,7 +232,7 @@ class Session {
   Result<void> step_there(bool back);
   Result<void> set_palette_there(const Palette& palette);
   Result<void> keep_or_take_back(bool undone);
-  Result<void> read_back(Content& content);
+  Result<void> read_back(Content& content, bool history);
   const Shown& shown_there() const;
   std::optional<Pick> pick_there(const Ray& ray) const;
   bool is_voxel_there(Int3 voxel) const;
@@ -256,6 +266,7 @@ class Session {
   uint64_t history_budget_ = 0;  // bytes; 0: no limit
   uint64_t dropped_before_ = 0;  // steps that earlier worlds of this document dropped
   bool drops_noticed_ = false;
+  std::vector<Step> older_, newer_;  // of the file alone, before and after those in memory
 };
 
 }  // namespace quarry::app

@@ -25,7 +25,7 @@ Result<std::shared_ptr<DeviceWorld>> Session::device_world_of(const Content& con
     reason = std::move(memory.reason);
     QRY_TRY_ASSIGN(world->home, DeviceHome::create(std::move(memory.executor),
                                                    {content.scene, content.history, content.position, content.file,
-                                                    progress, false, content.file != nullptr},
+                                                    progress, false, content.history_of_file},
                                                    0, 0));
     return world;
   }();
@@ -118,17 +118,17 @@ Result<void> Session::keep_or_take_back(bool undone) {
   return flushed;
 }
 
-// The world as it is, with its history, of which the file has the same records afterwards: a step that came from a file
-// in several parts is one record now.
-Result<void> Session::read_back(Content& content) {
+// The world as it is. `history`: with its history, of which the file has the same records afterwards: a step that came
+// from a file in several parts is one record now.
+Result<void> Session::read_back(Content& content, bool history) {
   QRY_TRY_ASSIGN(content.scene.volumes[0].bricks, home().bricks());
-  QRY_TRY_ASSIGN(auto history, home().history());
-  QRY_TRY_ASSIGN(content.history, history.all_records());
-  content.position = size_t(history.position());
+  if (followed_) QRY_TRY(followed_->flush(homed()));
+  if (!history) return {};
+  QRY_TRY_ASSIGN(auto its, home().history());
+  QRY_TRY_ASSIGN(content.history, its.all_records());
+  content.position = size_t(its.position());
   if (!followed_) return {};
-  QRY_TRY(followed_->flush(homed()));
-  QRY_TRY_ASSIGN(const uint64_t dropped, home().dropped_records());
-  const auto first = uint64_t(followed_->first_record() + int64_t(dropped));
+  const uint64_t first = records_before();
   io::Store::Later later;
   later.kept = first;
   later.records = content.history;

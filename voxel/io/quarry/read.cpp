@@ -430,14 +430,16 @@ constexpr size_t kPiecesWaiting = 4;  // a thread
 // The rows in the order of the records, checked against the head; or those of applied records from the last one back.
 class PartRows {
  public:
-  static Result<PartRows> select(Db& db, const StoreHead& head, bool back) {
+  // Of some records. `back`: those of all that are applied.
+  static Result<PartRows> select(Db& db, const StoreHead& head, bool back, RecordRange range = {}) {
     const char* const text = back ? "SELECT record, part, volume, label, voxels, changes, bytes, checksum, data FROM "
-                                    "journal WHERE record <= ?1 ORDER BY record DESC, part DESC"
+                                    "journal WHERE record BETWEEN ?1 AND ?2 ORDER BY record DESC, part DESC"
                                   : "SELECT record, part, volume, label, voxels, changes, bytes, checksum, data FROM "
-                                    "journal ORDER BY record, part";
+                                    "journal WHERE record BETWEEN ?1 AND ?2 ORDER BY record, part";
+    if (back) range = {1, head.position};
     QRY_TRY_ASSIGN(auto rows, Statement::prepare(db, text, "journal"));
-    if (back) rows.bind(1, head.position);
-    return PartRows(std::move(rows), head, back);
+    rows.bind(1, range.first).bind(2, range.last);
+    return PartRows(std::move(rows), head, back, range);
   }
   Result<std::optional<std::vector<PartRow>>> next(const Progress& progress) {
     std::vector<PartRow> some;
@@ -456,7 +458,10 @@ class PartRows {
   }
 
  private:
-  PartRows(Statement rows, const StoreHead& head, bool back) : rows_(std::move(rows)), head_(head), back_(back) {}
+  PartRows(Statement rows, const StoreHead& head, bool back, RecordRange range)
+      : rows_(std::move(rows)), head_(head), back_(back), range_(range) {
+    last_.record = range.first - 1;
+  }
 
   Result<void> read(PartRow& row) {
     Statement& s = rows_;
@@ -490,7 +495,9 @@ class PartRows {
 
   // Records are numbered from 1 without gaps.
   Result<void> check_all() const {
-    if (last_.record == head_.length && sum_ == head_.history_sum) return {};
+    const bool whole = range_.last >= head_.length && range_.first == 1;
+    if (last_.record == std::min(range_.last, head_.length) && (!whole || sum_ == head_.history_sum)) return {};
+    if (!whole) return fail(ErrorCode::malformed_input, "table journal lacks records; the file is damaged");
     return fail(ErrorCode::malformed_input, "table journal has " + std::to_string(last_.record) +
                                                 " records, expected " + std::to_string(head_.length) +
                                                 " with another checksum; the file is damaged");
@@ -499,6 +506,7 @@ class PartRows {
   Statement rows_;
   const StoreHead& head_;
   bool back_, ended_ = false;
+  RecordRange range_;
   RecordHead last_;
   uint64_t sum_ = 0;
 };
@@ -517,8 +525,8 @@ using DecodePart = std::function<Result<std::optional<PackedPart::Range>>(const 
 // All threads decode, one at a time takes, in the order of the rows. Memory: some parts a thread.
 template <class T>
 Result<void> take_parts(Db& db, const StoreHead& head, bool back, const Progress& progress, const DecodePart<T>& decode,
-                        const std::function<Result<void>(DecodedPart<T>& part)>& take) {
-  QRY_TRY_ASSIGN(auto rows, PartRows::select(db, head, back));
+                        const std::function<Result<void>(DecodedPart<T>& part)>& take, RecordRange range = {}) {
+  QRY_TRY_ASSIGN(auto rows, PartRows::select(db, head, back, range));
   using Rows = std::vector<PartRow>;
   using Parts = std::vector<DecodedPart<T>>;
   const auto decode_one = [&](const PartRow& row, DecodedPart<T>& part) -> Result<void> {
@@ -555,7 +563,7 @@ Result<void> take_parts(Db& db, const StoreHead& head, bool back, const Progress
 }  // namespace
 
 Result<std::vector<UndoRecord>> read_history(Db& db, const StoreHead& head, uint64_t memory_limit,
-                                             const Progress& progress, const BrickPool* pool) {
+                                             const Progress& progress, const BrickPool* pool, RecordRange range) {
   using Changes = std::vector<BrickChange>;
   std::vector<UndoRecord> records;
   uint64_t changes = 0;
@@ -585,8 +593,38 @@ Result<std::vector<UndoRecord>> read_history(Db& db, const StoreHead& head, uint
     all.insert(all.end(), std::make_move_iterator(part.voxels.begin() + 1), std::make_move_iterator(part.voxels.end()));
     return {};
   };
-  QRY_TRY(take_parts<Changes>(db, head, false, progress, decode, take));
+  QRY_TRY(take_parts<Changes>(db, head, false, progress, decode, take, range));
   return records;
+}
+
+// A step begins with a record that has a part 0.
+Result<RecordRange> step_beside(Db& db, const StoreHead& head, int64_t number, bool before) {
+  const char* const text = before ? "SELECT coalesce(max(record), 0) FROM journal WHERE record <= ?1 AND part = 0"
+                                  : "SELECT coalesce(min(record), 0) FROM journal WHERE record > ?1 AND part = 0";
+  QRY_TRY_ASSIGN(auto s, Statement::prepare(db, text, "journal"));
+  QRY_TRY_ASSIGN(const bool there, s.bind(1, before ? number : number + 1).step());
+  const int64_t found = there ? s.integer(0, "record", 0, head.length) : 0;
+  QRY_TRY(s.row_check());
+  if (before) return RecordRange{std::max<int64_t>(found, 1), number};
+  return RecordRange{number + 1, found ? found - 1 : head.length};
+}
+
+Result<std::vector<StepName>> read_step_names(Db& db, const StoreHead& head, RecordRange range) {
+  QRY_TRY_ASSIGN(auto s, Statement::prepare(db,
+                                            "SELECT min(part), label, voxels FROM journal WHERE record BETWEEN ?1 AND "
+                                            "?2 GROUP BY record ORDER BY record",
+                                            "journal"));
+  s.bind(1, range.first).bind(2, std::min(range.last, head.length));
+  std::vector<StepName> names;
+  for (;;) {
+    QRY_TRY_ASSIGN(const bool there, s.step());
+    if (!there) return names;
+    const bool continues = s.integer(0, "part", 0, 1) == 1;
+    if (!continues || names.empty()) names.push_back({s.text(1, "label"), 0, 0});
+    names.back().voxels += uint64_t(s.integer(2, "voxels", 0, INT64_MAX));
+    ++names.back().records;
+    QRY_TRY(s.row_check());
+  }
 }
 
 Result<void> visit_history(Db& db, const StoreHead& head, HistorySide side, const Progress& progress,

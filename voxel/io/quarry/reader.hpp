@@ -48,6 +48,13 @@ struct HistoryPart {
 using HistoryVisit = std::function<Result<void>(HistoryPart part)>;
 enum class HistorySide : uint8_t { before, after };
 
+// A step of a file's history.
+struct StepName {
+  std::string label;
+  uint64_t voxels = 0;  // that its records change
+  uint64_t records = 0;
+};
+
 // For one thread at a time. Nobody can edit the file during its lifetime. Messages begin with the file's name.
 class StoreReader {
  public:

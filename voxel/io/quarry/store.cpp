@@ -47,6 +47,8 @@ struct Store::State {
   std::vector<std::string> warnings;
   int log_pages = 0;
 
+  Result<std::vector<UndoRecord>> read_step(uint64_t at, bool before);
+
   // SQLite would also fold the log in by itself, but without a new number. Then copies of the file from before and
   // after could not be distinguished.
   void watch_log() {
@@ -385,6 +387,20 @@ Result<Scene> Store::read(const fs::path& file, const Progress& progress, std::v
 }
 
 uint64_t Store::history_length() const { return uint64_t(state_->head.length); }
+uint64_t Store::history_position() const { return uint64_t(state_->head.position); }
+
+Result<std::vector<UndoRecord>> Store::State::read_step(uint64_t at, bool before) {
+  return guarded(path, [&]() -> Result<std::vector<UndoRecord>> {
+    QRY_TRY_ASSIGN(const auto range, step_beside(db, head, int64_t(at), before));
+    return read_history(db, head, physical_memory(), {}, nullptr, range);
+  });
+}
+Result<std::vector<UndoRecord>> Store::step_before(uint64_t at) { return state_->read_step(at, true); }
+Result<std::vector<UndoRecord>> Store::step_from(uint64_t at) { return state_->read_step(at, false); }
+
+Result<std::vector<StepName>> Store::step_names(uint64_t first, uint64_t end) {
+  return guarded(path(), [&] { return read_step_names(state_->db, state_->head, {int64_t(first) + 1, int64_t(end)}); });
+}
 
 Result<Scene> Store::read_scene(const Progress& progress, std::vector<UndoRecord>* history, size_t* history_position,
                                 const BrickPool* pool) {

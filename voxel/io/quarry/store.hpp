@@ -16,6 +16,7 @@
 #include "base/progress.hpp"
 #include "base/result.hpp"
 #include "voxel/io/files/atomic_file.hpp"
+#include "voxel/io/quarry/reader.hpp"
 #include "voxel/io/quarry/writer.hpp"
 #include "voxel/worlds/document.hpp"
 #include "voxel/worlds/scene.hpp"
@@ -68,7 +69,13 @@ class Store {
 
   const std::filesystem::path& path() const;
   const std::vector<std::string>& warnings() const;  // from opening, as those of read()
-  uint64_t history_length() const;  // records, those that can be redone with them
+  uint64_t history_length() const;                   // records, those that can be redone with them
+  uint64_t history_position() const;                 // that are applied
+  // The records of the step of which record number `at` (from 0) comes next, or of the step that begins there; and what
+  // the steps of records [first, end) are called. Their bricks are loose. Errors: io, malformed_input, out_of_memory.
+  Result<std::vector<UndoRecord>> step_before(uint64_t at);
+  Result<std::vector<UndoRecord>> step_from(uint64_t at);
+  Result<std::vector<StepName>> step_names(uint64_t first, uint64_t end);
   // Two files, or states of one, that have the same: their scenes and histories are equal. It is made of their
   // checksums. Errors: io, malformed_input.
   Result<uint64_t> fingerprint();

@@ -137,8 +137,15 @@ Result<void> write_head(Db& db, const StoreHead& head, const std::set<uint32_t>&
 // some are written. The bytes do not depend on the threads, nor on how the source divides the records. Errors:
 // invalid_argument (the first one continues a step).
 Result<void> write_records(Db& db, const RecordSource& source, StoreHead* head);
+struct RecordRange {
+  int64_t first = 1, last = INT64_MAX;  // from 1 on
+};
+// Whole steps in rising order.
 Result<std::vector<UndoRecord>> read_history(Db& db, const StoreHead& head, uint64_t memory_limit,
-                                             const Progress& progress, const BrickPool* pool);
+                                             const Progress& progress, const BrickPool* pool, RecordRange range = {});
+// The records of the step that ends with record `number`, or of the one that begins after it.
+Result<RecordRange> step_beside(Db& db, const StoreHead& head, int64_t number, bool before);
+Result<std::vector<StepName>> read_step_names(Db& db, const StoreHead& head, RecordRange range);
 // See StoreReader::visit_history.
 Result<void> visit_history(Db& db, const StoreHead& head, HistorySide side, const Progress& progress,
                            const HistoryVisit& visit);

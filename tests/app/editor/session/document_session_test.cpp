@@ -772,53 +772,107 @@ TEST_CASE("session: a .vox is written back where it was opened, and what would b
   CHECK(session.write_back()->losses.empty());
 }
 
-TEST_CASE("session: a history over its memory loses its oldest steps, says so once, and the file keeps them") {
+TEST_CASE("session: without a file a history over its memory loses its oldest steps, and says so once") {
   const engine::Home home = some_home();
-  const fs::path file = test::scratch_dir("session_history_budget") / "world.quarry";
-  const auto voxel = [](int32_t x) {
-    Edit edit;
-    edit.a = edit.b = {x, 0, 0};
-    return edit;
-  };
   Session session(place_of(home), {});
   REQUIRE(session.start_new());
-  REQUIRE(session.save_as(file));
-  (void)session.take_notice();
   session.set_history_budget(1);
-  REQUIRE(session.apply(voxel(0)));
-  REQUIRE(session.take_notice().empty());
-  REQUIRE(session.apply(voxel(8)));
+  REQUIRE(session.apply(ball(0, 0, 0, 0, 1)));
+  REQUIRE(session.take_notice().find("not kept safe") == std::string::npos);
+  (void)session.take_notice();
+  REQUIRE(session.apply(ball(8, 0, 0, 0, 1)));
   REQUIRE(session.dropped_steps() == 1);
-  const std::string notice = session.take_notice();
-  REQUIRE(notice.find("oldest steps can no longer be undone") != std::string::npos);
-  REQUIRE(notice.find("world.quarry has them") != std::string::npos);
-  REQUIRE(session.apply(voxel(16)));
-  REQUIRE(session.take_notice().empty());
-  // A scene that is flattened again is the same document.
-  REQUIRE(session.set_instance_hidden(0, true));
-  REQUIRE(session.set_instance_hidden(0, false));
-  REQUIRE(session.dropped_steps() == 2);
+  REQUIRE(session.take_notice().find("oldest steps can no longer be undone") != std::string::npos);
+  REQUIRE(session.apply(ball(16, 0, 0, 0, 1)));
   REQUIRE(session.take_notice().empty());
   REQUIRE(session.steps().size() == 1);
   for (int i = 0; i < 3; ++i) REQUIRE(session.undo());
   REQUIRE(session.step_position() == 0);
   REQUIRE(session.shown().voxels == 2);
-  session.close(false);
-  // As much as fits of what the file has, and without a limit all.
-  for (const uint64_t budget : {uint64_t(1), uint64_t(0)}) {
-    Session again(place_of(home), {});
-    again.set_history_budget(budget);
-    REQUIRE(again.open(file));
-    REQUIRE(again.steps().size() == (budget ? 1 : 3));
-    REQUIRE(again.take_notice().empty() == (budget == 0));
-    // The file is left with a step that was undone, which is more than fits.
-    REQUIRE(again.redo());
-    REQUIRE(again.shown().voxels == (budget ? 2 : 3));
-    for (int i = 0; i < 3; ++i) REQUIRE(again.undo());
-    REQUIRE(again.shown().voxels == (budget ? 1 : 0));
-    for (int i = 0; i < 2; ++i) REQUIRE(again.redo());
-    REQUIRE(again.shown().voxels == 2);
-    again.close(false);
+}
+
+TEST_CASE("session: undo and redo reach every step of the file, whatever memory the history may have") {
+  const engine::Home home = some_home();
+  const fs::path dir = test::scratch_dir("session_history_budget"), file = dir / "world.quarry";
+  for (const uint64_t budget : {uint64_t(1), uint64_t(40'000), uint64_t(0)}) {
+    INFO(budget);
+    fs::remove(file);
+    uint32_t seed = 20261127;
+    const auto below = [&](uint32_t count) {
+      seed = seed * 1664525u + 1013904223u;
+      return (seed >> 8) % count;
+    };
+    auto session = std::make_unique<Session>(place_of(home), dir / "recovery");
+    session->set_history_budget(budget);
+    REQUIRE(session->start_new());
+    REQUIRE(session->save_as(file));
+    (void)session->take_notice();
+    // What each step left: the voxels, and the roughness of a material.
+    struct State {
+      uint64_t sum;
+      float roughness;
+    };
+    const auto state = [&] {
+      return State{facts_of(*session).col_sum, session->scene().palette.materials[7].roughness};
+    };
+    std::vector<State> states{state()};
+    size_t at = 0, undone = 0, redone = 0;
+    for (int change = 0; change < 200; ++change) {
+      INFO("change " << change);
+      const uint32_t what = change < 12 ? 7 + below(3) : below(10);
+      const auto position = [&] { return Int3{int32_t(below(60)), int32_t(below(60)), int32_t(below(60))}; };
+      if (what < 3) {
+        for (uint32_t times = 1 + below(5); times-- > 0 && at > 0; --at, ++undone) REQUIRE(session->undo());
+      } else if (what < 6) {
+        for (uint32_t times = 1 + below(5); times-- > 0 && at + 1 < states.size(); ++at, ++redone)
+          REQUIRE(session->redo());
+      } else if (what == 6) {
+        session.reset();  // and opened again
+        session = std::make_unique<Session>(place_of(home), dir / "recovery");
+        session->set_history_budget(budget);
+        REQUIRE(session->open(file));
+        REQUIRE(session->take_notice().empty());
+      } else {
+        if (what == 7) {
+          Palette palette = session->scene().palette;
+          palette.materials[7].roughness = float(1 + change) / 128;
+          REQUIRE(session->set_palette(palette));
+        } else if (what == 8) {
+          const Int3 v = position();
+          REQUIRE(session->apply(ball(v.x, v.y, v.z, 3 + below(9), uint8_t(1 + change), Mode::fill)));
+        } else {
+          REQUIRE(session->begin_stroke());
+          for (int i = 0; i < 3; ++i) {
+            const Int3 v = position();
+            REQUIRE(session->apply(ball(v.x, v.y, v.z, 2 + below(5), uint8_t(1 + change), Mode::fill)));
+          }
+          REQUIRE(session->end_stroke());
+        }
+        states.resize(++at);
+        states.push_back(state());
+      }
+      const State now = state();
+      REQUIRE(now.sum == states[at].sum);
+      REQUIRE(now.roughness == states[at].roughness);
+      REQUIRE(session->steps().size() == states.size() - 1);
+      REQUIRE(session->step_position() == at);
+      REQUIRE(session->can_undo() == (at > 0));
+      REQUIRE(session->can_redo() == (at + 1 < states.size()));
+      REQUIRE(session->dropped_steps() == 0);
+      if (change % 9 == 0) REQUIRE(facts_of(copy_of(file)).col_sum == now.sum);
+      if (change % 50 == 19) {
+        REQUIRE(session->set_instance_hidden(0, true));
+        REQUIRE(session->set_instance_hidden(0, false));
+        REQUIRE(session->step_position() == at);
+      }
+    }
+    REQUIRE(undone > 20);
+    REQUIRE(redone > 10);
+    REQUIRE(session->go_to_step(0));
+    REQUIRE(state().sum == states[0].sum);
+    REQUIRE(session->go_to_step(states.size() - 1));
+    REQUIRE(state().sum == states.back().sum);
+    REQUIRE(facts_of(copy_of(file)).col_sum == states.back().sum);
   }
 }
 

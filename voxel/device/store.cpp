@@ -48,6 +48,12 @@ Need sum(const Need& a, const Need& b, int64_t sign) {
 
 uint32_t pages_for(uint64_t keys) { return uint32_t(double(keys) / (kFullest * kQrySlotsPerPage)) + 1; }
 
+uint64_t records_in(const std::vector<Step>& steps) {
+  uint64_t records = 0;
+  for (const Step& step : steps) records += step.count;
+  return records;
+}
+
 EditCall call_of(const Edit& edit) {
   EditCall call{};
   call.mode = edit.mode;
@@ -802,12 +808,27 @@ Result<Store::Change> Store::recall_step(const Bricks& before) {
   };
   const size_t others = steps.size();
   auto made = make();
-  const auto put = put_steps(steps, uint32_t(steps.size() - others));
+  const auto settle = [&]() -> Result<void> {
+    QRY_TRY(put_steps(steps, uint32_t(steps.size() - others)));
+    if (others == 0 || steps.size() == others) return {};
+    // Records are in the order of their steps.
+    const uint64_t live = records_in(steps);
+    auto packed = pack_records(steps, live + live / 2 + 4096);
+    if (packed || device_failed(packed.error())) return packed;
+    const Step gone = steps.front();
+    const Record nothing{kNone, kNone, kNone};
+    QRY_TRY(free_records(gone.first, gone.first + gone.count, true, {&nothing, 1}));
+    steps.erase(steps.begin());
+    bricks_of_steps.erase(bricks_of_steps.begin());
+    QRY_TRY(put_steps(steps, 0));
+    return packed;
+  };
+  const auto settled = settle();
   step_bricks_ = std::move(bricks_of_steps);
   step_ = steps.size() - others;
   measured_.clear();
   budget_ = budget;
-  if (!put) return tl::unexpected(put.error());
+  if (!settled) return tl::unexpected(settled.error());
   QRY_TRY(made);
   if (budget_) QRY_TRY(set_history_budget(budget_));
   return made;
@@ -1165,16 +1186,6 @@ Result<std::vector<Step>> Store::history() {
   QRY_TRY(executor_->copy_out(steps.data(), memory_.steps, steps.size() * sizeof(Step)));
   return steps;
 }
-
-namespace {
-
-uint64_t records_in(const std::vector<Step>& steps) {
-  uint64_t records = 0;
-  for (const Step& step : steps) records += step.count;
-  return records;
-}
-
-}  // namespace
 
 // Records of steps that can no longer be redone leave gaps.
 Result<void> Store::make_record_room(uint64_t records) {

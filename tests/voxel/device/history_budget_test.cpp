@@ -268,7 +268,15 @@ TEST_CASE("Steps that a history has dropped are recalled by what was before them
         REQUIRE(taken(store.recall_step({{}, {}, steps[i].keys, steps[i].before})).voxels > 0);
       REQUIRE(world.undo());
       REQUIRE(voxels_are(i));
+      REQUIRE(world.redo());
+      REQUIRE(voxels_are(i + 1));
+      REQUIRE(store.trim());
+      REQUIRE(world.undo());
+      REQUIRE(voxels_are(i));
+      // The next one is recalled beside it, with a budget that has no room for both.
+      if (i % 2 == 0) world.set_budget(1);
     }
+    world.set_budget(0);
     REQUIRE(taken(store.recall_step({{}, {}, steps[0].keys, steps[0].before})).voxels == 0);
     REQUIRE(store.forget());
     REQUIRE(world.facts().bricks == 0);

@@ -822,10 +822,13 @@ TEST_CASE("session: undo and redo reach every step of the file, whatever memory 
       const uint32_t what = change < 12 ? 7 + below(3) : below(10);
       const auto position = [&] { return Int3{int32_t(below(60)), int32_t(below(60)), int32_t(below(60))}; };
       if (what < 3) {
-        for (uint32_t times = 1 + below(5); times-- > 0 && at > 0; --at, ++undone) REQUIRE(session->undo());
+        for (uint32_t times = 1 + below(5); times-- > 0 && at > 0; --at, ++undone) {
+          REQUIRE(session->undo());
+        }
       } else if (what < 6) {
-        for (uint32_t times = 1 + below(5); times-- > 0 && at + 1 < states.size(); ++at, ++redone)
+        for (uint32_t times = 1 + below(5); times-- > 0 && at + 1 < states.size(); ++at, ++redone) {
           REQUIRE(session->redo());
+        }
       } else if (what == 6) {
         session.reset();  // and opened again
         session = std::make_unique<Session>(place_of(home), dir / "recovery");

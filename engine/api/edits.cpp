@@ -210,8 +210,32 @@ qry_result read_edit(const qry_world& world, const qry_edit* edit, const char* f
   return QRY_OK;
 }
 
+// A step that only the file has to which the world is attached.
+Result<bool> exchange_of_file(qry_world& world, bool forward, uint64_t* changed) {
+  if (!world.file) return false;
+  const engine::HomedWorld homed{*world.document, world.home.get()};
+  if (!forward) return world.file->recall_older(homed);
+  QRY_TRY_ASSIGN(const auto redone, world.file->redo_newer(homed));
+  if (!redone) return false;
+  if (!world.home) ++world.version;
+  if (changed) *changed = *redone;
+  return true;
+}
+
 qry_result exchange(qry_world* world, bool forward, const char* function, uint64_t* changed) {
   if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
+  const auto at_end = [&]() -> Result<bool> {
+    if (!world->home) return !(forward ? world->document->can_redo() : world->document->can_undo());
+    QRY_TRY_ASSIGN(const auto state, world->home->state());
+    return forward ? state.history_position == state.history_length : state.history_position == 0;
+  };
+  if (world->file) {
+    const auto ends = at_end();
+    if (!ends) return refuse(ends.error());
+    const auto recalled = *ends ? exchange_of_file(*world, forward, changed) : Result<bool>(false);
+    if (!recalled) return refuse(recalled.error());
+    if (*recalled && forward) return QRY_OK;
+  }
   if (world->home) {
     const qry_result result = finish(*world, forward ? world->home->redo() : world->home->undo(), true, changed);
     if (result != QRY_NOTHING_TO_DO) return result;

@@ -551,8 +551,10 @@ QRY_API qry_result QRY_CALL qry_world_edit(qry_world* world, const qry_edit* edi
 
 /* Go one step back or forth in the history. Voxels are restored exactly. Steps of a .quarry file that changed materials
  * restore those too. A whole step is restored or nothing; a stroke is one step with all its parts. At the history's end
- * the result is QRY_NOTHING_TO_DO. changed may be NULL. A writing call drops the steps that could have been redone.
- * Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. [write] */
+ * the result is QRY_NOTHING_TO_DO; of a world that is attached to a file the history goes on there, with the steps that
+ * its budget has dropped (qry_world_submit_undo and _redo end with what is in memory). changed may be NULL. A writing
+ * call drops the steps that could have been redone. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY; of the file IO,
+ * MALFORMED_INPUT. [write] */
 QRY_API qry_result QRY_CALL qry_world_undo(qry_world* world, uint64_t* changed);
 QRY_API qry_result QRY_CALL qry_world_redo(qry_world* world, uint64_t* changed);
 
@@ -787,9 +789,10 @@ QRY_API qry_result QRY_CALL qry_world_get_memory(const qry_world* world, qry_mem
  * are not full of one material, whichever are more, so that undo and redo change nothing of the sum. When a step is
  * added, and by this call, the oldest steps go until the rest fits, and memory that only they had is free for later
  * bricks. The step that undo takes next stays, however large. Where that is not enough, by this call, those go too that
- * redo reaches last, but for the next one if nothing can be undone. Undo beyond what is kept is QRY_NOTHING_TO_DO. At
- * home on a device steps that were submitted go when they are awaited, or when one more is submitted, and then it waits
- * for those before it. An opened file is not changed. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY, DEVICE. [write] */
+ * redo reaches last, but for the next one if nothing can be undone. Undo beyond what is kept is QRY_NOTHING_TO_DO, but
+ * of an attached world, whose file has every step: qry_world_undo. At home on a device steps that were submitted go
+ * when they are awaited, or when one more is submitted, and then it waits for those before it. An opened file is not
+ * changed. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY, DEVICE. [write] */
 QRY_API qry_result QRY_CALL qry_world_set_history_budget(qry_world* world, uint64_t bytes);
 
 /* Packs the world for reading, with all bricks of volumes and history, in about a third of the memory, above all of the

@@ -584,6 +584,11 @@ uint64_t DeviceHome::records() {
   return records;
 }
 
+bool DeviceHome::file_has_steps() {
+  const std::lock_guard lock(lock_);
+  return followed_ && followed_->kept == steps_.size();
+}
+
 uint64_t DeviceHome::dropped_steps() {
   const std::lock_guard lock(lock_);
   return dropped_;

@@ -79,6 +79,7 @@ class DeviceHome {
   uint64_t position();       // how many of them are applied
   uint64_t dropped_steps();  // for the budget, since the world was made
   uint64_t records();        // that a file which follows has of the steps, once it is flushed
+  bool file_has_steps();     // all of them, as it is
   // Blocks until it is done.
   Result<uint64_t> set_voxels(const device::GivenVoxels& voxels);
   Result<uint64_t> write_box(const Box3& box, const uint8_t* materials, device::Side side);

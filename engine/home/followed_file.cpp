@@ -37,6 +37,36 @@ Result<FollowedFile> FollowedFile::begin(io::Store store, const HomedWorld& worl
   return FollowedFile(std::move(store), world.document.scene().palette, first_record);
 }
 
+Result<bool> FollowedFile::recall_older(const HomedWorld& world) {
+  QRY_TRY_ASSIGN(const uint64_t dropped, world.dropped_records());
+  const int64_t first = first_record_ + int64_t(dropped);
+  if (first <= 0) return false;
+  QRY_TRY_ASSIGN(auto step, store_.step_before(uint64_t(first)));
+  QRY_TRY(world.home ? world.home->recall_older(step) : world.document.recall_older(std::move(step)));
+  return true;
+}
+
+Result<std::optional<uint64_t>> FollowedFile::redo_newer(const HomedWorld& world) {
+  Document& document = world.document;
+  if (world.home ? !world.home->file_has_steps() : document.unsaved().kept < document.history().size())
+    return std::optional<uint64_t>();
+  QRY_TRY_ASSIGN(const uint64_t dropped, world.dropped_records());
+  const uint64_t records = world.home ? world.home->records() : uint64_t(document.history().size()),
+                 until = uint64_t(first_record_ + int64_t(dropped)) + records;
+  if (until >= store_.history_length()) return std::optional<uint64_t>();
+  QRY_TRY_ASSIGN(auto step, store_.step_from(until));
+  uint64_t voxels = 0;
+  for (const UndoRecord& record : step) voxels += record.voxels_changed;
+  if (world.home) {
+    QRY_TRY_ASSIGN(const uint64_t ticket, world.home->redo_recalled(step));
+    QRY_TRY(world.home->wait(ticket));
+  } else {
+    QRY_TRY(document.recall_newer(std::move(step)));
+    QRY_TRY(document.redo());
+  }
+  return std::optional(voxels);
+}
+
 Result<void> FollowedFile::let_go(const HomedWorld& world) {
   if (world.home) return world.home->unfollow();
   world.document.unfollow();

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "base/progress.hpp"
 #include "engine/home/device_home.hpp"
@@ -41,6 +42,12 @@ class FollowedFile {
   // has changed. Traffic on a device: DeviceHome::unsaved(). Errors: those of Store::commit_later; device. Then the
   // file is as it was.
   Result<void> flush(const HomedWorld& world);
+  // Steps that the file has and the world's history has not. recall_older(): brings it the one before its oldest step,
+  // when none is applied, so that undo can take it. redo_newer(): redoes the one after its newest, when all are applied
+  // and in the file; it returns the voxels that the step changes. False, nothing: there is no such step. Errors: those
+  // of Store::step_before, and of the recalls of Document and DeviceHome; then nothing has changed.
+  Result<bool> recall_older(const HomedWorld& world);
+  Result<std::optional<uint64_t>> redo_newer(const HomedWorld& world);
   // The world goes on without the file. Errors: device; it is let go all the same.
   static Result<void> let_go(const HomedWorld& world);
 

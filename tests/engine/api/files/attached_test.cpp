@@ -424,3 +424,65 @@ TEST_CASE("c_api: a packed world, and one that is packed and trimmed meanwhile, 
   require_ok(qry_world_detach(world.get()));
   CHECK((all_facts(opened(worlds, file).get()) == all_facts(world.get())));
 }
+
+TEST_CASE(
+    "c_api: the history of an attached world goes on in its file: undo and redo reach the steps that its budget "
+    "drops") {
+  const Worlds worlds;
+  const fs::path dir = scratch_dir("api_attached_beyond"), file = dir / "w.quarry";
+  for (const uint32_t home : homes(worlds)) {
+    INFO("home " << home);
+    for (const uint64_t budget : {uint64_t(1), uint64_t(60'000)}) {
+      INFO("budget " << budget);
+      fs::remove(file);
+      OneWorld world = new_world(worlds, home), twin = new_world(worlds, QRY_HOME_HOST);
+      require_ok(qry_world_attach(world.get(), file.c_str()));
+      require_ok(qry_world_set_history_budget(world.get(), budget));
+      std::mt19937 engine(11);
+      const auto random = [&] { return uint32_t(engine()); };
+      const auto both = [&](auto call) {
+        uint64_t voxels = 77, expected = 88;
+        const qry_result result = call(world.get(), &voxels), wanted = call(twin.get(), &expected);
+        INFO(qry_last_error());
+        REQUIRE(result == wanted);
+        REQUIRE(voxels == expected);
+        return result;
+      };
+      uint32_t recalled = 0;
+      for (int round = 0; round < 120; ++round) {
+        INFO("round " << round);
+        const uint32_t what = round < 14 ? 0 : round == 14 ? 2 : random() % 6;
+        if (what < 2) {
+          qry_edit edit = QRY_EDIT_INIT;
+          edit.shape = QRY_SHAPE_SPHERE;
+          edit.mode = random() % 3 ? QRY_MODE_FILL : QRY_MODE_REMOVE;
+          edit.material = edit.mode == QRY_MODE_FILL ? 1 + random() % 200 : 0;
+          for (int32_t& c : edit.a) c = int32_t(random() % 60);
+          edit.radius = 3 + random() % 12;
+          both([&](qry_world* one, uint64_t* voxels) { return qry_world_edit(one, &edit, voxels); });
+        } else if (what == 2) {
+          require_ok(qry_world_flush(world.get()));
+        } else {
+          for (uint32_t times = 1 + random() % 6; times-- > 0;) {
+            const uint64_t kept = state_of(world.get()).history_position, all = state_of(world.get()).history_length;
+            const bool undoes = what < 5;
+            const qry_result result = both(
+                [&](qry_world* one, uint64_t* v) { return undoes ? qry_world_undo(one, v) : qry_world_redo(one, v); });
+            recalled += result == QRY_OK && (undoes ? kept == 0 : kept == all);
+          }
+        }
+        const auto shown = [](qry_world* one) {
+          const qry_world_state state = state_of(one);
+          return std::pair(state.voxel_count, state.brick_count);
+        };
+        REQUIRE(shown(world.get()) == shown(twin.get()));
+        if (what != 2) continue;
+        const OneWorld again = copied(worlds, file, dir / "copy.quarry");
+        REQUIRE((facts_of(again.get()) == facts_of(twin.get())));
+      }
+      REQUIRE(recalled > 3);
+      require_ok(qry_world_detach(world.get()));
+      REQUIRE((all_facts(opened(worlds, file).get()) == all_facts(twin.get())));
+    }
+  }
+}

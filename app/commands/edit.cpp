@@ -83,7 +83,7 @@ int run_edit(const CommandArguments& words) {
       "device's if Vulkan draws from it and the document shows one volume, at the origin; emulated: "
       "host threads stand in for the device, to test without a GPU (auto)");
   arguments.text("--history-memory", parsed.history_memory, "SIZE",
-                 "Memory for undo and redo, such as 512M; when it is full the oldest steps go (no limit)");
+                 "Memory for undo and redo, such as 512M; steps that do not fit are read from the file (no limit)");
   arguments.integer("--frames", parsed.frames, "N", "End after so many frames", 0, 1 << 30);
   arguments.text("--script", parsed.script, "FILE", "Carry out the commands in FILE (app/README.md lists them)");
   arguments.text("--screenshot", parsed.screenshot, "PNG", "Picture of the window at the end");

@@ -169,7 +169,8 @@ TEST_CASE("c_api: a million changes are flushed and opened at every home, and ea
 
 TEST_CASE(
     "c_api: a flush of a million changes that is killed at any instant, or fails with the disk full at any point, "
-    "leaves the file as before or with all of it") {
+    "leaves the file as before or with all of it",
+    "[one-caller]") {
   const fs::path dir = scratch_dir("api_long_flush"), file = dir / "w.quarry";
   std::mt19937 random(3);
   const auto begin = [&](const Worlds& worlds) {

@@ -31,7 +31,7 @@ constexpr size_t kMostUnheard = 2000;                   // the store remembers 4
 constexpr uint64_t kFewVoxels = 256;                    // so few are grouped here before a device has begun
 constexpr size_t kBricksAtOnce = size_t(1) << 14;       // 8 MiB of materials over the bus
 constexpr size_t kFewBricks = 4096;                     // records of a file that have fewer go to a device together
-constexpr uint64_t kRecordsAtOnce = uint64_t(1) << 19;  // changes of bricks, on their way to a file
+constexpr uint64_t kRecordsAtOnce = uint64_t(1) << 20;  // changes of bricks, on their way to a file
 constexpr size_t kBricksKept = size_t(1) << 17;         // 75 MB, of those that are read back at once
 
 // One brick's part of a list of voxels.
@@ -820,7 +820,7 @@ namespace {
 
 // Changes of bricks, in their order, as few as a record needs. `bricks` tells the brick of an index.
 template <class Bricks>
-std::vector<BrickChange> changes_of(std::span<const device::Record> records, const Bricks& bricks) {
+std::vector<BrickChange> changes_of_part(std::span<const device::Record> records, const Bricks& bricks) {
   const auto stored = [](const device::Record& one) {
     return device::is_stored_index(one.before) || device::is_stored_index(one.after);
   };
@@ -836,6 +836,30 @@ std::vector<BrickChange> changes_of(std::span<const device::Record> records, con
     }
     changes.push_back(
         {brick_from_key(first.key), uint32_t(end - begin), bricks.at(first.before), bricks.at(first.after)});
+  }
+  return changes;
+}
+
+// The same by all threads; what goes on from part to part is joined.
+template <class Bricks>
+std::vector<BrickChange> changes_of(std::span<const device::Record> records, const Bricks& bricks, uint32_t threads) {
+  constexpr size_t kPart = size_t(1) << 14;
+  std::vector<std::vector<BrickChange>> parts((records.size() + kPart - 1) / kPart);
+  parallel_for(
+      parts.size(), 1,
+      [&](size_t i, size_t) {
+        const size_t begin = i * kPart;
+        parts[i] = changes_of_part(records.subspan(begin, std::min(kPart, records.size() - begin)), bricks);
+      },
+      threads);
+  std::vector<BrickChange> changes;
+  for (std::vector<BrickChange>& part : parts) {
+    if (changes.empty()) {
+      changes = std::move(part);
+      continue;
+    }
+    append_change(changes, std::move(part.front()));
+    changes.insert(changes.end(), std::make_move_iterator(part.begin() + 1), std::make_move_iterator(part.end()));
   }
   return changes;
 }
@@ -879,7 +903,7 @@ Result<std::vector<UndoRecord>> DeviceHome::records_of(uint64_t first, std::vect
   };
   std::vector<Changes> changes(stored.size());
   each_step([&](size_t i) {
-    changes[i].list = changes_of(stored[i].records, bricks);
+    changes[i].list = changes_of(stored[i].records, bricks, threads_);
     changes[i].regions = regions_of(stored[i].records);
     std::vector<device::Record>().swap(stored[i].records);
   });

@@ -122,7 +122,7 @@ void draw_statistics(const StatisticsPanel& shown) {
   if (shown.session.on_device())
     row("Over the bus", fmt::format("{} / {}", bytes_text(now.to_device_bytes), bytes_text(now.from_device_bytes)),
         "To the device and back, since the document was opened.");
-  row("At home", shown.session.on_device() ? "on the device" : "on the host", shown.session.home_reason().c_str());
+  row("At home", engine::to_string(shown.session.at_home()), shown.session.home_reason().c_str());
   const std::string& device = shown.device.info().name;
   row("Device", device.size() > 24 ? device.substr(0, 23) + "\xE2\x80\xA6" : device, device.c_str());
   ImGui::AlignTextToFramePadding();

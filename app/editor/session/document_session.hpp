@@ -76,6 +76,10 @@ class Session {
   // opens the document again, on the host, as it is in its file; its error, device_lost, says so, and what the last
   // steps there are.
   bool on_device() const { return device_ != nullptr; }
+  engine::Home at_home() const {  // host, device or emulated
+    using enum engine::Home;
+    return !device_ ? host : place_.home == emulated ? emulated : device;
+  }
   const std::string& home_reason() const { return home_reason_; }
   // Null: at home on the host. Frames may read the world for as long as somebody has this.
   const std::shared_ptr<DeviceWorld>& device_world() const { return device_; }

@@ -16,7 +16,7 @@ using engine::DeviceHome;
 // Null, with the reason, if the host is to have the world.
 Result<std::shared_ptr<DeviceWorld>> Session::device_world_of(const Content& content, std::string& reason,
                                                               const Progress& progress) {
-  const auto made = [&]() -> Result<std::shared_ptr<DeviceWorld>> {
+  auto made = [&]() -> Result<std::shared_ptr<DeviceWorld>> {
     QRY_TRY(engine::may_be_on_device(place_.home));
     if (!DeviceHome::takes(content.scene)) return fail(ErrorCode::unsupported, DeviceHome::kTaken);
     QRY_TRY_ASSIGN(auto memory, place_.prepare_home());
@@ -106,7 +106,7 @@ Result<void> Session::set_palette_there(const Palette& palette) {
 // What is not on disk must not look done: where the file cannot be written, the last change is exchanged once more.
 Result<void> Session::keep_or_take_back(bool undone) {
   stroke_has_edit_ = false;
-  const auto flushed = followed_ ? followed_->flush(homed()) : Result<void>();
+  auto flushed = followed_ ? followed_->flush(homed()) : Result<void>();
   if (flushed) {
     kept();
     notice_drops();

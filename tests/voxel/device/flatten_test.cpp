@@ -334,8 +334,7 @@ TEST_CASE("flatten: a world that was flattened is edited, undone and redone as a
     const uint64_t changed = taken(store->wait(taken(store->edit(*shape.solid(), edit)))).voxels;
     REQUIRE(changed > 0);
     REQUIRE(taken(store->wait(taken(store->undo()))).voxels == changed);
-    Scene same = scene;
-    const BrickMap flat = taken(flatten(same, true));
+    const BrickMap flat = taken(flatten(scene, true));
     REQUIRE(taken(store->state()).voxels == flat.voxel_count());
     REQUIRE(taken(store->wait(taken(store->redo()))).voxels == changed);
     REQUIRE(store->trim());

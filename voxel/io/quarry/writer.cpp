@@ -15,7 +15,6 @@
 #include "voxel/io/quarry/tables.hpp"
 
 namespace quarry::io {
-namespace fs = std::filesystem;
 
 struct StoreWriter::State {
   const Progress& progress;

@@ -14,9 +14,7 @@ namespace quarry::c_api {
 namespace {
 
 namespace fs = std::filesystem;
-using engine::FollowedFile, engine::HomedWorld;
-
-HomedWorld homed(qry_world& world) { return {*world.document, world.home.get()}; }
+using engine::FollowedFile;
 
 // Lets the file go. The world goes on without one.
 Result<void> let_go(qry_world& world) {

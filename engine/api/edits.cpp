@@ -213,9 +213,8 @@ qry_result read_edit(const qry_world& world, const qry_edit* edit, const char* f
 // A step that only the file has to which the world is attached.
 Result<bool> exchange_of_file(qry_world& world, bool forward, uint64_t* changed) {
   if (!world.file) return false;
-  const engine::HomedWorld homed{*world.document, world.home.get()};
-  if (!forward) return world.file->recall_older(homed);
-  QRY_TRY_ASSIGN(const auto redone, world.file->redo_newer(homed));
+  if (!forward) return world.file->recall_older(homed(world));
+  QRY_TRY_ASSIGN(const auto redone, world.file->redo_newer(homed(world)));
   if (!redone) return false;
   if (!world.home) ++world.version;
   if (changed) *changed = *redone;
@@ -226,8 +225,8 @@ qry_result exchange(qry_world* world, bool forward, const char* function, uint64
   if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
   const auto at_end = [&]() -> Result<bool> {
     if (!world->home) return !(forward ? world->document->can_redo() : world->document->can_undo());
-    QRY_TRY_ASSIGN(const auto state, world->home->state());
-    return forward ? state.history_position == state.history_length : state.history_position == 0;
+    QRY_TRY_ASSIGN(const bool has_step, world->home->has_step(!forward));
+    return !has_step;
   };
   if (world->file) {
     const auto ends = at_end();

@@ -199,6 +199,9 @@ qry_result place_world(qry_world& world, bool device_needed, WorldMemory* memory
 // Moves a world made without a device to memory that the device reads. Call it with the context's mutex held.
 qry_result share_world(qry_world& world, const char* function);
 
+// As what a file follows.
+inline engine::HomedWorld homed(qry_world& world) { return {*world.document, world.home.get()}; }
+
 // What is drawn of a world that share_world() has prepared: a world at home on a device from there, if shaders read its
 // memory.
 engine::RenderedWorld rendered(qry_world& world);

@@ -584,6 +584,12 @@ uint64_t DeviceHome::records() {
   return records;
 }
 
+Result<bool> DeviceHome::has_step(bool back) {
+  const std::lock_guard lock(lock_);
+  QRY_TRY(hear(last_ticket_));
+  return back ? position_ > 0 : position_ < steps_.size();
+}
+
 bool DeviceHome::file_has_steps() {
   const std::lock_guard lock(lock_);
   return followed_ && followed_->kept == steps_.size();
@@ -1238,10 +1244,10 @@ Result<uint64_t> DeviceHome::redo_recalled(std::span<const UndoRecord> step) {
   return last_ticket_;
 }
 
-void DeviceHome::begin_after(uint64_t records, uint64_t steps) {
+void DeviceHome::begin_after(uint64_t records) {
   const std::lock_guard lock(lock_);
   dropped_records_ = records;
-  dropped_ = steps;
+  dropped_ = 0;
 }
 
 Result<uint64_t> DeviceHome::dropped_records() {

@@ -80,6 +80,9 @@ class DeviceHome {
   uint64_t dropped_steps();  // for the budget, since the world was made
   uint64_t records();        // that a file which follows has of the steps, once it is flushed
   bool file_has_steps();     // all of them, as it is
+  // Whether the history has a step to undo (`back`), or to redo. Blocks until what was launched is done; the device is
+  // asked nothing more. Errors: device.
+  Result<bool> has_step(bool back);
   // Blocks until it is done.
   Result<uint64_t> set_voxels(const device::GivenVoxels& voxels);
   Result<uint64_t> write_box(const Box3& box, const uint8_t* materials, device::Side side);
@@ -152,7 +155,7 @@ class DeviceHome {
   // The oldest records that have gone, since the world was made.
   Result<uint64_t> dropped_records();
   // Of a world whose file has a history of which it was given nothing: so many of the oldest have gone.
-  void begin_after(uint64_t records, uint64_t steps);
+  void begin_after(uint64_t records);
   struct HistoryUse {
     uint64_t budget = 0, bytes = 0;  // steps that change no voxel take none
     uint64_t length = 0, position = 0, dropped = 0;

@@ -544,9 +544,9 @@ Result<void> Document::State::recall(std::vector<UndoRecord> step, bool older) {
   return {};
 }
 
-void Document::begin_after(uint64_t records, uint64_t steps) {
+void Document::begin_after(uint64_t records) {
   state_->dropped_records = records;
-  state_->dropped_steps = steps;
+  state_->dropped_steps = 0;
 }
 Result<void> Document::recall_older(std::vector<UndoRecord> step) { return state_->recall(std::move(step), true); }
 Result<void> Document::recall_newer(std::vector<UndoRecord> step) { return state_->recall(std::move(step), false); }

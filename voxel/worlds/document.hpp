@@ -102,7 +102,7 @@ class Document {
   // history is as before.
   // begin_after(): of a document whose file has a history of which it was given nothing: so many of the oldest have
   // gone.
-  void begin_after(uint64_t records, uint64_t steps);
+  void begin_after(uint64_t records);
   Result<void> recall_older(std::vector<UndoRecord> step);
   Result<void> recall_newer(std::vector<UndoRecord> step);
   // The most that the history may take, in bytes; 0 (the default): no limit. A step takes its records, and of the

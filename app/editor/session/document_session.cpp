@@ -160,7 +160,7 @@ Result<bool> Session::open_on_device(const fs::path& file, bool whole_history, c
   take(world, std::move(made));
   close(false);
   take_warnings(store.warnings());
-  if (!whole_history) home().begin_after(store.history_position(), 0);
+  if (!whole_history) home().begin_after(store.history_position());
   QRY_TRY(go_on_in(std::move(store), false, 0));
   return true;
 }
@@ -416,23 +416,20 @@ void Session::note_steps() {
 
 bool Session::has_step(bool back) const {
   if (!device_) return back ? document_->can_undo() : document_->can_redo();
-  return back ? home().position() > 0 : home().position() < home().steps().size();
+  const auto there = home().has_step(back);
+  return there && *there;
 }
 
 // Brings a step from the file to memory. False: on a device it is redone already.
 Result<bool> Session::recall(bool back) {
-  QRY_TRY_ASSIGN(auto step, back ? store()->step_before(records_before()) : store()->step_from(records_until()));
-  if (!device_) {
-    QRY_TRY(back ? document_->recall_older(std::move(step)) : document_->recall_newer(std::move(step)));
-    return true;
+  if (device_) {
+    if (back) return followed_->recall_older(homed());
+    QRY_TRY(followed_->redo_newer(homed()));
+    return false;
   }
-  if (back) {
-    QRY_TRY(home().recall_older(step));
-    return true;
-  }
-  QRY_TRY_ASSIGN(const uint64_t ticket, home().redo_recalled(step));
-  QRY_TRY(home().wait(ticket));
-  return false;
+  QRY_TRY_ASSIGN(auto step, back ? store_->step_before(records_before()) : store_->step_from(records_until()));
+  QRY_TRY(back ? document_->recall_older(std::move(step)) : document_->recall_newer(std::move(step)));
+  return true;
 }
 
 // A change that is not on disk must not look done: the document undoes a change whose commit fails.
@@ -594,8 +591,8 @@ Result<void> Session::reflatten(Scene scene) {
   drops_noticed_ = noticed;
   if (file) {
     const uint64_t earlier = file->history_position() - applied;
-    if (device_) home().begin_after(earlier, 0);
-    else document_->begin_after(earlier, 0);
+    if (device_) home().begin_after(earlier);
+    else document_->begin_after(earlier);
     QRY_TRY(go_on_in(std::move(*file), false, 0));
   }
   kept();

@@ -503,17 +503,20 @@ Result<uint64_t> DeviceHome::exchange_own(const HomeStep& step, bool forward) {
     --version_offset_;
   }
   change.voxels = step.voxels;
-  if (!step.materials.empty()) {
-    Palette palette = document_->scene().palette;
-    for (size_t i = 0; i < step.materials.size(); ++i) {
-      const MaterialChange& one = step.materials[forward ? i : step.materials.size() - 1 - i];
-      palette.materials[one.index] = forward ? one.after : one.before;
-      palette.names[one.index] = forward ? one.name_after : one.name_before;
-    }
-    document_->set_palette(palette);
-  }
+  exchange_materials(step.materials, forward);
   answer(++last_ticket_, change);
   return last_ticket_;
+}
+
+void DeviceHome::exchange_materials(const std::vector<MaterialChange>& changes, bool forward) {
+  if (changes.empty()) return;
+  Palette palette = document_->scene().palette;
+  for (size_t i = 0; i < changes.size(); ++i) {
+    const MaterialChange& one = changes[forward ? i : changes.size() - 1 - i];
+    palette.materials[one.index] = forward ? one.after : one.before;
+    palette.names[one.index] = forward ? one.name_after : one.name_before;
+  }
+  document_->set_palette(palette);
 }
 
 // ---- What became of it
@@ -1224,14 +1227,7 @@ Result<uint64_t> DeviceHome::redo_recalled(std::span<const UndoRecord> step) {
   }
   if (!made.stored) --version_offset_;
   version_ = change.version;
-  if (!made.materials.empty()) {
-    Palette palette = document_->scene().palette;
-    for (const MaterialChange& one : made.materials) {
-      palette.materials[one.index] = one.after;
-      palette.names[one.index] = one.name_after;
-    }
-    document_->set_palette(palette);
-  }
+  exchange_materials(made.materials, true);
   add_step(std::move(made));
   plain_from_ = position_;
   if (followed_) {

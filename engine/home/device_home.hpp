@@ -237,6 +237,7 @@ class DeviceHome {
   void answer(uint64_t ticket, Result<Change> change);
   Result<uint64_t> exchange(bool forward);
   Result<uint64_t> exchange_own(const HomeStep& step, bool forward);
+  void exchange_materials(const std::vector<MaterialChange>& changes, bool forward);
   void add_step(HomeStep step);
   HomeStep recalled(std::span<const UndoRecord> step, FollowedStep* as_followed) const;
   Result<void> close_step();

@@ -37,9 +37,13 @@ Result<FollowedFile> FollowedFile::begin(io::Store store, const HomedWorld& worl
   return FollowedFile(std::move(store), world.document.scene().palette, first_record);
 }
 
-Result<bool> FollowedFile::recall_older(const HomedWorld& world) {
+Result<int64_t> FollowedFile::first_kept(const HomedWorld& world) const {
   QRY_TRY_ASSIGN(const uint64_t dropped, world.dropped_records());
-  const int64_t first = first_record_ + int64_t(dropped);
+  return first_record_ + int64_t(dropped);
+}
+
+Result<bool> FollowedFile::recall_older(const HomedWorld& world) {
+  QRY_TRY_ASSIGN(const int64_t first, first_kept(world));
   if (first <= 0) return false;
   QRY_TRY_ASSIGN(auto step, store_.step_before(uint64_t(first)));
   QRY_TRY(world.home ? world.home->recall_older(step) : world.document.recall_older(std::move(step)));
@@ -50,9 +54,9 @@ Result<std::optional<uint64_t>> FollowedFile::redo_newer(const HomedWorld& world
   Document& document = world.document;
   if (world.home ? !world.home->file_has_steps() : document.unsaved().kept < document.history().size())
     return std::optional<uint64_t>();
-  QRY_TRY_ASSIGN(const uint64_t dropped, world.dropped_records());
+  QRY_TRY_ASSIGN(const int64_t first, first_kept(world));
   const uint64_t records = world.home ? world.home->records() : uint64_t(document.history().size()),
-                 until = uint64_t(first_record_ + int64_t(dropped)) + records;
+                 until = uint64_t(first) + records;
   if (until >= store_.history_length()) return std::optional<uint64_t>();
   QRY_TRY_ASSIGN(auto step, store_.step_from(until));
   uint64_t voxels = 0;
@@ -78,8 +82,7 @@ Result<void> FollowedFile::flush(const HomedWorld& world) {
   io::Store::Later later;
   later.palette = !(scene.palette == palette_);
   const Palette palette = scene.palette;
-  QRY_TRY_ASSIGN(const uint64_t dropped, world.dropped_records());
-  const int64_t first = first_record_ + int64_t(dropped);
+  QRY_TRY_ASSIGN(const int64_t first, first_kept(world));
   if (world.home) {
     QRY_TRY_ASSIGN(auto unsaved, world.home->unsaved());
     if (!unsaved.moved && !later.palette) return {};

@@ -56,6 +56,8 @@ class FollowedFile {
   io::Store take() { return std::move(store_); }
   void replace(io::Store same) { store_ = std::move(same); }
   int64_t first_record() const { return first_record_; }
+  // The same of the first record that the world still has. Errors: device.
+  Result<int64_t> first_kept(const HomedWorld& world) const;
 
  private:
   FollowedFile(io::Store store, const Palette& palette, int64_t first_record)

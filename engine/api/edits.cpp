@@ -29,8 +29,7 @@ qry_result finish(qry_world& world, const Result<const UndoRecord*>& done, uint6
 }
 
 qry_result finish(qry_world& world, const Result<uint64_t>& ticket, bool is_exchange, uint64_t* changed) {
-  if (!ticket) return refuse(ticket.error());
-  const auto change = world.home->wait(*ticket);
+  const auto change = world.home->wait(ticket);
   if (!change) return refuse(change.error());
   if (changed) *changed = change->voxels;
   if (is_exchange && !change->step) return refuse(QRY_NOTHING_TO_DO, "the history has no step to undo or redo");

@@ -100,6 +100,11 @@ class DeviceHome {
   Result<std::vector<device::PartScratch::Part>> find_parts(uint32_t neighbours);
   Result<uint64_t> keep_parts(uint32_t neighbours, uint64_t most, uint64_t least);
   Result<Change> wait(uint64_t ticket);
+  // Of what a call returned: its ticket, or its error.
+  Result<Change> wait(const Result<uint64_t>& ticket) {
+    if (!ticket) return tl::unexpected(ticket.error());
+    return wait(*ticket);
+  }
 
   struct State {
     device::Store::State store;

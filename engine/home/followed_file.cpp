@@ -62,8 +62,7 @@ Result<std::optional<uint64_t>> FollowedFile::redo_newer(const HomedWorld& world
   uint64_t voxels = 0;
   for (const UndoRecord& record : step) voxels += record.voxels_changed;
   if (world.home) {
-    QRY_TRY_ASSIGN(const uint64_t ticket, world.home->redo_recalled(step));
-    QRY_TRY(world.home->wait(ticket));
+    QRY_TRY(world.home->wait(world.home->redo_recalled(step)));
   } else {
     QRY_TRY(document.recall_newer(std::move(step)));
     QRY_TRY(document.redo());

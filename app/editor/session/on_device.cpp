@@ -3,11 +3,7 @@
 // its stroke is over the file is brought up to date.
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "app/editor/session/document_session.hpp"
-#include "engine/home/drawing.hpp"
-#include "voxel/io/quarry/reader.hpp"
 
 namespace quarry::app {
 
@@ -42,8 +38,7 @@ Result<std::shared_ptr<DeviceWorld>> Session::device_world_of(const Content& con
 
 // Of a stroke when it ends.
 Result<uint64_t> Session::apply_there(const Edit& edit) {
-  QRY_TRY_ASSIGN(const uint64_t ticket, home().edit(edit));
-  QRY_TRY_ASSIGN(const auto change, home().wait(ticket));
+  QRY_TRY_ASSIGN(const auto change, home().wait(home().edit(edit)));
   if (!change.step) return 0;
   kept_at_.reset();
   changed_ = true;
@@ -71,8 +66,7 @@ Result<uint64_t> Session::change_there(const VolumeChange& change) {
       return voxels;
     }
     if (voxels) {
-      QRY_TRY_ASSIGN(const uint64_t ticket, home().undo());
-      QRY_TRY(home().wait(ticket));
+      QRY_TRY(home().wait(home().undo()));
     }
     // The device has no room for what it would do itself. The host may have.
     const ErrorCode code = made.error().code;
@@ -85,21 +79,18 @@ Result<uint64_t> Session::change_there(const VolumeChange& change) {
     puts = differences(before, after);
   }
   if (puts.empty()) return 0;
-  QRY_TRY_ASSIGN(const uint64_t ticket, home().write_bricks(puts, change.label.c_str()));
-  QRY_TRY_ASSIGN(const auto done, home().wait(ticket));
+  QRY_TRY_ASSIGN(const auto done, home().wait(home().write_bricks(puts, change.label.c_str())));
   if (done.step) QRY_TRY(keep_or_take_back(false));
   return done.voxels;
 }
 
 Result<void> Session::step_there(bool back) {
-  QRY_TRY_ASSIGN(const uint64_t ticket, back ? home().undo() : home().redo());
-  QRY_TRY(home().wait(ticket));
+  QRY_TRY(home().wait(back ? home().undo() : home().redo()));
   return keep_or_take_back(back);
 }
 
 Result<void> Session::set_palette_there(const Palette& palette) {
-  QRY_TRY_ASSIGN(const uint64_t ticket, home().change_palette(palette));
-  QRY_TRY(home().wait(ticket));
+  QRY_TRY(home().wait(home().change_palette(palette)));
   return keep_or_take_back(false);
 }
 
@@ -111,8 +102,7 @@ Result<void> Session::keep_or_take_back(bool undone) {
     kept();
     notice_drops();
   } else if (flushed.error().code != ErrorCode::device_lost) {
-    QRY_TRY_ASSIGN(const uint64_t ticket, undone ? home().redo() : home().undo());
-    QRY_TRY(home().wait(ticket));
+    QRY_TRY(home().wait(undone ? home().redo() : home().undo()));
   }
   if (in_stroke_) QRY_TRY(home().begin_step());  // later edits of the stroke are a step of their own
   return flushed;

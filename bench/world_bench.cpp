@@ -628,6 +628,19 @@ class Rows {
       }
       add(std::string("algebra, ") + kind.name, median(times), "ms");
     }
+    std::vector<double> compared, summed;
+    for (int i = 0; i <= repeats_; ++i) {  // the first makes memory
+      qry_comparison found = QRY_COMPARISON_INIT;
+      qry_world_sums sums = QRY_WORLD_SUMS_INIT;
+      compared.push_back(
+          ms_of([&] { require(qry_world_compare(ours.get(), theirs.get(), 0, &found), "qry_world_compare"); }));
+      summed.push_back(ms_of([&] { require(qry_world_get_sums(ours.get(), &sums), "qry_world_get_sums"); }));
+      if (found.removed.voxel_count + found.recoloured.voxel_count + found.alike_count != before.voxel_count)
+        give_up("algebra: a comparison loses voxels");
+      if (sums.voxel_count != before.voxel_count) give_up("algebra: sums are not of all voxels");
+    }
+    add("algebra, compared", median({compared.begin() + 1, compared.end()}), "ms");
+    add("algebra, summed up", median({summed.begin() + 1, summed.end()}), "ms");
     parts();
   }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// algebra.cpp - volumes as sets of voxels in the C interface: combined, grown, eroded, taken apart.
+// algebra.cpp - volumes as sets of voxels in the C interface: combined, grown, eroded, taken apart; worlds compared.
 // What becomes of a volume is found by voxel/operations, on the host; then the bricks that differ are written as one
 // edit: Document::write, or DeviceHome::write_bricks. What a device does itself - two worlds on it, a single step, and
 // parts - is in voxel/device/bodies/algebra.hpp and parts.hpp.
@@ -10,6 +10,7 @@
 #include "base/parallel.hpp"
 #include "engine/api/handles.hpp"
 #include "voxel/operations/connected_parts.hpp"
+#include "voxel/operations/diff.hpp"
 #include "voxel/operations/morphology.hpp"
 #include "voxel/operations/whole_scene.hpp"
 #include "voxel/worlds/flatten.hpp"
@@ -129,7 +130,79 @@ qry_result change_by_steps(qry_world* world, uint32_t volume, uint32_t neighbour
   });
 }
 
+// Of a device's comparison and of the host's.
+template <class Kind>
+qry_difference told(const Kind& kind) {
+  const Box3 box = kind.voxels ? kind.bounds : Box3{};
+  return {kind.voxels, {box.min.x, box.min.y, box.min.z}, {box.max.x, box.max.y, box.max.z}};
+}
+template <class Comparison>
+void tell(const Comparison& found, uint64_t alike, qry_comparison& to) {
+  to.added = told(found.added);
+  to.removed = told(found.removed);
+  to.recoloured = told(found.recoloured);
+  to.alike_count = alike;
+}
+
 }  // namespace
+
+qry_result qry_world_get_sums(const qry_world* world, qry_world_sums* sums) {
+  const char* const function = "qry_world_get_sums";
+  return guarded(function, [&]() -> qry_result {
+    if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
+    QRY_PASS_REFUSAL(check_struct(function, "sums", sums, QRY_STYPE_WORLD_SUMS));
+    const Palette& palette = world->document->scene().palette;
+    if (world->home) {
+      const auto found = world->home->voxel_sums(palette);
+      if (!found) return refuse(found.error());
+      sums->voxel_count = found->voxels;
+      sums->place_sum = found->places;
+      sums->colour_sum = found->colours;
+      return QRY_OK;
+    }
+    const uint32_t threads = world->context->threads;
+    const ThreadShare share(threads ? threads : thread_count());
+    const auto bricks = bricks_shown(*world);
+    if (!bricks) return refuse(bricks.error());
+    const VoxelSums found = sums_of(*bricks, VoxelHash(palette, Axes::y_up));
+    sums->voxel_count = found.voxels;
+    sums->place_sum = found.pos_sum;
+    sums->colour_sum = found.col_sum;
+    return QRY_OK;
+  });
+}
+
+qry_result qry_world_compare(const qry_world* world, const qry_world* other, uint32_t flags,
+                             qry_comparison* comparison) {
+  const char* const function = "qry_world_compare";
+  return guarded(function, [&]() -> qry_result {
+    if (!world || !other)
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: %s is NULL", function, world ? "other" : "world");
+    if (flags & ~uint32_t(QRY_COMPARE_SHAPE))
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: flags are 0x%x, expected QRY_COMPARE_ numbers", function, flags);
+    if (other->context != world->context)
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: other is a world of another context", function);
+    QRY_PASS_REFUSAL(check_struct(function, "comparison", comparison, QRY_STYPE_COMPARISON));
+    const Palette &own = world->document->scene().palette, &others = other->document->scene().palette;
+    const bool shape_only = flags & QRY_COMPARE_SHAPE;
+    if (world->home && other->home && world->home->reads(*other->home)) {
+      const auto found = world->home->compare(*other->home, material_looks(own, others, shape_only));
+      if (!found) return refuse(found.error());
+      tell(*found, found->alike, *comparison);
+      return QRY_OK;
+    }
+    const uint32_t threads = world->context->threads;
+    const ThreadShare share(threads ? threads : thread_count());
+    const auto first = bricks_shown(*world);
+    if (!first) return refuse(first.error());
+    const auto second = bricks_shown(*other);
+    if (!second) return refuse(second.error());
+    const SceneDiff found =
+        diff_bricks({*first, own}, {*second, others}, {brick_of(kWorldMin), brick_of(kWorldMax)}, shape_only);
+    tell(found, found.same, *comparison);
+    return QRY_OK;
+  });
+}
 
 qry_result qry_world_combine(qry_world* world, uint32_t volume, const qry_world* other, uint32_t mode,
                              const qry_progress_info* info, uint64_t* changed) {

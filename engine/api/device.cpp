@@ -83,6 +83,8 @@ const char* stype_name(qry_stype stype) noexcept {
     case QRY_STYPE_RECORD_INFO: return "QRY_STYPE_RECORD_INFO";
     case QRY_STYPE_EMULATION_INFO: return "QRY_STYPE_EMULATION_INFO";
     case QRY_STYPE_FLATTEN_STATE: return "QRY_STYPE_FLATTEN_STATE";
+    case QRY_STYPE_WORLD_SUMS: return "QRY_STYPE_WORLD_SUMS";
+    case QRY_STYPE_COMPARISON: return "QRY_STYPE_COMPARISON";
     case QRY_STYPE_PATHS_INFO: return "QRY_STYPE_PATHS_INFO";
     case QRY_STYPE_PATHS_STATE: return "QRY_STYPE_PATHS_STATE";
     default: return "unknown";

@@ -160,7 +160,9 @@ enum {
   QRY_STYPE_MEMORY_HISTORY = 22,
   QRY_STYPE_PROGRESS_INFO = 23,
   QRY_STYPE_EMULATION_INFO = 24,
-  QRY_STYPE_FLATTEN_STATE = 25
+  QRY_STYPE_FLATTEN_STATE = 25,
+  QRY_STYPE_WORLD_SUMS = 26,
+  QRY_STYPE_COMPARISON = 27
   /* 0x70000000 and above: for structures of out-of-tree builds; never used here. */
 };
 
@@ -650,6 +652,60 @@ QRY_API qry_result QRY_CALL qry_world_find_parts(const qry_world* world, uint32_
  * UNSUPPORTED, as qry_world_find_parts. [write] */
 QRY_API qry_result QRY_CALL qry_world_keep_parts(qry_world* world, uint32_t volume, uint32_t neighbours, uint64_t most,
                                                  uint64_t least, const qry_progress_info* info, uint64_t* changed);
+
+/* ---- Worlds compared --------------------------------------------------------------------------------------------- */
+
+/* Sums that tell worlds apart, whatever made them: worlds that show the same voxels have the same sums, and others have
+ * not, as far as 64 bits can tell. A hash begins with 0x9e3779b97f4a7c15, and takes a number, as 32 bits without a
+ * sign, by h = m(h + number), where m is the splitmix64 finaliser. Of each voxel the hash of x, y, z is added to
+ * place_sum, and that hash after r | g << 8 | b << 16 | a << 24 of its material to colour_sum, modulo 2^64: parts of a
+ * world may be added up. They are pos_sum and col_sum of `quarry info --json` where no instance is hidden. */
+typedef struct qry_world_sums {
+  qry_stype stype;
+  uint32_t reserved;
+  void* next;
+  uint64_t voxel_count;
+  uint64_t place_sum;
+  uint64_t colour_sum;
+} qry_world_sums;
+#define QRY_WORLD_SUMS_INIT \
+  { QRY_STYPE_WORLD_SUMS, 0, NULL, 0, 0, 0 }
+
+/* Sums up what the world shows, after what was submitted before: by the device if it is at home there, else by all
+ * threads. Cost: a pass over all bricks. Memory: of scenes of several instances those bricks that several of them make.
+ * Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT, OUT_OF_BOUNDS, OUT_OF_MEMORY, DEVICE. [read] */
+QRY_API qry_result QRY_CALL qry_world_get_sums(const qry_world* world, qry_world_sums* sums);
+
+typedef struct qry_difference {
+  uint64_t voxel_count;
+  int32_t min[3]; /* their tight box; min is above max if there are none */
+  int32_t max[3];
+} qry_difference;
+typedef struct qry_comparison {
+  qry_stype stype;
+  uint32_t reserved;
+  void* next;
+  qry_difference added;      /* voxels that only the other world has */
+  qry_difference removed;    /* that only this one has */
+  qry_difference recoloured; /* that both have, of materials that are not alike */
+  uint64_t alike_count;      /* that both have, of materials that are: numbers equal in every member but the name */
+} qry_comparison;
+#define QRY_COMPARISON_INIT                                                                    \
+  {                                                                                            \
+    QRY_STYPE_COMPARISON, 0, NULL, {0, {0, 0, 0}, {-1, -1, -1}}, {0, {0, 0, 0}, {-1, -1, -1}}, \
+        {0, {0, 0, 0}, {-1, -1, -1}}, 0                                                        \
+  }
+enum {
+  QRY_COMPARE_SHAPE = 1 /* which voxels there are, whatever their materials */
+};
+
+/* Compares what two worlds of a context show, in world axes, after what was submitted before to either; they may be
+ * one. flags: of QRY_COMPARE_. Two worlds at home on one device are compared there, and nothing of them goes over the
+ * bus; bricks of a world at home on a device that is compared with one that is not are read back first (516 bytes over
+ * the bus for each that is not full of one material). Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT, OUT_OF_BOUNDS,
+ * OUT_OF_MEMORY, DEVICE; then *comparison is as it was. [read], of both */
+QRY_API qry_result QRY_CALL qry_world_compare(const qry_world* world, const qry_world* other, uint32_t flags,
+                                              qry_comparison* comparison);
 
 /* ---- Palette ----------------------------------------------------------------------------------------------------- */
 

@@ -208,6 +208,16 @@ class World {
     const qry_result code = qry_world_get_grid_stats(handle_, &stats);
     return {code, stats};
   }
+  Result<qry_world_sums> sums() const {
+    qry_world_sums sums = QRY_WORLD_SUMS_INIT;
+    const qry_result code = qry_world_get_sums(handle_, &sums);
+    return {code, sums};
+  }
+  Result<qry_comparison> compare(const World& other, uint32_t flags = 0) const {
+    qry_comparison comparison = QRY_COMPARISON_INIT;
+    const qry_result code = qry_world_compare(handle_, other.handle_, flags, &comparison);
+    return {code, comparison};
+  }
   Result<qry_memory_state> memory() const {
     qry_memory_state state = QRY_MEMORY_STATE_INIT;
     const qry_result code = qry_world_get_memory(handle_, &state);

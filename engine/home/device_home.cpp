@@ -437,13 +437,33 @@ Result<uint64_t> DeviceHome::write_bricks(std::span<const BrickPut> puts, const 
   return done(change, label);
 }
 
+namespace {
+
+// Both worlds are this thread's alone; the two may be one.
+std::array<std::unique_lock<std::mutex>, 2> locked(std::mutex& own, std::mutex& others) {
+  std::unique_lock first(own, std::defer_lock), second(others, std::defer_lock);
+  if (&own == &others) first.lock();
+  else std::lock(first, second);
+  return {std::move(first), std::move(second)};
+}
+
+}  // namespace
+
 Result<uint64_t> DeviceHome::combine(DeviceHome& other, device::Combination combination) {
-  std::unique_lock mine(lock_, std::defer_lock), its(other.lock_, std::defer_lock);
-  if (&other == this) mine.lock();
-  else std::lock(mine, its);
+  const auto locks = locked(lock_, other.lock_);
   QRY_TRY(hear(last_ticket_));
   QRY_TRY_ASSIGN(const auto change, store_->combine(*other.store_, combination));
   return done(change, "combine");
+}
+Result<device::Store::VoxelSums> DeviceHome::voxel_sums(const Palette& palette) {
+  std::array<uint32_t, 256> colours{};
+  for (size_t m = 0; m < colours.size(); ++m) colours[m] = rgba_word(palette.materials[m]);
+  const std::lock_guard lock(lock_);
+  return store_->voxel_sums(colours);
+}
+Result<device::Store::Comparison> DeviceHome::compare(DeviceHome& other, std::span<const uint32_t, 512> looks) {
+  const auto locks = locked(lock_, other.lock_);
+  return store_->compare(*other.store_, looks);
 }
 
 Result<uint64_t> DeviceHome::morph(Morphology morphology, uint32_t neighbours, const char* label) {

@@ -93,6 +93,9 @@ class DeviceHome {
   bool reads(DeviceHome& other) { return store_->executor().device() == other.store_->executor().device(); }
   // As Store's. Blocks until it is done.
   Result<uint64_t> combine(DeviceHome& other, device::Combination combination);
+  // As Store's. Block until they are done.
+  Result<device::Store::VoxelSums> voxel_sums(const Palette& palette);
+  Result<device::Store::Comparison> compare(DeviceHome& other, std::span<const uint32_t, 512> looks);
   // By a voxel, as Store's. Block until they are done.
   Result<uint64_t> grow(uint32_t neighbours) { return morph(&device::Store::grow, neighbours, "grow"); }
   Result<uint64_t> erode(uint32_t neighbours) { return morph(&device::Store::erode, neighbours, "erode"); }

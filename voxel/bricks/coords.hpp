@@ -66,6 +66,18 @@ constexpr Int3 voxel_from_index(uint32_t i) {  // 0..7 on each axis
           int32_t((i >> 4 & 3u) | ((i >> 8 & 1u) << 2))};
 }
 
+// Hashes for checksums that do not depend on the order of voxels: of numbers in turn, h(n0, n1 ..), where
+// h() = kVoxelHash and h(.., n) = mixed_hash(h(..) + n). mixed_hash is the splitmix64 finaliser (Steele, Lea, Flood,
+// "Fast splittable pseudorandom number generators", 2014). constexpr, so that kernels may call it.
+constexpr uint64_t kVoxelHash = 0x9e3779b97f4a7c15u;
+constexpr uint64_t mixed_hash(uint64_t h) {
+  h ^= h >> 30;
+  h *= 0xbf58476d1ce4e5b9u;
+  h ^= h >> 27;
+  h *= 0x94d049bb133111ebu;
+  return h ^ (h >> 31);
+}
+
 // A rotation by multiples of 90 degrees, with or without mirroring: a signed permutation matrix. Row r has `sign[r]` in
 // column `axis[r]`, zeros elsewhere: out[r] = sign[r] * in[axis[r]].
 struct Rotation {

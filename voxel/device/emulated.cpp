@@ -326,7 +326,10 @@ const char* name_of(StepId step) {
                                                                          "list filled bricks",
                                                                          "compose bricks",
                                                                          "begin statistics",
-                                                                         "sum statistics"};
+                                                                         "sum statistics",
+                                                                         "begin to compare",
+                                                                         "sum voxels",
+                                                                         "compare bricks"};
   static_assert(kNames.back() != nullptr, "each step has a name");
   return step < StepId::count ? kNames[size_t(step)] : "no step";
 }

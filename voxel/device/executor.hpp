@@ -22,8 +22,8 @@
 
 namespace quarry::device {
 
-// The steps of bodies/: those of steps.hpp, growth.hpp, lists.hpp, algebra.hpp, flood.hpp, parts.hpp, flatten.hpp and
-// grid_stats.hpp.
+// The steps of bodies/: those of steps.hpp, growth.hpp, lists.hpp, algebra.hpp, flood.hpp, parts.hpp, flatten.hpp,
+// grid_stats.hpp and compare.hpp.
 enum class StepId : uint8_t {
   find_tiles,
   touch_box,
@@ -94,6 +94,9 @@ enum class StepId : uint8_t {
   compose,
   begin_grid_stats,
   sum_grid_stats,
+  begin_compare,
+  sum_voxels,
+  compare_bricks,
   count,
 };
 const char* name_of(StepId step);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "voxel/device/bodies/algebra.hpp"
+#include "voxel/device/bodies/compare.hpp"
 #include "voxel/device/bodies/flatten.hpp"
 #include "voxel/device/bodies/flood.hpp"
 #include "voxel/device/bodies/grid_stats.hpp"
@@ -88,6 +89,9 @@ auto run_step(StepId step, Runner&& runner) {
     case StepId::compose: return runner.template blocks<Compose>();
     case StepId::begin_grid_stats: return runner.template single<BeginGridStats>();
     case StepId::sum_grid_stats: return runner.template blocks<SumGridStats>();
+    case StepId::begin_compare: return runner.template single<BeginCompare>();
+    case StepId::sum_voxels: return runner.template blocks<SumVoxels>();
+    case StepId::compare_bricks: return runner.template blocks<CompareBricks>();
     case StepId::count: break;
   }
   return runner.template single<BeginBounds>();  // not reached

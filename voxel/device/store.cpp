@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "voxel/bricks/shared.hpp"
+#include "voxel/device/bodies/compare.hpp"
 #include "voxel/device/bodies/growth.hpp"
 
 namespace quarry::device {
@@ -1546,6 +1547,43 @@ RayWorld Store::ray_world() const {
 Result<void> Store::trace_there(const Ray* rays, size_t count, RayHit* hits) {
   if (!pending_.empty()) QRY_TRY(await(last_));
   return executor_->trace_there(ray_world(), memory_.grid, rays, count, hits);
+}
+
+// Where a list's keys would be.
+Result<void> Store::send_looks(std::span<const uint32_t> looks) {
+  QRY_TRY(executor_->grow(arrays_->listed_keys, looks.size_bytes()));
+  QRY_TRY(executor_->copy_in(arrays_->listed_keys.data, looks.data(), looks.size_bytes()));
+  memory_.looks = static_cast<const uint32_t*>(arrays_->listed_keys.data);
+  return executor_->run(StepId::begin_compare, memory_, {}, 1);
+}
+
+Result<Store::VoxelSums> Store::voxel_sums(std::span<const uint32_t, 256> colours) {
+  QRY_TRY(wait_all());
+  QRY_TRY(send_looks(colours));
+  QRY_TRY(executor_->run(StepId::sum_voxels, memory_, {}, SumVoxels::items(memory_, {})));
+  QRY_TRY_ASSIGN(const Control sums, counters());
+  return VoxelSums{sums.voxels, sums.place_sum, sums.colour_sum};
+}
+
+Result<Store::Comparison> Store::compare(Store& other, std::span<const uint32_t, 512> looks) {
+  if (other.executor_->device() != executor_->device())
+    return fail(ErrorCode::unsupported, "the two worlds are in memory of different devices");
+  QRY_TRY(wait_all());
+  QRY_TRY(other.wait_all());
+  QRY_TRY(send_looks(looks));
+  memory_.other = {other.memory_.grid, other.memory_.masks, other.memory_.materials};
+  EditCall call{};
+  call.same_looks = std::equal(looks.begin(), looks.begin() + 256, looks.begin() + 256);
+  QRY_TRY(executor_->run(StepId::compare_bricks, memory_, call, CompareBricks::items(memory_, call)));
+  call.walks_other = 1;
+  QRY_TRY(executor_->run(StepId::compare_bricks, memory_, call, CompareBricks::items(memory_, call)));
+  QRY_TRY_ASSIGN(const Control found, counters());
+  const auto kind = [&](Difference which) -> Comparison::Kind {
+    const Differing& its = found.differing[which];
+    if (its.voxels == 0) return {};
+    return {its.voxels, {{its.low[0], its.low[1], its.low[2]}, {its.high[0], its.high[1], its.high[2]}}};
+  };
+  return Comparison{kind(kAdded), kind(kRemoved), kind(kRecoloured), found.alike};
 }
 
 Result<hashgrid::Stats> Store::grid_stats() {

@@ -111,6 +111,28 @@ class Store {
   // and an edit's. Errors: full (more than `most` bricks, or than kMostFlooded), out_of_memory, device; then nothing
   // has changed.
   Result<Change> edit_connected(const Edit& edit, uint64_t most);
+  // Sums over the world's voxels that do not depend on their order, after all edits: of the hash h(x, y, z) of each
+  // one's coordinates (voxel/bricks/coords.hpp), and of h(x, y, z, c), where `c` is what `colours` says of its
+  // material: r | g << 8 | b << 16 | a << 24. So they are SceneFacts' pos_sum and col_sum. Traffic on the device: the
+  // grid, and 576 bytes a brick; over the bus 1 KiB and the counters. Errors: out_of_memory, device.
+  struct VoxelSums {
+    uint64_t voxels = 0, places = 0, colours = 0;
+  };
+  Result<VoxelSums> voxel_sums(std::span<const uint32_t, 256> colours);
+  // The voxels in which this world and another one in memory of the same device differ, which may be itself, after all
+  // edits of both. `looks`: of each material here, then of each in the other world: materials whose numbers are equal
+  // are alike. Traffic on the device: both grids, a look-up for each key of both, 64 bytes of masks for each brick of
+  // both, and materials where both have voxels; over the bus 2 KiB and the counters. Errors: unsupported (a world
+  // elsewhere), out_of_memory, device.
+  struct Comparison {
+    struct Kind {
+      uint64_t voxels = 0;
+      Box3 bounds;  // of these voxels
+    };
+    Kind added, removed, recoloured;  // in the other only; here only; in both, with materials that are not alike
+    uint64_t alike = 0;
+  };
+  Result<Comparison> compare(Store& other, std::span<const uint32_t, 512> looks);
   // Drops the history, and frees what only it holds. Errors: device.
   Result<void> forget();
   // Drops the steps that could be redone, after all edits, as a new edit would. Errors: device.
@@ -277,6 +299,7 @@ class Store {
   Result<Change> morph(EditCall call);
   RayWorld ray_world() const;
   Result<Change> make_listed(EditCall call, uint32_t bricks, bool there = false);
+  Result<void> send_looks(std::span<const uint32_t> looks);
   Result<Control> counters();
   Result<std::vector<Step>> history();
   Result<uint64_t> measure(const std::vector<Step>& steps);

@@ -2,9 +2,9 @@
 // diff.cpp - compares masks brick by brick, and materials by a table of equal looks.
 #include "voxel/operations/diff.hpp"
 
+#include <algorithm>
 #include <array>
 #include <bit>
-#include <memory>
 #include <mutex>
 #include <span>
 #include <string>
@@ -31,6 +31,19 @@ void count(SceneDiff::Kind& kind, Int3 at, const BrickMask& voxels) {
 
 }  // namespace
 
+std::array<uint32_t, 512> material_looks(const Palette& a, const Palette& b, bool shape_only) {
+  std::array<uint32_t, 512> looks{};
+  if (shape_only) return looks;
+  const auto material = [&](size_t i) -> const Material& { return i < 256 ? a.materials[i] : b.materials[i - 256]; };
+  for (size_t i = 0; i < 512; ++i) {
+    // The first that it is like.
+    size_t first = 0;
+    while (first < i && !looks_alike(material(first), material(i))) ++first;
+    looks[i] = uint32_t(first);
+  }
+  return looks;
+}
+
 void SceneDiff::add(const SceneDiff& part) {
   const auto add_kind = [](Kind& to, const Kind& from) {
     to.voxels += from.voxels;
@@ -56,14 +69,8 @@ Result<SceneDiff> diff_scenes(const Scene& a, const Scene& b, const SceneDiffOpt
 
 SceneDiff diff_bricks(const FlatScene& a, const FlatScene& b, const Box3& box, bool shape_only) {
   const BrickMap &first = a.bricks, &second = b.bricks;
-  // alike[m * 256 + n]: material m of `a` looks like n of `b`.
-  const auto alike = std::make_unique<std::array<bool, 65536>>();
-  for (size_t m = 0; m < 256; ++m)
-    for (size_t n = 0; n < 256; ++n)
-      (*alike)[m * 256 + n] = shape_only || looks_alike(a.palette.materials[m], b.palette.materials[n]);
-
-  bool each_like_itself = true;
-  for (size_t m = 0; m < 256; ++m) each_like_itself &= (*alike)[m * 256 + m];
+  const std::array<uint32_t, 512> looks = material_looks(a.palette, b.palette, shape_only);
+  const bool each_like_itself = std::equal(looks.begin(), looks.begin() + 256, looks.begin() + 256);
 
   SceneDiff out;
   std::mutex lock;
@@ -90,7 +97,7 @@ SceneDiff diff_bricks(const FlatScene& a, const FlatScene& b, const Box3& box, b
       for (uint32_t w = 0; w < 8; ++w) {
         for (uint64_t left = both[w]; left; left &= left - 1) {
           const uint32_t v = w * 64 + uint32_t(std::countr_zero(left));
-          if ((*alike)[size_t(brick.materials[v]) * 256 + other->materials[v]]) ++part.same;
+          if (looks[brick.materials[v]] == looks[256u + other->materials[v]]) ++part.same;
           else recoloured[w] |= left & (~left + 1);
         }
       }

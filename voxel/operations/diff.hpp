@@ -3,6 +3,7 @@
 // indices. Instances, layers and names are not compared.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "base/result.hpp"
@@ -39,6 +40,8 @@ struct FlatScene {
   const BrickMap& bricks;
   const Palette& palette;
 };
+// A number for each material of `a`, then of `b`: equal ones are materials that are alike; all are if `shape_only`.
+std::array<uint32_t, 512> material_looks(const Palette& a, const Palette& b, bool shape_only);
 SceneDiff diff_bricks(const FlatScene& a, const FlatScene& b, const Box3& box, bool shape_only = false);
 
 }  // namespace quarry

@@ -20,6 +20,9 @@ struct Material {
   friend bool operator==(const Material&, const Material&) = default;
 };
 static_assert(sizeof(Material) == 32);
+constexpr uint32_t rgba_word(const Material& m) {
+  return m.r | uint32_t(m.g) << 8 | uint32_t(m.b) << 16 | uint32_t(m.a) << 24;
+}
 
 struct Palette {
   std::array<Material, 256> materials{};  // [0] unused

@@ -11,16 +11,6 @@
 #include "voxel/worlds/flatten.hpp"
 
 namespace quarry {
-namespace {
-
-// The splitmix64 finaliser (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014).
-uint64_t mixed(uint64_t h) {
-  h ^= h >> 30;
-  h *= 0xbf58476d1ce4e5b9u;
-  h ^= h >> 27;
-  h *= 0x94d049bb133111ebu;
-  return h ^ (h >> 31);
-}
 
 VoxelSums sums_of(const BrickMap& bricks, const VoxelHash& hash) {
   std::vector<BrickMap::Entry> list;
@@ -36,8 +26,6 @@ VoxelSums sums_of(const BrickMap& bricks, const VoxelHash& hash) {
   });
   return sums;
 }
-
-}  // namespace
 
 bool Scene::instance_visible(const Instance& instance) const {
   const bool layer_hidden =
@@ -101,10 +89,7 @@ void VoxelSums::add(const VoxelSums& other) {
 }
 
 VoxelHash::VoxelHash(const Palette& palette, Axes axes) : z_up_(axes == Axes::z_up) {
-  for (size_t m = 0; m < 256; ++m) {
-    const Material& material = palette.materials[m];
-    colors_[m] = material.r | uint32_t(material.g) << 8 | uint32_t(material.b) << 16 | uint32_t(material.a) << 24;
-  }
+  for (size_t m = 0; m < 256; ++m) colors_[m] = rgba_word(palette.materials[m]);
   for (uint32_t i = 0; i < kVoxelsPerBrick; ++i) {
     const Int3 local = voxel_from_index(i);
     places_[i] = {uint8_t(local.x + 8 * (z_up_ ? local.z : local.y)), uint8_t(z_up_ ? local.y : local.z)};
@@ -115,9 +100,10 @@ void VoxelHash::add(Int3 brick_at, const BrickView& brick, VoxelSums& to) const 
   // The hash takes x, then a second and a third axis: a column of up to eight voxels shares its first two rounds.
   std::array<uint64_t, 64> columns;
   for (uint32_t x = 0; x < 8; ++x) {
-    const uint64_t first = mixed(uint64_t(uint32_t(brick_at.x * 8 + int32_t(x))) + 0x9e3779b97f4a7c15u);
+    const uint64_t first = mixed_hash(kVoxelHash + uint32_t(brick_at.x * 8 + int32_t(x)));
     for (int32_t s = 0; s < 8; ++s)
-      columns[x + 8 * uint32_t(s)] = mixed(first + uint32_t(z_up_ ? -1 - (brick_at.z * 8 + s) : brick_at.y * 8 + s));
+      columns[x + 8 * uint32_t(s)] =
+          mixed_hash(first + uint32_t(z_up_ ? -1 - (brick_at.z * 8 + s) : brick_at.y * 8 + s));
   }
   const auto third = uint32_t(z_up_ ? brick_at.y * 8 : brick_at.z * 8);
   uint64_t positions = 0, coloured = 0;
@@ -126,9 +112,9 @@ void VoxelHash::add(Int3 brick_at, const BrickView& brick, VoxelSums& to) const 
     for (uint64_t left = brick.mask[w]; left; left &= left - 1) {
       const uint32_t index = w * 64 + uint32_t(std::countr_zero(left));
       const uint8_t material = brick.materials[index];
-      const uint64_t h = mixed(columns[places_[index].column] + (third + places_[index].third));
+      const uint64_t h = mixed_hash(columns[places_[index].column] + (third + places_[index].third));
       positions += h;
-      coloured += mixed(h + colors_[material]);
+      coloured += mixed_hash(h + colors_[material]);
       to.used[material] = true;
     }
   }

@@ -98,6 +98,8 @@ class VoxelHash {
   std::array<uint32_t, 256> colors_{};
   std::array<Place, kVoxelsPerBrick> places_{};
 };
+// Of all bricks, by all threads.
+VoxelSums sums_of(const BrickMap& bricks, const VoxelHash& hash);
 Box3 in_axes(const Box3& world, Axes axes);
 
 }  // namespace quarry

@@ -197,7 +197,7 @@ TEST_CASE(
   CHECK(outcome.code == 0);
   const json result = json::parse(outcome.out);
   CHECK(result["bench"] == "world");
-  CHECK(result["rows"].size() == 27);
+  CHECK(result["rows"].size() == 29);
   for (const json& row : result["rows"]) CHECK(row["value"] > 0);
   const Outcome wrong = run_quarry({"bench", "world", "--small", "--replays", "/nowhere"});
   CHECK(wrong.code == 1);

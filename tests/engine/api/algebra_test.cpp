@@ -518,6 +518,78 @@ TEST_CASE("c_api: algebra tells how far it is, and stopped at any call it leaves
   }
 }
 
+TEST_CASE("c_api: worlds at any two homes are compared voxel by voxel, and their sums tell them apart") {
+  const Context context;
+  const Dense first = example(4), second = example(5);
+  std::array<std::array<uint64_t, 3>, 2> told{};  // of either: the same at every home
+  for (const uint32_t home : kHomes)
+    for (const uint32_t other_home : kHomes) {
+      CAPTURE(home, other_home);
+      qry_world *world = world_at(context.get(), home), *other = world_at(context.get(), other_home);
+      if (world && other) {
+        write(world, first);
+        write(other, second);
+        // A material of the other world that looks like another one here.
+        qry_material materials[2];
+        require_ok(qry_world_get_materials(world, 3, 2, materials));
+        std::swap(materials[0], materials[1]);
+        require_ok(qry_world_set_materials(other, 3, 2, materials));
+        const auto looks_there = [](uint8_t material) {
+          return uint8_t(material == 3 ? 4 : material == 4 ? 3 : material);
+        };
+        for (const uint32_t flags : {0u, uint32_t(QRY_COMPARE_SHAPE)}) {
+          std::array<uint64_t, 4> counts{};  // added, removed, recoloured, alike
+          std::array<std::array<int32_t, 6>, 3> boxes{};
+          for (auto& box : boxes) box = {INT_MAX, INT_MAX, INT_MAX, INT_MIN, INT_MIN, INT_MIN};
+          each([&](int32_t x, int32_t y, int32_t z, size_t at) {
+            if (!first[at] && !second[at]) return;
+            const size_t kind = !first[at]                                      ? 0
+                                : !second[at]                                   ? 1
+                                : flags || first[at] == looks_there(second[at]) ? 3
+                                                                                : 2;
+            ++counts[kind];
+            if (kind == 3) return;
+            const std::array<int32_t, 3> place{x + kMin[0], y + kMin[1], z + kMin[2]};
+            for (size_t i = 0; i < 3; ++i) {
+              boxes[kind][i] = std::min(boxes[kind][i], place[i]);
+              boxes[kind][i + 3] = std::max(boxes[kind][i + 3], place[i]);
+            }
+          });
+          qry_comparison found = QRY_COMPARISON_INIT;
+          require_ok(qry_world_compare(world, other, flags, &found));
+          const std::array<const qry_difference*, 3> kinds{&found.added, &found.removed, &found.recoloured};
+          for (size_t kind = 0; kind < 3; ++kind) {
+            CAPTURE(kind, flags);
+            REQUIRE(kinds[kind]->voxel_count == counts[kind]);
+            for (size_t i = 0; i < 3 && counts[kind]; ++i) {
+              REQUIRE(kinds[kind]->min[i] == boxes[kind][i]);
+              REQUIRE(kinds[kind]->max[i] == boxes[kind][i + 3]);
+            }
+            if (counts[kind] == 0) REQUIRE(kinds[kind]->min[0] > kinds[kind]->max[0]);
+          }
+          REQUIRE(found.alike_count == counts[3]);
+          REQUIRE((counts[0] > 0 && counts[1] > 0 && counts[3] > 0));
+        }
+        qry_comparison itself = QRY_COMPARISON_INIT;
+        require_ok(qry_world_compare(other, other, 0, &itself));
+        REQUIRE(itself.added.voxel_count + itself.removed.voxel_count + itself.recoloured.voxel_count == 0);
+
+        const std::array<qry_world*, 2> worlds{world, other};
+        for (size_t i = 0; i < 2; ++i) {
+          qry_world_sums sums = QRY_WORLD_SUMS_INIT;
+          require_ok(qry_world_get_sums(worlds[i], &sums));
+          REQUIRE(sums.voxel_count == uint64_t(std::ranges::count_if(i ? second : first, [](uint8_t m) { return m; })));
+          const std::array<uint64_t, 3> now{sums.voxel_count, sums.place_sum, sums.colour_sum};
+          if (told[i][0] == 0) told[i] = now;
+          REQUIRE(now == told[i]);
+        }
+        REQUIRE(told[0] != told[1]);
+      }
+      qry_world_destroy(&other);
+      qry_world_destroy(&world);
+    }
+}
+
 TEST_CASE("c_api: algebra refuses bad arguments by name") {
   const Context context, another;
   qry_world *world = world_at(context.get(), QRY_HOME_HOST), *foreign = world_at(another.get(), QRY_HOME_HOST);
@@ -543,6 +615,17 @@ TEST_CASE("c_api: algebra refuses bad arguments by name") {
   require_refused(qry_world_keep_parts(world, 3, 6, 1, 0, nullptr, nullptr), bad, "volume is 3");
   require_refused(qry_world_keep_parts(world, 0, 5, 1, 0, nullptr, nullptr), bad, "neighbours is 5");
   require_refused(qry_world_keep_parts(world, 0, 6, 0, 0, nullptr, nullptr), bad, "most is 0");
+  qry_comparison comparison = QRY_COMPARISON_INIT;
+  qry_world_sums sums = QRY_WORLD_SUMS_INIT;
+  require_refused(qry_world_compare(nullptr, world, 0, &comparison), bad, "qry_world_compare: world is NULL");
+  require_refused(qry_world_compare(world, nullptr, 0, &comparison), bad, "other is NULL");
+  require_refused(qry_world_compare(world, world, 2, &comparison), bad, "flags are 0x2");
+  require_refused(qry_world_compare(world, foreign, 0, &comparison), bad, "another context");
+  require_refused(qry_world_compare(world, world, 0, nullptr), bad, "comparison is NULL");
+  require_refused(qry_world_get_sums(nullptr, &sums), bad, "qry_world_get_sums: world is NULL");
+  require_refused(qry_world_get_sums(world, nullptr), bad, "sums is NULL");
+  sums.stype = QRY_STYPE_COMPARISON;
+  require_refused(qry_world_get_sums(world, &sums), QRY_ERROR_UNKNOWN_STRUCT, "QRY_STYPE_WORLD_SUMS");
   qry_progress_info info = QRY_PROGRESS_INFO_INIT;
   info.stype = QRY_STYPE_SAVE_INFO;
   const auto unknown = QRY_ERROR_UNKNOWN_STRUCT;

@@ -360,6 +360,10 @@ TEST_CASE(
   exhaust_memory([&] { return qry_world_get_state(world, &state); }, [] {});
   qry_grid_stats stats = QRY_GRID_STATS_INIT;
   exhaust_memory([&] { return qry_world_get_grid_stats(world, &stats); }, [] {});
+  qry_world_sums sums = QRY_WORLD_SUMS_INIT;
+  exhaust_memory([&] { return qry_world_get_sums(world, &sums); }, [] {});
+  qry_comparison comparison = QRY_COMPARISON_INIT;
+  exhaust_memory([&] { return qry_world_compare(world, world, 0, &comparison); }, [] {});
   CHECK(stats.live == 8);
 
   const std::string path = (folder / "saved.quarry").string();

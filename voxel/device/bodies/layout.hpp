@@ -77,6 +77,13 @@ struct Outcome {
   uint32_t nodes_live;  // of the nodes those that the pyramid reaches, level 3 apart
 };
 
+// Voxels in which two worlds differ: those that only the other has, that only this one has, or whose materials do.
+enum Difference : uint32_t { kAdded, kRemoved, kRecoloured };
+struct Differing {
+  uint64_t voxels;
+  int32_t low[3], high[3];  // in voxels; low is above high: there are none
+};
+
 // The counters: of the world, and of the edit under way. One block of the device's memory.
 struct Control {
   // The world.
@@ -135,6 +142,9 @@ struct Control {
   uint32_t moves, places_before, places_behind;
   // Of the grid, when it was asked for (grid_stats.hpp).
   hashgrid::kernels::StatsSums grid;
+  // Of a world's voxels, or of two worlds (compare.hpp).
+  uint64_t place_sum, colour_sum, alike;
+  Differing differing[3];
 };
 
 // A brick that an edit makes.
@@ -329,6 +339,8 @@ struct Memory {
   Parts parts;
   PlacedBricks placed;
   OtherWorld other;
+  const uint32_t*
+      looks;             // of each material, 256 of this world, then of the other one: equal ones are alike; or colours
   uint32_t* candidates;  // keys of bricks that may change, of a world that is grown or eroded
   uint64_t* touched2;    // of each level-2 node: its children that change
   uint64_t* touched3;    // of each level-3 node
@@ -355,9 +367,11 @@ struct EditCall {
   uint32_t hold;     // bricks that nobody holds any more: 0: are free; 1, 2: go to that list of Memory::retired
   uint32_t no_step;  // 1: it is no step of the history, which has none
   Combination combination;
-  uint8_t fills;       // 1: a list is written; 0: its bricks are counted
-  uint8_t grows;       // 1: by a voxel, 0: it is eroded
-  uint8_t neighbours;  // of a voxel: 6, 18 or 26
+  uint8_t fills;        // 1: a list is written; 0: its bricks are counted
+  uint8_t grows;        // 1: by a voxel, 0: it is eroded
+  uint8_t neighbours;   // of a voxel: 6, 18 or 26
+  uint8_t same_looks;   // 1: of two worlds each material is alike in both
+  uint8_t walks_other;  // 1: of two worlds compared the other's grid is walked, for bricks that only it has
   uint64_t ticket;
 };
 

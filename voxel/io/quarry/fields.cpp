@@ -76,8 +76,6 @@ Rotation unpack_rotation(int64_t packed) {
   return r;
 }
 
-int64_t pack_rgba(const Material& m) {
-  return int64_t(uint32_t(m.r) | uint32_t(m.g) << 8 | uint32_t(m.b) << 16 | uint32_t(m.a) << 24);
-}
+int64_t pack_rgba(const Material& m) { return rgba_word(m); }
 
 }  // namespace quarry::io

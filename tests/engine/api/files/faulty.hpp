@@ -170,6 +170,16 @@ inline std::vector<Operation> operations(const std::filesystem::path& folder) {
          uint64_t count = 8;
          return qry_world_find_parts(w, 6, nullptr, parts, &count);
        }},
+      {"sum voxels up", false,
+       [](qry_world* w) {
+         qry_world_sums sums = QRY_WORLD_SUMS_INIT;
+         return qry_world_get_sums(w, &sums);
+       }},
+      {"compare", false,
+       [](qry_world* w) {
+         qry_comparison comparison = QRY_COMPARISON_INIT;
+         return qry_world_compare(w, w, 0, &comparison);
+       }},
       {"get voxels", false,
        [](qry_world* w) {
          const int32_t at[3] = {10, 10, 10};

@@ -84,6 +84,14 @@ class Staging {
   }
   // Returns when `from` has been read; the copy is done before what the stream gets next.
   Result<void> copy(int device, cudaStream_t stream, void* to, const void* from, size_t size_bytes) {
+    return copy_made(device, stream, to, size_bytes, kMostThreads, [from](size_t first, char* at, size_t size) {
+      std::memcpy(at, static_cast<const char*>(from) + first, size);
+    });
+  }
+  // The same of what make(first, at, size) writes: the bytes from `first` on, a piece at a time, by so many threads.
+  template <class Make>
+  Result<void> copy_made(int device, cudaStream_t stream, void* to, size_t size_bytes, uint32_t most_threads,
+                         const Make& make) {
     FirstFailure failure;
     turns_.begin();
     const auto copy_piece = [&](size_t piece) -> Result<void> {
@@ -91,7 +99,7 @@ class Staging {
       char* const pinned = pinned_ + piece % kSlots * kPieceBytes;
       const size_t first = piece * kPieceBytes, size = std::min(kPieceBytes, size_bytes - first);
       QRY_TRY(check(cudaEventSynchronize(slot.copied), "copy to the device"));
-      std::memcpy(pinned, static_cast<const char*>(from) + first, size);
+      make(first, pinned, size);
       QRY_TRY(check(cudaMemcpyAsync(static_cast<char*>(to) + first, pinned, size, cudaMemcpyHostToDevice, stream),
                     "copy to the device"));
       return check(cudaEventRecord(slot.copied, stream), "copy to the device");
@@ -104,7 +112,7 @@ class Staging {
                      if (!failure.there()) failure.note(copy_piece(piece));
                    });
                  },
-                 std::min(thread_count(), kMostThreads));
+                 std::min(thread_count(), most_threads));
     return failure.take();
   }
 

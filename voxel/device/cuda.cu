@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/cuda/device.cuh"
 #include "base/cuda/launch.cuh"
@@ -425,15 +426,24 @@ class CudaDeviceExecutor final : public Executor {
   Result<void> copy_in(void* to, const void* from_host, size_t size_bytes) override {
     traffic_.to_device_bytes += size_bytes;
     if (size_bytes >= Staging::kWorthwhileBytes) {
-      const DeviceScope scope(device_);
-      if (!staging_) {
-        auto staging = std::make_unique<Staging>();
-        QRY_TRY(staging->open());
-        staging_ = std::move(staging);
-      }
+      QRY_TRY(open_staging());
       return staging_->copy(device_, stream_, to, from_host, size_bytes);
     }
     return copy(to, from_host, size_bytes, "copy to the device");
+  }
+  Result<void> copy_in_made(uint64_t* to, size_t count, const MakeWords& make) override {
+    const size_t size_bytes = count * sizeof(uint64_t);
+    traffic_.to_device_bytes += size_bytes;
+    if (size_bytes >= Staging::kWorthwhileBytes) {
+      QRY_TRY(open_staging());
+      return staging_->copy_made(
+          device_, stream_, to, size_bytes, thread_count(), [&](size_t first, char* at, size_t size) {
+            make(first / sizeof(uint64_t), {reinterpret_cast<uint64_t*>(at), size / sizeof(uint64_t)});
+          });
+    }
+    std::vector<uint64_t> words(count);
+    make(0, words);
+    return copy(to, words.data(), size_bytes, "copy to the device");
   }
   Result<void> copy_out(void* to_host, const void* from, size_t size_bytes) override {
     traffic_.from_device_bytes += size_bytes;
@@ -484,6 +494,14 @@ class CudaDeviceExecutor final : public Executor {
       QRY_TRY(check(cudaEventCreateWithFlags(&ordered_, cudaEventDisableTiming), "prepare to order streams"));
     QRY_TRY(check(cudaEventRecord(ordered_, first), "order streams"));
     return check(cudaStreamWaitEvent(second, ordered_, 0), "order streams");
+  }
+  Result<void> open_staging() {
+    if (staging_) return {};
+    const DeviceScope scope(device_);
+    auto staging = std::make_unique<Staging>();
+    QRY_TRY(staging->open());
+    staging_ = std::move(staging);
+    return {};
   }
   size_t rounded(size_t bytes) const { return (bytes + granularity_ - 1) / granularity_ * granularity_; }
   Result<void> copy(void* to, const void* from, size_t size_bytes, const char* doing) {

@@ -163,6 +163,14 @@ class EmulatedExecutor final : public Executor {
   // Everything is done when a call returns.
   Result<void> wait_for(void*) override { return begin(DeviceCall::wait, "order streams"); }
   Result<void> signal(void*) override { return begin(DeviceCall::wait, "order streams"); }
+  Result<void> copy_in_made(uint64_t* to, size_t count, const MakeWords& make) override {
+    if (count == 0) return {};
+    QRY_TRY(begin(DeviceCall::copy, "copy to the device"));
+    traffic_.to_device_bytes += count * sizeof(uint64_t);
+    parallel_for(count, size_t(1) << 14,
+                 [&](size_t begin, size_t end) { make(begin, std::span(to + begin, end - begin)); });
+    return {};
+  }
   Result<void> copy_in(void* to, const void* from_host, size_t size_bytes) override {
     traffic_.to_device_bytes += size_bytes;
     return copy(to, from_host, size_bytes, "copy to the device");

@@ -180,6 +180,10 @@ class Executor {
   // After the steps before it. copy_in() returns when what is copied has been read, copy_out() when it is done. Errors:
   // out_of_memory, device.
   virtual Result<void> copy_in(void* to, const void* from_host, size_t size_bytes) = 0;
+  // As copy_in(), of words that `make` writes: those of number `first` and behind it, where it is told, for several
+  // pieces at once, by several threads.
+  using MakeWords = std::function<void(size_t first, std::span<uint64_t> to)>;
+  virtual Result<void> copy_in_made(uint64_t* to, size_t count, const MakeWords& make) = 0;
   virtual Result<void> copy_out(void* to_host, const void* from, size_t size_bytes) = 0;
   // Within the device, after the steps before it. The two do not overlap.
   virtual Result<void> copy_within(void* to, const void* from, size_t size_bytes) = 0;

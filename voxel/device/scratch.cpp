@@ -5,6 +5,7 @@
 #include "voxel/device/scratch.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <string>
 
@@ -13,14 +14,14 @@
 #include "voxel/device/bodies/parts.hpp"
 
 namespace quarry::device {
+
 Result<std::unique_ptr<ListScratch>> ListScratch::create(Executor& executor) {
   std::unique_ptr<ListScratch> scratch(new ListScratch(executor));
   const auto reserve = [&](Range& range, uint64_t most_bytes, const char* label) -> Result<void> {
     QRY_TRY_ASSIGN(range, executor.reserve(size_t(most_bytes), label));
     return {};
   };
-  QRY_TRY(reserve(scratch->xyz_, kMostListed * 3 * sizeof(int32_t), "positions of a list"));
-  QRY_TRY(reserve(scratch->materials_, kMostListed, "materials of a list"));
+  QRY_TRY(reserve(scratch->words_, kMostListed * sizeof(uint64_t), "a list from the host"));
   for (Range& range : scratch->bricks_) QRY_TRY(reserve(range, kMostListed * sizeof(uint32_t), "bricks of a list"));
   for (Range& range : scratch->packed_) QRY_TRY(reserve(range, kMostListed * sizeof(uint32_t), "voxels of a list"));
   QRY_TRY(reserve(scratch->starts_, kMostListed * sizeof(uint32_t), "where a list's bricks begin"));
@@ -37,6 +38,36 @@ Executor::Pairs ListScratch::pairs() {
   return {{at(bricks_[0]), at(bricks_[1])}, {at(packed_[0]), at(packed_[1])}};
 }
 
+// Words have no room for what is outside of the world: that is found here.
+Result<void> ListScratch::send(const GivenVoxels& list) {
+  std::atomic<size_t> outside{SIZE_MAX};
+  QRY_TRY(executor_.copy_in_made(
+      static_cast<uint64_t*>(words_.data), list.count, [&](size_t first, std::span<uint64_t> words) {
+        const int32_t* const xyz = list.xyz + 3 * first;
+        const uint8_t* const materials = list.materials + first;
+        uint32_t beyond = 0, corner = 0;
+        for (size_t i = 0; i < words.size(); ++i) {
+          const uint32_t x = uint32_t(xyz[3 * i]) - uint32_t(kWorldMin.x),
+                         y = uint32_t(xyz[3 * i + 1]) - uint32_t(kWorldMin.y),
+                         z = uint32_t(xyz[3 * i + 2]) - uint32_t(kWorldMin.z);
+          beyond |= x >> 14 | y >> 13 | z >> 14;
+          corner |= uint32_t((x & z & (y << 1 | 15u)) >= 16376u);  // in the last brick of each axis, which has no key
+          words[i] = voxel_word(x, y, z, materials[i]);
+        }
+        if ((beyond | corner) == 0) return;
+        for (size_t i = 0; i < words.size(); ++i) {
+          if (voxel_in_world({xyz[3 * i], xyz[3 * i + 1], xyz[3 * i + 2]})) continue;
+          for (size_t now = outside; first + i < now && !outside.compare_exchange_weak(now, first + i);) {
+          }
+          return;
+        }
+      }));
+  if (const size_t number = outside; number != SIZE_MAX) {
+    const int32_t* const at = list.xyz + 3 * number;
+    return tl::unexpected(outside_of_world({at[0], at[1], at[2]}, number));
+  }
+  return {};
+}
 Result<ListScratch::Found> ListScratch::find_bricks(Memory& memory, Range& keys, const GivenVoxels& list) {
   if (list.count > kMostListed)
     return fail(ErrorCode::full, "a device groups at most " + std::to_string(kMostListed) + " voxels, not " +
@@ -51,27 +82,25 @@ Result<ListScratch::Found> ListScratch::find_bricks(Memory& memory, Range& keys,
   for (Range* const range : {&keys, &bricks_[0], &bricks_[1], &packed_[0], &packed_[1], &starts_})
     QRY_TRY(grow(*range, sizeof(uint32_t)));
   ListedVoxels& voxels = memory.voxels;
-  voxels = {list.xyz, list.materials, nullptr, nullptr, static_cast<uint32_t*>(starts_.data), uint32_t(list.count), {}};
+  voxels = {
+      nullptr, list.xyz, list.materials, nullptr, nullptr, static_cast<uint32_t*>(starts_.data), uint32_t(list.count),
+      {}};
   if (list.side == Side::host) {
-    QRY_TRY(grow(xyz_, 3 * sizeof(int32_t)));
-    QRY_TRY(grow(materials_, 1));
-    QRY_TRY(executor_.copy_in(xyz_.data, list.xyz, list.count * 3 * sizeof(int32_t)));
-    voxels.xyz = static_cast<const int32_t*>(xyz_.data);
-    voxels.materials = static_cast<const uint8_t*>(materials_.data);
+    QRY_TRY(grow(words_, sizeof(uint64_t)));
+    QRY_TRY(send(list));
+    voxels.words = static_cast<const uint64_t*>(words_.data);
   }
   memory.listed_keys = static_cast<uint32_t*>(keys.data);
   QRY_TRY(executor_.run(StepId::begin_list, memory, {}, 1));
   const uint64_t parts = (list.count + kListPart - 1) / kListPart;
   QRY_TRY(executor_.run(StepId::survey_list, memory, {}, parts));
-  if (list.side == Side::host) QRY_TRY(executor_.copy_in(materials_.data, list.materials, list.count));
 
   Control control;
   QRY_TRY(executor_.copy_out(&control, memory.control, sizeof control));
   if (control.list_outside != kNoVoxel) {
     const auto number = size_t(control.list_outside);
     int32_t at[3];
-    if (list.side == Side::device) QRY_TRY(executor_.copy_out(at, list.xyz + 3 * number, sizeof at));
-    else std::copy_n(list.xyz + 3 * number, 3, at);
+    QRY_TRY(executor_.copy_out(at, list.xyz + 3 * number, sizeof at));
     return tl::unexpected(outside_of_world({at[0], at[1], at[2]}, number));
   }
   uint32_t bits = 0;

@@ -32,8 +32,9 @@ constexpr const char* kWorldExtent =
 // The error of a voxel of such a list.
 Error outside_of_world(Int3 voxel, size_t number);
 
-// Over the bus: 13 bytes a voxel, once, if the list is the host's. On the device: 20 bytes a voxel of the longest list,
-// 13 more of one of the host's. Traffic there: about 130 bytes a voxel, most of it the sort's.
+// Over the bus: 8 bytes a voxel, once, if the list is the host's: its threads make a word of each. On the device: 20
+// bytes a voxel of the longest list, 8 more of one of the host's. Traffic there: about 130 bytes a voxel, most of it
+// the sort's.
 class ListScratch {
  public:
   // Addresses, and no memory yet. It must not outlive the executor. Errors: out_of_memory, device.
@@ -56,14 +57,14 @@ class ListScratch {
 
  private:
   explicit ListScratch(Executor& executor) : executor_(executor) {}
+  // A list of the host's to `words_`. Errors: out_of_bounds, out_of_memory, device.
+  Result<void> send(const GivenVoxels& list);
   // What find_bricks() sorts.
   Executor::Pairs pairs();
-  std::array<Range*, 7> all() {
-    return {&xyz_, &materials_, &bricks_[0], &bricks_[1], &packed_[0], &packed_[1], &starts_};
-  }
+  std::array<Range*, 6> all() { return {&words_, &bricks_[0], &bricks_[1], &packed_[0], &packed_[1], &starts_}; }
 
   Executor& executor_;
-  Range xyz_, materials_, bricks_[2], packed_[2], starts_;
+  Range words_, bricks_[2], packed_[2], starts_;
 };
 
 // On the device: 92 to 108 bytes a brick of the largest flood. Traffic there: about 300 bytes and nine look-ups of keys

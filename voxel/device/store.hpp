@@ -50,7 +50,7 @@ class Store {
   // brick over the bus. Errors: as wait().
   Result<Change> write(std::span<const uint32_t> keys, std::span<const BrickMask> voxels,
                        std::span<const BrickMaterials> materials, const Edit& edit = {});
-  // An edit of some voxels. The device makes bricks of them. Blocks until it is done. Traffic: 13 bytes a voxel over
+  // An edit of some voxels. The device makes bricks of them. Blocks until it is done. Traffic: 8 bytes a voxel over
   // the bus, if they are the host's. Errors: unsupported (more voxels or bricks than a device groups, or no memory for
   // it: nothing has changed, and write() may take them); out_of_bounds (the first voxel outside of the world is
   // named); else as wait().

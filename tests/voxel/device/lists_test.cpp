@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // lists_test.cpp - lists of whole bricks, and of voxels that a device makes bricks of: beside a plain map and a
 // document, whatever their order, with room that is refused and with more bricks than it groups.
+#include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
+#include <limits>
 #include <map>
 #include <string>
 #include <utility>
@@ -242,6 +244,48 @@ TEST_CASE("Lists of voxels reach the corners of the world", "[one-caller]") {
     for (uint8_t& material : spread.materials) material = uint8_t(random.below(2));
     beside.write(shuffled(spread, 12));
     beside.undo_all();
+  }
+}
+
+TEST_CASE("Of a list with voxels outside of the world the first is named, wherever it is, and nothing changes") {
+  constexpr int32_t kFar = std::numeric_limits<int32_t>::max(), kLow = std::numeric_limits<int32_t>::min();
+  constexpr std::array<Int3, 14> kOutside{{{8192, 0, 0},
+                                           {-8193, 0, 0},
+                                           {0, 4096, 0},
+                                           {0, -4097, 0},
+                                           {0, 0, 8192},
+                                           {0, 0, -8193},
+                                           {kFar, 0, 0},
+                                           {0, kLow, 0},
+                                           {0, 0, kFar},
+                                           {kLow, kFar, kLow},
+                                           // The brick at the corner has no key.
+                                           {8184, 4088, 8184},
+                                           {8191, 4095, 8191},
+                                           {8184, 4091, 8191},
+                                           {8190, 4092, 8185}}};
+  for (const test::DeviceHome& home : test::device_homes()) {
+    INFO(home.name);
+    const auto store = taken(Store::create(taken(home.make())));
+    // Beside the corner's brick all is inside.
+    List list = scattered({8176, 4080, 8176}, {8, 16, 16}, test::kSanitized ? 30'000 : 300'000, 250, 5);
+    REQUIRE(store->write_voxels({list.xyz.data(), list.materials.data(), list.size()}));
+    const uint64_t voxels = taken(store->state()).voxels;
+    Random random(9);
+    for (const Int3 outside : kOutside) {
+      List bad = list;
+      size_t first = bad.size();
+      for (int i = 0; i < 3; ++i) {
+        const size_t number = random.below(uint32_t(bad.size()));
+        std::copy_n(std::array{outside.x, outside.y, outside.z}.data(), 3, bad.xyz.data() + 3 * number);
+        first = std::min(first, number);
+      }
+      const auto refused = store->write_voxels({bad.xyz.data(), bad.materials.data(), bad.size()});
+      REQUIRE(refused.error().code == ErrorCode::out_of_bounds);
+      REQUIRE(refused.error().message == device::outside_of_world(outside, first).message);
+      REQUIRE(taken(store->state()).voxels == voxels);
+    }
+    REQUIRE(taken(store->state()).steps == 1);
   }
 }
 

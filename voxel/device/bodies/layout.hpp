@@ -168,8 +168,13 @@ QRY_HD inline Int3 brick_in(const BrickBox& box, uint32_t number) {
           box.low[1] + int32_t(yz & ((1u << box.bits[1]) - 1u)), box.low[2] + int32_t(yz >> box.bits[1])};
 }
 
-// A list of voxels on its way to bricks (lists.hpp).
+// A voxel in the world and its material in a word, as lists come over the bus: x, y and z from the world's corner.
+QRY_HD constexpr uint64_t voxel_word(uint32_t x, uint32_t y, uint32_t z, uint8_t material) {
+  return x | uint64_t(y) << 14 | uint64_t(z) << 27 | uint64_t(material) << 41;
+}
+// A list of voxels on its way to bricks (lists.hpp): words, or, where those are null, two arrays.
 struct ListedVoxels {
+  const uint64_t* words;
   const int32_t* xyz;  // 3 a voxel
   const uint8_t* materials;
   uint32_t* bricks;  // of each voxel its brick's number in the list's box; sorted later
@@ -178,6 +183,18 @@ struct ListedVoxels {
   uint32_t count;    // voxels
   BrickBox box;
 };
+QRY_HD inline Int3 listed_voxel(const ListedVoxels& list, uint64_t number) {
+  if (!list.words) {
+    const int32_t* const voxel = list.xyz + 3 * number;
+    return {voxel[0], voxel[1], voxel[2]};
+  }
+  const uint64_t word = list.words[number];
+  return {int32_t(word & 0x3FFFu) + kWorldMin.x, int32_t(word >> 14 & 0x1FFFu) + kWorldMin.y,
+          int32_t(word >> 27 & 0x3FFFu) + kWorldMin.z};
+}
+QRY_HD inline uint8_t listed_material(const ListedVoxels& list, uint64_t number) {
+  return list.words ? uint8_t(list.words[number] >> 41) : list.materials[number];
+}
 constexpr int32_t kNoVoxel = 0x7FFFFFFF;    // of a list
 constexpr uint64_t kMostListed = 1u << 26;  // voxels, by what the memory for them may be
 

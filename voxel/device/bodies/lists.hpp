@@ -53,8 +53,7 @@ struct SurveyList {
       int32_t low[3] = {1 << 30, 1 << 30, 1 << 30}, high[3] = {-(1 << 30), -(1 << 30), -(1 << 30)};
       int32_t outside = kNoVoxel;
       for (uint32_t i = lane; i < size; i += kThreads) {
-        const int32_t* const voxel = m.voxels.xyz + 3 * (first + i);
-        const Int3 brick = brick_of({voxel[0], voxel[1], voxel[2]});
+        const Int3 brick = brick_of(listed_voxel(m.voxels, first + i));
         const int32_t at[3] = {brick.x, brick.y, brick.z};
         if (!brick_in_world(brick) && outside == kNoVoxel) outside = int32_t(first + i);
         for (uint32_t axis = 0; axis < 3; ++axis) {
@@ -80,9 +79,9 @@ struct KeyVoxels {
   QRY_HD static uint64_t items(const Memory& m, const EditCall&) { return m.voxels.count; }
   QRY_HD static void run(const Memory& m, const EditCall&, uint64_t item, Sums&) {
     const ListedVoxels& l = m.voxels;
-    const Int3 voxel{l.xyz[3 * item], l.xyz[3 * item + 1], l.xyz[3 * item + 2]}, brick = brick_of(voxel);
-    l.bricks[item] = number_in(l.box, brick);
-    l.packed[item] = voxel_index(voxel) | uint32_t(l.materials[item]) << kVoxelBits;
+    const Int3 voxel = listed_voxel(l, item);
+    l.bricks[item] = number_in(l.box, brick_of(voxel));
+    l.packed[item] = voxel_index(voxel) | uint32_t(listed_material(l, item)) << kVoxelBits;
   }
 };
 

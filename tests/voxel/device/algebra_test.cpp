@@ -166,29 +166,31 @@ TEST_CASE("combine: with nothing, with itself, and nothing with something") {
 }
 
 TEST_CASE("combine: whatever step lacks room, it is made once more, and the result is the same", "[one-caller]") {
-  constexpr std::array<std::pair<StepId, uint32_t>, 6> kRefused{{{StepId::list_combined, device::kMissingKeys},
-                                                                 {StepId::touch_list, device::kMissingRecords},
-                                                                 {StepId::touch_list, device::kMissingScratch},
-                                                                 {StepId::cut_list, device::kMissingBricks},
-                                                                 {StepId::cut_list, device::kMissingNodes},
-                                                                 {StepId::keys, device::kMissingPlace}}};
-  for (const auto& [step, missing] : kRefused)
-    for (const Combination how : kCombinations) {
-      // Where no key is new, all have a place.
-      if (step == StepId::keys && how != Combination::union_of) continue;
-      INFO(device::name_of(step) << " lacks " << missing << ", " << int(how));
-      bool armed = false;
-      const auto refuse = [&, step = step, missing = missing](StepId now) {
-        return now == step && std::exchange(armed, false) ? missing : 0u;
-      };
-      const auto a = taken(Store::create(device::make_emulated_executor({5, 0, refuse}))),
-                 b = taken(Store::create(device::make_emulated_executor()));
-      fill(*a, 11);
-      fill(*b, 12);
-      armed = true;
-      check_combination(*a, *b, how);
-      REQUIRE(!armed);
-    }
+  for (const test::DeviceHome& home : test::faulty_homes()) {
+    INFO(home.name);
+    constexpr std::array<std::pair<StepId, uint32_t>, 6> kRefused{{{StepId::list_combined, device::kMissingKeys},
+                                                                   {StepId::touch_list, device::kMissingRecords},
+                                                                   {StepId::touch_list, device::kMissingScratch},
+                                                                   {StepId::cut_list, device::kMissingBricks},
+                                                                   {StepId::cut_list, device::kMissingNodes},
+                                                                   {StepId::keys, device::kMissingPlace}}};
+    for (const auto& [step, missing] : kRefused)
+      for (const Combination how : kCombinations) {
+        // Where no key is new, all have a place.
+        if (step == StepId::keys && how != Combination::union_of) continue;
+        INFO(device::name_of(step) << " lacks " << missing << ", " << int(how));
+        bool armed = false;
+        const auto refuse = [&, step = step, missing = missing](StepId now) {
+          return now == step && std::exchange(armed, false) ? missing : 0u;
+        };
+        const auto a = taken(Store::create(taken(home.make_faulty({5, 0, refuse})))), b = store_on(home);
+        fill(*a, 11);
+        fill(*b, 12);
+        armed = true;
+        check_combination(*a, *b, how);
+        REQUIRE(!armed);
+      }
+  }
 }
 
 TEST_CASE("grow, erode: each voxel is what its neighbours make of it, in their order, undone and redone") {

@@ -344,62 +344,68 @@ TEST_CASE("flatten: a world that was flattened is edited, undone and redone as a
 }
 
 TEST_CASE("flatten: whatever step lacks room, it is made once more, and the world is the same", "[one-caller]") {
-  constexpr std::array<std::pair<StepId, uint32_t>, 15> kRefused{{{StepId::mask_bricks, device::kMissingBricks},
-                                                                  {StepId::survey_placed, device::kMissingKeys},
-                                                                  {StepId::scan_placed, device::kMissingScratch},
-                                                                  {StepId::contribute, device::kMissingNodes},
-                                                                  {StepId::group_placed, device::kMissingRecords},
-                                                                  {StepId::list_filled, device::kMissingBricks},
-                                                                  {StepId::compose, device::kMissingNodes},
-                                                                  {StepId::touch_list, device::kMissingRecords},
-                                                                  {StepId::touch_list, device::kMissingScratch},
-                                                                  {StepId::cut_list, device::kMissingBricks},
-                                                                  {StepId::cut_list, device::kMissingNodes},
-                                                                  {StepId::cut_list, device::kMissingKeys},
-                                                                  {StepId::cut_list, device::kMissingSteps},
-                                                                  {StepId::keys, device::kMissingPlace},
-                                                                  {StepId::regions, 0}}};
-  const Scene scene = random_scene(8, 30);
-  for (const auto& [step, missing] : kRefused)
-    for (const uint32_t most_made : {1u << 20, 7u}) {
-      INFO(device::name_of(step) << " lacks " << missing << ", " << most_made);
-      bool armed = true;
-      const auto refuse = [&, step = step, missing = missing](StepId now) {
-        return now == step && std::exchange(armed, false) ? missing : 0u;
-      };
-      const auto store = taken(Store::create(device::make_emulated_executor({5, 0, refuse})));
-      taken(flatten_on(*store, scene, most_made));
-      REQUIRE(!armed);
-      require_same(*store, scene);
-    }
+  for (const test::DeviceHome& home : test::faulty_homes()) {
+    INFO(home.name);
+    constexpr std::array<std::pair<StepId, uint32_t>, 15> kRefused{{{StepId::mask_bricks, device::kMissingBricks},
+                                                                    {StepId::survey_placed, device::kMissingKeys},
+                                                                    {StepId::scan_placed, device::kMissingScratch},
+                                                                    {StepId::contribute, device::kMissingNodes},
+                                                                    {StepId::group_placed, device::kMissingRecords},
+                                                                    {StepId::list_filled, device::kMissingBricks},
+                                                                    {StepId::compose, device::kMissingNodes},
+                                                                    {StepId::touch_list, device::kMissingRecords},
+                                                                    {StepId::touch_list, device::kMissingScratch},
+                                                                    {StepId::cut_list, device::kMissingBricks},
+                                                                    {StepId::cut_list, device::kMissingNodes},
+                                                                    {StepId::cut_list, device::kMissingKeys},
+                                                                    {StepId::cut_list, device::kMissingSteps},
+                                                                    {StepId::keys, device::kMissingPlace},
+                                                                    {StepId::regions, 0}}};
+    const Scene scene = random_scene(8, 30);
+    for (const auto& [step, missing] : kRefused)
+      for (const uint32_t most_made : {1u << 20, 7u}) {
+        INFO(device::name_of(step) << " lacks " << missing << ", " << most_made);
+        bool armed = true;
+        const auto refuse = [&, step = step, missing = missing](StepId now) {
+          return now == step && std::exchange(armed, false) ? missing : 0u;
+        };
+        const auto store = taken(Store::create(taken(home.make_faulty({5, 0, refuse}))));
+        taken(flatten_on(*store, scene, most_made));
+        REQUIRE(!armed);
+        require_same(*store, scene);
+      }
+  }
 }
 
 TEST_CASE("flatten: whichever allocation is refused, it is told, or the world is the same", "[one-caller]") {
-  const Scene scene = random_scene(9, 25);
-  int refusals = 0;
-  for (int allowed = 0;; ++allowed) {
-    INFO(allowed << " allocations");
-    int made = 0;
-    bool counts = false;
-    device::Emulation emulation;
-    emulation.before = [&](device::DeviceCall call) {
-      return counts && call == device::DeviceCall::allocation && made++ == allowed ? device::Fault::no_memory
-                                                                                   : device::Fault::none;
-    };
-    const auto store = taken(Store::create(device::make_emulated_executor(std::move(emulation))));
-    counts = true;
-    const auto done = flatten_on(*store, scene);
-    counts = false;
-    if (done) {
-      require_same(*store, scene);
-    } else {
-      CHECK(done.error().code == ErrorCode::out_of_memory);
-      CHECK(taken(store->state()).keys == 0);
-      ++refusals;
+  for (const test::DeviceHome& home : test::faulty_homes()) {
+    INFO(home.name);
+    const Scene scene = random_scene(9, 25);
+    int refusals = 0;
+    for (int allowed = 0;; ++allowed) {
+      INFO(allowed << " allocations");
+      int made = 0;
+      bool counts = false;
+      device::Emulation emulation;
+      emulation.before = [&](device::DeviceCall call) {
+        return counts && call == device::DeviceCall::allocation && made++ == allowed ? device::Fault::no_memory
+                                                                                     : device::Fault::none;
+      };
+      const auto store = taken(Store::create(taken(home.make_faulty(std::move(emulation)))));
+      counts = true;
+      const auto done = flatten_on(*store, scene);
+      counts = false;
+      if (done) {
+        require_same(*store, scene);
+      } else {
+        CHECK(done.error().code == ErrorCode::out_of_memory);
+        CHECK(taken(store->state()).keys == 0);
+        ++refusals;
+      }
+      if (made <= allowed) break;
     }
-    if (made <= allowed) break;
+    CHECK(refusals > 12);
   }
-  CHECK(refusals > 12);
 }
 
 TEST_CASE("flatten: what was only needed on the way is given back") {

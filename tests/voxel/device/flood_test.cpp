@@ -380,33 +380,36 @@ TEST_CASE("A flood of more bricks than it may have changes nothing, and of as ma
 
 TEST_CASE("Room that is refused at any step of a flood's edit leaves its list there, and it is made again",
           "[one-caller]") {
-  // No key is new, so that none can lack a place.
-  constexpr std::array<std::pair<StepId, uint32_t>, 6> kRefused{{{StepId::touch_list, device::kMissingRecords},
-                                                                 {StepId::touch_list, device::kMissingScratch},
-                                                                 {StepId::cut_list, device::kMissingBricks},
-                                                                 {StepId::cut_list, device::kMissingNodes},
-                                                                 {StepId::flood_round, device::kMissingKeys},
-                                                                 {StepId::seed_flood, device::kMissingSteps}}};
-  for (const auto& [step, missing] : kRefused) {
-    INFO(device::name_of(step) << " lacks " << missing);
-    int calls = 0;
-    bool refuses = false;
-    const auto refuse = [&, step = step, missing = missing](StepId now) {
-      return refuses && now == step && calls++ % 2 == 0 ? missing : 0u;
-    };
-    Beside beside(device::make_emulated_executor({5, 0, refuse}));
-    beside.apply(box({-20, -20, -20}, {40, 30, 20}, 3));
-    beside.apply(box({0, 0, 0}, {3, 40, 40}, 2));
-    for (int round = 0; round < 4; ++round) {
-      refuses = true;
-      const Edit edit = bucket({-10, 0, 0}, round == 3 ? Mode::remove : Mode::paint, uint8_t(5 + round));
-      const uint64_t changed = taken(beside.store().edit_connected(edit, kMostBricksPerEdit)).voxels;
-      refuses = false;
-      REQUIRE(changed == taken(beside.document().apply(0, edit))->voxels_changed);
-      beside.require_same();
+  for (const test::DeviceHome& home : test::faulty_homes()) {
+    INFO(home.name);
+    // No key is new, so that none can lack a place.
+    constexpr std::array<std::pair<StepId, uint32_t>, 6> kRefused{{{StepId::touch_list, device::kMissingRecords},
+                                                                   {StepId::touch_list, device::kMissingScratch},
+                                                                   {StepId::cut_list, device::kMissingBricks},
+                                                                   {StepId::cut_list, device::kMissingNodes},
+                                                                   {StepId::flood_round, device::kMissingKeys},
+                                                                   {StepId::seed_flood, device::kMissingSteps}}};
+    for (const auto& [step, missing] : kRefused) {
+      INFO(device::name_of(step) << " lacks " << missing);
+      int calls = 0;
+      bool refuses = false;
+      const auto refuse = [&, step = step, missing = missing](StepId now) {
+        return refuses && now == step && calls++ % 2 == 0 ? missing : 0u;
+      };
+      Beside beside(taken(home.make_faulty({5, 0, refuse})));
+      beside.apply(box({-20, -20, -20}, {40, 30, 20}, 3));
+      beside.apply(box({0, 0, 0}, {3, 40, 40}, 2));
+      for (int round = 0; round < 4; ++round) {
+        refuses = true;
+        const Edit edit = bucket({-10, 0, 0}, round == 3 ? Mode::remove : Mode::paint, uint8_t(5 + round));
+        const uint64_t changed = taken(beside.store().edit_connected(edit, kMostBricksPerEdit)).voxels;
+        refuses = false;
+        REQUIRE(changed == taken(beside.document().apply(0, edit))->voxels_changed);
+        beside.require_same();
+      }
+      REQUIRE(calls >= 4);
+      while (beside.document().can_undo()) beside.undo();
     }
-    REQUIRE(calls >= 4);
-    while (beside.document().can_undo()) beside.undo();
   }
 }
 

@@ -37,19 +37,126 @@ uint64_t write(device::Store& store, const Parts& parts) {
   return taken(store.write(keys, voxels, materials)).voxels;
 }
 
+// Any executor, with the faults of an emulated one. What a step lacks is written into the device's counters behind it.
+class FaultyExecutor final : public device::Executor {
+ public:
+  FaultyExecutor(std::unique_ptr<device::Executor> its, device::Emulation faults)
+      : its_(std::move(its)), faults_(std::move(faults)) {}
+
+  Result<device::Range> reserve(size_t most_bytes, const char* label, bool for_shaders) override {
+    return call(device::DeviceCall::allocation, [&] { return its_->reserve(most_bytes, label, for_shaders); });
+  }
+  Result<void> grow(device::Range& range, size_t size_bytes) override {
+    if (size_bytes <= range.size_bytes) return {};
+    if (faults_.memory_limit && its_->size_bytes() + size_bytes - range.size_bytes > faults_.memory_limit)
+      return fail(ErrorCode::out_of_memory, "the test allows no more memory");
+    return call(device::DeviceCall::allocation, [&] { return its_->grow(range, size_bytes); });
+  }
+  void release(device::Range& range) noexcept override { its_->release(range); }
+  void shrink(device::Range& range, size_t size_bytes) noexcept override { its_->shrink(range, size_bytes); }
+  bool shares() const override { return its_->shares(); }
+  int device() const override { return its_->device(); }
+  device::Outcome* outcomes() override { return its_->outcomes(); }
+  Result<void> run(device::StepId step, const device::Memory& memory, const device::EditCall& edit,
+                   uint64_t most_items) override {
+    return call(device::DeviceCall::launch, [&]() -> Result<void> {
+      QRY_TRY(its_->run(step, memory, edit, most_items));
+      const uint32_t missing = faults_.refuse ? faults_.refuse(step) : 0;
+      if (missing == 0) return {};
+      uint32_t word = 0;
+      QRY_TRY(its_->copy_out(&word, &memory.control->missing, sizeof word));
+      word |= missing;
+      return its_->copy_in(&memory.control->missing, &word, sizeof word);
+    });
+  }
+  Result<uint32_t> sort(const Pairs& pairs, uint32_t count, uint32_t bits) override {
+    return call(device::DeviceCall::launch, [&] { return its_->sort(pairs, count, bits); });
+  }
+  Result<void> trace(const RayWorld& world, const hashgrid::GridView& grid, size_t count, const FillRays& fill,
+                     const TakeHits& take) override {
+    return call(device::DeviceCall::launch, [&] { return its_->trace(world, grid, count, fill, take); });
+  }
+  Result<void> trace_there(const RayWorld& world, const hashgrid::GridView& grid, const Ray* rays, size_t count,
+                           RayHit* hits) override {
+    return call(device::DeviceCall::launch, [&] { return its_->trace_there(world, grid, rays, count, hits); });
+  }
+  Result<void> wait_for(void* stream) override {
+    return call(device::DeviceCall::wait, [&] { return its_->wait_for(stream); });
+  }
+  Result<void> signal(void* stream) override {
+    return call(device::DeviceCall::wait, [&] { return its_->signal(stream); });
+  }
+  Result<void> copy_in(void* to, const void* from_host, size_t size_bytes) override {
+    return call(device::DeviceCall::copy, [&] { return its_->copy_in(to, from_host, size_bytes); });
+  }
+  Result<void> copy_in_made(uint64_t* to, size_t count, const MakeWords& make) override {
+    return call(device::DeviceCall::copy, [&] { return its_->copy_in_made(to, count, make); });
+  }
+  Result<void> copy_out(void* to_host, const void* from, size_t size_bytes) override {
+    return call(device::DeviceCall::copy, [&] { return its_->copy_out(to_host, from, size_bytes); });
+  }
+  Result<void> copy_within(void* to, const void* from, size_t size_bytes) override {
+    return call(device::DeviceCall::copy, [&] { return its_->copy_within(to, from, size_bytes); });
+  }
+  Result<void> wait() override {
+    return call(device::DeviceCall::wait, [&] { return its_->wait(); });
+  }
+  uint64_t size_bytes() const override { return its_->size_bytes(); }
+
+ private:
+  template <class Body>
+  auto call(device::DeviceCall what, const Body& body) -> decltype(body()) {
+    if (lost_) return fail(ErrorCode::device_lost, "the test has lost the device");
+    switch (faults_.before ? faults_.before(what) : device::Fault::none) {
+      case device::Fault::none: break;
+      case device::Fault::no_memory:
+        if (what == device::DeviceCall::allocation) return fail(ErrorCode::out_of_memory, "the test refuses memory");
+        break;
+      case device::Fault::lost: lost_ = true; return fail(ErrorCode::device_lost, "the test loses the device");
+    }
+    auto done = body();
+    traffic_ = its_->traffic();
+    return done;
+  }
+
+  std::unique_ptr<device::Executor> its_;
+  device::Emulation faults_;
+  bool lost_ = false;
+};
+
 }  // namespace
 
 std::vector<DeviceHome> device_homes() {
   using device::Emulation;
   std::vector<DeviceHome> homes;
+  const auto emulated = [&](const char* name, uint64_t seed) {
+    homes.push_back({name,
+                     [seed] {
+                       return device::make_emulated_executor({seed, 0, {}});
+                     },
+                     [seed](Emulation faults) {
+                       faults.seed = seed;
+                       return device::make_emulated_executor(std::move(faults));
+                     }});
+  };
   // Sanitizers see the same in one order as in the other, and take their time.
-  if (!kSanitized) homes.push_back({"host threads", [] { return device::make_emulated_executor(); }});
-  homes.push_back({"host threads in another order", [] { return device::make_emulated_executor({20261125, 0, {}}); }});
+  if (!kSanitized) emulated("host threads", 0);
+  emulated("host threads in another order", 20261125);
   if (device::make_cuda_executor(0)) {
-    homes.push_back({"CUDA", [] { return device::make_cuda_executor(0); }});
+    homes.push_back({"CUDA", [] { return device::make_cuda_executor(0); },
+                     [](Emulation faults) -> Result<std::unique_ptr<device::Executor>> {
+                       QRY_TRY_ASSIGN(auto executor, device::make_cuda_executor(0));
+                       return std::make_unique<FaultyExecutor>(std::move(executor), std::move(faults));
+                     }});
   } else {
     std::printf("skipped on CUDA: this machine has no CUDA device\n");
   }
+  return homes;
+}
+
+std::vector<DeviceHome> faulty_homes() {
+  std::vector<DeviceHome> homes = device_homes();
+  if (!kSanitized) homes.erase(homes.begin());
   return homes;
 }
 

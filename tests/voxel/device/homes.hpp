@@ -18,9 +18,13 @@ namespace quarry::test {
 struct DeviceHome {
   std::string name;
   std::function<Result<std::unique_ptr<device::Executor>>()> make;
+  // With room and memory that are refused, and a device that is lost, where `faults` says so, whatever the device is.
+  std::function<Result<std::unique_ptr<device::Executor>>(device::Emulation faults)> make_faulty;
 };
 // CUDA is among them where this machine has it; else that is said.
 std::vector<DeviceHome> device_homes();
+// Those of them on which faults are tried: host threads in one order only.
+std::vector<DeviceHome> faulty_homes();
 
 // A store on a device as check_random_history() tests it.
 class DeviceTested final : public TestedStore {

@@ -315,23 +315,26 @@ TEST_CASE("A list that comes in several pieces is one step, and its last piece c
 
 TEST_CASE("Room that is refused at any step of a list's edit leaves the list there, and it is made again",
           "[one-caller]") {
-  constexpr std::array<std::pair<StepId, uint32_t>, 6> kRefused{{{StepId::touch_list, device::kMissingRecords},
-                                                                 {StepId::touch_list, device::kMissingScratch},
-                                                                 {StepId::cut_list, device::kMissingBricks},
-                                                                 {StepId::cut_list, device::kMissingNodes},
-                                                                 {StepId::keys, device::kMissingPlace},
-                                                                 {StepId::assemble, device::kMissingKeys}}};
-  for (const auto& [step, missing] : kRefused) {
-    INFO(device::name_of(step) << " lacks " << missing);
-    int calls = 0;
-    const auto refuse = [&, step = step, missing = missing](StepId now) {
-      return now == step && calls++ % 2 == 0 && calls < 9 ? missing : 0u;
-    };
-    Beside beside(device::make_emulated_executor({5, 0, refuse}));
-    for (uint64_t seed = 0; seed < 4; ++seed)
-      beside.write(scattered({-20, -20, int32_t(seed) * 9}, {40, 40, 40}, 5000, 9, seed));
-    REQUIRE(calls >= 4);
-    beside.undo_all();
+  for (const test::DeviceHome& home : test::faulty_homes()) {
+    INFO(home.name);
+    constexpr std::array<std::pair<StepId, uint32_t>, 6> kRefused{{{StepId::touch_list, device::kMissingRecords},
+                                                                   {StepId::touch_list, device::kMissingScratch},
+                                                                   {StepId::cut_list, device::kMissingBricks},
+                                                                   {StepId::cut_list, device::kMissingNodes},
+                                                                   {StepId::keys, device::kMissingPlace},
+                                                                   {StepId::assemble, device::kMissingKeys}}};
+    for (const auto& [step, missing] : kRefused) {
+      INFO(device::name_of(step) << " lacks " << missing);
+      int calls = 0;
+      const auto refuse = [&, step = step, missing = missing](StepId now) {
+        return now == step && calls++ % 2 == 0 && calls < 9 ? missing : 0u;
+      };
+      Beside beside(taken(home.make_faulty({5, 0, refuse})));
+      for (uint64_t seed = 0; seed < 4; ++seed)
+        beside.write(scattered({-20, -20, int32_t(seed) * 9}, {40, 40, 40}, 5000, 9, seed));
+      REQUIRE(calls >= 4);
+      beside.undo_all();
+    }
   }
 }
 

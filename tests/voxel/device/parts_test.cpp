@@ -279,24 +279,27 @@ TEST_CASE("keep_parts: whatever memory or room is missing, nothing changes or th
   std::mt19937 random(47);
   const Voxels voxels = noise(random, 26, 30, 5);
   const BrickMap bricks = map_of(voxels);
-  for (const auto& [step, missing] : std::array<std::pair<StepId, uint32_t>, 6>{{
-           {StepId::label_bricks, device::kMissingKeys},
-           {StepId::list_lost, device::kMissingNodes},
-           {StepId::touch_list, device::kMissingRecords},
-           {StepId::touch_list, device::kMissingScratch},
-           {StepId::cut_list, device::kMissingBricks},
-           {StepId::cut_list, device::kMissingNodes},
-       }}) {
-    INFO(device::name_of(step) << " lacks " << missing);
-    bool armed = false;
-    const auto refuse = [&, step = step, missing = missing](StepId now) {
-      return now == step && std::exchange(armed, false) ? missing : 0u;
-    };
-    const auto store = taken(Store::create(device::make_emulated_executor({5, 0, refuse})));
-    write(*store, voxels);
-    armed = true;
-    check_kept(*store, bricks, 6, 3, 0);
-    REQUIRE(!armed);
+  for (const test::DeviceHome& home : test::faulty_homes()) {
+    INFO(home.name);
+    for (const auto& [step, missing] : std::array<std::pair<StepId, uint32_t>, 6>{{
+             {StepId::label_bricks, device::kMissingKeys},
+             {StepId::list_lost, device::kMissingNodes},
+             {StepId::touch_list, device::kMissingRecords},
+             {StepId::touch_list, device::kMissingScratch},
+             {StepId::cut_list, device::kMissingBricks},
+             {StepId::cut_list, device::kMissingNodes},
+         }}) {
+      INFO(device::name_of(step) << " lacks " << missing);
+      bool armed = false;
+      const auto refuse = [&, step = step, missing = missing](StepId now) {
+        return now == step && std::exchange(armed, false) ? missing : 0u;
+      };
+      const auto store = taken(Store::create(taken(home.make_faulty({5, 0, refuse}))));
+      write(*store, voxels);
+      armed = true;
+      check_kept(*store, bricks, 6, 3, 0);
+      REQUIRE(!armed);
+    }
   }
   // With more and more memory.
   uint64_t needed = 0;

@@ -4,6 +4,7 @@
 #include "voxel/device/store.hpp"
 
 #include <catch2/catch.hpp>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 
@@ -57,8 +58,10 @@ void require_same(Store& store, const Document& document) {
 }  // namespace
 
 TEST_CASE("Random changes of a world on a device leave the voxels, steps and bounds of a plain array") {
+  // QUARRY_LONG=1: 10,200 changes.
+  const uint32_t seeds = std::getenv("QUARRY_LONG") ? 34 : 2;
   for (const test::DeviceHome& home : test::device_homes())
-    for (const uint32_t seed : {1u, 2u}) {
+    for (uint32_t seed = 1; seed <= seeds; ++seed) {
       INFO(home.name << ", seed " << seed);
       test::DeviceTested tested(store_on(home));
       test::check_random_history(tested, test::DenseModel({-64, -64, -64}, {160, 128, 160}), seed, 300);
@@ -166,76 +169,82 @@ TEST_CASE("Room that is refused at any step leaves the world as it was, and the 
   constexpr uint32_t kAll[] = {device::kMissingRecords, device::kMissingScratch, device::kMissingBricks,
                                device::kMissingNodes,   device::kMissingKeys,    device::kMissingPlace,
                                device::kMissingSteps};
-  int refusals = 0;
-  for (const StepId step :
-       {StepId::find_tiles, StepId::touch_box, StepId::touch_tiles, StepId::cut, StepId::settle_undo, StepId::keys})
-    for (const uint32_t missing : kAll) {
-      // A key that finds no place is told by the step that writes keys, and by no other.
-      if ((missing == device::kMissingPlace) != (step == StepId::keys)) continue;
-      INFO(device::name_of(step) << " lacks " << missing);
-      int calls = 0;
-      const auto refuse = [&](StepId now) -> uint32_t {
-        // Each time the room becomes half as much again.
-        if (now != step || ++calls % 3 != 2 || calls > 30) return 0;
-        ++refusals;
-        return missing;
-      };
-      const auto store = taken(Store::create(device::make_emulated_executor({7, 0, refuse})));
-      Document document = taken(Document::create_empty());
-      for (int round = 0; round < 4; ++round) {
-        std::vector<Store::Ticket> tickets;
-        std::vector<uint64_t> expected;
-        for (int i = 0; i < 5; ++i) {
-          Edit edit = ball({i * 30, round * 9, 0}, 15 + i, i % 2 ? Mode::remove : Mode::fill, uint8_t(1 + i));
-          if (i == 3) {
-            edit.shape = Shape::line;
-            edit.mode = Mode::add;
-            edit.b = {60, 90, 10};
-            edit.radius = 6;
+  for (const test::DeviceHome& home : test::faulty_homes()) {
+    INFO(home.name);
+    int refusals = 0;
+    for (const StepId step :
+         {StepId::find_tiles, StepId::touch_box, StepId::touch_tiles, StepId::cut, StepId::settle_undo, StepId::keys})
+      for (const uint32_t missing : kAll) {
+        // A key that finds no place is told by the step that writes keys, and by no other.
+        if ((missing == device::kMissingPlace) != (step == StepId::keys)) continue;
+        INFO(device::name_of(step) << " lacks " << missing);
+        int calls = 0;
+        const auto refuse = [&](StepId now) -> uint32_t {
+          // Each time the room becomes half as much again.
+          if (now != step || ++calls % 3 != 2 || calls > 30) return 0;
+          ++refusals;
+          return missing;
+        };
+        const auto store = taken(Store::create(taken(home.make_faulty({7, 0, refuse}))));
+        Document document = taken(Document::create_empty());
+        for (int round = 0; round < 4; ++round) {
+          std::vector<Store::Ticket> tickets;
+          std::vector<uint64_t> expected;
+          for (int i = 0; i < 5; ++i) {
+            Edit edit = ball({i * 30, round * 9, 0}, 15 + i, i % 2 ? Mode::remove : Mode::fill, uint8_t(1 + i));
+            if (i == 3) {
+              edit.shape = Shape::line;
+              edit.mode = Mode::add;
+              edit.b = {60, 90, 10};
+              edit.radius = 6;
+            }
+            tickets.push_back(taken(store->edit(solid(edit), edit)));
+            expected.push_back(taken(document.apply(0, edit))->voxels_changed);
           }
-          tickets.push_back(taken(store->edit(solid(edit), edit)));
-          expected.push_back(taken(document.apply(0, edit))->voxels_changed);
+          for (int i = 0; i < 2; ++i) {
+            tickets.push_back(taken(store->undo()));
+            uint64_t voxels = 0;
+            for (const UndoRecord& record : taken(document.undo())) voxels += record.voxels_changed;
+            expected.push_back(voxels);
+          }
+          for (size_t i = 0; i < tickets.size(); ++i) REQUIRE(taken(store->wait(tickets[i])).voxels == expected[i]);
+          require_same(*store, document);
         }
-        for (int i = 0; i < 2; ++i) {
-          tickets.push_back(taken(store->undo()));
-          uint64_t voxels = 0;
-          for (const UndoRecord& record : taken(document.undo())) voxels += record.voxels_changed;
-          expected.push_back(voxels);
-        }
-        for (size_t i = 0; i < tickets.size(); ++i) REQUIRE(taken(store->wait(tickets[i])).voxels == expected[i]);
-        require_same(*store, document);
       }
-    }
-  REQUIRE(refusals > 100);
+    REQUIRE(refusals > 100);
+  }
 }
 
 TEST_CASE("An edit that gets no memory changes nothing, and those after it are made without it", "[one-caller]") {
-  // The limits that refuse some of it are found by trying all.
-  int refused = 0, done = 0;
-  for (uint64_t limit = 48; limit < 200; limit += test::kSanitized ? 40 : 12) {
-    auto opened = Store::create(device::make_emulated_executor({3, limit << 20, {}}));
-    if (!opened) {
-      REQUIRE(opened.error().code == ErrorCode::out_of_memory);
-      continue;
-    }
-    Store& store = **opened;
-    Document document = taken(Document::create_empty());
-    for (int i = 0; i < 6; ++i) {
-      const Edit edit = ball({i * 300 - 600, 0, i * 40}, i % 2 ? 30 : 230 + i * 10, Mode::fill, uint8_t(1 + i));
-      const auto ticket = taken(store.edit(solid(edit), edit));
-      const auto change = store.wait(ticket);
-      if (change) {
-        REQUIRE(change->voxels == taken(document.apply(0, edit))->voxels_changed);
-        ++done;
-      } else {
-        REQUIRE(change.error().code == ErrorCode::out_of_memory);
-        ++refused;
+  for (const test::DeviceHome& home : test::faulty_homes()) {
+    INFO(home.name);
+    // The limits that refuse some of it are found by trying all.
+    int refused = 0, done = 0;
+    for (uint64_t limit = 48; limit < 200; limit += test::kSanitized ? 40 : 12) {
+      auto opened = Store::create(taken(home.make_faulty({3, limit << 20, {}})));
+      if (!opened) {
+        REQUIRE(opened.error().code == ErrorCode::out_of_memory);
+        continue;
       }
+      Store& store = **opened;
+      Document document = taken(Document::create_empty());
+      for (int i = 0; i < 6; ++i) {
+        const Edit edit = ball({i * 300 - 600, 0, i * 40}, i % 2 ? 30 : 230 + i * 10, Mode::fill, uint8_t(1 + i));
+        const auto ticket = taken(store.edit(solid(edit), edit));
+        const auto change = store.wait(ticket);
+        if (change) {
+          REQUIRE(change->voxels == taken(document.apply(0, edit))->voxels_changed);
+          ++done;
+        } else {
+          REQUIRE(change.error().code == ErrorCode::out_of_memory);
+          ++refused;
+        }
+      }
+      require_same(store, document);
     }
-    require_same(store, document);
+    REQUIRE(refused > 0);
+    REQUIRE(done > 0);
   }
-  REQUIRE(refused > 0);
-  REQUIRE(done > 0);
 }
 
 TEST_CASE("A world on a device has no more bricks than it may have") {

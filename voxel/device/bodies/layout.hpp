@@ -168,11 +168,8 @@ QRY_HD inline Int3 brick_in(const BrickBox& box, uint32_t number) {
           box.low[1] + int32_t(yz & ((1u << box.bits[1]) - 1u)), box.low[2] + int32_t(yz >> box.bits[1])};
 }
 
-// A voxel in the world and its material in a word, as lists come over the bus: x, y and z from the world's corner.
-QRY_HD constexpr uint64_t voxel_word(uint32_t x, uint32_t y, uint32_t z, uint8_t material) {
-  return x | uint64_t(y) << 14 | uint64_t(z) << 27 | uint64_t(material) << 41;
-}
-// A list of voxels on its way to bricks (lists.hpp): words, or, where those are null, two arrays.
+// A list of voxels on its way to bricks (lists.hpp): words, as lists come over the bus, or, where those are null, two
+// arrays. A word has x, y and z from the world's corner in 14, 13 and 14 bits, x lowest, and above them the material.
 struct ListedVoxels {
   const uint64_t* words;
   const int32_t* xyz;  // 3 a voxel

@@ -1327,8 +1327,53 @@ Result<void> DeviceHome::trim() {
   return store_->trim();
 }
 
+// Neighbours have different ones.
+uint32_t DeviceHome::place_in_cache(Int3 brick) {
+  return uint32_t(brick.x & 3) | uint32_t(brick.y & 3) << 2 | uint32_t(brick.z & 3) << 4;
+}
+bool DeviceHome::read_before(Int3 voxel) const {
+  const Int3 brick = brick_of(voxel);
+  return read_bricks_ && read_bricks_->after == store_->last_ticket() &&
+         read_bricks_->keys[place_in_cache(brick)] == brick_key(brick);
+}
+Result<void> DeviceHome::read_around(Int3 brick) {
+  const device::Store::Ticket after = store_->last_ticket();
+  const bool is_new = !read_bricks_;
+  if (is_new) read_bricks_ = std::make_unique<ReadBricks>();
+  if (is_new || read_bricks_->after != after) read_bricks_->keys.fill(kQryReservedKey);
+  read_bricks_->after = after;
+  std::vector<uint32_t> keys, places;
+  for (int32_t z = -1; z <= 1; ++z)
+    for (int32_t y = -1; y <= 1; ++y)
+      for (int32_t x = -1; x <= 1; ++x) {
+        const Int3 at = brick + Int3{x, y, z};
+        const uint32_t place = place_in_cache(at);
+        if (!brick_in_world(at) || read_bricks_->keys[place] == brick_key(at)) continue;
+        keys.push_back(brick_key(at));
+        places.push_back(place);
+      }
+  std::vector<BrickMaterials> materials(keys.size());
+  QRY_TRY(store_->read(keys, materials));
+  for (size_t i = 0; i < keys.size(); ++i) {
+    read_bricks_->keys[places[i]] = keys[i];
+    read_bricks_->materials[places[i]] = materials[i];
+  }
+  return {};
+}
 Result<void> DeviceHome::get_voxels(const int32_t* xyz, uint8_t* materials, uint64_t count) {
   const std::lock_guard lock(lock_);
+  // A few, as picks and walks ask for them one after the other.
+  constexpr uint64_t kFew = 8;
+  if (count <= kFew) {
+    for (uint64_t i = 0; i < count; ++i) {
+      const Int3 voxel{xyz[3 * i], xyz[3 * i + 1], xyz[3 * i + 2]};
+      materials[i] = 0;
+      if (!voxel_in_world(voxel)) continue;
+      if (!read_before(voxel)) QRY_TRY(read_around(brick_of(voxel)));
+      materials[i] = read_bricks_->materials[place_in_cache(brick_of(voxel))][voxel_index(voxel)];
+    }
+    return {};
+  }
   std::vector<uint32_t> keys;
   std::unordered_map<uint32_t, uint32_t> numbers;
   std::vector<BrickMaterials> bricks;

@@ -175,7 +175,8 @@ class DeviceHome {
   Result<hashgrid::Stats> grid_stats();
   Result<void> reserve(uint32_t keys, uint32_t bricks);
   Result<void> trim();
-  // Materials of voxels, 0 outside of the world.
+  // Materials of voxels, 0 outside of the world. Of a few it reads the bricks around them, too, and keeps those for the
+  // next calls, until a change is launched: 33 KB. Traffic: 516 bytes over the bus for each brick that is read.
   Result<void> get_voxels(const int32_t* xyz, uint8_t* materials, uint64_t count);
   // As Store's.
   Result<void> read_box(const Box3& box, uint8_t* materials, device::Side side);
@@ -235,6 +236,16 @@ class DeviceHome {
   Result<void> hear(uint64_t ticket);
   Change settle(const device::Store::Change& change, int position, std::string label = {});
   uint64_t stored_steps_before(uint64_t number) const;
+  // Bricks as they are after a change, each where its place in the world says.
+  struct ReadBricks {
+    static constexpr uint32_t kCount = 64;
+    device::Store::Ticket after = 0;
+    std::array<uint32_t, kCount> keys;
+    std::array<BrickMaterials, kCount> materials;
+  };
+  static uint32_t place_in_cache(Int3 brick);
+  bool read_before(Int3 voxel) const;  // its brick
+  Result<void> read_around(Int3 brick);
   uint64_t records_before(const std::vector<FollowedStep>& steps, uint64_t number) const;
   class BricksRead;
   Result<std::vector<UndoRecord>> records_of(uint64_t first, std::vector<FollowedStep>* as_followed,
@@ -258,8 +269,9 @@ class DeviceHome {
   std::deque<Launched> launched_;
   std::map<uint64_t, Result<Change>> answers_;  // the last 4096
   uint64_t last_ticket_ = 0;
-  uint64_t version_offset_ = 0;  // what the store's version is more than the world's, wrapping round
-  uint64_t version_ = 0;         // of the world, as far as heard
+  uint64_t version_offset_ = 0;              // what the store's version is more than the world's, wrapping round
+  uint64_t version_ = 0;                     // of the world, as far as heard
+  std::unique_ptr<ReadBricks> read_bricks_;  // once single voxels were asked for
   std::deque<HomeStep> steps_;
   uint64_t position_ = 0;
   uint64_t plain_from_ = 0;  // this step and those after it are the store's, and nothing else

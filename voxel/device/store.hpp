@@ -175,6 +175,8 @@ class Store {
   // invalid_argument (steps are applied); else as wait(): then the history is as before.
   Result<Change> recall_step(const Bricks& before);
 
+  // The ticket of the last change that was launched; 0: none. While it stays the same no voxel changes.
+  Ticket last_ticket() const { return last_; }
   // Until it is done. What became of the last 4096 can be asked. Errors: full (max_bricks), out_of_memory, device.
   Result<Change> wait(Ticket ticket);
   // Until all are done. Their errors are for wait(ticket). Errors: device.

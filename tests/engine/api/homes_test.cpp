@@ -476,3 +476,64 @@ TEST_CASE(
     qry_context_destroy(&context);
   }
 }
+
+TEST_CASE("c_api: single voxels are those of the last change at every home, and a device is asked once for many") {
+  const Context context(QRY_DEVICE_NEVER);
+  constexpr int32_t kMin[3] = {-20, -20, -20}, kMax[3] = {27, 27, 27};
+  constexpr size_t kEdge = 48;
+  for (const uint32_t home : {QRY_HOME_HOST, QRY_HOME_EMULATED, QRY_HOME_DEVICE}) {
+    CAPTURE(home);
+    qry_world* world = world_at(context.get(), home);
+    if (!world) continue;
+    uint64_t state = 7;
+    const auto below = [&](uint32_t count) {
+      state = state * 6364136223846793005u + 1442695040888963407u;
+      return int32_t((state >> 32) * count >> 32);
+    };
+    const auto check = [&] {
+      std::vector<uint8_t> box(kEdge * kEdge * kEdge);
+      require_ok(qry_world_read_region(world, kMin, kMax, box.data(), box.size()));
+      for (int i = 0; i < 60; ++i) {
+        // One, or some, near each other and far apart; some outside of the world.
+        int32_t xyz[3 * 8];
+        uint8_t got[8], expected[8];
+        const int count = 1 + (i % 3 == 0 ? below(8) : 0);
+        for (int k = 0; k < count; ++k) {
+          int32_t* const at = xyz + 3 * k;
+          for (int axis = 0; axis < 3; ++axis) at[axis] = kMin[axis] + below(kEdge);
+          expected[k] = box[size_t(at[0] + 20) + kEdge * (size_t(at[1] + 20) + kEdge * size_t(at[2] + 20))];
+          if (below(10)) continue;
+          at[below(3)] = below(2) ? INT32_MAX : INT32_MIN;
+          expected[k] = 0;
+        }
+        require_ok(qry_world_get_voxels(world, xyz, got, uint64_t(count)));
+        REQUIRE(std::equal(got, got + count, expected));
+      }
+      // In the last bricks of the world, whose neighbours are not in it.
+      const int32_t ends[6] = {8183, 4095, 8191, -8192, -4096, -8192};
+      uint8_t got[2] = {9, 9};
+      require_ok(qry_world_get_voxels(world, ends, got, 2));
+      REQUIRE((got[0] == 0 && got[1] == 0));
+    };
+    check();
+    for (int round = 0; round < 12; ++round) {
+      uint64_t ticket = 0;
+      const qry_edit edit = ball(below(30) - 10, below(30) - 10, below(30) - 10, 3 + below(9), uint32_t(1 + below(250)),
+                                 round % 4 == 3 ? QRY_MODE_REMOVE : QRY_MODE_FILL);
+      require_ok(qry_world_submit_edit(world, &edit, &ticket));  // which nobody waits for
+      check();
+      if (round % 3 == 2) require_ok(qry_world_undo(world, nullptr));
+      if (round % 5 == 4) require_ok(qry_world_trim(world));
+      check();
+    }
+    const qry_home_state before = home_of(world);
+    for (int32_t x = 0; x < 8; ++x)
+      for (int32_t y = 0; y < 8; ++y) {
+        const int32_t at[3] = {x, y, 3};
+        uint8_t got = 0;
+        require_ok(qry_world_get_voxels(world, at, &got, 1));
+      }
+    REQUIRE(home_of(world).bytes_from_device - before.bytes_from_device < 64 * 516);
+    qry_world_destroy(&world);
+  }
+}

@@ -6,8 +6,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
+#include <new>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "base/cuda/device.cuh"
@@ -278,12 +282,77 @@ const MappingCalls& mapping_calls() {
   return calls;
 }
 
+// What steps take: an event before each one and one after it. Errors of events are nobody's: a step whose events fail
+// is not timed, and what else has failed the next call that is checked will say.
+class StepEvents {
+ public:
+  static constexpr size_t kMost = 512;  // steps between two collections
+
+  StepEvents() = default;
+  StepEvents(const StepEvents&) = delete;
+  StepEvents& operator=(const StepEvents&) = delete;
+  ~StepEvents() {
+    for (const Pair& pair : pairs_) destroy(pair);
+  }
+  // Around a launch, which may fail.
+  void begin(cudaStream_t stream) {
+    if (begun_ == kMost) collect();
+    Pair& pair = pairs_[begun_];
+    pair.recorded = made(pair) && recorded(pair.first, stream);
+  }
+  void end(cudaStream_t stream, const char* name) {
+    Pair& pair = pairs_[begun_];
+    if (!pair.recorded || !recorded(pair.last, stream)) return;
+    pair.name = name;
+    ++begun_;
+  }
+  StepTimes take() {
+    collect();
+    return std::exchange(times_, {});
+  }
+
+ private:
+  struct Pair {
+    cudaEvent_t first = nullptr, last = nullptr;
+    const char* name = "";
+    bool recorded = false;
+  };
+  static bool fine(cudaError_t error) {
+    if (error != cudaSuccess) (void)cudaGetLastError();
+    return error == cudaSuccess;
+  }
+  static bool recorded(cudaEvent_t event, cudaStream_t stream) { return fine(cudaEventRecord(event, stream)); }
+  static bool made(Pair& pair) {
+    for (cudaEvent_t* event : {&pair.first, &pair.last})
+      if (!*event && !fine(cudaEventCreate(event))) return false;
+    return true;
+  }
+  static void destroy(const Pair& pair) {
+    for (const cudaEvent_t event : {pair.first, pair.last})
+      if (event) cudaEventDestroy(event);
+  }
+  // Waits for what was timed.
+  void collect() {
+    const bool ran = begun_ && fine(cudaEventSynchronize(pairs_[begun_ - 1].last));
+    for (size_t i = 0; ran && i < begun_; ++i) {
+      float ms = 0;
+      if (fine(cudaEventElapsedTime(&ms, pairs_[i].first, pairs_[i].last))) times_.add({pairs_[i].name, 1, ms});
+    }
+    begun_ = 0;
+  }
+
+  std::array<Pair, kMost> pairs_{};
+  size_t begun_ = 0;
+  StepTimes times_;
+};
+
 class CudaDeviceExecutor final : public Executor {
  public:
   CudaDeviceExecutor(int device, ShaderMemory* shaders) : device_(device), shaders_(shaders) {}
   ~CudaDeviceExecutor() override {
     const DeviceScope scope(device_);
     rays_.reset();
+    events_.reset();
     if (stream_) {
       cudaStreamSynchronize(stream_);
       if (ordered_) cudaEventDestroy(ordered_);
@@ -393,7 +462,8 @@ class CudaDeviceExecutor final : public Executor {
   Result<void> run(StepId step, const Memory& memory, const EditCall& call, uint64_t most_items) override {
     const DeviceScope scope(device_);
     count_step(step);
-    return run_step(step, Runner{*this, name_of(step), memory, call, most_items});
+    const auto launch = [&] { return run_step(step, Runner{*this, name_of(step), memory, call, most_items}); };
+    return timed(name_of(step), launch);
   }
   Result<uint32_t> sort(const Pairs& pairs, uint32_t count, uint32_t bits) override {
     const DeviceScope scope(device_);
@@ -402,7 +472,8 @@ class CudaDeviceExecutor final : public Executor {
       QRY_TRY_ASSIGN(sorting_, reserve(size_t(1) << 30, "memory to sort in", false));
     }
     QRY_TRY(grow(sorting_, size_bytes));
-    return sort_on_cuda(stream_, pairs, count, bits, sorting_.data, sorting_.size_bytes);
+    const auto launch = [&] { return sort_on_cuda(stream_, pairs, count, bits, sorting_.data, sorting_.size_bytes); };
+    return timed(StepTimes::kSort, launch);
   }
   Result<void> trace(const RayWorld& world, const hashgrid::GridView& grid, size_t count, const FillRays& fill,
                      const TakeHits& take) override {
@@ -459,7 +530,26 @@ class CudaDeviceExecutor final : public Executor {
   }
   uint64_t size_bytes() const override { return held_; }
 
+  void time_steps(bool on) override {
+    timing_ = on;
+    if (on && !events_) events_.reset(new (std::nothrow) StepEvents);
+  }
+  StepTimes take_times() override {
+    const DeviceScope scope(device_);
+    return events_ ? events_->take() : StepTimes();
+  }
+
  private:
+  // Calls launch(), with its time where that is asked for.
+  template <class Launch>
+  std::invoke_result_t<Launch> timed(const char* name, const Launch& launch) {
+    const bool times = timing_ && events_;
+    if (times) events_->begin(stream_);
+    std::invoke_result_t<Launch> launched = launch();
+    if (times && launched) events_->end(stream_, name);
+    return launched;
+  }
+
   struct Runner {
     CudaDeviceExecutor& device;
     const char* label;
@@ -518,9 +608,11 @@ class CudaDeviceExecutor final : public Executor {
   cudaStream_t stream_ = nullptr;
   cudaEvent_t ordered_ = nullptr;  // once a caller's stream was ordered with it
   Outcome* outcomes_ = nullptr;
-  std::unique_ptr<RayPieces> rays_;   // once some were traced
-  std::unique_ptr<Staging> staging_;  // once much was copied
-  Range sorting_;                     // temporary memory, once something was sorted
+  std::unique_ptr<RayPieces> rays_;     // once some were traced
+  std::unique_ptr<Staging> staging_;    // once much was copied
+  std::unique_ptr<StepEvents> events_;  // once steps were timed
+  bool timing_ = false;
+  Range sorting_;  // temporary memory, once something was sorted
   CUmemAllocationProp property_{};
   size_t granularity_ = size_t(2) << 20;
   uint64_t held_ = 0;

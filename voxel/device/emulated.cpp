@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <numeric>
 #include <string>
@@ -114,13 +115,16 @@ class EmulatedExecutor final : public Executor {
     QRY_TRY(begin(DeviceCall::launch, name_of(step)));
     ++runs_;
     count_step(step);
+    const Clock::time_point began = now_if_timing();
     run_step(step, Runner{*this, memory, call});
+    timed(name_of(step), began);
     if (emulation_.refuse)
       if (const uint32_t missing = emulation_.refuse(step)) memory.control->missing |= missing;
     return {};
   }
   Result<uint32_t> sort(const Pairs& pairs, uint32_t count, uint32_t bits) override {
     QRY_TRY(begin(DeviceCall::launch, "sort"));
+    const Clock::time_point began = now_if_timing();
     // The number of a pair breaks ties: the sort is stable.
     const uint64_t mask = (uint64_t(1) << bits) - 1u;
     std::vector<uint64_t> order(count);
@@ -132,6 +136,7 @@ class EmulatedExecutor final : public Executor {
         pairs.values[1][i] = pairs.values[0][uint32_t(order[i])];
       }
     });
+    timed(StepTimes::kSort, began);
     return 1u;
   }
   Result<void> trace(const RayWorld& world, const hashgrid::GridView& grid, size_t count, const FillRays& fill,
@@ -185,7 +190,15 @@ class EmulatedExecutor final : public Executor {
   Result<void> wait() override { return begin(DeviceCall::wait, "wait for edits"); }
   uint64_t size_bytes() const override { return held_; }
 
+  void time_steps(bool on) override { timing_ = on; }
+  StepTimes take_times() override { return std::exchange(times_, {}); }
+
  private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point now_if_timing() const { return timing_ ? Clock::now() : Clock::time_point(); }
+  void timed(const char* name, Clock::time_point began) {
+    if (timing_) times_.add({name, 1, std::chrono::duration<double, std::milli>(Clock::now() - began).count()});
+  }
   Result<void> begin(DeviceCall call, const char* doing) {
     const Fault fault = lost_ ? Fault::lost : emulation_.before ? emulation_.before(call) : Fault::none;
     if (fault == Fault::no_memory && call == DeviceCall::allocation)
@@ -261,6 +274,8 @@ class EmulatedExecutor final : public Executor {
   std::atomic<uint64_t> held_{0};
   bool lost_ = false;
   uint64_t runs_ = 0;
+  bool timing_ = false;
+  StepTimes times_;
 };
 
 }  // namespace
@@ -340,6 +355,22 @@ const char* name_of(StepId step) {
                                                                          "compare bricks"};
   static_assert(kNames.back() != nullptr, "each step has a name");
   return step < StepId::count ? kNames[size_t(step)] : "no step";
+}
+
+void StepTimes::add(const Time& time) {
+  // Names are pointers to the same text, one a step.
+  size_t i = 0;
+  while (i < count_ && times_[i].name != time.name) ++i;
+  if (i == times_.size()) return;
+  if (i == count_) times_[count_++].name = time.name;
+  times_[i].launches += time.launches;
+  times_[i].ms += time.ms;
+}
+
+double StepTimes::ms() const {
+  double sum = 0;
+  for (const Time& time : steps()) sum += time.ms;
+  return sum;
 }
 
 std::unique_ptr<Executor> make_emulated_executor(Emulation emulation, ShaderMemory* shaders) {

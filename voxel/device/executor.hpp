@@ -9,6 +9,7 @@
 // shrink() and the destructor go on to work: they give back what there is to give back.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -101,6 +102,28 @@ enum class StepId : uint8_t {
 };
 const char* name_of(StepId step);
 
+// What steps took, in the order in which each was first launched: those of one name are summed, so that a flood of
+// thousands of rounds is as small as any edit. It allocates nothing.
+class StepTimes {
+ public:
+  static constexpr const char* kSort = "sort";
+  struct Time {
+    const char* name = "";  // name_of(), or kSort; static
+    uint64_t launches = 0;
+    double ms = 0;
+  };
+  void add(const Time& time);
+  void add(const StepTimes& others) {
+    for (const Time& time : others.steps()) add(time);
+  }
+  std::span<const Time> steps() const { return std::span(times_).first(count_); }
+  double ms() const;  // of all of them
+
+ private:
+  std::array<Time, size_t(StepId::count) + 1> times_{};
+  size_t count_ = 0;
+};
+
 // Lets shaders read a device's arrays in place. What implements it knows Vulkan (engine/sharing/device_blocks.hpp).
 class ShaderMemory {
  public:
@@ -191,6 +214,15 @@ class Executor {
   virtual Result<void> wait() = 0;
   // Of device memory that this executor holds.
   virtual uint64_t size_bytes() const = 0;
+
+  // Times what run() and sort() launch from now on, or no more; at first nothing is timed, which costs nothing. Copies
+  // are not timed, nor is what the host does between steps. CUDA: by an event before each launch and one after it; so
+  // no step is launched early, steps that are timed do not overlap, and an edit takes a little longer than untimed.
+  // After each 512 launches that nobody has asked for the host waits for them. Host threads: by the clock.
+  virtual void time_steps(bool on) = 0;
+  // Of the steps that were launched since the last call, and timed. Waits for them. What cannot be timed is left out:
+  // timing makes no step fail, and of a lost device there are no times.
+  virtual StepTimes take_times() = 0;
 
   // What has gone over the bus since it was made: copies, the arguments of steps, answers, rays and hits.
   struct Traffic {

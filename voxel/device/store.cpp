@@ -160,6 +160,7 @@ Result<void> Store::open() {
 // ---- Edits
 
 Result<Store::Ticket> Store::edit(const SolidShape& shape, const Edit& edit) {
+  begin_times();
   Pending pending{0, Kind::edit, Touch::box, call_of(edit)};
   EditCall& call = pending.call;
   call.shape = shape;
@@ -198,6 +199,7 @@ Result<Store::Change> Store::write(std::span<const uint32_t> keys, std::span<con
 }
 
 Result<Store::Change> Store::write_voxels(const GivenVoxels& voxels) {
+  begin_times();
   ListScratch::Found found;
   if (voxels.count) {
     const auto find = [&]() -> Result<ListScratch::Found> {
@@ -251,6 +253,7 @@ size_t voxels_in(const Box3& box) {
 }  // namespace
 
 Result<Store::Change> Store::write_box(const Box3& box, const uint8_t* materials, Side side) {
+  begin_times();
   memory_.box = dense_box(box, const_cast<uint8_t*>(materials));
   if (side == Side::host) {
     QRY_TRY(executor_->grow(arrays_->dense, voxels_in(box)));
@@ -292,6 +295,7 @@ Result<void> Store::read_box(const Box3& box, uint8_t* materials, Side side) {
 }
 
 Result<Store::Change> Store::combine(Store& other, Combination combination) {
+  begin_times();
   if (other.executor_->device() != executor_->device())
     return fail(ErrorCode::unsupported, "the two worlds are in memory of different devices");
   QRY_TRY(wait_all());
@@ -364,6 +368,7 @@ Result<Store::Change> Store::erode(uint32_t neighbours) {
 }
 
 Result<Store::Change> Store::morph(EditCall call) {
+  begin_times();
   QRY_TRY(wait_all());
   Arrays& a = *arrays_;
   const auto list = [&](uint64_t regions) { return executor_->run(StepId::list_around, memory_, call, regions); };
@@ -395,6 +400,7 @@ Result<Store::Change> Store::morph(EditCall call) {
 }
 
 Result<Store::Change> Store::edit_connected(const Edit& edit, uint64_t most) {
+  begin_times();
   // It floods the world that the edits under way leave.
   QRY_TRY(wait_all());
   uint32_t bricks = 0;
@@ -418,6 +424,7 @@ Result<std::vector<PartScratch::Part>> Store::find_parts(uint32_t neighbours) {
 }
 
 Result<Store::Change> Store::keep_parts(uint32_t neighbours, uint64_t most, uint64_t least) {
+  begin_times();
   QRY_TRY_ASSIGN(const auto parts, find_parts(neighbours));
   const auto is_large = [least](const PartScratch::Part& part) { return part.voxels >= least; };
   const auto large = size_t(std::partition_point(parts.begin(), parts.end(), is_large) - parts.begin());
@@ -443,6 +450,7 @@ void Store::reach(std::span<const uint32_t> keys) {
 
 // What is empty is not sent, and its pointer is null.
 Result<Store::Change> Store::write_list(EditCall call, const Bricks& bricks, std::span<const BrickMask> voxels) {
+  begin_times();
   const auto send = [&](Range& range, auto from, auto*& at) -> Result<void> {
     at = nullptr;
     if (from.empty()) return {};
@@ -487,6 +495,7 @@ Result<Store::Flattened> Store::flatten(PlacedVolumes& volumes, std::span<const 
     return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
   };
   QRY_TRY(wait_all());
+  begin_times();
   const auto begin = Clock::now();
   Flattened done;
   const double room_before_ms = volumes.room_ms();
@@ -838,11 +847,13 @@ Result<Store::Change> Store::recall_step(const Bricks& before) {
 // How much there is to do is known on the device alone; this is near enough.
 Result<Store::Ticket> Store::undo() {
   QRY_TRY(end_step());
+  begin_times();
   if (step_ > 0) --step_;
   return launch_new({0, Kind::undo, Touch::box, {}, step_ < step_bricks_.size() ? step_bricks_[step_] : 1});
 }
 Result<Store::Ticket> Store::redo() {
   QRY_TRY(end_step());
+  begin_times();
   const uint64_t bricks = step_ < step_bricks_.size() ? step_bricks_[step_++] : 1;
   return launch_new({0, Kind::redo, Touch::box, {}, bricks});
 }
@@ -1002,7 +1013,23 @@ void Store::finish_oldest(Result<Change> change) {
   if (finished_.size() > kOutcomes) finished_.erase(finished_.begin());
   expected_ = sum(expected_, pending_.front().need, -1);
   pending_.pop_front();
-  if (pending_.empty()) expected_ = {};
+  if (!pending_.empty()) return;
+  expected_ = {};
+  if (!timing_) return;
+  times_.add(executor_->take_times());
+  edit_times_ = times_;
+}
+
+void Store::time_edits(bool on) {
+  if (on != timing_) executor_->time_steps(on);
+  timing_ = on;
+}
+
+// What was timed since the last edits is not the next one's.
+void Store::begin_times() {
+  if (!timing_ || !pending_.empty()) return;
+  (void)executor_->take_times();
+  times_ = {};
 }
 
 Result<void> Store::await(Ticket ticket) {

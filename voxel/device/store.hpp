@@ -209,6 +209,13 @@ class Store {
   // full, out_of_memory, device.
   Result<void> reserve(uint32_t keys, uint32_t bricks);
 
+  // Times the steps of edits, undo and redo from now on, or no more (Executor::time_steps()). Off at first.
+  void time_edits(bool on);
+  // Of the last one that was done while they were timed: all steps from its launch until its answer was heard, also
+  // those that made room for it, or found what it is about. Of edits that were launched before the ones before them had
+  // been waited for it is all of these together. Steps between edits are not told. Nothing yet: no steps.
+  const StepTimes& edit_times() const { return edit_times_; }
+
   // Gives back memory that holds nothing. Bricks move together, in place, so that what is behind them is free; a
   // growth of the pool (of at most 1.2 GB) is given back when it has no brick any more. Pyramid, history and, if it is
   // four times too large, the grid are written anew. Places that frames read are left by the next calls of publish().
@@ -311,6 +318,7 @@ class Store {
   Result<void> free_records(uint64_t first, uint64_t end, bool applied, std::span<const Record> nothing);
   void begin_phase();
   void finish_oldest(Result<Change> change);
+  void begin_times();
   Result<Ticket> launch_new(Pending pending);
   Result<void> launch(const Pending& pending);
   Result<void> advance();
@@ -358,6 +366,8 @@ class Store {
   std::vector<Measured> measured_;      // steps from the oldest on, as far as they have been counted
   Box3 reach_;                          // no voxel that it or a redo may have is outside
   uint64_t refusals_ = 0;
+  bool timing_ = false;
+  StepTimes times_, edit_times_;  // of the edits under way, as far as known; and of the last ones
   // Publishing. What went out of use is free when the frames are done that were recorded before the next publish.
   struct Old {
     Range range;

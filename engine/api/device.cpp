@@ -85,6 +85,7 @@ const char* stype_name(qry_stype stype) noexcept {
     case QRY_STYPE_FLATTEN_STATE: return "QRY_STYPE_FLATTEN_STATE";
     case QRY_STYPE_WORLD_SUMS: return "QRY_STYPE_WORLD_SUMS";
     case QRY_STYPE_COMPARISON: return "QRY_STYPE_COMPARISON";
+    case QRY_STYPE_HAND_OVER_STATE: return "QRY_STYPE_HAND_OVER_STATE";
     case QRY_STYPE_PATHS_INFO: return "QRY_STYPE_PATHS_INFO";
     case QRY_STYPE_PATHS_STATE: return "QRY_STYPE_PATHS_STATE";
     default: return "unknown";

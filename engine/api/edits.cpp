@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // edits.cpp - edits and history of the C interface, at once or by tickets, and where a world is at home.
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -62,6 +63,9 @@ namespace {
 static_assert(uint32_t(engine::Home::automatic) == QRY_HOME_AUTOMATIC &&
               uint32_t(engine::Home::host) == QRY_HOME_HOST && uint32_t(engine::Home::device) == QRY_HOME_DEVICE &&
               uint32_t(engine::Home::emulated) == QRY_HOME_EMULATED);
+
+constexpr const char kNotTimed[] =
+    "%s: the world is at home on the host (qry_world_get_home), where edits have no stages to be timed";
 
 // What calls the caller's function before each call of an emulated device.
 device::Emulation emulation_of(const qry_emulation_info* info) {
@@ -350,9 +354,10 @@ qry_result qry_world_get_home(const qry_world* world, qry_home_state* state) {
   const char* const function = "qry_world_get_home";
   return guarded(function, [&]() -> qry_result {
     if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
-    const void* chained = nullptr;
+    const void *flatten_asked = nullptr, *hand_over_asked = nullptr;
     QRY_PASS_REFUSAL(
-        check_struct(function, "state", state, QRY_STYPE_HOME_STATE, {{QRY_STYPE_FLATTEN_STATE, &chained}}));
+        check_struct(function, "state", state, QRY_STYPE_HOME_STATE,
+                     {{QRY_STYPE_FLATTEN_STATE, &flatten_asked}, {QRY_STYPE_HAND_OVER_STATE, &hand_over_asked}}));
     DeviceHome::State there;
     if (world->home) {
       auto found = world->home->state();
@@ -366,14 +371,50 @@ qry_result qry_world_get_home(const qry_world* world, qry_home_state* state) {
     state->bytes_from_device = there.traffic.from_device_bytes;
     state->in_place = !world->home || world->home->shares() ? 1 : 0;
     state->reserved2 = 0;
-    if (chained) {
-      auto* const flatten = static_cast<qry_flatten_state*>(const_cast<void*>(chained));
+    if (hand_over_asked)
+      static_cast<qry_hand_over_state*>(const_cast<void*>(hand_over_asked))->hand_overs =
+          world->blocks ? world->blocks->hand_overs() : 0;
+    if (flatten_asked) {
+      auto* const flatten = static_cast<qry_flatten_state*>(const_cast<void*>(flatten_asked));
       const auto its = world->flattened.value_or(qry_world::Flattened{0, 0});
       flatten->flattened = world->flattened ? 1 : 0;
       flatten->reserved2 = 0;
       flatten->ms = its.ms;
       flatten->room_ms = its.room_ms;
     }
+    return QRY_OK;
+  });
+}
+
+qry_result qry_world_time_edits(qry_world* world, uint32_t on) {
+  const char* const function = "qry_world_time_edits";
+  return guarded(function, [&]() -> qry_result {
+    if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
+    if (!world->home) return refuse(QRY_ERROR_UNSUPPORTED, kNotTimed, function);
+    world->home->time_edits(on != 0);
+    return QRY_OK;
+  });
+}
+
+qry_result qry_world_list_edit_stages(const qry_world* world, qry_edit_stage* stages, uint64_t* count) {
+  const char* const function = "qry_world_list_edit_stages";
+  return guarded(function, [&]() -> qry_result {
+    if (!world || !count)
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: %s is NULL", function, world ? "count" : "world");
+    if (*count && !stages)
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: stages is NULL, but *count is not 0", function);
+    if (!world->home) return refuse(QRY_ERROR_UNSUPPORTED, kNotTimed, function);
+    const auto times = world->home->edit_times();
+    if (!times) return refuse(times.error());
+    static_assert(size_t(device::StepId::count) < 128, "what quarry.h says");
+    const auto found = times->steps();
+    const uint64_t room = *count;
+    for (size_t i = 0; i < std::min<uint64_t>(room, found.size()); ++i)
+      stages[i] = {found[i].name, found[i].launches, found[i].ms};
+    *count = found.size();
+    if (found.size() > room)
+      return refuse(QRY_INCOMPLETE, "%s: room for %llu stages, but there are %zu", function,
+                    static_cast<unsigned long long>(room), found.size());
     return QRY_OK;
   });
 }

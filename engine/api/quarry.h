@@ -162,7 +162,8 @@ enum {
   QRY_STYPE_EMULATION_INFO = 24,
   QRY_STYPE_FLATTEN_STATE = 25,
   QRY_STYPE_WORLD_SUMS = 26,
-  QRY_STYPE_COMPARISON = 27
+  QRY_STYPE_COMPARISON = 27,
+  QRY_STYPE_HAND_OVER_STATE = 28
   /* 0x70000000 and above: for structures of out-of-tree builds; never used here. */
 };
 
@@ -871,7 +872,7 @@ QRY_API qry_result QRY_CALL qry_world_trim(qry_world* world);
 typedef struct qry_home_state {
   qry_stype stype;
   uint32_t reserved;
-  void* next;               /* accepts qry_flatten_state */
+  void* next;               /* accepts qry_flatten_state and qry_hand_over_state */
   uint32_t home;            /* QRY_HOME_..., never AUTOMATIC */
   uint32_t brick_count;     /* bricks that the device stores: not full ones, but those that only the history has */
   uint64_t device_bytes;    /* device memory of the world, its history and its spare room; 0 on the host */
@@ -898,9 +899,42 @@ typedef struct qry_flatten_state {
 #define QRY_FLATTEN_STATE_INIT \
   { QRY_STYPE_FLATTEN_STATE, 0, NULL, 0, 0, 0.0, 0.0 }
 
+/* How often the memory of a world at home on a device has changed hands. Chain it to qry_home_state. Two states and a
+ * clock tell how often it does in a second. */
+typedef struct qry_hand_over_state {
+  qry_stype stype;
+  uint32_t reserved;
+  void* next;
+  uint64_t hand_overs; /* from CUDA to Vulkan, since the world was made: a submission for each publish or picture of a
+                          world that has changed. 0 where nothing is handed over: at home on the host or on host threads
+                          in a device's place, whose memory Vulkan reads as it is, and where pictures need a copy */
+} qry_hand_over_state;
+#define QRY_HAND_OVER_STATE_INIT \
+  { QRY_STYPE_HAND_OVER_STATE, 0, NULL, 0 }
+
 /* Tells where a world is at home. Waits for submitted changes. Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT, DEVICE.
  * [read] */
 QRY_API qry_result QRY_CALL qry_world_get_home(const qry_world* world, qry_home_state* state);
+
+/* One of the kernels that an edit, undo or redo of a world at home on a device was made of, all its launches together.
+ */
+typedef struct qry_edit_stage {
+  const char* name;  /* what it does, such as "cut" or "write keys". Static */
+  uint64_t launches; /* a flood launches some of them for each of its rounds */
+  double ms;         /* on the device; at home on host threads in its place, by the clock */
+} qry_edit_stage;
+
+/* Times the stages of edits from now on, or, with 0, no more. It is off at first, and costs nothing then. While it is
+ * on each stage waits until the one before is done, so an edit takes a little longer. No edit fails for it. Errors:
+ * INVALID_ARGUMENT, UNSUPPORTED (at home on the host). [write] */
+QRY_API qry_result QRY_CALL qry_world_time_edits(qry_world* world, uint32_t on);
+/* The stages of the last edit, undo or redo that was made while they were timed, in the order in which they were first
+ * launched, with what it took to find voxels and to make room; copies over the bus and the host's own time are not in
+ * them. Edits that were submitted before those before them had been awaited are told as one. Waits for submitted
+ * changes. count: in, how many fit into stages; out, how many there are, at most 128; 0: nothing was timed. stages may
+ * be NULL if *count is 0. It returns QRY_INCOMPLETE if not all fitted. Errors: INVALID_ARGUMENT, UNSUPPORTED (at home
+ * on the host), DEVICE. [read] */
+QRY_API qry_result QRY_CALL qry_world_list_edit_stages(const qry_world* world, qry_edit_stage* stages, uint64_t* count);
 
 /* Makes room ahead of edits, so that none has to wait for memory: for so many bricks in all, of which so many are not
  * full of one material. At home on a device; on the host it does nothing. Errors: INVALID_ARGUMENT, FULL,

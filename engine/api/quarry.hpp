@@ -231,6 +231,15 @@ class World {
     const qry_result code = qry_world_get_memory(handle_, &state);
     return {code, history};
   }
+  Status time_edits(bool on) { return Status(qry_world_time_edits(handle_, on ? 1 : 0)); }
+  // Of the last edit.
+  Result<std::vector<qry_edit_stage>> edit_stages() const {
+    std::vector<qry_edit_stage> stages(128);
+    uint64_t count = stages.size();
+    const qry_result code = qry_world_list_edit_stages(handle_, stages.data(), &count);
+    stages.resize(code < 0 ? 0 : size_t(count));
+    return {code, std::move(stages)};
+  }
   Status pack() { return Status(qry_world_pack(handle_)); }
   Status unpack() { return Status(qry_world_unpack(handle_)); }
   Status trim() { return Status(qry_world_trim(handle_)); }

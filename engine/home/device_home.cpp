@@ -1297,6 +1297,17 @@ Result<DeviceHome::State> DeviceHome::state() {
   return state;
 }
 
+void DeviceHome::time_edits(bool on) {
+  const std::lock_guard lock(lock_);
+  store_->time_edits(on);
+}
+
+Result<device::StepTimes> DeviceHome::edit_times() {
+  const std::lock_guard lock(lock_);
+  QRY_TRY(hear(last_ticket_));
+  return store_->edit_times();
+}
+
 Result<uint64_t> DeviceHome::version() {
   const std::lock_guard lock(lock_);
   QRY_TRY(hear(last_ticket_));

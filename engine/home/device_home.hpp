@@ -115,6 +115,9 @@ class DeviceHome {
     device::Executor::Traffic traffic;
   };
   Result<State> state();
+  // As Store's. edit_times() waits for what was launched, and asks the device nothing more. Errors: device.
+  void time_edits(bool on);
+  Result<device::StepTimes> edit_times();
   Result<void> set_history_budget(uint64_t bytes);  // as Store's; of a world that a file follows, at the next follow()
 
   // A file that follows the world, as Document's: it has the world as it is now. `by_history`: it was written by all

@@ -44,7 +44,9 @@ Result<Device::TimelinePoint> DeviceBlocks::acquire() {
   std::vector<VkBuffer> buffers;
   for (const std::weak_ptr<void>& block : blocks_)
     if (const auto memory = block.lock()) buffers.push_back(static_cast<const DeviceMemory*>(memory.get())->buffer());
-  return ownership_->acquire(buffers);
+  QRY_TRY_ASSIGN(const Device::TimelinePoint point, ownership_->acquire(buffers));
+  hand_overs_.fetch_add(1, std::memory_order_relaxed);
+  return point;
 }
 
 }  // namespace quarry::engine

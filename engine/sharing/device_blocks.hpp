@@ -4,6 +4,8 @@
 // Vulkan imports what host threads write in a device's place.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -27,12 +29,15 @@ class DeviceBlocks final : public device::ShaderMemory {
   // Lets the queue see what CUDA has written until now; the caller has waited for it. Frames wait for the point that is
   // returned (value 0: for nothing).
   Result<Device::TimelinePoint> acquire();
+  // How often it did, where the memory is not the host's, which nobody hands over. Any thread.
+  uint64_t hand_overs() const { return hand_overs_.load(std::memory_order_relaxed); }
 
  private:
   DeviceBlocks(Device& device, std::unique_ptr<OwnershipTransfer> ownership);
   Device* device_;
   std::unique_ptr<OwnershipTransfer> ownership_;  // null: host memory, which the queue sees as it is
   std::vector<std::weak_ptr<void>> blocks_;       // of DeviceMemory
+  std::atomic<uint64_t> hand_overs_{0};
 };
 
 }  // namespace quarry::engine

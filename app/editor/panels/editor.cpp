@@ -31,6 +31,7 @@ constexpr double kTileWaitSeconds = 0.002;
 constexpr double kShownSeconds = 0.1;   // how long only tiles come before the window shows them
 constexpr double kInputSeconds = 0.03;  // for input before a frame
 constexpr double kStatisticsSeconds = 0.1;
+constexpr double kHandOverSeconds = 1;  // that they are counted over
 
 double seconds_since(Clock::time_point then) { return std::chrono::duration<double>(Clock::now() - then).count(); }
 
@@ -233,7 +234,21 @@ void Editor::say_notice() {
   messages.say(notice);
 }
 
+// Edits are timed while somebody sees it.
+void Editor::take_device_times() {
+  if (!session.on_device()) return;
+  const DeviceWorld& world = *session.device_world();
+  world.home->time_edits(panels_shown && times_shown);
+  const double seconds = seconds_since(hand_overs_counted_);
+  if (seconds < kHandOverSeconds) return;
+  const uint64_t before = std::exchange(hand_overs_, world.blocks ? world.blocks->hand_overs() : 0);
+  hand_overs_counted_ = Clock::now();
+  // Another document begins anew.
+  statistics.hand_overs_a_second = hand_overs_ < before ? 0 : double(hand_overs_ - before) / seconds;
+}
+
 void Editor::take_statistics() {
+  take_device_times();
   const Session::Shown shown = session.shown();
   if (statistics.world_version == shown.version || seconds_since(statistics.taken) < kStatisticsSeconds) return;
   statistics.voxels = shown.voxels;
@@ -257,6 +272,7 @@ void Editor::take_statistics() {
       statistics.to_device_bytes = state->traffic.to_device_bytes;
       statistics.from_device_bytes = state->traffic.from_device_bytes;
     }
+    if (const auto times = home.edit_times()) statistics.edit_times = *times;
   } else {
     const World& world = session.document().world();
     if (const auto grid = world.stats()) statistics.grid = *grid;

@@ -62,7 +62,7 @@ struct Editor {
   Statistics statistics;
   Resolution resolution;
   Convergence convergence;
-  bool panels_shown = true, help_shown = false, quit = false;
+  bool panels_shown = true, times_shown = false, help_shown = false, quit = false;
   bool unattended = false;  // a script or --frames drives: no questions are asked, losses are reported as warnings
   double frame_ms = 0;
   Questions questions;
@@ -103,6 +103,7 @@ struct Editor {
   std::pair<std::filesystem::path, std::vector<std::string>> accepted_losses_;
   void say_notice();
   void take_statistics();
+  void take_device_times();
   bool converging() const;  // more paths are wanted
   bool software() const { return device.info().type == VK_PHYSICAL_DEVICE_TYPE_CPU; }
   PixelRect scene_pixels() const;
@@ -131,7 +132,9 @@ struct Editor {
   std::optional<PictureKey> drawn_;
   std::optional<Refinement> refinement_;  // of the picture drawn_
   TileCost picture_cost_, path_cost_;
-  uint64_t measured_ = 0;  // the presenter's count of measured pictures
+  uint64_t measured_ = 0;    // the presenter's count of measured pictures
+  uint64_t hand_overs_ = 0;  // of the document's memory, when they were last counted
+  std::chrono::steady_clock::time_point hand_overs_counted_;
   FrameLog log_;
   std::chrono::steady_clock::time_point last_frame_, shown_;  // a frame's beginning and end
   double tiles_alone_ = 0;                                    // seconds after shown_ in which only tiles are drawn

@@ -327,7 +327,7 @@ void draw_panels(Editor& editor) {
     draw_side("facts", window.x - right, menu, right, height, [&] {
       draw_statistics({editor.statistics, editor.resolution, editor.convergence, *editor.presenter, *editor.shared,
                        editor.session, editor.device, editor.frame_ms, editor.session.history_budget(),
-                       editor.settings.view});
+                       editor.settings.view, editor.times_shown});
       draw_scene(editor.session, editor.messages);
     });
   }

@@ -65,6 +65,22 @@ void draw_histogram(const hashgrid::Stats& grid) {
   }
 }
 
+// What the last edit took on the device. Whether it is open.
+bool draw_edit_times(const device::StepTimes& times) {
+  panel_heading("LAST EDIT");
+  if (!ImGui::TreeNodeEx("Time by stage", ImGuiTreeNodeFlags_SpanAvailWidth | ImGuiTreeNodeFlags_NoTreePushOnOpen))
+    return false;
+  if (times.steps().empty()) ImGui::TextDisabled("Timed from the next edit on.");
+  for (const device::StepTimes::Time& time : times.steps()) {
+    const std::string ms = fmt::format("{:.3f} ms", time.ms);
+    row(time.name, time.launches > 1 ? fmt::format("{} x  {}", time.launches, ms) : ms);
+  }
+  if (!times.steps().empty())
+    row("All stages", fmt::format("{:.3f} ms", times.ms()),
+        "While this is open no stage is launched before the one before it is done, so edits take a little longer.");
+  return true;
+}
+
 }  // namespace
 
 void draw_statistics(const StatisticsPanel& shown) {
@@ -103,6 +119,8 @@ void draw_statistics(const StatisticsPanel& shown) {
   row("To spare", bytes_text(now.spare_bytes), "Room for bricks to come.");
   if (now.device_bytes) row("On the device", bytes_text(now.device_bytes));
 
+  shown.times_shown = shown.session.on_device() && draw_edit_times(now.edit_times);
+
   panel_heading("RENDERER");
   const double tiles = shown.resolution.tiles_ms,
                picture = shown.resolution.whole && tiles > 0 ? tiles : shown.presenter.picture_ms();
@@ -122,6 +140,10 @@ void draw_statistics(const StatisticsPanel& shown) {
   if (shown.session.on_device())
     row("Over the bus", fmt::format("{} / {}", bytes_text(now.to_device_bytes), bytes_text(now.from_device_bytes)),
         "To the device and back, since the document was opened.");
+  if (shown.session.on_device())
+    row("Hand-overs", fmt::format("{:.1f} a second", now.hand_overs_a_second),
+        "How often the world's memory goes from CUDA to Vulkan: once for each picture of a world that has changed, and "
+        "never where it is the host's.");
   row("At home", engine::to_string(shown.session.at_home()), shown.session.home_reason().c_str());
   const std::string& device = shown.device.info().name;
   row("Device", device.size() > 24 ? device.substr(0, 23) + "\xE2\x80\xA6" : device, device.c_str());

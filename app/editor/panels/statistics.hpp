@@ -18,11 +18,13 @@ struct Statistics {
   uint64_t voxels = 0, bricks = 0, world_bytes = 0, spare_bytes = 0, device_bytes = 0, world_version = ~uint64_t(0);
   uint64_t history_bytes = 0;                           // as the history's budget counts
   uint64_t to_device_bytes = 0, from_device_bytes = 0;  // over the bus, of a world at home on a device
+  device::StepTimes edit_times;                         // of the last edit, undo or redo there, while they are timed
+  double hand_overs_a_second = 0;                       // of the world's memory, from CUDA to Vulkan
   Document::Holdings holdings;
   std::chrono::steady_clock::time_point taken;
 };
 
-// What the panel reads, and the debug view, which is chosen in it.
+// What the panel reads; and the debug view and whether a table is open, which are chosen in it.
 struct StatisticsPanel {
   const Statistics& statistics;
   const Resolution& resolution;
@@ -34,6 +36,7 @@ struct StatisticsPanel {
   double frame_ms;
   uint64_t history_budget;  // bytes; 0: no limit
   engine::DebugView& view;
+  bool& times_shown;  // the table of the last edit's stages is open: edits are to be timed
 };
 void draw_statistics(const StatisticsPanel& shown);
 

@@ -154,6 +154,35 @@ TEST_CASE("editor: shows the world, the tools and the statistics, and all change
   CHECK(different(*a, *c, kScene) == 0);       // after undo the picture is the same, to the pixel
 }
 
+TEST_CASE(
+    "editor: a table shows what the last edit took on the device, stage by stage, and times edits while it is open") {
+  if (!can_open_window()) return;
+  const Place place = place_for("editor-times");
+  const auto picture = [&](const std::string& name) { return (place.dir / (name + ".png")).string(); };
+  const std::string open_or_close = "click 770 579\n";
+  const Outcome outcome =
+      run_script(place,
+                 "screenshot " + picture("closed") + "\n" + open_or_close + "screenshot " + picture("untimed") +
+                     "\nsphere add 0 16 0 14 3\nscreenshot " + picture("timed") + "\n" + open_or_close +
+                     "sphere add 0 30 0 14 4\n" + open_or_close + "screenshot " + picture("again") +
+                     "\nsphere add 0 16 0 9 5\n" + "screenshot " + picture("anew") + "\nquit\n",
+                 {"--home", "emulated"});
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 0);
+  constexpr Region kStages{0.745, 0.868, 0.98, 0.955};  // three of them
+  const auto shown = [&](const std::string& name) {
+    auto png = engine::read_png(picture(name));
+    REQUIRE(png);
+    return *png;
+  };
+  const auto closed = shown("closed"), untimed = shown("untimed"), timed = shown("timed"), again = shown("again");
+  CHECK(different(closed, untimed, kStages) > 100);
+  CHECK(letters_in(untimed, kStages) < letters_in(timed, kStages));
+  CHECK(letters_in(timed, kStages) > 100);
+  CHECK(different(timed, again, kStages) == 0);  // the edit between them was not timed
+  CHECK(different(timed, shown("anew"), kStages) > 0);
+}
+
 TEST_CASE("editor: a click adds at the voxel under the mouse, and keys choose the tool, undo and redo") {
   if (!can_open_window()) return;
   const Place place = place_for("editor-click");

@@ -170,6 +170,97 @@ TEST_CASE(
   REQUIRE(context.said().empty());
 }
 
+TEST_CASE(
+    "c_api: a world at home on a device tells the stages of its last edit, once they are timed, and how often its "
+    "memory has changed hands; at home on the host there are no stages") {
+  const Context context(QRY_DEVICE_NOW);
+  for (const uint32_t home : {uint32_t(QRY_HOME_EMULATED), uint32_t(QRY_HOME_DEVICE)}) {
+    qry_world *there = world_at(context.get(), home), *untimed = world_at(context.get(), home);
+    if (!there || !untimed) continue;
+    std::vector<qry_edit_stage> stages(128);
+    const auto listed = [&] {
+      uint64_t count = stages.size();
+      require_ok(qry_world_list_edit_stages(there, stages.data(), &count));
+      return count;
+    };
+    const auto named = [&](uint64_t count, const std::string& name) {
+      return std::count_if(stages.begin(), stages.begin() + int64_t(count),
+                           [&](const qry_edit_stage& stage) { return stage.name == name; });
+    };
+    const auto hand_overs = [&] {
+      qry_hand_over_state shared = QRY_HAND_OVER_STATE_INIT;
+      shared.hand_overs = 77;
+      qry_home_state state = QRY_HOME_STATE_INIT;
+      state.next = &shared;
+      require_ok(qry_world_get_home(there, &state));
+      return shared.hand_overs;
+    };
+    const qry_edit first = ball(0, 0, 0, 30, 5), second = ball(30, 9, 4, 12, 6);
+    for (qry_world* const world : {there, untimed}) require_ok(qry_world_edit(world, &first, nullptr));
+    CHECK(listed() == 0);
+    require_ok(qry_world_time_edits(there, 1));
+    for (qry_world* const world : {there, untimed}) require_ok(qry_world_edit(world, &second, nullptr));
+    uint64_t count = listed();
+    REQUIRE(count >= 6);
+    CHECK(std::string(stages[0].name) == "touch a box");
+    CHECK((named(count, "cut") == 1 && named(count, "write tops") == 1 && named(count, "settle an undo") == 0));
+    double sum = 0;
+    for (uint64_t i = 0; i < count; ++i) {
+      CHECK((stages[i].launches == 1 && stages[i].ms >= 0));
+      sum += stages[i].ms;
+    }
+    CHECK(sum > 0);
+    // Of an array that is too small it has the first ones.
+    qry_edit_stage one = {nullptr, 0, 0};
+    uint64_t room = 1;
+    CHECK(qry_world_list_edit_stages(there, &one, &room) == QRY_INCOMPLETE);
+    CHECK((room == count && one.name == stages[0].name && one.ms == stages[0].ms));
+    room = 0;
+    CHECK(qry_world_list_edit_stages(there, nullptr, &room) == QRY_INCOMPLETE);
+    CHECK(qry_world_list_edit_stages(there, nullptr, &room) == QRY_ERROR_INVALID_ARGUMENT);
+    CHECK(qry_world_list_edit_stages(there, stages.data(), nullptr) == QRY_ERROR_INVALID_ARGUMENT);
+    // What is submitted is waited for.
+    uint64_t ticket = 0;
+    for (qry_world* const world : {there, untimed}) require_ok(qry_world_submit_undo(world, &ticket));
+    count = listed();
+    CHECK((named(count, "settle an undo") == 1 && named(count, "cut") == 0));
+    require_ok(qry_world_time_edits(there, 0));
+    for (qry_world* const world : {there, untimed}) require_ok(qry_world_redo(world, nullptr));
+    CHECK(named(listed(), "settle a redo") == 0);
+    CHECK((picture(there) == picture(untimed)));
+
+    // A picture of a world that has changed takes the memory over, where it is not the host's.
+    const uint64_t before = hand_overs();
+    picture(there);
+    CHECK(hand_overs() == before);
+    require_ok(qry_world_undo(there, nullptr));
+    picture(there);
+    CHECK(hand_overs() == before + (home == QRY_HOME_DEVICE ? 1 : 0));
+    CHECK((home == QRY_HOME_DEVICE) == (before > 0));
+    qry_world_destroy(&there);
+    qry_world_destroy(&untimed);
+  }
+  qry_world* here = world_at(context.get(), QRY_HOME_HOST);
+  uint64_t count = 0;
+  CHECK(qry_world_time_edits(here, 1) == QRY_ERROR_UNSUPPORTED);
+  CHECK(qry_world_list_edit_stages(here, nullptr, &count) == QRY_ERROR_UNSUPPORTED);
+  CHECK_THAT(qry_last_error(), Catch::Contains("at home on the host"));
+  qry_hand_over_state shared = QRY_HAND_OVER_STATE_INIT;
+  shared.hand_overs = 77;
+  qry_flatten_state flattening = QRY_FLATTEN_STATE_INIT;
+  flattening.next = &shared;
+  qry_home_state state = QRY_HOME_STATE_INIT;
+  state.next = &flattening;
+  require_ok(qry_world_get_home(here, &state));
+  CHECK((shared.hand_overs == 0 && state.home == QRY_HOME_HOST));
+  qry_hand_over_state twice = QRY_HAND_OVER_STATE_INIT;
+  shared.next = &twice;
+  CHECK(qry_world_get_home(here, &state) == QRY_ERROR_DUPLICATE_STRUCT);
+  CHECK_THAT(qry_last_error(), Catch::Contains("QRY_STYPE_HAND_OVER_STATE"));
+  qry_world_destroy(&here);
+  CHECK(context.said().empty());
+}
+
 TEST_CASE("c_api: lines, what is connected, and steps without waiting, at home on a device") {
   const Context context(QRY_DEVICE_NEVER);
   for (const uint32_t home : {uint32_t(QRY_HOME_EMULATED), uint32_t(QRY_HOME_DEVICE)}) {

@@ -121,6 +121,8 @@ static void null_handles_are_refused_by_name(void) {
   REFUSED(qry_world_write_region(NULL, 0, xyz, xyz, &byte, 1, NULL), QRY_ERROR_INVALID_ARGUMENT, "world is NULL");
   REFUSED(qry_world_read_region(NULL, xyz, xyz, &byte, 1), QRY_ERROR_INVALID_ARGUMENT, "world is NULL");
   REFUSED(qry_world_list_bricks(NULL, NULL, &count), QRY_ERROR_INVALID_ARGUMENT, "world is NULL");
+  REFUSED(qry_world_time_edits(NULL, 1), QRY_ERROR_INVALID_ARGUMENT, "world is NULL");
+  REFUSED(qry_world_list_edit_stages(NULL, NULL, &count), QRY_ERROR_INVALID_ARGUMENT, "world is NULL");
   REFUSED(qry_world_edit(NULL, &edit, NULL), QRY_ERROR_INVALID_ARGUMENT, "world is NULL");
   REFUSED(qry_world_combine(NULL, 0, NULL, 0, NULL, NULL), QRY_ERROR_INVALID_ARGUMENT, "world is NULL");
   REFUSED(qry_world_dilate(NULL, 0, 6, 1, NULL, NULL), QRY_ERROR_INVALID_ARGUMENT, "world is NULL");

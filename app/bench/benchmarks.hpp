@@ -17,21 +17,21 @@
 namespace quarry::app {
 
 struct BenchOptions {
-  uint64_t keys = 0;               // "hashgrid", "index", "join", "paged": size; 0: its own sizes
+  uint64_t keys = 0;               // "hashgrid", "index", "join", "paged": size; "readers": bricks; 0: its own sizes
   std::string only;                // "hashgrid", "index", "join", "paged": only rows whose name contains this
   uint32_t repeats = 5;            // the median of these runs is reported, after one warm-up
-  std::string scene, device;       // "render": one scene; "render", "scan": part of a device's name
-  bool small = false;              // "render", "scan": miniatures, for software drivers
+  std::string scene, device;       // "render": one scene; "render", "scan", "readers": part of a device's name
+  bool small = false;              // "render", "scan", "readers": miniatures, for software drivers
   std::string replays;             // "world": a folder of recorded sessions
   std::string session;             // "world": one of them
   bool pictures = false;           // "world": pictures after edits
-  std::string home = "automatic";  // "world": where its worlds are kept
+  std::string home = "automatic";  // "world", "readers": where worlds are kept
   std::string open;                // "world": a file; empty: none
   uint64_t rays = 0;               // "world": rays of a list; 0: none
-  bool validation = false;         // "render", "scan": with the validation layers
+  bool validation = false;         // "render", "scan", "readers": with the validation layers
 };
 
-enum class Bench : uint8_t { hashgrid, index, join, render, world, scan, paged };
+enum class Bench : uint8_t { hashgrid, index, join, render, world, scan, paged, readers };
 
 // A parsed command line of `quarry bench`.
 struct BenchRequest {
@@ -49,6 +49,7 @@ Result<nlohmann::json> bench_hashgrid(const BenchOptions& options);
 Result<nlohmann::json> bench_index(const BenchOptions& options);
 Result<nlohmann::json> bench_join(const BenchOptions& options);
 Result<nlohmann::json> bench_paged(const BenchOptions& options);
+Result<nlohmann::json> bench_readers(const BenchOptions& options);
 Result<nlohmann::json> bench_render(const BenchOptions& options);
 Result<nlohmann::json> bench_scan(const BenchOptions& options);
 

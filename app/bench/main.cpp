@@ -32,6 +32,7 @@ Result<nlohmann::json> measure(const BenchRequest& request) {
     case Bench::render: return bench_render(request.options);
     case Bench::paged: return bench_paged(request.options);
     case Bench::scan: return bench_scan(request.options);
+    case Bench::readers: return bench_readers(request.options);
     case Bench::world: break;  // a program of its own
   }
   return fail(ErrorCode::bad_usage, "there is no such benchmark");

@@ -25,6 +25,8 @@ constexpr BenchRow kBenches[] = {
     {"world", "Worlds with history through the C interface: edits, undo, lists of voxels, memory"},
     {"scan", "Running sums and selections of lists by shaders, beside a copy of the list"},
     {"paged", "Paged grids: builds and look-ups beyond a budget, beside a table used in parts and beside the bus"},
+    {"readers",
+     "A world in a device's memory, read in place: the same rays, and random bricks, by kernels and by shaders"},
 };
 
 }  // namespace
@@ -45,23 +47,25 @@ tl::expected<BenchRequest, int> read_bench_request(const CommandArguments& words
   arguments.integer(
       "--keys", keys, "N",
       "hashgrid, index, join, paged: size in keys (65536, 1048576 and 16777216; index: 1000000 and 8000000; join: "
-      "1048576; paged: 1000000, 10000000 and 100000000)",
+      "1048576; paged: 1000000, 10000000 and 100000000; readers: bricks of the larger world, 27500000)",
       1000, int64_t(1) << 28);
   arguments.integer("--repeats", repeats, "N", "The median of these is reported (5)", 1, 1000);
-  arguments.text(
-      "--only", options.only, "TEXT",
-      "hashgrid, index, join, paged: rows whose name has this in it, as 'find' or 'V:' (all); world: lists, "
-      "spheres, strokes, box, trim, algebra or flatten (all); attached: the sessions, with a file behind the world");
+  arguments.text("--only", options.only, "TEXT",
+                 "hashgrid, index, join, paged: rows whose name has this in it, as 'find' or 'V:' (all); world: lists, "
+                 "spheres, strokes, box, trim, algebra or flatten (all); attached: the sessions, with a file behind "
+                 "the world; readers: rays or look-ups (all)");
   arguments.text("--scene", options.scene, "NAME", "render: terrain, sponge or sphere (all)");
-  arguments.text("--device", options.device, "NAME", "render, scan: part of a Vulkan device's name");
-  arguments.flag("--small", options.small,
-                 "render: miniatures at 320x180, for software drivers; scan: short lists; world: a part in seconds");
-  arguments.flag("--validation", options.validation, "render, scan: with the Vulkan validation layers");
+  arguments.text("--device", options.device, "NAME", "render, scan, readers: part of a Vulkan device's name");
+  arguments.flag(
+      "--small", options.small,
+      "render: miniatures at 320x180, for software drivers; scan: short lists; world: a part in seconds; readers: few "
+      "rays and bricks");
+  arguments.flag("--validation", options.validation, "render, scan, readers: with the Vulkan validation layers");
   arguments.text("--replays", options.replays, "FOLDER",
                  "world: recorded sessions, NAME.csv and facts.json (left out)");
   arguments.text("--session", options.session, "NAME", "world: which of them (small); any other is measured alone");
   arguments.text("--home", options.home, "HOME",
-                 "world: where worlds are kept: automatic, host, device, emulated (automatic)");
+                 "world, readers: where worlds are kept: automatic, host, device, emulated (automatic)");
   arguments.flag("--pictures", options.pictures, "world: pictures after edits, too, on the device");
   arguments.integer("--rays", rays, "N", "world: a list of so many rays, too, on the device (none)", 0,
                     int64_t(1) << 28);

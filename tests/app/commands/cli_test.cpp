@@ -392,6 +392,42 @@ TEST_CASE("bench: paged grids are measured beside a table that is used in parts"
   CHECK(has(nothing.err, "no row of the benchmark has 'fnid' in its name"));
 }
 
+TEST_CASE("bench: rays and look-ups of a world in a device's memory are measured by kernels beside shaders") {
+  if (!can_render()) return;
+  const Outcome outcome =
+      run_quarry({"bench", "readers", "--small", "--keys", "4000", "--repeats", "1", "--json", "--validation"});
+  INFO(outcome.err);
+  if (outcome.code == 1 && (has(outcome.err, "cannot import host memory") || has(outcome.err, "validation layer")))
+    return skip("`quarry bench readers`: " + outcome.err);
+  REQUIRE(outcome.code == 0);
+  const json result = json::parse(outcome.out);
+  CHECK(result["validation_errors"] == 0);
+  REQUIRE(result["rays"].size() == 9);
+  for (const json& camera : result["rays"]) {
+    INFO(camera.dump(2));
+    CHECK(camera["rays"] == 128 * 128);
+    CHECK(camera["hits"]["kernel"].get<uint64_t>() > 500);
+    CHECK(camera["rows"].size() == 4);
+    for (const auto& [name, row] : camera["rows"].items()) CHECK(row["million_per_s"].get<double>() > 0);
+    CHECK(camera["ratios"].size() == 3);
+  }
+  const json& worlds = result["look_ups"]["worlds"];
+  REQUIRE(worlds.size() == 2);
+  CHECK((worlds[0]["bricks"] == 4000 && worlds[1]["bricks"] == 250));
+  for (const json& world : worlds) {
+    CHECK(world["look_ups"] == 100000);
+    CHECK(world["rows"]["kernel"]["million_per_s"].get<double>() > 0);
+    CHECK(world["ratio"].get<double>() > 0);
+  }
+  const Outcome look_ups = run_quarry({"bench", "readers", "--small", "--repeats", "1", "--only", "look-ups"});
+  CHECK(look_ups.code == 0);
+  CHECK((has(look_ups.out, "large : small") && !has(look_ups.out, "overview")));
+  const Outcome nothing = run_quarry({"bench", "readers", "--small", "--only", "rasy"});
+  CHECK(nothing.code == 2);
+  CHECK(has(nothing.err, "no row of the benchmark is called 'rasy'"));
+  CHECK(run_quarry({"bench", "readers", "--home", "host"}).code == 2);
+}
+
 TEST_CASE("render: makes a picture of the asked size with the world in it") {
   if (!can_render()) return;
   const fs::path dir = scratch_dir("cli-render");
@@ -496,6 +532,7 @@ TEST_CASE("bench: without the program that measures, help and list are there, an
   CHECK(has(list.out, "hashgrid  "));
   CHECK(has(list.out, "render  "));
   CHECK(has(list.out, "scan  "));
+  CHECK(has(list.out, "readers  "));
   const Outcome outcome = run_quarry({"bench", "render", "--small"}, without);
   CHECK(outcome.code == 1);
   CHECK(outcome.out.empty());

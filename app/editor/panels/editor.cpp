@@ -238,7 +238,11 @@ void Editor::say_notice() {
 void Editor::take_device_times() {
   if (!session.on_device()) return;
   const DeviceWorld& world = *session.device_world();
-  world.home->time_edits(panels_shown && times_shown);
+  const bool wanted = panels_shown && times_shown;
+  if (timed_.first.lock() != session.device_world() || timed_.second != wanted) {
+    world.home->time_edits(wanted);
+    timed_ = {session.device_world(), wanted};
+  }
   const double seconds = seconds_since(hand_overs_counted_);
   if (seconds < kHandOverSeconds) return;
   const uint64_t before = std::exchange(hand_overs_, world.blocks ? world.blocks->hand_overs() : 0);

@@ -132,8 +132,9 @@ struct Editor {
   std::optional<PictureKey> drawn_;
   std::optional<Refinement> refinement_;  // of the picture drawn_
   TileCost picture_cost_, path_cost_;
-  uint64_t measured_ = 0;    // the presenter's count of measured pictures
-  uint64_t hand_overs_ = 0;  // of the document's memory, when they were last counted
+  uint64_t measured_ = 0;                              // the presenter's count of measured pictures
+  std::pair<std::weak_ptr<DeviceWorld>, bool> timed_;  // whose edits were last told to be timed, or not
+  uint64_t hand_overs_ = 0;                            // of the document's memory, when they were last counted
   std::chrono::steady_clock::time_point hand_overs_counted_;
   FrameLog log_;
   std::chrono::steady_clock::time_point last_frame_, shown_;  // a frame's beginning and end

@@ -131,7 +131,7 @@ TEST_CASE("store: every step of an edit has a time, and the world is the one tha
       }
       CHECK(launches(times, "write tops") == 1);
       CHECK(times.ms() > 0);
-      CHECK(times.ms() <= took.count());
+      CHECK(times.ms() <= took.count() + (timed->executor().device() >= 0 ? 0.1 : 0));  // of two clocks
       CHECK(plain->edit_times().steps().empty());
     }
     const auto entries = taken(timed->entries()), others = taken(plain->entries());

@@ -134,6 +134,14 @@ inline std::vector<Operation> operations(const std::filesystem::path& folder) {
   const std::string saved = (folder / "saved.vox").string();
   return {
       {"edit a sphere", true, [](qry_world* w) { return edit_at(w, QRY_SHAPE_SPHERE, 30, 11, 7); }},
+      {"edit a box, timed", true,
+       [](qry_world* w) {
+         qry_result result = qry_world_time_edits(w, 1);
+         if (result == QRY_OK) result = edit_at(w, QRY_SHAPE_BOX, 30, 11, 7);
+         qry_edit_stage stages[128];
+         uint64_t count = 128;
+         return result ? result : qry_world_list_edit_stages(w, stages, &count);
+       }},
       {"edit what is connected", true, [](qry_world* w) { return edit_at(w, QRY_SHAPE_CONNECTED, 12, 0, 9); }},
       {"set a few voxels", true, some_voxels(20)},
       {"set many voxels", true, some_voxels(400)},

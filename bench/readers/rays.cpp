@@ -35,9 +35,11 @@ std::vector<Ray> rays_of(const engine::View& view, uint32_t across) {
   std::vector<Ray> rays;
   rays.reserve(size_t(across) * across);
   const float step = 2.0f / float(across);
-  for (uint32_t tile = 0; tile < across / 8 * (across / 8); ++tile)
+  const uint32_t tiles = across / 8;
+  for (uint32_t tile = 0; tile < tiles * tiles; ++tile)
     for (uint32_t i = 0; i < 64; ++i) {
-      const float x = float(tile % (across / 8) * 8 + i % 8) + 0.5f, y = float(tile / (across / 8) * 8 + i / 8) + 0.5f;
+      const uint32_t column = tile % tiles * 8 + i % 8, row = tile / tiles * 8 + i / 8;
+      const float x = float(column) + 0.5f, y = float(row) + 0.5f;
       const float a = std::fma(step, x, -1.0f), b = std::fma(-step, y, 1.0f);
       const auto along = [&](float right, float up, float forward) {
         return std::fma(a, right, std::fma(b, up, forward));

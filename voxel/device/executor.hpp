@@ -218,6 +218,7 @@ class Executor {
   // Times what run() and sort() launch from now on, or no more; at first nothing is timed, which costs nothing. Copies
   // are not timed, nor is what the host does between steps. CUDA: by an event before each launch and one after it; so
   // no step is launched early, steps that are timed do not overlap, and an edit takes a little longer than untimed.
+  // The first step on an idle device has in it the microseconds until it begins.
   // After each 512 launches that nobody has asked for the host waits for them. Host threads: by the clock.
   virtual void time_steps(bool on) = 0;
   // Of the steps that were launched since the last call, and timed. Waits for them. What cannot be timed is left out:

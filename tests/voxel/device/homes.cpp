@@ -102,6 +102,8 @@ class FaultyExecutor final : public device::Executor {
     return call(device::DeviceCall::wait, [&] { return its_->wait(); });
   }
   uint64_t size_bytes() const override { return its_->size_bytes(); }
+  void time_steps(bool on) override { its_->time_steps(on); }
+  device::StepTimes take_times() override { return its_->take_times(); }
 
  private:
   template <class Body>

@@ -493,9 +493,9 @@ QRY_API qry_result QRY_CALL qry_world_snapshot(const qry_world* world, qry_world
  * in the array), FULL, OUT_OF_MEMORY. [write] */
 QRY_API qry_result QRY_CALL qry_world_set_voxels(qry_world* world, uint32_t volume, const int32_t* xyz,
                                                  const uint8_t* materials, uint64_t count, uint64_t* changed);
-/* materials[i] = the voxel at xyz[3*i .. 3*i+2], 0 if empty or outside the world. Of a world at home on a device at most
- * 8 voxels are read with the bricks around them, which stay on the host until the next change: the next such calls close
- * by ask no device. Errors: INVALID_ARGUMENT, DEVICE. [read] */
+/* materials[i] = the voxel at xyz[3*i .. 3*i+2], 0 if empty or outside the world. At home on a device at most 8 voxels
+ * are read with the bricks around them, which stay on the host until the next change: the next such calls close by ask
+ * no device. Errors: INVALID_ARGUMENT, DEVICE. [read] */
 QRY_API qry_result QRY_CALL qry_world_get_voxels(const qry_world* world, const int32_t* xyz, uint8_t* materials,
                                                  uint64_t count);
 

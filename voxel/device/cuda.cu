@@ -436,6 +436,9 @@ class CudaDeviceExecutor final : public Executor {
     held_ += more;
     return check(cudaMemsetAsync(reinterpret_cast<void*>(at), 0, more, stream_), doing.c_str());
   }
+  size_t rounded(size_t size_bytes) const override {
+    return (size_bytes + granularity_ - 1) / granularity_ * granularity_;
+  }
   void release(Range& range) noexcept override {
     const DeviceScope scope(device_);
     // What was mapped piece by piece is unmapped so.
@@ -593,7 +596,6 @@ class CudaDeviceExecutor final : public Executor {
     staging_ = std::move(staging);
     return {};
   }
-  size_t rounded(size_t bytes) const { return (bytes + granularity_ - 1) / granularity_ * granularity_; }
   Result<void> copy(void* to, const void* from, size_t size_bytes, const char* doing) {
     if (size_bytes == 0) return {};
     const DeviceScope scope(device_);

@@ -63,7 +63,7 @@ class EmulatedExecutor final : public Executor {
     return Range{data, 0, size, label, for_shaders && shaders_};
   }
   Result<void> grow(Range& range, size_t size_bytes) override {
-    const size_t size = (size_bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+    const size_t size = rounded(size_bytes);
     if (size <= range.size_bytes) return {};
     if (size > range.most_bytes)
       return fail(ErrorCode::full, "a device's array may have at most " + std::to_string(range.most_bytes) +
@@ -88,6 +88,7 @@ class EmulatedExecutor final : public Executor {
     held_ += more;
     return {};
   }
+  size_t rounded(size_t size_bytes) const override { return (size_bytes + kPageBytes - 1) / kPageBytes * kPageBytes; }
   void release(Range& range) noexcept override {
     range.parts.clear();
     if (range.data) munmap(range.data, range.most_bytes);
@@ -352,7 +353,15 @@ const char* name_of(StepId step) {
                                                                          "sum statistics",
                                                                          "begin to compare",
                                                                          "sum voxels",
-                                                                         "compare bricks"};
+                                                                         "compare bricks",
+                                                                         "begin words",
+                                                                         "count words",
+                                                                         "sum words",
+                                                                         "survey words",
+                                                                         "scan words",
+                                                                         "place words",
+                                                                         "pack bricks",
+                                                                         "unpack bricks"};
   static_assert(kNames.back() != nullptr, "each step has a name");
   return step < StepId::count ? kNames[size_t(step)] : "no step";
 }

@@ -24,7 +24,7 @@
 namespace quarry::device {
 
 // The steps of bodies/: those of steps.hpp, growth.hpp, lists.hpp, algebra.hpp, flood.hpp, parts.hpp, flatten.hpp,
-// grid_stats.hpp and compare.hpp.
+// grid_stats.hpp, compare.hpp and pack.hpp.
 enum class StepId : uint8_t {
   find_tiles,
   touch_box,
@@ -98,6 +98,14 @@ enum class StepId : uint8_t {
   begin_compare,
   sum_voxels,
   compare_bricks,
+  begin_words,
+  count_words,
+  sum_words,
+  survey_words,
+  scan_words,
+  place_words,
+  pack_bricks,
+  unpack_bricks,
   count,
 };
 const char* name_of(StepId step);
@@ -169,6 +177,8 @@ class Executor {
   // At least `size_bytes` are there afterwards, what is new is zero. It may wait for the steps before it. Errors: full
   // (more than the range's most), out_of_memory, device; then nothing has changed.
   virtual Result<void> grow(Range& range, size_t size_bytes) = 0;
+  // What a range has at least after grow() of so much.
+  virtual size_t rounded(size_t size_bytes) const = 0;
   // What uses it must be done.
   virtual void release(Range& range) noexcept = 0;
   // Gives back each growth that is wholly behind `size_bytes`. What uses it must be done.

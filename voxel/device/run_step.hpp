@@ -9,6 +9,7 @@
 #include "voxel/device/bodies/grid_stats.hpp"
 #include "voxel/device/bodies/growth.hpp"
 #include "voxel/device/bodies/lists.hpp"
+#include "voxel/device/bodies/pack.hpp"
 #include "voxel/device/bodies/parts.hpp"
 #include "voxel/device/bodies/steps.hpp"
 #include "voxel/device/executor.hpp"
@@ -92,6 +93,14 @@ auto run_step(StepId step, Runner&& runner) {
     case StepId::begin_compare: return runner.template single<BeginCompare>();
     case StepId::sum_voxels: return runner.template blocks<SumVoxels>();
     case StepId::compare_bricks: return runner.template blocks<CompareBricks>();
+    case StepId::begin_words: return runner.template single<BeginWords>();
+    case StepId::count_words: return runner.template items<CountWords<false>>();
+    case StepId::sum_words: return runner.template items<CountWords<true>>();
+    case StepId::survey_words: return runner.template blocks<SurveyWords>();
+    case StepId::scan_words: return runner.template blocks<ScanWords>();
+    case StepId::place_words: return runner.template blocks<PlaceWords>();
+    case StepId::pack_bricks: return runner.template blocks<PackBricks>();
+    case StepId::unpack_bricks: return runner.template items<UnpackBricks>();
     case StepId::count: break;
   }
   return runner.template single<BeginBounds>();  // not reached

@@ -14,6 +14,7 @@
 #include "voxel/bricks/shared.hpp"
 #include "voxel/device/bodies/compare.hpp"
 #include "voxel/device/bodies/growth.hpp"
+#include "voxel/device/bodies/pack.hpp"
 
 namespace quarry::device {
 namespace {
@@ -68,14 +69,15 @@ EditCall call_of(const Edit& edit) {
 }  // namespace
 
 struct Store::Arrays {
-  Range grid, masks, materials, nodes, records, steps, free_bricks, control, cuts, unused, tiles, touched2, touched3,
-      numbers2, regions, tops, made2, listed_keys, listed_full, listed_masks, listed_materials, dense, candidates,
-      retired[2];
-  std::array<Range*, 25> all() {
-    return {&grid,    &masks,      &materials,  &nodes,       &records,     &steps,        &free_bricks,
-            &control, &cuts,       &unused,     &tiles,       &touched2,    &touched3,     &numbers2,
-            &regions, &tops,       &made2,      &listed_keys, &listed_full, &listed_masks, &listed_materials,
-            &dense,   &candidates, &retired[0], &retired[1]};
+  Range grid, masks, materials, packed, nodes, records, steps, free_bricks, control, cuts, unused, tiles, touched2,
+      touched3, numbers2, regions, tops, made2, listed_keys, listed_full, listed_masks, listed_materials, dense,
+      candidates, retired[2];
+  std::array<Range*, 26> all() {
+    return {
+        &grid,       &masks,     &materials,   &packed,      &nodes,        &records,          &steps,    &free_bricks,
+        &control,    &cuts,      &unused,      &tiles,       &touched2,     &touched3,         &numbers2, &regions,
+        &tops,       &made2,     &listed_keys, &listed_full, &listed_masks, &listed_materials, &dense,    &candidates,
+        &retired[0], &retired[1]};
   }
 };
 
@@ -300,9 +302,10 @@ Result<Store::Change> Store::combine(Store& other, Combination combination) {
     return fail(ErrorCode::unsupported, "the two worlds are in memory of different devices");
   QRY_TRY(wait_all());
   QRY_TRY(other.wait_all());
+  QRY_TRY(unpack());  // they may be one world
   const bool is_union = combination == Combination::union_of;
   Arrays& a = *arrays_;
-  memory_.other = {other.memory_.grid, other.memory_.masks, other.memory_.materials};
+  memory_.other = {other.memory_.grid, other.memory_.masks, other.memory_.materials, other.memory_.packed};
   memory_.listed_masks = static_cast<uint64_t*>(a.listed_masks.data);
   memory_.listed_materials = is_union ? static_cast<uint64_t*>(a.listed_materials.data) : nullptr;
   EditCall call{};
@@ -370,6 +373,7 @@ Result<Store::Change> Store::erode(uint32_t neighbours) {
 Result<Store::Change> Store::morph(EditCall call) {
   begin_times();
   QRY_TRY(wait_all());
+  QRY_TRY(unpack());
   Arrays& a = *arrays_;
   const auto list = [&](uint64_t regions) { return executor_->run(StepId::list_around, memory_, call, regions); };
   // What a step before it may have left is nothing now.
@@ -405,6 +409,7 @@ Result<Store::Change> Store::edit_connected(const Edit& edit, uint64_t most) {
   QRY_TRY(wait_all());
   uint32_t bricks = 0;
   if (voxel_in_world(edit.a)) {
+    QRY_TRY(unpack());
     if (!floods_) {
       QRY_TRY_ASSIGN(floods_, FloodScratch::create(*executor_));
     }
@@ -848,18 +853,31 @@ Result<Store::Change> Store::recall_step(const Bricks& before) {
 Result<Store::Ticket> Store::undo() {
   QRY_TRY(end_step());
   begin_times();
+  QRY_TRY(unpack_for_step(true));
   if (step_ > 0) --step_;
   return launch_new({0, Kind::undo, Touch::box, {}, step_ < step_bricks_.size() ? step_bricks_[step_] : 1});
 }
 Result<Store::Ticket> Store::redo() {
   QRY_TRY(end_step());
   begin_times();
+  QRY_TRY(unpack_for_step(false));
   const uint64_t bricks = step_ < step_bricks_.size() ? step_bricks_[step_++] : 1;
   return launch_new({0, Kind::redo, Touch::box, {}, bricks});
 }
 
+// A world that has no such step stays packed. Of one that is packed nothing is under way.
+Result<void> Store::unpack_for_step(bool back) {
+  if (!packed()) return {};
+  QRY_TRY_ASSIGN(const Control control, counters());
+  const bool there = back ? control.step_position > 0 : control.step_position < control.step_count;
+  return there ? unpack() : Result<void>();
+}
+
 Result<Store::Ticket> Store::launch_new(Pending pending) {
   QRY_TRY(keep_budget());
+  // What writes bricks writes materials of all their voxels.
+  if (packed() && pending.kind == Kind::edit && (pending.touch != Touch::list || pending.call.listed > 0))
+    QRY_TRY(unpack());
   // An answer's place is used again: its last one must have been heard.
   if (pending_.size() >= kOutcomes / 2) QRY_TRY(await(pending_.front().ticket));
   pending.ticket = pending.call.ticket = last_ + 1;
@@ -1266,13 +1284,18 @@ Result<void> Store::trim() {
   QRY_TRY_ASSIGN(auto steps, history());
   const uint64_t live = records_in(steps);
   QRY_TRY(pack_records(std::move(steps), live + live / 64 + 4096));
-  if (used_.keys * 4 < memory_.grid_limit && memory_.grid_limit > 2 * kFirstKeys)
-    QRY_TRY(make_grid(pages_for(std::max(used_.keys + used_.keys / 2, kFirstKeys))));
+  if (const uint32_t pages = trimmed_pages(); pages != memory_.grid.page_count) QRY_TRY(make_grid(pages));
   const OccupancyNode* const nodes = memory_.nodes;
   gathers_ = kGathers;
   QRY_TRY(gather_bricks());
   // Where bricks have moved it is written anew already.
   return memory_.nodes == nodes ? pack_nodes(packed_nodes()) : Result<void>();
+}
+
+uint32_t Store::trimmed_pages() const {
+  if (used_.keys * 4 < memory_.grid_limit && memory_.grid_limit > 2 * kFirstKeys)
+    return pages_for(std::max(used_.keys + used_.keys / 2, kFirstKeys));
+  return memory_.grid.page_count;
 }
 
 uint64_t Store::packed_nodes() const { return nodes_live_ + nodes_live_ / 64 + kFirstRun + 4096; }
@@ -1407,6 +1430,7 @@ Result<void> Store::make_grid(uint32_t pages) {
 
 Result<void> Store::reserve(uint32_t keys, uint32_t bricks) {
   QRY_TRY(wait_all());
+  QRY_TRY(unpack());
   if (uint64_t(bricks) + kFullBricks > memory_.brick_room) QRY_TRY(grow_bricks(uint64_t(bricks) + kFullBricks));
   if (keys > memory_.grid_limit) QRY_TRY(grow_grid(keys));
   if (keys > memory_.record_room) QRY_TRY(grow_records(keys));
@@ -1415,6 +1439,116 @@ Result<void> Store::reserve(uint32_t keys, uint32_t bricks) {
   const uint64_t scratch = std::min<uint64_t>(keys, uint64_t(1) << 24);
   if (scratch > memory_.scratch_room) QRY_TRY(grow_scratch(scratch));
   return {};
+}
+
+// ---- The packed form
+
+namespace {
+
+// Behind the last brick's words. A view of the grid may show a frame a brick that is newer than it: it reads the mask
+// of that with the start of one which the place had before, and so up to a brick's words too many.
+constexpr uint64_t kWordsBehind = kVoxelsPerBrick / 4;
+
+// Memory of a range by whole slabs but for the last one, as shaders have them.
+Result<void> grow_slabs(Executor& e, Range& range, uint64_t size_bytes) {
+  constexpr uint64_t kMost = kMostGrowth * sizeof(BrickMaterials);
+  for (uint64_t size = 0; size < size_bytes;) {
+    size = std::min(size_bytes, size + kMost);
+    QRY_TRY(e.grow(range, size_t(size)));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> Store::pack() {
+  if (packed()) return {};
+  QRY_TRY(trim());
+  QRY_TRY_ASSIGN(const Control control, counters());
+  Executor& e = *executor_;
+  const uint64_t places = control.bricks_top, runs = (places + kPlaceRun - 1) / kPlaceRun;
+  const uint64_t scratch_bytes = runs * sizeof(uint64_t) + places * sizeof(uint32_t);
+  Range scratch, fresh, words;  // `fresh`: addresses of materials that may come back; frames may read the old ones
+  // What is refused is refused while no step runs.
+  const auto make = [&]() -> Result<void> {
+    QRY_TRY_ASSIGN(fresh, e.reserve(size_t(kMostBricks) * sizeof(BrickMaterials), "materials", true));
+    QRY_TRY_ASSIGN(scratch, e.reserve(size_t(scratch_bytes), "words of bricks"));
+    QRY_TRY(e.grow(scratch, size_t(scratch_bytes)));
+    Memory memory = memory_;
+    auto* const before = static_cast<uint64_t*>(scratch.data);
+    memory.packing = {uint32_t(places), reinterpret_cast<uint32_t*>(before + runs), before};
+    const uint64_t holders = uint64_t(memory_.grid.page_count) * kQryPageWords + control.record_top;
+    QRY_TRY(e.run(StepId::count_words, memory, {}, kFullBricks + holders));
+    QRY_TRY(e.run(StepId::survey_words, memory, {}, runs));
+    QRY_TRY(e.run(StepId::scan_words, memory, {}, 1));
+    QRY_TRY_ASSIGN(const Control counted, counters());
+    const uint64_t all = counted.packed_words + kWordsBehind;
+    if (all > 0xFFFFFFFFu)
+      return fail(ErrorCode::full, "more than 16 GiB of materials cannot be packed; keep the world as it is");
+    QRY_TRY_ASSIGN(words, e.reserve(size_t(all) * sizeof(uint32_t), "packed materials", true));
+    QRY_TRY(grow_slabs(e, words, all * sizeof(uint32_t)));
+    memory.packed = static_cast<uint32_t*>(words.data);
+    QRY_TRY(e.run(StepId::place_words, memory, {}, runs));
+    QRY_TRY(e.run(StepId::pack_bricks, memory, {}, (places + PackBricks::kBricks - 1) / PackBricks::kBricks));
+    return e.wait();
+  };
+  const auto made = make();
+  e.release(scratch);
+  if (!made) {
+    e.release(fresh);
+    e.release(words);
+    return made;
+  }
+  retire(arrays_->materials);
+  arrays_->materials = fresh;
+  arrays_->packed = words;
+  memory_.materials = static_cast<uint64_t*>(fresh.data);
+  memory_.packed = static_cast<uint32_t*>(words.data);
+  packed_places_ = places;
+  form_changed_ = true;
+  return {};
+}
+
+Result<void> Store::unpack() {
+  if (!packed()) return {};
+  QRY_TRY(wait_all());
+  Range& materials = arrays_->materials;
+  const auto write = [&]() -> Result<void> {
+    QRY_TRY_ASSIGN(const Control control, counters());
+    QRY_TRY(grow_slabs(*executor_, materials, uint64_t(memory_.brick_room) * sizeof(BrickMaterials)));
+    Memory memory = memory_;
+    memory.packing.places = uint32_t(std::min<uint64_t>(control.bricks_top, packed_places_));
+    QRY_TRY(executor_->run(StepId::unpack_bricks, memory, {}, uint64_t(memory.packing.places) * 64));
+    return executor_->wait();
+  };
+  if (auto written = write(); !written) {
+    executor_->shrink(materials, 0);
+    return written;
+  }
+  memory_.packed = nullptr;
+  retire(arrays_->packed);
+  packed_places_ = 0;
+  form_changed_ = true;
+  return {};
+}
+
+// Of grid, masks, materials and pyramid. What trim() would leave is known but for places that frames read.
+Result<uint64_t> Store::expect_packed_bytes() {
+  QRY_TRY(executor_->run(StepId::begin_words, memory_, {}, 1));
+  const uint64_t holders = uint64_t(memory_.grid.page_count) * kQryPageWords + used_.records;
+  QRY_TRY(executor_->run(StepId::sum_words, memory_, {}, kFullBricks + holders));
+  QRY_TRY_ASSIGN(const Control control, counters());
+  const Arrays& a = *arrays_;
+  const auto places = uint64_t(control.bricks_top) - control.free_count - retired_;
+  uint64_t bytes = 0;
+  const auto room = std::max<uint64_t>(places, kFirstBricks) * sizeof(BrickMask);
+  for (const Range::Part& part : a.masks.parts)
+    if (part.offset_bytes < room) bytes += part.size_bytes;
+  const auto add = [&](uint64_t size_bytes) { bytes += executor_->rounded(size_t(size_bytes)); };
+  add(uint64_t(trimmed_pages()) * kQryPageWords * sizeof(uint64_t));
+  add(packed_nodes() * sizeof(OccupancyNode));
+  add((places + control.packed_words + kWordsBehind) * sizeof(uint32_t));
+  return bytes;
 }
 
 // ---- Frames
@@ -1451,8 +1585,8 @@ Result<const Store::Published*> Store::publish(const Frames& frames) {
   } else if (leave_frame_ == kNotKnown) {
     leave_frame_ = frames.recorded;
   }
-  const bool same =
-      published_.nodes && top_ != kTopCopies && its_version == published_.version && room == memory_.brick_room;
+  const bool same = published_.nodes && top_ != kTopCopies && its_version == published_.version &&
+                    room == memory_.brick_room && !form_changed_;
   // Two lists of bricks in turn: one takes what goes out of use, the other waits for frames that were recorded before
   // it was closed.
   if (hold_ == 0) {
@@ -1488,16 +1622,20 @@ Result<const Store::Published*> Store::publish(const Frames& frames) {
   p.nodes = arrays_->nodes.parts.front().block.address;
   p.node_room = memory_.node_room;
   p.level3 = kLevel3Nodes * (1 + free);
-  p.brick_room = memory_.brick_room;
-  const auto slabs = [](const Range& range, size_t slab_bytes) {
+  p.packed = packed();
+  p.brick_room = p.packed ? uint32_t(std::min<uint64_t>(packed_places_, memory_.brick_room)) : memory_.brick_room;
+  // `least_bytes`: what a slab must have.
+  const auto slabs = [](const Range& range, size_t slab_bytes, size_t least_bytes) {
     std::vector<uint64_t> addresses;
     for (const Range::Part& part : range.parts)
-      for (size_t at = 0; at + slab_bytes <= part.size_bytes; at += slab_bytes)
+      for (size_t at = 0; at + least_bytes <= part.size_bytes; at += slab_bytes)
         addresses.push_back(part.block.address + at);
     return addresses;
   };
-  p.masks = slabs(arrays_->masks, kBricksPerSlab * sizeof(BrickMask));
-  p.materials = slabs(arrays_->materials, kBricksPerSlab * sizeof(BrickMaterials));
+  constexpr size_t kMasks = kBricksPerSlab * sizeof(BrickMask), kMaterials = kBricksPerSlab * sizeof(BrickMaterials);
+  p.masks = slabs(arrays_->masks, kMasks, kMasks);
+  p.materials = p.packed ? slabs(arrays_->packed, kMaterials, 1) : slabs(arrays_->materials, kMaterials, kMaterials);
+  form_changed_ = false;
   return &p;
 }
 
@@ -1538,7 +1676,8 @@ Result<Store::State> Store::state() {
   state.position = control.step_position;
   state.size_bytes = executor_->size_bytes();
   const Arrays& a = *arrays_;
-  state.world_bytes = a.grid.size_bytes + a.masks.size_bytes + a.materials.size_bytes + a.nodes.size_bytes;
+  state.world_bytes =
+      a.grid.size_bytes + a.masks.size_bytes + a.materials.size_bytes + a.packed.size_bytes + a.nodes.size_bytes;
   return state;
 }
 
@@ -1551,13 +1690,17 @@ Result<Store::MemoryUse> Store::memory_use() {
   MemoryUse use;
   use.grid_bytes = a.grid.size_bytes;
   use.mask_bytes = a.masks.size_bytes;
-  use.material_bytes = a.materials.size_bytes;
+  use.material_bytes = a.materials.size_bytes + a.packed.size_bytes;
   use.pyramid_bytes = a.nodes.size_bytes;
   use.history_bytes = a.records.size_bytes + a.steps.size_bytes;
-  use.spare_bytes = (memory_.brick_room - used_.bricks) * (sizeof(BrickMask) + sizeof(BrickMaterials));
+  use.spare_bytes = (memory_.brick_room - used_.bricks) * (packed() ? sizeof(BrickMask) : kBrickBytes);
   use.history_changes = records_in(steps);
   use.full_keys = uint32_t(
       std::count_if(there.begin(), there.end(), [](const Entry& entry) { return is_full_index(entry.index); }));
+  use.packed_bytes = use.grid_bytes + use.mask_bytes + use.material_bytes + use.pyramid_bytes;
+  if (!packed()) {
+    QRY_TRY_ASSIGN(use.packed_bytes, expect_packed_bytes());
+  }
   return use;
 }
 
@@ -1566,6 +1709,7 @@ RayWorld Store::ray_world() const {
   world.nodes = memory_.nodes;
   world.masks = memory_.masks;
   world.materials = reinterpret_cast<const uint8_t*>(memory_.materials);
+  world.packed = memory_.packed;
   world.brick_count = 1;  // what is empty has no node
   world.set_box(reach_);
   return world;
@@ -1730,7 +1874,23 @@ Result<std::vector<Store::StepRecords>> Store::step_records(uint64_t first, uint
 Result<Brick> Store::brick(uint32_t index) {
   Brick brick;
   QRY_TRY(executor_->copy_out(&brick.mask, memory_.masks + size_t(index) * 8, sizeof brick.mask));
-  QRY_TRY(executor_->copy_out(&brick.materials, memory_.materials + size_t(index) * 64, sizeof brick.materials));
+  if (!packed()) {
+    QRY_TRY(executor_->copy_out(&brick.materials, memory_.materials + size_t(index) * 64, sizeof brick.materials));
+    return brick;
+  }
+  // As the only brick of a world.
+  uint32_t start = 0, set = 0;
+  for (const uint64_t word : brick.mask) set += bit_count(word);
+  std::array<uint32_t, 1 + kVoxelsPerBrick / 4> words{1};
+  QRY_TRY(executor_->copy_out(&start, memory_.packed + index, sizeof start));
+  QRY_TRY(executor_->copy_out(&words[1], memory_.packed + start, (set + 3) / 4 * sizeof(uint32_t)));
+  Memory alone{};
+  alone.masks = brick.mask.data();
+  alone.packed = words.data();
+  for (uint32_t at = 0; at < 64; ++at) {
+    const uint64_t eight = eight_materials(alone, 0, at);
+    std::copy_n(reinterpret_cast<const uint8_t*>(&eight), sizeof eight, &brick.materials[at * 8]);
+  }
   return brick;
 }
 

@@ -196,17 +196,18 @@ class Store {
   Result<uint64_t> version();
   struct MemoryUse {
     uint64_t grid_bytes = 0, mask_bytes = 0, material_bytes = 0, pyramid_bytes = 0, history_bytes = 0;
-    uint64_t spare_bytes = 0;  // room for bricks to come
+    uint64_t packed_bytes = 0;  // the first four together when packed; until then what they would be, about
+    uint64_t spare_bytes = 0;   // room for bricks to come
     uint64_t history_changes = 0;
     uint32_t full_keys = 0;  // keys whose brick is full of one material
   };
-  // After all edits. Traffic: as entries().
+  // After all edits. Traffic: as entries(); of a world that is not packed 64 bytes a brick on the device.
   Result<MemoryUse> memory_use();
   // After all edits: the grid's, of the table as it is; its version is the world's. Traffic: the grid once, and less
   // than 1 KiB over the bus. Errors: device.
   Result<hashgrid::Stats> grid_stats();
-  // Makes room ahead of edits, so that none has to wait for it: for so many keys, and bricks that are not full. Errors:
-  // full, out_of_memory, device.
+  // Makes room ahead of edits, so that none has to wait for it: for so many keys, and bricks that are not full. It
+  // unpacks the world. Errors: full, out_of_memory, device.
   Result<void> reserve(uint32_t keys, uint32_t bricks);
 
   // Times the steps of edits, undo and redo from now on, or no more (Executor::time_steps()). Off at first.
@@ -223,6 +224,20 @@ class Store {
   // out_of_memory (12 bytes for each place that is to be free, and the new pyramid, beside the old one; then nothing
   // has changed), device.
   Result<void> trim();
+
+  // Packs the world for reading, after all edits, with the bricks of its history: only set voxels keep their materials
+  // (voxel/bricks/pool.hpp). Voxels, version and history are as before, and what only reads works on it as it is. A
+  // call that launches an edit, undo or redo, or makes room for edits, unpacks it first: also an edit of which it turns
+  // out that it changes nothing, but no list without bricks, and no undo where there is no step. It is trimmed before.
+  // Frames that were recorded before read what was there until they are done. No effect if it is packed. Traffic on the
+  // device: trim()'s, the grid and the records once, masks twice, materials once, those of set voxels once more.
+  // Memory: both forms until it is done, and some 4 bytes a brick. Errors: full (more than 16 GiB of materials),
+  // out_of_memory; then it is as before, trimmed or not; device.
+  Result<void> pack();
+  // The other way round. No effect if it is not packed. Traffic on the device: 512 bytes a brick, and what was packed.
+  // Memory: both forms until it is done. Errors: out_of_memory, device; then it is as before.
+  Result<void> unpack();
+  bool packed() const { return memory_.packed != nullptr; }
 
   struct Entry {
     uint32_t key, index;
@@ -273,7 +288,10 @@ class Store {
     Box3 bounds;
     uint64_t grid = 0, nodes = 0;  // addresses
     uint32_t grid_pages = 0, level3 = 0, node_room = 0, brick_room = 0;
-    std::vector<uint64_t> masks, materials;  // of runs of kBricksPerSlab bricks
+    bool packed = false;
+    std::vector<uint64_t> masks;  // of runs of kBricksPerSlab bricks
+    // The same; or of a packed world's words, 128 for each brick of a run: the last ones may be fewer.
+    std::vector<uint64_t> materials;
   };
   // After all edits; it waits for them, and for no frame. Traffic: 256 KiB on the device, and the grid once for the
   // bounds if the world has changed. Errors: unsupported (memory that is not shared), out_of_memory, device.
@@ -343,6 +361,9 @@ class Store {
   Result<void> give_back_bricks();
   Result<void> trim_scratch();
   Result<void> pack_records(std::vector<Step> steps, uint64_t room);
+  Result<void> unpack_for_step(bool back);
+  uint32_t trimmed_pages() const;
+  Result<uint64_t> expect_packed_bytes();
 
   std::unique_ptr<Executor> executor_;
   uint32_t max_bricks_;
@@ -378,6 +399,8 @@ class Store {
   static constexpr uint64_t kNotKnown = ~uint64_t(0);
   std::vector<Old> old_;
   Published published_;
+  bool form_changed_ = false;             // since then: its materials are elsewhere
+  uint64_t packed_places_ = 0;            // of a packed world: that the pool had when it was packed
   uint64_t top_frames_[kTopCopies] = {};  // the last frame that reads each copy of level 3
   uint32_t top_ = kTopCopies;             // the one that is published
   uint64_t recorded_ = 0;                 // frames, at the last publish

@@ -15,7 +15,8 @@ struct RayWorld {
   const OccupancyNode* nodes = nullptr;  // the pyramid's arena (voxel/bricks/occupancy.hpp)
   uint32_t level3 = 0;                   // the granule at which its level 3 starts
   const uint64_t* masks = nullptr;       // 8 words a brick
-  const uint8_t* materials = nullptr;    // 512 bytes a brick, not packed
+  const uint8_t* materials = nullptr;    // 512 bytes a brick, if it is not packed
+  const uint32_t* packed = nullptr;      // of a packed world (voxel/bricks/pool.hpp); else null
   uint32_t brick_count = 0;
   // The box at which rays start, in whole world coordinates: a box of every set voxel, with its corners moved out by
   // kRayBoxMargin. In an empty world it is only the margins.
@@ -92,7 +93,23 @@ QRY_WALK uvec2 qry_octant_words(const QryWorldRoot& root, QryMasks brick, uint o
 QRY_WALK uint qry_material(const QryWorldRoot& root, uint brick, const ivec3& v) {
   const uint octant = (uint(v.x) >> 2 & 1u) | (uint(v.y) >> 1 & 2u) | (uint(v.z) & 4u),
              bit = (uint(v.x) & 3u) | (uint(v.y) & 3u) << 2 | (uint(v.z) & 3u) << 4;
-  const uint8_t* const material = root.materials + (uint64_t(brick) * 512u + octant * 64u + bit);
+  const uint8_t* material = nullptr;
+  if (root.packed) {
+    const uvec2 own = qry_octant_words(root, brick, octant);
+    uint number = qry_child_number(own.x, own.y, bit);
+    for (uint i = 0u; i < octant; ++i) {
+      const uvec2 before = qry_octant_words(root, brick, i);
+      number += uint(bitCount(before.x)) + uint(bitCount(before.y));
+    }
+    const uint32_t* const start = root.packed + brick;
+#if defined(__CUDA_ARCH__)
+    material = reinterpret_cast<const uint8_t*>(root.packed + __ldg(start)) + number;
+#else
+    material = reinterpret_cast<const uint8_t*>(root.packed + *start) + number;
+#endif
+  } else {
+    material = root.materials + (uint64_t(brick) * 512u + octant * 64u + bit);
+  }
 #if defined(__CUDA_ARCH__)
   return __ldg(material);
 #else

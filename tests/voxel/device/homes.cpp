@@ -164,7 +164,7 @@ std::vector<DeviceHome> faulty_homes() {
 
 uint64_t DeviceTested::edit(const DenseEdit& dense, bool continues) {
   if (continues) REQUIRE(store_->begin_step(true));
-  const uint64_t voxels = told(edit_alone(edit_of(dense)));
+  const uint64_t voxels = edit_alone(edit_of(dense));
   REQUIRE(store_->end_step());
   return voxels;
 }
@@ -185,12 +185,12 @@ uint64_t DeviceTested::edit_alone(const Edit& edit) {
 }
 
 uint64_t DeviceTested::set_voxels(const std::vector<int32_t>& xyz, const std::vector<uint8_t>& materials) {
-  return told(taken(store_->write_voxels({xyz.data(), materials.data(), materials.size()})).voxels);
+  return taken(store_->write_voxels({xyz.data(), materials.data(), materials.size()})).voxels;
 }
 
 uint64_t DeviceTested::write_region(Cell min, Cell max, const std::vector<uint8_t>& materials) {
   const Box3 box{{min[0], min[1], min[2]}, {max[0], max[1], max[2]}};
-  return told(taken(store_->write_box(box, materials.data(), device::Side::host)).voxels);
+  return taken(store_->write_box(box, materials.data(), device::Side::host)).voxels;
 }
 
 uint64_t DeviceTested::write_bricks(const std::vector<Cell>& bricks, const std::vector<uint8_t>& materials) {
@@ -200,7 +200,7 @@ uint64_t DeviceTested::write_bricks(const std::vector<Cell>& bricks, const std::
       parts[brick_key({bricks[i][0], bricks[i][1], bricks[i][2]})].put(
           {bricks[i][0] * 8 + n % 8, bricks[i][1] * 8 + n / 8 % 8, bricks[i][2] * 8 + n / 64},
           materials[i * 512 + size_t(n)]);
-  return told(write(*store_, parts));
+  return write(*store_, parts);
 }
 
 bool DeviceTested::refused_calls() {
@@ -214,11 +214,11 @@ bool DeviceTested::refused_calls() {
 }
 
 std::optional<uint64_t> DeviceTested::undo() {
-  const uint64_t voxels = told(taken(store_->wait(taken(store_->undo()))).voxels);
+  const uint64_t voxels = taken(store_->wait(taken(store_->undo()))).voxels;
   return voxels ? std::optional(voxels) : std::nullopt;
 }
 std::optional<uint64_t> DeviceTested::redo() {
-  const uint64_t voxels = told(taken(store_->wait(taken(store_->redo()))).voxels);
+  const uint64_t voxels = taken(store_->wait(taken(store_->redo()))).voxels;
   return voxels ? std::optional(voxels) : std::nullopt;
 }
 
@@ -226,7 +226,18 @@ bool DeviceTested::trim() {
   const auto trimmed = store_->trim();
   INFO((trimmed ? std::string() : trimmed.error().message));
   REQUIRE(trimmed);
-  return !packed_;
+  return !store_->packed();
+}
+
+bool DeviceTested::pack() {
+  const bool packs = !store_->packed();
+  REQUIRE(store_->pack());
+  return packs;
+}
+bool DeviceTested::unpack() {
+  const bool unpacks = store_->packed();
+  REQUIRE(store_->unpack());
+  return unpacks;
 }
 
 void DeviceTested::recolour(uint8_t material, uint8_t red) {
@@ -241,7 +252,7 @@ StoreFacts DeviceTested::facts() {
   facts.bricks = state.keys;
   facts.steps = state.steps;
   facts.position = state.position;
-  facts.packed = packed_;
+  facts.packed = store_->packed();
   facts.min = {state.bounds.min.x, state.bounds.min.y, state.bounds.min.z};
   facts.max = {state.bounds.max.x, state.bounds.max.y, state.bounds.max.z};
   return facts;

@@ -11,17 +11,19 @@
 
 #include "tests/app/sanitized.hpp"
 #include "tests/voxel/device/homes.hpp"
+#include "tests/voxel/device/host_shaders.hpp"
 #include "tests/voxel/taken.hpp"
 #include "voxel/bricks/shared.hpp"
 #include "voxel/device/store.hpp"
 
 using namespace quarry;
 using device::Store;
+using test::Bricks;
+using test::HostShaders;
+using test::seen_by_frame;
 using test::taken;
 
 namespace {
-
-using Bricks = std::map<uint32_t, BrickMaterials>;
 
 constexpr size_t kMany = test::kSanitized ? 34'000 : 40'000;  // bricks: more than a new world has room for
 
@@ -89,52 +91,6 @@ uint32_t highest_index(Store& store) {
   uint32_t highest = 0;
   for (const Store::Entry& entry : taken(store.entries())) highest = std::max(highest, entry.index);
   return highest;
-}
-
-// Shaders that are host threads: their addresses are the host's.
-class HostShaders final : public device::ShaderMemory {
- public:
-  Result<Exported> allocate(size_t, const char*) override {
-    return fail(ErrorCode::unsupported, "it has no memory of its own");
-  }
-  Result<Block> import_host(void* data, size_t size_bytes, const char*) override {
-    bytes += size_bytes;
-    return Block{uint64_t(reinterpret_cast<uintptr_t>(data)),
-                 std::shared_ptr<void>(data, [this, size_bytes](void*) { bytes -= size_bytes; })};
-  }
-  size_t bytes = 0;  // that shaders could read
-};
-
-// What an address of a shader is to host threads.
-template <class T>
-const T* at_address(uint64_t address) {
-  return reinterpret_cast<const T*>(uintptr_t(address));  // NOLINT(performance-no-int-to-ptr): as shaders do
-}
-
-// The bricks that a frame finds from what was published for it.
-Bricks seen_by_frame(const Store::Published& published) {
-  const auto* const nodes = at_address<OccupancyNode>(published.nodes);
-  Bricks bricks;
-  const auto children = [&](const OccupancyNode& node, const auto& each) {
-    uint32_t number = 0;
-    for (uint32_t bit = 0; bit < 64; ++bit)
-      if (node.mask >> bit & 1u) each(bit, node.child, number++);
-  };
-  const auto cell = [](uint32_t at, uint32_t bit, uint32_t axis) { return at * 4 + (bit >> (2 * axis) & 3u); };
-  for (uint32_t top = 0; top < kLevel3Nodes; ++top)
-    children(nodes[published.level3 + top], [&](uint32_t b2, uint32_t run2, uint32_t n2) {
-      children(nodes[run2 + n2], [&](uint32_t b1, uint32_t run1, uint32_t n1) {
-        children(nodes[run1 + n1], [&](uint32_t b0, uint32_t table, uint32_t n0) {
-          const uint32_t index = reinterpret_cast<const uint32_t*>(nodes + table)[n0];
-          const uint32_t x = cell(cell(cell(top & 31u, b2, 0), b1, 0), b0, 0),
-                         y = cell(cell(cell(top >> 5 & 15u, b2, 1), b1, 1), b0, 1),
-                         z = cell(cell(cell(top >> 9, b2, 2), b1, 2), b0, 2);
-          const auto* const slab = at_address<BrickMaterials>(published.materials[index / kBricksPerSlab]);
-          bricks.emplace(x | y << 11 | z << 21, slab[index % kBricksPerSlab]);
-        });
-      });
-    });
-  return bricks;
 }
 
 }  // namespace

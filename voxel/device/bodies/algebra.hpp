@@ -96,7 +96,7 @@ struct CopyMaterials {
     });
     block.each([&](uint32_t lane) {
       for (uint32_t i = lane; i < count * 64; i += kThreads)
-        m.listed_materials[first * 64 + i] = m.other.materials[size_t(s.indices[i >> 6]) * 64 + (i & 63u)];
+        m.listed_materials[first * 64 + i] = eight_materials(m.other, s.indices[i >> 6], i & 63u);
     });
   }
 };

@@ -182,18 +182,6 @@ struct SurveyPlaced {
   }
 };
 
-// Each lane's number becomes the sum of those of all lanes up to it, by W. D. Hillis and G. L. Steele, "Data Parallel
-// Algorithms", 1986. Returns which of the two rows has them; the numbers are in the first one.
-template <uint32_t kLanes, class Block>
-QRY_HD inline uint32_t sum_up(uint32_t (&sums)[2][kLanes], Block& block) {
-  uint32_t from = 0;
-  for (uint32_t reach = 1; reach < kLanes; reach *= 2, from ^= 1u)
-    block.each([&](uint32_t lane) {
-      sums[from ^ 1u][lane] = sums[from][lane] + (lane >= reach ? sums[from][lane - reach] : 0);
-    });
-  return from;
-}
-
 // One block of threads: there are few runs.
 struct ScanPlaced {
   static constexpr uint32_t kThreads = 1024, kResident = 1;

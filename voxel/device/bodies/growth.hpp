@@ -103,16 +103,23 @@ struct FindPlaces {
   }
 };
 
-// What holds an index, by its number: the words of the grid first, then the records. Each index has one holder.
+// What holds an index, by its number: the words of the grid first, then the records. Each index that is not of a full
+// brick has one holder.
+QRY_HD inline uint64_t holders(const Memory& m) {
+  return uint64_t(m.grid.page_count) * kQryPageWords + m.control->record_top;
+}
+// Its index; kNone: none that is stored.
+QRY_HD inline uint32_t held_by(const Memory& m, uint64_t holder) {
+  const uint64_t words = uint64_t(m.grid.page_count) * kQryPageWords;
+  if (holder >= words) return held_by_record(m, holder - words);
+  const Pair pair = pair_at(m.grid, holder);
+  return pair.there && is_stored_index(pair.index) ? pair.index : kNone;
+}
+
 struct FindMoves {
-  QRY_HD static uint64_t items(const Memory& m, const EditCall&) {
-    return uint64_t(m.grid.page_count) * kQryPageWords + m.control->record_top;
-  }
+  QRY_HD static uint64_t items(const Memory& m, const EditCall&) { return holders(m); }
   QRY_HD static void run(const Memory& m, const EditCall&, uint64_t item, Sums&) {
-    const uint64_t words = uint64_t(m.grid.page_count) * kQryPageWords;
-    uint32_t index = kNone;
-    if (item >= words) index = held_by_record(m, item - words);
-    else if (const Pair pair = pair_at(m.grid, item); pair.there) index = pair.index;
+    const uint32_t index = held_by(m, item);
     if (index == kNone || index < m.moves.first) return;
     // There are fewer places than bricks as long as frames read some of the places.
     const uint32_t number = push(m.control->moves);
@@ -132,12 +139,14 @@ struct MoveBricks {
     if (to == 0) return;
     const size_t from = m.moves.first + number;
     if (word < 8) m.masks[size_t(to) * 8 + word] = m.masks[from * 8 + word];
-    else m.materials[size_t(to) * 64 + (word - 8)] = m.materials[from * 64 + (word - 8)];
+    else if (!m.packed) m.materials[size_t(to) * 64 + (word - 8)] = m.materials[from * 64 + (word - 8)];
+    // The materials of a packed brick stay where they are.
+    else if (word == 8) m.packed[to] = m.packed[from];
   }
 };
 
 struct Redirect {
-  QRY_HD static uint64_t items(const Memory& m, const EditCall& call) { return FindMoves::items(m, call); }
+  QRY_HD static uint64_t items(const Memory& m, const EditCall&) { return holders(m); }
   QRY_HD static void run(const Memory& m, const EditCall&, uint64_t item, Sums&) {
     const uint64_t words = uint64_t(m.grid.page_count) * kQryPageWords;
     if (item >= words) {

@@ -10,6 +10,9 @@
 //   records     key, index before, index after: 12 B a changed brick
 //   steps       the history: which records belong to each
 //   free        indices of bricks that nobody holds, a stack
+//   packed      instead of materials, of a world that is packed for reading (voxel/bricks/pool.hpp): word `index` is
+//   the
+//               start, in words, of the materials of that brick's set voxels, 0 of a place that is free
 //
 // OWNERSHIP. An index that is not of a full brick is held by the grid, or by one record: a record that is applied holds
 // its index before, one that is undone its index after. What neither holds is free.
@@ -140,6 +143,8 @@ struct Control {
   uint32_t contributions;  // of placed volumes (flatten.hpp)
   // Of bricks that move: how many are to, and how many places are free before and behind.
   uint32_t moves, places_before, places_behind;
+  // Of a world that is packed, or would be (pack.hpp): words of materials, and of the starts of each place's.
+  uint64_t packed_words;
   // Of the grid, when it was asked for (grid_stats.hpp).
   hashgrid::kernels::StatsSums grid;
   // Of a world's voxels, or of two worlds (compare.hpp).
@@ -308,10 +313,18 @@ struct JoinedSteps {
   Record* to;
 };
 
+// A world on its way to its packed form (pack.hpp).
+struct Packing {
+  uint32_t places;   // of the pool, that are used or free
+  uint32_t* words;   // of each: how many the materials of its brick take, 0: it is free
+  uint64_t* before;  // of each run of places: their words; then all words before them
+};
+
 // Of a world that this one is combined with: what is read of it (algebra.hpp).
 struct OtherWorld {
   hashgrid::GridView grid;
   const uint64_t *masks, *materials;
+  const uint32_t* packed;
 };
 // What a world becomes: voxels of either; of both; of the world alone. Where it has a voxel its own material stays.
 enum class Combination : uint8_t { union_of, intersection, difference };
@@ -322,7 +335,8 @@ struct Memory {
   hashgrid::GridView old_grid;  // where keys come from when the grid grows
   uint32_t grid_limit;          // keys
   uint64_t* masks;              // 8 words a brick
-  uint64_t* materials;          // 64 words a brick
+  uint64_t* materials;          // 64 words a brick; no memory is there while the world is packed
+  uint32_t* packed;             // null: it is not
   uint32_t brick_room;
   OccupancyNode* nodes;
   uint32_t node_room;              // granules
@@ -364,6 +378,7 @@ struct Memory {
   OccupancyNode* made2;  // what the level-2 nodes become, by number
   BrickMoves moves;
   JoinedSteps joined;
+  Packing packing;
 };
 
 constexpr uint32_t kOutcomes = 4096;

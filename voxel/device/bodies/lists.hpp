@@ -212,7 +212,7 @@ struct ReadBox {
     uint64_t materials = 0;
     if (brick_in_world(eight.brick)) {
       const hashgrid::Found found = hashgrid::find(m.grid, brick_key(eight.brick));
-      if (found.hit) materials = m.materials[size_t(found.value) * 64 + (item & 63u)];
+      if (found.hit) materials = eight_materials(m, found.value, uint32_t(item) & 63u);
     }
     visit_eight(m.box, eight, [&](uint32_t i, uint64_t at) { m.box.voxels[at] = uint8_t(materials >> (8 * i)); });
   }

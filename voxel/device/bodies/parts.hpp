@@ -481,7 +481,7 @@ struct CountMaterials {
       return;
     }
     block.each([&](uint32_t lane) {
-      const uint64_t eight = m.materials[size_t(s.index) * 64 + lane];
+      const uint64_t eight = eight_materials(m, s.index, lane);
       if (!eight) return;
       const uint32_t two = pieces_of(p, s.label, lane, 0), next = pieces_of(p, s.label, lane, 1);
       uint32_t key = 0, voxels = 0;

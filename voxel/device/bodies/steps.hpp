@@ -78,6 +78,18 @@ QRY_HD inline uint32_t child_bit(uint32_t x, uint32_t y, uint32_t z) {
 QRY_HD inline uint32_t level2_number(uint32_t x, uint32_t y, uint32_t z) { return x | y << 7 | z << 13; }
 QRY_HD inline uint32_t level3_number(uint32_t x, uint32_t y, uint32_t z) { return x | y << 5 | z << 9; }
 
+// Each lane's number becomes the sum of those of all lanes up to it, by W. D. Hillis and G. L. Steele, "Data Parallel
+// Algorithms", 1986. Returns which of the two rows has them; the numbers are in the first one.
+template <class Number, uint32_t kLanes, class Block>
+QRY_HD inline uint32_t sum_up(Number (&sums)[2][kLanes], Block& block) {
+  uint32_t from = 0;
+  for (uint32_t reach = 1; reach < kLanes; reach *= 2, from ^= 1u)
+    block.each([&](uint32_t lane) {
+      sums[from ^ 1u][lane] = sums[from][lane] + (lane >= reach ? sums[from][lane - reach] : 0);
+    });
+  return from;
+}
+
 // Nothing is done: it is refused, or it changes nothing, or one before it was refused.
 QRY_HD inline bool idle(const Memory& m) { return (m.control->stopped | m.control->skip | m.control->missing) != 0; }
 
@@ -137,6 +149,31 @@ QRY_HD inline uint32_t voxels_of(const Memory& m, uint32_t index) {
 // True if voxels that are not there may come to be.
 QRY_HD inline bool sets_absent(const EditCall& call) {
   return call.material != 0 && (call.mode == Mode::add || call.mode == Mode::fill);
+}
+
+// Of the set voxels of a mask: how many come before the eight with this number.
+QRY_HD inline uint32_t set_before(const uint64_t* mask, uint32_t at) {
+  const uint32_t octant = at >> 3, shift = (at & 7u) * 8;
+  uint32_t before = bit_count(mask[octant] & ((uint64_t(1) << shift) - 1u));
+  for (uint32_t i = 0; i < octant; ++i) before += bit_count(mask[i]);
+  return before;
+}
+QRY_HD inline uint32_t eight_of_mask(const uint64_t* mask, uint32_t at) {
+  return uint32_t(mask[at >> 3] >> ((at & 7u) * 8) & 0xFFu);
+}
+
+// The materials of eight voxels of a stored brick, number `at` of the 64 in the order of its mask's bytes; of a world
+// or of another one (OtherWorld). Steps of an edit read Memory::materials: it has unpacked its world before.
+template <class World>
+QRY_HD inline uint64_t eight_materials(const World& world, uint32_t index, uint32_t at) {
+  if (!world.packed) return world.materials[size_t(index) * 64 + at];
+  const uint64_t* const mask = world.masks + size_t(index) * 8;
+  uint32_t set = eight_of_mask(mask, at);
+  if (set == 0) return 0;
+  const auto* from = reinterpret_cast<const uint8_t*>(world.packed + world.packed[index]) + set_before(mask, at);
+  uint64_t eight = 0;
+  for (; set; set &= set - 1) eight |= uint64_t(*from++) << (8 * lowest_bit(set));
+  return eight;
 }
 
 // What an edit does to a brick.
@@ -909,7 +946,7 @@ struct Gather {
   QRY_HD static void run(const Memory& m, const EditCall&, uint64_t item, Sums&) {
     const hashgrid::Found found = hashgrid::find(m.grid, m.listed_keys[item >> 6]);
     const uint32_t at = uint32_t(item) & 63u;
-    const uint64_t eight = found.hit ? m.materials[size_t(found.value) * 64 + at] : 0;
+    const uint64_t eight = found.hit ? eight_materials(m, found.value, at) : 0;
     m.listed_materials[item] = eight;
     reinterpret_cast<uint8_t*>(m.listed_masks)[item] = uint8_t(~equal_bytes(eight, 0));
   }
@@ -928,7 +965,7 @@ struct LookUp {
 struct GatherPlaces {
   QRY_HD static uint64_t items(const Memory&, const EditCall& call) { return uint64_t(call.listed) * 64; }
   QRY_HD static void run(const Memory& m, const EditCall&, uint64_t item, Sums&) {
-    m.listed_materials[item] = m.materials[size_t(m.listed_keys[item >> 6]) * 64 + (uint32_t(item) & 63u)];
+    m.listed_materials[item] = eight_materials(m, m.listed_keys[item >> 6], uint32_t(item) & 63u);
   }
 };
 

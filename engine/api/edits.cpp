@@ -87,9 +87,7 @@ device::Emulation emulation_of(const qry_emulation_info* info) {
 
 }  // namespace
 
-Result<void> may_be_on_device(const ContextState& context, uint32_t home, bool packed) {
-  if (home != QRY_HOME_HOST && packed)
-    return fail(ErrorCode::unsupported, "a packed world (QRY_OPEN_PACK) is at home on the host");
+Result<void> may_be_on_device(const ContextState& context, uint32_t home) {
   if (home == QRY_HOME_AUTOMATIC && context.device_when == QRY_DEVICE_NEVER)
     return fail(ErrorCode::unsupported, "the context uses no device (QRY_DEVICE_NEVER)");
   return engine::may_be_on_device(engine::Home(home));
@@ -115,7 +113,7 @@ qry_result settle_world(qry_world& world, const HomeInfos& infos, bool packed, O
   if (home != QRY_HOME_HOST) {
     const std::lock_guard lock(context.mutex);
     const auto settle = [&]() -> Result<void> {
-      QRY_TRY(may_be_on_device(context, home, packed));
+      QRY_TRY(may_be_on_device(context, home));
       if (home != QRY_HOME_EMULATED && !context.device && context.device_when != QRY_DEVICE_NEVER &&
           need_device(context, function) != QRY_OK && home == QRY_HOME_AUTOMATIC)
         return fail(ErrorCode::unsupported, "there is no Vulkan device");
@@ -127,7 +125,7 @@ qry_result settle_world(qry_world& world, const HomeInfos& infos, bool packed, O
                                         {opened.scene, opened.history, opened.history_position, opened.file.get(),
                                          progress, opened.flattens, opened.file && !opened.flattens},
                                         world.max_bricks, context.threads));
-      return {};
+      return packed ? world.home->pack() : Result<void>();
     };
     if (auto settled = settle(); settled) {
       world.home_kind = home == QRY_HOME_AUTOMATIC ? uint32_t(QRY_HOME_DEVICE) : home;
@@ -137,6 +135,7 @@ qry_result settle_world(qry_world& world, const HomeInfos& infos, bool packed, O
       opened.history.clear();
       memory.pool.reset();  // in which the bricks were read
     } else {
+      world.home.reset();  // it may have had no room to be packed
       world.blocks.reset();
       // What is wrong with the file is no matter of homes.
       if (opened.file && engine::fails_at_every_home(settled.error().code)) return refuse(settled.error());
@@ -164,7 +163,7 @@ qry_result settle_world(qry_world& world, const HomeInfos& infos, bool packed, O
   if (!document) return refused(document.error());
   if (auto ok = document->restore_history(std::move(opened.history), opened.history_position); !ok)
     return refused(ok.error());
-  if (packed)
+  if (packed && !world.home)
     if (auto ok = document->pack(); !ok) return refused(ok.error());
   world.document.emplace(std::move(*document));
   if (world.home) world.home->attach(*world.document);

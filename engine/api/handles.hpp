@@ -223,7 +223,7 @@ struct Opened {
 };
 // Whether worlds of this request may be at home on a device, before one is asked for (engine/home/choice.hpp). Errors:
 // unsupported, with the reason.
-Result<void> may_be_on_device(const ContextState& context, uint32_t home, bool packed);
+Result<void> may_be_on_device(const ContextState& context, uint32_t home);
 // A caller's structures about a world's home, each as read_chain() finds it; null: it is not there.
 struct HomeInfos {
   const void *home = nullptr, *emulation = nullptr;  // qry_world_home_info, qry_emulation_info

@@ -18,11 +18,11 @@ qry_result memory_on_device(const qry_world& world, qry_memory_state* state, qry
   state->mask_bytes = use->mask_bytes;
   state->material_bytes = use->material_bytes;
   state->pyramid_bytes = use->pyramid_bytes;
-  state->packed_bytes = store.world_bytes;  // it stays as it is
+  state->packed_bytes = use->packed_bytes;
   state->scene_bytes = 0;
   state->history_bytes = use->history_bytes;
   state->device_bytes = store.size_bytes;
-  state->packed = 0;
+  state->packed = world.home->packed() ? 1 : 0;
   state->reserved2 = 0;
   if (!bricks) return QRY_OK;
   bricks->keys = store.keys;
@@ -33,6 +33,8 @@ qry_result memory_on_device(const qry_world& world, qry_memory_state* state, qry
   bricks->spare_bytes = use->spare_bytes;
   return QRY_OK;
 }
+
+bool is_packed(const qry_world& world) { return world.home ? world.home->packed() : world.document->world().packed(); }
 
 qry_result history_of(const qry_world& world, qry_memory_history* history) {
   if (world.home) {
@@ -112,11 +114,9 @@ qry_result qry_world_pack(qry_world* world) {
   const char* const function = "qry_world_pack";
   return guarded(function, [&]() -> qry_result {
     if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
-    if (world->home) return refuse(QRY_NOTHING_TO_DO, "%s: worlds at home on a device are not packed", function);
     QRY_PASS_REFUSAL(check_writable(*world, function));
-    const World& voxels = world->document->world();
-    if (voxels.packed()) return refuse(QRY_NOTHING_TO_DO, "%s: the world is packed already", function);
-    if (auto ok = world->document->pack(); !ok) return refuse(ok.error());
+    if (is_packed(*world)) return refuse(QRY_NOTHING_TO_DO, "%s: the world is packed already", function);
+    if (auto ok = world->home ? world->home->pack() : world->document->pack(); !ok) return refuse(ok.error());
     return QRY_OK;
   });
 }
@@ -125,9 +125,8 @@ qry_result qry_world_unpack(qry_world* world) {
   const char* const function = "qry_world_unpack";
   return guarded(function, [&]() -> qry_result {
     if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
-    const World& voxels = world->document->world();
-    if (!voxels.packed()) return refuse(QRY_NOTHING_TO_DO, "%s: the world is not packed", function);
-    if (auto ok = world->document->unpack(); !ok) return refuse(ok.error());
+    if (!is_packed(*world)) return refuse(QRY_NOTHING_TO_DO, "%s: the world is not packed", function);
+    if (auto ok = world->home ? world->home->unpack() : world->document->unpack(); !ok) return refuse(ok.error());
     return QRY_OK;
   });
 }
@@ -136,14 +135,9 @@ qry_result qry_world_trim(qry_world* world) {
   const char* const function = "qry_world_trim";
   return guarded(function, [&]() -> qry_result {
     if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
-    if (world->home) {
-      if (auto ok = world->home->trim(); !ok) return refuse(ok.error());
-      return QRY_OK;
-    }
     QRY_PASS_REFUSAL(check_writable(*world, function));
-    const World& voxels = world->document->world();
-    if (voxels.packed()) return refuse(QRY_NOTHING_TO_DO, "%s: the world is packed, with nothing to spare", function);
-    if (auto ok = world->document->shrink_to_fit(); !ok) return refuse(ok.error());
+    if (is_packed(*world)) return refuse(QRY_NOTHING_TO_DO, "%s: the world is packed, with nothing to spare", function);
+    if (auto ok = world->home ? world->home->trim() : world->document->shrink_to_fit(); !ok) return refuse(ok.error());
     return QRY_OK;
   });
 }

@@ -318,14 +318,14 @@ typedef struct qry_world_info {
 /* Where a world's voxels and history are kept, and where edits are made. */
 enum {
   /* The context's device, as QRY_HOME_DEVICE, where it is a CUDA device that shares its memory (QRY_SHARING_ZERO_COPY),
-   * and the world is not packed, has one volume, at the origin, and fits into the device's memory; else the host, and
-   * the log says why. Where CUDA has a device, and QRY_DEVICE_LAZY has not made the context's yet, it is made. */
+   * and the world has one volume, at the origin, and fits into the device's memory; else the host, and the log says
+   * why. Where CUDA has a device, and QRY_DEVICE_LAZY has not made the context's yet, it is made. */
   QRY_HOME_AUTOMATIC = 0,
   QRY_HOME_HOST = 1, /* host memory, by host threads */
   /* A CUDA device's memory, by its kernels: the context's device where it has one, else CUDA's first. For worlds of one
    * volume at the origin. The host has no copy: what it does with all voxels (saving; paths in a world that glows)
    * reads them from the device, for as long as that takes. Pictures are drawn from the same memory, where the context's
-   * device and CUDA's are one that can share it; elsewhere a picture needs a copy. Worlds there are not packed. */
+   * device and CUDA's are one that can share it; elsewhere a picture needs a copy. */
   QRY_HOME_DEVICE = 2,
   QRY_HOME_EMULATED = 3 /* host threads that stand in for a CUDA device, with its memory: slow; to test programs with */
 };
@@ -838,8 +838,8 @@ typedef struct qry_memory_history {
   { QRY_STYPE_MEMORY_HISTORY, 0, NULL, 0, 0, 0, 0, 0 }
 
 /* Measures memory by a pass over the bricks' masks, the volumes' lists and the records. Of a world at home on a device
- * all of it is the device's, the history too, at 12 bytes a changed brick; there are no lists of volumes, packed_bytes
- * is the sum of the four, and the grid is copied to the host to count keys. Accepts a qry_memory_bricks and a
+ * all of it is the device's, the history too, at 12 bytes a changed brick; there are no lists of volumes, and
+ * the grid is copied to the host to count keys. Accepts a qry_memory_bricks and a
  * qry_memory_history. Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT. [read] */
 QRY_API qry_result QRY_CALL qry_world_get_memory(const qry_world* world, qry_memory_state* state);
 
@@ -858,7 +858,9 @@ QRY_API qry_result QRY_CALL qry_world_set_history_budget(qry_world* world, uint6
  * device's. A packed world keeps only the materials of set voxels and has no spare memory. Voxels, version, pictures
  * and the results of all queries stay the same. A picture costs up to a twentieth more. The next call that changes
  * voxels (or qry_world_unpack) unpacks it first, at the cost of copying every brick, and it stays so if that call
- * fails. Both forms are in memory until that is done. QRY_NOTHING_TO_DO: it is packed already, or at home on a device.
+ * fails. Both forms are in memory until that is done. At home on a device it is trimmed before; an edit there is
+ * launched before it is known whether it changes anything, so one that changes nothing unpacks it too, and so does
+ * qry_world_reserve. QRY_NOTHING_TO_DO: it is packed already.
  * Errors: INVALID_ARGUMENT, FULL (more than 16 GiB of materials), OUT_OF_MEMORY, DEVICE; it is as before. [write] */
 QRY_API qry_result QRY_CALL qry_world_pack(qry_world* world);
 /* Unpacks the world, so that the next edit need not do it. Errors: as qry_world_pack. [write] */

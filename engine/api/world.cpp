@@ -214,9 +214,8 @@ qry_result qry_world_open(qry_context* context, const qry_open_info* info, qry_w
     const auto read = [&]() -> Result<Opened> {
       const std::filesystem::path file(info->path);
       QRY_TRY_ASSIGN(const auto format, io::format_for_reading(file));
-      const bool may = may_be_on_device(*context->state, home_info ? home_info->home : uint32_t(QRY_HOME_AUTOMATIC),
-                                        (info->flags & QRY_OPEN_PACK) != 0)
-                           .has_value();
+      const bool may =
+          may_be_on_device(*context->state, home_info ? home_info->home : uint32_t(QRY_HOME_AUTOMATIC)).has_value();
       if (may && format->kind == io::FormatKind::world) {
         QRY_TRY_ASSIGN(auto begun, begin_file(file, (info->flags & QRY_OPEN_FLATTEN) != 0, *context->state));
         if (begun) return std::move(*begun);

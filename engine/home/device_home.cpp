@@ -1371,6 +1371,23 @@ Result<void> DeviceHome::read_around(Int3 brick) {
   }
   return {};
 }
+Result<void> DeviceHome::pack() {
+  const std::lock_guard lock(lock_);
+  QRY_TRY(hear(last_ticket_));
+  return store_->pack();
+}
+
+Result<void> DeviceHome::unpack() {
+  const std::lock_guard lock(lock_);
+  QRY_TRY(hear(last_ticket_));
+  return store_->unpack();
+}
+
+bool DeviceHome::packed() {
+  const std::lock_guard lock(lock_);
+  return store_->packed();
+}
+
 Result<void> DeviceHome::get_voxels(const int32_t* xyz, uint8_t* materials, uint64_t count) {
   const std::lock_guard lock(lock_);
   // A few, as picks and walks ask for them one after the other.

@@ -180,6 +180,11 @@ class DeviceHome {
   Result<void> trim();
   // Materials of voxels, 0 outside of the world. Of a few it reads the bricks around them, too, and keeps those for the
   // next calls, until a change is launched: 33 KB. Traffic: 516 bytes over the bus for each brick that is read.
+  // As Store's. Block until what was launched is done.
+  Result<void> pack();
+  Result<void> unpack();
+  bool packed();
+  // Materials of voxels, 0 outside of the world.
   Result<void> get_voxels(const int32_t* xyz, uint8_t* materials, uint64_t count);
   // As Store's.
   Result<void> read_box(const Box3& box, uint8_t* materials, device::Side side);

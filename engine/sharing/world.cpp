@@ -268,6 +268,7 @@ Result<Device::TimelinePoint> SharedWorld::publish(const device::Store::Publishe
   root.grid_words = published.grid;
   root.grid_pages = published.grid_pages;
   root.brick_capacity = published.brick_room;
+  root.packed = published.packed;
   QRY_TRY(check_pyramid(uint64_t(published.node_room) * kGranuleBytes));
   root.pyramid = published.nodes;
   root.level3 = published.level3;

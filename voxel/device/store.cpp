@@ -302,7 +302,6 @@ Result<Store::Change> Store::combine(Store& other, Combination combination) {
     return fail(ErrorCode::unsupported, "the two worlds are in memory of different devices");
   QRY_TRY(wait_all());
   QRY_TRY(other.wait_all());
-  QRY_TRY(unpack());  // they may be one world
   const bool is_union = combination == Combination::union_of;
   Arrays& a = *arrays_;
   memory_.other = {other.memory_.grid, other.memory_.masks, other.memory_.materials, other.memory_.packed};
@@ -1469,6 +1468,7 @@ Result<void> Store::pack() {
   const uint64_t places = control.bricks_top, runs = (places + kPlaceRun - 1) / kPlaceRun;
   const uint64_t scratch_bytes = runs * sizeof(uint64_t) + places * sizeof(uint32_t);
   Range scratch, fresh, words;  // `fresh`: addresses of materials that may come back; frames may read the old ones
+  old_.reserve(old_.size() + 1);
   // What is refused is refused while no step runs.
   const auto make = [&]() -> Result<void> {
     QRY_TRY_ASSIGN(fresh, e.reserve(size_t(kMostBricks) * sizeof(BrickMaterials), "materials", true));
@@ -1513,6 +1513,7 @@ Result<void> Store::unpack() {
   if (!packed()) return {};
   QRY_TRY(wait_all());
   Range& materials = arrays_->materials;
+  old_.reserve(old_.size() + 1);
   const auto write = [&]() -> Result<void> {
     QRY_TRY_ASSIGN(const Control control, counters());
     QRY_TRY(grow_slabs(*executor_, materials, uint64_t(memory_.brick_room) * sizeof(BrickMaterials)));

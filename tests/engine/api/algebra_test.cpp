@@ -394,20 +394,23 @@ TEST_CASE("c_api: what leaves the world or is more than its bricks is refused, a
   }
 }
 
-TEST_CASE("c_api: a packed world is combined and eroded as another") {
+TEST_CASE("c_api: a packed world is combined and eroded as another, at every home") {
   const Context context;
-  qry_world* world = world_at(context.get(), QRY_HOME_HOST);
-  const Dense voxels = example(5);
-  write(world, voxels);
-  require_ok(qry_world_pack(world));
-  check_step(
-      world, [&](uint64_t* changed) { return qry_world_erode(world, 0, 18, 1, nullptr, changed); },
-      eroded(voxels, 18, 1));
-  require_ok(qry_world_pack(world));
-  check_step(
-      world, [&](uint64_t* changed) { return qry_world_dilate(world, 0, 18, 1, nullptr, changed); },
-      dilated(voxels, 18, 1));
-  qry_world_destroy(&world);
+  for (const uint32_t home : kHomes) {
+    qry_world* world = world_at(context.get(), home);
+    if (!world) continue;
+    const Dense voxels = example(5);
+    write(world, voxels);
+    require_ok(qry_world_pack(world));
+    check_step(
+        world, [&](uint64_t* changed) { return qry_world_erode(world, 0, 18, 1, nullptr, changed); },
+        eroded(voxels, 18, 1));
+    require_ok(qry_world_pack(world));
+    check_step(
+        world, [&](uint64_t* changed) { return qry_world_dilate(world, 0, 18, 1, nullptr, changed); },
+        dilated(voxels, 18, 1));
+    qry_world_destroy(&world);
+  }
 }
 
 namespace {

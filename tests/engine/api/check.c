@@ -72,13 +72,15 @@ qry_world* new_world(qry_context* context) {
   return world;
 }
 
-qry_world* new_world_on_host(qry_context* context) {
+qry_world* new_world_at(qry_context* context, uint32_t where) {
   qry_world* world = NULL;
   qry_world_home_info home = QRY_WORLD_HOME_INFO_INIT;
   qry_world_info info = QRY_WORLD_INFO_INIT;
-  home.home = QRY_HOME_HOST;
+  home.home = where;
   info.next = &home;
-  OK(qry_world_create(context, &info, &world));
+  if (where == QRY_HOME_DEVICE && qry_world_create(context, &info, &world) == QRY_ERROR_UNSUPPORTED)
+    skip(qry_last_error());
+  else if (!world) OK(qry_world_create(context, &info, &world));
   return world;
 }
 

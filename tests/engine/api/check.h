@@ -27,7 +27,7 @@ void write_file(const char* name, const void* bytes, size_t size);
 
 qry_context* new_context(uint32_t device);
 qry_world* new_world(qry_context* context);
-qry_world* new_world_on_host(qry_context* context); /* where it can be packed */
+qry_world* new_world_at(qry_context* context, uint32_t home); /* NULL: this machine has no such home, which is said */
 qry_world_state state_of(qry_world* world);
 uint8_t voxel_at(const qry_world* world, int32_t x, int32_t y, int32_t z);
 /* Makes a floor of 32 x 1 x 32 of material 3 and a ball of material 40 about (15, 10, 15), radius 7.5, in two steps. */

@@ -527,6 +527,55 @@ TEST_CASE(
 }
 
 TEST_CASE(
+    "c_api: a packed world at home on a device is drawn from its packed form: the same pictures as before, in less of "
+    "its memory, and an edit is in the next one") {
+  const Context context(QRY_DEVICE_NOW);
+  for (const uint32_t home : {uint32_t(QRY_HOME_EMULATED), uint32_t(QRY_HOME_DEVICE)}) {
+    qry_world* world = world_at(context.get(), home);
+    if (!world) continue;
+    const auto memory_of = [&] {
+      qry_memory_state memory = QRY_MEMORY_STATE_INIT;
+      require_ok(qry_world_get_memory(world, &memory));
+      return memory;
+    };
+    for (int n = 0; n < 90; ++n) {
+      const qry_edit edit = ball(n * 37 % 90 - 45, n * 53 % 60 - 30, n * 71 % 80 - 40, 3 + n * 13 % 14,
+                                 uint32_t(1 + n % 200), n % 5 == 4 ? QRY_MODE_REMOVE : QRY_MODE_FILL);
+      require_ok(qry_world_edit(world, &edit, nullptr));
+    }
+    constexpr uint32_t kViews[] = {QRY_VIEW_SHADED, QRY_VIEW_ALBEDO, QRY_VIEW_NORMALS};
+    std::vector<std::vector<uint8_t>> pictures;
+    for (const uint32_t view : kViews) pictures.push_back(picture(world, view));
+    REQUIRE(pictures[0] != pictures[1]);
+    const auto same = [&] {
+      for (size_t i = 0; i < pictures.size(); ++i) REQUIRE((picture(world, kViews[i]) == pictures[i]));
+    };
+    const qry_memory_state before = memory_of();
+    const qry_edit more = ball(0, 0, 0, 30, 5);
+    for (int round = 0; round < 3; ++round) {
+      require_ok(qry_world_pack(world));
+      same();
+      const qry_memory_state packed = memory_of();
+      REQUIRE(packed.packed == 1);
+      REQUIRE(packed.device_bytes + 8'000'000 < before.device_bytes);
+      require_ok(qry_world_edit(world, &more, nullptr));
+      REQUIRE(memory_of().packed == 0);
+      REQUIRE((picture(world) != pictures[0]));
+      require_ok(qry_world_pack(world));
+      REQUIRE((picture(world) != pictures[0]));
+      require_ok(qry_world_undo(world, nullptr));
+      same();
+      require_ok(qry_world_pack(world));
+      require_ok(qry_world_unpack(world));
+      same();
+    }
+    qry_world_destroy(&world);
+  }
+  INFO(context.said());
+  REQUIRE(context.said().empty());
+}
+
+TEST_CASE(
     "c_api: unless it is told, a world is at home on a device that shares its memory with shaders, and elsewhere on "
     "the "
     "host, and the log says why") {
@@ -550,20 +599,22 @@ TEST_CASE(
     if (device == QRY_DEVICE_NEVER) REQUIRE(home == QRY_HOME_HOST);
     if (home == QRY_HOME_DEVICE) REQUIRE(home_of(world).in_place == 1);
     qry_world_destroy(&world);
-    // A packed one always is the host's; who asks for a device is told that it cannot be.
+    // So is a packed one.
     qry_world_home_info wanted = QRY_WORLD_HOME_INFO_INIT;
     qry_open_info open = QRY_OPEN_INFO_INIT;
     const std::string path = quarry::test::asset("compat/world-steps.quarry");
     open.path = path.c_str();
     open.flags = QRY_OPEN_PACK;
-    require_ok(qry_world_open(context, &open, &world));
-    REQUIRE(home_of(world).home == QRY_HOME_HOST);
-    qry_world_destroy(&world);
-    open.next = &wanted;
-    wanted.home = QRY_HOME_EMULATED;
-    REQUIRE(qry_world_open(context, &open, &world) == QRY_ERROR_UNSUPPORTED);
-    REQUIRE(std::string(qry_last_error()).find("packed") != std::string::npos);
-    REQUIRE(world == nullptr);
+    for (const uint32_t asked : {uint32_t(QRY_HOME_AUTOMATIC), uint32_t(QRY_HOME_EMULATED)}) {
+      open.next = &wanted;
+      wanted.home = asked;
+      require_ok(qry_world_open(context, &open, &world));
+      REQUIRE(home_of(world).home == (asked == QRY_HOME_AUTOMATIC ? home : asked));
+      qry_memory_state memory = QRY_MEMORY_STATE_INIT;
+      require_ok(qry_world_get_memory(world, &memory));
+      REQUIRE(memory.packed == 1);
+      qry_world_destroy(&world);
+    }
     qry_context_destroy(&context);
   }
 }

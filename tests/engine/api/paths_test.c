@@ -112,7 +112,7 @@ static void pictures_gather_and_begin_anew(qry_context* context) {
   const int32_t at[3] = {15, 25, 15};
   const uint8_t one = 9;
   qry_world* world = new_world(context);
-  qry_world* twin = new_world_on_host(context);
+  qry_world* twin = new_world_at(context, QRY_HOME_HOST);
   qry_paths* a = NULL;
   qry_paths* b = NULL;
   qry_paths_info info = QRY_PATHS_INFO_INIT;

@@ -66,17 +66,17 @@ class PluginWorld final : public quarry::test::TestedStore {
     edit.radius = dense.radius();
     uint64_t changed = kNotTold;
     require_ok(qry_world_edit(world_, &edit, &changed));
-    return told(changed);
+    return changed;
   }
   uint64_t set_voxels(const std::vector<int32_t>& xyz, const std::vector<uint8_t>& materials) override {
     uint64_t changed = kNotTold;
     require_ok(qry_world_set_voxels(world_, 0, xyz.data(), materials.data(), materials.size(), &changed));
-    return told(changed);
+    return changed;
   }
   uint64_t write_region(Cell min, Cell max, const std::vector<uint8_t>& materials) override {
     uint64_t changed = kNotTold;
     require_ok(qry_world_write_region(world_, 0, min.data(), max.data(), materials.data(), materials.size(), &changed));
-    return told(changed);
+    return changed;
   }
   // There is no such call: a list of all their voxels, which must do the same.
   uint64_t write_bricks(const std::vector<Cell>& bricks, const std::vector<uint8_t>& materials) override {
@@ -104,11 +104,11 @@ class PluginWorld final : public quarry::test::TestedStore {
   }
   std::optional<uint64_t> undo() override {
     uint64_t changed = kNotTold;
-    return done(qry_world_undo(world_, &changed)) ? std::optional(told(changed)) : std::nullopt;
+    return done(qry_world_undo(world_, &changed)) ? std::optional(changed) : std::nullopt;
   }
   std::optional<uint64_t> redo() override {
     uint64_t changed = kNotTold;
-    return done(qry_world_redo(world_, &changed)) ? std::optional(told(changed)) : std::nullopt;
+    return done(qry_world_redo(world_, &changed)) ? std::optional(changed) : std::nullopt;
   }
   void recolour(uint8_t index, uint8_t red) override {
     qry_material material = at(index);
@@ -117,21 +117,9 @@ class PluginWorld final : public quarry::test::TestedStore {
   }
   bool recolouring_is_a_step() const override { return false; }
   uint8_t red(uint8_t index) override { return at(index).rgba[0]; }
-  // Worlds on a device are not packed: that one were is only remembered, so that the text of the test fits.
-  bool pack() override {
-    const bool packs = done(qry_world_pack(world_));
-    if (home_.home == QRY_HOME_HOST) return packs;
-    REQUIRE_FALSE(packs);
-    return !std::exchange(as_if_packed_, true);
-  }
-  bool unpack() override {
-    const bool unpacks = done(qry_world_unpack(world_));
-    return home_.home == QRY_HOME_HOST ? unpacks : std::exchange(as_if_packed_, false);
-  }
-  bool trim() override {
-    const bool trims = done(qry_world_trim(world_));
-    return trims && !as_if_packed_;
-  }
+  bool pack() override { return done(qry_world_pack(world_)); }
+  bool unpack() override { return done(qry_world_unpack(world_)); }
+  bool trim() override { return done(qry_world_trim(world_)); }
   bool reopen(uint32_t random) override {
     qry_save_info save = QRY_SAVE_INFO_INIT;
     save.path = path_.c_str();
@@ -139,9 +127,8 @@ class PluginWorld final : public quarry::test::TestedStore {
     qry_world_destroy(&world_);
     qry_open_info open = QRY_OPEN_INFO_INIT;
     open.path = path_.c_str();
-    open.flags = random % (home_.home == QRY_HOME_HOST ? 4 : 2);  // as it is, flattened, packed, both
+    open.flags = random % 4;  // as it is, flattened, packed, both
     open.next = &home_;
-    as_if_packed_ = false;
     require_ok(qry_world_open(context_, &open, &world_));
     const StoreFacts opened = facts();
     REQUIRE(opened.version == 0);
@@ -171,7 +158,7 @@ class PluginWorld final : public quarry::test::TestedStore {
     facts.steps = state.history_length;
     facts.position = state.history_position;
     for (size_t i = 0; i < 3; ++i) facts.min[i] = state.min[i], facts.max[i] = state.max[i];
-    facts.packed = memory.packed != 0 || as_if_packed_;
+    facts.packed = memory.packed != 0;
     return facts;
   }
   void read(Cell min, Cell max, std::vector<uint8_t>& materials) override {
@@ -201,11 +188,6 @@ class PluginWorld final : public quarry::test::TestedStore {
  private:
   static constexpr uint64_t kNotTold = 123456789;
 
-  uint64_t told(uint64_t changed) {
-    as_if_packed_ = as_if_packed_ && changed == 0;
-    return changed;
-  }
-
   qry_material at(uint8_t index) const {
     qry_material material{};
     require_ok(qry_world_get_materials(world_, index, 1, &material));
@@ -216,7 +198,6 @@ class PluginWorld final : public quarry::test::TestedStore {
   qry_world* world_ = nullptr;
   std::string path_;
   qry_world_home_info home_ = QRY_WORLD_HOME_INFO_INIT;
-  bool as_if_packed_ = false;
 };
 
 }  // namespace

@@ -172,6 +172,23 @@ inline std::vector<Operation> operations(const std::filesystem::path& folder) {
       {"grow", true, [](qry_world* w) { return qry_world_dilate(w, 0, 6, 1, nullptr, nullptr); }, true},
       {"grow twice", true, [](qry_world* w) { return qry_world_dilate(w, 0, 26, 2, nullptr, nullptr); }},
       {"keep parts", true, [](qry_world* w) { return qry_world_keep_parts(w, 0, 6, 1, 100000, nullptr, nullptr); }},
+      {"pack and unpack", false,
+       [](qry_world* w) {
+         const qry_result packed = qry_world_pack(w);
+         return packed < 0 ? packed : qry_world_unpack(w);
+       }},
+      {"edit what is packed", true,
+       [](qry_world* w) {
+         const qry_result packed = qry_world_pack(w);
+         return packed < 0 ? packed : edit_at(w, QRY_SHAPE_SPHERE, 30, 11, 8);
+       }},
+      {"find parts of what is packed", false,
+       [](qry_world* w) {
+         const qry_result packed = qry_world_pack(w);
+         qry_part parts[8];
+         uint64_t count = 8;
+         return packed < 0 ? packed : qry_world_find_parts(w, 26, nullptr, parts, &count);
+       }},
       {"find parts", false,
        [](qry_world* w) {
          qry_part parts[8];

@@ -22,7 +22,7 @@ qry_result memory_on_device(const qry_world& world, qry_memory_state* state, qry
   state->scene_bytes = 0;
   state->history_bytes = use->history_bytes;
   state->device_bytes = store.size_bytes;
-  state->packed = world.home->packed() ? 1 : 0;
+  state->packed = use->packed ? 1 : 0;
   state->reserved2 = 0;
   if (!bricks) return QRY_OK;
   bricks->keys = store.keys;
@@ -34,7 +34,11 @@ qry_result memory_on_device(const qry_world& world, qry_memory_state* state, qry
   return QRY_OK;
 }
 
-bool is_packed(const qry_world& world) { return world.home ? world.home->packed() : world.document->world().packed(); }
+// A device that is lost is told of.
+Result<bool> is_packed(const qry_world& world) {
+  if (world.home) return world.home->packed();
+  return world.document->world().packed();
+}
 
 qry_result history_of(const qry_world& world, qry_memory_history* history) {
   if (world.home) {
@@ -115,7 +119,9 @@ qry_result qry_world_pack(qry_world* world) {
   return guarded(function, [&]() -> qry_result {
     if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
     QRY_PASS_REFUSAL(check_writable(*world, function));
-    if (is_packed(*world)) return refuse(QRY_NOTHING_TO_DO, "%s: the world is packed already", function);
+    const auto packed = is_packed(*world);
+    if (!packed) return refuse(packed.error());
+    if (*packed) return refuse(QRY_NOTHING_TO_DO, "%s: the world is packed already", function);
     if (auto ok = world->home ? world->home->pack() : world->document->pack(); !ok) return refuse(ok.error());
     return QRY_OK;
   });
@@ -125,7 +131,9 @@ qry_result qry_world_unpack(qry_world* world) {
   const char* const function = "qry_world_unpack";
   return guarded(function, [&]() -> qry_result {
     if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
-    if (!is_packed(*world)) return refuse(QRY_NOTHING_TO_DO, "%s: the world is not packed", function);
+    const auto packed = is_packed(*world);
+    if (!packed) return refuse(packed.error());
+    if (!*packed) return refuse(QRY_NOTHING_TO_DO, "%s: the world is not packed", function);
     if (auto ok = world->home ? world->home->unpack() : world->document->unpack(); !ok) return refuse(ok.error());
     return QRY_OK;
   });
@@ -136,7 +144,9 @@ qry_result qry_world_trim(qry_world* world) {
   return guarded(function, [&]() -> qry_result {
     if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
     QRY_PASS_REFUSAL(check_writable(*world, function));
-    if (is_packed(*world)) return refuse(QRY_NOTHING_TO_DO, "%s: the world is packed, with nothing to spare", function);
+    const auto packed = is_packed(*world);
+    if (!packed) return refuse(packed.error());
+    if (*packed) return refuse(QRY_NOTHING_TO_DO, "%s: the world is packed, with nothing to spare", function);
     if (auto ok = world->home ? world->home->trim() : world->document->shrink_to_fit(); !ok) return refuse(ok.error());
     return QRY_OK;
   });

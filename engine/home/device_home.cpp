@@ -1383,8 +1383,10 @@ Result<void> DeviceHome::unpack() {
   return store_->unpack();
 }
 
-bool DeviceHome::packed() {
+Result<bool> DeviceHome::packed() {
   const std::lock_guard lock(lock_);
+  QRY_TRY(hear(last_ticket_));
+  QRY_TRY(store_->wait_all());
   return store_->packed();
 }
 

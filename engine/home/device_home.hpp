@@ -183,7 +183,7 @@ class DeviceHome {
   // As Store's. Block until what was launched is done.
   Result<void> pack();
   Result<void> unpack();
-  bool packed();
+  Result<bool> packed();  // errors: device
   // Materials of voxels, 0 outside of the world.
   Result<void> get_voxels(const int32_t* xyz, uint8_t* materials, uint64_t count);
   // As Store's.

@@ -787,6 +787,7 @@ Result<Store::Change> Store::recall_step(const Bricks& before) {
   QRY_TRY_ASSIGN(auto steps, history());
   QRY_TRY_ASSIGN(Control control, counters());
   if (control.step_position != 0) return fail(ErrorCode::invalid_argument, "the history has steps that are applied");
+  QRY_TRY(unpack());
   const uint64_t records = control.record_top + before.full_keys.size() + before.keys.size();
   if (records > memory_.record_room) {
     QRY_TRY(make_record_room(records));
@@ -1516,7 +1517,11 @@ Result<void> Store::unpack() {
   old_.reserve(old_.size() + 1);
   const auto write = [&]() -> Result<void> {
     QRY_TRY_ASSIGN(const Control control, counters());
-    QRY_TRY(grow_slabs(*executor_, materials, uint64_t(memory_.brick_room) * sizeof(BrickMaterials)));
+    // By growths of the same bricks as those of the masks, which a trim gives back together.
+    for (const Range::Part& part : arrays_->masks.parts) {
+      const uint64_t bricks = (part.offset_bytes + part.size_bytes) / sizeof(BrickMask);
+      QRY_TRY(grow_to(*executor_, materials, std::min<uint64_t>(bricks, memory_.brick_room), sizeof(BrickMaterials)));
+    }
     Memory memory = memory_;
     memory.packing.places = uint32_t(std::min<uint64_t>(control.bricks_top, packed_places_));
     QRY_TRY(executor_->run(StepId::unpack_bricks, memory, {}, uint64_t(memory.packing.places) * 64));
@@ -1699,7 +1704,8 @@ Result<Store::MemoryUse> Store::memory_use() {
   use.full_keys = uint32_t(
       std::count_if(there.begin(), there.end(), [](const Entry& entry) { return is_full_index(entry.index); }));
   use.packed_bytes = use.grid_bytes + use.mask_bytes + use.material_bytes + use.pyramid_bytes;
-  if (!packed()) {
+  use.packed = packed();
+  if (!use.packed) {
     QRY_TRY_ASSIGN(use.packed_bytes, expect_packed_bytes());
   }
   return use;

@@ -200,6 +200,7 @@ class Store {
     uint64_t spare_bytes = 0;   // room for bricks to come
     uint64_t history_changes = 0;
     uint32_t full_keys = 0;  // keys whose brick is full of one material
+    bool packed = false;
   };
   // After all edits. Traffic: as entries(); of a world that is not packed 64 bytes a brick on the device.
   Result<MemoryUse> memory_use();

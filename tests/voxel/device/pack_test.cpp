@@ -324,6 +324,7 @@ TEST_CASE("pack: whatever changes a packed world changes it as one that was neve
   for (const test::DeviceHome& home : test::device_homes()) {
     INFO(home.name);
     const auto other = filled(taken(home.make()), 9);
+    const Store* changed = nullptr;
     const auto recalled = [](Store& store) {
       while (undone(store)) continue;
       std::vector<uint32_t> keys{brick_key({1, 1, 1}), brick_key({50, 2, 3})};
@@ -390,6 +391,17 @@ TEST_CASE("pack: whatever changes a packed world changes it as one that was neve
            REQUIRE(s.end_step());
            return voxels;
          }},
+        {"a step that is packed on the way",
+         [&](Store& s) {
+           REQUIRE(s.begin_step());
+           uint64_t voxels = 0;
+           for (const int32_t x : {-20, -16, -12}) {
+             voxels += ball(s, {x, 6, 7}, 7, Mode::fill, uint8_t(100 + x));
+             if (&s == changed) REQUIRE(s.pack());
+           }
+           REQUIRE(s.end_step());
+           return voxels + ball(s, {-19, 6, 7}, 3, Mode::remove, 0);
+         }},
         {"undo all",
          [](Store& s) {
            uint64_t sum = 0;
@@ -415,6 +427,7 @@ TEST_CASE("pack: whatever changes a packed world changes it as one that was neve
     };
     const auto store = filled(taken(home.make()), 4), plain = filled(taken(home.make()), 4);
     REQUIRE((seen(*store) == seen(*plain)));
+    changed = store.get();
     const auto stays = [](const std::string& name) {
       return name.starts_with("drop") || name == "a budget" || name == "forget";
     };
@@ -586,6 +599,57 @@ TEST_CASE("pack: with any piece of memory refused a world is as before, or witho
     }
     REQUIRE(refused >= (packs ? 4 : 1));
   }
+}
+
+TEST_CASE(
+    "pack: growths of many bricks come back one by one, or none of them, and a trim gives back those without bricks",
+    "[one-caller]") {
+  const auto left = std::make_shared<uint64_t>(0);
+  device::Emulation emulation;
+  emulation.before = [left](device::DeviceCall asked) {
+    if (asked != device::DeviceCall::allocation || *left == 0 || --*left != 0) return device::Fault::none;
+    return device::Fault::no_memory;
+  };
+  const auto store = taken(Store::create(device::make_emulated_executor(emulation)));
+  // More than a new world has room for, each of a voxel.
+  std::vector<uint32_t> keys;
+  std::vector<BrickMaterials> materials;
+  for (uint32_t i = 0; i < 34'000; ++i) {
+    keys.push_back(brick_key({int32_t(i % 40), int32_t(i / 40 % 40), int32_t(i / 1600)}));
+    materials.emplace_back();
+    materials.back()[i % 512] = uint8_t(1 + i % 255);
+  }
+  taken(store->write_bricks({{}, {}, keys, materials}));
+  REQUIRE(store->forget());
+  REQUIRE(store->trim());
+  const uint64_t editable = taken(store->state()).size_bytes;
+  REQUIRE(store->pack());
+  const uint64_t bytes = taken(store->state()).size_bytes;
+  uint64_t refused = 0;
+  for (uint64_t number = 1;; ++number) {
+    *left = number;
+    const auto made = store->unpack();
+    if (*left) {
+      *left = 0;
+      REQUIRE(made);
+      break;
+    }
+    ++refused;
+    REQUIRE(made.error().code == ErrorCode::out_of_memory);
+    REQUIRE(store->packed());
+    REQUIRE(taken(store->state()).size_bytes == bytes);
+  }
+  REQUIRE(refused >= 2);
+  REQUIRE(taken(store->state()).size_bytes <= editable);
+  std::vector<BrickMaterials> read(keys.size());
+  REQUIRE(store->read(keys, read));
+  REQUIRE((read == materials));
+  // All but some go, and with them the growth behind those.
+  const auto gone = std::span(keys).subspan(1'000);
+  taken(store->write_bricks({gone, std::vector<uint8_t>(gone.size(), 0), {}, {}}));
+  REQUIRE(store->forget());
+  REQUIRE(store->trim());
+  REQUIRE(taken(store->state()).size_bytes + 4'000 * sizeof(Brick) < editable);
 }
 
 TEST_CASE("pack: a device that is lost at any call on the way is told of, and the world is destroyed") {

@@ -264,7 +264,7 @@ TEST_CASE("pack: a packed world answers all as before, with its history, in less
               packed.packed_bytes);
       REQUIRE(packed.packed_bytes == taken(store->state()).world_bytes);
       REQUIRE(packed.packed_bytes * 2 < state.world_bytes);
-      REQUIRE(packed.material_bytes * 8 < use.material_bytes);
+      REQUIRE(packed.material_bytes * 4 < use.material_bytes);
       REQUIRE(packed.full_keys == use.full_keys);
       REQUIRE(packed.history_changes == use.history_changes);
       // It was foretold.

@@ -1493,7 +1493,7 @@ Result<void> Store::pack() {
     QRY_TRY(e.run(StepId::pack_bricks, memory, {}, (places + PackBricks::kBricks - 1) / PackBricks::kBricks));
     return e.wait();
   };
-  const auto made = make();
+  auto made = make();
   e.release(scratch);
   if (!made) {
     e.release(fresh);

@@ -467,7 +467,7 @@ TEST_CASE("pack: a frame that is not done sees what was published for it in eith
   };
   write(5'500, 16);
   const auto publish = [&](uint64_t recorded, uint64_t done) {
-    const Store::Published published = *taken(store->publish({recorded, done}));
+    Store::Published published = *taken(store->publish({recorded, done}));
     REQUIRE(published.packed == store->packed());
     REQUIRE((seen_by_frame(published) == bricks));
     return published;

@@ -41,8 +41,17 @@ Result<FollowedFile> attach(qry_world& world, const fs::path& path) {
       return fail(ErrorCode::conflict, path.string() +
                                            ": it is not the file that the world was opened or detached from, or has "
                                            "changed since: attach the world under a name that no file has");
-    if (version == world.same_file->version) first_record = world.same_file->first_record;
-    else store.reset();
+    if (version == world.same_file->version) {
+      first_record = world.same_file->first_record;
+    } else if (world.same_file->first_record + int64_t(dropped) > 0) {
+      return fail(
+          ErrorCode::conflict,
+          path.string() +
+              ": it has steps of the history that the world has not, and would lose them, because the world has "
+              "changed while it was not attached. Attach it before it changes, or under a name that no file has");
+    } else {
+      store.reset();
+    }
   }
   const bool whole = !store;
   if (whole) {

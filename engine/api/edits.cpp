@@ -120,11 +120,12 @@ qry_result settle_world(qry_world& world, const HomeInfos& infos, bool packed, O
       QRY_TRY_ASSIGN(auto memory_there, engine::home_memory(engine::Home(home), context.device.get(), context.sharing,
                                                             emulation_of(emulation)));
       world.blocks = std::move(memory_there.blocks);
-      QRY_TRY_ASSIGN(world.home,
-                     DeviceHome::create(std::move(memory_there.executor),
-                                        {opened.scene, opened.history, opened.history_position, opened.file.get(),
-                                         progress, opened.flattens, opened.file && !opened.flattens},
-                                        world.max_bricks, context.threads));
+      QRY_TRY_ASSIGN(world.home, DeviceHome::create(
+                                     std::move(memory_there.executor),
+                                     {opened.scene, opened.history, opened.leaves_history ? 0 : opened.history_position,
+                                      opened.file.get(), progress, opened.flattens,
+                                      opened.file && !opened.flattens && !opened.leaves_history},
+                                     world.max_bricks, context.threads));
       return packed ? world.home->pack() : Result<void>();
     };
     if (auto settled = settle(); settled) {
@@ -161,8 +162,12 @@ qry_result settle_world(qry_world& world, const HomeInfos& infos, bool packed, O
   if (!world.home && opened.flattens)
     world.flattened = {std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count(), 0};
   if (!document) return refused(document.error());
-  if (auto ok = document->restore_history(std::move(opened.history), opened.history_position); !ok)
+  if (opened.leaves_history) {
+    if (world.home) world.home->begin_after(opened.history_position);
+    else document->begin_after(opened.history_position);
+  } else if (auto ok = document->restore_history(std::move(opened.history), opened.history_position); !ok) {
     return refused(ok.error());
+  }
   if (packed && !world.home)
     if (auto ok = document->pack(); !ok) return refused(ok.error());
   world.document.emplace(std::move(*document));

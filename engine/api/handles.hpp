@@ -217,6 +217,7 @@ struct Opened {
   bool flattens = false;  // what the scene shows is to become one volume; there is no history
   std::vector<UndoRecord> history;
   size_t history_position = 0;
+  bool leaves_history = false;          // in the file: the position is that there
   std::optional<uint64_t> fingerprint;  // of a world file with all of these
   std::unique_ptr<io::StoreReader> file;
   std::function<Result<void>(Opened& opened)> finish_reading;

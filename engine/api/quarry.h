@@ -394,7 +394,10 @@ typedef int32_t(QRY_CALL* qry_progress_function)(void* user, const char* stage, 
 enum {
   QRY_OPEN_FLATTEN = 1, /* all visible instances become one volume at the origin, whose axes are the world's; the
                            scene's tree is dropped. At home on a device it does that: each volume is sent once */
-  QRY_OPEN_PACK = 2     /* the opened world is packed, as by qry_world_pack */
+  QRY_OPEN_PACK = 2,    /* the opened world is packed, as by qry_world_pack */
+  QRY_OPEN_WITHOUT_HISTORY =
+      4 /* the undo history of a .quarry file stays in the file, and takes neither time nor memory. Once the world is
+           attached to the file, undo and redo take its steps from there, one at a time, as they are wanted */
 };
 typedef struct qry_open_info {
   qry_stype stype;
@@ -414,7 +417,7 @@ typedef struct qry_open_info {
 
 /* Reads a .quarry world, a .vox scene, a mesh or any other format that `quarry info` knows, into memory. The format is
  * found by the file's content first, then by its extension. Skipped or repaired parts are warnings in the log. The file
- * is not kept open. The undo history of a .quarry file is read too, unless it is flattened. Errors: INVALID_ARGUMENT,
+ * is not kept open. The undo history of a .quarry file is read too, but for the flags above. Errors: INVALID_ARGUMENT,
  * UNKNOWN_STRUCT, DUPLICATE_STRUCT, NOT_FOUND, MALFORMED_INPUT, UNSUPPORTED, OUT_OF_BOUNDS (it does not fit the world),
  * FULL, IO, CONFLICT, CANCELLED, OUT_OF_MEMORY, DEVICE. Messages begin with the file's name. [free] */
 QRY_API qry_result QRY_CALL qry_world_open(qry_context* context, const qry_open_info* info, qry_world** out);
@@ -445,7 +448,8 @@ QRY_API qry_result QRY_CALL qry_world_save(qry_world* world, const qry_save_info
  * and is
  * - no file yet: it is written, as by qry_world_save, and with the history;
  * - the file that the world was opened from, without QRY_OPEN_FLATTEN, or was detached from, or a copy of it: a world
- *   that has not changed since is not written again; of one that has the file is replaced as a whole;
+ *   that has not changed since is not written again; of one that has the file is replaced as a whole, unless it has
+ *   steps of the history that the world has not (QRY_OPEN_WITHOUT_HISTORY, the budget): QRY_ERROR_CONFLICT;
  * - any other file: QRY_ERROR_CONFLICT, and it stays as it is.
  * Other programs and worlds cannot edit or replace the file until it is detached: QRY_ERROR_CONFLICT. A file beside it,
  * named path-wal, is part of it for so long. On failure the world is not attached, but the file may be there already.

@@ -93,7 +93,9 @@ qry_result begin_world(qry_context* context, uint32_t max_bricks, const char* fu
 }
 
 // A world file whose bricks and history may go straight to a device; nothing if they may not.
-Result<std::optional<Opened>> begin_file(const std::filesystem::path& file, bool flattens, ContextState& context) {
+Result<std::optional<Opened>> begin_file(const std::filesystem::path& file, const qry_open_info& info,
+                                         ContextState& context) {
+  const bool flattens = (info.flags & QRY_OPEN_FLATTEN) != 0;
   std::vector<std::string> warnings;
   QRY_TRY_ASSIGN(auto reader, io::StoreReader::open(file, &warnings));
   if (!flattens && !DeviceHome::takes(reader.scene())) return std::optional<Opened>();
@@ -101,6 +103,8 @@ Result<std::optional<Opened>> begin_file(const std::filesystem::path& file, bool
   opened.flattens = flattens;
   if (!flattens) {
     QRY_TRY_ASSIGN(opened.fingerprint, reader.fingerprint());
+    opened.leaves_history = (info.flags & QRY_OPEN_WITHOUT_HISTORY) != 0;
+    opened.history_position = size_t(reader.history_position());
   }
   opened.scene = reader.scene();
   opened.file = std::make_unique<io::StoreReader>(std::move(reader));
@@ -117,8 +121,9 @@ Result<Opened> read_file(const qry_open_info& info, const ContextState& context,
   QRY_TRY_ASSIGN(auto format, io::format_for_reading(file));
   if (format->kind == io::FormatKind::world && !(info.flags & QRY_OPEN_FLATTEN)) {
     uint64_t fingerprint = 0;
-    QRY_TRY_ASSIGN(auto scene, io::Store::read(file, call.progress(), &opened.history, &opened.history_position,
-                                               &warnings, &pool, &fingerprint));
+    opened.leaves_history = (info.flags & QRY_OPEN_WITHOUT_HISTORY) != 0;
+    QRY_TRY_ASSIGN(auto scene, io::Store::read(file, call.progress(), opened.leaves_history ? nullptr : &opened.history,
+                                               &opened.history_position, &warnings, &pool, &fingerprint));
     opened.scene = std::move(scene);
     opened.fingerprint = fingerprint;
   } else {
@@ -142,7 +147,7 @@ Result<Opened> read_file(const qry_open_info& info, const ContextState& context,
 qry_result check_open_info(const qry_open_info& info, const char* function) {
   if (!info.path || !*info.path)
     return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: info->path is %s", function, info.path ? "empty" : "NULL");
-  if (const uint32_t unknown = info.flags & ~uint32_t(QRY_OPEN_FLATTEN | QRY_OPEN_PACK))
+  if (const uint32_t unknown = info.flags & ~uint32_t(QRY_OPEN_FLATTEN | QRY_OPEN_PACK | QRY_OPEN_WITHOUT_HISTORY))
     return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: info->flags has unknown bits 0x%x", function, unknown);
   if (info.resolution < 1 || info.resolution > 8192)
     return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: info->resolution is %d, expected 1..8192", function,
@@ -217,7 +222,7 @@ qry_result qry_world_open(qry_context* context, const qry_open_info* info, qry_w
       const bool may =
           may_be_on_device(*context->state, home_info ? home_info->home : uint32_t(QRY_HOME_AUTOMATIC)).has_value();
       if (may && format->kind == io::FormatKind::world) {
-        QRY_TRY_ASSIGN(auto begun, begin_file(file, (info->flags & QRY_OPEN_FLATTEN) != 0, *context->state));
+        QRY_TRY_ASSIGN(auto begun, begin_file(file, *info, *context->state));
         if (begun) return std::move(*begun);
       }
       return read_file(*info, *context->state, memory.new_pool());

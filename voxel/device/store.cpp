@@ -304,7 +304,7 @@ Result<Store::Change> Store::combine(Store& other, Combination combination) {
   QRY_TRY(other.wait_all());
   const bool is_union = combination == Combination::union_of;
   Arrays& a = *arrays_;
-  memory_.other = {other.memory_.grid, other.memory_.masks, other.memory_.materials, other.memory_.packed};
+  memory_.other = other.read_only();
   memory_.listed_masks = static_cast<uint64_t*>(a.listed_masks.data);
   memory_.listed_materials = is_union ? static_cast<uint64_t*>(a.listed_materials.data) : nullptr;
   EditCall call{};
@@ -1749,7 +1749,7 @@ Result<Store::Comparison> Store::compare(Store& other, std::span<const uint32_t,
   QRY_TRY(wait_all());
   QRY_TRY(other.wait_all());
   QRY_TRY(send_looks(looks));
-  memory_.other = {other.memory_.grid, other.memory_.masks, other.memory_.materials};
+  memory_.other = other.read_only();
   EditCall call{};
   call.same_looks = std::equal(looks.begin(), looks.begin() + 256, looks.begin() + 256);
   QRY_TRY(executor_->run(StepId::compare_bricks, memory_, call, CompareBricks::items(memory_, call)));

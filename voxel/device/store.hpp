@@ -327,6 +327,7 @@ class Store {
   Result<Change> morph(EditCall call);
   RayWorld ray_world() const;
   Result<Change> make_listed(EditCall call, uint32_t bricks, bool there = false);
+  OtherWorld read_only() const { return {memory_.grid, memory_.masks, memory_.materials, memory_.packed}; }
   Result<void> send_looks(std::span<const uint32_t> looks);
   Result<Control> counters();
   Result<std::vector<Step>> history();

@@ -164,6 +164,16 @@ TEST_CASE("compare: what two worlds differ in is what they differ in voxel by vo
         check_comparison(*b, *a, looks);
         check_comparison(*a, *a, looks);
       }
+      // Either may be packed, or both.
+      REQUIRE(a->pack());
+      check_comparison(*a, *b, pairs);
+      check_comparison(*b, *a, pairs);
+      REQUIRE(b->pack());
+      check_comparison(*a, *b, pairs);
+      std::array<uint32_t, 256> colours{};
+      std::iota(colours.begin(), colours.end(), 77u);
+      check_sums(*a, colours);
+      REQUIRE((a->packed() && b->packed()));
     }
   }
 }

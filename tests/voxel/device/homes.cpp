@@ -54,6 +54,7 @@ class FaultyExecutor final : public device::Executor {
   }
   void release(device::Range& range) noexcept override { its_->release(range); }
   void shrink(device::Range& range, size_t size_bytes) noexcept override { its_->shrink(range, size_bytes); }
+  size_t rounded(size_t size_bytes) const override { return its_->rounded(size_bytes); }
   bool shares() const override { return its_->shares(); }
   int device() const override { return its_->device(); }
   device::Outcome* outcomes() override { return its_->outcomes(); }

@@ -57,7 +57,7 @@ struct PartOfGrid {
 // of theirs is at x + (i & 3), y + (i >> 2), z.
 QRY_HD inline Int3 place_of_eight(uint32_t at) { return voxel_from_index(at * 8); }
 QRY_HD inline uint32_t eight_bits(const uint64_t* masks, uint32_t index, uint32_t at) {
-  return index == kNone ? 0 : uint32_t(masks[size_t(index) * 8 + (at >> 3)] >> ((at & 7u) * 8)) & 255u;
+  return index == kNone ? 0 : eight_of_mask(masks + size_t(index) * 8, at);
 }
 
 struct SumVoxels {
@@ -80,7 +80,7 @@ struct SumVoxels {
         const uint32_t index = s.part.indices[i >> 6], at = i & 63u;
         const uint32_t bits = eight_bits(m.masks, index, at);
         if (bits == 0) continue;
-        const uint64_t eight = m.materials[size_t(index) * 64 + at];
+        const uint64_t eight = eight_materials(m, index, at);
         const Int3 brick = brick_from_key(s.part.keys[i >> 6]), corner = place_of_eight(at);
         const uint32_t x = uint32_t(brick.x * 8 + corner.x), y = uint32_t(brick.y * 8 + corner.y),
                        z = uint32_t(brick.z * 8 + corner.z);
@@ -156,7 +156,7 @@ struct CompareBricks {
         const uint32_t mine = eight_bits(m.masks, own, at), its = eight_bits(m.other.masks, others, at);
         uint32_t recoloured = 0;
         if (const uint32_t both = mine & its) {
-          const uint64_t a = m.materials[size_t(own) * 64 + at], b = m.other.materials[size_t(others) * 64 + at];
+          const uint64_t a = eight_materials(m, own, at), b = eight_materials(m.other, others, at);
           for (uint32_t left = call.same_looks ? both & ~uint32_t(equal_bytes(a ^ b, 0)) : both; left;
                left &= left - 1) {
             const uint32_t shift = 8 * lowest_bit(left);

@@ -486,3 +486,77 @@ TEST_CASE(
     }
   }
 }
+
+TEST_CASE(
+    "c_api: a file opened without its history is the same world once it is attached, with every step to undo and redo, "
+    "and goes on from there") {
+  const Worlds worlds;
+  const fs::path dir = scratch_dir("api_without_history"), file = dir / "w.quarry", copy = dir / "copy.quarry";
+  for (const uint32_t home : homes(worlds))
+    for (const int undone : {0, 3, 1000}) {  // of the last steps; all
+      INFO("home " << home << ", " << undone << " undone");
+      {
+        const OneWorld world = new_world(worlds, QRY_HOME_HOST);
+        for (uint32_t i = 0; i < 40; ++i) change(world.get(), 77, i);
+        for (int i = 0; i < undone && qry_world_undo(world.get(), nullptr) == QRY_OK; ++i) {
+        }
+        require_ok(qry_world_attach(world.get(), file.string().c_str()));
+        require_ok(qry_world_detach(world.get()));
+      }
+      fs::copy_file(file, copy);
+      const OneWorld whole = opened(worlds, copy);
+      OneWorld world = opened(worlds, file, home, QRY_OPEN_WITHOUT_HISTORY);
+      REQUIRE(state_of(world.get()).history_length == 0);
+      REQUIRE(qry_world_undo(world.get(), nullptr) == QRY_NOTHING_TO_DO);
+      REQUIRE(qry_world_redo(world.get(), nullptr) == QRY_NOTHING_TO_DO);
+      require_ok(qry_world_attach(world.get(), file.string().c_str()));
+      const auto walk = [&] {  // both to the first step, and to the last one
+        for (const auto step : {qry_world_undo, qry_world_redo}) {
+          for (;;) {
+            uint64_t one = 0, other = 0;
+            const qry_result result = step(whole.get(), &one);
+            REQUIRE(step(world.get(), &other) == result);
+            if (result != QRY_OK) break;
+            REQUIRE(one == other);
+          }
+          Facts its = facts_of(world.get()), expected = facts_of(whole.get());
+          its.length = expected.length, its.position = expected.position;  // of what is in memory
+          REQUIRE((its == expected));
+        }
+      };
+      walk();
+      for (uint32_t i = 100; i < 112; ++i) change(world.get(), 77, i), change(whole.get(), 77, i);
+      require_ok(qry_world_flush(world.get()));
+      walk();
+      require_ok(qry_world_detach(world.get()));
+      REQUIRE((all_facts(opened(worlds, file).get()) == all_facts(whole.get())));
+      fs::remove(file);
+      fs::remove(copy);
+    }
+}
+
+TEST_CASE("c_api: a world that has changed since its file's history was left there does not take its place") {
+  const Worlds worlds;
+  const fs::path dir = scratch_dir("api_left_history"), file = dir / "w.quarry", other = dir / "other.quarry";
+  {
+    const OneWorld world = new_world(worlds, QRY_HOME_HOST);
+    for (uint32_t i = 0; i < 20; ++i) change(world.get(), 5, i);
+    require_ok(qry_world_attach(world.get(), file.string().c_str()));
+    require_ok(qry_world_detach(world.get()));
+  }
+  const std::vector<Facts> before = all_facts(opened(worlds, file).get());
+  for (const uint32_t home : homes(worlds)) {
+    const OneWorld world = opened(worlds, file, home, QRY_OPEN_WITHOUT_HISTORY);
+    qry_edit edit = QRY_EDIT_INIT;
+    edit.shape = QRY_SHAPE_SPHERE;
+    edit.radius = 5;
+    require_ok(qry_world_edit(world.get(), &edit, nullptr));
+    REQUIRE(qry_world_attach(world.get(), file.string().c_str()) == QRY_ERROR_CONFLICT);
+    REQUIRE(std::string(qry_last_error()).find("steps of the history that the world has not") != std::string::npos);
+    require_ok(qry_world_attach(world.get(), other.string().c_str()));
+    require_ok(qry_world_detach(world.get()));
+    REQUIRE((facts_of(opened(worlds, other).get()) == facts_of(world.get())));
+    fs::remove(other);
+    REQUIRE((all_facts(opened(worlds, file).get()) == before));
+  }
+}

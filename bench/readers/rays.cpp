@@ -158,7 +158,7 @@ Result<nlohmann::json> Tracers::measure(SharedStore& world, const SharedStore::A
   QRY_TRY_ASSIGN(const void* const seen, dispatches_->read(*visibility_, by_kernel.size() * sizeof(QryVisibility)));
   for (size_t i = 0; i < by_kernel.size(); ++i) found[2] += static_cast<const QryVisibility*>(seen)[i].t >= 0;
   // Quotients, and directions that a shader makes itself, may differ in their last bits.
-  const uint64_t edges = 4 + count() / 100000, off = std::max(found[0], found[2]) - std::min(found[0], found[2]);
+  const uint64_t edges = 4 + count() / 5000, off = std::max(found[0], found[2]) - std::min(found[0], found[2]);
   if (different > edges || off > edges)
     return fail(
         ErrorCode::device,

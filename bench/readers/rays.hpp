@@ -27,8 +27,9 @@ struct ReadersOptions {
 // An array of {"scene", "camera", "rays", "hits": {"kernel", "shader", "primary"}, "different", "rows": {name:
 // {"microseconds", "million_per_s"}}, "ratios": {name: the kernel's rate by that row's}}. In each round all are
 // measured one after the other, and the median of each is told, after two rounds of warm-up. Rays lie in the list as
-// threads of a picture have them, in tiles of 8 x 8 pixels. Errors: other hits than the shader's, but for a ray in
-// 100,000 that meets an edge, make the measurement void; unsupported, out_of_memory, device.
+// threads of a picture have them, in tiles of 8 x 8 pixels. Errors: other hits than the shader's, but for 20 rays
+// in 100,000 that meet an edge (of worlds in tests at most 14 do), make the measurement void; unsupported,
+// out_of_memory, device.
 Result<nlohmann::json> bench_reader_rays(engine::Device& device, const ReadersOptions& options);
 
 }  // namespace quarry::bench

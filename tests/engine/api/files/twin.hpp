@@ -4,6 +4,7 @@
 #pragma once
 
 #include <catch2/catch.hpp>
+#include <cstdlib>
 #include <filesystem>
 #include <random>
 #include <string>
@@ -164,9 +165,11 @@ inline void change(qry_world* world, uint32_t seed, uint32_t number) {
   }
 }
 
-// Those that this machine has.
+// Those that this machine has; of them $QUARRY_TEST_EXECUTOR=cuda leaves CUDA's.
 inline std::vector<uint32_t> homes(const Worlds& worlds) {
-  std::vector<uint32_t> there = {QRY_HOME_HOST, QRY_HOME_EMULATED};
+  std::vector<uint32_t> there;
+  const char* const only = std::getenv("QUARRY_TEST_EXECUTOR");
+  if (!only || std::string(only) != "cuda") there = {QRY_HOME_HOST, QRY_HOME_EMULATED};
   if (new_world(worlds, QRY_HOME_DEVICE)) there.push_back(QRY_HOME_DEVICE);
   return there;
 }

@@ -7,9 +7,11 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstring>
 #include <numeric>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -20,6 +22,10 @@ namespace quarry::device {
 namespace {
 
 constexpr size_t kPageBytes = 4096;
+
+// What a block of threads shares is its thread's own: a kernel that has been launched lacks no memory.
+constexpr size_t kSharedBytes = size_t(48) << 10;
+alignas(64) thread_local std::byte shared_memory[kSharedBytes];
 
 uint64_t mixed(uint64_t x) {
   x ^= x >> 33;
@@ -245,12 +251,14 @@ class EmulatedExecutor final : public Executor {
     void blocks() const {
       const uint64_t count = Body::items(memory, call);
       const Shuffled order(count, device.emulation_.seed + device.runs_);
+      using Shared = typename Body::Shared;
+      static_assert(sizeof(Shared) <= kSharedBytes && std::is_trivially_copyable_v<Shared>);
       parallel_for(size_t(count), 1, [&](size_t begin, size_t end) {
         // A kernel's shared memory has any content.
-        auto shared = std::make_unique<typename Body::Shared>();
-        std::memset(static_cast<void*>(shared.get()), 0xA5, sizeof *shared);
+        std::memset(shared_memory, 0xA5, sizeof(Shared));
+        auto& shared = *reinterpret_cast<Shared*>(shared_memory);
         Block<Body::kThreads> block{uint32_t(mixed(device.emulation_.seed + begin))};
-        for (size_t b = begin; b < end; ++b) Body::run(memory, call, order(b), *shared, block);
+        for (size_t b = begin; b < end; ++b) Body::run(memory, call, order(b), shared, block);
       });
       tail<Body>();
     }

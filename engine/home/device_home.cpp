@@ -338,10 +338,30 @@ Result<void> DeviceHome::make_history(uint64_t position, const VisitHistory& vis
 
 // ---- What is launched
 
-Result<uint64_t> DeviceHome::launched(device::Store::Ticket store_ticket, int position, std::string label) {
-  launched_.push_back({++last_ticket_, store_ticket, position, std::move(label)});
-  if (launched_.size() > kMostUnheard) QRY_TRY(hear(launched_.front().ticket));
-  return last_ticket_;
+// One change, with a ticket and perhaps a step, after those that are under way.
+Result<void> DeviceHome::prepare_change() {
+  if (answers_.empty()) answers_.resize(kAnswers);
+  steps_.reserve_more(launched_.size() + 1);
+  return hear(last_ticket_);
+}
+
+// `make` launches it, and returns the store's ticket.
+template <class Launch>
+Result<uint64_t> DeviceHome::launch(int position, std::string label, const Launch& make) {
+  if (answers_.empty()) answers_.resize(kAnswers);
+  steps_.reserve_more(launched_.size() + 1);
+  if (launched_.size() >= kMostUnheard) QRY_TRY(hear(launched_.front().ticket));
+  launched_.push_back({last_ticket_ + 1, 0, position, std::move(label)});
+  try {
+    const auto ticket = make();
+    if (!ticket) launched_.pop_back();
+    QRY_TRY(ticket);
+    launched_.back().store_ticket = *ticket;
+  } catch (...) {
+    launched_.pop_back();
+    throw;
+  }
+  return ++last_ticket_;
 }
 
 // What was launched before it is done too: it has waited for all of it.
@@ -352,18 +372,18 @@ uint64_t DeviceHome::done(const device::Store::Change& change, std::string label
 
 Result<uint64_t> DeviceHome::edit(const Edit& edit) {
   const std::lock_guard lock(lock_);
+  std::string label = edit_label(edit);
   if (edit.shape == Shape::connected) {
-    QRY_TRY(hear(last_ticket_));
+    QRY_TRY(prepare_change());
     QRY_TRY_ASSIGN(const auto change, store_->edit_connected(edit, kMostBricksPerEdit));
-    return done(change, edit_label(edit));
+    return done(change, std::move(label));
   }
   QRY_TRY_ASSIGN(const auto shape, EditShape::create(edit));
   if (const SolidShape* const solid = shape.solid()) {
     const Int3 first = brick_of(shape.bounds().min), last = brick_of(shape.bounds().max);
     const double box = (double(last.x) - first.x + 1) * (double(last.y) - first.y + 1) * (double(last.z) - first.z + 1);
     if (edit.creates() && box > double(kMostBricksPerEdit)) QRY_TRY(shape.rows(kMostBricksPerEdit));
-    QRY_TRY_ASSIGN(const auto ticket, store_->edit(*solid, edit));
-    return launched(ticket, 0, edit_label(edit));
+    return launch(0, std::move(label), [&] { return store_->edit(*solid, edit); });
   }
   QRY_TRY_ASSIGN(const auto rows, shape.rows(kMostBricksPerEdit));
   std::vector<uint32_t> keys;
@@ -380,12 +400,12 @@ Result<uint64_t> DeviceHome::edit(const Edit& edit) {
                     "[-4096, 4095], without the brick at its upper corner");
       }
     }
-  return write(keys, voxels, {}, edit, edit_label(edit));
+  return write(keys, voxels, {}, edit, std::move(label));
 }
 
 Result<uint64_t> DeviceHome::write(const std::vector<uint32_t>& keys, const std::vector<BrickMask>& voxels,
                                    const std::vector<BrickMaterials>& materials, const Edit& edit, std::string label) {
-  QRY_TRY(hear(last_ticket_));
+  QRY_TRY(prepare_change());
   device::Store::Change change;
   if (!keys.empty()) {
     QRY_TRY_ASSIGN(change, store_->write(keys, voxels, materials, edit));
@@ -397,7 +417,7 @@ Result<uint64_t> DeviceHome::set_voxels(const device::GivenVoxels& voxels) {
   const std::lock_guard lock(lock_);
   const ThreadShare share(threads_ ? threads_ : thread_count());
   if (voxels.side == device::Side::device || voxels.count > kFewVoxels) {
-    QRY_TRY(hear(last_ticket_));
+    QRY_TRY(prepare_change());
     const auto change = store_->write_voxels(voxels);
     if (change) return done(*change, "set voxels");
     if (change.error().code != ErrorCode::unsupported || voxels.side == device::Side::device)
@@ -415,14 +435,15 @@ Result<uint64_t> DeviceHome::set_voxels(const device::GivenVoxels& voxels) {
 Result<uint64_t> DeviceHome::write_box(const Box3& box, const uint8_t* materials, device::Side side) {
   const std::lock_guard lock(lock_);
   const ThreadShare share(threads_ ? threads_ : thread_count());
-  QRY_TRY(hear(last_ticket_));
+  QRY_TRY(prepare_change());
   QRY_TRY_ASSIGN(const auto change, store_->write_box(box, materials, side));
   return done(change, "write region");
 }
 
 Result<uint64_t> DeviceHome::write_bricks(std::span<const BrickPut> puts, const char* label) {
   const std::lock_guard lock(lock_);
-  QRY_TRY(hear(last_ticket_));
+  QRY_TRY(prepare_change());
+  std::string name = label;
   BrickBatch batch(threads_);
   for (const BrickPut& put : puts) {
     if (!brick_in_world(put.brick))
@@ -434,7 +455,7 @@ Result<uint64_t> DeviceHome::write_bricks(std::span<const BrickPut> puts, const 
   if (!batch.empty()) {
     QRY_TRY_ASSIGN(change, store_->write_bricks(batch.bricks()));
   }
-  return done(change, label);
+  return done(change, std::move(name));
 }
 
 namespace {
@@ -451,7 +472,7 @@ std::array<std::unique_lock<std::mutex>, 2> locked(std::mutex& own, std::mutex& 
 
 Result<uint64_t> DeviceHome::combine(DeviceHome& other, device::Combination combination) {
   const auto locks = locked(lock_, other.lock_);
-  QRY_TRY(hear(last_ticket_));
+  QRY_TRY(prepare_change());
   QRY_TRY_ASSIGN(const auto change, store_->combine(*other.store_, combination));
   return done(change, "combine");
 }
@@ -468,7 +489,7 @@ Result<device::Store::Comparison> DeviceHome::compare(DeviceHome& other, std::sp
 
 Result<uint64_t> DeviceHome::morph(Morphology morphology, uint32_t neighbours, const char* label) {
   const std::lock_guard lock(lock_);
-  QRY_TRY(hear(last_ticket_));
+  QRY_TRY(prepare_change());
   QRY_TRY_ASSIGN(const auto change, ((*store_).*morphology)(neighbours));
   return done(change, label);
 }
@@ -480,7 +501,7 @@ Result<std::vector<device::PartScratch::Part>> DeviceHome::find_parts(uint32_t n
 
 Result<uint64_t> DeviceHome::keep_parts(uint32_t neighbours, uint64_t most, uint64_t least) {
   const std::lock_guard lock(lock_);
-  QRY_TRY(hear(last_ticket_));
+  QRY_TRY(prepare_change());
   QRY_TRY_ASSIGN(const auto change, store_->keep_parts(neighbours, most, least));
   return done(change, "keep parts");
 }
@@ -502,16 +523,17 @@ Result<uint64_t> DeviceHome::exchange(bool forward) {
   const std::lock_guard lock(lock_);
   QRY_TRY(close_step());
   if (plain_from_ > 0) {
-    QRY_TRY(hear(last_ticket_));
+    QRY_TRY(prepare_change());
     const uint64_t number = forward ? position_ : position_ - 1;
     if (number < plain_from_ && number < steps_.size()) return exchange_own(steps_[size_t(number)], forward);
   }
-  QRY_TRY_ASSIGN(const auto ticket, forward ? store_->redo() : store_->undo());
-  return launched(ticket, forward ? 1 : -1);
+  return launch(forward ? 1 : -1, {}, [&] { return forward ? store_->redo() : store_->undo(); });
 }
 
 // Steps of a file, and those that change materials, which the host has, and perhaps nothing but them.
 Result<uint64_t> DeviceHome::exchange_own(const HomeStep& step, bool forward) {
+  std::optional<Palette> palette;
+  if (!step.materials.empty()) palette = exchanged(step.materials, forward);
   Change change{0, 0, true};
   if (step.stored) {
     QRY_TRY_ASSIGN(const auto ticket, forward ? store_->redo() : store_->undo());
@@ -523,20 +545,20 @@ Result<uint64_t> DeviceHome::exchange_own(const HomeStep& step, bool forward) {
     --version_offset_;
   }
   change.voxels = step.voxels;
-  exchange_materials(step.materials, forward);
+  if (palette) document_->set_palette(std::move(*palette));
   answer(++last_ticket_, change);
   return last_ticket_;
 }
 
-void DeviceHome::exchange_materials(const std::vector<MaterialChange>& changes, bool forward) {
-  if (changes.empty()) return;
+// The document's, with the changes made, or taken back.
+Palette DeviceHome::exchanged(const std::vector<MaterialChange>& changes, bool forward) const {
   Palette palette = document_->scene().palette;
   for (size_t i = 0; i < changes.size(); ++i) {
     const MaterialChange& one = changes[forward ? i : changes.size() - 1 - i];
     palette.materials[one.index] = forward ? one.after : one.before;
     palette.names[one.index] = forward ? one.name_after : one.name_before;
   }
-  document_->set_palette(palette);
+  return palette;
 }
 
 // ---- What became of it
@@ -560,7 +582,7 @@ DeviceHome::Change DeviceHome::settle(const device::Store::Change& change, int p
 
 // Those that could be redone go.
 void DeviceHome::add_step(HomeStep step) {
-  steps_.resize(size_t(position_));
+  steps_.truncate(size_t(position_));
   plain_from_ = std::min(plain_from_, position_);
   if (followed_) followed_->kept = std::min(followed_->kept, position_);
   steps_.push_back(std::move(step));
@@ -626,12 +648,13 @@ uint64_t DeviceHome::dropped_steps() {
 Result<uint64_t> DeviceHome::change_palette(const Palette& palette) {
   const std::lock_guard lock(lock_);
   QRY_TRY(close_step());
-  QRY_TRY(hear(last_ticket_));
+  QRY_TRY(prepare_change());
   UndoRecord record = plan_palette_change(document_->scene().palette, palette);
   Change change{0, version_, false};
   if (!record.materials.empty()) {
+    Palette copy = palette;
     QRY_TRY(store_->forget_redo());
-    document_->set_palette(palette);
+    document_->set_palette(std::move(copy));
     add_step({std::move(record.label), 0, false, std::move(record.materials)});
     plain_from_ = position_;
     change = {0, ++version_, true};
@@ -650,18 +673,17 @@ std::vector<DeviceHome::StepMade> DeviceHome::steps() {
 }
 
 void DeviceHome::answer(uint64_t ticket, Result<Change> change) {
-  answers_.insert_or_assign(ticket, std::move(change));
-  if (answers_.size() > kAnswers) answers_.erase(answers_.begin());
+  answers_[ticket % kAnswers] = {ticket, std::move(change)};
 }
 
 Result<void> DeviceHome::hear(uint64_t ticket) {
   while (!launched_.empty() && launched_.front().ticket <= ticket) {
-    Launched oldest = launched_.front();
-    const auto change = store_->wait(oldest.store_ticket);
+    Launched& oldest = launched_.front();
+    auto change = store_->wait(oldest.store_ticket);
     if (!change && device_failed(change.error())) return tl::unexpected(change.error());
-    launched_.pop_front();
     if (change) answer(oldest.ticket, settle(*change, oldest.position, std::move(oldest.label)));
-    else answer(oldest.ticket, tl::unexpected(change.error()));
+    else answer(oldest.ticket, tl::unexpected(std::move(change.error())));
+    launched_.pop_front();
   }
   follow_drops();
   return {};
@@ -682,7 +704,7 @@ void DeviceHome::follow_drops() {
     followed_->kept -= std::min(gone, followed_->kept);
     followed_->applied -= std::min(gone, followed_->applied);
   }
-  steps_.erase(steps_.begin(), steps_.begin() + std::ptrdiff_t(gone));
+  steps_.drop_front(size_t(gone));
   position_ -= gone;
   plain_from_ -= std::min(gone, plain_from_);
   dropped_ += gone;
@@ -1208,6 +1230,8 @@ Result<void> DeviceHome::recall_older(std::span<const UndoRecord> step) {
   HomeStep made = recalled(step, &followed);
   BrickBatch batch(threads_);
   QRY_TRY(put_changes(step, true, batch));
+  QRY_TRY(prepare_change());
+  if (followed_) followed_->steps.reserve(followed_->steps.size() + 1);
   made.stored = false;
   if (!batch.empty()) {
     QRY_TRY_ASSIGN(const uint64_t version, store_->version());
@@ -1238,6 +1262,10 @@ Result<uint64_t> DeviceHome::redo_recalled(std::span<const UndoRecord> step) {
   HomeStep made = recalled(step, &followed);
   BrickBatch batch(threads_);
   QRY_TRY(put_changes(step, false, batch));
+  QRY_TRY(prepare_change());
+  if (followed_) followed_->steps.reserve(followed_->steps.size() + 1);
+  std::optional<Palette> palette;
+  if (!made.materials.empty()) palette = exchanged(made.materials, true);
   Change change{made.voxels, version_ + 1, true};
   made.stored = false;
   if (!batch.empty()) {
@@ -1247,7 +1275,7 @@ Result<uint64_t> DeviceHome::redo_recalled(std::span<const UndoRecord> step) {
   }
   if (!made.stored) --version_offset_;
   version_ = change.version;
-  exchange_materials(made.materials, true);
+  if (palette) document_->set_palette(std::move(*palette));
   add_step(std::move(made));
   plain_from_ = position_;
   if (followed_) {
@@ -1275,11 +1303,10 @@ Result<uint64_t> DeviceHome::dropped_records() {
 Result<DeviceHome::Change> DeviceHome::wait(uint64_t ticket) {
   const std::lock_guard lock(lock_);
   QRY_TRY(hear(ticket));
-  const auto found = answers_.find(ticket);
-  if (found == answers_.end())
+  if (answers_.empty() || answers_[ticket % kAnswers].ticket != ticket || ticket == 0)
     return fail(ErrorCode::invalid_argument, "no edit of this world has the ticket " + std::to_string(ticket) +
                                                  ", or it is older than the last 4096");
-  return found->second;
+  return *answers_[ticket % kAnswers].change;
 }
 
 // ---- Questions

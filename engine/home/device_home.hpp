@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -219,6 +218,35 @@ class DeviceHome {
     std::vector<MaterialChange> materials;
     uint64_t records = 1;  // of the file that it came from, or comes into
   };
+  // The history's steps. Memory for those to come can be had before they are made.
+  class StepList {
+   public:
+    size_t size() const { return all_.size() - gone_; }
+    bool empty() const { return size() == 0; }
+    HomeStep& operator[](size_t number) { return all_[gone_ + number]; }
+    const HomeStep& operator[](size_t number) const { return all_[gone_ + number]; }
+    HomeStep& back() { return all_.back(); }
+    auto begin() const { return all_.begin() + std::ptrdiff_t(gone_); }
+    auto end() const { return all_.end(); }
+    void reserve_more(size_t count) {
+      if (all_.capacity() - all_.size() < count) all_.reserve(2 * all_.size() + count);
+    }
+    void push_back(HomeStep step) { all_.push_back(std::move(step)); }
+    void push_front(HomeStep step) { all_.insert(all_.begin() + std::ptrdiff_t(gone_), std::move(step)); }
+    void pop_back() { all_.pop_back(); }
+    void truncate(size_t count) { all_.erase(all_.begin() + std::ptrdiff_t(gone_ + count), all_.end()); }
+    // Places of those that are gone are used again when they are half of all.
+    void drop_front(size_t count) {
+      for (; count > 0; --count) all_[gone_++] = {};
+      if (gone_ <= all_.size() / 2) return;
+      all_.erase(all_.begin(), all_.begin() + std::ptrdiff_t(gone_));
+      gone_ = 0;
+    }
+
+   private:
+    std::vector<HomeStep> all_;
+    size_t gone_ = 0;
+  };
   // A step as the file has it that follows the world: it changes these regions.
   struct FollowedStep {
     uint64_t records = 1;
@@ -236,7 +264,11 @@ class DeviceHome {
   Result<void> make_history(uint64_t position, const VisitHistory& visit);
   using Morphology = Result<device::Store::Change> (device::Store::*)(uint32_t neighbours);
   Result<uint64_t> morph(Morphology morphology, uint32_t neighbours, const char* label);
-  Result<uint64_t> launched(device::Store::Ticket store_ticket, int position, std::string label = {});
+  // What follows a change on the device needs memory of the host: these have it before, so that a change is made and
+  // known, or not made.
+  template <class Launch>
+  Result<uint64_t> launch(int position, std::string label, const Launch& make);
+  Result<void> prepare_change();
   uint64_t done(const device::Store::Change& change, std::string label);
   Result<uint64_t> write(const std::vector<uint32_t>& keys, const std::vector<BrickMask>& voxels,
                          const std::vector<BrickMaterials>& materials, const Edit& edit, std::string label);
@@ -264,7 +296,7 @@ class DeviceHome {
   void answer(uint64_t ticket, Result<Change> change);
   Result<uint64_t> exchange(bool forward);
   Result<uint64_t> exchange_own(const HomeStep& step, bool forward);
-  void exchange_materials(const std::vector<MaterialChange>& changes, bool forward);
+  Palette exchanged(const std::vector<MaterialChange>& changes, bool forward) const;
   void add_step(HomeStep step);
   HomeStep recalled(std::span<const UndoRecord> step, FollowedStep* as_followed) const;
   Result<void> close_step();
@@ -275,12 +307,17 @@ class DeviceHome {
   Document* document_ = nullptr;
   uint32_t threads_;
   std::deque<Launched> launched_;
-  std::map<uint64_t, Result<Change>> answers_;  // the last 4096
+  // The last kAnswers, each where its ticket says.
+  struct Answered {
+    uint64_t ticket = 0;
+    std::optional<Result<Change>> change;
+  };
+  std::vector<Answered> answers_;
   uint64_t last_ticket_ = 0;
   uint64_t version_offset_ = 0;              // what the store's version is more than the world's, wrapping round
   uint64_t version_ = 0;                     // of the world, as far as heard
   std::unique_ptr<ReadBricks> read_bricks_;  // once single voxels were asked for
-  std::deque<HomeStep> steps_;
+  StepList steps_;
   uint64_t position_ = 0;
   uint64_t plain_from_ = 0;  // this step and those after it are the store's, and nothing else
   enum class Stroke : uint8_t { none, empty, begun };

@@ -399,6 +399,7 @@ class CudaDeviceExecutor final : public Executor {
     if (size > range.most_bytes)
       return fail(ErrorCode::full, "a device's array may have at most " + std::to_string(range.most_bytes) +
                                        " bytes, not " + std::to_string(size));
+    if (!range.has_room_for_part()) return fail(ErrorCode::out_of_memory, "no host memory for a part of an array");
     const DeviceScope scope(device_);
     const MappingCalls& calls = mapping_calls();
     const size_t more = size - range.size_bytes;

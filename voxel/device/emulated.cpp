@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstring>
+#include <functional>
 #include <numeric>
 #include <string>
 #include <type_traits>
@@ -74,6 +75,7 @@ class EmulatedExecutor final : public Executor {
     if (size > range.most_bytes)
       return fail(ErrorCode::full, "a device's array may have at most " + std::to_string(range.most_bytes) +
                                        " bytes, not " + std::to_string(size));
+    if (!range.has_room_for_part()) return fail(ErrorCode::out_of_memory, "no host memory for a part of an array");
     QRY_TRY(begin(DeviceCall::allocation, range.label));
     const size_t more = size - range.size_bytes;
     if ((emulation_.memory_limit && held_ + more > emulation_.memory_limit) ||
@@ -237,14 +239,15 @@ class EmulatedExecutor final : public Executor {
       constexpr uint64_t kBlock = 64;
       const uint64_t count = Body::items(memory, call), blocks = (count + kBlock - 1) / kBlock;
       const Shuffled order(blocks, device.emulation_.seed + device.runs_);
-      parallel_for(size_t(blocks), 16, [&](size_t begin, size_t end) {
+      const auto some = [&](size_t begin, size_t end) {
         Sums sums;
         for (size_t b = begin; b < end; ++b) {
           const uint64_t first = order(b) * kBlock, last = std::min(first + kBlock, count);
           for (uint64_t i = first; i < last; ++i) Body::run(memory, call, i, sums);
         }
         add_sums(*memory.control, sums);
-      });
+      };
+      parallel_for(size_t(blocks), 16, std::ref(some));  // a step that has begun asks for no memory
       tail<Body>();
     }
     template <class Body>
@@ -253,13 +256,14 @@ class EmulatedExecutor final : public Executor {
       const Shuffled order(count, device.emulation_.seed + device.runs_);
       using Shared = typename Body::Shared;
       static_assert(sizeof(Shared) <= kSharedBytes && std::is_trivially_copyable_v<Shared>);
-      parallel_for(size_t(count), 1, [&](size_t begin, size_t end) {
+      const auto some = [&](size_t begin, size_t end) {
         // A kernel's shared memory has any content.
         std::memset(shared_memory, 0xA5, sizeof(Shared));
         auto& shared = *reinterpret_cast<Shared*>(shared_memory);
         Block<Body::kThreads> block{uint32_t(mixed(device.emulation_.seed + begin))};
         for (size_t b = begin; b < end; ++b) Body::run(memory, call, order(b), shared, block);
-      });
+      };
+      parallel_for(size_t(count), 1, std::ref(some));
       tail<Body>();
     }
     template <class Body>

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <new>
 #include <span>
 #include <vector>
 
@@ -162,6 +163,16 @@ struct Range {
     ShaderMemory::Block block;
   };
   std::vector<Part> parts = {};  // what each growth has added; blocks only if it is for shaders
+
+  // So that a growth which has its memory does not fail on the host's.
+  bool has_room_for_part() noexcept {
+    try {
+      if (parts.size() == parts.capacity()) parts.reserve(2 * parts.size() + 1);
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+    return true;
+  }
 };
 
 class Executor {

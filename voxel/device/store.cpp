@@ -854,15 +854,20 @@ Result<Store::Ticket> Store::undo() {
   QRY_TRY(end_step());
   begin_times();
   QRY_TRY(unpack_for_step(true));
-  if (step_ > 0) --step_;
-  return launch_new({0, Kind::undo, Touch::box, {}, step_ < step_bricks_.size() ? step_bricks_[step_] : 1});
+  const size_t after = step_ - (step_ > 0);
+  QRY_TRY_ASSIGN(const Ticket ticket,
+                 launch_new({0, Kind::undo, Touch::box, {}, after < step_bricks_.size() ? step_bricks_[after] : 1}));
+  step_ = after;
+  return ticket;
 }
 Result<Store::Ticket> Store::redo() {
   QRY_TRY(end_step());
   begin_times();
   QRY_TRY(unpack_for_step(false));
-  const uint64_t bricks = step_ < step_bricks_.size() ? step_bricks_[step_++] : 1;
-  return launch_new({0, Kind::redo, Touch::box, {}, bricks});
+  const bool is_known = step_ < step_bricks_.size();
+  QRY_TRY_ASSIGN(const Ticket ticket, launch_new({0, Kind::redo, Touch::box, {}, is_known ? step_bricks_[step_] : 1}));
+  step_ += is_known;
+  return ticket;
 }
 
 // A world that has no such step stays packed. Of one that is packed nothing is under way.
@@ -881,25 +886,31 @@ Result<Store::Ticket> Store::launch_new(Pending pending) {
   // An answer's place is used again: its last one must have been heard.
   if (pending_.size() >= kOutcomes / 2) QRY_TRY(await(pending_.front().ticket));
   pending.ticket = pending.call.ticket = last_ + 1;
+  const bool is_step = pending.kind == Kind::edit && !pending.call.no_step;
   if (pending.kind == Kind::edit) {
     const EditCall& call = pending.call;
     pending.bricks = pending.touch == Touch::list   ? call.listed
                      : pending.touch == Touch::grid ? uint64_t(memory_.grid.page_count) * kQryPageWords
                                                     : uint64_t(call.tiles[0]) * call.tiles[1] * call.tiles[2] * 512;
-    if (!call.no_step) {
-      step_bricks_.resize(step_);
-      step_bricks_.push_back(pending.bricks);
-      ++step_;
-    }
   }
   pending.call.hold = hold_;
   pending.need = need_of(pending);
   QRY_TRY(make_room_ahead(pending.need));
-  QRY_TRY(launch(pending));
-  expected_ = sum(expected_, pending.need, 1);
-  ++last_;
+  // What the host needs for it is there before the device has it.
+  if (is_step && step_bricks_.capacity() <= step_) step_bricks_.reserve(2 * step_ + 64);
+  if (finished_.empty()) finished_.resize(kOutcomes);
   pending_.push_back(pending);
-  return last_;
+  if (auto launched = launch(pending); !launched) {
+    pending_.pop_back();
+    return tl::unexpected(launched.error());
+  }
+  if (is_step) {
+    step_bricks_.resize(step_);
+    step_bricks_.push_back(pending.bricks);
+    ++step_;
+  }
+  expected_ = sum(expected_, pending.need, 1);
+  return ++last_;
 }
 
 // Slots freed by what was launched before may be used again.
@@ -1027,8 +1038,7 @@ Result<void> Store::advance() {
 }
 
 void Store::finish_oldest(Result<Change> change) {
-  finished_.insert_or_assign(pending_.front().ticket, std::move(change));
-  if (finished_.size() > kOutcomes) finished_.erase(finished_.begin());
+  finished_[pending_.front().ticket % kOutcomes] = {pending_.front().ticket, std::move(change)};
   expected_ = sum(expected_, pending_.front().need, -1);
   pending_.pop_front();
   if (!pending_.empty()) return;
@@ -1073,11 +1083,10 @@ Result<Store::Change> Store::wait(Ticket ticket) {
   } catch (const std::bad_alloc&) {
     // The change is made all the same. What is over the budget goes before the next one, or is counted again.
   }
-  const auto found = finished_.find(ticket);
-  if (found == finished_.end())
+  if (finished_.empty() || ticket == 0 || finished_[ticket % kOutcomes].ticket != ticket)
     return fail(ErrorCode::invalid_argument, "no edit has the ticket " + std::to_string(ticket) +
                                                  ", or it was made too long ago: the last 4096 are known");
-  return found->second;
+  return *finished_[ticket % kOutcomes].change;
 }
 
 Result<void> Store::wait_all() {
@@ -1099,7 +1108,13 @@ Result<void> Store::answer_refusal() {
   end_edit(free);
   free.stopped = 0;
   QRY_TRY(executor_->copy_in(memory_.control, &free, sizeof free));
-  auto made = make_room(control);
+  auto made = [&]() -> Result<void> {
+    try {
+      return make_room(control);
+    } catch (const std::bad_alloc&) {
+      return fail(ErrorCode::out_of_memory, "no host memory to make room for an edit");
+    }
+  }();
   if (!made) {
     if (device_failed(made.error())) return made;
     finish_oldest(tl::unexpected(made.error()));
@@ -1197,6 +1212,7 @@ Result<void> Store::make_node_room(uint64_t granules) {
 }
 
 Result<void> Store::pack_nodes(uint64_t room) {
+  old_.reserve(old_.size() + 1);
   QRY_TRY_ASSIGN(Range range, executor_->reserve(size_t(kMostNodes) * sizeof(OccupancyNode), "the pyramid", true));
   Memory fresh = memory_;
   fresh.old_nodes = memory_.nodes;
@@ -1215,7 +1231,7 @@ Result<void> Store::pack_nodes(uint64_t room) {
     return written;
   }
   retire(arrays_->nodes);
-  arrays_->nodes = range;
+  arrays_->nodes = std::move(range);
   top_ = kTopCopies;  // what is published is in the old one
   std::fill_n(top_frames_, kTopCopies, 0);
   memory_.nodes = fresh.nodes;
@@ -1267,7 +1283,7 @@ Result<void> Store::pack_records(std::vector<Step> steps, uint64_t room) {
   QRY_TRY(executor_->copy_in(memory_.steps, steps.data(), steps.size() * sizeof(Step)));
   QRY_TRY(executor_->copy_in(&memory_.control->record_top, &top, sizeof top));
   executor_->release(arrays_->records);
-  arrays_->records = range;
+  arrays_->records = std::move(range);
   memory_.records = to;
   memory_.record_room = room;
   used_.records = top;
@@ -1396,6 +1412,7 @@ Result<void> Store::grow_grid(uint64_t keys) {
 }
 
 Result<void> Store::make_grid(uint32_t pages) {
+  old_.reserve(old_.size() + 1);
   for (;; pages += pages / 3 + 1) {
     const size_t bytes = size_t(pages) * kQryPageWords * sizeof(uint64_t);
     QRY_TRY_ASSIGN(Range range, executor_->reserve(bytes, "the hash grid", true));
@@ -1420,7 +1437,7 @@ Result<void> Store::make_grid(uint32_t pages) {
       continue;
     }
     if (arrays_->grid.data) retire(arrays_->grid);
-    arrays_->grid = range;
+    arrays_->grid = std::move(range);
     memory_.grid = larger.grid;
     memory_.grid_limit =
         uint32_t(std::min<uint64_t>(max_bricks_, uint64_t(double(pages) * kQrySlotsPerPage * kFullest)));
@@ -1501,10 +1518,10 @@ Result<void> Store::pack() {
     return made;
   }
   retire(arrays_->materials);
-  arrays_->materials = fresh;
-  arrays_->packed = words;
-  memory_.materials = static_cast<uint64_t*>(fresh.data);
-  memory_.packed = static_cast<uint32_t*>(words.data);
+  arrays_->materials = std::move(fresh);
+  arrays_->packed = std::move(words);
+  memory_.materials = static_cast<uint64_t*>(arrays_->materials.data);
+  memory_.packed = static_cast<uint32_t*>(arrays_->packed.data);
   packed_places_ = places;
   form_changed_ = true;
   return {};
@@ -1561,7 +1578,7 @@ Result<uint64_t> Store::expect_packed_bytes() {
 
 // Nothing of it is used by the device any more.
 void Store::retire(Range& range) {
-  if (published_.nodes) old_.push_back({range, kNotKnown});
+  if (published_.nodes) old_.push_back({std::move(range), kNotKnown});
   else executor_->release(range);
   range = {};
 }

@@ -12,7 +12,6 @@
 
 #include <cstdint>
 #include <deque>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -414,7 +413,12 @@ class Store {
   std::optional<uint64_t> leave_frame_;   // the last that may know of memory that is to be given back; or kNotKnown
   Need used_, expected_;                  // after the last answer; and what those that are under way may need
   std::deque<Pending> pending_;           // launched, no answer yet
-  std::map<Ticket, Result<Change>> finished_;  // at most kOutcomes
+  // The last kOutcomes, each where its ticket says.
+  struct Finished {
+    Ticket ticket = 0;
+    std::optional<Result<Change>> change;
+  };
+  std::vector<Finished> finished_;
 };
 
 }  // namespace quarry::device

@@ -601,8 +601,8 @@ Document::Unsaved Document::unsaved() const {
   return unsaved;
 }
 
-void Document::set_palette(const Palette& palette) {
-  state_->scene.palette = palette;
+void Document::set_palette(Palette palette) {
+  state_->scene.palette = std::move(palette);
   ++state_->version;
 }
 

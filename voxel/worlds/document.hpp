@@ -117,7 +117,7 @@ class Document {
   uint64_t dropped_steps() const;            // for the budget, since the document was made
   size_t step_count() const;                 // steps of the history
   size_t step_position() const;              // applied steps; a step that is applied in part counts
-  void set_palette(const Palette& palette);  // no history entry: for palettes that are only shown
+  void set_palette(Palette palette);  // no history entry: for palettes that are only shown
 
   // A file that follows the document, whose scene and history it has now: brought up to date by what unsaved() tells,
   // and then follow() again. Edits cost what they did. What is over the history's budget goes by this call alone, so

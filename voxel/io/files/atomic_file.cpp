@@ -170,6 +170,7 @@ void AtomicFile::patch_u32(uint64_t offset, uint32_t v) {
 
 // Does everything except the rename.
 Result<void> AtomicFile::settle() {
+  folder_ = folder_of(target_);
   if (settled_) return {};
   int number = by_name_ ? 0 : sink_.settle();
   struct stat info {};
@@ -233,7 +234,7 @@ Result<void> AtomicFile::sync_folder() {
     to_.later->add(target_);
     return {};
   }
-  if (const int number = io::sync_folder(folder_of(target_), fd_))
+  if (const int number = io::sync_folder(folder_, fd_))
     return tl::unexpected(error_from_errno(
         "the new file is in its place, but it could not be brought to disk that it is; its folder", number));
   return {};

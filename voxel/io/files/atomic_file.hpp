@@ -109,6 +109,7 @@ class AtomicFile {
 
   Destination to_;
   std::filesystem::path target_, temporary_;
+  std::filesystem::path folder_;  // of the target; known before the rename, after which nothing should fail for memory
   bool replaces_ = false, settled_ = false, kept_ = false;
   int fd_ = -1;  // locked until the file has its name
   std::optional<uint64_t> by_name_;

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <numeric>
 #include <string>
 #include <type_traits>
@@ -24,9 +25,29 @@ namespace {
 
 constexpr size_t kPageBytes = 4096;
 
-// What a block of threads shares is its thread's own: a kernel that has been launched lacks no memory.
-constexpr size_t kSharedBytes = size_t(48) << 10;
-alignas(64) thread_local std::byte shared_memory[kSharedBytes];
+// What a block of threads shares. There is enough for all host threads, so that a kernel which has been launched lacks
+// no memory.
+class SharedMemory {
+ public:
+  static constexpr size_t kBytes = size_t(48) << 10;
+  // One thread's, until it is given back.
+  std::byte* take() {
+    for (uint32_t i = 0;; i = (i + 1) % count_)
+      if (!memory_[i].taken.exchange(true, std::memory_order_acquire)) return memory_[i].bytes;
+  }
+  void give_back(std::byte* bytes) {
+    for (uint32_t i = 0; i < count_; ++i)
+      if (memory_[i].bytes == bytes) memory_[i].taken.store(false, std::memory_order_release);
+  }
+
+ private:
+  struct Place {
+    std::atomic<bool> taken{false};
+    alignas(64) std::byte bytes[kBytes];
+  };
+  const uint32_t count_ = thread_count();
+  const std::unique_ptr<Place[]> memory_ = std::make_unique<Place[]>(count_);
+};
 
 uint64_t mixed(uint64_t x) {
   x ^= x >> 33;
@@ -255,13 +276,15 @@ class EmulatedExecutor final : public Executor {
       const uint64_t count = Body::items(memory, call);
       const Shuffled order(count, device.emulation_.seed + device.runs_);
       using Shared = typename Body::Shared;
-      static_assert(sizeof(Shared) <= kSharedBytes && std::is_trivially_copyable_v<Shared>);
+      static_assert(sizeof(Shared) <= SharedMemory::kBytes && std::is_trivially_copyable_v<Shared>);
       const auto some = [&](size_t begin, size_t end) {
         // A kernel's shared memory has any content.
-        std::memset(shared_memory, 0xA5, sizeof(Shared));
-        auto& shared = *reinterpret_cast<Shared*>(shared_memory);
+        std::byte* const memory_of_block = device.shared_memory_.take();
+        std::memset(memory_of_block, 0xA5, sizeof(Shared));
+        auto& shared = *reinterpret_cast<Shared*>(memory_of_block);
         Block<Body::kThreads> block{uint32_t(mixed(device.emulation_.seed + begin))};
         for (size_t b = begin; b < end; ++b) Body::run(memory, call, order(b), shared, block);
+        device.shared_memory_.give_back(memory_of_block);
       };
       parallel_for(size_t(count), 1, std::ref(some));
       tail<Body>();
@@ -282,6 +305,7 @@ class EmulatedExecutor final : public Executor {
   };
 
   Emulation emulation_;
+  SharedMemory shared_memory_;
   ShaderMemory* shaders_;
   std::array<Outcome, kOutcomes> outcomes_{};
   std::atomic<uint64_t> held_{0};

@@ -143,10 +143,12 @@ TEST_CASE("convert: worlds, grids and meshes are made region by region, of meshe
   for (const std::string& from : {ball, world})
     for (const std::string extension : {"quarry", "nrrd", "binvox", "glb"}) {
       INFO(from << " to " << extension);
+      // The program's own pages count, and how many of them are in memory differs by some hundred KiB from build to
+      // build: a MiB for that.
       const json whole = made(from, "whole." + extension, "8G"), parts = made(from, "parts." + extension,
                                                                               from == ball         ? "44M"
                                                                               : extension == "glb" ? "28M"
-                                                                                                   : "19M");
+                                                                                                   : "20M");
       CHECK(whole["regions"] == 0);
       CHECK(parts["regions"] > 1);
       CHECK(parts["voxels"] == whole["voxels"]);

@@ -112,7 +112,7 @@ static void a_world_is_saved_and_opened_again(qry_context* context) {
   open.path = "";
   REFUSED(qry_world_open(context, &open, &again), QRY_ERROR_INVALID_ARGUMENT, "info->path is empty");
   open.path = path_of("scene.vox");
-  open.flags = 4;
+  open.flags = 8;
   REFUSED(qry_world_open(context, &open, &again), QRY_ERROR_INVALID_ARGUMENT, "info->flags");
   open.flags = 0;
   open.resolution = 0;

@@ -2,21 +2,17 @@
 // long_session_test.cpp - a session that goes on for hours: edits, undo, pictures, flushes, copies and reopenings of
 // an attached world leave no more memory, handles or files open behind, however many there are. QUARRY_LONG=N: N edits
 // at each home, such as 100000.
-#include <malloc.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "tests/app/sanitized.hpp"
 #include "tests/engine/api/files/twin.hpp"
+#include "tests/held_by_process.hpp"
 #include "tests/test_data.hpp"
 
 using namespace quarry::test;
@@ -24,20 +20,10 @@ namespace fs = std::filesystem;
 
 namespace {
 
-size_t open_files() { return size_t(std::distance(fs::directory_iterator("/proc/self/fd"), fs::directory_iterator())); }
-size_t threads() { return size_t(std::distance(fs::directory_iterator("/proc/self/task"), fs::directory_iterator())); }
-uint64_t resident_bytes() {
-  malloc_trim(0);  // what is free and only not given back is no leak
-  std::ifstream statm("/proc/self/statm");
-  uint64_t pages = 0, resident = 0;
-  statm >> pages >> resident;
-  return resident * uint64_t(sysconf(_SC_PAGESIZE));
-}
-
 // What a session holds, at a point at which nothing is under way.
 struct Held {
-  uint64_t resident_bytes = 0, device_bytes = 0, history_bytes = 0;
-  size_t files = 0, threads = 0;
+  HeldByProcess process;
+  uint64_t device_bytes = 0, history_bytes = 0;
 };
 Held held_by(qry_world* world) {
   qry_home_state home = QRY_HOME_STATE_INIT;
@@ -46,7 +32,7 @@ Held held_by(qry_world* world) {
   qry_memory_state memory = QRY_MEMORY_STATE_INIT;
   memory.next = &history;
   require_ok(qry_world_get_memory(world, &memory));
-  return {resident_bytes(), home.device_bytes, history.used_bytes, open_files(), threads()};
+  return {held_by_process(), home.device_bytes, history.used_bytes};
 }
 
 constexpr uint64_t kHistoryBytes = uint64_t(2) << 20;
@@ -126,20 +112,21 @@ TEST_CASE("c_api: a session of many edits, pictures, flushes and reopenings hold
       if (i == 3 * reopens) first = now;
       if (i > 3 * reopens) {
         CAPTURE(i);
-        CHECK(now.files == first.files);
-        CHECK(now.threads == first.threads);
+        CHECK(now.process.files == first.process.files);
+        CHECK(now.process.threads == first.process.threads);
         CHECK(now.device_bytes <= first.device_bytes + (uint64_t(32) << 20));
         // Sanitizers keep what was freed.
-        if (!kSanitized) CHECK(now.resident_bytes <= first.resident_bytes + (uint64_t(24) << 20));
+        if (!kSanitized) CHECK(now.process.resident_bytes <= first.process.resident_bytes + (uint64_t(24) << 20));
       }
     }
     const Held last = held_by(world.get());
-    INFO(first.resident_bytes << " and " << last.resident_bytes << " bytes resident");
+    INFO(first.process.resident_bytes << " and " << last.process.resident_bytes << " bytes resident");
     if (wanted)
       std::printf("home %u: %llu edits, %llu pictures; resident %.1f, %.1f MB; device %.1f, %.1f MB; files %zu, %zu\n",
                   home, static_cast<unsigned long long>(changes), static_cast<unsigned long long>(pictures),
-                  double(first.resident_bytes) / 1e6, double(last.resident_bytes) / 1e6,
-                  double(first.device_bytes) / 1e6, double(last.device_bytes) / 1e6, first.files, last.files);
+                  double(first.process.resident_bytes) / 1e6, double(last.process.resident_bytes) / 1e6,
+                  double(first.device_bytes) / 1e6, double(last.device_bytes) / 1e6, first.process.files,
+                  last.process.files);
     REQUIRE(changes == uint64_t(edits));
     require_ok(qry_world_detach(world.get()));
     fs::remove(file);

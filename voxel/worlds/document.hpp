@@ -113,11 +113,11 @@ class Document {
   // undo. Cost: a pass over the records here, and over each new one. Throws std::bad_alloc; then all is as before.
   void set_history_budget(uint64_t bytes);
   uint64_t history_budget() const;
-  uint64_t history_size_bytes() const;       // the sum that the budget limits; without one by a pass over the records
-  uint64_t dropped_steps() const;            // for the budget, since the document was made
-  size_t step_count() const;                 // steps of the history
-  size_t step_position() const;              // applied steps; a step that is applied in part counts
-  void set_palette(Palette palette);  // no history entry: for palettes that are only shown
+  uint64_t history_size_bytes() const;  // the sum that the budget limits; without one by a pass over the records
+  uint64_t dropped_steps() const;       // for the budget, since the document was made
+  size_t step_count() const;            // steps of the history
+  size_t step_position() const;         // applied steps; a step that is applied in part counts
+  void set_palette(Palette palette);    // no history entry: for palettes that are only shown
 
   // A file that follows the document, whose scene and history it has now: brought up to date by what unsaved() tells,
   // and then follow() again. Edits cost what they did. What is over the history's budget goes by this call alone, so

@@ -26,7 +26,6 @@
 namespace quarry::engine {
 namespace {
 
-constexpr size_t kAnswers = 4096;
 constexpr size_t kMostUnheard = 2000;                   // the store remembers 4096 answers
 constexpr uint64_t kFewVoxels = 256;                    // so few are grouped here before a device has begun
 constexpr size_t kBricksAtOnce = size_t(1) << 14;       // 8 MiB of materials over the bus
@@ -340,7 +339,6 @@ Result<void> DeviceHome::make_history(uint64_t position, const VisitHistory& vis
 
 // One change, with a ticket and perhaps a step, after those that are under way.
 Result<void> DeviceHome::prepare_change() {
-  if (answers_.empty()) answers_.resize(kAnswers);
   steps_.reserve_more(launched_.size() + 1);
   return hear(last_ticket_);
 }
@@ -348,19 +346,22 @@ Result<void> DeviceHome::prepare_change() {
 // `make` launches it, and returns the store's ticket.
 template <class Launch>
 Result<uint64_t> DeviceHome::launch(int position, std::string label, const Launch& make) {
-  if (answers_.empty()) answers_.resize(kAnswers);
   steps_.reserve_more(launched_.size() + 1);
   if (launched_.size() >= kMostUnheard) QRY_TRY(hear(launched_.front().ticket));
   launched_.push_back({last_ticket_ + 1, 0, position, std::move(label)});
-  try {
-    const auto ticket = make();
-    if (!ticket) launched_.pop_back();
-    QRY_TRY(ticket);
-    launched_.back().store_ticket = *ticket;
-  } catch (...) {
+  auto ticket = [&]() -> Result<device::Store::Ticket> {
+    try {
+      return make();
+    } catch (...) {
+      launched_.pop_back();
+      throw;
+    }
+  }();
+  if (!ticket) {
     launched_.pop_back();
-    throw;
+    return tl::unexpected(std::move(ticket.error()));
   }
+  launched_.back().store_ticket = *ticket;
   return ++last_ticket_;
 }
 
@@ -1303,10 +1304,11 @@ Result<uint64_t> DeviceHome::dropped_records() {
 Result<DeviceHome::Change> DeviceHome::wait(uint64_t ticket) {
   const std::lock_guard lock(lock_);
   QRY_TRY(hear(ticket));
-  if (answers_.empty() || answers_[ticket % kAnswers].ticket != ticket || ticket == 0)
+  const Answered& found = answers_[ticket % kAnswers];
+  if (found.ticket != ticket || !found.change)
     return fail(ErrorCode::invalid_argument, "no edit of this world has the ticket " + std::to_string(ticket) +
                                                  ", or it is older than the last 4096");
-  return *answers_[ticket % kAnswers].change;
+  return *found.change;
 }
 
 // ---- Questions

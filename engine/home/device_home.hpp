@@ -307,12 +307,13 @@ class DeviceHome {
   Document* document_ = nullptr;
   uint32_t threads_;
   std::deque<Launched> launched_;
-  // The last kAnswers, each where its ticket says.
+  // The last ones, each where its ticket says.
+  static constexpr size_t kAnswers = 4096;
   struct Answered {
     uint64_t ticket = 0;
     std::optional<Result<Change>> change;
   };
-  std::vector<Answered> answers_;
+  std::vector<Answered> answers_ = std::vector<Answered>(kAnswers);
   uint64_t last_ticket_ = 0;
   uint64_t version_offset_ = 0;              // what the store's version is more than the world's, wrapping round
   uint64_t version_ = 0;                     // of the world, as far as heard

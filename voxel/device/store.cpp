@@ -898,7 +898,6 @@ Result<Store::Ticket> Store::launch_new(Pending pending) {
   QRY_TRY(make_room_ahead(pending.need));
   // What the host needs for it is there before the device has it.
   if (is_step && step_bricks_.capacity() <= step_) step_bricks_.reserve(2 * step_ + 64);
-  if (finished_.empty()) finished_.resize(kOutcomes);
   pending_.push_back(pending);
   if (auto launched = launch(pending); !launched) {
     pending_.pop_back();
@@ -1083,10 +1082,11 @@ Result<Store::Change> Store::wait(Ticket ticket) {
   } catch (const std::bad_alloc&) {
     // The change is made all the same. What is over the budget goes before the next one, or is counted again.
   }
-  if (finished_.empty() || ticket == 0 || finished_[ticket % kOutcomes].ticket != ticket)
+  const Finished& found = finished_[ticket % kOutcomes];
+  if (found.ticket != ticket || !found.change)
     return fail(ErrorCode::invalid_argument, "no edit has the ticket " + std::to_string(ticket) +
                                                  ", or it was made too long ago: the last 4096 are known");
-  return *finished_[ticket % kOutcomes].change;
+  return *found.change;
 }
 
 Result<void> Store::wait_all() {

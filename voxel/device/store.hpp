@@ -418,7 +418,7 @@ class Store {
     Ticket ticket = 0;
     std::optional<Result<Change>> change;
   };
-  std::vector<Finished> finished_;
+  std::vector<Finished> finished_ = std::vector<Finished>(kOutcomes);
 };
 
 }  // namespace quarry::device

@@ -17,8 +17,8 @@ uint found_at(uint brick, uint at) {
   if (brick == kQryReservedValue) return 0u;
   const uint octant = at >> 6, bit = at & 63u;
   const uvec2 mask = QryWords(qry_mask_address(push.root, brick)).at[octant];
-  const ivec3 voxel = ivec3((octant & 1u) << 2 | (bit & 3u), (octant >> 1 & 1u) << 2 | (bit >> 2 & 3u),
-                            (octant >> 2) << 2 | bit >> 4);
+  const ivec3 voxel =
+      ivec3((octant & 1u) << 2 | (bit & 3u), (octant >> 1 & 1u) << 2 | (bit >> 2 & 3u), (octant >> 2) << 2 | bit >> 4);
   const uint set = ((bit & 32u) != 0u ? mask.y : mask.x) >> (bit & 31u) & 1u;
   return qry_material(push.root, brick, voxel) + 256u * set;
 }
@@ -32,9 +32,8 @@ void main() {
   uint brick[kQryLookUpsEach], found = 0u, sectors;
   for (uint k = 0u; k < kQryLookUpsEach; ++k) {
     const uint i = first + k * kQryLookUpGroup;
-    brick[k] = i < push.count
-                   ? qry_find_brick(push.root, qry_key_of_number(qry_looked_up(i, push.bricks)), sectors)
-                   : kQryReservedValue;
+    brick[k] = i < push.count ? qry_find_brick(push.root, qry_key_of_number(qry_looked_up(i, push.bricks)), sectors)
+                              : kQryReservedValue;
   }
   for (uint k = 0u; k < kQryLookUpsEach; ++k) found += found_at(brick[k], qry_looked_at(first + k * kQryLookUpGroup));
   atomicAdd(found_here, found);

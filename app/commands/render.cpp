@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "app/batch/tasks.hpp"
 #include "app/commands/picture_options.hpp"
 #include "app/commands/sharing_option.hpp"
 #include "app/console/inputs.hpp"
@@ -27,7 +28,8 @@ double seconds_since(Clock::time_point then) { return std::chrono::duration<doub
 
 struct RenderArguments {
   std::vector<std::string> inputs;
-  std::string output, device, to = "png";
+  std::string output, device, memory, to = "png";
+  uint64_t memory_bytes = 0;
   SharingOption sharing;
   int64_t turntable = 1;
   bool layers = false, validation = false, json = false;
@@ -40,6 +42,21 @@ struct Job {
   fs::path input;
   std::vector<fs::path> outputs;
 };
+
+// How a world was drawn of which parts were in memory at a time; null if all of it was.
+nlohmann::json pages_of(const engine::DrawnWorld& world) {
+  if (!world.pages()) return nullptr;
+  const engine::WorldPages::Counters& c = world.pages()->counters();
+  return {{"budget_bytes", world.pages()->budget_bytes()},
+          {"pages", c.pages},
+          {"there", c.there()},
+          {"bytes", c.bytes},
+          {"most_bytes", c.most_bytes},
+          {"brought", c.brought},
+          {"left", c.left},
+          {"bricks_read", c.bricks_read},
+          {"rounds", c.rounds}};
+}
 
 bool is_exr(const fs::path& file) { return file.extension() == ".exr"; }
 
@@ -118,6 +135,7 @@ class Batch {
     request.file = job.input;
     request.home = parsed_.sharing.home;
     request.sharing = parsed_.sharing.mode;
+    request.memory_bytes = parsed_.memory_bytes;
     request.read = [&](const BrickPool* pool) { return load_scene(job.input, parsed_.load, pool); };
     request.check = [&](const Scene& scene) -> Result<void> {
       if (picture.scene_camera < int64_t(scene.cameras.size())) return {};
@@ -130,9 +148,9 @@ class Batch {
     QRY_TRY_ASSIGN(const auto world, engine::DrawnWorld::open(*device_, request, line.progress(), &warnings));
     line.clear();
     for (const std::string& warning : warnings) say_warning(shown(job.input), warning);
-    const engine::RenderedWorld rendered = world->rendered();
     const engine::DrawnWorld::Numbers& numbers = world->numbers();
     if (tracer_) QRY_TRY(world->find_lights(line.progress()));
+    const engine::RenderedWorld rendered = world->rendered(line.progress());
     const auto frames = uint32_t(job.outputs.size());
     for (uint32_t frame = 0; frame < frames; ++frame) {
       const fs::path& output = job.outputs[frame];
@@ -166,6 +184,7 @@ class Batch {
                         {"bricks", numbers.bricks},
                         {"world_bytes", numbers.size_bytes},
                         {"packed", numbers.packed},
+                        {"pages", pages_of(*world)},
                         {"seconds", seconds},
                         {"validation_errors", device_->validation_errors()}});
       if (parsed_.json) continue;
@@ -180,6 +199,12 @@ class Batch {
     std::string home = fmt::format("{}: {}", engine::to_string(world->home()), world->home_reason());
     if (home != reported_) fmt::print("  home     {}\n", home);
     reported_ = std::move(home);
+    if (world->pages()) {
+      const engine::WorldPages::Counters& c = world->pages()->counters();
+      fmt::print("  memory   {} of it at most, in {} of {} pages of 128^3 voxels; {} came, {} left\n",
+                 bytes_text(c.most_bytes), with_commas(c.there()), with_commas(c.pages), with_commas(c.brought),
+                 with_commas(c.left));
+    }
     return {};
   }
 
@@ -234,6 +259,9 @@ int run_render(const CommandArguments& words) {
   parsed.picture.add_to(arguments);
   arguments.flag("--layers", parsed.layers, "EXR: depth, albedo and normals, too");
   arguments.text("--device", parsed.device, "NAME", "Part of the Vulkan device's name (best there is)");
+  arguments.text("--memory", parsed.memory, "SIZE",
+                 "What a world on the host may take: 512M, 2G. A .quarry that would take more is drawn from the parts "
+                 "that rays come to, as many as fit at a time (three quarters of what is free)");
   parsed.sharing.add_to(arguments,
                         "Whose memory has the world: host, device: a CUDA device's, or auto: the device's if Vulkan "
                         "draws from it and the file is a .quarry that fits; emulated: host threads stand in for the "
@@ -246,6 +274,10 @@ int run_render(const CommandArguments& words) {
   if (const auto code = parsed.load.check(arguments)) return *code;
   if (const auto code = parsed.sharing.check(arguments)) return *code;
   if (const auto code = arguments.check_name("--to", parsed.to, {"png", "exr"})) return *code;
+  if (!parsed.memory.empty() && !parse_bytes(parsed.memory, parsed.memory_bytes))
+    return arguments.wrong(
+        fmt::format("--memory '{}' is no size: write 512M, 2G or a number of bytes.", parsed.memory));
+  if (parsed.memory_bytes == 0) parsed.memory_bytes = default_memory_limit();
   if (const auto code = parsed.picture.check(arguments)) return *code;
   const auto inputs = expand_inputs(parsed.inputs);
   if (!inputs) return failed("", inputs.error());

@@ -44,15 +44,28 @@ Result<Scene> whole_scene(DeviceHome& home, const Document& document) {
   return scene;
 }
 
-Result<std::optional<Document>> glowing_part(DeviceHome& home, const Document& document) {
+namespace {
+
+// `bricks_with`: as DeviceHome::bricks_with.
+Result<std::optional<Document>> glowing_part_of(const Document& document, const auto& bricks_with) {
   std::array<bool, 256> glows{};
   const auto& materials = document.scene().palette.materials;
   for (size_t i = 1; i < glows.size(); ++i) glows[i] = materials[i].emission > 0;
   if (std::ranges::none_of(glows, [](bool one) { return one; })) return std::optional<Document>();
   Scene scene = document.scene();
-  QRY_TRY_ASSIGN(scene.volumes[0].bricks, home.bricks_with(glows));
+  QRY_TRY_ASSIGN(scene.volumes[0].bricks, bricks_with(glows));
   QRY_TRY_ASSIGN(auto part, Document::create(std::move(scene)));
   return std::optional<Document>(std::move(part));
+}
+
+}  // namespace
+
+Result<std::optional<Document>> glowing_part(DeviceHome& home, const Document& document) {
+  return glowing_part_of(document, [&](const auto& glows) { return home.bricks_with(glows); });
+}
+
+Result<std::optional<Document>> glowing_part(WorldPages& pages, const Document& document, const Progress& progress) {
+  return glowing_part_of(document, [&](const auto& glows) { return pages.bricks_with(glows, progress); });
 }
 
 Scene as_one_volume(Scene scene, BrickMap bricks) {

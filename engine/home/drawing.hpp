@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "engine/home/device_home.hpp"
+#include "engine/home/world_pages.hpp"
 #include "engine/sharing/device_blocks.hpp"
 #include "engine/sharing/world.hpp"
 #include "voxel/worlds/document.hpp"
@@ -27,6 +28,9 @@ Result<Scene> whole_scene(DeviceHome& home, const Document& document);
 // in it as in all of it. Nothing if no material glows. Traffic and errors: as DeviceHome::bricks_with and
 // Document::create.
 Result<std::optional<Document>> glowing_part(DeviceHome& home, const Document& document);
+// The same of a world of which some pages are in memory. Traffic and errors: as WorldPages::bricks_with and
+// Document::create.
+Result<std::optional<Document>> glowing_part(WorldPages& pages, const Document& document, const Progress& progress);
 
 // The scene as one volume at the origin, of these bricks: what a device takes. The tree is dropped; palette, cameras
 // and notes are kept.

@@ -2,6 +2,7 @@
 // drawn_world.cpp - opens a file straight into a device's memory, or on the host.
 #include "engine/home/drawn_world.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "engine/home/drawing.hpp"
@@ -10,6 +11,9 @@
 
 namespace quarry::engine {
 namespace {
+
+// What a brick of a world on the host takes while that is opened and packed to be drawn.
+constexpr uint64_t kDrawnBrickBytes = 900;
 
 // A reason is a part of a sentence: the file has been named.
 std::string without_file(const std::string& message, const std::filesystem::path& file) {
@@ -25,7 +29,7 @@ Result<std::unique_ptr<DrawnWorld>> DrawnWorld::open(Device& device, const Reque
   QRY_TRY_ASSIGN(world->shared_, SharedWorld::create(device, request.sharing));
   world->memory_ = world->shared_->memory();
   QRY_TRY(world->settle(device, request, progress, warnings));
-  if (!world->home_) QRY_TRY(world->keep_on_host(request, progress));
+  if (!world->home_) QRY_TRY(world->keep_on_host(device, request, progress, warnings));
   return world;
 }
 
@@ -86,7 +90,43 @@ Result<void> DrawnWorld::settle(Device& device, const Request& request, const Pr
   return {};
 }
 
-Result<void> DrawnWorld::keep_on_host(const Request& request, const Progress& progress) {
+// True: the file is a world that would take more memory than it may, and parts of it are drawn. False: it is to be read
+// as a whole.
+Result<bool> DrawnWorld::keep_pages(Device& device, const Request& request, const Progress& progress,
+                                    std::vector<std::string>* warnings) {
+  if (request.memory_bytes == UINT64_MAX) return false;
+  QRY_TRY_ASSIGN(const auto* const format, io::format_for_reading(request.file));
+  if (format->kind != io::FormatKind::world) return false;
+  std::vector<std::string> said;
+  QRY_TRY_ASSIGN(auto file, io::StoreReader::open(request.file, &said));
+  Scene scene = file.scene();
+  uint64_t bricks = file.bricks();
+  for (uint32_t volume = 0; volume < scene.volumes.size(); ++volume) {
+    const auto shown = uint64_t(std::ranges::count_if(scene.instances, [&](const Instance& instance) {
+      return instance.volume == volume && scene.instance_visible(instance);
+    }));
+    if (shown < 2) continue;
+    uint64_t its = 0;
+    QRY_TRY_ASSIGN(const auto chunks, file.chunks(volume));
+    for (const io::ChunkBricks& chunk : chunks) its += chunk.bricks;
+    bricks += its * (shown - 1);
+  }
+  if (bricks <= request.memory_bytes / kDrawnBrickBytes) return false;
+  QRY_TRY(request.check(scene));
+  QRY_TRY_ASSIGN(pages_, WorldPages::open(std::move(file), device, *shared_, request.memory_bytes, progress));
+  if (warnings) warnings->insert(warnings->end(), said.begin(), said.end());
+  scene = as_one_volume(std::move(scene));
+  scene.volumes[0].bricks.clear();
+  QRY_TRY_ASSIGN(auto document, Document::create(std::move(scene)));
+  document_.emplace(std::move(document));
+  numbers_ = {pages_->bounds(), pages_->voxels(), pages_->bricks(), pages_->world().size_bytes(), false};
+  return true;
+}
+
+Result<void> DrawnWorld::keep_on_host(Device& device, const Request& request, const Progress& progress,
+                                      std::vector<std::string>* warnings) {
+  QRY_TRY_ASSIGN(const bool in_parts, keep_pages(device, request, progress, warnings));
+  if (in_parts) return {};
   QRY_TRY_ASSIGN(auto scene, request.read(&memory_.new_pool()));
   QRY_TRY(request.check(scene));
   QRY_TRY_ASSIGN(auto document, Document::create(std::move(scene), memory_, progress));
@@ -99,14 +139,27 @@ Result<void> DrawnWorld::keep_on_host(const Request& request, const Progress& pr
   return {};
 }
 
-RenderedWorld DrawnWorld::rendered() {
+RenderedWorld DrawnWorld::rendered(const Progress& progress) {
+  if (pages_)
+    // Without lights of its own the document, which has no voxel, tells that there are none.
+    return {*shared_,
+            pages_->world(),
+            document_->scene().palette,
+            {},
+            &(lit_ ? *lit_ : *document_).world(),
+            [this, progress] { return pages_->bring(progress); }};
   if (home_ && home_->shares()) return rendered_world(*shared_, *document_, *home_, *blocks_);
   return rendered_world(*shared_, *document_);
 }
 
 Result<void> DrawnWorld::find_lights(const Progress& progress) {
-  if (lights_found_ || !home_ || !home_->shares()) return {};
+  if (lights_found_ || !((home_ && home_->shares()) || pages_)) return {};
   progress.say("looking for lights", -1);
+  if (pages_) {
+    QRY_TRY_ASSIGN(lit_, glowing_part(*pages_, *document_, progress));
+    lights_found_ = true;
+    return {};
+  }
   QRY_TRY_ASSIGN(const auto glowing, glowing_part(*home_, *document_));
   if (glowing) {
     // The published version is the one that is drawn: nothing is edited.

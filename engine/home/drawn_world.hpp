@@ -5,6 +5,7 @@
 //   one
 //                       volume at the origin ─► shaders: no voxel stays on the host
 //   host     any file ─► Scene ─► Document, packed ─► SharedWorld ─► shaders
+//            .quarry that does not fit the memory it may take ─► WorldPages: what rays come to ─► shaders
 #pragma once
 
 #include <filesystem>
@@ -17,6 +18,7 @@
 #include "base/progress.hpp"
 #include "engine/home/choice.hpp"
 #include "engine/home/device_home.hpp"
+#include "engine/home/world_pages.hpp"
 #include "engine/sharing/world.hpp"
 #include "voxel/worlds/document.hpp"
 
@@ -29,6 +31,8 @@ class DrawnWorld {
     Home home = Home::automatic;
     SharingMode sharing = SharingMode::automatic;
     device::Emulation emulation = {};  // of Home::emulated
+    // What a world on the host may take. A .quarry that would take more is drawn in parts of it.
+    uint64_t memory_bytes = UINT64_MAX;
     // Reads all of the file, its bricks in the pool where the reader can; null: in none.
     std::function<Result<Scene>(const BrickPool* pool)> read;
     // Looks at the scene before its voxels are there. An error ends the opening.
@@ -59,19 +63,25 @@ class DrawnWorld {
     bool packed = false;
   };
   const Numbers& numbers() const { return numbers_; }
+  const WorldPages* pages() const { return pages_.get(); }  // null: all of the world is there
 
-  // Lives as long as this.
-  RenderedWorld rendered();
-  // Before paths are traced: lets SharedWorld have the faces that glow. At home on a device, if a material glows, all
-  // bricks are read back, piece by piece, and those that glow are in host memory for as long as that takes; the second
-  // call does nothing. Errors: device, those of Document::create.
+  // Lives as long as this. `progress`: of reading the pages that a picture needs, where they are not there; may cancel
+  // it.
+  RenderedWorld rendered(const Progress& progress = {});
+  // Before paths are traced, and before rendered(): lets SharedWorld have the faces that glow. At home on a device, if
+  // a material glows, all bricks are read back, piece by piece, and those that glow are in host memory for as long as
+  // that takes; of a world that is drawn in parts all pages are read, and those that glow stay; the second call does
+  // nothing. Errors: device, those of Document::create.
   Result<void> find_lights(const Progress& progress);
 
  private:
   DrawnWorld() = default;
   Result<void> settle(Device& device, const Request& request, const Progress& progress,
                       std::vector<std::string>* warnings);
-  Result<void> keep_on_host(const Request& request, const Progress& progress);
+  Result<void> keep_on_host(Device& device, const Request& request, const Progress& progress,
+                            std::vector<std::string>* warnings);
+  Result<bool> keep_pages(Device& device, const Request& request, const Progress& progress,
+                          std::vector<std::string>* warnings);
 
   // Destroyed from the last to the first, as those want it that use others.
   std::unique_ptr<SharedWorld> shared_;
@@ -79,10 +89,12 @@ class DrawnWorld {
   std::optional<Document> document_;
   std::unique_ptr<DeviceBlocks> blocks_;  // of `home_`, if shaders read its memory
   std::unique_ptr<DeviceHome> home_;      // null: at home on the host
+  std::unique_ptr<WorldPages> pages_;     // null: all of it is there
   Home kind_ = Home::host;
   std::string reason_;
   Numbers numbers_;
   bool lights_found_ = false;
+  std::optional<Document> lit_;  // what glows of `pages_`
 };
 
 }  // namespace quarry::engine

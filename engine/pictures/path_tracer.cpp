@@ -11,10 +11,13 @@
 
 #include "engine/render/frame_settings.hpp"
 #include "engine/render/offscreen.hpp"
+#include "engine/render/paged_tiles.hpp"
 #include "engine/sharing/light_tree.hpp"
+#include "engine/sharing/residency.hpp"
 #include "engine/vulkan/loader.hpp"
 #include "engine/vulkan/pipeline_cache.hpp"
 #include "engine/vulkan/upload.hpp"
+#include "path_paged_spirv.h"
 #include "path_resolve_spirv.h"
 #include "path_spirv.h"
 #include "shaders/shared/path.h"
@@ -40,12 +43,14 @@ struct PathTracer::State {
   Device* device = nullptr;
   std::unique_ptr<TargetSets> targets;
   VkPipelineLayout layout = VK_NULL_HANDLE;
-  VkPipeline path = VK_NULL_HANDLE, resolve = VK_NULL_HANDLE;
+  // path_paged: of worlds of which some pages are not there; made when one is drawn.
+  VkPipeline path = VK_NULL_HANDLE, path_paged = VK_NULL_HANDLE, resolve = VK_NULL_HANDLE;
   struct Frame {
     std::unique_ptr<DeviceMemory> parameters;
     std::shared_ptr<DeviceMemory> sums, lights;  // this frame may still read them
   } frames[kFrames + 1];
   std::shared_ptr<DeviceMemory> sums, layers;
+  std::shared_ptr<DeviceMemory> kept;  // sums and layers as they were before paths that came to missing pages
   std::unique_ptr<Offscreen> offscreen;
   std::unique_ptr<DeviceMemory> back;
   uint32_t paths = 0;  // paths a pixel that render() has put into the sums
@@ -59,7 +64,7 @@ struct PathTracer::State {
 
   ~State() {
     const VulkanFunctions& vk = device->vk();
-    for (VkPipeline pipeline : {path, resolve})
+    for (VkPipeline pipeline : {path, path_paged, resolve})
       if (pipeline) vk.vkDestroyPipeline(device->handle(), pipeline, nullptr);
     if (layout) vk.vkDestroyPipelineLayout(device->handle(), layout, nullptr);
   }
@@ -75,6 +80,10 @@ struct PathTracer::State {
   Result<void> record(VkCommandBuffer commands, SharedWorld& world, const View& view, const RenderSettings& settings,
                       uint32_t first_step, uint32_t steps, bool with_layers, VkImageView target, uint32_t frame_index,
                       const std::optional<Tile>& tile);
+  void keep_rows(VkCommandBuffer commands, const RenderSettings& settings, const Tile& tile, bool with_layers,
+                 bool back_again);
+  Result<void> trace_paged(const RenderedWorld& world, const View& view, const RenderSettings& settings,
+                           uint32_t first_step, uint32_t steps, bool with_layers, const Progress& progress);
 };
 
 Result<void> PathTracer::State::set_up() {
@@ -160,10 +169,69 @@ Result<void> PathTracer::State::record(VkCommandBuffer commands, SharedWorld& wo
                          packed(own.x + own.width, own.y + own.height)};
   const uint32_t across = whole ? own.width : (own.width + kBlock - 1) / kBlock,
                  down = whole ? own.height : (own.height + kBlock - 1) / kBlock;
-  vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, path);
+  vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, world.residency() ? path_paged : path);
   vk.vkCmdPushConstants(commands, layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof push, &push);
   vk.vkCmdDispatch(commands, (across + 7) / 8, (down + 3) / 4, 1);
   if (target) show(commands, own, frame_index, first_step + steps, target);
+  return {};
+}
+
+// Copies the sums of the tile's rows of pixels beside, or from there back again.
+void PathTracer::State::keep_rows(VkCommandBuffer commands, const RenderSettings& settings, const Tile& tile,
+                                  bool with_layers, bool back_again) {
+  const VulkanFunctions& vk = device->vk();
+  const uint64_t row_bytes = uint64_t(settings.width) * kPixelBytes;
+  // Beside each other: the sums of all pixels, then their layers, two values a pixel.
+  const auto copy = [&](const DeviceMemory& part, uint64_t kept_at, uint64_t bytes_a_row) {
+    const uint64_t from = tile.y * bytes_a_row, bytes = tile.height * bytes_a_row;
+    const VkBufferCopy region{back_again ? kept_at + from : from, back_again ? from : kept_at + from, bytes};
+    vk.vkCmdCopyBuffer(commands, back_again ? kept->buffer() : part.buffer(),
+                       back_again ? part.buffer() : kept->buffer(), 1, &region);
+  };
+  copy(*sums, 0, row_bytes);
+  if (with_layers) copy(*layers, row_bytes * settings.height, 2 * row_bytes);
+  VkMemoryBarrier barrier{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, VK_ACCESS_TRANSFER_WRITE_BIT,
+                          VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_READ_BIT |
+                              VK_ACCESS_TRANSFER_WRITE_BIT};
+  constexpr VkPipelineStageFlags kBoth = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
+  vk.vkCmdPipelineBarrier(commands, kBoth, kBoth, 0, 1, &barrier, 0, nullptr, 0, nullptr);
+}
+
+// Traces steps of the picture in a world of which some pages are not there. Paths that came to such pages are taken out
+// of the sums and traced again, when the pages are there; in tiles, if those of the whole picture do not fit memory.
+Result<void> PathTracer::State::trace_paged(const RenderedWorld& world, const View& view,
+                                            const RenderSettings& settings, uint32_t first_step, uint32_t steps,
+                                            bool with_layers, const Progress& progress) {
+  if (!path_paged) {
+    QRY_TRY_ASSIGN(auto cache, PipelineCache::open(*device));
+    QRY_TRY_ASSIGN(path_paged,
+                   cache->make(layout, k_path_paged_spirv, sizeof k_path_paged_spirv, "path, paged", {.tiled = true}));
+    cache->store();
+  }
+  const uint64_t sums_bytes = uint64_t(settings.width) * settings.height * kPixelBytes,
+                 layers_bytes = with_layers ? 2 * sums_bytes : 0;
+  QRY_TRY(grow(sums, sums_bytes, "quarry path sums"));
+  if (with_layers) QRY_TRY(grow(layers, layers_bytes, "quarry path layers"));
+  QRY_TRY(grow(kept, sums_bytes + layers_bytes, "quarry path sums, kept"));
+  PagedTiles tiles(settings.width, settings.height, kBlock);
+  std::optional<Tile> dirty;  // its sums have paths that are to be traced again
+  while (const Tile* const tile = tiles.next()) {
+    if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
+    QRY_TRY_ASSIGN(auto ready, world.publish());
+    Residency* const residency = world.shared.residency();
+    QRY_TRY_ASSIGN(auto commands, offscreen->begin());
+    if (dirty) keep_rows(commands, settings, *dirty, with_layers, true);
+    else keep_rows(commands, settings, *tile, with_layers, false);
+    dirty.reset();
+    residency->begin(commands);
+    QRY_TRY(record(commands, world.shared, view, settings, first_step, steps, with_layers, VK_NULL_HANDLE, kOwnFrame,
+                   *tile));
+    residency->end(commands);
+    QRY_TRY(offscreen->submit_and_wait(ready));
+    QRY_TRY_ASSIGN(const PagesBrought brought, world.bring_pages());
+    if (brought != PagesBrought::none_missing) dirty = *tile;
+    QRY_TRY(tiles.settle(brought));
+  }
   return {};
 }
 
@@ -242,14 +310,22 @@ Result<PathPicture> PathTracer::render(const RenderedWorld& world, const View& v
                   "stopped after " + std::to_string(done) + " of " + std::to_string(wanted) + " paths a pixel");
     const uint32_t count = std::min(at_once, wanted - done);
     const bool last = done + count == wanted;
+    const auto start = std::chrono::steady_clock::now();
+    s.paths = 0;  // if this fails, the content of the sums is unknown
+    if (world.bring_pages) {
+      QRY_TRY(s.trace_paged(world, view, settings, done * kStepsAPath, count * kStepsAPath, layers, progress));
+      QRY_TRY_ASSIGN(ready, world.publish());
+    }
     QRY_TRY_ASSIGN(auto commands, s.offscreen->begin());
     VkImageView target = VK_NULL_HANDLE;
     if (last) {
       QRY_TRY_ASSIGN(auto image, s.offscreen->begin_image(settings.width, settings.height));
       target = image;
     }
-    QRY_TRY(s.record(commands, world.shared, view, settings, done * kStepsAPath, count * kStepsAPath, layers, target,
-                     kOwnFrame, {}));
+    if (!world.bring_pages)
+      QRY_TRY(s.record(commands, world.shared, view, settings, done * kStepsAPath, count * kStepsAPath, layers, target,
+                       kOwnFrame, {}));
+    else if (last) s.show(commands, {0, 0, settings.width, settings.height}, kOwnFrame, wanted * kStepsAPath, target);
     if (last) {
       QRY_TRY(s.offscreen->read_image());
       VkMemoryBarrier barrier{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, VK_ACCESS_SHADER_WRITE_BIT,
@@ -261,8 +337,6 @@ Result<PathPicture> PathTracer::render(const RenderedWorld& world, const View& v
       if (layers) vk.vkCmdCopyBuffer(commands, s.layers->buffer(), s.back->buffer(), 1, &layers_copy);
       host_read_barrier(vk, commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT);
     }
-    const auto start = std::chrono::steady_clock::now();
-    s.paths = 0;  // if this fails, the content of the sums is unknown
     QRY_TRY(s.offscreen->submit_and_wait(ready));
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     s.paths = done += count;

@@ -54,7 +54,9 @@ class PathTracer {
   // Blocking. Traces `paths` paths a pixel in submissions of about a quarter of a second and reports after each.
   // `layers` adds albedo, normal and depth. The same input gives the same bytes on one driver. Errors: cancelled, and
   // those of Renderer::render. Only one thread may call it at a time. A first_path other than 0 continues the picture
-  // of the call before. It must equal paths_done(), and all other arguments must be the same.
+  // of the call before. It must equal paths_done(), and all other arguments must be the same. Of a world of which some
+  // pages are not there (RenderedWorld::bring_pages) the picture is the same; paths that came to such pages are traced
+  // again, and the sums are kept a second time meanwhile.
   Result<PathPicture> render(const RenderedWorld& world, const View& view, const RenderSettings& settings,
                              uint32_t paths, bool layers, const Progress& progress = {}, uint32_t first_path = 0);
   // The paths a pixel that render() has gathered, including those of a cancelled call. It is 0 after other errors.

@@ -18,14 +18,17 @@ Result<std::unique_ptr<Offscreen>> Offscreen::create(Device& device, const char*
 
 Result<VkCommandBuffer> Offscreen::begin() { return commands_->begin(); }
 
-Result<VkImageView> Offscreen::begin_image(uint32_t width, uint32_t height) {
+Result<VkImageView> Offscreen::begin_image(uint32_t width, uint32_t height, bool keep) {
   if (!image_ || image_->width() != width || image_->height() != height) {
     image_.reset();
     QRY_TRY_ASSIGN(auto made, TargetImage::create(*device_, width, height));
     image_ = std::move(made);
   }
-  image_barrier(device_->vk(), commands_->handle(), image_->image(), VK_IMAGE_LAYOUT_UNDEFINED, VK_IMAGE_LAYOUT_GENERAL,
-                VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT, 0, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_WRITE_BIT);
+  image_barrier(device_->vk(), commands_->handle(), image_->image(),
+                keep ? VK_IMAGE_LAYOUT_GENERAL : VK_IMAGE_LAYOUT_UNDEFINED, VK_IMAGE_LAYOUT_GENERAL,
+                VkPipelineStageFlags(keep ? VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT : VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT),
+                VkAccessFlags(keep ? VK_ACCESS_SHADER_WRITE_BIT : 0), VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+                VK_ACCESS_SHADER_WRITE_BIT);
   return image_->view();
 }
 

@@ -22,8 +22,8 @@ class Offscreen {
   // Gives an empty command buffer in recording state. It is valid until the next begin().
   Result<VkCommandBuffer> begin();
   // Records a barrier that makes the image ready for compute writes. The image is RGBA8 of that size. Its content is
-  // lost.
-  Result<VkImageView> begin_image(uint32_t width, uint32_t height);
+  // lost, unless `keep`: then the commands before were of this picture, begun so too, and not of read_image().
+  Result<VkImageView> begin_image(uint32_t width, uint32_t height, bool keep = false);
   // Records a copy of the image, after those writes, to the buffer that picture() reads.
   Result<void> read_image();
   // Submits what was recorded, to run after `ready`.

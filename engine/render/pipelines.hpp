@@ -36,9 +36,10 @@ class Pipelines {
   // `target_layout` is the layout of the set through which shade and debug views write (TargetSets). A GPU's pipelines
   // are all made here, so that no frame has to wait for one. A software driver's pipelines are made when a picture
   // first needs them, because it compiles at the first dispatch in any case. `tiled` makes pipelines for tiles of
-  // pictures. Those of a software driver are always tiled, because compiling both kinds would be a waste.
+  // pictures. Those of a software driver are always tiled, because compiling both kinds would be a waste. `paged` makes
+  // them for worlds of which some pages are not there (sharing/residency.hpp); there are no beams then.
   static Result<std::unique_ptr<Pipelines>> create(Device& device, VkDescriptorSetLayout target_layout,
-                                                   bool tiled = false);
+                                                   bool tiled = false, bool paged = false);
   ~Pipelines();
   Pipelines(const Pipelines&) = delete;
   Pipelines& operator=(const Pipelines&) = delete;
@@ -58,7 +59,7 @@ class Pipelines {
   Device* device_;
   std::unique_ptr<PipelineCache> cache_;
   std::array<VkPipeline, kPasses> made_{};
-  bool first_start_ = false, tiled_ = false;
+  bool first_start_ = false, tiled_ = false, paged_ = false;
 };
 
 }  // namespace quarry::engine

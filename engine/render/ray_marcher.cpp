@@ -15,10 +15,12 @@
 #include "engine/render/beams.hpp"
 #include "engine/render/frame_settings.hpp"
 #include "engine/render/offscreen.hpp"
+#include "engine/render/paged_tiles.hpp"
 #include "engine/render/pipeline_warmup.hpp"
 #include "engine/render/pipelines.hpp"
 #include "engine/render/ray_setup.hpp"
 #include "engine/render/shadow_order.hpp"
+#include "engine/sharing/residency.hpp"
 #include "engine/vulkan/commands.hpp"
 #include "engine/vulkan/loader.hpp"
 #include "engine/vulkan/timeline.hpp"
@@ -74,7 +76,9 @@ FramePlan plan_of(const DeviceInfo& device, const SharedWorld& world, const View
   plan.shadow_rows = small ? kShadowColumnRows : kShadowRows;
   // A view that shows steps counts them from the eye, so it has no beams. On a software driver, compiling beams takes
   // longer than they save in its few pictures.
-  const bool may_beam = !counted && settings.beams != Beams::never && device.beam_lanes && world.root().brick_count > 0;
+  // Beams do not know of pages that are not there.
+  const bool may_beam = !counted && settings.beams != Beams::never && device.beam_lanes &&
+                        world.root().brick_count > 0 && !world.residency();
   plan.beams = may_beam && (settings.beams == Beams::always ||
                             (device.type != VK_PHYSICAL_DEVICE_TYPE_CPU && beams_pay(world.root(), view.origin)));
   for (const auto& [wanted, pass] : {std::pair{plan.loads, Pass::page_load_factor},
@@ -200,8 +204,9 @@ Result<void> RayLists::trace(VkPipeline pipeline, VkPipelineLayout layout, uint6
 struct Renderer::State {
   Device* device = nullptr;
   std::unique_ptr<TargetSets> targets;
-  // tiled_pipelines exist after the first tile. A software driver's pipelines are all for tiles.
-  std::unique_ptr<Pipelines> pipelines, tiled_pipelines;
+  // tiled_pipelines exist after the first tile. A software driver's pipelines are all for tiles. paged_pipelines, for
+  // tiles too, exist after the first picture of a world of which some pages are not there.
+  std::unique_ptr<Pipelines> pipelines, tiled_pipelines, paged_pipelines;
   struct Frame {
     std::unique_ptr<DeviceMemory> parameters, visibility, beams, refraction, reflection, light, accumulation,
         page_loads;
@@ -216,7 +221,13 @@ struct Renderer::State {
     return ensure_memory(*device, memory, kind, size_bytes, label);
   }
 
-  Result<Pipelines*> pipelines_for(bool tile) {
+  Result<Pipelines*> pipelines_for(bool tile, bool paged) {
+    if (paged) {
+      if (!paged_pipelines) {
+        QRY_TRY_ASSIGN(paged_pipelines, Pipelines::create(*device, targets->layout(), true, true));
+      }
+      return paged_pipelines.get();
+    }
     if (!tile || pipelines->tiled()) return pipelines.get();
     if (!tiled_pipelines) {
       QRY_TRY_ASSIGN(auto made, Pipelines::create(*device, targets->layout(), true));
@@ -252,7 +263,7 @@ Result<void> Renderer::record(VkCommandBuffer commands, SharedWorld& world, cons
   QRY_TRY(check_frame(settings, world, frame_index, s.own_frame()));
   const Tile whole{0, 0, settings.width, settings.height}, own = tile.value_or(whole);
   QRY_TRY(check_tile(settings, own));
-  QRY_TRY_ASSIGN(auto chosen, s.pipelines_for(own != whole));
+  QRY_TRY_ASSIGN(auto chosen, s.pipelines_for(own != whole, world.residency() != nullptr));
   Pipelines& with = *chosen;
   State::Frame& frame = s.frames[frame_index];
   const uint64_t pixels = uint64_t(settings.width) * settings.height;
@@ -352,8 +363,37 @@ Result<void> Renderer::record(VkCommandBuffer commands, SharedWorld& world, cons
   return {};
 }
 
+Result<Picture> Renderer::render_paged(const RenderedWorld& world, const View& view, const RenderSettings& settings) {
+  if (reads_grid(settings.view))
+    return fail(ErrorCode::unsupported,
+                "this view shows the hash grid of a whole world, and of this one a part is in "
+                "memory at a time; allow more memory, or choose another view");
+  Offscreen& offscreen = *state_->offscreen;
+  bool begun = false;
+  PagedTiles tiles(settings.width, settings.height, 1);
+  while (const Tile* const tile = tiles.next()) {
+    QRY_TRY_ASSIGN(auto ready, world.publish());
+    Residency* const residency = world.shared.residency();
+    QRY_TRY_ASSIGN(auto commands, offscreen.begin());
+    QRY_TRY_ASSIGN(auto target, offscreen.begin_image(settings.width, settings.height, begun));
+    residency->begin(commands);
+    QRY_TRY(record(commands, world.shared, view, settings, target, state_->own_frame(), *tile));
+    residency->end(commands);
+    QRY_TRY(offscreen.submit_and_wait(ready));
+    begun = true;
+    QRY_TRY_ASSIGN(const PagesBrought brought, world.bring_pages());
+    QRY_TRY(tiles.settle(brought));
+  }
+  QRY_TRY(offscreen.begin());
+  QRY_TRY(offscreen.begin_image(settings.width, settings.height, true));
+  QRY_TRY(offscreen.read_image());
+  QRY_TRY(offscreen.submit_and_wait({VK_NULL_HANDLE, 0}));
+  return offscreen.picture();
+}
+
 Result<Picture> Renderer::render(const RenderedWorld& world, const View& view, const RenderSettings& settings) {
   QRY_TRY(check_settings(settings));
+  if (world.bring_pages) return render_paged(world, view, settings);
   Offscreen& offscreen = *state_->offscreen;
   QRY_TRY_ASSIGN(auto ready, world.publish());
   std::optional<PipelineWarmup> warmup;
@@ -372,6 +412,7 @@ Result<Picture> Renderer::render(const RenderedWorld& world, const View& view, c
 
 Result<void> Renderer::trace(const RenderedWorld& world, size_t count, const FillRays& fill, const TakeHits& take) {
   State& s = *state_;
+  if (world.bring_pages) return fail(ErrorCode::unsupported, "lists of rays need a world that is there as a whole");
   QRY_TRY_ASSIGN(auto ready, world.publish());
   QRY_TRY(s.pipelines->need({Pass::trace}));
   if (!s.lists) {

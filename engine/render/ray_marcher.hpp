@@ -109,7 +109,10 @@ class Renderer {
   // `frames` of record() may be in flight at once.
   static Result<std::unique_ptr<Renderer>> create(Device& device, uint32_t frames = 3);
   ~Renderer();
-  // Blocking: renders and reads back. Only one thread at a time may use a Renderer.
+  // Blocking: renders and reads back. Only one thread at a time may use a Renderer. Of a world of which some pages are
+  // not there (RenderedWorld::bring_pages) the picture is the same: it is made again until no ray came to a page that
+  // is missing, in smaller tiles if those of the whole do not fit memory. Errors: out_of_memory if those of one pixel
+  // do not.
   Result<Picture> render(const RenderedWorld& world, const View& view, const RenderSettings& settings);
   // Blocking: traces a list of rays with the traversal of march.comp, in pieces: the host fills and empties some while
   // the device traces others. `fill` writes rays [first, first + to.size()) of the list, to memory that is slow to
@@ -131,6 +134,7 @@ class Renderer {
                       VkImageView target, uint32_t frame, const std::optional<Tile>& tile = {});
 
  private:
+  Result<Picture> render_paged(const RenderedWorld& world, const View& view, const RenderSettings& settings);
   struct State;
   explicit Renderer(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;

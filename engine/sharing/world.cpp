@@ -7,9 +7,11 @@
 #include "engine/sharing/device_blocks.hpp"
 #include "engine/sharing/light_tree.hpp"
 #include "engine/sharing/memory_source.hpp"
+#include "engine/sharing/residency.hpp"
 #include "engine/sharing/world.hpp"
 #include "engine/sharing/world_changes.hpp"
 #include "engine/vulkan/upload.hpp"
+#include "shaders/shared/residency.h"
 #include "shaders/shared/world_root.h"
 #include "voxel/worlds/document.hpp"
 
@@ -22,12 +24,13 @@ static_assert(sizeof(QryWorldRoot) == 88 && offsetof(QryWorldRoot, palette) == 3
 static_assert((1u << kQryBrickSlabShift) == kBricksPerSlab && sizeof(OccupancyNode) == 16 && kLevel3Nodes == 1u << 14);
 static_assert(-int32_t(kQryVoxelBiasXZ) == kWorldMin.x && -int32_t(kQryVoxelBiasY) == kWorldMin.y);
 static_assert(sizeof(BrickMask) == 64 && sizeof(BrickMaterials) == 512 && sizeof(Material) == 32 &&
-              sizeof(Palette::materials) == 8192);
+              sizeof(Palette::materials) == kQryPaletteBytes);
 
 namespace {
 
-// The buffer holds the root, then the palette, then the two slab tables.
-constexpr size_t kPaletteAt = 256, kTablesAt = kPaletteAt + sizeof(Palette::materials);
+// The buffer holds the root, then the palette with what shaders know of absent pages, then the two slab tables.
+constexpr size_t kPaletteAt = 256, kResidencyAt = kPaletteAt + sizeof(Palette::materials),
+                 kTablesAt = kResidencyAt + sizeof(QryResidency);
 
 // Roots live in small host-visible buffers, with a new one for each change. Frames in flight still read the root that
 // they were recorded with.
@@ -83,8 +86,8 @@ std::vector<uint64_t> addresses_of(const SlabArray& array) {
   return addresses;
 }
 
-std::vector<uint8_t> root_image(QryWorldRoot root, const Palette& palette, const std::vector<uint64_t>& masks,
-                                const std::vector<uint64_t>& materials) {
+std::vector<uint8_t> root_image(QryWorldRoot root, const Palette& palette, const Residency* residency,
+                                const std::vector<uint64_t>& masks, const std::vector<uint64_t>& materials) {
   std::vector<uint8_t> image(kTablesAt + (masks.size() + materials.size()) * 8);
   root.mask_slabs = kTablesAt;
   root.material_slabs = kTablesAt + masks.size() * 8;
@@ -96,6 +99,10 @@ std::vector<uint8_t> root_image(QryWorldRoot root, const Palette& palette, const
     }
   root.palette = kPaletteAt;
   std::memcpy(image.data() + kPaletteAt, palette.materials.data(), sizeof palette.materials);
+  if (residency) {
+    const QryResidency pages = residency->root();
+    std::memcpy(image.data() + kResidencyAt, &pages, sizeof pages);
+  }
   std::memcpy(image.data(), &root, sizeof root);
   return image;
 }
@@ -153,6 +160,7 @@ struct SharedWorld::State {
   RootRing roots;
   uint64_t submitted = 0, completed = 0;
   bool transmissive = false, reflective = false;
+  Residency* residency = nullptr;
   LightTree lights;
   Device::TimelinePoint ready{VK_NULL_HANDLE, 0};
   // The world published last, and how much of it the device has seen.
@@ -223,7 +231,8 @@ Result<Device::TimelinePoint> SharedWorld::publish(World& world, const Palette& 
   else changes.keys = world.take_dirty_keys(), changes.level2 = world.take_dirty_level2();
   changes.whole_pyramid = world.pyramid().block_id() != s.pyramid_seen;
   changes.whole_grid = world.grid().block().data != s.grid_seen || world.grid().view().page_count != s.grid_pages_seen;
-  s.lights.note(changes);
+  // Pages that come and go are no changes of the world: its lights are looked for in all of it.
+  if (!s.residency) s.lights.note(changes);
   s.world_seen = 0;  // if anything below fails, the next call copies everything: the dirty lists are already taken
   if (changes.everything ||
       std::ranges::any_of(changes.keys, [&](uint32_t key) { return bounds_box(s.box, brick_from_key(key)); }))
@@ -248,8 +257,12 @@ Result<Device::TimelinePoint> SharedWorld::publish(World& world, const Palette& 
   root.brick_count = world.brick_count();
   root.grid_pages = world.grid().view().page_count;
   put_box(root, s.box);
-  QRY_TRY(s.roots.put(*s.device, root_image(root, palette, addresses_of(masks), addresses_of(materials)), s.submitted,
-                      s.completed));
+  if (s.residency) {
+    put_box(root, s.residency->bounds());
+    root.brick_count = std::max(root.brick_count, 1u);  // no ray may end because nothing is there yet
+  }
+  QRY_TRY(s.roots.put(*s.device, root_image(root, palette, s.residency, addresses_of(masks), addresses_of(materials)),
+                      s.submitted, s.completed));
   s.look_at(palette);
   s.world_seen = world.pyramid().id();
   s.pyramid_seen = world.pyramid().block_id();
@@ -285,7 +298,7 @@ Result<Device::TimelinePoint> SharedWorld::publish(const device::Store::Publishe
   if (published.number != s.published_seen) {
     QRY_TRY_ASSIGN(s.ready, blocks.acquire());
   }
-  QRY_TRY(s.roots.put(*s.device, root_image(root, palette, published.masks, published.materials), s.submitted,
+  QRY_TRY(s.roots.put(*s.device, root_image(root, palette, nullptr, published.masks, published.materials), s.submitted,
                       s.completed));
   s.look_at(palette);
   s.world_seen = 0;
@@ -294,6 +307,9 @@ Result<Device::TimelinePoint> SharedWorld::publish(const device::Store::Publishe
   s.shows_device = true;
   return s.ready;
 }
+
+void SharedWorld::set_residency(Residency* residency) { state_->residency = residency; }
+Residency* SharedWorld::residency() const { return state_->shows_device ? nullptr : state_->residency; }
 
 device::Store::Frames SharedWorld::frames() const { return {state_->submitted, state_->completed}; }
 

@@ -24,6 +24,7 @@ namespace quarry::engine {
 
 class DeviceBlocks;
 class LightTree;
+class Residency;
 
 // A World readable by shaders. host_import: shaders read the world's own memory, without copies. staged: changes are
 // copied. zero_copy: the world is at home on a device, and shaders read what CUDA writes. It serves one World at a
@@ -44,6 +45,11 @@ class SharedWorld {
   // published for frames(). Nothing is copied.
   Result<Device::TimelinePoint> publish(const device::Store::Published& published, DeviceBlocks& blocks,
                                         const Palette& palette);
+  // From the next publish() of a world at home on the host on: of its voxels some pages are not there, as `residency`
+  // says, which must outlive that. Null: all is there. Who records frames must use what is compiled for it (Renderer
+  // does), and bring what they reach.
+  void set_residency(Residency* residency);
+  Residency* residency() const;
   device::Store::Frames frames() const;  // those that were recorded and that are done
   // Says that a frame was recorded with root_address(), and which timeline value it will signal. `reads_grid`: its view
   // shows the hash grid itself. To be called before the next publish().
@@ -69,6 +75,13 @@ class SharedWorld {
   std::unique_ptr<State> state_;
 };
 
+// What came of pages that the device has reached and that were not there (engine/sharing/residency.hpp).
+enum class PagesBrought : uint8_t {
+  none_missing,  // the picture is right
+  some,          // it is to be made again
+  too_many       // those that it needs do not fit memory together: it is to be made in smaller tiles
+};
+
 // What is drawn: a world, its materials, and the SharedWorld through which the device sees both. The world must have
 // been created with memory() of `shared`.
 struct RenderedWorld {
@@ -79,6 +92,9 @@ struct RenderedWorld {
   // Of a world at home on a device, of which `world` has no voxels: instead of publishing that. Empty: there is none.
   std::function<Result<Device::TimelinePoint>()> publish_device = {};
   const World* lit = nullptr;  // where lights are looked for; null: in `world`
+  // Of a world of which some pages are not there: brings those that the commands before have reached, when they are
+  // done. Empty: all is there.
+  std::function<Result<PagesBrought>()> bring_pages = {};
 
   const World& with_lights() const { return lit ? *lit : world; }
   Result<Device::TimelinePoint> publish() const {

@@ -16,6 +16,9 @@
 #include "hashgrid/pairs/layout.h"
 #include "shaders/shared/world_root.h"
 #include "shaders/library/grid_find.glsl"
+#if defined(QRY_PAGED)
+#include "shaders/shared/residency.h"
+#endif
 
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer QryRootRef { QryWorldRoot root; };
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer QryAddresses { uint64_t at[]; };
@@ -86,12 +89,43 @@ bool qry_has_child(uvec3 node, uint index) {
   return (((index & 32u) != 0u ? node.y : node.x) >> (index & 31u) & 1u) != 0u;
 }
 
+#if defined(QRY_PAGED)
+layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer QryResidencyRef {
+  QryResidency residency;
+};
+layout(buffer_reference, scalar, buffer_reference_align = 4) buffer QryMarks { uint at[]; };
+
+QryResidency qry_residency(const QryWorldRoot root) {
+  return QryResidencyRef(root.palette + uint64_t(kQryPaletteBytes)).residency;
+}
+// The pages of a node of level 3 that are not there.
+uvec2 qry_absent(const QryWorldRoot root, uint node) { return QryWords(qry_residency(root).absent).at[node]; }
+// What is known of a page that is not there, in place of its node.
+uvec3 qry_outline(const QryWorldRoot root, uint page) {
+  return uvec3(QryWords(qry_residency(root).outlines).at[page], 0u);
+}
+// Says that a ray has come to a page.
+void qry_reach(const QryWorldRoot root, uint page) {
+  QryMarks reached = QryMarks(qry_residency(root).reached);
+  // Most rays come to pages that others have come to. Reading a bit is cheaper than setting it again.
+  if ((reached.at[page >> 5] & (1u << (page & 31u))) == 0u) atomicOr(reached.at[page >> 5], 1u << (page & 31u));
+}
+#endif
+
 // Returns the pool index of the brick at a biased voxel in the world, or kQryReservedValue if there is none: as
 // qry_find_brick(), but of exactly this root's version, beside edits too.
 uint qry_brick_at(const QryWorldRoot root, ivec3 biased_voxel) {
   const uvec3 at = uvec3(biased_voxel);
   uvec3 node = qry_level3(root, (at.x >> 9) | ((at.y >> 9) << 5) | ((at.z >> 9) << 9));
   const uint bit3 = qry_pyramid_bit(at >> 7), bit2 = qry_pyramid_bit(at >> 5), bit1 = qry_pyramid_bit(at >> 3);
+#if defined(QRY_PAGED)
+  const uint cell = (at.x >> 9) | ((at.y >> 9) << 5) | ((at.z >> 9) << 9), page = cell << 6 | bit3;
+  if (qry_has_child(uvec3(qry_absent(root, cell), 0u), bit3)) {
+    if (qry_has_child(qry_outline(root, page), bit2)) qry_reach(root, page);
+    return kQryReservedValue;
+  }
+  if (qry_has_child(node, bit3)) qry_reach(root, page);
+#endif
   if (!qry_has_child(node, bit3)) return kQryReservedValue;
   node = qry_child(root, node, bit3);
   if (!qry_has_child(node, bit2)) return kQryReservedValue;

@@ -60,6 +60,9 @@ const float kQryOriginEnd = kQryInside ? 4088.0f : 2040.0f;
 // The numbers of the origin at the middle of the world.
 QRY_WALK vec3 qry_origin_numbers() { return (vec3(kVoxelBias) + float(kQryMirrorOffset)) / kQryOriginStep; }
 const uint kQryStart = 0xFFFFFFFFu;  // value of `changed`: nothing is known yet
+#if defined(QRY_PAGED)
+const uint kQryNotThere = 0xFFFFFFFFu;
+#endif
 
 // Computes t*d and its rounding error. It needs `precise`, because a compiler may otherwise simplify the errors away.
 QRY_WALK vec3 qry_product(float t, vec3 d, QRY_OUT(vec3) error) {
@@ -125,6 +128,11 @@ struct QryDdaState {
   uvec2 octant;
   QryMasks masks;  // of the brick
   uint origin;     // its mirrored cell >> kQryOriginShift: x | y << 8 | z << 16
+#if defined(QRY_PAGED)
+  uint page;     // the number of level2, whose upper bits are that of level3
+  uvec2 absent;  // children of level3 that are not there
+  bool there;    // level2 is
+#endif
 };
 
 // The bit of the cell of 2^shift voxels in its node's or octant's mask. Bits above the sixth are undefined.
@@ -143,7 +151,8 @@ QRY_WALK uint qry_empty(uint block, uint voxels) {
 }
 
 // Reads the levels that are new at the place v. `changed` has the bits in which v differs from the place before.
-// Returns 0 if v is a set voxel, else the bits below the size of an empty aligned cube around it.
+// Returns 0 if v is a set voxel, else the bits below the size of an empty aligned cube around it. Where parts of a
+// world are not there (QRY_PAGED: shaders alone), it returns kQryNotThere in one of them.
 QRY_WALK uint qry_descend(QRY_IN(QryWorldRoot) root, uint flip, uvec3 v, uint changed, QRY_INOUT(QryDdaState) dda) {
   if (changed >= 4u * kQryVoxel) {
     if (changed >= 8u * kQryVoxel) {
@@ -156,6 +165,22 @@ QRY_WALK uint qry_descend(QRY_IN(QryWorldRoot) root, uint flip, uvec3 v, uint ch
             // The cell is beyond the world, whose extent is a multiple of the cell's.
             if (cell.x >= 32u || cell.y >= 16u || cell.z >= 32u) return 512u * kQryVoxel - 1u;
             dda.level3 = qry_level3(root, (cell.x | (cell.y << 5) | (cell.z << 9)) ^ ((flip >> 6) & 16383u));
+#if defined(QRY_PAGED)
+            dda.page = ((cell.x | (cell.y << 5) | (cell.z << 9)) ^ ((flip >> 6) & 16383u)) << 6;
+            dda.absent = qry_absent(root, dda.page >> 6);
+            if ((dda.level3.x | dda.level3.y | dda.absent.x | dda.absent.y) == 0u) return 512u * kQryVoxel - 1u;
+          }
+          const uint index = qry_index(v, 7u, flip), block = qry_block(QRY_XY(dda.level3) | dda.absent, index);
+          if (!qry_has(block, index)) return qry_empty(block, 128u);
+          dda.page = bitfieldInsert(dda.page, index, 0, 6);
+          dda.there = !qry_has_child(uvec3(dda.absent, 0u), index & 63u);
+          dda.level2 = dda.there ? qry_child(root, dda.level3, index) : qry_outline(root, dda.page);
+        }
+        const uint index = qry_index(v, 5u, flip), block = qry_block(QRY_XY(dda.level2), index);
+        if (!qry_has(block, index)) return qry_empty(block, 32u);
+        qry_reach(root, dda.page);
+        if (!dda.there) return kQryNotThere;
+#else
             if ((dda.level3.x | dda.level3.y) == 0u) return 512u * kQryVoxel - 1u;
           }
           const uint index = qry_index(v, 7u, flip), block = qry_block(QRY_XY(dda.level3), index);
@@ -164,6 +189,7 @@ QRY_WALK uint qry_descend(QRY_IN(QryWorldRoot) root, uint flip, uvec3 v, uint ch
         }
         const uint index = qry_index(v, 5u, flip), block = qry_block(QRY_XY(dda.level2), index);
         if (!qry_has(block, index)) return qry_empty(block, 32u);
+#endif
         dda.level1 = qry_child(root, dda.level2, index);
       }
       const uint index = qry_index(v, 3u, flip), block = qry_block(QRY_XY(dda.level1), index);
@@ -288,6 +314,9 @@ QRY_WALK bool qry_dda(QRY_IN(QryWorldRoot) root, vec3 o, QRY_IN(QryRaySetup) set
   for (;;) {
     if (kQryCount) ++steps;
     uint below = qry_descend(root, setup.flip, ray.v, ray.changed, dda);
+#if defined(QRY_PAGED)
+    if (below == kQryNotThere) break;  // what is behind is not known: the picture is made again with that part
+#endif
     if (below == 0u) {
       found = true;
       if (!kQrySkipsMaterial) break;

@@ -27,6 +27,20 @@ VoxelSums sums_of(const BrickMap& bricks, const VoxelHash& hash) {
   return sums;
 }
 
+Box3 placed(const Instance& instance, const Box3& cells) {
+  if (cells.empty()) return cells;
+  const auto cell = [&](Int3 at) {
+    const Int3 turned = instance.rotation.apply_to_cell(at);
+    const auto sum = [](int32_t a, int32_t b) {
+      return int32_t(std::clamp<int64_t>(int64_t{a} + b, INT32_MIN, INT32_MAX));
+    };
+    const Int3& by = instance.offset;
+    return Int3{sum(turned.x, by.x), sum(turned.y, by.y), sum(turned.z, by.z)};
+  };
+  const Int3 a = cell(cells.min), b = cell(cells.max);
+  return united({a, a}, {b, b});
+}
+
 bool Scene::instance_visible(const Instance& instance) const {
   const bool layer_hidden =
       instance.layer >= 0 && size_t(instance.layer) < layers.size() && layers[size_t(instance.layer)].hidden;

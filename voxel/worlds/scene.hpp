@@ -37,6 +37,10 @@ struct Instance {
   std::string group_path;  // names of the groups above it, '/'-separated, outermost first
 };
 
+// The box of world cells to which an instance maps `cells`. What is beyond 32 bits is at their end, outside every
+// world.
+Box3 placed(const Instance& instance, const Box3& cells);
+
 struct Camera {
   std::string name;
   double position[3] = {0, 0, 0};

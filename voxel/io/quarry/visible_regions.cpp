@@ -20,13 +20,6 @@ uint64_t bricks_that_fit(uint64_t bytes) { return uint64_t(double(bytes) * kPlan
 int32_t& along(Int3& v, size_t axis) { return axis == 0 ? v.x : axis == 1 ? v.y : v.z; }
 bool inside(const Box3& inner, const Box3& outer) { return intersected(inner, outer) == inner; }
 
-// The box of world cells to which an instance maps `cells`.
-Box3 placed(const Instance& instance, const Box3& cells) {
-  const Int3 a = instance.rotation.apply_to_cell(cells.min) + instance.offset,
-             b = instance.rotation.apply_to_cell(cells.max) + instance.offset;
-  return united({a, a}, {b, b});
-}
-
 }  // namespace
 
 Result<VisibleRegions> VisibleRegions::of(const Scene& scene, const Progress& progress) {
@@ -140,12 +133,16 @@ Result<BrickMap> VisibleRegions::layers(size_t axis, int32_t first, int32_t last
   return flatten(some, visible_only_);
 }
 
-Result<BrickMap> visible_in_box(StoreReader& store, const Box3& voxels, uint64_t* bricks_read,
-                                const Progress& progress) {
+Result<BrickMap> visible_in_box(StoreReader& store, const Box3& voxels, uint64_t* bricks_read, const Progress& progress,
+                                const std::vector<Box3>* bounds) {
   *bricks_read = 0;
   const Box3 box = intersected(voxels, {kWorldMin, kWorldMax});
   if (box.empty()) return BrickMap{};
   Scene some = store.scene();
+  if (bounds)
+    std::erase_if(some.instances, [&](const Instance& instance) {
+      return intersected(placed(instance, (*bounds)[instance.volume]), box).empty();
+    });
   std::vector<std::vector<Box3>> read(some.volumes.size());
   for (const Instance& instance : some.instances) {
     if (!some.instance_visible(instance)) continue;

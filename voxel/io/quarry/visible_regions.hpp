@@ -62,9 +62,10 @@ class VisibleRegions {
 
 // Returns at least the visible bricks that meet a box of world voxels; they are whole. Of a world file's chunks it
 // reads only those from which an instance can place voxels into the box. `bricks_read`: how many the file has in these.
-// Memory: those bricks, twice. Errors: those of StoreReader::read; out_of_bounds (what was read reaches outside the
-// world); cancelled.
-Result<BrickMap> visible_in_box(StoreReader& store, const Box3& voxels, uint64_t* bricks_read,
-                                const Progress& progress);
+// `bounds`: where each volume's voxels are, for who asks often: instances that are elsewhere cost nothing then; null:
+// not known. Memory: those bricks, twice. Errors: those of StoreReader::read; out_of_bounds (what was read reaches
+// outside the world); cancelled.
+Result<BrickMap> visible_in_box(StoreReader& store, const Box3& voxels, uint64_t* bricks_read, const Progress& progress,
+                                const std::vector<Box3>* bounds = nullptr);
 
 }  // namespace quarry::io

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// world_pages.hpp - a world file of which a budget of memory holds a part at a time: the pages that rays come to.
+//
+//   .quarry ─► one pass over its chunks ─► outlines of all pages (engine/sharing/residency.hpp), bounds
+//      │                                     │ what rays have reached
+//      └──► bricks of those pages ◄──────────┘ bring() ─► World: grid, pool, pyramid ─► shaders
+//                                               └── pages that were reached longest ago leave
+//
+// A page is 128^3 voxels: eight chunks of a file whose volume is at the origin. It comes as a whole; the bricks of
+// turned, shifted and overlapping instances are made for it alone. So memory does not grow with the world. The way is
+// Starfish's, of a table in parts of which a budget holds some, and GigaVoxels', of asking for what rays reach
+// (docs/literature.md).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/progress.hpp"
+#include "engine/sharing/residency.hpp"
+#include "engine/sharing/world.hpp"
+#include "voxel/io/quarry/reader.hpp"
+#include "voxel/worlds/world.hpp"
+
+namespace quarry::engine {
+
+class WorldPages {
+ public:
+  // The least budget: some pages, their reading, and what a world has without bricks.
+  static constexpr uint64_t kLeastBytes = uint64_t(8) << 20;
+
+  // Reads all of the file's chunks once, on all threads, and holds no brick. The visible scene must fit the world's
+  // extent. `shared` must outlive the result, which tells it what is absent. Errors: those of StoreReader;
+  // out_of_bounds; invalid_argument (a budget below the least); out_of_memory, device; cancelled.
+  static Result<std::unique_ptr<WorldPages>> open(io::StoreReader file, Device& device, SharedWorld& shared,
+                                                  uint64_t budget_bytes, const Progress& progress);
+  ~WorldPages();
+  WorldPages(const WorldPages&) = delete;
+  WorldPages& operator=(const WorldPages&) = delete;
+
+  World& world() { return *world_; }  // what is there
+  const Box3& bounds() const { return bounds_; }
+  // Of all that visible instances place: voxels where several are in one place count several times.
+  uint64_t voxels() const { return voxels_; }
+  uint64_t bricks() const { return bricks_; }
+
+  // Brings the pages that the commands before have reached. They must be done, and the next must be recorded after
+  // publish(). Blocks while it reads, with all threads. Traffic: the chunks of those pages. Errors: those of
+  // StoreReader, and of World::write; cancelled. Then pages may be absent that were not.
+  Result<PagesBrought> bring(const Progress& progress);
+  // All visible bricks with a voxel of one of the materials, and the six beside each. Reads the file page by page, the
+  // pages' neighbours too. Memory: what is found. Errors: those of StoreReader, cancelled.
+  Result<BrickMap> bricks_with(const std::array<bool, 256>& materials, const Progress& progress);
+
+  struct Counters {
+    uint64_t pages = 0;                    // that have voxels, or may have where instances are turned
+    uint64_t bytes = 0;                    // there now
+    uint64_t most_bytes = 0;               // there at any time
+    uint64_t brought = 0, left = 0;        // pages so far
+    uint64_t bricks_read = 0, rounds = 0;  // of the file, by how many calls of bring() that brought something
+    uint64_t there() const { return brought - left; }  // pages now
+  };
+  const Counters& counters() const { return counters_; }
+  uint64_t budget_bytes() const { return budget_bytes_; }
+
+ private:
+  struct Page {
+    uint64_t bytes = 0;
+    uint64_t round = 0;  // of bring(), when it was reached last
+  };
+
+  WorldPages(io::StoreReader file, SharedWorld& shared, uint64_t budget_bytes)
+      : file_(std::move(file)), shared_(&shared), budget_bytes_(budget_bytes) {}
+  Result<void> look_at_file(Device& device, const Progress& progress);
+  Result<bool> make_room(uint64_t bytes);
+  Result<void> put(const std::vector<BrickPut>& bricks);
+
+  io::StoreReader file_;
+  SharedWorld* shared_;
+  uint64_t budget_bytes_;
+  std::unique_ptr<Residency> residency_;
+  std::optional<World> world_;
+  Palette palette_;
+  Box3 bounds_;
+  std::vector<uint64_t> outlines_;
+  std::vector<Box3> volume_bounds_;
+  uint64_t voxels_ = 0, bricks_ = 0, round_ = 0;
+  std::unordered_map<uint32_t, Page> there_;
+  Counters counters_;
+};
+
+}  // namespace quarry::engine

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+// world_pages_test.cpp - worlds that do not fit the memory they may take, drawn from the parts that rays come to: the
+// same pictures, byte for byte, within the budget.
+#include "engine/home/world_pages.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <catch2/catch.hpp>
+
+#include "engine/home/drawn_world.hpp"
+#include "engine/pictures/path_tracer.hpp"
+#include "engine/render/orbit_camera.hpp"
+#include "engine/render/paged_tiles.hpp"
+#include "engine/sharing/residency.hpp"
+#include "tests/app/sanitized.hpp"
+#include "tests/engine/test_device.hpp"
+#include "tests/file_bytes.hpp"
+#include "tests/test_data.hpp"
+#include "voxel/generate/scenes.hpp"
+#include "voxel/io/formats.hpp"
+
+using namespace quarry;
+using namespace quarry::engine;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr uint64_t kMiB = uint64_t(1) << 20;
+
+fs::path write(const Scene& scene, const char* name) {
+  fs::path file = test::scratch_dir(name) / "world.quarry";
+  REQUIRE(io::write_scene(scene, file));
+  return file;
+}
+
+// Hills with trees and water, some MiB of bricks over many pages.
+fs::path hills(const char* name) {
+  auto scene = generate("terrain", 512, 3);
+  REQUIRE(scene);
+  return write(*scene, name);
+}
+
+Result<std::unique_ptr<DrawnWorld>> open(Device& device, const fs::path& file, uint64_t memory_bytes,
+                                         const Progress& progress = {}) {
+  DrawnWorld::Request request;
+  request.file = file;
+  request.home = Home::host;
+  request.memory_bytes = memory_bytes;
+  request.read = [file](const BrickPool* pool) {
+    io::ReadOptions options;
+    options.pool = pool;
+    return io::read_scene(file, options);
+  };
+  request.check = [](const Scene&) -> Result<void> { return {}; };
+  return DrawnWorld::open(device, request, progress, nullptr);
+}
+
+View view_of(const DrawnWorld& world, double azimuth, double elevation, uint32_t width, uint32_t height) {
+  app::OrbitCamera orbit;
+  orbit.azimuth = azimuth;
+  orbit.elevation = elevation;
+  orbit.frame(world.numbers().bounds, double(width) / height);
+  return look_at(orbit.position(), orbit.target, orbit.vertical_fov, width, height);
+}
+
+// What must hold after any picture.
+void check_budget(const DrawnWorld& world, uint64_t budget) {
+  REQUIRE(world.pages());
+  const WorldPages::Counters& c = world.pages()->counters();
+  CHECK(c.most_bytes <= budget);
+  CHECK(c.there() <= c.pages);
+  CHECK(c.brought > 0);
+}
+
+// Renders both worlds by quick shading and compares.
+void check_same(Renderer& renderer, DrawnWorld& whole, DrawnWorld& in_parts, RenderSettings settings) {
+  for (const DebugView view : {DebugView::shaded, DebugView::depth, DebugView::steps, DebugView::material}) {
+    settings.view = view;
+    for (const double azimuth : {20.0, 250.0}) {
+      INFO("view " << int(view) << " from " << azimuth);
+      const View from = view_of(whole, azimuth, view == DebugView::shaded ? 12 : 40, settings.width, settings.height);
+      const auto a = renderer.render(whole.rendered(), from, settings),
+                 b = renderer.render(in_parts.rendered(), from, settings);
+      REQUIRE(a);
+      INFO((b ? std::string() : b.error().message));
+      REQUIRE(b);
+      CHECK((a->rgba == b->rgba));
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("pages: each page has the voxels of its number, and no two have the same") {
+  uint32_t random = 1;
+  for (uint32_t i = 0; i < 100'000; ++i) {
+    random = random * 1664525u + 1013904223u;
+    const uint32_t page = random >> 12;
+    const Box3 voxels = voxels_of_page(page);
+    REQUIRE(page_of(brick_of(voxels.min)) == page);
+    REQUIRE(page_of(brick_of(voxels.max)) == page);
+    REQUIRE(voxels.max == voxels.min + Int3{127, 127, 127});
+    REQUIRE(intersected(voxels, {kWorldMin, kWorldMax}) == voxels);
+  }
+  CHECK(page_of(brick_of(kWorldMin)) == 0);
+  CHECK(page_of(brick_of(kWorldMax)) == (1u << 20) - 1);
+}
+
+TEST_CASE("pages: a world that does not fit its memory makes the same pictures, and never takes more") {
+  Device* device = test::test_device();
+  if (!device) return;
+  const fs::path file = hills("pages-hills");
+  auto renderer = Renderer::create(*device);
+  REQUIRE(renderer);
+  RenderSettings settings;
+  settings.width = 96;
+  settings.height = 56;
+  settings.samples = 2;
+  const auto whole = open(*device, file, UINT64_MAX);
+  REQUIRE(whole);
+  CHECK(!(*whole)->pages());
+  const std::vector<uint64_t> budgets = test::kSanitized ? std::vector{16 * kMiB} : std::vector{16 * kMiB, 24 * kMiB};
+  for (const uint64_t budget : budgets) {
+    const auto in_parts = open(*device, file, budget);
+    REQUIRE(in_parts);
+    CHECK((*in_parts)->home() == Home::host);
+    CHECK((*in_parts)->numbers().bounds == (*whole)->numbers().bounds);
+    CHECK((*in_parts)->numbers().voxels == (*whole)->numbers().voxels);
+    CHECK((*in_parts)->numbers().bricks == (*whole)->numbers().bricks);
+    check_same(**renderer, **whole, **in_parts, settings);
+    check_budget(**in_parts, budget);
+    CHECK((*in_parts)->pages()->counters().left > 0);
+    // What left is free again: bricks, grid and pyramid of all that came would not fit.
+    CHECK((*in_parts)->rendered().world.size_bytes() < budget + budget / 2);
+  }
+}
+
+TEST_CASE("pages: turned, shifted, overlapping and hidden instances are drawn in parts as they are as a whole") {
+  Device* device = test::test_device();
+  if (!device) return;
+  auto scene = generate("spheres", 128, 1);
+  REQUIRE(scene);
+  for (int32_t i = 1; i < 60; ++i) {
+    Instance instance = scene->instances[0];
+    instance.rotation.axis = i % 2 ? std::array<uint8_t, 3>{2, 0, 1} : std::array<uint8_t, 3>{1, 0, 2};
+    instance.rotation.sign = {int8_t(i % 3 ? 1 : -1), int8_t(i % 4 ? -1 : 1), 1};
+    instance.offset = {i % 6 * 93 - 280, i % 3 * 41, i / 6 * 87 - 411};
+    instance.hidden = i == 5;
+    scene->instances.push_back(instance);
+  }
+  const fs::path file = write(*scene, "pages-turned");
+  auto renderer = Renderer::create(*device);
+  REQUIRE(renderer);
+  RenderSettings settings;
+  settings.width = 80;
+  settings.height = 48;
+  const auto whole = open(*device, file, UINT64_MAX), in_parts = open(*device, file, 16 * kMiB);
+  REQUIRE((whole && in_parts));
+  CHECK((*in_parts)->numbers().bounds == (*whole)->numbers().bounds);
+  check_same(**renderer, **whole, **in_parts, settings);
+  check_budget(**in_parts, 16 * kMiB);
+}
+
+TEST_CASE("pages: light paths through a world in parts, lamps and glass in it, add up to the same light") {
+  Device* device = test::test_device();
+  if (!device) return;
+  auto scene = generate("city", 1024, 2);
+  REQUIRE(scene);
+  for (size_t i = 1; i < scene->palette.materials.size(); i += 7) scene->palette.materials[i].transparency = 0.6f;
+  const fs::path file = write(*scene, "pages-paths");
+  auto tracer = PathTracer::create(*device);
+  REQUIRE(tracer);
+  RenderSettings settings;
+  settings.width = 48;
+  settings.height = 32;
+  settings.bounces = 3;
+  settings.sky_strength = 0.3f;
+  const auto whole = open(*device, file, UINT64_MAX), in_parts = open(*device, file, 24 * kMiB);
+  REQUIRE((whole && in_parts));
+  PathPicture pictures[2];
+  for (DrawnWorld* const world : {whole->get(), in_parts->get()}) {
+    REQUIRE(world->find_lights({}));
+    const View view = view_of(**whole, 35, 25, settings.width, settings.height);
+    auto picture = (*tracer)->render(world->rendered(), view, settings, test::kSanitized ? 1 : 4, true);
+    INFO((picture ? std::string() : picture.error().message));
+    REQUIRE(picture);
+    pictures[world == in_parts->get()] = std::move(*picture);
+  }
+  CHECK((pictures[0].picture.rgba == pictures[1].picture.rgba));
+  CHECK((pictures[0].radiance == pictures[1].radiance));
+  CHECK((pictures[0].albedo == pictures[1].albedo));
+  CHECK((pictures[0].normal == pictures[1].normal));
+  CHECK((pictures[0].depth == pictures[1].depth));
+  check_budget(**in_parts, 24 * kMiB);
+  CHECK((*in_parts)->pages()->counters().left > 0);
+}
+
+TEST_CASE("pages: a world that fits its memory is there as a whole, whatever the budget is called") {
+  Device* device = test::test_device();
+  if (!device) return;
+  const auto scene = generate("spheres", 64, 1);
+  REQUIRE(scene);
+  const auto world = open(*device, write(*scene, "pages-fits"), 64 * kMiB);
+  REQUIRE(world);
+  CHECK(!(*world)->pages());
+}
+
+TEST_CASE("pages: what cannot be drawn in parts is refused with what to do, and the world is drawn again after it") {
+  Device* device = test::test_device();
+  if (!device) return;
+  const fs::path file = hills("pages-refused");
+  const auto none = open(*device, file, kMiB);
+  REQUIRE(!none);
+  CHECK(none.error().code == ErrorCode::invalid_argument);
+  CHECK(none.error().message.find("8 MiB at least") != std::string::npos);
+
+  auto renderer = Renderer::create(*device);
+  REQUIRE(renderer);
+  RenderSettings settings;
+  settings.width = 40;
+  settings.height = 24;
+  // Along the ground one pixel's rays come to more than fits.
+  const auto small = open(*device, file, WorldPages::kLeastBytes);
+  REQUIRE(small);
+  const auto full = (*renderer)->render((*small)->rendered(), view_of(**small, 35, 8, 40, 24), settings);
+  REQUIRE(!full);
+  CHECK(full.error().code == ErrorCode::out_of_memory);
+  CHECK(full.error().message.find("allow more") != std::string::npos);
+
+  const auto world = open(*device, file, 16 * kMiB);
+  REQUIRE(world);
+  const View view = view_of(**world, 35, 25, settings.width, settings.height);
+  for (const DebugView grid : {DebugView::load, DebugView::probe_depth}) {
+    settings.view = grid;
+    const auto refused = (*renderer)->render((*world)->rendered(), view, settings);
+    REQUIRE(!refused);
+    CHECK(refused.error().code == ErrorCode::unsupported);
+    CHECK(refused.error().message.find("allow more memory") != std::string::npos);
+  }
+  const float ray[3] = {0, 0, 1};
+  const auto list = (*renderer)->trace((*world)->rendered(), ray, ray);
+  REQUIRE(!list);
+  CHECK(list.error().code == ErrorCode::unsupported);
+
+  // Cancelled while pages come; then the picture is made.
+  std::atomic<bool> cancel{true};
+  Progress progress;
+  progress.cancel = &cancel;
+  settings.view = DebugView::shaded;
+  const auto stopped = (*renderer)->render((*world)->rendered(progress), view, settings);
+  REQUIRE(!stopped);
+  CHECK(stopped.error().code == ErrorCode::cancelled);
+  CHECK((*renderer)->render((*world)->rendered(), view, settings));
+
+  const auto cancelled = open(*device, file, 16 * kMiB, progress);
+  REQUIRE(!cancelled);
+  CHECK(cancelled.error().code == ErrorCode::cancelled);
+
+  // An instance beyond the world's end.
+  auto far = generate("terrain", 512, 3);
+  REQUIRE(far);
+  far->instances[0].offset = {2'000'000'000, 0, 0};
+  const auto beyond = open(*device, write(*far, "pages-beyond"), 16 * kMiB);
+  REQUIRE(!beyond);
+  CHECK(beyond.error().code == ErrorCode::out_of_bounds);
+  CHECK(beyond.error().message.find("reaches outside the world") != std::string::npos);
+}
+
+TEST_CASE("pages: whichever page of a file is damaged, it is refused by the same words in parts and as a whole") {
+  Device* device = test::test_device();
+  if (!device) return;
+  const fs::path whole = hills("pages-damaged"), damaged = whole.parent_path() / "damaged.quarry";
+  const std::vector<uint8_t> bytes = test::file_bytes(whole);
+  constexpr size_t kPage = 4096;
+  const size_t pages = bytes.size() / kPage, step = std::max<size_t>(1, pages / (test::kSanitized ? 9 : 40));
+  int refused = 0, of_chunks = 0;
+  for (size_t page = 0; page < pages; page += page < 6 ? 1 : step) {
+    std::vector<uint8_t> changed = bytes;
+    changed[page * kPage + kPage - 100] ^= 0x15;
+    test::write_bytes(damaged, changed);
+    const auto here = open(*device, damaged, UINT64_MAX), in_parts = open(*device, damaged, 16 * kMiB);
+    REQUIRE(here.has_value() == in_parts.has_value());
+    if (here) continue;
+    ++refused;
+    of_chunks += here.error().message.find("chunk") != std::string::npos;
+    CHECK(in_parts.error().message == here.error().message);
+    CHECK(in_parts.error().code == here.error().code);
+  }
+  CHECK(refused > 3);
+  CHECK(of_chunks > 0);
+}
+
+TEST_CASE("paged tiles: they cover the picture, each unit is made, and what does not fit one unit is said") {
+  for (const uint32_t unit : {1u, 4u})
+    for (const auto& [width, height] : {std::pair{1u, 1u}, {130u, 67u}, {4u, 200u}}) {
+      std::vector<uint8_t> made(size_t(width) * height);
+      PagedTiles tiles(width, height, unit);
+      uint32_t calls = 0;
+      while (const Tile* const tile = tiles.next()) {
+        ++calls;
+        REQUIRE((tile->width > 0 && tile->height > 0));
+        REQUIRE((tile->x % unit == 0 && tile->y % unit == 0));
+        REQUIRE(((tile->x + tile->width) % unit == 0 || tile->x + tile->width == width));
+        if (calls % 5 == 0) {
+          const Tile before = *tile;
+          REQUIRE(tiles.settle(PagesBrought::some));
+          REQUIRE(*tiles.next() == before);
+          continue;
+        }
+        if (calls % 3 == 0 && (tile->width > unit || tile->height > unit)) {
+          REQUIRE(tiles.settle(PagesBrought::too_many));
+          continue;
+        }
+        for (uint32_t y = tile->y; y < tile->y + tile->height; ++y)
+          for (uint32_t x = tile->x; x < tile->x + tile->width; ++x) ++made[size_t(y) * width + x];
+        REQUIRE(tiles.settle(PagesBrought::none_missing));
+      }
+      CHECK(std::ranges::all_of(made, [](uint8_t times) { return times == 1; }));
+    }
+  PagedTiles tiles(4, 4, 4);
+  const auto full = tiles.settle(PagesBrought::too_many);
+  REQUIRE(!full);
+  CHECK(full.error().code == ErrorCode::out_of_memory);
+}

@@ -28,8 +28,8 @@ double seconds_since(Clock::time_point then) { return std::chrono::duration<doub
 
 struct RenderArguments {
   std::vector<std::string> inputs;
-  std::string output, device, memory, to = "png";
-  uint64_t memory_bytes = 0;
+  std::string output, device, memory, gpu_memory, to = "png";
+  uint64_t memory_bytes = 0, gpu_memory_bytes = UINT64_MAX;
   SharingOption sharing;
   int64_t turntable = 1;
   bool layers = false, validation = false, json = false;
@@ -136,6 +136,7 @@ class Batch {
     request.home = parsed_.sharing.home;
     request.sharing = parsed_.sharing.mode;
     request.memory_bytes = parsed_.memory_bytes;
+    request.device_memory_bytes = parsed_.gpu_memory_bytes;
     request.read = [&](const BrickPool* pool) { return load_scene(job.input, parsed_.load, pool); };
     request.check = [&](const Scene& scene) -> Result<void> {
       if (picture.scene_camera < int64_t(scene.cameras.size())) return {};
@@ -182,7 +183,7 @@ class Batch {
                         {"home_reason", world->home_reason()},
                         {"voxels", numbers.voxels},
                         {"bricks", numbers.bricks},
-                        {"world_bytes", numbers.size_bytes},
+                        {"world_bytes", world->pages() ? world->pages()->counters().bytes : numbers.size_bytes},
                         {"packed", numbers.packed},
                         {"pages", pages_of(*world)},
                         {"seconds", seconds},
@@ -262,6 +263,8 @@ int run_render(const CommandArguments& words) {
   arguments.text("--memory", parsed.memory, "SIZE",
                  "What a world on the host may take: 512M, 2G. A .quarry that would take more is drawn from the parts "
                  "that rays come to, as many as fit at a time (three quarters of what is free)");
+  arguments.text("--gpu-memory", parsed.gpu_memory, "SIZE",
+                 "The same for a world in a CUDA device's memory (all of it)");
   parsed.sharing.add_to(arguments,
                         "Whose memory has the world: host, device: a CUDA device's, or auto: the device's if Vulkan "
                         "draws from it and the file is a .quarry that fits; emulated: host threads stand in for the "
@@ -274,9 +277,10 @@ int run_render(const CommandArguments& words) {
   if (const auto code = parsed.load.check(arguments)) return *code;
   if (const auto code = parsed.sharing.check(arguments)) return *code;
   if (const auto code = arguments.check_name("--to", parsed.to, {"png", "exr"})) return *code;
-  if (!parsed.memory.empty() && !parse_bytes(parsed.memory, parsed.memory_bytes))
-    return arguments.wrong(
-        fmt::format("--memory '{}' is no size: write 512M, 2G or a number of bytes.", parsed.memory));
+  for (const auto& [option, text, bytes] : {std::tuple{"--memory", &parsed.memory, &parsed.memory_bytes},
+                                            {"--gpu-memory", &parsed.gpu_memory, &parsed.gpu_memory_bytes}})
+    if (!text->empty() && !parse_bytes(*text, *bytes))
+      return arguments.wrong(fmt::format("{} '{}' is no size: write 512M, 2G or a number of bytes.", option, *text));
   if (parsed.memory_bytes == 0) parsed.memory_bytes = default_memory_limit();
   if (const auto code = parsed.picture.check(arguments)) return *code;
   const auto inputs = expand_inputs(parsed.inputs);

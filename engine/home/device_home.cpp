@@ -459,6 +459,16 @@ Result<uint64_t> DeviceHome::write_bricks(std::span<const BrickPut> puts, const 
   return done(change, std::move(name));
 }
 
+Result<void> DeviceHome::exchange(std::span<const BrickPut> puts) {
+  const std::lock_guard lock(lock_);
+  QRY_TRY(prepare_change());
+  BrickBatch batch(threads_);
+  for (const BrickPut& put : puts) batch.put(brick_key(put.brick), put.value);
+  if (batch.empty()) return {};
+  QRY_TRY(store_->write_bricks(batch.bricks()));
+  return store_->forget();
+}
+
 namespace {
 
 // Both worlds are this thread's alone; the two may be one.

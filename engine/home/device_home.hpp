@@ -176,6 +176,9 @@ class DeviceHome {
   Result<device::Store::MemoryUse> memory_use();
   Result<hashgrid::Stats> grid_stats();
   Result<void> reserve(uint32_t keys, uint32_t bricks);
+  // Writes whole bricks, those that are none too, as no step of the history, which must be empty: pages of a world that
+  // is drawn. Blocks until it is done. Errors: as Store::write_bricks.
+  Result<void> exchange(std::span<const BrickPut> puts);
   Result<void> trim();
   // Materials of voxels, 0 outside of the world. Of a few it reads the bricks around them, too, and keeps those for the
   // next calls, until a change is launched: 33 KB. Traffic: 516 bytes over the bus for each brick that is read.

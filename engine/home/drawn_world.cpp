@@ -14,6 +14,32 @@ namespace {
 
 // What a brick of a world on the host takes while that is opened and packed to be drawn.
 constexpr uint64_t kDrawnBrickBytes = 900;
+// And of one on a device, with its pairs of the grid and its place in the pyramid.
+constexpr uint64_t kThereBrickBytes = 624;
+
+// The bricks that a file's visible instances place, at most; where it has none, those of its volumes.
+Result<uint64_t> drawn_bricks(io::StoreReader& file) {
+  const Scene& scene = file.scene();
+  uint64_t bricks = file.bricks();
+  for (uint32_t volume = 0; volume < scene.volumes.size(); ++volume) {
+    const auto shown = uint64_t(std::ranges::count_if(scene.instances, [&](const Instance& instance) {
+      return instance.volume == volume && scene.instance_visible(instance);
+    }));
+    if (shown < 2) continue;
+    uint64_t its = 0;
+    QRY_TRY_ASSIGN(const auto chunks, file.chunks(volume));
+    for (const io::ChunkBricks& chunk : chunks) its += chunk.bricks;
+    bricks += its * (shown - 1);
+  }
+  return bricks;
+}
+
+// What a document beside a world that is elsewhere has of its scene.
+Scene without_voxels(Scene scene) {
+  if (!DeviceHome::takes(scene)) scene = as_one_volume(std::move(scene));
+  scene.volumes[0].bricks.clear();
+  return scene;
+}
 
 // A reason is a part of a sentence: the file has been named.
 std::string without_file(const std::string& message, const std::filesystem::path& file) {
@@ -63,21 +89,32 @@ Result<void> DrawnWorld::settle(Device& device, const Request& request, const Pr
       QRY_TRY(of_file(request.check(scene)));
     }
     blocks_ = std::move(there.blocks);
-    QRY_TRY_ASSIGN(home_, DeviceHome::create(std::move(there.executor),
-                                             {scene, {}, 0, file ? &*file : nullptr, progress, true}, 0, 0));
-    if (!DeviceHome::takes(scene)) scene = as_one_volume(std::move(scene));
-    scene.volumes[0].bricks.clear();
-    QRY_TRY_ASSIGN(auto document, Document::create(std::move(scene), memory_));
+    bool in_parts = false;
+    if (file && request.device_memory_bytes != UINT64_MAX) {
+      QRY_TRY_ASSIGN(const uint64_t bricks, of_file(drawn_bricks(*file)));
+      in_parts = bricks > request.device_memory_bytes / kThereBrickBytes;
+    }
+    const Scene nothing = as_one_volume(scene);
+    QRY_TRY_ASSIGN(
+        home_, DeviceHome::create(
+                   std::move(there.executor),
+                   {in_parts ? nothing : scene, {}, 0, file && !in_parts ? &*file : nullptr, progress, true}, 0, 0));
+    QRY_TRY_ASSIGN(auto document, Document::create(without_voxels(std::move(scene)), memory_));
     document_.emplace(std::move(document));
-    if (!home_->shares()) QRY_TRY(copy_to_document(*home_, *document_));
-    QRY_TRY_ASSIGN(const auto state, home_->state());
-    numbers_ = {state.store.bounds, state.store.voxels, state.store.keys, state.store.world_bytes, false};
+    if (in_parts) {
+      QRY_TRY(keep_pages_there(device, std::move(*file), request.device_memory_bytes, progress));
+    } else {
+      if (!home_->shares()) QRY_TRY(copy_to_document(*home_, *document_));
+      QRY_TRY_ASSIGN(const auto state, home_->state());
+      numbers_ = {state.store.bounds, state.store.voxels, state.store.keys, state.store.world_bytes, false};
+    }
     kind_ = request.home == Home::automatic ? Home::device : request.home;
     reason_ = std::move(there.reason);
     if (warnings) warnings->insert(warnings->end(), said.begin(), said.end());
     return {};
   };
   if (const auto settled = try_device(); !settled) {
+    pages_.reset();
     document_.reset();
     home_.reset();
     blocks_.reset();
@@ -99,28 +136,53 @@ Result<bool> DrawnWorld::keep_pages(Device& device, const Request& request, cons
   if (format->kind != io::FormatKind::world) return false;
   std::vector<std::string> said;
   QRY_TRY_ASSIGN(auto file, io::StoreReader::open(request.file, &said));
-  Scene scene = file.scene();
-  uint64_t bricks = file.bricks();
-  for (uint32_t volume = 0; volume < scene.volumes.size(); ++volume) {
-    const auto shown = uint64_t(std::ranges::count_if(scene.instances, [&](const Instance& instance) {
-      return instance.volume == volume && scene.instance_visible(instance);
-    }));
-    if (shown < 2) continue;
-    uint64_t its = 0;
-    QRY_TRY_ASSIGN(const auto chunks, file.chunks(volume));
-    for (const io::ChunkBricks& chunk : chunks) its += chunk.bricks;
-    bricks += its * (shown - 1);
-  }
+  QRY_TRY_ASSIGN(const uint64_t bricks, drawn_bricks(file));
   if (bricks <= request.memory_bytes / kDrawnBrickBytes) return false;
+  Scene scene = file.scene();
   QRY_TRY(request.check(scene));
-  QRY_TRY_ASSIGN(pages_, WorldPages::open(std::move(file), device, *shared_, request.memory_bytes, progress));
-  if (warnings) warnings->insert(warnings->end(), said.begin(), said.end());
-  scene = as_one_volume(std::move(scene));
-  scene.volumes[0].bricks.clear();
-  QRY_TRY_ASSIGN(auto document, Document::create(std::move(scene)));
+  QRY_TRY_ASSIGN(paged_, World::create(memory_));
+  QRY_TRY_ASSIGN(auto document, Document::create(without_voxels(std::move(scene))));
   document_.emplace(std::move(document));
-  numbers_ = {pages_->bounds(), pages_->voxels(), pages_->bricks(), pages_->world().size_bytes(), false};
+  QRY_TRY(draw_pages(
+      device, std::move(file), request.memory_bytes,
+      [this](std::span<const BrickPut> puts) -> Result<void> {
+        QRY_TRY(paged_->write(puts));
+        // Places that have been left are free when no frame can know them any more, and none is drawn now.
+        QRY_TRY(shared_->publish(*paged_, document_->scene().palette));
+        return {};
+      },
+      progress));
+  if (warnings) warnings->insert(warnings->end(), said.begin(), said.end());
   return true;
+}
+
+// The world is empty, and where it is to be.
+Result<void> DrawnWorld::draw_pages(Device& device, io::StoreReader file, uint64_t budget_bytes,
+                                    WorldPages::Exchange exchange, const Progress& progress) {
+  QRY_TRY_ASSIGN(pages_,
+                 WorldPages::open(std::move(file), device, *shared_, budget_bytes, std::move(exchange), progress));
+  numbers_ = {pages_->bounds(), pages_->voxels(), pages_->bricks(), 0, false};
+  return {};
+}
+
+// The same in a device's memory, for `home_`, which has no voxel yet.
+Result<void> DrawnWorld::keep_pages_there(Device& device, io::StoreReader file, uint64_t budget_bytes,
+                                          const Progress& progress) {
+  if (!home_->shares())
+    return fail(ErrorCode::unsupported,
+                "a world that takes more than its part of the device's memory is drawn only "
+                "where shaders read that memory");
+  // At once, so that nothing grows beyond it later.
+  const uint32_t most = WorldPages::most_bricks(budget_bytes);
+  QRY_TRY(home_->reserve(most, most));
+  return draw_pages(
+      device, std::move(file), budget_bytes,
+      [this](std::span<const BrickPut> puts) -> Result<void> {
+        QRY_TRY(home_->exchange(puts));
+        QRY_TRY(rendered_world(*shared_, *document_, *home_, *blocks_).publish());
+        return {};
+      },
+      progress);
 }
 
 Result<void> DrawnWorld::keep_on_host(Device& device, const Request& request, const Progress& progress,
@@ -140,14 +202,14 @@ Result<void> DrawnWorld::keep_on_host(Device& device, const Request& request, co
 }
 
 RenderedWorld DrawnWorld::rendered(const Progress& progress) {
-  if (pages_)
+  if (pages_) {
+    RenderedWorld drawn = home_ ? rendered_world(*shared_, *document_, *home_, *blocks_)
+                                : RenderedWorld{*shared_, *paged_, document_->scene().palette};
     // Without lights of its own the document, which has no voxel, tells that there are none.
-    return {*shared_,
-            pages_->world(),
-            document_->scene().palette,
-            {},
-            &(lit_ ? *lit_ : *document_).world(),
-            [this, progress] { return pages_->bring(progress); }};
+    drawn.lit = &(lit_ ? *lit_ : *document_).world();
+    drawn.bring_pages = [this, progress] { return pages_->bring(progress); };
+    return drawn;
+  }
   if (home_ && home_->shares()) return rendered_world(*shared_, *document_, *home_, *blocks_);
   return rendered_world(*shared_, *document_);
 }

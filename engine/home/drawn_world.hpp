@@ -31,8 +31,9 @@ class DrawnWorld {
     Home home = Home::automatic;
     SharingMode sharing = SharingMode::automatic;
     device::Emulation emulation = {};  // of Home::emulated
-    // What a world on the host may take. A .quarry that would take more is drawn in parts of it.
-    uint64_t memory_bytes = UINT64_MAX;
+    // What a world on the host may take, and what one on a device may take there. A .quarry that would take more is
+    // drawn in parts.
+    uint64_t memory_bytes = UINT64_MAX, device_memory_bytes = UINT64_MAX;
     // Reads all of the file, its bricks in the pool where the reader can; null: in none.
     std::function<Result<Scene>(const BrickPool* pool)> read;
     // Looks at the scene before its voxels are there. An error ends the opening.
@@ -82,6 +83,9 @@ class DrawnWorld {
                             std::vector<std::string>* warnings);
   Result<bool> keep_pages(Device& device, const Request& request, const Progress& progress,
                           std::vector<std::string>* warnings);
+  Result<void> keep_pages_there(Device& device, io::StoreReader file, uint64_t budget_bytes, const Progress& progress);
+  Result<void> draw_pages(Device& device, io::StoreReader file, uint64_t budget_bytes, WorldPages::Exchange exchange,
+                          const Progress& progress);
 
   // Destroyed from the last to the first, as those want it that use others.
   std::unique_ptr<SharedWorld> shared_;
@@ -89,6 +93,7 @@ class DrawnWorld {
   std::optional<Document> document_;
   std::unique_ptr<DeviceBlocks> blocks_;  // of `home_`, if shaders read its memory
   std::unique_ptr<DeviceHome> home_;      // null: at home on the host
+  std::optional<World> paged_;            // on the host, what is there of `pages_`
   std::unique_ptr<WorldPages> pages_;     // null: all of it is there
   Home kind_ = Home::host;
   std::string reason_;

@@ -31,18 +31,26 @@ void outline(const Box3& voxels, std::unordered_map<uint32_t, uint64_t>& outline
       }
 }
 
+// Of the bricks that are there; the rest is for those that are read.
+uint64_t most_bytes(uint64_t budget_bytes) { return budget_bytes - budget_bytes / kReadShare * 2; }
+
 uint64_t bytes_of(const BrickPut& put) { return kKeyBytes + (put.value.material() ? 0 : kVoxelBytes); }
 
 }  // namespace
 
+uint32_t WorldPages::most_bricks(uint64_t budget_bytes) {
+  return uint32_t(std::min<uint64_t>(most_bytes(budget_bytes) / (kVoxelBytes + kKeyBytes), 0xFFFFFFFEu));
+}
+
 WorldPages::~WorldPages() { shared_->set_residency(nullptr); }
 
 Result<std::unique_ptr<WorldPages>> WorldPages::open(io::StoreReader file, Device& device, SharedWorld& shared,
-                                                     uint64_t budget_bytes, const Progress& progress) {
+                                                     uint64_t budget_bytes, Exchange exchange,
+                                                     const Progress& progress) {
   if (budget_bytes < kLeastBytes)
     return fail(ErrorCode::invalid_argument,
                 "a world is drawn in parts in " + std::to_string(kLeastBytes >> 20) + " MiB at least");
-  std::unique_ptr<WorldPages> self(new WorldPages(std::move(file), shared, budget_bytes));
+  std::unique_ptr<WorldPages> self(new WorldPages(std::move(file), shared, budget_bytes, std::move(exchange)));
   QRY_TRY(self->look_at_file(device, progress));
   shared.set_residency(self->residency_.get());
   return self;
@@ -50,7 +58,6 @@ Result<std::unique_ptr<WorldPages>> WorldPages::open(io::StoreReader file, Devic
 
 Result<void> WorldPages::look_at_file(Device& device, const Progress& progress) {
   const Scene& scene = file_.scene();
-  palette_ = scene.palette;
   struct Extent {
     uint64_t voxels = 0, bricks = 0;
     Box3 bounds;  // tight
@@ -95,21 +102,12 @@ Result<void> WorldPages::look_at_file(Device& device, const Progress& progress) 
   for (const Extent& extent : extents) volume_bounds_.push_back(extent.bounds);
   counters_.pages = uint64_t(std::ranges::count_if(outlines_, [](uint64_t cells) { return cells != 0; }));
   QRY_TRY_ASSIGN(residency_, Residency::create(device, bounds_, outlines_));
-  QRY_TRY_ASSIGN(world_, World::create(shared_->memory()));
-  return {};
-}
-
-Result<void> WorldPages::put(const std::vector<BrickPut>& bricks) {
-  if (bricks.empty()) return {};
-  QRY_TRY(world_->write(bricks));
-  // The places of bricks that have left are free when no frame can know them any more, and none is drawn now.
-  QRY_TRY(shared_->publish(*world_, palette_));
   return {};
 }
 
 // Lets pages leave that this round has not reached, those first that were reached longest ago. False: too few.
 Result<bool> WorldPages::make_room(uint64_t bytes) {
-  const uint64_t most = budget_bytes_ - budget_bytes_ / kReadShare * 2;
+  const uint64_t most = most_bytes(budget_bytes_);
   if (counters_.bytes + bytes <= most) return true;
   std::vector<std::pair<uint64_t, uint32_t>> old;
   for (const auto& [page, its] : there_)
@@ -118,17 +116,14 @@ Result<bool> WorldPages::make_room(uint64_t bytes) {
   std::vector<BrickPut> gone;
   for (const auto& [round, page] : old) {
     if (counters_.bytes + bytes <= most) break;
-    const Box3 voxels = voxels_of_page(page);
-    world_->pyramid().visit_box({brick_of(voxels.min), brick_of(voxels.max)}, [&](Int3 brick, uint32_t) {
-      gone.push_back({brick, {}});
-    });
     const auto at = there_.find(page);
+    for (const uint32_t key : at->second.keys) gone.push_back({brick_from_key(key), {}});
     counters_.bytes -= at->second.bytes;
     there_.erase(at);
     ++counters_.left;
     residency_->set_absent(page, true);
   }
-  QRY_TRY(put(gone));
+  if (!gone.empty()) QRY_TRY(exchange_(gone));
   return counters_.bytes + bytes <= most;
 }
 
@@ -144,14 +139,14 @@ Result<PagesBrought> WorldPages::bring(const Progress& progress) {
   ++counters_.rounds;
   progress.say("drawing, and reading what is seen", -1);
   std::vector<BrickPut> arrived;
-  std::vector<std::pair<uint32_t, uint64_t>> pages;  // of these, with their bytes
+  std::vector<std::pair<uint32_t, Page>> pages;  // of these
   uint64_t bytes = 0;
   const auto settle = [&]() -> Result<bool> {
     QRY_TRY_ASSIGN(const bool fits, make_room(bytes));
     if (!fits) return false;
-    QRY_TRY(put(arrived));
-    for (const auto& [page, its] : pages) {
-      there_[page] = {its, round_};
+    if (!arrived.empty()) QRY_TRY(exchange_(arrived));
+    for (auto& [page, its] : pages) {
+      there_[page] = std::move(its);
       residency_->set_absent(page, false);
     }
     counters_.brought += pages.size();
@@ -169,15 +164,20 @@ Result<PagesBrought> WorldPages::bring(const Progress& progress) {
     QRY_TRY_ASSIGN(const BrickMap bricks, io::visible_in_box(file_, voxels, &read, {}, &volume_bounds_));
     counters_.bricks_read += read;
     const std::vector<BrickPut> own = bricks.within({brick_of(voxels.min), brick_of(voxels.max)});
-    uint64_t its = 0;
-    for (const BrickPut& put : own) its += bytes_of(put);
-    if (bytes + its > budget_bytes_ / kReadShare && !pages.empty()) {
+    Page its;
+    its.round = round_;
+    its.keys.reserve(own.size());
+    for (const BrickPut& put : own) {
+      its.bytes += bytes_of(put);
+      its.keys.push_back(brick_key(put.brick));
+    }
+    if (bytes + its.bytes > budget_bytes_ / kReadShare && !pages.empty()) {
       QRY_TRY_ASSIGN(const bool fits, settle());
       if (!fits) return PagesBrought::too_many;
     }
     arrived.insert(arrived.end(), own.begin(), own.end());
-    pages.emplace_back(page, its);
-    bytes += its;
+    bytes += its.bytes;
+    pages.emplace_back(page, std::move(its));
   }
   QRY_TRY_ASSIGN(const bool fits, settle());
   return fits ? PagesBrought::some : PagesBrought::too_many;

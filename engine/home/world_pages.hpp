@@ -3,7 +3,7 @@
 //
 //   .quarry ─► one pass over its chunks ─► outlines of all pages (engine/sharing/residency.hpp), bounds
 //      │                                     │ what rays have reached
-//      └──► bricks of those pages ◄──────────┘ bring() ─► World: grid, pool, pyramid ─► shaders
+//      └──► bricks of those pages ◄──────────┘ bring() ─► grid, pool, pyramid ─► shaders
 //                                               └── pages that were reached longest ago leave
 //
 // A page is 128^3 voxels: eight chunks of a file whose volume is at the origin. It comes as a whole; the bricks of
@@ -14,8 +14,9 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
-#include <optional>
+#include <span>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -24,7 +25,6 @@
 #include "engine/sharing/residency.hpp"
 #include "engine/sharing/world.hpp"
 #include "voxel/io/quarry/reader.hpp"
-#include "voxel/worlds/world.hpp"
 
 namespace quarry::engine {
 
@@ -33,16 +33,21 @@ class WorldPages {
   // The least budget: some pages, their reading, and what a world has without bricks.
   static constexpr uint64_t kLeastBytes = uint64_t(8) << 20;
 
+  // Writes bricks into the world that is drawn, those that are none too, and lets the places of what has left be used
+  // again. Nothing is drawn meanwhile.
+  using Exchange = std::function<Result<void>(std::span<const BrickPut> puts)>;
   // Reads all of the file's chunks once, on all threads, and holds no brick. The visible scene must fit the world's
-  // extent. `shared` must outlive the result, which tells it what is absent. Errors: those of StoreReader;
-  // out_of_bounds; invalid_argument (a budget below the least); out_of_memory, device; cancelled.
+  // extent. The world that is drawn is empty, at home on the host or on a device, and `exchange` writes it. `shared`
+  // must outlive the result, which tells it what is absent. Errors: those of StoreReader; out_of_bounds;
+  // invalid_argument (a budget below the least); out_of_memory, device; cancelled.
   static Result<std::unique_ptr<WorldPages>> open(io::StoreReader file, Device& device, SharedWorld& shared,
-                                                  uint64_t budget_bytes, const Progress& progress);
+                                                  uint64_t budget_bytes, Exchange exchange, const Progress& progress);
   ~WorldPages();
   WorldPages(const WorldPages&) = delete;
   WorldPages& operator=(const WorldPages&) = delete;
 
-  World& world() { return *world_; }  // what is there
+  // The most bricks that are there at a time, if none is full of one material.
+  static uint32_t most_bricks(uint64_t budget_bytes);
   const Box3& bounds() const { return bounds_; }
   // Of all that visible instances place: voxels where several are in one place count several times.
   uint64_t voxels() const { return voxels_; }
@@ -50,7 +55,7 @@ class WorldPages {
 
   // Brings the pages that the commands before have reached. They must be done, and the next must be recorded after
   // publish(). Blocks while it reads, with all threads. Traffic: the chunks of those pages. Errors: those of
-  // StoreReader, and of World::write; cancelled. Then pages may be absent that were not.
+  // StoreReader, and of the exchange; cancelled. Then pages may be absent that were not.
   Result<PagesBrought> bring(const Progress& progress);
   // All visible bricks with a voxel of one of the materials, and the six beside each. Reads the file page by page, the
   // pages' neighbours too. Memory: what is found. Errors: those of StoreReader, cancelled.
@@ -71,20 +76,19 @@ class WorldPages {
   struct Page {
     uint64_t bytes = 0;
     uint64_t round = 0;  // of bring(), when it was reached last
+    std::vector<uint32_t> keys;
   };
 
-  WorldPages(io::StoreReader file, SharedWorld& shared, uint64_t budget_bytes)
-      : file_(std::move(file)), shared_(&shared), budget_bytes_(budget_bytes) {}
+  WorldPages(io::StoreReader file, SharedWorld& shared, uint64_t budget_bytes, Exchange exchange)
+      : file_(std::move(file)), shared_(&shared), budget_bytes_(budget_bytes), exchange_(std::move(exchange)) {}
   Result<void> look_at_file(Device& device, const Progress& progress);
   Result<bool> make_room(uint64_t bytes);
-  Result<void> put(const std::vector<BrickPut>& bricks);
 
   io::StoreReader file_;
   SharedWorld* shared_;
   uint64_t budget_bytes_;
+  Exchange exchange_;
   std::unique_ptr<Residency> residency_;
-  std::optional<World> world_;
-  Palette palette_;
   Box3 bounds_;
   std::vector<uint64_t> outlines_;
   std::vector<Box3> volume_bounds_;

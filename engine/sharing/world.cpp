@@ -172,6 +172,12 @@ struct SharedWorld::State {
   Box3 box;                     // box_of() the world
 
   Result<void> upload_changes(const World& world, const WorldChanges& changes);
+  // Of a world of which some pages are not there, rays start at the box of all.
+  void put_pages(QryWorldRoot& root) const {
+    if (!residency) return;
+    put_box(root, residency->bounds());
+    root.brick_count = std::max(root.brick_count, 1u);  // no ray may end because nothing is there yet
+  }
   void look_at(const Palette& palette) {
     transmissive = std::ranges::any_of(palette.materials, [](const Material& m) { return m.transparency > 0; });
     reflective = std::ranges::any_of(palette.materials, [](const Material& m) { return m.roughness < 0.3f; });
@@ -257,10 +263,7 @@ Result<Device::TimelinePoint> SharedWorld::publish(World& world, const Palette& 
   root.brick_count = world.brick_count();
   root.grid_pages = world.grid().view().page_count;
   put_box(root, s.box);
-  if (s.residency) {
-    put_box(root, s.residency->bounds());
-    root.brick_count = std::max(root.brick_count, 1u);  // no ray may end because nothing is there yet
-  }
+  s.put_pages(root);
   QRY_TRY(s.roots.put(*s.device, root_image(root, palette, s.residency, addresses_of(masks), addresses_of(materials)),
                       s.submitted, s.completed));
   s.look_at(palette);
@@ -288,7 +291,8 @@ Result<Device::TimelinePoint> SharedWorld::publish(const device::Store::Publishe
   root.node_capacity = published.node_room - 64;
   root.brick_count = published.keys;
   put_box(root, published.bounds);
-  if (published.version != s.version_seen || s.world_seen != 0) {
+  s.put_pages(root);
+  if (!s.residency && (published.version != s.version_seen || s.world_seen != 0)) {
     // Lights are looked for when they are wanted.
     WorldChanges changes;
     changes.everything = true;
@@ -298,8 +302,8 @@ Result<Device::TimelinePoint> SharedWorld::publish(const device::Store::Publishe
   if (published.number != s.published_seen) {
     QRY_TRY_ASSIGN(s.ready, blocks.acquire());
   }
-  QRY_TRY(s.roots.put(*s.device, root_image(root, palette, nullptr, published.masks, published.materials), s.submitted,
-                      s.completed));
+  QRY_TRY(s.roots.put(*s.device, root_image(root, palette, s.residency, published.masks, published.materials),
+                      s.submitted, s.completed));
   s.look_at(palette);
   s.world_seen = 0;
   s.version_seen = published.version;
@@ -309,7 +313,7 @@ Result<Device::TimelinePoint> SharedWorld::publish(const device::Store::Publishe
 }
 
 void SharedWorld::set_residency(Residency* residency) { state_->residency = residency; }
-Residency* SharedWorld::residency() const { return state_->shows_device ? nullptr : state_->residency; }
+Residency* SharedWorld::residency() const { return state_->residency; }
 
 device::Store::Frames SharedWorld::frames() const { return {state_->submitted, state_->completed}; }
 

@@ -45,8 +45,8 @@ class SharedWorld {
   // published for frames(). Nothing is copied.
   Result<Device::TimelinePoint> publish(const device::Store::Published& published, DeviceBlocks& blocks,
                                         const Palette& palette);
-  // From the next publish() of a world at home on the host on: of its voxels some pages are not there, as `residency`
-  // says, which must outlive that. Null: all is there. Who records frames must use what is compiled for it (Renderer
+  // From the next publish() on: of the world's voxels some pages are not there, as `residency` says, which must outlive
+  // that. Null: all is there. Who records frames must use what is compiled for it (Renderer
   // does), and bring what they reach.
   void set_residency(Residency* residency);
   Residency* residency() const;

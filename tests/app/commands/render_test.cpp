@@ -244,6 +244,47 @@ TEST_CASE("render: a picture from a device's memory has the same bytes as one fr
   }
 }
 
+TEST_CASE("render: a world that does not fit --memory has the same bytes, a turn of it and its light paths too") {
+  if (!can_render()) return;
+  const fs::path dir = scratch_dir("render-memory");
+  const std::string hills = (dir / "hills.quarry").string();
+  REQUIRE(run_quarry({"generate", "terrain", "--size", "512", "-o", hills}).code == 0);
+  const std::vector<std::vector<std::string>> pictures{{"--turntable", "2", "--samples", "1", "--elevation", "50"},
+                                                       {"--spp", "1", "--elevation", "60", "--bounces", "1"}};
+  for (const auto& picture : pictures) {
+    for (const std::string memory : {"1G", "24M"}) {
+      std::vector<std::string> words = picture;
+      words.insert(words.begin(), hills);
+      words.insert(words.end(),
+                   {"-o", (dir / memory / "p-{part}.png").string(), "--memory", memory, "--home", "host", "--json"});
+      const Outcome outcome = render(words);
+      INFO(outcome.err);
+      REQUIRE(outcome.code == 0);
+      const json all = json::parse(outcome.out), said = all.is_array() ? all.back() : all;
+      CHECK(said["home"] == "host");
+      if (memory == "1G") {
+        CHECK(said["pages"].is_null());
+        continue;
+      }
+      CHECK(said["pages"]["budget_bytes"] == 24 << 20);
+      CHECK(said["pages"]["most_bytes"] <= 24 << 20);
+      CHECK(said["pages"]["brought"] > 0);
+    }
+    REQUIRE(names_in(dir / "24M") == names_in(dir / "1G"));
+    for (const std::string& name : names_in(dir / "1G"))
+      CHECK((file_bytes(dir / "24M" / name) == file_bytes(dir / "1G" / name)));
+    fs::remove_all(dir / "1G");
+    fs::remove_all(dir / "24M");
+  }
+  const Outcome little = render({hills, "-o", (dir / "p.png").string(), "--memory", "2M"});
+  CHECK(little.code == 1);
+  CHECK(has(little.err, "8 MiB at least"));
+  CHECK(!fs::exists(dir / "p.png"));
+  const Outcome wrong = render({hills, "-o", (dir / "p.png").string(), "--memory", "much"});
+  CHECK(wrong.code == 2);
+  CHECK(has(wrong.err, "is no size"));
+}
+
 TEST_CASE("render: a device that is asked for takes what is no .quarry too; left to itself, the host does") {
   if (!can_render()) return;
   const fs::path dir = scratch_dir("render-any-home");

@@ -41,11 +41,13 @@ fs::path hills(const char* name) {
 }
 
 Result<std::unique_ptr<DrawnWorld>> open(Device& device, const fs::path& file, uint64_t memory_bytes,
-                                         const Progress& progress = {}) {
+                                         const Progress& progress = {}, Home home = Home::host,
+                                         uint64_t memory_limit = 0) {
   DrawnWorld::Request request;
   request.file = file;
-  request.home = Home::host;
-  request.memory_bytes = memory_bytes;
+  request.home = home;
+  (home == Home::host ? request.memory_bytes : request.device_memory_bytes) = memory_bytes;
+  request.emulation.memory_limit = memory_limit;
   request.read = [file](const BrickPool* pool) {
     io::ReadOptions options;
     options.pool = pool;
@@ -133,6 +135,38 @@ TEST_CASE("pages: a world that does not fit its memory makes the same pictures, 
     // What left is free again: bricks, grid and pyramid of all that came would not fit.
     CHECK((*in_parts)->rendered().world.size_bytes() < budget + budget / 2);
   }
+}
+
+TEST_CASE("pages: a world that does not fit a device's memory is drawn from its part of that, by the same bytes") {
+  Device* device = test::test_device();
+  if (!device) return;
+  if (choose_sharing(*device)->mode != SharingMode::host_import) {
+    WARN("SKIPPED: shaders of this device do not read what host threads write in its place");
+    return;
+  }
+  const fs::path file = hills("pages-there");
+  auto renderer = Renderer::create(*device);
+  REQUIRE(renderer);
+  RenderSettings settings;
+  settings.width = 96;
+  settings.height = 56;
+  const auto whole = open(*device, file, UINT64_MAX);
+  REQUIRE(whole);
+  // Memory in which all of the world finds no place.
+  constexpr uint64_t kLimit = 80 * kMiB;
+  const auto refused = open(*device, file, UINT64_MAX, {}, Home::emulated, kLimit);
+  REQUIRE(!refused);
+  INFO(refused.error().message);
+  CHECK(refused.error().code == ErrorCode::out_of_memory);
+  const auto in_parts = open(*device, file, 16 * kMiB, {}, Home::emulated, kLimit);
+  INFO((in_parts ? std::string() : in_parts.error().message));
+  REQUIRE(in_parts);
+  CHECK((*in_parts)->home() == Home::emulated);
+  CHECK((*in_parts)->numbers().bounds == (*whole)->numbers().bounds);
+  CHECK((*in_parts)->rendered().world.brick_count() == 0);  // nothing of it on the host
+  check_same(**renderer, **whole, **in_parts, settings);
+  check_budget(**in_parts, 16 * kMiB);
+  CHECK((*in_parts)->pages()->counters().left > 0);
 }
 
 TEST_CASE("pages: turned, shifted, overlapping and hidden instances are drawn in parts as they are as a whole") {
@@ -234,6 +268,7 @@ TEST_CASE("pages: what cannot be drawn in parts is refused with what to do, and 
     settings.view = grid;
     const auto refused = (*renderer)->render((*world)->rendered(), view, settings);
     REQUIRE(!refused);
+    INFO(refused.error().message);
     CHECK(refused.error().code == ErrorCode::unsupported);
     CHECK(refused.error().message.find("allow more memory") != std::string::npos);
   }

@@ -24,6 +24,13 @@ inline Result<void> damaged(const std::string& what) {
   return fail(ErrorCode::malformed_input, what + "; the file is damaged");
 }
 
+// The error of a row that could not be taken: damaged, if what is in it is wrong. Who takes it may lack memory, or have
+// been stopped, and then the row is not to blame.
+inline Error of_row(const std::string& row, Error error) {
+  if (error.code != ErrorCode::malformed_input) return error;
+  return damaged(row + ": " + error.message).error();
+}
+
 uint64_t scene_sum(const Scene& scene);
 uint64_t palette_sum(const Palette& palette);
 uint64_t volumes_sum(const StoreHead& head);

@@ -196,7 +196,7 @@ Result<void> take_chunks(Statement rows, const StoreHead& head, const Progress& 
     Decoded decoded{from.row, {}};
     decoded.row.data = {};
     auto bricks = steps.decode(decoded.row, {from.data, from.row.bytes, from.row.bricks, from.row.chunk, head.version});
-    if (!bricks) return tl::unexpected(damaged(from.row.name() + ": " + bricks.error().message).error());
+    if (!bricks) return tl::unexpected(of_row(from.row.name(), bricks.error()));
     decoded.bricks = std::move(*bricks);
     return decoded;
   };
@@ -538,7 +538,7 @@ Result<void> take_parts(Db& db, const StoreHead& head, bool back, const Progress
     Parts parts(some.size());
     for (size_t i = 0; i < some.size(); ++i) {
       if (const auto decoded = decode_one(some[i], parts[i]); !decoded)
-        return tl::unexpected(damaged(some[i].name() + ": " + decoded.error().message).error());
+        return tl::unexpected(of_row(some[i].name(), decoded.error()));
       some[i].data = {};
       parts[i].row = std::move(some[i]);
     }

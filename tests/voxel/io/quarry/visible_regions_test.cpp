@@ -18,6 +18,7 @@
 #include "voxel/io/formats.hpp"
 #include "voxel/io/grids/write.hpp"
 #include "voxel/io/meshes/write.hpp"
+#include "voxel/io/quarry/codec.hpp"
 #include "voxel/io/quarry/reader.hpp"
 #include "voxel/io/quarry/store.hpp"
 #include "voxel/io/quarry/writer.hpp"
@@ -379,6 +380,8 @@ TEST_CASE("visible regions: a box of a world file has the voxels of the flattene
     REQUIRE(all.has_value());
     auto store = io::StoreReader::open(file);
     REQUIRE(store.has_value());
+    std::vector<Box3> bounds;
+    for (const Volume& volume : scene.volumes) bounds.push_back(volume.bricks.bounds());
     std::mt19937 random(seed);
     const auto number = [&](int32_t low, int32_t high) { return low + int32_t(random() % uint32_t(high - low + 1)); };
     for (uint32_t i = 0; i < 24; ++i) {
@@ -387,7 +390,8 @@ TEST_CASE("visible regions: a box of a world file has the voxels of the flattene
       const Box3 box = i == 0 ? Box3{{INT32_MIN, INT32_MIN, INT32_MIN}, {INT32_MAX, INT32_MAX, INT32_MAX}}
                               : Box3{at, {at.x + edge, at.y + edge / 2, at.z + edge}};
       uint64_t read = 0;
-      const auto some = io::visible_in_box(*store, box, &read, {});
+      // Who knows where the volumes' voxels are is shown the same voxels.
+      const auto some = io::visible_in_box(*store, box, &read, {}, i % 2 ? &bounds : nullptr);
       REQUIRE(some.has_value());
       const Box3 inside = intersected(box, {kWorldMin, kWorldMax});
       const BoxFacts facts = box_facts(*some, inside), expected = box_facts(*all, inside);
@@ -402,4 +406,23 @@ TEST_CASE("visible regions: a box of a world file has the voxels of the flattene
     CHECK(io::visible_in_box(*store, {{9000, 0, 0}, {9001, 0, 0}}, &read, {})->empty());
     CHECK(read == 0);
   }
+}
+
+TEST_CASE("chunks: what their visitor lacks is its own error, and no damage of the file") {
+  const fs::path file = test::scratch_dir("regions-visitor") / "world.quarry";
+  REQUIRE(io::Store::save(crowd(3), file, {}).has_value());
+  auto store = io::StoreReader::open(file);
+  REQUIRE(store.has_value());
+  for (const ErrorCode code : {ErrorCode::out_of_memory, ErrorCode::full, ErrorCode::device, ErrorCode::cancelled}) {
+    const auto visited = store->visit_all(
+        [&](uint32_t, const io::PackedChunk&) -> Result<void> { return fail(code, "no more of it"); }, {});
+    REQUIRE(!visited.has_value());
+    CHECK(visited.error().code == code);
+    CHECK(visited.error().message == file.string() + ": no more of it");
+  }
+  const auto damaged = store->visit_all(
+      [](uint32_t, const io::PackedChunk&) -> Result<void> { return fail(ErrorCode::malformed_input, "nonsense"); },
+      {});
+  REQUIRE(!damaged.has_value());
+  CHECK(damaged.error().message.ends_with("nonsense; the file is damaged"));
 }

@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "app/editor/session/recovery.hpp"
+#include "tests/app/sanitized.hpp"
 #include "tests/file_bytes.hpp"
 #include "tests/test_data.hpp"
 #include "voxel/io/formats.hpp"
@@ -170,7 +171,7 @@ TEST_CASE("session: growing, eroding, parts and combining with a file are a step
   CHECK(session.steps().size() == before + states.size() - 1);
   {
     const FullDisk full(file);
-    CHECK_FALSE(session.change(grow(Connectivity::corners, 40)));
+    CHECK_FALSE(session.change(grow(Connectivity::corners, test::kThreadSanitized ? 6 : 40)));
   }
   CHECK(facts_of(session).pos_sum == states[0].pos_sum);
   CHECK(session.step_position() == before);
@@ -817,7 +818,8 @@ TEST_CASE("session: undo and redo reach every step of the file, whatever memory 
     };
     std::vector<State> states{state()};
     size_t at = 0, undone = 0, redone = 0;
-    for (int change = 0; change < 200; ++change) {
+    constexpr int kChanges = test::kThreadSanitized ? 50 : test::kSanitized ? 100 : 200;
+    for (int change = 0; change < kChanges; ++change) {
       INFO("change " << change);
       const uint32_t what = change < 12 ? 7 + below(3) : below(10);
       const auto position = [&] { return Int3{int32_t(below(60)), int32_t(below(60)), int32_t(below(60))}; };
@@ -869,8 +871,8 @@ TEST_CASE("session: undo and redo reach every step of the file, whatever memory 
         REQUIRE(session->step_position() == at);
       }
     }
-    REQUIRE(undone > 20);
-    REQUIRE(redone > 10);
+    REQUIRE(undone > kChanges / 10);
+    REQUIRE(redone > kChanges / 20);
     REQUIRE(session->go_to_step(0));
     REQUIRE(state().sum == states[0].sum);
     REQUIRE(session->go_to_step(states.size() - 1));
@@ -983,11 +985,13 @@ TEST_CASE("session: with its device lost at any call the document is opened agai
          return session.set_palette(palette);
        }},
   };
+  // Whichever call it is, the same few lines of the session answer; under ThreadSanitizer an opening takes a second.
+  constexpr uint64_t kEach = test::kThreadSanitized ? 2 : 6, kStride = test::kThreadSanitized ? 23 : 7;
   for (const auto& [name, change] : changes) {
     INFO(name);
     const uint64_t before = facts_of(begun).col_sum;
     bool done = false;
-    for (uint64_t number = 1; !done; number += number < 6 ? 1 : 7) {
+    for (uint64_t number = 1; !done; number += number < kEach ? 1 : kStride) {
       INFO("call " << number);
       fs::copy_file(begun, file, fs::copy_options::overwrite_existing);
       uint64_t calls = 0;

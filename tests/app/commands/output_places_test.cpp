@@ -14,6 +14,7 @@
 #include <fstream>
 
 #include "tests/app/program_output.hpp"
+#include "tests/app/sanitized.hpp"
 #include "tests/file_bytes.hpp"
 #include "voxel/io/formats.hpp"
 
@@ -24,13 +25,20 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// All extensions that this build can write.
+// All extensions that this build can write. Under a sanitizer one for each way to write: by SQLite, one file, two
+// files, by another process. What looks at the place is the same for all, and whole_outputs_test has each format fail.
 std::vector<std::string> extensions() {
   std::vector<std::string> all;
   for (const io::Format& format : io::formats())
     if (format.write && !format.absent)
       for (const char* extension : format.extensions) all.emplace_back(extension);
   REQUIRE(all.size() >= 10);
+  if (kSanitized)
+    std::erase_if(all, [](const std::string& extension) {
+      for (const char* kept : {"quarry", "vox", "obj", "raw", "vdb"})
+        if (extension == kept) return false;
+      return true;
+    });
   return all;
 }
 

@@ -55,7 +55,7 @@ TEST_CASE("morton: codes are the bits of three coordinates in turn, and give the
   }
 }
 
-TEST_CASE("morton: from a code outside a box the way leads to the next one inside") {
+TEST_CASE("morton: from a code outside a box the way leads to the next one inside", "[one-caller]") {
   Random random(5);
   for (uint32_t i = 0; i < 300; ++i) {
     const MortonBox box = random_box(random, 15, 1 + random() % 15);
@@ -70,7 +70,7 @@ TEST_CASE("morton: from a code outside a box the way leads to the next one insid
   }
 }
 
-TEST_CASE("boxes: the parts of a box are all its codes, once, in order") {
+TEST_CASE("boxes: the parts of a box are all its codes, once, in order", "[one-caller]") {
   Random random(9);
   for (uint32_t i = 0; i < 400; ++i) {
     const MortonBox box = random_box(random, i % 2 == 0 ? 31 : 255, 1 + random() % 12);

@@ -30,13 +30,13 @@ void check_comparison() {
   }
 }
 
-TEST_CASE("compact: word-parallel comparison finds exactly the equal tags, in every format") {
+TEST_CASE("compact: word-parallel comparison finds exactly the equal tags, in every format", "[one-caller]") {
   check_comparison<detail::CompactFormat<1>>();
   check_comparison<detail::CompactFormat<2>>();
   check_comparison<detail::CompactFormat<3>>();
 }
 
-TEST_CASE("compact: sector, tag and distance tell every key from every other, and give it back") {
+TEST_CASE("compact: sector, tag and distance tell every key from every other, and give it back", "[one-caller]") {
   for (const uint32_t pages :
        {1u, 2u, 3u, 1000u, 1023u, 1024u, 1025u, 12287u, 12288u, 16384u, 32768u, 100003u, 1u << 21}) {
     INFO(pages << " pages");

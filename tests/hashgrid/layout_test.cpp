@@ -108,7 +108,7 @@ const Golden kGolden[] = {
      {35017722, 35024894, 35031033, 35039217, 35025910, 35059702}},
 };
 
-TEST_CASE("layout: the mixer is a bijection, and unmix gives every key back") {
+TEST_CASE("layout: the mixer is a bijection, and unmix gives every key back", "[one-caller]") {
   REQUIRE(qry_mix(1) == 0x688990C0u);
   REQUIRE(qry_mix(0xDEADBEEFu) == 0xE628C683u);
   bool both_ways = true;
@@ -117,7 +117,8 @@ TEST_CASE("layout: the mixer is a bijection, and unmix gives every key back") {
   REQUIRE(both_ways);
 }
 
-TEST_CASE("layout: stored keys are a bijection of keys, plain or in rows, that leaves the reserved key alone") {
+TEST_CASE("layout: stored keys are a bijection of keys, plain or in rows, that leaves the reserved key alone",
+          "[one-caller]") {
   for (const uint32_t locality : {kQryPlain, kQryRows}) {
     INFO("locality " << locality);
     bool both_ways = true, reserved = false;
@@ -133,7 +134,7 @@ TEST_CASE("layout: stored keys are a bijection of keys, plain or in rows, that l
   }
 }
 
-TEST_CASE("layout: in a grid of rows eight keys share their lines, two by two their sectors") {
+TEST_CASE("layout: in a grid of rows eight keys share their lines, two by two their sectors", "[one-caller]") {
   bool line = true, pairs = true, apart = true;
   for (uint32_t first = 0; first < 4000000; first += 8) {
     QryProbeSequence p[8];
@@ -185,7 +186,8 @@ TEST_CASE("layout: probes stay inside their page, never with two buckets in a li
   }
 }
 
-TEST_CASE("layout: 64 to 127 pages share a stash, or all of a smaller table, where every key's six sectors lie") {
+TEST_CASE("layout: 64 to 127 pages share a stash, or all of a smaller table, where every key's six sectors lie",
+          "[one-caller]") {
   for (const uint32_t page_count : {1u, 5u, 63u, 64u, 65u, 127u, 128u, 200u, 65537u}) {
     INFO(page_count << " pages");
     uint32_t groups = 0, next_first = 0;

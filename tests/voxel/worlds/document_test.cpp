@@ -6,6 +6,7 @@
 #include <map>
 #include <random>
 
+#include "tests/app/sanitized.hpp"
 #include "tests/voxel/limited_memory.hpp"
 #include "voxel/worlds/document.hpp"
 
@@ -607,9 +608,9 @@ class ModelledDocument {
 TEST_CASE(
     "document: a volume that is its world's own table is, after each of many random changes, undos, redos, packs and "
     "reopenings, what an array of its voxels is") {
-  for (uint32_t seed = 0; seed < 4; ++seed) {
+  for (uint32_t seed = 0; seed < (test::kThreadSanitized ? 2u : 4u); ++seed) {
     ModelledDocument modelled(seed);
-    for (int step = 0; step < 300; ++step) {
+    for (int step = 0; step < (test::kThreadSanitized ? 40 : test::kSanitized ? 150 : 300); ++step) {
       INFO("seed " << seed << ", step " << step);
       modelled.step();
     }

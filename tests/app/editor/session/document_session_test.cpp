@@ -171,7 +171,7 @@ TEST_CASE("session: growing, eroding, parts and combining with a file are a step
   CHECK(session.steps().size() == before + states.size() - 1);
   {
     const FullDisk full(file);
-    CHECK_FALSE(session.change(grow(Connectivity::corners, test::kThreadSanitized ? 6 : 40)));
+    CHECK_FALSE(session.change(grow(Connectivity::corners, test::kSanitized ? 6 : 40)));
   }
   CHECK(facts_of(session).pos_sum == states[0].pos_sum);
   CHECK(session.step_position() == before);

@@ -11,7 +11,6 @@
 
 #include "engine/render/frame_settings.hpp"
 #include "engine/render/offscreen.hpp"
-#include "engine/render/paged_tiles.hpp"
 #include "engine/sharing/light_tree.hpp"
 #include "engine/sharing/residency.hpp"
 #include "engine/vulkan/loader.hpp"

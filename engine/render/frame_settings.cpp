@@ -17,6 +17,10 @@ static_assert(offsetof(QryEnvironment, sky) == 24 && offsetof(QryEnvironment, ba
 
 namespace {
 
+// Of tiles of a world of which some pages are not there. Only a tile that misses something is made again, so small ones
+// repeat less (docs/results/two-core-host/paged.md).
+constexpr uint32_t kPagedEdge = 32;
+
 constexpr uint32_t kMaxEdge = 16384, kMaxSamples = 16, kMaxRays = 256, kMaxBounces = 256;
 
 float to_linear(float srgb) { return srgb <= 0.04045f ? srgb / 12.92f : std::pow((srgb + 0.055f) / 1.055f, 2.4f); }
@@ -118,6 +122,43 @@ QryEnvironment environment_of(const RenderSettings& s, const QryWorldRoot& root)
   environment.focus = s.focus;
   put_sky(environment.sun_direction[1], environment);
   return environment;
+}
+
+// In rows, there and back, so that each needs much of what the one before needed.
+PagedTiles::PagedTiles(uint32_t width, uint32_t height, uint32_t unit) : unit_(unit) {
+  bool there = true;
+  for (uint32_t y = 0; y < height; y += kPagedEdge, there = !there) {
+    const size_t row = left_.size();
+    for (uint32_t x = 0; x < width; x += kPagedEdge)
+      left_.push_back({x, y, std::min(kPagedEdge, width - x), std::min(kPagedEdge, height - y)});
+    if (!there) std::reverse(left_.begin() + std::ptrdiff_t(row), left_.end());
+  }
+  std::ranges::reverse(left_);
+}
+
+Result<void> PagedTiles::settle(PagesBrought brought) {
+  if (brought == PagesBrought::some) return {};
+  const Tile tile = left_.back();
+  left_.pop_back();
+  if (brought == PagesBrought::none_missing) return {};
+  if (tile.width <= unit_ && tile.height <= unit_)
+    return fail(ErrorCode::out_of_memory, "what the rays of " + std::to_string(unit_ * unit_) +
+                                              (unit_ == 1 ? " pixel" : " pixels") +
+                                              " come to does not fit the memory that the world may take; allow more");
+  Tile first = tile, second = tile;
+  const auto half = [&](uint32_t size) { return (size / 2 + unit_ - 1) / unit_ * unit_; };
+  if (tile.width >= tile.height) {
+    first.width = half(tile.width);
+    second.x += first.width;
+    second.width -= first.width;
+  } else {
+    first.height = half(tile.height);
+    second.y += first.height;
+    second.height -= first.height;
+  }
+  left_.push_back(second);
+  left_.push_back(first);
+  return {};
 }
 
 }  // namespace quarry::engine

@@ -15,7 +15,6 @@
 #include "engine/render/beams.hpp"
 #include "engine/render/frame_settings.hpp"
 #include "engine/render/offscreen.hpp"
-#include "engine/render/paged_tiles.hpp"
 #include "engine/render/pipeline_warmup.hpp"
 #include "engine/render/pipelines.hpp"
 #include "engine/render/ray_setup.hpp"

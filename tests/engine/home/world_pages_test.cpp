@@ -9,8 +9,8 @@
 
 #include "engine/home/drawn_world.hpp"
 #include "engine/pictures/path_tracer.hpp"
+#include "engine/render/frame_settings.hpp"
 #include "engine/render/orbit_camera.hpp"
-#include "engine/render/paged_tiles.hpp"
 #include "engine/sharing/residency.hpp"
 #include "tests/app/sanitized.hpp"
 #include "tests/engine/test_device.hpp"

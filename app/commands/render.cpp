@@ -282,6 +282,7 @@ int run_render(const CommandArguments& words) {
     if (!text->empty() && !parse_bytes(*text, *bytes))
       return arguments.wrong(fmt::format("{} '{}' is no size: write 512M, 2G or a number of bytes.", option, *text));
   if (parsed.memory_bytes == 0) parsed.memory_bytes = default_memory_limit();
+  if (parsed.memory_bytes == 0) parsed.memory_bytes = UINT64_MAX;  // the system does not say what is free
   if (const auto code = parsed.picture.check(arguments)) return *code;
   const auto inputs = expand_inputs(parsed.inputs);
   if (!inputs) return failed("", inputs.error());

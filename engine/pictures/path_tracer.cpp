@@ -128,6 +128,12 @@ Result<void> PathTracer::State::record(VkCommandBuffer commands, SharedWorld& wo
                                        bool with_layers, VkImageView target, uint32_t frame_index,
                                        const std::optional<Tile>& tile) {
   QRY_TRY(check_frame(settings, world, frame_index));
+  if (world.residency() && !path_paged) {
+    QRY_TRY_ASSIGN(auto cache, PipelineCache::open(*device));
+    QRY_TRY_ASSIGN(path_paged,
+                   cache->make(layout, k_path_paged_spirv, sizeof k_path_paged_spirv, "path, paged", {.tiled = true}));
+    cache->store();
+  }
   const bool whole = steps % kStepsAPath == 0 && first_step % kStepsAPath == 0;
   if (!steps || (!whole && steps != 1) || (uint64_t(first_step) + steps) / kStepsAPath > kMaxPaths)
     return fail(ErrorCode::invalid_argument, std::to_string(steps) + " steps after " + std::to_string(first_step) +
@@ -201,12 +207,6 @@ void PathTracer::State::keep_rows(VkCommandBuffer commands, const RenderSettings
 Result<void> PathTracer::State::trace_paged(const RenderedWorld& world, const View& view,
                                             const RenderSettings& settings, uint32_t first_step, uint32_t steps,
                                             bool with_layers, const Progress& progress) {
-  if (!path_paged) {
-    QRY_TRY_ASSIGN(auto cache, PipelineCache::open(*device));
-    QRY_TRY_ASSIGN(path_paged,
-                   cache->make(layout, k_path_paged_spirv, sizeof k_path_paged_spirv, "path, paged", {.tiled = true}));
-    cache->store();
-  }
   const uint64_t sums_bytes = uint64_t(settings.width) * settings.height * kPixelBytes,
                  layers_bytes = with_layers ? 2 * sums_bytes : 0;
   QRY_TRY(grow(sums, sums_bytes, "quarry path sums"));

@@ -128,18 +128,15 @@ Box3 voxels_of(Int3 brick) {
   return {{brick.x * 8, brick.y * 8, brick.z * 8}, {brick.x * 8 + 7, brick.y * 8 + 7, brick.z * 8 + 7}};
 }
 
-// The box at which rays start: the tight box of all voxels. If too many bricks lie on its faces to examine them after
-// an edit, it is the box of all bricks. It depends only on the world, not on the edits that led to it, so that equal
-// worlds give equal pictures.
+// The box at which rays start: the tight box of all voxels, as at every home. Of the bricks on its faces few are looked
+// into: only those that may reach beyond the ones before them.
 Box3 box_of(const World& world) {
-  constexpr size_t kMostBricks = size_t(1) << 16;
   std::vector<Int3> outermost;
-  const Box3 bricks = world.pyramid().brick_bounds(&outermost);
-  if (bricks.empty() || outermost.size() > kMostBricks)
-    return bricks.empty() ? bricks : Box3{voxels_of(bricks.min).min, voxels_of(bricks.max).max};
+  world.pyramid().brick_bounds(&outermost);
   Box3 box;
   for (const Int3 at : outermost)
-    box = united(box, voxel_bounds(at, world.pool().mask(*world.pyramid().find_brick(at))));
+    if (const Box3 most = voxels_of(at); intersected(most, box) != most)
+      box = united(box, voxel_bounds(at, world.pool().mask(*world.pyramid().find_brick(at))));
   return box;
 }
 // Tells whether a change of this brick can change that box.

@@ -2,10 +2,12 @@
 // modes_test.cpp - one world in every sharing mode gives the same picture, also after edits, growth and removal. The
 // look-up in GLSL agrees with the host's.
 #include <algorithm>
+#include <array>
 #include <catch2/catch.hpp>
 #include <random>
 
 #include "engine/render/ray_marcher.hpp"
+#include "engine/sharing/world_root.hpp"
 #include "find_spirv.h"
 #include "hashgrid/pairs/view.hpp"
 #include "tests/engine/picture_compare.hpp"
@@ -107,6 +109,38 @@ TEST_CASE("sharing: publishing an unchanged world changes nothing, and a second 
   REQUIRE(hits);
   CHECK((*hits)[0].t < 0);
   CHECK((*hits)[1].material == 5);
+}
+
+TEST_CASE("sharing: rays start at the tight box of all voxels, however many bricks lie on the world's faces") {
+  Device* device = test::test_device();
+  if (!device) return;
+  SceneWorld scene(*device);
+  auto world = World::create(scene.shared().memory());
+  REQUIRE(world);
+  // A floor of 70,225 bricks, each with a voxel in its middle, and one that reaches farther down and out.
+  Brick middle, corner;
+  middle.set(voxel_index(Int3{4, 3, 5}), 7);
+  corner.set(voxel_index(Int3{2, 1, 6}), 9);
+  const SharedBrick shared(middle), last(corner);
+  std::vector<BrickPut> puts;
+  for (int32_t x = 0; x < 265; ++x)
+    for (int32_t z = 0; z < 265; ++z) puts.push_back({{x, 0, z}, x == 0 && z == 264 ? last : shared});
+  REQUIRE(world->write(puts));
+  REQUIRE(scene.shared().publish(*world, scene.palette));
+  const QryWorldRoot& root = scene.shared().root();
+  const auto box = [&] {
+    std::array<float, 6> both;
+    std::copy_n(root.box_low, 3, both.begin());
+    std::copy_n(root.box_high, 3, both.begin() + 3);
+    return both;
+  };
+  const Box3 tight = world->bounds();
+  CHECK(tight == Box3{{2, 1, 5}, {264 * 8 + 4, 3, 264 * 8 + 6}});
+  const auto margin = float(kQryBoxMargin);
+  const std::array<float, 6> expected{float(tight.min.x) - margin,     float(tight.min.y) - margin,
+                                      float(tight.min.z) - margin,     float(tight.max.x) + 1 + margin,
+                                      float(tight.max.y) + 1 + margin, float(tight.max.z) + 1 + margin};
+  CHECK((box() == expected));
 }
 
 TEST_CASE("sharing: a world in other memory is refused where the device cannot read it") {

@@ -33,11 +33,14 @@ fs::path write(const Scene& scene, const char* name) {
   return file;
 }
 
-// Hills with trees and water, some MiB of bricks over many pages.
-fs::path hills(const char* name) {
-  auto scene = generate("terrain", 512, 3);
-  REQUIRE(scene);
-  return write(*scene, name);
+// Hills with trees and water, some MiB of bricks over many pages. Made once.
+const fs::path& hills() {
+  static const fs::path file = [] {
+    auto scene = generate("terrain", 512, 3);
+    REQUIRE(scene);
+    return write(*scene, "pages-hills");
+  }();
+  return file;
 }
 
 Result<std::unique_ptr<DrawnWorld>> open(Device& device, const fs::path& file, uint64_t memory_bytes,
@@ -114,7 +117,7 @@ TEST_CASE("pages: each page has the voxels of its number, and no two have the sa
 TEST_CASE("pages: a world that does not fit its memory makes the same pictures, and never takes more") {
   Device* device = test::test_device();
   if (!device) return;
-  const fs::path file = hills("pages-hills");
+  const fs::path& file = hills();
   auto renderer = Renderer::create(*device);
   REQUIRE(renderer);
   RenderSettings settings;
@@ -147,7 +150,7 @@ TEST_CASE("pages: a world that does not fit a device's memory is drawn from its 
     WARN("SKIPPED: shaders of this device do not read what host threads write in its place");
     return;
   }
-  const fs::path file = hills("pages-there");
+  const fs::path& file = hills();
   auto renderer = Renderer::create(*device);
   REQUIRE(renderer);
   RenderSettings settings;
@@ -208,8 +211,8 @@ TEST_CASE("pages: light paths through a world in parts, lamps and glass in it, a
   auto tracer = PathTracer::create(*device);
   REQUIRE(tracer);
   RenderSettings settings;
-  settings.width = 48;
-  settings.height = 32;
+  settings.width = test::kSanitized ? 32 : 48;
+  settings.height = test::kSanitized ? 20 : 32;
   settings.bounces = 3;
   settings.sky_strength = 0.3f;
   const auto whole = open(*device, file, UINT64_MAX), in_parts = open(*device, file, 24 * kMiB);
@@ -245,7 +248,7 @@ TEST_CASE("pages: a world that fits its memory is there as a whole, whatever the
 TEST_CASE("pages: what cannot be drawn in parts is refused with what to do, and the world is drawn again after it") {
   Device* device = test::test_device();
   if (!device) return;
-  const fs::path file = hills("pages-refused");
+  const fs::path& file = hills();
   const auto none = open(*device, file, kMiB);
   REQUIRE(!none);
   CHECK(none.error().code == ErrorCode::invalid_argument);
@@ -307,7 +310,8 @@ TEST_CASE("pages: what cannot be drawn in parts is refused with what to do, and 
 TEST_CASE("pages: whichever page of a file is damaged, it is refused by the same words in parts and as a whole") {
   Device* device = test::test_device();
   if (!device) return;
-  const fs::path whole = hills("pages-damaged"), damaged = whole.parent_path() / "damaged.quarry";
+  const fs::path& whole = hills();
+  const fs::path damaged = test::scratch_dir("pages-damaged") / "damaged.quarry";
   const std::vector<uint8_t> bytes = test::file_bytes(whole);
   constexpr size_t kPage = 4096;
   const size_t pages = bytes.size() / kPage, step = std::max<size_t>(1, pages / (test::kSanitized ? 5 : 16));

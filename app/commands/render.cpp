@@ -6,6 +6,7 @@
 #include <chrono>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "app/batch/tasks.hpp"
 #include "app/commands/picture_options.hpp"

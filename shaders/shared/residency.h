@@ -6,10 +6,10 @@
 //
 //   palette | QryResidency     behind the palette of a world's root (world_root.h)
 //               |-> absent     a mask for each node of level 3: pages that have voxels and are not there
-//               |-> outlines   for each page the mask of its node of level 2: cells of 32^3 that may have voxels. Rays
-//               go
-//                              on where that has none, so only pages are missed whose voxels may be hit
+//               |-> outlines   for each page the mask of its node of level 2: cells of 32^3 that may have voxels
 //               |-> reached    a bit for each page: a ray has come to such a cell, be the page there or not
+//
+// Rays go on where an outline has no cell, so only pages are missed whose voxels may be hit.
 #ifndef QRY_RESIDENCY_H
 #define QRY_RESIDENCY_H
 

@@ -259,7 +259,7 @@ TEST_CASE("editor: light paths add up while nothing moves, begin anew after an e
   const Place place = place_for("editor-paths");
   const fs::path quick = place.dir / "quick.png", traced = place.dir / "traced.png", edited = place.dir / "edited.png",
                  undone = place.dir / "undone.png";
-  const Outcome outcome = run_script(place, "screenshot " + quick.string() + "\npaths 3\nscreenshot " +
+  const Outcome outcome = run_script(place, "screenshot " + quick.string() + "\npaths 2\nscreenshot " +
                                                 traced.string() + "\nsphere add 0 16 0 9 3\nscreenshot " +
                                                 edited.string() + "\nundo\nscreenshot " + undone.string() + "\nquit\n");
   INFO(outcome.err);

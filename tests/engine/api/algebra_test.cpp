@@ -78,20 +78,22 @@ std::vector<std::array<int32_t, 3>> steps_to(uint32_t neighbours) {
   return out;
 }
 Dense dilated(Dense now, uint32_t neighbours, uint32_t steps) {
+  const auto around = steps_to(neighbours);
   for (uint32_t i = 0; i < steps; ++i) {
     const Dense before = now;
     each([&](int32_t x, int32_t y, int32_t z, size_t at) {
-      for (const auto& s : steps_to(neighbours))
+      for (const auto& s : around)
         if (!now[at] && inside(x + s[0], y + s[1], z + s[2])) now[at] = before[index_of(x + s[0], y + s[1], z + s[2])];
     });
   }
   return now;
 }
 Dense eroded(Dense now, uint32_t neighbours, uint32_t steps) {
+  const auto around = steps_to(neighbours);
   for (uint32_t i = 0; i < steps; ++i) {
     const Dense before = now;
     each([&](int32_t x, int32_t y, int32_t z, size_t at) {
-      for (const auto& s : steps_to(neighbours))
+      for (const auto& s : around)
         if (!inside(x + s[0], y + s[1], z + s[2]) || !before[index_of(x + s[0], y + s[1], z + s[2])]) now[at] = 0;
     });
   }
@@ -105,6 +107,7 @@ struct Part {
 };
 // The largest first. Tests do not look at the order of equal ones, but by their contents.
 std::vector<Part> parts_of(const Dense& voxels, uint32_t neighbours) {
+  const auto around = steps_to(neighbours);
   std::vector<Part> parts;
   std::vector<bool> seen(voxels.size());
   each([&](int32_t x, int32_t y, int32_t z, size_t at) {
@@ -122,7 +125,7 @@ std::vector<Part> parts_of(const Dense& voxels, uint32_t neighbours) {
         part.min[i] = std::min(part.min[i], v[i] + kMin[i]);
         part.max[i] = std::max(part.max[i], v[i] + kMin[i]);
       }
-      for (const auto& s : steps_to(neighbours)) {
+      for (const auto& s : around) {
         const std::array<int32_t, 3> to{v[0] + s[0], v[1] + s[1], v[2] + s[2]};
         if (!inside(to[0], to[1], to[2])) continue;
         const size_t there = index_of(to[0], to[1], to[2]);

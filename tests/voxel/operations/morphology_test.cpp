@@ -56,9 +56,10 @@ Cells dilated(const Cells& cells, Connectivity kind) {
 
 Cells eroded(const Cells& cells, Connectivity kind) {
   Cells out;
+  const auto steps = neighbours_of(kind);
   for (const auto& [at, m] : cells) {
     bool stays = true;
-    for (const Int3 step : neighbours_of(kind)) stays = stays && cells.count(at + step);
+    for (const Int3 step : steps) stays = stays && cells.count(at + step);
     if (stays) out[at] = m;
   }
   return out;
@@ -73,6 +74,7 @@ std::vector<Cells> parts_of(const Cells& cells, Connectivity kind) {
   };
   std::set<Int3, decltype(before)> left(before);
   for (const auto& [at, m] : cells) left.insert(at);
+  const auto steps = neighbours_of(kind);
   std::vector<Cells> out;
   while (!left.empty()) {
     Cells part;
@@ -82,7 +84,7 @@ std::vector<Cells> parts_of(const Cells& cells, Connectivity kind) {
       const Int3 at = open.back();
       open.pop_back();
       part[at] = cells.at(at);
-      for (const Int3 step : neighbours_of(kind))
+      for (const Int3 step : steps)
         if (left.erase(at + step)) open.push_back(at + step);
     }
     out.push_back(std::move(part));

@@ -272,7 +272,9 @@ Result<void> measure(Executor& executor, const IndexRivals& device, uint64_t siz
     constexpr size_t kBatch = 1000;
     std::vector<uint64_t> batch;
     for (uint64_t tried = 0; batch.size() < kBatch; ++tried) {
-      const uint64_t key = crowded ? (uint64_t{1} << 40) + tried : work.rising[work.random() % count] + 1;
+      // A small terrain has few free keys right behind its bricks: further ones, the longer it takes.
+      const uint64_t key =
+          crowded ? (uint64_t{1} << 40) + tried : work.rising[work.random() % count] + 1 + tried / (16 * kBatch);
       const auto place = std::lower_bound(batch.begin(), batch.end(), key);
       if ((place == batch.end() || *place != key) && !std::binary_search(work.rising.begin(), work.rising.end(), key))
         batch.insert(place, key);

@@ -134,16 +134,6 @@ QRY_HD inline uint64_t peek(const uint64_t& word) {
 #endif
 }
 
-// The same of a word in a block's shared memory: by an atomic operation there, as a checker of races takes any other
-// load beside atomic ones for a hazard.
-QRY_HD inline uint32_t peek_shared(uint32_t& word) {
-#if defined(__CUDA_ARCH__)
-  return atomicOr(&word, 0u);
-#else
-  return __atomic_load_n(&word, __ATOMIC_RELAXED);
-#endif
-}
-
 // Writes a word that other threads of the same step may be reading.
 QRY_HD inline void put(uint32_t& word, uint32_t value) {
 #if defined(__CUDA_ARCH__)
@@ -173,32 +163,57 @@ QRY_HD inline uint32_t push(uint32_t& counter) {
 #endif
 }
 
+// ---- words in a block's shared memory. Host threads run a block each, lane by lane, so there they need no atomic
+// operation; those that a lock prefix or a sanitizer makes dear are the most of what a block does.
+
 // Adds to a total of which only the end matters, not what each addition finds. On a GPU the threads of a warp that are
 // here add what is theirs together first.
-QRY_HD inline void add_together(uint32_t& total, uint32_t by) {
+QRY_HD inline void add_together(uint32_t& shared_total, uint32_t by) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800  // no sums over a warp
-  if (by) atomicAdd(&total, by);
+  if (by) atomicAdd(&shared_total, by);
 #elif defined(__CUDA_ARCH__)
   const unsigned here = __activemask();
   const unsigned sum = __reduce_add_sync(here, by);
-  if ((threadIdx.x & 31u) == unsigned(__ffs(int(here))) - 1u && sum) atomicAdd(&total, sum);
+  if ((threadIdx.x & 31u) == unsigned(__ffs(int(here))) - 1u && sum) atomicAdd(&shared_total, sum);
 #else
-  if (by) __atomic_fetch_add(&total, by, __ATOMIC_RELAXED);
+  shared_total += by;
 #endif
 }
 
 // Sets bits of a word that all threads of a warp that are here give.
-QRY_HD inline void set_bits_together(uint32_t& word, uint32_t bits) {
+QRY_HD inline void set_bits_together(uint32_t& shared_word, uint32_t bits) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-  if (bits) atomicOr(&word, bits);
+  if (bits) atomicOr(&shared_word, bits);
 #elif defined(__CUDA_ARCH__)
   const unsigned here = __activemask();
   const unsigned all = __reduce_or_sync(here, bits);
-  if ((threadIdx.x & 31u) == unsigned(__ffs(int(here))) - 1u && all) atomicOr(&word, all);
+  if ((threadIdx.x & 31u) == unsigned(__ffs(int(here))) - 1u && all) atomicOr(&shared_word, all);
 #else
-  if (bits) __atomic_fetch_or(&word, bits, __ATOMIC_RELAXED);
+  shared_word |= bits;
 #endif
 }
+
+// As push().
+QRY_HD inline uint32_t push_shared(uint32_t& shared_counter) {
+#if defined(__CUDA_ARCH__)
+  return push(shared_counter);
+#else
+  return shared_counter++;
+#endif
+}
+
+// Other threads of the block may be changing it. By an atomic operation, as a checker of races takes any other load
+// beside atomic ones for a hazard.
+QRY_HD inline uint32_t peek_shared(uint32_t& shared_word) {
+#if defined(__CUDA_ARCH__)
+  return atomicOr(&shared_word, 0u);
+#else
+  return shared_word;
+#endif
+}
+
+// ---- a warp, and words
+
 // True for one of the threads of a warp that are here and give the same value: what all of them would do, it does.
 QRY_HD inline bool first_of_equal(uint32_t value) {
 #if defined(__CUDA_ARCH__)

@@ -263,8 +263,8 @@ struct GroupPlaced {
     block.each([&](uint32_t lane) {
       for (uint32_t i = begin + lane; i < end; i += kThreads) {
         if (i != 0 && p.bricks[i - 1] == p.bricks[i]) continue;
-        if (filling_index(m, i) != kNone) s.filled[push(s.filled_count)] = i;
-        else s.made[push(s.made_count)] = i;
+        if (filling_index(m, i) != kNone) s.filled[push_shared(s.filled_count)] = i;
+        else s.made[push_shared(s.made_count)] = i;
       }
     });
     block.each([&](uint32_t lane) {

@@ -101,7 +101,7 @@ struct BeginBricks {
     });
     block.each([&](uint32_t lane) {
       for (uint32_t i = begin + lane; i < end; i += kThreads)
-        if (i == 0 || l.bricks[i - 1] != l.bricks[i]) s.starts[push(s.count)] = i;
+        if (i == 0 || l.bricks[i - 1] != l.bricks[i]) s.starts[push_shared(s.count)] = i;
     });
     block.each([&](uint32_t lane) {
       if (lane == 0 && s.count) s.first = fetch_add(m.control->list_bricks, s.count);

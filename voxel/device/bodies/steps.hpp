@@ -306,8 +306,8 @@ struct TouchTiles {
       const hashgrid::Found found = hashgrid::find(m.grid, key);
       mine.before = found.hit ? found.value : kNone;
       mine.fate = fate_of(call, brick, mine.before);
-      if (mine.fate != Fate::stays) mine.number = push(s.touched);
-      if (mine.fate == Fate::cut) mine.cut = push(s.cut);
+      if (mine.fate != Fate::stays) mine.number = push_shared(s.touched);
+      if (mine.fate == Fate::cut) mine.cut = push_shared(s.cut);
       set_bits_together(s.whole_chunks, mine.fate == Fate::whole
                                             ? 1u << ((lane >> 2 & 1u) | (lane >> 5 & 1u) << 1 | (lane >> 8 & 1u) << 2)
                                             : 0);

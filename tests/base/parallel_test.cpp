@@ -18,7 +18,7 @@
 #include "base/parallel.hpp"
 #include "tests/test_data.hpp"
 
-namespace quarry::test {
+namespace quarry::test::parallel_test {
 namespace {
 
 // How often each index was visited, and whether a piece was longer than requested.
@@ -189,4 +189,4 @@ TEST_CASE("parallel_for: a child process loops with threads of its own") {
 }
 
 }  // namespace
-}  // namespace quarry::test
+}  // namespace quarry::test::parallel_test

@@ -8,6 +8,8 @@
 
 #include "base/progress.hpp"
 
+namespace progress_test {
+
 using namespace quarry;
 
 TEST_CASE("progress: pieces are reported by rising fractions of their part of the stage") {
@@ -69,3 +71,5 @@ TEST_CASE("progress: many threads report one at a time, and no more often than a
   CHECK(work(std::chrono::hours(1)) == 1);  // at once, and then not yet again
   CHECK(wrong == 0);
 }
+
+}  // namespace progress_test

@@ -4,6 +4,8 @@
 
 #include <catch2/catch.hpp>
 
+namespace suggest_test {
+
 using namespace quarry;
 
 TEST_CASE("edit_distance: counts insertions, deletions, substitutions and swaps as one each") {
@@ -33,3 +35,5 @@ TEST_CASE("nearest_name: proposes what was probably meant, and nothing for what 
   CHECK(did_you_mean("rendr", commands) == " Did you mean 'render'?");
   CHECK(did_you_mean("xyzzy", commands).empty());
 }
+
+}  // namespace suggest_test

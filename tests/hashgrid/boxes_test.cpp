@@ -7,7 +7,7 @@
 #include "hashgrid/ordered_index.hpp"
 #include "tests/hashgrid/backends.hpp"
 
-namespace quarry::hashgrid::test {
+namespace quarry::hashgrid::test::boxes_test {
 namespace {
 
 class Random {
@@ -184,4 +184,4 @@ TEST_CASE("boxes: wrong boxes, too little room and 32-bit keys are errors, and n
   });
 }
 
-}  // namespace quarry::hashgrid::test
+}  // namespace quarry::hashgrid::test::boxes_test

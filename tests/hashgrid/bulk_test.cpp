@@ -9,7 +9,7 @@
 #include "tests/app/sanitized.hpp"
 #include "tests/hashgrid/backends.hpp"
 
-namespace quarry::hashgrid::test {
+namespace quarry::hashgrid::test::bulk_test {
 namespace {
 
 constexpr size_t kBatch = size_t{1} << 18;  // large for the CUDA executor
@@ -399,4 +399,4 @@ TEST_CASE("large batches: a grid takes them, grows for them and erases them", "[
 }
 
 }  // namespace
-}  // namespace quarry::hashgrid::test
+}  // namespace quarry::hashgrid::test::bulk_test

@@ -8,7 +8,7 @@
 #include "hashgrid/compact/passes.hpp"
 #include "tests/hashgrid/backends.hpp"
 
-namespace quarry::hashgrid::test {
+namespace quarry::hashgrid::test::compact_test {
 namespace {
 
 template <class Format>
@@ -255,4 +255,4 @@ TEST_CASE("compact: a grid whose keys change all the time sweeps instead of grow
 }
 
 }  // namespace
-}  // namespace quarry::hashgrid::test
+}  // namespace quarry::hashgrid::test::compact_test

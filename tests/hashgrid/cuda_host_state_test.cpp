@@ -9,7 +9,7 @@
 
 #include "tests/test_data.hpp"
 
-namespace quarry::hashgrid::test {
+namespace quarry::hashgrid::test::cuda_host_state_test {
 namespace {
 
 // The first device's executor, or null and a message without one.
@@ -148,4 +148,4 @@ TEST_CASE("cuda: a launch that cannot be says which it was, and the next one is 
 }
 
 }  // namespace
-}  // namespace quarry::hashgrid::test
+}  // namespace quarry::hashgrid::test::cuda_host_state_test

@@ -7,7 +7,7 @@
 
 #include "tests/hashgrid/backends.hpp"
 
-namespace quarry::hashgrid::test {
+namespace quarry::hashgrid::test::grid_test {
 namespace {
 
 // Counts allocations, and refuses them on request.
@@ -192,4 +192,4 @@ TEST_CASE("grid: keys added through view() by the user's own code are found, cou
 }
 
 }  // namespace
-}  // namespace quarry::hashgrid::test
+}  // namespace quarry::hashgrid::test::grid_test

@@ -8,7 +8,7 @@
 #include "tests/app/sanitized.hpp"
 #include "tests/hashgrid/backends.hpp"
 
-namespace quarry::hashgrid::test {
+namespace quarry::hashgrid::test::history_test {
 namespace {
 
 using Map = std::unordered_map<uint32_t, uint32_t>;
@@ -147,4 +147,4 @@ TEST_CASE("history: the same batches leave the same pairs on every executor and 
 }
 
 }  // namespace
-}  // namespace quarry::hashgrid::test
+}  // namespace quarry::hashgrid::test::history_test

@@ -8,7 +8,7 @@
 #include "hashgrid/pairs/view.hpp"
 #include "tests/hashgrid/backends.hpp"
 
-namespace quarry::hashgrid::test {
+namespace quarry::hashgrid::test::host_batches_test {
 namespace {
 
 using Keys = std::vector<uint32_t>;
@@ -208,4 +208,4 @@ TEST_CASE("host batches: a page whose keys are all gone begins anew, unless the 
 }
 
 }  // namespace
-}  // namespace quarry::hashgrid::test
+}  // namespace quarry::hashgrid::test::host_batches_test

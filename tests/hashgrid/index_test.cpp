@@ -9,7 +9,7 @@
 #include "hashgrid/ordered_index.hpp"
 #include "tests/hashgrid/backends.hpp"
 
-namespace quarry::hashgrid::test {
+namespace quarry::hashgrid::test::index_test {
 namespace {
 
 template <class Key>
@@ -471,4 +471,4 @@ TEST_CASE("index: with room reserved, builds take it in turns and allocate nothi
   });
 }
 
-}  // namespace quarry::hashgrid::test
+}  // namespace quarry::hashgrid::test::index_test

@@ -9,7 +9,7 @@
 #include "tests/app/sanitized.hpp"
 #include "tests/hashgrid/backends.hpp"
 
-namespace quarry::hashgrid::test {
+namespace quarry::hashgrid::test::join_test {
 namespace {
 
 using quarry::test::kSanitized;
@@ -184,4 +184,4 @@ TEST_CASE("join: bad input is an error that says what is wrong, and nothing is w
   });
 }
 
-}  // namespace quarry::hashgrid::test
+}  // namespace quarry::hashgrid::test::join_test

@@ -6,6 +6,8 @@
 
 #include "hashgrid/pairs/layout.h"
 
+namespace layout_test {
+
 namespace {
 
 struct Golden {
@@ -230,3 +232,5 @@ TEST_CASE("layout: state words and shifts give each of the 1024 sectors its own 
 }
 
 }  // namespace
+
+}  // namespace layout_test

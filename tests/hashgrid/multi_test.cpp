@@ -10,7 +10,7 @@
 #include "tests/app/sanitized.hpp"
 #include "tests/hashgrid/backends.hpp"
 
-namespace quarry::hashgrid::test {
+namespace quarry::hashgrid::test::multi_test {
 namespace {
 
 using quarry::test::kSanitized;
@@ -375,4 +375,4 @@ TEST_CASE("multi grid: without memory for a batch it stays as it was") {
   });
 }
 
-}  // namespace quarry::hashgrid::test
+}  // namespace quarry::hashgrid::test::multi_test

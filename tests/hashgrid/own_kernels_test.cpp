@@ -8,7 +8,7 @@
 #include "tests/hashgrid/cuda/own_kernels.hpp"
 #endif
 
-namespace quarry::hashgrid::test {
+namespace quarry::hashgrid::test::own_kernels_test {
 namespace {
 
 template <class View>
@@ -167,4 +167,4 @@ TEST_CASE("own kernels: a large batch of known keys takes the last values, and n
   });
 }
 
-}  // namespace quarry::hashgrid::test
+}  // namespace quarry::hashgrid::test::own_kernels_test

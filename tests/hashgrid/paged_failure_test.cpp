@@ -11,7 +11,7 @@
 #include "tests/app/sanitized.hpp"
 #include "tests/hashgrid/backends.hpp"
 
-namespace quarry::hashgrid::test {
+namespace quarry::hashgrid::test::paged_failure_test {
 namespace {
 
 using Map = std::unordered_map<uint64_t, uint32_t>;
@@ -364,4 +364,4 @@ TEST_CASE("paged: a grid that gets no memory or no lane is not made, and leaves 
   });
 }
 
-}  // namespace quarry::hashgrid::test
+}  // namespace quarry::hashgrid::test::paged_failure_test

@@ -16,7 +16,7 @@
 #include "tests/hashgrid/cuda/own_kernels.hpp"
 #endif
 
-namespace quarry::hashgrid::test {
+namespace quarry::hashgrid::test::paged_test {
 namespace {
 
 using Map = std::unordered_map<uint64_t, uint32_t>;
@@ -611,4 +611,4 @@ TEST_CASE("paged: runs of pages never overlap, and a run that was given back can
   }
 }
 
-}  // namespace quarry::hashgrid::test
+}  // namespace quarry::hashgrid::test::paged_test

@@ -7,7 +7,7 @@
 
 #include "tests/hashgrid/backends.hpp"
 
-namespace quarry::hashgrid::test {
+namespace quarry::hashgrid::test::passes_test {
 namespace {
 
 // A table with spilled buckets, a used stash, freed slots; returns its keys.
@@ -179,4 +179,4 @@ TEST_CASE("passes: refused keys are placed by cuckoo moves, up to a load factor 
 }
 
 }  // namespace
-}  // namespace quarry::hashgrid::test
+}  // namespace quarry::hashgrid::test::passes_test

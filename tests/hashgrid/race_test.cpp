@@ -14,7 +14,7 @@
 #include "tests/hashgrid/cuda/race_kernel.hpp"
 #include "tests/test_data.hpp"
 
-namespace quarry::hashgrid::test {
+namespace quarry::hashgrid::test::race_test {
 namespace {
 
 using Events = std::vector<RaceEvent>;
@@ -263,4 +263,4 @@ TEST_CASE("race: every short history of host threads is linearizable per key") {
 }
 
 }  // namespace
-}  // namespace quarry::hashgrid::test
+}  // namespace quarry::hashgrid::test::race_test

@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+namespace tree_test {
+
 namespace {
 namespace fs = std::filesystem;
 
@@ -305,3 +307,5 @@ TEST_CASE("lint: every package in packages.txt has a kind and a reason, and none
   }
   CHECK(names.size() > 10);
 }
+
+}  // namespace tree_test

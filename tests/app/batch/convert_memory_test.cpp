@@ -18,6 +18,8 @@
 #include "tests/app/spawn.hpp"
 #include "tests/test_data.hpp"
 
+namespace convert_memory_test {
+
 using namespace quarry;
 using namespace quarry::test;
 namespace fs = std::filesystem;
@@ -267,3 +269,5 @@ TEST_CASE("run_batch: an item that the watch stops is begun again in its way tha
   CHECK(small[1] == 1);
   CHECK(small[2] == 0);
 }
+
+}  // namespace convert_memory_test

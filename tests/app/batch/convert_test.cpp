@@ -18,6 +18,8 @@
 #include "tests/voxel/io/vox/file_builder.hpp"
 #include "voxel/io/quarry/store.hpp"
 
+namespace convert_test {
+
 using namespace quarry;
 using namespace quarry::test;
 namespace fs = std::filesystem;
@@ -695,3 +697,5 @@ TEST_CASE("convert: --lod-levels writes coarser files beside the whole, meshes i
   CHECK(taken.code == 1);
   CHECK_FALSE(fs::exists(dir / "out/box.obj"));
 }
+
+}  // namespace convert_test

@@ -23,6 +23,8 @@
 #include "tests/test_data.hpp"
 #include "voxel/io/files/bytes.hpp"
 
+namespace memory_budget_test {
+
 using namespace quarry;
 using namespace quarry::test;
 namespace fs = std::filesystem;
@@ -495,3 +497,5 @@ TEST_CASE("memory budget: what is promised and not taken yet is nobody else's ro
   { const auto gone = std::move(*first); }
   CHECK(budget.promise(300 * kMiB, "reading it"));
 }
+
+}  // namespace memory_budget_test

@@ -15,6 +15,8 @@
 #include "tests/app/spawn.hpp"
 #include "tests/test_data.hpp"
 
+namespace resume_test {
+
 using namespace quarry;
 using namespace quarry::test;
 namespace fs = std::filesystem;
@@ -271,3 +273,5 @@ TEST_CASE(
   CHECK(app::dependencies_now(dir, many, later, nullptr).files.empty());
   CHECK_FALSE(app::unchanged({}, dir, nullptr));
 }
+
+}  // namespace resume_test

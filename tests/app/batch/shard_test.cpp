@@ -18,6 +18,8 @@
 #include "tests/voxel/io/vox/file_builder.hpp"
 #include "voxel/io/formats.hpp"
 
+namespace shard_test {
+
 using namespace quarry;
 using namespace quarry::test;
 namespace fs = std::filesystem;
@@ -362,3 +364,5 @@ TEST_CASE(
   CHECK(run_quarry({"convert", (dir / "in").string(), "-o", (dir / "a.quarry").string(), "--merge", "--shard", "1/2"})
             .code == 2);
 }
+
+}  // namespace shard_test

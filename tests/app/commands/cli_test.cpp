@@ -14,6 +14,8 @@
 #include "tests/voxel/io/vox/file_builder.hpp"
 #include "voxel/io/formats.hpp"
 
+namespace cli_test {
+
 using namespace quarry;
 using namespace quarry::test;
 namespace fs = std::filesystem;
@@ -579,3 +581,5 @@ TEST_CASE("validate: a world file is sound only if its history is, which nobody 
   CHECK(outcome.code == 1);
   CHECK(has(outcome.err, "table journal, record "));
 }
+
+}  // namespace cli_test

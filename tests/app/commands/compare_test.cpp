@@ -9,6 +9,8 @@
 #include "voxel/io/quarry/store.hpp"
 #include "voxel/operations/diff.hpp"
 
+namespace compare_test {
+
 using namespace quarry;
 using namespace quarry::test;
 namespace fs = std::filesystem;
@@ -325,3 +327,5 @@ TEST_CASE("quarry validate: world files are judged by chunks as by whole scenes:
   scene.instances[0].offset = {8080, 0, 0};
   CHECK(voxels(saved(scene, dir / "near.quarry")) == 513);
 }
+
+}  // namespace compare_test

@@ -9,6 +9,8 @@
 
 #include "tests/app/program_output.hpp"
 
+namespace completion_test {
+
 using namespace quarry::test;
 namespace fs = std::filesystem;
 
@@ -125,3 +127,5 @@ TEST_CASE("man: the page is troff without faults, and has every command") {
   }
   if (!looked) skip("neither groff nor mandoc for the manual page");
 }
+
+}  // namespace completion_test

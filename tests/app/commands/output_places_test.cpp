@@ -18,6 +18,8 @@
 #include "tests/file_bytes.hpp"
 #include "voxel/io/formats.hpp"
 
+namespace output_places_test {
+
 using namespace quarry;
 using namespace quarry::test;
 using nlohmann::json;
@@ -378,3 +380,5 @@ TEST_CASE("output: on a file system that is full or read-only every format says 
       check_refused(convert(in, dir / "closed" / ("o." + extension)), dir / "closed" / ("o." + extension),
                     {"Read-only file system"});
 }
+
+}  // namespace output_places_test

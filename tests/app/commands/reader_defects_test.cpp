@@ -10,6 +10,8 @@
 #include "tests/voxel/io/grids/qb_seeds.hpp"
 #include "tests/voxel/io/vox/file_builder.hpp"
 
+namespace reader_defects_test {
+
 using namespace quarry;
 using namespace quarry::test;
 namespace fs = std::filesystem;
@@ -275,3 +277,5 @@ TEST_CASE("quarry: -- ends the options of every command, so that a name may begi
   CHECK(run_quarry({"info", "-dash.vox"}).code == 2);
   fs::current_path(before);
 }
+
+}  // namespace reader_defects_test

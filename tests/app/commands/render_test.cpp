@@ -13,6 +13,8 @@
 #include "tests/file_bytes.hpp"
 #include "voxel/io/formats.hpp"
 
+namespace render_test {
+
 using namespace quarry;
 using namespace quarry::test;
 namespace fs = std::filesystem;
@@ -397,3 +399,5 @@ TEST_CASE("render: Ctrl+C ends a long picture with 130 and leaves no file") {
   CHECK(outcome.code == 130);
   CHECK(names_in(out).empty());
 }
+
+}  // namespace render_test

@@ -31,6 +31,8 @@
 #include "tests/voxel/io/quarry/store_edits.hpp"
 #include "voxel/io/formats.hpp"
 
+namespace whole_outputs_test {
+
 using namespace quarry;
 using namespace quarry::test;
 namespace fs = std::filesystem;
@@ -816,3 +818,5 @@ TEST_CASE(
   });
   check_injections(injections.size(), calls.size(), failures);
 }
+
+}  // namespace whole_outputs_test

@@ -21,6 +21,8 @@
 #include "tests/voxel/io/vox/file_builder.hpp"
 #include "voxel/io/grids/vdb.hpp"
 
+namespace write_test {
+
 using namespace quarry;
 using namespace quarry::test;
 namespace fs = std::filesystem;
@@ -456,3 +458,5 @@ TEST_CASE(
   CHECK(file_text(dir / "o.mtl") == old_materials);
   for (const std::string& left : names_in(dir)) CHECK((left == ".quarry-resume" || !left.starts_with(".")));
 }
+
+}  // namespace write_test

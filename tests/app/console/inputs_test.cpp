@@ -10,6 +10,8 @@
 
 #include "tests/test_data.hpp"
 
+namespace inputs_test {
+
 using namespace quarry;
 using namespace quarry::app;
 namespace fs = std::filesystem;
@@ -130,3 +132,5 @@ TEST_CASE("fill_template: every placeholder, braces, and the nearest name for a 
   CHECK(wrong.error().message.find("Did you mean 'stem'?") != std::string::npos);
   CHECK_FALSE(fill_template("{stem", values));
 }
+
+}  // namespace inputs_test

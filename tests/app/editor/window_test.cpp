@@ -17,6 +17,8 @@
 #include "voxel/io/formats.hpp"
 #include "voxel/io/quarry/store.hpp"
 
+namespace window_test {
+
 using namespace quarry;
 using namespace quarry::test;
 namespace fs = std::filesystem;
@@ -719,3 +721,5 @@ TEST_CASE("editor: whatever --history-memory says, undo and redo reach every ste
   CHECK(redone.voxels > start.voxels);
   CHECK(run("undo\nundo\n", "1G").position == 1);
 }
+
+}  // namespace window_test

@@ -11,6 +11,8 @@
 #include "tests/file_bytes.hpp"
 #include "voxel/io/quarry/store.hpp"
 
+namespace world_journal_test {
+
 using namespace quarry;
 using namespace quarry::test;
 namespace fs = std::filesystem;
@@ -195,3 +197,5 @@ TEST_CASE(
   CHECK(has(refused.err, "w.quarry-wal"));
   CHECK((all_files(corrupt.parent_path()) == before));
 }
+
+}  // namespace world_journal_test

@@ -16,6 +16,8 @@
 
 #include "tests/test_data.hpp"
 
+namespace adopt_test {
+
 namespace {
 
 // One software or hardware device, and a chain of features that a test may change before create().
@@ -309,3 +311,5 @@ TEST_CASE("c_api: a sharing mode that the device cannot do is refused when the c
   CHECK(std::string(qry_last_error()).size() > 10);
   CHECK(context == nullptr);
 }
+
+}  // namespace adopt_test

@@ -15,6 +15,8 @@
 
 #include "tests/engine/api/world_at.hpp"
 
+namespace algebra_test {
+
 namespace {
 
 using quarry::test::world_at;
@@ -648,3 +650,5 @@ TEST_CASE("c_api: algebra refuses bad arguments by name") {
   qry_world_destroy(&world);
   qry_world_destroy(&foreign);
 }
+
+}  // namespace algebra_test

@@ -10,6 +10,8 @@
 #include "tests/engine/api/world_at.hpp"
 #include "tests/test_data.hpp"
 
+namespace history_test {
+
 namespace {
 
 qry_context* context_without_device() {
@@ -165,3 +167,5 @@ TEST_CASE("c_api: a budget drops the steps of an opened file, those of materials
   }
   qry_context_destroy(&context);
 }
+
+}  // namespace history_test

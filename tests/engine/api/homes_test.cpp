@@ -18,6 +18,8 @@
 #include "tests/engine/api/world_at.hpp"
 #include "tests/test_data.hpp"
 
+namespace homes_test {
+
 namespace {
 
 void require_ok(qry_result result) {
@@ -679,3 +681,5 @@ TEST_CASE("c_api: single voxels are those of the last change at every home, and 
     qry_world_destroy(&world);
   }
 }
+
+}  // namespace homes_test

@@ -16,6 +16,8 @@
 #include "tests/test_data.hpp"
 #include "tests/voxel/worlds/random_history.hpp"
 
+namespace random_history_test {
+
 namespace {
 
 using quarry::test::Cell;
@@ -252,3 +254,5 @@ TEST_CASE(
     }
   }
 }
+
+}  // namespace random_history_test

@@ -16,6 +16,8 @@
 #include "tests/engine/api/world_at.hpp"
 #include "tests/test_data.hpp"
 
+namespace record_test {
+
 namespace {
 
 constexpr uint32_t kWidth = 96, kHeight = 64, kInFlight = 3, kFrames = 9;
@@ -578,3 +580,5 @@ TEST_CASE("c_api: what cannot be recorded is refused with the reason") {
   INFO(engine.messages.first);
   CHECK(engine.messages.count == 0);
 }
+
+}  // namespace record_test

@@ -15,6 +15,8 @@
 
 #include "tests/test_data.hpp"
 
+namespace replays_test {
+
 namespace {
 
 using Json = nlohmann::json;
@@ -140,3 +142,5 @@ TEST_CASE(
 }
 
 TEST_CASE("c_api: so does the session in which each fourth sphere removes", "[one-caller]") { check_session(true); }
+
+}  // namespace replays_test

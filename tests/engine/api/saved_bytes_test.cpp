@@ -13,6 +13,8 @@
 #include "tests/file_bytes.hpp"
 #include "tests/test_data.hpp"
 
+namespace saved_bytes_test {
+
 namespace {
 
 qry::Context context_of(uint32_t threads) {
@@ -116,3 +118,5 @@ TEST_CASE(
   REQUIRE(opened.ok());
   CHECK(differing(saved(*opened, folder / "opened.quarry"), first) == 0);
 }
+
+}  // namespace saved_bytes_test

@@ -13,6 +13,8 @@
 
 #include "tests/test_data.hpp"
 
+namespace threads_test {
+
 namespace {
 
 qry_edit sphere(int32_t x, double radius, uint32_t material, uint32_t mode) {
@@ -285,3 +287,5 @@ TEST_CASE("c_api: the C++ handles free what they hold, once, in any order, and m
   CHECK_FALSE(missing);
   CHECK(missing->get() == nullptr);
 }
+
+}  // namespace threads_test

@@ -13,6 +13,8 @@
 #include "voxel/generate/scenes.hpp"
 #include "voxel/io/formats.hpp"
 
+namespace drawn_world_test {
+
 using namespace quarry;
 using namespace quarry::engine;
 namespace fs = std::filesystem;
@@ -265,3 +267,5 @@ TEST_CASE(
   CHECK((*part)->world().brick_count() <= 7 * lamps);
   CHECK((*part)->world().brick_count() < puts.size() / 2);
 }
+
+}  // namespace drawn_world_test

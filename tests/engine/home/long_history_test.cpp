@@ -12,6 +12,8 @@
 #include "tests/test_data.hpp"
 #include "voxel/io/quarry/store.hpp"
 
+namespace long_history_test {
+
 using namespace quarry;
 using namespace quarry::engine;
 namespace fs = std::filesystem;
@@ -187,3 +189,5 @@ TEST_CASE("device home: a history of which a step is undone in part stays with t
     }
   }
 }
+
+}  // namespace long_history_test

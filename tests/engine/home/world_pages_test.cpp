@@ -19,6 +19,8 @@
 #include "voxel/generate/scenes.hpp"
 #include "voxel/io/formats.hpp"
 
+namespace world_pages_test {
+
 using namespace quarry;
 using namespace quarry::engine;
 namespace fs = std::filesystem;
@@ -364,3 +366,5 @@ TEST_CASE("paged tiles: they cover the picture, each unit is made, and what does
   REQUIRE(!full);
   CHECK(full.error().code == ErrorCode::out_of_memory);
 }
+
+}  // namespace world_pages_test

@@ -22,7 +22,7 @@
 #include "tests/engine/shaders/mark.h"
 #include "tests/engine/test_device.hpp"
 
-namespace quarry::test {
+namespace quarry::test::scan_test {
 namespace {
 
 using namespace engine;
@@ -382,4 +382,4 @@ TEST_CASE("scan: lists that are too long, missing, misplaced or that overlap are
 }
 
 }  // namespace
-}  // namespace quarry::test
+}  // namespace quarry::test::scan_test

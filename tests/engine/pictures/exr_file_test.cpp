@@ -14,6 +14,8 @@
 #include "engine/pictures/exr_file.hpp"
 #include "tests/test_data.hpp"
 
+namespace exr_file_test {
+
 using namespace quarry;
 using namespace quarry::engine;
 namespace fs = std::filesystem;
@@ -88,3 +90,5 @@ TEST_CASE("exr: what cannot be written leaves no file and says why") {
   CHECK(nowhere.error().message.find("p.exr") != std::string::npos);
   CHECK(fs::is_empty(dir));
 }
+
+}  // namespace exr_file_test

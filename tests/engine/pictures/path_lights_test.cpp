@@ -9,6 +9,8 @@
 #include "tests/engine/test_device.hpp"
 #include "tests/engine/traced.hpp"
 
+namespace path_lights_test {
+
 using namespace quarry;
 using namespace quarry::engine;
 using namespace quarry::test;
@@ -64,7 +66,8 @@ void furnish(SceneWorld& world) {
 
 }  // namespace
 
-TEST_CASE("lights: small lamps light a floor as Lambert's formula says, and do after they were moved") {
+TEST_CASE("lights: small lamps light a floor as Lambert's formula says, and do after they were moved",
+          "[shader-alone]") {
   Device* device = test_device();
   if (!device) return;
   const Traced trace(*device);
@@ -98,7 +101,7 @@ TEST_CASE("lights: small lamps light a floor as Lambert's formula says, and do a
   check("one made brighter");
 }
 
-TEST_CASE("lights: whether they are asked for or found by chance, a picture converges to the same") {
+TEST_CASE("lights: whether they are asked for or found by chance, a picture converges to the same", "[shader-alone]") {
   Device* device = test_device();
   if (!device) return;
   const Traced trace(*device);
@@ -125,7 +128,7 @@ TEST_CASE("lights: whether they are asked for or found by chance, a picture conv
   }
 }
 
-TEST_CASE("lights: asked for, small lamps bring a quarter of the error with as many paths, or less") {
+TEST_CASE("lights: asked for, small lamps bring a quarter of the error with as many paths, or less", "[shader-alone]") {
   Device* device = test_device();
   if (!device) return;
   const Traced trace(*device);
@@ -187,3 +190,5 @@ TEST_CASE("lights: a picture is the same bytes whole and path by path, and needs
   REQUIRE(untold.tracer->prepare(world.rendered()));
   CHECK(stepwise(untold) == whole.picture.rgba);
 }
+
+}  // namespace path_lights_test

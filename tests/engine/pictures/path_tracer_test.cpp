@@ -10,11 +10,13 @@
 #include "tests/engine/test_device.hpp"
 #include "tests/engine/traced.hpp"
 
+namespace path_tracer_test {
+
 using namespace quarry;
 using namespace quarry::engine;
 using namespace quarry::test;
 
-TEST_CASE("paths: in a furnace a white box cannot be told from the walls, chalk or mirror or glass") {
+TEST_CASE("paths: in a furnace a white box cannot be told from the walls, chalk or mirror or glass", "[shader-alone]") {
   Device* device = test::test_device();
   if (!device) return;
   const Traced trace(*device);
@@ -36,8 +38,8 @@ TEST_CASE("paths: in a furnace a white box cannot be told from the walls, chalk 
   }
 }
 
-TEST_CASE(
-    "paths: in a furnace no material sends out more light than falls on it, whatever its roughness and metalness") {
+TEST_CASE("paths: in a furnace no material sends out more light than falls on it, whatever its roughness and metalness",
+          "[shader-alone]") {
   Device* device = test::test_device();
   if (!device) return;
   const Traced trace(*device);
@@ -60,7 +62,8 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("paths: in a furnace a white sponge glows like the walls once light may bounce often, and never brighter") {
+TEST_CASE("paths: in a furnace a white sponge glows like the walls once light may bounce often, and never brighter",
+          "[shader-alone]") {
   Device* device = test::test_device();
   if (!device) return;
   const Traced trace(*device);
@@ -82,7 +85,7 @@ TEST_CASE("paths: in a furnace a white sponge glows like the walls once light ma
   CHECK(before > 0.98);
 }
 
-TEST_CASE("paths: white fog in a furnace cannot be seen") {
+TEST_CASE("paths: white fog in a furnace cannot be seen", "[shader-alone]") {
   Device* device = test::test_device();
   if (!device) return;
   const Traced trace(*device);
@@ -95,7 +98,7 @@ TEST_CASE("paths: white fog in a furnace cannot be seen") {
   CHECK(mean_of(trace(world, fitted(world, 16, 12), settings, 256)) == Approx(1).margin(0.03));
 }
 
-TEST_CASE("paths: a glowing wall lights a floor as Lambert's formula says") {
+TEST_CASE("paths: a glowing wall lights a floor as Lambert's formula says", "[shader-alone]") {
   Device* device = test::test_device();
   if (!device) return;
   const Traced trace(*device);
@@ -119,7 +122,8 @@ TEST_CASE("paths: a glowing wall lights a floor as Lambert's formula says") {
 
 TEST_CASE(
     "paths: the sun on a floor is its strength times the cosine, in a block's shadow nothing, behind glass what "
-    "it lets through") {
+    "it lets through",
+    "[shader-alone]") {
   Device* device = test::test_device();
   if (!device) return;
   const Traced trace(*device);
@@ -151,7 +155,7 @@ TEST_CASE(
   CHECK(at(16) == Approx(open * 0.75 * (1 - back) / (1 + back)).epsilon(0.003));
 }
 
-TEST_CASE("paths: sixteen times the paths have a quarter of the error, or less") {
+TEST_CASE("paths: sixteen times the paths have a quarter of the error, or less", "[shader-alone]") {
   Device* device = test::test_device();
   if (!device) return;
   const Traced trace(*device);
@@ -242,3 +246,5 @@ TEST_CASE("paths: layers tell distance, colour and direction of what is seen, an
   REQUIRE(!stopped);
   CHECK(stopped.error().code == ErrorCode::cancelled);
 }
+
+}  // namespace path_tracer_test

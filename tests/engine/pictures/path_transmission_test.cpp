@@ -7,6 +7,8 @@
 #include "tests/engine/test_device.hpp"
 #include "tests/engine/traced.hpp"
 
+namespace path_transmission_test {
+
 using namespace quarry;
 using namespace quarry::engine;
 using namespace quarry::test;
@@ -43,7 +45,8 @@ View ray(Vec at, Vec d, double from) { return look_at(at - from * d, at, 0.02, 4
 
 }  // namespace
 
-TEST_CASE("transmission: in a furnace a clear ball cannot be told from the walls, whatever its index") {
+TEST_CASE("transmission: in a furnace a clear ball cannot be told from the walls, whatever its index",
+          "[shader-alone]") {
   Device* device = test_device();
   if (!device) return;
   const Traced trace(*device);
@@ -76,7 +79,7 @@ TEST_CASE("transmission: in a furnace a clear ball cannot be told from the walls
     REQUIRE(tinted.radiance[i + 1] <= tinted.radiance[i] * 1.0001f);
 }
 
-TEST_CASE("transmission: a slab moves what lies behind it aside as Snell's law says") {
+TEST_CASE("transmission: a slab moves what lies behind it aside as Snell's law says", "[shader-alone]") {
   Device* device = test_device();
   if (!device) return;
   const Traced trace(*device);
@@ -107,7 +110,8 @@ TEST_CASE("transmission: a slab moves what lies behind it aside as Snell's law s
 
 TEST_CASE(
     "transmission: light that came in by the top cannot leave by a side, and a slab swallows as much as its "
-    "thickness says") {
+    "thickness says",
+    "[shader-alone]") {
   Device* device = test_device();
   if (!device) return;
   const Traced trace(*device);
@@ -145,3 +149,5 @@ TEST_CASE(
           Approx(expected).epsilon(0.02));
   }
 }
+
+}  // namespace path_transmission_test

@@ -8,6 +8,8 @@
 #include "engine/render/camera.hpp"
 #include "tests/test_data.hpp"
 
+namespace png_file_test {
+
 using namespace quarry;
 using namespace quarry::engine;
 
@@ -83,3 +85,5 @@ TEST_CASE("camera: look_at gives a right-handed frame and fit_camera puts every 
       }
     }
 }
+
+}  // namespace png_file_test

@@ -11,6 +11,8 @@
 #include "tests/engine/scene_world.hpp"
 #include "tests/engine/test_device.hpp"
 
+namespace beam_test {
+
 using namespace quarry;
 using namespace quarry::engine;
 using quarry::test::SceneWorld;
@@ -112,3 +114,5 @@ TEST_CASE("beams: rays that start there hit what rays from the eye hit, in every
   CHECK(double(differing) <= 0.0005 * double(pixels));
   CHECK(seen > pixels / 20);
 }
+
+}  // namespace beam_test

@@ -17,6 +17,8 @@
 #include "tests/engine/test_device.hpp"
 #include "tests/test_data.hpp"
 
+namespace golden_test {
+
 using namespace quarry;
 using namespace quarry::engine;
 using quarry::test::SceneWorld;
@@ -271,3 +273,5 @@ TEST_CASE("golden: the views are told apart by name, and a wrong name gets the n
   CHECK(wrong.error().code == ErrorCode::bad_usage);
   CHECK(wrong.error().message.find("'normals'") != std::string::npos);
 }
+
+}  // namespace golden_test

@@ -12,7 +12,7 @@
 #include "tests/engine/render/shader_find.hpp"
 #include "tests/engine/test_device.hpp"
 
-namespace quarry::test {
+namespace quarry::test::table_find_test {
 namespace {
 
 using namespace engine;
@@ -115,4 +115,4 @@ TEST_CASE(
 }
 
 }  // namespace
-}  // namespace quarry::test
+}  // namespace quarry::test::table_find_test

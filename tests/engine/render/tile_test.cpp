@@ -11,6 +11,8 @@
 #include "tests/engine/scene_world.hpp"
 #include "tests/engine/test_device.hpp"
 
+namespace tile_test {
+
 using namespace quarry;
 using namespace quarry::engine;
 using quarry::test::SceneWorld;
@@ -278,3 +280,5 @@ TEST_CASE(
   for (const Tile& tile : {Tile{2, 0, 8, 8}, Tile{0, 0, 10, 48}, Tile{0, 4, 64, 45}})
     CHECK(!(*tracer)->record(VK_NULL_HANDLE, world.shared(), view, settings, 0, 1, VK_NULL_HANDLE, 0, tile));
 }
+
+}  // namespace tile_test

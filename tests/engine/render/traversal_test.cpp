@@ -15,6 +15,8 @@
 #include "tests/test_data.hpp"
 #include "voxel/rays/trace.hpp"
 
+namespace traversal_test {
+
 using namespace quarry;
 using namespace quarry::engine;
 using quarry::test::SceneWorld;
@@ -203,7 +205,8 @@ TEST_CASE("traverse: more than 128 MiB of materials read right on both sides of 
 
 TEST_CASE(
     "traverse: rays that share one direction to the sun meet what rays that each find their own ray setup do, in "
-    "every octant") {
+    "every octant",
+    "[shader-alone]") {
   Device* device = test::test_device();
   if (!device) return;
   auto renderer = Renderer::create(*device);
@@ -306,3 +309,5 @@ TEST_CASE("traverse: a list of many pieces gives each ray the hit that it has al
     CHECK(wrong == 0);
   }
 }
+
+}  // namespace traversal_test

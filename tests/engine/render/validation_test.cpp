@@ -6,6 +6,8 @@
 #include "tests/engine/test_device.hpp"
 #include "tests/test_data.hpp"
 
+namespace validation_test {
+
 TEST_CASE("validation: core and synchronisation validation had nothing to say about all tests above") {
   quarry::engine::Device* device = quarry::test::test_device();
   if (!device) return;
@@ -13,3 +15,5 @@ TEST_CASE("validation: core and synchronisation validation had nothing to say ab
     return quarry::test::skip("the Vulkan validation layer is not installed (Debian package vulkan-validationlayers)");
   CHECK(device->validation_errors() == 0);
 }
+
+}  // namespace validation_test

@@ -13,6 +13,8 @@
 #include "engine/sharing/light_tree.hpp"
 #include "voxel/worlds/world.hpp"
 
+namespace light_tree_test {
+
 using namespace quarry;
 using namespace quarry::engine;
 
@@ -251,3 +253,5 @@ TEST_CASE("light tree: beyond its limit the strongest cells are kept, and edits 
   CHECK((lit.tree.image(64) == lit.afresh()));
   CHECK((faces_of(lit.tree) == expected_faces(lit.world, lit.palette)));
 }
+
+}  // namespace light_tree_test

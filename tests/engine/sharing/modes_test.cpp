@@ -16,6 +16,8 @@
 #include "tests/engine/test_device.hpp"
 #include "tests/test_data.hpp"
 
+namespace modes_test {
+
 using namespace quarry;
 using namespace quarry::engine;
 using quarry::test::SceneWorld;
@@ -205,3 +207,5 @@ TEST_CASE(
     CHECK(deepest >= 2);  // otherwise the test had no full bucket
   }
 }
+
+}  // namespace modes_test

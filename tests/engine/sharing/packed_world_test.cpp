@@ -11,6 +11,8 @@
 #include "tests/engine/test_device.hpp"
 #include "tests/test_data.hpp"
 
+namespace packed_world_test {
+
 using namespace quarry;
 using namespace quarry::engine;
 using quarry::test::SceneWorld;
@@ -166,3 +168,5 @@ TEST_CASE("packed world: traced paths are the same to the byte") {
   REQUIRE(packed);
   CHECK((packed->picture.rgba == editable->picture.rgba));
 }
+
+}  // namespace packed_world_test

@@ -29,6 +29,8 @@
 #include "tests/engine/test_device.hpp"
 #include "tests/test_data.hpp"
 
+namespace stress_test {
+
 using namespace quarry;
 using namespace quarry::engine;
 using quarry::test::SceneWorld;
@@ -411,3 +413,5 @@ TEST_CASE("hand-over: frames show their versions, however much is edited between
     CHECK(board.scene.shared().device_bytes() <= board.scene.world().size_bytes());
   }
 }
+
+}  // namespace stress_test

@@ -12,6 +12,8 @@
 #include "tests/engine/test_device.hpp"
 #include "tests/test_data.hpp"
 
+namespace device_test {
+
 using namespace quarry;
 using namespace quarry::engine;
 
@@ -196,3 +198,5 @@ TEST_CASE("shared_memory_source: a released block lives until the frames that we
   source.frame_completed(7);
   CHECK(source.size_bytes() == 0);
 }
+
+}  // namespace device_test

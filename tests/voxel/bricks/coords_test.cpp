@@ -11,6 +11,8 @@
 #include "voxel/bricks/brick.hpp"
 #include "voxel/bricks/coords.hpp"
 
+namespace coords_test {
+
 using namespace quarry;
 
 namespace {
@@ -194,3 +196,5 @@ TEST_CASE("brick: mask and materials agree after any sets") {
   REQUIRE(brick.count() == set);
   REQUIRE(brick.empty() == (set == 0));
 }
+
+}  // namespace coords_test

@@ -13,6 +13,8 @@
 #include "tests/app/sanitized.hpp"
 #include "voxel/bricks/map.hpp"
 
+namespace map_test {
+
 using namespace quarry;
 
 namespace {
@@ -308,3 +310,5 @@ TEST_CASE("brick_map: the bricks in a box are those that a look at all of them f
     }
   }
 }
+
+}  // namespace map_test

@@ -16,6 +16,8 @@
 #include "tests/voxel/published_memory.hpp"
 #include "voxel/bricks/occupancy.hpp"
 
+namespace occupancy_test {
+
 using namespace quarry;
 
 namespace {
@@ -363,3 +365,5 @@ TEST_CASE("occupancy: memory refused leaves every brick as it was, and all of it
   }
   REQUIRE(memory.blocks() == 0);
 }
+
+}  // namespace occupancy_test

@@ -9,6 +9,8 @@
 #include "tests/voxel/published_memory.hpp"
 #include "voxel/bricks/pool.hpp"
 
+namespace pool_test {
+
 using namespace quarry;
 
 namespace {
@@ -245,3 +247,5 @@ TEST_CASE("brick_pool: a brick that frames may still read is not written again b
   }
   CHECK(memory.memory.blocks() == 0);
 }
+
+}  // namespace pool_test

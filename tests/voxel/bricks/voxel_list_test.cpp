@@ -13,6 +13,8 @@
 
 #include "tests/test_data.hpp"
 
+namespace voxel_list_test {
+
 using namespace quarry;
 
 namespace {
@@ -165,3 +167,5 @@ TEST_CASE("voxel_list: what does not fit the world, or means no voxel, is refuse
     check_build(*executor, builder, {{{1, 2, 3}, {1, 2, 4}}, {9, 8}});
   }
 }
+
+}  // namespace voxel_list_test

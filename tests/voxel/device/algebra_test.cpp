@@ -12,6 +12,8 @@
 #include "voxel/device/store.hpp"
 #include "voxel/worlds/edit_shape.hpp"
 
+namespace algebra_test {
+
 using namespace quarry;
 using device::Combination;
 using device::StepId;
@@ -235,3 +237,5 @@ TEST_CASE("grow: single voxels spread over bricks, nodes and half the world, and
     REQUIRE(taken(store->pyramid_entries()).empty());
   }
 }
+
+}  // namespace algebra_test

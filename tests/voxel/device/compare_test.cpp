@@ -13,6 +13,8 @@
 #include "voxel/device/store.hpp"
 #include "voxel/worlds/edit_shape.hpp"
 
+namespace compare_test {
+
 using namespace quarry;
 using device::Store;
 using test::taken;
@@ -202,3 +204,5 @@ TEST_CASE("compare: worlds of different devices are refused, and refused memory 
   if (!refused) REQUIRE(refused.error().code == ErrorCode::out_of_memory);
   REQUIRE(taken(limited->compare(*a, looks)).alike == 0);
 }
+
+}  // namespace compare_test

@@ -16,6 +16,8 @@
 #include "voxel/worlds/edit_shape.hpp"
 #include "voxel/worlds/scene.hpp"
 
+namespace flatten_test {
+
 using namespace quarry;
 using device::PlacedVolumes;
 using device::StepId;
@@ -417,3 +419,5 @@ TEST_CASE("flatten: what was only needed on the way is given back") {
   CHECK(state.keys > 100);
   CHECK(state.size_bytes < before + (uint64_t(1) << 20));
 }
+
+}  // namespace flatten_test

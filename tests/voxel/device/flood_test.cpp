@@ -17,6 +17,8 @@
 #include "voxel/worlds/document.hpp"
 #include "voxel/worlds/edit_shape.hpp"
 
+namespace flood_test {
+
 using namespace quarry;
 using device::StepId;
 using device::Store;
@@ -442,3 +444,5 @@ TEST_CASE("A flood that gets no memory changes nothing, and one that needs less 
   REQUIRE(refused > 0);
   REQUIRE(done > 0);
 }
+
+}  // namespace flood_test

@@ -14,6 +14,8 @@
 #include "voxel/device/store.hpp"
 #include "voxel/worlds/edit_shape.hpp"
 
+namespace grid_stats_test {
+
 using namespace quarry;
 using device::Store;
 using test::taken;
@@ -141,3 +143,5 @@ TEST_CASE("A device's statistics of its grid are of the world that the edits lau
     require_counted(*store);
   }
 }
+
+}  // namespace grid_stats_test

@@ -9,6 +9,8 @@
 #include "voxel/device/store.hpp"
 #include "voxel/worlds/edit_shape.hpp"
 
+namespace history_budget_test {
+
 using namespace quarry;
 using device::Store;
 using test::taken;
@@ -282,3 +284,5 @@ TEST_CASE("Steps that a history has dropped are recalled by what was before them
     REQUIRE(world.facts().bricks == 0);
   }
 }
+
+}  // namespace history_budget_test

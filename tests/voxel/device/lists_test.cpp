@@ -16,6 +16,8 @@
 #include "voxel/device/store.hpp"
 #include "voxel/worlds/document.hpp"
 
+namespace lists_test {
+
 using namespace quarry;
 using device::StepId;
 using device::Store;
@@ -374,3 +376,5 @@ TEST_CASE("A list of more voxels than a device groups changes nothing, and the n
     beside.undo_all();
   }
 }
+
+}  // namespace lists_test

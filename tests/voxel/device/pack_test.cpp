@@ -18,6 +18,8 @@
 #include "voxel/device/store.hpp"
 #include "voxel/worlds/edit_shape.hpp"
 
+namespace pack_test {
+
 using namespace quarry;
 using device::Combination;
 using device::Store;
@@ -676,3 +678,5 @@ TEST_CASE("pack: a device that is lost at any call on the way is told of, and th
       REQUIRE(store->version().error().code == ErrorCode::device_lost);
     }
 }
+
+}  // namespace pack_test

@@ -17,6 +17,8 @@
 #include "voxel/device/store.hpp"
 #include "voxel/operations/connected_parts.hpp"
 
+namespace parts_test {
+
 using namespace quarry;
 using device::StepId;
 using device::Store;
@@ -324,3 +326,5 @@ TEST_CASE("keep_parts: whatever memory or room is missing, nothing changes or th
   }
   REQUIRE(refused > 4);
 }
+
+}  // namespace parts_test

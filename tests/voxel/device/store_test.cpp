@@ -15,6 +15,8 @@
 #include "voxel/worlds/document.hpp"
 #include "voxel/worlds/edit_shape.hpp"
 
+namespace store_test {
+
 using namespace quarry;
 using device::StepId;
 using device::Store;
@@ -407,3 +409,5 @@ TEST_CASE("However often edits are made and undone, a world on a device keeps to
     require_same(*store, document);
   }
 }
+
+}  // namespace store_test

@@ -17,6 +17,8 @@
 #include "voxel/device/store.hpp"
 #include "voxel/worlds/edit_shape.hpp"
 
+namespace times_test {
+
 using namespace quarry;
 using device::StepTimes;
 using device::Store;
@@ -249,3 +251,5 @@ TEST_CASE("store: a device that is lost at any call answers as without times", "
   }
   CHECK(losses > (test::kSanitized ? 20 : 60));
 }
+
+}  // namespace times_test

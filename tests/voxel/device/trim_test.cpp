@@ -16,6 +16,8 @@
 #include "voxel/bricks/shared.hpp"
 #include "voxel/device/store.hpp"
 
+namespace trim_test {
+
 using namespace quarry;
 using device::Store;
 using test::Bricks;
@@ -285,3 +287,5 @@ TEST_CASE("A frame that is not done sees what was published for it while the ste
   taken(store->wait(taken(store->undo())));
   REQUIRE(taken(store->wait(taken(store->undo()))).voxels == 0);
 }
+
+}  // namespace trim_test

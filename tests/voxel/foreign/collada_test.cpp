@@ -12,6 +12,8 @@
 #include "tests/test_data.hpp"
 #include "voxel/foreign/mesh_client.hpp"
 
+namespace collada_test {
+
 using namespace quarry;
 using mesh_reader::check_collada;
 namespace fs = std::filesystem;
@@ -257,3 +259,5 @@ TEST_CASE(
   CHECK(passed > 200);
   CHECK(failed > 500);
 }
+
+}  // namespace collada_test

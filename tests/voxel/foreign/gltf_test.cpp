@@ -15,6 +15,8 @@
 #include "voxel/foreign/mesh_client.hpp"
 #include "voxel/io/formats.hpp"
 
+namespace gltf_test {
+
 using namespace quarry;
 using test::Gltf, test::gltf_box, test::gltf_square, test::box_corners, test::box_triangles, test::each, test::GltfJson;
 namespace fs = std::filesystem;
@@ -635,3 +637,5 @@ TEST_CASE("gltf: files that Debian's tools compressed with Draco and meshopt are
     }
   }
 }
+
+}  // namespace gltf_test

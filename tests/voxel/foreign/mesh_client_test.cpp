@@ -17,6 +17,8 @@
 #include "tests/test_data.hpp"
 #include "voxel/foreign/pipe/mesh_stream.hpp"
 
+namespace mesh_client_test {
+
 using namespace quarry;
 namespace fs = std::filesystem;
 
@@ -334,3 +336,5 @@ TEST_CASE("mesh stream: indices, materials, images and lengths out of range are 
       "no triangles");
   refused([](Mesh& m) { m.materials.clear(); }, "material");
 }
+
+}  // namespace mesh_client_test

@@ -16,6 +16,8 @@
 #include "voxel/foreign/meshes/polygon.hpp"
 #include "voxel/io/ply/header.hpp"
 
+namespace ply_test {
+
 using namespace quarry;
 using test::PlyBuilder, test::PlyForm;
 using Bytes = std::vector<uint8_t>;
@@ -579,3 +581,5 @@ TEST_CASE("mesh ply: a file in pieces is the same mesh as the same bytes in memo
     CHECK(m->indices == known.indices);
   }
 }
+
+}  // namespace ply_test

@@ -10,6 +10,8 @@
 
 #include "tests/test_data.hpp"
 
+namespace scenes_test {
+
 using namespace quarry;
 
 namespace {
@@ -152,3 +154,5 @@ TEST_CASE("generate: a wrong name gets the nearest right one, a wrong size its l
   REQUIRE_FALSE(cancelled);
   CHECK(cancelled.error().code == ErrorCode::cancelled);
 }
+
+}  // namespace scenes_test

@@ -8,6 +8,8 @@
 #include "tests/voxel/scene_cells.hpp"
 #include "voxel/io/formats.hpp"
 
+namespace export_loss_test {
+
 using namespace quarry;
 using namespace quarry::test;
 
@@ -61,3 +63,5 @@ TEST_CASE("export_losses: the name of a scene's only model is its file's, and an
   CHECK(losses(s, "a.binvox") == Counts{{"colours", 1}});
   CHECK(losses(Scene{}, "a.binvox").empty());
 }
+
+}  // namespace export_loss_test

@@ -11,6 +11,8 @@
 #include "tests/voxel/io/quarry/store_edits.hpp"
 #include "tests/voxel/io/vox/file_builder.hpp"
 
+namespace formats_test {
+
 using namespace quarry;
 using test::write_bytes;
 namespace fs = std::filesystem;
@@ -107,3 +109,5 @@ TEST_CASE("format: every refusal begins with the file's name and says what to do
   for (const io::Format& f : io::formats())
     if (!f.write) writing(std::string("out.") + f.extensions.front(), ErrorCode::unsupported, "not written");
 }
+
+}  // namespace formats_test

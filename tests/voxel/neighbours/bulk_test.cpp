@@ -7,7 +7,7 @@
 #include "tests/hashgrid/backends.hpp"
 #include "voxel/neighbours/bulk.hpp"
 
-namespace quarry::hashgrid::test {
+namespace quarry::hashgrid::test::bulk_test {
 namespace {
 
 using World = std::unordered_map<uint64_t, uint32_t>;  // by place()
@@ -159,4 +159,4 @@ TEST_CASE("neighbours: a grid of rows grows, forgets and lists as a plain one do
 }
 
 }  // namespace
-}  // namespace quarry::hashgrid::test
+}  // namespace quarry::hashgrid::test::bulk_test

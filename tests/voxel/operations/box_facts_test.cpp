@@ -5,6 +5,8 @@
 #include <catch2/catch.hpp>
 #include <random>
 
+namespace box_facts_test {
+
 using namespace quarry;
 
 TEST_CASE("box facts: voxels, bricks, bounds and materials are those that a walk over the box finds") {
@@ -38,3 +40,5 @@ TEST_CASE("box facts: voxels, bricks, bounds and materials are those that a walk
   CHECK(box_facts(map, Box3{}).voxels == 0);
   CHECK(box_facts(BrickMap{}, {{0, 0, 0}, {9, 9, 9}}).bounds.empty());
 }
+
+}  // namespace box_facts_test

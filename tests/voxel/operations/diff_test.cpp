@@ -6,6 +6,8 @@
 #include <map>
 #include <random>
 
+namespace diff_test {
+
 using namespace quarry;
 
 namespace {
@@ -96,3 +98,5 @@ TEST_CASE("scene diff: empty scenes are equal; a voxel outside the world is an e
   CHECK(refused.error().code == ErrorCode::out_of_bounds);
   CHECK_THAT(refused.error().message, Catch::StartsWith("the second scene: "));
 }
+
+}  // namespace diff_test

@@ -14,6 +14,8 @@
 #include "voxel/neighbours/one_brick.hpp"
 #include "voxel/operations/connected_parts.hpp"
 
+namespace morphology_test {
+
 using namespace quarry;
 using namespace quarry::test;
 
@@ -301,3 +303,5 @@ TEST_CASE("morphology and parts are the same for any number of threads") {
     CHECK(run() == many);
   }
 }
+
+}  // namespace morphology_test

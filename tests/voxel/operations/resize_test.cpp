@@ -9,6 +9,8 @@
 #include "voxel/operations/whole_scene.hpp"
 #include "voxel/worlds/source_units.hpp"
 
+namespace resize_test {
+
 using namespace quarry;
 using namespace quarry::test;
 
@@ -189,3 +191,5 @@ TEST_CASE("turn: the place in the source's units turns with the scene") {
   s.metadata["voxel_size"] = "-1";
   CHECK_FALSE(source_units(s));
 }
+
+}  // namespace resize_test

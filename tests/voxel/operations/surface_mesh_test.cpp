@@ -10,6 +10,8 @@
 
 #include "voxel/generate/scenes.hpp"
 
+namespace surface_mesh_test {
+
 using namespace quarry;
 
 namespace {
@@ -217,3 +219,5 @@ TEST_CASE("surface mesh: the same whatever the number of threads; cancelled, it 
   REQUIRE_FALSE(stopped);
   CHECK(stopped.error().code == ErrorCode::cancelled);
 }
+
+}  // namespace surface_mesh_test

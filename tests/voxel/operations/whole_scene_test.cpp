@@ -10,6 +10,8 @@
 #include "tests/voxel/io/quarry/store_edits.hpp"
 #include "tests/voxel/scene_cells.hpp"
 
+namespace whole_scene_test {
+
 using namespace quarry;
 using namespace quarry::test;
 
@@ -412,3 +414,5 @@ TEST_CASE("operations: an instance of a volume that is not there is an error, no
     CHECK_FALSE(boolean(Scene{}, s, kind));
   }
 }
+
+}  // namespace whole_scene_test

@@ -19,6 +19,8 @@
 #include "tests/voxel/rays/on_cuda.hpp"
 #include "voxel/rays/trace.hpp"
 
+namespace trace_test {
+
 using namespace quarry;
 using quarry::test::FlatWorld;
 
@@ -183,3 +185,5 @@ TEST_CASE("rays: CUDA gives every ray the host's hit, bit for bit") {
     CHECK(differing == 0);
   }
 }
+
+}  // namespace trace_test

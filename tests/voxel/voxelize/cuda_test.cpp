@@ -11,6 +11,8 @@
 #include "voxel/foreign/mesh_client.hpp"
 #include "voxel/voxelize/triangles.hpp"
 
+namespace cuda_test {
+
 using namespace quarry;
 
 namespace {
@@ -162,3 +164,5 @@ TEST_CASE("voxelize cuda: a job that is cancelled says so, and asking for a devi
   o.executor = VoxelizeExecutor::automatic;  // never an error where only the device is missing
   CHECK(voxelize(mesh, o));
 }
+
+}  // namespace cuda_test

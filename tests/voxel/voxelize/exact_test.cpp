@@ -13,6 +13,8 @@
 #include "voxel/foreign/mesh_client.hpp"
 #include "voxel/voxelize/triangles.hpp"
 
+namespace exact_test {
+
 using namespace quarry;
 
 namespace {
@@ -323,3 +325,5 @@ TEST_CASE("voxelize exact: what is 26-separating lets no step through, what is 6
     CHECK(outside == 0);
   }
 }
+
+}  // namespace exact_test

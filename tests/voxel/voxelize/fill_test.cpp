@@ -12,6 +12,8 @@
 #include "voxel/io/formats.hpp"
 #include "voxel/voxelize/triangles.hpp"
 
+namespace fill_test {
+
 using namespace quarry;
 
 namespace {
@@ -250,3 +252,5 @@ TEST_CASE("voxelize fill: neither surface nor inside is refused") {
   REQUIRE_FALSE(nothing);
   CHECK(nothing.error().code == ErrorCode::invalid_argument);
 }
+
+}  // namespace fill_test

@@ -19,6 +19,8 @@
 #include "voxel/voxelize/overlap.hpp"
 #include "voxel/voxelize/palette.hpp"
 
+namespace triangles_test {
+
 using namespace quarry;
 
 namespace {
@@ -448,3 +450,5 @@ TEST_CASE("mesh formats: every mesh of the shared data becomes a scene named aft
     CHECK(std::stod(scene->metadata.at("voxel_size")) > 0);
   }
 }
+
+}  // namespace triangles_test

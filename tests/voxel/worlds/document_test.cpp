@@ -10,6 +10,8 @@
 #include "tests/voxel/limited_memory.hpp"
 #include "voxel/worlds/document.hpp"
 
+namespace document_test {
+
 using namespace quarry;
 
 namespace {
@@ -665,3 +667,5 @@ TEST_CASE("document: a copy of its scene is what it was then, and a volume chang
   CHECK_FALSE(other->scene().volumes[0].bricks.is_view());
   CHECK(other->scene().volumes[0].bricks == model);
 }
+
+}  // namespace document_test

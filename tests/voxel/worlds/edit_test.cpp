@@ -10,6 +10,8 @@
 #include "tests/app/sanitized.hpp"
 #include "voxel/worlds/edit.hpp"
 
+namespace edit_test {
+
 using namespace quarry;
 
 namespace {
@@ -316,3 +318,5 @@ TEST_CASE("edit: what cannot be is refused with the reason") {
   REQUIRE(
       plan_edit(map, make(Shape::box, {2147483647, 2147483647, 2147483647}, {2147483647, 2147483647, 2147483647}, 0)));
 }
+
+}  // namespace edit_test

@@ -13,6 +13,8 @@
 #include "voxel/io/quarry/store.hpp"
 #include "voxel/worlds/document.hpp"
 
+namespace history_budget_test {
+
 using namespace quarry;
 using test::taken;
 
@@ -156,3 +158,5 @@ TEST_CASE("The file of a document that drops steps keeps them, and undo survives
   }
   REQUIRE(document.world().voxel_count() == 0);
 }
+
+}  // namespace history_budget_test

@@ -10,6 +10,8 @@
 #include "tests/voxel/limited_memory.hpp"
 #include "voxel/worlds/document.hpp"
 
+namespace packed_test {
+
 using namespace quarry;
 
 namespace {
@@ -384,3 +386,5 @@ TEST_CASE("shrink_to_fit: a document's world is fitted when it is made, and edit
   REQUIRE(document->undo());
   CHECK(document->world().voxel_count() == 8000);
 }
+
+}  // namespace packed_test

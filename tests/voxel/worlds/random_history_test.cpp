@@ -17,6 +17,8 @@
 #include "voxel/io/quarry/store.hpp"
 #include "voxel/worlds/document.hpp"
 
+namespace random_history_test {
+
 using namespace quarry;
 using test::Cell;
 using test::DenseEdit;
@@ -213,3 +215,5 @@ TEST_CASE("document: the same changes by 1, 2 and 5 threads are saved with their
     CHECK((bytes == first));
   }
 }
+
+}  // namespace random_history_test

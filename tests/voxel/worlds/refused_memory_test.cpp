@@ -14,6 +14,8 @@
 #include "tests/voxel/limited_memory.hpp"
 #include "voxel/worlds/document.hpp"
 
+namespace refused_memory_test {
+
 using namespace quarry;
 
 namespace {
@@ -290,3 +292,5 @@ TEST_CASE("document: one that cannot get its memory is not made, and gives back 
     REQUIRE(memory.blocks() == 0);
   }
 }
+
+}  // namespace refused_memory_test

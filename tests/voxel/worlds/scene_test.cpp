@@ -8,6 +8,8 @@
 #include "voxel/worlds/flatten.hpp"
 #include "voxel/worlds/scene.hpp"
 
+namespace scene_test {
+
 using namespace quarry;
 
 namespace {
@@ -252,3 +254,5 @@ TEST_CASE("scene: the standard palette has 255 opaque colours, white first, no t
   REQUIRE(*seen.rbegin() == 0xFFFFFFu);
   for (size_t m = 241; m < 256; ++m) REQUIRE_FALSE(palette.names[m].empty());
 }
+
+}  // namespace scene_test

@@ -8,6 +8,8 @@
 #include "voxel/worlds/document.hpp"
 #include "voxel/worlds/voxel_writes.hpp"
 
+namespace voxel_writes_test {
+
 using namespace quarry;
 
 namespace {
@@ -131,3 +133,5 @@ TEST_CASE("voxel_writes: a document takes lists and bricks as steps of its histo
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == ErrorCode::out_of_bounds);
 }
+
+}  // namespace voxel_writes_test

@@ -10,6 +10,8 @@
 #include "tests/voxel/limited_memory.hpp"
 #include "voxel/worlds/world.hpp"
 
+namespace world_test {
+
 using namespace quarry;
 
 namespace {
@@ -357,3 +359,5 @@ TEST_CASE("world: an executor that is not the host's is refused by name") {
   REQUIRE(world.error().code == ErrorCode::unsupported);
   REQUIRE(world.error().message.find("cuda") != std::string::npos);
 }
+
+}  // namespace world_test

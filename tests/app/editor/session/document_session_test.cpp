@@ -15,6 +15,8 @@
 #include "tests/test_data.hpp"
 #include "voxel/io/formats.hpp"
 
+namespace document_session_test {
+
 using namespace quarry;
 using namespace quarry::app;
 namespace fs = std::filesystem;
@@ -1031,3 +1033,5 @@ TEST_CASE("session: with its device lost at any call the document is opened agai
     }
   }
 }
+
+}  // namespace document_session_test

@@ -11,6 +11,8 @@
 #include <random>
 #include <string>
 
+namespace input_test {
+
 using namespace quarry;
 using namespace quarry::app;
 
@@ -242,3 +244,5 @@ TEST_CASE("editor input: whatever comes at once does what it does event by event
   CHECK(typed > 5);
   CHECK(clicked > 5);
 }
+
+}  // namespace input_test

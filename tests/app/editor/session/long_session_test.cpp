@@ -13,6 +13,8 @@
 #include "tests/held_by_process.hpp"
 #include "tests/test_data.hpp"
 
+namespace long_session_test {
+
 using namespace quarry;
 using namespace quarry::app;
 namespace fs = std::filesystem;
@@ -92,3 +94,5 @@ TEST_CASE("session: many strokes, undo, saves and reopenings hold no more at the
     REQUIRE(session.on_device() == (home != engine::Home::host));
   }
 }
+
+}  // namespace long_session_test

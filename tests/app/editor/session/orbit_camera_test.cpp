@@ -6,8 +6,11 @@
 #include <catch2/catch.hpp>
 #include <glm/geometric.hpp>
 
+namespace orbit_camera_test {
+
 using namespace quarry;
 using namespace quarry::app;
+using quarry::app::Ray;  // there is a ray of the renderer, too
 
 TEST_CASE("camera: a point projected to the screen is met by the ray through that pixel") {
   OrbitCamera camera;
@@ -82,3 +85,5 @@ TEST_CASE("camera: elevation stops short of the poles, where up would have no di
   camera.orbit(0, -1e6);
   CHECK(camera.elevation == -89);
 }
+
+}  // namespace orbit_camera_test

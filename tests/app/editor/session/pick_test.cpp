@@ -10,8 +10,11 @@
 
 #include "voxel/worlds/document.hpp"
 
+namespace pick_test {
+
 using namespace quarry;
 using namespace quarry::app;
+using quarry::app::Ray;  // there is a ray of the renderer, too
 
 namespace {
 
@@ -112,3 +115,5 @@ TEST_CASE("pick: works at the corners of the world") {
     CHECK(hit->voxel == v);
   }
 }
+
+}  // namespace pick_test

@@ -5,6 +5,8 @@
 
 #include <catch2/catch.hpp>
 
+namespace script_test {
+
 using namespace quarry;
 using namespace quarry::app;
 
@@ -47,3 +49,5 @@ TEST_CASE("script: optional arguments may be left out") {
                    "drag 1 2 3 4\ndrag 1 2 3 4 right",
                    "t"));
 }
+
+}  // namespace script_test

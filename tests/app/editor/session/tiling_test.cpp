@@ -7,6 +7,8 @@
 #include <catch2/catch.hpp>
 #include <random>
 
+namespace tiling_test {
+
 using namespace quarry;
 using namespace quarry::app;
 using engine::Tile;
@@ -62,3 +64,5 @@ TEST_CASE("tiling: a cost that was guessed too low is believed at once, one too 
   cost.measured(-1, 5000);                                  // a device without a clock
   CHECK(cost.pixels_in(20) == Approx(20 * 110000 / 71.0));
 }
+
+}  // namespace tiling_test

@@ -7,8 +7,11 @@
 
 #include "voxel/worlds/document.hpp"
 
+namespace tools_test {
+
 using namespace quarry;
 using namespace quarry::app;
+using quarry::app::Ray;  // there is a ray of the renderer, too
 
 namespace {
 
@@ -164,3 +167,5 @@ TEST_CASE("tools: every mode and shape is found by its name") {
   CHECK_FALSE(mode_from_name("erase"));
   CHECK_FALSE(brush_shape_from_name(""));
 }
+
+}  // namespace tools_test

@@ -13,6 +13,8 @@
 #include "tests/test_data.hpp"
 #include "tests/voxel/io/quarry/killed_child.hpp"
 
+namespace attached_killed_test {
+
 using namespace quarry::test;
 namespace fs = std::filesystem;
 
@@ -96,3 +98,5 @@ TEST_CASE(
   INFO("with a log " << with_log << ", one flush more than reported " << later);
   CHECK(with_log > rounds / 2);
 }
+
+}  // namespace attached_killed_test

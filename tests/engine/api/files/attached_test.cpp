@@ -16,6 +16,8 @@
 #include "tests/file_bytes.hpp"
 #include "tests/test_data.hpp"
 
+namespace attached_test {
+
 using namespace quarry::test;
 namespace fs = std::filesystem;
 
@@ -562,3 +564,5 @@ TEST_CASE("c_api: a world that has changed since its file's history was left the
     REQUIRE((all_facts(opened(worlds, file).get()) == before));
   }
 }
+
+}  // namespace attached_test

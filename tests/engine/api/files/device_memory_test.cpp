@@ -10,6 +10,8 @@
 #include "tests/engine/api/files/faulty.hpp"
 #include "tests/test_data.hpp"
 
+namespace device_memory_test {
+
 using namespace quarry::test;
 namespace fs = std::filesystem;
 
@@ -201,3 +203,5 @@ TEST_CASE(
     CHECK(failed > 0);
   }
 }
+
+}  // namespace device_memory_test

@@ -12,6 +12,8 @@
 #include "tests/test_data.hpp"
 #include "tests/voxel/io/vox/file_builder.hpp"
 
+namespace flattened_test {
+
 using namespace quarry::test;
 namespace fs = std::filesystem;
 
@@ -169,3 +171,5 @@ TEST_CASE(
   }
   CHECK(failed > (kSanitized ? 10 : 40));
 }
+
+}  // namespace flattened_test

@@ -15,6 +15,8 @@
 #include "tests/held_by_process.hpp"
 #include "tests/test_data.hpp"
 
+namespace long_session_test {
+
 using namespace quarry::test;
 namespace fs = std::filesystem;
 
@@ -132,3 +134,5 @@ TEST_CASE("c_api: a session of many edits, pictures, flushes and reopenings hold
     fs::remove(file);
   }
 }
+
+}  // namespace long_session_test

@@ -8,6 +8,8 @@
 #include "tests/engine/api/files/faulty.hpp"
 #include "tests/test_data.hpp"
 
+namespace lost_cuda_test {
+
 using namespace quarry::test;
 namespace fs = std::filesystem;
 
@@ -75,3 +77,5 @@ TEST_CASE(
   CHECK(again == nullptr);
   world = OneWorld(nullptr);
 }
+
+}  // namespace lost_cuda_test

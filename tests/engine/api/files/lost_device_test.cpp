@@ -9,6 +9,8 @@
 #include "tests/engine/api/files/faulty.hpp"
 #include "tests/test_data.hpp"
 
+namespace lost_device_test {
+
 using namespace quarry::test;
 namespace fs = std::filesystem;
 
@@ -233,3 +235,5 @@ TEST_CASE("c_api: an emulation is refused at any home but the emulated one, and 
   CHECK(qry_world_create(worlds.context(), &info, &world) == QRY_ERROR_DUPLICATE_STRUCT);
   CHECK_THAT(qry_last_error(), Catch::Contains("QRY_STYPE_EMULATION_INFO is twice"));
 }
+
+}  // namespace lost_device_test

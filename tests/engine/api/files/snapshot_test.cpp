@@ -10,6 +10,8 @@
 #include "tests/engine/api/files/twin.hpp"
 #include "tests/test_data.hpp"
 
+namespace snapshot_test {
+
 using namespace quarry::test;
 namespace fs = std::filesystem;
 
@@ -153,3 +155,5 @@ TEST_CASE("c_api: any threads read snapshots, make and destroy them, while anoth
   CHECK(wrong == 0);
   CHECK(reads >= 6);
 }
+
+}  // namespace snapshot_test

@@ -15,6 +15,8 @@
 #include "voxel/io/files/temporary_name.hpp"
 #include "voxel/io/quarry/store.hpp"
 
+namespace atomic_file_test {
+
 using namespace quarry;
 using io::AtomicFile;
 using test::file_text;
@@ -247,3 +249,5 @@ TEST_CASE("deferred sync: what was added is asked for once, few and many, and wh
   REQUIRE_FALSE(refused);
   CHECK_THAT(refused.error().message, Catch::Contains("below"));
 }
+
+}  // namespace atomic_file_test

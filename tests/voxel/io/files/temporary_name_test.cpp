@@ -15,6 +15,8 @@
 #include "voxel/io/files/atomic_file.hpp"
 #include "voxel/io/quarry/writer.hpp"
 
+namespace temporary_name_test {
+
 using namespace quarry;
 using test::names_in;
 namespace fs = std::filesystem;
@@ -93,3 +95,5 @@ TEST_CASE("temporary names: only names of ours go, and another machine's only af
   CHECK(io::remove_stale_temporaries(dir) == 1);
   CHECK(io::remove_stale_temporaries(dir / "absent") == 0);
 }
+
+}  // namespace temporary_name_test

@@ -8,6 +8,8 @@
 #include "tests/voxel/io/grids/binvox_seeds.hpp"
 #include "voxel/io/formats.hpp"
 
+namespace binvox_test {
+
 using namespace quarry;
 using io::parse_binvox;
 using test::binvox_file;
@@ -118,3 +120,5 @@ TEST_CASE("binvox: thousands of seeded mutations end in a whole scene or a clean
     seeds.push_back(test::file_bytes(data / "other/chair_model.binvox"));
   test::check_mutations(seeds, parse, 4000);
 }
+
+}  // namespace binvox_test

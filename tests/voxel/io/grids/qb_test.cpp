@@ -10,6 +10,8 @@
 #include "tests/voxel/io/grids/qb_seeds.hpp"
 #include "voxel/io/formats.hpp"
 
+namespace qb_test {
+
 using namespace quarry;
 using io::parse_qb;
 using test::Bytes;
@@ -221,3 +223,5 @@ TEST_CASE("qb: thousands of seeded mutations end in a whole scene or a clean err
     seeds.push_back(test::file_bytes(data / "other/chr_knight.qb"));
   test::check_mutations(seeds, parse, 3000);
 }
+
+}  // namespace qb_test

@@ -8,6 +8,8 @@
 #include "voxel/io/grids/qb.hpp"
 #include "voxel/worlds/flatten.hpp"
 
+namespace qbcl_test {
+
 using namespace quarry;
 using test::Bytes;
 using test::QbclBuilder;
@@ -145,3 +147,5 @@ TEST_CASE("qbcl: cut after any byte, a project is an error that says so") {
 TEST_CASE("qbcl: thousands of seeded mutations end in a whole scene or a clean error") {
   test::check_mutations(test::contents(test::qbcl_seeds()), parse, 3000);
 }
+
+}  // namespace qbcl_test

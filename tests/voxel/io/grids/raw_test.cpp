@@ -7,6 +7,8 @@
 #include "tests/voxel/io/grids/raw_seeds.hpp"
 #include "voxel/io/formats.hpp"
 
+namespace raw_test {
+
 using namespace quarry;
 using test::Bytes;
 namespace fs = std::filesystem;
@@ -121,3 +123,5 @@ TEST_CASE("raw: cuts and thousands of seeded mutations end in a whole scene or a
   for (const Bytes& bytes : seeds) test::check_cuts(bytes, parse);
   test::check_mutations(seeds, parse, 3000);
 }
+
+}  // namespace raw_test

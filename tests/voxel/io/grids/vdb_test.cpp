@@ -13,6 +13,8 @@
 #include "voxel/generate/scenes.hpp"
 #include "voxel/io/formats.hpp"
 
+namespace vdb_test {
+
 using namespace quarry;
 using test::Bytes;
 namespace fs = std::filesystem;
@@ -246,3 +248,5 @@ TEST_CASE("vdb: damaged files and files that are something else are one error ea
   CHECK_FALSE(io::write_vdb(Scene{}, dir / "empty.vdb", {}));
   CHECK_FALSE(fs::exists(dir / "empty.vdb"));
 }
+
+}  // namespace vdb_test

@@ -12,6 +12,8 @@
 #include "tests/test_data.hpp"
 #include "voxel/io/formats.hpp"
 
+namespace write_test {
+
 using namespace quarry;
 using test::file_text;
 namespace fs = std::filesystem;
@@ -154,3 +156,5 @@ TEST_CASE("grids: refused are empty scenes, more than 64 GiB, and a header of so
   CHECK(file_text(dir / "a.nhdr") == "mine");
   CHECK_FALSE(fs::exists(dir / "a.raw"));
 }
+
+}  // namespace write_test

@@ -17,6 +17,8 @@
 #include "voxel/io/formats.hpp"
 #include "voxel/voxelize/triangles.hpp"
 
+namespace write_test {
+
 using namespace quarry;
 using test::file_text;
 namespace fs = std::filesystem;
@@ -338,3 +340,5 @@ TEST_CASE("mesh files: hidden voxels are left out, and without any visible one t
   }
   CHECK_FALSE(fs::exists(dir / "b.mtl"));
 }
+
+}  // namespace write_test

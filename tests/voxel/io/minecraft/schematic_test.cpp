@@ -15,6 +15,8 @@
 #include "voxel/io/minecraft/nbt.hpp"
 #include "voxel/io/streams/inflate.hpp"
 
+namespace schematic_test {
+
 using namespace quarry;
 using io::parse_minecraft;
 using test::Bytes;
@@ -269,3 +271,5 @@ TEST_CASE("minecraft: thousands of seeded mutations end in a whole scene or a cl
   }
   test::check_mutations(seeds, parse, 4000);
 }
+
+}  // namespace schematic_test

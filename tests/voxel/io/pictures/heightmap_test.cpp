@@ -12,6 +12,8 @@
 #include "tests/voxel/io/pictures/heightmap_seeds.hpp"
 #include "voxel/io/formats.hpp"
 
+namespace heightmap_test {
+
 using namespace quarry;
 using io::parse_heightmap;
 using test::Bytes;
@@ -158,3 +160,5 @@ TEST_CASE("heightmap: thousands of seeded mutations end in a whole scene or a cl
     seeds.push_back(test::file_bytes(data / "other/test-colored-heightmap.png"));
   test::check_mutations(seeds, parse, 3000, 10);  // checksums catch most
 }
+
+}  // namespace heightmap_test

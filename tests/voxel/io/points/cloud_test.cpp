@@ -12,6 +12,8 @@
 #include "tests/voxel/io/points/cloud_seeds.hpp"
 #include "voxel/io/formats.hpp"
 
+namespace cloud_test {
+
 using namespace quarry;
 using test::Bytes;
 using test::las_file;
@@ -225,3 +227,5 @@ TEST_CASE("points: thousands of seeded mutations end in a whole scene or a clean
   };
   test::check_mutations(seeds, parse, 4000);
 }
+
+}  // namespace cloud_test

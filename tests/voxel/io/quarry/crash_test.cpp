@@ -12,6 +12,8 @@
 #include "tests/voxel/io/quarry/killed_child.hpp"
 #include "tests/voxel/io/quarry/store_edits.hpp"
 
+namespace crash_test {
+
 using namespace quarry;
 using io::Store;
 using test::EditScenario;
@@ -93,3 +95,5 @@ TEST_CASE("crash: saving over a file whose editor was killed leaves the saved sc
   REQUIRE(back);
   CHECK(test::same_scene(other, *back) == "");
 }
+
+}  // namespace crash_test

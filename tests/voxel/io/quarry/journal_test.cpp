@@ -20,6 +20,8 @@
 #include "voxel/io/quarry/salvage.hpp"
 #include "voxel/io/quarry/store.hpp"
 
+namespace journal_test {
+
 using namespace quarry;
 using io::Store;
 using test::file_bytes, test::names_in, test::same_scene, test::write_bytes;
@@ -696,3 +698,5 @@ TEST_CASE(
   CHECK(folded > 2);
   CHECK(with_log > 2);
 }
+
+}  // namespace journal_test

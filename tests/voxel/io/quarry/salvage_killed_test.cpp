@@ -13,11 +13,14 @@
 #include <set>
 #include <thread>
 
+#include "tests/app/sanitized.hpp"
 #include "tests/file_bytes.hpp"
 #include "tests/test_data.hpp"
 #include "tests/voxel/io/quarry/store_edits.hpp"
 #include "voxel/io/quarry/salvage.hpp"
 #include "voxel/io/quarry/store.hpp"
+
+namespace salvage_killed_test {
 
 using namespace quarry;
 using io::Store;
@@ -176,7 +179,7 @@ TEST_CASE(
     journal_mattered += !blind.scene || same_scene(*reference, *blind.scene) != "";
 
     const Files undone(whole);
-    for (int attempt = 0; attempt < 8; ++attempt) {
+    for (int attempt = 0; attempt < (test::kSanitized ? 3 : 8); ++attempt) {
       INFO("damage " << attempt);
       // Database pages are damaged: the result has everything that the undone database with the same damage has.
       Files damaged = killed, lower = undone;
@@ -380,3 +383,5 @@ TEST_CASE("store: reading a damaged world leaves the log beside it for salvage")
   REQUIRE(s.scene);
   CHECK(contains(chunks_of(scenario.scene()), chunks_of(*s.scene)));
 }
+
+}  // namespace salvage_killed_test

@@ -15,6 +15,8 @@
 #include "tests/voxel/io/quarry/store_edits.hpp"
 #include "voxel/io/quarry/store.hpp"
 
+namespace salvage_test {
+
 using namespace quarry;
 using io::Store;
 using test::Bytes, test::file_bytes, test::same_scene, test::Saved, test::write_bytes;
@@ -222,3 +224,5 @@ TEST_CASE("store salvage: bytes changed at random never crash, and every voxel t
   CHECK_FALSE(io::salvage_database({}, {}, kMemory, salvage, nullptr));
   CHECK_FALSE(io::salvage_database(Bytes(50000, 13), {}, kMemory, salvage, nullptr));
 }
+
+}  // namespace salvage_test

@@ -16,6 +16,8 @@
 #include "voxel/io/quarry/fields.hpp"
 #include "voxel/io/quarry/store.hpp"
 
+namespace short_form_test {
+
 using namespace quarry;
 using namespace quarry::io;
 using test::file_bytes, test::same_scene;
@@ -407,3 +409,5 @@ TEST_CASE("short form: parts of a record whose bricks do not rise from one to th
     CHECK_THAT(visited.error().message, Catch::Contains("to rise"));
   }
 }
+
+}  // namespace short_form_test

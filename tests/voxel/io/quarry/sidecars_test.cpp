@@ -11,6 +11,8 @@
 #include "voxel/io/quarry/reader.hpp"
 #include "voxel/io/quarry/store.hpp"
 
+namespace sidecars_test {
+
 using namespace quarry;
 using io::Store;
 using test::file_bytes, test::names_in, test::same_scene, test::write_bytes;
@@ -208,3 +210,5 @@ TEST_CASE("store sidecars: a copy of an open world without its log is said to be
   world.put({});
   CHECK(read(world.file).warnings.empty());  // nothing was ever in it
 }
+
+}  // namespace sidecars_test

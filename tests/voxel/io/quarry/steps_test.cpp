@@ -13,6 +13,8 @@
 #include "voxel/io/quarry/salvage.hpp"
 #include "voxel/io/quarry/store.hpp"
 
+namespace steps_test {
+
 using namespace quarry;
 using io::Store;
 using test::file_bytes, test::same_scene, test::write_bytes;
@@ -457,3 +459,5 @@ TEST_CASE("store: changes of materials come back from their bytes, and other byt
   changes[1].after.metalness = std::numeric_limits<float>::quiet_NaN();
   CHECK(refused(changes, 2));
 }
+
+}  // namespace steps_test

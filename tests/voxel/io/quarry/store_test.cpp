@@ -25,6 +25,8 @@
 #include "voxel/io/quarry/writer.hpp"
 #include "voxel/io/vox/read.hpp"
 
+namespace store_test {
+
 using namespace quarry;
 using io::Store;
 using test::file_bytes, test::names_in, test::same_scene, test::write_bytes;
@@ -609,3 +611,5 @@ TEST_CASE("store: a world that was closed can be opened while a child that was f
   INFO((again ? std::string() : again.error().message));
   CHECK(again.has_value());
 }
+
+}  // namespace store_test

@@ -25,6 +25,8 @@
 #include "voxel/io/vox/write.hpp"
 #include "voxel/operations/box_facts.hpp"
 
+namespace visible_regions_test {
+
 using namespace quarry;
 namespace fs = std::filesystem;
 
@@ -247,7 +249,10 @@ TEST_CASE("grids: written from some layers at a time they have the bytes of thos
 
 TEST_CASE("meshes: written from some layers at a time they have the bytes of those written at once") {
   const fs::path dir = test::scratch_dir("mesh-regions");
-  const std::vector<const char*> kinds[] = {{"glb", "obj"}, {"glb", "ply"}, {"gltf"}};
+  const std::vector<const char*> kinds[] = {
+      test::kSanitized ? std::vector<const char*>{"obj"} : std::vector<const char*>{"glb", "obj"},
+      test::kSanitized ? std::vector<const char*>{"ply"} : std::vector<const char*>{"glb", "ply"},
+      {"gltf"}};
   for (uint32_t seed = 1; seed <= 3; ++seed) {
     Scene scene = crowd(seed);
     if (seed == 3) scene.metadata[io::kMeshScaleKey] = "4";
@@ -266,6 +271,7 @@ TEST_CASE("meshes: written from some layers at a time they have the bytes of tho
                      parts = dir / "parts" / (std::string("name.") + extension);
       REQUIRE((*format)->write(scene, whole, {}));
       for (const uint64_t available_bytes : {uint64_t(16) << 20, uint64_t(1) << 33}) {
+        if (test::kSanitized && seed > 1 && available_bytes > uint64_t(1) << 30) continue;  // as a whole
         auto store = io::StoreReader::open(dir / "world.quarry");
         REQUIRE(store);
         const auto voxels =
@@ -426,3 +432,5 @@ TEST_CASE("chunks: what their visitor lacks is its own error, and no damage of t
   REQUIRE(!damaged.has_value());
   CHECK(damaged.error().message.ends_with("nonsense; the file is damaged"));
 }
+
+}  // namespace visible_regions_test

@@ -16,6 +16,8 @@
 #include "tests/voxel/io/vox/file_builder.hpp"
 #include "tests/voxel/io/vox/known_files.hpp"
 
+namespace read_test {
+
 using namespace quarry;
 using quarry::io::parse_vox;
 using test::file_bytes;
@@ -520,3 +522,5 @@ TEST_CASE("vox: thousands of seeded mutations end in a whole scene or a clean er
       seeds, [](const test::Bytes& bytes, std::vector<std::string>* warnings) { return parse_vox(bytes, warnings); },
       6000);
 }
+
+}  // namespace read_test

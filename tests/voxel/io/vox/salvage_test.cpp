@@ -9,6 +9,8 @@
 #include "tests/voxel/io/vox/file_builder.hpp"
 #include "voxel/io/vox/read.hpp"
 
+namespace salvage_test {
+
 using namespace quarry;
 using io::parse_vox;
 using test::file_bytes, test::Saved, test::VoxBuilder;
@@ -231,3 +233,5 @@ TEST_CASE("vox salvage: real files with bytes changed at random never crash, and
         REQUIRE((n.volume < scene->volumes.size() && n.layer < int64_t(scene->layers.size())));
   }
 }
+
+}  // namespace salvage_test

@@ -17,6 +17,8 @@
 #include "voxel/io/formats.hpp"
 #include "voxel/io/vox/read.hpp"
 
+namespace write_test {
+
 using namespace quarry;
 using test::file_bytes;
 namespace fs = std::filesystem;
@@ -347,3 +349,5 @@ TEST_CASE("vox writer: what cannot be written leaves the old file and no other")
     CHECK_FALSE(io::write_scene(s, "/dev/full/x.vox"));
   }
 }
+
+}  // namespace write_test

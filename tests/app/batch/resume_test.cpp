@@ -163,7 +163,7 @@ TEST_CASE("convert: --resume converts again when any file changes, or appears, t
                "NRRD0004\ntype: uint8\ndimension: 3\nsizes: 4 4 4\nencoding: raw\ndata file: grid.bytes\n\n"),
              write(d / "grid.bytes", std::string(64, 5));
        },
-       [](const fs::path& d) { write(d / "grid.bytes", std::string(63, 5) + "\6"); }},
+       [](const fs::path& d) { write(d / "grid.bytes", std::string(63, 5) + char(6)); }},
       {"height.png",
        [](const fs::path& d) {
          write(d / "height.png", picture(9, 9, 9)), write(d / "colours.bin", picture(255, 0, 0));

@@ -177,6 +177,41 @@ TEST_CASE("pages: a world that does not fit a device's memory is drawn from its 
   CHECK((*in_parts)->pages()->counters().left > 0);
 }
 
+TEST_CASE("pages: in the memory of a CUDA device, too, a part of a world makes the same pictures, and light paths") {
+  Device* device = test::test_device();
+  if (!device) return;
+  if (const auto there = home_memory(Home::device, device, SharingMode::automatic); !there)
+    return test::skip("no CUDA device's memory: " + there.error().message);
+  const fs::path& file = hills();
+  auto renderer = Renderer::create(*device);
+  auto tracer = PathTracer::create(*device);
+  REQUIRE((renderer && tracer));
+  RenderSettings settings;
+  settings.width = 96;
+  settings.height = 56;
+  settings.samples = 2;
+  settings.bounces = 3;
+  const auto whole = open(*device, file, UINT64_MAX, {}, Home::device);
+  REQUIRE(whole);
+  CHECK(!(*whole)->pages());
+  for (const uint64_t budget : {16 * kMiB, 24 * kMiB}) {
+    const auto in_parts = open(*device, file, budget, {}, Home::device);
+    INFO((in_parts ? std::string() : in_parts.error().message));
+    REQUIRE(in_parts);
+    CHECK((*in_parts)->home() == Home::device);
+    CHECK((*in_parts)->numbers().bounds == (*whole)->numbers().bounds);
+    CHECK((*in_parts)->rendered().world.brick_count() == 0);  // nothing of it on the host
+    check_same(**renderer, **whole, **in_parts, settings);
+    const View view = view_of(**whole, 35, 25, settings.width, settings.height);
+    const auto a = (*tracer)->render((*whole)->rendered(), view, settings, 2, true),
+               b = (*tracer)->render((*in_parts)->rendered(), view, settings, 2, true);
+    REQUIRE((a && b));
+    CHECK((a->radiance == b->radiance));
+    check_budget(**in_parts, budget);
+    CHECK((*in_parts)->pages()->counters().left > 0);
+  }
+}
+
 TEST_CASE("pages: turned, shifted, overlapping and hidden instances are drawn in parts as they are as a whole") {
   Device* device = test::test_device();
   if (!device) return;

@@ -26,10 +26,11 @@ Result<std::unique_ptr<DeviceBlocks>> DeviceBlocks::create(Device& device, bool 
 Result<device::ShaderMemory::Exported> DeviceBlocks::allocate(size_t size_bytes, const char* label) {
   QRY_TRY_ASSIGN(auto made, DeviceMemory::create(*device_, BufferMemory::exported, size_bytes, label));
   QRY_TRY_ASSIGN(const auto exported, made->export_fd());
-  const std::shared_ptr<DeviceMemory> memory(std::move(made));
-  std::erase_if(blocks_, [](const std::weak_ptr<void>& block) { return block.expired(); });
-  blocks_.push_back(memory);
-  return Exported{{memory->address(), memory}, exported.fd, exported.allocation_bytes};
+  const std::shared_ptr<const DeviceMemory> memory(std::move(made));
+  const auto owned = std::make_shared<std::shared_ptr<const DeviceMemory>>(memory);
+  std::erase_if(blocks_, [](const Exportable& block) { return block.owned.expired(); });
+  blocks_.push_back({owned, memory});
+  return Exported{{memory->address(), owned}, exported.fd, exported.allocation_bytes};
 }
 
 Result<device::ShaderMemory::Block> DeviceBlocks::import_host(void* data, size_t size_bytes, const char* label) {
@@ -41,10 +42,11 @@ Result<device::ShaderMemory::Block> DeviceBlocks::import_host(void* data, size_t
 // CUDA goes on writing what no frame reads: nothing is given back to it.
 Result<Device::TimelinePoint> DeviceBlocks::acquire() {
   if (!ownership_) return Device::TimelinePoint{VK_NULL_HANDLE, 0};
-  std::vector<VkBuffer> buffers;
-  for (const std::weak_ptr<void>& block : blocks_)
-    if (const auto memory = block.lock()) buffers.push_back(static_cast<const DeviceMemory*>(memory.get())->buffer());
-  QRY_TRY_ASSIGN(const Device::TimelinePoint point, ownership_->acquire(buffers));
+  // Old blocks, which only frames under way read, are among them.
+  std::vector<std::shared_ptr<const DeviceMemory>> memory;
+  for (const Exportable& block : blocks_)
+    if (!block.owned.expired()) memory.push_back(block.memory.lock());
+  QRY_TRY_ASSIGN(const Device::TimelinePoint point, ownership_->acquire(std::move(memory)));
   hand_overs_.fetch_add(1, std::memory_order_relaxed);
   return point;
 }

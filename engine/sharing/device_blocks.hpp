@@ -14,6 +14,7 @@
 
 namespace quarry::engine {
 
+class DeviceMemory;
 class OwnershipTransfer;
 
 // It must outlive the blocks; the device must outlive it. One thread at a time.
@@ -36,7 +37,12 @@ class DeviceBlocks final : public device::ShaderMemory {
   DeviceBlocks(Device& device, std::unique_ptr<OwnershipTransfer> ownership);
   Device* device_;
   std::unique_ptr<OwnershipTransfer> ownership_;  // null: host memory, which the queue sees as it is
-  std::vector<std::weak_ptr<void>> blocks_;       // of DeviceMemory
+  // One that its owner has let go is destroyed when no hand-over under way names it any more.
+  struct Exportable {
+    std::weak_ptr<void> owned;
+    std::weak_ptr<const DeviceMemory> memory;
+  };
+  std::vector<Exportable> blocks_;
   std::atomic<uint64_t> hand_overs_{0};
 };
 

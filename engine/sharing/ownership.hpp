@@ -8,10 +8,10 @@
 #pragma once
 
 #include <memory>
-#include <span>
 #include <vector>
 
 #include "engine/vulkan/commands.hpp"
+#include "engine/vulkan/device_memory.hpp"
 #include "engine/vulkan/timeline.hpp"
 
 namespace quarry::engine {
@@ -21,16 +21,19 @@ class OwnershipTransfer {
   static Result<std::unique_ptr<OwnershipTransfer>> create(Device& device);
   ~OwnershipTransfer();  // waits for its own submissions
 
-  // Takes the buffers (may be none). Later submissions to Device's queue read what CUDA wrote until now. Others may
-  // read it too if they wait for the returned point. It does not wait.
-  Result<Device::TimelinePoint> acquire(std::span<const VkBuffer> buffers);
+  // Takes the memory's buffers (may be none), and holds the memory until that is done: a later call, or the destructor,
+  // lets it go. Later submissions to Device's queue read what CUDA wrote until now. Others may read it too if they wait
+  // for the returned point. It does not wait.
+  Result<Device::TimelinePoint> acquire(std::vector<std::shared_ptr<const DeviceMemory>> memory);
 
  private:
   explicit OwnershipTransfer(Device& device) : device_(&device) {}
   struct Batch {
     std::unique_ptr<Commands> commands;
     uint64_t value = 0;  // the batch is free again when done_ has reached it
+    std::vector<std::shared_ptr<const DeviceMemory>> memory = {};
   };
+  // One that is done, or another.
   Result<Batch*> free_batch();
   Device* device_;
   std::unique_ptr<Timeline> done_;

@@ -212,7 +212,7 @@ Result<void> PathTracer::State::trace_paged(const RenderedWorld& world, const Vi
   QRY_TRY(grow(sums, sums_bytes, "quarry path sums"));
   if (with_layers) QRY_TRY(grow(layers, layers_bytes, "quarry path layers"));
   QRY_TRY(grow(kept, sums_bytes + layers_bytes, "quarry path sums, kept"));
-  PagedTiles tiles(settings.width, settings.height, kBlock);
+  PagedTiles tiles(settings.width, settings.height, kBlock, PagedTiles::edge_for(device->info().type));
   std::optional<Tile> dirty;  // its sums have paths that are to be traced again
   while (const Tile* const tile = tiles.next()) {
     if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");

@@ -17,10 +17,6 @@ static_assert(offsetof(QryEnvironment, sky) == 24 && offsetof(QryEnvironment, ba
 
 namespace {
 
-// Of tiles of a world of which some pages are not there. Only a tile that misses something is made again, so small ones
-// repeat less (docs/results/two-core-host/paged.md).
-constexpr uint32_t kPagedEdge = 32;
-
 constexpr uint32_t kMaxEdge = 16384, kMaxSamples = 16, kMaxRays = 256, kMaxBounces = 256;
 
 float to_linear(float srgb) { return srgb <= 0.04045f ? srgb / 12.92f : std::pow((srgb + 0.055f) / 1.055f, 2.4f); }
@@ -125,15 +121,19 @@ QryEnvironment environment_of(const RenderSettings& s, const QryWorldRoot& root)
 }
 
 // In rows, there and back, so that each needs much of what the one before needed.
-PagedTiles::PagedTiles(uint32_t width, uint32_t height, uint32_t unit) : unit_(unit) {
+PagedTiles::PagedTiles(uint32_t width, uint32_t height, uint32_t unit, uint32_t edge) : unit_(unit) {
   bool there = true;
-  for (uint32_t y = 0; y < height; y += kPagedEdge, there = !there) {
+  for (uint32_t y = 0; y < height; y += edge, there = !there) {
     const size_t row = left_.size();
-    for (uint32_t x = 0; x < width; x += kPagedEdge)
-      left_.push_back({x, y, std::min(kPagedEdge, width - x), std::min(kPagedEdge, height - y)});
+    for (uint32_t x = 0; x < width; x += edge)
+      left_.push_back({x, y, std::min(edge, width - x), std::min(edge, height - y)});
     if (!there) std::reverse(left_.begin() + std::ptrdiff_t(row), left_.end());
   }
   std::ranges::reverse(left_);
+}
+
+uint32_t PagedTiles::edge_for(VkPhysicalDeviceType type) {
+  return type == VK_PHYSICAL_DEVICE_TYPE_CPU ? 32 : 128;
 }
 
 Result<void> PagedTiles::settle(PagesBrought brought) {

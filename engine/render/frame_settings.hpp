@@ -25,8 +25,13 @@ Result<void> check_tile(const RenderSettings& settings, const Tile& tile);
 // each as often as its rays come to pages that are missing, and in parts if its pages do not fit memory together.
 class PagedTiles {
  public:
-  // All of a picture. Corners of tiles are at multiples of `unit` pixels, or at the picture's end.
-  PagedTiles(uint32_t width, uint32_t height, uint32_t unit);
+  // The edge for such a device. Only a tile that misses something is made again, so small ones repeat less: that counts
+  // where the host makes the picture (docs/results/two-core-host/paged.md). Large ones ask for more pages at once, and
+  // keep a GPU busy (docs/results/h100/paged.md).
+  static uint32_t edge_for(VkPhysicalDeviceType type);
+  // All of a picture, by tiles of at most `edge` pixels an edge. Corners of tiles are at multiples of `unit` pixels, of
+  // which the edge is one, or at the picture's end.
+  PagedTiles(uint32_t width, uint32_t height, uint32_t unit, uint32_t edge);
 
   // The tile that is to be made now; null: all are done. Valid until settle().
   const Tile* next() const { return left_.empty() ? nullptr : &left_.back(); }

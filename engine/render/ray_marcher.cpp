@@ -369,7 +369,7 @@ Result<Picture> Renderer::render_paged(const RenderedWorld& world, const View& v
                 "memory at a time; allow more memory, or choose another view");
   Offscreen& offscreen = *state_->offscreen;
   bool begun = false;
-  PagedTiles tiles(settings.width, settings.height, 1);
+  PagedTiles tiles(settings.width, settings.height, 1, PagedTiles::edge_for(state_->device->info().type));
   while (const Tile* const tile = tiles.next()) {
     QRY_TRY_ASSIGN(auto ready, world.publish());
     Residency* const residency = world.shared.residency();

@@ -203,8 +203,10 @@ TEST_CASE("pages: in the memory of a CUDA device, too, a part of a world makes t
     CHECK((*in_parts)->rendered().world.brick_count() == 0);  // nothing of it on the host
     check_same(**renderer, **whole, **in_parts, settings);
     const View view = view_of(**whole, 35, 25, settings.width, settings.height);
+    REQUIRE(((*whole)->find_lights({}) && (*in_parts)->find_lights({})));
     const auto a = (*tracer)->render((*whole)->rendered(), view, settings, 2, true),
                b = (*tracer)->render((*in_parts)->rendered(), view, settings, 2, true);
+    INFO((a ? std::string() : a.error().message) << (b ? std::string() : b.error().message));
     REQUIRE((a && b));
     CHECK((a->radiance == b->radiance));
     check_budget(**in_parts, budget);
@@ -373,7 +375,7 @@ TEST_CASE("paged tiles: they cover the picture, each unit is made, and what does
   for (const uint32_t unit : {1u, 4u})
     for (const auto& [width, height] : {std::pair{1u, 1u}, {130u, 67u}, {4u, 200u}}) {
       std::vector<uint8_t> made(size_t(width) * height);
-      PagedTiles tiles(width, height, unit);
+      PagedTiles tiles(width, height, unit, 32);
       uint32_t calls = 0;
       while (const Tile* const tile = tiles.next()) {
         ++calls;
@@ -396,7 +398,7 @@ TEST_CASE("paged tiles: they cover the picture, each unit is made, and what does
       }
       CHECK(std::ranges::all_of(made, [](uint8_t times) { return times == 1; }));
     }
-  PagedTiles tiles(4, 4, 4);
+  PagedTiles tiles(4, 4, 4, 32);
   const auto full = tiles.settle(PagesBrought::too_many);
   REQUIRE(!full);
   CHECK(full.error().code == ErrorCode::out_of_memory);

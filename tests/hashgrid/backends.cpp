@@ -34,6 +34,8 @@ void on_each_executor(const std::function<void(Executor&)>& body) {
     if (!host_too) break;
 #if defined(__SANITIZE_THREAD__)
     if (threads == 1) continue;  // a single thread has no races, and the other sanitizers check it
+#elif defined(__SANITIZE_ADDRESS__)
+    if (threads == 8) continue;  // many threads are ThreadSanitizer's, and the release build's
 #endif
     INFO("host executor, " << threads << " threads");
     const auto executor = make_host_executor(threads);

@@ -132,9 +132,7 @@ PagedTiles::PagedTiles(uint32_t width, uint32_t height, uint32_t unit, uint32_t 
   std::ranges::reverse(left_);
 }
 
-uint32_t PagedTiles::edge_for(VkPhysicalDeviceType type) {
-  return type == VK_PHYSICAL_DEVICE_TYPE_CPU ? 32 : 128;
-}
+uint32_t PagedTiles::edge_for(VkPhysicalDeviceType type) { return type == VK_PHYSICAL_DEVICE_TYPE_CPU ? 32 : 128; }
 
 Result<void> PagedTiles::settle(PagesBrought brought) {
   if (brought == PagesBrought::some) return {};

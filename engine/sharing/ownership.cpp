@@ -36,6 +36,7 @@ Result<Device::TimelinePoint> OwnershipTransfer::acquire(std::vector<std::shared
   constexpr VkPipelineStageFlags kReaders = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
   constexpr VkAccessFlags kReads = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_TRANSFER_READ_BIT;
   std::vector<VkBufferMemoryBarrier> barriers;
+  barriers.reserve(memory.size());
   for (const auto& block : memory)
     barriers.push_back({VK_STRUCTURE_TYPE_BUFFER_MEMORY_BARRIER, nullptr, 0, kReads, VK_QUEUE_FAMILY_EXTERNAL,
                         device_->queue_family(), block->buffer(), 0, VK_WHOLE_SIZE});

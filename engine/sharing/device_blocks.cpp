@@ -28,8 +28,8 @@ Result<device::ShaderMemory::Exported> DeviceBlocks::allocate(size_t size_bytes,
   QRY_TRY_ASSIGN(const auto exported, made->export_fd());
   const std::shared_ptr<const DeviceMemory> memory(std::move(made));
   const auto owned = std::make_shared<std::shared_ptr<const DeviceMemory>>(memory);
-  std::erase_if(blocks_, [](const Exportable& block) { return block.owned.expired(); });
-  blocks_.push_back({owned, memory});
+  std::erase_if(blocks_, [](const auto& block) { return block.expired(); });
+  blocks_.push_back(owned);
   return Exported{{memory->address(), owned}, exported.fd, exported.allocation_bytes};
 }
 
@@ -44,8 +44,8 @@ Result<Device::TimelinePoint> DeviceBlocks::acquire() {
   if (!ownership_) return Device::TimelinePoint{VK_NULL_HANDLE, 0};
   // Old blocks, which only frames under way read, are among them.
   std::vector<std::shared_ptr<const DeviceMemory>> memory;
-  for (const Exportable& block : blocks_)
-    if (!block.owned.expired()) memory.push_back(block.memory.lock());
+  for (const auto& block : blocks_)
+    if (const auto owned = block.lock()) memory.push_back(*owned);
   QRY_TRY_ASSIGN(const Device::TimelinePoint point, ownership_->acquire(std::move(memory)));
   hand_overs_.fetch_add(1, std::memory_order_relaxed);
   return point;

@@ -37,12 +37,8 @@ class DeviceBlocks final : public device::ShaderMemory {
   DeviceBlocks(Device& device, std::unique_ptr<OwnershipTransfer> ownership);
   Device* device_;
   std::unique_ptr<OwnershipTransfer> ownership_;  // null: host memory, which the queue sees as it is
-  // One that its owner has let go is destroyed when no hand-over under way names it any more.
-  struct Exportable {
-    std::weak_ptr<void> owned;
-    std::weak_ptr<const DeviceMemory> memory;
-  };
-  std::vector<Exportable> blocks_;
+  // What owners hold. The memory of one that is let go is destroyed when no hand-over under way names it any more.
+  std::vector<std::weak_ptr<const std::shared_ptr<const DeviceMemory>>> blocks_;
   std::atomic<uint64_t> hand_overs_{0};
 };
 

@@ -82,7 +82,6 @@ TEST_CASE("contract: a grid that may not grow says what it refuses and holds the
 TEST_CASE("contract: keys that crowd into one bucket are refused with a reason instead of growing without end",
           "[quick][one-caller]") {
   on_each_layout([](const auto& executor) {
-    if (quarry::test::kSanitized && executor.parallelism() > 2) return;  // as with two threads
     // Neighbours in mixed order share page and home bucket at every reasonable size; a page and the stash of its group
     // hold at most 10,000.
     std::vector<uint32_t> keys;

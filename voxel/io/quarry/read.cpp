@@ -174,35 +174,44 @@ struct ChunkSteps {
   std::function<Result<void>(const ChunkRow& row, std::vector<BrickPut>& bricks)> put;
 };
 
+// A row and what its data was.
+struct ChunkCopy {
+  ChunkRow row;
+  std::vector<uint8_t> data;
+  Result<std::vector<BrickPut>> decoded(const ChunkSteps& steps, const StoreHead& head) {
+    row.data = {};
+    auto bricks = steps.decode(row, {data, row.bytes, row.bricks, row.chunk, head.version});
+    if (!bricks) return tl::unexpected(of_row(row.name(), bricks.error()));
+    return bricks;
+  }
+};
+
+// None after the last.
+Result<std::optional<ChunkCopy>> next_chunk(Statement& rows, const StoreHead& head, const ChunkSteps& steps) {
+  QRY_TRY_ASSIGN(const auto there, rows.step());
+  if (!there) return std::optional<ChunkCopy>();
+  QRY_TRY_ASSIGN(const auto row, chunk_row(rows, head.volumes.size()));
+  QRY_TRY(steps.check(row));
+  return ChunkCopy{row, {row.data.begin(), row.data.end()}};
+}
+
 Result<void> take_chunks(Statement rows, const StoreHead& head, const Progress& progress, const ChunkSteps& steps,
                          uint64_t most_waiting) {
-  struct Read {
-    ChunkRow row;
-    std::vector<uint8_t> data;
-  };
   struct Decoded {
     ChunkRow row;  // without its data
     std::vector<BrickPut> bricks;
   };
-  const auto next = [&]() -> Result<std::optional<Read>> {
+  const auto next = [&]() -> Result<std::optional<ChunkCopy>> {
     if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
-    QRY_TRY_ASSIGN(const auto there, rows.step());
-    if (!there) return std::optional<Read>();
-    QRY_TRY_ASSIGN(const auto row, chunk_row(rows, head.volumes.size()));
-    QRY_TRY(steps.check(row));
-    return Read{row, {row.data.begin(), row.data.end()}};
+    return next_chunk(rows, head, steps);
   };
-  const auto decode = [&](Read& from) -> Result<Decoded> {
-    Decoded decoded{from.row, {}};
-    decoded.row.data = {};
-    auto bricks = steps.decode(decoded.row, {from.data, from.row.bytes, from.row.bricks, from.row.chunk, head.version});
-    if (!bricks) return tl::unexpected(of_row(from.row.name(), bricks.error()));
-    decoded.bricks = std::move(*bricks);
-    return decoded;
+  const auto decode = [&](ChunkCopy& from) -> Result<Decoded> {
+    QRY_TRY_ASSIGN(auto bricks, from.decoded(steps, head));
+    return Decoded{from.row, std::move(bricks)};
   };
   const auto put = [&](Decoded& one) { return steps.put(one.row, one.bricks); };
   const size_t most = size_t(std::clamp<uint64_t>(most_waiting / kChunkBricks, 1, kChunksAtOnce * thread_count()));
-  return Pipeline<Read, Decoded>({next, decode, put}, most).run();
+  return Pipeline<ChunkCopy, Decoded>({next, decode, put}, most).run();
 }
 
 // Errors: malformed_input if a volume's chunks are not those that its row counts.
@@ -242,15 +251,22 @@ Result<void> each_chunk(Db& db, const StoreHead& head, const Progress& progress,
   return {};
 }
 
-// The steps that put bricks of no world's pool into maps: handles are made by all threads, the maps are written by one.
-ChunkSteps put_steps(const ChunkTarget& target) {
+// Steps that make bricks of no world's pool: handles are made by all threads.
+ChunkSteps loose_steps() {
   return {[](const ChunkRow&) -> Result<void> { return {}; },
           [](const ChunkRow&, const PackedChunk& chunk) { return chunk.bricks(BrickPool::loose()); },
-          [&target](const ChunkRow& row, std::vector<BrickPut>& bricks) -> Result<void> {
-            QRY_TRY_ASSIGN(const auto into, target(row.volume, row.bricks));
-            into->put(bricks);
-            return {};
-          }};
+          {}};
+}
+
+// The same, which puts them into maps; those are written by one thread.
+ChunkSteps put_steps(const ChunkTarget& target) {
+  ChunkSteps steps = loose_steps();
+  steps.put = [&target](const ChunkRow& row, std::vector<BrickPut>& bricks) -> Result<void> {
+    QRY_TRY_ASSIGN(const auto into, target(row.volume, row.bricks));
+    into->put(bricks);
+    return {};
+  };
+  return steps;
 }
 
 }  // namespace
@@ -328,6 +344,69 @@ Result<void> read_some_chunks(Db& db, const StoreHead& head, uint32_t volume, co
   const ChunkTarget target = [&](uint32_t, uint32_t) -> Result<BrickMap*> { return &into; };
   const ChunkSteps steps = put_steps(target);
   return take_chunks(std::move(rows), head, progress, steps, most_waiting);
+}
+
+Result<void> read_chunk_pieces(Db& db, const StoreHead& head, std::span<const std::vector<ChunkBox>> pieces,
+                               const PieceSteps& steps, const Progress& progress, size_t most_waiting) {
+  struct Piece {
+    size_t number = 0;
+    std::vector<ChunkCopy> chunks;
+  };
+  // A row of chunks along z is a run of the table's key. Of a box as a range of x the table is searched from its first
+  // to its last, which for a small box in a large volume is nearly all in vain.
+  QRY_TRY_ASSIGN(auto rows,
+                 Statement::prepare(db,
+                                    (std::string(kChunkColumns) +
+                                     "WHERE volume = ?1 AND x = ?2 AND y = ?3 AND z BETWEEN ?4 AND ?5 ORDER BY z")
+                                        .c_str(),
+                                    "chunks"));
+  const ChunkSteps of_chunk = loose_steps();
+  size_t read = 0;
+  const auto read_row = [&](uint32_t volume, int32_t x, int32_t y, const Box3& box, Piece& piece) -> Result<void> {
+    rows.reset();
+    rows.bind(1, int64_t(volume)).bind(2, int64_t(x)).bind(3, int64_t(y));
+    rows.bind(4, int64_t(box.min.z)).bind(5, int64_t(box.max.z));
+    for (;;) {
+      QRY_TRY_ASSIGN(auto chunk, next_chunk(rows, head, of_chunk));
+      if (!chunk) return {};
+      piece.chunks.push_back(std::move(*chunk));
+    }
+  };
+  const auto next = [&]() -> Result<std::optional<Piece>> {
+    if (read == pieces.size()) return std::optional<Piece>();
+    if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
+    Piece piece{read, {}};
+    for (const auto& [volume, chunks] : pieces[read++]) {
+      const Box3 box = intersected(chunks, {{-kMaxChunkCoordinate, -kMaxChunkCoordinate, -kMaxChunkCoordinate},
+                                            {kMaxChunkCoordinate, kMaxChunkCoordinate, kMaxChunkCoordinate}});
+      if (box.empty()) continue;
+      for (int32_t x = box.min.x; x <= box.max.x; ++x)
+        for (int32_t y = box.min.y; y <= box.max.y; ++y) QRY_TRY(read_row(volume, x, y, box, piece));
+    }
+    return std::optional<Piece>(std::move(piece));
+  };
+  most_waiting =
+      std::clamp<size_t>(most_waiting, 1, std::min(2 * size_t(thread_count()), std::max<size_t>(1, pieces.size())));
+  // Where few pieces wait, several threads decode the chunks of one.
+  const uint32_t threads = uint32_t(std::max<size_t>(1, thread_count() / most_waiting));
+  const auto decode = [&](Piece& piece) -> Result<size_t> {
+    std::vector<ChunkRead> out(piece.chunks.size());
+    std::vector<Result<void>> said(piece.chunks.size());
+    parallel_for(
+        piece.chunks.size(), 1,
+        [&](size_t i, size_t) {
+          auto bricks = piece.chunks[i].decoded(of_chunk, head);
+          if (bricks) out[i] = {piece.chunks[i].row.volume, std::move(*bricks)};
+          else said[i] = tl::unexpected(bricks.error());
+        },
+        threads);
+    for (const Result<void>& one : said) QRY_TRY(one);
+    piece.chunks.clear();
+    QRY_TRY(steps.take(piece.number, out));
+    return piece.number;
+  };
+  const auto put = [&](size_t& number) { return steps.put(number); };
+  return Pipeline<Piece, size_t>({next, decode, put}, most_waiting).run();
 }
 
 Result<uint64_t> fingerprint_of(Db& db) {

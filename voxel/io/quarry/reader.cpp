@@ -132,6 +132,12 @@ Result<void> StoreReader::read(uint32_t volume, const Box3& chunks, BrickMap& in
   });
 }
 
+Result<void> StoreReader::read_pieces(std::span<const std::vector<ChunkBox>> pieces, const PieceSteps& steps,
+                                      const Progress& progress, size_t most_waiting) {
+  return guarded(state_->file,
+                 [&] { return read_chunk_pieces(state_->db, state_->head, pieces, steps, progress, most_waiting); });
+}
+
 namespace {
 
 // Notes the journals that are read with the world as accessed files.

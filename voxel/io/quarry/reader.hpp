@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,23 @@ struct PackedChunk;  // codec.hpp
 struct ChunkBricks {
   Int3 chunk;
   uint32_t bricks = 0;
+};
+
+// Chunks of a volume, both corners included.
+struct ChunkBox {
+  uint32_t volume;
+  Box3 chunks;
+};
+// The bricks of one of them.
+struct ChunkRead {
+  uint32_t volume;
+  std::vector<BrickPut> bricks;  // rising
+};
+// What is done with each piece that is read: `take` by several threads at once; then `put` by one at a time, in the
+// order of the pieces, not always by the caller's thread.
+struct PieceSteps {
+  std::function<Result<void>(size_t piece, std::vector<ChunkRead>& chunks)> take;
+  std::function<Result<void>(size_t piece)> put;
 };
 
 // What bricks a part of a record has before, or after, its changes.
@@ -92,6 +110,11 @@ class StoreReader {
   // by as many threads as that lets work.
   Result<void> read(uint32_t volume, const Box3& chunks, BrickMap& into, const Progress& progress,
                     uint64_t most_waiting = UINT64_MAX);
+  // Reads many pieces, each the chunks of some small boxes: all threads together, several pieces at a time, of which at
+  // most `most_waiting` (at least 1) are read and not put. A chunk in several boxes of a piece comes as often. Errors:
+  // those of read(), of the steps; what fails first in the order of the pieces. Memory: the bricks of those pieces.
+  Result<void> read_pieces(std::span<const std::vector<ChunkBox>> pieces, const PieceSteps& steps,
+                           const Progress& progress, size_t most_waiting);
 
  private:
   struct State;

@@ -109,6 +109,9 @@ Result<std::vector<ChunkBricks>> list_chunks(Db& db, const StoreHead& head, uint
 Result<uint64_t> count_chunk_bricks(Db& db, uint32_t volume, const Box3& chunks);
 Result<void> read_some_chunks(Db& db, const StoreHead& head, uint32_t volume, const Box3& chunks,
                               const Progress& progress, BrickMap& into, uint64_t most_waiting);
+// See StoreReader::read_pieces.
+Result<void> read_chunk_pieces(Db& db, const StoreHead& head, std::span<const std::vector<ChunkBox>> pieces,
+                               const PieceSteps& steps, const Progress& progress, size_t most_waiting);
 // Checks that all tables agree with each other: schema, checksums, counts. It includes the blobs, without decompressing
 // them, or only their rows.
 enum class CheckBlobs : uint8_t { no, yes };

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <unordered_map>
+#include <utility>
 
 #include "voxel/io/quarry/tables.hpp"
+#include "voxel/worlds/flatten.hpp"
 
 namespace quarry::io {
 namespace {
@@ -133,22 +135,25 @@ Result<BrickMap> VisibleRegions::layers(size_t axis, int32_t first, int32_t last
   return flatten(some, visible_only_);
 }
 
-Result<BrickMap> visible_in_box(StoreReader& store, const Box3& voxels, uint64_t* bricks_read, const Progress& progress,
-                                const std::vector<Box3>* bounds) {
-  *bricks_read = 0;
-  const Box3 box = intersected(voxels, {kWorldMin, kWorldMax});
-  if (box.empty()) return BrickMap{};
-  Scene some = store.scene();
-  if (bounds)
-    std::erase_if(some.instances, [&](const Instance& instance) {
-      return intersected(placed(instance, (*bounds)[instance.volume]), box).empty();
-    });
-  std::vector<std::vector<Box3>> read(some.volumes.size());
-  for (const Instance& instance : some.instances) {
-    if (!some.instance_visible(instance)) continue;
+namespace {
+
+// The instances that may place voxels into a box of the world.
+std::vector<Instance> instances_for(const Scene& scene, const Box3& box, const std::vector<Box3>* bounds) {
+  std::vector<Instance> out;
+  for (const Instance& instance : scene.instances) {
+    if (!scene.instance_visible(instance)) continue;
+    if (!bounds || !intersected(placed(instance, (*bounds)[instance.volume]), box).empty()) out.push_back(instance);
+  }
+  return out;
+}
+
+// The chunks from which they do.
+std::vector<ChunkBox> chunks_for(const std::vector<Instance>& instances, const Box3& box) {
+  std::vector<ChunkBox> needed;
+  for (const Instance& instance : instances) {
     // In 64 bits: an offset may be anywhere, and then nothing of a volume is in the box.
     const Rotation back = instance.rotation.inverse();
-    const auto chunk_of_cell = [&](Int3 cell) -> std::array<int64_t, 3> {
+    const auto chunk_of_cell = [&](Int3 cell) -> Int3 {
       const std::array<int64_t, 3> from{int64_t{cell.x} - instance.offset.x, int64_t{cell.y} - instance.offset.y,
                                         int64_t{cell.z} - instance.offset.z};
       std::array<int64_t, 3> to{};
@@ -156,21 +161,66 @@ Result<BrickMap> visible_in_box(StoreReader& store, const Box3& voxels, uint64_t
         const int64_t v = from[back.axis[axis]];
         to[axis] = (back.sign[axis] < 0 ? -1 - v : v) >> 6;
       }
-      return to;
+      return {int32_t(to[0]), int32_t(to[1]), int32_t(to[2])};
     };
-    const std::array<int64_t, 3> a = chunk_of_cell(box.min), b = chunk_of_cell(box.max);
-    const auto chunk = [](const std::array<int64_t, 3>& v) {
-      return Int3{int32_t(v[0]), int32_t(v[1]), int32_t(v[2])};
-    };
-    const Box3 chunks = united({chunk(a), chunk(a)}, {chunk(b), chunk(b)});
-    std::vector<Box3>& known = read[instance.volume];
-    if (std::ranges::any_of(known, [&](const Box3& other) { return inside(chunks, other); })) continue;
-    known.push_back(chunks);
-    QRY_TRY_ASSIGN(const uint64_t bricks, store.count_bricks(instance.volume, chunks));
+    const Int3 a = chunk_of_cell(box.min), b = chunk_of_cell(box.max);
+    const ChunkBox chunks{instance.volume, united({a, a}, {b, b})};
+    if (std::ranges::none_of(needed, [&](const ChunkBox& other) {
+          return other.volume == chunks.volume && inside(chunks.chunks, other.chunks);
+        }))
+      needed.push_back(chunks);
+  }
+  return needed;
+}
+
+// The scene without bricks, of these instances alone.
+Scene with_instances(const Scene& scene, std::vector<Instance> instances) {
+  Scene some;
+  some.volumes.resize(scene.volumes.size());
+  some.instances = std::move(instances);
+  some.layers = scene.layers;
+  some.overlap = scene.overlap;
+  return some;
+}
+
+}  // namespace
+
+Result<BrickMap> visible_in_box(StoreReader& store, const Box3& voxels, uint64_t* bricks_read,
+                                const Progress& progress) {
+  *bricks_read = 0;
+  const Box3 box = intersected(voxels, {kWorldMin, kWorldMax});
+  if (box.empty()) return BrickMap{};
+  Scene some = with_instances(store.scene(), instances_for(store.scene(), box, nullptr));
+  for (const ChunkBox& needed : chunks_for(some.instances, box)) {
+    QRY_TRY_ASSIGN(const uint64_t bricks, store.count_bricks(needed.volume, needed.chunks));
     *bricks_read += bricks;
-    if (bricks != 0) QRY_TRY(store.read(instance.volume, chunks, some.volumes[instance.volume].bricks, progress));
+    if (bricks != 0) QRY_TRY(store.read(needed.volume, needed.chunks, some.volumes[needed.volume].bricks, progress));
   }
   return flatten(some, true);
+}
+
+Result<void> visible_in_boxes(StoreReader& store, std::span<const Box3> boxes, const std::vector<Box3>& bounds,
+                              const BoxSteps& steps, const Progress& progress, size_t most_waiting) {
+  std::vector<std::vector<Instance>> instances(boxes.size());
+  std::vector<std::vector<ChunkBox>> pieces(boxes.size());
+  for (size_t i = 0; i < boxes.size(); ++i) {
+    const Box3 box = intersected(boxes[i], {kWorldMin, kWorldMax});
+    if (box.empty()) continue;
+    instances[i] = instances_for(store.scene(), box, &bounds);
+    pieces[i] = chunks_for(instances[i], box);
+  }
+  const auto take = [&](size_t i, std::vector<ChunkRead>& chunks) -> Result<void> {
+    Scene some = with_instances(store.scene(), std::move(instances[i]));
+    uint64_t read = 0;
+    for (const ChunkRead& chunk : chunks) {
+      some.volumes[chunk.volume].bricks.put(chunk.bricks);
+      read += chunk.bricks.size();
+    }
+    QRY_TRY(check_instances(some));
+    QRY_TRY_ASSIGN(const BrickMap bricks, Flattener(some, true).all(BrickPool::loose(), 1));
+    return steps.take(i, bricks, read);
+  };
+  return store.read_pieces(pieces, {take, steps.put}, progress, most_waiting);
 }
 
 }  // namespace quarry::io

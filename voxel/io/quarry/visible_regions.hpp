@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "base/progress.hpp"
@@ -62,10 +63,19 @@ class VisibleRegions {
 
 // Returns at least the visible bricks that meet a box of world voxels; they are whole. Of a world file's chunks it
 // reads only those from which an instance can place voxels into the box. `bricks_read`: how many the file has in these.
-// `bounds`: where each volume's voxels are, for who asks often: instances that are elsewhere cost nothing then; null:
-// not known. Memory: those bricks, twice. Errors: those of StoreReader::read; out_of_bounds (what was read reaches
-// outside the world); cancelled.
-Result<BrickMap> visible_in_box(StoreReader& store, const Box3& voxels, uint64_t* bricks_read, const Progress& progress,
-                                const std::vector<Box3>* bounds = nullptr);
+// Memory: those bricks, twice. Errors: those of StoreReader::read; out_of_bounds (what was read reaches outside the
+// world); cancelled.
+Result<BrickMap> visible_in_box(StoreReader& store, const Box3& voxels, uint64_t* bricks_read,
+                                const Progress& progress);
+// The same for many boxes, by all threads together. `take` gets each box's bricks, several threads at once, and how
+// many were read for them; `put` is called for each box after that, in their order, by one thread at a time. `bounds`:
+// where each volume's voxels are; instances that are elsewhere cost nothing. At most `most_waiting` boxes (at least 1)
+// are read and not put. Memory: those boxes' bricks, twice. Errors: the same, and those of the steps.
+struct BoxSteps {
+  std::function<Result<void>(size_t box, const BrickMap& bricks, uint64_t bricks_read)> take;
+  std::function<Result<void>(size_t box)> put;
+};
+Result<void> visible_in_boxes(StoreReader& store, std::span<const Box3> boxes, const std::vector<Box3>& bounds,
+                              const BoxSteps& steps, const Progress& progress, size_t most_waiting);
 
 }  // namespace quarry::io

@@ -4,6 +4,7 @@
 #include "voxel/io/quarry/visible_regions.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <fstream>
 #include <iterator>
@@ -386,8 +387,6 @@ TEST_CASE("visible regions: a box of a world file has the voxels of the flattene
     REQUIRE(all.has_value());
     auto store = io::StoreReader::open(file);
     REQUIRE(store.has_value());
-    std::vector<Box3> bounds;
-    for (const Volume& volume : scene.volumes) bounds.push_back(volume.bricks.bounds());
     std::mt19937 random(seed);
     const auto number = [&](int32_t low, int32_t high) { return low + int32_t(random() % uint32_t(high - low + 1)); };
     for (uint32_t i = 0; i < 24; ++i) {
@@ -396,8 +395,7 @@ TEST_CASE("visible regions: a box of a world file has the voxels of the flattene
       const Box3 box = i == 0 ? Box3{{INT32_MIN, INT32_MIN, INT32_MIN}, {INT32_MAX, INT32_MAX, INT32_MAX}}
                               : Box3{at, {at.x + edge, at.y + edge / 2, at.z + edge}};
       uint64_t read = 0;
-      // Who knows where the volumes' voxels are is shown the same voxels.
-      const auto some = io::visible_in_box(*store, box, &read, {}, i % 2 ? &bounds : nullptr);
+      const auto some = io::visible_in_box(*store, box, &read, {});
       REQUIRE(some.has_value());
       const Box3 inside = intersected(box, {kWorldMin, kWorldMax});
       const BoxFacts facts = box_facts(*some, inside), expected = box_facts(*all, inside);
@@ -412,6 +410,85 @@ TEST_CASE("visible regions: a box of a world file has the voxels of the flattene
     CHECK(io::visible_in_box(*store, {{9000, 0, 0}, {9001, 0, 0}}, &read, {})->empty());
     CHECK(read == 0);
   }
+}
+
+TEST_CASE("visible regions: many boxes read together have the voxels of each read alone, and come in their order") {
+  const fs::path dir = test::scratch_dir("visible-in-boxes");
+  for (uint32_t seed = 1; seed <= 3; ++seed) {
+    const Scene scene = crowd(seed);
+    const fs::path file = dir / (std::to_string(seed) + ".quarry");
+    REQUIRE(io::Store::save(scene, file, {}).has_value());
+    auto store = io::StoreReader::open(file);
+    REQUIRE(store.has_value());
+    std::vector<Box3> boxes;
+    for (int32_t x = -512; x < 512; x += 128)
+      for (int32_t y = -128; y < 512; y += 128)
+        for (int32_t z = -512; z < 512; z += 128) boxes.push_back({{x, y, z}, {x + 127, y + 127, z + 127}});
+    boxes.push_back({{9000, 0, 0}, {9001, 0, 0}});  // outside the world
+    for (const size_t most_waiting : {size_t(0), size_t(1), size_t(3), size_t(1000)}) {
+      std::vector<BoxFacts> facts(boxes.size());
+      std::vector<uint64_t> read(boxes.size(), 7);
+      std::vector<size_t> order;
+      const auto take = [&](size_t i, const BrickMap& bricks, uint64_t bricks_read) -> Result<void> {
+        facts[i] = box_facts(bricks, boxes[i]);
+        read[i] = bricks_read;
+        return {};
+      };
+      const auto put = [&](size_t i) -> Result<void> {
+        order.push_back(i);
+        return {};
+      };
+      REQUIRE(io::visible_in_boxes(*store, boxes, bounds_of(scene), {take, put}, {}, most_waiting));
+      REQUIRE(std::ranges::is_sorted(order));
+      REQUIRE(order.size() == boxes.size());
+      for (size_t i = 0; i < boxes.size(); ++i) {
+        uint64_t alone = 0;
+        const auto expected = io::visible_in_box(*store, boxes[i], &alone, {});
+        REQUIRE(expected.has_value());
+        const BoxFacts own = box_facts(*expected, boxes[i]);
+        REQUIRE(facts[i].voxels == own.voxels);
+        REQUIRE(facts[i].bounds == own.bounds);
+        REQUIRE(facts[i].of_material == own.of_material);
+        // Instances whose voxels are elsewhere are left out, so it may be fewer.
+        REQUIRE(read[i] <= alone);
+      }
+    }
+  }
+}
+
+TEST_CASE("visible regions: of many boxes the first that fails is told, and nothing after it is put") {
+  const fs::path file = test::scratch_dir("visible-in-boxes-fail") / "world.quarry";
+  const Scene scene = crowd(2);
+  REQUIRE(io::Store::save(scene, file, {}).has_value());
+  auto store = io::StoreReader::open(file);
+  REQUIRE(store.has_value());
+  const std::vector<Box3> boxes(40, Box3{{0, 0, 0}, {127, 127, 127}});
+  std::vector<size_t> order;
+  const auto put = [&](size_t i) -> Result<void> {
+    order.push_back(i);
+    return {};
+  };
+  const auto take = [&](size_t i, const BrickMap&, uint64_t) -> Result<void> {
+    if (i >= 20) return fail(ErrorCode::full, std::to_string(i));
+    return {};
+  };
+  const auto error = io::visible_in_boxes(*store, boxes, bounds_of(scene), {take, put}, {}, 8).error();
+  CHECK(error.code == ErrorCode::full);
+  CHECK(error.message.ends_with("20"));
+  CHECK(order.size() == 20);
+  order.clear();
+  const auto full = [&](size_t i) -> Result<void> {
+    if (i == 7) return fail(ErrorCode::full, "seven");
+    order.push_back(i);
+    return {};
+  };
+  const auto none = [](size_t, const BrickMap&, uint64_t) -> Result<void> { return {}; };
+  CHECK(io::visible_in_boxes(*store, boxes, bounds_of(scene), {none, full}, {}, 8).error().message.ends_with("seven"));
+  CHECK(order.size() == 7);
+  const std::atomic<bool> cancel{true};
+  CHECK(io::visible_in_boxes(*store, boxes, bounds_of(scene), {none, put}, {.report = {}, .cancel = &cancel}, 8)
+            .error()
+            .code == ErrorCode::cancelled);
 }
 
 TEST_CASE("chunks: what their visitor lacks is its own error, and no damage of the file") {

@@ -237,8 +237,10 @@ Result<Device::TimelinePoint> SharedWorld::publish(World& world, const Palette& 
   // Pages that come and go are no changes of the world: its lights are looked for in all of it.
   if (!s.residency) s.lights.note(changes);
   s.world_seen = 0;  // if anything below fails, the next call copies everything: the dirty lists are already taken
-  if (changes.everything ||
-      std::ranges::any_of(changes.keys, [&](uint32_t key) { return bounds_box(s.box, brick_from_key(key)); }))
+  // Of a world of which pages are not there it is not asked for (put_pages()).
+  if (!s.residency && (changes.everything || std::ranges::any_of(changes.keys, [&](uint32_t key) {
+                         return bounds_box(s.box, brick_from_key(key));
+                       })))
     s.box = box_of(world);
 
   QryWorldRoot root{};
@@ -309,7 +311,10 @@ Result<Device::TimelinePoint> SharedWorld::publish(const device::Store::Publishe
   return s.ready;
 }
 
-void SharedWorld::set_residency(Residency* residency) { state_->residency = residency; }
+void SharedWorld::set_residency(Residency* residency) {
+  state_->residency = residency;
+  state_->world_seen = 0;  // what is known of the world is of another one
+}
 Residency* SharedWorld::residency() const { return state_->residency; }
 
 device::Store::Frames SharedWorld::frames() const { return {state_->submitted, state_->completed}; }

@@ -62,47 +62,6 @@ class Parts {
   uint32_t last_ = 0;
 };
 
-// Whole bricks on their way to a device.
-class BrickBatch {
- public:
-  explicit BrickBatch(uint32_t threads) : threads_(threads) {}
-  void put(uint32_t key, const SharedBrick& brick) {
-    if (brick && !brick.material()) {
-      keys_.push_back(key);
-      bricks_.push_back(brick);
-    } else {
-      full_keys_.push_back(key);
-      full_.push_back(brick.material());
-    }
-  }
-  // By what is sent.
-  bool is_large() const { return keys_.size() >= 4 * kBricksAtOnce || full_.size() >= 64 * kBricksAtOnce; }
-  bool empty() const { return keys_.empty() && full_.empty(); }
-  device::Store::Bricks bricks() {
-    materials_.resize(bricks_.size());
-    parallel_for(
-        bricks_.size(), 256,
-        [&](size_t begin, size_t end) {
-          for (size_t i = begin; i < end; ++i) materials_[i] = bricks_[i]->materials;
-        },
-        threads_);
-    return {full_keys_, full_, keys_, materials_};
-  }
-  void clear() {
-    keys_.clear();
-    full_keys_.clear();
-    full_.clear();
-    bricks_.clear();
-  }
-
- private:
-  uint32_t threads_;
-  std::vector<uint32_t> keys_, full_keys_;
-  std::vector<uint8_t> full_;
-  std::vector<SharedBrick> bricks_;
-  std::vector<BrickMaterials> materials_;
-};
-
 // Sends all bricks of a file, chunk by chunk, in no order: all threads decode, each into an array that it has taken,
 // and send it when it is large.
 Result<void> send_file(device::Store& store, io::StoreReader& file, const Progress& progress) {
@@ -462,11 +421,19 @@ Result<uint64_t> DeviceHome::write_bricks(std::span<const BrickPut> puts, const 
 Result<void> DeviceHome::exchange(std::span<const BrickPut> puts) {
   const std::lock_guard lock(lock_);
   QRY_TRY(prepare_change());
-  BrickBatch batch(threads_);
-  for (const BrickPut& put : puts) batch.put(brick_key(put.brick), put.value);
-  if (batch.empty()) return {};
-  QRY_TRY(store_->write_bricks(batch.bricks()));
-  return store_->forget();
+  if (!exchanged_) exchanged_ = std::make_shared<BrickBatch>(threads_);
+  BrickBatch& batch = *exchanged_;
+  const auto send = [&]() -> Result<void> {
+    const auto sent = store_->write_bricks(batch.bricks());
+    batch.clear();
+    QRY_TRY(sent);
+    return store_->forget();
+  };
+  for (const BrickPut& put : puts) {
+    batch.put(brick_key(put.brick), put.value);
+    if (batch.is_large()) QRY_TRY(send());
+  }
+  return batch.empty() ? Result<void>() : send();
 }
 
 namespace {

@@ -23,6 +23,8 @@
 
 namespace quarry::engine {
 
+class BrickBatch;  // record_batch.hpp
+
 class DeviceHome {
  public:
   // What a world begins with: a scene of one volume at the origin, and a history of it in memory. With a `file` the
@@ -321,6 +323,7 @@ class DeviceHome {
   uint64_t version_offset_ = 0;              // what the store's version is more than the world's, wrapping round
   uint64_t version_ = 0;                     // of the world, as far as heard
   std::unique_ptr<ReadBricks> read_bricks_;  // once single voxels were asked for
+  std::shared_ptr<BrickBatch> exchanged_;    // of a world in parts: the pages' bricks, 33 MB at most
   StepList steps_;
   uint64_t position_ = 0;
   uint64_t plain_from_ = 0;  // this step and those after it are the store's, and nothing else

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// record_batch.hpp - what records of a file's history make of bricks, on its way to a device.
+// record_batch.hpp - bricks on their way to a device: whole ones, and what records of a file's history make of them.
 #pragma once
 
 #include <algorithm>
@@ -15,6 +15,47 @@
 #include "voxel/io/quarry/reader.hpp"
 
 namespace quarry::engine {
+
+// Whole bricks on their way to a device.
+class BrickBatch {
+ public:
+  explicit BrickBatch(uint32_t threads) : threads_(threads) {}
+  void put(uint32_t key, const SharedBrick& brick) {
+    if (brick && !brick.material()) {
+      keys_.push_back(key);
+      bricks_.push_back(brick);
+    } else {
+      full_keys_.push_back(key);
+      full_.push_back(brick.material());
+    }
+  }
+  // By what is sent: 33 MB at most.
+  bool is_large() const { return keys_.size() >= size_t(1) << 16 || full_.size() >= size_t(1) << 20; }
+  bool empty() const { return keys_.empty() && full_.empty(); }
+  device::Store::Bricks bricks() {
+    materials_.resize(bricks_.size());
+    parallel_for(
+        bricks_.size(), 256,
+        [&](size_t begin, size_t end) {
+          for (size_t i = begin; i < end; ++i) materials_[i] = bricks_[i]->materials;
+        },
+        threads_);
+    return {full_keys_, full_, keys_, materials_};
+  }
+  void clear() {
+    keys_.clear();
+    full_keys_.clear();
+    full_.clear();
+    bricks_.clear();
+  }
+
+ private:
+  uint32_t threads_;
+  std::vector<uint32_t> keys_, full_keys_;
+  std::vector<uint8_t> full_;
+  std::vector<SharedBrick> bricks_;
+  std::vector<BrickMaterials> materials_;
+};
 
 // Numbers of distinct keys, from 0 in the order of their coming.
 class KeyNumbers {

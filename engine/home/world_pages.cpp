@@ -3,6 +3,7 @@
 #include "engine/home/world_pages.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <mutex>
 #include <utility>
 
@@ -16,7 +17,7 @@ namespace {
 // Of a brick that is there: masks and materials, unless it is full of one material; and its pairs of the grid at a load
 // of a half and its places in the pyramid, with what both leave behind when they change.
 constexpr uint64_t kVoxelBytes = 584, kKeyBytes = 40;
-// Bricks are read this share of the budget at a time; while they are flattened they are there twice.
+// Bricks are read this share of the budget at a time.
 constexpr uint64_t kReadShare = 8;
 
 // Adds the cells of 32^3 voxels that a box meets to the outlines of their pages.
@@ -31,8 +32,15 @@ void outline(const Box3& voxels, std::unordered_map<uint32_t, uint64_t>& outline
       }
 }
 
-// Of the bricks that are there; the rest is for those that are read.
+// Of the bricks that are there; the rest is for those that are read: a share of them goes into the world together, and
+// beside them as many are on their way.
 uint64_t most_bytes(uint64_t budget_bytes) { return budget_bytes - budget_bytes / kReadShare * 2; }
+
+// Of full pages, each twice while it is flattened.
+size_t pages_at_once(uint64_t budget_bytes) {
+  constexpr uint64_t kPageBricks = 16 * 16 * 16;
+  return size_t(budget_bytes / kReadShare / (2 * kPageBricks * (kVoxelBytes + kKeyBytes)));
+}
 
 uint64_t bytes_of(const BrickPut& put) { return kKeyBytes + (put.value.material() ? 0 : kVoxelBytes); }
 
@@ -157,53 +165,79 @@ Result<PagesBrought> WorldPages::bring(const Progress& progress) {
     bytes = 0;
     return true;
   };
-  for (const uint32_t page : missing) {
-    if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
-    const Box3 voxels = voxels_of_page(page);
-    uint64_t read = 0;
-    QRY_TRY_ASSIGN(const BrickMap bricks, io::visible_in_box(file_, voxels, &read, {}, &volume_bounds_));
-    counters_.bricks_read += read;
-    const std::vector<BrickPut> own = bricks.within({brick_of(voxels.min), brick_of(voxels.max)});
+  std::vector<Box3> boxes;
+  for (const uint32_t page : missing) boxes.push_back(voxels_of_page(page));
+  struct Read {
     Page its;
-    its.round = round_;
-    its.keys.reserve(own.size());
-    for (const BrickPut& put : own) {
-      its.bytes += bytes_of(put);
-      its.keys.push_back(brick_key(put.brick));
+    std::vector<BrickPut> bricks;
+    uint64_t read = 0;
+  };
+  std::vector<Read> reads(missing.size());
+  bool fits = true;
+  const auto take = [&](size_t i, const BrickMap& bricks, uint64_t read) -> Result<void> {
+    Read& one = reads[i];
+    one.read = read;
+    one.bricks = bricks.within({brick_of(boxes[i].min), brick_of(boxes[i].max)});
+    one.its.round = round_;
+    one.its.keys.reserve(one.bricks.size());
+    for (const BrickPut& put : one.bricks) {
+      one.its.bytes += bytes_of(put);
+      one.its.keys.push_back(brick_key(put.brick));
     }
-    if (bytes + its.bytes > budget_bytes_ / kReadShare && !pages.empty()) {
-      QRY_TRY_ASSIGN(const bool fits, settle());
-      if (!fits) return PagesBrought::too_many;
+    return {};
+  };
+  const auto put = [&](size_t i) -> Result<void> {
+    Read one = std::exchange(reads[i], {});
+    counters_.bricks_read += one.read;
+    if (bytes + one.its.bytes > budget_bytes_ / kReadShare && !pages.empty()) {
+      QRY_TRY_ASSIGN(fits, settle());
+      if (!fits) return fail(ErrorCode::cancelled, "too many");
     }
-    arrived.insert(arrived.end(), own.begin(), own.end());
-    bytes += its.bytes;
-    pages.emplace_back(page, std::move(its));
-  }
-  QRY_TRY_ASSIGN(const bool fits, settle());
+    arrived.insert(arrived.end(), std::make_move_iterator(one.bricks.begin()),
+                   std::make_move_iterator(one.bricks.end()));
+    bytes += one.its.bytes;
+    pages.emplace_back(missing[i], std::move(one.its));
+    return {};
+  };
+  const auto done = io::visible_in_boxes(file_, boxes, volume_bounds_, {take, put},
+                                         {.report = {}, .cancel = progress.cancel}, pages_at_once(budget_bytes_));
+  if (!fits) return PagesBrought::too_many;
+  QRY_TRY(done);
+  QRY_TRY_ASSIGN(fits, settle());
   return fits ? PagesBrought::some : PagesBrought::too_many;
 }
 
 Result<BrickMap> WorldPages::bricks_with(const std::array<bool, 256>& materials, const Progress& progress) {
-  BrickMap found;
-  uint64_t done = 0;
+  std::vector<Box3> own, boxes;
   for (uint32_t page = 0; page < outlines_.size(); ++page) {
     if (!outlines_[page]) continue;
-    if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
-    progress.say("looking for lights", double(done++) / double(counters_.pages));
-    const Box3 own = voxels_of_page(page);
-    uint64_t read = 0;
-    QRY_TRY_ASSIGN(const BrickMap bricks, io::visible_in_box(file_, {own.min - Int3{8, 8, 8}, own.max + Int3{8, 8, 8}},
-                                                             &read, {}, &volume_bounds_));
-    for (const BrickPut& put : bricks.within({brick_of(own.min), brick_of(own.max)})) {
+    own.push_back(voxels_of_page(page));
+    boxes.push_back({own.back().min - Int3{8, 8, 8}, own.back().max + Int3{8, 8, 8}});
+  }
+  std::vector<std::vector<BrickPut>> of_pages(boxes.size());
+  const auto take = [&](size_t i, const BrickMap& bricks, uint64_t) -> Result<void> {
+    for (const BrickPut& put : bricks.within({brick_of(own[i].min), brick_of(own[i].max)})) {
       const BrickView brick = *put.value;
       bool has = false;
-      for (uint32_t i = 0; i < kVoxelsPerBrick && !has; ++i) has = materials[brick.get(i)];
+      for (uint32_t v = 0; v < kVoxelsPerBrick && !has; ++v) has = materials[brick.get(v)];
       if (!has) continue;
       for (const Int3 beside :
            {Int3{0, 0, 0}, Int3{1, 0, 0}, Int3{-1, 0, 0}, Int3{0, 1, 0}, Int3{0, -1, 0}, Int3{0, 0, 1}, Int3{0, 0, -1}})
-        if (SharedBrick there = bricks.share(put.brick + beside)) found.put(put.brick + beside, std::move(there));
+        if (SharedBrick there = bricks.share(put.brick + beside))
+          of_pages[i].push_back({put.brick + beside, std::move(there)});
     }
-  }
+    return {};
+  };
+  BrickMap found;
+  PieceProgress looked(progress, "looking for lights");
+  looked.begin(boxes.size(), 0, 1);
+  const auto put = [&](size_t i) -> Result<void> {
+    if (!looked.piece_done()) return fail(ErrorCode::cancelled, "stopped");
+    for (BrickPut& one : std::exchange(of_pages[i], {})) found.put(one.brick, std::move(one.value));
+    return {};
+  };
+  QRY_TRY(io::visible_in_boxes(file_, boxes, volume_bounds_, {take, put}, {.report = {}, .cancel = progress.cancel},
+                               pages_at_once(budget_bytes_)));
   return found;
 }
 

@@ -23,6 +23,7 @@
 #include "voxel/io/quarry/reader.hpp"
 #include "voxel/io/quarry/visible_regions.hpp"
 #include "voxel/io/quarry/writer.hpp"
+#include "voxel/operations/regions/make_by_regions.hpp"
 #include "voxel/operations/whole_scene.hpp"
 #include "voxel/worlds/source_units.hpp"
 
@@ -95,12 +96,16 @@ fs::path lod_file(const fs::path& file, int64_t level) {
   return out += file.extension();
 }
 
-// The next coarser level. Its mesh has the same size as the finest one, in the same units.
+// The mesh of a coarser level has the same size as the finest one, in the same units.
+void keep_mesh_size(Scene& coarse, const std::optional<SourceUnits>& units, int64_t level) {
+  coarse.metadata[io::kMeshScaleKey] = fmt::format("{}", int64_t(1) << level);
+  if (units) set_source_units(coarse, *units);
+}
+
+// The next coarser level.
 Result<Scene> coarser(const Scene& scene, bool mesh, int64_t level) {
   auto half = shrink(scene, 2);
-  if (!half || !mesh) return half;
-  half->metadata[io::kMeshScaleKey] = fmt::format("{}", int64_t(1) << level);
-  if (const auto units = source_units(scene)) set_source_units(*half, *units);
+  if (half && mesh) keep_mesh_size(*half, source_units(scene), level);
   return half;
 }
 
@@ -138,7 +143,7 @@ Result<void> check_strict(const ConversionOptions& options, const Conversion& do
 // A temporary name in the folder of `file` for an intermediate world. The destructor removes the file.
 class PassingWorld {
  public:
-  explicit PassingWorld(const fs::path& file) : to_(io::temporary_name(file, "regions"), false, &never_) {}
+  PassingWorld(const fs::path& file, const char* what) : to_(io::temporary_name(file, what), false, &never_) {}
   PassingWorld(const PassingWorld&) = delete;
   PassingWorld& operator=(const PassingWorld&) = delete;
   ~PassingWorld() { forget(); }
@@ -155,74 +160,184 @@ class PassingWorld {
   io::Destination to_;
 };
 
-// Converts one input without steps. If the output is a world, bricks are written to it as they arrive. Otherwise they
-// go into a temporary world, from which the output is made layer by layer.
+// The bricks of a world file.
+BrickSource source_of(io::StoreReader& store, const Progress& progress) {
+  const auto chunks = [](const Box3& bricks) {
+    return Box3{{bricks.min.x >> 3, bricks.min.y >> 3, bricks.min.z >> 3},
+                {bricks.max.x >> 3, bricks.max.y >> 3, bricks.max.z >> 3}};
+  };
+  Progress quiet;
+  quiet.cancel = progress.cancel;
+  return {[&store, chunks](uint32_t volume, const Box3& bricks) { return store.count_bricks(volume, chunks(bricks)); },
+          [&store, chunks, quiet](uint32_t volume, const Box3& bricks, BrickMap& into) {
+            return store.read(volume, chunks(bricks), into, quiet);
+          }};
+}
+
+std::vector<Box3> bounds_of(const std::vector<io::VolumeSummary>& volumes) {
+  std::vector<Box3> bounds;
+  bounds.reserve(volumes.size());
+  for (const io::VolumeSummary& v : volumes) bounds.push_back(v.bounds);
+  return bounds;
+}
+
+// One conversion region by region. The input's bricks are in a world file then: the input itself, the output, or a
+// temporary one. From there steps, and levels of detail, make the bricks of other worlds; formats that are not worlds
+// are written from those layer by layer.
+class RegionConversion {
+ public:
+  RegionConversion(const ConversionJob& job, const ConversionOptions& options, const fs::path& file,
+                   const Progress& progress, Conversion& done)
+      : job_(job), options_(options), file_(file), progress_(progress), done_(done), passing_(file, "regions") {
+    quiet_.cancel = progress.cancel;
+  }
+
+  Result<void> run() {
+    const fs::path& input = job_.inputs[0].file;
+    const auto from = io::format_for_reading(input), to = io::format_for_writing(file_);
+    if (!from || !to) return tl::unexpected<Error>((from ? to : from).error());
+    to_ = *to;
+    const bool steps = !options_.steps.empty(), levels = options_.lod_levels > 0;
+    const bool writes_first = is_world(*to_) && !steps;
+    QRY_TRY(read(input, **from, writes_first));
+    if (writes_first) add_output(file_);
+    if (writes_first && !levels) return {};
+    QRY_TRY(go_on_from(is_world(**from) ? input : writes_first ? file_ : passing_.path()));
+    if (!writes_first) passing_.forget();
+    SceneByRegions scene(head_, bounds_of(volumes_));
+    if (steps)
+      QRY_TRY(options_.steps.apply_by_regions(
+          scene, measure_by_regions(
+                     source_of(*store_, progress_), [this] { return available_bytes(); }, quiet_)));
+    if (!writes_first) QRY_TRY(write_level(file_, steps ? &scene : nullptr));
+    for (int64_t level = 1; level <= options_.lod_levels; ++level) {
+      scene = SceneByRegions(head_, bounds_of(volumes_));  // as it was written last
+      const auto units = source_units(scene.scene());
+      QRY_TRY(scene.shrink(2));
+      if (to_->kind == io::FormatKind::mesh) keep_mesh_size(scene.scene(), units, level);
+      QRY_TRY(write_level(lod_file(file_, level), &scene));
+    }
+    return {};
+  }
+
+ private:
+  uint64_t available_bytes() const {
+    malloc_trim(0);
+    return options_.budget->available_bytes();
+  }
+  Result<void> write_into(const Scene& scene, const io::Destination& world) {
+    writer_.reset();
+    QRY_TRY_ASSIGN(auto made, io::StoreWriter::create(scene, world, quiet_));
+    writer_.emplace(std::move(made));
+    return {};
+  }
+  Result<void> take(uint32_t volume, BrickMap&& bricks) {
+    const BrickMap taken = std::move(bricks);
+    volumes_[volume].add(taken);
+    auto written = writer_ ? writer_->append(volume, taken) : Result<void>();
+    // Memory that regions leave behind in the allocator must not add up.
+    if (memory_in_use() > options_.budget->limit_bytes() / 4 * 3) malloc_trim(0);
+    return written;
+  }
+  Result<void> commit() {
+    if (writer_) QRY_TRY(writer_->commit());
+    writer_.reset();
+    return {};
+  }
+  void add_output(const fs::path& file) {
+    if (done_.outputs.empty())
+      for (const Instance& instance : head_.instances) done_.voxels += volumes_[instance.volume].voxels;
+    done_.outputs.push_back(file);
+    done_.bytes += size_of(file);
+  }
+
+  // Head and volumes of the input, whose bricks go into the output, or, unless they are in a world already, into the
+  // temporary one.
+  Result<void> read(const fs::path& input, const io::Format& from, bool into_output) {
+    io::ReadOptions read = options_.load.read_options();
+    read.budget = options_.budget;
+    read.accessed_files = &done_.accessed_files;
+    read.warnings = &done_.warnings;
+    read.progress = progress_;
+    RegionSink sink;
+    sink.beside = file_;
+    sink.available_bytes = [this] { return available_bytes(); };
+    sink.begin = [&](const Scene& scene) -> Result<void> {
+      if (!is_world(from)) palette_loss(scene, done_.losses);
+      head_ = scene;
+      volumes_.resize(scene.volumes.size());
+      QRY_TRY(check_strict(options_, done_));
+      if (is_world(from) && !into_output) return {};
+      return write_into(scene, into_output ? destination(file_, options_) : passing_.to());
+    };
+    sink.take = [this](uint32_t volume, BrickMap&& bricks) { return take(volume, std::move(bricks)); };
+    const auto read_all = io::read_scene_regions(input, read, sink);
+    if (!read_all) return tl::unexpected<Error>(with_salvage_hint(input, read_all.error()));
+    done_.regions = read_all->regions;
+    return commit();
+  }
+
+  // The world whose bricks come next.
+  Result<void> go_on_from(const fs::path& world) {
+    QRY_TRY_ASSIGN(store_, io::StoreReader::open(world));
+    return {};
+  }
+
+  // Writes one file of what the scene makes of the world's bricks; null: of that world as it is. Goes on from what it
+  // has written.
+  Result<void> write_level(const fs::path& file, const SceneByRegions* scene) {
+    const io::Destination target = destination(file, options_);
+    if (scene) {
+      const PassingWorld changed(file, "steps");
+      head_ = scene->scene();
+      volumes_.assign(head_.volumes.size(), {});
+      QRY_TRY(write_into(head_, is_world(*to_) ? target : changed.to()));
+      QRY_TRY_ASSIGN(const uint64_t made,
+                     make_by_regions(
+                         *scene, source_of(*store_, progress_), [this] { return available_bytes(); }, progress_,
+                         [this](uint32_t v, BrickMap&& bricks) { return take(v, std::move(bricks)); }));
+      done_.regions = std::max(done_.regions, made);
+      QRY_TRY(commit());
+      QRY_TRY(go_on_from(is_world(*to_) ? file : changed.path()));
+    }
+    if (!is_world(*to_)) {
+      if (file == file_) {
+        add_losses(done_.losses, io::export_losses(head_, volumes_, *to_), false);
+        QRY_TRY(check_strict(options_, done_));
+      }
+      const auto visible = io::VisibleRegions::of(
+          *store_, bounds_of(volumes_), [this] { return available_bytes(); }, progress_);
+      const auto written =
+          visible ? to_->write_regions(*visible, target, progress_) : tl::unexpected<Error>(visible.error());
+      if (!written)
+        return fail(written.error().code, shown(visible ? file : job_.inputs[0].file) + ": " + written.error().message);
+      done_.regions = std::max(done_.regions, visible->read_regions());
+    }
+    add_output(file);
+    return {};
+  }
+
+  const ConversionJob& job_;
+  const ConversionOptions& options_;
+  const fs::path& file_;
+  const Progress& progress_;
+  Conversion& done_;
+  const PassingWorld passing_;
+  const io::Format* to_ = nullptr;
+  Progress quiet_;  // writing shows no stage of its own
+  std::optional<io::StoreReader> store_;
+  std::optional<io::StoreWriter> writer_;
+  Scene head_;  // and its volumes, as they were read or written last
+  std::vector<io::VolumeSummary> volumes_;
+};
+
 Result<void> convert_regions(const ConversionJob& job, const ConversionOptions& options, OutputNames& names,
                              const Progress& progress, Conversion& done) {
   QRY_TRY_ASSIGN(const auto file, job.file());
   QRY_TRY(check_free(file, job, options, names, done));
-  const fs::path& input = job.inputs[0].file;
-  const auto from = io::format_for_reading(input), to = io::format_for_writing(file);
-  if (!from || !to) return tl::unexpected<Error>((from ? to : from).error());
-  const bool from_world = is_world(**from), to_world = is_world(**to);
-  const PassingWorld passing(file);
-  const io::Destination target = destination(file, options);
-  io::ReadOptions read = options.load.read_options();
-  read.budget = options.budget;
-  read.accessed_files = &done.accessed_files;
-  read.warnings = &done.warnings;
-  read.progress = progress;
-  std::optional<io::StoreWriter> writer;
-  Scene head;
-  std::vector<io::VolumeSummary> volumes;
-  Progress quiet;  // writing shows no stage of its own
-  quiet.cancel = progress.cancel;
-  RegionSink sink;
-  sink.beside = file;
-  sink.available_bytes = [&] {
-    malloc_trim(0);
-    return options.budget->available_bytes();
-  };
-  sink.begin = [&](const Scene& scene) -> Result<void> {
-    if (!from_world) palette_loss(scene, done.losses);
-    head = scene;
-    volumes.resize(scene.volumes.size());
-    QRY_TRY(check_strict(options, done));
-    if (from_world && !to_world) return {};  // the input is such a world already
-    QRY_TRY_ASSIGN(auto made, io::StoreWriter::create(scene, to_world ? target : passing.to(), quiet));
-    writer.emplace(std::move(made));
-    return {};
-  };
-  sink.take = [&](uint32_t volume, BrickMap&& bricks) -> Result<void> {
-    const BrickMap taken = std::move(bricks);
-    volumes[volume].add(taken);
-    auto written = writer ? writer->append(volume, taken) : Result<void>();
-    // Memory that regions leave behind in the allocator must not add up.
-    if (memory_in_use() > options.budget->limit_bytes() / 4 * 3) malloc_trim(0);
-    return written;
-  };
-  const auto read_all = io::read_scene_regions(input, read, sink);
-  if (!read_all) return tl::unexpected<Error>(with_salvage_hint(input, read_all.error()));
-  if (writer) QRY_TRY(writer->commit());
-  done.regions = read_all->regions;
-  if (!to_world) {
-    writer.reset();
-    add_losses(done.losses, io::export_losses(head, volumes, **to), false);
-    QRY_TRY(check_strict(options, done));
-    QRY_TRY_ASSIGN(auto store, io::StoreReader::open(from_world ? input : passing.path()));
-    passing.forget();
-    std::vector<Box3> bounds;
-    bounds.reserve(volumes.size());
-    for (const io::VolumeSummary& v : volumes) bounds.push_back(v.bounds);
-    const auto visible = io::VisibleRegions::of(store, bounds, sink.available_bytes, progress);
-    const auto written =
-        visible ? (*to)->write_regions(*visible, target, progress) : tl::unexpected<Error>(visible.error());
-    if (!written) return fail(written.error().code, shown(visible ? file : input) + ": " + written.error().message);
-    done.regions = std::max(done.regions, visible->read_regions());
-  }
-  done.outputs.push_back(file);
-  for (const Instance& instance : head.instances) done.voxels += volumes[instance.volume].voxels;
-  done.bytes = size_of(file);
+  for (int64_t level = 1; level <= options.lod_levels; ++level)
+    QRY_TRY(check_free(lod_file(file, level), job, options, names, done));
+  QRY_TRY(RegionConversion(job, options, file, progress, done).run());
   if (done.regions == 1) done.regions = 0;  // one region is the whole
   return {};
 }
@@ -328,8 +443,7 @@ Result<fs::path> ConversionJob::file(const std::string& part) const {
 }
 
 std::string why_whole(const ConversionJob& job, const ConversionOptions& options) {
-  if (!options.steps.empty()) return "its steps need the whole scene";
-  if (options.lod_levels > 0) return "--lod-levels needs the whole scene";
+  if (const std::string step = options.steps.needs_whole(); !step.empty()) return step + " needs the whole scene";
   if (options.salvage) return "--salvage needs the whole scene";
   if (options.picture != PictureKind::top) return "pictures need the whole scene";
   if (options.load.executor == VoxelizeExecutor::cuda) return "--executor cuda makes all voxels at once";

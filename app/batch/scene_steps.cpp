@@ -18,7 +18,7 @@ namespace {
 
 using Parts = std::vector<ScenePart>;
 using Losses = SceneSteps::Losses;
-using Step = std::function<Result<Parts>(Parts, Losses&, const Progress&)>;
+using Step = SceneSteps::Step;
 
 // Whole numbers with commas between them, all from lowest to highest. None if the text is anything else.
 std::optional<std::vector<int64_t>> numbers_of(std::string_view text, size_t count, int64_t lowest, int64_t highest) {
@@ -55,8 +55,9 @@ std::optional<Counted> counted(std::string_view text, int64_t highest, Connectiv
 
 // A step that changes each part on its own.
 template <class Operation>
-Step each(Operation operation) {
-  return [operation](Parts parts, Losses& losses, const Progress& progress) -> Result<Parts> {
+Step each(Operation operation,
+          std::function<Result<void>(SceneByRegions&, const SceneByRegions::Measure&)> by_regions = {}) {
+  const auto whole = [operation](Parts parts, Losses& losses, const Progress& progress) -> Result<Parts> {
     const auto change = [&](const Scene& scene) {
       if constexpr (std::is_invocable_v<Operation, const Scene&, const Progress&>) return operation(scene, progress);
       else return operation(scene, losses);
@@ -67,6 +68,7 @@ Step each(Operation operation) {
     }
     return parts;
   };
+  return {whole, std::move(by_regions)};
 }
 
 void say_palette(const PaletteError& error, Losses& losses) {
@@ -80,7 +82,13 @@ tl::unexpected<Error> bad(const std::string& expected) { return fail(ErrorCode::
 Result<Step> crop_step(const std::string& value) {
   const auto box = box_of_text(value);
   if (!box) return bad("write the lowest and the highest voxel that stay, X0,Y0,Z0,X1,Y1,Z1");
-  return each([box = *box](const Scene& scene, Losses&) { return crop(scene, box); });
+  return each([box = *box](const Scene& scene, Losses&) { return crop(scene, box); },
+              [box = *box](SceneByRegions& scene, const auto& measure) { return scene.crop(box, measure); });
+}
+
+Step turned_step(const Rotation& rotation) {
+  return each([rotation](const Scene& scene, Losses&) { return turn(scene, rotation); },
+              [rotation](SceneByRegions& scene, const auto&) { return scene.turn(rotation); });
 }
 
 Result<Step> turn_step(const std::string& value) {
@@ -95,7 +103,7 @@ Result<Step> turn_step(const std::string& value) {
   quarter.axis[a] = uint8_t(b), quarter.sign[a] = -1;
   quarter.axis[b] = uint8_t(a), quarter.sign[b] = 1;
   for (int64_t turns = (*degrees / 90 % 4 + 4) % 4; turns > 0; --turns) all = quarter * all;
-  return each([all](const Scene& scene, Losses&) { return turn(scene, all); });
+  return turned_step(all);
 }
 
 Result<Step> mirror_step(const std::string& value) {
@@ -103,7 +111,7 @@ Result<Step> mirror_step(const std::string& value) {
     return bad("write x, y or z: the coordinate that changes its sign");
   Rotation mirror;
   mirror.sign[size_t(value[0] - 'x')] = -1;
-  return each([mirror](const Scene& scene, Losses&) { return turn(scene, mirror); });
+  return turned_step(mirror);
 }
 
 Result<Step> scale_step(const std::string& value) {
@@ -112,23 +120,33 @@ Result<Step> scale_step(const std::string& value) {
   if (!n) return bad("write N (each voxel becomes N voxels along each axis) or 1/N, N from 1 to 64");
   const auto factor = uint32_t(*n);
   return each(
-      [down, factor](const Scene& scene, Losses&) { return down ? shrink(scene, factor) : enlarge(scene, factor); });
+      [down, factor](const Scene& scene, Losses&) { return down ? shrink(scene, factor) : enlarge(scene, factor); },
+      [down, factor](SceneByRegions& scene, const auto&) {
+        return down ? scene.shrink(factor) : scene.enlarge(factor);
+      });
 }
 
 Result<Step> lod_step(const std::string& value) {
   const auto levels = number_of(value, 1, 16);
   if (!levels) return bad("write how many times to halve, 1 to 16");
-  return each([times = *levels](const Scene& scene, Losses&) {
-    Result<Scene> level = shrink(scene, 2);
-    for (int64_t i = 1; i < times && level; ++i) level = shrink(*level, 2);
-    return level;
-  });
+  return each(
+      [times = *levels](const Scene& scene, Losses&) {
+        Result<Scene> level = shrink(scene, 2);
+        for (int64_t i = 1; i < times && level; ++i) level = shrink(*level, 2);
+        return level;
+      },
+      [times = *levels](SceneByRegions& scene, const auto&) {
+        Result<void> done;
+        for (int64_t i = 0; i < times && done; ++i) done = scene.shrink(2);
+        return done;
+      });
 }
 
 Result<Step> hollow_step(const std::string& value) {
   const auto thickness = number_of(value, 1, 4096);
   if (!thickness) return bad("write the thickness of the shell in voxels, 1 to 4096");
-  return each([t = uint32_t(*thickness)](const Scene& scene, Losses&) { return hollow(scene, t); });
+  return each([t = uint32_t(*thickness)](const Scene& scene, Losses&) { return hollow(scene, t); },
+              [t = uint32_t(*thickness)](SceneByRegions& scene, const auto&) { return scene.hollow(t); });
 }
 
 Result<Step> fill_step(const std::string& value) {
@@ -142,9 +160,13 @@ template <Way kWay>
 Result<Step> morphology_step(const std::string& value) {
   const auto c = counted(value, kMostMorphologySteps, Connectivity::faces);
   if (!c) return bad("write how many steps, 1 to 4096, and which neighbours count if not 6: N, N:18 or N:26");
-  return each([steps = uint32_t(c->number), n = c->neighbours](const Scene& scene, const Progress& progress) {
-    return kWay == Way::grow ? dilate(scene, n, steps, progress) : erode(scene, n, steps, progress);
-  });
+  return each(
+      [steps = uint32_t(c->number), n = c->neighbours](const Scene& scene, const Progress& progress) {
+        return kWay == Way::grow ? dilate(scene, n, steps, progress) : erode(scene, n, steps, progress);
+      },
+      [steps = uint32_t(c->number), n = c->neighbours](SceneByRegions& scene, const auto&) {
+        return kWay == Way::grow ? scene.dilate(n, steps) : scene.erode(n, steps);
+      });
 }
 
 Result<Step> drop_parts_step(const std::string& value) {
@@ -174,7 +196,7 @@ Result<Step> materials_step(const std::string& value) {
 }
 
 Result<Step> merge_step(const std::string&) {
-  return Step([](Parts parts, Losses& losses, const Progress&) -> Result<Parts> {
+  return Step{[](Parts parts, Losses& losses, const Progress&) -> Result<Parts> {
     std::vector<const Scene*> scenes;
     for (const ScenePart& part : parts) scenes.push_back(&part.scene);
     PaletteError error;
@@ -183,12 +205,12 @@ Result<Step> merge_step(const std::string&) {
     parts.clear();
     parts.push_back({"", std::move(merged)});
     return parts;
-  });
+  }};
 }
 
 template <BooleanKind kKind>
 Result<Step> boolean_step(const std::string&) {
-  return Step([](Parts parts, Losses& losses, const Progress&) -> Result<Parts> {
+  return Step{[](Parts parts, Losses& losses, const Progress&) -> Result<Parts> {
     Scene all = std::move(parts[0].scene);
     for (size_t i = 1; i < parts.size(); ++i) {
       PaletteError error;
@@ -201,7 +223,7 @@ Result<Step> boolean_step(const std::string&) {
     parts.clear();
     parts.push_back({"", std::move(all)});
     return parts;
-  });
+  }};
 }
 
 const std::vector<std::string> kSplitNames{"models", "instances", "layers", "colours", "parts", "regions:N"};
@@ -229,7 +251,7 @@ Result<Step> split_step(const std::string& value) {
       return bad(fmt::format("write one of {}{}", fmt::join(kSplitNames, ", "), did_you_mean(value, kSplitNames)));
     kind = it->second;
   }
-  return Step([kind, edge, parts_by](Parts parts, Losses&, const Progress& progress) -> Result<Parts> {
+  return Step{[kind, edge, parts_by](Parts parts, Losses&, const Progress& progress) -> Result<Parts> {
     Parts out;
     for (ScenePart& whole : parts) {
       QRY_TRY_ASSIGN(auto pieces,
@@ -241,7 +263,7 @@ Result<Step> split_step(const std::string& value) {
       }
     }
     return out;
-  });
+  }};
 }
 
 enum class Effect : uint8_t { changes, combines, splits };
@@ -336,11 +358,24 @@ Result<std::vector<ScenePart>> SceneSteps::apply(std::vector<ScenePart> parts, L
   progress.cancel = cancel;
   for (size_t i = 0; i < steps_.size(); ++i) {
     if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
-    auto done = steps_[i](std::move(parts), losses, progress);
+    auto done = steps_[i].whole(std::move(parts), losses, progress);
     if (!done) return fail(done.error().code, given_[i].name + ": " + done.error().message);
     parts = std::move(*done);
   }
   return parts;
+}
+
+std::string SceneSteps::needs_whole() const {
+  for (size_t i = 0; i < steps_.size(); ++i)
+    if (!steps_[i].by_regions) return given_[i].name;
+  return {};
+}
+
+Result<void> SceneSteps::apply_by_regions(SceneByRegions& scene, const SceneByRegions::Measure& measure) const {
+  for (size_t i = 0; i < steps_.size(); ++i)
+    if (auto done = steps_[i].by_regions(scene, measure); !done)
+      return fail(done.error().code, given_[i].name + ": " + done.error().message);
+  return {};
 }
 
 }  // namespace quarry::app

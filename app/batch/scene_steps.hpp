@@ -17,6 +17,7 @@
 
 #include "app/console/arguments.hpp"
 #include "base/progress.hpp"
+#include "voxel/operations/regions/scene_by_regions.hpp"
 #include "voxel/operations/whole_scene.hpp"
 
 namespace quarry::app {
@@ -46,8 +47,18 @@ class SceneSteps {
   Result<std::vector<ScenePart>> apply(std::vector<ScenePart> parts, Losses& losses,
                                        const std::atomic<bool>* cancel) const;
 
+  // The first step that needs the whole scene, as given ("--fill"); "" if there is none, and then apply_by_regions()
+  // does what apply() does with one part.
+  std::string needs_whole() const;
+  Result<void> apply_by_regions(SceneByRegions& scene, const SceneByRegions::Measure& measure) const;
+
+  // What a step does: to scenes in memory, and, where it can, to one that is made region by region.
+  struct Step {
+    std::function<Result<std::vector<ScenePart>>(std::vector<ScenePart>, Losses&, const Progress&)> whole;
+    std::function<Result<void>(SceneByRegions&, const SceneByRegions::Measure&)> by_regions = {};
+  };
+
  private:
-  using Step = std::function<Result<std::vector<ScenePart>>(std::vector<ScenePart>, Losses&, const Progress&)>;
   std::vector<OrderedOption> given_;
   std::vector<Step> steps_;
   bool combines_ = false, splits_ = false;

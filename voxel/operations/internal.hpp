@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <span>
 #include <vector>
 
 #include "voxel/operations/whole_scene.hpp"
@@ -25,5 +26,43 @@ struct QuantisedMaterials {
 };
 // At most `count` clusters. Inputs without voxels come last and have no weight.
 QuantisedMaterials quantise_materials(const std::vector<WeightedMaterial>& inputs, uint32_t count);
+
+// What crop() keeps: the scene without bricks, whose volume i has the voxels of the box parts[i].kept of that volume.
+struct CropPlan {
+  Scene scene;
+  struct Part {
+    uint32_t volume;
+    Box3 kept;
+    bool whole;  // all voxels of the volume
+  };
+  std::vector<Part> parts;
+};
+// `bounds`: of each volume's voxels, tight.
+CropPlan plan_crop(const Scene& scene, std::span<const Box3> bounds, const Box3& box);
+// Takes away the volumes that turned out to be empty, and their instances. Returns the numbers of those that stay.
+std::vector<uint32_t> drop_volumes(Scene& scene, const std::vector<bool>& empty);
+// The voxels in a box of voxels; bricks wholly inside are shared.
+BrickMap cut(const BrickMap& bricks, const Box3& box);
+
+// What shrink() makes: the scene without bricks, whose volume i is that volume, shrunk with that phase.
+struct ShrinkPlan {
+  Scene scene;
+  struct Part {
+    uint32_t volume;
+    Int3 phase;
+  };
+  std::vector<Part> parts;
+};
+// Errors: those of shrink().
+Result<ShrinkPlan> plan_shrink(const Scene& scene, uint32_t n);
+// Cell c of the volume becomes floor((c + phase) / n).
+BrickMap shrunk(const BrickMap& bricks, Int3 phase, int64_t n, uint32_t threshold);
+// The scene of enlarge() without bricks. `bounds`: as above. Errors: those of enlarge().
+Result<Scene> plan_enlarge(const Scene& scene, std::span<const Box3> bounds, uint32_t n);
+// The enlarged volume's bricks in a box of bricks: up to n^3 for each source brick.
+BrickMap enlarged(const BrickMap& bricks, int32_t n, const Box3& within);
+
+Result<void> check_hollow(uint32_t thickness);
+BrickMap hollowed(const BrickMap& bricks, uint32_t thickness);
 
 }  // namespace quarry::operations_detail

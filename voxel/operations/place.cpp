@@ -33,25 +33,6 @@ bool inside(Int3 v, const Box3& box) {
          v.z <= box.max.z;
 }
 
-BrickMap cut(const BrickMap& bricks, const Box3& box) {
-  BrickMap out;
-  const Int3 first = brick_of(box.min), last = brick_of(box.max);
-  for (const auto& [at, brick] : bricks.bricks()) {
-    if (!inside(at, {first, last})) continue;
-    const Box3 own = voxel_bounds(at, brick.mask);
-    if (inside(own.min, box) && inside(own.max, box)) {
-      out.put(at, brick);
-      continue;
-    }
-    Brick kept;
-    for (uint32_t i = 0; i < kVoxelsPerBrick; ++i)
-      if (const uint8_t m = brick.get(i); m && inside(Int3{at.x * 8, at.y * 8, at.z * 8} + voxel_from_index(i), box))
-        kept.set(i, m);
-    if (!kept.empty()) out.put(at, kept);
-  }
-  return out;
-}
-
 // A scene of one volume.
 Scene single(BrickMap bricks, const Palette& palette, const char* name) {
   Scene out;
@@ -175,38 +156,82 @@ Result<Scene> turn(const Scene& scene, const Rotation& rotation) {
   return out;
 }
 
-Result<Scene> crop(const Scene& scene, const Box3& box) {
-  QRY_TRY(check(scene));
-  Scene out = scene;
-  out.volumes.clear();
-  out.instances.clear();
-  if (box.empty()) return out;
-  std::vector<Box3> bounds;
-  for (const Volume& v : scene.volumes) bounds.push_back(v.bricks.bounds());
+namespace operations_detail {
+
+BrickMap cut(const BrickMap& bricks, const Box3& box) {
+  BrickMap out;
+  const Int3 first = brick_of(box.min), last = brick_of(box.max);
+  for (const auto& [at, brick] : bricks.bricks()) {
+    if (!inside(at, {first, last})) continue;
+    const Box3 own = voxel_bounds(at, brick.mask);
+    if (inside(own.min, box) && inside(own.max, box)) {
+      out.put(at, brick);
+      continue;
+    }
+    Brick kept;
+    for (uint32_t i = 0; i < kVoxelsPerBrick; ++i)
+      if (const uint8_t m = brick.get(i); m && inside(Int3{at.x * 8, at.y * 8, at.z * 8} + voxel_from_index(i), box))
+        kept.set(i, m);
+    if (!kept.empty()) out.put(at, kept);
+  }
+  return out;
+}
+
+CropPlan plan_crop(const Scene& scene, std::span<const Box3> bounds, const Box3& box) {
+  CropPlan plan;
+  plan.scene = scene;
+  plan.scene.volumes.clear();
+  plan.scene.instances.clear();
+  if (box.empty()) return plan;
   std::map<std::tuple<uint32_t, Int3, Int3>, uint32_t> made;  // volume and the part of it that is kept -> new volume
   for (const Instance& instance : scene.instances) {
-    const Box3 kept = intersected(box_in_volume(instance, box), bounds[instance.volume]);
+    const Box3& all = bounds[instance.volume];
+    const Box3 kept = intersected(box_in_volume(instance, box), all);
     if (kept.empty()) continue;
-    const auto [it, fresh] = made.try_emplace({instance.volume, kept.min, kept.max}, uint32_t(out.volumes.size()));
+    const auto [it, fresh] = made.try_emplace({instance.volume, kept.min, kept.max}, uint32_t(plan.parts.size()));
     if (fresh) {
       const Volume& from = scene.volumes[instance.volume];
-      const bool whole = kept == bounds[instance.volume];
-      out.volumes.push_back({from.name, whole ? from.bricks : cut(from.bricks, kept), from.size});
+      plan.scene.volumes.push_back({from.name, {}, from.size});
+      plan.parts.push_back({instance.volume, kept, kept == all});
     }
-    if (out.volumes[it->second].bricks.empty()) continue;
-    out.instances.push_back(instance);
-    out.instances.back().volume = it->second;
+    plan.scene.instances.push_back(instance);
+    plan.scene.instances.back().volume = it->second;
   }
-  // Boxes that overlapped bounds but no voxels have left empty volumes.
-  std::vector<uint32_t> number(out.volumes.size());
+  return plan;
+}
+
+std::vector<uint32_t> drop_volumes(Scene& scene, const std::vector<bool>& empty) {
+  std::vector<uint32_t> number(scene.volumes.size()), stay;
   std::vector<Volume> full;
-  for (size_t v = 0; v < out.volumes.size(); ++v) {
+  for (uint32_t v = 0; v < scene.volumes.size(); ++v) {
     number[v] = uint32_t(full.size());
-    if (!out.volumes[v].bricks.empty()) full.push_back(std::move(out.volumes[v]));
+    if (empty[v]) continue;
+    full.push_back(std::move(scene.volumes[v]));
+    stay.push_back(v);
   }
-  out.volumes = std::move(full);
-  for (Instance& i : out.instances) i.volume = number[i.volume];
-  return out;
+  scene.volumes = std::move(full);
+  std::erase_if(scene.instances, [&](const Instance& i) { return empty[i.volume]; });
+  for (Instance& i : scene.instances) i.volume = number[i.volume];
+  return stay;
+}
+
+}  // namespace operations_detail
+
+Result<Scene> crop(const Scene& scene, const Box3& box) {
+  QRY_TRY(check(scene));
+  std::vector<Box3> bounds;
+  for (const Volume& v : scene.volumes) bounds.push_back(v.bricks.bounds());
+  CropPlan plan = plan_crop(scene, bounds, box);
+  std::vector<bool> empty;
+  for (size_t v = 0; v < plan.parts.size(); ++v) {
+    const CropPlan::Part& part = plan.parts[v];
+    const BrickMap& from = scene.volumes[part.volume].bricks;
+    BrickMap& bricks = plan.scene.volumes[v].bricks;
+    bricks = part.whole ? from : cut(from, part.kept);
+    empty.push_back(bricks.empty());  // a box that overlapped bounds, but no voxels
+  }
+  drop_volumes(plan.scene, empty);
+  return std::move(plan.scene);
 }
 
 Result<Scene> boolean(const Scene& a, const Scene& b, BooleanKind kind, PaletteError* error) {

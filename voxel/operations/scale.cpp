@@ -15,15 +15,47 @@ namespace {
 
 constexpr uint32_t kMaxFactor = 64;
 
-// The enlarged volume: up to n^3 bricks for each source brick.
-BrickMap enlarged(const BrickMap& bricks, int32_t n) {
+Result<void> check_factor(uint32_t n) {
+  if (n < 1 || n > kMaxFactor)
+    return fail(ErrorCode::invalid_argument,
+                "a factor of " + std::to_string(n) + "; expected 1 to " + std::to_string(kMaxFactor));
+  return {};
+}
+
+// Updates the metadata of a scene whose voxels have become `factor` times as long.
+void scale_voxel_size(Scene& scene, double factor) {
+  const auto it = scene.metadata.find("voxel_size");
+  if (it == scene.metadata.end()) return;
+  double size = 0;
+  const auto [end, error] = std::from_chars(it->second.data(), it->second.data() + it->second.size(), size);
+  if (error == std::errc() && size > 0 && std::isfinite(size * factor)) it->second = shortest_text(size * factor);
+  else scene.metadata.erase(it);
+}
+
+}  // namespace
+
+namespace operations_detail {
+
+BrickMap enlarged(const BrickMap& bricks, int32_t n, const Box3& within) {
   BrickMap out;
+  // The images of a source brick along an axis, from 0 to n - 1, that are in the box.
+  struct Images {
+    int32_t first, last;
+  };
+  const auto images = [n](int32_t at, int32_t low, int32_t high) {
+    const int64_t begin = int64_t(at) * n;
+    return Images{int32_t(std::clamp<int64_t>(low - begin, 0, n)),
+                  int32_t(std::clamp<int64_t>(high - begin, -1, n - 1))};
+  };
   std::vector<BrickMap::Entry> slab;  // source bricks of one x: their images fill x slabs in rising order
   const auto enlarge_slab = [&] {
-    for (int32_t x = 0; x < n; ++x)
-      for (const auto& [at, brick] : slab)
-        for (int32_t y = 0; y < n; ++y)
-          for (int32_t z = 0; z < n; ++z) {
+    if (slab.empty()) return;
+    const Images xs = images(slab.front().first.x, within.min.x, within.max.x);
+    for (int32_t x = xs.first; x <= xs.last; ++x)
+      for (const auto& [at, brick] : slab) {
+        const Images ys = images(at.y, within.min.y, within.max.y), zs = images(at.z, within.min.z, within.max.z);
+        for (int32_t y = ys.first; y <= ys.last; ++y)
+          for (int32_t z = zs.first; z <= zs.last; ++z) {
             Brick image;
             for (uint32_t i = 0; i < kVoxelsPerBrick; ++i) {
               const Int3 local = voxel_from_index(i);
@@ -33,6 +65,7 @@ BrickMap enlarged(const BrickMap& bricks, int32_t n) {
             }
             if (!image.empty()) out.put({at.x * n + x, at.y * n + y, at.z * n + z}, image);
           }
+      }
     slab.clear();
   };
   for (const BrickMap::Entry& entry : bricks.bricks()) {
@@ -43,7 +76,6 @@ BrickMap enlarged(const BrickMap& bricks, int32_t n) {
   return out;
 }
 
-// Cell c of the volume becomes floor((c + phase) / n).
 BrickMap shrunk(const BrickMap& bricks, Int3 phase, int64_t n, uint32_t threshold) {
   const auto floor_div = [n](int64_t a) { return int32_t(a >= 0 ? a / n : -((-a + n - 1) / n)); };
   BrickMap out;
@@ -99,26 +131,7 @@ BrickMap shrunk(const BrickMap& bricks, Int3 phase, int64_t n, uint32_t threshol
   return out;
 }
 
-Result<void> check_factor(uint32_t n) {
-  if (n < 1 || n > kMaxFactor)
-    return fail(ErrorCode::invalid_argument,
-                "a factor of " + std::to_string(n) + "; expected 1 to " + std::to_string(kMaxFactor));
-  return {};
-}
-
-// Updates the metadata of a scene whose voxels have become `factor` times as long.
-void scale_voxel_size(Scene& scene, double factor) {
-  const auto it = scene.metadata.find("voxel_size");
-  if (it == scene.metadata.end()) return;
-  double size = 0;
-  const auto [end, error] = std::from_chars(it->second.data(), it->second.data() + it->second.size(), size);
-  if (error == std::errc() && size > 0 && std::isfinite(size * factor)) it->second = shortest_text(size * factor);
-  else scene.metadata.erase(it);
-}
-
-}  // namespace
-
-Result<Scene> enlarge(const Scene& scene, uint32_t n) {
+Result<Scene> plan_enlarge(const Scene& scene, std::span<const Box3> bounds, uint32_t n) {
   QRY_TRY(check(scene));
   QRY_TRY(check_factor(n));
   Scene out = scene;
@@ -130,10 +143,9 @@ Result<Scene> enlarge(const Scene& scene, uint32_t n) {
   };
   for (size_t v = 0; v < out.volumes.size(); ++v) {
     Volume& volume = out.volumes[v];
-    const Box3 box = volume.bricks.bounds();
-    if (!volume.bricks.empty() && (!fits(box.min) || !fits(box.max)))
+    const Box3& box = bounds[v];
+    if (!box.empty() && (!fits(box.min) || !fits(box.max)))
       return fail(ErrorCode::out_of_bounds, "volume " + std::to_string(v) + " would reach beyond 32 bits");
-    volume.bricks = enlarged(volume.bricks, factor);
     if (fits(volume.size)) volume.size = {volume.size.x * factor, volume.size.y * factor, volume.size.z * factor};
     else volume.size = {};
   }
@@ -150,21 +162,18 @@ Result<Scene> enlarge(const Scene& scene, uint32_t n) {
   return out;
 }
 
-Result<Scene> shrink(const Scene& scene, uint32_t n, uint32_t threshold) {
+Result<ShrinkPlan> plan_shrink(const Scene& scene, uint32_t n) {
   QRY_TRY(check(scene));
   QRY_TRY(check_factor(n));
-  if (threshold < 1 || threshold > n * n * n)
-    return fail(ErrorCode::invalid_argument, "a threshold of " + std::to_string(threshold) + " of " +
-                                                 std::to_string(n * n * n) + " voxels; expected 1 to all of them");
-  Scene out = scene;
-  if (n == 1) return out;
-  out.volumes.clear();
+  ShrinkPlan plan;
+  plan.scene = scene;
+  plan.scene.volumes.clear();
   // World cell w = s * c + o (one axis; -1 more if s < 0). With o = n * q + r, 0 <= r < n: floor(w / n) = floor((c + r)
   // / n) + q where s > 0, and where s < 0, w = -1 - (c - o), so floor(w / n) = -1 - floor((c - r) / n) + q = -1 -
   // floor((c + n - r) / n) + q + 1, with phase n - r unless r is 0.
   const auto edge = int32_t(n);
   std::map<std::pair<uint32_t, Int3>, uint32_t> made;
-  for (Instance& i : out.instances) {
+  for (Instance& i : plan.scene.instances) {
     std::array<int32_t, 3> phase{}, offset{};
     const std::array<int32_t, 3> o{i.offset.x, i.offset.y, i.offset.z};
     for (size_t row = 0; row < 3; ++row) {
@@ -175,23 +184,50 @@ Result<Scene> shrink(const Scene& scene, uint32_t n, uint32_t threshold) {
     }
     i.offset = {offset[0], offset[1], offset[2]};
     const Int3 p{phase[0], phase[1], phase[2]};
-    const auto [it, fresh] = made.try_emplace({i.volume, p}, uint32_t(out.volumes.size()));
+    const auto [it, fresh] = made.try_emplace({i.volume, p}, uint32_t(plan.parts.size()));
     if (fresh) {
       const Volume& from = scene.volumes[i.volume];
       const auto part = [&](int32_t size, int32_t by) {
         return size > 0 ? int32_t((int64_t(size) + by + edge - 1) / edge) : size;
       };
-      out.volumes.push_back({from.name,
-                             shrunk(from.bricks, p, edge, threshold),
-                             {part(from.size.x, p.x), part(from.size.y, p.y), part(from.size.z, p.z)}});
+      plan.scene.volumes.push_back(
+          {from.name, {}, {part(from.size.x, p.x), part(from.size.y, p.y), part(from.size.z, p.z)}});
+      plan.parts.push_back({i.volume, p});
     }
     i.volume = it->second;
   }
-  for (Camera& c : out.cameras)
+  for (Camera& c : plan.scene.cameras)
     for (double* point : {c.position, c.target})
       for (int a = 0; a < 3; ++a) point[a] /= edge;
-  scale_voxel_size(out, edge);
+  scale_voxel_size(plan.scene, edge);
+  return plan;
+}
+
+}  // namespace operations_detail
+
+Result<Scene> enlarge(const Scene& scene, uint32_t n) {
+  QRY_TRY(check(scene));
+  std::vector<Box3> bounds;
+  for (const Volume& volume : scene.volumes) bounds.push_back(volume.bricks.bounds());
+  QRY_TRY_ASSIGN(Scene out, plan_enlarge(scene, bounds, n));
+  if (n == 1) return out;
+  constexpr Box3 kAll{{INT32_MIN, INT32_MIN, INT32_MIN}, {INT32_MAX, INT32_MAX, INT32_MAX}};
+  for (Volume& volume : out.volumes) volume.bricks = enlarged(volume.bricks, int32_t(n), kAll);
   return out;
+}
+
+Result<Scene> shrink(const Scene& scene, uint32_t n, uint32_t threshold) {
+  QRY_TRY(check(scene));
+  QRY_TRY(check_factor(n));
+  if (threshold < 1 || threshold > n * n * n)
+    return fail(ErrorCode::invalid_argument, "a threshold of " + std::to_string(threshold) + " of " +
+                                                 std::to_string(n * n * n) + " voxels; expected 1 to all of them");
+  if (n == 1) return scene;
+  QRY_TRY_ASSIGN(ShrinkPlan plan, plan_shrink(scene, n));
+  for (size_t v = 0; v < plan.parts.size(); ++v)
+    plan.scene.volumes[v].bricks =
+        shrunk(scene.volumes[plan.parts[v].volume].bricks, plan.parts[v].phase, n, threshold);
+  return std::move(plan.scene);
 }
 
 }  // namespace quarry

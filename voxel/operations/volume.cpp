@@ -47,23 +47,6 @@ MaskMap eroded(const MaskMap& solid) {
   return out;
 }
 
-BrickMap hollowed(const BrickMap& bricks, uint32_t thickness) {
-  MaskMap inner;
-  for (const auto& [at, brick] : bricks.bricks()) inner.emplace(at, brick.mask);
-  for (uint32_t i = 0; i < thickness && !inner.empty(); ++i) inner = eroded(inner);
-  if (inner.empty()) return bricks;
-  BrickMap out;
-  for (const auto& [at, brick] : bricks.bricks()) {
-    const auto it = inner.find(at);
-    Brick kept = brick.copy();
-    if (it != inner.end())
-      for (uint32_t i = 0; i < kVoxelsPerBrick; ++i)
-        if (it->second[i >> 6] >> (i & 63u) & 1u) kept.set(i, 0);
-    if (!kept.empty()) out.put(at, kept);
-  }
-  return out;
-}
-
 // The empty voxels that the outside reaches, brick by brick. A brick without voxels is reached whole or not at all.
 class Flood {
  public:
@@ -164,9 +147,35 @@ uint8_t commonest(const BrickMap& bricks) {
 
 }  // namespace
 
+namespace operations_detail {
+
+Result<void> check_hollow(uint32_t thickness) {
+  if (thickness == 0) return fail(ErrorCode::invalid_argument, "a shell of thickness 0; expected at least 1 voxel");
+  return {};
+}
+
+BrickMap hollowed(const BrickMap& bricks, uint32_t thickness) {
+  MaskMap inner;
+  for (const auto& [at, brick] : bricks.bricks()) inner.emplace(at, brick.mask);
+  for (uint32_t i = 0; i < thickness && !inner.empty(); ++i) inner = eroded(inner);
+  if (inner.empty()) return bricks;
+  BrickMap out;
+  for (const auto& [at, brick] : bricks.bricks()) {
+    const auto it = inner.find(at);
+    Brick kept = brick.copy();
+    if (it != inner.end())
+      for (uint32_t i = 0; i < kVoxelsPerBrick; ++i)
+        if (it->second[i >> 6] >> (i & 63u) & 1u) kept.set(i, 0);
+    if (!kept.empty()) out.put(at, kept);
+  }
+  return out;
+}
+
+}  // namespace operations_detail
+
 Result<Scene> hollow(const Scene& scene, uint32_t thickness) {
   QRY_TRY(check(scene));
-  if (thickness == 0) return fail(ErrorCode::invalid_argument, "a shell of thickness 0; expected at least 1 voxel");
+  QRY_TRY(check_hollow(thickness));
   Scene out = scene;
   for (Volume& v : out.volumes) v.bricks = hollowed(v.bricks, thickness);
   return out;

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// scene_by_regions.cpp - boxes go back through the steps to the source, bricks come forward.
+#include "voxel/operations/regions/scene_by_regions.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "voxel/operations/internal.hpp"
+
+namespace quarry {
+using namespace operations_detail;
+namespace {
+
+constexpr int32_t kLowest = -(1 << 28), kHighest = (1 << 28) - 1;  // bricks, so that voxels have 32 bits
+
+int32_t brick_coordinate(int64_t v) { return int32_t(std::clamp<int64_t>(v, kLowest, kHighest)); }
+
+Box3 widened(const Box3& bricks, int32_t by) {
+  const auto low = [by](int32_t v) { return brick_coordinate(int64_t(v) - by); };
+  const auto high = [by](int32_t v) { return brick_coordinate(int64_t(v) + by); };
+  return {{low(bricks.min.x), low(bricks.min.y), low(bricks.min.z)},
+          {high(bricks.max.x), high(bricks.max.y), high(bricks.max.z)}};
+}
+
+// Voxels of a box, widened; what is beyond 32 bits is at their end.
+Box3 widened_voxels(const Box3& voxels, int64_t by) {
+  if (voxels.empty()) return voxels;
+  const auto at = [](int64_t v) { return int32_t(std::clamp<int64_t>(v, INT32_MIN, INT32_MAX)); };
+  return {{at(voxels.min.x - by), at(voxels.min.y - by), at(voxels.min.z - by)},
+          {at(voxels.max.x + by), at(voxels.max.y + by), at(voxels.max.z + by)}};
+}
+
+Box3 bricks_of(const Box3& voxels) {
+  return voxels.empty() ? Box3{} : Box3{brick_of(voxels.min), brick_of(voxels.max)};
+}
+
+int64_t floor_div(int64_t a, int64_t n) { return a >= 0 ? a / n : -((-a + n - 1) / n); }
+
+BrickMap trimmed(const BrickMap& bricks, const Box3& box) {
+  BrickMap out;
+  out.put(bricks.within(box));
+  return out;
+}
+
+uint64_t volume_of(const Box3& box) {
+  if (box.empty()) return 0;
+  return uint64_t(int64_t(box.max.x) - box.min.x + 1) * uint64_t(int64_t(box.max.y) - box.min.y + 1) *
+         uint64_t(int64_t(box.max.z) - box.min.z + 1);
+}
+
+}  // namespace
+
+Result<void> SceneByRegions::turn(const Rotation& rotation) {
+  QRY_TRY_ASSIGN(scene_, quarry::turn(scene_, rotation));
+  return {};
+}
+
+Result<void> SceneByRegions::enlarge(uint32_t n) {
+  QRY_TRY_ASSIGN(scene_, plan_enlarge(scene_, bounds_, n));
+  if (n == 1) return {};
+  const auto factor = int64_t(n);
+  for (Box3& box : bounds_) {
+    if (box.empty()) continue;
+    const auto low = [&](int32_t v) { return int32_t(v * factor); };
+    const auto high = [&](int32_t v) { return int32_t(v * factor + factor - 1); };
+    box = {{low(box.min.x), low(box.min.y), low(box.min.z)}, {high(box.max.x), high(box.max.y), high(box.max.z)}};
+  }
+  Step step;
+  step.needs = [factor](uint32_t volume, const Box3& bricks) -> Needed {
+    const auto at = [&](int32_t v) { return int32_t(floor_div(v, factor)); };
+    return {volume,
+            {{at(bricks.min.x), at(bricks.min.y), at(bricks.min.z)},
+             {at(bricks.max.x), at(bricks.max.y), at(bricks.max.z)}}};
+  };
+  step.make = [n](uint32_t, const Box3& bricks, const BrickMap& before, const Progress&) -> Result<BrickMap> {
+    return enlarged(before, int32_t(n), bricks);
+  };
+  step.grows = uint64_t(n) * n * n;
+  steps_.push_back(std::move(step));
+  return {};
+}
+
+Result<void> SceneByRegions::shrink(uint32_t n) {
+  QRY_TRY_ASSIGN(ShrinkPlan plan, plan_shrink(scene_, n));
+  if (n == 1) return {};
+  const auto edge = int64_t(n);
+  std::vector<Box3> bounds;
+  for (const ShrinkPlan::Part& part : plan.parts) {
+    const Box3& box = bounds_[part.volume];
+    const Int3 p = part.phase;
+    const auto at = [&](int32_t v, int32_t phase) { return int32_t(floor_div(int64_t(v) + phase, edge)); };
+    bounds.push_back(box.empty() ? box
+                                 : Box3{{at(box.min.x, p.x), at(box.min.y, p.y), at(box.min.z, p.z)},
+                                        {at(box.max.x, p.x), at(box.max.y, p.y), at(box.max.z, p.z)}});
+  }
+  scene_ = std::move(plan.scene);
+  bounds_ = std::move(bounds);
+  const auto parts = std::make_shared<const std::vector<ShrinkPlan::Part>>(std::move(plan.parts));
+  Step step;
+  step.needs = [parts, edge](uint32_t volume, const Box3& bricks) -> Needed {
+    const auto& [from, p] = (*parts)[volume];
+    const auto low = [&](int32_t v, int32_t phase) { return brick_coordinate((int64_t(v) * 8 * edge - phase) >> 3); };
+    const auto high = [&](int32_t v, int32_t phase) {
+      return brick_coordinate(((int64_t(v) * 8 + 8) * edge - 1 - phase) >> 3);
+    };
+    return {from,
+            {{low(bricks.min.x, p.x), low(bricks.min.y, p.y), low(bricks.min.z, p.z)},
+             {high(bricks.max.x, p.x), high(bricks.max.y, p.y), high(bricks.max.z, p.z)}}};
+  };
+  step.make = [parts, edge](uint32_t volume, const Box3& bricks, const BrickMap& before,
+                            const Progress&) -> Result<BrickMap> {
+    return trimmed(shrunk(before, (*parts)[volume].phase, edge, 1), bricks);
+  };
+  steps_.push_back(std::move(step));
+  return {};
+}
+
+void SceneByRegions::add_near(uint32_t reach, uint64_t grows,
+                              std::function<Result<BrickMap>(const BrickMap&, const Progress&)> make) {
+  Step step;
+  step.reach = (reach + 7) / 8;
+  step.grows = grows;
+  step.needs = [by = int32_t(step.reach)](uint32_t volume, const Box3& bricks) -> Needed {
+    return {volume, widened(bricks, by)};
+  };
+  step.make = [make = std::move(make)](uint32_t, const Box3& bricks, const BrickMap& before,
+                                       const Progress& progress) -> Result<BrickMap> {
+    QRY_TRY_ASSIGN(const BrickMap made, make(before, progress));
+    return trimmed(made, bricks);
+  };
+  steps_.push_back(std::move(step));
+}
+
+Result<void> SceneByRegions::hollow(uint32_t thickness) {
+  QRY_TRY(check(scene_));
+  QRY_TRY(check_hollow(thickness));
+  // A voxel is taken away if none within `thickness` of it is empty. So the bounds stay.
+  add_near(thickness, 1, [thickness](const BrickMap& bricks, const Progress&) -> Result<BrickMap> {
+    return hollowed(bricks, thickness);
+  });
+  return {};
+}
+
+Result<void> SceneByRegions::dilate(Connectivity neighbours, uint32_t steps) {
+  QRY_TRY(check(scene_));
+  for (size_t v = 0; v < bounds_.size(); ++v) {
+    Box3& box = bounds_[v];
+    if (box.empty()) continue;
+    for (const int32_t low : {box.min.x, box.min.y, box.min.z})
+      for (const int32_t high : {box.max.x, box.max.y, box.max.z})
+        if (int64_t(low) - steps < INT32_MIN || int64_t(high) + steps > INT32_MAX)
+          return fail(ErrorCode::out_of_bounds,
+                      "volume " + std::to_string(v) + ": voxels would be added beyond 32 bits");
+    box = widened_voxels(box, steps);  // as the voxels that bound it grow along each axis
+  }
+  add_near(steps, 2 + steps / 8, [neighbours, steps](const BrickMap& bricks, const Progress& progress) {
+    return quarry::dilate(bricks, neighbours, steps, progress);
+  });
+  return {};
+}
+
+Result<void> SceneByRegions::erode(Connectivity neighbours, uint32_t steps) {
+  QRY_TRY(check(scene_));
+  tight_ = tight_ && steps == 0;
+  add_near(steps, 1, [neighbours, steps](const BrickMap& bricks, const Progress& progress) {
+    return quarry::erode(bricks, neighbours, steps, progress);
+  });
+  return {};
+}
+
+Result<void> SceneByRegions::crop(const Box3& box, const Measure& measure) {
+  QRY_TRY(check(scene_));
+  if (!tight_) {
+    QRY_TRY_ASSIGN(bounds_, measure(*this));
+    tight_ = true;
+  }
+  CropPlan plan = plan_crop(scene_, bounds_, box);
+  const bool all_whole = std::ranges::all_of(plan.parts, [](const CropPlan::Part& part) { return part.whole; });
+  auto parts = std::make_shared<std::vector<CropPlan::Part>>(plan.parts);
+  Step step;
+  step.needs = [parts](uint32_t volume, const Box3& bricks) -> Needed {
+    const CropPlan::Part& part = (*parts)[volume];
+    return {part.volume, intersected(bricks, bricks_of(part.kept))};
+  };
+  step.make = [parts](uint32_t volume, const Box3& bricks, const BrickMap& before,
+                      const Progress&) -> Result<BrickMap> {
+    return trimmed(cut(before, (*parts)[volume].kept), bricks);
+  };
+  steps_.push_back(std::move(step));
+  scene_ = std::move(plan.scene);
+  bounds_.clear();
+  for (const CropPlan::Part& part : *parts) bounds_.push_back(part.kept);
+  if (all_whole) return {};
+  // What is left of a volume, if anything is.
+  QRY_TRY_ASSIGN(bounds_, measure(*this));
+  std::vector<bool> empty;
+  for (const Box3& left : bounds_) empty.push_back(left.empty());
+  const std::vector<uint32_t> stay = drop_volumes(scene_, empty);
+  std::vector<CropPlan::Part> kept;
+  std::vector<Box3> bounds;
+  for (const uint32_t v : stay) {
+    kept.push_back((*parts)[v]);
+    bounds.push_back(bounds_[v]);
+  }
+  *parts = std::move(kept);
+  bounds_ = std::move(bounds);
+  return {};
+}
+
+SceneByRegions::Needed SceneByRegions::needs(uint32_t volume, const Box3& bricks) const {
+  Needed needed{volume, bricks};
+  for (size_t i = steps_.size(); i-- > 0 && !needed.bricks.empty();)
+    needed = steps_[i].needs(needed.volume, needed.bricks);
+  return needed;
+}
+
+uint64_t SceneByRegions::held(const Box3& bricks, uint64_t source) const {
+  const uint64_t most = volume_of(bricks);
+  uint64_t all = source, made = source;
+  for (const Step& step : steps_) {
+    // A step whose bricks come from far more than the box makes no more than those of the box in the end.
+    made = step.grows > 1 ? std::min(made * std::min<uint64_t>(step.grows, 1u << 20), std::max(most, made)) : made;
+    all += made;
+  }
+  return all;
+}
+
+Result<BrickMap> SceneByRegions::make(uint32_t volume, const Box3& bricks, const BrickMap& source,
+                                      const Progress& progress) const {
+  std::vector<Needed> wanted{{volume, bricks}};  // of the last step, and back
+  for (size_t i = steps_.size(); i-- > 0;) {
+    wanted.push_back(steps_[i].needs(wanted.back().volume, wanted.back().bricks));
+    if (wanted.back().bricks.empty()) return BrickMap{};
+  }
+  BrickMap now = trimmed(source, wanted.back().bricks);
+  for (size_t i = 0; i < steps_.size() && !now.empty(); ++i) {
+    if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
+    const Needed& made = wanted[steps_.size() - 1 - i];
+    QRY_TRY_ASSIGN(now, steps_[i].make(made.volume, made.bricks, now, progress));
+  }
+  return now;
+}
+
+bool SceneByRegions::reaches() const {
+  return std::ranges::any_of(steps_, [](const Step& step) { return step.reach > 0; });
+}
+
+}  // namespace quarry

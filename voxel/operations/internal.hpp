@@ -63,6 +63,6 @@ Result<Scene> plan_enlarge(const Scene& scene, std::span<const Box3> bounds, uin
 BrickMap enlarged(const BrickMap& bricks, int32_t n, const Box3& within);
 
 Result<void> check_hollow(uint32_t thickness);
-BrickMap hollowed(const BrickMap& bricks, uint32_t thickness);
+Result<BrickMap> hollowed(const BrickMap& bricks, uint32_t thickness, const Progress& progress);
 
 }  // namespace quarry::operations_detail

@@ -70,11 +70,14 @@ Result<BrickMap> filtered(const BrickMap& a, const BrickMap& b, bool in_b, const
   BrickMap out;
   const auto theirs_end = b.bricks().end();
   auto their = b.bricks().begin();
-  for (const auto& [at, brick] : a.bricks()) {
+  const auto ours = a.bricks();
+  for (auto our = ours.begin(); our != ours.end(); ++our) {
+    const auto [at, brick] = *our;
     if (!bricks.go_on()) return stopped();
     while (their != theirs_end && their->first < at) ++their;
-    if (their == theirs_end || their->first != at) {
-      if (!in_b) out.put(at, brick);
+    const bool there = their != theirs_end && their->first == at;
+    if (!there || their.shared() == our.shared()) {
+      if (there == in_b) out.put(at, our.shared());
       continue;
     }
     Brick kept;

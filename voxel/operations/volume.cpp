@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // volume.cpp - operations on each volume's own voxels: hollow(), fill(), dilate(), erode().
 #include <algorithm>
-#include <bit>
 #include <map>
 
 #include "voxel/operations/internal.hpp"
@@ -17,34 +16,6 @@ constexpr std::array<Int3, 6> kFaces{Int3{-1, 0, 0}, Int3{1, 0, 0},  Int3{0, -1,
 bool full(const BrickMask& m, Int3 local) {
   const uint32_t i = voxel_index(local);
   return (m[i >> 6] >> (i & 63u) & 1u) != 0;
-}
-
-using MaskMap = std::map<Int3, BrickMask>;
-
-// The solid without the voxels that have an open face.
-MaskMap eroded(const MaskMap& solid) {
-  MaskMap out;
-  for (const auto& [at, mask] : solid) {
-    std::array<const BrickMask*, 6> beside{};
-    for (size_t f = 0; f < 6; ++f)
-      if (const auto it = solid.find(at + kFaces[f]); it != solid.end()) beside[f] = &it->second;
-    BrickMask kept{};
-    bool any = false;
-    for (uint32_t w = 0; w < 8; ++w)
-      for (uint64_t left = mask[w]; left; left &= left - 1) {
-        const uint32_t i = w * 64 + uint32_t(std::countr_zero(left));
-        bool covered = true;
-        for (size_t f = 0; f < 6 && covered; ++f) {
-          const Int3 n = voxel_from_index(i) + kFaces[f];
-          const bool out_of_brick = n.x < 0 || n.y < 0 || n.z < 0 || n.x > 7 || n.y > 7 || n.z > 7;
-          const BrickMask* in = out_of_brick ? beside[f] : &mask;
-          covered = in && full(*in, {n.x & 7, n.y & 7, n.z & 7});
-        }
-        if (covered) kept[w] |= uint64_t(1) << (i & 63u), any = true;
-      }
-    if (any) out.emplace(at, kept);
-  }
-  return out;
 }
 
 // The empty voxels that the outside reaches, brick by brick. A brick without voxels is reached whole or not at all.
@@ -154,21 +125,9 @@ Result<void> check_hollow(uint32_t thickness) {
   return {};
 }
 
-BrickMap hollowed(const BrickMap& bricks, uint32_t thickness) {
-  MaskMap inner;
-  for (const auto& [at, brick] : bricks.bricks()) inner.emplace(at, brick.mask);
-  for (uint32_t i = 0; i < thickness && !inner.empty(); ++i) inner = eroded(inner);
-  if (inner.empty()) return bricks;
-  BrickMap out;
-  for (const auto& [at, brick] : bricks.bricks()) {
-    const auto it = inner.find(at);
-    Brick kept = brick.copy();
-    if (it != inner.end())
-      for (uint32_t i = 0; i < kVoxelsPerBrick; ++i)
-        if (it->second[i >> 6] >> (i & 63u) & 1u) kept.set(i, 0);
-    if (!kept.empty()) out.put(at, kept);
-  }
-  return out;
+Result<BrickMap> hollowed(const BrickMap& bricks, uint32_t thickness, const Progress& progress) {
+  QRY_TRY_ASSIGN(const BrickMap inner, erode(bricks, Connectivity::faces, thickness, progress));
+  return boolean(bricks, inner, BooleanKind::difference, progress);
 }
 
 }  // namespace operations_detail
@@ -177,7 +136,9 @@ Result<Scene> hollow(const Scene& scene, uint32_t thickness) {
   QRY_TRY(check(scene));
   QRY_TRY(check_hollow(thickness));
   Scene out = scene;
-  for (Volume& v : out.volumes) v.bricks = hollowed(v.bricks, thickness);
+  for (Volume& v : out.volumes) {
+    QRY_TRY_ASSIGN(v.bricks, hollowed(v.bricks, thickness, {}));
+  }
   return out;
 }
 

@@ -208,7 +208,7 @@ TEST_CASE("dilate: what would leave 32 bits is an error, and cancelled work says
   const auto beyond = dilate(edge, Connectivity::corners, 2);
   REQUIRE_FALSE(beyond);
   CHECK(beyond.error().code == ErrorCode::out_of_bounds);
-  CHECK(dilate({}, Connectivity::faces, UINT32_MAX)->empty());
+  CHECK(dilate(BrickMap{}, Connectivity::faces, UINT32_MAX)->empty());
   const std::atomic<bool> stop{true};
   Progress progress;
   progress.cancel = &stop;

@@ -137,8 +137,8 @@ Result<void> SceneByRegions::hollow(uint32_t thickness) {
   QRY_TRY(check(scene_));
   QRY_TRY(check_hollow(thickness));
   // A voxel is taken away if none within `thickness` of it is empty. So the bounds stay.
-  add_near(thickness, 1, [thickness](const BrickMap& bricks, const Progress&) -> Result<BrickMap> {
-    return hollowed(bricks, thickness);
+  add_near(thickness, 1, [thickness](const BrickMap& bricks, const Progress& progress) {
+    return hollowed(bricks, thickness, progress);
   });
   return {};
 }

@@ -815,7 +815,8 @@ class Rows {
 
   // A world file, opened and pictured, each time in a context of its own; then grown and eroded by a voxel. Memory is
   // what the process has at its peak and afterwards beyond what it had before; each file is a run of its own.
-  void open(const std::string& path) {
+  // `resolution`: of a mesh.
+  void open(const std::string& path, int32_t resolution) {
     std::vector<double> opened, pictured, grown, eroded;
     for (int i = 0; i < repeats_; ++i) {
       const uint64_t before = resident_bytes();
@@ -828,6 +829,7 @@ class Rows {
         qry_open_info info = QRY_OPEN_INFO_INIT;
         info.next = &home_info;
         info.path = path.c_str();
+        info.resolution = resolution;
         qry_world* world = nullptr;
         const double ms = ms_of([&] { require(qry_world_open(context, &info, &world), "qry_world_open"); });
         opened.push_back(ms);
@@ -931,6 +933,7 @@ int run(int count, char** values) {
   bool as_json = false, small = false, pictures = false;
   std::string only, file;
   uint32_t home = QRY_HOME_AUTOMATIC;
+  int32_t resolution = 256;
   for (int i = 1; i < count; ++i) {
     const std::string word = values[i];
     if (word == "--json") as_json = true;
@@ -940,6 +943,7 @@ int run(int count, char** values) {
     else if (word == "--rays" && i + 1 < count) ray_count = std::strtoull(values[++i], nullptr, 10);
     else if (word == "--pictures") pictures = true;
     else if (word == "--open" && i + 1 < count) file = values[++i];
+    else if (word == "--resolution" && i + 1 < count) resolution = std::atoi(values[++i]);
     else if (word == "--only" && i + 1 < count) only = values[++i];
     else if (word == "--home" && i + 1 < count) {
       const std::string name = values[++i];
@@ -956,7 +960,7 @@ int run(int count, char** values) {
   Rows rows(context, repeats, small, home);
   if (!file.empty()) {
     if (only == "strokes") rows.strokes(file);
-    else rows.open(file);
+    else rows.open(file, resolution);
   } else if (replays.empty()) {
     std::fprintf(stderr, "without --replays FOLDER the rows of recorded sessions are left out\n");
   } else {

@@ -38,7 +38,7 @@ tl::expected<BenchRequest, int> read_bench_request(const CommandArguments& words
   BenchOptions& options = request.options;
   std::string name;
   bool list = false;
-  int64_t keys = 0, repeats = 5, rays = 0;
+  int64_t keys = 0, repeats = 5, rays = 0, resolution = 256;
   Arguments arguments("bench", "Measure, and print ratios to rivals measured in the same run.",
                       "  quarry bench --list\n  quarry bench hashgrid\n"
                       "  quarry bench hashgrid --keys 16777216 --json\n"
@@ -69,7 +69,9 @@ tl::expected<BenchRequest, int> read_bench_request(const CommandArguments& words
   arguments.flag("--pictures", options.pictures, "world: pictures after edits, too, on the device");
   arguments.integer("--rays", rays, "N", "world: a list of so many rays, too, on the device (none)", 0,
                     int64_t(1) << 28);
-  arguments.text("--open", options.open, "FILE", "world: a world file to open and picture, and nothing else (none)");
+  arguments.text("--open", options.open, "FILE", "world: a file to open and picture, and nothing else (none)");
+  arguments.integer("--resolution", resolution, "N", "world: voxels along the longest edge of a mesh that is opened", 1,
+                    8192);
   arguments.flag("--json", request.as_json, "Print one JSON document");
   arguments.flag("--list", list, "Show the benchmarks there are");
   if (const auto code = arguments.parse(words)) return tl::unexpected(*code);

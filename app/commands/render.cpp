@@ -138,7 +138,9 @@ class Batch {
     request.sharing = parsed_.sharing.mode;
     request.memory_bytes = parsed_.memory_bytes;
     request.device_memory_bytes = parsed_.gpu_memory_bytes;
-    request.read = [&](const BrickPool* pool) { return load_scene(job.input, parsed_.load, pool); };
+    request.read = [&](const BrickPool* pool, const DeviceSink* sink) {
+      return load_scene(job.input, parsed_.load, pool, sink);
+    };
     request.check = [&](const Scene& scene) -> Result<void> {
       if (picture.scene_camera < int64_t(scene.cameras.size())) return {};
       return fail(ErrorCode::bad_usage, fmt::format("--scene-camera {}: the file has {} cameras", picture.scene_camera,

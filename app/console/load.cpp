@@ -118,10 +118,12 @@ std::string LoadOptions::text() const {
                      color_map, raw_size);
 }
 
-Result<Scene> load_scene(const std::filesystem::path& file, const LoadOptions& options, const BrickPool* pool) {
+Result<Scene> load_scene(const std::filesystem::path& file, const LoadOptions& options, const BrickPool* pool,
+                         const DeviceSink* sink) {
   std::vector<std::string> warnings;
   io::ReadOptions read = options.read_options();
   read.pool = pool;
+  read.sink = sink;
   read.warnings = &warnings;
   ProgressLine line(shown(file));
   read.progress = line.progress();

@@ -35,9 +35,9 @@ struct LoadOptions {
   std::string surface_ = "26", solid_ = "none", executor_ = "auto";
 };
 
-// Reads any known file. Prints warnings, not the error. `pool`: see io::ReadOptions.
-Result<Scene> load_scene(const std::filesystem::path& file, const LoadOptions& options,
-                         const BrickPool* pool = nullptr);
+// Reads any known file. Prints warnings, not the error. `pool`, `sink`: see io::ReadOptions.
+Result<Scene> load_scene(const std::filesystem::path& file, const LoadOptions& options, const BrickPool* pool = nullptr,
+                         const DeviceSink* sink = nullptr);
 
 // The error of a damaged file. If `quarry convert --salvage` can read something of it, the message says so.
 Error with_salvage_hint(const std::filesystem::path& file, Error error);

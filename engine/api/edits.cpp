@@ -112,6 +112,7 @@ qry_result settle_world(qry_world& world, const HomeInfos& infos, bool packed, O
   };
   if (home != QRY_HOME_HOST) {
     const std::lock_guard lock(context.mutex);
+    std::optional<Error> wrong;  // with the file, which is no matter of homes
     const auto settle = [&]() -> Result<void> {
       QRY_TRY(may_be_on_device(context, home));
       if (home != QRY_HOME_EMULATED && !context.device && context.device_when != QRY_DEVICE_NEVER &&
@@ -120,6 +121,11 @@ qry_result settle_world(qry_world& world, const HomeInfos& infos, bool packed, O
       QRY_TRY_ASSIGN(auto memory_there, engine::home_memory(engine::Home(home), context.device.get(), context.sharing,
                                                             emulation_of(emulation)));
       world.blocks = std::move(memory_there.blocks);
+      if (opened.read_mesh) {
+        QRY_TRY_ASSIGN(world.home, DeviceHome::create(std::move(memory_there.executor), opened.read_mesh, opened.scene,
+                                                      wrong, progress, world.max_bricks, context.threads));
+        return packed ? world.home->pack() : Result<void>();
+      }
       QRY_TRY_ASSIGN(world.home, DeviceHome::create(
                                      std::move(memory_there.executor),
                                      {opened.scene, opened.history, opened.leaves_history ? 0 : opened.history_position,
@@ -138,6 +144,7 @@ qry_result settle_world(qry_world& world, const HomeInfos& infos, bool packed, O
     } else {
       world.home.reset();  // it may have had no room to be packed
       world.blocks.reset();
+      if (wrong) return refuse(*wrong);
       // What is wrong with the file is no matter of homes.
       if (opened.file && engine::fails_at_every_home(settled.error().code)) return refuse(settled.error());
       if (opened.flattens && settled.error().code == ErrorCode::out_of_bounds) return refused(settled.error());
@@ -147,7 +154,7 @@ qry_result settle_world(qry_world& world, const HomeInfos& infos, bool packed, O
       context.say(QRY_LOG_INFO, ("a world is at home on the host: " + settled.error().message).c_str());
     }
   }
-  if (!world.home && opened.file) {
+  if (!world.home && opened.waits()) {
     opened.file.reset();
     const auto finish_reading = std::move(opened.finish_reading);  // which replaces all of `opened`
     if (const auto read = finish_reading(opened); !read) return refuse(read.error());

@@ -220,6 +220,9 @@ struct Opened {
   bool leaves_history = false;          // in the file: the position is that there
   std::optional<uint64_t> fingerprint;  // of a world file with all of these
   std::unique_ptr<io::StoreReader> file;
+  // Of a mesh that is not read yet, because CUDA may leave its voxels where the world will be at home.
+  engine::DeviceHome::ReadMesh read_mesh;
+  bool waits() const { return file || read_mesh; }  // for a home, or for finish_reading
   std::function<Result<void>(Opened& opened)> finish_reading;
 };
 // Whether worlds of this request may be at home on a device, before one is asked for (engine/home/choice.hpp). Errors:

@@ -417,9 +417,11 @@ typedef struct qry_open_info {
 
 /* Reads a .quarry world, a .vox scene, a mesh or any other format that `quarry info` knows, into memory. The format is
  * found by the file's content first, then by its extension. Skipped or repaired parts are warnings in the log. The file
- * is not kept open. The undo history of a .quarry file is read too, but for the flags above. Errors: INVALID_ARGUMENT,
- * UNKNOWN_STRUCT, DUPLICATE_STRUCT, NOT_FOUND, MALFORMED_INPUT, UNSUPPORTED, OUT_OF_BOUNDS (it does not fit the world),
- * FULL, IO, CONFLICT, CANCELLED, OUT_OF_MEMORY, DEVICE. Messages begin with the file's name. [free] */
+ * is not kept open. A mesh for a world at home on a CUDA device is voxelised there, and its voxels stay there; unless
+ * flags say otherwise. The undo history of a .quarry file is read too, but for the flags above. Errors:
+ * INVALID_ARGUMENT, UNKNOWN_STRUCT, DUPLICATE_STRUCT, NOT_FOUND, MALFORMED_INPUT, UNSUPPORTED, OUT_OF_BOUNDS (it does
+ * not fit the world), FULL, IO, CONFLICT, CANCELLED, OUT_OF_MEMORY, DEVICE. Messages begin with the file's name. [free]
+ */
 QRY_API qry_result QRY_CALL qry_world_open(qry_context* context, const qry_open_info* info, qry_world** out);
 
 typedef struct qry_save_info {

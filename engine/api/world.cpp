@@ -112,6 +112,34 @@ Result<std::optional<Opened>> begin_file(const std::filesystem::path& file, cons
   return opened;
 }
 
+io::ReadOptions read_options(const qry_open_info& info, const ContextState& context, const ProgressCall& call,
+                             std::vector<std::string>& warnings) {
+  io::ReadOptions options;
+  options.resolution = info.resolution;
+  options.voxel_size = info.voxel_size;
+  options.memory_limit_bytes = info.reader_memory_bytes;
+  options.time_limit_s = info.reader_time_s;
+  options.threads = context.threads;
+  options.progress = call.progress();
+  options.warnings = &warnings;
+  return options;
+}
+
+// A mesh, to be read once its home is known. What the result's function refers to must outlive it.
+Opened begin_mesh(const qry_open_info& info, ContextState& context) {
+  Opened opened;
+  opened.read_mesh = [&info, &context](const DeviceSink& sink) -> Result<Scene> {
+    const ProgressCall call(info.progress, info.progress_user);
+    std::vector<std::string> warnings;
+    io::ReadOptions options = read_options(info, context, call, warnings);
+    options.sink = &sink;
+    auto scene = io::read_scene(info.path, options);
+    for (const std::string& warning : warnings) context.say(QRY_LOG_WARNING, warning.c_str());
+    return scene;
+  };
+  return opened;
+}
+
 // The bricks are made in `pool`, where the reader can.
 Result<Opened> read_file(const qry_open_info& info, const ContextState& context, const BrickPool& pool) {
   const std::filesystem::path file(info.path);
@@ -127,14 +155,7 @@ Result<Opened> read_file(const qry_open_info& info, const ContextState& context,
     opened.scene = std::move(scene);
     opened.fingerprint = fingerprint;
   } else {
-    io::ReadOptions options;
-    options.resolution = info.resolution;
-    options.voxel_size = info.voxel_size;
-    options.memory_limit_bytes = info.reader_memory_bytes;
-    options.time_limit_s = info.reader_time_s;
-    options.threads = context.threads;
-    options.progress = call.progress();
-    options.warnings = &warnings;
+    io::ReadOptions options = read_options(info, context, call, warnings);
     options.pool = &pool;
     QRY_TRY_ASSIGN(auto scene, io::read_scene(file, options));
     opened.scene = std::move(scene);
@@ -225,6 +246,8 @@ qry_result qry_world_open(qry_context* context, const qry_open_info* info, qry_w
         QRY_TRY_ASSIGN(auto begun, begin_file(file, *info, *context->state));
         if (begun) return std::move(*begun);
       }
+      if (may && format->kind == io::FormatKind::mesh && !(info->flags & QRY_OPEN_FLATTEN))
+        return begin_mesh(*info, *context->state);
       return read_file(*info, *context->state, memory.new_pool());
     };
     auto opened = read();

@@ -193,6 +193,36 @@ Result<std::unique_ptr<DeviceHome>> DeviceHome::create(std::unique_ptr<device::E
   return home;
 }
 
+Result<std::unique_ptr<DeviceHome>> DeviceHome::create(std::unique_ptr<device::Executor> executor, const ReadMesh& read,
+                                                       Scene& scene, std::optional<Error>& wrong,
+                                                       const Progress& progress, uint32_t max_bricks,
+                                                       uint32_t threads) {
+  QRY_TRY_ASSIGN(auto store, device::Store::create(std::move(executor), max_bricks ? max_bricks : 0xFFFFFFFEu));
+  bool there = false;
+  std::optional<Error> full;  // the device's, which is no matter of the file
+  const DeviceSink sink{store->executor().device(), [&](const DeviceVoxels& voxels) -> Result<void> {
+                          there = true;
+                          auto put =
+                              store->put_there(voxels.bricks, voxels.keys, voxels.materials, voxels.box, voxels.stream);
+                          if (!put) full = put.error();
+                          return put;
+                        }};
+  auto made = read(sink);
+  if (!made) {
+    if (!full) wrong = made.error();
+    return tl::unexpected(full.value_or(made.error()));
+  }
+  scene = std::move(*made);
+  if (!takes(scene)) return fail(ErrorCode::unsupported, kTaken);
+  std::unique_ptr<DeviceHome> home(new DeviceHome(std::move(store), threads));
+  if (there) {
+    QRY_TRY_ASSIGN(home->version_offset_, home->store_->version());
+  } else {
+    QRY_TRY(home->fill({scene, {}, 0, nullptr, progress}));
+  }
+  return home;
+}
+
 Result<void> DeviceHome::fill(const Content& content) {
   if (!takes(content.scene)) {
     const ThreadShare share(threads_ ? threads_ : thread_count());

@@ -19,6 +19,7 @@
 #include "voxel/device/store.hpp"
 #include "voxel/io/quarry/reader.hpp"
 #include "voxel/io/quarry/writer.hpp"
+#include "voxel/voxelize/device_sink.hpp"
 #include "voxel/worlds/document.hpp"
 
 namespace quarry::engine {
@@ -46,6 +47,12 @@ class DeviceHome {
   // undone), invalid_argument (of one that is flattened: an instance of no volume), out_of_bounds, out_of_memory, full,
   // device; of a file its own, too.
   static Result<std::unique_ptr<DeviceHome>> create(std::unique_ptr<device::Executor> executor, const Content& content,
+                                                    uint32_t max_bricks, uint32_t threads);
+  // The same of a mesh's file, which `read` reads into `scene`: the voxels that CUDA makes of it stay in that device's
+  // memory, and the scene has none then; else they are sent. Errors: `read`'s, too, of which `wrong` is told.
+  using ReadMesh = std::function<Result<Scene>(const DeviceSink& sink)>;
+  static Result<std::unique_ptr<DeviceHome>> create(std::unique_ptr<device::Executor> executor, const ReadMesh& read,
+                                                    Scene& scene, std::optional<Error>& wrong, const Progress& progress,
                                                     uint32_t max_bricks, uint32_t threads);
   // Whether a scene can be at home on a device; its bricks are not looked at. kTaken says which can.
   static bool takes(const Scene& scene);

@@ -84,21 +84,26 @@ Result<void> DrawnWorld::settle(Device& device, const Request& request, const Pr
       QRY_TRY(of_file(request.check(scene)));
     }
     QRY_TRY_ASSIGN(auto there, home_memory(request.home, &device, request.sharing, request.emulation));
-    if (!file) {
-      QRY_TRY_ASSIGN(scene, of_file(request.read(nullptr)));
-      QRY_TRY(of_file(request.check(scene)));
-    }
     blocks_ = std::move(there.blocks);
     bool in_parts = false;
-    if (file && request.device_memory_bytes != UINT64_MAX) {
-      QRY_TRY_ASSIGN(const uint64_t bricks, of_file(drawn_bricks(*file)));
-      in_parts = bricks > request.device_memory_bytes / kThereBrickBytes;
+    if (format->kind == io::FormatKind::mesh) {
+      const auto read = [&](const DeviceSink& sink) { return request.read(nullptr, &sink); };
+      QRY_TRY_ASSIGN(home_, DeviceHome::create(std::move(there.executor), read, scene, wrong, progress, 0, 0));
+      QRY_TRY(of_file(request.check(scene)));
+    } else {
+      if (!file) {
+        QRY_TRY_ASSIGN(scene, of_file(request.read(nullptr, nullptr)));
+        QRY_TRY(of_file(request.check(scene)));
+      } else if (request.device_memory_bytes != UINT64_MAX) {
+        QRY_TRY_ASSIGN(const uint64_t bricks, of_file(drawn_bricks(*file)));
+        in_parts = bricks > request.device_memory_bytes / kThereBrickBytes;
+      }
+      const Scene nothing = as_one_volume(scene);
+      QRY_TRY_ASSIGN(
+          home_, DeviceHome::create(
+                     std::move(there.executor),
+                     {in_parts ? nothing : scene, {}, 0, file && !in_parts ? &*file : nullptr, progress, true}, 0, 0));
     }
-    const Scene nothing = as_one_volume(scene);
-    QRY_TRY_ASSIGN(
-        home_, DeviceHome::create(
-                   std::move(there.executor),
-                   {in_parts ? nothing : scene, {}, 0, file && !in_parts ? &*file : nullptr, progress, true}, 0, 0));
     QRY_TRY_ASSIGN(auto document, Document::create(without_voxels(std::move(scene)), memory_));
     document_.emplace(std::move(document));
     if (in_parts) {
@@ -189,7 +194,7 @@ Result<void> DrawnWorld::keep_on_host(Device& device, const Request& request, co
                                       std::vector<std::string>* warnings) {
   QRY_TRY_ASSIGN(const bool in_parts, keep_pages(device, request, progress, warnings));
   if (in_parts) return {};
-  QRY_TRY_ASSIGN(auto scene, request.read(&memory_.new_pool()));
+  QRY_TRY_ASSIGN(auto scene, request.read(&memory_.new_pool(), nullptr));
   QRY_TRY(request.check(scene));
   QRY_TRY_ASSIGN(auto document, Document::create(std::move(scene), memory_, progress));
   document_.emplace(std::move(document));

@@ -2,8 +2,8 @@
 // drawn_world.hpp - a file as a world that is drawn and not edited, at home on a device or on the host.
 //
 //   device   .quarry ─► chunks, decoded by all threads ─► the device's memory, which flattens the scene if it is not
-//   one
-//                       volume at the origin ─► shaders: no voxel stays on the host
+//                       one volume at the origin ─► shaders: no voxel stays on the host
+//            mesh ─► voxelised by CUDA ─► the device's memory, the same
 //   host     any file ─► Scene ─► Document, packed ─► SharedWorld ─► shaders
 //            .quarry that does not fit the memory it may take ─► WorldPages: what rays come to ─► shaders
 #pragma once
@@ -34,8 +34,8 @@ class DrawnWorld {
     // What a world on the host may take, and what one on a device may take there. A .quarry that would take more is
     // drawn in parts.
     uint64_t memory_bytes = UINT64_MAX, device_memory_bytes = UINT64_MAX;
-    // Reads all of the file, its bricks in the pool where the reader can; null: in none.
-    std::function<Result<Scene>(const BrickPool* pool)> read;
+    // Reads all of the file, its bricks in the pool where the reader can, or a mesh's in the sink; null: in none.
+    std::function<Result<Scene>(const BrickPool* pool, const DeviceSink* sink)> read;
     // Looks at the scene before its voxels are there. An error ends the opening.
     std::function<Result<void>(const Scene& scene)> check;
     // Ends the message where the home that is asked for cannot be had: what to do.

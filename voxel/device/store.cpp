@@ -492,6 +492,27 @@ Result<void> Store::put(const Bricks& bricks) {
   return {};
 }
 
+Result<void> Store::put_there(uint32_t bricks, const uint32_t* keys, const uint64_t* materials, const Box3& box,
+                              void* stream) {
+  if (bricks == 0) return {};
+  begin_times();
+  QRY_TRY(executor_->wait_for(stream));
+  // Lists are only read.
+  memory_.listed_keys = const_cast<uint32_t*>(keys);
+  memory_.listed_full = nullptr;
+  memory_.listed_masks = nullptr;
+  memory_.listed_materials = const_cast<uint64_t*>(materials);
+  reach_ = united(reach_, {{box.min.x * 8, box.min.y * 8, box.min.z * 8},
+                           {box.max.x * 8 + 7, box.max.y * 8 + 7, box.max.z * 8 + 7}});
+  EditCall call{};
+  call.no_step = 1;
+  const auto made = make_listed(call, bricks);
+  memory_.listed_keys = nullptr;
+  memory_.listed_materials = nullptr;
+  QRY_TRY(made);
+  return {};
+}
+
 Result<Store::Flattened> Store::flatten(PlacedVolumes& volumes, std::span<const Placement> placements,
                                         uint32_t most_made) {
   using Clock = std::chrono::steady_clock;

@@ -68,6 +68,11 @@ class Store {
   // An edit that makes them so. Blocks until it is done. Traffic: 5 or 516 bytes a brick over the bus. Errors: as
   // wait().
   Result<Change> write_bricks(const Bricks& bricks);
+  // As put(), of bricks that are in this device's memory already, made by what `stream` (a cudaStream_t) has got: each
+  // key once, 64 words of materials a brick, all 0: there is none. `box`: of all of them, in bricks. Blocks until it is
+  // done. Errors: as wait().
+  Result<void> put_there(uint32_t bricks, const uint32_t* keys, const uint64_t* materials, const Box3& box,
+                         void* stream);
   // An edit that combines the world with another one in memory of the same device (Executor::device()), or with
   // itself, after all edits of both; the other is only read. Blocks until it is done. Traffic: the walked grid twice, a
   // look-up for each of its keys, 128 bytes of masks for each brick of both, 1600 for each that changes in part; over

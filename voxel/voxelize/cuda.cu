@@ -19,6 +19,7 @@
 
 #include "base/cuda/launch.cuh"
 #include "base/cuda/scratch.cuh"
+#include "voxel/voxelize/bricks.hpp"
 #include "voxel/voxelize/kernels.cuh"
 #include "voxel/voxelize/stage.hpp"
 
@@ -128,7 +129,8 @@ class CudaSurface {
  public:
   CudaSurface(VoxelizeJob& job, const gpu::DeviceStream& stream) : job_(job), stream_(stream), s_(stream.get()) {}
 
-  SurfaceResult run() {
+  // `sink`: null, or what gets the bricks in the result's place.
+  SurfaceResult run(const DeviceSink* sink, bool* begun) {
     upload();
     find_pairs();
     step(0.2);
@@ -145,7 +147,8 @@ class CudaSurface {
       find_materials(out);
     }
     step(0.9);
-    download(out);
+    if (sink) hand_over(*sink, *begun);
+    else download(out);
     return out;
   }
 
@@ -258,27 +261,32 @@ class CudaSurface {
            pair_count_, pair_masks_.get(), masks_.get(), shared_.get(), keys_.get(), voxel_counts_.get());
   }
 
-  void find_packed_materials() {
-    Array<uint32_t> offsets = array<uint32_t>(bricks_);
+  // Where each brick's voxels begin among all, and how many there are. It waits for the stream.
+  void count_voxels() {
+    offsets_ = array<uint32_t>(bricks_);
     need(with_temporary(stream_, "counting voxels", [&](void* temporary, size_t& bytes) {
-      return cub::DeviceScan::ExclusiveSum(temporary, bytes, voxel_counts_.get(), offsets.get(), bricks_, s_);
+      return cub::DeviceScan::ExclusiveSum(temporary, bytes, voxel_counts_.get(), offsets_.get(), bricks_, s_);
     }));
     uint32_t before_last = 0, last = 0;
-    need(cudaMemcpyAsync(&before_last, offsets.get() + bricks_ - 1, sizeof before_last, cudaMemcpyDeviceToHost, s_),
+    need(cudaMemcpyAsync(&before_last, offsets_.get() + bricks_ - 1, sizeof before_last, cudaMemcpyDeviceToHost, s_),
          "counting voxels");
     need(cudaMemcpyAsync(&last, voxel_counts_.get() + bricks_ - 1, sizeof last, cudaMemcpyDeviceToHost, s_),
          "counting voxels");
-    const DeviceSurface surface(stream_, job_.surface, indices_.get(), positions_.get());
     wait("counting voxels");
     voxels_ = before_last + last;
+  }
+
+  void find_packed_materials() {
+    count_voxels();
+    const DeviceSurface surface(stream_, job_.surface, indices_.get(), positions_.get());
     const auto triangles = uint32_t(job_.mesh.triangle_count());
     const Array<uint8_t> levels = array<uint8_t>(triangles);
     launch("choosing texture levels", triangles, kernels::texture_levels, surface.view(), triangles, job_.frame.scale,
            levels.get());
     packed_ = array<PackedMaterial>(voxels_);
     if (voxels_ == 0) return;
-    const kernels::ColorJob job{surface.view(),    mesh_,         levels.get(),  pairs_.get(),
-                                pair_masks_.get(), starts_.get(), offsets.get(), masks_.get(),
+    const kernels::ColorJob job{surface.view(),    mesh_,         levels.get(),   pairs_.get(),
+                                pair_masks_.get(), starts_.get(), offsets_.get(), masks_.get(),
                                 shared_.get(),     bricks_,       pair_count_};
     launch("colouring voxels", voxels_, kernels::packed_materials_of_voxels, job, voxels_, packed_.get());
     wait("colouring voxels");  // `surface`, `levels` and the mesh's copies live only in this call
@@ -323,6 +331,25 @@ class CudaSurface {
     wait("choosing materials");
   }
 
+  void hand_over(const DeviceSink& sink, bool& begun) {
+    const bool uniform = job_.surface.uniform();
+    if (uniform) count_voxels();
+    if (voxels_ == 0) throw Failure{too_thin()};
+    constexpr uint32_t kAtOnce = 1u << 19;  // 256 MiB of materials
+    const uint32_t most = std::min(bricks_, kAtOnce);
+    const Array<uint64_t> materials = array<uint64_t>(size_t(most) * (kVoxelsPerBrick / 8));
+    const Array<uint32_t> keys = array<uint32_t>(most);
+    for (uint32_t first = 0; first < bricks_; first += most) {
+      const uint32_t some = std::min(most, bricks_ - first);
+      launch("spreading materials", uint64_t(some) * 8, kernels::whole_bricks, keys_.get() + first,
+             masks_.get() + size_t(first) * 8, uniform ? nullptr : offsets_.get() + first,
+             uniform ? nullptr : materials_.get(), some, keys.get(), materials.get());
+      begun = true;
+      need(sink.take({some, keys.get(), materials.get(), all_bricks(job_), s_}));
+    }
+    wait("spreading materials");
+  }
+
   void download(SurfaceResult& out) {
     std::vector<uint32_t> keys(bricks_);
     std::vector<BrickMask> masks(bricks_);
@@ -358,7 +385,7 @@ class CudaSurface {
   kernels::MeshView mesh_{};
   Array<Pair> pairs_;  // sorted by brick
   Array<uint64_t> pair_masks_, masks_, shared_;
-  Array<uint32_t> starts_, keys_, voxel_counts_;
+  Array<uint32_t> starts_, keys_, voxel_counts_, offsets_;
   Array<PackedMaterial> packed_;
   Array<uint8_t> materials_;
   uint32_t pair_count_ = 0, bricks_ = 0, voxels_ = 0;
@@ -372,17 +399,28 @@ Result<void> cuda_for_voxelize() {
 }
 bool cuda_has_started() { return started.load(std::memory_order_relaxed); }
 
-Result<SurfaceResult> surface_on_cuda(VoxelizeJob& job) {
+namespace {
+
+Result<SurfaceResult> surface(VoxelizeJob& job, const DeviceSink* sink, bool* begun) {
   QRY_TRY(device().usable);
+  if (sink && sink->device != device().stream->device().ordinal)
+    return fail(ErrorCode::unsupported, "the world is on another CUDA device than the first one, which voxelises");
   const std::lock_guard lock(device().one_job);
   const gpu::DeviceScope scope(device().stream->device());
   Result<SurfaceResult> out = SurfaceResult{};
   try {
-    out = CudaSurface(job, *device().stream).run();
+    out = CudaSurface(job, *device().stream).run(sink, begun);
   } catch (const Failure& failure) {
     out = tl::unexpected(failure.error);
   }
   return out;
+}
+
+}  // namespace
+
+Result<SurfaceResult> surface_on_cuda(VoxelizeJob& job) { return surface(job, nullptr, nullptr); }
+Result<SurfaceResult> surface_to_device(VoxelizeJob& job, const DeviceSink& sink, bool& begun) {
+  return surface(job, &sink, &begun);
 }
 
 }  // namespace quarry::voxelize_detail

@@ -238,6 +238,33 @@ __global__ void __launch_bounds__(kThreads)
   out[v] = materials[low];
 }
 
+// One thread a word of a brick's mask: its 64 voxels, with their materials, 1 if there are none; and the world's keys.
+__global__ void __launch_bounds__(kThreads)
+    whole_bricks(const uint32_t* pair_keys, const uint64_t* masks, const uint32_t* offsets, const uint8_t* materials,
+                 uint32_t bricks, uint32_t* keys, uint64_t* out) {
+  const uint32_t b = thread_index() / 8, word = thread_index() % 8;
+  const bool own = b < bricks;
+  const uint64_t mask = own ? masks[uint64_t(b) * 8 + word] : 0;
+  // Voxels of the words before, by the eight threads of the brick.
+  uint32_t before = uint32_t(__popcll(mask));
+  const uint32_t set = before;
+  for (uint32_t step = 1; step < 8; step *= 2) {
+    const uint32_t lower = __shfl_up_sync(~0u, before, step, 8);
+    if (word >= step) before += lower;
+  }
+  before -= set;
+  if (!own) return;
+  if (word == 0) keys[b] = brick_key(brick_of_pair(Pair(pair_keys[b]) << kTriangleBits));
+  const uint8_t* const from = materials ? materials + offsets[b] + before : nullptr;
+  uint32_t next = 0;
+  for (uint32_t i = 0; i < 8; ++i) {
+    uint64_t eight = 0;
+    for (uint32_t k = 0; k < 8; ++k)
+      if (mask >> (i * 8 + k) & 1u) eight |= uint64_t(from ? from[next++] : uint8_t(1)) << (k * 8);
+    out[uint64_t(b) * 64 + word * 8 + i] = eight;
+  }
+}
+
 __global__ void __launch_bounds__(kThreads)
     gather_words(const uint64_t* words, const uint32_t* positions, uint32_t count, uint64_t* out) {
   const uint32_t i = thread_index();

@@ -181,6 +181,10 @@ Palette uniform_palette(const VoxelizeJob& job);
 // The executors. Both fill `materials`, not `packed`.
 Result<SurfaceResult> surface_on_host(VoxelizeJob& job);
 Result<SurfaceResult> surface_on_cuda(VoxelizeJob& job);
+// The same, but its bricks go to the sink, and the result has no block. `begun`: the sink was given something; if not,
+// another executor may take the job. Errors: unsupported (another device than the voxeliser's), those of
+// surface_on_cuda() and of the sink; invalid_argument (no voxel).
+Result<SurfaceResult> surface_to_device(VoxelizeJob& job, const DeviceSink& sink, bool& begun);
 
 // Whether CUDA can be used: success, or an error with the reason. The first call starts CUDA and finds the answer for
 // the whole process.

@@ -68,6 +68,17 @@ Result<void> build_solid(VoxelizeJob& job, SurfaceResult& surface, BrickMap& bri
 }
 
 Result<Scene> scene_of(VoxelizeJob& job) {
+  const VoxelizeOptions& o = job.options;
+  if (o.sink && o.fill == FillRule::none && o.executor != VoxelizeExecutor::host) {
+    bool begun = false;
+    const auto made = surface_to_device(job, *o.sink, begun);
+    if (made) {
+      o.progress.say("voxelise", 1);
+      return scene_without_bricks(job, made->palette, made->distinct, made->rms_error);
+    }
+    // A device that is full or fails costs time, not the result, unless the sink has some of it.
+    if (begun || made.error().code == ErrorCode::cancelled) return tl::unexpected(made.error());
+  }
   QRY_TRY_ASSIGN(auto surface, surface_of(job));
   job.options.progress.say("voxelise", 0.94);
   Scene scene = scene_without_bricks(job, surface.palette, surface.distinct, surface.rms_error);
@@ -133,7 +144,7 @@ Result<VoxelFrame> voxel_frame(const Mesh& mesh, const VoxelizeOptions& options)
 
 void prepare_voxelize(const VoxelizeOptions& options) {
   if (options.executor == VoxelizeExecutor::host) return;
-  if (options.executor == VoxelizeExecutor::automatic) {
+  if (options.executor == VoxelizeExecutor::automatic && !options.sink) {
     // A mesh that fills its bounds is work of four to five times the square of the resolution.
     const double threads = options.threads ? options.threads : thread_count();
     if (options.voxel_size > 0 || 4.5 * options.resolution * options.resolution < threads * kWorthStarting) return;

@@ -30,6 +30,7 @@
 #pragma once
 
 #include "base/progress.hpp"
+#include "voxel/voxelize/device_sink.hpp"
 #include "voxel/voxelize/mesh.hpp"
 #include "voxel/voxelize/options.hpp"
 #include "voxel/worlds/scene.hpp"
@@ -45,6 +46,9 @@ struct VoxelizeOptions {
   uint32_t threads = 0;
   std::string name = "mesh";  // of the volume and its instance
   Progress progress;
+  // If given, and no fill and not the host's threads are asked for: CUDA makes the voxels if it can, on this device,
+  // whatever the size of the job, and leaves them there; the scene's volume has no brick then. May be null.
+  const DeviceSink* sink = nullptr;
 };
 
 // Makes a scene with one volume, which holds the voxels, and one instance, resting on y = 0 and centred in x and z.

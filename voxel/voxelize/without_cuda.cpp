@@ -10,5 +10,8 @@ Result<void> cuda_for_voxelize() {
 }
 bool cuda_has_started() { return false; }
 Result<SurfaceResult> surface_on_cuda(VoxelizeJob&) { return tl::unexpected(cuda_for_voxelize().error()); }
+Result<SurfaceResult> surface_to_device(VoxelizeJob&, const DeviceSink&, bool&) {
+  return tl::unexpected(cuda_for_voxelize().error());
+}
 
 }  // namespace quarry::voxelize_detail

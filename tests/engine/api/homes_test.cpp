@@ -682,4 +682,104 @@ TEST_CASE("c_api: single voxels are those of the last change at every home, and 
   }
 }
 
+TEST_CASE(
+    "c_api: a mesh that is opened has the same voxels at every home, and those that CUDA makes for a world there do "
+    "not come to the host") {
+  namespace fs = std::filesystem;
+  const fs::path dir = quarry::test::scratch_dir("api-mesh");
+  std::ofstream(dir / "two.mtl") << "newmtl red\nKd 1 0 0\nnewmtl blue\nKd 0 0.2 1\n";
+  // A wavy ball, of one colour or with stripes.
+  for (const bool stripes : {false, true}) {
+    const fs::path file = dir / (stripes ? "two.obj" : "one.obj");
+    std::ofstream out(file);
+    if (stripes) out << "mtllib two.mtl\n";
+    constexpr int kRings = 24;
+    for (int j = 0; j <= kRings; ++j)
+      for (int i = 0; i < 2 * kRings; ++i) {
+        const double a = M_PI * j / kRings, b = M_PI * i / kRings, r = 1 + 0.2 * std::sin(5 * a) * std::cos(4 * b);
+        out << "v " << r * std::sin(a) * std::cos(b) << ' ' << r * std::cos(a) << ' ' << r * std::sin(a) * std::sin(b)
+            << '\n';
+      }
+    const auto at = [](int i, int j) { return 1 + j * 2 * kRings + i % (2 * kRings); };
+    for (int j = 0; j < kRings; ++j) {
+      if (stripes) out << "usemtl " << (j % 2 ? "red" : "blue") << '\n';
+      for (int i = 0; i < 2 * kRings; ++i)
+        out << "f " << at(i, j) << ' ' << at(i, j + 1) << ' ' << at(i + 1, j) << "\nf " << at(i + 1, j) << ' '
+            << at(i, j + 1) << ' ' << at(i + 1, j + 1) << '\n';
+    }
+  }
+  std::ofstream(dir / "flat.obj") << "v 0 0 0\nv 0 0 0\nv 0 0 0\nf 1 2 3\n";  // no extent
+
+  const Context context(QRY_DEVICE_NOW);
+  const auto open = [&](uint32_t home, const char* name, uint32_t flags, qry_world** world) {
+    qry_world_home_info wanted = QRY_WORLD_HOME_INFO_INIT;
+    wanted.home = home;
+    qry_open_info info = QRY_OPEN_INFO_INIT;
+    info.next = &wanted;
+    const std::string path = (dir / name).string();
+    info.path = path.c_str();
+    info.resolution = 150;
+    info.flags = flags;
+    return qry_world_open(context.get(), &info, world);
+  };
+  for (const char* name : {"one.obj", "two.obj"}) {
+    qry_world* host = nullptr;
+    require_ok(open(QRY_HOME_HOST, name, 0, &host));
+    qry_world_sums expected = QRY_WORLD_SUMS_INIT;
+    require_ok(qry_world_get_sums(host, &expected));
+    REQUIRE(expected.voxel_count > 10000);
+    for (const uint32_t home : {QRY_HOME_AUTOMATIC, QRY_HOME_EMULATED, QRY_HOME_DEVICE})
+      for (const uint32_t flags : {0u, uint32_t(QRY_OPEN_PACK), uint32_t(QRY_OPEN_FLATTEN)}) {
+        INFO(name << " at home " << home << ", flags " << flags);
+        qry_world* world = nullptr;
+        const qry_result opened = open(home, name, flags, &world);
+        if (opened == QRY_ERROR_UNSUPPORTED && home == QRY_HOME_DEVICE) {
+          quarry::test::skip(qry_last_error());
+          break;
+        }
+        require_ok(opened);
+        qry_world_sums sums = QRY_WORLD_SUMS_INIT;
+        require_ok(qry_world_get_sums(world, &sums));
+        CHECK(sums.voxel_count == expected.voxel_count);
+        CHECK(sums.place_sum == expected.place_sum);
+        CHECK(sums.colour_sum == expected.colour_sum);
+        qry_world_state one = QRY_WORLD_STATE_INIT, other = QRY_WORLD_STATE_INIT;
+        require_ok(qry_world_get_state(host, &one));
+        require_ok(qry_world_get_state(world, &other));
+        CHECK(other.version == 0);
+        CHECK(other.brick_count == one.brick_count);
+        CHECK(std::equal(one.min, one.min + 3, other.min));
+        CHECK(std::equal(one.max, one.max + 3, other.max));
+        CHECK(other.history_length == 0);
+        if (home_of(world).home == QRY_HOME_DEVICE && !flags)
+          CHECK(home_of(world).bytes_to_device < 516 * other.brick_count / 2);  // mostly arguments of steps
+        // It is a world as any other.
+        const qry_edit edit = ball(0, 100, 0, 30, 7);
+        require_ok(qry_world_edit(host, &edit, nullptr));
+        require_ok(qry_world_edit(world, &edit, nullptr));
+        qry_world_sums edited = QRY_WORLD_SUMS_INIT, same = QRY_WORLD_SUMS_INIT;
+        require_ok(qry_world_get_sums(host, &edited));
+        require_ok(qry_world_get_sums(world, &same));
+        CHECK(same.place_sum == edited.place_sum);
+        require_ok(qry_world_undo(host, nullptr));
+        require_ok(qry_world_undo(world, nullptr));
+        require_ok(qry_world_get_sums(world, &same));
+        CHECK(same.colour_sum == expected.colour_sum);
+        qry_world_destroy(&world);
+      }
+    qry_world_destroy(&host);
+  }
+  for (const char* name : {"flat.obj", "missing.obj"}) {
+    qry_world* none = nullptr;
+    const qry_result at_host = open(QRY_HOME_HOST, name, 0, &none);
+    const std::string said = qry_last_error();
+    CHECK(at_host != QRY_OK);
+    for (const uint32_t home : {QRY_HOME_AUTOMATIC, QRY_HOME_EMULATED}) {
+      CHECK(open(home, name, 0, &none) == at_host);
+      CHECK(std::string(qry_last_error()) == said);
+      CHECK(!none);
+    }
+  }
+}
+
 }  // namespace homes_test

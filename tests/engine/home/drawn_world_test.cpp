@@ -51,10 +51,11 @@ DrawnWorld::Request request_of(const fs::path& file, Home home, int* reads) {
   DrawnWorld::Request request;
   request.file = file;
   request.home = home;
-  request.read = [file, reads](const BrickPool* pool) {
+  request.read = [file, reads](const BrickPool* pool, const DeviceSink* sink) {
     ++*reads;
     io::ReadOptions options;
     options.pool = pool;
+    options.sink = sink;
     return io::read_scene(file, options);
   };
   request.check = [](const Scene&) -> Result<void> { return {}; };

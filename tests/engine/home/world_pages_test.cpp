@@ -53,7 +53,7 @@ Result<std::unique_ptr<DrawnWorld>> open(Device& device, const fs::path& file, u
   request.home = home;
   (home == Home::host ? request.memory_bytes : request.device_memory_bytes) = memory_bytes;
   request.emulation.memory_limit = memory_limit;
-  request.read = [file](const BrickPool* pool) {
+  request.read = [file](const BrickPool* pool, const DeviceSink*) {
     io::ReadOptions options;
     options.pool = pool;
     return io::read_scene(file, options);

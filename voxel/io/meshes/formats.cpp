@@ -28,6 +28,7 @@ VoxelizeOptions voxelize_options(const std::filesystem::path& file, const ReadOp
   how.fill = options.fill;
   how.executor = options.executor;
   how.progress = options.progress;
+  how.sink = options.sink;
   return how;
 }
 

@@ -18,6 +18,7 @@
 #include "base/result.hpp"
 #include "voxel/io/files/atomic_file.hpp"
 #include "voxel/io/streams/salvage.hpp"
+#include "voxel/voxelize/device_sink.hpp"
 #include "voxel/voxelize/options.hpp"
 #include "voxel/worlds/region_sink.hpp"
 #include "voxel/worlds/scene.hpp"
@@ -51,6 +52,9 @@ struct ReadOptions {
   // Of the world that will show the scene: what can make its bricks there does so, and they are not copied. May be
   // null.
   const BrickPool* pool = nullptr;
+  // Of the world that will show the scene, on a CUDA device: meshes whose voxels CUDA makes leave them there, and the
+  // scene's volume has none. May be null.
+  const DeviceSink* sink = nullptr;
   // If given, the whole parts of a damaged file are read, provided that the format's row allows it. It counts the
   // losses.
   Salvage* salvage = nullptr;

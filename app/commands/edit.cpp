@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "app/batch/tasks.hpp"
 #include "app/commands/sharing_option.hpp"
 #include "app/console/arguments.hpp"
 #include "app/console/load.hpp"
@@ -16,7 +17,7 @@ namespace quarry::app {
 namespace {
 
 struct EditArguments {
-  std::string file, script, screenshot, size = "1440x900", device, history_memory;
+  std::string file, script, screenshot, size = "1440x900", device, memory, history_memory;
   SharingOption sharing;
   int64_t frames = 0;
   bool validation = false;
@@ -82,6 +83,9 @@ int run_edit(const CommandArguments& words) {
       "Whose memory has the world: host, device: a CUDA device's, which makes the edits, or auto: the "
       "device's if Vulkan draws from it and the document shows one volume, at the origin; emulated: "
       "host threads stand in for the device, to test without a GPU (auto)");
+  arguments.text("--memory", parsed.memory, "SIZE",
+                 "Memory of the program, such as 8G, in which a document on the host must fit (three quarters of what "
+                 "is free)");
   arguments.text("--history-memory", parsed.history_memory, "SIZE",
                  "Memory for undo and redo, such as 512M; steps that do not fit are read from the file (no limit)");
   arguments.integer("--frames", parsed.frames, "N", "End after so many frames", 0, 1 << 30);
@@ -99,6 +103,12 @@ int run_edit(const CommandArguments& words) {
   if (!parsed.history_memory.empty() && !parse_bytes(parsed.history_memory, history_bytes))
     return arguments.wrong(
         fmt::format("--history-memory '{}' is no size: write 512M, 2G or a number of bytes.", parsed.history_memory));
+
+  uint64_t memory_bytes = default_memory_limit();
+  if (!parsed.memory.empty() && !parse_bytes(parsed.memory, memory_bytes))
+    return arguments.wrong(
+        fmt::format("--memory '{}' is no size: write 512M, 2G or a number of bytes.", parsed.memory));
+  const MemoryBudget memory(memory_bytes, "--memory");
 
   std::vector<ScriptCommand> commands;
   if (!parsed.script.empty()) {
@@ -130,6 +140,7 @@ int run_edit(const CommandArguments& words) {
   {
     Editor editor(**window, **device, parsed.sharing.mode, parsed.sharing.home, recovery_dir());
     editor.session.set_history_budget(history_bytes);
+    editor.budget = &memory;
     editor.unattended = !commands.empty() || parsed.frames > 0 || !parsed.screenshot.empty();
     (*window)->ignore_user(editor.unattended);
     if (auto ready = editor.set_up(); !ready) return stop(ready.error());

@@ -112,6 +112,7 @@ bool Editor::open(const std::filesystem::path& file) {
   viewport.forget();
   ProgressLine line(file.string());
   io::ReadOptions options;
+  options.budget = budget;
   options.progress = line.progress();
   const bool opened = messages.report(
       session.open(file, options).map_error([&](Error e) { return with_salvage_hint(file, std::move(e)); }));

@@ -53,6 +53,7 @@ struct Editor {
   std::unique_ptr<Presenter> presenter;
   std::shared_ptr<engine::SharedWorld> shared, prepared;  // the worlds of the document, and of one being made
   Session session;
+  const MemoryBudget* budget = nullptr;  // for what documents are read into; null: no limit
   OrbitCamera camera;
   Brush brush;
   engine::RenderSettings settings;

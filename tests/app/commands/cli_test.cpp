@@ -66,6 +66,7 @@ TEST_CASE("quarry: what is not known is refused with the nearest right name and 
       {{"info"}, "required"},
       {{"edit", "--size", "10x10"}, "at least 640x400"},
       {{"edit", "--history-memory", "lots"}, "--history-memory 'lots' is no size"},
+      {{"edit", "--memory", "lots"}, "--memory 'lots' is no size"},
   };
   const fs::path dir = scratch_dir("cli-usage");
   for (const auto& one : cases) {

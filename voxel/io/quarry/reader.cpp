@@ -145,6 +145,19 @@ void note_journals(const fs::path& file, const ReadOptions& options) {
   for (const char* suffix : {"-wal", "-journal"}) options.note_access(file.string() + suffix);
 }
 
+}  // namespace
+
+Result<MemoryBudget::Promise> promise_world(const fs::path& file, const MemoryBudget* budget) {
+  if (!budget) return MemoryBudget::Promise();
+  const auto store = StoreReader::open(file);
+  if (!store) return MemoryBudget::Promise();
+  auto promise = budget->promise(store->bricks() * kBrickMemoryBytes, "reading it");
+  if (!promise) return fail(promise.error().code, file.string() + ": " + promise.error().message);
+  return promise;
+}
+
+namespace {
+
 Result<Scene> read_quarry(const fs::path& file, const ReadOptions& options) {
   note_journals(file, options);
   // A smaller file has at most some thousand bricks, however densely it is packed.

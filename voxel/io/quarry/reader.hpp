@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/memory_budget.hpp"
 #include "base/progress.hpp"
 #include "base/result.hpp"
 #include "voxel/worlds/edit.hpp"
@@ -121,6 +122,10 @@ class StoreReader {
   explicit StoreReader(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
+
+// Memory for all bricks of a file, promised until the result goes; if the file cannot be opened, nothing, for then who
+// reads it says so. Errors: out_of_memory, with the numbers. `budget` null: everything fits.
+Result<MemoryBudget::Promise> promise_world(const std::filesystem::path& file, const MemoryBudget* budget);
 
 // The row of the table of formats.
 extern const Format kQuarryFormat;

@@ -380,6 +380,32 @@ TEST_CASE("session: a file that cannot be opened leaves the open document as it 
   CHECK(session.shown().voxels == 0);
 }
 
+TEST_CASE("session: a world that does not fit the memory is refused before it is read, with the numbers") {
+  const fs::path dir = test::scratch_dir("session-memory"), small = saved_world(dir), large = dir / "large.quarry";
+  Scene scene;
+  scene.volumes.push_back({"many", {}, {}});
+  for (int32_t i = 0; i < 20000; ++i) scene.volumes[0].bricks.set({i % 27 * 8, i / 27 % 27 * 8, i / 729 * 8}, 3);
+  scene.instances.emplace_back();
+  REQUIRE(io::Store::save(scene, large));
+  Session session(place_of(engine::Home::host), dir / "recovery");
+  const MemoryBudget some(memory_in_use() + (uint64_t(8) << 20), "--memory"), enough(uint64_t(1) << 40, "--memory");
+  const auto options = [](const MemoryBudget& budget) {
+    io::ReadOptions read;
+    read.budget = &budget;
+    return read;
+  };
+  REQUIRE(session.open(small, options(some)));
+  const auto refused = session.open(large, options(some));
+  REQUIRE(!refused);
+  CHECK(refused.error().code == ErrorCode::out_of_memory);
+  CHECK(refused.error().message.find("large.quarry: reading it takes at least 13 MiB") != std::string::npos);
+  CHECK(refused.error().message.find("--memory") != std::string::npos);
+  CHECK(session.file() == small);  // what was open is
+  REQUIRE(session.apply(ball(0, 20, 0, 3, 7)));
+  REQUIRE(session.open(large, options(enough)));
+  CHECK(session.file() == large);
+}
+
 TEST_CASE("session: edits in world axes reach the volume through a turned and shifted instance") {
   const engine::Home home = some_home();
   const fs::path dir = test::scratch_dir("session-instance");

@@ -166,6 +166,7 @@ Result<PagesBrought> WorldPages::bring(const Progress& progress) {
     return true;
   };
   std::vector<Box3> boxes;
+  boxes.reserve(missing.size());
   for (const uint32_t page : missing) boxes.push_back(voxels_of_page(page));
   struct Read {
     Page its;

@@ -211,8 +211,8 @@ Result<Scene> enlarge(const Scene& scene, uint32_t n) {
   for (const Volume& volume : scene.volumes) bounds.push_back(volume.bricks.bounds());
   QRY_TRY_ASSIGN(Scene out, plan_enlarge(scene, bounds, n));
   if (n == 1) return out;
-  constexpr Box3 kAll{{INT32_MIN, INT32_MIN, INT32_MIN}, {INT32_MAX, INT32_MAX, INT32_MAX}};
-  for (Volume& volume : out.volumes) volume.bricks = enlarged(volume.bricks, int32_t(n), kAll);
+  constexpr Box3 kEverywhere{{INT32_MIN, INT32_MIN, INT32_MIN}, {INT32_MAX, INT32_MAX, INT32_MAX}};
+  for (Volume& volume : out.volumes) volume.bricks = enlarged(volume.bricks, int32_t(n), kEverywhere);
   return out;
 }
 

@@ -447,6 +447,10 @@ void Store::reach(std::span<const uint32_t> keys) {
     const Int3 at = brick_from_key(key);
     bricks = united(bricks, {at, at});
   }
+  reach(bricks);
+}
+
+void Store::reach(const Box3& bricks) {
   if (bricks.empty()) return;
   const Int3 low = bricks.min, high = bricks.max;
   reach_ = united(reach_, {{low.x * 8, low.y * 8, low.z * 8}, {high.x * 8 + 7, high.y * 8 + 7, high.z * 8 + 7}});
@@ -502,8 +506,7 @@ Result<void> Store::put_there(uint32_t bricks, const uint32_t* keys, const uint6
   memory_.listed_full = nullptr;
   memory_.listed_masks = nullptr;
   memory_.listed_materials = const_cast<uint64_t*>(materials);
-  reach_ = united(reach_, {{box.min.x * 8, box.min.y * 8, box.min.z * 8},
-                           {box.max.x * 8 + 7, box.max.y * 8 + 7, box.max.z * 8 + 7}});
+  reach(box);
   EditCall call{};
   call.no_step = 1;
   const auto made = make_listed(call, bricks);

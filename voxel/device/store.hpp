@@ -326,6 +326,7 @@ class Store {
   Store(std::unique_ptr<Executor> executor, uint32_t max_bricks);
   Result<void> open();
   void reach(std::span<const uint32_t> keys);
+  void reach(const Box3& bricks);
   Result<Change> write_list(EditCall call, const Bricks& bricks, std::span<const BrickMask> voxels);
   Result<void> room_for_listed(uint64_t bricks);
   Result<Change> morph(EditCall call);

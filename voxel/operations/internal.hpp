@@ -11,6 +11,8 @@
 namespace quarry::operations_detail {
 
 Result<void> check(const Scene& scene);
+// Rounded down; n is above 0.
+constexpr int64_t floor_div(int64_t a, int64_t n) { return a >= 0 ? a / n : -((-a + n - 1) / n); }
 // Removes metadata that a reader left about a file's palette, materials or layers and that no longer holds.
 void forget_file_tables(Scene& scene);
 
@@ -61,6 +63,9 @@ BrickMap shrunk(const BrickMap& bricks, Int3 phase, int64_t n, uint32_t threshol
 Result<Scene> plan_enlarge(const Scene& scene, std::span<const Box3> bounds, uint32_t n);
 // The enlarged volume's bricks in a box of bricks: up to n^3 for each source brick.
 BrickMap enlarged(const BrickMap& bricks, int32_t n, const Box3& within);
+
+// Whether voxels in a box, empty or tight, can grow by so many steps. Errors: those of dilate().
+Result<void> check_dilate(const Box3& bounds, uint32_t steps);
 
 Result<void> check_hollow(uint32_t thickness);
 Result<BrickMap> hollowed(const BrickMap& bricks, uint32_t thickness, const Progress& progress);

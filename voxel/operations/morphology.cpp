@@ -2,6 +2,7 @@
 // morphology.cpp - dilation of bricks by bytes, 16 voxels at once, and erosion by bits, a row of voxels at once.
 #include "voxel/operations/morphology.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cstring>
@@ -9,6 +10,7 @@
 #include <utility>
 
 #include "voxel/operations/columns.hpp"
+#include "voxel/operations/internal.hpp"
 
 namespace quarry {
 using namespace operations_detail;
@@ -375,14 +377,18 @@ Result<BrickMap> steps_of(const BrickMap& bricks, uint32_t steps, const Progress
 
 }  // namespace
 
+Result<void> operations_detail::check_dilate(const Box3& bounds, uint32_t steps) {
+  if (bounds.empty()) return {};
+  const auto [low_x, low_y, low_z] = bounds.min;
+  const auto [high_x, high_y, high_z] = bounds.max;
+  if (int64_t(std::min({low_x, low_y, low_z})) - steps < INT32_MIN ||
+      int64_t(std::max({high_x, high_y, high_z})) + steps > INT32_MAX)
+    return fail(ErrorCode::out_of_bounds, "voxels would be added beyond 32 bits");
+  return {};
+}
+
 Result<BrickMap> dilate(const BrickMap& bricks, Connectivity neighbours, uint32_t steps, const Progress& progress) {
-  const Box3 box = bricks.bounds();
-  for (const int32_t low : {box.min.x, box.min.y, box.min.z})
-    if (!bricks.empty() && int64_t(low) - steps < INT32_MIN)
-      return fail(ErrorCode::out_of_bounds, "voxels would be added beyond 32 bits");
-  for (const int32_t high : {box.max.x, box.max.y, box.max.z})
-    if (!bricks.empty() && int64_t(high) + steps > INT32_MAX)
-      return fail(ErrorCode::out_of_bounds, "voxels would be added beyond 32 bits");
+  QRY_TRY(operations_detail::check_dilate(bricks.bounds(), steps));
   return steps_of(bricks, steps, progress, "growing",
                   [&](const Columns& now, MorphologyStep& step) { return dilated(now, neighbours, step); });
 }

@@ -77,7 +77,7 @@ BrickMap enlarged(const BrickMap& bricks, int32_t n, const Box3& within) {
 }
 
 BrickMap shrunk(const BrickMap& bricks, Int3 phase, int64_t n, uint32_t threshold) {
-  const auto floor_div = [n](int64_t a) { return int32_t(a >= 0 ? a / n : -((-a + n - 1) / n)); };
+  const auto divided = [n](int64_t a) { return int32_t(floor_div(a, n)); };
   BrickMap out;
   // Of the bricks that later ones can still affect: place in the brick << 8 | material.
   std::map<Int3, std::vector<uint32_t>> coarse;
@@ -109,8 +109,8 @@ BrickMap shrunk(const BrickMap& bricks, Int3 phase, int64_t n, uint32_t threshol
   for (const auto& [at, brick] : bricks.bricks()) {
     std::array<Int3, 8> cells;  // where the brick's corner and the next on its diagonal are mapped to
     for (int64_t i = 0; i < 8; ++i)
-      cells[size_t(i)] = {floor_div(int64_t(at.x) * 8 + i + phase.x), floor_div(int64_t(at.y) * 8 + i + phase.y),
-                          floor_div(int64_t(at.z) * 8 + i + phase.z)};
+      cells[size_t(i)] = {divided(int64_t(at.x) * 8 + i + phase.x), divided(int64_t(at.y) * 8 + i + phase.y),
+                          divided(int64_t(at.z) * 8 + i + phase.z)};
     // Bricks come with rising x: everything before this one's slab is complete.
     while (!coarse.empty() && coarse.begin()->first.x < cells[0].x >> 3) {
       finish(coarse.begin()->first, coarse.begin()->second);

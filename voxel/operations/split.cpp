@@ -81,7 +81,7 @@ void split_materials(const Scene& scene, Parts& parts) {
 }
 
 Result<void> split_regions(const Scene& scene, int32_t edge, Parts& parts) {
-  const auto floor_div = [edge](int32_t a) { return a >= 0 ? a / edge : -int32_t((-int64_t(a) + edge - 1) / edge); };
+  const auto divided = [edge](int32_t a) { return int32_t(floor_div(a, edge)); };
   // The candidate cubes: those that the placed bricks' boxes intersect. crop() then decides which have voxels.
   std::set<Int3> cubes;
   for (const Instance& instance : scene.instances)
@@ -89,8 +89,8 @@ Result<void> split_regions(const Scene& scene, int32_t edge, Parts& parts) {
       const Box3 box = voxel_bounds(at, brick.mask);
       const Int3 a = instance.rotation.apply_to_cell(box.min) + instance.offset,
                  b = instance.rotation.apply_to_cell(box.max) + instance.offset;
-      const Int3 low{floor_div(std::min(a.x, b.x)), floor_div(std::min(a.y, b.y)), floor_div(std::min(a.z, b.z))};
-      const Int3 high{floor_div(std::max(a.x, b.x)), floor_div(std::max(a.y, b.y)), floor_div(std::max(a.z, b.z))};
+      const Int3 low{divided(std::min(a.x, b.x)), divided(std::min(a.y, b.y)), divided(std::min(a.z, b.z))};
+      const Int3 high{divided(std::max(a.x, b.x)), divided(std::max(a.y, b.y)), divided(std::max(a.z, b.z))};
       for (int32_t x = low.x; x <= high.x; ++x)
         for (int32_t y = low.y; y <= high.y; ++y)
           for (int32_t z = low.z; z <= high.z; ++z) cubes.insert({x, y, z});

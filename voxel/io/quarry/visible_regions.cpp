@@ -7,8 +7,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/parallel.hpp"
 #include "voxel/io/quarry/tables.hpp"
-#include "voxel/worlds/flatten.hpp"
 
 namespace quarry::io {
 namespace {
@@ -216,8 +216,8 @@ Result<void> visible_in_boxes(StoreReader& store, std::span<const Box3> boxes, c
       some.volumes[chunk.volume].bricks.put(chunk.bricks);
       read += chunk.bricks.size();
     }
-    QRY_TRY(check_instances(some));
-    QRY_TRY_ASSIGN(const BrickMap bricks, Flattener(some, true).all(BrickPool::loose(), 1));
+    const ThreadShare share(1);  // the other threads have boxes of their own
+    QRY_TRY_ASSIGN(const BrickMap bricks, flatten(some, true));
     return steps.take(i, bricks, read);
   };
   return store.read_pieces(pieces, {take, steps.put}, progress, most_waiting);

@@ -102,10 +102,8 @@ class Plan {
 
  private:
   static Box3 bricks_of_chunks(const Box3& chunks) {
-    const auto low = [](int32_t v) { return v * 8; };
-    const auto high = [](int32_t v) { return v * 8 + 7; };
-    return {{low(chunks.min.x), low(chunks.min.y), low(chunks.min.z)},
-            {high(chunks.max.x), high(chunks.max.y), high(chunks.max.z)}};
+    return {{chunks.min.x * 8, chunks.min.y * 8, chunks.min.z * 8},
+            {chunks.max.x * 8 + 7, chunks.max.y * 8 + 7, chunks.max.z * 8 + 7}};
   }
   int32_t left(size_t axis) const {
     return 1 + (axis == 0 ? all_.max.x - at_.x : axis == 1 ? all_.max.y - at_.y : all_.max.z - at_.z);

@@ -36,8 +36,6 @@ Box3 bricks_of(const Box3& voxels) {
   return voxels.empty() ? Box3{} : Box3{brick_of(voxels.min), brick_of(voxels.max)};
 }
 
-int64_t floor_div(int64_t a, int64_t n) { return a >= 0 ? a / n : -((-a + n - 1) / n); }
-
 BrickMap trimmed(const BrickMap& bricks, const Box3& box) {
   BrickMap out;
   out.put(bricks.within(box));
@@ -147,12 +145,8 @@ Result<void> SceneByRegions::dilate(Connectivity neighbours, uint32_t steps) {
   QRY_TRY(check(scene_));
   for (size_t v = 0; v < bounds_.size(); ++v) {
     Box3& box = bounds_[v];
-    if (box.empty()) continue;
-    for (const int32_t low : {box.min.x, box.min.y, box.min.z})
-      for (const int32_t high : {box.max.x, box.max.y, box.max.z})
-        if (int64_t(low) - steps < INT32_MIN || int64_t(high) + steps > INT32_MAX)
-          return fail(ErrorCode::out_of_bounds,
-                      "volume " + std::to_string(v) + ": voxels would be added beyond 32 bits");
+    if (const auto fits = check_dilate(box, steps); !fits)
+      return fail(fits.error().code, "volume " + std::to_string(v) + ": " + fits.error().message);
     box = widened_voxels(box, steps);  // as the voxels that bound it grow along each axis
   }
   add_near(steps, 2 + steps / 8, [neighbours, steps](const BrickMap& bricks, const Progress& progress) {
@@ -221,7 +215,7 @@ uint64_t SceneByRegions::held(const Box3& bricks, uint64_t source) const {
   uint64_t all = source, made = source;
   for (const Step& step : steps_) {
     // A step whose bricks come from far more than the box makes no more than those of the box in the end.
-    made = step.grows > 1 ? std::min(made * std::min<uint64_t>(step.grows, 1u << 20), std::max(most, made)) : made;
+    if (step.grows > 1) made = std::min(made * step.grows, std::max(most, made));
     all += made;
   }
   return all;

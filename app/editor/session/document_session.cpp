@@ -177,7 +177,7 @@ Result<void> Session::open_file(const fs::path& file, const io::ReadOptions& opt
     if (store() && fs::equivalent(file, store_path_, error)) return {};  // it is already open here
     QRY_TRY_ASSIGN(const bool there, open_on_device(file, whole_history, options.progress));
     if (!there) {
-      QRY_TRY_ASSIGN(const auto promise, io::promise_world(file, options.budget));
+      QRY_TRY(io::check_world_fits(file, options));
       QRY_TRY_ASSIGN(auto store, io::Store::open(file));
       NewWorld world(place_);
       QRY_TRY(world.prepare());

@@ -147,28 +147,25 @@ void note_journals(const fs::path& file, const ReadOptions& options) {
 
 }  // namespace
 
-Result<MemoryBudget::Promise> promise_world(const fs::path& file, const MemoryBudget* budget) {
-  if (!budget) return MemoryBudget::Promise();
-  const auto store = StoreReader::open(file);
-  if (!store) return MemoryBudget::Promise();
-  auto promise = budget->promise(store->bricks() * kBrickMemoryBytes, "reading it");
+Result<void> check_world_fits(const fs::path& file, const ReadOptions& options) {
+  // A smaller file has at most some thousand bricks, however densely it is packed.
+  constexpr uintmax_t kCountedFrom = uintmax_t(1) << 14;
+  std::error_code error;
+  const uintmax_t size = fs::file_size(file, error);
+  if (!options.budget || error || size < kCountedFrom) return {};
+  uint64_t bricks = 0;
+  if (options.salvage) bricks = size / kBrickMemoryBytes;  // the file itself is read whole
+  else if (const auto store = StoreReader::open(file)) bricks = store->bricks();
+  const auto promise = options.budget->promise(bricks * kBrickMemoryBytes, "reading it");
   if (!promise) return fail(promise.error().code, file.string() + ": " + promise.error().message);
-  return promise;
+  return {};
 }
 
 namespace {
 
 Result<Scene> read_quarry(const fs::path& file, const ReadOptions& options) {
   note_journals(file, options);
-  // A smaller file has at most some thousand bricks, however densely it is packed.
-  constexpr uintmax_t kCountedFrom = uintmax_t(1) << 14;
-  std::error_code error;
-  if (const uintmax_t size = fs::file_size(file, error); options.budget && !error && size >= kCountedFrom) {
-    uint64_t bricks = 0;
-    if (options.salvage) bricks = size / kBrickMemoryBytes;  // the file itself is read whole
-    else if (const auto store = StoreReader::open(file)) bricks = store->bricks();
-    QRY_TRY(options.budget->promise(bricks * kBrickMemoryBytes, "reading it"));
-  }
+  QRY_TRY(check_world_fits(file, options));
   return options.salvage ? salvage_store(file, *options.salvage, options.warnings, options.progress)
                          : Store::read(file, options.progress, nullptr, nullptr, options.warnings, options.pool);
 }

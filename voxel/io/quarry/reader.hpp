@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "base/memory_budget.hpp"
 #include "base/progress.hpp"
 #include "base/result.hpp"
 #include "voxel/worlds/edit.hpp"
@@ -20,6 +19,7 @@
 namespace quarry::io {
 
 struct Format;       // streams/format.hpp
+struct ReadOptions;  // the same
 struct PackedChunk;  // codec.hpp
 
 struct ChunkBricks {
@@ -123,9 +123,9 @@ class StoreReader {
   std::unique_ptr<State> state_;
 };
 
-// Memory for all bricks of a file, promised until the result goes; if the file cannot be opened, nothing, for then who
-// reads it says so. Errors: out_of_memory, with the numbers. `budget` null: everything fits.
-Result<MemoryBudget::Promise> promise_world(const std::filesystem::path& file, const MemoryBudget* budget);
+// Errors: out_of_memory, with the numbers, if the bricks of all volumes do not fit the options' budget. A file that
+// cannot be opened fits: who reads it says what is wrong.
+Result<void> check_world_fits(const std::filesystem::path& file, const ReadOptions& options);
 
 // The row of the table of formats.
 extern const Format kQuarryFormat;

@@ -124,14 +124,14 @@ qry_result settle_world(qry_world& world, const HomeInfos& infos, bool packed, O
       if (opened.read_mesh) {
         QRY_TRY_ASSIGN(world.home, DeviceHome::create(std::move(memory_there.executor), opened.read_mesh, opened.scene,
                                                       wrong, progress, world.max_bricks, context.threads));
-        return packed ? world.home->pack() : Result<void>();
+      } else {
+        QRY_TRY_ASSIGN(world.home, DeviceHome::create(std::move(memory_there.executor),
+                                                      {opened.scene, opened.history,
+                                                       opened.leaves_history ? 0 : opened.history_position,
+                                                       opened.file.get(), progress, opened.flattens,
+                                                       opened.file && !opened.flattens && !opened.leaves_history},
+                                                      world.max_bricks, context.threads));
       }
-      QRY_TRY_ASSIGN(world.home, DeviceHome::create(
-                                     std::move(memory_there.executor),
-                                     {opened.scene, opened.history, opened.leaves_history ? 0 : opened.history_position,
-                                      opened.file.get(), progress, opened.flattens,
-                                      opened.file && !opened.flattens && !opened.leaves_history},
-                                     world.max_bricks, context.threads));
       return packed ? world.home->pack() : Result<void>();
     };
     if (auto settled = settle(); settled) {

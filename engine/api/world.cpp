@@ -92,6 +92,10 @@ qry_result begin_world(qry_context* context, uint32_t max_bricks, const char* fu
   return QRY_OK;
 }
 
+void say(const ContextState& context, const std::vector<std::string>& warnings) {
+  for (const std::string& warning : warnings) context.say(QRY_LOG_WARNING, warning.c_str());
+}
+
 // A world file whose bricks and history may go straight to a device; nothing if they may not.
 Result<std::optional<Opened>> begin_file(const std::filesystem::path& file, const qry_open_info& info,
                                          ContextState& context) {
@@ -108,12 +112,15 @@ Result<std::optional<Opened>> begin_file(const std::filesystem::path& file, cons
   }
   opened.scene = reader.scene();
   opened.file = std::make_unique<io::StoreReader>(std::move(reader));
-  for (const std::string& warning : warnings) context.say(QRY_LOG_WARNING, warning.c_str());
+  say(context, warnings);
   return opened;
 }
 
-io::ReadOptions read_options(const qry_open_info& info, const ContextState& context, const ProgressCall& call,
-                             std::vector<std::string>& warnings) {
+// Any file as a scene, its bricks in `pool` where the reader can make them there, or a mesh's in `sink`; null: in none.
+Result<Scene> read_scene(const qry_open_info& info, const ContextState& context, const BrickPool* pool,
+                         const DeviceSink* sink) {
+  const ProgressCall call(info.progress, info.progress_user);
+  std::vector<std::string> warnings;
   io::ReadOptions options;
   options.resolution = info.resolution;
   options.voxel_size = info.voxel_size;
@@ -122,45 +129,38 @@ io::ReadOptions read_options(const qry_open_info& info, const ContextState& cont
   options.threads = context.threads;
   options.progress = call.progress();
   options.warnings = &warnings;
-  return options;
+  options.pool = pool;
+  options.sink = sink;
+  QRY_TRY_ASSIGN(auto scene, io::read_scene(info.path, options));
+  say(context, warnings);
+  return scene;
 }
 
 // A mesh, to be read once its home is known. What the result's function refers to must outlive it.
-Opened begin_mesh(const qry_open_info& info, ContextState& context) {
+Opened begin_mesh(const qry_open_info& info, const ContextState& context) {
   Opened opened;
-  opened.read_mesh = [&info, &context](const DeviceSink& sink) -> Result<Scene> {
-    const ProgressCall call(info.progress, info.progress_user);
-    std::vector<std::string> warnings;
-    io::ReadOptions options = read_options(info, context, call, warnings);
-    options.sink = &sink;
-    auto scene = io::read_scene(info.path, options);
-    for (const std::string& warning : warnings) context.say(QRY_LOG_WARNING, warning.c_str());
-    return scene;
-  };
+  opened.read_mesh = [&info, &context](const DeviceSink& sink) { return read_scene(info, context, nullptr, &sink); };
   return opened;
 }
 
 // The bricks are made in `pool`, where the reader can.
 Result<Opened> read_file(const qry_open_info& info, const ContextState& context, const BrickPool& pool) {
   const std::filesystem::path file(info.path);
-  const ProgressCall call(info.progress, info.progress_user);
-  std::vector<std::string> warnings;
   Opened opened;
   QRY_TRY_ASSIGN(auto format, io::format_for_reading(file));
   if (format->kind == io::FormatKind::world && !(info.flags & QRY_OPEN_FLATTEN)) {
+    const ProgressCall call(info.progress, info.progress_user);
+    std::vector<std::string> warnings;
     uint64_t fingerprint = 0;
     opened.leaves_history = (info.flags & QRY_OPEN_WITHOUT_HISTORY) != 0;
     QRY_TRY_ASSIGN(auto scene, io::Store::read(file, call.progress(), opened.leaves_history ? nullptr : &opened.history,
                                                &opened.history_position, &warnings, &pool, &fingerprint));
+    say(context, warnings);
     opened.scene = std::move(scene);
     opened.fingerprint = fingerprint;
   } else {
-    io::ReadOptions options = read_options(info, context, call, warnings);
-    options.pool = &pool;
-    QRY_TRY_ASSIGN(auto scene, io::read_scene(file, options));
-    opened.scene = std::move(scene);
+    QRY_TRY_ASSIGN(opened.scene, read_scene(info, context, &pool, nullptr));
   }
-  for (const std::string& warning : warnings) context.say(QRY_LOG_WARNING, warning.c_str());
   opened.flattens = (info.flags & QRY_OPEN_FLATTEN) != 0;
   return opened;
 }

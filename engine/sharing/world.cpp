@@ -313,7 +313,7 @@ Result<Device::TimelinePoint> SharedWorld::publish(const device::Store::Publishe
 
 void SharedWorld::set_residency(Residency* residency) {
   state_->residency = residency;
-  state_->world_seen = 0;  // what is known of the world is of another one
+  state_->world_seen = 0;  // of a world in parts the box is not kept: the next publish() finds it, with all else
 }
 Residency* SharedWorld::residency() const { return state_->residency; }
 

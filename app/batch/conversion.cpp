@@ -20,6 +20,7 @@
 #include "voxel/io/files/temporary_name.hpp"
 #include "voxel/io/meshes/write.hpp"
 #include "voxel/io/pictures/write.hpp"
+#include "voxel/io/quarry/codec.hpp"
 #include "voxel/io/quarry/reader.hpp"
 #include "voxel/io/quarry/visible_regions.hpp"
 #include "voxel/io/quarry/writer.hpp"
@@ -162,10 +163,7 @@ class PassingWorld {
 
 // The bricks of a world file.
 BrickSource source_of(io::StoreReader& store, const Progress& progress) {
-  const auto chunks = [](const Box3& bricks) {
-    return Box3{{bricks.min.x >> 3, bricks.min.y >> 3, bricks.min.z >> 3},
-                {bricks.max.x >> 3, bricks.max.y >> 3, bricks.max.z >> 3}};
-  };
+  const auto chunks = [](const Box3& bricks) { return Box3{io::chunk_of(bricks.min), io::chunk_of(bricks.max)}; };
   Progress quiet;
   quiet.cancel = progress.cancel;
   return {[&store, chunks](uint32_t volume, const Box3& bricks) { return store.count_bricks(volume, chunks(bricks)); },

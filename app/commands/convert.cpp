@@ -132,9 +132,7 @@ class ConvertCommand {
     if (const auto code = parsed_.options.steps.check(arguments_)) return code;
     if (parsed_.inputs.empty()) return arguments_.wrong("no input file.");
     if (parsed_.output.empty()) return arguments_.wrong("-o is missing.");
-    if (!parsed_.memory.empty() && !parse_bytes(parsed_.memory, parsed_.memory_bytes))
-      return arguments_.wrong(
-          fmt::format("--memory '{}' is no size: write 512M, 2G or a number of bytes.", parsed_.memory));
+    if (const auto code = arguments_.check_bytes("--memory", parsed_.memory, parsed_.memory_bytes)) return code;
     if (parsed_.memory_bytes == 0) parsed_.memory_bytes = default_memory_limit();
     if (!parsed_.shard.empty()) {
       if (!parse_shard(parsed_.shard, parsed_.part))

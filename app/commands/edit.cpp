@@ -100,14 +100,9 @@ int run_edit(const CommandArguments& words) {
     return arguments.wrong(fmt::format("--size '{}' is not WIDTHxHEIGHT, at least 640x400.", parsed.size));
 
   uint64_t history_bytes = 0;  // no limit
-  if (!parsed.history_memory.empty() && !parse_bytes(parsed.history_memory, history_bytes))
-    return arguments.wrong(
-        fmt::format("--history-memory '{}' is no size: write 512M, 2G or a number of bytes.", parsed.history_memory));
-
+  if (const auto code = arguments.check_bytes("--history-memory", parsed.history_memory, history_bytes)) return *code;
   uint64_t memory_bytes = default_memory_limit();
-  if (!parsed.memory.empty() && !parse_bytes(parsed.memory, memory_bytes))
-    return arguments.wrong(
-        fmt::format("--memory '{}' is no size: write 512M, 2G or a number of bytes.", parsed.memory));
+  if (const auto code = arguments.check_bytes("--memory", parsed.memory, memory_bytes)) return *code;
   const MemoryBudget memory(memory_bytes, "--memory");
 
   std::vector<ScriptCommand> commands;

@@ -280,10 +280,8 @@ int run_render(const CommandArguments& words) {
   if (const auto code = parsed.load.check(arguments)) return *code;
   if (const auto code = parsed.sharing.check(arguments)) return *code;
   if (const auto code = arguments.check_name("--to", parsed.to, {"png", "exr"})) return *code;
-  for (const auto& [option, text, bytes] : {std::tuple{"--memory", &parsed.memory, &parsed.memory_bytes},
-                                            {"--gpu-memory", &parsed.gpu_memory, &parsed.gpu_memory_bytes}})
-    if (!text->empty() && !parse_bytes(*text, *bytes))
-      return arguments.wrong(fmt::format("{} '{}' is no size: write 512M, 2G or a number of bytes.", option, *text));
+  if (const auto code = arguments.check_bytes("--memory", parsed.memory, parsed.memory_bytes)) return *code;
+  if (const auto code = arguments.check_bytes("--gpu-memory", parsed.gpu_memory, parsed.gpu_memory_bytes)) return *code;
   if (parsed.memory_bytes == 0) parsed.memory_bytes = default_memory_limit();
   if (parsed.memory_bytes == 0) parsed.memory_bytes = UINT64_MAX;  // the system does not say what is free
   if (const auto code = parsed.picture.check(arguments)) return *code;

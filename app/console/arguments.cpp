@@ -186,6 +186,11 @@ std::optional<int> Arguments::parse(const CommandArguments& arguments) {
   return {};
 }
 
+std::optional<int> Arguments::check_bytes(const char* option, const std::string& text, uint64_t& bytes) const {
+  if (text.empty() || parse_bytes(text, bytes)) return {};
+  return wrong(fmt::format("{} '{}' is no size: write 512M, 2G or a number of bytes.", option, text));
+}
+
 int Arguments::wrong(const std::string& message) const {
   fmt::print(stderr, "quarry {}: {}\nTry 'quarry {} --help'.\n", state_->command, message, state_->command);
   return kExitUsage;

@@ -61,6 +61,8 @@ class Arguments {
 
   // Prints "quarry COMMAND: message" and how to get help; returns kExitUsage.
   int wrong(const std::string& message) const;
+  // Of an option's number of bytes, which stays as it is if the option was not given. Returns wrong() for other text.
+  std::optional<int> check_bytes(const char* option, const std::string& text, uint64_t& bytes) const;
   // The options that parse() would accept, without a command line.
   CommandText text_of() const;
   // Checks that `value` is one of `allowed`. Otherwise prints a message with the nearest one and returns kExitUsage.

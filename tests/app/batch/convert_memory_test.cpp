@@ -17,6 +17,7 @@
 #include "tests/app/sanitized.hpp"
 #include "tests/app/spawn.hpp"
 #include "tests/test_data.hpp"
+#include "tests/wavy_ball.hpp"
 
 namespace convert_memory_test {
 
@@ -50,24 +51,6 @@ size_t files_in(const fs::path& dir) {
   return size_t(std::distance(fs::directory_iterator(dir), fs::directory_iterator()));
 }
 
-// A closed wavy ball with one material.
-std::string wavy_ball(const fs::path& file) {
-  std::ofstream out(file);
-  constexpr int kRings = 60;
-  for (int j = 0; j <= kRings; ++j)
-    for (int i = 0; i < 2 * kRings; ++i) {
-      const double a = M_PI * j / kRings, b = M_PI * i / kRings, r = 1 + 0.2 * std::sin(5 * a) * std::cos(4 * b);
-      out << "v " << r * std::sin(a) * std::cos(b) << ' ' << 0.4 * r * std::cos(a) << ' '
-          << r * std::sin(a) * std::sin(b) << '\n';
-    }
-  const auto at = [](int i, int j) { return 1 + j * 2 * kRings + i % (2 * kRings); };
-  for (int j = 0; j < kRings; ++j)
-    for (int i = 0; i < 2 * kRings; ++i)
-      out << "f " << at(i, j) << ' ' << at(i, j + 1) << ' ' << at(i + 1, j) << "\nf " << at(i + 1, j) << ' '
-          << at(i, j + 1) << ' ' << at(i + 1, j + 1) << '\n';
-  return file.string();
-}
-
 // The largest resident size of the program or of a child, each on its own, in bytes.
 uint64_t peak_of(const std::vector<std::string>& words, int& code) {
   const pid_t child = fork();
@@ -93,7 +76,7 @@ uint64_t peak_of(const std::vector<std::string>& words, int& code) {
 TEST_CASE(
     "convert: a mesh that does not fit --memory is converted region by region, to the same bytes, and that is said") {
   const fs::path dir = scratch_dir("convert-regions");
-  const std::string ball = wavy_ball(dir / "ball.obj");
+  const std::string ball = wavy_ball(dir / "ball.obj", 60, 0.4);
   for (const std::vector<std::string>& kind : {std::vector<std::string>{"--resolution", "700"},
                                                {"--resolution", "300", "--solid", "parity", "--surface", "6"}}) {
     const std::string memory = kSanitized ? "600M" : "48M";
@@ -133,7 +116,7 @@ TEST_CASE(
 TEST_CASE("convert: worlds, grids and meshes are made region by region, of meshes and of worlds") {
   if (kSanitized) return skip("what a process holds says nothing under a sanitizer");
   const fs::path dir = scratch_dir("convert-grids");
-  const std::string ball = wavy_ball(dir / "ball.obj"), world = (dir / "world.quarry").string();
+  const std::string ball = wavy_ball(dir / "ball.obj", 60, 0.4), world = (dir / "world.quarry").string();
   const auto made = [&](const std::string& from, const std::string& out, const char* memory) {
     const Outcome outcome = run_quarry({"convert", from, "-o", (dir / out).string(), "--resolution", "640",
                                         "--executor", "host", "--memory", memory, "--json"});
@@ -169,7 +152,7 @@ TEST_CASE("convert: worlds, grids and meshes are made region by region, of meshe
 TEST_CASE("convert: steps and levels of detail of what does not fit are made region by region, with the same bytes") {
   if (kSanitized) return skip("what a process holds says nothing under a sanitizer");
   const fs::path dir = scratch_dir("convert-steps");
-  const std::string ball = wavy_ball(dir / "ball.obj"), world = (dir / "world.quarry").string();
+  const std::string ball = wavy_ball(dir / "ball.obj", 60, 0.4), world = (dir / "world.quarry").string();
   REQUIRE(run_quarry({"convert", ball, "-o", world, "--resolution", "640", "--executor", "host"}).code == 0);
   const auto made = [&](const std::string& from, const fs::path& out, const std::vector<std::string>& steps,
                         const char* memory) {
@@ -217,7 +200,7 @@ TEST_CASE("convert: steps and levels of detail of what does not fit are made reg
 TEST_CASE("convert: the peak of a conversion region by region stays below --memory") {
   if (kSanitized) return skip("what a process holds says nothing under a sanitizer");
   const fs::path dir = scratch_dir("convert-peak");
-  const std::string ball = wavy_ball(dir / "ball.obj");
+  const std::string ball = wavy_ball(dir / "ball.obj", 60, 0.4);
   const std::vector<std::string> words{"convert",     ball,         "-o",   (dir / "out.quarry").string(),
                                        "--overwrite", "--executor", "host", "--resolution",
                                        "1800"};
@@ -238,7 +221,7 @@ TEST_CASE("convert: the peak of a conversion region by region stays below --memo
 
 TEST_CASE("convert: what cannot be converted region by region says why when it does not fit") {
   const fs::path dir = scratch_dir("convert-whole");
-  const std::string ball = wavy_ball(dir / "ball.obj");
+  const std::string ball = wavy_ball(dir / "ball.obj", 60, 0.4);
   const auto failed = [&](const std::string& out, const std::vector<std::string>& more, const std::string& why) {
     std::vector<std::string> words{"convert", ball,           "-o",   (dir / out).string(), "--executor",
                                    "host",    "--resolution", "2000", "--memory",           "40M"};
@@ -264,7 +247,7 @@ TEST_CASE("convert: what cannot be converted region by region says why when it d
 
 TEST_CASE("convert: stopped in the middle of its regions it leaves nothing; killed, what the next run removes") {
   const fs::path dir = scratch_dir("convert-stopped");
-  const std::string ball = wavy_ball(dir / "ball.obj");
+  const std::string ball = wavy_ball(dir / "ball.obj", 60, 0.4);
   for (const char* extension : {"quarry", "binvox"}) {
     Process process({quarry_program().string(), "convert", ball, "-o", (dir / "out").string() + "." + extension,
                      "--resolution", "6000", "--executor", "host", "--memory", kSanitized ? "800M" : "90M", "--json"});

@@ -17,6 +17,7 @@
 #include "bench/cuda_arrays.hpp"
 #include "tests/engine/api/world_at.hpp"
 #include "tests/test_data.hpp"
+#include "tests/wavy_ball.hpp"
 
 namespace homes_test {
 
@@ -688,26 +689,8 @@ TEST_CASE(
   namespace fs = std::filesystem;
   const fs::path dir = quarry::test::scratch_dir("api-mesh");
   std::ofstream(dir / "two.mtl") << "newmtl red\nKd 1 0 0\nnewmtl blue\nKd 0 0.2 1\n";
-  // A wavy ball, of one colour or with stripes.
-  for (const bool stripes : {false, true}) {
-    const fs::path file = dir / (stripes ? "two.obj" : "one.obj");
-    std::ofstream out(file);
-    if (stripes) out << "mtllib two.mtl\n";
-    constexpr int kRings = 24;
-    for (int j = 0; j <= kRings; ++j)
-      for (int i = 0; i < 2 * kRings; ++i) {
-        const double a = M_PI * j / kRings, b = M_PI * i / kRings, r = 1 + 0.2 * std::sin(5 * a) * std::cos(4 * b);
-        out << "v " << r * std::sin(a) * std::cos(b) << ' ' << r * std::cos(a) << ' ' << r * std::sin(a) * std::sin(b)
-            << '\n';
-      }
-    const auto at = [](int i, int j) { return 1 + j * 2 * kRings + i % (2 * kRings); };
-    for (int j = 0; j < kRings; ++j) {
-      if (stripes) out << "usemtl " << (j % 2 ? "red" : "blue") << '\n';
-      for (int i = 0; i < 2 * kRings; ++i)
-        out << "f " << at(i, j) << ' ' << at(i, j + 1) << ' ' << at(i + 1, j) << "\nf " << at(i + 1, j) << ' '
-            << at(i, j + 1) << ' ' << at(i + 1, j + 1) << '\n';
-    }
-  }
+  quarry::test::wavy_ball(dir / "one.obj", 24, 1);
+  quarry::test::wavy_ball(dir / "two.obj", 24, 1, "two.mtl", {"blue", "red"});
   std::ofstream(dir / "flat.obj") << "v 0 0 0\nv 0 0 0\nv 0 0 0\nf 1 2 3\n";  // no extent
 
   const Context context(QRY_DEVICE_NOW);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
@@ -86,15 +87,21 @@ class TemporaryFolder {
 // A world of its own, destroyed with it.
 class World {
  public:
-  World(qry_context* context, uint32_t home) {
+  World(qry_context* context, uint32_t home, uint64_t budget_bytes = 0) {
+    qry_device_budget_info budget = QRY_DEVICE_BUDGET_INFO_INIT;
+    budget.bytes = budget_bytes;
     qry_world_home_info home_info = QRY_WORLD_HOME_INFO_INIT;
+    home_info.next = &budget;
     home_info.home = home;
     qry_world_info info = QRY_WORLD_INFO_INIT;
     info.next = &home_info;
     require(qry_world_create(context, &info, &world_), "qry_world_create");
   }
-  World(qry_context* context, uint32_t home, const std::string& path, uint32_t flags = 0) {
+  World(qry_context* context, uint32_t home, const std::string& path, uint32_t flags = 0, uint64_t budget_bytes = 0) {
+    qry_device_budget_info budget = QRY_DEVICE_BUDGET_INFO_INIT;
+    budget.bytes = budget_bytes;
     qry_world_home_info home_info = QRY_WORLD_HOME_INFO_INIT;
+    home_info.next = &budget;
     home_info.home = home;
     qry_open_info info = QRY_OPEN_INFO_INIT;
     info.next = &home_info;
@@ -181,8 +188,8 @@ struct List {
 
 class Rows {
  public:
-  Rows(qry_context* context, int repeats, bool small, uint32_t home)
-      : context_(context), repeats_(repeats), small_(small), home_(home) {}
+  Rows(qry_context* context, int repeats, bool small, uint32_t home, uint64_t budget_bytes)
+      : context_(context), repeats_(repeats), small_(small), home_(home), budget_bytes_(budget_bytes) {}
 
   // What people did in an editor: NAME.csv of the folder, and what is left at the end, by facts.json.
   void session(const std::string& folder, const std::string& name, bool carve, bool with_file) {
@@ -241,7 +248,7 @@ class Rows {
     const std::string path = (folder.path() / "session.quarry").string();
     uint64_t steps = 0;
     {
-      const World world(context_, home_);
+      const World world(context_, home_, budget_bytes_);
       require(qry_world_attach(world.get(), path.c_str()), "qry_world_attach");
       const double made = ms_of([&] {
         uint64_t last = 0;
@@ -252,6 +259,7 @@ class Rows {
       add(row + ", attached", made, "ms");
       add(row + ", attached and flushed at its end", made + flushed, "ms");
       add(row + ", host's memory at its peak", double(peak_bytes()) / 1e6, "MB");
+      if (budget_bytes_) return replayed_in_parts(row, world, facts);
       steps = world.state().history_length;
       require(qry_world_detach(world.get()), "qry_world_detach");
     }
@@ -264,6 +272,37 @@ class Rows {
     if (state.brick_count != facts.at("bricks").get<uint64_t>() || state.history_length != steps)
       give_up(row + ": the file has " + std::to_string(state.brick_count) + " bricks and " +
               std::to_string(state.history_length) + " steps");
+  }
+
+  // The world is a part of its file's: which is looked at, undone step by step, and opened again.
+  void replayed_in_parts(const std::string& row, const World& world, const Json& facts) {
+    const auto expect = [&](uint64_t voxels, uint64_t bricks, const char* when) {
+      world.expect_voxels(voxels, row + when);
+      if (world.state().brick_count != bricks)
+        give_up(row + when + ": " + std::to_string(world.state().brick_count) + " bricks");
+    };
+    expect(facts.at("voxels").get<uint64_t>(), facts.at("bricks").get<uint64_t>(), "");
+    qry_paging_state paging = QRY_PAGING_STATE_INIT;
+    qry_home_state home = QRY_HOME_STATE_INIT;
+    home.next = &paging;
+    const auto tell = [&](const std::string& of) {
+      require(qry_world_get_home(world.get(), &home), "qry_world_get_home");
+      add(of + ", device's memory", double(home.device_bytes) / 1e6, "MB");
+      add(of + ", pages with voxels", double(paging.pages), "pages");
+      add(of + ", of which in the file alone", double(paging.absent_pages), "pages");
+      add(of + ", pages brought", double(paging.brought_pages), "pages");
+      add(of + ", flushed for room", double(paging.flushes), "times");
+      add(of + ", host's memory at its peak", double(peak_bytes()) / 1e6, "MB");
+    };
+    tell(row);
+    add(row + ", undone", ms_of([&] {
+          qry_result undone = QRY_OK;
+          while (undone == QRY_OK) undone = qry_world_undo(world.get(), nullptr);
+          if (undone != QRY_NOTHING_TO_DO) require(undone, "qry_world_undo");
+        }),
+        "ms");
+    expect(0, 0, ", undone");
+    tell(row + ", undone");
   }
 
   // Lists of 4 million voxels of all materials: a solid cube, and the shell of a ball, as scanners and simulations give
@@ -923,8 +962,18 @@ class Rows {
   int repeats_;
   bool small_;
   uint32_t home_;
+  uint64_t budget_bytes_;
   Json rows_ = Json::array(), memory_ = Json::object();
 };
+
+// A size as `quarry bench` takes it, which has checked it.
+uint64_t bytes_of(const char* text) {
+  char* end = nullptr;
+  const double number = std::strtod(text, &end);
+  const int letter = std::toupper(static_cast<unsigned char>(*end));
+  const int shift = letter == 'K' ? 10 : letter == 'M' ? 20 : letter == 'G' ? 30 : 0;
+  return uint64_t(number * double(uint64_t(1) << shift));
+}
 
 int run(int count, char** values) {
   std::string replays, session = "small";
@@ -933,6 +982,7 @@ int run(int count, char** values) {
   bool as_json = false, small = false, pictures = false;
   std::string only, file;
   uint32_t home = QRY_HOME_AUTOMATIC;
+  uint64_t budget_bytes = 0;
   int32_t resolution = 256;
   for (int i = 1; i < count; ++i) {
     const std::string word = values[i];
@@ -944,6 +994,7 @@ int run(int count, char** values) {
     else if (word == "--pictures") pictures = true;
     else if (word == "--open" && i + 1 < count) file = values[++i];
     else if (word == "--resolution" && i + 1 < count) resolution = std::atoi(values[++i]);
+    else if (word == "--budget" && i + 1 < count) budget_bytes = bytes_of(values[++i]);
     else if (word == "--only" && i + 1 < count) only = values[++i];
     else if (word == "--home" && i + 1 < count) {
       const std::string name = values[++i];
@@ -957,7 +1008,7 @@ int run(int count, char** values) {
   qry_context* context = nullptr;
   require(qry_context_create(QRY_ABI_VERSION, nullptr, &context), "qry_context_create");
   home = World(context, home).home().home;  // the one that was chosen
-  Rows rows(context, repeats, small, home);
+  Rows rows(context, repeats, small, home, budget_bytes);
   if (!file.empty()) {
     if (only == "strokes") rows.strokes(file);
     else rows.open(file, resolution);
@@ -993,6 +1044,7 @@ int run(int count, char** values) {
 }  // namespace
 
 int main(int count, char** values) {
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // a run of minutes shows its rows as they come
   try {
     return run(count, values);
   } catch (const std::exception& e) {

@@ -25,6 +25,7 @@ struct BenchOptions {
   std::string replays;             // "world": a folder of recorded sessions
   std::string session;             // "world": one of them
   bool pictures = false;           // "world": pictures after edits
+  uint64_t budget_bytes = 0;       // "world": of a device's memory; 0: all of it
   std::string home = "automatic";  // "world", "readers": where worlds are kept
   std::string open;                // "world": a file; empty: none
   uint64_t rays = 0;               // "world": rays of a list; 0: none

@@ -36,7 +36,7 @@ const char* bench_name(Bench bench) { return kBenches[size_t(bench)].name; }
 tl::expected<BenchRequest, int> read_bench_request(const CommandArguments& words) {
   BenchRequest request;
   BenchOptions& options = request.options;
-  std::string name;
+  std::string name, budget;
   bool list = false;
   int64_t keys = 0, repeats = 5, rays = 0, resolution = 256;
   Arguments arguments("bench", "Measure, and print ratios to rivals measured in the same run.",
@@ -66,6 +66,9 @@ tl::expected<BenchRequest, int> read_bench_request(const CommandArguments& words
   arguments.text("--session", options.session, "NAME", "world: which of them (small); any other is measured alone");
   arguments.text("--home", options.home, "HOME",
                  "world, readers: where worlds are kept: automatic, host, device, emulated (automatic)");
+  arguments.text(
+      "--budget", budget, "SIZE",
+      "world: with --only attached, the part of the device's memory that sessions keep to, 256M (all of it)");
   arguments.flag("--pictures", options.pictures, "world: pictures after edits, too, on the device");
   arguments.integer("--rays", rays, "N", "world: a list of so many rays, too, on the device (none)", 0,
                     int64_t(1) << 28);
@@ -75,6 +78,7 @@ tl::expected<BenchRequest, int> read_bench_request(const CommandArguments& words
   arguments.flag("--json", request.as_json, "Print one JSON document");
   arguments.flag("--list", list, "Show the benchmarks there are");
   if (const auto code = arguments.parse(words)) return tl::unexpected(*code);
+  if (const auto code = arguments.check_bytes("--budget", budget, options.budget_bytes)) return tl::unexpected(*code);
   if (list) {
     for (const BenchRow& row : kBenches) fmt::print("{:<16} {}\n", row.name, row.title);
     return tl::unexpected<int>(kExitDone);

@@ -22,7 +22,8 @@ Result<void> let_go(qry_world& world) {
   return FollowedFile::let_go(homed(world));
 }
 
-Result<FollowedFile> attach(qry_world& world, const fs::path& path) {
+// `there`: the world has its voxels; else the file alone has them (ResidentPages).
+Result<FollowedFile> attach(qry_world& world, const fs::path& path, bool there, const Progress& progress) {
   QRY_TRY_ASSIGN(const auto format, io::format_for_writing(path));
   if (format->kind != io::FormatKind::world)
     return fail(
@@ -32,9 +33,9 @@ Result<FollowedFile> attach(qry_world& world, const fs::path& path) {
   QRY_TRY_ASSIGN(const uint64_t dropped, homed(world).dropped_records());
   int64_t first_record = -int64_t(dropped);
   std::error_code ignored;
-  const bool there = fs::exists(path, ignored);
+  const bool exists = fs::exists(path, ignored);
   std::optional<io::Store> store;
-  if (there) {
+  if (exists) {
     QRY_TRY_ASSIGN(store, io::Store::open(path));
     QRY_TRY_ASSIGN(const uint64_t fingerprint, store->fingerprint());
     if (!world.same_file || fingerprint != world.same_file->fingerprint)
@@ -55,14 +56,22 @@ Result<FollowedFile> attach(qry_world& world, const fs::path& path) {
   }
   const bool whole = !store;
   if (whole) {
-    QRY_TRY(FollowedFile::write_all(homed(world), {path, there}));
+    QRY_TRY(FollowedFile::write_all(homed(world), {path, exists}));
     QRY_TRY_ASSIGN(store, io::Store::open(path));
   }
   for (const std::string& warning : store->warnings()) world.context->say(QRY_LOG_WARNING, warning.c_str());
-  return FollowedFile::begin(std::move(*store), homed(world), whole, first_record);
+  return FollowedFile::begin(std::move(*store), homed(world), whole, first_record, there, progress);
 }
 
 }  // namespace
+
+qry_result attach_opened(qry_world& world, const char* path, const Progress& progress) {
+  auto file = attach(world, path, !world.in_parts, progress);
+  if (!file) return refuse(file.error());
+  world.file = std::make_unique<FollowedFile>(std::move(*file));
+  return QRY_OK;
+}
+
 }  // namespace quarry::c_api
 
 qry_result qry_world_attach(qry_world* world, const char* path) {
@@ -77,7 +86,7 @@ qry_result qry_world_attach(qry_world* world, const char* path) {
     if (world->file)
       return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: the world is attached to %s: detach it first", function,
                     world->file->store().path().c_str());
-    auto file = attach(*world, path);
+    auto file = attach(*world, path, true, {});
     if (!file) return refuse(file.error());
     world->file = std::make_unique<FollowedFile>(std::move(*file));
     return QRY_OK;
@@ -97,6 +106,9 @@ qry_result qry_world_flush(qry_world* world) {
 qry_result qry_world_detach(qry_world* world) {
   const char* const function = "qry_world_detach";
   return guarded(function, [&]() -> qry_result {
+    if (world && world->file)
+      if (auto whole = FollowedFile::bring_all(homed(*world)); !whole && whole.error().code == ErrorCode::out_of_memory)
+        return refuse(whole.error());
     const qry_result flushed = qry_world_flush(world);
     if (flushed == QRY_ERROR_DEVICE_LOST) {  // nothing of the world will come there any more
       const std::string reason = qry_last_error(), file = world->file->store().path();

@@ -7,6 +7,7 @@
 #include "engine/api/handles.hpp"
 #include "engine/home/choice.hpp"
 #include "engine/home/drawing.hpp"
+#include "engine/home/resident_pages.hpp"
 #include "voxel/device/executor.hpp"
 
 using namespace quarry;
@@ -121,6 +122,13 @@ qry_result settle_world(qry_world& world, const HomeInfos& infos, bool packed, O
       QRY_TRY_ASSIGN(auto memory_there, engine::home_memory(engine::Home(home), context.device.get(), context.sharing,
                                                             emulation_of(emulation)));
       world.blocks = std::move(memory_there.blocks);
+      const uint64_t budget_bytes = infos.budget_bytes();
+      if (budget_bytes && opened.file && !opened.flattens) {
+        // Its file has all of it, and its history.
+        world.in_parts = true;
+        opened.leaves_history = true;
+        opened.file.reset();
+      }
       if (opened.read_mesh) {
         QRY_TRY_ASSIGN(world.home, DeviceHome::create(std::move(memory_there.executor), opened.read_mesh, opened.scene,
                                                       wrong, progress, world.max_bricks, context.threads));
@@ -132,6 +140,7 @@ qry_result settle_world(qry_world& world, const HomeInfos& infos, bool packed, O
                                                        opened.file && !opened.flattens && !opened.leaves_history},
                                                       world.max_bricks, context.threads));
       }
+      if (budget_bytes) QRY_TRY(world.home->set_budget(budget_bytes));
       return packed ? world.home->pack() : Result<void>();
     };
     if (auto settled = settle(); settled) {
@@ -143,6 +152,7 @@ qry_result settle_world(qry_world& world, const HomeInfos& infos, bool packed, O
       memory.pool.reset();  // in which the bricks were read
     } else {
       world.home.reset();  // it may have had no room to be packed
+      if (world.in_parts) return refuse(settled.error());
       world.blocks.reset();
       if (wrong) return refuse(*wrong);
       // What is wrong with the file is no matter of homes.
@@ -272,6 +282,15 @@ qry_result submit_exchange(qry_world* world, bool forward, const char* function,
     if (!world || !ticket)
       return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: %s is NULL", function, world ? "ticket" : "world");
     if (world->home) {
+      // Of a world with a budget the next step is often in its file.
+      if (world->file && world->home->pages()) {
+        const auto has_step = world->home->has_step(!forward);
+        if (!has_step) return refuse(has_step.error());
+        const auto recalled = *has_step ? Result<bool>(false) : exchange_of_file(*world, forward, nullptr);
+        if (!recalled) return refuse(recalled.error());
+        *ticket = world->home->last_ticket();
+        if (*recalled && forward) return QRY_OK;
+      }
       const auto launched = forward ? world->home->redo() : world->home->undo();
       if (!launched) return refuse(launched.error());
       *ticket = *launched;
@@ -365,10 +384,11 @@ qry_result qry_world_get_home(const qry_world* world, qry_home_state* state) {
   const char* const function = "qry_world_get_home";
   return guarded(function, [&]() -> qry_result {
     if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
-    const void *flatten_asked = nullptr, *hand_over_asked = nullptr;
-    QRY_PASS_REFUSAL(
-        check_struct(function, "state", state, QRY_STYPE_HOME_STATE,
-                     {{QRY_STYPE_FLATTEN_STATE, &flatten_asked}, {QRY_STYPE_HAND_OVER_STATE, &hand_over_asked}}));
+    const void *flatten_asked = nullptr, *hand_over_asked = nullptr, *paging_asked = nullptr;
+    QRY_PASS_REFUSAL(check_struct(function, "state", state, QRY_STYPE_HOME_STATE,
+                                  {{QRY_STYPE_FLATTEN_STATE, &flatten_asked},
+                                   {QRY_STYPE_HAND_OVER_STATE, &hand_over_asked},
+                                   {QRY_STYPE_PAGING_STATE, &paging_asked}}));
     DeviceHome::State there;
     if (world->home) {
       auto found = world->home->state();
@@ -385,6 +405,18 @@ qry_result qry_world_get_home(const qry_world* world, qry_home_state* state) {
     if (hand_over_asked)
       static_cast<qry_hand_over_state*>(const_cast<void*>(hand_over_asked))->hand_overs =
           world->blocks ? world->blocks->hand_overs() : 0;
+    if (paging_asked) {
+      auto* const paging = static_cast<qry_paging_state*>(const_cast<void*>(paging_asked));
+      engine::ResidentPages::Counters counters;
+      if (world->home && world->home->pages()) counters = world->home->pages()->counters();
+      paging->budget_bytes = counters.budget_bytes;
+      paging->pages = counters.pages;
+      paging->absent_pages = counters.absent;
+      paging->absent_bricks = counters.bricks;
+      paging->brought_pages = counters.brought;
+      paging->left_pages = counters.left;
+      paging->flushes = counters.flushes;
+    }
     if (flatten_asked) {
       auto* const flatten = static_cast<qry_flatten_state*>(const_cast<void*>(flatten_asked));
       const auto its = world->flattened.value_or(qry_world::Flattened{0, 0});

@@ -163,6 +163,7 @@ struct qry_world {
   };
   std::optional<SameFile> same_file;
   std::unique_ptr<quarry::engine::FollowedFile> file;  // null: not attached
+  bool in_parts = false;                               // it was opened without its voxels, which its file has
 
   ~qry_world();
 };
@@ -200,6 +201,8 @@ qry_result place_world(qry_world& world, bool device_needed, WorldMemory* memory
 qry_result share_world(qry_world& world, const char* function);
 
 // As what a file follows.
+// Attaches a world that was just opened to its file.
+qry_result attach_opened(qry_world& world, const char* path, const Progress& progress);
 inline engine::HomedWorld homed(qry_world& world) { return {*world.document, world.home.get()}; }
 
 // What is drawn of a world that share_world() has prepared: a world at home on a device from there, if shaders read its
@@ -231,6 +234,8 @@ Result<void> may_be_on_device(const ContextState& context, uint32_t home);
 // A caller's structures about a world's home, each as read_chain() finds it; null: it is not there.
 struct HomeInfos {
   const void *home = nullptr, *emulation = nullptr;  // qry_world_home_info, qry_emulation_info
+  const void* budget = nullptr;                      // qry_device_budget_info
+  uint64_t budget_bytes() const { return budget ? static_cast<const qry_device_budget_info*>(budget)->bytes : 0; }
 };
 // Gives a world its home, and its document, which may take the pool of `memory`. Messages begin with `function`, which
 // may be a file.

@@ -163,7 +163,9 @@ enum {
   QRY_STYPE_FLATTEN_STATE = 25,
   QRY_STYPE_WORLD_SUMS = 26,
   QRY_STYPE_COMPARISON = 27,
-  QRY_STYPE_HAND_OVER_STATE = 28
+  QRY_STYPE_HAND_OVER_STATE = 28,
+  QRY_STYPE_DEVICE_BUDGET_INFO = 29,
+  QRY_STYPE_PAGING_STATE = 30
   /* 0x70000000 and above: for structures of out-of-tree builds; never used here. */
 };
 
@@ -307,7 +309,7 @@ typedef struct qry_world qry_world;
 typedef struct qry_world_info {
   qry_stype stype;
   uint32_t reserved;
-  const void* next;    /* accepts qry_world_home_info, qry_emulation_info */
+  const void* next;    /* accepts qry_world_home_info, qry_emulation_info, qry_device_budget_info */
   uint32_t max_bricks; /* more bricks than this are QRY_ERROR_FULL; 0: only memory limits them. A brick costs 576 bytes
                           and its grid slot */
   uint32_t reserved2;
@@ -339,6 +341,31 @@ typedef struct qry_world_home_info {
 } qry_world_home_info;
 #define QRY_WORLD_HOME_INFO_INIT \
   { QRY_STYPE_WORLD_HOME_INFO, 0, NULL, QRY_HOME_AUTOMATIC, 0 }
+
+/* Chain it to qry_world_info or qry_open_info: a world at home on a device keeps to a part of that device's memory, and
+ * may be larger than it. What is not needed, in pages of 128^3 voxels, leaves for the file that the world is attached
+ * to, those first that were needed longest ago, and comes back when a call needs it. At home on the host it has no
+ * effect.
+ * - A .quarry that is opened so is attached to its file (qry_world_attach), with its history there: undo takes steps
+ *   from it. No voxel of it is in memory until a call needs it. A world that is made is attached by its caller; until
+ *   then an edit that has no room is QRY_ERROR_OUT_OF_MEMORY.
+ * - Before pages leave that have changed, the world is flushed. So its file may be newer than after the last
+ *   qry_world_flush, and what the disk refuses ends the edit that needs room, with nothing lost.
+ * - Edits, lists, regions, undo, redo, reading and saving take worlds of any size; what a call needs at once must fit
+ *   the budget. Calls that work on all voxels together (pictures, rays, listing bricks, world algebra, parts, floods,
+ *   packing, detaching) bring all of the world, and are QRY_ERROR_OUT_OF_MEMORY if that does not fit. What
+ *   qry_world_get_memory and qry_world_get_grid_stats measure is what is there.
+ * - A brick counts 624 bytes, or 40 if it is full of one material, and a change of the history 12. What a world takes
+ *   without bricks counts too, some 60 MB with CUDA, and a twentieth is for lists of bricks. A budget that has no room
+ *   for some pages beside that is QRY_ERROR_INVALID_ARGUMENT, and the message says the least one. */
+typedef struct qry_device_budget_info {
+  qry_stype stype;
+  uint32_t reserved;
+  const void* next;
+  uint64_t bytes; /* 0: no limit */
+} qry_device_budget_info;
+#define QRY_DEVICE_BUDGET_INFO_INIT \
+  { QRY_STYPE_DEVICE_BUDGET_INFO, 0, NULL, 0 }
 
 /* Lost devices
  *   A device may be lost at any moment: a kernel of anyone in the process breaks, hardware fails, a driver starts anew.
@@ -402,7 +429,7 @@ enum {
 typedef struct qry_open_info {
   qry_stype stype;
   uint32_t reserved;
-  const void* next; /* accepts qry_world_info, qry_world_home_info, qry_emulation_info */
+  const void* next; /* accepts qry_world_info, qry_world_home_info, qry_emulation_info, qry_device_budget_info */
   const char* path;
   uint32_t flags;                 /* QRY_OPEN_... */
   int32_t resolution;             /* meshes: voxels along the longest edge, 1..8192 */
@@ -880,7 +907,7 @@ QRY_API qry_result QRY_CALL qry_world_trim(qry_world* world);
 typedef struct qry_home_state {
   qry_stype stype;
   uint32_t reserved;
-  void* next;               /* accepts qry_flatten_state and qry_hand_over_state */
+  void* next;               /* accepts qry_flatten_state, qry_hand_over_state, qry_paging_state */
   uint32_t home;            /* QRY_HOME_..., never AUTOMATIC */
   uint32_t brick_count;     /* bricks that the device stores: not full ones, but those that only the history has */
   uint64_t device_bytes;    /* device memory of the world, its history and its spare room; 0 on the host */
@@ -919,6 +946,21 @@ typedef struct qry_hand_over_state {
 } qry_hand_over_state;
 #define QRY_HAND_OVER_STATE_INIT \
   { QRY_STYPE_HAND_OVER_STATE, 0, NULL, 0 }
+
+/* Which parts of a world with a budget (qry_device_budget_info) are in its device's memory; all 0 without one. Chain it
+ * to qry_home_state. */
+typedef struct qry_paging_state {
+  qry_stype stype;
+  uint32_t reserved;
+  void* next;
+  uint64_t budget_bytes;
+  uint64_t pages, absent_pages;       /* of 128^3 voxels that have some, as the file knows; those in the file alone */
+  uint64_t absent_bricks;             /* in these */
+  uint64_t brought_pages, left_pages; /* since the world was made */
+  uint64_t flushes;                   /* of the file, because pages had to leave */
+} qry_paging_state;
+#define QRY_PAGING_STATE_INIT \
+  { QRY_STYPE_PAGING_STATE, 0, NULL, 0, 0, 0, 0, 0, 0, 0 }
 
 /* Tells where a world is at home. Waits for submitted changes. Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT, DEVICE.
  * [read] */

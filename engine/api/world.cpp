@@ -7,6 +7,7 @@
 
 #include "engine/api/handles.hpp"
 #include "engine/home/drawing.hpp"
+#include "engine/home/resident_pages.hpp"
 #include "voxel/io/formats.hpp"
 #include "voxel/io/quarry/store.hpp"
 
@@ -188,6 +189,15 @@ qry_result check_world_info(const qry_world_info& info, const char* function) {
   return QRY_OK;
 }
 
+// On the host for as long as the result is there. Of a world of which a part is in its file alone the file has it all.
+Result<Scene> whole_scene(qry_world& world, const Progress& progress) {
+  if (world.file && world.home->pages() && world.home->pages()->counters().absent) {
+    QRY_TRY(world.file->flush(homed(world)));
+    return world.file->store().read_scene(progress, nullptr, nullptr);
+  }
+  return engine::whole_scene(*world.home, *world.document);
+}
+
 }  // namespace
 }  // namespace quarry::c_api
 
@@ -200,9 +210,10 @@ qry_result qry_world_create(qry_context* context, const qry_world_info* info, qr
     const qry_world_info defaults = QRY_WORLD_INFO_INIT;
     if (!info) info = &defaults;
     HomeInfos infos;
-    QRY_PASS_REFUSAL(
-        check_struct(function, "info", info, QRY_STYPE_WORLD_INFO,
-                     {{QRY_STYPE_WORLD_HOME_INFO, &infos.home}, {QRY_STYPE_EMULATION_INFO, &infos.emulation}}));
+    QRY_PASS_REFUSAL(check_struct(function, "info", info, QRY_STYPE_WORLD_INFO,
+                                  {{QRY_STYPE_WORLD_HOME_INFO, &infos.home},
+                                   {QRY_STYPE_EMULATION_INFO, &infos.emulation},
+                                   {QRY_STYPE_DEVICE_BUDGET_INFO, &infos.budget}}));
     QRY_PASS_REFUSAL(check_world_info(*info, function));
     std::unique_ptr<qry_world> world;
     WorldMemory memory;
@@ -228,7 +239,8 @@ qry_result qry_world_open(qry_context* context, const qry_open_info* info, qry_w
     QRY_PASS_REFUSAL(check_struct(function, "info", info, QRY_STYPE_OPEN_INFO,
                                   {{QRY_STYPE_WORLD_INFO, &limits},
                                    {QRY_STYPE_WORLD_HOME_INFO, &infos.home},
-                                   {QRY_STYPE_EMULATION_INFO, &infos.emulation}}));
+                                   {QRY_STYPE_EMULATION_INFO, &infos.emulation},
+                                   {QRY_STYPE_DEVICE_BUDGET_INFO, &infos.budget}}));
     QRY_PASS_REFUSAL(check_open_info(*info, function));
     const auto* world_info = static_cast<const qry_world_info*>(limits);
     if (world_info) QRY_PASS_REFUSAL(check_world_info(*world_info, function));
@@ -259,6 +271,8 @@ qry_result qry_world_open(qry_context* context, const qry_open_info* info, qry_w
     };
     QRY_PASS_REFUSAL(settle_world(*world, infos, (info->flags & QRY_OPEN_PACK) != 0, std::move(*opened), memory,
                                   call.progress(), info->path));
+    if (world->home && world->home->pages() && world->same_file)
+      QRY_PASS_REFUSAL(attach_opened(*world, info->path, call.progress()));
     *out = world.release();
     return QRY_OK;
   });
@@ -279,7 +293,7 @@ qry_result qry_world_save(qry_world* world, const qry_save_info* info) {
       return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: info->path is %s", function, info->path ? "empty" : "NULL");
     const ProgressCall call(info->progress, info->progress_user);
     Result<Scene> whole;
-    if (world->home) whole = engine::whole_scene(*world->home, *world->document);
+    if (world->home) whole = whole_scene(*world, call.progress());
     if (!whole) return refuse(whole.error());
     if (auto saved = io::write_scene(world->home ? *whole : world->document->scene(), info->path, call.progress());
         !saved)

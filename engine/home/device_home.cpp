@@ -18,6 +18,7 @@
 #include "base/parallel.hpp"
 #include "engine/home/flattening.hpp"
 #include "engine/home/record_batch.hpp"
+#include "engine/home/resident_pages.hpp"
 #include "voxel/io/quarry/codec.hpp"
 #include "voxel/shapes/change.hpp"
 #include "voxel/worlds/edit_shape.hpp"
@@ -361,6 +362,10 @@ uint64_t DeviceHome::done(const device::Store::Change& change, std::string label
 }
 
 Result<uint64_t> DeviceHome::edit(const Edit& edit) {
+  ResidentPages::Stay stay;
+  if (pages_) {
+    QRY_TRY_ASSIGN(stay, pages_->shape(edit));
+  }
   const std::lock_guard lock(lock_);
   std::string label = edit_label(edit);
   if (edit.shape == Shape::connected) {
@@ -404,6 +409,12 @@ Result<uint64_t> DeviceHome::write(const std::vector<uint32_t>& keys, const std:
 }
 
 Result<uint64_t> DeviceHome::set_voxels(const device::GivenVoxels& voxels) {
+  ResidentPages::Stay stay;
+  if (pages_) {
+    QRY_TRY_ASSIGN(stay, voxels.side == device::Side::device
+                             ? pages_->all(ResidentPages::Use::change, "a list in the device's memory")
+                             : pages_->voxels(voxels.xyz, voxels.count, ResidentPages::Use::change));
+  }
   const std::lock_guard lock(lock_);
   const ThreadShare share(threads_ ? threads_ : thread_count());
   if (voxels.side == device::Side::device || voxels.count > kFewVoxels) {
@@ -423,6 +434,10 @@ Result<uint64_t> DeviceHome::set_voxels(const device::GivenVoxels& voxels) {
 }
 
 Result<uint64_t> DeviceHome::write_box(const Box3& box, const uint8_t* materials, device::Side side) {
+  ResidentPages::Stay stay;
+  if (pages_) {
+    QRY_TRY_ASSIGN(stay, pages_->box(box, ResidentPages::Use::change));
+  }
   const std::lock_guard lock(lock_);
   const ThreadShare share(threads_ ? threads_ : thread_count());
   QRY_TRY(prepare_change());
@@ -431,6 +446,10 @@ Result<uint64_t> DeviceHome::write_box(const Box3& box, const uint8_t* materials
 }
 
 Result<uint64_t> DeviceHome::write_bricks(std::span<const BrickPut> puts, const char* label) {
+  ResidentPages::Stay stay;
+  if (pages_) {
+    QRY_TRY_ASSIGN(stay, pages_->bricks(puts));
+  }
   const std::lock_guard lock(lock_);
   QRY_TRY(prepare_change());
   std::string name = label;
@@ -448,22 +467,88 @@ Result<uint64_t> DeviceHome::write_bricks(std::span<const BrickPut> puts, const 
   return done(change, std::move(name));
 }
 
+// The world is as it was, whatever the store's version.
+template <class Make>
+Result<void> DeviceHome::without_step(const Make& make) {
+  QRY_TRY(hear(last_ticket_));
+  QRY_TRY_ASSIGN(const uint64_t before, store_->version());
+  const Result<void> changed = make();
+  QRY_TRY_ASSIGN(const uint64_t after, store_->version());
+  version_offset_ += after - before;
+  return changed;
+}
+
 Result<void> DeviceHome::exchange(std::span<const BrickPut> puts) {
   const std::lock_guard lock(lock_);
-  QRY_TRY(prepare_change());
   if (!exchanged_) exchanged_ = std::make_shared<BrickBatch>(threads_);
   BrickBatch& batch = *exchanged_;
   const auto send = [&]() -> Result<void> {
-    const auto sent = store_->write_bricks(batch.bricks());
+    const auto sent = store_->put(batch.bricks());
     batch.clear();
-    QRY_TRY(sent);
-    return store_->forget();
+    return sent;
   };
-  for (const BrickPut& put : puts) {
-    batch.put(brick_key(put.brick), put.value);
-    if (batch.is_large()) QRY_TRY(send());
+  return without_step([&]() -> Result<void> {
+    for (const BrickPut& put : puts) {
+      batch.put(brick_key(put.brick), put.value);
+      if (batch.is_large()) QRY_TRY(send());
+    }
+    return batch.empty() ? Result<void>() : send();
+  });
+}
+
+Result<void> DeviceHome::leave(std::span<const Box3> boxes) {
+  const std::lock_guard lock(lock_);
+  return without_step([&]() -> Result<void> {
+    for (size_t first = 0; first < boxes.size(); first += kMostUnheard) {
+      std::vector<device::Store::Ticket> tickets;
+      for (const Box3& box : boxes.subspan(first, std::min(kMostUnheard, boxes.size() - first))) {
+        QRY_TRY_ASSIGN(const auto ticket, store_->take_away(box));
+        tickets.push_back(ticket);
+      }
+      for (const device::Store::Ticket ticket : tickets) QRY_TRY(store_->wait(ticket));
+    }
+    return {};
+  });
+}
+
+Result<device::Store::Used> DeviceHome::used() {
+  const std::lock_guard lock(lock_);
+  QRY_TRY(hear(last_ticket_));
+  return store_->used();
+}
+
+Result<void> DeviceHome::forget_steps() {
+  const std::lock_guard lock(lock_);
+  QRY_TRY(close_step());
+  QRY_TRY(hear(last_ticket_));
+  QRY_TRY(store_->forget());
+  for (uint64_t i = 0; i < position_; ++i) dropped_records_ += steps_[size_t(i)].records;
+  dropped_ += steps_.size();
+  steps_.drop_front(steps_.size());
+  position_ = plain_from_ = 0;
+  if (followed_) {
+    followed_->steps.clear();
+    followed_->kept = followed_->applied = 0;
   }
-  return batch.empty() ? Result<void>() : send();
+  return {};
+}
+
+DeviceHome::DeviceHome(std::unique_ptr<device::Store> store, uint32_t threads)
+    : store_(std::move(store)), threads_(threads) {}
+DeviceHome::~DeviceHome() = default;
+
+ResidentPages::Stay DeviceHome::stay_there() { return pages_ ? pages_->stay() : ResidentPages::Stay(); }
+
+Result<ResidentPages::Stay> DeviceHome::all_there(bool to_change, const char* what) {
+  if (!pages_) return ResidentPages::Stay();
+  return pages_->all(to_change ? ResidentPages::Use::change : ResidentPages::Use::read, what);
+}
+
+Result<void> DeviceHome::set_budget(uint64_t bytes) {
+  QRY_TRY_ASSIGN(auto pages, ResidentPages::create(*this, bytes));
+  store_->grow_little();
+  pages_ = std::move(pages);
+  return {};
 }
 
 namespace {
@@ -479,6 +564,8 @@ std::array<std::unique_lock<std::mutex>, 2> locked(std::mutex& own, std::mutex& 
 }  // namespace
 
 Result<uint64_t> DeviceHome::combine(DeviceHome& other, device::Combination combination) {
+  QRY_TRY_ASSIGN(const auto stay, all_there(true, "an operation on two worlds"));
+  QRY_TRY_ASSIGN(const auto others, other.all_there(false, "an operation on two worlds"));
   const auto locks = locked(lock_, other.lock_);
   QRY_TRY(prepare_change());
   QRY_TRY_ASSIGN(const auto change, store_->combine(*other.store_, combination));
@@ -487,15 +574,19 @@ Result<uint64_t> DeviceHome::combine(DeviceHome& other, device::Combination comb
 Result<device::Store::VoxelSums> DeviceHome::voxel_sums(const Palette& palette) {
   std::array<uint32_t, 256> colours{};
   for (size_t m = 0; m < colours.size(); ++m) colours[m] = rgba_word(palette.materials[m]);
+  QRY_TRY_ASSIGN(const auto stay, all_there(false, "a sum over voxels"));
   const std::lock_guard lock(lock_);
   return store_->voxel_sums(colours);
 }
 Result<device::Store::Comparison> DeviceHome::compare(DeviceHome& other, std::span<const uint32_t, 512> looks) {
+  QRY_TRY_ASSIGN(const auto stay, all_there(false, "a comparison"));
+  QRY_TRY_ASSIGN(const auto others, other.all_there(false, "a comparison"));
   const auto locks = locked(lock_, other.lock_);
   return store_->compare(*other.store_, looks);
 }
 
 Result<uint64_t> DeviceHome::morph(Morphology morphology, uint32_t neighbours, const char* label) {
+  QRY_TRY_ASSIGN(const auto stay, all_there(true, "a growth or an erosion"));
   const std::lock_guard lock(lock_);
   QRY_TRY(prepare_change());
   QRY_TRY_ASSIGN(const auto change, ((*store_).*morphology)(neighbours));
@@ -503,11 +594,13 @@ Result<uint64_t> DeviceHome::morph(Morphology morphology, uint32_t neighbours, c
 }
 
 Result<std::vector<device::PartScratch::Part>> DeviceHome::find_parts(uint32_t neighbours) {
+  QRY_TRY_ASSIGN(const auto stay, all_there(false, "a search for parts"));
   const std::lock_guard lock(lock_);
   return store_->find_parts(neighbours);
 }
 
 Result<uint64_t> DeviceHome::keep_parts(uint32_t neighbours, uint64_t most, uint64_t least) {
+  QRY_TRY_ASSIGN(const auto stay, all_there(true, "a search for parts"));
   const std::lock_guard lock(lock_);
   QRY_TRY(prepare_change());
   QRY_TRY_ASSIGN(const auto change, store_->keep_parts(neighbours, most, least));
@@ -628,6 +721,11 @@ Result<void> DeviceHome::close_step() {
 uint64_t DeviceHome::position() {
   const std::lock_guard lock(lock_);
   return position_;
+}
+
+uint64_t DeviceHome::last_ticket() {
+  const std::lock_guard lock(lock_);
+  return last_ticket_;
 }
 
 uint64_t DeviceHome::records() {
@@ -1230,6 +1328,10 @@ Result<void> put_changes(std::span<const UndoRecord> step, bool before, BrickBat
 }  // namespace
 
 Result<void> DeviceHome::recall_older(std::span<const UndoRecord> step) {
+  ResidentPages::Stay stay;
+  if (pages_) {
+    QRY_TRY_ASSIGN(stay, pages_->records(step, true));
+  }
   const std::lock_guard lock(lock_);
   QRY_TRY(close_step());
   QRY_TRY(hear(last_ticket_));
@@ -1262,6 +1364,10 @@ Result<void> DeviceHome::recall_older(std::span<const UndoRecord> step) {
 }
 
 Result<uint64_t> DeviceHome::redo_recalled(std::span<const UndoRecord> step) {
+  ResidentPages::Stay stay;
+  if (pages_) {
+    QRY_TRY_ASSIGN(stay, pages_->records(step, false));
+  }
   const std::lock_guard lock(lock_);
   QRY_TRY(close_step());
   QRY_TRY(hear(last_ticket_));
@@ -1320,11 +1426,19 @@ Result<DeviceHome::Change> DeviceHome::wait(uint64_t ticket) {
 
 // ---- Questions
 
+// Of all of the world, whatever of it is there.
 Result<DeviceHome::State> DeviceHome::state() {
+  const auto stay = stay_there();
   const std::lock_guard lock(lock_);
   QRY_TRY(hear(last_ticket_));
   State state;
   QRY_TRY_ASSIGN(state.store, store_->state());
+  if (pages_) {
+    const ResidentPages::Counters away = pages_->counters();
+    state.store.voxels += away.voxels;
+    state.store.keys += uint32_t(away.bricks);
+    state.store.bounds = united(state.store.bounds, away.bounds);
+  }
   follow_drops();
   state.version = version_;
   state.history_length = steps_.size();
@@ -1408,6 +1522,7 @@ Result<void> DeviceHome::read_around(Int3 brick) {
   return {};
 }
 Result<void> DeviceHome::pack() {
+  QRY_TRY_ASSIGN(const auto stay, all_there(false, "a packed world"));
   const std::lock_guard lock(lock_);
   QRY_TRY(hear(last_ticket_));
   return store_->pack();
@@ -1426,7 +1541,18 @@ Result<bool> DeviceHome::packed() {
   return store_->packed();
 }
 
+// What does not fit the budget together comes in halves.
 Result<void> DeviceHome::get_voxels(const int32_t* xyz, uint8_t* materials, uint64_t count) {
+  if (!pages_) return read_voxels(xyz, materials, count);
+  const auto stay = pages_->voxels(xyz, count, ResidentPages::Use::read);
+  if (stay) return read_voxels(xyz, materials, count);
+  if (stay.error().code != ErrorCode::out_of_memory || count < 2) return tl::unexpected(stay.error());
+  const uint64_t half = count / 2;
+  QRY_TRY(get_voxels(xyz, materials, half));
+  return get_voxels(xyz + 3 * half, materials + half, count - half);
+}
+
+Result<void> DeviceHome::read_voxels(const int32_t* xyz, uint8_t* materials, uint64_t count) {
   const std::lock_guard lock(lock_);
   // A few, as picks and walks ask for them one after the other.
   constexpr uint64_t kFew = 8;
@@ -1466,28 +1592,71 @@ Result<void> DeviceHome::get_voxels(const int32_t* xyz, uint8_t* materials, uint
 }
 
 Result<void> DeviceHome::read_box(const Box3& box, uint8_t* materials, device::Side side) {
+  ResidentPages::Stay stay;
+  if (pages_) {
+    auto there = pages_->box(box, ResidentPages::Use::read);
+    if (!there && there.error().code == ErrorCode::out_of_memory && side == device::Side::host)
+      return read_box_by_parts(box, box, materials);
+    QRY_TRY_ASSIGN(stay, std::move(there));
+  }
   const std::lock_guard lock(lock_);
   return store_->read_box(box, materials, side);
 }
 
+// A part of a box of which not all fits the budget together: its halves, between pages, as long as they do not either.
+Result<void> DeviceHome::read_box_by_parts(const Box3& box, const Box3& part, uint8_t* materials) {
+  const auto there = pages_->box(part, ResidentPages::Use::read);
+  if (!there) {
+    int32_t Int3::*const axes[] = {&Int3::z, &Int3::y, &Int3::x};
+    int32_t Int3::*longest = axes[0];
+    for (int32_t Int3::*const axis : axes)
+      if (part.max.*axis - part.min.*axis > part.max.*longest - part.min.*longest) longest = axis;
+    const int32_t middle = ((part.min.*longest + part.max.*longest) / 2 + 1) & ~127;
+    if (there.error().code != ErrorCode::out_of_memory || middle <= part.min.*longest || middle > part.max.*longest)
+      return tl::unexpected(there.error());
+    Box3 low = part, high = part;
+    low.max.*longest = middle - 1;
+    high.min.*longest = middle;
+    QRY_TRY(read_box_by_parts(box, low, materials));
+    return read_box_by_parts(box, high, materials);
+  }
+  const size_t x = size_t(part.max.x - part.min.x) + 1, y = size_t(part.max.y - part.min.y) + 1,
+               z = size_t(part.max.z - part.min.z) + 1;
+  const size_t box_x = size_t(box.max.x - box.min.x) + 1, box_y = size_t(box.max.y - box.min.y) + 1;
+  std::vector<uint8_t> some(x * y * z);
+  {
+    const std::lock_guard lock(lock_);
+    QRY_TRY(store_->read_box(part, some.data(), device::Side::host));
+  }
+  for (size_t row = 0; row < y * z; ++row) {
+    const size_t of_y = row % y + size_t(part.min.y - box.min.y), of_z = row / y + size_t(part.min.z - box.min.z);
+    std::memcpy(materials + (of_z * box_y + of_y) * box_x + size_t(part.min.x - box.min.x), &some[row * x], x);
+  }
+  return {};
+}
+
 Result<void> DeviceHome::trace_there(const Ray* rays, size_t count, RayHit* hits) {
+  QRY_TRY_ASSIGN(const auto stay, all_there(false, "a list of rays"));
   const std::lock_guard lock(lock_);
   return store_->trace_there(rays, count, hits);
 }
 
 Result<void> DeviceHome::trace(size_t count, const device::Executor::FillRays& fill,
                                const device::Executor::TakeHits& take) {
+  QRY_TRY_ASSIGN(const auto stay, all_there(false, "a list of rays"));
   const std::lock_guard lock(lock_);
   const ThreadShare share(threads_ ? threads_ : thread_count());
   return store_->trace(count, fill, take);
 }
 
 Result<const device::Store::Published*> DeviceHome::publish(const device::Store::Frames& frames) {
+  QRY_TRY_ASSIGN(const auto stay, all_there(false, "a picture"));
   const std::lock_guard lock(lock_);
   return store_->publish(frames);
 }
 
 Result<std::vector<uint32_t>> DeviceHome::keys() {
+  QRY_TRY_ASSIGN(const auto stay, all_there(false, "a list of bricks"));
   const std::lock_guard lock(lock_);
   QRY_TRY_ASSIGN(const auto entries, store_->entries());
   std::vector<uint32_t> keys;
@@ -1497,12 +1666,14 @@ Result<std::vector<uint32_t>> DeviceHome::keys() {
 }
 
 Result<BrickMap> DeviceHome::bricks(const BrickPool& pool) {
+  QRY_TRY_ASSIGN(const auto stay, all_there(false, "reading all bricks"));
   const std::lock_guard lock(lock_);
   QRY_TRY_ASSIGN(const auto entries, store_->entries());
   return bricks_of(entries, pool);
 }
 
 Result<BrickMap> DeviceHome::bricks_with(const std::array<bool, 256>& materials) {
+  QRY_TRY_ASSIGN(const auto stay, all_there(false, "the search for lights"));
   const std::lock_guard lock(lock_);
   QRY_TRY_ASSIGN(auto entries, store_->entries());
   enum : uint8_t { kLeftOut, kBeside, kFound };

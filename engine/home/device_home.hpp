@@ -24,7 +24,8 @@
 
 namespace quarry::engine {
 
-class BrickBatch;  // record_batch.hpp
+class BrickBatch;     // record_batch.hpp
+class ResidentPages;  // resident_pages.hpp
 
 class DeviceHome {
  public:
@@ -59,8 +60,19 @@ class DeviceHome {
   static constexpr const char* kTaken = "a world on a device has one volume, at the origin and not turned";
   // Of a world that was flattened here.
   const std::optional<device::Store::Flattened>& flattened() const { return flattened_; }
+  ~DeviceHome();
   // Which palette steps change. To be called before the first one is undone.
   void attach(Document& document) { document_ = &document; }
+
+  // From here on the world keeps to so much of the device's memory: what is not needed leaves for the file that follows
+  // the world (FollowedFile), and comes back when a call needs it. A call that needs all of the world brings all of it.
+  // One that needs more than the budget at once is refused, out_of_memory; so are edits for which something would have
+  // to leave while no file follows. To be called before the first edit. Errors: as
+  // ResidentPages::create.
+  Result<void> set_budget(uint64_t bytes);
+  ResidentPages* pages() { return pages_.get(); }  // null: without a budget
+  // As long as it is there, no page comes or goes.
+  [[nodiscard]] std::unique_lock<std::recursive_mutex> stay_there();
 
   struct Change {
     uint64_t voxels = 0, version = 0;
@@ -85,6 +97,7 @@ class DeviceHome {
   };
   std::vector<StepMade> steps();
   uint64_t position();       // how many of them are applied
+  uint64_t last_ticket();    // of what was launched last
   uint64_t dropped_steps();  // for the budget, since the world was made
   uint64_t records();        // that a file which follows has of the steps, once it is flushed
   bool file_has_steps();     // all of them, as it is
@@ -185,9 +198,15 @@ class DeviceHome {
   Result<device::Store::MemoryUse> memory_use();
   Result<hashgrid::Stats> grid_stats();
   Result<void> reserve(uint32_t keys, uint32_t bricks);
-  // Writes whole bricks, those that are none too, as no step of the history, which must be empty: pages of a world that
-  // is drawn. Blocks until it is done. Errors: as Store::write_bricks.
+  // For the pages of a world of which a part is there. Neither is a change of the world. Both block until it is done.
+  // exchange() writes whole bricks, those that are none too, leave() empties boxes of voxels; the history's steps must
+  // not hold what goes. Errors: as Store::put.
   Result<void> exchange(std::span<const BrickPut> puts);
+  Result<void> leave(std::span<const Box3> boxes);
+  // As Store's.
+  Result<device::Store::Used> used();
+  // Drops all steps, which a file that follows has: it has just been flushed. Errors: device.
+  Result<void> forget_steps();
   Result<void> trim();
   // Materials of voxels, 0 outside of the world. Of a few it reads the bricks around them, too, and keeps those for the
   // next calls, until a change is launched: 33 KB. Traffic: 516 bytes over the bus for each brick that is read.
@@ -270,7 +289,7 @@ class DeviceHome {
     uint64_t version = 0;             // of the world, as the file has it
   };
 
-  DeviceHome(std::unique_ptr<device::Store> store, uint32_t threads) : store_(std::move(store)), threads_(threads) {}
+  DeviceHome(std::unique_ptr<device::Store> store, uint32_t threads);
   Result<void> fill(const Content& content);
   using VisitHistory = std::function<Result<void>(io::HistorySide side, const io::HistoryVisit& visit)>;
   Result<void> make_history(uint64_t position, const VisitHistory& visit);
@@ -280,6 +299,12 @@ class DeviceHome {
   // known, or not made.
   template <class Launch>
   Result<uint64_t> launch(int position, std::string label, const Launch& make);
+  // All of the world, for `what` needs it. Nothing to do without a budget.
+  Result<std::unique_lock<std::recursive_mutex>> all_there(bool to_change, const char* what);
+  template <class Make>
+  Result<void> without_step(const Make& make);
+  Result<void> read_voxels(const int32_t* xyz, uint8_t* materials, uint64_t count);
+  Result<void> read_box_by_parts(const Box3& box, const Box3& part, uint8_t* materials);
   Result<void> prepare_change();
   uint64_t done(const device::Store::Change& change, std::string label);
   Result<uint64_t> write(const std::vector<uint32_t>& keys, const std::vector<BrickMask>& voxels,
@@ -331,6 +356,7 @@ class DeviceHome {
   uint64_t version_ = 0;                     // of the world, as far as heard
   std::unique_ptr<ReadBricks> read_bricks_;  // once single voxels were asked for
   std::shared_ptr<BrickBatch> exchanged_;    // of a world in parts: the pages' bricks, 33 MB at most
+  std::unique_ptr<ResidentPages> pages_;     // of a world with a budget
   StepList steps_;
   uint64_t position_ = 0;
   uint64_t plain_from_ = 0;  // this step and those after it are the store's, and nothing else

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/home/drawing.hpp"
+#include "engine/home/resident_pages.hpp"
 
 namespace quarry::engine {
 namespace {
@@ -13,6 +14,13 @@ Result<void> follow(const HomedWorld& world, bool written) {
   if (world.home) return world.home->follow(written);
   world.document.follow();
   return {};
+}
+
+ResidentPages* pages_of(const HomedWorld& world) { return world.home ? world.home->pages() : nullptr; }
+
+// No page comes or goes while the file is used.
+ResidentPages::Stay stay_of(const HomedWorld& world) {
+  return world.home ? world.home->stay_there() : ResidentPages::Stay();
 }
 
 }  // namespace
@@ -32,33 +40,48 @@ Result<void> FollowedFile::write_all(const HomedWorld& world, const io::Destinat
       scene, [&] { return history.records(); }, [&] { return size_t(history.position()); }, to, progress);
 }
 
-Result<FollowedFile> FollowedFile::begin(io::Store store, const HomedWorld& world, bool written, int64_t first_record) {
+Result<FollowedFile> FollowedFile::begin(io::Store store, const HomedWorld& world, bool written, int64_t first_record,
+                                         bool there, const Progress& progress) {
+  FollowedFile file(std::unique_ptr<State>(new State{std::move(store), world.document.scene().palette, first_record}));
   QRY_TRY(follow(world, written));
-  return FollowedFile(std::move(store), world.document.scene().palette, first_record);
+  State* const state = file.state_.get();
+  if (ResidentPages* const pages = pages_of(world)) {
+    if (auto begun = pages->follow(
+            state->store, [state, world] { return state->flush(world); }, there, progress);
+        !begun) {
+      (void)let_go(world);
+      return tl::unexpected(begun.error());
+    }
+  }
+  return file;
 }
 
-Result<int64_t> FollowedFile::first_kept(const HomedWorld& world) const {
+Result<int64_t> FollowedFile::State::first_kept(const HomedWorld& world) const {
   QRY_TRY_ASSIGN(const uint64_t dropped, world.dropped_records());
-  return first_record_ + int64_t(dropped);
+  return first_record + int64_t(dropped);
 }
+
+Result<int64_t> FollowedFile::first_kept(const HomedWorld& world) const { return state_->first_kept(world); }
 
 Result<bool> FollowedFile::recall_older(const HomedWorld& world) {
+  const auto stay = stay_of(world);
   QRY_TRY_ASSIGN(const int64_t first, first_kept(world));
   if (first <= 0) return false;
-  QRY_TRY_ASSIGN(auto step, store_.step_before(uint64_t(first)));
+  QRY_TRY_ASSIGN(auto step, state_->store.step_before(uint64_t(first)));
   QRY_TRY(world.home ? world.home->recall_older(step) : world.document.recall_older(std::move(step)));
   return true;
 }
 
 Result<std::optional<uint64_t>> FollowedFile::redo_newer(const HomedWorld& world) {
+  const auto stay = stay_of(world);
   Document& document = world.document;
   if (world.home ? !world.home->file_has_steps() : document.unsaved().kept < document.history().size())
     return std::optional<uint64_t>();
   QRY_TRY_ASSIGN(const int64_t first, first_kept(world));
   const uint64_t records = world.home ? world.home->records() : uint64_t(document.history().size()),
                  until = uint64_t(first) + records;
-  if (until >= store_.history_length()) return std::optional<uint64_t>();
-  QRY_TRY_ASSIGN(auto step, store_.step_from(until));
+  if (until >= state_->store.history_length()) return std::optional<uint64_t>();
+  QRY_TRY_ASSIGN(auto step, state_->store.step_from(until));
   uint64_t voxels = 0;
   for (const UndoRecord& record : step) voxels += record.voxels_changed;
   if (world.home) {
@@ -70,17 +93,29 @@ Result<std::optional<uint64_t>> FollowedFile::redo_newer(const HomedWorld& world
   return std::optional(voxels);
 }
 
+Result<void> FollowedFile::bring_all(const HomedWorld& world) {
+  ResidentPages* const pages = pages_of(world);
+  if (pages) QRY_TRY(pages->all(ResidentPages::Use::read, "a world without a file"));
+  return {};
+}
+
 Result<void> FollowedFile::let_go(const HomedWorld& world) {
+  if (ResidentPages* const pages = pages_of(world)) pages->let_go();
   if (world.home) return world.home->unfollow();
   world.document.unfollow();
   return {};
 }
 
 Result<void> FollowedFile::flush(const HomedWorld& world) {
+  const auto stay = stay_of(world);
+  return state_->flush(world);
+}
+
+Result<void> FollowedFile::State::flush(const HomedWorld& world) {
   const Scene& scene = world.document.scene();
   io::Store::Later later;
-  later.palette = !(scene.palette == palette_);
-  const Palette palette = scene.palette;
+  later.palette = !(scene.palette == palette);
+  const Palette now = scene.palette;
   QRY_TRY_ASSIGN(const int64_t first, first_kept(world));
   if (world.home) {
     QRY_TRY_ASSIGN(auto unsaved, world.home->unsaved());
@@ -90,9 +125,16 @@ Result<void> FollowedFile::flush(const HomedWorld& world) {
       if (auto regions = unsaved.regions(); !regions.empty()) later.chunks[0] = std::move(regions);
       return later;
     };
-    QRY_TRY(
-        store_.commit_later(scene, {uint64_t(first + int64_t(unsaved.kept)), [&] { return unsaved.records(); }, rest,
-                                    [&](uint32_t, std::span<const Int3> chunks) { return unsaved.bricks(chunks); }}));
+    ResidentPages* const pages = world.home->pages();
+    const auto bricks = [&](uint32_t, std::span<const Int3> chunks) -> Result<const BrickMap*> {
+      QRY_TRY_ASSIGN(const BrickMap* const map, unsaved.bricks(chunks));
+      if (pages) pages->note_written(chunks, *map);
+      return map;
+    };
+    if (pages) pages->forget_written();
+    QRY_TRY(store.commit_later(
+        scene, {uint64_t(first + int64_t(unsaved.kept)), [&] { return unsaved.records(); }, rest, bricks}));
+    if (pages) pages->keep_written();
   } else {
     auto unsaved = world.document.unsaved();
     if (!unsaved.moved && !later.palette) return {};
@@ -100,9 +142,9 @@ Result<void> FollowedFile::flush(const HomedWorld& world) {
     later.records = std::span(world.document.history()).subspan(unsaved.kept);
     later.position = uint64_t(first + int64_t(world.document.history_position()));
     later.chunks = std::move(unsaved.regions);
-    QRY_TRY(store_.commit_later(scene, later));
+    QRY_TRY(store.commit_later(scene, later));
   }
-  palette_ = palette;
+  palette = now;
   return follow(world, false);
 }
 

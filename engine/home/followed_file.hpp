@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "base/progress.hpp"
@@ -35,8 +36,11 @@ class FollowedFile {
   static Result<void> write_all(const HomedWorld& world, const io::Destination& to, const Progress& progress = {});
   // `store` has the world as it is now. `written`: by write_all(), just now. `first_record`: the number in the file's
   // history of the first record that the world began with; below 0 by as many as the world had dropped when the file
-  // was written. Errors: device.
-  static Result<FollowedFile> begin(io::Store store, const HomedWorld& world, bool written, int64_t first_record);
+  // was written. A world with a budget (DeviceHome::set_budget) may have no voxel yet, if it is not `written`: `there`
+  // says whether it has them. The world must stay where it is until let_go(). Errors: device; those of
+  // ResidentPages::follow.
+  static Result<FollowedFile> begin(io::Store store, const HomedWorld& world, bool written, int64_t first_record,
+                                    bool there = true, const Progress& progress = {});
 
   // Brings the file up to date: what was changed until now is on disk when it returns. Nothing is written if nothing
   // has changed. Traffic on a device: DeviceHome::unsaved(). Errors: those of Store::commit_later; device. Then the
@@ -48,24 +52,32 @@ class FollowedFile {
   // of Store::step_before, and of the recalls of Document and DeviceHome; then nothing has changed.
   Result<bool> recall_older(const HomedWorld& world);
   Result<std::optional<uint64_t>> redo_newer(const HomedWorld& world);
+  // What of the world is in the file alone comes, so that the world can do without. Errors: out_of_memory (its budget),
+  // those of reading.
+  static Result<void> bring_all(const HomedWorld& world);
   // The world goes on without the file. Errors: device; it is let go all the same.
   static Result<void> let_go(const HomedWorld& world);
 
-  io::Store& store() { return store_; }
+  io::Store& store() { return state_->store; }
   // Gives the file up, to be replaced by one that has the same before anything else is called: it, or a copy.
-  io::Store take() { return std::move(store_); }
-  void replace(io::Store same) { store_ = std::move(same); }
-  int64_t first_record() const { return first_record_; }
+  io::Store take() { return std::move(state_->store); }
+  void replace(io::Store same) { state_->store = std::move(same); }
+  int64_t first_record() const { return state_->first_record; }
   // The same of the first record that the world still has. Errors: device.
   Result<int64_t> first_kept(const HomedWorld& world) const;
 
  private:
-  FollowedFile(io::Store store, const Palette& palette, int64_t first_record)
-      : store_(std::move(store)), palette_(palette), first_record_(first_record) {}
+  // Stays where it is: pages of the world come from it.
+  struct State {
+    io::Store store;
+    Palette palette;  // the file's
+    int64_t first_record;
+    Result<void> flush(const HomedWorld& world);
+    Result<int64_t> first_kept(const HomedWorld& world) const;
+  };
+  explicit FollowedFile(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
-  io::Store store_;
-  Palette palette_;  // the file's
-  int64_t first_record_;
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace quarry::engine

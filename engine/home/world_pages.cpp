@@ -14,12 +14,6 @@
 namespace quarry::engine {
 namespace {
 
-// Of a brick that is there: masks and materials, unless it is full of one material; and its pairs of the grid at a load
-// of a half and its places in the pyramid, with what both leave behind when they change.
-constexpr uint64_t kVoxelBytes = 584, kKeyBytes = 40;
-// Bricks are read this share of the budget at a time.
-constexpr uint64_t kReadShare = 8;
-
 // Adds the cells of 32^3 voxels that a box meets to the outlines of their pages.
 void outline(const Box3& voxels, std::unordered_map<uint32_t, uint64_t>& outlines) {
   const Box3 box = intersected(voxels, {kWorldMin, kWorldMax});
@@ -32,13 +26,8 @@ void outline(const Box3& voxels, std::unordered_map<uint32_t, uint64_t>& outline
       }
 }
 
-// Of the bricks that are there; the rest is for those that are read: a share of them goes into the world together, and
-// beside them as many are on their way.
-uint64_t most_bytes(uint64_t budget_bytes) { return budget_bytes - budget_bytes / kReadShare * 2; }
-
 // Of full pages, each twice while it is flattened.
 size_t pages_at_once(uint64_t budget_bytes) {
-  constexpr uint64_t kPageBricks = 16 * 16 * 16;
   return size_t(budget_bytes / kReadShare / (2 * kPageBricks * (kVoxelBytes + kKeyBytes)));
 }
 
@@ -47,7 +36,7 @@ uint64_t bytes_of(const BrickPut& put) { return kKeyBytes + (put.value.material(
 }  // namespace
 
 uint32_t WorldPages::most_bricks(uint64_t budget_bytes) {
-  return uint32_t(std::min<uint64_t>(most_bytes(budget_bytes) / (kVoxelBytes + kKeyBytes), 0xFFFFFFFEu));
+  return uint32_t(std::min<uint64_t>(most_bytes_there(budget_bytes) / (kVoxelBytes + kKeyBytes), 0xFFFFFFFEu));
 }
 
 WorldPages::~WorldPages() { shared_->set_residency(nullptr); }
@@ -115,7 +104,7 @@ Result<void> WorldPages::look_at_file(Device& device, const Progress& progress) 
 
 // Lets pages leave that this round has not reached, those first that were reached longest ago. False: too few.
 Result<bool> WorldPages::make_room(uint64_t bytes) {
-  const uint64_t most = most_bytes(budget_bytes_);
+  const uint64_t most = most_bytes_there(budget_bytes_);
   if (counters_.bytes + bytes <= most) return true;
   std::vector<std::pair<uint64_t, uint32_t>> old;
   for (const auto& [page, its] : there_)

@@ -26,6 +26,15 @@ namespace quarry::engine {
 uint32_t page_of(Int3 brick);
 Box3 voxels_of_page(uint32_t page);
 
+constexpr uint64_t kPageBricks = 16 * 16 * 16;
+// What a brick that is there takes: its pairs of the grid at a load of a half and its places in the pyramid, with what
+// both leave behind when they change; and masks and materials, unless it is full of one material.
+constexpr uint64_t kKeyBytes = 40, kVoxelBytes = 584;
+// Bricks are read this share of a budget at a time, and beside them as many are on their way. The rest is for bricks
+// that are there.
+constexpr uint64_t kReadShare = 8;
+constexpr uint64_t most_bytes_there(uint64_t budget_bytes) { return budget_bytes - budget_bytes / kReadShare * 2; }
+
 // One thread at a time. Memory: 8 MiB that the host writes and the device reads, and half a MiB.
 class Residency {
  public:

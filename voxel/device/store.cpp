@@ -35,9 +35,6 @@ constexpr size_t kDenseBytes = size_t(64) << 20;
 // The grid is not fuller: keys are inserted one by one, each in one of two buckets, and few may find no place.
 constexpr double kFullest = 0.7;
 
-// Small arrays grow by half, large ones by an eighth: they grow where they are, and nothing is copied.
-uint64_t more(uint64_t wanted, uint64_t now) { return std::max(wanted, now + (now < (1u << 20) ? now / 2 : now / 8)); }
-
 // a + sign * b; what is less than 0 is 0.
 template <class Need>
 Need sum(const Need& a, const Need& b, int64_t sign) {
@@ -161,11 +158,14 @@ Result<void> Store::open() {
 
 // ---- Edits
 
-Result<Store::Ticket> Store::edit(const SolidShape& shape, const Edit& edit) {
+Result<Store::Ticket> Store::edit(const SolidShape& shape, const Edit& edit) { return launch_shape(shape, edit, true); }
+
+Result<Store::Ticket> Store::launch_shape(const SolidShape& shape, const Edit& edit, bool is_step) {
   begin_times();
   Pending pending{0, Kind::edit, Touch::box, call_of(edit)};
   EditCall& call = pending.call;
   call.shape = shape;
+  call.no_step = is_step ? 0 : 1;
   const bool creates = edit.creates();
   const Box3 inside = intersected(shape.bounds, {kWorldMin, kWorldMax});
   const Int3 corner = brick_of(kWorldMax);
@@ -283,7 +283,8 @@ Result<void> Store::read_box(const Box3& box, uint8_t* materials, Side side) {
   if (side == Side::device) return read(box, materials);
   // Layer by layer of bricks, as many as a small array takes.
   const size_t plane = voxels_in({box.min, {box.max.x, box.max.y, box.min.z}});
-  const auto layers = int64_t(std::max<size_t>(1, kDenseBytes / (plane * 8)) * 8);
+  const size_t most = grows_little_ ? kDenseBytes / 16 : kDenseBytes;
+  const auto layers = int64_t(std::max<size_t>(1, most / (plane * 8)) * 8);
   for (int64_t z = box.min.z; z <= box.max.z;) {
     const int64_t last = std::min<int64_t>(box.max.z, ((z >> 3) << 3) + layers - 1);
     const Box3 part{{box.min.x, box.min.y, int32_t(z)}, {box.max.x, box.max.y, int32_t(last)}};
@@ -494,6 +495,14 @@ Result<void> Store::put(const Bricks& bricks) {
   call.no_step = 1;
   QRY_TRY(write_list(call, bricks, {}));
   return {};
+}
+
+Result<Store::Ticket> Store::take_away(const Box3& voxels) {
+  SolidShape box;
+  box.bounds = voxels;
+  Edit edit;
+  edit.mode = Mode::remove;
+  return launch_shape(box, edit, false);
 }
 
 Result<void> Store::put_there(uint32_t bricks, const uint32_t* keys, const uint64_t* materials, const Box3& box,
@@ -1026,7 +1035,7 @@ Result<void> Store::make_room_ahead(const Need& need) {
   if (!refused(made) && all.nodes > memory_.node_room) made = make_node_room(all.nodes);
   // The grid is written anew. It waits until the keys are there, because many may be there already.
   if (!refused(made) && all.keys > memory_.grid_limit && used_.keys * 10 > uint64_t(memory_.grid_limit) * 7)
-    made = grow_grid(memory_.grid_limit + memory_.grid_limit / 2);
+    made = grow_grid(memory_.grid_limit + memory_.grid_limit / (grows_little_ ? 8 : 2));
   if (refused(made)) return made;
   return {};
 }
@@ -1178,6 +1187,11 @@ Result<void> grow_to(Executor& e, Range& range, uint64_t count, size_t element_b
 }
 
 }  // namespace
+
+// Small arrays grow by half, large ones by an eighth: they grow where they are, and nothing is copied.
+uint64_t Store::more(uint64_t wanted, uint64_t now) const {
+  return std::max(wanted, now + (now < (1u << 20) && !grows_little_ ? now / 2 : now / 8));
+}
 
 Result<void> Store::grow_bricks(uint64_t bricks) {
   // By whole slabs, of which shaders have a table.
@@ -1702,6 +1716,12 @@ Result<uint64_t> Store::version() {
   QRY_TRY(wait_all());
   QRY_TRY_ASSIGN(const Control control, counters());
   return control.version;
+}
+
+Result<Store::Used> Store::used() {
+  QRY_TRY(wait_all());
+  return Used{used_.keys, used_.bricks - std::min<uint64_t>(used_.bricks, kFullBricks), used_.records,
+              executor_->size_bytes()};
 }
 
 Result<Store::State> Store::state() {

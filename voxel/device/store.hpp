@@ -94,8 +94,11 @@ class Store {
   // find_parts(), 68 bytes a brick that loses voxels, a byte a part over the bus, and an edit's. Errors: as
   // find_parts(), and as wait().
   Result<Change> keep_parts(uint32_t neighbours, uint64_t most, uint64_t least);
-  // The same as no step of the history, which must be empty: what a world begins with.
+  // The same as no step of the history, of which no record may hold a brick that it replaces: what a world begins with,
+  // and parts of one that come or go. The world's version rises, whatever is in them.
   Result<void> put(const Bricks& bricks);
+  // The same of a box of voxels, which becomes empty. Returns when it is launched. Traffic: as edit().
+  Result<Ticket> take_away(const Box3& voxels);
   // What a world begins with, too: an empty world becomes what volumes make that are in memory of its executor. Where
   // placements overlap the first one's voxels stay. Bricks of it that full bricks fill are made without a look at
   // voxels; the others are made some at a time, `most_made`, each time as put(). Blocks until it is done. Traffic on
@@ -198,6 +201,12 @@ class Store {
   // After all edits. The bounds cost a pass over the grid; a version alone does not.
   Result<State> state();
   Result<uint64_t> version();
+  // After all edits, and asking the device nothing more: what is in use. `bricks`: that are stored, those that only the
+  // history holds with them. `size_bytes`: of the device's memory, whatever is in use of it.
+  struct Used {
+    uint64_t keys = 0, bricks = 0, records = 0, size_bytes = 0;
+  };
+  Result<Used> used();
   struct MemoryUse {
     uint64_t grid_bytes = 0, mask_bytes = 0, material_bytes = 0, pyramid_bytes = 0, history_bytes = 0;
     uint64_t packed_bytes = 0;  // the first four together when packed; until then what they would be, about
@@ -214,6 +223,10 @@ class Store {
   // Makes room ahead of edits, so that none has to wait for it: for so many keys, and bricks that are not full. It
   // unpacks the world. Errors: full, out_of_memory, device.
   Result<void> reserve(uint32_t keys, uint32_t bricks);
+
+  // From here on it grows by what is needed and an eighth, also while it is small, and dense boxes are read in smaller
+  // pieces: of a world that keeps to a part of the device's memory.
+  void grow_little() { grows_little_ = true; }
 
   // Times the steps of edits, undo and redo from now on, or no more (Executor::time_steps()). Off at first.
   void time_edits(bool on);
@@ -345,6 +358,7 @@ class Store {
   void finish_oldest(Result<Change> change);
   void begin_times();
   Result<Ticket> launch_new(Pending pending);
+  Result<Ticket> launch_shape(const SolidShape& shape, const Edit& edit, bool is_step);
   Result<void> launch(const Pending& pending);
   Result<void> advance();
   Result<void> await(Ticket ticket);
@@ -352,6 +366,7 @@ class Store {
   Need need_of(const Pending& pending) const;
   Result<void> make_room_ahead(const Need& need);
   Result<void> make_room(const Control& control);
+  uint64_t more(uint64_t wanted, uint64_t now) const;
   Result<void> grow_grid(uint64_t keys);
   Result<void> grow_bricks(uint64_t bricks);
   Result<void> grow_scratch(uint64_t items);
@@ -394,6 +409,7 @@ class Store {
   std::vector<Measured> measured_;      // steps from the oldest on, as far as they have been counted
   Box3 reach_;                          // no voxel that it or a redo may have is outside
   uint64_t refusals_ = 0;
+  bool grows_little_ = false;
   bool timing_ = false;
   StepTimes times_, edit_times_;  // of the edits under way, as far as known; and of the last ones
   // Publishing. What went out of use is free when the frames are done that were recorded before the next publish.

@@ -394,7 +394,7 @@ struct EditCall {
   uint32_t listed;  // bricks, of an edit by a list
   uint32_t listed_full;
   uint32_t hold;     // bricks that nobody holds any more: 0: are free; 1, 2: go to that list of Memory::retired
-  uint32_t no_step;  // 1: it is no step of the history, which has none
+  uint32_t no_step;  // 1: it is no step of the history, which holds nothing of what it replaces
   Combination combination;
   uint8_t fills;        // 1: a list is written; 0: its bricks are counted
   uint8_t grows;        // 1: by a voxel, 0: it is eroded

@@ -88,11 +88,7 @@ Result<StoreReader> StoreReader::open(const fs::path& file, std::vector<std::str
 
 const Scene& StoreReader::scene() const { return state_->scene; }
 
-uint64_t StoreReader::bricks() const {
-  uint64_t sum = 0;
-  for (const StoreHead::Volume& v : state_->head.volumes) sum += uint64_t(v.bricks);
-  return sum;
-}
+uint64_t StoreReader::bricks() const { return state_->head.bricks(); }
 
 Result<uint64_t> StoreReader::fingerprint() const {
   return guarded(state_->file, [&] { return fingerprint_of(state_->db); });

@@ -408,6 +408,18 @@ Result<Scene> Store::read_scene(const Progress& progress, std::vector<UndoRecord
                  [&] { return read_world(state_->db, physical_memory(), progress, history, history_position, pool); });
 }
 
+uint64_t Store::bricks() const { return state_->head.bricks(); }
+
+Result<void> Store::visit_all(const StoreReader::Visit& visit, const Progress& progress) {
+  return guarded(path(), [&] { return visit_all_chunks(state_->db, state_->head, progress, visit); });
+}
+
+Result<void> Store::read_pieces(std::span<const std::vector<ChunkBox>> pieces, const PieceSteps& steps,
+                                const Progress& progress, size_t most_waiting) {
+  return guarded(path(),
+                 [&] { return read_chunk_pieces(state_->db, state_->head, pieces, steps, progress, most_waiting); });
+}
+
 Result<Scene> salvage_store(const fs::path& file, Salvage& salvage, std::vector<std::string>* warnings,
                             const Progress& progress) {
   return guarded(file, [&]() -> Result<Scene> {

@@ -81,6 +81,11 @@ class Store {
   Result<uint64_t> fingerprint();
   Result<Scene> read_scene(const Progress& progress, std::vector<UndoRecord>* history, size_t* history_position,
                            const BrickPool* pool = nullptr);
+  // As StoreReader's, of the file as it is now.
+  uint64_t bricks() const;
+  Result<void> visit_all(const StoreReader::Visit& visit, const Progress& progress);
+  Result<void> read_pieces(std::span<const std::vector<ChunkBox>> pieces, const PieceSteps& steps,
+                           const Progress& progress, size_t most_waiting);
   // The edit is on disk when this returns. Errors change neither file nor history: invalid_argument (another number of
   // volumes than in the file, nothing to undo), conflict (not the edit that the file's history has there), io (disk
   // full). `scene` is the scene after the edit, undo or redo. Only the chunks that the records touch are written, or

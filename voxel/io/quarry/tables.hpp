@@ -39,6 +39,11 @@ struct StoreHead {
   int64_t position = 0, length = 0;  // records of the history: applied, all
   uint64_t history_sum = 0;          // of the records' checksums, mod 2^64
   int64_t version = kPlainHistory;   // of the schema; raised by the first record that needs it
+  uint64_t bricks() const {
+    uint64_t sum = 0;
+    for (const Volume& volume : volumes) sum += uint64_t(volume.bricks);
+    return sum;
+  }
 };
 
 // Reports progress, at most some tens of times a second, the first time at once.

@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: Apache-2.0
+// resident_pages.cpp - exchanges pages of an edited world between its file and a device's memory.
+#include "engine/home/resident_pages.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <numeric>
+#include <string>
+#include <utility>
+
+#include "base/parallel.hpp"
+#include "engine/home/device_home.hpp"
+#include "engine/sharing/residency.hpp"
+#include "voxel/io/quarry/codec.hpp"
+#include "voxel/worlds/edit_shape.hpp"
+
+namespace quarry::engine {
+namespace {
+
+constexpr uint64_t kRecordBytes = 12;  // of a change of a brick
+// Of the budget this share, and at least so much, is for lists of bricks that are sent to the device or make edits.
+constexpr uint64_t kListShare = 20, kLeastListBytes = uint64_t(12) << 20;
+// A new world has room for so much; and a budget has room for so much beside what a world takes without bricks.
+constexpr uint64_t kFirstRoomBytes = uint64_t(20) << 20, kLeastRoomBytes = uint64_t(20) << 20;
+constexpr uint64_t kReadAtOnce = 16;  // bricks are read and sent this share of the budget at a time
+// Of an edit of which nothing is known but its bricks.
+constexpr uint64_t kChangeBytes = kKeyBytes + kVoxelBytes + kRecordBytes;
+
+// Chunks of a page in its array.
+uint32_t number_in_page(Int3 chunk) {
+  return uint32_t(chunk.x & 1) | uint32_t(chunk.y & 1) << 1 | uint32_t(chunk.z & 1) << 2;
+}
+
+std::string in_mib(uint64_t bytes) { return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB"; }
+
+}  // namespace
+
+uint64_t ResidentPages::Page::bricks() const {
+  return std::accumulate(chunks.begin(), chunks.end(), uint64_t(0),
+                         [](uint64_t sum, const Chunk& chunk) { return sum + chunk.bricks; });
+}
+
+uint64_t ResidentPages::Page::bytes() const {
+  uint64_t full = 0;
+  for (const Chunk& chunk : chunks) full += chunk.full;
+  return bricks() * (kKeyBytes + kVoxelBytes) - full * kVoxelBytes;
+}
+
+Result<std::unique_ptr<ResidentPages>> ResidentPages::create(DeviceHome& home, uint64_t budget_bytes) {
+  QRY_TRY_ASSIGN(const auto used, home.used());
+  const uint64_t other = used.size_bytes - std::min(kFirstRoomBytes, used.size_bytes) +
+                         std::max(budget_bytes / kListShare, kLeastListBytes);
+  if (budget_bytes < other + kLeastRoomBytes)
+    return fail(ErrorCode::invalid_argument, "a world that keeps to a part of this device's memory takes " +
+                                                 in_mib(other + kLeastRoomBytes) + " at least, and not " +
+                                                 in_mib(budget_bytes));
+  return std::unique_ptr<ResidentPages>(new ResidentPages(home, budget_bytes, budget_bytes - other));
+}
+
+ResidentPages::Chunk& ResidentPages::chunk_at(Int3 chunk) {
+  return pages_[page_of({chunk.x * 8, chunk.y * 8, chunk.z * 8})].chunks[number_in_page(chunk)];
+}
+
+// ---- What the file has
+
+Result<void> ResidentPages::follow(io::Store& file, Flush flush, bool there, const Progress& progress) {
+  const Stay stay(lock_);
+  pages_.clear();
+  written_.clear();
+  std::mutex list_lock;
+  QRY_TRY(file.visit_all(
+      [&](uint32_t, const io::PackedChunk& packed) -> Result<void> {
+        Chunk chunk;
+        bool outside = false;
+        QRY_TRY(packed.each([&](Int3 at, const Brick& brick, uint8_t full) {
+          outside |= !brick_in_world(at);
+          ++chunk.bricks;
+          chunk.full += full ? 1 : 0;
+          chunk.voxels += full ? kVoxelsPerBrick : count_of(brick.mask);
+          chunk.bounds = united(chunk.bounds, voxel_bounds(at, brick.mask));
+        }));
+        if (outside) return fail(ErrorCode::out_of_bounds, "a brick is outside of the world");
+        const std::lock_guard hold(list_lock);
+        chunk_at(packed.chunk) = chunk;
+        return {};
+      },
+      progress));
+  for (auto& [number, page] : pages_) {
+    page.absent = !there;
+    page.held = there;  // the device's history may have steps of it
+  }
+  file_ = &file;
+  flush_ = std::move(flush);
+  return {};
+}
+
+void ResidentPages::let_go() {
+  const Stay stay(lock_);
+  file_ = nullptr;
+  flush_ = nullptr;
+}
+
+void ResidentPages::note_written(std::span<const Int3> chunks, const BrickMap& bricks) {
+  const size_t before = written_.size();
+  written_.resize(before + chunks.size());
+  parallel_for(chunks.size(), 1, [&](size_t i, size_t) {
+    const Int3 low{chunks[i].x * 8, chunks[i].y * 8, chunks[i].z * 8};
+    Chunk chunk;
+    for (const BrickPut& put : bricks.within({low, low + Int3{7, 7, 7}})) {
+      const BrickMask& mask = put.value->mask;
+      ++chunk.bricks;
+      chunk.full += put.value.material() ? 1 : 0;
+      chunk.voxels += count_of(mask);
+      chunk.bounds = united(chunk.bounds, voxel_bounds(put.brick, mask));
+    }
+    written_[before + i] = {chunks[i], chunk};
+  });
+}
+
+// What has been written is what steps of the device's history have changed.
+void ResidentPages::keep_written() {
+  for (const Written& one : written_) {
+    chunk_at(one.at) = one.chunk;
+    pages_[page_of({one.at.x * 8, one.at.y * 8, one.at.z * 8})].held = true;
+  }
+  written_.clear();
+}
+
+// ---- What a call needs
+
+Result<ResidentPages::Stay> ResidentPages::box(const Box3& voxels, Use use) {
+  std::vector<uint32_t> numbers;
+  add_box(voxels, numbers);
+  const Box3 inside = intersected(voxels, {kWorldMin, kWorldMax});
+  uint64_t bricks = 0;
+  if (use == Use::change && !inside.empty()) {
+    const Int3 low = brick_of(inside.min), high = brick_of(inside.max);
+    bricks = uint64_t(high.x - low.x + 1) * uint64_t(high.y - low.y + 1) * uint64_t(high.z - low.z + 1);
+  }
+  // Each comes in a dense array, too.
+  return need(std::move(numbers), use, bricks * (kChangeBytes + kVoxelsPerBrick));
+}
+
+Result<ResidentPages::Stay> ResidentPages::shape(const Edit& edit) {
+  if (edit.shape == Shape::connected) return all(Use::change, "a flood");
+  QRY_TRY_ASSIGN(const auto shape, EditShape::create(edit));
+  std::vector<uint32_t> numbers;
+  add_box(shape.bounds(), numbers);
+  const SolidShape* const solid = shape.solid();
+  // A page is a cube of 2^4 bricks.
+  if (solid)
+    std::erase_if(numbers, [&](uint32_t number) {
+      const Int3 low = brick_of(voxels_of_page(number).min);
+      return !solid->meets_cube(low.x, low.y, low.z, 4);
+    });
+  // About: the bricks that it touches, and of those the ones that it cuts.
+  const Box3 inside = intersected(shape.bounds(), {kWorldMin, kWorldMax});
+  double touched = 0, cut = 0;
+  if (!inside.empty()) {
+    const double x = double(inside.max.x) - inside.min.x + 9, y = double(inside.max.y) - inside.min.y + 9,
+                 z = double(inside.max.z) - inside.min.z + 9;
+    touched = x * y * z / 512;
+    cut = (x * y + y * z + z * x) / 64 * 2;
+    if (edit.shape == Shape::sphere) touched *= 0.55;
+    if (edit.shape == Shape::sphere) cut *= 0.85;
+    if (edit.shape == Shape::line) touched = std::min(touched, cut);
+    cut = std::min(cut, touched);
+  }
+  // What is there already is no new key.
+  const Stay stay(lock_);
+  const double free = double(numbers.size() * kPageBricks - known_bricks(numbers));
+  return need(std::move(numbers), Use::change,
+              uint64_t(std::min(touched, free)) * kKeyBytes + uint64_t(touched) * kRecordBytes +
+                  uint64_t(cut) * kVoxelBytes + kChangeBytes * 64);
+}
+
+uint64_t ResidentPages::known_bricks(std::span<const uint32_t> numbers) {
+  uint64_t bricks = 0;
+  for (const uint32_t number : numbers)
+    if (const auto found = pages_.find(number); found != pages_.end()) bricks += found->second.bricks();
+  return bricks;
+}
+
+Result<ResidentPages::Stay> ResidentPages::voxels(const int32_t* xyz, uint64_t count, Use use) {
+  std::vector<uint32_t> numbers;
+  for (uint64_t i = 0; i < count; ++i) {
+    const Int3 voxel{xyz[3 * i], xyz[3 * i + 1], xyz[3 * i + 2]};
+    if (!voxel_in_world(voxel)) continue;
+    const uint32_t number = page_of(brick_of(voxel));
+    if (numbers.empty() || numbers.back() != number) numbers.push_back(number);
+  }
+  const uint64_t most = std::min<uint64_t>(count, numbers.size() * kPageBricks);
+  return need(std::move(numbers), use, use == Use::change ? most * kChangeBytes : 0);
+}
+
+Result<ResidentPages::Stay> ResidentPages::bricks(std::span<const BrickPut> puts) {
+  std::vector<uint32_t> numbers;
+  for (const BrickPut& put : puts)
+    if (brick_in_world(put.brick)) numbers.push_back(page_of(put.brick));
+  return need(std::move(numbers), Use::change, puts.size() * kChangeBytes);
+}
+
+Result<ResidentPages::Stay> ResidentPages::records(std::span<const UndoRecord> step, bool before) {
+  std::vector<uint32_t> numbers;
+  uint64_t bytes = 0;
+  for (const UndoRecord& record : step)
+    for (const BrickChange& change : record.changes) {
+      if (!brick_in_world(change.brick) || !brick_in_world(change.last())) continue;
+      for (Int3 at = change.brick; at.z <= change.last().z; at.z = (at.z | 15) + 1) numbers.push_back(page_of(at));
+      const SharedBrick &made = before ? change.before : change.after, &there = before ? change.after : change.before;
+      bytes += change.count *
+               (kRecordBytes + (made && !there ? kKeyBytes : 0) + (made && !made.material() ? kVoxelBytes : 0));
+    }
+  return need(std::move(numbers), Use::change, bytes);
+}
+
+Result<ResidentPages::Stay> ResidentPages::all(Use use, const char* what) {
+  Stay stay(lock_);
+  std::vector<uint32_t> absent;
+  uint64_t bytes = 0;
+  for (const auto& [number, page] : pages_) {
+    bytes += page.bytes();
+    if (page.absent) absent.push_back(number);
+  }
+  if (!absent.empty()) {
+    if (bytes > most_bytes_)
+      return fail(ErrorCode::out_of_memory, std::string(what) + " needs all of the world, about " + in_mib(bytes) +
+                                                ", and its part of the device's memory is " + in_mib(budget_bytes_) +
+                                                ": open it without a budget, or with a larger one");
+    QRY_TRY(need(std::move(absent), use, 0));
+  }
+  if (use == Use::change)
+    for (auto& [number, page] : pages_) page.held = true;
+  return stay;
+}
+
+void ResidentPages::add_box(const Box3& voxels, std::vector<uint32_t>& numbers) const {
+  const Box3 box = intersected(voxels, {kWorldMin, kWorldMax});
+  if (box.empty()) return;
+  for (int32_t z = box.min.z >> 7; z <= box.max.z >> 7; ++z)
+    for (int32_t y = box.min.y >> 7; y <= box.max.y >> 7; ++y)
+      for (int32_t x = box.min.x >> 7; x <= box.max.x >> 7; ++x) numbers.push_back(page_of({x * 16, y * 16, z * 16}));
+}
+
+Result<ResidentPages::Stay> ResidentPages::need(std::vector<uint32_t> numbers, Use use, uint64_t bytes) {
+  Stay stay(lock_);
+  std::ranges::sort(numbers);
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+  ++round_;
+  std::vector<uint32_t> missing;
+  uint64_t coming = 0;
+  for (const uint32_t number : numbers) {
+    const auto found = pages_.find(number);
+    if (found == pages_.end()) continue;
+    found->second.round = round_;
+    if (!found->second.absent) continue;
+    missing.push_back(number);
+    coming += found->second.bytes();
+  }
+  if (coming + bytes) QRY_TRY(make_room(coming + bytes));
+  if (!missing.empty()) QRY_TRY(bring(missing));
+  if (use == Use::change)
+    for (const uint32_t number : numbers) {
+      Page& page = pages_[number];
+      page.round = round_;
+      page.held = true;
+    }
+  return stay;
+}
+
+// ---- What comes and goes
+
+Result<uint64_t> ResidentPages::used_bytes() {
+  QRY_TRY_ASSIGN(const auto used, home_->used());
+  return used.keys * kKeyBytes + used.bricks * kVoxelBytes + used.records * kRecordBytes;
+}
+
+Result<void> ResidentPages::make_room(uint64_t bytes) {
+  const uint64_t most = most_bytes_;
+  const auto fits = [&](uint64_t spare) { return expected_bytes_ + bytes + spare <= most; };
+  // Without waiting for the device, as long as what it has been told may take fits.
+  if (!fits(0)) {
+    QRY_TRY_ASSIGN(expected_bytes_, used_bytes());
+    if (!fits(0)) QRY_TRY(let_leave(bytes));
+  }
+  if (!fits(0)) {
+    if (!file_)
+      return fail(ErrorCode::out_of_memory,
+                  "the world's part of the device's memory, " + in_mib(budget_bytes_) +
+                      ", has no room left: attach the world to a file, for which parts of it can leave");
+    QRY_TRY(flush_());
+    QRY_TRY(home_->forget_steps());
+    for (auto& [number, page] : pages_) page.held = false;
+    ++flushes_;
+    QRY_TRY_ASSIGN(expected_bytes_, used_bytes());
+    // So that the next edits have room, too.
+    if (!fits(most / 4)) QRY_TRY(let_leave(bytes + most / 4));
+    // What was made room for and is no more needed. Where even that wants memory, it stays.
+    QRY_TRY_ASSIGN(const auto used, home_->used());
+    if (used.size_bytes > budget_bytes_)
+      if (const auto trimmed = home_->trim(); !trimmed && device_failed(trimmed.error()))
+        return tl::unexpected(trimmed.error());
+  }
+  if (!fits(0))
+    return fail(ErrorCode::out_of_memory, "it needs about " + in_mib(expected_bytes_ + bytes) +
+                                              " of the device's memory at once, and the world's part of that is " +
+                                              in_mib(most) + ": make it of smaller parts, or the budget larger");
+  expected_bytes_ += bytes;
+  return {};
+}
+
+// Those that were needed longest ago, and that the file has as they are.
+Result<void> ResidentPages::let_leave(uint64_t bytes) {
+  if (!file_) return {};
+  std::vector<std::pair<uint64_t, uint32_t>> old;
+  for (const auto& [number, page] : pages_)
+    if (!page.absent && !page.held && page.round != round_ && page.bricks()) old.emplace_back(page.round, number);
+  std::ranges::sort(old);
+  std::vector<uint32_t> leaving;
+  uint64_t left = 0;
+  for (const auto& [round, number] : old) {
+    if (expected_bytes_ - std::min(left, expected_bytes_) + bytes <= most_bytes_) break;
+    left += pages_[number].bytes();
+    leaving.push_back(number);
+  }
+  if (leaving.empty()) return {};
+  std::vector<Box3> boxes;
+  for (const uint32_t number : leaving) boxes.push_back(voxels_of_page(number));
+  QRY_TRY(home_->leave(boxes));
+  for (const uint32_t number : leaving) pages_[number].absent = true;
+  left_ += leaving.size();
+  QRY_TRY_ASSIGN(expected_bytes_, used_bytes());
+  return {};
+}
+
+Result<void> ResidentPages::bring(std::span<const uint32_t> numbers) {
+  std::vector<std::vector<io::ChunkBox>> pieces;
+  for (const uint32_t number : numbers) {
+    const Box3 voxels = voxels_of_page(number);
+    const Int3 low = io::chunk_of(brick_of(voxels.min));
+    pieces.push_back({{0, {low, low + Int3{1, 1, 1}}}});
+  }
+  std::vector<std::vector<io::ChunkRead>> reads(pieces.size());
+  std::vector<BrickPut> arrived;
+  uint64_t bytes = 0;
+  const auto send = [&]() -> Result<void> {
+    if (!arrived.empty()) QRY_TRY(home_->exchange(arrived));
+    arrived.clear();
+    bytes = 0;
+    return {};
+  };
+  const auto take = [&](size_t i, std::vector<io::ChunkRead>& chunks) -> Result<void> {
+    reads[i] = std::move(chunks);
+    return {};
+  };
+  const auto put = [&](size_t i) -> Result<void> {
+    for (io::ChunkRead& chunk : std::exchange(reads[i], {}))
+      arrived.insert(arrived.end(), std::make_move_iterator(chunk.bricks.begin()),
+                     std::make_move_iterator(chunk.bricks.end()));
+    bytes += pages_[numbers[i]].bytes();
+    return bytes > budget_bytes_ / kReadAtOnce ? send() : Result<void>();
+  };
+  uint64_t all = 0;
+  for (const uint32_t number : numbers) all += pages_[number].bytes();
+  const auto waiting = size_t(budget_bytes_ / kReadAtOnce * numbers.size() / std::max<uint64_t>(all, 1));
+  auto brought = file_->read_pieces(pieces, {take, put}, {}, std::max<size_t>(waiting, 1));
+  if (brought) brought = send();
+  if (!brought) {
+    // None of them is there, not a part of one. If the device does not do that either, it has failed for good.
+    std::vector<Box3> boxes;
+    for (const uint32_t number : numbers) boxes.push_back(voxels_of_page(number));
+    (void)home_->leave(boxes);
+    return brought;
+  }
+  for (const uint32_t number : numbers) pages_[number].absent = false;
+  brought_ += numbers.size();
+  return {};
+}
+
+ResidentPages::Counters ResidentPages::counters() {
+  const Stay stay(lock_);
+  Counters counters;
+  counters.budget_bytes = budget_bytes_;
+  for (const auto& [number, page] : pages_) {
+    if (page.bricks() == 0) continue;
+    ++counters.pages;
+    if (!page.absent) continue;
+    ++counters.absent;
+    for (const Chunk& chunk : page.chunks) {
+      counters.voxels += chunk.voxels;
+      counters.bricks += chunk.bricks;
+      counters.bounds = united(counters.bounds, chunk.bounds);
+    }
+  }
+  counters.brought = brought_;
+  counters.left = left_;
+  counters.flushes = flushes_;
+  return counters;
+}
+
+}  // namespace quarry::engine

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// resident_pages.hpp - a world that is edited on a device and larger than its part of that device's memory: which of
+// its pages are there. The file that follows the world (followed_file.hpp) has the others.
+//
+//   what a call needs ─► pages that are not there ─► the file's chunks, read by all threads ─► the device's memory
+//                                                      ▲ pages that were needed longest ago leave for them
+//                        what has changed since is brought to the file first, and the history with it
+//
+// A page is 128^3 voxels, eight chunks of the file. Nothing of one that has left is in any memory but 300 bytes of what
+// the file has of it. The history of a world in parts lives in its file: what the device has of it are the steps since
+// pages left last; undo takes older ones from the file. The way is Starfish's, of a table in parts of which a budget
+// holds some (docs/literature.md).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "base/progress.hpp"
+#include "base/result.hpp"
+#include "voxel/bricks/coords.hpp"
+#include "voxel/bricks/map.hpp"
+#include "voxel/device/store.hpp"
+#include "voxel/io/quarry/store.hpp"
+#include "voxel/worlds/edit.hpp"
+
+namespace quarry::engine {
+
+class DeviceHome;
+
+// Any number of threads, one at a time: each call that uses pages holds them for as long as it does.
+class ResidentPages {
+ public:
+  // Of a new world. Errors: invalid_argument (a budget that has no room for some pages
+  // beside what a world takes without bricks; the message says the least one), device.
+  static Result<std::unique_ptr<ResidentPages>> create(DeviceHome& home, uint64_t budget_bytes);
+  ResidentPages(const ResidentPages&) = delete;
+  ResidentPages& operator=(const ResidentPages&) = delete;
+
+  // From here until let_go() the file that follows the world has what is not there. `flush` brings it up to date.
+  // `there`: the world has all that the file has; else it has nothing yet, and every page is absent. Reads all of the
+  // file's chunks once, on all threads, and keeps no brick. Errors: those of io::Store; out_of_bounds (a brick outside
+  // of the world).
+  using Flush = std::function<Result<void>()>;
+  Result<void> follow(io::Store& file, Flush flush, bool there, const Progress& progress);
+  void let_go();
+  // What the file has got of some chunks, once it has it: what is not there is counted by this.
+  void note_written(std::span<const Int3> chunks, const BrickMap& bricks);  // one thread at a time
+  void forget_written() { written_.clear(); }                               // the file has got nothing
+  void keep_written();                                                      // the file has it
+
+  // Pages stay as they are as long as it is there.
+  using Stay = std::unique_lock<std::recursive_mutex>;
+  [[nodiscard]] Stay stay() { return Stay(lock_); }
+  // What a call is about to read, or to change, comes; nothing of it leaves before `stay` goes. `bytes`: of the
+  // device's memory that the call takes itself. Errors: out_of_memory (it does not fit the budget, with the numbers; or
+  // no file has what would leave), those of io::Store, of a flush, of the device; then nothing has changed, though
+  // pages may have come and gone.
+  enum class Use : uint8_t { read, change };
+  Result<Stay> box(const Box3& voxels, Use use);
+  Result<Stay> shape(const Edit& edit);
+  Result<Stay> voxels(const int32_t* xyz, uint64_t count, Use use);
+  Result<Stay> bricks(std::span<const BrickPut> puts);  // to change them
+  // Of a step that the file has: the bricks before it, or those after it, are made, and the others are there.
+  Result<Stay> records(std::span<const UndoRecord> step, bool before);
+  Result<Stay> all(Use use, const char* what);  // which needs all of the world
+
+  struct Counters {
+    uint64_t budget_bytes = 0;
+    uint64_t pages = 0, absent = 0;   // that have voxels; that are not there
+    uint64_t brought = 0, left = 0;   // pages so far
+    uint64_t flushes = 0;             // because pages had to leave
+    uint64_t voxels = 0, bricks = 0;  // of the absent ones
+    Box3 bounds;                      // of these voxels
+  };
+  Counters counters();
+
+ private:
+  // What the file has of a chunk.
+  struct Chunk {
+    uint64_t voxels = 0;
+    uint32_t bricks = 0, full = 0;
+    Box3 bounds;  // of the voxels
+  };
+  struct Page {
+    std::array<Chunk, 8> chunks;
+    uint64_t round = 0;   // when it was needed last
+    bool absent = false;  // else it is there
+    bool held = false;    // a step of the device's history may have changed it, or what has changed is not in the file
+    uint64_t bricks() const;
+    uint64_t bytes() const;
+  };
+  struct Written {
+    Int3 at;
+    Chunk chunk;
+  };
+
+  Chunk& chunk_at(Int3 chunk);
+  void add_box(const Box3& voxels, std::vector<uint32_t>& numbers) const;
+  Result<Stay> need(std::vector<uint32_t> numbers, Use use, uint64_t bytes);
+  Result<void> make_room(uint64_t bytes);
+  Result<void> let_leave(uint64_t bytes);
+  Result<void> bring(std::span<const uint32_t> numbers);
+  Result<uint64_t> used_bytes();
+  uint64_t known_bricks(std::span<const uint32_t> numbers);
+
+  ResidentPages(DeviceHome& home, uint64_t budget_bytes, uint64_t most_bytes)
+      : home_(&home), budget_bytes_(budget_bytes), most_bytes_(most_bytes) {}
+
+  DeviceHome* home_;
+  uint64_t budget_bytes_;
+  uint64_t most_bytes_;  // of these for bricks that are there, and steps
+  std::recursive_mutex lock_;
+  io::Store* file_ = nullptr;
+  Flush flush_;
+  std::unordered_map<uint32_t, Page> pages_;  // by page_of(); those that are not here are there, and empty in the file
+  std::vector<Written> written_;
+  uint64_t round_ = 0;
+  uint64_t expected_bytes_ = 0;  // in use at most, as far as known without asking the device
+  uint64_t brought_ = 0, left_ = 0, flushes_ = 0;
+};
+
+}  // namespace quarry::engine

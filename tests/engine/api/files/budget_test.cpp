@@ -1,0 +1,465 @@
+// SPDX-License-Identifier: Apache-2.0
+// budget_test.cpp - worlds that are larger than their part of a device's memory, beside a world on the host that has
+// all of itself.
+#include <algorithm>
+#include <array>
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/app/sanitized.hpp"
+#include "tests/engine/api/files/faulty.hpp"
+#include "tests/engine/api/files/full_disk.hpp"
+#include "tests/engine/api/files/twin.hpp"
+
+namespace budget_test {
+
+using namespace quarry::test;
+namespace fs = std::filesystem;
+
+namespace {
+
+// Little more than the least: there is room for some forty thousand bricks that are not full.
+uint64_t budget_at(uint32_t home) { return uint64_t(home == QRY_HOME_DEVICE ? 96 : 72) << 20; }
+
+struct Made {
+  OneWorld world{nullptr};
+  qry_result result = QRY_OK;
+};
+
+// A new world, or the one of a file, that keeps to a budget.
+Made with_budget(const Worlds& worlds, uint32_t home, uint64_t budget_bytes, const fs::path& file = {},
+                 Fault* fault = nullptr) {
+  qry_emulation_info emulation;
+  if (fault) emulation = fault->info();
+  qry_device_budget_info budget = QRY_DEVICE_BUDGET_INFO_INIT;
+  budget.bytes = budget_bytes;
+  budget.next = fault ? &emulation : nullptr;
+  qry_world_home_info wanted = QRY_WORLD_HOME_INFO_INIT;
+  wanted.home = home;
+  wanted.next = &budget;
+  qry_world* world = nullptr;
+  Made made;
+  if (file.empty()) {
+    qry_world_info info = QRY_WORLD_INFO_INIT;
+    info.next = &wanted;
+    made.result = qry_world_create(worlds.context(), &info, &world);
+  } else {
+    const std::string path = file.string();
+    qry_open_info info = QRY_OPEN_INFO_INIT;
+    info.path = path.c_str();
+    info.next = &wanted;
+    made.result = qry_world_open(worlds.context(), &info, &world);
+  }
+  made.world = OneWorld(world);
+  return made;
+}
+
+OneWorld attached(const Worlds& worlds, uint32_t home, const fs::path& file, Fault* fault = nullptr) {
+  Made made = with_budget(worlds, home, budget_at(home), {}, fault);
+  require_ok(made.result);
+  fs::remove(file);
+  require_ok(qry_world_attach(made.world.get(), file.c_str()));
+  return std::move(made.world);
+}
+
+struct Paging {
+  qry_paging_state pages = QRY_PAGING_STATE_INIT;
+  uint64_t device_bytes = 0;
+};
+Paging paging_of(qry_world* world) {
+  Paging paging;
+  qry_home_state home = QRY_HOME_STATE_INIT;
+  home.next = &paging.pages;
+  require_ok(qry_world_get_home(world, &home));
+  paging.device_bytes = home.device_bytes;
+  return paging;
+}
+
+// Of the homes of this machine those on a device.
+std::vector<uint32_t> device_homes(const Worlds& worlds) {
+  std::vector<uint32_t> there = homes(worlds);
+  std::erase(there, uint32_t(QRY_HOME_HOST));
+  return there;
+}
+
+// All edits are within these voxels: 6 by 4 by 6 pages.
+constexpr std::array<int32_t, 3> kMin{-384, -256, -384}, kMax{383, 255, 383};
+
+// The same change of any world: shapes, regions of noise, lists.
+qry_result random_change(qry_world* world, uint32_t seed) {
+  std::mt19937 random(seed);
+  const auto at = [&](int a, int32_t margin) {
+    const int32_t low = kMin[size_t(a)] + margin, high = kMax[size_t(a)] - margin;
+    return low + int32_t(random() % uint32_t(high - low + 1));
+  };
+  const auto dice = random() % 10;
+  if (dice < 4) {
+    // Noise, of which every brick is stored.
+    constexpr int32_t kEdge = 120;
+    std::array<int32_t, 3> min{}, max{};
+    for (int a = 0; a < 3; ++a) min[size_t(a)] = at(a, kEdge), max[size_t(a)] = min[size_t(a)] + kEdge - 1;
+    std::vector<uint8_t> noise(size_t(kEdge) * kEdge * kEdge);
+    for (size_t i = 0; i < noise.size(); i += 4) {
+      const auto four = uint32_t(random());
+      for (size_t j = 0; j < 4; ++j) noise[i + j] = uint8_t(four >> (8 * j));
+    }
+    return qry_world_write_region(world, 0, min.data(), max.data(), noise.data(), noise.size(), nullptr);
+  }
+  if (dice == 4) {
+    std::vector<int32_t> xyz;
+    std::vector<uint8_t> materials;
+    const std::array<int32_t, 3> near{at(0, 60), at(1, 60), at(2, 60)};
+    for (int i = 0; i < 500; ++i) {
+      for (const int32_t middle : near) xyz.push_back(middle + int32_t(random() % 100) - 50);
+      materials.push_back(uint8_t(random()));
+    }
+    return qry_world_set_voxels(world, 0, xyz.data(), materials.data(), materials.size(), nullptr);
+  }
+  qry_edit edit = QRY_EDIT_INIT;
+  const bool ball = dice < 8;
+  edit.shape = ball ? QRY_SHAPE_SPHERE : dice == 8 ? QRY_SHAPE_BOX : QRY_SHAPE_LINE;
+  edit.mode = random() % 4 ? QRY_MODE_FILL : QRY_MODE_REMOVE;
+  edit.material = 1 + uint32_t(random() % 255);
+  edit.radius = ball ? double(3 + random() % 90) : double(random() % 5);
+  for (int a = 0; a < 3; ++a) {
+    edit.a[a] = at(a, 100);
+    edit.b[a] = edit.a[a] + int32_t(random() % 160) - 80;
+  }
+  return qry_world_edit(world, &edit, nullptr);
+}
+
+void expect_same_state(qry_world* world, qry_world* twin) {
+  const qry_world_state ours = state_of(world), others = state_of(twin);
+  REQUIRE(ours.voxel_count == others.voxel_count);
+  REQUIRE(ours.brick_count == others.brick_count);
+  for (int a = 0; a < 3; ++a) {
+    REQUIRE(ours.min[a] == others.min[a]);
+    REQUIRE(ours.max[a] == others.max[a]);
+  }
+}
+
+void expect_same_voxels(qry_world* world, qry_world* twin, std::array<int32_t, 3> min, std::array<int32_t, 3> max) {
+  size_t count = 1;
+  for (size_t a = 0; a < 3; ++a) count *= size_t(max[a] - min[a] + 1);
+  std::vector<uint8_t> ours(count, 1), others(count, 2);
+  require_ok(qry_world_read_region(world, min.data(), max.data(), ours.data(), count));
+  require_ok(qry_world_read_region(twin, min.data(), max.data(), others.data(), count));
+  REQUIRE((ours == others));
+}
+
+// All of them, in layers.
+void expect_same(qry_world* world, qry_world* twin) {
+  expect_same_state(world, twin);
+  for (int32_t y = kMin[1]; y <= kMax[1]; y += 64) {
+    auto min = kMin, max = kMax;
+    min[1] = y, max[1] = y + 63;
+    expect_same_voxels(world, twin, min, max);
+  }
+}
+
+}  // namespace
+
+TEST_CASE(
+    "c_api: a world that is larger than its part of a device's memory has the voxels, counts and bounds of one that is "
+    "there as a whole, whatever is edited, undone, redone, flushed and opened again, and keeps to its part") {
+  const Worlds worlds;
+  const fs::path dir = scratch_dir("api_budget");
+  for (const uint32_t home : device_homes(worlds)) {
+    INFO("home " << home);
+    const fs::path file = dir / ("w" + std::to_string(home) + ".quarry");
+    OneWorld world = attached(worlds, home, file);
+    const OneWorld twin = new_world(worlds, QRY_HOME_HOST);
+    std::mt19937 random(11);
+    uint64_t brought = 0, left = 0, flushes = 0;
+    const auto note = [&] {
+      const Paging paging = paging_of(world.get());
+      CHECK(paging.pages.budget_bytes == budget_at(home));
+      qry_memory_bricks held = QRY_MEMORY_BRICKS_INIT;
+      qry_memory_state memory = QRY_MEMORY_STATE_INIT;
+      memory.next = &held;
+      require_ok(qry_world_get_memory(world.get(), &memory));
+      INFO("grid " << memory.grid_bytes << " masks " << memory.mask_bytes << " materials " << memory.material_bytes
+                   << " pyramid " << memory.pyramid_bytes << " history " << memory.history_bytes << " keys "
+                   << held.keys << " bricks " << held.bricks);
+      CHECK(paging.device_bytes <= budget_at(home) + budget_at(home) / 10);
+      return paging.pages;
+    };
+    for (int i = 0; i < (kSanitized ? 60 : 120); ++i) {
+      INFO("change " << i);
+      const auto dice = random() % 16;
+      if (dice < 3) {
+        const qry_result ours = qry_world_undo(world.get(), nullptr);
+        REQUIRE(ours >= 0);
+        REQUIRE(qry_world_undo(twin.get(), nullptr) == ours);
+      } else if (dice < 5) {
+        const qry_result ours = qry_world_redo(world.get(), nullptr);
+        REQUIRE(ours >= 0);
+        REQUIRE(qry_world_redo(twin.get(), nullptr) == ours);
+      } else if (dice == 5) {
+        require_ok(qry_world_flush(world.get()));
+      } else if (dice == 6 && i > 20) {
+        const qry_paging_state pages = note();
+        brought += pages.brought_pages, left += pages.left_pages, flushes += pages.flushes;
+        require_ok(qry_world_flush(world.get()));
+        world = OneWorld(nullptr);
+        Made made = with_budget(worlds, home, budget_at(home), file);
+        require_ok(made.result);
+        world = std::move(made.world);
+        const qry_paging_state again = note();
+        CHECK(again.absent_pages == again.pages);
+      } else {
+        const auto same = uint32_t(random());
+        const qry_result ours = random_change(world.get(), same);
+        INFO(qry_last_error());
+        REQUIRE(ours == QRY_OK);
+        require_ok(random_change(twin.get(), same));
+      }
+      expect_same_state(world.get(), twin.get());
+      if (i % 8 == 0) {
+        std::array<int32_t, 3> min{}, max{};
+        for (size_t a = 0; a < 3; ++a) {
+          min[a] = kMin[a] - 10 + int32_t(random() % uint32_t(kMax[a] - kMin[a] - 80));
+          max[a] = min[a] + 99;
+        }
+        expect_same_voxels(world.get(), twin.get(), min, max);
+      }
+    }
+    const qry_paging_state pages = note();
+    brought += pages.brought_pages, left += pages.left_pages, flushes += pages.flushes;
+    CHECK(brought > 50);
+    CHECK(left > 50);
+    CHECK(flushes > 3);
+    CHECK(pages.absent_pages > 0);
+    expect_same(world.get(), twin.get());
+    // To both ends of the history, which is in the file.
+    uint64_t steps = 0;
+    for (; qry_world_undo(world.get(), nullptr) == QRY_OK; ++steps) require_ok(qry_world_undo(twin.get(), nullptr));
+    CHECK(qry_world_undo(twin.get(), nullptr) == QRY_NOTHING_TO_DO);
+    CHECK(state_of(world.get()).voxel_count == 0);
+    CHECK(steps > 20);
+    while (qry_world_redo(world.get(), nullptr) == QRY_OK) require_ok(qry_world_redo(twin.get(), nullptr));
+    CHECK(qry_world_redo(twin.get(), nullptr) == QRY_NOTHING_TO_DO);
+    expect_same(world.get(), twin.get());
+    // What another program finds.
+    require_ok(qry_world_flush(world.get()));
+    const OneWorld again = copied(worlds, file, dir / "copy.quarry");
+    expect_same(again.get(), twin.get());
+    // Saved under another name, as another format.
+    const std::string saved = (dir / "saved.quarry").string();
+    qry_save_info save = QRY_SAVE_INFO_INIT;
+    save.path = saved.c_str();
+    require_ok(qry_world_save(world.get(), &save));
+    expect_same(opened(worlds, saved).get(), twin.get());
+  }
+}
+
+TEST_CASE("c_api: changes of a world with a budget that are submitted without waiting are all made, and so are undos") {
+  const Worlds worlds;
+  const fs::path dir = scratch_dir("api_budget_async");
+  for (const uint32_t home : device_homes(worlds)) {
+    INFO("home " << home);
+    const OneWorld world = attached(worlds, home, dir / "w.quarry"), twin = new_world(worlds, QRY_HOME_HOST);
+    uint64_t last = 0;
+    constexpr int kBalls = 60;
+    for (int i = 0; i < kBalls; ++i) {
+      qry_edit edit = QRY_EDIT_INIT;
+      edit.shape = QRY_SHAPE_SPHERE;
+      edit.mode = QRY_MODE_FILL;
+      edit.material = uint32_t(i + 1);
+      edit.radius = 60;
+      edit.a[0] = i % 8 * 85 - 300, edit.a[1] = i / 32 * 150 - 90, edit.a[2] = i / 8 % 4 * 150 - 230;
+      require_ok(qry_world_submit_edit(world.get(), &edit, &last));
+      require_ok(qry_world_edit(twin.get(), &edit, nullptr));
+    }
+    require_ok(qry_world_await(world.get(), last, nullptr, nullptr));
+    CHECK(paging_of(world.get()).pages.flushes > 0);
+    expect_same(world.get(), twin.get());
+    for (int i = 0; i < kBalls; ++i) require_ok(qry_world_submit_undo(world.get(), &last));
+    uint64_t changed = 0;
+    require_ok(qry_world_await(world.get(), last, &changed, nullptr));
+    CHECK(changed > 900000);
+    CHECK(state_of(world.get()).voxel_count == 0);
+    require_ok(qry_world_submit_undo(world.get(), &last));
+    require_ok(qry_world_await(world.get(), last, &changed, nullptr));
+    CHECK(changed == 0);
+    for (int i = 0; i < kBalls; ++i) require_ok(qry_world_submit_redo(world.get(), &last));
+    require_ok(qry_world_await(world.get(), last, nullptr, nullptr));
+    expect_same(world.get(), twin.get());
+  }
+}
+
+TEST_CASE(
+    "c_api: what a world with a budget cannot do is refused with what to do, and the world is as before: without a "
+    "file, beyond the budget at once, with all voxels together") {
+  const Worlds worlds;
+  const fs::path dir = scratch_dir("api_budget_refused");
+  const auto refused = [](qry_result result, qry_result expected, const char* part) {
+    INFO(qry_last_error());
+    CHECK(result == expected);
+    CHECK_THAT(qry_last_error(), Catch::Contains(part));
+  };
+  for (const uint32_t home : device_homes(worlds)) {
+    INFO("home " << home);
+    refused(with_budget(worlds, home, 1000).result, QRY_ERROR_INVALID_ARGUMENT, " MiB at least");
+    Made made = with_budget(worlds, home, budget_at(home));
+    require_ok(made.result);
+    qry_world* const world = made.world.get();
+    const OneWorld twin = new_world(worlds, QRY_HOME_HOST);
+    // As much as there is room for, and no more.
+    std::mt19937 random(3);
+    qry_result result = QRY_OK;
+    for (int i = 0; i < 200 && result == QRY_OK; ++i) {
+      const auto same = uint32_t(random());
+      result = random_change(world, same);
+      if (result == QRY_OK) require_ok(random_change(twin.get(), same));
+    }
+    refused(result, QRY_ERROR_OUT_OF_MEMORY, "attach the world to a file");
+    expect_same(world, twin.get());
+    // With a file it goes on.
+    const fs::path file = dir / "w.quarry";
+    fs::remove(file);
+    require_ok(qry_world_attach(world, file.c_str()));
+    for (int i = 0; i < 60; ++i) {
+      const auto same = uint32_t(random());
+      require_ok(random_change(world, same));
+      require_ok(random_change(twin.get(), same));
+    }
+    REQUIRE(paging_of(world).pages.absent_pages > 0);
+    qry_edit large = QRY_EDIT_INIT;
+    large.shape = QRY_SHAPE_SPHERE;
+    large.radius = 900;
+    refused(qry_world_edit(world, &large, nullptr), QRY_ERROR_OUT_OF_MEMORY, "at once");
+    qry_edit flood = QRY_EDIT_INIT;
+    flood.shape = QRY_SHAPE_CONNECTED;
+    refused(qry_world_edit(world, &flood, nullptr), QRY_ERROR_OUT_OF_MEMORY, "a flood needs all of the world");
+    refused(qry_world_dilate(world, 0, 6, 1, nullptr, nullptr), QRY_ERROR_OUT_OF_MEMORY, "needs all of the world");
+    refused(qry_world_pack(world), QRY_ERROR_OUT_OF_MEMORY, "needs all of the world");
+    refused(qry_world_detach(world), QRY_ERROR_OUT_OF_MEMORY, "needs all of the world");
+    uint64_t count = 0;
+    refused(qry_world_list_bricks(world, nullptr, &count), QRY_ERROR_OUT_OF_MEMORY, "needs all of the world");
+    expect_same(world, twin.get());
+    require_ok(qry_world_flush(world));
+    expect_same(copied(worlds, file, dir / "copy.quarry").get(), twin.get());
+  }
+}
+
+TEST_CASE("c_api: a world with a budget that becomes small again does all that others do, and can be detached") {
+  const Worlds worlds;
+  const fs::path dir = scratch_dir("api_budget_small");
+  for (const uint32_t home : device_homes(worlds)) {
+    INFO("home " << home);
+    const fs::path file = dir / "w.quarry";
+    const OneWorld world = attached(worlds, home, file), twin = new_world(worlds, QRY_HOME_HOST);
+    std::mt19937 random(9);
+    for (int i = 0; i < 60; ++i) {
+      const auto same = uint32_t(random());
+      INFO("change " << i);
+      for (qry_world* one : {world.get(), twin.get()}) require_ok(random_change(one, same));
+    }
+    REQUIRE(paging_of(world.get()).pages.absent_pages > 0);
+    // All but what is at one corner goes, page by page.
+    for (int32_t z = kMin[2]; z < kMax[2]; z += 128)
+      for (int32_t y = kMin[1]; y < kMax[1]; y += 128)
+        for (int32_t x = kMin[0]; x < kMax[0]; x += 128) {
+          if (x < -256 && y < -128 && z < -256) continue;
+          qry_edit edit = QRY_EDIT_INIT;
+          edit.mode = QRY_MODE_REMOVE;
+          for (int a = 0; a < 3; ++a) edit.a[a] = (a == 0 ? x : a == 1 ? y : z), edit.b[a] = edit.a[a] + 127;
+          for (qry_world* one : {world.get(), twin.get()}) require_ok(qry_world_edit(one, &edit, nullptr));
+        }
+    expect_same(world.get(), twin.get());
+    require_ok(qry_world_flush(world.get()));
+    for (qry_world* one : {world.get(), twin.get()}) {
+      qry_edit edit = QRY_EDIT_INIT;
+      edit.a[0] = edit.a[2] = -300, edit.a[1] = -200;
+      edit.b[0] = edit.b[2] = -298, edit.b[1] = -198;
+      edit.mode = QRY_MODE_FILL;
+      require_ok(qry_world_edit(one, &edit, nullptr));
+      edit.shape = QRY_SHAPE_CONNECTED;
+      edit.mode = QRY_MODE_PAINT;
+      edit.material = 9;
+      require_ok(qry_world_edit(one, &edit, nullptr));
+      require_ok(qry_world_dilate(one, 0, 6, 1, nullptr, nullptr));
+    }
+    CHECK(paging_of(world.get()).pages.absent_pages == 0);
+    require_ok(qry_world_detach(world.get()));
+    CHECK_FALSE(fs::exists(file.string() + "-wal"));
+    CHECK((facts_of(world.get()).materials == facts_of(twin.get()).materials));
+    expect_same(opened(worlds, file).get(), twin.get());
+  }
+}
+
+TEST_CASE(
+    "c_api: when the disk is full, memory is refused or the device is lost while pages of a world leave and come, the "
+    "call says so, and no voxel is lost that was there or in the file",
+    "[one-caller]") {
+  const Worlds worlds;
+  const fs::path dir = scratch_dir("api_budget_faults"), file = dir / "w.quarry";
+  {
+    const OneWorld world = attached(worlds, QRY_HOME_EMULATED, file), twin = new_world(worlds, QRY_HOME_HOST);
+    std::mt19937 random(21);
+    uint32_t full = 0;
+    for (int i = 0; i < 80; ++i) {
+      const auto same = uint32_t(random());
+      qry_result result;
+      {
+        const FullDisk disk(uint64_t(1) << (i % 3 == 2 ? 40 : 18));
+        result = random_change(world.get(), same);
+      }
+      INFO(qry_last_error());
+      REQUIRE((result == QRY_OK || result == QRY_ERROR_IO));
+      if (result != QRY_OK) ++full, require_ok(random_change(world.get(), same));
+      require_ok(random_change(twin.get(), same));
+      expect_same_state(world.get(), twin.get());
+    }
+    CHECK(full > 2);
+    expect_same(world.get(), twin.get());
+  }
+  // One call after the other of the device, in a change that makes pages leave and others come.
+  Fault fault;
+  OneWorld world = attached(worlds, QRY_HOME_EMULATED, file, &fault);
+  const OneWorld twin = new_world(worlds, QRY_HOME_HOST);
+  std::mt19937 random(22);
+  uint32_t refused = 0, lost = 0;
+  for (int i = 0; i < (kSanitized ? 40 : 120); ++i) {
+    const auto same = uint32_t(random());
+    fault.arm(QRY_ERROR_OUT_OF_MEMORY, 1 + random() % 4, QRY_EMULATED_ALLOCATION, i % 2 != 0);
+    qry_result result = random_change(world.get(), same);
+    fault.disarm();
+    REQUIRE((result == QRY_OK || result == QRY_ERROR_OUT_OF_MEMORY));
+    if (result != QRY_OK) ++refused, require_ok(random_change(world.get(), same));
+    require_ok(random_change(twin.get(), same));
+    expect_same_state(world.get(), twin.get());
+  }
+  CHECK(refused > 0);
+  expect_same(world.get(), twin.get());
+  // What was flushed is there when the device goes, whatever it was doing.
+  require_ok(qry_world_flush(world.get()));
+  for (uint64_t number = 1; lost < (kSanitized ? 4u : 12u); number += 1 + number / 3) {
+    const auto same = uint32_t(random());
+    fault.arm(QRY_ERROR_DEVICE_LOST, number);
+    const qry_result result = random_change(world.get(), same);
+    if (!fault.disarm()) {
+      require_ok(result);
+      require_ok(random_change(twin.get(), same));
+      require_ok(qry_world_flush(world.get()));
+      number = 1;
+      continue;
+    }
+    REQUIRE(result == QRY_ERROR_DEVICE_LOST);
+    ++lost;
+    world = OneWorld(nullptr);
+    Made made = with_budget(worlds, QRY_HOME_EMULATED, budget_at(QRY_HOME_EMULATED), file, &fault);
+    require_ok(made.result);
+    world = std::move(made.world);
+    expect_same_state(world.get(), twin.get());
+    REQUIRE(random() != 1);  // the next change is another one
+  }
+  expect_same(world.get(), twin.get());
+}
+
+}  // namespace budget_test

@@ -30,14 +30,19 @@ std::string table_of(const nlohmann::json& result) {
   }
   if (result.contains("look_ups")) {
     const auto& look_ups = result["look_ups"];
-    text += fmt::format("\n{:<16}{:>14}{:>16}{:>12}{:>12}{:>12}", "10^6 look-ups/s", "bricks", "bytes", "kernel",
-                        "shader", "ratio");
+    text += fmt::format("\n{:<16}{:>14}{:>16}{:>12}{:>12}{:>12}{:>12}", "10^6 look-ups/s", "bricks", "bytes", "kernel",
+                        "shader", "ratio", "reads");
     for (const auto& world : look_ups["worlds"])
-      text += fmt::format("\n{:<16}{:>14}{:>16}{:>12.0f}{:>12.0f}{:>12.2f}", "", world["bricks"].get<uint64_t>(),
+      text += fmt::format("\n{:<16}{:>14}{:>16}{:>12.0f}{:>12.0f}{:>12.2f}{:>12}", "", world["bricks"].get<uint64_t>(),
                           world["bytes"].get<uint64_t>(), world["rows"]["kernel"]["million_per_s"].get<double>(),
-                          world["rows"]["shader"]["million_per_s"].get<double>(), world["ratio"].get<double>());
-    text += fmt::format("\n{:<16}{:>30}{:>12.2f}{:>12.2f}\n", "large : small", "",
-                        look_ups["ratios"]["kernel"].get<double>(), look_ups["ratios"]["shader"].get<double>());
+                          world["rows"]["shader"]["million_per_s"].get<double>(), world["ratio"].get<double>(),
+                          world["rows"].contains("reads")
+                              ? fmt::format("{:.0f}", world["rows"]["reads"]["million_per_s"].get<double>())
+                              : "-");
+    const auto& ratios = look_ups["ratios"];
+    text += fmt::format("\n{:<16}{:>30}{:>12.2f}{:>12.2f}{:>12}{:>12}\n", "large : small", "",
+                        ratios["kernel"].get<double>(), ratios["shader"].get<double>(), "",
+                        ratios.contains("reads") ? fmt::format("{:.2f}", ratios["reads"].get<double>()) : "-");
   }
   return text;
 }

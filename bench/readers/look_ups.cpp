@@ -96,13 +96,17 @@ Result<nlohmann::json> measure(engine::Device& device, const Shader& shader, con
   const LookedUp looked_up{memory.grid, memory.masks, reinterpret_cast<const uint8_t*>(memory.materials), bricks,
                            count};
   const uint32_t expected = expected_sum(bricks, count);
-  std::vector<double> times[2];
+  std::vector<double> times[2], reads;
   for (uint32_t round = 0; round < options.repeats + 2; ++round) {
     Summed by[2];
     if (world->on_cuda()) {
       QRY_TRY_ASSIGN(by[0], look_up_on_cuda(world->store().executor().device(), looked_up));
     } else {
       by[0] = look_up_on_host(looked_up);
+    }
+    if (world->on_cuda()) {
+      QRY_TRY_ASSIGN(const double read_us, read_on_cuda(world->store().executor().device(), looked_up));
+      if (round >= 2) reads.push_back(read_us);
     }
     QRY_TRY_ASSIGN(by[1], look_up_by_shader(shader, *world, bricks, count, ready));
     for (size_t i = 0; i < 2; ++i) {
@@ -117,11 +121,10 @@ Result<nlohmann::json> measure(engine::Device& device, const Shader& shader, con
   const auto row = [&](double took) {
     return nlohmann::json{{"microseconds", took}, {"million_per_s", double(count) / took}};
   };
-  return nlohmann::json{{"bricks", bricks},
-                        {"bytes", state.world_bytes},
-                        {"look_ups", count},
-                        {"rows", {{"kernel", row(us[0])}, {"shader", row(us[1])}}},
-                        {"ratio", us[0] / us[1]}};
+  nlohmann::json rows{{"kernel", row(us[0])}, {"shader", row(us[1])}};
+  if (!reads.empty()) rows["reads"] = row(median(reads));
+  return nlohmann::json{
+      {"bricks", bricks}, {"bytes", state.world_bytes}, {"look_ups", count}, {"rows", rows}, {"ratio", us[0] / us[1]}};
 }
 
 }  // namespace
@@ -145,8 +148,10 @@ Result<nlohmann::json> bench_reader_look_ups(engine::Device& device, const Reade
   QRY_TRY_ASSIGN(auto large, measure(device, shader, options, options.bricks));
   QRY_TRY_ASSIGN(auto small, measure(device, shader, options, options.bricks / 16));
   nlohmann::json ratios;
-  for (const char* row : {"kernel", "shader"})
-    ratios[row] = large["rows"][row]["million_per_s"].get<double>() / small["rows"][row]["million_per_s"].get<double>();
+  for (const char* row : {"kernel", "shader", "reads"})
+    if (large["rows"].contains(row))
+      ratios[row] =
+          large["rows"][row]["million_per_s"].get<double>() / small["rows"][row]["million_per_s"].get<double>();
   return nlohmann::json{{"worlds", {large, small}}, {"ratios", ratios}};
 }
 

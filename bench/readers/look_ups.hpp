@@ -40,13 +40,15 @@ struct Summed {
   uint32_t sum = 0;
 };
 Result<Summed> look_up_on_cuda(int device, const LookedUp& world);
+// The microseconds that as many reads at random places of the same arrays take.
+Result<double> read_on_cuda(int device, const LookedUp& world);
 // The same on host threads.
 Summed look_up_on_host(const LookedUp& world);
 
-// {"worlds": [{"bricks", "bytes", "look_ups", "rows": {"kernel", "shader": {"microseconds", "million_per_s"}}, "ratio":
-// the shader's rate by the kernel's}], "ratios": {"kernel", "shader": the large world's rate by the small one's}}. The
-// large one is the first. Medians, as of bench_reader_rays(). Errors: a wrong sum makes the measurement void;
-// unsupported, out_of_memory, device.
+// {"worlds": [{"bricks", "bytes", "look_ups", "rows": {"kernel", "shader", "reads": {"microseconds", "million_per_s"}},
+// "ratio": the shader's rate by the kernel's}], "ratios": {"kernel", "shader", "reads": the large world's rate by the
+// small one's}}. "reads", on CUDA alone: read_on_cuda(). The large one is the first. Medians, as of
+// bench_reader_rays(). Errors: a wrong sum makes the measurement void; unsupported, out_of_memory, device.
 Result<nlohmann::json> bench_reader_look_ups(engine::Device& device, const ReadersOptions& options);
 
 }  // namespace quarry::bench

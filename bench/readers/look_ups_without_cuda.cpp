@@ -5,5 +5,6 @@
 namespace quarry::bench {
 
 Result<Summed> look_up_on_cuda(int, const LookedUp&) { return fail(ErrorCode::unsupported, "this build has no CUDA"); }
+Result<double> read_on_cuda(int, const LookedUp&) { return fail(ErrorCode::unsupported, "this build has no CUDA"); }
 
 }  // namespace quarry::bench

@@ -27,6 +27,7 @@ layout(constant_id = QRY_ID_FUSED) const bool kQryFused = false;
 #define QRY_XY(v) v.xy
 #define QryMasks uint64_t
 #define QRY_OCTANT(root, masks, octant) QryWords(masks).at[octant]
+#define QRY_TOGETHER()
 
 #include "voxel/rays/walk.h"
 

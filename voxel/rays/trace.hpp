@@ -38,6 +38,14 @@ constexpr bool kQryCount = true, kQryStopAtBricks = false, kQryInside = false, k
 #define QRY_INOUT(type) type&
 #define QRY_XY(v) uvec2((v).x, (v).y)
 #define QRY_OCTANT(root, masks, octant) qry_octant_words(root, masks, octant)
+// The rays of a warp wait for each other, so that all hits are finished at once. Without it each is when its ray has
+// ended, with few others: an eighth more instructions (docs/results/h200/algorithms.md). Shaders' compilers do so
+// themselves.
+#if defined(__CUDA_ARCH__)
+#define QRY_TOGETHER() __syncwarp()
+#else
+#define QRY_TOGETHER()
+#endif
 // Macros, because a kernel knows no object of a host's namespace.
 #define kVoxelBias ivec3(int(kQryBiasXZ) * 8, int(kQryBiasY) * 8, int(kQryBiasXZ) * 8)
 #define kVoxelExtent (2 * kVoxelBias)
@@ -50,10 +58,12 @@ constexpr bool kQryCount = true, kQryStopAtBricks = false, kQryInside = false, k
 #undef QRY_INOUT
 #undef QRY_XY
 #undef QRY_OCTANT
+#undef QRY_TOGETHER
 
 }  // namespace ray_walk
 
-// Finds the first set voxel on origin + t * direction for t >= 0.
+// Finds the first set voxel on origin + t * direction for t >= 0. In a kernel all threads of a warp that have not ended
+// must call it together.
 QRY_HD inline RayHit trace_ray(const RayWorld& world, const Ray& ray) {
   using namespace ray_walk;
   const QryHit hit = qry_traverse(world, vec3(ray.origin[0], ray.origin[1], ray.origin[2]),
@@ -80,10 +90,13 @@ QRY_HD inline bool can_be_traced(const Ray& ray) {
   return zero == 0 && (ray.direction[0] != 0 || ray.direction[1] != 0 || ray.direction[2] != 0);
 }
 
-// The ray with a direction of length 1.
+// The ray with a direction of length 1. One that was made so by floats stays as it is: 2^-21 is what their rounding may
+// leave, and less than a hit's distance can tell.
 QRY_HD inline Ray of_unit_length(const Ray& ray) {
   const double x = ray.direction[0], y = ray.direction[1], z = ray.direction[2];
-  const double norm = sqrt(x * x + y * y + z * z);
+  const double square = x * x + y * y + z * z, off = square - 1;
+  if (off * off < 0x1p-42) return ray;
+  const double norm = sqrt(square);
   return {{ray.origin[0], ray.origin[1], ray.origin[2]}, {float(x / norm), float(y / norm), float(z / norm)}};
 }
 

@@ -377,7 +377,9 @@ QRY_WALK QryHit qry_traverse(QRY_IN(QryWorldRoot) root, vec3 o, vec3 d, float t_
   const QryRaySetup setup = qry_ray_setup(root, d);
   QryRayState ray;
   QryDdaState dda;
-  if (!qry_dda(root, o, setup, t_min, t_max, skip_material, ray, dda, hit.steps)) return hit;
+  const bool found = qry_dda(root, o, setup, t_min, t_max, skip_material, ray, dda, hit.steps);
+  QRY_TOGETHER();
+  if (!found) return hit;
 
   const ivec3 mirrored = qry_mirrored_cell(dda.origin, ray.v);
   hit.voxel = qry_voxel(setup, ray, dda);

@@ -932,11 +932,13 @@ struct Bounds {
 // A ray as its caller gave it, to a hit as callers get it, with the number of sectors of the grid that are read for its
 // brick. What cannot be traced meets nothing.
 QRY_HD inline RayHit trace_given(const RayWorld& world, const hashgrid::GridView& grid, const Ray& ray) {
-  if (!can_be_traced(ray)) return told({-1, {0, 0, 0}, 0, 0, 0, 0});
-  RayHit hit = told(trace_ray(world, of_unit_length(ray)));
-  if (hit.t >= 0)
-    hit.probe_depth =
-        hashgrid::find(grid, qry_pack_brick(hit.voxel[0] >> 3, hit.voxel[1] >> 3, hit.voxel[2] >> 3)).sectors;
+  const bool traced = can_be_traced(ray);
+  RayHit hit = trace_ray(world, traced ? of_unit_length(ray) : Ray{{0, 0, 0}, {0, 1, 0}});
+  if (!traced || hit.t < 0) return told({-1, {0, 0, 0}, 0, 0, 0, 0});
+  // Nobody changes the grid while rays are traced.
+  hit.probe_depth = hashgrid::find(hashgrid::ReadOnly<hashgrid::GridView>{grid},
+                                   qry_pack_brick(hit.voxel[0] >> 3, hit.voxel[1] >> 3, hit.voxel[2] >> 3))
+                        .sectors;
   return hit;
 }
 

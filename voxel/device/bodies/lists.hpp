@@ -87,6 +87,7 @@ struct KeyVoxels {
 
 struct BeginBricks {
   static constexpr uint32_t kThreads = 256, kResident = 8;
+  static constexpr uint32_t kTogether = 8;  // voxels whose bricks a thread reads before it looks at them
   struct Shared {
     uint32_t starts[kListPart];  // of the part's bricks
     uint32_t count, first;
@@ -100,8 +101,16 @@ struct BeginBricks {
       if (lane == 0) s.count = 0;
     });
     block.each([&](uint32_t lane) {
-      for (uint32_t i = begin + lane; i < end; i += kThreads)
-        if (i == 0 || l.bricks[i - 1] != l.bricks[i]) s.starts[push_shared(s.count)] = i;
+      for (uint32_t at = begin + lane; at < end; at += kTogether * kThreads) {
+        uint32_t here[kTogether], before[kTogether];
+        for (uint32_t k = 0; k < kTogether; ++k) {
+          const uint32_t i = at + k * kThreads;
+          here[k] = i < end ? l.bricks[i] : 0;
+          before[k] = i >= end ? 0 : i == 0 ? ~here[k] : l.bricks[i - 1];
+        }
+        for (uint32_t k = 0; k < kTogether; ++k)
+          if (here[k] != before[k]) s.starts[push_shared(s.count)] = at + k * kThreads;
+      }
     });
     block.each([&](uint32_t lane) {
       if (lane == 0 && s.count) s.first = fetch_add(m.control->list_bricks, s.count);

@@ -409,8 +409,47 @@ struct AdmitEdit {
   }
 };
 
-// A block of threads makes some bricks, eight voxels a thread. `kListed`: by a list, with what each voxel becomes or
-// with a mode; else by the shape.
+// Sixteen voxels: two words of materials next to each other, which are one access of a thread.
+struct TwoWords {
+  uint64_t word[2];
+};
+QRY_HD inline TwoWords two_words(const uint64_t* at) {
+#if defined(__CUDA_ARCH__)
+  const ulonglong2 both = *reinterpret_cast<const ulonglong2*>(at);
+  return {{both.x, both.y}};
+#else
+  return {{at[0], at[1]}};
+#endif
+}
+QRY_HD inline void put_two_words(uint64_t* at, const TwoWords& two) {
+#if defined(__CUDA_ARCH__)
+  *reinterpret_cast<ulonglong2*>(at) = {two.word[0], two.word[1]};
+#else
+  at[0] = two.word[0];
+  at[1] = two.word[1];
+#endif
+}
+// The same voxels of a mask: two bytes, `at` even.
+QRY_HD inline uint32_t two_bytes(const uint64_t* mask, uint32_t at) {
+#if defined(__CUDA_ARCH__)
+  return reinterpret_cast<const uint16_t*>(mask)[at >> 1];
+#else
+  const auto* const bytes = reinterpret_cast<const uint8_t*>(mask) + at;
+  return uint32_t(bytes[0]) | uint32_t(bytes[1]) << 8;
+#endif
+}
+QRY_HD inline void put_two_bytes(uint64_t* mask, uint32_t at, uint32_t two) {
+#if defined(__CUDA_ARCH__)
+  reinterpret_cast<uint16_t*>(mask)[at >> 1] = uint16_t(two);
+#else
+  auto* const bytes = reinterpret_cast<uint8_t*>(mask) + at;
+  bytes[0] = uint8_t(two);
+  bytes[1] = uint8_t(two >> 8);
+#endif
+}
+
+// A block of threads makes some bricks, sixteen voxels a thread, a brick a warp. `kListed`: by a list, with what each
+// voxel becomes or with a mode; else by the shape.
 template <bool kListed>
 struct CutBricks {
   using Tail = AdmitEdit;
@@ -420,8 +459,8 @@ struct CutBricks {
   struct Shared {
     BlockSums sums;
     struct Account {
-      uint32_t changed, before, after;  // voxels
-      uint32_t any, any_not;            // all bits that any material has, and all that any has not
+      uint32_t voxels;     // that change, that were there, that will be: ten bits each, from the lowest on
+      uint32_t materials;  // all bits that any has, and, from bit 8 on, all that any has not
       Record record;
       uint32_t listed, place;
     } accounts[kBricks];
@@ -439,62 +478,72 @@ struct CutBricks {
       const Cut cut = m.cuts[first + lane];
       const uint32_t place = place_of(m, first + lane);
       if (place >= m.brick_room) set_bits(c.missing, kMissingBricks);
-      s.accounts[lane] = {0, 0, 0, 0, 0, m.records[c.record_top + cut.record], cut.listed, place};
+      s.accounts[lane] = {0, 0, m.records[c.record_top + cut.record], cut.listed, place};
     });
     const uint32_t count = c.cut - first < kBricks ? c.cut - first : kBricks;
     block.each([&](uint32_t lane) {
-      for (uint32_t i = lane; i < count * 64; i += kThreads) {
-        typename Shared::Account& account = s.accounts[i >> 6];
+      for (uint32_t i = lane; i < count * 32; i += kThreads) {
+        typename Shared::Account& account = s.accounts[i >> 5];
         if (account.place >= m.brick_room) continue;
-        const uint32_t octant = i >> 3 & 7u, byte = i & 7u, before = account.record.before;
+        const uint32_t at = (i & 31u) * 2, before = account.record.before;
         const bool full = before != kNone && is_full_index(before), stored = is_stored_index(before);
-        const uint32_t at = octant * 8 + byte;
-        const uint32_t mask = full     ? 0xFFu
-                              : stored ? reinterpret_cast<const uint8_t*>(m.masks + size_t(before) * 8)[at]
-                                       : 0;
-        uint64_t eight = full ? kEachByte * (before + 1u) : stored ? m.materials[size_t(before) * 64 + at] : 0;
-        uint32_t shape = 0xFFu;  // whole bricks have no masks
-        if (!kListed) shape = call.shape.eight(brick_from_key(account.record.key), octant, byte);
-        else if (m.listed_masks)
-          shape = reinterpret_cast<const uint8_t*>(m.listed_masks + size_t(account.listed) * 8)[at];
+        const uint64_t filled = full ? kEachByte * (before + 1u) : 0;
+        TwoWords two{{filled, filled}};
+        if (stored) two = two_words(m.materials + (size_t(before) * 64 + at));
+        const uint32_t mask = full ? 0xFFFFu : stored ? two_bytes(m.masks + size_t(before) * 8, at) : 0;
+        uint32_t shape = 0xFFFFu;  // whole bricks have no masks
+        if (!kListed) {
+          const Int3 brick = brick_from_key(account.record.key);
+          shape = call.shape.eight(brick, at >> 3, at & 7u) | call.shape.eight(brick, at >> 3, (at & 7u) + 1u) << 8;
+        } else if (m.listed_masks) {
+          shape = two_bytes(m.listed_masks + size_t(account.listed) * 8, at);
+        }
         uint32_t differing = 0, now = 0;
         if (kListed && m.listed_materials) {
-          const uint64_t old = eight, bytes = widened(shape);
-          eight = (old & ~bytes) | (m.listed_materials[size_t(account.listed) * 64 + at] & bytes);
-          differing = ~uint32_t(equal_bytes(old ^ eight, 0)) & 0xFFu;
-          now = ~uint32_t(equal_bytes(eight, 0)) & 0xFFu;
+          const TwoWords listed = two_words(m.listed_materials + (size_t(account.listed) * 64 + at));
+          for (uint32_t k = 0; k < 2; ++k) {
+            const uint64_t old = two.word[k], bytes = widened(shape >> (8 * k) & 0xFFu);
+            two.word[k] = (old & ~bytes) | (listed.word[k] & bytes);
+            differing |= (~uint32_t(equal_bytes(old ^ two.word[k], 0)) & 0xFFu) << (8 * k);
+            now |= (~uint32_t(equal_bytes(two.word[k], 0)) & 0xFFu) << (8 * k);
+          }
         } else {
           const uint64_t reached = reached_by(call.mode, shape, mask);
-          differing = uint32_t(change_eight(call.mode, call.material, call.from, reached, eight));
+          for (uint32_t k = 0; k < 2; ++k)
+            differing |=
+                uint32_t(change_eight(call.mode, call.material, call.from, reached >> (8 * k) & 0xFFu, two.word[k]))
+                << (8 * k);
           now = call.material ? mask | differing : mask & ~differing;
         }
-        m.materials[size_t(account.place) * 64 + at] = eight;
-        reinterpret_cast<uint8_t*>(m.masks + size_t(account.place) * 8)[at] = uint8_t(now);
-        uint64_t any = eight | eight >> 32, any_not = ~eight | ~eight >> 32;
-        any |= any >> 16;
-        any_not |= any_not >> 16;
+        put_two_words(m.materials + (size_t(account.place) * 64 + at), two);
+        put_two_bytes(m.masks + size_t(account.place) * 8, at, now);
+        uint64_t any = two.word[0] | two.word[1], any_not = ~two.word[0] | ~two.word[1];
+        any |= any >> 32;
+        any_not |= any_not >> 32;
+        uint32_t bits = uint32_t(any), not_bits = uint32_t(any_not);
+        bits |= bits >> 16;
+        not_bits |= not_bits >> 16;
         // The threads of a warp have one brick.
-        add_together(account.changed, bit_count(differing));
-        add_together(account.before, bit_count(mask));
-        add_together(account.after, bit_count(now));
-        set_bits_together(account.any, uint32_t((any | any >> 8) & 0xFFu));
-        set_bits_together(account.any_not, uint32_t((any_not | any_not >> 8) & 0xFFu));
+        add_together(account.voxels, bit_count(differing) | bit_count(mask) << 10 | bit_count(now) << 20);
+        set_bits_together(account.materials, ((bits | bits >> 8) & 0xFFu) | ((not_bits | not_bits >> 8) & 0xFFu) << 8);
       }
     });
     block.each([&](uint32_t lane) {
       if (lane >= kBricks || first + lane >= c.cut) return;
       typename Shared::Account& account = s.accounts[lane];
       Record& record = account.record;
+      const uint32_t changed = account.voxels & 1023u, before = account.voxels >> 10 & 1023u,
+                     after = account.voxels >> 20;
       record.after = account.place;
-      if (account.changed == 0) record.after = record.before;
-      else if (account.after == 0) record.after = kNone;
-      else if (account.after == kVoxelsPerBrick && (account.any & account.any_not) == 0)
-        record.after = full_index(uint8_t(account.any));
+      if (changed == 0) record.after = record.before;
+      else if (after == 0) record.after = kNone;
+      else if (after == kVoxelsPerBrick && (account.materials & account.materials >> 8 & 0xFFu) == 0)
+        record.after = full_index(uint8_t(account.materials));
       if (record.after != account.place) m.unused[push(c.unused)] = account.place;
       m.records[c.record_top + m.cuts[first + lane].record].after = record.after;
       if (record.before == record.after) return;
       Sums sums;
-      count_change(sums, record.before, record.after, account.changed, int64_t(account.after) - account.before);
+      count_change(sums, record.before, record.after, changed, int64_t(after) - before);
       mark(m, record.key, sums);
       s.sums.take(sums);
     });

@@ -35,6 +35,9 @@ constexpr size_t kDenseBytes = size_t(64) << 20;
 // The grid is not fuller: keys are inserted one by one, each in one of two buckets, and few may find no place.
 constexpr double kFullest = 0.7;
 
+// Granules of the pyramid that a brick of a list is expected to need at most, however many one has needed.
+constexpr double kMostListNodes = 2;
+
 // a + sign * b; what is less than 0 is 0.
 template <class Need>
 Need sum(const Need& a, const Need& b, int64_t sign) {
@@ -1012,7 +1015,8 @@ Store::Need Store::need_of(const Pending& pending) const {
   // A brick that is full is whole in the list, and what becomes of it takes none.
   if (pending.there) cut = std::min(cut, double(used_.bricks));
   const auto records = uint64_t(touched);
-  return {records, uint64_t(cut), records / 3 + 4096, sets ? records : 0};
+  const bool is_list = pending.touch == Touch::list;
+  return {records, uint64_t(cut), uint64_t(touched * (is_list ? list_nodes_ : 1.0 / 3)) + 4096, sets ? records : 0};
 }
 
 // What cannot be had is left to the edit's own answer.
@@ -1132,6 +1136,9 @@ Result<void> Store::answer_refusal() {
   ++refusals_;
   QRY_TRY(executor_->wait());
   QRY_TRY_ASSIGN(const Control control, counters());
+  if (const Pending& refused = pending_.front(); refused.touch == Touch::list && control.missing & kMissingNodes)
+    list_nodes_ = std::clamp(double(control.needed_nodes) / double(std::max<uint64_t>(refused.bricks, 1)), list_nodes_,
+                             kMostListNodes);
   if (control.missing & kMissingPlace) {
     begin_phase();
     QRY_TRY(executor_->run(StepId::roll_back, memory_, {}, control.touched));
@@ -1193,6 +1200,13 @@ uint64_t Store::more(uint64_t wanted, uint64_t now) const {
   return std::max(wanted, now + (now < (1u << 20) && !grows_little_ ? now / 2 : now / 8));
 }
 
+// What is free behind an array that was written anew without gaps: as much as it has, and much more while that is
+// little, because writing anew takes longer than most edits.
+uint64_t Store::spare_room(uint64_t live, size_t element_bytes) const {
+  const uint64_t little = (uint64_t(grows_little_ ? 4 : 32) << 20) / element_bytes;
+  return std::max(live, std::min(8 * live, little));
+}
+
 Result<void> Store::grow_bricks(uint64_t bricks) {
   // By whole slabs, of which shaders have a table.
   bricks = std::min((bricks + kBricksPerSlab - 1) / kBricksPerSlab * kBricksPerSlab, kMostBricks);
@@ -1241,9 +1255,7 @@ Result<void> Store::make_node_room(uint64_t granules) {
   const uint64_t live = nodes_live_ + kFirstRun, more_than_top = granules - std::min(granules, used_.nodes);
   // Shaders reach nodes from one address: there they do not grow where they are.
   if (live * 2 < used_.nodes || executor_->shares()) {
-    // As much room again, and three times as much while that is little: packing takes longer than most edits.
-    constexpr uint64_t kLittle = (32u << 20) / sizeof(OccupancyNode);
-    const uint64_t spare = std::max(live, std::min(3 * live, kLittle));
+    const uint64_t spare = spare_room(live, sizeof(OccupancyNode));
     return pack_nodes(live + std::max(spare, more_than_top) + more_than_top);
   }
   return grow_nodes(more(granules, memory_.node_room));
@@ -1291,8 +1303,10 @@ Result<std::vector<Step>> Store::history() {
 Result<void> Store::make_record_room(uint64_t records) {
   QRY_TRY_ASSIGN(auto steps, history());
   const uint64_t live = records_in(steps), more_than_top = records - std::min(records, used_.records);
-  if (live * 2 < used_.records)
-    return pack_records(std::move(steps), live + std::max(live, more_than_top) + more_than_top);
+  if (live * 2 < used_.records) {
+    const uint64_t spare = spare_room(live, sizeof(Record));
+    return pack_records(std::move(steps), live + std::max(spare, more_than_top) + more_than_top);
+  }
   return grow_records(more(records, memory_.record_room));
 }
 

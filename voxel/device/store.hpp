@@ -367,6 +367,7 @@ class Store {
   Result<void> make_room_ahead(const Need& need);
   Result<void> make_room(const Control& control);
   uint64_t more(uint64_t wanted, uint64_t now) const;
+  uint64_t spare_room(uint64_t live, size_t element_bytes) const;
   Result<void> grow_grid(uint64_t keys);
   Result<void> grow_bricks(uint64_t bricks);
   Result<void> grow_scratch(uint64_t items);
@@ -397,6 +398,9 @@ class Store {
   Ticket last_ = 0;
   std::vector<uint64_t> step_bricks_;  // of the history: Pending::bricks of each step, or about
   size_t step_ = 0;
+  // Granules of the pyramid that a list is expected to need for a brick: as many as one that was refused has needed,
+  // which depends on how close its bricks are.
+  double list_nodes_ = 1.0 / 3;
   // Of the history's budget.
   struct Measured {
     uint64_t first = 0;  // record

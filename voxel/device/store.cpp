@@ -588,6 +588,7 @@ Result<void> Store::forget() {
   control.record_top = 0;
   control.step_count = control.step_position = 0;
   step_bricks_.clear();
+  lists_in_history_ = false;
   step_begun_.reset();
   step_ = 0;
   measured_.clear();
@@ -811,6 +812,7 @@ Result<void> Store::join_steps(uint32_t count) {
   measured_.resize(std::min(measured_.size(), number));
   step_bricks_.resize(number + 1);
   step_bricks_.back() = one.count;
+  lists_in_history_ = true;
   step_ = number + 1;
   return {};
 }
@@ -940,6 +942,7 @@ Result<Store::Ticket> Store::launch_new(Pending pending) {
     return tl::unexpected(launched.error());
   }
   if (is_step) {
+    lists_in_history_ |= pending.touch == Touch::list;
     step_bricks_.resize(step_);
     step_bricks_.push_back(pending.bricks);
     ++step_;
@@ -983,7 +986,9 @@ Result<void> Store::launch(const Pending& pending) {
     QRY_TRY(e.run(pending.kind == Kind::undo ? StepId::settle_undo : StepId::settle_redo, m, call, bricks));
   }
   QRY_TRY(e.run(StepId::keys, m, call, bricks));
-  const bool erases = pending.kind != Kind::edit || pending.touch == Touch::list || call.material == 0;
+  // Of a shape, keys come or go, never both, and then `keys` erases: undo and redo need no more.
+  const bool erases =
+      pending.kind == Kind::edit ? pending.touch == Touch::list || call.material == 0 : lists_in_history_;
   if (erases) QRY_TRY(e.run(StepId::erase, m, call, bricks));
   QRY_TRY(e.run(StepId::regions, m, call, tiles));
   QRY_TRY(e.run(StepId::tops, m, call, tiles / 64 + 8));

@@ -401,6 +401,7 @@ class Store {
   // Granules of the pyramid that a list is expected to need for a brick: as many as one that was refused has needed,
   // which depends on how close its bricks are.
   double list_nodes_ = 1.0 / 3;
+  bool lists_in_history_ = false;  // or steps that were several: of such keys may come and others go
   // Of the history's budget.
   struct Measured {
     uint64_t first = 0;  // record

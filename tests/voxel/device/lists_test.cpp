@@ -196,6 +196,9 @@ TEST_CASE("Lists of voxels in any order leave a world on a device as the last of
     beside.write(scattered({-30, -30, -30}, {60, 60, 60}, 300000, 256, 6));  // each of them more than once
     beside.write(scattered({8, 16, -8}, {8, 8, 8}, 100000, 7, 7));           // one brick
     beside.write(scanned({0, 0, 0}, {48, 48, 48}, 1, 8));                    // removed, some of it not there
+    // Bricks told apart by 18 and by 27 bits, which CUDA sorts otherwise.
+    beside.write(scattered({-250, -250, -250}, {500, 500, 500}, 20000, 9, 9));
+    beside.write(scattered({-2000, -2000, -2000}, {4000, 4000, 4000}, 20000, 9, 10));
     beside.write({});
     beside.undo_all();
   }

@@ -290,6 +290,13 @@ void Editor::take_statistics() {
   statistics.taken = Clock::now();
 }
 
+void Editor::log_session() {
+  const Session::Done& done = session.done();
+  log_.session({engine::to_string(session.at_home()), done.edits, done.undone, done.redone, done.opened, done.saved,
+                published_, session.shown().voxels, statistics.history_bytes, statistics.device_bytes,
+                session.unsaved(), modal(), messages.is_error});
+}
+
 bool Editor::converging() const {
   return convergence.wanted > 0 && settings.view == engine::DebugView::shaded && !convergence.done();
 }
@@ -352,6 +359,8 @@ Result<std::optional<FrameRequest::Scene>> Editor::next_picture(const PixelRect&
   }
   QRY_TRY_ASSIGN(const auto point, published);
   const PictureKey key = key_of(pixels);
+  if (const std::pair version(key.world, key.document); published_last_ != version)
+    published_last_ = version, ++published_;
   const bool measured = std::exchange(measured_, presenter->pictures_done()) != presenter->pictures_done();
   if (measured && presenter->picture_steps() > 0)
     convergence.step_ms = presenter->picture_ms() / presenter->picture_steps();
@@ -556,6 +565,7 @@ Result<void> Editor::frame(bool screenshot) {
                                            : 0;
   QRY_TRY_ASSIGN(const auto shown, presenter->draw(request, uint32_t(width), uint32_t(height)));
   const double drawn = lap();
+  if (log_.on()) log_session();
   log_.frame(waited, input, readied, drawn, rays, presenter->picture_ms());
   // Frames take at most a third of the time that tiles could use.
   shown_ = Clock::now();

@@ -105,6 +105,7 @@ struct Editor {
   void say_notice();
   void take_statistics();
   void take_device_times();
+  void log_session();
   bool converging() const;  // more paths are wanted
   bool software() const { return device.info().type == VK_PHYSICAL_DEVICE_TYPE_CPU; }
   PixelRect scene_pixels() const;
@@ -137,6 +138,8 @@ struct Editor {
   std::pair<std::weak_ptr<DeviceWorld>, bool> timed_;  // whose edits were last told to be timed, or not
   uint64_t hand_overs_ = 0;                            // of the document's memory, when they were last counted
   std::chrono::steady_clock::time_point hand_overs_counted_;
+  uint64_t published_ = 0;                                       // versions that were handed to a picture
+  std::optional<std::pair<uint64_t, uint64_t>> published_last_;  // of world and document
   FrameLog log_;
   std::chrono::steady_clock::time_point last_frame_, shown_;  // a frame's beginning and end
   double tiles_alone_ = 0;                                    // seconds after shown_ in which only tiles are drawn

@@ -120,6 +120,7 @@ Result<void> Session::start_new() {
   active_instance_ = 0;
   QRY_TRY(adopt(world, {std::move(scene)}));
   close(false);
+  ++done_.opened;
   title_ = "untitled";
   return {};
 }
@@ -166,7 +167,9 @@ Result<bool> Session::open_on_device(const fs::path& file, bool whole_history, c
 }
 
 Result<void> Session::open(const fs::path& file, const io::ReadOptions& options) {
-  return open_file(file, options, false);
+  QRY_TRY(open_file(file, options, false));
+  ++done_.opened;
+  return {};
 }
 
 // The history of a world file stays there until undo or redo wants some of it.
@@ -490,13 +493,18 @@ Result<uint64_t> Session::apply(const Edit& edit) {
   const Instance& instance = scene.instances[active_instance_];
   QRY_TRY(check_shown(instance));
   QRY_TRY(heard(keep_safe()));
-  if (device_) return heard(apply_there(edit));
+  if (device_) {
+    QRY_TRY_ASSIGN(const uint64_t voxels, heard(apply_there(edit)));
+    done_.edits += voxels > 0 ? 1 : 0;
+    return voxels;
+  }
   QRY_TRY_ASSIGN(const auto record,
                  document_->apply(instance.volume, in_volume_axes(edit, instance), 0, in_stroke_ && stroke_has_edit_,
                                   commit_with(&io::Store::commit_edit)));
   if (record->changes.empty()) return 0;
   const uint64_t voxels = record->voxels_changed;
   stroke_has_edit_ = true;
+  ++done_.edits;
   kept();
   notice_drops();
   return voxels;
@@ -517,15 +525,21 @@ Result<void> Session::step(bool back) {
   stroke_has_edit_ = false;  // later edits of the stroke are a step of their own
   if (back ? !can_undo() : !can_redo()) return {};
   QRY_TRY(heard(keep_safe()));
+  bool there = true;  // not redone already
   if (!has_step(back)) {
-    QRY_TRY_ASSIGN(const bool there, heard(recall(back)));
-    if (!there) return heard(keep_or_take_back(back));
+    QRY_TRY_ASSIGN(there, heard(recall(back)));
   }
-  if (device_) return heard(step_there(back));
-  const auto done = back ? document_->undo(commit_with(&io::Store::commit_undo))
-                         : document_->redo(commit_with(&io::Store::commit_redo));
-  QRY_TRY(done);
-  kept();
+  if (!there) {
+    QRY_TRY(heard(keep_or_take_back(back)));
+  } else if (device_) {
+    QRY_TRY(heard(step_there(back)));
+  } else {
+    const auto done = back ? document_->undo(commit_with(&io::Store::commit_undo))
+                           : document_->redo(commit_with(&io::Store::commit_redo));
+    QRY_TRY(done);
+    kept();
+  }
+  ++(back ? done_.undone : done_.redone);
   return {};
 }
 
@@ -673,6 +687,12 @@ Result<Session::WriteBack> Session::write_back() const {
 }
 
 Result<void> Session::save_as(const fs::path& file, const Progress& progress) {
+  QRY_TRY(write_as(file, progress));
+  ++done_.saved;
+  return {};
+}
+
+Result<void> Session::write_as(const fs::path& file, const Progress& progress) {
   end_preview();
   QRY_TRY_ASSIGN(const auto format, io::format_for_writing(file));
   remove_left_behind(file);

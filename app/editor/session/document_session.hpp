@@ -158,6 +158,12 @@ class Session {
   std::optional<std::chrono::system_clock::time_point> kept_at() const { return kept_at_; }
   std::string title() const;
   const std::filesystem::path& store_file() const;  // holds the acknowledged edits; empty before the first
+  // What has been done since the session began; what failed or changed nothing is not counted.
+  struct Done {
+    uint64_t edits = 0, undone = 0, redone = 0;  // edits by shape; steps
+    uint64_t opened = 0, saved = 0;              // documents opened or begun; files written
+  };
+  const Done& done() const { return done_; }
   // Writes a copy through the format registry. After that nothing is unsaved, whatever the format. Saving as .quarry
   // also moves the session to that file, history included. So does saving a document without a world file in a format
   // that reads back what was written (Format::returns).
@@ -178,6 +184,7 @@ class Session {
 
  private:
   class NewWorld;
+  Result<void> write_as(const std::filesystem::path& file, const Progress& progress);
   Result<void> open_file(const std::filesystem::path& file, const io::ReadOptions& options, bool whole_history);
   // Of the file's records: how many are before those in memory, and where these end.
   uint64_t records_before() const;
@@ -249,6 +256,7 @@ class Session {
   std::optional<engine::FollowedFile> followed_;  // of a world at home on a device
   std::string home_reason_;
   mutable Shown shown_;
+  Done done_;
   std::optional<std::chrono::system_clock::time_point> kept_at_;
   bool world_file_ = false, changed_ = false, in_stroke_ = false, stroke_has_edit_ = false;
   std::optional<Palette> kept_palette_;  // set while another one is shown

@@ -36,4 +36,17 @@ void FrameLog::tile(const engine::Tile& tile, uint32_t width, uint32_t height, u
   std::fflush(file_.get());
 }
 
+void FrameLog::session(const Session& now_there) {
+  if (!file_ || now_there == last_) return;
+  last_ = now_there;
+  fmt::print(file_.get(),
+             R"({{"at": {:.1f}, "session": {{"home": "{}", "edits": {}, "undone": {}, "redone": {}, "opened": {}, )"
+             R"("saved": {}, "published": {}, "voxels": {}, "history_bytes": {}, "device_bytes": {}, "unsaved": {}, )"
+             R"("asks": {}, "complains": {}}}}})"
+             "\n",
+             now(), last_.home, last_.edits, last_.undone, last_.redone, last_.opened, last_.saved, last_.published,
+             last_.voxels, last_.history_bytes, last_.device_bytes, last_.unsaved, last_.asks, last_.complains);
+  std::fflush(file_.get());
+}
+
 }  // namespace quarry::app

@@ -515,6 +515,45 @@ Outcome run_script_on(const Place& place, const fs::path& file, const std::strin
 
 }  // namespace
 
+TEST_CASE("editor: its log tells what was done, which versions pictures were given, and what is open") {
+  if (!can_open_window()) return;
+  const Place place = place_for("editor-log");
+  const fs::path log = place.dir / "log", copy = place.dir / "copy.quarry";
+  auto environment = place.environment();
+  environment["QUARRY_EDITOR_LOG"] = log.string();
+  const Outcome outcome =
+      run_quarry(edit_words(place,
+                            "wait 2\nsphere add 0 40 0 3 5\nwait 1\nsphere add 0 60 0 3 5\nundo\nundo\nredo\nsave " +
+                                copy.string() + "\nopen " + place.world.string() + "\nopen " + copy.string() +
+                                "\nask\nsphere add 0 80 0 3 5\nkey ctrl+o\nwait 4\nquit\n",
+                            {"--home", "host"}),
+                 environment, 240);
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 0);
+  std::vector<nlohmann::json> said;
+  std::ifstream lines(log);
+  for (std::string line; std::getline(lines, line);)
+    if (const auto entry = nlohmann::json::parse(line); entry.contains("session")) said.push_back(entry["session"]);
+  REQUIRE(said.size() > 5);
+  CHECK(std::adjacent_find(said.begin(), said.end()) == said.end());
+  const auto& last = said.back();
+  CHECK(last["home"] == "host");
+  CHECK(last["edits"] == 3);
+  CHECK(last["undone"] == 2);
+  CHECK(last["redone"] == 1);
+  CHECK(last["saved"] == 1);
+  CHECK(last["opened"] == 3);
+  CHECK(last["asks"] == true);
+  CHECK(last["complains"] == false);
+  CHECK(last["unsaved"] == false);
+  CHECK(last["voxels"] == voxels_of(copy));
+  // A picture comes with each command here: the first, and after each of the nine that changed what is shown.
+  CHECK(last["published"] >= 8);
+  CHECK(last["published"] <= 10);
+  CHECK(said.front()["asks"] == false);
+  CHECK(said.front()["opened"] == 1);
+}
+
 TEST_CASE("editor: a document saved in any format is saved: nothing asks again, nothing is offered for recovery") {
   if (!can_open_window()) return;
   const Place place = place_for("editor-settled");

@@ -471,6 +471,37 @@ TEST_CASE("session: hiding an instance takes its voxels out of the world, and ed
   CHECK(session.shown().voxels == 0);
 }
 
+TEST_CASE("session: what is done is counted, at either home; what fails or changes nothing is not") {
+  const engine::Home home = some_home();
+  const fs::path dir = test::scratch_dir("session-done");
+  const fs::path file = saved_world(dir);
+  Session session(place_of(home), dir / "recovery");
+  const auto counts = [&] {
+    const Session::Done& done = session.done();
+    return std::vector<uint64_t>{done.edits, done.undone, done.redone, done.opened, done.saved};
+  };
+  CHECK_FALSE(session.open(dir / "nothing.quarry"));
+  CHECK(counts() == std::vector<uint64_t>{0, 0, 0, 0, 0});
+  REQUIRE(session.open(file));
+  REQUIRE(session.begin_stroke());
+  REQUIRE(session.apply(ball(20, 0, 0, 3, 5)));
+  REQUIRE(session.apply(ball(24, 0, 0, 3, 5)));
+  CHECK(session.apply(ball(24, 0, 0, 3, 5)) == 0u);
+  REQUIRE(session.end_stroke());
+  CHECK_FALSE(session.apply(ball(20000, 0, 0, 3, 5)));
+  CHECK(counts() == std::vector<uint64_t>{2, 0, 0, 1, 0});
+  REQUIRE(session.redo());
+  REQUIRE(session.undo());
+  REQUIRE(session.undo());  // of what the file has from before
+  REQUIRE(session.undo());
+  REQUIRE(session.redo());
+  CHECK(counts() == std::vector<uint64_t>{2, 2, 1, 1, 0});
+  REQUIRE(session.save_as(dir / "other.quarry"));
+  CHECK_FALSE(session.save_as(dir / "nowhere" / "other.vox"));
+  REQUIRE(session.start_new());
+  CHECK(counts() == std::vector<uint64_t>{2, 2, 1, 2, 1});
+}
+
 TEST_CASE("session: an edit outside the world is refused and changes neither memory nor file") {
   const engine::Home home = some_home();
   const fs::path dir = test::scratch_dir("session-outside");

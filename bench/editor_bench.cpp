@@ -1,130 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-// editor_bench.cpp - how long the editor keeps input waiting, as a user experiences it. The built program runs in a
-// window of its own X server (Xvfb), on the device that it chooses there, driven by the server's test input (XTEST).
+// editor_bench.cpp - how long the editor keeps input waiting, as a user experiences it, and what hours of work leave
+// behind. The built program runs in a window of its own X server (Xvfb), on the device that it chooses there, driven by
+// the server's test input (XTEST).
 //
 //   qry_bench_editor [--quarry PROGRAM] [--tries N] [--drags N] [--size WxH] [--validation] [--json FILE]
+//   qry_bench_editor --session MINUTES [--seed N] [--home HOME] [--history-memory SIZE] [and the others]
 //
 // Keys: an orbit by the right button, a pause of 0 to 0.8 s, then a key that selects a tool. The measured time ends
 // when the tool's button has changed on the screen. Sliders: 0.3 s after an orbit, the roughness slider is pressed,
 // dragged and released within 0.2 s. The input is lost if the grab is not at the place of release. The program's own
 // report on its tiles and frames ($QUARRY_EDITOR_LOG) is printed too. Nothing else may run meanwhile.
-#include <X11/Xlib.h>
-#include <X11/Xutil.h>
+//
+// With --session MINUTES a user works for so long instead: editor_session.cpp.
 #include <X11/keysym.h>
-#include <dlfcn.h>
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <exception>
-#include <filesystem>
-#include <fstream>
-#include <functional>
-#include <nlohmann/json.hpp>
-#include <string>
-#include <thread>
-#include <vector>
+
+#include "bench/editor_window.hpp"
 
 namespace {
 
 namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
-double ms_since(Clock::time_point then) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - then).count();
-}
-void rest(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
-
-[[noreturn]] void stop(const std::string& why) {
-  fmt::print(stderr, "qry_bench_editor: {}\n", why);
-  std::exit(1);
-}
-
-// A child process that ends with this one.
-class Child {
- public:
-  explicit Child(const std::function<void()>& exec) : pid_(fork()) {
-    if (pid_ != 0) return;
-    exec();
-    _exit(127);
-  }
-  ~Child() {
-    kill(pid_, SIGTERM);
-    waitpid(pid_, nullptr, 0);
-  }
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
-  bool runs() const { return waitpid(pid_, nullptr, WNOHANG) == 0; }
-
- private:
-  pid_t pid_;
-};
-
-// The X server's screen, and a simulated user.
-class UserScreen {
- public:
-  explicit UserScreen(const std::string& name) : display_(XOpenDisplay(name.c_str())) {
-    if (!display_) stop("the X server " + name + " cannot be reached");
-    void* xtst = dlopen("libXtst.so.6", RTLD_NOW);  // its headers are rarely installed
-    if (!xtst) stop("libXtst.so.6 is missing: apt-get install libxtst6");
-    button_ = reinterpret_cast<Button>(dlsym(xtst, "XTestFakeButtonEvent"));
-    key_ = reinterpret_cast<Key>(dlsym(xtst, "XTestFakeKeyEvent"));
-    motion_ = reinterpret_cast<Motion>(dlsym(xtst, "XTestFakeMotionEvent"));
-    if (!button_ || !key_ || !motion_) stop("libXtst.so.6 lacks what sends input");
-  }
-  void move(int x, int y) { motion_(display_, -1, x, y, 0), XFlush(display_); }
-  void button(unsigned number, bool down) { button_(display_, number, down, 0), XFlush(display_); }
-  void key(KeySym symbol) {
-    const KeyCode code = XKeysymToKeycode(display_, symbol);
-    key_(display_, code, True, 0);
-    key_(display_, code, False, 0);
-    XFlush(display_);
-  }
-  // 0xRRGGBB, row by row.
-  std::vector<uint32_t> pixels(int x, int y, unsigned width, unsigned height) {
-    XImage* image = XGetImage(display_, DefaultRootWindow(display_), x, y, width, height, AllPlanes, ZPixmap);
-    if (!image) stop("the screen cannot be read");
-    std::vector<uint32_t> all;
-    for (unsigned row = 0; row < height; ++row)
-      for (unsigned column = 0; column < width; ++column)
-        all.push_back(uint32_t(XGetPixel(image, int(column), int(row))) & 0xFFFFFF);
-    XDestroyImage(image);
-    return all;
-  }
-
- private:
-  using Button = int (*)(Display*, unsigned, Bool, unsigned long);
-  using Key = int (*)(Display*, unsigned, Bool, unsigned long);
-  using Motion = int (*)(Display*, int, int, int, unsigned long);
-  Display* display_;
-  Button button_;
-  Key key_;
-  Motion motion_;
-};
-
-// Waits until the window's picture has not changed for `still_seconds`.
-void settle(UserScreen& screen, int width, int height, double still_seconds, double most_seconds) {
-  const auto begun = Clock::now();
-  auto changed = begun;
-  std::vector<uint32_t> last;
-  while (ms_since(begun) < most_seconds * 1000) {
-    std::vector<uint32_t> now;
-    for (int i = 1; i < 8; ++i) {
-      const auto row = screen.pixels(0, height * i / 8, unsigned(width), 1);
-      now.insert(now.end(), row.begin(), row.end());
-    }
-    const bool blank = std::all_of(now.begin(), now.end(), [&](uint32_t p) { return p == now[0]; });
-    if (now != last || blank) changed = Clock::now(), last = std::move(now);
-    if (ms_since(changed) > still_seconds * 1000) return;
-    rest(0.05);
-  }
-  stop("the window did not come to rest");
-}
+using namespace quarry::bench;
 
 void orbit(UserScreen& screen, int x, int y) {
   screen.move(x, y);
@@ -146,10 +47,6 @@ double grab_in(UserScreen& screen, int left, int right, int y) {
   return count > 0 ? sum / count : -1;
 }
 
-double at_share(std::vector<double> sorted, double share) {
-  return sorted.empty() ? 0 : sorted[std::min(sorted.size() - 1, size_t(share * double(sorted.size())))];
-}
-
 nlohmann::json spread(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return {{"count", values.size()},
@@ -159,63 +56,43 @@ nlohmann::json spread(std::vector<double> values) {
 }
 
 int run(int count, char** words) {
-  fs::path program = fs::read_symlink("/proc/self/exe").parent_path() / "quarry";
-  int tries = 100, drags = 50, width = 1440, height = 900;
-  bool validation = false;
+  EditorOptions options;
+  options.program = fs::read_symlink("/proc/self/exe").parent_path() / "quarry";
+  int tries = 100, drags = 50, &width = options.width, &height = options.height;
+  double minutes = 0;
+  uint32_t seed = 1;
   std::string json_file;
   for (int i = 1; i < count; ++i) {
     const std::string word = words[i];
     const auto value = [&] {
       return i + 1 < count ? std::string(words[++i]) : (stop(word + " needs a value"), std::string());
     };
-    if (word == "--quarry") program = value();
+    if (word == "--quarry") options.program = fs::absolute(value());
     else if (word == "--tries") tries = std::atoi(value().c_str());
     else if (word == "--drags") drags = std::atoi(value().c_str());
     else if (word == "--json") json_file = value();
-    else if (word == "--validation") validation = true;
+    else if (word == "--session") minutes = std::atof(value().c_str());
+    else if (word == "--seed") seed = uint32_t(std::atol(value().c_str()));
+    else if (word == "--validation") options.more.push_back(word);
+    else if (word == "--home" || word == "--history-memory") options.more.insert(options.more.end(), {word, value()});
     else if (word == "--size") {
-      if (std::sscanf(value().c_str(), "%dx%d", &width, &height) != 2 || width < 1000 || height < 700)
-        stop("--size WxH: at least 1000x700");
+      if (std::sscanf(value().c_str(), "%dx%d", &width, &height) != 2 || width < 640 || height < 400)
+        stop("--size WxH: at least 640x400");
     } else stop("unknown option " + word);
   }
+  const auto report = [&](const nlohmann::json& result) {
+    fmt::print("{}\n", result.dump(2));
+    if (!json_file.empty()) std::ofstream(json_file) << result.dump(2) << '\n';
+    return 0;
+  };
+  if (minutes > 0) return report(editor_session(options, minutes * 60, seed));
+  if (width < 1000 || height < 700) stop("--size WxH: at least 1000x700, where the sliders are seen");
 
-  std::string scratch = (fs::temp_directory_path() / "qry-bench-editor-XXXXXX").string();
-  if (!mkdtemp(scratch.data())) stop("no folder for the world to be edited");
-  const fs::path dir = scratch, world = dir / "spheres.quarry", log = dir / "log";
-  {
-    Child generate(
-        [&] { execl(program.c_str(), "quarry", "generate", "spheres", "--size", "64", "-o", world.c_str(), nullptr); });
-    while (generate.runs()) rest(0.02);
-  }
-  if (!fs::exists(world)) stop(program.string() + " made no world");
-
-  int ready[2];
-  if (pipe(ready) != 0) stop("no pipe");
-  const std::string size = fmt::format("{}x{}", width, height), screen_size = size + "x24",
-                    fd = std::to_string(ready[1]);
-  Child server([&] {
-    const int null = open("/dev/null", O_RDWR);
-    dup2(null, 1), dup2(null, 2);
-    close(ready[0]);
-    execlp("Xvfb", "Xvfb", "-displayfd", fd.c_str(), "-screen", "0", screen_size.c_str(), "-nolisten", "tcp", nullptr);
-  });
-  close(ready[1]);
-  std::string number;
-  for (char c; read(ready[0], &c, 1) == 1 && c != '\n';) number += c;
-  if (number.empty()) stop("no Xvfb: apt-get install xvfb");
-  const std::string display = ":" + number;
-  Child editor([&] {
-    setenv("DISPLAY", display.c_str(), 1);
-    setenv("XDG_STATE_HOME", (dir / "state").c_str(), 1);
-    setenv("QUARRY_EDITOR_LOG", log.c_str(), 1);
-    unsetenv("WAYLAND_DISPLAY");
-    execl(program.c_str(), "quarry", "edit", world.c_str(), "--size", size.c_str(),
-          validation ? "--validation" : nullptr, nullptr);
-  });
-  UserScreen screen(display);
-  settle(screen, width, height, 2.5, 120);
-  const auto log_length = [&] { return fs::exists(log) ? fs::file_size(log) : 0; };
-  const auto log_begin = log_length();
+  EditorWindow window(options, "quarry");
+  UserScreen& screen = window.screen();
+  Child& editor = window.editor();
+  const fs::path log = window.log();
+  const auto log_begin = fs::exists(log) ? fs::file_size(log) : 0;
   const int x = width / 2, y = height * 7 / 9;
 
   // The tool's button is lit by key 3 (paint) and dark again by key 1 (add).
@@ -258,7 +135,7 @@ int run(int count, char** words) {
     if (!editor.runs()) stop("the editor ended");
   }
   if (const char* picture = std::getenv("QRY_BENCH_PICTURE"))
-    if (std::system(fmt::format("import -display {} -window root {}", display, picture).c_str()) != 0)
+    if (std::system(fmt::format("import -display {} -window root {}", window.display(), picture).c_str()) != 0)
       stop("no picture");
 
   std::vector<double> tiles, frames_waited, frames_drawn, coarse;
@@ -275,7 +152,7 @@ int run(int count, char** words) {
     }
   }
   nlohmann::json result;
-  result["size"] = size;
+  result["size"] = fmt::format("{}x{}", width, height);
   result["key_ms"] = spread(seen);
   result["key_ms"]["within_150"] = std::count_if(seen.begin(), seen.end(), [](double ms) { return ms <= 150; });
   result["key_ms"]["lost"] = lost;
@@ -284,10 +161,7 @@ int run(int count, char** words) {
   result["moving_picture_ms"] = spread(coarse);
   result["frame_waited_ms"] = spread(frames_waited);
   result["frame_host_ms"] = spread(frames_drawn);
-  fmt::print("{}\n", result.dump(2));
-  if (!json_file.empty()) std::ofstream(json_file) << result.dump(2) << '\n';
-  fs::remove_all(dir);
-  return 0;
+  return report(result);
 }
 
 }  // namespace

@@ -140,7 +140,15 @@ qry_result settle_world(qry_world& world, const HomeInfos& infos, bool packed, O
                                                        opened.file && !opened.flattens && !opened.leaves_history},
                                                       world.max_bricks, context.threads));
       }
-      if (budget_bytes) QRY_TRY(world.home->set_budget(budget_bytes));
+      if (budget_bytes) {
+        QRY_TRY(world.home->set_budget(budget_bytes));
+        world.home->pages()->set_frames([&world]() -> std::optional<device::Store::Frames> {
+          if (!world.shared || world.published_for_frames) return std::nullopt;
+          // Pictures are done when their calls return.
+          const uint64_t recorded = world.shared->frames().recorded;
+          return device::Store::Frames{recorded, recorded};
+        });
+      }
       return packed ? world.home->pack() : Result<void>();
     };
     if (auto settled = settle(); settled) {

@@ -163,6 +163,7 @@ struct qry_world {
   };
   std::optional<SameFile> same_file;
   std::unique_ptr<quarry::engine::FollowedFile> file;  // null: not attached
+  bool published_for_frames = false;                   // of a host engine, which may record them at any time
   bool in_parts = false;                               // it was opened without its voxels, which its file has
 
   ~qry_world();

@@ -53,6 +53,7 @@ qry_result qry_world_publish(qry_world* world, qry_published* published) {
     QRY_PASS_REFUSAL(check_adopted(*world->context, function));
     const std::lock_guard lock(world->context->mutex);
     QRY_PASS_REFUSAL(share_world(*world, function));
+    world->published_for_frames = true;
     const auto point = rendered(*world).publish();
     if (!point) return refuse(point.error());
     published->semaphore = number_of(point->semaphore);

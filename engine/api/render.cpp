@@ -9,6 +9,8 @@
 
 #include "base/parallel.hpp"
 #include "engine/api/handles.hpp"
+#include "engine/home/drawing.hpp"
+#include "engine/home/resident_pages.hpp"
 
 using namespace quarry;
 using namespace quarry::c_api;
@@ -229,7 +231,15 @@ qry_result qry_world_render(qry_world* world, const qry_render_info* info, void*
 
     const std::lock_guard lock(world->context->mutex);
     QRY_PASS_REFUSAL(need_renderer(*world, function));
-    auto picture = world->context->renderer->render(rendered(*world), view, settings);
+    const auto draw = [&]() -> Result<engine::Picture> {
+      engine::Renderer& renderer = *world->context->renderer;
+      if (!world->home || !world->home->shares() || !world->home->pages() || !world->home->pages()->lacks_some())
+        return renderer.render(rendered(*world), view, settings);
+      QRY_TRY_ASSIGN(const auto drawn, engine::DrawnInParts::begin(*world->shared, *world->document, *world->home,
+                                                                   *world->blocks, *world->context->device));
+      return renderer.render(drawn.world(), view, settings);
+    };
+    auto picture = draw();
     if (!picture) return refuse(picture.error());
     copy_rows(picture->rgba.data(), rgba, info->width, info->height, 4, pitch);
     return QRY_OK;

@@ -1649,10 +1649,18 @@ Result<void> DeviceHome::trace(size_t count, const device::Executor::FillRays& f
   return store_->trace(count, fill, take);
 }
 
-Result<const device::Store::Published*> DeviceHome::publish(const device::Store::Frames& frames) {
-  QRY_TRY_ASSIGN(const auto stay, all_there(false, "a picture"));
+Result<const device::Store::Published*> DeviceHome::publish(const device::Store::Frames& frames, bool in_parts) {
+  ResidentPages::Stay stay;
+  if (!in_parts) {
+    QRY_TRY_ASSIGN(stay, all_there(false, "a picture"));
+  }
   const std::lock_guard lock(lock_);
   return store_->publish(frames);
+}
+
+Result<void> DeviceHome::recycle(const device::Store::Frames& frames) {
+  const std::lock_guard lock(lock_);
+  return store_->shares() ? store_->recycle(frames) : Result<void>();
 }
 
 Result<std::vector<uint32_t>> DeviceHome::keys() {

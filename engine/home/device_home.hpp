@@ -223,8 +223,9 @@ class DeviceHome {
   // As Executor's, of a CUDA stream.
   Result<void> wait_for(void* stream);
   Result<void> signal(void* stream);
-  // As Store::publish().
-  Result<const device::Store::Published*> publish(const device::Store::Frames& frames);
+  // As Store::publish(). `in_parts`: of a world with a budget what is there; else all of it comes.
+  Result<const device::Store::Published*> publish(const device::Store::Frames& frames, bool in_parts = false);
+  Result<void> recycle(const device::Store::Frames& frames);  // as Store's
   bool shares() const { return store_->shares(); }
   // The keys of all bricks, sorted.
   Result<std::vector<uint32_t>> keys();

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/home/resident_pages.hpp"
 #include "voxel/worlds/flatten.hpp"
 
 namespace quarry::engine {
@@ -18,6 +19,26 @@ RenderedWorld rendered_world(SharedWorld& shared, Document& document, DeviceHome
     return shared.publish(*published, blocks, document.scene().palette);
   };
   return drawn;
+}
+
+Result<DrawnInParts> DrawnInParts::begin(SharedWorld& shared, Document& document, DeviceHome& home,
+                                         DeviceBlocks& blocks, Device& device) {
+  ResidentPages& pages = *home.pages();
+  QRY_TRY_ASSIGN(Residency* const residency, pages.begin_drawing(device));
+  shared.set_residency(residency);
+  RenderedWorld drawn = rendered_world(shared, document);
+  drawn.publish_device = [&shared, &document, &home, &blocks]() -> Result<Device::TimelinePoint> {
+    QRY_TRY_ASSIGN(const auto* const published, home.publish(shared.frames(), true));
+    return shared.publish(*published, blocks, document.scene().palette);
+  };
+  drawn.bring_pages = [&pages] { return pages.bring_reached(); };
+  return DrawnInParts(std::move(drawn), pages);
+}
+
+DrawnInParts::~DrawnInParts() {
+  if (!pages_) return;
+  world_.shared.set_residency(nullptr);
+  pages_->end_drawing();
 }
 
 Result<void> copy_to_document(DeviceHome& home, Document& document) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <utility>
 
 #include "engine/home/device_home.hpp"
 #include "engine/home/world_pages.hpp"
@@ -16,6 +17,25 @@ namespace quarry::engine {
 // What is drawn where shaders read the home's memory, which is in `blocks`. Each publish() publishes the world as it is
 // then. All five must outlive the result; nothing is copied.
 RenderedWorld rendered_world(SharedWorld& shared, Document& document, DeviceHome& home, DeviceBlocks& blocks);
+
+// The same of a world with a budget of which some pages are not there: pictures are drawn of it in rounds, until no ray
+// comes to a page that is not there. When it goes the next picture is of a whole world again. Errors:
+// ResidentPages::begin_drawing's.
+class DrawnInParts {
+ public:
+  static Result<DrawnInParts> begin(SharedWorld& shared, Document& document, DeviceHome& home, DeviceBlocks& blocks,
+                                    Device& device);
+  DrawnInParts(DrawnInParts&& other) noexcept
+      : world_(std::move(other.world_)), pages_(std::exchange(other.pages_, nullptr)) {}
+  DrawnInParts& operator=(DrawnInParts&&) = delete;
+  ~DrawnInParts();
+  const RenderedWorld& world() const { return world_; }
+
+ private:
+  DrawnInParts(RenderedWorld world, ResidentPages& pages) : world_(std::move(world)), pages_(&pages) {}
+  RenderedWorld world_;
+  ResidentPages* pages_;  // null: moved away
+};
 
 // Gives the document the home's voxels, for pictures where shaders cannot read those: writes the bricks that differ.
 // Blocks until it is done. Traffic: as DeviceHome::bricks. Errors: device; those of Document::write.

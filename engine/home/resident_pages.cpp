@@ -10,7 +10,7 @@
 
 #include "base/parallel.hpp"
 #include "engine/home/device_home.hpp"
-#include "engine/sharing/residency.hpp"
+#include "voxel/bricks/occupancy.hpp"
 #include "voxel/io/quarry/codec.hpp"
 #include "voxel/worlds/edit_shape.hpp"
 
@@ -55,6 +55,13 @@ Result<std::unique_ptr<ResidentPages>> ResidentPages::create(DeviceHome& home, u
                                                  in_mib(other + kLeastRoomBytes) + " at least, and not " +
                                                  in_mib(budget_bytes));
   return std::unique_ptr<ResidentPages>(new ResidentPages(home, budget_bytes, budget_bytes - other));
+}
+
+// The cells of 32^3 voxels that may have voxels, as of a node of level 2 of the pyramid.
+uint64_t ResidentPages::Page::outline() const {
+  std::unordered_map<uint32_t, uint64_t> outlines;
+  for (const Chunk& chunk : chunks) add_outline(chunk.bounds, outlines);
+  return outlines.empty() ? 0 : outlines.begin()->second;
 }
 
 ResidentPages::Chunk& ResidentPages::chunk_at(Int3 chunk) {
@@ -271,6 +278,8 @@ Result<ResidentPages::Stay> ResidentPages::need(std::vector<uint32_t> numbers, U
 // ---- What comes and goes
 
 Result<uint64_t> ResidentPages::used_bytes() {
+  if (frames_)
+    if (const auto frames = frames_()) QRY_TRY(home_->recycle(*frames));
   QRY_TRY_ASSIGN(const auto used, home_->used());
   return used.keys * kKeyBytes + used.bricks * kVoxelBytes + used.records * kRecordBytes;
 }
@@ -327,7 +336,12 @@ Result<void> ResidentPages::let_leave(uint64_t bytes) {
   std::vector<Box3> boxes;
   for (const uint32_t number : leaving) boxes.push_back(voxels_of_page(number));
   QRY_TRY(home_->leave(boxes));
-  for (const uint32_t number : leaving) pages_[number].absent = true;
+  for (const uint32_t number : leaving) {
+    Page& page = pages_[number];
+    page.absent = true;
+    if (residency_) residency_->set_outline(number, page.outline());
+    if (residency_) residency_->set_absent(number, true);
+  }
   left_ += leaving.size();
   QRY_TRY_ASSIGN(expected_bytes_, used_bytes());
   return {};
@@ -372,9 +386,45 @@ Result<void> ResidentPages::bring(std::span<const uint32_t> numbers) {
     (void)home_->leave(boxes);
     return brought;
   }
-  for (const uint32_t number : numbers) pages_[number].absent = false;
+  for (const uint32_t number : numbers) {
+    pages_[number].absent = false;
+    if (residency_) residency_->set_absent(number, false);
+  }
   brought_ += numbers.size();
   return {};
+}
+
+// ---- Pictures
+
+bool ResidentPages::lacks_some() {
+  const Stay stay(lock_);
+  return std::ranges::any_of(pages_, [](const auto& one) { return one.second.absent; });
+}
+
+Result<Residency*> ResidentPages::begin_drawing(Device& device) {
+  const Stay stay(lock_);
+  QRY_TRY_ASSIGN(const auto state, home_->state());
+  std::vector<uint64_t> outlines(size_t(kLevel3Nodes) * 64);
+  for (const auto& [number, page] : pages_)
+    if (page.absent) outlines[number] = page.outline();
+  QRY_TRY_ASSIGN(residency_, Residency::create(device, state.store.bounds, outlines));
+  return residency_.get();
+}
+
+void ResidentPages::end_drawing() {
+  const Stay stay(lock_);
+  residency_.reset();
+}
+
+Result<PagesBrought> ResidentPages::bring_reached() {
+  const Stay stay(lock_);
+  std::vector<uint32_t> reached = residency_->reached();
+  if (std::ranges::none_of(reached, [&](uint32_t number) { return residency_->absent(number); }))
+    return PagesBrought::none_missing;
+  const auto there = need(std::move(reached), Use::read, 0);
+  if (!there && there.error().code == ErrorCode::out_of_memory) return PagesBrought::too_many;
+  QRY_TRY(there);
+  return PagesBrought::some;
 }
 
 ResidentPages::Counters ResidentPages::counters() {

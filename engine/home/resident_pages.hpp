@@ -17,12 +17,15 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
 #include "base/progress.hpp"
 #include "base/result.hpp"
+#include "engine/sharing/residency.hpp"
+#include "engine/sharing/world.hpp"
 #include "voxel/bricks/coords.hpp"
 #include "voxel/bricks/map.hpp"
 #include "voxel/device/store.hpp"
@@ -70,6 +73,19 @@ class ResidentPages {
   Result<Stay> records(std::span<const UndoRecord> step, bool before);
   Result<Stay> all(Use use, const char* what);  // which needs all of the world
 
+  // Frames that may still read what leaves; asked when room is wanted. None: some may be recorded that read what was
+  // published last, whatever is done.
+  using Frames = std::function<std::optional<device::Store::Frames>()>;
+  void set_frames(Frames frames) { frames_ = std::move(frames); }
+
+  // Pictures of what is there, by rounds: Residency says which pages a round's rays have come to, bring_reached()
+  // brings those that are absent, and nothing is drawn meanwhile. Between the two calls no other thread may use the
+  // world. Errors: those of Residency::create; of reading. The residency lives until end_drawing().
+  bool lacks_some();  // some pages are absent
+  Result<Residency*> begin_drawing(Device& device);
+  Result<PagesBrought> bring_reached();
+  void end_drawing();
+
   struct Counters {
     uint64_t budget_bytes = 0;
     uint64_t pages = 0, absent = 0;   // that have voxels; that are not there
@@ -94,6 +110,7 @@ class ResidentPages {
     bool held = false;    // a step of the device's history may have changed it, or what has changed is not in the file
     uint64_t bricks() const;
     uint64_t bytes() const;
+    uint64_t outline() const;
   };
   struct Written {
     Int3 at;
@@ -120,6 +137,8 @@ class ResidentPages {
   Flush flush_;
   std::unordered_map<uint32_t, Page> pages_;  // by page_of(); those that are not here are there, and empty in the file
   std::vector<Written> written_;
+  Frames frames_;
+  std::unique_ptr<Residency> residency_;  // while pictures are drawn
   uint64_t round_ = 0;
   uint64_t expected_bytes_ = 0;  // in use at most, as far as known without asking the device
   uint64_t brought_ = 0, left_ = 0, flushes_ = 0;

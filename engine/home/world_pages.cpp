@@ -14,18 +14,6 @@
 namespace quarry::engine {
 namespace {
 
-// Adds the cells of 32^3 voxels that a box meets to the outlines of their pages.
-void outline(const Box3& voxels, std::unordered_map<uint32_t, uint64_t>& outlines) {
-  const Box3 box = intersected(voxels, {kWorldMin, kWorldMax});
-  if (box.empty()) return;
-  for (int32_t z = box.min.z >> 5; z <= box.max.z >> 5; ++z)
-    for (int32_t y = box.min.y >> 5; y <= box.max.y >> 5; ++y)
-      for (int32_t x = box.min.x >> 5; x <= box.max.x >> 5; ++x) {
-        const Int3 brick{x * 4, y * 4, z * 4};
-        outlines[page_of(brick)] |= uint64_t(1) << pyramid_place(brick).level2_bit;
-      }
-}
-
 // Of full pages, each twice while it is flattened.
 size_t pages_at_once(uint64_t budget_bytes) {
   return size_t(budget_bytes / kReadShare / (2 * kPageBricks * (kVoxelBytes + kKeyBytes)));
@@ -74,7 +62,7 @@ Result<void> WorldPages::look_at_file(Device& device, const Progress& progress) 
           ++some.bricks;
           some.voxels += full ? kVoxelsPerBrick : count_of(brick.mask);
           some.bounds = united(some.bounds, own);
-          for (const Instance* const instance : shown[volume]) outline(placed(*instance, own), outlines);
+          for (const Instance* const instance : shown[volume]) add_outline(placed(*instance, own), outlines);
         }));
         const std::lock_guard hold(lock);
         Extent& all = extents[volume];

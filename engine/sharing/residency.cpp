@@ -34,6 +34,17 @@ Box3 voxels_of_page(uint32_t page) {
   return {low, low + Int3{127, 127, 127}};
 }
 
+void add_outline(const Box3& voxels, std::unordered_map<uint32_t, uint64_t>& outlines) {
+  const Box3 box = intersected(voxels, {kWorldMin, kWorldMax});
+  if (box.empty()) return;
+  for (int32_t z = box.min.z >> 5; z <= box.max.z >> 5; ++z)
+    for (int32_t y = box.min.y >> 5; y <= box.max.y >> 5; ++y)
+      for (int32_t x = box.min.x >> 5; x <= box.max.x >> 5; ++x) {
+        const Int3 brick{x * 4, y * 4, z * 4};
+        outlines[page_of(brick)] |= uint64_t(1) << pyramid_place(brick).level2_bit;
+      }
+}
+
 Result<std::unique_ptr<Residency>> Residency::create(Device& device, const Box3& bounds,
                                                      std::span<const uint64_t> outlines) {
   std::unique_ptr<Residency> self(new Residency(device, bounds));
@@ -56,6 +67,10 @@ void Residency::set_absent(uint32_t page, bool absent) {
   const uint64_t bit = uint64_t(1) << (page & 63u);
   mask = absent ? mask | bit : mask & ~bit;
   static_cast<uint64_t*>(masks_->mapped())[page >> 6] = mask;
+}
+
+void Residency::set_outline(uint32_t page, uint64_t cells) {
+  static_cast<uint64_t*>(outlines_->mapped())[page] = cells;
 }
 
 void Residency::begin(VkCommandBuffer commands) {

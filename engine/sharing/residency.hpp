@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "engine/vulkan/commands.hpp"
@@ -25,6 +26,9 @@ namespace quarry::engine {
 // The number of a brick's page, and the voxels of a page.
 uint32_t page_of(Int3 brick);
 Box3 voxels_of_page(uint32_t page);
+
+// Adds the cells of 32^3 voxels that a box meets to the outlines of their pages: masks, by page.
+void add_outline(const Box3& voxels, std::unordered_map<uint32_t, uint64_t>& outlines);
 
 constexpr uint64_t kPageBricks = 16 * 16 * 16;
 // What a brick that is there takes: its pairs of the grid at a load of a half and its places in the pyramid, with what
@@ -48,6 +52,9 @@ class Residency {
   // Of a page with an outline: its voxels are not there, or they are. The device must not be drawing.
   void set_absent(uint32_t page, bool absent);
   bool absent(uint32_t page) const { return (absent_[page >> 6] >> (page & 63u) & 1u) != 0; }
+  // Of a page that becomes absent, whose voxels are not where they were when this was made. The device must not be
+  // drawing.
+  void set_outline(uint32_t page, uint64_t cells);
   const Box3& bounds() const { return bounds_; }
 
   // Record, before and after commands that draw, that no page has been reached yet, and that the host is told.

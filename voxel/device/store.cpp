@@ -1667,17 +1667,8 @@ Result<const Store::Published*> Store::publish(const Frames& frames) {
   }
   const bool same = published_.nodes && top_ != kTopCopies && its_version == published_.version &&
                     room == memory_.brick_room && !form_changed_;
-  // Two lists of bricks in turn: one takes what goes out of use, the other waits for frames that were recorded before
-  // it was closed.
-  if (hold_ == 0) {
-    hold_ = 1;
-  } else if (closed_ <= frames.done) {
-    EditCall call{};
-    call.hold = 3 - hold_;
-    QRY_TRY(executor_->run(StepId::recycle, memory_, call, 1u << 16));
-    hold_ = 3 - hold_;
-    closed_ = frames.recorded;
-  }
+  if (hold_ == 0) hold_ = 1;
+  else QRY_TRY(recycle_retired(frames));
   if (same) return &published_;
   // A copy of level 3 that no frame reads. One that was published, but to no frame, is such a one.
   if (top_ != kTopCopies) top_frames_[top_] = frames.recorded > recorded_ ? frames.recorded : 0;
@@ -1717,6 +1708,28 @@ Result<const Store::Published*> Store::publish(const Frames& frames) {
   p.materials = p.packed ? slabs(arrays_->packed, kMaterials, 1) : slabs(arrays_->materials, kMaterials, kMaterials);
   form_changed_ = false;
   return &p;
+}
+
+// Two lists of bricks in turn: one takes what goes out of use, the other waits for frames that were recorded before it
+// was closed.
+Result<void> Store::recycle_retired(const Frames& frames) {
+  if (hold_ == 0 || closed_ > frames.done) return {};
+  EditCall call{};
+  call.hold = 3 - hold_;
+  QRY_TRY(executor_->run(StepId::recycle, memory_, call, 1u << 16));
+  hold_ = 3 - hold_;
+  closed_ = frames.recorded;
+  return {};
+}
+
+Result<void> Store::recycle(const Frames& frames) {
+  QRY_TRY(wait_all());
+  free_old(frames);
+  // What waits, and then what was retired since.
+  QRY_TRY(recycle_retired(frames));
+  QRY_TRY(recycle_retired(frames));
+  QRY_TRY(counters());
+  return {};
 }
 
 // ---- Questions

@@ -315,6 +315,9 @@ class Store {
   // bounds if the world has changed. Errors: unsupported (memory that is not shared), out_of_memory, device.
   Result<const Published*> publish(const Frames& frames);
   bool shares() const { return executor_->shares(); }
+  // Of publish() what makes places free that frames are done with, for who publishes no more until it has room: no
+  // frame is recorded before the next publish(). Traffic: none that counts. Errors: device.
+  Result<void> recycle(const Frames& frames);
 
   const Memory& memory() const { return memory_; }
   Executor& executor() { return *executor_; }
@@ -424,6 +427,7 @@ class Store {
   };
   void retire(Range& range);
   void free_old(const Frames& frames);
+  Result<void> recycle_retired(const Frames& frames);
   static constexpr uint64_t kNotKnown = ~uint64_t(0);
   std::vector<Old> old_;
   Published published_;

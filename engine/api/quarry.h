@@ -357,8 +357,9 @@ typedef struct qry_world_home_info {
  *   floods, packing, detaching) bring all of the world, and are QRY_ERROR_OUT_OF_MEMORY if that does not fit. What
  *   qry_world_get_memory and qry_world_get_grid_stats measure is what is there.
  * - A brick counts 624 bytes, or 40 if it is full of one material, and a change of the history 12. What a world takes
- *   without bricks counts too, some 60 MB with CUDA, and a twentieth is for lists of bricks. A budget that has no room
- *   for some pages beside that is QRY_ERROR_INVALID_ARGUMENT, and the message says the least one. */
+ *   without bricks counts too, some 60 MB with CUDA, and a twentieth is for lists of bricks. What is in use may be a
+ *   tenth more than the budget, or 24 MB. A budget that has no room for some pages beside what any world takes is
+ *   QRY_ERROR_INVALID_ARGUMENT, and the message says the least one. */
 typedef struct qry_device_budget_info {
   qry_stype stype;
   uint32_t reserved;

@@ -546,7 +546,7 @@ Result<ResidentPages::Stay> DeviceHome::all_there(bool to_change, const char* wh
 
 Result<void> DeviceHome::set_budget(uint64_t bytes) {
   QRY_TRY_ASSIGN(auto pages, ResidentPages::create(*this, bytes));
-  store_->grow_little();
+  grow_little();
   pages_ = std::move(pages);
   return {};
 }
@@ -1480,6 +1480,11 @@ Result<void> DeviceHome::reserve(uint32_t keys, uint32_t bricks) {
   const std::lock_guard lock(lock_);
   QRY_TRY(hear(last_ticket_));
   return store_->reserve(keys, bricks);
+}
+
+void DeviceHome::grow_little() {
+  const std::lock_guard lock(lock_);
+  store_->grow_little();
 }
 
 Result<void> DeviceHome::trim() {

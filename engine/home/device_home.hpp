@@ -198,6 +198,7 @@ class DeviceHome {
   Result<device::Store::MemoryUse> memory_use();
   Result<hashgrid::Stats> grid_stats();
   Result<void> reserve(uint32_t keys, uint32_t bricks);
+  void grow_little();  // as Store's
   // For the pages of a world of which a part is there. Neither is a change of the world. Both block until it is done.
   // exchange() writes whole bricks, those that are none too, leave() empties boxes of voxels; the history's steps must
   // not hold what goes. Errors: as Store::put.

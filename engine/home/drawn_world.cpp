@@ -179,6 +179,7 @@ Result<void> DrawnWorld::keep_pages_there(Device& device, io::StoreReader file, 
                 "where shaders read that memory");
   // At once, so that nothing grows beyond it later.
   const uint32_t most = WorldPages::most_bricks(budget_bytes);
+  home_->grow_little();
   QRY_TRY(home_->reserve(most, most));
   return draw_pages(
       device, std::move(file), budget_bytes,

@@ -21,7 +21,7 @@ constexpr uint64_t kRecordBytes = 12;  // of a change of a brick
 // Of the budget this share, and at least so much, is for lists of bricks that are sent to the device or make edits.
 constexpr uint64_t kListShare = 20, kLeastListBytes = uint64_t(12) << 20;
 // A new world has room for so much; and a budget has room for so much beside what a world takes without bricks.
-constexpr uint64_t kFirstRoomBytes = uint64_t(20) << 20, kLeastRoomBytes = uint64_t(20) << 20;
+constexpr uint64_t kFirstRoomBytes = uint64_t(20) << 20, kLeastRoomBytes = uint64_t(16) << 20;
 constexpr uint64_t kReadAtOnce = 16;  // bricks are read and sent this share of the budget at a time
 // Of an edit of which nothing is known but its bricks.
 constexpr uint64_t kChangeBytes = kKeyBytes + kVoxelBytes + kRecordBytes;

@@ -472,7 +472,7 @@ template <class Make>
 Result<void> DeviceHome::without_step(const Make& make) {
   QRY_TRY(hear(last_ticket_));
   QRY_TRY_ASSIGN(const uint64_t before, store_->version());
-  const Result<void> changed = make();
+  Result<void> changed = make();
   QRY_TRY_ASSIGN(const uint64_t after, store_->version());
   version_offset_ += after - before;
   return changed;
@@ -483,7 +483,7 @@ Result<void> DeviceHome::exchange(std::span<const BrickPut> puts) {
   if (!exchanged_) exchanged_ = std::make_shared<BrickBatch>(threads_);
   BrickBatch& batch = *exchanged_;
   const auto send = [&]() -> Result<void> {
-    const auto sent = store_->put(batch.bricks());
+    auto sent = store_->put(batch.bricks());
     batch.clear();
     return sent;
   };

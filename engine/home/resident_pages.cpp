@@ -334,6 +334,7 @@ Result<void> ResidentPages::let_leave(uint64_t bytes) {
   }
   if (leaving.empty()) return {};
   std::vector<Box3> boxes;
+  boxes.reserve(leaving.size());
   for (const uint32_t number : leaving) boxes.push_back(voxels_of_page(number));
   QRY_TRY(home_->leave(boxes));
   for (const uint32_t number : leaving) {
@@ -382,6 +383,7 @@ Result<void> ResidentPages::bring(std::span<const uint32_t> numbers) {
   if (!brought) {
     // None of them is there, not a part of one. If the device does not do that either, it has failed for good.
     std::vector<Box3> boxes;
+    boxes.reserve(numbers.size());
     for (const uint32_t number : numbers) boxes.push_back(voxels_of_page(number));
     (void)home_->leave(boxes);
     return brought;

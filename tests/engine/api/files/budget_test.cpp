@@ -239,8 +239,8 @@ TEST_CASE(
     }
     const qry_paging_state pages = note();
     brought += pages.brought_pages, left += pages.left_pages, flushes += pages.flushes;
-    CHECK(brought > 50);
-    CHECK(left > 50);
+    CHECK(brought > 20);
+    CHECK(left > 20);
     CHECK(flushes > 2);
     CHECK(pages.absent_pages > 0);
     expect_same(world.get(), twin.get());

@@ -22,7 +22,6 @@ Result<void> let_go(qry_world& world) {
   return FollowedFile::let_go(homed(world));
 }
 
-// `there`: the world has its voxels; else the file alone has them (ResidentPages).
 Result<FollowedFile> attach(qry_world& world, const fs::path& path, bool there, const Progress& progress) {
   QRY_TRY_ASSIGN(const auto format, io::format_for_writing(path));
   if (format->kind != io::FormatKind::world)
@@ -65,8 +64,8 @@ Result<FollowedFile> attach(qry_world& world, const fs::path& path, bool there, 
 
 }  // namespace
 
-qry_result attach_opened(qry_world& world, const char* path, const Progress& progress) {
-  auto file = attach(world, path, !world.in_parts, progress);
+qry_result attach_to(qry_world& world, const char* path, bool there, const Progress& progress) {
+  auto file = attach(world, path, there, progress);
   if (!file) return refuse(file.error());
   world.file = std::make_unique<FollowedFile>(std::move(*file));
   return QRY_OK;
@@ -86,10 +85,7 @@ qry_result qry_world_attach(qry_world* world, const char* path) {
     if (world->file)
       return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: the world is attached to %s: detach it first", function,
                     world->file->store().path().c_str());
-    auto file = attach(*world, path, true, {});
-    if (!file) return refuse(file.error());
-    world->file = std::make_unique<FollowedFile>(std::move(*file));
-    return QRY_OK;
+    return attach_to(*world, path, true, {});
   });
 }
 

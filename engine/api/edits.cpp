@@ -114,6 +114,7 @@ qry_result settle_world(qry_world& world, const HomeInfos& infos, bool packed, O
   if (home != QRY_HOME_HOST) {
     const std::lock_guard lock(context.mutex);
     std::optional<Error> wrong;  // with the file, which is no matter of homes
+    bool in_parts = false;       // opened without its voxels, which its file has
     const auto settle = [&]() -> Result<void> {
       QRY_TRY(may_be_on_device(context, home));
       if (home != QRY_HOME_EMULATED && !context.device && context.device_when != QRY_DEVICE_NEVER &&
@@ -125,7 +126,7 @@ qry_result settle_world(qry_world& world, const HomeInfos& infos, bool packed, O
       const uint64_t budget_bytes = infos.budget_bytes();
       if (budget_bytes && opened.file && !opened.flattens) {
         // Its file has all of it, and its history.
-        world.in_parts = true;
+        in_parts = true;
         opened.leaves_history = true;
         opened.file.reset();
       }
@@ -160,7 +161,7 @@ qry_result settle_world(qry_world& world, const HomeInfos& infos, bool packed, O
       memory.pool.reset();  // in which the bricks were read
     } else {
       world.home.reset();  // it may have had no room to be packed
-      if (world.in_parts) return refuse(settled.error());
+      if (in_parts) return refuse(settled.error());
       world.blocks.reset();
       if (wrong) return refuse(*wrong);
       // What is wrong with the file is no matter of homes.

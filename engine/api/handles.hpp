@@ -164,7 +164,6 @@ struct qry_world {
   std::optional<SameFile> same_file;
   std::unique_ptr<quarry::engine::FollowedFile> file;  // null: not attached
   bool published_for_frames = false;                   // of a host engine, which may record them at any time
-  bool in_parts = false;                               // it was opened without its voxels, which its file has
 
   ~qry_world();
 };
@@ -201,9 +200,9 @@ qry_result place_world(qry_world& world, bool device_needed, WorldMemory* memory
 // Moves a world made without a device to memory that the device reads. Call it with the context's mutex held.
 qry_result share_world(qry_world& world, const char* function);
 
+// Attaches a world to a file. `there`: it has its voxels; else the file alone has them (ResidentPages).
+qry_result attach_to(qry_world& world, const char* path, bool there, const Progress& progress);
 // As what a file follows.
-// Attaches a world that was just opened to its file.
-qry_result attach_opened(qry_world& world, const char* path, const Progress& progress);
 inline engine::HomedWorld homed(qry_world& world) { return {*world.document, world.home.get()}; }
 
 // What is drawn of a world that share_world() has prepared: a world at home on a device from there, if shaders read its

@@ -191,7 +191,7 @@ qry_result check_world_info(const qry_world_info& info, const char* function) {
 
 // On the host for as long as the result is there. Of a world of which a part is in its file alone the file has it all.
 Result<Scene> whole_scene(qry_world& world, const Progress& progress) {
-  if (world.file && world.home->pages() && world.home->pages()->counters().absent) {
+  if (world.file && world.home->pages() && world.home->pages()->lacks_some()) {
     QRY_TRY(world.file->flush(homed(world)));
     return world.file->store().read_scene(progress, nullptr, nullptr);
   }
@@ -272,7 +272,7 @@ qry_result qry_world_open(qry_context* context, const qry_open_info* info, qry_w
     QRY_PASS_REFUSAL(settle_world(*world, infos, (info->flags & QRY_OPEN_PACK) != 0, std::move(*opened), memory,
                                   call.progress(), info->path));
     if (world->home && world->home->pages() && world->same_file)
-      QRY_PASS_REFUSAL(attach_opened(*world, info->path, call.progress()));
+      QRY_PASS_REFUSAL(attach_to(*world, info->path, false, call.progress()));
     *out = world.release();
     return QRY_OK;
   });

@@ -35,6 +35,13 @@ std::string in_mib(uint64_t bytes) { return std::to_string((bytes + (1 << 20) - 
 
 }  // namespace
 
+void ResidentPages::Chunk::add(Int3 brick, const BrickMask& mask, bool is_full) {
+  ++bricks;
+  full += is_full ? 1 : 0;
+  voxels += count_of(mask);
+  bounds = united(bounds, voxel_bounds(brick, mask));
+}
+
 uint64_t ResidentPages::Page::bricks() const {
   return std::accumulate(chunks.begin(), chunks.end(), uint64_t(0),
                          [](uint64_t sum, const Chunk& chunk) { return sum + chunk.bricks; });
@@ -81,10 +88,7 @@ Result<void> ResidentPages::follow(io::Store& file, Flush flush, bool there, con
         bool outside = false;
         QRY_TRY(packed.each([&](Int3 at, const Brick& brick, uint8_t full) {
           outside |= !brick_in_world(at);
-          ++chunk.bricks;
-          chunk.full += full ? 1 : 0;
-          chunk.voxels += full ? kVoxelsPerBrick : count_of(brick.mask);
-          chunk.bounds = united(chunk.bounds, voxel_bounds(at, brick.mask));
+          chunk.add(at, brick.mask, full != 0);
         }));
         if (outside) return fail(ErrorCode::out_of_bounds, "a brick is outside of the world");
         const std::lock_guard hold(list_lock);
@@ -113,13 +117,8 @@ void ResidentPages::note_written(std::span<const Int3> chunks, const BrickMap& b
   parallel_for(chunks.size(), 1, [&](size_t i, size_t) {
     const Int3 low{chunks[i].x * 8, chunks[i].y * 8, chunks[i].z * 8};
     Chunk chunk;
-    for (const BrickPut& put : bricks.within({low, low + Int3{7, 7, 7}})) {
-      const BrickMask& mask = put.value->mask;
-      ++chunk.bricks;
-      chunk.full += put.value.material() ? 1 : 0;
-      chunk.voxels += count_of(mask);
-      chunk.bounds = united(chunk.bounds, voxel_bounds(put.brick, mask));
-    }
+    for (const BrickPut& put : bricks.within({low, low + Int3{7, 7, 7}}))
+      chunk.add(put.brick, put.value->mask, put.value.material() != 0);
     written_[before + i] = {chunks[i], chunk};
   });
 }

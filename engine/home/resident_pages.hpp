@@ -102,6 +102,7 @@ class ResidentPages {
     uint64_t voxels = 0;
     uint32_t bricks = 0, full = 0;
     Box3 bounds;  // of the voxels
+    void add(Int3 brick, const BrickMask& mask, bool is_full);
   };
   struct Page {
     std::array<Chunk, 8> chunks;

@@ -5,6 +5,7 @@
 #include <meshoptimizer.h>
 #include <sqlite3.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 
@@ -33,6 +34,9 @@ namespace {
 void vox_files(const fs::path& dir) {
   const auto dot = [] { return VoxBuilder(200).model(2, 3, 4, {{0, 0, 0, 1}, {1, 2, 3, 255}}); };
   write_bytes(dir / "plain.vox", dot().bytes());
+  VoxBuilder::Bytes own_content = dot().bytes();  // MAIN calls its chunks its own content
+  std::swap_ranges(own_content.begin() + 12, own_content.begin() + 16, own_content.begin() + 16);
+  write_bytes(dir / "own-content.vox", own_content);
   write_bytes(dir / "old-animation.vox", dot().model(1, 1, 1, {}).chunk("PACK", {2, 0, 0, 0}).bytes());
   VoxBuilder::Bytes matt;
   for (const int64_t v : {9, 1, 0x3f000000, 127, 0, 0, 0, 0, 0, 0, 0}) VoxBuilder::put(matt, v);

@@ -217,12 +217,16 @@ size_t ChunkReader::first_chunk() {
                   " bytes follow");
     file_.damaged = true;
   }
-  if (promised < left && promised != content) {
+  // MAIN has no content of its own. If what it says it has does not end before a chunk, chunks begin at once.
+  const bool skip = content < left && plausible(20 + content);
+  const bool wrong_content = content > 0 && !skip && promised <= left;
+  if (wrong_content || (promised < left && promised != content)) {
     salvage_->count_loss("main_length", 1, "length of the MAIN chunk");
-    warnings_.add(at_byte(12) + "the MAIN chunk says " + std::to_string(promised) + " bytes follow, but " +
-                  std::to_string(left) + " do; all were read");
+    warnings_.add(at_byte(12) + "the MAIN chunk says " + std::to_string(promised) + " bytes follow, " +
+                  std::to_string(content) + " of them before its chunks; all " + std::to_string(left) +
+                  " that follow were read");
   }
-  return content < left && plausible(20 + content) ? 20 + content : 20;
+  return skip ? 20 + content : 20;
 }
 
 void ChunkReader::back_to(const std::array<size_t, 5>& before) {

@@ -133,6 +133,18 @@ TEST_CASE("vox salvage: a chunk whose length is wrong loses nothing if its voxel
   }
 }
 
+TEST_CASE("vox salvage: a MAIN chunk that calls its chunks its own content loses nothing, and that is said") {
+  const Bytes sound = three_models();
+  Bytes bytes = sound;
+  std::swap_ranges(bytes.begin() + 12, bytes.begin() + 16, bytes.begin() + 16);
+  const Saved s = save(bytes);
+  CHECK(s.lost("main_length") == 1);
+  const auto whole = parse_vox(sound);
+  REQUIRE(s.scene.volumes.size() == whole->volumes.size());
+  for (size_t i = 0; i < whole->volumes.size(); ++i) CHECK(same_volume(s.scene.volumes[i], whole->volumes[i]));
+  CHECK(std::ranges::equal(s.scene.instances, whole->instances, same_place));
+}
+
 TEST_CASE("vox salvage: a file that ends early gives every model before the end, and says how many bytes are missing") {
   const Bytes whole = three_models();
   const auto sound = parse_vox(whole);

@@ -35,11 +35,14 @@ std::string in_mib(uint64_t bytes) { return std::to_string((bytes + (1 << 20) - 
 
 }  // namespace
 
-void ResidentPages::Chunk::add(Int3 brick, const BrickMask& mask, bool is_full) {
+// `its_full`: the material of a brick that is full of one; else 0.
+void ResidentPages::Chunk::add(Int3 at, const BrickView& brick, uint8_t its_full, CoarseCells& coarse) {
   ++bricks;
-  full += is_full ? 1 : 0;
-  voxels += count_of(mask);
-  bounds = united(bounds, voxel_bounds(brick, mask));
+  full += its_full ? 1 : 0;
+  voxels += count_of(brick.mask);
+  const Box3 own = voxel_bounds(at, brick.mask);
+  bounds = united(bounds, own);
+  add_coarse(own, its_full ? its_full : coarse_material(brick), coarse);
 }
 
 uint64_t ResidentPages::Page::bricks() const {
@@ -64,15 +67,14 @@ Result<std::unique_ptr<ResidentPages>> ResidentPages::create(DeviceHome& home, u
   return std::unique_ptr<ResidentPages>(new ResidentPages(home, budget_bytes, budget_bytes - other));
 }
 
-// The cells of 32^3 voxels that may have voxels, as of a node of level 2 of the pyramid.
-uint64_t ResidentPages::Page::outline() const {
-  std::unordered_map<uint32_t, uint64_t> outlines;
-  for (const Chunk& chunk : chunks) add_outline(chunk.bounds, outlines);
-  return outlines.empty() ? 0 : outlines.begin()->second;
-}
-
-ResidentPages::Chunk& ResidentPages::chunk_at(Int3 chunk) {
-  return pages_[page_of({chunk.x * 8, chunk.y * 8, chunk.z * 8})].chunks[number_in_page(chunk)];
+// What the file has of a chunk, from here on.
+void ResidentPages::put_chunk(Int3 at, const Chunk& chunk, const CoarseCells& coarse) {
+  const uint32_t page = page_of({at.x * 8, at.y * 8, at.z * 8});
+  pages_[page].chunks[number_in_page(at)] = chunk;
+  // The chunk's eight cells among the page's 4^3.
+  const auto first = uint32_t((at.x & 1) * 2 + (at.y & 1) * 8 + (at.z & 1) * 32);
+  coarse_.put(page, uint64_t(0x330033) << first, coarse);
+  if (!residency_) (void)coarse_.take_changes();  // nobody follows them
 }
 
 // ---- What the file has
@@ -81,18 +83,20 @@ Result<void> ResidentPages::follow(io::Store& file, Flush flush, bool there, con
   const Stay stay(lock_);
   pages_.clear();
   written_.clear();
+  coarse_ = {};
   std::mutex list_lock;
   QRY_TRY(file.visit_all(
       [&](uint32_t, const io::PackedChunk& packed) -> Result<void> {
         Chunk chunk;
+        CoarseCells coarse;
         bool outside = false;
         QRY_TRY(packed.each([&](Int3 at, const Brick& brick, uint8_t full) {
           outside |= !brick_in_world(at);
-          chunk.add(at, brick.mask, full != 0);
+          chunk.add(at, brick, full, coarse);
         }));
         if (outside) return fail(ErrorCode::out_of_bounds, "a brick is outside of the world");
         const std::lock_guard hold(list_lock);
-        chunk_at(packed.chunk) = chunk;
+        put_chunk(packed.chunk, chunk, coarse);
         return {};
       },
       progress));
@@ -116,17 +120,17 @@ void ResidentPages::note_written(std::span<const Int3> chunks, const BrickMap& b
   written_.resize(before + chunks.size());
   parallel_for(chunks.size(), 1, [&](size_t i, size_t) {
     const Int3 low{chunks[i].x * 8, chunks[i].y * 8, chunks[i].z * 8};
-    Chunk chunk;
+    Written& one = written_[before + i];
+    one.at = chunks[i];
     for (const BrickPut& put : bricks.within({low, low + Int3{7, 7, 7}}))
-      chunk.add(put.brick, put.value->mask, put.value.material() != 0);
-    written_[before + i] = {chunks[i], chunk};
+      one.chunk.add(put.brick, *put.value, put.value.material(), one.coarse);
   });
 }
 
 // What has been written is what steps of the device's history have changed.
 void ResidentPages::keep_written() {
   for (const Written& one : written_) {
-    chunk_at(one.at) = one.chunk;
+    put_chunk(one.at, one.chunk, one.coarse);
     pages_[page_of({one.at.x * 8, one.at.y * 8, one.at.z * 8})].held = true;
   }
   written_.clear();
@@ -339,7 +343,6 @@ Result<void> ResidentPages::let_leave(uint64_t bytes) {
   for (const uint32_t number : leaving) {
     Page& page = pages_[number];
     page.absent = true;
-    if (residency_) residency_->set_outline(number, page.outline());
     if (residency_) residency_->set_absent(number, true);
   }
   left_ += leaving.size();
@@ -405,10 +408,9 @@ bool ResidentPages::lacks_some() {
 Result<Residency*> ResidentPages::begin_drawing(Device& device) {
   const Stay stay(lock_);
   QRY_TRY_ASSIGN(const auto state, home_->state());
-  std::vector<uint64_t> outlines(size_t(kLevel3Nodes) * 64);
+  QRY_TRY_ASSIGN(residency_, Residency::create(device, state.store.bounds, coarse_));
   for (const auto& [number, page] : pages_)
-    if (page.absent) outlines[number] = page.outline();
-  QRY_TRY_ASSIGN(residency_, Residency::create(device, state.store.bounds, outlines));
+    if (page.absent) residency_->set_absent(number, true);
   return residency_.get();
 }
 

@@ -7,9 +7,9 @@
 //                        what has changed since is brought to the file first, and the history with it
 //
 // A page is 128^3 voxels, eight chunks of the file. Nothing of one that has left is in any memory but 300 bytes of what
-// the file has of it. The history of a world in parts lives in its file: what the device has of it are the steps since
-// pages left last; undo takes older ones from the file. The way is Starfish's, of a table in parts of which a budget
-// holds some (docs/literature.md).
+// the file has of it, and its coarse level (engine/sharing/coarse_level.hpp). The history of a world in parts lives in
+// its file: what the device has of it are the steps since pages left last; undo takes older ones from the file. The way
+// is Starfish's, of a table in parts of which a budget holds some (docs/literature.md).
 #pragma once
 
 #include <array>
@@ -102,7 +102,7 @@ class ResidentPages {
     uint64_t voxels = 0;
     uint32_t bricks = 0, full = 0;
     Box3 bounds;  // of the voxels
-    void add(Int3 brick, const BrickMask& mask, bool is_full);
+    void add(Int3 at, const BrickView& brick, uint8_t full, CoarseCells& coarse);
   };
   struct Page {
     std::array<Chunk, 8> chunks;
@@ -111,14 +111,14 @@ class ResidentPages {
     bool held = false;    // a step of the device's history may have changed it, or what has changed is not in the file
     uint64_t bricks() const;
     uint64_t bytes() const;
-    uint64_t outline() const;
   };
   struct Written {
     Int3 at;
     Chunk chunk;
+    CoarseCells coarse;
   };
 
-  Chunk& chunk_at(Int3 chunk);
+  void put_chunk(Int3 at, const Chunk& chunk, const CoarseCells& coarse);
   void add_box(const Box3& voxels, std::vector<uint32_t>& numbers) const;
   Result<Stay> need(std::vector<uint32_t> numbers, Use use, uint64_t bytes);
   Result<void> make_room(uint64_t bytes);
@@ -138,6 +138,7 @@ class ResidentPages {
   Flush flush_;
   std::unordered_map<uint32_t, Page> pages_;  // by page_of(); those that are not here are there, and empty in the file
   std::vector<Written> written_;
+  CoarseLevel coarse_;  // of what the file has
   Frames frames_;
   std::unique_ptr<Residency> residency_;  // while pictures are drawn
   uint64_t round_ = 0;

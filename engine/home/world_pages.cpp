@@ -51,25 +51,26 @@ Result<void> WorldPages::look_at_file(Device& device, const Progress& progress) 
   std::vector<std::vector<const Instance*>> shown(scene.volumes.size());
   for (const Instance& instance : scene.instances)
     if (scene.instance_visible(instance)) shown[instance.volume].push_back(&instance);
-  outlines_.assign(size_t(kLevel3Nodes) * 64, 0);
   std::mutex lock;
   QRY_TRY(file_.visit_all(
       [&](uint32_t volume, const io::PackedChunk& chunk) -> Result<void> {
         Extent some;
-        std::unordered_map<uint32_t, uint64_t> outlines;
+        CoarseCells coarse;
         QRY_TRY(chunk.each([&](Int3 at, const Brick& brick, uint8_t full) {
           const Box3 own = voxel_bounds(at, brick.mask);
           ++some.bricks;
           some.voxels += full ? kVoxelsPerBrick : count_of(brick.mask);
           some.bounds = united(some.bounds, own);
-          for (const Instance* const instance : shown[volume]) add_outline(placed(*instance, own), outlines);
+          if (shown[volume].empty()) return;
+          const uint8_t material = full ? full : coarse_material(brick);
+          for (const Instance* const instance : shown[volume]) add_coarse(placed(*instance, own), material, coarse);
         }));
         const std::lock_guard hold(lock);
         Extent& all = extents[volume];
         all.voxels += some.voxels;
         all.bricks += some.bricks;
         all.bounds = united(all.bounds, some.bounds);
-        for (const auto& [page, cells] : outlines) outlines_[page] |= cells;
+        coarse_.merge(coarse);
         return {};
       },
       progress));
@@ -85,8 +86,11 @@ Result<void> WorldPages::look_at_file(Device& device, const Progress& progress) 
     bricks_ += extents[instance.volume].bricks;
   }
   for (const Extent& extent : extents) volume_bounds_.push_back(extent.bounds);
-  counters_.pages = uint64_t(std::ranges::count_if(outlines_, [](uint64_t cells) { return cells != 0; }));
-  QRY_TRY_ASSIGN(residency_, Residency::create(device, bounds_, outlines_));
+  QRY_TRY_ASSIGN(residency_, Residency::create(device, bounds_, coarse_));
+  coarse_.each_page([&](uint32_t page) {
+    ++counters_.pages;
+    residency_->set_absent(page, true);
+  });
   return {};
 }
 
@@ -186,9 +190,11 @@ Result<PagesBrought> WorldPages::bring(const Progress& progress) {
 }
 
 Result<BrickMap> WorldPages::bricks_with(const std::array<bool, 256>& materials, const Progress& progress) {
+  std::vector<uint32_t> pages;
+  coarse_.each_page([&](uint32_t page) { pages.push_back(page); });
+  std::ranges::sort(pages);
   std::vector<Box3> own, boxes;
-  for (uint32_t page = 0; page < outlines_.size(); ++page) {
-    if (!outlines_[page]) continue;
+  for (const uint32_t page : pages) {
     own.push_back(voxels_of_page(page));
     boxes.push_back({own.back().min - Int3{8, 8, 8}, own.back().max + Int3{8, 8, 8}});
   }

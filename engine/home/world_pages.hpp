@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // world_pages.hpp - a world file of which a budget of memory holds a part at a time: the pages that rays come to.
 //
-//   .quarry ─► one pass over its chunks ─► outlines of all pages (engine/sharing/residency.hpp), bounds
+//   .quarry ─► one pass over its chunks ─► the coarse level of all pages (engine/sharing/coarse_level.hpp), bounds
 //      │                                     │ what rays have reached
 //      └──► bricks of those pages ◄──────────┘ bring() ─► grid, pool, pyramid ─► shaders
 //                                               └── pages that were reached longest ago leave
@@ -88,9 +88,9 @@ class WorldPages {
   SharedWorld* shared_;
   uint64_t budget_bytes_;
   Exchange exchange_;
+  CoarseLevel coarse_;
   std::unique_ptr<Residency> residency_;
   Box3 bounds_;
-  std::vector<uint64_t> outlines_;
   std::vector<Box3> volume_bounds_;
   uint64_t voxels_ = 0, bricks_ = 0, round_ = 0;
   std::unordered_map<uint32_t, Page> there_;

@@ -225,7 +225,7 @@ Result<void> PathTracer::State::trace_paged(const RenderedWorld& world, const Vi
     residency->begin(commands);
     QRY_TRY(record(commands, world.shared, view, settings, first_step, steps, with_layers, VK_NULL_HANDLE, kOwnFrame,
                    *tile));
-    residency->end(commands);
+    QRY_TRY(residency->end(commands));
     QRY_TRY(offscreen->submit_and_wait(ready));
     QRY_TRY_ASSIGN(const PagesBrought brought, world.bring_pages());
     if (brought != PagesBrought::none_missing) dirty = *tile;

@@ -377,7 +377,7 @@ Result<Picture> Renderer::render_paged(const RenderedWorld& world, const View& v
     QRY_TRY_ASSIGN(auto target, offscreen.begin_image(settings.width, settings.height, begun));
     residency->begin(commands);
     QRY_TRY(record(commands, world.shared, view, settings, target, state_->own_frame(), *tile));
-    residency->end(commands);
+    QRY_TRY(residency->end(commands));
     QRY_TRY(offscreen.submit_and_wait(ready));
     begun = true;
     QRY_TRY_ASSIGN(const PagesBrought brought, world.bring_pages());

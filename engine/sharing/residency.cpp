@@ -5,18 +5,20 @@
 #include <algorithm>
 #include <bit>
 #include <cstddef>
+#include <cstring>
+#include <iterator>
 
 #include "shaders/shared/residency.h"
 #include "voxel/bricks/occupancy.hpp"
 
 namespace quarry::engine {
 
-static_assert(sizeof(QryResidency) == 24 && offsetof(QryResidency, reached) == 16,
+static_assert(sizeof(QryResidency) == 40 && offsetof(QryResidency, reached) == 32,
               "the residency's layout in C++ is not GLSL's scalar layout");
 static_assert(kQryPages == kLevel3Nodes * 64 && kQryPages == kLevel2Nodes);
 
 namespace {
-constexpr size_t kReachedBytes = kQryPages / 8;
+constexpr size_t kReachedBytes = kQryPages / 8, kAbsentBytes = kLevel3Nodes * sizeof(uint64_t);
 }
 
 uint32_t page_of(Int3 brick) {
@@ -34,73 +36,123 @@ Box3 voxels_of_page(uint32_t page) {
   return {low, low + Int3{127, 127, 127}};
 }
 
-void add_outline(const Box3& voxels, std::unordered_map<uint32_t, uint64_t>& outlines) {
-  const Box3 box = intersected(voxels, {kWorldMin, kWorldMax});
-  if (box.empty()) return;
-  for (int32_t z = box.min.z >> 5; z <= box.max.z >> 5; ++z)
-    for (int32_t y = box.min.y >> 5; y <= box.max.y >> 5; ++y)
-      for (int32_t x = box.min.x >> 5; x <= box.max.x >> 5; ++x) {
-        const Int3 brick{x * 4, y * 4, z * 4};
-        outlines[page_of(brick)] |= uint64_t(1) << pyramid_place(brick).level2_bit;
-      }
-}
-
-Result<std::unique_ptr<Residency>> Residency::create(Device& device, const Box3& bounds,
-                                                     std::span<const uint64_t> outlines) {
-  std::unique_ptr<Residency> self(new Residency(device, bounds));
+Result<std::unique_ptr<Residency>> Residency::create(Device& device, const Box3& bounds, CoarseLevel& coarse) {
+  std::unique_ptr<Residency> self(new Residency(device, bounds, coarse));
   self->absent_.assign(kLevel3Nodes, 0);
-  QRY_TRY(ensure_memory(device, self->masks_, BufferMemory::device_mapped, kLevel3Nodes * sizeof(uint64_t),
-                        "quarry absent pages"));
-  for (uint32_t page = 0; page < kQryPages; ++page)
-    self->absent_[page >> 6] |= uint64_t(outlines[page] != 0) << (page & 63u);
-  std::ranges::copy(self->absent_, static_cast<uint64_t*>(self->masks_->mapped()));
-  QRY_TRY(ensure_memory(device, self->outlines_, BufferMemory::device_mapped, kQryPages * sizeof(uint64_t),
-                        "quarry outlines of pages"));
-  std::ranges::copy(outlines, static_cast<uint64_t*>(self->outlines_->mapped()));
+  QRY_TRY(ensure_memory(device, self->numbers_, BufferMemory::device_mapped, kQryPages * sizeof(uint32_t),
+                        "quarry numbers of pages"));
+  std::memset(self->numbers_->mapped(), 0, kQryPages * sizeof(uint32_t));
   QRY_TRY(ensure_memory(device, self->reached_, BufferMemory::device, kReachedBytes, "quarry reached pages"));
-  QRY_TRY(ensure_memory(device, self->told_, BufferMemory::host_readback, kReachedBytes, "quarry reached pages, told"));
+  // What has changed before is among all that is written first.
+  (void)coarse.take_changes();
+  coarse.each_page(
+      [&](uint32_t page) { static_cast<uint32_t*>(self->numbers_->mapped())[page] = coarse.number(page); });
+  QRY_TRY(self->update(0, 0));
   return self;
 }
 
 void Residency::set_absent(uint32_t page, bool absent) {
   uint64_t& mask = absent_[page >> 6];
-  const uint64_t bit = uint64_t(1) << (page & 63u);
+  const uint64_t bit = uint64_t(1) << (page & 63u), before = mask;
   mask = absent ? mask | bit : mask & ~bit;
-  static_cast<uint64_t*>(masks_->mapped())[page >> 6] = mask;
+  changed_ |= mask != before;
 }
 
-void Residency::set_outline(uint32_t page, uint64_t cells) {
-  static_cast<uint64_t*>(outlines_->mapped())[page] = cells;
+// Writes what has changed of an array; all of it, into a larger one, where it has outgrown its memory.
+template <class Record>
+Result<void> Residency::follow(std::unique_ptr<DeviceMemory>& memory, const std::vector<Record>& records,
+                               std::span<const uint32_t> changed, uint64_t submitted, const char* label) {
+  const size_t bytes = records.size() * sizeof(Record);
+  if (!memory || memory->size_bytes() < bytes) {
+    QRY_TRY_ASSIGN(auto larger, DeviceMemory::create(*device_, BufferMemory::device_mapped, bytes + bytes / 2, label));
+    std::memcpy(larger->mapped(), records.data(), bytes);
+    if (memory) old_.push_back({std::move(memory), submitted});
+    memory = std::move(larger);
+    return {};
+  }
+  for (const uint32_t i : changed) static_cast<Record*>(memory->mapped())[i] = records[i];
+  return {};
+}
+
+Result<void> Residency::update(uint64_t submitted, uint64_t completed) {
+  std::erase_if(old_, [&](const Old& one) { return one.last_frame <= completed; });
+  const CoarseLevel::Changes changes = coarse_->take_changes();
+  std::vector<uint32_t> pages;
+  pages.reserve(changes.pages.size());
+  for (const uint32_t page : changes.pages) pages.push_back(coarse_->number(page));
+  QRY_TRY(follow(cells_, coarse_->cells(), changes.cells, submitted, "quarry coarse cells"));
+  QRY_TRY(follow(pages_, coarse_->pages(), pages, submitted, "quarry coarse pages"));
+  // A frame that is not done and in which the page is absent may see it as it will be; all that it can read is kept.
+  for (const uint32_t page : changes.pages) static_cast<uint32_t*>(numbers_->mapped())[page] = coarse_->number(page);
+  coarse_->set_frames(submitted, completed);
+  if (!changed_) return {};
+  if (shown_ < masks_.size()) masks_[shown_].last_frame = submitted;
+  size_t next = 0;
+  while (next < masks_.size() && masks_[next].last_frame > completed) ++next;
+  if (next == masks_.size()) {
+    QRY_TRY_ASSIGN(auto memory,
+                   DeviceMemory::create(*device_, BufferMemory::device_mapped, kAbsentBytes, "quarry absent pages"));
+    masks_.push_back({std::move(memory)});
+  }
+  std::memcpy(masks_[next].memory->mapped(), absent_.data(), kAbsentBytes);
+  shown_ = next;
+  changed_ = false;
+  return {};
 }
 
 void Residency::begin(VkCommandBuffer commands) {
   const VulkanFunctions& vk = device_->vk();
+  // The frame before may still be told of its pages.
+  const auto barrier = [&](VkAccessFlags before, VkAccessFlags after, VkPipelineStageFlags first,
+                           VkPipelineStageFlags second) {
+    const VkMemoryBarrier memory{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, before, after};
+    vk.vkCmdPipelineBarrier(commands, first, second, 0, 1, &memory, 0, nullptr, 0, nullptr);
+  };
+  barrier(VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT, VK_ACCESS_TRANSFER_WRITE_BIT,
+          VK_PIPELINE_STAGE_TRANSFER_BIT | VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT);
   vk.vkCmdFillBuffer(commands, reached_->buffer(), 0, kReachedBytes, 0);
-  VkMemoryBarrier barrier{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, VK_ACCESS_TRANSFER_WRITE_BIT,
-                          VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT};
-  vk.vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, 0, 1,
-                          &barrier, 0, nullptr, 0, nullptr);
+  barrier(VK_ACCESS_TRANSFER_WRITE_BIT, VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT,
+          VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT);
 }
 
-void Residency::end(VkCommandBuffer commands) {
+Result<void> Residency::end(VkCommandBuffer commands, uint64_t frame) {
+  auto told = std::ranges::find_if(told_, [](const Told& one) { return !one.waits; });
+  if (told == told_.end()) {
+    QRY_TRY_ASSIGN(auto memory, DeviceMemory::create(*device_, BufferMemory::host_readback, kReachedBytes,
+                                                     "quarry reached pages, told"));
+    told_.push_back({std::move(memory)});
+    told = std::prev(told_.end());
+  }
   const VulkanFunctions& vk = device_->vk();
   VkMemoryBarrier barrier{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, VK_ACCESS_SHADER_WRITE_BIT,
                           VK_ACCESS_TRANSFER_READ_BIT};
   vk.vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT, 0, 1,
                           &barrier, 0, nullptr, 0, nullptr);
   const VkBufferCopy copy{0, 0, kReachedBytes};
-  vk.vkCmdCopyBuffer(commands, reached_->buffer(), told_->buffer(), 1, &copy);
+  vk.vkCmdCopyBuffer(commands, reached_->buffer(), told->memory->buffer(), 1, &copy);
   host_read_barrier(vk, commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT);
+  told->frame = frame;
+  told->waits = true;
+  return {};
 }
 
-std::vector<uint32_t> Residency::reached() const {
+std::vector<uint32_t> Residency::reached(uint64_t completed) {
+  std::vector<uint32_t> all(kQryPages / 32);
+  for (Told& told : told_) {
+    if (!told.waits || told.frame > completed) continue;
+    const auto* const words = static_cast<const uint32_t*>(told.memory->mapped());
+    for (size_t i = 0; i < all.size(); ++i) all[i] |= words[i];
+    told.waits = false;
+  }
   std::vector<uint32_t> pages;
-  const auto* const words = static_cast<const uint32_t*>(told_->mapped());
   for (uint32_t i = 0; i < kQryPages / 32; ++i)
-    for (uint32_t word = words[i]; word; word &= word - 1) pages.push_back(i * 32 + uint32_t(std::countr_zero(word)));
+    for (uint32_t word = all[i]; word; word &= word - 1) pages.push_back(i * 32 + uint32_t(std::countr_zero(word)));
   return pages;
 }
 
-QryResidency Residency::root() const { return {masks_->address(), outlines_->address(), reached_->address()}; }
+QryResidency Residency::root() const {
+  return {masks_[shown_].memory->address(), numbers_->address(), pages_->address(), cells_->address(),
+          reached_->address()};
+}
 
 }  // namespace quarry::engine

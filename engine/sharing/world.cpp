@@ -170,10 +170,12 @@ struct SharedWorld::State {
 
   Result<void> upload_changes(const World& world, const WorldChanges& changes);
   // Of a world of which some pages are not there, rays start at the box of all.
-  void put_pages(QryWorldRoot& root) const {
-    if (!residency) return;
+  Result<void> put_pages(QryWorldRoot& root) const {
+    if (!residency) return {};
+    QRY_TRY(residency->update(submitted, completed));
     put_box(root, residency->bounds());
     root.brick_count = std::max(root.brick_count, 1u);  // no ray may end because nothing is there yet
+    return {};
   }
   void look_at(const Palette& palette) {
     transmissive = std::ranges::any_of(palette.materials, [](const Material& m) { return m.transparency > 0; });
@@ -262,7 +264,7 @@ Result<Device::TimelinePoint> SharedWorld::publish(World& world, const Palette& 
   root.brick_count = world.brick_count();
   root.grid_pages = world.grid().view().page_count;
   put_box(root, s.box);
-  s.put_pages(root);
+  QRY_TRY(s.put_pages(root));
   QRY_TRY(s.roots.put(*s.device, root_image(root, palette, s.residency, addresses_of(masks), addresses_of(materials)),
                       s.submitted, s.completed));
   s.look_at(palette);
@@ -290,7 +292,7 @@ Result<Device::TimelinePoint> SharedWorld::publish(const device::Store::Publishe
   root.node_capacity = published.node_room - 64;
   root.brick_count = published.keys;
   put_box(root, published.bounds);
-  s.put_pages(root);
+  QRY_TRY(s.put_pages(root));
   if (!s.residency && (published.version != s.version_seen || s.world_seen != 0)) {
     // Lights are looked for when they are wanted.
     WorldChanges changes;

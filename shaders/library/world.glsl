@@ -100,10 +100,29 @@ QryResidency qry_residency(const QryWorldRoot root) {
 }
 // The pages of a node of level 3 that are not there.
 uvec2 qry_absent(const QryWorldRoot root, uint node) { return QryWords(qry_residency(root).absent).at[node]; }
-// What is known of a page that is not there, in place of its node.
-uvec3 qry_outline(const QryWorldRoot root, uint page) {
-  return uvec3(QryWords(qry_residency(root).outlines).at[page], 0u);
+
+// What is known of a page that is not there, in place of its node, of a node below, of a brick's index, of its masks.
+layout(buffer_reference, scalar, buffer_reference_align = 4) readonly buffer QryCoarsePages { QryCoarsePage at[]; };
+layout(buffer_reference, scalar, buffer_reference_align = 4) readonly buffer QryCoarseCellsRef { QryCoarseCell at[]; };
+uvec3 qry_coarse_page(const QryWorldRoot root, uint page) {
+  const uint number = QryUints(qry_residency(root).pages).at[page];
+  QryCoarsePages pages = QryCoarsePages(qry_residency(root).coarse);
+  return uvec3(pages.at[number].low, pages.at[number].high, number);
 }
+uvec3 qry_coarse_cell(const QryWorldRoot root, uvec3 page, uint index) {
+  const uint cell = QryCoarsePages(qry_residency(root).coarse).at[page.z].cells[index & 63u];
+  if (cell < kQryCoarseCells) return uvec3(0xFFFFFFFFu, 0xFFFFFFFFu, cell);
+  QryCoarseCellsRef cells = QryCoarseCellsRef(qry_residency(root).cells);
+  return uvec3(cells.at[cell - kQryCoarseCells].low, cells.at[cell - kQryCoarseCells].high, cell);
+}
+uint qry_coarse_brick(const QryWorldRoot root, uvec3 cell, uint index) {
+  if (cell.z < kQryCoarseCells) return kQryCoarseBrick | cell.z;
+  const uint four =
+      QryCoarseCellsRef(qry_residency(root).cells).at[cell.z - kQryCoarseCells].materials[(index & 63u) >> 2];
+  return kQryCoarseBrick | ((four >> ((index & 3u) * 8u)) & 255u);
+}
+uint64_t qry_coarse_masks(const QryWorldRoot root) { return qry_residency(root).cells; }
+
 // Says that a ray has come to a page.
 void qry_reach(const QryWorldRoot root, uint page) {
   QryMarks reached = QryMarks(qry_residency(root).reached);
@@ -121,8 +140,12 @@ uint qry_brick_at(const QryWorldRoot root, ivec3 biased_voxel) {
 #if defined(QRY_PAGED)
   const uint cell = (at.x >> 9) | ((at.y >> 9) << 5) | ((at.z >> 9) << 9), page = cell << 6 | bit3;
   if (qry_has_child(uvec3(qry_absent(root, cell), 0u), bit3)) {
-    if (qry_has_child(qry_outline(root, page), bit2)) qry_reach(root, page);
-    return kQryReservedValue;
+    node = qry_coarse_page(root, page);
+    if (!qry_has_child(node, bit2)) return kQryReservedValue;
+    node = qry_coarse_cell(root, node, bit2);
+    if (!qry_has_child(node, bit1)) return kQryReservedValue;
+    qry_reach(root, page);
+    return qry_coarse_brick(root, node, bit1);
   }
   if (qry_has_child(node, bit3)) qry_reach(root, page);
 #endif
@@ -148,6 +171,9 @@ uint qry_packed_word(const QryWorldRoot root, uint index) {
 
 // Returns the material 1..255 of a set voxel of the brick, or 0 if it is not set.
 uint qry_material(const QryWorldRoot root, uint brick, ivec3 v) {
+#if defined(QRY_PAGED)
+  if (brick >= kQryCoarseBrick) return brick & 255u;
+#endif
   const uint octant = qry_octant(v), bit = uint((v.x & 3) | ((v.y & 3) << 2) | ((v.z & 3) << 4)),
              index = octant * 64u + bit;
   if (root.packed != 0u) {

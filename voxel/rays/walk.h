@@ -60,9 +60,6 @@ const float kQryOriginEnd = kQryInside ? 4088.0f : 2040.0f;
 // The numbers of the origin at the middle of the world.
 QRY_WALK vec3 qry_origin_numbers() { return (vec3(kVoxelBias) + float(kQryMirrorOffset)) / kQryOriginStep; }
 const uint kQryStart = 0xFFFFFFFFu;  // value of `changed`: nothing is known yet
-#if defined(QRY_PAGED)
-const uint kQryNotThere = 0xFFFFFFFFu;
-#endif
 
 // Computes t*d and its rounding error. It needs `precise`, because a compiler may otherwise simplify the errors away.
 QRY_WALK vec3 qry_product(float t, vec3 d, QRY_OUT(vec3) error) {
@@ -152,7 +149,7 @@ QRY_WALK uint qry_empty(uint block, uint voxels) {
 
 // Reads the levels that are new at the place v. `changed` has the bits in which v differs from the place before.
 // Returns 0 if v is a set voxel, else the bits below the size of an empty aligned cube around it. Where parts of a
-// world are not there (QRY_PAGED: shaders alone), it returns kQryNotThere in one of them.
+// world are not there (QRY_PAGED: shaders alone), bricks of its coarse level are full.
 QRY_WALK uint qry_descend(QRY_IN(QryWorldRoot) root, uint flip, uvec3 v, uint changed, QRY_INOUT(QryDdaState) dda) {
   if (changed >= 4u * kQryVoxel) {
     if (changed >= 8u * kQryVoxel) {
@@ -174,12 +171,13 @@ QRY_WALK uint qry_descend(QRY_IN(QryWorldRoot) root, uint flip, uvec3 v, uint ch
           if (!qry_has(block, index)) return qry_empty(block, 128u);
           dda.page = bitfieldInsert(dda.page, index, 0, 6);
           dda.there = !qry_has_child(uvec3(dda.absent, 0u), index & 63u);
-          dda.level2 = dda.there ? qry_child(root, dda.level3, index) : qry_outline(root, dda.page);
+          dda.level2 = dda.there ? qry_child(root, dda.level3, index) : qry_coarse_page(root, dda.page);
         }
         const uint index = qry_index(v, 5u, flip), block = qry_block(QRY_XY(dda.level2), index);
         if (!qry_has(block, index)) return qry_empty(block, 32u);
-        qry_reach(root, dda.page);
-        if (!dda.there) return kQryNotThere;
+        // Steps are counted of what is there: the coarse level may have more bricks.
+        if (dda.there || kQryCount) qry_reach(root, dda.page);
+        dda.level1 = dda.there ? qry_child(root, dda.level2, index) : qry_coarse_cell(root, dda.level2, index);
 #else
             if ((dda.level3.x | dda.level3.y) == 0u) return 512u * kQryVoxel - 1u;
           }
@@ -189,13 +187,19 @@ QRY_WALK uint qry_descend(QRY_IN(QryWorldRoot) root, uint flip, uvec3 v, uint ch
         }
         const uint index = qry_index(v, 5u, flip), block = qry_block(QRY_XY(dda.level2), index);
         if (!qry_has(block, index)) return qry_empty(block, 32u);
-#endif
         dda.level1 = qry_child(root, dda.level2, index);
+#endif
       }
       const uint index = qry_index(v, 3u, flip), block = qry_block(QRY_XY(dda.level1), index);
       if (!qry_has(block, index)) return qry_empty(block, 8u);
       if (kQryStopAtBricks) return 0u;
+#if defined(QRY_PAGED)
+      if (!dda.there) qry_reach(root, dda.page);
+      dda.masks =
+          dda.there ? qry_mask_address(root, qry_level1_brick(root, dda.level1, index)) : qry_coarse_masks(root);
+#else
       dda.masks = qry_mask_address(root, qry_level1_brick(root, dda.level1, index));
+#endif
     }
     const uint octant =
         (((v.x >> (kQryFraction + 2u)) & 1u) | ((v.y >> (kQryFraction + 1u)) & 2u) | ((v.z >> kQryFraction) & 4u)) ^
@@ -301,6 +305,9 @@ QRY_WALK ivec3 qry_voxel(QRY_IN(QryRaySetup) setup, QRY_IN(QryRayState) ray, QRY
 }
 QRY_WALK uint qry_brick(QRY_IN(QryWorldRoot) root, QRY_IN(QryRaySetup) setup, QRY_IN(QryRayState) ray,
                         QRY_IN(QryDdaState) dda) {
+#if defined(QRY_PAGED)
+  if (!dda.there) return qry_coarse_brick(root, dda.level1, qry_index(ray.v, 3u, setup.flip));
+#endif
   return qry_level1_brick(root, dda.level1, qry_index(ray.v, 3u, setup.flip));
 }
 
@@ -314,9 +321,6 @@ QRY_WALK bool qry_dda(QRY_IN(QryWorldRoot) root, vec3 o, QRY_IN(QryRaySetup) set
   for (;;) {
     if (kQryCount) ++steps;
     uint below = qry_descend(root, setup.flip, ray.v, ray.changed, dda);
-#if defined(QRY_PAGED)
-    if (below == kQryNotThere) break;  // what is behind is not known: the picture is made again with that part
-#endif
     if (below == 0u) {
       found = true;
       if (!kQrySkipsMaterial) break;

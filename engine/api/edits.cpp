@@ -143,11 +143,12 @@ qry_result settle_world(qry_world& world, const HomeInfos& infos, bool packed, O
       }
       if (budget_bytes) {
         QRY_TRY(world.home->set_budget(budget_bytes));
-        world.home->pages()->set_frames([&world]() -> std::optional<device::Store::Frames> {
-          if (!world.shared || world.published_for_frames) return std::nullopt;
+        world.home->pages()->set_frames([&world](bool in_rounds) -> std::optional<device::Store::Frames> {
+          if (!world.shared) return std::nullopt;
+          const device::Store::Frames frames = world.shared->frames();
+          if (world.published_for_frames) return in_rounds ? std::optional(frames) : std::nullopt;
           // Pictures are done when their calls return.
-          const uint64_t recorded = world.shared->frames().recorded;
-          return device::Store::Frames{recorded, recorded};
+          return device::Store::Frames{frames.recorded, frames.recorded};
         });
       }
       return packed ? world.home->pack() : Result<void>();
@@ -425,6 +426,7 @@ qry_result qry_world_get_home(const qry_world* world, qry_home_state* state) {
       paging->brought_pages = counters.brought;
       paging->left_pages = counters.left;
       paging->flushes = counters.flushes;
+      std::ranges::copy(counters.waits, paging->waits);
     }
     if (flatten_asked) {
       auto* const flatten = static_cast<qry_flatten_state*>(const_cast<void*>(flatten_asked));

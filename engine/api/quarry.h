@@ -165,7 +165,9 @@ enum {
   QRY_STYPE_COMPARISON = 27,
   QRY_STYPE_HAND_OVER_STATE = 28,
   QRY_STYPE_DEVICE_BUDGET_INFO = 29,
-  QRY_STYPE_PAGING_STATE = 30
+  QRY_STYPE_PAGING_STATE = 30,
+  QRY_STYPE_STREAM_INFO = 31,
+  QRY_STYPE_STREAM_STATE = 32
   /* 0x70000000 and above: for structures of out-of-tree builds; never used here. */
 };
 
@@ -353,9 +355,10 @@ typedef struct qry_world_home_info {
  *   qry_world_flush, and what the disk refuses ends the edit that needs room, with nothing lost.
  * - Edits, lists, regions, undo, redo, reading and saving take worlds of any size; what a call needs at once must fit
  *   the budget. qry_world_render draws what is there, and again what it missed, until the picture is that of the whole
- *   world. Calls that work on all voxels together (paths, recorded frames, rays, listing bricks, world algebra, parts,
- *   floods, packing, detaching) bring all of the world, and are QRY_ERROR_OUT_OF_MEMORY if that does not fit. What
- *   qry_world_get_memory and qry_world_get_grid_stats measure is what is there.
+ *   world; recorded frames show coarsely what is not there yet (qry_world_stream). Calls that work on all voxels
+ *   together (paths, rays, listing bricks, world algebra, parts, floods, packing, detaching) bring all of the world,
+ * and are QRY_ERROR_OUT_OF_MEMORY if that does not fit. What qry_world_get_memory and qry_world_get_grid_stats measure
+ * is what is there.
  * - A brick counts 624 bytes, or 40 if it is full of one material, and a change of the history 12. What a world takes
  *   without bricks counts too, some 60 MB with CUDA, and a twentieth is for lists of bricks. What is in use may be a
  *   tenth more than the budget, or 24 MB. A budget that has no room for some pages beside what any world takes is
@@ -960,9 +963,14 @@ typedef struct qry_paging_state {
   uint64_t absent_bricks;             /* in these */
   uint64_t brought_pages, left_pages; /* since the world was made */
   uint64_t flushes;                   /* of the file, because pages had to leave */
+  /* Pages that recorded frames wanted (qry_world_stream), by the time from when that was known until they were there:
+   * below 1 ms, 2 ms, 4 ms and so on; the last has all others. */
+  uint64_t waits[16];
 } qry_paging_state;
-#define QRY_PAGING_STATE_INIT \
-  { QRY_STYPE_PAGING_STATE, 0, NULL, 0, 0, 0, 0, 0, 0, 0 }
+#define QRY_PAGING_STATE_INIT                                   \
+  {                                                             \
+    QRY_STYPE_PAGING_STATE, 0, NULL, 0, 0, 0, 0, 0, 0, 0, { 0 } \
+  }
 
 /* Tells where a world is at home. Waits for submitted changes. Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT, DEVICE.
  * [read] */
@@ -1186,6 +1194,50 @@ QRY_API qry_result QRY_CALL qry_world_publish(qry_world* world, qry_published* p
  * It is for times when nothing is recorded; qry_record_frame tells us the same. Before a world is destroyed, all frames
  * with it must be done, because destroying does not wait for them. Errors: INVALID_ARGUMENT. [write] */
 QRY_API qry_result QRY_CALL qry_world_frames_done(qry_world* world, uint64_t safe_frame);
+
+/* Worlds that keep to a part of the device's memory (qry_device_budget_info), in frames
+ *   qry_world_publish publishes what is there. Of a page that is not there, 128^3 voxels, a frame shows the coarse
+ * level, which is always there: each brick full, with one material. So no frame has a hole, and none waits. Frames tell
+ * which pages their rays have come to; qry_world_stream brings those of frames that are done, and the next publish
+ * shows them:
+ *
+ *   qry_world_publish, qry_record_frame, submit, as above
+ *   qry_world_stream(world, &info, &state)                   once a frame, or whenever there is time
+ *
+ *   Views of the hash grid itself are QRY_ERROR_UNSUPPORTED while pages are not there. An edit needs the pages that it
+ * changes, and brings them itself. What has left stays in memory until the next qry_world_publish, and until the frames
+ * recorded before are done: an edit that is QRY_ERROR_OUT_OF_MEMORY for that can be made then. */
+typedef struct qry_stream_info {
+  qry_stype stype;
+  uint32_t reserved;
+  const void* next;
+  uint64_t max_bytes; /* of the device's memory, of pages that come; a page has 2.5 MB at most, and one comes at least.
+                         So it says how long the call may take. 0: all that fit the budget */
+} qry_stream_info;
+#define QRY_STREAM_INFO_INIT \
+  { QRY_STYPE_STREAM_INFO, 0, NULL, (uint64_t)4 << 20 }
+
+typedef struct qry_stream_state {
+  qry_stype stype;
+  uint32_t reserved;
+  void* next;
+  uint64_t brought_pages, left_pages; /* by this call */
+  uint64_t brought_bytes;             /* of the device's memory */
+  uint64_t missing_pages;             /* that frames want and that are not there yet, as far as the budget holds them */
+} qry_stream_state;
+#define QRY_STREAM_STATE_INIT \
+  { QRY_STYPE_STREAM_STATE, 0, NULL, 0, 0, 0, 0 }
+
+/* Brings pages that frames up to the last safe one have come to, the nearest to their cameras first; pages that are
+ * farther away, or that no frame has come to lately, leave for them. A page stays coarse while a brick of it is smaller
+ * than half a pixel. Reads the file and decodes with all threads, and returns when it is done; if edits that only the
+ * device has keep most of the budget, they are flushed. Does nothing to worlds without a budget. `info` and `state` may
+ * be NULL. Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT, those of qry_world_flush, OUT_OF_MEMORY, DEVICE. [write] */
+QRY_API qry_result QRY_CALL qry_world_stream(qry_world* world, const qry_stream_info* info, qry_stream_state* state);
+/* Brings the pages that meet a box of voxels, both corners included, before a camera or an edit gets there. They leave
+ * as others do, when they have not been needed for longest. Does nothing to worlds without a budget. Errors:
+ * INVALID_ARGUMENT, those of qry_world_flush, OUT_OF_MEMORY (they do not fit the budget together), DEVICE. [write] */
+QRY_API qry_result QRY_CALL qry_world_prefetch(qry_world* world, const int32_t min[3], const int32_t max[3]);
 
 /* Holds pipelines and, for each frame in flight, the buffers between its passes: 36 to 68 bytes a pixel. It can record
  * any world of its context. */

@@ -265,6 +265,14 @@ class World {
     return Status(qry_record_frame(recorder.get(), handle_, &render, &record));
   }
   Status frames_done(uint64_t safe_frame) { return Status(qry_world_frames_done(handle_, safe_frame)); }
+  Result<qry_stream_state> stream(uint64_t max_bytes = uint64_t(4) << 20) {
+    qry_stream_info info = QRY_STREAM_INFO_INIT;
+    info.max_bytes = max_bytes;
+    qry_stream_state state = QRY_STREAM_STATE_INIT;
+    const qry_result code = qry_world_stream(handle_, &info, &state);
+    return {code, state};
+  }
+  Status prefetch(const int32_t min[3], const int32_t max[3]) { return Status(qry_world_prefetch(handle_, min, max)); }
   Status trace_paths(Paths& paths, const qry_paths_info& info) {
     return Status(qry_world_trace_paths(handle_, paths.get(), &info));
   }

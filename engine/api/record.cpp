@@ -4,8 +4,12 @@
 #include <vulkan/vulkan_core.h>
 
 #include <cstring>
+#include <glm/geometric.hpp>
 
 #include "engine/api/handles.hpp"
+#include "engine/home/drawing.hpp"
+#include "engine/home/resident_pages.hpp"
+#include "engine/sharing/residency.hpp"
 
 using namespace quarry;
 using namespace quarry::c_api;
@@ -43,6 +47,13 @@ qry_result check_adopted(const ContextState& context, const char* function) {
 }
 
 }  // namespace
+
+Result<engine::Device::TimelinePoint> published_for_frames(qry_world& world) {
+  if (!world.home || !world.home->shares() || !world.home->pages()) return rendered(world).publish();
+  return engine::streamed_world(*world.shared, *world.document, *world.home, *world.blocks, *world.context->device)
+      .publish();
+}
+
 }  // namespace quarry::c_api
 
 qry_result qry_world_publish(qry_world* world, qry_published* published) {
@@ -54,7 +65,7 @@ qry_result qry_world_publish(qry_world* world, qry_published* published) {
     const std::lock_guard lock(world->context->mutex);
     QRY_PASS_REFUSAL(share_world(*world, function));
     world->published_for_frames = true;
-    const auto point = rendered(*world).publish();
+    const auto point = published_for_frames(*world);
     if (!point) return refuse(point.error());
     published->semaphore = number_of(point->semaphore);
     published->value = point->semaphore ? point->value : 0;
@@ -71,6 +82,43 @@ qry_result qry_world_frames_done(qry_world* world, uint64_t safe_frame) {
     if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
     if (world->shared) world->shared->frame_completed(safe_frame);
     return QRY_OK;
+  });
+}
+
+qry_result qry_world_stream(qry_world* world, const qry_stream_info* info, qry_stream_state* state) {
+  const char* const function = "qry_world_stream";
+  return guarded(function, [&]() -> qry_result {
+    if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
+    const qry_stream_info defaults = QRY_STREAM_INFO_INIT;
+    if (!info) info = &defaults;
+    QRY_PASS_REFUSAL(check_struct(function, "info", info, QRY_STYPE_STREAM_INFO));
+    if (state) QRY_PASS_REFUSAL(check_struct(function, "state", state, QRY_STYPE_STREAM_STATE));
+    engine::ResidentPages::Streamed streamed;
+    if (world->home && world->home->pages() && world->shared) {
+      auto done =
+          world->home->pages()->stream(world->shared->frames().done, info->max_bytes ? info->max_bytes : UINT64_MAX);
+      if (!done) return refuse(done.error());
+      streamed = *done;
+    }
+    if (!state) return QRY_OK;
+    state->brought_pages = streamed.brought;
+    state->left_pages = streamed.left;
+    state->brought_bytes = streamed.bytes;
+    state->missing_pages = streamed.missing;
+    return QRY_OK;
+  });
+}
+
+qry_result qry_world_prefetch(qry_world* world, const int32_t min[3], const int32_t max[3]) {
+  const char* const function = "qry_world_prefetch";
+  return guarded(function, [&]() -> qry_result {
+    if (!world || !min || !max)
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: %s is NULL", function, !world ? "world" : !min ? "min" : "max");
+    const Box3 box{{min[0], min[1], min[2]}, {max[0], max[1], max[2]}};
+    if (box.empty()) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: min is above max", function);
+    if (!world->home || !world->home->pages()) return QRY_OK;
+    const auto there = world->home->pages()->box(box, engine::ResidentPages::Use::read);
+    return there ? QRY_OK : refuse(there.error());
   });
 }
 
@@ -138,13 +186,25 @@ qry_result qry_record_frame(qry_recorder* recorder, qry_world* world, const qry_
                     "%s: all %zu slots are in frames after the safe one, %llu: create the recorder "
                     "with more, or record fewer frames ahead",
                     function, recorder->frames.size(), static_cast<unsigned long long>(record->safe_frame));
+    engine::Residency* const residency = world->shared->residency();
+    if (residency && engine::reads_grid(settings.view))
+      return refuse(QRY_ERROR_UNSUPPORTED,
+                    "%s: this view shows the hash grid of a whole world, and of this one some pages are not there",
+                    function);
     // The frame counts from here on, even if only a part is recorded: the host may submit that part.
     *slot = recorder->last_frame = record->frame;
     world->shared->frame_completed(record->safe_frame);
     world->shared->frame_submitted(record->frame, engine::reads_grid(settings.view));
-    const auto recorded = recorder->renderer->record(record->command_buffer, *world->shared, view, settings,
-                                                     vulkan_handle<VkImageView>(record->image_view),
-                                                     uint32_t(slot - recorder->frames.begin()));
+    if (residency) residency->begin(record->command_buffer);
+    auto recorded = recorder->renderer->record(record->command_buffer, *world->shared, view, settings,
+                                               vulkan_handle<VkImageView>(record->image_view),
+                                               uint32_t(slot - recorder->frames.begin()));
+    if (recorded && residency) {
+      const double up = glm::length(view.up);
+      recorded = residency->end(
+          record->command_buffer, record->frame,
+          {{view.origin.x, view.origin.y, view.origin.z}, 2 * up / (double(settings.height) * settings.samples)});
+    }
     return recorded ? QRY_OK : refuse(recorded.error());
   });
 }

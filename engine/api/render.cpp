@@ -235,12 +235,16 @@ qry_result qry_world_render(qry_world* world, const qry_render_info* info, void*
       engine::Renderer& renderer = *world->context->renderer;
       if (!world->home || !world->home->shares() || !world->home->pages() || !world->home->pages()->lacks_some())
         return renderer.render(rendered(*world), view, settings);
-      QRY_TRY_ASSIGN(const auto drawn, engine::DrawnInParts::begin(*world->shared, *world->document, *world->home,
-                                                                   *world->blocks, *world->context->device));
-      return renderer.render(drawn.world(), view, settings);
+      QRY_TRY_ASSIGN(const auto drawn, engine::drawn_in_parts(*world->shared, *world->document, *world->home,
+                                                              *world->blocks, *world->context->device));
+      return renderer.render(drawn, view, settings);
     };
     auto picture = draw();
-    if (!picture) return refuse(picture.error());
+    if (!picture) {
+      // Frames may be recorded that show what was published last; of that pages may have left since.
+      if (world->published_for_frames) (void)published_for_frames(*world);
+      return refuse(picture.error());
+    }
     copy_rows(picture->rgba.data(), rgba, info->width, info->height, 4, pitch);
     return QRY_OK;
   });

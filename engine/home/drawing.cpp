@@ -12,33 +12,49 @@
 
 namespace quarry::engine {
 
+namespace {
+
+// What is there is published, and `residency` says what is not; null: nothing.
+Result<Device::TimelinePoint> publish_parts(SharedWorld& shared, Document& document, DeviceHome& home,
+                                            DeviceBlocks& blocks, Residency* residency) {
+  shared.set_residency(residency);
+  QRY_TRY_ASSIGN(const auto* const published, home.publish(shared.frames(), true));
+  return shared.publish(*published, blocks, document.scene().palette);
+}
+
+}  // namespace
+
 RenderedWorld rendered_world(SharedWorld& shared, Document& document, DeviceHome& home, DeviceBlocks& blocks) {
   RenderedWorld drawn = rendered_world(shared, document);
   drawn.publish_device = [&shared, &document, &home, &blocks]() -> Result<Device::TimelinePoint> {
     QRY_TRY_ASSIGN(const auto* const published, home.publish(shared.frames()));
+    if (home.pages()) shared.set_residency(nullptr);
     return shared.publish(*published, blocks, document.scene().palette);
   };
   return drawn;
 }
 
-Result<DrawnInParts> DrawnInParts::begin(SharedWorld& shared, Document& document, DeviceHome& home,
-                                         DeviceBlocks& blocks, Device& device) {
-  ResidentPages& pages = *home.pages();
-  QRY_TRY_ASSIGN(Residency* const residency, pages.begin_drawing(device));
-  shared.set_residency(residency);
+RenderedWorld streamed_world(SharedWorld& shared, Document& document, DeviceHome& home, DeviceBlocks& blocks,
+                             Device& device) {
   RenderedWorld drawn = rendered_world(shared, document);
-  drawn.publish_device = [&shared, &document, &home, &blocks]() -> Result<Device::TimelinePoint> {
-    QRY_TRY_ASSIGN(const auto* const published, home.publish(shared.frames(), true));
-    return shared.publish(*published, blocks, document.scene().palette);
+  drawn.publish_device = [&shared, &document, &home, &blocks, &device]() -> Result<Device::TimelinePoint> {
+    const auto stay = home.stay_there();  // what is published and what is absent are of one time
+    QRY_TRY_ASSIGN(Residency* const residency, home.pages()->shown(device));
+    return publish_parts(shared, document, home, blocks, residency);
   };
-  drawn.bring_pages = [&pages] { return pages.bring_reached(); };
-  return DrawnInParts(std::move(drawn), pages);
+  return drawn;
 }
 
-DrawnInParts::~DrawnInParts() {
-  if (!pages_) return;
-  world_.shared.set_residency(nullptr);
-  pages_->end_drawing();
+Result<RenderedWorld> drawn_in_parts(SharedWorld& shared, Document& document, DeviceHome& home, DeviceBlocks& blocks,
+                                     Device& device) {
+  ResidentPages& pages = *home.pages();
+  QRY_TRY_ASSIGN(Residency* const residency, pages.shown(device));
+  RenderedWorld drawn = rendered_world(shared, document);
+  drawn.publish_device = [&shared, &document, &home, &blocks, residency] {
+    return publish_parts(shared, document, home, blocks, residency);
+  };
+  drawn.bring_pages = [&pages] { return pages.bring_reached(); };
+  return drawn;
 }
 
 Result<void> copy_to_document(DeviceHome& home, Document& document) {

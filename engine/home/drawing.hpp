@@ -4,7 +4,6 @@
 #pragma once
 
 #include <optional>
-#include <utility>
 
 #include "engine/home/device_home.hpp"
 #include "engine/home/world_pages.hpp"
@@ -18,24 +17,14 @@ namespace quarry::engine {
 // then. All five must outlive the result; nothing is copied.
 RenderedWorld rendered_world(SharedWorld& shared, Document& document, DeviceHome& home, DeviceBlocks& blocks);
 
-// The same of a world with a budget of which some pages are not there: pictures are drawn of it in rounds, until no ray
-// comes to a page that is not there. When it goes the next picture is of a whole world again. Errors:
-// ResidentPages::begin_drawing's.
-class DrawnInParts {
- public:
-  static Result<DrawnInParts> begin(SharedWorld& shared, Document& document, DeviceHome& home, DeviceBlocks& blocks,
-                                    Device& device);
-  DrawnInParts(DrawnInParts&& other) noexcept
-      : world_(std::move(other.world_)), pages_(std::exchange(other.pages_, nullptr)) {}
-  DrawnInParts& operator=(DrawnInParts&&) = delete;
-  ~DrawnInParts();
-  const RenderedWorld& world() const { return world_; }
-
- private:
-  DrawnInParts(RenderedWorld world, ResidentPages& pages) : world_(std::move(world)), pages_(&pages) {}
-  RenderedWorld world_;
-  ResidentPages* pages_;  // null: moved away
-};
+// The same of a world with a budget. Of pages that are not there frames see the coarse level, until
+// ResidentPages::stream has brought them. `device` too must outlive the result.
+RenderedWorld streamed_world(SharedWorld& shared, Document& document, DeviceHome& home, DeviceBlocks& blocks,
+                             Device& device);
+// And of one of which some pages are not there: pictures are drawn of it in rounds, until no ray comes to a page that
+// is not there. Errors: ResidentPages::shown's.
+Result<RenderedWorld> drawn_in_parts(SharedWorld& shared, Document& document, DeviceHome& home, DeviceBlocks& blocks,
+                                     Device& device);
 
 // Gives the document the home's voxels, for pictures where shaders cannot read those: writes the bricks that differ.
 // Blocks until it is done. Traffic: as DeviceHome::bricks. Errors: device; those of Document::write.

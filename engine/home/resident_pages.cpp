@@ -3,6 +3,8 @@
 #include "engine/home/resident_pages.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <iterator>
 #include <numeric>
 #include <string>
@@ -22,6 +24,10 @@ constexpr uint64_t kRecordBytes = 12;  // of a change of a brick
 constexpr uint64_t kListShare = 20, kLeastListBytes = uint64_t(12) << 20;
 // A new world has room for so much; and a budget has room for so much beside what a world takes without bricks.
 constexpr uint64_t kFirstRoomBytes = uint64_t(20) << 20, kLeastRoomBytes = uint64_t(16) << 20;
+// A brick of the coarse level that is smaller is as good as its voxels.
+constexpr double kLeastPixels = 0.5;
+// What frames want leaves this share of the room to edits, for which nothing can leave at once while frames see it.
+constexpr uint64_t kEditShare = 8;
 constexpr uint64_t kReadAtOnce = 16;  // bricks are read and sent this share of the budget at a time
 // Of an edit of which nothing is known but its bricks.
 constexpr uint64_t kChangeBytes = kKeyBytes + kVoxelBytes + kRecordBytes;
@@ -282,18 +288,22 @@ Result<ResidentPages::Stay> ResidentPages::need(std::vector<uint32_t> numbers, U
 
 Result<uint64_t> ResidentPages::used_bytes() {
   if (frames_)
-    if (const auto frames = frames_()) QRY_TRY(home_->recycle(*frames));
+    if (const auto frames = frames_(in_rounds_)) QRY_TRY(home_->recycle(*frames));
   QRY_TRY_ASSIGN(const auto used, home_->used());
   return used.keys * kKeyBytes + used.bricks * kVoxelBytes + used.records * kRecordBytes;
 }
 
 Result<void> ResidentPages::make_room(uint64_t bytes) {
   const uint64_t most = most_bytes_;
-  const auto fits = [&](uint64_t spare) { return expected_bytes_ + bytes + spare <= most; };
+  const auto over = [&](uint64_t spare) {
+    const uint64_t wanted = expected_bytes_ + bytes + spare;
+    return wanted - std::min(wanted, most);
+  };
+  const auto fits = [&](uint64_t spare) { return over(spare) == 0; };
   // Without waiting for the device, as long as what it has been told may take fits.
   if (!fits(0)) {
     QRY_TRY_ASSIGN(expected_bytes_, used_bytes());
-    if (!fits(0)) QRY_TRY(let_leave(bytes));
+    if (!fits(0)) QRY_TRY(let_leave(over(0)));
   }
   if (!fits(0)) {
     if (!file_)
@@ -306,7 +316,7 @@ Result<void> ResidentPages::make_room(uint64_t bytes) {
     ++flushes_;
     QRY_TRY_ASSIGN(expected_bytes_, used_bytes());
     // So that the next edits have room, too.
-    if (!fits(most / 4)) QRY_TRY(let_leave(bytes + most / 4));
+    if (!fits(most / 4)) QRY_TRY(let_leave(over(most / 4)));
     // What was made room for and is no more needed. Where even that wants memory, it stays.
     QRY_TRY_ASSIGN(const auto used, home_->used());
     if (used.size_bytes > budget_bytes_)
@@ -314,16 +324,20 @@ Result<void> ResidentPages::make_room(uint64_t bytes) {
         return tl::unexpected(trimmed.error());
   }
   if (!fits(0))
-    return fail(ErrorCode::out_of_memory, "it needs about " + in_mib(expected_bytes_ + bytes) +
-                                              " of the device's memory at once, and the world's part of that is " +
-                                              in_mib(most) + ": make it of smaller parts, or the budget larger");
+    return fail(ErrorCode::out_of_memory,
+                "it needs about " + in_mib(expected_bytes_ + bytes) +
+                    " of the device's memory at once, and the world's part of that is " + in_mib(most) +
+                    ": make it of smaller parts, or the budget larger" +
+                    (frames_ && !frames_(in_rounds_) ? "; what has left is kept for frames that may "
+                                                       "still show it, until the next publish"
+                                                     : ""));
   expected_bytes_ += bytes;
   return {};
 }
 
-// Those that were needed longest ago, and that the file has as they are.
-Result<void> ResidentPages::let_leave(uint64_t bytes) {
-  if (!file_) return {};
+// Those that were needed longest ago, and that the file has as they are, until so much has left. Returns how many.
+Result<uint64_t> ResidentPages::let_leave(uint64_t bytes) {
+  if (!file_) return 0;
   std::vector<std::pair<uint64_t, uint32_t>> old;
   for (const auto& [number, page] : pages_)
     if (!page.absent && !page.held && page.round != round_ && page.bricks()) old.emplace_back(page.round, number);
@@ -331,11 +345,11 @@ Result<void> ResidentPages::let_leave(uint64_t bytes) {
   std::vector<uint32_t> leaving;
   uint64_t left = 0;
   for (const auto& [round, number] : old) {
-    if (expected_bytes_ - std::min(left, expected_bytes_) + bytes <= most_bytes_) break;
+    if (left >= bytes) break;
     left += pages_[number].bytes();
     leaving.push_back(number);
   }
-  if (leaving.empty()) return {};
+  if (leaving.empty()) return 0;
   std::vector<Box3> boxes;
   boxes.reserve(leaving.size());
   for (const uint32_t number : leaving) boxes.push_back(voxels_of_page(number));
@@ -343,11 +357,13 @@ Result<void> ResidentPages::let_leave(uint64_t bytes) {
   for (const uint32_t number : leaving) {
     Page& page = pages_[number];
     page.absent = true;
+    page.wanted = {};
     if (residency_) residency_->set_absent(number, true);
   }
+  bounds_known_ = false;
   left_ += leaving.size();
   QRY_TRY_ASSIGN(expected_bytes_, used_bytes());
-  return {};
+  return leaving.size();
 }
 
 Result<void> ResidentPages::bring(std::span<const uint32_t> numbers) {
@@ -390,9 +406,15 @@ Result<void> ResidentPages::bring(std::span<const uint32_t> numbers) {
     (void)home_->leave(boxes);
     return brought;
   }
+  const auto now = std::chrono::steady_clock::now();
   for (const uint32_t number : numbers) {
-    pages_[number].absent = false;
+    Page& page = pages_[number];
+    page.absent = false;
     if (residency_) residency_->set_absent(number, false);
+    if (page.wanted == std::chrono::steady_clock::time_point{}) continue;
+    const auto ms = uint64_t(std::chrono::duration_cast<std::chrono::milliseconds>(now - page.wanted).count());
+    ++waits_[std::min<size_t>(size_t(std::bit_width(ms)), waits_.size() - 1)];
+    page.wanted = {};
   }
   brought_ += numbers.size();
   return {};
@@ -405,29 +427,125 @@ bool ResidentPages::lacks_some() {
   return std::ranges::any_of(pages_, [](const auto& one) { return one.second.absent; });
 }
 
-Result<Residency*> ResidentPages::begin_drawing(Device& device) {
+Result<Residency*> ResidentPages::shown(Device& device) {
   const Stay stay(lock_);
-  QRY_TRY_ASSIGN(const auto state, home_->state());
-  QRY_TRY_ASSIGN(residency_, Residency::create(device, state.store.bounds, coarse_));
-  for (const auto& [number, page] : pages_)
-    if (page.absent) residency_->set_absent(number, true);
+  if (!lacks_some()) return nullptr;
+  if (!residency_) {
+    QRY_TRY_ASSIGN(residency_, Residency::create(device, {}, coarse_));
+    for (const auto& [number, page] : pages_)
+      if (page.absent) residency_->set_absent(number, true);
+    bounds_known_ = false;
+  }
+  if (!bounds_known_) {
+    Box3 bounds;
+    for (const auto& [number, page] : pages_)
+      if (page.absent)
+        for (const Chunk& chunk : page.chunks) bounds = united(bounds, chunk.bounds);
+    residency_->set_bounds(bounds);
+    bounds_known_ = true;
+  }
   return residency_.get();
-}
-
-void ResidentPages::end_drawing() {
-  const Stay stay(lock_);
-  residency_.reset();
 }
 
 Result<PagesBrought> ResidentPages::bring_reached() {
   const Stay stay(lock_);
-  std::vector<uint32_t> reached = residency_->reached();
+  std::vector<uint32_t> reached = residency_->reached().pages;
   if (std::ranges::none_of(reached, [&](uint32_t number) { return residency_->absent(number); }))
     return PagesBrought::none_missing;
+  in_rounds_ = true;
   const auto there = need(std::move(reached), Use::read, 0);
+  in_rounds_ = false;
   if (!there && there.error().code == ErrorCode::out_of_memory) return PagesBrought::too_many;
   QRY_TRY(there);
   return PagesBrought::some;
+}
+
+namespace {
+
+// From the nearest eye to a page, in pixels of that eye's frame: how large one of its bricks is at least.
+double brick_pixels(const std::vector<Eye>& eyes, uint32_t page) {
+  const Box3 box = voxels_of_page(page);
+  double most = 0;
+  for (const Eye& eye : eyes) {
+    const std::array<double, 3> low{double(box.min.x), double(box.min.y), double(box.min.z)};
+    double square = 0;
+    for (size_t a = 0; a < 3; ++a) {
+      const double beside = std::max({low[a] - eye.position[a], eye.position[a] - low[a] - 128, 0.0});
+      square += beside * beside;
+    }
+    most = std::max(most, 8 / std::max(std::sqrt(square) * eye.pixel, 1e-9));
+  }
+  return most;
+}
+
+}  // namespace
+
+Result<ResidentPages::Streamed> ResidentPages::stream(uint64_t completed, uint64_t most_bytes) {
+  const Stay stay(lock_);
+  Streamed done;
+  if (!residency_) return done;
+  if (auto seen = residency_->reached(completed); !seen.eyes.empty()) seen_ = std::move(seen);
+  // The nearest first, as many as the budget holds.
+  std::vector<std::pair<double, uint32_t>> near;
+  for (const uint32_t number : seen_.pages) {
+    const auto found = pages_.find(number);
+    if (found == pages_.end() || found->second.bricks() == 0) continue;
+    if (const double pixels = brick_pixels(seen_.eyes, number); pixels >= kLeastPixels)
+      near.emplace_back(-pixels, number);
+  }
+  std::ranges::sort(near);
+  ++round_;
+  const auto now = std::chrono::steady_clock::now();
+  const uint64_t most = most_bytes_ - most_bytes_ / kEditShare;
+  std::vector<uint32_t> coming;
+  uint64_t wanted = 0, missing = 0;
+  for (const auto& [distance, number] : near) {
+    Page& page = pages_[number];
+    wanted += page.bytes();
+    if (wanted > most) break;
+    page.round = round_;
+    if (!page.absent) continue;
+    ++done.missing;
+    missing += page.bytes();
+    if (page.wanted == std::chrono::steady_clock::time_point{}) page.wanted = now;
+    if (!coming.empty() && done.bytes + page.bytes() > most_bytes) continue;
+    done.bytes += page.bytes();
+    coming.push_back(number);
+  }
+  if (coming.empty()) return done;
+  const auto fits = [&] { return expected_bytes_ + done.bytes <= most; };
+  if (!fits()) {
+    QRY_TRY_ASSIGN(expected_bytes_, used_bytes());
+    uint64_t there = missing, free_to_leave = 0;
+    bool some_held = false;
+    for (const auto& [number, page] : pages_) {
+      if (page.absent) continue;
+      there += page.bytes();
+      some_held |= page.held;
+      if (!page.held) free_to_leave += page.bytes();
+    }
+    // Frames keep what leaves for some time, so it leaves for all that is missing at once; and what has left before
+    // need not leave again. If edits that only the device has keep most of the memory, they are brought to the file,
+    // which frees it.
+    if (!fits() && there > most) {
+      QRY_TRY_ASSIGN(done.left, let_leave(there - most));
+    }
+    if (!fits() && some_held && expected_bytes_ > free_to_leave + most / 2) {
+      const auto room = make_room(done.bytes);
+      if (!room && room.error().code != ErrorCode::out_of_memory) return tl::unexpected(room.error());
+      if (room) expected_bytes_ -= done.bytes;
+    }
+    while (!fits() && !coming.empty()) {
+      done.bytes -= pages_[coming.back()].bytes();
+      coming.pop_back();
+    }
+    if (coming.empty()) return done;
+  }
+  QRY_TRY(bring(coming));
+  expected_bytes_ += done.bytes;
+  done.brought = coming.size();
+  done.missing -= coming.size();
+  return done;
 }
 
 ResidentPages::Counters ResidentPages::counters() {
@@ -448,6 +566,7 @@ ResidentPages::Counters ResidentPages::counters() {
   counters.brought = brought_;
   counters.left = left_;
   counters.flushes = flushes_;
+  counters.waits = waits_;
   return counters;
 }
 

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -74,17 +75,27 @@ class ResidentPages {
   Result<Stay> all(Use use, const char* what);  // which needs all of the world
 
   // Frames that may still read what leaves; asked when room is wanted. None: some may be recorded that read what was
-  // published last, whatever is done.
-  using Frames = std::function<std::optional<device::Store::Frames>()>;
+  // published last, whatever is done. `in_rounds`: the world is published again before any is recorded.
+  using Frames = std::function<std::optional<device::Store::Frames>(bool in_rounds)>;
   void set_frames(Frames frames) { frames_ = std::move(frames); }
 
-  // Pictures of what is there, by rounds: Residency says which pages a round's rays have come to, bring_reached()
-  // brings those that are absent, and nothing is drawn meanwhile. Between the two calls no other thread may use the
-  // world. Errors: those of Residency::create; of reading. The residency lives until end_drawing().
+  // Pictures of what is there. Residency says which pages frames have come to; it is told what comes and goes, and
+  // frames see that from the next publish on (SharedWorld). Null: all is there. Errors: those of Residency::create.
+  Result<Residency*> shown(Device& device);
   bool lacks_some();  // some pages are absent
-  Result<Residency*> begin_drawing(Device& device);
+  // Brings the absent pages that a picture has come to whose commands are done; for pictures that are made again until
+  // they miss nothing. Errors: of reading.
   Result<PagesBrought> bring_reached();
-  void end_drawing();
+  // Brings pages that frames up to `completed` have come to, the nearest first, about `most_bytes` of them, one at
+  // least; others leave for them that are farther away, or that no frame has come to lately. A page of which a brick is
+  // smaller than half a pixel stays coarse. Frames that may still see what has left keep its memory: then the rest
+  // comes with a later call. Blocks while it reads, with all threads. Errors: of reading, of the device.
+  struct Streamed {
+    uint64_t brought = 0, left = 0;  // pages
+    uint64_t bytes = 0;              // of the device's memory, of those that came
+    uint64_t missing = 0;            // pages that these frames want and that are not there yet
+  };
+  Result<Streamed> stream(uint64_t completed, uint64_t most_bytes);
 
   struct Counters {
     uint64_t budget_bytes = 0;
@@ -93,6 +104,8 @@ class ResidentPages {
     uint64_t flushes = 0;             // because pages had to leave
     uint64_t voxels = 0, bricks = 0;  // of the absent ones
     Box3 bounds;                      // of these voxels
+    // Pages that frames wanted, by how long that took: below 1 ms, 2 ms, 4 ms and so on; the last has all others.
+    std::array<uint64_t, 16> waits{};
   };
   Counters counters();
 
@@ -109,6 +122,7 @@ class ResidentPages {
     uint64_t round = 0;   // when it was needed last
     bool absent = false;  // else it is there
     bool held = false;    // a step of the device's history may have changed it, or what has changed is not in the file
+    std::chrono::steady_clock::time_point wanted{};  // by frames, since then; 0: not
     uint64_t bricks() const;
     uint64_t bytes() const;
   };
@@ -122,7 +136,7 @@ class ResidentPages {
   void add_box(const Box3& voxels, std::vector<uint32_t>& numbers) const;
   Result<Stay> need(std::vector<uint32_t> numbers, Use use, uint64_t bytes);
   Result<void> make_room(uint64_t bytes);
-  Result<void> let_leave(uint64_t bytes);
+  Result<uint64_t> let_leave(uint64_t bytes);
   Result<void> bring(std::span<const uint32_t> numbers);
   Result<uint64_t> used_bytes();
   uint64_t known_bricks(std::span<const uint32_t> numbers);
@@ -140,8 +154,12 @@ class ResidentPages {
   std::vector<Written> written_;
   CoarseLevel coarse_;  // of what the file has
   Frames frames_;
-  std::unique_ptr<Residency> residency_;  // while pictures are drawn
+  std::unique_ptr<Residency> residency_;  // from the first picture on that lacks a page
+  bool bounds_known_ = false;             // of `residency_`
+  Residency::Reached seen_;               // by the last frames of which it is known
+  std::array<uint64_t, 16> waits_{};
   uint64_t round_ = 0;
+  bool in_rounds_ = false;       // see Frames
   uint64_t expected_bytes_ = 0;  // in use at most, as far as known without asking the device
   uint64_t brought_ = 0, left_ = 0, flushes_ = 0;
 };

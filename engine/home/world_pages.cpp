@@ -120,7 +120,7 @@ Result<PagesBrought> WorldPages::bring(const Progress& progress) {
   if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
   ++round_;
   std::vector<uint32_t> missing;
-  for (const uint32_t page : residency_->reached()) {
+  for (const uint32_t page : residency_->reached().pages) {
     if (residency_->absent(page)) missing.push_back(page);
     else if (const auto at = there_.find(page); at != there_.end()) at->second.round = round_;
   }

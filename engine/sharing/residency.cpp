@@ -115,7 +115,7 @@ void Residency::begin(VkCommandBuffer commands) {
           VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT);
 }
 
-Result<void> Residency::end(VkCommandBuffer commands, uint64_t frame) {
+Result<void> Residency::end(VkCommandBuffer commands, uint64_t frame, const Eye& eye) {
   auto told = std::ranges::find_if(told_, [](const Told& one) { return !one.waits; });
   if (told == told_.end()) {
     QRY_TRY_ASSIGN(auto memory, DeviceMemory::create(*device_, BufferMemory::host_readback, kReachedBytes,
@@ -132,22 +132,25 @@ Result<void> Residency::end(VkCommandBuffer commands, uint64_t frame) {
   vk.vkCmdCopyBuffer(commands, reached_->buffer(), told->memory->buffer(), 1, &copy);
   host_read_barrier(vk, commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT);
   told->frame = frame;
+  told->eye = eye;
   told->waits = true;
   return {};
 }
 
-std::vector<uint32_t> Residency::reached(uint64_t completed) {
+Residency::Reached Residency::reached(uint64_t completed) {
+  Reached reached;
   std::vector<uint32_t> all(kQryPages / 32);
   for (Told& told : told_) {
     if (!told.waits || told.frame > completed) continue;
     const auto* const words = static_cast<const uint32_t*>(told.memory->mapped());
     for (size_t i = 0; i < all.size(); ++i) all[i] |= words[i];
     told.waits = false;
+    if (!std::ranges::count(reached.eyes, told.eye)) reached.eyes.push_back(told.eye);
   }
-  std::vector<uint32_t> pages;
   for (uint32_t i = 0; i < kQryPages / 32; ++i)
-    for (uint32_t word = all[i]; word; word &= word - 1) pages.push_back(i * 32 + uint32_t(std::countr_zero(word)));
-  return pages;
+    for (uint32_t word = all[i]; word; word &= word - 1)
+      reached.pages.push_back(i * 32 + uint32_t(std::countr_zero(word)));
+  return reached;
 }
 
 QryResidency Residency::root() const {

@@ -9,6 +9,7 @@
 // Crassin et al., "GigaVoxels: Ray-Guided Streaming for Efficient and Detailed Voxel Rendering", 2009.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -35,6 +36,13 @@ constexpr uint64_t kKeyBytes = 40, kVoxelBytes = 584;
 // that are there.
 constexpr uint64_t kReadShare = 8;
 constexpr uint64_t most_bytes_there(uint64_t budget_bytes) { return budget_bytes - budget_bytes / kReadShare * 2; }
+
+// From where a frame is seen, and the angle of a pixel.
+struct Eye {
+  std::array<double, 3> position{};
+  double pixel = 0;
+  friend bool operator==(const Eye&, const Eye&) = default;
+};
 
 // One thread at a time. Memory, that the host writes and the device reads: 4 MiB, the coarse level, and 128 KiB for
 // each version that frames may still show; and 256 KiB, and as much for each frame whose reached pages are not read
@@ -63,9 +71,13 @@ class Residency {
   // Record, before and after commands that draw, that no page has been reached yet, and that the host is told. Frames
   // of one queue, or such as wait for one another.
   void begin(VkCommandBuffer commands);
-  Result<void> end(VkCommandBuffer commands, uint64_t frame = 0);
-  // The pages that rays of frames up to `completed` have come to since it was asked last, rising, be they there or not.
-  std::vector<uint32_t> reached(uint64_t completed = 0);
+  Result<void> end(VkCommandBuffer commands, uint64_t frame = 0, const Eye& eye = {});
+  // What rays of frames up to `completed` have come to since it was asked last.
+  struct Reached {
+    std::vector<uint32_t> pages;  // rising, be they there or not
+    std::vector<Eye> eyes;        // of these frames
+  };
+  Reached reached(uint64_t completed = 0);
 
  private:
   struct Masks {
@@ -75,6 +87,7 @@ class Residency {
   struct Told {
     std::unique_ptr<DeviceMemory> memory;
     uint64_t frame = 0;
+    Eye eye{};
     bool waits = false;  // to be read
   };
   struct Old {

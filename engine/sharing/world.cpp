@@ -170,10 +170,10 @@ struct SharedWorld::State {
 
   Result<void> upload_changes(const World& world, const WorldChanges& changes);
   // Of a world of which some pages are not there, rays start at the box of all.
-  Result<void> put_pages(QryWorldRoot& root) const {
+  Result<void> put_pages(QryWorldRoot& root, const Box3& there) const {
     if (!residency) return {};
     QRY_TRY(residency->update(submitted, completed));
-    put_box(root, residency->bounds());
+    put_box(root, united(there, residency->bounds()));
     root.brick_count = std::max(root.brick_count, 1u);  // no ray may end because nothing is there yet
     return {};
   }
@@ -264,7 +264,7 @@ Result<Device::TimelinePoint> SharedWorld::publish(World& world, const Palette& 
   root.brick_count = world.brick_count();
   root.grid_pages = world.grid().view().page_count;
   put_box(root, s.box);
-  QRY_TRY(s.put_pages(root));
+  QRY_TRY(s.put_pages(root, {}));
   QRY_TRY(s.roots.put(*s.device, root_image(root, palette, s.residency, addresses_of(masks), addresses_of(materials)),
                       s.submitted, s.completed));
   s.look_at(palette);
@@ -292,7 +292,7 @@ Result<Device::TimelinePoint> SharedWorld::publish(const device::Store::Publishe
   root.node_capacity = published.node_room - 64;
   root.brick_count = published.keys;
   put_box(root, published.bounds);
-  QRY_TRY(s.put_pages(root));
+  QRY_TRY(s.put_pages(root, published.bounds));
   if (!s.residency && (published.version != s.version_seen || s.world_seen != 0)) {
     // Lights are looked for when they are wanted.
     WorldChanges changes;

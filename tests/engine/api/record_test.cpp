@@ -5,9 +5,14 @@
 #include <dlfcn.h>
 #include <vulkan/vulkan.h>
 
+#include <algorithm>
+#include <array>
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -579,6 +584,222 @@ TEST_CASE("c_api: what cannot be recorded is refused with the reason") {
   qry_context_destroy(&other);
   INFO(engine.messages.first);
   CHECK(engine.messages.count == 0);
+}
+
+namespace {
+
+// Hills of 1024 x 1024 voxels, of which every brick is stored, and rings above them: 50 MB at home on a device.
+void build_hills(qry_world* world) {
+  constexpr int32_t kEdge = 128, kUp = 64;
+  std::vector<uint8_t> materials(size_t(kEdge) * kEdge * kUp);
+  uint32_t random = 1;
+  for (int32_t z = 0; z < 1024; z += kEdge)
+    for (int32_t x = 0; x < 1024; x += kEdge) {
+      size_t at = 0;
+      for (int32_t k = z; k < z + kEdge; ++k)
+        for (int32_t j = 0; j < kUp; ++j)
+          for (int32_t i = x; i < x + kEdge; ++i) {
+            random = random * 1664525u + 1013904223u;
+            const double hill = 36 + 14 * std::sin(i * 0.021) + 12 * std::cos(k * 0.027);
+            materials[at++] = j > hill ? 0 : uint8_t(1 + (random >> 29));
+          }
+      const int32_t min[3] = {x, 0, z}, max[3] = {x + kEdge - 1, kUp - 1, z + kEdge - 1};
+      REQUIRE(qry_world_write_region(world, 0, min, max, materials.data(), materials.size(), nullptr) == QRY_OK);
+    }
+  for (int32_t i = 0; i < 12; ++i) {
+    qry_edit edit = QRY_EDIT_INIT;
+    edit.shape = QRY_SHAPE_SPHERE;
+    edit.material = uint32_t(20 + i);
+    edit.a[0] = 60 + i * 80, edit.a[1] = 90, edit.a[2] = 960 - i * 77;
+    edit.radius = 9;
+    REQUIRE(qry_world_edit(world, &edit, nullptr) == QRY_OK);
+  }
+}
+
+// From above the hills; what is behind them is transparent.
+qry_render_info hills_from(double x, double z) {
+  static const qry_look_info look = [] {
+    qry_look_info info = QRY_LOOK_INFO_INIT;
+    info.background = QRY_BACKGROUND_NONE;
+    return info;
+  }();
+  qry_render_info render = QRY_RENDER_INFO_INIT;
+  render.next = &look;
+  render.width = kWidth;
+  render.height = kHeight;
+  render.camera.position[0] = x, render.camera.position[1] = 160, render.camera.position[2] = z;
+  render.camera.target[0] = x + 60, render.camera.target[1] = 60, render.camera.target[2] = z - 70;
+  render.camera.vertical_fov_degrees = 40;
+  return render;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "c_api: frames of a world that is larger than its part of a device's memory have no hole, and are those of the "
+    "whole world as soon as the pages that they want have come",
+    "[one-caller]") {
+  const std::filesystem::path file = quarry::test::scratch_dir("record-streamed") / "hills.quarry";
+  for (const uint32_t home : {uint32_t(QRY_HOME_EMULATED), uint32_t(QRY_HOME_DEVICE)}) {
+    INFO("home " << home);
+    Engine engine;
+    if (!engine.create(true)) return quarry::test::skip("no Vulkan device for a host engine to create");
+    qry_context* context = context_on(engine, QRY_SHARING_AUTOMATIC);
+    qry_world *world = world_at(context, home), *whole = world_at(context, QRY_HOME_HOST);
+    if (!world) {
+      qry_world_destroy(&whole);
+      qry_context_destroy(&context);
+      continue;
+    }
+    qry_world_destroy(&world);
+    build_hills(whole);
+    qry_save_info save = QRY_SAVE_INFO_INIT;
+    const std::string path = file.string();
+    save.path = path.c_str();
+    REQUIRE(qry_world_save(whole, &save) == QRY_OK);
+
+    qry_device_budget_info budget = QRY_DEVICE_BUDGET_INFO_INIT;
+    qry_world_home_info wanted = QRY_WORLD_HOME_INFO_INIT;
+    wanted.home = home;
+    wanted.next = &budget;
+    qry_open_info open = QRY_OPEN_INFO_INIT;
+    open.path = path.c_str();
+    open.next = &wanted;
+    budget.bytes = 1000;
+    REQUIRE(qry_world_open(context, &open, &world) == QRY_ERROR_INVALID_ARGUMENT);
+    const std::string message = qry_last_error();
+    const size_t at = message.find(" takes ");
+    REQUIRE(at != std::string::npos);
+    budget.bytes = (std::stoull(message.substr(at + 7)) + 8) << 20;
+    const qry_result opened = qry_world_open(context, &open, &world);
+    INFO(qry_last_error());
+    REQUIRE(opened == QRY_OK);
+
+    qry_recorder* recorder = nullptr;
+    REQUIRE(qry_recorder_create(context, nullptr, &recorder) == QRY_OK);
+    uint64_t last = 0, streamed_pages = 0;
+    bool views_refused = false;
+    const auto record = [&](const qry_render_info& render) {
+      const uint64_t frame = ++last;
+      Engine::Slot& slot = engine.slots[frame % kInFlight];
+      const uint64_t safe = frame > kInFlight ? frame - kInFlight : 0;
+      if (safe) engine.wait_for(safe);
+      qry_published published = QRY_PUBLISHED_INIT;
+      const qry_result shown = qry_world_publish(world, &published);
+      INFO(qry_last_error());
+      REQUIRE(shown == QRY_OK);
+      engine.begin(slot, frame);
+      qry_record_info info = QRY_RECORD_INFO_INIT;
+      info.command_buffer = slot.commands;
+      std::memcpy(&info.image_view, &slot.view, sizeof info.image_view);
+      info.frame = frame;
+      info.safe_frame = safe;
+      if (!views_refused) {
+        qry_render_info load = render;
+        load.view = QRY_VIEW_LOAD;
+        CHECK(qry_record_frame(recorder, world, &load, &info) == QRY_ERROR_UNSUPPORTED);
+        views_refused = true;
+      }
+      REQUIRE(qry_record_frame(recorder, world, &render, &info) == QRY_OK);
+      engine.end(slot, published);
+      return &slot;
+    };
+    const auto expected_of = [&](const qry_render_info& render) {
+      std::vector<uint8_t> picture(kPictureBytes);
+      REQUIRE(qry_world_render(whole, &render, picture.data(), kPictureBytes, 0) == QRY_OK);
+      return picture;
+    };
+    const auto holes = [](const uint8_t* picture, const std::vector<uint8_t>& expected) {
+      int count = 0;
+      for (size_t i = 3; i < kPictureBytes; i += 4) count += expected[i] == 255 && picture[i] != 255;
+      return count;
+    };
+    // At each place: frames with three under way, each followed by what a host engine does between frames.
+    const std::array<std::array<double, 2>, 5> places{{{100, 900}, {760, 400}, {140, 300}, {640, 960}, {100, 900}}};
+    bool first = true;
+    for (const auto& [x, z] : places) {
+      INFO("from " << x << ", " << z);
+      const qry_render_info render = hills_from(x, z);
+      for (qry_world* one : {whole, world}) {
+        qry_edit edit = QRY_EDIT_INIT;
+        edit.shape = QRY_SHAPE_SPHERE;
+        edit.mode = QRY_MODE_REMOVE;
+        edit.a[0] = int32_t(x) + 40, edit.a[1] = 50, edit.a[2] = int32_t(z) - 60;
+        edit.radius = 14;
+        REQUIRE(qry_world_edit(one, &edit, nullptr) == QRY_OK);
+      }
+      const std::vector<uint8_t> expected = expected_of(render);
+      CHECK(std::ranges::count(expected, 0) < std::ptrdiff_t(kPictureBytes / 2));
+      Engine::Slot* slot = nullptr;
+      int frames = 0;
+      // Pages come for what frames saw that are done; behind those there may be others.
+      for (uint32_t quiet = 0; quiet <= kInFlight && frames < 80; ++frames) {
+        slot = record(render);
+        if (frames == 0) {
+          engine.wait_for(slot->frame);
+          CHECK(holes(slot->mapped, expected) == 0);
+          CHECK(std::memcmp(slot->mapped, expected.data(), kPictureBytes) != 0);
+          if (first) {
+            qry_stream_state state = QRY_STREAM_STATE_INIT;
+            REQUIRE(qry_world_stream(world, nullptr, &state) == QRY_OK);
+            CHECK(state.missing_pages == 0);  // no frame is known to be done yet
+            first = false;
+          }
+        }
+        qry_stream_info info = QRY_STREAM_INFO_INIT;
+        info.max_bytes = 3'000'000;
+        qry_stream_state state = QRY_STREAM_STATE_INIT;
+        const qry_result streamed = qry_world_stream(world, &info, &state);
+        INFO(qry_last_error());
+        REQUIRE(streamed == QRY_OK);
+        streamed_pages += state.brought_pages;
+        CHECK((state.brought_pages <= 1 || state.brought_bytes <= info.max_bytes));
+        quiet = frames > int(kInFlight) && state.brought_pages == 0 && state.missing_pages == 0 ? quiet + 1 : 0;
+        engine.wait_for(last);
+        CHECK(holes(slot->mapped, expected) == 0);
+      }
+      CHECK(frames < 80);
+      CHECK(std::memcmp(slot->mapped, expected.data(), kPictureBytes) == 0);
+    }
+    qry_paging_state pages = QRY_PAGING_STATE_INIT;
+    qry_home_state state = QRY_HOME_STATE_INIT;
+    state.next = &pages;
+    REQUIRE(qry_world_get_home(world, &state) == QRY_OK);
+    CHECK(pages.absent_pages > 0);
+    CHECK(pages.left_pages > 0);
+    CHECK(state.device_bytes <= budget.bytes + std::max<uint64_t>(budget.bytes / 10, 24'000'000));
+    CHECK(std::accumulate(std::begin(pages.waits), std::end(pages.waits), uint64_t(0)) == streamed_pages);
+    // Pages that are there before a camera is there: the first frame has them.
+    const qry_render_info render = hills_from(760, 400);
+    const std::vector<uint8_t> expected = expected_of(render);
+    const int32_t min[3] = {768, 0, 256}, max[3] = {895, 127, 383};
+    REQUIRE(qry_world_prefetch(world, min, max) == QRY_OK);
+    CHECK(qry_world_prefetch(world, max, min) == QRY_ERROR_INVALID_ARGUMENT);
+    const uint64_t before = pages.brought_pages;
+    REQUIRE(qry_world_prefetch(world, min, max) == QRY_OK);
+    REQUIRE(qry_world_get_home(world, &state) == QRY_OK);
+    CHECK(pages.brought_pages >= before);
+    const Engine::Slot* const slot = record(render);
+    engine.wait_for(slot->frame);
+    CHECK(holes(slot->mapped, expected) == 0);
+    // The picture that waits is exact at once, and frames after it still have no hole.
+    REQUIRE(qry_world_frames_done(world, last) == QRY_OK);
+    std::vector<uint8_t> own(kPictureBytes);
+    const qry_render_info back = hills_from(140, 300);
+    REQUIRE(qry_world_render(world, &back, own.data(), kPictureBytes, 0) == QRY_OK);
+    CHECK(own == expected_of(back));
+    const Engine::Slot* const after = record(render);
+    engine.wait_for(after->frame);
+    CHECK(holes(after->mapped, expected) == 0);
+    REQUIRE(qry_world_frames_done(world, last) == QRY_OK);
+
+    qry_recorder_destroy(&recorder);
+    qry_world_destroy(&world);
+    qry_world_destroy(&whole);
+    qry_context_destroy(&context);
+    INFO(engine.messages.first);
+    CHECK(engine.messages.count == 0);
+  }
 }
 
 }  // namespace record_test

@@ -512,11 +512,13 @@ Result<ResidentPages::Streamed> ResidentPages::stream(uint64_t completed, uint64
     done.bytes += page.bytes();
     coming.push_back(number);
   }
-  if (coming.empty()) return done;
-  const auto fits = [&] { return expected_bytes_ + done.bytes <= most; };
-  if (!fits()) {
+  // Frames keep what leaves for some time. So it leaves for all that is missing at once, and as much besides as the
+  // next pages may need.
+  const uint64_t spare = most / kEditShare;
+  const auto fits = [&](uint64_t bytes) { return expected_bytes_ + bytes <= most; };
+  if (!fits(missing + spare)) {
     QRY_TRY_ASSIGN(expected_bytes_, used_bytes());
-    uint64_t there = missing, free_to_leave = 0;
+    uint64_t there = missing + spare, free_to_leave = 0;
     bool some_held = false;
     for (const auto& [number, page] : pages_) {
       if (page.absent) continue;
@@ -524,23 +526,21 @@ Result<ResidentPages::Streamed> ResidentPages::stream(uint64_t completed, uint64
       some_held |= page.held;
       if (!page.held) free_to_leave += page.bytes();
     }
-    // Frames keep what leaves for some time, so it leaves for all that is missing at once; and what has left before
-    // need not leave again. If edits that only the device has keep most of the memory, they are brought to the file,
-    // which frees it.
-    if (!fits() && there > most) {
+    if (there > most) {
       QRY_TRY_ASSIGN(done.left, let_leave(there - most));
     }
-    if (!fits() && some_held && expected_bytes_ > free_to_leave + most / 2) {
+    // If edits that only the device has keep most of the memory, they are brought to the file, which frees it.
+    if (!fits(done.bytes) && some_held && expected_bytes_ > free_to_leave + most / 2) {
       const auto room = make_room(done.bytes);
       if (!room && room.error().code != ErrorCode::out_of_memory) return tl::unexpected(room.error());
       if (room) expected_bytes_ -= done.bytes;
     }
-    while (!fits() && !coming.empty()) {
+    while (!fits(done.bytes) && !coming.empty()) {
       done.bytes -= pages_[coming.back()].bytes();
       coming.pop_back();
     }
-    if (coming.empty()) return done;
   }
+  if (coming.empty()) return done;
   QRY_TRY(bring(coming));
   expected_bytes_ += done.bytes;
   done.brought = coming.size();

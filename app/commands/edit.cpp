@@ -17,7 +17,7 @@ namespace quarry::app {
 namespace {
 
 struct EditArguments {
-  std::string file, script, screenshot, size = "1440x900", device, memory, history_memory;
+  std::string file, script, screenshot, size = "1440x900", device, memory, gpu_memory, history_memory;
   SharingOption sharing;
   int64_t frames = 0;
   bool validation = false;
@@ -86,6 +86,9 @@ int run_edit(const CommandArguments& words) {
   arguments.text("--memory", parsed.memory, "SIZE",
                  "Memory of the program, such as 8G, in which a document on the host must fit (three quarters of what "
                  "is free)");
+  arguments.text("--gpu-memory", parsed.gpu_memory, "SIZE",
+                 "What a document may take of a device's memory, such as 2G. A .quarry that would take more is edited "
+                 "from its file: what edits and pictures need is there (all of it)");
   arguments.text("--history-memory", parsed.history_memory, "SIZE",
                  "Memory for undo and redo, such as 512M; steps that do not fit are read from the file (no limit)");
   arguments.integer("--frames", parsed.frames, "N", "End after so many frames", 0, 1 << 30);
@@ -104,6 +107,8 @@ int run_edit(const CommandArguments& words) {
   uint64_t memory_bytes = default_memory_limit();
   if (const auto code = arguments.check_bytes("--memory", parsed.memory, memory_bytes)) return *code;
   const MemoryBudget memory(memory_bytes, "--memory");
+  uint64_t gpu_memory_bytes = UINT64_MAX;
+  if (const auto code = arguments.check_bytes("--gpu-memory", parsed.gpu_memory, gpu_memory_bytes)) return *code;
 
   std::vector<ScriptCommand> commands;
   if (!parsed.script.empty()) {
@@ -133,7 +138,7 @@ int run_edit(const CommandArguments& words) {
 
   int code = kExitDone;
   {
-    Editor editor(**window, **device, parsed.sharing.mode, parsed.sharing.home, recovery_dir());
+    Editor editor(**window, **device, parsed.sharing.mode, parsed.sharing.home, gpu_memory_bytes, recovery_dir());
     editor.session.set_history_budget(history_bytes);
     editor.budget = &memory;
     editor.unattended = !commands.empty() || parsed.frames > 0 || !parsed.screenshot.empty();

@@ -4,12 +4,11 @@
 #include <vulkan/vulkan_core.h>
 
 #include <cstring>
-#include <glm/geometric.hpp>
 
 #include "engine/api/handles.hpp"
 #include "engine/home/drawing.hpp"
 #include "engine/home/resident_pages.hpp"
-#include "engine/sharing/residency.hpp"
+#include "engine/render/frame_settings.hpp"
 
 using namespace quarry;
 using namespace quarry::c_api;
@@ -186,8 +185,7 @@ qry_result qry_record_frame(qry_recorder* recorder, qry_world* world, const qry_
                     "%s: all %zu slots are in frames after the safe one, %llu: create the recorder "
                     "with more, or record fewer frames ahead",
                     function, recorder->frames.size(), static_cast<unsigned long long>(record->safe_frame));
-    engine::Residency* const residency = world->shared->residency();
-    if (residency && engine::reads_grid(settings.view))
+    if (world->shared->residency() && engine::reads_grid(settings.view))
       return refuse(QRY_ERROR_UNSUPPORTED,
                     "%s: this view shows the hash grid of a whole world, and of this one some pages are not there",
                     function);
@@ -195,16 +193,12 @@ qry_result qry_record_frame(qry_recorder* recorder, qry_world* world, const qry_
     *slot = recorder->last_frame = record->frame;
     world->shared->frame_completed(record->safe_frame);
     world->shared->frame_submitted(record->frame, engine::reads_grid(settings.view));
-    if (residency) residency->begin(record->command_buffer);
-    auto recorded = recorder->renderer->record(record->command_buffer, *world->shared, view, settings,
-                                               vulkan_handle<VkImageView>(record->image_view),
-                                               uint32_t(slot - recorder->frames.begin()));
-    if (recorded && residency) {
-      const double up = glm::length(view.up);
-      recorded = residency->end(
-          record->command_buffer, record->frame,
-          {{view.origin.x, view.origin.y, view.origin.z}, 2 * up / (double(settings.height) * settings.samples)});
-    }
+    const auto recorded = engine::record_reached(
+        record->command_buffer, *world->shared, view, settings, record->frame, [&]() -> Result<void> {
+          return recorder->renderer->record(record->command_buffer, *world->shared, view, settings,
+                                            vulkan_handle<VkImageView>(record->image_view),
+                                            uint32_t(slot - recorder->frames.begin()));
+        });
     return recorded ? QRY_OK : refuse(recorded.error());
   });
 }

@@ -17,6 +17,7 @@
 #include "base/ahead.hpp"
 #include "base/parallel.hpp"
 #include "engine/home/flattening.hpp"
+#include "engine/home/page_rays.hpp"
 #include "engine/home/record_batch.hpp"
 #include "engine/home/resident_pages.hpp"
 #include "voxel/io/quarry/codec.hpp"
@@ -32,6 +33,7 @@ constexpr uint64_t kFewVoxels = 256;                    // so few are grouped he
 constexpr size_t kBricksAtOnce = size_t(1) << 14;       // 8 MiB of materials over the bus
 constexpr size_t kFewBricks = 4096;                     // records of a file that have fewer go to a device together
 constexpr uint64_t kRecordsAtOnce = uint64_t(1) << 20;  // changes of bricks, on their way to a file
+constexpr size_t kRaysInParts = size_t(1) << 16;        // that are traced together where pages are not there
 constexpr size_t kBricksKept = size_t(1) << 17;         // 75 MB, of those that are read back at once
 
 // One brick's part of a list of voxels.
@@ -1648,10 +1650,31 @@ Result<void> DeviceHome::trace_there(const Ray* rays, size_t count, RayHit* hits
 
 Result<void> DeviceHome::trace(size_t count, const device::Executor::FillRays& fill,
                                const device::Executor::TakeHits& take) {
-  QRY_TRY_ASSIGN(const auto stay, all_there(false, "a list of rays"));
-  const std::lock_guard lock(lock_);
   const ThreadShare share(threads_ ? threads_ : thread_count());
-  return store_->trace(count, fill, take);
+  const auto stay = stay_there();
+  if (!pages_ || !pages_->lacks_some()) {
+    const std::lock_guard lock(lock_);
+    return store_->trace(count, fill, take);
+  }
+  const auto trace_there = [this](std::span<const Ray> rays, std::span<RayHit> hits) {
+    const std::lock_guard lock(lock_);
+    return store_->trace(
+        rays.size(),
+        [&](size_t first, std::span<Ray> to) { std::ranges::copy(rays.subspan(first, to.size()), to.begin()); },
+        [&](size_t first, std::span<const RayHit> found) {
+          std::ranges::copy(found, hits.begin() + std::ptrdiff_t(first));
+        });
+  };
+  std::vector<Ray> rays;
+  std::vector<RayHit> hits;
+  for (size_t first = 0; first < count; first += rays.size()) {
+    rays.resize(std::min(kRaysInParts, count - first));
+    hits.resize(rays.size());
+    fill(first, rays);
+    QRY_TRY(trace_in_parts(*pages_, rays, hits, trace_there));
+    take(first, hits);
+  }
+  return {};
 }
 
 Result<const device::Store::Published*> DeviceHome::publish(const device::Store::Frames& frames, bool in_parts) {

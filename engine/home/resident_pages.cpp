@@ -12,6 +12,7 @@
 
 #include "base/parallel.hpp"
 #include "engine/home/device_home.hpp"
+#include "engine/home/page_rays.hpp"
 #include "voxel/bricks/occupancy.hpp"
 #include "voxel/io/quarry/codec.hpp"
 #include "voxel/worlds/edit_shape.hpp"
@@ -228,6 +229,18 @@ Result<ResidentPages::Stay> ResidentPages::records(std::span<const UndoRecord> s
                (kRecordBytes + (made && !there ? kKeyBytes : 0) + (made && !made.material() ? kVoxelBytes : 0));
     }
   return need(std::move(numbers), Use::change, bytes);
+}
+
+Result<ResidentPages::Stay> ResidentPages::pages(std::vector<uint32_t> numbers) {
+  return need(std::move(numbers), Use::read, 0);
+}
+
+AbsentPages ResidentPages::absent() {
+  const Stay stay(lock_);
+  AbsentPages absent;
+  for (const auto& [number, page] : pages_)
+    if (page.absent) absent.add(number, coarse_.outline(number));
+  return absent;
 }
 
 Result<ResidentPages::Stay> ResidentPages::all(Use use, const char* what) {

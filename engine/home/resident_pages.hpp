@@ -35,6 +35,7 @@
 
 namespace quarry::engine {
 
+class AbsentPages;  // page_rays.hpp
 class DeviceHome;
 
 // Any number of threads, one at a time: each call that uses pages holds them for as long as it does.
@@ -72,7 +73,9 @@ class ResidentPages {
   Result<Stay> bricks(std::span<const BrickPut> puts);  // to change them
   // Of a step that the file has: the bricks before it, or those after it, are made, and the others are there.
   Result<Stay> records(std::span<const UndoRecord> step, bool before);
-  Result<Stay> all(Use use, const char* what);  // which needs all of the world
+  Result<Stay> pages(std::vector<uint32_t> numbers);  // to read them
+  Result<Stay> all(Use use, const char* what);        // which needs all of the world
+  AbsentPages absent();                               // as long as they stay
 
   // Frames that may still read what leaves; asked when room is wanted. None: some may be recorded that read what was
   // published last, whatever is done. `in_rounds`: the world is published again before any is recorded.

@@ -7,6 +7,9 @@
 #include <cmath>
 #include <cstddef>
 #include <glm/common.hpp>
+#include <glm/geometric.hpp>
+
+#include "engine/sharing/residency.hpp"
 
 namespace quarry::engine {
 
@@ -77,6 +80,17 @@ Result<void> check_frame(const RenderSettings& settings, const SharedWorld& worl
     return fail(ErrorCode::invalid_argument,
                 "nothing was published yet: call SharedWorld::publish before recording a frame");
   return {};
+}
+
+Result<void> record_reached(VkCommandBuffer commands, SharedWorld& world, const View& view,
+                            const RenderSettings& settings, uint64_t frame,
+                            const std::function<Result<void>()>& record) {
+  Residency* const residency = world.residency();
+  if (!residency) return record();
+  residency->begin(commands);
+  QRY_TRY(record());
+  const double pixel = 2 * double(glm::length(view.up)) / (double(settings.height) * settings.samples);
+  return residency->end(commands, frame, {{view.origin.x, view.origin.y, view.origin.z}, pixel});
 }
 
 Result<void> check_tile(const RenderSettings& settings, const Tile& tile) {

@@ -21,6 +21,13 @@ Result<void> check_frame(const RenderSettings& settings, const SharedWorld& worl
 // Fails if `tile` is no tile of such a picture and says why.
 Result<void> check_tile(const RenderSettings& settings, const Tile& tile);
 
+// Records a frame by `record`, and, of a world of which some pages are not there, that the host is told to which its
+// rays come (Residency::reached). `frame`: as for SharedWorld::frame_submitted. Errors: those of `record`,
+// out_of_memory, device.
+Result<void> record_reached(VkCommandBuffer commands, SharedWorld& world, const View& view,
+                            const RenderSettings& settings, uint64_t frame,
+                            const std::function<Result<void>()>& record);
+
 // The order in which tiles of a picture are made of a world of which some pages are not there (sharing/residency.hpp):
 // each as often as its rays come to pages that are missing, and in parts if its pages do not fit memory together.
 class PagedTiles {

@@ -23,10 +23,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr double kStillSeconds = 0.12;  // after this long without a change the full picture is drawn
-constexpr double kBudgetMs = 40;        // for a whole picture that a frame waits for
-constexpr double kMovingMs = 30;        // for a picture while something moves
-constexpr double kTileMs = 25;          // for a tile, which input may have to wait for
+constexpr double kStillSeconds = 0.12;                // after this long without a change the full picture is drawn
+constexpr uint64_t kStreamBytes = uint64_t(4) << 20;  // of pages that come between two frames
+constexpr double kBudgetMs = 40;                      // for a whole picture that a frame waits for
+constexpr double kMovingMs = 30;                      // for a picture while something moves
+constexpr double kTileMs = 25;                        // for a tile, which input may have to wait for
 constexpr double kTileWaitSeconds = 0.002;
 constexpr double kShownSeconds = 0.1;   // how long only tiles come before the window shows them
 constexpr double kInputSeconds = 0.03;  // for input before a frame
@@ -44,7 +45,7 @@ std::string kept_text(const Session& session) {
 }  // namespace
 
 Editor::Editor(Window& window_in, engine::Device& device_in, engine::SharingMode sharing_in, engine::Home home,
-               std::filesystem::path recovery)
+               uint64_t device_memory_bytes, std::filesystem::path recovery)
     : window(window_in),
       device(device_in),
       sharing(sharing_in),
@@ -71,6 +72,15 @@ Editor::Editor(Window& window_in, engine::Device& device_in, engine::SharingMode
                            QRY_TRY_ASSIGN(auto memory, engine::home_memory(home, &device, sharing));
                            if (!memory.blocks) return fail(ErrorCode::unsupported, memory.reason);
                            return memory;
+                         },
+                         device_memory_bytes,
+                         // Asked for by edits and stream_pages(), after which the world is published before the next
+                         // frame is recorded.
+                         [this](bool) -> std::optional<device::Store::Frames> {
+                           if (!presenter || !shared || !presenter->wait_for(presenter->submitted())) return {};
+                           shared->frame_completed(presenter->completed());
+                           const uint64_t recorded = shared->frames().recorded;
+                           return device::Store::Frames{recorded, recorded};
                          }},
               std::move(recovery)) {
   last_frame_ = resolution.changed = Clock::now();
@@ -278,6 +288,7 @@ void Editor::take_statistics() {
       statistics.from_device_bytes = state->traffic.from_device_bytes;
     }
     if (const auto times = home.edit_times()) statistics.edit_times = *times;
+    if (home.pages()) statistics.pages = home.pages()->counters();
   } else {
     const World& world = session.document().world();
     if (const auto grid = world.stats()) statistics.grid = *grid;
@@ -301,7 +312,7 @@ bool Editor::converging() const {
   return convergence.wanted > 0 && settings.view == engine::DebugView::shaded && !convergence.done();
 }
 bool Editor::settled() const {
-  return resolution.whole && !refinement_ && !converging() && window.events().empty() &&
+  return resolution.whole && !refinement_ && !converging() && pages_missing_ == 0 && window.events().empty() &&
          statistics.world_version == session.shown().version;
 }
 double Editor::seconds_since_frame() const { return seconds_since(last_frame_); }
@@ -332,6 +343,8 @@ Editor::PictureKey Editor::key_of(const PixelRect& pixels) const {
 engine::RenderedWorld Editor::rendered() {
   on_device_ = session.device_world();
   if (!on_device_) return engine::rendered_world(*shared, session.document());
+  if (on_device_->pages())
+    return engine::streamed_world(*shared, session.document(), *on_device_->home, *on_device_->blocks, device);
   return engine::rendered_world(*shared, session.document(), *on_device_->home, *on_device_->blocks);
 }
 
@@ -341,12 +354,26 @@ Result<void> Editor::prepare_lights() {
   engine::RenderedWorld drawn = rendered();
   std::optional<Document> glowing;
   const PictureKey key = key_of(scene_pixels());
-  if (on_device_ && !(lit_ == std::pair(key.world, key.document))) {
+  if (on_device_ && on_device_->pages()) {
+    drawn.lit = &session.document().world();  // which has no voxel: nothing lights a document in parts but the sky
+  } else if (on_device_ && !(lit_ == std::pair(key.world, key.document))) {
     QRY_TRY_ASSIGN(glowing, engine::glowing_part(*on_device_->home, session.document()));
     if (glowing) drawn.lit = &glowing->world();
   }
   QRY_TRY(tracer->prepare(drawn));
   lit_ = {key.world, key.document};
+  return {};
+}
+
+// Brings what frames have come to that are done; the next picture shows it.
+Result<void> Editor::stream_pages() {
+  engine::ResidentPages* const pages = session.on_device() ? session.device_world()->pages() : nullptr;
+  pages_missing_ = 0;
+  if (!pages) return {};
+  QRY_TRY_ASSIGN(const auto streamed, pages->stream(shared->frames().done, kStreamBytes));
+  pages_missing_ = streamed.missing;
+  if (streamed.brought > 0) drawn_.reset();
+  if (streamed.brought > 0 || streamed.missing > 0) frames_to_draw_ = std::max(frames_to_draw_, 2);
   return {};
 }
 
@@ -556,6 +583,8 @@ Result<void> Editor::frame(bool screenshot) {
   request.panels = ImGui::GetDrawData();
   request.screenshot = screenshot;
   if (width > 0 && height > 0 && request.viewport.width > 0 && request.viewport.height > 0) {
+    if (const auto streamed = stream_pages(); !streamed && streamed.error().code != ErrorCode::device_lost)
+      messages.complain(streamed.error());  // what is lost is noticed by the next call
     QRY_TRY_ASSIGN(auto scene, next_picture(request.viewport));
     request.scene = scene;
     if (request.scene) frames_to_draw_ = std::max(frames_to_draw_, 2);

@@ -39,9 +39,10 @@ struct Refinement {
 };
 
 struct Editor {
-  // `home`: where documents are to be at home; with automatic on a device only if shaders read its memory.
+  // `home`: where documents are to be at home; with automatic on a device only if shaders read its memory. What of that
+  // a document may take is `device_memory_bytes`.
   Editor(Window& window, engine::Device& device, engine::SharingMode sharing, engine::Home home,
-         std::filesystem::path recovery);
+         uint64_t device_memory_bytes, std::filesystem::path recovery);
   ~Editor();
 
   Window& window;
@@ -117,6 +118,7 @@ struct Editor {
   void take_cost(double ms);
   void refine(FrameRequest::Scene scene, double guessed_ms);
   Result<void> next_tile();
+  Result<void> stream_pages();
   struct PictureKey {
     OrbitCamera camera;
     uint64_t world = 0, document = 0;
@@ -133,6 +135,7 @@ struct Editor {
   std::pair<uint64_t, uint64_t> lit_;       // versions whose lights the tracer has, of a world on a device
   std::optional<PictureKey> drawn_;
   std::optional<Refinement> refinement_;  // of the picture drawn_
+  uint64_t pages_missing_ = 0;            // that pictures want, of a document in parts
   TileCost picture_cost_, path_cost_;
   uint64_t measured_ = 0;                              // the presenter's count of measured pictures
   std::pair<std::weak_ptr<DeviceWorld>, bool> timed_;  // whose edits were last told to be timed, or not

@@ -81,6 +81,23 @@ bool draw_edit_times(const device::StepTimes& times) {
   return true;
 }
 
+// Which of its pages a document in parts has on the device.
+void draw_pages(const engine::ResidentPages::Counters& pages) {
+  row("Of so much", bytes_text(pages.budget_bytes),
+      "What the document may take of the device's memory (--gpu-memory).");
+  row("Pages there", fmt::format("{} of {}", with_commas(pages.pages - pages.absent), with_commas(pages.pages)),
+      "Of 128 x 128 x 128 voxels. The others are in the file, and seen as one voxel for each 8 x 8 x 8 until they "
+      "come.");
+  row("Came / left", fmt::format("{} / {}", with_commas(pages.brought), with_commas(pages.left)));
+  uint64_t all = 0, some = 0;
+  for (const uint64_t count : pages.waits) all += count;
+  if (all == 0) return;
+  size_t most = 0;
+  while (most + 1 < pages.waits.size() && (some += pages.waits[most]) * 20 < all * 19) ++most;
+  row("95% waited", fmt::format("below {} ms", uint64_t(1) << most),
+      "From when a picture was known to want a page until it was there.");
+}
+
 }  // namespace
 
 void draw_statistics(const StatisticsPanel& shown) {
@@ -118,6 +135,7 @@ void draw_statistics(const StatisticsPanel& shown) {
       "Records of all steps, and bricks that undo and redo may need (--history-memory).");
   row("To spare", bytes_text(now.spare_bytes), "Room for bricks to come.");
   if (now.device_bytes) row("On the device", bytes_text(now.device_bytes));
+  if (const auto& pages = now.pages; pages.budget_bytes > 0) draw_pages(pages);
 
   shown.times_shown = shown.session.on_device() && draw_edit_times(now.edit_times);
 

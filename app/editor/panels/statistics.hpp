@@ -21,6 +21,7 @@ struct Statistics {
   device::StepTimes edit_times;                         // of the last edit, undo or redo there, while they are timed
   double hand_overs_a_second = 0;                       // of the world's memory, from CUDA to Vulkan
   Document::Holdings holdings;
+  engine::ResidentPages::Counters pages;  // of a document in parts
   std::chrono::steady_clock::time_point taken;
 };
 

@@ -161,8 +161,9 @@ Result<bool> Session::open_on_device(const fs::path& file, bool whole_history, c
   take(world, std::move(made));
   close(false);
   take_warnings(store.warnings());
-  if (!whole_history) home().begin_after(store.history_position());
-  QRY_TRY(go_on_in(std::move(store), false, 0));
+  // The history of a document in parts stays in the file.
+  if (!whole_history || device_->pages()) home().begin_after(store.history_position());
+  QRY_TRY(go_on_in(std::move(store), false, 0, device_->pages() == nullptr));
   return true;
 }
 
@@ -361,8 +362,8 @@ Result<void> Session::keep_safe() {
   return device_ && in_stroke_ ? home().begin_step() : Result<void>();
 }
 
-// The store has what the document has now. `written`, `first_record`: as FollowedFile::begin() has it.
-Result<void> Session::go_on_in(io::Store store, bool written, int64_t first_record) {
+// The store has what the document has now. `written`, `first_record`, `there`: as FollowedFile::begin() has it.
+Result<void> Session::go_on_in(io::Store store, bool written, int64_t first_record, bool there) {
   if (!device_) {
     store_ = std::move(store);
     return {};
@@ -371,7 +372,7 @@ Result<void> Session::go_on_in(io::Store store, bool written, int64_t first_reco
     QRY_TRY_ASSIGN(const uint64_t dropped, homed().dropped_records());
     first_record = -int64_t(dropped);
   }
-  QRY_TRY_ASSIGN(auto followed, engine::FollowedFile::begin(std::move(store), homed(), written, first_record));
+  QRY_TRY_ASSIGN(auto followed, engine::FollowedFile::begin(std::move(store), homed(), written, first_record, there));
   followed_ = std::move(followed);
   return {};
 }
@@ -647,7 +648,11 @@ size_t Session::step_position() const {
 bool Session::can_redo() const { return has_step(false) || !newer_.empty(); }
 
 Result<Scene> Session::whole_scene() const {
-  return device_ ? engine::whole_scene(home(), *document_) : Result<Scene>(document_->scene());
+  if (!device_) return document_->scene();
+  // Of a document in parts its file has all.
+  if (device_->pages() && device_->pages()->lacks_some())
+    return const_cast<Session*>(this)->store()->read_scene({}, nullptr, nullptr);
+  return engine::whole_scene(home(), *document_);
 }
 
 const Session::Shown& Session::shown() const {
@@ -733,6 +738,12 @@ Result<void> Session::write_as(const fs::path& file, const Progress& progress) {
     QRY_TRY(engine::FollowedFile::write_all(homed(), file, progress));
   }
   QRY_TRY_ASSIGN(auto opened, io::Store::open(file));
+  if (device_ && device_->pages()) {  // what is not there is in this file now
+    followed_->replace(std::move(opened));
+    store_path_ = file_ = file;
+    title_ = file.filename().string();
+    return {};
+  }
   const auto kept_at = kept_at_;
   close(false);
   store_path_ = file_ = file;

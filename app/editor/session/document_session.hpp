@@ -24,6 +24,7 @@
 #include "app/editor/session/volume_changes.hpp"
 #include "engine/home/choice.hpp"
 #include "engine/home/followed_file.hpp"
+#include "engine/home/resident_pages.hpp"
 #include "voxel/io/formats.hpp"
 #include "voxel/io/quarry/store.hpp"
 #include "voxel/worlds/document.hpp"
@@ -40,12 +41,18 @@ struct WorldPlace {
   // `prepare`. Errors: as engine::home_memory.
   engine::Home home = engine::Home::host;
   std::function<Result<engine::HomeMemory>()> prepare_home = {};
+  // What a document may take of a device's memory. A .quarry that would take more is edited in parts: the pages that
+  // edits, picks and frames need are there (engine/home/resident_pages.hpp), and `frames` tells which may still be
+  // seen.
+  uint64_t device_memory_bytes = UINT64_MAX;
+  engine::ResidentPages::Frames frames = {};
 };
 
 // A world at home on a device, with what must outlive it.
 struct DeviceWorld {
   std::unique_ptr<engine::DeviceBlocks> blocks;  // null: shaders cannot read it
   std::unique_ptr<engine::DeviceHome> home;
+  engine::ResidentPages* pages() const { return home->pages(); }  // null: all of it is there
 };
 
 class Session {
@@ -226,7 +233,7 @@ class Session {
   Result<std::shared_ptr<DeviceWorld>> device_world_of(const Content& content, std::string& reason,
                                                        const Progress& progress);
   Result<bool> open_on_device(const std::filesystem::path& file, bool whole_history, const Progress& progress);
-  Result<void> go_on_in(io::Store store, bool written, int64_t first_record);
+  Result<void> go_on_in(io::Store store, bool written, int64_t first_record, bool there = true);
   void let_file_go();
   engine::HomedWorld homed() { return {*document_, device_ ? device_->home.get() : nullptr}; }
   engine::DeviceHome& home() const { return *device_->home; }

@@ -19,10 +19,17 @@ Result<std::shared_ptr<DeviceWorld>> Session::device_world_of(const Content& con
     auto world = std::make_shared<DeviceWorld>();
     world->blocks = std::move(memory.blocks);
     reason = std::move(memory.reason);
-    QRY_TRY_ASSIGN(world->home, DeviceHome::create(std::move(memory.executor),
-                                                   {content.scene, content.history, content.position, content.file,
-                                                    progress, false, content.history_of_file},
-                                                   0, 0));
+    const bool in_parts =
+        content.file && content.file->bricks() > place_.device_memory_bytes / (engine::kKeyBytes + engine::kVoxelBytes);
+    QRY_TRY_ASSIGN(world->home,
+                   DeviceHome::create(std::move(memory.executor),
+                                      {content.scene, content.history, content.position,
+                                       in_parts ? nullptr : content.file, progress, false, content.history_of_file},
+                                      0, 0));
+    if (in_parts) {
+      QRY_TRY(world->home->set_budget(place_.device_memory_bytes));
+      world->pages()->set_frames(place_.frames);
+    }
     return world;
   }();
   if (made) return made;

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "app/editor/window/vulkan_prototypes.hpp"
+#include "engine/render/frame_settings.hpp"
 
 namespace quarry::app {
 Result<std::unique_ptr<Presenter>> Presenter::create(engine::Device& device, engine::Renderer& renderer,
@@ -291,11 +292,13 @@ Result<void> Presenter::record_scene(VkCommandBuffer commands, Slot& slot, uint3
     vkCmdWriteTimestamp(commands, VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT, times_, slot_index * 2);
   }
   const VkImageView view = target ? target->view() : VK_NULL_HANDLE;
-  auto done = wanted.tracer ? wanted.tracer->record(commands, *wanted.world, wanted.view, wanted.settings,
-                                                    wanted.first_step, wanted.steps, view, slot_index, wanted.tile)
-                            : renderer_.record(commands, *wanted.world, wanted.view, wanted.settings, view, slot_index,
-                                               wanted.tile);
-  QRY_TRY(done);
+  QRY_TRY(engine::record_reached(
+      commands, *wanted.world, wanted.view, wanted.settings, submitted() + 1, [&]() -> Result<void> {
+        return wanted.tracer ? wanted.tracer->record(commands, *wanted.world, wanted.view, wanted.settings,
+                                                     wanted.first_step, wanted.steps, view, slot_index, wanted.tile)
+                             : renderer_.record(commands, *wanted.world, wanted.view, wanted.settings, view, slot_index,
+                                                wanted.tile);
+      }));
   if (times_) vkCmdWriteTimestamp(commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, times_, slot_index * 2 + 1);
   slot.has_times = times_ != VK_NULL_HANDLE;
   slot.steps = wanted.tracer ? wanted.steps : 0;

@@ -493,11 +493,31 @@ double brick_pixels(const std::vector<Eye>& eyes, uint32_t page) {
 
 }  // namespace
 
+// What the last frames have come to. A picture may come in parts, of which each tells its own, and again at another
+// resolution; from elsewhere other pages are wanted.
+void ResidentPages::merge_seen(Residency::Reached seen) {
+  const auto places = [](const Residency::Reached& of) {
+    std::vector<std::array<double, 3>> positions;
+    for (const Eye& eye : of.eyes) positions.push_back(eye.position);
+    std::ranges::sort(positions);
+    positions.erase(std::unique(positions.begin(), positions.end()), positions.end());
+    return positions;
+  };
+  if (places(seen) == places(seen_)) {
+    std::vector<uint32_t> both;
+    std::ranges::set_union(seen.pages, seen_.pages, std::back_inserter(both));
+    seen.pages = std::move(both);
+    for (const Eye& eye : seen_.eyes)
+      if (!std::ranges::count(seen.eyes, eye)) seen.eyes.push_back(eye);
+  }
+  seen_ = std::move(seen);
+}
+
 Result<ResidentPages::Streamed> ResidentPages::stream(uint64_t completed, uint64_t most_bytes) {
   const Stay stay(lock_);
   Streamed done;
   if (!residency_) return done;
-  if (auto seen = residency_->reached(completed); !seen.eyes.empty()) seen_ = std::move(seen);
+  if (auto seen = residency_->reached(completed); !seen.eyes.empty()) merge_seen(std::move(seen));
   // The nearest first, as many as the budget holds.
   std::vector<std::pair<double, uint32_t>> near;
   for (const uint32_t number : seen_.pages) {
@@ -509,13 +529,20 @@ Result<ResidentPages::Streamed> ResidentPages::stream(uint64_t completed, uint64
   std::ranges::sort(near);
   ++round_;
   const auto now = std::chrono::steady_clock::now();
-  const uint64_t most = most_bytes_ - most_bytes_ / kEditShare;
+  const uint64_t most = most_bytes_ - most_bytes_ / kEditShare, spare = most / kEditShare;
+  // What edits keep there takes its room from what frames want.
+  uint64_t all = 0, kept = 0;
+  for (const auto& [distance, number] : near) all += pages_[number].bytes();
+  if (all > most / 2)
+    for (const auto& [number, page] : pages_)
+      if (page.held && !page.absent) kept += page.bytes();
+  const uint64_t most_wanted = most - spare - std::min(kept, most / 2);
   std::vector<uint32_t> coming;
   uint64_t wanted = 0, missing = 0;
   for (const auto& [distance, number] : near) {
     Page& page = pages_[number];
     wanted += page.bytes();
-    if (wanted > most) break;
+    if (wanted > most_wanted) break;
     page.round = round_;
     if (!page.absent) continue;
     ++done.missing;
@@ -527,7 +554,6 @@ Result<ResidentPages::Streamed> ResidentPages::stream(uint64_t completed, uint64
   }
   // Frames keep what leaves for some time. So it leaves for all that is missing at once, and as much besides as the
   // next pages may need.
-  const uint64_t spare = most / kEditShare;
   const auto fits = [&](uint64_t bytes) { return expected_bytes_ + bytes <= most; };
   if (!fits(missing + spare)) {
     QRY_TRY_ASSIGN(expected_bytes_, used_bytes());

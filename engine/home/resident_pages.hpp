@@ -142,6 +142,7 @@ class ResidentPages {
   Result<uint64_t> let_leave(uint64_t bytes);
   Result<void> bring(std::span<const uint32_t> numbers);
   Result<uint64_t> used_bytes();
+  void merge_seen(Residency::Reached seen);
   uint64_t known_bricks(std::span<const uint32_t> numbers);
 
   ResidentPages(DeviceHome& home, uint64_t budget_bytes, uint64_t most_bytes)

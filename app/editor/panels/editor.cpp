@@ -279,16 +279,18 @@ void Editor::take_statistics() {
       statistics.holdings.history_bytes = use->history_bytes;
       statistics.history_bytes = use->history_changes * sizeof(device::Record);
     }
+    statistics.pages = home.pages() ? home.pages()->counters() : engine::ResidentPages::Counters();
     if (const auto state = home.state()) {
       statistics.holdings.bricks = state->store.bricks;
-      statistics.holdings.history_bricks = state->store.bricks + statistics.holdings.full_keys - state->store.keys;
+      // Of a document in parts only what is there is stored.
+      const uint64_t keys = state->store.keys - statistics.pages.bricks;
+      statistics.holdings.history_bricks = state->store.bricks + statistics.holdings.full_keys - keys;
       statistics.history_bytes += statistics.holdings.history_bricks * (sizeof(BrickMask) + sizeof(BrickMaterials));
       statistics.device_bytes = state->store.size_bytes;
       statistics.to_device_bytes = state->traffic.to_device_bytes;
       statistics.from_device_bytes = state->traffic.from_device_bytes;
     }
     if (const auto times = home.edit_times()) statistics.edit_times = *times;
-    if (home.pages()) statistics.pages = home.pages()->counters();
   } else {
     const World& world = session.document().world();
     if (const auto grid = world.stats()) statistics.grid = *grid;
@@ -373,6 +375,7 @@ Result<void> Editor::stream_pages() {
   QRY_TRY_ASSIGN(const auto streamed, pages->stream(shared->frames().done, kStreamBytes));
   pages_missing_ = streamed.missing;
   if (streamed.brought > 0) drawn_.reset();
+  if (streamed.brought > 0 || streamed.left > 0) statistics.world_version = ~uint64_t(0);
   if (streamed.brought > 0 || streamed.missing > 0) frames_to_draw_ = std::max(frames_to_draw_, 2);
   return {};
 }

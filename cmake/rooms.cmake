@@ -40,6 +40,12 @@ function(qry_room room)
     list(TRANSFORM arg_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/${room}/)
     add_library(${target} STATIC ${arg_SOURCES})
     target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:qry_build_flags> ${arg_LIBS})
+    if(QRY_SANITIZE AND NOT QRY_BUILD_FUZZERS AND room MATCHES "^voxel/(io|foreign)(/|$)")
+      # Readers and writers take longer to compile than to run, as all above this floor: -Og halves it. xxhash's forced
+      # inlining fails with it.
+      target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Og>)
+      target_compile_definitions(${target} PRIVATE XXH_NO_INLINE_HINTS=1)
+    endif()
     if(QRY_HAVE_CUDA AND arg_CUDA)
       target_link_libraries(${target} PRIVATE CUDA::cudart_static)
     endif()

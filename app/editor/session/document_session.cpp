@@ -394,7 +394,12 @@ uint64_t Session::records_until() const {
 }
 
 // What the steps are called that only the file has, as far as it tells.
-void Session::note_steps() {
+void Session::note_forgotten_steps() const {
+  if (device_ && device_->pages() && home().dropped_steps() != steps_dropped_) note_steps();
+}
+
+void Session::note_steps() const {
+  if (device_) steps_dropped_ = home().dropped_steps();
   if (!store()) {
     older_.clear();
     newer_.clear();
@@ -407,7 +412,7 @@ void Session::note_steps() {
   };
   const auto add = [&](std::vector<Step>& to, uint64_t first, uint64_t end) {
     if (first >= end) return;
-    if (auto names = store()->step_names(first, end))
+    if (auto names = const_cast<Session*>(this)->store()->step_names(first, end))
       for (io::StepName& name : *names) to.push_back({std::move(name.label), name.voxels, size_t(name.records)});
   };
   const uint64_t before = records_before(), until = records_until(), all = store()->history_length();
@@ -629,6 +634,7 @@ Result<void> Session::set_instance_hidden(uint32_t instance, bool hidden) {
 }
 
 std::vector<Session::Step> Session::steps() const {
+  note_forgotten_steps();
   std::vector<Step> steps = older_;
   if (device_)
     for (auto& step : home().steps()) steps.push_back({std::move(step.label), step.voxels, size_t(step.records)});
@@ -643,9 +649,13 @@ std::vector<Session::Step> Session::steps() const {
 }
 
 size_t Session::step_position() const {
+  note_forgotten_steps();
   return older_.size() + (device_ ? size_t(home().position()) : document_->step_position());
 }
-bool Session::can_redo() const { return has_step(false) || !newer_.empty(); }
+bool Session::can_redo() const {
+  note_forgotten_steps();
+  return has_step(false) || !newer_.empty();
+}
 
 Result<Scene> Session::whole_scene() const {
   if (!device_) return document_->scene();

@@ -198,7 +198,9 @@ class Session {
   uint64_t records_until() const;
   bool has_step(bool back) const;
   Result<bool> recall(bool back);
-  void note_steps();
+  void note_steps() const;
+  // The same, if pages that left have let steps go to the file since.
+  void note_forgotten_steps() const;
   // What a document begins with. With a `file` the scene has no bricks: they go from there straight to a device.
   struct Content {
     Scene scene;
@@ -285,7 +287,8 @@ class Session {
   uint64_t history_budget_ = 0;  // bytes; 0: no limit
   uint64_t dropped_before_ = 0;  // steps that earlier worlds of this document dropped
   bool drops_noticed_ = false;
-  std::vector<Step> older_, newer_;  // of the file alone, before and after those in memory
+  mutable std::vector<Step> older_, newer_;  // of the file alone, before and after those in memory
+  mutable uint64_t steps_dropped_ = 0;       // when these were noted
 };
 
 }  // namespace quarry::app

@@ -3,11 +3,19 @@
 // its stroke is over the file is brought up to date.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "app/editor/session/document_session.hpp"
 
 namespace quarry::app {
 
 using engine::DeviceHome;
+
+namespace {
+
+constexpr uint64_t kBareBytes = 60'000'000;  // of a device's memory, what a world without bricks takes there
+
+}  // namespace
 
 // Null, with the reason, if the host is to have the world.
 Result<std::shared_ptr<DeviceWorld>> Session::device_world_of(const Content& content, std::string& reason,
@@ -19,8 +27,9 @@ Result<std::shared_ptr<DeviceWorld>> Session::device_world_of(const Content& con
     auto world = std::make_shared<DeviceWorld>();
     world->blocks = std::move(memory.blocks);
     reason = std::move(memory.reason);
+    const uint64_t for_bricks = place_.device_memory_bytes - std::min(place_.device_memory_bytes, kBareBytes);
     const bool in_parts =
-        content.file && content.file->bricks() > place_.device_memory_bytes / (engine::kKeyBytes + engine::kVoxelBytes);
+        content.file && content.file->bricks() > for_bricks / (engine::kKeyBytes + engine::kVoxelBytes);
     QRY_TRY_ASSIGN(world->home,
                    DeviceHome::create(std::move(memory.executor),
                                       {content.scene, content.history, content.position,

@@ -98,6 +98,10 @@ std::vector<uint32_t> device_homes(const Worlds& worlds) {
 // All edits but a few are within these voxels: 4 by 2 by 4 pages.
 constexpr std::array<int32_t, 3> kMin{-256, -128, -256}, kMax{255, 127, 255};
 
+int32_t at_random(std::mt19937& random, int a) {
+  return kMin[size_t(a)] + int32_t(random() % uint32_t(kMax[size_t(a)] - kMin[size_t(a)] + 1));
+}
+
 // The same change of any world: shapes, regions of noise, lists.
 qry_result random_change(qry_world* world, uint32_t seed) {
   std::mt19937 random(seed);
@@ -406,6 +410,63 @@ TEST_CASE(
     expect_same(world, twin.get());
     require_ok(qry_world_flush(world));
     expect_same(copied(worlds, file, dir / "copy.quarry").get(), twin.get());
+  }
+}
+
+TEST_CASE("c_api: rays in a world that is larger than its part of a device's memory meet what they meet in all of it") {
+  const Worlds worlds;
+  const fs::path file = scratch_dir("api_budget_rays") / "w.quarry";
+  for (const uint32_t home : device_homes(worlds)) {
+    INFO("home " << home);
+    const OneWorld world = attached(worlds, home, file), twin = new_world(worlds, QRY_HOME_HOST);
+    std::mt19937 random(31);
+    for (int i = 0; i < 40; ++i) {
+      const auto same = uint32_t(random());
+      for (qry_world* one : {world.get(), twin.get()}) require_ok(random_change(one, same));
+    }
+    // At the same home, for which all of it is there.
+    const fs::path all = file.parent_path() / "whole.quarry";
+    const std::string path = all.string();
+    fs::remove(all);
+    qry_save_info save = QRY_SAVE_INFO_INIT;
+    save.path = path.c_str();
+    require_ok(qry_world_save(twin.get(), &save));
+    const OneWorld whole = opened(worlds, all, home);
+    for (const size_t count : {size_t(1), size_t(7), size_t(1500)}) {
+      REQUIRE(paging_of(world.get()).pages.absent_pages > 0);
+      std::vector<qry_ray> rays(count);
+      // Those that run along the planes between pages may as well meet either voxel beside an edge.
+      std::vector<bool> along_planes(count);
+      for (size_t i = 0; i < count; ++i) {
+        qry_ray& ray = rays[i];
+        for (int a = 0; a < 3; ++a) {
+          ray.origin[a] = float(at_random(random, a)) + 0.25f;
+          ray.direction[a] = float(at_random(random, a)) - ray.origin[a] + 0.125f;
+        }
+        if (random() % 8 == 0) {
+          const auto a = random() % 3;
+          ray.direction[a] = 0;
+          ray.origin[a] = 128;
+          along_planes[i] = true;
+        }
+        if (random() % 8 == 0) ray.direction[random() % 3] = 0;
+        if (random() % 4 == 0) ray.origin[1] += 400;
+      }
+      std::vector<qry_hit> hits(count), expected(count);
+      require_ok(qry_world_trace(world.get(), rays.data(), count, hits.data()));
+      require_ok(qry_world_trace(whole.get(), rays.data(), count, expected.data()));
+      size_t met = 0;
+      for (size_t i = 0; i < count; ++i) {
+        INFO("ray " << i);
+        REQUIRE(hits[i].t == expected[i].t);
+        met += hits[i].t >= 0;
+        if (along_planes[i]) continue;
+        REQUIRE(std::ranges::equal(hits[i].voxel, expected[i].voxel));
+        REQUIRE(hits[i].face == expected[i].face);
+        REQUIRE(hits[i].material == expected[i].material);
+      }
+      CHECK((count < 100 || met > count / 4));
+    }
   }
 }
 

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// in_parts_test.cpp - documents that take more than they may of a device's memory, beside a session on the host: the
+// same edits, picks and history, and the same voxels in the files.
+#include <array>
+#include <catch2/catch.hpp>
+#include <glm/geometric.hpp>
+#include <random>
+
+#include "app/editor/session/document_session.hpp"
+#include "tests/app/sanitized.hpp"
+#include "tests/test_data.hpp"
+#include "voxel/io/formats.hpp"
+
+namespace in_parts_test {
+
+using namespace quarry;
+using namespace quarry::app;
+namespace fs = std::filesystem;
+
+namespace {
+
+// A world of loose voxels, of which every brick is stored: 69 MB on a device at home there.
+constexpr Int3 kBricks{72, 24, 64};
+
+fs::path loose_world(const fs::path& dir) {
+  Scene scene;
+  scene.volumes.push_back({"world", {}, {}});
+  scene.instances.push_back({});
+  std::mt19937 random(7);
+  for (int32_t z = 0; z < kBricks.z; ++z)
+    for (int32_t y = 0; y < kBricks.y; ++y)
+      for (int32_t x = 0; x < kBricks.x; ++x) {
+        Brick brick;
+        for (int i = 0; i < 3; ++i) brick.set(uint32_t(random() % kVoxelsPerBrick), uint8_t(1 + random() % 9));
+        scene.volumes[0].bricks.put({x, y, z}, SharedBrick(brick));
+      }
+  fs::path file = dir / "loose.quarry";
+  REQUIRE(io::write_scene(scene, file));
+  return file;
+}
+
+WorldPlace place_at(engine::Home home, uint64_t device_memory_bytes) {
+  WorldPlace place;
+  place.home = home;
+  place.prepare_home = [home] { return engine::home_memory(home, nullptr, engine::SharingMode::automatic); };
+  place.device_memory_bytes = device_memory_bytes;
+  // Nothing is drawn.
+  place.frames = [](bool) { return device::Store::Frames{}; };
+  return place;
+}
+
+// Little more than the least, which is told to who asks for less.
+uint64_t small_part(engine::Home home, const fs::path& file) {
+  Session session(place_at(home, 1000), {});
+  const auto opened = session.open(file);
+  REQUIRE_FALSE(opened);
+  const std::string& message = opened.error().message;
+  const size_t at = message.find(" takes ");
+  INFO(message);
+  REQUIRE(at != std::string::npos);
+  return (std::stoull(message.substr(at + 7)) + 2) << 20;
+}
+
+Edit random_edit(std::mt19937& random) {
+  const auto within = [&](int32_t bricks) { return int32_t(random() % uint32_t(bricks * 8)); };
+  Edit edit;
+  edit.shape = std::array{Shape::sphere, Shape::box, Shape::line}[random() % 3];
+  edit.mode = std::array{Mode::add, Mode::remove, Mode::paint, Mode::fill}[random() % 4];
+  edit.a = {within(kBricks.x), within(kBricks.y), within(kBricks.z)};
+  edit.b = edit.a + Int3{int32_t(random() % 60), int32_t(random() % 40), int32_t(random() % 50)};
+  edit.radius = 2 + double(random() % 20);
+  edit.material = uint8_t(1 + random() % 20);
+  return edit;
+}
+
+SceneFacts facts_of(const Session& session) {
+  const auto whole = session.whole_scene();
+  REQUIRE(whole);
+  return *scene_facts(*whole, Axes::y_up);
+}
+
+}  // namespace
+
+TEST_CASE(
+    "session: a document that takes more than its part of a device's memory is edited, picked, undone, saved and "
+    "reopened as one on the host is, and never is there as a whole",
+    "[one-caller]") {
+  const fs::path dir = test::scratch_dir("session-in-parts"), file = loose_world(dir), twin_file = dir / "twin.quarry";
+  const engine::Home home = device::cuda_device_count() > 0 ? engine::Home::device : engine::Home::emulated;
+  fs::copy_file(file, twin_file);
+  const uint64_t part = small_part(home, file);
+  auto session = std::make_unique<Session>(place_at(home, part), dir / "recovery");
+  Session twin(place_at(engine::Home::host, UINT64_MAX), dir / "recovery");
+  REQUIRE(session->open(file));
+  REQUIRE(twin.open(twin_file));
+  REQUIRE(session->device_world()->pages());
+  const auto counters = [&] { return session->device_world()->pages()->counters(); };
+  CHECK(counters().absent == counters().pages);
+  std::mt19937 random(20261128);
+  constexpr int kSteps = test::kThreadSanitized ? 12 : test::kSanitized ? 24 : 60;
+  for (int step = 0; step < kSteps; ++step) {
+    INFO("step " << step);
+    const auto what = random() % 10;
+    std::vector<Edit> edits;
+    if (what < 7) edits.push_back(random_edit(random));
+    for (Session* const one : {session.get(), &twin}) {
+      for (const Edit& edit : edits) {
+        const auto made = one->apply(edit);
+        INFO((made ? std::string() : made.error().message));
+        REQUIRE(made);
+      }
+      for (auto times = what == 7 ? 1 : what == 8 ? 4 : 0; times > 0; --times) REQUIRE(one->undo());
+      for (auto times = what == 9 ? 3 : 0; times > 0; --times) REQUIRE(one->redo());
+    }
+    if (step % 20 == 13) {
+      session = std::make_unique<Session>(place_at(home, part), dir / "recovery");
+      REQUIRE(session->open(file));
+    }
+    REQUIRE(session->shown().voxels == twin.shown().voxels);
+    REQUIRE(session->shown().bricks == twin.shown().bricks);
+    REQUIRE(session->shown().bounds == twin.shown().bounds);
+    REQUIRE(session->steps().size() == twin.steps().size());
+    REQUIRE(session->step_position() == twin.step_position());
+    for (int i = 0; i < 4; ++i) {
+      app::Ray ray;
+      ray.origin = {double(random() % 600) - 50, double(random() % 300) + 20, double(random() % 500)};
+      const glm::dvec3 to{double(random() % 500), double(random() % 190), double(random() % 440)};
+      ray.direction = glm::normalize(to - ray.origin + glm::dvec3(0.1));
+      const auto met = session->pick(ray), expected = twin.pick(ray);
+      REQUIRE(met.has_value() == expected.has_value());
+      if (!met) continue;
+      REQUIRE(met->voxel == expected->voxel);
+      REQUIRE(met->material == expected->material);
+    }
+    if (step % 8 == 7) REQUIRE(facts_of(*session).col_sum == facts_of(twin).col_sum);
+  }
+  CHECK(counters().absent > 0);
+  CHECK(counters().left > 0);
+  const auto state = session->device_world()->home->state();
+  REQUIRE(state);
+  CHECK(state->store.size_bytes <= part + std::max<uint64_t>(part / 10, 24'000'000));
+  // All the way back, and forth.
+  const size_t steps = twin.steps().size();
+  for (const size_t position : {size_t(0), steps}) {
+    REQUIRE(session->go_to_step(position));
+    REQUIRE(twin.go_to_step(position));
+    REQUIRE(facts_of(*session).col_sum == facts_of(twin).col_sum);
+  }
+  // Under a new name it goes on there, and the old file stays as it is.
+  const fs::path elsewhere = dir / "elsewhere.quarry";
+  REQUIRE(session->save_as(elsewhere));
+  REQUIRE(session->file() == elsewhere);
+  const uint64_t saved = facts_of(twin).col_sum;
+  for (Session* const one : {session.get(), &twin}) {
+    Edit edit;
+    edit.shape = Shape::sphere;
+    edit.mode = Mode::fill;
+    edit.a = {200, 100, 200};
+    edit.radius = 30;
+    edit.material = 33;
+    REQUIRE(one->apply(edit));
+  }
+  REQUIRE(facts_of(*session).col_sum == facts_of(twin).col_sum);
+  session.reset();
+  Session old(place_at(engine::Home::host, UINT64_MAX), {}), now(place_at(engine::Home::host, UINT64_MAX), {});
+  REQUIRE(old.open(file));
+  REQUIRE(now.open(elsewhere));
+  CHECK(facts_of(old).col_sum == saved);
+  CHECK(facts_of(now).col_sum == facts_of(twin).col_sum);
+  CHECK(now.steps().size() == twin.steps().size());
+}
+
+}  // namespace in_parts_test

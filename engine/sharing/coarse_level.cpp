@@ -128,8 +128,8 @@ void CoarseLevel::merge(const CoarseCells& cells) {
   std::unordered_map<uint32_t, std::vector<std::pair<uint32_t, const CoarseCell*>>> by_page;
   for (const auto& [at, cell] : cells) by_page[at >> 6].emplace_back(at & 63u, &cell);
   for (const auto& [page, list] : by_page)
-    rewrite(page, [&](QryCoarsePage& its) {
-      for (const auto& [at, added] : list) {
+    rewrite(page, [&, &its_cells = list](QryCoarsePage& its) {
+      for (const auto& [at, added] : its_cells) {
         CoarseCell cell = cell_of(its.cells[at]);
         for (uint64_t left = added->bricks & ~cell.bricks; left; left &= left - 1) {
           const auto bit = size_t(std::countr_zero(left));

@@ -185,6 +185,43 @@ TEST_CASE(
   CHECK(different(timed, shown("anew"), kStages) > 0);
 }
 
+TEST_CASE("editor: a world that takes more than --gpu-memory is shown and edited as one that is there as a whole") {
+  if (!can_open_window()) return;
+  const Place place = place_for("editor-in-parts");
+  fs::remove(place.world);
+  REQUIRE(run_quarry({"generate", "terrain", "--size", "512", "-o", place.world.string()}).code == 0);
+  const fs::path copy = place.dir / "copy.quarry";
+  fs::copy_file(place.world, copy);
+  std::vector<engine::Picture> pictures;
+  for (const char* const home : {"emulated", "host"}) {
+    INFO(home);
+    const auto picture = [&](const std::string& name) { return (place.dir / (name + home + ".png")).string(); };
+    const Outcome outcome = run_script(place,
+                                       "camera 40 30 260\nscreenshot " + picture("before") +
+                                           "\nkey right\nsphere add 0 150 0 50 3\nscreenshot " + picture("after") +
+                                           "\nkey ctrl+z\nscreenshot " + picture("undone") + "\nclick 400 300\nquit\n",
+                                       {"--home", home, "--gpu-memory", "82M", "--validation"});
+    INFO(outcome.err);
+    REQUIRE(outcome.code == 0);
+    for (const char* const name : {"before", "after", "undone"}) {
+      auto png = engine::read_png(picture(name));
+      REQUIRE(png);
+      pictures.push_back(std::move(*png));
+    }
+    if (home == std::string("emulated")) {
+      fs::rename(place.world, place.dir / "edited.quarry");
+      fs::rename(copy, place.world);
+    }
+  }
+  CHECK(different(pictures[0], pictures[1], kScene) > 500);
+  for (size_t i = 0; i < 3; ++i) CHECK(different(pictures[i], pictures[i + 3], kScene) == 0);
+  CHECK(different(pictures[1], pictures[4], kStatistics) > 30);  // the pages that are there
+  const Kept a = kept_in(place.dir / "edited.quarry"), b = kept_in(place.world);
+  CHECK(a.voxels == b.voxels);
+  CHECK(a.history == b.history);
+  CHECK(a.position == b.position);
+}
+
 TEST_CASE("editor: a click adds at the voxel under the mouse, and keys choose the tool, undo and redo") {
   if (!can_open_window()) return;
   const Place place = place_for("editor-click");

@@ -1278,15 +1278,16 @@ typedef struct qry_record_info {
 
 /* Records a picture of the world as it was last published. Submits nothing, waits for nothing, allocates no
  * descriptors, begins no render pass and leaves none open. The buffers of a slot are made at its first picture and at a
- * larger one. Compiles pipelines only on software drivers. On entry the image must be in VK_IMAGE_LAYOUT_GENERAL, ready
- * to be written by VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT with VK_ACCESS_SHADER_WRITE_BIT. On exit it is still in
- * VK_IMAGE_LAYOUT_GENERAL, written by that stage with that access. You record the barriers before and after. If the
- * image is larger, pixels outside the picture stay as they are. In the command buffer's state it changes the compute
- * pipeline, compute descriptor set 0 and the compute push constants, and nothing of graphics. The command buffer must
- * be submitted once, and to the queue of qry_vulkan_device_info. A failed call may have recorded a part of the picture.
- * Then begin the command buffer anew, or draw over what was recorded. Errors: INVALID_ARGUMENT (also: never published;
- * recorder and world of different contexts), UNKNOWN_STRUCT, DUPLICATE_STRUCT, FULL (as many recordings are in frames
- * after safe_frame as there are slots), DEVICE, OUT_OF_MEMORY. [write] for both world and recorder */
+ * larger one. Compiles pipelines only on software drivers, and at the first frame of a world of which pages are not
+ * there. On entry the image must be in VK_IMAGE_LAYOUT_GENERAL, ready to be written by
+ * VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT with VK_ACCESS_SHADER_WRITE_BIT. On exit it is still in VK_IMAGE_LAYOUT_GENERAL,
+ * written by that stage with that access. You record the barriers before and after. If the image is larger, pixels
+ * outside the picture stay as they are. In the command buffer's state it changes the compute pipeline, compute
+ * descriptor set 0 and the compute push constants, and nothing of graphics. The command buffer must be submitted once,
+ * and to the queue of qry_vulkan_device_info. A failed call may have recorded a part of the picture. Then begin the
+ * command buffer anew, or draw over what was recorded. Errors: INVALID_ARGUMENT (also: never published; recorder and
+ * world of different contexts), UNKNOWN_STRUCT, DUPLICATE_STRUCT, FULL (as many recordings are in frames after
+ * safe_frame as there are slots), DEVICE, OUT_OF_MEMORY. [write] for both world and recorder */
 QRY_API qry_result QRY_CALL qry_record_frame(qry_recorder* recorder, qry_world* world, const qry_render_info* render,
                                              const qry_record_info* record);
 

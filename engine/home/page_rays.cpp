@@ -113,6 +113,7 @@ Result<void> trace_in_parts(ResidentPages& pages, std::span<const Ray> rays, std
     });
     std::erase_if(pending, [&](size_t i) { return !missed[i]; });
     std::vector<uint32_t> wanted;
+    wanted.reserve(pending.size());
     for (const size_t i : pending) wanted.push_back(missed[i]->page);
     std::ranges::sort(wanted);
     wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());

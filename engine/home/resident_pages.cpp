@@ -81,16 +81,20 @@ void ResidentPages::put_chunk(Int3 at, const Chunk& chunk, const CoarseCells& co
   // The chunk's eight cells among the page's 4^3.
   const auto first = uint32_t((at.x & 1) * 2 + (at.y & 1) * 8 + (at.z & 1) * 32);
   coarse_.put(page, uint64_t(0x330033) << first, coarse);
-  if (!residency_) (void)coarse_.take_changes();  // nobody follows them
 }
 
 // ---- What the file has
 
 Result<void> ResidentPages::follow(io::Store& file, Flush flush, bool there, const Progress& progress) {
   const Stay stay(lock_);
+  if (residency_)
+    for (const auto& [number, page] : pages_) residency_->set_absent(number, false);
   pages_.clear();
   written_.clear();
-  coarse_ = {};
+  // One page after the other: frames may still see what was known of them.
+  std::vector<uint32_t> known;
+  coarse_.each_page([&](uint32_t number) { known.push_back(number); });
+  for (const uint32_t number : known) coarse_.put(number, ~uint64_t(0), {});
   std::mutex list_lock;
   QRY_TRY(file.visit_all(
       [&](uint32_t, const io::PackedChunk& packed) -> Result<void> {
@@ -110,7 +114,9 @@ Result<void> ResidentPages::follow(io::Store& file, Flush flush, bool there, con
   for (auto& [number, page] : pages_) {
     page.absent = !there;
     page.held = there;  // the device's history may have steps of it
+    if (residency_) residency_->set_absent(number, page.absent);
   }
+  bounds_known_ = false;
   file_ = &file;
   flush_ = std::move(flush);
   return {};

@@ -51,7 +51,6 @@ CoarseLevel::CoarseLevel() {
   std::memset(&full, 0xFF, sizeof full);
   cells_.push_back(full);
   pages_.push_back({});
-  changes_.cells.push_back(0);
 }
 
 uint32_t CoarseLevel::number(uint32_t page) const {
@@ -96,7 +95,7 @@ uint32_t CoarseLevel::new_cell(const CoarseCell& cell) {
   its.low = uint32_t(cell.bricks);
   its.high = uint32_t(cell.bricks >> 32);
   std::memcpy(its.materials, cell.materials.data(), sizeof its.materials);
-  changes_.cells.push_back(number);
+  if (followed_) changes_.cells.push_back(number);
   return number;
 }
 
@@ -120,7 +119,7 @@ void CoarseLevel::rewrite(uint32_t page, const auto& change) {
   its.high = uint32_t(outline >> 32);
   pages_[after] = its;
   numbers_[page] = after;
-  changes_.pages.push_back(page);
+  if (followed_) changes_.pages.push_back(page);
   if (before) retire(true, before);
 }
 
@@ -153,14 +152,15 @@ void CoarseLevel::put(uint32_t page, uint64_t of, const CoarseCells& cells) {
   });
 }
 
+void CoarseLevel::follow() { followed_ = true; }
+
 void CoarseLevel::retire(bool is_page, uint32_t number) {
-  if (submitted_ > completed_) gone_.push_back({submitted_, is_page, number});
+  if (followed_) gone_.push_back({0, is_page, number}), ++waiting_;
   else (is_page ? free_pages_ : free_cells_).push_back(number);
 }
 
 void CoarseLevel::set_frames(uint64_t submitted, uint64_t completed) {
-  submitted_ = submitted;
-  completed_ = completed;
+  for (; waiting_ > 0; --waiting_) gone_[gone_.size() - waiting_].last_frame = submitted;
   while (!gone_.empty() && gone_.front().last_frame <= completed) {
     const Gone& one = gone_.front();
     (one.is_page ? free_pages_ : free_cells_).push_back(one.number);

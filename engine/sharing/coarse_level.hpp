@@ -34,7 +34,7 @@ uint8_t coarse_material(const BrickView& brick);
 // Adds the bricks of the world that a box of voxels meets, with this material where none is there yet.
 void add_coarse(const Box3& voxels, uint8_t material, CoarseCells& cells);
 
-// One thread at a time. What a frame may still read is kept until that is done, so nothing waits.
+// One thread at a time. From follow() on what a frame may still read is kept until that is done, so nothing waits.
 class CoarseLevel {
  public:
   CoarseLevel();
@@ -50,7 +50,9 @@ class CoarseLevel {
   }
   uint64_t bytes() const { return pages_.size() * sizeof(QryCoarsePage) + cells_.size() * sizeof(QryCoarseCell); }
 
-  // For Residency. All that shaders read, by number; `numbers` says which a page has.
+  // For Residency. From here on changes are told; what there is already is not among them.
+  void follow();
+  // All that shaders read, by number; number() says which a page has.
   const std::vector<QryCoarsePage>& pages() const { return pages_; }
   const std::vector<QryCoarseCell>& cells() const { return cells_; }
   uint32_t number(uint32_t page) const;
@@ -60,7 +62,8 @@ class CoarseLevel {
     std::vector<uint32_t> cells;  // by number
   };
   Changes take_changes() { return std::exchange(changes_, {}); }
-  // Frames up to `submitted` may read what is there now; those up to `completed` are done.
+  // What has been replaced until now frames up to `submitted` may read, and none after them. Those up to `completed`
+  // are done.
   void set_frames(uint64_t submitted, uint64_t completed);
 
  private:
@@ -82,7 +85,8 @@ class CoarseLevel {
   std::vector<QryCoarseCell> cells_;
   std::vector<uint32_t> free_pages_, free_cells_;
   std::deque<Gone> gone_;
-  uint64_t submitted_ = 0, completed_ = 0;
+  size_t waiting_ = 0;  // the last of these: since set_frames()
+  bool followed_ = false;
   Changes changes_;
 };
 

@@ -43,8 +43,7 @@ Result<std::unique_ptr<Residency>> Residency::create(Device& device, const Box3&
                         "quarry numbers of pages"));
   std::memset(self->numbers_->mapped(), 0, kQryPages * sizeof(uint32_t));
   QRY_TRY(ensure_memory(device, self->reached_, BufferMemory::device, kReachedBytes, "quarry reached pages"));
-  // What has changed before is among all that is written first.
-  (void)coarse.take_changes();
+  coarse.follow();
   coarse.each_page(
       [&](uint32_t page) { static_cast<uint32_t*>(self->numbers_->mapped())[page] = coarse.number(page); });
   QRY_TRY(self->update(0, 0));

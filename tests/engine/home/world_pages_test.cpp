@@ -4,8 +4,11 @@
 #include "engine/home/world_pages.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <catch2/catch.hpp>
+#include <deque>
+#include <random>
 
 #include "engine/home/drawn_world.hpp"
 #include "engine/pictures/path_tracer.hpp"
@@ -114,6 +117,82 @@ TEST_CASE("pages: each page has the voxels of its number, and no two have the sa
   }
   CHECK(page_of(brick_of(kWorldMin)) == 0);
   CHECK(page_of(brick_of(kWorldMax)) == (1u << 20) - 1);
+}
+
+namespace {
+
+// The bricks of a page as shaders read them: by number of the page's record, each brick's material, 0: none.
+std::vector<uint8_t> read_coarse(const CoarseLevel& level, uint32_t number) {
+  std::vector<uint8_t> materials(kPageBricks);
+  const QryCoarsePage& page = level.pages()[number];
+  const uint64_t outline = uint64_t(page.high) << 32 | page.low;
+  for (uint32_t at = 0; at < 64; ++at) {
+    const uint32_t value = page.cells[at];
+    CHECK((value != 0) == ((outline >> at & 1u) != 0));
+    for (uint32_t bit = 0; value && bit < 64; ++bit) {
+      if (value < kQryCoarseCells) {
+        materials[at * 64 + bit] = uint8_t(value);
+        continue;
+      }
+      const QryCoarseCell& cell = level.cells()[value - kQryCoarseCells];
+      if ((uint64_t(cell.high) << 32 | cell.low) >> bit & 1u)
+        materials[at * 64 + bit] = uint8_t(cell.materials[bit / 4] >> (bit % 4 * 8));
+    }
+  }
+  return materials;
+}
+
+}  // namespace
+
+TEST_CASE("pages: the coarse level has each brick's material, and what a frame may read stays until that is done") {
+  std::mt19937 random(3);
+  CoarseLevel level;
+  std::array<std::vector<uint8_t>, 5> expected;
+  for (auto& page : expected) page.resize(kPageBricks);
+  struct Frame {
+    uint64_t number;
+    std::array<uint32_t, 5> records;
+    std::array<std::vector<uint8_t>, 5> content;
+  };
+  std::deque<Frame> frames;
+  uint64_t recorded = 0, done = 0;
+  size_t records = 0;
+  for (int step = 0; step < 600; ++step) {
+    // Some cells of a page become others: empty, of one material, or of several.
+    const auto page = uint32_t(random() % 5);
+    const uint64_t of = uint64_t(random()) << 32 | random();
+    CoarseCells cells;
+    for (uint32_t at = 0; at < 64; ++at) {
+      if (!(of >> at & 1u)) continue;
+      const auto kind = random() % 3;
+      CoarseCell& cell = cells[page << 6 | at];
+      const auto one = uint8_t(1 + random() % 255);
+      for (uint32_t bit = 0; bit < 64; ++bit) {
+        const bool there = kind == 1 || (kind == 2 && random() % 2 == 0);
+        cell.materials[bit] = kind == 1 ? one : uint8_t(1 + random() % 255);
+        cell.bricks |= uint64_t(there) << bit;
+        expected[page][at * 64 + bit] = there ? cell.materials[bit] : 0;
+      }
+      if (kind == 0 && random() % 2 == 0) cells.erase(page << 6 | at);
+    }
+    level.put(page, of, cells);
+    if (step == 50) level.follow();
+    if (step > 50 && random() % 3 == 0) {  // a publish, and a frame after it
+      level.set_frames(recorded, done);
+      Frame frame{++recorded, {}, expected};
+      for (uint32_t i = 0; i < 5; ++i) frame.records[i] = level.number(i);
+      frames.push_back(std::move(frame));
+      while (frames.size() > 3) done = frames.front().number, frames.pop_front();
+    }
+    for (uint32_t i = 0; i < 5; ++i) REQUIRE(read_coarse(level, level.number(i)) == expected[i]);
+    if (step % 10 == 0)
+      for (const Frame& frame : frames)
+        for (uint32_t i = 0; i < 5; ++i) REQUIRE(read_coarse(level, frame.records[i]) == frame.content[i]);
+    if (step == 300) records = level.pages().size() + level.cells().size();
+  }
+  CHECK(level.pages().size() + level.cells().size() < 2 * records);  // what no frame can read is used again
+  level.put(2, ~uint64_t(0), {});
+  CHECK(level.outline(2) == 0);
 }
 
 TEST_CASE("pages: a world that does not fit its memory makes the same pictures, and never takes more") {

@@ -353,12 +353,13 @@ typedef struct qry_world_home_info {
  *   then an edit that has no room is QRY_ERROR_OUT_OF_MEMORY.
  * - Before pages leave that have changed, the world is flushed. So its file may be newer than after the last
  *   qry_world_flush, and what the disk refuses ends the edit that needs room, with nothing lost.
- * - Edits, lists, regions, undo, redo, reading and saving take worlds of any size; what a call needs at once must fit
- *   the budget. qry_world_render draws what is there, and again what it missed, until the picture is that of the whole
- *   world; recorded frames show coarsely what is not there yet (qry_world_stream). Calls that work on all voxels
- *   together (paths, rays, listing bricks, world algebra, parts, floods, packing, detaching) bring all of the world,
- * and are QRY_ERROR_OUT_OF_MEMORY if that does not fit. What qry_world_get_memory and qry_world_get_grid_stats measure
- * is what is there.
+ * - Edits, lists, regions, undo, redo, reading, rays and saving take worlds of any size; what a call needs at once
+ *   must fit the budget. qry_world_render and qry_world_trace_paths draw what is there, and again what they missed,
+ *   until the picture is that of the whole world; recorded frames show coarsely what is not there yet
+ *   (qry_world_stream). Calls that work on all voxels together (paths where something glows, rays in the device's
+ *   memory, listing bricks, world algebra, parts, floods, packing, detaching) bring all of the world, and are
+ *   QRY_ERROR_OUT_OF_MEMORY if that does not fit. What qry_world_get_memory and qry_world_get_grid_stats measure is
+ *   what is there.
  * - A brick counts 624 bytes, or 40 if it is full of one material, and a change of the history 12. What a world takes
  *   without bricks counts too, some 60 MB with CUDA, and a twentieth is for lists of bricks. What is in use may be a
  *   tenth more than the budget, or 24 MB. A budget that has no room for some pages beside what any world takes is

@@ -377,7 +377,10 @@ Result<uint64_t> ResidentPages::let_leave(uint64_t bytes) {
     Page& page = pages_[number];
     page.absent = true;
     page.wanted = {};
-    if (residency_) residency_->set_absent(number, true);
+    if (!residency_) continue;
+    residency_->set_absent(number, true);
+    // At once: the next picture may be drawn in the same rounds.
+    for (const Chunk& chunk : page.chunks) residency_->set_bounds(united(residency_->bounds(), chunk.bounds));
   }
   bounds_known_ = false;
   left_ += leaving.size();

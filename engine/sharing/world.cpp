@@ -293,12 +293,8 @@ Result<Device::TimelinePoint> SharedWorld::publish(const device::Store::Publishe
   root.brick_count = published.keys;
   put_box(root, published.bounds);
   QRY_TRY(s.put_pages(root, published.bounds));
-  if (!s.residency && (published.version != s.version_seen || s.world_seen != 0)) {
-    // Lights are looked for when they are wanted.
-    WorldChanges changes;
-    changes.everything = true;
-    s.lights.note(changes);
-  }
+  // Lights are looked for when they are wanted.
+  if (!s.residency && (published.version != s.version_seen || s.world_seen != 0)) lights_changed();
   // Memory may be new without a change of the world: after room was given back or asked for.
   if (published.number != s.published_seen) {
     QRY_TRY_ASSIGN(s.ready, blocks.acquire());
@@ -342,6 +338,11 @@ bool SharedWorld::has_reflective() const { return state_->reflective; }
 const LightTree& SharedWorld::update_lights(const World& world, const Palette& palette) {
   state_->lights.update(world, palette);
   return state_->lights;
+}
+void SharedWorld::lights_changed() {
+  WorldChanges changes;
+  changes.everything = true;
+  state_->lights.note(changes);
 }
 const LightTree& SharedWorld::lights() const { return state_->lights; }
 uint64_t SharedWorld::device_bytes() const { return state_->memory->size_bytes(); }

@@ -285,6 +285,22 @@ TEST_CASE(
     require_ok(qry_world_render(world, &info, rgba.data(), rgba.size(), 0));
     return rgba;
   };
+  const auto paths = [&](qry_world* world, const qry_camera& camera) {
+    qry_paths* sums = nullptr;
+    require_ok(qry_paths_create(worlds.context(), &sums));
+    qry_paths_info info = QRY_PATHS_INFO_INIT;
+    info.camera = camera;
+    info.width = kWidth, info.height = kHeight;
+    info.samples = 1;
+    info.bounces = 2;
+    const qry_result traced = qry_world_trace_paths(world, sums, &info);
+    INFO(qry_last_error());
+    REQUIRE(traced == QRY_OK);
+    std::vector<uint8_t> rgba(size_t(kWidth) * kHeight * 4);
+    require_ok(qry_paths_read(sums, QRY_LAYER_COLOR, rgba.data(), rgba.size(), 0));
+    qry_paths_destroy(&sums);
+    return rgba;
+  };
   {
     qry_device_state device = QRY_DEVICE_STATE_INIT;
     if (const qry_result there = qry_context_get_device(worlds.context(), &device); there != QRY_OK) {
@@ -315,6 +331,7 @@ TEST_CASE(
       const uint32_t view = i % 3 == 2 ? uint32_t(QRY_VIEW_MATERIAL) : uint32_t(QRY_VIEW_SHADED);
       REQUIRE((picture(world.get(), camera, view) == picture(twin.get(), camera, view)));
       CHECK(paging_of(world.get()).device_bytes <= budget_at(worlds, home) + kSlack);
+      if (i < 2) REQUIRE((paths(world.get(), camera) == paths(twin.get(), camera)));
     }
     const qry_paging_state pages = paging_of(world.get()).pages;
     CHECK(pages.absent_pages > 0);

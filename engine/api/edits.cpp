@@ -53,6 +53,12 @@ engine::RenderedWorld rendered(qry_world& world) {
   return engine::rendered_world(*world.shared, *world.document);
 }
 
+Result<engine::RenderedWorld> drawn_whole(qry_world& world) {
+  if (!world.home || !world.home->shares() || !world.home->pages() || !world.home->pages()->lacks_some())
+    return rendered(world);
+  return engine::drawn_in_parts(*world.shared, *world.document, *world.home, *world.blocks, *world.context->device);
+}
+
 Result<uint64_t> version_of(const qry_world& world) {
   if (!world.home) return world.version;
   QRY_TRY_ASSIGN(const uint64_t there, world.home->version());

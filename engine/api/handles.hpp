@@ -208,6 +208,8 @@ inline engine::HomedWorld homed(qry_world& world) { return {*world.document, wor
 // What is drawn of a world that share_world() has prepared: a world at home on a device from there, if shaders read its
 // memory.
 engine::RenderedWorld rendered(qry_world& world);
+// The same for a picture that is made again until it misses nothing, if pages of a world with a budget are not there.
+Result<engine::RenderedWorld> drawn_whole(qry_world& world);
 // Publishes it for frames of a host engine: of a world with a budget what is there.
 Result<engine::Device::TimelinePoint> published_for_frames(qry_world& world);
 // Lets the document have the voxels of a world at home on a device whose memory shaders do not read: a copy, which is

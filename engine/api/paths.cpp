@@ -4,7 +4,6 @@
 
 #include "engine/api/handles.hpp"
 #include "engine/home/drawing.hpp"
-#include "engine/home/resident_pages.hpp"
 
 using namespace quarry;
 using namespace quarry::c_api;
@@ -112,15 +111,7 @@ qry_result qry_world_trace_paths(qry_world* world, qry_paths* paths, const qry_p
     const uint32_t first = same ? paths->tracer->paths_done() : 0;
     paths->world = 0;  // after an exception or error below, the next call begins anew
     const ProgressCall call(info->progress, info->progress_user);
-    // Of a world in a part of the device's memory the paths go through what is there, and again where they missed some.
-    const bool in_parts =
-        world->home && world->home->shares() && world->home->pages() && world->home->pages()->lacks_some();
-    const auto draws = [&]() -> Result<engine::RenderedWorld> {
-      if (!in_parts) return rendered(*world);
-      return engine::drawn_in_parts(*world->shared, *world->document, *world->home, *world->blocks,
-                                    *world->context->device);
-    };
-    auto made = draws();
+    auto made = drawn_whole(*world);
     if (!made) return refuse(made.error());
     engine::RenderedWorld& drawn = *made;
     // The host looks for lights: where something glows and has changed, it reads the voxels for as long as that takes.
@@ -130,7 +121,7 @@ qry_result qry_world_trace_paths(qry_world* world, qry_paths* paths, const qry_p
       if (!copied) return refuse(copied.error());
       glowing = std::move(*copied);
       if (glowing) drawn.lit = &glowing->world();
-      if (in_parts) world->shared->lights_changed();
+      if (drawn.bring_pages) world->shared->lights_changed();
     }
     auto traced = paths->tracer->render(drawn, view, settings, info->samples, layers, call.progress(), first);
     // Frames may be recorded that show what was published last; of that pages may have left since.

@@ -9,8 +9,6 @@
 
 #include "base/parallel.hpp"
 #include "engine/api/handles.hpp"
-#include "engine/home/drawing.hpp"
-#include "engine/home/resident_pages.hpp"
 
 using namespace quarry;
 using namespace quarry::c_api;
@@ -233,10 +231,7 @@ qry_result qry_world_render(qry_world* world, const qry_render_info* info, void*
     QRY_PASS_REFUSAL(need_renderer(*world, function));
     const auto draw = [&]() -> Result<engine::Picture> {
       engine::Renderer& renderer = *world->context->renderer;
-      if (!world->home || !world->home->shares() || !world->home->pages() || !world->home->pages()->lacks_some())
-        return renderer.render(rendered(*world), view, settings);
-      QRY_TRY_ASSIGN(const auto drawn, engine::drawn_in_parts(*world->shared, *world->document, *world->home,
-                                                              *world->blocks, *world->context->device));
+      QRY_TRY_ASSIGN(const auto drawn, drawn_whole(*world));
       return renderer.render(drawn, view, settings);
     };
     auto picture = draw();

@@ -185,7 +185,8 @@ TEST_CASE(
   CHECK(different(timed, shown("anew"), kStages) > 0);
 }
 
-TEST_CASE("editor: a world that takes more than --gpu-memory is shown and edited as one that is there as a whole") {
+TEST_CASE("editor: a world that takes more than --gpu-memory is shown and edited as one that is there as a whole",
+          "[shader-alone]") {
   if (!can_open_window()) return;
   const Place place = place_for("editor-in-parts");
   fs::remove(place.world);

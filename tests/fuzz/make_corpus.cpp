@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <exception>
 #include <filesystem>
 
 #include "tests/file_bytes.hpp"
@@ -332,11 +333,7 @@ void text_files(const fs::path& dir) {
   text("head", 4, "ply\nformat ascii 1.0\n");
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  if (argc != 2) return std::fprintf(stderr, "usage: make_corpus FOLDER\n"), 2;
-  const fs::path dir = argv[1];
+bool all_files(const fs::path& dir) {
   fs::create_directories(dir / "vox");
   fs::create_directories(dir / "store");
   vox_files(dir / "vox");
@@ -352,5 +349,16 @@ int main(int argc, char** argv) {
   text_files(dir / "text");
   seeds(dir / "binvox", test::binvox_seeds());
   stream_files(dir / "stream");
-  return store_files(dir / "store") ? 0 : 1;
+  return store_files(dir / "store");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) return std::fprintf(stderr, "usage: make_corpus FOLDER\n"), 2;
+  try {
+    return all_files(argv[1]) ? 0 : 1;
+  } catch (const std::exception& e) {
+    return std::fprintf(stderr, "make_corpus: %s\n", e.what()), 1;
+  }
 }

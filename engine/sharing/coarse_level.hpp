@@ -10,7 +10,6 @@
 #include <array>
 #include <cstdint>
 #include <deque>
-#include <span>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -48,7 +47,6 @@ class CoarseLevel {
   void each_page(const auto& visit) const {
     for (const auto& [page, number] : numbers_) visit(page);
   }
-  uint64_t bytes() const { return pages_.size() * sizeof(QryCoarsePage) + cells_.size() * sizeof(QryCoarseCell); }
 
   // For Residency. From here on changes are told; what there is already is not among them.
   void follow();

@@ -376,7 +376,7 @@ Result<uint64_t> ResidentPages::let_leave(uint64_t bytes) {
   for (const uint32_t number : leaving) {
     Page& page = pages_[number];
     page.absent = true;
-    page.wanted = {};
+    page.wanted.reset();
     if (!residency_) continue;
     residency_->set_absent(number, true);
     // At once: the next picture may be drawn in the same rounds.
@@ -433,10 +433,10 @@ Result<void> ResidentPages::bring(std::span<const uint32_t> numbers) {
     Page& page = pages_[number];
     page.absent = false;
     if (residency_) residency_->set_absent(number, false);
-    if (page.wanted == std::chrono::steady_clock::time_point{}) continue;
-    const auto ms = uint64_t(std::chrono::duration_cast<std::chrono::milliseconds>(now - page.wanted).count());
+    if (!page.wanted) continue;
+    const auto ms = uint64_t(std::chrono::duration_cast<std::chrono::milliseconds>(now - *page.wanted).count());
     ++waits_[std::min<size_t>(size_t(std::bit_width(ms)), waits_.size() - 1)];
-    page.wanted = {};
+    page.wanted.reset();
   }
   brought_ += numbers.size();
   return {};
@@ -556,7 +556,7 @@ Result<ResidentPages::Streamed> ResidentPages::stream(uint64_t completed, uint64
     if (!page.absent) continue;
     ++done.missing;
     missing += page.bytes();
-    if (page.wanted == std::chrono::steady_clock::time_point{}) page.wanted = now;
+    if (!page.wanted) page.wanted = now;
     if (!coming.empty() && done.bytes + page.bytes() > most_bytes) continue;
     done.bytes += page.bytes();
     coming.push_back(number);

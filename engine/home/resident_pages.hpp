@@ -125,7 +125,7 @@ class ResidentPages {
     uint64_t round = 0;   // when it was needed last
     bool absent = false;  // else it is there
     bool held = false;    // a step of the device's history may have changed it, or what has changed is not in the file
-    std::chrono::steady_clock::time_point wanted{};  // by frames, since then; 0: not
+    std::optional<std::chrono::steady_clock::time_point> wanted;  // by frames, since then
     uint64_t bricks() const;
     uint64_t bytes() const;
   };

@@ -74,7 +74,7 @@ Result<void> Residency::follow(std::unique_ptr<DeviceMemory>& memory, const std:
 }
 
 Result<void> Residency::update(uint64_t submitted, uint64_t completed) {
-  std::erase_if(old_, [&](const Old& one) { return one.last_frame <= completed; });
+  std::erase_if(old_, [&](const Kept& one) { return one.last_frame <= completed; });
   const CoarseLevel::Changes changes = coarse_->take_changes();
   std::vector<uint32_t> pages;
   pages.reserve(changes.pages.size());

@@ -80,7 +80,7 @@ class Residency {
   Reached reached(uint64_t completed = 0);
 
  private:
-  struct Masks {
+  struct Kept {
     std::unique_ptr<DeviceMemory> memory;
     uint64_t last_frame = 0;  // that may read it
   };
@@ -89,10 +89,6 @@ class Residency {
     uint64_t frame = 0;
     Eye eye{};
     bool waits = false;  // to be read
-  };
-  struct Old {
-    std::unique_ptr<DeviceMemory> memory;
-    uint64_t last_frame;
   };
   Residency(Device& device, const Box3& bounds, CoarseLevel& coarse)
       : device_(&device), bounds_(bounds), coarse_(&coarse) {}
@@ -105,11 +101,11 @@ class Residency {
   CoarseLevel* coarse_;
   std::vector<uint64_t> absent_;
   bool changed_ = true;  // `absent_`, since the last update
-  std::vector<Masks> masks_;
+  std::vector<Kept> masks_;
   size_t shown_ = 0;  // of these
   std::unique_ptr<DeviceMemory> numbers_, pages_, cells_, reached_;
   std::vector<Told> told_;
-  std::vector<Old> old_;  // smaller ones, which frames may still read
+  std::vector<Kept> old_;  // smaller ones, which frames may still read
 };
 
 }  // namespace quarry::engine

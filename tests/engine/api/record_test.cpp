@@ -316,6 +316,16 @@ class Engine {
   std::vector<const char*> extensions_;
 };
 
+// Of the slot's frame, which has been begun.
+qry_record_info record_info(const Engine::Slot& slot, uint64_t safe) {
+  qry_record_info info = QRY_RECORD_INFO_INIT;
+  info.command_buffer = slot.commands;
+  std::memcpy(&info.image_view, &slot.view, sizeof info.image_view);
+  info.frame = slot.frame;
+  info.safe_frame = safe;
+  return info;
+}
+
 qry_context* context_on(const Engine& engine, uint32_t sharing) {
   qry_vulkan_device_info device = engine.info();
   qry_context_info info = QRY_CONTEXT_INFO_INIT;
@@ -404,11 +414,7 @@ TEST_CASE(
     CHECK(published.version == frame);
     engine.begin(slot, frame);
     const qry_render_info render = picture_of(frame);
-    qry_record_info record = QRY_RECORD_INFO_INIT;
-    record.command_buffer = slot.commands;
-    std::memcpy(&record.image_view, &slot.view, sizeof record.image_view);
-    record.frame = frame;
-    record.safe_frame = safe;
+    const qry_record_info record = record_info(slot, safe);
     const qry_result recorded = qry_record_frame(recorder, world, &render, &record);
     INFO(qry_last_error());
     REQUIRE(recorded == QRY_OK);
@@ -490,11 +496,7 @@ TEST_CASE(
       qry_published published = QRY_PUBLISHED_INIT;
       REQUIRE(qry_world_publish(world, &published) == QRY_OK);
       engine.begin(slot, frame);
-      qry_record_info record = QRY_RECORD_INFO_INIT;
-      record.command_buffer = slot.commands;
-      std::memcpy(&record.image_view, &slot.view, sizeof record.image_view);
-      record.frame = frame;
-      record.safe_frame = safe;
+      const qry_record_info record = record_info(slot, safe);
       REQUIRE(qry_record_frame(recorder, world, &render, &record) == QRY_OK);
       // What the frame shows goes out of use, and its places would be used again.
       const uint64_t edits = frame % 16 == 5 ? 100 : 4;
@@ -689,11 +691,7 @@ TEST_CASE(
       INFO(qry_last_error());
       REQUIRE(shown == QRY_OK);
       engine.begin(slot, frame);
-      qry_record_info info = QRY_RECORD_INFO_INIT;
-      info.command_buffer = slot.commands;
-      std::memcpy(&info.image_view, &slot.view, sizeof info.image_view);
-      info.frame = frame;
-      info.safe_frame = safe;
+      const qry_record_info info = record_info(slot, safe);
       if (!views_refused) {
         qry_render_info load = render;
         load.view = QRY_VIEW_LOAD;

@@ -26,6 +26,7 @@
 #include <quarry/quarry.h>
 
 #include "bench/cuda_arrays.hpp"
+#include "bench/flight.hpp"
 #include "bench/turned_scene.hpp"
 
 namespace {
@@ -852,6 +853,13 @@ class Rows {
     add("rays in one list, device pointers", double(count) / median(times) / 1e3, "million rays a second");
   }
 
+  // Through a world of which the budget holds a part.
+  void flight(const std::string& path) {
+    if (budget_bytes_ == 0 || home_ == QRY_HOME_HOST) give_up("flight: it needs --budget, and a device");
+    quarry::bench::fly({path, home_, budget_bytes_, small_},
+                       [&](const std::string& row, double value, const char* unit) { add(row, value, unit); });
+  }
+
   // A world file, opened and pictured, each time in a context of its own; then grown and eroded by a voxel. Memory is
   // what the process has at its peak and afterwards beyond what it had before; each file is a run of its own.
   // `resolution`: of a mesh.
@@ -1011,6 +1019,7 @@ int run(int count, char** values) {
   Rows rows(context, repeats, small, home, budget_bytes);
   if (!file.empty()) {
     if (only == "strokes") rows.strokes(file);
+    else if (only == "flight") rows.flight(file);
     else rows.open(file, resolution);
   } else if (replays.empty()) {
     std::fprintf(stderr, "without --replays FOLDER the rows of recorded sessions are left out\n");

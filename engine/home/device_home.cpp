@@ -243,7 +243,7 @@ Result<void> DeviceHome::fill(const Content& content) {
   if (content.file) {
     QRY_TRY(send_file(*store_, *content.file, content.progress));
   } else {
-    BrickBatch batch(threads_);
+    BrickBatch batch;
     const auto in_order = bricks.bricks();
     for (auto brick = in_order.begin(); brick != in_order.end(); ++brick) {
       batch.put(brick_key((*brick).first), brick.shared());
@@ -455,7 +455,7 @@ Result<uint64_t> DeviceHome::write_bricks(std::span<const BrickPut> puts, const 
   const std::lock_guard lock(lock_);
   QRY_TRY(prepare_change());
   std::string name = label;
-  BrickBatch batch(threads_);
+  BrickBatch batch;
   for (const BrickPut& put : puts) {
     if (!brick_in_world(put.brick))
       return fail(ErrorCode::out_of_bounds,
@@ -469,48 +469,38 @@ Result<uint64_t> DeviceHome::write_bricks(std::span<const BrickPut> puts, const 
   return done(change, std::move(name));
 }
 
-// The world is as it was, whatever the store's version.
-template <class Make>
-Result<void> DeviceHome::without_step(const Make& make) {
-  QRY_TRY(hear(last_ticket_));
-  QRY_TRY_ASSIGN(const uint64_t before, store_->version());
-  Result<void> changed = make();
-  QRY_TRY_ASSIGN(const uint64_t after, store_->version());
-  version_offset_ += after - before;
-  return changed;
-}
-
-Result<void> DeviceHome::exchange(std::span<const BrickPut> puts) {
+Result<void> DeviceHome::exchange(std::span<const BrickPut> coming, std::span<const uint32_t> going) {
   const std::lock_guard lock(lock_);
-  if (!exchanged_) exchanged_ = std::make_shared<BrickBatch>(threads_);
+  QRY_TRY(hear(last_ticket_));
+  if (!exchanged_) exchanged_ = std::make_shared<BrickBatch>();
   BrickBatch& batch = *exchanged_;
   const auto send = [&]() -> Result<void> {
-    auto sent = store_->put(batch.bricks());
+    exchanges_.reserve(exchanges_.size() + 1);
+    auto ticket = store_->exchange(batch.bricks(), going);
     batch.clear();
-    return sent;
+    if (!ticket) return tl::unexpected(ticket.error());
+    exchanges_.push_back(*ticket);
+    ++version_offset_;  // the world is as it was, whatever the store's version
+    going = {};
+    return {};
   };
-  return without_step([&]() -> Result<void> {
-    for (const BrickPut& put : puts) {
-      batch.put(brick_key(put.brick), put.value);
-      if (batch.is_large()) QRY_TRY(send());
-    }
-    return batch.empty() ? Result<void>() : send();
-  });
+  for (const BrickPut& put : coming) {
+    batch.put(brick_key(put.brick), put.value);
+    if (batch.is_large()) QRY_TRY(send());
+  }
+  return batch.empty() && going.empty() ? Result<void>() : send();
 }
 
-Result<void> DeviceHome::leave(std::span<const Box3> boxes) {
+Result<void> DeviceHome::exchanged() {
   const std::lock_guard lock(lock_);
-  return without_step([&]() -> Result<void> {
-    for (size_t first = 0; first < boxes.size(); first += kMostUnheard) {
-      std::vector<device::Store::Ticket> tickets;
-      for (const Box3& box : boxes.subspan(first, std::min(kMostUnheard, boxes.size() - first))) {
-        QRY_TRY_ASSIGN(const auto ticket, store_->take_away(box));
-        tickets.push_back(ticket);
-      }
-      for (const device::Store::Ticket ticket : tickets) QRY_TRY(store_->wait(ticket));
-    }
-    return {};
-  });
+  Result<void> all;
+  for (const device::Store::Ticket ticket : std::exchange(exchanges_, {})) {
+    const auto change = store_->wait(ticket);
+    if (change) continue;
+    --version_offset_;
+    if (all) all = tl::unexpected(change.error());
+  }
+  return all;
 }
 
 Result<device::Store::Used> DeviceHome::used() {
@@ -1340,7 +1330,7 @@ Result<void> DeviceHome::recall_older(std::span<const UndoRecord> step) {
   if (position_ != 0) return fail(ErrorCode::invalid_argument, "the history has steps that are applied");
   FollowedStep followed;
   HomeStep made = recalled(step, &followed);
-  BrickBatch batch(threads_);
+  BrickBatch batch;
   QRY_TRY(put_changes(step, true, batch));
   QRY_TRY(prepare_change());
   if (followed_) followed_->steps.reserve(followed_->steps.size() + 1);
@@ -1376,7 +1366,7 @@ Result<uint64_t> DeviceHome::redo_recalled(std::span<const UndoRecord> step) {
   if (position_ != steps_.size()) return fail(ErrorCode::invalid_argument, "the history has steps that can be redone");
   FollowedStep followed;
   HomeStep made = recalled(step, &followed);
-  BrickBatch batch(threads_);
+  BrickBatch batch;
   QRY_TRY(put_changes(step, false, batch));
   QRY_TRY(prepare_change());
   if (followed_) followed_->steps.reserve(followed_->steps.size() + 1);

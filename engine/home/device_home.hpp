@@ -199,11 +199,13 @@ class DeviceHome {
   Result<hashgrid::Stats> grid_stats();
   Result<void> reserve(uint32_t keys, uint32_t bricks);
   void grow_little();  // as Store's
-  // For the pages of a world of which a part is there. Neither is a change of the world. Both block until it is done.
-  // exchange() writes whole bricks, those that are none too, leave() empties boxes of voxels; the history's steps must
-  // not hold what goes. Errors: as Store::put.
-  Result<void> exchange(std::span<const BrickPut> puts);
-  Result<void> leave(std::span<const Box3> boxes);
+  // For the pages of a world of which a part is there: whole bricks come, and others go, those with these keys. It is
+  // no change of the world, and the history's steps must not hold what goes. exchange() returns when it is launched,
+  // after the edits before it, for which it waits. exchanged() waits for what was launched so: to be called before the
+  // next edit. Errors: as Store::put, of exchanged() too; then of the last exchanges some parts may be made, and others
+  // not.
+  Result<void> exchange(std::span<const BrickPut> coming, std::span<const uint32_t> going);
+  Result<void> exchanged();
   // As Store's.
   Result<device::Store::Used> used();
   // Drops all steps, which a file that follows has: it has just been flushed. Errors: device.
@@ -303,8 +305,6 @@ class DeviceHome {
   Result<uint64_t> launch(int position, std::string label, const Launch& make);
   // All of the world, for `what` needs it. Nothing to do without a budget.
   Result<std::unique_lock<std::recursive_mutex>> all_there(bool to_change, const char* what);
-  template <class Make>
-  Result<void> without_step(const Make& make);
   Result<void> read_voxels(const int32_t* xyz, uint8_t* materials, uint64_t count);
   Result<void> read_box_by_parts(const Box3& box, const Box3& part, uint8_t* materials);
   Result<void> prepare_change();
@@ -354,11 +354,12 @@ class DeviceHome {
   };
   std::vector<Answered> answers_ = std::vector<Answered>(kAnswers);
   uint64_t last_ticket_ = 0;
-  uint64_t version_offset_ = 0;              // what the store's version is more than the world's, wrapping round
-  uint64_t version_ = 0;                     // of the world, as far as heard
-  std::unique_ptr<ReadBricks> read_bricks_;  // once single voxels were asked for
-  std::shared_ptr<BrickBatch> exchanged_;    // of a world in parts: the pages' bricks, 33 MB at most
-  std::unique_ptr<ResidentPages> pages_;     // of a world with a budget
+  uint64_t version_offset_ = 0;                   // what the store's version is more than the world's, wrapping round
+  uint64_t version_ = 0;                          // of the world, as far as heard
+  std::unique_ptr<ReadBricks> read_bricks_;       // once single voxels were asked for
+  std::shared_ptr<BrickBatch> exchanged_;         // of a world in parts: the pages' bricks, 33 MB at most
+  std::vector<device::Store::Ticket> exchanges_;  // that nobody has waited for
+  std::unique_ptr<ResidentPages> pages_;          // of a world with a budget
   StepList steps_;
   uint64_t position_ = 0;
   uint64_t plain_from_ = 0;  // this step and those after it are the store's, and nothing else

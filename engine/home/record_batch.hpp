@@ -19,7 +19,6 @@ namespace quarry::engine {
 // Whole bricks on their way to a device.
 class BrickBatch {
  public:
-  explicit BrickBatch(uint32_t threads) : threads_(threads) {}
   void put(uint32_t key, const SharedBrick& brick) {
     if (brick && !brick.material()) {
       keys_.push_back(key);
@@ -32,16 +31,8 @@ class BrickBatch {
   // By what is sent: 33 MB at most.
   bool is_large() const { return keys_.size() >= size_t(1) << 16 || full_.size() >= size_t(1) << 20; }
   bool empty() const { return keys_.empty() && full_.empty(); }
-  device::Store::Bricks bricks() {
-    materials_.resize(bricks_.size());
-    parallel_for(
-        bricks_.size(), 256,
-        [&](size_t begin, size_t end) {
-          for (size_t i = begin; i < end; ++i) materials_[i] = bricks_[i]->materials;
-        },
-        threads_);
-    return {full_keys_, full_, keys_, materials_};
-  }
+  // Valid until the next call.
+  device::Store::Bricks bricks() const { return {full_keys_, full_, keys_, {}, bricks_}; }
   void clear() {
     keys_.clear();
     full_keys_.clear();
@@ -50,11 +41,9 @@ class BrickBatch {
   }
 
  private:
-  uint32_t threads_;
   std::vector<uint32_t> keys_, full_keys_;
   std::vector<uint8_t> full_;
   std::vector<SharedBrick> bricks_;
-  std::vector<BrickMaterials> materials_;
 };
 
 // Numbers of distinct keys, from 0 in the order of their coming.
@@ -149,7 +138,7 @@ class RecordBatch {
           for (size_t i = begin; i < end; ++i) materials_[i] = *from[i];
         },
         threads_);
-    return {full_keys_, full_, part_keys_, materials_};
+    return {full_keys_, full_, part_keys_, materials_, {}};
   }
   void clear() {
     keys_.clear();

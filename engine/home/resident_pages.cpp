@@ -87,6 +87,7 @@ void ResidentPages::put_chunk(Int3 at, const Chunk& chunk, const CoarseCells& co
 
 Result<void> ResidentPages::follow(io::Store& file, Flush flush, bool there, const Progress& progress) {
   const Stay stay(lock_);
+  QRY_TRY(settle());
   if (residency_)
     for (const auto& [number, page] : pages_) residency_->set_absent(number, false);
   pages_.clear();
@@ -124,6 +125,7 @@ Result<void> ResidentPages::follow(io::Store& file, Flush flush, bool there, con
 
 void ResidentPages::let_go() {
   const Stay stay(lock_);
+  (void)settle();  // if it has failed, its pages are in the file
   file_ = nullptr;
   flush_ = nullptr;
 }
@@ -282,6 +284,7 @@ Result<ResidentPages::Stay> ResidentPages::need(std::vector<uint32_t> numbers, U
   std::ranges::sort(numbers);
   numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
   ++round_;
+  QRY_TRY(settle());
   std::vector<uint32_t> missing;
   uint64_t coming = 0;
   for (const uint32_t number : numbers) {
@@ -293,7 +296,10 @@ Result<ResidentPages::Stay> ResidentPages::need(std::vector<uint32_t> numbers, U
     coming += found->second.bytes();
   }
   if (coming + bytes) QRY_TRY(make_room(coming + bytes));
-  if (!missing.empty()) QRY_TRY(bring(missing));
+  if (!missing.empty()) {
+    QRY_TRY(bring(missing, {}));
+    QRY_TRY(settle());
+  }
   if (use == Use::change)
     for (const uint32_t number : numbers) {
       Page& page = pages_[number];
@@ -354,25 +360,24 @@ Result<void> ResidentPages::make_room(uint64_t bytes) {
   return {};
 }
 
-// Those that were needed longest ago, and that the file has as they are, until so much has left. Returns how many.
-Result<uint64_t> ResidentPages::let_leave(uint64_t bytes) {
-  if (!file_) return 0;
+// Those that were needed longest ago, and that the file has as they are, of so many bytes.
+std::vector<uint32_t> ResidentPages::oldest(uint64_t bytes) const {
+  std::vector<uint32_t> leaving;
+  if (!file_) return leaving;
   std::vector<std::pair<uint64_t, uint32_t>> old;
   for (const auto& [number, page] : pages_)
     if (!page.absent && !page.held && page.round != round_ && page.bricks()) old.emplace_back(page.round, number);
   std::ranges::sort(old);
-  std::vector<uint32_t> leaving;
   uint64_t left = 0;
   for (const auto& [round, number] : old) {
     if (left >= bytes) break;
-    left += pages_[number].bytes();
+    left += pages_.at(number).bytes();
     leaving.push_back(number);
   }
-  if (leaving.empty()) return 0;
-  std::vector<Box3> boxes;
-  boxes.reserve(leaving.size());
-  for (const uint32_t number : leaving) boxes.push_back(voxels_of_page(number));
-  QRY_TRY(home_->leave(boxes));
+  return leaving;
+}
+
+void ResidentPages::note_left(std::span<const uint32_t> leaving) {
   for (const uint32_t number : leaving) {
     Page& page = pages_[number];
     page.absent = true;
@@ -382,13 +387,29 @@ Result<uint64_t> ResidentPages::let_leave(uint64_t bytes) {
     // At once: the next picture may be drawn in the same rounds.
     for (const Chunk& chunk : page.chunks) residency_->set_bounds(united(residency_->bounds(), chunk.bounds));
   }
-  bounds_known_ = false;
+  if (!leaving.empty()) bounds_known_ = false;
   left_ += leaving.size();
-  QRY_TRY_ASSIGN(expected_bytes_, used_bytes());
-  return leaving.size();
 }
 
-Result<void> ResidentPages::bring(std::span<const uint32_t> numbers) {
+Result<void> ResidentPages::let_leave(uint64_t bytes) {
+  const std::vector<uint32_t> leaving = oldest(bytes);
+  if (leaving.empty()) return {};
+  QRY_TRY(home_->exchange({}, keys_of(leaving)));
+  QRY_TRY(home_->exchanged());
+  note_left(leaving);
+  QRY_TRY_ASSIGN(expected_bytes_, used_bytes());
+  return {};
+}
+
+// Of bricks that these pages have in the file.
+std::vector<uint32_t> ResidentPages::keys_of(std::span<const uint32_t> pages) const {
+  std::vector<uint32_t> keys;
+  for (const uint32_t number : pages) coarse_.list_bricks(number, keys);
+  return keys;
+}
+
+// Returns when it is launched: settle() waits.
+Result<void> ResidentPages::bring(std::span<const uint32_t> numbers, std::span<const uint32_t> leaving) {
   std::vector<std::vector<io::ChunkBox>> pieces;
   for (const uint32_t number : numbers) {
     const Box3 voxels = voxels_of_page(number);
@@ -398,9 +419,15 @@ Result<void> ResidentPages::bring(std::span<const uint32_t> numbers) {
   std::vector<std::vector<io::ChunkRead>> reads(pieces.size());
   std::vector<BrickPut> arrived;
   uint64_t bytes = 0;
+  std::vector<uint32_t> going = keys_of(leaving);
+  under_way_.insert(under_way_.end(), numbers.begin(), numbers.end());
+  under_way_.insert(under_way_.end(), leaving.begin(), leaving.end());
   const auto send = [&]() -> Result<void> {
-    if (!arrived.empty()) QRY_TRY(home_->exchange(arrived));
+    if (arrived.empty() && going.empty()) return {};
+    QRY_TRY(home_->exchange(arrived, going));
+    if (!going.empty()) note_left(leaving);
     arrived.clear();
+    going.clear();
     bytes = 0;
     return {};
   };
@@ -418,14 +445,11 @@ Result<void> ResidentPages::bring(std::span<const uint32_t> numbers) {
   uint64_t all = 0;
   for (const uint32_t number : numbers) all += pages_[number].bytes();
   const auto waiting = size_t(budget_bytes_ / kReadAtOnce * numbers.size() / std::max<uint64_t>(all, 1));
-  auto brought = file_->read_pieces(pieces, {take, put}, {}, std::max<size_t>(waiting, 1));
+  auto brought =
+      numbers.empty() ? Result<void>() : file_->read_pieces(pieces, {take, put}, {}, std::max<size_t>(waiting, 1));
   if (brought) brought = send();
   if (!brought) {
-    // None of them is there, not a part of one. If the device does not do that either, it has failed for good.
-    std::vector<Box3> boxes;
-    boxes.reserve(numbers.size());
-    for (const uint32_t number : numbers) boxes.push_back(voxels_of_page(number));
-    (void)home_->leave(boxes);
+    give_up_exchange();
     return brought;
   }
   const auto now = std::chrono::steady_clock::now();
@@ -440,6 +464,26 @@ Result<void> ResidentPages::bring(std::span<const uint32_t> numbers) {
   }
   brought_ += numbers.size();
   return {};
+}
+
+// Of pages that were to come or to go none is there, not a part of one. If the device does not do that either, it has
+// failed for good.
+void ResidentPages::give_up_exchange() {
+  (void)home_->exchanged();
+  if (home_->exchange({}, keys_of(under_way_))) (void)home_->exchanged();
+  for (const uint32_t number : std::exchange(under_way_, {})) {
+    pages_[number].absent = true;
+    if (residency_) residency_->set_absent(number, true);
+  }
+  bounds_known_ = false;
+}
+
+Result<void> ResidentPages::settle() {
+  if (under_way_.empty()) return {};
+  auto done = home_->exchanged();
+  if (done) under_way_.clear();
+  else give_up_exchange();
+  return done;
 }
 
 // ---- Pictures
@@ -526,6 +570,7 @@ Result<ResidentPages::Streamed> ResidentPages::stream(uint64_t completed, uint64
   const Stay stay(lock_);
   Streamed done;
   if (!residency_) return done;
+  QRY_TRY(settle());
   if (auto seen = residency_->reached(completed); !seen.eyes.empty()) merge_seen(std::move(seen));
   // The nearest first, as many as the budget holds.
   std::vector<std::pair<double, uint32_t>> near;
@@ -546,7 +591,7 @@ Result<ResidentPages::Streamed> ResidentPages::stream(uint64_t completed, uint64
     for (const auto& [number, page] : pages_)
       if (page.held && !page.absent) kept += page.bytes();
   const uint64_t most_wanted = most - spare - std::min(kept, most / 2);
-  std::vector<uint32_t> coming;
+  std::vector<uint32_t> coming, waiting;
   uint64_t wanted = 0, missing = 0;
   for (const auto& [distance, number] : near) {
     Page& page = pages_[number];
@@ -557,12 +602,18 @@ Result<ResidentPages::Streamed> ResidentPages::stream(uint64_t completed, uint64
     ++done.missing;
     missing += page.bytes();
     if (!page.wanted) page.wanted = now;
+    waiting.push_back(number);
     if (!coming.empty() && done.bytes + page.bytes() > most_bytes) continue;
     done.bytes += page.bytes();
     coming.push_back(number);
   }
+  // Of those that no frame wants any more nobody waits for.
+  for (const uint32_t number : std::exchange(waiting_, std::move(waiting)))
+    if (const auto found = pages_.find(number); found != pages_.end() && found->second.round != round_)
+      found->second.wanted.reset();
   // Frames keep what leaves for some time. So it leaves for all that is missing at once, and as much besides as the
   // next pages may need.
+  std::vector<uint32_t> leaving;
   const auto fits = [&](uint64_t bytes) { return expected_bytes_ + bytes <= most; };
   if (!fits(missing + spare)) {
     QRY_TRY_ASSIGN(expected_bytes_, used_bytes());
@@ -574,24 +625,24 @@ Result<ResidentPages::Streamed> ResidentPages::stream(uint64_t completed, uint64
       some_held |= page.held;
       if (!page.held) free_to_leave += page.bytes();
     }
-    if (there > most) {
-      QRY_TRY_ASSIGN(done.left, let_leave(there - most));
-    }
+    if (there > most) leaving = oldest(there - most);
     // If edits that only the device has keep most of the memory, they are brought to the file, which frees it.
     if (!fits(done.bytes) && some_held && expected_bytes_ > free_to_leave + most / 2) {
       const auto room = make_room(done.bytes);
       if (!room && room.error().code != ErrorCode::out_of_memory) return tl::unexpected(room.error());
       if (room) expected_bytes_ -= done.bytes;
+      std::erase_if(leaving, [&](uint32_t number) { return pages_[number].absent; });
     }
     while (!fits(done.bytes) && !coming.empty()) {
       done.bytes -= pages_[coming.back()].bytes();
       coming.pop_back();
     }
   }
-  if (coming.empty()) return done;
-  QRY_TRY(bring(coming));
+  if (coming.empty() && leaving.empty()) return done;
+  QRY_TRY(bring(coming, leaving));
   expected_bytes_ += done.bytes;
   done.brought = coming.size();
+  done.left = leaving.size();
   done.missing -= coming.size();
   return done;
 }

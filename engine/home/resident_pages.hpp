@@ -139,8 +139,13 @@ class ResidentPages {
   void add_box(const Box3& voxels, std::vector<uint32_t>& numbers) const;
   Result<Stay> need(std::vector<uint32_t> numbers, Use use, uint64_t bytes);
   Result<void> make_room(uint64_t bytes);
-  Result<uint64_t> let_leave(uint64_t bytes);
-  Result<void> bring(std::span<const uint32_t> numbers);
+  std::vector<uint32_t> oldest(uint64_t bytes) const;
+  void note_left(std::span<const uint32_t> leaving);
+  Result<void> let_leave(uint64_t bytes);
+  std::vector<uint32_t> keys_of(std::span<const uint32_t> pages) const;
+  Result<void> bring(std::span<const uint32_t> numbers, std::span<const uint32_t> leaving);
+  void give_up_exchange();
+  Result<void> settle();
   Result<uint64_t> used_bytes();
   void merge_seen(Residency::Reached seen);
   uint64_t known_bricks(std::span<const uint32_t> numbers);
@@ -161,6 +166,8 @@ class ResidentPages {
   std::unique_ptr<Residency> residency_;  // from the first picture on that lacks a page
   bool bounds_known_ = false;             // of `residency_`
   Residency::Reached seen_;               // by the last frames of which it is known
+  std::vector<uint32_t> under_way_;       // pages that came or went with what settle() waits for
+  std::vector<uint32_t> waiting_;         // pages with a time since when they are wanted, as of the last stream()
   std::array<uint64_t, 16> waits_{};
   uint64_t round_ = 0;
   bool in_rounds_ = false;       // see Frames

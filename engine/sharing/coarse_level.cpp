@@ -63,6 +63,19 @@ uint64_t CoarseLevel::outline(uint32_t page) const {
   return uint64_t(its.high) << 32 | its.low;
 }
 
+void CoarseLevel::list_bricks(uint32_t page, std::vector<uint32_t>& keys) const {
+  const QryCoarsePage& its = pages_[number(page)];
+  const Int3 low = brick_of(voxels_of_page(page).min);
+  const auto place = [](int bit) { return Int3{bit & 3, bit >> 2 & 3, bit >> 4}; };
+  for (uint64_t cells = outline(page); cells; cells &= cells - 1) {
+    const int cell = std::countr_zero(cells);
+    const Int3 at = place(cell);
+    const Int3 first = low + Int3{at.x * 4, at.y * 4, at.z * 4};
+    for (uint64_t bricks = cell_of(its.cells[cell]).bricks; bricks; bricks &= bricks - 1)
+      keys.push_back(brick_key(first + place(std::countr_zero(bricks))));
+  }
+}
+
 CoarseCell CoarseLevel::cell_of(uint32_t value) const {
   CoarseCell cell;
   if (value < kQryCoarseCells) {

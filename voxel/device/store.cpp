@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cstring>
 #include <new>
 #include <string>
 #include <type_traits>
@@ -161,14 +162,11 @@ Result<void> Store::open() {
 
 // ---- Edits
 
-Result<Store::Ticket> Store::edit(const SolidShape& shape, const Edit& edit) { return launch_shape(shape, edit, true); }
-
-Result<Store::Ticket> Store::launch_shape(const SolidShape& shape, const Edit& edit, bool is_step) {
+Result<Store::Ticket> Store::edit(const SolidShape& shape, const Edit& edit) {
   begin_times();
   Pending pending{0, Kind::edit, Touch::box, call_of(edit)};
   EditCall& call = pending.call;
   call.shape = shape;
-  call.no_step = is_step ? 0 : 1;
   const bool creates = edit.creates();
   const Box3 inside = intersected(shape.bounds, {kWorldMin, kWorldMax});
   const Int3 corner = brick_of(kWorldMax);
@@ -200,11 +198,12 @@ Result<Store::Ticket> Store::launch_shape(const SolidShape& shape, const Edit& e
 
 Result<Store::Change> Store::write(std::span<const uint32_t> keys, std::span<const BrickMask> voxels,
                                    std::span<const BrickMaterials> materials, const Edit& edit) {
-  return write_list(call_of(edit), {{}, {}, keys, materials}, voxels);
+  return write_list(call_of(edit), {{}, {}, keys, materials, {}}, voxels);
 }
 
 Result<Store::Change> Store::write_voxels(const GivenVoxels& voxels) {
   begin_times();
+  QRY_TRY(free_list());
   ListScratch::Found found;
   if (voxels.count) {
     const auto find = [&]() -> Result<ListScratch::Found> {
@@ -259,6 +258,7 @@ size_t voxels_in(const Box3& box) {
 
 Result<Store::Change> Store::write_box(const Box3& box, const uint8_t* materials, Side side) {
   begin_times();
+  QRY_TRY(free_list());
   memory_.box = dense_box(box, const_cast<uint8_t*>(materials));
   if (side == Side::host) {
     QRY_TRY(executor_->grow(arrays_->dense, voxels_in(box)));
@@ -461,8 +461,12 @@ void Store::reach(const Box3& bricks) {
 }
 
 // What is empty is not sent, and its pointer is null.
-Result<Store::Change> Store::write_list(EditCall call, const Bricks& bricks, std::span<const BrickMask> voxels) {
+// Waits for the edit that still reads the last list.
+Result<void> Store::free_list() { return list_ ? await(*std::exchange(list_, std::nullopt)) : Result<void>(); }
+
+Result<void> Store::send_list(const Bricks& bricks, std::span<const BrickMask> voxels) {
   begin_times();
+  QRY_TRY(free_list());
   const auto send = [&](Range& range, auto from, auto*& at) -> Result<void> {
     at = nullptr;
     if (from.empty()) return {};
@@ -470,24 +474,46 @@ Result<Store::Change> Store::write_list(EditCall call, const Bricks& bricks, std
     at = static_cast<std::remove_reference_t<decltype(at)>>(range.data);
     return executor_->copy_in(range.data, from.data(), from.size_bytes());
   };
-  const size_t full = bricks.full_keys.size(), count = full + bricks.keys.size();
-  QRY_TRY(executor_->grow(arrays_->listed_keys, count * sizeof(uint32_t)));
+  const size_t full = bricks.full_keys.size();
+  QRY_TRY(executor_->grow(arrays_->listed_keys, (full + bricks.keys.size()) * sizeof(uint32_t)));
   memory_.listed_keys = static_cast<uint32_t*>(arrays_->listed_keys.data);
   QRY_TRY(executor_->copy_in(memory_.listed_keys, bricks.full_keys.data(), bricks.full_keys.size_bytes()));
   QRY_TRY(executor_->copy_in(memory_.listed_keys + full, bricks.keys.data(), bricks.keys.size_bytes()));
   QRY_TRY(send(arrays_->listed_full, bricks.full, memory_.listed_full));
   QRY_TRY(send(arrays_->listed_masks, voxels, memory_.listed_masks));
   QRY_TRY(send(arrays_->listed_materials, bricks.materials, memory_.listed_materials));
+  if (!bricks.bricks.empty()) QRY_TRY(send_bricks(bricks.bricks));
   reach(bricks.full_keys);
   reach(bricks.keys);
-  call.listed_full = uint32_t(full);
-  return make_listed(call, uint32_t(count));
+  return {};
 }
 
-// The list is there until the next one: edits by lists are not left under way.
+Result<Store::Change> Store::write_list(EditCall call, const Bricks& bricks, std::span<const BrickMask> voxels) {
+  QRY_TRY(send_list(bricks, voxels));
+  call.listed_full = uint32_t(bricks.full_keys.size());
+  return make_listed(call, uint32_t(bricks.full_keys.size() + bricks.keys.size()));
+}
+
+// Each is copied once, to where the device's copies start.
+Result<void> Store::send_bricks(std::span<const SharedBrick> bricks) {
+  constexpr size_t kWords = sizeof(BrickMaterials) / sizeof(uint64_t);
+  QRY_TRY(executor_->grow(arrays_->listed_materials, bricks.size() * sizeof(BrickMaterials)));
+  memory_.listed_materials = static_cast<uint64_t*>(arrays_->listed_materials.data);
+  return executor_->copy_in_made(
+      memory_.listed_materials, bricks.size() * kWords, [&](size_t first, std::span<uint64_t> to) {
+        for (size_t done = 0; done < to.size();) {
+          const size_t word = (first + done) % kWords, some = std::min(kWords - word, to.size() - done);
+          std::memcpy(to.data() + done, bricks[(first + done) / kWords]->materials.data() + word * sizeof(uint64_t),
+                      some * sizeof(uint64_t));
+          done += some;
+        }
+      });
+}
+
+// The list is there until the next one: but for exchange(), edits by lists are not left under way.
 Result<Store::Change> Store::make_listed(EditCall call, uint32_t bricks, bool there) {
   call.listed = bricks;
-  QRY_TRY_ASSIGN(const Ticket ticket, launch_new({0, Kind::edit, Touch::list, call, 0, there}));
+  QRY_TRY_ASSIGN(const Ticket ticket, launch_new({0, Kind::edit, Touch::list, call, 0, there ? bricks : 0}));
   return wait(ticket);
 }
 
@@ -500,18 +526,29 @@ Result<void> Store::put(const Bricks& bricks) {
   return {};
 }
 
-Result<Store::Ticket> Store::take_away(const Box3& voxels) {
-  SolidShape box;
-  box.bounds = voxels;
-  Edit edit;
-  edit.mode = Mode::remove;
-  return launch_shape(box, edit, false);
+Result<Store::Ticket> Store::exchange(const Bricks& coming, std::span<const uint32_t> going) {
+  std::vector<uint32_t> full_keys(going.begin(), going.end());
+  std::vector<uint8_t> full(going.size(), 0);
+  full_keys.insert(full_keys.end(), coming.full_keys.begin(), coming.full_keys.end());
+  full.insert(full.end(), coming.full.begin(), coming.full.end());
+  Bricks all = coming;
+  all.full_keys = full_keys;
+  all.full = full;
+  QRY_TRY(send_list(all, {}));
+  EditCall call{};
+  call.no_step = 1;
+  call.listed_full = uint32_t(full.size());
+  call.listed = uint32_t(full.size() + coming.keys.size());
+  QRY_TRY_ASSIGN(const Ticket ticket, launch_new({0, Kind::edit, Touch::list, call, 0, going.size()}));
+  list_ = ticket;
+  return ticket;
 }
 
 Result<void> Store::put_there(uint32_t bricks, const uint32_t* keys, const uint64_t* materials, const Box3& box,
                               void* stream) {
   if (bricks == 0) return {};
   begin_times();
+  QRY_TRY(free_list());
   QRY_TRY(executor_->wait_for(stream));
   // Lists are only read.
   memory_.listed_keys = const_cast<uint32_t*>(keys);
@@ -1002,7 +1039,8 @@ Result<void> Store::launch(const Pending& pending) {
 Store::Need Store::need_of(const Pending& pending) const {
   if (pending.kind != Kind::edit) return {0, 0, pending.bricks / 4 + 64, pending.bricks};
   const EditCall& call = pending.call;
-  const bool sets = !pending.there && (pending.touch == Touch::list || sets_absent(call));
+  const bool all_there = pending.touch == Touch::list && pending.there == pending.bricks,
+             sets = !all_there && (pending.touch == Touch::list || sets_absent(call));
   double touched = double(pending.bricks), cut = touched - call.listed_full;
   if (pending.touch != Touch::list && pending.touch != Touch::grid) {
     const double x = double(call.shape.bounds.max.x) - call.shape.bounds.min.x + 9,
@@ -1018,10 +1056,11 @@ Store::Need Store::need_of(const Pending& pending) const {
     touched = cut = 0;  // what it meets is not known
   }
   // A brick that is full is whole in the list, and what becomes of it takes none.
-  if (pending.there) cut = std::min(cut, double(used_.bricks));
+  if (all_there) cut = std::min(cut, double(used_.bricks));
   const auto records = uint64_t(touched);
   const bool is_list = pending.touch == Touch::list;
-  return {records, uint64_t(cut), uint64_t(touched * (is_list ? list_nodes_ : 1.0 / 3)) + 4096, sets ? records : 0};
+  return {records, uint64_t(cut), uint64_t(touched * (is_list ? list_nodes_ : 1.0 / 3)) + 4096,
+          sets ? records - std::min(records, pending.there) : 0};
 }
 
 // What cannot be had is left to the edit's own answer.
@@ -1750,8 +1789,10 @@ Result<uint64_t> Store::version() {
   return control.version;
 }
 
+// An edit's answer is written before what it has replaced is free.
 Result<Store::Used> Store::used() {
   QRY_TRY(wait_all());
+  QRY_TRY(counters());
   return Used{used_.keys, used_.bricks - std::min<uint64_t>(used_.bricks, kFullBricks), used_.records,
               executor_->size_bytes()};
 }

@@ -20,6 +20,7 @@
 #include "base/result.hpp"
 #include "hashgrid/table/stats.hpp"
 #include "voxel/bricks/brick.hpp"
+#include "voxel/bricks/shared.hpp"
 #include "voxel/device/executor.hpp"
 #include "voxel/device/placed_volumes.hpp"
 #include "voxel/device/scratch.hpp"
@@ -64,6 +65,7 @@ class Store {
     std::span<const uint8_t> full;
     std::span<const uint32_t> keys;
     std::span<const BrickMaterials> materials;
+    std::span<const SharedBrick> bricks = {};  // instead of these
   };
   // An edit that makes them so. Blocks until it is done. Traffic: 5 or 516 bytes a brick over the bus. Errors: as
   // wait().
@@ -97,8 +99,9 @@ class Store {
   // The same as no step of the history, of which no record may hold a brick that it replaces: what a world begins with,
   // and parts of one that come or go. The world's version rises, whatever is in them.
   Result<void> put(const Bricks& bricks);
-  // The same of a box of voxels, which becomes empty. Returns when it is launched. Traffic: as edit().
-  Result<Ticket> take_away(const Box3& voxels);
+  // The same of bricks that come, and of others that go: no key is in both. Returns when it is launched; what copies
+  // lists to the device next waits for it. Traffic: as put(), and 5 bytes for each that goes.
+  Result<Ticket> exchange(const Bricks& coming, std::span<const uint32_t> going);
   // What a world begins with, too: an empty world becomes what volumes make that are in memory of its executor. Where
   // placements overlap the first one's voxels stay. Bricks of it that full bricks fill are made without a look at
   // voxels; the others are made some at a time, `most_made`, each time as put(). Blocks until it is done. Traffic on
@@ -331,7 +334,7 @@ class Store {
     Touch touch;
     EditCall call;
     uint64_t bricks = 0;  // that it may touch, or about: how many threads are worth launching
-    bool there = false;   // all of a list's bricks are in the world, and those that are full are whole in the list
+    uint64_t there = 0;   // of a list's bricks: those that are in the world, and if they are full, whole in the list
     struct Need {
       uint64_t records = 0, bricks = 0, nodes = 0, keys = 0;
     } need = {};  // of memory, about
@@ -344,9 +347,12 @@ class Store {
   void reach(std::span<const uint32_t> keys);
   void reach(const Box3& bricks);
   Result<Change> write_list(EditCall call, const Bricks& bricks, std::span<const BrickMask> voxels);
+  Result<void> send_list(const Bricks& bricks, std::span<const BrickMask> voxels);
+  Result<void> send_bricks(std::span<const SharedBrick> bricks);
   Result<void> room_for_listed(uint64_t bricks);
   Result<Change> morph(EditCall call);
   RayWorld ray_world() const;
+  Result<void> free_list();
   Result<Change> make_listed(EditCall call, uint32_t bricks, bool there = false);
   OtherWorld read_only() const { return {memory_.grid, memory_.masks, memory_.materials, memory_.packed}; }
   Result<void> send_looks(std::span<const uint32_t> looks);
@@ -361,7 +367,6 @@ class Store {
   void finish_oldest(Result<Change> change);
   void begin_times();
   Result<Ticket> launch_new(Pending pending);
-  Result<Ticket> launch_shape(const SolidShape& shape, const Edit& edit, bool is_step);
   Result<void> launch(const Pending& pending);
   Result<void> advance();
   Result<void> await(Ticket ticket);
@@ -399,6 +404,7 @@ class Store {
   std::unique_ptr<PartScratch> parts_;    // once they were looked for
   Memory memory_{};
   Ticket last_ = 0;
+  std::optional<Ticket> list_;         // of an edit that may still read the last list
   std::vector<uint64_t> step_bricks_;  // of the history: Pending::bricks of each step, or about
   size_t step_ = 0;
   // Granules of the pyramid that a list is expected to need for a brick: as many as one that was refused has needed,

@@ -12,6 +12,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "voxel/io/quarry/mask_packing.hpp"
+
 namespace quarry::io {
 namespace {
 
@@ -42,17 +44,7 @@ uint8_t* put(uint8_t* to, const T& v) {
 
 // Writes the mask, then the materials of the set voxels in index order. Returns the end.
 uint8_t* put_brick(uint8_t* to, const BrickView& brick) {
-  to = put(to, brick.mask);
-  for (uint32_t w = 0; w < 8; ++w) {
-    const uint8_t* const from = brick.materials.data() + w * 64;
-    if (brick.mask[w] == ~uint64_t(0)) {
-      std::memcpy(to, from, 64);
-      to += 64;
-      continue;
-    }
-    for (uint64_t bits = brick.mask[w]; bits; bits &= bits - 1) *to++ = from[std::countr_zero(bits)];
-  }
-  return to;
+  return pack_materials(brick.mask, brick.materials, put(to, brick.mask));
 }
 // In the short form: the material of a brick that is full of one; else 0, and then as above.
 uint8_t* put_short(uint8_t* to, const SharedBrick& brick) {
@@ -91,22 +83,10 @@ class Reader {
         return true;
       }
     }
-    if (bytes_.size() - at_ < out->count()) return false;
-    for (uint32_t w = 0; w < 8; ++w) {
-      uint8_t* const to = out->materials.data() + size_t(w) * 64;
-      const uint64_t mask = out->mask[w];
-      const uint8_t* const from = bytes_.data() + at_;
-      const auto n = size_t(std::popcount(mask));
-      if (n && std::memchr(from, 0, n)) return false;  // a set voxel must have a material
-      at_ += n;
-      if (n == 64) {
-        std::memcpy(to, from, 64);
-        continue;
-      }
-      std::memset(to, 0, 64);
-      const uint8_t* next = from;
-      for (uint64_t bits = mask; bits; bits &= bits - 1) to[std::countr_zero(bits)] = *next++;
-    }
+    const uint8_t* const from = bytes_.data() + at_;
+    const uint8_t* const end = unpack_materials(out->mask, from, bytes_.data() + bytes_.size(), out->materials);
+    if (!end) return false;  // a set voxel must have a material
+    at_ += size_t(end - from);
     return true;
   }
   // In the short form. A brick has one form alone.
@@ -148,7 +128,7 @@ enum class Room { plain, compressed };
 template <Room kRoom>
 std::span<uint8_t> room_for(size_t bytes) {
   thread_local std::vector<uint8_t> room;
-  if (room.size() < bytes) room.resize(bytes);
+  if (room.size() < bytes + kPackSpare) room.resize(bytes + kPackSpare);
   return std::span(room).first(bytes);
 }
 

@@ -207,7 +207,7 @@ struct Pictures {
 
 void fly(const Flight& flight, const AddRow& add) {
   const int count = flight.small ? 4 : 24;
-  const double leg_ms = 500;
+  const double leg_ms = 1500;
   const int leg_frames = flight.small ? 6 : 0;  // 0: by the clock
   std::array<Pictures, 2> pictures;             // of the world in parts, of the whole one
   for (size_t whole = 0; whole < 2; ++whole) {

@@ -491,6 +491,11 @@ Result<void> DeviceHome::exchange(std::span<const BrickPut> coming, std::span<co
   return batch.empty() && going.empty() ? Result<void>() : send();
 }
 
+Result<bool> DeviceHome::exchange_done() {
+  const std::lock_guard lock(lock_);
+  return exchanges_.empty() ? Result<bool>(true) : store_->is_done(exchanges_.back());
+}
+
 Result<void> DeviceHome::exchanged() {
   const std::lock_guard lock(lock_);
   Result<void> all;

@@ -206,6 +206,7 @@ class DeviceHome {
   // not.
   Result<void> exchange(std::span<const BrickPut> coming, std::span<const uint32_t> going);
   Result<void> exchanged();
+  Result<bool> exchange_done();  // exchanged() has nothing to wait for
   // As Store's.
   Result<device::Store::Used> used();
   // Drops all steps, which a file that follows has: it has just been flushed. Errors: device.

@@ -452,15 +452,9 @@ Result<void> ResidentPages::bring(std::span<const uint32_t> numbers, std::span<c
     give_up_exchange();
     return brought;
   }
-  const auto now = std::chrono::steady_clock::now();
   for (const uint32_t number : numbers) {
-    Page& page = pages_[number];
-    page.absent = false;
+    pages_[number].absent = false;
     if (residency_) residency_->set_absent(number, false);
-    if (!page.wanted) continue;
-    const auto ms = uint64_t(std::chrono::duration_cast<std::chrono::milliseconds>(now - *page.wanted).count());
-    ++waits_[std::min<size_t>(size_t(std::bit_width(ms)), waits_.size() - 1)];
-    page.wanted.reset();
   }
   brought_ += numbers.size();
   return {};
@@ -480,10 +474,19 @@ void ResidentPages::give_up_exchange() {
 
 Result<void> ResidentPages::settle() {
   if (under_way_.empty()) return {};
-  auto done = home_->exchanged();
-  if (done) under_way_.clear();
-  else give_up_exchange();
-  return done;
+  if (auto done = home_->exchanged(); !done) {
+    give_up_exchange();
+    return done;
+  }
+  const auto now = std::chrono::steady_clock::now();
+  for (const uint32_t number : std::exchange(under_way_, {})) {
+    Page& page = pages_[number];
+    if (page.absent || !page.wanted) continue;
+    const auto ms = uint64_t(std::chrono::duration_cast<std::chrono::milliseconds>(now - *page.wanted).count());
+    ++waits_[std::min<size_t>(size_t(std::bit_width(ms)), waits_.size() - 1)];
+    page.wanted.reset();
+  }
+  return {};
 }
 
 // ---- Pictures
@@ -570,7 +573,9 @@ Result<ResidentPages::Streamed> ResidentPages::stream(uint64_t completed, uint64
   const Stay stay(lock_);
   Streamed done;
   if (!residency_) return done;
-  QRY_TRY(settle());
+  // The device has other work: frames. What it has not done yet is not waited for.
+  QRY_TRY_ASSIGN(const bool idle, home_->exchange_done());
+  if (idle) QRY_TRY(settle());
   if (auto seen = residency_->reached(completed); !seen.eyes.empty()) merge_seen(std::move(seen));
   // The nearest first, as many as the budget holds.
   std::vector<std::pair<double, uint32_t>> near;
@@ -607,10 +612,12 @@ Result<ResidentPages::Streamed> ResidentPages::stream(uint64_t completed, uint64
     done.bytes += page.bytes();
     coming.push_back(number);
   }
-  // Of those that no frame wants any more nobody waits for.
+  // For those that no frame wants any more nobody waits.
   for (const uint32_t number : std::exchange(waiting_, std::move(waiting)))
-    if (const auto found = pages_.find(number); found != pages_.end() && found->second.round != round_)
+    if (const auto found = pages_.find(number);
+        found != pages_.end() && found->second.absent && found->second.round != round_)
       found->second.wanted.reset();
+  if (!idle) return done;
   // Frames keep what leaves for some time. So it leaves for all that is missing at once, and as much besides as the
   // next pages may need.
   std::vector<uint32_t> leaving;

@@ -1156,6 +1156,11 @@ Result<void> Store::await(Ticket ticket) {
   }
 }
 
+Result<bool> Store::is_done(Ticket ticket) {
+  QRY_TRY(advance());
+  return pending_.empty() || pending_.front().ticket > ticket;
+}
+
 Result<Store::Change> Store::wait(Ticket ticket) {
   QRY_TRY(await(ticket));
   try {

@@ -102,6 +102,8 @@ class Store {
   // The same of bricks that come, and of others that go: no key is in both. Returns when it is launched; what copies
   // lists to the device next waits for it. Traffic: as put(), and 5 bytes for each that goes.
   Result<Ticket> exchange(const Bricks& coming, std::span<const uint32_t> going);
+  // Whether wait() has nothing to wait for. Does not block, unless room was missing.
+  Result<bool> is_done(Ticket ticket);
   // What a world begins with, too: an empty world becomes what volumes make that are in memory of its executor. Where
   // placements overlap the first one's voxels stay. Bricks of it that full bricks fill are made without a look at
   // voxels; the others are made some at a time, `most_made`, each time as put(). Blocks until it is done. Traffic on

@@ -1259,7 +1259,7 @@ uint64_t Store::spare_room(uint64_t live, size_t element_bytes) const {
 Result<void> Store::grow_bricks(uint64_t bricks) {
   // By whole slabs, of which shaders have a table.
   bricks = std::min((bricks + kBricksPerSlab - 1) / kBricksPerSlab * kBricksPerSlab, kMostBricks);
-  if (executor_->shares())
+  if (executor_->shares() && !grows_little_)
     bricks = std::min((bricks + 8 * kBricksPerSlab - 1) / (8 * kBricksPerSlab) * (8 * kBricksPerSlab), kMostBricks);
   if (bricks <= memory_.brick_room)
     return fail(ErrorCode::full, "a world on a device has room for " + std::to_string(kMostBricks) + " bricks");

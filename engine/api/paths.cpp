@@ -4,6 +4,7 @@
 
 #include "engine/api/handles.hpp"
 #include "engine/home/drawing.hpp"
+#include "engine/sharing/light_tree.hpp"
 
 using namespace quarry;
 using namespace quarry::c_api;
@@ -116,12 +117,11 @@ qry_result qry_world_trace_paths(qry_world* world, qry_paths* paths, const qry_p
     engine::RenderedWorld& drawn = *made;
     // The host looks for lights: where something glows and has changed, it reads the voxels for as long as that takes.
     std::optional<Document> glowing;
-    if (drawn.publish_device && world->lights_version != version) {
+    if (drawn.publish_device && (world->lights_version != version || !world->shared->lights().up_to_date())) {
       auto copied = engine::glowing_part(*world->home, *world->document);
       if (!copied) return refuse(copied.error());
       glowing = std::move(*copied);
       if (glowing) drawn.lit = &glowing->world();
-      if (drawn.bring_pages) world->shared->lights_changed();
     }
     auto traced = paths->tracer->render(drawn, view, settings, info->samples, layers, call.progress(), first);
     // Frames may be recorded that show what was published last; of that pages may have left since.

@@ -163,10 +163,10 @@ struct SharedWorld::State {
   // The world published last, and how much of it the device has seen.
   uint64_t world_seen = 0, pyramid_seen = 0;  // OccupancyPyramid::id and block_id; 0: nothing
   const void* grid_seen = nullptr;
-  uint32_t grid_pages_seen = 0;  // a table only grows; a new one may have the address of an older one
-  uint64_t version_seen = 0;
-  uint64_t published_seen = 0;  // Published::number
-  Box3 box;                     // box_of() the world
+  uint32_t grid_pages_seen = 0;                 // a table only grows; a new one may have the address of an older one
+  uint64_t version_seen = 0, changed_seen = 0;  // of a world on the host, on a device
+  uint64_t published_seen = 0;                  // Published::number
+  Box3 box;                                     // box_of() the world
 
   Result<void> upload_changes(const World& world, const WorldChanges& changes);
   // Of a world of which some pages are not there, rays start at the box of all.
@@ -293,8 +293,12 @@ Result<Device::TimelinePoint> SharedWorld::publish(const device::Store::Publishe
   root.brick_count = published.keys;
   put_box(root, published.bounds);
   QRY_TRY(s.put_pages(root, published.bounds));
-  // Lights are looked for when they are wanted.
-  if (!s.residency && (published.version != s.version_seen || s.world_seen != 0)) lights_changed();
+  // Lights are looked for when they are wanted, in all of the world: pages that come and go do not change them.
+  if (published.changed != s.changed_seen || !s.shows_device) {
+    WorldChanges all;
+    all.everything = true;
+    s.lights.note(all);
+  }
   // Memory may be new without a change of the world: after room was given back or asked for.
   if (published.number != s.published_seen) {
     QRY_TRY_ASSIGN(s.ready, blocks.acquire());
@@ -303,7 +307,7 @@ Result<Device::TimelinePoint> SharedWorld::publish(const device::Store::Publishe
                       s.submitted, s.completed));
   s.look_at(palette);
   s.world_seen = 0;
-  s.version_seen = published.version;
+  s.changed_seen = published.changed;
   s.published_seen = published.number;
   s.shows_device = true;
   return s.ready;
@@ -338,11 +342,6 @@ bool SharedWorld::has_reflective() const { return state_->reflective; }
 const LightTree& SharedWorld::update_lights(const World& world, const Palette& palette) {
   state_->lights.update(world, palette);
   return state_->lights;
-}
-void SharedWorld::lights_changed() {
-  WorldChanges changes;
-  changes.everything = true;
-  state_->lights.note(changes);
 }
 const LightTree& SharedWorld::lights() const { return state_->lights; }
 uint64_t SharedWorld::device_bytes() const { return state_->memory->size_bytes(); }

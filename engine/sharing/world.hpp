@@ -66,8 +66,6 @@ class SharedWorld {
   // Brings the light tree of the world's emissive faces up to date with the last publish() and returns it. The world
   // and palette must be the published ones. Only one thread may call it at a time.
   const LightTree& update_lights(const World& world, const Palette& palette);
-  // What glows may have changed, though publish() cannot tell: pages were not there.
-  void lights_changed();
   const LightTree& lights() const;  // as of the last update_lights()
   uint64_t device_bytes() const;
 

@@ -541,6 +541,7 @@ Result<Store::Ticket> Store::exchange(const Bricks& coming, std::span<const uint
   call.listed = uint32_t(full.size() + coming.keys.size());
   QRY_TRY_ASSIGN(const Ticket ticket, launch_new({0, Kind::edit, Touch::list, call, 0, going.size()}));
   list_ = ticket;
+  ++exchanges_;
   return ticket;
 }
 
@@ -1730,6 +1731,7 @@ Result<const Store::Published*> Store::publish(const Frames& frames) {
   Published& p = published_;
   ++p.number;
   p.version = now.version;
+  p.changed = now.version - exchanges_;
   p.keys = now.keys;
   p.bounds = now.bounds;
   p.grid = arrays_->grid.parts.front().block.address;

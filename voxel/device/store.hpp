@@ -307,6 +307,7 @@ class Store {
   struct Published {
     uint64_t number = 0;  // another for each that is not the same
     uint64_t version = 0;
+    uint64_t changed = 0;  // a version too, which exchange() does not raise
     uint32_t keys = 0;
     Box3 bounds;
     uint64_t grid = 0, nodes = 0;  // addresses
@@ -406,7 +407,8 @@ class Store {
   std::unique_ptr<PartScratch> parts_;    // once they were looked for
   Memory memory_{};
   Ticket last_ = 0;
-  std::optional<Ticket> list_;         // of an edit that may still read the last list
+  std::optional<Ticket> list_;  // of an edit that may still read the last list
+  uint64_t exchanges_ = 0;
   std::vector<uint64_t> step_bricks_;  // of the history: Pending::bricks of each step, or about
   size_t step_ = 0;
   // Granules of the pyramid that a list is expected to need for a brick: as many as one that was refused has needed,

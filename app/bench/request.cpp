@@ -50,10 +50,12 @@ tl::expected<BenchRequest, int> read_bench_request(const CommandArguments& words
       "1048576; paged: 1000000, 10000000 and 100000000; readers: bricks of the larger world, 27500000)",
       1000, int64_t(1) << 28);
   arguments.integer("--repeats", repeats, "N", "The median of these is reported (5)", 1, 1000);
-  arguments.text("--only", options.only, "TEXT",
-                 "hashgrid, index, join, paged: rows whose name has this in it, as 'find' or 'V:' (all); world: lists, "
-                 "spheres, strokes, box, trim, algebra or flatten (all); attached: the sessions, with a file behind "
-                 "the world; readers: rays or look-ups (all)");
+  arguments.text(
+      "--only", options.only, "TEXT",
+      "hashgrid, index, join, paged: rows whose name has this in it, as 'find' or 'V:' (all); world: lists, "
+      "spheres, strokes, box, trim, algebra or flatten (all); attached: the sessions, with a file behind "
+      "the world; flight: frames through the file of --open, of which --budget holds a part; readers: rays or look-ups "
+      "(all)");
   arguments.text("--scene", options.scene, "NAME", "render: terrain, sponge or sphere (all)");
   arguments.text("--device", options.device, "NAME", "render, scan, readers: part of a Vulkan device's name");
   arguments.flag(
@@ -68,7 +70,7 @@ tl::expected<BenchRequest, int> read_bench_request(const CommandArguments& words
                  "world, readers: where worlds are kept: automatic, host, device, emulated (automatic)");
   arguments.text(
       "--budget", budget, "SIZE",
-      "world: with --only attached, the part of the device's memory that sessions keep to, 256M (all of it)");
+      "world: with --only attached or flight, the part of the device's memory that worlds keep to, 256M (all of it)");
   arguments.flag("--pictures", options.pictures, "world: pictures after edits, too, on the device");
   arguments.integer("--rays", rays, "N", "world: a list of so many rays, too, on the device (none)", 0,
                     int64_t(1) << 28);

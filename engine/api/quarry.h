@@ -1231,9 +1231,11 @@ typedef struct qry_stream_state {
 
 /* Brings pages that frames up to the last safe one have come to, the nearest to their cameras first; pages that are
  * farther away, or that no frame has come to lately, leave for them. A page stays coarse while a brick of it is smaller
- * than half a pixel. Reads the file and decodes with all threads, and returns when it is done; if edits that only the
- * device has keep most of the budget, they are flushed. Does nothing to worlds without a budget. `info` and `state` may
- * be NULL. Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT, those of qry_world_flush, OUT_OF_MEMORY, DEVICE. [write] */
+ * than half a pixel. Reads the file and decodes with all threads, and returns when that is on its way to the device. As
+ * long as the device is not done with what the last call has brought, it brings nothing, and waits for nothing. If
+ * edits that only the device has keep most of the budget, they are flushed. Does nothing to worlds without a budget.
+ * `info` and `state` may be NULL. Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT, those of qry_world_flush, OUT_OF_MEMORY,
+ * DEVICE. [write] */
 QRY_API qry_result QRY_CALL qry_world_stream(qry_world* world, const qry_stream_info* info, qry_stream_state* state);
 /* Brings the pages that meet a box of voxels, both corners included, before a camera or an edit gets there. They leave
  * as others do, when they have not been needed for longest. Does nothing to worlds without a budget. Errors:

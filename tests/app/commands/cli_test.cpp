@@ -395,6 +395,28 @@ TEST_CASE("bench: paged grids are measured beside a table that is used in parts"
   CHECK(has(nothing.err, "no row of the benchmark has 'fnid' in its name"));
 }
 
+TEST_CASE("bench: a flight through a world in parts has no hole, and tells what its frames waited for",
+          "[shader-alone]") {
+  const fs::path file = scratch_dir("cli-flight") / "sponge.quarry";
+  REQUIRE(run_quarry({"generate", "menger", "--size", "27", "-o", file.string()}).code == 0);
+  const Outcome whole = run_quarry({"bench", "world", "--small", "--only", "flight", "--open", file.string()});
+  CHECK(whole.code == 1);
+  CHECK(has(whole.err, "it needs --budget"));
+  if (!can_render()) return;
+  const Outcome outcome = run_quarry({"bench", "world", "--small", "--only", "flight", "--open", file.string(),
+                                      "--budget", "128M", "--home", "emulated", "--json"});
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 0);
+  std::map<std::string, double> rows;
+  const json result = json::parse(outcome.out);
+  for (const json& row : result["rows"]) rows[row["row"]] = row["value"];
+  CHECK(rows.at("flight: frames") > 0);
+  CHECK(rows.at("flight: pages brought") > 0);
+  CHECK(rows.at("flight: request to resident, all below") >= rows.at("flight: request to resident, 95% below"));
+  CHECK(rows.at("flight: full detail at 4 stops, 95%") > 0);
+  CHECK(rows.at("flight: pixels of stops that differ from the whole world's") == 0);
+}
+
 TEST_CASE("bench: rays and look-ups of a world in a device's memory are measured by kernels beside shaders") {
   if (!can_render()) return;
   const Outcome outcome =

@@ -244,7 +244,7 @@ void EngineFrames::submit(const qry_published& published) {
   const Slot& slot = slots_[frame_ % kUnderWay];
   require(vk_->vkEndCommandBuffer(slot.commands), "vkEndCommandBuffer");
   VkSemaphore wait = VK_NULL_HANDLE;
-  std::memcpy(&wait, &published.semaphore, sizeof wait);
+  std::memcpy(&wait, &published.semaphore, sizeof(VkSemaphore));
   submit(slot.commands, wait, published.value);
 }
 

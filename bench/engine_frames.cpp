@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// engine_frames.cpp - what a host engine does around qry_record_frame.
 #include "bench/engine_frames.hpp"
 
 #include <dlfcn.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// flight.cpp - the camera's path and stops, and what is measured and compared there.
 #include "bench/flight.hpp"
 
 #include <sys/resource.h>

@@ -138,7 +138,7 @@ class RecordBatch {
           for (size_t i = begin; i < end; ++i) materials_[i] = *from[i];
         },
         threads_);
-    return {full_keys_, full_, part_keys_, materials_, {}};
+    return {full_keys_, full_, part_keys_, materials_};
   }
   void clear() {
     keys_.clear();

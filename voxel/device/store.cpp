@@ -198,7 +198,7 @@ Result<Store::Ticket> Store::edit(const SolidShape& shape, const Edit& edit) {
 
 Result<Store::Change> Store::write(std::span<const uint32_t> keys, std::span<const BrickMask> voxels,
                                    std::span<const BrickMaterials> materials, const Edit& edit) {
-  return write_list(call_of(edit), {{}, {}, keys, materials, {}}, voxels);
+  return write_list(call_of(edit), {{}, {}, keys, materials}, voxels);
 }
 
 Result<Store::Change> Store::write_voxels(const GivenVoxels& voxels) {

@@ -53,6 +53,20 @@ struct Blob {
   int64_t version = kPlainHistory;  // of a file that may have it
 };
 
+// Materials of a brick's set voxels, one behind the other in the order of their indices. Any thread.
+struct MaskPacking {
+  // Returns the end of what it has written at `to`: as many bytes as the mask has bits. Behind them it may write
+  // kPackSpare more.
+  uint8_t* (*pack)(const BrickMask& mask, const BrickMaterials& materials, uint8_t* to);
+  // The materials of all 512 voxels, 0 where none is set, from what is packed in [from, end). Returns the end of what
+  // it has read; null if that is cut short or has a 0: then `materials` has anything. Reads no byte from `end` on.
+  const uint8_t* (*unpack)(const BrickMask& mask, const uint8_t* from, const uint8_t* end, BrickMaterials& materials);
+};
+constexpr size_t kPackSpare = 8;
+// The ways to do so that this processor has, the fastest first: by a shuffle of eight bytes at a time (x86-64 with
+// SSSE3), and bit by bit.
+std::span<const MaskPacking> mask_packings();
+
 // Encodes the chunk of `bricks`. The count is 0 if there is no brick in it. Errors: out_of_memory.
 Result<Blob> encode_chunk(const BrickMap& bricks, Int3 chunk, uint32_t volume);
 // A chunk as it is in the file. Its bricks come out one at a time, so that a pass over them needs no memory for them.

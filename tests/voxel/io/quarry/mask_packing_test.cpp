@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // mask_packing_test.cpp - materials of set voxels one behind the other, as the file has them.
-#include "voxel/io/quarry/mask_packing.hpp"
+#include "voxel/io/quarry/codec.hpp"
 
 #include <catch2/catch.hpp>
 #include <random>

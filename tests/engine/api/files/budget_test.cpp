@@ -273,7 +273,8 @@ TEST_CASE(
 
 TEST_CASE(
     "c_api: pictures of a world with a budget have the bytes of those of a whole one, between edits, whatever of it is "
-    "there") {
+    "there",
+    "[one-caller]") {
   const Worlds worlds(QRY_DEVICE_LAZY);
   const fs::path dir = scratch_dir("api_budget_pictures");
   constexpr uint32_t kWidth = 48, kHeight = 32;

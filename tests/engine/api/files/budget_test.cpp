@@ -388,7 +388,8 @@ TEST_CASE("c_api: changes of a world with a budget that are submitted without wa
 
 TEST_CASE(
     "c_api: what a world with a budget cannot do is refused with what to do, and the world is as before: without a "
-    "file, beyond the budget at once, with all voxels together") {
+    "file, beyond the budget at once, with all voxels together",
+    "[one-caller]") {
   const Worlds worlds;
   const fs::path dir = scratch_dir("api_budget_refused");
   const auto refused = [](qry_result result, qry_result expected, const char* part) {
@@ -441,7 +442,8 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("c_api: rays in a world that is larger than its part of a device's memory meet what they meet in all of it") {
+TEST_CASE("c_api: rays in a world that is larger than its part of a device's memory meet what they meet in all of it",
+          "[one-caller]") {
   const Worlds worlds;
   const fs::path file = scratch_dir("api_budget_rays") / "w.quarry";
   for (const uint32_t home : device_homes(worlds)) {
@@ -498,7 +500,8 @@ TEST_CASE("c_api: rays in a world that is larger than its part of a device's mem
   }
 }
 
-TEST_CASE("c_api: a world with a budget that becomes small again does all that others do, and can be detached") {
+TEST_CASE("c_api: a world with a budget that becomes small again does all that others do, and can be detached",
+          "[one-caller]") {
   const Worlds worlds;
   const fs::path dir = scratch_dir("api_budget_small");
   for (const uint32_t home : device_homes(worlds)) {

@@ -10,7 +10,8 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <optional>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include <quarry/quarry.h>

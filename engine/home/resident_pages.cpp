@@ -387,16 +387,15 @@ void ResidentPages::note_left(std::span<const uint32_t> leaving) {
     // At once: the next picture may be drawn in the same rounds.
     for (const Chunk& chunk : page.chunks) residency_->set_bounds(united(residency_->bounds(), chunk.bounds));
   }
-  if (!leaving.empty()) bounds_known_ = false;
+  bounds_known_ = false;
   left_ += leaving.size();
 }
 
 Result<void> ResidentPages::let_leave(uint64_t bytes) {
   const std::vector<uint32_t> leaving = oldest(bytes);
   if (leaving.empty()) return {};
-  QRY_TRY(home_->exchange({}, keys_of(leaving)));
-  QRY_TRY(home_->exchanged());
-  note_left(leaving);
+  QRY_TRY(bring({}, leaving));
+  QRY_TRY(settle());
   QRY_TRY_ASSIGN(expected_bytes_, used_bytes());
   return {};
 }

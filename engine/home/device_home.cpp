@@ -1426,6 +1426,7 @@ Result<DeviceHome::Change> DeviceHome::wait(uint64_t ticket) {
 // Of all of the world, whatever of it is there.
 Result<DeviceHome::State> DeviceHome::state() {
   const auto stay = stay_there();
+  if (pages_) QRY_TRY(pages_->make_whole());
   const std::lock_guard lock(lock_);
   QRY_TRY(hear(last_ticket_));
   State state;

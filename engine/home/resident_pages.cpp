@@ -126,6 +126,7 @@ Result<void> ResidentPages::follow(io::Store& file, Flush flush, bool there, con
 void ResidentPages::let_go() {
   const Stay stay(lock_);
   (void)settle();  // if it has failed, its pages are in the file
+  torn_.clear();
   file_ = nullptr;
   flush_ = nullptr;
 }
@@ -459,19 +460,35 @@ Result<void> ResidentPages::bring(std::span<const uint32_t> numbers, std::span<c
   return {};
 }
 
-// Of pages that were to come or to go none is there, not a part of one. If the device does not do that either, it has
-// failed for good.
+// Of pages that were to come or to go none is there, not a part of one.
 void ResidentPages::give_up_exchange() {
   (void)home_->exchanged();
-  if (home_->exchange({}, keys_of(under_way_))) (void)home_->exchanged();
-  for (const uint32_t number : std::exchange(under_way_, {})) {
+  for (const uint32_t number : under_way_) {
     pages_[number].absent = true;
     if (residency_) residency_->set_absent(number, true);
   }
   bounds_known_ = false;
+  torn_.insert(torn_.end(), under_way_.begin(), under_way_.end());
+  under_way_.clear();
+  (void)remove_torn();
+}
+
+Result<void> ResidentPages::remove_torn() {
+  if (torn_.empty()) return {};
+  QRY_TRY(home_->exchange({}, keys_of(torn_)));
+  QRY_TRY(home_->exchanged());
+  torn_.clear();
+  return {};
+}
+
+Result<void> ResidentPages::make_whole() {
+  const Stay stay(lock_);
+  (void)settle();  // what it gives up is torn, or absent
+  return remove_torn();
 }
 
 Result<void> ResidentPages::settle() {
+  QRY_TRY(remove_torn());
   if (under_way_.empty()) return {};
   if (auto done = home_->exchanged(); !done) {
     give_up_exchange();

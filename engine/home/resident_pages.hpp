@@ -111,6 +111,9 @@ class ResidentPages {
     std::array<uint64_t, 16> waits{};
   };
   Counters counters();
+  // Until then the device may have bricks of pages that are counted as absent: what it had no memory to remove when an
+  // exchange failed. Waits for exchanges. Errors: of the device; then it may be called again.
+  Result<void> make_whole();
 
  private:
   // What the file has of a chunk.
@@ -145,6 +148,7 @@ class ResidentPages {
   std::vector<uint32_t> keys_of(std::span<const uint32_t> pages) const;
   Result<void> bring(std::span<const uint32_t> numbers, std::span<const uint32_t> leaving);
   void give_up_exchange();
+  Result<void> remove_torn();
   Result<void> settle();
   Result<uint64_t> used_bytes();
   void merge_seen(Residency::Reached seen);
@@ -167,6 +171,7 @@ class ResidentPages {
   bool bounds_known_ = false;             // of `residency_`
   Residency::Reached seen_;               // by the last frames of which it is known
   std::vector<uint32_t> under_way_;       // pages that came or went with what settle() waits for
+  std::vector<uint32_t> torn_;            // absent pages of which the device may have bricks that it could not remove
   std::vector<uint32_t> waiting_;         // pages with a time since when they are wanted, as of the last stream()
   std::array<uint64_t, 16> waits_{};
   uint64_t round_ = 0;

@@ -582,9 +582,14 @@ TEST_CASE(
   for (int i = 0; i < (kSanitized ? 40 : 120); ++i) {
     const auto same = uint32_t(random());
     fault.arm(QRY_ERROR_OUT_OF_MEMORY, 1 + random() % 4, QRY_EMULATED_ALLOCATION, i % 2 != 0);
-    qry_result result = random_change(world.get(), same);
+    const qry_result result = random_change(world.get(), same);
+    // As long as there is no memory, what the world has is told as it is, or not at all.
+    qry_world_state state = QRY_WORLD_STATE_INIT;
+    const qry_result told = result == QRY_OK ? QRY_ERROR_OUT_OF_MEMORY : qry_world_get_state(world.get(), &state);
     fault.disarm();
     REQUIRE((result == QRY_OK || result == QRY_ERROR_OUT_OF_MEMORY));
+    REQUIRE((told == QRY_OK || told == QRY_ERROR_OUT_OF_MEMORY));
+    if (told == QRY_OK) REQUIRE(state.voxel_count == state_of(twin.get()).voxel_count);
     if (result != QRY_OK) ++refused, require_ok(random_change(world.get(), same));
     require_ok(random_change(twin.get(), same));
     expect_same_state(world.get(), twin.get());

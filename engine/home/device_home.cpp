@@ -299,13 +299,13 @@ Result<void> DeviceHome::make_history(uint64_t position, const VisitHistory& vis
   };
   const auto make = [&](io::HistoryPart part) -> Result<void> {
     if (std::exchange(record, part.record) != part.record) {
-      if (!part.continues || steps_.empty()) {
+      // Of a step of which a part is undone, that part is one of its own.
+      const bool rest = part.continues && !steps_.empty() && part.record == applied + 1;
+      if (!part.continues || steps_.empty() || rest) {
         QRY_TRY(end_step());
-        steps_.push_back({part.label, 0, false, {}, 0});
+        steps_.push_back({part.label, 0, false, {}, 0, rest});
+        has_parts_ |= rest;
         if (part.record <= applied) ++position_;
-      } else if (part.record == applied + 1) {
-        return fail(ErrorCode::unsupported,
-                    "the history has a step of which a part is undone: keep the world at home on the host");
       }
       batch.begin_record();
       HomeStep& step = steps_.back();
@@ -328,6 +328,12 @@ Result<void> DeviceHome::make_history(uint64_t position, const VisitHistory& vis
 }
 
 // ---- What is launched
+
+namespace {
+
+constexpr const char *kSetVoxels = "set voxels", *kWriteRegion = "write region";
+
+}  // namespace
 
 // One change, with a ticket and perhaps a step, after those that are under way.
 Result<void> DeviceHome::prepare_change() {
@@ -364,10 +370,17 @@ uint64_t DeviceHome::done(const device::Store::Change& change, std::string label
 }
 
 Result<uint64_t> DeviceHome::edit(const Edit& edit) {
-  ResidentPages::Stay stay;
-  if (pages_) {
-    QRY_TRY_ASSIGN(stay, pages_->shape(edit));
-  }
+  if (!pages_) return edit_there(edit, {});
+  const auto stay = stay_there();
+  QRY_TRY_ASSIGN(const auto parts, pages_->parts_of(edit));
+  const auto make_part = [&](size_t i) -> Result<uint64_t> {
+    QRY_TRY(pages_->shape(edit, parts[i]));
+    return edit_there(edit, parts.size() > 1 ? std::optional(parts[i]) : std::nullopt);
+  };
+  return parts.size() == 1 ? make_part(0) : in_parts(edit_label(edit), parts.size(), make_part);
+}
+
+Result<uint64_t> DeviceHome::edit_there(const Edit& edit, const std::optional<Box3>& part) {
   const std::lock_guard lock(lock_);
   std::string label = edit_label(edit);
   if (edit.shape == Shape::connected) {
@@ -380,7 +393,7 @@ Result<uint64_t> DeviceHome::edit(const Edit& edit) {
     const Int3 first = brick_of(shape.bounds().min), last = brick_of(shape.bounds().max);
     const double box = (double(last.x) - first.x + 1) * (double(last.y) - first.y + 1) * (double(last.z) - first.z + 1);
     if (edit.creates() && box > double(kMostBricksPerEdit)) QRY_TRY(shape.rows(kMostBricksPerEdit));
-    return launch(0, std::move(label), [&] { return store_->edit(*solid, edit); });
+    return launch(0, std::move(label), [&] { return store_->edit(*solid, edit, part); });
   }
   QRY_TRY_ASSIGN(const auto rows, shape.rows(kMostBricksPerEdit));
   std::vector<uint32_t> keys;
@@ -389,6 +402,8 @@ Result<uint64_t> DeviceHome::edit(const Edit& edit) {
     for (uint32_t i = 0; i < row.count; ++i) {
       const Int3 brick = row.at(i);
       if (brick_in_world(brick)) {
+        const Int3 voxel{brick.x * 8, brick.y * 8, brick.z * 8};
+        if (part && intersected(*part, {voxel, voxel}).empty()) continue;
         keys.push_back(brick_key(brick));
         voxels.push_back(shape.mask(brick));
       } else if (edit.creates()) {
@@ -411,18 +426,41 @@ Result<uint64_t> DeviceHome::write(const std::vector<uint32_t>& keys, const std:
 }
 
 Result<uint64_t> DeviceHome::set_voxels(const device::GivenVoxels& voxels) {
-  ResidentPages::Stay stay;
-  if (pages_) {
-    QRY_TRY_ASSIGN(stay, voxels.side == device::Side::device
-                             ? pages_->all(ResidentPages::Use::change, "a list in the device's memory")
-                             : pages_->voxels(voxels.xyz, voxels.count, ResidentPages::Use::change));
+  if (!pages_) return set_there(voxels);
+  const auto stay = stay_there();
+  if (voxels.side == device::Side::device) {
+    QRY_TRY(pages_->all(ResidentPages::Use::change, "a list in the device's memory"));
+    return set_there(voxels);
   }
+  for (uint64_t i = 0; i < voxels.count; ++i) {
+    const Int3 voxel{voxels.xyz[3 * i], voxels.xyz[3 * i + 1], voxels.xyz[3 * i + 2]};
+    if (!voxel_in_world(voxel)) return tl::unexpected(device::outside_of_world(voxel, i));
+  }
+  const auto parts = pages_->parts_of(voxels.xyz, voxels.count);
+  if (parts.count == 1) {
+    QRY_TRY(pages_->voxels(voxels.xyz, voxels.count, ResidentPages::Use::change));
+    return set_there(voxels);
+  }
+  return in_parts(kSetVoxels, parts.count, [&](size_t part) -> Result<uint64_t> {
+    std::vector<int32_t> xyz;
+    std::vector<uint8_t> materials;
+    for (uint64_t i = 0; i < voxels.count; ++i) {
+      if (parts.of[i] != part) continue;
+      xyz.insert(xyz.end(), voxels.xyz + 3 * i, voxels.xyz + 3 * i + 3);
+      materials.push_back(voxels.materials[i]);
+    }
+    QRY_TRY(pages_->voxels(xyz.data(), materials.size(), ResidentPages::Use::change));
+    return set_there({xyz.data(), materials.data(), materials.size(), device::Side::host});
+  });
+}
+
+Result<uint64_t> DeviceHome::set_there(const device::GivenVoxels& voxels) {
   const std::lock_guard lock(lock_);
   const ThreadShare share(threads_ ? threads_ : thread_count());
   if (voxels.side == device::Side::device || voxels.count > kFewVoxels) {
     QRY_TRY(prepare_change());
     const auto change = store_->write_voxels(voxels);
-    if (change) return done(*change, "set voxels");
+    if (change) return done(*change, kSetVoxels);
     if (change.error().code != ErrorCode::unsupported || voxels.side == device::Side::device)
       return tl::unexpected(change.error());
   }
@@ -432,19 +470,36 @@ Result<uint64_t> DeviceHome::set_voxels(const device::GivenVoxels& voxels) {
     if (!voxel_in_world(voxel)) return tl::unexpected(device::outside_of_world(voxel, i));
     parts.put(voxel, voxels.materials[i]);
   }
-  return write(parts.keys(), parts.voxels(), parts.materials(), {}, "set voxels");
+  return write(parts.keys(), parts.voxels(), parts.materials(), {}, kSetVoxels);
 }
 
 Result<uint64_t> DeviceHome::write_box(const Box3& box, const uint8_t* materials, device::Side side) {
-  ResidentPages::Stay stay;
-  if (pages_) {
-    QRY_TRY_ASSIGN(stay, pages_->box(box, ResidentPages::Use::change));
-  }
-  const std::lock_guard lock(lock_);
-  const ThreadShare share(threads_ ? threads_ : thread_count());
-  QRY_TRY(prepare_change());
-  QRY_TRY_ASSIGN(const auto change, store_->write_box(box, materials, side));
-  return done(change, "write region");
+  const auto write_part = [&](const Box3& part, const uint8_t* its) -> Result<uint64_t> {
+    if (pages_) QRY_TRY(pages_->box(part, ResidentPages::Use::change));
+    const std::lock_guard lock(lock_);
+    const ThreadShare share(threads_ ? threads_ : thread_count());
+    QRY_TRY(prepare_change());
+    QRY_TRY_ASSIGN(const auto change, store_->write_box(part, its, side));
+    return done(change, kWriteRegion);
+  };
+  if (!pages_) return write_part(box, materials);
+  const auto stay = stay_there();
+  const std::vector<Box3> parts = pages_->parts_of(box);
+  if (parts.size() == 1 || side == device::Side::device) return write_part(box, materials);
+  return in_parts(kWriteRegion, parts.size(), [&](size_t i) {
+    // Its rows, one after the other.
+    const Box3 part = intersected(parts[i], box);
+    const Int3 size = box.max - box.min + Int3{1, 1, 1}, from = part.min - box.min;
+    const auto row = size_t(part.max.x - part.min.x) + 1;
+    std::vector<uint8_t> rows;
+    for (int32_t z = 0; z <= part.max.z - part.min.z; ++z)
+      for (int32_t y = 0; y <= part.max.y - part.min.y; ++y) {
+        const uint8_t* const first =
+            materials + (size_t(z + from.z) * size_t(size.y) + size_t(y + from.y)) * size_t(size.x) + size_t(from.x);
+        rows.insert(rows.end(), first, first + row);
+      }
+    return write_part(part, rows.data());
+  });
 }
 
 Result<uint64_t> DeviceHome::write_bricks(std::span<const BrickPut> puts, const char* label) {
@@ -618,7 +673,72 @@ Result<uint64_t> DeviceHome::undo() { return exchange(false); }
 Result<uint64_t> DeviceHome::redo() { return exchange(true); }
 
 Result<uint64_t> DeviceHome::exchange(bool forward) {
+  {
+    const std::lock_guard lock(lock_);
+    if (!has_parts_) return exchange_part(forward);
+  }
+  const auto stay = stay_there();
+  QRY_TRY_ASSIGN(const Change change, exchange_all_parts(forward));
   const std::lock_guard lock(lock_);
+  answer(++last_ticket_, change);
+  return last_ticket_;
+}
+
+// Of a step that was made in parts: all of them, wherever they are; or none.
+Result<DeviceHome::Change> DeviceHome::exchange_all_parts(bool forward) {
+  // The part that comes next in this direction, if it belongs to the one that was exchanged last.
+  const auto next = [&](uint64_t done) -> Result<std::optional<Change>> {
+    if (done == 0) return exchange_next(forward);
+    // What was undone just now is step number `position_`, and what would be redone next is, too.
+    const auto [known, goes_on] = [&] {
+      const std::lock_guard lock(lock_);
+      const bool is_there = position_ < steps_.size();
+      return std::pair(is_there, is_there && steps_[size_t(position_)].continues);
+    }();
+    if (goes_on) return exchange_next(forward);
+    if (known || !forward) return std::optional<Change>();
+    QRY_TRY_ASSIGN(const auto redone, pages_ ? pages_->recall(true) : std::optional<uint64_t>());
+    return redone ? std::optional(Change{*redone, 0, true}) : std::nullopt;
+  };
+  Change all;
+  for (uint64_t done = 0;; ++done) {
+    const auto part = next(done);
+    if (!part) {
+      Error error = part.error();
+      for (; done > 0; --done) {
+        const auto back = exchange_next(!forward);
+        if (back && *back) continue;
+        error.message += std::string("; a part of the step is ") + (forward ? "redone" : "undone") +
+                         ", the next call goes on with it";
+        break;
+      }
+      return tl::unexpected(std::move(error));
+    }
+    if (!*part) break;
+    all.voxels += (*part)->voxels;
+    all.step |= (*part)->step;
+  }
+  const std::lock_guard lock(lock_);
+  all.version = version_;
+  return all;
+}
+
+// The part of a step that is next, wherever it is. Nothing: there is none.
+Result<std::optional<DeviceHome::Change>> DeviceHome::exchange_next(bool forward) {
+  QRY_TRY_ASSIGN(const bool there, has_step(!forward));
+  if (!there) {
+    QRY_TRY_ASSIGN(const auto recalled, pages_ ? pages_->recall(forward) : std::optional<uint64_t>());
+    if (!recalled) return std::optional<Change>();
+    if (forward) return std::optional(Change{*recalled, 0, true});
+  }
+  QRY_TRY_ASSIGN(const Change change, wait([&] {
+                   const std::lock_guard lock(lock_);
+                   return exchange_part(forward);
+                 }()));
+  return std::optional(change);
+}
+
+Result<uint64_t> DeviceHome::exchange_part(bool forward) {
   QRY_TRY(close_step());
   if (plain_from_ > 0) {
     QRY_TRY(prepare_change());
@@ -673,7 +793,9 @@ DeviceHome::Change DeviceHome::settle(const device::Store::Change& change, int p
       stroke_ = Stroke::begun;
       if (!stroke_label_.empty()) label = stroke_label_;
     }
-    add_step({std::move(label), change.voxels, true, {}});
+    add_step({std::move(label), change.voxels, true, {}, 1, continues_});
+    has_parts_ |= continues_;
+    continues_ = in_parts_;
   }
   return {change.voxels, version_, true};
 }
@@ -694,13 +816,65 @@ Result<void> DeviceHome::begin_step(std::string label) {
   QRY_TRY(store_->begin_step());
   stroke_ = Stroke::empty;
   stroke_label_ = std::move(label);
+  stroke_voxels_ = 0;
   return {};
+}
+
+DeviceHome::BegunStep DeviceHome::begun_step() {
+  const std::lock_guard lock(lock_);
+  if (stroke_ == Stroke::none) return {};
+  const uint64_t voxels = stroke_voxels_ + (stroke_ == Stroke::begun ? steps_.back().voxels : 0);
+  return {true, stroke_ == Stroke::begun || continues_, stroke_label_, voxels};
+}
+
+Result<void> DeviceHome::go_on_with(const BegunStep& step) {
+  if (!step.begun) return {};
+  QRY_TRY(begin_step(step.label));
+  const std::lock_guard lock(lock_);
+  continues_ = step.has_parts;
+  stroke_voxels_ = step.voxels;
+  return {};
+}
+
+// What needs more pages than the budget has room for: a step of parts that are undone and redone together. A part that
+// fails takes back those before it.
+Result<uint64_t> DeviceHome::in_parts(const std::string& label, size_t count,
+                                      const std::function<Result<uint64_t>(size_t)>& make_part) {
+  const auto part_of_step = [&](bool on) -> Result<void> {
+    const std::lock_guard lock(lock_);
+    QRY_TRY(hear(last_ticket_));  // what was launched before is a step of its own
+    in_parts_ = on;
+    if (stroke_ == Stroke::none) continues_ = false;
+    return {};
+  };
+  Change all;
+  Result<void> made;
+  QRY_TRY(part_of_step(true));
+  for (size_t i = 0; i < count && made; ++i) {
+    const auto part = wait(make_part(i));
+    if (!part) made = tl::unexpected(part.error());
+    else all.voxels += part->voxels, all.step |= part->step;
+  }
+  if (auto ended = part_of_step(false); !ended && made) made = ended;
+  if (!made) {
+    if (!all.step || made.error().code == ErrorCode::device_lost) return tl::unexpected(made.error());
+    const bool in_stroke = begun_step().begun;
+    const auto back = in_stroke ? tl::unexpected(made.error()) : exchange_all_parts(false);
+    if (!back)
+      made.error().message +=
+          "; a part of '" + label + "' is done, of " + std::to_string(all.voxels) + " voxels: undo takes it back";
+    return tl::unexpected(made.error());
+  }
+  const std::lock_guard lock(lock_);
+  all.version = version_;
+  answer(++last_ticket_, all);
+  return last_ticket_;
 }
 
 Result<uint64_t> DeviceHome::end_step() {
   const std::lock_guard lock(lock_);
   QRY_TRY(hear(last_ticket_));
-  const uint64_t voxels = stroke_ == Stroke::begun ? steps_.back().voxels : 0;
+  const uint64_t voxels = stroke_voxels_ + (stroke_ == Stroke::begun ? steps_.back().voxels : 0);
   QRY_TRY(close_step());
   return voxels;
 }
@@ -711,13 +885,23 @@ Result<void> DeviceHome::close_step() {
   QRY_TRY(hear(last_ticket_));
   QRY_TRY(store_->end_step());
   stroke_ = Stroke::none;
+  stroke_voxels_ = 0;
+  continues_ = false;
   follow_drops();
   return {};
 }
 
 uint64_t DeviceHome::position() {
   const std::lock_guard lock(lock_);
-  return position_;
+  return whole_steps(position_);
+}
+
+// Of the first so many; one whose beginning only the file has counts.
+uint64_t DeviceHome::whole_steps(uint64_t number) const {
+  if (!has_parts_) return number;
+  const auto first = steps_.begin();
+  return uint64_t(std::count_if(first, first + std::ptrdiff_t(number),
+                                [&](const HomeStep& step) { return !step.continues || &step == &*first; }));
 }
 
 uint64_t DeviceHome::last_ticket() {
@@ -771,7 +955,11 @@ std::vector<DeviceHome::StepMade> DeviceHome::steps() {
   const std::lock_guard lock(lock_);
   std::vector<StepMade> steps;
   steps.reserve(steps_.size());
-  for (const HomeStep& step : steps_) steps.push_back({step.label, step.voxels, step.records});
+  for (const HomeStep& step : steps_) {
+    if (!step.continues || steps.empty()) steps.push_back({step.label, 0, 0, step.continues});
+    steps.back().voxels += step.voxels;
+    steps.back().records += step.records;
+  }
   return steps;
 }
 
@@ -834,7 +1022,7 @@ Result<DeviceHome::HistoryUse> DeviceHome::history_use() {
   QRY_TRY(hear(last_ticket_));
   QRY_TRY_ASSIGN(const auto use, store_->history_use());
   follow_drops();
-  return HistoryUse{budget_, use.bytes, steps_.size(), position_, dropped_};
+  return HistoryUse{budget_, use.bytes, whole_steps(steps_.size()), whole_steps(position_), dropped_};
 }
 
 // ---- A file that follows
@@ -1021,8 +1209,9 @@ std::vector<BrickChange> changes_of(std::span<const device::Record> records, con
 }  // namespace
 
 // Some of the steps from number `first` on, at least one, as records of a file. `as_followed` gets one more for each
-// step. `raw` has what was read of them and is for later calls.
-Result<std::vector<UndoRecord>> DeviceHome::records_of(uint64_t first, std::vector<FollowedStep>* as_followed,
+// step. `raw` has what was read of them and is for later calls. `after_others`: the file has steps before them.
+Result<std::vector<UndoRecord>> DeviceHome::records_of(uint64_t first, bool after_others,
+                                                       std::vector<FollowedStep>* as_followed,
                                                        std::deque<device::Store::StepRecords>& raw,
                                                        BricksRead& bricks) {
   std::vector<UndoRecord> records;
@@ -1071,6 +1260,7 @@ Result<std::vector<UndoRecord>> DeviceHome::records_of(uint64_t first, std::vect
       if (next == stored.end()) return fail(ErrorCode::device, kLacksStep);
       UndoRecord record;
       record.label = step.label;
+      record.continues = step.continues && (number > 0 || after_others);
       record.voxels_changed = next->voxels;
       Changes& made = changes[size_t(next - stored.begin())];
       record.changes = std::move(made.list);
@@ -1083,7 +1273,7 @@ Result<std::vector<UndoRecord>> DeviceHome::records_of(uint64_t first, std::vect
       UndoRecord record;
       record.label = step.label;
       record.materials = joined_changes(step.materials);
-      record.continues = followed.records > 0;
+      record.continues = followed.records > 0 || (step.continues && (number > 0 || after_others));
       records.push_back(std::move(record));
       ++followed.records;
     }
@@ -1186,6 +1376,7 @@ struct DeviceHome::Unsaved::State {
   std::vector<FollowedStep>& steps;  // of the file, with those that were told
   uint64_t next;                     // step of the history to be told
   size_t common;                     // steps that are applied in the world and in the file
+  bool after_others;                 // the file has steps before the history's first one
   std::deque<device::Store::StepRecords> raw = {};
   BricksRead bricks = {};
   std::vector<UndoRecord> told = {};
@@ -1197,7 +1388,7 @@ struct DeviceHome::Unsaved::State {
     const std::lock_guard lock(home.lock_);
     const size_t before = steps.size();
     bricks.forget_if_many();
-    QRY_TRY_ASSIGN(auto some, home.records_of(next, &steps, raw, bricks));
+    QRY_TRY_ASSIGN(auto some, home.records_of(next, after_others, &steps, raw, bricks));
     next += steps.size() - before;
     return some;
   }
@@ -1272,6 +1463,7 @@ Result<DeviceHome::Unsaved> DeviceHome::unsaved() {
                                                          next_followed_,
                                                          same ? steps_.size() : kept,
                                                          size_t(std::min({position_, file.applied, file.kept})),
+                                                         true,
                                                          {},
                                                          {},
                                                          {}}));
@@ -1285,13 +1477,13 @@ Result<DeviceHome::Unsaved> DeviceHome::history() {
   QRY_TRY(close_step());
   QRY_TRY(hear(last_ticket_));
   written_.clear();
-  return Unsaved(std::unique_ptr<Unsaved::State>(new Unsaved::State{*this, written_, 0, 0}));
+  return Unsaved(std::unique_ptr<Unsaved::State>(new Unsaved::State{*this, written_, 0, 0, false}));
 }
 
 // ---- Steps of the file alone
 
 DeviceHome::HomeStep DeviceHome::recalled(std::span<const UndoRecord> step, FollowedStep* as_followed) const {
-  HomeStep made{step.front().label, 0, true, {}, step.size()};
+  HomeStep made{step.front().label, 0, true, {}, step.size(), step.front().continues};
   as_followed->records = step.size();
   for (const UndoRecord& record : step) {
     made.voxels += record.voxels_changed;
@@ -1346,6 +1538,7 @@ Result<void> DeviceHome::recall_older(std::span<const UndoRecord> step) {
     made.stored = change.voxels > 0;
     if (made.stored) version_offset_ += change.version - version;  // nothing has changed
   }
+  has_parts_ |= made.continues;
   steps_.push_front(std::move(made));
   position_ = 1;
   ++plain_from_;
@@ -1387,6 +1580,7 @@ Result<uint64_t> DeviceHome::redo_recalled(std::span<const UndoRecord> step) {
   if (!made.stored) --version_offset_;
   version_ = change.version;
   if (palette) document_->set_palette(std::move(*palette));
+  has_parts_ |= made.continues;
   add_step(std::move(made));
   plain_from_ = position_;
   if (followed_) {
@@ -1439,8 +1633,8 @@ Result<DeviceHome::State> DeviceHome::state() {
   }
   follow_drops();
   state.version = version_;
-  state.history_length = steps_.size();
-  state.history_position = position_;
+  state.history_length = whole_steps(steps_.size());
+  state.history_position = whole_steps(position_);
   state.traffic = store_->executor().traffic();
   return state;
 }

@@ -44,9 +44,8 @@ class DeviceHome {
   };
   // Puts it into the device's memory; each step is made there, from what was before all of them. Traffic: each brick of
   // the scene, and of each record what was before it and after it, once over the bus: 5 bytes, or 516 if it is not full
-  // of one material. The file's history is read twice. Errors: unsupported (another scene, a step of which a part is
-  // undone), invalid_argument (of one that is flattened: an instance of no volume), out_of_bounds, out_of_memory, full,
-  // device; of a file its own, too.
+  // of one material. The file's history is read twice. Errors: unsupported (another scene), invalid_argument (of one
+  // that is flattened: an instance of no volume), out_of_bounds, out_of_memory, full, device; of a file its own, too.
   static Result<std::unique_ptr<DeviceHome>> create(std::unique_ptr<device::Executor> executor, const Content& content,
                                                     uint32_t max_bricks, uint32_t threads);
   // The same of a mesh's file, which `read` reads into `scene`: the voxels that CUDA makes of it stay in that device's
@@ -87,13 +86,23 @@ class DeviceHome {
   // step. Block until what was launched is done. Errors: as Store's; where end_step() lacks memory the step goes on.
   Result<void> begin_step(std::string label = {});
   Result<uint64_t> end_step();
+  // For pages that must leave while a step has begun: what looked at steps has ended it, and it goes on. Errors: as
+  // begin_step().
+  struct BegunStep {
+    bool begun = false, has_parts = false;
+    std::string label;
+    uint64_t voxels = 0;  // that its parts have changed
+  };
+  BegunStep begun_step();
+  Result<void> go_on_with(const BegunStep& step);
   // Replaces the document's palette, as one step; none if nothing changes. Errors: device.
   Result<uint64_t> change_palette(const Palette& palette);
   // The history's, oldest first, as far as they have been waited for.
   struct StepMade {
     std::string label;
-    uint64_t voxels = 0;   // that differ; as often as its parts changed them
-    uint64_t records = 1;  // of the file that it came from, or comes into
+    uint64_t voxels = 0;     // that differ; as often as its parts changed them
+    uint64_t records = 1;    // of the file that it came from, or comes into
+    bool continues = false;  // the first one: it belongs to the step that the file has before it
   };
   std::vector<StepMade> steps();
   uint64_t position();       // how many of them are applied
@@ -252,7 +261,8 @@ class DeviceHome {
     uint64_t voxels = 0;  // that it changed, a voxel as often as its parts did
     bool stored = true;   // the store has a step of it: it changes voxels
     std::vector<MaterialChange> materials;
-    uint64_t records = 1;  // of the file that it came from, or comes into
+    uint64_t records = 1;    // of the file that it came from, or comes into
+    bool continues = false;  // it belongs to the one before it, with which it is undone and redone
   };
   // The history's steps. Memory for those to come can be had before they are made.
   class StepList {
@@ -328,13 +338,21 @@ class DeviceHome {
   Result<void> read_around(Int3 brick);
   uint64_t records_before(const std::vector<FollowedStep>& steps, uint64_t number) const;
   class BricksRead;
-  Result<std::vector<UndoRecord>> records_of(uint64_t first, std::vector<FollowedStep>* as_followed,
+  Result<std::vector<UndoRecord>> records_of(uint64_t first, bool after_others, std::vector<FollowedStep>* as_followed,
                                              std::deque<device::Store::StepRecords>& raw, BricksRead& bricks);
   Result<BrickMap> bricks_of_regions(std::span<const Int3> regions, BricksRead& bricks);
   void follow_drops();
   void drop_over_budget(uint64_t budget_after);
   void answer(uint64_t ticket, Result<Change> change);
   Result<uint64_t> exchange(bool forward);
+  Result<uint64_t> exchange_part(bool forward);
+  Result<Change> exchange_all_parts(bool forward);
+  Result<std::optional<Change>> exchange_next(bool forward);
+  uint64_t whole_steps(uint64_t number) const;
+  Result<uint64_t> edit_there(const Edit& edit, const std::optional<Box3>& part);
+  Result<uint64_t> set_there(const device::GivenVoxels& voxels);
+  Result<uint64_t> in_parts(const std::string& label, size_t count,
+                            const std::function<Result<uint64_t>(size_t)>& make_part);
   Result<uint64_t> exchange_own(const HomeStep& step, bool forward);
   Palette exchanged(const std::vector<MaterialChange>& changes, bool forward) const;
   void add_step(HomeStep step);
@@ -367,6 +385,10 @@ class DeviceHome {
   enum class Stroke : uint8_t { none, empty, begun };
   Stroke stroke_ = Stroke::none;                // the step that begin_step() has begun
   std::string stroke_label_;                    // empty: that of its first edit
+  uint64_t stroke_voxels_ = 0;                  // of its parts that the file has
+  bool in_parts_ = false;                       // what comes next makes parts of one step
+  bool continues_ = false;                      // the next step belongs to the one before it
+  bool has_parts_ = false;                      // the history has, or had, steps that do
   uint64_t budget_ = 0;                         // of the history
   uint64_t dropped_ = 0;                        // steps of the history
   uint64_t store_dropped_ = 0, store_cut_ = 0;  // of the store's steps, as far as they are missing here

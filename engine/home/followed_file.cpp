@@ -46,8 +46,13 @@ Result<FollowedFile> FollowedFile::begin(io::Store store, const HomedWorld& worl
   QRY_TRY(follow(world, written));
   State* const state = file.state_.get();
   if (ResidentPages* const pages = pages_of(world)) {
+    const auto recall = [state, world](bool forward) -> Result<std::optional<uint64_t>> {
+      if (forward) return state->redo_newer(world, true);
+      QRY_TRY_ASSIGN(const bool recalled, state->recall_older(world));
+      return recalled ? std::optional<uint64_t>(0) : std::nullopt;
+    };
     if (auto begun = pages->follow(
-            state->store, [state, world] { return state->flush(world); }, there, progress);
+            state->store, [state, world] { return state->flush(world); }, recall, there, progress);
         !begun) {
       (void)let_go(world);
       return tl::unexpected(begun.error());
@@ -63,25 +68,51 @@ Result<int64_t> FollowedFile::State::first_kept(const HomedWorld& world) const {
 
 Result<int64_t> FollowedFile::first_kept(const HomedWorld& world) const { return state_->first_kept(world); }
 
+// The step, or, of a world with a budget, which may have no room for all of that, the record of it that is next.
+Result<std::vector<UndoRecord>> FollowedFile::State::records_beside(const HomedWorld& world, uint64_t at, bool before) {
+  if (pages_of(world)) return store.record(before ? at - 1 : at);
+  return before ? store.step_before(at) : store.step_from(at);
+}
+
 Result<bool> FollowedFile::recall_older(const HomedWorld& world) {
   const auto stay = stay_of(world);
+  return state_->recall_older(world);
+}
+
+Result<bool> FollowedFile::State::recall_older(const HomedWorld& world) {
   QRY_TRY_ASSIGN(const int64_t first, first_kept(world));
   if (first <= 0) return false;
-  QRY_TRY_ASSIGN(auto step, state_->store.step_before(uint64_t(first)));
+  QRY_TRY_ASSIGN(auto step, records_beside(world, uint64_t(first), true));
   QRY_TRY(world.home ? world.home->recall_older(step) : world.document.recall_older(std::move(step)));
   return true;
 }
 
 Result<std::optional<uint64_t>> FollowedFile::redo_newer(const HomedWorld& world) {
   const auto stay = stay_of(world);
+  QRY_TRY_ASSIGN(auto voxels, state_->redo_newer(world, false));
+  for (auto part = voxels; part && pages_of(world);) {
+    auto next = state_->redo_newer(world, true);
+    if (!next) {
+      (void)world.home->wait(world.home->undo());
+      return next;
+    }
+    part = *next;
+    *voxels += part.value_or(0);
+  }
+  return voxels;
+}
+
+// `same_step`: only if it belongs to the step before it.
+Result<std::optional<uint64_t>> FollowedFile::State::redo_newer(const HomedWorld& world, bool same_step) {
   Document& document = world.document;
   if (world.home ? !world.home->file_has_steps() : document.unsaved().kept < document.history().size())
     return std::optional<uint64_t>();
   QRY_TRY_ASSIGN(const int64_t first, first_kept(world));
   const uint64_t records = world.home ? world.home->records() : uint64_t(document.history().size()),
                  until = uint64_t(first) + records;
-  if (until >= state_->store.history_length()) return std::optional<uint64_t>();
-  QRY_TRY_ASSIGN(auto step, state_->store.step_from(until));
+  if (until >= store.history_length()) return std::optional<uint64_t>();
+  QRY_TRY_ASSIGN(auto step, records_beside(world, until, false));
+  if (same_step && !step.front().continues) return std::optional<uint64_t>();
   uint64_t voxels = 0;
   for (const UndoRecord& record : step) voxels += record.voxels_changed;
   if (world.home) {

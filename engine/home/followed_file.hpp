@@ -74,6 +74,9 @@ class FollowedFile {
     int64_t first_record;
     Result<void> flush(const HomedWorld& world);
     Result<int64_t> first_kept(const HomedWorld& world) const;
+    Result<bool> recall_older(const HomedWorld& world);
+    Result<std::optional<uint64_t>> redo_newer(const HomedWorld& world, bool same_step);
+    Result<std::vector<UndoRecord>> records_beside(const HomedWorld& world, uint64_t at, bool before);
   };
   explicit FollowedFile(std::unique_ptr<State> state) : state_(std::move(state)) {}
 

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <iterator>
+#include <map>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -15,7 +16,6 @@
 #include "engine/home/page_rays.hpp"
 #include "voxel/bricks/occupancy.hpp"
 #include "voxel/io/quarry/codec.hpp"
-#include "voxel/worlds/edit_shape.hpp"
 
 namespace quarry::engine {
 namespace {
@@ -36,6 +36,15 @@ constexpr uint64_t kChangeBytes = kKeyBytes + kVoxelBytes + kRecordBytes;
 // Chunks of a page in its array.
 uint32_t number_in_page(Int3 chunk) {
   return uint32_t(chunk.x & 1) | uint32_t(chunk.y & 1) << 1 | uint32_t(chunk.z & 1) << 2;
+}
+
+// Of a dense box, whose bricks come in an array, too.
+uint64_t bytes_to_change(const Box3& voxels) {
+  const Box3 inside = intersected(voxels, {kWorldMin, kWorldMax});
+  if (inside.empty()) return 0;
+  const Int3 low = brick_of(inside.min), high = brick_of(inside.max);
+  return uint64_t(high.x - low.x + 1) * uint64_t(high.y - low.y + 1) * uint64_t(high.z - low.z + 1) *
+         (kChangeBytes + kVoxelsPerBrick);
 }
 
 std::string in_mib(uint64_t bytes) { return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB"; }
@@ -85,7 +94,7 @@ void ResidentPages::put_chunk(Int3 at, const Chunk& chunk, const CoarseCells& co
 
 // ---- What the file has
 
-Result<void> ResidentPages::follow(io::Store& file, Flush flush, bool there, const Progress& progress) {
+Result<void> ResidentPages::follow(io::Store& file, Flush flush, Recall recall, bool there, const Progress& progress) {
   const Stay stay(lock_);
   QRY_TRY(settle());
   if (residency_)
@@ -120,6 +129,7 @@ Result<void> ResidentPages::follow(io::Store& file, Flush flush, bool there, con
   bounds_known_ = false;
   file_ = &file;
   flush_ = std::move(flush);
+  recall_ = std::move(recall);
   return {};
 }
 
@@ -129,6 +139,7 @@ void ResidentPages::let_go() {
   torn_.clear();
   file_ = nullptr;
   flush_ = nullptr;
+  recall_ = nullptr;
 }
 
 void ResidentPages::note_written(std::span<const Int3> chunks, const BrickMap& bricks) {
@@ -150,6 +161,7 @@ void ResidentPages::keep_written() {
     pages_[page_of({one.at.x * 8, one.at.y * 8, one.at.z * 8})].held = true;
   }
   written_.clear();
+  unknown_ = false;
 }
 
 // ---- What a call needs
@@ -157,54 +169,142 @@ void ResidentPages::keep_written() {
 Result<ResidentPages::Stay> ResidentPages::box(const Box3& voxels, Use use) {
   std::vector<uint32_t> numbers;
   add_box(voxels, numbers);
-  const Box3 inside = intersected(voxels, {kWorldMin, kWorldMax});
-  uint64_t bricks = 0;
-  if (use == Use::change && !inside.empty()) {
-    const Int3 low = brick_of(inside.min), high = brick_of(inside.max);
-    bricks = uint64_t(high.x - low.x + 1) * uint64_t(high.y - low.y + 1) * uint64_t(high.z - low.z + 1);
-  }
-  // Each comes in a dense array, too.
-  return need(std::move(numbers), use, bricks * (kChangeBytes + kVoxelsPerBrick));
+  return need(std::move(numbers), use, use == Use::change ? bytes_to_change(voxels) : 0);
 }
 
-Result<ResidentPages::Stay> ResidentPages::shape(const Edit& edit) {
+ResidentPages::Meets ResidentPages::meets(const Edit& edit, const EditShape& shape, const Box3& box) const {
+  Meets meets;
+  const Box3 inside = intersected(intersected(shape.bounds(), {kWorldMin, kWorldMax}), box);
+  if (inside.empty()) return meets;
+  add_box(inside, meets.pages);
+  const SolidShape* const solid = shape.solid();
+  std::erase_if(meets.pages, [&](uint32_t number) {
+    // What sets nothing changes nothing where there is nothing.
+    if (!edit.creates() && !unknown_ && !pages_.contains(number)) return true;
+    // A page is a cube of 2^4 bricks.
+    const Int3 low = brick_of(voxels_of_page(number).min);
+    return solid && !solid->meets_cube(low.x, low.y, low.z, 4);
+  });
+  // About: the bricks that it touches, and of those the ones that it cuts.
+  const double x = double(inside.max.x) - inside.min.x + 9, y = double(inside.max.y) - inside.min.y + 9,
+               z = double(inside.max.z) - inside.min.z + 9;
+  double touched = x * y * z / 512, cut = (x * y + y * z + z * x) / 64 * 2;
+  if (edit.shape == Shape::sphere) touched *= inside == shape.bounds() ? 0.55 : 1;
+  if (edit.shape == Shape::sphere) cut *= 0.85;
+  if (edit.shape == Shape::line) touched = std::min(touched, cut);
+  touched = std::min(touched, double(meets.pages.size() * kPageBricks));
+  cut = std::min(cut, touched);
+  // What is there already is no new key.
+  const double free = double(meets.pages.size() * kPageBricks - known_bricks(meets.pages));
+  meets.bytes = uint64_t(std::min(touched, free)) * kKeyBytes + uint64_t(touched) * kRecordBytes +
+                uint64_t(cut) * kVoxelBytes + kChangeBytes * 64;
+  return meets;
+}
+
+Result<ResidentPages::Stay> ResidentPages::shape(const Edit& edit, const Box3& part) {
   if (edit.shape == Shape::connected) return all(Use::change, "a flood");
   QRY_TRY_ASSIGN(const auto shape, EditShape::create(edit));
-  std::vector<uint32_t> numbers;
-  add_box(shape.bounds(), numbers);
-  const SolidShape* const solid = shape.solid();
-  // A page is a cube of 2^4 bricks.
-  if (solid)
-    std::erase_if(numbers, [&](uint32_t number) {
-      const Int3 low = brick_of(voxels_of_page(number).min);
-      return !solid->meets_cube(low.x, low.y, low.z, 4);
-    });
-  // About: the bricks that it touches, and of those the ones that it cuts.
-  const Box3 inside = intersected(shape.bounds(), {kWorldMin, kWorldMax});
-  double touched = 0, cut = 0;
-  if (!inside.empty()) {
-    const double x = double(inside.max.x) - inside.min.x + 9, y = double(inside.max.y) - inside.min.y + 9,
-                 z = double(inside.max.z) - inside.min.z + 9;
-    touched = x * y * z / 512;
-    cut = (x * y + y * z + z * x) / 64 * 2;
-    if (edit.shape == Shape::sphere) touched *= 0.55;
-    if (edit.shape == Shape::sphere) cut *= 0.85;
-    if (edit.shape == Shape::line) touched = std::min(touched, cut);
-    cut = std::min(cut, touched);
-  }
-  // What is there already is no new key.
   const Stay stay(lock_);
-  const double free = double(numbers.size() * kPageBricks - known_bricks(numbers));
-  return need(std::move(numbers), Use::change,
-              uint64_t(std::min(touched, free)) * kKeyBytes + uint64_t(touched) * kRecordBytes +
-                  uint64_t(cut) * kVoxelBytes + kChangeBytes * 64);
+  Meets its = meets(edit, shape, part);
+  return need(std::move(its.pages), Use::change, its.bytes);
 }
 
-uint64_t ResidentPages::known_bricks(std::span<const uint32_t> numbers) {
+Result<std::vector<Box3>> ResidentPages::parts_of(const Edit& edit) {
+  if (edit.shape == Shape::connected) return std::vector<Box3>(1);
+  QRY_TRY_ASSIGN(const auto shape, EditShape::create(edit));
+  const Stay stay(lock_);
+  return parts_of([&](const Box3& box) { return meets(edit, shape, box); });
+}
+
+std::vector<Box3> ResidentPages::parts_of(const Box3& voxels) {
+  const Stay stay(lock_);
+  return parts_of([&](const Box3& box) {
+    const Box3 both = intersected(voxels, box);
+    Meets its;
+    add_box(both, its.pages);
+    its.bytes = bytes_to_change(both);
+    return its;
+  });
+}
+
+std::vector<Box3> ResidentPages::parts_of(const MeetsIn& meets) const {
+  const Box3 world{kWorldMin, kWorldMax};
+  const Meets its = meets(world);
+  std::vector<Box3> parts;
+  if (bytes_of(its.pages) + its.bytes > most_bytes_) halve(meets, world, parts);
+  else parts.push_back(world);
+  return parts;
+}
+
+// Of each half at most half of what there is room for: what leaves for it need not be the very pages that it needs.
+void ResidentPages::halve(const MeetsIn& meets, const Box3& box, std::vector<Box3>& parts) const {
+  const Meets its = meets(box);
+  if (its.pages.empty()) return;
+  Box3 tight;
+  for (const uint32_t number : its.pages) tight = united(tight, voxels_of_page(number));
+  if (its.pages.size() == 1 || bytes_of(its.pages) + its.bytes <= most_bytes_ / 2) {
+    parts.push_back(tight);
+    return;
+  }
+  const Int3 pages = {(tight.max.x - tight.min.x) >> 7, (tight.max.y - tight.min.y) >> 7,
+                      (tight.max.z - tight.min.z) >> 7};
+  Box3 low = tight, high = tight;
+  const auto part = [&](int32_t Int3::*axis) {
+    high.min.*axis = tight.min.*axis + ((pages.*axis + 1) / 2 << 7);
+    low.max.*axis = high.min.*axis - 1;
+  };
+  if (pages.z >= pages.y && pages.z >= pages.x) part(&Int3::z);
+  else if (pages.x >= pages.y) part(&Int3::x);
+  else part(&Int3::y);
+  halve(meets, low, parts);
+  halve(meets, high, parts);
+}
+
+ResidentPages::ListParts ResidentPages::parts_of(const int32_t* xyz, uint64_t count) {
+  const Stay stay(lock_);
+  struct Its {
+    uint64_t voxels = 0;  // of the list
+    uint32_t part = 0;
+  };
+  std::map<uint32_t, Its> pages;  // rising: parts are of pages near each other
+  const auto page_at = [&](uint64_t i) { return page_of(brick_of({xyz[3 * i], xyz[3 * i + 1], xyz[3 * i + 2]})); };
+  for (uint64_t i = 0; i < count; ++i) ++pages[page_at(i)].voxels;
+  const auto bytes_to_have = [&](uint32_t number, const Its& its) {
+    return bytes_of({&number, 1}) + std::min(its.voxels, kPageBricks) * kChangeBytes;
+  };
+  uint64_t bytes = 0;
+  for (const auto& [number, its] : pages) bytes += bytes_to_have(number, its);
+  ListParts parts;
+  if (bytes <= most_bytes_) return parts;
+  bytes = 0;
+  for (auto& [number, its] : pages) {
+    const uint64_t more = bytes_to_have(number, its);
+    if (bytes && bytes + more > most_bytes_ / 2) ++parts.count, bytes = 0;
+    bytes += more;
+    its.part = parts.count - 1;
+  }
+  parts.of.resize(count);
+  for (uint64_t i = 0; i < count; ++i) parts.of[i] = pages.find(page_at(i))->second.part;
+  return parts;
+}
+
+uint64_t ResidentPages::bytes_of(std::span<const uint32_t> numbers) const {
+  uint64_t bytes = 0;
+  for (const uint32_t number : numbers)
+    if (const auto found = pages_.find(number); found != pages_.end()) bytes += found->second.bytes();
+  return bytes;
+}
+
+uint64_t ResidentPages::known_bricks(std::span<const uint32_t> numbers) const {
   uint64_t bricks = 0;
   for (const uint32_t number : numbers)
     if (const auto found = pages_.find(number); found != pages_.end()) bricks += found->second.bricks();
   return bricks;
+}
+
+Result<std::optional<uint64_t>> ResidentPages::recall(bool forward) {
+  const Stay stay(lock_);
+  return recall_ ? recall_(forward) : std::optional<uint64_t>();
 }
 
 Result<ResidentPages::Stay> ResidentPages::voxels(const int32_t* xyz, uint64_t count, Use use) {
@@ -267,8 +367,10 @@ Result<ResidentPages::Stay> ResidentPages::all(Use use, const char* what) {
                                                 ": open it without a budget, or with a larger one");
     QRY_TRY(need(std::move(absent), use, 0));
   }
-  if (use == Use::change)
+  if (use == Use::change) {
     for (auto& [number, page] : pages_) page.held = true;
+    unknown_ = true;
+  }
   return stay;
 }
 
@@ -336,8 +438,12 @@ Result<void> ResidentPages::make_room(uint64_t bytes) {
       return fail(ErrorCode::out_of_memory,
                   "the world's part of the device's memory, " + in_mib(budget_bytes_) +
                       ", has no room left: attach the world to a file, for which parts of it can leave");
-    QRY_TRY(flush_());
-    QRY_TRY(home_->forget_steps());
+    // A step that has begun goes on: what comes of it belongs to what the file has of it now.
+    const auto begun = home_->begun_step();
+    auto flushed = flush_();
+    if (flushed) flushed = home_->forget_steps();
+    QRY_TRY(home_->go_on_with(begun));
+    QRY_TRY(flushed);
     for (auto& [number, page] : pages_) page.held = false;
     ++flushes_;
     QRY_TRY_ASSIGN(expected_bytes_, used_bytes());

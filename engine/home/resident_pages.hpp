@@ -32,6 +32,7 @@
 #include "voxel/device/store.hpp"
 #include "voxel/io/quarry/store.hpp"
 #include "voxel/worlds/edit.hpp"
+#include "voxel/worlds/edit_shape.hpp"
 
 namespace quarry::engine {
 
@@ -52,7 +53,10 @@ class ResidentPages {
   // file's chunks once, on all threads, and keeps no brick. Errors: those of io::Store; out_of_bounds (a brick outside
   // of the world).
   using Flush = std::function<Result<void>()>;
-  Result<void> follow(io::Store& file, Flush flush, bool there, const Progress& progress);
+  // A part of a step that only the file has. Back: it is made the device's oldest one, which is applied. Forth: it is
+  // redone, if it belongs to the step of the one before it. Nothing: there is none. It tells how many voxels changed.
+  using Recall = std::function<Result<std::optional<uint64_t>>(bool forward)>;
+  Result<void> follow(io::Store& file, Flush flush, Recall recall, bool there, const Progress& progress);
   void let_go();
   // What the file has got of some chunks, once it has it: what is not there is counted by this.
   void note_written(std::span<const Int3> chunks, const BrickMap& bricks);  // one thread at a time
@@ -68,8 +72,20 @@ class ResidentPages {
   // pages may have come and gone.
   enum class Use : uint8_t { read, change };
   Result<Stay> box(const Box3& voxels, Use use);
-  Result<Stay> shape(const Edit& edit);
+  Result<Stay> shape(const Edit& edit, const Box3& part);
   Result<Stay> voxels(const int32_t* xyz, uint64_t count, Use use);
+  // What a call changes, in parts, each of which fits the budget, or is one page: boxes of whole pages that have all
+  // pages which it meets. One: it is all of it, whatever it says.
+  Result<std::vector<Box3>> parts_of(const Edit& edit);
+  std::vector<Box3> parts_of(const Box3& voxels);
+  // Of a list of voxels, all in the world.
+  struct ListParts {
+    uint32_t count = 1;
+    std::vector<uint32_t> of;  // each voxel's part; empty: there is one
+  };
+  ListParts parts_of(const int32_t* xyz, uint64_t count);
+  // Errors: of reading, of the device. As Recall.
+  Result<std::optional<uint64_t>> recall(bool forward);
   Result<Stay> bricks(std::span<const BrickPut> puts);  // to change them
   // Of a step that the file has: the bricks before it, or those after it, are made, and the others are there.
   Result<Stay> records(std::span<const UndoRecord> step, bool before);
@@ -152,7 +168,17 @@ class ResidentPages {
   Result<void> settle();
   Result<uint64_t> used_bytes();
   void merge_seen(Residency::Reached seen);
-  uint64_t known_bricks(std::span<const uint32_t> numbers);
+  // What an edit needs in a box.
+  struct Meets {
+    std::vector<uint32_t> pages;
+    uint64_t bytes = 0;  // of the device's memory, that the edit takes itself
+  };
+  Meets meets(const Edit& edit, const EditShape& shape, const Box3& box) const;
+  using MeetsIn = std::function<Meets(const Box3& box)>;
+  std::vector<Box3> parts_of(const MeetsIn& meets) const;
+  void halve(const MeetsIn& meets, const Box3& box, std::vector<Box3>& parts) const;
+  uint64_t bytes_of(std::span<const uint32_t> numbers) const;
+  uint64_t known_bricks(std::span<const uint32_t> numbers) const;
 
   ResidentPages(DeviceHome& home, uint64_t budget_bytes, uint64_t most_bytes)
       : home_(&home), budget_bytes_(budget_bytes), most_bytes_(most_bytes) {}
@@ -163,6 +189,7 @@ class ResidentPages {
   std::recursive_mutex lock_;
   io::Store* file_ = nullptr;
   Flush flush_;
+  Recall recall_;
   std::unordered_map<uint32_t, Page> pages_;  // by page_of(); those that are not here are there, and empty in the file
   std::vector<Written> written_;
   CoarseLevel coarse_;  // of what the file has
@@ -176,6 +203,7 @@ class ResidentPages {
   std::array<uint64_t, 16> waits_{};
   uint64_t round_ = 0;
   bool in_rounds_ = false;       // see Frames
+  bool unknown_ = false;         // pages that are not in `pages_` may have voxels, until the file knows them
   uint64_t expected_bytes_ = 0;  // in use at most, as far as known without asking the device
   uint64_t brought_ = 0, left_ = 0, flushes_ = 0;
 };

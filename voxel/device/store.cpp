@@ -162,13 +162,13 @@ Result<void> Store::open() {
 
 // ---- Edits
 
-Result<Store::Ticket> Store::edit(const SolidShape& shape, const Edit& edit) {
+Result<Store::Ticket> Store::edit(const SolidShape& shape, const Edit& edit, const std::optional<Box3>& part) {
   begin_times();
   Pending pending{0, Kind::edit, Touch::box, call_of(edit)};
   EditCall& call = pending.call;
   call.shape = shape;
   const bool creates = edit.creates();
-  const Box3 inside = intersected(shape.bounds, {kWorldMin, kWorldMax});
+  Box3 inside = intersected(shape.bounds, {kWorldMin, kWorldMax});
   const Int3 corner = brick_of(kWorldMax);
   if (creates) {
     bool outside = !(inside == shape.bounds);
@@ -179,6 +179,8 @@ Result<Store::Ticket> Store::edit(const SolidShape& shape, const Edit& edit) {
                   "edit: the shape would set voxels outside of the world, x and z in [-8192, 8191], y in [-4096, "
                   "4095], without the brick at its upper corner");
   }
+  if (part) inside = intersected(inside, *part);
+  pending.box = inside;
   const bool adds_nothing = edit.mode == Mode::add && edit.material == 0;
   if (!inside.empty() && !adds_nothing) {
     const Int3 first = brick_of(inside.min), last = brick_of(inside.max);
@@ -191,7 +193,8 @@ Result<Store::Ticket> Store::edit(const SolidShape& shape, const Edit& edit) {
   }
   if (creates) reach_ = united(reach_, inside);
   const uint64_t tiles = uint64_t(call.tiles[0]) * call.tiles[1] * call.tiles[2];
-  if (!creates && tiles * 512 > uint64_t(memory_.grid.page_count) * kQrySlotsPerPage) pending.touch = Touch::grid;
+  if (!creates && !part && tiles * 512 > uint64_t(memory_.grid.page_count) * kQrySlotsPerPage)
+    pending.touch = Touch::grid;
   else if (shape.shape == Shape::line) pending.touch = Touch::tiles;
   return launch_new(pending);
 }
@@ -1043,18 +1046,18 @@ Store::Need Store::need_of(const Pending& pending) const {
   const bool all_there = pending.touch == Touch::list && pending.there == pending.bricks,
              sets = !all_there && (pending.touch == Touch::list || sets_absent(call));
   double touched = double(pending.bricks), cut = touched - call.listed_full;
-  if (pending.touch != Touch::list && pending.touch != Touch::grid) {
-    const double x = double(call.shape.bounds.max.x) - call.shape.bounds.min.x + 9,
-                 y = double(call.shape.bounds.max.y) - call.shape.bounds.min.y + 9,
-                 z = double(call.shape.bounds.max.z) - call.shape.bounds.min.z + 9;
+  if (pending.touch == Touch::grid || (pending.touch != Touch::list && pending.box.empty())) {
+    touched = cut = 0;  // what it meets is not known, or nothing
+  } else if (pending.touch != Touch::list) {
+    const double x = double(pending.box.max.x) - pending.box.min.x + 9,
+                 y = double(pending.box.max.y) - pending.box.min.y + 9,
+                 z = double(pending.box.max.z) - pending.box.min.z + 9;
     const bool box = call.shape.shape == Shape::box;
     touched = x * y * z / 512 * (box ? 1 : 0.55) + 64;
     cut = (x * y + y * z + z * x) / 64 * 2 * (box ? 1 : 0.85) + 64;
     if (call.shape.shape == Shape::line) touched = cut;  // of one that is long and thin
     touched = std::min(touched, double(pending.bricks));
     cut = std::min(cut, touched);
-  } else if (pending.touch == Touch::grid) {
-    touched = cut = 0;  // what it meets is not known
   }
   // A brick that is full is whole in the list, and what becomes of it takes none.
   if (all_there) cut = std::min(cut, double(used_.bricks));

@@ -43,8 +43,9 @@ class Store {
   };
   // Launches an edit and returns. The shape is that of the edit. Traffic on the device: 8 bytes for each brick of the
   // shape's box, 12 for each that changes, 1200 for each that the surface cuts. Over the bus: less than 4 KiB. Errors:
-  // out_of_bounds (voxels would be set outside of the world), device; then it is not launched.
-  Result<Ticket> edit(const SolidShape& shape, const Edit& edit);
+  // out_of_bounds (voxels would be set outside of the world), device; then it is not launched. `part`: only this part
+  // of the shape, which is looked for in its box; of voxels, in whole cubes of 64^3.
+  Result<Ticket> edit(const SolidShape& shape, const Edit& edit, const std::optional<Box3>& part = {});
   // An edit of some bricks: which of each one's voxels, and what they become: by the edit's mode, or, if `materials`
   // is not empty, what that says (0: removed). Keys: each once. Blocks until it is done. Traffic: 68 or 580 bytes a
   // brick over the bus. Errors: as wait().
@@ -340,7 +341,8 @@ class Store {
     uint64_t there = 0;   // of a list's bricks: those that are in the world, and if they are full, whole in the list
     struct Need {
       uint64_t records = 0, bricks = 0, nodes = 0, keys = 0;
-    } need = {};  // of memory, about
+    } need = {};    // of memory, about
+    Box3 box = {};  // of the shape, as far as it is edited
   };
   using Need = Pending::Need;
   struct Arrays;  // the ranges behind memory_

@@ -398,6 +398,20 @@ void Session::note_forgotten_steps() const {
   if (device_ && device_->pages() && home().dropped_steps() != steps_dropped_) note_steps();
 }
 
+namespace {
+
+// Of a step some parts may be the file's alone.
+void add_part(std::vector<Session::Step>& steps, Session::Step part) {
+  if (!part.continues || steps.empty()) {
+    steps.push_back(std::move(part));
+    return;
+  }
+  steps.back().voxels += part.voxels;
+  steps.back().records += part.records;
+}
+
+}  // namespace
+
 void Session::note_steps() const {
   if (device_) steps_dropped_ = home().dropped_steps();
   if (!store()) {
@@ -413,7 +427,8 @@ void Session::note_steps() const {
   const auto add = [&](std::vector<Step>& to, uint64_t first, uint64_t end) {
     if (first >= end) return;
     if (auto names = const_cast<Session*>(this)->store()->step_names(first, end))
-      for (io::StepName& name : *names) to.push_back({std::move(name.label), name.voxels, size_t(name.records)});
+      for (io::StepName& name : *names)
+        add_part(to, {std::move(name.label), name.voxels, size_t(name.records), name.continues});
   };
   const uint64_t before = records_before(), until = records_until(), all = store()->history_length();
   uint64_t known = records_in(older_);
@@ -637,20 +652,24 @@ std::vector<Session::Step> Session::steps() const {
   note_forgotten_steps();
   std::vector<Step> steps = older_;
   if (device_)
-    for (auto& step : home().steps()) steps.push_back({std::move(step.label), step.voxels, size_t(step.records)});
+    for (auto& step : home().steps())
+      add_part(steps, {std::move(step.label), step.voxels, size_t(step.records), step.continues});
   else
     for (const UndoRecord& record : document_->history()) {
       if (!record.continues || steps.size() == older_.size()) steps.push_back({record.label, 0, 0});
       steps.back().voxels += record.voxels_changed;
       ++steps.back().records;
     }
-  steps.insert(steps.end(), newer_.begin(), newer_.end());
+  for (const Step& step : newer_) add_part(steps, step);
   return steps;
 }
 
 size_t Session::step_position() const {
   note_forgotten_steps();
-  return older_.size() + (device_ ? size_t(home().position()) : document_->step_position());
+  if (!device_) return older_.size() + document_->step_position();
+  const auto there = home().steps();
+  const bool is_one = !older_.empty() && !there.empty() && there.front().continues && home().position() > 0;
+  return older_.size() + size_t(home().position()) - (is_one ? 1 : 0);
 }
 bool Session::can_redo() const {
   note_forgotten_steps();

@@ -151,7 +151,8 @@ class Session {
   struct Step {
     std::string label;
     uint64_t voxels = 0;
-    size_t records = 0;  // the step's records in Document's history
+    size_t records = 0;      // the step's records in Document's history
+    bool continues = false;  // it belongs to the step before it, in a list of some of the steps
   };
   std::vector<Step> steps() const;  // strokes and changes of the palette, oldest first; those of the file alone, too
   size_t step_position() const;     // steps()[0 .. position) are applied

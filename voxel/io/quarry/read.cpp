@@ -699,7 +699,7 @@ Result<std::vector<StepName>> read_step_names(Db& db, const StoreHead& head, Rec
     QRY_TRY_ASSIGN(const bool there, s.step());
     if (!there) return names;
     const bool continues = s.integer(0, "part", 0, 1) == 1;
-    if (!continues || names.empty()) names.push_back({s.text(1, "label"), 0, 0});
+    if (!continues || names.empty()) names.push_back({s.text(1, "label"), 0, 0, continues});
     names.back().voxels += uint64_t(s.integer(2, "voxels", 0, INT64_MAX));
     ++names.back().records;
     QRY_TRY(s.row_check());

@@ -72,6 +72,7 @@ struct StepName {
   std::string label;
   uint64_t voxels = 0;  // that its records change
   uint64_t records = 0;
+  bool continues = false;  // the first record asked for belongs to the step before it
 };
 
 // For one thread at a time. Nobody can edit the file during its lifetime. Messages begin with the file's name.

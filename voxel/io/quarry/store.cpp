@@ -398,6 +398,13 @@ Result<std::vector<UndoRecord>> Store::State::read_step(uint64_t at, bool before
 Result<std::vector<UndoRecord>> Store::step_before(uint64_t at) { return state_->read_step(at, true); }
 Result<std::vector<UndoRecord>> Store::step_from(uint64_t at) { return state_->read_step(at, false); }
 
+Result<std::vector<UndoRecord>> Store::record(uint64_t number) {
+  return guarded(path(), [&] {
+    const auto its = int64_t(number) + 1;
+    return read_history(state_->db, state_->head, physical_memory(), {}, nullptr, {its, its});
+  });
+}
+
 Result<std::vector<StepName>> Store::step_names(uint64_t first, uint64_t end) {
   return guarded(path(), [&] { return read_step_names(state_->db, state_->head, {int64_t(first) + 1, int64_t(end)}); });
 }

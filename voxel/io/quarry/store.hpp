@@ -76,6 +76,8 @@ class Store {
   Result<std::vector<UndoRecord>> step_before(uint64_t at);
   Result<std::vector<UndoRecord>> step_from(uint64_t at);
   Result<std::vector<StepName>> step_names(uint64_t first, uint64_t end);
+  // One record of a step, by its number, from 0. Errors: as step_before().
+  Result<std::vector<UndoRecord>> record(uint64_t number);
   // Two files, or states of one, that have the same: their scenes and histories are equal. It is made of their
   // checksums. Errors: io, malformed_input.
   Result<uint64_t> fingerprint();

@@ -388,7 +388,7 @@ TEST_CASE("c_api: changes of a world with a budget that are submitted without wa
 
 TEST_CASE(
     "c_api: what a world with a budget cannot do is refused with what to do, and the world is as before: without a "
-    "file, beyond the budget at once, with all voxels together",
+    "file, and with all voxels together",
     "[one-caller]") {
   const Worlds worlds;
   const fs::path dir = scratch_dir("api_budget_refused");
@@ -424,10 +424,6 @@ TEST_CASE(
       require_ok(random_change(twin.get(), same));
     }
     REQUIRE(paging_of(world).pages.absent_pages > 0);
-    qry_edit large = QRY_EDIT_INIT;
-    large.shape = QRY_SHAPE_SPHERE;
-    large.radius = 900;
-    refused(qry_world_edit(world, &large, nullptr), QRY_ERROR_OUT_OF_MEMORY, "at once");
     qry_edit flood = QRY_EDIT_INIT;
     flood.shape = QRY_SHAPE_CONNECTED;
     refused(qry_world_edit(world, &flood, nullptr), QRY_ERROR_OUT_OF_MEMORY, "a flood needs all of the world");
@@ -440,6 +436,177 @@ TEST_CASE(
     require_ok(qry_world_flush(world));
     expect_same(copied(worlds, file, dir / "copy.quarry").get(), twin.get());
   }
+}
+
+namespace {
+
+// Changes of which each needs most pages of a world of noise, and none fits the budget.
+qry_result large_change(qry_world* world, uint32_t number) {
+  qry_edit edit = QRY_EDIT_INIT;
+  std::mt19937 random(number);
+  switch (number % 5) {
+    case 0:
+      edit.shape = QRY_SHAPE_SPHERE;
+      edit.mode = QRY_MODE_FILL;
+      edit.material = 7 + number;
+      edit.radius = 250;
+      break;
+    case 1:
+      edit.mode = QRY_MODE_REPLACE;
+      edit.from = 9;
+      edit.material = 200;
+      for (int a = 0; a < 3; ++a) edit.a[a] = kMin[size_t(a)] - 1000, edit.b[a] = kMax[size_t(a)] + 1000;
+      break;
+    case 2: {
+      // A field of noise, with room around it.
+      const std::array<int32_t, 3> min{-200, -100, -250}, max{199, 99, 260};
+      std::vector<uint8_t> noise(size_t(400) * 200 * 511);
+      for (uint8_t& voxel : noise) voxel = uint8_t(random() % 3 ? random() : 0);
+      return qry_world_write_region(world, 0, min.data(), max.data(), noise.data(), noise.size(), nullptr);
+    }
+    case 3: {
+      std::vector<int32_t> xyz;
+      std::vector<uint8_t> materials;
+      for (int i = 0; i < 60'000; ++i) {
+        for (int a = 0; a < 3; ++a) xyz.push_back(at_random(random, a));
+        materials.push_back(uint8_t(random()));
+      }
+      return qry_world_set_voxels(world, 0, xyz.data(), materials.data(), materials.size(), nullptr);
+    }
+    default:
+      edit.shape = QRY_SHAPE_LINE;
+      edit.mode = QRY_MODE_REMOVE;
+      edit.radius = 90;
+      for (int a = 0; a < 3; ++a) edit.a[a] = kMin[size_t(a)], edit.b[a] = kMax[size_t(a)];
+  }
+  return qry_world_edit(world, &edit, nullptr);
+}
+
+// Noise in all of it.
+void fill_with_noise(const std::array<qry_world*, 2>& worlds) {
+  std::mt19937 random(77);
+  constexpr int32_t kEdge = 128;
+  std::vector<uint8_t> noise(size_t(kEdge) * kEdge * kEdge);
+  for (uint8_t& voxel : noise) voxel = uint8_t(random() % 40);
+  for (int32_t z = kMin[2]; z < kMax[2]; z += kEdge)
+    for (int32_t y = kMin[1]; y < kMax[1]; y += kEdge)
+      for (int32_t x = kMin[0]; x < kMax[0]; x += kEdge) {
+        std::ranges::rotate(noise, noise.begin() + 12345);
+        const std::array<int32_t, 3> min{x, y, z}, max{x + kEdge - 1, y + kEdge - 1, z + kEdge - 1};
+        for (qry_world* one : worlds)
+          require_ok(qry_world_write_region(one, 0, min.data(), max.data(), noise.data(), noise.size(), nullptr));
+      }
+}
+
+}  // namespace
+
+TEST_CASE(
+    "c_api: a change that needs more of the world than its part of a device's memory is made all the same, and undone "
+    "and redone as one step, also from the file alone",
+    "[one-caller]") {
+  const Worlds worlds;
+  const fs::path file = scratch_dir("api_budget_large") / "w.quarry";
+  for (const uint32_t home : device_homes(worlds)) {
+    INFO("home " << home);
+    OneWorld world = attached(worlds, home, file);
+    const OneWorld twin = new_world(worlds, QRY_HOME_HOST);
+    fill_with_noise({world.get(), twin.get()});
+    constexpr uint32_t kChanges = 5;
+    for (uint32_t i = 0; i < kChanges; ++i) {
+      INFO("change " << i);
+      const uint64_t flushes = paging_of(world.get()).pages.flushes;
+      for (qry_world* one : {world.get(), twin.get()}) require_ok(large_change(one, i));
+      INFO(qry_last_error());
+      CHECK(paging_of(world.get()).pages.flushes > flushes);
+      CHECK(paging_of(world.get()).device_bytes <= budget_at(worlds, home) + kSlack);
+      expect_same_state(world.get(), twin.get());
+      if (i % 5 == 4) {
+        expect_same(world.get(), twin.get());
+        // Back and forth through all of them, as often as they were called.
+        for (uint32_t back = 0; back < 5; ++back) {
+          uint64_t ours = 0, others = 0;
+          require_ok(qry_world_undo(world.get(), &ours));
+          require_ok(qry_world_undo(twin.get(), &others));
+          REQUIRE(ours == others);
+          expect_same_state(world.get(), twin.get());
+        }
+        expect_same(world.get(), twin.get());
+        for (uint32_t forth = 0; forth < 5; ++forth) {
+          uint64_t ours = 0, others = 0;
+          require_ok(qry_world_redo(world.get(), &ours));
+          require_ok(qry_world_redo(twin.get(), &others));
+          REQUIRE(ours == others);
+          expect_same_state(world.get(), twin.get());
+        }
+        REQUIRE(qry_world_redo(world.get(), nullptr) == QRY_NOTHING_TO_DO);
+        require_ok(qry_world_flush(world.get()));
+        world = OneWorld(nullptr);
+        Made made = with_budget(worlds, home, budget_at(worlds, home), file);
+        require_ok(made.result);
+        world = std::move(made.world);
+        expect_same(world.get(), twin.get());
+      }
+    }
+    // What another program finds: as many steps.
+    require_ok(qry_world_flush(world.get()));
+    const OneWorld again = copied(worlds, file, file.parent_path() / "copy.quarry");
+    for (uint32_t i = 0; i < kChanges; ++i) {
+      require_ok(qry_world_undo(again.get(), nullptr));
+      require_ok(qry_world_undo(twin.get(), nullptr));
+    }
+    expect_same(again.get(), twin.get());
+  }
+}
+
+TEST_CASE(
+    "c_api: a change in parts, an undo or a redo of one, that fails on the way is taken back when memory is refused; "
+    "when the disk is full, too, or the call says what of it is done",
+    "[one-caller]") {
+  const Worlds worlds;
+  const fs::path file = scratch_dir("api_budget_large_faults") / "w.quarry";
+  Fault fault;
+  const OneWorld world = attached(worlds, QRY_HOME_EMULATED, file, &fault), twin = new_world(worlds, QRY_HOME_HOST);
+  fill_with_noise({world.get(), twin.get()});
+  require_ok(qry_world_flush(world.get()));
+  std::mt19937 random(5);
+  uint32_t failed = 0, said = 0;
+  for (uint32_t i = 0; i < (kSanitized ? 10 : 20); ++i) {
+    INFO("change " << i);
+    const auto call = [&](qry_world* one) {
+      return i % 5 < 3    ? large_change(one, i / 5)
+             : i % 5 == 3 ? qry_world_undo(one, nullptr)
+                          : qry_world_redo(one, nullptr);
+    };
+    qry_result result;
+    if (i % 2) {
+      fault.arm(QRY_ERROR_OUT_OF_MEMORY, 1 + random() % 40, QRY_EMULATED_ALLOCATION);
+      result = call(world.get());
+      fault.disarm();
+    } else {
+      const FullDisk disk(uint64_t(1 + random() % 64) << 18);
+      result = call(world.get());
+    }
+    INFO(qry_last_error());
+    REQUIRE((result == QRY_OK || result == QRY_ERROR_OUT_OF_MEMORY || result == QRY_ERROR_IO));
+    if (result != QRY_OK) {
+      ++failed;
+      // What is in the file already comes back from there with what it changed, which a full disk may not take: then it
+      // is said.
+      const std::string message = qry_last_error();
+      const bool partly = message.find("undo takes it back") != std::string::npos,
+                 goes_on = message.find("the next call goes on with it") != std::string::npos;
+      REQUIRE(!(result == QRY_ERROR_OUT_OF_MEMORY && (partly || goes_on)));
+      said += partly || goes_on ? 1 : 0;
+      if (partly) require_ok(qry_world_undo(world.get(), nullptr));
+      if (!goes_on) expect_same_state(world.get(), twin.get());
+      REQUIRE(call(world.get()) == QRY_OK);
+    }
+    require_ok(call(twin.get()));
+    expect_same_state(world.get(), twin.get());
+  }
+  CHECK(failed > (kSanitized ? 2u : 5u));
+  CHECK(said < failed);
+  expect_same(world.get(), twin.get());
 }
 
 TEST_CASE("c_api: rays in a world that is larger than its part of a device's memory meet what they meet in all of it",

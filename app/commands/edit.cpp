@@ -84,8 +84,8 @@ int run_edit(const CommandArguments& words) {
       "device's if Vulkan draws from it and the document shows one volume, at the origin; emulated: "
       "host threads stand in for the device, to test without a GPU (auto)");
   arguments.text("--memory", parsed.memory, "SIZE",
-                 "Memory of the program, such as 8G, in which a document on the host must fit (three quarters of what "
-                 "is free)");
+                 "Memory of the program, such as 8G. A .quarry on the host that would take more is edited from its "
+                 "file; other documents must fit (three quarters of what is free)");
   arguments.text("--gpu-memory", parsed.gpu_memory, "SIZE",
                  "What a document may take of a device's memory, such as 2G. A .quarry that would take more is edited "
                  "from its file: what edits and pictures need is there (all of it)");

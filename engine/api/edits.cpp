@@ -117,19 +117,20 @@ qry_result settle_world(qry_world& world, const HomeInfos& infos, bool packed, O
   const auto refused = [&](const Error& error) {
     return refuse(result_of(error.code), "%s: %s", function, error.message.c_str());
   };
-  if (home != QRY_HOME_HOST) {
+  const uint64_t budget_bytes = infos.budget_bytes();
+  if (home != QRY_HOME_HOST || budget_bytes) {
     const std::lock_guard lock(context.mutex);
     std::optional<Error> wrong;  // with the file, which is no matter of homes
     bool in_parts = false;       // opened without its voxels, which its file has
-    const auto settle = [&]() -> Result<void> {
-      QRY_TRY(may_be_on_device(context, home));
-      if (home != QRY_HOME_EMULATED && !context.device && context.device_when != QRY_DEVICE_NEVER &&
-          need_device(context, function) != QRY_OK && home == QRY_HOME_AUTOMATIC)
+    const auto settle = [&](engine::Home asked) -> Result<void> {
+      using enum engine::Home;
+      if (asked != host) QRY_TRY(may_be_on_device(context, uint32_t(asked)));
+      if (asked != emulated && !context.device && context.device_when != QRY_DEVICE_NEVER &&
+          need_device(context, function) != QRY_OK && asked == automatic)
         return fail(ErrorCode::unsupported, "there is no Vulkan device");
-      QRY_TRY_ASSIGN(auto memory_there, engine::home_memory(engine::Home(home), context.device.get(), context.sharing,
-                                                            emulation_of(emulation)));
+      QRY_TRY_ASSIGN(auto memory_there,
+                     engine::home_memory(asked, context.device.get(), context.sharing, emulation_of(emulation)));
       world.blocks = std::move(memory_there.blocks);
-      const uint64_t budget_bytes = infos.budget_bytes();
       if (budget_bytes && opened.file && !opened.flattens) {
         // Its file has all of it, and its history.
         in_parts = true;
@@ -159,14 +160,22 @@ qry_result settle_world(qry_world& world, const HomeInfos& infos, bool packed, O
       }
       return packed ? world.home->pack() : Result<void>();
     };
-    if (auto settled = settle(); settled) {
-      world.home_kind = home == QRY_HOME_AUTOMATIC ? uint32_t(QRY_HOME_DEVICE) : home;
+    auto settled = settle(engine::Home(home));
+    world.home_kind = home == QRY_HOME_AUTOMATIC ? uint32_t(QRY_HOME_DEVICE) : home;
+    // What keeps to a part of its home's memory does so on the host, too.
+    if (!settled && home == QRY_HOME_AUTOMATIC && budget_bytes && !in_parts &&
+        settled.error().code == ErrorCode::unsupported) {
+      world.home_kind = QRY_HOME_HOST;
+      settled = settle(engine::Home::host);
+    }
+    if (settled) {
       if (opened.flattens) opened.scene = engine::as_one_volume(std::move(opened.scene));
       if (const auto& flattened = world.home->flattened()) world.flattened = {flattened->made_ms, flattened->room_ms};
       opened.scene.volumes[0].bricks.clear();
       opened.history.clear();
       memory.pool.reset();  // in which the bricks were read
     } else {
+      const bool on_host = std::exchange(world.home_kind, uint32_t(QRY_HOME_HOST)) == QRY_HOME_HOST;
       world.home.reset();  // it may have had no room to be packed
       if (in_parts) return refuse(settled.error());
       world.blocks.reset();
@@ -174,7 +183,9 @@ qry_result settle_world(qry_world& world, const HomeInfos& infos, bool packed, O
       // What is wrong with the file is no matter of homes.
       if (opened.file && engine::fails_at_every_home(settled.error().code)) return refuse(settled.error());
       if (opened.flattens && settled.error().code == ErrorCode::out_of_bounds) return refused(settled.error());
-      if (home != QRY_HOME_AUTOMATIC)
+      // Several volumes are the host's as a whole.
+      if (on_host && settled.error().code != ErrorCode::unsupported) return refused(settled.error());
+      if (!on_host && home != QRY_HOME_AUTOMATIC)
         return refuse(result_of(settled.error().code), "%s: no home on a device: %s", function,
                       settled.error().message.c_str());
       context.say(QRY_LOG_INFO, ("a world is at home on the host: " + settled.error().message).c_str());

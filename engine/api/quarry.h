@@ -344,10 +344,11 @@ typedef struct qry_world_home_info {
 #define QRY_WORLD_HOME_INFO_INIT \
   { QRY_STYPE_WORLD_HOME_INFO, 0, NULL, QRY_HOME_AUTOMATIC, 0 }
 
-/* Chain it to qry_world_info or qry_open_info: a world at home on a device keeps to a part of that device's memory, and
- * may be larger than it. What is not needed, in pages of 128^3 voxels, leaves for the file that the world is attached
- * to, those first that were needed longest ago, and comes back when a call needs it. At home on the host it has no
- * effect.
+/* Chain it to qry_world_info or qry_open_info: a world keeps to a part of the memory that it is at home in, and may be
+ * larger than it. What is not needed, in pages of 128^3 voxels, leaves for the file that the world is attached
+ * to, those first that were needed longest ago, and comes back when a call needs it. At home on the host such a world
+ * is edited as one on a device is, by host threads, which takes them up to four times as long as that of a world that
+ * is there as a whole; one of several volumes, or turned, is there as a whole all the same.
  * - A .quarry that is opened so is attached to its file (qry_world_attach), with its history there: undo takes steps
  *   from it. No voxel of it is in memory until a call needs it. A world that is made is attached by its caller; until
  *   then an edit that has no room is QRY_ERROR_OUT_OF_MEMORY.

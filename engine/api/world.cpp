@@ -253,6 +253,7 @@ qry_result qry_world_open(qry_context* context, const qry_open_info* info, qry_w
       const std::filesystem::path file(info->path);
       QRY_TRY_ASSIGN(const auto format, io::format_for_reading(file));
       const bool may =
+          infos.budget_bytes() > 0 ||
           may_be_on_device(*context->state, home_info ? home_info->home : uint32_t(QRY_HOME_AUTOMATIC)).has_value();
       if (may && format->kind == io::FormatKind::world) {
         QRY_TRY_ASSIGN(auto begun, begin_file(file, *info, *context->state));

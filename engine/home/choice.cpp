@@ -28,8 +28,10 @@ Result<void> may_be_on_device(Home asked) {
 Result<HomeMemory> home_memory(Home asked, Device* device, SharingMode sharing, device::Emulation emulation) {
   if (asked == Home::automatic && !device) return fail(ErrorCode::unsupported, "there is no Vulkan device");
   HomeMemory memory;
-  const bool emulated = asked == Home::emulated;
-  memory.reason = emulated ? "host threads that stand in for a CUDA device are asked for" : "a device is asked for";
+  const bool on_host = asked == Home::host, emulated = asked == Home::emulated || on_host;
+  memory.reason = on_host    ? "host threads edit it, a part at a time"
+                  : emulated ? "host threads that stand in for a CUDA device are asked for"
+                             : "a device is asked for";
   // Shaders read the memory where there is a device to draw with. Without one the world has a home all the same.
   if (device) {
     const auto choice = choose_sharing(*device, sharing);
@@ -44,6 +46,7 @@ Result<HomeMemory> home_memory(Home asked, Device* device, SharingMode sharing, 
     }
   }
   if (emulated) {
+    emulation.in_order = on_host;
     memory.executor = device::make_emulated_executor(std::move(emulation), memory.blocks.get());
     return memory;
   }

@@ -36,8 +36,9 @@ struct HomeMemory {
   std::unique_ptr<device::Executor> executor;
   std::string reason;  // for the home, in one sentence
 };
-// `asked`: not the host. `device` is the one that draws, and must outlive all of it; null: there is none. With
-// `automatic` shaders must be able to read it. `emulation`: of Home::emulated. Errors: unsupported, with the reason (no
+// `device` is the one that draws, and must outlive all of it; null: there is none. With `automatic` shaders must be
+// able to read it. `host`: host threads make the edits of worlds that are larger than their part of the host's memory.
+// `emulation`: of Home::emulated. Errors: unsupported, with the reason (no
 // such device, or it does not share); out_of_memory, device.
 Result<HomeMemory> home_memory(Home asked, Device* device, SharingMode sharing, device::Emulation emulation = {});
 

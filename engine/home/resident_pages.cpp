@@ -369,7 +369,7 @@ Result<ResidentPages::Stay> ResidentPages::all(Use use, const char* what) {
   }
   if (use == Use::change) {
     for (auto& [number, page] : pages_) page.held = true;
-    unknown_ = true;
+    unknown_ = edited_ = true;
   }
   return stay;
 }
@@ -403,6 +403,7 @@ Result<ResidentPages::Stay> ResidentPages::need(std::vector<uint32_t> numbers, U
     QRY_TRY(bring(missing, {}));
     QRY_TRY(settle());
   }
+  edited_ |= use == Use::change;
   if (use == Use::change)
     for (const uint32_t number : numbers) {
       Page& page = pages_[number];
@@ -418,7 +419,13 @@ Result<uint64_t> ResidentPages::used_bytes() {
   if (frames_)
     if (const auto frames = frames_(in_rounds_)) QRY_TRY(home_->recycle(*frames));
   QRY_TRY_ASSIGN(const auto used, home_->used());
-  return used.keys * kKeyBytes + used.bricks * kVoxelBytes + used.records * kRecordBytes;
+  const uint64_t all = used.keys * kKeyBytes + used.bricks * kVoxelBytes + used.records * kRecordBytes;
+  uint64_t there = used.retired * kVoxelBytes;
+  for (const auto& [number, page] : pages_)
+    if (!page.absent) there += page.bytes();
+  steps_bytes_ = all - std::min(all, there);
+  edited_ = false;
+  return all;
 }
 
 Result<void> ResidentPages::make_room(uint64_t bytes) {
@@ -711,12 +718,21 @@ Result<ResidentPages::Streamed> ResidentPages::stream(uint64_t completed, uint64
   ++round_;
   const auto now = std::chrono::steady_clock::now();
   const uint64_t most = most_bytes_ - most_bytes_ / kEditShare, spare = most / kEditShare;
-  // What edits keep there takes its room from what frames want.
-  uint64_t all = 0, kept = 0;
-  for (const auto& [distance, number] : near) all += pages_[number].bytes();
-  if (all > most / 2)
+  // What edits keep there takes its room from what frames want: pages, and what their steps alone have.
+  const auto kept_bytes = [&] {
+    uint64_t kept = steps_bytes_;
     for (const auto& [number, page] : pages_)
       if (page.held && !page.absent) kept += page.bytes();
+    return kept;
+  };
+  uint64_t all = 0, kept = 0;
+  for (const auto& [distance, number] : near) all += pages_[number].bytes();
+  if (all > most / 2) {
+    if (idle && edited_) {
+      QRY_TRY_ASSIGN(expected_bytes_, used_bytes());
+    }
+    kept = kept_bytes();
+  }
   const uint64_t most_wanted = most - spare - std::min(kept, most / 2);
   std::vector<uint32_t> coming, waiting;
   uint64_t wanted = 0, missing = 0;
@@ -746,20 +762,16 @@ Result<ResidentPages::Streamed> ResidentPages::stream(uint64_t completed, uint64
   const auto fits = [&](uint64_t bytes) { return expected_bytes_ + bytes <= most; };
   if (!fits(missing + spare)) {
     QRY_TRY_ASSIGN(expected_bytes_, used_bytes());
-    uint64_t there = missing + spare, free_to_leave = 0;
-    bool some_held = false;
-    for (const auto& [number, page] : pages_) {
-      if (page.absent) continue;
-      there += page.bytes();
-      some_held |= page.held;
-      if (!page.held) free_to_leave += page.bytes();
-    }
+    uint64_t there = missing + spare + steps_bytes_;
+    for (const auto& [number, page] : pages_)
+      if (!page.absent) there += page.bytes();
     if (there > most) leaving = oldest(there - most);
     // If edits that only the device has keep most of the memory, they are brought to the file, which frees it.
-    if (!fits(done.bytes) && some_held && expected_bytes_ > free_to_leave + most / 2) {
-      const auto room = make_room(done.bytes);
+    if (!fits(done.bytes) && kept_bytes() > most / 2) {
+      const uint64_t wanted_room = done.bytes + most_bytes_ - most;  // what edits may take stays free besides
+      const auto room = make_room(wanted_room);
       if (!room && room.error().code != ErrorCode::out_of_memory) return tl::unexpected(room.error());
-      if (room) expected_bytes_ -= done.bytes;
+      if (room) expected_bytes_ -= wanted_room;
       std::erase_if(leaving, [&](uint32_t number) { return pages_[number].absent; });
     }
     while (!fits(done.bytes) && !coming.empty()) {

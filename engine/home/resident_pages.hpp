@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// resident_pages.hpp - a world that is edited on a device and larger than its part of that device's memory: which of
-// its pages are there. The file that follows the world (followed_file.hpp) has the others.
+// resident_pages.hpp - a world that is edited on a device, or by host threads as on one, and larger than its part of
+// that memory: which of its pages are there. The file that follows the world (followed_file.hpp) has the others.
 //
 //   what a call needs ─► pages that are not there ─► the file's chunks, read by all threads ─► the device's memory
 //                                                      ▲ pages that were needed longest ago leave for them
@@ -205,6 +205,8 @@ class ResidentPages {
   bool in_rounds_ = false;       // see Frames
   bool unknown_ = false;         // pages that are not in `pages_` may have voxels, until the file knows them
   uint64_t expected_bytes_ = 0;  // in use at most, as far as known without asking the device
+  uint64_t steps_bytes_ = 0;     // what it had last time that only steps have: bricks before them, records
+  bool edited_ = false;          // since then
   uint64_t brought_ = 0, left_ = 0, flushes_ = 0;
 };
 

@@ -60,8 +60,8 @@ uint64_t mixed(uint64_t x) {
 // Shows 0 .. count - 1 in an order that the seed chooses.
 class Shuffled {
  public:
-  Shuffled(uint64_t count, uint64_t seed) : count_(count) {
-    if (count == 0) return;
+  Shuffled(uint64_t count, uint64_t seed, bool in_order) : count_(count), in_order_(in_order) {
+    if (count == 0 || in_order) return;
     first_ = mixed(seed) % count;
     step_ = mixed(seed + 1) % count | 1u;
     while (std::gcd(step_, count) != 1) step_ += 2;
@@ -73,8 +73,9 @@ class Shuffled {
   }
 
  private:
-  bool seeded() const { return count_ > 1 && count_ < (uint64_t(1) << 31); }
+  bool seeded() const { return !in_order_ && count_ > 1 && count_ < (uint64_t(1) << 31); }
   uint64_t count_, first_ = 0, step_ = 1;
+  bool in_order_;
 };
 
 class EmulatedExecutor final : public Executor {
@@ -259,7 +260,7 @@ class EmulatedExecutor final : public Executor {
     void items() const {
       constexpr uint64_t kBlock = 64;
       const uint64_t count = Body::items(memory, call), blocks = (count + kBlock - 1) / kBlock;
-      const Shuffled order(blocks, device.emulation_.seed + device.runs_);
+      const Shuffled order(blocks, device.emulation_.seed + device.runs_, device.emulation_.in_order);
       const auto some = [&](size_t begin, size_t end) {
         Sums sums;
         for (size_t b = begin; b < end; ++b) {
@@ -274,15 +275,16 @@ class EmulatedExecutor final : public Executor {
     template <class Body>
     void blocks() const {
       const uint64_t count = Body::items(memory, call);
-      const Shuffled order(count, device.emulation_.seed + device.runs_);
+      const bool in_order = device.emulation_.in_order;
+      const Shuffled order(count, device.emulation_.seed + device.runs_, in_order);
       using Shared = typename Body::Shared;
       static_assert(sizeof(Shared) <= SharedMemory::kBytes && std::is_trivially_copyable_v<Shared>);
       const auto some = [&](size_t begin, size_t end) {
         // A kernel's shared memory has any content.
         std::byte* const memory_of_block = device.shared_memory_.take();
-        std::memset(memory_of_block, 0xA5, sizeof(Shared));
+        if (!in_order) std::memset(memory_of_block, 0xA5, sizeof(Shared));
         auto& shared = *reinterpret_cast<Shared*>(memory_of_block);
-        Block<Body::kThreads> block{uint32_t(mixed(device.emulation_.seed + begin))};
+        Block<Body::kThreads> block{in_order ? 0 : uint32_t(mixed(device.emulation_.seed + begin))};
         for (size_t b = begin; b < end; ++b) Body::run(memory, call, order(b), shared, block);
         device.shared_memory_.give_back(memory_of_block);
       };

@@ -276,6 +276,7 @@ struct Emulation {
   std::function<uint32_t(StepId)> refuse = {};
   // Called before each call of a device that is not lost, by the thread that makes it; one at a time.
   std::function<Fault(DeviceCall)> before = {};
+  bool in_order = false;  // blocks and lanes, for who does not test: caches have what comes next
 };
 // `shaders`: null, or what lets shaders read its memory; it must outlive the executor.
 std::unique_ptr<Executor> make_emulated_executor(Emulation emulation = {}, ShaderMemory* shaders = nullptr);

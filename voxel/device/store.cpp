@@ -1803,7 +1803,7 @@ Result<uint64_t> Store::version() {
 Result<Store::Used> Store::used() {
   QRY_TRY(wait_all());
   QRY_TRY(counters());
-  return Used{used_.keys, used_.bricks - std::min<uint64_t>(used_.bricks, kFullBricks), used_.records,
+  return Used{used_.keys, used_.bricks - std::min<uint64_t>(used_.bricks, kFullBricks), retired_, used_.records,
               executor_->size_bytes()};
 }
 

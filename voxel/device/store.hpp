@@ -208,9 +208,10 @@ class Store {
   Result<State> state();
   Result<uint64_t> version();
   // After all edits, and asking the device nothing more: what is in use. `bricks`: that are stored, those that only the
-  // history holds with them. `size_bytes`: of the device's memory, whatever is in use of it.
+  // history holds, and those that are kept for frames (`retired`), with them. `size_bytes`: of the device's memory,
+  // whatever is in use of it.
   struct Used {
-    uint64_t keys = 0, bricks = 0, records = 0, size_bytes = 0;
+    uint64_t keys = 0, bricks = 0, retired = 0, records = 0, size_bytes = 0;
   };
   Result<Used> used();
   struct MemoryUse {

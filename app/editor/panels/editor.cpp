@@ -68,8 +68,8 @@ Editor::Editor(Window& window_in, engine::Device& device_in, engine::SharingMode
                            on_device_.reset();
                          },
                          home,
-                         [this, home]() -> Result<engine::HomeMemory> {
-                           QRY_TRY_ASSIGN(auto memory, engine::home_memory(home, &device, sharing));
+                         [this](engine::Home its_home) -> Result<engine::HomeMemory> {
+                           QRY_TRY_ASSIGN(auto memory, engine::home_memory(its_home, &device, sharing));
                            if (!memory.blocks) return fail(ErrorCode::unsupported, memory.reason);
                            return memory;
                          },

@@ -138,8 +138,9 @@ std::optional<Session::Origin> Session::look_at(const fs::path& file) {
 }
 
 // Chunk by chunk: the host never has the world. False: it is to be opened on the host.
-Result<bool> Session::open_on_device(const fs::path& file, bool whole_history, const Progress& progress) {
-  if (place_.home == engine::Home::host) return false;
+Result<bool> Session::open_on_device(const fs::path& file, bool whole_history, uint64_t host_memory_bytes,
+                                     const Progress& progress) {
+  if (place_.home == engine::Home::host && host_memory_bytes == 0) return false;
   NewWorld world(place_);
   Made made;
   uint64_t fingerprint = 0;
@@ -150,6 +151,7 @@ Result<bool> Session::open_on_device(const fs::path& file, bool whole_history, c
     Content content{reader.scene()};
     content.file = &reader;
     content.history_of_file = whole_history;
+    content.host_memory_bytes = host_memory_bytes;
     QRY_TRY_ASSIGN(fingerprint, reader.fingerprint());
     QRY_TRY_ASSIGN(made, make(world, std::move(content), progress));
   }
@@ -179,9 +181,20 @@ Result<void> Session::open_file(const fs::path& file, const io::ReadOptions& opt
   if (format->kind == io::FormatKind::world) {
     std::error_code error;
     if (store() && fs::equivalent(file, store_path_, error)) return {};  // it is already open here
-    QRY_TRY_ASSIGN(const bool there, open_on_device(file, whole_history, options.progress));
+    QRY_TRY_ASSIGN(bool there, open_on_device(file, whole_history, 0, options.progress));
+    if (const auto fits = there ? Result<void>() : io::check_world_fits(file, options); !fits) {
+      // In parts, in half of what there is: bringing large edits to the file takes some hundred MB, too.
+      const uint64_t memory_bytes = options.budget->available_bytes() / 2;
+      const auto in_parts = place_.prepare_home && memory_bytes
+                                ? open_on_device(file, whole_history, memory_bytes, options.progress)
+                                : Result<bool>(false);
+      if (!in_parts && in_parts.error().code != ErrorCode::unsupported &&
+          in_parts.error().code != ErrorCode::invalid_argument)
+        return tl::unexpected(in_parts.error());
+      if (!in_parts || !*in_parts) return fits;
+      there = true;
+    }
     if (!there) {
-      QRY_TRY(io::check_world_fits(file, options));
       QRY_TRY_ASSIGN(auto store, io::Store::open(file));
       NewWorld world(place_);
       QRY_TRY(world.prepare());

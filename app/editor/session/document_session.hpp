@@ -37,13 +37,13 @@ namespace quarry::app {
 struct WorldPlace {
   std::function<Result<WorldMemory>()> prepare;
   std::function<void(bool used)> settle;
-  // Where documents are to be at home. Not the host: `prepare_home` gives a device's memory for one world more, after
-  // `prepare`. Errors: as engine::home_memory.
+  // Where documents are to be at home. `prepare_home` gives that memory for one world more, after `prepare`, or the
+  // host's for one in parts. Errors: as engine::home_memory.
   engine::Home home = engine::Home::host;
-  std::function<Result<engine::HomeMemory>()> prepare_home = {};
+  std::function<Result<engine::HomeMemory>(engine::Home home)> prepare_home = {};
   // What a document may take of a device's memory. A .quarry that would take more is edited in parts: the pages that
   // edits, picks and frames need are there (engine/home/resident_pages.hpp), and `frames` tells which may still be
-  // seen.
+  // seen. So is one on the host that does not fit the budget of its reading (ReadOptions).
   uint64_t device_memory_bytes = UINT64_MAX;
   engine::ResidentPages::Frames frames = {};
 };
@@ -52,6 +52,7 @@ struct WorldPlace {
 struct DeviceWorld {
   std::unique_ptr<engine::DeviceBlocks> blocks;  // null: shaders cannot read it
   std::unique_ptr<engine::DeviceHome> home;
+  engine::Home kind = engine::Home::device;  // host: in parts, which host threads edit as a device would
   engine::ResidentPages* pages() const { return home->pages(); }  // null: all of it is there
 };
 
@@ -85,7 +86,7 @@ class Session {
   bool on_device() const { return device_ != nullptr; }
   engine::Home at_home() const {  // host, device or emulated
     using enum engine::Home;
-    return !device_ ? host : place_.home == emulated ? emulated : device;
+    return device_ ? device_->kind : host;
   }
   const std::string& home_reason() const { return home_reason_; }
   // Null: at home on the host. Frames may read the world for as long as somebody has this.
@@ -209,6 +210,7 @@ class Session {
     size_t position = 0;
     io::StoreReader* file = nullptr;
     bool history_of_file = false;
+    uint64_t host_memory_bytes = 0;  // for it on the host, in parts; 0: not there
   };
   struct Made {
     std::optional<Document> document;
@@ -235,7 +237,8 @@ class Session {
   // At home on a device.
   Result<std::shared_ptr<DeviceWorld>> device_world_of(const Content& content, std::string& reason,
                                                        const Progress& progress);
-  Result<bool> open_on_device(const std::filesystem::path& file, bool whole_history, const Progress& progress);
+  Result<bool> open_on_device(const std::filesystem::path& file, bool whole_history, uint64_t host_memory_bytes,
+                              const Progress& progress);
   Result<void> go_on_in(io::Store store, bool written, int64_t first_record, bool there = true);
   void let_file_go();
   engine::HomedWorld homed() { return {*document_, device_ ? device_->home.get() : nullptr}; }

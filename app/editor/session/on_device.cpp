@@ -20,14 +20,14 @@ constexpr uint64_t kBareBytes = 60'000'000;  // of a device's memory, what a wor
 // Null, with the reason, if the host is to have the world.
 Result<std::shared_ptr<DeviceWorld>> Session::device_world_of(const Content& content, std::string& reason,
                                                               const Progress& progress) {
-  auto made = [&]() -> Result<std::shared_ptr<DeviceWorld>> {
-    QRY_TRY(engine::may_be_on_device(place_.home));
+  const auto make = [&](engine::Home home, uint64_t memory_bytes) -> Result<std::shared_ptr<DeviceWorld>> {
     if (!DeviceHome::takes(content.scene)) return fail(ErrorCode::unsupported, DeviceHome::kTaken);
-    QRY_TRY_ASSIGN(auto memory, place_.prepare_home());
+    QRY_TRY_ASSIGN(auto memory, place_.prepare_home(home));
     auto world = std::make_shared<DeviceWorld>();
     world->blocks = std::move(memory.blocks);
+    world->kind = home == engine::Home::automatic ? engine::Home::device : home;
     reason = std::move(memory.reason);
-    const uint64_t for_bricks = place_.device_memory_bytes - std::min(place_.device_memory_bytes, kBareBytes);
+    const uint64_t for_bricks = memory_bytes - std::min(memory_bytes, kBareBytes);
     const bool in_parts =
         content.file && content.file->bricks() > for_bricks / (engine::kKeyBytes + engine::kVoxelBytes);
     QRY_TRY_ASSIGN(world->home,
@@ -36,10 +36,15 @@ Result<std::shared_ptr<DeviceWorld>> Session::device_world_of(const Content& con
                                        in_parts ? nullptr : content.file, progress, false, content.history_of_file},
                                       0, 0));
     if (in_parts) {
-      QRY_TRY(world->home->set_budget(place_.device_memory_bytes));
+      QRY_TRY(world->home->set_budget(memory_bytes));
       world->pages()->set_frames(place_.frames);
     }
     return world;
+  };
+  if (content.host_memory_bytes) return make(engine::Home::host, content.host_memory_bytes);
+  auto made = [&]() -> Result<std::shared_ptr<DeviceWorld>> {
+    QRY_TRY(engine::may_be_on_device(place_.home));
+    return make(place_.home, place_.device_memory_bytes);
   }();
   if (made) return made;
   const Error& error = made.error();

@@ -63,7 +63,8 @@ engine::Home some_home() {
   return GENERATE_COPY(engine::Home::host, device);
 }
 WorldPlace place_of(engine::Home home) {
-  return {{}, {}, home, [home] { return engine::home_memory(home, nullptr, engine::SharingMode::automatic); }};
+  return {
+      {}, {}, home, [](engine::Home its) { return engine::home_memory(its, nullptr, engine::SharingMode::automatic); }};
 }
 
 // The records of a stroke of so many edits: at home on a device it is one.
@@ -1056,7 +1057,7 @@ TEST_CASE("session: with its device lost at any call the document is opened agai
       uint64_t calls = 0;
       bool armed = false;
       WorldPlace place = place_of(engine::Home::emulated);
-      place.prepare_home = [&]() {
+      place.prepare_home = [&](engine::Home) {
         device::Emulation emulation;
         emulation.before = [&](device::DeviceCall) {
           return armed && ++calls == number ? device::Fault::lost : device::Fault::none;

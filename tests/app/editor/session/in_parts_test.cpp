@@ -7,6 +7,7 @@
 #include <random>
 
 #include "app/editor/session/document_session.hpp"
+#include "base/memory_budget.hpp"
 #include "tests/app/sanitized.hpp"
 #include "tests/test_data.hpp"
 #include "voxel/io/formats.hpp"
@@ -22,14 +23,14 @@ namespace {
 // A world of loose voxels, of which every brick is stored: 69 MB on a device at home there.
 constexpr Int3 kBricks{72, 24, 64};
 
-fs::path loose_world(const fs::path& dir) {
+fs::path loose_world(const fs::path& dir, Int3 bricks = kBricks) {
   Scene scene;
   scene.volumes.push_back({"world", {}, {}});
   scene.instances.push_back({});
   std::mt19937 random(7);
-  for (int32_t z = 0; z < kBricks.z; ++z)
-    for (int32_t y = 0; y < kBricks.y; ++y)
-      for (int32_t x = 0; x < kBricks.x; ++x) {
+  for (int32_t z = 0; z < bricks.z; ++z)
+    for (int32_t y = 0; y < bricks.y; ++y)
+      for (int32_t x = 0; x < bricks.x; ++x) {
         Brick brick;
         for (int i = 0; i < 3; ++i) brick.set(uint32_t(random() % kVoxelsPerBrick), uint8_t(1 + random() % 9));
         scene.volumes[0].bricks.put({x, y, z}, SharedBrick(brick));
@@ -42,7 +43,9 @@ fs::path loose_world(const fs::path& dir) {
 WorldPlace place_at(engine::Home home, uint64_t device_memory_bytes) {
   WorldPlace place;
   place.home = home;
-  place.prepare_home = [home] { return engine::home_memory(home, nullptr, engine::SharingMode::automatic); };
+  place.prepare_home = [](engine::Home its) {
+    return engine::home_memory(its, nullptr, engine::SharingMode::automatic);
+  };
   place.device_memory_bytes = device_memory_bytes;
   // Nothing is drawn.
   place.frames = [](bool) { return device::Store::Frames{}; };
@@ -173,6 +176,64 @@ TEST_CASE(
   CHECK(facts_of(old).col_sum == saved);
   CHECK(facts_of(now).col_sum == facts_of(twin).col_sum);
   CHECK(now.steps().size() == twin.steps().size());
+}
+
+TEST_CASE(
+    "session: without a device a document that does not fit the memory for documents is edited in parts, by host "
+    "threads, and one that fits is there as a whole",
+    "[one-caller]") {
+  const fs::path dir = test::scratch_dir("session-host-parts"), small = loose_world(dir, {8, 8, 8}),
+                 small_copy = dir / "small.quarry";
+  fs::rename(small, small_copy);
+  const fs::path file = loose_world(dir, {112, 48, 64}), twin_file = dir / "twin.quarry";
+  fs::copy_file(file, twin_file);
+  // What earlier cases have left is given back by who has too little.
+  CHECK(MemoryBudget(1, "--memory").available_bytes() == 0);
+  const MemoryBudget all(uint64_t(1) << 50, "--memory");
+  const uint64_t held = (uint64_t(1) << 50) - all.available_bytes();
+  const MemoryBudget some(held + 200'000'000, "--memory");
+  io::ReadOptions options;
+  options.budget = &some;
+  Session session(place_at(engine::Home::host, UINT64_MAX), dir / "recovery");
+  REQUIRE(session.open(small_copy, options));
+  CHECK_FALSE(session.on_device());
+  const auto opened = session.open(file, options);
+  INFO((opened ? std::string() : opened.error().message));
+  REQUIRE(opened);
+  REQUIRE(session.on_device());
+  CHECK(session.at_home() == engine::Home::host);
+  engine::ResidentPages& pages = *session.device_world()->pages();
+  CHECK(pages.counters().absent == pages.counters().pages);
+  Session twin(place_at(engine::Home::host, UINT64_MAX), dir / "recovery");
+  REQUIRE(twin.open(twin_file));
+  std::mt19937 random(4);
+  for (int step = 0; step < (test::kSanitized ? 8 : 20); ++step) {
+    const Edit edit = random_edit(random);
+    for (Session* const one : {&session, &twin}) {
+      if (step % 5 == 4) REQUIRE(one->undo());
+      else REQUIRE(one->apply(edit));
+    }
+    REQUIRE(session.shown().voxels == twin.shown().voxels);
+    REQUIRE(session.shown().bounds == twin.shown().bounds);
+  }
+  // All of it, in one edit.
+  Edit paint;
+  paint.mode = Mode::paint;
+  paint.material = 3;
+  paint.b = {895, 383, 511};
+  for (Session* const one : {&session, &twin}) REQUIRE(one->apply(paint));
+  CHECK(pages.counters().left > 0);
+  REQUIRE(facts_of(session).col_sum == facts_of(twin).col_sum);
+  for (Session* const one : {&session, &twin}) REQUIRE(one->undo());
+  REQUIRE(facts_of(session).col_sum == facts_of(twin).col_sum);
+  REQUIRE(session.steps().size() == twin.steps().size());
+  // Where nothing can be had in parts, it is said what does not fit.
+  WorldPlace place = place_at(engine::Home::host, UINT64_MAX);
+  place.prepare_home = {};
+  Session other(place, {});
+  const auto refused = other.open(twin_file, options);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ErrorCode::out_of_memory);
 }
 
 }  // namespace in_parts_test

@@ -47,8 +47,9 @@ TEST_CASE("session: many strokes, undo, saves and reopenings hold no more at the
   for (const engine::Home home : {engine::Home::host, device}) {
     CAPTURE(engine::to_string(home));
     const fs::path dir = test::scratch_dir("session-long"), file = dir / "world.quarry", copy = dir / "copy.quarry";
-    const WorldPlace place{
-        {}, {}, home, [home] { return engine::home_memory(home, nullptr, engine::SharingMode::automatic); }};
+    const WorldPlace place{{}, {}, home, [](engine::Home its) {
+                             return engine::home_memory(its, nullptr, engine::SharingMode::automatic);
+                           }};
     Session session(place, dir / "recovery");
     session.set_history_budget(uint64_t(2) << 20);
     REQUIRE(session.start_new());

@@ -89,10 +89,15 @@ Paging paging_of(qry_world* world) {
   return paging;
 }
 
-// Of the homes of this machine those on a device.
+// Of the homes of this machine those on a device; at home on the host such a world is edited as on the emulated one.
 std::vector<uint32_t> device_homes(const Worlds& worlds) {
   std::vector<uint32_t> there = homes(worlds);
   std::erase(there, uint32_t(QRY_HOME_HOST));
+  return there;
+}
+std::vector<uint32_t> homes_with_host(const Worlds& worlds) {
+  std::vector<uint32_t> there = homes(worlds);
+  std::erase(there, uint32_t(QRY_HOME_EMULATED));
   return there;
 }
 
@@ -506,9 +511,12 @@ TEST_CASE(
     "[one-caller]") {
   const Worlds worlds;
   const fs::path file = scratch_dir("api_budget_large") / "w.quarry";
-  for (const uint32_t home : device_homes(worlds)) {
+  for (const uint32_t home : homes_with_host(worlds)) {
     INFO("home " << home);
     OneWorld world = attached(worlds, home, file);
+    qry_home_state at = QRY_HOME_STATE_INIT;
+    require_ok(qry_world_get_home(world.get(), &at));
+    CHECK(at.home == home);
     const OneWorld twin = new_world(worlds, QRY_HOME_HOST);
     fill_with_noise({world.get(), twin.get()});
     constexpr uint32_t kChanges = 5;
@@ -671,7 +679,7 @@ TEST_CASE("c_api: a world with a budget that becomes small again does all that o
           "[one-caller]") {
   const Worlds worlds;
   const fs::path dir = scratch_dir("api_budget_small");
-  for (const uint32_t home : device_homes(worlds)) {
+  for (const uint32_t home : homes_with_host(worlds)) {
     INFO("home " << home);
     const fs::path file = dir / "w.quarry";
     const OneWorld world = attached(worlds, home, file), twin = new_world(worlds, QRY_HOME_HOST);

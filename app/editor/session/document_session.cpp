@@ -182,7 +182,7 @@ Result<void> Session::open_file(const fs::path& file, const io::ReadOptions& opt
     std::error_code error;
     if (store() && fs::equivalent(file, store_path_, error)) return {};  // it is already open here
     QRY_TRY_ASSIGN(bool there, open_on_device(file, whole_history, 0, options.progress));
-    if (const auto fits = there ? Result<void>() : io::check_world_fits(file, options); !fits) {
+    if (auto fits = there ? Result<void>() : io::check_world_fits(file, options); !fits) {
       // In parts, in half of what there is: bringing large edits to the file takes some hundred MB, too.
       const uint64_t memory_bytes = options.budget->available_bytes() / 2;
       const auto in_parts = place_.prepare_home && memory_bytes

@@ -496,7 +496,7 @@ void fill_with_noise(const std::array<qry_world*, 2>& worlds) {
   for (int32_t z = kMin[2]; z < kMax[2]; z += kEdge)
     for (int32_t y = kMin[1]; y < kMax[1]; y += kEdge)
       for (int32_t x = kMin[0]; x < kMax[0]; x += kEdge) {
-        std::ranges::rotate(noise, noise.begin() + 12345);
+        std::rotate(noise.begin(), noise.begin() + 12345, noise.end());
         const std::array<int32_t, 3> min{x, y, z}, max{x + kEdge - 1, y + kEdge - 1, z + kEdge - 1};
         for (qry_world* one : worlds)
           require_ok(qry_world_write_region(one, 0, min.data(), max.data(), noise.data(), noise.size(), nullptr));

@@ -415,14 +415,19 @@ Result<ResidentPages::Stay> ResidentPages::need(std::vector<uint32_t> numbers, U
 
 // ---- What comes and goes
 
+uint64_t ResidentPages::there_bytes() const {
+  uint64_t bytes = 0;
+  for (const auto& [number, page] : pages_)
+    if (!page.absent) bytes += page.bytes();
+  return bytes;
+}
+
 Result<uint64_t> ResidentPages::used_bytes() {
   if (frames_)
     if (const auto frames = frames_(in_rounds_)) QRY_TRY(home_->recycle(*frames));
   QRY_TRY_ASSIGN(const auto used, home_->used());
   const uint64_t all = used.keys * kKeyBytes + used.bricks * kVoxelBytes + used.records * kRecordBytes;
-  uint64_t there = used.retired * kVoxelBytes;
-  for (const auto& [number, page] : pages_)
-    if (!page.absent) there += page.bytes();
+  const uint64_t there = there_bytes() + used.retired * kVoxelBytes;
   steps_bytes_ = all - std::min(all, there);
   edited_ = false;
   return all;
@@ -762,9 +767,7 @@ Result<ResidentPages::Streamed> ResidentPages::stream(uint64_t completed, uint64
   const auto fits = [&](uint64_t bytes) { return expected_bytes_ + bytes <= most; };
   if (!fits(missing + spare)) {
     QRY_TRY_ASSIGN(expected_bytes_, used_bytes());
-    uint64_t there = missing + spare + steps_bytes_;
-    for (const auto& [number, page] : pages_)
-      if (!page.absent) there += page.bytes();
+    const uint64_t there = there_bytes() + steps_bytes_ + missing + spare;
     if (there > most) leaving = oldest(there - most);
     // If edits that only the device has keep most of the memory, they are brought to the file, which frees it.
     if (!fits(done.bytes) && kept_bytes() > most / 2) {

@@ -166,6 +166,7 @@ class ResidentPages {
   void give_up_exchange();
   Result<void> remove_torn();
   Result<void> settle();
+  uint64_t there_bytes() const;  // of the pages that are there, as the file has them
   Result<uint64_t> used_bytes();
   void merge_seen(Residency::Reached seen);
   // What an edit needs in a box.

@@ -437,15 +437,14 @@ Result<uint64_t> DeviceHome::set_voxels(const device::GivenVoxels& voxels) {
     if (!voxel_in_world(voxel)) return tl::unexpected(device::outside_of_world(voxel, i));
   }
   const auto parts = pages_->parts_of(voxels.xyz, voxels.count);
-  if (parts.count == 1) {
+  if (parts.empty()) {
     QRY_TRY(pages_->voxels(voxels.xyz, voxels.count, ResidentPages::Use::change));
     return set_there(voxels);
   }
-  return in_parts(kSetVoxels, parts.count, [&](size_t part) -> Result<uint64_t> {
+  return in_parts(kSetVoxels, parts.size(), [&](size_t part) -> Result<uint64_t> {
     std::vector<int32_t> xyz;
     std::vector<uint8_t> materials;
-    for (uint64_t i = 0; i < voxels.count; ++i) {
-      if (parts.of[i] != part) continue;
+    for (const uint64_t i : parts[part]) {
       xyz.insert(xyz.end(), voxels.xyz + 3 * i, voxels.xyz + 3 * i + 3);
       materials.push_back(voxels.materials[i]);
     }

@@ -260,11 +260,11 @@ void ResidentPages::halve(const MeetsIn& meets, const Box3& box, std::vector<Box
   halve(meets, high, parts);
 }
 
-ResidentPages::ListParts ResidentPages::parts_of(const int32_t* xyz, uint64_t count) {
+std::vector<std::vector<uint64_t>> ResidentPages::parts_of(const int32_t* xyz, uint64_t count) {
   const Stay stay(lock_);
   struct Its {
     uint64_t voxels = 0;  // of the list
-    uint32_t part = 0;
+    size_t part = 0;
   };
   std::map<uint32_t, Its> pages;  // rising: parts are of pages near each other
   const auto page_at = [&](uint64_t i) { return page_of(brick_of({xyz[3 * i], xyz[3 * i + 1], xyz[3 * i + 2]})); };
@@ -274,17 +274,17 @@ ResidentPages::ListParts ResidentPages::parts_of(const int32_t* xyz, uint64_t co
   };
   uint64_t bytes = 0;
   for (const auto& [number, its] : pages) bytes += bytes_to_have(number, its);
-  ListParts parts;
-  if (bytes <= most_bytes_) return parts;
+  if (bytes <= most_bytes_) return {};
+  size_t last = 0;
   bytes = 0;
   for (auto& [number, its] : pages) {
     const uint64_t more = bytes_to_have(number, its);
-    if (bytes && bytes + more > most_bytes_ / 2) ++parts.count, bytes = 0;
+    if (bytes && bytes + more > most_bytes_ / 2) ++last, bytes = 0;
     bytes += more;
-    its.part = parts.count - 1;
+    its.part = last;
   }
-  parts.of.resize(count);
-  for (uint64_t i = 0; i < count; ++i) parts.of[i] = pages.find(page_at(i))->second.part;
+  std::vector<std::vector<uint64_t>> parts(last + 1);
+  for (uint64_t i = 0; i < count; ++i) parts[pages.find(page_at(i))->second.part].push_back(i);
   return parts;
 }
 

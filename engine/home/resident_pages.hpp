@@ -78,12 +78,8 @@ class ResidentPages {
   // pages which it meets. One: it is all of it, whatever it says.
   Result<std::vector<Box3>> parts_of(const Edit& edit);
   std::vector<Box3> parts_of(const Box3& voxels);
-  // Of a list of voxels, all in the world.
-  struct ListParts {
-    uint32_t count = 1;
-    std::vector<uint32_t> of;  // each voxel's part; empty: there is one
-  };
-  ListParts parts_of(const int32_t* xyz, uint64_t count);
+  // Of a list of voxels, all in the world: the numbers of each part's voxels in it. None: it is one part.
+  std::vector<std::vector<uint64_t>> parts_of(const int32_t* xyz, uint64_t count);
   // Errors: of reading, of the device. As Recall.
   Result<std::optional<uint64_t>> recall(bool forward);
   Result<Stay> bricks(std::span<const BrickPut> puts);  // to change them

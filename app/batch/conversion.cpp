@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <deque>
 #include <new>
 #include <optional>
 #include <set>
@@ -172,48 +173,90 @@ BrickSource source_of(io::StoreReader& store, const Progress& progress) {
           }};
 }
 
-std::vector<Box3> bounds_of(const std::vector<io::VolumeSummary>& volumes) {
+std::vector<Box3> bounds_of(const std::vector<VolumeSummary>& volumes) {
   std::vector<Box3> bounds;
   bounds.reserve(volumes.size());
-  for (const io::VolumeSummary& v : volumes) bounds.push_back(v.bounds);
+  for (const VolumeSummary& v : volumes) bounds.push_back(v.bounds);
   return bounds;
 }
 
-// One conversion region by region. The input's bricks are in a world file then: the input itself, the output, or a
-// temporary one. From there steps, and levels of detail, make the bricks of other worlds; formats that are not worlds
+// The same of a file and its coarser levels.
+Result<void> check_levels_free(const fs::path& file, const ConversionJob& job, const ConversionOptions& options,
+                               OutputNames& names, Conversion& done) {
+  QRY_TRY(check_free(file, job, options, names, done));
+  for (int64_t level = 1; level <= options.lod_levels; ++level)
+    QRY_TRY(check_free(lod_file(file, level), job, options, names, done));
+  return {};
+}
+
+// The file of what is not split. Checked before the work, and again by the writer after it.
+Result<fs::path> file_of_whole(const ConversionJob& job, const ConversionOptions& options, OutputNames& names,
+                               Conversion& done) {
+  QRY_TRY_ASSIGN(auto file, job.file());
+  if (!options.steps.splits()) QRY_TRY(check_levels_free(file, job, options, names, done));
+  return file;
+}
+
+// The files of all parts, those of a split free.
+template <class Part>
+Result<std::vector<fs::path>> files_of(const std::vector<Part>& parts, const ConversionJob& job,
+                                       const ConversionOptions& options, OutputNames& names, Conversion& done) {
+  std::vector<fs::path> files;
+  std::set<std::string> part_names;
+  for (const Part& part : parts) {
+    if (!options.steps.splits()) {
+      QRY_TRY_ASSIGN(files.emplace_back(), job.file());
+      continue;
+    }
+    const std::string name = file_part(part.name);
+    std::string distinct = name;
+    for (size_t n = 2; !part_names.insert(distinct).second; ++n) distinct = fmt::format("{}-{}", name, n);
+    QRY_TRY_ASSIGN(files.emplace_back(), job.file(distinct));
+    QRY_TRY(check_levels_free(files.back(), job, options, names, done));
+  }
+  if (files.empty())
+    return fail(ErrorCode::invalid_argument, "--split: there is no voxel in it, so there are no parts");
+  return files;
+}
+
+// One conversion region by region. The inputs' bricks are in world files then: the inputs themselves, the output, or
+// temporary ones. From there steps, and levels of detail, make the bricks of other worlds; formats that are not worlds
 // are written from those layer by layer.
 class RegionConversion {
  public:
-  RegionConversion(const ConversionJob& job, const ConversionOptions& options, const fs::path& file,
+  RegionConversion(const ConversionJob& job, const ConversionOptions& options, OutputNames& names, const fs::path& file,
                    const Progress& progress, Conversion& done)
-      : job_(job), options_(options), file_(file), progress_(progress), done_(done), passing_(file, "regions") {
+      : job_(job), options_(options), names_(names), file_(file), progress_(progress), done_(done) {
     quiet_.cancel = progress.cancel;
   }
 
   Result<void> run() {
-    const fs::path& input = job_.inputs[0].file;
-    const auto from = io::format_for_reading(input), to = io::format_for_writing(file_);
-    if (!from || !to) return tl::unexpected<Error>((from ? to : from).error());
-    to_ = *to;
+    QRY_TRY_ASSIGN(to_, io::format_for_writing(file_));
     const bool steps = !options_.steps.empty(), levels = options_.lod_levels > 0;
-    const bool writes_first = is_world(*to_) && !steps;
-    QRY_TRY(read(input, **from, writes_first));
-    if (writes_first) add_output(file_);
-    if (writes_first && !levels) return {};
-    QRY_TRY(go_on_from(is_world(**from) ? input : writes_first ? file_ : passing_.path()));
-    if (!writes_first) passing_.forget();
-    SceneByRegions scene(head_, bounds_of(volumes_));
-    if (steps)
-      QRY_TRY(options_.steps.apply_by_regions(
-          scene, measure_by_regions(
-                     source_of(*store_, progress_), [this] { return available_bytes(); }, quiet_)));
-    if (!writes_first) QRY_TRY(write_level(file_, steps ? &scene : nullptr));
-    for (int64_t level = 1; level <= options_.lod_levels; ++level) {
-      scene = SceneByRegions(head_, bounds_of(volumes_));  // as it was written last
-      const auto units = source_units(scene.scene());
-      QRY_TRY(scene.shrink(2));
-      if (to_->kind == io::FormatKind::mesh) keep_mesh_size(scene.scene(), units, level);
-      QRY_TRY(write_level(lod_file(file_, level), &scene));
+    const bool into_output = is_world(*to_) && !steps;
+    for (const Input& input : job_.inputs) QRY_TRY(read(input.file, into_output));
+    if (into_output) add_output(file_, true);
+    if (into_output && !levels) return {};
+    SceneSteps::Losses step_losses;
+    QRY_TRY_ASSIGN(auto changed,
+                   options_.steps.apply_by_regions(std::move(parts_), step_losses, pass(), progress_.cancel));
+    for (const std::string& text : step_losses) done_.losses.push_back({"palette", 1, text});
+    QRY_TRY_ASSIGN(const auto files, files_of(changed, job_, options_, names_, done_));
+    QRY_TRY(check_losses(changed));
+    for (size_t i = 0; i < files.size(); ++i) {
+      if (!into_output) QRY_TRY(write_level(files[i], true, steps ? &changed[i].scene : nullptr));
+      if (steps && i + 1 == files.size()) {  // the inputs' bricks need no room on disk any more
+        changed.clear();
+        inputs_.clear();
+      }
+      for (int64_t level = 1; level <= options_.lod_levels; ++level) {
+        // Of what was written last.
+        SceneByRegions scene(head_, bounds_of(volumes_), source_of(*store_, progress_));
+        const auto units = source_units(scene.scene());
+        QRY_TRY(scene.shrink(2));
+        if (to_->kind == io::FormatKind::mesh) keep_mesh_size(scene.scene(), units, level);
+        QRY_TRY(write_level(lod_file(files[i], level), false, &scene));
+      }
     }
     return {};
   }
@@ -222,6 +265,9 @@ class RegionConversion {
   uint64_t available_bytes() const {
     malloc_trim(0);
     return options_.budget->available_bytes();
+  }
+  SceneByRegions::Pass pass() const {
+    return pass_by_regions([this] { return available_bytes(); }, quiet_);
   }
   Result<void> write_into(const Scene& scene, const io::Destination& world) {
     writer_.reset();
@@ -242,48 +288,67 @@ class RegionConversion {
     writer_.reset();
     return {};
   }
-  void add_output(const fs::path& file) {
-    if (done_.outputs.empty())
+  void add_output(const fs::path& file, bool finest) {
+    if (finest)
       for (const Instance& instance : head_.instances) done_.voxels += volumes_[instance.volume].voxels;
     done_.outputs.push_back(file);
     done_.bytes += size_of(file);
   }
 
-  // Head and volumes of the input, whose bricks go into the output, or, unless they are in a world already, into the
-  // temporary one.
-  Result<void> read(const fs::path& input, const io::Format& from, bool into_output) {
+  // A part for an input, whose bricks go into the output, or, unless they are in a world already, into a temporary one.
+  Result<void> read(const fs::path& input, bool into_output) {
+    QRY_TRY_ASSIGN(const auto from, io::format_for_reading(input));
+    std::vector<std::string> warnings;
     io::ReadOptions read = options_.load.read_options();
     read.budget = options_.budget;
     read.accessed_files = &done_.accessed_files;
-    read.warnings = &done_.warnings;
+    read.warnings = &warnings;
     read.progress = progress_;
+    const PassingWorld passing(file_, "regions");
     RegionSink sink;
     sink.beside = file_;
     sink.available_bytes = [this] { return available_bytes(); };
     sink.begin = [&](const Scene& scene) -> Result<void> {
-      if (!is_world(from)) palette_loss(scene, done_.losses);
+      if (!is_world(*from)) palette_loss(scene, done_.losses);
       head_ = scene;
-      volumes_.resize(scene.volumes.size());
+      volumes_.assign(scene.volumes.size(), {});
+      take_warnings(input, warnings);
       QRY_TRY(check_strict(options_, done_));
-      if (is_world(from) && !into_output) return {};
-      return write_into(scene, into_output ? destination(file_, options_) : passing_.to());
+      if (is_world(*from) && !into_output) return {};
+      return write_into(scene, into_output ? destination(file_, options_) : passing.to());
     };
     sink.take = [this](uint32_t volume, BrickMap&& bricks) { return take(volume, std::move(bricks)); };
     const auto read_all = io::read_scene_regions(input, read, sink);
+    take_warnings(input, warnings);
     if (!read_all) return tl::unexpected<Error>(with_salvage_hint(input, read_all.error()));
-    done_.regions = read_all->regions;
-    return commit();
-  }
-
-  // The world whose bricks come next.
-  Result<void> go_on_from(const fs::path& world) {
-    QRY_TRY_ASSIGN(store_, io::StoreReader::open(world));
+    done_.regions = std::max(done_.regions, read_all->regions);
+    QRY_TRY(commit());
+    QRY_TRY_ASSIGN(auto store, io::StoreReader::open(into_output ? file_ : is_world(*from) ? input : passing.path()));
+    inputs_.push_back(std::move(store));
+    store_ = &inputs_.back();
+    parts_.push_back({"", SceneByRegions(head_, bounds_of(volumes_), source_of(*store_, progress_))});
     return {};
   }
+  void take_warnings(const fs::path& input, std::vector<std::string>& warnings) {
+    for (std::string& text : warnings)
+      done_.warnings.push_back(job_.inputs.size() > 1 ? shown(input) + ": " + text : std::move(text));
+    warnings.clear();
+  }
 
-  // Writes one file of what the scene makes of the world's bricks; null: of that world as it is. Goes on from what it
-  // has written.
-  Result<void> write_level(const fs::path& file, const SceneByRegions* scene) {
+  // With --strict nothing is written of several parts if one of them would lose something. What a single one loses is
+  // known before it is written.
+  Result<void> check_losses(std::vector<PartByRegions>& parts) {
+    QRY_TRY(check_strict(options_, done_));
+    if (!options_.strict || parts.size() == 1 || is_world(*to_)) return {};
+    for (PartByRegions& part : parts) {
+      QRY_TRY_ASSIGN(const auto volumes, part.scene.summaries(pass()));
+      add_losses(done_.losses, io::export_losses(part.scene.scene(), volumes, *to_), true);
+    }
+    return check_strict(options_, done_);
+  }
+
+  // Writes one file of what the scene makes of the input's bricks; null: of the input as it is.
+  Result<void> write_level(const fs::path& file, bool finest, const SceneByRegions* scene) {
     const io::Destination target = destination(file, options_);
     if (scene) {
       const PassingWorld changed(file, "steps");
@@ -292,15 +357,16 @@ class RegionConversion {
       QRY_TRY(write_into(head_, is_world(*to_) ? target : changed.to()));
       QRY_TRY_ASSIGN(const uint64_t made,
                      make_by_regions(
-                         *scene, source_of(*store_, progress_), [this] { return available_bytes(); }, progress_,
+                         *scene, [this] { return available_bytes(); }, progress_,
                          [this](uint32_t v, BrickMap&& bricks) { return take(v, std::move(bricks)); }));
       done_.regions = std::max(done_.regions, made);
       QRY_TRY(commit());
-      QRY_TRY(go_on_from(is_world(*to_) ? file : changed.path()));
+      QRY_TRY_ASSIGN(written_, io::StoreReader::open(is_world(*to_) ? file : changed.path()));
+      store_ = &*written_;
     }
     if (!is_world(*to_)) {
-      if (file == file_) {
-        add_losses(done_.losses, io::export_losses(head_, volumes_, *to_), false);
+      if (finest) {
+        add_losses(done_.losses, io::export_losses(head_, volumes_, *to_), options_.steps.splits());
         QRY_TRY(check_strict(options_, done_));
       }
       const auto visible = io::VisibleRegions::of(
@@ -311,46 +377,39 @@ class RegionConversion {
         return fail(written.error().code, shown(visible ? file : job_.inputs[0].file) + ": " + written.error().message);
       done_.regions = std::max(done_.regions, visible->read_regions());
     }
-    add_output(file);
+    add_output(file, finest);
     return {};
   }
 
   const ConversionJob& job_;
   const ConversionOptions& options_;
+  OutputNames& names_;
   const fs::path& file_;
   const Progress& progress_;
   Conversion& done_;
-  const PassingWorld passing_;
   const io::Format* to_ = nullptr;
   Progress quiet_;  // writing shows no stage of its own
-  std::optional<io::StoreReader> store_;
+  std::deque<io::StoreReader> inputs_;
+  std::vector<PartByRegions> parts_;  // as the inputs have them
+  std::optional<io::StoreReader> written_;
   std::optional<io::StoreWriter> writer_;
-  Scene head_;  // and its volumes, as they were read or written last
-  std::vector<io::VolumeSummary> volumes_;
+  // What was read or written last.
+  io::StoreReader* store_ = nullptr;
+  Scene head_;
+  std::vector<VolumeSummary> volumes_;
 };
 
 Result<void> convert_regions(const ConversionJob& job, const ConversionOptions& options, OutputNames& names,
                              const Progress& progress, Conversion& done) {
-  QRY_TRY_ASSIGN(const auto file, job.file());
-  QRY_TRY(check_free(file, job, options, names, done));
-  for (int64_t level = 1; level <= options.lod_levels; ++level)
-    QRY_TRY(check_free(lod_file(file, level), job, options, names, done));
-  QRY_TRY(RegionConversion(job, options, file, progress, done).run());
+  QRY_TRY_ASSIGN(const auto file, file_of_whole(job, options, names, done));
+  QRY_TRY(RegionConversion(job, options, names, file, progress, done).run());
   if (done.regions == 1) done.regions = 0;  // one region is the whole
   return {};
 }
 
 Result<void> convert_parts(const ConversionJob& job, const ConversionOptions& options, OutputNames& names,
                            const Progress& progress, Conversion& done) {
-  const auto check_target = [&](const fs::path& target) { return check_free(target, job, options, names, done); };
-  // Checked before the work, and again by the writer after it.
-  const bool splits = options.steps.splits();
-  fs::path whole;
-  if (!splits) {
-    QRY_TRY_ASSIGN(const auto file, job.file());
-    whole = file;
-    QRY_TRY(check_target(whole));
-  }
+  QRY_TRY(file_of_whole(job, options, names, done));
 
   std::vector<ScenePart> parts;
   for (const Input& input : job.inputs) {
@@ -379,27 +438,12 @@ Result<void> convert_parts(const ConversionJob& job, const ConversionOptions& op
   SceneSteps::Losses step_losses;
   QRY_TRY_ASSIGN(auto changed, options.steps.apply(std::move(parts), step_losses, progress.cancel));
   for (const std::string& text : step_losses) done.losses.push_back({"palette", 1, text});
-  if (changed.empty())
-    return fail(ErrorCode::invalid_argument, "--split: there is no voxel in it, so there are no parts");
-
-  std::vector<fs::path> files;
-  std::set<std::string> part_names;
-  for (ScenePart& part : changed) {
-    if (!splits) {
-      files.push_back(whole);
-    } else {
-      const std::string name = file_part(part.name);
-      std::string distinct = name;
-      for (size_t n = 2; !part_names.insert(distinct).second; ++n) distinct = fmt::format("{}-{}", name, n);
-      QRY_TRY_ASSIGN(const auto file, job.file(distinct));
-      QRY_TRY(check_target(file));
-      files.push_back(file);
-    }
-    for (int64_t level = 1; level <= options.lod_levels; ++level) QRY_TRY(check_target(lod_file(files.back(), level)));
-    QRY_TRY_ASSIGN(const auto format,
-                   io::format_for_writing(options.picture == PictureKind::slices ? fs::path(files.back()) += ".png"
-                                                                                 : files.back()));
-    add_losses(done.losses, io::export_losses(part.scene, *format), changed.size() > 1);
+  QRY_TRY_ASSIGN(const auto files, files_of(changed, job, options, names, done));
+  for (size_t i = 0; i < changed.size(); ++i) {
+    QRY_TRY_ASSIGN(
+        const auto format,
+        io::format_for_writing(options.picture == PictureKind::slices ? fs::path(files[i]) += ".png" : files[i]));
+    add_losses(done.losses, io::export_losses(changed[i].scene, *format), changed.size() > 1);
   }
   QRY_TRY(check_strict(options, done));
   for (size_t i = 0; i < changed.size(); ++i) {
@@ -458,9 +502,11 @@ std::string why_whole(const ConversionJob& job, const ConversionOptions& options
   const auto reads = [](const io::Format& format) { return format.read_regions != nullptr; };
   if (!writes(**to))
     return fmt::format("{} files are written from the whole scene ({} are not)", (*to)->title, all(writes));
-  const auto from = io::format_for_reading(job.inputs[0].file);
-  if (!from) return from.error().message;
-  if (!reads(**from)) return fmt::format("{} files are read as a whole ({} are not)", (*from)->title, all(reads));
+  for (const Input& input : job.inputs) {
+    const auto from = io::format_for_reading(input.file);
+    if (!from) return from.error().message;
+    if (!reads(**from)) return fmt::format("{} files are read as a whole ({} are not)", (*from)->title, all(reads));
+  }
   return {};
 }
 

@@ -19,6 +19,8 @@ namespace {
 using Parts = std::vector<ScenePart>;
 using Losses = SceneSteps::Losses;
 using Step = SceneSteps::Step;
+using PartsByRegions = std::vector<PartByRegions>;
+using Pass = SceneByRegions::Pass;
 
 // Whole numbers with commas between them, all from lowest to highest. None if the text is anything else.
 std::optional<std::vector<int64_t>> numbers_of(std::string_view text, size_t count, int64_t lowest, int64_t highest) {
@@ -55,8 +57,7 @@ std::optional<Counted> counted(std::string_view text, int64_t highest, Connectiv
 
 // A step that changes each part on its own.
 template <class Operation>
-Step each(Operation operation,
-          std::function<Result<void>(SceneByRegions&, const SceneByRegions::Measure&)> by_regions = {}) {
+Step each(Operation operation, std::function<Result<void>(SceneByRegions&, Losses&, const Pass&)> by_regions = {}) {
   const auto whole = [operation](Parts parts, Losses& losses, const Progress& progress) -> Result<Parts> {
     const auto change = [&](const Scene& scene) {
       if constexpr (std::is_invocable_v<Operation, const Scene&, const Progress&>) return operation(scene, progress);
@@ -68,7 +69,13 @@ Step each(Operation operation,
     }
     return parts;
   };
-  return {whole, std::move(by_regions)};
+  if (!by_regions) return {whole};
+  return {
+      whole,
+      [by_regions](PartsByRegions parts, Losses& losses, const Pass& pass, const Progress&) -> Result<PartsByRegions> {
+        for (PartByRegions& part : parts) QRY_TRY(by_regions(part.scene, losses, pass));
+        return parts;
+      }};
 }
 
 void say_palette(const PaletteError& error, Losses& losses) {
@@ -83,12 +90,12 @@ Result<Step> crop_step(const std::string& value) {
   const auto box = box_of_text(value);
   if (!box) return bad("write the lowest and the highest voxel that stay, X0,Y0,Z0,X1,Y1,Z1");
   return each([box = *box](const Scene& scene, Losses&) { return crop(scene, box); },
-              [box = *box](SceneByRegions& scene, const auto& measure) { return scene.crop(box, measure); });
+              [box = *box](SceneByRegions& scene, Losses&, const Pass& pass) { return scene.crop(box, pass); });
 }
 
 Step turned_step(const Rotation& rotation) {
   return each([rotation](const Scene& scene, Losses&) { return turn(scene, rotation); },
-              [rotation](SceneByRegions& scene, const auto&) { return scene.turn(rotation); });
+              [rotation](SceneByRegions& scene, Losses&, const Pass&) { return scene.turn(rotation); });
 }
 
 Result<Step> turn_step(const std::string& value) {
@@ -121,7 +128,7 @@ Result<Step> scale_step(const std::string& value) {
   const auto factor = uint32_t(*n);
   return each(
       [down, factor](const Scene& scene, Losses&) { return down ? shrink(scene, factor) : enlarge(scene, factor); },
-      [down, factor](SceneByRegions& scene, const auto&) {
+      [down, factor](SceneByRegions& scene, Losses&, const Pass&) {
         return down ? scene.shrink(factor) : scene.enlarge(factor);
       });
 }
@@ -135,7 +142,7 @@ Result<Step> lod_step(const std::string& value) {
         for (int64_t i = 1; i < times && level; ++i) level = shrink(*level, 2);
         return level;
       },
-      [times = *levels](SceneByRegions& scene, const auto&) {
+      [times = *levels](SceneByRegions& scene, Losses&, const Pass&) {
         Result<void> done;
         for (int64_t i = 0; i < times && done; ++i) done = scene.shrink(2);
         return done;
@@ -146,7 +153,7 @@ Result<Step> hollow_step(const std::string& value) {
   const auto thickness = number_of(value, 1, 4096);
   if (!thickness) return bad("write the thickness of the shell in voxels, 1 to 4096");
   return each([t = uint32_t(*thickness)](const Scene& scene, Losses&) { return hollow(scene, t); },
-              [t = uint32_t(*thickness)](SceneByRegions& scene, const auto&) { return scene.hollow(t); });
+              [t = uint32_t(*thickness)](SceneByRegions& scene, Losses&, const Pass&) { return scene.hollow(t); });
 }
 
 Result<Step> fill_step(const std::string& value) {
@@ -164,7 +171,7 @@ Result<Step> morphology_step(const std::string& value) {
       [steps = uint32_t(c->number), n = c->neighbours](const Scene& scene, const Progress& progress) {
         return kWay == Way::grow ? dilate(scene, n, steps, progress) : erode(scene, n, steps, progress);
       },
-      [steps = uint32_t(c->number), n = c->neighbours](SceneByRegions& scene, const auto&) {
+      [steps = uint32_t(c->number), n = c->neighbours](SceneByRegions& scene, Losses&, const Pass&) {
         return kWay == Way::grow ? scene.dilate(n, steps) : scene.erode(n, steps);
       });
 }
@@ -187,43 +194,76 @@ Result<Step> keep_parts_step(const std::string& value) {
 Result<Step> materials_step(const std::string& value) {
   const auto count = number_of(value, 1, 255);
   if (!count) return bad("write how many materials may stay, 1 to 255");
-  return each([c = uint32_t(*count)](const Scene& scene, Losses& losses) {
-    PaletteError error;
-    auto done = quantise(scene, c, &error);
-    say_palette(error, losses);
-    return done;
-  });
+  return each(
+      [c = uint32_t(*count)](const Scene& scene, Losses& losses) {
+        PaletteError error;
+        auto done = quantise(scene, c, &error);
+        say_palette(error, losses);
+        return done;
+      },
+      [c = uint32_t(*count)](SceneByRegions& scene, Losses& losses, const Pass& pass) {
+        PaletteError error;
+        auto done = scene.quantise(c, pass, &error);
+        say_palette(error, losses);
+        return done;
+      });
 }
 
 Result<Step> merge_step(const std::string&) {
-  return Step{[](Parts parts, Losses& losses, const Progress&) -> Result<Parts> {
-    std::vector<const Scene*> scenes;
-    for (const ScenePart& part : parts) scenes.push_back(&part.scene);
-    PaletteError error;
-    QRY_TRY_ASSIGN(auto merged, merge(scenes, &error));
-    say_palette(error, losses);
-    parts.clear();
-    parts.push_back({"", std::move(merged)});
-    return parts;
-  }};
+  return Step{
+      [](Parts parts, Losses& losses, const Progress&) -> Result<Parts> {
+        std::vector<const Scene*> scenes;
+        for (const ScenePart& part : parts) scenes.push_back(&part.scene);
+        PaletteError error;
+        QRY_TRY_ASSIGN(auto merged, merge(scenes, &error));
+        say_palette(error, losses);
+        parts.clear();
+        parts.push_back({"", std::move(merged)});
+        return parts;
+      },
+      [](PartsByRegions parts, Losses& losses, const Pass& pass, const Progress& progress) -> Result<PartsByRegions> {
+        std::vector<SceneByRegions> scenes;
+        for (PartByRegions& part : parts) scenes.push_back(std::move(part.scene));
+        PaletteError error;
+        QRY_TRY_ASSIGN(auto merged, merge(std::move(scenes), pass, progress, &error));
+        say_palette(error, losses);
+        parts.clear();
+        parts.push_back({"", std::move(merged)});
+        return parts;
+      }};
 }
 
 template <BooleanKind kKind>
 Result<Step> boolean_step(const std::string&) {
-  return Step{[](Parts parts, Losses& losses, const Progress&) -> Result<Parts> {
-    Scene all = std::move(parts[0].scene);
-    for (size_t i = 1; i < parts.size(); ++i) {
-      PaletteError error;
-      QRY_TRY_ASSIGN(auto both, boolean(all, parts[i].scene, kKind, &error));
-      say_palette(error, losses);
-      parts[i].scene = {};  // its memory is no longer needed
-      if (const auto units = source_units(all)) set_source_units(both, *units);
-      all = std::move(both);
-    }
-    parts.clear();
-    parts.push_back({"", std::move(all)});
-    return parts;
-  }};
+  return Step{
+      [](Parts parts, Losses& losses, const Progress&) -> Result<Parts> {
+        Scene all = std::move(parts[0].scene);
+        for (size_t i = 1; i < parts.size(); ++i) {
+          PaletteError error;
+          QRY_TRY_ASSIGN(auto both, boolean(all, parts[i].scene, kKind, &error));
+          say_palette(error, losses);
+          parts[i].scene = {};  // its memory is no longer needed
+          if (const auto units = source_units(all)) set_source_units(both, *units);
+          all = std::move(both);
+        }
+        parts.clear();
+        parts.push_back({"", std::move(all)});
+        return parts;
+      },
+      [](PartsByRegions parts, Losses& losses, const Pass& pass, const Progress& progress) -> Result<PartsByRegions> {
+        SceneByRegions all = std::move(parts[0].scene);
+        for (size_t i = 1; i < parts.size(); ++i) {
+          PaletteError error;
+          const auto units = source_units(all.scene());
+          QRY_TRY_ASSIGN(auto both, boolean(std::move(all), std::move(parts[i].scene), kKind, pass, progress, &error));
+          say_palette(error, losses);
+          if (units) set_source_units(both.scene(), *units);
+          all = std::move(both);
+        }
+        parts.clear();
+        parts.push_back({"", std::move(all)});
+        return parts;
+      }};
 }
 
 const std::vector<std::string> kSplitNames{"models", "instances", "layers", "colours", "parts", "regions:N"};
@@ -251,19 +291,33 @@ Result<Step> split_step(const std::string& value) {
       return bad(fmt::format("write one of {}{}", fmt::join(kSplitNames, ", "), did_you_mean(value, kSplitNames)));
     kind = it->second;
   }
-  return Step{[kind, edge, parts_by](Parts parts, Losses&, const Progress& progress) -> Result<Parts> {
+  // Names of the pieces after that of what they are pieces of.
+  const auto add = [](auto& out, const std::string& whole, auto pieces) {
+    for (auto& piece : pieces) {
+      if (!whole.empty()) piece.name = whole + "-" + piece.name;
+      out.push_back(std::move(piece));
+    }
+  };
+  Step step{[=](Parts parts, Losses&, const Progress& progress) -> Result<Parts> {
     Parts out;
     for (ScenePart& whole : parts) {
       QRY_TRY_ASSIGN(auto pieces,
                      parts_by ? split_parts(whole.scene, *parts_by, progress) : split(whole.scene, kind, edge));
       whole.scene = {};
-      for (ScenePart& piece : pieces) {
-        if (!whole.name.empty()) piece.name = whole.name + "-" + piece.name;
-        out.push_back(std::move(piece));
-      }
+      add(out, whole.name, std::move(pieces));
     }
     return out;
   }};
+  if (!parts_by)
+    step.by_regions = [=](PartsByRegions parts, Losses&, const Pass& pass, const Progress&) -> Result<PartsByRegions> {
+      PartsByRegions out;
+      for (PartByRegions& whole : parts) {
+        QRY_TRY_ASSIGN(auto pieces, split(std::move(whole.scene), kind, edge, pass));
+        add(out, whole.name, std::move(pieces));
+      }
+      return out;
+    };
+  return step;
 }
 
 enum class Effect : uint8_t { changes, combines, splits };
@@ -367,15 +421,20 @@ Result<std::vector<ScenePart>> SceneSteps::apply(std::vector<ScenePart> parts, L
 
 std::string SceneSteps::needs_whole() const {
   for (size_t i = 0; i < steps_.size(); ++i)
-    if (!steps_[i].by_regions) return given_[i].name;
+    if (!steps_[i].by_regions) return given_[i].name + (given_[i].name == "--split" ? " " + given_[i].value : "");
   return {};
 }
 
-Result<void> SceneSteps::apply_by_regions(SceneByRegions& scene, const SceneByRegions::Measure& measure) const {
-  for (size_t i = 0; i < steps_.size(); ++i)
-    if (auto done = steps_[i].by_regions(scene, measure); !done)
-      return fail(done.error().code, given_[i].name + ": " + done.error().message);
-  return {};
+Result<PartsByRegions> SceneSteps::apply_by_regions(PartsByRegions parts, Losses& losses, const Pass& pass,
+                                                    const std::atomic<bool>* cancel) const {
+  Progress progress;
+  progress.cancel = cancel;
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    auto done = steps_[i].by_regions(std::move(parts), losses, pass, progress);
+    if (!done) return fail(done.error().code, given_[i].name + ": " + done.error().message);
+    parts = std::move(*done);
+  }
+  return parts;
 }
 
 }  // namespace quarry::app

@@ -17,7 +17,7 @@
 
 #include "app/console/arguments.hpp"
 #include "base/progress.hpp"
-#include "voxel/operations/regions/scene_by_regions.hpp"
+#include "voxel/operations/regions/combine_by_regions.hpp"
 #include "voxel/operations/whole_scene.hpp"
 
 namespace quarry::app {
@@ -48,14 +48,19 @@ class SceneSteps {
                                        const std::atomic<bool>* cancel) const;
 
   // The first step that needs the whole scene, as given ("--fill"); "" if there is none, and then apply_by_regions()
-  // does what apply() does with one part.
+  // does what apply() does.
   std::string needs_whole() const;
-  Result<void> apply_by_regions(SceneByRegions& scene, const SceneByRegions::Measure& measure) const;
+  // `pass` makes all bricks of a scene.
+  Result<std::vector<PartByRegions>> apply_by_regions(std::vector<PartByRegions> parts, Losses& losses,
+                                                      const SceneByRegions::Pass& pass,
+                                                      const std::atomic<bool>* cancel) const;
 
-  // What a step does: to scenes in memory, and, where it can, to one that is made region by region.
+  // What a step does: to scenes in memory, and, where it can, to those that are made region by region.
   struct Step {
     std::function<Result<std::vector<ScenePart>>(std::vector<ScenePart>, Losses&, const Progress&)> whole;
-    std::function<Result<void>(SceneByRegions&, const SceneByRegions::Measure&)> by_regions = {};
+    std::function<Result<std::vector<PartByRegions>>(std::vector<PartByRegions>, Losses&, const SceneByRegions::Pass&,
+                                                     const Progress&)>
+        by_regions = {};
   };
 
  private:

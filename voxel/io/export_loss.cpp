@@ -15,13 +15,6 @@ std::string counted(uint64_t n, const char* one, const char* many) {
 
 }  // namespace
 
-void VolumeSummary::add(const BrickMap& bricks) {
-  voxels += bricks.voxel_count();
-  bounds = united(bounds, bricks.bounds());
-  for (const auto& [at, brick] : bricks.bricks())
-    for (const uint8_t m : brick.materials) materials[m] = 1;
-}
-
 std::vector<ExportLoss> export_losses(const Scene& scene, const Format& format) {
   std::vector<VolumeSummary> volumes(scene.volumes.size());
   if (format.keeps != kKeepsAll)
@@ -75,7 +68,7 @@ std::vector<ExportLoss> export_losses(const Scene& scene, const std::vector<Volu
   std::array<uint8_t, 256> used{};
   for (size_t v = 0; v < scene.volumes.size(); ++v)
     if (placed[v])
-      for (size_t m = 0; m < 256; ++m) used[m] = used[m] | volumes[v].materials[m];
+      for (size_t m = 0; m < 256; ++m) used[m] |= uint8_t(volumes[v].materials[m] > 0);
   uint64_t colours = 0, surfaces = 0, names = 0;
   for (size_t m = 1; m < 256; ++m) {
     if (!used[m]) continue;

@@ -4,7 +4,6 @@
 // loses the inside).
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -19,13 +18,6 @@ struct ExportLoss {
   std::string text;  // "2 hidden instances (1204 voxels)", for people
 };
 
-// The data of a volume's bricks that is needed here, gathered while the bricks are streamed.
-struct VolumeSummary {
-  uint64_t voxels = 0;
-  Box3 bounds;                           // of the voxels
-  std::array<uint8_t, 256> materials{};  // 1: the material is used
-  void add(const BrickMap& bricks);
-};
 // For a scene whose bricks are elsewhere.
 std::vector<ExportLoss> export_losses(const Scene& scene, const std::vector<VolumeSummary>& volumes,
                                       const Format& format);

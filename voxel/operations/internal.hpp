@@ -3,7 +3,9 @@
 #pragma once
 
 #include <array>
+#include <set>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "voxel/operations/whole_scene.hpp"
@@ -28,6 +30,63 @@ struct QuantisedMaterials {
 };
 // At most `count` clusters. Inputs without voxels come last and have no weight.
 QuantisedMaterials quantise_materials(const std::vector<WeightedMaterial>& inputs, uint32_t count);
+
+// Voxels of each material over all volumes, each volume counted once; none of 0.
+using MaterialCounts = std::array<uint64_t, 256>;
+// What quantise() makes: the scene with its new palette, and the new indices of its voxels, which it has not yet.
+struct QuantisePlan {
+  Scene scene;
+  MaterialTable table;
+  PaletteError error;
+};
+// Errors: those of quantise().
+Result<QuantisePlan> plan_quantise(const Scene& scene, const MaterialCounts& counts, uint32_t count);
+// What merge() makes: the scene without bricks, whose volumes are those of the scenes in their order; and of each of
+// them the new indices of its voxels.
+struct MergePlan {
+  Scene scene;
+  std::vector<MaterialTable> tables;
+  PaletteError error;
+};
+// `counts`: of each scene. Errors: those of merge().
+Result<MergePlan> plan_merge(std::span<const Scene* const> scenes, std::span<const MaterialCounts> counts);
+
+// The voxels of a material.
+BrickMap of_material(const BrickMap& bricks, uint8_t material);
+
+// The volume's cells that the instance maps into the box, clamped to 32 bits.
+Box3 box_in_volume(const Instance& instance, const Box3& box);
+// A scene of one volume.
+Scene single(BrickMap bricks, const Palette& palette, const char* name);
+
+// A part of what split() makes of a scene; regions are not planned, but cropped. Its volume i has the bricks of volume
+// from[i] of the scene, of `material` alone if that is not 0.
+struct SplitPlan {
+  std::string name;
+  Scene scene;  // with the bricks that the scene has
+  std::vector<uint32_t> from;
+  uint8_t material = 0;
+};
+// `used`: which materials each volume has, by index; [0]: any. Errors: those of split().
+Result<std::vector<SplitPlan>> plan_split(const Scene& scene, std::span<const std::array<bool, 256>> used,
+                                          SplitKind kind);
+// Cubes of edge^3 world cells that voxels may be in.
+class SplitCubes {
+ public:
+  explicit SplitCubes(int32_t edge) : edge_(edge) {}
+  // Those of a volume's bricks, as an instance places them. Errors: unsupported (more parts than split() makes).
+  Result<void> add(const Instance& instance, const BrickMap& bricks);
+  struct Cube {
+    std::string name;
+    Box3 cells;
+  };
+  std::vector<Cube> all() const;
+
+ private:
+  int32_t edge_;
+  std::set<Int3> cubes_;
+};
+Result<void> check_split(const Scene& scene, SplitKind kind, int32_t edge);
 
 // What crop() keeps: the scene without bricks, whose volume i has the voxels of the box parts[i].kept of that volume.
 struct CropPlan {

@@ -158,46 +158,29 @@ BrickMap remapped(const BrickMap& bricks, const MaterialTable& table) {
   return out;
 }
 
-using namespace operations_detail;
+namespace operations_detail {
 
-namespace {
-
-// Voxels of each material over all volumes, each volume counted once.
-std::array<uint64_t, 256> material_counts(const Scene& scene) {
-  std::array<uint64_t, 256> counts{};
-  for (const Volume& v : scene.volumes)
-    for (const auto& [at, brick] : v.bricks.bricks())
-      for (const uint8_t m : brick.materials) ++counts[m];
-  counts[0] = 0;
-  return counts;
-}
-
-}  // namespace
-
-Result<Scene> quantise(const Scene& scene, uint32_t count, PaletteError* error) {
+Result<QuantisePlan> plan_quantise(const Scene& scene, const MaterialCounts& counts, uint32_t count) {
   QRY_TRY(check(scene));
   if (count < 1 || count > 255)
     return fail(ErrorCode::invalid_argument, "a palette of " + std::to_string(count) + " materials; expected 1 to 255");
-  const auto counts = material_counts(scene);
   std::vector<WeightedMaterial> inputs;
   std::vector<uint8_t> index;
   for (size_t m = 1; m < 256; ++m)
     if (counts[m]) inputs.push_back({scene.palette.materials[m], counts[m]}), index.push_back(uint8_t(m));
   const QuantisedMaterials q = quantise_materials(inputs, count);
-  if (error) *error = q.error;
-  Scene out = scene;
-  if (inputs.size() <= count) return out;
-  MaterialTable table{};
+  QuantisePlan plan{scene, {}, q.error};
+  std::iota(plan.table.begin(), plan.table.end(), uint8_t(0));
+  if (inputs.size() <= count) return plan;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    table[index[i]] = index[q.commonest[q.cluster[i]]];
-    out.palette.materials[table[index[i]]] = q.materials[q.cluster[i]];
+    plan.table[index[i]] = index[q.commonest[q.cluster[i]]];
+    plan.scene.palette.materials[plan.table[index[i]]] = q.materials[q.cluster[i]];
   }
-  for (Volume& v : out.volumes) v.bricks = remapped(v.bricks, table);
-  forget_file_tables(out);
-  return out;
+  forget_file_tables(plan.scene);
+  return plan;
 }
 
-Result<Scene> merge(std::span<const Scene* const> scenes, PaletteError* error) {
+Result<MergePlan> plan_merge(std::span<const Scene* const> scenes, std::span<const MaterialCounts> counts) {
   if (scenes.empty()) return fail(ErrorCode::invalid_argument, "no scene to merge");
   // Distinct materials with their names, in the order of the scenes; used ones first.
   std::vector<WeightedMaterial> inputs;
@@ -206,32 +189,31 @@ Result<Scene> merge(std::span<const Scene* const> scenes, PaletteError* error) {
   std::vector<std::array<uint32_t, 256>> input_of(scenes.size());
   for (size_t s = 0; s < scenes.size(); ++s) {
     QRY_TRY(check(*scenes[s]));
-    const auto counts = material_counts(*scenes[s]);
     const Palette& palette = scenes[s]->palette;
     for (size_t m = 1; m < 256; ++m) {
       input_of[s][m] = kUnused;
-      if (!counts[m]) continue;
+      if (!counts[s][m]) continue;
       size_t i = 0;
       while (i < inputs.size() && !(inputs[i].material == palette.materials[m] && names[i] == palette.names[m])) ++i;
       if (i == inputs.size()) inputs.push_back({palette.materials[m], 0}), names.push_back(palette.names[m]);
-      inputs[i].voxels += counts[m];
+      inputs[i].voxels += counts[s][m];
       input_of[s][m] = uint32_t(i);
     }
   }
   const QuantisedMaterials q = quantise_materials(inputs, 255);
-  if (error) *error = q.error;
 
   const Scene& first = *scenes[0];
-  Scene out;
+  MergePlan plan;
+  plan.error = q.error;
+  Scene& out = plan.scene;
   out.overlap = first.overlap;
   out.metadata = first.metadata;
   // The first scene's materials keep their indices if no material had to be dropped.
   std::vector<uint8_t> slot(q.materials.size(), 0);
   std::array<bool, 256> taken{};
-  const auto first_counts = material_counts(first);
   if (inputs.size() <= 255)
     for (size_t m = 255; m >= 1; --m) {
-      if (first_counts[m] == 0) continue;
+      if (counts[0][m] == 0) continue;
       uint8_t& to = slot[q.cluster[input_of[0][m]]];
       if (to) taken[to] = false;
       to = uint8_t(m);
@@ -255,7 +237,10 @@ Result<Scene> merge(std::span<const Scene* const> scenes, PaletteError* error) {
       table[m] = input_of[s][m] == kUnused ? uint8_t(m) : slot[q.cluster[input_of[s][m]]];
     const auto volumes = uint32_t(out.volumes.size());
     const auto layers = int32_t(out.layers.size());
-    for (const Volume& v : scene.volumes) out.volumes.push_back({v.name, remapped(v.bricks, table), v.size});
+    for (const Volume& v : scene.volumes) {
+      out.volumes.push_back({v.name, {}, v.size});
+      plan.tables.push_back(table);
+    }
     out.layers.insert(out.layers.end(), scene.layers.begin(), scene.layers.end());
     out.cameras.insert(out.cameras.end(), scene.cameras.begin(), scene.cameras.end());
     const auto begin = int64_t(out.instances.size());
@@ -267,7 +252,45 @@ Result<Scene> merge(std::span<const Scene* const> scenes, PaletteError* error) {
     if (scene.overlap != out.overlap) std::reverse(out.instances.begin() + begin, out.instances.end());
   }
   if (scenes.size() > 1) forget_file_tables(out);
-  return out;
+  return plan;
+}
+
+}  // namespace operations_detail
+
+using namespace operations_detail;
+
+namespace {
+
+MaterialCounts material_counts(const Scene& scene) {
+  MaterialCounts counts{};
+  for (const Volume& v : scene.volumes)
+    for (const auto& [at, brick] : v.bricks.bricks())
+      for (const uint8_t m : brick.materials) ++counts[m];
+  counts[0] = 0;
+  return counts;
+}
+
+}  // namespace
+
+Result<Scene> quantise(const Scene& scene, uint32_t count, PaletteError* error) {
+  QRY_TRY_ASSIGN(QuantisePlan plan, plan_quantise(scene, material_counts(scene), count));
+  if (error) *error = plan.error;
+  for (Volume& v : plan.scene.volumes) v.bricks = remapped(v.bricks, plan.table);
+  return std::move(plan.scene);
+}
+
+Result<Scene> merge(std::span<const Scene* const> scenes, PaletteError* error) {
+  std::vector<MaterialCounts> counts;
+  for (const Scene* scene : scenes) counts.push_back(material_counts(*scene));
+  QRY_TRY_ASSIGN(MergePlan plan, plan_merge(scenes, counts));
+  if (error) *error = plan.error;
+  size_t to = 0;
+  for (const Scene* scene : scenes)
+    for (const Volume& v : scene->volumes) {
+      plan.scene.volumes[to].bricks = remapped(v.bricks, plan.tables[to]);
+      ++to;
+    }
+  return std::move(plan.scene);
 }
 
 }  // namespace quarry

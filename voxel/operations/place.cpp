@@ -15,32 +15,9 @@ namespace {
 using Long3 = std::array<int64_t, 3>;
 Long3 wide(Int3 v) { return {v.x, v.y, v.z}; }
 
-// The volume's cells that the instance maps into the box, clamped to 32 bits.
-Box3 box_in_volume(const Instance& instance, const Box3& box) {
-  const Long3 low = wide(box.min), high = wide(box.max), offset = wide(instance.offset);
-  std::array<int32_t, 3> min{}, max{};
-  for (size_t row = 0; row < 3; ++row) {
-    int64_t a = low[row] - offset[row], b = high[row] - offset[row];
-    if (instance.rotation.sign[row] < 0) std::tie(a, b) = std::pair(-1 - b, -1 - a);
-    min[instance.rotation.axis[row]] = int32_t(std::clamp<int64_t>(a, INT32_MIN, INT32_MAX));
-    max[instance.rotation.axis[row]] = int32_t(std::clamp<int64_t>(b, INT32_MIN, INT32_MAX));
-  }
-  return {{min[0], min[1], min[2]}, {max[0], max[1], max[2]}};
-}
-
 bool inside(Int3 v, const Box3& box) {
   return v.x >= box.min.x && v.x <= box.max.x && v.y >= box.min.y && v.y <= box.max.y && v.z >= box.min.z &&
          v.z <= box.max.z;
-}
-
-// A scene of one volume.
-Scene single(BrickMap bricks, const Palette& palette, const char* name) {
-  Scene out;
-  out.palette = palette;
-  out.volumes.push_back({name, std::move(bricks), {}});
-  out.instances.emplace_back();
-  out.instances.back().name = name;
-  return out;
 }
 
 // Progress over the bricks of a map, in pieces.
@@ -160,6 +137,27 @@ Result<Scene> turn(const Scene& scene, const Rotation& rotation) {
 }
 
 namespace operations_detail {
+
+Box3 box_in_volume(const Instance& instance, const Box3& box) {
+  const Long3 low = wide(box.min), high = wide(box.max), offset = wide(instance.offset);
+  std::array<int32_t, 3> min{}, max{};
+  for (size_t row = 0; row < 3; ++row) {
+    int64_t a = low[row] - offset[row], b = high[row] - offset[row];
+    if (instance.rotation.sign[row] < 0) std::tie(a, b) = std::pair(-1 - b, -1 - a);
+    min[instance.rotation.axis[row]] = int32_t(std::clamp<int64_t>(a, INT32_MIN, INT32_MAX));
+    max[instance.rotation.axis[row]] = int32_t(std::clamp<int64_t>(b, INT32_MIN, INT32_MAX));
+  }
+  return {{min[0], min[1], min[2]}, {max[0], max[1], max[2]}};
+}
+
+Scene single(BrickMap bricks, const Palette& palette, const char* name) {
+  Scene out;
+  out.palette = palette;
+  out.volumes.push_back({name, std::move(bricks), {}});
+  out.instances.emplace_back();
+  out.instances.back().name = name;
+  return out;
+}
 
 BrickMap cut(const BrickMap& bricks, const Box3& box) {
   BrickMap out;

@@ -20,93 +20,41 @@ Error too_many() {
 
 // The instances selected by `chosen`, with their volumes.
 template <class Chosen>
-Scene with_instances(const Scene& scene, Chosen chosen) {
-  Scene out = scene;
-  out.volumes.clear();
-  out.instances.clear();
+SplitPlan with_instances(const Scene& scene, Chosen chosen) {
+  SplitPlan out;
+  out.scene = scene;
+  out.scene.volumes.clear();
+  out.scene.instances.clear();
   std::map<uint32_t, uint32_t> number;
   for (size_t i = 0; i < scene.instances.size(); ++i) {
     if (!chosen(i)) continue;
     Instance instance = scene.instances[i];
-    const auto [it, fresh] = number.try_emplace(instance.volume, uint32_t(out.volumes.size()));
-    if (fresh) out.volumes.push_back(scene.volumes[instance.volume]);
+    const auto [it, fresh] = number.try_emplace(instance.volume, uint32_t(out.from.size()));
+    if (fresh) {
+      out.scene.volumes.push_back(scene.volumes[instance.volume]);
+      out.from.push_back(instance.volume);
+    }
     instance.volume = it->second;
-    out.instances.push_back(std::move(instance));
+    out.scene.instances.push_back(std::move(instance));
   }
   return out;
 }
 
-class Parts {
+// Distinct names; an empty one becomes `otherwise`.
+class PartNames {
  public:
-  // An empty name becomes `otherwise`.
-  void add(std::string name, const std::string& otherwise, Scene scene) {
+  std::string add(std::string name, const std::string& otherwise) {
     if (name.empty()) name = otherwise;
     std::string distinct = name;
     for (size_t n = 2; !names_.insert(distinct).second; ++n) distinct = name + "-" + std::to_string(n);
-    list.push_back({std::move(distinct), std::move(scene)});
+    return distinct;
   }
-  std::vector<ScenePart> list;
 
  private:
   std::set<std::string> names_;
 };
 
 std::string numbered(const char* what, size_t n) { return std::string(what) + "-" + std::to_string(n); }
-
-BrickMap of_material(const BrickMap& bricks, uint8_t material) {
-  BrickMap out;
-  for (const auto& [at, brick] : bricks.bricks()) {
-    Brick kept;
-    for (uint32_t i = 0; i < kVoxelsPerBrick; ++i)
-      if (brick.materials[i] == material) kept.set(i, material);
-    if (!kept.empty()) out.put(at, kept);
-  }
-  return out;
-}
-
-void split_materials(const Scene& scene, Parts& parts) {
-  std::array<bool, 256> used{};
-  std::set<uint32_t> placed;
-  for (const Instance& i : scene.instances) placed.insert(i.volume);
-  for (const uint32_t v : placed)
-    for (const auto& [at, brick] : scene.volumes[v].bricks.bricks())
-      for (const uint8_t m : brick.materials) used[m] = true;
-  for (size_t m = 1; m < 256; ++m) {
-    if (!used[m]) continue;
-    Scene part = scene;
-    for (const uint32_t v : placed) part.volumes[v].bricks = of_material(scene.volumes[v].bricks, uint8_t(m));
-    part = with_instances(part, [&](size_t i) { return !part.volumes[part.instances[i].volume].bricks.empty(); });
-    parts.add(scene.palette.names[m], numbered("colour", m), std::move(part));
-  }
-}
-
-Result<void> split_regions(const Scene& scene, int32_t edge, Parts& parts) {
-  const auto divided = [edge](int32_t a) { return int32_t(floor_div(a, edge)); };
-  // The candidate cubes: those that the placed bricks' boxes intersect. crop() then decides which have voxels.
-  std::set<Int3> cubes;
-  for (const Instance& instance : scene.instances)
-    for (const auto& [at, brick] : scene.volumes[instance.volume].bricks.bricks()) {
-      const Box3 box = voxel_bounds(at, brick.mask);
-      const Int3 a = instance.rotation.apply_to_cell(box.min) + instance.offset,
-                 b = instance.rotation.apply_to_cell(box.max) + instance.offset;
-      const Int3 low{divided(std::min(a.x, b.x)), divided(std::min(a.y, b.y)), divided(std::min(a.z, b.z))};
-      const Int3 high{divided(std::max(a.x, b.x)), divided(std::max(a.y, b.y)), divided(std::max(a.z, b.z))};
-      for (int32_t x = low.x; x <= high.x; ++x)
-        for (int32_t y = low.y; y <= high.y; ++y)
-          for (int32_t z = low.z; z <= high.z; ++z) cubes.insert({x, y, z});
-      if (cubes.size() > kMaxParts) return tl::unexpected(too_many());
-    }
-  for (const Int3 c : cubes) {
-    const int64_t low[3] = {int64_t(c.x) * edge, int64_t(c.y) * edge, int64_t(c.z) * edge};
-    const auto cell = [](int64_t v) { return int32_t(std::clamp<int64_t>(v, INT32_MIN, INT32_MAX)); };
-    const Box3 box{{cell(low[0]), cell(low[1]), cell(low[2])},
-                   {cell(low[0] + edge - 1), cell(low[1] + edge - 1), cell(low[2] + edge - 1)}};
-    QRY_TRY_ASSIGN(auto part, crop(scene, box));
-    if (!part.instances.empty())
-      parts.add({}, std::to_string(c.x) + "_" + std::to_string(c.y) + "_" + std::to_string(c.z), std::move(part));
-  }
-  return {};
-}
 
 // The scene with these bricks in place of all that it shows.
 Scene with_flat(const Scene& scene, const std::string& name, BrickMap bricks) {
@@ -131,14 +79,14 @@ Result<std::vector<ScenePart>> split_parts(const Scene& scene, Connectivity neig
     return fail(ErrorCode::unsupported,
                 "it has " + std::to_string(count) + " connected parts, more than 65,536; drop the small ones first");
   auto maps = found.each(count);
-  Parts parts;
+  std::vector<ScenePart> parts;
   Scene empty = scene;
   empty.volumes.clear();
   for (size_t i = 0; i < count; ++i) {
     const std::string name = numbered("part", i + 1);
-    parts.add(name, name, with_flat(empty, name, std::move(maps[i])));
+    parts.push_back({name, with_flat(empty, name, std::move(maps[i]))});
   }
-  return std::move(parts.list);
+  return parts;
 }
 
 Result<Scene> keep_parts(const Scene& scene, const PartChoice& choice, const Progress& progress) {
@@ -146,7 +94,7 @@ Result<Scene> keep_parts(const Scene& scene, const PartChoice& choice, const Pro
   QRY_TRY_ASSIGN(const auto bricks, flatten(scene, true));
   QRY_TRY_ASSIGN(auto kept, keep_parts(bricks, choice, progress));
   if (const auto only = volume_at_origin(scene, true)) {
-    Scene out = with_instances(scene, [&](size_t i) { return scene.instance_visible(scene.instances[i]); });
+    Scene out = with_instances(scene, [&](size_t i) { return scene.instance_visible(scene.instances[i]); }).scene;
     out.volumes[0].bricks = std::move(kept);
     return out;
   }
@@ -158,15 +106,39 @@ Result<BrickMap> keep_parts(const BrickMap& bricks, const PartChoice& choice, co
   return found.first(size_t(std::min<uint64_t>(found.at_least(choice.least), choice.most)));
 }
 
-Result<std::vector<ScenePart>> split(const Scene& scene, SplitKind kind, int32_t edge) {
+namespace operations_detail {
+
+BrickMap of_material(const BrickMap& bricks, uint8_t material) {
+  BrickMap out;
+  for (const auto& [at, brick] : bricks.bricks()) {
+    Brick kept;
+    for (uint32_t i = 0; i < kVoxelsPerBrick; ++i)
+      if (brick.materials[i] == material) kept.set(i, material);
+    if (!kept.empty()) out.put(at, kept);
+  }
+  return out;
+}
+
+Result<void> check_split(const Scene& scene, SplitKind kind, int32_t edge) {
   QRY_TRY(check(scene));
   if (kind == SplitKind::regions && edge < 1)
     return fail(ErrorCode::invalid_argument,
                 "regions with an edge of " + std::to_string(edge) + " voxels; expected at least 1");
   if (scene.instances.size() > kMaxParts && (kind == SplitKind::models || kind == SplitKind::instances))
     return tl::unexpected(too_many());
-  Parts parts;
-  const auto has_voxels = [&](size_t i) { return !scene.volumes[scene.instances[i].volume].bricks.empty(); };
+  return {};
+}
+
+Result<std::vector<SplitPlan>> plan_split(const Scene& scene, std::span<const std::array<bool, 256>> used,
+                                          SplitKind kind) {
+  PartNames names;
+  std::vector<SplitPlan> parts;
+  const auto add = [&](const std::string& name, const std::string& otherwise, SplitPlan part, uint8_t material = 0) {
+    part.name = names.add(name, otherwise);
+    part.material = material;
+    parts.push_back(std::move(part));
+  };
+  const auto has_voxels = [&](size_t i, size_t material = 0) { return used[scene.instances[i].volume][material]; };
   switch (kind) {
     case SplitKind::models: {
       std::set<uint32_t> done;
@@ -174,23 +146,23 @@ Result<std::vector<ScenePart>> split(const Scene& scene, SplitKind kind, int32_t
         const Instance& instance = scene.instances[i];
         if (!has_voxels(i) || !done.insert(instance.volume).second) continue;
         const Volume& volume = scene.volumes[instance.volume];
-        Scene part = scene;
-        part.volumes = {volume};
-        part.cameras.clear();
-        part.layers.clear();
-        part.instances.assign(1, {});
+        SplitPlan part{{}, scene, {instance.volume}};
+        part.scene.volumes = {volume};
+        part.scene.cameras.clear();
+        part.scene.layers.clear();
+        part.scene.instances.assign(1, {});
         const std::string name = volume.name.empty() ? instance.name : volume.name;
-        part.instances[0].name = name;
-        forget_file_tables(part);
-        parts.add(name, numbered("model", instance.volume), std::move(part));
+        part.scene.instances[0].name = name;
+        forget_file_tables(part.scene);
+        add(name, numbered("model", instance.volume), std::move(part));
       }
       break;
     }
     case SplitKind::instances:
       for (size_t i = 0; i < scene.instances.size(); ++i)
         if (has_voxels(i))
-          parts.add(scene.instances[i].name, numbered("instance", i),
-                    with_instances(scene, [i](size_t n) { return n == i; }));
+          add(scene.instances[i].name, numbered("instance", i),
+              with_instances(scene, [i](size_t n) { return n == i; }));
       break;
     case SplitKind::layers: {
       constexpr int32_t kNone = INT32_MAX;  // after all others
@@ -200,15 +172,80 @@ Result<std::vector<ScenePart>> split(const Scene& scene, SplitKind kind, int32_t
         if (has_voxels(i)) layers.insert(layer_of(i));
       for (const int32_t layer : layers) {
         const std::string name = size_t(layer) < scene.layers.size() ? scene.layers[size_t(layer)].name : std::string();
-        parts.add(name, layer == kNone ? "no-layer" : numbered("layer", size_t(layer)),
-                  with_instances(scene, [&](size_t i) { return has_voxels(i) && layer_of(i) == layer; }));
+        add(name, layer == kNone ? "no-layer" : numbered("layer", size_t(layer)),
+            with_instances(scene, [&](size_t i) { return has_voxels(i) && layer_of(i) == layer; }));
       }
       break;
     }
-    case SplitKind::materials: split_materials(scene, parts); break;
-    case SplitKind::regions: QRY_TRY(split_regions(scene, edge, parts)); break;
+    case SplitKind::materials:
+      for (size_t m = 1; m < 256; ++m) {
+        SplitPlan part = with_instances(scene, [&](size_t i) { return has_voxels(i, m); });
+        if (!part.from.empty()) add(scene.palette.names[m], numbered("colour", m), std::move(part), uint8_t(m));
+      }
+      break;
+    case SplitKind::regions: break;
   }
-  return std::move(parts.list);
+  return parts;
+}
+
+Result<void> SplitCubes::add(const Instance& instance, const BrickMap& bricks) {
+  const auto divided = [this](int32_t a) { return int32_t(floor_div(a, edge_)); };
+  for (const auto& [at, brick] : bricks.bricks()) {
+    const Box3 box = voxel_bounds(at, brick.mask);
+    const Int3 a = instance.rotation.apply_to_cell(box.min) + instance.offset,
+               b = instance.rotation.apply_to_cell(box.max) + instance.offset;
+    const Int3 low{divided(std::min(a.x, b.x)), divided(std::min(a.y, b.y)), divided(std::min(a.z, b.z))};
+    const Int3 high{divided(std::max(a.x, b.x)), divided(std::max(a.y, b.y)), divided(std::max(a.z, b.z))};
+    for (int32_t x = low.x; x <= high.x; ++x)
+      for (int32_t y = low.y; y <= high.y; ++y)
+        for (int32_t z = low.z; z <= high.z; ++z) cubes_.insert({x, y, z});
+    if (cubes_.size() > kMaxParts) return tl::unexpected(too_many());
+  }
+  return {};
+}
+
+std::vector<SplitCubes::Cube> SplitCubes::all() const {
+  std::vector<Cube> out;
+  const auto cell = [](int64_t v) { return int32_t(std::clamp<int64_t>(v, INT32_MIN, INT32_MAX)); };
+  const auto cells = [&](int64_t x, int64_t y, int64_t z) { return Int3{cell(x), cell(y), cell(z)}; };
+  const auto edge = int64_t(edge_);
+  for (const Int3 c : cubes_)
+    out.push_back({std::to_string(c.x) + "_" + std::to_string(c.y) + "_" + std::to_string(c.z),
+                   {cells(c.x * edge, c.y * edge, c.z * edge),
+                    cells(c.x * edge + edge - 1, c.y * edge + edge - 1, c.z * edge + edge - 1)}});
+  return out;
+}
+
+}  // namespace operations_detail
+
+Result<std::vector<ScenePart>> split(const Scene& scene, SplitKind kind, int32_t edge) {
+  QRY_TRY(check_split(scene, kind, edge));
+  std::vector<ScenePart> parts;
+  if (kind == SplitKind::regions) {
+    SplitCubes cubes(edge);
+    for (const Instance& instance : scene.instances)
+      QRY_TRY(cubes.add(instance, scene.volumes[instance.volume].bricks));
+    for (SplitCubes::Cube& cube : cubes.all()) {
+      QRY_TRY_ASSIGN(auto part, crop(scene, cube.cells));  // which may have no voxel
+      if (!part.instances.empty()) parts.push_back({std::move(cube.name), std::move(part)});
+    }
+    return parts;
+  }
+  std::vector<std::array<bool, 256>> used(scene.volumes.size());
+  for (size_t v = 0; v < used.size(); ++v) {
+    used[v][0] = !scene.volumes[v].bricks.empty();
+    if (kind == SplitKind::materials)
+      for (const auto& [at, brick] : scene.volumes[v].bricks.bricks())
+        for (const uint8_t m : brick.materials)
+          if (m) used[v][m] = true;
+  }
+  QRY_TRY_ASSIGN(auto plans, plan_split(scene, used, kind));
+  for (SplitPlan& plan : plans) {
+    if (plan.material)
+      for (Volume& v : plan.scene.volumes) v.bricks = of_material(v.bricks, plan.material);
+    parts.push_back({std::move(plan.name), std::move(plan.scene)});
+  }
+  return parts;
 }
 
 }  // namespace quarry

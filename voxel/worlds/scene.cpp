@@ -27,6 +27,20 @@ VoxelSums sums_of(const BrickMap& bricks, const VoxelHash& hash) {
   return sums;
 }
 
+void VolumeSummary::add(const BrickMap& bricks) {
+  voxels += bricks.voxel_count();
+  bounds = united(bounds, bricks.bounds());
+  const auto all = bricks.bricks();
+  for (auto it = all.begin(); it != all.end(); ++it) {
+    if (const uint8_t full = it.shared().material()) {
+      materials[full] += kVoxelsPerBrick;
+      continue;
+    }
+    for (const uint8_t m : it->second().materials) ++materials[m];
+  }
+  materials[0] = 0;
+}
+
 Box3 placed(const Instance& instance, const Box3& cells) {
   if (cells.empty()) return cells;
   const auto cell = [&](Int3 at) {

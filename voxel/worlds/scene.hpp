@@ -21,6 +21,14 @@ struct Volume {
   Int3 size{};  // extent declared by the source, from (0,0,0) in the volume's own axes; {0,0,0}: none declared
 };
 
+// What a pass over a volume's bricks tells, gathered while they are streamed.
+struct VolumeSummary {
+  uint64_t voxels = 0;
+  Box3 bounds;                            // of the voxels
+  std::array<uint64_t, 256> materials{};  // voxels of each; none of 0
+  void add(const BrickMap& bricks);
+};
+
 struct Layer {
   std::string name;
   bool hidden = false;

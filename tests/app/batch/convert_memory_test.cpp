@@ -197,6 +197,70 @@ TEST_CASE("convert: steps and levels of detail of what does not fit are made reg
     }
 }
 
+TEST_CASE(
+    "convert: fewer materials, several inputs and parts are made region by region, with the same bytes and losses") {
+  if (kSanitized) return skip("what a process holds says nothing under a sanitizer");
+  const fs::path dir = scratch_dir("convert-several");
+  const std::string terrain = (dir / "terrain.quarry").string(), menger = (dir / "menger.quarry").string(),
+                    ball = wavy_ball(dir / "ball.obj", 60, 0.4);
+  REQUIRE(run_quarry({"generate", "terrain", "--size", "500", "-o", terrain}).code == 0);
+  REQUIRE(run_quarry({"generate", "menger", "--size", "300", "-o", menger}).code == 0);
+  const auto made = [&](const std::vector<std::string>& inputs, const std::string& out,
+                        const std::vector<std::string>& steps, const char* memory, int code) {
+    fs::create_directories(dir / fs::path(out).parent_path());
+    std::vector<std::string> words{"convert",    "-o",   (dir / out).string(), "--resolution", "500",
+                                   "--executor", "host", "--memory",           memory,         "--json"};
+    words.insert(words.end(), inputs.begin(), inputs.end());
+    words.insert(words.end(), steps.begin(), steps.end());
+    const Outcome outcome = run_quarry(words);
+    INFO(outcome.err << outcome.out);
+    CHECK(outcome.code == code);
+    return event(outcome, code == 0 ? "finished" : "failed");
+  };
+  struct Row {
+    std::vector<std::string> inputs;
+    std::string extension;
+    std::vector<std::string> steps;
+    const char* memory;
+    int code = 0;
+  };
+  for (const Row& row : {Row{{terrain}, "quarry", {"--turn", "y90", "--materials", "3"}, "32M"},
+                         {{terrain, menger}, "quarry", {"--union", "--materials", "9"}, "32M"},
+                         {{terrain, ball, menger}, "quarry", {"--lod", "1", "--merge"}, "52M"},
+                         {{menger, terrain}, "nrrd", {"--difference"}, "44M"},
+                         {{terrain, menger}, "binvox", {"--intersection", "--mirror", "z"}, "44M"},
+                         {{terrain}, "quarry", {"--split", "regions:200", "--lod-levels", "1"}, "32M"},
+                         {{terrain, menger}, "quarry", {"--merge", "--split", "models"}, "32M"},
+                         {{terrain}, "nrrd", {"--materials", "3", "--split", "colours"}, "32M"},
+                         {{terrain}, "nrrd", {"--split", "regions:300", "--strict"}, "32M", 1}}) {
+    INFO(row.steps[0] << " to " << row.extension);
+    const std::string out = "/out." + row.extension;
+    const json whole = made(row.inputs, "whole" + out, row.steps, "8G", row.code),
+               parts = made(row.inputs, "parts" + out, row.steps, row.memory, row.code);
+    CHECK(parts["losses"] == whole["losses"]);
+    if (row.code == 0) {
+      CHECK(whole["regions"] == 0);
+      CHECK(parts["regions"] > 1);
+      CHECK(parts["voxels"] == whole["voxels"]);
+      CHECK(parts["bytes"] == whole["bytes"]);
+      CHECK(parts["outputs"].size() == whole["outputs"].size());
+    } else {
+      CHECK(parts["error"] == whole["error"]);
+      CHECK(files_in(dir / "whole") == 0);
+    }
+    size_t files = 0;
+    for (const auto& entry : fs::directory_iterator(dir / "whole")) {
+      INFO(entry.path());
+      CHECK((bytes_of(entry.path()) == bytes_of(dir / "parts" / entry.path().filename())));
+      ++files;
+    }
+    CHECK(files == files_in(dir / "parts"));
+    fs::remove_all(dir / "whole");
+    fs::remove_all(dir / "parts");
+    CHECK(files_in(dir) == 3);
+  }
+}
+
 TEST_CASE("convert: the peak of a conversion region by region stays below --memory") {
   if (kSanitized) return skip("what a process holds says nothing under a sanitizer");
   const fs::path dir = scratch_dir("convert-peak");
@@ -236,6 +300,8 @@ TEST_CASE("convert: what cannot be converted region by region says why when it d
   if (kSanitized) return skip("what a process holds says nothing under a sanitizer");
   failed("a.quarry", {"--hollow", "2", "--fill", "3"},
          "it cannot be converted region by region: --fill needs the whole scene");
+  failed("b.quarry", {"--split", "parts"},
+         "it cannot be converted region by region: --split parts needs the whole scene");
   failed("c.vox", {}, "MagicaVoxel scene files are written from the whole scene");
   // The smallest possible region is one chunk.
   const Outcome least =

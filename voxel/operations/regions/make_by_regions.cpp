@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// make_by_regions.cpp - plans regions that fit the room, and makes each by slabs.
+// make_by_regions.cpp - plans regions that fit the room, and makes each, in parts if it must be.
 #include "voxel/operations/regions/make_by_regions.hpp"
 
 #include <algorithm>
 #include <string>
 #include <utility>
-
-#include "base/parallel.hpp"
 
 namespace quarry {
 namespace {
@@ -14,53 +12,15 @@ namespace {
 constexpr uint64_t kBrickBytes = 700;  // in a map, with what a step has beside it
 constexpr double kPlanned = 0.7;       // of the room
 
-// About the most bricks that are in memory while the box is made.
-Result<uint64_t> held(const SceneByRegions& scene, uint32_t volume, const Box3& bricks, const BrickSource& source) {
-  const SceneByRegions::Needed needed = scene.needs(volume, bricks);
-  if (needed.bricks.empty()) return uint64_t(0);
-  QRY_TRY_ASSIGN(const uint64_t read, source.count(needed.volume, needed.bricks));
-  return scene.held(bricks, read);
-}
-
 uint64_t bricks_that_fit(uint64_t bytes) { return uint64_t(double(bytes) * kPlanned) / kBrickBytes; }
 
-// Makes the bricks of one region by slabs along x, each by a thread.
-Result<BrickMap> region_at_once(const SceneByRegions& scene, uint32_t volume, const Box3& bricks,
-                                const BrickSource& source, const Progress& progress) {
-  const SceneByRegions::Needed needed = scene.needs(volume, bricks);
-  if (needed.bricks.empty()) return BrickMap{};
-  Progress quiet;  // several threads report nothing
-  quiet.cancel = progress.cancel;
-  BrickMap before;
-  QRY_TRY(source.read(needed.volume, needed.bricks, before));
-  if (before.empty()) return BrickMap{};
-  // Thin slabs keep threads busy; but what is beside a slab is made twice.
-  const int32_t layers = bricks.max.x - bricks.min.x + 1;
-  const int32_t thick =
-      std::max(layers / 1024 + 1, std::clamp(layers / int32_t(2 * thread_count()), scene.reaches() ? 4 : 1, 8));
-  const auto count = size_t((layers + thick - 1) / thick);
-  std::vector<Result<BrickMap>> slabs(count);
-  parallel_for(count, 1, [&](size_t i, size_t) {
-    Box3 slab = bricks;
-    slab.min.x = bricks.min.x + int32_t(i) * thick;
-    slab.max.x = std::min(bricks.max.x, slab.min.x + thick - 1);
-    slabs[i] = scene.make(volume, slab, before, quiet);
-  });
-  BrickMap made;
-  for (Result<BrickMap>& slab : slabs) {
-    QRY_TRY(slab);
-    made.append(std::move(*slab));
-  }
-  return made;
-}
-
-// The same of a region of which what it is made from may not fit: then its halves are made one after the other.
-Result<BrickMap> region(const SceneByRegions& scene, uint32_t volume, const Box3& bricks, const BrickSource& source,
-                        uint64_t most, const Progress& progress) {
+// The bricks of a region. If what it is made from does not fit, its halves are made one after the other.
+Result<BrickMap> region(const SceneByRegions& scene, uint32_t volume, const Box3& bricks, uint64_t most,
+                        const Progress& progress) {
   const Int3 size = bricks.max - bricks.min;
   const int32_t longest = std::max({size.x, size.y, size.z});
-  QRY_TRY_ASSIGN(const uint64_t its, held(scene, volume, bricks, source));
-  if (its <= most || longest == 0) return region_at_once(scene, volume, bricks, source, progress);
+  QRY_TRY_ASSIGN(const uint64_t its, scene.held(volume, bricks));
+  if (its <= most || longest == 0) return scene.read(volume, bricks, progress);
   Box3 first = bricks, second = bricks;
   const auto part = [](int32_t low, int32_t high, int32_t& end, int32_t& begin) {
     end = low + (high - low) / 2;
@@ -69,8 +29,8 @@ Result<BrickMap> region(const SceneByRegions& scene, uint32_t volume, const Box3
   if (size.x == longest) part(bricks.min.x, bricks.max.x, first.max.x, second.min.x);
   else if (size.y == longest) part(bricks.min.y, bricks.max.y, first.max.y, second.min.y);
   else part(bricks.min.z, bricks.max.z, first.max.z, second.min.z);
-  QRY_TRY_ASSIGN(BrickMap made, region(scene, volume, first, source, most, progress));
-  QRY_TRY_ASSIGN(const BrickMap more, region(scene, volume, second, source, most, progress));
+  QRY_TRY_ASSIGN(BrickMap made, region(scene, volume, first, most, progress));
+  QRY_TRY_ASSIGN(const BrickMap more, region(scene, volume, second, most, progress));
   made.put(more.within(second));
   return made;
 }
@@ -79,8 +39,8 @@ Result<BrickMap> region(const SceneByRegions& scene, uint32_t volume, const Box3
 // parts of a row along z.
 class Plan {
  public:
-  Plan(const SceneByRegions& scene, const BrickSource& source, uint32_t volume, const Box3& chunks)
-      : scene_(&scene), source_(&source), volume_(volume), all_(chunks), at_(chunks.min) {}
+  Plan(const SceneByRegions& scene, uint32_t volume, const Box3& chunks)
+      : scene_(&scene), volume_(volume), all_(chunks), at_(chunks.min) {}
 
   bool done() const { return all_.empty() || at_.x > all_.max.x; }
   // The next one. A single chunk is always taken: it is made in parts, if it must be.
@@ -90,7 +50,7 @@ class Plan {
     int32_t count = left(axis);
     for (;;) {
       const Box3 box = from_here(axis, count), bricks = bricks_of_chunks(box);
-      QRY_TRY_ASSIGN(const uint64_t its, held(*scene_, volume_, bricks, *source_));
+      QRY_TRY_ASSIGN(const uint64_t its, scene_->held(volume_, bricks));
       if (its <= most_held || (axis == 2 && count == 1)) {
         go_on(axis, box);
         return bricks;
@@ -130,7 +90,6 @@ class Plan {
   }
 
   const SceneByRegions* scene_;
-  const BrickSource* source_;
   uint32_t volume_;
   Box3 all_;
   Int3 at_;
@@ -138,20 +97,19 @@ class Plan {
 
 }  // namespace
 
-Result<uint64_t> make_by_regions(const SceneByRegions& scene, const BrickSource& source,
-                                 const std::function<uint64_t()>& available_bytes, const Progress& progress,
-                                 const TakeRegion& take) {
+Result<uint64_t> make_by_regions(const SceneByRegions& scene, const std::function<uint64_t()>& available_bytes,
+                                 const Progress& progress, const SceneByRegions::TakeRegion& take) {
   uint64_t regions = 0;
   for (uint32_t volume = 0; volume < scene.bounds().size(); ++volume) {
     if (scene.bounds()[volume].empty()) continue;
     const Box3 bricks{brick_of(scene.bounds()[volume].min), brick_of(scene.bounds()[volume].max)};
     const auto chunk = [](Int3 v) { return Int3{v.x >> 3, v.y >> 3, v.z >> 3}; };
-    Plan plan(scene, source, volume, {chunk(bricks.min), chunk(bricks.max)});
+    Plan plan(scene, volume, {chunk(bricks.min), chunk(bricks.max)});
     while (!plan.done()) {
       if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
       const uint64_t most = bricks_that_fit(available_bytes());
       QRY_TRY_ASSIGN(const Box3 box, plan.next(most));
-      QRY_TRY_ASSIGN(BrickMap made, region(scene, volume, box, source, most, progress));
+      QRY_TRY_ASSIGN(BrickMap made, region(scene, volume, box, most, progress));
       ++regions;
       if (!made.empty()) QRY_TRY(take(volume, std::move(made)));
     }
@@ -159,16 +117,10 @@ Result<uint64_t> make_by_regions(const SceneByRegions& scene, const BrickSource&
   return regions;
 }
 
-SceneByRegions::Measure measure_by_regions(const BrickSource& source, const std::function<uint64_t()>& available_bytes,
-                                           const Progress& progress) {
-  return [=](const SceneByRegions& scene) -> Result<std::vector<Box3>> {
-    std::vector<Box3> bounds(scene.bounds().size());
-    QRY_TRY(make_by_regions(scene, source, available_bytes, progress,
-                            [&](uint32_t volume, const BrickMap& bricks) -> Result<void> {
-                              bounds[volume] = united(bounds[volume], bricks.bounds());
-                              return {};
-                            }));
-    return bounds;
+SceneByRegions::Pass pass_by_regions(const std::function<uint64_t()>& available_bytes, const Progress& progress) {
+  return [=](const SceneByRegions& scene, const SceneByRegions::TakeRegion& take) -> Result<void> {
+    QRY_TRY(make_by_regions(scene, available_bytes, progress, take));
+    return {};
   };
 }
 

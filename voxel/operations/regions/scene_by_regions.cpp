@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "base/parallel.hpp"
 #include "voxel/operations/internal.hpp"
 
 namespace quarry {
@@ -49,6 +50,22 @@ uint64_t volume_of(const Box3& box) {
 }
 
 }  // namespace
+
+Result<std::vector<VolumeSummary>> SceneByRegions::summaries(const Pass& pass) {
+  std::vector<VolumeSummary> all(bounds_.size());
+  QRY_TRY(pass(*this, [&](uint32_t volume, const BrickMap& bricks) -> Result<void> {
+    all[volume].add(bricks);
+    return {};
+  }));
+  for (size_t v = 0; v < all.size(); ++v) bounds_[v] = all[v].bounds;
+  tight_ = true;
+  return all;
+}
+
+Result<void> SceneByRegions::tighten(const Pass& pass) {
+  if (!tight_) QRY_TRY(summaries(pass));
+  return {};
+}
 
 Result<void> SceneByRegions::turn(const Rotation& rotation) {
   QRY_TRY_ASSIGN(scene_, quarry::turn(scene_, rotation));
@@ -164,12 +181,9 @@ Result<void> SceneByRegions::erode(Connectivity neighbours, uint32_t steps) {
   return {};
 }
 
-Result<void> SceneByRegions::crop(const Box3& box, const Measure& measure) {
+Result<void> SceneByRegions::crop(const Box3& box, const Pass& pass) {
   QRY_TRY(check(scene_));
-  if (!tight_) {
-    QRY_TRY_ASSIGN(bounds_, measure(*this));
-    tight_ = true;
-  }
+  QRY_TRY(tighten(pass));
   CropPlan plan = plan_crop(scene_, bounds_, box);
   const bool all_whole = std::ranges::all_of(plan.parts, [](const CropPlan::Part& part) { return part.whole; });
   auto parts = std::make_shared<std::vector<CropPlan::Part>>(plan.parts);
@@ -188,7 +202,7 @@ Result<void> SceneByRegions::crop(const Box3& box, const Measure& measure) {
   for (const CropPlan::Part& part : *parts) bounds_.push_back(part.kept);
   if (all_whole) return {};
   // What is left of a volume, if anything is.
-  QRY_TRY_ASSIGN(bounds_, measure(*this));
+  QRY_TRY(summaries(pass));
   std::vector<bool> empty;
   for (const Box3& left : bounds_) empty.push_back(left.empty());
   const std::vector<uint32_t> stay = drop_volumes(scene_, empty);
@@ -203,6 +217,42 @@ Result<void> SceneByRegions::crop(const Box3& box, const Measure& measure) {
   return {};
 }
 
+Result<void> SceneByRegions::quantise(uint32_t count, const Pass& pass, PaletteError* error) {
+  QRY_TRY_ASSIGN(const auto volumes, summaries(pass));
+  MaterialCounts counts{};
+  for (const VolumeSummary& volume : volumes)
+    for (size_t m = 0; m < counts.size(); ++m) counts[m] += volume.materials[m];
+  QRY_TRY_ASSIGN(QuantisePlan plan, plan_quantise(scene_, counts, count));
+  if (error) *error = plan.error;
+  scene_ = std::move(plan.scene);
+  remap(std::vector(bounds_.size(), plan.table));
+  return {};
+}
+
+void SceneByRegions::remap(std::vector<MaterialTable> tables) {
+  Step step;
+  step.needs = [](uint32_t volume, const Box3& bricks) -> Needed { return {volume, bricks}; };
+  step.make = [tables = std::make_shared<const std::vector<MaterialTable>>(std::move(tables))](
+                  uint32_t volume, const Box3&, const BrickMap& before, const Progress&) -> Result<BrickMap> {
+    return remapped(before, (*tables)[volume]);
+  };
+  steps_.push_back(std::move(step));
+}
+
+void SceneByRegions::select(Scene scene, const std::vector<uint32_t>& from, uint8_t material) {
+  scene_ = std::move(scene);
+  std::vector<Box3> bounds;
+  for (const uint32_t volume : from) bounds.push_back(bounds_[volume]);
+  bounds_ = std::move(bounds);
+  tight_ = tight_ && material == 0;
+  Step step;
+  step.needs = [from](uint32_t volume, const Box3& bricks) -> Needed { return {from[volume], bricks}; };
+  step.make = [material](uint32_t, const Box3&, const BrickMap& before, const Progress&) -> Result<BrickMap> {
+    return material ? of_material(before, material) : before;
+  };
+  steps_.push_back(std::move(step));
+}
+
 SceneByRegions::Needed SceneByRegions::needs(uint32_t volume, const Box3& bricks) const {
   Needed needed{volume, bricks};
   for (size_t i = steps_.size(); i-- > 0 && !needed.bricks.empty();)
@@ -210,7 +260,10 @@ SceneByRegions::Needed SceneByRegions::needs(uint32_t volume, const Box3& bricks
   return needed;
 }
 
-uint64_t SceneByRegions::held(const Box3& bricks, uint64_t source) const {
+Result<uint64_t> SceneByRegions::held(uint32_t volume, const Box3& bricks) const {
+  const Needed needed = needs(volume, bricks);
+  if (needed.bricks.empty()) return uint64_t(0);
+  QRY_TRY_ASSIGN(const uint64_t source, source_.count(needed.volume, needed.bricks));
   const uint64_t most = volume_of(bricks);
   uint64_t all = source, made = source;
   for (const Step& step : steps_) {
@@ -235,6 +288,36 @@ Result<BrickMap> SceneByRegions::make(uint32_t volume, const Box3& bricks, const
     QRY_TRY_ASSIGN(now, steps_[i].make(made.volume, made.bricks, now, progress));
   }
   return now;
+}
+
+// By slabs along x, each by a thread.
+Result<BrickMap> SceneByRegions::read(uint32_t volume, const Box3& bricks, const Progress& progress) const {
+  const Needed needed = needs(volume, bricks);
+  if (needed.bricks.empty()) return BrickMap{};
+  Progress quiet;  // several threads report nothing
+  quiet.cancel = progress.cancel;
+  BrickMap before;
+  QRY_TRY(source_.read(needed.volume, needed.bricks, before));
+  if (before.empty()) return BrickMap{};
+  if (steps_.empty()) return trimmed(before, bricks);
+  // Thin slabs keep threads busy; but what is beside a slab is made twice.
+  const int32_t layers = bricks.max.x - bricks.min.x + 1;
+  const int32_t thick =
+      std::max(layers / 1024 + 1, std::clamp(layers / int32_t(2 * thread_count()), reaches() ? 4 : 1, 8));
+  const auto count = size_t((layers + thick - 1) / thick);
+  std::vector<Result<BrickMap>> slabs(count);
+  parallel_for(count, 1, [&](size_t i, size_t) {
+    Box3 slab = bricks;
+    slab.min.x = bricks.min.x + int32_t(i) * thick;
+    slab.max.x = std::min(bricks.max.x, slab.min.x + thick - 1);
+    slabs[i] = make(volume, slab, before, quiet);
+  });
+  BrickMap made;
+  for (Result<BrickMap>& slab : slabs) {
+    QRY_TRY(slab);
+    made.append(std::move(*slab));
+  }
+  return made;
 }
 
 bool SceneByRegions::reaches() const {

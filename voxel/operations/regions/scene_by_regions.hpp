@@ -13,21 +13,39 @@
 #include "base/progress.hpp"
 #include "base/result.hpp"
 #include "voxel/operations/morphology.hpp"
+#include "voxel/operations/whole_scene.hpp"
 #include "voxel/worlds/scene.hpp"
 
 namespace quarry {
 
+// Where the bricks are before all steps. Boxes are of brick coordinates, both corners included.
+struct BrickSource {
+  // About the most bricks that are in memory while read() puts those of the box.
+  std::function<Result<uint64_t>(uint32_t volume, const Box3& bricks)> count;
+  // Puts at least the volume's bricks in the box. By one thread at a time.
+  std::function<Result<void>(uint32_t volume, const Box3& bricks, BrickMap& into)> read;
+};
+
 class SceneByRegions {
  public:
-  // `scene` has no bricks. `bounds`: of each volume's voxels, tight; empty where there are none.
-  SceneByRegions(Scene scene, std::vector<Box3> bounds)
-      : scene_(std::move(scene)), bounds_(std::move(bounds)), tight_(true) {}
+  // `scene` has no bricks; they are in `source`. `bounds`: of each volume's voxels, empty where there are none; tight,
+  // unless that is denied.
+  SceneByRegions(Scene scene, std::vector<Box3> bounds, BrickSource source, bool tight = true)
+      : scene_(std::move(scene)), bounds_(std::move(bounds)), tight_(tight), source_(std::move(source)) {}
 
   // As the steps so far make it, without bricks.
   const Scene& scene() const { return scene_; }
   Scene& scene() { return scene_; }  // whose volumes and instances are not to be changed
   // Outside of which a volume has no voxel.
   const std::vector<Box3>& bounds() const { return bounds_; }
+  bool tight() const { return tight_; }  // the bounds are
+
+  // Makes all bricks of a scene once and shows them, region by region. Steps ask for it that depend on each voxel.
+  using TakeRegion = std::function<Result<void>(uint32_t volume, BrickMap&& bricks)>;
+  using Pass = std::function<Result<void>(const SceneByRegions& scene, const TakeRegion& take)>;
+  // What such a pass tells of each volume; the bounds are tight then.
+  Result<std::vector<VolumeSummary>> summaries(const Pass& pass);
+  Result<void> tighten(const Pass& pass);  // the bounds, unless they are
 
   // Steps, in the order of the calls; each is its namesake of whole_scene.hpp, with the same errors.
   Result<void> turn(const Rotation& rotation);
@@ -36,10 +54,15 @@ class SceneByRegions {
   Result<void> hollow(uint32_t thickness);
   Result<void> dilate(Connectivity neighbours, uint32_t steps);
   Result<void> erode(Connectivity neighbours, uint32_t steps);
-  // The tight bounds of all volumes of a scene, by making them. crop() asks for them: which instances stay, and which
-  // of them have a volume in common, depends on each voxel.
-  using Measure = std::function<Result<std::vector<Box3>>(const SceneByRegions& scene)>;
-  Result<void> crop(const Box3& box, const Measure& measure);
+  // Which instances stay, and which of them have a volume in common, depends on each voxel.
+  Result<void> crop(const Box3& box, const Pass& pass);
+  // So does which materials are commonest.
+  Result<void> quantise(uint32_t count, const Pass& pass, PaletteError* error = nullptr);
+  // Voxels with other material indices, by a table for each volume. The palette stays.
+  void remap(std::vector<MaterialTable> tables);
+  // Becomes `scene`, without bricks, whose volume i is volume from[i] of this one; of `material` alone if that is not
+  // 0.
+  void select(Scene scene, const std::vector<uint32_t>& from, uint8_t material = 0);
 
   // What of the source is needed to make a volume's bricks in a box; an empty box: nothing, there are none.
   struct Needed {
@@ -47,13 +70,13 @@ class SceneByRegions {
     Box3 bricks;
   };
   Needed needs(uint32_t volume, const Box3& bricks) const;
-  // About the most bricks that are in memory while so many in a box are made of so many of the source.
-  uint64_t held(const Box3& bricks, uint64_t source) const;
-  // The bricks in the box. `source` has at least those that are needed. Free-threaded. Errors: those of the operations,
-  // cancelled.
-  Result<BrickMap> make(uint32_t volume, const Box3& bricks, const BrickMap& source, const Progress& progress) const;
-  // Whether a brick depends on others beside it.
-  bool reaches() const;
+  // About the most bricks that are in memory while those of a box are made. Errors: those of the source.
+  Result<uint64_t> held(uint32_t volume, const Box3& bricks) const;
+  // The bricks in the box. `before` has at least those of the source that are needed. Free-threaded. Errors: those of
+  // the operations, cancelled.
+  Result<BrickMap> make(uint32_t volume, const Box3& bricks, const BrickMap& before, const Progress& progress) const;
+  // The same, read from the source, and made by all threads.
+  Result<BrickMap> read(uint32_t volume, const Box3& bricks, const Progress& progress) const;
 
  private:
   struct Step {
@@ -64,10 +87,12 @@ class SceneByRegions {
   };
   // A step that looks at voxels up to `reach` away, in the same volume.
   void add_near(uint32_t reach, uint64_t grows, std::function<Result<BrickMap>(const BrickMap&, const Progress&)> make);
+  bool reaches() const;  // whether a brick depends on others beside it
 
   Scene scene_;
   std::vector<Box3> bounds_;
   bool tight_;
+  BrickSource source_;
   std::vector<Step> steps_;
 };
 

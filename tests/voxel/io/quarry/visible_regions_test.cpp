@@ -61,8 +61,8 @@ Scene crowd(uint32_t seed) {
   return s;
 }
 
-std::vector<io::VolumeSummary> summaries(const Scene& scene) {
-  std::vector<io::VolumeSummary> out(scene.volumes.size());
+std::vector<VolumeSummary> summaries(const Scene& scene) {
+  std::vector<VolumeSummary> out(scene.volumes.size());
   for (size_t v = 0; v < out.size(); ++v) out[v].add(scene.volumes[v].bricks);
   return out;
 }

@@ -347,6 +347,23 @@ class RegionConversion {
     return check_strict(options_, done_);
   }
 
+  // A file that is no world, of what was written last. Returns in how many regions.
+  Result<uint64_t> write_foreign(const fs::path& file, const io::Destination& target) {
+    const auto room = [this] { return available_bytes(); };
+    const auto named = [](const fs::path& name, const Error& e) {
+      return fail(e.code, shown(name) + ": " + e.message);
+    };
+    if (to_->write_volumes) {
+      const auto done = to_->write_volumes(*store_, volumes_, room, target, progress_);
+      if (!done) return named(file, done.error());
+      return done->regions;
+    }
+    const auto visible = io::VisibleRegions::of(*store_, bounds_of(volumes_), room, progress_);
+    if (!visible) return named(job_.inputs[0].file, visible.error());
+    if (const auto done = to_->write_regions(*visible, target, progress_); !done) return named(file, done.error());
+    return visible->read_regions();
+  }
+
   // Writes one file of what the scene makes of the input's bricks; null: of the input as it is.
   Result<void> write_level(const fs::path& file, bool finest, const SceneByRegions* scene) {
     const io::Destination target = destination(file, options_);
@@ -369,13 +386,8 @@ class RegionConversion {
         add_losses(done_.losses, io::export_losses(head_, volumes_, *to_), options_.steps.splits());
         QRY_TRY(check_strict(options_, done_));
       }
-      const auto visible = io::VisibleRegions::of(
-          *store_, bounds_of(volumes_), [this] { return available_bytes(); }, progress_);
-      const auto written =
-          visible ? to_->write_regions(*visible, target, progress_) : tl::unexpected<Error>(visible.error());
-      if (!written)
-        return fail(written.error().code, shown(visible ? file : job_.inputs[0].file) + ": " + written.error().message);
-      done_.regions = std::max(done_.regions, visible->read_regions());
+      QRY_TRY_ASSIGN(const uint64_t regions, write_foreign(file, target));
+      done_.regions = std::max(done_.regions, regions);
     }
     add_output(file, finest);
     return {};
@@ -498,7 +510,9 @@ std::string why_whole(const ConversionJob& job, const ConversionOptions& options
       if (can(format)) names.push_back(fmt::format(".{}", format.extensions.front()));
     return fmt::format("{}", fmt::join(names, ", "));
   };
-  const auto writes = [](const io::Format& format) { return is_world(format) || format.write_regions; };
+  const auto writes = [](const io::Format& format) {
+    return is_world(format) || format.write_regions || format.write_volumes;
+  };
   const auto reads = [](const io::Format& format) { return format.read_regions != nullptr; };
   if (!writes(**to))
     return fmt::format("{} files are written from the whole scene ({} are not)", (*to)->title, all(writes));

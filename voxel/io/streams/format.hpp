@@ -81,6 +81,7 @@ enum Keeps : uint32_t {
 };
 
 class VisibleRegions;
+class StoreReader;
 
 // The content of a format's files.
 enum class FormatKind : uint8_t {
@@ -133,6 +134,11 @@ struct Format {
   // from a whole one.
   Result<void> (*write_regions)(const VisibleRegions& voxels, const Destination& to,
                                 const Progress& progress) = nullptr;
+  // The same for a format that keeps volumes apart: from a world file, of whose bricks only some are in memory at once.
+  // `volumes`: what each has. Null: not so.
+  Result<RegionsDone> (*write_volumes)(StoreReader& store, const std::vector<VolumeSummary>& volumes,
+                                       const std::function<uint64_t()>& available_bytes, const Destination& to,
+                                       const Progress& progress) = nullptr;
   uint32_t keeps = 0;     // flags of Keeps, for written files
   bool salvages = false;  // the reader uses ReadOptions::salvage
   // Reading leaves nothing out without a warning, and a written file is read as the same voxels at the same place. So

@@ -190,6 +190,7 @@ constinit const Format kVoxFormat{
     .read = read_vox,
     .read_regions = read_vox_in_regions,
     .write = write_vox,
+    .write_volumes = write_vox_of_world,
     .keeps = kKeepsAll,
     .salvages = true,
     .returns = true,

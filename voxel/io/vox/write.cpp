@@ -5,11 +5,14 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
 
 #include "voxel/io/files/atomic_file.hpp"
+#include "voxel/io/quarry/codec.hpp"
+#include "voxel/io/quarry/reader.hpp"
 #include "voxel/io/vox/read.hpp"
 #include "voxel/io/vox/write_dicts.hpp"
 
@@ -37,19 +40,30 @@ struct Piece {
   Long3 origin{};
   Int3 size{1, 1, 1};
   uint64_t voxels = 0;
-  std::vector<BrickMap::Entry> bricks;
+  Box3 bricks;  // which it has of the volume's
+};
+
+// The volumes' bricks: in memory, or in a world file.
+struct VolumeBricks {
+  struct Facts {
+    uint64_t voxels = 0;
+    Box3 bounds;
+  };
+  std::vector<Facts> volumes;
+  using Take = std::function<void(const std::vector<BrickPut>& bricks)>;
+  // Shows those in a box, rising, some at a time.
+  std::function<Result<void>(uint32_t volume, const Box3& bricks, const Take& take)> visit;
 };
 
 // Returns the whole volume if it fits a model, with its declared size if that holds its voxels. Otherwise there is a
 // piece for each 256^3 cells that have voxels.
-std::vector<Piece> pieces_of(const Scene& scene, uint32_t volume) {
-  const Volume& v = scene.volumes[volume];
+Result<std::vector<Piece>> pieces_of(const Volume& v, uint32_t volume, const VolumeBricks& bricks) {
   const auto declared_fits = [&] {
     for (const int32_t edge : {v.size.x, v.size.y, v.size.z})
       if (edge < 0 || edge > kVoxModelEdge) return false;
     return v.size != Int3{};
   };
-  const Box3 bounds = v.bricks.bounds();
+  const auto& [voxels, bounds] = bricks.volumes[volume];
   std::vector<Piece> out;
   if (bounds.empty()) {
     const auto edge = [](int32_t e) { return std::clamp(e, 1, kVoxModelEdge); };
@@ -57,41 +71,39 @@ std::vector<Piece> pieces_of(const Scene& scene, uint32_t volume) {
     return out;
   }
   const Long3 low = wide(bounds.min), high = wide(bounds.max);
+  const Box3 all{brick_of(bounds.min), brick_of(bounds.max)};
   const bool inside =
       low[0] >= 0 && low[1] >= 0 && low[2] >= 0 && high[0] < v.size.x && high[1] < v.size.y && high[2] < v.size.z;
   const bool one =
       high[0] - low[0] < kVoxModelEdge && high[1] - low[1] < kVoxModelEdge && high[2] - low[2] < kVoxModelEdge;
   if ((declared_fits() && inside) || one) {
-    Piece p{volume, {}, v.size, 0, {}};
+    Piece p{volume, {}, v.size, voxels, all};
     if (!(declared_fits() && inside)) {
       p.origin = low;
       p.size = {int32_t(high[0] - low[0] + 1), int32_t(high[1] - low[1] + 1), int32_t(high[2] - low[2] + 1)};
     }
-    for (const auto& brick : v.bricks.bricks()) p.bricks.push_back(brick), p.voxels += brick.second().count();
     out.push_back(std::move(p));
     return out;
   }
   // Volumes are cut at whole bricks, counted from the first one, so that a brick is in one piece.
-  const Int3 first = brick_of(bounds.min);
   struct Tile {
-    Piece piece;
-    Box3 box;
+    uint64_t voxels = 0;
+    Box3 box, bricks;
   };
   std::map<Long3, Tile> tiles;
-  for (const auto& brick : v.bricks.bricks()) {
-    const Long3 at{(int64_t(brick.first.x) - first.x) / kEdgeBricks, (int64_t(brick.first.y) - first.y) / kEdgeBricks,
-                   (int64_t(brick.first.z) - first.z) / kEdgeBricks};
-    Tile& tile = tiles[at];
-    tile.piece.bricks.push_back(brick);
-    tile.piece.voxels += brick.second().count();
-    tile.box = united(tile.box, voxel_bounds(brick.first, brick.second().mask));
-  }
-  for (auto& [at, tile] : tiles) {
-    tile.piece.volume = volume;
-    tile.piece.origin = wide(tile.box.min);
-    tile.piece.size = tile.box.max - tile.box.min + Int3{1, 1, 1};
-    out.push_back(std::move(tile.piece));
-  }
+  QRY_TRY(bricks.visit(volume, all, [&](const std::vector<BrickPut>& some) {
+    for (const BrickPut& put : some) {
+      const BrickMask& mask = (*put.value).mask;
+      Tile& tile =
+          tiles[{(int64_t(put.brick.x) - all.min.x) / kEdgeBricks, (int64_t(put.brick.y) - all.min.y) / kEdgeBricks,
+                 (int64_t(put.brick.z) - all.min.z) / kEdgeBricks}];
+      tile.voxels += put.value->count();
+      tile.box = united(tile.box, voxel_bounds(put.brick, mask));
+      tile.bricks = united(tile.bricks, {put.brick, put.brick});
+    }
+  }));
+  for (const auto& [at, tile] : tiles)
+    out.push_back({volume, wide(tile.box.min), tile.box.max - tile.box.min + Int3{1, 1, 1}, tile.voxels, tile.bricks});
   return out;
 }
 
@@ -108,7 +120,9 @@ struct Branch {
 
 class Writer {
  public:
-  Writer(const Scene& scene, const Progress& progress) : scene_(scene), progress_(progress) {}
+  // The scene's own bricks do not count.
+  Writer(const Scene& scene, VolumeBricks bricks, const Progress& progress)
+      : scene_(scene), bricks_(std::move(bricks)), progress_(progress) {}
   Result<void> plan();
   Result<void> write(AtomicFile& out);
 
@@ -118,11 +132,12 @@ class Writer {
   Result<Branch> leaf(const Instance& instance, size_t index, uint32_t model) const;
   size_t child_group(size_t parent, std::string_view name);
   bool are_frames() const;
-  void put_model(AtomicFile& out, const Piece& piece);
+  Result<void> put_model(AtomicFile& out, const Piece& piece);
   void put_tree(AtomicFile& out);
   void put_palette(AtomicFile& out);
 
   const Scene& scene_;
+  const VolumeBricks bricks_;
   const Progress& progress_;
   std::vector<Piece> pieces_;
   std::vector<uint32_t> first_piece_;  // of each volume, and one past the end
@@ -260,7 +275,8 @@ Result<void> Writer::plan() {
                                                    ", but the scene has only " + std::to_string(scene_.volumes.size()));
   for (uint32_t v = 0; v < scene_.volumes.size(); ++v) {
     first_piece_.push_back(uint32_t(pieces_.size()));
-    for (Piece& piece : pieces_of(scene_, v)) pieces_.push_back(std::move(piece));
+    QRY_TRY_ASSIGN(const auto pieces, pieces_of(scene_.volumes[v], v, bricks_));
+    pieces_.insert(pieces_.end(), pieces.begin(), pieces.end());
   }
   first_piece_.push_back(uint32_t(pieces_.size()));
   if (pieces_.empty()) pieces_.emplace_back();  // the format requires a model
@@ -287,26 +303,30 @@ bool Writer::are_frames() const {
          !first.hidden && first.rotation.identity() && first.translation == Long3{} && first.name.empty();
 }
 
-void Writer::put_model(AtomicFile& out, const Piece& piece) {
+Result<void> Writer::put_model(AtomicFile& out, const Piece& piece) {
   ChunkBytes().i32(piece.size.x).i32(piece.size.z).i32(piece.size.y).put(out, "SIZE");
   out.put("XYZI");
   out.put_u32(uint32_t(4 + 4 * piece.voxels));
   out.put_u32(0);
   out.put_u32(uint32_t(piece.voxels));
+  if (piece.voxels == 0) return {};
   std::vector<uint8_t> voxels;
-  for (const auto& [at, brick] : piece.bricks) {
-    const Long3 corner{int64_t(at.x) * 8 - piece.origin[0], int64_t(at.y) * 8 - piece.origin[1],
-                       int64_t(at.z) * 8 - piece.origin[2]};
-    voxels.clear();
-    for (uint32_t w = 0; w < 8; ++w)
-      for (uint64_t left = brick.mask[w]; left; left &= left - 1) {
-        const uint32_t index = w * 64 + uint32_t(std::countr_zero(left));
-        const Int3 local = voxel_from_index(index);
-        const int64_t x = corner[0] + local.x, y = corner[1] + local.y, z = corner[2] + local.z;
-        voxels.insert(voxels.end(), {uint8_t(x), uint8_t(piece.size.z - 1 - z), uint8_t(y), brick.materials[index]});
-      }
-    out.put(voxels);
-  }
+  return bricks_.visit(piece.volume, piece.bricks, [&](const std::vector<BrickPut>& some) {
+    for (const BrickPut& put : some) {
+      const BrickView brick = *put.value;
+      const Long3 corner{int64_t(put.brick.x) * 8 - piece.origin[0], int64_t(put.brick.y) * 8 - piece.origin[1],
+                         int64_t(put.brick.z) * 8 - piece.origin[2]};
+      voxels.clear();
+      for (uint32_t w = 0; w < 8; ++w)
+        for (uint64_t left = brick.mask[w]; left; left &= left - 1) {
+          const uint32_t index = w * 64 + uint32_t(std::countr_zero(left));
+          const Int3 local = voxel_from_index(index);
+          const int64_t x = corner[0] + local.x, y = corner[1] + local.y, z = corner[2] + local.z;
+          voxels.insert(voxels.end(), {uint8_t(x), uint8_t(piece.size.z - 1 - z), uint8_t(y), brick.materials[index]});
+        }
+      out.put(voxels);
+    }
+  });
 }
 
 uint32_t rotation_byte(const Rotation& r) {
@@ -377,7 +397,7 @@ Result<void> Writer::write(AtomicFile& out) {
   if (frames) ChunkBytes().u32(uint32_t(pieces_.size())).put(out, "PACK");
   for (size_t i = 0; i < pieces_.size(); ++i) {
     if (progress_.cancelled()) return fail(ErrorCode::cancelled, "stopped; nothing was written");
-    put_model(out, pieces_[i]);
+    QRY_TRY(put_model(out, pieces_[i]));
     progress_.say("write", double(i + 1) / double(pieces_.size()));
   }
   if (!frames) put_tree(out);
@@ -392,15 +412,53 @@ Result<void> Writer::write(AtomicFile& out) {
   return {};
 }
 
-}  // namespace
-
-Result<void> write_vox(const Scene& scene, const Destination& to, const Progress& progress) {
-  Writer writer(scene, progress);
+Result<void> write_file(Writer writer, const Destination& to, const Progress& progress) {
   QRY_TRY(writer.plan());
   QRY_TRY_ASSIGN(auto out, AtomicFile::create(to));
   QRY_TRY(writer.write(out));
   if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped; nothing was written");
   return out.commit();
+}
+
+}  // namespace
+
+Result<void> write_vox(const Scene& scene, const Destination& to, const Progress& progress) {
+  VolumeBricks bricks;
+  for (const Volume& v : scene.volumes) bricks.volumes.push_back({v.bricks.voxel_count(), v.bricks.bounds()});
+  bricks.visit = [&](uint32_t volume, const Box3& box, const VolumeBricks::Take& take) -> Result<void> {
+    take(scene.volumes[volume].bricks.within(box));
+    return {};
+  };
+  return write_file({scene, std::move(bricks), progress}, to, progress);
+}
+
+Result<RegionsDone> write_vox_of_world(StoreReader& store, const std::vector<VolumeSummary>& volumes,
+                                       const std::function<uint64_t()>& available_bytes, const Destination& to,
+                                       const Progress& progress) {
+  constexpr uint64_t kBrickBytes = 1000;  // with its handles, and some room
+  RegionsDone done;
+  Progress quiet;
+  quiet.cancel = progress.cancel;
+  VolumeBricks bricks;
+  for (const VolumeSummary& v : volumes) bricks.volumes.push_back({v.voxels, v.bounds});
+  // Layers of chunks along x, as many at once as there is room for, have their bricks in rising order.
+  bricks.visit = [&](uint32_t volume, const Box3& box, const VolumeBricks::Take& take) -> Result<void> {
+    const Box3 chunks{chunk_of(box.min), chunk_of(box.max)};
+    for (Box3 run = chunks; run.min.x <= chunks.max.x; run.min.x = run.max.x + 1) {
+      const uint64_t most = available_bytes() / kBrickBytes;
+      for (run.max.x = chunks.max.x;; run.max.x = run.min.x + (run.max.x - run.min.x) / 2) {
+        QRY_TRY_ASSIGN(const uint64_t count, store.count_bricks(volume, run));
+        if (count <= most || run.max.x == run.min.x) break;
+      }
+      BrickMap some;
+      QRY_TRY(store.read(volume, run, some, quiet));
+      ++done.regions;
+      take(some.within(box));
+    }
+    return {};
+  };
+  QRY_TRY(write_file({store.scene(), std::move(bricks), progress}, to, progress));
+  return done;
 }
 
 }  // namespace quarry::io

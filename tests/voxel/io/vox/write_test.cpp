@@ -15,6 +15,7 @@
 #include "tests/voxel/io/vox/file_builder.hpp"
 #include "tests/voxel/io/vox/known_files.hpp"
 #include "voxel/io/formats.hpp"
+#include "voxel/io/quarry/reader.hpp"
 #include "voxel/io/vox/read.hpp"
 
 namespace write_test {
@@ -160,6 +161,47 @@ TEST_CASE("vox writer: what is larger than a model becomes a group of models, wi
       CHECK_FALSE(back.instances[1 + pieces + i].hidden);
     }
   }
+}
+
+TEST_CASE("vox writer: a world file that does not fit memory becomes the same .vox file, whatever room there is") {
+  std::mt19937 random(4);
+  const fs::path dir = test::scratch_dir("vox-write-world");
+  Scene s;
+  for (const Int3 span : {Int3{700, 300, 270}, Int3{200, 100, 90}, Int3{1, 1, 1}, Int3{}, Int3{40, 30, 600}}) {
+    Volume& v = s.volumes.emplace_back();
+    v.name = std::to_string(span.x);
+    v.size = span.x == 200 ? Int3{190, 100, 90} : span;
+    for (int i = 0; i < 3000 && span.x; ++i)
+      v.bricks.set(Int3{int32_t(random() % uint32_t(span.x)), int32_t(random() % uint32_t(span.y)),
+                        int32_t(random() % uint32_t(span.z))} -
+                       Int3{span.x == 700 ? 77 : 0, 0, 3},
+                   uint8_t(1 + random() % 255));
+    s.instances.push_back({uint32_t(s.volumes.size() - 1), {}, {0, 9, 9}, -1, false, "", "group"});
+  }
+  s.instances.push_back({0, {{2, 0, 1}, {-1, 1, -1}}, {20'000, 1, 2}, -1, false, "beyond the world", ""});
+  std::vector<VolumeSummary> volumes(s.volumes.size());
+  for (size_t v = 0; v < volumes.size(); ++v) volumes[v].add(s.volumes[v].bricks);
+  REQUIRE(io::write_scene(s, dir / "world.quarry"));
+  REQUIRE(io::write_scene(s, dir / "whole.vox"));
+  auto store = io::StoreReader::open(dir / "world.quarry");
+  REQUIRE(store);
+  uint64_t regions = 0;
+  for (const uint64_t bytes : {uint64_t(1) << 30, uint64_t(500'000), uint64_t(0)}) {
+    const auto room = [bytes] { return bytes; };
+    const auto written = io::write_vox_of_world(*store, volumes, room, {dir / "parts.vox", true}, {});
+    REQUIRE(written);
+    CHECK((file_bytes(dir / "parts.vox") == file_bytes(dir / "whole.vox")));
+    CHECK(written->regions > regions);  // less room, more of them
+    regions = written->regions;
+  }
+  fs::remove(dir / "parts.vox");
+  std::atomic<bool> stop{true};
+  const Progress progress{.report = {}, .cancel = &stop};
+  const auto stopped = io::write_vox_of_world(
+      *store, volumes, [] { return uint64_t(0); }, dir / "parts.vox", progress);
+  REQUIRE_FALSE(stopped);
+  CHECK(stopped.error().code == ErrorCode::cancelled);
+  CHECK(std::distance(fs::directory_iterator(dir), fs::directory_iterator()) == 2);
 }
 
 TEST_CASE("vox writer: a volume whose declared size does not hold its voxels loses none of them") {

@@ -68,10 +68,22 @@ uint64_t size_of(const fs::path& file) {
   return sum;
 }
 
+// A picture other than that of the format's own row.
+Result<void> write_picture(const io::VisibleRegions& voxels, const io::Destination& to, PictureKind picture,
+                           const Progress& progress) {
+  return picture == PictureKind::height ? io::write_height_map(voxels, to, progress)
+                                        : io::write_slices(voxels, to, progress);
+}
+
+// The format of an output; slices have a folder's name.
+Result<const io::Format*> format_of(const fs::path& file, const ConversionOptions& options) {
+  return io::format_for_writing(options.picture == PictureKind::slices ? fs::path(file) += ".png" : file);
+}
+
 Result<void> write(const Scene& scene, const io::Destination& to, PictureKind picture, const Progress& progress) {
   if (picture == PictureKind::top) return io::write_scene(scene, to, progress);
-  auto written = picture == PictureKind::height ? io::write_height_map(scene, to, progress)
-                                                : io::write_slices(scene, to, progress);
+  const auto voxels = io::VisibleRegions::of(scene, progress);
+  auto written = voxels ? write_picture(*voxels, to, picture, progress) : tl::unexpected<Error>(voxels.error());
   return written.map_error([&](const Error& e) { return Error{e.code, shown(to.file) + ": " + e.message}; });
 }
 
@@ -231,7 +243,7 @@ class RegionConversion {
   }
 
   Result<void> run() {
-    QRY_TRY_ASSIGN(to_, io::format_for_writing(file_));
+    QRY_TRY_ASSIGN(to_, format_of(file_, options_));
     const bool steps = !options_.steps.empty(), levels = options_.lod_levels > 0;
     const bool into_output = is_world(*to_) && !steps;
     for (const Input& input : job_.inputs) QRY_TRY(read(input.file, into_output));
@@ -360,7 +372,10 @@ class RegionConversion {
     }
     const auto visible = io::VisibleRegions::of(*store_, bounds_of(volumes_), room, progress_);
     if (!visible) return named(job_.inputs[0].file, visible.error());
-    if (const auto done = to_->write_regions(*visible, target, progress_); !done) return named(file, done.error());
+    const auto done = options_.picture == PictureKind::top
+                          ? to_->write_regions(*visible, target, progress_)
+                          : write_picture(*visible, target, options_.picture, progress_);
+    if (!done) return named(file, done.error());
     return visible->read_regions();
   }
 
@@ -452,9 +467,7 @@ Result<void> convert_parts(const ConversionJob& job, const ConversionOptions& op
   for (const std::string& text : step_losses) done.losses.push_back({"palette", 1, text});
   QRY_TRY_ASSIGN(const auto files, files_of(changed, job, options, names, done));
   for (size_t i = 0; i < changed.size(); ++i) {
-    QRY_TRY_ASSIGN(
-        const auto format,
-        io::format_for_writing(options.picture == PictureKind::slices ? fs::path(files[i]) += ".png" : files[i]));
+    QRY_TRY_ASSIGN(const auto format, format_of(files[i], options));
     add_losses(done.losses, io::export_losses(changed[i].scene, *format), changed.size() > 1);
   }
   QRY_TRY(check_strict(options, done));
@@ -499,10 +512,9 @@ Result<fs::path> ConversionJob::file(const std::string& part) const {
 std::string why_whole(const ConversionJob& job, const ConversionOptions& options) {
   if (const std::string step = options.steps.needs_whole(); !step.empty()) return step + " needs the whole scene";
   if (options.salvage) return "--salvage needs the whole scene";
-  if (options.picture != PictureKind::top) return "pictures need the whole scene";
   if (options.load.executor == VoxelizeExecutor::cuda) return "--executor cuda makes all voxels at once";
   const auto file = job.file();
-  const auto to = file ? io::format_for_writing(*file) : tl::unexpected<Error>(file.error());
+  const auto to = file ? format_of(*file, options) : tl::unexpected<Error>(file.error());
   if (!to) return to.error().message;
   const auto all = [](const auto& can) {
     std::vector<std::string> names;

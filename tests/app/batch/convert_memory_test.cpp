@@ -234,6 +234,8 @@ TEST_CASE(
                          {{terrain}, "nrrd", {"--materials", "3", "--split", "colours"}, "32M"},
                          {{terrain, menger}, "vox", {"--merge", "--lod-levels", "1"}, "44M"},
                          {{terrain, menger}, "vox", {"--materials", "9", "--union", "--split", "regions:200"}, "44M"},
+                         {{terrain, menger}, "png", {"--union", "--turn", "x90"}, "32M"},
+                         {{terrain}, "png", {"--picture", "height", "--lod-levels", "1"}, "24M"},
                          {{terrain}, "nrrd", {"--split", "regions:300", "--strict"}, "32M", 1}}) {
     INFO(row.steps[0] << " to " << row.extension);
     const std::string out = "/out." + row.extension;
@@ -304,7 +306,7 @@ TEST_CASE("convert: what cannot be converted region by region says why when it d
          "it cannot be converted region by region: --fill needs the whole scene");
   failed("b.quarry", {"--split", "parts"},
          "it cannot be converted region by region: --split parts needs the whole scene");
-  failed("c.png", {}, "files are written from the whole scene");
+  failed("c.quarry", {"--salvage"}, "--salvage needs the whole scene");
   // The smallest possible region is one chunk.
   const Outcome least =
       run_quarry({"convert", ball, "-o", (dir / "d.quarry").string(), "--resolution", "2000", "--memory", "9M"});

@@ -155,6 +155,7 @@ constinit const Format kHeightmapFormat{
     .read = read_heightmap,
     .read_regions = read_heightmap_regions,
     .write = write_top_view,
+    .write_regions = write_top_view_regions,
     .keeps = kKeepsColours,
     .cost = {.memory_per_byte = 300, .bricks_per_byte = 0.4, .work_per_byte = 0.3},
 };

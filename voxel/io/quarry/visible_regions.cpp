@@ -22,6 +22,27 @@ uint64_t bricks_that_fit(uint64_t bytes) { return uint64_t(double(bytes) * kPlan
 int32_t& along(Int3& v, size_t axis) { return axis == 0 ? v.x : axis == 1 ? v.y : v.z; }
 bool inside(const Box3& inner, const Box3& outer) { return intersected(inner, outer) == inner; }
 
+// The instances that may place voxels into a box of the world.
+std::vector<Instance> instances_for(const Scene& scene, const Box3& box, const std::vector<Box3>* bounds,
+                                    bool visible_only = true) {
+  std::vector<Instance> out;
+  for (const Instance& instance : scene.instances) {
+    if (visible_only && !scene.instance_visible(instance)) continue;
+    if (!bounds || !intersected(placed(instance, (*bounds)[instance.volume]), box).empty()) out.push_back(instance);
+  }
+  return out;
+}
+
+// The scene without bricks, of these instances alone.
+Scene with_instances(const Scene& scene, std::vector<Instance> instances) {
+  Scene some;
+  some.volumes.resize(scene.volumes.size());
+  some.instances = std::move(instances);
+  some.layers = scene.layers;
+  some.overlap = scene.overlap;
+  return some;
+}
+
 }  // namespace
 
 Result<VisibleRegions> VisibleRegions::of(const Scene& scene, const Progress& progress) {
@@ -78,11 +99,15 @@ std::vector<VisibleRegions::Piece> VisibleRegions::pieces_of(size_t axis, int32_
   Box3 slab{kWorldMin, kWorldMax};
   along(slab.min, axis) = first * 8;
   along(slab.max, axis) = last * 8 + 7;
+  return pieces_of(slab);
+}
+
+std::vector<VisibleRegions::Piece> VisibleRegions::pieces_of(const Box3& box) const {
   std::vector<Piece> pieces;
   std::unordered_map<uint32_t, std::vector<size_t>> of_volume;
   for (const Instance& instance : scene_->instances) {
     if (!counts(instance)) continue;
-    const Box3 here = intersected(placed(instance, volume_bounds_[instance.volume]), slab);
+    const Box3 here = intersected(placed(instance, volume_bounds_[instance.volume]), box);
     if (here.empty()) continue;
     const Rotation back = instance.rotation.inverse();
     const Int3 a = back.apply_to_cell(here.min - instance.offset), b = back.apply_to_cell(here.max - instance.offset);
@@ -135,19 +160,51 @@ Result<BrickMap> VisibleRegions::layers(size_t axis, int32_t first, int32_t last
   return flatten(some, visible_only_);
 }
 
-namespace {
-
-// The instances that may place voxels into a box of the world.
-std::vector<Instance> instances_for(const Scene& scene, const Box3& box, const std::vector<Box3>* bounds) {
-  std::vector<Instance> out;
-  for (const Instance& instance : scene.instances) {
-    if (!scene.instance_visible(instance)) continue;
-    if (!bounds || !intersected(placed(instance, (*bounds)[instance.volume]), box).empty()) out.push_back(instance);
+Result<void> VisibleRegions::visit(const Box3& bricks, const TakeBricks& take) const {
+  if (!store_) {
+    ++regions_;
+    return take(whole_.within(bricks));
   }
-  return out;
+  const Box3 cells{{bricks.min.x * 8, bricks.min.y * 8, bricks.min.z * 8},
+                   {bricks.max.x * 8 + 7, bricks.max.y * 8 + 7, bricks.max.z * 8 + 7}};
+  const std::vector<Piece> pieces = pieces_of(cells);
+  uint64_t count = 0;
+  for (const Piece& piece : pieces) {
+    QRY_TRY_ASSIGN(const auto its, store_->count_bricks(piece.volume, piece.chunks));
+    count += its;
+  }
+  if (count == 0) return {};
+  const uint64_t available_bytes = available_bytes_();
+  if (count > bricks_that_fit(available_bytes)) {
+    const Int3 size = bricks.max - bricks.min;
+    const size_t axis = size.x >= size.y && size.x >= size.z ? 0 : size.y >= size.z ? 1 : 2;
+    Box3 low = bricks, high = bricks;
+    const int32_t from = along(low.min, axis), to = along(low.max, axis);
+    if (to == from)
+      return fail(ErrorCode::out_of_memory,
+                  "even brick by brick this needs " +
+                      std::to_string((uint64_t(double(count * kBrickBytes) / kPlanned) >> 20) + 1) + " MiB, and " +
+                      std::to_string(available_bytes >> 20) +
+                      " MiB are left of the memory it may take; allow more, or crop it");
+    int32_t middle = from + (to - from) / 2;
+    if ((middle | 7) < to) middle |= 7;  // the end of a chunk, so that both halves need other ones
+    along(low.max, axis) = middle;
+    along(high.min, axis) = middle + 1;
+    QRY_TRY(visit(low, take));
+    return visit(high, take);
+  }
+  ++regions_;
+  Scene some = with_instances(*scene_, instances_for(*scene_, cells, &volume_bounds_, visible_only_));
+  for (const Piece& piece : pieces)
+    QRY_TRY(store_->read(piece.volume, piece.chunks, some.volumes[piece.volume].bricks, progress_,
+                         bricks_that_fit(available_bytes_()) / kWaitingShare));
+  QRY_TRY_ASSIGN(const BrickMap visible, flatten(some, visible_only_));
+  return take(visible.within(bricks));
 }
 
-// The chunks from which they do.
+namespace {
+
+// The chunks from which instances place voxels into a box of the world.
 std::vector<ChunkBox> chunks_for(const std::vector<Instance>& instances, const Box3& box) {
   std::vector<ChunkBox> needed;
   for (const Instance& instance : instances) {
@@ -171,16 +228,6 @@ std::vector<ChunkBox> chunks_for(const std::vector<Instance>& instances, const B
       needed.push_back(chunks);
   }
   return needed;
-}
-
-// The scene without bricks, of these instances alone.
-Scene with_instances(const Scene& scene, std::vector<Instance> instances) {
-  Scene some;
-  some.volumes.resize(scene.volumes.size());
-  some.instances = std::move(instances);
-  some.layers = scene.layers;
-  some.overlap = scene.overlap;
-  return some;
 }
 
 }  // namespace

@@ -40,7 +40,11 @@ class VisibleRegions {
   Result<int32_t> last_layer(size_t axis, int32_t first) const;
   // Returns at least the bricks of layers [first, last] along the axis. Those bricks are whole.
   Result<BrickMap> layers(size_t axis, int32_t first, int32_t last) const;
-  uint64_t read_regions() const { return regions_; }  // calls of layers() so far
+  // Shows the visible bricks in a box of world bricks, rising in each call: as many boxes as it must be so that each
+  // fits memory, in any order. Errors: those of `take`; out_of_memory if what a single brick is made from does not fit.
+  using TakeBricks = std::function<Result<void>(const std::vector<BrickPut>& bricks)>;
+  Result<void> visit(const Box3& bricks, const TakeBricks& take) const;
+  uint64_t read_regions() const { return regions_; }  // how often voxels were read so far
 
  private:
   struct Piece {
@@ -48,7 +52,8 @@ class VisibleRegions {
     Box3 chunks;
   };
   std::vector<Piece> pieces_of(size_t axis, int32_t first, int32_t last) const;
-  bool counts(const Instance& instance) const;  // and it shows a voxel
+  std::vector<Piece> pieces_of(const Box3& box) const;  // of world voxels
+  bool counts(const Instance& instance) const;          // and it shows a voxel
 
   const Scene* scene_ = nullptr;
   Progress progress_;

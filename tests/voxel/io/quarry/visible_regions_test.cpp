@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// visible_regions_test.cpp - worlds read in pieces, and grids and meshes written from some layers at a time, have the
-// same bytes as those from a whole scene.
+// visible_regions_test.cpp - worlds read in pieces, and grids, meshes and pictures written from some layers or boxes at
+// a time, have the same bytes as those from a whole scene.
 #include "voxel/io/quarry/visible_regions.hpp"
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include <fstream>
 #include <iterator>
 #include <random>
+#include <utility>
 
 #include "tests/app/sanitized.hpp"
 #include "tests/file_bytes.hpp"
@@ -19,6 +20,7 @@
 #include "voxel/io/formats.hpp"
 #include "voxel/io/grids/write.hpp"
 #include "voxel/io/meshes/write.hpp"
+#include "voxel/io/pictures/write.hpp"
 #include "voxel/io/quarry/codec.hpp"
 #include "voxel/io/quarry/reader.hpp"
 #include "voxel/io/quarry/store.hpp"
@@ -245,6 +247,55 @@ TEST_CASE("grids: written from some layers at a time they have the bytes of thos
     REQUIRE(!small);
     CHECK(small.error().code == ErrorCode::out_of_memory);
     CHECK(!fs::exists(dir / "small.nrrd"));
+  }
+}
+
+TEST_CASE("pictures: of some voxels at a time they have the bytes of those of all at once") {
+  using Write = Result<void> (*)(const io::VisibleRegions&, const io::Destination&, const Progress&);
+  const fs::path dir = test::scratch_dir("pictures-regions"), world = dir / "world.quarry";
+  for (uint32_t seed = 1; seed <= 2; ++seed) {
+    const Scene scene = crowd(seed);
+    REQUIRE(io::Store::save(scene, world));
+    const auto all = io::VisibleRegions::of(scene, {});
+    REQUIRE(all);
+    const Int3 size = all->bounds().max - all->bounds().min + Int3{1, 1, 1};
+    const uint64_t picture = 12 * uint64_t(size.x) * uint64_t(size.z);
+    for (const Write write :
+         {Write(io::write_top_view_regions), Write(io::write_height_map), Write(io::write_slices)}) {
+      const bool slices = write == Write(io::write_slices);
+      REQUIRE(write(*all, dir / "whole", {}));
+      uint64_t regions = 0;
+      for (const uint64_t room : {uint64_t(1) << 33, picture + 200'000}) {
+        auto store = io::StoreReader::open(world);
+        REQUIRE(store);
+        const auto voxels = io::VisibleRegions::of(*store, bounds_of(scene), [room] { return room; }, {});
+        REQUIRE(voxels);
+        REQUIRE(write(*voxels, dir / "parts", {}));
+        CHECK(voxels->read_regions() > regions);
+        regions = voxels->read_regions();
+        for (int32_t layer = 0; layer < (slices ? size.y : 1); ++layer) {
+          char name[16];
+          std::snprintf(name, sizeof name, "%04d.png", layer);
+          const auto in = [&](const char* picture_of) { return slices ? dir / picture_of / name : dir / picture_of; };
+          REQUIRE((test::file_text(in("parts")) == test::file_text(in("whole"))));
+        }
+        fs::remove_all(dir / "parts");
+      }
+      auto store = io::StoreReader::open(world);
+      REQUIRE(store);
+      // Too little for the picture; then enough for that, and too little for a brick.
+      for (const uint64_t later : {picture - 1, uint64_t(1000)}) {
+        bool asked = later < picture - 1;
+        const auto voxels = io::VisibleRegions::of(*store, bounds_of(scene),
+                                                   [&] { return std::exchange(asked, false) ? picture : later; }, {});
+        REQUIRE(voxels);
+        const auto refused = write(*voxels, dir / "parts", {});
+        REQUIRE_FALSE(refused);
+        CHECK(refused.error().code == ErrorCode::out_of_memory);
+      }
+      fs::remove_all(dir / "whole");
+      CHECK(std::distance(fs::directory_iterator(dir), fs::directory_iterator()) == 1);
+    }
   }
 }
 

@@ -389,9 +389,14 @@ TEST_CASE("convert: worlds and volumes that do not fit --memory stay below it, c
   INFO(same.message);
   CHECK(same.code == 0);
   CHECK(same.peak < kBudget);
-  // A .vox file is made from the whole scene.
-  const Measured whole =
+  const Measured models =
       converted(dir, {(dir / "a.quarry").string(), "-o", (dir / "b.vox").string(), "--memory", "40M"});
+  INFO(models.message);
+  CHECK(models.code == 0);
+  CHECK(models.peak < kBudget);
+  // Cavities are filled in the whole scene.
+  const Measured whole = converted(
+      dir, {(dir / "a.quarry").string(), "-o", (dir / "c.quarry").string(), "--fill", "1", "--memory", "40M"});
   INFO(whole.message);
   CHECK(whole.code == 1);
   CHECK(whole.message.find("takes at least") != std::string::npos);

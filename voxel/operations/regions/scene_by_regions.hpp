@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // scene_by_regions.hpp - operations of whole_scene.hpp on scenes whose bricks do not fit memory: those of which each
-// brick depends on the bricks near it alone. The scene, without bricks, is changed at once; bricks are made box by box,
-// from what a file has in the box and around it. They are those that the whole scene would have.
+// brick depends on the bricks near it alone, or on what a pass over all of them tells. The scene, without bricks, is
+// changed at once; bricks are made box by box, from what a source has in the box and around it. They are those that the
+// whole scene would have.
 //
-//   source (a world file) ─► needs(): which box ─► crop, shrink, dilate ... ─► make(): the bricks of a box
+//   source (a world file, or other scenes: combine_by_regions.hpp)
+//     ─► needs(): which box ─► crop, shrink, dilate ... ─► make(): the bricks of a box
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// view.cpp - a file system for SQLite (sqlite.org/vfs.html) with one read-only file.
+// view.cpp - a file system for SQLite (sqlite.org/vfs.html) with one file, which is not written to.
 #include "voxel/io/sqlite/view.hpp"
 
 #include <fcntl.h>
@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <map>
 #include <memory>
+#include <new>
 #include <utility>
 
 #include "voxel/io/files/bytes.hpp"
@@ -20,12 +22,26 @@ constexpr char kName[] = "quarry-view";
 
 class ViewSource {
  public:
-  ViewSource(int fd, DatabaseView view) : fd_(fd), view_(std::move(view)) {}
+  ViewSource(int fd, DatabaseView view, ViewWrites writes) : fd_(fd), view_(std::move(view)), writes_(writes) {}
   ViewSource(const ViewSource&) = delete;
   ViewSource& operator=(const ViewSource&) = delete;
   ~ViewSource() { ::close(fd_); }
 
+  bool refuses_writes() const { return writes_ == ViewWrites::refused; }
   uint64_t bytes() const { return view_.bytes; }
+  void set_bytes(uint64_t bytes) { view_.bytes = bytes; }
+  // SQLite writes whole pages.
+  int write(const uint8_t* from, size_t count, uint64_t at) {
+    if (refuses_writes()) return SQLITE_READONLY;
+    if (count != view_.page_bytes || at % count != 0) return SQLITE_IOERR_WRITE;
+    try {
+      written_[at / count].assign(from, from + count);
+    } catch (const std::bad_alloc&) {
+      return SQLITE_IOERR_NOMEM;
+    }
+    view_.bytes = std::max<uint64_t>(view_.bytes, at + count);
+    return SQLITE_OK;
+  }
   // SQLite expects zeros past the end.
   int read(uint8_t* to, size_t count, uint64_t at) const {
     const size_t there = at >= view_.bytes ? 0 : size_t(std::min<uint64_t>(count, view_.bytes - at));
@@ -33,11 +49,16 @@ class ViewSource {
     for (size_t done = 0; done < there;) {
       const uint64_t page = (at + done) / view_.page_bytes, in_page = (at + done) % view_.page_bytes;
       const size_t piece = size_t(std::min<uint64_t>(there - done, view_.page_bytes - in_page));
+      const auto written = written_.find(page);
       const auto given = view_.pages.pages().find(uint32_t(page + 1));
-      if (given != view_.pages.pages().end()) std::memcpy(to + done, given->second.data() + in_page, piece);
+      if (written != written_.end()) std::memcpy(to + done, written->second.data() + in_page, piece);
+      else if (given != view_.pages.pages().end()) std::memcpy(to + done, given->second.data() + in_page, piece);
       else if (const int failed = read_file(to + done, piece, at + done)) return failed;
       done += piece;
     }
+    // For SQLite there is no log beside a view: bytes 18 and 19 say that of a database that may be written to.
+    for (const uint64_t mode : {18u, 19u})
+      if (!refuses_writes() && mode >= at && mode < at + there) to[mode - at] = 1;
     return there == count ? SQLITE_OK : SQLITE_IOERR_SHORT_READ;
   }
 
@@ -58,6 +79,8 @@ class ViewSource {
 
   int fd_;
   DatabaseView view_;
+  ViewWrites writes_;
+  std::map<uint64_t, std::vector<uint8_t>> written_;  // by the page's number, from 0
 };
 
 // The source that sqlite3_open_v2 opens on this thread.
@@ -69,8 +92,6 @@ struct ViewFile {
 };
 ViewSource& source_of(sqlite3_file* file) { return *reinterpret_cast<ViewFile*>(file)->source; }
 
-int refuse_write(sqlite3_file*, const void*, int, sqlite3_int64) { return SQLITE_READONLY; }
-int refuse_size(sqlite3_file*, sqlite3_int64) { return SQLITE_READONLY; }
 int nothing_to_do(sqlite3_file*, int) { return SQLITE_OK; }
 
 const sqlite3_io_methods kMethods = {
@@ -82,8 +103,14 @@ const sqlite3_io_methods kMethods = {
     [](sqlite3_file* file, void* to, int count, sqlite3_int64 at) {
       return source_of(file).read(static_cast<uint8_t*>(to), size_t(count), uint64_t(at));
     },
-    refuse_write,
-    refuse_size,
+    [](sqlite3_file* file, const void* from, int count, sqlite3_int64 at) {
+      return source_of(file).write(static_cast<const uint8_t*>(from), size_t(count), uint64_t(at));
+    },
+    [](sqlite3_file* file, sqlite3_int64 bytes) {
+      if (source_of(file).refuses_writes()) return SQLITE_READONLY;
+      source_of(file).set_bytes(uint64_t(bytes));
+      return SQLITE_OK;
+    },
     nothing_to_do,  // sync
     [](sqlite3_file* file, sqlite3_int64* bytes) {
       *bytes = sqlite3_int64(source_of(file).bytes());
@@ -97,7 +124,7 @@ const sqlite3_io_methods kMethods = {
     },
     [](sqlite3_file*, int, void*) { return SQLITE_NOTFOUND; },
     [](sqlite3_file*) { return 4096; },
-    [](sqlite3_file*) { return SQLITE_IOCAP_IMMUTABLE; },
+    [](sqlite3_file* file) { return source_of(file).refuses_writes() ? SQLITE_IOCAP_IMMUTABLE : 0; },
     nullptr,
     nullptr,
     nullptr,
@@ -109,9 +136,10 @@ const sqlite3_io_methods kMethods = {
 int open_file(sqlite3_vfs*, const char*, sqlite3_file* file, int flags, int* out_flags) {
   file->pMethods = nullptr;
   if (!(flags & SQLITE_OPEN_MAIN_DB) || !to_open) return SQLITE_CANTOPEN;
+  const bool refuses = to_open->refuses_writes();
   reinterpret_cast<ViewFile*>(file)->source = to_open.release();
   file->pMethods = &kMethods;
-  if (out_flags) *out_flags = SQLITE_OPEN_READONLY;
+  if (out_flags) *out_flags = refuses ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
   return SQLITE_OK;
 }
 
@@ -135,14 +163,14 @@ sqlite3_vfs make_vfs() {
 
 }  // namespace
 
-Result<Db> open_view(int fd, DatabaseView view) {
+Result<Db> open_view(int fd, DatabaseView view, ViewWrites writes) {
   static sqlite3_vfs vfs = make_vfs();
   static const int registered = sqlite3_vfs_register(&vfs, 0);
   if (registered != SQLITE_OK) return fail(ErrorCode::out_of_memory, "no memory for a database connection");
   const int copy = ::fcntl(fd, F_DUPFD_CLOEXEC, 0);
   if (copy < 0) return tl::unexpected(error_from_errno("cannot open it", errno));
-  to_open = std::make_unique<ViewSource>(copy, std::move(view));
-  auto db = Db::open("view", SQLITE_OPEN_READONLY, kName);
+  to_open = std::make_unique<ViewSource>(copy, std::move(view), writes);
+  auto db = Db::open("view", writes == ViewWrites::refused ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE, kName);
   to_open.reset();
   return db;
 }

@@ -35,7 +35,8 @@ constexpr uint32_t kWrittenPartChanges = 512;
 constexpr uint32_t kPartBytesMax = 4 + kPartChanges * (12 + 4 + 2 * (1 + kBrickBytesMax));
 // Versions of a file, by what it may have; each has what those before it have. kPlainHistory: every record is of voxels
 // and is one step. kSteps: records of the palette, steps of several records. kShortBricks: blobs of the short form.
-constexpr int64_t kPlainHistory = 1, kSteps = 2, kShortBricks = 3;
+// kUnfinished: a step that is not whole; once it is, the file has the version again that it has without.
+constexpr int64_t kPlainHistory = 1, kSteps = 2, kShortBricks = 3, kUnfinished = 4;
 
 // The limit of brick coordinates, so that voxels have 32-bit coordinates.
 constexpr int32_t kMaxBrickCoordinate = 1 << 28;

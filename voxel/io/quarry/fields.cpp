@@ -57,7 +57,10 @@ uint64_t volumes_sum(const StoreHead& head) {
 }
 
 uint64_t history_state_sum(const StoreHead& head) {
-  return FieldSum().add(head.position).add(head.length).add(int64_t(head.history_sum)).value();
+  FieldSum sum;
+  sum.add(head.position).add(head.length).add(int64_t(head.history_sum));
+  if (head.unfinished) sum.add(head.unfinished->position).add(int64_t(head.unfinished->is_new)).add(head.version);
+  return sum.value();
 }
 
 int64_t pack_rotation(const Rotation& r) {

@@ -12,7 +12,10 @@ constexpr const char* kOverlapKey = "overlap";  // 0: the first instance wins, 1
 constexpr const char* kPositionKey = "history_position";
 constexpr const char* kLengthKey = "history_length";
 constexpr const char* kHistoryKey = "history_sum";       // of the journal's checksums
-constexpr const char* kHistorySumKey = "check_history";  // over the three above
+constexpr const char* kHistorySumKey = "check_history";  // over the three above, and the three below
+// Of a step that is not whole, in files of version kUnfinished alone: UnfinishedStep, and the version without it.
+constexpr const char *kUnfinishedFromKey = "unfinished_from", *kUnfinishedNewKey = "unfinished_new",
+                     *kUnfinishedVersionKey = "unfinished_version";
 // The sum over meta, layers, instances, cameras, names and sizes of volumes, overlap.
 constexpr const char* kSceneSumKey = "check_scene";
 constexpr const char* kPaletteSumKey = "check_palette";

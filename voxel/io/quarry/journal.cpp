@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// journal.cpp - writes records of the history into the table journal. Their parts are compressed by all threads while
-// those before them are written, so that neither all records nor all their bytes are in memory at once.
+// journal.cpp - writes records of the history into the table journal, and takes those of a step back that is not whole.
+// Their parts are compressed by all threads while those before them are written, so that neither all records nor all
+// their bytes are in memory at once.
 #include <algorithm>
 #include <list>
+#include <map>
 #include <new>
 #include <optional>
+#include <set>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "base/ahead.hpp"
 #include "base/parallel.hpp"
+#include "voxel/io/quarry/file.hpp"
 #include "voxel/io/quarry/tables.hpp"
 
 namespace quarry::io {
@@ -103,7 +108,47 @@ class JournalEncoder {
   std::list<std::vector<BrickChange>> joined_;  // records whose changes were not yet as few as they can be
 };
 
-// Those that could be redone.
+// The bricks of a record as they were before it, or are after it.
+Result<void> put_side(Db& db, const UndoRecord& record, bool before, StoreHead* head) {
+  std::map<Int3, std::vector<BrickPut>> puts;  // by chunk
+  for (const BrickChange& change : record.changes)
+    for (uint32_t i = 0; i < change.count; ++i)
+      puts[chunk_of(change.at(i))].push_back({change.at(i), before ? change.before : change.after});
+  constexpr size_t kAtOnce = 256;
+  for (auto next = puts.begin(); next != puts.end();) {
+    BrickMap map;
+    std::vector<Int3> chunks;
+    std::vector<ChunkBox> boxes;
+    const auto first = next;
+    for (; next != puts.end() && chunks.size() < kAtOnce; ++next) {
+      chunks.push_back(next->first);
+      boxes.push_back({record.volume, {next->first, next->first}});
+    }
+    const auto take = [&](size_t, std::vector<ChunkRead>& read) -> Result<void> {
+      for (const ChunkRead& chunk : read) map.put(chunk.bricks);
+      return {};
+    };
+    const auto put = [](size_t) -> Result<void> { return {}; };
+    QRY_TRY(read_chunk_pieces(db, *head, std::span(&boxes, 1), {take, put}, {}, 1));
+    for (auto its = first; its != next; ++its) map.put(its->second);
+    const ChunkSource source = [&](std::span<const Int3>) -> Result<const BrickMap*> { return &map; };
+    QRY_TRY(write_chunks(db, source, chunks, record.volume, head));
+  }
+  return {};
+}
+
+Result<void> put_materials(Db& db, const UndoRecord& record, bool before) {
+  StoreHead ignored;
+  QRY_TRY_ASSIGN(Scene scene, read_without_chunks(db, &ignored));
+  for (const MaterialChange& change : record.materials) {
+    scene.palette.materials[change.index] = before ? change.before : change.after;
+    scene.palette.names[change.index] = before ? change.name_before : change.name_after;
+  }
+  return write_palette(db, scene.palette);
+}
+
+}  // namespace
+
 Result<void> drop_records(Db& db, StoreHead* head) {
   QRY_TRY_ASSIGN(auto dropped, Statement::prepare(db, "SELECT checksum FROM journal WHERE record > ?1", "journal"));
   dropped.bind(1, head->position);
@@ -115,10 +160,41 @@ Result<void> drop_records(Db& db, StoreHead* head) {
   }
   dropped.reset();
   QRY_TRY_ASSIGN(auto drop, Statement::prepare(db, "DELETE FROM journal WHERE record > ?1", "journal"));
-  return drop.bind(1, head->position).execute();
+  QRY_TRY(drop.bind(1, head->position).execute());
+  head->length = head->position;
+  return {};
 }
 
-}  // namespace
+Result<std::string> take_back_unfinished(Db& db, StoreHead* head) {
+  QRY_TRY(db.run("BEGIN IMMEDIATE", "take back a part of an edit"));
+  const UnfinishedStep step = *head->unfinished;
+  const bool before = head->position > step.position;
+  const int64_t count = before ? head->position - step.position : step.position - head->position;
+  std::set<uint32_t> volumes;
+  std::string label;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t number = before ? head->position - i : head->position + 1 + i;
+    QRY_TRY_ASSIGN(const auto records,
+                   read_history(db, *head, physical_memory(), {}, nullptr, RecordRange{number, number}));
+    for (const UndoRecord& record : records) {
+      if (record.of_palette()) {
+        QRY_TRY(put_materials(db, record, before));
+      } else {
+        QRY_TRY(put_side(db, record, before, head));
+        volumes.insert(record.volume);
+      }
+      label = record.label;
+    }
+  }
+  head->position = step.position;
+  if (step.is_new) QRY_TRY(drop_records(db, head));
+  head->unfinished.reset();
+  QRY_TRY(write_head(db, *head, volumes));
+  QRY_TRY(db.run("COMMIT", "take back a part of an edit"));
+  const std::string what = step.is_new ? "an edit" : before ? "a redo" : "an undo";
+  return what + ", '" + label.substr(0, 60) +
+         "', had come into the file only in part when its program stopped or the file was copied";
+}
 
 Result<void> write_records(Db& db, const RecordSource& source, StoreHead* head) {
   bool begun = false;  // the first row replaces what could be redone

@@ -153,13 +153,27 @@ Result<StoreHead> head_from(Db& db, const std::map<std::string, int64_t>& state,
   }
   QRY_TRY_ASSIGN(const auto version, db.integer("PRAGMA user_version", "read the database's header"));
   head.version = version;
+  const auto unfinished = [&](const char* key) {
+    const auto row = state.find(key);
+    return row == state.end() ? std::nullopt : std::optional(row->second);
+  };
+  if (const auto from = unfinished(kUnfinishedFromKey), is_new = unfinished(kUnfinishedNewKey),
+      its_version = unfinished(kUnfinishedVersionKey);
+      from || is_new || its_version || version == kUnfinished) {
+    if (version != kUnfinished || !from || !is_new || !its_version || *its_version < 1 || *its_version >= kUnfinished)
+      return tl::unexpected(damaged("table state: it does not say where the step began that is not whole").error());
+    head.version = *its_version;
+    head.unfinished = UnfinishedStep{*from, *is_new != 0};
+  }
   QRY_TRY(read_volumes(db, scene, &head));
   head.position = state.at(kPositionKey);
   head.length = state.at(kLengthKey);
   head.history_sum = uint64_t(state.at(kHistoryKey));
   if (volumes_sum(head) != uint64_t(state.at(kVolumesSumKey)))
     return fail(ErrorCode::malformed_input, "table volumes: the checksum is wrong; the file is damaged");
-  if (history_state_sum(head) != uint64_t(state.at(kHistorySumKey)) || head.position < 0 || head.position > head.length)
+  const int64_t from = head.unfinished ? head.unfinished->position : 0;
+  if (history_state_sum(head) != uint64_t(state.at(kHistorySumKey)) || head.position < 0 ||
+      head.position > head.length || from < 0 || from > head.length)
     return fail(ErrorCode::malformed_input,
                 "table state: the checksum of the history's place is wrong; the file is damaged");
   return head;

@@ -75,6 +75,12 @@ struct StepName {
   bool continues = false;  // the first record asked for belongs to the step before it
 };
 
+// A step of several records that is being made, undone or redone, and of which the file has a part alone.
+struct UnfinishedStep {
+  int64_t position = 0;  // records that were applied before it
+  bool is_new = false;   // it is made: its records go when it is taken back
+};
+
 // For one thread at a time. Nobody can edit the file during its lifetime. Messages begin with the file's name.
 class StoreReader {
  public:

@@ -285,6 +285,10 @@ void StoreSalvage::put_together() {
   in_order(cameras_, "cameras", "cameras", [&](int64_t, Camera&& c) { scene_.cameras.push_back(std::move(c)); });
   if (const auto it = state_.find(kOverlapKey); it != state_.end() && it->second == 1)
     scene_.overlap = OverlapRule::last_instance_wins;
+  if (state_.count(kUnfinishedFromKey))
+    warn(
+        "an edit had come into the file only in part when its program stopped or the file was copied; that part is in "
+        "the voxels");
   if (!wanted_sum(kSceneSumKey, scene_sum(scene_))) {
     salvage_.count_loss("scene_rows", 1, "checksum over metadata, layers, instances, cameras and names");
     warn("tables meta, volumes, layers, instances, cameras: rows are missing or changed; what is there was read");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// sidecars.cpp - finds the log or journal that belongs to this state of the file, opens the file with it, and puts
-// foreign ones aside.
+// sidecars.cpp - finds the log or journal that belongs to this state of the file, opens the file with it, as it was
+// before a step that is not whole, and puts foreign ones aside.
 #include "voxel/io/quarry/sidecars.hpp"
 
 #include <fcntl.h>
@@ -123,7 +123,7 @@ Result<DatabaseView> view_with_journals(const LockedFile& locked, const fs::path
   return view;
 }
 
-Result<OpenedView> open_with_journals(const LockedFile& locked, const fs::path& file) {
+Result<OpenedView> open_with_journals(const LockedFile& locked, const fs::path& file, ViewWrites writes) {
   OpenedView opened;
   QRY_TRY_ASSIGN(auto view, view_with_journals(locked, file, &opened.warnings));
   const JournalUse log = view.pages.log(), journal = view.pages.journal();
@@ -136,7 +136,7 @@ Result<OpenedView> open_with_journals(const LockedFile& locked, const fs::path& 
   if (::fstat(locked.fd, &info) != 0) return tl::unexpected(error_from_errno("cannot ask for its size", errno));
   alone.bytes = uint64_t(info.st_size);
   const bool counts = !view.pages.pages().empty(), closed = view.pages.closed();
-  QRY_TRY_ASSIGN(auto db, open_view(locked.fd, std::move(view)));
+  QRY_TRY_ASSIGN(auto db, open_view(locked.fd, std::move(view), writes));
   opened.db = std::move(db);
   if (!counts) return opened;
   const auto agrees = check_tables(opened.db, CheckBlobs::no);
@@ -153,7 +153,7 @@ Result<OpenedView> open_with_journals(const LockedFile& locked, const fs::path& 
     return fail(ErrorCode::malformed_input,
                 "with " + names + ", which lies beside it and belongs to it, it is damaged: " + agrees.error().message +
                     ". Either one was damaged, or the two were copied at different instants");
-  QRY_TRY_ASSIGN(auto other, open_view(locked.fd, std::move(alone)));
+  QRY_TRY_ASSIGN(auto other, open_view(locked.fd, std::move(alone), writes));
   if (!check_tables(other, CheckBlobs::no)) return tl::unexpected(agrees.error());
   opened.db = std::move(other);
   opened.warnings.clear();
@@ -169,9 +169,20 @@ Result<OpenedView> open_with_journals(const LockedFile& locked, const fs::path& 
 
 Result<Db> open_for_reading(const LockedFile& locked, const fs::path& file, std::vector<std::string>* warnings) {
   QRY_TRY_ASSIGN(auto opened, open_with_journals(locked, file));
+  std::string taken_back;
+  QRY_TRY_ASSIGN(const auto version, opened.db.integer("PRAGMA user_version", "read the database's header"));
+  if (version == kUnfinished) {
+    QRY_TRY_ASSIGN(opened, open_with_journals(locked, file, ViewWrites::in_memory));
+    QRY_TRY(opened.db.run("PRAGMA journal_mode=MEMORY; PRAGMA temp_store=MEMORY", "set up the database"));
+    QRY_TRY(check_schema(opened.db));
+    QRY_TRY_ASSIGN(auto head, read_head(opened.db));
+    QRY_TRY_ASSIGN(taken_back, take_back_unfinished(opened.db, &head));
+  }
   if (warnings) {
     for (const OpenedView::Foreign& f : opened.foreign) warnings->push_back(f.sentence + kWhatToDo);
     warnings->insert(warnings->end(), opened.warnings.begin(), opened.warnings.end());
+    if (!taken_back.empty())
+      warnings->push_back(taken_back + ". It is left out here; opening the world for editing takes it back");
   }
   QRY_TRY(opened.db.run("PRAGMA temp_store=MEMORY", "set up the database"));
   return std::move(opened.db);

@@ -32,7 +32,9 @@ struct OpenedView {
   std::vector<Foreign> foreign;
   std::vector<std::string> warnings;  // the others
 };
-Result<OpenedView> open_with_journals(const LockedFile& locked, const std::filesystem::path& file);
+Result<OpenedView> open_with_journals(const LockedFile& locked, const std::filesystem::path& file,
+                                      ViewWrites writes = ViewWrites::refused);
+// The same, with a warning for each. A step that is not whole is taken back in memory, which a warning says, too.
 Result<Db> open_for_reading(const LockedFile& locked, const std::filesystem::path& file,
                             std::vector<std::string>* warnings);
 

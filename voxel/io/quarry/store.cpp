@@ -174,6 +174,7 @@ struct Store::State {
                                              " of the file's history is another one; save the scene as a whole");
     }
     return transact([&](StoreHead& next) {
+      next.unfinished.reset();
       next.position = back ? first - 1 : first + count - 1;
       return write_touched(scene, records, &next);
     });
@@ -285,12 +286,16 @@ Result<Opened> open_for_editing(const fs::path& file) {
   // EXTRA is the same as FULL in WAL mode. In rollback mode (if WAL is not available) it syncs the folder too.
   QRY_TRY(db.run("PRAGMA locking_mode=EXCLUSIVE; PRAGMA temp_store=MEMORY; PRAGMA synchronous=EXTRA",
                  "set up the database"));
-  // First the file's own log or journal is folded in. Then the file itself gets a new number. Only then a new log may
-  // begin.
+  // First the file's own log or journal is folded in. Then a step that is not whole is taken back, and the file itself
+  // gets a new number. Only then a new log may begin.
   QRY_TRY_ASSIGN(const auto single, set_journal_mode(db, "PRAGMA journal_mode=DELETE"));
   if (single != "delete")
     return fail(ErrorCode::io,
                 "what is beside it could not be folded in: the database stays in the mode '" + single + "'");
+  if (head->unfinished) {
+    QRY_TRY_ASSIGN(const std::string taken_back, take_back_unfinished(db, &*head));
+    warnings.push_back(taken_back + ". It was taken back");
+  }
   QRY_TRY(write_log_number(db));
   QRY_TRY(set_journal_mode(db, "PRAGMA journal_mode=WAL"));
   QRY_TRY(quarantine.commit());
@@ -388,6 +393,7 @@ Result<Scene> Store::read(const fs::path& file, const Progress& progress, std::v
 
 uint64_t Store::history_length() const { return uint64_t(state_->head.length); }
 uint64_t Store::history_position() const { return uint64_t(state_->head.position); }
+std::optional<UnfinishedStep> Store::unfinished() const { return state_->head.unfinished; }
 
 Result<std::vector<UndoRecord>> Store::State::read_step(uint64_t at, bool before) {
   return guarded(path, [&]() -> Result<std::vector<UndoRecord>> {
@@ -450,6 +456,7 @@ Result<Scene> salvage_store(const fs::path& file, Salvage& salvage, std::vector<
 Result<void> Store::commit_edit(const Scene& scene, std::span<const UndoRecord> records) {
   for (const UndoRecord& record : records) QRY_TRY(state_->check_call(scene, record));
   return state_->transact([&](StoreHead& next) -> Result<void> {
+    next.unfinished.reset();
     QRY_TRY(write_records(state_->db, all_of(records), &next));
     return state_->write_touched(scene, records, &next);
   });
@@ -481,10 +488,15 @@ Result<void> Store::commit_later(const Scene& scene, const LaterPieces& later) {
   return state_->transact([&](StoreHead& next) -> Result<void> {
     if (later.kept > uint64_t(next.length)) return no_such_edit();
     next.position = int64_t(later.kept);
+    if (next.unfinished && next.unfinished->is_new) QRY_TRY(drop_records(state_->db, &next));
     QRY_TRY(write_records(state_->db, checked, &next));
     QRY_TRY_ASSIGN(const Later rest, later.rest());
     if (rest.position > uint64_t(next.length)) return no_such_edit();
     next.position = int64_t(rest.position);
+    next.unfinished = later.unfinished;
+    if (next.unfinished && (next.unfinished->is_new ? next.position <= next.unfinished->position
+                                                    : next.position == next.unfinished->position))
+      next.unfinished.reset();  // nothing of it is here
     return state_->write_changed(scene, rest.chunks, later.bricks, rest.palette, &next);
   });
 }

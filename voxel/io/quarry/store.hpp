@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -49,7 +50,8 @@ class Store {
   // Opens for editing, with an exclusive lock (conflict: it is open elsewhere). Errors: not_found, malformed_input,
   // unsupported (written by a newer Quarry), io. After an error neither the file nor its sidecars have changed. The
   // whole world is checked first. A log or journal of another state or file is set aside under another name, which
-  // warnings() reports. While the Store is open, the file has a `-wal` file. Destroying the Store folds it in.
+  // warnings() reports. So is a step taken back of which a program that was killed had brought only a part here. While
+  // the Store is open, the file has a `-wal` file. Destroying the Store folds it in.
   static Result<Store> open(const std::filesystem::path& file);
   // Reads everything, with the sidecars of a killed editor, and checks every checksum. Nothing is changed. `history`
   // (may be null) gets the journal and its position. `warnings` gets a sentence for each part of the sidecars that may
@@ -71,6 +73,7 @@ class Store {
   const std::vector<std::string>& warnings() const;  // from opening, as those of read()
   uint64_t history_length() const;                   // records, those that can be redone with them
   uint64_t history_position() const;                 // that are applied
+  std::optional<UnfinishedStep> unfinished() const;  // as the last commit left it
   // The records of the step of which record number `at` (from 0) comes next, or of the step that begins there; and what
   // the steps of records [first, end) are called. Their bricks are loose. Errors: io, malformed_input, out_of_memory.
   Result<std::vector<UndoRecord>> step_before(uint64_t at);
@@ -123,6 +126,9 @@ class Store {
     RecordSource records;
     std::function<Result<Later>()> rest;  // when the source has ended: all else
     std::function<Result<const BrickMap*>(uint32_t volume, std::span<const Int3> chunks)> bricks;
+    // The scene is in the middle of this step. Unless a later commit follows, who opens the file finds it as it was
+    // before it. Of a new one that the file knows, records after `kept` go: they were taken back.
+    std::optional<UnfinishedStep> unfinished = std::nullopt;
   };
   Result<void> commit_later(const Scene& scene, const LaterPieces& later);
   Result<void> commit_palette(const Palette& palette);  // not in the history, unlike Document::change_palette

@@ -24,7 +24,7 @@ namespace quarry::io {
 constexpr int32_t kApplicationId = 0x51727279;  // "Qrry", at byte 68 of the file
 // Raised by every change of the schema or the blobs; a reader rejects a newer one. What needs which: codec.hpp. New
 // files have the first version until something is written that needs another.
-constexpr int64_t kSchemaVersion = kShortBricks;
+constexpr int64_t kSchemaVersion = kUnfinished;
 constexpr int32_t kMaxChunkCoordinate = kMaxBrickCoordinate / 8;
 constexpr uint64_t kBrickMemoryBytes = 650;  // of a brick in a BrickMap
 constexpr uint64_t kWaitingShare = 16;       // one in so many bricks of a region waits, decoded, for its place
@@ -38,7 +38,8 @@ struct StoreHead {
   std::vector<Volume> volumes;
   int64_t position = 0, length = 0;  // records of the history: applied, all
   uint64_t history_sum = 0;          // of the records' checksums, mod 2^64
-  int64_t version = kPlainHistory;   // of the schema; raised by the first record that needs it
+  int64_t version = kPlainHistory;   // of the schema; raised by the first record that needs it; not kUnfinished
+  std::optional<UnfinishedStep> unfinished;
   uint64_t bricks() const {
     uint64_t sum = 0;
     for (const Volume& volume : volumes) sum += uint64_t(volume.bricks);
@@ -138,13 +139,19 @@ using ChunkSource = std::function<Result<const BrickMap*>(std::span<const Int3> 
 // not the head's tables (see write_head).
 Result<void> write_chunks(Db& db, const ChunkSource& bricks, std::span<const Int3> chunks, uint32_t volume,
                           StoreHead* head);
-// Writes the numbers of some volumes and those of the history, with their checksums.
+// Writes the numbers of some volumes and those of the history, with their checksums, and whether a step is not whole.
 Result<void> write_head(Db& db, const StoreHead& head, const std::set<uint32_t>& changed_volumes);
 
 // Drops the records after the head's position and appends the source's. All threads compress those that come next while
 // some are written. The bytes do not depend on the threads, nor on how the source divides the records. Errors:
 // invalid_argument (the first one continues a step).
 Result<void> write_records(Db& db, const RecordSource& source, StoreHead* head);
+// Drops the records after the head's position.
+Result<void> drop_records(Db& db, StoreHead* head);
+// Takes the head's unfinished step back, as one transaction: the world and the history are as before it. Returns a
+// sentence about it, without a full stop. Memory: a record, and some hundred chunks. After an error, which is one of
+// reading or writing, the database is to be closed.
+Result<std::string> take_back_unfinished(Db& db, StoreHead* head);
 struct RecordRange {
   int64_t first = 1, last = INT64_MAX;  // from 1 on
 };

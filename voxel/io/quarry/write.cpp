@@ -148,6 +148,23 @@ Result<void> write_history_state(Db& db, const StoreHead& head) {
   return {};
 }
 
+// The version is the file's own again as soon as nothing is unfinished.
+Result<void> write_unfinished(Db& db, const StoreHead& head) {
+  int64_t version = kUnfinished;
+  if (head.unfinished) {
+    QRY_TRY(write_state(db, kUnfinishedFromKey, head.unfinished->position));
+    QRY_TRY(write_state(db, kUnfinishedNewKey, head.unfinished->is_new));
+    QRY_TRY(write_state(db, kUnfinishedVersionKey, head.version));
+  } else {
+    QRY_TRY_ASSIGN(auto drop, Statement::prepare(db, "DELETE FROM state WHERE key IN (?1, ?2, ?3)", "state"));
+    drop.bind(1, std::string_view(kUnfinishedFromKey)).bind(2, std::string_view(kUnfinishedNewKey));
+    QRY_TRY(drop.bind(3, std::string_view(kUnfinishedVersionKey)).execute());
+    if (sqlite3_changes(db.handle()) == 0) return {};
+    version = head.version;
+  }
+  return db.run(("PRAGMA user_version=" + std::to_string(version)).c_str(), "mark the file's version");
+}
+
 Result<void> write_volume_head(Db& db, const StoreHead& head, uint32_t volume) {
   QRY_TRY_ASSIGN(
       auto s,
@@ -322,7 +339,8 @@ Result<void> write_chunks(Db& db, const ChunkSource& bricks, std::span<const Int
 Result<void> write_head(Db& db, const StoreHead& head, const std::set<uint32_t>& changed_volumes) {
   for (const uint32_t volume : changed_volumes) QRY_TRY(write_volume_head(db, head, volume));
   QRY_TRY(write_volumes_sum(db, head));
-  return write_history_state(db, head);
+  QRY_TRY(write_history_state(db, head));
+  return write_unfinished(db, head);
 }
 
 Result<void> TableWriter::begin(const Scene& scene) {

@@ -4,12 +4,18 @@
 #include <sqlite3.h>
 
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <random>
+#include <set>
+#include <thread>
 
+#include "tests/engine/api/files/full_disk.hpp"
 #include "tests/file_bytes.hpp"
 #include "tests/test_data.hpp"
+#include "tests/voxel/io/quarry/killed_child.hpp"
 #include "tests/voxel/io/quarry/store_edits.hpp"
 #include "voxel/io/quarry/codec.hpp"
+#include "voxel/io/quarry/reader.hpp"
 #include "voxel/io/quarry/salvage.hpp"
 #include "voxel/io/quarry/store.hpp"
 
@@ -361,6 +367,163 @@ TEST_CASE("store: a step of several records is committed whole or not at all") {
   REQUIRE(kept.document->undo(kept.undos()));
   REQUIRE(kept.document->redo(kept.redos()));
   unchanged();
+}
+
+namespace {
+
+// Commits the scene that is `scene` with some records of a step made, undone (back) or redone: those of `step`, which
+// follow the first `kept` of the file.
+struct PartOfStep {
+  io::UnfinishedStep unfinished;
+  uint64_t kept, position;
+  std::span<const UndoRecord> step;
+  bool back;
+};
+void commit_part(Store& store, Scene scene, const PartOfStep& part) {
+  Store::Later rest;
+  rest.position = part.position;
+  std::set<Int3> chunks;
+  for (const UndoRecord& record : part.step) {
+    test::apply_record(&scene, record, !part.back);
+    for (const MaterialChange& change : record.materials) {
+      scene.palette.materials[change.index] = change.after;
+      rest.palette = true;
+    }
+    for (const BrickChange& change : record.changes)
+      for (uint32_t i = 0; i < change.count; ++i) chunks.insert(io::chunk_of(change.at(i)));
+  }
+  rest.chunks[0] = {chunks.begin(), chunks.end()};
+  const bool is_new = part.unfinished.is_new;
+  const auto committed = store.commit_later(
+      scene, {part.kept, io::all_of(is_new ? part.step : std::span<const UndoRecord>()),
+              [&]() -> Result<Store::Later> { return rest; },
+              [&](uint32_t, std::span<const Int3>) -> Result<const BrickMap*> { return &scene.volumes[0].bricks; },
+              part.unfinished});
+  INFO((committed ? "" : committed.error().message));
+  REQUIRE(committed);
+}
+
+void expect_same_world(const Whole& a, const Whole& b) {
+  CHECK(same_scene(a.scene, b.scene) == "");
+  CHECK(same_records(a.history, b.history) == "");
+  CHECK(a.position == b.position);
+}
+
+}  // namespace
+
+TEST_CASE(
+    "store: a step of which a part alone came into the file is left out by who reads it and taken back by who opens it "
+    "for editing, whether it was made, undone or redone; both say so, and the file has its version again") {
+  const fs::path dir = test::scratch_dir("store-unfinished"), file = new_world(dir);
+  std::vector<UndoRecord> added;  // a step of voxels and the palette, after four records
+  {
+    Kept kept(file);
+    kept.stroke({0, 5}, 7);
+    kept.stroke({20, 100}, 9);
+    auto next = Document::create(kept.document->scene());
+    REQUIRE(next);
+    REQUIRE(next->apply(0, dab(2, 3)));
+    REQUIRE(next->apply(0, dab(21, 0, Mode::remove)));
+    Palette palette = next->scene().palette;
+    palette.materials[9].roughness = 0.125f;
+    REQUIRE(next->change_palette(palette));
+    added.assign(next->history().begin(), next->history().end());
+    for (UndoRecord& record : added) record.continues = &record != &added.front();
+  }
+  for (const std::string what : {"an edit", "an undo", "a redo"}) {
+    INFO(what);
+    if (what == "a redo") {
+      Kept kept(file);
+      REQUIRE(kept.document->undo(kept.undos()));
+    }
+    const Whole before = world_in(file);
+    const int64_t version = version_of(file);
+    {
+      auto store = Store::open(file);
+      REQUIRE(store);
+      const std::span<const UndoRecord> history = before.history;
+      if (what == "an edit") commit_part(*store, before.scene, {{4, true}, 4, 7, added, false});
+      if (what == "an undo") commit_part(*store, before.scene, {{4, false}, 4, 3, history.subspan(3, 1), true});
+      if (what == "a redo") commit_part(*store, before.scene, {{2, false}, 4, 3, history.subspan(2, 1), false});
+      REQUIRE(store->unfinished());
+    }
+    CHECK(version_of(file) == 4);
+    const std::vector<uint8_t> bytes = file_bytes(file);
+    std::vector<std::string> warnings;
+    Whole read;
+    uint64_t fingerprint = 0;
+    auto scene = Store::read(file, {}, &read.history, &read.position, &warnings, nullptr, &fingerprint);
+    REQUIRE(scene);
+    read.scene = std::move(*scene);
+    expect_same_world(read, before);
+    REQUIRE(warnings.size() == 1);
+    CHECK_THAT(warnings[0], Catch::StartsWith(what) && Catch::Contains("left out here"));
+    {
+      warnings.clear();
+      auto reader = io::StoreReader::open(file, &warnings);
+      REQUIRE(reader);
+      CHECK(warnings.size() == 1);
+      CHECK(reader->history_position() == before.position);
+      REQUIRE(reader->check_history({}));
+      const auto its = reader->fingerprint();
+      REQUIRE(its);
+      CHECK(*its == fingerprint);
+    }
+    {
+      warnings.clear();
+      io::Salvage salvage;
+      REQUIRE(io::salvage_store(file, salvage, &warnings, {}));
+      REQUIRE(warnings.size() == 1);
+      CHECK_THAT(warnings[0], Catch::Contains("only in part"));
+    }
+    CHECK(file_bytes(file) == bytes);
+    {
+      // A disk without room for it.
+      const test::FullDisk disk(1000);
+      CHECK(Store::open(file).error().code == ErrorCode::io);
+    }
+    CHECK(file_bytes(file) == bytes);
+    expect_same_world(world_in(file), before);
+    for (const char* damage : {"UPDATE state SET value = value + 1 WHERE key = 'unfinished_from'",
+                               "UPDATE state SET value = 1 - value WHERE key = 'unfinished_new'",
+                               "DELETE FROM state WHERE key = 'unfinished_version'", "PRAGMA user_version=3"}) {
+      INFO(damage);
+      const fs::path damaged = dir / "damaged.quarry";
+      write_bytes(damaged, bytes);
+      change(damaged, damage);
+      CHECK(Store::read(damaged).error().code == ErrorCode::malformed_input);
+      CHECK(Store::open(damaged).error().code == ErrorCode::malformed_input);
+    }
+    // Killed while it is taken back.
+    std::mt19937 random(1);
+    for (int round = 0; round < 5; ++round) {
+      const fs::path killed = dir / "killed.quarry";
+      write_bytes(killed, bytes);
+      for (const char* suffix : {"-wal", "-journal"}) fs::remove(killed.string() + suffix);
+      test::last_step_before_kill(-1, 0, 20000, random, [&](const auto& report) {
+        report(0);
+        const auto opened = Store::open(killed);
+        for (;;) std::this_thread::sleep_for(std::chrono::seconds(1));
+      });
+      expect_same_world(world_in(killed), before);
+    }
+    {
+      auto store = Store::open(file);
+      REQUIRE(store);
+      REQUIRE(store->warnings().size() == 1);
+      CHECK_THAT(store->warnings()[0], Catch::StartsWith(what) && Catch::Contains("taken back"));
+      CHECK_FALSE(store->unfinished());
+      const auto its = store->fingerprint();
+      REQUIRE(its);
+      CHECK(*its == fingerprint);
+    }
+    CHECK(version_of(file) == version);
+    CHECK(number_in(file, "SELECT count(*) FROM state WHERE key LIKE 'unfinished%'") == 0);
+    warnings.clear();
+    REQUIRE(Store::read(file, {}, nullptr, nullptr, &warnings));
+    CHECK(warnings.empty());
+    expect_same_world(world_in(file), before);
+  }
 }
 
 TEST_CASE("store: a world saved with its history is the one whose edits were committed") {

@@ -448,10 +448,12 @@ TEST_CASE("store: what is no Quarry world, or a newer one, is said to be so") {
     if (opened) CHECK_FALSE(opened->read_scene({}, nullptr, nullptr));
     return e;
   };
-  CHECK(tampered("PRAGMA user_version=4").code == ErrorCode::unsupported);
-  CHECK_THAT(tampered("PRAGMA user_version=4").message, Catch::Contains("newer"));
+  CHECK(tampered("PRAGMA user_version=5").code == ErrorCode::unsupported);
+  CHECK_THAT(tampered("PRAGMA user_version=5").message, Catch::Contains("newer"));
   const std::vector<std::pair<std::string, std::string>> cases{
       {"PRAGMA user_version=0", "version is 0"},
+      {"PRAGMA user_version=4", "where the step began"},
+      {"INSERT INTO state VALUES ('unfinished_from', 0)", "where the step began"},
       {"CREATE TRIGGER t AFTER INSERT ON meta BEGIN DELETE FROM meta; END", "trigger 't'"},
       {"CREATE VIEW v AS SELECT 1", "view 'v'"},
       {"DROP TABLE layers", "layers"},

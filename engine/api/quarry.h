@@ -353,12 +353,13 @@ typedef struct qry_world_home_info {
  *   from it. No voxel of it is in memory until a call needs it. A world that is made is attached by its caller; until
  *   then an edit that has no room is QRY_ERROR_OUT_OF_MEMORY.
  * - Before pages leave that have changed, the world is flushed. So its file may be newer than after the last
- *   qry_world_flush, and what the disk refuses ends the edit that needs room, with nothing lost.
+ *   qry_world_flush, by whole steps, and what the disk refuses ends the edit that needs room, with nothing lost.
  * - Edits, lists, regions, undo, redo, reading, rays and saving take worlds of any size. Edits, lists and regions that
  *   need more at once than the budget has room for (not those in the device's memory) are made in parts, which are one
  *   step of the history. If one fails, those before it are taken back; if the disk does not take that either, the
  *   message says so, and qry_world_undo takes them back later. The same of an undo or a redo of such a step, which the
- *   next call goes on with. After the program was killed meanwhile, the file may have some of the parts: one step.
+ *   next call goes on with. After the program was killed meanwhile, the file has the world as before the step, which
+ *   a warning says when it is opened; and what could be redone before an edit may be gone.
  *   qry_world_render and qry_world_trace_paths draw what is there, and again what they missed,
  *   until the picture is that of the whole world; recorded frames show coarsely what is not there yet
  *   (qry_world_stream). Calls that work on all voxels together (paths where something glows, rays in the device's

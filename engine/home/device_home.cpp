@@ -685,6 +685,12 @@ Result<uint64_t> DeviceHome::exchange(bool forward) {
 
 // Of a step that was made in parts: all of them, wherever they are; or none.
 Result<DeviceHome::Change> DeviceHome::exchange_all_parts(bool forward) {
+  {
+    const std::lock_guard lock(lock_);
+    QRY_TRY(close_step());
+    QRY_TRY(hear(last_ticket_));
+  }
+  const UnderWay under_way(this, false);
   // The part that comes next in this direction, if it belongs to the one that was exchanged last.
   const auto next = [&](uint64_t done) -> Result<std::optional<Change>> {
     if (done == 0) return exchange_next(forward);
@@ -816,14 +822,36 @@ Result<void> DeviceHome::begin_step(std::string label) {
   stroke_ = Stroke::empty;
   stroke_label_ = std::move(label);
   stroke_voxels_ = 0;
+  if (pages_) unfinished_ = step_from_here(true);
   return {};
+}
+
+io::UnfinishedStep DeviceHome::step_from_here(bool is_new) const {
+  const auto first = steps_.begin();
+  const uint64_t records = std::accumulate(first, first + std::ptrdiff_t(position_), dropped_records_,
+                                           [](uint64_t sum, const HomeStep& step) { return sum + step.records; });
+  return {int64_t(records), is_new};
+}
+
+DeviceHome::UnderWay::UnderWay(DeviceHome* home, bool is_new) : home_(nullptr) {
+  if (!home || !home->pages_) return;
+  const std::lock_guard lock(home->lock_);
+  if (home->unfinished_) return;
+  home->unfinished_ = home->step_from_here(is_new);
+  home_ = home;
+}
+
+DeviceHome::UnderWay::~UnderWay() {
+  if (!home_) return;
+  const std::lock_guard lock(home_->lock_);
+  home_->unfinished_.reset();
 }
 
 DeviceHome::BegunStep DeviceHome::begun_step() {
   const std::lock_guard lock(lock_);
-  if (stroke_ == Stroke::none) return {};
+  if (stroke_ == Stroke::none) return {false, false, {}, 0, unfinished_};
   const uint64_t voxels = stroke_voxels_ + (stroke_ == Stroke::begun ? steps_.back().voxels : 0);
-  return {true, stroke_ == Stroke::begun || continues_, stroke_label_, voxels};
+  return {true, stroke_ == Stroke::begun || continues_, stroke_label_, voxels, unfinished_};
 }
 
 Result<void> DeviceHome::go_on_with(const BegunStep& step) {
@@ -832,6 +860,7 @@ Result<void> DeviceHome::go_on_with(const BegunStep& step) {
   const std::lock_guard lock(lock_);
   continues_ = step.has_parts;
   stroke_voxels_ = step.voxels;
+  unfinished_ = step.unfinished;
   return {};
 }
 
@@ -849,6 +878,7 @@ Result<uint64_t> DeviceHome::in_parts(const std::string& label, size_t count,
   Change all;
   Result<void> made;
   QRY_TRY(part_of_step(true));
+  const UnderWay under_way(this, true);
   for (size_t i = 0; i < count && made; ++i) {
     const auto part = wait(make_part(i));
     if (!part) made = tl::unexpected(part.error());
@@ -862,12 +892,23 @@ Result<uint64_t> DeviceHome::in_parts(const std::string& label, size_t count,
     if (!back)
       made.error().message +=
           "; a part of '" + label + "' is done, of " + std::to_string(all.voxels) + " voxels: undo takes it back";
+    if (!in_stroke) (void)forget_redo();  // what was taken back of it; if the device refuses, redo goes on to offer it
     return tl::unexpected(made.error());
   }
   const std::lock_guard lock(lock_);
   all.version = version_;
   answer(++last_ticket_, all);
   return last_ticket_;
+}
+
+Result<void> DeviceHome::forget_redo() {
+  const std::lock_guard lock(lock_);
+  QRY_TRY(hear(last_ticket_));
+  QRY_TRY(store_->forget_redo());
+  steps_.truncate(size_t(position_));
+  plain_from_ = std::min(plain_from_, position_);
+  if (followed_) followed_->kept = std::min(followed_->kept, position_);
+  return {};
 }
 
 Result<uint64_t> DeviceHome::end_step() {
@@ -884,6 +925,7 @@ Result<void> DeviceHome::close_step() {
   QRY_TRY(hear(last_ticket_));
   QRY_TRY(store_->end_step());
   stroke_ = Stroke::none;
+  unfinished_.reset();
   stroke_voxels_ = 0;
   continues_ = false;
   follow_drops();

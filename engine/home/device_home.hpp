@@ -91,10 +91,24 @@ class DeviceHome {
   struct BegunStep {
     bool begun = false, has_parts = false;
     std::string label;
-    uint64_t voxels = 0;  // that its parts have changed
+    uint64_t voxels = 0;                           // that its parts have changed
+    std::optional<io::UnfinishedStep> unfinished;  // begun or not: what the world is in the middle of
   };
   BegunStep begun_step();
   Result<void> go_on_with(const BegunStep& step);
+  // As long as it is there, the world is in the middle of a step, which is `is_new`, or is undone or redone: what pages
+  // bring to the file meanwhile does not count until it is whole. Within another one, or without a budget, it does
+  // nothing. What was launched must have been waited for.
+  class UnderWay {
+   public:
+    UnderWay(DeviceHome* home, bool is_new);
+    ~UnderWay();
+    UnderWay(const UnderWay&) = delete;
+    UnderWay& operator=(const UnderWay&) = delete;
+
+   private:
+    DeviceHome* home_;  // null: it does nothing
+  };
   // Replaces the document's palette, as one step; none if nothing changes. Errors: device.
   Result<uint64_t> change_palette(const Palette& palette);
   // The history's, oldest first, as far as they have been waited for.
@@ -358,6 +372,8 @@ class DeviceHome {
   void add_step(HomeStep step);
   HomeStep recalled(std::span<const UndoRecord> step, FollowedStep* as_followed) const;
   Result<void> close_step();
+  Result<void> forget_redo();
+  io::UnfinishedStep step_from_here(bool is_new) const;
 
   std::mutex lock_;
   std::unique_ptr<device::Store> store_;
@@ -383,15 +399,16 @@ class DeviceHome {
   uint64_t position_ = 0;
   uint64_t plain_from_ = 0;  // this step and those after it are the store's, and nothing else
   enum class Stroke : uint8_t { none, empty, begun };
-  Stroke stroke_ = Stroke::none;                // the step that begin_step() has begun
-  std::string stroke_label_;                    // empty: that of its first edit
-  uint64_t stroke_voxels_ = 0;                  // of its parts that the file has
-  bool in_parts_ = false;                       // what comes next makes parts of one step
-  bool continues_ = false;                      // the next step belongs to the one before it
-  bool has_parts_ = false;                      // the history has, or had, steps that do
-  uint64_t budget_ = 0;                         // of the history
-  uint64_t dropped_ = 0;                        // steps of the history
-  uint64_t store_dropped_ = 0, store_cut_ = 0;  // of the store's steps, as far as they are missing here
+  Stroke stroke_ = Stroke::none;                  // the step that begin_step() has begun
+  std::string stroke_label_;                      // empty: that of its first edit
+  uint64_t stroke_voxels_ = 0;                    // of its parts that the file has
+  std::optional<io::UnfinishedStep> unfinished_;  // of a world with a budget: what it is in the middle of
+  bool in_parts_ = false;                         // what comes next makes parts of one step
+  bool continues_ = false;                        // the next step belongs to the one before it
+  bool has_parts_ = false;                        // the history has, or had, steps that do
+  uint64_t budget_ = 0;                           // of the history
+  uint64_t dropped_ = 0;                          // steps of the history
+  uint64_t store_dropped_ = 0, store_cut_ = 0;    // of the store's steps, as far as they are missing here
   std::optional<Followed> followed_;
   std::vector<FollowedStep> next_followed_;  // as they are once what unsaved() told is in the file
   std::vector<FollowedStep> written_;        // by history()

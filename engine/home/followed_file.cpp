@@ -52,7 +52,11 @@ Result<FollowedFile> FollowedFile::begin(io::Store store, const HomedWorld& worl
       return recalled ? std::optional<uint64_t>(0) : std::nullopt;
     };
     if (auto begun = pages->follow(
-            state->store, [state, world] { return state->flush(world); }, recall, there, progress);
+            state->store,
+            [state, world](const std::optional<io::UnfinishedStep>& unfinished) {
+              return state->flush(world, unfinished);
+            },
+            recall, there, progress);
         !begun) {
       (void)let_go(world);
       return tl::unexpected(begun.error());
@@ -89,6 +93,7 @@ Result<bool> FollowedFile::State::recall_older(const HomedWorld& world) {
 
 Result<std::optional<uint64_t>> FollowedFile::redo_newer(const HomedWorld& world) {
   const auto stay = stay_of(world);
+  const DeviceHome::UnderWay under_way(world.home, false);
   QRY_TRY_ASSIGN(auto voxels, state_->redo_newer(world, false));
   for (auto part = voxels; part && pages_of(world);) {
     auto next = state_->redo_newer(world, true);
@@ -102,11 +107,12 @@ Result<std::optional<uint64_t>> FollowedFile::redo_newer(const HomedWorld& world
   return voxels;
 }
 
-// `same_step`: only if it belongs to the step before it.
+// `same_step`: only if it belongs to the step before it. What was made of a step that failed is none.
 Result<std::optional<uint64_t>> FollowedFile::State::redo_newer(const HomedWorld& world, bool same_step) {
   Document& document = world.document;
   if (world.home ? !world.home->file_has_steps() : document.unsaved().kept < document.history().size())
     return std::optional<uint64_t>();
+  if (const auto unfinished = store.unfinished(); unfinished && unfinished->is_new) return std::optional<uint64_t>();
   QRY_TRY_ASSIGN(const int64_t first, first_kept(world));
   const uint64_t records = world.home ? world.home->records() : uint64_t(document.history().size()),
                  until = uint64_t(first) + records;
@@ -142,15 +148,17 @@ Result<void> FollowedFile::flush(const HomedWorld& world) {
   return state_->flush(world);
 }
 
-Result<void> FollowedFile::State::flush(const HomedWorld& world) {
+Result<void> FollowedFile::State::flush(const HomedWorld& world, std::optional<io::UnfinishedStep> unfinished) {
   const Scene& scene = world.document.scene();
   io::Store::Later later;
   later.palette = !(scene.palette == palette);
   const Palette now = scene.palette;
   QRY_TRY_ASSIGN(const int64_t first, first_kept(world));
+  if (unfinished) unfinished->position += first_record;
   if (world.home) {
     QRY_TRY_ASSIGN(auto unsaved, world.home->unsaved());
-    if (!unsaved.moved && !later.palette) return {};
+    const bool becomes_whole = store.unfinished() && !unfinished;
+    if (!unsaved.moved && !later.palette && !becomes_whole) return {};
     const auto rest = [&]() -> Result<io::Store::Later> {
       later.position = uint64_t(first + int64_t(unsaved.position()));
       if (auto regions = unsaved.regions(); !regions.empty()) later.chunks[0] = std::move(regions);
@@ -164,7 +172,7 @@ Result<void> FollowedFile::State::flush(const HomedWorld& world) {
     };
     if (pages) pages->forget_written();
     QRY_TRY(store.commit_later(
-        scene, {uint64_t(first + int64_t(unsaved.kept)), [&] { return unsaved.records(); }, rest, bricks}));
+        scene, {uint64_t(first + int64_t(unsaved.kept)), [&] { return unsaved.records(); }, rest, bricks, unfinished}));
     if (pages) pages->keep_written();
   } else {
     auto unsaved = world.document.unsaved();

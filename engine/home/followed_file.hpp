@@ -72,7 +72,8 @@ class FollowedFile {
     io::Store store;
     Palette palette;  // the file's
     int64_t first_record;
-    Result<void> flush(const HomedWorld& world);
+    // `unfinished`: what the world is in the middle of, from its own first record on.
+    Result<void> flush(const HomedWorld& world, std::optional<io::UnfinishedStep> unfinished = {});
     Result<int64_t> first_kept(const HomedWorld& world) const;
     Result<bool> recall_older(const HomedWorld& world);
     Result<std::optional<uint64_t>> redo_newer(const HomedWorld& world, bool same_step);

@@ -452,7 +452,7 @@ Result<void> ResidentPages::make_room(uint64_t bytes) {
                       ", has no room left: attach the world to a file, for which parts of it can leave");
     // A step that has begun goes on: what comes of it belongs to what the file has of it now.
     const auto begun = home_->begun_step();
-    auto flushed = flush_();
+    auto flushed = flush_(begun.unfinished);
     if (flushed) flushed = home_->forget_steps();
     QRY_TRY(home_->go_on_with(begun));
     QRY_TRY(flushed);

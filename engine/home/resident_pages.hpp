@@ -48,11 +48,12 @@ class ResidentPages {
   ResidentPages(const ResidentPages&) = delete;
   ResidentPages& operator=(const ResidentPages&) = delete;
 
-  // From here until let_go() the file that follows the world has what is not there. `flush` brings it up to date.
+  // From here until let_go() the file that follows the world has what is not there. `flush` brings it up to date, and
+  // tells it what step is under way.
   // `there`: the world has all that the file has; else it has nothing yet, and every page is absent. Reads all of the
   // file's chunks once, on all threads, and keeps no brick. Errors: those of io::Store; out_of_bounds (a brick outside
   // of the world).
-  using Flush = std::function<Result<void>()>;
+  using Flush = std::function<Result<void>(const std::optional<io::UnfinishedStep>& unfinished)>;
   // A part of a step that only the file has. Back: it is made the device's oldest one, which is applied. Forth: it is
   // redone, if it belongs to the step of the one before it. Nothing: there is none. It tells how many voxels changed.
   using Recall = std::function<Result<std::optional<uint64_t>>(bool forward)>;

@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 #include <glm/geometric.hpp>
 #include <random>
+#include <utility>
 
 #include "app/editor/session/document_session.hpp"
 #include "base/memory_budget.hpp"
@@ -176,6 +177,47 @@ TEST_CASE(
   CHECK(facts_of(old).col_sum == saved);
   CHECK(facts_of(now).col_sum == facts_of(twin).col_sum);
   CHECK(now.steps().size() == twin.steps().size());
+}
+
+TEST_CASE(
+    "session: a file that is copied in the middle of a stroke for which pages have left, as a kill would leave it, has "
+    "the document as before the stroke",
+    "[one-caller]") {
+  const fs::path dir = test::scratch_dir("session-cut-stroke"), file = loose_world(dir), copy = dir / "copy.quarry";
+  const engine::Home home = device::cuda_device_count() > 0 ? engine::Home::device : engine::Home::emulated;
+  Session session(place_at(home, small_part(home, file)), dir / "recovery");
+  REQUIRE(session.open(file));
+  const auto in_copy = [&] {
+    for (const char* suffix : {"", "-wal"})
+      fs::copy_file(file.string() + suffix, copy.string() + suffix, fs::copy_options::overwrite_existing);
+    Session there(place_at(engine::Home::host, UINT64_MAX), {});
+    REQUIRE(there.open(copy));
+    return std::pair(facts_of(there).col_sum, there.steps().size());
+  };
+  const auto flushes = [&] { return session.device_world()->pages()->counters().flushes; };
+  const auto sweep = [&](uint8_t material) -> Edit {
+    Edit edit;
+    edit.mode = Mode::paint;
+    edit.material = material;
+    edit.b = {0, kBricks.y * 8 - 1, kBricks.z * 8 - 1};
+    return edit;
+  };
+  int cut = 0;
+  for (uint8_t stroke = 0; stroke < 2; ++stroke) {
+    const auto before = in_copy();
+    REQUIRE(session.begin_stroke());
+    Edit dab = sweep(uint8_t(20 + stroke));
+    for (uint64_t known = flushes(); dab.a.x < kBricks.x * 8; dab.a.x += 64) {
+      dab.b.x = dab.a.x + 63;
+      REQUIRE(session.apply(dab));
+      if (std::exchange(known, flushes()) == flushes()) continue;
+      ++cut;
+      REQUIRE(in_copy() == before);
+    }
+    REQUIRE(session.end_stroke());
+    REQUIRE(in_copy() == std::pair(facts_of(session).col_sum, before.second + 1));
+  }
+  CHECK(cut > 2);
 }
 
 TEST_CASE(

@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <random>
 #include <string>
+#include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -14,6 +16,7 @@
 #include "tests/engine/api/files/faulty.hpp"
 #include "tests/engine/api/files/full_disk.hpp"
 #include "tests/engine/api/files/twin.hpp"
+#include "tests/voxel/io/quarry/killed_child.hpp"
 
 namespace budget_test {
 
@@ -607,6 +610,13 @@ TEST_CASE(
       said += partly || goes_on ? 1 : 0;
       if (partly) require_ok(qry_world_undo(world.get(), nullptr));
       if (!goes_on) expect_same_state(world.get(), twin.get());
+      // What was done of it cannot be redone, neither here nor by the file.
+      if (i % 5 < 3 && !partly) {
+        REQUIRE(qry_world_redo(world.get(), nullptr) == QRY_NOTHING_TO_DO);
+        if (failed % 2) require_ok(qry_world_flush(world.get()));
+        REQUIRE(qry_world_redo(world.get(), nullptr) == QRY_NOTHING_TO_DO);
+        REQUIRE(state_of(world.get()).history_length == state_of(world.get()).history_position);
+      }
       REQUIRE(call(world.get()) == QRY_OK);
     }
     require_ok(call(twin.get()));
@@ -615,6 +625,181 @@ TEST_CASE(
   CHECK(failed > (kSanitized ? 2u : 5u));
   CHECK(said < failed);
   expect_same(world.get(), twin.get());
+}
+
+namespace {
+
+// Of changes 0 to 8 in turn: one that needs parts, its undo and its redo.
+qry_result large_step(qry_world* world, uint32_t number) {
+  if (number % 3 == 1) return qry_world_undo(world, nullptr);
+  return number % 3 == 2 ? qry_world_redo(world, nullptr) : large_change(world, std::array{0u, 2u, 3u}[number / 3 % 3]);
+}
+constexpr uint32_t kLargeSteps = 9;
+
+void expect_same_history(qry_world* world, qry_world* twin) {
+  CHECK(state_of(world).history_position == state_of(twin).history_position);
+  CHECK(state_of(world).history_length == state_of(twin).history_length);
+}
+
+// What this thread sees of a file that is attached.
+class ChangesOfFile {
+ public:
+  explicit ChangesOfFile(fs::path file) : file_(std::move(file)), known_(now()) {}
+  // Whether it has changed since the last call. Other threads, which may ask while it is written, are told nothing.
+  bool another() {
+    if (std::this_thread::get_id() != thread_) return false;
+    const State before = std::exchange(known_, now());
+    return known_ != before;
+  }
+
+ private:
+  using State = std::pair<uintmax_t, fs::file_time_type>;
+  State now() const {
+    std::error_code none;
+    const auto log_bytes = fs::file_size(file_.string() + "-wal", none);
+    return {none ? 0 : log_bytes, fs::last_write_time(file_)};
+  }
+  fs::path file_;
+  State known_;
+  std::thread::id thread_ = std::this_thread::get_id();
+};
+
+// Of a file that was copied, or left, in the middle of a step: what the twin has, at home on the host, where it is read
+// and then attached, or with a budget, where it is attached at once.
+void expect_same_in_file(const Worlds& worlds, const fs::path& file, qry_world* twin, bool budget) {
+  Made made;
+  if (budget) made = with_budget(worlds, QRY_HOME_EMULATED, budget_at(worlds, QRY_HOME_EMULATED), file);
+  else made.world = opened(worlds, file);
+  require_ok(made.result);
+  expect_same(made.world.get(), twin);
+  if (budget) return;
+  expect_same_history(made.world.get(), twin);
+  require_ok(qry_world_attach(made.world.get(), file.c_str()));  // it is the file that was read
+}
+
+}  // namespace
+
+TEST_CASE(
+    "c_api: a file that is copied between the parts of a change, an undo or a redo, as a kill would leave it, has the "
+    "world as before it, for who reads it and for who edits it",
+    "[one-caller]") {
+  const Worlds worlds;
+  const fs::path dir = scratch_dir("api_budget_between"), file = dir / "w.quarry", copy = dir / "copy.quarry";
+  Fault fault;
+  const OneWorld world = attached(worlds, QRY_HOME_EMULATED, file, &fault), twin = new_world(worlds, QRY_HOME_HOST);
+  fill_with_noise({world.get(), twin.get()});
+  require_ok(qry_world_flush(world.get()));
+  uint32_t between = 0;
+  for (uint32_t step = 0; step < (kSanitized ? 3 : kLargeSteps); ++step) {
+    INFO("step " << step);
+    // One copy for each state of the file that this thread's calls of the device see.
+    std::vector<fs::path> copies;
+    ChangesOfFile changes(file);
+    fault.watch([&] {
+      if (!changes.another()) return;
+      copies.push_back(dir / ("between" + std::to_string(copies.size()) + ".quarry"));
+      for (const char* suffix : {"", "-wal"})
+        fs::copy_file(file.string() + suffix, copies.back().string() + suffix, fs::copy_options::overwrite_existing);
+    });
+    require_ok(large_step(world.get(), step));
+    fault.watch(nullptr);
+    CHECK(copies.size() > 1);
+    for (size_t i = 0; i < copies.size(); i += 1 + copies.size() / 3) {
+      INFO("copy " << i << " of " << copies.size());
+      expect_same_in_file(worlds, copies[i], twin.get(), (step + i) % 2 != 0);
+    }
+    between += uint32_t(copies.size());
+    require_ok(large_step(twin.get(), step));
+    require_ok(qry_world_flush(world.get()));
+    const OneWorld flushed = copied(worlds, file, copy);
+    expect_same(flushed.get(), twin.get());
+    expect_same_history(flushed.get(), twin.get());
+  }
+  CHECK(between > kLargeSteps);
+}
+
+TEST_CASE(
+    "c_api: what a change in parts had brought to its file before it failed and was taken back can be redone neither "
+    "in the world nor by who opens the file",
+    "[one-caller]") {
+  const Worlds worlds;
+  const fs::path dir = scratch_dir("api_budget_taken_back"), file = dir / "w.quarry";
+  Fault fault;
+  const OneWorld world = attached(worlds, QRY_HOME_EMULATED, file, &fault), twin = new_world(worlds, QRY_HOME_HOST);
+  fill_with_noise({world.get(), twin.get()});
+  for (const bool flush_before : {false, true}) {
+    INFO("flush " << flush_before);
+    // Some allocations can be done without.
+    qry_result result = QRY_OK;
+    for (uint32_t number = 1; result == QRY_OK && number < 20; ++number) {
+      if (number > 1) require_ok(qry_world_undo(world.get(), nullptr));
+      require_ok(qry_world_flush(world.get()));
+      ChangesOfFile changes(file);
+      int seen = 0;
+      fault.watch([&] {
+        if (changes.another() && ++seen == 3) fault.arm(QRY_ERROR_OUT_OF_MEMORY, number, QRY_EMULATED_ALLOCATION);
+      });
+      result = large_change(world.get(), 0);
+      fault.watch(nullptr);
+      fault.disarm();
+    }
+    INFO(qry_last_error());
+    REQUIRE(result == QRY_ERROR_OUT_OF_MEMORY);
+    REQUIRE(std::string(qry_last_error()).find("undo takes it back") == std::string::npos);
+    if (flush_before) require_ok(qry_world_flush(world.get()));
+    REQUIRE(qry_world_redo(world.get(), nullptr) == QRY_NOTHING_TO_DO);
+    expect_same_state(world.get(), twin.get());
+    require_ok(qry_world_flush(world.get()));
+    const OneWorld again = copied(worlds, file, dir / "copy.quarry");
+    expect_same(again.get(), twin.get());
+    expect_same_history(again.get(), twin.get());
+  }
+  for (qry_world* one : {world.get(), twin.get()}) require_ok(large_change(one, 0));
+  require_ok(qry_world_flush(world.get()));
+  expect_same(copied(worlds, file, dir / "copy.quarry").get(), twin.get());
+}
+
+TEST_CASE("c_api: kill -9 in the middle of changes in parts, their undo and redo: each is whole or absent",
+          "[one-caller]") {
+  const fs::path dir = scratch_dir("api_budget_killed"), base = dir / "base.quarry", file = dir / "w.quarry";
+  const auto budget_world = [&](const Worlds& worlds, const fs::path& of) {
+    Made made = with_budget(worlds, QRY_HOME_EMULATED, budget_at(worlds, QRY_HOME_EMULATED), of);
+    require_ok(made.result);
+    return std::move(made.world);
+  };
+  {
+    const Worlds worlds;
+    const OneWorld world = new_world(worlds, QRY_HOME_HOST);
+    fill_with_noise({world.get(), world.get()});
+    require_ok(qry_world_attach(world.get(), base.c_str()));
+    require_ok(qry_world_detach(world.get()));
+  }
+  std::mt19937 random(3);
+  const int rounds = std::getenv("QUARRY_LONG") ? 60 : 3;
+  for (int round = 0; round < rounds; ++round) {
+    INFO("round " << round);
+    for (const char* suffix : {"-wal", "-journal"}) fs::remove(file.string() + suffix);
+    fs::copy_file(base, file, fs::copy_options::overwrite_existing);
+    const int32_t reported =
+        last_step_before_kill(-1, int32_t(random() % 4) - 1, 1'500'000, random, [&](const auto& report) {
+          const Worlds worlds;
+          const OneWorld world = budget_world(worlds, file);
+          for (uint32_t step = 0; step < 2000; ++step) {
+            require_ok(large_step(world.get(), step));
+            require_ok(qry_world_flush(world.get()));
+            report(int32_t(step));
+          }
+        });
+    const Worlds worlds;
+    const OneWorld twin = opened(worlds, base), found = opened(worlds, file);
+    for (int32_t step = 0; step <= reported; ++step) require_ok(large_step(twin.get(), uint32_t(step)));
+    const auto same = [&] {
+      return state_of(found.get()).voxel_count == state_of(twin.get()).voxel_count &&
+             state_of(found.get()).history_position == state_of(twin.get()).history_position;
+    };
+    if (!same()) require_ok(large_step(twin.get(), uint32_t(reported + 1)));  // flushed, and not reported
+    expect_same_in_file(worlds, file, twin.get(), round % 2 != 0);
+  }
 }
 
 TEST_CASE("c_api: rays in a world that is larger than its part of a device's memory meet what they meet in all of it",

@@ -31,12 +31,15 @@ class Fault {
     left_ = 0;
     return fired_;
   }
+  // Called before each call of the device, by the thread that makes it. Null: nothing is.
+  void watch(std::function<void()> each_call) { watch_ = std::move(each_call); }
   // To be chained.
   qry_emulation_info info() {
     qry_emulation_info info = QRY_EMULATION_INFO_INIT;
     info.user = this;
     info.before = [](void* user, uint32_t call) -> qry_result {
       Fault& fault = *static_cast<Fault*>(user);
+      if (fault.watch_) fault.watch_();
       if (fault.left_ == 0 || (fault.kind_ != kAny && call != fault.kind_)) return QRY_OK;
       if (--fault.left_ > 0) return QRY_OK;
       if (fault.lasts_) fault.left_ = 1;
@@ -51,6 +54,7 @@ class Fault {
   uint32_t kind_ = kAny;
   uint64_t left_ = 0;
   bool lasts_ = false, fired_ = false;
+  std::function<void()> watch_;
 };
 
 // A new world at home on an emulated device, or, with a `file`, the one that is there. Null: it was refused, as

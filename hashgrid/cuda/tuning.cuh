@@ -53,8 +53,13 @@ constexpr uint32_t kWindowThreads = 512;
 constexpr uint32_t kCompactThreads = 256, kCompactHeld = 4, kCompactWindowThreads = 512;
 
 // Multi grids (multi/build.cuh, multi/expand.cuh): pairs of a page that a thread holds; results of a thread.
-constexpr uint32_t kMultiThreads = 256, kMultiHeld = 8, kMultiBlocks = 5;
+constexpr uint32_t kMultiThreads = 512, kMultiHeld = 4, kMultiBlocks = 3;
 constexpr uint32_t kExpandThreads = 256, kExpandRows = 8;
+
+// Joins by page (multi/join.cuh): right rows of a page that a thread holds; from how many results of a left row on a
+// warp writes those of one row after the other.
+constexpr uint32_t kJoinThreads = 256, kJoinHeld = 8, kJoinCountBlocks = 6, kJoinWriteBlocks = 5;
+constexpr uint32_t kJoinManyEach = 16;
 
 }  // namespace kernels
 }  // namespace quarry::hashgrid

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
+#include <type_traits>
 
 #include "base/cuda/launch.cuh"
 #include "base/cuda/scratch.cuh"
@@ -211,7 +212,8 @@ class CudaThreads {
     });
   }
 
-  Result<void> put(uint64_t* to, uint64_t number) const {
+  template <class T>
+  Result<void> put(T* to, const std::type_identity_t<T>& number) const {
     return gpu::check(cudaMemcpyAsync(to, &number, sizeof(number), cudaMemcpyHostToDevice, stream_->get()),
                       "write a number of an index");
   }

@@ -201,24 +201,27 @@ struct ClaimSlots {
 };
 
 // Whether a page is too large for a build in shared memory; and such a page's pairs.
+struct StoredPair {
+  uint32_t stored, value;
+};
 struct InLargePage {
   MultiView view;
-  const uint32_t* stored;
+  const StoredPair* pairs;
   uint32_t most;
   QRY_HD bool operator()(uint32_t i) const {
-    const uint32_t page = multi_page(stored[i], view.shape.page_bits);
+    const uint32_t page = multi_page(pairs[i].stored, view.shape.page_bits);
     return view.pages[page + 1].first - view.pages[page].first > most;
   }
 };
 struct PickPairs {
   const uint32_t* picked;
-  const uint32_t* stored;
-  const uint32_t* values;
+  const StoredPair* pairs;
   uint32_t* stored_out;
   uint32_t* values_out;
   QRY_HD uint32_t operator()(size_t i) const {
-    stored_out[i] = stored[picked[i]];
-    values_out[i] = values[picked[i]];
+    const StoredPair pair = pairs[picked[i]];
+    stored_out[i] = pair.stored;
+    values_out[i] = pair.value;
     return 0;
   }
 };

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuda.cu - the passes as kernels. Pairs are divided by page by CUB's radix sort, on as many bits as there are of
-// pages; pages of usual size are then built in shared memory, and only the others' pairs are sorted to the end.
+// cuda.cu - the passes as kernels. Pairs are divided by page, each page's counted before; pages of usual size are then
+// built, or joined, in shared memory, and only the others' pairs are sorted to the end. What has too many equal keys to
+// be joined by page looks up in a table of the right side, its left rows divided by CUB's radix sort.
 #include "hashgrid/multi/cuda.cuh"
 
 #include <thrust/iterator/counting_iterator.h>
 
 #include <cub/device/device_select.cuh>
 
+#include "hashgrid/cuda/counted_split.cuh"
 #include "hashgrid/index/cuda_threads.cuh"
 #include "hashgrid/multi/build.cuh"
 #include "hashgrid/multi/expand.cuh"
+#include "hashgrid/multi/join.cuh"
 #include "hashgrid/multi/passes.hpp"
 
 namespace quarry::hashgrid {
@@ -18,7 +21,7 @@ namespace {
 class CudaMulti : public CudaThreads {
  public:
   using CudaThreads::CudaThreads;
-  static constexpr bool kSortsAll = false;
+  static constexpr bool kSortsAll = false, kSplits = true;
   static constexpr uint32_t kMostPagePairs = kernels::kMultiMostPairs;
   // Tables in the second-level cache answer keys in any order as fast.
   bool divides_probes(size_t size_bytes) const { return size_bytes > (size_t{1} << 24); }
@@ -32,12 +35,32 @@ class CudaMulti : public CudaThreads {
     });
   }
 
-  Result<void> build_pages(const MultiView& view, const uint32_t* stored, const uint32_t* values,
+  Result<CountedLists> split(const uint32_t* keys, const uint32_t* values, size_t count, uint32_t page_bits,
+                             uint64_t* fault) const {
+    return split_counted(*stream_, multiprocessors_, keys, values, uint32_t(count), page_bits, fault);
+  }
+  static const bodies::StoredPair* pairs(const CountedLists& lists) {
+    return reinterpret_cast<const bodies::StoredPair*>(lists.pairs);
+  }
+  Result<void> build_pages(const MultiView& view, const CountedLists& lists, const uint64_t* fault,
                            uint64_t* large) const {
-    QRY_TRY_ASSIGN(const gpu::Scratch pairs, gpu::Scratch::zeroed(*stream_, sizeof(uint64_t)));
-    QRY_TRY(gpu::launch("build pages", {view.shape.pages(), kernels::kMultiThreads}, stream_->get(),
-                        kernels::build_multi_pages, view, stored, values, pairs.as<unsigned long long>()));
-    return get(pairs.as<uint64_t>(), large);
+    constexpr size_t kShared = sizeof(kernels::MultiPageBuild);
+    QRY_TRY(gpu::allow_shared_bytes("build pages", kernels::build_multi_pages, kShared));
+    return gpu::launch("build pages", {view.shape.pages(), kernels::kMultiThreads, kShared}, stream_->get(),
+                       kernels::build_multi_pages, view, lists.pairs, lists.begins, fault, large);
+  }
+
+  static kernels::JoinSides sides(const CountedLists& left, const CountedLists& right, bool outer) {
+    return {left.pairs, left.begins, right.pairs, right.begins, outer};
+  }
+  Result<void> count_joined(const kernels::JoinSides& sides, uint32_t pages, uint64_t* numbers, uint64_t* unfit) const {
+    return gpu::launch("count joined rows", {pages, kernels::kJoinThreads}, stream_->get(), kernels::join_pages<false>,
+                       sides, numbers, unfit, nullptr, nullptr);
+  }
+  Result<void> write_joined(const kernels::JoinSides& sides, uint32_t pages, uint64_t* numbers, uint32_t* left_out,
+                            uint32_t* right_out) const {
+    return gpu::launch("list pairs of rows", {pages, kernels::kJoinThreads}, stream_->get(), kernels::join_pages<true>,
+                       sides, numbers, nullptr, left_out, right_out);
   }
 
   template <class Predicate>

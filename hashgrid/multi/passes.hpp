@@ -5,14 +5,20 @@
 // Beyond what index/passes.hpp needs, a Machine has:
 //   partition(stored, values, count, stored_out, values_out, page_bits)
 //                                       sorts pairs by page at least; kSortsAll: by the whole stored key
-//   build_pages(view, stored, values, &large)
-//                                       builds the pages of at most kMostPagePairs; `large`: pairs of the others
 //   select(what, count, predicate, out, &number)    the i < count with predicate(i), in order
 //   expand(what, starts, count, total, body)        body.put(result, body.get(owner, i)) for every result, or
 //                                       body.put_all(owner, i, count, result) for several
 //   divides_probes(size_bytes)          whether keys looked up in a table of this size are divided by page before
+// and one that kSplits, for which build_large() is the road of pages with too many equal keys:
+//   split(keys, values, count, page_bits, fault)             a batch by page, mixed and checked on the way
+//   build_pages(view, lists, fault, large)                   nothing if there is a fault; else the pages of at most
+//                                       kMostPagePairs; `large`: pairs of the others
+//   pairs(lists)                        as bodies::StoredPair
+//   sides(lefts, rights, outer), count_joined(sides, ...), write_joined(sides, ...)       a join, page by page
 #pragma once
 
+#include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -30,8 +36,7 @@ class MultiPasses final : public MultiOperations {
                           const uint32_t* values, size_t count) override {
     [[maybe_unused]] const auto scope = machine_.begin();
     if (from == nullptr) {
-      QRY_TRY_ASSIGN(const Batch batch, divided(keys, values, count, "multi grid", "pair"));
-      QRY_TRY_ASSIGN(const MultiView view, fill(memory, batch, count));
+      QRY_TRY_ASSIGN(const MultiView view, filled(memory, keys, values, count, "multi grid", "pair"));
       QRY_TRY(machine_.finish("build a multi grid"));
       return view;
     }
@@ -43,8 +48,7 @@ class MultiPasses final : public MultiOperations {
     QRY_TRY(list_to(*from, all_keys, all_values, from_pairs));
     QRY_TRY(machine_.run("append a batch", count,
                          bodies::CopyPairs{keys, values, all_keys + from_pairs, all_values + from_pairs}));
-    QRY_TRY_ASSIGN(const Batch batch, divided(all_keys, all_values, all, "multi grid", "pair"));
-    QRY_TRY_ASSIGN(const MultiView view, fill(memory, batch, all));
+    QRY_TRY_ASSIGN(const MultiView view, filled(memory, all_keys, all_values, all, "multi grid", "pair"));
     QRY_TRY(machine_.finish("build a multi grid"));
     return view;
   }
@@ -96,13 +100,18 @@ class MultiPasses final : public MultiOperations {
     const MultiShape shape = MultiShape::of(right_count);
     // Rows divided by page look up in one page after the other. Semi and anti joins keep their order.
     const bool divides = pairs && machine_.divides_probes(shape.size_bytes());
+    if constexpr (Machine::kSplits) {
+      if (divides) {
+        QRY_TRY_ASSIGN(const std::optional<uint64_t> done,
+                       join_by_page(kind == JoinKind::left, left, left_count, right, right_count, left_rows_out,
+                                    right_rows_out, room));
+        if (done) return *done;
+      }
+    }
     if (!divides) QRY_TRY(check_keys(left, left_count, "join", "left row"));
     QRY_TRY_ASSIGN(const auto table, machine_.scratch(shape.size_bytes()));
-    MultiView view;
-    {
-      QRY_TRY_ASSIGN(const Batch rows, divided(right, nullptr, right_count, "join", "right row"));
-      QRY_TRY_ASSIGN(view, fill(table.template as<void>(), rows, right_count));
-    }
+    QRY_TRY_ASSIGN(const MultiView view,
+                   filled(table.template as<void>(), right, nullptr, right_count, "join", "right row"));
     Batch rows;
     if (divides) {
       QRY_TRY_ASSIGN(rows, divided(left, nullptr, left_count, "join", "left row", shape.page_bits));
@@ -163,6 +172,35 @@ class MultiPasses final : public MultiOperations {
     return fail(ErrorCode::full, std::string(what) + ": the " + have + " " + std::to_string(total) + " " + name +
                                      ", and there is room for " + std::to_string(room) + "; nothing is written");
   }
+  // A join that needs no table in memory. Nothing if a page of it is too large, which is of many equal keys.
+  Result<std::optional<uint64_t>> join_by_page(bool outer, const uint32_t* left, size_t left_count,
+                                               const uint32_t* right, size_t right_count, uint32_t* left_rows_out,
+                                               uint32_t* right_rows_out, uint64_t room) {
+    const MultiShape shape = MultiShape::of(std::max(left_count, right_count));
+    struct Joined {
+      uint64_t results = 0, right_fault = kNoFault, left_fault = kNoFault, unfit = 0;
+    } found;
+    // Of each page its number of results, then where they go; and what else is found.
+    QRY_TRY_ASSIGN(const auto memory, machine_.scratch(shape.pages() * sizeof(uint64_t) + sizeof(Joined)));
+    uint64_t* const numbers = memory.template as<uint64_t>();
+    Joined* const to = reinterpret_cast<Joined*>(numbers + shape.pages());
+    QRY_TRY(machine_.put(to, found));
+    QRY_TRY_ASSIGN(const auto rights, machine_.split(right, nullptr, right_count, shape.page_bits, &to->right_fault));
+    QRY_TRY_ASSIGN(const auto lefts, machine_.split(left, nullptr, left_count, shape.page_bits, &to->left_fault));
+    const auto sides = machine_.sides(lefts, rights, outer);
+    QRY_TRY(machine_.count_joined(sides, shape.pages(), numbers, &to->unfit));
+    QRY_TRY(machine_.scan(numbers, size_t{shape.pages()} + 1));
+    QRY_TRY(machine_.get(to, &found));
+    QRY_TRY(check_fault(found.right_fault, right_count, "join", "right row"));
+    QRY_TRY(check_fault(found.left_fault, left_count, "join", "left row"));
+    if (found.unfit != 0) return std::optional<uint64_t>();
+    QRY_TRY(check_room(found.results, room, "join", "tables have", "pairs of rows"));
+    if (left_rows_out != nullptr || right_rows_out != nullptr)
+      QRY_TRY(machine_.write_joined(sides, shape.pages(), numbers, left_rows_out, right_rows_out));
+    QRY_TRY(machine_.finish("join"));
+    return std::optional<uint64_t>(found.results);
+  }
+
   // Turns counts into starts, with the total behind them.
   Result<uint64_t> total_of(uint64_t* starts, size_t count, uint64_t room, const char* what, const char* have,
                             const char* name) {
@@ -176,13 +214,16 @@ class MultiPasses final : public MultiOperations {
   // body(to) makes a pass that writes the number of the first reserved key.
   template <class Body>
   Result<void> check_by(const Body& body, size_t count, const char* what, const char* item) {
-    constexpr uint64_t kNoFault = ~uint64_t{0};
     QRY_TRY_ASSIGN(const auto memory, machine_.scratch(sizeof(uint64_t)));
     uint64_t* const fault = memory.template as<uint64_t>();
     QRY_TRY(machine_.put(fault, kNoFault));
     QRY_TRY(machine_.run("check keys", count, body(fault)));
     uint64_t first = kNoFault;
     QRY_TRY(machine_.get(fault, &first));
+    return check_fault(first, count, what, item);
+  }
+  static constexpr uint64_t kNoFault = ~uint64_t{0};
+  static Result<void> check_fault(uint64_t first, size_t count, const char* what, const char* item) {
     if (first == kNoFault) return {};
     return fail(ErrorCode::invalid_argument, std::string(what) + ": the key of " + item + " " + std::to_string(first) +
                                                  " of " + std::to_string(count) +
@@ -197,10 +238,6 @@ class MultiPasses final : public MultiOperations {
   }
 
   // A batch divided by the page of its keys; values null: the numbers of its rows.
-  Result<Batch> divided(const uint32_t* keys, const uint32_t* values, size_t count, const char* what,
-                        const char* item) {
-    return divided(keys, values, count, what, item, MultiShape::of(count).page_bits);
-  }
   Result<Batch> divided(const uint32_t* keys, const uint32_t* values, size_t count, const char* what, const char* item,
                         uint32_t page_bits) {
     const bool rows = values == nullptr;
@@ -228,8 +265,9 @@ class MultiPasses final : public MultiOperations {
     return batch;
   }
 
-  // Builds a grid of a batch that is divided by page.
-  Result<MultiView> fill(void* memory, const Batch& batch, size_t count) {
+  // Builds a grid of a batch; values null: the numbers of its rows.
+  Result<MultiView> filled(void* memory, const uint32_t* keys, const uint32_t* values, size_t count, const char* what,
+                           const char* item) {
     MultiView view;
     view.shape = MultiShape::of(count);
     const auto* const bytes = static_cast<const std::byte*>(memory);
@@ -237,30 +275,40 @@ class MultiPasses final : public MultiOperations {
     view.buckets = reinterpret_cast<const MultiBucket*>(bytes + view.shape.buckets_at());
     view.values = reinterpret_cast<const uint32_t*>(bytes + view.shape.values_at());
     view.large = reinterpret_cast<const uint32_t*>(bytes + view.shape.large_at());
-    QRY_TRY(machine_.run("find pages", size_t{view.shape.pages()} + 1, bodies::PageStarts{view, batch.stored}));
-    QRY_TRY(machine_.run("clear pages", view.shape.pages(), bodies::ClearEmptyPages{view}));
-    if (count == 0) return view;
-    if constexpr (Machine::kSortsAll) {
-      QRY_TRY(build_sorted(view, batch.stored, batch.values, count));
-      return view;
+    if constexpr (Machine::kSplits) {
+      struct Divided {
+        uint64_t fault = kNoFault, large = 0;
+      } found;
+      QRY_TRY_ASSIGN(const auto found_memory, machine_.scratch(sizeof(Divided)));
+      Divided* const to = found_memory.template as<Divided>();
+      QRY_TRY(machine_.put(to, found));
+      QRY_TRY_ASSIGN(const auto lists, machine_.split(keys, values, count, view.shape.page_bits, &to->fault));
+      QRY_TRY(machine_.build_pages(view, lists, &to->fault, &to->large));
+      QRY_TRY(machine_.get(to, &found));
+      QRY_TRY(check_fault(found.fault, count, what, item));
+      if (found.large != 0) QRY_TRY(build_large(view, machine_.pairs(lists), count));
     } else {
-      uint64_t large = 0;
-      QRY_TRY(machine_.build_pages(view, batch.stored, batch.values, &large));
-      if (large == 0) return view;
-      QRY_TRY_ASSIGN(const auto picked_memory, machine_.scratch(count * sizeof(uint32_t)));
-      uint32_t* const picked = picked_memory.template as<uint32_t>();
-      uint64_t number = 0;
-      QRY_TRY(machine_.select("pick large pages", count,
-                              bodies::InLargePage{view, batch.stored, Machine::kMostPagePairs}, picked, &number));
-      QRY_TRY_ASSIGN(const auto pair_memory, machine_.scratch(size_t(number) * 4 * sizeof(uint32_t)));
-      uint32_t* const stored = pair_memory.template as<uint32_t>();
-      uint32_t *const values = stored + number, *const sorted = values + number, *const sorted_values = sorted + number;
-      QRY_TRY(machine_.run("pick large pages", size_t(number),
-                           bodies::PickPairs{picked, batch.stored, batch.values, stored, values}));
-      QRY_TRY(machine_.sort(stored, values, size_t(number), sorted, sorted_values));
-      QRY_TRY(build_sorted(view, sorted, sorted_values, size_t(number)));
-      return view;
+      QRY_TRY_ASSIGN(const Batch batch, divided(keys, values, count, what, item, view.shape.page_bits));
+      QRY_TRY(machine_.run("find pages", size_t{view.shape.pages()} + 1, bodies::PageStarts{view, batch.stored}));
+      QRY_TRY(machine_.run("clear pages", view.shape.pages(), bodies::ClearEmptyPages{view}));
+      if (count != 0) QRY_TRY(build_sorted(view, batch.stored, batch.values, count));
     }
+    return view;
+  }
+
+  // The pages that the machine has left out for their size, of all pairs.
+  Result<void> build_large(const MultiView& view, const bodies::StoredPair* pairs, size_t count) {
+    QRY_TRY_ASSIGN(const auto picked_memory, machine_.scratch(count * sizeof(uint32_t)));
+    uint32_t* const picked = picked_memory.template as<uint32_t>();
+    uint64_t number = 0;
+    QRY_TRY(machine_.select("pick large pages", count, bodies::InLargePage{view, pairs, Machine::kMostPagePairs},
+                            picked, &number));
+    QRY_TRY_ASSIGN(const auto pair_memory, machine_.scratch(size_t(number) * 4 * sizeof(uint32_t)));
+    uint32_t* const stored = pair_memory.template as<uint32_t>();
+    uint32_t *const values = stored + number, *const sorted = values + number, *const sorted_values = sorted + number;
+    QRY_TRY(machine_.run("pick large pages", size_t(number), bodies::PickPairs{picked, pairs, stored, values}));
+    QRY_TRY(machine_.sort(stored, values, size_t(number), sorted, sorted_values));
+    return build_sorted(view, sorted, sorted_values, size_t(number));
   }
 
   Result<void> build_sorted(const MultiView& view, const uint32_t* stored, const uint32_t* values, size_t count) {

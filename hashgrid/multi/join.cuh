@@ -75,7 +75,8 @@ __global__ void __launch_bounds__(kJoinThreads, kWrites ? kJoinWriteBlocks : kJo
 #pragma unroll
   for (uint32_t j = 0; j < kJoinHeld; ++j) {
     if (j * kJoinThreads + thread >= right) continue;
-    const uint32_t slot = claim_slot(page.keys, bits, row[j].x);
+    bool is_first;
+    const uint32_t slot = claim_slot(page.keys, bits, row[j].x, &is_first);
     place[j] = slot << 16 | atomicAdd(&page.runs[slot], 1u);
   }
   __syncthreads();

@@ -25,8 +25,10 @@ constexpr uint32_t kNoRow = kQryReservedValue;
 // fit are one (full): the message has their number. A call that fails has written nothing. Errors of every call: also
 // out_of_memory, device. Scratch memory: 44 bytes for each row of the longer side (CUDA; host: 40).
 //
-// Cost: of each side, 20 bytes read and written twice for each row (left: only if the right side does not fit in a
-// cache); the right side's table, 20 bytes a row, written and read once; 40 bytes for each left row; the results.
+// Cost on CUDA, where the right side does not fit in a cache: 40 bytes read or written for each row of both sides to
+// divide them, 16 to count and then to list what they come to, and the results. If some key has more than some thousand
+// rows, and elsewhere: 40 bytes for each row of the right side to divide it, its table, 20 bytes a row, written and
+// read once; the left side divided, if the table does not fit in a cache; 40 bytes for each left row; the results.
 
 // All pairs of a left and a right row with equal keys. Those of a left row stand side by side; there is no other order.
 Result<uint64_t> inner_join(Executor& executor, Span<const uint32_t> left_keys, Span<const uint32_t> right_keys,

@@ -57,7 +57,10 @@ __global__ void __launch_bounds__(kJoinThreads, kWrites ? kJoinWriteBlocks : kJo
   const uint32_t right_begin = sides.right_begins[number], right = sides.right_begins[number + 1] - right_begin;
   const uint32_t left_begin = sides.left_begins[number], left = sides.left_begins[number + 1] - left_begin;
   if (right > kJoinMostRows || left > kJoinMostLeft) {
-    if (thread == 0) *unfit = 1;
+    if (thread == 0) {
+      *unfit = 1;
+      numbers[number] = 0;
+    }
     return;
   }
   const uint32_t bits = table_bits(right);

@@ -25,8 +25,8 @@ class MultiOperations {
 
   // Fills `memory`, of at least MultiShape::of(from_pairs + count).size_bytes(), with a batch and, unless `from` is
   // null, the `from_pairs` pairs of another grid. Errors: invalid_argument (a reserved key; the message says which is
-  // the first), nothing written. Cost: every pair of both is divided by page, which is 20 bytes read and written twice,
-  // and the new grid written: 20 bytes a pair. Scratch: 28 bytes a pair.
+  // the first), nothing written. Cost: every pair of both is divided by page, which is 44 bytes read or written, and
+  // the new grid written: 20 bytes a pair. Scratch: 28 bytes a pair.
   virtual Result<MultiView> build(void* memory, const MultiView* from, uint64_t from_pairs, const uint32_t* keys,
                                   const uint32_t* values, size_t count) = 0;
   // How many values each key has. `present` and `absent` of the report are set.

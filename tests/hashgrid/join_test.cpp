@@ -80,6 +80,42 @@ void check(Executor& executor, const Column& left_keys, const Column& right_keys
   check_rows(anti_join, expected.anti);
 }
 
+// Inner and left join of more rows than loops are fast for: all results are pairs, none is there twice, those of a left
+// row stand side by side, and they are as many as there are pairs.
+void check_large(Executor& executor, const Column& left_keys, const Column& right_keys) {
+  const Array<uint32_t> left(executor, left_keys), right(executor, right_keys);
+  Column sorted = right_keys;
+  std::sort(sorted.begin(), sorted.end());
+  uint64_t partners = 0, without = 0;
+  for (const uint32_t key : left_keys) {
+    const auto [begin, end] = std::equal_range(sorted.begin(), sorted.end(), key);
+    partners += uint64_t(end - begin);
+    without += begin == end;
+  }
+  for (const bool outer : {false, true}) {
+    const uint64_t results = partners + (outer ? without : 0);
+    const Array<uint32_t> left_rows(executor, results), right_rows(executor, results);
+    const auto join = outer ? left_join : inner_join;
+    REQUIRE(*join(executor, left.span(), right.span(), Span<uint32_t>(), Span<uint32_t>()) == results);
+    REQUIRE(*join(executor, left.span(), right.span(), left_rows.span(), right_rows.span()) == results);
+    const auto l = left_rows.get(), r = right_rows.get();
+    std::vector<uint64_t> pairs(results);
+    std::vector<bool> seen(left_keys.size());
+    size_t wrong = 0, apart = 0;
+    for (size_t i = 0; i < results; ++i) {
+      wrong += r[i] == kNoRow ? !outer || std::binary_search(sorted.begin(), sorted.end(), left_keys[l[i]])
+                              : left_keys[l[i]] != right_keys[r[i]];
+      apart += (i == 0 || l[i] != l[i - 1]) && seen[l[i]];
+      seen[l[i]] = true;
+      pairs[i] = uint64_t{l[i]} << 32 | r[i];
+    }
+    CHECK(wrong == 0);
+    CHECK(apart == 0);
+    std::sort(pairs.begin(), pairs.end());
+    CHECK(std::adjacent_find(pairs.begin(), pairs.end()) == pairs.end());
+  }
+}
+
 }  // namespace
 
 TEST_CASE("join: rows of any number on both sides, and of any number to a key", "[quick]") {
@@ -116,38 +152,60 @@ TEST_CASE("join: sorted, reversed, equal and disjoint keys") {
 TEST_CASE("join: tables larger than a cache, whose rows are divided first") {
   on_each_plain([](Executor& executor) {
     if (kSanitized || (executor.kind() == ExecutorKind::host && executor.parallelism() != 2)) return;
-    // Each key in one row of the right side; the left side's rows are in another order, some twice, some without.
     const uint32_t rows = 850'000;
-    Column right_keys(rows), left_keys(rows);
-    for (uint32_t i = 0; i < rows; ++i) {
-      right_keys[i] = i * 0x9E3779B1u & 0x7FFFFFFFu;
-      left_keys[i] = i % 16 == 0 ? 0x80000000u + i : right_keys[i * 611953ull % (rows / 2)];
+    Column right(rows), left(rows);
+    {
+      INFO("each key in one row of the right side; the left side's in another order, some twice, some without");
+      for (uint32_t i = 0; i < rows; ++i) {
+        right[i] = i * 0x9E3779B1u & 0x7FFFFFFFu;
+        left[i] = i % 16 == 0 ? 0x80000000u + i : right[i * 611953ull % (rows / 2)];
+      }
+      right[5] = right[6] = right[7];
+      check_large(executor, left, right);
     }
-    right_keys[5] = right_keys[6] = right_keys[7];
-    const Array<uint32_t> left(executor, left_keys), right(executor, right_keys);
-    uint64_t expected = 0, without = 0;
-    Column sorted = right_keys;
-    std::sort(sorted.begin(), sorted.end());
-    for (const uint32_t key : left_keys) {
-      const auto [begin, end] = std::equal_range(sorted.begin(), sorted.end(), key);
-      expected += uint64_t(end - begin);
-      without += begin == end;
+    std::mt19937 random(7);
+    {
+      INFO("one to fifty rows to a key on the right side, some of them in the left side's few");
+      for (uint32_t& key : right) key = uint32_t(random() % 100'000 * (random() % 2 + 1));
+      left.resize(100'000);
+      for (uint32_t& key : left) key = uint32_t(random() % 220'000);
+      check_large(executor, left, right);
     }
-    const uint64_t results = expected + without;
-    const Array<uint32_t> left_rows(executor, results), right_rows(executor, results);
-    REQUIRE(*left_join(executor, left.span(), right.span(), left_rows.span(), right_rows.span()) == results);
-    const auto l = left_rows.get(), r = right_rows.get();
-    // All are pairs, and none is there twice: then they are all pairs that there are.
-    std::vector<uint64_t> pairs(results);
-    size_t wrong = 0;
-    for (size_t i = 0; i < results; ++i) {
-      wrong += r[i] == kNoRow ? std::binary_search(sorted.begin(), sorted.end(), left_keys[l[i]])
-                              : left_keys[l[i]] != right_keys[r[i]];
-      pairs[i] = uint64_t{l[i]} << 32 | r[i];
+    {
+      INFO("and one key in five thousand rows of the right side");
+      for (uint32_t i = 0; i < 5000; ++i) right[i * 100] = 77;
+      left[3] = left[99'999] = 77;
+      check_large(executor, left, right);
     }
-    CHECK(wrong == 0);
-    std::sort(pairs.begin(), pairs.end());
-    CHECK(std::adjacent_find(pairs.begin(), pairs.end()) == pairs.end());
+    {
+      INFO("one key in most rows of the left side");
+      for (uint32_t i = 0; i < rows; ++i) right[i] = i;
+      for (uint32_t i = 0; i < 90'000; ++i) left[i] = 77;
+      check_large(executor, left, right);
+    }
+  });
+}
+
+TEST_CASE("join: bad input is found in large tables, too, and nothing is written") {
+  on_each_plain([](Executor& executor) {
+    if (kSanitized || (executor.kind() == ExecutorKind::host && executor.parallelism() != 2)) return;
+    Column keys(850'000);
+    for (uint32_t i = 0; i < keys.size(); ++i) keys[i] = i / 2;
+    const Array<uint32_t> good(executor, keys);
+    keys[800'123] = keys[700'000] = kQryReservedKey;
+    const Array<uint32_t> bad(executor, keys), out(executor, Column(1'699'999, 5));
+    const auto refused = [&](const Array<uint32_t>& left, const Array<uint32_t>& right, ErrorCode code,
+                             const std::string& part) {
+      const auto result = inner_join(executor, left.span(), right.span(), out.span(), Span<uint32_t>());
+      REQUIRE(!result.has_value());
+      CHECK(result.error().code == code);
+      INFO(result.error().message);
+      CHECK(result.error().message.find(part) != std::string::npos);
+      CHECK(out.get() == Column(1'699'999, 5));
+    };
+    refused(bad, good, ErrorCode::invalid_argument, "left row 700000 of 850000");
+    refused(good, bad, ErrorCode::invalid_argument, "right row 700000 of 850000");
+    refused(good, good, ErrorCode::full, "1700000");
   });
 }
 

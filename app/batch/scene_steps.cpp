@@ -57,7 +57,8 @@ std::optional<Counted> counted(std::string_view text, int64_t highest, Connectiv
 
 // A step that changes each part on its own.
 template <class Operation>
-Step each(Operation operation, std::function<Result<void>(SceneByRegions&, Losses&, const Pass&)> by_regions = {}) {
+Step each(Operation operation,
+          const std::function<Result<void>(SceneByRegions&, Losses&, const Pass&)>& by_regions = {}) {
   const auto whole = [operation](Parts parts, Losses& losses, const Progress& progress) -> Result<Parts> {
     const auto change = [&](const Scene& scene) {
       if constexpr (std::is_invocable_v<Operation, const Scene&, const Progress&>) return operation(scene, progress);

@@ -82,7 +82,7 @@ Result<std::vector<Piece>> pieces_of(const Volume& v, uint32_t volume, const Vol
       p.origin = low;
       p.size = {int32_t(high[0] - low[0] + 1), int32_t(high[1] - low[1] + 1), int32_t(high[2] - low[2] + 1)};
     }
-    out.push_back(std::move(p));
+    out.push_back(p);
     return out;
   }
   // Volumes are cut at whole bricks, counted from the first one, so that a brick is in one piece.

@@ -242,6 +242,7 @@ void SceneByRegions::remap(std::vector<MaterialTable> tables) {
 void SceneByRegions::select(Scene scene, const std::vector<uint32_t>& from, uint8_t material) {
   scene_ = std::move(scene);
   std::vector<Box3> bounds;
+  bounds.reserve(from.size());
   for (const uint32_t volume : from) bounds.push_back(bounds_[volume]);
   bounds_ = std::move(bounds);
   tight_ = tight_ && material == 0;

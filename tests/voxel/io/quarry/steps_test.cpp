@@ -274,7 +274,7 @@ TEST_CASE(
     for (int32_t z = 0; z < kEdge; ++z)
       for (int32_t y = 0; y < kEdge; ++y)
         for (int32_t x = 0; x < kEdge; ++x)
-          visit(Int3{x + kLow, y + kLow, z + kLow}, voxels[size_t((z * kEdge + y) * kEdge + x)]);
+          visit(Int3{x + kLow, y + kLow, z + kLow}, voxels[(size_t(z) * kEdge + size_t(y)) * kEdge + size_t(x)]);
   };
   const auto within = [](int32_t v, int32_t low, int32_t high) { return v >= low && v <= high; };
   const auto in_ball = [](Int3 v, Int3 c, int32_t r) {

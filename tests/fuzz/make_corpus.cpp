@@ -153,6 +153,24 @@ bool store_files(const fs::path& dir) {
     if (!wal && !run(db, "ROLLBACK")) return false;
     sqlite3_close(db);
   }
+  {  // in the middle of the last step
+    auto store = io::Store::open(file);
+    if (!store) return false;
+    const uint64_t length = store->history_length();
+    const auto rest = [&]() -> Result<io::Store::Later> {
+      io::Store::Later later;
+      later.position = length;
+      return later;
+    };
+    const auto bricks = [&](uint32_t, std::span<const Int3>) -> Result<const BrickMap*> {
+      return &scene.volumes[0].bricks;
+    };
+    if (!store->commit_later(scene,
+                             {length, io::all_of({}), rest, bricks, io::UnfinishedStep{int64_t(length) - 1, true}}))
+      return false;
+  }
+  if (!shrink()) return false;
+  add("unfinished", 0, file_bytes(small));
   fs::remove(small);
   fs::remove(file);
   // Chunks and parts in the layout of docs/formats.md: two bricks of one voxel each; one change of one brick.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// store_fuzz.cpp - reads any bytes as a .quarry file, sound or to be salvaged, with a log or a journal, or as the bytes
-// inside its blobs. The first byte selects which. Checksums would keep the fuzzer out of the blobs, so these are passed
-// to the decoder directly, compressed here as a writer would do it.
+// store_fuzz.cpp - reads any bytes as a .quarry file, sound, in the middle of a step or to be salvaged, with a log or a
+// journal, or as the bytes inside its blobs. The first byte selects which. Checksums would keep the fuzzer out of the
+// blobs, so these are passed to the decoder directly, compressed here as a writer would do it.
 #include <sqlite3.h>
 #include <zstd.h>
 
@@ -72,19 +72,40 @@ void salvage(std::span<const uint8_t> bytes, size_t sidecar_bytes, bool right) {
     if (i.volume >= scene->volumes.size() || i.layer >= int64_t(scene->layers.size())) std::abort();
 }
 
-void read_database(const uint8_t* data, size_t size) {
+// Opens a copy of the bytes; `flags` as SQLite has them.
+Result<Db> database_of(const uint8_t* data, size_t size, unsigned flags) {
   auto db = Db::open(":memory:", SQLITE_OPEN_READWRITE);
   if (!db) std::abort();
   auto* copy = static_cast<unsigned char*>(sqlite3_malloc64(size ? size : 1));
   std::memcpy(copy, data, size);
   // The database in memory takes ownership of the copy, whatever the call returns.
   if (sqlite3_deserialize(db->handle(), "main", copy, int64_t(size), int64_t(size),
-                          SQLITE_DESERIALIZE_FREEONCLOSE | SQLITE_DESERIALIZE_READONLY) != SQLITE_OK)
-    return;
+                          SQLITE_DESERIALIZE_FREEONCLOSE | flags) != SQLITE_OK)
+    return fail(ErrorCode::malformed_input, "no database");
+  return db;
+}
+
+void read_database(const uint8_t* data, size_t size) {
+  auto db = database_of(data, size, SQLITE_DESERIALIZE_READONLY);
+  if (!db) return;
   std::vector<UndoRecord> history;
   size_t position = 0;
   const auto scene = read_world(*db, kMemoryLimit, {}, &history, &position);
   if (scene ? position > history.size() : scene.error().message.empty()) std::abort();
+}
+
+// A step that is not whole is taken back in memory, before anything else has looked at the tables.
+void take_back(const uint8_t* data, size_t size) {
+  auto db = database_of(data, size, SQLITE_DESERIALIZE_RESIZEABLE);
+  if (!db || !check_schema(*db)) return;
+  auto head = read_head(*db);
+  if (!head || !head->unfinished) return;
+  const int64_t position = head->unfinished->position;
+  const auto taken = take_back_unfinished(*db, &*head);
+  if (!taken && taken.error().message.empty()) std::abort();
+  if (!taken) return;
+  const auto now = read_head(*db);
+  if (!now || now->unfinished || now->position != position) std::abort();
 }
 
 std::vector<uint8_t> compressed(const uint8_t* data, size_t size) {
@@ -108,6 +129,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   switch (which & 3) {
     case 0:
       if (count == 0) read_database(rest, length);
+      if (count == 0) take_back(rest, length);
       salvage({rest, length}, size_t(count) * 8, which & 4);
       break;
     case 1: {

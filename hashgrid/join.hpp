@@ -23,7 +23,8 @@ constexpr uint32_t kNoRow = kQryReservedValue;
 // only counts. None may overlap an input or another output. Each call returns the number of its results, when they are
 // written. The reserved key 0xFFFFFFFF and more than 2^32 - 2 rows are errors (invalid_argument). Results that do not
 // fit are one (full): the message has their number. A call that fails has written nothing. Errors of every call: also
-// out_of_memory, device. Scratch memory: 44 bytes for each row of the longer side (CUDA; host: 40).
+// out_of_memory, device, unsupported (CUDA devices before compute capability 8.0). Scratch memory: 44 bytes for each
+// row of the longer side (CUDA; host: 40).
 //
 // Cost on CUDA, where the right side does not fit in a cache: 40 bytes read or written for each row of both sides to
 // divide them, 16 to count and then to list what they come to, and the results. If some key has more than some thousand

@@ -25,7 +25,8 @@ struct MultiOptions {
 // Spans are memory that the executor dereferences: host memory, or device (or pinned) memory for CUDA. Outputs whose
 // data() is null are not written; none may overlap an input or another output (invalid_argument). One changing call at
 // a time, with no reader; any number of threads and kernels may read at once. Calls return when the work is done. A
-// call that fails has written nothing and leaves the grid as it was. Errors of every call: also out_of_memory, device.
+// call that fails has written nothing and leaves the grid as it was. Errors of every call: also out_of_memory, device;
+// of those that build, which clear() and create() do, unsupported (CUDA devices before compute capability 8.0).
 class MultiGrid {
  public:
   // Empty. Allocates from `memory` (null: the executor's own). Executor and memory must outlive the grid. Errors: full

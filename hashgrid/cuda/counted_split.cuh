@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cub/block/block_scan.cuh>
 #include <cub/device/device_scan.cuh>
+#include <string>
 
 #include "base/cuda/launch.cuh"
 #include "base/cuda/scratch.cuh"
@@ -113,7 +114,8 @@ struct CountedLists {
 
 // Divides `count` keys, with `values` or, if that is null, with their numbers, among 2^page_bits pages by the first
 // bits of their stored keys (plain). `fault`, in device memory, becomes the number of the first reserved key; if it is
-// less than what it was the lists are good for nothing. Does not wait.
+// less than what it was the lists are good for nothing. Does not wait. Errors: unsupported (a device before compute
+// capability 8.0, which has too little shared memory), out_of_memory, device.
 inline Result<CountedLists> split_counted(const gpu::DeviceStream& device_stream, uint32_t multiprocessors,
                                           const uint32_t* keys, const uint32_t* values, uint32_t count,
                                           uint32_t page_bits, uint64_t* fault) {
@@ -137,6 +139,14 @@ inline Result<CountedLists> split_counted(const gpu::DeviceStream& device_stream
   pass.form = kernels::SplitForm::plain;
   pass.shift = shift;
   pass.ranges = ranges;
+  int shared_bytes = 0;
+  QRY_TRY(gpu::check(
+      cudaDeviceGetAttribute(&shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device_stream.device().ordinal),
+      "ask the device"));
+  if (const size_t needed = kernels::split_shared_bytes(ranges) + 128; needed > size_t(shared_bytes))
+    return fail(ErrorCode::unsupported, "multi grids and joins take " + std::to_string(needed >> 10) +
+                                            " KiB of shared memory of a block, and the CUDA device has " +
+                                            std::to_string(shared_bytes >> 10) + "; use the host executor");
   const auto launch = [&](const char* label, auto* kernel, size_t blocks, size_t shared_bytes,
                           auto... arguments) -> Result<void> {
     QRY_TRY(gpu::allow_shared_bytes(label, kernel, shared_bytes));

@@ -13,6 +13,7 @@
 // Literature: D. Alcantara et al., "Real-time parallel hashing on the GPU", 2009 (parts of a table in shared memory).
 #pragma once
 
+#include "hashgrid/cuda/block_list.cuh"
 #include "hashgrid/cuda/tuning.cuh"
 #include "hashgrid/multi/bodies.hpp"
 
@@ -53,20 +54,6 @@ __device__ inline uint32_t claim_slot(uint32_t* table, uint32_t bits, uint32_t s
     *first = found == kQryReservedKey;
     if (*first || found == stored) return slot;
   }
-}
-// Room for `wanted` words of every lane, of which *taken are taken: where a lane's begin. All lanes of a warp call it.
-__device__ inline uint32_t take_room(uint32_t wanted, uint32_t* taken) {
-  if (__any_sync(0xFFFFFFFFu, wanted != 0) == 0) return 0;
-  const uint32_t lane = threadIdx.x % 32;
-  uint32_t upto = wanted;
-#pragma unroll
-  for (uint32_t step = 1; step < 32; step *= 2) {
-    const uint32_t before = __shfl_up_sync(0xFFFFFFFFu, upto, step);
-    if (lane >= step) upto += before;
-  }
-  uint32_t begin = 0;
-  if (lane == 31) begin = atomicAdd(taken, upto);
-  return __shfl_sync(0xFFFFFFFFu, begin, 31) + upto - wanted;
 }
 
 // Nothing is written if `fault` says that a key is reserved.
@@ -132,7 +119,7 @@ __global__ void __launch_bounds__(kMultiThreads, kMultiBlocks)
       const uint32_t others = is_there(j) && rank[j] == kFirst ? page.runs[slot[j]] : 0;
       if (others != 0) wanted += others + 1;
     }
-    begin = take_room(wanted, &page.taken);
+    begin = list_places(&page.taken, wanted);
   }
 #pragma unroll
   for (uint32_t j = 0; j < kMultiHeld; ++j) {

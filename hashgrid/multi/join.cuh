@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(kJoinThreads, kWrites ? kJoinWriteBlocks : kJo
 #pragma unroll
     for (uint32_t j = 0; j < kJoinHeld; ++j)
       if (j * kJoinThreads + thread < right && (place[j] & 0xFFFFu) == 0) wanted += page.runs[place[j] >> 16];
-    uint32_t begin = take_room(wanted, &page.taken);
+    uint32_t begin = list_places(&page.taken, wanted);
 #pragma unroll
     for (uint32_t j = 0; j < kJoinHeld; ++j) {
       if (j * kJoinThreads + thread >= right || (place[j] & 0xFFFFu) != 0) continue;

@@ -18,7 +18,7 @@ enum class JoinKind : uint8_t { inner, left, semi, anti };
 
 // All pointers are memory that the executor can dereference, as in table/operations.hpp. Calls return when the work is
 // done. They check what they are given before they write. Free-threaded, but nobody may read a grid that is changed.
-// Errors of every call: also out_of_memory, device.
+// Errors of every call: also out_of_memory, device; unsupported (CUDA devices before compute capability 8.0).
 class MultiOperations {
  public:
   virtual ~MultiOperations() = default;

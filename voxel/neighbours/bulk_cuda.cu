@@ -8,8 +8,8 @@
 // Where rows share lines, one key in eight has gone on to its second bucket: hashgrid/pairs/cuda/rows.cuh says why such
 // keys wait in a list.
 #include "base/cuda/launch.cuh"
+#include "hashgrid/cuda/block_list.cuh"
 #include "hashgrid/cuda_stream.cuh"
-#include "hashgrid/pairs/cuda/block_list.cuh"
 #include "voxel/neighbours/bulk_stage.hpp"
 
 namespace quarry::neighbour_detail {

@@ -7,7 +7,7 @@
 // lists the keys that need more, and then works on the list with all its lanes.
 #pragma once
 
-#include "hashgrid/pairs/cuda/block_list.cuh"
+#include "hashgrid/cuda/block_list.cuh"
 #include "hashgrid/pairs/home.hpp"
 
 namespace quarry::hashgrid::kernels {

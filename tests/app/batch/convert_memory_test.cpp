@@ -51,6 +51,19 @@ size_t files_in(const fs::path& dir) {
   return size_t(std::distance(fs::directory_iterator(dir), fs::directory_iterator()));
 }
 
+// The folders "whole" and "parts" have the same files; then they are removed.
+void same_files(const fs::path& dir) {
+  size_t files = 0;
+  for (const auto& entry : fs::directory_iterator(dir / "whole")) {
+    INFO(entry.path());
+    CHECK((bytes_of(entry.path()) == bytes_of(dir / "parts" / entry.path().filename())));
+    ++files;
+  }
+  CHECK(files == files_in(dir / "parts"));
+  fs::remove_all(dir / "whole");
+  fs::remove_all(dir / "parts");
+}
+
 // The largest resident size of the program or of a child, each on its own, in bytes.
 uint64_t peak_of(const std::vector<std::string>& words, int& code) {
   const pid_t child = fork();
@@ -184,15 +197,7 @@ TEST_CASE("convert: steps and levels of detail of what does not fit are made reg
       CHECK(parts["voxels"] == whole["voxels"]);
       CHECK(parts["bytes"] == whole["bytes"]);
       CHECK(parts["outputs"].size() == whole["outputs"].size());
-      size_t files = 0;
-      for (const auto& entry : fs::directory_iterator(dir / "whole")) {
-        INFO(entry.path());
-        CHECK((bytes_of(entry.path()) == bytes_of(dir / "parts" / entry.path().filename())));
-        ++files;
-      }
-      CHECK(files == files_in(dir / "parts"));
-      fs::remove_all(dir / "whole");
-      fs::remove_all(dir / "parts");
+      same_files(dir);
       CHECK(files_in(dir) == 2);
     }
 }
@@ -252,15 +257,7 @@ TEST_CASE(
       CHECK(parts["error"] == whole["error"]);
       CHECK(files_in(dir / "whole") == 0);
     }
-    size_t files = 0;
-    for (const auto& entry : fs::directory_iterator(dir / "whole")) {
-      INFO(entry.path());
-      CHECK((bytes_of(entry.path()) == bytes_of(dir / "parts" / entry.path().filename())));
-      ++files;
-    }
-    CHECK(files == files_in(dir / "parts"));
-    fs::remove_all(dir / "whole");
-    fs::remove_all(dir / "parts");
+    same_files(dir);
     CHECK(files_in(dir) == 3);
   }
 }

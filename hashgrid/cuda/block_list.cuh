@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // block_list.cuh - a list in shared memory that the lanes of a block append to: the look-ups that the block continues
-// together.
+// together, or the values of a page.
 #pragma once
 
 #include <cstdint>
 
 namespace quarry::hashgrid::kernels {
 
-// Reserves `count` entries for this lane in the block's shared list.
+// Reserves `count` entries for this lane in the block's shared list; returns the first. All lanes of a warp call it.
 __device__ inline uint32_t list_places(uint32_t* listed, uint32_t count) {
   const uint32_t lane = threadIdx.x % 32;
   uint32_t upto = count;

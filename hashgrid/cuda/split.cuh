@@ -14,6 +14,7 @@
 // sort 44. So two passes of at most 256 ranges beat one pass of many.
 #pragma once
 
+#include "hashgrid/cuda/block_list.cuh"
 #include "hashgrid/cuda/tuning.cuh"
 #include "hashgrid/table/key_hash.h"
 #include "hashgrid/table/page.h"
@@ -189,17 +190,9 @@ __global__ void __launch_bounds__(kSplitThreads, 2) split_pairs(SplitPass pass) 
   // Reserves for each range's run its place in `staged` (in any order) and in its list.
   bool too_long = false;
   for (uint32_t first = 0; first < pass.ranges; first += kSplitThreads) {
-    const uint32_t range = first + thread, lane = thread % 32;
+    const uint32_t range = first + thread;
     const uint32_t run = range < pass.ranges ? ranks[range] : 0;
-    uint32_t upto = run;
-#pragma unroll
-    for (uint32_t step = 1; step < 32; step *= 2) {
-      const uint32_t left = __shfl_up_sync(0xFFFFFFFFu, upto, step);
-      if (lane >= step) upto += left;
-    }
-    uint32_t warp_begin = 0;
-    if (lane == 31) warp_begin = atomicAdd(&taken, upto);
-    const uint32_t run_begin = __shfl_sync(0xFFFFFFFFu, warp_begin, 31) + upto - run;
+    const uint32_t run_begin = list_places(&taken, run);
     if (run == 0) continue;
     const uint32_t list = kFirst ? range : (list_in << pass.shift) + range;
     const uint32_t at = atomicAdd(pass.sizes + list, run);

@@ -21,7 +21,7 @@ namespace {
 class CudaMulti : public CudaThreads {
  public:
   using CudaThreads::CudaThreads;
-  static constexpr bool kSortsAll = false, kSplits = true;
+  static constexpr bool kSplits = true;
   static constexpr uint32_t kMostPagePairs = kernels::kMultiMostPairs;
   // Tables in the second-level cache answer keys in any order as fast.
   bool divides_probes(size_t size_bytes) const { return size_bytes > (size_t{1} << 24); }

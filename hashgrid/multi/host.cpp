@@ -12,7 +12,7 @@ namespace {
 class HostMulti : public HostThreads {
  public:
   using HostThreads::HostThreads;
-  static constexpr bool kSortsAll = true, kSplits = false;
+  static constexpr bool kSplits = false;
   // Beyond it, look-ups in a table wait for memory more than a sort of the keys takes.
   bool divides_probes(size_t size_bytes) const { return size_bytes > (size_t{1} << 24); }
 

@@ -4,7 +4,7 @@
 //
 // Beyond what index/passes.hpp needs, a Machine has:
 //   partition(stored, values, count, stored_out, values_out, page_bits)
-//                                       sorts pairs by page at least; kSortsAll: by the whole stored key
+//                                       sorts pairs by page at least; one that splits nothing: by the whole stored key
 //   select(what, count, predicate, out, &number)    the i < count with predicate(i), in order
 //   expand(what, starts, count, total, body)        body.put(result, body.get(owner, i)) for every result, or
 //                                       body.put_all(owner, i, count, result) for several
@@ -146,9 +146,9 @@ class MultiPasses final : public MultiOperations {
 
  private:
   using Memory = typename decltype(std::declval<Machine&>().scratch(0))::value_type;
-  // Pairs divided by page: in scratch memory, or where they were given.
+  // Pairs divided by page.
   struct Batch {
-    Memory stored_memory, memory;
+    Memory memory;
     const uint32_t* stored = nullptr;
     const uint32_t* values = nullptr;
   };
@@ -241,7 +241,7 @@ class MultiPasses final : public MultiOperations {
   Result<Batch> divided(const uint32_t* keys, const uint32_t* values, size_t count, const char* what, const char* item,
                         uint32_t page_bits) {
     const bool rows = values == nullptr;
-    QRY_TRY_ASSIGN(auto stored_memory, machine_.scratch(count * sizeof(uint32_t) * (rows ? 2 : 1)));
+    QRY_TRY_ASSIGN(const auto stored_memory, machine_.scratch(count * sizeof(uint32_t) * (rows ? 2 : 1)));
     uint32_t* const stored = stored_memory.template as<uint32_t>();
     uint32_t* const row_numbers = rows ? stored + count : nullptr;
     if (rows) values = row_numbers;
@@ -251,12 +251,6 @@ class MultiPasses final : public MultiOperations {
         },
         count, what, item));
     Batch batch;
-    if (!Machine::kSortsAll && page_bits == 0) {  // one page
-      batch.stored_memory = std::move(stored_memory);
-      batch.stored = stored;
-      batch.values = values;
-      return batch;
-    }
     QRY_TRY_ASSIGN(batch.memory, machine_.scratch(count * 2 * sizeof(uint32_t)));
     uint32_t* const out = batch.memory.template as<uint32_t>();
     QRY_TRY(machine_.partition(stored, values, count, out, out + count, page_bits));

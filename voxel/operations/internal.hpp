@@ -33,6 +33,7 @@ QuantisedMaterials quantise_materials(const std::vector<WeightedMaterial>& input
 
 // Voxels of each material over all volumes, each volume counted once; none of 0.
 using MaterialCounts = std::array<uint64_t, 256>;
+MaterialCounts material_counts(std::span<const VolumeSummary> volumes);
 // What quantise() makes: the scene with its new palette, and the new indices of its voxels, which it has not yet.
 struct QuantisePlan {
   Scene scene;

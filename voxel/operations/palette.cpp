@@ -160,6 +160,13 @@ BrickMap remapped(const BrickMap& bricks, const MaterialTable& table) {
 
 namespace operations_detail {
 
+MaterialCounts material_counts(std::span<const VolumeSummary> volumes) {
+  MaterialCounts counts{};
+  for (const VolumeSummary& volume : volumes)
+    for (size_t m = 0; m < counts.size(); ++m) counts[m] += volume.materials[m];
+  return counts;
+}
+
 Result<QuantisePlan> plan_quantise(const Scene& scene, const MaterialCounts& counts, uint32_t count) {
   QRY_TRY(check(scene));
   if (count < 1 || count > 255)

@@ -149,9 +149,7 @@ Result<SceneByRegions> merge(std::vector<SceneByRegions> scenes, const Pass& pas
   for (SceneByRegions& scene : scenes) {
     QRY_TRY(check(scene.scene()));
     QRY_TRY_ASSIGN(const auto volumes, scene.summaries(pass));
-    MaterialCounts& sum = counts.emplace_back();
-    for (const VolumeSummary& volume : volumes)
-      for (size_t m = 0; m < sum.size(); ++m) sum[m] += volume.materials[m];
+    counts.push_back(material_counts(volumes));
     heads.push_back(&scene.scene());
   }
   QRY_TRY_ASSIGN(MergePlan plan, plan_merge(heads, counts));

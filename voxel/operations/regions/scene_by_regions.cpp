@@ -219,10 +219,7 @@ Result<void> SceneByRegions::crop(const Box3& box, const Pass& pass) {
 
 Result<void> SceneByRegions::quantise(uint32_t count, const Pass& pass, PaletteError* error) {
   QRY_TRY_ASSIGN(const auto volumes, summaries(pass));
-  MaterialCounts counts{};
-  for (const VolumeSummary& volume : volumes)
-    for (size_t m = 0; m < counts.size(); ++m) counts[m] += volume.materials[m];
-  QRY_TRY_ASSIGN(QuantisePlan plan, plan_quantise(scene_, counts, count));
+  QRY_TRY_ASSIGN(QuantisePlan plan, plan_quantise(scene_, material_counts(volumes), count));
   if (error) *error = plan.error;
   scene_ = std::move(plan.scene);
   remap(std::vector(bounds_.size(), plan.table));

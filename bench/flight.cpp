@@ -44,6 +44,8 @@ double share_of(std::vector<double> values, double share) {
   return values[at];
 }
 
+constexpr size_t kWaits = std::size(decltype(qry_paging_state::waits){});
+
 struct View {
   std::array<double, 3> position, target;
 };
@@ -57,7 +59,6 @@ class Flown {
       : small_(flight.small),
         width_((small_ ? kSmall : kLarge)[0]),
         height_((small_ ? kSmall : kLarge)[1]),
-        stream_bytes_(std::clamp<uint64_t>(budget_bytes >> 7, 4 << 20, 16 << 20)),
         frames_(EngineFrames::create(width_, height_)) {
     if (!frames_) give_up("it needs a Vulkan driver");
     const qry_vulkan_device_info device = frames_->device_info();
@@ -66,6 +67,9 @@ class Flown {
     require(qry_context_create(QRY_ABI_VERSION, &info, &context_), "qry_context_create");
     qry_device_budget_info budget = QRY_DEVICE_BUDGET_INFO_INIT;
     budget.bytes = budget_bytes;
+    qry_host_budget_info host = QRY_HOST_BUDGET_INFO_INIT;
+    host.bytes = flight.host_bytes;
+    budget.next = &host;
     qry_world_home_info home = QRY_WORLD_HOME_INFO_INIT;
     home.next = &budget;
     home.home = flight.home;
@@ -98,9 +102,7 @@ class Flown {
   qry_stream_state frame(const View& view) {
     const auto start = Clock::now();
     qry_stream_state streamed = QRY_STREAM_STATE_INIT;
-    qry_stream_info most = QRY_STREAM_INFO_INIT;
-    most.max_bytes = stream_bytes_;
-    require(qry_world_stream(world_, &most, &streamed), "qry_world_stream");
+    require(qry_world_stream(world_, nullptr, &streamed), "qry_world_stream");
     if (streamed.brought_pages) stream_ms.push_back(ms_since(start));
     brought_bytes += streamed.brought_bytes;
     qry_published published = QRY_PUBLISHED_INIT;
@@ -154,10 +156,19 @@ class Flown {
     if (changed == 0) give_up("an edit has changed nothing");
     return ms;
   }
+  // The pages around it come, and leave again when others are needed.
+  void prefetch(const std::array<int32_t, 3>& at, const View& view) {
+    std::array<int32_t, 3> low = at, high = at;
+    for (size_t axis = 0; axis < 3; ++axis) low[axis] -= 64, high[axis] += 64;
+    require(qry_world_prefetch(world_, low.data(), high.data()), "qry_world_prefetch");
+    frame(view);  // it publishes: what has left for them is free then
+  }
   void undo() { require(qry_world_undo(world_, nullptr), "qry_world_undo"); }
 
-  qry_home_state home(qry_paging_state& paging) const {
+  qry_home_state home(qry_paging_state& paging, qry_page_cache_state& cache) const {
+    cache = QRY_PAGE_CACHE_STATE_INIT;
     paging = QRY_PAGING_STATE_INIT;
+    paging.next = &cache;
     qry_home_state home = QRY_HOME_STATE_INIT;
     home.next = &paging;
     require(qry_world_get_home(world_, &home), "qry_world_get_home");
@@ -171,7 +182,6 @@ class Flown {
  private:
   bool small_;
   uint32_t width_, height_;
-  uint64_t stream_bytes_;  // that a frame brings at most
   std::unique_ptr<EngineFrames> frames_;
   qry_context* context_ = nullptr;
   qry_world* world_ = nullptr;
@@ -218,18 +228,21 @@ void fly(const Flight& flight, const AddRow& add) {
   const double leg_ms = 1500;
   const int leg_frames = flight.small ? 6 : 0;  // 0: by the clock
   std::array<Pictures, 2> pictures;             // of the world in parts, of the whole one
-  for (size_t whole = 0; whole < 2; ++whole) {
-    const std::string row = whole ? "flight, whole world" : "flight";
-    Flown flown(flight, whole ? 0 : flight.budget_bytes);
-    add(row + ": opened", flown.opened_ms, "ms");
+  qry_paging_state paging = QRY_PAGING_STATE_INIT;
+  qry_page_cache_state cache = QRY_PAGE_CACHE_STATE_INIT;
+  // From stop to stop.
+  const auto lap = [&](Flown& flown, const std::string& row, Pictures* into) {
+    flown.frame_ms.clear(), flown.stream_ms.clear(), flown.brought_bytes = 0;
+    flown.home(paging, cache);
+    const qry_paging_state before = paging;
+    const qry_page_cache_state cache_before = cache;
     const std::vector<View> stops = stops_in(flown.state(), count);
     std::vector<double> stop_ms, leg_frame_ms;
     uint64_t most_bytes = 0;
     double flown_ms = 0;
-    qry_paging_state paging;
     for (size_t i = 0; i < stops.size(); ++i) {
       if (i > 0) {
-        const size_t before = flown.frame_ms.size();
+        const size_t first = flown.frame_ms.size();
         const auto start = Clock::now();
         int frames = 0;
         for (double part = 0; part < 1; ++frames) {
@@ -237,55 +250,88 @@ void fly(const Flight& flight, const AddRow& add) {
           flown.frame(between(stops[i - 1], stops[i], std::min(part, 1.0)));
         }
         flown_ms += ms_since(start);
-        leg_frame_ms.insert(leg_frame_ms.end(), flown.frame_ms.begin() + std::ptrdiff_t(before), flown.frame_ms.end());
+        leg_frame_ms.insert(leg_frame_ms.end(), flown.frame_ms.begin() + std::ptrdiff_t(first), flown.frame_ms.end());
       }
       std::vector<uint8_t> arrived, there;
       stop_ms.push_back(flown.stop(stops[i], arrived, there));
-      pictures[whole].arrived.push_back(std::move(arrived));
-      pictures[whole].there.push_back(std::move(there));
-      most_bytes = std::max(most_bytes, flown.home(paging).device_bytes);
+      if (into) {
+        into->arrived.push_back(std::move(arrived));
+        into->there.push_back(std::move(there));
+      }
+      most_bytes = std::max(most_bytes, flown.home(paging, cache).device_bytes);
     }
     add(row + ": frames", double(leg_frame_ms.size()) / flown_ms * 1000, "a second");
     add(row + ": a frame", share_of(leg_frame_ms, 0.5), "ms");
     add(row + ": a frame, 99%", share_of(leg_frame_ms, 0.99), "ms");
     add(row + ": a frame, the worst", share_of(leg_frame_ms, 1), "ms");
     add(row + ": device's memory at its peak", double(most_bytes) / 1e6, "MB");
-    if (whole) continue;
+    if (paging.budget_bytes == 0) return;
     add(row + ": pages with voxels", double(paging.pages), "pages");
-    add(row + ": pages brought", double(paging.brought_pages), "pages");
+    add(row + ": pages brought", double(paging.brought_pages - before.brought_pages), "pages");
+    add(row + ": of these from the host's memory at once", double(cache.found_pages - cache_before.found_pages),
+        "pages");
+    add(row + ": pages read from the file", double(cache.read_pages - cache_before.read_pages), "pages");
+    add(row + ": the host's memory for pages", double(cache.bytes) / 1e6, "MB");
     add(row + ": brought while flying and at stops", double(flown.brought_bytes) / 1e6, "MB");
     add(row + ": a call that brings pages", share_of(flown.stream_ms, 0.5), "ms");
     add(row + ": a call that brings pages, the worst", share_of(flown.stream_ms, 1), "ms");
-    uint64_t waited = 0, so_far = 0;
-    for (const uint64_t pages : paging.waits) waited += pages;
-    double most = 0, part95 = 0;
-    for (size_t i = 0; i < std::size(paging.waits); ++i) {
-      so_far += paging.waits[i];
-      if (paging.waits[i]) most = double(uint64_t(1) << i);
-      if (part95 == 0 && double(so_far) >= 0.95 * double(waited)) part95 = double(uint64_t(1) << i);
-    }
-    add(row + ": request to resident, 95% below", part95, "ms");
-    add(row + ": request to resident, all below", most, "ms");
+    const auto add_waits = [&](const char* which, const uint64_t* now, const uint64_t* then) {
+      uint64_t waited = 0, so_far = 0;
+      for (size_t i = 0; i < kWaits; ++i) waited += now[i] - then[i];
+      double most = 0, part95 = 0;
+      for (size_t i = 0; i < kWaits; ++i) {
+        so_far += now[i] - then[i];
+        if (now[i] > then[i]) most = double(uint64_t(1) << i);
+        if (part95 == 0 && double(so_far) >= 0.95 * double(waited)) part95 = double(uint64_t(1) << i);
+      }
+      add(row + ": request to resident" + which, double(waited), "pages");
+      add(row + ": request to resident" + which + ", 95% below", part95, "ms");
+      add(row + ": request to resident" + which + ", all below", most, "ms");
+    };
+    add_waits("", paging.waits, before.waits);
+    add_waits(", from the host's memory", cache.waits, cache_before.waits);
+    add(row + ": request to resident, from the host's memory, the longest so far", cache.longest_wait_ms, "ms");
     add(row + ": full detail at " + std::to_string(count) + " stops, 95%", share_of(stop_ms, 0.95), "ms");
     add(row + ": full detail, the worst", share_of(stop_ms, 1), "ms");
-    // Where the camera has not been: the pages have left, or never came.
-    std::vector<double> seen_ms;
-    for (int i = 0; i < (flight.small ? 2 : 12); ++i) {
-      const qry_world_state state = flown.state();
-      std::array<int32_t, 3> at{};
-      View view{};
-      for (size_t axis = 0; axis < 3; ++axis) {
-        const double size = double(state.max[axis]) - state.min[axis];
-        at[axis] = state.min[axis] + int32_t(size * (((i >> axis) & 1 ? 0.98 : 0.02) + 0.01 * (i >> 3)));
-        view.target[axis] = at[axis];
-        view.position[axis] = at[axis] + ((i >> axis) & 1 ? 150 : -150);
+  };
+  for (size_t whole = 0; whole < 2; ++whole) {
+    const std::string row = whole ? "flight, whole world" : "flight";
+    Flown flown(flight, whole ? 0 : flight.budget_bytes);
+    add(row + ": opened", flown.opened_ms, "ms");
+    lap(flown, row, &pictures[whole]);
+    if (whole) continue;
+    // Where the camera has not been: the pages have left, or never came. Else they are in the host's memory alone.
+    const auto edit_around = [&](const char* what, double inset, bool before_a_lap) {
+      std::vector<std::array<int32_t, 3>> places;
+      for (int i = 0; i < (flight.small ? 2 : 12); ++i) {
+        const qry_world_state state = flown.state();
+        std::array<int32_t, 3>& at = places.emplace_back();
+        for (size_t axis = 0; axis < 3; ++axis) {
+          const double size = double(state.max[axis]) - state.min[axis];
+          at[axis] = state.min[axis] + int32_t(size * (((i >> axis) & 1 ? 1 - inset : inset) + 0.01 * (i >> 3)));
+        }
       }
-      seen_ms.push_back(flown.edit(at, view));
-    }
-    for (size_t i = 0; i < seen_ms.size(); ++i) flown.undo();
-    add(row + ": an edit of radius 64 where nothing is there, until seen", share_of(seen_ms, 0.5), "ms");
-    add(row + ": such an edit, the worst", share_of(seen_ms, 1), "ms");
-    add(row + ": such an edit, its call alone", share_of(flown.edited_ms, 0.5), "ms");
+      if (before_a_lap) {
+        for (const std::array<int32_t, 3>& at : places) flown.prefetch(at, stops_in(flown.state(), 1)[0]);
+        lap(flown, row + " again", nullptr);
+      }
+      std::vector<double> seen_ms;
+      flown.edited_ms.clear();
+      for (size_t i = 0; i < places.size(); ++i) {
+        View view{};
+        for (size_t axis = 0; axis < 3; ++axis) {
+          view.target[axis] = places[i][axis];
+          view.position[axis] = places[i][axis] + ((i >> axis) & 1 ? 150 : -150);
+        }
+        seen_ms.push_back(flown.edit(places[i], view));
+      }
+      for (size_t i = 0; i < seen_ms.size(); ++i) flown.undo();
+      add(row + ": an edit of radius 64 " + what + ", until seen", share_of(seen_ms, 0.5), "ms");
+      add(row + ": such an edit, the worst", share_of(seen_ms, 1), "ms");
+      add(row + ": such an edit, its call alone", share_of(flown.edited_ms, 0.5), "ms");
+    };
+    edit_around("where nothing is there", 0.02, false);
+    if (flight.host_bytes) edit_around("whose pages are in the host's memory", 0.1, true);
     rusage usage{};
     getrusage(RUSAGE_SELF, &usage);
     add(row + ": host's memory at its peak", double(usage.ru_maxrss) * 1024 / 1e6, "MB");

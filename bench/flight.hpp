@@ -13,6 +13,7 @@ struct Flight {
   std::string path;           // of the world
   uint32_t home = 0;          // QRY_HOME_...
   uint64_t budget_bytes = 0;  // above 0
+  uint64_t host_bytes = 0;    // of the host's memory for its pages; above 0: the flight is flown again, from these
   bool small = false;         // small pictures and few stops, for software drivers
 };
 

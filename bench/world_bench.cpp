@@ -854,9 +854,9 @@ class Rows {
   }
 
   // Through a world of which the budget holds a part.
-  void flight(const std::string& path) {
+  void flight(const std::string& path, uint64_t host_bytes) {
     if (budget_bytes_ == 0 || home_ == QRY_HOME_HOST) give_up("flight: it needs --budget, and a device");
-    quarry::bench::fly({path, home_, budget_bytes_, small_},
+    quarry::bench::fly({path, home_, budget_bytes_, host_bytes, small_},
                        [&](const std::string& row, double value, const char* unit) { add(row, value, unit); });
   }
 
@@ -990,7 +990,7 @@ int run(int count, char** values) {
   bool as_json = false, small = false, pictures = false;
   std::string only, file;
   uint32_t home = QRY_HOME_AUTOMATIC;
-  uint64_t budget_bytes = 0;
+  uint64_t budget_bytes = 0, host_bytes = 0;
   int32_t resolution = 256;
   for (int i = 1; i < count; ++i) {
     const std::string word = values[i];
@@ -1003,6 +1003,7 @@ int run(int count, char** values) {
     else if (word == "--open" && i + 1 < count) file = values[++i];
     else if (word == "--resolution" && i + 1 < count) resolution = std::atoi(values[++i]);
     else if (word == "--budget" && i + 1 < count) budget_bytes = bytes_of(values[++i]);
+    else if (word == "--host-memory" && i + 1 < count) host_bytes = bytes_of(values[++i]);
     else if (word == "--only" && i + 1 < count) only = values[++i];
     else if (word == "--home" && i + 1 < count) {
       const std::string name = values[++i];
@@ -1019,7 +1020,7 @@ int run(int count, char** values) {
   Rows rows(context, repeats, small, home, budget_bytes);
   if (!file.empty()) {
     if (only == "strokes") rows.strokes(file);
-    else if (only == "flight") rows.flight(file);
+    else if (only == "flight") rows.flight(file, host_bytes);
     else rows.open(file, resolution);
   } else if (replays.empty()) {
     std::fprintf(stderr, "without --replays FOLDER the rows of recorded sessions are left out\n");

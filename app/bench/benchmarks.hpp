@@ -26,6 +26,7 @@ struct BenchOptions {
   std::string session;             // "world": one of them
   bool pictures = false;           // "world": pictures after edits
   uint64_t budget_bytes = 0;       // "world": of a device's memory; 0: all of it
+  uint64_t host_bytes = 0;         // "world": of the host, for pages of such a world; 0: as the library has it
   std::string home = "automatic";  // "world", "readers": where worlds are kept
   std::string open;                // "world": a file; empty: none
   uint64_t rays = 0;               // "world": rays of a list; 0: none

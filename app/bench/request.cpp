@@ -36,7 +36,7 @@ const char* bench_name(Bench bench) { return kBenches[size_t(bench)].name; }
 tl::expected<BenchRequest, int> read_bench_request(const CommandArguments& words) {
   BenchRequest request;
   BenchOptions& options = request.options;
-  std::string name, budget;
+  std::string name, budget, host_memory;
   bool list = false;
   int64_t keys = 0, repeats = 5, rays = 0, resolution = 256;
   Arguments arguments("bench", "Measure, and print ratios to rivals measured in the same run.",
@@ -71,6 +71,8 @@ tl::expected<BenchRequest, int> read_bench_request(const CommandArguments& words
   arguments.text(
       "--budget", budget, "SIZE",
       "world: with --only attached or flight, the part of the device's memory that worlds keep to, 256M (all of it)");
+  arguments.text("--host-memory", host_memory, "SIZE",
+                 "world: with --only flight, the host's memory for its pages; it is flown again, from these (none)");
   arguments.flag("--pictures", options.pictures, "world: pictures after edits, too, on the device");
   arguments.integer("--rays", rays, "N", "world: a list of so many rays, too, on the device (none)", 0,
                     int64_t(1) << 28);
@@ -81,6 +83,8 @@ tl::expected<BenchRequest, int> read_bench_request(const CommandArguments& words
   arguments.flag("--list", list, "Show the benchmarks there are");
   if (const auto code = arguments.parse(words)) return tl::unexpected(*code);
   if (const auto code = arguments.check_bytes("--budget", budget, options.budget_bytes)) return tl::unexpected(*code);
+  if (const auto code = arguments.check_bytes("--host-memory", host_memory, options.host_bytes))
+    return tl::unexpected(*code);
   if (list) {
     for (const BenchRow& row : kBenches) fmt::print("{:<16} {}\n", row.name, row.title);
     return tl::unexpected<int>(kExitDone);

@@ -16,6 +16,8 @@
 namespace quarry::app {
 namespace {
 
+constexpr uint64_t kPageShare = 4;  // of --memory, for pages of a document that is on a device in parts
+
 struct EditArguments {
   std::string file, script, screenshot, size = "1440x900", device, memory, gpu_memory, history_memory;
   SharingOption sharing;
@@ -83,9 +85,11 @@ int run_edit(const CommandArguments& words) {
       "Whose memory has the world: host, device: a CUDA device's, which makes the edits, or auto: the "
       "device's if Vulkan draws from it and the document shows one volume, at the origin; emulated: "
       "host threads stand in for the device, to test without a GPU (auto)");
-  arguments.text("--memory", parsed.memory, "SIZE",
-                 "Memory of the program, such as 8G. A .quarry on the host that would take more is edited from its "
-                 "file; other documents must fit (three quarters of what is free)");
+  arguments.text(
+      "--memory", parsed.memory, "SIZE",
+      "Memory of the program, such as 8G. A .quarry on the host that would take more is edited from its "
+      "file; other documents must fit. Of a document that is on a device in parts a quarter of it keeps pages "
+      "that were read (three quarters of what is free)");
   arguments.text("--gpu-memory", parsed.gpu_memory, "SIZE",
                  "What a document may take of a device's memory, such as 2G. A .quarry that would take more is edited "
                  "from its file: what edits and pictures need is there (all of it)");
@@ -138,7 +142,8 @@ int run_edit(const CommandArguments& words) {
 
   int code = kExitDone;
   {
-    Editor editor(**window, **device, parsed.sharing.mode, parsed.sharing.home, gpu_memory_bytes, recovery_dir());
+    Editor editor(**window, **device, parsed.sharing.mode, parsed.sharing.home, gpu_memory_bytes,
+                  memory_bytes / kPageShare, recovery_dir());
     editor.session.set_history_budget(history_bytes);
     editor.budget = &memory;
     editor.unattended = !commands.empty() || parsed.frames > 0 || !parsed.screenshot.empty();

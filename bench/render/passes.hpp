@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // passes.hpp - `quarry bench render`: measures the rays traced per second on the reference scenes, pass by pass.
 //
-// Each pass is a separate dispatch between two timestamps. The median of `repeats` is reported, after two rounds of
-// warm-up. The same run measures two upper bounds: making the rays and writing 16 bytes, and traversing only the
-// pyramid. Rays counted are rays traced: pixels for primary rays, pixels that hit for shadow rays, and four times these
-// for ambient rays.
+// Each pass is a separate dispatch between two timestamps. The median of `repeats` is reported, after a warm-up of two
+// rounds and half a second. The same run measures two upper bounds: making the rays and writing 16 bytes, and
+// traversing only the pyramid. Rays counted are rays traced: pixels for primary rays, pixels that hit for shadow rays,
+// and four times these for ambient rays.
 #pragma once
 
 #include <cstdint>

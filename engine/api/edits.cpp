@@ -149,7 +149,7 @@ qry_result settle_world(qry_world& world, const HomeInfos& infos, bool packed, O
                                                       world.max_bricks, context.threads));
       }
       if (budget_bytes) {
-        QRY_TRY(world.home->set_budget(budget_bytes));
+        QRY_TRY(world.home->set_budget(budget_bytes, infos.host_bytes()));
         world.home->pages()->set_frames([&world](bool in_rounds) -> std::optional<device::Store::Frames> {
           if (!world.shared) return std::nullopt;
           const device::Store::Frames frames = world.shared->frames();
@@ -411,11 +411,12 @@ qry_result qry_world_get_home(const qry_world* world, qry_home_state* state) {
   const char* const function = "qry_world_get_home";
   return guarded(function, [&]() -> qry_result {
     if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
-    const void *flatten_asked = nullptr, *hand_over_asked = nullptr, *paging_asked = nullptr;
+    const void *flatten_asked = nullptr, *hand_over_asked = nullptr, *paging_asked = nullptr, *cache_asked = nullptr;
     QRY_PASS_REFUSAL(check_struct(function, "state", state, QRY_STYPE_HOME_STATE,
                                   {{QRY_STYPE_FLATTEN_STATE, &flatten_asked},
                                    {QRY_STYPE_HAND_OVER_STATE, &hand_over_asked},
-                                   {QRY_STYPE_PAGING_STATE, &paging_asked}}));
+                                   {QRY_STYPE_PAGING_STATE, &paging_asked},
+                                   {QRY_STYPE_PAGE_CACHE_STATE, &cache_asked}}));
     DeviceHome::State there;
     if (world->home) {
       auto found = world->home->state();
@@ -432,10 +433,21 @@ qry_result qry_world_get_home(const qry_world* world, qry_home_state* state) {
     if (hand_over_asked)
       static_cast<qry_hand_over_state*>(const_cast<void*>(hand_over_asked))->hand_overs =
           world->blocks ? world->blocks->hand_overs() : 0;
+    engine::ResidentPages::Counters counters;
+    if ((paging_asked || cache_asked) && world->home && world->home->pages())
+      counters = world->home->pages()->counters();
+    if (cache_asked) {
+      auto* const cache = static_cast<qry_page_cache_state*>(const_cast<void*>(cache_asked));
+      cache->budget_bytes = counters.host.most_bytes;
+      cache->bytes = counters.host.bytes;
+      cache->pages = counters.host.pages;
+      cache->read_pages = counters.host.read;
+      cache->found_pages = counters.from_host;
+      std::ranges::copy(counters.host_waits, cache->waits);
+      cache->longest_wait_ms = counters.longest_host_wait_ms;
+    }
     if (paging_asked) {
       auto* const paging = static_cast<qry_paging_state*>(const_cast<void*>(paging_asked));
-      engine::ResidentPages::Counters counters;
-      if (world->home && world->home->pages()) counters = world->home->pages()->counters();
       paging->budget_bytes = counters.budget_bytes;
       paging->pages = counters.pages;
       paging->absent_pages = counters.absent;

@@ -237,9 +237,10 @@ struct Opened {
 Result<void> may_be_on_device(const ContextState& context, uint32_t home);
 // A caller's structures about a world's home, each as read_chain() finds it; null: it is not there.
 struct HomeInfos {
-  const void *home = nullptr, *emulation = nullptr;  // qry_world_home_info, qry_emulation_info
-  const void* budget = nullptr;                      // qry_device_budget_info
+  const void *home = nullptr, *emulation = nullptr;      // qry_world_home_info, qry_emulation_info
+  const void *budget = nullptr, *host_budget = nullptr;  // qry_device_budget_info, qry_host_budget_info
   uint64_t budget_bytes() const { return budget ? static_cast<const qry_device_budget_info*>(budget)->bytes : 0; }
+  uint64_t host_bytes() const { return host_budget ? static_cast<const qry_host_budget_info*>(host_budget)->bytes : 0; }
 };
 // Gives a world its home, and its document, which may take the pool of `memory`. Messages begin with `function`, which
 // may be a file.

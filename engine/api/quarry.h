@@ -167,7 +167,9 @@ enum {
   QRY_STYPE_DEVICE_BUDGET_INFO = 29,
   QRY_STYPE_PAGING_STATE = 30,
   QRY_STYPE_STREAM_INFO = 31,
-  QRY_STYPE_STREAM_STATE = 32
+  QRY_STYPE_STREAM_STATE = 32,
+  QRY_STYPE_HOST_BUDGET_INFO = 33,
+  QRY_STYPE_PAGE_CACHE_STATE = 34
   /* 0x70000000 and above: for structures of out-of-tree builds; never used here. */
 };
 
@@ -311,7 +313,8 @@ typedef struct qry_world qry_world;
 typedef struct qry_world_info {
   qry_stype stype;
   uint32_t reserved;
-  const void* next;    /* accepts qry_world_home_info, qry_emulation_info, qry_device_budget_info */
+  const void* next;    /* accepts qry_world_home_info, qry_emulation_info, qry_device_budget_info,
+                          qry_host_budget_info */
   uint32_t max_bricks; /* more bricks than this are QRY_ERROR_FULL; 0: only memory limits them. A brick costs 576 bytes
                           and its grid slot */
   uint32_t reserved2;
@@ -379,6 +382,21 @@ typedef struct qry_device_budget_info {
 #define QRY_DEVICE_BUDGET_INFO_INIT \
   { QRY_STYPE_DEVICE_BUDGET_INFO, 0, NULL, 0 }
 
+/* Chain it beside qry_device_budget_info: how much of the host's memory keeps pages that were read from the world's
+ * file, as the device takes them. What frames want (qry_world_stream) is read there by a thread of the world's, which
+ * lives from the first such call until the world is destroyed; then what is near the cameras, as far as there is room.
+ * A page that has left the device, and is needed again, comes from there if it is there, at the bus's speed. A brick
+ * counts 512 bytes, or nothing if it is full of one material; with CUDA it is memory that is locked. Without this
+ * structure it is an eighth of the device's budget, and 32 MiB at least. */
+typedef struct qry_host_budget_info {
+  qry_stype stype;
+  uint32_t reserved;
+  const void* next;
+  uint64_t bytes; /* 0: as without it; else 32 MiB are taken at least */
+} qry_host_budget_info;
+#define QRY_HOST_BUDGET_INFO_INIT \
+  { QRY_STYPE_HOST_BUDGET_INFO, 0, NULL, 0 }
+
 /* Lost devices
  *   A device may be lost at any moment: a kernel of anyone in the process breaks, hardware fails, a driver starts anew.
  * What was in its memory is gone then, for a world at home there all voxels and the history. From then on
@@ -441,7 +459,8 @@ enum {
 typedef struct qry_open_info {
   qry_stype stype;
   uint32_t reserved;
-  const void* next; /* accepts qry_world_info, qry_world_home_info, qry_emulation_info, qry_device_budget_info */
+  const void* next; /* accepts qry_world_info, qry_world_home_info, qry_emulation_info, qry_device_budget_info,
+                       qry_host_budget_info */
   const char* path;
   uint32_t flags;                 /* QRY_OPEN_... */
   int32_t resolution;             /* meshes: voxels along the longest edge, 1..8192 */
@@ -979,6 +998,21 @@ typedef struct qry_paging_state {
     QRY_STYPE_PAGING_STATE, 0, NULL, 0, 0, 0, 0, 0, 0, 0, { 0 } \
   }
 
+/* What the host's memory has of such a world's pages (qry_host_budget_info). Chain it to qry_home_state. */
+typedef struct qry_page_cache_state {
+  qry_stype stype;
+  uint32_t reserved;
+  void* next;
+  uint64_t budget_bytes, bytes; /* at most, and in use; of voxels */
+  uint64_t pages;               /* that are there, be they on the device or not */
+  uint64_t read_pages;          /* from the file, since the world was made */
+  uint64_t found_pages;         /* of those that were brought to the device: that were there when they were needed */
+  uint64_t waits[16];           /* qry_paging_state's of pages that were there when frames wanted them first */
+  double longest_wait_ms;       /* of these */
+} qry_page_cache_state;
+#define QRY_PAGE_CACHE_STATE_INIT \
+  { QRY_STYPE_PAGE_CACHE_STATE, 0, NULL, 0, 0, 0, 0, 0, {0}, 0.0 }
+
 /* Tells where a world is at home. Waits for submitted changes. Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT, DEVICE.
  * [read] */
 QRY_API qry_result QRY_CALL qry_world_get_home(const qry_world* world, qry_home_state* state);
@@ -1219,10 +1253,10 @@ typedef struct qry_stream_info {
   uint32_t reserved;
   const void* next;
   uint64_t max_bytes; /* of the device's memory, of pages that come; a page has 2.5 MB at most, and one comes at least.
-                         So it says how long the call may take. 0: all that fit the budget */
+                         32 MiB are a millisecond of a fast bus. 0: all that fit the budget */
 } qry_stream_info;
 #define QRY_STREAM_INFO_INIT \
-  { QRY_STYPE_STREAM_INFO, 0, NULL, (uint64_t)4 << 20 }
+  { QRY_STYPE_STREAM_INFO, 0, NULL, (uint64_t)32 << 20 }
 
 typedef struct qry_stream_state {
   qry_stype stype;
@@ -1235,13 +1269,15 @@ typedef struct qry_stream_state {
 #define QRY_STREAM_STATE_INIT \
   { QRY_STYPE_STREAM_STATE, 0, NULL, 0, 0, 0, 0 }
 
-/* Brings pages that frames up to the last safe one have come to, the nearest to their cameras first; pages that are
- * farther away, or that no frame has come to lately, leave for them. A page stays coarse while a brick of it is smaller
- * than half a pixel. Reads the file and decodes with all threads, and returns when that is on its way to the device. As
- * long as the device is not done with what the last call has brought, it brings nothing, and waits for nothing. If
- * edits that only the device has keep most of the budget, they are flushed. Does nothing to worlds without a budget.
- * `info` and `state` may be NULL. Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT, those of qry_world_flush, OUT_OF_MEMORY,
- * DEVICE. [write] */
+/* Brings pages that frames up to the last safe one have come to, the nearest to their cameras first, as far as the
+ * host's memory has them; the others are read and decoded behind it (qry_host_budget_info), for later calls. Pages that
+ * are farther away, or that no frame has come to lately, leave for them. A page stays coarse while a brick of it is
+ * smaller than half a pixel. Returns when what comes is on its way to the device. As long as the device is not done
+ * with what the last call has brought, it brings nothing. It waits for neither file nor device; only if edits that the
+ * device alone has keep most of the budget, they are flushed. A page that cannot be read stays coarse: one call tells
+ * why, and it is not read again before its file changes. Does nothing to worlds without a budget. `info` and `state`
+ * may be NULL. Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT, those of reading the file, those of qry_world_flush,
+ * OUT_OF_MEMORY, DEVICE. [write] */
 QRY_API qry_result QRY_CALL qry_world_stream(qry_world* world, const qry_stream_info* info, qry_stream_state* state);
 /* Brings the pages that meet a box of voxels, both corners included, before a camera or an edit gets there. They leave
  * as others do, when they have not been needed for longest. Does nothing to worlds without a budget. Errors:

@@ -213,7 +213,8 @@ qry_result qry_world_create(qry_context* context, const qry_world_info* info, qr
     QRY_PASS_REFUSAL(check_struct(function, "info", info, QRY_STYPE_WORLD_INFO,
                                   {{QRY_STYPE_WORLD_HOME_INFO, &infos.home},
                                    {QRY_STYPE_EMULATION_INFO, &infos.emulation},
-                                   {QRY_STYPE_DEVICE_BUDGET_INFO, &infos.budget}}));
+                                   {QRY_STYPE_DEVICE_BUDGET_INFO, &infos.budget},
+                                   {QRY_STYPE_HOST_BUDGET_INFO, &infos.host_budget}}));
     QRY_PASS_REFUSAL(check_world_info(*info, function));
     std::unique_ptr<qry_world> world;
     WorldMemory memory;
@@ -240,7 +241,8 @@ qry_result qry_world_open(qry_context* context, const qry_open_info* info, qry_w
                                   {{QRY_STYPE_WORLD_INFO, &limits},
                                    {QRY_STYPE_WORLD_HOME_INFO, &infos.home},
                                    {QRY_STYPE_EMULATION_INFO, &infos.emulation},
-                                   {QRY_STYPE_DEVICE_BUDGET_INFO, &infos.budget}}));
+                                   {QRY_STYPE_DEVICE_BUDGET_INFO, &infos.budget},
+                                   {QRY_STYPE_HOST_BUDGET_INFO, &infos.host_budget}}));
     QRY_PASS_REFUSAL(check_open_info(*info, function));
     const auto* world_info = static_cast<const qry_world_info*>(limits);
     if (world_info) QRY_PASS_REFUSAL(check_world_info(*world_info, function));

@@ -34,6 +34,7 @@ constexpr size_t kBricksAtOnce = size_t(1) << 14;       // 8 MiB of materials ov
 constexpr size_t kFewBricks = 4096;                     // records of a file that have fewer go to a device together
 constexpr uint64_t kRecordsAtOnce = uint64_t(1) << 20;  // changes of bricks, on their way to a file
 constexpr size_t kRaysInParts = size_t(1) << 16;        // that are traced together where pages are not there
+constexpr size_t kMostSent = size_t(1) << 16;           // bricks of pages that go to a device as one list, 33 MB
 constexpr size_t kBricksKept = size_t(1) << 17;         // 75 MB, of those that are read back at once
 
 // One brick's part of a list of voxels.
@@ -523,26 +524,50 @@ Result<uint64_t> DeviceHome::write_bricks(std::span<const BrickPut> puts, const 
   return done(change, std::move(name));
 }
 
-Result<void> DeviceHome::exchange(std::span<const BrickPut> coming, std::span<const uint32_t> going) {
+// `going`: what goes with the first of several lists, and then nothing.
+Result<void> DeviceHome::launch_exchange(const device::Store::Bricks& coming, std::span<const uint32_t>& going) {
+  exchanges_.reserve(exchanges_.size() + 1);
+  QRY_TRY_ASSIGN(const auto ticket, store_->exchange(coming, going));
+  exchanges_.push_back(ticket);
+  ++version_offset_;  // the world is as it was, whatever the store's version
+  going = {};
+  return {};
+}
+
+Result<void> DeviceHome::put_bricks(std::span<const BrickPut> bricks) {
   const std::lock_guard lock(lock_);
   QRY_TRY(hear(last_ticket_));
-  if (!exchanged_) exchanged_ = std::make_shared<BrickBatch>();
-  BrickBatch& batch = *exchanged_;
-  const auto send = [&]() -> Result<void> {
-    exchanges_.reserve(exchanges_.size() + 1);
-    auto ticket = store_->exchange(batch.bricks(), going);
-    batch.clear();
-    if (!ticket) return tl::unexpected(ticket.error());
-    exchanges_.push_back(*ticket);
-    ++version_offset_;  // the world is as it was, whatever the store's version
-    going = {};
-    return {};
-  };
-  for (const BrickPut& put : coming) {
+  std::span<const uint32_t> none;
+  BrickBatch batch;
+  for (const BrickPut& put : bricks) {
     batch.put(brick_key(put.brick), put.value);
-    if (batch.is_large()) QRY_TRY(send());
+    if (!batch.is_large()) continue;
+    QRY_TRY(launch_exchange(batch.bricks(), none));
+    batch.clear();
   }
-  return batch.empty() && going.empty() ? Result<void>() : send();
+  return batch.empty() ? Result<void>() : launch_exchange(batch.bricks(), none);
+}
+
+Result<void> DeviceHome::exchange(std::span<const SharedPage> coming, std::span<const uint32_t> going) {
+  const std::lock_guard lock(lock_);
+  QRY_TRY(hear(last_ticket_));
+  std::vector<uint32_t> keys, full_keys;
+  std::vector<uint8_t> full;
+  std::vector<device::Store::Bricks::Part> parts;
+  const auto launch = [&] { return launch_exchange({full_keys, full, keys, {}, {}, parts}, going); };
+  for (const SharedPage& page : coming) {
+    if (keys.size() + page->keys.size() > kMostSent) {
+      QRY_TRY(launch());
+      for (auto* const list : {&keys, &full_keys}) list->clear();
+      full.clear();
+      parts.clear();
+    }
+    keys.insert(keys.end(), page->keys.begin(), page->keys.end());
+    full_keys.insert(full_keys.end(), page->full_keys.begin(), page->full_keys.end());
+    full.insert(full.end(), page->full.begin(), page->full.end());
+    for (const std::span<const BrickMaterials> part : page->parts) parts.push_back({part, page->kept});
+  }
+  return keys.empty() && full_keys.empty() && going.empty() ? Result<void>() : launch();
 }
 
 Result<bool> DeviceHome::exchange_done() {
@@ -588,6 +613,8 @@ DeviceHome::DeviceHome(std::unique_ptr<device::Store> store, uint32_t threads)
     : store_(std::move(store)), threads_(threads) {}
 DeviceHome::~DeviceHome() = default;
 
+std::shared_ptr<void> DeviceHome::host_memory(size_t bytes) { return store_->executor().host_memory(bytes); }
+
 ResidentPages::Stay DeviceHome::stay_there() { return pages_ ? pages_->stay() : ResidentPages::Stay(); }
 
 Result<ResidentPages::Stay> DeviceHome::all_there(bool to_change, const char* what) {
@@ -595,8 +622,8 @@ Result<ResidentPages::Stay> DeviceHome::all_there(bool to_change, const char* wh
   return pages_->all(to_change ? ResidentPages::Use::change : ResidentPages::Use::read, what);
 }
 
-Result<void> DeviceHome::set_budget(uint64_t bytes) {
-  QRY_TRY_ASSIGN(auto pages, ResidentPages::create(*this, bytes));
+Result<void> DeviceHome::set_budget(uint64_t bytes, uint64_t host_bytes) {
+  QRY_TRY_ASSIGN(auto pages, ResidentPages::create(*this, bytes, host_bytes, threads_));
   grow_little();
   pages_ = std::move(pages);
   return {};

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "engine/pages/page_cache.hpp"
 #include "voxel/device/store.hpp"
 #include "voxel/io/quarry/reader.hpp"
 #include "voxel/io/quarry/writer.hpp"
@@ -66,9 +67,9 @@ class DeviceHome {
   // From here on the world keeps to so much of the device's memory: what is not needed leaves for the file that follows
   // the world (FollowedFile), and comes back when a call needs it. A call that needs all of the world brings all of it.
   // One that needs more than the budget at once is refused, out_of_memory; so are edits for which something would have
-  // to leave while no file follows. To be called before the first edit. Errors: as
-  // ResidentPages::create.
-  Result<void> set_budget(uint64_t bytes);
+  // to leave while no file follows. `host_bytes`: as ResidentPages::create, whose errors it has. To be called before
+  // the first edit.
+  Result<void> set_budget(uint64_t bytes, uint64_t host_bytes = 0);
   ResidentPages* pages() { return pages_.get(); }  // null: without a budget
   // As long as it is there, no page comes or goes.
   [[nodiscard]] std::unique_lock<std::recursive_mutex> stay_there();
@@ -226,8 +227,10 @@ class DeviceHome {
   // no change of the world, and the history's steps must not hold what goes. exchange() returns when it is launched,
   // after the edits before it, for which it waits. exchanged() waits for what was launched so: to be called before the
   // next edit. Errors: as Store::put, of exchanged() too; then of the last exchanges some parts may be made, and others
-  // not.
-  Result<void> exchange(std::span<const BrickPut> coming, std::span<const uint32_t> going);
+  // not. The memory of kept pages must stay as it is until exchanged(), or the next exchange() has returned.
+  Result<void> exchange(std::span<const SharedPage> coming, std::span<const uint32_t> going);
+  Result<void> put_bricks(std::span<const BrickPut> bricks);  // as exchange(), of bricks that come, or go (none)
+  std::shared_ptr<void> host_memory(size_t bytes);            // as Executor's, for pages that are to come
   Result<void> exchanged();
   Result<bool> exchange_done();  // exchanged() has nothing to wait for
   // As Store's.
@@ -358,6 +361,7 @@ class DeviceHome {
   void follow_drops();
   void drop_over_budget(uint64_t budget_after);
   void answer(uint64_t ticket, Result<Change> change);
+  Result<void> launch_exchange(const device::Store::Bricks& coming, std::span<const uint32_t>& going);
   Result<uint64_t> exchange(bool forward);
   Result<uint64_t> exchange_part(bool forward);
   Result<Change> exchange_all_parts(bool forward);
@@ -392,7 +396,6 @@ class DeviceHome {
   uint64_t version_offset_ = 0;                   // what the store's version is more than the world's, wrapping round
   uint64_t version_ = 0;                          // of the world, as far as heard
   std::unique_ptr<ReadBricks> read_bricks_;       // once single voxels were asked for
-  std::shared_ptr<BrickBatch> exchanged_;         // of a world in parts: the pages' bricks, 33 MB at most
   std::vector<device::Store::Ticket> exchanges_;  // that nobody has waited for
   std::unique_ptr<ResidentPages> pages_;          // of a world with a budget
   StepList steps_;

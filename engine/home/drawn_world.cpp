@@ -184,7 +184,7 @@ Result<void> DrawnWorld::keep_pages_there(Device& device, io::StoreReader file, 
   return draw_pages(
       device, std::move(file), budget_bytes,
       [this](std::span<const BrickPut> puts) -> Result<void> {
-        QRY_TRY(home_->exchange(puts, {}));
+        QRY_TRY(home_->put_bricks(puts));
         QRY_TRY(home_->exchanged());
         QRY_TRY(rendered_world(*shared_, *document_, *home_, *blocks_).publish());
         return {};

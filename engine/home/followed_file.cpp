@@ -42,7 +42,8 @@ Result<void> FollowedFile::write_all(const HomedWorld& world, const io::Destinat
 
 Result<FollowedFile> FollowedFile::begin(io::Store store, const HomedWorld& world, bool written, int64_t first_record,
                                          bool there, const Progress& progress) {
-  FollowedFile file(std::unique_ptr<State>(new State{std::move(store), world.document.scene().palette, first_record}));
+  FollowedFile file(std::unique_ptr<State>(
+      new State{std::move(store), world.document.scene().palette, first_record, pages_of(world)}));
   QRY_TRY(follow(world, written));
   State* const state = file.state_.get();
   if (ResidentPages* const pages = pages_of(world)) {
@@ -63,6 +64,16 @@ Result<FollowedFile> FollowedFile::begin(io::Store store, const HomedWorld& worl
     }
   }
   return file;
+}
+
+io::Store FollowedFile::take() {
+  if (state_->reader) state_->reader->pause();
+  return std::move(state_->store);
+}
+
+void FollowedFile::replace(io::Store same) {
+  state_->store = std::move(same);
+  if (state_->reader) state_->reader->go_on();
 }
 
 Result<int64_t> FollowedFile::State::first_kept(const HomedWorld& world) const {

@@ -19,6 +19,8 @@
 
 namespace quarry::engine {
 
+class ResidentPages;  // resident_pages.hpp
+
 // A world: its document, and the home on a device that has the voxels; null: the document has them.
 struct HomedWorld {
   Document& document;
@@ -60,8 +62,8 @@ class FollowedFile {
 
   io::Store& store() { return state_->store; }
   // Gives the file up, to be replaced by one that has the same before anything else is called: it, or a copy.
-  io::Store take() { return std::move(state_->store); }
-  void replace(io::Store same) { state_->store = std::move(same); }
+  io::Store take();
+  void replace(io::Store same);
   int64_t first_record() const { return state_->first_record; }
   // The same of the first record that the world still has. Errors: device.
   Result<int64_t> first_kept(const HomedWorld& world) const;
@@ -72,6 +74,7 @@ class FollowedFile {
     io::Store store;
     Palette palette;  // the file's
     int64_t first_record;
+    ResidentPages* reader = nullptr;  // the world's pages, if it has some, which another thread reads from the file
     // `unfinished`: what the world is in the middle of, from its own first record on.
     Result<void> flush(const HomedWorld& world, std::optional<io::UnfinishedStep> unfinished = {});
     Result<int64_t> first_kept(const HomedWorld& world) const;

@@ -30,6 +30,9 @@ constexpr double kLeastPixels = 0.5;
 // What frames want leaves this share of the room to edits, for which nothing can leave at once while frames see it.
 constexpr uint64_t kEditShare = 8;
 constexpr uint64_t kReadAtOnce = 16;  // bricks are read and sent this share of the budget at a time
+// What is read of the file has this share of the budget in the host's memory, and at least so much.
+constexpr uint64_t kHostShare = 8, kLeastHostBytes = uint64_t(32) << 20;
+constexpr int32_t kNearPages = 6;  // in each direction from the eye, that are read ahead
 // Of an edit of which nothing is known but its bricks.
 constexpr uint64_t kChangeBytes = kKeyBytes + kVoxelBytes + kRecordBytes;
 
@@ -72,7 +75,16 @@ uint64_t ResidentPages::Page::bytes() const {
   return bricks() * (kKeyBytes + kVoxelBytes) - full * kVoxelBytes;
 }
 
-Result<std::unique_ptr<ResidentPages>> ResidentPages::create(DeviceHome& home, uint64_t budget_bytes) {
+ResidentPages::ResidentPages(DeviceHome& home, uint64_t budget_bytes, uint64_t most_bytes, uint64_t host_bytes,
+                             uint32_t threads)
+    : home_(&home),
+      budget_bytes_(budget_bytes),
+      most_bytes_(most_bytes),
+      cache_(
+          host_bytes, [&home](size_t bytes) { return home.host_memory(bytes); }, threads) {}
+
+Result<std::unique_ptr<ResidentPages>> ResidentPages::create(DeviceHome& home, uint64_t budget_bytes,
+                                                             uint64_t host_bytes, uint32_t threads) {
   QRY_TRY_ASSIGN(const auto used, home.used());
   const uint64_t other = used.size_bytes - std::min(kFirstRoomBytes, used.size_bytes) +
                          std::max(budget_bytes / kListShare, kLeastListBytes);
@@ -80,7 +92,9 @@ Result<std::unique_ptr<ResidentPages>> ResidentPages::create(DeviceHome& home, u
     return fail(ErrorCode::invalid_argument, "a world that keeps to a part of this device's memory takes " +
                                                  in_mib(other + kLeastRoomBytes) + " at least, and not " +
                                                  in_mib(budget_bytes));
-  return std::unique_ptr<ResidentPages>(new ResidentPages(home, budget_bytes, budget_bytes - other));
+  host_bytes = std::max(host_bytes ? host_bytes : budget_bytes / kHostShare, kLeastHostBytes);
+  return std::unique_ptr<ResidentPages>(
+      new ResidentPages(home, budget_bytes, budget_bytes - other, host_bytes, threads));
 }
 
 // What the file has of a chunk, from here on.
@@ -99,6 +113,7 @@ Result<void> ResidentPages::follow(io::Store& file, Flush flush, Recall recall, 
   QRY_TRY(settle());
   if (residency_)
     for (const auto& [number, page] : pages_) residency_->set_absent(number, false);
+  cache_.let_go();
   pages_.clear();
   written_.clear();
   // One page after the other: frames may still see what was known of them.
@@ -127,7 +142,10 @@ Result<void> ResidentPages::follow(io::Store& file, Flush flush, Recall recall, 
     if (residency_) residency_->set_absent(number, page.absent);
   }
   bounds_known_ = false;
+  near_page_.reset();
+  near_.clear();
   file_ = &file;
+  cache_.follow(file);
   flush_ = std::move(flush);
   recall_ = std::move(recall);
   return {};
@@ -137,9 +155,20 @@ void ResidentPages::let_go() {
   const Stay stay(lock_);
   (void)settle();  // if it has failed, its pages are in the file
   torn_.clear();
+  cache_.let_go();
   file_ = nullptr;
   flush_ = nullptr;
   recall_ = nullptr;
+}
+
+void ResidentPages::pause() {
+  const Stay stay(lock_);
+  cache_.pause();
+}
+
+void ResidentPages::go_on() {
+  const Stay stay(lock_);
+  if (file_) cache_.follow(*file_);
 }
 
 void ResidentPages::note_written(std::span<const Int3> chunks, const BrickMap& bricks) {
@@ -368,7 +397,7 @@ Result<ResidentPages::Stay> ResidentPages::all(Use use, const char* what) {
     QRY_TRY(need(std::move(absent), use, 0));
   }
   if (use == Use::change) {
-    for (auto& [number, page] : pages_) page.held = true;
+    for (auto& [number, page] : pages_) begin_change(page, number);
     unknown_ = edited_ = true;
   }
   return stay;
@@ -408,9 +437,14 @@ Result<ResidentPages::Stay> ResidentPages::need(std::vector<uint32_t> numbers, U
     for (const uint32_t number : numbers) {
       Page& page = pages_[number];
       page.round = round_;
-      page.held = true;
+      begin_change(page, number);
     }
   return stay;
+}
+
+// The file's state of it is old, or will be.
+void ResidentPages::begin_change(Page& page, uint32_t number) {
+  if (!std::exchange(page.held, true)) cache_.forget(number);
 }
 
 // ---- What comes and goes
@@ -528,14 +562,7 @@ std::vector<uint32_t> ResidentPages::keys_of(std::span<const uint32_t> pages) co
 
 // Returns when it is launched: settle() waits.
 Result<void> ResidentPages::bring(std::span<const uint32_t> numbers, std::span<const uint32_t> leaving) {
-  std::vector<std::vector<io::ChunkBox>> pieces;
-  for (const uint32_t number : numbers) {
-    const Box3 voxels = voxels_of_page(number);
-    const Int3 low = io::chunk_of(brick_of(voxels.min));
-    pieces.push_back({{0, {low, low + Int3{1, 1, 1}}}});
-  }
-  std::vector<std::vector<io::ChunkRead>> reads(pieces.size());
-  std::vector<BrickPut> arrived;
+  std::vector<SharedPage> arrived;
   uint64_t bytes = 0;
   std::vector<uint32_t> going = keys_of(leaving);
   under_way_.insert(under_way_.end(), numbers.begin(), numbers.end());
@@ -544,29 +571,37 @@ Result<void> ResidentPages::bring(std::span<const uint32_t> numbers, std::span<c
     if (arrived.empty() && going.empty()) return {};
     QRY_TRY(home_->exchange(arrived, going));
     if (!going.empty()) note_left(leaving);
-    arrived.clear();
+    sent_ = std::exchange(arrived, {});
     going.clear();
     bytes = 0;
     return {};
   };
-  const auto take = [&](size_t i, std::vector<io::ChunkRead>& chunks) -> Result<void> {
-    reads[i] = std::move(chunks);
-    return {};
+  const uint64_t at_once = std::min(budget_bytes_ / kReadAtOnce, cache_.most_bytes() / 4);
+  const auto put = [&](uint32_t number, SharedPage page) -> Result<void> {
+    arrived.push_back(std::move(page));
+    bytes += pages_[number].bytes();
+    return bytes > at_once ? send() : Result<void>();
   };
-  const auto put = [&](size_t i) -> Result<void> {
-    for (io::ChunkRead& chunk : std::exchange(reads[i], {}))
-      arrived.insert(arrived.end(), std::make_move_iterator(chunk.bricks.begin()),
-                     std::make_move_iterator(chunk.bricks.end()));
-    bytes += pages_[numbers[i]].bytes();
-    return bytes > budget_bytes_ / kReadAtOnce ? send() : Result<void>();
+  const auto bring_all = [&]() -> Result<void> {
+    std::vector<uint32_t> missing;
+    uint64_t all = 0;
+    for (const uint32_t number : numbers) {
+      if (SharedPage page = cache_.find(number)) {
+        ++from_host_;
+        QRY_TRY(put(number, std::move(page)));
+        continue;
+      }
+      missing.push_back(number);
+      all += pages_[number].bytes();
+    }
+    if (!missing.empty()) {
+      const auto waiting = std::max<size_t>(size_t(at_once * missing.size() / std::max<uint64_t>(all, 1)), 1);
+      QRY_TRY(cache_.read(
+          *file_, missing, [&](size_t i, SharedPage page) { return put(missing[i], std::move(page)); }, waiting));
+    }
+    return send();
   };
-  uint64_t all = 0;
-  for (const uint32_t number : numbers) all += pages_[number].bytes();
-  const auto waiting = size_t(budget_bytes_ / kReadAtOnce * numbers.size() / std::max<uint64_t>(all, 1));
-  auto brought =
-      numbers.empty() ? Result<void>() : file_->read_pieces(pieces, {take, put}, {}, std::max<size_t>(waiting, 1));
-  if (brought) brought = send();
-  if (!brought) {
+  if (auto brought = bring_all(); !brought) {
     give_up_exchange();
     return brought;
   }
@@ -581,6 +616,7 @@ Result<void> ResidentPages::bring(std::span<const uint32_t> numbers, std::span<c
 // Of pages that were to come or to go none is there, not a part of one.
 void ResidentPages::give_up_exchange() {
   (void)home_->exchanged();
+  sent_.clear();
   for (const uint32_t number : under_way_) {
     pages_[number].absent = true;
     if (residency_) residency_->set_absent(number, true);
@@ -612,12 +648,18 @@ Result<void> ResidentPages::settle() {
     give_up_exchange();
     return done;
   }
+  sent_.clear();
   const auto now = std::chrono::steady_clock::now();
   for (const uint32_t number : std::exchange(under_way_, {})) {
     Page& page = pages_[number];
     if (page.absent || !page.wanted) continue;
-    const auto ms = uint64_t(std::chrono::duration_cast<std::chrono::milliseconds>(now - *page.wanted).count());
-    ++waits_[std::min<size_t>(size_t(std::bit_width(ms)), waits_.size() - 1)];
+    const double ms = std::chrono::duration<double, std::milli>(now - *page.wanted).count();
+    const size_t bucket = std::min<size_t>(size_t(std::bit_width(uint64_t(ms))), waits_.size() - 1);
+    ++waits_[bucket];
+    if (page.found) {
+      ++host_waits_[bucket];
+      longest_host_wait_ms_ = std::max(longest_host_wait_ms_, ms);
+    }
     page.wanted.reset();
   }
   return {};
@@ -711,6 +753,7 @@ Result<ResidentPages::Streamed> ResidentPages::stream(uint64_t completed, uint64
   QRY_TRY_ASSIGN(const bool idle, home_->exchange_done());
   if (idle) QRY_TRY(settle());
   if (auto seen = residency_->reached(completed); !seen.eyes.empty()) merge_seen(std::move(seen));
+  QRY_TRY(cache_.failure());
   // The nearest first, as many as the budget holds.
   std::vector<std::pair<double, uint32_t>> near;
   for (const uint32_t number : seen_.pages) {
@@ -746,15 +789,17 @@ Result<ResidentPages::Streamed> ResidentPages::stream(uint64_t completed, uint64
     wanted += page.bytes();
     if (wanted > most_wanted) break;
     page.round = round_;
-    if (!page.absent) continue;
+    if (!page.absent || cache_.failed(number)) continue;
     ++done.missing;
     missing += page.bytes();
-    if (!page.wanted) page.wanted = now;
+    const bool found = cache_.find(number) != nullptr;
+    if (!page.wanted) page.wanted = now, page.found = found;
     waiting.push_back(number);
-    if (!coming.empty() && done.bytes + page.bytes() > most_bytes) continue;
+    if (!found || (!coming.empty() && done.bytes + page.bytes() > most_bytes)) continue;
     done.bytes += page.bytes();
     coming.push_back(number);
   }
+  QRY_TRY(read_behind(waiting));
   // For those that no frame wants any more nobody waits.
   for (const uint32_t number : std::exchange(waiting_, std::move(waiting)))
     if (const auto found = pages_.find(number);
@@ -791,6 +836,59 @@ Result<ResidentPages::Streamed> ResidentPages::stream(uint64_t completed, uint64
   return done;
 }
 
+// Absent pages around the eye, the nearest first.
+std::vector<uint32_t> ResidentPages::near_eye(uint64_t most_bytes) const {
+  std::vector<std::pair<double, uint32_t>> around;
+  const std::array<double, 3>& eye = seen_.eyes.front().position;
+  const Int3 at{int32_t(std::floor(eye[0])) >> 3, int32_t(std::floor(eye[1])) >> 3, int32_t(std::floor(eye[2])) >> 3};
+  for (int32_t z = -kNearPages; z <= kNearPages; ++z)
+    for (int32_t y = -kNearPages; y <= kNearPages; ++y)
+      for (int32_t x = -kNearPages; x <= kNearPages; ++x) {
+        const Int3 brick{at.x + x * 16, at.y + y * 16, at.z + z * 16};
+        if (!brick_in_world(brick)) continue;
+        const auto found = pages_.find(page_of(brick));
+        if (found == pages_.end() || !found->second.absent || found->second.bricks() == 0) continue;
+        around.emplace_back(-brick_pixels(seen_.eyes, found->first), found->first);
+      }
+  std::ranges::sort(around);
+  std::vector<uint32_t> near;
+  for (const auto& [distance, number] : around) {
+    const uint64_t bytes = pages_.at(number).bytes();
+    if (bytes > most_bytes) break;
+    most_bytes -= bytes;
+    near.push_back(number);
+  }
+  return near;
+}
+
+// As many of those that are wanted as the host's memory has room for, and what is near the eye in the rest of it.
+Result<void> ResidentPages::read_behind(std::span<const uint32_t> wanted) {
+  const uint64_t room = cache_.most_bytes() / 4 * 3;
+  std::vector<uint32_t> first;
+  uint64_t bytes = 0;
+  for (const uint32_t number : wanted) {
+    bytes += pages_[number].bytes();
+    if (bytes > room && !first.empty()) break;
+    first.push_back(number);
+  }
+  if (!seen_.eyes.empty()) {
+    const std::array<double, 3>& eye = seen_.eyes.front().position;
+    Int3 brick{int32_t(std::floor(eye[0])) >> 3, int32_t(std::floor(eye[1])) >> 3, int32_t(std::floor(eye[2])) >> 3};
+    if (const uint32_t page = page_of(brick); near_page_ != page) {
+      near_page_ = page;
+      near_ = near_eye(room);
+    }
+  }
+  std::vector<uint32_t> near;
+  for (const uint32_t number : near_) {
+    if (!pages_[number].absent) continue;
+    bytes += pages_[number].bytes();
+    if (bytes > room) break;
+    near.push_back(number);
+  }
+  return cache_.want(std::move(first), std::move(near));
+}
+
 ResidentPages::Counters ResidentPages::counters() {
   const Stay stay(lock_);
   Counters counters;
@@ -809,7 +907,11 @@ ResidentPages::Counters ResidentPages::counters() {
   counters.brought = brought_;
   counters.left = left_;
   counters.flushes = flushes_;
+  counters.from_host = from_host_;
+  counters.host = cache_.counters();
   counters.waits = waits_;
+  counters.host_waits = host_waits_;
+  counters.longest_host_wait_ms = longest_host_wait_ms_;
   return counters;
 }
 

@@ -2,12 +2,13 @@
 // resident_pages.hpp - a world that is edited on a device, or by host threads as on one, and larger than its part of
 // that memory: which of its pages are there. The file that follows the world (followed_file.hpp) has the others.
 //
-//   what a call needs ─► pages that are not there ─► the file's chunks, read by all threads ─► the device's memory
-//                                                      ▲ pages that were needed longest ago leave for them
+//   what a call needs ─► pages that are not there ─► the host's memory, else the file's chunks ─► the device's memory
+//   what frames want  ─► read behind them ─────────────┘  pages that were needed longest ago leave for them ▲
 //                        what has changed since is brought to the file first, and the history with it
 //
-// A page is 128^3 voxels, eight chunks of the file. Nothing of one that has left is in any memory but 300 bytes of what
-// the file has of it, and its coarse level (engine/sharing/coarse_level.hpp). The history of a world in parts lives in
+// A page is 128^3 voxels, eight chunks of the file. Of one that has left 300 bytes of what the file has of it are in
+// memory, its coarse level (engine/sharing/coarse_level.hpp), and its bricks as long as the host's part has room
+// (engine/pages/page_cache.hpp). The history of a world in parts lives in
 // its file: what the device has of it are the steps since pages left last; undo takes older ones from the file. The way
 // is Starfish's, of a table in parts of which a budget holds some (docs/literature.md).
 #pragma once
@@ -25,6 +26,7 @@
 
 #include "base/progress.hpp"
 #include "base/result.hpp"
+#include "engine/pages/page_cache.hpp"
 #include "engine/sharing/residency.hpp"
 #include "engine/sharing/world.hpp"
 #include "voxel/bricks/coords.hpp"
@@ -42,9 +44,11 @@ class DeviceHome;
 // Any number of threads, one at a time: each call that uses pages holds them for as long as it does.
 class ResidentPages {
  public:
-  // Of a new world. Errors: invalid_argument (a budget that has no room for some pages
+  // Of a new world. `host_bytes`: of the host's memory for pages that have been read; 0: an eighth of the budget, and
+  // 32 MiB at least. `threads`: as PageCache's. Errors: invalid_argument (a budget that has no room for some pages
   // beside what a world takes without bricks; the message says the least one), device.
-  static Result<std::unique_ptr<ResidentPages>> create(DeviceHome& home, uint64_t budget_bytes);
+  static Result<std::unique_ptr<ResidentPages>> create(DeviceHome& home, uint64_t budget_bytes, uint64_t host_bytes,
+                                                       uint32_t threads);
   ResidentPages(const ResidentPages&) = delete;
   ResidentPages& operator=(const ResidentPages&) = delete;
 
@@ -59,6 +63,9 @@ class ResidentPages {
   using Recall = std::function<Result<std::optional<uint64_t>>(bool forward)>;
   Result<void> follow(io::Store& file, Flush flush, Recall recall, bool there, const Progress& progress);
   void let_go();
+  // The file is not read until it is replaced by one that has the same.
+  void pause();
+  void go_on();
   // What the file has got of some chunks, once it has it: what is not there is counted by this.
   void note_written(std::span<const Int3> chunks, const BrickMap& bricks);  // one thread at a time
   void forget_written() { written_.clear(); }                               // the file has got nothing
@@ -103,9 +110,10 @@ class ResidentPages {
   // they miss nothing. Errors: of reading.
   Result<PagesBrought> bring_reached();
   // Brings pages that frames up to `completed` have come to, the nearest first, about `most_bytes` of them, one at
-  // least; others leave for them that are farther away, or that no frame has come to lately. A page of which a brick is
-  // smaller than half a pixel stays coarse. Frames that may still see what has left keep its memory: then the rest
-  // comes with a later call. Blocks while it reads, with all threads. Errors: of reading, of the device.
+  // least, as far as the host's memory has them; the others are read behind it, and those near the cameras. Others
+  // leave for them that are farther away, or that no frame has come to lately. A page of which a brick is smaller than
+  // half a pixel stays coarse, as does one that cannot be read: that is said once. Frames that may still see what has
+  // left keep its memory: then the rest comes with a later call. Errors: of reading, of the device; out_of_memory.
   struct Streamed {
     uint64_t brought = 0, left = 0;  // pages
     uint64_t bytes = 0;              // of the device's memory, of those that came
@@ -113,15 +121,20 @@ class ResidentPages {
   };
   Result<Streamed> stream(uint64_t completed, uint64_t most_bytes);
 
+  using Waits = std::array<uint64_t, 16>;
   struct Counters {
     uint64_t budget_bytes = 0;
-    uint64_t pages = 0, absent = 0;   // that have voxels; that are not there
-    uint64_t brought = 0, left = 0;   // pages so far
-    uint64_t flushes = 0;             // because pages had to leave
+    uint64_t pages = 0, absent = 0;  // that have voxels; that are not there
+    uint64_t brought = 0, left = 0;  // pages so far
+    uint64_t flushes = 0;            // because pages had to leave
+    uint64_t from_host = 0;          // of those that were brought, by memory of the host's that had them
+    PageCache::Counters host;
     uint64_t voxels = 0, bricks = 0;  // of the absent ones
     Box3 bounds;                      // of these voxels
     // Pages that frames wanted, by how long that took: below 1 ms, 2 ms, 4 ms and so on; the last has all others.
-    std::array<uint64_t, 16> waits{};
+    Waits waits{};
+    Waits host_waits{};  // of these, such as were in the host's memory when they were wanted first
+    double longest_host_wait_ms = 0;
   };
   Counters counters();
   // Until then the device may have bricks of pages that are counted as absent: what it had no memory to remove when an
@@ -142,6 +155,7 @@ class ResidentPages {
     bool absent = false;  // else it is there
     bool held = false;    // a step of the device's history may have changed it, or what has changed is not in the file
     std::optional<std::chrono::steady_clock::time_point> wanted;  // by frames, since then
+    bool found = false;                                           // the host's memory had it then
     uint64_t bricks() const;
     uint64_t bytes() const;
   };
@@ -160,6 +174,9 @@ class ResidentPages {
   Result<void> let_leave(uint64_t bytes);
   std::vector<uint32_t> keys_of(std::span<const uint32_t> pages) const;
   Result<void> bring(std::span<const uint32_t> numbers, std::span<const uint32_t> leaving);
+  std::vector<uint32_t> near_eye(uint64_t most_bytes) const;
+  Result<void> read_behind(std::span<const uint32_t> wanted);
+  void begin_change(Page& page, uint32_t number);
   void give_up_exchange();
   Result<void> remove_torn();
   Result<void> settle();
@@ -178,8 +195,7 @@ class ResidentPages {
   uint64_t bytes_of(std::span<const uint32_t> numbers) const;
   uint64_t known_bricks(std::span<const uint32_t> numbers) const;
 
-  ResidentPages(DeviceHome& home, uint64_t budget_bytes, uint64_t most_bytes)
-      : home_(&home), budget_bytes_(budget_bytes), most_bytes_(most_bytes) {}
+  ResidentPages(DeviceHome& home, uint64_t budget_bytes, uint64_t most_bytes, uint64_t host_bytes, uint32_t threads);
 
   DeviceHome* home_;
   uint64_t budget_bytes_;
@@ -188,6 +204,8 @@ class ResidentPages {
   io::Store* file_ = nullptr;
   Flush flush_;
   Recall recall_;
+  PageCache cache_;
+  std::vector<SharedPage> sent_;              // of what settle() waits for, until then as they are
   std::unordered_map<uint32_t, Page> pages_;  // by page_of(); those that are not here are there, and empty in the file
   std::vector<Written> written_;
   CoarseLevel coarse_;  // of what the file has
@@ -198,14 +216,17 @@ class ResidentPages {
   std::vector<uint32_t> under_way_;       // pages that came or went with what settle() waits for
   std::vector<uint32_t> torn_;            // absent pages of which the device may have bricks that it could not remove
   std::vector<uint32_t> waiting_;         // pages with a time since when they are wanted, as of the last stream()
-  std::array<uint64_t, 16> waits_{};
+  Waits waits_{}, host_waits_{};
+  double longest_host_wait_ms_ = 0;
+  std::optional<uint32_t> near_page_;  // with the eye, when near_ was found
+  std::vector<uint32_t> near_;         // absent pages around it, the nearest first
   uint64_t round_ = 0;
   bool in_rounds_ = false;       // see Frames
   bool unknown_ = false;         // pages that are not in `pages_` may have voxels, until the file knows them
   uint64_t expected_bytes_ = 0;  // in use at most, as far as known without asking the device
   uint64_t steps_bytes_ = 0;     // what it had last time that only steps have: bricks before them, records
   bool edited_ = false;          // since then
-  uint64_t brought_ = 0, left_ = 0, flushes_ = 0;
+  uint64_t brought_ = 0, left_ = 0, flushes_ = 0, from_host_ = 0;
 };
 
 }  // namespace quarry::engine

@@ -520,6 +520,17 @@ class CudaDeviceExecutor final : public Executor {
     make(0, words);
     return copy(to, words.data(), size_bytes, "copy to the device");
   }
+  Result<void> copy_in_kept(void* to, const void* from_host, size_t size_bytes) override {
+    const DeviceScope scope(device_);
+    traffic_.to_device_bytes += size_bytes;
+    return check(cudaMemcpyAsync(to, from_host, size_bytes, cudaMemcpyHostToDevice, stream_), "copy to the device");
+  }
+  std::shared_ptr<void> host_memory(size_t size_bytes) override {
+    const DeviceScope scope(device_);
+    void* data = nullptr;
+    if (!check(cudaHostAlloc(&data, size_bytes, cudaHostAllocPortable), "memory for copies")) return nullptr;
+    return {data, [](void* at) { cudaFreeHost(at); }};
+  }
   Result<void> copy_out(void* to_host, const void* from, size_t size_bytes) override {
     traffic_.from_device_bytes += size_bytes;
     return copy(to_host, from, size_bytes, "copy from the device");

@@ -211,6 +211,14 @@ class EmulatedExecutor final : public Executor {
     traffic_.to_device_bytes += size_bytes;
     return copy(to, from_host, size_bytes, "copy to the device");
   }
+  Result<void> copy_in_kept(void* to, const void* from_host, size_t size_bytes) override {
+    return copy_in(to, from_host, size_bytes);
+  }
+  std::shared_ptr<void> host_memory(size_t size_bytes) override {
+    void* const data = mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (data == MAP_FAILED) return nullptr;
+    return {data, [size_bytes](void* at) { munmap(at, size_bytes); }};
+  }
   Result<void> copy_out(void* to_host, const void* from, size_t size_bytes) override {
     traffic_.from_device_bytes += size_bytes;
     return copy(to_host, from, size_bytes, "copy from the device");

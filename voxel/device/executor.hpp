@@ -228,6 +228,12 @@ class Executor {
   // pieces at once, by several threads.
   using MakeWords = std::function<void(size_t first, std::span<uint64_t> to)>;
   virtual Result<void> copy_in_made(uint64_t* to, size_t count, const MakeWords& make) = 0;
+  // As copy_in(), from memory of host_memory(), which stays as it is until the steps before the next wait() are done.
+  // Returns when the copy is launched.
+  virtual Result<void> copy_in_kept(void* to, const void* from_host, size_t size_bytes) = 0;
+  // Memory of the host from which the device copies without the host's help, as long as a handle of it lives; null:
+  // there is none. Any thread.
+  virtual std::shared_ptr<void> host_memory(size_t size_bytes) = 0;
   virtual Result<void> copy_out(void* to_host, const void* from, size_t size_bytes) = 0;
   // Within the device, after the steps before it. The two do not overlap.
   virtual Result<void> copy_within(void* to, const void* from, size_t size_bytes) = 0;

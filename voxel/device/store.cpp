@@ -486,6 +486,7 @@ Result<void> Store::send_list(const Bricks& bricks, std::span<const BrickMask> v
   QRY_TRY(send(arrays_->listed_masks, voxels, memory_.listed_masks));
   QRY_TRY(send(arrays_->listed_materials, bricks.materials, memory_.listed_materials));
   if (!bricks.bricks.empty()) QRY_TRY(send_bricks(bricks.bricks));
+  if (!bricks.parts.empty()) QRY_TRY(send_parts(bricks.parts));
   reach(bricks.full_keys);
   reach(bricks.keys);
   return {};
@@ -511,6 +512,21 @@ Result<void> Store::send_bricks(std::span<const SharedBrick> bricks) {
           done += some;
         }
       });
+}
+
+Result<void> Store::send_parts(std::span<const Bricks::Part> parts) {
+  size_t bytes = 0;
+  for (const Bricks::Part& part : parts) bytes += part.materials.size_bytes();
+  QRY_TRY(executor_->grow(arrays_->listed_materials, bytes));
+  auto* to = static_cast<char*>(arrays_->listed_materials.data);
+  memory_.listed_materials = static_cast<uint64_t*>(arrays_->listed_materials.data);
+  for (const Bricks::Part& part : parts) {
+    const size_t size = part.materials.size_bytes();
+    QRY_TRY(part.kept ? executor_->copy_in_kept(to, part.materials.data(), size)
+                      : executor_->copy_in(to, part.materials.data(), size));
+    to += size;
+  }
+  return {};
 }
 
 // The list is there until the next one: but for exchange(), edits by lists are not left under way.

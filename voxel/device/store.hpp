@@ -67,6 +67,13 @@ class Store {
     std::span<const uint32_t> keys;
     std::span<const BrickMaterials> materials;
     std::span<const SharedBrick> bricks = {};  // instead of these
+    // Or instead: one behind the other. `kept`: in memory of Executor::host_memory(), and as it is until the edit is
+    // done.
+    struct Part {
+      std::span<const BrickMaterials> materials;
+      bool kept;
+    };
+    std::span<const Part> parts = {};
   };
   // An edit that makes them so. Blocks until it is done. Traffic: 5 or 516 bytes a brick over the bus. Errors: as
   // wait().
@@ -101,7 +108,8 @@ class Store {
   // and parts of one that come or go. The world's version rises, whatever is in them.
   Result<void> put(const Bricks& bricks);
   // The same of bricks that come, and of others that go: no key is in both. Returns when it is launched; what copies
-  // lists to the device next waits for it. Traffic: as put(), and 5 bytes for each that goes.
+  // lists to the device next waits for it; what it copies from in memory of the host's was read, but for parts that are
+  // kept. Traffic: as put(), and 5 bytes for each that goes.
   Result<Ticket> exchange(const Bricks& coming, std::span<const uint32_t> going);
   // Whether wait() has nothing to wait for. Does not block, unless room was missing.
   Result<bool> is_done(Ticket ticket);
@@ -355,6 +363,7 @@ class Store {
   Result<Change> write_list(EditCall call, const Bricks& bricks, std::span<const BrickMask> voxels);
   Result<void> send_list(const Bricks& bricks, std::span<const BrickMask> voxels);
   Result<void> send_bricks(std::span<const SharedBrick> bricks);
+  Result<void> send_parts(std::span<const Bricks::Part> parts);
   Result<void> room_for_listed(uint64_t bricks);
   Result<Change> morph(EditCall call);
   RayWorld ray_world() const;

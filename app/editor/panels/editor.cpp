@@ -23,11 +23,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr double kStillSeconds = 0.12;                // after this long without a change the full picture is drawn
-constexpr uint64_t kStreamBytes = uint64_t(4) << 20;  // of pages that come between two frames
-constexpr double kBudgetMs = 40;                      // for a whole picture that a frame waits for
-constexpr double kMovingMs = 30;                      // for a picture while something moves
-constexpr double kTileMs = 25;                        // for a tile, which input may have to wait for
+constexpr double kStillSeconds = 0.12;                 // after this long without a change the full picture is drawn
+constexpr uint64_t kStreamBytes = uint64_t(32) << 20;  // of pages that come between two frames
+constexpr double kBudgetMs = 40;                       // for a whole picture that a frame waits for
+constexpr double kMovingMs = 30;                       // for a picture while something moves
+constexpr double kTileMs = 25;                         // for a tile, which input may have to wait for
 constexpr double kTileWaitSeconds = 0.002;
 constexpr double kShownSeconds = 0.1;   // how long only tiles come before the window shows them
 constexpr double kInputSeconds = 0.03;  // for input before a frame
@@ -45,7 +45,7 @@ std::string kept_text(const Session& session) {
 }  // namespace
 
 Editor::Editor(Window& window_in, engine::Device& device_in, engine::SharingMode sharing_in, engine::Home home,
-               uint64_t device_memory_bytes, std::filesystem::path recovery)
+               uint64_t device_memory_bytes, uint64_t page_memory_bytes, std::filesystem::path recovery)
     : window(window_in),
       device(device_in),
       sharing(sharing_in),
@@ -73,7 +73,7 @@ Editor::Editor(Window& window_in, engine::Device& device_in, engine::SharingMode
                            if (!memory.blocks) return fail(ErrorCode::unsupported, memory.reason);
                            return memory;
                          },
-                         device_memory_bytes,
+                         device_memory_bytes, page_memory_bytes,
                          // Asked for by edits and stream_pages(), after which the world is published before the next
                          // frame is recorded.
                          [this](bool) -> std::optional<device::Store::Frames> {

@@ -40,9 +40,9 @@ struct Refinement {
 
 struct Editor {
   // `home`: where documents are to be at home; with automatic on a device only if shaders read its memory. What of that
-  // a document may take is `device_memory_bytes`.
+  // a document may take is `device_memory_bytes`, and `page_memory_bytes` of the host's are for its pages (WorldPlace).
   Editor(Window& window, engine::Device& device, engine::SharingMode sharing, engine::Home home,
-         uint64_t device_memory_bytes, std::filesystem::path recovery);
+         uint64_t device_memory_bytes, uint64_t page_memory_bytes, std::filesystem::path recovery);
   ~Editor();
 
   Window& window;

@@ -45,6 +45,8 @@ struct WorldPlace {
   // edits, picks and frames need are there (engine/home/resident_pages.hpp), and `frames` tells which may still be
   // seen. So is one on the host that does not fit the budget of its reading (ReadOptions).
   uint64_t device_memory_bytes = UINT64_MAX;
+  // Of the host's memory, for pages that such a document has read; 0: as ResidentPages::create.
+  uint64_t page_memory_bytes = 0;
   engine::ResidentPages::Frames frames = {};
 };
 

@@ -36,7 +36,7 @@ Result<std::shared_ptr<DeviceWorld>> Session::device_world_of(const Content& con
                                        in_parts ? nullptr : content.file, progress, false, content.history_of_file},
                                       0, 0));
     if (in_parts) {
-      QRY_TRY(world->home->set_budget(memory_bytes));
+      QRY_TRY(world->home->set_budget(memory_bytes, home == engine::Home::host ? 0 : place_.page_memory_bytes));
       world->pages()->set_frames(place_.frames);
     }
     return world;

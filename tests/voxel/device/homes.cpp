@@ -95,6 +95,10 @@ class FaultyExecutor final : public device::Executor {
   Result<void> copy_in_made(uint64_t* to, size_t count, const MakeWords& make) override {
     return call(device::DeviceCall::copy, [&] { return its_->copy_in_made(to, count, make); });
   }
+  Result<void> copy_in_kept(void* to, const void* from_host, size_t size_bytes) override {
+    return call(device::DeviceCall::copy, [&] { return its_->copy_in_kept(to, from_host, size_bytes); });
+  }
+  std::shared_ptr<void> host_memory(size_t size_bytes) override { return its_->host_memory(size_bytes); }
   Result<void> copy_out(void* to_host, const void* from, size_t size_bytes) override {
     return call(device::DeviceCall::copy, [&] { return its_->copy_out(to_host, from, size_bytes); });
   }

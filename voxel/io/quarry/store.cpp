@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <map>
+#include <mutex>
 #include <new>
 #include <set>
 #include <vector>
@@ -46,6 +47,14 @@ struct Store::State {
   StoreHead head;
   std::vector<std::string> warnings;
   int log_pages = 0;
+  std::mutex use;  // of the database
+
+  // Returns the result of `work`, which has the database to itself.
+  template <class Work>
+  auto alone(const Work& work) -> decltype(work()) {
+    const std::lock_guard turn(use);
+    return guarded(path, work);
+  }
 
   Result<std::vector<UndoRecord>> read_step(uint64_t at, bool before);
 
@@ -79,6 +88,7 @@ struct Store::State {
   // Runs `work` as one transaction on a copy of the head. Both take effect only if everything is on disk.
   template <class Work>
   Result<void> transact(const Work& work) {
+    const std::lock_guard turn(use);
     QRY_TRY(db.run("BEGIN IMMEDIATE", "begin an edit"));
     StoreHead next;
     Result<void> result = guarded(path, [&]() -> Result<void> {
@@ -223,7 +233,7 @@ std::string Store::foreign_sidecars(const fs::path& file) {
 }
 
 Result<void> Store::fold_in() {
-  return guarded(state_->path, [&]() -> Result<void> { return state_->fold_in_log(); });
+  return state_->alone([&] { return state_->fold_in_log(); });
 }
 
 const fs::path& Store::path() const { return state_->path; }
@@ -396,7 +406,7 @@ uint64_t Store::history_position() const { return uint64_t(state_->head.position
 std::optional<UnfinishedStep> Store::unfinished() const { return state_->head.unfinished; }
 
 Result<std::vector<UndoRecord>> Store::State::read_step(uint64_t at, bool before) {
-  return guarded(path, [&]() -> Result<std::vector<UndoRecord>> {
+  return alone([&]() -> Result<std::vector<UndoRecord>> {
     QRY_TRY_ASSIGN(const auto range, step_beside(db, head, int64_t(at), before));
     return read_history(db, head, physical_memory(), {}, nullptr, range);
   });
@@ -405,32 +415,32 @@ Result<std::vector<UndoRecord>> Store::step_before(uint64_t at) { return state_-
 Result<std::vector<UndoRecord>> Store::step_from(uint64_t at) { return state_->read_step(at, false); }
 
 Result<std::vector<UndoRecord>> Store::record(uint64_t number) {
-  return guarded(path(), [&] {
+  return state_->alone([&] {
     const auto its = int64_t(number) + 1;
     return read_history(state_->db, state_->head, physical_memory(), {}, nullptr, {its, its});
   });
 }
 
 Result<std::vector<StepName>> Store::step_names(uint64_t first, uint64_t end) {
-  return guarded(path(), [&] { return read_step_names(state_->db, state_->head, {int64_t(first) + 1, int64_t(end)}); });
+  return state_->alone([&] { return read_step_names(state_->db, state_->head, {int64_t(first) + 1, int64_t(end)}); });
 }
 
 Result<Scene> Store::read_scene(const Progress& progress, std::vector<UndoRecord>* history, size_t* history_position,
                                 const BrickPool* pool) {
-  return guarded(path(),
-                 [&] { return read_world(state_->db, physical_memory(), progress, history, history_position, pool); });
+  return state_->alone(
+      [&] { return read_world(state_->db, physical_memory(), progress, history, history_position, pool); });
 }
 
 uint64_t Store::bricks() const { return state_->head.bricks(); }
 
 Result<void> Store::visit_all(const StoreReader::Visit& visit, const Progress& progress) {
-  return guarded(path(), [&] { return visit_all_chunks(state_->db, state_->head, progress, visit); });
+  return state_->alone([&] { return visit_all_chunks(state_->db, state_->head, progress, visit); });
 }
 
 Result<void> Store::read_pieces(std::span<const std::vector<ChunkBox>> pieces, const PieceSteps& steps,
                                 const Progress& progress, size_t most_waiting) {
-  return guarded(path(),
-                 [&] { return read_chunk_pieces(state_->db, state_->head, pieces, steps, progress, most_waiting); });
+  return state_->alone(
+      [&] { return read_chunk_pieces(state_->db, state_->head, pieces, steps, progress, most_waiting); });
 }
 
 Result<Scene> salvage_store(const fs::path& file, Salvage& salvage, std::vector<std::string>* warnings,
@@ -470,7 +480,7 @@ Result<void> Store::commit_redo(const Scene& scene, std::span<const UndoRecord> 
 }
 
 Result<uint64_t> Store::fingerprint() {
-  return guarded(path(), [&] { return fingerprint_of(state_->db); });
+  return state_->alone([&] { return fingerprint_of(state_->db); });
 }
 
 Result<void> Store::commit_later(const Scene& scene, const Later& later) {

@@ -24,7 +24,8 @@
 
 namespace quarry::io {
 
-// For one thread at a time. Messages begin with the file's name.
+// For one thread at a time, but for read_pieces(), which another one may call meanwhile: the two take turns. Messages
+// begin with the file's name.
 class Store {
  public:
   // Writes a new file without history, whole or not at all (atomic_file.hpp). Errors: conflict (it is being edited, or

@@ -500,7 +500,7 @@ QRY_API qry_result QRY_CALL qry_world_save(qry_world* world, const qry_save_info
 
 /* A world that is attached to a .quarry file has a journal behind its edits: qry_world_flush brings to the file what
  * has changed since the last flush, by the regions of 64^3 voxels that changed and the steps of the history that are
- * new. Edits, undo and redo cost as before; no thread lives between calls. What a flush returned QRY_OK for is on disk
+ * new. Edits, undo and redo cost as before; no thread writes between calls. What a flush returned QRY_OK for is on disk
  * and survives the program and the machine. What was not flushed is not in the file, and a flush that was cut short is
  * in it as a whole or not at all. Calls on the world need not know of the file. */
 

@@ -3,10 +3,13 @@
 // physical blocks are mapped behind each other.
 #include <cuda.h>
 #include <cuda_runtime.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <new>
 #include <string>
@@ -525,11 +528,20 @@ class CudaDeviceExecutor final : public Executor {
     traffic_.to_device_bytes += size_bytes;
     return check(cudaMemcpyAsync(to, from_host, size_bytes, cudaMemcpyHostToDevice, stream_), "copy to the device");
   }
+  // The driver keeps other calls waiting while it locks memory: the pages are there before, and they are large.
   std::shared_ptr<void> host_memory(size_t size_bytes) override {
+    constexpr size_t kLargePage = size_t(2) << 20;
+    const size_t size = (size_bytes + kLargePage - 1) / kLargePage * kLargePage;
+    std::unique_ptr<void, decltype(&std::free)> memory(std::aligned_alloc(kLargePage, size), &std::free);
+    if (!memory) return nullptr;
+    (void)madvise(memory.get(), size, MADV_HUGEPAGE);  // without it they are small
+    std::memset(memory.get(), 0, size);
     const DeviceScope scope(device_);
-    void* data = nullptr;
-    if (!check(cudaHostAlloc(&data, size_bytes, cudaHostAllocPortable), "memory for copies")) return nullptr;
-    return {data, [](void* at) { cudaFreeHost(at); }};
+    if (!check(cudaHostRegister(memory.get(), size, cudaHostRegisterPortable), "memory for copies")) return nullptr;
+    return {memory.release(), [](void* at) {
+              cudaHostUnregister(at);
+              std::free(at);
+            }};
   }
   Result<void> copy_out(void* to_host, const void* from, size_t size_bytes) override {
     traffic_.from_device_bytes += size_bytes;

@@ -175,8 +175,8 @@ qry_result qry_world_set_voxels(qry_world* world, uint32_t volume, const int32_t
     };
     // The box of all of them is almost always inside; only if not is there one to name, unless only the box meets the
     // corner brick.
-    const VoxelWrites writes{xyz, materials, count};
-    const Box3 box = bounds_of(writes, world->context->threads);
+    VoxelWrites writes{xyz, materials, count};
+    const Box3 box = writes.box = bounds_of(writes, world->context->threads);
     const Instance* offender = nullptr;
     if (count &&
         !shown_inside_world(scene, volume,

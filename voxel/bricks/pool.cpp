@@ -80,11 +80,13 @@ class BrickPoolState {
     delete this;
   }
 
-  // Takes so many places that are free, the lowest first, each with one handle; all or none.
-  Result<void> take(std::span<Count*> out) {
+  // Takes so many places that are free, the lowest first, each with one handle; all or none. `ahead`: how many are
+  // expected to be taken from now on.
+  Result<void> take(std::span<Count*> out, size_t ahead = 0) {
     const std::lock_guard lock(lock_);
     free_what_is_past();
-    if (free_ < out.size() || live_ + uint64_t(out.size()) > max_bricks_) QRY_TRY(grow(out.size()));
+    const bool short_of_room = free_ < out.size() || live_ + uint64_t(out.size()) > max_bricks_;
+    if (short_of_room && (ahead <= out.size() || loose_ || !grow(ahead))) QRY_TRY(grow(out.size()));
     size_t taken = 0;
     while (taken < out.size()) {
       BrickSlab& slab = *slabs_[lowest_];
@@ -624,7 +626,7 @@ SharedBrick BrickWriter::make(const BrickView& value) {
   if (const uint8_t material = quarry::full_material(value)) return SharedBrick::full(material);
   if (places_.empty()) {
     std::vector<std::atomic<uint32_t>*> taken(step_);
-    if (pool_.packed() || !pool_.state_->take(taken)) return pool_.make(value);
+    if (pool_.packed() || !pool_.state_->take(taken, ahead_)) return pool_.make(value);
     step_ = std::min(2 * step_, kMost);
     places_ = std::move(taken);
     std::reverse(places_.begin(), places_.end());  // the lowest is used first

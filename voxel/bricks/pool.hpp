@@ -133,9 +133,10 @@ class BrickPool {
 // Makes many bricks in a pool: it takes places by the dozen, and gives back what it did not need. For one thread.
 class BrickWriter {
  public:
-  // `expected`: how many bricks it will make, if that is known.
-  explicit BrickWriter(BrickPool pool, size_t expected = 0)
-      : pool_(std::move(pool)), step_(std::clamp(expected, kFewest, kMost)) {}
+  // `expected`: how many bricks it will make, if that is known. `ahead`: how many it and the writers after it will, at
+  // most: where the pool grows, it has room for them at once, if there is memory.
+  explicit BrickWriter(BrickPool pool, size_t expected = 0, size_t ahead = 0)
+      : pool_(std::move(pool)), step_(std::clamp(expected, kFewest, kMost)), ahead_(ahead) {}
   BrickWriter(const BrickWriter&) = delete;
   BrickWriter& operator=(const BrickWriter&) = delete;
   ~BrickWriter();
@@ -146,7 +147,7 @@ class BrickWriter {
 
   BrickPool pool_;
   std::vector<std::atomic<uint32_t>*> places_;
-  size_t step_;
+  size_t step_, ahead_;
 };
 
 // Moves bricks to a new pool: each brick once, however many handles it has. First add() all that are to move, then

@@ -18,35 +18,98 @@
 namespace quarry {
 namespace {
 
-constexpr size_t kPieceVoxels = size_t(1) << 16;
+constexpr size_t kPieceVoxels = size_t(1) << 15;
 constexpr size_t kWriteBricksPerTask = 64;
 constexpr size_t kMostBuckets = 1024, kBucketVoxels = 4096, kSamples = 8192;
+constexpr uint32_t kNarrowBits = 15;  // of a cell in an entry of 32 bits
 
 Int3 voxel_at(const VoxelWrites& writes, size_t i) {
   return {writes.xyz[3 * i], writes.xyz[3 * i + 1], writes.xyz[3 * i + 2]};
 }
 
-// Packs a brick of the list's box with a voxel of it and a material: cell | voxel 9 | material 8, from high to low. A
-// cell is x | y | z relative to the box, in as few bits as the box needs, so that cells rise as bricks do.
-template <class Word>
-struct Packing {
+// The bricks of the list's box, numbered from 0 in their order.
+template <class Cell>
+struct Cells {
   Int3 low;
-  uint32_t y_bits, z_bits;
+  Cell x_size, y_size, z_size;
 
-  Word cell(Int3 brick) const {
-    const auto part = [](int32_t at, int32_t from) { return Word(uint32_t(at) - uint32_t(from)); };
-    return (part(brick.x, low.x) << y_bits | part(brick.y, low.y)) << z_bits | part(brick.z, low.z);
+  explicit Cells(const Box3& bricks)
+      : low(bricks.min),
+        x_size(size_of(bricks.min.x, bricks.max.x)),
+        y_size(size_of(bricks.min.y, bricks.max.y)),
+        z_size(size_of(bricks.min.z, bricks.max.z)) {}
+  Cell count() const { return x_size * y_size * z_size; }
+  Cell of(Int3 brick) const {
+    const auto part = [](int32_t at, int32_t from) { return Cell(uint32_t(at) - uint32_t(from)); };
+    return (part(brick.x, low.x) * y_size + part(brick.y, low.y)) * z_size + part(brick.z, low.z);
   }
-  Int3 brick(Word cell) const {
-    const auto part = [](Word value, int32_t from) { return int32_t(uint32_t(value) + uint32_t(from)); };
-    return {part(cell >> z_bits >> y_bits, low.x), part(cell >> z_bits & ((Word(1) << y_bits) - 1), low.y),
-            part(cell & ((Word(1) << z_bits) - 1), low.z)};
+  Int3 brick(Cell cell) const {
+    const auto part = [](Cell value, int32_t from) { return int32_t(uint32_t(value) + uint32_t(from)); };
+    const Cell row = cell / z_size;
+    return {part(row / y_size, low.x), part(row % y_size, low.y), part(cell % z_size, low.z)};
   }
-  static Word entry(Word cell, uint32_t voxel, uint8_t material) { return cell << 17 | voxel << 8 | material; }
-  static Word cell_of(Word entry) { return entry >> 17; }
+
+ private:
+  static Cell size_of(int32_t from, int32_t to) { return Cell(int64_t(to) - from + 1); }
 };
 
-uint32_t bits_for(int64_t count) { return uint32_t(std::bit_width(uint64_t(count - 1))); }
+// Runs of cells, about as many voxels of the list in each.
+template <class Cell>
+class Buckets {
+ public:
+  // `samples`: cells of voxels of the list.
+  Buckets(std::vector<Cell> samples, size_t wanted, Cell cells) : firsts_(wanted), cells_(cells) {
+    std::sort(samples.begin(), samples.end());
+    for (size_t i = 1; i < wanted; ++i) firsts_[i] = samples[i * samples.size() / wanted];
+    firsts_.erase(std::unique(firsts_.begin(), firsts_.end()), firsts_.end());
+    const size_t most_groups = 64 * wanted;
+    while ((cells - 1) >> shift_ >= most_groups) ++shift_;
+    guide_.resize(size_t((cells - 1) >> shift_) + 2);
+    size_t bucket = 0;
+    for (size_t group = 0; group + 1 < guide_.size(); ++group) {
+      while (bucket + 1 < size() && firsts_[bucket + 1] <= Cell(group) << shift_) ++bucket;
+      guide_[group] = uint16_t(bucket);
+    }
+    guide_.back() = uint16_t(size() - 1);
+  }
+  size_t size() const { return firsts_.size(); }
+  Cell first(size_t bucket) const { return firsts_[bucket]; }
+  // How many cells are in the bucket, and in the one that has the most.
+  Cell width(size_t bucket) const { return (bucket + 1 < size() ? firsts_[bucket + 1] : cells_) - firsts_[bucket]; }
+  Cell widest() const {
+    Cell most = 0;
+    for (size_t bucket = 0; bucket < size(); ++bucket) most = std::max(most, width(bucket));
+    return most;
+  }
+  uint16_t of(Cell cell) const {
+    const auto group = size_t(cell >> shift_);
+    uint32_t from = guide_[group];
+    for (uint32_t length = guide_[group + 1] - from; length > 0;) {
+      const uint32_t half = (length + 1) / 2;
+      from += firsts_[from + half] <= cell ? half : 0;
+      length -= half;
+    }
+    return uint16_t(from);
+  }
+
+ private:
+  std::vector<Cell> firsts_;
+  Cell cells_;
+  // Cells in groups of 2^shift_: the bucket of each group's first cell. Few groups are in more than one.
+  uint32_t shift_ = 0;
+  std::vector<uint16_t> guide_;
+};
+
+// A voxel of the list: cell | voxel 9 | material 8, from high to low. Of the cell it has the low bits; the bucket that
+// it is in has the others.
+template <class Word>
+struct Entry {
+  static Word of(Word cell, uint32_t voxel, uint8_t material) { return cell << 17 | voxel << 8 | material; }
+  // How far its cell is from the bucket's first.
+  static Word cell_after(Word first, Word entry) { return ((entry >> 17) - first) & (Word(~Word(0)) >> 17); }
+  static uint32_t voxel(Word entry) { return uint32_t(entry) >> 8 & (kVoxelsPerBrick - 1); }
+  static uint8_t material(Word entry) { return uint8_t(entry); }
+};
 
 uint32_t differing_voxels(const BrickView& a, const BrickView& b) {
   uint32_t count = 0;
@@ -61,138 +124,156 @@ void add(Int3 place, SharedBrick before, const Brick& after, BrickWriter& writer
   append_change(out.changes, {place, 1, std::move(before), writer.make(after)});
 }
 
-// Makes the bricks of one bucket, whose entries are in the order of the list.
+// The entries of a bucket by cell: the cells, rising, from the bucket's first, and where the entries of each end.
 template <class Word>
-class BucketWriter {
+struct SortedBucket {
+  std::vector<Word> cells;
+  std::vector<uint32_t> ends;
+};
+
+template <class Word>
+class BucketSorter {
  public:
-  void write(const BrickMap& bricks, const Packing<Word>& packing, std::span<const Word> entries, PlannedChanges& out) {
-    number(entries);
-    // The cells in rising order, and where the voxels of each begin.
+  // Puts the entries of `slices`, which are in the order of the list, into `out` by cell, in the order of the list too.
+  // The bucket has `width` cells, beginning with `first`.
+  SortedBucket<Word> sort(std::span<const std::span<const Word>> slices, Word first, Word width, std::span<Word> out) {
+    number(slices, first, width, out.size());
     order_.resize(cells_.size());
     std::iota(order_.begin(), order_.end(), 0u);
     std::sort(order_.begin(), order_.end(), [&](uint32_t a, uint32_t b) { return cells_[a] < cells_[b]; });
     uint32_t begin = 0;
-    for (const uint32_t cell : order_) begin += std::exchange(counts_[cell], begin);
-    voxels_.resize(entries.size());
-    for (size_t i = 0; i < entries.size(); ++i)
-      voxels_[counts_[numbers_[i]]++] = uint32_t(entries[i]) & ((1u << 17) - 1);
-    uint32_t at = 0;
-    BrickWriter writer(bricks.pool());
-    for (const uint32_t cell : order_) {  // counts_ has the end of each now
-      const Int3 place = packing.brick(cells_[cell]);
-      SharedBrick before = bricks.share(place);
-      Brick brick = before->copy();
-      for (; at < counts_[cell]; ++at) brick.set(voxels_[at] >> 8, uint8_t(voxels_[at]));
-      add(place, std::move(before), brick, writer, out);
+    for (const uint32_t number : order_) begin += std::exchange(counts_[number], begin);
+    const uint32_t* number = numbers_.data();
+    for (const std::span<const Word> slice : slices)
+      for (const Word entry : slice) out[counts_[*number++]++] = entry;
+    SortedBucket<Word> sorted;
+    sorted.cells.reserve(order_.size());
+    sorted.ends.reserve(order_.size());
+    for (const uint32_t at : order_) {  // counts_ has the end of each now
+      sorted.cells.push_back(cells_[at]);
+      sorted.ends.push_back(counts_[at]);
     }
+    return sorted;
   }
 
  private:
   // Numbers the cells in the order in which they come, and counts the entries of each. Open addressing with linear
-  // probing, at most half full.
-  void number(std::span<const Word> entries) {
-    slots_.assign(std::bit_ceil(2 * entries.size()), kEmpty);
+  // probing, at most half full; where cells are few, each has a slot of its own.
+  void number(std::span<const std::span<const Word>> slices, Word first, Word width, size_t count) {
+    const bool few = width <= 8 * count;
+    slots_.assign(few ? size_t(width) : std::bit_ceil(2 * count), kEmpty);
     cells_.clear();
     counts_.clear();
-    numbers_.resize(entries.size());
+    numbers_.resize(count);
     const size_t mask = slots_.size() - 1;
     Word last = 0;
     uint32_t number = kEmpty;
-    for (size_t i = 0; i < entries.size(); ++i) {
-      const Word cell = Packing<Word>::cell_of(entries[i]);
-      if (number == kEmpty || cell != last) {
-        size_t at = size_t((uint64_t(cell) ^ uint64_t(cell >> (sizeof(Word) * 4))) * 0x9E3779B97F4A7C15u >> 20) & mask;
-        while (slots_[at] != kEmpty && cells_[slots_[at]] != cell) at = (at + 1) & mask;
-        if (slots_[at] == kEmpty) {
-          slots_[at] = uint32_t(cells_.size());
-          cells_.push_back(cell);
-          counts_.push_back(0);
+    uint32_t* out = numbers_.data();
+    for (const std::span<const Word> slice : slices)
+      for (const Word entry : slice) {
+        const Word cell = Entry<Word>::cell_after(first, entry);
+        if (number == kEmpty || cell != last) {
+          const uint64_t mixed = (uint64_t(cell) ^ uint64_t(cell >> (sizeof(Word) * 4))) * 0x9E3779B97F4A7C15u >> 20;
+          size_t at = size_t(few ? uint64_t(cell) : mixed & mask);
+          while (slots_[at] != kEmpty && cells_[slots_[at]] != cell) at = (at + 1) & mask;
+          if (slots_[at] == kEmpty) {
+            slots_[at] = uint32_t(cells_.size());
+            cells_.push_back(cell);
+            counts_.push_back(0);
+          }
+          number = slots_[at];
+          last = cell;
         }
-        number = slots_[at];
-        last = cell;
+        ++counts_[number];
+        *out++ = number;
       }
-      ++counts_[number];
-      numbers_[i] = number;
-    }
   }
 
   static constexpr uint32_t kEmpty = std::numeric_limits<uint32_t>::max();
   std::vector<Word> cells_;
-  std::vector<uint32_t> slots_, counts_, numbers_, order_, voxels_;
+  std::vector<uint32_t> slots_, counts_, numbers_, order_;
 };
 
-// Sorts by samples (Frazer and McKellar, "Samplesort", 1970): splitters out of the list part it into buckets of rising
-// cells; the entries of each bucket are brought together in the order of the list; then each bucket is on its own.
-template <class Word>
-UndoRecord plan_packed(const BrickMap& bricks, const VoxelWrites& writes, const Packing<Word>& packing,
-                       uint32_t threads) {
-  const size_t count = writes.count;
-  std::vector<Word> splitters;
-  const size_t samples = std::min(kSamples, count), wanted = std::min(kMostBuckets, count / kBucketVoxels + 1);
-  for (size_t i = 0; i < samples; ++i)
-    splitters.push_back(packing.cell(brick_of(voxel_at(writes, i * (count / samples)))));
-  std::sort(splitters.begin(), splitters.end());
-  for (size_t i = 1; i < wanted; ++i) splitters[i - 1] = splitters[i * samples / wanted];
-  splitters.resize(wanted - 1);
-  splitters.erase(std::unique(splitters.begin(), splitters.end()), splitters.end());
-  const size_t buckets = splitters.size() + 1;
-
-  const size_t pieces = (count + kPieceVoxels - 1) / kPieceVoxels;
-  std::vector<uint32_t> starts(pieces * buckets);  // counts of each piece's voxels; then where the next one goes
-  const auto bucket_numbers = std::make_unique_for_overwrite<uint16_t[]>(count);
+// Sorts by samples (Frazer and McKellar, "Samplesort", 1970): each piece of the list is parted into buckets of rising
+// cells; each bucket is gathered from the pieces, in the order of the list, and sorted by cell; then its bricks are
+// made.
+template <class Word, class Cell>
+UndoRecord plan_sorted(const BrickMap& bricks, const VoxelWrites& writes, const Cells<Cell>& cells,
+                       const Buckets<Cell>& buckets, uint32_t threads) {
+  const size_t count = writes.count, pieces = (count + kPieceVoxels - 1) / kPieceVoxels, row = buckets.size() + 1;
+  std::vector<uint32_t> starts(pieces * row);  // where each piece's part of each bucket begins
+  const auto bucket_of = std::make_unique_for_overwrite<uint16_t[]>(count);
+  const auto entries = std::make_unique_for_overwrite<Word[]>(count),
+             by_piece = std::make_unique_for_overwrite<Word[]>(count);
   parallel_for(
       count, kPieceVoxels,
       [&](size_t begin, size_t end) {
-        uint32_t* const counts = &starts[begin / kPieceVoxels * buckets];
-        Int3 last = brick_of(voxel_at(writes, begin));
-        uint16_t bucket = 0;
-        for (size_t i = begin; i < end; ++i) {
-          if (const Int3 brick = brick_of(voxel_at(writes, i)); i == begin || brick != last) {
-            const Word cell = packing.cell(brick);
-            size_t from = 0;  // the number of splitters that are not above the cell
-            for (size_t length = splitters.size(); length > 0;) {
-              const size_t half = (length + 1) / 2;
-              from += splitters[from + half - 1] <= cell ? half : 0;
-              length -= half;
-            }
-            bucket = uint16_t(from);
-            last = brick;
-          }
-          ++counts[bucket];
-          bucket_numbers[i] = bucket;
-        }
-      },
-      threads);
-  std::vector<uint32_t> begins(buckets + 1);
-  uint32_t at = 0;
-  for (size_t bucket = 0; bucket < buckets; ++bucket) {
-    begins[bucket] = at;
-    for (size_t piece = 0; piece < pieces; ++piece) at += std::exchange(starts[piece * buckets + bucket], at);
-  }
-  begins[buckets] = at;
-
-  const auto sorted = std::make_unique_for_overwrite<Word[]>(count);
-  parallel_for(
-      count, kPieceVoxels,
-      [&](size_t begin, size_t end) {
-        uint32_t* const next = &starts[begin / kPieceVoxels * buckets];
+        uint32_t* const next = &starts[begin / kPieceVoxels * row] + 1;
         for (size_t i = begin; i < end; ++i) {
           const Int3 voxel = voxel_at(writes, i);
-          sorted[next[bucket_numbers[i]]++] =
-              Packing<Word>::entry(packing.cell(brick_of(voxel)), voxel_index(voxel), writes.materials[i]);
+          const Cell cell = cells.of(brick_of(voxel));
+          const uint16_t bucket = buckets.of(cell);
+          ++next[bucket];
+          bucket_of[i] = bucket;
+          entries[i] = Entry<Word>::of(Word(cell), voxel_index(voxel), writes.materials[i]);
         }
+        auto at = uint32_t(begin);
+        next[-1] = at;
+        for (size_t bucket = 0; bucket + 1 < row; ++bucket) at += std::exchange(next[bucket], at);
+        for (size_t i = begin; i < end; ++i) by_piece[next[bucket_of[i]]++] = entries[i];
       },
       threads);
 
-  std::vector<PlannedChanges> parts(buckets);
+  std::vector<size_t> begins(row);
+  for (size_t bucket = 0; bucket + 1 < row; ++bucket) {
+    begins[bucket + 1] = begins[bucket];
+    for (size_t piece = 0; piece < pieces; ++piece)
+      begins[bucket + 1] += starts[piece * row + bucket + 1] - starts[piece * row + bucket];
+  }
+  std::vector<SortedBucket<Word>> sorted(buckets.size());
   parallel_for(
-      buckets, 1,
+      buckets.size(), 1,
       [&](size_t bucket, size_t) {
-        BucketWriter<Word>().write(bricks, packing,
-                                   {sorted.get() + begins[bucket], begins[bucket + 1] - begins[bucket]}, parts[bucket]);
+        std::vector<std::span<const Word>> slices(pieces);
+        for (size_t piece = 0; piece < pieces; ++piece)
+          slices[piece] = {by_piece.get() + starts[piece * row + bucket],
+                           by_piece.get() + starts[piece * row + bucket + 1]};
+        const std::span<Word> out(entries.get() + begins[bucket], begins[bucket + 1] - begins[bucket]);
+        sorted[bucket] =
+            BucketSorter<Word>().sort(slices, Word(buckets.first(bucket)), Word(buckets.width(bucket)), out);
+      },
+      threads);
+
+  std::vector<size_t> ahead(row);  // the most bricks that are made of this bucket and those after it
+  for (size_t bucket = buckets.size(); bucket-- > 0;) ahead[bucket] = ahead[bucket + 1] + sorted[bucket].cells.size();
+  std::vector<PlannedChanges> parts(buckets.size());
+  parallel_for(
+      buckets.size(), 1,
+      [&](size_t bucket, size_t) {
+        BrickWriter writer(bricks.pool(), sorted[bucket].cells.size(), ahead[bucket]);
+        const Word* at = entries.get() + begins[bucket];
+        for (size_t i = 0; i < sorted[bucket].cells.size(); ++i) {
+          const Int3 place = cells.brick(buckets.first(bucket) + sorted[bucket].cells[i]);
+          SharedBrick before = bricks.share(place);
+          Brick brick = before->copy();
+          for (const Word* const end = entries.get() + begins[bucket] + sorted[bucket].ends[i]; at < end; ++at)
+            brick.set(Entry<Word>::voxel(*at), Entry<Word>::material(*at));
+          add(place, std::move(before), brick, writer, parts[bucket]);
+        }
       },
       threads);
   return joined(parts);
+}
+
+template <class Cell>
+UndoRecord plan_in(const BrickMap& bricks, const VoxelWrites& writes, const Cells<Cell>& cells, uint32_t threads) {
+  const size_t count = writes.count;
+  std::vector<Cell> samples(std::min(kSamples, count));
+  for (size_t i = 0; i < samples.size(); ++i)
+    samples[i] = cells.of(brick_of(voxel_at(writes, i * (count / samples.size()))));
+  const Buckets<Cell> buckets(std::move(samples), std::min(kMostBuckets, count / kBucketVoxels + 1), cells.count());
+  if (buckets.widest() <= Cell(1) << kNarrowBits) return plan_sorted<uint32_t>(bricks, writes, cells, buckets, threads);
+  return plan_sorted<Cell>(bricks, writes, cells, buckets, threads);
 }
 
 }  // namespace
@@ -239,15 +320,13 @@ Result<UndoRecord> plan_voxels(const BrickMap& bricks, const VoxelWrites& writes
     return fail(ErrorCode::invalid_argument,
                 "a list of " + std::to_string(writes.count) + " voxels is longer than 2^32 - 2; write it in parts");
   if (writes.count == 0) return UndoRecord{};
-  const Box3 box = bounds_of(writes, threads);
-  const Int3 low = brick_of(box.min), high = brick_of(box.max);
-  const uint32_t x_bits = bits_for(int64_t(high.x) - low.x + 1), y_bits = bits_for(int64_t(high.y) - low.y + 1),
-                 z_bits = bits_for(int64_t(high.z) - low.z + 1);
-  // A list inside a world needs 49 bits; one from corner to corner of all coordinates 104.
-  __extension__ using LongWord = unsigned __int128;
-  if (x_bits + y_bits + z_bits + 17 <= 64)
-    return plan_packed(bricks, writes, Packing<uint64_t>{low, y_bits, z_bits}, threads);
-  return plan_packed(bricks, writes, Packing<LongWord>{low, y_bits, z_bits}, threads);
+  const Box3 box = writes.box.empty() ? bounds_of(writes, threads) : writes.box;
+  const Box3 reached{brick_of(box.min), brick_of(box.max)};
+  // A list inside a world has up to 2^32 cells; one from corner to corner of all coordinates 2^87.
+  __extension__ using LongCell = unsigned __int128;
+  const Cells<LongCell> cells(reached);
+  if (cells.count() <= uint64_t(1) << 47) return plan_in(bricks, writes, Cells<uint64_t>(reached), threads);
+  return plan_in(bricks, writes, cells, threads);
 }
 
 }  // namespace quarry

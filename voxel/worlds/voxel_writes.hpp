@@ -18,6 +18,7 @@ struct VoxelWrites {
   const int32_t* xyz = nullptr;
   const uint8_t* materials = nullptr;
   uint64_t count = 0;
+  Box3 box{};  // the tight box of the voxels, if it is known already
 };
 
 // The tight box of the voxels, by up to `threads` threads; empty for none. Traffic: 12 bytes a voxel.

@@ -4,6 +4,7 @@
 #include "voxel/worlds/voxel_writes.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <limits>
 #include <memory>
@@ -20,7 +21,7 @@ namespace {
 
 constexpr size_t kPieceVoxels = size_t(1) << 15;
 constexpr size_t kWriteBricksPerTask = 64;
-constexpr size_t kMostBuckets = 1024, kBucketVoxels = 4096, kSamples = 8192;
+constexpr size_t kMostBuckets = 512, kBucketVoxels = 4096, kSamples = 8192;
 constexpr uint32_t kNarrowBits = 15;  // of a cell in an entry of 32 bits
 
 Int3 voxel_at(const VoxelWrites& writes, size_t i) {
@@ -100,21 +101,35 @@ class Buckets {
   std::vector<uint16_t> guide_;
 };
 
-// A voxel of the list: cell | voxel 9 | material 8, from high to low. Of the cell it has the low bits; the bucket that
-// it is in has the others.
+// A voxel of the list: cell | z 3 | y 3 | x 3 | material 8, from high to low. Of the cell it has the low bits; the
+// bucket that it is in has the others.
 template <class Word>
 struct Entry {
-  static Word of(Word cell, uint32_t voxel, uint8_t material) { return cell << 17 | voxel << 8 | material; }
+  static Word of(Word cell, Int3 voxel, uint8_t material) {
+    const auto part = [](int32_t at, uint32_t shift) { return (uint32_t(at) & 7u) << shift; };
+    return cell << 17 | part(voxel.z, 14) | part(voxel.y, 11) | part(voxel.x, 8) | material;
+  }
   // How far its cell is from the bucket's first.
   static Word cell_after(Word first, Word entry) { return ((entry >> 17) - first) & (Word(~Word(0)) >> 17); }
-  static uint32_t voxel(Word entry) { return uint32_t(entry) >> 8 & (kVoxelsPerBrick - 1); }
+  static uint32_t voxel(Word entry) { return kIndices[uint32_t(entry) >> 8 & (kVoxelsPerBrick - 1)]; }
   static uint8_t material(Word entry) { return uint8_t(entry); }
+
+ private:
+  static constexpr auto kIndices = [] {
+    std::array<uint16_t, kVoxelsPerBrick> indices{};
+    for (int32_t i = 0; i < int32_t(kVoxelsPerBrick); ++i)
+      indices[size_t(i)] = uint16_t(voxel_index({i & 7, i >> 3 & 7, i >> 6}));
+    return indices;
+  }();
 };
 
 uint32_t differing_voxels(const BrickView& a, const BrickView& b) {
-  uint32_t count = 0;
-  for (size_t i = 0; i < kVoxelsPerBrick; ++i) count += a.materials[i] != b.materials[i];
-  return count;
+  // Bytes are counted in lanes of bytes, as many side by side as vectors have; each reaches 8 at most.
+  constexpr size_t kLanes = kVoxelsPerBrick / 8;
+  std::array<uint8_t, kLanes> differing{};
+  for (size_t from = 0; from < kVoxelsPerBrick; from += kLanes)
+    for (size_t i = 0; i < kLanes; ++i) differing[i] += a.materials[from + i] != b.materials[from + i];
+  return std::accumulate(differing.begin(), differing.end(), 0u);
 }
 
 void add(Int3 place, SharedBrick before, const Brick& after, BrickWriter& writer, PlannedChanges& out) {
@@ -134,47 +149,63 @@ struct SortedBucket {
 template <class Word>
 class BucketSorter {
  public:
+  using Slices = std::span<const std::span<const Word>>;
+
   // Puts the entries of `slices`, which are in the order of the list, into `out` by cell, in the order of the list too.
   // The bucket has `width` cells, beginning with `first`.
-  SortedBucket<Word> sort(std::span<const std::span<const Word>> slices, Word first, Word width, std::span<Word> out) {
-    number(slices, first, width, out.size());
-    order_.resize(cells_.size());
-    std::iota(order_.begin(), order_.end(), 0u);
-    std::sort(order_.begin(), order_.end(), [&](uint32_t a, uint32_t b) { return cells_[a] < cells_[b]; });
-    uint32_t begin = 0;
-    for (const uint32_t number : order_) begin += std::exchange(counts_[number], begin);
-    const uint32_t* number = numbers_.data();
-    for (const std::span<const Word> slice : slices)
-      for (const Word entry : slice) out[counts_[*number++]++] = entry;
-    SortedBucket<Word> sorted;
-    sorted.cells.reserve(order_.size());
-    sorted.ends.reserve(order_.size());
-    for (const uint32_t at : order_) {  // counts_ has the end of each now
-      sorted.cells.push_back(cells_[at]);
-      sorted.ends.push_back(counts_[at]);
-    }
-    return sorted;
+  SortedBucket<Word> sort(Slices slices, Word first, Word width, std::span<Word> out) {
+    if (width <= 4 * out.size()) by_table(slices, first, size_t(width), out);
+    else by_hash(slices, first, out);
+    return std::move(sorted_);
   }
 
  private:
+  void by_table(Slices slices, Word first, size_t width, std::span<Word> out) {
+    counts_.assign(width, 0);
+    for (const std::span<const Word> slice : slices)
+      for (const Word entry : slice) ++counts_[size_t(Entry<Word>::cell_after(first, entry))];
+    uint32_t at = 0;
+    for (size_t cell = 0; cell < width; ++cell)
+      if (counts_[cell]) {
+        at += std::exchange(counts_[cell], at);
+        sorted_.cells.push_back(Word(cell));
+        sorted_.ends.push_back(at);
+      }
+    for (const std::span<const Word> slice : slices)
+      for (const Word entry : slice) out[counts_[size_t(Entry<Word>::cell_after(first, entry))]++] = entry;
+  }
+
+  // For few entries in many cells.
+  void by_hash(Slices slices, Word first, std::span<Word> out) {
+    number(slices, first, out.size());
+    order_.resize(cells_.size());
+    std::iota(order_.begin(), order_.end(), 0u);
+    std::sort(order_.begin(), order_.end(), [&](uint32_t a, uint32_t b) { return cells_[a] < cells_[b]; });
+    uint32_t at = 0;
+    for (const uint32_t number : order_) {
+      at += std::exchange(counts_[number], at);
+      sorted_.cells.push_back(cells_[number]);
+      sorted_.ends.push_back(at);
+    }
+    const uint32_t* number = numbers_.data();
+    for (const std::span<const Word> slice : slices)
+      for (const Word entry : slice) out[counts_[*number++]++] = entry;
+  }
+
   // Numbers the cells in the order in which they come, and counts the entries of each. Open addressing with linear
-  // probing, at most half full; where cells are few, each has a slot of its own.
-  void number(std::span<const std::span<const Word>> slices, Word first, Word width, size_t count) {
-    const bool few = width <= 8 * count;
-    slots_.assign(few ? size_t(width) : std::bit_ceil(2 * count), kEmpty);
-    cells_.clear();
-    counts_.clear();
-    numbers_.resize(count);
+  // probing, at most half full.
+  void number(Slices slices, Word first, size_t count) {
+    slots_.assign(std::bit_ceil(2 * count), kEmpty);
+    numbers_.reserve(count);
     const size_t mask = slots_.size() - 1;
     Word last = 0;
     uint32_t number = kEmpty;
-    uint32_t* out = numbers_.data();
     for (const std::span<const Word> slice : slices)
       for (const Word entry : slice) {
         const Word cell = Entry<Word>::cell_after(first, entry);
         if (number == kEmpty || cell != last) {
-          const uint64_t mixed = (uint64_t(cell) ^ uint64_t(cell >> (sizeof(Word) * 4))) * 0x9E3779B97F4A7C15u >> 20;
-          size_t at = size_t(few ? uint64_t(cell) : mixed & mask);
+          size_t at =
+              size_t((uint64_t(cell) ^ uint64_t(cell >> (sizeof(Word) * 4))) * 0x9E3779B97F4A7C15u >> 20) & mask;
           while (slots_[at] != kEmpty && cells_[slots_[at]] != cell) at = (at + 1) & mask;
           if (slots_[at] == kEmpty) {
             slots_[at] = uint32_t(cells_.size());
@@ -185,11 +216,12 @@ class BucketSorter {
           last = cell;
         }
         ++counts_[number];
-        *out++ = number;
+        numbers_.push_back(number);
       }
   }
 
   static constexpr uint32_t kEmpty = std::numeric_limits<uint32_t>::max();
+  SortedBucket<Word> sorted_;
   std::vector<Word> cells_;
   std::vector<uint32_t> slots_, counts_, numbers_, order_;
 };
@@ -202,25 +234,26 @@ UndoRecord plan_sorted(const BrickMap& bricks, const VoxelWrites& writes, const 
                        const Buckets<Cell>& buckets, uint32_t threads) {
   const size_t count = writes.count, pieces = (count + kPieceVoxels - 1) / kPieceVoxels, row = buckets.size() + 1;
   std::vector<uint32_t> starts(pieces * row);  // where each piece's part of each bucket begins
-  const auto bucket_of = std::make_unique_for_overwrite<uint16_t[]>(count);
-  const auto entries = std::make_unique_for_overwrite<Word[]>(count),
-             by_piece = std::make_unique_for_overwrite<Word[]>(count);
+  const auto by_piece = std::make_unique_for_overwrite<Word[]>(count);
   parallel_for(
       count, kPieceVoxels,
       [&](size_t begin, size_t end) {
         uint32_t* const next = &starts[begin / kPieceVoxels * row] + 1;
+        // Of the piece alone, so that they stay in the cache.
+        const auto bucket_of = std::make_unique_for_overwrite<uint16_t[]>(end - begin);
+        const auto unsorted = std::make_unique_for_overwrite<Word[]>(end - begin);
         for (size_t i = begin; i < end; ++i) {
           const Int3 voxel = voxel_at(writes, i);
           const Cell cell = cells.of(brick_of(voxel));
           const uint16_t bucket = buckets.of(cell);
           ++next[bucket];
-          bucket_of[i] = bucket;
-          entries[i] = Entry<Word>::of(Word(cell), voxel_index(voxel), writes.materials[i]);
+          bucket_of[i - begin] = bucket;
+          unsorted[i - begin] = Entry<Word>::of(Word(cell), voxel, writes.materials[i]);
         }
         auto at = uint32_t(begin);
         next[-1] = at;
         for (size_t bucket = 0; bucket + 1 < row; ++bucket) at += std::exchange(next[bucket], at);
-        for (size_t i = begin; i < end; ++i) by_piece[next[bucket_of[i]]++] = entries[i];
+        for (size_t i = 0; i < end - begin; ++i) by_piece[next[bucket_of[i]]++] = unsorted[i];
       },
       threads);
 
@@ -230,6 +263,7 @@ UndoRecord plan_sorted(const BrickMap& bricks, const VoxelWrites& writes, const 
     for (size_t piece = 0; piece < pieces; ++piece)
       begins[bucket + 1] += starts[piece * row + bucket + 1] - starts[piece * row + bucket];
   }
+  const auto entries = std::make_unique_for_overwrite<Word[]>(count);
   std::vector<SortedBucket<Word>> sorted(buckets.size());
   parallel_for(
       buckets.size(), 1,

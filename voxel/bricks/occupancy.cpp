@@ -219,12 +219,12 @@ Result<void> OccupancyPyramid::reserve_copies(std::initializer_list<std::span<co
 }
 
 // Makes the block large enough for so many granules more. It grows by a quarter, so the unused part stays smaller than
-// that of the bricks' slabs.
-Result<void> OccupancyPyramid::ensure_room(uint64_t granules) {
+// that of the bricks' slabs; or by those that are `to_come`, lest a large batch moves it many times.
+Result<void> OccupancyPyramid::ensure_room(uint64_t granules, uint64_t to_come) {
   const uint64_t wanted = uint64_t(next_) + granules;
   if (block_.data && wanted * kGranuleBytes <= block_.size_bytes) return {};
   if (wanted > 0xFFFFFFFFu) return fail(ErrorCode::full, "the occupancy pyramid: more nodes than 32 bits can number");
-  return move_to(wanted + (next_ - kLevel3Nodes) / 4 + 1024);
+  return move_to(wanted + std::max<uint64_t>((next_ - kLevel3Nodes) / 4 + 1024, to_come));
 }
 
 void OccupancyPyramid::reserve_retired(size_t runs) {
@@ -406,11 +406,13 @@ Result<void> OccupancyPyramid::add(std::span<const uint32_t> keys, std::span<con
     if (list.capacity() < list.size() + more) list.reserve(std::max(list.size() + more, 2 * list.capacity()));
   };
   Result<void> result;
+  size_t done = 0;  // keys
   const auto add_to_node = [&](std::span<const uint32_t> positions) {
     have_room(before, 1);
     have_room(indices, positions.size());
-    result = ensure_room(kSpareGranules);
+    result = ensure_room(kSpareGranules, (keys.size() - done) * sizeof(uint32_t) / kGranuleBytes);
     if (!result) return false;
+    done += positions.size();
     const PyramidPlace at = pyramid_place(brick_from_key(keys[positions[0]]));
     OccupancyNode& node3 = own()[level3_ + at.level3];
     own_run(node3);

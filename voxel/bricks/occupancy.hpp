@@ -117,7 +117,7 @@ class OccupancyPyramid {
 
   explicit OccupancyPyramid(MemorySource& memory);
   OccupancyNode* own() { return static_cast<OccupancyNode*>(block_.data); }
-  Result<void> ensure_room(uint64_t granules);
+  Result<void> ensure_room(uint64_t granules, uint64_t to_come = 0);
   Result<void> move_to(uint64_t granules);
   uint32_t take_run(size_t size);
   void free_run(OccupancyNode& node);

@@ -133,8 +133,8 @@ class BrickPool {
 // Makes many bricks in a pool: it takes places by the dozen, and gives back what it did not need. For one thread.
 class BrickWriter {
  public:
-  // `expected`: how many bricks it will make, if that is known. `ahead`: how many it and the writers after it will, at
-  // most: where the pool grows, it has room for them at once, if there is memory.
+  // `expected`: how many bricks it will make, if that is known. `ahead`: how many it and other writers are expected to:
+  // where the pool grows, it has room for them at once, if there is memory.
   explicit BrickWriter(BrickPool pool, size_t expected = 0, size_t ahead = 0)
       : pool_(std::move(pool)), step_(std::clamp(expected, kFewest, kMost)), ahead_(ahead) {}
   BrickWriter(const BrickWriter&) = delete;

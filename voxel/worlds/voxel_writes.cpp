@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <limits>
 #include <memory>
@@ -22,7 +23,8 @@ namespace {
 constexpr size_t kPieceVoxels = size_t(1) << 15;
 constexpr size_t kWriteBricksPerTask = 64;
 constexpr size_t kMostBuckets = 512, kBucketVoxels = 4096, kSamples = 8192;
-constexpr uint32_t kNarrowBits = 15;  // of a cell in an entry of 32 bits
+constexpr size_t kFirstBricks = 8192;  // 4 MiB of materials: the least that host memory puts on large pages
+constexpr uint32_t kNarrowBits = 15;   // of a cell in an entry of 32 bits
 
 Int3 voxel_at(const VoxelWrites& writes, size_t i) {
   return {writes.xyz[3 * i], writes.xyz[3 * i + 1], writes.xyz[3 * i + 2]};
@@ -63,8 +65,7 @@ class Buckets {
     std::sort(samples.begin(), samples.end());
     for (size_t i = 1; i < wanted; ++i) firsts_[i] = samples[i * samples.size() / wanted];
     firsts_.erase(std::unique(firsts_.begin(), firsts_.end()), firsts_.end());
-    const size_t most_groups = 64 * wanted;
-    while ((cells - 1) >> shift_ >= most_groups) ++shift_;
+    while ((cells - 1) >> shift_ >= kGroupsPerBucket * wanted) ++shift_;
     guide_.resize(size_t((cells - 1) >> shift_) + 2);
     size_t bucket = 0;
     for (size_t group = 0; group + 1 < guide_.size(); ++group) {
@@ -96,7 +97,9 @@ class Buckets {
  private:
   std::vector<Cell> firsts_;
   Cell cells_;
-  // Cells in groups of 2^shift_: the bucket of each group's first cell. Few groups are in more than one.
+  // Cells in groups of 2^shift_: the bucket of each group's first cell. Few groups are in more than one, unless the
+  // voxels are in few of the box's bricks.
+  static constexpr size_t kGroupsPerBucket = 64;
   uint32_t shift_ = 0;
   std::vector<uint16_t> guide_;
 };
@@ -278,22 +281,28 @@ UndoRecord plan_sorted(const BrickMap& bricks, const VoxelWrites& writes, const 
       },
       threads);
 
-  std::vector<size_t> ahead(row);  // the most bricks that are made of this bucket and those after it
-  for (size_t bucket = buckets.size(); bucket-- > 0;) ahead[bucket] = ahead[bucket + 1] + sorted[bucket].cells.size();
+  std::vector<size_t> left(row);  // the bricks of this bucket and those after it, which may be made
+  for (size_t bucket = buckets.size(); bucket-- > 0;) left[bucket] = left[bucket + 1] + sorted[bucket].cells.size();
+  std::atomic<size_t> made = 0;
   std::vector<PlannedChanges> parts(buckets.size());
   parallel_for(
       buckets.size(), 1,
       [&](size_t bucket, size_t) {
-        BrickWriter writer(bricks.pool(), sorted[bucket].cells.size(), ahead[bucket]);
+        const auto& [offsets, ends] = sorted[bucket];
+        // Where the pool grows it has room for all that may come; but in steps, as the list may change few of its
+        // bricks.
+        const size_t ahead = kFirstBricks + 2 * made.load(std::memory_order_relaxed);
+        BrickWriter writer(bricks.pool(), offsets.size(), std::min(left[bucket], ahead));
         const Word* at = entries.get() + begins[bucket];
-        for (size_t i = 0; i < sorted[bucket].cells.size(); ++i) {
-          const Int3 place = cells.brick(buckets.first(bucket) + sorted[bucket].cells[i]);
+        for (size_t i = 0; i < offsets.size(); ++i) {
+          const Int3 place = cells.brick(buckets.first(bucket) + offsets[i]);
           SharedBrick before = bricks.share(place);
           Brick brick = before->copy();
-          for (const Word* const end = entries.get() + begins[bucket] + sorted[bucket].ends[i]; at < end; ++at)
+          for (const Word* const end = entries.get() + begins[bucket] + ends[i]; at < end; ++at)
             brick.set(Entry<Word>::voxel(*at), Entry<Word>::material(*at));
           add(place, std::move(before), brick, writer, parts[bucket]);
         }
+        made.fetch_add(parts[bucket].changes.size(), std::memory_order_relaxed);
       },
       threads);
   return joined(parts);

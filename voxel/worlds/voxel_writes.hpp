@@ -25,9 +25,10 @@ struct VoxelWrites {
 Box3 bounds_of(const VoxelWrites& writes, uint32_t threads = 0);
 
 // What the list would change: a record of the bricks that differ, with `volume` left 0. The same for any `threads`.
-// Voxels are sorted by brick (by samples), then each brick is made once. Traffic: 12 bytes a voxel read three times,
-// 10 written and read, and each touched brick's 576 bytes once or twice. Errors: invalid_argument (over 2^32 - 1
-// voxels).
+// Voxels are sorted by brick (by samples), then each brick is made once. Traffic: 12 bytes a voxel read twice, or once
+// if the box is known, 1 read once, 4 (8 or 16 if the box has very many bricks) written and read twice, and each
+// touched brick's 576 bytes once or twice. Memory meanwhile: 8 bytes a voxel (16 or 32). Errors: invalid_argument (over
+// 2^32 - 1 voxels).
 Result<UndoRecord> plan_voxels(const BrickMap& bricks, const VoxelWrites& writes, uint32_t threads = 0);
 
 // What `change(i, brick)` would make of the bricks at `places`, which rise strictly: it gets each brick as it is. It is

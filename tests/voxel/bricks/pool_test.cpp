@@ -200,6 +200,23 @@ TEST_CASE(
   CHECK(memory.blocks() == 0);
 }
 
+TEST_CASE("brick_pool: memory for the bricks that a writer expects comes at once, or as it makes them") {
+  test::LimitedMemory memory;
+  {
+    const BrickPool pool(memory);
+    BrickWriter writer(pool, 1, 3 * kBricksPerSlab);
+    const SharedBrick first = writer.make(marked(1));
+    CHECK(memory.blocks() == 2);  // masks and materials
+    CHECK(pool.mask_slabs().capacity() == 3 * kBricksPerSlab);
+    const BrickPool small(memory, 10);
+    BrickWriter hopeful(small, 1, 3 * kBricksPerSlab);
+    const SharedBrick second = hopeful.make(marked(2));
+    CHECK(small.index_of(second) == 0);
+    CHECK(small.mask_slabs().capacity() < kBricksPerSlab);
+  }
+  CHECK(memory.blocks() == 0);
+}
+
 TEST_CASE("brick_pool: a brick that frames may still read is not written again before they are done") {
   test::PublishedMemory memory;
   {

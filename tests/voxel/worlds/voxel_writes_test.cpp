@@ -99,6 +99,19 @@ TEST_CASE("voxel_writes: a list in scan order over far corners of the coordinate
   CHECK(again->voxels_changed == 0);
 }
 
+TEST_CASE("voxel_writes: voxels far from each other beside many of one brick") {
+  std::mt19937 random(4);
+  for (const int reach : {4000, 1 << 20}) {  // cells of the box as numbers of 64 bits, and of more
+    List list;
+    const auto pick = [&](int below) { return int(random() % uint32_t(2 * below)) - below; };
+    for (int i = 0; i < 12000; ++i) {
+      list.add({pick(reach), pick(reach), pick(reach)}, uint8_t(1 + i % 255));
+      list.add({pick(4), pick(4), pick(4)}, uint8_t(i % 7));
+    }
+    check_list({}, list);
+  }
+}
+
 TEST_CASE("voxel_writes: a document takes lists and bricks as steps of its history, and undoes them") {
   auto document = Document::create_empty();
   REQUIRE(document);

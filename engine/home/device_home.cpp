@@ -35,7 +35,7 @@ constexpr size_t kFewBricks = 4096;                     // records of a file tha
 constexpr uint64_t kRecordsAtOnce = uint64_t(1) << 20;  // changes of bricks, on their way to a file
 constexpr size_t kRaysInParts = size_t(1) << 16;        // that are traced together where pages are not there
 constexpr size_t kMostSent = size_t(1) << 16;           // bricks of pages that go to a device as one list, 33 MB
-constexpr size_t kBricksKept = size_t(1) << 17;         // 75 MB, of those that are read back at once
+constexpr size_t kBricksKept = size_t(1) << 16;         // 38 MB, of those that are read back at once
 
 // One brick's part of a list of voxels.
 class Parts {
@@ -1276,56 +1276,76 @@ std::vector<BrickChange> changes_of(std::span<const device::Record> records, con
 
 }  // namespace
 
-// Some of the steps from number `first` on, at least one, as records of a file. `as_followed` gets one more for each
-// step. `raw` has what was read of them and is for later calls. `after_others`: the file has steps before them.
-Result<std::vector<UndoRecord>> DeviceHome::records_of(uint64_t first, bool after_others,
-                                                       std::vector<FollowedStep>* as_followed,
-                                                       std::deque<device::Store::StepRecords>& raw,
-                                                       BricksRead& bricks) {
-  std::vector<UndoRecord> records;
-  if (first >= steps_.size()) return records;
+// Some of the steps [first, end), with all bricks before and after them.
+struct DeviceHome::StepsRead {
+  uint64_t first = 0, end = 0;
+  std::vector<device::Store::StepRecords> stored;  // of those that the store has
+  BricksRead bricks;
+};
+
+// Steps from number `first` on, at least one if there are any. `raw` has what was read of those after them and is for
+// later calls.
+Result<DeviceHome::StepsRead> DeviceHome::read_steps(uint64_t first, std::deque<device::Store::StepRecords>& raw) {
+  StepsRead read{first, first, {}, {}};
+  if (first >= steps_.size()) return read;
   if (raw.empty()) {
-    QRY_TRY_ASSIGN(auto read, store_->step_records(stored_steps_before(first), kRecordsAtOnce));
-    std::move(read.begin(), read.end(), std::back_inserter(raw));
+    QRY_TRY_ASSIGN(auto some, store_->step_records(stored_steps_before(first), kRecordsAtOnce));
+    std::move(some.begin(), some.end(), std::back_inserter(raw));
   }
-  std::vector<device::Store::StepRecords> stored;
   for (size_t places = 0; !raw.empty(); raw.pop_front()) {
     for (const device::Record& one : raw.front().records)
       for (const uint32_t place : {one.before, one.after}) places += device::is_stored_index(place);
-    if (places > kBricksKept && !stored.empty()) break;
-    stored.push_back(std::move(raw.front()));
+    if (places > kBricksKept && !read.stored.empty()) break;
+    read.stored.push_back(std::move(raw.front()));
+  }
+  size_t left = read.stored.size();
+  for (; read.end < steps_.size(); ++read.end) {
+    if (!steps_[size_t(read.end)].stored) continue;
+    if (left == 0 && read.end > first) break;
+    if (left == 0) return fail(ErrorCode::device, kLacksStep);
+    --left;
   }
   // Steps side by side, and each by as many threads as are left: of many small ones and of one large one.
-  const auto each_step = [&](const auto& work) {
-    parallel_for(
-        stored.size(), 1, [&](size_t i, size_t) { work(i); }, threads_);
-  };
-  each_step([&](size_t i) {
-    std::erase_if(stored[i].records, [](const device::Record& one) { return one.before == one.after; });
-    sort_by_brick(stored[i].records, threads_);
-  });
-  for (const device::Store::StepRecords& step : stored)
+  parallel_for(
+      read.stored.size(), 1,
+      [&](size_t i, size_t) {
+        std::vector<device::Record>& records = read.stored[i].records;
+        std::erase_if(records, [](const device::Record& one) { return one.before == one.after; });
+        sort_by_brick(records, threads_);
+      },
+      threads_);
+  for (const device::Store::StepRecords& step : read.stored)
     for (const device::Record& one : step.records)
-      for (const uint32_t place : {one.before, one.after}) bricks.want(place);
-  QRY_TRY(bricks.read(*store_, threads_));
+      for (const uint32_t place : {one.before, one.after}) read.bricks.want(place);
+  QRY_TRY(read.bricks.read(*store_, threads_));
+  return read;
+}
+
+// The same as records of a file. `as_followed` gets one more for each step. `after_others`: the file has steps before
+// the first one of all.
+Result<std::vector<UndoRecord>> DeviceHome::records_of(StepsRead& read, bool after_others,
+                                                       std::vector<FollowedStep>* as_followed) const {
+  std::vector<UndoRecord> records;
+  std::vector<device::Store::StepRecords>& stored = read.stored;
   struct Changes {
     std::vector<BrickChange> list;
     std::vector<Int3> regions;
   };
   std::vector<Changes> changes(stored.size());
-  each_step([&](size_t i) {
-    changes[i].list = changes_of(stored[i].records, bricks, threads_);
-    changes[i].regions = regions_of(stored[i].records);
-    std::vector<device::Record>().swap(stored[i].records);
-  });
+  parallel_for(
+      stored.size(), 1,
+      [&](size_t i, size_t) {
+        changes[i].list = changes_of(stored[i].records, read.bricks, threads_);
+        changes[i].regions = regions_of(stored[i].records);
+        std::vector<device::Record>().swap(stored[i].records);
+      },
+      threads_);
   auto next = stored.begin();
-  for (uint64_t number = first; number < steps_.size(); ++number) {
+  for (uint64_t number = read.first; number < read.end; ++number) {
     const HomeStep& step = steps_[size_t(number)];
     FollowedStep followed;
     followed.records = 0;
     if (step.stored) {
-      if (next == stored.end() && number > first) break;
-      if (next == stored.end()) return fail(ErrorCode::device, kLacksStep);
       UndoRecord record;
       record.label = step.label;
       record.continues = step.continues && (number > 0 || after_others);
@@ -1355,16 +1375,28 @@ Result<BrickMap> DeviceHome::bricks_of_regions(std::span<const Int3> regions, Br
   const std::vector<uint32_t> keys = keys_of_regions(regions);
   std::vector<uint32_t> places(keys.size());
   QRY_TRY(store_->look_up(keys, places));
-  std::vector<BrickPut> puts;
-  std::vector<uint32_t> there;
-  puts.reserve(keys.size());
-  there.reserve(keys.size());
-  for (size_t i = 0; i < keys.size(); ++i) {
-    if (places[i] == device::kNone) continue;
-    bricks.want(places[i]);
-    puts.push_back({brick_from_key(keys[i]), {}});
-    there.push_back(places[i]);
-  }
+  // Those that are there, by parts: how many each has, then all of them.
+  constexpr size_t kPart = 4096;
+  std::vector<size_t> ends((keys.size() + kPart - 1) / kPart);
+  const auto each_part = [&](const auto& work) {
+    parallel_for(
+        ends.size(), 1,
+        [&](size_t part, size_t) { work(part, part * kPart, std::min(keys.size(), (part + 1) * kPart)); }, threads_);
+  };
+  each_part([&](size_t part, size_t begin, size_t end) {
+    ends[part] = end - begin - size_t(std::count(&places[begin], &places[begin] + (end - begin), device::kNone));
+  });
+  std::partial_sum(ends.begin(), ends.end(), ends.begin());
+  std::vector<BrickPut> puts(ends.empty() ? 0 : ends.back());
+  std::vector<uint32_t> there(puts.size());
+  each_part([&](size_t part, size_t begin, size_t end) {
+    for (size_t i = begin, to = part ? ends[part - 1] : 0; i < end; ++i) {
+      if (places[i] == device::kNone) continue;
+      puts[to].brick = brick_from_key(keys[i]);
+      there[to++] = places[i];
+    }
+  });
+  for (const uint32_t place : there) bricks.want(place);
   QRY_TRY(bricks.read(*store_, threads_));
   parallel_for(
       puts.size(), 4096,
@@ -1442,23 +1474,39 @@ Result<void> DeviceHome::unfollow() {
 struct DeviceHome::Unsaved::State {
   DeviceHome& home;
   std::vector<FollowedStep>& steps;  // of the file, with those that were told
-  uint64_t next;                     // step of the history to be told
+  uint64_t next;                     // step of the history to be read
   size_t common;                     // steps that are applied in the world and in the file
   bool after_others;                 // the file has steps before the history's first one
+  uint64_t made = 0;                 // the first step that is not made into records
   std::deque<device::Store::StepRecords> raw = {};
-  BricksRead bricks = {};
+  BricksRead bricks = {};  // of the last steps that were made
   std::vector<UndoRecord> told = {};
+  std::vector<Int3> regions = {}, coming = {};  // all of them; those that are read ahead
   BrickMap map = {};
-  // While some are written those after them are read.
-  Ahead<std::vector<UndoRecord>> ahead{[this] { return read_some(); }};
+  // While some are written those after them are made into records, and those after these are read.
+  Ahead<StepsRead> ahead_read{[this] { return read_some(); }};
+  Ahead<std::vector<UndoRecord>> ahead{[this] { return make_some(); }};
+  Ahead<BrickMap> ahead_bricks{[this] { return read_bricks(coming); }};
 
-  Result<std::vector<UndoRecord>> read_some() {
+  Result<StepsRead> read_some() {
     const std::lock_guard lock(home.lock_);
-    const size_t before = steps.size();
-    bricks.forget_if_many();
-    QRY_TRY_ASSIGN(auto some, home.records_of(next, after_others, &steps, raw, bricks));
-    next += steps.size() - before;
+    QRY_TRY_ASSIGN(auto some, home.read_steps(next, raw));
+    next = some.end;
     return some;
+  }
+  // The history does not change meanwhile.
+  Result<std::vector<UndoRecord>> make_some() {
+    QRY_TRY_ASSIGN(auto some, ahead_read.next());
+    made = some.end;
+    if (made < home.steps_.size()) ahead_read.start();
+    QRY_TRY_ASSIGN(auto records, home.records_of(some, after_others, &steps));
+    bricks = std::move(some.bricks);
+    return records;
+  }
+  Result<BrickMap> read_bricks(std::span<const Int3> of) {
+    const std::lock_guard lock(home.lock_);
+    bricks.forget_if_many();
+    return home.bricks_of_regions(of, bricks);
   }
 };
 
@@ -1471,7 +1519,7 @@ Result<io::SomeRecords> DeviceHome::Unsaved::records() {
   State& s = *state_;
   s.told.clear();
   QRY_TRY_ASSIGN(s.told, s.ahead.next());
-  const bool last = s.next >= s.home.steps_.size();
+  const bool last = s.made >= s.home.steps_.size();
   if (!last) s.ahead.start();
   return io::SomeRecords{s.told, last};
 }
@@ -1492,8 +1540,8 @@ uint64_t DeviceHome::Unsaved::position() const {
   return s.home.records_before(s.steps, s.home.position_);
 }
 
-std::vector<Int3> DeviceHome::Unsaved::regions() const {
-  const State& s = *state_;
+std::vector<Int3> DeviceHome::Unsaved::regions() {
+  State& s = *state_;
   const std::lock_guard lock(s.home.lock_);
   std::vector<Int3> regions;
   const auto add = [&](const std::vector<FollowedStep>& steps, uint64_t applied) {
@@ -1505,15 +1553,23 @@ std::vector<Int3> DeviceHome::Unsaved::regions() const {
     add(s.steps, s.home.position_);
   }
   make_rising(regions);
+  s.regions = regions;
   return regions;
 }
 
+// While some are written those after them are read.
 Result<const BrickMap*> DeviceHome::Unsaved::bricks(std::span<const Int3> regions) {
   State& s = *state_;
-  const std::lock_guard lock(s.home.lock_);
   s.map.clear();
-  s.bricks.forget_if_many();
-  QRY_TRY_ASSIGN(s.map, s.home.bricks_of_regions(regions, s.bricks));
+  if (!s.coming.empty()) {
+    QRY_TRY_ASSIGN(s.map, s.ahead_bricks.next());
+  }
+  if (!std::ranges::equal(regions, s.coming)) {
+    QRY_TRY_ASSIGN(s.map, s.read_bricks(regions));
+  }
+  const auto next = std::ranges::upper_bound(s.regions, regions.back());
+  s.coming.assign(next, next + std::min(std::ptrdiff_t(regions.size()), s.regions.end() - next));
+  if (!s.coming.empty()) s.ahead_bricks.start();
   return &s.map;
 }
 
@@ -1526,15 +1582,9 @@ Result<DeviceHome::Unsaved> DeviceHome::unsaved() {
   const bool same = version_ == file.version;
   const uint64_t kept = same ? file.steps.size() : file.kept;
   next_followed_.assign(file.steps.begin(), file.steps.begin() + std::ptrdiff_t(kept));
-  Unsaved unsaved(
-      std::unique_ptr<Unsaved::State>(new Unsaved::State{*this,
-                                                         next_followed_,
-                                                         same ? steps_.size() : kept,
-                                                         size_t(std::min({position_, file.applied, file.kept})),
-                                                         true,
-                                                         {},
-                                                         {},
-                                                         {}}));
+  Unsaved unsaved(std::unique_ptr<Unsaved::State>(
+      new Unsaved::State{*this, next_followed_, same ? steps_.size() : kept,
+                         size_t(std::min({position_, file.applied, file.kept})), true}));
   unsaved.moved = !same && (position_ != file.applied || steps_.size() > file.kept);
   unsaved.kept = records_before(file.steps, file.kept);
   return unsaved;

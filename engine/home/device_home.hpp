@@ -186,7 +186,7 @@ class DeviceHome {
     Result<std::vector<UndoRecord>> all_records();                  // for who wants all of them in memory
     Result<io::SomeRecords> records();                              // the next of those after the ones kept
     uint64_t position() const;                                      // applied records
-    std::vector<Int3> regions() const;                              // of 8^3 bricks, each once, rising: outside of
+    std::vector<Int3> regions();                                    // of 8^3 bricks, each once, rising: outside of
                                                                     // them no voxel has changed
     Result<const BrickMap*> bricks(std::span<const Int3> regions);  // of some of them; until the next call
 
@@ -355,8 +355,10 @@ class DeviceHome {
   Result<void> read_around(Int3 brick);
   uint64_t records_before(const std::vector<FollowedStep>& steps, uint64_t number) const;
   class BricksRead;
-  Result<std::vector<UndoRecord>> records_of(uint64_t first, bool after_others, std::vector<FollowedStep>* as_followed,
-                                             std::deque<device::Store::StepRecords>& raw, BricksRead& bricks);
+  struct StepsRead;
+  Result<StepsRead> read_steps(uint64_t first, std::deque<device::Store::StepRecords>& raw);
+  Result<std::vector<UndoRecord>> records_of(StepsRead& read, bool after_others,
+                                             std::vector<FollowedStep>* as_followed) const;
   Result<BrickMap> bricks_of_regions(std::span<const Int3> regions, BricksRead& bricks);
   void follow_drops();
   void drop_over_budget(uint64_t budget_after);

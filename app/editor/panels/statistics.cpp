@@ -88,8 +88,10 @@ void draw_pages(const engine::ResidentPages::Counters& pages) {
   row("Pages there", fmt::format("{} of {}", with_commas(pages.pages - pages.absent), with_commas(pages.pages)),
       "Of 128 x 128 x 128 voxels. The others are in the file, and seen as one voxel for each 8 x 8 x 8 until they "
       "come.");
-  row("In the host's memory", fmt::format("{} of {}", bytes_text(pages.host.bytes), bytes_text(pages.host.most_bytes)),
-      "Pages that were read from the file, and come from here when they are needed (--memory).");
+  row("Pages kept", bytes_text(pages.host.bytes),
+      fmt::format("What was read from the file stays in the host's memory, {} at most (--memory).",
+                  bytes_text(pages.host.most_bytes))
+          .c_str());
   row("Came / left", fmt::format("{} / {}", with_commas(pages.brought), with_commas(pages.left)));
   uint64_t all = 0, some = 0;
   for (const uint64_t count : pages.waits) all += count;

@@ -87,6 +87,24 @@ PageMemory::Allocate plain(std::atomic<uint64_t>& held) {
   };
 }
 
+// A world in its file, and a cache of its pages, which may be told to follow that.
+struct Cached {
+  Cached(const char* name, uint64_t most_bytes, bool follows = true)
+      : world(make(name)),
+        store([&] {
+          auto opened = io::Store::open(world.file);
+          REQUIRE(opened);
+          return std::move(*opened);
+        }()),
+        cache(most_bytes, plain(held), 0) {
+    if (follows) cache.follow(store);
+  }
+  World world;
+  io::Store store;
+  std::atomic<uint64_t> held = 0;  // bytes
+  PageCache cache;
+};
+
 // Until `done`, or a minute is over.
 template <class Done>
 bool soon(const Done& done) {
@@ -140,12 +158,10 @@ TEST_CASE("page cache: what is wanted is there soon, and is what the file has") 
 }
 
 TEST_CASE("page cache: memory stays within its bounds, and what is asked for now is what stays") {
-  const World world = make("page-cache-bounds");
-  auto store = io::Store::open(world.file);
-  REQUIRE(store);
-  std::atomic<uint64_t> held = 0;
-  PageCache cache(1 * kMiB, plain(held), 2);  // of which a block is had: room for some twenty pages
-  cache.follow(*store);
+  // of which a block is had: room for some twenty pages
+  Cached its("page-cache-bounds", 1 * kMiB);
+  const World& world = its.world;
+  PageCache& cache = its.cache;
   // A smaller memory than all pages take: some leave for others, in the order of being asked for.
   const std::vector<uint32_t>& pages = world.pages;
   for (int round = 0; round < 40; ++round) {
@@ -153,19 +169,16 @@ TEST_CASE("page cache: memory stays within its bounds, and what is asked for now
     REQUIRE(cache.want(wanted, {pages[(round + 9) % 24]}));
     REQUIRE(soon([&] { return cache.find(wanted[0]) && cache.find(wanted[1]); }));
     for (const uint32_t page : wanted) check_page(world, page, cache.find(page));
-    CHECK(held <= 4 * kMiB);
+    CHECK(its.held <= 4 * kMiB);
   }
 }
 
 TEST_CASE(
     "page cache: where memory is short nothing leaves for what is merely near, and what is wanted comes all the same") {
-  const World world = make("page-cache-short");
-  auto store = io::Store::open(world.file);
-  REQUIRE(store);
   // 64 pieces of 128 bricks: 21 pages of three pieces.
-  std::atomic<uint64_t> held = 0;
-  PageCache cache(1, plain(held), 0);
-  cache.follow(*store);
+  Cached its("page-cache-short", 1);
+  const World& world = its.world;
+  PageCache& cache = its.cache;
   // Handles keep most of the memory from everybody.
   std::vector<SharedPage> kept;
   REQUIRE(cache.want({world.pages.begin(), world.pages.begin() + 12}, {}));
@@ -185,7 +198,7 @@ TEST_CASE(
   // Who reads at once gets all, room or not.
   size_t count = 0;
   REQUIRE(cache.read(
-      *store, world.pages,
+      its.store, world.pages,
       [&](size_t number, const SharedPage& page) -> Result<void> {
         CHECK(number == count++);
         check_page(world, world.pages[number], page);
@@ -194,19 +207,16 @@ TEST_CASE(
       },
       3));
   CHECK(count == 24);
-  CHECK(held == 4 * kMiB);
+  CHECK(its.held == 4 * kMiB);
 }
 
 TEST_CASE("page cache: what is forgotten while it is read is not kept, and neither waits for the other") {
-  const World world = make("page-cache-forget");
-  auto store = io::Store::open(world.file);
-  REQUIRE(store);
-  std::atomic<uint64_t> held = 0;
-  PageCache cache(64 * kMiB, plain(held), 0);
-  cache.follow(*store);
+  Cached its("page-cache-forget", 64 * kMiB);
+  const World& world = its.world;
+  PageCache& cache = its.cache;
   // `put` is called when the pages have been read and are not here yet, or are: forgotten then, none may stay.
   REQUIRE(cache.read(
-      *store, world.pages,
+      its.store, world.pages,
       [&](size_t number, const SharedPage&) -> Result<void> {
         for (const uint32_t page : {world.pages[number], world.pages[(number + 1) % 24]}) cache.forget(page);
         return {};
@@ -220,7 +230,7 @@ TEST_CASE("page cache: what is forgotten while it is read is not kept, and neith
     REQUIRE(cache.want({}, {}));
   }
   cache.pause();
-  cache.follow(*store);
+  cache.follow(its.store);
   REQUIRE(cache.want(world.pages, {}));
   REQUIRE(soon([&] { return cache.counters().pages == 24; }));
   for (const uint32_t page : world.pages) check_page(world, page, cache.find(page));
@@ -268,17 +278,15 @@ TEST_CASE("page cache: a page that cannot be read is told once, and lets the oth
 }
 
 TEST_CASE("page cache: whoever needs a page at once, or lets the file go, does not wait for what is read behind") {
-  const World world = make("page-cache-turns");
-  auto store = io::Store::open(world.file);
-  REQUIRE(store);
-  std::atomic<uint64_t> held = 0;
-  PageCache cache(64 * kMiB, plain(held), 0);
+  Cached its("page-cache-turns", 64 * kMiB, false);
+  const World& world = its.world;
+  PageCache& cache = its.cache;
   for (int round = 0; round < 30; ++round) {
-    cache.follow(*store);
+    cache.follow(its.store);
     REQUIRE(cache.want(world.pages, {}));
     const std::vector<uint32_t> one{world.pages[size_t(round) % 24]};
     REQUIRE(cache.read(
-        *store, one,
+        its.store, one,
         [&](size_t, const SharedPage& page) -> Result<void> {
           check_page(world, one[0], page);
           return {};
@@ -286,7 +294,7 @@ TEST_CASE("page cache: whoever needs a page at once, or lets the file go, does n
         1));
     check_page(world, one[0], cache.find(one[0]));
     // Others use the file meanwhile.
-    REQUIRE(store->step_names(0, 0));
+    REQUIRE(its.store.step_names(0, 0));
     if (round % 2) cache.let_go();
     else cache.pause();
   }

@@ -707,6 +707,12 @@ Result<PagesBrought> ResidentPages::bring_reached() {
 
 namespace {
 
+// Of an eye, wherever it is.
+Int3 brick_of_eye(const Eye& eye) {
+  const auto of = [](double at) { return int32_t(std::floor(std::clamp(at, -1e8, 1e8))) >> 3; };
+  return {of(eye.position[0]), of(eye.position[1]), of(eye.position[2])};
+}
+
 // From the nearest eye to a page, in pixels of that eye's frame: how large one of its bricks is at least.
 double brick_pixels(const std::vector<Eye>& eyes, uint32_t page) {
   const Box3 box = voxels_of_page(page);
@@ -839,8 +845,7 @@ Result<ResidentPages::Streamed> ResidentPages::stream(uint64_t completed, uint64
 // Absent pages around the eye, the nearest first.
 std::vector<uint32_t> ResidentPages::near_eye(uint64_t most_bytes) const {
   std::vector<std::pair<double, uint32_t>> around;
-  const std::array<double, 3>& eye = seen_.eyes.front().position;
-  const Int3 at{int32_t(std::floor(eye[0])) >> 3, int32_t(std::floor(eye[1])) >> 3, int32_t(std::floor(eye[2])) >> 3};
+  const Int3 at = brick_of_eye(seen_.eyes.front());
   for (int32_t z = -kNearPages; z <= kNearPages; ++z)
     for (int32_t y = -kNearPages; y <= kNearPages; ++y)
       for (int32_t x = -kNearPages; x <= kNearPages; ++x) {
@@ -872,9 +877,7 @@ Result<void> ResidentPages::read_behind(std::span<const uint32_t> wanted) {
     first.push_back(number);
   }
   if (!seen_.eyes.empty()) {
-    const std::array<double, 3>& eye = seen_.eyes.front().position;
-    Int3 brick{int32_t(std::floor(eye[0])) >> 3, int32_t(std::floor(eye[1])) >> 3, int32_t(std::floor(eye[2])) >> 3};
-    if (const uint32_t page = page_of(brick); near_page_ != page) {
+    if (const uint32_t page = page_of(brick_of_eye(seen_.eyes.front())); near_page_ != page) {
       near_page_ = page;
       near_ = near_eye(room);
     }

@@ -53,7 +53,7 @@ struct Cells {
   }
 
  private:
-  static Cell size_of(int32_t from, int32_t to) { return Cell(int64_t(to) - from + 1); }
+  static Cell size_of(int32_t from, int32_t to) { return Cell(to) - Cell(from) + 1; }
 };
 
 // Runs of cells, about as many voxels of the list in each.

@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "base/suggest.hpp"
+#include "voxel/operations/regions/parts_by_regions.hpp"
 #include "voxel/worlds/source_units.hpp"
 
 namespace quarry::app {
@@ -177,19 +178,30 @@ Result<Step> morphology_step(const std::string& value) {
       });
 }
 
+Step parts_step(const PartChoice& choice) {
+  Step step =
+      each([choice](const Scene& scene, const Progress& progress) { return keep_parts(scene, choice, progress); });
+  step.by_regions = [choice](PartsByRegions parts, Losses&, const Pass& pass,
+                             const Progress& progress) -> Result<PartsByRegions> {
+    for (PartByRegions& part : parts) {
+      QRY_TRY_ASSIGN(part.scene, keep_parts(std::move(part.scene), choice, pass, progress));
+    }
+    return parts;
+  };
+  return step;
+}
+
 Result<Step> drop_parts_step(const std::string& value) {
   const auto c = counted(value, INT64_MAX, Connectivity::corners);
   if (!c)
     return bad("write the fewest voxels of a part that stays, and which neighbours count if not 26: N, N:6 or N:18");
-  return each([choice = PartChoice{c->neighbours, UINT64_MAX, uint64_t(c->number)}](
-                  const Scene& scene, const Progress& progress) { return keep_parts(scene, choice, progress); });
+  return parts_step({c->neighbours, UINT64_MAX, uint64_t(c->number)});
 }
 
 Result<Step> keep_parts_step(const std::string& value) {
   const auto c = counted(value, INT64_MAX, Connectivity::corners);
   if (!c) return bad("write how many parts stay, at least 1, and which neighbours count if not 26: N, N:6 or N:18");
-  return each([choice = PartChoice{c->neighbours, uint64_t(c->number), 0}](
-                  const Scene& scene, const Progress& progress) { return keep_parts(scene, choice, progress); });
+  return parts_step({c->neighbours, uint64_t(c->number), 0});
 }
 
 Result<Step> materials_step(const std::string& value) {
@@ -299,26 +311,25 @@ Result<Step> split_step(const std::string& value) {
       out.push_back(std::move(piece));
     }
   };
-  Step step{[=](Parts parts, Losses&, const Progress& progress) -> Result<Parts> {
-    Parts out;
-    for (ScenePart& whole : parts) {
-      QRY_TRY_ASSIGN(auto pieces,
-                     parts_by ? split_parts(whole.scene, *parts_by, progress) : split(whole.scene, kind, edge));
-      whole.scene = {};
-      add(out, whole.name, std::move(pieces));
-    }
-    return out;
-  }};
-  if (!parts_by)
-    step.by_regions = [=](PartsByRegions parts, Losses&, const Pass& pass, const Progress&) -> Result<PartsByRegions> {
-      PartsByRegions out;
-      for (PartByRegions& whole : parts) {
-        QRY_TRY_ASSIGN(auto pieces, split(std::move(whole.scene), kind, edge, pass));
-        add(out, whole.name, std::move(pieces));
-      }
-      return out;
-    };
-  return step;
+  return Step{[=](Parts parts, Losses&, const Progress& progress) -> Result<Parts> {
+                Parts out;
+                for (ScenePart& whole : parts) {
+                  QRY_TRY_ASSIGN(auto pieces, parts_by ? split_parts(whole.scene, *parts_by, progress)
+                                                       : split(whole.scene, kind, edge));
+                  whole.scene = {};
+                  add(out, whole.name, std::move(pieces));
+                }
+                return out;
+              },
+              [=](PartsByRegions parts, Losses&, const Pass& pass, const Progress& progress) -> Result<PartsByRegions> {
+                PartsByRegions out;
+                for (PartByRegions& whole : parts) {
+                  QRY_TRY_ASSIGN(auto pieces, parts_by ? split_parts(std::move(whole.scene), *parts_by, pass, progress)
+                                                       : split(std::move(whole.scene), kind, edge, pass));
+                  add(out, whole.name, std::move(pieces));
+                }
+                return out;
+              }};
 }
 
 enum class Effect : uint8_t { changes, combines, splits };

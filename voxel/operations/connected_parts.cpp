@@ -116,6 +116,36 @@ uint64_t touching(uint64_t bits, uint32_t free_axes, Connectivity c) {
   return bits;
 }
 
+// A brick's voxels and their components; null: they are one.
+struct LabelledBrick {
+  const BrickSlices& slices;
+  const std::array<uint8_t, kVoxelsPerBrick>* labels;
+  uint32_t component(Int3 voxel) const { return labels ? (*labels)[voxel_index(voxel)] : 0u; }
+};
+// Calls join(component of a, component of b) for what touches in two bricks, of which `b` is a step from `a`.
+template <class Join>
+void join_bricks(const LabelledBrick& a, const LabelledBrick& b, Int3 step, Connectivity c, const Join& join) {
+  const Side from{step}, to{{-step.x, -step.y, -step.z}};
+  const uint32_t axes = from.free_axes();
+  const uint64_t theirs = to.bits(b.slices);
+  uint64_t ours = from.bits(a.slices) & touching(theirs, axes, c);
+  if (!ours) return;
+  if (!a.labels && !b.labels) return join(0u, 0u);
+  std::pair<uint32_t, uint32_t> last{UINT32_MAX, UINT32_MAX};
+  for (; ours; ours &= ours - 1) {
+    const auto bit = uint32_t(std::countr_zero(ours));
+    const uint32_t own = a.component(from.voxel(bit));
+    for (uint64_t met = touching(uint64_t(1) << bit, axes, c) & theirs; met; met &= met - 1) {
+      const std::pair both{own, b.component(to.voxel(uint32_t(std::countr_zero(met))))};
+      if (both != last) join(both.first, both.second);
+      last = both;
+    }
+  }
+}
+// Along how many axes neighbours may differ.
+constexpr int32_t most_axes(Connectivity c) { return c == Connectivity::faces ? 1 : c == Connectivity::edges ? 2 : 3; }
+constexpr int32_t axes_of(Int3 step) { return step.x * step.x + step.y * step.y + step.z * step.z; }
+
 constexpr BrickSlices kAll{~0ull, ~0ull, ~0ull, ~0ull, ~0ull, ~0ull, ~0ull, ~0ull};
 
 // Sets of numbers. Any threads may join any two at once; the root of a set is its lowest number.
@@ -274,35 +304,11 @@ class PartFinder {
     }
   }
 
-  uint32_t component(size_t brick, Int3 voxel) const {
-    const auto* const labels = out_.labels_[brick];
-    return out_.firsts_[brick] + (labels ? (*labels)[voxel_index(voxel)] : 0u);
-  }
-
-  // Joins what touches in two bricks, of which `b` is a step from `a`.
-  void join_bricks(Forest& forest, size_t a, size_t b, Int3 step) {
-    const Side from{step}, to{{-step.x, -step.y, -step.z}};
-    const uint32_t axes = from.free_axes();
-    const uint64_t theirs = to.bits(slices_[b]);
-    uint64_t ours = from.bits(slices_[a]) & touching(theirs, axes, neighbours_);
-    if (!ours) return;
-    if (!out_.labels_[a] && !out_.labels_[b]) return forest.join(out_.firsts_[a], out_.firsts_[b]);
-    std::pair<uint32_t, uint32_t> last{UINT32_MAX, UINT32_MAX};
-    for (; ours; ours &= ours - 1) {
-      const auto bit = uint32_t(std::countr_zero(ours));
-      const uint32_t own = component(a, from.voxel(bit));
-      for (uint64_t met = touching(uint64_t(1) << bit, axes, neighbours_) & theirs; met; met &= met - 1) {
-        const std::pair both{own, component(b, to.voxel(uint32_t(std::countr_zero(met))))};
-        if (both != last) forest.join(both.first, both.second);
-        last = both;
-      }
-    }
-  }
-
   // Each brick with those around it that come later in the order of x, y, z.
   Result<void> join(Forest& forest) {
     const Columns& bricks = out_.bricks_;
-    const int32_t most_axes = neighbours_ == Connectivity::faces ? 1 : neighbours_ == Connectivity::edges ? 2 : 3;
+    const int32_t most = most_axes(neighbours_);
+    const auto labelled = [this](size_t i) { return LabelledBrick{slices_[i], out_.labels_[i]}; };
     return each_piece(bricks.columns().size(), 64, kLabelled, kJoined, [&](size_t begin, size_t end) {
       for (size_t c = begin; c < end; ++c) {
         const Columns::Column& column = bricks.columns()[c];
@@ -313,8 +319,10 @@ class PartFinder {
           for (size_t place = 4; place < 9; ++place)
             for (size_t n = around[place].begin; n != around[place].end && bricks.at(n).z <= z + 1; ++n) {
               const Int3 step = bricks.at(n) - bricks.at(i);
-              if (n > i && step.x * step.x + step.y * step.y + step.z * step.z <= most_axes)
-                join_bricks(forest, i, n, step);
+              if (n > i && axes_of(step) <= most)
+                join_bricks(labelled(i), labelled(n), step, neighbours_, [&](uint32_t own, uint32_t others) {
+                  forest.join(out_.firsts_[i] + own, out_.firsts_[n] + others);
+                });
             }
         }
       }
@@ -440,16 +448,25 @@ SharedBrick ConnectedParts::chosen(size_t brick, const Chosen& chosen) const {
   return BrickPool::loose().make(out);
 }
 
-BrickMap ConnectedParts::first(size_t count) const {
+template <class Chosen>
+BrickMap ConnectedParts::map_of(const Chosen& is_chosen) const {
   std::vector<Int3> at(bricks_.size());
   std::vector<SharedBrick> bricks(bricks_.size());
   parallel_for(bricks_.size(), kPartBricks, [&](size_t begin, size_t end) {
     for (size_t i = begin; i < end; ++i) {
       at[i] = bricks_.at(i);
-      bricks[i] = chosen(i, [count](uint32_t part) { return part < count; });
+      bricks[i] = chosen(i, is_chosen);
     }
   });
   return Columns(std::move(at), std::move(bricks)).map();
+}
+
+BrickMap ConnectedParts::first(size_t count) const {
+  return map_of([count](uint32_t part) { return part < count; });
+}
+
+BrickMap ConnectedParts::some(std::span<const uint8_t> chosen) const {
+  return map_of([chosen](uint32_t part) { return chosen[part] != 0; });
 }
 
 std::vector<BrickMap> ConnectedParts::each(size_t count) const {
@@ -472,6 +489,58 @@ std::vector<BrickMap> ConnectedParts::each(size_t count) const {
     }
   });
   return out;
+}
+
+std::vector<PartBegin> ConnectedParts::begins() const {
+  std::vector<PartBegin> out(parts_.size());
+  std::vector<bool> known(parts_.size());
+  for (size_t i = 0; i < bricks_.size(); ++i)
+    for (uint32_t c = 0; c < components(i); ++c)
+      if (const uint32_t part = part_of(i, c); !known[part]) {
+        known[part] = true;
+        out[part] = {bricks_.at(i), c};
+      }
+  return out;
+}
+
+PartBorder ConnectedParts::border(const Box3& without) const {
+  PartBorder out;
+  for (size_t i = 0; i < bricks_.size(); ++i) {
+    const Int3 at = bricks_.at(i);
+    if (!intersected({at, at}, without).empty()) continue;
+    PartBorder::Brick& brick = out.bricks_.emplace_back();
+    brick.at = at;
+    brick.slices = bricks_.brick(i).material() ? kAll : slices_of(bricks_.brick(i)->mask);
+    brick.first = uint32_t(out.parts_.size());
+    for (uint32_t c = 0; c < components(i); ++c) out.parts_.push_back(part_of(i, c));
+    if (labels_[i]) {
+      out.labels_.push_back(*labels_[i]);
+      brick.labels = uint32_t(out.labels_.size());
+    }
+    out.box_ = united(out.box_, {at, at});
+  }
+  return out;
+}
+
+void PartBorder::meet(const PartBorder& other, Connectivity neighbours, const Touch& touch) const {
+  const auto labelled = [](const PartBorder& of, const Brick& brick) {
+    return LabelledBrick{brick.slices, brick.labels ? &of.labels_[brick.labels - 1] : nullptr};
+  };
+  const int32_t most = most_axes(neighbours);
+  for (const Brick& own : bricks_) {
+    const Int3 one{1, 1, 1};
+    const Box3 near = intersected({own.at - one, own.at + one}, other.box_);
+    for (int32_t x = near.min.x; x <= near.max.x; ++x)
+      for (int32_t y = near.min.y; y <= near.max.y; ++y)
+        for (int32_t z = near.min.z; z <= near.max.z; ++z) {
+          const Int3 at{x, y, z}, step = at - own.at;
+          if (axes_of(step) > most) continue;
+          const auto met = std::ranges::lower_bound(other.bricks_, at, {}, &Brick::at);
+          if (met == other.bricks_.end() || met->at != at) continue;
+          join_bricks(labelled(*this, own), labelled(other, *met), step, neighbours,
+                      [&](uint32_t a, uint32_t b) { touch(parts_[own.first + a], other.parts_[met->first + b]); });
+        }
+  }
 }
 
 }  // namespace quarry

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -28,6 +29,37 @@ struct ConnectedPart {
   friend bool operator==(const ConnectedPart&, const ConnectedPart&) = default;
 };
 
+// Where a part begins: its first brick in the order of x, then y, then z, and there its first component: the order of
+// these is the order of parts of equal size.
+struct PartBegin {
+  Int3 brick;
+  uint32_t component = 0;
+  friend auto operator<=>(const PartBegin&, const PartBegin&) = default;
+};
+
+// Bricks of some parts that others may lie beside, without materials: by these, parts that were found apart are joined.
+class PartBorder {
+ public:
+  using Touch = std::function<void(uint32_t own, uint32_t others)>;
+  // Shows the parts that touch, of this border and of one whose bricks are at other places; the same two more than
+  // once.
+  void meet(const PartBorder& other, Connectivity neighbours, const Touch& touch) const;
+  bool empty() const { return bricks_.empty(); }
+
+ private:
+  friend class ConnectedParts;
+  struct Brick {
+    Int3 at;
+    std::array<uint64_t, 8> slices{};
+    uint32_t first = 0;   // in parts_, of its components
+    uint32_t labels = 0;  // in labels_, + 1; 0: there is one component
+  };
+  std::vector<Brick> bricks_;    // rising
+  std::vector<uint32_t> parts_;  // of each component
+  std::vector<std::array<uint8_t, kVoxelsPerBrick>> labels_;
+  Box3 box_;  // of the bricks
+};
+
 // The parts of a map, which it keeps handles of. Free-threaded once it is made.
 class ConnectedParts {
  public:
@@ -44,8 +76,14 @@ class ConnectedParts {
   size_t at_least(uint64_t voxels) const;
   // The bricks of the first `count` parts together. Bricks that lose no voxel are shared. On all threads.
   BrickMap first(size_t count) const;
+  // The same of the parts that are chosen, one of all for each.
+  BrickMap some(std::span<const uint8_t> chosen) const;
   // The bricks of each of the first `count` parts; a brick that is of one part is shared. On all threads.
   std::vector<BrickMap> each(size_t count) const;
+  // Where each part begins.
+  std::vector<PartBegin> begins() const;
+  // All bricks but those in the box.
+  PartBorder border(const Box3& without) const;
 
  private:
   friend class PartFinder;
@@ -58,6 +96,8 @@ class ConnectedParts {
   // The brick's voxels of parts that are chosen.
   template <class Chosen>
   SharedBrick chosen(size_t brick, const Chosen& chosen) const;
+  template <class Chosen>
+  BrickMap map_of(const Chosen& chosen) const;
 
   operations_detail::Columns bricks_;
   std::vector<uint32_t> firsts_;       // the number of each brick's first component, and that of all

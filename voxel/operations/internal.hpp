@@ -88,6 +88,13 @@ class SplitCubes {
   std::set<Int3> cubes_;
 };
 Result<void> check_split(const Scene& scene, SplitKind kind, int32_t edge);
+// The scene of keep_parts(), with one volume, whose bricks are not chosen yet: that volume is from[0] of the scene, or,
+// if `from` is empty, all that is visible.
+SplitPlan plan_keep_parts(const Scene& scene);
+// The part of split_parts() with this number, and bricks; of a scene whose bricks do not matter.
+ScenePart connected_part(const Scene& scene, size_t number, BrickMap bricks);
+// Errors: those of split_parts().
+Result<void> check_connected_parts(size_t count);
 
 // What crop() keeps: the scene without bricks, whose volume i has the voxels of the box parts[i].kept of that volume.
 struct CropPlan {

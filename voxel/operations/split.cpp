@@ -75,17 +75,12 @@ Result<std::vector<ScenePart>> split_parts(const Scene& scene, Connectivity neig
   QRY_TRY_ASSIGN(const auto bricks, flatten(scene, true));
   QRY_TRY_ASSIGN(const auto found, ConnectedParts::find(bricks, neighbours, progress));
   const size_t count = found.parts().size();
-  if (count > kMaxParts)
-    return fail(ErrorCode::unsupported,
-                "it has " + std::to_string(count) + " connected parts, more than 65,536; drop the small ones first");
+  QRY_TRY(check_connected_parts(count));
   auto maps = found.each(count);
   std::vector<ScenePart> parts;
   Scene empty = scene;
   empty.volumes.clear();
-  for (size_t i = 0; i < count; ++i) {
-    const std::string name = numbered("part", i + 1);
-    parts.push_back({name, with_flat(empty, name, std::move(maps[i]))});
-  }
+  for (size_t i = 0; i < count; ++i) parts.push_back(connected_part(empty, i, std::move(maps[i])));
   return parts;
 }
 
@@ -93,12 +88,9 @@ Result<Scene> keep_parts(const Scene& scene, const PartChoice& choice, const Pro
   QRY_TRY(check(scene));
   QRY_TRY_ASSIGN(const auto bricks, flatten(scene, true));
   QRY_TRY_ASSIGN(auto kept, keep_parts(bricks, choice, progress));
-  if (const auto only = volume_at_origin(scene, true)) {
-    Scene out = with_instances(scene, [&](size_t i) { return scene.instance_visible(scene.instances[i]); }).scene;
-    out.volumes[0].bricks = std::move(kept);
-    return out;
-  }
-  return with_flat(scene, "parts", std::move(kept));
+  Scene out = plan_keep_parts(scene).scene;
+  out.volumes[0].bricks = std::move(kept);
+  return out;
 }
 
 Result<BrickMap> keep_parts(const BrickMap& bricks, const PartChoice& choice, const Progress& progress) {
@@ -107,6 +99,25 @@ Result<BrickMap> keep_parts(const BrickMap& bricks, const PartChoice& choice, co
 }
 
 namespace operations_detail {
+
+SplitPlan plan_keep_parts(const Scene& scene) {
+  if (volume_at_origin(scene, true))
+    return with_instances(scene, [&](size_t i) { return scene.instance_visible(scene.instances[i]); });
+  return {{}, with_flat(scene, "parts", {}), {}};
+}
+
+ScenePart connected_part(const Scene& scene, size_t number, BrickMap bricks) {
+  std::string name = numbered("part", number + 1);
+  Scene part = with_flat(scene, name, std::move(bricks));
+  return {std::move(name), std::move(part)};
+}
+
+Result<void> check_connected_parts(size_t count) {
+  if (count > kMaxParts)
+    return fail(ErrorCode::unsupported,
+                "it has " + std::to_string(count) + " connected parts, more than 65,536; drop the small ones first");
+  return {};
+}
 
 BrickMap of_material(const BrickMap& bricks, uint8_t material) {
   BrickMap out;

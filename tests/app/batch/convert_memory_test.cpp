@@ -229,19 +229,23 @@ TEST_CASE(
     const char* memory;
     int code = 0;
   };
-  for (const Row& row : {Row{{terrain}, "quarry", {"--turn", "y90", "--materials", "3"}, "32M"},
-                         {{terrain, menger}, "quarry", {"--union", "--materials", "9"}, "32M"},
-                         {{terrain, ball, menger}, "quarry", {"--lod", "1", "--merge"}, "52M"},
-                         {{menger, terrain}, "nrrd", {"--difference"}, "44M"},
-                         {{terrain, menger}, "binvox", {"--intersection", "--mirror", "z"}, "44M"},
-                         {{terrain}, "quarry", {"--split", "regions:200", "--lod-levels", "1"}, "32M"},
-                         {{terrain, menger}, "quarry", {"--merge", "--split", "models"}, "32M"},
-                         {{terrain}, "nrrd", {"--materials", "3", "--split", "colours"}, "32M"},
-                         {{terrain, menger}, "vox", {"--merge", "--lod-levels", "1"}, "44M"},
-                         {{terrain, menger}, "vox", {"--materials", "9", "--union", "--split", "regions:200"}, "44M"},
-                         {{terrain, menger}, "png", {"--union", "--turn", "x90"}, "32M"},
-                         {{terrain}, "png", {"--picture", "height", "--lod-levels", "1"}, "24M"},
-                         {{terrain}, "nrrd", {"--split", "regions:300", "--strict"}, "32M", 1}}) {
+  for (const Row& row :
+       {Row{{terrain}, "quarry", {"--turn", "y90", "--materials", "3"}, "32M"},
+        {{terrain, menger}, "quarry", {"--union", "--materials", "9"}, "32M"},
+        {{terrain, ball, menger}, "quarry", {"--lod", "1", "--merge"}, "52M"},
+        {{menger, terrain}, "nrrd", {"--difference"}, "44M"},
+        {{terrain, menger}, "binvox", {"--intersection", "--mirror", "z"}, "44M"},
+        {{terrain}, "quarry", {"--split", "regions:200", "--lod-levels", "1"}, "32M"},
+        {{terrain, menger}, "quarry", {"--merge", "--split", "models"}, "32M"},
+        {{terrain}, "nrrd", {"--materials", "3", "--split", "colours"}, "32M"},
+        {{terrain, menger}, "vox", {"--merge", "--lod-levels", "1"}, "44M"},
+        {{terrain, menger}, "vox", {"--materials", "9", "--union", "--split", "regions:200"}, "44M"},
+        {{terrain, menger}, "png", {"--union", "--turn", "x90"}, "32M"},
+        {{terrain}, "png", {"--picture", "height", "--lod-levels", "1"}, "24M"},
+        {{terrain, menger}, "quarry", {"--difference", "--keep-parts", "5:6"}, "32M"},
+        {{terrain}, "quarry", {"--erode", "2:26", "--drop-parts", "2"}, "32M"},
+        {{menger, terrain}, "vox", {"--difference", "--drop-parts", "20:6", "--split", "parts:6"}, "44M"},
+        {{terrain}, "nrrd", {"--split", "regions:300", "--strict"}, "32M", 1}}) {
     INFO(row.steps[0] << " to " << row.extension);
     const std::string out = "/out." + row.extension;
     const json whole = made(row.inputs, "whole" + out, row.steps, "8G", row.code),
@@ -301,8 +305,6 @@ TEST_CASE("convert: what cannot be converted region by region says why when it d
   if (kSanitized) return skip("what a process holds says nothing under a sanitizer");
   failed("a.quarry", {"--hollow", "2", "--fill", "3"},
          "it cannot be converted region by region: --fill needs the whole scene");
-  failed("b.quarry", {"--split", "parts"},
-         "it cannot be converted region by region: --split parts needs the whole scene");
   failed("c.quarry", {"--salvage"}, "--salvage needs the whole scene");
   // The smallest possible region is one chunk.
   const Outcome least =

@@ -394,6 +394,15 @@ TEST_CASE("convert: worlds and volumes that do not fit --memory stay below it, c
   INFO(models.message);
   CHECK(models.code == 0);
   CHECK(models.peak < kBudget);
+  // Each of its layers is a part.
+  for (const char* memory : {"4G", "40M"}) {
+    const Measured parts = converted(dir, {(dir / "a.quarry").string(), "-o", (dir / memory).string() + ".quarry",
+                                           "--keep-parts", "2", "--memory", memory});
+    INFO(parts.message);
+    CHECK(parts.code == 0);
+    CHECK((parts.peak < kBudget) == (memory == std::string_view("40M")));
+  }
+  CHECK((text_of(dir / "4G.quarry") == text_of(dir / "40M.quarry")));
   // Cavities are filled in the whole scene.
   const Measured whole = converted(
       dir, {(dir / "a.quarry").string(), "-o", (dir / "c.quarry").string(), "--fill", "1", "--memory", "40M"});

@@ -78,7 +78,26 @@ PlacedThere placed_there(const Scene& scene, const std::vector<Box3>& bounds, co
   return out;
 }
 
-// The visible voxels of a scene in one volume, as flatten() has them.
+// Volumes 0 and 1 of a source.
+BrickSource combined(const BrickSource& from, BooleanKind kind, const Progress& progress) {
+  return {[from](uint32_t, const Box3& bricks) -> Result<uint64_t> {
+            QRY_TRY_ASSIGN(const uint64_t a, from.count(0, bricks));
+            QRY_TRY_ASSIGN(const uint64_t b, from.count(1, bricks));
+            return a + b + std::min(a, b);  // new bricks come only where both have one
+          },
+          [from, kind, quiet = only_cancel(progress)](uint32_t, const Box3& bricks, BrickMap& into) -> Result<void> {
+            BrickMap a, b;
+            QRY_TRY(from.read(0, bricks, a));
+            if (a.empty() && kind != BooleanKind::union_of) return {};
+            QRY_TRY(from.read(1, bricks, b));
+            QRY_TRY_ASSIGN(const BrickMap both, boolean(a, b, kind, quiet));
+            into.put(both.within(bricks));
+            return {};
+          }};
+}
+
+}  // namespace
+
 Result<SceneByRegions> flattened(SceneByRegions scene, const char* name, const Pass& pass, const Progress& progress) {
   QRY_TRY(check(scene.scene()));
   QRY_TRY(scene.tighten(pass));  // so that it is known what is outside the world
@@ -121,26 +140,6 @@ Result<SceneByRegions> flattened(SceneByRegions scene, const char* name, const P
   };
   return SceneByRegions(std::move(flat), {all}, std::move(source));
 }
-
-// Volumes 0 and 1 of a source.
-BrickSource combined(const BrickSource& from, BooleanKind kind, const Progress& progress) {
-  return {[from](uint32_t, const Box3& bricks) -> Result<uint64_t> {
-            QRY_TRY_ASSIGN(const uint64_t a, from.count(0, bricks));
-            QRY_TRY_ASSIGN(const uint64_t b, from.count(1, bricks));
-            return a + b + std::min(a, b);  // new bricks come only where both have one
-          },
-          [from, kind, quiet = only_cancel(progress)](uint32_t, const Box3& bricks, BrickMap& into) -> Result<void> {
-            BrickMap a, b;
-            QRY_TRY(from.read(0, bricks, a));
-            if (a.empty() && kind != BooleanKind::union_of) return {};
-            QRY_TRY(from.read(1, bricks, b));
-            QRY_TRY_ASSIGN(const BrickMap both, boolean(a, b, kind, quiet));
-            into.put(both.within(bricks));
-            return {};
-          }};
-}
-
-}  // namespace
 
 Result<SceneByRegions> merge(std::vector<SceneByRegions> scenes, const Pass& pass, const Progress& progress,
                              PaletteError* error) {

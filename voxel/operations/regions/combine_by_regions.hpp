@@ -21,6 +21,11 @@ Result<SceneByRegions> merge(std::vector<SceneByRegions> scenes, const SceneByRe
 Result<SceneByRegions> boolean(SceneByRegions a, SceneByRegions b, BooleanKind kind, const SceneByRegions::Pass& pass,
                                const Progress& progress, PaletteError* error = nullptr);
 
+// What a scene shows, as one volume of that name: flatten() of its visible instances. Cost: a pass, unless bounds are
+// tight.
+Result<SceneByRegions> flattened(SceneByRegions scene, const char* name, const SceneByRegions::Pass& pass,
+                                 const Progress& progress);
+
 struct PartByRegions {
   std::string name;
   SceneByRegions scene;

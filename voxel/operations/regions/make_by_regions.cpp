@@ -29,6 +29,9 @@ Result<BrickMap> region(const SceneByRegions& scene, uint32_t volume, const Box3
   if (size.x == longest) part(bricks.min.x, bricks.max.x, first.max.x, second.min.x);
   else if (size.y == longest) part(bricks.min.y, bricks.max.y, first.max.y, second.min.y);
   else part(bricks.min.z, bricks.max.z, first.max.z, second.min.z);
+  QRY_TRY_ASSIGN(const uint64_t of_first, scene.held(volume, first));
+  QRY_TRY_ASSIGN(const uint64_t of_second, scene.held(volume, second));
+  if (std::max(of_first, of_second) >= its) return scene.read(volume, bricks, progress);  // each needs all of a chunk
   QRY_TRY_ASSIGN(BrickMap made, region(scene, volume, first, most, progress));
   QRY_TRY_ASSIGN(const BrickMap more, region(scene, volume, second, most, progress));
   made.put(more.within(second));
@@ -118,10 +121,11 @@ Result<uint64_t> make_by_regions(const SceneByRegions& scene, const std::functio
 }
 
 SceneByRegions::Pass pass_by_regions(const std::function<uint64_t()>& available_bytes, const Progress& progress) {
-  return [=](const SceneByRegions& scene, const SceneByRegions::TakeRegion& take) -> Result<void> {
-    QRY_TRY(make_by_regions(scene, available_bytes, progress, take));
-    return {};
-  };
+  return {[=](const SceneByRegions& scene, const SceneByRegions::TakeRegion& take) -> Result<void> {
+            QRY_TRY(make_by_regions(scene, available_bytes, progress, take));
+            return {};
+          },
+          available_bytes};
 }
 
 }  // namespace quarry

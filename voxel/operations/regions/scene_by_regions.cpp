@@ -9,6 +9,7 @@
 
 #include "base/parallel.hpp"
 #include "voxel/operations/internal.hpp"
+#include "voxel/operations/regions/chunk_pieces.hpp"
 
 namespace quarry {
 using namespace operations_detail;
@@ -251,6 +252,35 @@ void SceneByRegions::select(Scene scene, const std::vector<uint32_t>& from, uint
   steps_.push_back(std::move(step));
 }
 
+void SceneByRegions::change_chunks(Scene scene, std::vector<Box3> bounds, ChunkStep step) {
+  scene_ = std::move(scene);
+  bounds_ = std::move(bounds);
+  tight_ = false;
+  Step added;
+  added.by_chunks = true;
+  added.needs = [needs = std::move(step.needs)](uint32_t volume, const Box3& bricks) -> Needed {
+    const Box3 chunks = needs(volume, {chunk_of(bricks.min), chunk_of(bricks.max)});
+    if (chunks.empty()) return {volume, chunks};
+    return {volume, united(bricks_of_chunk(chunks.min), bricks_of_chunk(chunks.max))};
+  };
+  added.make = [make = std::move(step.make)](uint32_t volume, const Box3& bricks, const BrickMap& before,
+                                             const Progress& progress) -> Result<BrickMap> {
+    const std::vector<Int3> chunks = chunks_with(before);
+    std::vector<Result<BrickMap>> made(chunks.size());
+    parallel_for(chunks.size(), 1, [&](size_t i, size_t) {
+      made[i] = progress.cancelled() ? fail(ErrorCode::cancelled, "stopped")
+                                     : make(volume, chunks[i], trimmed(before, bricks_of_chunk(chunks[i])), progress);
+    });
+    BrickMap all;
+    for (const Result<BrickMap>& chunk : made) {
+      QRY_TRY(chunk);
+      all.put(chunk->within(bricks));
+    }
+    return all;
+  };
+  steps_.push_back(std::move(added));
+}
+
 SceneByRegions::Needed SceneByRegions::needs(uint32_t volume, const Box3& bricks) const {
   Needed needed{volume, bricks};
   for (size_t i = steps_.size(); i-- > 0 && !needed.bricks.empty();)
@@ -298,10 +328,9 @@ Result<BrickMap> SceneByRegions::read(uint32_t volume, const Box3& bricks, const
   QRY_TRY(source_.read(needed.volume, needed.bricks, before));
   if (before.empty()) return BrickMap{};
   if (steps_.empty()) return trimmed(before, bricks);
-  // Thin slabs keep threads busy; but what is beside a slab is made twice.
-  const int32_t layers = bricks.max.x - bricks.min.x + 1;
-  const int32_t thick =
-      std::max(layers / 1024 + 1, std::clamp(layers / int32_t(2 * thread_count()), reaches() ? 4 : 1, 8));
+  // Thin slabs keep threads busy; but what is beside a slab, or of the same chunk, is made twice.
+  const int32_t layers = bricks.max.x - bricks.min.x + 1, least = by_chunks() ? 8 : reaches() ? 4 : 1;
+  const int32_t thick = std::max(layers / 1024 + 1, std::clamp(layers / int32_t(2 * thread_count()), least, 8));
   const auto count = size_t((layers + thick - 1) / thick);
   std::vector<Result<BrickMap>> slabs(count);
   parallel_for(count, 1, [&](size_t i, size_t) {
@@ -320,6 +349,10 @@ Result<BrickMap> SceneByRegions::read(uint32_t volume, const Box3& bricks, const
 
 bool SceneByRegions::reaches() const {
   return std::ranges::any_of(steps_, [](const Step& step) { return step.reach > 0; });
+}
+
+bool SceneByRegions::by_chunks() const {
+  return std::ranges::any_of(steps_, [](const Step& step) { return step.by_chunks; });
 }
 
 }  // namespace quarry

@@ -42,9 +42,14 @@ class SceneByRegions {
   const std::vector<Box3>& bounds() const { return bounds_; }
   bool tight() const { return tight_; }  // the bounds are
 
-  // Makes all bricks of a scene once and shows them, region by region. Steps ask for it that depend on each voxel.
+  // Makes all bricks of a scene once and shows them, region by region: whole chunks, in their order. Steps ask for it
+  // that depend on each voxel.
   using TakeRegion = std::function<Result<void>(uint32_t volume, BrickMap&& bricks)>;
-  using Pass = std::function<Result<void>(const SceneByRegions& scene, const TakeRegion& take)>;
+  struct Pass {
+    std::function<Result<void>(const SceneByRegions& scene, const TakeRegion& take)> run;
+    std::function<uint64_t()> available_bytes;  // the room that is left, also while regions are shown
+    Result<void> operator()(const SceneByRegions& scene, const TakeRegion& take) const { return run(scene, take); }
+  };
   // What such a pass tells of each volume; the bounds are tight then.
   Result<std::vector<VolumeSummary>> summaries(const Pass& pass);
   Result<void> tighten(const Pass& pass);  // the bounds, unless they are
@@ -66,6 +71,15 @@ class SceneByRegions {
   // 0.
   void select(Scene scene, const std::vector<uint32_t>& from, uint8_t material = 0);
 
+  // Becomes `scene`, without bricks, of as many volumes, whose bricks are made chunk by chunk (8^3 bricks).
+  struct ChunkStep {
+    // Those of a box of chunks that have voxels then, boxed; an empty box: none has.
+    std::function<Box3(uint32_t volume, const Box3& chunks)> needs;
+    // Free-threaded.
+    std::function<Result<BrickMap>(uint32_t volume, Int3 chunk, const BrickMap& before, const Progress&)> make;
+  };
+  void change_chunks(Scene scene, std::vector<Box3> bounds, ChunkStep step);
+
   // What of the source is needed to make a volume's bricks in a box; an empty box: nothing, there are none.
   struct Needed {
     uint32_t volume;
@@ -86,10 +100,12 @@ class SceneByRegions {
     std::function<Result<BrickMap>(uint32_t volume, const Box3& bricks, const BrickMap& before, const Progress&)> make;
     uint32_t reach = 0;  // in bricks
     uint64_t grows = 1;  // bricks that come of one, at most
+    bool by_chunks = false;
   };
   // A step that looks at voxels up to `reach` away, in the same volume.
   void add_near(uint32_t reach, uint64_t grows, std::function<Result<BrickMap>(const BrickMap&, const Progress&)> make);
-  bool reaches() const;  // whether a brick depends on others beside it
+  bool reaches() const;    // whether a brick depends on others beside it
+  bool by_chunks() const;  // whether all of a chunk is made at once
 
   Scene scene_;
   std::vector<Box3> bounds_;

@@ -15,6 +15,7 @@ using namespace quarry;
 using namespace quarry::c_api;
 
 qry_world::~qry_world() {
+  file.reset();  // first: what reads pages of `home` from it ends
   if (!shared && !blocks && !lent) return;
   const std::lock_guard lock(context->mutex);
   home.reset();

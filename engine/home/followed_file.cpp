@@ -66,6 +66,10 @@ Result<FollowedFile> FollowedFile::begin(io::Store store, const HomedWorld& worl
   return file;
 }
 
+FollowedFile::State::~State() {
+  if (reader) reader->pause();
+}
+
 io::Store FollowedFile::take() {
   if (state_->reader) state_->reader->pause();
   return std::move(state_->store);

@@ -30,7 +30,8 @@ struct HomedWorld {
   Result<uint64_t> dropped_records() const;
 };
 
-// One thread at a time. Destroying it makes the file a single one again; the world is to be told before, by let_go().
+// One thread at a time. Destroying it, before the world, makes the file a single one again; the world is to be told, by
+// let_go(), before it is used again.
 class FollowedFile {
  public:
   // Writes all of a world: a file that can follow it, until the next edit. Of a device's world every brick is read
@@ -75,6 +76,7 @@ class FollowedFile {
     Palette palette;  // the file's
     int64_t first_record;
     ResidentPages* reader = nullptr;  // the world's pages, if it has some, which another thread reads from the file
+    ~State();
     // `unfinished`: what the world is in the middle of, from its own first record on.
     Result<void> flush(const HomedWorld& world, std::optional<io::UnfinishedStep> unfinished = {});
     Result<int64_t> first_kept(const HomedWorld& world) const;

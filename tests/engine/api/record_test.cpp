@@ -832,6 +832,33 @@ TEST_CASE(
     CHECK(holes(after->mapped, expected) == 0);
     REQUIRE(qry_world_frames_done(world, last) == QRY_OK);
 
+    // What the host keeps of its pages, and that a world can go at any time, while they are read behind its frames.
+    qry_page_cache_state kept = QRY_PAGE_CACHE_STATE_INIT;
+    pages.next = &kept;
+    REQUIRE(qry_world_get_home(world, &state) == QRY_OK);
+    CHECK(kept.budget_bytes == uint64_t(32) << 20);
+    CHECK(kept.bytes <= kept.budget_bytes);
+    CHECK(kept.pages > 0);
+    CHECK(kept.found_pages > 0);
+    CHECK(kept.read_pages >= kept.pages);
+    for (size_t i = 0; i < std::size(kept.waits); ++i) CHECK(kept.waits[i] <= pages.waits[i]);
+    qry_host_budget_info host = QRY_HOST_BUDGET_INFO_INIT;
+    host.bytes = uint64_t(48) << 20;
+    budget.next = &host;
+    for (int round = 0; round < 4; ++round) {
+      qry_world_destroy(&world);
+      REQUIRE(qry_world_open(context, &open, &world) == QRY_OK);
+      REQUIRE(qry_world_get_home(world, &state) == QRY_OK);
+      CHECK(kept.budget_bytes == host.bytes);
+      CHECK(kept.pages == 0);
+      engine.wait_for(record(back)->frame);
+      REQUIRE(qry_world_frames_done(world, last) == QRY_OK);
+      qry_stream_state streamed = QRY_STREAM_STATE_INIT;
+      REQUIRE(qry_world_stream(world, nullptr, &streamed) == QRY_OK);
+      CHECK(streamed.brought_pages + streamed.missing_pages > 0);
+      if (round == 3) REQUIRE(qry_world_flush(world) == QRY_OK);
+    }
+
     qry_recorder_destroy(&recorder);
     qry_world_destroy(&world);
     qry_world_destroy(&whole);

@@ -510,7 +510,6 @@ Result<fs::path> ConversionJob::file(const std::string& part) const {
 }
 
 std::string why_whole(const ConversionJob& job, const ConversionOptions& options) {
-  if (const std::string step = options.steps.needs_whole(); !step.empty()) return step + " needs the whole scene";
   if (options.salvage) return "--salvage needs the whole scene";
   if (options.load.executor == VoxelizeExecutor::cuda) return "--executor cuda makes all voxels at once";
   const auto file = job.file();

@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "base/suggest.hpp"
+#include "voxel/operations/regions/fill_by_regions.hpp"
 #include "voxel/operations/regions/parts_by_regions.hpp"
 #include "voxel/worlds/source_units.hpp"
 
@@ -56,28 +57,27 @@ std::optional<Counted> counted(std::string_view text, int64_t highest, Connectiv
   return Counted{*number, *neighbours};
 }
 
-// A step that changes each part on its own.
+// A step that changes each part on its own: `operation` in memory, `by_regions` what is made region by region.
 template <class Operation>
 Step each(Operation operation,
-          const std::function<Result<void>(SceneByRegions&, Losses&, const Pass&)>& by_regions = {}) {
-  const auto whole = [operation](Parts parts, Losses& losses, const Progress& progress) -> Result<Parts> {
-    const auto change = [&](const Scene& scene) {
-      if constexpr (std::is_invocable_v<Operation, const Scene&, const Progress&>) return operation(scene, progress);
-      else return operation(scene, losses);
-    };
-    for (ScenePart& part : parts) {
-      QRY_TRY_ASSIGN(auto changed, change(part.scene));
-      part.scene = std::move(changed);
-    }
-    return parts;
-  };
-  if (!by_regions) return {whole};
-  return {
-      whole,
-      [by_regions](PartsByRegions parts, Losses& losses, const Pass& pass, const Progress&) -> Result<PartsByRegions> {
-        for (PartByRegions& part : parts) QRY_TRY(by_regions(part.scene, losses, pass));
-        return parts;
-      }};
+          const std::function<Result<void>(SceneByRegions&, Losses&, const Pass&, const Progress&)>& by_regions) {
+  return {[operation](Parts parts, Losses& losses, const Progress& progress) -> Result<Parts> {
+            const auto change = [&](const Scene& scene) {
+              if constexpr (std::is_invocable_v<Operation, const Scene&, const Progress&>)
+                return operation(scene, progress);
+              else return operation(scene, losses);
+            };
+            for (ScenePart& part : parts) {
+              QRY_TRY_ASSIGN(auto changed, change(part.scene));
+              part.scene = std::move(changed);
+            }
+            return parts;
+          },
+          [by_regions](PartsByRegions parts, Losses& losses, const Pass& pass,
+                       const Progress& progress) -> Result<PartsByRegions> {
+            for (PartByRegions& part : parts) QRY_TRY(by_regions(part.scene, losses, pass, progress));
+            return parts;
+          }};
 }
 
 void say_palette(const PaletteError& error, Losses& losses) {
@@ -92,12 +92,15 @@ Result<Step> crop_step(const std::string& value) {
   const auto box = box_of_text(value);
   if (!box) return bad("write the lowest and the highest voxel that stay, X0,Y0,Z0,X1,Y1,Z1");
   return each([box = *box](const Scene& scene, Losses&) { return crop(scene, box); },
-              [box = *box](SceneByRegions& scene, Losses&, const Pass& pass) { return scene.crop(box, pass); });
+              [box = *box](SceneByRegions& scene, Losses&, const Pass& pass, const Progress&) {
+                return scene.crop(box, pass);
+              });
 }
 
 Step turned_step(const Rotation& rotation) {
-  return each([rotation](const Scene& scene, Losses&) { return turn(scene, rotation); },
-              [rotation](SceneByRegions& scene, Losses&, const Pass&) { return scene.turn(rotation); });
+  return each(
+      [rotation](const Scene& scene, Losses&) { return turn(scene, rotation); },
+      [rotation](SceneByRegions& scene, Losses&, const Pass&, const Progress&) { return scene.turn(rotation); });
 }
 
 Result<Step> turn_step(const std::string& value) {
@@ -130,7 +133,7 @@ Result<Step> scale_step(const std::string& value) {
   const auto factor = uint32_t(*n);
   return each(
       [down, factor](const Scene& scene, Losses&) { return down ? shrink(scene, factor) : enlarge(scene, factor); },
-      [down, factor](SceneByRegions& scene, Losses&, const Pass&) {
+      [down, factor](SceneByRegions& scene, Losses&, const Pass&, const Progress&) {
         return down ? scene.shrink(factor) : scene.enlarge(factor);
       });
 }
@@ -144,7 +147,7 @@ Result<Step> lod_step(const std::string& value) {
         for (int64_t i = 1; i < times && level; ++i) level = shrink(*level, 2);
         return level;
       },
-      [times = *levels](SceneByRegions& scene, Losses&, const Pass&) {
+      [times = *levels](SceneByRegions& scene, Losses&, const Pass&, const Progress&) {
         Result<void> done;
         for (int64_t i = 0; i < times && done; ++i) done = scene.shrink(2);
         return done;
@@ -155,13 +158,20 @@ Result<Step> hollow_step(const std::string& value) {
   const auto thickness = number_of(value, 1, 4096);
   if (!thickness) return bad("write the thickness of the shell in voxels, 1 to 4096");
   return each([t = uint32_t(*thickness)](const Scene& scene, Losses&) { return hollow(scene, t); },
-              [t = uint32_t(*thickness)](SceneByRegions& scene, Losses&, const Pass&) { return scene.hollow(t); });
+              [t = uint32_t(*thickness)](SceneByRegions& scene, Losses&, const Pass&, const Progress&) {
+                return scene.hollow(t);
+              });
 }
 
 Result<Step> fill_step(const std::string& value) {
   const auto material = value == "auto" ? std::optional<int64_t>(0) : number_of(value, 1, 255);
   if (!material) return bad("write the number of a material, 1 to 255, or auto for each model's commonest");
-  return each([m = uint8_t(*material)](const Scene& scene, Losses&) { return fill(scene, m); });
+  return each([m = uint8_t(*material)](const Scene& scene, Losses&) { return fill(scene, m); },
+              [m = uint8_t(*material)](SceneByRegions& scene, Losses&, const Pass& pass,
+                                       const Progress& progress) -> Result<void> {
+                QRY_TRY_ASSIGN(scene, fill(std::move(scene), m, pass, progress));
+                return {};
+              });
 }
 
 enum class Way : uint8_t { grow, erode };
@@ -173,22 +183,17 @@ Result<Step> morphology_step(const std::string& value) {
       [steps = uint32_t(c->number), n = c->neighbours](const Scene& scene, const Progress& progress) {
         return kWay == Way::grow ? dilate(scene, n, steps, progress) : erode(scene, n, steps, progress);
       },
-      [steps = uint32_t(c->number), n = c->neighbours](SceneByRegions& scene, Losses&, const Pass&) {
+      [steps = uint32_t(c->number), n = c->neighbours](SceneByRegions& scene, Losses&, const Pass&, const Progress&) {
         return kWay == Way::grow ? scene.dilate(n, steps) : scene.erode(n, steps);
       });
 }
 
 Step parts_step(const PartChoice& choice) {
-  Step step =
-      each([choice](const Scene& scene, const Progress& progress) { return keep_parts(scene, choice, progress); });
-  step.by_regions = [choice](PartsByRegions parts, Losses&, const Pass& pass,
-                             const Progress& progress) -> Result<PartsByRegions> {
-    for (PartByRegions& part : parts) {
-      QRY_TRY_ASSIGN(part.scene, keep_parts(std::move(part.scene), choice, pass, progress));
-    }
-    return parts;
-  };
-  return step;
+  return each([choice](const Scene& scene, const Progress& progress) { return keep_parts(scene, choice, progress); },
+              [choice](SceneByRegions& scene, Losses&, const Pass& pass, const Progress& progress) -> Result<void> {
+                QRY_TRY_ASSIGN(scene, keep_parts(std::move(scene), choice, pass, progress));
+                return {};
+              });
 }
 
 Result<Step> drop_parts_step(const std::string& value) {
@@ -214,7 +219,7 @@ Result<Step> materials_step(const std::string& value) {
         say_palette(error, losses);
         return done;
       },
-      [c = uint32_t(*count)](SceneByRegions& scene, Losses& losses, const Pass& pass) {
+      [c = uint32_t(*count)](SceneByRegions& scene, Losses& losses, const Pass& pass, const Progress&) {
         PaletteError error;
         auto done = scene.quantise(c, pass, &error);
         say_palette(error, losses);
@@ -429,12 +434,6 @@ Result<std::vector<ScenePart>> SceneSteps::apply(std::vector<ScenePart> parts, L
     parts = std::move(*done);
   }
   return parts;
-}
-
-std::string SceneSteps::needs_whole() const {
-  for (size_t i = 0; i < steps_.size(); ++i)
-    if (!steps_[i].by_regions) return given_[i].name + (given_[i].name == "--split" ? " " + given_[i].value : "");
-  return {};
 }
 
 Result<PartsByRegions> SceneSteps::apply_by_regions(PartsByRegions parts, Losses& losses, const Pass& pass,

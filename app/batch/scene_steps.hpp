@@ -47,20 +47,17 @@ class SceneSteps {
   Result<std::vector<ScenePart>> apply(std::vector<ScenePart> parts, Losses& losses,
                                        const std::atomic<bool>* cancel) const;
 
-  // The first step that needs the whole scene, as given ("--fill"); "" if there is none, and then apply_by_regions()
-  // does what apply() does.
-  std::string needs_whole() const;
-  // `pass` makes all bricks of a scene.
+  // Does what apply() does, to scenes that are made region by region. `pass` makes all bricks of a scene.
   Result<std::vector<PartByRegions>> apply_by_regions(std::vector<PartByRegions> parts, Losses& losses,
                                                       const SceneByRegions::Pass& pass,
                                                       const std::atomic<bool>* cancel) const;
 
-  // What a step does: to scenes in memory, and, where it can, to those that are made region by region.
+  // What a step does: to scenes in memory, and to those that are made region by region.
   struct Step {
     std::function<Result<std::vector<ScenePart>>(std::vector<ScenePart>, Losses&, const Progress&)> whole;
     std::function<Result<std::vector<PartByRegions>>(std::vector<PartByRegions>, Losses&, const SceneByRegions::Pass&,
                                                      const Progress&)>
-        by_regions = {};
+        by_regions;
   };
 
  private:

@@ -522,6 +522,17 @@ PartBorder ConnectedParts::border(const Box3& without) const {
   return out;
 }
 
+PartBorder PartBorder::of_full(const Box3& bricks, const Box3& without) {
+  PartBorder out;
+  out.parts_ = {0};
+  out.box_ = bricks;
+  for (int32_t x = bricks.min.x; x <= bricks.max.x; ++x)
+    for (int32_t y = bricks.min.y; y <= bricks.max.y; ++y)
+      for (int32_t z = bricks.min.z; z <= bricks.max.z; ++z)
+        if (const Int3 at{x, y, z}; intersected({at, at}, without).empty()) out.bricks_.push_back({at, kAll});
+  return out;
+}
+
 void PartBorder::meet(const PartBorder& other, Connectivity neighbours, const Touch& touch) const {
   const auto labelled = [](const PartBorder& of, const Brick& brick) {
     return LabelledBrick{brick.slices, brick.labels ? &of.labels_[brick.labels - 1] : nullptr};

@@ -44,7 +44,8 @@ class PartBorder {
   // Shows the parts that touch, of this border and of one whose bricks are at other places; the same two more than
   // once.
   void meet(const PartBorder& other, Connectivity neighbours, const Touch& touch) const;
-  bool empty() const { return bricks_.empty(); }
+  // Of a box of full bricks, which are one part, number 0: all of them but those in the other box.
+  static PartBorder of_full(const Box3& bricks, const Box3& without);
 
  private:
   friend class ConnectedParts;

@@ -134,6 +134,11 @@ BrickMap enlarged(const BrickMap& bricks, int32_t n, const Box3& within);
 // Whether voxels in a box, empty or tight, can grow by so many steps. Errors: those of dilate().
 Result<void> check_dilate(const Box3& bounds, uint32_t steps);
 
+// `bricks`: of a volume's bounds, not empty. Errors: those of fill().
+Result<void> check_fill(size_t volume, const Box3& bricks);
+// The material of the most voxels, of several the lowest.
+uint8_t commonest(const MaterialCounts& counts);
+
 Result<void> check_hollow(uint32_t thickness);
 Result<BrickMap> hollowed(const BrickMap& bricks, uint32_t thickness, const Progress& progress);
 

@@ -109,16 +109,25 @@ class Flood {
   std::vector<Int3> queue_;
 };
 
-uint8_t commonest(const BrickMap& bricks) {
-  std::array<uint64_t, 256> counts{};
-  for (const auto& [at, brick] : bricks.bricks())
-    for (const uint8_t m : brick.materials) ++counts[m];
-  return uint8_t(std::max_element(counts.begin() + 1, counts.end()) - counts.begin());
-}
-
 }  // namespace
 
 namespace operations_detail {
+
+Result<void> check_fill(size_t volume, const Box3& bricks) {
+  uint64_t count = 1;
+  for (const int64_t edge : {int64_t(bricks.max.x) - bricks.min.x + 1, int64_t(bricks.max.y) - bricks.min.y + 1,
+                             int64_t(bricks.max.z) - bricks.min.z + 1})
+    count = count > kMaxFillBricks ? count : count * uint64_t(edge);
+  if (count > kMaxFillBricks)
+    return fail(ErrorCode::unsupported,
+                "volume " + std::to_string(volume) +
+                    " spreads over more than 2^30 bricks, too far to look for cavities; crop it first");
+  return {};
+}
+
+uint8_t commonest(const MaterialCounts& counts) {
+  return uint8_t(std::max_element(counts.begin() + 1, counts.end()) - counts.begin());
+}
 
 Result<void> check_hollow(uint32_t thickness) {
   if (thickness == 0) return fail(ErrorCode::invalid_argument, "a shell of thickness 0; expected at least 1 voxel");
@@ -149,17 +158,12 @@ Result<Scene> fill(const Scene& scene, uint8_t material) {
     BrickMap& bricks = out.volumes[n].bricks;
     if (bricks.empty()) continue;
     const Box3 box = bricks.brick_bounds();
-    uint64_t count = 1;
-    for (const int64_t edge :
-         {int64_t(box.max.x) - box.min.x + 1, int64_t(box.max.y) - box.min.y + 1, int64_t(box.max.z) - box.min.z + 1})
-      count = count > kMaxFillBricks ? count : count * uint64_t(edge);
-    if (count > kMaxFillBricks)
-      return fail(ErrorCode::unsupported,
-                  "volume " + std::to_string(n) +
-                      " spreads over more than 2^30 bricks, too far to look for cavities; crop it first");
+    QRY_TRY(check_fill(n, box));
     Flood flood(bricks, box);
     flood.run();
-    const uint8_t with = material ? material : commonest(bricks);
+    VolumeSummary its;
+    if (!material) its.add(bricks);
+    const uint8_t with = material ? material : commonest(its.materials);
     const BrickMap before = bricks;
     for (int32_t x = box.min.x; x <= box.max.x; ++x)
       for (int32_t y = box.min.y; y <= box.max.y; ++y)

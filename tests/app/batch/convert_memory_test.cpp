@@ -303,9 +303,7 @@ TEST_CASE("convert: what cannot be converted region by region says why when it d
     CHECK(files_in(dir) == 1);
   };
   if (kSanitized) return skip("what a process holds says nothing under a sanitizer");
-  failed("a.quarry", {"--hollow", "2", "--fill", "3"},
-         "it cannot be converted region by region: --fill needs the whole scene");
-  failed("c.quarry", {"--salvage"}, "--salvage needs the whole scene");
+  failed("a.quarry", {"--salvage"}, "it cannot be converted region by region: --salvage needs the whole scene");
   // The smallest possible region is one chunk.
   const Outcome least =
       run_quarry({"convert", ball, "-o", (dir / "d.quarry").string(), "--resolution", "2000", "--memory", "9M"});

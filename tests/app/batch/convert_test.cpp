@@ -337,10 +337,10 @@ TEST_CASE("convert: --memory makes jobs wait, and one that cannot fit fails by i
   const std::string memory = "48";
   const std::map<std::string, std::string> environment;
 #endif
-  // With this step it cannot be converted region by region.
+  // With this option it cannot be converted region by region.
   const Outcome outcome =
       run_quarry({"convert", (dir / "*.vox").string(), (dir / "large.quarry").string(), "-o", (dir / "out").string(),
-                  "--to", "ply", "--fill", "auto", "--keep-going", "--memory", memory + "M", "--json"},
+                  "--to", "ply", "--salvage", "--keep-going", "--memory", memory + "M", "--json"},
                  environment);
   INFO(outcome.err);
   CHECK(outcome.code == 3);

@@ -403,9 +403,9 @@ TEST_CASE("convert: worlds and volumes that do not fit --memory stay below it, c
     CHECK((parts.peak < kBudget) == (memory == std::string_view("40M")));
   }
   CHECK((text_of(dir / "4G.quarry") == text_of(dir / "40M.quarry")));
-  // Cavities are filled in the whole scene.
-  const Measured whole = converted(
-      dir, {(dir / "a.quarry").string(), "-o", (dir / "c.quarry").string(), "--fill", "1", "--memory", "40M"});
+  // Volumes are written as a whole.
+  const Measured whole =
+      converted(dir, {(dir / "a.quarry").string(), "-o", (dir / "c.vdb").string(), "--memory", "40M"});
   INFO(whole.message);
   CHECK(whole.code == 1);
   CHECK(whole.message.find("takes at least") != std::string::npos);

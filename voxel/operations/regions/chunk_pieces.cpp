@@ -20,15 +20,7 @@ Box3 below_sides(Int3 chunk) {
   return {all.min, all.max - Int3{1, 1, 1}};
 }
 
-// The border of a full chunk.
-PartBorder full_border(Int3 chunk) {
-  BrickMap bricks;
-  const Box3 all = bricks_of_chunk(chunk);
-  for (int32_t x = all.min.x; x <= all.max.x; ++x)
-    for (int32_t y = all.min.y; y <= all.max.y; ++y)
-      for (int32_t z = all.min.z; z <= all.max.z; ++z) bricks.put({x, y, z}, SharedBrick::full(1));
-  return ConnectedParts::find(bricks, Connectivity::faces)->border(inside(chunk));
-}
+PartBorder full_border(Int3 chunk) { return PartBorder::of_full(bricks_of_chunk(chunk), inside(chunk)); }
 
 struct Labelled {
   std::optional<ConnectedParts> pieces;  // none: it is full
@@ -54,6 +46,7 @@ Result<void> ChunkPieces::add(std::span<const Int3> chunks, const Voxels& voxels
   Progress quiet;
   quiet.cancel = progress.cancel;
   for (; !chunks.empty(); chunks = chunks.subspan(std::min(at_once, chunks.size()))) {
+    if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
     std::vector<Result<Labelled>> labelled(std::min(at_once, chunks.size()));
     parallel_for(labelled.size(), 1, [&](size_t i, size_t) {
       labelled[i] = [&, chunk = chunks[i]]() -> Result<Labelled> {
@@ -75,6 +68,7 @@ Result<void> ChunkPieces::add(std::span<const Int3> chunks, const Voxels& voxels
       for (; count_ < first + count; ++count_) parents_.push_back(count_);
       sets_ += uint32_t(count);
       chunks_.push_back({chunks[i], first});
+      full_.push_back(!its.pieces);
       join_with_earlier(chunks[i], first, its.all);
       if (its.pieces) found(*its.pieces);
       beside_.emplace_hint(beside_.end(), chunks[i], Beside{first, std::move(its.later)});

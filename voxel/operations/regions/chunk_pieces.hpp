@@ -51,6 +51,7 @@ class ChunkPieces {
   // The chunks, rising, by number.
   size_t chunks() const { return chunks_.size(); }
   Int3 chunk(size_t number) const { return chunks_[number].at; }
+  bool full(size_t number) const { return full_[number]; }
   std::optional<size_t> number_of(Int3 chunk) const;
   size_t lower_bound(Int3 chunk) const;  // the number of the first that is not below
   // Where a chunk's pieces begin and end.
@@ -77,6 +78,7 @@ class ChunkPieces {
 
   Connectivity neighbours_;
   std::vector<Chunk> chunks_;
+  std::vector<bool> full_;         // of each chunk
   uint32_t count_ = 0, sets_ = 0;  // pieces, sets of them
   std::deque<uint32_t> parents_;   // of each piece, none above it; moved out by end()
   std::map<Int3, Beside> beside_;

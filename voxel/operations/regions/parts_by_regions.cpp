@@ -157,7 +157,7 @@ SceneByRegions of_parts(const SceneByRegions& scene, Scene head, Chosen chosen) 
     bounds = united(bounds, {{bricks.min.x * 8, bricks.min.y * 8, bricks.min.z * 8},
                              {bricks.max.x * 8 + 7, bricks.max.y * 8 + 7, bricks.max.z * 8 + 7}});
   }
-  out.change_chunks(std::move(head), {intersected(bounds, scene.bounds()[0])},
+  out.change_chunks(std::move(head), {intersected(bounds, scene.bounds()[0])}, false,
                     {[some](uint32_t, const Box3& chunks) { return some->within(chunks); },
                      [some](uint32_t, Int3 chunk, const BrickMap& before, const Progress& progress) {
                        return some->of_chunk(chunk, before, progress);

@@ -252,20 +252,30 @@ void SceneByRegions::select(Scene scene, const std::vector<uint32_t>& from, uint
   steps_.push_back(std::move(step));
 }
 
-void SceneByRegions::change_chunks(Scene scene, std::vector<Box3> bounds, ChunkStep step) {
+void SceneByRegions::change_chunks(Scene scene, std::vector<Box3> bounds, bool tight, ChunkStep step) {
   scene_ = std::move(scene);
   bounds_ = std::move(bounds);
-  tight_ = false;
+  tight_ = tight_ && tight;
+  const auto chunks_of = [](const Box3& bricks) { return Box3{chunk_of(bricks.min), chunk_of(bricks.max)}; };
   Step added;
   added.by_chunks = true;
-  added.needs = [needs = std::move(step.needs)](uint32_t volume, const Box3& bricks) -> Needed {
-    const Box3 chunks = needs(volume, {chunk_of(bricks.min), chunk_of(bricks.max)});
+  added.needs = [needs = std::move(step.needs), chunks_of](uint32_t volume, const Box3& bricks) -> Needed {
+    const Box3 chunks = needs(volume, chunks_of(bricks));
     if (chunks.empty()) return {volume, chunks};
     return {volume, united(bricks_of_chunk(chunks.min), bricks_of_chunk(chunks.max))};
   };
-  added.make = [make = std::move(step.make)](uint32_t volume, const Box3& bricks, const BrickMap& before,
-                                             const Progress& progress) -> Result<BrickMap> {
-    const std::vector<Int3> chunks = chunks_with(before);
+  if (step.fills)
+    added.fills = [fills = step.fills, chunks_of](uint32_t volume, const Box3& bricks) {
+      return fills(volume, chunks_of(bricks)).size() * kVoxelsPerBrick;  // a chunk has as many bricks as a brick voxels
+    };
+  added.make = [make = std::move(step.make), fills = std::move(step.fills), chunks_of](
+                   uint32_t volume, const Box3& bricks, const BrickMap& before,
+                   const Progress& progress) -> Result<BrickMap> {
+    std::vector<Int3> chunks = chunks_with(before);
+    if (fills) {
+      const std::vector<Int3> filled = fills(volume, chunks_of(bricks));
+      chunks.insert(chunks.end(), filled.begin(), filled.end());
+    }
     std::vector<Result<BrickMap>> made(chunks.size());
     parallel_for(chunks.size(), 1, [&](size_t i, size_t) {
       made[i] = progress.cancelled() ? fail(ErrorCode::cancelled, "stopped")
@@ -281,22 +291,32 @@ void SceneByRegions::change_chunks(Scene scene, std::vector<Box3> bounds, ChunkS
   steps_.push_back(std::move(added));
 }
 
+std::vector<SceneByRegions::Needed> SceneByRegions::wanted(uint32_t volume, const Box3& bricks) const {
+  std::vector<Needed> all(steps_.size() + 1, Needed{volume, bricks});
+  for (size_t i = steps_.size(); i-- > 0;)
+    all[i] = all[i + 1].bricks.empty() ? all[i + 1] : steps_[i].needs(all[i + 1].volume, all[i + 1].bricks);
+  return all;
+}
+
 SceneByRegions::Needed SceneByRegions::needs(uint32_t volume, const Box3& bricks) const {
-  Needed needed{volume, bricks};
-  for (size_t i = steps_.size(); i-- > 0 && !needed.bricks.empty();)
-    needed = steps_[i].needs(needed.volume, needed.bricks);
-  return needed;
+  return wanted(volume, bricks).front();
 }
 
 Result<uint64_t> SceneByRegions::held(uint32_t volume, const Box3& bricks) const {
-  const Needed needed = needs(volume, bricks);
-  if (needed.bricks.empty()) return uint64_t(0);
-  QRY_TRY_ASSIGN(const uint64_t source, source_.count(needed.volume, needed.bricks));
+  const std::vector<Needed> all_wanted = wanted(volume, bricks);
+  uint64_t made = 0;
+  if (const Needed& first = all_wanted.front(); !first.bricks.empty()) {
+    QRY_TRY_ASSIGN(made, source_.count(first.volume, first.bricks));
+  }
   const uint64_t most = volume_of(bricks);
-  uint64_t all = source, made = source;
-  for (const Step& step : steps_) {
+  uint64_t all = made;
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    const Step& step = steps_[i];
     // A step whose bricks come from far more than the box makes no more than those of the box in the end.
     if (step.grows > 1) made = std::min(made * step.grows, std::max(most, made));
+    const Needed& its = all_wanted[i + 1];
+    // A full brick takes a place in a map, twice while maps are put together; that is a sixteenth of a brick.
+    if (step.fills && !its.bricks.empty()) made += step.fills(its.volume, its.bricks) / 16;
     all += made;
   }
   return all;
@@ -304,15 +324,13 @@ Result<uint64_t> SceneByRegions::held(uint32_t volume, const Box3& bricks) const
 
 Result<BrickMap> SceneByRegions::make(uint32_t volume, const Box3& bricks, const BrickMap& source,
                                       const Progress& progress) const {
-  std::vector<Needed> wanted{{volume, bricks}};  // of the last step, and back
-  for (size_t i = steps_.size(); i-- > 0;) {
-    wanted.push_back(steps_[i].needs(wanted.back().volume, wanted.back().bricks));
-    if (wanted.back().bricks.empty()) return BrickMap{};
-  }
-  BrickMap now = trimmed(source, wanted.back().bricks);
-  for (size_t i = 0; i < steps_.size() && !now.empty(); ++i) {
+  const std::vector<Needed> all_wanted = wanted(volume, bricks);
+  BrickMap now;
+  if (!all_wanted.front().bricks.empty()) now = trimmed(source, all_wanted.front().bricks);
+  for (size_t i = 0; i < steps_.size(); ++i) {
     if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
-    const Needed& made = wanted[steps_.size() - 1 - i];
+    const Needed& made = all_wanted[i + 1];
+    if (made.bricks.empty() || (now.empty() && !steps_[i].fills)) continue;
     QRY_TRY_ASSIGN(now, steps_[i].make(made.volume, made.bricks, now, progress));
   }
   return now;
@@ -321,12 +339,11 @@ Result<BrickMap> SceneByRegions::make(uint32_t volume, const Box3& bricks, const
 // By slabs along x, each by a thread.
 Result<BrickMap> SceneByRegions::read(uint32_t volume, const Box3& bricks, const Progress& progress) const {
   const Needed needed = needs(volume, bricks);
-  if (needed.bricks.empty()) return BrickMap{};
   Progress quiet;  // several threads report nothing
   quiet.cancel = progress.cancel;
   BrickMap before;
-  QRY_TRY(source_.read(needed.volume, needed.bricks, before));
-  if (before.empty()) return BrickMap{};
+  if (!needed.bricks.empty()) QRY_TRY(source_.read(needed.volume, needed.bricks, before));
+  if (before.empty() && !fills()) return BrickMap{};
   if (steps_.empty()) return trimmed(before, bricks);
   // Thin slabs keep threads busy; but what is beside a slab, or of the same chunk, is made twice.
   const int32_t layers = bricks.max.x - bricks.min.x + 1, least = by_chunks() ? 8 : reaches() ? 4 : 1;
@@ -349,6 +366,10 @@ Result<BrickMap> SceneByRegions::read(uint32_t volume, const Box3& bricks, const
 
 bool SceneByRegions::reaches() const {
   return std::ranges::any_of(steps_, [](const Step& step) { return step.reach > 0; });
+}
+
+bool SceneByRegions::fills() const {
+  return std::ranges::any_of(steps_, [](const Step& step) { return step.fills != nullptr; });
 }
 
 bool SceneByRegions::by_chunks() const {

@@ -73,12 +73,15 @@ class SceneByRegions {
 
   // Becomes `scene`, without bricks, of as many volumes, whose bricks are made chunk by chunk (8^3 bricks).
   struct ChunkStep {
-    // Those of a box of chunks that have voxels then, boxed; an empty box: none has.
+    // Those of a box of chunks that may keep voxels, boxed; an empty box: none does.
     std::function<Box3(uint32_t volume, const Box3& chunks)> needs;
     // Free-threaded.
     std::function<Result<BrickMap>(uint32_t volume, Int3 chunk, const BrickMap& before, const Progress&)> make;
+    // Those of a box of chunks that get voxels although they have none; full bricks. May be left out.
+    std::function<std::vector<Int3>(uint32_t volume, const Box3& chunks)> fills = {};
   };
-  void change_chunks(Scene scene, std::vector<Box3> bounds, ChunkStep step);
+  // `bounds`: tight, if those before were and `tight`.
+  void change_chunks(Scene scene, std::vector<Box3> bounds, bool tight, ChunkStep step);
 
   // What of the source is needed to make a volume's bricks in a box; an empty box: nothing, there are none.
   struct Needed {
@@ -101,11 +104,17 @@ class SceneByRegions {
     uint32_t reach = 0;  // in bricks
     uint64_t grows = 1;  // bricks that come of one, at most
     bool by_chunks = false;
+    // How many full bricks come of none; may be left out.
+    std::function<uint64_t(uint32_t volume, const Box3& bricks)> fills = {};
   };
   // A step that looks at voxels up to `reach` away, in the same volume.
   void add_near(uint32_t reach, uint64_t grows, std::function<Result<BrickMap>(const BrickMap&, const Progress&)> make);
   bool reaches() const;    // whether a brick depends on others beside it
   bool by_chunks() const;  // whether all of a chunk is made at once
+  bool fills() const;      // whether there may be bricks where the source has none
+  // What must be there of the source, and after each step, so that a volume's bricks in a box can be made; empty boxes:
+  // nothing.
+  std::vector<Needed> wanted(uint32_t volume, const Box3& bricks) const;
 
   Scene scene_;
   std::vector<Box3> bounds_;

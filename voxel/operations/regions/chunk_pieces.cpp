@@ -34,8 +34,7 @@ std::vector<Int3> chunks_with(const BrickMap& bricks) {
   for (const auto& [at, brick] : bricks.bricks())
     if (const Int3 chunk = chunk_of(at); chunks.empty() || chunks.back() != chunk) chunks.push_back(chunk);
   std::ranges::sort(chunks);
-  const auto [again, end] = std::ranges::unique(chunks);
-  chunks.erase(again, end);
+  chunks.erase(std::unique(chunks.begin(), chunks.end()), chunks.end());
   return chunks;
 }
 

@@ -28,7 +28,7 @@ qry_result memory_on_device(const qry_world& world, qry_memory_state* state, qry
   bricks->keys = store.keys;
   bricks->full_keys = use->full_keys;
   bricks->bricks = store.bricks;
-  bricks->history_bricks = store.bricks - (store.keys - use->full_keys);
+  bricks->history_bricks = found->history_bricks(use->full_keys);
   bricks->history_changes = use->history_changes;
   bricks->spare_bytes = use->spare_bytes;
   return QRY_OK;

@@ -1747,6 +1747,7 @@ Result<DeviceHome::State> DeviceHome::state() {
     const ResidentPages::Counters away = pages_->counters();
     state.store.voxels += away.voxels;
     state.store.keys += uint32_t(away.bricks);
+    state.absent_keys = away.bricks;
     state.store.bounds = united(state.store.bounds, away.bounds);
   }
   follow_drops();

@@ -155,9 +155,14 @@ class DeviceHome {
   }
 
   struct State {
-    device::Store::State store;
+    device::Store::State store;  // its voxels, keys and bounds: of the whole world, also where a part of it is there
     uint64_t version = 0, history_length = 0, history_position = 0;
     device::Executor::Traffic traffic;
+    uint64_t absent_keys = 0;  // of bricks that the file alone has
+    // Stored bricks that only the history holds. `full_keys`: Store::MemoryUse's.
+    uint64_t history_bricks(uint64_t full_keys) const {
+      return store.bricks - store.retired - (store.keys - absent_keys - full_keys);
+    }
   };
   Result<State> state();
   // As Store's. edit_times() waits for what was launched, and asks the device nothing more. Errors: device.

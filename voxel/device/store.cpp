@@ -1838,6 +1838,7 @@ Result<Store::State> Store::state() {
   state.version = control.version;
   state.keys = control.keys;
   state.bricks = control.bricks_top - kFullBricks - control.free_count;
+  state.retired = uint32_t(retired_);
   state.steps = control.step_count;
   state.position = control.step_position;
   state.size_bytes = executor_->size_bytes();

@@ -206,7 +206,8 @@ class Store {
   struct State {
     uint64_t voxels = 0, version = 0;
     uint32_t keys = 0;
-    uint32_t bricks = 0;  // that are stored: not full ones, but those that only the history holds
+    uint32_t bricks = 0;   // that are stored: not full ones, but those that only the history holds
+    uint32_t retired = 0;  // of these, such as are kept for frames alone
     uint64_t steps = 0, position = 0;
     Box3 bounds;               // tight, in voxels
     uint64_t size_bytes = 0;   // of the device's memory

@@ -282,9 +282,7 @@ void Editor::take_statistics() {
     statistics.pages = home.pages() ? home.pages()->counters() : engine::ResidentPages::Counters();
     if (const auto state = home.state()) {
       statistics.holdings.bricks = state->store.bricks;
-      // Of a document in parts only what is there is stored.
-      const uint64_t keys = state->store.keys - statistics.pages.bricks;
-      statistics.holdings.history_bricks = state->store.bricks + statistics.holdings.full_keys - keys;
+      statistics.holdings.history_bricks = state->history_bricks(statistics.holdings.full_keys);
       statistics.history_bytes += statistics.holdings.history_bricks * (sizeof(BrickMask) + sizeof(BrickMaterials));
       statistics.device_bytes = state->store.size_bytes;
       statistics.to_device_bytes = state->traffic.to_device_bytes;

@@ -207,6 +207,7 @@ TEST_CASE(
       INFO("grid " << memory.grid_bytes << " masks " << memory.mask_bytes << " materials " << memory.material_bytes
                    << " pyramid " << memory.pyramid_bytes << " history " << memory.history_bytes << " keys "
                    << held.keys << " bricks " << held.bricks);
+      CHECK(held.history_bricks <= held.bricks);
       CHECK(paging.device_bytes <= budget_at(worlds, home) + kSlack);
       return paging.pages;
     };

@@ -80,6 +80,12 @@ Result<const io::Format*> format_of(const fs::path& file, const ConversionOption
   return io::format_for_writing(options.picture == PictureKind::slices ? fs::path(file) += ".png" : file);
 }
 
+// That of a job's outputs. Before the work no part has a name, but all have the same format.
+Result<const io::Format*> format_of(const ConversionJob& job, const ConversionOptions& options) {
+  QRY_TRY_ASSIGN(const auto file, job.file(options.steps.splits() ? "part" : ""));
+  return format_of(file, options);
+}
+
 Result<void> write(const Scene& scene, const io::Destination& to, PictureKind picture, const Progress& progress) {
   if (picture == PictureKind::top) return io::write_scene(scene, to, progress);
   const auto voxels = io::VisibleRegions::of(scene, progress);
@@ -243,7 +249,7 @@ class RegionConversion {
   }
 
   Result<void> run() {
-    QRY_TRY_ASSIGN(to_, format_of(file_, options_));
+    QRY_TRY_ASSIGN(to_, format_of(job_, options_));
     const bool steps = !options_.steps.empty(), levels = options_.lod_levels > 0;
     const bool into_output = is_world(*to_) && !steps;
     for (const Input& input : job_.inputs) QRY_TRY(read(input.file, into_output));
@@ -512,8 +518,7 @@ Result<fs::path> ConversionJob::file(const std::string& part) const {
 std::string why_whole(const ConversionJob& job, const ConversionOptions& options) {
   if (options.salvage) return "--salvage needs the whole scene";
   if (options.load.executor == VoxelizeExecutor::cuda) return "--executor cuda makes all voxels at once";
-  const auto file = job.file();
-  const auto to = file ? format_of(*file, options) : tl::unexpected<Error>(file.error());
+  const auto to = format_of(job, options);
   if (!to) return to.error().message;
   const auto all = [](const auto& can) {
     std::vector<std::string> names;

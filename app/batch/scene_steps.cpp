@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <map>
 #include <optional>
 
@@ -309,12 +310,12 @@ Result<Step> split_step(const std::string& value) {
       return bad(fmt::format("write one of {}{}", fmt::join(kSplitNames, ", "), did_you_mean(value, kSplitNames)));
     kind = it->second;
   }
-  // Names of the pieces after that of what they are pieces of.
+  // Names of the pieces after that of what they are pieces of. There may be thousands, each with a palette.
   const auto add = [](auto& out, const std::string& whole, auto pieces) {
-    for (auto& piece : pieces) {
-      if (!whole.empty()) piece.name = whole + "-" + piece.name;
-      out.push_back(std::move(piece));
-    }
+    if (!whole.empty())
+      for (auto& piece : pieces) piece.name = whole + "-" + piece.name;
+    if (out.empty()) out = std::move(pieces);
+    else std::ranges::move(pieces, std::back_inserter(out));
   };
   return Step{[=](Parts parts, Losses&, const Progress& progress) -> Result<Parts> {
                 Parts out;

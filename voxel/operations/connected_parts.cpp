@@ -510,7 +510,10 @@ PartBorder ConnectedParts::border(const Box3& without) const {
     if (!intersected({at, at}, without).empty()) continue;
     PartBorder::Brick& brick = out.bricks_.emplace_back();
     brick.at = at;
-    brick.slices = bricks_.brick(i).material() ? kAll : slices_of(bricks_.brick(i)->mask);
+    if (!bricks_.brick(i).material()) {
+      out.slices_.push_back(slices_of(bricks_.brick(i)->mask));
+      brick.slices = uint32_t(out.slices_.size());
+    }
     brick.first = uint32_t(out.parts_.size());
     for (uint32_t c = 0; c < components(i); ++c) out.parts_.push_back(part_of(i, c));
     if (labels_[i]) {
@@ -519,6 +522,8 @@ PartBorder ConnectedParts::border(const Box3& without) const {
     }
     out.box_ = united(out.box_, {at, at});
   }
+  // Many borders are kept at once.
+  out.bricks_.shrink_to_fit(), out.parts_.shrink_to_fit(), out.slices_.shrink_to_fit(), out.labels_.shrink_to_fit();
   return out;
 }
 
@@ -529,13 +534,14 @@ PartBorder PartBorder::of_full(const Box3& bricks, const Box3& without) {
   for (int32_t x = bricks.min.x; x <= bricks.max.x; ++x)
     for (int32_t y = bricks.min.y; y <= bricks.max.y; ++y)
       for (int32_t z = bricks.min.z; z <= bricks.max.z; ++z)
-        if (const Int3 at{x, y, z}; intersected({at, at}, without).empty()) out.bricks_.push_back({at, kAll});
+        if (const Int3 at{x, y, z}; intersected({at, at}, without).empty()) out.bricks_.push_back({at});
   return out;
 }
 
 void PartBorder::meet(const PartBorder& other, Connectivity neighbours, const Touch& touch) const {
   const auto labelled = [](const PartBorder& of, const Brick& brick) {
-    return LabelledBrick{brick.slices, brick.labels ? &of.labels_[brick.labels - 1] : nullptr};
+    return LabelledBrick{brick.slices ? of.slices_[brick.slices - 1] : kAll,
+                         brick.labels ? &of.labels_[brick.labels - 1] : nullptr};
   };
   const int32_t most = most_axes(neighbours);
   for (const Brick& own : bricks_) {

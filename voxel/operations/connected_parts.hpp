@@ -51,12 +51,13 @@ class PartBorder {
   friend class ConnectedParts;
   struct Brick {
     Int3 at;
-    std::array<uint64_t, 8> slices{};
     uint32_t first = 0;   // in parts_, of its components
+    uint32_t slices = 0;  // in slices_, + 1; 0: it is full
     uint32_t labels = 0;  // in labels_, + 1; 0: there is one component
   };
   std::vector<Brick> bricks_;    // rising
   std::vector<uint32_t> parts_;  // of each component
+  std::vector<std::array<uint64_t, 8>> slices_;
   std::vector<std::array<uint8_t, kVoxelsPerBrick>> labels_;
   Box3 box_;  // of the bricks
 };

@@ -266,6 +266,24 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("convert: parts whose files have no name but {part} are made region by region, too") {
+  if (kSanitized) return skip("what a process holds says nothing under a sanitizer");
+  const fs::path dir = scratch_dir("convert-part-names");
+  const std::string terrain = (dir / "terrain.quarry").string();
+  REQUIRE(run_quarry({"generate", "terrain", "--size", "300", "-o", terrain}).code == 0);
+  for (const auto& [place, memory] : {std::pair{"whole", "8G"}, {"parts", "24M"}}) {
+    fs::create_directories(dir / place);
+    const Outcome outcome =
+        run_quarry({"convert", terrain, "-o", (dir / place / "{part}.quarry").string(), "--hollow", "1", "--keep-parts",
+                    "3:6", "--split", "parts:6", "--memory", memory, "--json"});
+    INFO(outcome.err);
+    REQUIRE(outcome.code == 0);
+    CHECK((event(outcome, "finished")["regions"] > 0) == (place == std::string_view("parts")));
+  }
+  CHECK(files_in(dir / "whole") == 3);
+  same_files(dir);
+}
+
 TEST_CASE("convert: the peak of a conversion region by region stays below --memory") {
   if (kSanitized) return skip("what a process holds says nothing under a sanitizer");
   const fs::path dir = scratch_dir("convert-peak");

@@ -60,14 +60,14 @@ class PieceFacts {
   };
   std::deque<Piece> pieces_;  // which never moves: no room for two of it is needed
 };
-// Errors: out_of_memory, if so many parts cannot be numbered in the room that is left.
-Result<void> check_room(uint32_t parts, uint64_t left_bytes) {
-  const uint64_t bytes = uint64_t(parts) * (sizeof(Facts) + 2 * sizeof(uint32_t));
-  if (bytes <= left_bytes) return {};
+// Errors: out_of_memory, if so many parts, of so many bytes each, do not fit what is left.
+Result<void> check_room(uint64_t parts, uint64_t bytes_each, uint64_t left_bytes) {
+  if (parts * bytes_each <= left_bytes) return {};
   return fail(ErrorCode::out_of_memory, "the " + std::to_string(parts) + " connected parts seen so far take " +
-                                            memory_text(bytes) + " more, and " + memory_text(left_bytes) +
+                                            memory_text(parts * bytes_each) + " more, and " + memory_text(left_bytes) +
                                             " are left of the memory it may take; allow more, or crop it");
 }
+constexpr uint64_t kPartBytes = sizeof(Facts) + 2 * sizeof(uint32_t);  // while parts are numbered
 
 // Numbers the sets of pieces as ConnectedParts does parts, and counts those that stay.
 void number_parts(Parts& parts, PieceFacts facts, const PartChoice& choice) {
@@ -111,7 +111,7 @@ Result<std::shared_ptr<const Parts>> find_parts(const SceneByRegions& scene, con
         },
         [&](const ConnectedParts& pieces) { facts.add(pieces); }, progress));
     // The region goes before parts are numbered.
-    return check_room(parts->pieces.sets(), pass.available_bytes() + bricks.size_bytes());
+    return check_room(parts->pieces.sets(), kPartBytes, pass.available_bytes() + bricks.size_bytes());
   }));
   number_parts(*parts, std::move(facts), choice);
   return std::shared_ptr<const Parts>(parts);
@@ -196,6 +196,7 @@ Result<std::vector<PartByRegions>> split_parts(SceneByRegions scene, Connectivit
   QRY_TRY_ASSIGN(const auto parts, find_parts(scene, head, PartChoice{.neighbours = neighbours}, pass, progress));
   const uint32_t count = parts->count;
   QRY_TRY(check_connected_parts(count));
+  QRY_TRY(check_room(count, sizeof(PartByRegions), pass.available_bytes()));
   std::vector<Chosen> chosen;
   for (uint32_t i = 0; i < count; ++i) chosen.push_back({parts, i, i + 1, {}});
   for (size_t c = 0; c < parts->pieces.chunks(); ++c)
@@ -203,6 +204,7 @@ Result<std::vector<PartByRegions>> split_parts(SceneByRegions scene, Connectivit
       if (auto& chunks = chosen[parts->part_of[p]].chunks; chunks.empty() || chunks.back() != c)
         chunks.push_back(uint32_t(c));
   std::vector<PartByRegions> out;
+  out.reserve(count);
   for (size_t i = 0; i < count; ++i) {
     ScenePart part = connected_part(head, i, {});
     out.push_back({std::move(part.name), of_parts(scene, std::move(part.scene), std::move(chosen[i]))});

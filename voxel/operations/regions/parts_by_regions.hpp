@@ -17,7 +17,7 @@ namespace quarry {
 // part. Errors besides: out_of_memory, if parts do not fit the pass's room.
 Result<SceneByRegions> keep_parts(SceneByRegions scene, const PartChoice& choice, const SceneByRegions::Pass& pass,
                                   const Progress& progress);
-// The same. Besides, 4 bytes for each part of each chunk.
+// The same. Besides, 4 bytes for each part of each chunk, and a scene without bricks, some 20 KB, for each part.
 Result<std::vector<PartByRegions>> split_parts(SceneByRegions scene, Connectivity neighbours,
                                                const SceneByRegions::Pass& pass, const Progress& progress);
 

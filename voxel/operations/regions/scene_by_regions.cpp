@@ -282,9 +282,10 @@ void SceneByRegions::change_chunks(Scene scene, std::vector<Box3> bounds, bool t
                                      : make(volume, chunks[i], trimmed(before, bricks_of_chunk(chunks[i])), progress);
     });
     BrickMap all;
-    for (const Result<BrickMap>& chunk : made) {
+    for (Result<BrickMap>& chunk : made) {
       QRY_TRY(chunk);
       all.put(chunk->within(bricks));
+      chunk->clear();
     }
     return all;
   };
@@ -315,8 +316,8 @@ Result<uint64_t> SceneByRegions::held(uint32_t volume, const Box3& bricks) const
     // A step whose bricks come from far more than the box makes no more than those of the box in the end.
     if (step.grows > 1) made = std::min(made * step.grows, std::max(most, made));
     const Needed& its = all_wanted[i + 1];
-    // A full brick takes a place in a map, twice while maps are put together; that is a sixteenth of a brick.
-    if (step.fills && !its.bricks.empty()) made += step.fills(its.volume, its.bricks) / 16;
+    // A full brick takes a place in a map, several times while maps are put together; that is an eighth of a brick.
+    if (step.fills && !its.bricks.empty()) made += step.fills(its.volume, its.bricks) / 8;
     all += made;
   }
   return all;

@@ -417,14 +417,14 @@ Result<ResidentPages::Stay> ResidentPages::need(std::vector<uint32_t> numbers, U
   numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
   ++round_;
   QRY_TRY(settle());
-  std::vector<uint32_t> missing;
+  std::vector<Coming> missing;
   uint64_t coming = 0;
   for (const uint32_t number : numbers) {
     const auto found = pages_.find(number);
     if (found == pages_.end()) continue;
     found->second.round = round_;
     if (!found->second.absent) continue;
-    missing.push_back(number);
+    missing.push_back({number, cache_.find(number)});
     coming += found->second.bytes();
   }
   if (coming + bytes) QRY_TRY(make_room(coming + bytes));
@@ -561,11 +561,11 @@ std::vector<uint32_t> ResidentPages::keys_of(std::span<const uint32_t> pages) co
 }
 
 // Returns when it is launched: settle() waits.
-Result<void> ResidentPages::bring(std::span<const uint32_t> numbers, std::span<const uint32_t> leaving) {
+Result<void> ResidentPages::bring(std::span<const Coming> coming, std::span<const uint32_t> leaving) {
   std::vector<SharedPage> arrived;
   uint64_t bytes = 0;
   std::vector<uint32_t> going = keys_of(leaving);
-  under_way_.insert(under_way_.end(), numbers.begin(), numbers.end());
+  for (const Coming& one : coming) under_way_.push_back(one.number);
   under_way_.insert(under_way_.end(), leaving.begin(), leaving.end());
   const auto send = [&]() -> Result<void> {
     if (arrived.empty() && going.empty()) return {};
@@ -585,15 +585,15 @@ Result<void> ResidentPages::bring(std::span<const uint32_t> numbers, std::span<c
   const auto bring_all = [&]() -> Result<void> {
     std::vector<uint32_t> missing;
     uint64_t all = 0;
-    for (const uint32_t number : numbers) {
-      if (SharedPage page = cache_.find(number)) {
-        ++from_host_;
-        QRY_TRY(put(number, std::move(page)));
+    for (const Coming& one : coming) {
+      if (one.page) {
+        arrived.push_back(one.page);
         continue;
       }
-      missing.push_back(number);
-      all += pages_[number].bytes();
+      missing.push_back(one.number);
+      all += pages_[one.number].bytes();
     }
+    from_host_ += arrived.size();
     if (!missing.empty()) {
       const auto waiting = std::max<size_t>(size_t(at_once * missing.size() / std::max<uint64_t>(all, 1)), 1);
       QRY_TRY(cache_.read(
@@ -605,11 +605,11 @@ Result<void> ResidentPages::bring(std::span<const uint32_t> numbers, std::span<c
     give_up_exchange();
     return brought;
   }
-  for (const uint32_t number : numbers) {
-    pages_[number].absent = false;
-    if (residency_) residency_->set_absent(number, false);
+  for (const Coming& one : coming) {
+    pages_[one.number].absent = false;
+    if (residency_) residency_->set_absent(one.number, false);
   }
-  brought_ += numbers.size();
+  brought_ += coming.size();
   return {};
 }
 
@@ -788,7 +788,8 @@ Result<ResidentPages::Streamed> ResidentPages::stream(uint64_t completed, uint64
     kept = kept_bytes();
   }
   const uint64_t most_wanted = most - spare - std::min(kept, most / 2);
-  std::vector<uint32_t> coming, waiting;
+  std::vector<Coming> coming;
+  std::vector<uint32_t> waiting;
   uint64_t wanted = 0, missing = 0;
   for (const auto& [distance, number] : near) {
     Page& page = pages_[number];
@@ -798,12 +799,12 @@ Result<ResidentPages::Streamed> ResidentPages::stream(uint64_t completed, uint64
     if (!page.absent || cache_.failed(number)) continue;
     ++done.missing;
     missing += page.bytes();
-    const bool found = cache_.find(number) != nullptr;
-    if (!page.wanted) page.wanted = now, page.found = found;
+    SharedPage found = cache_.find(number);
+    if (!page.wanted) page.wanted = now, page.found = found != nullptr;
     waiting.push_back(number);
     if (!found || (!coming.empty() && done.bytes + page.bytes() > most_bytes)) continue;
     done.bytes += page.bytes();
-    coming.push_back(number);
+    coming.push_back({number, std::move(found)});
   }
   QRY_TRY(read_behind(waiting));
   // For those that no frame wants any more nobody waits.
@@ -829,7 +830,7 @@ Result<ResidentPages::Streamed> ResidentPages::stream(uint64_t completed, uint64
       std::erase_if(leaving, [&](uint32_t number) { return pages_[number].absent; });
     }
     while (!fits(done.bytes) && !coming.empty()) {
-      done.bytes -= pages_[coming.back()].bytes();
+      done.bytes -= pages_[coming.back().number].bytes();
       coming.pop_back();
     }
   }

@@ -8,9 +8,9 @@
 //
 // A page is 128^3 voxels, eight chunks of the file. Of one that has left 300 bytes of what the file has of it are in
 // memory, its coarse level (engine/sharing/coarse_level.hpp), and its bricks as long as the host's part has room
-// (engine/pages/page_cache.hpp). The history of a world in parts lives in
-// its file: what the device has of it are the steps since pages left last; undo takes older ones from the file. The way
-// is Starfish's, of a table in parts of which a budget holds some (docs/literature.md).
+// (engine/pages/page_cache.hpp). The history of a world in parts lives in its file: what the device has of it are the
+// steps since pages left last; undo takes older ones from the file. The way is Starfish's, of a table in parts of which
+// a budget holds some (docs/literature.md).
 #pragma once
 
 #include <array>
@@ -173,7 +173,11 @@ class ResidentPages {
   void note_left(std::span<const uint32_t> leaving);
   Result<void> let_leave(uint64_t bytes);
   std::vector<uint32_t> keys_of(std::span<const uint32_t> pages) const;
-  Result<void> bring(std::span<const uint32_t> numbers, std::span<const uint32_t> leaving);
+  struct Coming {
+    uint32_t number = 0;
+    SharedPage page;  // of the host's memory; null: it is read from the file
+  };
+  Result<void> bring(std::span<const Coming> coming, std::span<const uint32_t> leaving);
   std::vector<uint32_t> near_eye(uint64_t most_bytes) const;
   Result<void> read_behind(std::span<const uint32_t> wanted);
   void begin_change(Page& page, uint32_t number);

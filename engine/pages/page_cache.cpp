@@ -88,6 +88,27 @@ void PageMemory::give_back(std::span<const Run> runs) {
 
 // ---- What is there
 
+// While it lives: what the thread reads ends soon, and it begins nothing.
+class PageCache::ReaderHeld {
+ public:
+  explicit ReaderHeld(PageCache& cache) : cache_(cache) {
+    const std::lock_guard hold(cache_.lock_);
+    ++cache_.holds_;
+    cache_.cancel_ = true;
+  }
+  ~ReaderHeld() {
+    const std::lock_guard hold(cache_.lock_);
+    --cache_.holds_;
+    cache_.cancel_ = cache_.holds_ > 0;
+    cache_.changed_.notify_all();
+  }
+  ReaderHeld(const ReaderHeld&) = delete;
+  ReaderHeld& operator=(const ReaderHeld&) = delete;
+
+ private:
+  PageCache& cache_;
+};
+
 PageCache::PageCache(uint64_t most_bytes, PageMemory::Allocate allocate, uint32_t threads)
     : memory_(std::make_shared<PageMemory>(most_bytes, std::move(allocate))), threads_(threads) {}
 
@@ -116,29 +137,12 @@ void PageCache::let_go() {
 }
 
 void PageCache::pause() {
-  hold_reader();
-  {
-    std::unique_lock hold(lock_);
-    file_ = nullptr;
-    wanted_.pages.clear();
-    near_.pages.clear();
-    changed_.wait(hold, [this] { return !reading_; });
-  }
-  release_reader();
-}
-
-// What the thread reads now ends soon, and it begins nothing.
-void PageCache::hold_reader() {
-  const std::lock_guard hold(lock_);
-  ++holds_;
-  cancel_ = true;
-}
-
-void PageCache::release_reader() {
-  const std::lock_guard hold(lock_);
-  --holds_;
-  cancel_ = holds_ > 0;
-  changed_.notify_all();
+  const ReaderHeld held(*this);
+  std::unique_lock hold(lock_);
+  file_ = nullptr;
+  wanted_.pages.clear();
+  near_.pages.clear();
+  changed_.wait(hold, [this] { return !reading_; });
 }
 
 void PageCache::forget(uint32_t page) {
@@ -167,6 +171,12 @@ Result<void> PageCache::failure() {
 PageCache::Counters PageCache::counters() const {
   const std::lock_guard hold(lock_);
   return {memory_->most_bytes(), memory_->used_bytes(), entries_.size(), read_};
+}
+
+// Under the lock.
+uint64_t PageCache::state_of(uint32_t page) const {
+  const auto forgotten = states_.find(page);
+  return forgotten == states_.end() ? 0 : forgotten->second;
 }
 
 // The one that was asked for longest ago, if that was before `asked`.
@@ -221,8 +231,7 @@ Result<void> PageCache::read_from(io::Store& file, const Wishes& wishes, bool al
     for (const uint32_t number : wishes.pages) {
       const Box3 voxels = voxels_of_page(number);
       pieces.push_back({{0, {io::chunk_of(brick_of(voxels.min)), io::chunk_of(brick_of(voxels.max))}}});
-      const auto forgotten = states_.find(number);
-      states.push_back(forgotten == states_.end() ? 0 : forgotten->second);
+      states.push_back(state_of(number));
     }
   }
   std::vector<SharedPage> made(pieces.size());
@@ -237,9 +246,7 @@ Result<void> PageCache::read_from(io::Store& file, const Wishes& wishes, bool al
       const std::lock_guard hold(lock_);
       ++read_;
       failed_.erase(number);
-      const auto forgotten = states_.find(number);
-      const bool same = states[i] == (forgotten == states_.end() ? 0 : forgotten->second);
-      if (same && page && page->kept) entries_[number] = {page, wishes.asked};
+      if (states[i] == state_of(number) && page && page->kept) entries_[number] = {page, wishes.asked};
     }
     return put ? put(i, std::move(page)) : Result<void>();
   };
@@ -252,10 +259,8 @@ Result<void> PageCache::read(io::Store& file, std::span<const uint32_t> pages, c
     const std::lock_guard hold(lock_);
     now.asked = asked_;
   }
-  hold_reader();
-  auto done = read_from(file, now, true, put, {}, most_waiting);
-  release_reader();
-  return done;
+  const ReaderHeld held(*this);
+  return read_from(file, now, true, put, {}, most_waiting);
 }
 
 Result<void> PageCache::want(std::vector<uint32_t> wanted, std::vector<uint32_t> near) {

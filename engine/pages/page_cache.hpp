@@ -125,8 +125,8 @@ class PageCache {
     std::vector<uint32_t> pages;
     uint64_t asked = 0;
   };
-  void hold_reader();
-  void release_reader();
+  class ReaderHeld;
+  uint64_t state_of(uint32_t page) const;
   void run();
   Wishes next_batch();
   void read_batch(io::Store& file, const Wishes& batch);

@@ -142,9 +142,6 @@ void join_bricks(const LabelledBrick& a, const LabelledBrick& b, Int3 step, Conn
     }
   }
 }
-// Along how many axes neighbours may differ.
-constexpr int32_t most_axes(Connectivity c) { return c == Connectivity::faces ? 1 : c == Connectivity::edges ? 2 : 3; }
-constexpr int32_t axes_of(Int3 step) { return step.x * step.x + step.y * step.y + step.z * step.z; }
 
 constexpr BrickSlices kAll{~0ull, ~0ull, ~0ull, ~0ull, ~0ull, ~0ull, ~0ull, ~0ull};
 

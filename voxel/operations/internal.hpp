@@ -12,6 +12,9 @@
 
 namespace quarry::operations_detail {
 
+// For one of several threads, none of which reports.
+inline Progress only_cancel(const Progress& progress) { return {.report = {}, .cancel = progress.cancel}; }
+
 Result<void> check(const Scene& scene);
 // Rounded down; n is above 0.
 constexpr int64_t floor_div(int64_t a, int64_t n) { return a >= 0 ? a / n : -((-a + n - 1) / n); }

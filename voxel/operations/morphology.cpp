@@ -21,8 +21,7 @@ constexpr int32_t kEdge = kBrickEdge + 2;
 constexpr size_t kColumnsAtOnce = 64;  // columns of bricks a thread takes at once
 
 constexpr bool is_neighbour(Int3 step, Connectivity neighbours) {
-  const int32_t axes = step.x * step.x + step.y * step.y + step.z * step.z;
-  return axes >= 1 && axes <= (neighbours == Connectivity::faces ? 1 : neighbours == Connectivity::edges ? 2 : 3);
+  return axes_of(step) >= 1 && axes_of(step) <= most_axes(neighbours);
 }
 
 // The bricks at a place and around it: [(dx + 1) * 9 + (dy + 1) * 3 + dz + 1], null where there is none.

@@ -20,6 +20,9 @@ namespace quarry {
 // Which voxels are neighbours: those that share a face, those that share a face or an edge, or those that share a
 // corner too.
 enum class Connectivity : uint8_t { faces = 6, edges = 18, corners = 26 };
+// Along how many axes neighbours may differ, and two places a step apart do.
+constexpr int32_t most_axes(Connectivity c) { return c == Connectivity::faces ? 1 : c == Connectivity::edges ? 2 : 3; }
+constexpr int32_t axes_of(Int3 step) { return step.x * step.x + step.y * step.y + step.z * step.z; }
 // None if the number is not 6, 18 or 26.
 constexpr std::optional<Connectivity> connectivity_from(double number) {
   for (const Connectivity one : {Connectivity::faces, Connectivity::edges, Connectivity::corners})

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/parallel.hpp"
+#include "voxel/operations/internal.hpp"
 
 namespace quarry::operations_detail {
 namespace {
@@ -42,8 +43,7 @@ Result<void> ChunkPieces::add(std::span<const Int3> chunks, const Voxels& voxels
                               const Progress& progress) {
   // As many at once as keep threads busy: labels of voxels take as much memory as voxels.
   const size_t at_once = size_t(4) * thread_count();
-  Progress quiet;
-  quiet.cancel = progress.cancel;
+  const Progress quiet = only_cancel(progress);
   for (; !chunks.empty(); chunks = chunks.subspan(std::min(at_once, chunks.size()))) {
     if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
     std::vector<Result<Labelled>> labelled(std::min(at_once, chunks.size()));
@@ -80,12 +80,12 @@ Result<void> ChunkPieces::add(std::span<const Int3> chunks, const Voxels& voxels
 void ChunkPieces::join_with_earlier(Int3 chunk, uint32_t first, const std::optional<PartBorder>& border) {
   // No chunk that comes now, or later, lies beside those before this one.
   beside_.erase(beside_.begin(), beside_.lower_bound(chunk - Int3{1, 1, 1}));
-  const int32_t axes = neighbours_ == Connectivity::faces ? 1 : neighbours_ == Connectivity::edges ? 2 : 3;
   for (int32_t x = -1; x <= 0; ++x)
     for (int32_t y = -1; y <= (x < 0 ? 1 : 0); ++y)
       for (int32_t z = -1; z <= (x < 0 || y < 0 ? 1 : -1); ++z) {
-        const auto earlier = beside_.find(chunk + Int3{x, y, z});
-        if (x * x + y * y + z * z > axes || earlier == beside_.end()) continue;
+        const Int3 step{x, y, z};
+        const auto earlier = beside_.find(chunk + step);
+        if (axes_of(step) > most_axes(neighbours_) || earlier == beside_.end()) continue;
         const Beside& its = earlier->second;
         if (!border && !its.border) {
           join(its.first, first);

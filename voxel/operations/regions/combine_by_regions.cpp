@@ -18,12 +18,6 @@ namespace {
 using Pass = SceneByRegions::Pass;
 using Needed = SceneByRegions::Needed;
 
-Progress only_cancel(const Progress& progress) {
-  Progress quiet;
-  quiet.cancel = progress.cancel;
-  return quiet;
-}
-
 // The volumes of all scenes, one after the other.
 BrickSource joined(std::vector<SceneByRegions> scenes, const Progress& progress) {
   struct Volumes {

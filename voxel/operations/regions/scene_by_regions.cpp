@@ -340,8 +340,7 @@ Result<BrickMap> SceneByRegions::make(uint32_t volume, const Box3& bricks, const
 // By slabs along x, each by a thread.
 Result<BrickMap> SceneByRegions::read(uint32_t volume, const Box3& bricks, const Progress& progress) const {
   const Needed needed = needs(volume, bricks);
-  Progress quiet;  // several threads report nothing
-  quiet.cancel = progress.cancel;
+  const Progress quiet = only_cancel(progress);
   BrickMap before;
   if (!needed.bricks.empty()) QRY_TRY(source_.read(needed.volume, needed.bricks, before));
   if (before.empty() && !fills()) return BrickMap{};

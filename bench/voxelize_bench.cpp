@@ -4,6 +4,10 @@
 // after 2 warm-up runs; "left there": the bricks with all their materials stay in the device's memory, as for a world
 // at home there; "scene" adds the making of a Scene. Every line compares the two executors' bricks, masks, materials
 // and palettes.
+//
+// `qry_bench_voxelize FILE --regions RESOLUTION [SIDE SKINS GIB]`: SIDE x SIDE of the mesh, each of SKINS sizes one in
+// the other, region by region within GIB of memory, as `quarry convert --gpus` has it, by one CUDA device and by all.
+// The bricks are dropped: writing files is apart. A run at an eighth of the resolution is compared with host threads.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,9 +16,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "voxel/foreign/mesh_client.hpp"
+#include "voxel/voxelize/regions.hpp"
 #include "voxel/voxelize/stage.hpp"
 
 namespace {
@@ -56,15 +62,120 @@ Flat flat(const SurfaceResult& result) {
   }
   return out;
 }
+// Copies of the mesh side by side in x and z, each in several sizes around its middle.
+Mesh herd(const Mesh& one, int side, int skins) {
+  Mesh out;
+  out.materials = one.materials;
+  out.images = one.images;
+  float low[3], high[3];
+  for (size_t k = 0; k < 3; ++k) low[k] = high[k] = one.positions[k];
+  for (size_t i = 0; i < one.positions.size(); ++i) {
+    low[i % 3] = std::min(low[i % 3], one.positions[i]);
+    high[i % 3] = std::max(high[i % 3], one.positions[i]);
+  }
+  const float step = 1.02f * std::max(high[0] - low[0], high[2] - low[2]);
+  const auto append = [](auto& to, const auto& from) { to.insert(to.end(), from.begin(), from.end()); };
+  for (int x = 0; x < side; ++x)
+    for (int z = 0; z < side; ++z)
+      for (int skin = 0; skin < skins; ++skin) {
+        const auto first = uint32_t(out.vertex_count());
+        const float scale = 1 - 0.5f * float(skin) / float(skins), moved[3] = {step * float(x), 0, step * float(z)};
+        for (size_t i = 0; i < one.positions.size(); ++i) {
+          const size_t k = i % 3;
+          const float middle = (low[k] + high[k]) / 2;
+          out.positions.push_back((one.positions[i] - middle) * scale + middle + moved[k]);
+        }
+        append(out.uvs, one.uvs);  // one set
+        append(out.colors, one.colors);
+        append(out.triangle_material, one.triangle_material);
+        for (const uint32_t index : one.indices) out.indices.push_back(first + index);
+      }
+  return out;
+}
+
+struct Facts {
+  Palette palette;
+  uint64_t voxels = 0, bricks = 0, regions = 0, sum = 0;
+  double seconds = 0, in_sink = 0;
+};
+
+// `compare`: with a sum over all bricks, which takes longer than making them.
+Result<Facts> in_regions(const Mesh& mesh, const VoxelizeOptions& options, uint64_t room_bytes, bool compare) {
+  Facts facts;
+  RegionSink sink;
+  sink.available_bytes = [&] { return room_bytes; };
+  sink.begin = [&](const Scene& scene) -> Result<void> {
+    facts.palette = scene.palette;
+    return {};
+  };
+  const auto start = std::chrono::steady_clock::now();
+  sink.take = [&](uint32_t, BrickMap&& taken) -> Result<void> {
+    const auto begun = std::chrono::steady_clock::now();
+    const BrickMap bricks = std::move(taken);
+    facts.bricks += bricks.bricks().size();
+    facts.voxels += bricks.voxel_count();
+    if (compare)
+      for (const auto& [at, brick] : bricks.bricks()) {
+        uint64_t hash = uint64_t(brick_key(at)) + 1;
+        for (uint32_t i = 0; i < kVoxelsPerBrick; ++i) hash = (hash ^ brick.get(i)) * 0x100000001b3;
+        facts.sum += hash;
+      }
+    facts.in_sink += seconds_since(begun);
+    return {};
+  };
+  QRY_TRY_ASSIGN(const auto done, voxelize_in_regions(mesh, options, sink));
+  facts.seconds = seconds_since(start);
+  facts.regions = done.regions;
+  return facts;
+}
+
+int regions_bench(const Mesh& one, int argument_count, char** words) {
+  const auto number = [&](int i, int otherwise) { return i < argument_count ? std::atoi(words[i]) : otherwise; };
+  const int resolution = number(0, 1024), side = number(1, 1), skins = number(2, 1);
+  const uint64_t room_bytes = uint64_t(number(3, 4)) << 30;
+  const Mesh mesh = herd(one, side, skins);
+  fmt::print("{} triangles, in regions within {} GiB\n", mesh.triangle_count(), room_bytes >> 30);
+  VoxelizeOptions options;
+  const auto run = [&](const char* who, VoxelizeExecutor executor, uint32_t devices, bool compare) {
+    options.executor = executor;
+    options.devices = devices;
+    const auto facts = in_regions(mesh, options, room_bytes, compare);
+    if (!facts) {
+      fmt::print("{}: {}\n", who, facts.error().message);
+      std::exit(1);
+    }
+    fmt::print("{:<12} {:>6} {:>13} voxels {:>10} bricks {:>4} regions: made in {:>7.3f} s (sink {:.3f} s)\n", who,
+               options.resolution, facts->voxels, facts->bricks, facts->regions, facts->seconds - facts->in_sink,
+               facts->in_sink);
+    std::fflush(stdout);
+    return *facts;
+  };
+  options.resolution = std::max(64, resolution / 8);
+  const Facts witness = run("host", VoxelizeExecutor::host, 1, true);
+  for (const uint32_t devices : {1u, 0u}) {
+    const Facts made = run(devices ? "one device" : "all devices", VoxelizeExecutor::cuda, devices, true);
+    const bool same = made.sum == witness.sum && made.palette == witness.palette && made.voxels == witness.voxels;
+    fmt::print("{}\n", same ? "the same as by the host" : "NOT THE SAME AS BY THE HOST");
+    if (!same) return 1;
+  }
+  options.resolution = resolution;
+  for (int round = 0; round < 2; ++round) {
+    run("one device", VoxelizeExecutor::cuda, 1, false);
+    run("all devices", VoxelizeExecutor::cuda, 0, false);
+  }
+  return 0;
+}
+
 }  // namespace
 
 int main(int count, char** words) {
   if (count < 2) {
-    fmt::print(stderr, "usage: qry_bench_voxelize FILE [RESOLUTION...]\n");
+    fmt::print(stderr, "usage: qry_bench_voxelize FILE [RESOLUTION... | --regions RESOLUTION [SIDE SKINS GIB]]\n");
     return 2;
   }
   std::vector<int32_t> resolutions;
-  for (int i = 2; i < count; ++i) resolutions.push_back(std::atoi(words[i]));
+  const bool regions = count > 2 && std::string_view(words[2]) == "--regions";
+  for (int i = 2; i < count && !regions; ++i) resolutions.push_back(std::atoi(words[i]));
   if (resolutions.empty()) resolutions = {256, 512, 1024, 2048};
   auto start = std::chrono::steady_clock::now();
   const auto mesh = read_mesh(words[1], {});
@@ -73,6 +184,7 @@ int main(int count, char** words) {
     return 1;
   }
   fmt::print("{}: {} triangles, read in {:.0f} ms\n", words[1], mesh->triangle_count(), seconds_since(start) * 1e3);
+  if (regions) return regions_bench(*mesh, count - 3, words + 3);
   start = std::chrono::steady_clock::now();
   const auto cuda = cuda_for_voxelize();
   fmt::print("CUDA: {} ({:.0f} ms to find out)\n", cuda ? "there" : cuda.error().message, seconds_since(start) * 1e3);

@@ -517,7 +517,6 @@ Result<fs::path> ConversionJob::file(const std::string& part) const {
 
 std::string why_whole(const ConversionJob& job, const ConversionOptions& options) {
   if (options.salvage) return "--salvage needs the whole scene";
-  if (options.load.executor == VoxelizeExecutor::cuda) return "--executor cuda makes all voxels at once";
   const auto to = format_of(job, options);
   if (!to) return to.error().message;
   const auto all = [](const auto& can) {

@@ -85,7 +85,12 @@ BatchItem estimate(const ConversionJob& job, const ConversionOptions& options, u
   }
   sum.memory_bytes += uint64_t(std::min(bricks * written_per_brick(job), 1e15));
   sum.can_save_memory = why_whole(job, options).empty();
-  sum.saves_memory = sum.can_save_memory && memory_in_use() + sum.memory_bytes > memory_limit;
+  // Several devices share regions; a whole mesh is made by one.
+  const bool shared = options.load.gpus != 1 && std::ranges::any_of(job.inputs, [](const Input& input) {
+                        const auto format = io::format_for_reading(input.file);
+                        return format && (*format)->kind == io::FormatKind::mesh;
+                      });
+  sum.saves_memory = sum.can_save_memory && (shared || memory_in_use() + sum.memory_bytes > memory_limit);
   return sum;
 }
 

@@ -73,7 +73,7 @@ void add_options(Arguments& arguments, ConvertArguments& parsed) {
   arguments.text("--to", parsed.to, "FORMAT", "Format of the files written into the directory OUT");
   arguments.flag("--list-formats", parsed.list, "Show the formats there are");
   arguments.group("Reading");
-  parsed.options.load.add_to(arguments);
+  parsed.options.load.add_to(arguments, true);
   arguments.flag(
       "--salvage", parsed.options.salvage,
       "Damaged .vox and .quarry: read what is whole and say what is lost (with --strict: write nothing, exit code 3)");

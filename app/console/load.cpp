@@ -62,7 +62,7 @@ std::optional<Int3> parse_grid_size(std::string_view text) {
 
 }  // namespace
 
-void LoadOptions::add_to(Arguments& arguments) {
+void LoadOptions::add_to(Arguments& arguments, bool with_gpus) {
   arguments.integer("--resolution", resolution, "N", "Meshes, points: voxels along the longest edge (256)", 1, 8192);
   arguments.real("--voxel-size", voxel_size, "S",
                  "Meshes, points: edge of a voxel in the file's units, instead of --resolution", 1e-9, 1e9);
@@ -75,6 +75,9 @@ void LoadOptions::add_to(Arguments& arguments) {
                    names_in(kFillRules));
   arguments.choice("--executor", executor_, "WHO",
                    "Meshes: voxelise on cuda, on the host, or auto: by the size of the job", names_in(kExecutors));
+  if (with_gpus)
+    arguments.integer("--gpus", gpus, "N",
+                      "Meshes: CUDA devices that share the regions of each (1; 0: all that are there)", 0, 64);
   arguments.choice("--up", up, "AXIS", "Meshes, points: which axis is up, y or z (what the format says)", {"y", "z"});
   arguments.integer("--memory-limit", memory_limit_mib, "MIB", "Meshes: memory for the reading process (1024)", 64,
                     1 << 20);
@@ -91,6 +94,8 @@ std::optional<int> LoadOptions::check(const Arguments& arguments) {
   executor = value_in(kExecutors, executor_);
   if (surface == SurfaceVoxels::none && fill == FillRule::none)
     return arguments.wrong("--surface none needs --solid parity or --solid winding.");
+  if (gpus != 1 && executor == VoxelizeExecutor::host)
+    return arguments.wrong("--gpus is for --executor cuda or auto, not for the host.");
   if (!raw_size.empty() && !parse_grid_size(raw_size))
     return arguments.wrong("--raw-size '" + raw_size + "' is no size: write 256x128x256, each from 1 to 16384.");
   return {};
@@ -103,6 +108,7 @@ io::ReadOptions LoadOptions::read_options() const {
   read.surface = surface;
   read.fill = fill;
   read.executor = executor;
+  read.devices = uint32_t(gpus);
   read.up = up;
   read.memory_limit_bytes = uint64_t(memory_limit_mib) << 20;
   read.time_limit_s = time_limit_s;

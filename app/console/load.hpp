@@ -12,20 +12,21 @@
 namespace quarry::app {
 
 // Adds --resolution, --voxel-size, --surface, --solid, --executor, --up, --memory-limit, --time-limit, --map-height,
-// --color-map and --raw-size to a command.
+// --color-map and --raw-size to a command; --gpus too, if it can read region by region.
 struct LoadOptions {
   int64_t resolution = 256;
   double voxel_size = 0;
   SurfaceVoxels surface = SurfaceVoxels::cover;  // the three: valid after check()
   FillRule fill = FillRule::none;
   VoxelizeExecutor executor = VoxelizeExecutor::automatic;
+  int64_t gpus = 1;  // 0: all
   std::string up;
   int64_t memory_limit_mib = 1024;
   double time_limit_s = 120;
   int64_t map_height = 256;
   std::string color_map, raw_size;
 
-  void add_to(Arguments& arguments);
+  void add_to(Arguments& arguments, bool with_gpus = false);
   // Parses the values. Returns the exit code if one is wrong. Call it after parse().
   std::optional<int> check(const Arguments& arguments);
   io::ReadOptions read_options() const;  // without threads, progress and warnings

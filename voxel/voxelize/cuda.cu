@@ -5,17 +5,24 @@
 //      pairs -> a mask each -> masks of bricks -> a packed material a voxel -> sorted, distinct -> palette (host) -> a
 //      material a voxel
 //
-// Memory on the device: 88 bytes a pair, 140 a brick, and with colours 17 a voxel. It grows with the surface and the
-// number of triangles. There is one stream and one context a process, and only one job uses them at a time. The code
-// waits only for its own stream.
+// Memory on the device: 88 bytes a pair, 140 a brick, and with colours 17 a voxel; and the mesh. It grows with the
+// surface and the number of triangles. Whole meshes take the process's one stream and one device, one job at a time;
+// regions of one mesh take streams of the job's own, on as many devices as it was told. The code waits only for its own
+// streams.
 #include <thrust/iterator/counting_iterator.h>
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
 #include <cub/device/device_select.cuh>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <bit>
+#include <memory>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/cuda/launch.cuh"
 #include "base/cuda/scratch.cuh"
@@ -125,22 +132,107 @@ class DeviceSurface {
   SurfaceView view_{};
 };
 
+// The mesh in a device's memory, in fixed point, with what its colours need. It is there after what the stream has got.
+class DeviceMesh {
+ public:
+  DeviceMesh(const VoxelizeJob& job, const gpu::DeviceStream& s)
+      : triangles_(uint32_t(job.mesh.triangle_count())),
+        positions_(s, job.mesh.positions.data(), job.mesh.positions.size()),
+        indices_(s, job.mesh.indices.data(), job.mesh.indices.size()),
+        vertices_(s, job.mesh.positions.size()) {
+    const VoxelFrame& f = job.frame;
+    const kernels::VertexFrame frame{{f.origin[0], f.origin[1], f.origin[2]},
+                                     f.scale,
+                                     {f.dims.x, f.dims.y, f.dims.z},
+                                     {f.shift.x, f.shift.y, f.shift.z}};
+    const auto vertices = uint32_t(job.mesh.vertex_count());
+    need(gpu::launch("snapping vertices", {blocks_for(vertices), kernels::kThreads}, s.get(), kernels::snap_vertices,
+                     positions_.get(), vertices, frame, vertices_.get()));
+    if (job.surface.uniform()) return;
+    surface_.emplace(s, job.surface, indices_.get(), positions_.get());
+    levels_ = Array<uint8_t>(s, triangles_);
+    need(gpu::launch("choosing texture levels", {blocks_for(triangles_), kernels::kThreads}, s.get(),
+                     kernels::texture_levels, surface_->view(), triangles_, f.scale, levels_.get()));
+  }
+
+  uint32_t triangle_count() const { return triangles_; }
+  kernels::MeshView triangles() const { return {vertices_.get(), indices_.get()}; }
+  // If the surface is not uniform: its colours, and the level of its textures that each triangle takes.
+  const SurfaceView& colours() const { return surface_->view(); }
+  const uint8_t* levels() const { return levels_.get(); }
+
+ private:
+  uint32_t triangles_;
+  Array<float> positions_;
+  Array<uint32_t> indices_;
+  Array<int32_t> vertices_;
+  std::optional<DeviceSurface> surface_;
+  Array<uint8_t> levels_;
+};
+
+// What a palette made of materials is, where kernels can look it up.
+struct DevicePalette {
+  Array<PackedMaterial> distinct;  // rising
+  Array<uint8_t> materials;
+  PackedMaterial mask = ~PackedMaterial(0);
+};
+
+// The room that lists of cells took last: of the next region they take about as much.
+using CellRoom = std::array<uint64_t, kernels::kLevels>;
+CellRoom first_room(uint64_t triangles) {
+  return {std::max<uint64_t>(uint64_t(1) << 20, triangles * 8), 1 << 16, 1 << 14, 1 << 14};
+}
+
+// Two places of pinned memory, for pieces of what is copied to the host.
+class HostPieces {
+ public:
+  static constexpr uint32_t kBricks = 1u << 15;
+  struct Piece {
+    BrickMask* masks;
+    uint8_t* materials;
+    uint32_t* keys;
+  };
+  HostPieces() {
+    constexpr size_t kMasks = size_t(kBricks) * sizeof(BrickMask), kMaterials = size_t(kBricks) * kVoxelsPerBrick;
+    for (size_t i = 0; i < 2; ++i) {
+      void* memory = nullptr;
+      need(cudaHostAlloc(&memory, kMasks + kMaterials + kBricks * sizeof(uint32_t), cudaHostAllocPortable),
+           "memory of the host to copy voxels to");
+      memory_[i].reset(static_cast<uint8_t*>(memory));
+      pieces_[i] = {reinterpret_cast<BrickMask*>(memory_[i].get()), memory_[i].get() + kMasks,
+                    reinterpret_cast<uint32_t*>(memory_[i].get() + kMasks + kMaterials)};
+    }
+  }
+  Piece& operator[](uint32_t piece) { return pieces_[piece % 2]; }
+
+ private:
+  struct Free {
+    void operator()(uint8_t* memory) const { cudaFreeHost(memory); }
+  };
+  std::unique_ptr<uint8_t, Free> memory_[2];
+  Piece pieces_[2]{};
+};
+
+// The surface of a box of bricks.
 class CudaSurface {
  public:
-  CudaSurface(VoxelizeJob& job, const gpu::DeviceStream& stream) : job_(job), stream_(stream), s_(stream.get()) {}
+  CudaSurface(VoxelizeJob& job, const DeviceMesh& mesh, const gpu::DeviceStream& stream, const Box3& bricks)
+      : job_(job),
+        mesh_(mesh),
+        box_{{bricks.min.x, bricks.min.y, bricks.min.z}, {bricks.max.x, bricks.max.y, bricks.max.z}},
+        stream_(stream),
+        s_(stream.get()) {}
 
-  // `sink`: null, or what gets the bricks in the result's place.
+  // All of the mesh. `sink`: null, or what gets the bricks in the result's place.
   SurfaceResult run(const DeviceSink* sink, bool* begun) {
-    upload();
-    find_pairs();
+    CellRoom room = first_room(mesh_.triangle_count());
+    find_pairs(room);
     step(0.2);
     find_bricks();
     step(0.4);
     SurfaceResult out;
     if (job_.surface.uniform()) {
-      const SurfaceView& view = job_.surface.view();
-      const double middle[3] = {1.0 / 3, 1.0 / 3, 1.0 / 3};
-      out.palette = quantise({{pack(*view.srgb, surface_color_at(view, 0, middle, 0)), 1}}, job_.threads).palette;
+      out.palette = uniform_palette(job_);
     } else {
       find_packed_materials();
       step(0.7);
@@ -152,9 +244,33 @@ class CudaSurface {
     return out;
   }
 
+  // The materials of a region with the number of their voxels, rising.
+  std::vector<MaterialCount> counted(CellRoom& room) {
+    if (!find_coloured(room)) return {};
+    Array<PackedMaterial> distinct;
+    return counted_packed(distinct);
+  }
+
+  // A region's surface, copied by way of `pieces`. `palette`: null if the surface is uniform.
+  std::vector<SurfaceBlock> blocks(CellRoom& room, const DevicePalette* palette, HostPieces& pieces) {
+    if (palette) {
+      if (!find_coloured(room)) return {};
+      give_materials(palette->distinct, palette->materials, palette->mask);
+    } else {
+      find_pairs(room);
+      if (pair_count_ == 0) return {};
+      find_bricks();
+      count_voxels();
+    }
+    return in_pieces(pieces);
+  }
+
  private:
-  void step(double fraction) const {
+  void going() const {
     if (const auto good = job_.going(); !good) throw Failure{good.error()};
+  }
+  void step(double fraction) const {
+    going();
     job_.options.progress.say("voxelise", fraction);
   }
   template <class T>
@@ -174,25 +290,19 @@ class CudaSurface {
   }
   void wait(const char* doing) const { need(cudaStreamSynchronize(s_), doing); }
 
-  void upload() {
-    const Mesh& mesh = job_.mesh;
-    positions_ = Array<float>(stream_, mesh.positions.data(), mesh.positions.size());
-    indices_ = Array<uint32_t>(stream_, mesh.indices.data(), mesh.indices.size());
-    vertices_ = array<int32_t>(mesh.positions.size());
-    const VoxelFrame& f = job_.frame;
-    const kernels::VertexFrame frame{{f.origin[0], f.origin[1], f.origin[2]},
-                                     f.scale,
-                                     {f.dims.x, f.dims.y, f.dims.z},
-                                     {f.shift.x, f.shift.y, f.shift.z}};
-    launch("snapping vertices", mesh.vertex_count(), kernels::snap_vertices, positions_.get(),
-           uint32_t(mesh.vertex_count()), frame, vertices_.get());
-    mesh_ = {vertices_.get(), indices_.get()};
+  // The packed materials of a region's voxels. Returns whether there is a voxel.
+  bool find_coloured(CellRoom& room) {
+    find_pairs(room);
+    if (pair_count_ == 0) return false;
+    going();
+    find_bricks();
+    find_packed_materials();
+    going();
+    return voxels_ > 0;
   }
 
-  void find_pairs() {
-    const auto triangles = uint32_t(job_.mesh.triangle_count());
-    uint64_t capacity[kernels::kLevels] = {std::max<uint64_t>(uint64_t(1) << 20, uint64_t(triangles) * 8), 1 << 16,
-                                           1 << 14, 1 << 14};
+  void find_pairs(CellRoom& capacity) {
+    const uint32_t triangles = mesh_.triangle_count();
     for (;;) {
       Array<unsigned long long> counts = array<unsigned long long>(kernels::kLevels);
       need(cudaMemsetAsync(counts.get(), 0, sizeof(unsigned long long) * kernels::kLevels, s_), "clearing counters");
@@ -203,11 +313,11 @@ class CudaSurface {
         lists[level] = {cells[level].get(), counts.get() + level, capacity[level]};
       }
       for (int level = kernels::kLevels - 1; level >= 0; --level) {
-        launch("finding cells of triangles", triangles, kernels::cells_of_triangles, mesh_, triangles, level,
-               lists[level]);
+        launch("finding cells of triangles", triangles, kernels::cells_of_triangles, mesh_.triangles(), triangles,
+               level, box_, lists[level]);
         if (level + 1 < kernels::kLevels)
-          launch_blocks("finding cells of cells", kernels::kCellBlocks, kernels::cells_of_cells, mesh_, level,
-                        lists[level + 1], lists[level]);
+          launch_blocks("finding cells of cells", kernels::kCellBlocks, kernels::cells_of_cells, mesh_.triangles(),
+                        level, box_, lists[level + 1], lists[level]);
       }
       unsigned long long found[kernels::kLevels];
       counts.download(found, kernels::kLevels);
@@ -251,8 +361,8 @@ class CudaSurface {
   void find_bricks() {
     starts_ = runs(pairs_.get(), pair_count_, kTriangleBits, bricks_);
     pair_masks_ = array<uint64_t>(size_t(pair_count_) * 8);
-    launch("voxelising pairs", pair_count_, kernels::masks_of_pairs, mesh_, pairs_.get(), pair_count_, job_.thin(),
-           pair_masks_.get());
+    launch("voxelising pairs", pair_count_, kernels::masks_of_pairs, mesh_.triangles(), pairs_.get(), pair_count_,
+           job_.thin(), pair_masks_.get());
     masks_ = array<uint64_t>(size_t(bricks_) * 8);
     shared_ = array<uint64_t>(size_t(bricks_) * 8);
     keys_ = array<uint32_t>(bricks_);
@@ -278,24 +388,20 @@ class CudaSurface {
 
   void find_packed_materials() {
     count_voxels();
-    const DeviceSurface surface(stream_, job_.surface, indices_.get(), positions_.get());
-    const auto triangles = uint32_t(job_.mesh.triangle_count());
-    const Array<uint8_t> levels = array<uint8_t>(triangles);
-    launch("choosing texture levels", triangles, kernels::texture_levels, surface.view(), triangles, job_.frame.scale,
-           levels.get());
     packed_ = array<PackedMaterial>(voxels_);
     if (voxels_ == 0) return;
-    const kernels::ColorJob job{surface.view(),    mesh_,         levels.get(),   pairs_.get(),
-                                pair_masks_.get(), starts_.get(), offsets_.get(), masks_.get(),
-                                shared_.get(),     bricks_,       pair_count_};
+    const kernels::ColorJob job{mesh_.colours(),   mesh_.triangles(), mesh_.levels(), pairs_.get(),
+                                pair_masks_.get(), starts_.get(),     offsets_.get(), masks_.get(),
+                                shared_.get(),     bricks_,           pair_count_};
     launch("colouring voxels", voxels_, kernels::packed_materials_of_voxels, job, voxels_, packed_.get());
-    wait("colouring voxels");  // `surface`, `levels` and the mesh's copies live only in this call
     pair_masks_ = {};
     pairs_ = {};
+    starts_ = {};
+    shared_ = {};
   }
 
-  void find_materials(SurfaceResult& out) {
-    if (voxels_ == 0) return;
+  // The distinct ones of packed_, rising, with the number of their voxels; on the device, too.
+  std::vector<MaterialCount> counted_packed(Array<PackedMaterial>& distinct) const {
     Array<PackedMaterial> copy = array<PackedMaterial>(voxels_);
     need(cudaMemcpyAsync(copy.get(), packed_.get(), size_t(voxels_) * sizeof(PackedMaterial), cudaMemcpyDeviceToDevice,
                          s_),
@@ -304,7 +410,7 @@ class CudaSurface {
     const Array<PackedMaterial> rising = sorted(copy.get(), voxels_, 0, kMaterialBits);
     uint32_t count = 0;
     const Array<uint32_t> positions = runs(rising.get(), voxels_, 0, count);
-    const Array<PackedMaterial> distinct = array<PackedMaterial>(count);
+    distinct = array<PackedMaterial>(count);
     launch("gathering looks", count, kernels::gather_words, rising.get(), positions.get(), count, distinct.get());
     std::vector<PackedMaterial> packed(count);
     std::vector<uint32_t> first(count);
@@ -313,21 +419,33 @@ class CudaSurface {
     wait("gathering looks");
     std::vector<MaterialCount> counted(count);
     for (uint32_t i = 0; i < count; ++i) counted[i] = {packed[i], (i + 1 < count ? first[i + 1] : voxels_) - first[i]};
-    const Quantised quantised = quantise(std::move(counted), job_.threads);
+    return counted;
+  }
+
+  void give_materials(const Array<PackedMaterial>& distinct, const Array<uint8_t>& materials, PackedMaterial mask) {
+    materials_ = array<uint8_t>(voxels_);
+    launch("choosing materials", voxels_, kernels::materials_of_voxels, packed_.get(), voxels_, mask, distinct.get(),
+           materials.get(), uint32_t(distinct.count()), materials_.get());
+    packed_ = {};
+  }
+
+  void find_materials(SurfaceResult& out) {
+    if (voxels_ == 0) return;
+    Array<PackedMaterial> distinct;
+    const std::vector<MaterialCount> counted = counted_packed(distinct);
+    const Quantised quantised = quantise(counted, job_.threads);
     out.palette = quantised.palette;
     out.rms_error = quantised.rms_error;
-    out.distinct = count;
-    std::vector<uint8_t> index_of(count);
+    out.distinct = counted.size();
+    std::vector<uint8_t> index_of(counted.size());
     parallel_for(
-        count, 4096,
+        counted.size(), 4096,
         [&](size_t begin, size_t end) {
-          for (size_t i = begin; i < end; ++i) index_of[i] = quantised.of(packed[i]);
+          for (size_t i = begin; i < end; ++i) index_of[i] = quantised.of(counted[i].material);
         },
         job_.threads);
-    const Array<uint8_t> materials(stream_, index_of.data(), count);
-    materials_ = array<uint8_t>(voxels_);
-    launch("choosing materials", voxels_, kernels::materials_of_voxels, packed_.get(), voxels_, distinct.get(),
-           materials.get(), count, materials_.get());
+    const Array<uint8_t> materials(stream_, index_of.data(), index_of.size());
+    give_materials(distinct, materials, ~PackedMaterial(0));
     wait("choosing materials");
   }
 
@@ -359,30 +477,65 @@ class CudaSurface {
          "copying the voxels back");
     if (!materials.empty()) materials_.download(materials.data(), materials.size());
     wait("copying the voxels back");
+    append_blocks(keys.data(), masks.data(), bricks_, materials.empty() ? nullptr : materials.data(), out.blocks);
+  }
+
+  // Copies piece by piece to memory that is pinned, and makes blocks of one while the next is on its way.
+  std::vector<SurfaceBlock> in_pieces(HostPieces& pieces) const {
+    constexpr uint32_t kAtOnce = HostPieces::kBricks;
+    const uint32_t count = (bricks_ + kAtOnce - 1) / kAtOnce;
+    std::vector<uint32_t> first(size_t(count) + 1, voxels_);  // voxel of each piece
+    need(cudaMemcpy2DAsync(first.data(), sizeof(uint32_t), offsets_.get(), size_t(kAtOnce) * sizeof(uint32_t),
+                           sizeof(uint32_t), count, cudaMemcpyDeviceToHost, s_),
+         "copying the voxels back");
+    wait("copying the voxels back");
+    const bool coloured = materials_.get() != nullptr;
+    const auto begin = [&](uint32_t piece) {
+      const size_t from = size_t(piece) * kAtOnce, some = std::min<size_t>(kAtOnce, bricks_ - from);
+      HostPieces::Piece& to = pieces[piece];
+      const auto copy = [&](void* host, const void* device, size_t bytes) {
+        need(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, s_), "copying the voxels back");
+      };
+      copy(to.keys, keys_.get() + from, some * sizeof(uint32_t));
+      copy(to.masks, masks_.get() + from * 8, some * sizeof(BrickMask));
+      if (coloured) copy(to.materials, materials_.get() + first[piece], first[piece + 1] - first[piece]);
+    };
+    std::vector<SurfaceBlock> out;
+    begin(0);
+    for (uint32_t piece = 0; piece < count; ++piece) {
+      wait("copying the voxels back");
+      going();
+      if (piece + 1 < count) begin(piece + 1);
+      const HostPieces::Piece& from = pieces[piece];
+      append_blocks(from.keys, from.masks, std::min(kAtOnce, bricks_ - piece * kAtOnce),
+                    coloured ? from.materials : nullptr, out);
+    }
+    return out;
+  }
+
+  // Adds the bricks that have voxels. `materials`: of these, brick after brick; null: none.
+  static void append_blocks(const uint32_t* keys, const BrickMask* masks, uint32_t bricks, const uint8_t* materials,
+                            std::vector<SurfaceBlock>& out) {
     constexpr size_t kBricksPerBlock = 1024;
-    size_t voxel = 0;
-    for (size_t b = 0; b < keys.size(); ++b) {
+    for (uint32_t b = 0; b < bricks; ++b) {
       uint32_t set = 0;
       for (const uint64_t word : masks[b]) set += uint32_t(std::popcount(word));
       if (set == 0) continue;
-      if (out.blocks.empty() || out.blocks.back().bricks.size() == kBricksPerBlock)
-        out.blocks.emplace_back().bricks.reserve(kBricksPerBlock);
-      SurfaceBlock& block = out.blocks.back();
+      if (out.empty() || out.back().bricks.size() == kBricksPerBlock)
+        out.emplace_back().bricks.reserve(kBricksPerBlock);
+      SurfaceBlock& block = out.back();
       block.bricks.emplace_back(brick_of_pair(Pair(keys[b]) << kTriangleBits), masks[b]);
-      if (!materials.empty())
-        block.materials.insert(block.materials.end(), materials.begin() + ptrdiff_t(voxel),
-                               materials.begin() + ptrdiff_t(voxel + set));
-      voxel += set;
+      if (materials == nullptr) continue;
+      block.materials.insert(block.materials.end(), materials, materials + set);
+      materials += set;
     }
   }
 
   VoxelizeJob& job_;
+  const DeviceMesh& mesh_;
+  const kernels::BrickBox box_;
   const gpu::DeviceStream& stream_;
-  cudaStream_t s_;  // the same
-  Array<float> positions_;
-  Array<uint32_t> indices_;
-  Array<int32_t> vertices_;
-  kernels::MeshView mesh_{};
+  cudaStream_t s_;     // the same
   Array<Pair> pairs_;  // sorted by brick
   Array<uint64_t> pair_masks_, masks_, shared_;
   Array<uint32_t> starts_, keys_, voxel_counts_, offsets_;
@@ -409,14 +562,113 @@ Result<SurfaceResult> surface(VoxelizeJob& job, const DeviceSink* sink, bool* be
   const gpu::DeviceScope scope(device().stream->device());
   Result<SurfaceResult> out = SurfaceResult{};
   try {
-    out = CudaSurface(job, *device().stream).run(sink, begun);
+    const DeviceMesh mesh(job, *device().stream);
+    out = CudaSurface(job, mesh, *device().stream, all_bricks(job)).run(sink, begun);
   } catch (const Failure& failure) {
     out = tl::unexpected(failure.error);
   }
   return out;
 }
 
+// A job's mesh on one device.
+struct MeshThere {
+  std::unique_ptr<gpu::DeviceStream> stream;
+  std::unique_ptr<DeviceMesh> mesh;
+};
+
+class CudaMaker final : public SurfaceMaker {
+ public:
+  CudaMaker(VoxelizeJob& job, std::shared_ptr<const MeshThere> mesh, std::unique_ptr<gpu::DeviceStream> stream,
+            uint64_t device_bytes)
+      : job_(job),
+        mesh_(std::move(mesh)),
+        stream_(std::move(stream)),
+        room_(first_room(mesh_->mesh->triangle_count() / 16)),
+        device_bytes_(device_bytes) {}
+
+  Result<std::vector<std::vector<MaterialCount>>> count_materials(size_t, const Box3& bricks) override {
+    return there([&] { return std::vector<std::vector<MaterialCount>>{surface(bricks).counted(room_)}; });
+  }
+
+  Result<std::vector<SurfaceBlock>> make(size_t, const Box3& bricks, const Quantised* quantised) override {
+    return there([&] {
+      if (quantised && !palette_.distinct.get()) copy_palette(*quantised);
+      if (!pieces_) pieces_.emplace();
+      return surface(bricks).blocks(room_, quantised ? &palette_ : nullptr, *pieces_);
+    });
+  }
+
+  uint64_t device_bytes() const override { return device_bytes_; }
+
+ private:
+  // Runs body() with the device current, and turns what it throws into an error.
+  template <class Body>
+  auto there(const Body& body) const -> Result<decltype(body())> {
+    const gpu::DeviceScope scope(stream_->device());
+    QRY_TRY(gpu::check(scope.error(), "choosing the device"));
+    try {
+      return body();
+    } catch (const Failure& failure) {
+      return tl::unexpected(failure.error);
+    }
+  }
+  CudaSurface surface(const Box3& bricks) const { return {job_, *mesh_->mesh, *stream_, bricks}; }
+
+  void copy_palette(const Quantised& quantised) {
+    std::vector<std::pair<PackedMaterial, uint8_t>> sorted(quantised.index.begin(), quantised.index.end());
+    std::ranges::sort(sorted);
+    std::vector<PackedMaterial> distinct;
+    std::vector<uint8_t> materials;
+    for (const auto& [packed, material] : sorted) {
+      distinct.push_back(packed);
+      materials.push_back(material);
+    }
+    palette_ = {Array<PackedMaterial>(*stream_, distinct.data(), distinct.size()),
+                Array<uint8_t>(*stream_, materials.data(), materials.size()), quantised.mask};
+    need(cudaStreamSynchronize(stream_->get()), "copying the palette");  // the arrays here live only in this call
+  }
+
+  VoxelizeJob& job_;
+  const std::shared_ptr<const MeshThere> mesh_;
+  const std::unique_ptr<gpu::DeviceStream> stream_;  // before what is in its memory
+  CellRoom room_;
+  DevicePalette palette_;
+  std::optional<HostPieces> pieces_;
+  const uint64_t device_bytes_;
+};
+
 }  // namespace
+
+Result<std::vector<std::unique_ptr<SurfaceMaker>>> makers_on_cuda(VoxelizeJob& job, uint32_t devices) {
+  QRY_TRY(cuda_for_voxelize());
+  QRY_TRY_ASSIGN(const int there, gpu::device_count());
+  const uint32_t wanted = devices == 0 ? uint32_t(there) : devices;
+  if (wanted > uint32_t(there))
+    return fail(ErrorCode::not_found, std::to_string(wanted) + " CUDA devices were asked for, and " +
+                                          std::to_string(there) + (there == 1 ? " is there" : " are there"));
+  constexpr uint32_t kADevice = 2;
+  std::vector<std::unique_ptr<SurfaceMaker>> makers;
+  try {
+    for (uint32_t ordinal = 0; ordinal < wanted; ++ordinal) {
+      QRY_TRY_ASSIGN(const auto device, gpu::device_at(int(ordinal)));
+      const gpu::DeviceScope scope(device);
+      QRY_TRY(gpu::check(scope.error(), "choosing the device"));
+      auto mesh = std::make_shared<MeshThere>();
+      QRY_TRY_ASSIGN(mesh->stream, gpu::DeviceStream::create(device, 0));
+      mesh->mesh = std::make_unique<DeviceMesh>(job, *mesh->stream);
+      need(cudaStreamSynchronize(mesh->stream->get()), "copying the mesh");  // other streams read it
+      size_t free_bytes = 0, all_bytes = 0;
+      need(cudaMemGetInfo(&free_bytes, &all_bytes), "asking for the device's memory");
+      for (uint32_t i = 0; i < kADevice; ++i) {
+        QRY_TRY_ASSIGN(auto stream, gpu::DeviceStream::create(device, ~uint64_t(0)));
+        makers.push_back(std::make_unique<CudaMaker>(job, mesh, std::move(stream), free_bytes / kADevice));
+      }
+    }
+  } catch (const Failure& failure) {
+    return tl::unexpected(failure.error);
+  }
+  return makers;
+}
 
 Result<SurfaceResult> surface_on_cuda(VoxelizeJob& job) { return surface(job, nullptr, nullptr); }
 Result<SurfaceResult> surface_to_device(VoxelizeJob& job, const DeviceSink& sink, bool& begun) {

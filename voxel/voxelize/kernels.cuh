@@ -81,8 +81,24 @@ __device__ inline void append_cells(bool active, const FixedTriangle& t, uint32_
         out.cells[base++] = pair_of(range.lo[0] + __ffs(int(bits)) - 1, range.lo[1] + y, range.lo[2] + z, triangle);
 }
 
+// The bricks of a region, both ends included.
+struct BrickBox {
+  int32_t lo[3], hi[3];
+  // Clips a range of cells of 8^level bricks. Returns whether something is left.
+  __device__ bool clip(CellRange& range, int level) const {
+    bool any = true;
+    for (int k = 0; k < 3; ++k) {
+      range.lo[k] = greater(range.lo[k], lo[k] >> (3 * level));
+      range.hi[k] = lesser(range.hi[k], hi[k] >> (3 * level));
+      any = any && range.lo[k] <= range.hi[k];
+    }
+    return any;
+  }
+};
+
 // Takes the triangles whose bounds are less than 8 cells of this level, but not of the level below.
-__global__ void __launch_bounds__(kThreads) cells_of_triangles(MeshView mesh, uint32_t count, int level, CellList out) {
+__global__ void __launch_bounds__(kThreads)
+    cells_of_triangles(MeshView mesh, uint32_t count, int level, BrickBox box, CellList out) {
   const uint32_t t = thread_index();
   bool active = t < count;
   FixedTriangle f;
@@ -96,23 +112,26 @@ __global__ void __launch_bounds__(kThreads) cells_of_triangles(MeshView mesh, ui
     }
     active = own == level;
     range = cells_of(f, kBrickShift + 3 * level);
+    active = box.clip(range, level) && active;
   }
   append_cells(active, f, t, kBrickShift + 3 * level, range, out);
 }
 
 // Finds the cells of `level` inside those of the level above.
-__global__ void __launch_bounds__(kThreads) cells_of_cells(MeshView mesh, int level, CellList from, CellList out) {
+__global__ void __launch_bounds__(kThreads)
+    cells_of_cells(MeshView mesh, int level, BrickBox box, CellList from, CellList out) {
   const uint64_t count = *from.count < from.capacity ? *from.count : from.capacity;
   const uint64_t rounded = (count + 31) / 32 * 32;
   for (uint64_t i = thread_index(); i < rounded; i += uint64_t(gridDim.x) * kThreads) {
-    const bool active = i < count;
+    bool active = i < count;
     const Pair cell = from.cells[active ? i : 0];
     const uint32_t t = triangle_of_pair(cell);
     const Int3 at = brick_of_pair(cell);
     const int32_t first[3] = {at.x * 8, at.y * 8, at.z * 8};
     const FixedTriangle f = mesh.triangle(t);
-    append_cells(active, f, t, kBrickShift + 3 * level, clipped_to_block(cells_of(f, kBrickShift + 3 * level), first),
-                 out);
+    CellRange range = clipped_to_block(cells_of(f, kBrickShift + 3 * level), first);
+    active = box.clip(range, level) && active;
+    append_cells(active, f, t, kBrickShift + 3 * level, range, out);
   }
 }
 
@@ -221,14 +240,14 @@ __global__ void __launch_bounds__(kThreads)
   packed[v] = pack(*job.surface.srgb, sum.mean());
 }
 
-// Converts packed materials to indices. `distinct` is sorted and contains each voxel's. materials[i] belongs to
-// distinct[i].
+// Converts packed materials to indices. `distinct` is sorted and contains what is left of each voxel's under the mask.
+// materials[i] belongs to distinct[i].
 __global__ void __launch_bounds__(kThreads)
-    materials_of_voxels(const PackedMaterial* packed, uint32_t voxels, const PackedMaterial* distinct,
-                        const uint8_t* materials, uint32_t count, uint8_t* out) {
+    materials_of_voxels(const PackedMaterial* packed, uint32_t voxels, PackedMaterial mask,
+                        const PackedMaterial* distinct, const uint8_t* materials, uint32_t count, uint8_t* out) {
   const uint32_t v = thread_index();
   if (v >= voxels) return;
-  const PackedMaterial own = packed[v];
+  const PackedMaterial own = packed[v] & mask;
   uint32_t low = 0, high = count;
   while (high - low > 1) {
     const uint32_t middle = (low + high) / 2;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// regions.cpp - plans regions by estimated peak memory, voxelises each, and keeps surfaces on disk until the palette is
-// known.
+// regions.cpp - plans regions by estimated peak memory, has each voxelised, by host threads or on CUDA devices ahead of
+// the region that is being passed on, and keeps what host threads made on disk until the palette is known.
 #include "voxel/voxelize/regions.hpp"
 
 #include <algorithm>
@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 
+#include "base/in_order.hpp"
 #include "voxel/io/files/spill.hpp"
 #include "voxel/voxelize/bricks.hpp"
 
@@ -27,13 +28,155 @@ constexpr uint64_t kCrossingBytes = 16, kCrossingsPerBrick = 110;
 // The part of the room that is planned. The rest is a reserve: allocators keep some freed memory, and each thread
 // compresses chunks.
 constexpr double kPlanned = 0.6;
+// The same on a device: what its kernels take for a pair, for a brick, and for a brick with some 200 coloured voxels.
+constexpr uint64_t kDevicePairBytes = 104, kDeviceBrickBytes = 200, kDeviceColouredBrickBytes = 8000;
+// So many regions for each of several makers that all of them have something to do until the end.
+constexpr uint64_t kRegionsOfAMaker = 6;
 constexpr size_t kRegionTrianglesPerTask = 4096;
 
-struct ChunkSpan {
-  uint8_t lo, hi;  // chunk x of a triangle, from the first chunk of the bounds on
+std::string mib(uint64_t bytes) { return std::to_string((bytes + (1u << 20) - 1) >> 20) + " MiB"; }
+
+// The triangles of slabs of chunks, which a region's triangles are looked for in.
+class SlabTriangles {
+ public:
+  // Of each triangle the chunks along x that it touches, counted from the first of the bounds on.
+  struct Span {
+    uint8_t lo, hi;
+  };
+  std::vector<Span> spans;
+
+  // Finds those of chunks [from, to], if they are not the last ones.
+  const std::vector<uint32_t>& of(int32_t from, int32_t to) {
+    if (from == from_ && to == to_) return triangles_;
+    from_ = from;
+    to_ = to;
+    triangles_.clear();
+    for (size_t t = 0; t < spans.size(); ++t)
+      if (spans[t].lo <= to && spans[t].hi >= from) triangles_.push_back(uint32_t(t));
+    return triangles_;
+  }
+
+ private:
+  int32_t from_ = -1, to_ = -1;
+  std::vector<uint32_t> triangles_;
 };
 
-std::string mib(uint64_t bytes) { return std::to_string((bytes + (1u << 20) - 1) >> 20) + " MiB"; }
+// Host threads. What was made to count the materials is kept, on disk if there are several regions, until it is asked
+// for.
+class HostMaker final : public SurfaceMaker {
+ public:
+  HostMaker(VoxelizeJob& job, const FixedMesh& mesh, SlabTriangles& slabs)
+      : job_(job), mesh_(mesh), slabs_(slabs), all_(all_bricks(job)) {}
+
+  // Opens the file where surfaces wait.
+  Result<void> begin_waiting(const std::filesystem::path& beside) {
+    QRY_TRY_ASSIGN(auto made, io::Spill::create(beside));
+    waiting_ = std::move(made);
+    return {};
+  }
+  void keep_next() { keeps_ = true; }
+  bool waits() const { return waiting_ != nullptr; }
+
+  Result<std::vector<std::vector<MaterialCount>>> count_materials(size_t, const Box3& bricks) override {
+    RegionSurface surface = surface_of(bricks);
+    QRY_TRY(job_.going());
+    if (keeps_) kept_ = std::move(surface.blocks);
+    else if (waiting_) QRY_TRY(spill(surface.blocks));
+    return std::move(surface.counts);
+  }
+
+  Result<std::vector<SurfaceBlock>> make(size_t number, const Box3& bricks, const Quantised* quantised) override {
+    QRY_TRY_ASSIGN(auto blocks, again(number, bricks));
+    if (quantised) give_materials(job_, *quantised, blocks);
+    QRY_TRY(job_.going());
+    return blocks;
+  }
+
+ private:
+  RegionSurface surface_of(const Box3& bricks) {
+    const int32_t first = all_.min.x >> 3;
+    const std::vector<uint32_t>& triangles = slabs_.of((bricks.min.x >> 3) - first, (bricks.max.x >> 3) - first);
+    return surface_in_region(job_, mesh_, {intersected(bricks, all_), triangles.data(), triangles.size()});
+  }
+  Result<void> spill(const std::vector<SurfaceBlock>& blocks) {
+    spilled_.push_back({waiting_->size(), {}});
+    for (const SurfaceBlock& block : blocks) {
+      spilled_.back().lengths.emplace_back(block.bricks.size(), block.packed.size());
+      waiting_->append_all(std::span(block.bricks));
+      waiting_->append_all(std::span(block.packed));
+    }
+    return waiting_->good();
+  }
+  Result<std::vector<SurfaceBlock>> again(size_t region, const Box3& box) {
+    if (kept_) return std::move(*kept_);
+    if (region >= spilled_.size()) return surface_of(box).blocks;
+    uint64_t at = spilled_[region].at;
+    std::vector<SurfaceBlock> blocks(spilled_[region].lengths.size());
+    for (size_t p = 0; p < blocks.size(); ++p) {
+      blocks[p].bricks.resize(spilled_[region].lengths[p].first);
+      blocks[p].packed.resize(spilled_[region].lengths[p].second);
+      const std::span bricks(blocks[p].bricks);
+      const std::span packed(blocks[p].packed);
+      if (!waiting_->read_all(at, bricks) || !waiting_->read_all(at + bricks.size_bytes(), packed))
+        return tl::unexpected(waiting_->good().error());
+      at += bricks.size_bytes() + packed.size_bytes();
+    }
+    return blocks;
+  }
+
+  VoxelizeJob& job_;
+  const FixedMesh& mesh_;
+  SlabTriangles& slabs_;
+  const Box3 all_;
+  std::unique_ptr<io::Spill> waiting_;
+  struct SpilledRegion {
+    uint64_t at;
+    std::vector<std::pair<size_t, size_t>> lengths;  // bricks and packed materials of each block
+  };
+  std::vector<SpilledRegion> spilled_;  // by region
+  bool keeps_ = false;
+  std::optional<std::vector<SurfaceBlock>> kept_;  // the only region's surface
+};
+
+// Adds up the materials of regions.
+class MaterialSum {
+ public:
+  // `blocks`: each rising.
+  void add(std::vector<std::vector<MaterialCount>>&& blocks) {
+    for (auto& block : blocks) {
+      more_.insert(more_.end(), block.begin(), block.end());
+      std::vector<MaterialCount>().swap(block);
+    }
+    // Only when it has doubled, so that many regions do not go through all of it each time.
+    if (more_.size() > all_.size()) join();
+  }
+  std::vector<MaterialCount> take() {
+    join();
+    return std::move(all_);
+  }
+
+ private:
+  void join() {
+    if (!std::ranges::is_sorted(more_, {}, &MaterialCount::material))
+      std::ranges::sort(more_, {}, &MaterialCount::material);
+    std::vector<MaterialCount> sum;
+    sum.reserve(all_.size());
+    const auto put = [&](const MaterialCount& l) {
+      if (!sum.empty() && sum.back().material == l.material) sum.back().count += l.count;
+      else sum.push_back(l);
+    };
+    auto a = all_.begin();
+    for (const MaterialCount& l : more_) {
+      for (; a != all_.end() && a->material <= l.material; ++a) put(*a);
+      put(l);
+    }
+    for (; a != all_.end(); ++a) put(*a);
+    all_ = std::move(sum);
+    std::vector<MaterialCount>().swap(more_);
+  }
+
+  std::vector<MaterialCount> all_, more_;  // rising, distinct; not yet among them
+};
 
 class Regions {
  public:
@@ -45,6 +188,7 @@ class Regions {
 
   Result<RegionsDone> run() {
     job_.set_window(0, 0.05);
+    QRY_TRY(choose_makers());
     mesh_ = fixed_mesh(job_);
     count_pairs();
     QRY_TRY(job_.going());
@@ -53,10 +197,10 @@ class Regions {
     QRY_TRY(plan());
     QRY_TRY(find_palette());
     QRY_TRY(sink_.begin(scene_without_bricks(job_, palette_, distinct_, rms_error_)));
-    for (size_t i = 0; i < regions_.size(); ++i) {
-      window(pass_from_, 1, i);
-      QRY_TRY(make(i));
-    }
+    const Quantised* const quantised = quantised_ ? &*quantised_ : nullptr;
+    QRY_TRY(each_region<std::vector<SurfaceBlock>>(
+        pass_from_, 1, [&](SurfaceMaker& maker, size_t i) { return maker.make(i, regions_[i], quantised); },
+        [&](size_t i, std::vector<SurfaceBlock>&& blocks) { return pass_on(i, std::move(blocks)); }));
     if (!any_) return tl::unexpected(too_thin());
     job_.set_window(0, 1);
     job_.say(1);
@@ -71,6 +215,48 @@ class Regions {
     return (size_t(c.x - first_.x) * size_t(size_.y) + size_t(c.y - first_.y)) * size_t(size_.z) +
            size_t(c.z - first_.z);
   }
+  // Devices, if the job is for them; else none, and host threads make all.
+  Result<void> choose_makers() {
+    if (!cuda_is_wanted(job_)) return {};
+    auto made = makers_on_cuda(job_, job_.options.devices);
+    if (made) makers_ = std::move(*made);
+    else if (job_.options.executor == VoxelizeExecutor::cuda) return tl::unexpected(made.error());
+    return {};
+  }
+
+  // Of regions that are being made on devices, or wait for those before them.
+  size_t most_ahead() const { return makers_.size() + 1; }
+
+  // Calls use(i, T) for each region in order, on this thread, with what make(maker, i), a Result<T>, made of it.
+  template <class T, class Make, class Use>
+  Result<void> each_region(double from, double to, const Make& make, const Use& use) {
+    if (makers_.empty()) {
+      for (size_t i = 0; i < regions_.size(); ++i) {
+        window(from, to, i);
+        QRY_TRY_ASSIGN(auto made, make(host_, i));
+        QRY_TRY(use(i, std::move(made)));
+      }
+      return {};
+    }
+    return make_in_order<T>(
+        regions_.size(), makers_.size(), most_ahead(), [&](size_t maker, size_t i) { return make(*makers_[maker], i); },
+        [&](size_t i, Result<T>&& made) -> Result<void> {
+          window(from, to, i);
+          if (!made && may_be_the_hosts(made.error())) made = make(host_, i);
+          QRY_TRY(made);
+          QRY_TRY(use(i, std::move(*made)));
+          job_.say(1);
+          return {};
+        });
+  }
+
+  // A device that has no room for a region costs time, not the result; nor does one that fails, unless it was asked
+  // for.
+  bool may_be_the_hosts(const Error& error) const {
+    return error.code == ErrorCode::out_of_memory || error.code == ErrorCode::full ||
+           (job_.options.executor != VoxelizeExecutor::cuda && error.code != ErrorCode::cancelled);
+  }
+
   void window(double from, double to, size_t region) {
     const double step = (to - from) / double(regions_.size());
     job_.set_window(from + step * double(region), from + step * double(region + 1));
@@ -78,7 +264,7 @@ class Regions {
 
   void count_pairs() {
     const size_t count = job_.mesh.triangle_count();
-    spans_.resize(count);
+    slabs_.spans.resize(count);
     std::vector<std::atomic<uint32_t>> pairs(size_t(size_.x) * size_t(size_.y) * size_t(size_.z));
     job_.in_parallel(0.1, 1, count, kRegionTrianglesPerTask, [&](size_t begin, size_t end) {
       size_t last = 0;
@@ -89,7 +275,7 @@ class Regions {
       for (size_t t = begin; t < end; ++t) {
         const FixedTriangle f = mesh_.triangle(t);
         const CellRange range = cells_of(f, kBrickShift);
-        spans_[t] = {uint8_t((range.lo[0] >> 3) - first_.x), uint8_t((range.hi[0] >> 3) - first_.x)};
+        slabs_.spans[t] = {uint8_t((range.lo[0] >> 3) - first_.x), uint8_t((range.hi[0] >> 3) - first_.x)};
         visit_cells(f, kBrickShift, range, [&](int32_t x, int32_t y, int32_t z) {
           if (const size_t at = chunk_number(chunk({x, y, z})); at != last) {
             flush();
@@ -104,8 +290,12 @@ class Regions {
   }
 
   uint64_t bytes_of_chunk(size_t number) const {
-    const uint64_t pairs = pairs_[number], bricks = solid() ? 512 : std::min<uint64_t>(pairs, 512);
-    return pairs * kPairBytes + bricks * (coloured() ? kColouredBrickBytes : kBrickBytes);
+    const uint64_t pairs = pairs_[number], touched = std::min<uint64_t>(pairs, 512), bricks = solid() ? 512 : touched;
+    if (makers_.empty()) return pairs * kPairBytes + bricks * (coloured() ? kColouredBrickBytes : kBrickBytes);
+    // The pairs are the device's, and the colours; what it takes counts as the same part of the host's room.
+    const uint64_t on_device =
+        pairs * kDevicePairBytes + touched * (coloured() ? kDeviceColouredBrickBytes : kDeviceBrickBytes);
+    return std::max(bricks * (kBrickBytes + 200), uint64_t(double(on_device) * device_scale_));
   }
   // The bytes of a slab's crossings and of its layers' inside.
   uint64_t bytes_of_slab(int32_t x) const {
@@ -116,10 +306,32 @@ class Regions {
     return pairs * kCrossingsPerBrick * kCrossingBytes + side * 512 * sizeof(std::pair<Int3, uint32_t>);
   }
 
+  // How much of what is available for a region is planned for one.
+  uint64_t room_of_a_region(uint64_t available_bytes) {
+    const auto room = uint64_t(double(available_bytes) * kPlanned);
+    if (makers_.empty()) return room;
+    uint64_t on_device = ~uint64_t(0);
+    for (const auto& maker : makers_) on_device = std::min(on_device, maker->device_bytes());
+    device_scale_ = double(room) / (double(on_device) * kPlanned);
+    uint64_t all = 0, largest = 0;
+    for (int32_t x = 0; x < size_.x; ++x) {
+      const size_t side = size_t(size_.y) * size_t(size_.z), slab = size_t(x) * side;
+      const uint64_t once = bytes_of_slab(x);
+      all += once;
+      for (size_t i = 0; i < side; ++i) {
+        const uint64_t one = bytes_of_chunk(slab + i);
+        all += one;
+        largest = std::max(largest, once + one);
+      }
+    }
+    return std::min(room, std::max(all / (makers_.size() * kRegionsOfAMaker), largest));
+  }
+
   // Joins chunks along z, such rows along y, and such slabs along x, as long as they fit.
   Result<void> plan() {
     const uint64_t available_bytes = sink_.available_bytes();
-    const auto planned = uint64_t(double(available_bytes) * kPlanned);
+    const size_t at_once = makers_.empty() ? 1 : most_ahead() + 1;
+    const uint64_t planned = room_of_a_region(available_bytes / at_once);
     const auto box = [&](Int3 from, Int3 to) {  // in chunks from the first on, both included
       const Int3 low = first_ + from, high = first_ + to;
       regions_.push_back({{low.x * 8, low.y * 8, low.z * 8}, {high.x * 8 + 7, high.y * 8 + 7, high.z * 8 + 7}});
@@ -189,65 +401,26 @@ class Regions {
     return {};
   }
 
-  // Finds the triangles of the region's slabs, if the slabs have changed.
-  void go_to_slabs(const Box3& region) {
-    const int32_t from = chunk(region.min).x - first_.x, to = chunk(region.max).x - first_.x;
-    if (from == slab_from_ && to == slab_to_) return;
-    slab_from_ = from;
-    slab_to_ = to;
-    triangles_.clear();
-    for (size_t t = 0; t < spans_.size(); ++t)
-      if (spans_[t].lo <= to && spans_[t].hi >= from) triangles_.push_back(uint32_t(t));
-    slab_is_new_ = true;
-  }
-
-  RegionSurface surface_of(const Box3& region) {
-    go_to_slabs(region);
-    return surface_in_region(job_, mesh_, {intersected(region, all_), triangles_.data(), triangles_.size()});
-  }
-
-  // Adds the materials of one region to those of the previous regions.
-  static void add_counts(std::vector<std::vector<MaterialCount>>& blocks, std::vector<MaterialCount>& all) {
-    std::vector<MaterialCount> more;
-    for (auto& block : blocks) {
-      more.insert(more.end(), block.begin(), block.end());
-      std::vector<MaterialCount>().swap(block);
-    }
-    std::ranges::sort(more, {}, &MaterialCount::material);
-    std::vector<MaterialCount> sum;
-    sum.reserve(all.size());
-    const auto add = [&](const MaterialCount& l) {
-      if (!sum.empty() && sum.back().material == l.material) sum.back().count += l.count;
-      else sum.push_back(l);
-    };
-    auto a = all.begin();
-    for (const MaterialCount& l : more) {
-      for (; a != all.end() && a->material <= l.material; ++a) add(*a);
-      add(l);
-    }
-    for (; a != all.end(); ++a) add(*a);
-    all = std::move(sum);
-  }
-
   Result<void> find_palette() {
     pass_from_ = 0.05;
     if (!coloured()) {
       palette_ = uniform_palette(job_);
       return {};
     }
-    std::vector<MaterialCount> materials;
-    if (regions_.size() > 1) {
-      QRY_TRY(begin_waiting());
-      pass_from_ = waiting_ ? 0.85 : 0.5;
+    MaterialSum sum;
+    if (regions_.size() == 1) {
+      host_.keep_next();
+    } else {
+      if (makers_.empty() && !sink_.beside.empty()) QRY_TRY(host_.begin_waiting(sink_.beside));
+      pass_from_ = host_.waits() ? 0.85 : 0.5;
     }
-    for (size_t i = 0; i < regions_.size(); ++i) {
-      window(0.05, pass_from_, i);
-      RegionSurface surface = surface_of(regions_[i]);
-      QRY_TRY(job_.going());
-      add_counts(surface.counts, materials);
-      if (regions_.size() == 1) kept_ = std::move(surface.blocks);
-      else QRY_TRY(spill(surface.blocks));
-    }
+    QRY_TRY(each_region<std::vector<std::vector<MaterialCount>>>(
+        0.05, pass_from_, [&](SurfaceMaker& maker, size_t i) { return maker.count_materials(i, regions_[i]); },
+        [&](size_t, std::vector<std::vector<MaterialCount>>&& counts) -> Result<void> {
+          sum.add(std::move(counts));
+          return {};
+        }));
+    std::vector<MaterialCount> materials = sum.take();
     distinct_ = materials.size();
     const std::vector<MaterialCount> counts = solid() ? materials : std::vector<MaterialCount>();
     quantised_ = quantise(std::move(materials), job_.threads);
@@ -259,47 +432,9 @@ class Regions {
     return {};
   }
 
-  // Opens the file for the surfaces that wait on disk until the palette is known.
-  Result<void> begin_waiting() {
-    if (sink_.beside.empty()) return {};
-    QRY_TRY_ASSIGN(auto made, io::Spill::create(sink_.beside));
-    waiting_ = std::move(made);
-    return {};
-  }
-  Result<void> spill(const std::vector<SurfaceBlock>& blocks) {
-    if (!waiting_) return {};
-    spilled_.push_back({waiting_->size(), {}});
-    for (const SurfaceBlock& block : blocks) {
-      spilled_.back().lengths.emplace_back(block.bricks.size(), block.packed.size());
-      waiting_->append_all(std::span(block.bricks));
-      waiting_->append_all(std::span(block.packed));
-    }
-    return waiting_->good();
-  }
-  Result<std::vector<SurfaceBlock>> surface_again(size_t region) {
-    if (kept_) return std::move(*kept_);
-    if (!waiting_) return surface_of(regions_[region]).blocks;
-    uint64_t at = spilled_[region].at;
-    std::vector<SurfaceBlock> blocks(spilled_[region].lengths.size());
-    for (size_t p = 0; p < blocks.size(); ++p) {
-      blocks[p].bricks.resize(spilled_[region].lengths[p].first);
-      blocks[p].packed.resize(spilled_[region].lengths[p].second);
-      const std::span bricks(blocks[p].bricks);
-      const std::span packed(blocks[p].packed);
-      if (!waiting_->read_all(at, bricks) || !waiting_->read_all(at + bricks.size_bytes(), packed))
-        return tl::unexpected(waiting_->good().error());
-      at += bricks.size_bytes() + packed.size_bytes();
-    }
-    return blocks;
-  }
-
-  Result<void> make(size_t number) {
+  // Makes the region's bricks of its surface and its inside.
+  Result<void> pass_on(size_t number, std::vector<SurfaceBlock>&& blocks) {
     const Box3& region = regions_[number];
-    QRY_TRY_ASSIGN(auto again, surface_again(number));
-    std::vector<SurfaceBlock>& blocks = again;
-    go_to_slabs(region);
-    if (quantised_) give_materials(job_, *quantised_, blocks);
-    QRY_TRY(job_.going());
     BrickMap bricks;
     if (solid()) {
       QRY_TRY(load_layers(region));
@@ -315,11 +450,12 @@ class Regions {
 
   // Loads the inside of all layers of the region's slabs. It is kept for the slabs' other regions.
   Result<void> load_layers(const Box3& region) {
-    if (!slab_is_new_) return {};
-    slab_is_new_ = false;
-    layers_.clear();
     const int32_t from = std::max(region.min.x, all_.min.x), to = std::min(region.max.x, all_.max.x);
-    inside_->load(triangles_.data(), triangles_.size(), to - from + 1);
+    if (layers_from_ == from) return {};
+    layers_from_ = from;
+    layers_.clear();
+    const std::vector<uint32_t>& triangles = slabs_.of((from >> 3) - first_.x, (to >> 3) - first_.x);
+    inside_->load(triangles.data(), triangles.size(), to - from + 1);
     for (int32_t x = from; x <= to; ++x) {
       QRY_TRY(job_.going());
       layers_.push_back(inside_->next());
@@ -332,22 +468,16 @@ class Regions {
   const Box3 all_;     // bricks
   Int3 first_, size_;  // chunks
   FixedMesh mesh_{};
-  std::vector<ChunkSpan> spans_;  // by triangle
-  std::vector<uint32_t> pairs_;   // by chunk; kept until the plan is made
-  std::vector<Box3> regions_;     // of bricks
+  SlabTriangles slabs_;
+  HostMaker host_{job_, mesh_, slabs_};
+  std::vector<std::unique_ptr<SurfaceMaker>> makers_;  // on devices; none: host_ makes all
+  double device_scale_ = 0;                            // bytes of planned room a byte of a device's memory
+  std::vector<uint32_t> pairs_;                        // by chunk; kept until the plan is made
+  std::vector<Box3> regions_;                          // of bricks
   std::optional<InsideLayers> inside_;
   std::vector<InsideLayer> layers_;
-  int32_t slab_from_ = -1, slab_to_ = -1;
-  bool slab_is_new_ = false;
-  std::vector<uint32_t> triangles_;  // of the slabs
+  int32_t layers_from_ = INT32_MIN;  // the first slab of bricks that layers_ has
   std::optional<Quantised> quantised_;
-  std::unique_ptr<io::Spill> waiting_;
-  struct SpilledRegion {
-    uint64_t at;
-    std::vector<std::pair<size_t, size_t>> lengths;  // bricks and packed materials of each block
-  };
-  std::vector<SpilledRegion> spilled_;             // by region
-  std::optional<std::vector<SurfaceBlock>> kept_;  // the only region's surface, from the pass for the palette
   Palette palette_;
   size_t distinct_ = 1;
   double rms_error_ = 0, pass_from_ = 0;

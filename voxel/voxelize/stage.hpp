@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <memory>
 #include <mutex>
 #include <new>
 #include <utility>
@@ -177,6 +178,29 @@ RegionSurface surface_in_region(VoxelizeJob& job, const FixedMesh& mesh, const S
 void give_materials(VoxelizeJob& job, const Quantised& quantised, std::vector<SurfaceBlock>& blocks);
 // The palette of a uniform surface.
 Palette uniform_palette(const VoxelizeJob& job);
+
+// Makes the surfaces of a job's regions one by one: on the job's host threads, or on a CUDA device. One thread at a
+// time uses it; makers on devices may work at once. Regions have numbers, so that a maker may keep what it is asked for
+// again.
+class SurfaceMaker {
+ public:
+  SurfaceMaker() = default;
+  SurfaceMaker(const SurfaceMaker&) = delete;
+  SurfaceMaker& operator=(const SurfaceMaker&) = delete;
+  virtual ~SurfaceMaker() = default;
+  // The materials of the region's voxels, distinct in each list. Not asked for if the surface is uniform.
+  virtual Result<std::vector<std::vector<MaterialCount>>> count_materials(size_t number, const Box3& bricks) = 0;
+  // The region's surface, whose materials are those that `quantised` gives them; null: uniform.
+  virtual Result<std::vector<SurfaceBlock>> make(size_t number, const Box3& bricks, const Quantised* quantised) = 0;
+  // The bytes of a device's memory that a region may take; 0: it takes none.
+  virtual uint64_t device_bytes() const { return 0; }
+};
+// Two for each of the first `devices` CUDA devices (0: of all), so that one copies to the host while the other works;
+// each device has the mesh. Errors: those of cuda_for_voxelize(), out_of_memory, device; not_found with the numbers
+// (fewer devices than asked for).
+Result<std::vector<std::unique_ptr<SurfaceMaker>>> makers_on_cuda(VoxelizeJob& job, uint32_t devices);
+// Whether the job is large enough for CUDA, by its options and what it takes to start CUDA.
+bool cuda_is_wanted(const VoxelizeJob& job);
 
 // The executors. Both fill `materials`, not `packed`.
 Result<SurfaceResult> surface_on_host(VoxelizeJob& job);

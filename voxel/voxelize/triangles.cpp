@@ -43,8 +43,7 @@ Result<SurfaceResult> surface_of(VoxelizeJob& job) {
     QRY_TRY(cuda_for_voxelize());
     return surface_on_cuda(job);
   }
-  if (wanted == VoxelizeExecutor::automatic &&
-      work_of(job) >= job.threads * (cuda_has_started() ? kWorthCuda : kWorthStarting) && cuda_for_voxelize()) {
+  if (cuda_is_wanted(job) && cuda_for_voxelize()) {
     // A device that is full or fails costs time, not the result.
     auto made = surface_on_cuda(job);
     if (made || made.error().code == ErrorCode::cancelled) return made;
@@ -150,6 +149,11 @@ void prepare_voxelize(const VoxelizeOptions& options) {
     if (options.voxel_size > 0 || 4.5 * options.resolution * options.resolution < threads * kWorthStarting) return;
   }
   (void)cuda_for_voxelize();
+}
+
+bool voxelize_detail::cuda_is_wanted(const VoxelizeJob& job) {
+  if (job.options.executor != VoxelizeExecutor::automatic) return job.options.executor == VoxelizeExecutor::cuda;
+  return work_of(job) >= job.threads * (cuda_has_started() ? kWorthCuda : kWorthStarting);
 }
 
 Result<VoxelFrame> voxelize_detail::checked_frame(const Mesh& mesh, const VoxelizeOptions& options) {

@@ -43,6 +43,7 @@ struct VoxelizeOptions {
   SurfaceVoxels surface = SurfaceVoxels::cover;
   FillRule fill = FillRule::none;
   VoxelizeExecutor executor = VoxelizeExecutor::automatic;
+  uint32_t devices = 1;  // region by region: how many CUDA devices, the first ones, share a mesh's regions; 0: all
   uint32_t threads = 0;
   std::string name = "mesh";  // of the volume and its instance
   Progress progress;

@@ -27,6 +27,7 @@ VoxelizeOptions voxelize_options(const std::filesystem::path& file, const ReadOp
   how.surface = options.surface;
   how.fill = options.fill;
   how.executor = options.executor;
+  how.devices = options.devices;
   how.progress = options.progress;
   how.sink = options.sink;
   return how;
@@ -39,13 +40,16 @@ void name_source(const std::filesystem::path& file, Scene& scene) {
   scene.metadata["source_file"] = file.filename().string();
 }
 
-Result<Scene> read(const std::filesystem::path& file, const ReadOptions& options) {
+// Reads the mesh while CUDA starts, if it will be used.
+Result<Mesh> read_mesh_for(const std::filesystem::path& file, const ReadOptions& options, const VoxelizeOptions& how) {
   options.progress.say("read mesh", -1);
+  const std::jthread starting([&how] { prepare_voxelize(how); });
+  return read_mesh(file, options);
+}
+
+Result<Scene> read(const std::filesystem::path& file, const ReadOptions& options) {
   const VoxelizeOptions how = voxelize_options(file, options);
-  const auto mesh = [&] {
-    const std::jthread starting([&how] { prepare_voxelize(how); });  // while the other process works
-    return read_mesh(file, options);
-  }();
+  const auto mesh = read_mesh_for(file, options, how);
   QRY_TRY(mesh);
   auto scene = voxelize(*mesh, how);
   if (!scene) return fail(scene.error().code, file.string() + ": " + scene.error().message);
@@ -55,15 +59,15 @@ Result<Scene> read(const std::filesystem::path& file, const ReadOptions& options
 
 Result<RegionsDone> read_regions(const std::filesystem::path& file, const ReadOptions& options,
                                  const RegionSink& sink) {
-  options.progress.say("read mesh", -1);
-  QRY_TRY_ASSIGN(const auto mesh, read_mesh(file, options));
+  const VoxelizeOptions how = voxelize_options(file, options);
+  QRY_TRY_ASSIGN(const auto mesh, read_mesh_for(file, options, how));
   RegionSink with_source = sink;
   with_source.begin = [&](const Scene& scene) {
     Scene copy = scene;
     name_source(file, copy);
     return sink.begin(copy);
   };
-  return voxelize_in_regions(mesh, voxelize_options(file, options), with_source);
+  return voxelize_in_regions(mesh, how, with_source);
 }
 
 // A PLY file without faces is a point cloud. One whose header is longer than this is left to the mesh reader.

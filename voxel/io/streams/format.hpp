@@ -33,7 +33,8 @@ struct ReadOptions {
   double voxel_size = 0;     // meshes: edge of a voxel in the file's units; replaces `resolution` if > 0
   SurfaceVoxels surface = SurfaceVoxels::cover;             // meshes: which voxels a surface sets, and
   FillRule fill = FillRule::none;                           // whether and how the inside is added, and
-  VoxelizeExecutor executor = VoxelizeExecutor::automatic;  // where that runs: voxelize/triangles.hpp
+  VoxelizeExecutor executor = VoxelizeExecutor::automatic;  // where that runs, and, region by region,
+  uint32_t devices = 1;                                     // on how many CUDA devices: voxelize/triangles.hpp
   std::string up = "";                                      // meshes: "y", "z" or "" for the format's own axis
   // The limit of one reading process, one decoded picture, one inflated file; less if `budget` has less room.
   uint64_t memory_limit_bytes = uint64_t(1) << 30;

@@ -173,6 +173,8 @@ class BrickMap {
     uint32_t count = 0;
     std::array<Int3, kLeafBricks> at{};
     std::array<SharedBrick, kLeafBricks> bricks{};
+
+    ~Leaf() { SharedBrick::end({bricks.data(), count}); }
   };
   struct LeafRef {
     Int3 first;

@@ -105,12 +105,17 @@ class BrickPoolState {
     return {};
   }
 
-  void free_place(BrickSlab& slab, uint32_t slot) noexcept {
+  // The places of bricks whose last handles are gone. The pool may be gone afterwards.
+  void free_places(std::span<Count* const> places) noexcept {
     std::unique_lock lock(lock_);
-    --live_;
     const uint64_t epoch = memory_->epoch();
-    if (epoch > memory_->past_epoch()) retire(slab, slot, epoch);
-    else make_free(slab, slot);
+    const bool read_by_frames = epoch > memory_->past_epoch();
+    live_ -= uint32_t(places.size());
+    for (Count* const place : places) {
+      BrickSlab& slab = *BrickSlab::of(place);
+      if (read_by_frames) retire(slab, slot_of(slab, place), epoch);
+      else make_free(slab, slot_of(slab, place));
+    }
     if (!abandoned_ || live_ > 0) return;
     lock.unlock();
     delete this;
@@ -401,8 +406,23 @@ uint64_t bricks_in(std::span<const BrickChange> changes) {
 }
 
 void SharedBrick::give_back(std::atomic<uint32_t>* last) noexcept {
-  BrickSlab& slab = *BrickSlab::of(last);
-  slab.pool->free_place(slab, slot_of(slab, last));
+  BrickSlab::of(last)->pool->free_places({&last, 1});
+}
+
+void SharedBrick::end(std::span<SharedBrick> handles) noexcept {
+  std::array<std::atomic<uint32_t>*, 64> last;  // of bricks of one pool
+  size_t found = 0;
+  const auto give_back = [&] {
+    if (found > 0) BrickSlab::of(last[0])->pool->free_places({last.data(), std::exchange(found, 0)});
+  };
+  for (SharedBrick& handle : handles) {
+    auto* const count = handle.count();
+    handle.bits_ = 0;
+    if (!count || count->fetch_sub(1, std::memory_order_acq_rel) != 1) continue;
+    if (found == last.size() || (found > 0 && BrickSlab::of(last[0])->pool != BrickSlab::of(count)->pool)) give_back();
+    last[found++] = count;
+  }
+  give_back();
 }
 
 BrickPool::BrickPool(MemorySource& memory, uint32_t max_bricks) : state_(new_state(memory, max_bricks, false)) {}
@@ -479,8 +499,7 @@ Result<uint32_t> BrickPool::allocate() {
 
 void BrickPool::free(uint32_t index) {
   std::atomic<uint32_t>& count = state_->count_at(index);
-  if (count.fetch_sub(1, std::memory_order_acq_rel) == 1)
-    state_->free_place(state_->slab_at(index), index & (kBricksPerSlab - 1));
+  if (count.fetch_sub(1, std::memory_order_acq_rel) == 1) state_->free_places(std::array{&count});
 }
 
 void BrickPool::share(uint32_t index) { state_->count_at(index).fetch_add(1, std::memory_order_relaxed); }

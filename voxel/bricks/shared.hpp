@@ -70,6 +70,9 @@ class SharedBrick {
     if (auto* const last = count(); last && last->fetch_sub(1, std::memory_order_acq_rel) == 1) give_back(last);
   }
 
+  // Ends many handles, which are none afterwards: their pools are locked once for many bricks that nobody else has.
+  static void end(std::span<SharedBrick> handles) noexcept;
+
   // True if there is a voxel.
   explicit operator bool() const { return bits_ != 0; }
   // The voxels; valid while a handle of the brick lives, for ever if it is full or none.

@@ -51,14 +51,21 @@ void BlockWalk::skip_empty() {
 }
 
 // Each thread makes maps of some consecutive blocks. Blocks are in rising order, so the maps are too.
-Result<void> build_shell(VoxelizeJob& job, std::vector<SurfaceBlock>& blocks, BrickMap& bricks) {
+Result<void> build_shell(VoxelizeJob& job, std::vector<SurfaceBlock>& blocks, BrickMap& bricks, double from,
+                         double to) {
   constexpr size_t kBlocks = 16;
-  std::vector<BrickMap> parts((blocks.size() + kBlocks - 1) / kBlocks);
-  job.in_parallel(0.94, 1, blocks.size(), kBlocks, [&](size_t begin, size_t end) {
+  size_t all = 0;
+  for (const SurfaceBlock& block : blocks) all += block.bricks.size();
+  std::vector<BrickMap> parts;
+  for (size_t i = 0; i < blocks.size(); i += kBlocks) parts.emplace_back(bricks.pool());
+  job.in_parallel(from, to, blocks.size(), kBlocks, [&](size_t begin, size_t end) {
     BrickMap& part = parts[begin / kBlocks];
+    size_t own = 0;
+    for (size_t i = begin; i < end; ++i) own += blocks[i].bricks.size();
+    BrickWriter writer(bricks.pool(), own, all);
     for (BlockWalk walk(blocks, begin, end); !walk.done();) {
       const Int3 where = walk.where();
-      part.put(where, walk.take());
+      part.put(where, writer.make(walk.take()));
     }
   });
   for (BrickMap& part : parts) bricks.append(std::move(part));

@@ -32,8 +32,9 @@ class BlockWalk {
   size_t block_, end_, brick_ = 0, voxel_ = 0;
 };
 
-// Appends the surface alone to `bricks`, on all threads.
-Result<void> build_shell(VoxelizeJob& job, std::vector<SurfaceBlock>& blocks, BrickMap& bricks);
+// Appends the surface alone to `bricks`, in the map's pool, on all threads. `from`, `to`: see in_parallel().
+Result<void> build_shell(VoxelizeJob& job, std::vector<SurfaceBlock>& blocks, BrickMap& bricks, double from = 0.94,
+                         double to = 1);
 
 // The most frequent material, which the inside gets.
 uint8_t most_frequent(const std::vector<SurfaceBlock>& blocks);

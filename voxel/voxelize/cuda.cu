@@ -45,11 +45,42 @@ void need(cudaError_t error, const char* doing) { need(gpu::check(error, doing))
 // The next job of a batch reuses this much memory of the last one without asking the driver.
 constexpr uint64_t kKeptBytes = uint64_t{1} << 30;
 
+// Two places of pinned memory, for pieces of what is copied to the host.
+class HostPieces {
+ public:
+  static constexpr uint32_t kBricks = 1u << 15;
+  struct Piece {
+    BrickMask* masks;
+    uint8_t* materials;
+    uint32_t* keys;
+  };
+  HostPieces() {
+    constexpr size_t kMasks = size_t(kBricks) * sizeof(BrickMask), kMaterials = size_t(kBricks) * kVoxelsPerBrick;
+    for (size_t i = 0; i < 2; ++i) {
+      void* memory = nullptr;
+      need(cudaHostAlloc(&memory, kMasks + kMaterials + kBricks * sizeof(uint32_t), cudaHostAllocPortable),
+           "memory of the host to copy voxels to");
+      memory_[i].reset(static_cast<uint8_t*>(memory));
+      pieces_[i] = {reinterpret_cast<BrickMask*>(memory_[i].get()), memory_[i].get() + kMasks,
+                    reinterpret_cast<uint32_t*>(memory_[i].get() + kMasks + kMaterials)};
+    }
+  }
+  Piece& operator[](uint32_t piece) { return pieces_[piece % 2]; }
+
+ private:
+  struct Free {
+    void operator()(uint8_t* memory) const { cudaFreeHost(memory); }
+  };
+  std::unique_ptr<uint8_t, Free> memory_[2];
+  Piece pieces_[2]{};
+};
+
 // The process's device, once it was found to work. It is the first one, because no option chooses another.
 struct Device {
   Result<void> usable;
   std::unique_ptr<gpu::DeviceStream> stream;
   std::mutex one_job;
+  std::optional<HostPieces> pieces;  // the job's that has the lock
 
   Device() {
     const auto first = gpu::first_device();
@@ -182,36 +213,6 @@ using CellRoom = std::array<uint64_t, kernels::kLevels>;
 CellRoom first_room(uint64_t triangles) {
   return {std::max<uint64_t>(uint64_t(1) << 20, triangles * 8), 1 << 16, 1 << 14, 1 << 14};
 }
-
-// Two places of pinned memory, for pieces of what is copied to the host.
-class HostPieces {
- public:
-  static constexpr uint32_t kBricks = 1u << 15;
-  struct Piece {
-    BrickMask* masks;
-    uint8_t* materials;
-    uint32_t* keys;
-  };
-  HostPieces() {
-    constexpr size_t kMasks = size_t(kBricks) * sizeof(BrickMask), kMaterials = size_t(kBricks) * kVoxelsPerBrick;
-    for (size_t i = 0; i < 2; ++i) {
-      void* memory = nullptr;
-      need(cudaHostAlloc(&memory, kMasks + kMaterials + kBricks * sizeof(uint32_t), cudaHostAllocPortable),
-           "memory of the host to copy voxels to");
-      memory_[i].reset(static_cast<uint8_t*>(memory));
-      pieces_[i] = {reinterpret_cast<BrickMask*>(memory_[i].get()), memory_[i].get() + kMasks,
-                    reinterpret_cast<uint32_t*>(memory_[i].get() + kMasks + kMaterials)};
-    }
-  }
-  Piece& operator[](uint32_t piece) { return pieces_[piece % 2]; }
-
- private:
-  struct Free {
-    void operator()(uint8_t* memory) const { cudaFreeHost(memory); }
-  };
-  std::unique_ptr<uint8_t, Free> memory_[2];
-  Piece pieces_[2]{};
-};
 
 // The surface of a box of bricks.
 class CudaSurface {
@@ -469,66 +470,64 @@ class CudaSurface {
   }
 
   void download(SurfaceResult& out) {
-    std::vector<uint32_t> keys(bricks_);
-    std::vector<BrickMask> masks(bricks_);
-    std::vector<uint8_t> materials(job_.surface.uniform() ? 0 : voxels_);
-    keys_.download(keys.data(), bricks_);
-    need(cudaMemcpyAsync(masks.data(), masks_.get(), masks.size() * sizeof(BrickMask), cudaMemcpyDeviceToHost, s_),
-         "copying the voxels back");
-    if (!materials.empty()) materials_.download(materials.data(), materials.size());
-    wait("copying the voxels back");
-    append_blocks(keys.data(), masks.data(), bricks_, materials.empty() ? nullptr : materials.data(), out.blocks);
+    if (job_.surface.uniform()) count_voxels();
+    if (!device().pieces) device().pieces.emplace();
+    out.blocks = in_pieces(*device().pieces);
   }
+
+  static constexpr uint32_t kBricksPerBlock = 1024;
 
   // Copies piece by piece to memory that is pinned, and makes blocks of one while the next is on its way.
   std::vector<SurfaceBlock> in_pieces(HostPieces& pieces) const {
     constexpr uint32_t kAtOnce = HostPieces::kBricks;
-    const uint32_t count = (bricks_ + kAtOnce - 1) / kAtOnce;
-    std::vector<uint32_t> first(size_t(count) + 1, voxels_);  // voxel of each piece
-    need(cudaMemcpy2DAsync(first.data(), sizeof(uint32_t), offsets_.get(), size_t(kAtOnce) * sizeof(uint32_t),
-                           sizeof(uint32_t), count, cudaMemcpyDeviceToHost, s_),
+    static_assert(kAtOnce % kBricksPerBlock == 0);
+    const uint32_t blocks = (bricks_ + kBricksPerBlock - 1) / kBricksPerBlock;
+    std::vector<uint32_t> first(size_t(blocks) + 1, voxels_);  // voxel of each block
+    need(cudaMemcpy2DAsync(first.data(), sizeof(uint32_t), offsets_.get(), kBricksPerBlock * sizeof(uint32_t),
+                           sizeof(uint32_t), blocks, cudaMemcpyDeviceToHost, s_),
          "copying the voxels back");
     wait("copying the voxels back");
     const bool coloured = materials_.get() != nullptr;
-    const auto begin = [&](uint32_t piece) {
-      const size_t from = size_t(piece) * kAtOnce, some = std::min<size_t>(kAtOnce, bricks_ - from);
-      HostPieces::Piece& to = pieces[piece];
+    const auto begin = [&](uint32_t from) {  // a brick
+      const size_t some = std::min(kAtOnce, bricks_ - from);
+      const uint32_t voxel = first[from / kBricksPerBlock],
+                     end = first[std::min(blocks, (from + kAtOnce) / kBricksPerBlock)];
+      HostPieces::Piece& to = pieces[from / kAtOnce];
       const auto copy = [&](void* host, const void* device, size_t bytes) {
         need(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, s_), "copying the voxels back");
       };
       copy(to.keys, keys_.get() + from, some * sizeof(uint32_t));
-      copy(to.masks, masks_.get() + from * 8, some * sizeof(BrickMask));
-      if (coloured) copy(to.materials, materials_.get() + first[piece], first[piece + 1] - first[piece]);
+      copy(to.masks, masks_.get() + size_t(from) * 8, some * sizeof(BrickMask));
+      if (coloured) copy(to.materials, materials_.get() + voxel, end - voxel);
     };
-    std::vector<SurfaceBlock> out;
+    std::vector<SurfaceBlock> out(blocks);
     begin(0);
-    for (uint32_t piece = 0; piece < count; ++piece) {
+    for (uint32_t from = 0; from < bricks_; from += std::min(kAtOnce, bricks_ - from)) {
       wait("copying the voxels back");
+      if (bricks_ - from > kAtOnce) begin(from + kAtOnce);
+      const HostPieces::Piece& piece = pieces[from / kAtOnce];
+      const uint32_t block = from / kBricksPerBlock, some = std::min(kAtOnce, bricks_ - from);
+      job_.in_parallel(1, 1, (some + kBricksPerBlock - 1) / kBricksPerBlock, 1, [&](size_t i, size_t) {
+        const uint32_t own = uint32_t(i) * kBricksPerBlock;
+        fill_block(out[block + i], piece.keys + own, piece.masks + own, std::min(kBricksPerBlock, some - own),
+                   coloured ? piece.materials + (first[block + i] - first[block]) : nullptr,
+                   first[block + i + 1] - first[block + i]);
+      });
       going();
-      if (piece + 1 < count) begin(piece + 1);
-      const HostPieces::Piece& from = pieces[piece];
-      append_blocks(from.keys, from.masks, std::min(kAtOnce, bricks_ - piece * kAtOnce),
-                    coloured ? from.materials : nullptr, out);
     }
     return out;
   }
 
-  // Adds the bricks that have voxels. `materials`: of these, brick after brick; null: none.
-  static void append_blocks(const uint32_t* keys, const BrickMask* masks, uint32_t bricks, const uint8_t* materials,
-                            std::vector<SurfaceBlock>& out) {
-    constexpr size_t kBricksPerBlock = 1024;
+  // Puts the bricks that have voxels into an empty block. `materials`: of all of these, brick after brick; null: none.
+  static void fill_block(SurfaceBlock& block, const uint32_t* keys, const BrickMask* masks, uint32_t bricks,
+                         const uint8_t* materials, uint32_t voxels) {
+    block.bricks.reserve(bricks);
     for (uint32_t b = 0; b < bricks; ++b) {
-      uint32_t set = 0;
-      for (const uint64_t word : masks[b]) set += uint32_t(std::popcount(word));
-      if (set == 0) continue;
-      if (out.empty() || out.back().bricks.size() == kBricksPerBlock)
-        out.emplace_back().bricks.reserve(kBricksPerBlock);
-      SurfaceBlock& block = out.back();
-      block.bricks.emplace_back(brick_of_pair(Pair(keys[b]) << kTriangleBits), masks[b]);
-      if (materials == nullptr) continue;
-      block.materials.insert(block.materials.end(), materials, materials + set);
-      materials += set;
+      uint64_t any = 0;
+      for (const uint64_t word : masks[b]) any |= word;
+      if (any) block.bricks.emplace_back(brick_of_pair(Pair(keys[b]) << kTriangleBits), masks[b]);
     }
+    if (materials) block.materials.assign(materials, materials + voxels);
   }
 
   VoxelizeJob& job_;

@@ -30,6 +30,8 @@ constexpr uint64_t kCrossingBytes = 16, kCrossingsPerBrick = 110;
 constexpr double kPlanned = 0.6;
 // The same on a device: what its kernels take for a pair, for a brick, and for a brick with some 200 coloured voxels.
 constexpr uint64_t kDevicePairBytes = 104, kDeviceBrickBytes = 200, kDeviceColouredBrickBytes = 8000;
+// What CUDA itself takes of the host's memory is some hundreds of MiB: where not much more is left, host threads do it.
+constexpr uint64_t kRoomForCuda = uint64_t(1) << 30;
 // So many regions for each of several makers that all of them have something to do until the end.
 constexpr uint64_t kRegionsOfAMaker = 6;
 constexpr size_t kRegionTrianglesPerTask = 4096;
@@ -198,9 +200,9 @@ class Regions {
     QRY_TRY(find_palette());
     QRY_TRY(sink_.begin(scene_without_bricks(job_, palette_, distinct_, rms_error_)));
     const Quantised* const quantised = quantised_ ? &*quantised_ : nullptr;
-    QRY_TRY(each_region<std::vector<SurfaceBlock>>(
-        pass_from_, 1, [&](SurfaceMaker& maker, size_t i) { return maker.make(i, regions_[i], quantised); },
-        [&](size_t i, std::vector<SurfaceBlock>&& blocks) { return pass_on(i, std::move(blocks)); }));
+    QRY_TRY(each_region<MadeRegion>(
+        pass_from_, 1, [&](SurfaceMaker& maker, size_t i) { return make(maker, i, quantised); },
+        [&](size_t i, MadeRegion&& made) { return pass_on(i, std::move(made)); }));
     if (!any_) return tl::unexpected(too_thin());
     job_.set_window(0, 1);
     job_.say(1);
@@ -217,10 +219,11 @@ class Regions {
   }
   // Devices, if the job is for them; else none, and host threads make all.
   Result<void> choose_makers() {
-    if (!cuda_is_wanted(job_)) return {};
+    const bool asked_for = job_.options.executor == VoxelizeExecutor::cuda;
+    if (!asked_for && (sink_.available_bytes() < kRoomForCuda || !cuda_is_wanted(job_))) return {};
     auto made = makers_on_cuda(job_, job_.options.devices);
     if (made) makers_ = std::move(*made);
-    else if (job_.options.executor == VoxelizeExecutor::cuda) return tl::unexpected(made.error());
+    else if (asked_for) return tl::unexpected(made.error());
     return {};
   }
 
@@ -432,20 +435,33 @@ class Regions {
     return {};
   }
 
-  // Makes the region's bricks of its surface and its inside.
-  Result<void> pass_on(size_t number, std::vector<SurfaceBlock>&& blocks) {
-    const Box3& region = regions_[number];
+  // A region's bricks, or if there is an inside its surface: for that the regions before must have been passed on.
+  struct MadeRegion {
+    std::vector<SurfaceBlock> surface;
     BrickMap bricks;
+  };
+  Result<MadeRegion> make(SurfaceMaker& maker, size_t number, const Quantised* quantised) {
+    QRY_TRY_ASSIGN(auto surface, maker.make(number, regions_[number], quantised));
+    MadeRegion made{std::move(surface), BrickMap(pool_)};
+    if (solid()) return made;
+    const bool ahead = !makers_.empty();  // while another region reports how far it is
+    QRY_TRY(build_shell(job_, made.surface, made.bricks, ahead ? 1 : 0.94));
+    std::vector<SurfaceBlock>().swap(made.surface);
+    return made;
+  }
+
+  Result<void> pass_on(size_t number, MadeRegion&& made) {
+    const Box3& region = regions_[number];
     if (solid()) {
       QRY_TRY(load_layers(region));
-      SolidBuilder builder(blocks, job_.options.surface != SurfaceVoxels::none, filling_, bricks);
+      SolidBuilder builder(made.surface, job_.options.surface != SurfaceVoxels::none, filling_, made.bricks);
       for (const InsideLayer& layer : layers_) builder.add(layer, region);
       builder.finish();
-    } else QRY_TRY(build_shell(job_, blocks, bricks));
+    }
     QRY_TRY(job_.going());
-    if (bricks.empty()) return {};
+    if (made.bricks.empty()) return {};
     any_ = true;
-    return sink_.take(0, std::move(bricks));
+    return sink_.take(0, std::move(made.bricks));
   }
 
   // Loads the inside of all layers of the region's slabs. It is kept for the slabs' other regions.
@@ -474,6 +490,8 @@ class Regions {
   double device_scale_ = 0;                            // bytes of planned room a byte of a device's memory
   std::vector<uint32_t> pairs_;                        // by chunk; kept until the plan is made
   std::vector<Box3> regions_;                          // of bricks
+  BrickPool pool_{
+      host_memory_source()};  // of all regions' bricks: the next ones take the places of those that are gone
   std::optional<InsideLayers> inside_;
   std::vector<InsideLayer> layers_;
   int32_t layers_from_ = INT32_MIN;  // the first slab of bricks that layers_ has

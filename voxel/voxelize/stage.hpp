@@ -89,7 +89,8 @@ class VoxelizeJob {
 
   bool thin() const { return options.surface == SurfaceVoxels::thin; }
 
-  // A parallel_for that reports progress and whose body may throw bad_alloc. Check going() afterwards.
+  // A parallel_for that reports progress, unless `from` is `to`, and whose body may throw bad_alloc. Check going()
+  // afterwards.
   template <class Body>
   void in_parallel(double from, double to, size_t count, size_t grain, Body&& body) {
     std::atomic<size_t> done{0};
@@ -103,7 +104,7 @@ class VoxelizeJob {
             out_of_memory_.store(true, std::memory_order_relaxed);
           }
           const size_t now = done.fetch_add(end - begin, std::memory_order_relaxed) + (end - begin);
-          if (options.progress.report)
+          if (options.progress.report && from < to)
             if (const std::unique_lock lock(report_mutex_, std::try_to_lock); lock)
               say(from + (to - from) * double(now) / double(count));
         },

@@ -179,6 +179,51 @@ TEST_CASE("voxelize_in_regions: the same for every number of threads") {
   }
 }
 
+TEST_CASE("voxelize_in_regions: CUDA devices, one or all that are there, make the same regions") {
+  VoxelizeOptions options = options_of(64);
+  options.executor = VoxelizeExecutor::cuda;
+  if (const auto tried = voxelize(ball(8, false), options); !tried) {
+    REQUIRE((tried.error().code == ErrorCode::not_found || tried.error().code == ErrorCode::unsupported));
+    return test::skip(tried.error().message);
+  }
+  const auto same = [](const Mesh& mesh, VoxelizeOptions how, uint64_t available_bytes, size_t least_regions) {
+    for (const uint32_t devices : {1u, 0u}) {
+      how.executor = VoxelizeExecutor::host;
+      const auto whole = voxelize(mesh, how);
+      how.executor = VoxelizeExecutor::cuda;
+      how.devices = devices;
+      const auto parts = in_regions(mesh, how, available_bytes);
+      if (!parts) FAIL(parts.error().message);
+      REQUIRE(whole);
+      INFO("resolution " << how.resolution << ", regions " << parts->done.regions << ", devices " << devices);
+      CHECK(parts->done.regions >= least_regions);
+      CHECK(parts->scene.palette == whole->palette);
+      CHECK(parts->scene.metadata == whole->metadata);
+      CHECK(parts->scene.volumes[0].bricks == whole->volumes[0].bricks);
+    }
+  };
+  for (const SurfaceVoxels surface : {SurfaceVoxels::cover, SurfaceVoxels::thin}) {
+    same(ball(40, false), options_of(220, FillRule::none, surface), 1000 * kMiB, 5);
+    same(ball(40, true), options_of(220, FillRule::none, surface), 20 * kMiB, 5);
+    same(ball(24, true), options_of(140, FillRule::parity, surface), 100 * kMiB, 2);
+  }
+  same(ball(24, true, true), options_of(140, FillRule::winding, SurfaceVoxels::none), 100 * kMiB, 2);
+  for (uint32_t seed = 1; seed <= 4; ++seed) same(soup(seed, 12), options_of(900), 400 * kMiB, 5);
+  same(plate(), options_of(700), 20 * kMiB, 5);
+
+  options = options_of(300);
+  options.executor = VoxelizeExecutor::cuda;
+  options.devices = 1000;
+  const auto missing = in_regions(ball(30, true), options, 100 * kMiB);
+  REQUIRE_FALSE(missing);
+  CHECK(missing.error().code == ErrorCode::not_found);
+  CHECK(missing.error().message.find("1000 CUDA devices") != std::string::npos);
+  options.devices = 0;
+  std::atomic<bool> cancel{true};
+  options.progress.cancel = &cancel;
+  CHECK(in_regions(ball(30, true), options, 100 * kMiB).error().code == ErrorCode::cancelled);
+}
+
 TEST_CASE("voxelize_in_regions: real meshes, one with a texture, are the same", "[one-caller]") {
   const auto dir = test::data_dir() / "mesh";
   if (!std::filesystem::exists(dir / "spot.obj")) return test::skip("no meshes in the test data");

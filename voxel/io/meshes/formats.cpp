@@ -60,7 +60,9 @@ Result<Scene> read(const std::filesystem::path& file, const ReadOptions& options
 Result<RegionsDone> read_regions(const std::filesystem::path& file, const ReadOptions& options,
                                  const RegionSink& sink) {
   const VoxelizeOptions how = voxelize_options(file, options);
-  QRY_TRY_ASSIGN(const auto mesh, read_mesh_for(file, options, how));
+  VoxelizeOptions start = how;  // what is asked for; a budget may have no room for CUDA otherwise
+  if (start.executor == VoxelizeExecutor::automatic) start.executor = VoxelizeExecutor::host;
+  QRY_TRY_ASSIGN(const auto mesh, read_mesh_for(file, options, start));
   RegionSink with_source = sink;
   with_source.begin = [&](const Scene& scene) {
     Scene copy = scene;

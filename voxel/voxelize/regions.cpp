@@ -270,24 +270,30 @@ class Regions {
     slabs_.spans.resize(count);
     std::vector<std::atomic<uint32_t>> pairs(size_t(size_.x) * size_t(size_.y) * size_t(size_.z));
     job_.in_parallel(0.1, 1, count, kRegionTrianglesPerTask, [&](size_t begin, size_t end) {
-      size_t last = 0;
-      uint32_t run = 0;  // consecutive pairs are often of one chunk
-      const auto flush = [&] {
-        if (run) pairs[last].fetch_add(std::exchange(run, 0), std::memory_order_relaxed);
+      // Neighbours' pairs are often of the same few chunks, and several threads' too: they are added up here first.
+      struct Sum {
+        size_t chunk = 0;
+        uint32_t pairs = 0;
+      };
+      std::array<Sum, 64> sums{};
+      const auto flush = [&](Sum& sum) {
+        if (sum.pairs) pairs[sum.chunk].fetch_add(std::exchange(sum.pairs, 0), std::memory_order_relaxed);
       };
       for (size_t t = begin; t < end; ++t) {
         const FixedTriangle f = mesh_.triangle(t);
         const CellRange range = cells_of(f, kBrickShift);
         slabs_.spans[t] = {uint8_t((range.lo[0] >> 3) - first_.x), uint8_t((range.hi[0] >> 3) - first_.x)};
         visit_cells(f, kBrickShift, range, [&](int32_t x, int32_t y, int32_t z) {
-          if (const size_t at = chunk_number(chunk({x, y, z})); at != last) {
-            flush();
-            last = at;
+          const size_t at = chunk_number(chunk({x, y, z}));
+          Sum& sum = sums[at % sums.size()];
+          if (sum.chunk != at) {
+            flush(sum);
+            sum.chunk = at;
           }
-          ++run;
+          ++sum.pairs;
         });
       }
-      flush();
+      for (Sum& sum : sums) flush(sum);
     });
     pairs_.assign(pairs.begin(), pairs.end());
   }

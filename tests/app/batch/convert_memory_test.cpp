@@ -126,6 +126,41 @@ TEST_CASE(
   }
 }
 
+TEST_CASE(
+    "convert: --gpus has the devices that are there share a mesh's regions, to the same bytes; what is not there is "
+    "said") {
+  const fs::path dir = scratch_dir("convert-gpus");
+  const std::string ball = wavy_ball(dir / "ball.obj", 40, 0.4);
+  const auto run = [&](const std::string& out, std::vector<std::string> more) {
+    std::vector<std::string> words{"convert", ball, "-o", (dir / out).string(), "--resolution", "500", "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_quarry(words);
+  };
+  REQUIRE(run("host.quarry", {"--executor", "host"}).code == 0);
+  const Outcome all = run("all.quarry", {"--gpus", "0"});
+  INFO(all.err);
+  REQUIRE(all.code == 0);
+  CHECK(event(all, "started")["in_regions"] == true);
+  CHECK((bytes_of(dir / "all.quarry") == bytes_of(dir / "host.quarry")));
+
+  const Outcome wrong = run("wrong.quarry", {"--executor", "host", "--gpus", "2"});
+  CHECK(wrong.code == 2);
+  CHECK(has(wrong.err, "--gpus is for --executor cuda or auto"));
+  const Outcome many = run("many.quarry", {"--executor", "cuda", "--gpus", "64"});
+  CHECK(many.code == 1);
+  CHECK(has(many.err, "ball.obj"));
+  CHECK_FALSE(fs::exists(dir / "many.quarry"));
+
+  const Outcome cuda = run("cuda.quarry", {"--executor", "cuda", "--gpus", "0"});
+  if (cuda.code != 0) {
+    CHECK((has(cuda.err, "CUDA") && !fs::exists(dir / "cuda.quarry")));
+    return skip("no CUDA device to voxelise on");
+  }
+  CHECK(has(many.err, "64 CUDA devices were asked for"));
+  CHECK(event(cuda, "finished")["regions"] > 1);
+  CHECK((bytes_of(dir / "cuda.quarry") == bytes_of(dir / "host.quarry")));
+}
+
 TEST_CASE("convert: worlds, grids and meshes are made region by region, of meshes and of worlds") {
   if (kSanitized) return skip("what a process holds says nothing under a sanitizer");
   const fs::path dir = scratch_dir("convert-grids");

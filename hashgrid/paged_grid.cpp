@@ -117,12 +117,42 @@ struct PagedGrid::State : paged::Residence {
     return exclusive ? on.assign_exclusive(view, piece.keys, piece.values, piece.count)
                      : on.assign(view, piece.keys, piece.values, piece.count, nullptr);
   }
-  // Puts a piece. Keys that a stream over pages refuses are tried one by one, then in a larger table.
+  // Tries a piece's keys once more, one by one, and moves other keys for those that have no place then. What is left
+  // over is `full` of the report; all of them, if there is no memory for their outcomes.
+  Result<BulkReport> place_refused(Lane* lane, Child& child, Change what, const Pieces::Piece& piece, uint64_t full) {
+    MemorySource& from = lane == nullptr ? *host_memory : *memory;
+    BulkReport none;
+    none.full = full;
+    const auto room = from.allocate(piece.count * sizeof(Outcome), "paged grid outcomes");
+    if (!room) return none;
+    auto* const outcomes = static_cast<Outcome*>(room->data);
+    const auto placed = [&]() -> Result<BulkReport> {
+      BulkOperations<GridView>& on = operations(lane);
+      QRY_TRY_ASSIGN(BulkReport again,
+                     what == Change::insert
+                         ? on.insert(view_of(lane, child), piece.keys, piece.values, piece.count, outcomes)
+                         : on.assign(view_of(lane, child), piece.keys, piece.values, piece.count, outcomes));
+      if (again.full == 0) return again;
+      next_phase(child);
+      QRY_TRY_ASSIGN(const BulkReport late,
+                     on.insert_refused(view_of(lane, child), piece.keys, piece.values, piece.count, outcomes));
+      again.inserted += late.inserted;
+      again.full = late.full;
+      return again;
+    }();
+    from.release(*room);
+    return placed;
+  }
+  static void next_phase(Child& child) { child.phase = child.phase + 1 == kQryPhaseNever ? 0 : child.phase + 1; }
+
+  // Puts a piece. Keys that a stream over pages refuses are tried one by one, then other keys are moved for them, then
+  // a larger table is made.
   Result<BulkReport> change_piece(Lane* lane, Child& child, Change what, bool fresh, uint64_t keys_before,
                                   const Pieces::Piece& piece) {
     uint64_t earlier = 0;
+    bool may_move = what != Change::erase;  // once for each size of the table
     for (uint32_t round = 0;; ++round) {
-      child.phase = child.phase + 1 == kQryPhaseNever ? 0 : child.phase + 1;
+      next_phase(child);
       QRY_TRY_ASSIGN(BulkReport report, change_once(operations(lane), view_of(lane, child), what, round % 2 == 0,
                                                     fresh && round == 0, piece));
       if (report.full == 0) {
@@ -133,10 +163,17 @@ struct PagedGrid::State : paged::Residence {
         return report;
       }
       earlier += report.inserted;
-      if (round % 2 == 1) {
-        const uint64_t pages = lane != nullptr ? child.pages : child.cached_pages;
-        QRY_TRY(grow(lane, child, pages * 2, keys_before + earlier + report.full, true));
+      if (round % 2 == 0) continue;
+      if (may_move) {
+        may_move = false;
+        QRY_TRY_ASSIGN(const BulkReport placed, place_refused(lane, child, what, piece, report.full));
+        earlier += placed.inserted;
+        report.full = placed.full;
       }
+      if (report.full == 0) continue;  // all of them are found now
+      const uint64_t pages = lane != nullptr ? child.pages : child.cached_pages;
+      QRY_TRY(grow(lane, child, pages * 2, keys_before + earlier + report.full, true));
+      may_move = what != Change::erase;
     }
   }
   // `begun` is set before the first change.

@@ -35,7 +35,7 @@ Result<void> put_in_pages(cudaStream_t stream, const GridView& view, const PageL
 }  // namespace
 
 bool worth_merging(uint32_t page_count, size_t count, bool fresh) {
-  return count >= BulkTuning::kLeastBatch && page_count <= BulkTuning::kMostPages &&
+  return count >= BulkTuning::kLeastMerge && page_count <= BulkTuning::kMostPages &&
          count / page_count >= (fresh ? BulkTuning::kLeastKeysPerFreshPage : BulkTuning::kLeastKeysPerPage);
 }
 

@@ -30,7 +30,7 @@ using paged::Pieces;
 constexpr uint32_t kCudaLanes = 4, kMostLanes = 64;
 constexpr uint64_t kMostStaged = uint64_t{1} << 20, kLeastStaged = 256;
 constexpr uint64_t kStagedBytes = 2 * 2 * sizeof(uint32_t);  // of a staged pair: two buffers
-constexpr uint64_t kStagingPart = 8;                         // of the budget, if the caller does not say
+constexpr uint64_t kStagingPart = 4;                         // of the budget, if the caller does not say
 constexpr size_t kMostAtOnce = size_t{1} << 31;              // of a batch that is split at once
 constexpr size_t kGrain = 16384;
 
@@ -78,6 +78,7 @@ struct PagedGrid::State : paged::Residence {
   std::vector<std::unique_ptr<Child>> children;
 
   std::atomic<uint64_t> host_parts{0}, rescued{0};
+  std::atomic<size_t> parts_to_come{0};  // of the call under way, for lanes
 
   State() = default;
   State(const State&) = delete;
@@ -243,6 +244,7 @@ struct PagedGrid::State : paged::Residence {
     if (child.users != 0) release(child);
     QRY_TRY(done);
     job.report = *done;
+    if (lane != nullptr && will_leave()) begin_copy(*lane, child);
     return {};
   }
   // The executor failed within a part, or memory for a growth was refused.
@@ -323,6 +325,12 @@ struct PagedGrid::State : paged::Residence {
     return {};
   }
 
+  // Whether what a part has just changed will leave within the call: as many parts follow as children are resident.
+  bool will_leave() {
+    const std::lock_guard lock(mutex);
+    return parts_to_come >= residents.size();
+  }
+
   // Does the jobs: those of resident children first, a thread for each lane; those in the cache by host threads beside
   // them. After an error no further job is begun. The error names the first region that failed.
   using Work = std::function<Result<void>(Lane*, uint32_t*, Job&)>;
@@ -345,8 +353,11 @@ struct PagedGrid::State : paged::Residence {
                                            std::to_string(job.child->region) + ": " + ok.error().message);
     };
     const auto drive = [&](uint32_t lane) {
-      for (size_t i = next++; i < of_lanes.size(); i = next++)
+      for (size_t i = next++; i < of_lanes.size(); i = next++) {
+        parts_to_come = of_lanes.size() - i - 1;
         attempt(lanes[lane].get(), staging_of(lane), *of_lanes[i]);
+      }
+      (void)end_copy(*lanes[lane]);
     };
     const auto drive_host = [&] {
       parallel_for(

@@ -45,7 +45,7 @@ struct PagedOptions {
   double max_load_factor = 0.80;  // of a child; beyond it the child grows
   Locality locality = Locality::plain;
   uint32_t lanes = 0;  // that work at the same time; 0: four on CUDA, else one
-  // Of each of a lane's two buffers, 8 bytes a pair. 0: at most 2^20, and an eighth of the budget for all lanes. From
+  // Of each of a lane's two buffers, 8 bytes a pair. 0: at most 2^20, and a quarter of the budget for all lanes. From
   // 2^18 on a device puts large parts page by page.
   uint64_t staged_pairs = 0;
   // A part of a batch with fewer keys than this for each page of its child is done by host threads if the child is not

@@ -26,8 +26,10 @@ using namespace hashgrid;
 constexpr size_t kGrain = 65536;
 constexpr uint64_t kMostQuestions = uint64_t{1} << 22;
 constexpr double kLoad = 0.8;
-constexpr uint32_t kLanes = 4;
-constexpr uint64_t kStaged = uint64_t{1} << 18;
+constexpr uint32_t kLanes = 4, kFewLanes = 3;
+// Pairs that a lane stages: what tables leave of a tenth of the static table's memory, which the paper's tables of a
+// million pairs take; within these.
+constexpr uint64_t kLeastStaged = uint64_t{1} << 18, kMostStaged = uint64_t{1} << 20;
 
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
@@ -304,10 +306,13 @@ Result<void> measure(Executor& executor, uint64_t pairs, uint32_t tables, const 
   PagedOptions paged;
   paged.max_load_factor = kLoad;
   paged.lanes = executor.kind() == ExecutorKind::host ? 1 : kLanes;
-  paged.staged_pairs = kStaged;
   // A static table's parts differ by chance; both get the same room, three deviations more than a region's table.
-  const uint64_t child_pages = pages_for(work.each + work.each / 128);
-  paged.budget_bytes = paged.lanes * kStaged * 16 + 4096 + tables * child_pages * kQryPageBytes;
+  const uint64_t table_bytes = tables * pages_for(work.each + work.each / 128) * kQryPageBytes;
+  const uint64_t tenth = pages_for(pairs) * kQryPageBytes / 10, left = tenth - std::min(tenth, table_bytes + 4096);
+  // Where little is left, fewer lanes with longer pieces: each piece has its launches.
+  if (paged.lanes == kLanes && left < kLanes * 16 * 2 * kLeastStaged) paged.lanes = kFewLanes;
+  paged.staged_pairs = std::clamp(left / paged.lanes / 16, kLeastStaged, kMostStaged);
+  paged.budget_bytes = paged.lanes * paged.staged_pairs * 16 + 4096 + table_bytes;
   QRY_TRY_ASSIGN(PagedGrid grid, PagedGrid::create(executor, paged));
   QRY_TRY_ASSIGN(InParts in_parts, InParts::make(executor, paged, work.pairs(), work.each));
   QRY_TRY_ASSIGN(PagedGrid at_once, PagedGrid::create(executor, paged));

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 
 #include "base/cuda/launch.cuh"
 #include "base/cuda/scratch.cuh"
@@ -81,15 +82,20 @@ Result<kernels::MergeTotals> with_page_lists(const gpu::DeviceStream& device_str
     return got;
   }
 
-  const size_t counters_bytes = sizeof(kernels::MergeTotals) + (size_t{ranges} + page_count) * sizeof(uint32_t);
-  constexpr const char* kMemory = "scratch memory for a bulk call";
-  QRY_TRY_ASSIGN(const gpu::Scratch counters, gpu::Scratch::zeroed(device_stream, counters_bytes, kMemory));
-  QRY_TRY_ASSIGN(
-      const gpu::Scratch range_lists,
-      gpu::Scratch::allocate(device_stream, shift == 0 ? 16 : size_t{ranges} * range_room * sizeof(uint2), kMemory));
-  QRY_TRY_ASSIGN(const gpu::Scratch page_lists,
-                 gpu::Scratch::allocate(device_stream, size_t{page_count} * page_room * sizeof(uint2), kMemory));
-  auto* const totals = counters.as<kernels::MergeTotals>();
+  // One allocation: calls to the driver are a good part of what a small batch takes. Counters, then lists.
+  constexpr size_t kAligned = 256;
+  const auto aligned = [](size_t bytes) { return (bytes + kAligned - 1) / kAligned * kAligned; };
+  const size_t counters_bytes =
+      aligned(sizeof(kernels::MergeTotals) + (size_t{ranges} + page_count) * sizeof(uint32_t));
+  const size_t ranges_bytes = shift == 0 ? 0 : aligned(size_t{ranges} * range_room * sizeof(uint2));
+  const size_t pages_bytes = size_t{page_count} * page_room * sizeof(uint2);
+  QRY_TRY_ASSIGN(const gpu::Scratch scratch,
+                 gpu::Scratch::allocate(device_stream, counters_bytes + ranges_bytes + pages_bytes,
+                                        "scratch memory for a bulk call"));
+  auto* const totals = scratch.as<kernels::MergeTotals>();
+  QRY_TRY(gpu::check(cudaMemsetAsync(totals, 0, counters_bytes, stream), "bulk call"));
+  auto* const range_lists = reinterpret_cast<uint2*>(scratch.as<std::byte>() + counters_bytes);
+  auto* const page_lists = reinterpret_cast<uint2*>(scratch.as<std::byte>() + counters_bytes + ranges_bytes);
   auto* const range_sizes = reinterpret_cast<uint32_t*>(totals + 1);
   uint32_t* const page_sizes = range_sizes + ranges;
 
@@ -101,22 +107,22 @@ Result<kernels::MergeTotals> with_page_lists(const gpu::DeviceStream& device_str
   pass.form = form;
   pass.shift = shift;
   pass.ranges = ranges;
-  pass.lists = shift == 0 ? page_lists.as<uint2>() : range_lists.as<uint2>();
+  pass.lists = shift == 0 ? page_lists : range_lists;
   pass.sizes = shift == 0 ? page_sizes : range_sizes;
   pass.room = shift == 0 ? page_room : range_room;
   pass.totals = totals;
   QRY_TRY(split_pass<true>(stream, pass, dim3(split_tiles(count))));
   if (shift != 0) {
-    pass.lists_in = range_lists.as<uint2>();
+    pass.lists_in = range_lists;
     pass.sizes_in = range_sizes;
     pass.room_in = range_room;
     pass.ranges = 1u << shift;
-    pass.lists = page_lists.as<uint2>();
+    pass.lists = page_lists;
     pass.sizes = page_sizes;
     pass.room = page_room;
     QRY_TRY(split_pass<false>(stream, pass, dim3(split_tiles(range_room), ranges)));
   }
-  QRY_TRY(work(PageLists{page_lists.as<uint2>(), page_sizes, page_room, totals}));
+  QRY_TRY(work(PageLists{page_lists, page_sizes, page_room, totals}));
   QRY_TRY(gpu::check(cudaMemcpyAsync(&got, totals, sizeof(got), cudaMemcpyDeviceToHost, stream), "bulk call"));
   QRY_TRY(gpu::check(cudaStreamSynchronize(stream), "bulk call"));
   return got;

@@ -17,11 +17,12 @@ class Pieces {
   Pieces(Lane* lane, uint32_t* staging, uint64_t room, const uint32_t* keys, const uint32_t* values, uint64_t count)
       : lane_(lane),
         staging_(staging),
-        room_(lane == nullptr ? count : room),
+        buffer_(room),
+        room_(lane == nullptr ? count : equal_piece(count, room)),
         keys_(keys),
         values_(values),
         count_(count) {}
-  uint64_t size() const { return (count_ + room_ - 1) / room_; }
+  uint64_t size() const { return count_ == 0 ? 0 : (count_ + room_ - 1) / room_; }
   struct Piece {
     const uint32_t* keys;
     const uint32_t* values;
@@ -34,18 +35,18 @@ class Pieces {
     QRY_TRY(send(index));
     QRY_TRY(lane_->order_after_uploads());
     if (index + 1 < size()) QRY_TRY(send(index + 1));
-    uint32_t* const buffer = staging_ + index % 2 * room_ * 2;
-    return Piece{buffer, buffer + room_, count};
+    uint32_t* const buffer = buffer_of(index);
+    return Piece{buffer, buffer + buffer_, count};
   }
   Result<void> send(uint64_t index) {
     if (sent_[index % 2] == index) return {};
     const uint64_t begin = index * room_, count = std::min(room_, count_ - begin);
-    uint32_t* const buffer = staging_ + index % 2 * room_ * 2;
+    uint32_t* const buffer = buffer_of(index);
     sent_[index % 2] = UINT64_MAX;
     QRY_TRY(lane_->upload(buffer, keys_ + begin, count * sizeof(uint32_t)));
     bytes_ += count * sizeof(uint32_t);
     if (values_ != nullptr) {
-      QRY_TRY(lane_->upload(buffer + room_, values_ + begin, count * sizeof(uint32_t)));
+      QRY_TRY(lane_->upload(buffer + buffer_, values_ + begin, count * sizeof(uint32_t)));
       bytes_ += count * sizeof(uint32_t);
     }
     sent_[index % 2] = index;
@@ -54,9 +55,17 @@ class Pieces {
   uint64_t bytes() const { return bytes_; }  // sent
 
  private:
+  // Pieces of about one length, so that the last is not so small that it is put key by key; a multiple of vector loads.
+  static uint64_t equal_piece(uint64_t count, uint64_t room) {
+    const uint64_t pieces = std::max<uint64_t>(1, (count + room - 1) / room), each = (count + pieces - 1) / pieces;
+    return std::min(room, (each + 3) / 4 * 4);
+  }
+  uint32_t* buffer_of(uint64_t index) const { return staging_ + index % 2 * buffer_ * 2; }
+
   Lane* lane_;
   uint32_t* staging_;
-  uint64_t room_;
+  uint64_t buffer_;  // pairs that a buffer has room for
+  uint64_t room_;    // pairs of a piece
   const uint32_t* keys_;
   const uint32_t* values_;
   uint64_t count_;

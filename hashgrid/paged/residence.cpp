@@ -58,6 +58,7 @@ Result<void> Residence::check_budget(uint64_t pages) const {
 Result<uint32_t> Residence::take_run(Lane& lane, uint32_t pages) {
   std::unique_lock lock(mutex);
   QRY_TRY(check_budget(pages));
+  bool ended = false;  // the lane's own copy
   for (;;) {
     if (const auto at = arena.take(pages)) return *at;
     Child* leaving = nullptr;
@@ -65,7 +66,14 @@ Result<uint32_t> Residence::take_run(Lane& lane, uint32_t pages) {
       if (child->users == 0 && !child->moving && (leaving == nullptr || child->last_use < leaving->last_use))
         leaving = child;
     if (leaving == nullptr) {
-      moved.wait(lock);
+      if (ended) {
+        moved.wait(lock);
+        continue;
+      }
+      ended = true;
+      lock.unlock();
+      (void)end_copy(lane);
+      lock.lock();
       continue;
     }
     QRY_TRY(send_out(lane, *leaving, lock));
@@ -131,6 +139,58 @@ Result<void> Residence::copy_out(Lane& lane, Child& child) {
   ++writebacks;
   bytes_out += size_bytes;
   return {};
+}
+
+void Residence::begin_copy(Lane& lane, Child& child) {
+  (void)end_copy(lane);
+  {
+    const std::lock_guard lock(mutex);
+    if (!child.resident() || child.users != 0 || child.moving || child.current) return;
+    child.moving = true;
+  }
+  const size_t size_bytes = bytes_of(child.pages);
+  bool sent = child.cached.size_bytes >= size_bytes;
+  if (!sent) {
+    if (auto larger = take_block(size_bytes)) {
+      give_block(child.cached);
+      child.cached = *larger;
+      sent = true;
+    }
+  }
+  if (sent) {
+    child.cached_pages = 0;
+    sent = lane.download(child.cached.data, view_of(&lane, child).words, size_bytes).has_value();
+    if (!sent) (void)lane.wait();
+  }
+  const std::lock_guard lock(mutex);
+  if (sent) {
+    copying.emplace_back(&lane, &child);
+    return;
+  }
+  child.moving = false;
+  moved.notify_all();
+}
+
+bool Residence::end_copy(Lane& lane) {
+  Child* child = nullptr;
+  {
+    const std::lock_guard lock(mutex);
+    const auto own = std::find_if(copying.begin(), copying.end(), [&](const auto& one) { return one.first == &lane; });
+    if (own == copying.end()) return false;
+    child = own->second;
+    copying.erase(own);
+  }
+  const auto done = lane.wait();
+  const std::lock_guard lock(mutex);
+  child->moving = false;
+  if (done) {
+    child->cached_pages = child->pages;
+    child->current = true;
+    ++writebacks;
+    bytes_out += bytes_of(child->pages);
+  }
+  moved.notify_all();
+  return true;
 }
 
 Result<void> Residence::bring(Lane& lane, Child& child) {

@@ -11,6 +11,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "base/memory_source.hpp"
@@ -32,8 +33,9 @@ struct Residence {
   std::mutex mutex;
   std::condition_variable moved;  // a child has come, left or been released
   Arena arena;
-  std::vector<Child*> residents;   // in no order
-  std::vector<MemoryBlock> spare;  // blocks of the cache that no child has
+  std::vector<Child*> residents;                  // in no order
+  std::vector<MemoryBlock> spare;                 // blocks of the cache that no child has
+  std::vector<std::pair<Lane*, Child*>> copying;  // by begin_copy(), one a lane
   uint64_t clock = 0;
   std::atomic<uint64_t> bytes_in{0}, bytes_out{0}, loads{0}, evictions{0}, writebacks{0}, growths{0};
 
@@ -73,6 +75,12 @@ struct Residence {
   // The table is copied to the cache: if that has another content; in any case. It stays where it is, whatever fails.
   Result<void> write_back(Lane& lane, Child& child);
   Result<void> copy_out(Lane& lane, Child& child);
+  // Begins the same of a child that will leave soon, and returns: the lane goes on with its next part meanwhile. The
+  // child stays where it is, and is on its way until end_copy(); who waits for a run ends his own copy first. What
+  // fails is tried again when the child leaves.
+  void begin_copy(Lane& lane, Child& child);
+  // Waits for the copy that the lane has begun. Returns whether there was one.
+  bool end_copy(Lane& lane);
   // Makes a child with a table resident, with one more user.
   Result<void> bring(Lane& lane, Child& child);
   // An empty table for a child without one: in the executor's memory with one user, in the cache.

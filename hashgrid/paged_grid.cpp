@@ -127,7 +127,7 @@ struct PagedGrid::State : paged::Residence {
     const auto room = from.allocate(piece.count * sizeof(Outcome), "paged grid outcomes");
     if (!room) return none;
     auto* const outcomes = static_cast<Outcome*>(room->data);
-    const auto placed = [&]() -> Result<BulkReport> {
+    auto placed = [&]() -> Result<BulkReport> {
       BulkOperations<GridView>& on = operations(lane);
       QRY_TRY_ASSIGN(BulkReport again,
                      what == Change::insert

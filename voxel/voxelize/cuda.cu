@@ -577,6 +577,7 @@ struct MeshThere {
 
 class CudaMaker final : public SurfaceMaker {
  public:
+  // Throws Failure. Memory of the host is taken at once, so that who plans with what is left knows of it.
   CudaMaker(VoxelizeJob& job, std::shared_ptr<const MeshThere> mesh, std::unique_ptr<gpu::DeviceStream> stream,
             uint64_t device_bytes)
       : job_(job),
@@ -592,8 +593,7 @@ class CudaMaker final : public SurfaceMaker {
   Result<std::vector<SurfaceBlock>> make(size_t, const Box3& bricks, const Quantised* quantised) override {
     return there([&] {
       if (quantised && !palette_.distinct.get()) copy_palette(*quantised);
-      if (!pieces_) pieces_.emplace();
-      return surface(bricks).blocks(room_, quantised ? &palette_ : nullptr, *pieces_);
+      return surface(bricks).blocks(room_, quantised ? &palette_ : nullptr, pieces_);
     });
   }
 
@@ -632,7 +632,7 @@ class CudaMaker final : public SurfaceMaker {
   const std::unique_ptr<gpu::DeviceStream> stream_;  // before what is in its memory
   CellRoom room_;
   DevicePalette palette_;
-  std::optional<HostPieces> pieces_;
+  HostPieces pieces_;
   const uint64_t device_bytes_;
 };
 

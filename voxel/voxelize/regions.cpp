@@ -320,7 +320,7 @@ class Regions {
     const auto room = uint64_t(double(available_bytes) * kPlanned);
     if (makers_.empty()) return room;
     uint64_t on_device = ~uint64_t(0);
-    for (const auto& maker : makers_) on_device = std::min(on_device, maker->device_bytes());
+    for (const auto& maker : makers_) on_device = std::min(on_device, std::max<uint64_t>(maker->device_bytes(), 1));
     device_scale_ = double(room) / (double(on_device) * kPlanned);
     uint64_t all = 0, largest = 0;
     for (int32_t x = 0; x < size_.x; ++x) {

@@ -8,9 +8,12 @@
 #include <cstring>
 #include <random>
 
+#include "bench/lists/shaders/copy_words.h"
+#include "copy_words_spirv.h"
 #include "engine/lists/scan.hpp"
 #include "engine/vulkan/commands.hpp"
 #include "engine/vulkan/loader.hpp"
+#include "engine/vulkan/pipeline_cache.hpp"
 #include "engine/vulkan/timeline.hpp"
 
 namespace quarry::bench {
@@ -20,29 +23,37 @@ using engine::BufferMemory;
 using engine::DeviceMemory;
 using engine::vk_check;
 
-constexpr const char* kRows[] = {"copy", "scan", "select 10%", "select 50%", "select 90%"};
-constexpr uint32_t kRowCount = std::size(kRows), kShares[] = {10, 50, 90};
+// A driver may give vkCmdCopyBuffer to a copy engine: on an H200 that moves a fifth of what threads do, while a
+// software driver's is one memcpy. So both are timed, and the faster is the ceiling.
+constexpr const char* kRows[] = {"copy", "copy command", "scan", "select 10%", "select 50%", "select 90%"};
+constexpr uint32_t kRowCount = std::size(kRows), kCopies = 2, kShares[] = {10, 50, 90};
 constexpr uint32_t kBlock = 1u << 16;  // random words, which a list repeats
 
 struct Lists {
   explicit Lists(engine::Device& d) : device(&d) {}
   ~Lists() {
-    if (queries) device->vk().vkDestroyQueryPool(device->handle(), queries, nullptr);
+    const engine::VulkanFunctions& vk = device->vk();
+    if (copy) vk.vkDestroyPipeline(device->handle(), copy, nullptr);
+    if (copy_layout) vk.vkDestroyPipelineLayout(device->handle(), copy_layout, nullptr);
+    if (queries) vk.vkDestroyQueryPool(device->handle(), queries, nullptr);
   }
   Lists(const Lists&) = delete;
   Lists& operator=(const Lists&) = delete;
   Result<void> set_up(uint32_t most_words);
   Result<void> submit_and_wait();
   Result<void> fill(uint32_t words);
+  void record_copy(VkCommandBuffer to_record, uint32_t words) const;
   Result<void> measure(uint32_t words, uint32_t repeats, double (&median_us)[kRowCount]);
 
   engine::Device* device;
   VkQueryPool queries = VK_NULL_HANDLE;
+  VkPipelineLayout copy_layout = VK_NULL_HANDLE;
+  VkPipeline copy = VK_NULL_HANDLE;
   double tick_us = 0;
   std::unique_ptr<engine::Commands> commands;
   std::unique_ptr<engine::Timeline> timeline;
   std::unique_ptr<engine::Scan> scan;
-  std::unique_ptr<DeviceMemory> block, from, to, results;  // results: a word for each row but the copy
+  std::unique_ptr<DeviceMemory> block, from, to, results;  // results: a word for each row but copies
   uint32_t block_sum = 0, block_selected[3] = {};
 };
 
@@ -57,6 +68,14 @@ Result<void> Lists::set_up(uint32_t most_words) {
   timeline = std::move(made_timeline);
   QRY_TRY_ASSIGN(auto made_scan, engine::Scan::create(*device, most_words));
   scan = std::move(made_scan);
+  const VkPushConstantRange push{VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof(QryCopyPush)};
+  const VkPipelineLayoutCreateInfo layout{
+      VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO, nullptr, 0, 0, nullptr, 1, &push};
+  QRY_TRY(vk_check(vk.vkCreatePipelineLayout(device->handle(), &layout, nullptr, &copy_layout),
+                   "vkCreatePipelineLayout", "the copy"));
+  QRY_TRY_ASSIGN(auto cache, engine::PipelineCache::open(*device));
+  QRY_TRY_ASSIGN(auto made_copy, cache->make(copy_layout, k_copy_words_spirv, sizeof k_copy_words_spirv, "copy", {}));
+  copy = made_copy;
   const struct {
     std::unique_ptr<DeviceMemory>* memory;
     BufferMemory kind;
@@ -100,6 +119,15 @@ Result<void> Lists::fill(uint32_t words) {
   return submit_and_wait();
 }
 
+void Lists::record_copy(VkCommandBuffer to_record, uint32_t words) const {
+  const engine::VulkanFunctions& vk = device->vk();
+  const QryCopyPush push{from->address(), to->address()};
+  vk.vkCmdBindPipeline(to_record, VK_PIPELINE_BIND_POINT_COMPUTE, copy);
+  vk.vkCmdPushConstants(to_record, copy_layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof push, &push);
+  constexpr uint32_t kWide = kBlock / 4 / kQryCopyGroup;
+  vk.vkCmdDispatch(to_record, kWide, words / kBlock, 1);
+}
+
 Result<void> Lists::measure(uint32_t words, uint32_t repeats, double (&median_us)[kRowCount]) {
   const engine::VulkanFunctions& vk = device->vk();
   std::vector<double> times[kRowCount];
@@ -115,9 +143,11 @@ Result<void> Lists::measure(uint32_t words, uint32_t repeats, double (&median_us
       vk.vkCmdWriteTimestamp(begun, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, queries, 2 * row);
       const uint64_t result = results->address() + uint64_t(row) * 4;
       if (row == 0) {
-        const VkBufferCopy copy{0, 0, uint64_t(words) * 4};
-        vk.vkCmdCopyBuffer(begun, from->buffer(), to->buffer(), 1, &copy);
+        record_copy(begun, words);
       } else if (row == 1) {
+        const VkBufferCopy whole{0, 0, uint64_t(words) * 4};
+        vk.vkCmdCopyBuffer(begun, from->buffer(), to->buffer(), 1, &whole);
+      } else if (row == kCopies) {
         QRY_TRY(scan->record_sums(begun, {from->address(), to->address(), words, false, result}));
       } else {
         QRY_TRY(scan->record_select(begun, {.flags = from->address(),
@@ -126,7 +156,7 @@ Result<void> Lists::measure(uint32_t words, uint32_t repeats, double (&median_us
                                             .count = words,
                                             .room = words,
                                             .low = 0,
-                                            .high = limit(kShares[row - 2]),
+                                            .high = limit(kShares[row - kCopies - 1]),
                                             .number = result}));
       }
       vk.vkCmdWriteTimestamp(begun, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, queries, 2 * row + 1);
@@ -138,8 +168,8 @@ Result<void> Lists::measure(uint32_t words, uint32_t repeats, double (&median_us
                                               VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT),
                      "vkGetQueryPoolResults", "timestamps"));
     const auto* got = static_cast<const uint32_t*>(results->mapped());
-    for (uint32_t row = 1; row < kRowCount; ++row) {
-      const uint32_t wanted = (row == 1 ? block_sum : block_selected[row - 2]) * (words / kBlock);
+    for (uint32_t row = kCopies; row < kRowCount; ++row) {
+      const uint32_t wanted = (row == kCopies ? block_sum : block_selected[row - kCopies - 1]) * (words / kBlock);
       if (got[row] != wanted)
         return fail(ErrorCode::device, fmt::format("{} of {} words: {} instead of {}: the measurement is void",
                                                    kRows[row], words, got[row], wanted));
@@ -182,10 +212,11 @@ Result<nlohmann::json> bench_scan(const ScanBenchOptions& options) {
     options.progress.say(fmt::format("{} words", words), double(i) / double(options.sizes.size()));
     double us[kRowCount];
     QRY_TRY(lists.measure(words, options.repeats, us));
+    const double copy_us = std::min(us[0], us[1]);
     nlohmann::json rows = nlohmann::json::object();
     for (size_t row = 0; row < kRowCount; ++row)
       rows[kRows[row]] = {
-          {"microseconds", us[row]}, {"million_per_s", double(words) / us[row]}, {"of_copy", us[0] / us[row]}};
+          {"microseconds", us[row]}, {"million_per_s", double(words) / us[row]}, {"of_copy", copy_us / us[row]}};
     result["sizes"].push_back({{"words", words}, {"rows", rows}});
   }
   return result;
@@ -193,7 +224,7 @@ Result<nlohmann::json> bench_scan(const ScanBenchOptions& options) {
 
 std::string scan_table(const nlohmann::json& result) {
   std::string text = fmt::format(
-      "{} ({}), median of {}; 10^6 words a second, and the rate of a copy that this is\n\n{:<12}",
+      "{} ({}), median of {}; 10^6 words a second, and the rate of the faster copy that this is\n\n{:<12}",
       result["device"].get<std::string>(), result["driver"].get<std::string>(), result["repeats"].get<int>(), "words");
   for (const char* row : kRows) text += fmt::format("{:>18}", row);
   for (const auto& size : result["sizes"]) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// scan.hpp - `quarry bench scan`: running sums and selections of lists in device memory, beside a copy of the same list
-// by the device, which moves as many bytes as a sum must.
+// scan.hpp - `quarry bench scan`: running sums and selections of lists in device memory, beside two copies of the same
+// list by the device, by threads and by vkCmdCopyBuffer, which move as many bytes as a sum must.
 //
 // Each is a dispatch, or a copy, between two timestamps. In each of `repeats` rounds all are measured one after the
 // other, and the median of each is reported, after two rounds of warm-up.
@@ -25,7 +25,7 @@ struct ScanBenchOptions {
 };
 
 // {"device", "driver", "repeats", "sizes": [{"words", "rows": {name: {"microseconds", "million_per_s", "of_copy"}}}]}.
-// "of_copy" is the copy's time divided by the row's: 1 is as fast as the copy. Errors: a wrong sum or number of
+// "of_copy" is the faster copy's time divided by the row's: 1 is as fast as the copy. Errors: a wrong sum or number of
 // selected words makes the measurement void; those of engine::Scan::create.
 Result<nlohmann::json> bench_scan(const ScanBenchOptions& options);
 

@@ -23,15 +23,15 @@ static_assert(sizeof(QryScanPush) == 80 && offsetof(QryScanPush, count) == 48,
 
 namespace {
 
-// How a workgroup shares a tile. On a GPU a tile takes some 15 us from its number to its sums, however few run at once,
-// so what counts is how many words are on their way: as many as registers hold. An H100: docs/results/h100/scan.md. A
-// software driver is as fast with 64 threads as with 256, within what `quarry bench scan` can tell; small tiles spread
-// short lists over its threads.
+// How a workgroup shares a tile. On a GPU a tile takes some 10 us from its number to its sums, however few run at once,
+// so what counts is how many words are on their way: as many as registers hold, in workgroups of which several fit. An
+// H200: docs/results/h200/algorithms.md. A software driver is as fast with 64 threads as with 256, within what
+// `quarry bench scan` can tell; small tiles spread short lists over its threads.
 struct Tile {
   uint32_t group, quads;  // threads, and fours of words of each
   uint32_t words() const { return group * quads * 4; }
 };
-constexpr Tile kSumsTile{1024, 8}, kSelectTile{1024, 6}, kSoftwareTile{64, 4};
+constexpr Tile kSumsTile{1024, 8}, kSelectTile{512, 8}, kSoftwareTile{64, 4};
 
 // A list or a single word, as the caller gave it.
 struct Range {
@@ -61,9 +61,11 @@ Result<void> check_ranges(std::initializer_list<Range> ranges) {
 
 Result<std::unique_ptr<Scan>> Scan::create(Device& device, uint32_t most_words, const ScanOptions& options) {
   const VulkanFunctions& vk = device.vk();
-  VkPhysicalDeviceProperties properties{};
-  vk.vkGetPhysicalDeviceProperties(device.physical_device(), &properties);
-  const VkPhysicalDeviceLimits& limits = properties.limits;
+  VkPhysicalDeviceSubgroupProperties subgroups{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES, nullptr, 0, 0, 0, VK_FALSE};
+  VkPhysicalDeviceProperties2 properties{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &subgroups, {}};
+  vk.vkGetPhysicalDeviceProperties2(device.physical_device(), &properties);
+  const VkPhysicalDeviceLimits& limits = properties.properties.limits;
   const bool software = device.info().type == VK_PHYSICAL_DEVICE_TYPE_CPU;
   const uint32_t most_threads =
       std::bit_floor(std::min({1024u, limits.maxComputeWorkGroupInvocations, limits.maxComputeWorkGroupSize[0]}));
@@ -81,9 +83,10 @@ Result<std::unique_ptr<Scan>> Scan::create(Device& device, uint32_t most_words, 
   if (options.quads > 16)
     return fail(ErrorCode::invalid_argument,
                 "a scan of " + std::to_string(options.quads) + " fours of words a thread: must be at most 16");
-  if (!device.info().beam_lanes)
-    return fail(ErrorCode::unsupported,
-                device.info().name + " has no arithmetic over subgroups in compute shaders, which scans need");
+  if (!device.info().beam_lanes || !(subgroups.supportedOperations & VK_SUBGROUP_FEATURE_BALLOT_BIT))
+    return fail(
+        ErrorCode::unsupported,
+        device.info().name + " has no arithmetic or no ballots over subgroups in compute shaders, which scans need");
   std::unique_ptr<Scan> self(new Scan(device));
   self->most_words_ = most_words;
   self->sums_tile_words_ = sums_tile.words();

@@ -29,17 +29,17 @@ struct ScanOptions {
   uint32_t quads = 0;   // fours of words of a thread, at most 16; 0: what suits the device
   uint32_t spins = 64;  // looks at a tile before a workgroup sums that tile up itself
   uint32_t trial = 0;   // kQryScan... of shaders/shared/scan.h: workgroups that stall, for tests
-  bool own_order = false;  // the other order of a thread's words than suits the device
+  bool own_order = false;  // sums: the other order of a thread's words than suits the device
 };
 
-// It owns the state, 16 bytes and 16 bytes a tile (24,576 words on a GPU): a 6144th of the longest list. Calls record
+// It owns the state, 16 bytes and 16 bytes a tile (16,384 words on a GPU): a 4096th of the longest list. Calls record
 // into the caller's command buffer and never wait. They may be recorded by one thread at a time, and must run one after
 // the other on the device's queue, each recording any number of times.
 class Scan {
  public:
   // For lists of at most `most_words` words. Makes two pipelines and clears the state, and waits for that. Errors:
-  // invalid_argument, for options out of range; unsupported, for a device without arithmetic over subgroups in compute
-  // shaders; out_of_memory; device.
+  // invalid_argument, for options out of range; unsupported, for a device without arithmetic or ballots over subgroups
+  // in compute shaders; out_of_memory; device.
   static Result<std::unique_ptr<Scan>> create(Device& device, uint32_t most_words, const ScanOptions& options = {});
   ~Scan();
   Scan(const Scan&) = delete;

@@ -29,6 +29,8 @@
 #extension GL_KHR_memory_scope_semantics : require
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_arithmetic : require
+#extension GL_KHR_shader_subgroup_ballot : require
+#extension GL_EXT_control_flow_attributes : require
 
 #define QRY_GLSL 1
 #include "shaders/shared/constant_ids.h"
@@ -37,8 +39,8 @@
 layout(constant_id = QRY_ID_SCAN_GROUP) const uint kQryScanGroup = 256u;
 layout(local_size_x_id = QRY_ID_SCAN_GROUP) in;
 layout(constant_id = QRY_ID_SCAN_SPINS) const uint kQryScanSpins = 64u;
-// If true, neighbouring threads read neighbouring quads, as GPUs like it; else each reads its own run of quads, which
-// takes fewer sums over subgroups.
+// Sums: if true, neighbouring threads read neighbouring quads, as GPUs like it; else each reads its own run of quads,
+// which takes fewer sums over subgroups.
 layout(constant_id = QRY_ID_SCAN_STRIPED) const bool kQryScanStriped = true;
 // A thread's share of a tile, in four words.
 layout(constant_id = QRY_ID_SCAN_QUADS) const uint kQryScanQuads = 4u;
@@ -58,11 +60,10 @@ const uint kQryScanSum = 1u, kQryScanPrefix = 2u;
 const uint kQryScanNone = 0xFFFFFFFFu;
 
 shared uint qry_scan_taken, qry_scan_missing, qry_scan_found;
-shared uint qry_scan_totals[kQryScanGroup];   // by subgroup: what is before it in the tile
-shared uint qry_scan_foreign[kQryScanGroup];  // by subgroup: its share of another's tile
+shared uint qry_scan_totals[kQryScanGroup];  // by subgroup: its share of this tile, then of another's
 
 uint qry_scan_half = 0u;  // the first word of this use's half of the state
-uint qry_scan_all = 0u;   // in subgroup 0, after qry_scan_ahead: the sum of all tiles up to this one
+uint qry_scan_own = 0u;   // after qry_scan_in_tile: the sum of the tile
 
 // Addresses, because an index of a buffer is signed and a list may have more than 2^31 words.
 uint64_t qry_scan_address(uint64_t list, uint tile) { return list + uint64_t(tile) * uint64_t(kQryScanTile * 4u); }
@@ -95,32 +96,42 @@ uint qry_scan_take() {
     qry_scan_taken = taken;
   }
   barrier();
+  const uint number = qry_scan_taken & 0x7FFFFFFFu;
+  qry_scan_half = kQryScanHeader + (qry_scan_taken >> 31) * 2u * push.capacity;
+  return (kQryScanTrial & kQryScanBackwards) != 0u && number < push.tiles ? push.tiles - 1u - number : number;
+}
+
+// Clears a share of what the use before this one wrote. Every workgroup calls it, at its end, because nothing waits for
+// it there.
+void qry_scan_clear() {
+  QryScanState state = QryScanState(push.state);
+  const uint groups = gl_NumWorkGroups.x * gl_NumWorkGroups.y;
   const uint number = qry_scan_taken & 0x7FFFFFFFu, half_of_use = qry_scan_taken >> 31;
-  qry_scan_half = kQryScanHeader + half_of_use * 2u * push.capacity;
   const uint other = kQryScanHeader + (1u - half_of_use) * 2u * push.capacity, old = 2u * state.at[2u - half_of_use];
   for (uint i = number * kQryScanGroup + gl_LocalInvocationIndex; i < old; i += groups * kQryScanGroup)
     state.at[other + i] = 0u;
   if (number == 0u && gl_LocalInvocationIndex == 0u) state.at[1u + half_of_use] = push.tiles;
-  return (kQryScanTrial & kQryScanBackwards) != 0u && number < push.tiles ? push.tiles - 1u - number : number;
 }
 
 uint qry_scan_word(uint tile, uint which) { return qry_scan_half + 2u * tile + which; }
 
-// The two halves of the sum are written by two threads, so that each word is always written by the same one.
+// The one thread that publishes. It is asked for where the whole workgroup comes along, and nowhere deeper: behind a
+// branch that parts a subgroup's threads, Vulkan lets them meet again only if all of the workgroup came to the branch.
+bool qry_scan_first() { return gl_SubgroupID == 0u && gl_SubgroupInvocationID == 0u; }
 void qry_scan_publish(uint tile, uint flag, uint sum) {
   if ((kQryScanTrial & kQryScanOwnersStall) != 0u) return;
   QryScanState state = QryScanState(push.state);
-  for (uint which = gl_SubgroupInvocationID; which < 2u; which += gl_SubgroupSize)
-    atomicStore(state.at[qry_scan_word(tile, which)], (flag << 16) | (which == 0u ? sum & 0xFFFFu : sum >> 16),
-                gl_ScopeDevice, gl_StorageSemanticsNone, gl_SemanticsRelaxed);
+  atomicStore(state.at[qry_scan_word(tile, 0u)], (flag << 16) | (sum & 0xFFFFu), gl_ScopeDevice,
+              gl_StorageSemanticsNone, gl_SemanticsRelaxed);
+  atomicStore(state.at[qry_scan_word(tile, 1u)], (flag << 16) | (sum >> 16), gl_ScopeDevice, gl_StorageSemanticsNone,
+              gl_SemanticsRelaxed);
 }
 // Where the owner has published, its word stays: it may already be the prefix.
 void qry_scan_publish_for(uint tile, uint sum) {
   if ((kQryScanTrial & kQryScanFallbackStalls) != 0u) return;
   QryScanState state = QryScanState(push.state);
-  for (uint which = gl_SubgroupInvocationID; which < 2u; which += gl_SubgroupSize)
-    atomicCompSwap(state.at[qry_scan_word(tile, which)], 0u,
-                   (kQryScanSum << 16) | (which == 0u ? sum & 0xFFFFu : sum >> 16));
+  atomicCompSwap(state.at[qry_scan_word(tile, 0u)], 0u, (kQryScanSum << 16) | (sum & 0xFFFFu));
+  atomicCompSwap(state.at[qry_scan_word(tile, 1u)], 0u, (kQryScanSum << 16) | (sum >> 16));
 }
 // Returns kQryScanSum, kQryScanPrefix, or 0 if the sum is not known as a whole.
 uint qry_scan_look(uint tile, out uint sum) {
@@ -133,13 +144,13 @@ uint qry_scan_look(uint tile, out uint sum) {
   return (low >> 16) == (high >> 16) ? low >> 16 : 0u;
 }
 
-// Looks back from the tiles before `end`, whose sum is added to `before`, by a subgroup. Returns the tile that is
-// missing, or kQryScanNone when `before` is complete.
+// Looks back from the tiles before `end`, whose sum is added to `before`, by a subgroup whose threads stay together.
+// Returns the tile that is missing, or kQryScanNone when `before` is complete.
 uint qry_scan_look_back(inout uint end, inout uint before) {
   for (uint spins = 0u; end > 0u;) {
     const uint back = gl_SubgroupInvocationID;  // the nearest tile is the first thread's
-    uint sum = 0u, flag = 0u;
-    if (back < end) flag = qry_scan_look(end - 1u - back, sum);
+    uint sum;
+    const uint found = qry_scan_look(end - 1u - min(back, end - 1u), sum), flag = back < end ? found : 0u;
     const uint prefix = subgroupMin(flag == kQryScanPrefix ? back : kQryScanNone),
                unknown = subgroupMin(flag == 0u ? back : gl_SubgroupSize);
     const bool done = prefix < unknown;
@@ -153,75 +164,57 @@ uint qry_scan_look_back(inout uint end, inout uint before) {
   return kQryScanNone;
 }
 
-// The sum of the numbers that each subgroup has in an array. Only subgroup 0 calls it.
-uint qry_scan_foreign_sum() {
-  uint sum = 0u;
-  for (uint at = gl_SubgroupInvocationID; at < gl_NumSubgroups; at += gl_SubgroupSize) sum += qry_scan_foreign[at];
-  return subgroupAdd(sum);
+// The sum of what subgroups have in qry_scan_totals, and what those before this one have. The whole workgroup calls it.
+uint qry_scan_total(out uint before) {
+  uint all = 0u;
+  before = 0u;
+  for (uint from = 0u; from < gl_NumSubgroups; from += gl_SubgroupSize) {
+    const uint at = from + gl_SubgroupInvocationID;
+    const uint total = at < gl_NumSubgroups ? qry_scan_totals[min(at, gl_NumSubgroups - 1u)] : 0u;
+    all += subgroupAdd(total);
+    before += subgroupAdd(at < gl_SubgroupID ? total : 0u);
+  }
+  return all;
 }
 
-// From the sum of this subgroup's words to the sum of all words before them in the list. The whole workgroup calls it.
-uint qry_scan_ahead(uint tile, uint subgroup_sum) {
+// From the sum of this subgroup's words to the sum of those before them in the tile, whose own sum is published. The
+// whole workgroup calls it.
+uint qry_scan_in_tile(uint tile, uint subgroup_sum) {
   if (gl_SubgroupInvocationID == 0u) qry_scan_totals[gl_SubgroupID] = subgroup_sum;
   barrier();
-  uint own = 0u, before = 0u, end = tile;
-  if (gl_SubgroupID == 0u) {
-    for (uint from = 0u; from < gl_NumSubgroups; from += gl_SubgroupSize) {
-      const uint at = from + gl_SubgroupInvocationID;
-      const uint total = at < gl_NumSubgroups ? qry_scan_totals[at] : 0u, up_to = subgroupInclusiveAdd(total);
-      if (at < gl_NumSubgroups) qry_scan_totals[at] = own + up_to - total;
-      own += subgroupAdd(total);
-    }
-    if (tile > 0u) qry_scan_publish(tile, kQryScanSum, own);
-  }
-  for (;;) {
-    if (gl_SubgroupID == 0u) {
-      const uint missing = qry_scan_look_back(end, before);
-      if (missing == kQryScanNone) qry_scan_publish(tile, kQryScanPrefix, before + own);
-      if (gl_SubgroupInvocationID == 0u) {
-        qry_scan_missing = missing;
-        qry_scan_found = before;
-      }
-    }
-    barrier();
-    const uint missing = qry_scan_missing;
-    if (missing == kQryScanNone) break;
-    uint mine = 0u;
-    for (uint i = 0u; i < kQryScanQuads; ++i) mine += qry_scan_quad(missing, qry_scan_own_quad(i));
-    mine = subgroupAdd(mine);
-    if (gl_SubgroupInvocationID == 0u) qry_scan_foreign[gl_SubgroupID] = mine;
-    barrier();
-    if (gl_SubgroupID == 0u) {
-      const uint sum = qry_scan_foreign_sum();
-      qry_scan_publish_for(missing, sum);
-      before += sum;
-      end = missing;
-    }
-  }
-  qry_scan_all = before + own;
-  return qry_scan_found + qry_scan_totals[gl_SubgroupID];
+  uint before;
+  qry_scan_own = qry_scan_total(before);  // by each subgroup for itself, so that one barrier is enough
+  if (qry_scan_first() && tile > 0u) qry_scan_publish(tile, kQryScanSum, qry_scan_own);
+  return before;
 }
 
-// Numbers of a thread's quads become what is before each of them in the list. The whole workgroup calls it.
-void qry_scan_quads_ahead(uint tile, inout uint quads[kQryScanQuads]) {
-  uint subgroup_sum = 0u, before = 0u;
-  if (!kQryScanStriped) {
-    for (uint i = 0u; i < kQryScanQuads; ++i) subgroup_sum += quads[i];
-    before = subgroupExclusiveAdd(subgroup_sum);
-    subgroup_sum = subgroupAdd(subgroup_sum);
-  }
-  for (uint i = 0u; i < kQryScanQuads; ++i) {
-    const uint own = quads[i];
-    if (kQryScanStriped) {
-      quads[i] = subgroup_sum + subgroupExclusiveAdd(own);
-      subgroup_sum += subgroupAdd(own);
-    } else {
-      quads[i] = before;
-      before += own;
+// The sum of all words before the tile, after qry_scan_in_tile. The whole workgroup calls it.
+uint qry_scan_before(uint tile) {
+  uint before = 0u, end = tile;
+  for (;;) {
+    uint missing = kQryScanNone;
+    if (gl_SubgroupID == 0u) missing = qry_scan_look_back(end, before);
+    if (qry_scan_first()) {
+      if (missing == kQryScanNone) qry_scan_publish(tile, kQryScanPrefix, before + qry_scan_own);
+      qry_scan_missing = missing;
+      qry_scan_found = before;
     }
+    barrier();
+    missing = qry_scan_missing;
+    if (missing == kQryScanNone) break;
+    // Rarely: not unrolled, so that it takes no registers from the words that wait.
+    uint mine = 0u;
+    [[dont_unroll]] for (uint i = 0u; i < kQryScanQuads; ++i) mine += qry_scan_quad(missing, qry_scan_own_quad(i));
+    mine = subgroupAdd(mine);
+    if (gl_SubgroupInvocationID == 0u) qry_scan_totals[gl_SubgroupID] = mine;
+    barrier();
+    uint unused;
+    const uint sum = qry_scan_total(unused);
+    if (qry_scan_first()) qry_scan_publish_for(missing, sum);
+    before += sum;
+    end = missing;
   }
-  const uint ahead = qry_scan_ahead(tile, subgroup_sum);
-  for (uint i = 0u; i < kQryScanQuads; ++i) quads[i] += ahead;
+  return qry_scan_found;
 }
 
 #endif

@@ -216,19 +216,20 @@ TEST_CASE("scan: sums are right for words that are all zero, all one, all ones, 
   CHECK(run.sums_are_right(last));
 }
 
-// Fails if flags beyond the end count, if a write is not bounded by the room, or if the order is not the list's.
+// Fails if flags beyond the end count, if a write is not bounded by the room, where few are selected of a tile and
+// where many are, or if the order is not the list's.
 TEST_CASE("scan: selections are those of copy_if, in order, with their number and a dispatch over them", "[scan]") {
   Device* device = test_device();
   if (!device) return;
-  for (const bool own_order : {false, true}) {
-    Run run(*device, kMost, {.own_order = own_order});
+  for (const uint32_t group : {0u, 256u}) {
+    Run run(*device, kMost, {.group = group});
     for (const size_t n : telling_sizes(1 << 13, run.scan->select_tile_words())) {
       INFO(n << " words");
       CHECK(run.selections_are_right(random_flags(n, 50, uint32_t(n)), {}));
     }
     for (const uint32_t percent : {0u, 1u, 10u, 90u, 100u})
       CHECK(run.selections_are_right(random_flags(20'000, percent, percent), {}));
-    std::mt19937 random(own_order);
+    std::mt19937 random(group);
     for (int i = 0; i < 50; ++i) {
       const size_t n = random() % 9000;
       const auto a = uint32_t(random()), b = uint32_t(random());
@@ -262,7 +263,8 @@ TEST_CASE("scan: results are right when no workgroup publishes its sum, or when 
                            size_t{tile} * 33 - 1, size_t{tile} * 2}) {
       INFO(n << " words");
       CHECK(run.sums_are_right(random_words(n, uint32_t(n))));
-      if (trial == kQryScanBackwards) CHECK(run.selections_are_right(random_flags(n, 30, uint32_t(n)), {}));
+      for (const uint32_t percent : {3u, 30u})
+        CHECK(run.selections_are_right(random_flags(n, percent, uint32_t(n)), {}));
     }
   }
 }

@@ -45,9 +45,9 @@ void select_from(uint tile) {
   [[unroll]] for (uint i = 0u; i < kEach; ++i) {
     const bool is_chosen = flag_set(word[i]) && place_of(i) < words;
     chosen[i / 32u] = (i % 32u != 0u ? chosen[i / 32u] : 0u) | uint(is_chosen) << (i % 32u);
-    number += votes(subgroupBallot(is_chosen));
+    number += uint(is_chosen);
   }
-  uint at = qry_scan_in_tile(tile, number);
+  uint at = qry_scan_in_tile(tile, subgroupAdd(number));
   // Before the look-back, which takes so long that these have come by then.
   if (push.items == 0ul) {
     [[unroll]] for (uint i = 0u; i < kEach; ++i) word[i] = tile * kQryScanTile + place_of(i);

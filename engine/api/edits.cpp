@@ -148,15 +148,17 @@ qry_result settle_world(qry_world& world, const HomeInfos& infos, bool packed, O
                                                        opened.file && !opened.flattens && !opened.leaves_history},
                                                       world.max_bricks, context.threads));
       }
+      const auto ask_frames = [&world](bool in_rounds) -> std::optional<device::Store::Frames> {
+        if (!world.shared) return std::nullopt;
+        const device::Store::Frames frames = world.shared->frames();
+        if (world.published_for_frames) return in_rounds ? std::optional(frames) : std::nullopt;
+        // Pictures are done when their calls return.
+        return device::Store::Frames{frames.recorded, frames.recorded};
+      };
+      world.home->set_frames([ask_frames] { return ask_frames(false); });
       if (budget_bytes) {
         QRY_TRY(world.home->set_budget(budget_bytes, infos.host_bytes()));
-        world.home->pages()->set_frames([&world](bool in_rounds) -> std::optional<device::Store::Frames> {
-          if (!world.shared) return std::nullopt;
-          const device::Store::Frames frames = world.shared->frames();
-          if (world.published_for_frames) return in_rounds ? std::optional(frames) : std::nullopt;
-          // Pictures are done when their calls return.
-          return device::Store::Frames{frames.recorded, frames.recorded};
-        });
+        world.home->pages()->set_frames(ask_frames);
       }
       return packed ? world.home->pack() : Result<void>();
     };

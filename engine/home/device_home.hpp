@@ -13,6 +13,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.hpp"
@@ -261,6 +262,7 @@ class DeviceHome {
   // As Store::publish(). `in_parts`: of a world with a budget what is there; else all of it comes.
   Result<const device::Store::Published*> publish(const device::Store::Frames& frames, bool in_parts = false);
   Result<void> recycle(const device::Store::Frames& frames);  // as Store's
+  void set_frames(device::Store::AskFrames ask) { store_->set_frames(std::move(ask)); }
   bool shares() const { return store_->shares(); }
   // The keys of all bricks, sorted.
   Result<std::vector<uint32_t>> keys();

@@ -120,7 +120,9 @@ __global__ void __launch_bounds__(Body::kThreads, kBlocksResident<Body>)
   wait_for_step_before();
   Lanes lanes;
   const uint64_t count = Body::items(memory, call);
+  if constexpr (requires { Body::begin(shared, lanes); }) Body::begin(shared, lanes);
   for (uint64_t i = blockIdx.x; i < count; i += gridDim.x) Body::run(memory, call, i, shared, lanes);
+  if constexpr (requires { Body::end(memory, call, shared, lanes); }) Body::end(memory, call, shared, lanes);
   run_tail<Body>(memory, call);
 }
 

@@ -293,7 +293,9 @@ class EmulatedExecutor final : public Executor {
         if (!in_order) std::memset(memory_of_block, 0xA5, sizeof(Shared));
         auto& shared = *reinterpret_cast<Shared*>(memory_of_block);
         Block<Body::kThreads> block{in_order ? 0 : uint32_t(mixed(device.emulation_.seed + begin))};
+        if constexpr (requires { Body::begin(shared, block); }) Body::begin(shared, block);
         for (size_t b = begin; b < end; ++b) Body::run(memory, call, order(b), shared, block);
+        if constexpr (requires { Body::end(memory, call, shared, block); }) Body::end(memory, call, shared, block);
         device.shared_memory_.give_back(memory_of_block);
       };
       parallel_for(size_t(count), 1, std::ref(some));
@@ -365,8 +367,9 @@ const char* name_of(StepId step) {
                                                                          "list what is combined",
                                                                          "copy materials",
                                                                          "find nodes around",
-                                                                         "list bricks around",
-                                                                         "grow or erode",
+                                                                         "list nodes around",
+                                                                         "grow or erode masks",
+                                                                         "grow or erode materials",
                                                                          "survey a list",
                                                                          "key voxels",
                                                                          "begin bricks",

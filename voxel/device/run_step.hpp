@@ -17,7 +17,8 @@
 namespace quarry::device {
 
 // A runner has single<Body>(), items<Body>() and blocks<Body>(), for bodies that one thread runs, that a thread runs
-// for each item, and that a block of threads runs for each item.
+// for each item, and that a block of threads runs for each item. Of the latter a body may have begin() and end(), for
+// what a block has before the first of its items and after the last.
 template <class Runner>
 auto run_step(StepId step, Runner&& runner) {
   switch (step) {
@@ -59,7 +60,8 @@ auto run_step(StepId step, Runner&& runner) {
     case StepId::copy_materials: return runner.template blocks<CopyMaterials>();
     case StepId::find_around: return runner.template items<FindAround>();
     case StepId::list_around: return runner.template blocks<ListAround>();
-    case StepId::morph: return runner.template blocks<Morph>();
+    case StepId::morph_masks: return runner.template blocks<MorphMasks>();
+    case StepId::morph_materials: return runner.template blocks<MorphMaterials>();
     case StepId::survey_list: return runner.template blocks<SurveyList>();
     case StepId::key_voxels: return runner.template items<KeyVoxels>();
     case StepId::begin_bricks: return runner.template blocks<BeginBricks>();

@@ -72,12 +72,12 @@ EditCall call_of(const Edit& edit) {
 struct Store::Arrays {
   Range grid, masks, materials, packed, nodes, records, steps, free_bricks, control, cuts, unused, tiles, touched2,
       touched3, numbers2, regions, tops, made2, listed_keys, listed_full, listed_masks, listed_materials, dense,
-      candidates, retired[2];
+      morphed, retired[2];
   std::array<Range*, 26> all() {
     return {
         &grid,       &masks,     &materials,   &packed,      &nodes,        &records,          &steps,    &free_bricks,
         &control,    &cuts,      &unused,      &tiles,       &touched2,     &touched3,         &numbers2, &regions,
-        &tops,       &made2,     &listed_keys, &listed_full, &listed_masks, &listed_materials, &dense,    &candidates,
+        &tops,       &made2,     &listed_keys, &listed_full, &listed_masks, &listed_materials, &dense,    &morphed,
         &retired[0], &retired[1]};
   }
 };
@@ -123,7 +123,7 @@ Result<void> Store::open() {
   QRY_TRY(open(a.listed_full, m.listed_full, kMostScratch, "a list's full bricks"));
   QRY_TRY(open(a.listed_masks, m.listed_masks, kMostScratch * 8, "a list's voxels"));
   QRY_TRY(open(a.listed_materials, m.listed_materials, kMostScratch * 64, "a list's materials"));
-  QRY_TRY(open(a.candidates, m.candidates, kMostScratch, "bricks that may change"));
+  QRY_TRY(open(a.morphed, m.morphed, kMostScratch / kScratchOfNode, "nodes whose bricks may change"));
   QRY_TRY(open(a.dense, m.box.voxels, kMostDense, "a dense box"));
   // What has one size.
   const auto fixed = [&](Range& range, auto*& at, uint64_t count, const char* label) -> Result<void> {
@@ -380,33 +380,13 @@ Result<Store::Change> Store::morph(EditCall call) {
   begin_times();
   QRY_TRY(wait_all());
   QRY_TRY(unpack());
-  Arrays& a = *arrays_;
-  const auto list = [&](uint64_t regions) { return executor_->run(StepId::list_around, memory_, call, regions); };
-  // What a step before it may have left is nothing now.
-  QRY_TRY(executor_->run(StepId::begin_list, memory_, call, 1));
-  QRY_TRY(executor_->run(StepId::find_around, memory_, call, kLevel2Nodes));
-  QRY_TRY(list(1u << 16));
-  QRY_TRY_ASSIGN(const Control found, counters());
-  const uint64_t candidates = found.list_bricks;
-  if (candidates > kMostScratch)
-    return fail(ErrorCode::full, std::to_string(candidates) + " bricks may change, more than a device lists at once");
-  QRY_TRY(executor_->grow(a.candidates, candidates * sizeof(uint32_t)));
-  QRY_TRY(room_for_listed(candidates));
-  if (!call.grows) memory_.listed_materials = nullptr;
-  uint32_t changing = 0;
-  if (candidates) {
-    call.fills = 1;
-    QRY_TRY(executor_->run(StepId::begin_list, memory_, call, 1));
-    QRY_TRY(executor_->run(StepId::find_around, memory_, call, kLevel2Nodes));
-    QRY_TRY(list(found.list_regions));
-    QRY_TRY(executor_->run(StepId::begin_list, memory_, call, 1));
-    call.listed = uint32_t(candidates);
-    QRY_TRY(executor_->run(StepId::morph, memory_, call, (candidates + 1) / 2));
-    QRY_TRY_ASSIGN(const Control control, counters());
-    if (control.list_full) return fail(ErrorCode::out_of_bounds, "the world has no brick at its upper corner");
-    changing = control.list_bricks;
-  }
-  return make_listed(call, changing);
+  if (retires_ && used_.bricks + used_.keys + kFullBricks > memory_.brick_room) QRY_TRY(free_retired());
+  QRY_TRY_ASSIGN(const Ticket ticket, launch_new({0, Kind::edit, Touch::around, call}));
+  auto change = wait(ticket);
+  if (!change || change->voxels || !call.grows) return change;
+  QRY_TRY_ASSIGN(const Control control, counters());
+  if (control.list_full) return fail(ErrorCode::out_of_bounds, "the world has no brick at its upper corner");
+  return change;
 }
 
 Result<Store::Change> Store::edit_connected(const Edit& edit, uint64_t most) {
@@ -840,11 +820,10 @@ Result<void> Store::join_steps(uint32_t count) {
   }
   Arrays& a = *arrays_;
   QRY_TRY(executor_->grow(a.listed_keys, records * sizeof(uint32_t)));
-  QRY_TRY(executor_->grow(a.candidates, records * sizeof(uint32_t)));
   QRY_TRY(executor_->grow(a.listed_masks, records * sizeof(Record)));
-  QRY_TRY(executor_->grow(a.listed_materials, records * 2 * sizeof(uint32_t)));
+  QRY_TRY(executor_->grow(a.listed_materials, records * 3 * sizeof(uint32_t)));
   const auto words = [](const Range& range) { return static_cast<uint32_t*>(range.data); };
-  const Executor::Pairs pairs{{words(a.listed_keys), words(a.candidates)},
+  const Executor::Pairs pairs{{words(a.listed_keys), words(a.listed_materials) + 2 * records},
                               {words(a.listed_materials), words(a.listed_materials) + records}};
   Memory memory = memory_;
   memory.joined = {pairs.keys[0], pairs.values[0], one.first, uint32_t(records),
@@ -982,11 +961,13 @@ Result<Store::Ticket> Store::launch_new(Pending pending) {
   if (pending_.size() >= kOutcomes / 2) QRY_TRY(await(pending_.front().ticket));
   pending.ticket = pending.call.ticket = last_ + 1;
   const bool is_step = pending.kind == Kind::edit && !pending.call.no_step;
+  retires_ |= pending.kind == Kind::edit && (!is_step || step_ < step_bricks_.size());
   if (pending.kind == Kind::edit) {
     const EditCall& call = pending.call;
-    pending.bricks = pending.touch == Touch::list   ? call.listed
-                     : pending.touch == Touch::grid ? uint64_t(memory_.grid.page_count) * kQryPageWords
-                                                    : uint64_t(call.tiles[0]) * call.tiles[1] * call.tiles[2] * 512;
+    pending.bricks = pending.touch == Touch::list     ? call.listed
+                     : pending.touch == Touch::around ? used_.keys + used_.keys / 2 + 64
+                     : pending.touch == Touch::grid   ? uint64_t(memory_.grid.page_count) * kQryPageWords
+                                                      : uint64_t(call.tiles[0]) * call.tiles[1] * call.tiles[2] * 512;
   }
   pending.call.hold = hold_;
   pending.need = need_of(pending);
@@ -1034,9 +1015,19 @@ Result<void> Store::launch(const Pending& pending) {
         bricks = call.listed;
         QRY_TRY(e.run(StepId::touch_list, m, call, bricks));
         break;
+      case Touch::around:
+        bricks = pending.bricks;
+        // What a step before it may have left is nothing now.
+        QRY_TRY(e.run(StepId::begin_list, m, call, 1));
+        QRY_TRY(e.run(StepId::find_around, m, call, kLevel3Nodes));
+        QRY_TRY(e.run(StepId::list_around, m, call, bricks));
+        QRY_TRY(e.run(StepId::morph_masks, m, call, bricks));
+        QRY_TRY(e.run(StepId::morph_materials, m, call, bricks));
+        break;
     }
     if (pending.touch != Touch::box) tiles = bricks;  // they need not be next to each other
-    QRY_TRY(e.run(pending.touch == Touch::list ? StepId::cut_list : StepId::cut, m, call, bricks / 8 + 1));
+    if (pending.touch != Touch::around)
+      QRY_TRY(e.run(pending.touch == Touch::list ? StepId::cut_list : StepId::cut, m, call, bricks / 8 + 1));
   } else {
     bricks = pending.bricks;
     tiles = bricks / 64 + 8;
@@ -1044,8 +1035,9 @@ Result<void> Store::launch(const Pending& pending) {
   }
   QRY_TRY(e.run(StepId::keys, m, call, bricks));
   // Of a shape, keys come or go, never both, and then `keys` erases: undo and redo need no more.
-  const bool erases =
-      pending.kind == Kind::edit ? pending.touch == Touch::list || call.material == 0 : lists_in_history_;
+  const bool erases = pending.kind == Kind::edit
+                          ? pending.touch == Touch::list || (pending.touch != Touch::around && call.material == 0)
+                          : lists_in_history_;
   if (erases) QRY_TRY(e.run(StepId::erase, m, call, bricks));
   QRY_TRY(e.run(StepId::regions, m, call, tiles));
   QRY_TRY(e.run(StepId::tops, m, call, tiles / 64 + 8));
@@ -1058,6 +1050,11 @@ Result<void> Store::launch(const Pending& pending) {
 // So that few edits are refused: that costs all those under way once more.
 Store::Need Store::need_of(const Pending& pending) const {
   if (pending.kind != Kind::edit) return {0, 0, pending.bricks / 4 + 64, pending.bricks};
+  if (pending.touch == Touch::around) {
+    // The device counts it before it does what takes long. Ahead there is what costs little, and is often enough.
+    const uint64_t some = grows_little_ ? 0 : std::min<uint64_t>(pending.bricks, 1u << 20);
+    return {some, 0, some / 2, 0};
+  }
   const EditCall& call = pending.call;
   const bool all_there = pending.touch == Touch::list && pending.there == pending.bricks,
              sets = !all_there && (pending.touch == Touch::list || sets_absent(call));
@@ -1092,9 +1089,14 @@ Result<void> Store::make_room_ahead(const Need& need) {
   if (fits(sum(sum(used_, expected_, 1), need, 1))) return {};
   // Those under way may need less than was expected.
   if (!pending_.empty()) QRY_TRY(await(pending_.back().ticket));
-  const Need all = sum(used_, need, 1);
+  Need all = sum(used_, need, 1);
   if (fits(all)) return {};
   QRY_TRY(executor_->wait());
+  if (all.bricks + kFullBricks > memory_.brick_room) {
+    QRY_TRY(free_retired());
+    all = sum(used_, need, 1);
+    if (fits(all)) return {};
+  }
   const auto refused = [](const Result<void>& made) { return !made && device_failed(made.error()); };
   Result<void> made;
   if (all.records > memory_.record_room) made = make_record_room(all.records);
@@ -1121,12 +1123,16 @@ Result<void> Store::advance() {
       const uint64_t records = outcome.records - used_.records;
       most_held_ += sizeof(Step) + records * (sizeof(Record) + kBrickBytes);
     }
+    const uint64_t records_before = used_.records;
     used_ = {outcome.records, outcome.bricks, outcome.nodes, outcome.keys};
     nodes_live_ = outcome.nodes_live;
     if (answer == Answer::refused || answer == Answer::skipped) {
       QRY_TRY(answer_refusal());
       continue;
     }
+    // Now it is known how many bricks it has changed.
+    if (answer == Answer::done && pending_.front().touch == Touch::around && step_ > 0)
+      step_bricks_[step_ - 1] = used_.records - std::min(used_.records, records_before);
     // It has become no step.
     if (answer == Answer::unchanged && pending_.front().kind == Kind::edit && !pending_.front().call.no_step &&
         pending_.size() == 1 && step_ > 0) {
@@ -1243,8 +1249,13 @@ Result<void> Store::make_room(const Control& control) {
   if (missing & kMissingScratch)
     QRY_TRY(grow_scratch(more(std::max(control.touched, control.tiles), memory_.scratch_room)));
   if (missing & kMissingRecords) QRY_TRY(make_record_room(control.record_top + control.touched));
-  if (missing & kMissingBricks)
-    QRY_TRY(grow_bricks(more(uint64_t(control.bricks_top) + control.cut, memory_.brick_room)));
+  if (missing & kMissingBricks) {
+    QRY_TRY(free_retired());
+    QRY_TRY_ASSIGN(const Control now, counters());
+    const uint64_t wanted = uint64_t(now.bricks_top) + control.cut - std::min(control.cut, now.free_count);
+    if (wanted > memory_.brick_room || now.free_count == control.free_count)
+      QRY_TRY(grow_bricks(more(wanted, memory_.brick_room)));
+  }
   if (missing & kMissingNodes) QRY_TRY(make_node_room(uint64_t(control.nodes_top) + control.needed_nodes));
   if (missing & kMissingSteps) QRY_TRY(grow_steps(more(control.step_count + 1, memory_.step_room)));
   if (missing & (kMissingKeys | kMissingPlace)) {
@@ -1298,6 +1309,7 @@ Result<void> Store::grow_scratch(uint64_t items) {
   QRY_TRY(grow_to(*executor_, arrays_->cuts, items, sizeof(Cut)));
   QRY_TRY(grow_to(*executor_, arrays_->unused, items, sizeof(uint32_t)));
   QRY_TRY(grow_to(*executor_, arrays_->tiles, items, sizeof(uint32_t)));
+  QRY_TRY(grow_to(*executor_, arrays_->morphed, items / kScratchOfNode, sizeof(MorphedNode)));
   memory_.scratch_room = uint32_t(items);
   return {};
 }
@@ -1444,8 +1456,10 @@ Result<void> Store::trim_scratch() {
     executor_->shrink(*range, 0);
   executor_->shrink(a.cuts, kFirstScratch * sizeof(Cut));
   for (Range* range : {&a.unused, &a.tiles}) executor_->shrink(*range, kFirstScratch * sizeof(uint32_t));
-  memory_.scratch_room = uint32_t(std::min({a.cuts.size_bytes / sizeof(Cut), a.unused.size_bytes / sizeof(uint32_t),
-                                            a.tiles.size_bytes / sizeof(uint32_t)}));
+  executor_->shrink(a.morphed, kFirstScratch / kScratchOfNode * sizeof(MorphedNode));
+  memory_.scratch_room = uint32_t(
+      std::min({a.cuts.size_bytes / sizeof(Cut), a.unused.size_bytes / sizeof(uint32_t),
+                a.tiles.size_bytes / sizeof(uint32_t), a.morphed.size_bytes / sizeof(MorphedNode) * kScratchOfNode}));
   return {};
 }
 
@@ -1784,6 +1798,17 @@ Result<void> Store::recycle_retired(const Frames& frames) {
   QRY_TRY(executor_->run(StepId::recycle, memory_, call, 1u << 16));
   hold_ = 3 - hold_;
   closed_ = frames.recorded;
+  return {};
+}
+
+// Nothing is under way.
+Result<void> Store::free_retired() {
+  retires_ = !pending_.empty();
+  const std::optional<Frames> frames = ask_frames_ && hold_ ? ask_frames_() : std::nullopt;
+  if (!frames) return {};
+  QRY_TRY(recycle_retired(*frames));
+  QRY_TRY(recycle_retired(*frames));
+  QRY_TRY(counters());
   return {};
 }
 

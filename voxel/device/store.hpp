@@ -12,9 +12,11 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/result.hpp"
@@ -90,10 +92,11 @@ class Store {
   // wait().
   Result<Change> combine(Store& other, Combination combination);
   // An edit that lets the world grow by a voxel, or erodes it by one; `neighbours`: 6, 18 or 26. What becomes of each
-  // voxel: voxel/operations/morphology.hpp. After all edits; blocks until it is done. Traffic: the pyramid twice; of
-  // each brick that is there, and to grow of each beside one, 27 look-ups and 1.6 KB; 1600 bytes for each that changes;
-  // over the bus three times the counters. Memory: 584 bytes for each such brick, until trim(). Errors: unsupported
-  // (more of them than a device lists at once), out_of_bounds (it would grow out of the world); else as wait().
+  // voxel: voxel/operations/morphology.hpp. After all edits; blocks until it is done. Traffic: the pyramid; of each
+  // brick that is there, and to grow of each beside one, 28 bytes of indices and 160 of masks; 1200 for each that
+  // changes, to grow 3 KB, most of it the caches'; over the bus the counters. Memory: 24 bytes for each node of level 1
+  // that has such bricks, until trim(). Errors: full (more of them than a device lists at once), out_of_bounds (it
+  // would grow out of the world); else as wait().
   Result<Change> grow(uint32_t neighbours);
   Result<Change> erode(uint32_t neighbours);
   // The connected parts of the world, after all edits, in their order (voxel/operations/connected_parts.hpp), whichever
@@ -335,13 +338,17 @@ class Store {
   // Of publish() what makes places free that frames are done with, for who publishes no more until it has room: no
   // frame is recorded before the next publish(). Traffic: none that counts. Errors: device.
   Result<void> recycle(const Frames& frames);
+  // Asked before the pool of bricks grows, by the thread that makes an edit: where frames are done, what they have read
+  // is taken first. Nothing: frames may be recorded before the next publish(). At first it is not asked.
+  using AskFrames = std::function<std::optional<Frames>()>;
+  void set_frames(AskFrames ask) { ask_frames_ = std::move(ask); }
 
   const Memory& memory() const { return memory_; }
   Executor& executor() { return *executor_; }
 
  private:
   enum class Kind : uint8_t { edit, undo, redo };
-  enum class Touch : uint8_t { box, tiles, grid, list };
+  enum class Touch : uint8_t { box, tiles, grid, list, around };  // around: it grows or is eroded
   struct Pending {
     Ticket ticket;
     Kind kind;
@@ -451,7 +458,10 @@ class Store {
   void retire(Range& range);
   void free_old(const Frames& frames);
   Result<void> recycle_retired(const Frames& frames);
+  Result<void> free_retired();
   static constexpr uint64_t kNotKnown = ~uint64_t(0);
+  AskFrames ask_frames_;
+  bool retires_ = false;  // edits since free_retired() have dropped bricks, or may have
   std::vector<Old> old_;
   Published published_;
   bool form_changed_ = false;             // since then: its materials are elsewhere

@@ -235,6 +235,82 @@ TEST_CASE("grow: single voxels spread over bricks, nodes and half the world, and
     REQUIRE(taken(store->erode(6)).voxels == 12);
     REQUIRE(taken(store->state()).voxels == 0);
     REQUIRE(taken(store->pyramid_entries()).empty());
+    // Beside the brick that no world has.
+    put(*store, {8183, 4090, 8188});
+    REQUIRE(store->grow(6).error().code == ErrorCode::out_of_bounds);
+    REQUIRE(taken(store->state()).voxels == 1);
+    put(*store, {8183, 4090, 8188, 8182, 4087, 8183});
+    REQUIRE(store->grow(26).error().code == ErrorCode::out_of_bounds);
+    REQUIRE(taken(store->state()).voxels == 2);
+    REQUIRE(taken(store->wait(taken(store->undo()))).voxels == 1);
+    REQUIRE(taken(store->pyramid_entries()).size() == 1);
+  }
+}
+
+TEST_CASE("grow: a brick that one material fills then takes no place, one that several fill does") {
+  const auto box = [](Store& store, Box3 where, uint8_t material) {
+    Edit edit;
+    edit.shape = Shape::box;
+    edit.mode = Mode::fill;
+    edit.material = material;
+    edit.a = where.min;
+    edit.b = where.max;
+    const auto shape = taken(EditShape::create(edit));
+    REQUIRE(shape.solid());
+    REQUIRE(store.edit(*shape.solid(), edit));
+  };
+  const auto index_at = [](Store& store, Int3 brick) {
+    const uint32_t key = brick_key(brick);
+    uint32_t index = 0;
+    REQUIRE(store.look_up({&key, 1}, {&index, 1}));
+    return index;
+  };
+  for (const test::DeviceHome& home : test::device_homes()) {
+    INFO(home.name);
+    for (const uint32_t neighbours : {6u, 18u, 26u}) {
+      const auto store = store_on(home);
+      box(*store, {{0, 0, 0}, {7, 7, 6}}, 9);
+      box(*store, {{24, 0, 0}, {31, 7, 5}}, 9);
+      box(*store, {{24, 0, 6}, {31, 7, 6}}, 10);
+      REQUIRE(store->forget());
+      const Store::Used before = taken(store->used());
+      REQUIRE(before.bricks == 2);
+      check_morphology(*store, true, neighbours);
+      REQUIRE(index_at(*store, {0, 0, 0}) == device::full_index(9));
+      REQUIRE(device::is_stored_index(index_at(*store, {3, 0, 0})));
+      // The two that were there, for the history; of 27 bricks around each box those that were grown into.
+      const uint32_t around = neighbours == 6 ? 5 : neighbours == 18 ? 5 + 8 : 5 + 8 + 4;
+      REQUIRE(taken(store->used()).bricks == before.bricks + 1 + 2 * around);
+    }
+  }
+}
+
+TEST_CASE("grow, erode: whatever step lacks room, it is made once more, and the result is the same", "[one-caller]") {
+  for (const test::DeviceHome& home : test::faulty_homes()) {
+    INFO(home.name);
+    constexpr std::array<std::pair<StepId, uint32_t>, 8> kRefused{{{StepId::find_around, device::kMissingKeys},
+                                                                   {StepId::list_around, device::kMissingScratch},
+                                                                   {StepId::morph_masks, device::kMissingScratch},
+                                                                   {StepId::morph_masks, device::kMissingRecords},
+                                                                   {StepId::morph_masks, device::kMissingBricks},
+                                                                   {StepId::morph_masks, device::kMissingNodes},
+                                                                   {StepId::morph_materials, device::kMissingSteps},
+                                                                   {StepId::keys, device::kMissingPlace}}};
+    for (const auto& [step, missing] : kRefused)
+      for (const bool grows : {true, false}) {
+        // Where no key is new, all have a place.
+        if (step == StepId::keys && !grows) continue;
+        INFO(device::name_of(step) << " lacks " << missing << ", " << grows);
+        bool armed = false;
+        const auto refuse = [&, step = step, missing = missing](StepId now) {
+          return now == step && std::exchange(armed, false) ? missing : 0u;
+        };
+        const auto store = taken(Store::create(taken(home.make_faulty({5, 0, refuse}))));
+        fill(*store, 13);
+        armed = true;
+        check_morphology(*store, grows, 26);
+        REQUIRE(!armed);
+      }
   }
 }
 

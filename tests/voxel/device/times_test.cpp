@@ -102,7 +102,7 @@ std::vector<Kind> kinds() {
        {"seed a flood", "flood", "touch a list", "write tops"}},
       {"grow",
        [](Store& s) { return s.grow(18); },
-       {"find nodes around", "list bricks around", "grow or erode", "write tops"}},
+       {"find nodes around", "list nodes around", "grow or erode masks", "grow or erode materials", "write tops"}},
       {"itself is taken away from it",
        [](Store& s) { return s.combine(s, device::Combination::difference); },
        {"list what is combined", "touch a list", "write tops"}},

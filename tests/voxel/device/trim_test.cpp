@@ -166,6 +166,36 @@ TEST_CASE("Bricks that only the history has move too, and come back when steps a
   }
 }
 
+TEST_CASE("Where all frames are done, edits take what they have read before the pool of bricks grows") {
+  HostShaders shaders;
+  const auto store = taken(Store::create(device::make_emulated_executor({}, &shaders)));
+  const Bricks bricks = some_bricks(20'000, 3);
+  write(*store, bricks);
+  const Store::Published shown = *taken(store->publish({1, 0}));
+  bool done = false;
+  store->set_frames([&] { return done ? std::optional(Store::Frames{1, 1}) : std::nullopt; });
+  // Each round drops what the one before has left to be redone.
+  uint32_t seed = 20;
+  const auto rounds = [&] {
+    for (int i = 0; i < 6; ++i) {
+      write(*store, some_bricks(15'000, ++seed));
+      REQUIRE(store->wait(taken(store->undo())));
+    }
+  };
+  const size_t first = shaders.bytes;
+  rounds();
+  REQUIRE((seen_by_frame(shown) == bricks));
+  const size_t then = shaders.bytes;
+  REQUIRE(then > first + 50'000 * sizeof(Brick));
+  done = true;
+  rounds();
+  REQUIRE(shaders.bytes < then + 20'000 * sizeof(Brick));
+  const size_t last = shaders.bytes;
+  rounds();
+  REQUIRE(shaders.bytes == last);
+  REQUIRE(same(*store, bricks));
+}
+
 TEST_CASE(
     "A frame that is not done sees what was published for it while bricks move, and the memory comes back after it") {
   HostShaders shaders;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // algebra.hpp - the steps that find what becomes of a world as a set of voxels: combined with another one, grown or
-// eroded by a voxel. What comes out is a list of bricks, as TouchList and CutBricks<true> read it, so the rest is an
-// edit like any other.
+// eroded by a voxel. Of two worlds a list of bricks comes out, as TouchList and CutBricks<true> read it, so the rest is
+// an edit like any other.
 //
 // Two worlds:
 //   begin_list      nothing is known
@@ -12,13 +12,15 @@
 // A union and a difference walk the other world's grid and look its keys up in the world's own, an intersection the
 // other way round: an inner, a semi and an anti join of two sets of keys, each of which is a hash table already.
 //
-// A world by a voxel (what becomes of each is said in voxel/operations/morphology.hpp):
+// A world by a voxel (what becomes of each is said in voxel/operations/morphology.hpp), as a part of the edit, instead
+// of its steps touch and cut:
 //   begin_list      nothing is known
 //   find_around     nodes of level 2 that have bricks, or a neighbour that has
-//   list_around     a block of threads a node: bricks that are there, and to grow also those beside them, found in the
-//                   masks of 6^3 nodes of level 1 by shifts; counted first, then written
-//   morph           a block of threads some bricks: each with the voxels around it in shared memory, whose bits tell
-//                   which change
+//   list_around     of those the nodes of level 1: that have bricks, and to grow also those beside them, found in the
+//                   masks of 6^3 nodes by shifts
+//   morph_masks     a block of threads a node of level 1: bricks and those around them from the pyramid, which voxels
+//                   change by bits; records, places, masks. Is there room for all of it?
+//   morph_materials a block of threads a node: the materials of the bricks that have places
 #pragma once
 
 #include "voxel/device/bodies/steps.hpp"
@@ -129,33 +131,43 @@ QRY_HD inline OccupancyNode level2_node(const Memory& m, int32_t x, int32_t y, i
   return child_node(m.nodes, m.nodes[level3_number(ux >> 2, uy >> 2, uz >> 2)], child_bit(ux, uy, uz));
 }
 
+// The node of level 1 there.
+QRY_HD inline OccupancyNode level1_node(const Memory& m, int32_t x, int32_t y, int32_t z) {
+  return child_node(m.nodes, level2_node(m, x >> 2, y >> 2, z >> 2), child_bit(uint32_t(x), uint32_t(y), uint32_t(z)));
+}
+
+// Of all 4^3 nodes below a node of level 3 at once: those that have bricks, or a neighbour that has.
 struct FindAround {
-  QRY_HD static uint64_t items(const Memory&, const EditCall&) { return kLevel2Nodes; }
+  QRY_HD static uint64_t items(const Memory& m, const EditCall&) { return idle(m) ? 0 : kLevel3Nodes; }
   QRY_HD static void run(const Memory& m, const EditCall& call, uint64_t item, Sums&) {
-    const auto region = uint32_t(item);
-    const auto x = int32_t(region & 127u), y = int32_t(region >> 7 & 63u), z = int32_t(region >> 13);
-    const int32_t reach = call.grows ? 1 : 0;
-    bool any = false;
-    for (int32_t dz = -reach; dz <= reach && !any; ++dz)
-      for (int32_t dy = -reach; dy <= reach && !any; ++dy)
-        for (int32_t dx = -reach; dx <= reach && !any; ++dx) {
-          const int32_t ax = x + dx, ay = y + dy, az = z + dz;
-          if (uint32_t(ax) >= 128u || uint32_t(ay) >= 64u || uint32_t(az) >= 128u) continue;
-          const OccupancyNode& top = m.nodes[level3_number(uint32_t(ax) >> 2, uint32_t(ay) >> 2, uint32_t(az) >> 2)];
-          any = top.mask >> child_bit(uint32_t(ax), uint32_t(ay), uint32_t(az)) & 1u;
-        }
-    if (any) m.regions[push(m.control->list_regions)] = region;
+    const auto top = uint32_t(item);
+    const auto x = int32_t(top & 31u), y = int32_t(top >> 5 & 15u), z = int32_t(top >> 9);
+    const auto mask = [&](int32_t dx, int32_t dy, int32_t dz) -> uint64_t {
+      const auto ax = uint32_t(x + dx), ay = uint32_t(y + dy), az = uint32_t(z + dz);
+      return ax > 31u || ay > 15u || az > 31u ? 0 : m.nodes[level3_number(ax, ay, az)].mask;
+    };
+    for (uint64_t left = call.grows ? spread_children(mask) : mask(0, 0, 0); left; left &= left - 1) {
+      const uint32_t bit = lowest_bit(left);
+      m.regions[push(m.control->list_regions)] =
+          level2_number(uint32_t(x) * 4 + (bit & 3u), uint32_t(y) * 4 + (bit >> 2 & 3u), uint32_t(z) * 4 + (bit >> 4));
+    }
   }
 };
 
+// There was room for all nodes of level 1.
+struct EndListAround {
+  QRY_HD static void run(const Memory& m, const EditCall&) {
+    Control& c = *m.control;
+    if (c.missing & kMissingScratch) c.tiles = c.list_bricks * kScratchOfNode;
+  }
+};
 struct ListAround {
+  using Tail = EndListAround;
   static constexpr uint32_t kThreads = 256, kResident = 4;
   struct Shared {
     uint64_t cells[216];  // masks of nodes of level 1, from one before the node on
-    uint64_t found[64];
-    uint32_t before[64];
   };
-  QRY_HD static uint64_t items(const Memory& m, const EditCall&) { return m.control->list_regions; }
+  QRY_HD static uint64_t items(const Memory& m, const EditCall&) { return idle(m) ? 0 : m.control->list_regions; }
   template <class Block>
   QRY_HD static void run(const Memory& m, const EditCall& call, uint64_t item, Shared& s, Block& block) {
     const uint32_t region = m.regions[item];
@@ -164,46 +176,219 @@ struct ListAround {
       if (lane >= 216) return;
       const int32_t x = rx * 4 - 1 + int32_t(lane % 6), y = ry * 4 - 1 + int32_t(lane / 6 % 6),
                     z = rz * 4 - 1 + int32_t(lane / 36);
-      const OccupancyNode above = level2_node(m, x >> 2, y >> 2, z >> 2);
-      s.cells[lane] = child_node(m.nodes, above, child_bit(uint32_t(x), uint32_t(y), uint32_t(z))).mask;
+      s.cells[lane] = level1_node(m, x, y, z).mask;
     });
     block.each([&](uint32_t lane) {
       if (lane >= 64) return;
-      const auto x = int32_t(lane & 3u) + 1, y = int32_t(lane >> 2 & 3u) + 1, z = int32_t(lane >> 4) + 1;
+      const auto x = int32_t(lane & 3u), y = int32_t(lane >> 2 & 3u), z = int32_t(lane >> 4);
       const auto cell = [&](int32_t dx, int32_t dy, int32_t dz) {
-        return s.cells[size_t((x + dx) + 6 * (y + dy) + 36 * (z + dz))];
+        return s.cells[size_t((x + 1 + dx) + 6 * (y + 1 + dy) + 36 * (z + 1 + dz))];
       };
-      s.found[lane] = call.grows ? spread_children(cell) : cell(0, 0, 0);
-    });
-    block.each([&](uint32_t lane) {
-      if (lane) return;
-      uint32_t sum = 0;
-      for (uint32_t i = 0; i < 64; ++i) {
-        s.before[i] = sum;
-        sum += bit_count(s.found[i]);
-      }
-      const uint32_t first = sum ? fetch_add(m.control->list_bricks, sum) : 0;
-      for (uint32_t i = 0; i < 64; ++i) s.before[i] += first;
-    });
-    if (!call.fills) return;
-    block.each([&](uint32_t lane) {
-      if (lane >= 64) return;
-      uint32_t to = s.before[lane];
-      for (uint64_t left = s.found[lane]; left; left &= left - 1) {
-        const uint32_t bit = lowest_bit(left);
-        const uint32_t x = uint32_t(rx) * 16 + (lane & 3u) * 4 + (bit & 3u),
-                       y = uint32_t(ry) * 16 + (lane >> 2 & 3u) * 4 + (bit >> 2 & 3u),
-                       z = uint32_t(rz) * 16 + (lane >> 4) * 4 + (bit >> 4);
-        m.candidates[to++] = x | y << 11 | z << 21;
-      }
+      if ((call.grows ? spread_children(cell) : cell(0, 0, 0)) == 0) return;
+      const uint32_t number = push(m.control->list_bricks);
+      if (number >= m.scratch_room / kScratchOfNode) return set_bits(m.control->missing, kMissingScratch);
+      m.morphed[number].cell = uint32_t(rx * 4 + x) | uint32_t(ry * 4 + y) << 9 | uint32_t(rz * 4 + z) << 17;
     });
   }
 };
 
+// The bricks of a node of level 1 and those around them, from the pyramid: no key is looked up.
+struct BricksAround {
+  OccupancyNode nodes[27];
+  uint32_t indices[216];                       // from one before the node on, x fastest; kNone: there is none
+  QRY_HD uint32_t own(uint32_t brick) const {  // by its number among the node's children
+    return indices[(brick & 3u) + 1 + 6 * ((brick >> 2 & 3u) + 1) + 36 * ((brick >> 4) + 1)];
+  }
+};
+template <uint32_t kThreads, class Block>
+QRY_HD inline void find_bricks_around(const Memory& m, uint32_t cell, BricksAround& s, Block& block) {
+  block.each([&](uint32_t lane) {
+    if (lane >= 27) return;
+    s.nodes[lane] =
+        level1_node(m, int32_t(cell & 511u) + int32_t(lane % 3) - 1,
+                    int32_t(cell >> 9 & 255u) + int32_t(lane / 3 % 3) - 1, int32_t(cell >> 17) + int32_t(lane / 9) - 1);
+  });
+  block.each([&](uint32_t lane) {
+    for (uint32_t i = lane; i < 216; i += kThreads) {
+      const uint32_t x = i % 6 + 3, y = i / 6 % 6 + 3, z = i / 36 + 3;  // from the first node on
+      const OccupancyNode& node = s.nodes[(x >> 2) + (y >> 2) * 3 + (z >> 2) * 9];
+      const uint32_t bit = child_bit(x, y, z);
+      const auto* const table = reinterpret_cast<const uint32_t*>(m.nodes + node.child);
+      s.indices[i] = node.mask >> bit & 1u ? table[number_in_run(node.mask, bit)] : kNone;
+    }
+  });
+}
+
+// A world has room for what grows or is eroded, or nothing is done. All of it has been counted, whatever is missing,
+// but for nodes that have no place in the list.
+struct AdmitMorphed {
+  QRY_HD static void run(const Memory& m, const EditCall&) {
+    Control& c = *m.control;
+    if (c.stopped) return;
+    c.forward = c.is_edit = 1;
+    c.first = c.record_top;
+    admit(m, kMissingRecords | kMissingBricks | (c.tiles ? 0u : uint32_t(kMissingScratch)));
+    if (c.list_full) c.skip = 1;  // the host sees why
+  }
+};
+
+// Which voxels change, by bits: octants of 4^3 voxels widened along x, then joined along y and z, a block of threads a
+// node of level 1. The bricks that change get their records, places and masks.
+struct MorphMasks {
+  using Tail = AdmitMorphed;
+  static constexpr uint32_t kThreads = 128, kResident = 10;
+  static constexpr uint32_t kEdge = 10;  // octants from the one before the node on
+  struct Shared {
+    BricksAround around;
+    uint64_t octants[kEdge * kEdge * kEdge];  // masks; of erosions what is empty
+    uint64_t after[64 * 8];                   // what the node's bricks have then
+    uint32_t changing[2], left[2];            // bricks that change; that have voxels then
+    uint32_t voxels;                          // that change
+    Sums sums;                                // of all nodes of the block
+    uint64_t changes, made;                   // the bricks; those that need a place
+    uint32_t first_record, first_cut, places[64];
+  };
+  QRY_HD static uint64_t items(const Memory& m, const EditCall&) { return idle(m) ? 0 : m.control->list_bricks; }
+  // Few atomic operations of many blocks meet in the counters.
+  template <class Block>
+  QRY_HD static void begin(Shared& s, Block& block) {
+    block.each([&](uint32_t lane) {
+      if (lane == 0) s.sums = {};
+    });
+  }
+  template <class Block>
+  QRY_HD static void end(const Memory& m, const EditCall& call, Shared& s, Block& block) {
+    block.each([&](uint32_t lane) {
+      if (lane) return;
+      s.sums.more = call.grows ? int64_t(s.sums.changed) : -int64_t(s.sums.changed);
+      add_sums(*m.control, s.sums);
+    });
+  }
+  template <class Block>
+  QRY_HD static void run(const Memory& m, const EditCall& call, uint64_t item, Shared& s, Block& block) {
+    Control& c = *m.control;
+    const uint32_t cell = m.morphed[item].cell;
+    find_bricks_around<kThreads>(m, cell, s.around, block);
+    block.each([&](uint32_t lane) {
+      if (lane < 2) s.changing[lane] = s.left[lane] = 0;
+      if (lane == 2) s.voxels = 0;
+      for (uint32_t i = lane; i < kEdge * kEdge * kEdge; i += kThreads) {
+        const uint32_t x = i % kEdge + 1, y = i / kEdge % kEdge + 1, z = i / (kEdge * kEdge) + 1;
+        const uint32_t index = s.around.indices[(x >> 1) + (y >> 1) * 6 + (z >> 1) * 36];
+        const uint64_t mask =
+            index == kNone ? 0 : m.masks[size_t(index) * 8 + ((x & 1u) | (y & 1u) << 1 | (z & 1u) << 2)];
+        s.octants[i] = call.grows ? mask : ~mask;  // full bricks have masks, too
+      }
+    });
+    // A thread has four octants above each other. Rows of a warp are four apart, in which no two of its threads meet in
+    // one bank.
+    block.each([&](uint32_t lane) {
+      const uint32_t x = lane & 7u, y = (lane >> 3 & 1u) * 4 + (lane >> 4 & 3u), from = lane >> 6 << 2;
+      const uint64_t* const at = s.octants + (x + 1) + (y + 1) * kEdge + from * kEdge * kEdge;
+      uint32_t changing = 0, left = 0, voxels = 0;
+      Plane below = plane(call, at), here = plane(call, at + kEdge * kEdge);
+      for (uint32_t z = from; z < from + 4; ++z) {
+        const Plane above = plane(call, at + (z - from + 2) * kEdge * kEdge);
+        const uint64_t reached = here.mid | here.side << 16 | here.side >> 16 | below.side >> 48 | above.side << 48;
+        const uint64_t named = reached & ~here.own, after = call.grows ? reached : ~reached;
+        const uint32_t brick = (x >> 1) + (y >> 1) * 4 + (z >> 1) * 16;
+        s.after[brick * 8 + ((x & 1u) | (y & 1u) << 1 | (z & 1u) << 2)] = after;
+        changing |= uint32_t(named != 0) << (brick & 31u);
+        left |= uint32_t(after != 0) << (brick & 31u);
+        voxels += bit_count(named);
+        below = here;
+        here = above;
+      }
+      set_bits_together(s.changing[lane >> 6], changing);
+      set_bits_together(s.left[lane >> 6], left);
+      add_together(s.voxels, voxels);
+    });
+    block.each([&](uint32_t lane) {
+      if (lane) return;
+      MorphedNode& node = m.morphed[item];
+      s.changes = s.changing[0] | uint64_t(s.changing[1]) << 32;
+      s.made = s.changes & (s.left[0] | uint64_t(s.left[1]) << 32);
+      node.made = s.made;
+      node.changes = s.changes;
+      if (s.changes == 0) return;
+      const uint32_t changing = bit_count(s.changes), made = bit_count(s.made);
+      node.first_record = s.first_record = fetch_add(c.touched, changing);
+      s.first_cut = made ? fetch_add(c.cut, made) : 0;
+      if (s.first_record + changing > m.scratch_room) set_bits(c.missing, kMissingScratch);
+      if (c.record_top + s.first_record + changing > m.record_room) set_bits(c.missing, kMissingRecords);
+      Sums sums;
+      sums.changed = s.voxels;
+      sums.inserted = bit_count(s.changes & ~s.around.nodes[13].mask);
+      sums.erased = changing - made;
+      mark_chunk(m, cell & 511u, cell >> 9 & 255u, cell >> 17, sums);
+      s.sums.changed += sums.changed;
+      s.sums.inserted += sums.inserted;
+      s.sums.erased += sums.erased;
+      s.sums.chunks += sums.chunks;
+    });
+    if (s.changes == 0) return;
+    block.each([&](uint32_t lane) {
+      if (lane >= 64 || !(s.changes >> lane & 1u)) return;
+      const uint32_t key = ((cell & 511u) * 4 + (lane & 3u)) | ((cell >> 9 & 255u) * 4 + (lane >> 2 & 3u)) << 11 |
+                           ((cell >> 17) * 4 + (lane >> 4)) << 21;
+      if (key == kQryReservedKey) set_bits(c.list_full, 1);
+      uint32_t place = kNone;
+      if (s.made >> lane & 1u) {
+        place = place_of(m, s.first_cut + number_in_run(s.made, lane));
+        if (place >= m.brick_room) {
+          set_bits(c.missing, kMissingBricks);
+          place = kNone;
+        }
+      }
+      s.places[lane] = place;
+      const uint64_t record = c.record_top + s.first_record + number_in_run(s.changes, lane);
+      if (record < m.record_room) m.records[record] = {key, s.around.own(lane), place};
+    });
+    block.each([&](uint32_t lane) {
+      for (uint32_t i = lane; i < 64 * 8; i += kThreads)
+        if ((s.made >> (i >> 3) & 1u) && s.places[i >> 3] != kNone)
+          m.masks[size_t(s.places[i >> 3]) * 8 + (i & 7u)] = s.after[i];
+    });
+  }
+
+ private:
+  // Of an octant, with those beside it along x and y: what it has; what of it is reached in its own planes across z;
+  // what reaches the planes above and below.
+  struct Plane {
+    uint64_t own, mid, side;
+  };
+  QRY_HD static Plane plane(const EditCall& call, const uint64_t* at) {
+    constexpr uint64_t kX0 = 0x1111111111111111u, kY0 = 0x000F000F000F000Fu;
+    const auto along_x = [](const uint64_t* row) {
+      return row[0] | (row[0] & ~(kX0 << 3)) << 1 | (row[0] & ~kX0) >> 1 | (row[-1] >> 3 & kX0) | (row[1] & kX0) << 3;
+    };
+    const auto along_y = [](uint64_t before, uint64_t here, uint64_t after) {
+      return here | (here & ~(kY0 << 12)) << 4 | (here & ~kY0) >> 4 | (before >> 12 & kY0) | (after & kY0) << 12;
+    };
+    constexpr auto kRow = int32_t(kEdge);
+    const uint64_t own = at[0], wide = along_x(at);
+    if (call.neighbours == 26) {
+      const uint64_t all = along_y(along_x(at - kRow), wide, along_x(at + kRow));
+      return {own, all, all};
+    }
+    const uint64_t cross = wide | along_y(at[-kRow], own, at[kRow]);
+    if (call.neighbours == 6) return {own, cross, own};
+    return {own, along_y(along_x(at - kRow), wide, along_x(at + kRow)), cross};
+  }
+};
+
 // 0xFF for each byte that is not 0.
+QRY_HD inline uint32_t widened_bytes(uint32_t four) {
+#if defined(__CUDA_ARCH__)
+  return __vcmpne4(four, 0);
+#else
+  constexpr uint32_t kLow = 0x7F7F7F7Fu;
+  return ((((four & kLow) + kLow) | four) >> 7 & 0x01010101u) * 0xFF;
+#endif
+}
 QRY_HD inline uint64_t widened_bytes(uint64_t eight) {
 #if defined(__CUDA_ARCH__)
-  return uint64_t(__vcmpne4(uint32_t(eight >> 32), 0)) << 32 | __vcmpne4(uint32_t(eight), 0);
+  return uint64_t(widened_bytes(uint32_t(eight >> 32))) << 32 | widened_bytes(uint32_t(eight));
 #else
   constexpr uint64_t kLow = kEachByte * 0x7F;
   return ((((eight & kLow) + kLow) | eight) >> 7 & kEachByte) * 0xFF;
@@ -211,178 +396,186 @@ QRY_HD inline uint64_t widened_bytes(uint64_t eight) {
 }
 // Of each byte the first that is not 0.
 QRY_HD inline uint64_t first_of(uint64_t a, uint64_t b) { return a | (b & ~widened_bytes(a)); }
-QRY_HD inline uint64_t first_of(uint64_t a, uint64_t b, uint64_t c) { return first_of(first_of(a, b), c); }
 
-// First which voxels change, by bits: rows of ten, from -1 to 8, widened along x, then joined along y and z. What grown
-// voxels become is found only for bricks that get any: the order of neighbours has x fastest and z slowest, so the
-// first one is the first along x of each row, of those the first along y, of those the first along z.
-struct Morph {
-  static constexpr uint32_t kThreads = 64, kResident = 16, kBricks = 2, kLanes = kThreads / kBricks;
-  static constexpr uint32_t kPlane = 10, kHaloRows = kPlane * kPlane;  // rows of y and z from -1 to 8
+// The materials of four voxels, and which are set: 0xFF.
+struct Four {
+  uint32_t bytes, set;
+};
+QRY_HD inline Four four_of(uint32_t bytes) { return {bytes, widened_bytes(bytes)}; }
+// Of each voxel the first that is set.
+QRY_HD inline Four first_of(const Four& a, const Four& b) { return {a.bytes | (b.bytes & ~a.set), a.set | b.set}; }
+QRY_HD inline Four first_of(const Four& a, const Four& b, const Four& c) {
+  return {a.bytes | (b.bytes & ~a.set) | (c.bytes & ~(a.set | b.set)), a.set | b.set | c.set};
+}
+
+// The materials of the bricks that have places: a block of threads a node of level 1. What grown voxels become: the
+// order of neighbours has x fastest and z slowest, so the first one is the first along x of each row, of those the
+// first along y, of those the first along z.
+struct MorphMaterials {
+  static constexpr uint32_t kThreads = 256, kResident = 4;
+  // Rows of fours of voxels, along y and z from the one before the node on.
+  static constexpr uint32_t kRows = 34, kFours = 8, kPlane = kRows * kFours + 16;
   struct Shared {
-    struct One {
-      uint32_t key, changes, number;
-      uint32_t around[27];
-      uint64_t octants[64];  // masks of the 4^3 octants from the one before the brick on; of erosions what is empty
-      // Of each row: bit x + 1 its voxel x, bit 16 + x whether x or one beside it is.
-      uint32_t rows[kHaloRows];
-      uint8_t named[64];  // rows of the brick
-      // Materials of rows, of their first voxels along x, and of the first of those along y: of rows of z from -1 to 8.
-      uint64_t own[kHaloRows], beside[kHaloRows], planes[8 * kPlane], ends[8 * kPlane];
-    } bricks[kBricks];
-    uint32_t first;
+    BricksAround around;
+    uint32_t befores[64], places[64];           // of the node's bricks
+    uint32_t rows;                              // of four bricks along x, of which one has a place
+    alignas(16) uint32_t wide[kRows * kPlane];  // of each voxel the first along x
+    uint32_t full[2], mixed[2];                 // bricks: all voxels are set; not all have one material
   };
-  QRY_HD static uint64_t items(const Memory&, const EditCall& call) {
-    return (uint64_t(call.listed) + kBricks - 1) / kBricks;
-  }
+  QRY_HD static uint64_t items(const Memory& m, const EditCall&) { return idle(m) ? 0 : m.control->list_bricks; }
   template <class Block>
   QRY_HD static void run(const Memory& m, const EditCall& call, uint64_t item, Shared& s, Block& block) {
-    using One = typename Shared::One;
-    const auto number_of = [item](uint32_t lane) { return size_t(item) * kBricks + lane / kLanes; };
+    const MorphedNode& node = m.morphed[item];
+    const uint64_t made = node.made;
+    if (made == 0) return;
     block.each([&](uint32_t lane) {
-      One& one = s.bricks[lane / kLanes];
-      const uint32_t i = lane % kLanes;
-      if (i == 0) one.changes = 0;
-      if (number_of(lane) >= call.listed) return;
-      const uint32_t key = m.candidates[number_of(lane)];
-      if (i == 0) one.key = key;
-      if (i < 27) one.around[i] = index_beside(m, key, i);
-    });
-    block.each([&](uint32_t lane) {
-      if (number_of(lane) >= call.listed) return;
-      One& one = s.bricks[lane / kLanes];
-      for (uint32_t i = lane % kLanes; i < 64; i += kLanes) {
-        const uint32_t x = (i & 3u) + 1, y = (i >> 2 & 3u) + 1, z = (i >> 4) + 1;
-        const uint32_t index = one.around[(x >> 1) + (y >> 1) * 3 + (z >> 1) * 9];
-        const uint64_t mask =
-            index == kNone ? 0 : m.masks[size_t(index) * 8 + ((x & 1u) | (y & 1u) << 1 | (z & 1u) << 2)];
-        one.octants[i] = call.grows ? mask : ~mask;  // full bricks have masks, too
+      if (lane == 64) {
+        s.rows = 0;
+        for (uint32_t row = 0; row < 16; ++row) s.rows |= uint32_t((made >> (row * 4) & 15u) != 0) << row;
       }
+      if (lane >= 64 || !(made >> lane & 1u)) return;
+      const Record& record = record_of(m, node, lane);
+      s.befores[lane] = record.before;
+      s.places[lane] = record.after;
     });
-    block.each([&](uint32_t lane) {
-      if (number_of(lane) >= call.listed) return;
-      One& one = s.bricks[lane / kLanes];
-      for (uint32_t row = lane % kLanes; row < kHaloRows; row += kLanes) {
-        const uint32_t y = row % kPlane + 3, z = row / kPlane + 3;  // from the first octant on
-        const uint64_t* const octants = one.octants + (y >> 2) * 4 + (z >> 2) * 16;
-        const uint32_t at = (y & 3u) * 4 + (z & 3u) * 16;
-        const auto four = [&](uint32_t octant) { return uint32_t(octants[octant] >> at) & 15u; };
-        const uint32_t ten = four(0) >> 3 | four(1) << 1 | four(2) << 5 | (four(3) & 1u) << 9;
-        one.rows[row] = ten | ((ten | ten >> 1 | ten >> 2) & 0xFFu) << 16;
-      }
-    });
-    block.each([&](uint32_t lane) {
-      if (number_of(lane) >= call.listed) return;
-      One& one = s.bricks[lane / kLanes];
-      uint32_t any = 0;
-      for (uint32_t row = lane % kLanes; row < 64; row += kLanes) {
-        const uint32_t* const rows = one.rows + halo_row(row);
-        const uint32_t own = rows[0] >> 1;
-        const uint32_t named = reached(call, rows) & ~own & 0xFFu;
-        one.named[row] = uint8_t(named);
-        any |= named;
-      }
-      if (any) set_bits(one.changes, 1);
-    });
-    // One number from the counter of all for the bricks of a block.
-    block.each([&](uint32_t lane) {
-      if (lane) return;
-      uint32_t changing = 0;
-      for (One& one : s.bricks)
-        if (one.changes) one.number = changing++;
-      if (changing) s.first = fetch_add(m.control->list_bricks, changing);
-    });
-    block.each([&](uint32_t lane) {
-      const One& one = s.bricks[lane / kLanes];
-      if (!one.changes) return;
-      const uint32_t number = s.first + one.number;
-      if (lane % kLanes == 0) {
-        if (one.key == kQryReservedKey) set_bits(m.control->list_full, 1);
-        m.listed_keys[number] = one.key;
-      }
-      for (uint32_t at = lane % kLanes; at < 64; at += kLanes) {
-        const uint32_t octant = at >> 3, byte = at & 7u, shift = (octant & 1u) * 4;
-        const uint32_t row = (octant >> 1 & 1u) * 4 + (byte & 1u) * 2 + (octant >> 2) * 32 + (byte >> 1) * 8;
-        reinterpret_cast<uint8_t*>(m.listed_masks + size_t(number) * 8)[at] =
-            uint8_t((one.named[row] >> shift & 15u) | (one.named[row + 1] >> shift & 15u) << 4);
-      }
-    });
-    if (!call.grows) return;
-    block.each([&](uint32_t lane) {
-      One& one = s.bricks[lane / kLanes];
-      if (!one.changes) return;
-      for (uint32_t row = lane % kLanes; row < kHaloRows; row += kLanes) read_row(m, call, one, row);
-    });
-    if (call.neighbours != 6) {
-      block.each([&](uint32_t lane) {
-        One& one = s.bricks[lane / kLanes];
-        if (!one.changes) return;
-        for (uint32_t row = lane % kLanes; row < 8 * kPlane; row += kLanes) {
-          const uint32_t at = row % 8 + 1 + row / 8 * kPlane;
-          one.planes[row] = first_of(one.beside[at - 1], one.beside[at], one.beside[at + 1]);
-          if (call.neighbours == 18) one.ends[row] = first_of(one.own[at - 1], one.beside[at], one.own[at + 1]);
-        }
-      });
+    if (!call.grows) return erode(m, made, s, block);
+    find_bricks_around<kThreads>(m, node.cell, s.around, block);
+    switch (call.neighbours) {
+      case 6: grow<6>(m, made, s, block); break;
+      case 18: grow<18>(m, made, s, block); break;
+      default: grow<26>(m, made, s, block); break;
     }
+    // A brick that one material fills takes no place.
     block.each([&](uint32_t lane) {
-      const One& one = s.bricks[lane / kLanes];
-      if (!one.changes) return;
-      const uint64_t* const ends = call.neighbours == 18 ? one.ends : one.planes;
-      for (uint32_t row = lane % kLanes; row < 64; row += kLanes) {
-        const uint32_t y = row & 7u, z = row >> 3, at = halo_row(row);
-        const uint64_t eight = call.neighbours == 6
-                                   ? first_of(first_of(one.beside[at], one.own[at - 1], one.own[at + 1]),
-                                              one.own[at - kPlane], one.own[at + kPlane])
-                                   : first_of(ends[row], one.planes[row + 8], ends[row + 16]);
-        // The list has them in the order of a brick's materials. Only those that are named count.
-        auto* const to = reinterpret_cast<uint32_t*>(m.listed_materials + size_t(s.first + one.number) * 64) +
-                         ((y >> 2) << 1 | (z >> 2) << 2) * 16 + (z & 3u) * 4 + (y & 3u);
-        to[0] = uint32_t(eight);
-        to[16] = uint32_t(eight >> 32);
+      if (lane >= 64 || !(made >> lane & 1u)) return;
+      uint64_t all = ~uint64_t(0);
+      for (uint32_t octant = 0; octant < 8; ++octant) all &= m.masks[size_t(s.places[lane]) * 8 + octant];
+      set_bits_together(s.full[lane >> 5], uint32_t(all == ~uint64_t(0)) << (lane & 31u));
+    });
+    if ((s.full[0] | s.full[1]) == 0) return;
+    block.each([&](uint32_t lane) {
+      for (uint32_t i = lane; i < 64 * 16; i += kThreads) {
+        const uint32_t brick = i >> 4;
+        if (!(s.full[brick >> 5] >> (brick & 31u) & 1u)) continue;
+        const uint64_t* const words = m.materials + size_t(s.places[brick]) * 64;
+        const uint64_t one = (words[0] & 0xFFu) * kEachByte;
+        for (uint32_t at = i & 15u; at < 64; at += 16)
+          if (words[at] != one) set_bits(s.mixed[brick >> 5], 1u << (brick & 31u));
       }
+    });
+    block.each([&](uint32_t lane) {
+      if (lane >= 64 || !((s.full[lane >> 5] & ~s.mixed[lane >> 5]) >> (lane & 31u) & 1u)) return;
+      const uint32_t place = s.places[lane];
+      record_of(m, node, lane).after = full_index(uint8_t(m.materials[size_t(place) * 64]));
+      m.unused[push(m.control->unused)] = place;
     });
   }
 
  private:
-  // Of the 27 bricks around one of a key, x fastest.
-  QRY_HD static uint32_t index_beside(const Memory& m, uint32_t key, uint32_t number) {
-    const int32_t x = int32_t(key & 2047u) + int32_t(number % 3) - 1,
-                  y = int32_t(key >> 11 & 1023u) + int32_t(number / 3 % 3) - 1,
-                  z = int32_t(key >> 21) + int32_t(number / 9) - 1;
-    if (uint32_t(x) > 2047u || uint32_t(y) > 1023u || uint32_t(z) > 2047u) return kNone;
-    const uint32_t beside = uint32_t(x) | uint32_t(y) << 11 | uint32_t(z) << 21;
-    if (beside == kQryReservedKey) return kNone;
-    const hashgrid::Found found = hashgrid::find(m.grid, beside);
-    return found.hit ? found.value : kNone;
+  struct alignas(16) FourWords {
+    uint32_t of[4];
+  };
+  QRY_HD static Record& record_of(const Memory& m, const MorphedNode& node, uint32_t brick) {
+    return m.records[m.control->record_top + node.first_record + number_in_run(node.changes, brick)];
   }
-  // Of a row of the brick, y fastest: among those of the halo.
-  QRY_HD static constexpr uint32_t halo_row(uint32_t row) { return (row & 7u) + 1 + ((row >> 3) + 1) * kPlane; }
-  // Which voxels of a row have a neighbour, or are one.
-  QRY_HD static uint32_t reached(const EditCall& call, const uint32_t* rows) {
-    const auto own = [rows](int32_t row) { return rows[row] >> 1; };
-    const auto wide = [rows](int32_t row) { return rows[row] >> 16; };
-    constexpr auto kZ = int32_t(kPlane);
-    if (call.neighbours == 6) return wide(0) | own(-1) | own(1) | own(-kZ) | own(kZ);
-    const uint32_t plane = wide(-1) | wide(0) | wide(1) | wide(-kZ) | wide(kZ);
-    const auto corners = [&](const auto& of) { return of(-kZ - 1) | of(-kZ + 1) | of(kZ - 1) | of(kZ + 1); };
-    return plane | (call.neighbours == 18 ? corners(own) : corners(wide));
+  template <class Block>
+  QRY_HD static void erode(const Memory& m, uint64_t made, Shared& s, Block& block) {
+    block.each([&](uint32_t lane) {
+      for (uint32_t i = lane; i < 64 * 32; i += kThreads) {
+        if (!(made >> (i >> 5) & 1u)) continue;
+        const uint32_t place = s.places[i >> 5], at = (i & 31u) * 2;
+        TwoWords two = two_words(m.materials + (size_t(s.befores[i >> 5]) * 64 + at));  // full bricks have them, too
+        const uint32_t left = two_bytes(m.masks + size_t(place) * 8, at);
+        for (uint32_t k = 0; k < 2; ++k) two.word[k] &= widened(left >> (8 * k) & 0xFFu);
+        put_two_words(m.materials + (size_t(place) * 64 + at), two);
+      }
+    });
   }
-  QRY_HD static void read_row(const Memory& m, const EditCall& call, typename Shared::One& one, uint32_t row) {
-    const uint32_t y = row % kPlane + 3, z = row / kPlane + 3;  // from the first octant on
-    // Of the three bricks that the row crosses: where it is in each.
-    const uint32_t* const around = one.around + (y + 4) / 8 * 3 + (z + 4) / 8 * 9;
-    const uint32_t octants = (y >> 2 & 1u ? 0u : 2u) | (z >> 2 & 1u ? 0u : 4u);
-    const uint32_t within = (z & 3u) * 4 + (y & 3u);  // words of four voxels
-    const auto four = [&](uint32_t brick, uint32_t octant) -> uint64_t {
-      const uint32_t index = around[brick];
-      if (index == kNone) return 0;
-      return reinterpret_cast<const uint32_t*>(m.materials)[size_t(index) * 128 + (octants | octant) * 16 + within];
-    };
-    const uint64_t eight = four(1, 0) | four(1, 1) << 32;
-    const uint64_t before = eight << 8 | four(0, 1) >> 24, after = eight >> 8 | four(2, 0) << 56;
-    one.own[row] = eight;
-    // Of six neighbours those along x come first; of more, the voxel itself is in the middle, and empty if it grows.
-    one.beside[row] = call.neighbours == 6 ? first_of(before, after) : first_of(before, eight, after);
+  template <uint32_t kNeighbours, class Block>
+  QRY_HD static void grow(const Memory& m, uint64_t made, Shared& s, Block& block) {
+    block.each([&](uint32_t lane) {
+      if (lane < 2) s.full[lane] = s.mixed[lane] = 0;
+      for (uint32_t i = lane; i < kRows * kRows * 2; i += kThreads) widen_half_row<kNeighbours>(m, i, s);
+    });
+    block.each([&](uint32_t lane) {
+      if (made >> ((lane >> 1 & 3u) + (lane >> 4 & 3u) * 4 + (lane >> 6) * 16) & 1u)
+        write_column<kNeighbours>(m, lane, s);
+    });
+  }
+  // Where a row is in its plane. Four rows that follow each other change places from four to four, so that threads of a
+  // warp that have the same one of four do not meet in a bank.
+  QRY_HD static uint32_t row_at(uint32_t row) { return (row >> 2) * 32 + ((row + (row >> 2)) & 3u) * 8; }
+  // Four voxels along x of a row, from the brick before the node on.
+  QRY_HD static uint32_t voxels_at(const Memory& m, const Shared& s, uint32_t x, uint32_t y, uint32_t z) {
+    const uint32_t index = s.around.indices[(x >> 1) + (y >> 3) * 6 + (z >> 3) * 36];
+    const uint32_t octant = (x & 1u) | (y >> 2 & 1u) << 1 | (z >> 2 & 1u) << 2;
+    return index == kNone ? 0
+                          : reinterpret_cast<const uint32_t*>(
+                                m.materials)[size_t(index) * 128 + octant * 16 + (z & 3u) * 4 + (y & 3u)];
+  }
+  // Whether a brick beside one of the row's voxels has a place.
+  QRY_HD static bool is_near(const Shared& s, uint32_t row, uint32_t plane) {
+    const auto first = [](uint32_t at) { return at < 2 ? 0u : (at - 2) >> 3; };
+    const auto last = [](uint32_t at) { return at > 31 ? 3u : at >> 3; };
+    const uint32_t rows = s.rows >> (first(plane) * 4) | s.rows >> (last(plane) * 4);
+    return ((rows >> first(row) | rows >> last(row)) & 1u) != 0;
+  }
+  template <uint32_t kNeighbours>
+  QRY_HD static void widen_half_row(const Memory& m, uint32_t number, Shared& s) {
+    const uint32_t half = number & 1u, row = (number >> 1) % kRows, plane = (number >> 1) / kRows;
+    if (!is_near(s, row, plane)) return;
+    Four fours[6];
+    for (uint32_t i = 0; i < 6; ++i) fours[i] = four_of(voxels_at(m, s, half * 4 + i + 1, row + 7, plane + 7));
+    FourWords wide;
+    for (uint32_t i = 0; i < 4; ++i) {
+      const Four &left = fours[i], &own = fours[i + 1], &right = fours[i + 2];
+      const Four before{own.bytes << 8 | left.bytes >> 24, own.set << 8 | left.set >> 24},
+          after{own.bytes >> 8 | right.bytes << 24, own.set >> 8 | right.set << 24};
+      // Of six neighbours those along x come first; of more, the voxel itself is in the middle, and empty if it grows.
+      wide.of[i] = kNeighbours == 6 ? first_of(before, after).bytes : first_of(before, own, after).bytes;
+    }
+    *reinterpret_cast<FourWords*>(s.wide + plane * kPlane + row_at(row) + half * 4) = wide;
+  }
+  // Four by four voxels along x and y, of each z of a brick.
+  template <uint32_t kNeighbours>
+  QRY_HD static void write_column(const Memory& m, uint32_t lane, Shared& s) {
+    const uint32_t x = lane & 7u, y = lane >> 3 & 7u, layer = lane >> 6, brick = (x >> 1) + (y >> 1) * 4 + layer * 16;
+    const uint32_t before = s.befores[brick], octants = (x & 1u) | (y & 1u) << 1;
+    const uint64_t* const from = m.materials + size_t(before == kNone ? 0 : before) * 64 + octants * 8;
+    uint64_t* const to = m.materials + size_t(s.places[brick]) * 64 + octants * 8;
+    uint32_t at[6];
+    for (uint32_t k = 0; k < 6; ++k) at[k] = layer * 8 * kPlane + row_at(y * 4 + k) + x;
+    // Of each y: what comes of the plane for voxels in it, and for those in the planes beside it.
+    Four below[4] = {}, here[4] = {}, mid[4] = {};
+    for (uint32_t z = 0; z < 10; ++z) {
+      Four wide[6], own[6] = {};
+      for (uint32_t k = 0; k < 6; ++k) {
+        wide[k] = four_of(s.wide[z * kPlane + at[k]]);
+        if (kNeighbours != 26) own[k] = four_of(voxels_at(m, s, x + 2, y * 4 + k + 7, layer * 8 + z + 7));
+      }
+      uint64_t old[2] = {0, 0};
+      const uint32_t to_z = z - 2, word = (to_z >> 2) * 32 + (to_z & 3u) * 2;
+      if (z >= 2 && before != kNone) {
+        const TwoWords two = two_words(from + word);
+        old[0] = two.word[0], old[1] = two.word[1];
+      }
+      uint32_t now[4];
+      for (uint32_t k = 0; k < 4; ++k) {
+        Four middle =
+            kNeighbours == 6 ? first_of(wide[k + 1], own[k], own[k + 2]) : first_of(wide[k], wide[k + 1], wide[k + 2]);
+        Four end = kNeighbours == 26   ? middle
+                   : kNeighbours == 18 ? first_of(own[k], wide[k + 1], own[k + 2])
+                                       : own[k + 1];
+        if (z >= 2) {
+          const Four grown = kNeighbours == 6 ? first_of(mid[k], below[k], end) : first_of(below[k], mid[k], end);
+          now[k] = first_of(four_of(uint32_t(old[k >> 1] >> (k & 1u) * 32)), grown).bytes;
+        }
+        below[k] = here[k];
+        here[k] = end;
+        mid[k] = middle;
+      }
+      if (z >= 2) put_two_words(to + word, {{now[0] | uint64_t(now[1]) << 32, now[2] | uint64_t(now[3]) << 32}});
+    }
   }
 };
 

@@ -125,9 +125,9 @@ struct Control {
   int32_t low[3], high[3];
   uint32_t needed_nodes, reserved;
   // Of the list of voxels that is grouped (lists.hpp).
-  uint32_t list_bricks;   // distinct ones; of steps that become one: its records
+  uint32_t list_bricks;   // distinct ones; of steps that become one: its records; of a growth: nodes of level 1
   int32_t list_outside;   // the first voxel that is outside of the world
-  uint32_t list_full;     // they are more than there is room for, in a flood
+  uint32_t list_full;     // they are more than there is room for, in a flood; of a growth: the world has no such brick
   uint32_t list_regions;  // nodes of level 2, of a world that is grown or eroded
   uint32_t list_whole;    // of two worlds combined: bricks that become full or none; list_bricks are the others
   // Of a flood (flood.hpp), whose bricks are list_bricks.
@@ -329,6 +329,14 @@ struct OtherWorld {
 // What a world becomes: voxels of either; of both; of the world alone. Where it has a voxel its own material stays.
 enum class Combination : uint8_t { union_of, intersection, difference };
 
+// A node of level 1 of a world that is grown or eroded, and what becomes of its bricks (algebra.hpp).
+struct MorphedNode {
+  uint64_t changes, made;  // bricks that change; those of them that get a place
+  uint32_t cell;           // of level 1, from the world's corner: x | y << 9 | z << 17
+  uint32_t first_record;   // of the edit's
+};
+constexpr uint32_t kScratchOfNode = 4;  // such a node for so much of Memory::scratch_room
+
 // All of it, as kernels get it. Trivially copyable.
 struct Memory {
   hashgrid::GridView grid;
@@ -369,7 +377,7 @@ struct Memory {
   OtherWorld other;
   const uint32_t*
       looks;             // of each material, 256 of this world, then of the other one: equal ones are alike; or colours
-  uint32_t* candidates;  // keys of bricks that may change, of a world that is grown or eroded
+  MorphedNode* morphed;  // of a world that is grown or eroded; its nodes of level 1 that have bricks that may change
   uint64_t* touched2;    // of each level-2 node: its children that change
   uint64_t* touched3;    // of each level-3 node
   uint32_t* numbers2;    // of each level-2 node: its number in regions

@@ -5,6 +5,7 @@
 //   touch     bricks of the shape: the records, with what each brick was, and what it becomes if it is none or full
 //             after; a place for each other                                     (find_tiles before it, for capsules)
 //   cut       the bricks that are made; what came of them; is there room for all of it?
+//   morph     instead of both: bricks of a world that grows or is eroded by a voxel (algebra.hpp)
 //   settle    instead of both: the records of the step that is undone or redone
 //   keys      pairs inserted and assigned;   erase: pairs erased
 //   regions   nodes of levels 1 and 2, each written anew
@@ -386,15 +387,16 @@ struct TouchList {
 
 // ---- cut
 
-// A world has room for what an edit makes, or nothing is done.
-QRY_HD inline void admit(const Memory& m) {
+// A world has room for what an edit makes, or nothing is done. `counted`: what may be missing although all that it
+// needs has been counted.
+QRY_HD inline void admit(const Memory& m, uint32_t counted = 0) {
   Control& c = *m.control;
   c.nodes_before = c.nodes_top;
   // At most: a table of 16 granules for each node of level 1, and 64 nodes below each of the others.
   const uint64_t nodes = uint64_t(c.chunks) * 16 + uint64_t(c.regions) * 64 + uint64_t(c.tops) * 64;
   c.needed_nodes = uint32_t(nodes);
   if (c.changed == 0) c.skip = 1;
-  if (c.missing) return;
+  if (c.missing & ~counted) return;
   if (c.nodes_top + nodes > m.node_room) c.missing |= kMissingNodes;
   if (uint64_t(c.keys) + c.inserted > m.grid_limit) c.missing |= kMissingKeys;
   if (c.is_edit && c.step_position >= m.step_room) c.missing |= kMissingSteps;

@@ -236,7 +236,7 @@ struct AdmitMorphed {
 // node of level 1. The bricks that change get their records, places and masks.
 struct MorphMasks {
   using Tail = AdmitMorphed;
-  static constexpr uint32_t kThreads = 128, kResident = 10;
+  static constexpr uint32_t kThreads = 128, kResident = 12;
   static constexpr uint32_t kEdge = 10;  // octants from the one before the node on
   struct Shared {
     BricksAround around;
@@ -272,12 +272,20 @@ struct MorphMasks {
     block.each([&](uint32_t lane) {
       if (lane < 2) s.changing[lane] = s.left[lane] = 0;
       if (lane == 2) s.voxels = 0;
-      for (uint32_t i = lane; i < kEdge * kEdge * kEdge; i += kThreads) {
-        const uint32_t x = i % kEdge + 1, y = i / kEdge % kEdge + 1, z = i / (kEdge * kEdge) + 1;
-        const uint32_t index = s.around.indices[(x >> 1) + (y >> 1) * 6 + (z >> 1) * 36];
-        const uint64_t mask =
-            index == kNone ? 0 : m.masks[size_t(index) * 8 + ((x & 1u) | (y & 1u) << 1 | (z & 1u) << 2)];
-        s.octants[i] = call.grows ? mask : ~mask;  // full bricks have masks, too
+      if (lane >= kEdge * kEdge) return;
+      // All octants above each other, two a brick.
+      const uint32_t x = lane % kEdge + 1, y = lane / kEdge + 1;
+      const uint32_t* const indices = s.around.indices + (x >> 1) + (y >> 1) * 6;
+      const uint64_t* const masks = m.masks + ((x & 1u) | (y & 1u) << 1);
+      for (uint32_t z = 0; z < 6; ++z) {
+        const uint32_t index = indices[z * 36];
+        const auto read = [&](uint32_t octant) {  // full bricks have masks, too
+          const uint64_t mask = index == kNone ? 0 : masks[size_t(index) * 8 + octant];
+          return call.grows ? mask : ~mask;
+        };
+        uint64_t* const to = s.octants + lane + z * 2 * kEdge * kEdge;
+        if (z > 0) *(to - kEdge * kEdge) = read(0);
+        if (z < 5) *to = read(4);
       }
     });
     // A thread has four octants above each other. Rows of a warp are four apart, in which no two of its threads meet in
@@ -402,6 +410,32 @@ struct Four {
   uint32_t bytes, set;
 };
 QRY_HD inline Four four_of(uint32_t bytes) { return {bytes, widened_bytes(bytes)}; }
+// Of eight voxels along x, in two words, four: from the last one of the first word on; to the first of the second.
+QRY_HD inline uint32_t later(uint32_t first, uint32_t second) {
+#if defined(__CUDA_ARCH__)
+  return __byte_perm(first, second, 0x6543);
+#else
+  return second << 8 | first >> 24;
+#endif
+}
+QRY_HD inline uint32_t earlier(uint32_t first, uint32_t second) {
+#if defined(__CUDA_ARCH__)
+  return __byte_perm(first, second, 0x4321);
+#else
+  return first >> 8 | second << 24;
+#endif
+}
+// Four words next to each other in a block's shared memory, aligned, as one access of a thread: the compiler would make
+// it four, in which threads meet in a bank.
+QRY_HD inline void put_four(uint32_t* at, const uint32_t (&words)[4]) {
+#if defined(__CUDA_ARCH__)
+  asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(uint32_t(__cvta_generic_to_shared(at))), "r"(words[0]),
+               "r"(words[1]), "r"(words[2]), "r"(words[3])
+               : "memory");
+#else
+  for (uint32_t i = 0; i < 4; ++i) at[i] = words[i];
+#endif
+}
 // Of each voxel the first that is set.
 QRY_HD inline Four first_of(const Four& a, const Four& b) { return {a.bytes | (b.bytes & ~a.set), a.set | b.set}; }
 QRY_HD inline Four first_of(const Four& a, const Four& b, const Four& c) {
@@ -413,8 +447,9 @@ QRY_HD inline Four first_of(const Four& a, const Four& b, const Four& c) {
 // first along y, of those the first along z.
 struct MorphMaterials {
   static constexpr uint32_t kThreads = 256, kResident = 4;
-  // Rows of fours of voxels, along y and z from the one before the node on.
-  static constexpr uint32_t kRows = 34, kFours = 8, kPlane = kRows * kFours + 16;
+  // Rows of fours of voxels, along y and z from the one before the node on. Planes are apart, so that threads of a warp
+  // that have a row of several planes do not meet in a bank.
+  static constexpr uint32_t kRows = 34, kFours = 8, kPlane = kRows * kFours + 20;
   struct Shared {
     BricksAround around;
     uint32_t befores[64], places[64];           // of the node's bricks
@@ -472,9 +507,6 @@ struct MorphMaterials {
   }
 
  private:
-  struct alignas(16) FourWords {
-    uint32_t of[4];
-  };
   QRY_HD static Record& record_of(const Memory& m, const MorphedNode& node, uint32_t brick) {
     return m.records[m.control->record_top + node.first_record + number_in_run(node.changes, brick)];
   }
@@ -495,7 +527,7 @@ struct MorphMaterials {
   QRY_HD static void grow(const Memory& m, uint64_t made, Shared& s, Block& block) {
     block.each([&](uint32_t lane) {
       if (lane < 2) s.full[lane] = s.mixed[lane] = 0;
-      for (uint32_t i = lane; i < kRows * kRows * 2; i += kThreads) widen_half_row<kNeighbours>(m, i, s);
+      for (uint32_t i = lane; i < 10 * 2 * kRows; i += kThreads) widen_half_rows<kNeighbours>(m, i, s);
     });
     block.each([&](uint32_t lane) {
       if (made >> ((lane >> 1 & 3u) + (lane >> 4 & 3u) * 4 + (lane >> 6) * 16) & 1u)
@@ -513,28 +545,43 @@ struct MorphMaterials {
                           : reinterpret_cast<const uint32_t*>(
                                 m.materials)[size_t(index) * 128 + octant * 16 + (z & 3u) * 4 + (y & 3u)];
   }
-  // Whether a brick beside one of the row's voxels has a place.
-  QRY_HD static bool is_near(const Shared& s, uint32_t row, uint32_t plane) {
+  // Whether a brick beside one of the voxels of these rows has a place.
+  QRY_HD static bool is_near(const Shared& s, uint32_t first_row, uint32_t last_row, uint32_t plane) {
     const auto first = [](uint32_t at) { return at < 2 ? 0u : (at - 2) >> 3; };
     const auto last = [](uint32_t at) { return at > 31 ? 3u : at >> 3; };
     const uint32_t rows = s.rows >> (first(plane) * 4) | s.rows >> (last(plane) * 4);
-    return ((rows >> first(row) | rows >> last(row)) & 1u) != 0;
+    return ((rows >> first(first_row) | rows >> last(last_row)) & 1u) != 0;
   }
+  // Of four rows of an octant, half of each.
   template <uint32_t kNeighbours>
-  QRY_HD static void widen_half_row(const Memory& m, uint32_t number, Shared& s) {
-    const uint32_t half = number & 1u, row = (number >> 1) % kRows, plane = (number >> 1) / kRows;
-    if (!is_near(s, row, plane)) return;
-    Four fours[6];
-    for (uint32_t i = 0; i < 6; ++i) fours[i] = four_of(voxels_at(m, s, half * 4 + i + 1, row + 7, plane + 7));
-    FourWords wide;
-    for (uint32_t i = 0; i < 4; ++i) {
-      const Four &left = fours[i], &own = fours[i + 1], &right = fours[i + 2];
-      const Four before{own.bytes << 8 | left.bytes >> 24, own.set << 8 | left.set >> 24},
-          after{own.bytes >> 8 | right.bytes << 24, own.set >> 8 | right.set << 24};
-      // Of six neighbours those along x come first; of more, the voxel itself is in the middle, and empty if it grows.
-      wide.of[i] = kNeighbours == 6 ? first_of(before, after).bytes : first_of(before, own, after).bytes;
+  QRY_HD static void widen_half_rows(const Memory& m, uint32_t number, Shared& s) {
+    const uint32_t plane = number % kRows, half = number / kRows & 1u, octant = number / (2 * kRows);
+    const uint32_t y = octant + 1, z = plane + 7;  // octant and voxel, from the brick before on
+    if (!is_near(s, octant ? octant * 4 - 3 : 0, octant < 9 ? octant * 4 : kRows - 1, plane)) return;
+    const uint32_t* const indices = s.around.indices + half * 2 + (y >> 1) * 6 + (z >> 3) * 36;
+    const uint32_t within = ((y & 1u) << 1 | (z >> 2 & 1u) << 2) * 8 + (z & 3u) * 2;
+    const auto read = [&](uint32_t brick, uint32_t x) -> TwoWords {
+      const uint32_t index = indices[brick];
+      if (index == kNone) return {{0, 0}};
+      return two_words(m.materials + (size_t(index) * 64 + within + x * 8));
+    };
+    const TwoWords read_four[6] = {read(0, 1), read(1, 0), read(1, 1), read(2, 0), read(2, 1), read(3, 0)};
+    for (uint32_t k = 0; k < 4; ++k) {
+      const uint32_t row = octant * 4 + k - 3;
+      if (row >= kRows) continue;
+      Four fours[6];
+      for (uint32_t i = 0; i < 6; ++i) fours[i] = four_of(uint32_t(read_four[i].word[k >> 1] >> (k & 1u) * 32));
+      uint32_t wide[4];
+      for (uint32_t i = 0; i < 4; ++i) {
+        const Four &left = fours[i], &own = fours[i + 1], &right = fours[i + 2];
+        const Four before{later(left.bytes, own.bytes), later(left.set, own.set)},
+            after{earlier(own.bytes, right.bytes), earlier(own.set, right.set)};
+        // Of six neighbours those along x come first; of more, the voxel itself is in the middle, and empty if it
+        // grows.
+        wide[i] = kNeighbours == 6 ? first_of(before, after).bytes : first_of(before, own, after).bytes;
+      }
+      put_four(s.wide + plane * kPlane + row_at(row) + half * 4, wide);
     }
-    *reinterpret_cast<FourWords*>(s.wide + plane * kPlane + row_at(row) + half * 4) = wide;
   }
   // Four by four voxels along x and y, of each z of a brick.
   template <uint32_t kNeighbours>

@@ -311,28 +311,28 @@ struct MorphMasks {
       set_bits_together(s.left[lane >> 6], left);
       add_together(s.voxels, voxels);
     });
+    // Counters are far away: several threads ask at once.
     block.each([&](uint32_t lane) {
-      if (lane) return;
+      const uint64_t changes = s.changing[0] | uint64_t(s.changing[1]) << 32,
+                     made = changes & (s.left[0] | uint64_t(s.left[1]) << 32);
+      const uint32_t changing = bit_count(changes), places = bit_count(made);
       MorphedNode& node = m.morphed[item];
-      s.changes = s.changing[0] | uint64_t(s.changing[1]) << 32;
-      s.made = s.changes & (s.left[0] | uint64_t(s.left[1]) << 32);
-      node.made = s.made;
-      node.changes = s.changes;
-      if (s.changes == 0) return;
-      const uint32_t changing = bit_count(s.changes), made = bit_count(s.made);
-      node.first_record = s.first_record = fetch_add(c.touched, changing);
-      s.first_cut = made ? fetch_add(c.cut, made) : 0;
-      if (s.first_record + changing > m.scratch_room) set_bits(c.missing, kMissingScratch);
-      if (c.record_top + s.first_record + changing > m.record_room) set_bits(c.missing, kMissingRecords);
-      Sums sums;
-      sums.changed = s.voxels;
-      sums.inserted = bit_count(s.changes & ~s.around.nodes[13].mask);
-      sums.erased = changing - made;
-      mark_chunk(m, cell & 511u, cell >> 9 & 255u, cell >> 17, sums);
-      s.sums.changed += sums.changed;
-      s.sums.inserted += sums.inserted;
-      s.sums.erased += sums.erased;
-      s.sums.chunks += sums.chunks;
+      if (lane == 0) {
+        node.changes = s.changes = changes;
+        node.made = s.made = made;
+        if (changes == 0) return;
+        const uint32_t first = fetch_add(c.touched, changing);
+        node.first_record = s.first_record = first;
+        if (first + changing > m.scratch_room) set_bits(c.missing, kMissingScratch);
+        if (c.record_top + first + changing > m.record_room) set_bits(c.missing, kMissingRecords);
+      } else if (lane == 32 && made) {
+        s.first_cut = fetch_add(c.cut, places);
+      } else if (lane == 64 && changes) {
+        s.sums.changed += s.voxels;
+        s.sums.inserted += bit_count(changes & ~s.around.nodes[13].mask);
+        s.sums.erased += changing - places;
+        mark_chunk(m, cell & 511u, cell >> 9 & 255u, cell >> 17, s.sums);
+      }
     });
     if (s.changes == 0) return;
     block.each([&](uint32_t lane) {

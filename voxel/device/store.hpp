@@ -94,9 +94,9 @@ class Store {
   // An edit that lets the world grow by a voxel, or erodes it by one; `neighbours`: 6, 18 or 26. What becomes of each
   // voxel: voxel/operations/morphology.hpp. After all edits; blocks until it is done. Traffic: the pyramid; of each
   // brick that is there, and to grow of each beside one, 28 bytes of indices and 160 of masks; 1200 for each that
-  // changes, to grow 3 KB, most of it the caches'; over the bus the counters. Memory: 24 bytes for each node of level 1
-  // that has such bricks, until trim(). Errors: full (more of them than a device lists at once), out_of_bounds (it
-  // would grow out of the world); else as wait().
+  // changes, to grow 3 KB, most of it the caches'; over the bus the counters. Memory: an edit's, and 24 bytes for each
+  // node of level 1 that has such bricks, until trim(). Errors: full (more of them than a device lists at once),
+  // out_of_bounds (it would grow out of the world); else as wait().
   Result<Change> grow(uint32_t neighbours);
   Result<Change> erode(uint32_t neighbours);
   // The connected parts of the world, after all edits, in their order (voxel/operations/connected_parts.hpp), whichever

@@ -182,12 +182,11 @@ class PassingWorld {
 
 // The bricks of a world file.
 BrickSource source_of(io::StoreReader& store, const Progress& progress) {
-  const auto chunks = [](const Box3& bricks) { return Box3{io::chunk_of(bricks.min), io::chunk_of(bricks.max)}; };
   Progress quiet;
   quiet.cancel = progress.cancel;
-  return {[&store, chunks](uint32_t volume, const Box3& bricks) { return store.count_bricks(volume, chunks(bricks)); },
-          [&store, chunks, quiet](uint32_t volume, const Box3& bricks, BrickMap& into) {
-            return store.read(volume, chunks(bricks), into, quiet);
+  return {[&store](uint32_t volume, const Box3& bricks) { return store.count_bricks(volume, chunks_of(bricks)); },
+          [&store, quiet](uint32_t volume, const Box3& bricks, BrickMap& into) {
+            return store.read(volume, chunks_of(bricks), into, quiet);
           }};
 }
 

@@ -230,7 +230,7 @@ Result<void> PageCache::read_from(io::Store& file, const Wishes& wishes, bool al
     const std::lock_guard hold(lock_);
     for (const uint32_t number : wishes.pages) {
       const Box3 voxels = voxels_of_page(number);
-      pieces.push_back({{0, {io::chunk_of(brick_of(voxels.min)), io::chunk_of(brick_of(voxels.max))}}});
+      pieces.push_back({{0, chunks_of({brick_of(voxels.min), brick_of(voxels.max)})}});
       states.push_back(state_of(number));
     }
   }

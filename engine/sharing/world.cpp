@@ -124,10 +124,6 @@ void put_box(QryWorldRoot& root, const Box3& box) {
   }
 }
 
-Box3 voxels_of(Int3 brick) {
-  return {{brick.x * 8, brick.y * 8, brick.z * 8}, {brick.x * 8 + 7, brick.y * 8 + 7, brick.z * 8 + 7}};
-}
-
 // The box at which rays start: the tight box of all voxels, as at every home. Of the bricks on its faces few are looked
 // into: only those that may reach beyond the ones before them.
 Box3 box_of(const World& world) {
@@ -135,7 +131,7 @@ Box3 box_of(const World& world) {
   world.pyramid().brick_bounds(&outermost);
   Box3 box;
   for (const Int3 at : outermost)
-    if (const Box3 most = voxels_of(at); intersected(most, box) != most)
+    if (const Box3 most = box_of_voxels({at, at}); intersected(most, box) != most)
       box = united(box, voxel_bounds(at, world.pool().mask(*world.pyramid().find_brick(at))));
   return box;
 }

@@ -37,6 +37,14 @@ constexpr uint32_t kVoxelsPerBrick = 512;
 
 // constexpr, so that kernels may call these functions.
 constexpr Int3 brick_of(Int3 voxel) { return {voxel.x >> 3, voxel.y >> 3, voxel.z >> 3}; }
+constexpr Int3 chunk_of(Int3 brick) { return {brick.x >> 3, brick.y >> 3, brick.z >> 3}; }
+// All voxels of a box of bricks, all bricks of a box of chunks, and the chunks that a box of bricks touches.
+constexpr Box3 box_of_voxels(const Box3& bricks) {
+  return {{bricks.min.x * 8, bricks.min.y * 8, bricks.min.z * 8},
+          {bricks.max.x * 8 + 7, bricks.max.y * 8 + 7, bricks.max.z * 8 + 7}};
+}
+constexpr Box3 box_of_bricks(const Box3& chunks) { return box_of_voxels(chunks); }
+constexpr Box3 chunks_of(const Box3& bricks) { return {chunk_of(bricks.min), chunk_of(bricks.max)}; }
 // True if the brick has a key.
 constexpr bool brick_in_world(Int3 b) {
   return b.x >= -1024 && b.x < 1024 && b.y >= -512 && b.y < 512 && b.z >= -1024 && b.z < 1024 &&

@@ -342,8 +342,7 @@ class PartFinder {
     const Int3 at = out_.bricks_.at(i);
     const SharedBrick& brick = out_.bricks_.brick(i);
     if (const uint8_t material = brick.material()) {
-      shares.add(out_.part_of(i, 0), material, kVoxelsPerBrick,
-                 {{at.x * 8, at.y * 8, at.z * 8}, {at.x * 8 + 7, at.y * 8 + 7, at.z * 8 + 7}});
+      shares.add(out_.part_of(i, 0), material, kVoxelsPerBrick, box_of_voxels({at, at}));
       return;
     }
     const BrickView view = *brick;

@@ -183,9 +183,9 @@ class MaterialSum {
 class Regions {
  public:
   Regions(VoxelizeJob& job, const RegionSink& sink) : job_(job), sink_(sink), all_(all_bricks(job)) {
-    const Int3 low = chunk(all_.min), high = chunk(all_.max);
-    first_ = low;
-    size_ = high - low + Int3{1, 1, 1};
+    const Box3 chunks = chunks_of(all_);
+    first_ = chunks.min;
+    size_ = chunks.max - chunks.min + Int3{1, 1, 1};
   }
 
   Result<RegionsDone> run() {
@@ -210,7 +210,6 @@ class Regions {
   }
 
  private:
-  static Int3 chunk(Int3 brick) { return {brick.x >> 3, brick.y >> 3, brick.z >> 3}; }
   bool solid() const { return job_.options.fill != FillRule::none; }
   bool coloured() const { return !job_.surface.uniform(); }
   size_t chunk_number(Int3 c) const {
@@ -284,7 +283,7 @@ class Regions {
         const CellRange range = cells_of(f, kBrickShift);
         slabs_.spans[t] = {uint8_t((range.lo[0] >> 3) - first_.x), uint8_t((range.hi[0] >> 3) - first_.x)};
         visit_cells(f, kBrickShift, range, [&](int32_t x, int32_t y, int32_t z) {
-          const size_t at = chunk_number(chunk({x, y, z}));
+          const size_t at = chunk_number(chunk_of({x, y, z}));
           Sum& sum = sums[at % sums.size()];
           if (sum.chunk != at) {
             flush(sum);
@@ -342,8 +341,7 @@ class Regions {
     const size_t at_once = makers_.empty() ? 1 : most_ahead() + 1;
     const uint64_t planned = room_of_a_region(available_bytes / at_once);
     const auto box = [&](Int3 from, Int3 to) {  // in chunks from the first on, both included
-      const Int3 low = first_ + from, high = first_ + to;
-      regions_.push_back({{low.x * 8, low.y * 8, low.z * 8}, {high.x * 8 + 7, high.y * 8 + 7, high.z * 8 + 7}});
+      regions_.push_back(box_of_bricks({first_ + from, first_ + to}));
     };
     const auto too_large = [&](uint64_t least, const std::string& what) {
       return fail(ErrorCode::out_of_memory, "even region by region this needs " +

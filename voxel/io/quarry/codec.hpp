@@ -44,7 +44,6 @@ inline bool brick_storable(Int3 b) {
   const auto in = [](int32_t v) { return v >= -kMaxBrickCoordinate && v < kMaxBrickCoordinate; };
   return in(b.x) && in(b.y) && in(b.z);
 }
-inline Int3 chunk_of(Int3 brick) { return {brick.x >> 3, brick.y >> 3, brick.z >> 3}; }
 
 struct Blob {
   std::vector<uint8_t> data;  // compressed

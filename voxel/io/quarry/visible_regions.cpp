@@ -165,8 +165,7 @@ Result<void> VisibleRegions::visit(const Box3& bricks, const TakeBricks& take) c
     ++regions_;
     return take(whole_.within(bricks));
   }
-  const Box3 cells{{bricks.min.x * 8, bricks.min.y * 8, bricks.min.z * 8},
-                   {bricks.max.x * 8 + 7, bricks.max.y * 8 + 7, bricks.max.z * 8 + 7}};
+  const Box3 cells = box_of_voxels(bricks);
   const std::vector<Piece> pieces = pieces_of(cells);
   uint64_t count = 0;
   for (const Piece& piece : pieces) {

@@ -443,7 +443,7 @@ Result<RegionsDone> write_vox_of_world(StoreReader& store, const std::vector<Vol
   for (const VolumeSummary& v : volumes) bricks.volumes.push_back({v.voxels, v.bounds});
   // Layers of chunks along x, as many at once as there is room for, have their bricks in rising order.
   bricks.visit = [&](uint32_t volume, const Box3& box, const VolumeBricks::Take& take) -> Result<void> {
-    const Box3 chunks{chunk_of(box.min), chunk_of(box.max)};
+    const Box3 chunks = chunks_of(box);
     for (Box3 run = chunks; run.min.x <= chunks.max.x; run.min.x = run.max.x + 1) {
       const uint64_t most = available_bytes() / kBrickBytes;
       for (run.max.x = chunks.max.x;; run.max.x = run.min.x + (run.max.x - run.min.x) / 2) {

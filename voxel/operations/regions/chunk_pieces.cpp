@@ -13,15 +13,15 @@ namespace {
 
 // What is not at a chunk's sides, and what is not at those that later chunks lie beside.
 Box3 inside(Int3 chunk) {
-  const Box3 all = bricks_of_chunk(chunk);
+  const Box3 all = box_of_bricks({chunk, chunk});
   return {all.min + Int3{1, 1, 1}, all.max - Int3{1, 1, 1}};
 }
 Box3 below_sides(Int3 chunk) {
-  const Box3 all = bricks_of_chunk(chunk);
+  const Box3 all = box_of_bricks({chunk, chunk});
   return {all.min, all.max - Int3{1, 1, 1}};
 }
 
-PartBorder full_border(Int3 chunk) { return PartBorder::of_full(bricks_of_chunk(chunk), inside(chunk)); }
+PartBorder full_border(Int3 chunk) { return PartBorder::of_full(box_of_bricks({chunk, chunk}), inside(chunk)); }
 
 struct Labelled {
   std::optional<ConnectedParts> pieces;  // none: it is full

@@ -21,10 +21,6 @@
 
 namespace quarry::operations_detail {
 
-constexpr Int3 chunk_of(Int3 brick) { return {brick.x >> 3, brick.y >> 3, brick.z >> 3}; }
-constexpr Box3 bricks_of_chunk(Int3 chunk) {
-  return {{chunk.x * 8, chunk.y * 8, chunk.z * 8}, {chunk.x * 8 + 7, chunk.y * 8 + 7, chunk.z * 8 + 7}};
-}
 // The chunks that have bricks, rising.
 std::vector<Int3> chunks_with(const BrickMap& bricks);
 

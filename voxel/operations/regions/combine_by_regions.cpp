@@ -56,8 +56,7 @@ PlacedThere placed_there(const Scene& scene, const std::vector<Box3>& bounds, co
   const Box3 least{brick_of(kWorldMin), brick_of(kWorldMax)};
   const Box3 within = intersected(bricks, least);
   if (within.empty()) return out;
-  const Box3 cells{{within.min.x * 8, within.min.y * 8, within.min.z * 8},
-                   {within.max.x * 8 + 7, within.max.y * 8 + 7, within.max.z * 8 + 7}};
+  const Box3 cells = box_of_voxels(within);
   for (const Instance& instance : scene.instances) {
     if (!scene.instance_visible(instance)) continue;
     const Box3 here = intersected(box_in_volume(instance, cells), bounds[instance.volume]);

@@ -18,7 +18,7 @@ namespace {
 // The voxels that a chunk does not have, as voxels of that material.
 BrickMap missing(Int3 chunk, const BrickMap& bricks, uint8_t material) {
   std::vector<BrickPut> puts;
-  const Box3 all = bricks_of_chunk(chunk);
+  const Box3 all = box_of_bricks({chunk, chunk});
   for (int32_t x = all.min.x; x <= all.max.x; ++x)
     for (int32_t y = all.min.y; y <= all.max.y; ++y)
       for (int32_t z = all.min.z; z <= all.max.z; ++z) {
@@ -56,7 +56,7 @@ class Cavities {
     return go_on(with.back(), progress, [&](Int3 chunk) -> std::optional<BrickMap> {
       if (!std::ranges::binary_search(with, chunk)) return {};
       BrickMap its;
-      its.put(region.within(bricks_of_chunk(chunk)));
+      its.put(region.within(box_of_bricks({chunk, chunk})));
       return missing(chunk, its, 1);
     });
   }

@@ -52,7 +52,7 @@ class Plan {
     size_t axis = at_.z > all_.min.z ? 2 : at_.y > all_.min.y ? 1 : 0;
     int32_t count = left(axis);
     for (;;) {
-      const Box3 box = from_here(axis, count), bricks = bricks_of_chunks(box);
+      const Box3 box = from_here(axis, count), bricks = box_of_bricks(box);
       QRY_TRY_ASSIGN(const uint64_t its, scene_->held(volume_, bricks));
       if (its <= most_held || (axis == 2 && count == 1)) {
         go_on(axis, box);
@@ -64,10 +64,6 @@ class Plan {
   }
 
  private:
-  static Box3 bricks_of_chunks(const Box3& chunks) {
-    return {{chunks.min.x * 8, chunks.min.y * 8, chunks.min.z * 8},
-            {chunks.max.x * 8 + 7, chunks.max.y * 8 + 7, chunks.max.z * 8 + 7}};
-  }
   int32_t left(size_t axis) const {
     return 1 + (axis == 0 ? all_.max.x - at_.x : axis == 1 ? all_.max.y - at_.y : all_.max.z - at_.z);
   }

@@ -50,7 +50,7 @@ class PieceFacts {
     const auto [voxels, begin] = pieces_[piece];
     const uint32_t brick = begin >> kComponentBits;
     const Int3 at =
-        bricks_of_chunk(chunk).min + Int3{int32_t(brick >> 6), int32_t(brick >> 3 & 7u), int32_t(brick & 7u)};
+        box_of_bricks({chunk, chunk}).min + Int3{int32_t(brick >> 6), int32_t(brick >> 3 & 7u), int32_t(brick & 7u)};
     return {voxels, uint64_t(ordered_key(at)) << kComponentBits | (begin & ((1u << kComponentBits) - 1))};
   }
 
@@ -106,7 +106,7 @@ Result<std::shared_ptr<const Parts>> find_parts(const SceneByRegions& scene, con
         chunks_with(bricks),
         [&](Int3 chunk) {
           BrickMap its;
-          its.put(bricks.within(bricks_of_chunk(chunk)));
+          its.put(bricks.within(box_of_bricks({chunk, chunk})));
           return std::optional(std::move(its));
         },
         [&](const ConnectedParts& pieces) { facts.add(pieces); }, progress));
@@ -153,9 +153,8 @@ SceneByRegions of_parts(const SceneByRegions& scene, Scene head, Chosen chosen) 
   const auto some = std::make_shared<const Chosen>(std::move(chosen));
   Box3 bounds;
   for (const uint32_t c : some->chunks) {
-    const Box3 bricks = bricks_of_chunk(some->parts->pieces.chunk(c));
-    bounds = united(bounds, {{bricks.min.x * 8, bricks.min.y * 8, bricks.min.z * 8},
-                             {bricks.max.x * 8 + 7, bricks.max.y * 8 + 7, bricks.max.z * 8 + 7}});
+    const Int3 chunk = some->parts->pieces.chunk(c);
+    bounds = united(bounds, box_of_voxels(box_of_bricks({chunk, chunk})));
   }
   out.change_chunks(std::move(head), {intersected(bounds, scene.bounds()[0])}, false,
                     {[some](uint32_t, const Box3& chunks) { return some->within(chunks); },

@@ -256,19 +256,18 @@ void SceneByRegions::change_chunks(Scene scene, std::vector<Box3> bounds, bool t
   scene_ = std::move(scene);
   bounds_ = std::move(bounds);
   tight_ = tight_ && tight;
-  const auto chunks_of = [](const Box3& bricks) { return Box3{chunk_of(bricks.min), chunk_of(bricks.max)}; };
   Step added;
   added.by_chunks = true;
-  added.needs = [needs = std::move(step.needs), chunks_of](uint32_t volume, const Box3& bricks) -> Needed {
+  added.needs = [needs = std::move(step.needs)](uint32_t volume, const Box3& bricks) -> Needed {
     const Box3 chunks = needs(volume, chunks_of(bricks));
     if (chunks.empty()) return {volume, chunks};
-    return {volume, united(bricks_of_chunk(chunks.min), bricks_of_chunk(chunks.max))};
+    return {volume, box_of_bricks(chunks)};
   };
   if (step.fills)
-    added.fills = [fills = step.fills, chunks_of](uint32_t volume, const Box3& bricks) {
+    added.fills = [fills = step.fills](uint32_t volume, const Box3& bricks) {
       return fills(volume, chunks_of(bricks)).size() * kVoxelsPerBrick;  // a chunk has as many bricks as a brick voxels
     };
-  added.make = [make = std::move(step.make), fills = std::move(step.fills), chunks_of](
+  added.make = [make = std::move(step.make), fills = std::move(step.fills)](
                    uint32_t volume, const Box3& bricks, const BrickMap& before,
                    const Progress& progress) -> Result<BrickMap> {
     std::vector<Int3> chunks = chunks_with(before);
@@ -278,8 +277,9 @@ void SceneByRegions::change_chunks(Scene scene, std::vector<Box3> bounds, bool t
     }
     std::vector<Result<BrickMap>> made(chunks.size());
     parallel_for(chunks.size(), 1, [&](size_t i, size_t) {
-      made[i] = progress.cancelled() ? fail(ErrorCode::cancelled, "stopped")
-                                     : make(volume, chunks[i], trimmed(before, bricks_of_chunk(chunks[i])), progress);
+      made[i] = progress.cancelled()
+                    ? fail(ErrorCode::cancelled, "stopped")
+                    : make(volume, chunks[i], trimmed(before, box_of_bricks({chunks[i], chunks[i]})), progress);
     });
     BrickMap all;
     for (Result<BrickMap>& chunk : made) {

@@ -390,7 +390,7 @@ void commit_part(Store& store, Scene scene, const PartOfStep& part) {
       rest.palette = true;
     }
     for (const BrickChange& change : record.changes)
-      for (uint32_t i = 0; i < change.count; ++i) chunks.insert(io::chunk_of(change.at(i)));
+      for (uint32_t i = 0; i < change.count; ++i) chunks.insert(chunk_of(change.at(i)));
   }
   rest.chunks[0] = {chunks.begin(), chunks.end()};
   const bool is_new = part.unfinished.is_new;

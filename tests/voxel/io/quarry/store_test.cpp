@@ -566,7 +566,7 @@ TEST_CASE("store: a world written in pieces has the bytes of one saved at once, 
     REQUIRE(writer);
     for (uint32_t v = 0; v < 4; ++v) {
       std::map<Int3, BrickMap> by_chunk;
-      for (const auto& [at, brick] : scene.volumes[v].bricks.bricks()) by_chunk[io::chunk_of(at)].put(at, brick);
+      for (const auto& [at, brick] : scene.volumes[v].bricks.bricks()) by_chunk[chunk_of(at)].put(at, brick);
       BrickMap piece;
       size_t in_piece = 0;
       for (const auto& [chunk, bricks] : by_chunk) {

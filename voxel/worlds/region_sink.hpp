@@ -18,8 +18,8 @@ namespace quarry {
 
 // Called on the thread that makes the regions. An error ends the run and is its result.
 struct RegionSink {
-  // How many bytes may be allocated now, besides all that the process holds already. Regions are planned by what it says
-  // after everything that does not depend on them is in memory.
+  // How many bytes may be allocated now, besides all that the process holds already. Regions are planned by what it
+  // says after everything that does not depend on them is in memory.
   std::function<uint64_t()> available_bytes;
   // Data that is needed again may wait in an unnamed file beside this one; empty: the data is made again instead.
   std::filesystem::path beside;

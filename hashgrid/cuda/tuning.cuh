@@ -15,8 +15,8 @@ struct BulkTuning {
   static constexpr size_t kLeastBatch = size_t{1} << 18;  // below, five launches cost more than they save
   // For the only writer of a table. Key by key, a table at a load of 0.8 refuses some, which then cost more.
   static constexpr size_t kLeastMerge = size_t{1} << 17;
-  static constexpr size_t kMostBatch = size_t{1} << 28;   // list positions are 32-bit
-  static constexpr uint32_t kMostPages = 1u << 21;        // of the pairs layout
+  static constexpr size_t kMostBatch = size_t{1} << 28;  // list positions are 32-bit
+  static constexpr uint32_t kMostPages = 1u << 21;       // of the pairs layout
   // Streaming a page through shared memory takes 19 ns, or 9 ns if it need not be read. A single key insert takes 0.08
   // ns.
   static constexpr uint32_t kLeastKeysPerPage = 240, kLeastKeysPerFreshPage = 120;

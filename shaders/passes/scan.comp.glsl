@@ -17,8 +17,8 @@ void sum_up(uint tile) {
   if (words == kQryScanTile) {
     [[unroll]] for (uint i = 0u; i < kQryScanQuads; ++i) read[i] = QryScanQuads(from).at[qry_scan_own_quad(i)];
   } else {
-    [[unroll]] for (uint i = 0u; i < kQryScanQuads; ++i)
-      read[i] = qry_scan_read(push.from, tile, qry_scan_own_quad(i), words);
+    [[unroll]] for (uint i = 0u; i < kQryScanQuads; ++i) read[i] =
+        qry_scan_read(push.from, tile, qry_scan_own_quad(i), words);
   }
   uint own = 0u;
   [[unroll]] for (uint i = 0u; i < kQryScanQuads; ++i) own += sum_of(read[i]);
@@ -40,8 +40,7 @@ void sum_up(uint tile) {
   const uint before = qry_scan_before(tile);
   const uint64_t to = qry_scan_address(push.to, tile);
   if (words == kQryScanTile) {
-    [[unroll]] for (uint i = 0u; i < kQryScanQuads; ++i)
-      QryScanQuads(to).at[qry_scan_own_quad(i)] = read[i] + before;
+    [[unroll]] for (uint i = 0u; i < kQryScanQuads; ++i) QryScanQuads(to).at[qry_scan_own_quad(i)] = read[i] + before;
   } else {
     [[unroll]] for (uint i = 0u; i < kQryScanQuads; ++i) [[unroll]] for (uint k = 0u; k < 4u; ++k) {
       const uint at = 4u * qry_scan_own_quad(i) + k;

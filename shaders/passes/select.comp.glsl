@@ -39,8 +39,8 @@ void select_from(uint tile) {
   if (words == kQryScanTile) {
     [[unroll]] for (uint i = 0u; i < kEach; ++i) word[i] = QryScanWords(flags).at[place_of(i)];
   } else {
-    [[unroll]] for (uint i = 0u; i < kEach; ++i)
-      word[i] = place_of(i) < words ? QryScanWords(flags).at[place_of(i)] : 0u;
+    [[unroll]] for (uint i = 0u; i < kEach; ++i) word[i] =
+        place_of(i) < words ? QryScanWords(flags).at[place_of(i)] : 0u;
   }
   [[unroll]] for (uint i = 0u; i < kEach; ++i) {
     const bool is_chosen = flag_set(word[i]) && place_of(i) < words;
@@ -53,12 +53,12 @@ void select_from(uint tile) {
     [[unroll]] for (uint i = 0u; i < kEach; ++i) word[i] = tile * kQryScanTile + place_of(i);
   } else if (push.items != push.from) {
     const uint64_t items = qry_scan_address(push.items, tile);
-    [[unroll]] for (uint i = 0u; i < kEach; ++i)
-      if ((chosen[i / 32u] >> (i % 32u) & 1u) != 0u) word[i] = QryScanWords(items).at[place_of(i)];
+    [[unroll]] for (uint i = 0u; i < kEach; ++i) if ((chosen[i / 32u] >> (i % 32u) & 1u) != 0u) word[i] =
+        QryScanWords(items).at[place_of(i)];
   }
   const bool few = qry_scan_own <= kFew;
-  if (few)
-    [[unroll]] for (uint i = 0u; i < kEach; ++i) {
+  if (few) [[unroll]]
+    for (uint i = 0u; i < kEach; ++i) {
       const bool is_chosen = (chosen[i / 32u] >> (i % 32u) & 1u) != 0u;
       const uvec4 ballot = subgroupBallot(is_chosen);
       if (is_chosen) in_order[at + votes_ahead(ballot)] = word[i];

@@ -357,7 +357,7 @@ struct PagedGrid::State : paged::Residence {
         parts_to_come = of_lanes.size() - i - 1;
         attempt(lanes[lane].get(), staging_of(lane), *of_lanes[i]);
       }
-      (void)end_copy(*lanes[lane]);
+      end_copy(*lanes[lane]);
     };
     const auto drive_host = [&] {
       parallel_for(

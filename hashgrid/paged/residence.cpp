@@ -72,7 +72,7 @@ Result<uint32_t> Residence::take_run(Lane& lane, uint32_t pages) {
       }
       ended = true;
       lock.unlock();
-      (void)end_copy(lane);
+      end_copy(lane);
       lock.lock();
       continue;
     }
@@ -121,7 +121,7 @@ Result<void> Residence::write_back(Lane& lane, Child& child) {
   return copy_out(lane, child);
 }
 
-Result<void> Residence::copy_out(Lane& lane, Child& child) {
+Result<void> Residence::send_to_cache(Lane& lane, Child& child) {
   const size_t size_bytes = bytes_of(child.pages);
   if (child.cached.size_bytes < size_bytes) {
     QRY_TRY_ASSIGN(MemoryBlock larger, take_block(size_bytes));
@@ -130,38 +130,34 @@ Result<void> Residence::copy_out(Lane& lane, Child& child) {
   }
   child.current = false;
   child.cached_pages = 0;
-  const auto sent = lane.download(child.cached.data, view_of(&lane, child).words, size_bytes);
-  const auto done = lane.wait();
-  QRY_TRY(sent);
-  QRY_TRY(done);
+  return lane.download(child.cached.data, view_of(&lane, child).words, size_bytes);
+}
+
+void Residence::is_in_cache(Child& child) {
   child.cached_pages = child.pages;
   child.current = true;
   ++writebacks;
-  bytes_out += size_bytes;
+  bytes_out += bytes_of(child.pages);
+}
+
+Result<void> Residence::copy_out(Lane& lane, Child& child) {
+  const auto sent = send_to_cache(lane, child);
+  const auto done = lane.wait();
+  QRY_TRY(sent);
+  QRY_TRY(done);
+  is_in_cache(child);
   return {};
 }
 
 void Residence::begin_copy(Lane& lane, Child& child) {
-  (void)end_copy(lane);
+  end_copy(lane);
   {
     const std::lock_guard lock(mutex);
     if (!child.resident() || child.users != 0 || child.moving || child.current) return;
     child.moving = true;
   }
-  const size_t size_bytes = bytes_of(child.pages);
-  bool sent = child.cached.size_bytes >= size_bytes;
-  if (!sent) {
-    if (auto larger = take_block(size_bytes)) {
-      give_block(child.cached);
-      child.cached = *larger;
-      sent = true;
-    }
-  }
-  if (sent) {
-    child.cached_pages = 0;
-    sent = lane.download(child.cached.data, view_of(&lane, child).words, size_bytes).has_value();
-    if (!sent) (void)lane.wait();
-  }
+  const auto sent = send_to_cache(lane, child);
+  if (!sent) (void)lane.wait();
   const std::lock_guard lock(mutex);
   if (sent) {
     copying.emplace_back(&lane, &child);
@@ -171,26 +167,20 @@ void Residence::begin_copy(Lane& lane, Child& child) {
   moved.notify_all();
 }
 
-bool Residence::end_copy(Lane& lane) {
+void Residence::end_copy(Lane& lane) {
   Child* child = nullptr;
   {
     const std::lock_guard lock(mutex);
     const auto own = std::find_if(copying.begin(), copying.end(), [&](const auto& one) { return one.first == &lane; });
-    if (own == copying.end()) return false;
+    if (own == copying.end()) return;
     child = own->second;
     copying.erase(own);
   }
   const auto done = lane.wait();
   const std::lock_guard lock(mutex);
   child->moving = false;
-  if (done) {
-    child->cached_pages = child->pages;
-    child->current = true;
-    ++writebacks;
-    bytes_out += bytes_of(child->pages);
-  }
+  if (done) is_in_cache(*child);
   moved.notify_all();
-  return true;
 }
 
 Result<void> Residence::bring(Lane& lane, Child& child) {

@@ -75,12 +75,16 @@ struct Residence {
   // The table is copied to the cache: if that has another content; in any case. It stays where it is, whatever fails.
   Result<void> write_back(Lane& lane, Child& child);
   Result<void> copy_out(Lane& lane, Child& child);
+  // The two ends of a copy: the lane begins it, in a block of the cache that the child has or gets; it has waited for
+  // it.
+  Result<void> send_to_cache(Lane& lane, Child& child);
+  void is_in_cache(Child& child);
   // Begins the same of a child that will leave soon, and returns: the lane goes on with its next part meanwhile. The
   // child stays where it is, and is on its way until end_copy(); who waits for a run ends his own copy first. What
   // fails is tried again when the child leaves.
   void begin_copy(Lane& lane, Child& child);
-  // Waits for the copy that the lane has begun. Returns whether there was one.
-  bool end_copy(Lane& lane);
+  // Waits for the copy that the lane has begun, if there is one.
+  void end_copy(Lane& lane);
   // Makes a child with a table resident, with one more user.
   Result<void> bring(Lane& lane, Child& child);
   // An empty table for a child without one: in the executor's memory with one user, in the cache.

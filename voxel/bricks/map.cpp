@@ -433,6 +433,15 @@ uint64_t BrickMap::size_bytes(const BrickPool* pool) const {
   return bytes;
 }
 
+std::vector<Int3> BrickMap::chunks() const {
+  std::vector<Int3> chunks;
+  for (const auto& [at, brick] : bricks())
+    if (const Int3 chunk = chunk_of(at); chunks.empty() || chunk != chunks.back()) chunks.push_back(chunk);
+  std::sort(chunks.begin(), chunks.end());
+  chunks.erase(std::unique(chunks.begin(), chunks.end()), chunks.end());
+  return chunks;
+}
+
 Box3 BrickMap::brick_bounds() const {
   if (view_) return view_->table->brick_bounds();
   Box3 box;

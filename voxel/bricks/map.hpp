@@ -126,8 +126,9 @@ class BrickMap {
   // Those in a box of brick coordinates, in the same order.
   std::vector<BrickPut> within(const Box3& bricks) const;
   uint64_t voxel_count() const;
-  Box3 bounds() const;        // tight, in voxels; empty box if there are no voxels
-  Box3 brick_bounds() const;  // in bricks
+  Box3 bounds() const;               // tight, in voxels; empty box if there are no voxels
+  Box3 brick_bounds() const;         // in bricks
+  std::vector<Int3> chunks() const;  // that have bricks, rising
   // Of the leaves, and of bricks that are not in `pool`, as if no other map or handle shared them. It reads each
   // brick's handle. Of a view: of the leaves that it has just now.
   uint64_t size_bytes(const BrickPool* pool = nullptr) const;

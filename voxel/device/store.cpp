@@ -1805,9 +1805,13 @@ Result<void> Store::recycle_retired(const Frames& frames) {
 Result<void> Store::free_retired() {
   retires_ = !pending_.empty();
   const std::optional<Frames> frames = ask_frames_ && hold_ ? ask_frames_() : std::nullopt;
-  if (!frames) return {};
-  QRY_TRY(recycle_retired(*frames));
-  QRY_TRY(recycle_retired(*frames));
+  return frames ? recycle_all_retired(*frames) : Result<void>();
+}
+
+Result<void> Store::recycle_all_retired(const Frames& frames) {
+  // What waits, and then what was retired since.
+  QRY_TRY(recycle_retired(frames));
+  QRY_TRY(recycle_retired(frames));
   QRY_TRY(counters());
   return {};
 }
@@ -1815,11 +1819,7 @@ Result<void> Store::free_retired() {
 Result<void> Store::recycle(const Frames& frames) {
   QRY_TRY(wait_all());
   free_old(frames);
-  // What waits, and then what was retired since.
-  QRY_TRY(recycle_retired(frames));
-  QRY_TRY(recycle_retired(frames));
-  QRY_TRY(counters());
-  return {};
+  return recycle_all_retired(frames);
 }
 
 // ---- Questions

@@ -458,6 +458,7 @@ class Store {
   void retire(Range& range);
   void free_old(const Frames& frames);
   Result<void> recycle_retired(const Frames& frames);
+  Result<void> recycle_all_retired(const Frames& frames);
   Result<void> free_retired();
   static constexpr uint64_t kNotKnown = ~uint64_t(0);
   AskFrames ask_frames_;

@@ -586,7 +586,7 @@ class CudaMaker final : public SurfaceMaker {
         room_(first_room(mesh_->mesh->triangle_count() / 16)),
         device_bytes_(device_bytes) {}
 
-  Result<std::vector<std::vector<MaterialCount>>> count_materials(size_t, const Box3& bricks) override {
+  Result<std::vector<std::vector<MaterialCount>>> count_materials(const Box3& bricks) override {
     return there([&] { return std::vector<std::vector<MaterialCount>>{surface(bricks).counted(room_)}; });
   }
 

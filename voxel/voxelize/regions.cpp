@@ -79,7 +79,7 @@ class HostMaker final : public SurfaceMaker {
   void keep_next() { keeps_ = true; }
   bool waits() const { return waiting_ != nullptr; }
 
-  Result<std::vector<std::vector<MaterialCount>>> count_materials(size_t, const Box3& bricks) override {
+  Result<std::vector<std::vector<MaterialCount>>> count_materials(const Box3& bricks) override {
     RegionSurface surface = surface_of(bricks);
     QRY_TRY(job_.going());
     if (keeps_) kept_ = std::move(surface.blocks);
@@ -422,7 +422,7 @@ class Regions {
       pass_from_ = host_.waits() ? 0.85 : 0.5;
     }
     QRY_TRY(each_region<std::vector<std::vector<MaterialCount>>>(
-        0.05, pass_from_, [&](SurfaceMaker& maker, size_t i) { return maker.count_materials(i, regions_[i]); },
+        0.05, pass_from_, [&](SurfaceMaker& maker, size_t i) { return maker.count_materials(regions_[i]); },
         [&](size_t, std::vector<std::vector<MaterialCount>>&& counts) -> Result<void> {
           sum.add(std::move(counts));
           return {};
@@ -494,8 +494,8 @@ class Regions {
   double device_scale_ = 0;                            // bytes of planned room a byte of a device's memory
   std::vector<uint32_t> pairs_;                        // by chunk; kept until the plan is made
   std::vector<Box3> regions_;                          // of bricks
-  BrickPool pool_{
-      host_memory_source()};  // of all regions' bricks: the next ones take the places of those that are gone
+  // Of all regions' bricks: the next ones take the places of those that are gone.
+  BrickPool pool_{host_memory_source()};
   std::optional<InsideLayers> inside_;
   std::vector<InsideLayer> layers_;
   int32_t layers_from_ = INT32_MIN;  // the first slab of bricks that layers_ has

@@ -181,8 +181,8 @@ void give_materials(VoxelizeJob& job, const Quantised& quantised, std::vector<Su
 Palette uniform_palette(const VoxelizeJob& job);
 
 // Makes the surfaces of a job's regions one by one: on the job's host threads, or on a CUDA device. One thread at a
-// time uses it; makers on devices may work at once. Regions have numbers, so that a maker may keep what it is asked for
-// again.
+// time uses it; makers on devices may work at once. A maker may keep what it has counted until it is asked for that
+// region, by its number: regions are counted in order, if at all.
 class SurfaceMaker {
  public:
   SurfaceMaker() = default;
@@ -190,7 +190,7 @@ class SurfaceMaker {
   SurfaceMaker& operator=(const SurfaceMaker&) = delete;
   virtual ~SurfaceMaker() = default;
   // The materials of the region's voxels, distinct in each list. Not asked for if the surface is uniform.
-  virtual Result<std::vector<std::vector<MaterialCount>>> count_materials(size_t number, const Box3& bricks) = 0;
+  virtual Result<std::vector<std::vector<MaterialCount>>> count_materials(const Box3& bricks) = 0;
   // The region's surface, whose materials are those that `quantised` gives them; null: uniform.
   virtual Result<std::vector<SurfaceBlock>> make(size_t number, const Box3& bricks, const Quantised* quantised) = 0;
   // The bytes of a device's memory that a region may take; 0: it takes none.

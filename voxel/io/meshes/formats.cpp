@@ -40,16 +40,18 @@ void name_source(const std::filesystem::path& file, Scene& scene) {
   scene.metadata["source_file"] = file.filename().string();
 }
 
-// Reads the mesh while CUDA starts, if it will be used.
-Result<Mesh> read_mesh_for(const std::filesystem::path& file, const ReadOptions& options, const VoxelizeOptions& how) {
+// Reads the mesh, in a process of its own. `starts`: beside it CUDA starts, if `how` is likely to use it.
+Result<Mesh> read_mesh_for(const std::filesystem::path& file, const ReadOptions& options, const VoxelizeOptions& how,
+                           bool starts) {
   options.progress.say("read mesh", -1);
-  const std::jthread starting([&how] { prepare_voxelize(how); });
+  std::jthread starting;
+  if (starts) starting = std::jthread([&how] { prepare_voxelize(how); });
   return read_mesh(file, options);
 }
 
 Result<Scene> read(const std::filesystem::path& file, const ReadOptions& options) {
   const VoxelizeOptions how = voxelize_options(file, options);
-  const auto mesh = read_mesh_for(file, options, how);
+  const auto mesh = read_mesh_for(file, options, how, true);
   QRY_TRY(mesh);
   auto scene = voxelize(*mesh, how);
   if (!scene) return fail(scene.error().code, file.string() + ": " + scene.error().message);
@@ -60,9 +62,9 @@ Result<Scene> read(const std::filesystem::path& file, const ReadOptions& options
 Result<RegionsDone> read_regions(const std::filesystem::path& file, const ReadOptions& options,
                                  const RegionSink& sink) {
   const VoxelizeOptions how = voxelize_options(file, options);
-  VoxelizeOptions start = how;  // what is asked for; a budget may have no room for CUDA otherwise
-  if (start.executor == VoxelizeExecutor::automatic) start.executor = VoxelizeExecutor::host;
-  QRY_TRY_ASSIGN(const auto mesh, read_mesh_for(file, options, start));
+  // Only if it is asked for: a budget may have no room for CUDA.
+  const bool starts = how.executor == VoxelizeExecutor::cuda;
+  QRY_TRY_ASSIGN(const auto mesh, read_mesh_for(file, options, how, starts));
   RegionSink with_source = sink;
   with_source.begin = [&](const Scene& scene) {
     Scene copy = scene;

@@ -65,16 +65,6 @@ Result<void> check_scene(const Scene& scene) {
   return {};
 }
 
-// The chunks that have bricks, rising.
-std::vector<Int3> chunks_of(const BrickMap& map) {
-  std::vector<Int3> chunks;
-  for (const auto& [at, brick] : map.bricks())
-    if (const Int3 c = chunk_of(at); chunks.empty() || c != chunks.back()) chunks.push_back(c);
-  std::sort(chunks.begin(), chunks.end());
-  chunks.erase(std::unique(chunks.begin(), chunks.end()), chunks.end());
-  return chunks;
-}
-
 // Compresses some chunks at a time, by all threads. After `progress` is cancelled blobs may be missing.
 class ChunkEncoder {
  public:
@@ -370,7 +360,7 @@ Result<void> TableWriter::append(uint32_t volume, const BrickMap& bricks, const 
     return fail(ErrorCode::invalid_argument, "bricks of volume " + std::to_string(volume) + " came out of order");
   QRY_TRY(check_bricks(volumes_[volume].name, bricks));
   QRY_TRY(go_to(volume));
-  const std::vector<Int3> chunks = chunks_of(bricks);
+  const std::vector<Int3> chunks = bricks.chunks();
   if (chunks.empty()) return {};
   if (last_ && !(*last_ < chunks.front()))
     return fail(ErrorCode::invalid_argument, "chunks of volume " + std::to_string(volume) + " came out of order");

@@ -30,15 +30,6 @@ struct Labelled {
 
 }  // namespace
 
-std::vector<Int3> chunks_with(const BrickMap& bricks) {
-  std::vector<Int3> chunks;
-  for (const auto& [at, brick] : bricks.bricks())
-    if (const Int3 chunk = chunk_of(at); chunks.empty() || chunks.back() != chunk) chunks.push_back(chunk);
-  std::ranges::sort(chunks);
-  chunks.erase(std::unique(chunks.begin(), chunks.end()), chunks.end());
-  return chunks;
-}
-
 Result<void> ChunkPieces::add(std::span<const Int3> chunks, const Voxels& voxels, const Found& found,
                               const Progress& progress) {
   // As many at once as keep threads busy: labels of voxels take as much memory as voxels.

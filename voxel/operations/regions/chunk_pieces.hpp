@@ -21,9 +21,6 @@
 
 namespace quarry::operations_detail {
 
-// The chunks that have bricks, rising.
-std::vector<Int3> chunks_with(const BrickMap& bricks);
-
 // Memory: 4 bytes a piece and 16 a chunk; and, while chunks are added, some 100 bytes for each brick at the sides of
 // those that later chunks lie beside, 600 for one with several components. Not free-threaded, but for reading.
 class ChunkPieces {

@@ -52,7 +52,7 @@ class Cavities {
   // The next region; what lies between it and the one before has no voxels.
   Result<void> add(const BrickMap& region, const Progress& progress) {
     counts_.add(region);
-    const std::vector<Int3> with = chunks_with(region);
+    const std::vector<Int3> with = region.chunks();
     return go_on(with.back(), progress, [&](Int3 chunk) -> std::optional<BrickMap> {
       if (!std::ranges::binary_search(with, chunk)) return {};
       BrickMap its;

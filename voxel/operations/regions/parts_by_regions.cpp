@@ -103,7 +103,7 @@ Result<std::shared_ptr<const Parts>> find_parts(const SceneByRegions& scene, con
     for (const auto& [at, brick] : bricks.bricks())
       if (!brick_in_world(at)) return tl::unexpected(instance_outside(before, shown_instances(before, true).front()));
     QRY_TRY(parts->pieces.add(
-        chunks_with(bricks),
+        bricks.chunks(),
         [&](Int3 chunk) {
           BrickMap its;
           its.put(bricks.within(box_of_bricks({chunk, chunk})));

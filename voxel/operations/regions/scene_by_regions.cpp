@@ -270,7 +270,7 @@ void SceneByRegions::change_chunks(Scene scene, std::vector<Box3> bounds, bool t
   added.make = [make = std::move(step.make), fills = std::move(step.fills)](
                    uint32_t volume, const Box3& bricks, const BrickMap& before,
                    const Progress& progress) -> Result<BrickMap> {
-    std::vector<Int3> chunks = chunks_with(before);
+    std::vector<Int3> chunks = before.chunks();
     if (fills) {
       const std::vector<Int3> filled = fills(volume, chunks_of(bricks));
       chunks.insert(chunks.end(), filled.begin(), filled.end());

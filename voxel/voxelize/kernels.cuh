@@ -46,7 +46,8 @@ struct MeshView {
 };
 
 // Cells of one level that triangles touch, in any order. If there is no room, `count` rises past `capacity`, and only
-// the cells beyond it are lost. The caller then makes room for `count` cells and runs again.
+// the cells beyond it are lost: all of `capacity` are written, because the level below reads them. The caller then makes
+// room for `count` cells and runs again.
 struct CellList {
   Pair* cells;
   unsigned long long* count;
@@ -74,10 +75,10 @@ __device__ inline void append_cells(bool active, const FixedTriangle& t, uint32_
   unsigned long long base = 0;
   if (lane == 31 && until > 0) base = atomicAdd(out.count, static_cast<unsigned long long>(until));
   base = __shfl_sync(~0u, base, 31) + (until - mine);
-  if (mine == 0 || base + mine > out.capacity) return;
+  if (mine == 0) return;
   for (int z = 0; z <= range.hi[2] - range.lo[2]; ++z)
     for (int y = 0; y <= range.hi[1] - range.lo[1]; ++y)
-      for (uint32_t bits = rows.row[z * 8 + y]; bits; bits &= bits - 1)
+      for (uint32_t bits = rows.row[z * 8 + y]; bits && base < out.capacity; bits &= bits - 1)
         out.cells[base++] = pair_of(range.lo[0] + __ffs(int(bits)) - 1, range.lo[1] + y, range.lo[2] + z, triangle);
 }
 

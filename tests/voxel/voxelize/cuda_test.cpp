@@ -103,6 +103,26 @@ TEST_CASE("voxelize cuda: triangle soups from specks to the whole world's size a
   check_all(soup(4, 3, 0.9f, false), 3000);
 }
 
+TEST_CASE("voxelize cuda: more large triangles than there is room for at first are the same voxels as on the host") {
+  if (no_device()) return;
+  // What memory holds afterwards is no list of triangles: nobody may read of a list what was not written.
+  check_all(soup(8, 20000, 0.004f, true), 200);
+  Mesh slivers;
+  slivers.materials.resize(1);
+  std::mt19937 random(9);
+  std::uniform_real_distribution<float> place(0.1f, 0.9f), step(-0.08f, 0.08f);
+  for (uint32_t t = 0; t < 30000; ++t) {
+    const float from[3] = {place(random), place(random), place(random)};
+    for (int i = 0; i < 3; ++i)
+      for (const float c : from) slivers.positions.push_back(i == 0 ? c : i == 1 ? c + step(random) : c + 1e-6f);
+    for (uint32_t i = 0; i < 3; ++i) slivers.indices.push_back(t * 3 + i);
+    slivers.triangle_material.push_back(0);
+  }
+  VoxelizeOptions o;
+  o.resolution = 3000;
+  check_same(slivers, o);
+}
+
 TEST_CASE("voxelize cuda: textures, vertex colours, factors and glow are the same colours as on the host") {
   if (no_device()) return;
   check_all(soup(5, 2000, 0.03f, true), 150);

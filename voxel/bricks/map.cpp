@@ -20,6 +20,7 @@ BrickMap& BrickMap::operator=(const BrickMap& other) {
   other.fill();
   forget_last();
   view_.reset();
+  drop_leaves();
   leaves_ = other.leaves_;
   size_ = other.size_;
   return *this;
@@ -28,6 +29,7 @@ BrickMap& BrickMap::operator=(const BrickMap& other) {
 BrickMap& BrickMap::operator=(BrickMap&& other) noexcept {
   if (this == &other) return *this;
   forget_last();
+  drop_leaves();
   view_ = std::move(other.view_);
   leaves_ = std::move(other.leaves_);
   size_ = other.size_;
@@ -44,7 +46,7 @@ void BrickMap::show(const BrickTable& table) {
 void BrickMap::table_changes() {
   if (!view_ || !view_->filled.load(std::memory_order_acquire)) return;
   forget_last();
-  leaves_.clear();
+  drop_leaves();
   size_ = 0;
   view_->filled.store(false, std::memory_order_release);
 }
@@ -83,8 +85,26 @@ void BrickMap::be_own() {
 void BrickMap::clear() {
   view_.reset();
   forget_last();
-  leaves_.clear();
+  drop_leaves();
   size_ = 0;
+}
+
+// Ends the bricks of many leaves at once, by all threads if there are so many that they are worth it: each is a line of
+// memory that is nowhere near.
+void BrickMap::drop_leaves() noexcept {
+  constexpr size_t kLeavesAtOnce = 64, kWorthThreads = 1024;
+  const std::function<void(size_t, size_t)> drop = [this](size_t begin, size_t end) {
+    EndOfBricks ending;
+    for (size_t l = begin; l < end; ++l) {
+      Shared<Leaf>& leaf = leaves_[l].leaf;
+      // Who shares the leaf ends its bricks.
+      if (leaf.get() && leaf.unique()) ending.end({leaf->bricks.data(), std::exchange(leaf->count, 0)});
+      leaf = {};
+    }
+  };
+  if (leaves_.size() < kWorthThreads) drop(0, leaves_.size());
+  else parallel_for(leaves_.size(), kLeavesAtOnce, drop);
+  leaves_.clear();
 }
 
 BrickMap::Place BrickMap::locate(Int3 brick) const {

@@ -84,7 +84,7 @@ class BrickMap {
   }
   BrickMap& operator=(const BrickMap& other);
   BrickMap& operator=(BrickMap&& other) noexcept;
-  ~BrickMap() = default;
+  ~BrickMap() { drop_leaves(); }
 
   uint8_t get(Int3 voxel) const;           // 0 if empty
   void set(Int3 voxel, uint8_t material);  // 0 removes; a brick that becomes empty is removed
@@ -175,7 +175,7 @@ class BrickMap {
     std::array<Int3, kLeafBricks> at{};
     std::array<SharedBrick, kLeafBricks> bricks{};
 
-    ~Leaf() { SharedBrick::end({bricks.data(), count}); }
+    ~Leaf() { EndOfBricks().end({bricks.data(), count}); }
   };
   struct LeafRef {
     Int3 first;
@@ -202,6 +202,7 @@ class BrickMap {
   void insert(Place place, Int3 brick, SharedBrick value);
   void erase(const Place& place);
   void merge_with_next(size_t leaf);
+  void drop_leaves() noexcept;
   void forget_last() { last_leaf_ = nullptr, last_slot_ = 0; }
 
   std::optional<BrickPool> pool_;  // none: BrickPool::loose()

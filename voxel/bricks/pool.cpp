@@ -83,25 +83,9 @@ class BrickPoolState {
   // Takes so many places that are free, the lowest first, each with one handle; all or none. `ahead`: how many are
   // expected to be taken from now on.
   Result<void> take(std::span<Count*> out, size_t ahead = 0) {
-    const std::lock_guard lock(lock_);
-    free_what_is_past();
-    const bool short_of_room = free_ < out.size() || live_ + uint64_t(out.size()) > max_bricks_;
-    if (short_of_room && (ahead <= out.size() || loose_ || !grow(ahead))) QRY_TRY(grow(out.size()));
-    size_t taken = 0;
-    while (taken < out.size()) {
-      BrickSlab& slab = *slabs_[lowest_];
-      for (uint32_t w = 0; slab.free && taken < out.size() && w < slab.free_bits.size(); ++w)
-        for (uint64_t& bits = slab.free_bits[w]; bits && taken < out.size(); bits &= bits - 1) {
-          const uint32_t slot = w * 64 + uint32_t(std::countr_zero(bits));
-          slab.counts[slot].store(1, std::memory_order_relaxed);
-          --slab.free;
-          out[taken++] = &slab.counts[slot];
-          high_water_ = std::max(high_water_, (slab.number << kSlabShift | slot) + 1);
-        }
-      if (!slab.free) ++lowest_;
-    }
-    free_ -= taken;
-    live_ += uint32_t(taken);
+    QRY_TRY(take_places(out, ahead));
+    // Whoever wrote these counts last did so on another processor: that is not waited for under the lock.
+    for (Count* const place : out) place->store(1, std::memory_order_relaxed);
     return {};
   }
 
@@ -200,6 +184,28 @@ class BrickPoolState {
 
  private:
   friend class BrickPool;
+
+  Result<void> take_places(std::span<Count*> out, size_t ahead) {
+    const std::lock_guard lock(lock_);
+    free_what_is_past();
+    const bool short_of_room = free_ < out.size() || live_ + uint64_t(out.size()) > max_bricks_;
+    if (short_of_room && (ahead <= out.size() || loose_ || !grow(ahead))) QRY_TRY(grow(out.size()));
+    size_t taken = 0;
+    while (taken < out.size()) {
+      BrickSlab& slab = *slabs_[lowest_];
+      for (uint32_t w = 0; slab.free && taken < out.size() && w < slab.free_bits.size(); ++w)
+        for (uint64_t& bits = slab.free_bits[w]; bits && taken < out.size(); bits &= bits - 1) {
+          const uint32_t slot = w * 64 + uint32_t(std::countr_zero(bits));
+          --slab.free;
+          out[taken++] = &slab.counts[slot];
+          high_water_ = std::max(high_water_, (slab.number << kSlabShift | slot) + 1);
+        }
+      if (!slab.free) ++lowest_;
+    }
+    free_ -= taken;
+    live_ += uint32_t(taken);
+    return {};
+  }
 
   bool is_free(uint32_t index) const {
     const BrickSlab& slab = slab_at(index);
@@ -409,20 +415,19 @@ void SharedBrick::give_back(std::atomic<uint32_t>* last) noexcept {
   BrickSlab::of(last)->pool->free_places({&last, 1});
 }
 
-void SharedBrick::end(std::span<SharedBrick> handles) noexcept {
-  std::array<std::atomic<uint32_t>*, 64> last;  // of bricks of one pool
-  size_t found = 0;
-  const auto give_back = [&] {
-    if (found > 0) BrickSlab::of(last[0])->pool->free_places({last.data(), std::exchange(found, 0)});
-  };
+void EndOfBricks::end(std::span<SharedBrick> handles) noexcept {
   for (SharedBrick& handle : handles) {
     auto* const count = handle.count();
     handle.bits_ = 0;
     if (!count || count->fetch_sub(1, std::memory_order_acq_rel) != 1) continue;
-    if (found == last.size() || (found > 0 && BrickSlab::of(last[0])->pool != BrickSlab::of(count)->pool)) give_back();
-    last[found++] = count;
+    if (found_ == last_.size() || (found_ > 0 && BrickSlab::of(last_[0])->pool != BrickSlab::of(count)->pool))
+      give_back();
+    last_[found_++] = count;
   }
-  give_back();
+}
+
+void EndOfBricks::give_back() noexcept {
+  if (found_ > 0) BrickSlab::of(last_[0])->pool->free_places({last_.data(), std::exchange(found_, 0)});
 }
 
 BrickPool::BrickPool(MemorySource& memory, uint32_t max_bricks) : state_(new_state(memory, max_bricks, false)) {}
@@ -644,8 +649,9 @@ SharedBrick BrickWriter::make(const BrickView& value) {
   if (value.empty()) return {};
   if (const uint8_t material = quarry::full_material(value)) return SharedBrick::full(material);
   if (places_.empty()) {
-    std::vector<std::atomic<uint32_t>*> taken(step_);
+    std::vector<std::atomic<uint32_t>*> taken(std::max(step_, std::min(expected_, kMostExpected)));
     if (pool_.packed() || !pool_.state_->take(taken, ahead_)) return pool_.make(value);
+    expected_ -= std::min(expected_, taken.size());
     step_ = std::min(2 * step_, kMost);
     places_ = std::move(taken);
     std::reverse(places_.begin(), places_.end());  // the lowest is used first

@@ -130,24 +130,26 @@ class BrickPool {
   std::shared_ptr<BrickPoolState> state_;
 };
 
-// Makes many bricks in a pool: it takes places by the dozen, and gives back what it did not need. For one thread.
+// Makes many bricks in a pool: it takes places by the dozen, or as many as it is told to expect, and gives back what it
+// did not need. So threads that make many bricks at once seldom wait for each other. For one thread.
 class BrickWriter {
  public:
   // `expected`: how many bricks it will make, if that is known. `ahead`: how many it and other writers are expected to:
   // where the pool grows, it has room for them at once, if there is memory.
   explicit BrickWriter(BrickPool pool, size_t expected = 0, size_t ahead = 0)
-      : pool_(std::move(pool)), step_(std::clamp(expected, kFewest, kMost)), ahead_(ahead) {}
+      : pool_(std::move(pool)), expected_(expected), ahead_(ahead) {}
   BrickWriter(const BrickWriter&) = delete;
   BrickWriter& operator=(const BrickWriter&) = delete;
   ~BrickWriter();
   SharedBrick make(const BrickView& value);  // as BrickPool::make
 
  private:
-  static constexpr size_t kFewest = 4, kMost = 64;  // places taken at once
+  // Places taken at once; the second, of those that are expected.
+  static constexpr size_t kMost = 64, kMostExpected = 2048;
 
   BrickPool pool_;
   std::vector<std::atomic<uint32_t>*> places_;
-  size_t step_, ahead_;
+  size_t expected_, ahead_, step_ = 4;
 };
 
 // Moves bricks to a new pool: each brick once, however many handles it has. First add() all that are to move, then

@@ -70,9 +70,6 @@ class SharedBrick {
     if (auto* const last = count(); last && last->fetch_sub(1, std::memory_order_acq_rel) == 1) give_back(last);
   }
 
-  // Ends many handles, which are none afterwards: their pools are locked once for many bricks that nobody else has.
-  static void end(std::span<SharedBrick> handles) noexcept;
-
   // True if there is a voxel.
   explicit operator bool() const { return bits_ != 0; }
   // The voxels; valid while a handle of the brick lives, for ever if it is full or none.
@@ -107,6 +104,7 @@ class SharedBrick {
   friend class BrickMove;
   friend class BrickPool;
   friend class BrickWriter;  // as these do
+  friend class EndOfBricks;
 
   explicit SharedBrick(std::atomic<uint32_t>* adopted) : bits_(reinterpret_cast<uintptr_t>(adopted)) {}
   static void give_back(std::atomic<uint32_t>* last) noexcept;
@@ -133,6 +131,23 @@ class SharedBrick {
   }
 
   uintptr_t bits_ = 0;  // 0: none; odd: a full brick's material << 1 | 1; else the address of its count
+};
+
+// Ends many handles, which are none afterwards: their pools are locked once for many bricks that nobody else has. These
+// are free at the latest when this object is gone. For one thread.
+class EndOfBricks {
+ public:
+  EndOfBricks() = default;
+  EndOfBricks(const EndOfBricks&) = delete;
+  EndOfBricks& operator=(const EndOfBricks&) = delete;
+  ~EndOfBricks() { give_back(); }
+  void end(std::span<SharedBrick> handles) noexcept;
+
+ private:
+  void give_back() noexcept;
+
+  std::array<std::atomic<uint32_t>*, 1024> last_;  // NOLINT: of bricks of one pool; `found_` of them are
+  size_t found_ = 0;
 };
 
 // Sees a handle, and may exchange it for another of an equal brick.

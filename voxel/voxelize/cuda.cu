@@ -18,9 +18,12 @@
 #include <array>
 #include <atomic>
 #include <bit>
+#include <future>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -43,6 +46,7 @@ void need(const Result<void>& done) {
 void need(cudaError_t error, const char* doing) { need(gpu::check(error, doing)); }
 
 // The next job of a batch reuses this much memory of the last one without asking the driver.
+constexpr uint64_t kMostPairs = uint64_t{1} << 31;  // of brick and triangle; they are numbered by 32 bits
 constexpr uint64_t kKeptBytes = uint64_t{1} << 30;
 
 // Two places of pinned memory, for pieces of what is copied to the host.
@@ -211,7 +215,7 @@ struct DevicePalette {
 // The room that lists of cells took last: of the next region they take about as much.
 using CellRoom = std::array<uint64_t, kernels::kLevels>;
 CellRoom first_room(uint64_t triangles) {
-  return {std::max<uint64_t>(uint64_t(1) << 20, triangles * 8), 1 << 16, 1 << 14, 1 << 14};
+  return {std::clamp<uint64_t>(triangles * 8, uint64_t(1) << 20, kMostPairs - 1), 1 << 16, 1 << 14, 1 << 14};
 }
 
 // The surface of a box of bricks.
@@ -242,6 +246,21 @@ class CudaSurface {
     step(0.9);
     if (sink) hand_over(*sink, *begun);
     else download(out);
+    return out;
+  }
+
+  // Of each chunk of `chunks`, which has the whole box, the bricks that its triangles touch, one by one.
+  std::vector<uint32_t> pairs_by_chunk(CellRoom& room, const Box3& chunks) {
+    const Int3 size = chunks.max - chunks.min + Int3{1, 1, 1};
+    const size_t count = size_t(size.x) * size_t(size.y) * size_t(size.z);
+    const Array<uint32_t> counts = array<uint32_t>(count);
+    find_cells(room, [&](unsigned long long*) {
+      need(cudaMemsetAsync(counts.get(), 0, count * sizeof(uint32_t), s_), "clearing counters");
+      return kernels::ChunkCounts{counts.get(), {chunks.min.x, chunks.min.y, chunks.min.z}, {size.x, size.y, size.z}};
+    });
+    std::vector<uint32_t> out(count);
+    counts.download(out.data(), count);
+    wait("counting bricks of triangles");
     return out;
   }
 
@@ -302,24 +321,30 @@ class CudaSurface {
     return voxels_ > 0;
   }
 
-  void find_pairs(CellRoom& capacity) {
+  // Gives the bricks of triangles to `bricks(counter)`, which makes what takes them, as often as lists have no room; it
+  // has room for all of them at the latest when the lists above have. Returns how many `counter` then is.
+  template <class Bricks>
+  uint64_t find_cells(CellRoom& capacity, const Bricks& bricks) {
     const uint32_t triangles = mesh_.triangle_count();
     for (;;) {
-      Array<unsigned long long> counts = array<unsigned long long>(kernels::kLevels);
+      const Array<unsigned long long> counts = array<unsigned long long>(kernels::kLevels);
       need(cudaMemsetAsync(counts.get(), 0, sizeof(unsigned long long) * kernels::kLevels, s_), "clearing counters");
       Array<Pair> cells[kernels::kLevels];
       kernels::CellList lists[kernels::kLevels];
-      for (int level = 0; level < kernels::kLevels; ++level) {
+      for (int level = 1; level < kernels::kLevels; ++level) {
         cells[level] = array<Pair>(capacity[level]);
         lists[level] = {cells[level].get(), counts.get() + level, capacity[level]};
       }
-      for (int level = kernels::kLevels - 1; level >= 0; --level) {
-        launch("finding cells of triangles", triangles, kernels::cells_of_triangles, mesh_.triangles(), triangles,
-               level, box_, lists[level]);
+      const auto into = [&](int level, const auto& out) {
+        using Out = std::remove_cvref_t<decltype(out)>;
+        launch("finding cells of triangles", triangles, kernels::cells_of_triangles<Out>, mesh_.triangles(), triangles,
+               level, box_, out);
         if (level + 1 < kernels::kLevels)
-          launch_blocks("finding cells of cells", kernels::kCellBlocks, kernels::cells_of_cells, mesh_.triangles(),
-                        level, box_, lists[level + 1], lists[level]);
-      }
+          launch_blocks("finding cells of cells", kernels::kCellBlocks, kernels::cells_of_cells<Out>, mesh_.triangles(),
+                        level, box_, lists[level + 1], out);
+      };
+      for (int level = kernels::kLevels - 1; level > 0; --level) into(level, lists[level]);
+      into(0, bricks(counts.get()));
       unsigned long long found[kernels::kLevels];
       counts.download(found, kernels::kLevels);
       wait("finding bricks of triangles");
@@ -328,13 +353,20 @@ class CudaSurface {
         fits = fits && found[level] <= capacity[level];
         capacity[level] = std::max<uint64_t>(capacity[level], found[level]);
       }
-      if (found[0] >= uint64_t(1) << 31)
-        throw Failure{{ErrorCode::full, "more than 2^31 pairs of brick and triangle; voxelise on the host"}};
-      if (!fits) continue;
-      pair_count_ = uint32_t(found[0]);
-      pairs_ = sorted(cells[0].get(), pair_count_, kTriangleBits, kPairBits);
-      return;
+      if (fits) return found[0];
     }
+  }
+
+  void find_pairs(CellRoom& room) {
+    Array<Pair> found;
+    const uint64_t count = find_cells(room, [&](unsigned long long* counter) {
+      if (std::exchange(room[0], std::min(room[0], kMostPairs - 1)) >= kMostPairs)
+        throw Failure{{ErrorCode::full, "more than 2^31 pairs of brick and triangle; voxelise on the host"}};
+      found = array<Pair>(room[0]);
+      return kernels::CellList{found.get(), counter, room[0]};
+    });
+    pair_count_ = uint32_t(count);
+    pairs_ = sorted(found.get(), pair_count_, kTriangleBits, kPairBits);
   }
 
   // Sorts by bits [from, to). The content of `words` is undefined afterwards.
@@ -599,6 +631,13 @@ class CudaMaker final : public SurfaceMaker {
 
   uint64_t device_bytes() const override { return device_bytes_; }
 
+  Result<std::vector<uint32_t>> count_pairs(const Box3& chunks) override {
+    return there([&] {
+      CellRoom room = first_room(mesh_->mesh->triangle_count());
+      return surface(all_bricks(job_)).pairs_by_chunk(room, chunks);
+    });
+  }
+
  private:
   // Runs body() with the device current, and turns what it throws into an error.
   template <class Body>
@@ -636,6 +675,31 @@ class CudaMaker final : public SurfaceMaker {
   const uint64_t device_bytes_;
 };
 
+using Makers = std::vector<std::unique_ptr<SurfaceMaker>>;
+
+Result<Makers> makers_on(VoxelizeJob& job, int ordinal) {
+  constexpr uint32_t kADevice = 2;
+  QRY_TRY_ASSIGN(const auto device, gpu::device_at(ordinal));
+  const gpu::DeviceScope scope(device);
+  QRY_TRY(gpu::check(scope.error(), "choosing the device"));
+  Makers makers;
+  try {
+    auto mesh = std::make_shared<MeshThere>();
+    QRY_TRY_ASSIGN(mesh->stream, gpu::DeviceStream::create(device, 0));
+    mesh->mesh = std::make_unique<DeviceMesh>(job, *mesh->stream);
+    need(cudaStreamSynchronize(mesh->stream->get()), "copying the mesh");  // other streams read it
+    size_t free_bytes = 0, all_bytes = 0;
+    need(cudaMemGetInfo(&free_bytes, &all_bytes), "asking for the device's memory");
+    for (uint32_t i = 0; i < kADevice; ++i) {
+      QRY_TRY_ASSIGN(auto stream, gpu::DeviceStream::create(device, ~uint64_t(0)));
+      makers.push_back(std::make_unique<CudaMaker>(job, mesh, std::move(stream), free_bytes / kADevice));
+    }
+  } catch (const Failure& failure) {
+    return tl::unexpected(failure.error);
+  }
+  return makers;
+}
+
 }  // namespace
 
 Result<std::vector<std::unique_ptr<SurfaceMaker>>> makers_on_cuda(VoxelizeJob& job, uint32_t devices) {
@@ -645,26 +709,14 @@ Result<std::vector<std::unique_ptr<SurfaceMaker>>> makers_on_cuda(VoxelizeJob& j
   if (wanted > uint32_t(there))
     return fail(ErrorCode::not_found, std::to_string(wanted) + " CUDA devices were asked for, and " +
                                           std::to_string(there) + (there == 1 ? " is there" : " are there"));
-  constexpr uint32_t kADevice = 2;
-  std::vector<std::unique_ptr<SurfaceMaker>> makers;
-  try {
-    for (uint32_t ordinal = 0; ordinal < wanted; ++ordinal) {
-      QRY_TRY_ASSIGN(const auto device, gpu::device_at(int(ordinal)));
-      const gpu::DeviceScope scope(device);
-      QRY_TRY(gpu::check(scope.error(), "choosing the device"));
-      auto mesh = std::make_shared<MeshThere>();
-      QRY_TRY_ASSIGN(mesh->stream, gpu::DeviceStream::create(device, 0));
-      mesh->mesh = std::make_unique<DeviceMesh>(job, *mesh->stream);
-      need(cudaStreamSynchronize(mesh->stream->get()), "copying the mesh");  // other streams read it
-      size_t free_bytes = 0, all_bytes = 0;
-      need(cudaMemGetInfo(&free_bytes, &all_bytes), "asking for the device's memory");
-      for (uint32_t i = 0; i < kADevice; ++i) {
-        QRY_TRY_ASSIGN(auto stream, gpu::DeviceStream::create(device, ~uint64_t(0)));
-        makers.push_back(std::make_unique<CudaMaker>(job, mesh, std::move(stream), free_bytes / kADevice));
-      }
-    }
-  } catch (const Failure& failure) {
-    return tl::unexpected(failure.error);
+  // Devices start, and get the mesh, beside each other.
+  std::vector<std::future<Result<Makers>>> starting;
+  for (uint32_t ordinal = 0; ordinal < wanted; ++ordinal)
+    starting.push_back(std::async([&job, ordinal] { return makers_on(job, int(ordinal)); }));
+  Makers makers;
+  for (auto& one : starting) {
+    QRY_TRY_ASSIGN(Makers more, one.get());
+    std::ranges::move(more, std::back_inserter(makers));
   }
   return makers;
 }

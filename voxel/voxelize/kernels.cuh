@@ -46,8 +46,8 @@ struct MeshView {
 };
 
 // Cells of one level that triangles touch, in any order. If there is no room, `count` rises past `capacity`, and only
-// the cells beyond it are lost: all of `capacity` are written, because the level below reads them. The caller then makes
-// room for `count` cells and runs again.
+// the cells beyond it are lost: all of `capacity` are written, because the level below reads them. The caller then
+// makes room for `count` cells and runs again.
 struct CellList {
   Pair* cells;
   unsigned long long* count;
@@ -97,9 +97,46 @@ struct BrickBox {
   }
 };
 
+// The number of bricks of triangles that each chunk has, a brick as often as triangles touch it.
+struct ChunkCounts {
+  uint32_t* counts;           // x, y, z as nested loops
+  int32_t first[3], size[3];  // chunks
+};
+
+// Counts the bricks of `range`, as append_cells appends them.
+__device__ inline void append_cells(bool active, const FixedTriangle& t, uint32_t, int shift, const CellRange& range,
+                                    const ChunkCounts& out) {
+  if (!active) return;
+  BlockRows rows;
+  overlap_block(t, shift, range, rows);
+  // At most 8 bricks on each axis: of one chunk or of two.
+  const int32_t chunk[3] = {range.lo[0] >> 3, range.lo[1] >> 3, range.lo[2] >> 3};
+  const uint32_t in_first = (8u - (uint32_t(range.lo[0]) & 7u)), lower = (1u << in_first) - 1;
+  for (int z = 0; z < 2; ++z)
+    for (int y = 0; y < 2; ++y) {
+      uint32_t near = 0, far = 0;
+      const int32_t to_z = lesser(range.hi[2], (chunk[2] + z) * 8 + 7),
+                    to_y = lesser(range.hi[1], (chunk[1] + y) * 8 + 7);
+      for (int32_t bz = greater(range.lo[2], (chunk[2] + z) * 8); bz <= to_z; ++bz)
+        for (int32_t by = greater(range.lo[1], (chunk[1] + y) * 8); by <= to_y; ++by) {
+          const uint32_t bits = rows.row[(bz - range.lo[2]) * 8 + (by - range.lo[1])];
+          near += uint32_t(__popc(bits & lower));
+          far += uint32_t(__popc(bits & ~lower));
+        }
+      uint32_t* const row =
+          out.counts +
+          (uint64_t(chunk[0] - out.first[0]) * uint32_t(out.size[1]) + uint32_t(chunk[1] + y - out.first[1])) *
+              uint32_t(out.size[2]) +
+          uint32_t(chunk[2] + z - out.first[2]);
+      if (near) atomicAdd(row, near);
+      if (far) atomicAdd(row + uint64_t(uint32_t(out.size[1])) * uint32_t(out.size[2]), far);
+    }
+}
+
 // Takes the triangles whose bounds are less than 8 cells of this level, but not of the level below.
+template <class Cells>
 __global__ void __launch_bounds__(kThreads)
-    cells_of_triangles(MeshView mesh, uint32_t count, int level, BrickBox box, CellList out) {
+    cells_of_triangles(MeshView mesh, uint32_t count, int level, BrickBox box, Cells out) {
   const uint32_t t = thread_index();
   bool active = t < count;
   FixedTriangle f;
@@ -119,8 +156,9 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 // Finds the cells of `level` inside those of the level above.
+template <class Cells>
 __global__ void __launch_bounds__(kThreads)
-    cells_of_cells(MeshView mesh, int level, BrickBox box, CellList from, CellList out) {
+    cells_of_cells(MeshView mesh, int level, BrickBox box, CellList from, Cells out) {
   const uint64_t count = *from.count < from.capacity ? *from.count : from.capacity;
   const uint64_t rounded = (count + 31) / 32 * 32;
   for (uint64_t i = thread_index(); i < rounded; i += uint64_t(gridDim.x) * kThreads) {

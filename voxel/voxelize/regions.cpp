@@ -7,6 +7,7 @@
 #include <array>
 #include <atomic>
 #include <cstdio>
+#include <future>
 #include <memory>
 #include <new>
 #include <optional>
@@ -41,24 +42,40 @@ std::string mib(uint64_t bytes) { return std::to_string((bytes + (1u << 20) - 1)
 // The triangles of slabs of chunks, which a region's triangles are looked for in.
 class SlabTriangles {
  public:
-  // Of each triangle the chunks along x that it touches, counted from the first of the bounds on.
-  struct Span {
-    uint8_t lo, hi;
-  };
-  std::vector<Span> spans;
+  SlabTriangles(VoxelizeJob& job, const FixedMesh& mesh)
+      : job_(job), mesh_(mesh), first_(chunks_of(all_bricks(job)).min.x) {}
 
-  // Finds those of chunks [from, to], if they are not the last ones.
+  // Finds those of chunks [from, to] along x, counted from the first of the bounds on, if they are not the last ones.
   const std::vector<uint32_t>& of(int32_t from, int32_t to) {
     if (from == from_ && to == to_) return triangles_;
+    if (spans_.empty()) find_spans();
     from_ = from;
     to_ = to;
     triangles_.clear();
-    for (size_t t = 0; t < spans.size(); ++t)
-      if (spans[t].lo <= to && spans[t].hi >= from) triangles_.push_back(uint32_t(t));
+    for (size_t t = 0; t < spans_.size(); ++t)
+      if (spans_[t].lo <= to && spans_[t].hi >= from) triangles_.push_back(uint32_t(t));
     return triangles_;
   }
 
  private:
+  // Of each triangle the chunks along x that it touches.
+  struct Span {
+    uint8_t lo, hi;
+  };
+  void find_spans() {
+    spans_.resize(job_.mesh.triangle_count());
+    job_.in_parallel(0, 0, spans_.size(), kRegionTrianglesPerTask, [&](size_t begin, size_t end) {
+      for (size_t t = begin; t < end; ++t) {
+        const CellRange range = cells_of(mesh_.triangle(t), kBrickShift);
+        spans_[t] = {uint8_t((range.lo[0] >> 3) - first_), uint8_t((range.hi[0] >> 3) - first_)};
+      }
+    });
+  }
+
+  VoxelizeJob& job_;
+  const FixedMesh& mesh_;
+  const int32_t first_;
+  std::vector<Span> spans_;
   int32_t from_ = -1, to_ = -1;
   std::vector<uint32_t> triangles_;
 };
@@ -78,6 +95,38 @@ class HostMaker final : public SurfaceMaker {
   }
   void keep_next() { keeps_ = true; }
   bool waits() const { return waiting_ != nullptr; }
+
+  Result<std::vector<uint32_t>> count_pairs(const Box3& chunks) override {
+    const Int3 first = chunks.min, size = chunks.max - chunks.min + Int3{1, 1, 1};
+    std::vector<std::atomic<uint32_t>> pairs(size_t(size.x) * size_t(size.y) * size_t(size.z));
+    job_.in_parallel(0.1, 1, job_.mesh.triangle_count(), kRegionTrianglesPerTask, [&](size_t begin, size_t end) {
+      // Neighbours' pairs are often of the same few chunks, and several threads' too: they are added up here first.
+      struct Sum {
+        size_t chunk = 0;
+        uint32_t pairs = 0;
+      };
+      std::array<Sum, 64> sums{};
+      const auto flush = [&](Sum& sum) {
+        if (sum.pairs) pairs[sum.chunk].fetch_add(std::exchange(sum.pairs, 0), std::memory_order_relaxed);
+      };
+      for (size_t t = begin; t < end; ++t) {
+        const FixedTriangle f = mesh_.triangle(t);
+        visit_cells(f, kBrickShift, cells_of(f, kBrickShift), [&](int32_t x, int32_t y, int32_t z) {
+          const Int3 c = chunk_of({x, y, z}) - first;
+          const size_t at = (size_t(c.x) * size_t(size.y) + size_t(c.y)) * size_t(size.z) + size_t(c.z);
+          Sum& sum = sums[at % sums.size()];
+          if (sum.chunk != at) {
+            flush(sum);
+            sum.chunk = at;
+          }
+          ++sum.pairs;
+        });
+      }
+      for (Sum& sum : sums) flush(sum);
+    });
+    QRY_TRY(job_.going());
+    return std::vector<uint32_t>(pairs.begin(), pairs.end());
+  }
 
   Result<std::vector<std::vector<MaterialCount>>> count_materials(const Box3& bricks) override {
     RegionSurface surface = surface_of(bricks);
@@ -190,9 +239,11 @@ class Regions {
 
   Result<RegionsDone> run() {
     job_.set_window(0, 0.05);
-    QRY_TRY(choose_makers());
+    // Devices start and get the mesh while the host does for itself.
+    auto makers = std::async([this] { return makers_wanted(); });
     mesh_ = fixed_mesh(job_);
-    count_pairs();
+    QRY_TRY_ASSIGN(makers_, makers.get());
+    QRY_TRY(count_pairs());
     QRY_TRY(job_.going());
     if (solid()) inside_.emplace(job_, mesh_, job_.options.fill);
     QRY_TRY(job_.going());
@@ -212,18 +263,14 @@ class Regions {
  private:
   bool solid() const { return job_.options.fill != FillRule::none; }
   bool coloured() const { return !job_.surface.uniform(); }
-  size_t chunk_number(Int3 c) const {
-    return (size_t(c.x - first_.x) * size_t(size_.y) + size_t(c.y - first_.y)) * size_t(size_.z) +
-           size_t(c.z - first_.z);
-  }
   // Devices, if the job is for them; else none, and host threads make all.
-  Result<void> choose_makers() {
+  using Makers = std::vector<std::unique_ptr<SurfaceMaker>>;
+  Result<Makers> makers_wanted() const {
     const bool asked_for = job_.options.executor == VoxelizeExecutor::cuda;
     if (!asked_for && (sink_.available_bytes() < kRoomForCuda || !cuda_is_wanted(job_))) return {};
     auto made = makers_on_cuda(job_, job_.options.devices);
-    if (made) makers_ = std::move(*made);
-    else if (asked_for) return tl::unexpected(made.error());
-    return {};
+    if (!made && !asked_for) return {};
+    return made;
   }
 
   // Of regions that are being made on devices, or wait for those before them.
@@ -264,37 +311,12 @@ class Regions {
     job_.set_window(from + step * double(region), from + step * double(region + 1));
   }
 
-  void count_pairs() {
-    const size_t count = job_.mesh.triangle_count();
-    slabs_.spans.resize(count);
-    std::vector<std::atomic<uint32_t>> pairs(size_t(size_.x) * size_t(size_.y) * size_t(size_.z));
-    job_.in_parallel(0.1, 1, count, kRegionTrianglesPerTask, [&](size_t begin, size_t end) {
-      // Neighbours' pairs are often of the same few chunks, and several threads' too: they are added up here first.
-      struct Sum {
-        size_t chunk = 0;
-        uint32_t pairs = 0;
-      };
-      std::array<Sum, 64> sums{};
-      const auto flush = [&](Sum& sum) {
-        if (sum.pairs) pairs[sum.chunk].fetch_add(std::exchange(sum.pairs, 0), std::memory_order_relaxed);
-      };
-      for (size_t t = begin; t < end; ++t) {
-        const FixedTriangle f = mesh_.triangle(t);
-        const CellRange range = cells_of(f, kBrickShift);
-        slabs_.spans[t] = {uint8_t((range.lo[0] >> 3) - first_.x), uint8_t((range.hi[0] >> 3) - first_.x)};
-        visit_cells(f, kBrickShift, range, [&](int32_t x, int32_t y, int32_t z) {
-          const size_t at = chunk_number(chunk_of({x, y, z}));
-          Sum& sum = sums[at % sums.size()];
-          if (sum.chunk != at) {
-            flush(sum);
-            sum.chunk = at;
-          }
-          ++sum.pairs;
-        });
-      }
-      for (Sum& sum : sums) flush(sum);
-    });
-    pairs_.assign(pairs.begin(), pairs.end());
+  Result<void> count_pairs() {
+    const Box3 chunks = chunks_of(all_);
+    auto counted = (makers_.empty() ? host_ : *makers_.front()).count_pairs(chunks);
+    if (!counted && !makers_.empty() && may_be_the_hosts(counted.error())) counted = host_.count_pairs(chunks);
+    QRY_TRY_ASSIGN(pairs_, std::move(counted));
+    return {};
   }
 
   uint64_t bytes_of_chunk(size_t number) const {
@@ -488,12 +510,12 @@ class Regions {
   const Box3 all_;     // bricks
   Int3 first_, size_;  // chunks
   FixedMesh mesh_{};
-  SlabTriangles slabs_;
+  SlabTriangles slabs_{job_, mesh_};
   HostMaker host_{job_, mesh_, slabs_};
-  std::vector<std::unique_ptr<SurfaceMaker>> makers_;  // on devices; none: host_ makes all
-  double device_scale_ = 0;                            // bytes of planned room a byte of a device's memory
-  std::vector<uint32_t> pairs_;                        // by chunk; kept until the plan is made
-  std::vector<Box3> regions_;                          // of bricks
+  Makers makers_;                // on devices; none: host_ makes all
+  double device_scale_ = 0;      // bytes of planned room a byte of a device's memory
+  std::vector<uint32_t> pairs_;  // by chunk; kept until the plan is made
+  std::vector<Box3> regions_;    // of bricks
   // Of all regions' bricks: the next ones take the places of those that are gone.
   BrickPool pool_{host_memory_source()};
   std::optional<InsideLayers> inside_;

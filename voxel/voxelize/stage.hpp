@@ -195,6 +195,9 @@ class SurfaceMaker {
   virtual Result<std::vector<SurfaceBlock>> make(size_t number, const Box3& bricks, const Quantised* quantised) = 0;
   // The bytes of a device's memory that a region may take; 0: it takes none.
   virtual uint64_t device_bytes() const { return 0; }
+  // Of each chunk of a box that has all bricks (x, y, z as nested loops), the bricks in it that each triangle touches,
+  // added up.
+  virtual Result<std::vector<uint32_t>> count_pairs(const Box3& chunks) = 0;
 };
 // Two for each of the first `devices` CUDA devices (0: of all), so that one copies to the host while the other works;
 // each device has the mesh. Errors: those of cuda_for_voxelize(), out_of_memory, device; not_found with the numbers

@@ -5,6 +5,7 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <map>
 #include <optional>
 #include <random>
 #include <set>
@@ -13,6 +14,7 @@
 #include "tests/test_data.hpp"
 #include "voxel/foreign/mesh_client.hpp"
 #include "voxel/io/formats.hpp"
+#include "voxel/voxelize/stage.hpp"
 
 namespace regions_test {
 
@@ -222,6 +224,51 @@ TEST_CASE("voxelize_in_regions: CUDA devices, one or all that are there, make th
   std::atomic<bool> cancel{true};
   options.progress.cancel = &cancel;
   CHECK(in_regions(ball(30, true), options, 100 * kMiB).error().code == ErrorCode::cancelled);
+}
+
+TEST_CASE("voxelize_in_regions: CUDA counts the bricks that triangles touch in each chunk as the exact test does") {
+  using namespace voxelize_detail;
+  const auto same = [](const Mesh& mesh, int32_t resolution) {
+    const VoxelizeOptions options = options_of(resolution);
+    const auto frame = checked_frame(mesh, options);
+    REQUIRE(frame);
+    VoxelizeJob job(mesh, options, *frame);
+    const auto makers = makers_on_cuda(job, 1);
+    if (!makers) {
+      REQUIRE((makers.error().code == ErrorCode::not_found || makers.error().code == ErrorCode::unsupported));
+      test::skip(makers.error().message);
+      return false;
+    }
+    const Box3 chunks = chunks_of(all_bricks(job));
+    const auto counted = makers->front()->count_pairs(chunks);
+    REQUIRE(counted);
+    const FixedMesh fixed = fixed_mesh(job);
+    std::map<Int3, uint32_t> expected;
+    for (size_t t = 0; t < mesh.triangle_count(); ++t) {
+      const FixedTriangle triangle = fixed.triangle(t);
+      visit_cells(triangle, kBrickShift, cells_of(triangle, kBrickShift), [&](int32_t x, int32_t y, int32_t z) {
+        ++expected[{x >> 3, y >> 3, z >> 3}];
+      });
+    }
+    size_t at = 0, wrong = 0, chunks_with_bricks = 0;
+    for (int32_t x = chunks.min.x; x <= chunks.max.x; ++x)
+      for (int32_t y = chunks.min.y; y <= chunks.max.y; ++y)
+        for (int32_t z = chunks.min.z; z <= chunks.max.z; ++z, ++at) {
+          const auto found = expected.find({x, y, z});
+          const uint32_t wanted = found == expected.end() ? 0 : found->second;
+          chunks_with_bricks += wanted != 0;
+          wrong += counted->at(at) != wanted;
+        }
+    CHECK(at == counted->size());
+    CHECK(wrong == 0);
+    CHECK(chunks_with_bricks == expected.size());
+    return true;
+  };
+  if (!same(ball(40, false), 220)) return;
+  same(ball(6, false), 1500);
+  same(plate(), 700);
+  for (uint32_t seed = 1; seed <= 3; ++seed) same(soup(seed, 40), 4000);
+  same(soup(4, 4000), 3000);  // more large triangles than their lists have room for at first
 }
 
 TEST_CASE("voxelize_in_regions: real meshes, one with a texture, are the same", "[one-caller]") {

@@ -7,7 +7,8 @@
 //
 // `qry_bench_voxelize FILE --regions RESOLUTION [SIDE SKINS GIB]`: SIDE x SIDE of the mesh, each of SKINS sizes one in
 // the other, region by region within GIB of memory, as `quarry convert --gpus` has it, by one CUDA device and by all.
-// The bricks are dropped: writing files is apart. A run at an eighth of the resolution is compared with host threads.
+// The bricks are dropped: writing files is apart. A run at an eighth of the resolution is compared with host threads,
+// and a first run counts the voxels, untimed.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -96,11 +97,12 @@ Mesh herd(const Mesh& one, int side, int skins) {
 struct Facts {
   Palette palette;
   uint64_t voxels = 0, bricks = 0, regions = 0, sum = 0;
-  double seconds = 0, in_sink = 0;
+  double seconds = 0;
 };
 
-// `compare`: with a sum over all bricks, which takes longer than making them.
-Result<Facts> in_regions(const Mesh& mesh, const VoxelizeOptions& options, uint64_t room_bytes, bool compare) {
+enum class Counting : uint8_t { bricks, voxels, all_of_bricks };  // the last takes longer than making them
+
+Result<Facts> in_regions(const Mesh& mesh, const VoxelizeOptions& options, uint64_t room_bytes, Counting counting) {
   Facts facts;
   RegionSink sink;
   sink.available_bytes = [&] { return room_bytes; };
@@ -110,17 +112,15 @@ Result<Facts> in_regions(const Mesh& mesh, const VoxelizeOptions& options, uint6
   };
   const auto start = std::chrono::steady_clock::now();
   sink.take = [&](uint32_t, BrickMap&& taken) -> Result<void> {
-    const auto begun = std::chrono::steady_clock::now();
     const BrickMap bricks = std::move(taken);
     facts.bricks += bricks.bricks().size();
-    facts.voxels += bricks.voxel_count();
-    if (compare)
+    if (counting != Counting::bricks) facts.voxels += bricks.voxel_count();
+    if (counting == Counting::all_of_bricks)
       for (const auto& [at, brick] : bricks.bricks()) {
         uint64_t hash = uint64_t(brick_key(at)) + 1;
         for (uint32_t i = 0; i < kVoxelsPerBrick; ++i) hash = (hash ^ brick.get(i)) * 0x100000001b3;
         facts.sum += hash;
       }
-    facts.in_sink += seconds_since(begun);
     return {};
   };
   QRY_TRY_ASSIGN(const auto done, voxelize_in_regions(mesh, options, sink));
@@ -136,32 +136,34 @@ int regions_bench(const Mesh& one, int argument_count, char** words) {
   const Mesh mesh = herd(one, side, skins);
   fmt::print("{} triangles, in regions within {} GiB\n", mesh.triangle_count(), room_bytes >> 30);
   VoxelizeOptions options;
-  const auto run = [&](const char* who, VoxelizeExecutor executor, uint32_t devices, bool compare) {
+  const auto run = [&](const char* who, VoxelizeExecutor executor, uint32_t devices, Counting counting) {
     options.executor = executor;
     options.devices = devices;
-    const auto facts = in_regions(mesh, options, room_bytes, compare);
+    const auto facts = in_regions(mesh, options, room_bytes, counting);
     if (!facts) {
       fmt::print("{}: {}\n", who, facts.error().message);
       std::exit(1);
     }
-    fmt::print("{:<12} {:>6} {:>13} voxels {:>10} bricks {:>4} regions: made in {:>7.3f} s (sink {:.3f} s)\n", who,
-               options.resolution, facts->voxels, facts->bricks, facts->regions, facts->seconds - facts->in_sink,
-               facts->in_sink);
+    fmt::print("{:<12} {:>6} {:>10} bricks {:>4} regions", who, options.resolution, facts->bricks, facts->regions);
+    if (counting == Counting::bricks) fmt::print(" {:>8.3f} s\n", facts->seconds);
+    else fmt::print(" {:>13} voxels\n", facts->voxels);
     std::fflush(stdout);
     return *facts;
   };
   options.resolution = std::max(64, resolution / 8);
-  const Facts witness = run("host", VoxelizeExecutor::host, 1, true);
+  const Facts witness = run("host", VoxelizeExecutor::host, 1, Counting::all_of_bricks);
   for (const uint32_t devices : {1u, 0u}) {
-    const Facts made = run(devices ? "one device" : "all devices", VoxelizeExecutor::cuda, devices, true);
+    const Facts made =
+        run(devices ? "one device" : "all devices", VoxelizeExecutor::cuda, devices, Counting::all_of_bricks);
     const bool same = made.sum == witness.sum && made.palette == witness.palette && made.voxels == witness.voxels;
     fmt::print("{}\n", same ? "the same as by the host" : "NOT THE SAME AS BY THE HOST");
     if (!same) return 1;
   }
   options.resolution = resolution;
+  run("all devices", VoxelizeExecutor::cuda, 0, Counting::voxels);
   for (int round = 0; round < 2; ++round) {
-    run("one device", VoxelizeExecutor::cuda, 1, false);
-    run("all devices", VoxelizeExecutor::cuda, 0, false);
+    run("one device", VoxelizeExecutor::cuda, 1, Counting::bricks);
+    run("all devices", VoxelizeExecutor::cuda, 0, Counting::bricks);
   }
   return 0;
 }

@@ -34,7 +34,7 @@ constexpr uint64_t kDevicePairBytes = 104, kDeviceBrickBytes = 200, kDeviceColou
 // What CUDA itself takes of the host's memory is some hundreds of MiB: where not much more is left, host threads do it.
 constexpr uint64_t kRoomForCuda = uint64_t(1) << 30;
 // So many regions for each of several makers that all of them have something to do until the end.
-constexpr uint64_t kRegionsOfAMaker = 6;
+constexpr uint64_t kRegionsOfAMaker = 12;
 constexpr size_t kRegionTrianglesPerTask = 4096;
 
 std::string mib(uint64_t bytes) { return std::to_string((bytes + (1u << 20) - 1) >> 20) + " MiB"; }
@@ -252,8 +252,11 @@ class Regions {
     QRY_TRY(sink_.begin(scene_without_bricks(job_, palette_, distinct_, rms_error_)));
     const Quantised* const quantised = quantised_ ? &*quantised_ : nullptr;
     QRY_TRY(each_region<MadeRegion>(
-        pass_from_, 1, [&](SurfaceMaker& maker, size_t i) { return make(maker, i, quantised); },
+        pass_from_, 1, most_ahead(), [&](SurfaceMaker& maker, size_t i) { return make(maker, i, quantised); },
         [&](size_t i, MadeRegion&& made) { return pass_on(i, std::move(made)); }));
+    // It takes a device a while to give back so much memory.
+    parallel_for(makers_.size(), 1, [&](size_t maker, size_t) { makers_[maker].reset(); });
+    makers_.clear();
     if (!any_) return tl::unexpected(too_thin());
     job_.set_window(0, 1);
     job_.say(1);
@@ -276,9 +279,10 @@ class Regions {
   // Of regions that are being made on devices, or wait for those before them.
   size_t most_ahead() const { return makers_.size() + 1; }
 
-  // Calls use(i, T) for each region in order, on this thread, with what make(maker, i), a Result<T>, made of it.
+  // Calls use(i, T) for each region in order, on this thread, with what make(maker, i), a Result<T>, made of it; of
+  // `ahead`, on devices: see most_ahead().
   template <class T, class Make, class Use>
-  Result<void> each_region(double from, double to, const Make& make, const Use& use) {
+  Result<void> each_region(double from, double to, size_t ahead, const Make& make, const Use& use) {
     if (makers_.empty()) {
       for (size_t i = 0; i < regions_.size(); ++i) {
         window(from, to, i);
@@ -288,7 +292,7 @@ class Regions {
       return {};
     }
     return make_in_order<T>(
-        regions_.size(), makers_.size(), most_ahead(), [&](size_t maker, size_t i) { return make(*makers_[maker], i); },
+        regions_.size(), makers_.size(), ahead, [&](size_t maker, size_t i) { return make(*makers_[maker], i); },
         [&](size_t i, Result<T>&& made) -> Result<void> {
           window(from, to, i);
           if (!made && may_be_the_hosts(made.error())) made = make(host_, i);
@@ -443,8 +447,9 @@ class Regions {
       if (makers_.empty() && !sink_.beside.empty()) QRY_TRY(host_.begin_waiting(sink_.beside));
       pass_from_ = host_.waits() ? 0.85 : 0.5;
     }
+    const size_t ahead = 4 * makers_.size();  // such lists are short
     QRY_TRY(each_region<std::vector<std::vector<MaterialCount>>>(
-        0.05, pass_from_, [&](SurfaceMaker& maker, size_t i) { return maker.count_materials(regions_[i]); },
+        0.05, pass_from_, ahead, [&](SurfaceMaker& maker, size_t i) { return maker.count_materials(regions_[i]); },
         [&](size_t, std::vector<std::vector<MaterialCount>>&& counts) -> Result<void> {
           sum.add(std::move(counts));
           return {};

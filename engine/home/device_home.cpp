@@ -615,6 +615,11 @@ DeviceHome::~DeviceHome() = default;
 
 std::shared_ptr<void> DeviceHome::host_memory(size_t bytes) { return store_->executor().host_memory(bytes); }
 
+Result<void> DeviceHome::open_copies() {
+  const std::lock_guard lock(lock_);
+  return store_->executor().open_copies();
+}
+
 ResidentPages::Stay DeviceHome::stay_there() { return pages_ ? pages_->stay() : ResidentPages::Stay(); }
 
 Result<ResidentPages::Stay> DeviceHome::all_there(bool to_change, const char* what) {

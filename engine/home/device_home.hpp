@@ -236,7 +236,8 @@ class DeviceHome {
   // not. The memory of kept pages must stay as it is until exchanged(), or the next exchange() has returned.
   Result<void> exchange(std::span<const SharedPage> coming, std::span<const uint32_t> going);
   Result<void> put_bricks(std::span<const BrickPut> bricks);  // as exchange(), of bricks that come, or go (none)
-  std::shared_ptr<void> host_memory(size_t bytes);            // as Executor's, for pages that are to come
+  std::shared_ptr<void> host_memory(size_t bytes);            // as Executor's, for pages that are to come,
+  Result<void> open_copies();                                 // and this
   Result<void> exchanged();
   Result<bool> exchange_done();  // exchanged() has nothing to wait for
   // As Store's.

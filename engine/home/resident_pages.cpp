@@ -92,6 +92,7 @@ Result<std::unique_ptr<ResidentPages>> ResidentPages::create(DeviceHome& home, u
     return fail(ErrorCode::invalid_argument, "a world that keeps to a part of this device's memory takes " +
                                                  in_mib(other + kLeastRoomBytes) + " at least, and not " +
                                                  in_mib(budget_bytes));
+  QRY_TRY(home.open_copies());  // the first page comes while frames are drawn
   host_bytes = std::max(host_bytes ? host_bytes : budget_bytes / kHostShare, kLeastHostBytes);
   return std::unique_ptr<ResidentPages>(
       new ResidentPages(home, budget_bytes, budget_bytes - other, host_bytes, threads));

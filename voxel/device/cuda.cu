@@ -503,6 +503,7 @@ class CudaDeviceExecutor final : public Executor {
   }
   Result<void> wait_for(void* stream) override { return order(static_cast<cudaStream_t>(stream), stream_); }
   Result<void> signal(void* stream) override { return order(stream_, static_cast<cudaStream_t>(stream)); }
+  Result<void> open_copies() override { return open_staging(); }
   Result<void> copy_in(void* to, const void* from_host, size_t size_bytes) override {
     traffic_.to_device_bytes += size_bytes;
     if (size_bytes >= Staging::kWorthwhileBytes) {

@@ -225,6 +225,9 @@ class Executor {
   // After the steps before it. copy_in() returns when what is copied has been read, copy_out() when it is done. Errors:
   // out_of_memory, device.
   virtual Result<void> copy_in(void* to, const void* from_host, size_t size_bytes) = 0;
+  // Makes what copies of many bytes need, which else the first of them does: it takes the driver some 20 ms. Errors: as
+  // copy_in().
+  virtual Result<void> open_copies() { return {}; }
   // As copy_in(), of words that `make` writes: those of number `first` and behind it, where it is told, for several
   // pieces at once, by several threads.
   using MakeWords = std::function<void(size_t first, std::span<uint64_t> to)>;

@@ -119,7 +119,7 @@ Result<VkPipeline> PipelineCache::make(VkPipelineLayout layout, const uint32_t* 
                {QRY_ID_SKIPS_MATERIAL, constants.skips_material},
                {QRY_ID_BEAM_LANES, device.info().beam_lanes},
                {QRY_ID_ONE_DIRECTION, constants.one_direction},
-               {QRY_ID_SLANTED, software},
+               {QRY_ID_STRIDED, software},
                {QRY_ID_BY_COLUMNS, constants.by_columns},
                {QRY_ID_ROWS, constants.rows},
                {QRY_ID_TILED, constants.tiled},

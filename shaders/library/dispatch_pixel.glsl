@@ -7,12 +7,20 @@
 
 // Software drivers give each of their threads one run of a dispatch's workgroups, which are successive rows of the
 // picture. Threads with the sky then wait for threads with the ground. So on these drivers the rows of workgroups are
-// slanted, and every run covers all heights evenly.
-layout(constant_id = QRY_ID_SLANTED) const bool kQrySlanted = false;
+// strided: first every 16th, then those after them, and so on, and every run covers all heights evenly. Within a row
+// the order stays, because neighbours meet the same bricks.
+layout(constant_id = QRY_ID_STRIDED) const bool kQryStrided = false;
+
+uint qry_strided_row(uint turn, uint rows) {
+  const uint stride = rows < 32u ? 4u : 16u, each = rows / stride, more = rows % stride, longer = more * (each + 1u);
+  const uint past = turn - longer, shorter = max(each, 1u);
+  return turn < longer ? turn % (each + 1u) * stride + turn / (each + 1u)
+                       : past % shorter * stride + more + past / shorter;
+}
 
 uvec2 qry_dispatch_pixel(uvec2 group_size) {
   uvec2 group = gl_WorkGroupID.xy;
-  if (kQrySlanted) group.y = (group.y + group.x * (gl_NumWorkGroups.y * 5u / 8u)) % gl_NumWorkGroups.y;
+  if (kQryStrided) group.y = qry_strided_row(group.y, gl_NumWorkGroups.y);
   return group * group_size + gl_LocalInvocationID.xy;
 }
 

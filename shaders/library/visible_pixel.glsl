@@ -5,7 +5,7 @@
 const QryFrame frame = given.frame;
 #if defined(QRY_OF_SHADOWS)
 const uvec2 pixel = qry_tile_corner(push.tile_from) +
-                    (kQrySlanted ? qry_dispatch_pixel(gl_WorkGroupSize.xy) : qry_shadow_pixel(gl_WorkGroupSize.xy));
+                    (kQryStrided ? qry_dispatch_pixel(gl_WorkGroupSize.xy) : qry_shadow_pixel(gl_WorkGroupSize.xy));
 #else
 const uvec2 pixel = qry_tile_corner(push.tile_from) + qry_dispatch_pixel(gl_WorkGroupSize.xy);
 #endif

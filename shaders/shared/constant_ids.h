@@ -12,7 +12,7 @@
 #define QRY_ID_SKIPS_MATERIAL 7  // traverse.glsl
 #define QRY_ID_BEAM_LANES 8      // beam.glsl
 #define QRY_ID_ONE_DIRECTION 9   // shadow.comp.glsl
-#define QRY_ID_SLANTED 10        // dispatch_pixel.glsl
+#define QRY_ID_STRIDED 10        // dispatch_pixel.glsl
 #define QRY_ID_BY_COLUMNS 11     // shadow_dispatch.glsl
 #define QRY_ID_ROWS 12           // shadow.comp.glsl: the workgroup's rows
 #define QRY_ID_TILED 13          // dispatch_pixel.glsl

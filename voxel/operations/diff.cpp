@@ -6,6 +6,7 @@
 #include <array>
 #include <bit>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -21,6 +22,21 @@ bool looks_alike(const Material& a, const Material& b) {
   return a.r == b.r && a.g == b.g && a.b == b.b && a.a == b.a && a.roughness == b.roughness &&
          a.metalness == b.metalness && a.emission == b.emission && a.transparency == b.transparency && a.ior == b.ior;
 }
+
+// Finds bricks of a map whose places are asked for in rising order: it goes along with them, because both rise.
+class Beside {
+ public:
+  Beside(const BrickMap& map, Int3 first) : next_(map.bricks().lower_bound(first)), end_(map.bricks().end()) {}
+  std::optional<BrickView> find(Int3 at) {
+    while (next_ != end_ && (*next_).first < at) ++next_;
+    if (next_ == end_ || (*next_).first != at) return std::nullopt;
+    return (*next_).second();
+  }
+
+ private:
+  BrickMap::const_iterator next_;
+  const BrickMap::const_iterator end_;
+};
 
 void count(SceneDiff::Kind& kind, Int3 at, const BrickMask& voxels) {
   const uint32_t n = count_of(voxels);
@@ -72,14 +88,16 @@ SceneDiff diff_bricks(const FlatScene& a, const FlatScene& b, const Box3& box, b
   const std::array<uint32_t, 512> looks = material_looks(a.palette, b.palette, shape_only);
   const bool each_like_itself = std::equal(looks.begin(), looks.begin() + 256, looks.begin() + 256);
 
+  (void)second.bricks().begin();  // a view gets its bricks here, and not while many threads wait for them
   SceneDiff out;
   std::mutex lock;
   first.visit_pieces([&](size_t, std::span<const Int3> places, std::span<const SharedBrick> bricks) {
     SceneDiff part;
+    Beside others(second, places.front());
     for (size_t i = 0; i < places.size(); ++i) {
       if (!is_in(box, places[i])) continue;
       const BrickView brick = *bricks[i];
-      const auto other = second.find(places[i]);
+      const auto other = others.find(places[i]);
       part.voxels_a += brick.count();
       BrickMask removed{}, both{};
       for (size_t w = 0; w < 8; ++w) {
@@ -108,10 +126,11 @@ SceneDiff diff_bricks(const FlatScene& a, const FlatScene& b, const Box3& box, b
   });
   second.visit_pieces([&](size_t, std::span<const Int3> places, std::span<const SharedBrick> bricks) {
     SceneDiff part;
+    Beside others(first, places.front());
     for (size_t i = 0; i < places.size(); ++i) {
       if (!is_in(box, places[i])) continue;
       const BrickView brick = *bricks[i];
-      const auto other = first.find(places[i]);
+      const auto other = others.find(places[i]);
       part.voxels_b += brick.count();
       BrickMask added{};
       for (size_t w = 0; w < 8; ++w) added[w] = brick.mask[w] & ~(other ? other->mask[w] : 0);

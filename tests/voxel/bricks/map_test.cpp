@@ -5,6 +5,7 @@
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <map>
+#include <memory>
 #include <optional>
 #include <random>
 #include <thread>
@@ -175,6 +176,34 @@ TEST_CASE("brick_map: copies share bricks and never see each other's changes") {
   }
   require_same(map, model);
   for (const auto& [snapshot, its_model] : snapshots) require_same(snapshot, its_model);
+}
+
+TEST_CASE("brick_map: a large map that ends gives back the bricks that nobody else has, and no others") {
+  const BrickPool pool(host_memory_source()), other(host_memory_source());
+  constexpr int32_t kSide = 56;  // so many bricks that all threads end them
+  auto map = std::make_unique<BrickMap>(pool);
+  uint32_t number = 0;
+  for (int32_t x = 0; x < kSide; ++x)
+    for (int32_t y = 0; y < kSide; ++y)
+      for (int32_t z = 0; z < kSide; ++z) {
+        Brick brick;
+        brick.set(number++ % 512, 7);
+        map->put({x, y, z}, z % 8 == 0 ? other.make(brick) : pool.make(brick));
+      }
+  const uint32_t own = uint32_t(kSide * kSide * (kSide - kSide / 8)), others = uint32_t(kSide * kSide * (kSide / 8));
+  REQUIRE(pool.live() == own);
+  REQUIRE(other.live() == others);
+  const SharedBrick held = map->share({3, 4, 5});
+  auto copy = std::make_unique<BrickMap>(*map);
+  copy->put({0, 0, 1}, SharedBrick());  // its own leaf, and every brick of it but one
+  map.reset();
+  CHECK(pool.live() == own - 1);
+  CHECK(copy->get({8 * 3, 8 * 4, 8 * 5}) == held->get(0));
+  *copy = BrickMap();
+  CHECK(copy->empty());
+  CHECK(pool.live() == 1);
+  CHECK(other.live() == 0);
+  CHECK(held->count() == 1);
 }
 
 TEST_CASE("brick_map: a set right after a copy changes only the map it was called on") {

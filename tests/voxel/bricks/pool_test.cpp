@@ -4,6 +4,7 @@
 #include <map>
 #include <random>
 #include <set>
+#include <thread>
 
 #include "tests/voxel/limited_memory.hpp"
 #include "tests/voxel/published_memory.hpp"
@@ -215,6 +216,35 @@ TEST_CASE("brick_pool: memory for the bricks that a writer expects comes at once
     CHECK(small.mask_slabs().capacity() < kBricksPerSlab);
   }
   CHECK(memory.blocks() == 0);
+}
+
+TEST_CASE(
+    "brick_pool: writers that expect more or fewer bricks than they make leave no place taken, beside each other") {
+  const BrickPool pool(host_memory_source());
+  for (const size_t expected : {size_t(0), size_t(1), size_t(700), size_t(5000)}) {
+    constexpr uint32_t kThreads = 4, kMade = 3000;
+    std::vector<std::vector<SharedBrick>> made(kThreads);
+    {
+      std::vector<std::jthread> threads;
+      for (uint32_t t = 0; t < kThreads; ++t)
+        threads.emplace_back([&, t] {
+          BrickWriter writer(pool, expected);
+          for (uint32_t i = 0; i < kMade; ++i) made[t].push_back(writer.make(marked(t * kMade + i + 1)));
+        });
+    }
+    CHECK(pool.live() == kThreads * kMade);
+    std::set<uint32_t> places;
+    uint32_t wrong = 0;
+    for (uint32_t t = 0; t < kThreads; ++t)
+      for (uint32_t i = 0; i < kMade; ++i) {
+        places.insert(pool.index_of(made[t][i]));
+        wrong += !(*made[t][i] == BrickView(marked(t * kMade + i + 1)));
+      }
+    CHECK(places.size() == kThreads * kMade);
+    CHECK(wrong == 0);
+    made.clear();
+    CHECK(pool.live() == 0);
+  }
 }
 
 TEST_CASE("brick_pool: a brick that frames may still read is not written again before they are done") {

@@ -276,11 +276,11 @@ class Regions {
     return made;
   }
 
-  // Of regions that are being made on devices, or wait for those before them.
+  // Of regions whose bricks are being made on devices, or wait for those before them.
   size_t most_ahead() const { return makers_.size() + 1; }
 
-  // Calls use(i, T) for each region in order, on this thread, with what make(maker, i), a Result<T>, made of it; of
-  // `ahead`, on devices: see most_ahead().
+  // Calls use(i, T) for each region in order, on this thread, with what make(maker, i), a Result<T>, made of it. On
+  // devices at most `ahead` are being made or wait.
   template <class T, class Make, class Use>
   Result<void> each_region(double from, double to, size_t ahead, const Make& make, const Use& use) {
     if (makers_.empty()) {

@@ -37,6 +37,7 @@ class BrickBudget {
   bool take(uint64_t bricks) {
     taken_ += bricks;
     since_ += bricks;
+    waiting_ += bricks;
     if (limits_.memory && since_ >= look_after_) look();
     return taken_ <= limit_ && (!short_ || limits_.spill);
   }
@@ -53,6 +54,7 @@ class BrickBudget {
     short_ = false;
     look_after_ = 0;
     since_ = 0;
+    waiting_ = 0;
   }
   // Returns false if so many voxels cannot fit the allowed bricks, however dense.
   bool holds(uint64_t voxels) const { return voxels / kVoxelsPerBrick <= limit_; }
@@ -67,9 +69,11 @@ class BrickBudget {
  private:
   void look() {
     // The bytes of a brick in a map, with those of the allocator and the tree's leaves. Some memory is left for writing
-    // the bricks.
+    // the bricks: also what spilling takes to order them, which is much beside full bricks that share their voxels.
     constexpr uint64_t kBytes = 700, kMostBricks = 1u << 15, kLeft = uint64_t(4) << 20;
-    const uint64_t available = limits_.memory->available_bytes(), left = kLeft + limits_.memory->limit_bytes() / 16;
+    const uint64_t ordering = limits_.spill ? waiting_ * sizeof(BrickMap::Entry) : 0;
+    const uint64_t available = limits_.memory->available_bytes(),
+                   left = kLeft + limits_.memory->limit_bytes() / 16 + ordering;
     short_ = available < left;
     look_after_ = short_ ? 0 : std::min<uint64_t>((available - left) / 2 / kBytes + 256, kMostBricks);
     since_ = 0;
@@ -78,6 +82,7 @@ class BrickBudget {
   uint64_t limit_, taken_ = 0;
   BrickLimits limits_;
   uint64_t since_ = 0, look_after_ = 0;  // bricks since the last check of memory; bricks until the next one
+  uint64_t waiting_ = 0;                 // bricks since the last that were spilled
   bool short_ = false;
 };
 

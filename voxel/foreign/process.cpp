@@ -145,23 +145,14 @@ Result<pid_t> spawn(const fs::path& reader, const std::vector<std::string>& argu
   return pid;
 }
 
-void append_to(std::vector<uint8_t>& into, std::span<const uint8_t> bytes) {
-  into.insert(into.end(), bytes.begin(), bytes.end());
-}
-void append_to(ByteBuffer& into, std::span<const uint8_t> bytes) { into.append(bytes); }
-
-// Reads the available bytes. Returns false at the end of the stream.
-template <class Bytes>
-bool drain(Fd& fd, Bytes& into, size_t limit, bool& over_limit) {
+// Reads the available bytes and gives them to `take`. Returns false at the end of the stream.
+template <class Take>
+bool drain(Fd& fd, const Take& take) {
   uint8_t buffer[1 << 16];
   const ssize_t got = ::read(fd.get(), buffer, sizeof buffer);
   if (got < 0) return errno == EINTR || errno == EAGAIN;
   if (got == 0) return false;
-  if (into.size() + size_t(got) > limit) {
-    over_limit = true;
-    return true;
-  }
-  append_to(into, {buffer, size_t(got)});
+  take(std::span<const uint8_t>(buffer, size_t(got)));
   return true;
 }
 
@@ -195,7 +186,7 @@ struct Run {
 constexpr uint64_t kStreamSpareBytes = uint64_t(2) << 20, kStreamLookBytes = uint64_t(1) << 20;
 
 Result<Run> run(const ReaderProgram& program, const fs::path& path, const std::vector<std::string>& arguments,
-                const io::ReadOptions& options, const ByteSource& input) {
+                const io::ReadOptions& options, const ByteSource& input, const ByteTaker& take) {
   QRY_TRY_ASSIGN(auto out, new_pipe(program));
   QRY_TRY_ASSIGN(auto err, new_pipe(program));
   Pipe in;
@@ -224,9 +215,25 @@ Result<Run> run(const ReaderProgram& program, const fs::path& path, const std::v
 
   uint64_t looked_at = 0;  // bytes of the stream
   std::span<const uint8_t> piece;
-  const auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                           std::chrono::duration<double>(std::min(time_limit, 1e8)));
-  bool too_much = false, ignored = false;
+  auto deadline = Clock::now() +
+                  std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(std::min(time_limit, 1e8)));
+  bool too_much = false;
+  Result<void> taken;
+  const auto keep = [&](std::span<const uint8_t> bytes) {
+    if (take) {
+      const auto began = Clock::now();
+      taken = take(bytes, run.memory_limit_bytes);
+      deadline += Clock::now() - began;
+    } else if (run.stream.size() + bytes.size() > size_t(options.memory_limit_bytes)) {
+      too_much = true;
+    } else {
+      run.stream.append(bytes);
+    }
+  };
+  const auto complain = [&](std::span<const uint8_t> bytes) {
+    if (run.complaints.size() + bytes.size() <= kMaxStderr)
+      run.complaints.insert(run.complaints.end(), bytes.begin(), bytes.end());
+  };
   while (out.read.open() || err.read.open()) {
     if (options.progress.cancelled())
       return fail(ErrorCode::cancelled, std::string("cancelled while ") + program.role + " was at work");
@@ -238,8 +245,9 @@ Result<Run> run(const ReaderProgram& program, const fs::path& path, const std::v
     pollfd fds[3] = {{out.read.get(), POLLIN, 0}, {err.read.get(), POLLIN, 0}, {in.write.get(), POLLOUT, 0}};
     if (::poll(fds, 3, int(std::min<int64_t>(left, 100))) < 0 && errno != EINTR)
       return fail(ErrorCode::io, std::string("cannot listen to ") + program.role + ": " + std::strerror(errno));
-    if (fds[0].revents && !drain(out.read, run.stream, size_t(options.memory_limit_bytes), too_much)) out.read.reset();
-    if (fds[1].revents && !drain(err.read, run.complaints, kMaxStderr, ignored)) err.read.reset();
+    if (fds[0].revents && !drain(out.read, keep)) out.read.reset();
+    if (fds[1].revents && !drain(err.read, complain)) err.read.reset();
+    QRY_TRY(taken);
     if (fds[2].revents && !feed(in.write, input, piece)) in.write.reset();
     // The check adds up the memory that the program holds, that is held here, and that is still to come.
     if (options.budget && run.stream.size() - looked_at >= kStreamLookBytes) {
@@ -278,19 +286,38 @@ Error death(const ReaderProgram& program, const Run& run, const io::ReadOptions&
 
 }  // namespace
 
-Result<ReaderAnswer> run_reader(const ReaderProgram& program, const std::vector<std::string>& arguments,
-                                const io::ReadOptions& options, const ByteSource& input) {
+namespace {
+
+Result<ReaderAnswer> answer_of(const ReaderProgram& program, const std::vector<std::string>& arguments,
+                               const io::ReadOptions& options, const ByteSource& input, const ByteTaker& take) {
   QRY_TRY_ASSIGN(const auto path, find_program(program.name, program.variable, program.task));
-  QRY_TRY_ASSIGN(auto done, run(program, path, arguments, options, input));
+  bool silent = true;
+  const ByteTaker counted = [&](std::span<const uint8_t> bytes, uint64_t memory_limit_bytes) {
+    silent = false;
+    return take(bytes, memory_limit_bytes);
+  };
+  QRY_TRY_ASSIGN(auto done, run(program, path, arguments, options, input, take ? counted : ByteTaker()));
+  silent = silent && done.stream.empty();
   // A reader that died may have sent half a stream, so only a clean end counts.
   const bool exited = WIFEXITED(done.status);
-  if (!exited || (WEXITSTATUS(done.status) != 0 && done.stream.empty()))
-    return tl::unexpected(death(program, done, options));
+  if (!exited || (WEXITSTATUS(done.status) != 0 && silent)) return tl::unexpected(death(program, done, options));
   ReaderAnswer answer;
   if (WEXITSTATUS(done.status) > 1) answer.end = death(program, done, options);
   answer.stream = std::move(done.stream);
   answer.memory_limit_bytes = done.memory_limit_bytes;
   return answer;
+}
+
+}  // namespace
+
+Result<ReaderAnswer> run_reader(const ReaderProgram& program, const std::vector<std::string>& arguments,
+                                const io::ReadOptions& options, const ByteSource& input) {
+  return answer_of(program, arguments, options, input, {});
+}
+
+Result<ReaderAnswer> run_reader_in_pieces(const ReaderProgram& program, const std::vector<std::string>& arguments,
+                                          const io::ReadOptions& options, const ByteTaker& take) {
+  return answer_of(program, arguments, options, {}, take);
 }
 
 Result<void> check_readable(const fs::path& file) {

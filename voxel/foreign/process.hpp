@@ -49,6 +49,16 @@ using ByteSource = std::function<std::span<const uint8_t>()>;
 Result<ReaderAnswer> run_reader(const ReaderProgram& program, const std::vector<std::string>& arguments,
                                 const io::ReadOptions& options, const ByteSource& input = {});
 
+// Receives a piece of the program's stream, and the memory limit that the program was given. An error stops the program
+// and is the result.
+using ByteTaker = std::function<Result<void>(std::span<const uint8_t> piece, uint64_t memory_limit_bytes)>;
+
+// Does the same, but gives the stream to `take` piece by piece, at most 64 KiB at a time, as it comes. The answer's
+// `stream` is empty then, and its length is not limited. The time that `take` needs does not count against the time
+// limit. What was taken counts only if the result has no error and no `end`.
+Result<ReaderAnswer> run_reader_in_pieces(const ReaderProgram& program, const std::vector<std::string>& arguments,
+                                          const io::ReadOptions& options, const ByteTaker& take);
+
 // Checks that `file` exists, is a regular file, is readable and is not empty. The message lacks the file's name.
 Result<void> check_readable(const std::filesystem::path& file);
 

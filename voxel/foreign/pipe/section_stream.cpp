@@ -90,40 +90,87 @@ bool SectionWriter::finish() {
   return ok_;
 }
 
-Result<void> SectionReader::read(std::span<const uint8_t> bytes, std::vector<std::string>* warnings) const {
-  const auto broken = [&](const char* what) { return tl::unexpected(bad(what)); };
-  if (bytes.size() < magic.size() || std::memcmp(bytes.data(), magic.data(), magic.size()) != 0)
-    return broken("wrong magic");
-  bytes = bytes.subspan(magic.size());
-  SectionWriter::Hash hash;
-  if (!hash.state) return fail(ErrorCode::out_of_memory, "no memory to read what another process sent");
-  for (size_t warned = 0;;) {
-    SectionHead head;
-    if (bytes.size() < sizeof head) return broken("it ends too soon");
-    std::memcpy(&head, bytes.data(), sizeof head);
-    bytes = bytes.subspan(sizeof head);
-    if (head.zero != 0 || head.length > bytes.size()) return broken("a section's length");
-    const auto payload = bytes.first(size_t(head.length));
-    bytes = bytes.subspan(size_t(head.length));
-    const std::string_view tag(head.tag, 4);
-    if (tag == "DONE") {
-      uint64_t sum = 0;
-      if (payload.size() == sizeof sum) std::memcpy(&sum, payload.data(), sizeof sum);
-      if (payload.size() != sizeof sum || sum != hash.sum()) return broken("wrong checksum");
-      if (!bytes.empty()) return broken("bytes after its end");
-      return {};
+SectionParser::SectionParser(SectionReader reader, std::vector<std::string>* warnings, uint64_t most_bytes)
+    : reader_(std::move(reader)),
+      warnings_(warnings),
+      most_bytes_(most_bytes),
+      hash_(std::make_unique<SectionWriter::Hash>()) {}
+SectionParser::~SectionParser() = default;
+
+Result<uint64_t> SectionParser::part_bytes(std::span<const uint8_t> bytes) const {
+  if (!begun_) return uint64_t(reader_.magic.size());
+  if (done_) return tl::unexpected(reader_.bad("bytes after its end"));
+  SectionHead head;
+  if (bytes.size() < sizeof head) return 0;
+  std::memcpy(&head, bytes.data(), sizeof head);
+  if (head.zero != 0 || head.length > most_bytes_) return tl::unexpected(reader_.bad("a section's length"));
+  return sizeof head + head.length;
+}
+
+Result<void> SectionParser::push(std::span<const uint8_t> bytes) {
+  if (!hash_->state) return fail(ErrorCode::out_of_memory, "no memory to read what another process sent");
+  while (!bytes.empty()) {
+    if (held_.empty()) {
+      QRY_TRY_ASSIGN(const uint64_t all, part_bytes(bytes));
+      if (all > 0 && all <= bytes.size()) {
+        QRY_TRY(part(bytes.first(size_t(all))));
+        bytes = bytes.subspan(size_t(all));
+        continue;
+      }
     }
-    hash.add(payload);
-    if (tag == "WARN") {
-      if (warnings && ++warned <= kMaxWarnings) warnings->push_back(clean_text(payload));
-    } else if (tag == "FAIL") {
-      uint32_t code = 0;
-      if (payload.size() <= sizeof code) return broken("an error without code or words");
-      std::memcpy(&code, payload.data(), sizeof code);
-      if (code > uint32_t(ErrorCode::conflict)) return broken("an unknown error code");
-      return fail(ErrorCode(code), clean_text(payload.subspan(sizeof code)));
-    } else QRY_TRY(take(tag, payload));
+    // The part begins in this piece and ends in a later one: first its head is held, then all of it.
+    QRY_TRY_ASSIGN(const uint64_t known, part_bytes(held_));
+    const size_t wanted = known > 0 ? size_t(known) : sizeof(SectionHead);
+    const auto more = bytes.first(std::min(bytes.size(), wanted - held_.size()));
+    held_.insert(held_.end(), more.begin(), more.end());
+    bytes = bytes.subspan(more.size());
+    QRY_TRY_ASSIGN(const uint64_t all, part_bytes(held_));
+    if (all == 0 || held_.size() < all) continue;
+    QRY_TRY(part(held_));
+    held_.clear();
   }
+  return {};
+}
+
+Result<void> SectionParser::part(std::span<const uint8_t> bytes) {
+  const auto broken = [&](const char* what) { return tl::unexpected(reader_.bad(what)); };
+  if (!begun_) {
+    if (std::memcmp(bytes.data(), reader_.magic.data(), bytes.size()) != 0) return broken("wrong magic");
+    begun_ = true;
+    return {};
+  }
+  const std::string_view tag(reinterpret_cast<const char*>(bytes.data()), sizeof SectionHead::tag);
+  const auto payload = bytes.subspan(sizeof(SectionHead));
+  if (tag == "DONE") {
+    uint64_t sum = 0;
+    if (payload.size() == sizeof sum) std::memcpy(&sum, payload.data(), sizeof sum);
+    if (payload.size() != sizeof sum || sum != hash_->sum()) return broken("wrong checksum");
+    done_ = true;
+    return {};
+  }
+  hash_->add(payload);
+  if (tag == "WARN") {
+    if (warnings_ && ++warned_ <= kMaxWarnings) warnings_->push_back(clean_text(payload));
+    return {};
+  }
+  if (tag != "FAIL") return reader_.take(tag, payload);
+  uint32_t code = 0;
+  if (payload.size() <= sizeof code) return broken("an error without code or words");
+  std::memcpy(&code, payload.data(), sizeof code);
+  if (code > uint32_t(ErrorCode::conflict)) return broken("an unknown error code");
+  return fail(ErrorCode(code), clean_text(payload.subspan(sizeof code)));
+}
+
+Result<void> SectionParser::end() {
+  if (!begun_) return tl::unexpected(reader_.bad("wrong magic"));
+  if (!done_) return tl::unexpected(reader_.bad("it ends too soon"));
+  return {};
+}
+
+Result<void> SectionReader::read(std::span<const uint8_t> bytes, std::vector<std::string>* warnings) const {
+  SectionParser parser(*this, warnings, bytes.size());
+  QRY_TRY(parser.push(bytes));
+  return parser.end();
 }
 
 }  // namespace quarry

@@ -53,7 +53,7 @@ class SectionWriter {
   bool ok() const { return ok_; }
 
  private:
-  friend struct SectionReader;
+  friend class SectionParser;
   void send(const void* data, size_t size);
   const ByteSink& sink_;
   struct Hash;
@@ -61,15 +61,43 @@ class SectionWriter {
   bool ok_ = true;
 };
 
-// read() calls take(tag, payload) for each section except WARN and FAIL. WARN is appended to `warnings`, if given. FAIL
-// ends with its error. The bytes are not trusted. Errors: malformed_input, made by bad(what), for anything that is not
-// a whole stream; errors of `take`.
+// The reading side: what a stream is, and who takes its sections.
 struct SectionReader {
   std::string_view magic;
   std::function<Error(const std::string& what)> bad;
   std::function<Result<void>(std::string_view tag, std::span<const uint8_t> payload)> take;
 
+  // Reads a whole stream, as SectionParser does.
   Result<void> read(std::span<const uint8_t> bytes, std::vector<std::string>* warnings) const;
+};
+
+// Reads a stream that comes in pieces. It calls take(tag, payload) for each section except WARN and FAIL as soon as it
+// is whole. WARN is appended to `warnings`, if given. FAIL ends with its error. The bytes are not trusted: what was
+// taken counts only once end() has said that the stream is whole. Memory: a section, at most `most_bytes`, and nothing
+// of one that is whole within a piece. Errors: malformed_input, made by bad(what), for anything that is not a whole
+// stream; errors of `take`. After an error nothing more may be given to it.
+class SectionParser {
+ public:
+  SectionParser(SectionReader reader, std::vector<std::string>* warnings, uint64_t most_bytes);
+  ~SectionParser();
+  SectionParser(const SectionParser&) = delete;
+  SectionParser& operator=(const SectionParser&) = delete;
+  Result<void> push(std::span<const uint8_t> bytes);
+  Result<void> end();
+
+ private:
+  // How many bytes the part at the front of the stream has: the magic, or a section with its head. 0 if `bytes` are too
+  // few to tell.
+  Result<uint64_t> part_bytes(std::span<const uint8_t> bytes) const;
+  Result<void> part(std::span<const uint8_t> bytes);
+
+  const SectionReader reader_;
+  std::vector<std::string>* warnings_;
+  const uint64_t most_bytes_;
+  std::unique_ptr<SectionWriter::Hash> hash_;
+  std::vector<uint8_t> held_;  // of a part that is not whole yet
+  size_t warned_ = 0;
+  bool begun_ = false, done_ = false;
 };
 
 }  // namespace quarry

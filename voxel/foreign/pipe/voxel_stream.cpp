@@ -10,6 +10,8 @@ namespace quarry::io {
 namespace {
 
 constexpr size_t kPieceBytes = size_t(1) << 20, kMaxGrids = 4096, kMaxMetadata = 4096;
+// A piece of bricks is no longer than this, nor is any other section: texts have 64 KiB each.
+constexpr uint64_t kMaxSection = uint64_t(4) << 20;
 constexpr int32_t kMaxBrick = 1 << 24;
 struct BrickHead {
   int32_t x, y, z;
@@ -29,7 +31,8 @@ bool two_texts(std::span<const uint8_t> payload, std::string* first, std::string
 }
 
 bool sound(const GridRecord& r) {
-  if (r.kind > GridRecord::mask || (r.value_bytes != 0 && r.value_bytes != 1 && r.value_bytes != 4)) return false;
+  if (r.zero || r.kind > GridRecord::mask || (r.value_bytes != 0 && r.value_bytes != 1 && r.value_bytes != 4))
+    return false;
   for (int i = 0; i < 3; ++i)
     if (!std::isfinite(r.voxel_size[i]) || r.voxel_size[i] <= 0 || !std::isfinite(r.origin[i])) return false;
   return true;
@@ -59,63 +62,88 @@ void VoxelStreamWriter::flush() {
   bricks_.clear();
 }
 
+void VoxelStreamWriter::active_voxels(uint64_t count) {
+  flush();
+  out_.section("ACTV", {bytes_of(count)});
+}
+
 bool VoxelStreamWriter::finish() {
   flush();
   return out_.finish();
 }
 
+VoxelStreamParser::VoxelStreamParser(std::string sender, const VoxelStreamEvents& events,
+                                     std::vector<std::string>* warnings)
+    : sender_(std::move(sender)),
+      events_(events),
+      sections_({VoxelStreamWriter::kMagic, [this](const std::string& what) { return bad(what); },
+                 [this](std::string_view tag, std::span<const uint8_t> payload) { return take(tag, payload); }},
+                warnings, kMaxSection) {}
+
+Error VoxelStreamParser::bad(const std::string& what) const {
+  return {ErrorCode::malformed_input,
+          sender_ + " sent something that is not a stream of voxels (" + what + "); is it of the same version?"};
+}
+
+Result<void> VoxelStreamParser::take(std::string_view tag, std::span<const uint8_t> payload) {
+  if (tag == "META") {
+    std::string key, text;
+    if (++metadata_ > kMaxMetadata || !two_texts(payload, &key, &text)) return tl::unexpected(bad("metadata"));
+    if (events_.metadata) events_.metadata(std::move(key), std::move(text));
+    return {};
+  }
+  if (tag == "PALE") {
+    std::array<Material, 256> materials;
+    if (payload.size() != sizeof materials || grids_) return tl::unexpected(bad("a palette"));
+    std::memcpy(materials.data(), payload.data(), sizeof materials);
+    for (const Material& m : materials)
+      for (const float v : {m.roughness, m.metalness, m.emission, m.transparency, m.ior})
+        if (!std::isfinite(v)) return tl::unexpected(bad("a material"));
+    if (events_.palette) events_.palette(materials);
+    return {};
+  }
+  if (tag == "GRID") {
+    StreamGrid grid;
+    if (payload.size() < sizeof grid.record || ++grids_ > kMaxGrids) return tl::unexpected(bad("a grid"));
+    std::memcpy(&grid.record, payload.data(), sizeof grid.record);
+    if (!sound(grid.record) || !two_texts(payload.subspan(sizeof grid.record), &grid.name, &grid.type))
+      return tl::unexpected(bad("a grid's record"));
+    value_bytes_ = grid.record.value_bytes;
+    counted_ = false;
+    return events_.grid(grid);
+  }
+  if (counted_) return tl::unexpected(bad("an unknown section"));
+  if (tag == "BRKS") return take_bricks(payload);
+  uint64_t active_voxels = 0;
+  if (tag != "ACTV" || payload.size() != sizeof active_voxels) return tl::unexpected(bad("an unknown section"));
+  std::memcpy(&active_voxels, payload.data(), sizeof active_voxels);
+  counted_ = true;
+  return events_.grid_end ? events_.grid_end(active_voxels) : Result<void>();
+}
+
+Result<void> VoxelStreamParser::take_bricks(std::span<const uint8_t> payload) {
+  while (!payload.empty()) {
+    BrickHead head;
+    if (payload.size() < sizeof head) return tl::unexpected(bad("a brick"));
+    std::memcpy(&head, payload.data(), sizeof head);
+    payload = payload.subspan(sizeof head);
+    size_t voxels = 0;
+    for (const uint64_t word : head.mask) voxels += size_t(std::popcount(word));
+    for (const int32_t v : {head.x, head.y, head.z})
+      if (v < -kMaxBrick || v > kMaxBrick) return tl::unexpected(bad("a brick's place"));
+    if (head.zero || voxels == 0 || payload.size() < voxels * value_bytes_)
+      return tl::unexpected(bad("a brick's voxels"));
+    QRY_TRY(events_.brick({head.x, head.y, head.z}, head.mask, payload.first(voxels * value_bytes_)));
+    payload = payload.subspan(voxels * value_bytes_);
+  }
+  return {};
+}
+
 Result<void> parse_voxel_stream(std::span<const uint8_t> bytes, const char* sender, const VoxelStreamEvents& events,
                                 std::vector<std::string>* warnings) {
-  const auto bad = [&](const std::string& what) {
-    return Error{ErrorCode::malformed_input, std::string(sender) + " sent something that is not a stream of voxels (" +
-                                                 what + "); is it of the same version?"};
-  };
-  size_t grids = 0, metadata = 0;
-  uint32_t value_bytes = 0;
-  const auto take = [&](std::string_view tag, std::span<const uint8_t> payload) -> Result<void> {
-    if (tag == "META") {
-      std::string key, text;
-      if (++metadata > kMaxMetadata || !two_texts(payload, &key, &text)) return tl::unexpected(bad("metadata"));
-      if (events.metadata) events.metadata(std::move(key), std::move(text));
-      return {};
-    }
-    if (tag == "PALE") {
-      std::array<Material, 256> materials;
-      if (payload.size() != sizeof materials || grids) return tl::unexpected(bad("a palette"));
-      std::memcpy(materials.data(), payload.data(), sizeof materials);
-      for (const Material& m : materials)
-        for (const float v : {m.roughness, m.metalness, m.emission, m.transparency, m.ior})
-          if (!std::isfinite(v)) return tl::unexpected(bad("a material"));
-      if (events.palette) events.palette(materials);
-      return {};
-    }
-    if (tag == "GRID") {
-      StreamGrid grid;
-      if (payload.size() < sizeof grid.record || ++grids > kMaxGrids) return tl::unexpected(bad("a grid"));
-      std::memcpy(&grid.record, payload.data(), sizeof grid.record);
-      if (!sound(grid.record) || !two_texts(payload.subspan(sizeof grid.record), &grid.name, &grid.type))
-        return tl::unexpected(bad("a grid's record"));
-      value_bytes = grid.record.value_bytes;
-      return events.grid(grid);
-    }
-    if (tag != "BRKS" || !grids) return tl::unexpected(bad("an unknown section"));
-    while (!payload.empty()) {
-      BrickHead head;
-      if (payload.size() < sizeof head) return tl::unexpected(bad("a brick"));
-      std::memcpy(&head, payload.data(), sizeof head);
-      payload = payload.subspan(sizeof head);
-      size_t voxels = 0;
-      for (const uint64_t word : head.mask) voxels += size_t(std::popcount(word));
-      for (const int32_t v : {head.x, head.y, head.z})
-        if (v < -kMaxBrick || v > kMaxBrick) return tl::unexpected(bad("a brick's place"));
-      if (head.zero || voxels == 0 || payload.size() < voxels * value_bytes)
-        return tl::unexpected(bad("a brick's voxels"));
-      QRY_TRY(events.brick({head.x, head.y, head.z}, head.mask, payload.first(voxels * value_bytes)));
-      payload = payload.subspan(voxels * value_bytes);
-    }
-    return {};
-  };
-  return SectionReader{VoxelStreamWriter::kMagic, bad, take}.read(bytes, warnings);
+  VoxelStreamParser parser(sender, events, warnings);
+  QRY_TRY(parser.push(bytes));
+  return parser.end();
 }
 
 }  // namespace quarry::io

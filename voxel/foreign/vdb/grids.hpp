@@ -20,9 +20,15 @@
 
 namespace quarry::vdb {
 
-// Reads a file. Exceptions of the libraries pass through. `max_bricks` limits the bricks made of tiles. Errors:
-// malformed_input, unsupported.
-Result<void> read_file(const std::filesystem::path& file, uint64_t max_bricks, io::VoxelStreamWriter& out,
+// The limit on bricks, which tiles make many of.
+struct BrickLimit {
+  uint64_t bricks;
+  const char* why;  // "all that the memory limit allows; raise the limit or resample it coarser"
+};
+
+// Reads a file. Exceptions of the libraries and of streams pass through. Memory: some MiB, but all of it for .nvdb and
+// for .vdb of before OpenVDB 5. Errors: malformed_input, unsupported; out_of_memory (too many bricks).
+Result<void> read_file(const std::filesystem::path& file, BrickLimit limit, io::VoxelStreamWriter& out,
                        std::vector<std::string>& warnings);
 // Writes `stream`, one grid with materials, into the existing `file`, as NanoVDB if `nano`. The client renames the
 // file. Returns the file's length. Errors: io, with the system's reason.

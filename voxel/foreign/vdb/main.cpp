@@ -2,13 +2,15 @@
 // main.cpp - quarry-vdb: reads .vdb and .nvdb files and writes them as voxel streams to standard output, or the
 // reverse.
 //
-//   quarry-vdb [--memory BYTES] [--cpu-seconds N] [--] read FILE
+//   quarry-vdb [--memory BYTES] [--cpu-seconds N] [--] read|read-regions FILE     (read-regions: for a reader who need
+//   not hold it, so that the memory does not limit how many bricks there may be)
 //   quarry-vdb [--memory BYTES] [--cpu-seconds N] [--] write|write-nano FILE    (a stream on standard input; the answer
 //   has no grids, but the file's length)
 // Exit code 0: done; 1: an error was written; 2: wrong usage, or nothing reads the output.
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
 #include <iostream>
 #include <new>
 
@@ -18,10 +20,24 @@
 namespace {
 using namespace quarry;
 
-constexpr uint64_t kBytesPerBrick = 1200;  // a leaf of floats with its node's share, and the brick's place in a list
+// What reads the stream holds a brick, and so much of it while it is made.
+constexpr uint64_t kBytesPerBrick = 1200;
+
+// For a small file that describes something huge: 10 GB where they wait on disk, and more for a larger file.
+constexpr uint64_t kBricksInRegions = uint64_t(1) << 24, kFileBytesPerBrick = 16;
+
+vdb::BrickLimit brick_limit(const std::string& file, bool regions, const ReaderLimits& limits) {
+  if (!regions)
+    return {(limits.memory_bytes ? limits.memory_bytes : uint64_t(1) << 40) / kBytesPerBrick,
+            "all that the memory limit allows; raise the limit or resample it coarser"};
+  std::error_code error;
+  const uintmax_t bytes = std::filesystem::file_size(file, error);
+  return {kBricksInRegions + (error ? 0 : bytes / kFileBytesPerBrick),
+          "the most that a file of its length may; resample it coarser"};
+}
 
 int usage() {
-  std::cerr << "usage: quarry-vdb [--memory BYTES] [--cpu-seconds N] [--] read|write|write-nano FILE\n"
+  std::cerr << "usage: quarry-vdb [--memory BYTES] [--cpu-seconds N] [--] read|read-regions|write|write-nano FILE\n"
                "Reads and writes OpenVDB and NanoVDB files for other programs of Quarry.\n";
   return 2;
 }
@@ -51,8 +67,11 @@ int main(int argc, char** argv) {
     else if (argument == "--" && rest.empty()) rest.assign(argv + i + 1, argv + argc), i = argc;
     else return usage();
   }
-  if (rest.size() != 2 || (rest[0] != "read" && rest[0] != "write" && rest[0] != "write-nano")) return usage();
-  limits.writes_file = rest[0] != "read";
+  if (rest.size() != 2) return usage();
+  const std::string& verb = rest[0];
+  const bool reads = verb == "read" || verb == "read-regions";
+  if (!reads && verb != "write" && verb != "write-nano") return usage();
+  limits.writes_file = !reads;
   limits.code_bytes = uint64_t(16) << 20;  // templates for all kinds of grids
   limit_self(limits);
   const ByteSink sink = take_standard_output("quarry-vdb");
@@ -63,9 +82,8 @@ int main(int argc, char** argv) {
   Result<void> done;
   try {
     openvdb::initialize();
-    const uint64_t memory = limits.memory_bytes ? limits.memory_bytes : uint64_t(1) << 40;
-    if (rest[0] == "read") done = vdb::read_file(rest[1], memory / kBytesPerBrick, out, warnings);
-    else if (const auto bytes = vdb::write_file(standard_input(), rest[1], rest[0] == "write-nano"))
+    if (reads) done = vdb::read_file(rest[1], brick_limit(rest[1], verb == "read-regions", limits), out, warnings);
+    else if (const auto bytes = vdb::write_file(standard_input(), rest[1], verb == "write-nano"))
       out.metadata(io::kWrittenBytes, std::to_string(*bytes));
     else done = tl::unexpected(bytes.error());
   } catch (const std::bad_alloc&) {
@@ -74,6 +92,9 @@ int main(int argc, char** argv) {
                                               " MiB; raise the memory limit or resample it coarser");
   } catch (const openvdb::IoError& e) {
     done = fail(limits.writes_file ? ErrorCode::io : ErrorCode::malformed_input, e.what());
+  } catch (const std::ios_base::failure&) {
+    done = fail(limits.writes_file ? ErrorCode::io : ErrorCode::malformed_input,
+                "it ends within a grid, or is damaged, or cannot be read");
   } catch (const std::exception& e) {
     done = fail(limits.writes_file ? ErrorCode::io : ErrorCode::malformed_input,
                 std::string("the volume library gave up: ") + e.what());

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // read.cpp - writes grids of OpenVDB, leaf by leaf and tile by tile, as bricks to a voxel stream. Colour and material
-// come from separate grids.
+// come from separate grids. Trees go by from front to back (tree_cursor.hpp) and are not held; only those of NanoVDB's
+// files and of very old ones are read whole.
 #include <algorithm>
 #include <cctype>
 #include <cmath>
 #include <optional>
 
 #include "voxel/foreign/vdb/grids.hpp"
+#include "voxel/foreign/vdb/tree_cursor.hpp"
 
 namespace quarry::vdb {
 namespace {
 
 using openvdb::Coord;
 using openvdb::GridBase;
-using ColorTree = openvdb::Vec3STree;
-using ColorAccessor = openvdb::tree::ValueAccessor<const ColorTree>;
-using MaterialAccessor = openvdb::tree::ValueAccessor<const openvdb::Int32Tree>;
 
 std::string lower(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return char(std::tolower(c)); });
@@ -34,10 +33,25 @@ uint8_t srgb(float linear) {
   return uint8_t(std::lround(255.0f * (c <= 0.0031308f ? 12.92f * c : 1.055f * std::pow(c, 1 / 2.4f) - 0.055f)));
 }
 
-// The grids that give the voxels of the others their colour.
-struct ColorGrids {
-  openvdb::Vec3SGrid::ConstPtr color;
-  openvdb::Int32Grid::ConstPtr material;
+// The grid that gives the voxels of the others their colour or material: whole in memory, or one that goes forward with
+// them.
+template <class GridType>
+class ValueGrid {
+ public:
+  using Grid = GridType;
+  using Tree = typename GridType::TreeType;
+  using Value = typename Tree::ValueType;
+  void set(const GridType& grid) { whole_.emplace(grid.tree()); }
+  void set(GridPlaces& places, const openvdb::io::GridDescriptor& place) { cursor_.emplace(places, place); }
+  bool is_set() const { return whole_ || cursor_; }
+  void seek(Coord brick) {
+    if (cursor_) cursor_->seek(brick);
+  }
+  Value value(Coord voxel) const { return cursor_ ? cursor_->value(voxel) : whole_->getValue(voxel); }
+
+ private:
+  std::optional<openvdb::tree::ValueAccessor<const Tree>> whole_;
+  std::optional<TreeCursor<GridType>> cursor_;
 };
 
 // `half` is half a voxel, or negative if the grid is no level set.
@@ -53,26 +67,28 @@ constexpr uint32_t index_of(uint32_t offset) {
   return ((x >> 2) | (y >> 2) << 1 | (z >> 2) << 2) * 64 + ((x & 3) | (y & 3) << 2 | (z & 3) << 4);
 }
 
+constexpr int kBrick = 8;
+
 class Grids {
  public:
-  Grids(const ColorGrids& color_grids, uint64_t max_bricks, io::VoxelStreamWriter& out)
-      : color_grids_(color_grids), max_bricks_(max_bricks), out_(out) {
-    if (color_grids.color) color_.emplace(color_grids.color->tree());
-    if (color_grids.material) material_.emplace(color_grids.material->tree());
-  }
+  Grids(BrickLimit limit, io::VoxelStreamWriter& out) : limit_(limit), out_(out) {}
 
+  // At most one of them is set, and set anew for each grid that goes by.
+  ValueGrid<openvdb::Vec3SGrid> color;
+  ValueGrid<openvdb::Int32Grid> material;
+
+  // Sends a grid that is whole in memory.
   template <class GridType>
   Result<void> send(const GridType& grid, const io::StreamGrid& head) {
-    using Tree = typename GridType::TreeType;
-    using Leaf = typename Tree::LeafNodeType;
-    static_assert(Leaf::DIM == 8);
-    const double half = head.record.kind == io::GridRecord::level_set ? head.record.voxel_size[0] / 2 : -1;
+    using Leaf = typename GridType::TreeType::LeafNodeType;
+    static_assert(Leaf::DIM == kBrick);
     struct Piece {
       Coord origin;
       const Leaf* leaf;  // null: a full brick
     };
+    const double half = half_of(head);
     std::vector<Piece> pieces;
-    const auto room = [&](uint64_t more) { return bricks_ + pieces.size() + more <= max_bricks_; };
+    const auto room = [&](uint64_t more) { return bricks_ + pieces.size() + more <= limit_.bricks; };
     for (auto leaf = grid.tree().cbeginLeaf(); leaf; ++leaf) pieces.push_back({leaf->origin(), &*leaf});
     if (!room(0)) return too_many(head);
     auto tile = grid.tree().cbeginValueAll();
@@ -80,59 +96,113 @@ class Grids {
     for (; tile; ++tile) {
       if (!inside(half, *tile, tile.isValueOn())) continue;
       const openvdb::CoordBBox box = tile.getBoundingBox();
-      const openvdb::Coord d = box.dim();
-      if (!room(uint64_t(d.x() / 8) * uint64_t(d.y() / 8) * uint64_t(d.z() / 8))) return too_many(head);
-      for (int x = box.min().x(); x <= box.max().x(); x += 8)
-        for (int y = box.min().y(); y <= box.max().y(); y += 8)
-          for (int z = box.min().z(); z <= box.max().z(); z += 8) pieces.push_back({Coord(x, y, z), nullptr});
+      if (!room(bricks_of_tile(box.dim().x()))) return too_many(head);
+      for (int x = box.min().x(); x <= box.max().x(); x += kBrick)
+        for (int y = box.min().y(); y <= box.max().y(); y += kBrick)
+          for (int z = box.min().z(); z <= box.max().z(); z += kBrick) pieces.push_back({Coord(x, y, z), nullptr});
     }
     std::sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) { return a.origin < b.origin; });
     out_.grid(head);
     for (const Piece& piece : pieces) {
-      BrickMask mask{};
-      if (!piece.leaf) mask.fill(~uint64_t(0));
-      else
-        for (uint32_t offset = 0; offset < Leaf::SIZE; ++offset)
-          if (inside(half, piece.leaf->getValue(offset), piece.leaf->isValueOn(offset)))
-            mask[index_of(offset) >> 6] |= uint64_t(1) << (index_of(offset) & 63);
-      if (std::all_of(mask.begin(), mask.end(), [](uint64_t word) { return word == 0; })) continue;
-      ++bricks_;
-      take_values(piece.origin, mask);
-      out_.brick({piece.origin.x() >> 3, piece.origin.y() >> 3, piece.origin.z() >> 3}, mask, bytes_);
+      if (piece.leaf) send_leaf(piece.origin, *piece.leaf, half);
+      else send_full(piece.origin);
     }
+    out_.active_voxels(grid.activeVoxelCount());
+    return {};
+  }
+
+  // Sends a grid of which only its place in the file is known, leaf by leaf.
+  template <class GridType>
+  Result<void> send(GridPlaces& places, const openvdb::io::GridDescriptor& place, const io::StreamGrid& head) {
+    const double half = half_of(head);
+    TreeCursor<GridType> cursor(places, place);
+    out_.grid(head);
+    uint64_t active_voxels = 0;
+    bool enough = true;
+    cursor.visit(
+        [&](Coord origin, const auto& leaf) {
+          active_voxels += leaf.onVoxelCount();
+          enough = bricks_ < limit_.bricks;
+          if (enough) send_leaf(origin, leaf, half);
+          return enough && out_.ok();
+        },
+        [&](Coord origin, int edge, auto value, bool active) {
+          if (active) active_voxels += uint64_t(edge) * uint64_t(edge) * uint64_t(edge);
+          if (!inside(half, value, active)) return true;
+          enough = bricks_of_tile(edge) <= limit_.bricks - bricks_;
+          if (enough) send_tile(origin, edge);
+          return enough && out_.ok();
+        });
+    if (!enough) return too_many(head);
+    out_.active_voxels(active_voxels);
     return {};
   }
 
  private:
   Result<void> too_many(const io::StreamGrid& head) const {
-    return fail(ErrorCode::out_of_memory, "grid '" + head.name + "' fills more than " + std::to_string(max_bricks_) +
-                                              " bricks of 8 x 8 x 8 voxels, all that the memory limit allows; raise "
-                                              "the limit or resample it coarser");
+    return fail(ErrorCode::out_of_memory, "grid '" + head.name + "' fills more than " + std::to_string(limit_.bricks) +
+                                              " bricks of 8 x 8 x 8 voxels, " + limit_.why);
+  }
+  static double half_of(const io::StreamGrid& head) {
+    return head.record.kind == io::GridRecord::level_set ? head.record.voxel_size[0] / 2 : -1;
+  }
+  static uint64_t bricks_of_tile(int edge) {
+    const auto bricks = uint64_t(edge / kBrick);
+    return bricks * bricks * bricks;
+  }
+  template <class Leaf>
+  void send_leaf(Coord origin, const Leaf& leaf, double half) {
+    BrickMask mask{};
+    for (uint32_t offset = 0; offset < Leaf::SIZE; ++offset)
+      if (inside(half, leaf.getValue(offset), leaf.isValueOn(offset)))
+        mask[index_of(offset) >> 6] |= uint64_t(1) << (index_of(offset) & 63);
+    if (std::any_of(mask.begin(), mask.end(), [](uint64_t word) { return word != 0; })) send_brick(origin, mask);
+  }
+  // In the order of the tree, so that the colours can go forward.
+  void send_tile(Coord origin, int edge) {
+    const int part = edge > 128 ? 128 : kBrick;
+    if (edge == kBrick) return send_full(origin);
+    for (int x = 0; x < edge; x += part)
+      for (int y = 0; y < edge; y += part)
+        for (int z = 0; z < edge; z += part) {
+          if (!out_.ok()) return;
+          send_tile(origin + Coord(x, y, z), part);
+        }
+  }
+  void send_full(Coord origin) {
+    BrickMask mask;
+    mask.fill(~uint64_t(0));
+    send_brick(origin, mask);
+  }
+  void send_brick(Coord origin, const BrickMask& mask) {
+    ++bricks_;
+    take_values(origin, mask);
+    out_.brick({origin.x() >> 3, origin.y() >> 3, origin.z() >> 3}, mask, bytes_);
   }
   void take_values(Coord origin, const BrickMask& mask) {
     bytes_.clear();
-    if (!color_ && !material_) return;
+    if (!color.is_set() && !material.is_set()) return;
+    color.seek(origin);
+    material.seek(origin);
     for (uint32_t octant = 0; octant < 8; ++octant)
       for (uint64_t word = mask[octant]; word; word &= word - 1) {
         const uint32_t bit = uint32_t(std::countr_zero(word));
         const Coord cell =
             origin + Coord(int((bit & 3) | (octant & 1) << 2), int((bit >> 2 & 3) | (octant >> 1 & 1) << 2),
                            int((bit >> 4) | (octant >> 2) << 2));
-        if (material_) {
-          bytes_.push_back(uint8_t(std::clamp(material_->getValue(cell), 1, 255)));
+        if (material.is_set()) {
+          bytes_.push_back(uint8_t(std::clamp(material.value(cell), 1, 255)));
         } else {
-          const openvdb::Vec3s c = color_->getValue(cell);
+          const openvdb::Vec3s c = color.value(cell);
           for (const float v : {c.x(), c.y(), c.z()}) bytes_.push_back(srgb(v));
           bytes_.push_back(255);
         }
       }
   }
 
-  const ColorGrids& color_grids_;
-  uint64_t max_bricks_, bricks_ = 0;
+  const BrickLimit limit_;
+  uint64_t bricks_ = 0;
   io::VoxelStreamWriter& out_;
-  std::optional<ColorAccessor> color_;
-  std::optional<MaterialAccessor> material_;
   std::vector<uint8_t> bytes_;
 };
 
@@ -149,7 +219,7 @@ bool with_shape(const GridBase& grid, const F& f) {
   return true;
 }
 
-Result<io::StreamGrid> head_of(const GridBase& grid, const std::string& name, const ColorGrids& color_grids,
+Result<io::StreamGrid> head_of(const GridBase& grid, const std::string& name, uint32_t value_bytes,
                                std::vector<std::string>& warnings) {
   io::StreamGrid head;
   head.name = name;
@@ -158,8 +228,7 @@ Result<io::StreamGrid> head_of(const GridBase& grid, const std::string& name, co
   head.record.kind = numbers && grid.getGridClass() == openvdb::GRID_LEVEL_SET ? io::GridRecord::level_set
                      : numbers                                                 ? io::GridRecord::fog
                                                                                : io::GridRecord::mask;
-  head.record.value_bytes = color_grids.material ? 1 : color_grids.color ? 4 : 0;
-  head.record.active_voxels = grid.activeVoxelCount();
+  head.record.value_bytes = value_bytes;
   const openvdb::Vec3d zero = grid.indexToWorld(openvdb::Vec3d(0, 0, 0)), size = grid.voxelSize();
   for (int i = 0; i < 3; ++i) {
     head.record.voxel_size[i] = size[i];
@@ -176,18 +245,24 @@ Result<io::StreamGrid> head_of(const GridBase& grid, const std::string& name, co
 
 }  // namespace
 
-Result<void> read_file(const std::filesystem::path& file, uint64_t max_bricks, io::VoxelStreamWriter& out,
+Result<void> read_file(const std::filesystem::path& file, BrickLimit limit, io::VoxelStreamWriter& out,
                        std::vector<std::string>& warnings) {
-  std::string extension = lower(file.extension().string());
-  std::vector<std::pair<std::string, GridBase::Ptr>> grids;
+  struct Found {
+    std::string name;
+    GridBase::ConstPtr grid;                             // of a tree that goes by: without it
+    const openvdb::io::GridDescriptor* place = nullptr;  // null: the grid is whole
+  };
+  std::vector<Found> grids;
   openvdb::MetaMap::Ptr metadata(new openvdb::MetaMap);
-  if (extension == ".nvdb") {
-    for (GridBase::Ptr& grid : read_nano(file, warnings)) grids.emplace_back(grid->getName(), grid);
+  std::optional<GridPlaces> places;
+  if (lower(file.extension().string()) == ".nvdb") {
+    for (GridBase::Ptr& grid : read_nano(file, warnings)) grids.push_back({grid->getName(), grid});
   } else {
     openvdb::io::File in(file.string());
     in.open(false);
     metadata = in.getMetadata();
-    // Grids are read one after another, so that unused ones do not stay in memory.
+    places.emplace(file);
+    bool all_places = true;
     for (auto name = in.beginName(); name != in.endName(); ++name) {
       const GridBase::ConstPtr head = in.readGridMetadata(name.gridName());
       const bool color = head->isType<openvdb::Vec3SGrid>() && names_color(head->getName());
@@ -196,35 +271,44 @@ Result<void> read_file(const std::filesystem::path& file, uint64_t max_bricks, i
                            " was not read; voxels are made of numbers and masks, and coloured by Cd or color");
         continue;
       }
-      grids.emplace_back(name.gridName(), in.readGrid(name.gridName()));
+      grids.push_back({name.gridName(), head, places->find(name.gridName())});
+      all_places = all_places && grids.back().place;
     }
+    if (!all_places)
+      for (Found& found : grids) found.grid = in.readGrid(found.name), found.place = nullptr;
     in.close();
   }
   if (grids.empty())
     return fail(ErrorCode::unsupported, "the file has no grid that voxels can be made of (numbers or masks)");
 
-  ColorGrids color_grids;
+  const Found *color = nullptr, *material = nullptr;
   const auto materials = metadata->getMetadata<openvdb::StringMetadata>(kMaterials);
-  for (const auto& [name, grid] : grids) {
-    if (grid->isType<openvdb::Vec3SGrid>() && names_color(name) && !color_grids.color)
-      color_grids.color = openvdb::gridConstPtrCast<openvdb::Vec3SGrid>(grid);
-    if (materials && grid->isType<openvdb::Int32Grid>() && name == kMaterial)
-      color_grids.material = openvdb::gridConstPtrCast<openvdb::Int32Grid>(grid);
+  for (const Found& found : grids) {
+    if (found.grid->isType<openvdb::Vec3SGrid>() && names_color(found.name) && !color) color = &found;
+    if (materials && found.grid->isType<openvdb::Int32Grid>() && found.name == kMaterial) material = &found;
   }
-  if (color_grids.material) out.metadata(kMaterials, materials->value());
+  if (material) out.metadata(kMaterials, materials->value());
   for (auto item = metadata->beginMeta(); item != metadata->endMeta(); ++item)
     if (item->second && item->first != kMaterials) out.metadata("vdb." + item->first, item->second->str());
 
-  Grids sender(color_grids, max_bricks, out);
+  Grids sender(limit, out);
+  const auto set = [&](auto& values, const Found& found) {
+    using GridType = typename std::decay_t<decltype(values)>::Grid;
+    if (found.place) values.set(*places, *found.place);
+    else values.set(static_cast<const GridType&>(*found.grid));
+  };
   size_t sent = 0;
-  for (const auto& entry : grids) {
-    const std::string& name = entry.first;  // by name: clang 14 lets no lambda have a structured binding
-    const GridBase::Ptr& grid = entry.second;
-    if (grid.get() == static_cast<const GridBase*>(color_grids.material.get())) continue;
+  for (const Found& found : grids) {
+    if (&found == material) continue;
     Result<void> done;
-    const bool shape = with_shape(*grid, [&](const auto& typed) {
-      const auto head = head_of(*grid, name, color_grids, warnings);
-      done = head ? sender.send(typed, *head) : tl::unexpected(head.error());
+    const bool shape = with_shape(*found.grid, [&](const auto& typed) {
+      const auto head = head_of(*found.grid, found.name, material ? 1 : color ? 4 : 0, warnings);
+      if (!head) done = tl::unexpected(head.error());
+      if (!done) return;
+      if (material) set(sender.material, *material);
+      else if (color) set(sender.color, *color);
+      using GridType = std::decay_t<decltype(typed)>;
+      done = found.place ? sender.template send<GridType>(*places, *found.place, *head) : sender.send(typed, *head);
     });
     QRY_TRY(done);
     sent += shape;

@@ -17,6 +17,12 @@ namespace quarry::io {
 // than the world).
 Result<Scene> read_vdb(const std::filesystem::path& file, const ReadOptions& options);
 
+// Reads the same scene region by region. Its bricks wait in a file without a name beside the sink's output. Memory:
+// quarry-vdb (voxel/foreign/vdb/grids.hpp), and what the sink allows. Further errors: conflict (the file was changed
+// while it was read); io (the waiting file).
+Result<RegionsDone> read_vdb_regions(const std::filesystem::path& file, const ReadOptions& options,
+                                     const RegionSink& sink);
+
 // Writes the visible scene, flattened: float grid "density" (1 for each voxel; a fog volume), vector grid "Cd" (linear
 // colour), and in .vdb the integer grid "material" with all 255 materials in the file's metadata. Voxel size and origin
 // come from the scene's metadata, if it has them.

@@ -76,11 +76,12 @@ Bytes sphere_stream(uint32_t value_bytes) {
     mask[size_t(i)] = 5;
     stream.brick({i, -i, 2 * i}, mask, Bytes(2 * value_bytes, uint8_t(9 + i)));
   }
+  stream.active_voxels(6);
   REQUIRE(stream.finish());
   return out;
 }
 
-Result<int> count_bricks(const Bytes& bytes) {
+Result<int> count_bricks(const Bytes& bytes, size_t piece = SIZE_MAX / 2) {
   int bricks = 0;
   io::VoxelStreamEvents events;
   events.grid = [](const io::StreamGrid&) -> Result<void> { return {}; };
@@ -89,7 +90,10 @@ Result<int> count_bricks(const Bytes& bytes) {
     return {};
   };
   std::vector<std::string> warnings;
-  QRY_TRY(io::parse_voxel_stream(bytes, "the test", events, &warnings));
+  io::VoxelStreamParser parser("the test", events, &warnings);
+  for (size_t at = 0; at < bytes.size(); at += piece)
+    QRY_TRY(parser.push({bytes.data() + at, std::min(piece, bytes.size() - at)}));
+  QRY_TRY(parser.end());
   return bricks;
 }
 
@@ -101,6 +105,11 @@ TEST_CASE("vdb: a stream between the processes gives what was sent; cut or chang
     const auto bricks = count_bricks(whole);
     REQUIRE(bricks);
     CHECK(*bricks == 3);
+    for (const size_t piece : {1, 7, 16, 100}) {
+      const auto in_pieces = count_bricks(whole, piece);
+      REQUIRE(in_pieces);
+      CHECK(*in_pieces == 3);
+    }
     for (size_t n = 0; n < whole.size(); ++n) {
       const auto cut = count_bricks(Bytes(whole.begin(), whole.begin() + int64_t(n)));
       REQUIRE_FALSE(cut);
@@ -110,6 +119,7 @@ TEST_CASE("vdb: a stream between the processes gives what was sent; cut or chang
       Bytes changed = whole;
       changed[n] ^= 0x10;
       REQUIRE_FALSE(count_bricks(changed));
+      REQUIRE_FALSE(count_bricks(changed, 11));
     }
   }
 }
@@ -217,6 +227,64 @@ TEST_CASE(
   for (size_t at = list.find("active voxels:"); at != std::string::npos; at = list.find("active voxels:", at + 1))
     found += list.find(count, at) < at + 60;
   CHECK(found >= 3);
+}
+
+TEST_CASE("vdb: region by region, a file is the same scene as whole, whatever grids it has") {
+  if (io::kVdbAbsent) return test::skip(io::kVdbAbsent);
+  const fs::path dir = test::scratch_dir("vdb-regions");
+  REQUIRE(io::write_scene(colored_scene(), dir / "own.vdb"));
+  REQUIRE(io::write_scene(colored_scene(), dir / "colours.nvdb"));
+  // Without the list of materials, the colours are those of the grid "Cd".
+  Bytes bytes = test::file_bytes(dir / "own.vdb");
+  const std::string key = "quarry_materials";
+  const auto name = std::search(bytes.begin(), bytes.end(), key.begin(), key.end());
+  REQUIRE(name != bytes.end());
+  *name = 'Q';
+  test::write_bytes(dir / "colours.vdb", bytes);
+  std::vector<fs::path> files{dir / "own.vdb", dir / "colours.nvdb", dir / "colours.vdb"};
+  if (const fs::path data = test::data_dir(); data.empty()) test::skip("the real .vdb files");
+  else
+    for (const char* real : {"bunny_fog128", "bunny_ls64_half_zip", "two_grids"})
+      files.push_back(data / "vdb" / (real + std::string(".vdb")));
+  for (const fs::path& file : files) {
+    INFO(file);
+    for (const char* up : {"", "z"}) {
+      io::ReadOptions options;
+      options.up = up;
+      const auto whole = io::read_vdb(file, options);
+      INFO(message_of(whole));
+      REQUIRE(whole);
+      Scene parts;
+      RegionSink sink;
+      sink.beside = dir / "out";
+      sink.available_bytes = [] { return uint64_t(1) << 20; };
+      sink.begin = [&](const Scene& scene) -> Result<void> {
+        parts = scene;
+        return {};
+      };
+      sink.take = [&](uint32_t volume, BrickMap&& bricks) -> Result<void> {
+        for (const auto& [at, brick] : bricks.bricks()) {
+          CHECK_FALSE(parts.volumes[volume].bricks.find(at));
+          parts.volumes[volume].bricks.put(at, brick.copy());
+        }
+        return {};
+      };
+      const auto done = io::read_vdb_regions(file, options, sink);
+      REQUIRE(done);
+      CHECK(done->regions >= whole->volumes.size());
+      REQUIRE(parts.volumes.size() == whole->volumes.size());
+      for (size_t i = 0; i < parts.volumes.size(); ++i) {
+        CHECK(parts.volumes[i].name == whole->volumes[i].name);
+        CHECK(parts.volumes[i].bricks == whole->volumes[i].bricks);
+        const Instance &part = parts.instances[i], &all = whole->instances[i];
+        CHECK(part.volume == all.volume);
+        CHECK(part.offset == all.offset);
+        CHECK(part.rotation == all.rotation);
+      }
+      CHECK(parts.palette == whole->palette);
+      CHECK(parts.metadata == whole->metadata);
+    }
+  }
 }
 
 TEST_CASE("vdb: damaged files and files that are something else are one error each, and the reader's limits hold") {

@@ -26,8 +26,9 @@ struct BrickLimit {
   const char* why;  // "all that the memory limit allows; raise the limit or resample it coarser"
 };
 
-// Reads a file. Exceptions of the libraries and of streams pass through. Memory: some MiB, but all of it for .nvdb and
-// for .vdb of before OpenVDB 5. Errors: malformed_input, unsupported; out_of_memory (too many bricks).
+// Reads a file. Exceptions of the libraries and of streams pass through. Memory: some MiB, but all trees for .nvdb,
+// and for .vdb of a file version below 224 or with grids that share a tree. Errors: malformed_input, unsupported;
+// out_of_memory (too many bricks).
 Result<void> read_file(const std::filesystem::path& file, BrickLimit limit, io::VoxelStreamWriter& out,
                        std::vector<std::string>& warnings);
 // Writes `stream`, one grid with materials, into the existing `file`, as NanoVDB if `nano`. The client renames the

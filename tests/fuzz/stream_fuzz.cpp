@@ -4,6 +4,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -61,6 +62,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     };
     const auto parsed = io::parse_voxel_stream(bytes, "the fuzzer", events, &warnings);
     if (!parsed && parsed.error().message.empty()) __builtin_trap();
+    // In pieces of any length it is the same stream, or no stream.
+    const size_t piece = size_t(data[0] >> 1) + 1;
+    const uint64_t at_once = voxels;
+    voxels = 0;
+    io::VoxelStreamParser parser("the fuzzer", events, nullptr);
+    Result<void> in_pieces;
+    for (size_t at = 0; at < bytes.size() && in_pieces; at += piece)
+      in_pieces = parser.push({bytes.data() + at, std::min(piece, bytes.size() - at)});
+    if (in_pieces) in_pieces = parser.end();
+    if (in_pieces.has_value() != parsed.has_value() || voxels != at_once) __builtin_trap();
   }
   return 0;
 }

@@ -180,6 +180,7 @@ struct Run {
   std::vector<uint8_t> complaints;
   int status = 0;
   uint64_t memory_limit_bytes = 0;  // that the program was given
+  bool silent = true;               // nothing of the stream came
 };
 
 // While the stream arrives: the room that must be left, and the bytes between two checks of it.
@@ -220,6 +221,7 @@ Result<Run> run(const ReaderProgram& program, const fs::path& path, const std::v
   bool too_much = false;
   Result<void> taken;
   const auto keep = [&](std::span<const uint8_t> bytes) {
+    run.silent = false;
     if (take) {
       const auto began = Clock::now();
       taken = take(bytes, run.memory_limit_bytes);
@@ -284,23 +286,13 @@ Error death(const ReaderProgram& program, const Run& run, const io::ReadOptions&
                              (message.empty() ? "." : ": " + message)};
 }
 
-}  // namespace
-
-namespace {
-
 Result<ReaderAnswer> answer_of(const ReaderProgram& program, const std::vector<std::string>& arguments,
                                const io::ReadOptions& options, const ByteSource& input, const ByteTaker& take) {
   QRY_TRY_ASSIGN(const auto path, find_program(program.name, program.variable, program.task));
-  bool silent = true;
-  const ByteTaker counted = [&](std::span<const uint8_t> bytes, uint64_t memory_limit_bytes) {
-    silent = false;
-    return take(bytes, memory_limit_bytes);
-  };
-  QRY_TRY_ASSIGN(auto done, run(program, path, arguments, options, input, take ? counted : ByteTaker()));
-  silent = silent && done.stream.empty();
+  QRY_TRY_ASSIGN(auto done, run(program, path, arguments, options, input, take));
   // A reader that died may have sent half a stream, so only a clean end counts.
   const bool exited = WIFEXITED(done.status);
-  if (!exited || (WEXITSTATUS(done.status) != 0 && silent)) return tl::unexpected(death(program, done, options));
+  if (!exited || (WEXITSTATUS(done.status) != 0 && done.silent)) return tl::unexpected(death(program, done, options));
   ReaderAnswer answer;
   if (WEXITSTATUS(done.status) > 1) answer.end = death(program, done, options);
   answer.stream = std::move(done.stream);

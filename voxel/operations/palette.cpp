@@ -269,12 +269,9 @@ using namespace operations_detail;
 namespace {
 
 MaterialCounts material_counts(const Scene& scene) {
-  MaterialCounts counts{};
-  for (const Volume& v : scene.volumes)
-    for (const auto& [at, brick] : v.bricks.bricks())
-      for (const uint8_t m : brick.materials) ++counts[m];
-  counts[0] = 0;
-  return counts;
+  VolumeSummary all;
+  for (const Volume& v : scene.volumes) all.add(v.bricks);
+  return all.materials;
 }
 
 }  // namespace

@@ -46,8 +46,8 @@ void need(const Result<void>& done) {
 void need(cudaError_t error, const char* doing) { need(gpu::check(error, doing)); }
 
 // The next job of a batch reuses this much memory of the last one without asking the driver.
-constexpr uint64_t kMostPairs = uint64_t{1} << 31;  // of brick and triangle; they are numbered by 32 bits
 constexpr uint64_t kKeptBytes = uint64_t{1} << 30;
+constexpr uint64_t kMostPairs = uint64_t{1} << 31;  // of brick and triangle; they are numbered by 32 bits
 
 // Two places of pinned memory, for pieces of what is copied to the host.
 class HostPieces {
@@ -249,8 +249,9 @@ class CudaSurface {
     return out;
   }
 
-  // Of each chunk of `chunks`, which has the whole box, the bricks that its triangles touch, one by one.
-  std::vector<uint32_t> pairs_by_chunk(CellRoom& room, const Box3& chunks) {
+  // Of each chunk of the whole box, the bricks that its triangles touch, one by one.
+  std::vector<uint32_t> pairs_by_chunk(CellRoom& room) {
+    const Box3 chunks = chunks_of(all_bricks(job_));
     const Int3 size = chunks.max - chunks.min + Int3{1, 1, 1};
     const size_t count = size_t(size.x) * size_t(size.y) * size_t(size.z);
     const Array<uint32_t> counts = array<uint32_t>(count);
@@ -631,10 +632,10 @@ class CudaMaker final : public SurfaceMaker {
 
   uint64_t device_bytes() const override { return device_bytes_; }
 
-  Result<std::vector<uint32_t>> count_pairs(const Box3& chunks) override {
+  Result<std::vector<uint32_t>> count_pairs() override {
     return there([&] {
       CellRoom room = first_room(mesh_->mesh->triangle_count());
-      return surface(all_bricks(job_)).pairs_by_chunk(room, chunks);
+      return surface(all_bricks(job_)).pairs_by_chunk(room);
     });
   }
 
@@ -675,14 +676,12 @@ class CudaMaker final : public SurfaceMaker {
   const uint64_t device_bytes_;
 };
 
-using Makers = std::vector<std::unique_ptr<SurfaceMaker>>;
-
-Result<Makers> makers_on(VoxelizeJob& job, int ordinal) {
+Result<SurfaceMakers> makers_on(VoxelizeJob& job, int ordinal) {
   constexpr uint32_t kADevice = 2;
   QRY_TRY_ASSIGN(const auto device, gpu::device_at(ordinal));
   const gpu::DeviceScope scope(device);
   QRY_TRY(gpu::check(scope.error(), "choosing the device"));
-  Makers makers;
+  SurfaceMakers makers;
   try {
     auto mesh = std::make_shared<MeshThere>();
     QRY_TRY_ASSIGN(mesh->stream, gpu::DeviceStream::create(device, 0));
@@ -702,7 +701,7 @@ Result<Makers> makers_on(VoxelizeJob& job, int ordinal) {
 
 }  // namespace
 
-Result<std::vector<std::unique_ptr<SurfaceMaker>>> makers_on_cuda(VoxelizeJob& job, uint32_t devices) {
+Result<SurfaceMakers> makers_on_cuda(VoxelizeJob& job, uint32_t devices) {
   QRY_TRY(cuda_for_voxelize());
   QRY_TRY_ASSIGN(const int there, gpu::device_count());
   const uint32_t wanted = devices == 0 ? uint32_t(there) : devices;
@@ -710,12 +709,12 @@ Result<std::vector<std::unique_ptr<SurfaceMaker>>> makers_on_cuda(VoxelizeJob& j
     return fail(ErrorCode::not_found, std::to_string(wanted) + " CUDA devices were asked for, and " +
                                           std::to_string(there) + (there == 1 ? " is there" : " are there"));
   // Devices start, and get the mesh, beside each other.
-  std::vector<std::future<Result<Makers>>> starting;
+  std::vector<std::future<Result<SurfaceMakers>>> starting;
   for (uint32_t ordinal = 0; ordinal < wanted; ++ordinal)
     starting.push_back(std::async([&job, ordinal] { return makers_on(job, int(ordinal)); }));
-  Makers makers;
+  SurfaceMakers makers;
   for (auto& one : starting) {
-    QRY_TRY_ASSIGN(Makers more, one.get());
+    QRY_TRY_ASSIGN(SurfaceMakers more, one.get());
     std::ranges::move(more, std::back_inserter(makers));
   }
   return makers;

@@ -96,7 +96,8 @@ class HostMaker final : public SurfaceMaker {
   void keep_next() { keeps_ = true; }
   bool waits() const { return waiting_ != nullptr; }
 
-  Result<std::vector<uint32_t>> count_pairs(const Box3& chunks) override {
+  Result<std::vector<uint32_t>> count_pairs() override {
+    const Box3 chunks = chunks_of(all_);
     const Int3 first = chunks.min, size = chunks.max - chunks.min + Int3{1, 1, 1};
     std::vector<std::atomic<uint32_t>> pairs(size_t(size.x) * size_t(size.y) * size_t(size.z));
     job_.in_parallel(0.1, 1, job_.mesh.triangle_count(), kRegionTrianglesPerTask, [&](size_t begin, size_t end) {
@@ -267,8 +268,7 @@ class Regions {
   bool solid() const { return job_.options.fill != FillRule::none; }
   bool coloured() const { return !job_.surface.uniform(); }
   // Devices, if the job is for them; else none, and host threads make all.
-  using Makers = std::vector<std::unique_ptr<SurfaceMaker>>;
-  Result<Makers> makers_wanted() const {
+  Result<SurfaceMakers> makers_wanted() const {
     const bool asked_for = job_.options.executor == VoxelizeExecutor::cuda;
     if (!asked_for && (sink_.available_bytes() < kRoomForCuda || !cuda_is_wanted(job_))) return {};
     auto made = makers_on_cuda(job_, job_.options.devices);
@@ -316,9 +316,8 @@ class Regions {
   }
 
   Result<void> count_pairs() {
-    const Box3 chunks = chunks_of(all_);
-    auto counted = (makers_.empty() ? host_ : *makers_.front()).count_pairs(chunks);
-    if (!counted && !makers_.empty() && may_be_the_hosts(counted.error())) counted = host_.count_pairs(chunks);
+    auto counted = (makers_.empty() ? host_ : *makers_.front()).count_pairs();
+    if (!counted && !makers_.empty() && may_be_the_hosts(counted.error())) counted = host_.count_pairs();
     QRY_TRY_ASSIGN(pairs_, std::move(counted));
     return {};
   }
@@ -517,7 +516,7 @@ class Regions {
   FixedMesh mesh_{};
   SlabTriangles slabs_{job_, mesh_};
   HostMaker host_{job_, mesh_, slabs_};
-  Makers makers_;                // on devices; none: host_ makes all
+  SurfaceMakers makers_;         // on devices; none: host_ makes all
   double device_scale_ = 0;      // bytes of planned room a byte of a device's memory
   std::vector<uint32_t> pairs_;  // by chunk; kept until the plan is made
   std::vector<Box3> regions_;    // of bricks

@@ -195,14 +195,14 @@ class SurfaceMaker {
   virtual Result<std::vector<SurfaceBlock>> make(size_t number, const Box3& bricks, const Quantised* quantised) = 0;
   // The bytes of a device's memory that a region may take; 0: it takes none.
   virtual uint64_t device_bytes() const { return 0; }
-  // Of each chunk of a box that has all bricks (x, y, z as nested loops), the bricks in it that each triangle touches,
-  // added up.
-  virtual Result<std::vector<uint32_t>> count_pairs(const Box3& chunks) = 0;
+  // Of each chunk of all bricks' box (x, y, z as nested loops), the bricks in it that each triangle touches, added up.
+  virtual Result<std::vector<uint32_t>> count_pairs() = 0;
 };
+using SurfaceMakers = std::vector<std::unique_ptr<SurfaceMaker>>;
 // Two for each of the first `devices` CUDA devices (0: of all), so that one copies to the host while the other works;
 // each device has the mesh. Errors: those of cuda_for_voxelize(), out_of_memory, device; not_found with the numbers
 // (fewer devices than asked for).
-Result<std::vector<std::unique_ptr<SurfaceMaker>>> makers_on_cuda(VoxelizeJob& job, uint32_t devices);
+Result<SurfaceMakers> makers_on_cuda(VoxelizeJob& job, uint32_t devices);
 // Whether the job is large enough for CUDA, by its options and what it takes to start CUDA.
 bool cuda_is_wanted(const VoxelizeJob& job);
 

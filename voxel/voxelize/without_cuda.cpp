@@ -9,9 +9,7 @@ Result<void> cuda_for_voxelize() {
               "this build of Quarry voxelises on the host only: configure with a CUDA toolkit (nvcc) installed");
 }
 bool cuda_has_started() { return false; }
-Result<std::vector<std::unique_ptr<SurfaceMaker>>> makers_on_cuda(VoxelizeJob&, uint32_t) {
-  return tl::unexpected(cuda_for_voxelize().error());
-}
+Result<SurfaceMakers> makers_on_cuda(VoxelizeJob&, uint32_t) { return tl::unexpected(cuda_for_voxelize().error()); }
 Result<SurfaceResult> surface_on_cuda(VoxelizeJob&) { return tl::unexpected(cuda_for_voxelize().error()); }
 Result<SurfaceResult> surface_to_device(VoxelizeJob&, const DeviceSink&, bool&) {
   return tl::unexpected(cuda_for_voxelize().error());

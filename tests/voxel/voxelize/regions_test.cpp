@@ -240,7 +240,7 @@ TEST_CASE("voxelize_in_regions: CUDA counts the bricks that triangles touch in e
       return false;
     }
     const Box3 chunks = chunks_of(all_bricks(job));
-    const auto counted = makers->front()->count_pairs(chunks);
+    const auto counted = makers->front()->count_pairs();
     REQUIRE(counted);
     const FixedMesh fixed = fixed_mesh(job);
     std::map<Int3, uint32_t> expected;

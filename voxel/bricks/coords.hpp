@@ -32,6 +32,10 @@ Box3 intersected(const Box3& a, const Box3& b);
 // The world: x and z in [-8192, 8191], y in [-4096, 4095], without the corner brick whose key is reserved.
 constexpr Int3 kWorldMin{-8192, -4096, -8192};
 constexpr Int3 kWorldMax{8191, 4095, 8191};
+// Where the voxels of a scene may be: anywhere that leaves 32 bits an axis for what is computed with them. A volume's
+// bricks, a file's, and what flatten() makes are not limited to the world, which is what one grid holds.
+constexpr Int3 kSceneMin{-(1 << 30), -(1 << 30), -(1 << 30)};
+constexpr Int3 kSceneMax{(1 << 30) - 1, (1 << 30) - 1, (1 << 30) - 1};
 constexpr int32_t kBrickEdge = 8;
 constexpr uint32_t kVoxelsPerBrick = 512;
 
@@ -49,6 +53,10 @@ constexpr Box3 chunks_of(const Box3& bricks) { return {chunk_of(bricks.min), chu
 constexpr bool brick_in_world(Int3 b) {
   return b.x >= -1024 && b.x < 1024 && b.y >= -512 && b.y < 512 && b.z >= -1024 && b.z < 1024 &&
          !(b.x == 1023 && b.y == 511 && b.z == 1023);
+}
+constexpr bool brick_in_scene(Int3 b) {
+  constexpr int32_t kEnd = 1 << 27;
+  return b.x >= -kEnd && b.x < kEnd && b.y >= -kEnd && b.y < kEnd && b.z >= -kEnd && b.z < kEnd;
 }
 constexpr bool voxel_in_world(Int3 v) { return brick_in_world(brick_of(v)); }
 QRY_FN uint32_t brick_key(Int3 b) { return qry_pack_brick(b.x, b.y, b.z); }

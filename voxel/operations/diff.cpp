@@ -79,7 +79,7 @@ Result<SceneDiff> diff_scenes(const Scene& a, const Scene& b, const SceneDiffOpt
   };
   QRY_TRY_ASSIGN(const auto first, flat(a, "the first"));
   QRY_TRY_ASSIGN(const auto second, flat(b, "the second"));
-  return diff_bricks({first, a.palette}, {second, b.palette}, {brick_of(kWorldMin), brick_of(kWorldMax)},
+  return diff_bricks({first, a.palette}, {second, b.palette}, {brick_of(kSceneMin), brick_of(kSceneMax)},
                      options.shape_only);
 }
 

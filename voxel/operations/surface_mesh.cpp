@@ -89,9 +89,20 @@ uint64_t SurfaceMesh::triangle_count() const {
   return n;
 }
 
+Result<void> check_surface_extent(const Box3& voxels, int32_t scale) {
+  const int64_t most = std::min<int64_t>(kMostSurfaceCoordinate, INT32_MAX / scale - 1);
+  for (const int64_t c : {voxels.min.x, voxels.min.y, voxels.min.z, voxels.max.x, voxels.max.y, voxels.max.z})
+    if (c < -most || c >= most)
+      return fail(ErrorCode::out_of_bounds, "a voxel lies at " + std::to_string(c) +
+                                                " along an axis, and a surface is made of those within " +
+                                                std::to_string(most) + " of the origin; crop it, or move it nearer");
+  return {};
+}
+
 Result<SurfaceMesh> surface_mesh(const BrickMap& bricks, const Palette& palette, const SurfaceMeshOptions& options) {
   const auto stopped = [] { return fail(ErrorCode::cancelled, "stopped"); };
   options.progress.say("surface", -1);
+  if (!bricks.empty()) QRY_TRY(check_surface_extent(bricks.bounds(), 1));
   const FaceFinder finder(palette);
   const std::vector<BrickLayer> layers = layers_of(bricks);
   std::vector<std::vector<Rectangle>> of_layer(layers.size());

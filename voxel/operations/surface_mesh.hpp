@@ -35,14 +35,20 @@ struct SurfaceMesh {
   uint64_t triangle_count() const;
 };
 
+constexpr int32_t kMostSurfaceCoordinate = (1 << 20) - 8;  // corners are packed into 63 bits
+
+// Whether a surface of these voxels, whose corners are multiplied by `scale` afterwards, can be made. Errors:
+// out_of_bounds.
+Result<void> check_surface_extent(const Box3& voxels, int32_t scale);
+
 struct SurfaceMeshOptions {
   uint32_t threads = 0;
   Progress progress;
 };
 
-// Bricks must be inside the world (as flatten() returns them). The mesh does not depend on the number of threads.
-// Memory: 8 bytes a face of one layer of bricks for each thread, 24 a rectangle, some 80 a vertex. Errors: cancelled,
-// unsupported (2^32 vertices).
+// Coordinates must have an absolute value below kMostSurfaceCoordinate. The mesh does not depend on the number of
+// threads. Memory: 8 bytes a face of one layer of bricks for each thread, 24 a rectangle, some 80 a vertex. Errors:
+// cancelled, unsupported (2^32 vertices), out_of_bounds.
 Result<SurfaceMesh> surface_mesh(const BrickMap& bricks, const Palette& palette,
                                  const SurfaceMeshOptions& options = {});
 

@@ -14,7 +14,7 @@ namespace quarry {
 namespace {
 using namespace voxelize_detail;
 
-constexpr int32_t kMaxDimXZ = 16384, kMaxDimY = 4096;
+constexpr int32_t kMaxDimXZ = 16384, kMaxDimY = 8192;
 constexpr double kMargin = 0.25;  // of a voxel, on each side of the bounds when a resolution is given
 // Work is counted in squares of half a voxel's face (several times for coloured surfaces) and triangles. A host thread
 // does 1 to 2 times 10^7 of these in a second. CUDA takes 0.2 to 0.35 s to start and 0.3 s to end, once a process, and
@@ -131,13 +131,14 @@ Result<VoxelFrame> voxel_frame(const Mesh& mesh, const VoxelizeOptions& options)
     char text[200];
     std::snprintf(
         text, sizeof text,
-        "the mesh would be %.0f x %.0f x %.0f voxels, and a world above y = 0 holds %d x %d x %d; use a lower "
-        "resolution or larger voxels",
+        "the mesh would be %.0f x %.0f x %.0f voxels, and a world holds %d x %d x %d; use a lower resolution or larger "
+        "voxels",
         dims[0], dims[1], dims[2], kMaxDimXZ, kMaxDimY, kMaxDimXZ);
     return fail(ErrorCode::out_of_bounds, text);
   }
   frame.dims = {int32_t(dims[0]), int32_t(dims[1]), int32_t(dims[2])};
-  frame.shift = {-(frame.dims.x / 2), 0, -(frame.dims.z / 2)};
+  const bool too_tall = frame.dims.y > kWorldMax.y + 1;  // to rest on y = 0
+  frame.shift = {-(frame.dims.x / 2), too_tall ? -(frame.dims.y / 2) : 0, -(frame.dims.z / 2)};
   return frame;
 }
 

@@ -52,7 +52,8 @@ struct VoxelizeOptions {
   const DeviceSink* sink = nullptr;
 };
 
-// Makes a scene with one volume, which holds the voxels, and one instance, resting on y = 0 and centred in x and z.
+// Makes a scene with one volume, which holds the voxels, and one instance, resting on y = 0 and centred in x and z; one
+// taller than 4096 voxels is centred in y, too.
 // Voxels are coloured from texture, vertex colours and factors, quantised to a palette of at most 255 materials (exact
 // if they suffice; the error is in the metadata). Voxels and colours depend neither on the number of threads nor on the
 // executor. Metadata: voxel_size (in the mesh's units), mesh_triangles, palette_distinct (materials before
@@ -75,7 +76,7 @@ struct VoxelFrame {
   double origin[3] = {0, 0, 0};  // the corner of the first voxel
   double scale = 1;              // voxels per unit
   Int3 dims;                     // voxels on each axis
-  Int3 shift;                    // puts the mesh on y = 0, centred in x and z
+  Int3 shift;                    // puts the mesh on y = 0, or about it, centred in x and z
 };
 Result<VoxelFrame> voxel_frame(const Mesh& mesh, const VoxelizeOptions& options);
 

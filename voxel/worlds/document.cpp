@@ -340,7 +340,7 @@ Result<Document> Document::create(Scene scene, const WorldMemory& memory, const 
   QRY_TRY_ASSIGN(auto world, World::create(memory));
   const BrickPool& pool = world.pool();
   for (Volume& volume : scene.volumes) QRY_TRY(volume.bricks.move_to(pool));
-  QRY_TRY_ASSIGN(auto flat, flatten(scene, true, pool));
+  QRY_TRY_ASSIGN(auto flat, flatten_for_world(scene, true, pool));
   const auto own_table = volume_at_origin(scene, true);
   if (own_table) scene.volumes[*own_table].bricks.clear();  // `flat` has its leaves
   QRY_TRY(world.fill(std::move(flat), progress));

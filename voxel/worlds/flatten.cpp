@@ -9,14 +9,14 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <type_traits>
 
 #include "base/parallel.hpp"
 
 namespace quarry {
 namespace {
 
-constexpr uint32_t kSlabShift = 23;  // of an ordered key: four bricks along x
-constexpr size_t kSlabs = size_t(1) << (32 - kSlabShift);
+constexpr int64_t kSlabs = 512;  // along x; four bricks thick at least, as they are in a scene as large as a world
 
 int32_t component(Int3 v, uint32_t axis) { return axis == 0 ? v.x : axis == 1 ? v.y : v.z; }
 bool part_bit(uint32_t part, uint32_t axis) { return (part >> axis & 1u) != 0; }
@@ -29,10 +29,49 @@ bool meets(const BrickMask& a, const BrickMask& b) {
 
 Int3 brick_at(const std::array<int64_t, 3>& b) { return {int32_t(b[0]), int32_t(b[1]), int32_t(b[2])}; }
 
+// What sorts contributions by world brick, then by precedence: the brick, the place in placed_, the part. The first is
+// for bricks of the world, the other for those of any scene; both are as small as they can be, since many are sorted.
+struct WorldOrder {
+  uint64_t order;  // ordered key << 32 | place in placed_ << 3 | part
+  static bool holds(const std::array<int64_t, 3>& b);
+  static WorldOrder of(Int3 brick, size_t rank, uint32_t part) {
+    return {uint64_t(ordered_key(brick)) << 32 | uint64_t(rank) << 3 | part};
+  }
+  Int3 brick() const { return brick_from_ordered_key(uint32_t(order >> 32)); }
+  size_t rank() const { return uint32_t(order) >> 3; }
+  uint32_t part() const { return uint32_t(order & 7u); }
+  bool same_brick(const WorldOrder& other) const { return order >> 32 == other.order >> 32; }
+  friend auto operator<=>(const WorldOrder&, const WorldOrder&) = default;
+};
+struct SceneOrder {
+  uint64_t x_y;         // 28 bits each
+  uint64_t z_and_rank;  // 28 bits; place in placed_ << 3 | part
+  static bool holds(const std::array<int64_t, 3>& b) {
+    constexpr int64_t kEnd = 1 << 27;
+    return std::ranges::all_of(b, [](int64_t c) { return c >= -kEnd && c < kEnd; });
+  }
+  static SceneOrder of(Int3 brick, size_t rank, uint32_t part) {
+    const auto raised = [](int32_t c) { return uint64_t(c + (1 << 27)); };
+    return {raised(brick.x) << 28 | raised(brick.y), raised(brick.z) << 36 | uint64_t(rank) << 3 | part};
+  }
+  Int3 brick() const {
+    const auto lowered = [](uint64_t c) { return int32_t(c & ((1u << 28) - 1)) - (1 << 27); };
+    return {lowered(x_y >> 28), lowered(x_y), lowered(z_and_rank >> 36)};
+  }
+  size_t rank() const { return size_t(z_and_rank >> 3 & ((uint64_t(1) << 33) - 1)); }
+  uint32_t part() const { return uint32_t(z_and_rank & 7u); }
+  bool same_brick(const SceneOrder& other) const {
+    return x_y == other.x_y && z_and_rank >> 36 == other.z_and_rank >> 36;
+  }
+  friend auto operator<=>(const SceneOrder&, const SceneOrder&) = default;
+};
+
 bool within_world(const std::array<int64_t, 3>& b) {
   if (b[0] < -1024 || b[0] > 1023 || b[1] < -512 || b[1] > 511 || b[2] < -1024 || b[2] > 1023) return false;
   return brick_in_world({int32_t(b[0]), int32_t(b[1]), int32_t(b[2])});
 }
+
+bool WorldOrder::holds(const std::array<int64_t, 3>& b) { return within_world(b); }
 
 // Copies the voxels of `source` that fall into `part`, where `target` is still empty.
 void place_brick(const BrickRemap& remap, uint32_t part, const BrickView& source, Brick& target) {
@@ -56,17 +95,17 @@ void place_brick(const BrickRemap& remap, uint32_t part, const BrickView& source
 
 }  // namespace
 
-// One source brick's part in a world brick. Sorting by `order` groups them by world brick, in order of precedence.
+// One source brick's part in a world brick. Sorting groups them by world brick, in order of precedence.
+template <class Order>
 struct Flattener::Contribution {
-  uint64_t order;  // ordered key << 32 | place in placed_ << 3 | part
+  Order order;
   const SharedBrick* source;
-  uint32_t key() const { return uint32_t(order >> 32); }
-  uint32_t slab() const { return uint32_t(order >> (32 + kSlabShift)); }
+  friend bool operator<(const Contribution& a, const Contribution& b) { return a.order < b.order; }
 };
-bool Flattener::earlier(const Contribution& a, const Contribution& b) { return a.order < b.order; }
+template <class Order>
 struct Flattener::Slab {
   std::mutex lock;
-  std::vector<Contribution> contributions;
+  std::vector<Contribution<Order>> contributions;
 };
 
 BrickRemap make_brick_remap(const Rotation& rotation, Int3 offset) {
@@ -119,15 +158,26 @@ std::vector<uint32_t> shown_instances(const Scene& scene, bool visible_only) {
   return shown;
 }
 
-Error instance_outside(const Scene& scene, uint32_t number) {
+bool in_scene(const Box3& voxels) { return intersected(voxels, {kSceneMin, kSceneMax}) == voxels; }
+bool in_world(const Box3& voxels) { return intersected(voxels, {kWorldMin, kWorldMax}) == voxels; }
+
+namespace {
+Error out_of(const Scene& scene, uint32_t number, const char* what) {
   const Instance& instance = scene.instances[number];
   const std::string& name = instance.name.empty() ? scene.volumes[instance.volume].name : instance.name;
-  return {ErrorCode::out_of_bounds,
-          "instance " + std::to_string(number) + (name.empty() ? "" : " (\"" + name + "\")") + " at offset (" +
-              std::to_string(instance.offset.x) + ", " + std::to_string(instance.offset.y) + ", " +
-              std::to_string(instance.offset.z) +
-              ") has voxels outside the world, which is x and z in [-8192, 8191], y in [-4096, 4095]; move it or "
-              "make it smaller"};
+  return {ErrorCode::out_of_bounds, "instance " + std::to_string(number) + (name.empty() ? "" : " (\"" + name + "\")") +
+                                        " at offset (" + std::to_string(instance.offset.x) + ", " +
+                                        std::to_string(instance.offset.y) + ", " + std::to_string(instance.offset.z) +
+                                        ") has voxels " + what};
+}
+}  // namespace
+
+Error instance_outside(const Scene& scene, uint32_t number) {
+  return out_of(scene, number,
+                "outside the world, which is x and z in [-8192, 8191], y in [-4096, 4095]; move it or make it smaller");
+}
+Error instance_too_far(const Scene& scene, uint32_t number) {
+  return out_of(scene, number, "farther out than 2^30 along an axis; move it");
 }
 
 Flattener::Flattener(const Scene& scene, bool visible_only) : scene_(&scene), visible_only_(visible_only) {
@@ -175,51 +225,88 @@ bool Flattener::source_of(const Placed& placed, Int3 world_brick, uint32_t part,
   return true;
 }
 
-Result<BrickMap> Flattener::all(const BrickPool& pool, uint32_t threads) const {
+Result<BrickMap> Flattener::all(bool for_world, const BrickPool& pool, uint32_t threads) const {
   if (volume_at_origin(*scene_, visible_only_)) {
     // A scene of one volume at the origin is already flat: the copy shares every brick.
     const BrickMap& only = scene_->volumes[placed_[0].volume].bricks;
     std::atomic<bool> fits{true};
     only.visit_pieces([&](size_t, std::span<const Int3> at, std::span<const SharedBrick>) {
-      if (!std::all_of(at.begin(), at.end(), brick_in_world)) fits = false;
+      if (!std::all_of(at.begin(), at.end(), for_world ? brick_in_world : brick_in_scene)) fits = false;
     });
-    if (!fits) return tl::unexpected(instance_outside(*scene_, placed_[0].instance));
-    return only;
+    if (fits) return only;
+    const uint32_t instance = placed_[0].instance;
+    return tl::unexpected(for_world ? instance_outside(*scene_, instance) : instance_too_far(*scene_, instance));
   }
+  if (for_world) return all_by<WorldOrder>(pool, threads);
+  bool fits = true;
+  for (const Placed& placed : placed_) {
+    const Box3& box = volume_bricks_[placed.volume];
+    if (box.empty()) continue;
+    std::array<int64_t, 3> low = target_of(placed, box.min), high = target_of(placed, box.max);
+    for (uint32_t row = 0; row < 3; ++row) {
+      if (low[row] > high[row]) std::swap(low[row], high[row]);
+      high[row] += (component(placed.offset, row) & 7) != 0;
+    }
+    fits = fits && within_world(low) && within_world(high);
+  }
+  return fits ? all_by<WorldOrder>(pool, threads) : all_by<SceneOrder>(pool, threads);
+}
 
-  // The contributions to each slab of the world, four bricks thick along x: slabs follow each other in the order of the
+// The first layer of bricks along x that has one, and the last.
+std::array<int64_t, 2> Flattener::layers() const {
+  std::array<int64_t, 2> layers{INT64_MAX, INT64_MIN};
+  for (const Placed& placed : placed_) {
+    const Box3& box = volume_bricks_[placed.volume];
+    if (box.empty()) continue;
+    const int64_t a = target_of(placed, box.min)[0], b = target_of(placed, box.max)[0];
+    layers = {std::min({layers[0], a, b}), std::max({layers[1], a + 1, b + 1})};  // a part may be in the next
+  }
+  return layers;
+}
+
+template <class Order>
+Result<BrickMap> Flattener::all_by(const BrickPool& pool, uint32_t threads) const {
+  // The contributions to each slab of the world, some bricks thick along x: slabs follow each other in the order of the
   // bricks, and are flattened by different threads.
-  std::vector<Slab> slabs(kSlabs);
-  std::atomic<size_t> beyond{placed_.size()};  // the first rank that leaves the world
+  const auto [first_layer, last_layer] = layers();
+  if (first_layer > last_layer) return BrickMap{};
+  const int64_t slab_layers = std::max<int64_t>(4, (last_layer - first_layer) / kSlabs + 1);
+  std::vector<Slab<Order>> slabs(size_t((last_layer - first_layer) / slab_layers + 1));
+  std::atomic<size_t> beyond{placed_.size()};  // the first rank that leaves where bricks may be
   parallel_for(
       placed_.size(), 1,
       [&](size_t rank, size_t) {
         const Placed& placed = placed_[rank];
         scene_->volumes[placed.volume].bricks.visit_pieces(
             [&](size_t, std::span<const Int3> at, std::span<const SharedBrick> bricks) {
-              if (!contribute(rank, at, bricks, slabs))
+              if (!contribute<Order>(rank, at, bricks, first_layer, slab_layers, slabs))
                 for (size_t first = beyond.load(); rank < first && !beyond.compare_exchange_weak(first, rank);) {
                 }
             });
       },
       threads);
-  if (beyond < placed_.size()) return tl::unexpected(instance_outside(*scene_, placed_[beyond].instance));
-  std::vector<std::vector<Contribution>*> filled;
-  for (Slab& slab : slabs)
+  if (beyond < placed_.size()) {
+    const uint32_t instance = placed_[beyond].instance;
+    constexpr bool kWorld = std::is_same_v<Order, WorldOrder>;
+    return tl::unexpected(kWorld ? instance_outside(*scene_, instance) : instance_too_far(*scene_, instance));
+  }
+  std::vector<std::vector<Contribution<Order>>*> filled;
+  for (Slab<Order>& slab : slabs)
     if (!slab.contributions.empty()) filled.push_back(&slab.contributions);
   std::vector<BrickMap> maps(filled.size());
   parallel_for(
-      filled.size(), 1, [&](size_t i, size_t) { maps[i] = merge(*filled[i], pool); }, threads);
+      filled.size(), 1, [&](size_t i, size_t) { maps[i] = merge<Order>(*filled[i], pool); }, threads);
   BrickMap flat;
   for (BrickMap& map : maps) flat.append(std::move(map));
   return flat;
 }
 
-// Adds what these bricks of a volume contribute through one of its instances. False: a part lies outside the world.
+// Adds what these bricks of a volume contribute through one of its instances. False: a part lies where no brick may be.
+template <class Order>
 bool Flattener::contribute(size_t rank, std::span<const Int3> at, std::span<const SharedBrick> bricks,
-                           std::vector<Slab>& slabs) const {
+                           int64_t first_layer, int64_t slab_layers, std::vector<Slab<Order>>& slabs) const {
   const Placed& placed = placed_[rank];
-  std::vector<Contribution> found;
+  std::vector<Contribution<Order>> found;
   for (size_t i = 0; i < at.size(); ++i) {
     const std::array<int64_t, 3> base = target_of(placed, at[i]);
     const BrickView brick = *bricks[i];
@@ -227,48 +314,49 @@ bool Flattener::contribute(size_t rank, std::span<const Int3> at, std::span<cons
       if (!(placed.parts >> part & 1u) || !meets(brick.mask, placed.remap->window[part])) continue;
       const std::array<int64_t, 3> target{base[0] + part_bit(part, 0), base[1] + part_bit(part, 1),
                                           base[2] + part_bit(part, 2)};
-      if (!within_world(target)) return false;
-      found.push_back({uint64_t(ordered_key(brick_at(target))) << 32 | uint64_t(rank) << 3 | part, &bricks[i]});
+      if (!Order::holds(target)) return false;
+      found.push_back({Order::of(brick_at(target), rank, part), &bricks[i]});
     }
   }
   // To the slabs in runs: a piece reaches few of them.
-  std::sort(found.begin(), found.end(), earlier);
+  std::sort(found.begin(), found.end());
+  const auto slab_of = [&](size_t i) { return size_t((found[i].order.brick().x - first_layer) / slab_layers); };
   for (size_t begin = 0; begin < found.size();) {
+    const size_t its = slab_of(begin);
     size_t end = begin;
-    while (end < found.size() && found[end].slab() == found[begin].slab()) ++end;
-    Slab& slab = slabs[found[begin].slab()];
-    const std::lock_guard hold(slab.lock);
-    slab.contributions.insert(slab.contributions.end(), found.begin() + std::ptrdiff_t(begin),
-                              found.begin() + std::ptrdiff_t(end));
+    while (end < found.size() && slab_of(end) == its) ++end;
+    const std::lock_guard hold(slabs[its].lock);
+    slabs[its].contributions.insert(slabs[its].contributions.end(), found.begin() + std::ptrdiff_t(begin),
+                                    found.begin() + std::ptrdiff_t(end));
     begin = end;
   }
   return true;
 }
 
 // The bricks of a slab.
-BrickMap Flattener::merge(std::vector<Contribution>& contributions, const BrickPool& pool) const {
+template <class Order>
+BrickMap Flattener::merge(std::vector<Contribution<Order>>& contributions, const BrickPool& pool) const {
   // Two contributions of one instance to one brick never fill the same cell, so their relative order does not matter.
-  std::sort(contributions.begin(), contributions.end(), earlier);
+  std::sort(contributions.begin(), contributions.end());
   BrickMap flat;
   BrickWriter writer(pool);
-  const auto remap_of = [&](const Contribution& from) { return placed_[uint32_t(from.order) >> 3].remap; };
+  const auto remap_of = [&](const Contribution<Order>& from) { return placed_[from.order.rank()].remap; };
   for (size_t c = 0; c < contributions.size();) {
-    const uint32_t key = contributions[c].key();
+    const Order first = contributions[c].order;
     size_t stop = c;
-    while (stop < contributions.size() && contributions[stop].key() == key) ++stop;
+    while (stop < contributions.size() && contributions[stop].order.same_brick(first)) ++stop;
     SharedBrick only;
     if (remap_of(contributions[c])->aligned) only = *contributions[c++].source;
     if (c < stop && !only.material()) {
       Brick target = only->copy();
       for (; c < stop; ++c)
-        place_brick(*remap_of(contributions[c]), uint32_t(contributions[c].order & 7u), **contributions[c].source,
-                    target);
+        place_brick(*remap_of(contributions[c]), contributions[c].order.part(), **contributions[c].source, target);
       only = writer.make(target);
     }
-    flat.put(brick_from_ordered_key(key), std::move(only));
+    flat.put(first.brick(), std::move(only));
     c = stop;
   }
-  std::vector<Contribution>().swap(contributions);
+  std::vector<Contribution<Order>>().swap(contributions);
   return flat;
 }
 

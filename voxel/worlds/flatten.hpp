@@ -38,8 +38,12 @@ Result<void> check_instances(const Scene& scene);
 // The instances that are shown, by their numbers, in order of precedence: where several have a voxel it is the first
 // one's. Those of a missing volume are left out.
 std::vector<uint32_t> shown_instances(const Scene& scene, bool visible_only);
-// The error of one that has voxels outside the world.
+// Whether all voxels of a box may be in a scene, and in a world.
+bool in_scene(const Box3& voxels);
+bool in_world(const Box3& voxels);
+// The error of one that has voxels outside the world, or farther out than a scene may reach.
 Error instance_outside(const Scene& scene, uint32_t instance);
+Error instance_too_far(const Scene& scene, uint32_t instance);
 
 class Flattener {
  public:
@@ -48,8 +52,9 @@ class Flattener {
   Flattener(const Scene& scene, bool visible_only);
 
   // The whole scene, by slabs on all threads; what is not a volume's brick as it is, is made in `pool`. Errors:
-  // out_of_bounds. Memory besides the result: 16 bytes per source brick and part.
-  Result<BrickMap> all(const BrickPool& pool = BrickPool::loose(), uint32_t threads = 0) const;
+  // out_of_bounds: a voxel beyond kSceneMin and kSceneMax, or if it is for a world, outside of that. Memory besides the
+  // result: 16 bytes per source brick and part, 24 if the scene is larger than a world.
+  Result<BrickMap> all(bool for_world, const BrickPool& pool = BrickPool::loose(), uint32_t threads = 0) const;
   // One world brick, from all instances that reach it.
   Brick brick(Int3 world_brick) const;
   // The same for many: the brick at puts[i].brick to puts[i].value. A world brick that one brick of a volume fills
@@ -88,12 +93,18 @@ class Flattener {
     const Placed* placed;
     std::array<int64_t, 3> min, max;  // world bricks that it can reach
   };
+  template <class Order>
   struct Contribution;
+  template <class Order>
   struct Slab;
-  static bool earlier(const Contribution& a, const Contribution& b);
-  bool contribute(size_t rank, std::span<const Int3> at, std::span<const SharedBrick> bricks,
-                  std::vector<Slab>& slabs) const;
-  BrickMap merge(std::vector<Contribution>& contributions, const BrickPool& pool) const;
+  template <class Order>
+  Result<BrickMap> all_by(const BrickPool& pool, uint32_t threads) const;
+  template <class Order>
+  bool contribute(size_t rank, std::span<const Int3> at, std::span<const SharedBrick> bricks, int64_t first_layer,
+                  int64_t slab_layers, std::vector<Slab<Order>>& slabs) const;
+  template <class Order>
+  BrickMap merge(std::vector<Contribution<Order>>& contributions, const BrickPool& pool) const;
+  std::array<int64_t, 2> layers() const;
   static std::array<int64_t, 3> target_of(const Placed& placed, Int3 source);
   static bool source_of(const Placed& placed, Int3 world_brick, uint32_t part, Int3* source);
   std::vector<Candidate> candidates(const Box3& world_bricks) const;

@@ -85,7 +85,12 @@ bool Scene::instance_visible(const Instance& instance) const {
 
 Result<BrickMap> flatten(const Scene& scene, bool visible_only, const BrickPool& pool) {
   QRY_TRY(check_instances(scene));
-  return Flattener(scene, visible_only).all(pool);
+  return Flattener(scene, visible_only).all(false, pool);
+}
+
+Result<BrickMap> flatten_for_world(const Scene& scene, bool visible_only, const BrickPool& pool) {
+  QRY_TRY(check_instances(scene));
+  return Flattener(scene, visible_only).all(true, pool);
 }
 
 Brick flatten_brick(const Scene& scene, Int3 brick, bool visible_only) {

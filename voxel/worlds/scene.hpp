@@ -71,9 +71,11 @@ struct Scene {
 };
 
 // All distinct cells of the scene in world axes, by the scene's overlap rule. `visible_only` leaves hidden instances
-// out. Deterministic for any number of threads. Errors: out_of_bounds if a voxel is outside the world (the message
-// names the instance). What is not a volume's brick as it is, is made in `pool`.
+// out. Deterministic for any number of threads. Errors: out_of_bounds if a voxel is beyond kSceneMin and kSceneMax (the
+// message names the instance). What is not a volume's brick as it is, is made in `pool`.
 Result<BrickMap> flatten(const Scene& scene, bool visible_only, const BrickPool& pool = BrickPool::loose());
+// The same for who makes a World of it: out_of_bounds if a voxel is outside of kWorldMin and kWorldMax.
+Result<BrickMap> flatten_for_world(const Scene& scene, bool visible_only, const BrickPool& pool = BrickPool::loose());
 // The same, for one world brick: an edit recomputes each affected brick with it.
 Brick flatten_brick(const Scene& scene, Int3 brick, bool visible_only);
 

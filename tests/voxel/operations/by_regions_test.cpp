@@ -201,12 +201,17 @@ TEST_CASE("by regions: a scene is split into the parts that it has in memory, wh
         split(Scene{}, SplitKind::regions, 0).error().message);
 }
 
-TEST_CASE("by regions: what reaches outside the world is not united, in the words of scenes in memory") {
+TEST_CASE("by regions: what reaches outside a world is united all the same, and what is too far out is not") {
   Scene scene = wide_scene(1), far = wide_scene(2);
   far.instances[1].volume = 1;
   far.instances[1].offset = {8190, 0, 0};
   const auto pass = pass_by_regions([] { return uint64_t(1) << 30; }, {});
   for (const BooleanKind kind : {BooleanKind::union_of, BooleanKind::intersection, BooleanKind::difference}) {
+    far.instances[1].offset = {8190, -5000, 1 << 20};
+    const auto there = boolean(begin(scene, source_of(scene)), begin(far, source_of(far)), kind, pass, {});
+    REQUIRE(there);
+    CHECK(test::same_scene(*made_of(*there, uint64_t(1) << 30), *boolean(scene, far, kind)) == "");
+    far.instances[1].offset = {1 << 30, 0, 0};
     const auto made = boolean(begin(scene, source_of(scene)), begin(far, source_of(far)), kind, pass, {});
     const auto expected = boolean(scene, far, kind);
     REQUIRE_FALSE(expected);

@@ -88,11 +88,15 @@ TEST_CASE("scene diff: what counts is the look, not the palette's number nor how
   CHECK(diff_scenes(a, b, all)->recoloured.voxels == of_two);
 }
 
-TEST_CASE("scene diff: empty scenes are equal; a voxel outside the world is an error that says whose it is") {
+TEST_CASE("scene diff: empty scenes are equal; one that is far out counts; one too far is an error that says whose") {
   CHECK(diff_scenes(Scene{}, Scene{})->equal());
   CHECK(diff_scenes(Scene{}, Scene{})->bounds().empty());
   Scene far = scattered(1, 5);
   far.instances[0].offset = {1 << 20, 0, 0};
+  const auto there = diff_scenes(Scene{}, far);
+  REQUIRE(there);
+  CHECK(there->added.voxels == far.volumes[0].bricks.voxel_count());
+  far.instances[0].offset = {1 << 30, 0, 0};
   const auto refused = diff_scenes(Scene{}, far);
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == ErrorCode::out_of_bounds);

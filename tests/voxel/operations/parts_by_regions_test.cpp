@@ -223,7 +223,7 @@ TEST_CASE("parts by regions: chunks that keep all their voxels are not read voxe
 TEST_CASE("parts by regions: bad scenes are refused in the words of whole ones, and work stops when it is told to") {
   const auto pass = pass_by_regions([] { return uint64_t(1) << 30; }, {});
   Scene scene = shown(clouds(1));
-  scene.volumes[0].bricks.set({9000, 0, 0}, 1);
+  scene.volumes[0].bricks.set({(1 << 30) + 9, 0, 0}, 1);
   Scene behind = scene;  // an instance that does not show comes first
   behind.instances.insert(behind.instances.begin(), behind.instances[0]);
   behind.instances[0].hidden = true;

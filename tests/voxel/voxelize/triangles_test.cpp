@@ -408,7 +408,11 @@ TEST_CASE("voxelize: what cannot be voxelised is refused with a reason") {
   refused(with_material({0, 0, 0, 1, 1, 1, 0, 1, 0}, {0, 1, 3}), at_resolution(8), ErrorCode::invalid_argument);
   refused(with_material({2, 2, 2, 2, 2, 2, 2, 2, 2}, {0, 1, 2}), at_resolution(8), ErrorCode::invalid_argument);
   refused(box(1, 1, 1), at_resolution(0), ErrorCode::invalid_argument);
-  refused(box(1, 1, 1), at_resolution(5000), ErrorCode::out_of_bounds);  // 4096 above the ground
+  refused(box(1, 1, 1), at_resolution(9000), ErrorCode::out_of_bounds);  // as tall as no world
+  // What is too tall to rest on the ground is about it.
+  CHECK(voxel_frame(box(1, 4, 1), at_resolution(4096))->shift == Int3{-512, 0, -512});
+  CHECK(voxel_frame(box(1, 4, 1), at_resolution(4097))->shift.y == -2048);
+  CHECK(voxel_frame(box(4, 2, 4), at_resolution(16384))->shift == Int3{-8192, -4096, -8192});
   refused(box(1, 1, 1), of_size(1e-30), ErrorCode::out_of_bounds);
   const std::atomic<bool> cancel{true};
   VoxelizeOptions o = at_resolution(64);

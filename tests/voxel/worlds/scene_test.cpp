@@ -131,10 +131,10 @@ TEST_CASE("scene: one brick flattened alone is that brick of the whole, also whe
 TEST_CASE("scene: the flattening is the same with 1, 2 and 8 threads") {
   const Scene scene = random_scene(31, 4, 40);
   const Flattener flattener(scene, false);
-  const auto one = flattener.all(BrickPool::loose(), 1);
+  const auto one = flattener.all(false, BrickPool::loose(), 1);
   REQUIRE(one);
   for (const uint32_t threads : {2u, 8u}) {
-    const auto many = flattener.all(BrickPool::loose(), threads);
+    const auto many = flattener.all(false, BrickPool::loose(), threads);
     REQUIRE(many);
     REQUIRE((*many == *one));
   }
@@ -147,7 +147,8 @@ TEST_CASE("scene: one volume at the origin is its own flattening and shares its 
   REQUIRE(flat->find({0, 0, 0}) == scene.volumes[0].bricks.find({0, 0, 0}));
 }
 
-TEST_CASE("scene: voxels at the world's last cells are flattened, one further is refused by the instance's name") {
+TEST_CASE(
+    "scene: voxels at the world's last cells are flattened for it, one further is refused by the instance's name") {
   struct Case {
     Int3 voxel, offset;
     bool fits;
@@ -167,7 +168,7 @@ TEST_CASE("scene: voxels at the world's last cells are flattened, one further is
       {{-2147483647 - 1, 0, 0}, {-5, 0, 0}, false},
   };
   for (const Case& c : cases) {
-    const auto flat = flatten(one_voxel(c.voxel, c.offset), true);
+    const auto flat = flatten_for_world(one_voxel(c.voxel, c.offset), true);
     INFO(c.offset.x << ' ' << c.offset.y << ' ' << c.offset.z);
     REQUIRE(flat.has_value() == c.fits);
     if (c.fits) {
@@ -176,6 +177,63 @@ TEST_CASE("scene: voxels at the world's last cells are flattened, one further is
       REQUIRE(flat.error().code == ErrorCode::out_of_bounds);
       REQUIRE(flat.error().message.find("\"tower\"") != std::string::npos);
     }
+  }
+}
+
+TEST_CASE(
+    "scene: voxels anywhere within 2^30 of the origin are flattened, one further is refused by the instance's name") {
+  struct Case {
+    Int3 voxel, offset;
+    bool fits;
+  };
+  constexpr int32_t kEnd = 1 << 30;
+  const Case cases[] = {
+      {{0, 0, 0}, {-kEnd, -kEnd, -kEnd}, true}, {{0, 0, 0}, {kEnd - 1, kEnd - 1, kEnd - 1}, true},
+      {{3, 4, 5}, {8192, 4096, -9000}, true},   {{2147483647, -5, 0}, {-1200000000, kEnd - 3, 12345}, true},
+      {{0, 0, 0}, {kEnd, 0, 0}, false},         {{7, 0, 0}, {0, -kEnd - 1, 0}, false},
+      {{0, 0, 1}, {0, 0, kEnd - 1}, false},     {{2147483647, 0, 0}, {2147483647, 0, 0}, false},
+  };
+  for (const Case& c : cases) {
+    // Beside a voxel of the world, so that no volume is alone at the origin.
+    Scene scene = one_voxel(c.voxel, c.offset);
+    scene.volumes.push_back({"other", {}, {}});
+    scene.volumes[1].bricks.set({1, 1, 1}, 2);
+    scene.instances.emplace_back().volume = 1;
+    const auto flat = flatten(scene, true);
+    INFO(c.offset.x << ' ' << c.offset.y << ' ' << c.offset.z);
+    REQUIRE(flat.has_value() == c.fits);
+    if (c.fits) {
+      CHECK(flat->voxel_count() == 2);
+      CHECK(flat->get({c.voxel.x + c.offset.x, c.voxel.y + c.offset.y, c.voxel.z + c.offset.z}) == 1);
+      CHECK(flat->get({1, 1, 1}) == 2);
+    } else {
+      CHECK(flat.error().code == ErrorCode::out_of_bounds);
+      CHECK(flat.error().message.find("\"tower\"") != std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("scene: what is farther apart than a world is flattened voxel by voxel as what is near, by any threads") {
+  std::mt19937 random(77);
+  const auto far = [&] { return int32_t(random() % (1u << 21)) - (1 << 20); };
+  for (uint32_t seed = 40; seed < 48; ++seed) {
+    Scene scene = random_scene(seed, 1 + seed % 4, 30);
+    // Heaps of instances that overlap, the heaps far from each other.
+    Int3 heap{};
+    for (size_t i = 0; i < scene.instances.size(); ++i) {
+      if (i % 5 == 0) heap = {far(), far(), far()};
+      scene.instances[i].offset = scene.instances[i].offset + heap;
+    }
+    const Flattener flattener(scene, true);
+    const auto flat = flattener.all(false);
+    REQUIRE(flat);
+    REQUIRE((cells_of(*flat) == brute_force(scene, true)));
+    for (const uint32_t threads : {1u, 8u}) REQUIRE((*flattener.all(false, BrickPool::loose(), threads) == *flat));
+    REQUIRE(flattener.all(true).error().code == ErrorCode::out_of_bounds);
+    // A brick by itself, too, which is how edits make them.
+    size_t nth = 0;
+    for (const auto& [at, brick] : flat->bricks())
+      if (nth++ % 11 == 0) REQUIRE((flatten_brick(scene, at, true) == brick));
   }
 }
 

@@ -16,6 +16,7 @@
 #include "voxel/io/files/atomic_file.hpp"
 #include "voxel/io/files/bytes.hpp"
 #include "voxel/io/streams/volume_builder.hpp"
+#include "voxel/worlds/flatten.hpp"
 
 namespace quarry::io {
 
@@ -108,7 +109,7 @@ Int3 place_of(const GridRecord& grid, const GridRecord& first) {
 
 Int3 turned(Int3 cell, bool z_up) { return z_up ? Int3{cell.x, cell.z, -1 - cell.y} : cell; }
 
-// The offset by which all instances must move to fit into the world.
+// The offset by which all instances must move to fit into the world; none if no offset makes them fit.
 Result<Int3> shift_into_world(const Box3& box) {
   Int3 shift{};
   const int64_t min[3] = {box.min.x, box.min.y, box.min.z}, max[3] = {box.max.x, box.max.y, box.max.z};
@@ -116,10 +117,11 @@ Result<Int3> shift_into_world(const Box3& box) {
   int32_t* const out[3] = {&shift.x, &shift.y, &shift.z};
   for (int i = 0; i < 3; ++i) {
     if (min[i] >= low[i] && max[i] <= high[i]) continue;
-    if (max[i] - min[i] > high[i] - low[i])
+    if (max[i] - min[i] > high[i] - low[i]) {
+      if (in_scene(box)) return Int3{};
       return fail(ErrorCode::out_of_bounds, "its voxels span " + std::to_string(max[i] - min[i] + 1) + " along " +
-                                                "xyz"[i] + ", and a world has " + std::to_string(high[i] - low[i] + 1) +
-                                                "; resample it coarser");
+                                                "xyz"[i] + ", farther than 2^30 out; resample it coarser");
+    }
     *out[i] = int32_t(-(min[i] + (max[i] - min[i] + 1) / 2));
   }
   return shift;

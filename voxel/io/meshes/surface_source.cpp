@@ -186,6 +186,7 @@ class SurfaceBuilder {
     auto out = std::make_unique<SurfaceOnDisk>();
     QRY_TRY_ASSIGN(const auto scale, scale_of(voxels_.scene()));
     out->scale = scale;
+    if (!voxels_.bounds().empty()) QRY_TRY(check_surface_extent(voxels_.bounds(), scale));
     for (std::unique_ptr<Spill>* spill : {&rectangles_, &unsorted_, &sorted_again_, &out->corners, &out->triangles}) {
       QRY_TRY_ASSIGN(auto made, Spill::create(file_));
       *spill = std::move(made);
@@ -517,6 +518,10 @@ class SurfaceBuilder {
 Result<std::unique_ptr<SurfaceSource>> surface_of(const Scene& scene, const Progress& progress) {
   QRY_TRY_ASSIGN(const auto scale, scale_of(scene));
   QRY_TRY_ASSIGN(auto mesh, visible_surface(scene, progress));
+  // Its corners rise, but not along each axis.
+  Box3 bounds;
+  for (const Int3 p : mesh.positions) bounds = united(bounds, {p, p});
+  QRY_TRY(check_surface_extent(bounds, scale));
   return std::unique_ptr<SurfaceSource>(std::make_unique<SurfaceInMemory>(std::move(mesh), scale));
 }
 

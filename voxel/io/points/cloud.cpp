@@ -20,37 +20,38 @@ namespace quarry::io {
 namespace {
 
 struct Sample {
-  uint64_t key;  // brick x, y, z (11 bits each) and the voxel in it; bricks rise with the key
+  uint64_t key;  // brick x, y, z (17 bits each) and the voxel in it; bricks rise with the key
   uint32_t rgba;
   friend bool operator<(const Sample& a, const Sample& b) { return a.key < b.key; }
 };
 
 uint64_t key_of(Int3 cell) {
   const Int3 b = brick_of(cell);
-  return uint64_t(b.x) << 31 | uint64_t(b.y) << 20 | uint64_t(b.z) << 9 |
+  return uint64_t(b.x) << 43 | uint64_t(b.y) << 26 | uint64_t(b.z) << 9 |
          voxel_index({cell.x & 7, cell.y & 7, cell.z & 7});
 }
 
-// The key for regions: chunk x, y, z (8 bits each), brick in it (3 bits each), voxel in that; 42 bits.
+// The key for regions: chunk x, y, z (14 bits each), brick in it (3 bits each), voxel in that; 60 bits.
 uint64_t chunk_key_of(Int3 cell) {
   const auto interleaved = [&](int shift, uint32_t mask, int bits) {
     const auto part = [&](int32_t v) { return uint64_t(uint32_t(v) >> shift & mask); };
     return part(cell.x) << 2 * bits | part(cell.y) << bits | part(cell.z);
   };
-  return interleaved(6, 255, 8) << 18 | interleaved(3, 7, 3) << 9 | voxel_index({cell.x & 7, cell.y & 7, cell.z & 7});
+  return interleaved(6, (1u << 14) - 1, 14) << 18 | interleaved(3, 7, 3) << 9 |
+         voxel_index({cell.x & 7, cell.y & 7, cell.z & 7});
 }
 Int3 brick_of_chunk_key(uint64_t key) {
   const auto at = [&](int chunk_bit, int brick_bit) {
-    return int32_t((key >> chunk_bit & 255) << 3 | (key >> brick_bit & 7));
+    return int32_t((key >> chunk_bit & ((1u << 14) - 1)) << 3 | (key >> brick_bit & 7));
   };
-  return {at(34, 15), at(26, 12), at(18, 9)};
+  return {at(46, 15), at(32, 12), at(18, 9)};
 }
 
 // A point that may wait on disk. No two are equal, so the sort drops none as a duplicate.
 struct WaitingSample {
-  uint64_t key_and_number;  // chunk key, and the high bits of the point's number
+  uint64_t key_and_number;  // chunk key, and the high four bits of the point's number
   uint32_t rgba, number;
-  uint64_t key() const { return key_and_number >> 22; }
+  uint64_t key() const { return key_and_number >> 4; }
   friend bool operator<(const WaitingSample& a, const WaitingSample& b) {
     return std::tie(a.key_and_number, a.number, a.rgba) < std::tie(b.key_and_number, b.number, b.rgba);
   }
@@ -117,6 +118,7 @@ class PointFrame {
           options.warnings,
           std::to_string(outside) + " points have coordinates that are no numbers, or beyond 1e15, and were left out");
     f.inside_ = cloud.points - outside;
+    if (f.inside_ >> 36) return fail(ErrorCode::unsupported, "it has more than 2^36 points; split it");
     const double longest = std::max({high[0] - f.low_[0], high[1] - f.low_[1], high[2] - f.low_[2]});
     f.edge_ = options.voxel_size;
     if (f.edge_ <= 0) {
@@ -213,7 +215,8 @@ Result<Scene> voxelize_points(const PointCloud& cloud, const ReadOptions& option
     for (; i < cells && samples[i].key >> 9 == place; ++i)
       brick.set(uint32_t(samples[i].key & 511), colours.material(samples[i].rgba));
     if (!budget.take(1)) return tl::unexpected(budget.error(""));
-    bricks.put({int32_t(place >> 22), int32_t(place >> 11 & 2047), int32_t(place & 2047)}, brick);
+    constexpr uint64_t kEdge = (1u << 17) - 1;
+    bricks.put({int32_t(place >> 34), int32_t(place >> 17 & kEdge), int32_t(place & kEdge)}, brick);
   }
   frame.finish(cloud, scene, std::move(bricks));
   return scene;
@@ -232,7 +235,7 @@ Result<RegionsDone> voxelize_points_in_regions(const PointCloud& cloud, const st
         **points_wait, std::min<uint64_t>(all, uint64_t(double(sink.available_bytes()) * kPointSortShare)));
     uint64_t number = 0;
     const auto walked = frame.walk(cloud, [&](Int3 cell, uint32_t rgba) {
-      sorted.add({chunk_key_of(cell) << 22 | number >> 32, rgba, uint32_t(number)});
+      sorted.add({chunk_key_of(cell) << 4 | number >> 32, rgba, uint32_t(number)});
       ++number;
       return true;
     });

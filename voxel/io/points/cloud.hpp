@@ -18,11 +18,11 @@
 
 namespace quarry::io {
 
-constexpr int32_t kPointsMaxEdge = 16384;  // voxels along an edge of the bounds: the world's longest
+constexpr int32_t kPointsMaxEdge = 1 << 20;  // voxels along an edge of the bounds
 
 // All make voxels of options.voxel_size units, or options.resolution of them along the longest edge. Errors:
 // malformed_input with the byte and what was expected; unsupported past a limit; invalid_argument for options that give
-// more voxels than fit a world.
+// more voxels than kPointsMaxEdge.
 // Memory: at most 640 MiB + 60 times the bytes given (16 bytes a point, and the bricks). Files are read in pieces,
 // twice. Region by region, the available memory is used for sorting the points. They wait in a file in the folder of
 // the output (16 bytes a point, as much for each voxel). LAS 1.0 to 1.4, point formats 0-3 and 6-8.

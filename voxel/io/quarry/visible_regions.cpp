@@ -9,6 +9,7 @@
 
 #include "base/parallel.hpp"
 #include "voxel/io/quarry/tables.hpp"
+#include "voxel/worlds/flatten.hpp"
 
 namespace quarry::io {
 namespace {
@@ -69,9 +70,7 @@ Result<VisibleRegions> VisibleRegions::of(StoreReader& store, const std::vector<
     const Instance& instance = out.scene_->instances[i];
     if (!out.counts(instance)) continue;
     const Box3 box = placed(instance, bounds[instance.volume]);
-    if (!inside(box, {kWorldMin, kWorldMax}))
-      return fail(ErrorCode::out_of_bounds,
-                  "instance " + std::to_string(i) + " ('" + instance.name + "') reaches outside the world");
+    if (!in_scene(box)) return tl::unexpected(instance_too_far(*out.scene_, uint32_t(i)));
     out.bounds_ = united(out.bounds_, box);
   }
   return out;
@@ -96,7 +95,7 @@ bool VisibleRegions::counts(const Instance& instance) const {
 }
 
 std::vector<VisibleRegions::Piece> VisibleRegions::pieces_of(size_t axis, int32_t first, int32_t last) const {
-  Box3 slab{kWorldMin, kWorldMax};
+  Box3 slab{kSceneMin, kSceneMax};
   along(slab.min, axis) = first * 8;
   along(slab.max, axis) = last * 8 + 7;
   return pieces_of(slab);
@@ -140,6 +139,15 @@ Result<int32_t> VisibleRegions::last_layer(size_t axis, int32_t first) const {
       least += bricks;
     }
     if (least <= most) fits = last;
+  }
+  // Where there is nothing it goes on in growing steps: parts of a scene may be far from each other.
+  while (fits >= first && least == 0 && fits < end) {
+    const int32_t next = int32_t(std::min<int64_t>(end, int64_t(fits) + (int64_t(fits) - first + 1)));
+    for (const Piece& piece : pieces_of(axis, fits + 1, next)) {
+      QRY_TRY_ASSIGN(const auto bricks, store_->count_bricks(piece.volume, piece.chunks));
+      least += bricks;
+    }
+    if (least == 0) fits = next;
   }
   if (fits < first)
     return fail(ErrorCode::out_of_memory,
@@ -234,7 +242,7 @@ std::vector<ChunkBox> chunks_for(const std::vector<Instance>& instances, const B
 Result<BrickMap> visible_in_box(StoreReader& store, const Box3& voxels, uint64_t* bricks_read,
                                 const Progress& progress) {
   *bricks_read = 0;
-  const Box3 box = intersected(voxels, {kWorldMin, kWorldMax});
+  const Box3 box = intersected(voxels, {kSceneMin, kSceneMax});
   if (box.empty()) return BrickMap{};
   Scene some = with_instances(store.scene(), instances_for(store.scene(), box, nullptr));
   for (const ChunkBox& needed : chunks_for(some.instances, box)) {
@@ -250,7 +258,7 @@ Result<void> visible_in_boxes(StoreReader& store, std::span<const Box3> boxes, c
   std::vector<std::vector<Instance>> instances(boxes.size());
   std::vector<std::vector<ChunkBox>> pieces(boxes.size());
   for (size_t i = 0; i < boxes.size(); ++i) {
-    const Box3 box = intersected(boxes[i], {kWorldMin, kWorldMax});
+    const Box3 box = intersected(boxes[i], {kSceneMin, kSceneMax});
     if (box.empty()) continue;
     instances[i] = instances_for(store.scene(), box, &bounds);
     pieces[i] = chunks_for(instances[i], box);

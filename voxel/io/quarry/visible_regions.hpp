@@ -22,7 +22,8 @@ class VisibleRegions {
   static Result<VisibleRegions> of(const Scene& scene, const Progress& progress);
   // For a world file. `bounds` are those of each volume's voxels. `available_bytes` tells how many bytes may be
   // allocated in addition to the process's memory. The references must outlive this object. Errors: out_of_bounds (a
-  // visible instance reaches outside the world). `visible_only` false: hidden instances and layers count too.
+  // visible instance reaches beyond kSceneMin and kSceneMax). `visible_only` false: hidden instances and layers count
+  // too.
   static Result<VisibleRegions> of(StoreReader& store, const std::vector<Box3>& bounds,
                                    const std::function<uint64_t()>& available_bytes, const Progress& progress,
                                    bool visible_only = true);
@@ -68,8 +69,8 @@ class VisibleRegions {
 
 // Returns at least the visible bricks that meet a box of world voxels; they are whole. Of a world file's chunks it
 // reads only those from which an instance can place voxels into the box. `bricks_read`: how many the file has in these.
-// Memory: those bricks, twice. Errors: those of StoreReader::read; out_of_bounds (what was read reaches outside the
-// world); cancelled.
+// Memory: those bricks, twice. Errors: those of StoreReader::read; out_of_bounds (what was read reaches beyond
+// kSceneMin and kSceneMax); cancelled.
 Result<BrickMap> visible_in_box(StoreReader& store, const Box3& voxels, uint64_t* bricks_read,
                                 const Progress& progress);
 // The same for many boxes, by all threads together. `take` gets each box's bricks, several threads at once, and how

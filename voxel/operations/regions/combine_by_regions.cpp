@@ -53,7 +53,7 @@ struct PlacedThere {
 };
 PlacedThere placed_there(const Scene& scene, const std::vector<Box3>& bounds, const Box3& bricks) {
   PlacedThere out;
-  const Box3 least{brick_of(kWorldMin), brick_of(kWorldMax)};
+  const Box3 least{brick_of(kSceneMin), brick_of(kSceneMax)};
   const Box3 within = intersected(bricks, least);
   if (within.empty()) return out;
   const Box3 cells = box_of_voxels(within);
@@ -93,7 +93,7 @@ BrickSource combined(const BrickSource& from, BooleanKind kind, const Progress& 
 
 Result<SceneByRegions> flattened(SceneByRegions scene, const char* name, const Pass& pass, const Progress& progress) {
   QRY_TRY(check(scene.scene()));
-  QRY_TRY(scene.tighten(pass));  // so that it is known what is outside the world
+  QRY_TRY(scene.tighten(pass));  // so that it is known what is too far out
   Scene head = scene.scene();
   std::vector<Box3> bounds = scene.bounds();
   Box3 all;
@@ -101,7 +101,7 @@ Result<SceneByRegions> flattened(SceneByRegions scene, const char* name, const P
     const Instance& instance = head.instances[i];
     if (bounds[instance.volume].empty()) continue;
     const Box3 box = placed(instance, bounds[instance.volume]);
-    if (!(intersected(box, {kWorldMin, kWorldMax}) == box)) return tl::unexpected(instance_outside(head, i));
+    if (!in_scene(box)) return tl::unexpected(instance_too_far(head, i));
     all = united(all, box);
   }
   Scene flat = single({}, head.palette, name);

@@ -27,10 +27,10 @@ struct Parts {
   uint32_t count = 0;            // how many stay: those below this
 };
 
-// What is known of a piece or a part: its size, and where it begins as a number whose order is that of PartBegin. A
-// brick has at most 2^8 components.
+// What is known of a piece or a part. A brick has at most 2^8 components.
 struct Facts {
-  uint64_t voxels = 0, begin = UINT64_MAX;
+  uint64_t voxels = 0;
+  PartBegin begin{kSceneMax, UINT32_MAX};  // after all others
 };
 constexpr uint32_t kComponentBits = 8;
 
@@ -51,7 +51,7 @@ class PieceFacts {
     const uint32_t brick = begin >> kComponentBits;
     const Int3 at =
         box_of_bricks({chunk, chunk}).min + Int3{int32_t(brick >> 6), int32_t(brick >> 3 & 7u), int32_t(brick & 7u)};
-    return {voxels, uint64_t(ordered_key(at)) << kComponentBits | (begin & ((1u << kComponentBits) - 1))};
+    return {voxels, {at, begin & ((1u << kComponentBits) - 1)}};
   }
 
  private:
@@ -101,7 +101,7 @@ Result<std::shared_ptr<const Parts>> find_parts(const SceneByRegions& scene, con
   PieceFacts facts;
   QRY_TRY(pass(scene, [&](uint32_t, const BrickMap& bricks) -> Result<void> {
     for (const auto& [at, brick] : bricks.bricks())
-      if (!brick_in_world(at)) return tl::unexpected(instance_outside(before, shown_instances(before, true).front()));
+      if (!brick_in_scene(at)) return tl::unexpected(instance_too_far(before, shown_instances(before, true).front()));
     QRY_TRY(parts->pieces.add(
         bricks.chunks(),
         [&](Int3 chunk) {

@@ -236,7 +236,7 @@ tl::expected<std::optional<SceneDiff>, Trouble> diff_in_layers(const std::string
       QRY_TRY(read);
       bricks[i] = std::move(*read);
     }
-    Box3 layers{brick_of(kWorldMin), brick_of(kWorldMax)};
+    Box3 layers{brick_of(kSceneMin), brick_of(kSceneMax)};
     layers.min.x = first, layers.max.x = last;
     sum.add(diff_bricks({bricks[0], sides[0].store->scene().palette}, {bricks[1], sides[1].store->scene().palette},
                         layers, options.shape_only));

@@ -101,6 +101,23 @@ json scene_json(const std::string& file, const io::Format& format, const Scene& 
   return out;
 }
 
+// The same part, for what no grid holds.
+void add_no_world(json& out, uint64_t bricks, uint64_t voxels) {
+  out["bricks"] = bricks;
+  out["world"] = {{"bricks", bricks},
+                  {"voxels", voxels},
+                  {"voxels_per_brick", double(voxels) / double(std::max<uint64_t>(1, bricks))}};
+  out["grid"] = json();
+}
+
+// Whether a world has room for what is visible.
+bool shown_in_world(const Scene& scene) {
+  return std::ranges::all_of(scene.instances, [&](const Instance& instance) {
+    return !scene.instance_visible(instance) ||
+           in_world(placed(instance, scene.volumes[instance.volume].bricks.bounds()));
+  });
+}
+
 // The part that is about the world and its grid. `not_stored`: bytes of the pool that are left out of `world`, as it is
 // and when packed.
 struct NotStored {
@@ -134,15 +151,17 @@ struct WorldKeys {
   std::array<bool, 256> full{};  // materials of the world's full bricks
   VoxelSums sums;
   Box3 bounds;
-  std::optional<Int3> outside;  // a brick of the volume that would be outside the world
+  bool outside = false;    // a brick of the volume is where no world has one; then `places` lacks it
+  bool too_far = false;    // and where no scene has one
+  uint64_t elsewhere = 0;  // how many are outside
 
   void add(const WorldKeys& more) {
     places.insert(places.end(), more.places.begin(), more.places.end());
     stored += more.stored, shown += more.shown, words += more.words;
     for (size_t m = 0; m < full.size(); ++m) full[m] = full[m] || more.full[m];
-    sums.add(more.sums);
+    sums.add(more.sums), elsewhere += more.elsewhere;
     bounds = united(bounds, more.bounds);
-    if (more.outside) outside = more.outside;
+    outside = outside || more.outside, too_far = too_far || more.too_far;
   }
 };
 
@@ -199,11 +218,12 @@ Result<std::optional<json>> streamed(const std::string& file, const io::Format& 
       some.stored += !full;
       if (volume != instance.volume) return;
       const Int3 in_world = at + offset;
-      if (!brick_in_world(in_world)) {
-        some.outside = at;
+      if (!brick_in_scene(in_world)) {
+        some.too_far = true;
         return;
       }
-      some.places.push_back(ordered_key(in_world));
+      if (brick_in_world(in_world)) some.places.push_back(ordered_key(in_world));
+      else some.outside = true, ++some.elsewhere;
       if (full) some.full[full] = true;
       else ++some.shown, some.words += (brick.count() + 3) / 4;
       hash.add(in_world, brick, some.sums);
@@ -221,11 +241,7 @@ Result<std::optional<json>> streamed(const std::string& file, const io::Format& 
   for (const std::string& warning : warnings) say_warning(shown(file), warning);
   QRY_TRY(store);
   QRY_TRY(read);
-  if (keys.outside) {
-    std::vector<BrickPut> moved;
-    const BrickPut put{*keys.outside, {}};
-    QRY_TRY(Flattener(scene, true).in_world(scene.instances[0].volume, {&put, 1}, moved));
-  }
+  if (keys.too_far) return tl::unexpected(instance_too_far(scene, 0));
 
   SceneFacts facts;
   facts.volumes = scene.volumes.size();
@@ -236,7 +252,8 @@ Result<std::optional<json>> streamed(const std::string& file, const io::Format& 
   facts.pos_sum = keys.sums.pos_sum;
   facts.col_sum = keys.sums.col_sum;
   json out = scene_json(file, format, scene, facts, axes);
-  QRY_TRY(add_world_of_keys(out, keys));
+  if (keys.outside) add_no_world(out, keys.places.size() + keys.elsewhere, keys.sums.voxels);
+  else QRY_TRY(add_world_of_keys(out, keys));
   return out;
 }
 
@@ -264,8 +281,22 @@ std::string box_text(const json& min, const json& max) {
                      max[1].get<int>(), max[2].get<int>());
 }
 
+void row(const char* name, const std::string& value) { fmt::print("  {:<14} {}\n", name, value); }
+
+void print_parts(const json& out) {
+  if (!out.contains("parts")) return;
+  const json& parts = out["parts"];
+  const json& largest = parts["largest"];
+  row("parts", fmt::format("{} by {} neighbours, {} of them single voxels", with_commas(parts["count"]),
+                           parts["neighbours"].get<uint32_t>(), with_commas(parts["single_voxels"])));
+  for (size_t i = 0; i < largest.size(); ++i)
+    row("", fmt::format("{}: {} voxels, {}, mostly material {}", i + 1, with_commas(largest[i]["voxels"]),
+                        box_text(largest[i]["min"], largest[i]["max"]), largest[i]["material"].get<uint32_t>()));
+  if (const uint64_t more = parts["count"].get<uint64_t>() - largest.size())
+    row("", fmt::format("and {} smaller or equal", with_commas(more)));
+}
+
 void print_text(const json& out) {
-  const auto row = [](const char* name, const std::string& value) { fmt::print("  {:<14} {}\n", name, value); };
   fmt::print("{} ({}, {})\n", out["file"].get<std::string>(), out["format"].get<std::string>(),
              out["axes"].get<std::string>());
   row("voxels",
@@ -277,6 +308,13 @@ void print_text(const json& out) {
   row("checksums",
       fmt::format("positions {}, colours {}", out["pos_sum"].get<std::string>(), out["col_sum"].get<std::string>()));
   const json& world = out["world"];
+  if (out["grid"].is_null()) {
+    row("bricks", fmt::format("{} of 8x8x8, {:.1f} voxels each", with_commas(world["bricks"]),
+                              world["voxels_per_brick"].get<double>()));
+    row("hash grid", "none: it reaches beyond x and z in -8192 to 8191, y in -4096 to 4095");
+    print_parts(out);
+    return;
+  }
   row("bricks", fmt::format("{} of 8x8x8, {:.1f} voxels each, {:.2f} bytes a voxel", with_commas(world["bricks"]),
                             world["voxels_per_brick"].get<double>(), world["bytes_per_voxel"].get<double>()));
   row("memory", fmt::format("{}; packed for reading {}, {:.2f} bytes a voxel", bytes_text(world["bytes"]),
@@ -289,16 +327,7 @@ void print_text(const json& out) {
   row("probe depth",
       fmt::format("mean {:.3f}, p50 {}, p99 {}, max {} sectors", depth["mean"].get<double>(),
                   depth["p50"].get<uint32_t>(), depth["p99"].get<uint32_t>(), depth["max"].get<uint32_t>()));
-  if (!out.contains("parts")) return;
-  const json& parts = out["parts"];
-  const json& largest = parts["largest"];
-  row("parts", fmt::format("{} by {} neighbours, {} of them single voxels", with_commas(parts["count"]),
-                           parts["neighbours"].get<uint32_t>(), with_commas(parts["single_voxels"])));
-  for (size_t i = 0; i < largest.size(); ++i)
-    row("", fmt::format("{}: {} voxels, {}, mostly material {}", i + 1, with_commas(largest[i]["voxels"]),
-                        box_text(largest[i]["min"], largest[i]["max"]), largest[i]["material"].get<uint32_t>()));
-  if (const uint64_t more = parts["count"].get<uint64_t>() - largest.size())
-    row("", fmt::format("and {} smaller or equal", with_commas(more)));
+  print_parts(out);
 }
 
 }  // namespace
@@ -364,6 +393,13 @@ int run_info(const CommandArguments& words) {
   ProgressLine line(file);
   if (const auto neighbours = connectivity_of(parts))  // none: they were not asked for
     if (auto ok = add_parts(out, *scene, *neighbours, axes, line.progress()); !ok) return failed(file, ok.error());
+  if (!shown_in_world(*scene)) {
+    const auto visible = flatten(*scene, true);
+    if (!visible) return failed(file, visible.error());
+    add_no_world(out, visible->bricks().size(), visible->voxel_count());
+    line.clear();
+    return print(out);
+  }
   // The world is made as for the renderer, so the grid's statistics are true of what is drawn.
   auto document = Document::create(std::move(*scene), {}, line.progress());
   line.clear();

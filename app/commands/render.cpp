@@ -6,15 +6,18 @@
 #include <chrono>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <tuple>
+#include <utility>
 
 #include "app/batch/tasks.hpp"
-#include "app/commands/picture_options.hpp"
 #include "app/commands/sharing_option.hpp"
 #include "app/console/inputs.hpp"
 #include "app/console/load.hpp"
 #include "app/console/output_file.hpp"
 #include "app/console/terminal.hpp"
+#include "app/pictures/picture_options.hpp"
+#include "app/pictures/wide_scene.hpp"
 #include "engine/home/drawn_world.hpp"
 #include "engine/pictures/exr_file.hpp"
 #include "engine/pictures/path_tracer.hpp"
@@ -149,17 +152,36 @@ class Batch {
     request.otherwise = fmt::format("; without --home {}, or with --home host, it is drawn all the same",
                                     engine::to_string(parsed_.sharing.home));
     std::vector<std::string> warnings;
-    QRY_TRY_ASSIGN(const auto world, engine::DrawnWorld::open(*device_, request, line.progress(), &warnings));
-    line.clear();
-    for (const std::string& warning : warnings) say_warning(shown(job.input), warning);
-    const engine::DrawnWorld::Numbers& numbers = world->numbers();
-    if (tracer_) QRY_TRY(world->find_lights(line.progress()));
-    const engine::RenderedWorld rendered = world->rendered(line.progress());
+    QRY_TRY_ASSIGN(auto wide, WideScene::of(job.input, line.progress()));
+    Layers layers;
+    if (wide) {
+      QRY_TRY(request.check(wide->scene()));
+      const engine::DebugView shown_view = picture.settings.view;
+      if (shown_view == engine::DebugView::load || shown_view == engine::DebugView::probe_depth)
+        return fail(ErrorCode::unsupported,
+                    fmt::format("--view {} shows the hash grid, and the scene is larger than one grid, or lies outside "
+                                "of it; quarry convert --crop or --lod makes a smaller one",
+                                picture.view_name));
+      if (wide->halved()) QRY_TRY(wide->make_far(job.outputs.front(), parsed_.memory_bytes, line.progress()));
+    } else {
+      QRY_TRY_ASSIGN(layers.all, open(request, {}, line.progress(), &warnings));
+    }
     const auto frames = uint32_t(job.outputs.size());
     for (uint32_t frame = 0; frame < frames; ++frame) {
       const fs::path& output = job.outputs[frame];
-      engine::RenderSettings settings = picture.settings;
-      const engine::View view = picture.view(world->scene(), numbers.bounds, frame, frames, settings);
+      PictureOptions::Eye eye;
+      if (wide) {
+        eye = picture.eye(wide->scene(), wide->bounds(), frame, frames);
+        QRY_TRY(open_for(*wide, wide->near(eye.position), request, line.progress(), &warnings, layers));
+      } else {
+        eye = picture.eye(layers.all->world->scene(), layers.all->world->numbers().bounds, frame, frames);
+      }
+      line.clear();
+      for (const std::string& warning : std::exchange(warnings, {})) say_warning(shown(job.input), warning);
+      const engine::DrawnWorld* const world = layers.near ? layers.near->world.get() : layers.all->world.get();
+      const engine::DrawnWorld::Numbers& numbers = world->numbers();
+      const uint64_t voxels = wide ? wide->voxels() : numbers.voxels, bricks = wide ? wide->bricks() : numbers.bricks;
+      const engine::RenderSettings& settings = picture.settings;
       const auto start = Clock::now();
       Progress progress = line.progress();
       if (frames > 1) {
@@ -168,7 +190,7 @@ class Batch {
           report(stage, (frame + fraction) / frames);
         };
       }
-      QRY_TRY(make(rendered, view, settings, output, progress));
+      QRY_TRY(make(layers, eye, output, progress));
       const double seconds = seconds_since(start);
       if (frames > 1) progress.say("rendering", 1);
       report.push_back({{"input", shown(job.input)},
@@ -184,19 +206,21 @@ class Batch {
                         {"sharing_reason", world->shared().sharing_reason()},
                         {"home", engine::to_string(world->home())},
                         {"home_reason", world->home_reason()},
-                        {"voxels", numbers.voxels},
-                        {"bricks", numbers.bricks},
+                        {"voxels", voxels},
+                        {"bricks", bricks},
                         {"world_bytes", world->pages() ? world->pages()->counters().bytes : numbers.size_bytes},
                         {"packed", numbers.packed},
                         {"pages", pages_of(*world)},
+                        {"halved", wide ? wide->halved() : 0},
                         {"seconds", seconds},
                         {"validation_errors", device_->validation_errors()}});
       if (parsed_.json) continue;
       line.clear();
       fmt::print("{}: {}x{}, {} voxels in {} bricks, {:.3f} s\n", shown(output), settings.width, settings.height,
-                 with_commas(numbers.voxels), with_commas(numbers.bricks), seconds);
+                 with_commas(voxels), with_commas(bricks), seconds);
     }
     if (parsed_.json) return {};
+    const engine::DrawnWorld* const world = layers.near ? layers.near->world.get() : layers.all->world.get();
     if (reported_.empty())
       fmt::print("  device   {}\n  sharing  {}: {}\n", device_->info().name, engine::to_string(world->shared().mode()),
                  world->shared().sharing_reason());
@@ -219,17 +243,80 @@ class Batch {
  private:
   io::DeferredSync* together() { return several_ ? &deferred_sync_ : nullptr; }
 
-  Result<void> make(const engine::RenderedWorld& world, const engine::View& view,
-                    const engine::RenderSettings& settings, const fs::path& output, const Progress& progress) {
-    if (!tracer_) {
-      QRY_TRY_ASSIGN(const auto picture, renderer_->render(world, view, settings));
-      if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
-      return engine::write_png(picture, {output, true, together()});
+  // A world that is drawn, and where it lies in the scene.
+  struct Layer {
+    std::unique_ptr<engine::DrawnWorld> world;
+    DrawnPlace place;
+  };
+  struct Layers {
+    std::optional<Layer> all, near;
+    std::optional<Box3> near_box;  // what `near` shows, and `all` does not
+  };
+
+  Result<Layer> open(const engine::DrawnWorld::Request& request, const DrawnPlace& place, const Progress& progress,
+                     std::vector<std::string>* warnings) {
+    Layer layer{nullptr, place};
+    QRY_TRY_ASSIGN(layer.world, engine::DrawnWorld::open(*device_, request, progress, warnings));
+    if (tracer_) QRY_TRY(layer.world->find_lights(progress));
+    return layer;
+  }
+
+  // Opens the worlds of a scene that is larger than one, unless they are there.
+  Result<void> open_for(const WideScene& wide, const std::optional<Box3>& near, engine::DrawnWorld::Request request,
+                        const Progress& progress, std::vector<std::string>* warnings, Layers& layers) {
+    if (layers.all && layers.near_box == near) return {};
+    layers = {};
+    const auto share = [&](uint64_t& bytes) {
+      if (near && bytes != UINT64_MAX) bytes /= 2;
+    };
+    share(request.memory_bytes);
+    share(request.device_memory_bytes);
+    if (near) {
+      request.window = wide.near_window(*near);
+      QRY_TRY_ASSIGN(layers.near, open(request, wide.place_of(*request.window, false), progress, warnings));
     }
-    QRY_TRY_ASSIGN(const auto traced, tracer_->render(world, view, settings, parsed_.picture.paths,
-                                                      is_exr(output) && parsed_.layers, progress));
-    return is_exr(output) ? engine::write_exr(traced, {output, true, together()})
-                          : engine::write_png(traced.picture, {output, true, together()});
+    if (wide.halved()) request.file = wide.far_file();
+    request.window = wide.far_window(near);
+    QRY_TRY_ASSIGN(layers.all, open(request, wide.place_of(*request.window, true), progress, warnings));
+    layers.near_box = near;
+    return {};
+  }
+
+  Result<void> make(const Layers& layers, const PictureOptions::Eye& eye, const fs::path& output,
+                    const Progress& progress) {
+    if (is_exr(output)) {
+      if (layers.near)
+        return fail(ErrorCode::unsupported,
+                    "the scene is larger than one world, and its picture is put together of two: write a .png, or make "
+                    "the scene smaller first (quarry convert --lod, --crop)");
+      engine::RenderSettings settings = parsed_.picture.settings;
+      const engine::View view = parsed_.picture.view(eye, layers.all->place, settings);
+      QRY_TRY_ASSIGN(const auto traced, tracer_->render(layers.all->world->rendered(progress), view, settings,
+                                                        parsed_.picture.paths, parsed_.layers, progress));
+      return engine::write_exr(traced, {output, true, together()});
+    }
+    QRY_TRY_ASSIGN(auto picture, draw(*layers.all, eye, false, progress));
+    if (layers.near) {
+      QRY_TRY_ASSIGN(const auto near, draw(*layers.near, eye, true, progress));
+      picture = over(near, picture);
+    }
+    return engine::write_png(picture, {output, true, together()});
+  }
+
+  // `before_another`: without what is behind a world.
+  Result<engine::Picture> draw(const Layer& layer, const PictureOptions::Eye& eye, bool before_another,
+                               const Progress& progress) {
+    engine::RenderSettings settings = parsed_.picture.settings;
+    if (before_another) settings.background = engine::Background::none, settings.ground = false;
+    const engine::View view = parsed_.picture.view(eye, layer.place, settings);
+    const engine::RenderedWorld world = layer.world->rendered(progress);
+    if (tracer_) {
+      QRY_TRY_ASSIGN(auto traced, tracer_->render(world, view, settings, parsed_.picture.paths, false, progress));
+      return std::move(traced.picture);
+    }
+    QRY_TRY_ASSIGN(auto picture, renderer_->render(world, view, settings));
+    if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
+    return picture;
   }
 
   const RenderArguments& parsed_;

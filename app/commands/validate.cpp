@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // validate.cpp - `quarry validate`: reads files whole, as every other command would, and reports their defects. Nothing
 // is written.
-// A sound file is one that the reader accepts (for a world file that covers every checksum), and whose instances lie in
-// the world. World files are checked chunk by chunk; where instances may overlap, voxels are counted layer by layer.
+// A sound file is one that the reader accepts (for a world file that covers every checksum), and whose instances lie
+// where a scene may reach, which is far beyond what one grid holds. World files are checked chunk by chunk; where
+// instances may overlap, voxels are counted layer by layer.
 #include <fmt/format.h>
 
 #include <atomic>
@@ -34,7 +35,7 @@ constexpr uint64_t kLayerBytes = uint64_t(256) << 20;  // flattened at a time, w
 // The distinct voxels of all volumes, hidden ones too, some layers at a time. None: a layer is too large.
 Result<std::optional<uint64_t>> flat_voxels(io::StoreReader& store, const Progress& progress) {
   auto regions = io::VisibleRegions::of_chunks(store, kLayerBytes, progress, false);
-  // It may be that only a chunk is outside of the world.
+  // It may be that only a chunk is too far out.
   if (!regions && regions.error().code == ErrorCode::out_of_bounds) return std::nullopt;
   QRY_TRY(regions);
   uint64_t voxels = 0;
@@ -62,29 +63,25 @@ Result<bool> judge_by_chunks(const std::string& file, const Progress& progress, 
   const Int3 offset = shown ? brick_of(scene.instances[0].offset) : Int3{};
   std::atomic<uint64_t> voxels{0};
   std::mutex lock;
-  std::optional<Int3> outside;
+  bool outside = false;
   QRY_TRY(store.visit_all(
       [&](uint32_t volume, const io::PackedChunk& chunk) -> Result<void> {
         uint64_t some = 0;
-        std::optional<Int3> beyond;
+        bool beyond = false;
         QRY_TRY(chunk.each([&](Int3 at, const Brick& brick, uint8_t full) {
           some += full ? kVoxelsPerBrick : brick.count();
-          if (!brick_in_world(at + offset)) beyond = at;
+          if (!brick_in_scene(at + offset)) beyond = true;
         }));
         if (volume != shown) return {};
         voxels += some;
         const std::lock_guard hold(lock);
-        if (beyond) outside = beyond;
+        outside = outside || beyond;
         return {};
       },
       progress));
   // A file that an editor would refuse is not sound, so its history counts too.
   QRY_TRY(store.check_history(progress));
-  if (outside) {
-    std::vector<BrickPut> moved;
-    const BrickPut put{*outside, {}};
-    QRY_TRY(flattener.in_world(*shown, {&put, 1}, moved));
-  }
+  if (outside) return tl::unexpected(instance_too_far(scene, shown_instances(scene, false).front()));
   if (!shown) {
     QRY_TRY_ASSIGN(const auto flat, flat_voxels(store, progress));
     if (!flat) return false;

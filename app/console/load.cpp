@@ -63,7 +63,7 @@ std::optional<Int3> parse_grid_size(std::string_view text) {
 }  // namespace
 
 void LoadOptions::add_to(Arguments& arguments, bool with_gpus) {
-  arguments.integer("--resolution", resolution, "N", "Meshes, points: voxels along the longest edge (256)", 1, 8192);
+  arguments.integer("--resolution", resolution, "N", "Meshes, points: voxels along the longest edge (256)", 1, 1 << 20);
   arguments.real("--voxel-size", voxel_size, "S",
                  "Meshes, points: edge of a voxel in the file's units, instead of --resolution", 1e-9, 1e9);
   arguments.choice(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // picture_options.cpp - parses and checks the options of a picture, and turns them into render settings and a view.
-#include "app/commands/picture_options.hpp"
+#include "app/pictures/picture_options.hpp"
 
 #include <fmt/format.h>
 
@@ -176,8 +176,7 @@ std::optional<int> PictureOptions::check(const Arguments& arguments) {
   return {};
 }
 
-engine::View PictureOptions::view(const Scene& scene, const Box3& bounds, uint32_t frame, uint32_t frames,
-                                  engine::RenderSettings& with) const {
+PictureOptions::Eye PictureOptions::eye(const Scene& scene, const Box3& bounds, uint32_t frame, uint32_t frames) const {
   const double aspect = double(settings.width) / settings.height;
   OrbitCamera orbit;
   orbit.azimuth = azimuth_;
@@ -209,8 +208,24 @@ engine::View PictureOptions::view(const Scene& scene, const Box3& bounds, uint32
   if (eye_) eye = *eye_;
   if (at_) at = *at_;
   if (frames > 1) eye = turned(eye, at, 2 * std::numbers::pi * frame / frames);
-  with.focus = float(focus_ > 0 ? focus_ : std::hypot(eye.x - at.x, eye.y - at.y, eye.z - at.z));
-  return engine::look_at(eye, at, fov, settings.width, settings.height);
+  return {eye, at, fov};
+}
+
+engine::View PictureOptions::view(const Eye& eye, const DrawnPlace& place, engine::RenderSettings& with) const {
+  const auto scaled = [&](double length) { return float(place.length_of_scene(length)); };
+  with.focus = scaled(focus_ > 0 ? focus_ : glm::distance(eye.position, eye.target));
+  with.ambient_reach = scaled(double(ambient_reach_));
+  with.fog_distance = scaled(fog_);
+  with.fog_height = scaled(fog_height_);
+  with.lens_radius = scaled(aperture_);
+  if (with.highlight) {
+    const auto there = [&](Int3 v) {
+      return Int3{v.x >> place.halved, v.y >> place.halved, v.z >> place.halved} - place.origin;
+    };
+    with.highlight_box = {there(with.highlight_box.min), there(with.highlight_box.max)};
+  }
+  return engine::look_at(place.of_scene(eye.position), place.of_scene(eye.target), eye.vertical_fov, settings.width,
+                         settings.height);
 }
 
 }  // namespace quarry::app

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "app/console/arguments.hpp"
+#include "app/pictures/wide_scene.hpp"
 #include "engine/render/ray_marcher.hpp"
 #include "voxel/worlds/scene.hpp"
 
@@ -20,9 +21,15 @@ struct PictureOptions {
   // Valid after check().
   engine::RenderSettings settings;
   uint32_t paths = 0;  // paths a pixel; 0: quick shading
-  // The view of frame `frame` of `frames` round the world. If a scene camera is chosen, the scene must have it.
-  engine::View view(const Scene& scene, const Box3& bounds, uint32_t frame, uint32_t frames,
-                    engine::RenderSettings& with) const;
+  // Where the eye is in the scene, and what it looks at.
+  struct Eye {
+    glm::dvec3 position, target;
+    double vertical_fov = 45;
+  };
+  // For frame `frame` of `frames` round the world. If a scene camera is chosen, the scene must have it.
+  Eye eye(const Scene& scene, const Box3& bounds, uint32_t frame, uint32_t frames) const;
+  // Its view of a world that lies there in the scene. `with`: the picture's settings, whose lengths become the world's.
+  engine::View view(const Eye& eye, const DrawnPlace& place, engine::RenderSettings& with) const;
 
   std::string view_name = "shaded";
   int64_t scene_camera = -1;

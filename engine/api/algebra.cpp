@@ -36,7 +36,7 @@ Result<BrickMap> bricks_shown(const qry_world& world) {
   if (world.home) return world.home->bricks();
   const Scene& scene = world.document->scene();
   if (const auto alone = volume_at_origin(scene, true)) return BrickMap(scene.volumes[*alone].bricks);
-  return flatten(scene, true);
+  return flatten_for_world(scene, true);
 }
 
 qry_result check_info(const char* function, const qry_progress_info* info) {

@@ -463,7 +463,7 @@ typedef struct qry_open_info {
                        qry_host_budget_info */
   const char* path;
   uint32_t flags;                 /* QRY_OPEN_... */
-  int32_t resolution;             /* meshes: voxels along the longest edge, 1..8192 */
+  int32_t resolution;             /* meshes: voxels along the longest edge, 1..16384 */
   double voxel_size;              /* meshes: edge of a voxel in the file's units; wins over `resolution` if > 0 */
   uint64_t reader_memory_bytes;   /* meshes: limit of the process that reads them */
   double reader_time_s;           /* meshes: limit of the same */

@@ -33,7 +33,7 @@ qry_result qry_world_snapshot(const qry_world* world, qry_world** snapshot) {
     auto scene =
         world->home ? engine::whole_scene(*world->home, *world->document) : Result<Scene>(world->document->scene());
     if (!scene) return refuse(scene.error());
-    auto bricks = world->lent ? Result<BrickMap>(world->lent->bricks) : flatten(*scene, true);
+    auto bricks = world->lent ? Result<BrickMap>(world->lent->bricks) : flatten_for_world(*scene, true);
     if (!bricks) return refuse(bricks.error());
     fresh->lent.emplace(qry_world::Lent{world->lent ? world->lent->memory : world->shared,
                                         world->lent ? world->lent->pool : world->document->world().pool(),

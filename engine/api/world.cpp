@@ -172,8 +172,8 @@ qry_result check_open_info(const qry_open_info& info, const char* function) {
     return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: info->path is %s", function, info.path ? "empty" : "NULL");
   if (const uint32_t unknown = info.flags & ~uint32_t(QRY_OPEN_FLATTEN | QRY_OPEN_PACK | QRY_OPEN_WITHOUT_HISTORY))
     return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: info->flags has unknown bits 0x%x", function, unknown);
-  if (info.resolution < 1 || info.resolution > 8192)
-    return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: info->resolution is %d, expected 1..8192", function,
+  if (info.resolution < 1 || info.resolution > 16384)
+    return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: info->resolution is %d, expected 1..16384", function,
                   info.resolution);
   if (!(info.voxel_size >= 0) || !std::isfinite(info.voxel_size))
     return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: info->voxel_size is %g, expected 0 or more", function,

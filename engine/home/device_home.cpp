@@ -237,7 +237,7 @@ Result<void> DeviceHome::fill(const Content& content) {
   BrickMap bricks;
   if (!content.file) {
     // It names what is outside of the world.
-    QRY_TRY_ASSIGN(bricks, flatten(content.scene, true));
+    QRY_TRY_ASSIGN(bricks, flatten_for_world(content.scene, true));
   }
   const uint64_t count = content.file ? content.file->bricks() : bricks.bricks().size();
   if (count) QRY_TRY(store_->reserve(uint32_t(std::min<uint64_t>(count, UINT32_MAX)), uint32_t(count / 8)));

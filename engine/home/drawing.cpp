@@ -115,7 +115,7 @@ Scene as_one_volume(Scene scene, BrickMap bricks) {
 }
 
 Result<Scene> flattened_scene(Scene scene, const BrickPool& pool) {
-  QRY_TRY_ASSIGN(auto bricks, flatten(scene, true, pool));
+  QRY_TRY_ASSIGN(auto bricks, flatten_for_world(scene, true, pool));
   return as_one_volume(std::move(scene), std::move(bricks));
 }
 

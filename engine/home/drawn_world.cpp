@@ -34,6 +34,11 @@ Result<uint64_t> drawn_bricks(io::StoreReader& file) {
   return bricks;
 }
 
+// A budget in which all of so many bricks would be there at a time, if that is less than the given one.
+uint64_t enough(uint64_t budget_bytes, uint64_t bricks, uint64_t brick_bytes) {
+  return std::min(budget_bytes, WorldPages::kLeastBytes + bricks * brick_bytes / 3 * 4);
+}
+
 // What a document beside a world that is elsewhere has of its scene.
 Scene without_voxels(Scene scene) {
   if (!DeviceHome::takes(scene)) scene = as_one_volume(std::move(scene));
@@ -86,6 +91,7 @@ Result<void> DrawnWorld::settle(Device& device, const Request& request, const Pr
     QRY_TRY_ASSIGN(auto there, home_memory(request.home, &device, request.sharing, request.emulation));
     blocks_ = std::move(there.blocks);
     bool in_parts = false;
+    uint64_t budget_bytes = request.device_memory_bytes;
     if (format->kind == io::FormatKind::mesh) {
       const auto read = [&](const DeviceSink& sink) { return request.read(nullptr, &sink); };
       QRY_TRY_ASSIGN(home_, DeviceHome::create(std::move(there.executor), read, scene, wrong, progress, 0, 0));
@@ -94,9 +100,10 @@ Result<void> DrawnWorld::settle(Device& device, const Request& request, const Pr
       if (!file) {
         QRY_TRY_ASSIGN(scene, of_file(request.read(nullptr, nullptr)));
         QRY_TRY(of_file(request.check(scene)));
-      } else if (request.device_memory_bytes != UINT64_MAX) {
+      } else if (request.window || request.device_memory_bytes != UINT64_MAX) {
         QRY_TRY_ASSIGN(const uint64_t bricks, of_file(drawn_bricks(*file)));
-        in_parts = bricks > request.device_memory_bytes / kThereBrickBytes;
+        in_parts = request.window || bricks > request.device_memory_bytes / kThereBrickBytes;
+        if (request.window) budget_bytes = enough(budget_bytes, bricks, kThereBrickBytes);
       }
       const Scene nothing = as_one_volume(scene);
       QRY_TRY_ASSIGN(
@@ -107,7 +114,7 @@ Result<void> DrawnWorld::settle(Device& device, const Request& request, const Pr
     QRY_TRY_ASSIGN(auto document, Document::create(without_voxels(std::move(scene)), memory_));
     document_.emplace(std::move(document));
     if (in_parts) {
-      QRY_TRY(keep_pages_there(device, std::move(*file), request.device_memory_bytes, progress));
+      QRY_TRY(keep_pages_there(device, request, std::move(*file), budget_bytes, progress));
     } else {
       if (!home_->shares()) QRY_TRY(copy_to_document(*home_, *document_));
       QRY_TRY_ASSIGN(const auto state, home_->state());
@@ -136,20 +143,22 @@ Result<void> DrawnWorld::settle(Device& device, const Request& request, const Pr
 // as a whole.
 Result<bool> DrawnWorld::keep_pages(Device& device, const Request& request, const Progress& progress,
                                     std::vector<std::string>* warnings) {
-  if (request.memory_bytes == UINT64_MAX) return false;
+  if (request.memory_bytes == UINT64_MAX && !request.window) return false;
   QRY_TRY_ASSIGN(const auto* const format, io::format_for_reading(request.file));
   if (format->kind != io::FormatKind::world) return false;
   std::vector<std::string> said;
   QRY_TRY_ASSIGN(auto file, io::StoreReader::open(request.file, &said));
   QRY_TRY_ASSIGN(const uint64_t bricks, drawn_bricks(file));
-  if (bricks <= request.memory_bytes / kDrawnBrickBytes) return false;
+  if (bricks <= request.memory_bytes / kDrawnBrickBytes && !request.window) return false;
+  const uint64_t budget_bytes =
+      request.window ? enough(request.memory_bytes, bricks, kDrawnBrickBytes) : request.memory_bytes;
   Scene scene = file.scene();
   QRY_TRY(request.check(scene));
   QRY_TRY_ASSIGN(paged_, World::create(memory_));
   QRY_TRY_ASSIGN(auto document, Document::create(without_voxels(std::move(scene))));
   document_.emplace(std::move(document));
   QRY_TRY(draw_pages(
-      device, std::move(file), request.memory_bytes,
+      device, request, std::move(file), budget_bytes,
       [this](std::span<const BrickPut> puts) -> Result<void> {
         QRY_TRY(paged_->write(puts));
         // Places that have been left are free when no frame can know them any more, and none is drawn now.
@@ -162,17 +171,17 @@ Result<bool> DrawnWorld::keep_pages(Device& device, const Request& request, cons
 }
 
 // The world is empty, and where it is to be.
-Result<void> DrawnWorld::draw_pages(Device& device, io::StoreReader file, uint64_t budget_bytes,
+Result<void> DrawnWorld::draw_pages(Device& device, const Request& request, io::StoreReader file, uint64_t budget_bytes,
                                     WorldPages::Exchange exchange, const Progress& progress) {
-  QRY_TRY_ASSIGN(pages_,
-                 WorldPages::open(std::move(file), device, *shared_, budget_bytes, std::move(exchange), progress));
+  QRY_TRY_ASSIGN(pages_, WorldPages::open(std::move(file), device, *shared_, request.window.value_or(SceneWindow{}),
+                                          budget_bytes, std::move(exchange), progress));
   numbers_ = {pages_->bounds(), pages_->voxels(), pages_->bricks(), 0, false};
   return {};
 }
 
 // The same in a device's memory, for `home_`, which has no voxel yet.
-Result<void> DrawnWorld::keep_pages_there(Device& device, io::StoreReader file, uint64_t budget_bytes,
-                                          const Progress& progress) {
+Result<void> DrawnWorld::keep_pages_there(Device& device, const Request& request, io::StoreReader file,
+                                          uint64_t budget_bytes, const Progress& progress) {
   if (!home_->shares())
     return fail(ErrorCode::unsupported,
                 "a world that takes more than its part of the device's memory is drawn only "
@@ -182,7 +191,7 @@ Result<void> DrawnWorld::keep_pages_there(Device& device, io::StoreReader file, 
   home_->grow_little();
   QRY_TRY(home_->reserve(most, most));
   return draw_pages(
-      device, std::move(file), budget_bytes,
+      device, request, std::move(file), budget_bytes,
       [this](std::span<const BrickPut> puts) -> Result<void> {
         QRY_TRY(home_->put_bricks(puts));
         QRY_TRY(home_->exchanged());

@@ -34,6 +34,8 @@ class DrawnWorld {
     // What a world on the host may take, and what one on a device may take there. A .quarry that would take more is
     // drawn in parts.
     uint64_t memory_bytes = UINT64_MAX, device_memory_bytes = UINT64_MAX;
+    // Of a .quarry, what of its scene is drawn, and where. It is drawn in parts then, whatever it takes.
+    std::optional<SceneWindow> window;
     // Reads all of the file, its bricks in the pool where the reader can, or a mesh's in the sink; null: in none.
     std::function<Result<Scene>(const BrickPool* pool, const DeviceSink* sink)> read;
     // Looks at the scene before its voxels are there. An error ends the opening.
@@ -83,9 +85,10 @@ class DrawnWorld {
                             std::vector<std::string>* warnings);
   Result<bool> keep_pages(Device& device, const Request& request, const Progress& progress,
                           std::vector<std::string>* warnings);
-  Result<void> keep_pages_there(Device& device, io::StoreReader file, uint64_t budget_bytes, const Progress& progress);
-  Result<void> draw_pages(Device& device, io::StoreReader file, uint64_t budget_bytes, WorldPages::Exchange exchange,
-                          const Progress& progress);
+  Result<void> keep_pages_there(Device& device, const Request& request, io::StoreReader file, uint64_t budget_bytes,
+                                const Progress& progress);
+  Result<void> draw_pages(Device& device, const Request& request, io::StoreReader file, uint64_t budget_bytes,
+                          WorldPages::Exchange exchange, const Progress& progress);
 
   // Destroyed from the last to the first, as those want it that use others.
   std::unique_ptr<SharedWorld> shared_;

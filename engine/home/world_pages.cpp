@@ -30,15 +30,30 @@ uint32_t WorldPages::most_bricks(uint64_t budget_bytes) {
 WorldPages::~WorldPages() { shared_->set_residency(nullptr); }
 
 Result<std::unique_ptr<WorldPages>> WorldPages::open(io::StoreReader file, Device& device, SharedWorld& shared,
-                                                     uint64_t budget_bytes, Exchange exchange,
-                                                     const Progress& progress) {
+                                                     const SceneWindow& window, uint64_t budget_bytes,
+                                                     Exchange exchange, const Progress& progress) {
   if (budget_bytes < kLeastBytes)
     return fail(ErrorCode::invalid_argument,
                 "a world is drawn in parts in " + std::to_string(kLeastBytes >> 20) + " MiB at least");
-  std::unique_ptr<WorldPages> self(new WorldPages(std::move(file), shared, budget_bytes, std::move(exchange)));
+  std::unique_ptr<WorldPages> self(new WorldPages(std::move(file), shared, window, budget_bytes, std::move(exchange)));
   QRY_TRY(self->look_at_file(device, progress));
   shared.set_residency(self->residency_.get());
   return self;
+}
+
+Box3 WorldPages::in_scene(const Box3& world) const { return {world.min + window_.origin, world.max + window_.origin}; }
+
+// Those that the window keeps, at their places in the world.
+std::vector<BrickPut> WorldPages::in_world(std::vector<BrickPut> of_scene) const {
+  const auto is_in = [](const Box3& voxels, Int3 brick) {
+    const Box3 its = box_of_voxels({brick, brick});
+    return intersected(voxels, its) == its;
+  };
+  std::erase_if(of_scene, [&](const BrickPut& put) {
+    return !is_in(window_.kept, put.brick) || is_in(window_.left_out, put.brick);
+  });
+  for (BrickPut& put : of_scene) put.brick = put.brick - brick_of(window_.origin);
+  return of_scene;
 }
 
 Result<void> WorldPages::look_at_file(Device& device, const Progress& progress) {
@@ -63,7 +78,11 @@ Result<void> WorldPages::look_at_file(Device& device, const Progress& progress) 
           some.bounds = united(some.bounds, own);
           if (shown[volume].empty()) return;
           const uint8_t material = full ? full : coarse_material(brick);
-          for (const Instance* const instance : shown[volume]) add_coarse(placed(*instance, own), material, coarse);
+          for (const Instance* const instance : shown[volume]) {
+            const Box3 seen = intersected(placed(*instance, own), window_.kept);
+            if (seen.empty() || intersected(seen, window_.left_out) == seen) continue;
+            add_coarse({seen.min - window_.origin, seen.max - window_.origin}, material, coarse);
+          }
         }));
         const std::lock_guard hold(lock);
         Extent& all = extents[volume];
@@ -77,7 +96,8 @@ Result<void> WorldPages::look_at_file(Device& device, const Progress& progress) 
   for (size_t i = 0; i < scene.instances.size(); ++i) {
     const Instance& instance = scene.instances[i];
     if (!scene.instance_visible(instance)) continue;
-    const Box3 box = placed(instance, extents[instance.volume].bounds);
+    Box3 box = intersected(placed(instance, extents[instance.volume].bounds), window_.kept);
+    if (!box.empty()) box = {box.min - window_.origin, box.max - window_.origin};
     if (intersected(box, {kWorldMin, kWorldMax}) != box)
       return fail(ErrorCode::out_of_bounds,
                   "instance " + std::to_string(i) + " ('" + instance.name + "') reaches outside the world");
@@ -148,7 +168,7 @@ Result<PagesBrought> WorldPages::bring(const Progress& progress) {
   };
   std::vector<Box3> boxes;
   boxes.reserve(missing.size());
-  for (const uint32_t page : missing) boxes.push_back(voxels_of_page(page));
+  for (const uint32_t page : missing) boxes.push_back(in_scene(voxels_of_page(page)));
   struct Read {
     Page its;
     std::vector<BrickPut> bricks;
@@ -159,7 +179,7 @@ Result<PagesBrought> WorldPages::bring(const Progress& progress) {
   const auto take = [&](size_t i, const BrickMap& bricks, uint64_t read) -> Result<void> {
     Read& one = reads[i];
     one.read = read;
-    one.bricks = bricks.within({brick_of(boxes[i].min), brick_of(boxes[i].max)});
+    one.bricks = in_world(bricks.within({brick_of(boxes[i].min), brick_of(boxes[i].max)}));
     one.its.round = round_;
     one.its.keys.reserve(one.bricks.size());
     for (const BrickPut& put : one.bricks) {
@@ -195,7 +215,7 @@ Result<BrickMap> WorldPages::bricks_with(const std::array<bool, 256>& materials,
   std::ranges::sort(pages);
   std::vector<Box3> own, boxes;
   for (const uint32_t page : pages) {
-    own.push_back(voxels_of_page(page));
+    own.push_back(in_scene(voxels_of_page(page)));
     boxes.push_back({own.back().min - Int3{8, 8, 8}, own.back().max + Int3{8, 8, 8}});
   }
   std::vector<std::vector<BrickPut>> of_pages(boxes.size());
@@ -217,7 +237,7 @@ Result<BrickMap> WorldPages::bricks_with(const std::array<bool, 256>& materials,
   looked.begin(boxes.size(), 0, 1);
   const auto put = [&](size_t i) -> Result<void> {
     if (!looked.piece_done()) return fail(ErrorCode::cancelled, "stopped");
-    for (BrickPut& one : std::exchange(of_pages[i], {})) found.put(one.brick, std::move(one.value));
+    for (BrickPut& one : in_world(std::exchange(of_pages[i], {}))) found.put(one.brick, std::move(one.value));
     return {};
   };
   QRY_TRY(io::visible_in_boxes(file_, boxes, volume_bounds_, {take, put}, {.report = {}, .cancel = progress.cancel},

@@ -28,6 +28,13 @@
 
 namespace quarry::engine {
 
+// What of a scene a world shows, and where: a scene may be larger than the world that one grid holds.
+struct SceneWindow {
+  Int3 origin{};                    // the scene's voxel that is the world's (0, 0, 0): multiples of 8
+  Box3 kept{kSceneMin, kSceneMax};  // bricks of the scene that are shown: whole ones
+  Box3 left_out;                    // but not these; empty: all are
+};
+
 class WorldPages {
  public:
   // The least budget: some pages, their reading, and what a world has without bricks.
@@ -36,20 +43,21 @@ class WorldPages {
   // Writes bricks into the world that is drawn, those that are none too, and lets the places of what has left be used
   // again. Nothing is drawn meanwhile.
   using Exchange = std::function<Result<void>(std::span<const BrickPut> puts)>;
-  // Reads all of the file's chunks once, on all threads, and holds no brick. The visible scene must fit the world's
-  // extent. The world that is drawn is empty, at home on the host or on a device, and `exchange` writes it. `shared`
-  // must outlive the result, which tells it what is absent. Errors: those of StoreReader; out_of_bounds;
-  // invalid_argument (a budget below the least); out_of_memory, device; cancelled.
+  // Reads all of the file's chunks once, on all threads, and holds no brick. What the window keeps of the visible scene
+  // must fit the world's extent. The world that is drawn is empty, at home on the host or on a device, and `exchange`
+  // writes it. `shared` must outlive the result, which tells it what is absent. Errors: those of StoreReader;
+  // out_of_bounds; invalid_argument (a budget below the least); out_of_memory, device; cancelled.
   static Result<std::unique_ptr<WorldPages>> open(io::StoreReader file, Device& device, SharedWorld& shared,
-                                                  uint64_t budget_bytes, Exchange exchange, const Progress& progress);
+                                                  const SceneWindow& window, uint64_t budget_bytes, Exchange exchange,
+                                                  const Progress& progress);
   ~WorldPages();
   WorldPages(const WorldPages&) = delete;
   WorldPages& operator=(const WorldPages&) = delete;
 
   // The most bricks that are there at a time, if none is full of one material.
   static uint32_t most_bricks(uint64_t budget_bytes);
-  const Box3& bounds() const { return bounds_; }
-  // Of all that visible instances place: voxels where several are in one place count several times.
+  const Box3& bounds() const { return bounds_; }  // of the window, in the world
+  // Of all that the scene's visible instances place: voxels where several are in one place count several times.
   uint64_t voxels() const { return voxels_; }
   uint64_t bricks() const { return bricks_; }
 
@@ -79,13 +87,21 @@ class WorldPages {
     std::vector<uint32_t> keys;
   };
 
-  WorldPages(io::StoreReader file, SharedWorld& shared, uint64_t budget_bytes, Exchange exchange)
-      : file_(std::move(file)), shared_(&shared), budget_bytes_(budget_bytes), exchange_(std::move(exchange)) {}
+  WorldPages(io::StoreReader file, SharedWorld& shared, const SceneWindow& window, uint64_t budget_bytes,
+             Exchange exchange)
+      : file_(std::move(file)),
+        shared_(&shared),
+        window_(window),
+        budget_bytes_(budget_bytes),
+        exchange_(std::move(exchange)) {}
   Result<void> look_at_file(Device& device, const Progress& progress);
   Result<bool> make_room(uint64_t bytes);
+  Box3 in_scene(const Box3& world) const;  // a box of voxels there
+  std::vector<BrickPut> in_world(std::vector<BrickPut> of_scene) const;
 
   io::StoreReader file_;
   SharedWorld* shared_;
+  SceneWindow window_;
   uint64_t budget_bytes_;
   Exchange exchange_;
   CoarseLevel coarse_;

@@ -51,7 +51,7 @@ void OrbitCamera::frame(const Box3& bounds, double aspect) {
   glm::dvec3 eye;
   engine::fit_camera(box, vertical_fov, aspect, azimuth, elevation, eye, target);
   const glm::dvec3 offset = eye - target;
-  distance = std::clamp(std::hypot(offset.x, offset.y, offset.z), kNearest, kFarthest);
+  distance = std::max(std::hypot(offset.x, offset.y, offset.z), kNearest);
 }
 
 engine::View OrbitCamera::view(uint32_t width, uint32_t height) const {

@@ -95,7 +95,7 @@ VolumeChange keep(const PartChoice& choice) {
 
 Result<VolumeChange> combined(const Scene& other, const Instance& instance, const Palette& palette, BooleanKind kind,
                               uint32_t& replaced) {
-  QRY_TRY_ASSIGN(BrickMap bricks, flatten(other, true));
+  QRY_TRY_ASSIGN(BrickMap bricks, flatten_for_world(other, true));
   replaced = kind == BooleanKind::union_of ? use_palette(bricks, other.palette, palette) : 0;
   if (!instance.rotation.identity() || instance.offset != Int3{}) {
     // The world's voxel v is the volume's back(v - offset).
@@ -105,7 +105,7 @@ Result<VolumeChange> combined(const Scene& other, const Instance& instance, cons
     Instance& placed = moved.instances.back();
     placed.rotation = instance.rotation.inverse();
     placed.offset = placed.rotation.apply_to_cell(Int3{} - instance.offset) - placed.rotation.apply_to_cell(Int3{});
-    QRY_TRY_ASSIGN(bricks, flatten(moved, true));
+    QRY_TRY_ASSIGN(bricks, flatten_for_world(moved, true));
   }
   const char* const label = kind == BooleanKind::union_of       ? "unite"
                             : kind == BooleanKind::intersection ? "intersect"

@@ -319,11 +319,13 @@ TEST_CASE("quarry validate: world files are judged by chunks as by whole scenes:
   twice.instances.push_back(twice.instances[0]);
   twice.instances[1].offset.x += 4;
   CHECK(voxels(saved(twice, dir / "twice.quarry")) == 512 + 256 + 2);
-  // Its far voxel is beyond the world.
+  // Its far voxel is beyond the world that one grid holds; then beyond what any file's scene may reach.
   scene.instances[0].offset = {8120, 0, 0};
-  const Outcome far = run_quarry({"validate", saved(scene, dir / "far.quarry")});
+  CHECK(voxels(saved(scene, dir / "far.quarry")) == 513);
+  scene.instances[0].offset = {1 << 30, 0, 0};
+  const Outcome far = run_quarry({"validate", saved(scene, dir / "farther.quarry")});
   CHECK(far.code == 1);
-  CHECK(has(far.err, "outside the world"));
+  CHECK(has(far.err, "farther out than 2^30"));
   scene.instances[0].offset = {8080, 0, 0};
   CHECK(voxels(saved(scene, dir / "near.quarry")) == 513);
 }

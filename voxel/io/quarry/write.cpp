@@ -68,12 +68,15 @@ Result<void> check_scene(const Scene& scene) {
 // Compresses some chunks at a time, by all threads. After `progress` is cancelled blobs may be missing.
 class ChunkEncoder {
  public:
-  ChunkEncoder(const ChunkSource& bricks, std::span<const Int3> chunks, uint32_t volume, const Progress& progress)
-      : bricks_(bricks), rest_(chunks), volume_(volume), progress_(progress) {}
+  // As many as are about `group_bytes`, by what the last ones were, but at least two a thread.
+  ChunkEncoder(const ChunkSource& bricks, std::span<const Int3> chunks, uint32_t volume, const Progress& progress,
+               size_t group_bytes)
+      : bricks_(bricks), rest_(chunks), volume_(volume), progress_(progress), group_bytes_(group_bytes) {}
   bool ended() const { return rest_.empty(); }
   Result<std::vector<Result<Blob>>> next() {
-    constexpr size_t kAtOnce = 256;
-    const auto some = rest_.first(std::min(kAtOnce, rest_.size()));
+    constexpr size_t kMost = 256;
+    const size_t least = std::min(2 * size_t(thread_count()), kMost);
+    const auto some = rest_.first(std::min(std::clamp(group_bytes_ / bytes_, least, kMost), rest_.size()));
     rest_ = rest_.subspan(some.size());
     std::vector<Result<Blob>> blobs(some.size());
     if (some.empty()) return blobs;
@@ -86,6 +89,9 @@ class ChunkEncoder {
         blobs[c] = fail(ErrorCode::out_of_memory, "not enough memory to compress a chunk");
       }
     });
+    size_t bytes = 0;
+    for (const Result<Blob>& blob : blobs) bytes += blob ? blob->data.size() : 0;
+    bytes_ = std::max<size_t>(1, bytes / blobs.size());
     return blobs;
   }
 
@@ -94,13 +100,14 @@ class ChunkEncoder {
   std::span<const Int3> rest_;
   uint32_t volume_;
   const Progress& progress_;
+  size_t group_bytes_, bytes_ = size_t(128) << 10;  // of a chunk
 };
 
 // Calls put(chunk, blob) for each chunk, in their order, while those after it are compressed.
 template <class Put>
 Result<void> put_chunks(const ChunkSource& bricks, std::span<const Int3> chunks, uint32_t volume,
-                        const Progress& progress, const Put& put) {
-  ChunkEncoder encoder(bricks, chunks, volume, progress);
+                        const Progress& progress, const Put& put, size_t group_bytes = SIZE_MAX) {
+  ChunkEncoder encoder(bricks, chunks, volume, progress, group_bytes);
   Ahead<std::vector<Result<Blob>>> ahead([&] { return encoder.next(); });
   for (size_t done = 0; done < chunks.size();) {
     QRY_TRY_ASSIGN(const auto blobs, ahead.next());
@@ -236,11 +243,13 @@ Result<void> write_new_chunks(Db& db, const BrickMap& bricks, std::span<const In
   QRY_TRY_ASSIGN(auto insert,
                  Statement::prepare(db, "INSERT INTO chunks VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)", "chunks"));
   const ChunkSource source = [&](std::span<const Int3>) -> Result<const BrickMap*> { return &bricks; };
-  return put_chunks(source, chunks, volume, progress, [&](Int3 chunk, const Blob& blob) -> Result<void> {
+  const auto put = [&](Int3 chunk, const Blob& blob) -> Result<void> {
     QRY_TRY(insert_chunk(db, insert, blob, chunk, volume, head));
     written();
     return {};
-  });
+  };
+  constexpr size_t kGroupBytes = size_t(2) << 20;  // two groups are in memory at once
+  return put_chunks(source, chunks, volume, progress, put, kGroupBytes);
 }
 
 }  // namespace

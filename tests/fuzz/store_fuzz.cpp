@@ -54,22 +54,50 @@ void make_right(std::vector<uint8_t>& sidecar, size_t page) {
   }
 }
 
-// Reads rows from pages of the database and of its sidecar. The last `sidecar_bytes` are a log or a journal.
+bool same_losses(const Salvage& a, const Salvage& b) {
+  return std::ranges::equal(a.losses(), b.losses(), [](const SalvageLoss& x, const SalvageLoss& y) {
+    return std::string_view(x.kind) == y.kind && x.count == y.count;
+  });
+}
+
+// Reads rows from pages of the database and of its sidecar, as a whole and region by region, which must give the same.
+// The last `sidecar_bytes` are a log or a journal.
 void salvage(std::span<const uint8_t> bytes, size_t sidecar_bytes, bool right) {
   const auto database = bytes.first(bytes.size() - std::min(bytes.size(), sidecar_bytes));
   std::vector<uint8_t> sidecar(bytes.begin() + int64_t(database.size()), bytes.end());
   if (right && database.size() >= 100)
     make_right(sidecar, std::max<size_t>(512, size_t(database[16]) << 8 | database[17]));
   const bool journal = !sidecar.empty() && sidecar[0] == 0xd9;
-  io::Salvage salvage;
-  std::vector<std::string> warnings;
-  const auto scene = salvage_database(
-      database, {journal ? std::span<const uint8_t>() : sidecar, journal ? sidecar : std::span<const uint8_t>()},
-      kMemoryLimit, salvage, &warnings);
+  const DatabaseJournals journals{journal ? std::span<const uint8_t>() : sidecar,
+                                  journal ? sidecar : std::span<const uint8_t>()};
+  io::Salvage salvage, again;
+  std::vector<std::string> warnings, warned;
+  const auto scene = salvage_database(bytes_in_memory(database), journals, kMemoryLimit, salvage, &warnings);
   if (!scene && scene.error().message.empty()) std::abort();
-  if (!scene) return;
-  for (const Instance& i : scene->instances)
-    if (i.volume >= scene->volumes.size() || i.layer >= int64_t(scene->layers.size())) std::abort();
+  if (scene)
+    for (const Instance& i : scene->instances)
+      if (i.volume >= scene->volumes.size() || i.layer >= int64_t(scene->layers.size())) std::abort();
+
+  Scene parts;
+  RegionSink sink;
+  sink.available_bytes = [] { return kMemoryLimit / 64; };
+  sink.begin = [&](const Scene& begun) -> Result<void> {
+    parts = begun;
+    return {};
+  };
+  sink.take = [&](uint32_t volume, BrickMap&& bricks) -> Result<void> {
+    if (volume >= parts.volumes.size()) std::abort();
+    for (const auto& [at, brick] : bricks.bricks()) parts.volumes[volume].bricks.put(at, brick);
+    return {};
+  };
+  const auto done = salvage_database_regions(bytes_in_memory(database), journals, again, &warned, sink);
+  if (!done && done.error().message.empty()) std::abort();
+  if (!scene && scene.error().code == ErrorCode::out_of_memory) return;  // for the other way there is room
+  if (done.has_value() != scene.has_value() || warnings != warned || !same_losses(salvage, again)) std::abort();
+  if (!done) return;
+  if (parts.volumes.size() != scene->volumes.size() || parts.instances.size() != scene->instances.size()) std::abort();
+  for (size_t i = 0; i < parts.volumes.size(); ++i)
+    if (!(parts.volumes[i].bricks == scene->volumes[i].bricks)) std::abort();
 }
 
 // Opens a copy of the bytes; `flags` as SQLite has them.

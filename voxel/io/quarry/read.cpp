@@ -224,8 +224,7 @@ Result<void> take_chunks(Statement rows, const StoreHead& head, const Progress& 
     return Decoded{from.row, std::move(bricks)};
   };
   const auto put = [&](Decoded& one) { return steps.put(one.row, one.bricks); };
-  const size_t most = size_t(std::clamp<uint64_t>(most_waiting / kChunkBricks, 1, kChunksAtOnce * thread_count()));
-  return Pipeline<ChunkCopy, Decoded>({next, decode, put}, most).run();
+  return Pipeline<ChunkCopy, Decoded>({next, decode, put}, chunks_in_flight(most_waiting)).run();
 }
 
 // Errors: malformed_input if a volume's chunks are not those that its row counts.
@@ -284,6 +283,10 @@ ChunkSteps put_steps(const ChunkTarget& target) {
 }
 
 }  // namespace
+
+size_t chunks_in_flight(uint64_t most_waiting) {
+  return size_t(std::clamp<uint64_t>(most_waiting / kChunkBricks, 1, kChunksAtOnce * thread_count()));
+}
 
 Result<void> read_all_chunks(Db& db, const StoreHead& head, const Progress& progress, const ChunkTarget& target,
                              uint64_t most_waiting) {

@@ -25,6 +25,31 @@ constexpr double kPlannedShare = 0.6;
 
 }  // namespace
 
+RegionGatherer::RegionGatherer(const RegionSink& sink) : sink_(sink) {
+  // Each thread has a chunk, packed and unpacked, and the decompressor's state.
+  constexpr uint64_t kDecodingBytes = uint64_t(1) << 20;
+  const uint64_t available = sink.available_bytes(),
+                 decoding = std::min(available / 2, thread_count() * kDecodingBytes);
+  most_ = std::max<uint64_t>(1, uint64_t(double(available - decoding) * kPlannedShare) / kBrickMemoryBytes);
+}
+
+Result<BrickMap*> RegionGatherer::target(uint32_t volume, uint32_t bricks) {
+  if (volume != volume_ || region_.bricks().size() + bricks > most_) QRY_TRY(hand_over());
+  volume_ = volume;
+  return &region_;
+}
+
+Result<void> RegionGatherer::hand_over() {
+  if (region_.empty()) return {};
+  ++done_.regions;
+  return sink_.take(volume_, std::exchange(region_, {}));
+}
+
+Result<RegionsDone> RegionGatherer::end() {
+  QRY_TRY(hand_over());
+  return done_;
+}
+
 struct StoreReader::State {
   fs::path file;
   LockedFile lock;
@@ -48,27 +73,10 @@ struct StoreReader::State {
 
   Result<RegionsDone> all(const RegionSink& sink, const Progress& progress) {
     QRY_TRY(sink.begin(scene));
-    // Each thread has a chunk, packed and unpacked, and the decompressor's state.
-    constexpr uint64_t kDecodingBytes = uint64_t(1) << 20;
-    const uint64_t available = sink.available_bytes(),
-                   decoding = std::min(available / 2, thread_count() * kDecodingBytes);
-    const auto most = std::max<uint64_t>(1, uint64_t(double(available - decoding) * kPlannedShare) / kBrickMemoryBytes);
-    RegionsDone done;
-    BrickMap region;
-    uint32_t at = 0;
-    const auto hand_over = [&]() -> Result<void> {
-      if (region.empty()) return {};
-      ++done.regions;
-      return sink.take(at, std::exchange(region, {}));
-    };
-    const auto target = [&](uint32_t volume, uint32_t bricks) -> Result<BrickMap*> {
-      if (volume != at || region.bricks().size() + bricks > most) QRY_TRY(hand_over());
-      at = volume;
-      return &region;
-    };
-    QRY_TRY(read_all_chunks(db, head, progress, target, most / kWaitingShare));
-    QRY_TRY(hand_over());
-    return done;
+    RegionGatherer regions(sink);
+    const auto target = [&](uint32_t volume, uint32_t bricks) { return regions.target(volume, bricks); };
+    QRY_TRY(read_all_chunks(db, head, progress, target, regions.most_waiting()));
+    return regions.end();
   }
 };
 
@@ -150,8 +158,7 @@ Result<void> check_world_fits(const fs::path& file, const ReadOptions& options) 
   const uintmax_t size = fs::file_size(file, error);
   if (!options.budget || error || size < kCountedFrom) return {};
   uint64_t bricks = 0;
-  if (options.salvage) bricks = size / kBrickMemoryBytes;  // the file itself is read whole
-  else if (const auto store = StoreReader::open(file)) bricks = store->bricks();
+  if (const auto store = StoreReader::open(file)) bricks = store->bricks();
   const auto promise = options.budget->promise(bricks * kBrickMemoryBytes, "reading it");
   if (!promise) return fail(promise.error().code, file.string() + ": " + promise.error().message);
   return {};
@@ -162,12 +169,13 @@ namespace {
 Result<Scene> read_quarry(const fs::path& file, const ReadOptions& options) {
   note_journals(file, options);
   QRY_TRY(check_world_fits(file, options));
-  return options.salvage ? salvage_store(file, *options.salvage, options.warnings, options.progress)
+  return options.salvage ? salvage_store(file, *options.salvage, options.warnings, options.progress, options.budget)
                          : Store::read(file, options.progress, nullptr, nullptr, options.warnings, options.pool);
 }
 
 Result<RegionsDone> read_quarry_regions(const fs::path& file, const ReadOptions& options, const RegionSink& sink) {
   note_journals(file, options);
+  if (options.salvage) return salvage_store_regions(file, *options.salvage, options.warnings, sink, options.progress);
   QRY_TRY_ASSIGN(auto store, StoreReader::open(file, options.warnings));
   return store.read_all(sink, options.progress);
 }
@@ -185,6 +193,7 @@ constinit const Format kQuarryFormat{
     .write = Store::save,
     .keeps = kKeepsAll,
     .salvages = true,
+    .salvages_regions = true,
     .returns = true,
     .cost = {.memory_per_byte = 30, .bricks_per_byte = 1 / 25.0, .work_per_byte = 0.2},
 };

@@ -4,27 +4,81 @@
 // not read, because a conversion keeps none.
 #include "voxel/io/quarry/salvage.hpp"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 
+#include "voxel/io/files/bytes.hpp"
 #include "voxel/io/quarry/fields.hpp"
+#include "voxel/io/quarry/file.hpp"
+#include "voxel/io/quarry/pipeline.hpp"
 
 namespace quarry::io {
+namespace fs = std::filesystem;
 namespace {
 
 constexpr size_t kMaxWarnings = 50;
+constexpr const char* kChunkShape = "iiiiiiib";
 constexpr uint64_t kLeastRowBytes = 16;  // ids above the file's length divided by this are damage
+
+// Whole chunks, by volume, x, y, z: the order of a world file.
+using ChunkPlaces = std::map<std::tuple<int64_t, int32_t, int32_t, int32_t>, RowPlace>;
+
+// The numbers and the bytes of a chunk's row, as they are there.
+struct SalvagedChunk {
+  int64_t volume = 0;
+  PackedChunk chunk;
+  uint64_t checksum = 0;
+
+  // None if it has numbers that no chunk has.
+  static std::optional<SalvagedChunk> of(const PageRow& row, int64_t max_id);
+  bool whole() const {
+    return chunk_checksum(chunk.data, uint32_t(volume), chunk.chunk, chunk.plain_bytes, chunk.count) == checksum;
+  }
+  ChunkPlaces::key_type key() const { return {volume, chunk.chunk.x, chunk.chunk.y, chunk.chunk.z}; }
+};
+
+std::optional<SalvagedChunk> SalvagedChunk::of(const PageRow& row, int64_t max_id) {
+  const auto& v = row.values;
+  const auto coordinate = [](const PageValue& c) {
+    return c.integer >= -kMaxChunkCoordinate && c.integer < kMaxChunkCoordinate;
+  };
+  if (v[0].integer < 0 || v[0].integer >= max_id || !coordinate(v[1]) || !coordinate(v[2]) || !coordinate(v[3]) ||
+      v[4].integer < 1 || v[4].integer > kChunkBricks || v[5].integer < 0 || v[5].integer > kChunkBytesMax ||
+      v[7].bytes.size() > 2 * kChunkBytesMax)
+    return {};
+  const Int3 chunk{int32_t(v[1].integer), int32_t(v[2].integer), int32_t(v[3].integer)};
+  return SalvagedChunk{
+      v[0].integer, {v[7].bytes, uint32_t(v[5].integer), uint32_t(v[4].integer), chunk}, uint64_t(v[6].integer)};
+}
 
 class StoreSalvage {
  public:
-  StoreSalvage(uint64_t file_bytes, uint64_t memory_limit, Salvage& salvage, std::vector<std::string>* warnings)
-      : max_id_(int64_t(file_bytes / kLeastRowBytes)),
+  // What becomes of whole chunks: their bricks are put into the scene, or looked at and forgotten.
+  enum class Bricks : uint8_t { kept, forgotten };
+  StoreSalvage(const DatabasePages& pages, Bricks bricks, uint64_t memory_limit, Salvage& salvage,
+               std::vector<std::string>* warnings)
+      : pages_(pages),
+        max_id_(int64_t(pages.given_bytes() / kLeastRowBytes)),
+        keeps_bricks_(bricks == Bricks::kept),
         memory_limit_(memory_limit),
         salvage_(salvage),
         warnings_(warnings) {}
 
-  Result<Scene> run(const DatabasePages& pages, const Progress& progress);
+  Result<Scene> run(const Progress& progress);
+  uint64_t bricks() const { return brick_count_; }  // seen so far
+  const ChunkPlaces& chunks() const { return chunks_; }
+  // The row at one of these places.
+  Result<void> with_chunk(const ChunkPlaces::value_type& place,
+                          const std::function<void(const SalvagedChunk&)>& shown) const;
 
  private:
   using Kind = PageValue::Kind;
@@ -72,7 +126,9 @@ class StoreSalvage {
     }
   }
 
+  const DatabasePages& pages_;
   const int64_t max_id_;
+  const bool keeps_bricks_;
   const uint64_t memory_limit_;
   Salvage& salvage_;
   std::vector<std::string>* warnings_;
@@ -90,56 +146,52 @@ class StoreSalvage {
   std::map<std::string, int64_t, std::less<>> state_;
   std::map<int64_t, BrickMap> bricks_;
   std::map<int64_t, StoreHead::Volume> found_;  // chunks that were whole
-  std::set<std::tuple<int64_t, int32_t, int32_t, int32_t>> chunks_;
+  ChunkPlaces chunks_;
   uint64_t bad_chunks_ = 0, twice_ = 0, brick_count_ = 0;
   bool too_large_ = false;
 };
 
 void StoreSalvage::take_chunk(const PageRow& row) {
-  const auto& v = row.values;
-  const auto coordinate = [](const PageValue& c) {
-    return c.integer >= -kMaxChunkCoordinate && c.integer < kMaxChunkCoordinate;
-  };
-  if (!id_ok(v[0].integer) || !coordinate(v[1]) || !coordinate(v[2]) || !coordinate(v[3]) || v[4].integer < 1 ||
-      v[4].integer > kChunkBricks || v[5].integer < 0 || v[5].integer > kChunkBytesMax ||
-      v[7].bytes.size() > 2 * kChunkBytesMax) {
+  const auto found = SalvagedChunk::of(row, max_id_);
+  if (!found) {
     ++bad_chunks_;
-    warn("page " + std::to_string(row.page) + ": a chunk with numbers that no chunk has; it is lost");
+    warn("page " + std::to_string(row.place.page) + ": a chunk with numbers that no chunk has; it is lost");
     return;
   }
-  const Int3 chunk{int32_t(v[1].integer), int32_t(v[2].integer), int32_t(v[3].integer)};
-  const auto volume = uint32_t(v[0].integer), bricks = uint32_t(v[4].integer), bytes = uint32_t(v[5].integer);
-  const auto checksum = uint64_t(v[6].integer);
-  const std::string name = "volume " + std::to_string(volume) + ", chunk (" + std::to_string(chunk.x) + ", " +
-                           std::to_string(chunk.y) + ", " + std::to_string(chunk.z) + ")";
-  const auto key = std::tuple(v[0].integer, chunk.x, chunk.y, chunk.z);
-  if (chunk_checksum(v[7].bytes, volume, chunk, bytes, bricks) != checksum) {
+  const Int3 chunk = found->chunk.chunk;
+  const std::string name = "volume " + std::to_string(uint32_t(found->volume)) + ", chunk (" + std::to_string(chunk.x) +
+                           ", " + std::to_string(chunk.y) + ", " + std::to_string(chunk.z) + ")";
+  if (!found->whole()) {
     ++bad_chunks_;
     warn(name + ": the checksum is wrong; its voxels, 64 on each axis from (" + std::to_string(int64_t(chunk.x) * 64) +
          ", " + std::to_string(int64_t(chunk.y) * 64) + ", " + std::to_string(int64_t(chunk.z) * 64) +
          ") on, are lost");
     return;
   }
-  if (chunks_.count(key)) {
+  if (chunks_.count(found->key())) {
     ++twice_;
     return;
   }
-  if ((brick_count_ += bricks) > memory_limit_ / kBrickMemoryBytes) {
+  brick_count_ += found->chunk.count;
+  if (keeps_bricks_ && brick_count_ > memory_limit_ / kBrickMemoryBytes) {
     too_large_ = true;
     return;
   }
-  const auto puts = PackedChunk{v[7].bytes, bytes, bricks, chunk}.bricks(BrickPool::loose());
+  Result<std::vector<BrickPut>> puts;
+  if (keeps_bricks_) puts = found->chunk.bricks(BrickPool::loose());
+  else if (const auto looked = found->chunk.each([](Int3, const Brick&, uint8_t) {}); !looked)
+    puts = tl::unexpected(looked.error());
   if (!puts) {
     ++bad_chunks_;
     warn(name + ": " + puts.error().message + "; it is lost");
     return;
   }
-  bricks_[v[0].integer].put(*puts);
-  chunks_.insert(key);
-  StoreHead::Volume& found = found_[v[0].integer];
-  ++found.chunks;
-  found.bricks += bricks;
-  found.sum += checksum;
+  if (keeps_bricks_) bricks_[found->volume].put(*puts);
+  chunks_.emplace(found->key(), row.place);
+  StoreHead::Volume& volume = found_[found->volume];
+  ++volume.chunks;
+  volume.bricks += found->chunk.count;
+  volume.sum += found->checksum;
 }
 
 void StoreSalvage::take_instance(const PageRow& row) {
@@ -149,7 +201,7 @@ void StoreSalvage::take_instance(const PageRow& row) {
   if (!id_ok(v[1].integer) || v[2].integer != pack_rotation(n.rotation) || !n.rotation.valid() || !fits_int32(v[3]) ||
       !fits_int32(v[4]) || !fits_int32(v[5]) || !fits_int32(v[6])) {
     salvage_.count_loss("instances", 1, "instances");
-    warn("page " + std::to_string(row.page) + ": an instance with numbers that none has; it is lost");
+    warn("page " + std::to_string(row.place.page) + ": an instance with numbers that none has; it is lost");
     return;
   }
   n.volume = uint32_t(v[1].integer);
@@ -192,7 +244,7 @@ void StoreSalvage::take(const PageRow& row) {
     else if (shape(row, "ti") && state_.size() < 64) state_.try_emplace(text(v[0]), v[1].integer);
     return;
   }
-  if (shape(row, "iiiiiiib")) return take_chunk(row);
+  if (shape(row, kChunkShape)) return take_chunk(row);
   if (!id_ok(row.rowid)) return;
   if (shape(row, "-tiiiiii") && fits_int32(v[2]) && fits_int32(v[3]) && fits_int32(v[4])) {
     VolumeRow volume;
@@ -254,7 +306,7 @@ void StoreSalvage::put_together() {
     return it != state_.end() && uint64_t(it->second) == sum;
   };
   const int64_t count =
-      std::max(volumes_.empty() ? 0 : volumes_.rbegin()->first + 1, bricks_.empty() ? 0 : bricks_.rbegin()->first + 1);
+      std::max(volumes_.empty() ? 0 : volumes_.rbegin()->first + 1, found_.empty() ? 0 : found_.rbegin()->first + 1);
   scene_.volumes.resize(size_t(count));
   for (int64_t i = 0; i < count; ++i) {
     Volume& v = scene_.volumes[size_t(i)];
@@ -302,15 +354,15 @@ void StoreSalvage::put_together() {
   check_chunks();
 }
 
-Result<Scene> StoreSalvage::run(const DatabasePages& pages, const Progress& progress) {
+Result<Scene> StoreSalvage::run(const Progress& progress) {
   scene_.palette = Palette::standard();
-  if (!pages.readable())
+  if (!pages_.readable())
     return fail(ErrorCode::malformed_input,
                 "it is shorter than the 100 bytes with which a Quarry world begins; nothing of it is left");
   ThrottledReport report(progress, "salvage");
   bool stopped = false;
-  const uint64_t broken = pages.for_rows([&](const PageRow& row) {
-    report.at(double(row.page) / double(pages.pages()));
+  const uint64_t broken = pages_.for_rows([&](const PageRow& row) {
+    report.at(double(row.place.page) / double(pages_.pages()));
     take(row);
     stopped = progress.cancelled();
     return !stopped && !too_large_;
@@ -322,21 +374,21 @@ Result<Scene> StoreSalvage::run(const DatabasePages& pages, const Progress& prog
   if (chunks_.empty() && volumes_.empty())
     return fail(ErrorCode::malformed_input, "no volume and no chunk of a Quarry world is left in it");
   for (const auto& [journal, kind, what] :
-       {std::tuple(&pages.journal(), "journal_pages", "pages of the unfinished edit's journal"),
-        std::tuple(&pages.log(), "log_pages", "pages of the log of the last edits")}) {
+       {std::tuple(&pages_.journal(), "journal_pages", "pages of the unfinished edit's journal"),
+        std::tuple(&pages_.log(), "log_pages", "pages of the log of the last edits")}) {
     salvage_.count_loss(kind, journal->damaged, what);
     for (const std::string& sentence : journal->messages) warn(sentence);
   }
-  if (pages.missing_pages()) {
-    salvage_.count_loss("pages_cut_off", pages.missing_pages(), "pages after the file's end");
-    warn("the file ends after page " + std::to_string(pages.pages()) + "; it says that " +
-         std::to_string(pages.missing_pages()) + " pages follow");
+  if (pages_.missing_pages()) {
+    salvage_.count_loss("pages_cut_off", pages_.missing_pages(), "pages after the file's end");
+    warn("the file ends after page " + std::to_string(pages_.pages()) + "; it says that " +
+         std::to_string(pages_.missing_pages()) + " pages follow");
   }
   if (broken) {
     salvage_.count_loss("rows", broken, "rows of the database");
     warn(std::to_string(broken) + " rows of the database are cut short or damaged");
   }
-  if (!pages.free_list_whole()) {
+  if (!pages_.free_list_whole()) {
     salvage_.count_loss("free_list", 1, "list of free pages");
     warn("the list of free pages is damaged; rows that were deleted may be among what was read");
   }
@@ -346,13 +398,156 @@ Result<Scene> StoreSalvage::run(const DatabasePages& pages, const Progress& prog
   return std::move(scene_);
 }
 
+Result<void> StoreSalvage::with_chunk(const ChunkPlaces::value_type& place,
+                                      const std::function<void(const SalvagedChunk&)>& shown) const {
+  bool same = false;
+  pages_.with_row(place.second, [&](const PageRow& row) {
+    if (!shape(row, kChunkShape)) return;
+    const auto found = SalvagedChunk::of(row, max_id_);
+    same = found && found->key() == place.first && found->whole();
+    if (same) shown(*found);
+  });
+  if (!same) return fail(ErrorCode::io, "it was changed by another program while it was read");
+  return {};
+}
+
+// Hands the chunks' bricks to the sink, in their order; all threads decode.
+Result<RegionsDone> take_bricks(const StoreSalvage& found, const RegionSink& sink, const Progress& progress) {
+  struct Packed {
+    SalvagedChunk row;
+    std::vector<uint8_t> data;
+  };
+  struct Decoded {
+    uint32_t volume = 0;
+    std::vector<BrickPut> bricks;
+  };
+  RegionGatherer regions(sink);
+  ThrottledReport report(progress, "read");
+  auto at = found.chunks().begin();
+  size_t done = 0;
+  PipelineSteps<Packed, Decoded> steps;
+  steps.next = [&]() -> Result<std::optional<Packed>> {
+    if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
+    if (at == found.chunks().end()) return std::optional<Packed>();
+    Packed one;
+    QRY_TRY(found.with_chunk(*at++, [&](const SalvagedChunk& row) {
+      one.row = row;
+      one.data.assign(row.chunk.data.begin(), row.chunk.data.end());
+    }));
+    return one;
+  };
+  steps.decode = [](Packed& one) -> Result<Decoded> {
+    one.row.chunk.data = one.data;
+    QRY_TRY_ASSIGN(auto bricks, one.row.chunk.bricks(BrickPool::loose()));
+    return Decoded{uint32_t(one.row.volume), std::move(bricks)};
+  };
+  steps.put = [&](Decoded& one) -> Result<void> {
+    QRY_TRY_ASSIGN(BrickMap* const into, regions.target(one.volume, uint32_t(one.bricks.size())));
+    into->put(one.bricks);
+    report.at(double(++done) / double(found.chunks().size()));
+    return {};
+  };
+  QRY_TRY((Pipeline<Packed, Decoded>(steps, chunks_in_flight(regions.most_waiting())).run()));
+  return regions.end();
+}
+
+// A file that is open and locked, and its sidecars.
+class SalvagedFile {
+ public:
+  Result<void> open(const fs::path& file, std::vector<std::string>* warnings) {
+    QRY_TRY_ASSIGN(locked_, lock_file(file, O_RDONLY, LOCK_SH));
+    struct stat info {};
+    if (::fstat(locked_.fd, &info) != 0) return tl::unexpected(error_from_errno("cannot ask for its size", errno));
+    bytes_.size = uint64_t(info.st_size);
+    bytes_.read = [this](uint64_t at, std::span<uint8_t> to) { return read(at, to); };
+    const auto read_sidecar = [&](const char* suffix, const char* what) -> std::vector<uint8_t> {
+      std::error_code ignored;
+      if (!fs::exists(sidecar_path(file, suffix), ignored)) return {};
+      auto bytes = read_file(sidecar_path(file, suffix), physical_memory());
+      if (bytes) return std::move(*bytes);
+      if (warnings) warnings->push_back(std::string(what) + " beside it was not read: " + bytes.error().message);
+      return {};
+    };
+    log_ = read_sidecar("-wal", "the log of the last edits");
+    journal_ = read_sidecar("-journal", "the journal of an unfinished edit");
+    return {};
+  }
+  const DatabaseBytes& bytes() const { return bytes_; }
+  DatabaseJournals journals() const { return {log_, journal_}; }
+  // What was made of the file, unless a part of it could not be read.
+  template <class T>
+  Result<T> made(Result<T> result) const {
+    return failed_ ? Result<T>(tl::unexpected(*failed_)) : std::move(result);
+  }
+
+ private:
+  bool read(uint64_t at, std::span<uint8_t> to) {
+    while (!to.empty()) {
+      const ssize_t n = ::pread(locked_.fd, to.data(), to.size(), off_t(at));
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) {
+        if (!failed_)
+          failed_ = n < 0 ? error_from_errno("cannot read it", errno)
+                          : Error{ErrorCode::io, "it became shorter while it was read"};
+        return false;
+      }
+      at += uint64_t(n);
+      to = to.subspan(size_t(n));
+    }
+    return true;
+  }
+
+  LockedFile locked_;
+  DatabaseBytes bytes_;
+  std::vector<uint8_t> log_, journal_;
+  std::optional<Error> failed_;
+};
+
 }  // namespace
 
-Result<Scene> salvage_database(std::span<const uint8_t> database, const DatabaseJournals& journals,
-                               uint64_t memory_limit, Salvage& salvage, std::vector<std::string>* warnings,
-                               const Progress& progress) {
-  return StoreSalvage(database.size() + journals.log.size() + journals.journal.size(), memory_limit, salvage, warnings)
-      .run(DatabasePages(database, journals), progress);
+Result<Scene> salvage_database(const DatabaseBytes& database, const DatabaseJournals& journals, uint64_t memory_limit,
+                               Salvage& salvage, std::vector<std::string>* warnings, const Progress& progress) {
+  const DatabasePages pages(database, journals);
+  return StoreSalvage(pages, StoreSalvage::Bricks::kept, memory_limit, salvage, warnings).run(progress);
+}
+
+Result<RegionsDone> salvage_database_regions(const DatabaseBytes& database, const DatabaseJournals& journals,
+                                             Salvage& salvage, std::vector<std::string>* warnings,
+                                             const RegionSink& sink, const Progress& progress) {
+  const DatabasePages pages(database, journals);
+  StoreSalvage found(pages, StoreSalvage::Bricks::forgotten, 0, salvage, warnings);
+  QRY_TRY_ASSIGN(const auto scene, found.run(progress));
+  QRY_TRY(sink.begin(scene));
+  return take_bricks(found, sink, progress);
+}
+
+Result<Scene> salvage_store(const fs::path& file, Salvage& salvage, std::vector<std::string>* warnings,
+                            const Progress& progress, const MemoryBudget* budget) {
+  return guarded(file, [&]() -> Result<Scene> {
+    SalvagedFile from;
+    QRY_TRY(from.open(file, warnings));
+    const DatabasePages pages(from.bytes(), from.journals());
+    const uint64_t memory = budget ? std::min(physical_memory(), budget->available_bytes()) : physical_memory();
+    StoreSalvage found(pages, StoreSalvage::Bricks::kept, memory, salvage, warnings);
+    auto scene = found.run(progress);
+    if (!scene && budget && scene.error().code == ErrorCode::out_of_memory)
+      return tl::unexpected(budget->too_little(found.bricks() * kBrickMemoryBytes, "reading it"));
+    return from.made(std::move(scene));
+  });
+}
+
+Result<RegionsDone> salvage_store_regions(const fs::path& file, Salvage& salvage, std::vector<std::string>* warnings,
+                                          const RegionSink& sink, const Progress& progress) {
+  return guarded(file, [&]() -> Result<RegionsDone> {
+    SalvagedFile from;
+    QRY_TRY(from.open(file, warnings));
+    RegionSink checked = sink;
+    checked.begin = [&](const Scene& scene) -> Result<void> {
+      QRY_TRY(from.made(Result<void>()));
+      return sink.begin(scene);
+    };
+    return from.made(salvage_database_regions(from.bytes(), from.journals(), salvage, warnings, checked, progress));
+  });
 }
 
 }  // namespace quarry::io

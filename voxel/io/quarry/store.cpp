@@ -443,26 +443,6 @@ Result<void> Store::read_pieces(std::span<const std::vector<ChunkBox>> pieces, c
       [&] { return read_chunk_pieces(state_->db, state_->head, pieces, steps, progress, most_waiting); });
 }
 
-Result<Scene> salvage_store(const fs::path& file, Salvage& salvage, std::vector<std::string>* warnings,
-                            const Progress& progress) {
-  return guarded(file, [&]() -> Result<Scene> {
-    const auto locked = lock_file(file, O_RDONLY, LOCK_SH);
-    QRY_TRY(locked);
-    QRY_TRY_ASSIGN(const auto database, read_file(file, physical_memory()));
-    const auto read_sidecar = [&](const char* suffix, const char* what) -> std::vector<uint8_t> {
-      std::error_code ignored;
-      if (!fs::exists(sidecar_path(file, suffix), ignored)) return {};
-      auto bytes = read_file(sidecar_path(file, suffix), physical_memory());
-      if (bytes) return std::move(*bytes);
-      if (warnings) warnings->push_back(std::string(what) + " beside it was not read: " + bytes.error().message);
-      return {};
-    };
-    const auto log = read_sidecar("-wal", "the log of the last edits"),
-               journal = read_sidecar("-journal", "the journal of an unfinished edit");
-    return salvage_database(database, {log, journal}, physical_memory(), salvage, warnings, progress);
-  });
-}
-
 Result<void> Store::commit_edit(const Scene& scene, std::span<const UndoRecord> records) {
   for (const UndoRecord& record : records) QRY_TRY(state_->check_call(scene, record));
   return state_->transact([&](StoreHead& next) -> Result<void> {

@@ -59,6 +59,29 @@ class ThrottledReport {
   std::chrono::steady_clock::time_point next_{};
 };
 
+// Gathers chunks that come in rising order into regions as large as the sink's room allows.
+class RegionGatherer {
+ public:
+  // After sink.begin. The sink must outlive it.
+  explicit RegionGatherer(const RegionSink& sink);
+  uint64_t most_waiting() const { return most_ / kWaitingShare; }  // bricks, decoded, before they are put into one
+  // Where the bricks of the next chunk belong.
+  Result<BrickMap*> target(uint32_t volume, uint32_t bricks);
+  Result<RegionsDone> end();
+
+ private:
+  Result<void> hand_over();
+
+  const RegionSink& sink_;
+  uint64_t most_ = 1;  // bricks
+  BrickMap region_;
+  uint32_t volume_ = 0;
+  RegionsDone done_;
+};
+
+// How many chunks threads may have at once, if so many bricks may be decoded before they are put into their maps.
+size_t chunks_in_flight(uint64_t most_waiting);
+
 // Checks that the database is a Quarry world. It rejects newer worlds, and any foreign object in the schema.
 Result<void> check_schema(Db& db);
 Result<void> create_schema(Db& db);

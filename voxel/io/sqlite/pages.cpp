@@ -92,22 +92,35 @@ std::optional<int64_t> integer_of_key(std::span<const uint8_t> page, std::string
   return found;
 }
 
-DatabasePages::DatabasePages(std::span<const uint8_t> database, const DatabaseJournals& journals)
-    : database_(database), given_bytes_(uint64_t(database.size()) + journals.log.size() + journals.journal.size()) {
-  if (database.size() < kHeaderBytes) return;
-  page_bytes_ = database_page_bytes(database);
-  usable_ = page_bytes_ - database[20];
+DatabaseBytes bytes_in_memory(std::span<const uint8_t> bytes) {
+  return {bytes.size(), [bytes](uint64_t at, std::span<uint8_t> to) {
+            if (at > bytes.size() || to.size() > bytes.size() - at) return false;
+            std::copy_n(bytes.begin() + std::ptrdiff_t(at), to.size(), to.begin());
+            return true;
+          }};
+}
+
+DatabasePages::DatabasePages(DatabaseBytes database, const DatabaseJournals& journals)
+    : database_(std::move(database)), given_bytes_(database_.size + journals.log.size() + journals.journal.size()) {
+  if (database_.size < kHeaderBytes) return;
+  first_.resize(kHeaderBytes);
+  if (!database_.read(0, first_)) return;
+  page_bytes_ = database_page_bytes(first_);
+  usable_ = page_bytes_ - first_[20];
   // If the header is lost, the values of every Quarry world are used.
-  if (page_bytes_ == 0 || database[20] > 32) page_bytes_ = usable_ = 4096;
-  const auto in_file = uint32_t(std::min<uint64_t>(database.size() / page_bytes_, UINT32_MAX - 1));
+  if (page_bytes_ == 0 || first_[20] > 32) page_bytes_ = usable_ = 4096;
+  first_.resize(size_t(std::min<uint64_t>(database_.size, page_bytes_)));
+  if (!database_.read(0, first_)) first_.resize(kHeaderBytes);
+  const auto in_file = uint32_t(std::min<uint64_t>(database_.size / page_bytes_, UINT32_MAX - 1));
   const auto most = uint32_t(std::min<uint64_t>(given_bytes_ / page_bytes_, UINT32_MAX - 1));
-  journals_ = JournalPages(
-      database.first(std::min<size_t>(database.size(), page_bytes_)), page_bytes_, in_file, most, journals,
-      JournalPages::BehindDamage::go_on, [&](uint32_t number) -> std::vector<uint8_t> {
-        const uint64_t at = uint64_t(number - 1) * page_bytes_;
-        if (number == 0 || at + page_bytes_ > database.size()) return {};
-        return {database.begin() + std::ptrdiff_t(at), database.begin() + std::ptrdiff_t(at + page_bytes_)};
-      });
+  const auto page_of_file = [&](uint32_t number) {
+    Page page(page_bytes_);
+    const uint64_t at = uint64_t(number - 1) * page_bytes_;
+    if (number == 0 || at + page_bytes_ > database_.size || !database_.read(at, page)) page.clear();
+    return page;
+  };
+  journals_ =
+      JournalPages(first_, page_bytes_, in_file, most, journals, JournalPages::BehindDamage::go_on, page_of_file);
   const uint32_t counted = journals_.count();
   const uint32_t wanted = log().used > 0 ? counted : journals_.counted_before_log();
   count_ = std::min(counted, most);
@@ -119,24 +132,27 @@ DatabasePages::DatabasePages(std::span<const uint8_t> database, const DatabaseJo
   read_free_list();
 }
 
-std::span<const uint8_t> DatabasePages::page(uint32_t number) const {
-  if (number == 0 || number > count_) return {};
-  if (const auto it = journals_.pages().find(number); it != journals_.pages().end()) return it->second;
+bool DatabasePages::load(uint32_t number, Page* page) const {
+  if (number == 0 || number > count_) return false;
+  if (const auto it = journals_.pages().find(number); it != journals_.pages().end()) {
+    page->assign(it->second.begin(), it->second.end());
+    return true;
+  }
   const uint64_t at = uint64_t(number - 1) * page_bytes_;
-  if (at + page_bytes_ > database_.size()) return {};
-  return database_.subspan(size_t(at), page_bytes_);
+  if (at + page_bytes_ > database_.size) return false;
+  page->resize(page_bytes_);
+  return database_.read(at, *page);
 }
 
 void DatabasePages::read_free_list() {
-  const auto first = page(1);
-  if (first.empty()) {
+  Page list;
+  if (!load(1, &list)) {
     free_list_whole_ = false;
     return;
   }
-  uint32_t left = big(first, 36, 4);
-  for (uint32_t trunk = big(first, 32, 4); trunk != 0;) {
-    const auto list = page(trunk);
-    if (list.empty() || free_[trunk] || left == 0) {
+  uint32_t left = big(list, 36, 4);
+  for (uint32_t trunk = big(list, 32, 4); trunk != 0;) {
+    if (!load(trunk, &list) || free_[trunk] || left == 0) {
       free_list_whole_ = false;
       return;
     }
@@ -152,10 +168,21 @@ void DatabasePages::read_free_list() {
   if (left != 0) free_list_whole_ = false;
 }
 
-bool DatabasePages::cell(std::span<const uint8_t> page_data, size_t at, bool leaf, PageRow* row,
-                         std::vector<uint8_t>* payload, uint64_t* budget) const {
-  const auto bytes = page_data.first(usable_);
-  if (row->of_index && !leaf) at += 4;  // the child page's number
+std::optional<DatabasePages::Cells> DatabasePages::cells_of(const Page& page, uint32_t number) const {
+  const size_t head = number == 1 ? kHeaderBytes : 0;
+  const uint8_t kind = page[head];
+  if (kind != kIndexInterior && kind != kIndexLeaf && kind != kTableLeaf) return {};
+  return Cells{kind != kTableLeaf, kind != kIndexInterior, big(page, head + 3, 2),
+               head + (kind == kIndexInterior ? 12 : 8)};
+}
+
+bool DatabasePages::read_cell(const Page& page, const Cells& cells, PageRow* row, Page* payload,
+                              uint64_t* budget) const {
+  const auto bytes = std::span(page).first(usable_);
+  size_t at = big(page, cells.pointers + size_t(row->place.cell) * 2, 2);
+  row->of_index = cells.of_index;
+  row->rowid = 0;
+  if (!cells.leaf) at += 4;  // the child page's number
   uint64_t length = 0, rowid = 0;
   if (at >= bytes.size() || !varint(bytes, &at, &length) || length == 0 || length > kMaxValueBytes * 2) return false;
   if (!row->of_index && !varint(bytes, &at, &rowid)) return false;
@@ -174,9 +201,8 @@ bool DatabasePages::cell(std::span<const uint8_t> page_data, size_t at, bool lea
   *budget -= length;
   payload->assign(bytes.begin() + std::ptrdiff_t(at), bytes.begin() + std::ptrdiff_t(at + local));
   uint32_t next = big(bytes, at + size_t(local), 4);
-  while (payload->size() < length) {
-    const auto more = page(next);
-    if (more.empty()) return false;
+  for (Page more; payload->size() < length;) {
+    if (!load(next, &more)) return false;
     const size_t take = size_t(std::min<uint64_t>(length - payload->size(), usable_ - 4));
     payload->insert(payload->end(), more.begin() + 4, more.begin() + 4 + std::ptrdiff_t(take));
     next = big(more, 0, 4);
@@ -189,29 +215,35 @@ uint64_t DatabasePages::for_rows(const std::function<bool(const PageRow&)>& each
   // Sound files follow each overflow page once. A file made to be slow may name the same chain in every cell.
   uint64_t budget = 4 * given_bytes_;
   PageRow row;
-  std::vector<uint8_t> payload;
+  Page page, payload;
   for (uint32_t number = 1; number <= count_; ++number) {
-    const auto bytes = page(number);
-    if (bytes.empty() || free_[number]) continue;
-    const size_t head = number == 1 ? kHeaderBytes : 0;
-    const uint8_t kind = bytes[head];
-    if (kind != kIndexInterior && kind != kIndexLeaf && kind != kTableLeaf) continue;
-    const size_t pointers = head + (kind == kIndexInterior ? 12 : 8);
-    const uint32_t cells = big(bytes, head + 3, 2);
-    if (pointers + size_t(cells) * 2 > usable_) {
+    if (free_[number] || !load(number, &page)) continue;
+    const auto cells = cells_of(page, number);
+    if (!cells) continue;
+    if (!fits(*cells)) {
       ++broken;
       continue;
     }
-    row.of_index = kind != kTableLeaf;
-    row.page = number;
-    for (uint32_t i = 0; i < cells; ++i) {
-      row.rowid = 0;
-      if (!cell(bytes, big(bytes, pointers + size_t(i) * 2, 2), kind != kIndexInterior, &row, &payload, &budget))
-        ++broken;
+    for (uint32_t i = 0; i < cells->count; ++i) {
+      row.place = {number, i};
+      if (!read_cell(page, *cells, &row, &payload, &budget)) ++broken;
       else if (!each(row)) return broken;
     }
   }
   return broken;
+}
+
+bool DatabasePages::with_row(RowPlace place, const std::function<void(const PageRow&)>& shown) const {
+  Page page, payload;
+  if (!load(place.page, &page)) return false;
+  const auto cells = cells_of(page, place.page);
+  if (!cells || !fits(*cells) || place.cell >= cells->count) return false;
+  PageRow row;
+  row.place = place;
+  uint64_t budget = UINT64_MAX;
+  if (!read_cell(page, *cells, &row, &payload, &budget)) return false;
+  shown(row);
+  return true;
 }
 
 }  // namespace quarry::io

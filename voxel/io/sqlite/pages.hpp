@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // pages.hpp - reads the rows of an SQLite 3 database from its pages one by one, without its trees, so that rows survive
-// the loss of inner pages, schema or end. It knows neither tables nor order, only rows as they are on their pages.
+// the loss of inner pages, schema or end. It knows neither tables nor order, only rows as they are on their pages. It
+// holds a page and a row at a time, so the database need not fit memory.
 //
 // Layout after "Database File Format" (sqlite.org/fileformat2.html). Bytes are never trusted. Rows on pages that the
 // file marks as free are no longer valid and are left out. The journals that a killed program left are used
@@ -27,40 +28,69 @@ struct PageValue {
   std::span<const uint8_t> bytes;  // text, blob; valid during the call
 };
 
+// Where a row is: the number of its page, and which of that page's cells it is.
+struct RowPlace {
+  uint32_t page = 0, cell = 0;
+};
+
 struct PageRow {
   bool of_index = false;  // of an index, or of a table WITHOUT ROWID; `rowid` is 0 then
   int64_t rowid = 0;
-  uint32_t page = 0;
+  RowPlace place;
   std::vector<PageValue> values;
 };
+
+// The bytes of a database, in memory or in a file.
+struct DatabaseBytes {
+  uint64_t size = 0;
+  // Fills `to` with those from `at` on, all of which are within the size. False: they cannot be read, as if the file
+  // ended before them.
+  std::function<bool(uint64_t at, std::span<uint8_t> to)> read;
+};
+// `bytes` must outlive it.
+DatabaseBytes bytes_in_memory(std::span<const uint8_t> bytes);
 
 // Reads a leaf page of a table WITHOUT ROWID with a text and a whole number in each row. Returns the number after this
 // text, or none if it is no such page, a row of it is not whole, or there is no such row.
 std::optional<int64_t> integer_of_key(std::span<const uint8_t> page, std::string_view key);
 
-// The bytes must outlive this object.
+// The journals' bytes must outlive this object. For one thread at a time. Memory: a few bits and some pages, whatever
+// the database; 50 bytes for each page that the journals have.
 class DatabasePages {
  public:
-  explicit DatabasePages(std::span<const uint8_t> database, const DatabaseJournals& journals = {});
+  explicit DatabasePages(DatabaseBytes database, const DatabaseJournals& journals = {});
 
   bool readable() const { return page_bytes_ != 0; }
+  uint64_t given_bytes() const { return given_bytes_; }  // of the database and its journals
   uint32_t pages() const { return count_; }
   uint32_t missing_pages() const { return missing_; }  // pages that the header counts but the file lacks
   bool free_list_whole() const { return free_list_whole_; }
   const JournalUse& log() const { return journals_.log(); }
   const JournalUse& journal() const { return journals_.journal(); }
 
-  // Visits every row, in the order of pages. `each` returns false to end it. Returns how many cells were not rows. Work
-  // and memory: a few times the bytes given, whatever their content.
+  // Visits every row, in the order of pages. `each` returns false to end it. Returns how many cells were not rows.
+  // Work: a few times the bytes given, whatever their content. Memory: the longest row.
   uint64_t for_rows(const std::function<bool(const PageRow&)>& each) const;
+  // Shows a row that for_rows() has visited again. False: it is not there any more.
+  bool with_row(RowPlace place, const std::function<void(const PageRow&)>& shown) const;
 
  private:
-  std::span<const uint8_t> page(uint32_t number) const;  // empty if it is missing
+  using Page = std::vector<uint8_t>;
+  bool load(uint32_t number, Page* page) const;  // false if it is missing
   void read_free_list();
-  bool cell(std::span<const uint8_t> page, size_t at, bool leaf, PageRow* row, std::vector<uint8_t>* payload,
-            uint64_t* budget) const;
+  // The cells of a page: their number, and where their places are listed. None if it has no rows.
+  struct Cells {
+    bool of_index = false, leaf = true;
+    uint32_t count = 0;
+    size_t pointers = 0;
+  };
+  std::optional<Cells> cells_of(const Page& page, uint32_t number) const;
+  bool fits(const Cells& cells) const { return cells.pointers + size_t(cells.count) * 2 <= usable_; }
+  // Reads the cell that `row->place` says. Its values point into the page or the payload.
+  bool read_cell(const Page& page, const Cells& cells, PageRow* row, Page* payload, uint64_t* budget) const;
 
-  std::span<const uint8_t> database_;
+  DatabaseBytes database_;
+  std::vector<uint8_t> first_;  // the first page, or as much of it as exists
   uint64_t given_bytes_ = 0;
   uint32_t page_bytes_ = 0, usable_ = 0, count_ = 0, missing_ = 0;
   bool free_list_whole_ = true;

@@ -140,8 +140,9 @@ struct Format {
   Result<RegionsDone> (*write_volumes)(StoreReader& store, const std::vector<VolumeSummary>& volumes,
                                        const std::function<uint64_t()>& available_bytes, const Destination& to,
                                        const Progress& progress) = nullptr;
-  uint32_t keeps = 0;     // flags of Keeps, for written files
-  bool salvages = false;  // the reader uses ReadOptions::salvage
+  uint32_t keeps = 0;             // flags of Keeps, for written files
+  bool salvages = false;          // the reader uses ReadOptions::salvage
+  bool salvages_regions = false;  // so does read_regions
   // Reading leaves nothing out without a warning, and a written file is read as the same voxels at the same place. So
   // an editor may save into the file that it opened. False for data that is first converted to voxels (meshes, points,
   // densities).

@@ -15,6 +15,7 @@
 #include "tests/file_bytes.hpp"
 #include "tests/test_data.hpp"
 #include "tests/voxel/io/quarry/killed_child.hpp"
+#include "tests/voxel/io/quarry/salvaged.hpp"
 #include "tests/voxel/io/quarry/store_edits.hpp"
 #include "voxel/io/quarry/reader.hpp"
 #include "voxel/io/quarry/salvage.hpp"
@@ -639,7 +640,7 @@ TEST_CASE("world journal: salvage leaves a log of another state out, and says so
     folder.put(database, log);
     const auto before = folder.all();
     io::Salvage salvage;
-    auto scene = io::salvage_store(folder.file, salvage, warnings);
+    auto scene = test::salvaged(folder.file, salvage, warnings);
     REQUIRE(scene);
     CHECK((folder.all() == before));
     return std::move(*scene);

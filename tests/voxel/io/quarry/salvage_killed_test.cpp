@@ -16,6 +16,7 @@
 #include "tests/app/sanitized.hpp"
 #include "tests/file_bytes.hpp"
 #include "tests/test_data.hpp"
+#include "tests/voxel/io/quarry/salvaged.hpp"
 #include "tests/voxel/io/quarry/store_edits.hpp"
 #include "voxel/io/quarry/salvage.hpp"
 #include "voxel/io/quarry/store.hpp"
@@ -29,7 +30,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr uint64_t kMemory = uint64_t(1) << 30;
 constexpr size_t kPage = 4096, kFrame = kPage + 24;
 using Bytes = std::vector<uint8_t>;
 
@@ -55,7 +55,7 @@ struct Saved {
 };
 Saved save(const Files& files) {
   Saved s;
-  s.scene = io::salvage_database(files.database, {files.log, files.journal}, kMemory, s.salvage, &s.warnings);
+  s.scene = test::salvaged(files.database, {files.log, files.journal}, s.salvage, &s.warnings);
   return s;
 }
 

@@ -13,6 +13,7 @@
 #include "tests/file_bytes.hpp"
 #include "tests/test_data.hpp"
 #include "tests/voxel/io/quarry/killed_child.hpp"
+#include "tests/voxel/io/quarry/salvaged.hpp"
 #include "tests/voxel/io/quarry/store_edits.hpp"
 #include "voxel/io/quarry/codec.hpp"
 #include "voxel/io/quarry/reader.hpp"
@@ -472,7 +473,7 @@ TEST_CASE(
     {
       warnings.clear();
       io::Salvage salvage;
-      REQUIRE(io::salvage_store(file, salvage, &warnings, {}));
+      REQUIRE(test::salvaged(file, salvage, &warnings));
       REQUIRE(warnings.size() == 1);
       CHECK_THAT(warnings[0], Catch::Contains("only in part"));
     }
@@ -578,7 +579,7 @@ TEST_CASE("store: damage to steps and to changes of the palette is found, and sa
     CHECK(read.error().code == ErrorCode::malformed_input);
     CHECK_THAT(read.error().message, Catch::Contains("journal"));
     io::Salvage salvage;
-    const auto saved = io::salvage_store(file, salvage, nullptr);
+    const auto saved = test::salvaged(file, salvage, nullptr);
     REQUIRE(saved);
     CHECK(same_scene(right.scene, *saved) == "");
   }

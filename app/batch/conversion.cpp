@@ -160,6 +160,15 @@ Result<void> check_strict(const ConversionOptions& options, const Conversion& do
               fmt::format("--strict: not written, for it would lose: {}", fmt::join(all, "; ")));
 }
 
+// What salvage could not bring back of an input.
+void add_salvage_losses(const io::Salvage& salvage, Conversion& done) {
+  std::vector<io::ExportLoss> lost;
+  for (const io::SalvageLoss& loss : salvage.losses())
+    lost.push_back({loss.kind, loss.count, fmt::format("{} {} (the file is damaged)", loss.count, loss.text)});
+  done.salvaged = done.salvaged || !lost.empty();
+  add_losses(done.losses, std::move(lost), true);
+}
+
 // A temporary name in the folder of `file` for an intermediate world. The destructor removes the file.
 class PassingWorld {
  public:
@@ -312,7 +321,8 @@ class RegionConversion {
     done_.bytes += size_of(file);
   }
 
-  // A part for an input, whose bricks go into the output, or, unless they are in a world already, into a temporary one.
+  // A part for an input, whose bricks go into the output, or, unless they are in a sound world already, into a
+  // temporary one.
   Result<void> read(const fs::path& input, bool into_output) {
     QRY_TRY_ASSIGN(const auto from, io::format_for_reading(input));
     std::vector<std::string> warnings;
@@ -321,26 +331,37 @@ class RegionConversion {
     read.accessed_files = &done_.accessed_files;
     read.warnings = &warnings;
     read.progress = progress_;
+    io::Salvage salvage;
+    if (options_.salvage) read.salvage = &salvage;
+    const bool sound_world = is_world(*from) && !options_.salvage;
     const PassingWorld passing(file_, "regions");
+    std::optional<Error> refused;  // it is not the input that is wrong then
     RegionSink sink;
     sink.beside = file_;
     sink.available_bytes = [this] { return available_bytes(); };
     sink.begin = [&](const Scene& scene) -> Result<void> {
+      add_salvage_losses(salvage, done_);
       if (!is_world(*from)) palette_loss(scene, done_.losses);
       head_ = scene;
       volumes_.assign(scene.volumes.size(), {});
       take_warnings(input, warnings);
-      QRY_TRY(check_strict(options_, done_));
-      if (is_world(*from) && !into_output) return {};
+      // What is lost of damaged files is told together with all else.
+      if (const auto kept = check_strict(options_, done_); !kept && (into_output || !options_.salvage)) {
+        refused = kept.error();
+        return kept;
+      }
+      if (sound_world && !into_output) return {};
       return write_into(scene, into_output ? destination(file_, options_) : passing.to());
     };
     sink.take = [this](uint32_t volume, BrickMap&& bricks) { return take(volume, std::move(bricks)); };
     const auto read_all = io::read_scene_regions(input, read, sink);
     take_warnings(input, warnings);
-    if (!read_all) return tl::unexpected<Error>(with_salvage_hint(input, read_all.error()));
+    if (refused) return tl::unexpected(*refused);
+    if (!read_all)
+      return tl::unexpected<Error>(options_.salvage ? read_all.error() : with_salvage_hint(input, read_all.error()));
     done_.regions = std::max(done_.regions, read_all->regions);
     QRY_TRY(commit());
-    QRY_TRY_ASSIGN(auto store, io::StoreReader::open(into_output ? file_ : is_world(*from) ? input : passing.path()));
+    QRY_TRY_ASSIGN(auto store, io::StoreReader::open(into_output ? file_ : sound_world ? input : passing.path()));
     inputs_.push_back(std::move(store));
     store_ = &inputs_.back();
     parts_.push_back({"", SceneByRegions(head_, bounds_of(volumes_), source_of(*store_, progress_))});
@@ -355,7 +376,8 @@ class RegionConversion {
   // With --strict nothing is written of several parts if one of them would lose something. What a single one loses is
   // known before it is written.
   Result<void> check_losses(std::vector<PartByRegions>& parts) {
-    QRY_TRY(check_strict(options_, done_));
+    const bool known_later = options_.salvage && !is_world(*to_);
+    if (!known_later) QRY_TRY(check_strict(options_, done_));
     if (!options_.strict || parts.size() == 1 || is_world(*to_)) return {};
     for (PartByRegions& part : parts) {
       QRY_TRY_ASSIGN(const auto volumes, part.scene.summaries(pass()));
@@ -458,11 +480,7 @@ Result<void> convert_parts(const ConversionJob& job, const ConversionOptions& op
       done.warnings.push_back(job.inputs.size() > 1 ? shown(input.file) + ": " + warning : std::move(warning));
     if (!scene)
       return tl::unexpected<Error>(options.salvage ? scene.error() : with_salvage_hint(input.file, scene.error()));
-    std::vector<io::ExportLoss> lost;
-    for (const io::SalvageLoss& loss : salvage.losses())
-      lost.push_back({loss.kind, loss.count, fmt::format("{} {} (the file is damaged)", loss.count, loss.text)});
-    done.salvaged = done.salvaged || !lost.empty();
-    add_losses(done.losses, std::move(lost), true);
+    add_salvage_losses(salvage, done);
     if (const auto from = io::format_for_reading(input.file); from && !is_world(**from))
       palette_loss(*scene, done.losses);
     parts.push_back({"", std::move(*scene)});
@@ -515,7 +533,6 @@ Result<fs::path> ConversionJob::file(const std::string& part) const {
 }
 
 std::string why_whole(const ConversionJob& job, const ConversionOptions& options) {
-  if (options.salvage) return "--salvage needs the whole scene";
   const auto to = format_of(job, options);
   if (!to) return to.error().message;
   const auto all = [](const auto& can) {
@@ -528,12 +545,15 @@ std::string why_whole(const ConversionJob& job, const ConversionOptions& options
     return is_world(format) || format.write_regions || format.write_volumes;
   };
   const auto reads = [](const io::Format& format) { return format.read_regions != nullptr; };
+  const auto salvages = [](const io::Format& format) { return format.salvages_regions; };
   if (!writes(**to))
     return fmt::format("{} files are written from the whole scene ({} are not)", (*to)->title, all(writes));
   for (const Input& input : job.inputs) {
     const auto from = io::format_for_reading(input.file);
     if (!from) return from.error().message;
     if (!reads(**from)) return fmt::format("{} files are read as a whole ({} are not)", (*from)->title, all(reads));
+    if (options.salvage && (*from)->salvages && !(*from)->salvages_regions)
+      return fmt::format("--salvage reads {} files as a whole ({} are not)", (*from)->title, all(salvages));
   }
   return {};
 }

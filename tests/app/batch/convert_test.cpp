@@ -326,7 +326,9 @@ TEST_CASE("run_batch: no more than the threads asked for, the largest first, and
 
 TEST_CASE("convert: --memory makes jobs wait, and one that cannot fit fails by itself") {
   const fs::path dir = scratch_dir("convert-memory");
-  REQUIRE(run_quarry({"generate", "terrain", "--size", "768", "-o", (dir / "large.quarry").string()}).code == 0);
+  const std::string world = (dir / "world.quarry").string(), large = (dir / "large.vox").string();
+  REQUIRE(run_quarry({"generate", "terrain", "--size", "768", "-o", world}).code == 0);
+  REQUIRE(run_quarry({"convert", world, "-o", large}).code == 0);
   for (int i = 0; i < 4; ++i) write_bytes(dir / (std::to_string(i) + ".vox"), model(uint8_t(i)));
 #if defined(__SANITIZE_ADDRESS__)
   // The program alone takes 150 MiB there, and the memory that a job freed must be free for the next.
@@ -337,17 +339,15 @@ TEST_CASE("convert: --memory makes jobs wait, and one that cannot fit fails by i
   const std::string memory = "48";
   const std::map<std::string, std::string> environment;
 #endif
-  // With this option it cannot be converted region by region.
-  const Outcome outcome =
-      run_quarry({"convert", (dir / "*.vox").string(), (dir / "large.quarry").string(), "-o", (dir / "out").string(),
-                  "--to", "ply", "--salvage", "--keep-going", "--memory", memory + "M", "--json"},
-                 environment);
+  // With this option a .vox file cannot be converted region by region.
+  const Outcome outcome = run_quarry({"convert", (dir / "*.vox").string(), "-o", (dir / "out").string(), "--to", "ply",
+                                      "--salvage", "--keep-going", "--memory", memory + "M", "--json"},
+                                     environment);
   INFO(outcome.err);
   CHECK(outcome.code == 3);
   CHECK(names_below(dir / "out") == std::set<std::string>{"0.ply", "1.ply", "2.ply", "3.ply"});
   // It is refused before it is read, or stopped if its need is not known beforehand. Both messages have the number.
-  CHECK((has(outcome.err, "large.quarry: reading it takes at least") ||
-         has(outcome.err, "large.quarry: needs more memory")));
+  CHECK((has(outcome.err, "large.vox: reading it takes at least") || has(outcome.err, "large.vox: needs more memory")));
   CHECK((has(outcome.err, "--memory is " + memory + " MiB") || has(outcome.err, "--memory " + memory + ".0 MiB")));
   CHECK(run_quarry({"convert", (dir / "0.vox").string(), "-o", (dir / "x.ply").string(), "--memory", "much"}).code ==
         2);

@@ -68,11 +68,11 @@ void salvage(std::span<const uint8_t> bytes, size_t sidecar_bytes, bool right) {
   if (right && database.size() >= 100)
     make_right(sidecar, std::max<size_t>(512, size_t(database[16]) << 8 | database[17]));
   const bool journal = !sidecar.empty() && sidecar[0] == 0xd9;
-  const DatabaseJournals journals{journal ? std::span<const uint8_t>() : sidecar,
-                                  journal ? sidecar : std::span<const uint8_t>()};
+  const DatabaseJournals journals{journal ? ByteSource() : ByteSource(sidecar),
+                                  journal ? ByteSource(sidecar) : ByteSource()};
   io::Salvage salvage, again;
   std::vector<std::string> warnings, warned;
-  const auto scene = salvage_database(bytes_in_memory(database), journals, kMemoryLimit, salvage, &warnings);
+  const auto scene = salvage_database(ByteSource(database), journals, kMemoryLimit, salvage, &warnings);
   if (!scene && scene.error().message.empty()) std::abort();
   if (scene)
     for (const Instance& i : scene->instances)
@@ -90,7 +90,7 @@ void salvage(std::span<const uint8_t> bytes, size_t sidecar_bytes, bool right) {
     for (const auto& [at, brick] : bricks.bricks()) parts.volumes[volume].bricks.put(at, brick);
     return {};
   };
-  const auto done = salvage_database_regions(bytes_in_memory(database), journals, again, &warned, sink);
+  const auto done = salvage_database_regions(ByteSource(database), journals, again, &warned, sink);
   if (!done && done.error().message.empty()) std::abort();
   if (!scene && scene.error().code == ErrorCode::out_of_memory) return;  // for the other way there is room
   if (done.has_value() != scene.has_value() || warnings != warned || !same_losses(salvage, again)) std::abort();

@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -20,6 +19,7 @@
 #include "voxel/io/quarry/fields.hpp"
 #include "voxel/io/quarry/file.hpp"
 #include "voxel/io/quarry/pipeline.hpp"
+#include "voxel/io/quarry/sidecars.hpp"
 
 namespace quarry::io {
 namespace fs = std::filesystem;
@@ -458,60 +458,44 @@ class SalvagedFile {
     QRY_TRY_ASSIGN(locked_, lock_file(file, O_RDONLY, LOCK_SH));
     struct stat info {};
     if (::fstat(locked_.fd, &info) != 0) return tl::unexpected(error_from_errno("cannot ask for its size", errno));
-    bytes_.size = uint64_t(info.st_size);
-    bytes_.read = [this](uint64_t at, std::span<uint8_t> to) { return read(at, to); };
-    const auto read_sidecar = [&](const char* suffix, const char* what) -> std::vector<uint8_t> {
+    bytes_ = ByteSource::of_open(locked_.fd, uint64_t(info.st_size));
+    const auto sidecar = [&](const char* suffix, const char* what) {
       std::error_code ignored;
-      if (!fs::exists(sidecar_path(file, suffix), ignored)) return {};
-      auto bytes = read_file(sidecar_path(file, suffix), physical_memory());
+      if (!fs::exists(sidecar_path(file, suffix), ignored)) return ByteSource();
+      auto bytes = open_sidecar(sidecar_path(file, suffix));
       if (bytes) return std::move(*bytes);
       if (warnings) warnings->push_back(std::string(what) + " beside it was not read: " + bytes.error().message);
-      return {};
+      return ByteSource();
     };
-    log_ = read_sidecar("-wal", "the log of the last edits");
-    journal_ = read_sidecar("-journal", "the journal of an unfinished edit");
+    journals_ = {sidecar("-wal", "the log of the last edits"),
+                 sidecar("-journal", "the journal of an unfinished edit")};
     return {};
   }
-  const DatabaseBytes& bytes() const { return bytes_; }
-  DatabaseJournals journals() const { return {log_, journal_}; }
-  // What was made of the file, unless a part of it could not be read.
+  const ByteSource& bytes() const { return bytes_; }
+  const DatabaseJournals& journals() const { return journals_; }
+  // What was made of the files, unless a part of them could not be read.
   template <class T>
   Result<T> made(Result<T> result) const {
-    return failed_ ? Result<T>(tl::unexpected(*failed_)) : std::move(result);
+    for (const ByteSource* source : {&bytes_, &journals_.log, &journals_.journal})
+      if (auto error = source->error()) return tl::unexpected(std::move(*error));
+    return result;
   }
 
  private:
-  bool read(uint64_t at, std::span<uint8_t> to) {
-    while (!to.empty()) {
-      const ssize_t n = ::pread(locked_.fd, to.data(), to.size(), off_t(at));
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) {
-        if (!failed_)
-          failed_ = n < 0 ? error_from_errno("cannot read it", errno)
-                          : Error{ErrorCode::io, "it became shorter while it was read"};
-        return false;
-      }
-      at += uint64_t(n);
-      to = to.subspan(size_t(n));
-    }
-    return true;
-  }
-
   LockedFile locked_;
-  DatabaseBytes bytes_;
-  std::vector<uint8_t> log_, journal_;
-  std::optional<Error> failed_;
+  ByteSource bytes_;
+  DatabaseJournals journals_;
 };
 
 }  // namespace
 
-Result<Scene> salvage_database(const DatabaseBytes& database, const DatabaseJournals& journals, uint64_t memory_limit,
+Result<Scene> salvage_database(const ByteSource& database, const DatabaseJournals& journals, uint64_t memory_limit,
                                Salvage& salvage, std::vector<std::string>* warnings, const Progress& progress) {
   const DatabasePages pages(database, journals);
   return StoreSalvage(pages, StoreSalvage::Bricks::kept, memory_limit, salvage, warnings).run(progress);
 }
 
-Result<RegionsDone> salvage_database_regions(const DatabaseBytes& database, const DatabaseJournals& journals,
+Result<RegionsDone> salvage_database_regions(const ByteSource& database, const DatabaseJournals& journals,
                                              Salvage& salvage, std::vector<std::string>* warnings,
                                              const RegionSink& sink, const Progress& progress) {
   const DatabasePages pages(database, journals);

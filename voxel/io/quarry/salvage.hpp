@@ -23,21 +23,21 @@ namespace quarry::io {
 // an unfinished edit (FILE-journal). Nothing is changed on disk. A chunk is used only if its checksum is right. A
 // warning names the unused parts of the two. `warnings` and `budget` may be null. Errors: not_found, io, conflict (it
 // is being edited), out_of_memory (the bricks found do not fit the budget), malformed_input (nothing is left of it).
-// Memory: the sidecars' bytes once, and the scene.
+// Memory: 50 bytes for each page of the sidecars, and the scene.
 Result<Scene> salvage_store(const std::filesystem::path& file, Salvage& salvage, std::vector<std::string>* warnings,
                             const Progress& progress = {}, const MemoryBudget* budget = nullptr);
 
 // Reads the same scene, with the same losses and warnings, region by region. All of these are known when sink.begin is
-// called. Memory: the sidecars' bytes once, some 100 bytes a chunk, the longest row, and the regions. Errors: the same,
-// those of the sink.
+// called. Memory: 50 bytes for each page of the sidecars, 100 for each chunk, the longest row, and the regions. Errors:
+// the same, those of the sink.
 Result<RegionsDone> salvage_store_regions(const std::filesystem::path& file, Salvage& salvage,
                                           std::vector<std::string>* warnings, const RegionSink& sink,
                                           const Progress& progress = {});
 
 // Both do the same for the bytes of the database and of the two sidecars.
-Result<Scene> salvage_database(const DatabaseBytes& database, const DatabaseJournals& journals, uint64_t memory_limit,
+Result<Scene> salvage_database(const ByteSource& database, const DatabaseJournals& journals, uint64_t memory_limit,
                                Salvage& salvage, std::vector<std::string>* warnings, const Progress& progress = {});
-Result<RegionsDone> salvage_database_regions(const DatabaseBytes& database, const DatabaseJournals& journals,
+Result<RegionsDone> salvage_database_regions(const ByteSource& database, const DatabaseJournals& journals,
                                              Salvage& salvage, std::vector<std::string>* warnings,
                                              const RegionSink& sink, const Progress& progress = {});
 

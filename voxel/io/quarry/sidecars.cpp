@@ -70,6 +70,12 @@ bool holds_pages(const fs::path& path) {
 
 }  // namespace
 
+Result<ByteSource> open_sidecar(const fs::path& path) {
+  // A log is folded in at 4 MiB, unless a single edit is larger.
+  constexpr uint64_t kKept = uint64_t(8) << 20;
+  return ByteSource::open(path, kKept);
+}
+
 Result<DatabaseView> view_with_journals(const LockedFile& locked, const fs::path& file,
                                         std::vector<std::string>* warnings) {
   const auto warn = [&](std::string sentence) {
@@ -87,23 +93,30 @@ Result<DatabaseView> view_with_journals(const LockedFile& locked, const fs::path
   const fs::path log_file = sidecar_path(file, "-wal"), journal_file = sidecar_path(file, "-journal");
   std::error_code ignored;
   const bool log_there = fs::exists(log_file, ignored);
+  DatabaseJournals journals;
+  const std::initializer_list<std::pair<ByteSource*, const fs::path*>> beside = {{&journals.log, &log_file},
+                                                                                 {&journals.journal, &journal_file}};
+  const auto unreadable = [](const fs::path& path, const Error& error) {
+    return fail(error.code, name_of(path) + " beside it, which may belong to it: " + error.message);
+  };
   if (log_there || fs::exists(journal_file, ignored)) {
     if (locked_by_sqlite(locked.fd))
       return fail(ErrorCode::conflict, "it is open in another program; close it there first");
-    for (const auto& [bytes, path] : {std::pair(&view.log, &log_file), std::pair(&view.journal, &journal_file)}) {
+    for (const auto& [bytes, path] : beside) {
       if (!fs::exists(*path, ignored)) continue;
-      auto read = read_file(*path, physical_memory());
-      if (!read)
-        return fail(read.error().code, name_of(*path) + " beside it, which may belong to it: " + read.error().message);
+      auto read = open_sidecar(*path);
+      if (!read) return unreadable(*path, read.error());
       *bytes = std::move(*read);
     }
   }
   first.resize(size_t(std::min<uint64_t>(view.page_bytes, view.bytes)));
   if (::pread(locked.fd, first.data(), first.size(), 0) != ssize_t(first.size()))
     return fail(ErrorCode::io, "cannot read its first page");
-  view.pages = JournalPages(first, view.page_bytes, uint32_t(view.bytes / view.page_bytes), UINT32_MAX - 1,
-                            {view.log, view.journal}, JournalPages::BehindDamage::stop,
+  view.pages = JournalPages(first, view.page_bytes, uint32_t(view.bytes / view.page_bytes), UINT32_MAX - 1, journals,
+                            JournalPages::BehindDamage::stop,
                             [&](uint32_t number) { return page_of(locked.fd, view.page_bytes, number); });
+  for (const auto& [bytes, path] : beside)
+    if (const auto error = bytes->error()) return unreadable(*path, *error);
   const JournalUse &journal = view.pages.journal(), &log = view.pages.log();
   if ((!log_there || log.foreign) && !view.pages.closed()) warn(missing_log(log_file));
   if (!journal.broken.empty())

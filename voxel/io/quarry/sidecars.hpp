@@ -14,6 +14,9 @@
 
 namespace quarry::io {
 
+// The bytes of a log or a journal; they need not fit memory. Errors: those of read_file.
+Result<ByteSource> open_sidecar(const std::filesystem::path& path);
+
 // Returns the database together with the sidecars of a killed program. Those of another file are marked foreign in
 // `view.pages.log()` and `journal()`, and are not used. Errors: malformed_input (this file's sidecar is damaged, so
 // that edits would be missing), conflict (a program other than Quarry has it open), io. Warnings: an edit at the log's

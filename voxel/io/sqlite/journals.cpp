@@ -4,6 +4,7 @@
 #include "voxel/io/sqlite/journals.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <optional>
@@ -39,7 +40,7 @@ struct LogSum {
   void set(std::span<const uint8_t> bytes, size_t at) { s0 = big(bytes, at, 4), s1 = big(bytes, at + 4, 4); }
 };
 
-std::string place(size_t byte) { return "byte " + std::to_string(byte); }
+std::string place(uint64_t byte) { return "byte " + std::to_string(byte); }
 
 }  // namespace
 
@@ -71,78 +72,89 @@ uint32_t database_page_bytes(std::span<const uint8_t> header) {
 JournalPages::JournalPages(std::span<const uint8_t> first_page, uint32_t page_bytes, uint32_t pages_in_file,
                            uint32_t most_pages, const DatabaseJournals& journals, BehindDamage behind,
                            const PageOfFile& page_of_file)
-    : database_first_(first_page), page_bytes_(page_bytes), count_(pages_in_file), most_pages_(most_pages) {
-  undo_unfinished(journals.journal);
-  before_log_ = first().empty() || count_ == 0 ? 0 : big(first(), 28, 4);
-  const auto header = first().empty() ? database_first_ : first();
+    : journals_(journals),
+      database_first_(first_page),
+      page_bytes_(page_bytes),
+      count_(pages_in_file),
+      most_pages_(most_pages) {
+  if (first_page.size() >= page_bytes) first_.assign(first_page.begin(), first_page.end());
+  undo_unfinished();
+  before_log_ = first_.empty() || count_ == 0 ? 0 : big(first_, 28, 4);
+  const auto header = first_.empty() ? database_first_ : std::span<const uint8_t>(first_);
   closed_ =
       std::memcmp(header.data(), kDatabaseMagic, sizeof kDatabaseMagic) == 0 && header[18] == 1 && header[19] == 1;
-  take_log(journals.log, behind, page_of_file);
-}
-
-std::span<const uint8_t> JournalPages::first() const {
-  if (const auto it = pages_.find(1); it != pages_.end()) return it->second;
-  return database_first_.size() < page_bytes_ ? std::span<const uint8_t>() : database_first_;
+  take_log(behind, page_of_file);
+  database_first_ = {};
 }
 
 // A journal holds pages as they were before a change. It exists while the change is unfinished. SQLite had not yet
 // changed the pages of records that no header counts yet. Such records repair damage, and undo nothing.
-void JournalPages::undo_unfinished(std::span<const uint8_t> journal) {
+void JournalPages::undo_unfinished() {
+  const ByteSource& journal = journals_.journal;
   const auto not_used = [&](const std::string& why) {
     journal_.messages.push_back("the journal beside it was not used: " + why);
   };
   const auto starts_at = [&](uint64_t at) {
+    std::array<uint8_t, sizeof kJournalMagic> magic;
     return journal.size() >= kJournalHeaderBytes && at <= journal.size() - kJournalHeaderBytes &&
-           std::memcmp(journal.data() + at, kJournalMagic, sizeof kJournalMagic) == 0;
+           journal.read(at, magic) && std::equal(magic.begin(), magic.end(), kJournalMagic);
   };
   const size_t record_bytes = size_t(page_bytes_) + 8;
   if (!starts_at(0)) {
     // Zeros are the header of a finished change, if journals are kept, or of one that had not reached the database.
-    const auto magic = journal.first(std::min(journal.size(), sizeof kJournalMagic));
+    std::vector<uint8_t> magic(size_t(std::min<uint64_t>(journal.size(), sizeof kJournalMagic)));
+    journal.read(0, magic);
     if (std::all_of(magic.begin(), magic.end(), [](uint8_t b) { return b == 0; })) return;
     journal_.damaged = std::max<uint64_t>(1, journal.size() / record_bytes);
     journal_.broken = "its header (" + place(0) + ") is damaged";
     return not_used("its header is damaged; an unfinished edit may be there in part");
   }
   const bool own_header_whole = std::memcmp(database_first_.data(), kDatabaseMagic, sizeof kDatabaseMagic) == 0;
-  const uint32_t pages_before = big(journal, 16, 4), sector = big(journal, 20, 4), page_size = big(journal, 24, 4);
+  std::array<uint8_t, kJournalHeaderBytes> head;
+  journal.read(0, head);
+  const uint32_t pages_before = big(head, 16, 4), sector = big(head, 20, 4), page_size = big(head, 24, 4);
   if (page_size != page_bytes_ || sector < 32 || sector > 65536 || !std::has_single_bit(sector)) {
     journal_.damaged = 1;
     journal_.broken = "the sizes in its header (" + place(20) + ") are not this file's";
     return not_used("the sizes in its header are not this database's; an unfinished edit may be there in part");
   }
-  if (std::memcmp(journal.data() + journal.size() - sizeof kJournalMagic, kJournalMagic, sizeof kJournalMagic) == 0) {
+  std::array<uint8_t, sizeof kJournalMagic> end;
+  journal.read(journal.size() - sizeof kJournalMagic, end);
+  if (std::equal(end.begin(), end.end(), kJournalMagic)) {
     journal_.foreign = true;
     return not_used("it is of a change of several databases at once, which no Quarry makes");
   }
-  std::map<uint32_t, std::span<const uint8_t>> before;
+  std::map<uint32_t, Place> before;
+  std::vector<uint8_t> first_before, record(record_bytes);
   uint64_t damaged = 0, at = 0;
   while (starts_at(at)) {
-    const uint32_t counted = big(journal, size_t(at) + 8, 4), nonce = big(journal, size_t(at) + 12, 4);
+    journal.read(at, head);
+    const uint32_t counted = big(head, 8, 4), nonce = big(head, 12, 4);
     const bool all = counted == 0 || counted == UINT32_MAX;
     at += sector;
     uint64_t i = 0;
     for (; (all || i < counted) && at + record_bytes <= journal.size(); ++i, at += record_bytes) {
-      const auto record = journal.subspan(size_t(at), record_bytes);
-      const auto content = record.subspan(4, page_bytes_);
+      journal.read(at, record);
+      const auto content = std::span<const uint8_t>(record).subspan(4, page_bytes_);
       const uint32_t number = big(record, 0, 4);
       uint32_t sum = nonce;
       for (size_t b = page_bytes_ - 200; b > 0 && b < page_bytes_; b -= 200) sum += content[b];
       if (sum == big(record, record_bytes - 4, 4) && number > 0) {
-        before.try_emplace(number, content);
+        if (before.try_emplace(number, Place{false, at + 4}).second && number == 1)
+          first_before.assign(content.begin(), content.end());
         continue;
       }
       if (counted == 0) break;  // it was still being written
       ++damaged;
-      if (journal_.broken.empty()) journal_.broken = "its page at " + place(size_t(at)) + " is damaged";
+      if (journal_.broken.empty()) journal_.broken = "its page at " + place(at) + " is damaged";
     }
     if (!all && i < counted && journal_.broken.empty())
       journal_.broken = "it ends after " + std::to_string(i) + " of its " + std::to_string(counted) + " pages";
     at = (at + sector - 1) / sector * sector;
   }
   // Page 1 counts the changes. The journal's count is one less, or equal if the change had not come that far.
-  if (const auto own = before.find(1); own != before.end() && own_header_whole) {
-    const uint32_t was = big(own->second, 24, 4), is = big(database_first_, 24, 4);
+  if (!first_before.empty() && own_header_whole) {
+    const uint32_t was = big(first_before, 24, 4), is = big(database_first_, 24, 4);
     if (is != was && is != was + 1) {
       journal_.foreign = true;
       journal_.broken.clear();
@@ -154,12 +166,13 @@ void JournalPages::undo_unfinished(std::span<const uint8_t> journal) {
   journal_.unsure = true;  // counts of changes are small numbers, the same in many files
   if (before.empty() && damaged == 0) return;
   pages_ = std::move(before);
+  if (!first_before.empty()) first_ = std::move(first_before);
   // Pages past the old size belong to the change. The size is in page 1, too. If that is damaged, it must not cut pages
   // off.
   count_ = std::max(count_, pages_before);
-  const bool counted = !first().empty() && std::memcmp(first().data(), kDatabaseMagic, sizeof kDatabaseMagic) == 0 &&
-                       big(first(), 24, 4) == big(first(), 92, 4);
-  count_ = std::min(std::max(pages_before, counted ? big(first(), 28, 4) : 0), most_pages_);
+  const bool counted = !first_.empty() && std::memcmp(first_.data(), kDatabaseMagic, sizeof kDatabaseMagic) == 0 &&
+                       big(first_, 24, 4) == big(first_, 92, 4);
+  count_ = std::min(std::max(pages_before, counted ? big(first_, 28, 4) : 0), most_pages_);
   journal_.messages.push_back(
       "an edit was not finished; the journal beside it undid it: " + std::to_string(journal_.used) +
       " pages are as they were before" +
@@ -169,7 +182,7 @@ void JournalPages::undo_unfinished(std::span<const uint8_t> journal) {
 
 std::string JournalPages::why_foreign(const LogSigns& signs, bool nothing_new, const PageOfFile& page_of_file) {
   if (closed_) return nothing_new ? std::string() : kClosed;
-  const auto header = first().empty() ? database_first_ : first();
+  const auto header = first_.empty() ? database_first_ : std::span<const uint8_t>(first_);
   if (std::memcmp(header.data(), kDatabaseMagic, sizeof kDatabaseMagic) != 0) {
     log_.unsure = true;
     return {};
@@ -193,8 +206,9 @@ std::string JournalPages::why_foreign(const LogSigns& signs, bool nothing_new, c
 
 // A page counts if its checksum, which continues from the previous page, is right, and if a page that ends an edit
 // follows. After a damaged page, the checksum stored in its header is mostly still right for starting the next one's.
-void JournalPages::take_log(std::span<const uint8_t> log, BehindDamage behind, const PageOfFile& page_of_file) {
-  if (log.empty()) return;
+void JournalPages::take_log(BehindDamage behind, const PageOfFile& page_of_file) {
+  const ByteSource& log = journals_.log;
+  if (log.size() == 0) return;
   const size_t frame_bytes = kFrameHeaderBytes + page_bytes_;
   const auto foreign = [&](const std::string& why) {
     log_ = {};
@@ -210,29 +224,35 @@ void JournalPages::take_log(std::span<const uint8_t> log, BehindDamage behind, c
     log_.unfinished = place(kLogHeaderBytes);
     return;
   }
+  std::array<uint8_t, kLogHeaderBytes> head;
+  log.read(0, head);
   LogSum sum;
-  sum.big_endian = big(log, 0, 4) == kLogMagic;
-  sum.add(log.first(24));
-  const bool header_whole = (big(log, 0, 4) | 1) == kLogMagic && sum.is(log, 24);
-  if (header_whole && big(log, 8, 4) != page_bytes_)
-    return foreign("its pages have " + std::to_string(big(log, 8, 4)) + " bytes, the file's " +
+  sum.big_endian = big(head, 0, 4) == kLogMagic;
+  sum.add(std::span<const uint8_t>(head).first(24));
+  const bool header_whole = (big(head, 0, 4) | 1) == kLogMagic && sum.is(head, 24);
+  if (header_whole && big(head, 8, 4) != page_bytes_)
+    return foreign("its pages have " + std::to_string(big(head, 8, 4)) + " bytes, the file's " +
                    std::to_string(page_bytes_));
   log_.headless = !header_whole;
   if (!header_whole) sum.big_endian = false;  // all machines that Quarry runs on are little-endian
-  const auto salts = header_whole ? log.subspan(16, 8) : log.subspan(kLogHeaderBytes + 8, 8);
-  const auto own_at = [&](size_t at) { return std::memcmp(log.data() + at + 8, salts.data(), 8) == 0; };
-  sum.set(log, 24);
-  std::map<uint32_t, std::span<const uint8_t>> pending, taken;
+  std::array<uint8_t, 8> salts, its;
+  log.read(header_whole ? 16 : kLogHeaderBytes + 8, salts);
+  const auto own_at = [&](uint64_t at) { return log.read(at + 8, its) && its == salts; };
+  sum.set(head, 24);
+  std::map<uint32_t, Place> pending, taken;
   LogSigns signs;
   uint64_t doubtful = 0, doubtful_own = 0;  // since the last page that was right; with this log's salts
   // Byte offsets: of the first wrong page; of the end of the last whole edit.
-  size_t first_wrong = 0, last_end = kLogHeaderBytes;
+  uint64_t first_wrong = 0, last_end = kLogHeaderBytes;
   bool wrong_ends_edit = false, ended_behind = false, later_edits = false;
   uint32_t pages_after = 0;
-  size_t at = kLogHeaderBytes;
+  uint64_t at = kLogHeaderBytes;
+  std::vector<uint8_t> both(frame_bytes);
   for (; log.size() - at >= frame_bytes; at += frame_bytes) {
-    const auto frame = log.subspan(at, kFrameHeaderBytes), content = log.subspan(at + kFrameHeaderBytes, page_bytes_);
-    const bool own = own_at(at), ends_edit = big(frame, 4, 4) != 0;
+    log.read(at, both);
+    const auto frame = std::span<const uint8_t>(both).first(kFrameHeaderBytes),
+               content = std::span<const uint8_t>(both).subspan(kFrameHeaderBytes, page_bytes_);
+    const bool own = std::equal(salts.begin(), salts.end(), frame.begin() + 8), ends_edit = big(frame, 4, 4) != 0;
     sum.add(frame.first(8));
     sum.add(content);
     const bool right = own && sum.is(frame, 16) && big(frame, 0, 4) > 0;
@@ -250,11 +270,11 @@ void JournalPages::take_log(std::span<const uint8_t> log, BehindDamage behind, c
     if (first_wrong > 0) later_edits = later_edits || ended_behind || wrong_ends_edit;
     if (first_wrong > 0) ended_behind = ended_behind || ends_edit;
     if (first_wrong > 0 && behind == BehindDamage::stop) continue;
-    pending[big(frame, 0, 4)] = content;
+    pending[big(frame, 0, 4)] = {true, at + kFrameHeaderBytes};
     if (!ends_edit) continue;
     pages_after = big(frame, 4, 4);
     log_.used += pending.size();
-    for (const auto& [number, bytes] : pending) taken[number] = bytes;
+    for (const auto& [number, page] : pending) taken[number] = page;
     pending.clear();
     last_end = at + frame_bytes;
   }
@@ -263,15 +283,15 @@ void JournalPages::take_log(std::span<const uint8_t> log, BehindDamage behind, c
     log_.nothing_new =
         (taken.empty() || pages_after == count_) && std::all_of(taken.begin(), taken.end(), [&](const auto& page) {
           const auto undone = pages_.find(page.first);
-          const std::vector<uint8_t> own = undone == pages_.end()
-                                               ? page_of_file(page.first)
-                                               : std::vector<uint8_t>(undone->second.begin(), undone->second.end());
-          return std::equal(own.begin(), own.end(), page.second.begin(), page.second.end());
+          std::vector<uint8_t> own(page_bytes_), in_log(page_bytes_);
+          if (undone == pages_.end()) own = page_of_file(page.first);
+          else if (!read(undone->second, 0, own)) return false;
+          return read(page.second, 0, in_log) && own == in_log;
         });
   signs.whole = header_whole && log_.damaged == 0;
   if (const std::string why = why_foreign(signs, log_.nothing_new && !taken.empty(), page_of_file); !why.empty())
     return foreign(why);
-  for (const auto& [number, bytes] : taken) pages_[number] = bytes;
+  for (const auto& [number, page] : taken) pages_[number] = page;
   if (log_.used > 0) count_ = pages_after;
   if (later_edits) log_.broken = "its page at " + place(first_wrong) + " is damaged, and pages of later edits follow";
   // The part of this log after the last whole edit.

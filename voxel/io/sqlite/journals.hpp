@@ -22,6 +22,8 @@
 #include <string_view>
 #include <vector>
 
+#include "voxel/io/sqlite/byte_source.hpp"
+
 namespace quarry::io {
 
 // Reads a number in the format of SQLite's files: `count` bytes (at most four) from `at` on, the high ones first.
@@ -33,8 +35,8 @@ inline uint32_t big(std::span<const uint8_t> b, size_t at, size_t count) {
 
 // The files that may accompany a database; empty if missing.
 struct DatabaseJournals {
-  std::span<const uint8_t> log;      // FILE-wal
-  std::span<const uint8_t> journal;  // FILE-journal
+  ByteSource log;      // FILE-wal
+  ByteSource journal;  // FILE-journal
 };
 
 // Two keys in a table WITHOUT ROWID of text keys and whole numbers. The first is of the number that links a database
@@ -59,17 +61,27 @@ struct JournalUse {
   bool headless = false;     // log: its header is damaged, so SQLite would not read it
 };
 
+// Memory: some pages, and 50 bytes for each that the journals have.
 class JournalPages {
  public:
   enum class BehindDamage : uint8_t { stop, go_on };  // as SQLite does; as salvage does
   JournalPages() = default;
-  // `first` is the database's first page, or as much of it as exists (at least 100 bytes). The bytes of the journals
-  // must outlive this object. Page numbers above `most_pages` are rejected. `page_of_file` is called only during
-  // construction.
+  // Where in the log or the journal a page begins.
+  struct Place {
+    bool in_log = false;
+    uint64_t at = 0;
+  };
+  // `first` is the database's first page, or as much of it as exists (at least 100 bytes). What cannot be read of the
+  // journals is taken for damaged: whoever made them asks them whether there was an error. Page numbers above
+  // `most_pages` are rejected. `first` and `page_of_file` are used only during construction.
   JournalPages(std::span<const uint8_t> first, uint32_t page_bytes, uint32_t pages_in_file, uint32_t most_pages,
                const DatabaseJournals& journals, BehindDamage behind, const PageOfFile& page_of_file);
 
-  const std::map<uint32_t, std::span<const uint8_t>>& pages() const { return pages_; }
+  const std::map<uint32_t, Place>& pages() const { return pages_; }
+  // Reads a part of such a page, from its byte `from` on. False: it cannot be read.
+  bool read(Place page, uint32_t from, std::span<uint8_t> to) const {
+    return (page.in_log ? journals_.log : journals_.journal).read(page.at + from, to);
+  }
   uint32_t count() const { return count_; }                    // pages of the database with the journals applied
   uint32_t counted_before_log() const { return before_log_; }  // the count by page 1, before the log
   const JournalUse& log() const { return log_; }
@@ -79,15 +91,16 @@ class JournalPages {
 
  private:
   struct LogSigns;
-  void undo_unfinished(std::span<const uint8_t> journal);
-  void take_log(std::span<const uint8_t> log, BehindDamage behind, const PageOfFile& page_of_file);
+  void undo_unfinished();
+  void take_log(BehindDamage behind, const PageOfFile& page_of_file);
   // Why the log is foreign; "" if it is not, or if that is unknown (unsure).
   std::string why_foreign(const LogSigns& signs, bool nothing_new, const PageOfFile& page_of_file);
-  std::span<const uint8_t> first() const;  // page 1; empty if it is incomplete
 
+  DatabaseJournals journals_;
   std::span<const uint8_t> database_first_;
+  std::vector<uint8_t> first_;  // page 1, before the log; empty if it is incomplete
   uint32_t page_bytes_ = 0, count_ = 0, most_pages_ = 0, before_log_ = 0;
-  std::map<uint32_t, std::span<const uint8_t>> pages_;
+  std::map<uint32_t, Place> pages_;
   bool closed_ = false;
   JournalUse log_, journal_;
 };

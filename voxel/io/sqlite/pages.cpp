@@ -92,31 +92,23 @@ std::optional<int64_t> integer_of_key(std::span<const uint8_t> page, std::string
   return found;
 }
 
-DatabaseBytes bytes_in_memory(std::span<const uint8_t> bytes) {
-  return {bytes.size(), [bytes](uint64_t at, std::span<uint8_t> to) {
-            if (at > bytes.size() || to.size() > bytes.size() - at) return false;
-            std::copy_n(bytes.begin() + std::ptrdiff_t(at), to.size(), to.begin());
-            return true;
-          }};
-}
-
-DatabasePages::DatabasePages(DatabaseBytes database, const DatabaseJournals& journals)
-    : database_(std::move(database)), given_bytes_(database_.size + journals.log.size() + journals.journal.size()) {
-  if (database_.size < kHeaderBytes) return;
+DatabasePages::DatabasePages(ByteSource database, const DatabaseJournals& journals)
+    : database_(std::move(database)), given_bytes_(database_.size() + journals.log.size() + journals.journal.size()) {
+  if (database_.size() < kHeaderBytes) return;
   first_.resize(kHeaderBytes);
   if (!database_.read(0, first_)) return;
   page_bytes_ = database_page_bytes(first_);
   usable_ = page_bytes_ - first_[20];
   // If the header is lost, the values of every Quarry world are used.
   if (page_bytes_ == 0 || first_[20] > 32) page_bytes_ = usable_ = 4096;
-  first_.resize(size_t(std::min<uint64_t>(database_.size, page_bytes_)));
+  first_.resize(size_t(std::min<uint64_t>(database_.size(), page_bytes_)));
   if (!database_.read(0, first_)) first_.resize(kHeaderBytes);
-  const auto in_file = uint32_t(std::min<uint64_t>(database_.size / page_bytes_, UINT32_MAX - 1));
+  const auto in_file = uint32_t(std::min<uint64_t>(database_.size() / page_bytes_, UINT32_MAX - 1));
   const auto most = uint32_t(std::min<uint64_t>(given_bytes_ / page_bytes_, UINT32_MAX - 1));
   const auto page_of_file = [&](uint32_t number) {
     Page page(page_bytes_);
     const uint64_t at = uint64_t(number - 1) * page_bytes_;
-    if (number == 0 || at + page_bytes_ > database_.size || !database_.read(at, page)) page.clear();
+    if (number == 0 || at + page_bytes_ > database_.size() || !database_.read(at, page)) page.clear();
     return page;
   };
   journals_ =
@@ -134,13 +126,10 @@ DatabasePages::DatabasePages(DatabaseBytes database, const DatabaseJournals& jou
 
 bool DatabasePages::load(uint32_t number, Page* page) const {
   if (number == 0 || number > count_) return false;
-  if (const auto it = journals_.pages().find(number); it != journals_.pages().end()) {
-    page->assign(it->second.begin(), it->second.end());
-    return true;
-  }
-  const uint64_t at = uint64_t(number - 1) * page_bytes_;
-  if (at + page_bytes_ > database_.size) return false;
   page->resize(page_bytes_);
+  if (const auto it = journals_.pages().find(number); it != journals_.pages().end())
+    return journals_.read(it->second, 0, *page);
+  const uint64_t at = uint64_t(number - 1) * page_bytes_;
   return database_.read(at, *page);
 }
 

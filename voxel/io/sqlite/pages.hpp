@@ -40,25 +40,15 @@ struct PageRow {
   std::vector<PageValue> values;
 };
 
-// The bytes of a database, in memory or in a file.
-struct DatabaseBytes {
-  uint64_t size = 0;
-  // Fills `to` with those from `at` on, all of which are within the size. False: they cannot be read, as if the file
-  // ended before them.
-  std::function<bool(uint64_t at, std::span<uint8_t> to)> read;
-};
-// `bytes` must outlive it.
-DatabaseBytes bytes_in_memory(std::span<const uint8_t> bytes);
-
 // Reads a leaf page of a table WITHOUT ROWID with a text and a whole number in each row. Returns the number after this
 // text, or none if it is no such page, a row of it is not whole, or there is no such row.
 std::optional<int64_t> integer_of_key(std::span<const uint8_t> page, std::string_view key);
 
-// The journals' bytes must outlive this object. For one thread at a time. Memory: a few bits and some pages, whatever
-// the database; 50 bytes for each page that the journals have.
+// For one thread at a time. What cannot be read counts as missing: whoever made the sources asks them whether there was
+// an error. Memory: a bit for each page and some pages, and that of JournalPages.
 class DatabasePages {
  public:
-  explicit DatabasePages(DatabaseBytes database, const DatabaseJournals& journals = {});
+  explicit DatabasePages(ByteSource database, const DatabaseJournals& journals = {});
 
   bool readable() const { return page_bytes_ != 0; }
   uint64_t given_bytes() const { return given_bytes_; }  // of the database and its journals
@@ -89,7 +79,7 @@ class DatabasePages {
   // Reads the cell that `row->place` says. Its values point into the page or the payload.
   bool read_cell(const Page& page, const Cells& cells, PageRow* row, Page* payload, uint64_t* budget) const;
 
-  DatabaseBytes database_;
+  ByteSource database_;
   std::vector<uint8_t> first_;  // the first page, or as much of it as exists
   uint64_t given_bytes_ = 0;
   uint32_t page_bytes_ = 0, usable_ = 0, count_ = 0, missing_ = 0;

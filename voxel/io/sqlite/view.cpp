@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <new>
+#include <span>
 #include <utility>
 
 #include "voxel/io/files/bytes.hpp"
@@ -52,8 +53,10 @@ class ViewSource {
       const auto written = written_.find(page);
       const auto given = view_.pages.pages().find(uint32_t(page + 1));
       if (written != written_.end()) std::memcpy(to + done, written->second.data() + in_page, piece);
-      else if (given != view_.pages.pages().end()) std::memcpy(to + done, given->second.data() + in_page, piece);
-      else if (const int failed = read_file(to + done, piece, at + done)) return failed;
+      else if (const int failed = given != view_.pages.pages().end()
+                                      ? read_page(given->second, in_page, {to + done, piece})
+                                      : read_file(to + done, piece, at + done))
+        return failed;
       done += piece;
     }
     // For SQLite there is no log beside a view: bytes 18 and 19 say that of a database that may be written to.
@@ -63,6 +66,9 @@ class ViewSource {
   }
 
  private:
+  int read_page(JournalPages::Place page, uint64_t from, std::span<uint8_t> to) const {
+    return view_.pages.read(page, uint32_t(from), to) ? SQLITE_OK : SQLITE_IOERR_READ;
+  }
   int read_file(uint8_t* to, size_t count, uint64_t at) const {
     while (count > 0) {
       const ssize_t n = ::pread(fd_, to, count, off_t(at));

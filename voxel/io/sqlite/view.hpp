@@ -12,9 +12,7 @@
 
 namespace quarry::io {
 
-// The journals' bytes are kept here because the pages point into them.
 struct DatabaseView {
-  std::vector<uint8_t> log, journal;
   JournalPages pages;
   uint32_t page_bytes = 0;
   uint64_t bytes = 0;  // of the database with the journals applied

@@ -55,7 +55,8 @@ struct Saved {
 };
 Saved save(const Files& files) {
   Saved s;
-  s.scene = test::salvaged(files.database, {files.log, files.journal}, s.salvage, &s.warnings);
+  s.scene = test::salvaged(files.database, {io::ByteSource(files.log), io::ByteSource(files.journal)}, s.salvage,
+                           &s.warnings);
   return s;
 }
 
@@ -354,6 +355,75 @@ TEST_CASE("store salvage: behind a damaged page of a crashed editor's log the la
   REQUIRE(unfinished.scene);
   CHECK(unfinished.says("not finished"));
   CHECK(unfinished.salvage.losses().empty());
+}
+
+TEST_CASE("store salvage: a log or a journal that is not held in memory counts as one that is") {
+  const fs::path dir = test::scratch_dir("salvage_large_log"), file = dir / "w.quarry", other = dir / "other.quarry",
+                 crashed = dir / "crashed.quarry";
+  std::mt19937 random(6);
+  const auto noise = [&] {  // it does not compress
+    Scene scene = test::busy_scene();
+    for (int32_t i = 0; i < 20 * 20 * 50; ++i) {
+      Brick brick;
+      for (uint32_t v = 0; v < 512; ++v) brick.set(v, uint8_t(1 + random() % 255));
+      scene.volumes[0].bricks.put({i / 1000, 60 + i / 50 % 20, i % 50}, brick);
+    }
+    return scene;
+  };
+  REQUIRE(Store::save(noise(), file));
+  const Scene scene = noise();
+  REQUIRE(Store::save(scene, other));
+  // One becomes the other in a single edit of the log. Quarry itself would fold such a log in at once.
+  sqlite3* db = nullptr;
+  REQUIRE(sqlite3_open(file.c_str(), &db) == SQLITE_OK);
+  std::string sql =
+      "PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=0; ATTACH '" + other.string() + "' AS b; BEGIN; ";
+  for (const std::string table : {"chunks", "state", "volumes"})
+    sql += "DELETE FROM main." + table + "; INSERT INTO main." + table + " SELECT * FROM b." + table + "; ";
+  REQUIRE(sqlite3_exec(db, (sql + "COMMIT").c_str(), nullptr, nullptr, nullptr) == SQLITE_OK);
+  fs::copy_file(file, crashed);
+  fs::copy_file(sidecar_path(file, "-wal"), sidecar_path(crashed, "-wal"));
+  sqlite3_close(db);
+  const Files whole(crashed);
+  REQUIRE(whole.log.size() > (size_t(9) << 20));
+  const auto from_files = [&](const Files& files) {
+    test::write_bytes(crashed, files.database);
+    test::write_bytes(sidecar_path(crashed, "-wal"), files.log);
+    Saved s;
+    s.scene = test::salvaged(crashed, s.salvage, &s.warnings);
+    return s;
+  };
+  const auto read = Store::read(crashed);
+  REQUIRE(read);
+  CHECK(same_scene(scene, *read) == "");
+  for (int round = 0; round < 6; ++round) {
+    INFO("round " << round);
+    Files damaged = whole;
+    if (round > 0) damage(damaged.log, random() % damaged.log.size(), 1000, random);
+    if (round > 1) damage(damaged.database, random() % (damaged.database.size() / kPage) * kPage, kPage, random);
+    if (round > 3) damaged.log.resize(damaged.log.size() - random() % 5000);
+    const Saved memory = save(damaged), disk = from_files(damaged);
+    REQUIRE(memory.scene);
+    REQUIRE(disk.scene);
+    CHECK(same_scene(*memory.scene, *disk.scene) == "");
+    CHECK((test::losses_of(memory.salvage) == test::losses_of(disk.salvage)));
+    CHECK((memory.warnings == disk.warnings));
+    if (round == 0) CHECK(same_scene(scene, *disk.scene) == "");
+  }
+  // The same as a journal: of the pages it has, none is this file's any more.
+  test::write_bytes(crashed, whole.database);
+  fs::remove(sidecar_path(crashed, "-wal"));
+  Files with = whole;
+  with.log.clear();
+  with.journal.assign(size_t(9) << 20, 7);
+  test::write_bytes(sidecar_path(crashed, "-journal"), with.journal);
+  Saved disk;
+  disk.scene = test::salvaged(crashed, disk.salvage, &disk.warnings);
+  const Saved memory = save(with);
+  REQUIRE(disk.scene);
+  CHECK(disk.says("journal"));
+  CHECK((memory.warnings == disk.warnings));
+  CHECK((test::losses_of(memory.salvage) == test::losses_of(disk.salvage)));
 }
 
 TEST_CASE("store: reading a damaged world leaves the log beside it for salvage") {

@@ -173,7 +173,7 @@ TEST_CASE("store salvage: any one page overwritten loses only what was on it") {
     // Both ways for the pages at the front, which have the head and the small tables, and for some of the others.
     const auto got = page < 16 || page % 5 == 0
                          ? test::salvaged(bytes, {}, salvage, &warnings)
-                         : io::salvage_database(io::bytes_in_memory(bytes), {}, uint64_t(1) << 30, salvage, &warnings);
+                         : io::salvage_database(io::ByteSource(bytes), {}, uint64_t(1) << 30, salvage, &warnings);
     REQUIRE(got);
     const uint64_t lost = missing_chunks(scene, *got);
     worst = std::max(worst, lost);

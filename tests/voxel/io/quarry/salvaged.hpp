@@ -92,7 +92,7 @@ Result<Scene> salvaged_both_ways(const Whole& whole, const Regions& regions, io:
 inline Result<Scene> salvaged(std::span<const uint8_t> database, const io::DatabaseJournals& journals,
                               io::Salvage& salvage, std::vector<std::string>* warnings) {
   constexpr uint64_t kMemory = uint64_t(1) << 30;
-  const io::DatabaseBytes bytes = io::bytes_in_memory(database);
+  const io::ByteSource bytes(database);
   return salvaged_both_ways(
       [&](io::Salvage& to, std::vector<std::string>* warned) {
         return io::salvage_database(bytes, journals, kMemory, to, warned);

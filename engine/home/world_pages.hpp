@@ -30,9 +30,9 @@ namespace quarry::engine {
 
 // What of a scene a world shows, and where: a scene may be larger than the world that one grid holds.
 struct SceneWindow {
-  Int3 origin{};                    // the scene's voxel that is the world's (0, 0, 0): multiples of 8
-  Box3 kept{kSceneMin, kSceneMax};  // bricks of the scene that are shown: whole ones
-  Box3 left_out;                    // but not these; empty: all are
+  Int3 origin{};  // the scene's voxel that is the world's (0, 0, 0): multiples of 8
+  // Bricks of the scene that are shown, whole ones, but for those left out; empty: none is.
+  Box3 kept{{INT32_MIN, INT32_MIN, INT32_MIN}, {INT32_MAX, INT32_MAX, INT32_MAX}}, left_out;
 };
 
 class WorldPages {

@@ -455,8 +455,16 @@ uint64_t BrickMap::size_bytes(const BrickPool* pool) const {
 
 std::vector<Int3> BrickMap::chunks() const {
   std::vector<Int3> chunks;
-  for (const auto& [at, brick] : bricks())
-    if (const Int3 chunk = chunk_of(at); chunks.empty() || chunk != chunks.back()) chunks.push_back(chunk);
+  std::mutex lock;
+  visit_pieces([&](size_t, std::span<const Int3> at, std::span<const SharedBrick>) {
+    std::vector<Int3> some;
+    for (const Int3 brick : at)
+      if (const Int3 chunk = chunk_of(brick); some.empty() || chunk != some.back()) some.push_back(chunk);
+    std::sort(some.begin(), some.end());
+    some.erase(std::unique(some.begin(), some.end()), some.end());
+    const std::lock_guard hold(lock);
+    chunks.insert(chunks.end(), some.begin(), some.end());
+  });
   std::sort(chunks.begin(), chunks.end());
   chunks.erase(std::unique(chunks.begin(), chunks.end()), chunks.end());
   return chunks;

@@ -646,12 +646,13 @@ std::array<std::unique_lock<std::mutex>, 2> locked(std::mutex& own, std::mutex& 
 
 }  // namespace
 
-Result<uint64_t> DeviceHome::combine(DeviceHome& other, device::Combination combination) {
+Result<uint64_t> DeviceHome::combine(DeviceHome& other, device::Combination combination,
+                                     const device::Store::NewMaterials* materials) {
   QRY_TRY_ASSIGN(const auto stay, all_there(true, "an operation on two worlds"));
   QRY_TRY_ASSIGN(const auto others, other.all_there(false, "an operation on two worlds"));
   const auto locks = locked(lock_, other.lock_);
   QRY_TRY(prepare_change());
-  QRY_TRY_ASSIGN(const auto change, store_->combine(*other.store_, combination));
+  QRY_TRY_ASSIGN(const auto change, store_->combine(*other.store_, combination, materials));
   return done(change, "combine");
 }
 Result<device::Store::VoxelSums> DeviceHome::voxel_sums(const Palette& palette) {

@@ -138,7 +138,8 @@ class DeviceHome {
   // Whether the other world is in memory of the same device.
   bool reads(DeviceHome& other) { return store_->executor().device() == other.store_->executor().device(); }
   // As Store's. Blocks until it is done.
-  Result<uint64_t> combine(DeviceHome& other, device::Combination combination);
+  Result<uint64_t> combine(DeviceHome& other, device::Combination combination,
+                           const device::Store::NewMaterials* materials = nullptr);
   // As Store's. Block until they are done.
   Result<device::Store::VoxelSums> voxel_sums(const Palette& palette);
   Result<device::Store::Comparison> compare(DeviceHome& other, std::span<const uint32_t, 512> looks);

@@ -303,7 +303,7 @@ Result<void> Store::read_box(const Box3& box, uint8_t* materials, Side side) {
   return {};
 }
 
-Result<Store::Change> Store::combine(Store& other, Combination combination) {
+Result<Store::Change> Store::combine(Store& other, Combination combination, const NewMaterials* materials) {
   begin_times();
   if (other.executor_->device() != executor_->device())
     return fail(ErrorCode::unsupported, "the two worlds are in memory of different devices");
@@ -328,7 +328,9 @@ Result<Store::Change> Store::combine(Store& other, Combination combination) {
   if (bricks > kMostScratch)
     return fail(ErrorCode::full,
                 "combining changes " + std::to_string(bricks) + " bricks, which is more than a device lists at once");
-  QRY_TRY(executor_->grow(a.listed_keys, bricks * sizeof(uint32_t)));
+  constexpr size_t kTableBytes = sizeof(uint32_t) * 256;
+  call.maps = is_union && materials;
+  QRY_TRY(executor_->grow(a.listed_keys, bricks * sizeof(uint32_t) + (call.maps ? kTableBytes : 0)));
   QRY_TRY(executor_->grow(a.listed_full, found.list_whole));
   QRY_TRY(executor_->grow(a.listed_masks, parts * sizeof(BrickMask)));
   if (is_union) QRY_TRY(executor_->grow(a.listed_materials, parts * sizeof(BrickMaterials)));
@@ -337,6 +339,12 @@ Result<Store::Change> Store::combine(Store& other, Combination combination) {
   call.fills = 1;
   call.listed_full = found.list_whole;
   call.listed = uint32_t(bricks);
+  if (call.maps) {
+    std::array<uint32_t, 256> to{};
+    std::copy(materials->begin(), materials->end(), to.begin());
+    QRY_TRY(executor_->copy_in(memory_.listed_keys + bricks, to.data(), kTableBytes));
+    memory_.looks = memory_.listed_keys + bricks;
+  }
   if (bricks) {
     QRY_TRY(list());
     if (is_union) QRY_TRY(executor_->run(StepId::copy_materials, memory_, call, (parts + 15) / 16));

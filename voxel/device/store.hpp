@@ -88,9 +88,10 @@ class Store {
   // An edit that combines the world with another one in memory of the same device (Executor::device()), or with
   // itself, after all edits of both; the other is only read. Blocks until it is done. Traffic: the walked grid twice, a
   // look-up for each of its keys, 128 bytes of masks for each brick of both, 1600 for each that changes in part; over
-  // the bus twice the counters. Errors: unsupported (a world elsewhere), full (bricks that are listed at once); else as
-  // wait().
-  Result<Change> combine(Store& other, Combination combination);
+  // the bus twice the counters, and 1 KiB with `materials`: of each material of the other world, what it becomes here
+  // in a union. Errors: unsupported (a world elsewhere), full (bricks that are listed at once); else as wait().
+  using NewMaterials = std::array<uint8_t, 256>;
+  Result<Change> combine(Store& other, Combination combination, const NewMaterials* materials = nullptr);
   // An edit that lets the world grow by a voxel, or erodes it by one; `neighbours`: 6, 18 or 26. What becomes of each
   // voxel: voxel/operations/morphology.hpp. After all edits; blocks until it is done. Traffic: the pyramid; of each
   // brick that is there, and to grow of each beside one, 28 bytes of indices and 160 of masks; 1200 for each that

@@ -55,24 +55,26 @@ void fill(Store& store, uint32_t seed) {
   REQUIRE(store.wait_all());
 }
 
-Dense combined(const Dense& a, const Dense& b, Combination how) {
+Dense combined(const Dense& a, const Dense& b, Combination how, const Store::NewMaterials* to) {
   Dense out(a.size());
   for (size_t i = 0; i < a.size(); ++i)
-    out[i] = how == Combination::union_of       ? (a[i] ? a[i] : b[i])
+    out[i] = how == Combination::union_of       ? (a[i] ? a[i]
+                                                   : to ? (*to)[b[i]]
+                                                        : b[i])
              : how == Combination::intersection ? (b[i] ? a[i] : uint8_t(0))
                                                 : (b[i] ? uint8_t(0) : a[i]);
   return out;
 }
 
 // Checks the result, its count of changed voxels, and that undo and redo exchange it.
-void check_combination(Store& a, Store& b, Combination how) {
-  const Dense before = read(a), other = read(b), after = combined(before, other, how);
+void check_combination(Store& a, Store& b, Combination how, const Store::NewMaterials* to = nullptr) {
+  const Dense before = read(a), other = read(b), after = combined(before, other, how, to);
   uint64_t changed = 0, voxels = 0;
   for (size_t i = 0; i < before.size(); ++i) {
     changed += before[i] != after[i];
     voxels += after[i] != 0;
   }
-  REQUIRE(taken(a.combine(b, how)).voxels == changed);
+  REQUIRE(taken(a.combine(b, how, to)).voxels == changed);
   REQUIRE(read(a) == after);
   REQUIRE(taken(a.state()).voxels == voxels);
   if (&a != &b) REQUIRE(read(b) == other);
@@ -147,6 +149,42 @@ TEST_CASE(
         check_combination(*a, *b, how);
         check_combination(*a, *b, how);  // once more: nothing changes, but for differences that stay so
       }
+  }
+}
+
+TEST_CASE("combine: what a union brings gets other materials by a table; a brick of several may be of one then") {
+  Store::NewMaterials to{};
+  for (uint32_t m = 1; m < 256; ++m) to[m] = uint8_t(m % 3 == 0 ? m : 255 - m / 50);
+  Store::NewMaterials same{};
+  for (uint32_t m = 1; m < 256; ++m) same[m] = 9;
+  for (const test::DeviceHome& home : test::device_homes()) {
+    INFO(home.name);
+    for (const Combination how : kCombinations)
+      for (const auto* table : {&to, &same}) {
+        const auto a = store_on(home), b = store_on(home), none = store_on(home);
+        fill(*a, 30);
+        fill(*b, 31);
+        check_combination(*none, *b, how, table);
+        check_combination(*a, *b, how, table);
+      }
+    // A brick that two materials fill, which become one, takes no place.
+    const auto box = [](Store& store, Int3 from, Int3 to_voxel, uint8_t material) {
+      Edit edit;
+      edit.shape = Shape::box;
+      edit.mode = Mode::fill;
+      edit.material = material;
+      edit.a = from, edit.b = to_voxel;
+      const auto shape = taken(EditShape::create(edit));
+      REQUIRE(store.edit(*shape.solid(), edit));
+    };
+    const auto a = store_on(home), b = store_on(home);
+    box(*b, {0, 0, 0}, {7, 7, 3}, 4);
+    box(*b, {0, 0, 4}, {7, 7, 7}, 5);
+    REQUIRE(taken(a->combine(*b, Combination::union_of, &same)).voxels == 512);
+    const auto entries = taken(a->entries());
+    REQUIRE(entries.size() == 1);
+    CHECK(device::is_full_index(entries[0].index));
+    CHECK(!device::is_full_index(taken(b->entries())[0].index));
   }
 }
 

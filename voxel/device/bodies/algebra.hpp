@@ -44,7 +44,10 @@ struct ListCombined {
     uint64_t named[8] = {};
     switch (call.combination) {
       case Combination::union_of:
-        if (own == kNone && is_full_index(others)) return list_whole(m, call, pair.key, uint8_t(others + 1));
+        if (own == kNone && is_full_index(others)) {
+          const uint32_t its = others + 1u;
+          return list_whole(m, call, pair.key, uint8_t(call.maps && call.fills ? m.looks[its] : its));
+        }
         for (uint32_t o = 0; o < 8; ++o) named[o] = mask(m.other.masks, others, o) & ~mask(m.masks, own, o);
         break;
       case Combination::intersection:
@@ -97,9 +100,18 @@ struct CopyMaterials {
       if (lane < count) s.indices[lane] = uint32_t(m.listed_materials[(first + lane) * 64]);
     });
     block.each([&](uint32_t lane) {
-      for (uint32_t i = lane; i < count * 64; i += kThreads)
-        m.listed_materials[first * 64 + i] = eight_materials(m.other, s.indices[i >> 6], i & 63u);
+      for (uint32_t i = lane; i < count * 64; i += kThreads) {
+        const uint64_t eight = eight_materials(m.other, s.indices[i >> 6], i & 63u);
+        m.listed_materials[first * 64 + i] = call.maps ? mapped(m.looks, eight) : eight;
+      }
     });
+  }
+
+ private:
+  QRY_HD static uint64_t mapped(const uint32_t* to, uint64_t eight) {
+    uint64_t all = 0;
+    for (uint32_t i = 0; i < 64; i += 8) all |= uint64_t(to[uint32_t(eight >> i) & 255u]) << i;
+    return all;
   }
 };
 

@@ -375,8 +375,8 @@ struct Memory {
   Parts parts;
   PlacedBricks placed;
   OtherWorld other;
-  const uint32_t*
-      looks;             // of each material, 256 of this world, then of the other one: equal ones are alike; or colours
+  const uint32_t* looks;  // of each material, 256 of this world, then of the other one: equal ones are alike; or
+                          // colours; or what it becomes
   MorphedNode* morphed;  // of a world that is grown or eroded; its nodes of level 1 that have bricks that may change
   uint64_t* touched2;    // of each level-2 node: its children that change
   uint64_t* touched3;    // of each level-3 node
@@ -409,6 +409,7 @@ struct EditCall {
   uint8_t neighbours;   // of a voxel: 6, 18 or 26
   uint8_t same_looks;   // 1: of two worlds each material is alike in both
   uint8_t walks_other;  // 1: of two worlds compared the other's grid is walked, for bricks that only it has
+  uint8_t maps;         // 1: what comes from the other world gets the material that `looks` has for it
   uint64_t ticket;
 };
 

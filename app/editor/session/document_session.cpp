@@ -50,9 +50,16 @@ class Session::NewWorld {
 Result<Session::Made> Session::make(NewWorld& world, Content content, const Progress& progress) {
   Made made;
   Scene& scene = content.scene;
-  if (scene.volumes.empty()) scene.volumes.push_back({"voxels", {}, {}});
-  if (scene.instances.empty()) scene.instances.push_back({});
+  const auto has_an_instance = [&] {
+    if (scene.volumes.empty()) scene.volumes.push_back({"voxels", {}, {}});
+    if (scene.instances.empty()) scene.instances.push_back({});
+  };
+  has_an_instance();
   QRY_TRY_ASSIGN(made.device, device_world_of(content, made.home_reason, progress));
+  if (!made.device && content.read_mesh) {
+    QRY_TRY_ASSIGN(scene, content.read_mesh(nullptr));
+    has_an_instance();
+  }
   if (made.device) {
     scene.volumes[0].bricks.clear();
     content.history.clear();
@@ -214,10 +221,19 @@ Result<void> Session::open_file(const fs::path& file, const io::ReadOptions& opt
     io::ReadOptions read = options;
     read.warnings = &warnings;
     auto origin = look_at(file);  // taken before the file is read, so that a change during reading is noticed
-    QRY_TRY_ASSIGN(auto scene, io::read_scene(file, read));
+    Content content;
+    if (format->kind == io::FormatKind::mesh && place_.home != engine::Home::host) {
+      content.read_mesh = [&](const DeviceSink* sink) {
+        warnings.clear();
+        read.sink = sink;
+        return io::read_scene(file, read);
+      };
+    } else {
+      QRY_TRY_ASSIGN(content.scene, io::read_scene(file, read));
+    }
     NewWorld world(place_);
     QRY_TRY(world.prepare());
-    QRY_TRY(adopt(world, {std::move(scene)}, options.progress));
+    QRY_TRY(adopt(world, std::move(content), options.progress));
     close(false);
     take_warnings(warnings);
     origin_ = std::move(origin);
@@ -507,12 +523,16 @@ Result<uint64_t> Session::combine(const fs::path& file, BooleanKind kind) {
   std::vector<std::string> warnings;
   io::ReadOptions read;
   read.warnings = &warnings;
-  QRY_TRY_ASSIGN(const Scene other, io::read_scene(file, read));
   end_preview();
-  const Scene& scene = document_->scene();
   uint32_t replaced = 0;
-  QRY_TRY_ASSIGN(const auto by_file, combined(other, scene.instances[active_instance_], scene.palette, kind, replaced));
-  QRY_TRY_ASSIGN(const uint64_t voxels, change(by_file));
+  QRY_TRY_ASSIGN(auto by_file, heard(mesh_there(file, read, kind, replaced)));
+  if (!by_file) {
+    warnings.clear();
+    QRY_TRY_ASSIGN(const Scene other, io::read_scene(file, read));
+    const Scene& scene = document_->scene();
+    QRY_TRY_ASSIGN(by_file, combined(other, scene.instances[active_instance_], scene.palette, kind, replaced));
+  }
+  QRY_TRY_ASSIGN(const uint64_t voxels, change(*by_file));
   if (replaced)
     warnings.insert(warnings.begin(), fmt::format("{}: {} of its materials are not in the palette; the ones that look "
                                                   "most like them are used",

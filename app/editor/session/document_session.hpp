@@ -213,6 +213,8 @@ class Session {
     io::StoreReader* file = nullptr;
     bool history_of_file = false;
     uint64_t host_memory_bytes = 0;  // for it on the host, in parts; 0: not there
+    // Of a mesh's file, instead of the scene: what reads it, into the sink, if there is one and CUDA makes the voxels.
+    std::function<Result<Scene>(const DeviceSink* sink)> read_mesh = {};
   };
   struct Made {
     std::optional<Document> document;
@@ -237,8 +239,7 @@ class Session {
   void kept();
 
   // At home on a device.
-  Result<std::shared_ptr<DeviceWorld>> device_world_of(const Content& content, std::string& reason,
-                                                       const Progress& progress);
+  Result<std::shared_ptr<DeviceWorld>> device_world_of(Content& content, std::string& reason, const Progress& progress);
   Result<bool> open_on_device(const std::filesystem::path& file, bool whole_history, uint64_t host_memory_bytes,
                               const Progress& progress);
   Result<void> go_on_in(io::Store store, bool written, int64_t first_record, bool there = true);
@@ -254,6 +255,8 @@ class Session {
   Result<void> open_again(const std::filesystem::path& file);
   Result<uint64_t> apply_there(const Edit& edit);
   Result<uint64_t> change_there(const VolumeChange& change);
+  Result<std::optional<VolumeChange>> mesh_there(const std::filesystem::path& file, const io::ReadOptions& options,
+                                                 BooleanKind kind, uint32_t& replaced);
   Result<void> end_stroke_there();
   Result<void> step_there(bool back);
   Result<void> set_palette_there(const Palette& palette);

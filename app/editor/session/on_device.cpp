@@ -18,8 +18,9 @@ constexpr uint64_t kBareBytes = 60'000'000;  // of a device's memory, what a wor
 }  // namespace
 
 // Null, with the reason, if the host is to have the world.
-Result<std::shared_ptr<DeviceWorld>> Session::device_world_of(const Content& content, std::string& reason,
+Result<std::shared_ptr<DeviceWorld>> Session::device_world_of(Content& content, std::string& reason,
                                                               const Progress& progress) {
+  std::optional<Error> wrong;  // with a mesh's file, at every home
   const auto make = [&](engine::Home home, uint64_t memory_bytes) -> Result<std::shared_ptr<DeviceWorld>> {
     if (!DeviceHome::takes(content.scene)) return fail(ErrorCode::unsupported, DeviceHome::kTaken);
     QRY_TRY_ASSIGN(auto memory, place_.prepare_home(home));
@@ -27,6 +28,12 @@ Result<std::shared_ptr<DeviceWorld>> Session::device_world_of(const Content& con
     world->blocks = std::move(memory.blocks);
     world->kind = home == engine::Home::automatic ? engine::Home::device : home;
     reason = std::move(memory.reason);
+    if (content.read_mesh) {
+      const auto read = [&](const DeviceSink& sink) { return content.read_mesh(&sink); };
+      QRY_TRY_ASSIGN(world->home,
+                     DeviceHome::create(std::move(memory.executor), read, content.scene, wrong, progress, 0, 0));
+      return world;
+    }
     const uint64_t for_bricks = memory_bytes - std::min(memory_bytes, kBareBytes);
     const bool in_parts =
         content.file && content.file->bricks() > for_bricks / (engine::kKeyBytes + engine::kVoxelBytes);
@@ -47,6 +54,7 @@ Result<std::shared_ptr<DeviceWorld>> Session::device_world_of(const Content& con
     return make(place_.home, place_.device_memory_bytes);
   }();
   if (made) return made;
+  if (wrong) return tl::unexpected(*wrong);
   const Error& error = made.error();
   // Other scenes are edited on the host, whatever is asked for: an instance that is hidden makes one.
   const bool may_be_host =
@@ -103,6 +111,37 @@ Result<uint64_t> Session::change_there(const VolumeChange& change) {
   QRY_TRY_ASSIGN(const auto done, home().wait(home().write_bricks(puts, change.label.c_str())));
   if (done.step) QRY_TRY(keep_or_take_back(false));
   return done.voxels;
+}
+
+// Of a mesh's file, as a world in the same device's memory: the voxels that CUDA makes of it stay there. None: the host
+// is to read it.
+Result<std::optional<VolumeChange>> Session::mesh_there(const std::filesystem::path& file,
+                                                        const io::ReadOptions& options, BooleanKind kind,
+                                                        uint32_t& replaced) {
+  if (!device_ || device_->pages()) return std::optional<VolumeChange>();
+  QRY_TRY_ASSIGN(const auto* const format, io::format_for_reading(file));
+  if (format->kind != io::FormatKind::mesh) return std::optional<VolumeChange>();
+  std::optional<Error> wrong;
+  const auto make = [&]() -> Result<VolumeChange> {
+    QRY_TRY_ASSIGN(auto memory, place_.prepare_home(device_->kind));
+    const auto mesh = std::make_shared<DeviceWorld>();
+    mesh->blocks = std::move(memory.blocks);
+    Scene scene;
+    const auto read = [&](const DeviceSink& sink) {
+      io::ReadOptions its = options;
+      its.sink = &sink;
+      return io::read_scene(file, its);
+    };
+    QRY_TRY_ASSIGN(mesh->home,
+                   DeviceHome::create(std::move(memory.executor), read, scene, wrong, options.progress, 0, 0));
+    if (!home().reads(*mesh->home)) return fail(ErrorCode::unsupported, "the mesh is in another device's memory");
+    return combined_there({mesh, mesh->home.get()}, scene.palette, document_->scene().palette, kind, replaced);
+  };
+  auto made = make();
+  if (made) return std::optional(std::move(*made));
+  if (wrong) return tl::unexpected(*wrong);
+  if (made.error().code == ErrorCode::device_lost) return tl::unexpected(made.error());
+  return std::optional<VolumeChange>();
 }
 
 Result<void> Session::step_there(bool back) {

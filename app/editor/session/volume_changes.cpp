@@ -3,7 +3,8 @@
 #include "app/editor/session/volume_changes.hpp"
 
 #include <array>
-#include <memory>
+#include <span>
+#include <vector>
 
 namespace quarry::app {
 using engine::DeviceHome;
@@ -35,19 +36,49 @@ uint8_t nearest(const Material& material, uint8_t own, const Palette& palette) {
   return best;
 }
 
-// Replaces the materials in use by the nearest of the palette. Returns how many have no equal there.
+MaterialTable all_nearest(const Palette& own, const Palette& palette) {
+  MaterialTable to{};
+  for (size_t m = 1; m < 256; ++m) to[m] = nearest(own.materials[m], uint8_t(m), palette);
+  return to;
+}
+
+// Those that look like none of the palette.
+std::vector<uint8_t> replaced_by(const MaterialTable& to, const Palette& own, const Palette& palette) {
+  std::vector<uint8_t> replaced;
+  for (size_t m = 1; m < 256; ++m)
+    if (!(palette.materials[to[m]] == own.materials[m])) replaced.push_back(uint8_t(m));
+  return replaced;
+}
+
+// Replaces the materials by the nearest of the palette. Returns how many of those in use have no equal there.
 uint32_t use_palette(BrickMap& bricks, const Palette& own, const Palette& palette) {
   std::array<bool, 256> used{};
   for (const auto& [at, brick] : bricks.bricks())
     for (const uint8_t material : brick.materials) used[material] = true;
-  MaterialTable to{};
-  uint32_t replaced = 0;
-  for (size_t m = 1; m < 256; ++m) {
-    to[m] = used[m] ? nearest(own.materials[m], uint8_t(m), palette) : uint8_t(m);
-    replaced += used[m] && !(palette.materials[to[m]] == own.materials[m]);
-  }
+  const MaterialTable to = all_nearest(own, palette);
+  uint32_t count = 0;
+  for (const uint8_t material : replaced_by(to, own, palette)) count += used[material];
   bricks = remapped(bricks, to);
-  return replaced;
+  return count;
+}
+
+// How many of the materials a voxel has: the device compares the world with itself, where these look different, all at
+// once, then each half of them.
+Result<uint32_t> used_of(DeviceHome& home, std::span<const uint8_t> materials) {
+  if (materials.empty()) return 0u;
+  std::array<uint32_t, 512> looks{};
+  for (const uint8_t material : materials) looks[material] = 1;
+  QRY_TRY_ASSIGN(const auto found, home.compare(home, looks));
+  if (found.recoloured.voxels == 0) return 0u;
+  if (materials.size() == 1) return 1u;
+  const size_t half = materials.size() / 2;
+  QRY_TRY_ASSIGN(const uint32_t first, used_of(home, materials.first(half)));
+  QRY_TRY_ASSIGN(const uint32_t second, used_of(home, materials.subspan(half)));
+  return first + second;
+}
+
+const char* label_of(BooleanKind kind) {
+  return kind == BooleanKind::union_of ? "unite" : kind == BooleanKind::intersection ? "intersect" : "subtract";
 }
 
 // So many steps of one voxel, until one changes nothing.
@@ -107,12 +138,32 @@ Result<VolumeChange> combined(const Scene& other, const Instance& instance, cons
     placed.offset = placed.rotation.apply_to_cell(Int3{} - instance.offset) - placed.rotation.apply_to_cell(Int3{});
     QRY_TRY_ASSIGN(bricks, flatten_for_world(moved, true));
   }
-  const char* const label = kind == BooleanKind::union_of       ? "unite"
-                            : kind == BooleanKind::intersection ? "intersect"
-                                                                : "subtract";
-  return VolumeChange{label,
+  return VolumeChange{label_of(kind),
                       [kind, theirs = std::make_shared<const BrickMap>(std::move(bricks))](
                           const BrickMap& ours) -> Result<BrickMap> { return boolean(ours, *theirs, kind); }};
+}
+
+Result<VolumeChange> combined_there(const std::shared_ptr<DeviceHome>& other, const Palette& others,
+                                    const Palette& palette, BooleanKind kind, uint32_t& replaced) {
+  const bool unites = kind == BooleanKind::union_of;
+  const MaterialTable to = all_nearest(others, palette);
+  replaced = 0;
+  if (unites) {
+    QRY_TRY_ASSIGN(replaced, used_of(*other, replaced_by(to, others, palette)));
+  }
+  const auto combination = unites                              ? device::Combination::union_of
+                           : kind == BooleanKind::intersection ? device::Combination::intersection
+                                                               : device::Combination::difference;
+  return VolumeChange{label_of(kind),
+                      [=](const BrickMap& ours) -> Result<BrickMap> {
+                        QRY_TRY_ASSIGN(const BrickMap theirs, other->bricks());
+                        return boolean(ours, unites ? remapped(theirs, to) : theirs, kind);
+                      },
+                      [=](DeviceHome& home) -> Result<void> {
+                        QRY_TRY_ASSIGN(const uint64_t ticket, home.combine(*other, combination, &to));
+                        QRY_TRY(home.wait(ticket));
+                        return {};
+                      }};
 }
 
 }  // namespace quarry::app

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -34,5 +35,9 @@ VolumeChange keep(const PartChoice& choice);
 // many of its materials have no equal. Errors: out_of_bounds (flatten; or the instance moves a voxel beyond that).
 Result<VolumeChange> combined(const Scene& other, const Instance& instance, const Palette& palette, BooleanKind kind,
                               uint32_t& replaced);
+// The same of a volume at the origin, with a world in memory of the same device, whose palette is `others`: bricks of
+// neither come to the host, if the device has room. Errors: device.
+Result<VolumeChange> combined_there(const std::shared_ptr<engine::DeviceHome>& other, const Palette& others,
+                                    const Palette& palette, BooleanKind kind, uint32_t& replaced);
 
 }  // namespace quarry::app

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 
+#include <array>
 #include <catch2/catch.hpp>
 #include <fstream>
 
@@ -77,6 +78,27 @@ fs::path saved_world(const fs::path& dir) {
   REQUIRE(session.apply(ball(0, 0, 0, 3, 7)));
   REQUIRE(session.save_as(dir / "world.quarry"));
   return dir / "world.quarry";
+}
+
+// A mesh of two boxes, of two colours, of which one is like none of the palette.
+fs::path two_boxes(const fs::path& dir) {
+  fs::path mesh = dir / "boxes.obj";
+  std::ofstream(dir / "boxes.mtl") << "newmtl red\nKd 0.8 0.1 0.1\nnewmtl odd\nKd 0.123 0.456 0.789\n";
+  std::ofstream out(mesh);
+  out << "mtllib boxes.mtl\n";
+  for (int box = 0; box < 2; ++box) {
+    for (int corner = 0; corner < 8; ++corner)
+      out << "v " << (corner & 1) * 40 + box * 30 << ' ' << (corner >> 1 & 1) * 20 + box * 7 << ' '
+          << (corner >> 2) * 24 << '\n';
+    out << "usemtl " << (box ? "odd" : "red") << '\n';
+    for (const auto& face :
+         {std::array{1, 2, 4, 3}, {5, 6, 8, 7}, {1, 2, 6, 5}, {3, 4, 8, 7}, {1, 3, 7, 5}, {2, 4, 8, 6}}) {
+      out << 'f';
+      for (const int corner : face) out << ' ' << corner + 8 * box;
+      out << '\n';
+    }
+  }
+  return mesh;
 }
 
 // While this lives, files of this process grow no further than `file` is now. The next write to its end fails as on a
@@ -220,6 +242,73 @@ TEST_CASE("session: a file is combined in world axes, whatever way the volume is
   CHECK(connectivity_from(18) == Connectivity::edges);
   CHECK(boolean_from_name("subtract") == BooleanKind::difference);
   CHECK_FALSE(boolean_from_name("add"));
+}
+
+TEST_CASE(
+    "session: a mesh that is combined is the same at every home, its voxels and the looks of them, and is undone") {
+  const fs::path dir = test::scratch_dir("session-mesh"), mesh = two_boxes(dir);
+  for (const BooleanKind kind : {BooleanKind::union_of, BooleanKind::difference, BooleanKind::intersection}) {
+    CAPTURE(int(kind));
+    std::vector<std::pair<SceneFacts, std::string>> made;
+    for (const engine::Home home :
+         {engine::Home::host, device::cuda_device_count() > 0 ? engine::Home::device : engine::Home::emulated}) {
+      WorldPlace place = place_of(home);
+      int homes = 0;
+      place.prepare_home = [&, prepare = place.prepare_home](engine::Home its) { return ++homes, prepare(its); };
+      Session session(std::move(place), dir / "recovery");
+      REQUIRE(session.start_new());
+      REQUIRE(session.apply(ball(60, 60, 60, 50, 7)));
+      const SceneFacts before = facts_of(session);
+      const auto changed = session.combine(mesh, kind);
+      REQUIRE(changed);
+      CHECK(*changed > 1000);
+      REQUIRE(session.on_device() == (home != engine::Home::host));
+      CHECK(homes == (session.on_device() ? 2 : 0));  // the document's, and the mesh's
+      made.push_back({facts_of(session), session.take_notice()});
+      CHECK(session.steps().back().voxels == *changed);
+      CHECK((session.shown().voxels > before.flat_all) == (kind == BooleanKind::union_of));
+      REQUIRE(session.undo());
+      CHECK(facts_of(session).col_sum == before.col_sum);
+      std::ofstream(dir / "broken.obj") << "v 1 2\nf 1 2 9\n";
+      CHECK_FALSE(session.combine(dir / "broken.obj", kind));
+    }
+    CHECK(made[0].first.flat_all == made[1].first.flat_all);
+    CHECK(made[0].first.pos_sum == made[1].first.pos_sum);
+    CHECK(made[0].first.col_sum == made[1].first.col_sum);
+    CHECK(made[0].second == made[1].second);
+    CHECK((made[0].second.find("of its materials are not in the palette") != std::string::npos) ==
+          (kind == BooleanKind::union_of));
+  }
+}
+
+TEST_CASE("session: a mesh that is opened is the same document at every home, whoever makes its voxels") {
+  const fs::path dir = test::scratch_dir("session-open-mesh"), mesh = two_boxes(dir);
+  std::ofstream(dir / "broken.obj") << "v 1 2\nf 1 2 9\n";
+  const auto read = io::read_scene(mesh);
+  REQUIRE(read);
+  const SceneFacts expected = *scene_facts(*read, Axes::y_up);
+  for (const engine::Home home :
+       {engine::Home::host, device::cuda_device_count() > 0 ? engine::Home::device : engine::Home::emulated}) {
+    Session session(place_of(home), dir / "recovery");
+    REQUIRE(session.start_new());
+    CHECK_FALSE(session.open(dir / "broken.obj"));
+    CHECK_FALSE(session.open(dir / "missing.obj"));
+    CHECK(session.title() == "untitled");
+    REQUIRE(session.open(mesh));
+    REQUIRE(session.on_device() == (home != engine::Home::host));
+    CHECK(session.title() == "boxes.obj");
+    CHECK_FALSE(session.unsaved());
+    CHECK(session.shown().voxels == expected.flat_all);
+    CHECK(session.scene().palette == read->palette);
+    REQUIRE(session.apply(ball(0, 0, 0, 5, 3)));
+    CHECK(facts_of(session).pos_sum != expected.pos_sum);
+    REQUIRE(session.undo());
+    CHECK_FALSE(session.can_undo());
+    REQUIRE(session.save_as(dir / "kept.quarry"));
+    const SceneFacts facts = facts_of(copy_of(dir / "kept.quarry"));
+    CHECK(facts.pos_sum == expected.pos_sum);
+    CHECK(facts.col_sum == expected.col_sum);
+  }
 }
 
 TEST_CASE(

@@ -4,6 +4,7 @@
 // the server's test input (XTEST).
 //
 //   qry_bench_editor [--quarry PROGRAM] [--tries N] [--drags N] [--size WxH] [--validation] [--json FILE]
+//   qry_bench_editor --edits N [--seed N] [--home HOME] [--history-memory SIZE] [and the others]
 //   qry_bench_editor --session MINUTES [--seed N] [--home HOME] [--history-memory SIZE] [and the others]
 //
 // Keys: an orbit by the right button, a pause of 0 to 0.8 s, then a key that selects a tool. The measured time ends
@@ -11,7 +12,8 @@
 // dragged and released within 0.2 s. The input is lost if the grab is not at the place of release. The program's own
 // report on its tiles and frames ($QUARRY_EDITOR_LOG) is printed too. Nothing else may run meanwhile.
 //
-// With --session MINUTES a user works for so long instead: editor_session.cpp.
+// With --session MINUTES a user works for so long instead: editor_session.cpp. With --edits N a script makes so many:
+// editor_script.cpp.
 #include <X11/keysym.h>
 #include <fmt/format.h>
 
@@ -61,6 +63,7 @@ int run(int count, char** words) {
   int tries = 100, drags = 50, &width = options.width, &height = options.height;
   double minutes = 0;
   uint32_t seed = 1;
+  uint64_t edits = 0;
   std::string json_file;
   for (int i = 1; i < count; ++i) {
     const std::string word = words[i];
@@ -72,6 +75,7 @@ int run(int count, char** words) {
     else if (word == "--drags") drags = std::atoi(value().c_str());
     else if (word == "--json") json_file = value();
     else if (word == "--session") minutes = std::atof(value().c_str());
+    else if (word == "--edits") edits = uint64_t(std::atoll(value().c_str()));
     else if (word == "--seed") seed = uint32_t(std::atol(value().c_str()));
     else if (word == "--validation") options.more.push_back(word);
     else if (word == "--home" || word == "--history-memory") options.more.insert(options.more.end(), {word, value()});
@@ -85,6 +89,7 @@ int run(int count, char** words) {
     if (!json_file.empty()) std::ofstream(json_file) << result.dump(2) << '\n';
     return 0;
   };
+  if (edits > 0) return report(editor_script(options, edits, seed));
   if (minutes > 0) return report(editor_session(options, minutes * 60, seed));
   if (width < 1000 || height < 700) stop("--size WxH: at least 1000x700, where the sliders are seen");
 

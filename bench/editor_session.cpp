@@ -5,7 +5,6 @@
 // what is held. The same seed gives the same input; what it meets on the screen depends on the machine's speed.
 #include <X11/keysym.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <iterator>
@@ -22,58 +21,6 @@ constexpr double kFrameSeconds = 0.25;  // after this time one frame is enough
 constexpr double kAnswerSeconds = 120;  // an editor that does not answer for so long has failed
 constexpr int kStrokesARound = 60;
 
-struct Held {
-  double resident_mb = 0;
-  size_t files = 0, threads = 0, mappings = 0;
-};
-Held held_by(pid_t process) {
-  const fs::path proc = fs::path("/proc") / std::to_string(process);
-  const auto entries = [&](const char* folder) {
-    return size_t(std::distance(fs::directory_iterator(proc / folder), fs::directory_iterator()));
-  };
-  Held held;
-  uint64_t pages = 0, resident = 0;
-  std::ifstream(proc / "statm") >> pages >> resident;
-  held.resident_mb = double(resident) * double(sysconf(_SC_PAGESIZE)) / 1e6;
-  held.files = entries("fd"), held.threads = entries("task");
-  std::ifstream maps(proc / "maps");
-  for (std::string line; std::getline(maps, line);) ++held.mappings;
-  return held;
-}
-size_t files_in(const fs::path& folder) {
-  std::error_code none;
-  return size_t(std::distance(fs::directory_iterator(folder, none), fs::directory_iterator()));
-}
-
-// What the editor has said in its log until now.
-class Log {
- public:
-  explicit Log(const fs::path& file) : in_(file) { read(); }
-  void read() {
-    for (char c; in_.get(c);) {
-      if (c != '\n') {
-        line_ += c;
-        continue;
-      }
-      if (line_.find("\"frame\"") != std::string::npos) ++frames;
-      if (line_.find("\"session\"") != std::string::npos) {
-        const auto entry = nlohmann::json::parse(line_, nullptr, false);
-        if (entry.contains("session")) now = entry["session"];
-      }
-      line_.clear();
-    }
-    in_.clear();
-  }
-  uint64_t count(const char* name) const { return now.value(name, uint64_t(0)); }
-  bool is(const char* name) const { return now.value(name, false); }
-  uint64_t frames = 0;
-  nlohmann::json now;
-
- private:
-  std::ifstream in_;
-  std::string line_;
-};
-
 class User {
  public:
   User(EditorWindow& window, const EditorOptions& options, uint32_t seed)
@@ -84,7 +31,7 @@ class User {
         width_(options.width),
         height_(options.height) {}
 
-  Log& log() { return log_; }
+  EditorLog& log() { return log_; }
   uint64_t failed_dialogs() const { return failed_dialogs_; }
 
   // Waits for so many frames, so that no input queues up. Where nothing changes, one comes each second.
@@ -159,11 +106,7 @@ class User {
     rest(0.3);
     log_.read();
   }
-  std::string complaints() const {
-    std::ifstream in(window_.complaints());
-    std::string all(std::istreambuf_iterator<char>(in), {});
-    return all.substr(all.size() - std::min<size_t>(all.size(), 400));
-  }
+  std::string complaints() const { return complaints_of(window_); }
 
  private:
   uint32_t below(uint32_t count) { return uint32_t(random_() % count); }
@@ -272,7 +215,7 @@ class User {
 
   EditorWindow& window_;
   UserScreen& screen_;
-  Log log_;
+  EditorLog log_;
   std::mt19937 random_;
   int width_, height_, radius_ = 3;
   bool small_moves_ = false;

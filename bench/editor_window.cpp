@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <thread>
 
 namespace quarry::bench {
@@ -149,6 +150,8 @@ EditorWindow::EditorWindow(const EditorOptions& options, const std::string& form
 
   int ready[2];
   if (pipe(ready) != 0) stop("no pipe");
+  const fs::path script = dir_ / "script";
+  if (!options.script.empty()) std::ofstream(script) << options.script;
   const std::string size = fmt::format("{}x{}", options.width, options.height), screen_size = size + "x24",
                     fd = std::to_string(ready[1]);
   server_ = std::make_unique<Child>([&] {
@@ -171,7 +174,9 @@ EditorWindow::EditorWindow(const EditorOptions& options, const std::string& form
     if (chdir(dir_.c_str()) != 0) return;
     const int errors = open(complaints().c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
     dup2(errors, 2);
+    if (!options.script.empty()) dup2(open("/dev/null", O_WRONLY), 1);  // it acknowledges each command
     std::vector<std::string> words{"quarry", "edit", world.filename().string(), "--size", size};
+    if (!options.script.empty()) words.insert(words.end(), {"--script", script.string()});
     words.insert(words.end(), options.more.begin(), options.more.end());
     exec(options.program, words);
   });
@@ -184,6 +189,47 @@ EditorWindow::~EditorWindow() {
   server_.reset();
   std::error_code ignored;
   fs::remove_all(dir_, ignored);
+}
+
+Held held_by(pid_t process) {
+  const fs::path proc = fs::path("/proc") / std::to_string(process);
+  const auto entries = [&](const char* folder) {
+    return size_t(std::distance(fs::directory_iterator(proc / folder), fs::directory_iterator()));
+  };
+  Held held;
+  uint64_t pages = 0, resident = 0;
+  std::ifstream(proc / "statm") >> pages >> resident;
+  held.resident_mb = double(resident) * double(sysconf(_SC_PAGESIZE)) / 1e6;
+  held.files = entries("fd"), held.threads = entries("task");
+  std::ifstream maps(proc / "maps");
+  for (std::string line; std::getline(maps, line);) ++held.mappings;
+  return held;
+}
+size_t files_in(const fs::path& folder) {
+  std::error_code none;
+  return size_t(std::distance(fs::directory_iterator(folder, none), fs::directory_iterator()));
+}
+std::string complaints_of(const EditorWindow& window) {
+  std::ifstream in(window.complaints());
+  const std::string all(std::istreambuf_iterator<char>(in), {});
+  return all.substr(all.size() - std::min<size_t>(all.size(), 400));
+}
+
+EditorLog::EditorLog(const fs::path& file) : in_(file) { read(); }
+void EditorLog::read() {
+  for (char c; in_.get(c);) {
+    if (c != '\n') {
+      line_ += c;
+      continue;
+    }
+    if (line_.find("\"frame\"") != std::string::npos) ++frames;
+    if (line_.find("\"session\"") != std::string::npos) {
+      const auto entry = nlohmann::json::parse(line_, nullptr, false);
+      if (entry.contains("session")) now = entry["session"];
+    }
+    line_.clear();
+  }
+  in_.clear();
 }
 
 double at_share(const std::vector<double>& sorted, double share) {

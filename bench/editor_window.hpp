@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // editor_window.hpp - the built editor in a window of its own X server (Xvfb), and a simulated user before it, who uses
-// the server's test input (XTEST). Not what the user does: that is in editor_bench.cpp and editor_session.cpp.
+// the server's test input (XTEST). Not what the user does: that is in editor_bench.cpp, editor_session.cpp and
+// editor_script.cpp.
 #pragma once
 
 #include <X11/Xlib.h>
@@ -67,6 +68,7 @@ struct EditorOptions {
   std::filesystem::path program;  // quarry
   int width = 1440, height = 900;
   std::vector<std::string> more;  // of `quarry edit`
+  std::string script;             // its commands; empty: somebody is before the window
 };
 
 // A world of spheres, in a folder of its own that goes with this, opened in the editor, which has drawn it.
@@ -89,9 +91,35 @@ class EditorWindow {
   std::unique_ptr<UserScreen> screen_;
 };
 
+// What a process holds.
+struct Held {
+  double resident_mb = 0;
+  size_t files = 0, threads = 0, mappings = 0;
+};
+Held held_by(pid_t process);
+size_t files_in(const std::filesystem::path& folder);
+std::string complaints_of(const EditorWindow& window);  // the end of what it has said on standard error
+
+// What the editor has said in its log until now.
+class EditorLog {
+ public:
+  explicit EditorLog(const std::filesystem::path& file);
+  void read();
+  uint64_t count(const char* name) const { return now.value(name, uint64_t(0)); }
+  bool is(const char* name) const { return now.value(name, false); }
+  uint64_t frames = 0;
+  nlohmann::json now;
+
+ private:
+  std::ifstream in_;
+  std::string line_;
+};
+
 double at_share(const std::vector<double>& sorted, double share);
 
 // editor_session.cpp: hours of a user's work. `seconds`: how long.
 nlohmann::json editor_session(const EditorOptions& options, double seconds, uint32_t seed);
+// editor_script.cpp: so many edits by a script.
+nlohmann::json editor_script(const EditorOptions& options, uint64_t edits, uint32_t seed);
 
 }  // namespace quarry::bench

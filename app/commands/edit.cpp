@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // edit.cpp - `quarry edit`: opens the window, and runs frames until the user or the script is done.
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include <cstdlib>
 
@@ -17,6 +18,11 @@ namespace quarry::app {
 namespace {
 
 constexpr uint64_t kPageShare = 4;  // of --memory, for pages of a document that is on a device in parts
+
+// Each thread, the driver's too, has a heap of its own, of whose free end the C library keeps up to 64 MB: twice the
+// largest block that was ever freed. A window that is open for hours keeps little: a large block is a mapping of its
+// own, which goes when it is freed, and so does a heap's end.
+constexpr int kMappedBytes = 1 << 20, kKeptBytes = 2 << 20;
 
 struct EditArguments {
   std::string file, script, screenshot, size = "1440x900", device, memory, gpu_memory, history_memory;
@@ -123,6 +129,8 @@ int run_edit(const CommandArguments& words) {
     }
     commands = std::move(*read);
   }
+  mallopt(M_MMAP_THRESHOLD, kMappedBytes);
+  mallopt(M_TRIM_THRESHOLD, kKeptBytes);
   auto window = Window::create(int(width), int(height), "Quarry");
   if (!window) return stop(window.error());
 

@@ -65,8 +65,9 @@ class Script {
         say("redo");
       }
       if (one_in(40)) say("camera {} {} {}", below(360), below(60), 400 + below(800));
-      if (one_in(40)) {  // a stroke by the mouse
-        say("tool {} {} {}", one_in(2) ? "fill" : "remove", one_in(2) ? "sphere" : "box", 1 + below(3));
+      if (one_in(40)) {  // a stroke by the mouse, from near: of one from far away a pixel is a large part of the world
+        say("camera {} {} 120", below(360), 20 + below(40));
+        say("tool {} {} {}", one_in(2) ? "fill" : "remove", one_in(2) ? "sphere" : "cube", 1 + below(3));
         const auto at = [&](int length) { return length / 2 + below(length / 5) - length / 10; };
         say("drag {} {} {} {}", at(kWidth), at(kHeight), at(kWidth), at(kHeight));
       }

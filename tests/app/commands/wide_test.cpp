@@ -142,12 +142,14 @@ TEST_CASE("wide scenes: what lies far from the origin has the very picture that 
   const std::vector<std::string> paths{"--spp", "2", "--bounces", "2"};
   CHECK((picture(far, off, paths) == picture(near, {}, paths)));
   // At home in a device's memory, which host threads stand in for.
-  const std::vector<std::string> device{"--home", "emulated", "--sharing", "host-import"};
   const Outcome emulated =
       run_quarry({"render", far, "-o", (dir / "e.png").string(), "--size", "80x60", "--home", "emulated", "--camera",
                   "640090,-127960,1280070", "--target", "640000,-128000,1280000"});
   INFO(emulated.err);
-  REQUIRE(emulated.code == 0);
+  if (emulated.code != 0) {  // a GPU does not read host threads' memory
+    CHECK(has(emulated.err, "only where shaders read that memory"));
+    return;
+  }
   (void)picture(near, {}, {});
   CHECK((file_bytes(dir / "e.png") == file_bytes(dir / "near.png")));
 }

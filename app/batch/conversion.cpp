@@ -11,7 +11,6 @@
 #include <chrono>
 #include <deque>
 #include <future>
-#include <memory>
 #include <new>
 #include <optional>
 #include <set>
@@ -247,9 +246,6 @@ Result<std::vector<fs::path>> files_of(const std::vector<Part>& parts, const Con
   return files;
 }
 
-// A region is written while the next is made if so many of its kind would have room.
-constexpr uint64_t kRegionsWithRoom = 6, kMostBrickBytes = 640;
-
 // One conversion region by region. The inputs' bricks are in world files then: the inputs themselves, the output, or
 // temporary ones. From there steps, and levels of detail, make the bricks of other worlds; formats that are not worlds
 // are written from those layer by layer.
@@ -306,28 +302,17 @@ class RegionConversion {
     writer_.emplace(std::move(made));
     return {};
   }
-  // Regions are counted and written one after the other, each while the next is made if there is much room for both.
   Result<void> take(uint32_t volume, BrickMap&& bricks) {
-    QRY_TRY(settle());
-    auto taken = std::make_unique<const BrickMap>(std::move(bricks));
-    const uint64_t bytes = taken->bricks().size() * kMostBrickBytes;
-    auto put = [this, volume, taken = std::move(taken)]() -> Result<void> {
-      volumes_[volume].add(*taken);
-      return writer_ ? writer_->append(volume, *taken) : Result<void>();
-    };
-    if (bytes < options_.budget->available_bytes() / kRegionsWithRoom) {
-      behind_ = std::async(std::launch::async, std::move(put));
-      return {};
-    }
-    const auto written = std::move(put)();
+    const BrickMap taken = std::move(bricks);
+    // Counted beside it: parts of the writing are one thread's, who leaves the others nothing to do.
+    auto counted = std::async(std::launch::async, [&] { volumes_[volume].add(taken); });
+    auto written = writer_ ? writer_->append(volume, taken) : Result<void>();
+    counted.get();
     // Memory that regions leave behind in the allocator must not add up.
     if (memory_in_use() > options_.budget->limit_bytes() / 4 * 3) malloc_trim(0);
     return written;
   }
-  // Waits until the last region is written.
-  Result<void> settle() { return behind_.valid() ? behind_.get() : Result<void>(); }
   Result<void> commit() {
-    QRY_TRY(settle());
     if (writer_) QRY_TRY(writer_->commit());
     writer_.reset();
     return {};
@@ -469,7 +454,6 @@ class RegionConversion {
   io::StoreReader* store_ = nullptr;
   Scene head_;
   std::vector<VolumeSummary> volumes_;
-  std::future<Result<void>> behind_;  // the last region's; the first to go, since it uses the others
 };
 
 Result<void> convert_regions(const ConversionJob& job, const ConversionOptions& options, OutputNames& names,

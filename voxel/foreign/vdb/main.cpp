@@ -42,15 +42,10 @@ int usage() {
   return 2;
 }
 
-std::vector<uint8_t> standard_input() {
-  std::vector<uint8_t> bytes;
-  for (size_t had = 0;;) {
-    bytes.resize(had + (size_t(1) << 20));
-    const ssize_t got = ::read(STDIN_FILENO, bytes.data() + had, bytes.size() - had);
-    if (got < 0 && errno == EINTR) continue;
-    bytes.resize(had + size_t(got > 0 ? got : 0));
-    if (got <= 0) return bytes;
-    had = bytes.size();
+size_t standard_input(std::span<uint8_t> out) {
+  for (;;) {
+    const ssize_t got = ::read(STDIN_FILENO, out.data(), out.size());
+    if (got >= 0 || errno != EINTR) return size_t(got > 0 ? got : 0);
   }
 }
 
@@ -83,7 +78,7 @@ int main(int argc, char** argv) {
   try {
     openvdb::initialize();
     if (reads) done = vdb::read_file(rest[1], brick_limit(rest[1], verb == "read-regions", limits), out, warnings);
-    else if (const auto bytes = vdb::write_file(standard_input(), rest[1], verb == "write-nano"))
+    else if (const auto bytes = vdb::write_file(standard_input, rest[1], verb == "write-nano"))
       out.metadata(io::kWrittenBytes, std::to_string(*bytes));
     else done = tl::unexpected(bytes.error());
   } catch (const std::bad_alloc&) {

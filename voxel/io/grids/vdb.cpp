@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// vdb.cpp - the stream to and from quarry-vdb, and the palette as text in the metadata, because other programs keep
-// metadata but no palettes. Region by region, the stream is not held: its bricks wait on disk, and a stream of colours
-// is asked for twice.
+// vdb.cpp - reads the stream of quarry-vdb. Region by region, the stream is not held: its bricks wait on disk, and a
+// stream of colours is asked for twice.
 #include "voxel/io/grids/vdb.hpp"
 
 #include <algorithm>
@@ -13,8 +12,8 @@
 
 #include "voxel/foreign/pipe/voxel_stream.hpp"
 #include "voxel/foreign/process.hpp"
-#include "voxel/io/files/atomic_file.hpp"
 #include "voxel/io/files/bytes.hpp"
+#include "voxel/io/grids/vdb_process.hpp"
 #include "voxel/io/streams/volume_builder.hpp"
 #include "voxel/worlds/flatten.hpp"
 
@@ -27,34 +26,12 @@ constexpr const char* kVdbAbsent =
     "this build has no OpenVDB; install libopenvdb-dev, libnanovdb-dev and libboost-dev and configure again";
 #endif
 
-namespace {
-namespace fs = std::filesystem;
-
-constexpr ReaderProgram kProgram{"quarry-vdb",         "QUARRY_VDB", "the volume reader", "reads and writes volumes",
-                                 "the volume library", "volume",     uint64_t(61) << 20};
-constexpr uint8_t kPlain = 1;  // the material of grids without colours
-constexpr char kChanged[] = "the file was changed while it was read";
-
-std::string number(double v) {
+std::string number_text(double v) {
   char text[32];
   std::snprintf(text, sizeof text, "%.17g", v);
   return text;
 }
-double metadata_number(const Scene& scene, const char* key, size_t index, double otherwise) {
-  const auto found = scene.metadata.find(key);
-  if (found == scene.metadata.end()) return otherwise;
-  const char* at = found->second.c_str();
-  for (size_t i = 0;; ++i) {
-    char* end = nullptr;
-    const double v = std::strtod(at, &end);
-    if (end == at) return otherwise;
-    if (i == index) return std::isfinite(v) ? v : otherwise;
-    at = end;
-  }
-}
 
-// All materials as text, because other programs keep metadata but no palettes. Each has one line: number, r g b a, and
-// its other properties.
 std::string materials_text(const Palette& palette) {
   std::string out;
   for (size_t i = 1; i < 256; ++i) {
@@ -62,13 +39,21 @@ std::string materials_text(const Palette& palette) {
     if (m == Material{} && palette.names[i].empty()) continue;
     out += std::to_string(i);
     for (const uint8_t v : {m.r, m.g, m.b, m.a}) out += " " + std::to_string(v);
-    for (const float v : {m.roughness, m.metalness, m.emission, m.transparency, m.ior}) out += " " + number(double(v));
+    for (const float v : {m.roughness, m.metalness, m.emission, m.transparency, m.ior}) out += " " + number_text(double(v));
     out += " ";
     for (const char c : palette.names[i]) c == ';' ? out += "%3b" : c == '%' ? out += "%25" : out += c;
     out += ";";
   }
   return out;
 }
+
+namespace {
+namespace fs = std::filesystem;
+
+constexpr uint8_t kPlain = 1;  // the material of grids without colours
+constexpr char kChanged[] = "the file was changed while it was read";
+
+// The reverse of materials_text().
 bool read_materials(const std::string& text, Palette* palette) {
   *palette = {};
   for (size_t at = 0; at < text.size();) {
@@ -256,7 +241,7 @@ Result<Scene> VdbReading::scene() {
     const GridRecord& r = grid.head.record;
     scene_.metadata["vdb.grids"] += grid.head.name + ": " + kind_name(r.kind) + ", " + grid.head.type + ", " +
                                     std::to_string(grid.active_voxels) + " active voxels, voxel size " +
-                                    number(r.voxel_size[0]) + "\n";
+                                    number_text(r.voxel_size[0]) + "\n";
     if (std::abs(r.voxel_size[0] - grids_[0].head.record.voxel_size[0]) > 1e-6 * r.voxel_size[0])
       add_warning(options_.warnings, "grid '" + grid.head.name + "' has voxels of another size than '" +
                                          grids_[0].head.name + "'; its cells are taken one to one");
@@ -282,9 +267,9 @@ Result<Scene> VdbReading::scene() {
     scene_.metadata["vdb.shift"] =
         std::to_string(shift.x) + " " + std::to_string(shift.y) + " " + std::to_string(shift.z);
   const GridRecord& first = grids_[0].head.record;
-  scene_.metadata["voxel_size"] = number(first.voxel_size[0]);
+  scene_.metadata["voxel_size"] = number_text(first.voxel_size[0]);
   scene_.metadata["vdb.origin"] =
-      number(first.origin[0]) + " " + number(first.origin[1]) + " " + number(first.origin[2]);
+      number_text(first.origin[0]) + " " + number_text(first.origin[1]) + " " + number_text(first.origin[2]);
   return std::move(scene_);
 }
 
@@ -300,13 +285,13 @@ Error error_of(const VdbReading& reading, const ReadOptions& options, uint64_t m
 // Runs the program, and gives its stream to `events`, which are the reading's, as it comes.
 Result<void> pass_stream(const fs::path& file, const ReadOptions& options, const VdbReading& reading,
                          const VoxelStreamEvents& events, std::vector<std::string>* warnings) {
-  VoxelStreamParser parser(kProgram.role, events, warnings);
+  VoxelStreamParser parser(kVdbProgram.role, events, warnings);
   const auto take = [&](std::span<const uint8_t> piece, uint64_t memory_limit_bytes) {
     return parser.push(piece).map_error(
         [&](const Error& e) { return error_of(reading, options, memory_limit_bytes, e); });
   };
   QRY_TRY_ASSIGN(const auto answer,
-                 run_reader_in_pieces(kProgram, {"--", "read-regions", fs::absolute(file).string()}, options, take));
+                 run_reader_in_pieces(kVdbProgram, {"--", "read-regions", fs::absolute(file).string()}, options, take));
   if (answer.end) return tl::unexpected(*answer.end);
   return parser.end();
 }
@@ -318,15 +303,15 @@ Result<Scene> read_vdb(const fs::path& file, const ReadOptions& options) {
   if (kVdbAbsent) return fail(ErrorCode::unsupported, kVdbAbsent);
   QRY_TRY(check_readable(file));
   options.progress.say("read", -1);
-  QRY_TRY_ASSIGN(auto answer, run_reader(kProgram, {"--", "read", fs::absolute(file).string()}, options));
+  QRY_TRY_ASSIGN(auto answer, run_reader(kVdbProgram, {"--", "read", fs::absolute(file).string()}, options));
   VdbReading reading(options, answer.stream.size(), {options.budget, nullptr});
   std::vector<std::string> warnings;
-  if (auto parsed = parse_voxel_stream(answer.stream, kProgram.role, reading.first(), &warnings); !parsed)
+  if (auto parsed = parse_voxel_stream(answer.stream, kVdbProgram.role, reading.first(), &warnings); !parsed)
     return tl::unexpected(answer.end ? *answer.end
                                      : error_of(reading, options, answer.memory_limit_bytes, parsed.error()));
   if (options.progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
   QRY_TRY(reading.colors_counted(std::move(warnings)));
-  if (reading.needs_second()) QRY_TRY(parse_voxel_stream(answer.stream, kProgram.role, reading.second(), nullptr));
+  if (reading.needs_second()) QRY_TRY(parse_voxel_stream(answer.stream, kVdbProgram.role, reading.second(), nullptr));
   answer.stream = {};
   return reading.scene();
 }
@@ -346,85 +331,10 @@ Result<RegionsDone> read_vdb_regions(const fs::path& file, const ReadOptions& op
   });
 }
 
-Result<void> write_vdb(const Scene& scene, const Destination& to, const Progress& progress) {
-  // NOLINTNEXTLINE(bugprone-string-constructor): this is reached only if it is not null
-  if (kVdbAbsent) return fail(ErrorCode::unsupported, kVdbAbsent);
-  progress.say("flatten", -1);
-  QRY_TRY_ASSIGN(const auto bricks, flatten(scene, true));
-  if (bricks.empty())
-    return fail(ErrorCode::invalid_argument, "the scene has no visible voxel, so there is no grid to write");
-  QRY_TRY_ASSIGN(auto out, AtomicFile::create(to));
-
-  // The stream is made while it is sent: `pending` holds the piece on its way.
-  std::vector<uint8_t> pending, sent;
-  const ByteSink sink = [&](std::span<const uint8_t> bytes) {
-    pending.insert(pending.end(), bytes.begin(), bytes.end());
-    return true;
-  };
-  VoxelStreamWriter stream(sink);
-  stream.metadata("quarry_materials", materials_text(scene.palette));
-  stream.palette(scene.palette);
-  StreamGrid head;
-  head.name = "world";
-  head.record.value_bytes = 1;
-  const double size = metadata_number(scene, "voxel_size", 0, 1);
-  for (size_t i = 0; i < 3; ++i) {
-    head.record.voxel_size[i] = size > 0 ? size : 1;
-    head.record.origin[i] = metadata_number(scene, "vdb.origin", i, 0) -
-                            metadata_number(scene, "vdb.shift", i, 0) * head.record.voxel_size[i];
-  }
-  stream.grid(head);
-  const auto list = bricks.bricks();
-  auto next = list.begin();
-  bool ended = false;
-  uint64_t done = 0;
-  const ByteSource source = [&]() -> std::span<const uint8_t> {
-    std::array<uint8_t, kVoxelsPerBrick> values;
-    while (pending.empty() && !ended) {
-      if (next == list.end()) {
-        ended = true;
-        stream.finish();
-        break;
-      }
-      const auto& [at, brick] = *next;
-      size_t n = 0;
-      for (uint32_t octant = 0; octant < 8; ++octant)
-        for (uint64_t word = brick.mask[octant]; word; word &= word - 1)
-          values[n++] = brick.materials[octant * 64 + uint32_t(std::countr_zero(word))];
-      stream.brick(at, brick.mask, {values.data(), n});
-      ++next;
-      if (++done % 4096 == 0) progress.say("write", double(done) / double(list.size()));
-    }
-    std::swap(sent, pending);
-    pending.clear();
-    return sent;
-  };
-  ReadOptions limits;
-  limits.memory_limit_bytes = uint64_t(1) << 40;  // the written data is in this program's memory already
-  limits.time_limit_s = 0;
-  limits.progress = progress;
-  std::string extension = to.file.extension().string();
-  std::transform(extension.begin(), extension.end(), extension.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; });
-  QRY_TRY_ASSIGN(const auto answer, run_reader(kProgram,
-                                               {"--", extension == ".nvdb" ? "write-nano" : "write",
-                                                fs::absolute(out.temporary()).string()},
-                                               limits, source));
-  uint64_t bytes = 0;
-  VoxelStreamEvents events;
-  events.metadata = [&](const std::string& key, const std::string& text) {
-    if (key == kWrittenBytes) std::from_chars(text.data(), text.data() + text.size(), bytes);
-  };
-  if (auto parsed = parse_voxel_stream(answer.stream, kProgram.role, events, nullptr); !parsed)
-    return tl::unexpected(answer.end ? *answer.end : parsed.error());
-  out.written_by_name(bytes);
-  return out.commit();
-}
-
 namespace {
 // Measured on surfaces of 56,000 bricks and more; of a .nvdb, the process that reads it holds the trees.
 constexpr FormatCost kVdbCost{
-    .memory_per_byte = 3, .bricks_per_byte = 1 / 500.0, .work_per_byte = 0.05, .memory_per_written_brick = 11500};
+    .memory_per_byte = 3, .bricks_per_byte = 1 / 500.0, .work_per_byte = 0.05};
 constexpr FormatCost kNvdbCost{
     .memory_per_byte = 20, .bricks_per_byte = 1 / 500.0, .work_per_byte = 0.1, .memory_per_written_brick = 11500};
 }  // namespace
@@ -438,6 +348,7 @@ constinit const Format kVdbFormat{
     .read = read_vdb,
     .read_regions = read_vdb_regions,
     .write = write_vdb,
+    .write_regions = write_vdb_regions,
     .keeps = kKeepsColours | kKeepsSurfaces | kKeepsMaterialNames,
     .cost = kVdbCost,
     .absent = kVdbAbsent,

@@ -28,6 +28,9 @@ Result<RegionsDone> read_vdb_regions(const std::filesystem::path& file, const Re
 // come from the scene's metadata, if it has them.
 // Errors: invalid_argument (no visible voxel), out_of_bounds (flatten), as run_reader's.
 Result<void> write_vdb(const Scene& scene, const Destination& to, const Progress& progress);
+// Writes the same file from a scene that need not be in memory. Memory: quarry-vdb (voxel/foreign/vdb/grids.hpp), and a
+// box of bricks that fits the rest of what `voxels` allows. Further errors: out_of_memory (no room for either).
+Result<void> write_vdb_regions(const VisibleRegions& voxels, const Destination& to, const Progress& progress);
 
 // The message of a build without libopenvdb, which can neither read nor write; null if the build can.
 extern const char* const kVdbAbsent;

@@ -133,11 +133,7 @@ Result<int32_t> VisibleRegions::last_layer(size_t axis, int32_t first) const {
   for (int32_t count = 64; count >= 1 && fits < first; count /= 2) {
     const int32_t last = std::min(end, count >= 8 ? ((first >> 3) + count / 8) * 8 - 1 : first + count - 1);
     if (last < first) continue;
-    least = 0;
-    for (const Piece& piece : pieces_of(axis, first, last)) {
-      QRY_TRY_ASSIGN(const auto bricks, store_->count_bricks(piece.volume, piece.chunks));
-      least += bricks;
-    }
+    QRY_TRY_ASSIGN(least, bricks_of(pieces_of(axis, first, last)));
     if (least <= most) fits = last;
   }
   // Where there is nothing it goes on in growing steps: parts of a scene may be far from each other.
@@ -168,6 +164,21 @@ Result<BrickMap> VisibleRegions::layers(size_t axis, int32_t first, int32_t last
   return flatten(some, visible_only_);
 }
 
+Result<uint64_t> VisibleRegions::bricks_of(const std::vector<Piece>& pieces) const {
+  uint64_t count = 0;
+  for (const Piece& piece : pieces) {
+    QRY_TRY_ASSIGN(const auto its, store_->count_bricks(piece.volume, piece.chunks));
+    count += its;
+  }
+  return count;
+}
+
+Result<bool> VisibleRegions::fits(const Box3& bricks, uint64_t bytes) const {
+  if (!store_) return true;
+  QRY_TRY_ASSIGN(const uint64_t count, bricks_of(pieces_of(box_of_voxels(bricks))));
+  return count <= bricks_that_fit(bytes);
+}
+
 Result<void> VisibleRegions::visit(const Box3& bricks, const TakeBricks& take) const {
   if (!store_) {
     ++regions_;
@@ -175,11 +186,7 @@ Result<void> VisibleRegions::visit(const Box3& bricks, const TakeBricks& take) c
   }
   const Box3 cells = box_of_voxels(bricks);
   const std::vector<Piece> pieces = pieces_of(cells);
-  uint64_t count = 0;
-  for (const Piece& piece : pieces) {
-    QRY_TRY_ASSIGN(const auto its, store_->count_bricks(piece.volume, piece.chunks));
-    count += its;
-  }
+  QRY_TRY_ASSIGN(const uint64_t count, bricks_of(pieces));
   if (count == 0) return {};
   const uint64_t available_bytes = available_bytes_();
   if (count > bricks_that_fit(available_bytes)) {

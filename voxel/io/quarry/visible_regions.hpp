@@ -45,6 +45,8 @@ class VisibleRegions {
   // fits memory, in any order. Errors: those of `take`; out_of_memory if what a single brick is made from does not fit.
   using TakeBricks = std::function<Result<void>(const std::vector<BrickPut>& bricks)>;
   Result<void> visit(const Box3& bricks, const TakeBricks& take) const;
+  // Whether a box fits into so many bytes, so that visit() shows it at once if it has them.
+  Result<bool> fits(const Box3& bricks, uint64_t bytes) const;
   uint64_t read_regions() const { return regions_; }  // how often voxels were read so far
 
  private:
@@ -54,6 +56,7 @@ class VisibleRegions {
   };
   std::vector<Piece> pieces_of(size_t axis, int32_t first, int32_t last) const;
   std::vector<Piece> pieces_of(const Box3& box) const;  // of world voxels
+  Result<uint64_t> bricks_of(const std::vector<Piece>& pieces) const;
   bool counts(const Instance& instance) const;          // and it shows a voxel
 
   const Scene* scene_ = nullptr;

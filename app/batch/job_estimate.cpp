@@ -66,10 +66,10 @@ InputNeed estimate_input(const fs::path& file, const LoadOptions& load) {
 }
 
 // Memory that writing takes in addition to the scene.
-double written_per_brick(const ConversionJob& job) {
+double to_write(const ConversionJob& job, double bricks) {
   const auto file = job.file();
   const auto to = file ? io::format_for_writing(*file) : tl::unexpected<Error>(file.error());
-  return to ? (*to)->cost.memory_per_written_brick : 0;
+  return to ? bricks * (*to)->cost.memory_per_written_brick + double((*to)->cost.memory_to_write) : 0;
 }
 
 }  // namespace
@@ -83,7 +83,7 @@ BatchItem estimate(const ConversionJob& job, const ConversionOptions& options, u
     sum.memory_bytes += one.item.memory_bytes;
     bricks += one.bricks;
   }
-  sum.memory_bytes += uint64_t(std::min(bricks * written_per_brick(job), 1e15));
+  sum.memory_bytes += uint64_t(std::min(to_write(job, bricks), 1e15));
   sum.can_save_memory = why_whole(job, options).empty();
   // Several devices share regions; a whole mesh is made by one.
   const bool shared = options.load.gpus != 1 && std::ranges::any_of(job.inputs, [](const Input& input) {

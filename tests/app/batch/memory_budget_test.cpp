@@ -404,7 +404,7 @@ TEST_CASE("convert: worlds that do not fit --memory stay below it, and so does w
     CHECK((parts.peak < kBudget) == (memory == std::string_view("40M")));
   }
   CHECK((text_of(dir / "4G.quarry") == text_of(dir / "40M.quarry")));
-  // Volumes are written as a whole.
+  // The program that writes volumes is larger.
   const Measured whole =
       converted(dir, {(dir / "a.quarry").string(), "-o", (dir / "c.vdb").string(), "--memory", "40M"});
   INFO(whole.message);
@@ -497,6 +497,52 @@ TEST_CASE(
   INFO(little.err);
   CHECK(little.code == 1);
   CHECK(little.err.find("reading it in the volume reader's process takes at least") != std::string::npos);
+  CHECK(left() == 1);
+}
+
+TEST_CASE(
+    "convert: a world that does not fit --memory becomes a volume region by region, with the same bytes, and the "
+    "process "
+    "and its writer stay below --memory; if the disk is full or it is stopped, nothing is left") {
+  if (kSanitized) return skip("what a process holds says nothing under a sanitizer");
+  const fs::path dir = scratch_dir("budget-volume-writing");
+  if (!sponge_volume(dir / "a.vdb")) return skip("volumes: this build has no OpenVDB");
+  fs::remove(dir / "a.vdb");
+  const std::string world = (dir / "a.quarry").string(), memory = std::to_string(kVolumeBudget / kMiB) + "M";
+  REQUIRE(run_quarry({"generate", "menger", "--size", "486", "-o", world}).code == 0);
+  const Measured whole = converted(dir, {world, "-o", (dir / "whole.vdb").string(), "--memory", "8G"});
+  const Measured parts = converted(dir, {world, "-o", (dir / "parts.vdb").string(), "--memory", memory});
+  INFO(whole.message << parts.message);
+  CHECK(whole.code == 0);
+  CHECK(whole.peak > kVolumeBudget);
+  REQUIRE(parts.code == 0);
+  CHECK(parts.message.find(" regions") != std::string::npos);
+  CHECK(parts.peak < kVolumeBudget);
+  CHECK((text_of(dir / "parts.vdb") == text_of(dir / "whole.vdb")));
+  fs::remove(dir / "whole.vdb");
+  fs::remove(dir / "parts.vdb");
+
+  const auto left = [&] { return std::distance(fs::directory_iterator(dir), {}); };
+  const std::string out = (dir / "out.vdb").string();
+  // In blocks of 512 bytes: the files in which parts of it wait do not fit, then the volume itself.
+  for (const char* blocks : {"4000", "120000"}) {
+    Process full({"/bin/sh", "-c",
+                  std::string("ulimit -f ") + blocks + "; exec \"$0\" convert \"$1\" -o \"$2\" --memory \"$3\"",
+                  quarry_program().string(), world, out, memory});
+    const Outcome no_room = full.finish(120);
+    INFO(no_room.err);
+    CHECK(no_room.code == 1);
+    CHECK(no_room.err.find("cannot write") != std::string::npos);
+    CHECK(no_room.err.find("File too large") != std::string::npos);
+    CHECK(left() == 1);
+  }
+  Process process({quarry_program().string(), "convert", world, "-o", out, "--memory", memory, "--json"});
+  REQUIRE(process.wait_for_output("started", 60));
+  usleep(200'000);
+  process.signal(SIGINT);
+  const Outcome stopped = process.finish(60);
+  INFO(stopped.err);
+  CHECK(stopped.code == 130);
   CHECK(left() == 1);
 }
 

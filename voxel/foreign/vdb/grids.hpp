@@ -34,11 +34,11 @@ Result<void> read_file(const std::filesystem::path& file, BrickLimit limit, io::
                        std::vector<std::string>& warnings);
 // Gives the next bytes of a stream; how many, 0 at its end.
 using ByteInput = std::function<size_t(std::span<uint8_t> out)>;
-// Writes a stream, one grid with materials, into the existing `file`, as NanoVDB if `nano`. The client renames the file.
-// Its bricks must be in the order of OpenVDB's trees: nodes of 4096^3 voxels rising by x, y, z, in each its nodes of
-// 128^3, in each its bricks. Returns the file's length. Memory: some MiB, and as much again as the file on disk beside
-// it; all trees for NanoVDB. Exceptions of the library pass through while trees are made. Errors: io, with the system's
-// reason; malformed_input (the stream).
+// Writes a stream, one grid with materials, into the existing `file`, as NanoVDB if `nano`. The client renames the
+// file. Its bricks must be in the order of OpenVDB's trees: nodes of 4096^3 voxels rising by x, y, z, in each its nodes
+// of 128^3, in each its bricks. Returns the file's length. Memory: some MiB, and as much again as the file on disk
+// beside it; all trees for NanoVDB. Exceptions of the library pass through while trees are made. Errors: io, with the
+// system's reason; malformed_input (the stream).
 Result<uint64_t> write_file(const ByteInput& stream, const std::filesystem::path& file, bool nano);
 
 // The grids that Quarry writes: density, linear colour, and the material's number in META quarry_materials.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// write.cpp - makes density, colour and material grids of OpenVDB of a voxel stream as it comes; for NanoVDB, trees that
-// are whole in memory.
+// write.cpp - makes density, colour and material grids of OpenVDB of a voxel stream as it comes; for NanoVDB, trees
+// that are whole in memory.
 #include <fcntl.h>
 #include <openvdb/io/GridDescriptor.h>
 #include <unistd.h>
@@ -165,7 +165,9 @@ class LeafByLeaf {
  public:
   using Leaf = typename GridType::TreeType::LeafNodeType;
   LeafByLeaf(const SeekableArchive& archive, const typename GridType::Ptr& grid, const std::filesystem::path& beside)
-      : grid_(grid), compression_(archive.compression_of(*grid)), tree_(new TreeWriter<GridType>(beside, compression_)) {}
+      : grid_(grid),
+        compression_(archive.compression_of(*grid)),
+        tree_(new TreeWriter<GridType>(beside, compression_)) {}
   // The next one's leaf, without a voxel.
   Leaf& leaf(const openvdb::Coord& origin) {
     leaf_.setOrigin(origin);

@@ -39,7 +39,8 @@ std::string materials_text(const Palette& palette) {
     if (m == Material{} && palette.names[i].empty()) continue;
     out += std::to_string(i);
     for (const uint8_t v : {m.r, m.g, m.b, m.a}) out += " " + std::to_string(v);
-    for (const float v : {m.roughness, m.metalness, m.emission, m.transparency, m.ior}) out += " " + number_text(double(v));
+    for (const float v : {m.roughness, m.metalness, m.emission, m.transparency, m.ior})
+      out += " " + number_text(double(v));
     out += " ";
     for (const char c : palette.names[i]) c == ';' ? out += "%3b" : c == '%' ? out += "%25" : out += c;
     out += ";";
@@ -332,11 +333,16 @@ Result<RegionsDone> read_vdb_regions(const fs::path& file, const ReadOptions& op
 }
 
 namespace {
-// Measured on surfaces of 56,000 bricks and more; of a .nvdb, the process that reads it holds the trees.
-constexpr FormatCost kVdbCost{
-    .memory_per_byte = 3, .bricks_per_byte = 1 / 500.0, .work_per_byte = 0.05};
-constexpr FormatCost kNvdbCost{
-    .memory_per_byte = 20, .bricks_per_byte = 1 / 500.0, .work_per_byte = 0.1, .memory_per_written_brick = 11500};
+// Measured on surfaces of 56,000 bricks and more; of a .nvdb, the process holds the trees.
+constexpr FormatCost kVdbCost{.memory_per_byte = 3,
+                              .bricks_per_byte = 1 / 500.0,
+                              .work_per_byte = 0.05,
+                              .memory_to_write = kVdbProgram.own_bytes};
+constexpr FormatCost kNvdbCost{.memory_per_byte = 20,
+                               .bricks_per_byte = 1 / 500.0,
+                               .work_per_byte = 0.1,
+                               .memory_per_written_brick = 11500,
+                               .memory_to_write = kVdbProgram.own_bytes};
 }  // namespace
 
 constinit const Format kVdbFormat{

@@ -20,6 +20,10 @@ namespace quarry::io {
 namespace {
 namespace fs = std::filesystem;
 
+// Of the program's memory, which does not depend on the file. It takes a fifth of it (kVdbProgram.own_bytes), but where
+// memory cannot be had the library crashes.
+constexpr uint64_t kProgramLimit = uint64_t(256) << 20;
+
 // Beside the program there must be room for a box of bricks, and for what is on its way.
 constexpr uint64_t kLeastRoom = uint64_t(4) << 20;
 
@@ -202,10 +206,10 @@ Result<void> write_vdb_regions(const VisibleRegions& voxels, const Destination& 
   QRY_TRY_ASSIGN(auto out, AtomicFile::create(to));
   BrickStream stream(voxels, available_bytes - kVdbProgram.own_bytes, progress);
   ReadOptions limits;
-  limits.memory_limit_bytes = available_bytes;
+  const bool nano = extension_of(to.file) == "nvdb";
+  limits.memory_limit_bytes = nano ? uint64_t(1) << 40 : kProgramLimit;
   limits.time_limit_s = 0;
   limits.progress = progress;
-  const bool nano = extension_of(to.file) == "nvdb";
   const auto answer =
       run_reader(kVdbProgram, {"--", nano ? "write-nano" : "write", fs::absolute(out.temporary()).string()}, limits,
                  [&] { return stream.next(); });

@@ -57,7 +57,7 @@ class VisibleRegions {
   std::vector<Piece> pieces_of(size_t axis, int32_t first, int32_t last) const;
   std::vector<Piece> pieces_of(const Box3& box) const;  // of world voxels
   Result<uint64_t> bricks_of(const std::vector<Piece>& pieces) const;
-  bool counts(const Instance& instance) const;          // and it shows a voxel
+  bool counts(const Instance& instance) const;  // and it shows a voxel
 
   const Scene* scene_ = nullptr;
   Progress progress_;

@@ -102,6 +102,7 @@ struct FormatCost {
   double memory_per_byte = 20, bricks_per_byte = 0;  // no bricks: their number does not follow from the file's size
   double work_per_byte = 0.1;                        // microseconds of one core
   double memory_per_written_brick = 0;               // in addition to the scene
+  uint64_t memory_to_write = 0;                      // the same whatever the scene, of a process that writes
 };
 
 // The extensions of a format's files, in lower case, without the dot, the usual one first.

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // vdb_test.cpp - OpenVDB and NanoVDB: real files against the output of OpenVDB's own tool, a sphere against its
-// equation, round trips, damaged files, and the stream between the processes as untrusted bytes.
+// equation, round trips, what is written against what OpenVDB writes, damaged files, and the stream between the
+// processes as untrusted bytes.
 #include "voxel/io/grids/vdb.hpp"
 
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
+#include <random>
 
 #include "tests/file_bytes.hpp"
 #include "tests/test_data.hpp"
@@ -12,6 +15,8 @@
 #include "voxel/foreign/pipe/voxel_stream.hpp"
 #include "voxel/generate/scenes.hpp"
 #include "voxel/io/formats.hpp"
+#include "voxel/io/quarry/reader.hpp"
+#include "voxel/io/quarry/visible_regions.hpp"
 
 namespace vdb_test {
 
@@ -55,6 +60,55 @@ Scene colored_scene() {
   instance.name = "thing";
   scene.instances.push_back(instance);
   return scene;
+}
+
+// Two upper nodes of OpenVDB's trees and more, of places below zero, with all kinds of tiles: of a leaf, of a node of
+// 128^3, with and without one colour for several materials.
+Scene scattered_scene() {
+  Scene scene = colored_scene();
+  for (const size_t i : {20, 21}) scene.palette.materials[i] = scene.palette.materials[7];
+  BrickMap solid, sparse;
+  Brick full;
+  full.mask.fill(~uint64_t(0));
+  for (int32_t i = 0; i < 4096 + 512; ++i) {
+    full.materials.fill(i < 4096 ? uint8_t(9) : uint8_t(20 + i % 2));
+    solid.put({(i >> 12) * 16 + (i & 15), i >> 4 & 15, i >> 8 & 15}, full);
+  }
+  std::mt19937 random(3);
+  for (int i = 0; i < 6000; ++i)
+    sparse.set({int32_t(random() % 700), int32_t(random() % 300), int32_t(random() % 300)}, uint8_t(1 + i % 30));
+  scene.volumes.push_back({"solid", solid, {}});
+  scene.volumes.push_back({"sparse", sparse, {}});
+  const auto place = [&](uint32_t volume, Int3 offset, const Rotation& rotation = {}) {
+    Instance instance;
+    instance.volume = volume;
+    instance.offset = offset;
+    instance.rotation = rotation;
+    scene.instances.push_back(instance);
+  };
+  place(1, {-256, 0, 128});
+  place(1, {3979, 5, 9}, {{2, 1, 0}, {1, 1, -1}});
+  place(2, {-300, 40, -5000});
+  place(2, {100, 60, 200}, {{0, 2, 1}, {1, 1, -1}});
+  return scene;
+}
+
+// The part of a .vdb that is one grid: its settings, metadata, topology and values.
+Bytes grid_in(const Bytes& file, const std::string& name) {
+  const std::string head = std::string(1, char(name.size())) + std::string(3, 0) + name;
+  auto at = std::search(file.begin(), file.end(), head.begin(), head.end());
+  REQUIRE(at != file.end());
+  for (int text = 0; text < 3; ++text) {  // name, type, and no grid whose tree it shares
+    uint32_t length = 0;
+    std::memcpy(&length, &*at, 4);
+    at += 4 + int64_t(length);
+  }
+  int64_t place[3];  // of the grid, its values, its end
+  std::memcpy(place, &*at, sizeof place);
+  REQUIRE(place[0] < place[1]);
+  REQUIRE(place[1] <= place[2]);
+  REQUIRE(place[2] <= int64_t(file.size()));
+  return Bytes(file.begin() + place[0], file.begin() + place[2]);
 }
 
 Bytes sphere_stream(uint32_t value_bytes) {
@@ -227,6 +281,61 @@ TEST_CASE(
   for (size_t at = list.find("active voxels:"); at != std::string::npos; at = list.find("active voxels:", at + 1))
     found += list.find(count, at) < at + 60;
   CHECK(found >= 3);
+}
+
+TEST_CASE(
+    "vdb: a grid that is written leaf by leaf has the bytes that OpenVDB itself writes of a tree in memory, with tiles "
+    "of any size and many nodes") {
+  if (io::kVdbAbsent) return test::skip(io::kVdbAbsent);
+  if (std::system("command -v vdb_tool >/dev/null") != 0) return test::skip("no vdb_tool (libopenvdb-tools)");
+  const fs::path dir = test::scratch_dir("vdb-leaves");
+  int number = 0;
+  for (const Scene& scene : {colored_scene(), scattered_scene()}) {
+    const fs::path ours = dir / (std::to_string(number) + ".vdb"), theirs = dir / (std::to_string(number) + "t.vdb");
+    ++number;
+    REQUIRE(io::write_scene(scene, ours));
+    printed("vdb_tool -read '" + ours.string() + "' -write '" + theirs.string() + "'");
+    REQUIRE(fs::exists(theirs));
+    const Bytes a = test::file_bytes(ours), b = test::file_bytes(theirs);
+    for (const char* grid : {"density", "Cd", "material"}) CHECK((grid_in(a, grid) == grid_in(b, grid)));
+  }
+}
+
+TEST_CASE("vdb: written from a world of which little is in memory at once, a file has the bytes of the whole scene") {
+  if (io::kVdbAbsent) return test::skip(io::kVdbAbsent);
+  const fs::path dir = test::scratch_dir("vdb-write-regions");
+  const Scene scene = scattered_scene();
+  REQUIRE(io::write_scene(scene, dir / "whole.vdb"));
+  const auto whole = io::read_scene(dir / "whole.vdb");
+  REQUIRE(whole);
+  const auto before = flatten(scene, true), after = flatten(*whole, true);
+  REQUIRE(before);
+  REQUIRE(after);
+  CHECK(*before == *after);
+  REQUIRE(io::write_scene(scene, dir / "world.quarry"));
+  std::vector<Box3> bounds;
+  for (const Volume& volume : scene.volumes) bounds.push_back(volume.bricks.bounds());
+  auto store = io::StoreReader::open(dir / "world.quarry");
+  REQUIRE(store);
+  uint64_t before_less_room = 0;
+  for (const uint64_t room_mib : {4096, 68, 66}) {
+    const auto voxels = io::VisibleRegions::of(*store, bounds, [&] { return room_mib << 20; }, {});
+    REQUIRE(voxels);
+    REQUIRE(io::write_vdb_regions(*voxels, dir / "parts.vdb", {}));
+    CHECK(voxels->read_regions() > before_less_room);
+    before_less_room = voxels->read_regions();
+    CHECK((test::file_bytes(dir / "parts.vdb") == test::file_bytes(dir / "whole.vdb")));
+    fs::remove(dir / "parts.vdb");
+  }
+  CHECK(std::distance(fs::directory_iterator(dir), {}) == 2);
+  const auto little = io::VisibleRegions::of(*store, bounds, [] { return uint64_t(50) << 20; }, {});
+  REQUIRE(little);
+  const auto refused = io::write_vdb_regions(*little, dir / "parts.vdb", {});
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ErrorCode::out_of_memory);
+  CHECK_THAT(refused.error().message, Catch::Contains("takes at least 65 MiB, and 50 MiB are left"));
+  CHECK_FALSE(fs::exists(dir / "parts.vdb"));
+  CHECK(std::distance(fs::directory_iterator(dir), {}) == 2);
 }
 
 TEST_CASE("vdb: region by region, a file is the same scene as whole, whatever grids it has") {

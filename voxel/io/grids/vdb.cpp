@@ -341,7 +341,7 @@ constexpr FormatCost kVdbCost{.memory_per_byte = 3,
 constexpr FormatCost kNvdbCost{.memory_per_byte = 20,
                                .bricks_per_byte = 1 / 500.0,
                                .work_per_byte = 0.1,
-                               .memory_per_written_brick = 11500,
+                               .memory_per_written_brick = 18000,
                                .memory_to_write = kVdbProgram.own_bytes};
 }  // namespace
 

@@ -20,6 +20,7 @@
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <mutex>
 #include <set>
@@ -139,6 +140,13 @@ bool harmless(fault_call call, bool unsynced) {
   return ((call == FAULT_CLOSE || call == FAULT_FCLOSE) && !unsynced) || call == FAULT_FALLOCATE;
 }
 
+// Whether bytes for a file that stays are still on their way. A file without a name is read again by its own process,
+// so that nothing depends on whether it came to disk.
+bool unsynced(const fault_record& call) {
+  const std::string_view name(call.name, strnlen(call.name, sizeof call.name));
+  return call.unsynced && !name.ends_with(" (deleted)");
+}
+
 bool names_reason(const std::string& err, fault_action action) {
   const auto any = [&](std::initializer_list<const char*> parts) {
     return std::ranges::any_of(parts, [&](const char* part) { return has(err, part); });
@@ -190,7 +198,7 @@ class Sweep {
         const size_t turns = turns_of(cases[variants[i].first].driver);
         for (size_t a = 0; a < actions.size(); ++a)
           if ((a + at + i) % turns == 0)
-            injections.push_back({i, at, fault_call(call.call), actions[a], call.unsynced != 0, editing});
+            injections.push_back({i, at, fault_call(call.call), actions[a], unsynced(call), editing});
       }
     }
     in_parallel(injections.size(), [&](size_t worker, size_t i) {
@@ -796,7 +804,7 @@ TEST_CASE(
     if (faults[worker]->state().hits == 0 && injection.action != FAULT_SHORT) why = "the call was not made again";
     look(outcome.code == 0);
     if (why.empty() && hard_error(injection.action) && outcome.code == 0 &&
-        !harmless(injection.call, calls[injection.at - 1].unsynced))
+        !harmless(injection.call, unsynced(calls[injection.at - 1])))
       why = "the error was passed over";
     if (why.empty() && (injection.action == FAULT_SHORT || injection.action == FAULT_INTERRUPTED) && outcome.code != 0)
       why = "it must go on";

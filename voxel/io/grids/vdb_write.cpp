@@ -40,9 +40,6 @@ double metadata_number(const Scene& scene, const char* key, size_t index, double
   }
 }
 
-// Edges of the nodes of OpenVDB's trees, in bricks.
-constexpr int32_t kUpper = 512, kLower = 16;
-
 int32_t along(const Int3& v, size_t axis) { return axis == 0 ? v.x : axis == 1 ? v.y : v.z; }
 int32_t& along(Int3& v, size_t axis) { return axis == 0 ? v.x : axis == 1 ? v.y : v.z; }
 
@@ -52,15 +49,8 @@ class BricksInTreeOrder {
  public:
   // `room`: the bytes that bricks may take.
   BricksInTreeOrder(const VisibleRegions& voxels, uint64_t room) : voxels_(voxels), room_(room) {
-    const Int3 low = brick_of(voxels.bounds().min), high = brick_of(voxels.bounds().max);
-    const Box3 all{low, high};
-    const auto node = [](int32_t v) { return v & ~(kUpper - 1); };
-    for (int32_t x = node(high.x); x >= node(low.x); x -= kUpper)
-      for (int32_t y = node(high.y); y >= node(low.y); y -= kUpper)
-        for (int32_t z = node(high.z); z >= node(low.z); z -= kUpper)
-          boxes_.push_back(intersected(all, {{x, y, z}, {x + kUpper - 1, y + kUpper - 1, z + kUpper - 1}}));
-    for (const Box3& box : boxes_) nodes_left_ += nodes_of(box);
-    nodes_ = nodes_left_;
+    boxes_.push_back({brick_of(voxels.bounds().min), brick_of(voxels.bounds().max)});
+    nodes_ = nodes_left_ = nodes_of(boxes_.back());
   }
   // The next bricks; none at the end.
   Result<std::vector<BrickPut>> next() {
@@ -76,7 +66,10 @@ class BricksInTreeOrder {
       }));
       nodes_left_ -= nodes_of(box);
     }
-    const auto order = [](Int3 b) { return std::tuple(b.x >> 4, b.y >> 4, b.z >> 4, b.x, b.y, b.z); };
+    const auto order = [](Int3 b) {
+      return std::tuple(b.x >> kUpper, b.y >> kUpper, b.z >> kUpper, b.x >> kLower, b.y >> kLower, b.z >> kLower, b.x,
+                        b.y, b.z);
+    };
     std::sort(out.begin(), out.end(),
               [&](const BrickPut& a, const BrickPut& b) { return order(a.brick) < order(b.brick); });
     return out;
@@ -84,25 +77,28 @@ class BricksInTreeOrder {
   double done() const { return 1 - nodes_left_ / nodes_; }
 
  private:
-  static_assert(kLower == 1 << 4);
+  static constexpr int kUpper = 9, kLower = 4;  // log2 of the nodes' edges, in bricks
+
   static double nodes_of(const Box3& box) {
-    const Int3 low = box.min, high = box.max;
-    return double((high.x >> 4) - (low.x >> 4) + 1) * double((high.y >> 4) - (low.y >> 4) + 1) *
-           double((high.z >> 4) - (low.z >> 4) + 1);
+    double product = 1;
+    for (size_t axis = 0; axis < 3; ++axis)
+      product *= double((along(box.max, axis) >> kLower) - (along(box.min, axis) >> kLower) + 1);
+    return product;
   }
-  // The part that precedes comes next. False: it is of one node of 16^3.
+  // The half that precedes in the order comes next. False: the box is of one node of 16^3.
   bool halve(const Box3& box) {
-    for (size_t axis = 0; axis < 3; ++axis) {
-      const int32_t low = along(box.min, axis) >> 4, high = along(box.max, axis) >> 4;
-      if (low == high) continue;
-      const int32_t middle = low + (high - low) / 2;
-      Box3 first = box, second = box;
-      along(first.max, axis) = middle * kLower + kLower - 1;
-      along(second.min, axis) = (middle + 1) * kLower;
-      boxes_.push_back(second);
-      boxes_.push_back(first);
-      return true;
-    }
+    for (const int edge : {kUpper, kLower})
+      for (size_t axis = 0; axis < 3; ++axis) {
+        const int32_t low = along(box.min, axis) >> edge, high = along(box.max, axis) >> edge;
+        if (low == high) continue;
+        const int32_t middle = low + (high - low) / 2 + 1;
+        Box3 first = box, second = box;
+        along(first.max, axis) = middle * (1 << edge) - 1;
+        along(second.min, axis) = middle * (1 << edge);
+        boxes_.push_back(second);
+        boxes_.push_back(first);
+        return true;
+      }
     return false;
   }
 

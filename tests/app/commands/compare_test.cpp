@@ -100,7 +100,7 @@ TEST_CASE("quarry validate: 0 for sound files, 1 for none, 3 for some, each bad 
   const std::string bad = write_bytes(dir / "bad.vox", {'V', 'O', 'X', ' ', 150, 0, 0, 0});
   const std::string far = write_bytes(dir / "far.vox", VoxBuilder(200)
                                                            .model(1, 1, 1, {{0, 0, 0, 1}})
-                                                           .transform(0, 1, {{{"_t", "1000000 0 0"}}})
+                                                           .transform(0, 1, {{{"_t", "1100000000 0 0"}}})
                                                            .shape(1, {{0, {}}})
                                                            .bytes());
   CHECK(run_quarry({"validate", good}).code == 0);
@@ -228,13 +228,13 @@ TEST_CASE(
     REQUIRE(flat);
     CHECK(json::parse(valid.out)[0]["voxels"] == flat->voxel_count());
   }
-  // At the world's edge, where a chunk reaches outside and no voxel does; and where voxels do.
+  // At the end of where a scene may reach, where a chunk goes beyond and no voxel does; and where voxels do.
   for (const int32_t beyond : {0, 1}) {
     Scene edge = base;
     edge.instances.resize(2);
     for (Instance& instance : edge.instances) {
       instance.rotation = {};
-      instance.offset = {8191 - 89 + beyond, 0, 0};
+      instance.offset = {(1 << 30) - 1 - 89 + beyond, 0, 0};
       instance.hidden = false;
       instance.layer = -1;
     }

@@ -302,7 +302,7 @@ TEST_CASE("flatten: the first instance that leaves the world is named, and nothi
         other.overlap = rule;
         other.instances.insert(other.instances.begin() + std::ptrdiff_t(at), one);
         other.instances.push_back(outside[0]);
-        const auto refused = flatten(other, true);
+        const auto refused = flatten_for_world(other, true);
         REQUIRE(!refused);
         for (const test::DeviceHome& home : test::device_homes()) {
           INFO(home.name << ", " << refused.error().message);

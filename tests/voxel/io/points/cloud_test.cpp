@@ -179,10 +179,10 @@ TEST_CASE("points: PLY vertices are found behind other elements and between thei
   CHECK_FALSE(io::ply_is_points(strips));
 }
 
-TEST_CASE("points: a grid that no world holds is refused, and says so") {
-  says(io::parse_xyz(text_file("0 0 0\n1000 0 0\n"), sized(0.01)), "more than 16384", "voxels of 0.01");
-  CHECK(io::parse_xyz(text_file("0 0 0\n16383.5 0 0\n"), sized(1)));
-  says(io::parse_xyz(text_file("0 0 0\n16384 0 0\n"), sized(1)), "16384", "voxels of 1 ");
+TEST_CASE("points: a grid of more than 2^20 voxels along an edge is refused, and says so") {
+  says(io::parse_xyz(text_file("0 0 0\n20000 0 0\n"), sized(0.01)), "more than 1048576", "voxels of 0.01");
+  CHECK(io::parse_xyz(text_file("0 0 0\n1048575.5 0 0\n"), sized(1)));
+  says(io::parse_xyz(text_file("0 0 0\n1048576 0 0\n"), sized(1)), "1048576", "voxels of 1 ");
   const auto single = io::parse_xyz(text_file("5 5 5\n5 5 5\n"), {});
   REQUIRE(single);
   CHECK(test::voxels_of(*single) == 1);

@@ -377,13 +377,13 @@ struct Memory {
   OtherWorld other;
   const uint32_t* looks;  // of each material, 256 of this world, then of the other one: equal ones are alike; or
                           // colours; or what it becomes
-  MorphedNode* morphed;  // of a world that is grown or eroded; its nodes of level 1 that have bricks that may change
-  uint64_t* touched2;    // of each level-2 node: its children that change
-  uint64_t* touched3;    // of each level-3 node
-  uint32_t* numbers2;    // of each level-2 node: its number in regions
-  uint32_t* regions;     // level-2 nodes that change
-  uint32_t* tops;        // level-3 nodes that change
-  OccupancyNode* made2;  // what the level-2 nodes become, by number
+  MorphedNode* morphed;   // of a world that is grown or eroded; its nodes of level 1 that have bricks that may change
+  uint64_t* touched2;     // of each level-2 node: its children that change
+  uint64_t* touched3;     // of each level-3 node
+  uint32_t* numbers2;     // of each level-2 node: its number in regions
+  uint32_t* regions;      // level-2 nodes that change
+  uint32_t* tops;         // level-3 nodes that change
+  OccupancyNode* made2;   // what the level-2 nodes become, by number
   BrickMoves moves;
   JoinedSteps joined;
   Packing packing;

@@ -268,7 +268,8 @@ template <class Order>
 Result<BrickMap> Flattener::all_by(const BrickPool& pool, uint32_t threads) const {
   // The contributions to each slab of the world, some bricks thick along x: slabs follow each other in the order of the
   // bricks, and are flattened by different threads.
-  const auto [first_layer, last_layer] = layers();
+  const std::array<int64_t, 2> ends = layers();
+  const int64_t first_layer = ends[0], last_layer = ends[1];
   if (first_layer > last_layer) return BrickMap{};
   const int64_t slab_layers = std::max<int64_t>(4, (last_layer - first_layer) / kSlabs + 1);
   std::vector<Slab<Order>> slabs(size_t((last_layer - first_layer) / slab_layers + 1));

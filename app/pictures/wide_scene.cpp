@@ -137,7 +137,7 @@ Result<std::optional<WideScene>> WideScene::of(const fs::path& file, const Progr
 
 Result<void> WideScene::make_far(const fs::path& beside, uint64_t memory_bytes, const Progress& progress) {
   progress.say("halving what is far", -1);
-  if (beside.has_parent_path()) (void)io::remove_stale_temporaries(beside.parent_path());
+  (void)io::remove_stale_temporaries(beside.has_parent_path() ? beside.parent_path() : fs::path("."));
   QRY_TRY_ASSIGN(const auto folder, io::make_temporary_folder(beside));
   folder_ = folder.path;
   folder_lock_ = folder.fd;

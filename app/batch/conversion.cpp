@@ -349,7 +349,7 @@ class RegionConversion {
       volumes_.assign(scene.volumes.size(), {});
       take_warnings(input, warnings);
       // What is lost of damaged files is told together with all else.
-      if (const auto kept = check_strict(options_, done_); !kept && (into_output || !options_.salvage)) {
+      if (auto kept = check_strict(options_, done_); !kept && (into_output || !options_.salvage)) {
         refused = kept.error();
         return kept;
       }

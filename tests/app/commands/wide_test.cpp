@@ -8,6 +8,7 @@
 
 #include "engine/pictures/png_file.hpp"
 #include "tests/app/program_output.hpp"
+#include "tests/app/sanitized.hpp"
 #include "tests/file_bytes.hpp"
 #include "voxel/generate/scenes.hpp"
 #include "voxel/io/quarry/store.hpp"
@@ -64,6 +65,7 @@ TEST_CASE(
     "wide scenes: points over 60,000 voxels are converted, as a whole and in parts, and nothing is lost on the way") {
   const fs::path dir = scratch_dir("wide-points");
   const std::string points = (dir / "p.xyz").string();
+  const char* const little = kSanitized ? "400M" : "48M";  // for work region by region
   std::mt19937 random(5);
   std::set<std::tuple<uint32_t, uint32_t, uint32_t>> cells;
   {
@@ -76,7 +78,7 @@ TEST_CASE(
   }
   const std::string whole = (dir / "whole.quarry").string();
   done({"convert", points, "-o", whole, "--voxel-size", "1"});
-  done({"convert", points, "-o", (dir / "parts.quarry").string(), "--voxel-size", "1", "--memory", "48M"});
+  done({"convert", points, "-o", (dir / "parts.quarry").string(), "--voxel-size", "1", "--memory", little});
   done({"validate", whole});
   const json facts = json::parse(done({"info", "--json", whole}));
   CHECK(facts["voxels"] == cells.size());
@@ -94,17 +96,17 @@ TEST_CASE(
   }
   done({"convert", whole, whole, "-o", (dir / "union.quarry").string(), "--union"});
   done({"diff", whole, (dir / "union.quarry").string()});
-  done({"convert", whole, "-o", (dir / "grown.quarry").string(), "--grow", "1", "--memory", "48M"});
+  done({"convert", whole, "-o", (dir / "grown.quarry").string(), "--grow", "1", "--memory", little});
   done({"convert", (dir / "grown.quarry").string(), "-o", (dir / "back.quarry").string(), "--erode", "1"});
   CHECK(json::parse(done({"diff", "--shape", "--json", whole, (dir / "back.quarry").string()}))["removed"] == 0);
   // A part of it that fits a world has a grid again.
   done({"convert", whole, "-o", (dir / "crop.quarry").string(), "--crop", "-8000,-4000,0,8000,4000,400"});
   CHECK(json::parse(done({"info", "--json", (dir / "crop.quarry").string()}))["grid"]["live"] > 0);
-  done({"convert", whole, "-o", (dir / "surface.ply").string(), "--memory", "48M"});
+  done({"convert", whole, "-o", (dir / "surface.ply").string(), "--memory", little});
   done({"convert", whole, "-o", (dir / "whole.ply").string()});
   CHECK((file_bytes(dir / "surface.ply") == file_bytes(dir / "whole.ply")));
   const std::string farther = balls(dir / "farther.quarry", {{{0, 0, 0}, 1, 1}, {{2'000'000, 0, 0}, 1, 1}});
-  for (const char* memory : {"1G", "32M"}) {
+  for (const char* memory : {"1G", little}) {
     const Outcome none = run_quarry({"convert", farther, "-o", (dir / "n.glb").string(), "--memory", memory});
     CHECK(none.code == 1);
     CHECK(has(none.err, "a surface is made of those within 1048568"));

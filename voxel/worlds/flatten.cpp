@@ -51,7 +51,7 @@ struct SceneOrder {
     return std::ranges::all_of(b, [](int64_t c) { return c >= -kEnd && c < kEnd; });
   }
   static SceneOrder of(Int3 brick, size_t rank, uint32_t part) {
-    const auto raised = [](int32_t c) { return uint64_t(c + (1 << 27)); };
+    const auto raised = [](int32_t c) { return uint64_t(int64_t(c) + (1 << 27)); };
     return {raised(brick.x) << 28 | raised(brick.y), raised(brick.z) << 36 | uint64_t(rank) << 3 | part};
   }
   Int3 brick() const {

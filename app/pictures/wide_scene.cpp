@@ -39,10 +39,9 @@ Int3 middle_of(const Box3& box) {
   return {middle(box.min.x, box.max.x), middle(box.min.y, box.max.y), middle(box.min.z, box.max.z)};
 }
 
-int32_t halved_down(int32_t v, uint32_t times) { return v >> times; }
 Box3 halved_box(const Box3& box, uint32_t times) {
-  return {{halved_down(box.min.x, times), halved_down(box.min.y, times), halved_down(box.min.z, times)},
-          {halved_down(box.max.x, times), halved_down(box.max.y, times), halved_down(box.max.z, times)}};
+  return {{box.min.x >> times, box.min.y >> times, box.min.z >> times},
+          {box.max.x >> times, box.max.y >> times, box.max.z >> times}};
 }
 
 }  // namespace
@@ -51,21 +50,10 @@ glm::dvec3 DrawnPlace::of_scene(const glm::dvec3& point) const {
   return point / double(uint64_t(1) << halved) - glm::dvec3(origin.x, origin.y, origin.z);
 }
 
-WideScene::WideScene(WideScene&& other) noexcept
-    : file_(std::move(other.file_)),
-      folder_(std::exchange(other.folder_, {})),
-      far_file_(std::move(other.far_file_)),
-      folder_lock_(std::exchange(other.folder_lock_, -1)),
-      scene_(std::move(other.scene_)),
-      bounds_(other.bounds_),
-      voxels_(other.voxels_),
-      bricks_(other.bricks_),
-      halved_(other.halved_) {}
-
-WideScene::~WideScene() {
+WideScene::Folder::~Folder() {
   std::error_code ignored;
-  if (!folder_.empty()) fs::remove_all(folder_, ignored);
-  if (folder_lock_ >= 0) ::close(folder_lock_);
+  fs::remove_all(path, ignored);
+  ::close(lock);
 }
 
 Result<std::optional<WideScene>> WideScene::of(const fs::path& file, const Progress& progress) {
@@ -139,8 +127,7 @@ Result<void> WideScene::make_far(const fs::path& beside, uint64_t memory_bytes, 
   progress.say("halving what is far", -1);
   (void)io::remove_stale_temporaries(beside.has_parent_path() ? beside.parent_path() : fs::path("."));
   QRY_TRY_ASSIGN(const auto folder, io::make_temporary_folder(beside));
-  folder_ = folder.path;
-  folder_lock_ = folder.fd;
+  folder_ = std::make_unique<Folder>(folder.path, folder.fd);
   const MemoryBudget budget(memory_bytes, "--memory");
   ConversionOptions options;
   Arguments words("convert", "", "");
@@ -151,7 +138,7 @@ Result<void> WideScene::make_far(const fs::path& beside, uint64_t memory_bytes, 
   options.budget = &budget;
   ConversionJob job;
   job.inputs.push_back({file_, file_.filename()});
-  job.output = (folder_ / "far.quarry").string();
+  job.output = (folder.path / "far.quarry").string();
   OutputNames names;
   Conversion done;
   QRY_TRY(convert(job, options, names, progress, done));

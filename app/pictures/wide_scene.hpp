@@ -13,7 +13,9 @@
 
 #include <filesystem>
 #include <glm/vec3.hpp>
+#include <memory>
 #include <optional>
+#include <utility>
 
 #include "base/progress.hpp"
 #include "engine/home/drawn_world.hpp"
@@ -55,15 +57,20 @@ class WideScene {
   engine::SceneWindow far_window(const std::optional<Box3>& near) const;
   DrawnPlace place_of(const engine::SceneWindow& window, bool far) const;
 
-  WideScene(WideScene&& other) noexcept;
-  WideScene& operator=(WideScene&&) = delete;
-  ~WideScene();
-
  private:
+  // A temporary one, locked as long as it is there. Ends with what is in it.
+  struct Folder {
+    Folder(std::filesystem::path path_in, int lock_in) : path(std::move(path_in)), lock(lock_in) {}
+    Folder(const Folder&) = delete;
+    Folder& operator=(const Folder&) = delete;
+    ~Folder();
+    std::filesystem::path path;
+    int lock;
+  };
   explicit WideScene(std::filesystem::path file) : file_(std::move(file)) {}
 
-  std::filesystem::path file_, folder_, far_file_;
-  int folder_lock_ = -1;
+  std::filesystem::path file_, far_file_;
+  std::unique_ptr<Folder> folder_;  // of the far file
   Scene scene_;
   Box3 bounds_;
   uint64_t voxels_ = 0, bricks_ = 0;

@@ -310,6 +310,17 @@ struct Case {
   bool converts = false;  // otherwise it may be refused
 };
 
+// Ctrl+C in the middle of a conversion ends it with 130.
+void check_interrupted(const std::string& input, const std::string& output, const std::string& memory) {
+  Process process({quarry_program().string(), "convert", input, "-o", output, "--memory", memory, "--json"});
+  REQUIRE(process.wait_for_output("started", 60));
+  usleep(200'000);
+  process.signal(SIGINT);
+  const Outcome stopped = process.finish(60);
+  INFO(stopped.err);
+  CHECK(stopped.code == 130);
+}
+
 }  // namespace
 
 TEST_CASE(
@@ -475,13 +486,7 @@ TEST_CASE(
   CHECK(no_room.err.find("cannot write what does not fit memory beside it") != std::string::npos);
   CHECK(left() == 1);
 
-  Process process({quarry_program().string(), "convert", volume, "-o", out, "--memory", memory, "--json"});
-  REQUIRE(process.wait_for_output("started", 60));
-  usleep(200'000);
-  process.signal(SIGINT);
-  const Outcome stopped = process.finish(60);
-  INFO(stopped.err);
-  CHECK(stopped.code == 130);
+  check_interrupted(volume, out, memory);
   CHECK(left() == 1);
 
   for (const char* part : {"0.999", "0.5", "0.03"}) {
@@ -536,13 +541,7 @@ TEST_CASE(
     CHECK(no_room.err.find("File too large") != std::string::npos);
     CHECK(left() == 1);
   }
-  Process process({quarry_program().string(), "convert", world, "-o", out, "--memory", memory, "--json"});
-  REQUIRE(process.wait_for_output("started", 60));
-  usleep(200'000);
-  process.signal(SIGINT);
-  const Outcome stopped = process.finish(60);
-  INFO(stopped.err);
-  CHECK(stopped.code == 130);
+  check_interrupted(world, out, memory);
   CHECK(left() == 1);
 }
 

@@ -184,6 +184,7 @@ struct qry_paths {
   uint64_t world = 0, world_version = 0;
   quarry::engine::View view;
   quarry::engine::RenderSettings settings;
+  quarry::Int3 origin;  // of the window that the view is in
   bool layers = false;
   // The picture that can be read.
   quarry::engine::PathPicture picture;
@@ -284,6 +285,10 @@ void put_size_and_sun(const auto& info, engine::RenderSettings& settings) {
 // Converts a picture's info, with its chained structures, for the renderer.
 qry_result read_render_info(const char* function, const qry_render_info* info, engine::View& view,
                             engine::RenderSettings& settings);
+// Moves both to the window of a larger world, whose voxel (0, 0, 0) is the world's `origin`.
+void see_from_window(const qry_camera& camera, Int3 origin, engine::View& view, engine::RenderSettings& settings);
+// Of a world that one grid does not hold: the window moves to where the camera is, if it must. Returns its origin.
+Result<Int3> look_from(qry_world& world, const qry_camera& camera);
 // `look` may be null. Then nothing is set.
 qry_result apply_environment(const char* function, const qry_look_info* look, engine::RenderSettings& settings);
 

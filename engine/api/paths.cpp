@@ -92,7 +92,7 @@ qry_result qry_world_trace_paths(qry_world* world, qry_paths* paths, const qry_p
     QRY_PASS_REFUSAL(settings_of(function, *info, static_cast<const qry_look_info*>(look), settings));
     if (world->context != paths->context)
       return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world and paths are of different contexts", function);
-    const engine::View view = view_of(info->camera, info->width, info->height);
+    engine::View view = view_of(info->camera, info->width, info->height);
     const bool layers = (info->flags & QRY_PATHS_LAYERS) != 0;
 
     const std::lock_guard lock(world->context->mutex);
@@ -106,7 +106,10 @@ qry_result qry_world_trace_paths(qry_world* world, qry_paths* paths, const qry_p
     const auto now = version_of(*world);
     if (!now) return refuse(now.error());
     const uint64_t version = *now;
-    const bool same = !(info->flags & QRY_PATHS_RESTART) && paths->world == world->number &&
+    const auto origin = look_from(*world, info->camera);
+    if (!origin) return refuse(origin.error());
+    see_from_window(info->camera, *origin, view, settings);
+    const bool same = paths->origin == *origin && !(info->flags & QRY_PATHS_RESTART) && paths->world == world->number &&
                       paths->world_version == version && paths->layers == layers && paths->view == view &&
                       same_paths(paths->settings, settings);
     const uint32_t first = same ? paths->tracer->paths_done() : 0;
@@ -117,7 +120,8 @@ qry_result qry_world_trace_paths(qry_world* world, qry_paths* paths, const qry_p
     engine::RenderedWorld& drawn = *made;
     // The host looks for lights: where something glows and has changed, it reads the voxels for as long as that takes.
     std::optional<Document> glowing;
-    if (drawn.publish_device && (world->lights_version != version || !world->shared->lights().up_to_date())) {
+    if (drawn.publish_device &&
+        (world->lights_version != version || paths->origin != *origin || !world->shared->lights().up_to_date())) {
       auto copied = engine::glowing_part(*world->home, *world->document);
       if (!copied) return refuse(copied.error());
       glowing = std::move(*copied);
@@ -131,6 +135,7 @@ qry_result qry_world_trace_paths(qry_world* world, qry_paths* paths, const qry_p
     paths->world = world->number;
     paths->world_version = version;
     paths->view = view;
+    paths->origin = *origin;
     paths->settings = settings;
     paths->layers = layers;
     if (!traced) return refuse(traced.error());

@@ -116,7 +116,7 @@ qry_result qry_world_prefetch(qry_world* world, const int32_t min[3], const int3
     const Box3 box{{min[0], min[1], min[2]}, {max[0], max[1], max[2]}};
     if (box.empty()) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: min is above max", function);
     if (!world->home || !world->home->pages()) return QRY_OK;
-    const auto there = world->home->pages()->box(box, engine::ResidentPages::Use::read);
+    const auto there = world->home->prefetch(box);
     return there ? QRY_OK : refuse(there.error());
   });
 }
@@ -193,6 +193,7 @@ qry_result qry_record_frame(qry_recorder* recorder, qry_world* world, const qry_
     *slot = recorder->last_frame = record->frame;
     world->shared->frame_completed(record->safe_frame);
     world->shared->frame_submitted(record->frame, engine::reads_grid(settings.view));
+    see_from_window(render->camera, world->shared->origin(), view, settings);
     const auto recorded = engine::record_reached(
         record->command_buffer, *world->shared, view, settings, record->frame, [&]() -> Result<void> {
           return recorder->renderer->record(record->command_buffer, *world->shared, view, settings,

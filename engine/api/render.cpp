@@ -62,6 +62,20 @@ engine::View view_of(const qry_camera& camera, uint32_t width, uint32_t height) 
                          width, height);
 }
 
+void see_from_window(const qry_camera& camera, Int3 origin, engine::View& view, engine::RenderSettings& settings) {
+  if (origin == Int3{}) return;
+  const glm::dvec3 from(origin.x, origin.y, origin.z);
+  view = engine::look_at(glm::make_vec3(camera.position) - from, glm::make_vec3(camera.target) - from,
+                         camera.vertical_fov_degrees, settings.width, settings.height);
+  if (settings.highlight) settings.highlight_box = moved(settings.highlight_box, Int3{} - origin);
+}
+
+Result<Int3> look_from(qry_world& world, const qry_camera& camera) {
+  if (!world.home || !world.home->pages()) return Int3{};
+  QRY_TRY(world.home->pages()->look_from({camera.position[0], camera.position[1], camera.position[2]}));
+  return world.home->origin();
+}
+
 qry_result check_sun(const char* function, const float (&direction)[3], float strength, float sky_strength,
                      float exposure) {
   if (!(exposure > 0) || !std::isfinite(exposure)) return bad(function, "exposure", exposure, "more than 0");
@@ -231,6 +245,8 @@ qry_result qry_world_render(qry_world* world, const qry_render_info* info, void*
     QRY_PASS_REFUSAL(need_renderer(*world, function));
     const auto draw = [&]() -> Result<engine::Picture> {
       engine::Renderer& renderer = *world->context->renderer;
+      QRY_TRY_ASSIGN(const Int3 origin, look_from(*world, info->camera));
+      see_from_window(info->camera, origin, view, settings);
       QRY_TRY_ASSIGN(const auto drawn, drawn_whole(*world));
       return renderer.render(drawn, view, settings);
     };
@@ -322,7 +338,7 @@ qry_result qry_camera_ray(const qry_camera* camera, uint32_t width, uint32_t hei
       return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: x and y must be finite", function);
     const engine::View view = view_of(*camera, width, height);
     const glm::vec3 direction(engine::direction_through(view, 2 * x / width - 1, 1 - 2 * y / height));
-    std::copy_n(glm::value_ptr(view.origin), 3, ray->origin);
+    for (size_t a = 0; a < 3; ++a) ray->origin[a] = float(camera->position[a]);
     std::copy_n(glm::value_ptr(direction), 3, ray->direction);
     return QRY_OK;
   });

@@ -146,6 +146,8 @@ qry_result check_region_inside(const qry_world& world, uint32_t volume, const in
                                const char* function) {
   const WideBox box{{min[0], min[1], min[2]}, {max[0], max[1], max[2]}};
   const Instance* offender = nullptr;
+  // One that a file follows may be larger than its grid: what is beyond all coordinates is refused there.
+  if (world.home && world.home->pages() && world.home->pages()->can_move()) return QRY_OK;
   if (shown_inside_world(world.document->scene(), volume, box, &offender)) return QRY_OK;
   return refuse(QRY_ERROR_OUT_OF_BOUNDS, "%s: the box (%d, %d, %d) .. (%d, %d, %d) reaches outside the world%s: %s",
                 function, min[0], min[1], min[2], max[0], max[1], max[2], shown_as(*offender).c_str(),
@@ -308,10 +310,13 @@ qry_result qry_world_list_bricks(const qry_world* world, int32_t* brick_xyz, uin
     const uint64_t room = *count;
     uint64_t found = 0;
     std::vector<uint32_t> keys;
+    Int3 from;
     if (world->home) {
+      const auto stay = world->home->stay_there();
       auto listed = world->home->keys();
       if (!listed) return refuse(listed.error());
       keys = std::move(*listed);
+      from = brick_of(world->home->origin());
     } else if (world->lent) {
       for (const BrickMap::Entry& entry : world->lent->bricks.bricks()) keys.push_back(brick_key(entry.first));
       std::sort(keys.begin(), keys.end());
@@ -320,7 +325,7 @@ qry_result qry_world_list_bricks(const qry_world* world, int32_t* brick_xyz, uin
     }
     for (const uint32_t key : keys) {
       if (found < room) {
-        const Int3 brick = brick_from_key(key);
+        const Int3 brick = brick_from_key(key) + from;
         const int32_t xyz[3] = {brick.x, brick.y, brick.z};
         std::memcpy(brick_xyz + 3 * found, xyz, sizeof xyz);
       }

@@ -35,6 +35,7 @@ constexpr size_t kFewBricks = 4096;                     // records of a file tha
 constexpr uint64_t kRecordsAtOnce = uint64_t(1) << 20;  // changes of bricks, on their way to a file
 constexpr size_t kRaysInParts = size_t(1) << 16;        // that are traced together where pages are not there
 constexpr size_t kMostSent = size_t(1) << 16;           // bricks of pages that go to a device as one list, 33 MB
+constexpr size_t kChunksAtOnce = 64;                    // 17 MB of bricks at most, of a file
 constexpr size_t kBricksKept = size_t(1) << 16;         // 38 MB, of those that are read back at once
 
 // One brick's part of a list of voxels.
@@ -123,6 +124,23 @@ Result<void> send_file(device::Store& store, io::StoreReader& file, const Progre
   QRY_TRY(file.visit_all(visit, progress));
   for (const auto& rest : idle) QRY_TRY(send(*rest));
   return {};
+}
+
+Result<void> check_on_host(device::Side side, const char* what) {
+  if (side == device::Side::host) return {};
+  return fail(ErrorCode::unsupported, std::string(what) + ": give it in the host's memory, or in parts");
+}
+Error beyond_scene() {
+  return {ErrorCode::out_of_bounds, "voxels would be beyond all coordinates, which are -2^30 to 2^30 - 1"};
+}
+// The same edit in a window. What is cut off is beyond all that a window holds.
+Edit in_window(Edit edit, Int3 origin) {
+  const auto along = [](int32_t at, int32_t from) {
+    return int32_t(std::clamp<int64_t>(int64_t(at) - from, INT32_MIN, INT32_MAX));
+  };
+  for (Int3* const at : {&edit.a, &edit.b})
+    *at = {along(at->x, origin.x), along(at->y, origin.y), along(at->z, origin.z)};
+  return edit;
 }
 
 BrickMask mask_of(const BrickMaterials& materials) {
@@ -373,12 +391,48 @@ uint64_t DeviceHome::done(const device::Store::Change& change, std::string label
 Result<uint64_t> DeviceHome::edit(const Edit& edit) {
   if (!pages_) return edit_there(edit, {});
   const auto stay = stay_there();
-  QRY_TRY_ASSIGN(const auto parts, pages_->parts_of(edit));
-  const auto make_part = [&](size_t i) -> Result<uint64_t> {
-    QRY_TRY(pages_->shape(edit, parts[i]));
-    return edit_there(edit, parts.size() > 1 ? std::optional(parts[i]) : std::nullopt);
+  QRY_TRY_ASSIGN(const auto shape, EditShape::create(edit));
+  const bool floods = edit.shape == Shape::connected, creates = !floods && edit.creates();
+  const Box3 bounds = floods ? Box3{edit.a, edit.a} : shape.bounds();
+  if (creates && pages_->can_move() && !in_scene(bounds)) return tl::unexpected(beyond_scene());
+  // What one grid does not hold is made window by window.
+  const std::vector<Box3> windows = pages_->windows_of(intersected(bounds, {kSceneMin, kSceneMax}), creates || floods);
+  if (creates && windows.size() > 1) QRY_TRY(shape.rows(kMostBricksPerEdit));
+  if (windows.empty() && creates && !(intersected(bounds, {kWorldMin, kWorldMax}) == bounds))
+    return edit_there(edit, {});  // which says so
+  Edit its;
+  std::vector<Box3> parts;
+  const auto show = [&](const Box3* window) -> Result<void> {
+    if (window) QRY_TRY(pages_->show(*window));
+    const Int3 from = origin();
+    its = in_window(edit, from);
+    QRY_TRY_ASSIGN(parts, pages_->parts_of(its));
+    if (windows.size() > 1) {
+      for (Box3& part : parts) part = intersected(part, moved(*window, Int3{} - from));
+      std::erase_if(parts, [](const Box3& part) { return part.empty(); });
+    }
+    return {};
   };
-  return parts.size() == 1 ? make_part(0) : in_parts(edit_label(edit), parts.size(), make_part);
+  if (windows.size() <= 1) {
+    QRY_TRY(show(windows.empty() ? nullptr : windows.data()));
+    if (parts.size() == 1) {
+      QRY_TRY(pages_->shape(its, parts[0]));
+      return edit_there(its, {});
+    }
+  }
+  size_t window = windows.empty() ? 0 : 1, next = 0;
+  if (windows.size() > 1) window = 0;
+  return in_parts(edit_label(edit), [&]() -> Result<std::optional<uint64_t>> {
+    while (next == parts.size()) {
+      if (window == windows.size()) return std::optional<uint64_t>();
+      QRY_TRY(show(&windows[window++]));
+      next = 0;
+    }
+    const Box3 part = parts[next++];
+    QRY_TRY(pages_->shape(its, part));
+    QRY_TRY_ASSIGN(const uint64_t ticket, edit_there(its, part));
+    return std::optional(ticket);
+  });
 }
 
 Result<uint64_t> DeviceHome::edit_there(const Edit& edit, const std::optional<Box3>& part) {
@@ -402,9 +456,9 @@ Result<uint64_t> DeviceHome::edit_there(const Edit& edit, const std::optional<Bo
   for (const EditShape::Row& row : rows)
     for (uint32_t i = 0; i < row.count; ++i) {
       const Int3 brick = row.at(i);
+      const Int3 voxel{brick.x * 8, brick.y * 8, brick.z * 8};
+      if (part && intersected(*part, {voxel, voxel}).empty()) continue;
       if (brick_in_world(brick)) {
-        const Int3 voxel{brick.x * 8, brick.y * 8, brick.z * 8};
-        if (part && intersected(*part, {voxel, voxel}).empty()) continue;
         keys.push_back(brick_key(brick));
         voxels.push_back(shape.mask(brick));
       } else if (edit.creates()) {
@@ -431,26 +485,100 @@ Result<uint64_t> DeviceHome::set_voxels(const device::GivenVoxels& voxels) {
   const auto stay = stay_there();
   if (voxels.side == device::Side::device) {
     QRY_TRY(pages_->all(ResidentPages::Use::change, "a list in the device's memory"));
+    if (origin() != Int3{}) QRY_TRY(check_on_host(voxels.side, "a list of a world whose window is not at its origin"));
     return set_there(voxels);
   }
+  // What one window holds, and what others do, each in the order of the list.
+  std::vector<std::vector<uint64_t>> groups;
+  std::vector<uint64_t> rest;
+  const bool moves = pages_->can_move();
   for (uint64_t i = 0; i < voxels.count; ++i) {
     const Int3 voxel{voxels.xyz[3 * i], voxels.xyz[3 * i + 1], voxels.xyz[3 * i + 2]};
-    if (!voxel_in_world(voxel)) return tl::unexpected(device::outside_of_world(voxel, i));
+    if (moves && !in_scene({voxel, voxel})) return tl::unexpected(beyond_scene());
+    if (pages_->holds({voxel, voxel})) continue;
+    if (!moves) return tl::unexpected(device::outside_of_world(voxel, i));
+    rest.push_back(i);
   }
-  const auto parts = pages_->parts_of(voxels.xyz, voxels.count);
-  if (parts.empty()) {
+  if (rest.empty() && origin() == Int3{}) {
+    const auto parts = pages_->parts_of(voxels.xyz, voxels.count);
+    if (!parts.empty()) return set_in_window(voxels, parts);
     QRY_TRY(pages_->voxels(voxels.xyz, voxels.count, ResidentPages::Use::change));
     return set_there(voxels);
   }
-  return in_parts(kSetVoxels, parts.size(), [&](size_t part) -> Result<uint64_t> {
-    std::vector<int32_t> xyz;
-    std::vector<uint8_t> materials;
-    for (const uint64_t i : parts[part]) {
-      xyz.insert(xyz.end(), voxels.xyz + 3 * i, voxels.xyz + 3 * i + 3);
+  std::vector<uint64_t> held;
+  for (uint64_t i = 0, next = 0; i < voxels.count; ++i) {
+    if (next < rest.size() && rest[next] == i) ++next;
+    else held.push_back(i);
+  }
+  if (!held.empty()) groups.push_back(std::move(held));
+  while (!rest.empty()) {
+    // Half a window around the first of them.
+    const uint64_t first = rest.front();
+    const Int3 at{voxels.xyz[3 * first], voxels.xyz[3 * first + 1], voxels.xyz[3 * first + 2]};
+    const auto with = [&](uint64_t i) {
+      return std::abs(int64_t(voxels.xyz[3 * i]) - at.x) < 4000 &&
+             std::abs(int64_t(voxels.xyz[3 * i + 1]) - at.y) < 2000 &&
+             std::abs(int64_t(voxels.xyz[3 * i + 2]) - at.z) < 4000;
+    };
+    std::vector<uint64_t> group;
+    std::ranges::copy_if(rest, std::back_inserter(group), with);
+    std::erase_if(rest, with);
+    groups.push_back(std::move(group));
+  }
+  return set_in_window(voxels, std::move(groups));
+}
+
+// Each of the groups, of the numbers of voxels, is in one window.
+Result<uint64_t> DeviceHome::set_in_window(const device::GivenVoxels& voxels,
+                                           std::vector<std::vector<uint64_t>> groups) {
+  std::deque<std::vector<uint64_t>> left(std::make_move_iterator(groups.begin()),
+                                         std::make_move_iterator(groups.end()));
+  std::vector<int32_t> xyz;
+  std::vector<uint8_t> materials;
+  // Of the first group, in the window.
+  const auto take = [&] {
+    const Int3 from = origin();
+    xyz.clear();
+    materials.clear();
+    for (const uint64_t i : left.front()) {
+      const int32_t* const at = voxels.xyz + 3 * i;
+      xyz.insert(xyz.end(), {at[0] - from.x, at[1] - from.y, at[2] - from.z});
       materials.push_back(voxels.materials[i]);
     }
+  };
+  // Its window is shown; if it does not fit the budget together, its parts take its place.
+  const auto show = [&]() -> Result<void> {
+    Box3 box;
+    for (const uint64_t i : left.front()) {
+      const Int3 voxel{voxels.xyz[3 * i], voxels.xyz[3 * i + 1], voxels.xyz[3 * i + 2]};
+      box = united(box, {voxel, voxel});
+    }
+    if (pages_->can_move()) QRY_TRY(pages_->show(box));
+    take();
+    auto parts = pages_->parts_of(xyz.data(), materials.size());
+    if (parts.empty()) return {};
+    const std::vector<uint64_t> group = std::move(left.front());
+    left.pop_front();
+    for (std::vector<uint64_t>& part : parts)
+      for (uint64_t& number : part) number = group[size_t(number)];
+    left.insert(left.begin(), std::make_move_iterator(parts.begin()), std::make_move_iterator(parts.end()));
+    take();
+    return {};
+  };
+  const auto set_first = [&]() -> Result<uint64_t> {
     QRY_TRY(pages_->voxels(xyz.data(), materials.size(), ResidentPages::Use::change));
+    left.pop_front();
     return set_there({xyz.data(), materials.data(), materials.size(), device::Side::host});
+  };
+  if (left.size() == 1) {
+    QRY_TRY(show());
+    if (left.size() == 1) return set_first();
+  }
+  return in_parts(kSetVoxels, [&]() -> Result<std::optional<uint64_t>> {
+    if (left.empty()) return std::optional<uint64_t>();
+    QRY_TRY(show());
+    QRY_TRY_ASSIGN(const uint64_t ticket, set_first());
+    return std::optional(ticket);
   });
 }
 
@@ -473,23 +601,45 @@ Result<uint64_t> DeviceHome::set_there(const device::GivenVoxels& voxels) {
   return write(parts.keys(), parts.voxels(), parts.materials(), {}, kSetVoxels);
 }
 
+// Of a box that the window holds, in its coordinates.
+Result<uint64_t> DeviceHome::write_box_part(const Box3& part, const uint8_t* materials, device::Side side) {
+  if (pages_) QRY_TRY(pages_->box(part, ResidentPages::Use::change));
+  const std::lock_guard lock(lock_);
+  const ThreadShare share(threads_ ? threads_ : thread_count());
+  QRY_TRY(prepare_change());
+  QRY_TRY_ASSIGN(const auto change, store_->write_box(part, materials, side));
+  return done(change, kWriteRegion);
+}
+
 Result<uint64_t> DeviceHome::write_box(const Box3& box, const uint8_t* materials, device::Side side) {
-  const auto write_part = [&](const Box3& part, const uint8_t* its) -> Result<uint64_t> {
-    if (pages_) QRY_TRY(pages_->box(part, ResidentPages::Use::change));
-    const std::lock_guard lock(lock_);
-    const ThreadShare share(threads_ ? threads_ : thread_count());
-    QRY_TRY(prepare_change());
-    QRY_TRY_ASSIGN(const auto change, store_->write_box(part, its, side));
-    return done(change, kWriteRegion);
-  };
-  if (!pages_) return write_part(box, materials);
+  if (!pages_) return write_box_part(box, materials, side);
   const auto stay = stay_there();
-  const std::vector<Box3> parts = pages_->parts_of(box);
-  if (parts.size() == 1 || side == device::Side::device) return write_part(box, materials);
-  return in_parts(kWriteRegion, parts.size(), [&](size_t i) {
+  if (pages_->can_move() && !in_scene(box)) return tl::unexpected(beyond_scene());
+  std::vector<Box3> windows = pages_->windows_of(box, true);
+  if (windows.empty()) windows.push_back(box);
+  std::vector<Box3> parts;  // in the window
+  const auto show = [&](const Box3& window) -> Result<void> {
+    if (pages_->can_move()) QRY_TRY(pages_->show(window));
+    const Box3 its = moved(intersected(window, box), Int3{} - origin());
+    parts = pages_->parts_of(its);
+    if (parts.size() == 1) parts.front() = its;
+    for (Box3& part : parts) part = intersected(part, its);
+    return {};
+  };
+  QRY_TRY(show(windows.front()));
+  if (windows.size() == 1 && (parts.size() == 1 || side == device::Side::device))
+    return write_box_part(moved(box, Int3{} - origin()), materials, side);
+  QRY_TRY(check_on_host(side, "a box in the device's memory that is larger than one grid"));
+  size_t window = 1, next = 0;
+  return in_parts(kWriteRegion, [&]() -> Result<std::optional<uint64_t>> {
+    while (next == parts.size()) {
+      if (window == windows.size()) return std::optional<uint64_t>();
+      QRY_TRY(show(windows[window++]));
+      next = 0;
+    }
     // Its rows, one after the other.
-    const Box3 part = intersected(parts[i], box);
-    const Int3 size = box.max - box.min + Int3{1, 1, 1}, from = part.min - box.min;
+    const Box3 part = parts[next++];
+    const Int3 size = box.max - box.min + Int3{1, 1, 1}, from = part.min + origin() - box.min;
     const auto row = size_t(part.max.x - part.min.x) + 1;
     std::vector<uint8_t> rows;
     for (int32_t z = 0; z <= part.max.z - part.min.z; ++z)
@@ -498,14 +648,28 @@ Result<uint64_t> DeviceHome::write_box(const Box3& box, const uint8_t* materials
             materials + (size_t(z + from.z) * size_t(size.y) + size_t(y + from.y)) * size_t(size.x) + size_t(from.x);
         rows.insert(rows.end(), first, first + row);
       }
-    return write_part(part, rows.data());
+    QRY_TRY_ASSIGN(const uint64_t ticket, write_box_part(part, rows.data(), device::Side::host));
+    return std::optional(ticket);
   });
 }
 
-Result<uint64_t> DeviceHome::write_bricks(std::span<const BrickPut> puts, const char* label) {
+Result<uint64_t> DeviceHome::write_bricks(std::span<const BrickPut> all, const char* label) {
+  std::vector<BrickPut> own;
+  std::span<const BrickPut> puts = all;
   ResidentPages::Stay stay;
   if (pages_) {
-    QRY_TRY_ASSIGN(stay, pages_->bricks(puts));
+    stay = stay_there();
+    Box3 box;
+    for (const BrickPut& put : puts) box = united(box, {put.brick, put.brick});
+    // One window's.
+    if (pages_->can_move() && pages_->windows_of(box_of_voxels(box), true).size() == 1)
+      QRY_TRY(pages_->show(box_of_voxels(box)));
+    if (const Int3 from = brick_of(origin()); from != Int3{}) {
+      own.assign(all.begin(), all.end());
+      for (BrickPut& put : own) put.brick = put.brick - from;
+      puts = own;
+    }
+    QRY_TRY(pages_->bricks(puts));
   }
   const std::lock_guard lock(lock_);
   QRY_TRY(prepare_change());
@@ -620,6 +784,17 @@ Result<void> DeviceHome::open_copies() {
   return store_->executor().open_copies();
 }
 
+Int3 DeviceHome::origin() const {
+  const std::lock_guard lock(lock_);
+  return origin_;
+}
+
+void DeviceHome::set_origin(Int3 origin) {
+  const std::lock_guard lock(lock_);
+  origin_ = origin;
+  read_bricks_.reset();
+}
+
 ResidentPages::Stay DeviceHome::stay_there() { return pages_ ? pages_->stay() : ResidentPages::Stay(); }
 
 Result<ResidentPages::Stay> DeviceHome::all_there(bool to_change, const char* what) {
@@ -636,6 +811,9 @@ Result<void> DeviceHome::set_budget(uint64_t bytes, uint64_t host_bytes) {
 
 namespace {
 
+constexpr const char* kOtherWindow =
+    "the two worlds' grids do not begin at the same place: one is farther from the origin than one grid reaches";
+
 // Both worlds are this thread's alone; the two may be one.
 std::array<std::unique_lock<std::mutex>, 2> locked(std::mutex& own, std::mutex& others) {
   std::unique_lock first(own, std::defer_lock), second(others, std::defer_lock);
@@ -651,6 +829,7 @@ Result<uint64_t> DeviceHome::combine(DeviceHome& other, device::Combination comb
   QRY_TRY_ASSIGN(const auto stay, all_there(true, "an operation on two worlds"));
   QRY_TRY_ASSIGN(const auto others, other.all_there(false, "an operation on two worlds"));
   const auto locks = locked(lock_, other.lock_);
+  if (origin_ != other.origin_) return fail(ErrorCode::unsupported, kOtherWindow);
   QRY_TRY(prepare_change());
   QRY_TRY_ASSIGN(const auto change, store_->combine(*other.store_, combination, materials));
   return done(change, "combine");
@@ -660,12 +839,14 @@ Result<device::Store::VoxelSums> DeviceHome::voxel_sums(const Palette& palette) 
   for (size_t m = 0; m < colours.size(); ++m) colours[m] = rgba_word(palette.materials[m]);
   QRY_TRY_ASSIGN(const auto stay, all_there(false, "a sum over voxels"));
   const std::lock_guard lock(lock_);
+  if (origin_ != Int3{}) return fail(ErrorCode::unsupported, kOtherWindow);
   return store_->voxel_sums(colours);
 }
 Result<device::Store::Comparison> DeviceHome::compare(DeviceHome& other, std::span<const uint32_t, 512> looks) {
   QRY_TRY_ASSIGN(const auto stay, all_there(false, "a comparison"));
   QRY_TRY_ASSIGN(const auto others, other.all_there(false, "a comparison"));
   const auto locks = locked(lock_, other.lock_);
+  if (origin_ != other.origin_) return fail(ErrorCode::unsupported, kOtherWindow);
   return store_->compare(*other.store_, looks);
 }
 
@@ -899,8 +1080,7 @@ Result<void> DeviceHome::go_on_with(const BegunStep& step) {
 
 // What needs more pages than the budget has room for: a step of parts that are undone and redone together. A part that
 // fails takes back those before it.
-Result<uint64_t> DeviceHome::in_parts(const std::string& label, size_t count,
-                                      const std::function<Result<uint64_t>(size_t)>& make_part) {
+Result<uint64_t> DeviceHome::in_parts(const std::string& label, const NextPart& next_part) {
   const auto part_of_step = [&](bool on) -> Result<void> {
     const std::lock_guard lock(lock_);
     QRY_TRY(hear(last_ticket_));  // what was launched before is a step of its own
@@ -912,8 +1092,10 @@ Result<uint64_t> DeviceHome::in_parts(const std::string& label, size_t count,
   Result<void> made;
   QRY_TRY(part_of_step(true));
   const UnderWay under_way(this, true);
-  for (size_t i = 0; i < count && made; ++i) {
-    const auto part = wait(make_part(i));
+  while (made) {
+    const auto ticket = next_part();
+    if (ticket && !*ticket) break;
+    const auto part = ticket ? wait(**ticket) : Result<Change>(tl::unexpected(ticket.error()));
     if (!part) made = tl::unexpected(part.error());
     else all.voxels += part->voxels, all.step |= part->step;
   }
@@ -1113,11 +1295,12 @@ void make_rising(std::vector<Int3>& list) {
 }
 
 // Of those that change something; each once, rising.
-std::vector<Int3> regions_of(std::span<const device::Record> records) {
+std::vector<Int3> regions_of(std::span<const device::Record> records, Int3 origin) {
   std::vector<Int3> regions;
   for (const device::Record& one : records) {
     if (one.before == one.after) continue;
-    if (const Int3 region = region_of(brick_from_key(one.key)); regions.empty() || regions.back() != region)
+    if (const Int3 region = region_of(brick_from_key(one.key)) + region_of(brick_of(origin));
+        regions.empty() || regions.back() != region)
       regions.push_back(region);
   }
   make_rising(regions);
@@ -1146,7 +1329,8 @@ void sort_by_brick(std::vector<device::Record>& records, uint32_t threads) {
 }
 
 // Of all bricks of regions, which rise, in rising order of the bricks; without those outside of the world.
-std::vector<uint32_t> keys_of_regions(std::span<const Int3> regions) {
+std::vector<uint32_t> keys_of_regions(std::span<const Int3> regions, Int3 origin) {
+  const Int3 from = brick_of(origin);
   std::vector<uint32_t> keys;
   keys.reserve(regions.size() * 512);
   // Those from `begin` on that `same` says are like it.
@@ -1161,7 +1345,7 @@ std::vector<uint32_t> keys_of_regions(std::span<const Int3> regions) {
         for (int32_t y = 0; y < 8; ++y)
           for (auto region = of_y; region != end_y; ++region)
             for (int32_t z = 0; z < 8; ++z) {
-              const Int3 brick{region->x * 8 + x, region->y * 8 + y, region->z * 8 + z};
+              const Int3 brick = Int3{region->x * 8 + x, region->y * 8 + y, region->z * 8 + z} - from;
               if (brick_in_world(brick)) keys.push_back(brick_key(brick));
             }
         of_y = end_y;
@@ -1236,7 +1420,7 @@ namespace {
 
 // Changes of bricks, in their order, as few as a record needs. `bricks` tells the brick of an index.
 template <class Bricks>
-std::vector<BrickChange> changes_of_part(std::span<const device::Record> records, const Bricks& bricks) {
+std::vector<BrickChange> changes_of_part(std::span<const device::Record> records, const Bricks& bricks, Int3 origin) {
   const auto stored = [](const device::Record& one) {
     return device::is_stored_index(one.before) || device::is_stored_index(one.after);
   };
@@ -1250,22 +1434,23 @@ std::vector<BrickChange> changes_of_part(std::span<const device::Record> records
           next.key != first.key + (uint32_t(end - begin) << 21))
         break;
     }
-    changes.push_back(
-        {brick_from_key(first.key), uint32_t(end - begin), bricks.at(first.before), bricks.at(first.after)});
+    changes.push_back({brick_from_key(first.key) + brick_of(origin), uint32_t(end - begin), bricks.at(first.before),
+                       bricks.at(first.after)});
   }
   return changes;
 }
 
 // The same by all threads; what goes on from part to part is joined.
 template <class Bricks>
-std::vector<BrickChange> changes_of(std::span<const device::Record> records, const Bricks& bricks, uint32_t threads) {
+std::vector<BrickChange> changes_of(std::span<const device::Record> records, const Bricks& bricks, Int3 origin,
+                                    uint32_t threads) {
   constexpr size_t kPart = size_t(1) << 14;
   std::vector<std::vector<BrickChange>> parts((records.size() + kPart - 1) / kPart);
   parallel_for(
       parts.size(), 1,
       [&](size_t i, size_t) {
         const size_t begin = i * kPart;
-        parts[i] = changes_of_part(records.subspan(begin, std::min(kPart, records.size() - begin)), bricks);
+        parts[i] = changes_of_part(records.subspan(begin, std::min(kPart, records.size() - begin)), bricks, origin);
       },
       threads);
   std::vector<BrickChange> changes;
@@ -1341,8 +1526,8 @@ Result<std::vector<UndoRecord>> DeviceHome::records_of(StepsRead& read, bool aft
   parallel_for(
       stored.size(), 1,
       [&](size_t i, size_t) {
-        changes[i].list = changes_of(stored[i].records, read.bricks, threads_);
-        changes[i].regions = regions_of(stored[i].records);
+        changes[i].list = changes_of(stored[i].records, read.bricks, origin_, threads_);
+        changes[i].regions = regions_of(stored[i].records, origin_);
         std::vector<device::Record>().swap(stored[i].records);
       },
       threads_);
@@ -1378,7 +1563,7 @@ Result<std::vector<UndoRecord>> DeviceHome::records_of(StepsRead& read, bool aft
 
 // Of most bricks only the index comes over the bus: they are full, or not there, or have been read with the records.
 Result<BrickMap> DeviceHome::bricks_of_regions(std::span<const Int3> regions, BricksRead& bricks) {
-  const std::vector<uint32_t> keys = keys_of_regions(regions);
+  const std::vector<uint32_t> keys = keys_of_regions(regions, origin_);
   std::vector<uint32_t> places(keys.size());
   QRY_TRY(store_->look_up(keys, places));
   // Those that are there, by parts: how many each has, then all of them.
@@ -1398,7 +1583,7 @@ Result<BrickMap> DeviceHome::bricks_of_regions(std::span<const Int3> regions, Br
   each_part([&](size_t part, size_t begin, size_t end) {
     for (size_t i = begin, to = part ? ends[part - 1] : 0; i < end; ++i) {
       if (places[i] == device::kNone) continue;
-      puts[to].brick = brick_from_key(keys[i]);
+      puts[to].brick = brick_from_key(keys[i]) + brick_of(origin_);
       there[to++] = places[i];
     }
   });
@@ -1439,7 +1624,7 @@ Result<void> DeviceHome::follow(bool by_history) {
         asked += stored.size();
         regions.assign(stored.size(), {});
         parallel_for(
-            stored.size(), 1, [&](size_t j, size_t) { regions[j] = regions_of(stored[j].records); }, threads_);
+            stored.size(), 1, [&](size_t j, size_t) { regions[j] = regions_of(stored[j].records, origin_); }, threads_);
         next = regions.begin();
       }
       steps[i].regions = std::move(*next++);
@@ -1623,14 +1808,15 @@ DeviceHome::HomeStep DeviceHome::recalled(std::span<const UndoRecord> step, Foll
 namespace {
 
 // Of several changes of a brick the first one's before, or the last one's after.
-Result<void> put_changes(std::span<const UndoRecord> step, bool before, BrickBatch& batch) {
+Result<void> put_changes(std::span<const UndoRecord> step, bool before, Int3 origin, BrickBatch& batch) {
   std::unordered_map<uint32_t, SharedBrick> bricks;
   for (const UndoRecord& record : step)
     for (const BrickChange& change : record.changes)
       for (uint32_t i = 0; i < change.count; ++i) {
-        if (!brick_in_world(change.at(i)))
+        const Int3 brick = change.at(i) - brick_of(origin);
+        if (!brick_in_world(brick))
           return fail(ErrorCode::out_of_bounds, "the history has a step outside of the world, '" + record.label + "'");
-        const uint32_t key = brick_key(change.at(i));
+        const uint32_t key = brick_key(brick);
         if (before) bricks.try_emplace(key, change.before);
         else bricks.insert_or_assign(key, change.after);
       }
@@ -1652,7 +1838,7 @@ Result<void> DeviceHome::recall_older(std::span<const UndoRecord> step) {
   FollowedStep followed;
   HomeStep made = recalled(step, &followed);
   BrickBatch batch;
-  QRY_TRY(put_changes(step, true, batch));
+  QRY_TRY(put_changes(step, true, origin_, batch));
   QRY_TRY(prepare_change());
   if (followed_) followed_->steps.reserve(followed_->steps.size() + 1);
   made.stored = false;
@@ -1689,7 +1875,7 @@ Result<uint64_t> DeviceHome::redo_recalled(std::span<const UndoRecord> step) {
   FollowedStep followed;
   HomeStep made = recalled(step, &followed);
   BrickBatch batch;
-  QRY_TRY(put_changes(step, false, batch));
+  QRY_TRY(put_changes(step, false, origin_, batch));
   QRY_TRY(prepare_change());
   if (followed_) followed_->steps.reserve(followed_->steps.size() + 1);
   std::optional<Palette> palette;
@@ -1755,6 +1941,8 @@ Result<DeviceHome::State> DeviceHome::state() {
     state.store.keys += uint32_t(away.bricks);
     state.absent_keys = away.bricks;
     state.store.bounds = united(state.store.bounds, away.bounds);
+    if (!state.store.bounds.empty()) state.store.bounds = moved(state.store.bounds, origin_);
+    state.store.bounds = united(state.store.bounds, away.elsewhere);
   }
   follow_drops();
   state.version = version_;
@@ -1863,15 +2051,54 @@ Result<bool> DeviceHome::packed() {
   return store_->packed();
 }
 
-// What does not fit the budget together comes in halves.
 Result<void> DeviceHome::get_voxels(const int32_t* xyz, uint8_t* materials, uint64_t count) {
   if (!pages_) return read_voxels(xyz, materials, count);
+  const auto stay = stay_there();
+  const Int3 from = origin();
+  if (from == Int3{} && !pages_->has_elsewhere()) return get_held_voxels(xyz, materials, count);
+  std::vector<int32_t> held;
+  std::vector<uint64_t> in_window, outside;
+  for (uint64_t i = 0; i < count; ++i) {
+    const Int3 voxel{xyz[3 * i], xyz[3 * i + 1], xyz[3 * i + 2]};
+    materials[i] = 0;
+    if (!in_scene({voxel, voxel})) continue;
+    if (!pages_->holds({voxel, voxel})) {
+      outside.push_back(i);
+      continue;
+    }
+    in_window.push_back(i);
+    held.insert(held.end(), {voxel.x - from.x, voxel.y - from.y, voxel.z - from.z});
+  }
+  std::vector<uint8_t> found(in_window.size());
+  QRY_TRY(get_held_voxels(held.data(), found.data(), found.size()));
+  for (size_t i = 0; i < in_window.size(); ++i) materials[in_window[i]] = found[i];
+  return read_outside(xyz, outside, materials);
+}
+
+// Of voxels of the file alone, some chunks at a time.
+Result<void> DeviceHome::read_outside(const int32_t* xyz, std::span<const uint64_t> which, uint8_t* materials) {
+  std::map<Int3, std::vector<uint64_t>> of_chunk;
+  for (const uint64_t i : which)
+    of_chunk[chunk_of(brick_of({xyz[3 * i], xyz[3 * i + 1], xyz[3 * i + 2]}))].push_back(i);
+  for (auto first = of_chunk.begin(); first != of_chunk.end();) {
+    std::vector<Int3> chunks;
+    auto end = first;
+    for (; end != of_chunk.end() && chunks.size() < kChunksAtOnce; ++end) chunks.push_back(end->first);
+    QRY_TRY_ASSIGN(const BrickMap bricks, pages_->read_chunks(chunks));
+    for (; first != end; ++first)
+      for (const uint64_t i : first->second) materials[i] = bricks.get({xyz[3 * i], xyz[3 * i + 1], xyz[3 * i + 2]});
+  }
+  return {};
+}
+
+// In the window. What does not fit the budget together comes in halves.
+Result<void> DeviceHome::get_held_voxels(const int32_t* xyz, uint8_t* materials, uint64_t count) {
   const auto stay = pages_->voxels(xyz, count, ResidentPages::Use::read);
   if (stay) return read_voxels(xyz, materials, count);
   if (stay.error().code != ErrorCode::out_of_memory || count < 2) return tl::unexpected(stay.error());
   const uint64_t half = count / 2;
-  QRY_TRY(get_voxels(xyz, materials, half));
-  return get_voxels(xyz + 3 * half, materials + half, count - half);
+  QRY_TRY(get_held_voxels(xyz, materials, half));
+  return get_held_voxels(xyz + 3 * half, materials + half, count - half);
 }
 
 Result<void> DeviceHome::read_voxels(const int32_t* xyz, uint8_t* materials, uint64_t count) {
@@ -1913,7 +2140,25 @@ Result<void> DeviceHome::read_voxels(const int32_t* xyz, uint8_t* materials, uin
   return {};
 }
 
-Result<void> DeviceHome::read_box(const Box3& box, uint8_t* materials, device::Side side) {
+Result<void> DeviceHome::read_box(const Box3& of_world, uint8_t* materials, device::Side side) {
+  ResidentPages::Stay stay;
+  Box3 box = of_world;
+  if (pages_) {
+    const auto whole = stay_there();
+    const Int3 from = origin();
+    if (from != Int3{} || pages_->has_elsewhere()) {
+      if (!pages_->holds(of_world)) {
+        QRY_TRY(check_on_host(side, "a box in the device's memory that is not in the world's window"));
+        return read_box_outside(of_world, materials);
+      }
+      box = moved(of_world, Int3{} - from);
+    }
+  }
+  return read_held_box(box, materials, side);
+}
+
+// In the window.
+Result<void> DeviceHome::read_held_box(const Box3& box, uint8_t* materials, device::Side side) {
   ResidentPages::Stay stay;
   if (pages_) {
     auto there = pages_->box(box, ResidentPages::Use::read);
@@ -1923,6 +2168,56 @@ Result<void> DeviceHome::read_box(const Box3& box, uint8_t* materials, device::S
   }
   const std::lock_guard lock(lock_);
   return store_->read_box(box, materials, side);
+}
+
+// A box of which the window holds a part, or nothing: the rest comes from the file, a layer of chunks at a time.
+Result<void> DeviceHome::read_box_outside(const Box3& box, uint8_t* materials) {
+  const Int3 from = origin();
+  const auto size_x = size_t(int64_t(box.max.x) - box.min.x + 1), size_y = size_t(int64_t(box.max.y) - box.min.y + 1);
+  const auto at = [&](Int3 voxel) {
+    return (size_t(int64_t(voxel.z) - box.min.z) * size_y + size_t(int64_t(voxel.y) - box.min.y)) * size_x +
+           size_t(int64_t(voxel.x) - box.min.x);
+  };
+  std::memset(materials, 0, size_x * size_y * size_t(int64_t(box.max.z) - box.min.z + 1));
+  const Box3 inside = intersected(box, {kSceneMin, kSceneMax});
+  if (inside.empty()) return {};
+  const Box3 chunks = chunks_of({brick_of(inside.min), brick_of(inside.max)});
+  std::vector<Int3> outside;
+  const auto read_some = [&]() -> Result<void> {
+    QRY_TRY_ASSIGN(const BrickMap bricks, pages_->read_chunks(outside));
+    for (const Int3 chunk : outside) {
+      const Box3 of_chunk = box_of_voxels(box_of_bricks({chunk, chunk})), part = intersected(of_chunk, inside);
+      for (const BrickPut& put : bricks.within({brick_of(part.min), brick_of(part.max)})) {
+        const Box3 its = intersected(box_of_voxels({put.brick, put.brick}), part);
+        for (int32_t z = its.min.z; z <= its.max.z; ++z)
+          for (int32_t y = its.min.y; y <= its.max.y; ++y)
+            for (int32_t x = its.min.x; x <= its.max.x; ++x)
+              materials[at({x, y, z})] = put.value->materials[voxel_index({x, y, z})];
+      }
+    }
+    outside.clear();
+    return {};
+  };
+  for (int32_t z = chunks.min.z; z <= chunks.max.z; ++z)
+    for (int32_t y = chunks.min.y; y <= chunks.max.y; ++y)
+      for (int32_t x = chunks.min.x; x <= chunks.max.x; ++x) {
+        const Int3 low{x * 64, y * 64, z * 64};
+        const Box3 part = intersected({low, low + Int3{63, 63, 63}}, inside);
+        if (!pages_->holds(part)) {
+          outside.push_back({x, y, z});
+          if (outside.size() == kChunksAtOnce) QRY_TRY(read_some());
+          continue;
+        }
+        std::vector<uint8_t> some(size_t(part.max.x - part.min.x + 1) * size_t(part.max.y - part.min.y + 1) *
+                                  size_t(part.max.z - part.min.z + 1));
+        QRY_TRY(read_held_box(moved(part, Int3{} - from), some.data(), device::Side::host));
+        const auto row = size_t(part.max.x - part.min.x) + 1;
+        const uint8_t* next = some.data();
+        for (int32_t v = part.min.z; v <= part.max.z; ++v)
+          for (int32_t u = part.min.y; u <= part.max.y; ++u, next += row)
+            std::memcpy(materials + at({part.min.x, u, v}), next, row);
+      }
+  return outside.empty() ? Result<void>() : read_some();
 }
 
 // A part of a box of which not all fits the budget together: its halves, between pages, as long as they do not either.
@@ -1960,6 +2255,10 @@ Result<void> DeviceHome::read_box_by_parts(const Box3& box, const Box3& part, ui
 Result<void> DeviceHome::trace_there(const Ray* rays, size_t count, RayHit* hits) {
   QRY_TRY_ASSIGN(const auto stay, all_there(false, "a list of rays"));
   const std::lock_guard lock(lock_);
+  if (origin_ != Int3{})
+    return fail(
+        ErrorCode::unsupported,
+        "rays in the device's memory, of a world whose window is not at its origin: give them in the host's memory");
   return store_->trace_there(rays, count, hits);
 }
 
@@ -1967,29 +2266,79 @@ Result<void> DeviceHome::trace(size_t count, const device::Executor::FillRays& f
                                const device::Executor::TakeHits& take) {
   const ThreadShare share(threads_ ? threads_ : thread_count());
   const auto stay = stay_there();
-  if (!pages_ || !pages_->lacks_some()) {
+  if (!pages_ || (!pages_->lacks_some() && origin() == Int3{})) {
     const std::lock_guard lock(lock_);
     return store_->trace(count, fill, take);
   }
-  const auto trace_there = [this](std::span<const Ray> rays, std::span<RayHit> hits) {
-    const std::lock_guard lock(lock_);
-    return store_->trace(
-        rays.size(),
-        [&](size_t first, std::span<Ray> to) { std::ranges::copy(rays.subspan(first, to.size()), to.begin()); },
-        [&](size_t first, std::span<const RayHit> found) {
-          std::ranges::copy(found, hits.begin() + std::ptrdiff_t(first));
-        });
-  };
   std::vector<Ray> rays;
   std::vector<RayHit> hits;
   for (size_t first = 0; first < count; first += rays.size()) {
     rays.resize(std::min(kRaysInParts, count - first));
     hits.resize(rays.size());
     fill(first, rays);
-    QRY_TRY(trace_in_parts(*pages_, rays, hits, trace_there));
+    QRY_TRY(trace_in_windows(rays, hits));
     take(first, hits);
   }
   return {};
+}
+
+// Each in the window that its origin is well inside of, as far as that reaches; the present one first.
+Result<void> DeviceHome::trace_in_windows(std::span<const Ray> rays, std::span<RayHit> hits) {
+  std::vector<size_t> left(rays.size());
+  std::iota(left.begin(), left.end(), size_t(0));
+  std::vector<Ray> some;
+  std::vector<RayHit> found;
+  for (bool looked = false; !left.empty(); looked = true) {
+    const auto near = [&](size_t i) {
+      if (!pages_->has_elsewhere() || !can_be_traced(rays[i])) return true;
+      const Ray& ray = rays[looked ? left.front() : i];
+      const std::array<double, 3> eye{ray.origin[0], ray.origin[1], ray.origin[2]};
+      if (!looked) return pages_->sees_from(eye);
+      // As one that the window was moved for.
+      double far = 0;
+      for (size_t a = 0; a < 3; ++a) far = std::max(far, std::abs(double(rays[i].origin[a]) - eye[a]));
+      return far < 1000;
+    };
+    if (looked) {
+      const Ray& ray = rays[left.front()];
+      QRY_TRY(pages_->look_from({ray.origin[0], ray.origin[1], ray.origin[2]}));
+    }
+    std::vector<size_t> now;
+    std::ranges::copy_if(left, std::back_inserter(now), near);
+    if (now.empty()) continue;
+    std::erase_if(left, [&](size_t i) { return std::ranges::binary_search(now, i); });
+    const Int3 from = origin();
+    some.clear();
+    for (const size_t i : now) {
+      Ray& ray = some.emplace_back(rays[i]);
+      ray.origin[0] = float(double(ray.origin[0]) - from.x);
+      ray.origin[1] = float(double(ray.origin[1]) - from.y);
+      ray.origin[2] = float(double(ray.origin[2]) - from.z);
+    }
+    found.resize(some.size());
+    QRY_TRY(trace_in_window(some, found));
+    for (size_t n = 0; n < now.size(); ++n) {
+      RayHit& hit = hits[now[n]] = found[n];
+      if (hit.t < 0) continue;
+      hit.voxel[0] += from.x;
+      hit.voxel[1] += from.y;
+      hit.voxel[2] += from.z;
+    }
+  }
+  return {};
+}
+
+Result<void> DeviceHome::trace_in_window(std::span<const Ray> rays, std::span<RayHit> hits) {
+  const auto trace_there = [this](std::span<const Ray> some, std::span<RayHit> theirs) {
+    const std::lock_guard lock(lock_);
+    return store_->trace(
+        some.size(),
+        [&](size_t first, std::span<Ray> to) { std::ranges::copy(some.subspan(first, to.size()), to.begin()); },
+        [&](size_t first, std::span<const RayHit> found) {
+          std::ranges::copy(found, theirs.begin() + std::ptrdiff_t(first));
+        });
+  };
+  return trace_in_parts(*pages_, rays, hits, trace_there);
 }
 
 Result<const device::Store::Published*> DeviceHome::publish(const device::Store::Frames& frames, bool in_parts) {
@@ -2006,6 +2355,14 @@ Result<void> DeviceHome::recycle(const device::Store::Frames& frames) {
   return store_->shares() ? store_->recycle(frames) : Result<void>();
 }
 
+Result<void> DeviceHome::prefetch(const Box3& box) {
+  const auto stay = stay_there();
+  const Box3 inside = intersected(box, moved({kWorldMin, kWorldMax}, origin()));
+  if (inside.empty()) return {};
+  QRY_TRY(pages_->box(moved(inside, Int3{} - origin()), ResidentPages::Use::read));
+  return {};
+}
+
 Result<std::vector<uint32_t>> DeviceHome::keys() {
   QRY_TRY_ASSIGN(const auto stay, all_there(false, "a list of bricks"));
   const std::lock_guard lock(lock_);
@@ -2020,7 +2377,7 @@ Result<BrickMap> DeviceHome::bricks(const BrickPool& pool) {
   QRY_TRY_ASSIGN(const auto stay, all_there(false, "reading all bricks"));
   const std::lock_guard lock(lock_);
   QRY_TRY_ASSIGN(const auto entries, store_->entries());
-  return bricks_of(entries, pool);
+  return bricks_of(entries, brick_of(origin_), pool);
 }
 
 Result<BrickMap> DeviceHome::bricks_with(const std::array<bool, 256>& materials) {
@@ -2059,15 +2416,16 @@ Result<BrickMap> DeviceHome::bricks_with(const std::array<bool, 256>& materials)
   for (size_t i = 0; i < entries.size(); ++i)
     if (which[i] != kLeftOut) entries[kept++] = entries[i];
   entries.resize(kept);
-  return bricks_of(entries, BrickPool::loose());
+  return bricks_of(entries, {}, BrickPool::loose());
 }
 
-Result<BrickMap> DeviceHome::bricks_of(std::span<const device::Store::Entry> entries, const BrickPool& pool) {
+Result<BrickMap> DeviceHome::bricks_of(std::span<const device::Store::Entry> entries, Int3 from,
+                                       const BrickPool& pool) {
   std::vector<BrickPut> puts(entries.size());
   std::vector<uint32_t> places;
   std::vector<size_t> numbers;
   for (size_t i = 0; i < entries.size(); ++i) {
-    puts[i].brick = brick_from_key(entries[i].key);
+    puts[i].brick = brick_from_key(entries[i].key) + from;
     if (device::is_full_index(entries[i].index)) {
       puts[i].value = SharedBrick::full(uint8_t(entries[i].index + 1));
     } else {

@@ -72,6 +72,11 @@ class DeviceHome {
   // the first edit.
   Result<void> set_budget(uint64_t bytes, uint64_t host_bytes = 0);
   ResidentPages* pages() { return pages_.get(); }  // null: without a budget
+  // A world with a budget that a file follows may be larger than one grid, which holds a window of it (ResidentPages):
+  // the grid's voxel (0, 0, 0) is this one of the world. Calls are in the world's coordinates; what is published, its
+  // keys and bricks_with() are in the window's. Multiples of 128.
+  Int3 origin() const;
+  void set_origin(Int3 origin);  // of an empty grid, by ResidentPages
   // As long as it is there, no page comes or goes.
   [[nodiscard]] std::unique_lock<std::recursive_mutex> stay_there();
 
@@ -266,11 +271,14 @@ class DeviceHome {
   Result<void> recycle(const device::Store::Frames& frames);  // as Store's
   void set_frames(device::Store::AskFrames ask) { store_->set_frames(std::move(ask)); }
   bool shares() const { return store_->shares(); }
-  // The keys of all bricks, sorted.
+  // Of a world with a budget: what the window has of a box comes. Errors: of reading; out_of_memory.
+  Result<void> prefetch(const Box3& box);
+  // The keys of all bricks, in the window, sorted.
   Result<std::vector<uint32_t>> keys();
   // All bricks, made in `pool`. Traffic: 4 bytes a slot of the grid and 516 a brick that is not full over the bus.
   Result<BrickMap> bricks(const BrickPool& pool = BrickPool::loose());
-  // Those with a voxel of one of the materials, and the six beside each: what tells the faces of these voxels. Traffic:
+  // In the window's coordinates, those with a voxel of one of the materials, and the six beside each: what tells the
+  // faces of these voxels. Traffic:
   // as bricks(), and those that are found once more. Memory: 9 bytes a brick of the world, and what is found.
   Result<BrickMap> bricks_with(const std::array<bool, 256>& materials);
 
@@ -344,11 +352,15 @@ class DeviceHome {
   Result<std::unique_lock<std::recursive_mutex>> all_there(bool to_change, const char* what);
   Result<void> read_voxels(const int32_t* xyz, uint8_t* materials, uint64_t count);
   Result<void> read_box_by_parts(const Box3& box, const Box3& part, uint8_t* materials);
+  Result<void> get_held_voxels(const int32_t* xyz, uint8_t* materials, uint64_t count);
+  Result<void> read_held_box(const Box3& box, uint8_t* materials, device::Side side);
+  Result<void> read_box_outside(const Box3& box, uint8_t* materials);
+  Result<void> read_outside(const int32_t* xyz, std::span<const uint64_t> which, uint8_t* materials);
   Result<void> prepare_change();
   uint64_t done(const device::Store::Change& change, std::string label);
   Result<uint64_t> write(const std::vector<uint32_t>& keys, const std::vector<BrickMask>& voxels,
                          const std::vector<BrickMaterials>& materials, const Edit& edit, std::string label);
-  Result<BrickMap> bricks_of(std::span<const device::Store::Entry> entries, const BrickPool& pool);
+  Result<BrickMap> bricks_of(std::span<const device::Store::Entry> entries, Int3 from, const BrickPool& pool);
   Result<void> hear(uint64_t ticket);
   Change settle(const device::Store::Change& change, int position, std::string label = {});
   uint64_t stored_steps_before(uint64_t number) const;
@@ -380,8 +392,13 @@ class DeviceHome {
   uint64_t whole_steps(uint64_t number) const;
   Result<uint64_t> edit_there(const Edit& edit, const std::optional<Box3>& part);
   Result<uint64_t> set_there(const device::GivenVoxels& voxels);
-  Result<uint64_t> in_parts(const std::string& label, size_t count,
-                            const std::function<Result<uint64_t>(size_t)>& make_part);
+  // The ticket of the next part; nothing: all are made.
+  using NextPart = std::function<Result<std::optional<uint64_t>>()>;
+  Result<uint64_t> in_parts(const std::string& label, const NextPart& next_part);
+  Result<uint64_t> set_in_window(const device::GivenVoxels& voxels, std::vector<std::vector<uint64_t>> groups);
+  Result<uint64_t> write_box_part(const Box3& part, const uint8_t* materials, device::Side side);
+  Result<void> trace_in_windows(std::span<const Ray> rays, std::span<RayHit> hits);
+  Result<void> trace_in_window(std::span<const Ray> rays, std::span<RayHit> hits);
   Result<uint64_t> exchange_own(const HomeStep& step, bool forward);
   Palette exchanged(const std::vector<MaterialChange>& changes, bool forward) const;
   void add_step(HomeStep step);
@@ -390,7 +407,7 @@ class DeviceHome {
   Result<void> forget_redo();
   io::UnfinishedStep step_from_here(bool is_new) const;
 
-  std::mutex lock_;
+  mutable std::mutex lock_;
   std::unique_ptr<device::Store> store_;
   std::optional<device::Store::Flattened> flattened_;
   Document* document_ = nullptr;
@@ -406,6 +423,7 @@ class DeviceHome {
   uint64_t last_ticket_ = 0;
   uint64_t version_offset_ = 0;                   // what the store's version is more than the world's, wrapping round
   uint64_t version_ = 0;                          // of the world, as far as heard
+  Int3 origin_;                                   // of the window
   std::unique_ptr<ReadBricks> read_bricks_;       // once single voxels were asked for
   std::vector<device::Store::Ticket> exchanges_;  // that nobody has waited for
   std::unique_ptr<ResidentPages> pages_;          // of a world with a budget

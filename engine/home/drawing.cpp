@@ -19,6 +19,7 @@ Result<Device::TimelinePoint> publish_parts(SharedWorld& shared, Document& docum
                                             DeviceBlocks& blocks, Residency* residency) {
   shared.set_residency(residency);
   QRY_TRY_ASSIGN(const auto* const published, home.publish(shared.frames(), true));
+  shared.set_origin(home.origin());
   return shared.publish(*published, blocks, document.scene().palette);
 }
 
@@ -29,6 +30,7 @@ RenderedWorld rendered_world(SharedWorld& shared, Document& document, DeviceHome
   drawn.publish_device = [&shared, &document, &home, &blocks]() -> Result<Device::TimelinePoint> {
     QRY_TRY_ASSIGN(const auto* const published, home.publish(shared.frames()));
     if (home.pages()) shared.set_residency(nullptr);
+    shared.set_origin(home.origin());
     return shared.publish(*published, blocks, document.scene().palette);
   };
   return drawn;

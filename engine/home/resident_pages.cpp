@@ -8,6 +8,7 @@
 #include <iterator>
 #include <map>
 #include <numeric>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -49,6 +50,19 @@ uint64_t bytes_to_change(const Box3& voxels) {
   return uint64_t(high.x - low.x + 1) * uint64_t(high.y - low.y + 1) * uint64_t(high.z - low.z + 1) *
          (kChangeBytes + kVoxelsPerBrick);
 }
+
+// The corners of windows are at pages. What is no larger than this has one that holds it.
+constexpr Int3 kMostInWindow{16384 - 512, 8192 - 512, 16384 - 512};
+constexpr int32_t kPageEdge = 128;
+// An eye is well inside of a window in the middle half of it.
+constexpr Int3 kWellInside{4096, 2048, 4096};
+
+Int3 page_floor(Int3 voxel) { return {voxel.x & -kPageEdge, voxel.y & -kPageEdge, voxel.z & -kPageEdge}; }
+Int3 world_page(uint32_t number, Int3 origin) {
+  const Int3 low = voxels_of_page(number).min + origin;
+  return {low.x >> 7, low.y >> 7, low.z >> 7};
+}
+bool is_at_corner(Int3 voxel) { return page_of(brick_of(voxel)) == page_of(brick_of(kWorldMax)); }
 
 std::string in_mib(uint64_t bytes) { return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB"; }
 
@@ -98,8 +112,9 @@ Result<std::unique_ptr<ResidentPages>> ResidentPages::create(DeviceHome& home, u
       new ResidentPages(home, budget_bytes, budget_bytes - other, host_bytes, threads));
 }
 
-// What the file has of a chunk, from here on.
-void ResidentPages::put_chunk(Int3 at, const Chunk& chunk, const CoarseCells& coarse) {
+// What the file has of a chunk of the window, from here on.
+void ResidentPages::put_chunk(Int3 of_world, const Chunk& chunk, const CoarseCells& coarse) {
+  const Int3 at = of_world - chunk_of(brick_of(origin_));
   const uint32_t page = page_of({at.x * 8, at.y * 8, at.z * 8});
   pages_[page].chunks[number_in_page(at)] = chunk;
   // The chunk's eight cells among the page's 4^3.
@@ -112,41 +127,34 @@ void ResidentPages::put_chunk(Int3 at, const Chunk& chunk, const CoarseCells& co
 Result<void> ResidentPages::follow(io::Store& file, Flush flush, Recall recall, bool there, const Progress& progress) {
   const Stay stay(lock_);
   QRY_TRY(settle());
-  if (residency_)
-    for (const auto& [number, page] : pages_) residency_->set_absent(number, false);
-  cache_.let_go();
-  pages_.clear();
-  written_.clear();
-  // One page after the other: frames may still see what was known of them.
-  std::vector<uint32_t> known;
-  coarse_.each_page([&](uint32_t number) { known.push_back(number); });
-  for (const uint32_t number : known) coarse_.put(number, ~uint64_t(0), {});
+  forget_pages();
+  elsewhere_.clear();
+  if (!there) QRY_TRY(choose_window(file));
   std::mutex list_lock;
   QRY_TRY(file.visit_all(
       [&](uint32_t, const io::PackedChunk& packed) -> Result<void> {
-        Chunk chunk;
-        CoarseCells coarse;
-        bool outside = false;
-        QRY_TRY(packed.each([&](Int3 at, const Brick& brick, uint8_t full) {
-          outside |= !brick_in_world(at);
-          chunk.add(at, brick, full, coarse);
-        }));
-        if (outside) return fail(ErrorCode::out_of_bounds, "a brick is outside of the world");
+        QRY_TRY_ASSIGN(const Written one, summary_of(packed, origin_));
         const std::lock_guard hold(list_lock);
-        put_chunk(packed.chunk, chunk, coarse);
+        if (has_chunk(one.at)) {
+          put_chunk(one.at, one.chunk, one.coarse);
+          return {};
+        }
+        if (there) return fail(ErrorCode::out_of_bounds, "a brick is outside of the world");
+        Elsewhere& page = elsewhere_[{one.at.x >> 1, one.at.y >> 1, one.at.z >> 1}];
+        page.voxels += one.chunk.voxels;
+        page.bricks += one.chunk.bricks;
+        page.bounds = united(page.bounds, one.chunk.bounds);
         return {};
       },
       progress));
+  note_elsewhere();
   for (auto& [number, page] : pages_) {
     page.absent = !there;
     page.held = there;  // the device's history may have steps of it
     if (residency_) residency_->set_absent(number, page.absent);
   }
-  bounds_known_ = false;
-  near_page_.reset();
-  near_.clear();
   file_ = &file;
-  cache_.follow(file);
+  cache_.follow(file, brick_of(origin_));
   flush_ = std::move(flush);
   recall_ = std::move(recall);
   return {};
@@ -169,7 +177,7 @@ void ResidentPages::pause() {
 
 void ResidentPages::go_on() {
   const Stay stay(lock_);
-  if (file_) cache_.follow(*file_);
+  if (file_) cache_.follow(*file_, brick_of(origin_));
 }
 
 void ResidentPages::note_written(std::span<const Int3> chunks, const BrickMap& bricks) {
@@ -180,7 +188,7 @@ void ResidentPages::note_written(std::span<const Int3> chunks, const BrickMap& b
     Written& one = written_[before + i];
     one.at = chunks[i];
     for (const BrickPut& put : bricks.within({low, low + Int3{7, 7, 7}}))
-      one.chunk.add(put.brick, *put.value, put.value.material(), one.coarse);
+      one.chunk.add(put.brick - brick_of(origin_), *put.value, put.value.material(), one.coarse);
   });
 }
 
@@ -188,10 +196,269 @@ void ResidentPages::note_written(std::span<const Int3> chunks, const BrickMap& b
 void ResidentPages::keep_written() {
   for (const Written& one : written_) {
     put_chunk(one.at, one.chunk, one.coarse);
-    pages_[page_of({one.at.x * 8, one.at.y * 8, one.at.z * 8})].held = true;
+    const Int3 at = one.at - chunk_of(brick_of(origin_));
+    pages_[page_of({at.x * 8, at.y * 8, at.z * 8})].held = true;
   }
   written_.clear();
   unknown_ = false;
+}
+
+// ---- The window
+
+bool ResidentPages::has_chunk(Int3 chunk) const {
+  const Int3 at = chunk - chunk_of(brick_of(origin_)), low{at.x * 64, at.y * 64, at.z * 64};
+  return !intersected({low, low}, {kWorldMin, kWorldMax}).empty() && !(wide_ && is_at_corner(low));
+}
+
+bool ResidentPages::holds(const Box3& voxels) const {
+  const Box3 its = moved(voxels, Int3{} - origin_);
+  if (!(intersected(its, {kWorldMin, kWorldMax}) == its)) return false;
+  return wide_ ? !is_at_corner(its.max) : voxel_in_world(its.max);
+}
+
+// What was known of the window's pages. One page after the other: frames may still see what was known of them.
+void ResidentPages::forget_pages() {
+  if (residency_)
+    for (const auto& [number, page] : pages_) residency_->set_absent(number, false);
+  cache_.let_go();
+  pages_.clear();
+  written_.clear();
+  std::vector<uint32_t> known;
+  coarse_.each_page([&](uint32_t number) { known.push_back(number); });
+  for (const uint32_t number : known) coarse_.put(number, ~uint64_t(0), {});
+  bounds_known_ = false;
+  near_page_.reset();
+  near_.clear();
+  waiting_.clear();
+}
+
+void ResidentPages::note_elsewhere() {
+  world_bounds_ = {};
+  for (const auto& [at, page] : elsewhere_) world_bounds_ = united(world_bounds_, page.bounds);
+  for (const auto& [number, page] : pages_)
+    for (const Chunk& chunk : page.chunks)
+      if (chunk.bricks) world_bounds_ = united(world_bounds_, moved(chunk.bounds, origin_));
+}
+
+// Of a file of which nothing is there yet: about the world's origin if that holds all of it, else about the middle of
+// its chunks, or the chunk that is nearest to that.
+Result<void> ResidentPages::choose_window(io::Store& file) {
+  origin_ = {};
+  wide_ = false;
+  QRY_TRY_ASSIGN(const auto chunks, file.chunks(0));
+  Box3 all;
+  for (const io::ChunkBricks& one : chunks) all = united(all, {one.chunk, one.chunk});
+  wide_ = !(intersected(all, chunks_of({brick_of(kWorldMin), brick_of(kWorldMax)})) == all);
+  if (wide_) {
+    const auto middle = [](int32_t a, int32_t b) { return int32_t((int64_t(a) + b) / 2); };
+    const Int3 centre{middle(all.min.x, all.max.x), middle(all.min.y, all.max.y), middle(all.min.z, all.max.z)};
+    const auto far = [&](Int3 chunk) {
+      return std::max({std::abs(int64_t(chunk.x) - centre.x), 2 * std::abs(int64_t(chunk.y) - centre.y),
+                       std::abs(int64_t(chunk.z) - centre.z)});
+    };
+    const auto nearest = std::ranges::min_element(chunks, {}, [&](const auto& one) { return far(one.chunk); });
+    const bool fits = all.max.x - all.min.x < 240 && all.max.y - all.min.y < 112 && all.max.z - all.min.z < 240;
+    const Int3 at = fits ? centre : nearest->chunk;
+    origin_ = page_floor({at.x * 64, at.y * 64, at.z * 64});
+  }
+  home_->set_origin(origin_);
+  return {};
+}
+
+// What it has, in a window with this origin.
+Result<ResidentPages::Written> ResidentPages::summary_of(const io::PackedChunk& packed, Int3 origin) const {
+  Written one{packed.chunk, {}, {}};
+  const Int3 low{packed.chunk.x * 64, packed.chunk.y * 64, packed.chunk.z * 64};
+  const bool inside = !intersected(moved({low, low}, Int3{} - origin), {kWorldMin, kWorldMax}).empty();
+  bool no_key = false;
+  QRY_TRY(packed.each([&](Int3 at, const Brick& brick, uint8_t full) {
+    const Int3 its = at - brick_of(origin);
+    no_key |= inside && !wide_ && !brick_in_world(its);
+    if (inside) {
+      one.chunk.add(its, brick, full, one.coarse);
+      return;
+    }
+    ++one.chunk.bricks;
+    one.chunk.voxels += count_of(brick.mask);
+    one.chunk.bounds = united(one.chunk.bounds, voxel_bounds(at, brick.mask));
+  }));
+  if (no_key) return fail(ErrorCode::out_of_bounds, "a brick is outside of the world");
+  return one;
+}
+
+std::vector<Box3> ResidentPages::windows_of(const Box3& voxels, bool creates) const {
+  std::vector<Box3> windows;
+  if (!file_ || voxels.empty()) return windows;
+  const Box3 window = moved({kWorldMin, kWorldMax}, origin_);
+  if (!creates && elsewhere_.empty()) return windows;
+  const auto fits = [&](const Box3& box) {
+    const auto edge = [](int32_t low, int32_t high) { return int64_t(high) - low + 1; };
+    return edge(box.min.x, box.max.x) <= kMostInWindow.x && edge(box.min.y, box.max.y) <= kMostInWindow.y &&
+           edge(box.min.z, box.max.z) <= kMostInWindow.z;
+  };
+  if (holds(voxels) || fits(voxels)) return {voxels};
+  const Box3 inside = creates ? voxels : intersected(voxels, united(world_bounds_, window));
+  if (inside.empty()) return windows;
+  const Int3 first = page_floor(inside.min);
+  const auto tile = [&](Int3 at) {
+    const Int3 low{int32_t(first.x + int64_t(at.x) * kMostInWindow.x),
+                   int32_t(first.y + int64_t(at.y) * kMostInWindow.y),
+                   int32_t(first.z + int64_t(at.z) * kMostInWindow.z)};
+    return intersected({low, low + kMostInWindow - Int3{1, 1, 1}}, {page_floor(inside.min), inside.max});
+  };
+  const auto tile_at = [&](Int3 voxel) {
+    const auto along = [](int32_t at, int32_t from, int32_t edge) { return int32_t((int64_t(at) - from) / edge); };
+    return Int3{along(voxel.x, first.x, kMostInWindow.x), along(voxel.y, first.y, kMostInWindow.y),
+                along(voxel.z, first.z, kMostInWindow.z)};
+  };
+  const Int3 last = tile_at(inside.max);
+  if (creates) {
+    for (int32_t z = 0; z <= last.z; ++z)
+      for (int32_t y = 0; y <= last.y; ++y)
+        for (int32_t x = 0; x <= last.x; ++x) windows.push_back(tile({x, y, z}));
+    return windows;
+  }
+  // Only where something is.
+  std::set<Int3> tiles;
+  const auto add = [&](const Box3& page) {
+    const Box3 both = intersected(page, inside);
+    if (both.empty()) return;
+    const Int3 a = tile_at(both.min), b = tile_at(both.max);
+    for (int32_t z = a.z; z <= b.z; ++z)
+      for (int32_t y = a.y; y <= b.y; ++y)
+        for (int32_t x = a.x; x <= b.x; ++x) tiles.insert({x, y, z});
+  };
+  for (const auto& [at, page] : elsewhere_) add(page.bounds);
+  for (const auto& [number, page] : pages_) add(moved(voxels_of_page(number), origin_));
+  for (const Int3 at : tiles) windows.push_back(tile(at));
+  return windows;
+}
+
+Result<void> ResidentPages::show(const Box3& voxels) {
+  const Stay stay(lock_);
+  if (holds(voxels)) return {};
+  if (!(intersected(voxels, {kSceneMin, kSceneMax}) == voxels))
+    return fail(ErrorCode::out_of_bounds, "voxels would be beyond all coordinates, which are -2^30 to 2^30 - 1");
+  const auto middle = [](int32_t a, int32_t b) { return int32_t((int64_t(a) + b) / 2); };
+  return move_to(page_floor(
+      {middle(voxels.min.x, voxels.max.x), middle(voxels.min.y, voxels.max.y), middle(voxels.min.z, voxels.max.z)}));
+}
+
+// The eye, or where voxels may be nearest to it.
+std::array<int32_t, 3> ResidentPages::nearest_to(const std::array<double, 3>& eye) const {
+  const std::array<int32_t, 3> low{world_bounds_.min.x, world_bounds_.min.y, world_bounds_.min.z},
+      high{world_bounds_.max.x, world_bounds_.max.y, world_bounds_.max.z};
+  std::array<int32_t, 3> at{};
+  for (size_t a = 0; a < 3; ++a) at[a] = int32_t(std::clamp(eye[a], double(low[a]), double(high[a])));
+  return at;
+}
+
+bool ResidentPages::sees_from(const std::array<double, 3>& eye) const {
+  if (elsewhere_.empty()) return true;
+  const std::array<int32_t, 3> at = nearest_to(eye);
+  return std::abs(int64_t(at[0]) - origin_.x) <= kWellInside.x &&
+         std::abs(int64_t(at[1]) - origin_.y) <= kWellInside.y && std::abs(int64_t(at[2]) - origin_.z) <= kWellInside.z;
+}
+
+Result<bool> ResidentPages::look_from(const std::array<double, 3>& eye) {
+  const Stay stay(lock_);
+  if (sees_from(eye)) return false;
+  const std::array<int32_t, 3> at = nearest_to(eye);
+  QRY_TRY(move_to(page_floor({at[0], at[1], at[2]})));
+  return true;
+}
+
+Result<BrickMap> ResidentPages::read_chunks(std::span<const Int3> chunks) {
+  const Stay stay(lock_);
+  BrickMap all;
+  if (!file_ || chunks.empty()) return all;
+  std::vector<std::vector<io::ChunkBox>> pieces;
+  pieces.reserve(chunks.size());
+  for (const Int3 chunk : chunks) pieces.push_back({{0, {chunk, chunk}}});
+  std::vector<std::vector<BrickPut>> bricks(pieces.size());
+  const io::PieceSteps steps{[&](size_t i, std::vector<io::ChunkRead>& read) -> Result<void> {
+                               for (io::ChunkRead& chunk : read) bricks[i] = std::move(chunk.bricks);
+                               return {};
+                             },
+                             [&](size_t i) -> Result<void> {
+                               all.put(bricks[i]);
+                               std::vector<BrickPut>().swap(bricks[i]);
+                               return {};
+                             }};
+  QRY_TRY(file_->read_pieces(pieces, steps, {}, pieces.size()));
+  return all;
+}
+
+Result<void> ResidentPages::move_to(Int3 origin) {
+  if (origin == origin_) return {};
+  if (!file_)
+    return fail(
+        ErrorCode::out_of_bounds,
+        "voxels would be outside of the world's window: attach the world to a file, which has what is elsewhere");
+  QRY_TRY(settle());
+  // A step that has begun goes on: what comes of it belongs to what the file has of it now.
+  const auto begun = home_->begun_step();
+  auto moved = flush_(begun.unfinished);
+  if (moved) moved = home_->forget_steps();
+  if (moved) {
+    for (auto& [number, page] : pages_) page.held = false;
+    ++flushes_;
+    moved = move_window(origin);
+  }
+  QRY_TRY(home_->go_on_with(begun));
+  return moved;
+}
+
+// Of a world that the file has as it is.
+Result<void> ResidentPages::move_window(Int3 origin) {
+  const bool was_wide = std::exchange(wide_, true);
+  std::vector<Written> coming;
+  std::mutex list_lock;
+  const Box3 chunks = chunks_of({brick_of(kWorldMin + origin), brick_of(kWorldMax + origin)});
+  const auto note = [&](uint32_t, const io::PackedChunk& packed) -> Result<void> {
+    QRY_TRY_ASSIGN(Written one, summary_of(packed, origin));
+    const std::lock_guard hold(list_lock);
+    coming.push_back(std::move(one));
+    return {};
+  };
+  std::vector<uint32_t> leaving;
+  for (const auto& [number, page] : pages_)
+    if (!page.absent && page.bricks()) leaving.push_back(number);
+  auto left = file_->visit_box({0, chunks}, note, {});
+  if (left && !leaving.empty()) left = bring({}, leaving);
+  if (left) left = settle();
+  if (!left) {
+    wide_ = was_wide;
+    return left;
+  }
+  for (const auto& [number, page] : pages_) {
+    if (!page.bricks()) continue;
+    Elsewhere& its = elsewhere_[world_page(number, origin_)] = {};
+    for (const Chunk& chunk : page.chunks) {
+      if (!chunk.bricks) continue;
+      its.voxels += chunk.voxels;
+      its.bricks += chunk.bricks;
+      its.bounds = united(its.bounds, moved(chunk.bounds, origin_));
+    }
+  }
+  forget_pages();
+  origin_ = origin;
+  home_->set_origin(origin);
+  for (const Written& one : coming) {
+    if (!has_chunk(one.at)) continue;
+    put_chunk(one.at, one.chunk, one.coarse);
+    elsewhere_.erase({one.at.x >> 1, one.at.y >> 1, one.at.z >> 1});
+  }
+  for (auto& [number, page] : pages_) page.absent = true;
+  if (residency_) {
+    for (const auto& [number, page] : pages_) residency_->set_absent(number, true);
+    residency_->begin_anew();
+  }
+  seen_ = {};
+  note_elsewhere();
+  cache_.follow(*file_, brick_of(origin_));
+  QRY_TRY_ASSIGN(expected_bytes_, used_bytes());
+  return {};
 }
 
 // ---- What a call needs
@@ -357,12 +624,19 @@ Result<ResidentPages::Stay> ResidentPages::bricks(std::span<const BrickPut> puts
 }
 
 Result<ResidentPages::Stay> ResidentPages::records(std::span<const UndoRecord> step, bool before) {
+  const Stay stay(lock_);
+  // Each was made in one window.
+  Box3 box;
+  for (const UndoRecord& record : step)
+    for (const BrickChange& change : record.changes) box = united(box, {change.brick, change.last()});
+  if (file_ && !box.empty()) QRY_TRY(show(box_of_voxels(box)));
   std::vector<uint32_t> numbers;
   uint64_t bytes = 0;
   for (const UndoRecord& record : step)
     for (const BrickChange& change : record.changes) {
-      if (!brick_in_world(change.brick) || !brick_in_world(change.last())) continue;
-      for (Int3 at = change.brick; at.z <= change.last().z; at.z = (at.z | 15) + 1) numbers.push_back(page_of(at));
+      const Int3 first = change.brick - brick_of(origin_), last = change.last() - brick_of(origin_);
+      if (!brick_in_world(first) || !brick_in_world(last)) continue;
+      for (Int3 at = first; at.z <= last.z; at.z = (at.z | 15) + 1) numbers.push_back(page_of(at));
       const SharedBrick &made = before ? change.before : change.after, &there = before ? change.after : change.before;
       bytes += change.count *
                (kRecordBytes + (made && !there ? kKeyBytes : 0) + (made && !made.material() ? kVoxelBytes : 0));
@@ -390,6 +664,10 @@ Result<ResidentPages::Stay> ResidentPages::all(Use use, const char* what) {
     bytes += page.bytes();
     if (page.absent) absent.push_back(number);
   }
+  if (!elsewhere_.empty())
+    return fail(ErrorCode::out_of_memory, std::string(what) +
+                                              " needs all of the world, which is larger than one grid (16384 x 8192 x "
+                                              "16384 voxels): use a file of the part that it is about");
   if (!absent.empty()) {
     if (bytes > most_bytes_)
       return fail(ErrorCode::out_of_memory, std::string(what) + " needs all of the world, about " + in_mib(bytes) +
@@ -670,7 +948,7 @@ Result<void> ResidentPages::settle() {
 
 bool ResidentPages::lacks_some() {
   const Stay stay(lock_);
-  return std::ranges::any_of(pages_, [](const auto& one) { return one.second.absent; });
+  return !elsewhere_.empty() || std::ranges::any_of(pages_, [](const auto& one) { return one.second.absent; });
 }
 
 Result<Residency*> ResidentPages::shown(Device& device) {
@@ -761,6 +1039,11 @@ Result<ResidentPages::Streamed> ResidentPages::stream(uint64_t completed, uint64
   if (idle) QRY_TRY(settle());
   if (auto seen = residency_->reached(completed); !seen.eyes.empty()) merge_seen(std::move(seen));
   QRY_TRY(cache_.failure());
+  if (idle && !elsewhere_.empty() && !seen_.eyes.empty()) {
+    const std::array<double, 3>& eye = seen_.eyes.front().position;
+    QRY_TRY_ASSIGN(const bool moved, look_from({eye[0] + origin_.x, eye[1] + origin_.y, eye[2] + origin_.z}));
+    if (moved) return done;
+  }
   // The nearest first, as many as the budget holds.
   std::vector<std::pair<double, uint32_t>> near;
   for (const uint32_t number : seen_.pages) {
@@ -908,6 +1191,13 @@ ResidentPages::Counters ResidentPages::counters() {
       counters.bricks += chunk.bricks;
       counters.bounds = united(counters.bounds, chunk.bounds);
     }
+  }
+  counters.pages += elsewhere_.size();
+  counters.absent += elsewhere_.size();
+  for (const auto& [at, page] : elsewhere_) {
+    counters.voxels += page.voxels;
+    counters.bricks += page.bricks;
+    counters.elsewhere = united(counters.elsewhere, page.bounds);
   }
   counters.brought = brought_;
   counters.left = left_;

@@ -11,12 +11,17 @@
 // (engine/pages/page_cache.hpp). The history of a world in parts lives in its file: what the device has of it are the
 // steps since pages left last; undo takes older ones from the file. The way is Starfish's, of a table in parts of which
 // a budget holds some (docs/literature.md).
+//
+// One grid holds 16384 x 8192 x 16384 voxels. Of a world that is larger it holds a *window*, whose voxel (0, 0, 0) is
+// the world's voxel origin(); what is outside of it is in the file alone. Pages, keys and boxes here are the window's
+// unless it is said that they are the world's.
 #pragma once
 
 #include <array>
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -54,9 +59,9 @@ class ResidentPages {
 
   // From here until let_go() the file that follows the world has what is not there. `flush` brings it up to date, and
   // tells it what step is under way.
-  // `there`: the world has all that the file has; else it has nothing yet, and every page is absent. Reads all of the
-  // file's chunks once, on all threads, and keeps no brick. Errors: those of io::Store; out_of_bounds (a brick outside
-  // of the world).
+  // `there`: the world has all that the file has; else it has nothing yet, and every page is absent: then the window is
+  // where the file's voxels are. Reads all of the file's chunks once, on all threads, and keeps no brick; of pages
+  // outside of the window 64 bytes each. Errors: those of io::Store; out_of_bounds (`there`, and a brick is not).
   using Flush = std::function<Result<void>(const std::optional<io::UnfinishedStep>& unfinished)>;
   // A part of a step that only the file has. Back: it is made the device's oldest one, which is applied. Forth: it is
   // redone, if it belongs to the step of the one before it. Nothing: there is none. It tells how many voxels changed.
@@ -70,6 +75,28 @@ class ResidentPages {
   void note_written(std::span<const Int3> chunks, const BrickMap& bricks);  // one thread at a time
   void forget_written() { written_.clear(); }                               // the file has got nothing
   void keep_written();                                                      // the file has it
+
+  // ---- The window
+
+  Int3 origin() const { return origin_; }
+  // It can be elsewhere: a file has what leaves it.
+  bool can_move() const { return file_ != nullptr; }
+  bool has_elsewhere() const { return !elsewhere_.empty(); }  // voxels outside of the window
+  // Of voxels of the world: all of them are in the window.
+  bool holds(const Box3& voxels) const;
+  // Moves the window, if it must, so that it holds this box of the world's voxels, which is one of windows_of(). What
+  // has changed is brought to the file first, and the history is there from then on. Errors: out_of_bounds (beyond
+  // kSceneMin and kSceneMax); of a flush, of reading, of the device; then it has not moved, though pages may have left.
+  Result<void> show(const Box3& voxels);
+  // A box of the world's voxels in parts that a window holds, whose corners inside of it are at pages; it, if that fits
+  // one. `creates`: also where nothing is; else what the window has is the first one.
+  std::vector<Box3> windows_of(const Box3& voxels, bool creates) const;
+  // Moves the window to around an eye, or to where voxels are nearest to it, if some are elsewhere and it is not well
+  // inside. True: it has moved. Errors: as show().
+  Result<bool> look_from(const std::array<double, 3>& eye);
+  bool sees_from(const std::array<double, 3>& eye) const;  // look_from() would stay
+  // What some chunks of the world's file have, outside of the window, in the world's coordinates. Errors: of reading.
+  Result<BrickMap> read_chunks(std::span<const Int3> chunks);
 
   // Pages stay as they are as long as it is there.
   using Stay = std::unique_lock<std::recursive_mutex>;
@@ -130,7 +157,8 @@ class ResidentPages {
     uint64_t from_host = 0;          // of those that were brought, by memory of the host's that had them
     PageCache::Counters host;
     uint64_t voxels = 0, bricks = 0;  // of the absent ones
-    Box3 bounds;                      // of these voxels
+    Box3 bounds;                      // of those in the window
+    Box3 elsewhere;                   // of the others, in the world's coordinates
     // Pages that frames wanted, by how long that took: below 1 ms, 2 ms, 4 ms and so on; the last has all others.
     Waits waits{};
     Waits host_waits{};  // of these, such as were in the host's memory when they were wanted first
@@ -149,6 +177,12 @@ class ResidentPages {
     Box3 bounds;  // of the voxels
     void add(Int3 at, const BrickView& brick, uint8_t full, CoarseCells& coarse);
   };
+  // Of a page outside of the window; its bounds are the world's.
+  struct Elsewhere {
+    uint64_t voxels = 0;
+    uint32_t bricks = 0;
+    Box3 bounds;
+  };
   struct Page {
     std::array<Chunk, 8> chunks;
     uint64_t round = 0;   // when it was needed last
@@ -166,6 +200,14 @@ class ResidentPages {
   };
 
   void put_chunk(Int3 at, const Chunk& chunk, const CoarseCells& coarse);
+  bool has_chunk(Int3 chunk) const;
+  Result<void> choose_window(io::Store& file);
+  Result<Written> summary_of(const io::PackedChunk& packed, Int3 origin) const;
+  Result<void> move_to(Int3 origin);
+  Result<void> move_window(Int3 origin);
+  std::array<int32_t, 3> nearest_to(const std::array<double, 3>& eye) const;
+  void forget_pages();
+  void note_elsewhere();
   void add_box(const Box3& voxels, std::vector<uint32_t>& numbers) const;
   Result<Stay> need(std::vector<uint32_t> numbers, Use use, uint64_t bytes);
   Result<void> make_room(uint64_t bytes);
@@ -224,6 +266,10 @@ class ResidentPages {
   double longest_host_wait_ms_ = 0;
   std::optional<uint32_t> near_page_;  // with the eye, when near_ was found
   std::vector<uint32_t> near_;         // absent pages around it, the nearest first
+  Int3 origin_;                        // of the window, in voxels of the world; of pages
+  bool wide_ = false;  // the page at the window's upper corner, of which a brick has no key, counts as outside
+  std::map<Int3, Elsewhere> elsewhere_;  // by the world's page
+  Box3 world_bounds_;                    // of all voxels, as of the last window
   uint64_t round_ = 0;
   bool in_rounds_ = false;       // see Frames
   bool unknown_ = false;         // pages that are not in `pages_` may have voxels, until the file knows them

@@ -122,9 +122,10 @@ PageCache::~PageCache() {
   if (thread_.joinable()) thread_.join();
 }
 
-void PageCache::follow(io::Store& file) {
+void PageCache::follow(io::Store& file, Int3 origin) {
   const std::lock_guard hold(lock_);
   file_ = &file;
+  origin_ = origin;
 }
 
 void PageCache::let_go() {
@@ -191,16 +192,16 @@ bool PageCache::let_one_leave(uint64_t asked) {
 // ---- Reading
 
 // None, if there is no room for it and not `all` pages are needed.
-SharedPage PageCache::make_page(const std::vector<io::ChunkRead>& chunks, uint64_t asked, bool all) {
+SharedPage PageCache::make_page(const std::vector<io::ChunkRead>& chunks, Int3 origin, uint64_t asked, bool all) {
   auto page = std::make_shared<PageBricks>();
   std::vector<const SharedBrick*> bricks;
   for (const io::ChunkRead& chunk : chunks)
     for (const BrickPut& put : chunk.bricks) {
       if (const uint8_t material = put.value.material()) {
-        page->full_keys.push_back(brick_key(put.brick));
+        page->full_keys.push_back(brick_key(put.brick - origin));
         page->full.push_back(material);
       } else {
-        page->keys.push_back(brick_key(put.brick));
+        page->keys.push_back(brick_key(put.brick - origin));
         bricks.push_back(&put.value);
       }
     }
@@ -226,17 +227,19 @@ Result<void> PageCache::read_from(io::Store& file, const Wishes& wishes, bool al
                                   const Progress& progress, size_t most_waiting) {
   std::vector<std::vector<io::ChunkBox>> pieces;
   std::vector<uint64_t> states;
+  Int3 origin;
   {
     const std::lock_guard hold(lock_);
+    origin = origin_;
     for (const uint32_t number : wishes.pages) {
       const Box3 voxels = voxels_of_page(number);
-      pieces.push_back({{0, chunks_of({brick_of(voxels.min), brick_of(voxels.max)})}});
+      pieces.push_back({{0, chunks_of({brick_of(voxels.min) + origin, brick_of(voxels.max) + origin})}});
       states.push_back(state_of(number));
     }
   }
   std::vector<SharedPage> made(pieces.size());
   const auto take = [&](size_t i, std::vector<io::ChunkRead>& chunks) -> Result<void> {
-    made[i] = make_page(chunks, wishes.asked, all);
+    made[i] = make_page(chunks, origin, wishes.asked, all);
     return {};
   };
   const auto put_one = [&](size_t i) -> Result<void> {

@@ -85,8 +85,9 @@ class PageCache {
   PageCache(const PageCache&) = delete;
   PageCache& operator=(const PageCache&) = delete;
 
-  // From here until let_go() pages are those of this file's first volume. Nothing is read before it is wanted.
-  void follow(io::Store& file);
+  // From here until let_go() pages are those of this file's first volume: of the world's grid, whose brick (0, 0, 0) is
+  // the volume's brick `origin`. Nothing is read before it is wanted.
+  void follow(io::Store& file, Int3 origin = {});
   void let_go();  // returns when nothing reads the file; nothing is there any more
   void pause();   // does the same, and pages stay; follow() goes on, with a file that has the same
   // The file has got another state of a page, or will have: what is being read of it is old.
@@ -132,7 +133,7 @@ class PageCache {
   void read_batch(io::Store& file, const Wishes& batch);
   Result<void> read_from(io::Store& file, const Wishes& wishes, bool all, const Put& put, const Progress& progress,
                          size_t most_waiting);
-  SharedPage make_page(const std::vector<io::ChunkRead>& chunks, uint64_t asked, bool all);
+  SharedPage make_page(const std::vector<io::ChunkRead>& chunks, Int3 origin, uint64_t asked, bool all);
   bool let_one_leave(uint64_t asked);
 
   const std::shared_ptr<PageMemory> memory_;
@@ -140,6 +141,7 @@ class PageCache {
   mutable std::mutex lock_;
   std::condition_variable changed_;
   io::Store* file_ = nullptr;
+  Int3 origin_;
   bool stop_ = false, reading_ = false;
   uint32_t holds_ = 0;               // of those for whom the thread reads nothing now
   std::atomic<bool> cancel_{false};  // there are some

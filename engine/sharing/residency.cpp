@@ -19,7 +19,14 @@ static_assert(kQryPages == kLevel3Nodes * 64 && kQryPages == kLevel2Nodes);
 
 namespace {
 constexpr size_t kReachedBytes = kQryPages / 8, kAbsentBytes = kLevel3Nodes * sizeof(uint64_t);
+
+// Which number each page of the grid has; 0: none.
+void write_numbers(const CoarseLevel& coarse, DeviceMemory& memory) {
+  auto* const numbers = static_cast<uint32_t*>(memory.mapped());
+  std::memset(numbers, 0, kQryPages * sizeof(uint32_t));
+  coarse.each_page([&](uint32_t page) { numbers[page] = coarse.number(page); });
 }
+}  // namespace
 
 uint32_t page_of(Int3 brick) {
   const PyramidPlace place = pyramid_place(brick);
@@ -41,11 +48,9 @@ Result<std::unique_ptr<Residency>> Residency::create(Device& device, const Box3&
   self->absent_.assign(kLevel3Nodes, 0);
   QRY_TRY(ensure_memory(device, self->numbers_, BufferMemory::device_mapped, kQryPages * sizeof(uint32_t),
                         "quarry numbers of pages"));
-  std::memset(self->numbers_->mapped(), 0, kQryPages * sizeof(uint32_t));
   QRY_TRY(ensure_memory(device, self->reached_, BufferMemory::device, kReachedBytes, "quarry reached pages"));
   coarse.follow();
-  coarse.each_page(
-      [&](uint32_t page) { static_cast<uint32_t*>(self->numbers_->mapped())[page] = coarse.number(page); });
+  write_numbers(coarse, *self->numbers_);
   QRY_TRY(self->update(0, 0));
   return self;
 }
@@ -55,6 +60,11 @@ void Residency::set_absent(uint32_t page, bool absent) {
   const uint64_t bit = uint64_t(1) << (page & 63u), before = mask;
   mask = absent ? mask | bit : mask & ~bit;
   changed_ |= mask != before;
+}
+
+void Residency::begin_anew() {
+  ++part_;
+  changed_ = true;
 }
 
 // Writes what has changed of an array; all of it, into a larger one, where it has outgrown its memory.
@@ -82,6 +92,14 @@ Result<void> Residency::update(uint64_t submitted, uint64_t completed) {
   QRY_TRY(follow(cells_, coarse_->cells(), changes.cells, submitted, "quarry coarse cells"));
   QRY_TRY(follow(pages_, coarse_->pages(), pages, submitted, "quarry coarse pages"));
   // A frame that is not done and in which the page is absent may see it as it will be; all that it can read is kept.
+  // Not so in another part of the world.
+  if (shown_part_ != part_) {
+    QRY_TRY_ASSIGN(auto fresh, DeviceMemory::create(*device_, BufferMemory::device_mapped, numbers_->size_bytes(),
+                                                    "quarry numbers of pages"));
+    write_numbers(*coarse_, *fresh);
+    old_.push_back({std::exchange(numbers_, std::move(fresh)), submitted});
+    shown_part_ = part_;
+  }
   for (const uint32_t page : changes.pages) static_cast<uint32_t*>(numbers_->mapped())[page] = coarse_->number(page);
   coarse_->set_frames(submitted, completed);
   if (!changed_) return {};
@@ -132,6 +150,7 @@ Result<void> Residency::end(VkCommandBuffer commands, uint64_t frame, const Eye&
   host_read_barrier(vk, commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT);
   told->frame = frame;
   told->eye = eye;
+  told->part = shown_part_;
   told->waits = true;
   return {};
 }
@@ -141,9 +160,10 @@ Residency::Reached Residency::reached(uint64_t completed) {
   std::vector<uint32_t> all(kQryPages / 32);
   for (Told& told : told_) {
     if (!told.waits || told.frame > completed) continue;
+    told.waits = false;
+    if (told.part != part_) continue;
     const auto* const words = static_cast<const uint32_t*>(told.memory->mapped());
     for (size_t i = 0; i < all.size(); ++i) all[i] |= words[i];
-    told.waits = false;
     if (!std::ranges::count(reached.eyes, told.eye)) reached.eyes.push_back(told.eye);
   }
   for (uint32_t i = 0; i < kQryPages / 32; ++i)

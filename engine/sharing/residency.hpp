@@ -61,6 +61,9 @@ class Residency {
   void set_bounds(const Box3& bounds) { bounds_ = bounds; }
   const Box3& bounds() const { return bounds_; }
 
+  // From the next update() on pages are of another part of a larger world: what frames have told of their pages before,
+  // or still will, counts no more.
+  void begin_anew();
   // Shows frames that are recorded from here on what is absent now, and the coarse level as it is. Those up to
   // `submitted` were recorded before, those up to `completed` are done. Traffic: what has changed. Errors:
   // out_of_memory, device; then frames see what they saw before.
@@ -88,6 +91,7 @@ class Residency {
     std::unique_ptr<DeviceMemory> memory;
     uint64_t frame = 0;
     Eye eye{};
+    uint64_t part = 0;   // as of the frame
     bool waits = false;  // to be read
   };
   Residency(Device& device, const Box3& bounds, CoarseLevel& coarse)
@@ -102,7 +106,8 @@ class Residency {
   std::vector<uint64_t> absent_;
   bool changed_ = true;  // `absent_`, since the last update
   std::vector<Kept> masks_;
-  size_t shown_ = 0;  // of these
+  size_t shown_ = 0;                    // of these
+  uint64_t part_ = 0, shown_part_ = 0;  // of the world, counted; and as of the last update
   std::unique_ptr<DeviceMemory> numbers_, pages_, cells_, reached_;
   std::vector<Told> told_;
   std::vector<Kept> old_;  // smaller ones, which frames may still read

@@ -154,6 +154,7 @@ struct SharedWorld::State {
   uint64_t submitted = 0, completed = 0;
   bool transmissive = false, reflective = false;
   Residency* residency = nullptr;
+  Int3 origin;
   LightTree lights;
   Device::TimelinePoint ready{VK_NULL_HANDLE, 0};
   // The world published last, and how much of it the device has seen.
@@ -314,6 +315,8 @@ void SharedWorld::set_residency(Residency* residency) {
   state_->world_seen = 0;  // of a world in parts the box is not kept: the next publish() finds it, with all else
 }
 Residency* SharedWorld::residency() const { return state_->residency; }
+Int3 SharedWorld::origin() const { return state_->origin; }
+void SharedWorld::set_origin(Int3 origin) { state_->origin = origin; }
 
 device::Store::Frames SharedWorld::frames() const { return {state_->submitted, state_->completed}; }
 

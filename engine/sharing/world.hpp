@@ -50,6 +50,10 @@ class SharedWorld {
   // does), and bring what they reach.
   void set_residency(Residency* residency);
   Residency* residency() const;
+  // Which voxel of a larger world the grid's voxel (0, 0, 0) is, as of the last publish(): cameras are to be seen from
+  // there.
+  Int3 origin() const;
+  void set_origin(Int3 origin);          // before publish()
   device::Store::Frames frames() const;  // those that were recorded and that are done
   // Says that a frame was recorded with root_address(), and which timeline value it will signal. `reads_grid`: its view
   // shows the hash grid itself. To be called before the next publish().

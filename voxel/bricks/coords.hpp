@@ -28,6 +28,7 @@ struct Box3 {
 };
 Box3 united(const Box3& a, const Box3& b);
 Box3 intersected(const Box3& a, const Box3& b);
+inline Box3 moved(const Box3& box, Int3 by) { return {box.min + by, box.max + by}; }
 
 // The world: x and z in [-8192, 8191], y in [-4096, 4095], without the corner brick whose key is reserved.
 constexpr Int3 kWorldMin{-8192, -4096, -8192};

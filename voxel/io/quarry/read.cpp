@@ -317,6 +317,21 @@ void bind_box(Statement& s, uint32_t volume, const Box3& box) {
 
 }  // namespace
 
+Result<void> visit_some_chunks(Db& db, const StoreHead& head, const ChunkBox& box, const Progress& progress,
+                               const ChunkVisit& visit) {
+  QRY_TRY_ASSIGN(
+      auto rows,
+      Statement::prepare(db, (std::string(kChunkColumns) + kInBox + " ORDER BY volume, x, y, z").c_str(), "chunks"));
+  bind_box(rows, box.volume, box.chunks);
+  const ChunkSteps steps{[](const ChunkRow&) -> Result<void> { return {}; },
+                         [&](const ChunkRow& row, const PackedChunk& chunk) -> Result<std::vector<BrickPut>> {
+                           QRY_TRY(visit(row.volume, chunk));
+                           return std::vector<BrickPut>();
+                         },
+                         [](const ChunkRow&, std::vector<BrickPut>&) -> Result<void> { return {}; }};
+  return take_chunks(std::move(rows), head, progress, steps, UINT64_MAX);
+}
+
 Result<std::vector<ChunkBricks>> list_chunks(Db& db, const StoreHead& head, uint32_t volume) {
   QRY_TRY_ASSIGN(auto rows,
                  Statement::prepare(

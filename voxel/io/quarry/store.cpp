@@ -433,8 +433,16 @@ Result<Scene> Store::read_scene(const Progress& progress, std::vector<UndoRecord
 
 uint64_t Store::bricks() const { return state_->head.bricks(); }
 
+Result<std::vector<ChunkBricks>> Store::chunks(uint32_t volume) {
+  return state_->alone([&] { return list_chunks(state_->db, state_->head, volume); });
+}
+
 Result<void> Store::visit_all(const StoreReader::Visit& visit, const Progress& progress) {
   return state_->alone([&] { return visit_all_chunks(state_->db, state_->head, progress, visit); });
+}
+
+Result<void> Store::visit_box(const ChunkBox& box, const StoreReader::Visit& visit, const Progress& progress) {
+  return state_->alone([&] { return visit_some_chunks(state_->db, state_->head, box, progress, visit); });
 }
 
 Result<void> Store::read_pieces(std::span<const std::vector<ChunkBox>> pieces, const PieceSteps& steps,

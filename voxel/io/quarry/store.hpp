@@ -89,7 +89,10 @@ class Store {
                            const BrickPool* pool = nullptr);
   // As StoreReader's, of the file as it is now.
   uint64_t bricks() const;
+  Result<std::vector<ChunkBricks>> chunks(uint32_t volume);
   Result<void> visit_all(const StoreReader::Visit& visit, const Progress& progress);
+  // The same of the chunks of a box, which are checked against their own rows alone.
+  Result<void> visit_box(const ChunkBox& box, const StoreReader::Visit& visit, const Progress& progress);
   Result<void> read_pieces(std::span<const std::vector<ChunkBox>> pieces, const PieceSteps& steps,
                            const Progress& progress, size_t most_waiting);
   // The edit is on disk when this returns. Errors change neither file nor history: invalid_argument (another number of

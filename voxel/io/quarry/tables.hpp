@@ -131,6 +131,9 @@ Result<void> read_all_chunks(Db& db, const StoreHead& head, const Progress& prog
 // thread, whatever the world.
 using ChunkVisit = std::function<Result<void>(uint32_t volume, const PackedChunk& chunk)>;
 Result<void> visit_all_chunks(Db& db, const StoreHead& head, const Progress& progress, const ChunkVisit& visit);
+// The same of those of a box, which are not checked against the head.
+Result<void> visit_some_chunks(Db& db, const StoreHead& head, const ChunkBox& box, const Progress& progress,
+                               const ChunkVisit& visit);
 // See StoreReader::chunks.
 Result<std::vector<ChunkBricks>> list_chunks(Db& db, const StoreHead& head, uint32_t volume);
 // For a box of chunks, both corners included: the number of bricks, by the rows; and the bricks, at most `most_waiting`

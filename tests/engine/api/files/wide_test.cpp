@@ -303,7 +303,7 @@ TEST_CASE("c_api: rays and pictures far from a wide world's origin are those of 
       for (qry_ray& ray : near)
         for (size_t a = 0; a < 3; ++a) {
           ray.origin[a] = float(int32_t(random() % 500) - 250) + 0.25f;
-          ray.direction[a] = float(int32_t(random() % 200) - 100) - ray.origin[a];
+          ray.direction[a] = float(int32_t(random() % 200000) - 100000) / 1000 - ray.origin[a];
         }
       far = near;
       for (qry_ray& ray : far)

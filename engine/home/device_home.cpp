@@ -2282,6 +2282,28 @@ Result<void> DeviceHome::trace(size_t count, const device::Executor::FillRays& f
   return {};
 }
 
+Result<RayHit> DeviceHome::pick(const std::array<double, 3>& origin, const std::array<float, 3>& direction) {
+  const auto stay = stay_there();
+  const Int3 from = this->origin();
+  const Ray ray{{float(origin[0] - from.x), float(origin[1] - from.y), float(origin[2] - from.z)},
+                {direction[0], direction[1], direction[2]}};
+  RayHit hit{};
+  hit.t = -1;
+  if (pages_) {
+    QRY_TRY(trace_in_window({&ray, 1}, {&hit, 1}));
+  } else {
+    const std::lock_guard lock(lock_);
+    QRY_TRY(store_->trace(
+        1, [&](size_t, std::span<Ray> to) { to[0] = ray; },
+        [&](size_t, std::span<const RayHit> hits) { hit = hits[0]; }));
+  }
+  if (hit.t < 0) return hit;
+  hit.voxel[0] += from.x;
+  hit.voxel[1] += from.y;
+  hit.voxel[2] += from.z;
+  return hit;
+}
+
 // Each in the window that its origin is well inside of, as far as that reaches; the present one first.
 Result<void> DeviceHome::trace_in_windows(std::span<const Ray> rays, std::span<RayHit> hits) {
   std::vector<size_t> left(rays.size());

@@ -262,6 +262,8 @@ class DeviceHome {
   // As Store's.
   Result<void> read_box(const Box3& box, uint8_t* materials, device::Side side);
   Result<void> trace(size_t count, const device::Executor::FillRays& fill, const device::Executor::TakeHits& take);
+  // One ray, as exact far from the world's origin as near it. No window moves for it.
+  Result<RayHit> pick(const std::array<double, 3>& origin, const std::array<float, 3>& direction);
   Result<void> trace_there(const Ray* rays, size_t count, RayHit* hits);
   // As Executor's, of a CUDA stream.
   Result<void> wait_for(void* stream);

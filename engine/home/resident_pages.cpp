@@ -240,6 +240,14 @@ void ResidentPages::note_elsewhere() {
       if (chunk.bricks) world_bounds_ = united(world_bounds_, moved(chunk.bounds, origin_));
 }
 
+bool ResidentPages::one_grid_holds(std::span<const io::ChunkBricks> chunks) {
+  constexpr Box3 kGrid{{-128, -64, -128}, {127, 63, 127}};
+  return std::ranges::all_of(chunks, [&](const io::ChunkBricks& one) {
+    const Box3 its{one.chunk, one.chunk};
+    return intersected(its, kGrid) == its;
+  });
+}
+
 // Of a file of which nothing is there yet: about the world's origin if that holds all of it, else about the middle of
 // its chunks, or the chunk that is nearest to that.
 Result<void> ResidentPages::choose_window(io::Store& file) {
@@ -248,7 +256,7 @@ Result<void> ResidentPages::choose_window(io::Store& file) {
   QRY_TRY_ASSIGN(const auto chunks, file.chunks(0));
   Box3 all;
   for (const io::ChunkBricks& one : chunks) all = united(all, {one.chunk, one.chunk});
-  wide_ = !(intersected(all, chunks_of({brick_of(kWorldMin), brick_of(kWorldMax)})) == all);
+  wide_ = !one_grid_holds(chunks);
   if (wide_) {
     const auto middle = [](int32_t a, int32_t b) { return int32_t((int64_t(a) + b) / 2); };
     const Int3 centre{middle(all.min.x, all.max.x), middle(all.min.y, all.max.y), middle(all.min.z, all.max.z)};

@@ -79,6 +79,8 @@ class ResidentPages {
   // ---- The window
 
   Int3 origin() const { return origin_; }
+  // Whether the grid of a world about its origin holds all of these.
+  static bool one_grid_holds(std::span<const io::ChunkBricks> chunks);
   // It can be elsewhere: a file has what leaves it.
   bool can_move() const { return file_ != nullptr; }
   bool has_elsewhere() const { return !elsewhere_.empty(); }  // voxels outside of the window

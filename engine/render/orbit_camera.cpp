@@ -54,18 +54,19 @@ void OrbitCamera::frame(const Box3& bounds, double aspect) {
   distance = std::max(std::hypot(offset.x, offset.y, offset.z), kNearest);
 }
 
-engine::View OrbitCamera::view(uint32_t width, uint32_t height) const {
-  return engine::look_at(position(), target, vertical_fov, width, height);
+engine::View OrbitCamera::view(uint32_t width, uint32_t height, Int3 origin) const {
+  const glm::dvec3 from(origin.x, origin.y, origin.z);
+  return engine::look_at(position() - from, target - from, vertical_fov, width, height);
 }
 
 Ray OrbitCamera::ray(double x, double y, uint32_t width, uint32_t height) const {
   const engine::View v = view(width, height);
-  return {glm::dvec3(v.origin), engine::direction_through(v, 2 * (x + 0.5) / width - 1, 1 - 2 * (y + 0.5) / height)};
+  return {position(), engine::direction_through(v, 2 * (x + 0.5) / width - 1, 1 - 2 * (y + 0.5) / height)};
 }
 
 std::optional<ScreenPoint> OrbitCamera::project(const glm::dvec3& point, uint32_t width, uint32_t height) const {
   const engine::View v = view(width, height);
-  const glm::dvec3 relative = point - glm::dvec3(v.origin), right(v.right), up(v.up);
+  const glm::dvec3 relative = point - position(), right(v.right), up(v.up);
   const double depth = glm::dot(glm::dvec3(v.forward), relative);
   if (depth < 1e-3) return {};
   const double a = glm::dot(right, relative) / glm::dot(right, right) / depth,

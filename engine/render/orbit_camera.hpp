@@ -33,7 +33,8 @@ class OrbitCamera {
   // Brings the whole box into view and keeps the direction of the view.
   void frame(const Box3& bounds, double aspect);
 
-  engine::View view(uint32_t width, uint32_t height) const;
+  // As seen in a grid whose voxel (0, 0, 0) is the world's voxel `origin`.
+  engine::View view(uint32_t width, uint32_t height, Int3 origin = {}) const;
   // The ray through the middle of pixel (x, y) of a viewport.
   Ray ray(double x, double y, uint32_t width, uint32_t height) const;
   // Returns nothing for points behind the eye.

@@ -373,6 +373,10 @@ Result<void> Editor::stream_pages() {
   engine::ResidentPages* const pages = session.on_device() ? session.device_world()->pages() : nullptr;
   pages_missing_ = 0;
   if (!pages) return {};
+  // Of a world that one grid does not hold: the window goes where the camera goes.
+  const glm::dvec3 eye = camera.position();
+  QRY_TRY_ASSIGN(const bool moved, pages->look_from({eye.x, eye.y, eye.z}));
+  if (moved) drawn_.reset(), frames_to_draw_ = std::max(frames_to_draw_, 2);
   QRY_TRY_ASSIGN(const auto streamed, pages->stream(shared->frames().done, kStreamBytes));
   pages_missing_ = streamed.missing;
   if (streamed.brought > 0) drawn_.reset();
@@ -402,7 +406,7 @@ Result<std::optional<FrameRequest::Scene>> Editor::next_picture(const PixelRect&
   scene.settings = settings;
   scene.settings.width = uint32_t(pixels.width);
   scene.settings.height = uint32_t(pixels.height);
-  scene.view = camera.view(scene.settings.width, scene.settings.height);
+  scene.view = camera.view(scene.settings.width, scene.settings.height, shared->origin());
   scene.wait = point;
   const bool changed = !drawn_ || !(*drawn_ == key);
   if (changed) {
@@ -429,7 +433,7 @@ Result<std::optional<FrameRequest::Scene>> Editor::next_picture(const PixelRect&
     }
     scene.settings.width = uint32_t(std::max(1.0, std::round(pixels.width * scale)));
     scene.settings.height = uint32_t(std::max(1.0, std::round(pixels.height * scale)));
-    scene.view = camera.view(scene.settings.width, scene.settings.height);
+    scene.view = camera.view(scene.settings.width, scene.settings.height, shared->origin());
   }
   resolution.scale = scale;
   resolution.tiles_ms = 0;

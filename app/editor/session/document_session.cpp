@@ -159,6 +159,8 @@ Result<bool> Session::open_on_device(const fs::path& file, bool whole_history, u
     content.file = &reader;
     content.history_of_file = whole_history;
     content.host_memory_bytes = host_memory_bytes;
+    QRY_TRY_ASSIGN(const auto chunks, reader.chunks(0));
+    content.is_wide = !engine::ResidentPages::one_grid_holds(chunks);
     QRY_TRY_ASSIGN(fingerprint, reader.fingerprint());
     QRY_TRY_ASSIGN(made, make(world, std::move(content), progress));
   }
@@ -182,6 +184,19 @@ Result<void> Session::open(const fs::path& file, const io::ReadOptions& options)
   return {};
 }
 
+// As a whole.
+Result<void> Session::fits_on_host(const fs::path& file, const io::ReadOptions& options) {
+  QRY_TRY(io::check_world_fits(file, options));
+  auto reader = io::StoreReader::open(file);
+  if (!reader || !engine::DeviceHome::takes(reader->scene())) return {};  // who reads it says what is wrong
+  QRY_TRY_ASSIGN(const auto chunks, reader->chunks(0));
+  if (engine::ResidentPages::one_grid_holds(chunks)) return {};
+  return fail(ErrorCode::out_of_bounds,
+              fmt::format("{}: it is larger than one grid, and can be edited only in parts of "
+                          "what memory holds",
+                          file.string()));
+}
+
 // The history of a world file stays there until undo or redo wants some of it.
 Result<void> Session::open_file(const fs::path& file, const io::ReadOptions& options, bool whole_history) {
   QRY_TRY_ASSIGN(const auto format, io::format_for_reading(file));
@@ -189,9 +204,9 @@ Result<void> Session::open_file(const fs::path& file, const io::ReadOptions& opt
     std::error_code error;
     if (store() && fs::equivalent(file, store_path_, error)) return {};  // it is already open here
     QRY_TRY_ASSIGN(bool there, open_on_device(file, whole_history, 0, options.progress));
-    if (auto fits = there ? Result<void>() : io::check_world_fits(file, options); !fits) {
+    if (auto fits = there ? Result<void>() : fits_on_host(file, options); !fits) {
       // In parts, in half of what there is: bringing large edits to the file takes some hundred MB, too.
-      const uint64_t memory_bytes = options.budget->available_bytes() / 2;
+      const uint64_t memory_bytes = options.budget ? options.budget->available_bytes() / 2 : uint64_t(2) << 30;
       const auto in_parts = place_.prepare_home && memory_bytes
                                 ? open_on_device(file, whole_history, memory_bytes, options.progress)
                                 : Result<bool>(false);

@@ -213,6 +213,7 @@ class Session {
     io::StoreReader* file = nullptr;
     bool history_of_file = false;
     uint64_t host_memory_bytes = 0;  // for it on the host, in parts; 0: not there
+    bool is_wide = false;            // one grid does not hold the file's bricks
     // Of a mesh's file, instead of the scene: what reads it, into the sink, if there is one and CUDA makes the voxels.
     std::function<Result<Scene>(const DeviceSink* sink)> read_mesh = {};
   };
@@ -242,6 +243,7 @@ class Session {
   Result<std::shared_ptr<DeviceWorld>> device_world_of(Content& content, std::string& reason, const Progress& progress);
   Result<bool> open_on_device(const std::filesystem::path& file, bool whole_history, uint64_t host_memory_bytes,
                               const Progress& progress);
+  static Result<void> fits_on_host(const std::filesystem::path& file, const io::ReadOptions& options);
   Result<void> go_on_in(io::Store store, bool written, int64_t first_record, bool there = true);
   void let_file_go();
   engine::HomedWorld homed() { return {*document_, device_ ? device_->home.get() : nullptr}; }

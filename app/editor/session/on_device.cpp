@@ -13,7 +13,8 @@ using engine::DeviceHome;
 
 namespace {
 
-constexpr uint64_t kBareBytes = 60'000'000;  // of a device's memory, what a world without bricks takes there
+constexpr uint64_t kMostForWindow = uint64_t(8) << 30;  // of a device's memory, for a world that one grid does not hold
+constexpr uint64_t kBareBytes = 60'000'000;             // of a device's memory, what a world without bricks takes there
 
 }  // namespace
 
@@ -36,14 +37,16 @@ Result<std::shared_ptr<DeviceWorld>> Session::device_world_of(Content& content, 
     }
     const uint64_t for_bricks = memory_bytes - std::min(memory_bytes, kBareBytes);
     const bool in_parts =
-        content.file && content.file->bricks() > for_bricks / (engine::kKeyBytes + engine::kVoxelBytes);
+        content.file &&
+        (content.is_wide || content.file->bricks() > for_bricks / (engine::kKeyBytes + engine::kVoxelBytes));
     QRY_TRY_ASSIGN(world->home,
                    DeviceHome::create(std::move(memory.executor),
                                       {content.scene, content.history, content.position,
                                        in_parts ? nullptr : content.file, progress, false, content.history_of_file},
                                       0, 0));
     if (in_parts) {
-      QRY_TRY(world->home->set_budget(memory_bytes, home == engine::Home::host ? 0 : place_.page_memory_bytes));
+      QRY_TRY(world->home->set_budget(std::min(memory_bytes, kMostForWindow),
+                                      home == engine::Home::host ? 0 : place_.page_memory_bytes));
       world->pages()->set_frames(place_.frames);
     }
     return world;
@@ -195,14 +198,10 @@ const Session::Shown& Session::shown_there() const {
 }
 
 std::optional<Pick> Session::pick_there(const Ray& ray) const {
-  quarry::Ray sent{};
-  for (int i = 0; i < 3; ++i) sent.origin[i] = float(ray.origin[i]), sent.direction[i] = float(ray.direction[i]);
-  RayHit hit{};
-  hit.t = -1;
-  const auto traced = home().trace(
-      1, [&](size_t, std::span<quarry::Ray> to) { to[0] = sent; },
-      [&](size_t, std::span<const RayHit> hits) { hit = hits[0]; });
-  if (!traced || hit.t < 0) return {};
+  const auto traced = home().pick({ray.origin.x, ray.origin.y, ray.origin.z},
+                                  {float(ray.direction.x), float(ray.direction.y), float(ray.direction.z)});
+  if (!traced || traced->t < 0) return {};
+  const RayHit& hit = *traced;
   Pick pick;
   pick.voxel = {hit.voxel[0], hit.voxel[1], hit.voxel[2]};
   const int towards = hit.face & 1u ? 1 : -1;

@@ -278,4 +278,71 @@ TEST_CASE(
   CHECK(refused.error().code == ErrorCode::out_of_memory);
 }
 
+TEST_CASE(
+    "session: a document that one grid does not hold is opened, edited and picked wherever the camera goes, undone, "
+    "and "
+    "its file has all of it",
+    "[one-caller]") {
+  const fs::path dir = test::scratch_dir("session-wide"), file = dir / "wide.quarry";
+  // Blocks of 16^3 voxels, each half a million from the next.
+  const std::vector<Int3> places{{0, 0, 0}, {520'000, 4'000, -70'000}, {-1'500'000, -900'000, 650'000}};
+  {
+    Scene scene;
+    scene.volumes.push_back({"world", {}, {}});
+    scene.instances.push_back({});
+    for (size_t i = 0; i < places.size(); ++i)
+      for (int32_t z = 0; z < 2; ++z)
+        for (int32_t y = 0; y < 2; ++y)
+          for (int32_t x = 0; x < 2; ++x)
+            scene.volumes[0].bricks.put(brick_of(places[i]) + Int3{x, y, z}, SharedBrick::full(uint8_t(i + 1)));
+    REQUIRE(io::write_scene(scene, file));
+  }
+  std::vector<engine::Home> homes{engine::Home::host};
+  if (device::cuda_device_count() > 0) homes.push_back(engine::Home::device);
+  for (const engine::Home home : homes) {
+    INFO("home " << int(home));
+    Session session(place_at(home, UINT64_MAX), dir / "recovery");
+    MemoryBudget budget(uint64_t(4) << 30, "--memory");
+    io::ReadOptions options;
+    options.budget = &budget;
+    REQUIRE(session.open(file, options));
+    REQUIRE(session.on_device());
+    engine::ResidentPages& pages = *session.device_world()->pages();
+    uint64_t voxels = 3 * 4096;
+    CHECK(session.shown().voxels == voxels);
+    for (const Int3 place : places) {
+      INFO("at " << place.x);
+      const glm::dvec3 middle(place.x + 8.5, place.y + 8.5, place.z + 8.5), eye = middle + glm::dvec3(100.25, 0, 0);
+      REQUIRE(pages.look_from({eye.x, eye.y, eye.z}));
+      const auto pick = session.pick({eye, glm::dvec3(-1, 0, 0)});
+      REQUIRE(pick);
+      CHECK(pick->voxel == place + Int3{15, 8, 8});
+      CHECK(pick->normal == Int3{1, 0, 0});
+      CHECK(pick->t == Approx(92.75));
+      Edit edit;
+      edit.shape = Shape::sphere;
+      edit.mode = Mode::add;
+      edit.a = pick->voxel + Int3{10, 0, 0};
+      edit.radius = 2;
+      edit.material = 9;
+      const auto changed = session.apply(edit);
+      REQUIRE(changed);
+      CHECK(*changed == 33);
+      voxels += *changed;
+      CHECK(session.shown().voxels == voxels);
+    }
+    // Undone from where the camera is now; and one of them made again.
+    for (int i = 0; i < 3; ++i) REQUIRE(session.undo());
+    CHECK(session.shown().voxels == 3 * 4096);
+    REQUIRE(session.redo());
+    CHECK(session.shown().voxels == 3 * 4096 + 33);
+    const auto scene = session.whole_scene();
+    REQUIRE(scene);
+    CHECK(scene->volumes[0].bricks.voxel_count() == 3 * 4096 + 33);
+    CHECK(scene->volumes[0].bricks.get(places[0] + Int3{25, 8, 8}) == 9);
+    REQUIRE(session.undo());
+  }
+  CHECK(io::Store::read(file)->volumes[0].bricks.voxel_count() == 3 * 4096);
+}
+
 }  // namespace in_parts_test

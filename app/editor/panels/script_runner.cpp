@@ -164,6 +164,10 @@ Result<void> ScriptRunner::start(Editor& editor, const ScriptCommand& command) {
     if (n.size() > 2) editor.camera.distance = std::max(0.5, n[2]);
     return {};
   }
+  if (verb == "look") {
+    editor.camera.target = {n[0], n[1], n[2]};
+    return {};
+  }
   if (verb == "frame") editor.frame_all();
   if (verb == "move") push_move(editor, n[0], n[1]);
   if (verb == "click") {

@@ -27,6 +27,7 @@ class Session::NewWorld {
   NewWorld(const NewWorld&) = delete;
   NewWorld& operator=(const NewWorld&) = delete;
   ~NewWorld() {
+    memory_.pool.reset();  // it is in memory that goes now
     if (prepared_ && place_.settle) place_.settle(false);
   }
   Result<void> prepare() {

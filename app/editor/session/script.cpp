@@ -71,6 +71,7 @@ const std::vector<ScriptVerb>& script_verbs() {
       {"view", "name"},
       {"paths", "COUNT"},
       {"camera", "AZIMUTH ELEVATION [DISTANCE]"},
+      {"look", "X Y Z"},
       {"frame", ""},
       {"move", "X Y"},
       {"click", "X Y"},

@@ -799,4 +799,56 @@ TEST_CASE("editor: whatever --history-memory says, undo and redo reach every ste
   CHECK(run("undo\nundo\n", "1G").position == 1);
 }
 
+TEST_CASE("editor: a world that one grid does not hold is seen and edited wherever the camera looks") {
+  if (!can_open_window()) return;
+  const Place place = place_for("editor_wide");
+  // Three blocks of 32^3 voxels, 60,000 from one another.
+  Scene scene;
+  scene.volumes.push_back({"world", {}, {}});
+  scene.instances.push_back({});
+  for (int32_t i = 0; i < 3; ++i)
+    for (int32_t z = 0; z < 4; ++z)
+      for (int32_t y = 0; y < 4; ++y)
+        for (int32_t x = 0; x < 4; ++x)
+          scene.volumes[0].bricks.put(Int3{7500 * (i - 1) + x, y, z}, SharedBrick::full(uint8_t(1 + 40 * i)));
+  REQUIRE(io::write_scene(scene, {place.world, true}));
+  const auto shot = [&](const char* name) { return (place.dir / name).string(); };
+  const Outcome done = run_script(place,
+                                  "look -59984 16 16\ncamera 30 20 120\nwait 20\nscreenshot " + shot("left.png") +
+                                      "\nlook 60016 16 16\nwait 20\nscreenshot " + shot("right.png") +
+                                      "\nlook 30000 16 16\nwait 20\nscreenshot " + shot("none.png") +
+                                      "\nsphere add 60016 60 16 12 200\nlook 60016 16 16\nwait 20\nscreenshot " +
+                                      shot("edited.png") + "\nundo\nlook -59984 16 16\nwait 20\nscreenshot " +
+                                      shot("again.png") + "\nsphere add 16 60 16 3 200\nquit\n",
+                                  {"--memory", "3G", "--validation"});
+  INFO(done.err);
+  REQUIRE(done.code == 0);
+  const auto picture = [&](const char* name) {
+    auto png = engine::read_png(shot(name));
+    REQUIRE(png);
+    return std::move(*png);
+  };
+  const auto left = picture("left.png"), right = picture("right.png"), none = picture("none.png"),
+             edited = picture("edited.png"), again = picture("again.png");
+  const auto differs = [](const engine::Picture& a, const engine::Picture& b) {
+    size_t count = 0;
+    for (auto y = uint32_t(kScene.y0 * a.height); y < uint32_t(kScene.y1 * a.height); ++y)
+      for (auto x = uint32_t(kScene.x0 * a.width); x < uint32_t(kScene.x1 * a.width); ++x) {
+        const size_t at = (size_t(y) * a.width + x) * 4;
+        int most = 0;
+        for (size_t c = 0; c < 3; ++c) most = std::max(most, std::abs(int(a.rgba[at + c]) - int(b.rgba[at + c])));
+        count += most > 12;
+      }
+    return count;
+  };
+  const double pixels = (kScene.x1 - kScene.x0) * kWidth * (kScene.y1 - kScene.y0) * kHeight;
+  CHECK(double(differs(left, none)) > pixels / 50);   // there is a block
+  CHECK(double(differs(right, none)) > pixels / 50);  // and one at the other end
+  CHECK(double(differs(edited, right)) > pixels / 200);
+  CHECK(double(differs(again, left)) < pixels / 1000);
+  const auto kept = io::Store::read(place.world);
+  REQUIRE(kept);
+  CHECK(kept->volumes[0].bricks.voxel_count() == 3 * 32768 + 123);
+}
+
 }  // namespace window_test

@@ -54,6 +54,9 @@ uint64_t bytes_to_change(const Box3& voxels) {
 // The corners of windows are at pages. What is no larger than this has one that holds it.
 constexpr Int3 kMostInWindow{16384 - 512, 8192 - 512, 16384 - 512};
 constexpr int32_t kPageEdge = 128;
+// So many pages elsewhere are known as well as those of the window, 600 bytes to 5 KB each. Of more the file is asked
+// when the window comes there, of few of them page by page.
+constexpr size_t kMostSummaries = size_t(1) << 15, kFewPages = 512;
 // An eye is well inside of a window in the middle half of it.
 constexpr Int3 kWellInside{4096, 2048, 4096};
 
@@ -113,13 +116,33 @@ Result<std::unique_ptr<ResidentPages>> ResidentPages::create(DeviceHome& home, u
 }
 
 // What the file has of a chunk of the window, from here on.
-void ResidentPages::put_chunk(Int3 of_world, const Chunk& chunk, const CoarseCells& coarse) {
-  const Int3 at = of_world - chunk_of(brick_of(origin_));
+void ResidentPages::put_chunk(const Written& written) {
+  const Int3 at = written.at - chunk_of(brick_of(origin_));
   const uint32_t page = page_of({at.x * 8, at.y * 8, at.z * 8});
-  pages_[page].chunks[number_in_page(at)] = chunk;
+  Chunk& chunk = pages_[page].chunks[number_in_page(at)] = written.chunk;
+  if (chunk.bricks) chunk.bounds = moved(chunk.bounds, voxels_of_page(page).min);
+  CoarseCells cells;
+  for (const auto& [number, cell] : written.coarse) cells.emplace(page << 6 | (number & 63u), cell);
   // The chunk's eight cells among the page's 4^3.
   const auto first = uint32_t((at.x & 1) * 2 + (at.y & 1) * 8 + (at.z & 1) * 32);
-  coarse_.put(page, uint64_t(0x330033) << first, coarse);
+  coarse_.put(page, uint64_t(0x330033) << first, cells);
+}
+
+// The same outside of it.
+void ResidentPages::put_elsewhere(const Written& written) {
+  const Int3 at{written.at.x >> 1, written.at.y >> 1, written.at.z >> 1};
+  const auto [found, is_new] = elsewhere_.try_emplace(at);
+  Elsewhere& page = found->second;
+  page.voxels += written.chunk.voxels;
+  page.bricks += written.chunk.bricks;
+  page.bounds = united(page.bounds, moved(written.chunk.bounds, {at.x * 128, at.y * 128, at.z * 128}));
+  if (is_new && summaries_ < kMostSummaries) {
+    page.summary = std::make_unique<Summary>();
+    ++summaries_;
+  }
+  if (!page.summary) return;
+  page.summary->chunks[number_in_page(written.at)] = written.chunk;
+  for (const auto& [number, cell] : written.coarse) page.summary->cells.emplace_back(uint8_t(number & 63u), cell);
 }
 
 // ---- What the file has
@@ -129,21 +152,19 @@ Result<void> ResidentPages::follow(io::Store& file, Flush flush, Recall recall, 
   QRY_TRY(settle());
   forget_pages();
   elsewhere_.clear();
+  summaries_ = 0;
   if (!there) QRY_TRY(choose_window(file));
   std::mutex list_lock;
   QRY_TRY(file.visit_all(
       [&](uint32_t, const io::PackedChunk& packed) -> Result<void> {
-        QRY_TRY_ASSIGN(const Written one, summary_of(packed, origin_));
+        QRY_TRY_ASSIGN(const Written one, summary_of(packed));
         const std::lock_guard hold(list_lock);
         if (has_chunk(one.at)) {
-          put_chunk(one.at, one.chunk, one.coarse);
+          put_chunk(one);
           return {};
         }
         if (there) return fail(ErrorCode::out_of_bounds, "a brick is outside of the world");
-        Elsewhere& page = elsewhere_[{one.at.x >> 1, one.at.y >> 1, one.at.z >> 1}];
-        page.voxels += one.chunk.voxels;
-        page.bricks += one.chunk.bricks;
-        page.bounds = united(page.bounds, one.chunk.bounds);
+        put_elsewhere(one);
         return {};
       },
       progress));
@@ -188,14 +209,15 @@ void ResidentPages::note_written(std::span<const Int3> chunks, const BrickMap& b
     Written& one = written_[before + i];
     one.at = chunks[i];
     for (const BrickPut& put : bricks.within({low, low + Int3{7, 7, 7}}))
-      one.chunk.add(put.brick - brick_of(origin_), *put.value, put.value.material(), one.coarse);
+      one.chunk.add(put.brick - brick_of(page_floor({low.x * 8, low.y * 8, low.z * 8})), *put.value,
+                    put.value.material(), one.coarse);
   });
 }
 
 // What has been written is what steps of the device's history have changed.
 void ResidentPages::keep_written() {
   for (const Written& one : written_) {
-    put_chunk(one.at, one.chunk, one.coarse);
+    put_chunk(one);
     const Int3 at = one.at - chunk_of(brick_of(origin_));
     pages_[page_of({at.x * 8, at.y * 8, at.z * 8})].held = true;
   }
@@ -273,22 +295,14 @@ Result<void> ResidentPages::choose_window(io::Store& file) {
   return {};
 }
 
-// What it has, in a window with this origin.
-Result<ResidentPages::Written> ResidentPages::summary_of(const io::PackedChunk& packed, Int3 origin) const {
+Result<ResidentPages::Written> ResidentPages::summary_of(const io::PackedChunk& packed) const {
   Written one{packed.chunk, {}, {}};
-  const Int3 low{packed.chunk.x * 64, packed.chunk.y * 64, packed.chunk.z * 64};
-  const bool inside = !intersected(moved({low, low}, Int3{} - origin), {kWorldMin, kWorldMax}).empty();
+  const Int3 low{packed.chunk.x * 64, packed.chunk.y * 64, packed.chunk.z * 64}, its_page = brick_of(page_floor(low));
+  const bool inside = !wide_ && has_chunk(packed.chunk);
   bool no_key = false;
   QRY_TRY(packed.each([&](Int3 at, const Brick& brick, uint8_t full) {
-    const Int3 its = at - brick_of(origin);
-    no_key |= inside && !wide_ && !brick_in_world(its);
-    if (inside) {
-      one.chunk.add(its, brick, full, one.coarse);
-      return;
-    }
-    ++one.chunk.bricks;
-    one.chunk.voxels += count_of(brick.mask);
-    one.chunk.bounds = united(one.chunk.bounds, voxel_bounds(at, brick.mask));
+    no_key |= inside && !brick_in_world(at - brick_of(origin_));
+    one.chunk.add(at - its_page, brick, full, one.coarse);
   }));
   if (no_key) return fail(ErrorCode::out_of_bounds, "a brick is outside of the world");
   return one;
@@ -419,43 +433,55 @@ Result<void> ResidentPages::move_to(Int3 origin) {
 
 // Of a world that the file has as it is.
 Result<void> ResidentPages::move_window(Int3 origin) {
-  const bool was_wide = std::exchange(wide_, true);
+  const Box3 window = moved({kWorldMin, kWorldMax}, origin);
+  const auto arrives = [&](Int3 page) {
+    const Int3 low{page.x * 128, page.y * 128, page.z * 128};
+    return !intersected({low, low}, window).empty() && !is_at_corner(low - origin);
+  };
+  // What is not known of the pages that it will have.
+  std::vector<Int3> unknown;
+  for (const auto& [at, page] : elsewhere_)
+    if (!page.summary && arrives(at)) unknown.push_back(at);
   std::vector<Written> coming;
   std::mutex list_lock;
-  const Box3 chunks = chunks_of({brick_of(kWorldMin + origin), brick_of(kWorldMax + origin)});
   const auto note = [&](uint32_t, const io::PackedChunk& packed) -> Result<void> {
-    QRY_TRY_ASSIGN(Written one, summary_of(packed, origin));
+    if (!std::ranges::binary_search(unknown, Int3{packed.chunk.x >> 1, packed.chunk.y >> 1, packed.chunk.z >> 1}))
+      return {};
+    QRY_TRY_ASSIGN(Written one, summary_of(packed));
     const std::lock_guard hold(list_lock);
     coming.push_back(std::move(one));
     return {};
   };
+  if (unknown.size() > kFewPages) {
+    QRY_TRY(file_->visit_box({0, chunks_of({brick_of(window.min), brick_of(window.max)})}, note, {}));
+  } else {
+    for (const Int3 at : unknown) {
+      const Int3 first{at.x * 2, at.y * 2, at.z * 2};
+      QRY_TRY(file_->visit_box({0, {first, first + Int3{1, 1, 1}}}, note, {}));
+    }
+  }
   std::vector<uint32_t> leaving;
   for (const auto& [number, page] : pages_)
     if (!page.absent && page.bricks()) leaving.push_back(number);
-  auto left = file_->visit_box({0, chunks}, note, {});
-  if (left && !leaving.empty()) left = bring({}, leaving);
-  if (left) left = settle();
-  if (!left) {
-    wide_ = was_wide;
-    return left;
-  }
-  for (const auto& [number, page] : pages_) {
-    if (!page.bricks()) continue;
-    Elsewhere& its = elsewhere_[world_page(number, origin_)] = {};
-    for (const Chunk& chunk : page.chunks) {
-      if (!chunk.bricks) continue;
-      its.voxels += chunk.voxels;
-      its.bricks += chunk.bricks;
-      its.bounds = united(its.bounds, moved(chunk.bounds, origin_));
-    }
-  }
+  if (!leaving.empty()) QRY_TRY(bring({}, leaving));
+  QRY_TRY(settle());
+  for (const auto& [number, page] : pages_)
+    if (page.bricks()) put_page_elsewhere(number, page);
   forget_pages();
+  wide_ = true;
   origin_ = origin;
   home_->set_origin(origin);
-  for (const Written& one : coming) {
-    if (!has_chunk(one.at)) continue;
-    put_chunk(one.at, one.chunk, one.coarse);
-    elsewhere_.erase({one.at.x >> 1, one.at.y >> 1, one.at.z >> 1});
+  for (const Written& one : coming) put_chunk(one);
+  for (auto page = elsewhere_.begin(); page != elsewhere_.end();) {
+    if (!arrives(page->first)) {
+      ++page;
+      continue;
+    }
+    if (page->second.summary) {
+      put_page(page->first, *page->second.summary);
+      --summaries_;
+    }
+    page = elsewhere_.erase(page);
   }
   for (auto& [number, page] : pages_) page.absent = true;
   if (residency_) {
@@ -467,6 +493,39 @@ Result<void> ResidentPages::move_window(Int3 origin) {
   cache_.follow(*file_, brick_of(origin_));
   QRY_TRY_ASSIGN(expected_bytes_, used_bytes());
   return {};
+}
+
+void ResidentPages::put_page_elsewhere(uint32_t number, const Page& page) {
+  const Int3 low = voxels_of_page(number).min;
+  Elsewhere& its = elsewhere_[world_page(number, origin_)];
+  if (summaries_ < kMostSummaries) {
+    its.summary = std::make_unique<Summary>();
+    its.summary->chunks = page.chunks;
+    for (const auto& [cell_number, cell] : coarse_.cells_of(number))
+      its.summary->cells.emplace_back(uint8_t(cell_number & 63u), cell);
+    ++summaries_;
+  }
+  for (size_t i = 0; i < page.chunks.size(); ++i) {
+    const Chunk& chunk = page.chunks[i];
+    if (!chunk.bricks) continue;
+    its.voxels += chunk.voxels;
+    its.bricks += chunk.bricks;
+    its.bounds = united(its.bounds, moved(chunk.bounds, origin_));
+    if (its.summary) its.summary->chunks[i].bounds = moved(chunk.bounds, Int3{} - low);
+  }
+}
+
+// Of the window.
+void ResidentPages::put_page(Int3 page, const Summary& summary) {
+  const Int3 low = Int3{page.x * 128, page.y * 128, page.z * 128} - origin_;
+  const uint32_t number = page_of(brick_of(low));
+  Page& its = pages_[number];
+  its.chunks = summary.chunks;
+  for (Chunk& chunk : its.chunks)
+    if (chunk.bricks) chunk.bounds = moved(chunk.bounds, low);
+  CoarseCells cells;
+  for (const auto& [cell_number, cell] : summary.cells) cells.emplace(number << 6 | cell_number, cell);
+  coarse_.put(number, ~uint64_t(0), cells);
 }
 
 // ---- What a call needs

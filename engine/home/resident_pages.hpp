@@ -179,11 +179,17 @@ class ResidentPages {
     Box3 bounds;  // of the voxels
     void add(Int3 at, const BrickView& brick, uint8_t full, CoarseCells& coarse);
   };
+  // What the file has of a page, wherever that is: bounds are the page's own, and so are the cells' numbers.
+  struct Summary {
+    std::array<Chunk, 8> chunks;
+    std::vector<std::pair<uint8_t, CoarseCell>> cells;
+  };
   // Of a page outside of the window; its bounds are the world's.
   struct Elsewhere {
     uint64_t voxels = 0;
     uint32_t bricks = 0;
     Box3 bounds;
+    std::unique_ptr<Summary> summary;  // null: the file is to be asked
   };
   struct Page {
     std::array<Chunk, 8> chunks;
@@ -195,16 +201,20 @@ class ResidentPages {
     uint64_t bricks() const;
     uint64_t bytes() const;
   };
+  // Of a chunk, as in a Summary; cells are those of the page at the origin.
   struct Written {
-    Int3 at;
+    Int3 at;  // in the world
     Chunk chunk;
     CoarseCells coarse;
   };
 
-  void put_chunk(Int3 at, const Chunk& chunk, const CoarseCells& coarse);
+  void put_chunk(const Written& written);
+  void put_elsewhere(const Written& written);
+  void put_page(Int3 page, const Summary& summary);
+  void put_page_elsewhere(uint32_t number, const Page& page);
   bool has_chunk(Int3 chunk) const;
   Result<void> choose_window(io::Store& file);
-  Result<Written> summary_of(const io::PackedChunk& packed, Int3 origin) const;
+  Result<Written> summary_of(const io::PackedChunk& packed) const;
   Result<void> move_to(Int3 origin);
   Result<void> move_window(Int3 origin);
   std::array<int32_t, 3> nearest_to(const std::array<double, 3>& eye) const;
@@ -272,6 +282,7 @@ class ResidentPages {
   bool wide_ = false;  // the page at the window's upper corner, of which a brick has no key, counts as outside
   std::map<Int3, Elsewhere> elsewhere_;  // by the world's page
   Box3 world_bounds_;                    // of all voxels, as of the last window
+  size_t summaries_ = 0;                 // that are kept
   uint64_t round_ = 0;
   bool in_rounds_ = false;       // see Frames
   bool unknown_ = false;         // pages that are not in `pages_` may have voxels, until the file knows them

@@ -58,6 +58,16 @@ uint32_t CoarseLevel::number(uint32_t page) const {
   return found == numbers_.end() ? 0 : found->second;
 }
 
+CoarseCells CoarseLevel::cells_of(uint32_t page) const {
+  CoarseCells cells;
+  const QryCoarsePage& its = pages_[number(page)];
+  for (uint64_t left = outline(page); left; left &= left - 1) {
+    const auto at = uint32_t(std::countr_zero(left));
+    cells.emplace(page << 6 | at, cell_of(its.cells[at]));
+  }
+  return cells;
+}
+
 uint64_t CoarseLevel::outline(uint32_t page) const {
   const QryCoarsePage& its = pages_[number(page)];
   return uint64_t(its.high) << 32 | its.low;

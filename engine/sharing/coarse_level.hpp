@@ -43,6 +43,7 @@ class CoarseLevel {
   // The cells of a page that are in `of`, as these; those that are not in `cells` are empty.
   void put(uint32_t page, uint64_t of, const CoarseCells& cells);
 
+  CoarseCells cells_of(uint32_t page) const;                           // as put() takes them
   uint64_t outline(uint32_t page) const;                               // which cells of the page have something
   void list_bricks(uint32_t page, std::vector<uint32_t>& keys) const;  // that may have voxels; added to what is there
   void each_page(const auto& visit) const {

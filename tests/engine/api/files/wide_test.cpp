@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/app/sanitized.hpp"
 #include "tests/engine/api/files/faulty.hpp"
 #include "tests/engine/api/files/twin.hpp"
 #include "tests/voxel/io/quarry/killed_child.hpp"
@@ -278,6 +279,54 @@ TEST_CASE("c_api: an edit that is longer than one grid is one step, there wholly
       REQUIRE((result == QRY_OK ? voxels == 30'001 : voxels == 0));
       made = voxels;
     }
+  }
+}
+
+TEST_CASE("c_api: of a world of more pages than are kept in mind the window finds the others in the file",
+          "[one-caller]") {
+  const Worlds worlds;
+  const fs::path file = scratch_dir("api_wide_pages") / "w.quarry";
+  // A voxel in each page of a plane of 29,440 by 29,440.
+  constexpr int32_t kEdge = kSanitized ? 40 : 230;
+  std::vector<int32_t> xyz;
+  for (int32_t z = 0; z < kEdge; ++z)
+    for (int32_t x = 0; x < kEdge; ++x) xyz.insert(xyz.end(), {x * 128 + 5, 70, z * 128 + (x + z) % 128});
+  std::vector<uint8_t> materials(xyz.size() / 3);
+  for (size_t i = 0; i < materials.size(); ++i) materials[i] = uint8_t(1 + i % 255);
+  for (const uint32_t home : device_homes(worlds)) {
+    INFO("home " << home);
+    OneWorld world = wide(worlds, home, file);
+    uint64_t changed = 0;
+    require_ok(qry_world_set_voxels(world.get(), 0, xyz.data(), materials.data(), materials.size(), &changed));
+    CHECK(changed == materials.size());
+    world = OneWorld(nullptr);
+    world = wide(worlds, home, file, true);
+    CHECK(state_of(world.get()).voxel_count == materials.size());
+    // A voxel beside one of them, from corner to corner.
+    uint64_t more = 0;
+    for (const auto& [x, z] : {std::array{0, 0}, {kEdge - 1, kEdge - 1}, {0, kEdge - 1}, {kEdge - 1, 0}}) {
+      const auto i = size_t(z * kEdge + x);
+      const int32_t beside[3] = {xyz[3 * i] + 1, xyz[3 * i + 1], xyz[3 * i + 2]};
+      const uint8_t material = 77;
+      require_ok(qry_world_set_voxels(world.get(), 0, beside, &material, 1, &changed));
+      CHECK(changed == 1);
+      ++more;
+      CHECK(state_of(world.get()).voxel_count == materials.size() + more);
+      std::vector<uint8_t> found(materials.size());
+      if (more == 1 || more == 4) {
+        require_ok(qry_world_get_voxels(world.get(), xyz.data(), found.data(), found.size()));
+        CHECK(found == materials);
+      }
+      const int32_t lists[6] = {xyz[3 * i], xyz[3 * i + 1], xyz[3 * i + 2], beside[0], beside[1], beside[2]};
+      uint8_t two[2] = {0, 0};
+      require_ok(qry_world_get_voxels(world.get(), lists, two, 2));
+      CHECK(two[0] == materials[i]);
+      CHECK(two[1] == 77);
+    }
+    for (; more > 0; --more) require_ok(qry_world_undo(world.get(), nullptr));
+    CHECK(state_of(world.get()).voxel_count == materials.size());
+    require_ok(qry_world_undo(world.get(), &changed));
+    CHECK(state_of(world.get()).voxel_count == 0);
   }
 }
 

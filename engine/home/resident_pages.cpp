@@ -466,7 +466,7 @@ Result<void> ResidentPages::move_window(Int3 origin) {
   if (!leaving.empty()) QRY_TRY(bring({}, leaving));
   QRY_TRY(settle());
   for (const auto& [number, page] : pages_)
-    if (page.bricks()) put_page_elsewhere(number, page);
+    if (page.bricks()) put_page_elsewhere(number, page, arrives(world_page(number, origin_)));
   forget_pages();
   wide_ = true;
   origin_ = origin;
@@ -495,10 +495,11 @@ Result<void> ResidentPages::move_window(Int3 origin) {
   return {};
 }
 
-void ResidentPages::put_page_elsewhere(uint32_t number, const Page& page) {
+// `keeps`: its summary, as many as there are.
+void ResidentPages::put_page_elsewhere(uint32_t number, const Page& page, bool keeps) {
   const Int3 low = voxels_of_page(number).min;
   Elsewhere& its = elsewhere_[world_page(number, origin_)];
-  if (summaries_ < kMostSummaries) {
+  if (keeps || summaries_ < kMostSummaries) {
     its.summary = std::make_unique<Summary>();
     its.summary->chunks = page.chunks;
     for (const auto& [cell_number, cell] : coarse_.cells_of(number))

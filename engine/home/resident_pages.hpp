@@ -211,7 +211,7 @@ class ResidentPages {
   void put_chunk(const Written& written);
   void put_elsewhere(const Written& written);
   void put_page(Int3 page, const Summary& summary);
-  void put_page_elsewhere(uint32_t number, const Page& page);
+  void put_page_elsewhere(uint32_t number, const Page& page, bool keeps);
   bool has_chunk(Int3 chunk) const;
   Result<void> choose_window(io::Store& file);
   Result<Written> summary_of(const io::PackedChunk& packed) const;

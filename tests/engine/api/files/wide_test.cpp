@@ -299,6 +299,7 @@ TEST_CASE("c_api: of a world of more pages than are kept in mind the window find
     uint64_t changed = 0;
     require_ok(qry_world_set_voxels(world.get(), 0, xyz.data(), materials.data(), materials.size(), &changed));
     CHECK(changed == materials.size());
+    require_ok(qry_world_flush(world.get()));
     world = OneWorld(nullptr);
     world = wide(worlds, home, file, true);
     CHECK(state_of(world.get()).voxel_count == materials.size());

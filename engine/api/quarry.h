@@ -369,6 +369,14 @@ typedef struct qry_world_home_info {
  *   memory, listing bricks, world algebra, parts, floods, packing, detaching) bring all of the world, and are
  *   QRY_ERROR_OUT_OF_MEMORY if that does not fit. What qry_world_get_memory and qry_world_get_grid_stats measure is
  *   what is there.
+ * - Once it is attached, such a world may also be larger than one hash grid (16384 x 8192 x 16384 voxels): voxels are
+ *   anywhere from -2^30 to 2^30 - 1, and all calls are in these coordinates. The grid holds a window of the world, which
+ *   goes to what is edited and to the camera; edits, undo and redo that go beyond it are made window by window, as one
+ *   step. When it goes, the world is flushed, and what leaves costs reading it again; what is only read elsewhere
+ *   (qry_world_get_voxels, qry_world_read_region) comes from the file, and moves nothing. Rays and frames see what the
+ *   window holds, from an eye in it at least 4000 voxels away (2000 up and down). A ray's origin is in floats, a camera
+ *   in doubles. What needs all voxels together, lists and rays in the device's memory and detaching too, is
+ *   OUT_OF_MEMORY or UNSUPPORTED while voxels are outside of the window. The document must be one volume at the origin.
  * - A brick counts 624 bytes, or 40 if it is full of one material, and a change of the history 12. What a world takes
  *   without bricks counts too, some 60 MB with CUDA, and a twentieth is for lists of bricks. What is in use may be a
  *   tenth more than the budget, or 24 MB. A budget that has no room for some pages beside what any world takes is
@@ -1276,11 +1284,13 @@ typedef struct qry_stream_state {
  * with what the last call has brought, it brings nothing. It waits for neither file nor device; only if edits that the
  * device alone has keep most of the budget, they are flushed. A page that cannot be read stays coarse: one call tells
  * why, and it is not read again before its file changes. Does nothing to worlds without a budget. `info` and `state`
- * may be NULL. Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT, those of reading the file, those of qry_world_flush,
- * OUT_OF_MEMORY, DEVICE. [write] */
+ * may be NULL. Of a world that one grid does not hold it moves the window after the cameras of these frames; then the
+ * next publish shows another part of the world. Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT, those of reading the file,
+ * those of qry_world_flush, OUT_OF_MEMORY, DEVICE. [write] */
 QRY_API qry_result QRY_CALL qry_world_stream(qry_world* world, const qry_stream_info* info, qry_stream_state* state);
 /* Brings the pages that meet a box of voxels, both corners included, before a camera or an edit gets there. They leave
- * as others do, when they have not been needed for longest. Does nothing to worlds without a budget. Errors:
+ * as others do, when they have not been needed for longest; of a world that one grid does not hold those of the window
+ * come. Does nothing to worlds without a budget. Errors:
  * INVALID_ARGUMENT, those of qry_world_flush, OUT_OF_MEMORY (they do not fit the budget together), DEVICE. [write] */
 QRY_API qry_result QRY_CALL qry_world_prefetch(qry_world* world, const int32_t min[3], const int32_t max[3]);
 

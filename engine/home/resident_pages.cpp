@@ -255,8 +255,14 @@ void ResidentPages::forget_pages() {
 }
 
 void ResidentPages::note_elsewhere() {
-  world_bounds_ = {};
-  for (const auto& [at, page] : elsewhere_) world_bounds_ = united(world_bounds_, page.bounds);
+  elsewhere_voxels_ = elsewhere_bricks_ = 0;
+  elsewhere_bounds_ = {};
+  for (const auto& [at, page] : elsewhere_) {
+    elsewhere_voxels_ += page.voxels;
+    elsewhere_bricks_ += page.bricks;
+    elsewhere_bounds_ = united(elsewhere_bounds_, page.bounds);
+  }
+  world_bounds_ = elsewhere_bounds_;
   for (const auto& [number, page] : pages_)
     for (const Chunk& chunk : page.chunks)
       if (chunk.bricks) world_bounds_ = united(world_bounds_, moved(chunk.bounds, origin_));
@@ -1262,11 +1268,9 @@ ResidentPages::Counters ResidentPages::counters() {
   }
   counters.pages += elsewhere_.size();
   counters.absent += elsewhere_.size();
-  for (const auto& [at, page] : elsewhere_) {
-    counters.voxels += page.voxels;
-    counters.bricks += page.bricks;
-    counters.elsewhere = united(counters.elsewhere, page.bounds);
-  }
+  counters.voxels += elsewhere_voxels_;
+  counters.bricks += elsewhere_bricks_;
+  counters.elsewhere = elsewhere_bounds_;
   counters.brought = brought_;
   counters.left = left_;
   counters.flushes = flushes_;

@@ -282,7 +282,9 @@ class ResidentPages {
   bool wide_ = false;  // the page at the window's upper corner, of which a brick has no key, counts as outside
   std::map<Int3, Elsewhere> elsewhere_;  // by the world's page
   Box3 world_bounds_;                    // of all voxels, as of the last window
-  size_t summaries_ = 0;                 // that are kept
+  uint64_t elsewhere_voxels_ = 0, elsewhere_bricks_ = 0;
+  Box3 elsewhere_bounds_;
+  size_t summaries_ = 0;  // that are kept
   uint64_t round_ = 0;
   bool in_rounds_ = false;       // see Frames
   bool unknown_ = false;         // pages that are not in `pages_` may have voxels, until the file knows them

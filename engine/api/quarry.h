@@ -370,7 +370,7 @@ typedef struct qry_world_home_info {
  *   QRY_ERROR_OUT_OF_MEMORY if that does not fit. What qry_world_get_memory and qry_world_get_grid_stats measure is
  *   what is there.
  * - Once it is attached, such a world may also be larger than one hash grid (16384 x 8192 x 16384 voxels): voxels are
- *   anywhere from -2^30 to 2^30 - 1, and all calls are in these coordinates. The grid holds a window of the world, which
+ *   anywhere from -2^30 to 2^30 - 1, and all calls are in these coordinates. The grid holds a window of it, which
  *   goes to what is edited and to the camera; edits, undo and redo that go beyond it are made window by window, as one
  *   step. When it goes, the world is flushed, and what leaves costs reading it again; what is only read elsewhere
  *   (qry_world_get_voxels, qry_world_read_region) comes from the file, and moves nothing. Rays and frames see what the

@@ -109,6 +109,37 @@ qry_result change_there(qry_world& world, const qry_progress_info* info, const c
   return finish(world, launch(), false, changed);
 }
 
+// Whether a world, with more bricks, does not fit its budget: then not all of its bricks are read at once.
+qry_result check_in_parts(const qry_world& world, uint64_t more_bricks, bool* in_parts) {
+  *in_parts = false;
+  if (!world.home) return QRY_OK;
+  const auto fits = world.home->fits_together(more_bricks);
+  if (!fits) return refuse(fits.error());
+  *in_parts = !*fits;
+  return QRY_OK;
+}
+
+// Of two worlds of which one does not fit its budget.
+Result<SceneDiff> compare_in_parts(const qry_world& world, const qry_world& other, bool shape_only) {
+  const Palette &own = world.document->scene().palette, &others = other.document->scene().palette;
+  const Box3 all{brick_of(kWorldMin), brick_of(kWorldMax)};
+  SceneDiff sum;
+  const auto add = [&](const BrickMap& first, const BrickMap& second) -> Result<void> {
+    sum.add(diff_bricks({first, own}, {second, others}, all, shape_only));
+    return {};
+  };
+  if (world.home && other.home) {
+    QRY_TRY(world.home->visit_beside(*other.home, add));
+    return sum;
+  }
+  QRY_TRY_ASSIGN(const BrickMap bricks, bricks_shown(world.home ? other : world));
+  if (world.home) QRY_TRY(world.home->visit_beside(bricks, add));
+  else
+    QRY_TRY(other.home->visit_beside(
+        bricks, [&](const BrickMap& second, const BrickMap& first) { return add(first, second); }));
+  return sum;
+}
+
 qry_result change_by_steps(qry_world* world, uint32_t volume, uint32_t neighbours, uint32_t steps,
                            const qry_progress_info* info, uint64_t* changed, const char* function, bool grows) {
   return guarded(function, [&]() -> qry_result {
@@ -123,6 +154,11 @@ qry_result change_by_steps(qry_world* world, uint32_t volume, uint32_t neighbour
     if (world->home && steps == 1)
       return change_there(*world, info, what, changed,
                           [&] { return grows ? world->home->grow(neighbours) : world->home->erode(neighbours); });
+    bool in_parts = false;
+    QRY_PASS_REFUSAL(check_in_parts(*world, 0, &in_parts));
+    if (in_parts)
+      return change_there(*world, info, what, changed,
+                          [&] { return world->home->change_by_steps(grows, neighbours, steps); });
     return change_volume(*world, volume, what, info, changed, [&](const BrickMap& bricks, const Progress& progress) {
       return grows ? dilate(bricks, Connectivity(neighbours), steps, progress)
                    : erode(bricks, Connectivity(neighbours), steps, progress);
@@ -185,6 +221,15 @@ qry_result qry_world_compare(const qry_world* world, const qry_world* other, uin
     QRY_PASS_REFUSAL(check_struct(function, "comparison", comparison, QRY_STYPE_COMPARISON));
     const Palette &own = world->document->scene().palette, &others = other->document->scene().palette;
     const bool shape_only = flags & QRY_COMPARE_SHAPE;
+    bool own_in_parts = false, others_in_parts = false;
+    QRY_PASS_REFUSAL(check_in_parts(*world, 0, &own_in_parts));
+    QRY_PASS_REFUSAL(check_in_parts(*other, 0, &others_in_parts));
+    if (own_in_parts || others_in_parts) {
+      const auto found = compare_in_parts(*world, *other, shape_only);
+      if (!found) return refuse(found.error());
+      tell(*found, found->same, *comparison);
+      return QRY_OK;
+    }
     if (world->home && other->home && world->home->reads(*other->home)) {
       const auto found = world->home->compare(*other->home, material_looks(own, others, shape_only));
       if (!found) return refuse(found.error());
@@ -216,9 +261,29 @@ qry_result qry_world_combine(qry_world* world, uint32_t volume, const qry_world*
     if (other->context != world->context)
       return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: other is a world of another context", function);
     QRY_PASS_REFUSAL(check_info(function, info));
-    if (world->home && other->home && world->home->reads(*other->home))
+    const auto by_home = [&] {
       return change_there(*world, info, "combine", changed,
                           [&] { return world->home->combine(*other->home, device::Combination(mode)); });
+    };
+    if (world->home && other->home && world->home->reads(*other->home)) return by_home();
+    if (world->home && other->home) {
+      bool own_in_parts = false, others_in_parts = false;
+      QRY_PASS_REFUSAL(check_in_parts(*world, 0, &own_in_parts));
+      QRY_PASS_REFUSAL(check_in_parts(*other, 0, &others_in_parts));
+      if (own_in_parts || others_in_parts) return by_home();
+    }
+    if (world->home && world->home->pages() && !other->home) {
+      const uint32_t threads = world->context->threads;
+      const ThreadShare share(threads ? threads : thread_count());
+      const auto theirs = bricks_shown(*other);
+      if (!theirs) return refuse(theirs.error());
+      bool in_parts = false;
+      const bool is_union = mode == QRY_COMBINE_UNION;
+      QRY_PASS_REFUSAL(check_in_parts(*world, is_union ? theirs->bricks().size() : 0, &in_parts));
+      if (in_parts)
+        return change_there(*world, info, "combine", changed,
+                            [&] { return world->home->combine(*theirs, device::Combination(mode)); });
+    }
     return change_volume(*world, volume, "combine", info, changed,
                          [&](const BrickMap& bricks, const Progress& progress) -> Result<BrickMap> {
                            QRY_TRY_ASSIGN(const BrickMap theirs, bricks_shown(*other));

@@ -103,7 +103,8 @@ qry_result qry_world_detach(qry_world* world) {
   const char* const function = "qry_world_detach";
   return guarded(function, [&]() -> qry_result {
     if (world && world->file)
-      if (auto whole = FollowedFile::bring_all(homed(*world)); !whole && whole.error().code == ErrorCode::out_of_memory)
+      if (auto whole = FollowedFile::bring_all(homed(*world));
+          !whole && (whole.error().code == ErrorCode::out_of_memory || whole.error().code == ErrorCode::unsupported))
         return refuse(whole.error());
     const qry_result flushed = qry_world_flush(world);
     if (flushed == QRY_ERROR_DEVICE_LOST) {  // nothing of the world will come there any more

@@ -365,18 +365,22 @@ typedef struct qry_world_home_info {
  *   a warning says when it is opened; and what could be redone before an edit may be gone.
  *   qry_world_render and qry_world_trace_paths draw what is there, and again what they missed,
  *   until the picture is that of the whole world; recorded frames show coarsely what is not there yet
- *   (qry_world_stream). Calls that work on all voxels together (paths where something glows, rays in the device's
- *   memory, listing bricks, world algebra, parts, floods, packing, detaching) bring all of the world, and are
- *   QRY_ERROR_OUT_OF_MEMORY if that does not fit. What qry_world_get_memory and qry_world_get_grid_stats measure is
- *   what is there.
+ *   (qry_world_stream). What glows for paths is looked for in all of the file, then in what may have changed since; it
+ *   is kept, OUT_OF_MEMORY if it takes more than the host's memory for pages.
+ * - World algebra, connected parts, floods, comparisons, sums and lists of bricks of a world that does not fit are made
+ *   on the host, some pages after the other; what changes are parts of one step, as above. The world, and another one
+ *   that does not fit, may be flushed for that, and progress is not told between parts. Calls that need all voxels at
+ *   once (rays in the device's memory, packing, detaching; algebra of a world that has no home on a device with one
+ *   that does not fit) bring all of the world, and are QRY_ERROR_OUT_OF_MEMORY if that does not fit. What
+ *   qry_world_get_memory and qry_world_get_grid_stats measure is what is there.
  * - Once it is attached, such a world may also be larger than one hash grid (16384 x 8192 x 16384 voxels): voxels are
  *   anywhere from -2^30 to 2^30 - 1, and all calls are in these coordinates. The grid holds a window of it, which
  *   goes to what is edited and to the camera; edits, undo and redo that go beyond it are made window by window, as one
  *   step. When it goes, the world is flushed, and what leaves costs reading it again; what is only read elsewhere
  *   (qry_world_get_voxels, qry_world_read_region) comes from the file, and moves nothing. Rays and frames see what the
  *   window holds, from an eye in it at least 4000 voxels away (2000 up and down). A ray's origin is in floats, a camera
- *   in doubles. What needs all voxels together, lists and rays in the device's memory and detaching too, is
- *   OUT_OF_MEMORY or UNSUPPORTED while voxels are outside of the window. The document must be one volume at the origin.
+ *   in doubles. What needs all voxels together, also lists and rays in the device's memory and detaching, is
+ *   UNSUPPORTED while voxels are outside of the window. The document must be one volume at the origin.
  * - A brick counts 624 bytes, or 40 if it is full of one material, and a change of the history 12. What a world takes
  *   without bricks counts too, some 60 MB with CUDA, and a twentieth is for lists of bricks. What is in use may be a
  *   tenth more than the budget, or 24 MB. A budget that has no room for some pages beside what any world takes is

@@ -67,6 +67,9 @@ class Parts {
   uint32_t last_ = 0;
 };
 
+// Of a world with a budget: it goes on in parts.
+bool lacks_room(const Error& error) { return error.code == ErrorCode::out_of_memory; }
+
 // Sends all bricks of a file, chunk by chunk, in no order: all threads decode, each into an array that it has taken,
 // and send it when it is large.
 Result<void> send_file(device::Store& store, io::StoreReader& file, const Progress& progress) {
@@ -143,16 +146,6 @@ Edit in_window(Edit edit, Int3 origin) {
   return edit;
 }
 
-BrickMask mask_of(const BrickMaterials& materials) {
-  BrickMask mask{};
-  for (uint32_t i = 0; i < kVoxelsPerBrick; i += 8) {
-    uint64_t eight;
-    std::memcpy(&eight, &materials[i], sizeof eight);
-    mask[i >> 6] |= (~equal_bytes(eight, 0) & 255u) << (i & 63u);
-  }
-  return mask;
-}
-
 // Calls use(i, materials) for each place of the pool, from all threads; some thousands are read at a time.
 template <class Use>
 Result<void> read_each(device::Store& store, std::span<const uint32_t> places, uint32_t threads, const Use& use) {
@@ -169,9 +162,6 @@ Result<void> read_each(device::Store& store, std::span<const uint32_t> places, u
         threads);
   }
   return {};
-}
-SharedBrick brick_of_materials(const BrickMaterials& materials, const BrickPool& pool) {
-  return pool.make(BrickView(mask_of(materials), materials));
 }
 
 // Records that are in memory, as StoreReader shows those of a file.
@@ -416,13 +406,15 @@ Result<uint64_t> DeviceHome::edit(const Edit& edit) {
   if (windows.size() <= 1) {
     QRY_TRY(show(windows.empty() ? nullptr : windows.data()));
     if (parts.size() == 1) {
-      QRY_TRY(pages_->shape(its, parts[0]));
+      const auto there = pages_->shape(its, parts[0]);
+      if (!there && floods && lacks_room(there.error()) && pages_->has_file()) return flood_in_parts(its);
+      QRY_TRY(there);
       return edit_there(its, {});
     }
   }
   size_t window = windows.empty() ? 0 : 1, next = 0;
   if (windows.size() > 1) window = 0;
-  return in_parts(edit_label(edit), [&]() -> Result<std::optional<uint64_t>> {
+  return in_parts(edit_label(edit), [&](size_t) -> Result<std::optional<uint64_t>> {
     while (next == parts.size()) {
       if (window == windows.size()) return std::optional<uint64_t>();
       QRY_TRY(show(&windows[window++]));
@@ -574,7 +566,7 @@ Result<uint64_t> DeviceHome::set_in_window(const device::GivenVoxels& voxels,
     QRY_TRY(show());
     if (left.size() == 1) return set_first();
   }
-  return in_parts(kSetVoxels, [&]() -> Result<std::optional<uint64_t>> {
+  return in_parts(kSetVoxels, [&](size_t) -> Result<std::optional<uint64_t>> {
     if (left.empty()) return std::optional<uint64_t>();
     QRY_TRY(show());
     QRY_TRY_ASSIGN(const uint64_t ticket, set_first());
@@ -631,7 +623,7 @@ Result<uint64_t> DeviceHome::write_box(const Box3& box, const uint8_t* materials
     return write_box_part(moved(box, Int3{} - origin()), materials, side);
   QRY_TRY(check_on_host(side, "a box in the device's memory that is larger than one grid"));
   size_t window = 1, next = 0;
-  return in_parts(kWriteRegion, [&]() -> Result<std::optional<uint64_t>> {
+  return in_parts(kWriteRegion, [&](size_t) -> Result<std::optional<uint64_t>> {
     while (next == parts.size()) {
       if (window == windows.size()) return std::optional<uint64_t>();
       QRY_TRY(show(windows[window++]));
@@ -662,7 +654,8 @@ Result<uint64_t> DeviceHome::write_bricks(std::span<const BrickPut> all, const c
     Box3 box;
     for (const BrickPut& put : puts) box = united(box, {put.brick, put.brick});
     // One window's.
-    if (pages_->can_move() && pages_->windows_of(box_of_voxels(box), true).size() == 1)
+    const auto is_there = [from = brick_of(origin())](const BrickPut& put) { return brick_in_world(put.brick - from); };
+    if (!std::ranges::all_of(puts, is_there) && pages_->windows_of(box_of_voxels(box), true).size() == 1)
       QRY_TRY(pages_->show(box_of_voxels(box)));
     if (const Int3 from = brick_of(origin()); from != Int3{}) {
       own.assign(all.begin(), all.end());
@@ -811,9 +804,6 @@ Result<void> DeviceHome::set_budget(uint64_t bytes, uint64_t host_bytes) {
 
 namespace {
 
-constexpr const char* kOtherWindow =
-    "the two worlds' grids do not begin at the same place: one is farther from the origin than one grid reaches";
-
 // Both worlds are this thread's alone; the two may be one.
 std::array<std::unique_lock<std::mutex>, 2> locked(std::mutex& own, std::mutex& others) {
   std::unique_lock first(own, std::defer_lock), second(others, std::defer_lock);
@@ -824,12 +814,33 @@ std::array<std::unique_lock<std::mutex>, 2> locked(std::mutex& own, std::mutex& 
 
 }  // namespace
 
+Result<void> DeviceHome::check_one_grid() {
+  const auto stay = stay_there();
+  if (!pages_ || (origin() == Int3{} && !pages_->has_elsewhere())) return {};
+  return fail(
+      ErrorCode::unsupported,
+      "the world is not within one grid about its origin (16384 x 8192 x 16384 voxels), as algebra, parts, sums "
+      "and comparisons need it: do this to its file (quarry convert, diff, info)");
+}
+
 Result<uint64_t> DeviceHome::combine(DeviceHome& other, device::Combination combination,
                                      const device::Store::NewMaterials* materials) {
+  QRY_TRY(check_one_grid());
+  QRY_TRY(other.check_one_grid());
+  {
+    const auto stay = stay_there(), others = other.stay_there();
+    QRY_TRY_ASSIGN(const bool others_fit, other.fits_together());
+    uint64_t more_bricks = 0;
+    if (pages_ && combination == device::Combination::union_of) {
+      QRY_TRY_ASSIGN(const State theirs, other.state());
+      more_bricks = theirs.store.keys;
+    }
+    QRY_TRY_ASSIGN(const bool fit, fits_together(more_bricks));
+    if (!fit || !others_fit) return combine_in_parts(other, combination, materials);
+  }
   QRY_TRY_ASSIGN(const auto stay, all_there(true, "an operation on two worlds"));
   QRY_TRY_ASSIGN(const auto others, other.all_there(false, "an operation on two worlds"));
   const auto locks = locked(lock_, other.lock_);
-  if (origin_ != other.origin_) return fail(ErrorCode::unsupported, kOtherWindow);
   QRY_TRY(prepare_change());
   QRY_TRY_ASSIGN(const auto change, store_->combine(*other.store_, combination, materials));
   return done(change, "combine");
@@ -837,34 +848,48 @@ Result<uint64_t> DeviceHome::combine(DeviceHome& other, device::Combination comb
 Result<device::Store::VoxelSums> DeviceHome::voxel_sums(const Palette& palette) {
   std::array<uint32_t, 256> colours{};
   for (size_t m = 0; m < colours.size(); ++m) colours[m] = rgba_word(palette.materials[m]);
-  QRY_TRY_ASSIGN(const auto stay, all_there(false, "a sum over voxels"));
+  const auto held = stay_there();
+  QRY_TRY(check_one_grid());
+  const auto stay = all_there(false, "a sum over voxels");
+  if (!stay) return lacks_room(stay.error()) ? sums_in_parts(palette) : tl::unexpected(stay.error());
   const std::lock_guard lock(lock_);
-  if (origin_ != Int3{}) return fail(ErrorCode::unsupported, kOtherWindow);
   return store_->voxel_sums(colours);
 }
 Result<device::Store::Comparison> DeviceHome::compare(DeviceHome& other, std::span<const uint32_t, 512> looks) {
+  QRY_TRY(check_one_grid());
+  QRY_TRY(other.check_one_grid());
   QRY_TRY_ASSIGN(const auto stay, all_there(false, "a comparison"));
   QRY_TRY_ASSIGN(const auto others, other.all_there(false, "a comparison"));
   const auto locks = locked(lock_, other.lock_);
-  if (origin_ != other.origin_) return fail(ErrorCode::unsupported, kOtherWindow);
   return store_->compare(*other.store_, looks);
 }
 
-Result<uint64_t> DeviceHome::morph(Morphology morphology, uint32_t neighbours, const char* label) {
+Result<uint64_t> DeviceHome::morph(bool grows, uint32_t neighbours) {
+  const auto held = stay_there();
+  QRY_TRY(check_one_grid());
+  QRY_TRY_ASSIGN(const bool fits, fits_together());
+  if (!fits) return change_by_steps(grows, neighbours, 1);
   QRY_TRY_ASSIGN(const auto stay, all_there(true, "a growth or an erosion"));
   const std::lock_guard lock(lock_);
   QRY_TRY(prepare_change());
-  QRY_TRY_ASSIGN(const auto change, ((*store_).*morphology)(neighbours));
-  return done(change, label);
+  QRY_TRY_ASSIGN(const auto change, grows ? store_->grow(neighbours) : store_->erode(neighbours));
+  return done(change, grows ? "grow" : "erode");
 }
 
 Result<std::vector<device::PartScratch::Part>> DeviceHome::find_parts(uint32_t neighbours) {
-  QRY_TRY_ASSIGN(const auto stay, all_there(false, "a search for parts"));
+  const auto held = stay_there();
+  QRY_TRY(check_one_grid());
+  const auto stay = all_there(false, "a search for parts");
+  if (!stay) return lacks_room(stay.error()) ? find_parts_in_parts(neighbours) : tl::unexpected(stay.error());
   const std::lock_guard lock(lock_);
   return store_->find_parts(neighbours);
 }
 
 Result<uint64_t> DeviceHome::keep_parts(uint32_t neighbours, uint64_t most, uint64_t least) {
+  const auto held = stay_there();
+  QRY_TRY(check_one_grid());
+  QRY_TRY_ASSIGN(const bool fits, fits_together());
+  if (!fits) return keep_parts_in_parts(neighbours, most, least);
   QRY_TRY_ASSIGN(const auto stay, all_there(true, "a search for parts"));
   const std::lock_guard lock(lock_);
   QRY_TRY(prepare_change());
@@ -1092,8 +1117,8 @@ Result<uint64_t> DeviceHome::in_parts(const std::string& label, const NextPart& 
   Result<void> made;
   QRY_TRY(part_of_step(true));
   const UnderWay under_way(this, true);
-  while (made) {
-    const auto ticket = next_part();
+  for (size_t i = 0; made; ++i) {
+    const auto ticket = next_part(i);
     if (ticket && !*ticket) break;
     const auto part = ticket ? wait(**ticket) : Result<Change>(tl::unexpected(ticket.error()));
     if (!part) made = tl::unexpected(part.error());
@@ -2386,7 +2411,9 @@ Result<void> DeviceHome::prefetch(const Box3& box) {
 }
 
 Result<std::vector<uint32_t>> DeviceHome::keys() {
-  QRY_TRY_ASSIGN(const auto stay, all_there(false, "a list of bricks"));
+  const auto held = stay_there();
+  const auto stay = all_there(false, "a list of bricks");
+  if (!stay) return lacks_room(stay.error()) ? keys_in_parts() : tl::unexpected(stay.error());
   const std::lock_guard lock(lock_);
   QRY_TRY_ASSIGN(const auto entries, store_->entries());
   std::vector<uint32_t> keys;
@@ -2403,6 +2430,8 @@ Result<BrickMap> DeviceHome::bricks(const BrickPool& pool) {
 }
 
 Result<BrickMap> DeviceHome::bricks_with(const std::array<bool, 256>& materials) {
+  const auto held = stay_there();
+  if (pages_ && pages_->has_file()) return bricks_in_parts(materials);
   QRY_TRY_ASSIGN(const auto stay, all_there(false, "the search for lights"));
   const std::lock_guard lock(lock_);
   QRY_TRY_ASSIGN(auto entries, store_->entries());

@@ -24,10 +24,16 @@
 #include "voxel/voxelize/device_sink.hpp"
 #include "voxel/worlds/document.hpp"
 
+namespace quarry {
+class ConnectedParts;  // voxel/operations/connected_parts.hpp
+}
+
 namespace quarry::engine {
 
 class BrickBatch;     // record_batch.hpp
 class ResidentPages;  // resident_pages.hpp
+struct PageUse;       // resident_pages.hpp
+struct PageWanted;    // resident_pages.hpp
 
 class DeviceHome {
  public:
@@ -142,16 +148,32 @@ class DeviceHome {
   Result<uint64_t> write_bricks(std::span<const BrickPut> puts, const char* label);
   // Whether the other world is in memory of the same device.
   bool reads(DeviceHome& other) { return store_->executor().device() == other.store_->executor().device(); }
-  // As Store's. Blocks until it is done.
+  // As Store's. Blocks until it is done. If one of the two does not fit its budget: as with bricks of the host's.
   Result<uint64_t> combine(DeviceHome& other, device::Combination combination,
                            const device::Store::NewMaterials* materials = nullptr);
-  // As Store's. Block until they are done.
+  // As Store's. Block until they are done. Sums of a world that does not fit its budget: on the host, in parts.
   Result<device::Store::VoxelSums> voxel_sums(const Palette& palette);
   Result<device::Store::Comparison> compare(DeviceHome& other, std::span<const uint32_t, 512> looks);
-  // By a voxel, as Store's. Block until they are done.
-  Result<uint64_t> grow(uint32_t neighbours) { return morph(&device::Store::grow, neighbours, "grow"); }
-  Result<uint64_t> erode(uint32_t neighbours) { return morph(&device::Store::erode, neighbours, "erode"); }
-  // As Store's. Block until they are done.
+  // Bricks of both worlds, group by group of pages: of those in which either has voxels. One of the two has a budget.
+  // Errors: of reading; `use`'s.
+  using UseBoth = std::function<Result<void>(const BrickMap& own, const BrickMap& others)>;
+  Result<void> visit_beside(DeviceHome& other, const UseBoth& use);
+  Result<void> visit_beside(const BrickMap& other, const UseBoth& use);  // without what is outside of the world
+  // By a voxel, as Store's. Block until they are done. A world that does not fit its budget: as change_by_steps().
+  Result<uint64_t> grow(uint32_t neighbours) { return morph(true, neighbours); }
+  Result<uint64_t> erode(uint32_t neighbours) { return morph(false, neighbours); }
+  // Of a world with a budget, whatever of it is there: by so many voxels, as one step of the history; and with bricks
+  // that are the host's, whose materials are the world's. On the host, some pages after the other (in_parts.cpp).
+  // Traffic over the bus: 8 bytes for each place of a brick in pages that are there, 516 for each brick that is not
+  // full, and what changes as by write_bricks(). Host memory: about an eighth of the budget, one page at least, and 620
+  // bytes for each brick that has changed beside pages that are still to come. Block until they are done. Errors:
+  // out_of_bounds, those of write_bricks(), of a file's reading, of a flush; then what was done is taken back.
+  Result<uint64_t> change_by_steps(bool grows, uint32_t neighbours, uint32_t steps);
+  Result<uint64_t> combine(const BrickMap& other, device::Combination combination, const char* label = "combine");
+  // Whether the budget has room for all of the world, what a change of all of it takes, about, and more bricks.
+  Result<bool> fits_together(uint64_t more_bricks = 0);
+  // As Store's. Block until they are done. Of a world that does not fit its budget: on the host, some pages after the
+  // other, the first time for where parts are in them, 100 bytes for each part of a page; and once more to keep some.
   Result<std::vector<device::PartScratch::Part>> find_parts(uint32_t neighbours);
   Result<uint64_t> keep_parts(uint32_t neighbours, uint64_t most, uint64_t least);
   Result<Change> wait(uint64_t ticket);
@@ -275,13 +297,15 @@ class DeviceHome {
   bool shares() const { return store_->shares(); }
   // Of a world with a budget: what the window has of a box comes. Errors: of reading; out_of_memory.
   Result<void> prefetch(const Box3& box);
-  // The keys of all bricks, in the window, sorted.
+  // The keys of all bricks, in the window, sorted. If the world does not fit its budget: some pages after the other.
   Result<std::vector<uint32_t>> keys();
   // All bricks, made in `pool`. Traffic: 4 bytes a slot of the grid and 516 a brick that is not full over the bus.
   Result<BrickMap> bricks(const BrickPool& pool = BrickPool::loose());
   // In the window's coordinates, those with a voxel of one of the materials, and the six beside each: what tells the
-  // faces of these voxels. Traffic:
-  // as bricks(), and those that are found once more. Memory: 9 bytes a brick of the world, and what is found.
+  // faces of these voxels. Traffic: as bricks(), and those that are found once more. Memory: 9 bytes a brick of the
+  // world, and what is found. With a budget and a file: some pages after the other, on the host, the first time all of
+  // the window's, then those that may have changed; what is found stays there, and is refused, out_of_memory, if the
+  // host's part for pages is less.
   Result<BrickMap> bricks_with(const std::array<bool, 256>& materials);
 
  private:
@@ -344,8 +368,7 @@ class DeviceHome {
   Result<void> fill(const Content& content);
   using VisitHistory = std::function<Result<void>(io::HistorySide side, const io::HistoryVisit& visit)>;
   Result<void> make_history(uint64_t position, const VisitHistory& visit);
-  using Morphology = Result<device::Store::Change> (device::Store::*)(uint32_t neighbours);
-  Result<uint64_t> morph(Morphology morphology, uint32_t neighbours, const char* label);
+  Result<uint64_t> morph(bool grows, uint32_t neighbours);
   // What follows a change on the device needs memory of the host: these have it before, so that a change is made and
   // known, or not made.
   template <class Launch>
@@ -394,13 +417,44 @@ class DeviceHome {
   uint64_t whole_steps(uint64_t number) const;
   Result<uint64_t> edit_there(const Edit& edit, const std::optional<Box3>& part);
   Result<uint64_t> set_there(const device::GivenVoxels& voxels);
-  // The ticket of the next part; nothing: all are made.
-  using NextPart = std::function<Result<std::optional<uint64_t>>()>;
-  Result<uint64_t> in_parts(const std::string& label, const NextPart& next_part);
+  // Whether all of it is in one grid about the world's origin. Errors: unsupported.
+  Result<void> check_one_grid();
   Result<uint64_t> set_in_window(const device::GivenVoxels& voxels, std::vector<std::vector<uint64_t>> groups);
   Result<uint64_t> write_box_part(const Box3& part, const uint8_t* materials, device::Side side);
   Result<void> trace_in_windows(std::span<const Ray> rays, std::span<RayHit> hits);
   Result<void> trace_in_window(std::span<const Ray> rays, std::span<RayHit> hits);
+  // Parts of one step, until there is none.
+  using NextPart = std::function<Result<std::optional<uint64_t>>(size_t number)>;
+  Result<uint64_t> in_parts(const std::string& label, const NextPart& next_part);
+  // For what needs all of a world that does not fit its budget (in_parts.cpp).
+  struct PageGroups;
+  struct BricksBefore;
+  struct OtherBricks;
+  struct PiecesFound;
+  struct FloodFound;
+  Result<std::vector<PageUse>> pages_in_use();
+  Result<BrickMap> bricks_of_pages(std::span<const uint32_t> pages, bool keep, const BricksBefore* around);
+  Result<BrickMap> read_wanted(std::span<const PageWanted> wanted, bool keep, std::vector<BrickPut> others);
+  using UseGroup = std::function<Result<void>(const BrickMap& bricks)>;
+  Result<void> read_in_groups(std::span<const PageUse> pages, const UseGroup& use);
+  Result<BrickMap> bricks_in_parts(const std::array<bool, 256>& materials);
+  Result<device::Store::VoxelSums> sums_in_parts(const Palette& palette);
+  Result<std::vector<uint32_t>> keys_in_parts();
+  Result<uint64_t> write_part(const PageGroups& groups, size_t number, const BrickMap& before, const BrickMap& after,
+                              const char* label, BricksBefore* kept);
+  Result<uint64_t> combine_in_parts(DeviceHome& other, device::Combination combination,
+                                    const device::Store::NewMaterials* materials);
+  Result<PiecesFound> find_pieces(uint32_t neighbours, bool with_materials);
+  Result<std::vector<device::PartScratch::Part>> find_parts_in_parts(uint32_t neighbours);
+  Result<uint64_t> keep_parts_in_parts(uint32_t neighbours, uint64_t most, uint64_t least);
+  Result<ConnectedParts> add_flood_page(FloodFound& found, uint32_t page);
+  Result<FloodFound> find_flood(Int3 voxel);
+  Result<uint64_t> flood_in_parts(const Edit& edit);
+  Result<OtherBricks> bricks_as_other(const device::Store::NewMaterials* materials);
+  static OtherBricks as_other(const BrickMap& map, bool* outside);
+  Result<void> visit_both(const OtherBricks& other, const UseBoth& use);
+  uint64_t group_bytes() const;
+  Result<uint64_t> combine_in_parts(const OtherBricks& other, device::Combination combination, const char* label);
   Result<uint64_t> exchange_own(const HomeStep& step, bool forward);
   Palette exchanged(const std::vector<MaterialChange>& changes, bool forward) const;
   void add_step(HomeStep step);

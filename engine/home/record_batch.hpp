@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <deque>
 #include <string>
 #include <utility>
@@ -13,8 +14,20 @@
 #include "base/result.hpp"
 #include "voxel/device/store.hpp"
 #include "voxel/io/quarry/reader.hpp"
+#include "voxel/shapes/change.hpp"
 
 namespace quarry::engine {
+
+// The brick that a device has by its materials alone.
+inline SharedBrick brick_of_materials(const BrickMaterials& materials, const BrickPool& pool) {
+  BrickMask mask{};
+  for (uint32_t i = 0; i < kVoxelsPerBrick; i += 8) {
+    uint64_t eight;
+    std::memcpy(&eight, &materials[i], sizeof eight);
+    mask[i >> 6] |= (~equal_bytes(eight, 0) & 255u) << (i & 63u);
+  }
+  return pool.make(BrickView(mask, materials));
+}
 
 // Whole bricks on their way to a device.
 class BrickBatch {

@@ -21,7 +21,6 @@
 namespace quarry::engine {
 namespace {
 
-constexpr uint64_t kRecordBytes = 12;  // of a change of a brick
 // Of the budget this share, and at least so much, is for lists of bricks that are sent to the device or make edits.
 constexpr uint64_t kListShare = 20, kLeastListBytes = uint64_t(12) << 20;
 // A new world has room for so much; and a budget has room for so much beside what a world takes without bricks.
@@ -34,8 +33,6 @@ constexpr uint64_t kReadAtOnce = 16;  // bricks are read and sent this share of 
 // What is read of the file has this share of the budget in the host's memory, and at least so much.
 constexpr uint64_t kHostShare = 8, kLeastHostBytes = uint64_t(32) << 20;
 constexpr int32_t kNearPages = 6;  // in each direction from the eye, that are read ahead
-// Of an edit of which nothing is known but its bricks.
-constexpr uint64_t kChangeBytes = kKeyBytes + kVoxelBytes + kRecordBytes;
 
 // Chunks of a page in its array.
 uint32_t number_in_page(Int3 chunk) {
@@ -252,6 +249,7 @@ void ResidentPages::forget_pages() {
   near_page_.reset();
   near_.clear();
   waiting_.clear();
+  glowing_ = {};
 }
 
 void ResidentPages::note_elsewhere() {
@@ -424,17 +422,8 @@ Result<void> ResidentPages::move_to(Int3 origin) {
         ErrorCode::out_of_bounds,
         "voxels would be outside of the world's window: attach the world to a file, which has what is elsewhere");
   QRY_TRY(settle());
-  // A step that has begun goes on: what comes of it belongs to what the file has of it now.
-  const auto begun = home_->begun_step();
-  auto moved = flush_(begun.unfinished);
-  if (moved) moved = home_->forget_steps();
-  if (moved) {
-    for (auto& [number, page] : pages_) page.held = false;
-    ++flushes_;
-    moved = move_window(origin);
-  }
-  QRY_TRY(home_->go_on_with(begun));
-  return moved;
+  QRY_TRY(flush_and_forget());
+  return move_window(origin);
 }
 
 // Of a world that the file has as it is.
@@ -732,22 +721,24 @@ AbsentPages ResidentPages::absent() {
 
 Result<ResidentPages::Stay> ResidentPages::all(Use use, const char* what) {
   Stay stay(lock_);
-  std::vector<uint32_t> absent;
+  std::vector<uint32_t> numbers;
+  bool lacks_some = false;
   uint64_t bytes = 0;
   for (const auto& [number, page] : pages_) {
     bytes += page.bytes();
-    if (page.absent) absent.push_back(number);
+    lacks_some |= page.absent;
+    numbers.push_back(number);  // also those that are there: none of them leaves for the others
   }
   if (!elsewhere_.empty())
-    return fail(ErrorCode::out_of_memory, std::string(what) +
-                                              " needs all of the world, which is larger than one grid (16384 x 8192 x "
-                                              "16384 voxels): use a file of the part that it is about");
-  if (!absent.empty()) {
+    return fail(ErrorCode::unsupported, std::string(what) +
+                                            " needs all of the world, which is larger than one grid (16384 x 8192 x "
+                                            "16384 voxels): use a file of the part that it is about");
+  if (lacks_some) {
     if (bytes > most_bytes_)
       return fail(ErrorCode::out_of_memory, std::string(what) + " needs all of the world, about " + in_mib(bytes) +
                                                 ", and its part of the device's memory is " + in_mib(budget_bytes_) +
                                                 ": open it without a budget, or with a larger one");
-    QRY_TRY(need(std::move(absent), use, 0));
+    QRY_TRY(need(std::move(numbers), use, 0));
   }
   if (use == Use::change) {
     for (auto& [number, page] : pages_) begin_change(page, number);
@@ -837,15 +828,7 @@ Result<void> ResidentPages::make_room(uint64_t bytes) {
       return fail(ErrorCode::out_of_memory,
                   "the world's part of the device's memory, " + in_mib(budget_bytes_) +
                       ", has no room left: attach the world to a file, for which parts of it can leave");
-    // A step that has begun goes on: what comes of it belongs to what the file has of it now.
-    const auto begun = home_->begun_step();
-    auto flushed = flush_(begun.unfinished);
-    if (flushed) flushed = home_->forget_steps();
-    QRY_TRY(home_->go_on_with(begun));
-    QRY_TRY(flushed);
-    for (auto& [number, page] : pages_) page.held = false;
-    ++flushes_;
-    QRY_TRY_ASSIGN(expected_bytes_, used_bytes());
+    QRY_TRY(flush_and_forget());
     // So that the next edits have room, too.
     if (!fits(most / 4)) QRY_TRY(let_leave(over(most / 4)));
     // What was made room for and is no more needed. Where even that wants memory, it stays.
@@ -863,6 +846,20 @@ Result<void> ResidentPages::make_room(uint64_t bytes) {
                                                        "still show it, until the next publish"
                                                      : ""));
   expected_bytes_ += bytes;
+  return {};
+}
+
+// A step that has begun goes on: what comes of it belongs to what the file has of it now.
+Result<void> ResidentPages::flush_and_forget() {
+  const auto begun = home_->begun_step();
+  auto flushed = flush_(begun.unfinished);
+  if (flushed) flushed = home_->forget_steps();
+  QRY_TRY(home_->go_on_with(begun));
+  QRY_TRY(flushed);
+  for (auto& [number, page] : pages_)
+    if (std::exchange(page.held, false)) glowing_.changed.insert(number);
+  ++flushes_;
+  QRY_TRY_ASSIGN(expected_bytes_, used_bytes());
   return {};
 }
 

@@ -27,6 +27,7 @@
 #include <optional>
 #include <span>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "base/progress.hpp"
@@ -45,6 +46,24 @@ namespace quarry::engine {
 
 class AbsentPages;  // page_rays.hpp
 class DeviceHome;
+
+// Of a change of a brick; and of an edit of which nothing is known but its bricks, for each.
+constexpr uint64_t kRecordBytes = 12, kChangeBytes = kKeyBytes + kVoxelBytes + kRecordBytes;
+
+// What a page has.
+struct PageUse {
+  uint32_t number = 0;
+  uint64_t bricks = 0, bytes = 0;  // of the device's memory, when it is there
+  Box3 voxels;                     // a box of them
+  bool held = false;               // it may have changed since the file has it
+};
+
+// Bricks of a page; `all` of them, or those with these keys, which rise.
+struct PageWanted {
+  uint32_t page = 0;
+  bool all = false;
+  std::vector<uint32_t> keys;
+};
 
 // Any number of threads, one at a time: each call that uses pages holds them for as long as it does.
 class ResidentPages {
@@ -125,6 +144,33 @@ class ResidentPages {
   Result<Stay> pages(std::vector<uint32_t> numbers);  // to read them
   Result<Stay> all(Use use, const char* what);        // which needs all of the world
   AbsentPages absent();                               // as long as they stay
+
+  // For what needs all of a world that does not fit (in_parts.cpp). There is room for all of it, what a change of all
+  // of it takes, about, and more bricks. Errors: device.
+  Result<bool> fits_together(uint64_t more_bricks);
+  uint64_t most_bytes() const { return most_bytes_; }  // of the device's memory, for bricks that are there, and steps
+  uint64_t host_bytes() const { return cache_.most_bytes(); }  // of the host's memory, for pages
+  bool has_file();
+  // The file has all that the world has; steps that the device had are the file's alone, a step that has begun goes on.
+  // Errors: of a flush, device.
+  Result<void> bring_to_file();
+  // The pages with voxels, rising, as the file has them. known(): and those of which it is not known; their bytes are
+  // the most then. Errors: as bring_to_file(), which it may need.
+  std::vector<PageUse> in_use();
+  Result<std::vector<PageUse>> known();
+  // Those of pages that are not there are read, from the host's memory or the file, and added; the keys of others that
+  // may be there are listed, also those of pages of which the file knows nothing. `keep`: whole pages stay in the
+  // host's memory, if that has room: they come to the device next. Errors: of reading.
+  Result<void> read_absent(std::span<const PageWanted> wanted, bool keep, std::vector<BrickPut>& bricks,
+                           std::vector<uint32_t>& there);
+  // Bricks with a voxel of some materials, and those beside them, as DeviceHome::bricks_with() found them last.
+  struct Glowing {
+    std::array<bool, 256> materials{};
+    std::unordered_map<uint32_t, std::vector<BrickPut>> bricks;  // by page; of each page that was looked at
+    std::unordered_map<uint32_t, SharedBrick> beside;            // by key; none: there is none
+    std::unordered_set<uint32_t> changed;                        // pages, since then, besides those that are held
+  };
+  Glowing& glowing() { return glowing_; }  // as long as pages stay
 
   // Frames that may still read what leaves; asked when room is wanted. None: some may be recorded that read what was
   // published last, whatever is done. `in_rounds`: the world is published again before any is recorded.
@@ -223,6 +269,7 @@ class ResidentPages {
   void add_box(const Box3& voxels, std::vector<uint32_t>& numbers) const;
   Result<Stay> need(std::vector<uint32_t> numbers, Use use, uint64_t bytes);
   Result<void> make_room(uint64_t bytes);
+  Result<void> flush_and_forget();
   std::vector<uint32_t> oldest(uint64_t bytes) const;
   void note_left(std::span<const uint32_t> leaving);
   Result<void> let_leave(uint64_t bytes);
@@ -267,6 +314,7 @@ class ResidentPages {
   std::unordered_map<uint32_t, Page> pages_;  // by page_of(); those that are not here are there, and empty in the file
   std::vector<Written> written_;
   CoarseLevel coarse_;  // of what the file has
+  Glowing glowing_;
   Frames frames_;
   std::unique_ptr<Residency> residency_;  // from the first picture on that lacks a page
   bool bounds_known_ = false;             // of `residency_`

@@ -357,9 +357,7 @@ Result<void> Editor::prepare_lights() {
   engine::RenderedWorld drawn = rendered();
   std::optional<Document> glowing;
   const PictureKey key = key_of(scene_pixels());
-  if (on_device_ && on_device_->pages()) {
-    drawn.lit = &session.document().world();  // which has no voxel: nothing lights a document in parts but the sky
-  } else if (on_device_ && !(lit_ == std::pair(key.world, key.document))) {
+  if (on_device_ && !(lit_ == std::pair(key.world, key.document))) {
     QRY_TRY_ASSIGN(glowing, engine::glowing_part(*on_device_->home, session.document()));
     if (glowing) drawn.lit = &glowing->world();
   }

@@ -89,9 +89,14 @@ Result<void> Session::end_stroke_there() {
 
 Result<uint64_t> Session::change_there(const VolumeChange& change) {
   QRY_TRY(keep_safe());
-  if (change.made_there) {
+  auto made_there = change.made_there;
+  if (change.made_in_parts) {
+    QRY_TRY_ASSIGN(const bool fits, home().fits_together(change.more_bricks));
+    if (!fits) made_there = change.made_in_parts;
+  }
+  if (made_there) {
     QRY_TRY(home().begin_step(change.label));
-    const auto made = change.made_there(home());
+    const auto made = made_there(home());
     QRY_TRY_ASSIGN(const uint64_t voxels, home().end_step());
     if (made) {
       if (voxels) QRY_TRY(keep_or_take_back(false));

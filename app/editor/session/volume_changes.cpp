@@ -81,6 +81,12 @@ const char* label_of(BooleanKind kind) {
   return kind == BooleanKind::union_of ? "unite" : kind == BooleanKind::intersection ? "intersect" : "subtract";
 }
 
+device::Combination combination_of(BooleanKind kind) {
+  return kind == BooleanKind::union_of       ? device::Combination::union_of
+         : kind == BooleanKind::intersection ? device::Combination::intersection
+                                             : device::Combination::difference;
+}
+
 // So many steps of one voxel, until one changes nothing.
 std::function<Result<void>(DeviceHome&)> there(Result<uint64_t> (DeviceHome::*step)(uint32_t), Connectivity neighbours,
                                                uint32_t steps) {
@@ -138,9 +144,17 @@ Result<VolumeChange> combined(const Scene& other, const Instance& instance, cons
     placed.offset = placed.rotation.apply_to_cell(Int3{} - instance.offset) - placed.rotation.apply_to_cell(Int3{});
     QRY_TRY_ASSIGN(bricks, flatten_for_world(moved, true));
   }
+  const auto theirs = std::make_shared<const BrickMap>(std::move(bricks));
   return VolumeChange{label_of(kind),
-                      [kind, theirs = std::make_shared<const BrickMap>(std::move(bricks))](
-                          const BrickMap& ours) -> Result<BrickMap> { return boolean(ours, *theirs, kind); }};
+                      [=](const BrickMap& ours) -> Result<BrickMap> { return boolean(ours, *theirs, kind); },
+                      {},
+                      [=](DeviceHome& home) -> Result<void> {
+                        QRY_TRY_ASSIGN(const uint64_t ticket,
+                                       home.combine(*theirs, combination_of(kind), label_of(kind)));
+                        QRY_TRY(home.wait(ticket));
+                        return {};
+                      },
+                      kind == BooleanKind::union_of ? theirs->bricks().size() : 0};
 }
 
 Result<VolumeChange> combined_there(const std::shared_ptr<DeviceHome>& other, const Palette& others,
@@ -151,9 +165,7 @@ Result<VolumeChange> combined_there(const std::shared_ptr<DeviceHome>& other, co
   if (unites) {
     QRY_TRY_ASSIGN(replaced, used_of(*other, replaced_by(to, others, palette)));
   }
-  const auto combination = unites                              ? device::Combination::union_of
-                           : kind == BooleanKind::intersection ? device::Combination::intersection
-                                                               : device::Combination::difference;
+  const auto combination = combination_of(kind);
   return VolumeChange{label_of(kind),
                       [=](const BrickMap& ours) -> Result<BrickMap> {
                         QRY_TRY_ASSIGN(const BrickMap theirs, other->bricks());

@@ -21,6 +21,9 @@ struct VolumeChange {
   // The same where a device makes it of the world that it has, as edits; null: it does not. Errors: as DeviceHome's;
   // then some of the edits may have been made.
   std::function<Result<void>(engine::DeviceHome&)> made_there = {};
+  // The same of a world that does not fit its budget with so many bricks more; null: what `made_there` says.
+  std::function<Result<void>(engine::DeviceHome&)> made_in_parts = {};
+  uint64_t more_bricks = 0;
 };
 
 std::optional<BooleanKind> boolean_from_name(std::string_view name);  // unite, intersect, subtract

@@ -3,11 +3,14 @@
 // same edits, picks and history, and the same voxels in the files.
 #include <array>
 #include <catch2/catch.hpp>
+#include <functional>
 #include <glm/geometric.hpp>
 #include <random>
 #include <utility>
+#include <vector>
 
 #include "app/editor/session/document_session.hpp"
+#include "app/editor/session/volume_changes.hpp"
 #include "base/memory_budget.hpp"
 #include "tests/app/sanitized.hpp"
 #include "tests/test_data.hpp"
@@ -177,6 +180,54 @@ TEST_CASE(
   CHECK(facts_of(old).col_sum == saved);
   CHECK(facts_of(now).col_sum == facts_of(twin).col_sum);
   CHECK(now.steps().size() == twin.steps().size());
+}
+
+TEST_CASE(
+    "session: a document that does not fit its part of a device's memory grows, is eroded and is combined with a file "
+    "as "
+    "one on the host is, each as one step",
+    "[one-caller]") {
+  const fs::path dir = test::scratch_dir("session-volume-parts"), file = loose_world(dir),
+                 twin_file = dir / "twin.quarry", other = dir / "other.quarry";
+  const engine::Home home = device::cuda_device_count() > 0 ? engine::Home::device : engine::Home::emulated;
+  fs::copy_file(file, twin_file);
+  Scene small;
+  small.volumes.push_back({"small", {}, {}});
+  small.instances.push_back({});
+  for (int32_t i = 0; i < 60; ++i)
+    for (int32_t j = 0; j < 30; ++j)
+      small.volumes[0].bricks.put({i, 3, j}, SharedBrick::full(uint8_t(1 + (i ^ j) % 5)));
+  REQUIRE(io::write_scene(small, other));
+  Session session(place_at(home, small_part(home, file)), dir / "recovery"),
+      twin(place_at(engine::Home::host, UINT64_MAX), dir / "recovery");
+  REQUIRE(session.open(file));
+  REQUIRE(twin.open(twin_file));
+  const auto expect_same = [&] {
+    REQUIRE(session.shown().voxels == twin.shown().voxels);
+    REQUIRE(session.shown().bounds == twin.shown().bounds);
+    REQUIRE(session.steps().size() == twin.steps().size());
+    REQUIRE(session.step_position() == twin.step_position());
+  };
+  const std::vector<std::function<Result<uint64_t>(Session&)>> changes = {
+      [&](Session& one) { return one.combine(other, BooleanKind::difference); },
+      [&](Session& one) { return one.change(grow(Connectivity::edges, 2)); },
+      [&](Session& one) { return one.combine(other, BooleanKind::union_of); }};
+  for (size_t i = 0; i < changes.size(); ++i) {
+    INFO("change " << i);
+    const uint64_t flushes = session.device_world()->pages()->counters().flushes;
+    const auto made = changes[i](session), expected = changes[i](twin);
+    INFO((made ? std::string() : made.error().message));
+    REQUIRE(made);
+    REQUIRE(expected);
+    REQUIRE(*made == *expected);
+    CHECK(session.device_world()->pages()->counters().flushes > flushes);
+    expect_same();
+  }
+  REQUIRE(facts_of(session).col_sum == facts_of(twin).col_sum);
+  for (Session* const one : {&session, &twin}) REQUIRE(one->go_to_step(1));
+  expect_same();
+  for (Session* const one : {&session, &twin}) REQUIRE(one->go_to_step(2));
+  REQUIRE(facts_of(session).col_sum == facts_of(twin).col_sum);
 }
 
 TEST_CASE(

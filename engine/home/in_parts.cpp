@@ -860,7 +860,7 @@ Result<DeviceHome::FloodFound> DeviceHome::find_flood(Int3 voxel) {
   FloodFound found;
   if (!voxel_in_world(voxel)) return found;
   const std::array<int32_t, 3> xyz{voxel.x, voxel.y, voxel.z};
-  QRY_TRY(get_voxels(xyz.data(), &found.material, 1));
+  QRY_TRY(get_held_voxels(xyz.data(), &found.material, 1));
   if (found.material == 0) return found;
   std::unordered_set<uint32_t> known;
   QRY_TRY_ASSIGN(const auto pages, pages_->known());

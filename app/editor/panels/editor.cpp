@@ -357,12 +357,13 @@ Result<void> Editor::prepare_lights() {
   engine::RenderedWorld drawn = rendered();
   std::optional<Document> glowing;
   const PictureKey key = key_of(scene_pixels());
-  if (on_device_ && !(lit_ == std::pair(key.world, key.document))) {
+  const Lit now{key.world, key.document, on_device_ ? on_device_->home->origin() : Int3{}};
+  if (on_device_ && !(lit_ == now)) {
     QRY_TRY_ASSIGN(glowing, engine::glowing_part(*on_device_->home, session.document()));
     if (glowing) drawn.lit = &glowing->world();
   }
   QRY_TRY(tracer->prepare(drawn));
-  lit_ = {key.world, key.document};
+  lit_ = now;
   return {};
 }
 

@@ -132,7 +132,12 @@ struct Editor {
   engine::RenderedWorld rendered();
   Result<void> prepare_lights();
   std::shared_ptr<DeviceWorld> on_device_;  // what frames may read
-  std::pair<uint64_t, uint64_t> lit_;       // versions whose lights the tracer has, of a world on a device
+  struct Lit {
+    uint64_t world = 0, document = 0;  // versions
+    Int3 origin;                       // of the grid's window
+    friend bool operator==(const Lit&, const Lit&) = default;
+  };
+  Lit lit_;  // whose lights the tracer has, of a world on a device
   std::optional<PictureKey> drawn_;
   std::optional<Refinement> refinement_;  // of the picture drawn_
   uint64_t pages_missing_ = 0;            // that pictures want, of a document in parts

@@ -1,21 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // info.cpp - `quarry info`: describes the content of a file. A .vox is described in its own axes (z up) with order-free
 // checksums, so that two readers can be compared. Everything else is described in Quarry's axes (y up). All files get
-// the statistics of their hash grid. Large world files are read in pieces. `--box` is in info_box.cpp.
+// the statistics of their hash grid. World files are read in pieces (info_file.cpp). `--box` is in info_box.cpp.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "app/batch/scene_steps.hpp"
 #include "app/commands/info_box.hpp"
+#include "app/commands/info_file.hpp"
 #include "app/console/load.hpp"
 #include "app/console/terminal.hpp"
-#include "voxel/io/quarry/codec.hpp"
-#include "voxel/io/quarry/reader.hpp"
 #include "voxel/io/vox/read.hpp"
 #include "voxel/operations/connected_parts.hpp"
 #include "voxel/worlds/document.hpp"
@@ -118,16 +115,14 @@ bool shown_in_world(const Scene& scene) {
   });
 }
 
-// The part that is about the world and its grid. `not_stored`: bytes of the pool that are left out of `world`, as it is
-// and when packed.
-struct NotStored {
-  uint64_t editable = 0, packed = 0;
-};
-Result<void> add_world(json& out, World& world, uint64_t voxel_count, const NotStored& not_stored) {
+// The part that is about the world and its grid. `more_bytes`, `more_packed`: what its bricks take beyond what it has,
+// as it is and when packed.
+Result<void> add_world(json& out, World& world, uint64_t voxel_count, uint64_t more_bytes = 0,
+                       uint64_t more_packed = 0) {
   QRY_TRY_ASSIGN(const auto stats, world.stats());
   const auto bricks = double(std::max(1u, world.brick_count()));
   const auto voxels = double(std::max<uint64_t>(1, voxel_count));
-  const uint64_t bytes = world.size_bytes() + not_stored.editable;
+  const uint64_t bytes = world.size_bytes() + more_bytes;
   out["bricks"] = world.brick_count();
   out["world"] = {{"bricks", world.brick_count()},
                   {"voxels", voxel_count},
@@ -136,124 +131,19 @@ Result<void> add_world(json& out, World& world, uint64_t voxel_count, const NotS
                   {"bytes_per_voxel", double(bytes) / voxels}};
   out["grid"] = grid_json(stats);
   QRY_TRY(world.pack());
-  const uint64_t packed = world.size_bytes() + not_stored.packed;
+  const uint64_t packed = world.size_bytes() + more_packed;
   out["world"]["packed_bytes"] = packed;
   out["world"]["packed_bytes_per_voxel"] = double(packed) / voxels;
   return {};
 }
 
-// The bricks of a world file whose only instance shows a volume's bricks as they are, as the world that is made of them
-// has them.
-struct WorldKeys {
-  std::vector<uint32_t> places;  // ordered_key()
-  // Bricks that are not full of one material: in the file, in the world, and words of the latter's packed materials.
-  uint64_t stored = 0, shown = 0, words = 0;
-  std::array<bool, 256> full{};  // materials of the world's full bricks
-  VoxelSums sums;
-  Box3 bounds;
-  bool outside = false;    // a brick of the volume is where no world has one; then `places` lacks it
-  bool too_far = false;    // and where no scene has one
-  uint64_t elsewhere = 0;  // how many are outside
-
-  void add(const WorldKeys& more) {
-    places.insert(places.end(), more.places.begin(), more.places.end());
-    stored += more.stored, shown += more.shown, words += more.words;
-    for (size_t m = 0; m < full.size(); ++m) full[m] = full[m] || more.full[m];
-    sums.add(more.sums), elsewhere += more.elsewhere;
-    bounds = united(bounds, more.bounds);
-    outside = outside || more.outside, too_far = too_far || more.too_far;
-  }
-};
-
-// The grid and the pyramid as the world has them: its keys in the same order, all with one full brick.
-Result<void> add_world_of_keys(json& out, WorldKeys& keys) {
-  std::vector<uint32_t>& places = keys.places;
-  std::sort(places.begin(), places.end());
-  QRY_TRY_ASSIGN(auto world, World::create());
-  std::vector<BrickPut> batch;
-  for (size_t i = 0; i < places.size(); ++i) {
-    batch.push_back({brick_from_ordered_key(places[i]), SharedBrick::full(1)});
-    if (batch.size() < Document::kBatchBricks && i + 1 < places.size()) continue;
-    QRY_TRY(world.write(batch));
-    batch.clear();
-  }
-  const bool empty = places.empty();
-  places = {};
-  if (!empty) (void)world.shrink_to_fit();
-  const auto fulls = uint64_t(std::count(keys.full.begin(), keys.full.end(), true));
-  const uint64_t bricks = keys.stored + fulls;
-  NotStored not_stored{bricks * sizeof(Brick) - world.pool().size_bytes(), 0};
-  const uint64_t shown = keys.shown + fulls, words = keys.words + fulls * (kVoxelsPerBrick / 4) + shown;
-  constexpr uint64_t kElement = sizeof(BrickMaterials);
-  const uint64_t packed = shown * sizeof(BrickMask) + (words * 4 + kElement - 1) / kElement * kElement;
-  // The only brick of this world, when it is packed.
-  const uint64_t only = empty ? 0 : sizeof(BrickMask) + 2 * kElement;
-  not_stored.packed = packed - only;
-  return add_world(out, world, keys.sums.voxels, not_stored);
-}
-
-// A world file with one instance, that shows a volume's bricks as they are, is described in one pass over its chunks,
-// in the memory of its keys: nothing, if the file is another one.
+// A world file is described without having all of it in memory: nothing, if the file is another one.
 Result<std::optional<json>> streamed(const std::string& file, const io::Format& format) {
-  if (format.kind != io::FormatKind::world) return std::nullopt;
-  std::vector<std::string> warnings;
-  auto store = io::StoreReader::open(file, &warnings);
-  Scene scene;  // without bricks
-  if (store) {
-    scene = store->scene();
-    const auto& all = scene.instances;
-    if (all.size() != 1 || !scene.instance_visible(all[0]) || !Flattener(scene, true).alone(all[0].volume))
-      return std::nullopt;
-    io::note_source(scene, format, file);
-  }
-  const Axes axes = format.z_up ? Axes::z_up : Axes::y_up;
-  const VoxelHash hash(scene.palette, axes);
-  WorldKeys keys;
-  std::mutex lock;
-  const auto describe = [&](uint32_t volume, const io::PackedChunk& chunk) -> Result<void> {
-    const Instance& instance = scene.instances[0];
-    const Int3 offset = brick_of(instance.offset);
-    WorldKeys some;
-    QRY_TRY(chunk.each([&](Int3 at, const Brick& brick, uint8_t full) {
-      some.stored += !full;
-      if (volume != instance.volume) return;
-      const Int3 in_world = at + offset;
-      if (!brick_in_scene(in_world)) {
-        some.too_far = true;
-        return;
-      }
-      if (brick_in_world(in_world)) some.places.push_back(ordered_key(in_world));
-      else some.outside = true, ++some.elsewhere;
-      if (full) some.full[full] = true;
-      else ++some.shown, some.words += (brick.count() + 3) / 4;
-      hash.add(in_world, brick, some.sums);
-      some.bounds = united(some.bounds, voxel_bounds(in_world, brick.mask));
-    }));
-    const std::lock_guard hold(lock);
-    keys.add(some);
-    return {};
-  };
-  Result<void> read;
-  if (store) {
-    ProgressLine line(shown(file));
-    read = store->visit_all(describe, line.progress());
-  }
-  for (const std::string& warning : warnings) say_warning(shown(file), warning);
-  QRY_TRY(store);
-  QRY_TRY(read);
-  if (keys.too_far) return tl::unexpected(instance_too_far(scene, 0));
-
-  SceneFacts facts;
-  facts.volumes = scene.volumes.size();
-  facts.instances = 1;
-  facts.placed = facts.flat_all = facts.flat_visible = keys.sums.voxels;
-  facts.colors_used = uint32_t(std::count(keys.sums.used.begin(), keys.sums.used.end(), true));
-  facts.bounds = in_axes(keys.bounds, axes);
-  facts.pos_sum = keys.sums.pos_sum;
-  facts.col_sum = keys.sums.col_sum;
-  json out = scene_json(file, format, scene, facts, axes);
-  if (keys.outside) add_no_world(out, keys.places.size() + keys.elsewhere, keys.sums.voxels);
-  else QRY_TRY(add_world_of_keys(out, keys));
+  QRY_TRY_ASSIGN(auto found, file_facts(file, format));
+  if (!found) return std::nullopt;
+  json out = scene_json(file, format, found->scene, found->facts, format.z_up ? Axes::z_up : Axes::y_up);
+  if (!found->world) add_no_world(out, found->bricks, found->voxels);
+  else QRY_TRY(add_world(out, *found->world, found->voxels, found->more_bytes, found->more_packed));
   return out;
 }
 
@@ -404,7 +294,7 @@ int run_info(const CommandArguments& words) {
   auto document = Document::create(std::move(*scene), {}, line.progress());
   line.clear();
   if (!document) return failed(file, document.error());
-  if (auto ok = add_world(out, document->world(), document->world().voxel_count(), {}); !ok)
+  if (auto ok = add_world(out, document->world(), document->world().voxel_count()); !ok)
     return failed(file, ok.error());
   return print(out);
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <unordered_map>
 #include <utility>
 
@@ -184,6 +185,38 @@ Result<void> VisibleRegions::visit(const Box3& bricks, const TakeBricks& take) c
     ++regions_;
     return take(whole_.within(bricks));
   }
+  return visit_parts(bricks, [&](const Scene& some, const Box3& part) -> Result<void> {
+    QRY_TRY_ASSIGN(const BrickMap visible, flatten(some, visible_only_));
+    return take(visible.within(part));
+  });
+}
+
+Result<void> VisibleRegions::visit_shown(const Box3& bricks, const TakeShown& take) const {
+  return visit_parts(bricks, [&](const Scene& some, const Box3& part) -> Result<void> {
+    // Bricks are where they stay while they have handles: a brick's mask tells which one it is.
+    std::vector<std::pair<const BrickMask*, ShownBrick::Source>> sources;
+    for (uint32_t volume = 0; volume < some.volumes.size(); ++volume)
+      for (const BrickMap::Entry& entry : some.volumes[volume].bricks.bricks())
+        if (!entry.handle->material()) sources.push_back({&(*entry.handle)->mask, {volume, entry.first}});
+    const auto before = [](const auto& a, const auto& b) { return std::less<>()(a.first, b.first); };
+    std::sort(sources.begin(), sources.end(), before);
+    QRY_TRY_ASSIGN(const BrickMap visible, flatten(some, visible_only_));
+    const std::vector<BrickPut> all = visible.within(part);
+    std::vector<ShownBrick> shown(all.size());
+    parallel_for(all.size(), 4096, [&](size_t begin, size_t end) {
+      for (size_t i = begin; i < end; ++i) {
+        shown[i] = {all[i].brick, all[i].value};
+        if (all[i].value.material()) continue;
+        const std::pair<const BrickMask*, ShownBrick::Source> its{&(*all[i].value).mask, {}};
+        const auto found = std::lower_bound(sources.begin(), sources.end(), its, before);
+        if (found != sources.end() && found->first == its.first) shown[i].source = found->second;
+      }
+    });
+    return take(shown);
+  });
+}
+
+Result<void> VisibleRegions::visit_parts(const Box3& bricks, const TakePart& take) const {
   const Box3 cells = box_of_voxels(bricks);
   const std::vector<Piece> pieces = pieces_of(cells);
   QRY_TRY_ASSIGN(const uint64_t count, bricks_of(pieces));
@@ -204,16 +237,15 @@ Result<void> VisibleRegions::visit(const Box3& bricks, const TakeBricks& take) c
     if ((middle | 7) < to) middle |= 7;  // the end of a chunk, so that both halves need other ones
     along(low.max, axis) = middle;
     along(high.min, axis) = middle + 1;
-    QRY_TRY(visit(low, take));
-    return visit(high, take);
+    QRY_TRY(visit_parts(low, take));
+    return visit_parts(high, take);
   }
   ++regions_;
   Scene some = with_instances(*scene_, instances_for(*scene_, cells, &volume_bounds_, visible_only_));
   for (const Piece& piece : pieces)
     QRY_TRY(store_->read(piece.volume, piece.chunks, some.volumes[piece.volume].bricks, progress_,
                          bricks_that_fit(available_bytes_()) / kWaitingShare));
-  QRY_TRY_ASSIGN(const BrickMap visible, flatten(some, visible_only_));
-  return take(visible.within(bricks));
+  return take(some, bricks);
 }
 
 namespace {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -45,6 +46,20 @@ class VisibleRegions {
   // fits memory, in any order. Errors: those of `take`; out_of_memory if what a single brick is made from does not fit.
   using TakeBricks = std::function<Result<void>(const std::vector<BrickPut>& bricks)>;
   Result<void> visit(const Box3& bricks, const TakeBricks& take) const;
+  // The same for a world file, with where each brick is from.
+  struct ShownBrick {
+    Int3 brick;
+    SharedBrick value;
+    // The brick of a volume that is shown as it is, in the scene's own world by the same handle; none: it is made of
+    // parts, or full of one material.
+    struct Source {
+      uint32_t volume;
+      Int3 brick;
+    };
+    std::optional<Source> source = std::nullopt;
+  };
+  using TakeShown = std::function<Result<void>(const std::vector<ShownBrick>& bricks)>;
+  Result<void> visit_shown(const Box3& bricks, const TakeShown& take) const;
   // Whether a box fits into so many bytes, so that visit() shows it at once if it has them.
   Result<bool> fits(const Box3& bricks, uint64_t bytes) const;
   uint64_t read_regions() const { return regions_; }  // how often voxels were read so far
@@ -54,6 +69,9 @@ class VisibleRegions {
     uint32_t volume;
     Box3 chunks;
   };
+  // Reads the volumes' bricks for boxes that fit memory, which all of `bricks` is cut into. Of a world file.
+  using TakePart = std::function<Result<void>(const Scene& some, const Box3& bricks)>;
+  Result<void> visit_parts(const Box3& bricks, const TakePart& take) const;
   std::vector<Piece> pieces_of(size_t axis, int32_t first, int32_t last) const;
   std::vector<Piece> pieces_of(const Box3& box) const;  // of world voxels
   Result<uint64_t> bricks_of(const std::vector<Piece>& pieces) const;

@@ -36,6 +36,7 @@ class HostMemory final : public MemorySource {
     block.size_bytes = size_bytes;
     return true;
   }
+  bool can_shrink() const noexcept override { return true; }
 };
 
 }  // namespace

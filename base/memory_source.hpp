@@ -35,6 +35,7 @@ class MemorySource {
     (void)block, (void)size_bytes;
     return false;
   }
+  virtual bool can_shrink() const noexcept { return false; }
 
   // Snapshots, of sources whose blocks a GPU reads directly. Each time that the blocks are published to frames a new
   // epoch begins. What was made in this epoch, no frame knows yet. What goes out of use in this epoch may still be read

@@ -2,6 +2,7 @@
 // limited_memory.hpp - a MemorySource for tests that refuses when told to, and counts what it has given out.
 #pragma once
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -13,7 +14,7 @@ namespace quarry::test {
 class LimitedMemory final : public MemorySource {
  public:
   size_t refuse_after = size_t(-1);  // so many more blocks are given, then none
-  size_t held_bytes = 0;
+  size_t held_bytes = 0, most_held_bytes = 0;
   size_t blocks() const { return sizes_.size(); }
 
   Result<MemoryBlock> allocate(size_t size_bytes, const char* label) override {
@@ -24,6 +25,7 @@ class LimitedMemory final : public MemorySource {
     std::memset(data, 0, rounded);
     sizes_[data] = rounded;
     held_bytes += rounded;
+    most_held_bytes = std::max(most_held_bytes, held_bytes);
     return MemoryBlock{data, size_bytes, 0, nullptr};
   }
   bool shrink(MemoryBlock& block, size_t size_bytes) noexcept override {
@@ -35,6 +37,7 @@ class LimitedMemory final : public MemorySource {
     block.size_bytes = size_bytes;
     return true;
   }
+  bool can_shrink() const noexcept override { return true; }
   void release(const MemoryBlock& block) noexcept override {
     const auto found = sizes_.find(block.data);
     if (found == sizes_.end()) std::abort();  // given back twice, or never given out

@@ -121,10 +121,54 @@ class BrickPoolState {
   BrickSlab& slab_at(uint32_t index) const { return *slabs_[index >> kSlabShift]; }
   Count& count_at(uint32_t index) const { return slab_at(index).counts[index & (kBricksPerSlab - 1)]; }
 
-  void trim() {
+  uint32_t gathered_end() {
     const std::lock_guard lock(lock_);
     free_what_is_past();
-    while (high_water_ > 0 && is_free(high_water_ - 1)) --high_water_;
+    uint64_t left = live_;
+    // Places that frames may read stay as they are.
+    for (size_t i = 0; i < slabs_.size(); ++i) {
+      const BrickSlab& slab = *slabs_[i];
+      uint32_t usable = slab.size;
+      for (const uint64_t bits : slab.retired_bits) usable -= uint32_t(std::popcount(bits));
+      if (usable < left) {
+        left -= usable;
+        continue;
+      }
+      uint32_t slot = 0;
+      for (; left; ++slot) left -= !(slab.retired_bits[slot / 64] >> (slot % 64) & 1u);
+      return std::min(high_water_, (slab.number << kSlabShift) + slot);
+    }
+    return high_water_;
+  }
+
+  // Takes the lowest free places before `end`, no more than `out` has room for, and returns how many.
+  size_t take_before(uint32_t end, std::span<uint32_t> out) {
+    const std::lock_guard lock(lock_);
+    size_t taken = 0;
+    for (uint32_t at = lowest_; at < slabs_.size() && at << kSlabShift < end && taken < out.size(); ++at) {
+      BrickSlab& slab = *slabs_[at];
+      for (uint32_t w = 0; slab.free && taken < out.size() && w < slab.free_bits.size(); ++w)
+        for (uint64_t bits = slab.free_bits[w]; bits && taken < out.size(); bits &= bits - 1) {
+          const uint32_t slot = w * 64 + uint32_t(std::countr_zero(bits)), index = at << kSlabShift | slot;
+          if (index >= end) break;
+          slab.free_bits[w] &= ~(bits & -bits);
+          --slab.free;
+          slab.counts[slot].store(1, std::memory_order_relaxed);
+          out[taken++] = index;
+        }
+    }
+    free_ -= taken;
+    live_ += uint32_t(taken);
+    return taken;
+  }
+
+  // `with_retired`: also the memory of places that frames may still read.
+  void trim(bool with_retired = false) {
+    const std::lock_guard lock(lock_);
+    free_what_is_past();
+    const auto goes = [&](uint32_t index) { return with_retired ? !in_use(index) : is_free(index); };
+    while (high_water_ > 0 && goes(high_water_ - 1)) --high_water_;
+    if (with_retired) forget_retired_from(high_water_);
     // Pages of which nothing is in use go, wherever a block ends.
     masks_.trim(high_water_);
     materials_.trim(high_water_);
@@ -183,6 +227,7 @@ class BrickPoolState {
   }
 
  private:
+  friend class BrickGather;
   friend class BrickPool;
 
   Result<void> take_places(std::span<Count*> out, size_t ahead) {
@@ -224,6 +269,25 @@ class BrickPoolState {
     ++free_;
     lowest_ = std::min(lowest_, slab.number);
     if (loose_ && slab.free == slab.size) drop_loose_slab(slab);
+  }
+
+  // Those whose memory goes: frames that read it still have it, see MemorySource::release().
+  void forget_retired_from(uint32_t end) noexcept {
+    for (uint32_t i = 0; i < retired_lists_; ++i) {
+      const uint32_t all = std::exchange(retired_[i].first, kNoBrick);
+      for (uint32_t index = all; index != kNoBrick;) {
+        BrickSlab& slab = slab_at(index);
+        const uint32_t slot = index & (kBricksPerSlab - 1), here = index;
+        index = slab.counts[slot].load(std::memory_order_relaxed);
+        if (here < end) {
+          slab.counts[slot].store(std::exchange(retired_[i].first, here), std::memory_order_relaxed);
+        } else {
+          slab.retired_bits[slot / 64] &= ~(uint64_t(1) << (slot % 64));
+          --retired_bricks_;
+          make_free(slab, slot);
+        }
+      }
+    }
   }
 
   // Frames may still read the brick: it is free when the epoch is past. Its count, which has no other use now, links it
@@ -565,6 +629,7 @@ uint8_t BrickPool::full_material(uint32_t index) const {
 
 Result<void> BrickPool::shrink_to_fit(uint32_t count) { return state_->shrink_to_fit(count); }
 void BrickPool::trim() { state_->trim(); }
+uint32_t BrickPool::gathered_end() const { return state_->gathered_end(); }
 
 BrickMask& BrickPool::mask(uint32_t index) { return *static_cast<BrickMask*>(state_->masks_.at(index)); }
 const BrickMask& BrickPool::mask(uint32_t index) const {
@@ -695,6 +760,68 @@ SharedBrick BrickMove::moved(const SharedBrick& brick) const {
   std::atomic<uint32_t>& count = to_->state_->count_at(places_[index]);
   count.fetch_add(1, std::memory_order_relaxed);
   return SharedBrick(&count);
+}
+
+BrickGather::BrickGather(const BrickPool& pool)
+    : pool_(pool), first_(pool.gathered_end()), places_(pool.high_water() - first_) {}
+
+BrickGather::~BrickGather() {
+  if (ended_) return;
+  for (const Moved& moved : moved_) {
+    std::atomic<uint32_t>* const place = &pool_.state_->count_at(moved.to);
+    pool_.state_->give_back_unused({&place, 1});
+  }
+}
+
+size_t BrickGather::take() {
+  BrickPoolState& state = *pool_.state_;
+  // Whoever has other handles may end them meanwhile, but can make none of a brick of which all were added.
+  const auto movable = [&](uint32_t index) {
+    const uint32_t added = places_[index - first_];
+    return added != 0 && state.count_at(index).load(std::memory_order_acquire) == added;
+  };
+  const auto end = uint32_t(first_ + places_.size());
+  size_t count = 0;
+  for (uint32_t index = first_; index < end; ++index) count += movable(index);
+  std::vector<uint32_t> to(count);
+  moved_.reserve(count);
+  copy_some_ = [this](size_t begin, size_t stop) {
+    for (size_t i = begin; i < stop; ++i) {
+      const auto [from, place] = moved_[i];
+      pool_.put(place, {std::as_const(pool_).mask(from), pool_.materials(from)});
+      pool_.state_->count_at(place).store(pool_.state_->count_at(from).load(std::memory_order_relaxed),
+                                          std::memory_order_relaxed);
+    }
+  };
+  to.resize(state.take_before(first_, to));
+  for (uint32_t index = first_; index < end; ++index) {
+    const bool moves = moved_.size() < to.size() && movable(index);
+    if (moves) moved_.push_back({index, to[moved_.size()]});
+    places_[index - first_] = moves ? moved_.back().to : index;
+  }
+  return moved_.size();
+}
+
+void BrickGather::copy() { parallel_for(moved_.size(), 256, copy_some_); }
+
+void BrickGather::exchange(SharedBrick& brick) const {
+  const uint32_t index = pool_.index_of(brick);
+  if (index == kNoBrick || place(index) == index) return;
+  // The counts are the same already.
+  brick.bits_ = reinterpret_cast<uintptr_t>(&pool_.state_->count_at(place(index)));
+}
+
+void BrickGather::end() {
+  ended_ = true;
+  std::array<std::atomic<uint32_t>*, 1024> left;  // NOLINT: `count` of them are
+  size_t count = 0;
+  for (const Moved& moved : moved_) {
+    left[count++] = &pool_.state_->count_at(moved.from);
+    if (count < left.size()) continue;
+    pool_.state_->free_places({left.data(), std::exchange(count, 0)});
+  }
+  pool_.state_->free_places({left.data(), count});
+  pool_.state_->trim(true);
 }
 
 }  // namespace quarry

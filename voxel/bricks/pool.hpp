@@ -88,6 +88,8 @@ class BrickPool {
   // Frees the memory after the last index in use. No brick moves. Later indices are up to a slab's number of bricks
   // higher.
   void trim();
+  // Where the pool would end if bricks moved to free places before them (BrickGather): indices are below it.
+  uint32_t gathered_end() const;
 
   void put(uint32_t index, const BrickView& brick) {
     mask(index) = brick.mask;
@@ -120,6 +122,7 @@ class BrickPool {
 
  private:
   friend class BrickPoolState;
+  friend class BrickGather;
   friend class BrickMap;
   friend class BrickMove;
   friend class BrickWriter;
@@ -178,6 +181,46 @@ class BrickMove {
   std::optional<BrickPool> to_;
   std::vector<uint32_t> bricks_;  // their indices in the old pool; in the new one they are 0, 1, 2 ...
   std::vector<uint32_t> places_;  // in the new pool, by the old index
+};
+
+// Moves bricks from the end of a pool to free places before them, each brick once, however many handles it has: its
+// memory then ends after as many places as it has bricks. First add() all handles, then take() the places, then make
+// what names bricks by place() and is to follow, which may fail; then copy(), exchange the handles, and end(). Before
+// copy() nothing has changed but that the places are taken; an object that goes before gives them back. The rest
+// allocates nothing. For one thread, beside which others may end and copy handles that were not added.
+class BrickGather {
+ public:
+  explicit BrickGather(const BrickPool& pool);
+  BrickGather(const BrickGather&) = delete;
+  BrickGather& operator=(const BrickGather&) = delete;
+  ~BrickGather();
+  // A handle more of the brick there.
+  void add(uint32_t index) {
+    if (index != kNoBrick && index >= first_) ++places_[index - first_];
+  }
+  void add(const SharedBrick& brick) { add(pool_.index_of(brick)); }
+  // Takes places for the bricks that are to move: not for those that have handles which were not added, as snapshots
+  // have. They stay, and the memory before them. Returns their number.
+  size_t take();
+  // After take(): the index to which the brick at `index` moves; its own, if it stays.
+  uint32_t place(uint32_t index) const { return index < first_ ? index : places_[index - first_]; }
+  void copy();
+  // After copy(): exchanges a handle, if its brick moves. Each of those that were added must come, once.
+  void exchange(SharedBrick& brick) const;
+  // Frees the former places, and the memory after the last brick. What frames may still read of it, the memory's source
+  // keeps for them.
+  void end();
+
+ private:
+  BrickPool pool_;
+  uint32_t first_ = 0;            // before it nothing moves
+  std::vector<uint32_t> places_;  // from first_ on: handles that were added, then where the brick moves
+  struct Moved {
+    uint32_t from, to;
+  };
+  std::vector<Moved> moved_;
+  std::function<void(size_t, size_t)> copy_some_;
+  bool ended_ = false;
 };
 
 }  // namespace quarry

@@ -100,6 +100,7 @@ class SharedBrick {
   friend bool operator==(const SharedBrick& a, const SharedBrick& b) { return a.bits_ == b.bits_ || *a == *b; }
 
  private:
+  friend class BrickGather;
   friend class BrickMap;  // writes bricks that nobody else has yet,
   friend class BrickMove;
   friend class BrickPool;

@@ -118,6 +118,15 @@ void SlabArray::trim(uint64_t count) {
   capacity_ = count;
 }
 
+uint64_t SlabArray::unused_after_trim(uint64_t count) const {
+  if (memory_->can_shrink()) return 0;
+  for (const Block& block : blocks_) {
+    const uint64_t first = uint64_t(block.first_slab) << shift_, end = first + block.elements;
+    if (first < count && count < end) return end - count;
+  }
+  return 0;
+}
+
 uint64_t SlabArray::size_bytes() const {
   uint64_t total = 0;
   for (const Block& block : blocks_) total += block.memory.size_bytes;

@@ -38,6 +38,8 @@ class SlabArray {
   // Removes the elements from `count` on and frees their memory, as far as its source can give back the end of a block.
   // Nothing moves.
   void trim(uint64_t count);
+  // How many elements' memory that would leave unused, since the source cannot give back the end of a block.
+  uint64_t unused_after_trim(uint64_t count) const;
 
   void* at(uint64_t index) const {
     return static_cast<char*>(slabs_[index >> shift_].data) + (index & mask_) * element_bytes_;

@@ -65,7 +65,8 @@ struct World::State {
   BrickPool pool;
   OccupancyPyramid pyramid;
   uint64_t version = 0, voxels = 0;
-  uint32_t key_count = 0;  // of the grid; those whose bricks are full of one material share a brick of the pool
+  bool grid_fitted = false;  // it came from grid_of()
+  uint32_t key_count = 0;    // of the grid; those whose bricks are full of one material share a brick of the pool
   std::vector<uint32_t> dirty_keys;
   size_t dirty_sorted = 0;    // how many dirty keys were left after the last compaction
   bool dirty_wanted = false;  // somebody has taken them before
@@ -214,11 +215,12 @@ struct World::State {
 
   // Moves the bricks to a new pool: together, in the order of their places.
   Result<void> move_bricks(bool packed, const OtherHandles& others) {
-    const std::vector<uint32_t> keys = keys_by_place();
-    std::vector<uint32_t> indices(keys.size());
+    std::vector<uint32_t> keys = keys_by_place(), indices(keys.size());
     QRY_TRY(grid.find(keys, indices));
     BrickMove move(pool);
     for (const uint32_t index : indices) move.add(index);
+    // Tables under edit do not depend on what was moved.
+    if (!packed) keys.clear(), indices.clear(), list_all(keys, indices);
     if (others) others([&](SharedBrick& brick) { move.add(brick); }, nullptr);
     QRY_TRY_ASSIGN(auto fresh, move.make(*source, packed));
     const std::vector<bool> is_full = full_bricks();
@@ -242,7 +244,7 @@ struct World::State {
     fresh.set_full(full);
     if (others) others([&](SharedBrick& brick) { brick = move.moved(brick); }, &fresh);
     free_bricks();
-    grid = std::move(tables.grid);
+    grid = std::move(tables.grid), grid_fitted = true;
     pyramid = std::move(tables.pyramid);
     pool = std::move(fresh);
     return {};
@@ -253,22 +255,79 @@ struct World::State {
     return pool.packed() ? move_bricks(false, others) : Result<void>{};
   }
 
+  // Moves bricks from the end of the pool to free places before them, and makes the tables anew.
+  Result<void> gather_bricks(const OtherHandles& others) {
+    BrickGather gather(pool);
+    std::vector<uint32_t> keys, indices;
+    list_all(keys, indices);
+    const std::vector<bool> is_full = full_bricks();
+    for (const uint32_t index : indices)
+      if (!is_full[index]) gather.add(index);
+    std::array<uint32_t, 256> full;
+    for (uint32_t m = 0; m < 256; ++m) gather.add(full[m] = pool.full(uint8_t(m)));
+    if (others) others([&](SharedBrick& brick) { gather.add(brick); }, nullptr);
+    gather.take();
+    const auto place = [&](uint32_t index) { return index == kNoBrick ? index : gather.place(index); };
+    for (uint32_t& index : indices) index = place(index);
+    for (uint32_t& index : full) index = place(index);
+    QRY_TRY_ASSIGN(auto tables, tables_of(keys, indices, false));
+
+    // From here on nothing fails.
+    gather.copy();
+    pool.set_full(full);
+    if (others) others([&](SharedBrick& brick) { gather.exchange(brick); }, &pool);
+    grid = std::move(tables.grid), grid_fitted = true;
+    pyramid = std::move(tables.pyramid);
+    gather.end();
+    return {};
+  }
+
+  // All keys in the order of their bricks, and the bricks' indices.
+  void list_all(std::vector<uint32_t>& keys, std::vector<uint32_t>& indices) const {
+    const Box3 all = pyramid.brick_bounds();
+    if (all.empty()) return;
+    constexpr int32_t kSlabEdge = 4;
+    std::vector<std::vector<std::pair<uint32_t, uint32_t>>> slabs(size_t((all.max.x - all.min.x) / kSlabEdge) + 1);
+    parallel_for(slabs.size(), 1, [&](size_t i, size_t) {
+      Box3 slab = all;
+      slab.min.x += int32_t(i) * kSlabEdge;
+      slab.max.x = std::min(slab.max.x, slab.min.x + kSlabEdge - 1);
+      pyramid.visit_box(slab, [&](Int3 at, uint32_t index) { slabs[i].emplace_back(ordered_key(at), index); });
+      std::sort(slabs[i].begin(), slabs[i].end());
+    });
+    keys.reserve(key_count), indices.reserve(key_count);
+    for (auto& slab : slabs) {
+      for (const auto& [key, index] : slab) {
+        keys.push_back(brick_key(brick_from_ordered_key(key)));
+        indices.push_back(index);
+      }
+      std::vector<std::pair<uint32_t, uint32_t>>().swap(slab);
+    }
+  }
+
   Result<void> shrink_to_fit(const OtherHandles& others) {
     if (pool.packed()) return {};
-    const uint64_t live = pool.live(), slabs = pool.mask_slabs().slabs().size();
-    // Gaps between bricks, and slab numbers lost to earlier cuts, disappear only if the bricks move.
-    const bool move = pool.free_count() > live / 16 || slabs > 2 * (live / kBricksPerSlab) + 8;
-    if (move) return move_bricks(false, others);
+    const uint64_t live = pool.live();
+    const bool gaps = pool.free_count() > live / 16;
+    const uint32_t end = gaps ? pool.gathered_end() : pool.high_water();
+    // Slab numbers that were lost to small growth and earlier cuts come back only in a new pool, which a large world
+    // seldom needs; and so do ends of blocks, if the source takes back whole ones alone.
+    const uint64_t slabs = (uint64_t(end) + kBricksPerSlab - 1) / kBricksPerSlab;
+    if (slabs > 2 * (live / kBricksPerSlab) + 8 || (gaps && pool.material_slabs().unused_after_trim(end) > live / 16))
+      return move_bricks(false, others);
+    if (gaps) return gather_bricks(others);
     std::optional<hashgrid::Grid> fresh;
-    if (double(key_count) <= kFitted * double(grid.page_count() - 1) * kQrySlotsPerPage) {
-      const std::vector<uint32_t> all = pyramid.keys();
-      std::vector<uint32_t> indices(all.size());
-      QRY_TRY(grid.find(all, indices));
+    if (!grid_fitted || double(key_count) <= kFitted * double(grid.page_count() - 1) * kQrySlotsPerPage) {
+      std::vector<uint32_t> all, indices;
+      list_all(all, indices);
       QRY_TRY_ASSIGN(auto made, grid_of(all, indices, false));
       fresh = std::move(made);
     }
     QRY_TRY(pyramid.shrink_to_fit(true));
-    if (fresh && fresh->page_count() < grid.page_count()) grid = std::move(*fresh);
+    if (fresh && fresh->page_count() < grid.page_count() + !grid_fitted) {
+      grid = std::move(*fresh);
+      grid_fitted = true;
+    }
     pool.trim();
     return {};
   }
@@ -350,7 +409,7 @@ struct World::State {
     // From here on nothing fails.
     voxels = bricks.voxel_count();
     bricks.hand_over(pool);
-    grid = std::move(tables->grid);
+    grid = std::move(tables->grid), grid_fitted = true;
     pyramid = std::move(tables->pyramid);
     key_count = uint32_t(count);
     note_dirty(keys);

@@ -82,10 +82,10 @@ class World {
   Result<void> unpack(const OtherHandles& others = {});
   bool packed() const;
   // Frees memory that no brick uses. The world stays editable, and grows again in small steps. For a world that was
-  // just built or has lost many bricks. It moves little, unless a sixteenth of the pool or more is unused between
-  // bricks: then it moves all bricks, with both copies in memory until it is done. Voxels and version stay, indices of
-  // bricks may change, and a device is sent the whole world again. It does nothing for a packed world. On failure
-  // (out_of_memory) the world is as before. One thread at a time, without concurrent readers.
+  // just built or has lost many bricks. It moves bricks if a sixteenth of the pool or more is unused between them:
+  // those at the end to free places, where they lie, but not those of which somebody beside the `others` has handles.
+  // Voxels and version stay, indices of bricks may change, a device is sent the whole world again. It does nothing for
+  // a packed world. On failure (out_of_memory) it is as before. One thread at a time, without concurrent readers.
   Result<void> shrink_to_fit(const OtherHandles& others = {});
 
   uint64_t version() const;  // rises with every successful write

@@ -295,4 +295,130 @@ TEST_CASE("brick_pool: a brick that frames may still read is not written again b
   CHECK(memory.memory.blocks() == 0);
 }
 
+TEST_CASE(
+    "brick_pool: gathering moves bricks from behind to free places and gives their memory back; what others have "
+    "stays") {
+  test::LimitedMemory memory;
+  {
+    BrickPool pool(memory);
+    std::mt19937 random(3);
+    constexpr uint32_t kBricks = 3 * kBricksPerSlab;
+    std::vector<SharedBrick> own, others;
+    for (uint32_t i = 0; i < kBricks; ++i) own.push_back(pool.make(marked(i + 1)));
+    others.push_back(own[kBricks - 700]);
+    // A third stays, some with several handles.
+    std::vector<uint32_t> marks;
+    std::vector<SharedBrick> kept;
+    for (uint32_t i = 0; i < kBricks; ++i) {
+      if (random() % 3 && i != kBricks - 700) continue;
+      for (uint32_t k = 0; k <= i % 3; ++k) kept.push_back(own[i]), marks.push_back(i + 1);
+    }
+    own.clear();
+    const uint32_t live = pool.live();
+    const auto check = [&] {
+      for (size_t k = 0; k < kept.size(); ++k)
+        if (!(*kept[k] == BrickView(marked(marks[k])))) FAIL("brick " << marks[k]);
+      if (!others.empty()) CHECK((*others[0] == BrickView(marked(kBricks - 699))));
+      CHECK(pool.live() == live);
+    };
+    const auto gather = [&](bool end) {
+      BrickGather move(pool);
+      for (const SharedBrick& brick : kept) move.add(brick);
+      const size_t moved = move.take();
+      if (!end) return moved;
+      std::vector<uint32_t> to;
+      for (const SharedBrick& brick : kept) to.push_back(move.place(pool.index_of(brick)));
+      move.copy();
+      for (SharedBrick& brick : kept) move.exchange(brick);
+      move.end();
+      for (size_t k = 0; k < kept.size(); ++k)
+        if (pool.index_of(kept[k]) != to[k]) FAIL("brick " << marks[k] << " is elsewhere");
+      return moved;
+    };
+    const uint32_t high_water = pool.high_water();
+    const size_t held = memory.held_bytes;
+    CHECK(gather(false) > 1000);  // not gone through with: nothing has moved, no place is taken
+    check();
+    CHECK(pool.high_water() == high_water);
+    memory.refuse_after = 0;  // it asks for none
+    CHECK(gather(true) > 1000);
+    check();
+    CHECK(pool.high_water() == pool.index_of(others[0]) + 1);  // it stays
+    CHECK(gather(true) == 0);
+    others.clear();
+    CHECK(gather(true) == 1);
+    memory.refuse_after = size_t(-1);
+    check();
+    CHECK(pool.size_bytes() == uint64_t(live) * sizeof(Brick));
+    CHECK(memory.held_bytes < held / 2);
+    const auto more = pool.allocate();
+    REQUIRE(more);
+    pool.free(*more);
+  }
+  CHECK(memory.blocks() == 0);
+}
+
+TEST_CASE("brick_pool: gathering leaves what frames may read until they are done, and writes over none of it") {
+  test::PublishedMemory memory;
+  {
+    BrickPool pool(memory);
+    std::mt19937 random(13);
+    std::map<uint32_t, uint32_t> shown;  // index -> mark
+    uint32_t next_mark = 0;
+    struct Frame {
+      uint64_t snapshot;
+      std::vector<std::pair<const BrickMask*, Brick>> bricks;  // where shaders find them
+    };
+    std::vector<Frame> frames;
+    size_t moved = 0;
+    for (int round = 0; round < 200; ++round) {
+      const auto places = pool.allocate(random() % 3000);
+      REQUIRE(places);
+      for (const uint32_t index : *places) {
+        if (!shown.emplace(index, ++next_mark).second) FAIL("index " << index << " given out twice");
+        pool.put(index, marked(next_mark));
+      }
+      for (auto it = shown.begin(); it != shown.end();) {
+        if (random() % 3) {
+          ++it;
+          continue;
+        }
+        pool.free(it->first);
+        it = shown.erase(it);
+      }
+      if (round % 3 == 0) {
+        BrickGather gather(pool);
+        for (const auto& [index, mark] : shown) gather.add(index);
+        moved += gather.take();
+        gather.copy();
+        std::map<uint32_t, uint32_t> after;
+        for (const auto& [index, mark] : shown) after[gather.place(index)] = mark;
+        gather.end();
+        REQUIRE(after.size() == shown.size());
+        shown = std::move(after);
+      }
+      Frame frame{0, {}};
+      for (const auto& [index, mark] : shown) frame.bricks.emplace_back(&pool.mask(index), marked(mark));
+      frame.snapshot = memory.publish();
+      frames.push_back(std::move(frame));
+      while (frames.size() > 1 + random() % 3) {
+        memory.end(frames.front().snapshot);
+        frames.erase(frames.begin());
+      }
+      for (const Frame& its : frames)
+        for (const auto& [mask, brick] : its.bricks)
+          if (*mask != brick.mask) FAIL("frame " << its.snapshot << " in round " << round);
+      for (const auto& [index, mark] : shown)
+        if (!(pool.get(index) == marked(mark))) FAIL("brick " << index << " in round " << round);
+      REQUIRE(pool.live() == shown.size());
+    }
+    CHECK(moved > 10000);
+    for (const auto& [index, mark] : shown) pool.free(index);
+    memory.end(UINT64_MAX);
+    pool.trim();
+    CHECK(pool.high_water() == 0);
+  }
+  CHECK(memory.memory.blocks() == 0);
+}
+
 }  // namespace pool_test

@@ -335,6 +335,100 @@ TEST_CASE("shrink_to_fit: memory of bricks that went is given back, and fitting 
   CHECK(world.packed());
 }
 
+TEST_CASE(
+    "shrink_to_fit: bricks move within their memory, with the handles of volumes and history; snapshots keep theirs") {
+  test::LimitedMemory memory;
+  {
+    std::mt19937 random(6);
+    Scene scene;
+    scene.volumes.resize(2);
+    scene.instances.resize(2);
+    scene.instances[1].volume = 1;
+    scene.instances[1].offset = {4, 0, 400};  // so its bricks are made of parts
+    for (int z = 0; z < 40; ++z)
+      for (int x = 0; x < 300; ++x) scene.volumes[0].bricks.put({x - 100, 0, z - 20}, brick_with(5, random));
+    for (int z = 0; z < 12; ++z)
+      for (int x = 0; x < 12; ++x)
+        scene.volumes[1].bricks.put({x, z % 5, z}, x % 4 ? brick_with(9, random) : full_brick(7));
+    WorldMemory where;
+    where.memory = &memory;
+    auto document = Document::create(scene, where);
+    REQUIRE(document);
+    std::vector<World::BrickWrite> holes, changed;
+    for (int z = 0; z < 40; ++z)
+      for (int x = 0; x < 300; ++x)
+        if (random() % 3) holes.push_back({{x - 100, 0, z - 20}, {}});
+        else if (random() % 50 == 0) changed.push_back({{x - 100, 0, z - 20}, brick_with(30, random)});
+    const auto bricks_of = [](const BrickMap& map) {
+      Model model;
+      for (const auto& [at, brick] : map.bricks()) model[at] = Brick{brick.mask, brick.materials};
+      return model;
+    };
+    const BrickMap& volume = document->scene().volumes[0].bricks;
+    std::optional<BrickMap> snapshot = volume;
+    const Model at_first = bricks_of(volume);
+    REQUIRE(document->write(0, holes, "holes"));
+    document->set_history_budget(1);
+    REQUIRE(document->write(0, changed, "changed"));
+    document->set_history_budget(0);  // now the bricks of the holes are the snapshot's alone
+    const Model before = bricks_of(volume);
+    REQUIRE(document->write(1, std::vector<World::BrickWrite>{{{0, 0, 1}, brick_with(3, random)}}, "one"));
+    Model model;
+    document->world().for_each_brick([&](Int3 at, const Brick& brick) { model[at] = brick; });
+    const Model two = bricks_of(document->scene().volumes[1].bricks);
+    const auto check = [&] {
+      require_same(document->world(), model);
+      CHECK((bricks_of(volume) == before));
+      CHECK((bricks_of(document->scene().volumes[1].bricks) == two));
+      if (snapshot) CHECK((bricks_of(*snapshot) == at_first));
+    };
+    REQUIRE(document->shrink_to_fit());
+    check();
+    const BrickPool& pool = document->world().pool();
+    const uint64_t with_snapshot = pool.size_bytes();
+    snapshot.reset();
+    REQUIRE(document->shrink_to_fit());
+    check();
+    CHECK(pool.size_bytes() == pool.live() * sizeof(Brick));
+    CHECK(pool.size_bytes() < with_snapshot / 2);
+    REQUIRE(document->undo());
+    REQUIRE(document->undo());
+    REQUIRE(document->redo());
+    REQUIRE(document->redo());
+    check();
+  }
+  CHECK(memory.blocks() == 0);
+}
+
+TEST_CASE("shrink_to_fit: a trim needs the memory of the grid and the pyramid at once, not that of the bricks") {
+  test::LimitedMemory memory;
+  std::mt19937 random(8);
+  Model model;
+  for (int z = 0; z < 100; ++z)
+    for (int y = 0; y < 4; ++y)
+      for (int x = 0; x < 100; ++x) model[{x, y, z}] = brick_with(1 + uint32_t(random() % 3), random);
+  World world = world_of(model, memory);
+  std::vector<World::BrickWrite> gone;
+  for (auto it = model.begin(); it != model.end();) {
+    if (random() % 5 < 2) {
+      ++it;
+      continue;
+    }
+    gone.push_back({it->first, {}});
+    it = model.erase(it);
+  }
+  REQUIRE(world.write(gone));
+  const size_t held = memory.held_bytes;
+  const uint64_t tables = world.grid().block().size_bytes + world.pyramid().size_bytes();
+  memory.most_held_bytes = 0;
+  REQUIRE(world.shrink_to_fit());
+  require_same(world, model);
+  CHECK(memory.most_held_bytes <= held + tables);
+  CHECK(tables < held / 8);  // otherwise this shows nothing
+  CHECK(world.pool().size_bytes() == model.size() * sizeof(Brick));
+  CHECK(one_more_edit_works(world, model));
+}
+
 TEST_CASE("shrink_to_fit: when memory ends on the way, the world is as before") {
   for (const bool sparse : {false, true}) {
     test::LimitedMemory memory;

@@ -146,6 +146,54 @@ TEST_CASE("store reader: a box of chunks has its bricks and no others, and damag
   }
 }
 
+TEST_CASE("visible regions: with where they are from, bricks are those of the whole scene, in any memory") {
+  const fs::path dir = test::scratch_dir("regions-shown");
+  for (const uint32_t seed : {6u, 7u}) {
+    Scene scene = crowd(seed);
+    for (size_t i = 0; i < scene.instances.size(); i += 2) {
+      Instance& its = scene.instances[i];
+      its.rotation = {};
+      its.offset = {its.offset.x & ~7, its.offset.y & ~7, its.offset.z & ~7};
+    }
+    scene.volumes[0].bricks.put({3, 3, 3}, full_brick(8));
+    REQUIRE(io::Store::save(scene, dir / "world.quarry"));
+    auto store = io::StoreReader::open(dir / "world.quarry");
+    REQUIRE(store);
+    const auto whole = flatten(scene, true);
+    REQUIRE(whole);
+    // Each of the scene's own bricks, for who has its handle.
+    std::vector<std::pair<const BrickMask*, std::pair<uint32_t, Int3>>> own;
+    for (uint32_t v = 0; v < scene.volumes.size(); ++v)
+      for (const BrickMap::Entry& entry : scene.volumes[v].bricks.bricks())
+        if (!entry.handle->material()) own.push_back({&(*entry.handle)->mask, {v, entry.first}});
+    for (const uint64_t bytes : {uint64_t(8) << 20, uint64_t(1) << 34}) {
+      const auto regions = io::VisibleRegions::of(*store, bounds_of(scene), [bytes] { return bytes; }, {});
+      REQUIRE(regions);
+      const Box3 box = regions->bounds();
+      BrickMap all;
+      uint64_t as_they_are = 0;
+      REQUIRE(regions->visit_shown({brick_of(box.min), brick_of(box.max)}, [&](const auto& bricks) -> Result<void> {
+        for (const auto& shown : bricks) {
+          REQUIRE_FALSE(all.find(shown.brick));
+          all.put(shown.brick, shown.value);
+          const SharedBrick expected = whole->share(shown.brick);
+          const auto found = std::ranges::find_if(
+              own, [&](const auto& one) { return !expected.material() && one.first == &(*expected).mask; });
+          REQUIRE((found != own.end()) == shown.source.has_value());
+          if (!shown.source) continue;
+          ++as_they_are;
+          REQUIRE(shown.source->volume == found->second.first);
+          REQUIRE(shown.source->brick == found->second.second);
+        }
+        return {};
+      }));
+      CHECK(all == *whole);
+      CHECK(as_they_are > 1000);
+      CHECK((bytes < 1u << 30) == (regions->read_regions() > 1));
+    }
+  }
+}
+
 TEST_CASE("vox: read model by model it gives the world, the warnings and the errors of a whole reading") {
   const fs::path dir = test::scratch_dir("vox-regions");
   std::vector<fs::path> files;

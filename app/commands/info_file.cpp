@@ -213,7 +213,7 @@ Result<void> find_placed(io::StoreReader& store, FileFacts& out, Axes axes, cons
   if (hidden) {
     QRY_TRY_ASSIGN(const auto regions, io::VisibleRegions::of(store, bounds, room, progress, false));
     if (!regions.bounds().empty())
-      QRY_TRY(regions.visit(bricks_of(regions.bounds()), [&](const std::vector<BrickPut>& bricks) -> Result<void> {
+      QRY_TRY(regions.visit_shown(bricks_of(regions.bounds()), [&](const auto& bricks) -> Result<void> {
         add_bricks(bricks, all, add_sums);
         return {};
       }));

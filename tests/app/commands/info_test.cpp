@@ -52,15 +52,15 @@ Scene crowd(uint32_t seed) {
       volume.bricks.put({number(random, -9, 12), number(random, 0, 5), number(random, -9, 12)},
                         full_brick(uint8_t(number(random, 1, 3))));
   }
-  const int instances = number(random, 0, 12);
+  const int instances = number(random, 1, 12);
   for (int i = 0; i < instances; ++i) {
     Instance& its = scene.instances.emplace_back();
     its.volume = uint32_t(random() % scene.volumes.size());
     its.offset = {number(random, -90, 90), number(random, -90, 90), number(random, -90, 90)};
     if (random() % 2) its.offset = {its.offset.x & ~7, its.offset.y & ~7, its.offset.z & ~7};
     if (random() % 3 == 0) its.rotation = turned(random);
-    if (seed % 4 == 0) its.hidden = random() % 4 == 0;
-    if (seed % 8 == 0 && random() % 5 == 0) its.layer = 0;
+    if (seed % 4 == 0) its.hidden = i > 0 && random() % 4 == 0;
+    if (seed % 8 == 0 && i > 0 && random() % 5 == 0) its.layer = 0;
     if (seed % 9 == 5 && i == 2) its.offset.x = 9000;  // where no grid has room
   }
   scene.overlap = seed & 1 ? OverlapRule::last_instance_wins : OverlapRule::first_instance_wins;

@@ -174,6 +174,37 @@ Result<uint64_t> VisibleRegions::bricks_of(const std::vector<Piece>& pieces) con
   return count;
 }
 
+Result<uint64_t> VisibleRegions::made_in(const Box3& box, uint64_t most) const {
+  // A brick that is placed as it is costs an entry in a list. Of others some become several.
+  constexpr uint64_t kEntriesABrick = 8, kMadeOfOne = 2;
+  std::vector<std::optional<uint64_t>> whole(volume_bounds_.size());
+  const auto chunks_of = [](const Box3& cells) {
+    return Box3{{cells.min.x >> 6, cells.min.y >> 6, cells.min.z >> 6},
+                {cells.max.x >> 6, cells.max.y >> 6, cells.max.z >> 6}};
+  };
+  uint64_t entries = 0, made = 0;
+  for (const Instance& instance : scene_->instances) {
+    if (!counts(instance)) continue;
+    const Box3& all = volume_bounds_[instance.volume];
+    const Box3 there = placed(instance, all), here = intersected(there, box);
+    if (here.empty()) continue;
+    uint64_t bricks = 0;
+    if (here == there && whole[instance.volume]) {
+      bricks = *whole[instance.volume];
+    } else {
+      const Rotation back = instance.rotation.inverse();
+      const Int3 a = back.apply_to_cell(here.min - instance.offset), b = back.apply_to_cell(here.max - instance.offset);
+      QRY_TRY_ASSIGN(bricks, store_->count_bricks(instance.volume, chunks_of(united({a, a}, {b, b}))));
+      if (here == there) whole[instance.volume] = bricks;
+    }
+    const Int3& by = instance.offset;
+    const bool as_they_are = instance.rotation.identity() && ((by.x | by.y | by.z) & 7) == 0;
+    (as_they_are ? entries : made) += bricks;
+    if (entries / kEntriesABrick + made * kMadeOfOne > most) break;
+  }
+  return entries / kEntriesABrick + made * kMadeOfOne;
+}
+
 Result<bool> VisibleRegions::fits(const Box3& bricks, uint64_t bytes) const {
   if (!store_) return true;
   QRY_TRY_ASSIGN(const uint64_t count, bricks_of(pieces_of(box_of_voxels(bricks))));
@@ -185,14 +216,14 @@ Result<void> VisibleRegions::visit(const Box3& bricks, const TakeBricks& take) c
     ++regions_;
     return take(whole_.within(bricks));
   }
-  return visit_parts(bricks, [&](const Scene& some, const Box3& part) -> Result<void> {
+  return visit_parts(bricks, false, [&](const Scene& some, const Box3& part) -> Result<void> {
     QRY_TRY_ASSIGN(const BrickMap visible, flatten(some, visible_only_));
     return take(visible.within(part));
   });
 }
 
 Result<void> VisibleRegions::visit_shown(const Box3& bricks, const TakeShown& take) const {
-  return visit_parts(bricks, [&](const Scene& some, const Box3& part) -> Result<void> {
+  return visit_parts(bricks, true, [&](const Scene& some, const Box3& part) -> Result<void> {
     // Bricks are where they stay while they have handles: a brick's mask tells which one it is.
     std::vector<std::pair<const BrickMask*, ShownBrick::Source>> sources;
     for (uint32_t volume = 0; volume < some.volumes.size(); ++volume)
@@ -216,13 +247,20 @@ Result<void> VisibleRegions::visit_shown(const Box3& bricks, const TakeShown& ta
   });
 }
 
-Result<void> VisibleRegions::visit_parts(const Box3& bricks, const TakePart& take) const {
+Result<void> VisibleRegions::visit_parts(const Box3& bricks, bool with_made, const TakePart& take) const {
   const Box3 cells = box_of_voxels(bricks);
   const std::vector<Piece> pieces = pieces_of(cells);
-  QRY_TRY_ASSIGN(const uint64_t count, bricks_of(pieces));
+  QRY_TRY_ASSIGN(uint64_t count, bricks_of(pieces));
   if (count == 0) return {};
-  const uint64_t available_bytes = available_bytes_();
-  if (count > bricks_that_fit(available_bytes)) {
+  const uint64_t available_bytes = available_bytes_(), most = bricks_that_fit(available_bytes);
+  if (with_made && count <= most) {
+    QRY_TRY_ASSIGN(const uint64_t made, made_in(cells, most - count));
+    const auto edge = [](int32_t low, int32_t high) { return uint64_t(int64_t(high) - low + 1); };
+    const uint64_t wide = edge(bricks.min.x, bricks.max.x) * edge(bricks.min.y, bricks.max.y);
+    const uint64_t deep = edge(bricks.min.z, bricks.max.z);
+    count += wide > made || wide * deep > made ? made : wide * deep;
+  }
+  if (count > most) {
     const Int3 size = bricks.max - bricks.min;
     const size_t axis = size.x >= size.y && size.x >= size.z ? 0 : size.y >= size.z ? 1 : 2;
     Box3 low = bricks, high = bricks;
@@ -237,8 +275,8 @@ Result<void> VisibleRegions::visit_parts(const Box3& bricks, const TakePart& tak
     if ((middle | 7) < to) middle |= 7;  // the end of a chunk, so that both halves need other ones
     along(low.max, axis) = middle;
     along(high.min, axis) = middle + 1;
-    QRY_TRY(visit_parts(low, take));
-    return visit_parts(high, take);
+    QRY_TRY(visit_parts(low, with_made, take));
+    return visit_parts(high, with_made, take);
   }
   ++regions_;
   Scene some = with_instances(*scene_, instances_for(*scene_, cells, &volume_bounds_, visible_only_));

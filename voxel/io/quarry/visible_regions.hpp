@@ -46,7 +46,7 @@ class VisibleRegions {
   // fits memory, in any order. Errors: those of `take`; out_of_memory if what a single brick is made from does not fit.
   using TakeBricks = std::function<Result<void>(const std::vector<BrickPut>& bricks)>;
   Result<void> visit(const Box3& bricks, const TakeBricks& take) const;
-  // The same for a world file, with where each brick is from.
+  // The same for a world file, with where each brick is from. Boxes are smaller: also what is made in one fits.
   struct ShownBrick {
     Int3 brick;
     SharedBrick value;
@@ -70,8 +70,11 @@ class VisibleRegions {
     Box3 chunks;
   };
   // Reads the volumes' bricks for boxes that fit memory, which all of `bricks` is cut into. Of a world file.
+  // `with_made`: what is made of the bricks must fit, too.
   using TakePart = std::function<Result<void>(const Scene& some, const Box3& bricks)>;
-  Result<void> visit_parts(const Box3& bricks, const TakePart& take) const;
+  Result<void> visit_parts(const Box3& bricks, bool with_made, const TakePart& take) const;
+  // About how many bricks' memory it takes to place what is visible in a box of world voxels. `most`: enough is known.
+  Result<uint64_t> made_in(const Box3& box, uint64_t most) const;
   std::vector<Piece> pieces_of(size_t axis, int32_t first, int32_t last) const;
   std::vector<Piece> pieces_of(const Box3& box) const;  // of world voxels
   Result<uint64_t> bricks_of(const std::vector<Piece>& pieces) const;

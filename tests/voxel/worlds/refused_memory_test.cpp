@@ -271,6 +271,68 @@ TEST_CASE("document: packing, unpacking and trimming are refused whole at any bl
   REQUIRE(memory.blocks() == 0);
 }
 
+TEST_CASE(
+    "document: a trim in place that is refused any block has moved no brick, and one that is not moves all handles",
+    "[one-caller]") {
+  constexpr Form form = Form::grown;
+  test::LimitedMemory memory;
+  {
+    Document document = first_document({.memory = &memory}, form);
+    std::vector<World::BrickWrite> holes;
+    for (const Int3 brick : first_bricks(form))
+      if ((brick.x + brick.y) % 3 == 0) holes.push_back({brick, {}});
+    REQUIRE(document.write(0, holes, "holes"));
+    document.set_history_budget(1);
+    Edit edit;
+    edit.mode = Mode::paint;
+    edit.a = {-32, -32, -32};
+    edit.b = {-9, -9, -9};
+    edit.material = 100;
+    REQUIRE(document.apply(0, edit));  // now nobody has the bricks of the holes
+    const auto places = [&] {
+      const auto pairs = document.world().grid().enumerate(true);
+      REQUIRE(pairs);
+      return std::pair(pairs->keys, pairs->values);
+    };
+    const auto before = places();
+    const BrickPool& pool = document.world().pool();
+    const uint64_t bytes = pool.size_bytes();
+    const size_t free_places = pool.free_count();
+    CHECK(free_places > 1000);
+    // Without copies of the volumes, whose bricks would stay where they are.
+    const auto state = [&] {
+      State all = state_of(document, form);
+      all.volumes.clear();
+      return all;
+    };
+    const State as_it_was = state();
+    int refused = 0;
+    for (bool done = false; !done; refused += !done) {
+      REQUIRE(refused < 100);
+      memory.refuse_after = size_t(refused);
+      const auto result = document.shrink_to_fit();
+      memory.refuse_after = size_t(-1);
+      done = bool(result);
+      REQUIRE((state() == as_it_was));
+      if (done) break;
+      REQUIRE(result.error().code == ErrorCode::out_of_memory);
+      REQUIRE(places() == before);
+      REQUIRE(pool.free_count() == free_places);
+      REQUIRE(pool.size_bytes() == bytes);
+    }
+    CHECK(refused > 1);
+    CHECK_FALSE(places() == before);
+    CHECK(pool.size_bytes() == pool.live() * sizeof(Brick));
+    const auto voxels = document.world().voxel_count();
+    REQUIRE(document.undo());
+    CHECK(document.world().get({-32, -32, -32}) != 100);
+    REQUIRE(document.redo());
+    CHECK(document.world().voxel_count() == voxels);
+    CHECK((document.world().get({-32, -32, -32}) == 0 || document.world().get({-32, -32, -32}) == 100));
+  }
+  REQUIRE(memory.blocks() == 0);
+}
+
 TEST_CASE("document: one that cannot get its memory is not made, and gives back what it had", "[one-caller]") {
   const Scene scene = first_document({}, Form::grown).scene();
   test::LimitedMemory memory;

@@ -12,8 +12,12 @@
 
 #include <openvdb/openvdb.h>
 
+#include <array>
+#include <bit>
 #include <filesystem>
 #include <functional>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -34,12 +38,14 @@ Result<void> read_file(const std::filesystem::path& file, BrickLimit limit, io::
                        std::vector<std::string>& warnings);
 // Gives the next bytes of a stream; how many, 0 at its end.
 using ByteInput = std::function<size_t(std::span<uint8_t> out)>;
-// Writes a stream, one grid with materials, into the existing `file`, as NanoVDB if `nano`. The client renames the
-// file. Its bricks must be in the order of OpenVDB's trees: nodes of 4096^3 voxels rising by x, y, z, in each its nodes
-// of 128^3, in each its bricks. Returns the file's length. Memory: some MiB, and as much again as the file on disk
-// beside it; all trees for NanoVDB. Exceptions of the library pass through while trees are made. Errors: io, with the
-// system's reason; malformed_input (the stream).
-Result<uint64_t> write_file(const ByteInput& stream, const std::filesystem::path& file, bool nano);
+// nano_whole: by the library's own writer, which holds all trees. Tests compare with it.
+enum class VolumeKind { vdb, nano, nano_whole };
+// Writes a stream, one grid with materials, into the existing `file`. The client renames the file. Its bricks must be
+// in the order of OpenVDB's trees: nodes of 4096^3 voxels rising by x, y, z, in each its nodes of 128^3, in each its
+// bricks. Returns the file's length. Memory: some MiB; on disk beside the file as much again, for NanoVDB up to 900
+// bytes a brick. Exceptions of the library pass through while trees are made. Errors: io, with the system's reason;
+// malformed_input (the stream).
+Result<uint64_t> write_file(const ByteInput& stream, const std::filesystem::path& file, VolumeKind kind);
 
 // The grids that Quarry writes: density, linear colour, and the material's number in META quarry_materials.
 constexpr const char* kDensity = "density";
@@ -47,8 +53,36 @@ constexpr const char* kColor = "Cd";
 constexpr const char* kMaterial = "material";
 constexpr const char* kMaterials = "quarry_materials";
 
+// Calls f(offset in a leaf, the voxel's number in the brick) for each voxel.
+template <class F>
+void for_each_voxel(const BrickMask& mask, const F& f) {
+  size_t at = 0;
+  for (uint32_t octant = 0; octant < 8; ++octant)
+    for (uint64_t word = mask[octant]; word; word &= word - 1, ++at) {
+      const Int3 v = voxel_from_index(octant * 64 + uint32_t(std::countr_zero(word)));
+      f(uint32_t(v.x << 6 | v.y << 3 | v.z), at);
+    }
+}
+
 // The NanoVDB part. It has its own source file because its headers and OpenVDB's are slow to compile.
 std::vector<openvdb::GridBase::Ptr> read_nano(const std::filesystem::path& file, std::vector<std::string>& warnings);
+// By the library, of trees in memory.
 void write_nano(const openvdb::FloatGrid& density, const openvdb::Vec3SGrid& color, std::ostream& out);
+
+// Writes the same bytes of bricks that come in the order of the tree. Exceptions of the libraries and of spills pass
+// through.
+class NanoWriter {
+ public:
+  // What does not fit memory waits beside `file`. `colors` are those of the materials, when bricks come.
+  NanoWriter(const std::filesystem::path& file, const std::array<openvdb::Vec3s, 256>& colors);
+  ~NanoWriter();
+  void add(Int3 brick, const BrickMask& mask, std::span<const uint8_t> materials);
+  // The grids have their name, class and transform, and no voxel.
+  void write(const openvdb::FloatGrid& density, const openvdb::Vec3SGrid& color, std::ostream& out);
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
 
 }  // namespace quarry::vdb

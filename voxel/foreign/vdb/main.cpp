@@ -4,8 +4,8 @@
 //
 //   quarry-vdb [--memory BYTES] [--cpu-seconds N] [--] read|read-regions FILE     (read-regions: for a reader who need
 //   not hold it, so that the memory does not limit how many bricks there may be)
-//   quarry-vdb [--memory BYTES] [--cpu-seconds N] [--] write|write-nano FILE    (a stream on standard input; the answer
-//   has no grids, but the file's length)
+//   quarry-vdb [--memory BYTES] [--cpu-seconds N] [--] write|write-nano|write-nano-whole FILE    (a stream on standard
+//   input; the answer has no grids, but the file's length. -whole: by the library's own writer, for comparison)
 // Exit code 0: done; 1: an error was written; 2: wrong usage, or nothing reads the output.
 #include <unistd.h>
 
@@ -37,7 +37,8 @@ vdb::BrickLimit brick_limit(const std::string& file, bool regions, const ReaderL
 }
 
 int usage() {
-  std::cerr << "usage: quarry-vdb [--memory BYTES] [--cpu-seconds N] [--] read|read-regions|write|write-nano FILE\n"
+  std::cerr << "usage: quarry-vdb [--memory BYTES] [--cpu-seconds N] [--] read|read-regions|write|write-nano|"
+               "write-nano-whole FILE\n"
                "Reads and writes OpenVDB and NanoVDB files for other programs of Quarry.\n";
   return 2;
 }
@@ -65,7 +66,10 @@ int main(int argc, char** argv) {
   if (rest.size() != 2) return usage();
   const std::string& verb = rest[0];
   const bool reads = verb == "read" || verb == "read-regions";
-  if (!reads && verb != "write" && verb != "write-nano") return usage();
+  const auto kind = verb == "write-nano"         ? vdb::VolumeKind::nano
+                    : verb == "write-nano-whole" ? vdb::VolumeKind::nano_whole
+                                                 : vdb::VolumeKind::vdb;
+  if (!reads && kind == vdb::VolumeKind::vdb && verb != "write") return usage();
   limits.writes_file = !reads;
   limits.code_bytes = uint64_t(16) << 20;  // templates for all kinds of grids
   limit_self(limits);
@@ -78,7 +82,7 @@ int main(int argc, char** argv) {
   try {
     openvdb::initialize();
     if (reads) done = vdb::read_file(rest[1], brick_limit(rest[1], verb == "read-regions", limits), out, warnings);
-    else if (const auto bytes = vdb::write_file(standard_input, rest[1], verb == "write-nano"))
+    else if (const auto bytes = vdb::write_file(standard_input, rest[1], kind))
       out.metadata(io::kWrittenBytes, std::to_string(*bytes));
     else done = tl::unexpected(bytes.error());
   } catch (const std::bad_alloc&) {

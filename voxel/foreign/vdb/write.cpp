@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// write.cpp - makes density, colour and material grids of OpenVDB of a voxel stream as it comes; for NanoVDB, trees
-// that are whole in memory.
+// write.cpp - makes density, colour and material grids of OpenVDB of a voxel stream as it comes, and density and colour
+// grids of NanoVDB.
 #include <fcntl.h>
 #include <openvdb/io/GridDescriptor.h>
 #include <unistd.h>
@@ -148,17 +148,6 @@ struct Grids {
 
 openvdb::Coord origin_of(Int3 brick) { return {brick.x * 8, brick.y * 8, brick.z * 8}; }
 
-// Calls f(offset in a leaf, the voxel's number in the brick) for each voxel.
-template <class F>
-void for_each_voxel(const BrickMask& mask, const F& f) {
-  size_t at = 0;
-  for (uint32_t octant = 0; octant < 8; ++octant)
-    for (uint64_t word = mask[octant]; word; word &= word - 1, ++at) {
-      const Int3 v = voxel_from_index(octant * 64 + uint32_t(std::countr_zero(word)));
-      f(openvdb::Index(v.x << 6 | v.y << 3 | v.z), at);
-    }
-}
-
 // A grid that is written leaf by leaf.
 template <class GridType>
 class LeafByLeaf {
@@ -232,7 +221,23 @@ Result<void> write_leaves(Input& input, const std::filesystem::path& file, std::
   return {};
 }
 
-Result<void> write_trees(Input& input, std::ostream& out) {
+// The same as NanoVDB.
+Result<void> write_nano_bricks(Input& input, const std::filesystem::path& file, std::ostream& out) {
+  Grids grids;
+  NanoWriter writer(file, grids.colors);
+  io::VoxelStreamEvents events = grids.events();
+  events.brick = [&](Int3 brick, const BrickMask& mask, std::span<const uint8_t> values) -> Result<void> {
+    if (values.empty()) return fail(ErrorCode::malformed_input, "the bricks have no materials");
+    writer.add(brick, mask, values);
+    return {};
+  };
+  QRY_TRY(input.read(events));
+  writer.write(*grids.density, *grids.color, out);
+  return {};
+}
+
+// The same by NanoVDB itself, of trees in memory.
+Result<void> write_nano_trees(Input& input, std::ostream& out) {
   Grids grids;
   io::VoxelStreamEvents events = grids.events();
   events.brick = [&](Int3 brick, const BrickMask& mask, std::span<const uint8_t> values) -> Result<void> {
@@ -255,7 +260,7 @@ Result<void> write_trees(Input& input, std::ostream& out) {
 
 }  // namespace
 
-Result<uint64_t> write_file(const ByteInput& bytes, const std::filesystem::path& file, bool nano) {
+Result<uint64_t> write_file(const ByteInput& bytes, const std::filesystem::path& file, VolumeKind kind) {
   const int fd = ::open(file.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC);
   if (fd < 0) return fail(ErrorCode::io, std::string("cannot open it: ") + std::strerror(errno));
   Input input(bytes);
@@ -266,7 +271,11 @@ Result<uint64_t> write_file(const ByteInput& bytes, const std::filesystem::path&
   // The libraries do not check whether their streams have failed.
   try {
     out.exceptions(std::ios_base::badbit | std::ios_base::failbit);
-    done = nano ? write_trees(input, out) : write_leaves(input, file, out);
+    switch (kind) {
+      case VolumeKind::vdb: done = write_leaves(input, file, out); break;
+      case VolumeKind::nano: done = write_nano_bricks(input, file, out); break;
+      case VolumeKind::nano_whole: done = write_nano_trees(input, out); break;
+    }
   } catch (const std::bad_alloc&) {
     ::close(fd);
     throw;
@@ -275,7 +284,7 @@ Result<uint64_t> write_file(const ByteInput& bytes, const std::filesystem::path&
   } catch (const std::exception& e) {
     done = fail(ErrorCode::io, std::string("the volume library gave up: ") + e.what());
   }
-  if (!nano && done) {
+  if (kind == VolumeKind::vdb && done) {
     sink.seek(kUuidAt);
     sink.put(uuid_of(input.hash()));
   }

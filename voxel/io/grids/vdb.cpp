@@ -341,7 +341,6 @@ constexpr FormatCost kVdbCost{.memory_per_byte = 3,
 constexpr FormatCost kNvdbCost{.memory_per_byte = 20,
                                .bricks_per_byte = 1 / 500.0,
                                .work_per_byte = 0.1,
-                               .memory_per_written_brick = 18000,
                                .memory_to_write = kVdbProgram.own_bytes};
 }  // namespace
 
@@ -369,6 +368,7 @@ constinit const Format kNvdbFormat{
     .read = read_vdb,
     .read_regions = read_vdb_regions,
     .write = write_vdb,
+    .write_regions = write_vdb_regions,
     .keeps = kKeepsColours,
     .cost = kNvdbCost,
     .absent = kVdbAbsent,

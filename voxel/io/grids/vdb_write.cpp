@@ -203,7 +203,7 @@ Result<void> write_vdb_regions(const VisibleRegions& voxels, const Destination& 
   BrickStream stream(voxels, available_bytes - kVdbProgram.own_bytes, progress);
   ReadOptions limits;
   const bool nano = extension_of(to.file) == "nvdb";
-  limits.memory_limit_bytes = nano ? uint64_t(1) << 40 : kProgramLimit;
+  limits.memory_limit_bytes = kProgramLimit;
   limits.time_limit_s = 0;
   limits.progress = progress;
   const auto answer =

@@ -31,9 +31,9 @@ struct BrickLimit {
   const char* why;  // "all that the memory limit allows; raise the limit or resample it coarser"
 };
 
-// Reads a file. Exceptions of the libraries and of streams pass through. Memory: some MiB, but all trees for .nvdb,
-// and for .vdb of a file version below 224 or with grids that share a tree. Errors: malformed_input, unsupported;
-// out_of_memory (too many bricks).
+// Reads a file. Exceptions of the libraries and of streams pass through. Memory: some MiB, but all trees for .vdb of a
+// file version below 224 or with grids that share a tree, and for .nvdb whose nodes are not in the order of the tree.
+// Errors: malformed_input, unsupported; out_of_memory (too many bricks).
 Result<void> read_file(const std::filesystem::path& file, BrickLimit limit, io::VoxelStreamWriter& out,
                        std::vector<std::string>& warnings);
 // Gives the next bytes of a stream; how many, 0 at its end.
@@ -65,7 +65,8 @@ void for_each_voxel(const BrickMask& mask, const F& f) {
 }
 
 // The NanoVDB part. It has its own source file because its headers and OpenVDB's are slow to compile.
-std::vector<openvdb::GridBase::Ptr> read_nano(const std::filesystem::path& file, std::vector<std::string>& warnings);
+// By the library, which reads grids whole and trusts them; those of types that are not read are left out.
+std::vector<openvdb::GridBase::Ptr> read_nano(const std::filesystem::path& file);
 // By the library, of trees in memory.
 void write_nano(const openvdb::FloatGrid& density, const openvdb::Vec3SGrid& color, std::ostream& out);
 

@@ -7,12 +7,61 @@
 #include <zlib.h>
 
 #include "voxel/foreign/vdb/grids.hpp"
+#include "voxel/foreign/vdb/nano_layout.hpp"
 #include "voxel/foreign/vdb/nano_tree_writer.hpp"
 
 namespace quarry::vdb {
 namespace {
 
 using Handle = nanovdb::GridHandle<nanovdb::HostBuffer>;
+
+// The layout that files are read by is the library's.
+template <class V, class T>
+constexpr bool same_tree() {
+  using Upper = typename nanovdb::NanoUpper<T>::DataType;
+  using Lower = typename nanovdb::NanoLower<T>::DataType;
+  using Leaf = typename nanovdb::NanoLeaf<T>::DataType;
+  using Root = typename nanovdb::NanoRoot<T>::DataType;
+  using Tile = typename Root::Tile;
+  using OurUpper = nano::NodeData<V, 5>;
+  using OurLower = nano::NodeData<V, 4>;
+  static_assert(sizeof(Root) == sizeof(nano::RootData<V>) && sizeof(Tile) == sizeof(nano::RootTile<V>));
+  static_assert(offsetof(Root, mBackground) == offsetof(nano::RootData<V>, background));
+  static_assert(offsetof(Root, mTableSize) == offsetof(nano::RootData<V>, tiles));
+  static_assert(offsetof(Tile, child) == offsetof(nano::RootTile<V>, child) &&
+                offsetof(Tile, state) == offsetof(nano::RootTile<V>, active) &&
+                offsetof(Tile, value) == offsetof(nano::RootTile<V>, value));
+  static_assert(sizeof(Upper) == sizeof(OurUpper) && sizeof(Lower) == sizeof(OurLower));
+  static_assert(offsetof(Upper, mValueMask) == offsetof(OurUpper, active) &&
+                offsetof(Upper, mChildMask) == offsetof(OurUpper, children) &&
+                offsetof(Upper, mTable) == offsetof(OurUpper, places));
+  static_assert(offsetof(Lower, mValueMask) == offsetof(OurLower, active) &&
+                offsetof(Lower, mChildMask) == offsetof(OurLower, children) &&
+                offsetof(Lower, mTable) == offsetof(OurLower, places));
+  static_assert(sizeof(Upper::mTable[0]) == sizeof(OurUpper::places[0]));
+  if constexpr (sizeof(V) == sizeof(T) && !nanovdb::is_same<T, nanovdb::Fp8>::value)
+    static_assert(sizeof(Leaf) == sizeof(nano::LeafData<V>) &&
+                  offsetof(Leaf, mValues) == offsetof(nano::LeafData<V>, values) &&
+                  offsetof(Leaf, mValueMask) == offsetof(nano::LeafData<V>, head.active));
+  return true;
+}
+static_assert(same_tree<float, float>() && same_tree<int32_t, int32_t>() && same_tree<nano::Float3, nanovdb::Vec3f>() &&
+              same_tree<float, nanovdb::Fp8>() && same_tree<float, nanovdb::Fp16>() &&
+              same_tree<float, nanovdb::FpN>());
+static_assert(sizeof(nanovdb::NanoLeaf<nanovdb::FpN>) == sizeof(nano::CodedLeaf) &&
+              sizeof(nanovdb::NanoLeaf<nanovdb::Fp8>) == sizeof(nano::CodedLeaf) + 512 &&
+              sizeof(nanovdb::NanoLeaf<nanovdb::Fp16>) == sizeof(nano::CodedLeaf) + 1024);
+static_assert(sizeof(nanovdb::GridData) == sizeof(nano::GridData) &&
+              offsetof(nanovdb::GridData, mMap.mMatD) == offsetof(nano::GridData, matrix) &&
+              offsetof(nanovdb::GridData, mMap.mVecD) == offsetof(nano::GridData, translation) &&
+              offsetof(nanovdb::GridData, mGridName) == offsetof(nano::GridData, name) &&
+              offsetof(nanovdb::GridData, mGridClass) == offsetof(nano::GridData, grid_class) &&
+              offsetof(nanovdb::GridData, mGridType) == offsetof(nano::GridData, type));
+static_assert(sizeof(nanovdb::TreeData<3>) == sizeof(nano::TreeData) &&
+              offsetof(nanovdb::TreeData<3>, mNodeOffset) == offsetof(nano::TreeData, node_at));
+static_assert(sizeof(nanovdb::io::MetaData) == sizeof(nano::GridHead) &&
+              offsetof(nanovdb::io::MetaData, nameSize) == offsetof(nano::GridHead, name_bytes));
+static_assert(NANOVDB_MAGIC_NUMBER == nano::kMagic && NANOVDB_MAJOR_VERSION_NUMBER == nano::kMajorVersion);
 
 // The grid converted to OpenVDB, if it is of type T.
 template <class T>
@@ -24,20 +73,15 @@ bool take(const Handle& handle, openvdb::GridBase::Ptr* out) {
 
 }  // namespace
 
-std::vector<openvdb::GridBase::Ptr> read_nano(const std::filesystem::path& file, std::vector<std::string>& warnings) {
+std::vector<openvdb::GridBase::Ptr> read_nano(const std::filesystem::path& file) {
   std::vector<openvdb::GridBase::Ptr> grids;
   for (const Handle& handle : nanovdb::io::readGrids<nanovdb::HostBuffer, std::vector>(file.string())) {
     const auto* head = handle.gridMetaData();
     if (!head || !head->isValid()) throw std::runtime_error("a grid without a sound head");
     openvdb::GridBase::Ptr grid;
     if (take<float>(handle, &grid) || take<nanovdb::Fp8>(handle, &grid) || take<nanovdb::Fp16>(handle, &grid) ||
-        take<nanovdb::FpN>(handle, &grid) || take<int32_t>(handle, &grid) || take<nanovdb::Vec3f>(handle, &grid)) {
+        take<nanovdb::FpN>(handle, &grid) || take<int32_t>(handle, &grid) || take<nanovdb::Vec3f>(handle, &grid))
       grids.push_back(grid);
-    } else {
-      warnings.push_back(std::string("grid '") + head->shortGridName() + "' of type " +
-                         nanovdb::toStr(head->gridType()) +
-                         " was not read; NanoVDB grids are read as float, Fp8, Fp16, FpN, Int32 and Vec3f");
-    }
   }
   return grids;
 }

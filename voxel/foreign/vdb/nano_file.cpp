@@ -194,7 +194,7 @@ class BloscBytes : public NanoBytes {
   }
 
   const NanoInput& file_;
-  uint64_t next_buffer_, left_;             // behind the open buffer
+  uint64_t next_buffer_, left_;                     // behind the open buffer
   uint64_t place_ = 0, in_buffer_ = 0, block_ = 0;  // of the open one: its place, unpacked bytes left, the next block
   Head head_{};
   std::vector<uint8_t> one_, out_;
@@ -224,8 +224,7 @@ void read_head(const NanoInput& file, const std::string& long_name, NanoGrid& gr
   nano::GridData data;
   if (grid.bytes < sizeof data + sizeof(nano::TreeData)) throw NanoDamage("a grid without a sound head");
   NanoBytes::open(file, grid)->read_value(data);
-  if (data.magic != nano::kMagic || nano::major_of(data.version) != nano::kMajorVersion)
-    throw NanoDamage("a grid without a sound head");
+  if (data.magic != nano::kMagic) throw NanoDamage("a grid without a sound head");
   const auto* end = static_cast<const char*>(std::memchr(data.name, 0, sizeof data.name));
   grid.name = data.flags & nano::kLongName ? long_name
                                            : std::string(data.name, end ? size_t(end - data.name) : sizeof data.name);
@@ -242,7 +241,9 @@ NanoInput open_nano(const std::filesystem::path& file) {
     if (*open >= 0) ::close(*open);
     delete open;
   });
-  const auto cannot = [] { return std::ios_base::failure("it cannot be read", std::error_code(errno, std::generic_category())); };
+  const auto cannot = [] {
+    return std::ios_base::failure("it cannot be read", std::error_code(errno, std::generic_category()));
+  };
   if (*fd < 0) throw cannot();
   return {std::filesystem::file_size(file), [fd, cannot](uint64_t at, std::span<uint8_t> out) {
             while (!out.empty()) {

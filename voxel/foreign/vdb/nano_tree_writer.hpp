@@ -128,7 +128,8 @@ class NanoTreeWriter {
   static_assert(Leaf::DIM == 8 && Lower::DIM == 128 && Upper::DIM == 4096);
 
   // Exceptions of spills and of the library pass through here and below.
-  explicit NanoTreeWriter(const std::filesystem::path& beside) : uppers_(beside), lowers_(beside), leaf_heads_(beside) {}
+  explicit NanoTreeWriter(const std::filesystem::path& beside)
+      : uppers_(beside), lowers_(beside), leaf_heads_(beside) {}
 
   // A brick with a voxel, behind those before it in the order of the tree. A full one of one value becomes a tile, as
   // openvdb's Tree::prune() would make it, and so do nodes of such tiles.
@@ -389,7 +390,8 @@ class NanoTreeWriter {
     const Coord ends[2] = {box[0], box[1] + Coord(1)};
     auto& world = grid.mWorldBBox;
     for (int corner = 0; corner < 8; ++corner) {
-      const auto at = grid.applyMap(nanovdb::Vec3d(ends[corner & 1][0], ends[corner >> 1 & 1][1], ends[corner >> 2][2]));
+      const auto at =
+          grid.applyMap(nanovdb::Vec3d(ends[corner & 1][0], ends[corner >> 1 & 1][1], ends[corner >> 2][2]));
       if (corner == 0) world[0] = world[1] = at;
       else world.expand(at);
     }

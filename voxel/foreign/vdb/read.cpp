@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// read.cpp - writes grids of OpenVDB, leaf by leaf and tile by tile, as bricks to a voxel stream. Colour and material
-// come from separate grids. Trees go by from front to back (tree_cursor.hpp) and are not held; only those of NanoVDB's
-// files and of very old ones are read whole.
+// read.cpp - writes grids of OpenVDB and NanoVDB, leaf by leaf and tile by tile, as bricks to a voxel stream. Colour
+// and material come from separate grids. Trees go by from front to back (tree_cursor.hpp, nano_cursor.hpp) and are not
+// held; only those of very old files, and of NanoVDB's in another order than the tree's, are read whole.
 #include <algorithm>
 #include <cctype>
 #include <cmath>
 #include <optional>
 
 #include "voxel/foreign/vdb/grids.hpp"
+#include "voxel/foreign/vdb/nano_cursor.hpp"
 #include "voxel/foreign/vdb/tree_cursor.hpp"
 
 namespace quarry::vdb {
@@ -33,6 +34,21 @@ uint8_t srgb(float linear) {
   return uint8_t(std::lround(255.0f * (c <= 0.0031308f ? 12.92f * c : 1.055f * std::pow(c, 1 / 2.4f) - 0.055f)));
 }
 
+// How NanoVDB's files have the values of a grid.
+template <class Value>
+struct NanoValue {
+  using Type = Value;
+  static Value from(const Type& v) { return v; }
+};
+template <>
+struct NanoValue<openvdb::Vec3s> {
+  using Type = nano::Float3;
+  static openvdb::Vec3s from(const Type& v) { return {v.x, v.y, v.z}; }
+};
+
+Int3 int3(const Coord& at) { return {at.x(), at.y(), at.z()}; }
+Coord coord(const Int3& at) { return {at.x, at.y, at.z}; }
+
 // The grid that gives the voxels of the others their colour or material: whole in memory, or one that goes forward with
 // them.
 template <class GridType>
@@ -43,15 +59,21 @@ class ValueGrid {
   using Value = typename Tree::ValueType;
   void set(const GridType& grid) { whole_.emplace(grid.tree()); }
   void set(GridPlaces& places, const openvdb::io::GridDescriptor& place) { cursor_.emplace(places, place); }
-  bool is_set() const { return whole_ || cursor_; }
+  void set(const NanoInput& file, const NanoGrid& place) { nano_.emplace(file, place); }
+  bool is_set() const { return whole_ || cursor_ || nano_; }
   void seek(Coord brick) {
     if (cursor_) cursor_->seek(brick);
+    if (nano_) nano_->seek(int3(brick));
   }
-  Value value(Coord voxel) const { return cursor_ ? cursor_->value(voxel) : whole_->getValue(voxel); }
+  Value value(Coord voxel) const {
+    if (nano_) return NanoValue<Value>::from(nano_->value(int3(voxel)));
+    return cursor_ ? cursor_->value(voxel) : whole_->getValue(voxel);
+  }
 
  private:
   std::optional<openvdb::tree::ValueAccessor<const Tree>> whole_;
   std::optional<TreeCursor<GridType>> cursor_;
+  std::optional<NanoCursor<typename NanoValue<Value>::Type>> nano_;
 };
 
 // `half` is half a voxel, or negative if the grid is no level set.
@@ -114,31 +136,43 @@ class Grids {
   // Sends a grid of which only its place in the file is known, leaf by leaf.
   template <class GridType>
   Result<void> send(GridPlaces& places, const openvdb::io::GridDescriptor& place, const io::StreamGrid& head) {
-    const double half = half_of(head);
     TreeCursor<GridType> cursor(places, place);
+    return send_passing(cursor, head);
+  }
+  // The same of NanoVDB.
+  template <class Value>
+  Result<void> send(const NanoInput& file, const NanoGrid& place, const io::StreamGrid& head) {
+    NanoCursor<Value> cursor(file, place);
+    return send_passing(cursor, head);
+  }
+
+ private:
+  template <class Cursor>
+  Result<void> send_passing(Cursor& cursor, const io::StreamGrid& head) {
+    const double half = half_of(head);
     out_.grid(head);
     uint64_t active_voxels = 0;
     bool enough = true;
     cursor.visit(
-        [&](Coord origin, const auto& leaf) {
+        [&](const auto& origin, const auto& leaf) {
           active_voxels += leaf.onVoxelCount();
           enough = bricks_ < limit_.bricks;
-          if (enough) send_leaf(origin, leaf, half);
+          if (enough) send_leaf(place(origin), leaf, half);
           return enough && out_.ok();
         },
-        [&](Coord origin, int edge, auto value, bool active) {
+        [&](const auto& origin, int edge, auto value, bool active) {
           if (active) active_voxels += uint64_t(edge) * uint64_t(edge) * uint64_t(edge);
           if (!inside(half, value, active)) return true;
           enough = bricks_of_tile(edge) <= limit_.bricks - bricks_;
-          if (enough) send_tile(origin, edge);
+          if (enough) send_tile(place(origin), edge);
           return enough && out_.ok();
         });
     if (!enough) return too_many(head);
     out_.active_voxels(active_voxels);
     return {};
   }
-
- private:
+  static Coord place(const Coord& at) { return at; }
+  static Coord place(const Int3& at) { return coord(at); }
   Result<void> too_many(const io::StreamGrid& head) const {
     return fail(ErrorCode::out_of_memory, "grid '" + head.name + "' fills more than " + std::to_string(limit_.bricks) +
                                               " bricks of 8 x 8 x 8 voxels, " + limit_.why);
@@ -243,6 +277,52 @@ Result<io::StreamGrid> head_of(const GridBase& grid, const std::string& name, ui
   return head;
 }
 
+// The grid without its tree: name, class and transform, as NanoVDB itself makes them. Null for a type of which no
+// voxels are made.
+GridBase::Ptr head_of(const NanoGrid& nano) {
+  GridBase::Ptr grid;
+  switch (nano::Type(nano.type)) {
+    case nano::Type::Float:
+    case nano::Type::Fp8:
+    case nano::Type::Fp16:
+    case nano::Type::FpN: grid = openvdb::FloatGrid::create(); break;
+    case nano::Type::Int32: grid = openvdb::Int32Grid::create(); break;
+    case nano::Type::Vec3f: grid = openvdb::Vec3SGrid::create(); break;
+    default: return nullptr;
+  }
+  grid->setName(nano.name);
+  switch (nano::Class(nano.grid_class)) {
+    case nano::Class::level_set: grid->setGridClass(openvdb::GRID_LEVEL_SET); break;
+    case nano::Class::fog: grid->setGridClass(openvdb::GRID_FOG_VOLUME); break;
+    case nano::Class::staggered: grid->setGridClass(openvdb::GRID_STAGGERED); break;
+    case nano::Class::point_index:
+    case nano::Class::point_data: throw NanoDamage("grid '" + nano.name + "' is of points; it cannot be read");
+    default: grid->setGridClass(openvdb::GRID_UNKNOWN);
+  }
+  auto matrix = openvdb::Mat4d::identity();
+  matrix.setMat3(openvdb::Mat3d(nano.matrix));
+  matrix = matrix.transpose();  // OpenVDB multiplies from the left
+  matrix.setTranslation(openvdb::Vec3d(nano.translation));
+  grid->setTransform(openvdb::math::Transform::createLinearTransform(matrix));
+  return grid;
+}
+
+const char* type_name(uint32_t type) {
+  static constexpr const char* kNames[] = {"?",      "float",   "double", "int16",  "int32", "int64", "Vec3f",
+                                           "Vec3d",  "Mask",    "Half",   "uint32", "bool",  "RGBA8", "Float4",
+                                           "Float8", "Float16", "FloatN", "Vec4f",  "Vec4d", "Index"};
+  return type < std::size(kNames) ? kNames[type] : "?";
+}
+
+// Whether the grid can be read from front to back.
+bool in_order(const NanoInput& file, const NanoGrid& grid) {
+  switch (nano::Type(grid.type)) {
+    case nano::Type::Int32: return NanoCursor<int32_t>::in_order(file, grid);
+    case nano::Type::Vec3f: return NanoCursor<nano::Float3>::in_order(file, grid);
+    default: return NanoCursor<float>::in_order(file, grid);
+  }
+}
+
 }  // namespace
 
 Result<void> read_file(const std::filesystem::path& file, BrickLimit limit, io::VoxelStreamWriter& out,
@@ -250,13 +330,31 @@ Result<void> read_file(const std::filesystem::path& file, BrickLimit limit, io::
   struct Found {
     std::string name;
     GridBase::ConstPtr grid;                             // of a tree that goes by: without it
-    const openvdb::io::GridDescriptor* place = nullptr;  // null: the grid is whole
+    const openvdb::io::GridDescriptor* place = nullptr;  // both null: the grid is whole
+    const NanoGrid* nano = nullptr;
   };
   std::vector<Found> grids;
   openvdb::MetaMap::Ptr metadata(new openvdb::MetaMap);
   std::optional<GridPlaces> places;
+  NanoInput nano;
+  std::vector<NanoGrid> nano_list;
   if (lower(file.extension().string()) == ".nvdb") {
-    for (GridBase::Ptr& grid : read_nano(file, warnings)) grids.push_back({grid->getName(), grid});
+    nano = open_nano(file);
+    nano_list = nano_grids(nano);
+    bool all_in_order = true;
+    for (const NanoGrid& grid : nano_list) {
+      if (const GridBase::Ptr head = head_of(grid)) {
+        grids.push_back({grid.name, head, nullptr, &grid});
+        all_in_order = all_in_order && in_order(nano, grid);
+      } else {
+        warnings.push_back("grid '" + grid.name + "' of type " + type_name(grid.type) +
+                           " was not read; NanoVDB grids are read as float, Fp8, Fp16, FpN, Int32 and Vec3f");
+      }
+    }
+    if (!all_in_order) {
+      grids.clear();
+      for (const GridBase::Ptr& grid : read_nano(file)) grids.push_back({grid->getName(), grid});
+    }
   } else {
     openvdb::io::File in(file.string());
     in.open(false);
@@ -295,6 +393,7 @@ Result<void> read_file(const std::filesystem::path& file, BrickLimit limit, io::
   const auto set = [&](auto& values, const Found& found) {
     using GridType = typename std::decay_t<decltype(values)>::Grid;
     if (found.place) values.set(*places, *found.place);
+    else if (found.nano) values.set(nano, *found.nano);
     else values.set(static_cast<const GridType&>(*found.grid));
   };
   size_t sent = 0;
@@ -308,6 +407,11 @@ Result<void> read_file(const std::filesystem::path& file, BrickLimit limit, io::
       if (material) set(sender.material, *material);
       else if (color) set(sender.color, *color);
       using GridType = std::decay_t<decltype(typed)>;
+      if constexpr (std::is_same_v<GridType, openvdb::FloatGrid> || std::is_same_v<GridType, openvdb::Int32Grid>)
+        if (found.nano) {
+          done = sender.template send<typename GridType::ValueType>(nano, *found.nano, *head);
+          return;
+        }
       done = found.place ? sender.template send<GridType>(*places, *found.place, *head) : sender.send(typed, *head);
     });
     QRY_TRY(done);

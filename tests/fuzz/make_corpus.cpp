@@ -12,6 +12,7 @@
 
 #include "tests/file_bytes.hpp"
 #include "tests/voxel/foreign/gltf_seeds.hpp"
+#include "tests/voxel/foreign/nano_seeds.hpp"
 #include "tests/voxel/foreign/ply_builder.hpp"
 #include "tests/voxel/io/grids/binvox_seeds.hpp"
 #include "tests/voxel/io/grids/qb_seeds.hpp"
@@ -351,12 +352,27 @@ void text_files(const fs::path& dir) {
   text("head", 4, "ply\nformat ascii 1.0\n");
 }
 
+// As nvdb_fuzz.cpp takes them: files as they are, and changes of each: none, the codec, a place in the root, and a
+// place and masks of nodes (in the seeds that are not packed).
+void nvdb_files(const fs::path& dir) {
+  seeds(dir, kind(0, test::nano_seeds()));
+  uint8_t which = 1;
+  for (const auto& [name, file] : test::nano_seeds()) {
+    seeds(dir, kind(which, {{"same " + name, {200, 0, 0, 0, 'n'}},
+                            {"codec " + name, {14, 0, 0, 0, 1}},
+                            {"root " + name, {0xcc, 3, 0, 7, 32, 0, 0, 0, 0, 0, 0, 0}},
+                            {"nodes " + name, {0xe0, 0x24, 0, 7, 0, 8, 0, 0, 0, 0, 0, 0, 0xe0, 0x24, 4, 1, 1, 1}}}));
+    which = uint8_t(which + 2);
+  }
+}
+
 bool all_files(const fs::path& dir) {
   fs::create_directories(dir / "vox");
   fs::create_directories(dir / "store");
   vox_files(dir / "vox");
   seeds(dir / "qb", test::qb_seeds());
   seeds(dir / "qbcl", test::qbcl_seeds());
+  nvdb_files(dir / "nvdb");
   seeds(dir / "gltf", test::gltf_seeds());
   compressed_gltf_files(dir / "gltf");
   picture_files(dir / "heightmap");

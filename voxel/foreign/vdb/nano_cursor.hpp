@@ -162,10 +162,10 @@ class NanoCursor {
     const auto along = [&](int32_t v) { return uint32_t(v) >> edge_log2 & ((1u << kLog2) - 1); };
     return along(voxel.x) << 2 * kLog2 | along(voxel.y) << kLog2 | along(voxel.z);
   }
-  // The place of what is `offset` from `from`, if `size` bytes are there.
+  // The place of what is `offset` from `from`, if `size` bytes are there. All that NanoVDB points to is aligned.
   uint64_t place_of(uint64_t from, int64_t offset, uint64_t size) const {
     const uint64_t at = from + uint64_t(offset);
-    if (at < sizeof(nano::GridData) + sizeof(nano::TreeData) || at > bytes_ || bytes_ - at < size)
+    if (at < sizeof(nano::GridData) + sizeof(nano::TreeData) || at > bytes_ || bytes_ - at < size || at % 32 != 0)
       throw NanoDamage("a node is at a place where none can be");
     return at;
   }

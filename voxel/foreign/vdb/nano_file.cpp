@@ -282,7 +282,8 @@ std::vector<NanoGrid> nano_grids(const NanoInput& file) {
       file.read_value(at, f.head);
       at += sizeof f.head;
       const uint32_t length = f.head.name_bytes;
-      if (length > kMaxNameBytes || file.bytes - at < length) throw NanoDamage("the name of a grid is too long");
+      if (length > kMaxNameBytes) throw NanoDamage("the name of a grid is too long");
+      if (file.bytes - at < length) throw NanoDamage("the file ends within the heads of its grids");
       f.name.resize(length);
       file.read(at, {reinterpret_cast<uint8_t*>(f.name.data()), length});
       f.name.resize(std::min(f.name.size(), f.name.find('\0')));

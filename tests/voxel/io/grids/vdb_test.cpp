@@ -9,6 +9,7 @@
 #include <cstring>
 #include <random>
 
+#include "base/program_place.hpp"
 #include "tests/file_bytes.hpp"
 #include "tests/test_data.hpp"
 #include "tests/voxel/foreign_file.hpp"
@@ -17,6 +18,9 @@
 #include "voxel/io/formats.hpp"
 #include "voxel/io/quarry/reader.hpp"
 #include "voxel/io/quarry/visible_regions.hpp"
+#if __has_include(<blosc.h>)
+#include "tests/voxel/foreign/nano_seeds.hpp"
+#endif
 
 namespace vdb_test {
 
@@ -302,42 +306,136 @@ TEST_CASE(
   }
 }
 
+TEST_CASE(
+    "vdb: a NanoVDB file that is written brick by brick has the bytes that NanoVDB itself writes of trees in memory, "
+    "with tiles of any size and many nodes") {
+  if (io::kVdbAbsent) return test::skip(io::kVdbAbsent);
+  const fs::path dir = test::scratch_dir("vdb-nano");
+  const auto program = find_program("quarry-vdb", "QUARRY_VDB", "reads and writes volumes");
+  REQUIRE(program);
+  // The same program with the library's own writer, and with memory for it.
+  const fs::path whole = dir / "whole";
+  std::ofstream(whole) << "#!/bin/sh\nshift 2\nfor word; do\n  shift\n"
+                          "  [ \"$word\" = write-nano ] && word=write-nano-whole\n  set -- \"$@\" \"$word\"\ndone\n"
+                       << "exec '" << program->string() << "' --memory 8000000000 \"$@\"\n";
+  fs::permissions(whole, fs::perms::owner_all);
+  const Scene colored = colored_scene(), scattered = scattered_scene();
+  const auto sponge = generate("menger", 81, 0);
+  REQUIRE(sponge);
+  int number = 0;
+  for (const Scene* scene : {&*sponge, &colored, &scattered}) {
+    const fs::path ours = dir / (std::to_string(number) + ".nvdb"), theirs = dir / (std::to_string(number) + "t.nvdb");
+    INFO(number++);
+    REQUIRE(io::write_scene(*scene, ours));
+    const char* set = std::getenv("QUARRY_VDB");
+    const std::string before = set ? set : "";
+    ::setenv("QUARRY_VDB", whole.c_str(), 1);
+    const auto written = io::write_scene(*scene, theirs);
+    set ? ::setenv("QUARRY_VDB", before.c_str(), 1) : ::unsetenv("QUARRY_VDB");
+    REQUIRE(written);
+    CHECK((test::file_bytes(ours) == test::file_bytes(theirs)));
+  }
+}
+
 TEST_CASE("vdb: written from a world of which little is in memory at once, a file has the bytes of the whole scene") {
   if (io::kVdbAbsent) return test::skip(io::kVdbAbsent);
   const fs::path dir = test::scratch_dir("vdb-write-regions");
   const Scene scene = scattered_scene();
-  REQUIRE(io::write_scene(scene, dir / "whole.vdb"));
-  const auto whole = io::read_scene(dir / "whole.vdb");
-  REQUIRE(whole);
-  const auto before = flatten(scene, true), after = flatten(*whole, true);
-  REQUIRE(before);
-  REQUIRE(after);
-  CHECK(*before == *after);
   REQUIRE(io::write_scene(scene, dir / "world.quarry"));
   std::vector<Box3> bounds;
   for (const Volume& volume : scene.volumes) bounds.push_back(volume.bricks.bounds());
   auto store = io::StoreReader::open(dir / "world.quarry");
   REQUIRE(store);
-  uint64_t before_less_room = 0;
-  for (const uint64_t room_mib : {4096, 68, 66}) {
-    const auto voxels = io::VisibleRegions::of(*store, bounds, [&] { return room_mib << 20; }, {});
-    REQUIRE(voxels);
-    REQUIRE(io::write_vdb_regions(*voxels, dir / "parts.vdb", {}));
-    CHECK(voxels->read_regions() > before_less_room);
-    before_less_room = voxels->read_regions();
-    CHECK((test::file_bytes(dir / "parts.vdb") == test::file_bytes(dir / "whole.vdb")));
-    fs::remove(dir / "parts.vdb");
+  for (const std::string extension : {".vdb", ".nvdb"}) {
+    INFO(extension);
+    const fs::path all = dir / ("whole" + extension), parts = dir / ("parts" + extension);
+    REQUIRE(io::write_scene(scene, all));
+    const auto whole = io::read_scene(all);
+    REQUIRE(whole);
+    const auto before = flatten(scene, true), after = flatten(*whole, true);
+    REQUIRE(before);
+    REQUIRE(after);
+    if (extension == ".vdb") CHECK(*before == *after);
+    CHECK(before->voxel_count() == after->voxel_count());
+    uint64_t before_less_room = 0;
+    for (const uint64_t room_mib : {4096, 68, 66}) {
+      const auto voxels = io::VisibleRegions::of(*store, bounds, [&] { return room_mib << 20; }, {});
+      REQUIRE(voxels);
+      REQUIRE(io::write_vdb_regions(*voxels, parts, {}));
+      CHECK(voxels->read_regions() > before_less_room);
+      before_less_room = voxels->read_regions();
+      CHECK((test::file_bytes(parts) == test::file_bytes(all)));
+      fs::remove(parts);
+    }
+    fs::remove(all);
+    CHECK(std::distance(fs::directory_iterator(dir), {}) == 1);
+    const auto little = io::VisibleRegions::of(*store, bounds, [] { return uint64_t(50) << 20; }, {});
+    REQUIRE(little);
+    const auto refused = io::write_vdb_regions(*little, parts, {});
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == ErrorCode::out_of_memory);
+    CHECK_THAT(refused.error().message, Catch::Contains("takes at least 65 MiB, and 50 MiB are left"));
+    CHECK(std::distance(fs::directory_iterator(dir), {}) == 1);
   }
-  CHECK(std::distance(fs::directory_iterator(dir), {}) == 2);
-  const auto little = io::VisibleRegions::of(*store, bounds, [] { return uint64_t(50) << 20; }, {});
-  REQUIRE(little);
-  const auto refused = io::write_vdb_regions(*little, dir / "parts.vdb", {});
-  REQUIRE_FALSE(refused);
-  CHECK(refused.error().code == ErrorCode::out_of_memory);
-  CHECK_THAT(refused.error().message, Catch::Contains("takes at least 65 MiB, and 50 MiB are left"));
-  CHECK_FALSE(fs::exists(dir / "parts.vdb"));
-  CHECK(std::distance(fs::directory_iterator(dir), {}) == 2);
 }
+
+#if __has_include(<blosc.h>)
+namespace {
+
+// Two leaves of the first node of 128^3 change places, and what points to them.
+void disorder(Bytes& grid) {
+  using Lower = vdb::nano::NodeData<float, 4>;
+  using Leaf = vdb::nano::LeafData<float>;
+  vdb::nano::TreeData tree;
+  std::memcpy(&tree, grid.data() + sizeof(vdb::nano::GridData), sizeof tree);
+  uint8_t* const lower = grid.data() + sizeof(vdb::nano::GridData) + tree.node_at[1];
+  std::vector<uint32_t> children;
+  const auto node = std::make_unique<test::NanoPart<Lower>>();
+  std::memcpy(node->operator->(), lower, sizeof(Lower));
+  for (uint32_t j = 0; j < Lower::kPlaces && children.size() < 2; ++j)
+    if ((*node)->has_child(j)) children.push_back(j);
+  REQUIRE(children.size() == 2);
+  uint8_t* const leaves[] = {lower + (*node)->places[children[0]].child, lower + (*node)->places[children[1]].child};
+  std::swap_ranges(leaves[0], leaves[0] + sizeof(Leaf), leaves[1]);
+  const auto place_of = [&](uint32_t j) { return lower + offsetof(Lower, places) + j * 8; };
+  std::swap_ranges(place_of(children[0]), place_of(children[0]) + 8, place_of(children[1]));
+}
+
+}  // namespace
+
+TEST_CASE("vdb: a NanoVDB file is the same scene by any codec, and whole if its nodes are not in the tree's order") {
+  if (io::kVdbAbsent) return test::skip(io::kVdbAbsent);
+  const fs::path dir = test::scratch_dir("vdb-nano-codecs");
+  REQUIRE(io::write_scene(scattered_scene(), dir / "a.nvdb"));
+  const auto scene = io::read_vdb(dir / "a.nvdb", {});
+  REQUIRE(scene);
+  const Bytes zip = test::file_bytes(dir / "a.nvdb");
+  const vdb::NanoInput file = test::nano_input(zip);
+  std::vector<Bytes> grids;
+  for (const vdb::NanoGrid& grid : vdb::nano_grids(file)) {
+    grids.emplace_back(grid.bytes);
+    vdb::NanoBytes::open(file, grid)->read(grids.back().data(), grid.bytes);
+  }
+  REQUIRE(grids.size() == 2);
+  test::write_bytes(dir / "none.nvdb", test::nano_file(grids, vdb::nano::Codec::none));
+  test::write_bytes(dir / "blosc.nvdb", test::nano_file(grids, vdb::nano::Codec::blosc));
+  disorder(grids[0]);
+  test::write_bytes(dir / "disorder.nvdb", test::nano_file(grids, vdb::nano::Codec::zip));
+  const Bytes disordered = test::file_bytes(dir / "disorder.nvdb");
+  CHECK_FALSE(
+      vdb::NanoCursor<float>::in_order(test::nano_input(disordered), vdb::nano_grids(test::nano_input(disordered))[0]));
+  for (const char* name : {"none.nvdb", "blosc.nvdb", "disorder.nvdb"}) {
+    INFO(name);
+    const auto same = io::read_vdb(dir / name, {});
+    INFO(message_of(same));
+    REQUIRE(same);
+    REQUIRE(same->volumes.size() == scene->volumes.size());
+    CHECK(same->volumes[0].bricks == scene->volumes[0].bricks);
+    CHECK(same->palette == scene->palette);
+    CHECK(same->metadata == scene->metadata);
+  }
+}
+#endif
 
 TEST_CASE("vdb: region by region, a file is the same scene as whole, whatever grids it has") {
   if (io::kVdbAbsent) return test::skip(io::kVdbAbsent);

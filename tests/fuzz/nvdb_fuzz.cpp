@@ -25,8 +25,11 @@ NanoFileBytes changed(std::span<const uint8_t> input) {
 }
 
 template <class V>
-void read_grid(const NanoInput& file, const NanoGrid& grid) {
-  if (!NanoCursor<V>::in_order(file, grid)) return;
+void read_grid(const NanoInput& file, NanoGrid grid) {
+  if (!NanoCursor<V>::in_order(file, grid)) {
+    if (grid.bytes > (64 << 20)) return;
+    hold_whole(file, grid);
+  }
   std::vector<Int3> leaves;
   std::vector<V> values;
   NanoCursor<V> cursor(file, grid);

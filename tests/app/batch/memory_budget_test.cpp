@@ -497,7 +497,7 @@ TEST_CASE(
     INFO(part << ": " << cut.err);
     CHECK(cut.code == 1);
     CHECK(cut.err.find(name + ": ") != std::string::npos);
-    if (name == "a.nvdb") CHECK(cut.err.find("ends within a grid") != std::string::npos);
+    if (name == "a.nvdb") CHECK(cut.err.find("a.nvdb: the file ends within a grid") != std::string::npos);
     CHECK(left() == 1);
   }
 

@@ -51,8 +51,7 @@ Counted visited(const NanoInput& file, const NanoGrid& grid) {
 }
 
 template <class V>
-void check_grid(const NanoInput& file, const NanoGrid& grid) {
-  REQUIRE(NanoCursor<V>::in_order(file, grid));
+void check_visited(const NanoInput& file, const NanoGrid& grid) {
   const Counted all = visited<V>(file, grid);
   CHECK(all.leaves == std::vector<Int3>{{0, 0, 0}, {120, 120, 120}, {3968, 3968, 3976}});
   CHECK(all.wrong == 0);
@@ -76,11 +75,17 @@ void check_grid(const NanoInput& file, const NanoGrid& grid) {
   CHECK(value_at({5000, 3968, 3992}) == 0);
 }
 
+template <class V>
+void check_ordered(const NanoInput& file, const NanoGrid& grid) {
+  REQUIRE(NanoCursor<V>::in_order(file, grid));
+  check_visited<V>(file, grid);
+}
+
 void check_grid(const NanoInput& file, const NanoGrid& grid) {
   switch (Type(grid.type)) {
-    case Type::Int32: return check_grid<int32_t>(file, grid);
-    case Type::Vec3f: return check_grid<nano::Float3>(file, grid);
-    default: return check_grid<float>(file, grid);
+    case Type::Int32: return check_ordered<int32_t>(file, grid);
+    case Type::Vec3f: return check_ordered<nano::Float3>(file, grid);
+    default: return check_ordered<float>(file, grid);
   }
 }
 
@@ -161,6 +166,20 @@ TEST_CASE("nano: a grid whose nodes lie in another order is not in order, and on
   uint8_t* const tiles = grid.data() + at.root_tiles;
   std::swap_ranges(tiles, tiles + sizeof(nano::RootTile<float>), tiles + sizeof(nano::RootTile<float>));
   CHECK_FALSE(in_order());
+  std::swap_ranges(places, places + 8, places + 4095 * 8);
+  for (const Codec codec : kCodecs) {
+    const NanoFileBytes bytes = nano_file({grid}, codec);
+    const NanoInput file = nano_input(bytes);
+    NanoGrid whole = nano_grids(file)[0];
+    CHECK_FALSE(NanoCursor<float>::in_order(file, whole));
+    hold_whole(file, whole);
+    check_visited<float>(file, whole);
+  }
+  std::copy_n(tiles, 8, tiles + sizeof(nano::RootTile<float>));
+  const NanoFileBytes twice = nano_file({grid}, Codec::none);
+  NanoGrid whole = nano_grids(nano_input(twice))[0];
+  hold_whole(nano_input(twice), whole);
+  CHECK_THROWS_WITH(NanoCursor<float>(nano_input(twice), whole), Catch::Contains("two nodes at one place"));
 
   for (const int64_t offset : {int64_t(1), int64_t(-1), int64_t(1) << 40, std::numeric_limits<int64_t>::max(),
                                std::numeric_limits<int64_t>::min(), -int64_t(at.lowers)}) {

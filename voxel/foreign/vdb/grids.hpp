@@ -32,7 +32,8 @@ struct BrickLimit {
 };
 
 // Reads a file. Exceptions of the libraries and of streams pass through. Memory: some MiB, but all trees for .vdb of a
-// file version below 224 or with grids that share a tree, and for .nvdb whose nodes are not in the order of the tree.
+// file version below 224 or with grids that share a tree, and a whole grid of .nvdb whose nodes are not in the
+// order of the tree.
 // Errors: malformed_input, unsupported; out_of_memory (too many bricks).
 Result<void> read_file(const std::filesystem::path& file, BrickLimit limit, io::VoxelStreamWriter& out,
                        std::vector<std::string>& warnings);
@@ -65,8 +66,6 @@ void for_each_voxel(const BrickMask& mask, const F& f) {
 }
 
 // The NanoVDB part. It has its own source file because its headers and OpenVDB's are slow to compile.
-// By the library, which reads grids whole and trusts them; those of types that are not read are left out.
-std::vector<openvdb::GridBase::Ptr> read_nano(const std::filesystem::path& file);
 // By the library, of trees in memory.
 void write_nano(const openvdb::FloatGrid& density, const openvdb::Vec3SGrid& color, std::ostream& out);
 

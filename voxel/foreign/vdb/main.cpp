@@ -16,6 +16,7 @@
 
 #include "voxel/foreign/pipe/program.hpp"
 #include "voxel/foreign/vdb/grids.hpp"
+#include "voxel/foreign/vdb/nano_file.hpp"
 
 namespace {
 using namespace quarry;
@@ -94,6 +95,8 @@ int main(int argc, char** argv) {
   } catch (const std::ios_base::failure&) {
     done = fail(limits.writes_file ? ErrorCode::io : ErrorCode::malformed_input,
                 "it ends within a grid, or is damaged, or cannot be read");
+  } catch (const vdb::NanoDamage& e) {
+    done = fail(ErrorCode::malformed_input, e.what());
   } catch (const std::exception& e) {
     done = fail(limits.writes_file ? ErrorCode::io : ErrorCode::malformed_input,
                 std::string("the volume library gave up: ") + e.what());

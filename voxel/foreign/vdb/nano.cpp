@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// nano.cpp - converts grids between NanoVDB files and OpenVDB's trees, and writes NanoVDB files brick by brick. The
-// types are named one by one, because NanoVDB's calls for any type take minutes and gigabytes to compile.
+// nano.cpp - makes NanoVDB files of bricks as they come, or of OpenVDB's trees by the library. The types are named one
+// by one, because NanoVDB's calls for any type take minutes and gigabytes to compile.
 #include <nanovdb/util/IO.h>
-#include <nanovdb/util/NanoToOpenVDB.h>
 #include <nanovdb/util/OpenToNanoVDB.h>
 #include <zlib.h>
 
@@ -63,28 +62,7 @@ static_assert(sizeof(nanovdb::io::MetaData) == sizeof(nano::GridHead) &&
               offsetof(nanovdb::io::MetaData, nameSize) == offsetof(nano::GridHead, name_bytes));
 static_assert(NANOVDB_MAGIC_NUMBER == nano::kMagic && NANOVDB_MAJOR_VERSION_NUMBER == nano::kMajorVersion);
 
-// The grid converted to OpenVDB, if it is of type T.
-template <class T>
-bool take(const Handle& handle, openvdb::GridBase::Ptr* out) {
-  const auto* grid = handle.grid<T>();
-  if (grid) *out = nanovdb::nanoToOpenVDB(*grid);
-  return grid != nullptr;
-}
-
 }  // namespace
-
-std::vector<openvdb::GridBase::Ptr> read_nano(const std::filesystem::path& file) {
-  std::vector<openvdb::GridBase::Ptr> grids;
-  for (const Handle& handle : nanovdb::io::readGrids<nanovdb::HostBuffer, std::vector>(file.string())) {
-    const auto* head = handle.gridMetaData();
-    if (!head || !head->isValid()) throw std::runtime_error("a grid without a sound head");
-    openvdb::GridBase::Ptr grid;
-    if (take<float>(handle, &grid) || take<nanovdb::Fp8>(handle, &grid) || take<nanovdb::Fp16>(handle, &grid) ||
-        take<nanovdb::FpN>(handle, &grid) || take<int32_t>(handle, &grid) || take<nanovdb::Vec3f>(handle, &grid))
-      grids.push_back(grid);
-  }
-  return grids;
-}
 
 void write_nano(const openvdb::FloatGrid& density, const openvdb::Vec3SGrid& color, std::ostream& out) {
   std::vector<Handle> handles;

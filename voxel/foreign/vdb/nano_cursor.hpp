@@ -5,9 +5,9 @@
 // A grid has its nodes of 4096^3, its nodes of 128^3 and its leaves behind each other, each kind in the order of the
 // tree. So three streams on the grid, one for each kind, pass all of it going forward only; that a section comes late
 // costs a stream the unpacking of those before it, which are small beside the leaves. Where a child is, its node says;
-// the place is checked against the grid's length. Children that lie in another order are possible, and make
-// in_order() false. Memory: a node of either kind (0.6 MB for colours), three streams, and 40 bytes for each node of
-// 4096^3.
+// the place is checked against the grid's length. Children that lie in another order are possible: then in_order() is
+// false, and the grid must be held whole (nano_file.hpp). Memory: a node of either kind (0.6 MB for colours), three
+// streams, and 40 bytes for each node of 4096^3.
 #pragma once
 
 #include <algorithm>
@@ -48,7 +48,7 @@ class NanoCursor {
         upper_(new Upper),
         lower_(new Lower),
         leaf_(new Leaf) {
-    read_root();
+    read_root(grid.whole != nullptr);
   }
   NanoCursor(const NanoCursor&) = delete;
   NanoCursor& operator=(const NanoCursor&) = delete;
@@ -169,7 +169,7 @@ class NanoCursor {
       throw NanoDamage("a node is at a place where none can be");
     return at;
   }
-  void read_root() {
+  void read_root(bool whole) {
     nano::GridData grid;
     nano::TreeData tree;
     nano::RootData<V> root;
@@ -190,6 +190,10 @@ class NanoCursor {
       roots_.push_back(
           {origin, tile.active != 0, tile.value, tile.child ? place_of(at, tile.child, sizeof(Upper)) : uint64_t(0)});
     }
+    if (!whole) return;
+    std::sort(roots_.begin(), roots_.end(), [](const Root& a, const Root& b) { return a.origin < b.origin; });
+    for (size_t n = 1; n < roots_.size(); ++n)
+      if (roots_[n - 1].origin == roots_[n].origin) throw NanoDamage("a grid has two nodes at one place");
   }
   void read_upper(size_t n) {
     uppers_->skip_to(roots_[n].child);

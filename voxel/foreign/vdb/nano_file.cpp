@@ -19,10 +19,23 @@ namespace {
 
 constexpr size_t kPieceBytes = size_t(1) << 16;
 constexpr uint32_t kMaxNameBytes = 1u << 16;
+constexpr uint64_t kMostDeflated = 1100;  // times its length a zlib stream unpacks to; 1032 in truth
 
 [[noreturn]] void ends_within() { throw NanoDamage("the file ends within a grid"); }
 
 std::string number(uint64_t n) { return std::to_string(n); }
+
+// Unpacked before.
+class WholeBytes : public NanoBytes {
+ public:
+  explicit WholeBytes(const NanoGrid& grid) : NanoBytes(grid.bytes), whole_(grid.whole) {}
+
+ private:
+  std::span<const uint8_t> next() override { return std::span(*whole_).subspan(size_t(at())); }
+  uint64_t skip(uint64_t count) override { return count; }
+  bool goes_back() const override { return true; }
+  std::shared_ptr<const std::vector<uint8_t>> whole_;
+};
 
 // As it is.
 class PlainBytes : public NanoBytes {
@@ -214,6 +227,8 @@ uint64_t end_of(const NanoInput& file, const NanoGrid& grid) {
     file.read_value(at, packed);
     at += sizeof packed;
     if (!fits(at, packed)) ends_within();
+    if (grid.codec == nano::Codec::zip && grid.bytes / kMostDeflated > packed)
+      throw NanoDamage("a grid is shorter than its file says");
     at += packed;
     if (grid.codec == nano::Codec::zip || left <= nano::kBloscChunkBytes) return at;
     left -= nano::kBloscChunkBytes;
@@ -302,7 +317,16 @@ std::vector<NanoGrid> nano_grids(const NanoInput& file) {
   return out;
 }
 
+void hold_whole(const NanoInput& file, NanoGrid& grid) {
+  auto whole = std::make_shared<std::vector<uint8_t>>(size_t(grid.bytes));
+  const auto bytes = NanoBytes::open(file, grid);
+  bytes->read(whole->data(), whole->size());
+  bytes->finish();
+  grid.whole = std::move(whole);
+}
+
 std::unique_ptr<NanoBytes> NanoBytes::open(const NanoInput& file, const NanoGrid& grid) {
+  if (grid.whole) return std::make_unique<WholeBytes>(grid);
   switch (grid.codec) {
     case nano::Codec::zip: return std::make_unique<ZipBytes>(file, grid);
     case nano::Codec::blosc: return std::make_unique<BloscBytes>(file, grid);
@@ -324,8 +348,12 @@ void NanoBytes::read(void* out, size_t count) {
 }
 
 void NanoBytes::skip_to(uint64_t to) {
-  if (to < at_) throw NanoDisorder();
   if (to > bytes_) throw NanoDamage("a node is at a place where none can be");
+  if (to < at_) {
+    if (!goes_back()) throw NanoDisorder();
+    at_ = to;
+    piece_ = {};
+  }
   while (at_ < to) {
     if (piece_.empty()) {
       at_ += skip(to - at_);

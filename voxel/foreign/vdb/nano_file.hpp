@@ -32,7 +32,7 @@ NanoInput open_nano(const std::filesystem::path& file);
 struct NanoDamage : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
-// Nodes that lie in another order than that of the tree. NanoVDB does not write such, but allows them.
+// Something that lies in front of what was read. NanoVDB writes nodes in the order of the tree, but allows others.
 struct NanoDisorder : NanoDamage {
   NanoDisorder() : NanoDamage("the nodes of a grid are not in order") {}
 };
@@ -44,10 +44,15 @@ struct NanoGrid {
   // Where the file has it:
   uint64_t at = 0, bytes = 0;
   nano::Codec codec = nano::Codec::none;
+  // All of it, if it cannot be read from front to back: hold_whole().
+  std::shared_ptr<const std::vector<uint8_t>> whole;
 };
 
 // All grids, of any type. Throws NanoDamage.
 std::vector<NanoGrid> nano_grids(const NanoInput& file);
+
+// Unpacks all of the grid, so that its bytes can be read in any order.
+void hold_whole(const NanoInput& file, NanoGrid& grid);
 
 // A grid's bytes, forward. Memory: 0.2 MB; for blosc two blocks, which are of 256 KiB where NanoVDB wrote them.
 class NanoBytes {
@@ -64,7 +69,7 @@ class NanoBytes {
   void read_value(T& out) {
     read(&out, sizeof out);
   }
-  // Throws NanoDisorder if `to` is behind, and NanoDamage.
+  // Throws NanoDisorder if `to` is behind and the grid is not held whole, and NanoDamage.
   void skip_to(uint64_t to);
   // Passes what is left, and throws NanoDamage if it, or the checksum of a zlib stream, is damaged.
   virtual void finish() { skip_to(bytes_); }
@@ -75,6 +80,7 @@ class NanoBytes {
   virtual std::span<const uint8_t> next() = 0;
   // Leaves out as many of the next `count` bytes as need not be unpacked.
   virtual uint64_t skip(uint64_t count) = 0;
+  virtual bool goes_back() const { return false; }
   const uint64_t bytes_;
 
  private:

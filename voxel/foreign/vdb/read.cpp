@@ -341,19 +341,14 @@ Result<void> read_file(const std::filesystem::path& file, BrickLimit limit, io::
   if (lower(file.extension().string()) == ".nvdb") {
     nano = open_nano(file);
     nano_list = nano_grids(nano);
-    bool all_in_order = true;
-    for (const NanoGrid& grid : nano_list) {
+    for (NanoGrid& grid : nano_list) {
       if (const GridBase::Ptr head = head_of(grid)) {
         grids.push_back({grid.name, head, nullptr, &grid});
-        all_in_order = all_in_order && in_order(nano, grid);
+        if (!in_order(nano, grid)) hold_whole(nano, grid);
       } else {
         warnings.push_back("grid '" + grid.name + "' of type " + type_name(grid.type) +
                            " was not read; NanoVDB grids are read as float, Fp8, Fp16, FpN, Int32 and Vec3f");
       }
-    }
-    if (!all_in_order) {
-      grids.clear();
-      for (const GridBase::Ptr& grid : read_nano(file)) grids.push_back({grid->getName(), grid});
     }
   } else {
     openvdb::io::File in(file.string());

@@ -333,13 +333,13 @@ Result<RegionsDone> read_vdb_regions(const fs::path& file, const ReadOptions& op
 }
 
 namespace {
-// Measured on surfaces of 56,000 bricks and more; of a .nvdb, the process holds the trees.
+// Measured on surfaces of 56,000 bricks and more.
 constexpr FormatCost kVdbCost{.memory_per_byte = 3,
                               .bricks_per_byte = 1 / 500.0,
                               .work_per_byte = 0.05,
                               .memory_to_write = kVdbProgram.own_bytes};
-constexpr FormatCost kNvdbCost{.memory_per_byte = 20,
-                               .bricks_per_byte = 1 / 500.0,
+constexpr FormatCost kNvdbCost{.memory_per_byte = 6,
+                               .bricks_per_byte = 1 / 200.0,
                                .work_per_byte = 0.1,
                                .memory_to_write = kVdbProgram.own_bytes};
 }  // namespace

@@ -337,6 +337,38 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("vdb: a NanoVDB file of any codec and number of bits is the scene that NanoVDB itself reads of it") {
+  if (io::kVdbAbsent) return test::skip(io::kVdbAbsent);
+  if (std::system("command -v vdb_tool >/dev/null") != 0) return test::skip("no vdb_tool (libopenvdb-tools)");
+  const fs::path dir = test::scratch_dir("vdb-nano-tool");
+  const fs::path nano = dir / "a.nvdb", same = dir / "a.vdb";
+  const auto compare = [&] {
+    printed("vdb_tool -read '" + nano.string() + "' -write '" + same.string() + "'");
+    REQUIRE(fs::exists(same));
+    const auto a = io::read_vdb(nano, {}), b = io::read_vdb(same, {});
+    INFO(message_of(a) << message_of(b));
+    REQUIRE(a);
+    REQUIRE(b);
+    REQUIRE(a->volumes.size() == b->volumes.size());
+    for (size_t i = 0; i < a->volumes.size(); ++i) {
+      CHECK(a->volumes[i].name == b->volumes[i].name);
+      CHECK(a->volumes[i].bricks == b->volumes[i].bricks);
+    }
+    CHECK(a->palette == b->palette);
+    for (const char* key : {"vdb.grids", "vdb.origin", "voxel_size"}) CHECK(a->metadata.at(key) == b->metadata.at(key));
+    fs::remove(nano);
+    fs::remove(same);
+  };
+  for (const char* packed : {"codec=none bits=32", "codec=zip bits=16", "codec=blosc bits=8", "codec=blosc bits=N"}) {
+    INFO(packed);
+    printed(std::string("vdb_tool -sphere dim=40 name=ball -write ") + packed + " '" + nano.string() + "'");
+    REQUIRE(fs::exists(nano));
+    compare();
+  }
+  REQUIRE(io::write_scene(scattered_scene(), nano));
+  compare();
+}
+
 TEST_CASE("vdb: written from a world of which little is in memory at once, a file has the bytes of the whole scene") {
   if (io::kVdbAbsent) return test::skip(io::kVdbAbsent);
   const fs::path dir = test::scratch_dir("vdb-write-regions");

@@ -8,8 +8,8 @@
 // extremes, mean and deviation of their values. So nodes wait in files without a name, without what can be made again:
 // tables of children, and the values of leaves, which are made of the bricks once more. Statistics are added up in the
 // order in which the library does it, for sums of floating point numbers depend on it: the bytes are the library's.
-// Memory: a node of either kind with its table (1.6 MB for colours), the statistics of their children (2.9 MB), and 32
-// to 48 bytes for each node of 4096^3.
+// Memory: a node of either kind with its table (1.1 MB for colours), the statistics of their children (2.9 MB), and
+// some 100 bytes for each node of 4096^3.
 #pragma once
 
 #include <nanovdb/util/GridChecksum.h>

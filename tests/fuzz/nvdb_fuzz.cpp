@@ -14,7 +14,7 @@ using namespace quarry::test;
 
 NanoFileBytes changed(std::span<const uint8_t> input) {
   static const auto seeds = nano_seeds();
-  NanoFileBytes bytes = std::next(seeds.begin(), (input[0] >> 1) % int(seeds.size()))->second;
+  NanoFileBytes bytes = seeds[size_t(input[0] >> 1) % seeds.size()].second;
   for (input = input.subspan(1); input.size() > 4;) {
     const size_t place = input[0] | size_t(input[1]) << 8 | size_t(input[2]) << 16;
     const size_t count = std::min<size_t>((input[3] & 7) + 1, input.size() - 4);

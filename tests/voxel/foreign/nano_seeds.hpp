@@ -8,8 +8,8 @@
 
 #include <array>
 #include <cstring>
-#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "voxel/foreign/vdb/nano_cursor.hpp"
@@ -189,15 +189,13 @@ inline NanoFileBytes nano_file(const std::vector<NanoFileBytes>& grids, nano::Co
   return out;
 }
 
-inline std::map<std::string, NanoFileBytes> nano_seeds() {
+inline std::vector<std::pair<std::string, NanoFileBytes>> nano_seeds() {
   using nano::Codec, nano::Type;
-  std::map<std::string, NanoFileBytes> out;
-  out["float.nvdb"] = nano_file({nano_grid(Type::Float)}, Codec::zip);
-  out["int32.nvdb"] = nano_file({nano_grid(Type::Int32)}, Codec::blosc);
-  out["colours.nvdb"] = nano_file({nano_grid(Type::Fp8), nano_grid(Type::Vec3f, "Cd")}, Codec::zip);
-  out["fp16.nvdb"] = nano_file({nano_grid(Type::Fp16)}, Codec::none);
-  out["fpn.nvdb"] = nano_file({nano_grid(Type::FpN)}, Codec::none);
-  return out;
+  return {{"float.nvdb", nano_file({nano_grid(Type::Float)}, Codec::zip)},
+          {"int32.nvdb", nano_file({nano_grid(Type::Int32)}, Codec::blosc)},
+          {"colours.nvdb", nano_file({nano_grid(Type::Fp8), nano_grid(Type::Vec3f, "Cd")}, Codec::zip)},
+          {"fp16.nvdb", nano_file({nano_grid(Type::Fp16)}, Codec::none)},
+          {"fpn.nvdb", nano_file({nano_grid(Type::FpN)}, Codec::none)}};
 }
 
 // A file's bytes as one that is read.

@@ -338,10 +338,8 @@ constexpr FormatCost kVdbCost{.memory_per_byte = 3,
                               .bricks_per_byte = 1 / 500.0,
                               .work_per_byte = 0.05,
                               .memory_to_write = kVdbProgram.own_bytes};
-constexpr FormatCost kNvdbCost{.memory_per_byte = 6,
-                               .bricks_per_byte = 1 / 200.0,
-                               .work_per_byte = 0.1,
-                               .memory_to_write = kVdbProgram.own_bytes};
+constexpr FormatCost kNvdbCost{
+    .memory_per_byte = 6, .bricks_per_byte = 1 / 200.0, .work_per_byte = 0.1, .memory_to_write = kVdbProgram.own_bytes};
 }  // namespace
 
 constinit const Format kVdbFormat{
